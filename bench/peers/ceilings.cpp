@@ -1,0 +1,301 @@
+#include "ceilings.h"
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "cpu_features.h"
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace heddle::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Runs body(thread) on all threads `repetitions` times, each time released together, and returns
+// the shortest time from the release to the last thread's end. setup(thread) comes first, untimed.
+// A repetition should last milliseconds and all of them together a tenth of a second at least:
+// waking from a barrier takes microseconds, and a new thread may share a core with another one
+// until the system has moved it.
+double best_parallel_seconds(int threads, int repetitions, const std::function<void(int)>& setup,
+                             const std::function<void(int)>& body) {
+  std::barrier sync(threads);
+  double best = 1e30;
+  std::vector<Clock::time_point> starts(static_cast<size_t>(threads));
+  auto work = [&](int thread) {
+    setup(thread);
+    for (int repetition = 0; repetition < repetitions; ++repetition) {
+      sync.arrive_and_wait();
+      starts[static_cast<size_t>(thread)] = Clock::now();
+      body(thread);
+      sync.arrive_and_wait();
+      if (thread == 0) {
+        // From the first thread that started: a thread 0 that woke late must not shorten the time.
+        const auto start = *std::min_element(starts.begin(), starts.end());
+        best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+      }
+      sync.arrive_and_wait();  // nobody overwrites its start before it has been read
+    }
+  };
+  std::vector<std::thread> others;
+  for (int thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
+  work(0);
+  for (std::thread& other : others) other.join();
+  return best;
+}
+
+// --- multiply-add peak -------------------------------------------------------------------------
+
+constexpr int kChains = 12;  // two units times a latency of four or five, and some to spare
+constexpr int64_t kFmaSteps = 2'000'000;  // some milliseconds
+
+// A result the optimizer cannot drop.
+inline void keep(float value) {
+  volatile float sink = value;
+  (void)sink;
+}
+
+#if defined(__x86_64__)
+// The empty asm keeps each chain in a register and its value unknown, so that the multiply-adds
+// cannot be merged or moved out of the loop. All loops over `sums` are unrolled in full, else GCC
+// keeps the array in memory and the loop measures store forwarding.
+__attribute__((target("avx2,fma"))) void fma_loop_avx2() {
+  __m256 sums[kChains];
+#pragma GCC unroll 16
+  for (int i = 0; i < kChains; ++i) sums[i] = _mm256_set1_ps(0.001f * static_cast<float>(i));
+  const __m256 scale = _mm256_set1_ps(0.999f);
+  const __m256 step = _mm256_set1_ps(0.0001f);
+  for (int64_t n = 0; n < kFmaSteps; ++n) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kChains; ++i) {
+      sums[i] = _mm256_fmadd_ps(sums[i], scale, step);
+      asm volatile("" : "+x"(sums[i]));
+    }
+  }
+  __m256 total = sums[0];
+#pragma GCC unroll 16
+  for (int i = 1; i < kChains; ++i) total = _mm256_add_ps(total, sums[i]);
+  keep(_mm256_cvtss_f32(total));
+}
+
+__attribute__((target("avx512f"))) void fma_loop_avx512() {
+  __m512 sums[kChains];
+#pragma GCC unroll 16
+  for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_ps(0.001f * static_cast<float>(i));
+  const __m512 scale = _mm512_set1_ps(0.999f);
+  const __m512 step = _mm512_set1_ps(0.0001f);
+  for (int64_t n = 0; n < kFmaSteps; ++n) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kChains; ++i) {
+      sums[i] = _mm512_fmadd_ps(sums[i], scale, step);
+      asm volatile("" : "+v"(sums[i]));
+    }
+  }
+  __m512 total = sums[0];
+#pragma GCC unroll 16
+  for (int i = 1; i < kChains; ++i) total = _mm512_add_ps(total, sums[i]);
+  keep(_mm512_cvtss_f32(total));
+}
+#endif
+
+void multiply_add_loop_scalar() {
+  float sums[kChains];
+  for (int i = 0; i < kChains; ++i) sums[i] = 0.001f * static_cast<float>(i);
+  for (int64_t n = 0; n < kFmaSteps; ++n) {
+    for (int i = 0; i < kChains; ++i) sums[i] = sums[i] * 0.999f + 0.0001f;
+  }
+  float total = 0;
+  for (float sum : sums) total += sum;
+  keep(total);
+}
+
+FmaPeak measure_peak(int threads, int repetitions, const char* name, int lanes, void (*loop)()) {
+  const double seconds =
+      best_parallel_seconds(threads, repetitions, [&](int) { loop(); }, [&](int) { loop(); });
+  return {2.0 * lanes * kChains * kFmaSteps * threads / seconds * 1e-9, name};
+}
+
+// --- memory traffic ----------------------------------------------------------------------------
+
+struct AlignedDelete {
+  void operator()(float* pointer) const { std::free(pointer); }
+};
+using Buffer = std::unique_ptr<float[], AlignedDelete>;
+
+Buffer aligned_floats(size_t count) {
+  // Huge pages where the system grants them on request: a ceiling must not be what a program that
+  // asks for them can pass.
+  constexpr size_t kHugePage = size_t{2} << 20;
+  const size_t bytes = (count * sizeof(float) + kHugePage - 1) / kHugePage * kHugePage;
+  auto* pointer = static_cast<float*>(std::aligned_alloc(kHugePage, bytes));
+  if (pointer == nullptr) throw std::bad_alloc();
+#if defined(__linux__)
+  madvise(pointer, bytes, MADV_HUGEPAGE);  // a refusal changes nothing
+#endif
+  return Buffer(pointer);
+}
+
+// The buffer is walked as `kStreams` even parts side by side: some memory systems, Zen's among
+// them, give one core far more than a single stream of addresses draws. `count` is a multiple of
+// kStreams * kBlock floats, and pointers are 64-byte aligned.
+constexpr size_t kBlock = 16;
+constexpr size_t kMostStreams = 8;
+
+#if defined(__x86_64__)
+#define HEDDLE_TARGET_AVX2 __attribute__((target("avx2")))
+
+template <size_t kStreams>
+HEDDLE_TARGET_AVX2 void read_floats(const float* data, size_t count) {
+  const size_t part = count / kStreams;
+  __m256 sums[8];
+#pragma GCC unroll 8
+  for (size_t k = 0; k < 8; ++k) sums[k] = _mm256_setzero_ps();
+  for (size_t i = 0; i < part; i += kBlock) {
+#pragma GCC unroll 8
+    for (size_t k = 0; k < kStreams; ++k) {
+      const float* from = data + k * part + i;
+      sums[k % 4] = _mm256_add_ps(sums[k % 4], _mm256_load_ps(from));
+      sums[k % 4 + 4] = _mm256_add_ps(sums[k % 4 + 4], _mm256_load_ps(from + 8));
+    }
+  }
+  __m256 total = sums[0];
+#pragma GCC unroll 8
+  for (size_t k = 1; k < 8; ++k) total = _mm256_add_ps(total, sums[k]);
+  keep(_mm256_cvtss_f32(total));
+}
+
+template <size_t kStreams, bool kNonTemporal>
+HEDDLE_TARGET_AVX2 void write_floats(float* data, size_t count) {
+  const size_t part = count / kStreams;
+  const __m256 value = _mm256_set1_ps(1.5f);
+  for (size_t i = 0; i < part; i += kBlock) {
+#pragma GCC unroll 8
+    for (size_t k = 0; k < kStreams; ++k) {
+      float* to = data + k * part + i;
+      if constexpr (kNonTemporal) {
+        _mm256_stream_ps(to, value);
+        _mm256_stream_ps(to + 8, value);
+      } else {
+        _mm256_store_ps(to, value);
+        _mm256_store_ps(to + 8, value);
+      }
+    }
+    asm volatile("" ::: "memory");  // else the compiler may call memset, which streams by itself
+  }
+  _mm_sfence();
+}
+
+template <size_t kStreams, bool kNonTemporal>
+HEDDLE_TARGET_AVX2 void copy_floats(const float* from, float* to, size_t count) {
+  const size_t part = count / kStreams;
+  for (size_t i = 0; i < part; i += kBlock) {
+#pragma GCC unroll 8
+    for (size_t k = 0; k < kStreams; ++k) {
+      const size_t at = k * part + i;
+      const __m256 low = _mm256_load_ps(from + at);
+      const __m256 high = _mm256_load_ps(from + at + 8);
+      if constexpr (kNonTemporal) {
+        _mm256_stream_ps(to + at, low);
+        _mm256_stream_ps(to + at + 8, high);
+      } else {
+        _mm256_store_ps(to + at, low);
+        _mm256_store_ps(to + at + 8, high);
+      }
+    }
+    asm volatile("" ::: "memory");
+  }
+  _mm_sfence();
+}
+#else
+template <size_t kStreams>
+void read_floats(const float* data, size_t count) {
+  float sums[kBlock] = {};
+  for (size_t i = 0; i < count; i += kBlock) {
+    for (size_t j = 0; j < kBlock; ++j) sums[j] += data[i + j];
+  }
+  for (float sum : sums) keep(sum);
+}
+template <size_t kStreams, bool kNonTemporal>
+void write_floats(float* data, size_t count) {
+  std::fill_n(data, count, 1.5f);
+}
+template <size_t kStreams, bool kNonTemporal>
+void copy_floats(const float* from, float* to, size_t count) {
+  std::copy_n(from, count, to);
+}
+#endif
+
+template <size_t kStreams>
+void make_traffic(Traffic kind, float* data, size_t count) {
+  const size_t half = count / 2;
+  switch (kind) {
+    case Traffic::kRead: return read_floats<kStreams>(data, count);
+    case Traffic::kWrite: return write_floats<kStreams, false>(data, count);
+    case Traffic::kWriteNonTemporal: return write_floats<kStreams, true>(data, count);
+    case Traffic::kCopy: return copy_floats<kStreams, false>(data, data + half, half);
+    case Traffic::kCopyNonTemporal: return copy_floats<kStreams, true>(data, data + half, half);
+  }
+}
+
+}  // namespace
+
+FmaPeak fma_peak_f32(int threads, int repetitions) {
+  threads = std::max(threads, 1);
+  std::vector<FmaPeak> peaks;
+#if defined(__x86_64__)
+  if (cpu_features().avx512f) {
+    peaks.push_back(measure_peak(threads, repetitions, "avx512f", 16, fma_loop_avx512));
+  }
+  if (cpu_features().avx2_fma) {
+    peaks.push_back(measure_peak(threads, repetitions, "avx2+fma", 8, fma_loop_avx2));
+  }
+#endif
+  if (peaks.empty()) {
+    peaks.push_back(measure_peak(threads, repetitions, "scalar", 1, multiply_add_loop_scalar));
+  }
+  return *std::max_element(peaks.begin(), peaks.end(),
+                           [](const FmaPeak& a, const FmaPeak& b) { return a.gflops < b.gflops; });
+}
+
+Bandwidth memory_bandwidth(Traffic kind, int threads, size_t bytes, int repetitions) {
+  threads = std::max(threads, 1);
+  constexpr size_t kStep = 2 * kBlock * kMostStreams;  // both halves of a share must divide evenly
+  const size_t share =
+      std::max(kStep, bytes / sizeof(float) / static_cast<size_t>(threads) / kStep * kStep);
+  const Buffer buffer = aligned_floats(share * static_cast<size_t>(threads));
+  // A small working set takes less time than the barrier: several passes a repetition.
+  constexpr size_t kBytesPerRepetition = size_t{64} << 20;
+  const size_t share_bytes = share * sizeof(float);
+  const size_t passes =
+      std::max<size_t>(1, kBytesPerRepetition / (share_bytes * static_cast<size_t>(threads)));
+
+  auto setup = [&](int thread) {
+    std::fill_n(buffer.get() + share * static_cast<size_t>(thread), share, 0.25f);
+  };
+  double seconds = 1e30;
+  for (const auto traffic : {make_traffic<1>, make_traffic<4>, make_traffic<kMostStreams>}) {
+    auto body = [&](int thread) {
+      for (size_t pass = 0; pass < passes; ++pass) {
+        traffic(kind, buffer.get() + share * static_cast<size_t>(thread), share);
+      }
+    };
+    seconds = std::min(seconds, best_parallel_seconds(threads, repetitions, setup, body));
+  }
+  const double moved = static_cast<double>(share_bytes) * threads * static_cast<double>(passes);
+  return {moved / seconds * 1e-9};
+}
+
+}  // namespace heddle::bench

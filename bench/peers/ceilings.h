@@ -1,0 +1,44 @@
+// Measured ceilings of the machine, to state a kernel's speed as a share of what is possible.
+// Each figure is the best of several repetitions on `threads` std::threads released together, so
+// it is what the machine could do at its best moment of the measurement.
+#ifndef HEDDLE_BENCH_PEERS_CEILINGS_H_
+#define HEDDLE_BENCH_PEERS_CEILINGS_H_
+
+#include <cstddef>
+#include <string>
+
+namespace heddle::bench {
+
+struct FmaPeak {
+  double gflops = 0;        // a fused multiply-add counts as two
+  std::string instruction;  // "avx512f", "avx2+fma" or "scalar"
+};
+
+// f32 multiply-adds on independent registers, no memory. The widest instructions the CPU has are
+// tried, and AVX2 too (on some CPUs AVX-512 lowers the clock); the best one is returned.
+FmaPeak fma_peak_f32(int threads, int repetitions = 40);
+
+enum class Traffic {
+  kRead,   // sum of the buffer
+  kWrite,  // fill with ordinary stores
+  kWriteNonTemporal,
+  kCopy,  // half the buffer to the other half, ordinary stores
+  kCopyNonTemporal,
+};
+
+// Each is tried as one, four and eight streams of addresses side by side; the best one counts.
+struct Bandwidth {
+  // Gigabytes (1e9) a second that the program asked for: a copy counts its reads and its writes,
+  // the read a cache does on its own before an ordinary store is not counted.
+  double gb_per_second = 0;
+};
+
+// `bytes` is the whole working set of all threads together: each has its own even share, first
+// touched by itself. 64 MiB is beyond the last-level cache of most single-socket machines.
+inline constexpr size_t kDefaultTrafficBytes = size_t{64} << 20;
+Bandwidth memory_bandwidth(Traffic kind, int threads, size_t bytes = kDefaultTrafficBytes,
+                           int repetitions = 20);
+
+}  // namespace heddle::bench
+
+#endif  // HEDDLE_BENCH_PEERS_CEILINGS_H_

@@ -1,0 +1,85 @@
+#include "interleave.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+namespace heddle::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double time_calls(const std::function<void()>& run, int calls) {
+  const auto start = Clock::now();
+  for (int i = 0; i < calls; ++i) run();
+  return seconds_since(start);
+}
+
+// Calls needed for a sample of the wanted length. The count grows step by step: one call alone can
+// be too short for the clock, or long only because it is the first.
+int calls_for_sample(const std::function<void()>& run, double wanted_seconds) {
+  constexpr int kMostCalls = 1 << 24;
+  run();
+  int calls = 1;
+  while (calls < kMostCalls) {
+    const double took = time_calls(run, calls);
+    if (took >= wanted_seconds) {
+      return std::max(1, static_cast<int>(std::ceil(calls * wanted_seconds / took)));
+    }
+    const double growth = took > 0 ? wanted_seconds / took * 1.1 : 10.0;
+    calls = std::min<int>(kMostCalls, static_cast<int>(calls * std::clamp(growth, 1.5, 10.0)) + 1);
+  }
+  return kMostCalls;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t mid = values.size() / 2;
+  return values.size() % 2 == 1 ? values[mid] : 0.5 * (values[mid - 1] + values[mid]);
+}
+
+}  // namespace
+
+std::vector<CaseTimes> time_interleaved(const std::vector<TimedCase>& cases,
+                                        const InterleaveOptions& options) {
+  const auto start = Clock::now();
+  const size_t count = cases.size();
+  std::vector<int> calls(count);
+  for (size_t i = 0; i < count; ++i) {
+    calls[i] = calls_for_sample(cases[i].run, options.min_sample_seconds);
+  }
+  std::vector<std::vector<double>> samples(count);
+  for (int round = 0; round < options.max_rounds; ++round) {
+    if (round >= options.min_rounds && seconds_since(start) >= options.time_cap_seconds) break;
+    for (size_t slot = 0; slot < count; ++slot) {
+      // Each round starts one case further on, so that no case always follows the same one.
+      const size_t i = (slot + static_cast<size_t>(round)) % count;
+      const bool long_call = !samples[i].empty() && samples[i].back() > kLongCallSeconds;
+      if (options.settle_seconds > 0 && !long_call) {
+        std::this_thread::sleep_for(std::chrono::duration<double>(options.settle_seconds));
+        cases[i].run();
+      }
+      samples[i].push_back(time_calls(cases[i].run, calls[i]) / calls[i]);
+    }
+  }
+  std::vector<CaseTimes> out;
+  for (size_t i = 0; i < count; ++i) {
+    CaseTimes times;
+    times.name = cases[i].name;
+    times.samples = static_cast<int>(samples[i].size());
+    times.calls_per_sample = calls[i];
+    if (!samples[i].empty()) {
+      times.median_seconds = median(samples[i]);
+      times.min_seconds = *std::min_element(samples[i].begin(), samples[i].end());
+    }
+    out.push_back(times);
+  }
+  return out;
+}
+
+}  // namespace heddle::bench

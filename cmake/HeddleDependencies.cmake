@@ -1,0 +1,148 @@
+# Finds what Heddle is built with. All the missing required packages are named in one error, with
+# the command that installs them; a missing optional package turns its part off and says so.
+
+set(_heddle_missing "")   # Debian packages
+set(_heddle_absent "")    # what a reader calls them
+macro(_heddle_require found what package)
+  if(NOT ${found})
+    list(APPEND _heddle_absent "${what}")
+    list(APPEND _heddle_missing ${package})
+  endif()
+endmacro()
+
+# The configuration files of some packages report on optional parts that we do not use.
+set(_heddle_log_level "${CMAKE_MESSAGE_LOG_LEVEL}")
+set(CMAKE_MESSAGE_LOG_LEVEL ERROR)
+
+find_package(Threads REQUIRED)
+
+# LLVM sits in a folder of its version, which llvm-config knows.
+find_program(HEDDLE_LLVM_CONFIG NAMES llvm-config-19 llvm-config)
+mark_as_advanced(HEDDLE_LLVM_CONFIG)
+set(_heddle_llvm_dir "")
+if(HEDDLE_LLVM_CONFIG)
+  execute_process(COMMAND ${HEDDLE_LLVM_CONFIG} --cmakedir OUTPUT_VARIABLE _heddle_llvm_dir
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+find_package(LLVM 19.1 QUIET CONFIG HINTS ${_heddle_llvm_dir})
+_heddle_require(LLVM_FOUND "LLVM 19" llvm-19-dev)
+
+find_package(Boost QUIET)
+find_path(HEDDLE_BGL_INCLUDE_DIR boost/graph/adjacency_list.hpp HINTS ${Boost_INCLUDE_DIRS})
+mark_as_advanced(HEDDLE_BGL_INCLUDE_DIR)
+_heddle_require(HEDDLE_BGL_INCLUDE_DIR "Boost.Graph" libboost-graph-dev)
+
+# XGBoost's and DLPack's own configuration files name files that Debian does not ship.
+find_path(HEDDLE_XGBOOST_INCLUDE_DIR xgboost/c_api.h)
+find_library(HEDDLE_XGBOOST_LIBRARY xgboost)
+mark_as_advanced(HEDDLE_XGBOOST_INCLUDE_DIR HEDDLE_XGBOOST_LIBRARY)
+set(_heddle_xgboost OFF)
+if(HEDDLE_XGBOOST_INCLUDE_DIR AND HEDDLE_XGBOOST_LIBRARY)
+  set(_heddle_xgboost ON)
+endif()
+_heddle_require(_heddle_xgboost "XGBoost" libxgboost-dev)
+
+find_path(HEDDLE_DLPACK_INCLUDE_DIR dlpack/dlpack.h)
+mark_as_advanced(HEDDLE_DLPACK_INCLUDE_DIR)
+_heddle_require(HEDDLE_DLPACK_INCLUDE_DIR "DLPack" libdlpack-dev)
+
+find_package(nlohmann_json QUIET CONFIG)
+_heddle_require(nlohmann_json_FOUND "nlohmann-json" nlohmann-json3-dev)
+find_package(fmt QUIET CONFIG)
+_heddle_require(fmt_FOUND "fmt" libfmt-dev)
+find_package(CLI11 QUIET CONFIG)
+_heddle_require(CLI11_FOUND "CLI11" libcli11-dev)
+
+if(HEDDLE_BUILD_TESTS)
+  find_package(GTest QUIET)
+  set(_heddle_gtest OFF)
+  if(TARGET GTest::gtest_main AND TARGET GTest::gmock)
+    set(_heddle_gtest ON)
+  endif()
+  _heddle_require(_heddle_gtest "GoogleTest and GoogleMock" "libgtest-dev;libgmock-dev")
+endif()
+
+find_package(OpenBLAS QUIET CONFIG)
+find_package(DNNL QUIET CONFIG)
+find_package(CUDAToolkit QUIET)
+find_package(benchmark QUIET CONFIG)
+find_path(HEDDLE_Z3_INCLUDE_DIR z3++.h)
+find_library(HEDDLE_Z3_LIBRARY z3)
+mark_as_advanced(HEDDLE_Z3_INCLUDE_DIR HEDDLE_Z3_LIBRARY)
+
+set(CMAKE_MESSAGE_LOG_LEVEL "${_heddle_log_level}")
+
+if(_heddle_missing)
+  list(JOIN _heddle_absent ", " _heddle_absent)
+  list(JOIN _heddle_missing " " _heddle_missing)
+  message(FATAL_ERROR "Heddle needs ${_heddle_absent}, which was not found. Install it with\n"
+                      "  sudo apt-get install ${_heddle_missing}\n"
+                      "or run scripts/install_deps.sh, which installs all that is missing.")
+endif()
+
+# ---- one target each, with the same names whether a package has a configuration file or not ------
+# LLVM: the shared library; its headers are seen by the folders that ask for heddle::llvm only.
+add_library(heddle_dep_llvm INTERFACE)
+add_library(heddle::llvm ALIAS heddle_dep_llvm)
+separate_arguments(_heddle_llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+target_include_directories(heddle_dep_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+target_compile_options(heddle_dep_llvm INTERFACE ${_heddle_llvm_definitions})
+target_link_libraries(heddle_dep_llvm INTERFACE LLVM)
+
+add_library(heddle_dep_bgl INTERFACE)
+add_library(heddle::bgl ALIAS heddle_dep_bgl)
+target_include_directories(heddle_dep_bgl SYSTEM INTERFACE ${HEDDLE_BGL_INCLUDE_DIR})
+
+add_library(heddle_dep_xgboost INTERFACE)
+add_library(heddle::xgboost ALIAS heddle_dep_xgboost)
+target_include_directories(heddle_dep_xgboost SYSTEM INTERFACE ${HEDDLE_XGBOOST_INCLUDE_DIR})
+target_link_libraries(heddle_dep_xgboost INTERFACE ${HEDDLE_XGBOOST_LIBRARY})
+
+add_library(heddle_dep_dlpack INTERFACE)
+add_library(heddle::dlpack ALIAS heddle_dep_dlpack)
+target_include_directories(heddle_dep_dlpack SYSTEM INTERFACE ${HEDDLE_DLPACK_INCLUDE_DIR})
+
+# ---- optional ------------------------------------------------------------------------------------
+set(HEDDLE_HAVE_OPENBLAS OFF)
+if(OpenBLAS_FOUND)
+  set(HEDDLE_HAVE_OPENBLAS ON)
+  add_library(heddle_dep_openblas INTERFACE)
+  add_library(heddle::openblas ALIAS heddle_dep_openblas)
+  target_include_directories(heddle_dep_openblas SYSTEM INTERFACE ${OpenBLAS_INCLUDE_DIRS})
+  target_link_libraries(heddle_dep_openblas INTERFACE ${OpenBLAS_LIBRARIES})
+else()
+  message(STATUS "OpenBLAS not found (libopenblas-dev): benchmarks do not compare with it")
+endif()
+
+set(HEDDLE_HAVE_ONEDNN OFF)
+if(TARGET DNNL::dnnl)
+  set(HEDDLE_HAVE_ONEDNN ON)
+  add_library(heddle::onednn ALIAS DNNL::dnnl)
+else()
+  message(STATUS "oneDNN not found (libdnnl-dev): benchmarks do not compare with it")
+endif()
+
+set(HEDDLE_HAVE_CUDA_TOOLKIT OFF)
+if(CUDAToolkit_FOUND)
+  set(HEDDLE_HAVE_CUDA_TOOLKIT ON)
+else()
+  message(STATUS "CUDA toolkit not found: kernels for NVIDIA GPUs are not compiled in the tests")
+endif()
+
+set(HEDDLE_HAVE_Z3 OFF)
+if(HEDDLE_Z3_INCLUDE_DIR AND HEDDLE_Z3_LIBRARY)
+  set(HEDDLE_HAVE_Z3 ON)
+  add_library(heddle_dep_z3 INTERFACE)
+  add_library(heddle::z3 ALIAS heddle_dep_z3)
+  target_include_directories(heddle_dep_z3 SYSTEM INTERFACE ${HEDDLE_Z3_INCLUDE_DIR})
+  target_link_libraries(heddle_dep_z3 INTERFACE ${HEDDLE_Z3_LIBRARY})
+else()
+  message(STATUS "z3 not found (libz3-dev): the proofs of the simplifier rules are not run")
+endif()
+
+set(HEDDLE_HAVE_BENCHMARK OFF)
+if(TARGET benchmark::benchmark)
+  set(HEDDLE_HAVE_BENCHMARK ON)
+else()
+  message(STATUS "Google Benchmark not found (libbenchmark-dev): micro benchmarks are off")
+endif()

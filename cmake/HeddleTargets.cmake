@@ -1,0 +1,143 @@
+# The functions that the folders' CMakeLists.txt are written with.
+
+# Warnings, sanitizers and -fPIC: what every target of ours is compiled with.
+function(heddle_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Werror=switch)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # gcc 12 sees overlapping copies inside std::string's operator+ (its bug 105651).
+    target_compile_options(${target} PRIVATE -Wno-restrict)
+  endif()
+  if(HEDDLE_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(HEDDLE_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${HEDDLE_SANITIZE} -fno-omit-frame-pointer)
+    target_link_options(${target} PRIVATE -fsanitize=${HEDDLE_SANITIZE})
+  endif()
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endfunction()
+
+# A library that outside projects link with.
+function(heddle_public_library target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+  set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION}
+                                             SOVERSION ${PROJECT_VERSION_MAJOR})
+  if(HEDDLE_SANITIZE)
+    target_link_options(${target} PUBLIC $<BUILD_INTERFACE:-fsanitize=${HEDDLE_SANITIZE}>)
+  endif()
+endfunction()
+
+# While the folders are being written side by side, a source that is listed but not there yet is left
+# out with a warning, so that nobody's build waits for another's file.
+function(heddle_drop_missing variable)
+  set(present "")
+  foreach(source IN LISTS ${variable})
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source} OR IS_ABSOLUTE ${source})
+      list(APPEND present ${source})
+    else()
+      message(WARNING "${CMAKE_CURRENT_SOURCE_DIR}/${source} does not exist yet")
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR})
+    endif()
+  endforeach()
+  set(${variable} ${present} PARENT_SCOPE)
+endfunction()
+
+# heddle_folder(<name> SOURCES a.cpp b.cpp [DEPS lower_folder...] [LIBS target...]
+#               [PUBLIC_HEADERS_ONLY])
+# One folder of the compiler, as the OBJECT library heddle_<name>; its objects become part of
+# libheddle (those of support and runtime also of libheddle_runtime). DEPS are the folders it uses;
+# they must have been added before, which makes a cycle a configure error. LIBS are outside libraries
+# (heddle::llvm, heddle::bgl, heddle::xgboost, heddle::dlpack, nlohmann_json::nlohmann_json,
+# fmt::fmt), seen by this folder's sources only.
+function(heddle_folder name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "PUBLIC_HEADERS_ONLY" "" "SOURCES;DEPS;LIBS")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+    message(FATAL_ERROR "heddle_folder(${name}): SOURCES is needed, not '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  foreach(dep IN LISTS arg_DEPS)
+    if(NOT TARGET heddle_${dep})
+      message(WARNING "heddle_folder(${name}): DEPS names '${dep}', which is no folder below it")
+    endif()
+  endforeach()
+  heddle_drop_missing(arg_SOURCES)
+  if(NOT arg_SOURCES)
+    return()
+  endif()
+  add_library(heddle_${name} OBJECT ${arg_SOURCES})
+  heddle_compile_options(heddle_${name})
+  target_include_directories(heddle_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  if(NOT arg_PUBLIC_HEADERS_ONLY)
+    target_include_directories(heddle_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  endif()
+  target_link_libraries(heddle_${name} PRIVATE ${arg_LIBS})
+
+  set(libraries heddle)
+  if(name STREQUAL "support" OR name STREQUAL "runtime")
+    list(APPEND libraries heddle_rt)
+  endif()
+  foreach(library IN LISTS libraries)
+    target_sources(${library} PRIVATE $<TARGET_OBJECTS:heddle_${name}>)
+    foreach(lib IN LISTS arg_LIBS)
+      target_link_libraries(${library} PRIVATE $<BUILD_INTERFACE:${lib}>)
+    endforeach()
+  endforeach()
+endfunction()
+
+# heddle_test(<name> SOURCES a_test.cpp ... [LIBS target...] [LABELS unit...] [TIMEOUT seconds]
+#             [RUNTIME_ONLY] [SERIAL])
+# One GoogleTest program, <build>/bin/<name>, and one ctest of the same name. It may include internal
+# headers of src/. RUNTIME_ONLY links libheddle_runtime in place of libheddle. SERIAL: runs alone
+# (it measures time).
+function(heddle_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "RUNTIME_ONLY;SERIAL" "TIMEOUT" "SOURCES;LIBS;LABELS")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+    message(FATAL_ERROR "heddle_test(${name}): SOURCES is needed, not '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  set(library heddle)
+  if(arg_RUNTIME_ONLY)
+    set(library heddle_rt)
+  endif()
+  heddle_drop_missing(arg_SOURCES)
+  if(NOT arg_SOURCES)
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  heddle_compile_options(${name})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${name} PRIVATE HEDDLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                             HEDDLE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_link_libraries(${name} PRIVATE ${library} ${arg_LIBS} GTest::gmock GTest::gtest_main)
+  # As long as some folders are not written, libheddle refers to them in vain.
+  target_link_options(${name} PRIVATE -Wl,--allow-shlib-undefined -Wl,-z,lazy)
+  # --gtest_brief keeps the log of a passing run short; a failure still prints in full.
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  if(arg_SERIAL)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
+endfunction()
+
+# heddle_program(<target> SOURCES main.cpp ... [LIBS target...] [OUTPUT_NAME name])
+# An executable in <build>/bin that uses Heddle as an outsider does: public headers only.
+function(heddle_program target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OUTPUT_NAME" "SOURCES;LIBS")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+    message(FATAL_ERROR "heddle_program(${target}): SOURCES is needed")
+  endif()
+  add_executable(${target} ${arg_SOURCES})
+  heddle_compile_options(${target})
+  target_link_libraries(${target} PRIVATE heddle ${arg_LIBS})
+  if(arg_OUTPUT_NAME)
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${arg_OUTPUT_NAME})
+  endif()
+endfunction()

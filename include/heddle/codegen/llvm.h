@@ -1,0 +1,44 @@
+// Native code for lowered functions through LLVM's ORC JIT. No LLVM type appears here.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/ir/stmt.h"
+#include "heddle/target/target.h"
+
+namespace heddle {
+
+struct CodegenOptions {
+  bool keep_llvm_ir = false;   ///< fill CompiledModule::llvm_ir
+  bool keep_assembly = false;  ///< fill CompiledModule::assembly (a second run of the backend)
+  int opt_level = 1;  ///< 1: mem2reg and a few cheap passes only (the default, for tuning and build); 2: LLVM's O2
+};
+
+/// Milliseconds spent in each part of one compilation.
+struct CodegenTimes {
+  double build_ir = 0, optimize = 0, codegen = 0, link = 0;
+};
+
+/// Machine code of a module; the entries stay valid while `code` lives.
+/// An entry takes one pointer per argument buffer of its function, in order, and returns 0, or a
+/// nonzero status when memory for a temporary could not be had.
+struct CompiledModule {
+  using Entry = int (*)(void* const* args);
+  std::vector<Entry> entries;  ///< one per function, in order
+  std::shared_ptr<void> code;
+  std::string llvm_ir, assembly;
+  CodegenTimes times;
+};
+
+/// Compiles for this machine (`target` may name an older CPU of the same architecture). Functions
+/// must be flat: every Load and Store has exactly one index. Thread-safe.
+CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const Target& target,
+                            const CodegenOptions& options = {});
+
+/// LLVM IR ("ll"), assembly ("s") or an object file ("o") for any target LLVM knows; nothing runs.
+std::string emit_llvm(const std::vector<LoweredFunction>& functions, const Target& target,
+                      const std::string& format);
+
+}  // namespace heddle

@@ -1,0 +1,116 @@
+// The graph of a declaration: operations, who reads whom and how, and the class of each stage.
+//
+//   ComputeDag dag({D});
+//   for (int s = 0; s < dag.size(); ++s) std::cout << dag.stage(s).name() << ": " << dag.info(s).reason;
+//
+// Built on Boost.Graph (hidden). Immutable and safe to share.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/dsl/tensor.h"
+#include "heddle/ir/simplify.h"
+
+namespace heddle {
+
+/// By access pattern, never by the operator's name.
+enum class StageClass : uint8_t {
+  Placeholder,
+  DirectCompute,     ///< no reduction, materialised: a DAG output, or too dear to recompute
+  LocationTunable,   ///< no reduction, not an output: may be inlined, computed at a consumer's loop, or at the root
+  SimpleReduction,   ///< a reduction in which no operand element serves several output points
+  ComplexReduction,  ///< a reduction whose operands are reused across output points (matmul, conv)
+};
+const char* to_string(StageClass c);
+
+/// How the elements of a producer map to the elements of its consumer, from simplest to most general.
+enum class AccessPattern : uint8_t {
+  Elementwise,  ///< indices are exactly the consumer's spatial axes in order
+  Broadcast,    ///< distinct spatial axes in order, some missing (or constants)
+  Injective,    ///< affine in the axes, every spatial axis used at most once with coefficient +-1 (transpose, slice, pad, stride)
+  Affine,       ///< affine, general: windows (y + r), reductions, reuse
+  Opaque,       ///< an index is not affine (gather, floordiv, ...)
+};
+const char* to_string(AccessPattern p);
+
+/// One read (distinct by buffer and indices) in the bodies of a consumer.
+struct Access {
+  int producer = -1;  ///< stage index
+  Tensor tensor;
+  std::vector<Expr> indices;
+  std::vector<std::optional<Affine>> affine;  ///< per dimension; nullopt where not affine
+  AccessPattern pattern = AccessPattern::Opaque;
+  bool guarded = false;  ///< under a select
+  /// Spatial axes of the consumer (positions) the read does not depend on: along these every
+  /// element read is reused. Extent-1 axes are left out.
+  std::vector<int> reuse_axes;
+  /// Spatial axes along which neighbouring points read overlapping windows (axis + reduce axis).
+  std::vector<int> window_axes;
+  /// Whether any index uses axis `a`.
+  bool depends_on(const Axis& a) const;
+};
+
+struct StageInfo {
+  StageClass stage_class = StageClass::Placeholder;
+  std::string reason;            ///< one sentence for people
+  std::vector<Access> reads;
+  std::vector<int> producers;    ///< distinct, ascending stage indices
+  std::vector<int> consumers;
+  bool is_output = false;
+  int64_t points = 0;            ///< spatial points
+  int64_t reduce_points = 1;     ///< product of the reduce extents
+  double flops_per_point = 0;    ///< arithmetic of one innermost evaluation (fma = 2, exp and friends = 1)
+  double flops = 0;              ///< of the whole stage
+  double special_per_point = 0;  ///< of which transcendental (exp, tanh, erf, pow, division...)
+  bool depends_only_on_constants = false;
+};
+
+class ComputeDag {
+ public:
+  /// All operations reachable from `outputs`. Throws a user error on an empty list or a placeholder as
+  /// output.
+  explicit ComputeDag(std::vector<Tensor> outputs);
+  ~ComputeDag();
+  ComputeDag(ComputeDag&&) noexcept;
+  ComputeDag& operator=(ComputeDag&&) noexcept;
+  ComputeDag(const ComputeDag&);
+  ComputeDag& operator=(const ComputeDag&);
+
+  const std::vector<Tensor>& outputs() const;
+  /// Stages in a deterministic topological order, producers first, placeholders included.
+  int size() const;
+  const Operation& stage(int i) const;
+  Ref<const Operation> stage_ref(int i) const;
+  int index_of(const Operation* op) const;  ///< -1 when not in this graph
+  const StageInfo& info(int i) const;
+  std::vector<Tensor> placeholders() const;  ///< in order of first use
+
+  double total_flops() const;
+  /// Bytes that must move at least: every placeholder read once, every output written once.
+  int64_t compulsory_bytes() const;
+
+  /// Equal for declarations that compute the same thing: independent of tensor and axis names and
+  /// of the order of creation; stable across runs and machines. Covers shapes, types, bodies, the
+  /// constant flag and the order of the outputs.
+  uint64_t structural_hash() const;
+
+  /// The graph as text: a line a stage with class, shape, reads and their patterns.
+  std::string to_text() const;
+  std::string to_dot() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// The reads in `bodies` over `axes`/`reduce_axes`, as for a stage (used on rewritten bodies too).
+/// `producer` fields are left -1.
+std::vector<Access> analyze_reads(const std::vector<Expr>& bodies, const std::vector<Axis>& axes,
+                                  const std::vector<Axis>& reduce_axes);
+
+}  // namespace heddle

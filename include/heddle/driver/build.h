@@ -1,0 +1,40 @@
+// The two calls most programs make: a schedule for a declaration, and a kernel for a schedule.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/codegen/llvm.h"
+#include "heddle/lower/lower.h"
+#include "heddle/runtime/kernel.h"
+#include "heddle/schedule/schedule.h"
+#include "heddle/schedule/template.h"
+#include "heddle/target/target.h"
+
+namespace heddle {
+
+/// The static choice: no measurement. The meta-templates' analytic rules fill in every knob, from
+/// `target` and the AutoSchedulerOptions in force. `Schedule::provenance` says how it was chosen.
+Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& target = Target::host());
+
+/// The untuned reference: stages inlined as little as written, outer loops fused and parallel.
+Schedule naive_schedule(const std::vector<Tensor>& outputs);
+
+struct BuildOptions {
+  Target target = Target::host();
+  std::string name = "kernel";
+  int opt_level = 1;  ///< see CodegenOptions
+  int max_unroll = 512;
+};
+
+/// Where the time of a build went, in milliseconds.
+struct BuildTimes {
+  double lower = 0, llvm_ir = 0, optimize = 0, codegen = 0, link = 0, total = 0;
+  std::vector<PassRecord> passes;
+};
+
+/// Compiles `schedule` into a kernel that takes `args` in this order: every input and every output.
+Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const BuildOptions& options = {},
+             BuildTimes* times = nullptr);
+
+}  // namespace heddle

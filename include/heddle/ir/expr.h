@@ -1,0 +1,327 @@
+// Expressions: a closed class hierarchy with a kind tag and an intrusive count, immutable.
+//
+//   Expr e = x * 2 + 1;
+//   if (const Binary* add = e.as<Binary>(); add && add->op == BinaryOp::Add) ...
+//
+// A pass is a plain recursive function that handles its cases and ends in `map_children`; the same
+// handle coming back means "unchanged". Variables and axes are identities (their address): names are
+// for printing only, so no pass ever has to rename. Integer arithmetic on indices is i64.
+// Thread-safe to share; `Expr` is cheap to copy.
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/ir/buffer.h"
+#include "heddle/support/dtype.h"
+#include "heddle/support/function_ref.h"
+#include "heddle/support/ref.h"
+
+namespace heddle {
+
+enum class ExprKind : uint8_t {
+  IntImm, FloatImm, Var, Cast, Unary, Binary, Select, Load, Reduce, Ramp, Broadcast,
+};
+
+enum class UnaryOp : uint8_t {
+  Neg, Not, BitNot, Abs, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt,
+  Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Erf,
+  Floor, Ceil, Round, Trunc, IsNan, IsInf,
+};
+
+/// `Div` truncates on integers; `FloorDiv`/`FloorMod` are integer only, `Mod` truncates (C's % and
+/// fmod). `Shr` is arithmetic on signed types. Comparisons give bool. Greater-than is Lt swapped.
+enum class BinaryOp : uint8_t {
+  Add, Sub, Mul, Div, FloorDiv, FloorMod, Mod, Min, Max, Pow, Atan2,
+  Eq, Ne, Lt, Le, And, Or, BitAnd, BitOr, BitXor, Shl, Shr,
+};
+
+const char* to_string(UnaryOp op);
+const char* to_string(BinaryOp op);
+
+class ExprNode {
+ public:
+  const ExprKind kind;
+  const DataType dtype;
+  const uint64_t hash;  ///< structural, within this process (variables and buffers hash by id)
+
+  void acquire() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void release() const {
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(this);
+  }
+  /// Whether several handles hold this node: a pass then remembers its result (a DAG written as a
+  /// tree may be exponentially larger).
+  bool shared() const { return refs_.load(std::memory_order_relaxed) > 1; }
+
+ protected:
+  ExprNode(ExprKind k, DataType t, uint64_t h) : kind(k), dtype(t), hash(h) {}
+  ~ExprNode() = default;
+
+ private:
+  static void destroy(const ExprNode* node);
+  mutable std::atomic<uint32_t> refs_{0};
+};
+
+/// A handle to an immutable expression; may be null ("no expression").
+class Expr {
+ public:
+  Expr() = default;
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  Expr(T value) : Expr(from_int(static_cast<int64_t>(value))) {}  // NOLINT(google-explicit-constructor)
+  Expr(float value);                                       // NOLINT(google-explicit-constructor)
+  Expr(double value);                                      // NOLINT(google-explicit-constructor)
+  Expr(bool value);                                        // NOLINT(google-explicit-constructor)
+  explicit Expr(const ExprNode* node) : node_(node) {
+    if (node_) node_->acquire();
+  }
+  Expr(const Expr& o) : Expr(o.node_) {}
+  Expr(Expr&& o) noexcept : node_(o.node_) { o.node_ = nullptr; }
+  Expr& operator=(Expr o) noexcept {
+    std::swap(node_, o.node_);
+    return *this;
+  }
+  ~Expr() {
+    if (node_) node_->release();
+  }
+
+  explicit operator bool() const { return node_ != nullptr; }
+  /// Not null. Say this where the operators would build an expression: `!e`, `e && other`.
+  bool defined() const { return node_ != nullptr; }
+  const ExprNode* get() const { return node_; }
+  const ExprNode* operator->() const { return node_; }
+  ExprKind kind() const { return node_->kind; }
+  DataType dtype() const { return node_->dtype; }
+
+  /// The node as a `T`, or null when it is of another kind.
+  template <class T>
+  const T* as() const {
+    return node_ && node_->kind == T::kKind ? static_cast<const T*>(node_) : nullptr;
+  }
+  bool same_as(const Expr& o) const { return node_ == o.node_; }
+
+ private:
+  static Expr from_int(int64_t value);  // an i64 constant
+  const ExprNode* node_ = nullptr;
+};
+
+/// What `!`, `&&`, `||` and the comparisons return: an Expr that C++ cannot test, so that the slips
+/// `if (!e)`, `if (a == b)` and `if (a && b)` do not compile. See defined(), equal() and same_as().
+class Condition : public Expr {
+ public:
+  explicit Condition(Expr e) : Expr(std::move(e)) {}
+  explicit operator bool() const = delete;
+};
+
+struct IntImm : ExprNode {  // also bool (0 or 1)
+  static constexpr ExprKind kKind = ExprKind::IntImm;
+  IntImm(DataType t, int64_t v);
+  const int64_t value;
+};
+
+struct FloatImm : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::FloatImm;
+  FloatImm(DataType t, double v);
+  const double value;
+};
+
+struct VarNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::Var;
+  VarNode(std::string name, DataType t);
+  const std::string name;
+  const uint64_t id;  ///< unique in the process, in order of creation; for hashing and ordering
+
+ private:
+  VarNode(std::string name, DataType t, uint64_t id);
+};
+
+struct Cast : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::Cast;
+  Cast(DataType t, Expr v);
+  const Expr value;
+};
+
+struct Unary : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::Unary;
+  Unary(UnaryOp o, DataType t, Expr x);
+  const UnaryOp op;
+  const Expr a;
+};
+
+struct Binary : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::Binary;
+  Binary(BinaryOp o, DataType t, Expr x, Expr y);
+  const BinaryOp op;
+  const Expr a, b;
+};
+
+/// Lazy: loads in the arm that is not taken do not happen (a vector select masks its loads).
+struct Select : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::Select;
+  Select(Expr c, Expr t, Expr f);
+  const Expr condition, on_true, on_false;
+};
+
+/// Reads `buffer` at one index per dimension (or, after flattening, at one flat index).
+struct Load : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::Load;
+  Load(Buffer b, std::vector<Expr> i, DataType t);
+  const Buffer buffer;
+  const std::vector<Expr> indices;
+};
+
+/// lanes values base, base + stride, ...; only of integers.
+struct Ramp : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::Ramp;
+  Ramp(Expr b, Expr s, int lanes);
+  const Expr base, stride;
+};
+
+struct Broadcast : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::Broadcast;
+  Broadcast(Expr v, int lanes);
+  const Expr value;
+};
+
+/// A variable: an identity, of which the name is only for printing.
+class Var {
+ public:
+  Var() = default;
+  explicit Var(std::string name, DataType t = i64);
+  /// The variable that `e` (which must be one) is.
+  static Var from(const Expr& e) {
+    Var v;
+    v.expr_ = e;
+    return v;
+  }
+  const VarNode* get() const { return static_cast<const VarNode*>(expr_.get()); }
+  const VarNode* operator->() const { return get(); }
+  operator const Expr&() const { return expr_; }  // NOLINT(google-explicit-constructor)
+  const Expr& expr() const { return expr_; }
+  explicit operator bool() const { return static_cast<bool>(expr_); }
+  /// Identity. (`a == b` builds the bool expression, as for any two expressions.)
+  bool same_as(const Var& o) const { return get() == o.get(); }
+
+ private:
+  Expr expr_;
+};
+
+enum class AxisKind : uint8_t { Spatial, Reduce };
+
+struct AxisNode : RefCounted {
+  AxisNode(Var v, Expr e, AxisKind k) : var(std::move(v)), extent(std::move(e)), kind(k) {}
+  const Var var;
+  const Expr extent;  ///< the axis runs over [0, extent)
+  const AxisKind kind;
+};
+
+/// An iteration axis of a declaration. Usable as an index expression.
+class Axis {
+ public:
+  Axis() = default;
+  Axis(std::string name, Expr extent, AxisKind kind);
+  const AxisNode* get() const { return node_.get(); }
+  const AxisNode* operator->() const { return node_.get(); }
+  const Var& var() const { return node_->var; }
+  const std::string& name() const { return node_->var->name; }
+  /// The constant extent; throws an internal error when it is symbolic.
+  int64_t extent() const;
+  operator const Expr&() const { return node_->var.expr(); }  // NOLINT(google-explicit-constructor)
+  explicit operator bool() const { return static_cast<bool>(node_); }
+  /// Identity. (`i == j` builds the bool expression "equal positions".)
+  bool same_as(const Axis& o) const { return node_.get() == o.node_.get(); }
+
+ private:
+  Ref<const AxisNode> node_;
+};
+
+enum class ReduceKind : uint8_t { Sum, Prod, Min, Max, Any, All, Custom };
+
+/// How two partial results combine. For a tuple reduction all vectors have one entry a component.
+/// Must be associative; `commutative` tells whether lanes and threads may be combined in any order
+/// (all built-in reducers are).
+struct Combiner : RefCounted {
+  ReduceKind kind = ReduceKind::Sum;
+  std::string name;
+  std::vector<Var> lhs, rhs;
+  std::vector<Expr> result;    ///< in terms of lhs and rhs
+  std::vector<Expr> identity;  ///< constants
+  bool commutative = true;
+  size_t size() const { return lhs.size(); }
+};
+
+/// A reduction over `axes`: only at the top of a declaration's body. Component `index` of the tuple.
+struct Reduce : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::Reduce;
+  Reduce(Ref<const Combiner> c, std::vector<Expr> s, std::vector<Axis> a, int i);
+  const Ref<const Combiner> combiner;
+  const std::vector<Expr> sources;
+  const std::vector<Axis> axes;
+  const int index;
+};
+
+// ---- construction: each checks types (throws a user error) and folds constants ----
+Expr make_int(DataType t, int64_t value);
+Expr make_float(DataType t, double value);
+/// A constant of any element type.
+Expr make_const(DataType t, double value);
+Expr make_unary(UnaryOp op, Expr a);
+/// Operand types must match, save that a constant takes the other operand's type where it fits.
+Expr make_binary(BinaryOp op, Expr a, Expr b);
+Expr make_select(Expr condition, Expr on_true, Expr on_false);
+Expr make_load(const Buffer& buffer, std::vector<Expr> indices);
+Expr make_reduce(Ref<const Combiner> combiner, std::vector<Expr> sources, std::vector<Axis> axes,
+                 int index = 0);
+Expr make_ramp(Expr base, Expr stride, int lanes);
+Expr make_broadcast(Expr value, int lanes);
+/// Value conversion (lanes kept): float to int truncates, anything to bool is `!= 0`.
+Expr cast(DataType t, Expr value);
+
+Expr operator+(Expr a, Expr b);
+Expr operator-(Expr a, Expr b);
+Expr operator*(Expr a, Expr b);
+Expr operator/(Expr a, Expr b);
+Expr operator%(Expr a, Expr b);
+Expr operator-(Expr a);
+Condition operator!(Expr a);
+Condition operator==(Expr a, Expr b);
+Condition operator!=(Expr a, Expr b);
+Condition operator<(Expr a, Expr b);
+Condition operator<=(Expr a, Expr b);
+Condition operator>(Expr a, Expr b);
+Condition operator>=(Expr a, Expr b);
+Condition operator&&(Expr a, Expr b);
+Condition operator||(Expr a, Expr b);
+Expr floordiv(Expr a, Expr b);
+Expr floormod(Expr a, Expr b);
+Expr min(Expr a, Expr b);
+Expr max(Expr a, Expr b);
+
+// ---- inspection ----
+/// The value of an integer constant (also through Broadcast), else null.
+const int64_t* as_int(const Expr& e);
+bool is_const(const Expr& e);
+bool is_const(const Expr& e, double value);
+/// Deep equality; variables, axes and buffers by identity.
+bool equal(const Expr& a, const Expr& b);
+
+/// Rebuilds `e` with `fn` applied to each direct child; `e` itself when none changed.
+/// Does not enter a Reduce's combiner.
+Expr map_children(const Expr& e, FunctionRef<Expr(const Expr&)> fn);
+void for_each_child(const Expr& e, FunctionRef<void(const Expr&)> fn);
+/// Calls `fn` on `e` and everything below it, parents first.
+void visit(const Expr& e, FunctionRef<void(const Expr&)> fn);
+bool uses_var(const Expr& e, const Var& v);
+
+struct VarBinding {
+  Var var;
+  Expr value;
+};
+/// Replaces variables; rebuilt nodes fold constants.
+Expr substitute(const Expr& e, const std::vector<VarBinding>& bindings);
+
+}  // namespace heddle

@@ -1,0 +1,17 @@
+// Text for people: expressions as C-like infix, statements as indented loops. Stable (goldens).
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "heddle/ir/stmt.h"
+
+namespace heddle {
+
+std::string to_string(const Expr& e);
+std::string to_string(const Stmt& s, int indent = 0);
+std::string to_string(const LoweredFunction& f);
+std::ostream& operator<<(std::ostream& os, const Expr& e);
+std::ostream& operator<<(std::ostream& os, const Stmt& s);
+
+}  // namespace heddle

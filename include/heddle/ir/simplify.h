@@ -1,0 +1,68 @@
+// Simplification and integer range analysis of index expressions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "heddle/ir/stmt.h"
+
+namespace heddle {
+
+/// A closed range of integers; `kNegInf`/`kPosInf` mean unbounded on that side.
+struct Interval {
+  static constexpr int64_t kNegInf = INT64_MIN, kPosInf = INT64_MAX;
+  int64_t min = kNegInf, max = kPosInf;
+  bool bounded() const { return min != kNegInf && max != kPosInf; }
+  bool is_point() const { return min == max && bounded(); }
+  bool contains(int64_t v) const { return min <= v && v <= max; }
+  friend bool operator==(const Interval&, const Interval&) = default;
+};
+
+/// What is known of the variables in scope. Copying is cheap enough for passes to scope by value;
+/// `with` adds one fact.
+class Ranges {
+ public:
+  void set(const Var& v, Interval r) { map_[v.get()] = r; }
+  void erase(const Var& v) { map_.erase(v.get()); }
+  Interval get(const VarNode* v) const {
+    auto it = map_.find(v);
+    return it == map_.end() ? Interval{} : it->second;
+  }
+  bool known(const VarNode* v) const { return map_.count(v) != 0; }
+
+ private:
+  std::unordered_map<const VarNode*, Interval> map_;
+};
+
+/// The tightest range this analysis can prove for an integer or bool expression (scalar or vector:
+/// over all lanes). Sound: every value the expression can take lies inside.
+Interval range_of(const Expr& e, const Ranges& ranges);
+
+/// An equivalent, simpler expression. Integer sums are brought to a canonical linear form (so that
+/// equal index expressions become identical and differences cancel); floordiv/floormod by constants,
+/// min/max, comparisons and selects are resolved from `ranges`. Floating point is only folded where
+/// the result is bit-exact. Idempotent.
+Expr simplify(const Expr& e, const Ranges& ranges = {});
+
+/// Simplifies every expression of `s`, with loop variables ranged over their loops and conditions
+/// assumed inside their branches; folds away branches and loops that never run.
+Stmt simplify(const Stmt& s, const Ranges& ranges = {});
+
+/// Whether the bool expression `e` is proved true for all values in `ranges`.
+bool prove(const Expr& e, const Ranges& ranges);
+
+/// e == sum(coefficient_i * var_i) + constant with constant integer coefficients, or nullopt.
+struct Affine {
+  struct Term {
+    Var var;
+    int64_t coefficient = 0;
+  };
+  std::vector<Term> terms;  ///< in order of first appearance; coefficients nonzero
+  int64_t constant = 0;
+  int64_t coefficient(const Var& v) const;
+};
+std::optional<Affine> as_affine(const Expr& e);
+
+}  // namespace heddle

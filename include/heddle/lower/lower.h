@@ -1,0 +1,40 @@
+// From a schedule to the loop IR that code generation takes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/ir/stmt.h"
+#include "heddle/schedule/schedule.h"
+
+namespace heddle {
+
+struct LowerOptions {
+  std::string name = "kernel";
+  bool keep_passes = false;  ///< fill LoweredProgram::passes with the program after each pass
+  int max_unroll = 512;      ///< loops whose unrolled body would have more statements stay loops
+};
+
+/// The program after one pass, and what the pass cost.
+struct PassRecord {
+  std::string name;
+  double ms = 0;
+  LoweredFunction main, prepare;  ///< filled only with keep_passes
+};
+
+/// `main` takes the arguments of the kernel, then the buffers of `persistent`. What depends only on
+/// constant placeholders (packed weights) is computed by `prepare`, whose arguments are those
+/// constants, then `persistent`; its body is null when there is no such thing.
+struct LoweredProgram {
+  LoweredFunction main, prepare;
+  std::vector<Buffer> persistent;
+  std::vector<int> constant_args;  ///< positions among the kernel's arguments
+  std::vector<PassRecord> passes;
+};
+
+/// `args`: every placeholder and every output of the schedule's DAG, in call order. Throws a user
+/// error for a missing or foreign argument, or a stage read outside of where it is computed.
+LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
+                     const LowerOptions& options = {});
+
+}  // namespace heddle

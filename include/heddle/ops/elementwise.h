@@ -1,0 +1,134 @@
+// Element by element operators. All broadcast as numpy does: shapes are aligned at the back, and an
+// extent of 1 is repeated. Operands of one operator have one type; `cast` converts.
+//
+//   Tensor y = ops::relu(ops::add(x, bias));       // x: (N, C), bias: (C)
+//   Tensor z = ops::elementwise("swish2", {x}, [](const std::vector<Expr>& v) {
+//     return v[0] / (1.f + exp(v[0] * -2.f));
+//   });
+//
+// Functions such as exp and gelu take floats only; on f16 and bf16 a function of several steps is
+// calculated in f32 and rounded once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/dsl/tensor.h"
+#include "heddle/support/function_ref.h"
+
+namespace heddle::ops {
+
+/// `f` of the elements of `inputs`, broadcast against each other. `name` becomes name and tag.
+Tensor elementwise(const std::string& name, const std::vector<Tensor>& inputs,
+                   FunctionRef<Expr(const std::vector<Expr>&)> f, Where where = Where::current());
+
+Tensor cast(const Tensor& x, DataType dtype, Where where = Where::current());
+/// A copy; a stage of its own.
+Tensor identity(const Tensor& x, Where where = Where::current());
+/// A tensor of one value.
+Tensor full(const Shape& shape, double value, DataType dtype = f32,
+            Where where = Where::current());
+
+// ---- arithmetic. The right operand may be a number, such as add(x, 1.5) ----
+Tensor add(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor sub(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor mul(const Tensor& a, const Tensor& b, Where where = Where::current());
+/// Truncates on integers.
+Tensor div(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor add(const Tensor& a, const Expr& b, Where where = Where::current());
+Tensor sub(const Tensor& a, const Expr& b, Where where = Where::current());
+Tensor mul(const Tensor& a, const Expr& b, Where where = Where::current());
+Tensor div(const Tensor& a, const Expr& b, Where where = Where::current());
+/// Rounds towards minus infinity.
+Tensor floor_divide(const Tensor& a, const Tensor& b, Where where = Where::current());
+/// The remainder with the sign of `b`, as numpy and ONNX (fmod=0).
+Tensor mod(const Tensor& a, const Tensor& b, Where where = Where::current());
+/// The remainder with the sign of `a`, as C.
+Tensor fmod(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor pow(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor pow(const Tensor& a, double exponent, Where where = Where::current());
+Tensor atan2(const Tensor& y, const Tensor& x, Where where = Where::current());
+Tensor maximum(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor minimum(const Tensor& a, const Tensor& b, Where where = Where::current());
+
+// ---- comparisons and logic: bool results ----
+Tensor equal(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor not_equal(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor less(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor less_equal(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor greater(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor greater_equal(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor logical_and(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor logical_or(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor logical_xor(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor logical_not(const Tensor& x, Where where = Where::current());
+/// `a` where `condition` (bool) holds, else `b`.
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b,
+             Where where = Where::current());
+
+// ---- integers ----
+Tensor bitwise_and(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor bitwise_or(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor bitwise_xor(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor bitwise_not(const Tensor& x, Where where = Where::current());
+Tensor shift_left(const Tensor& a, const Tensor& b, Where where = Where::current());
+Tensor shift_right(const Tensor& a, const Tensor& b, Where where = Where::current());
+
+// ---- functions of one operand ----
+Tensor neg(const Tensor& x, Where where = Where::current());
+Tensor abs(const Tensor& x, Where where = Where::current());
+Tensor sign(const Tensor& x, Where where = Where::current());  ///< -1, 0 or 1
+Tensor square(const Tensor& x, Where where = Where::current());
+Tensor reciprocal(const Tensor& x, Where where = Where::current());
+Tensor exp(const Tensor& x, Where where = Where::current());
+Tensor exp2(const Tensor& x, Where where = Where::current());
+Tensor expm1(const Tensor& x, Where where = Where::current());
+Tensor log(const Tensor& x, Where where = Where::current());
+Tensor log2(const Tensor& x, Where where = Where::current());
+Tensor log10(const Tensor& x, Where where = Where::current());
+Tensor log1p(const Tensor& x, Where where = Where::current());
+Tensor sqrt(const Tensor& x, Where where = Where::current());
+Tensor rsqrt(const Tensor& x, Where where = Where::current());
+Tensor sin(const Tensor& x, Where where = Where::current());
+Tensor cos(const Tensor& x, Where where = Where::current());
+Tensor tan(const Tensor& x, Where where = Where::current());
+Tensor asin(const Tensor& x, Where where = Where::current());
+Tensor acos(const Tensor& x, Where where = Where::current());
+Tensor atan(const Tensor& x, Where where = Where::current());
+Tensor sinh(const Tensor& x, Where where = Where::current());
+Tensor cosh(const Tensor& x, Where where = Where::current());
+Tensor tanh(const Tensor& x, Where where = Where::current());
+Tensor erf(const Tensor& x, Where where = Where::current());
+Tensor floor(const Tensor& x, Where where = Where::current());
+Tensor ceil(const Tensor& x, Where where = Where::current());
+Tensor round(const Tensor& x, Where where = Where::current());  ///< half to even
+Tensor trunc(const Tensor& x, Where where = Where::current());
+Tensor isnan(const Tensor& x, Where where = Where::current());
+Tensor isinf(const Tensor& x, Where where = Where::current());
+
+// ---- activations ----
+/// max(low, min(high, x)), for integers too.
+Tensor clip(const Tensor& x, double low, double high, Where where = Where::current());
+Tensor relu(const Tensor& x, Where where = Where::current());
+Tensor relu6(const Tensor& x, Where where = Where::current());
+Tensor leaky_relu(const Tensor& x, double alpha = 0.01, Where where = Where::current());
+/// x where x >= 0, else slope * x; `slope` broadcasts to x (for channels of NCHW: (C, 1, 1)).
+Tensor prelu(const Tensor& x, const Tensor& slope, Where where = Where::current());
+/// x where x >= 0, else alpha * (exp(x) - 1).
+Tensor elu(const Tensor& x, double alpha = 1.0, Where where = Where::current());
+Tensor selu(const Tensor& x, Where where = Where::current());
+Tensor sigmoid(const Tensor& x, Where where = Where::current());
+/// x * P(N(0, 1) < x), by erf.
+Tensor gelu(const Tensor& x, Where where = Where::current());
+/// Its approximation by tanh.
+Tensor gelu_tanh(const Tensor& x, Where where = Where::current());
+Tensor silu(const Tensor& x, Where where = Where::current());  ///< x * sigmoid(x)
+Tensor softplus(const Tensor& x, Where where = Where::current());
+Tensor softsign(const Tensor& x, Where where = Where::current());
+Tensor mish(const Tensor& x, Where where = Where::current());  ///< x * tanh(softplus(x))
+/// max(0, min(1, alpha * x + beta)); ONNX's default of alpha is 0.2.
+Tensor hardsigmoid(const Tensor& x, double alpha = 1.0 / 6, double beta = 0.5,
+                   Where where = Where::current());
+Tensor hardswish(const Tensor& x, Where where = Where::current());  ///< x * hardsigmoid(x)
+
+}  // namespace heddle::ops

@@ -1,0 +1,53 @@
+// Normalisations, softmax and attention.
+//
+//   Tensor p = ops::softmax(scores);                                  // along the last axis
+//   Tensor y = ops::layer_norm(x, gamma, beta);                       // over the last axis
+//   Tensor o = ops::scaled_dot_product_attention(q, k, v);
+//
+// All take floats. On f16 and bf16 they calculate in f32 and round the result once. Scales and
+// shifts may be left out: pass {}.
+#pragma once
+
+#include <cstdint>
+
+#include "heddle/dsl/tensor.h"
+
+namespace heddle::ops {
+
+/// exp(x - max) / sum(exp(x - max)) along `axis`.
+Tensor softmax(const Tensor& x, int axis = -1, Where where = Where::current());
+/// x - max - log(sum(exp(x - max)))
+Tensor log_softmax(const Tensor& x, int axis = -1, Where where = Where::current());
+
+/// Inference: (x - mean) / sqrt(variance + epsilon) * scale + shift, each of them (C) along `axis`.
+/// What depends on the four alone is a stage of its own, computed once where they are constant.
+Tensor batch_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, const Tensor& mean,
+                  const Tensor& variance, double epsilon = 1e-5, int axis = 1,
+                  Where where = Where::current());
+
+/// Over the dimensions from `axis` on; `scale` and `shift` have their shape.
+Tensor layer_norm(const Tensor& x, const Tensor& scale = {}, const Tensor& shift = {},
+                  int axis = -1, double epsilon = 1e-5, Where where = Where::current());
+/// x / sqrt(mean(x * x) + epsilon) * scale, over the dimensions from `axis` on.
+Tensor rms_norm(const Tensor& x, const Tensor& scale = {}, int axis = -1, double epsilon = 1e-6,
+                Where where = Where::current());
+/// x (N, C, ...), over each of `groups` blocks of channels with their positions; `scale` and
+/// `shift` are (C).
+Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& scale = {},
+                  const Tensor& shift = {}, double epsilon = 1e-5, Where where = Where::current());
+/// x (N, C, ...), over the positions of each channel.
+Tensor instance_norm(const Tensor& x, const Tensor& scale = {}, const Tensor& shift = {},
+                     double epsilon = 1e-5, Where where = Where::current());
+/// x / (bias + alpha / size * sum(x * x))^beta, the sum over `size` neighbouring channels of (N, C,
+/// ...).
+Tensor lrn(const Tensor& x, int64_t size, double alpha = 1e-4, double beta = 0.75,
+           double bias = 1.0, Where where = Where::current());
+
+/// softmax(q k^T * scale + mask) v: q (..., L, E), k (..., S, E), v (..., S, F) -> (..., L, F).
+/// `mask` broadcasts to (..., L, S) and is added, or, of bool, tells which to attend to. A `scale`
+/// of 0 means 1 / sqrt(E). A row of which all is masked is not defined.
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const Tensor& mask = {}, double scale = 0,
+                                    Where where = Where::current());
+
+}  // namespace heddle::ops

@@ -1,0 +1,15 @@
+// The operator library: compute declarations of the usual operators, no schedules.
+//
+// Every operator checks its arguments (errors name the operator, the argument and the shapes, at
+// the caller's line), returns ordinary tensors, and tags its stages with its name. Names and
+// argument orders follow ONNX and PyTorch.
+#pragma once
+
+#include "heddle/ops/conv.h"         // IWYU pragma: export
+#include "heddle/ops/elementwise.h"  // IWYU pragma: export
+#include "heddle/ops/linalg.h"       // IWYU pragma: export
+#include "heddle/ops/nn.h"           // IWYU pragma: export
+#include "heddle/ops/pool.h"         // IWYU pragma: export
+#include "heddle/ops/reduce.h"       // IWYU pragma: export
+#include "heddle/ops/resize.h"       // IWYU pragma: export
+#include "heddle/ops/transform.h"    // IWYU pragma: export

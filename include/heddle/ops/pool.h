@@ -1,0 +1,42 @@
+// Pooling over 1, 2 or 3 spatial dimensions: the rank of x tells which.
+//
+//   Tensor y = ops::max_pool(x, {.kernel = {3}, .stride = {2}, .padding = {1}});
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "heddle/dsl/tensor.h"
+#include "heddle/ops/layout.h"
+
+namespace heddle::ops {
+
+/// Lists have one value for all spatial dimensions or one a dimension.
+struct Pool {
+  std::vector<int64_t> kernel = {};
+  std::vector<int64_t> stride = {};    ///< the kernel, as PyTorch; ONNX's default is 1
+  std::vector<int64_t> padding = {};   ///< 0; or 2n values: all begins, then all ends, as ONNX
+  std::vector<int64_t> dilation = {};  ///< 1
+  bool ceil_mode = false;              ///< round the number of windows up
+  bool count_include_pad = false;      ///< avg_pool: padding counts as elements of value 0
+  Layout layout = Layout::ChannelsFirst;
+};
+
+/// x (N, C, spatial...) -> (N, C, windows...). Padding never wins.
+Tensor max_pool(const Tensor& x, const Pool& attributes, Where where = Where::current());
+/// Floats only; 16-bit floats add up in f32.
+Tensor avg_pool(const Tensor& x, const Pool& attributes, Where where = Where::current());
+
+/// -> (N, C, 1, ...)
+Tensor global_max_pool(const Tensor& x, Layout layout = Layout::ChannelsFirst,
+                       Where where = Where::current());
+Tensor global_avg_pool(const Tensor& x, Layout layout = Layout::ChannelsFirst,
+                       Where where = Where::current());
+
+/// To the spatial extents `size`: window i covers [floor(i * in / out), ceil((i + 1) * in / out)).
+Tensor adaptive_max_pool(const Tensor& x, const std::vector<int64_t>& size,
+                         Layout layout = Layout::ChannelsFirst, Where where = Where::current());
+Tensor adaptive_avg_pool(const Tensor& x, const std::vector<int64_t>& size,
+                         Layout layout = Layout::ChannelsFirst, Where where = Where::current());
+
+}  // namespace heddle::ops

@@ -1,0 +1,39 @@
+// Resizing images, volumes and signals.
+//
+//   Tensor y = ops::resize(x, {112, 112});                              // bilinear, half pixel
+//   Tensor z = ops::resize(x, {112, 112}, {.mode = ops::ResizeMode::Nearest});
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "heddle/dsl/tensor.h"
+#include "heddle/ops/layout.h"
+
+namespace heddle::ops {
+
+enum class ResizeMode : uint8_t { Nearest, Linear };
+/// Which position p of an input of `in` elements an output position o of `out` elements shows.
+enum class ResizeCoordinates : uint8_t {
+  HalfPixel,     ///< (o + 0.5) * in / out - 0.5: ONNX's default, PyTorch's align_corners=false
+  Asymmetric,    ///< o * in / out
+  AlignCorners,  ///< o * (in - 1) / (out - 1)
+};
+/// How Nearest rounds p. ONNX's default is PreferFloor, PyTorch's "nearest" is Asymmetric and
+/// Floor.
+enum class NearestRounding : uint8_t { PreferFloor, PreferCeil, Floor, Ceil };
+
+struct Resize {
+  ResizeMode mode = ResizeMode::Linear;
+  ResizeCoordinates coordinates = ResizeCoordinates::HalfPixel;
+  NearestRounding rounding = NearestRounding::PreferFloor;
+  Layout layout = Layout::ChannelsFirst;
+};
+
+/// x (N, C, spatial...) or (N, spatial..., C), with 1 to 3 spatial dimensions, to the spatial
+/// extents `size`. Positions are calculated in whole numbers, so nearest never rounds to a
+/// neighbour.
+Tensor resize(const Tensor& x, const std::vector<int64_t>& size, Resize attributes = {},
+              Where where = Where::current());
+
+}  // namespace heddle::ops

@@ -1,0 +1,69 @@
+// A compiled function, ready to call.
+//
+//   kernel(a, b, bias, d);      // NDArrays, one per argument, in the order given to build()
+//   std::cout << kernel.source();
+//
+// Calls check number, shape and type, and are safe from several threads at once. What depends only on
+// constant arguments (packed weights) is computed at the first call and kept for as long as the same
+// arrays are passed; `refresh()` after changing their contents.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/runtime/ndarray.h"
+
+namespace heddle {
+
+struct KernelArg {
+  std::string name;
+  DataType dtype;
+  std::vector<int64_t> shape;
+  bool output = false;
+  bool constant = false;
+};
+
+/// What makes a Kernel; filled by the compiler (or by an exported kernel's loader).
+struct KernelCode {
+  using Entry = int (*)(void* const* args);
+  std::string name;
+  std::vector<KernelArg> args;
+  std::vector<KernelArg> persistent;  ///< passed after `args`; computed by `prepare`
+  Entry main = nullptr;
+  Entry prepare = nullptr;         ///< takes the constant arguments, then `persistent`; may be null
+  std::shared_ptr<void> code;      ///< keeps the machine code alive
+  /// Text of the kernel in some form ("llvm", "asm", "loops", ...); may be null.
+  std::string (*source)(const void* context, const std::string& form) = nullptr;
+  std::shared_ptr<void> source_context;
+};
+
+class Kernel {
+ public:
+  Kernel() = default;
+  explicit Kernel(KernelCode code);
+
+  template <class... A>
+  void operator()(const A&... arrays) const {
+    const NDArray list[] = {NDArray(arrays)...};
+    call(list);
+  }
+  /// Throws a Runtime error that names the argument for a wrong count, shape or type, or when memory
+  /// for temporaries could not be had.
+  void call(std::span<const NDArray> arrays) const;
+  /// Recompute what was derived from constant arguments at the next call.
+  void refresh() const;
+
+  const std::string& name() const;
+  const std::vector<KernelArg>& args() const;
+  /// The kernel as text: "llvm" (LLVM IR, the default), "asm", or "loops".
+  std::string source(const std::string& form = "llvm") const;
+  explicit operator bool() const { return static_cast<bool>(impl_); }
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace heddle

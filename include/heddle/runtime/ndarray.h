@@ -1,0 +1,167 @@
+// NDArray: a dense row-major array on the CPU, the argument of a kernel.
+//
+//   NDArray a = NDArray::random({M, K}, f32, /*seed=*/1);
+//   NDArray c = NDArray::zeros({M, N}, f32);
+//   float first = c.at<float>({0, 0});
+//   NDArray d = NDArray::from_dlpack(tensor_of_another_library);
+//
+// A handle: copying it is cheap and shares the elements; copy() copies them. Memory of ours is
+// 64-byte aligned, from 2 MiB on 2 MiB aligned with huge pages. f16 and bf16 elements are read as
+// std::uint16_t bits, or as numbers through get() and set().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "heddle/support/dtype.h"
+#include "heddle/support/ref.h"
+
+struct DLManagedTensor;
+
+namespace heddle {
+
+using Extents = std::vector<std::int64_t>;
+
+namespace detail {
+
+class Storage;
+
+/// May elements of this type be accessed as T?
+template <typename T>
+constexpr bool is_element_type(DataType type) {
+  if (type.lanes != 1) return false;
+  if constexpr (std::is_same_v<T, bool>) return type == boolean;
+  if constexpr (std::is_same_v<T, double>) return type == f64;
+  if constexpr (std::is_same_v<T, float>) return type == f32;
+  if constexpr (std::is_integral_v<T>) {
+    if (sizeof(T) == 2 && std::is_unsigned_v<T> && (type == f16 || type == bf16)) return true;
+    if (sizeof(T) == 1 && std::is_unsigned_v<T> && type == boolean) return true;
+    return type.bits == 8 * sizeof(T) && (std::is_signed_v<T> ? type.is_int() : type.is_uint());
+  }
+  return false;
+}
+
+template <typename T>
+constexpr DataType dtype_of() {
+  for (DataType type : {f64, f32, i8, i16, i32, i64, u8, u16, u32, u64, boolean}) {
+    if (is_element_type<T>(type)) return type;
+  }
+  return {};
+}
+
+}  // namespace detail
+
+class NDArray {
+ public:
+  NDArray();  // no array; only defined() and assignment are allowed
+  NDArray(const NDArray&);
+  NDArray(NDArray&&) noexcept;
+  NDArray& operator=(const NDArray&);
+  NDArray& operator=(NDArray&&) noexcept;
+  ~NDArray();
+
+  /// Contents undefined.
+  static NDArray empty(Extents shape, DataType dtype);
+  static NDArray zeros(Extents shape, DataType dtype);
+  static NDArray full(Extents shape, DataType dtype, double value);
+  /// The same numbers for the same seed on every machine. Floats lie in [-1, 1), signed integers in
+  /// -8..8, unsigned in 0..8, bools are fair.
+  static NDArray random(Extents shape, DataType dtype, std::uint64_t seed);
+  /// Floats in [lo, hi); integers in lo..hi, both included.
+  static NDArray random(Extents shape, DataType dtype, std::uint64_t seed, double lo, double hi);
+  /// A copy of the values, with this shape (one dimension if left out).
+  template <typename T>
+  static NDArray from(const std::vector<T>& values, Extents shape = {});
+  /// A view of memory that the caller keeps alive.
+  static NDArray wrap(void* data, Extents shape, DataType dtype);
+  /// Takes over the tensor and calls its deleter when the last handle goes. A tensor that is not
+  /// row-major is copied. Refuses devices other than the CPU.
+  static NDArray from_dlpack(DLManagedTensor* tensor);
+  /// Shares the elements; the receiver calls the deleter.
+  DLManagedTensor* to_dlpack() const;
+
+  bool defined() const { return data_ != nullptr; }
+  const Extents& shape() const { return shape_; }
+  int ndim() const { return static_cast<int>(shape_.size()); }
+  std::int64_t dim(int i) const;
+  /// In elements, row-major.
+  Extents strides() const;
+  DataType dtype() const { return dtype_; }
+  /// Number of elements.
+  std::int64_t size() const { return size_; }
+  std::int64_t bytes() const { return size_ * dtype_.bytes(); }
+
+  void* data() const { return data_; }
+  /// Throws if the elements are not of this type.
+  template <typename T>
+  T* data() const {
+    if (!detail::is_element_type<T>(dtype_)) wrong_type(sizeof(T));
+    return static_cast<T*>(data_);
+  }
+  template <typename T>
+  T& at(std::initializer_list<std::int64_t> index) const {
+    return data<T>()[offset(index)];
+  }
+  /// Any type as a number, by row-major position; integers beyond 2^53 are rounded.
+  double get(std::int64_t position) const;
+  void set(std::int64_t position, double value) const;
+  void fill(double value) const;
+
+  /// The same elements under another shape of the same size.
+  NDArray view(Extents shape) const;
+  /// The rows begin..end of the first dimension; shares the elements.
+  NDArray rows(std::int64_t begin, std::int64_t end) const;
+  NDArray copy() const;
+  void copy_from(const NDArray& source) const;
+  /// Converted to another type, rounding to nearest.
+  NDArray cast(DataType dtype) const;
+
+ private:
+  NDArray(Ref<detail::Storage> storage, void* data, Extents shape, DataType dtype);
+  std::int64_t offset(std::initializer_list<std::int64_t> index) const;
+  [[noreturn]] void wrong_type(std::size_t bytes_of_t) const;
+  void require_defined(const char* what) const;
+
+  Ref<detail::Storage> storage_;
+  void* data_ = nullptr;
+  Extents shape_;
+  DataType dtype_;
+  std::int64_t size_ = 0;
+};
+
+/// "f32[16, 32]"
+std::string describe(const NDArray& array);
+
+/// How two arrays of one shape, of any types, differ. NaN equals NaN; NaN and a number are
+/// infinitely far apart.
+struct Difference {
+  double max_abs = 0;
+  double max_rel = 0;                // |a-b| / max(|a|, |b|)
+  std::int64_t mismatches = 0;       // where |a-b| > atol + rtol * |b|
+  std::int64_t first_mismatch = -1;  // row-major position
+  double first_a = 0, first_b = 0;
+
+  bool ok() const { return mismatches == 0; }
+};
+Difference compare(const NDArray& a, const NDArray& b, double rtol, double atol);
+/// "3 of 512 elements differ, first at [1, 2]: 0.5 and 0.25, largest difference 0.25"
+std::string describe(const Difference& difference, const NDArray& a);
+
+double max_abs_diff(const NDArray& a, const NDArray& b);
+bool allclose(const NDArray& a, const NDArray& b, double rtol = 1e-5, double atol = 1e-8);
+
+template <typename T>
+NDArray NDArray::from(const std::vector<T>& values, Extents shape) {
+  constexpr DataType dtype = detail::dtype_of<T>();
+  static_assert(detail::is_element_type<T>(dtype), "no DataType has this C++ type as its element");
+  if (shape.empty()) shape = {static_cast<std::int64_t>(values.size())};
+  NDArray wrapped = empty({static_cast<std::int64_t>(values.size())}, dtype);
+  for (std::size_t i = 0; i < values.size(); ++i) wrapped.data<T>()[i] = values[i];
+  return wrapped.view(std::move(shape));
+}
+
+}  // namespace heddle

@@ -1,0 +1,22 @@
+// Scratch memory of generated code. Freed blocks stay with the thread that freed them, so that the
+// next call of a kernel finds its workspace mapped and warm.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+
+/// At least 64-byte aligned; from 2 MiB on, 2 MiB aligned and backed by huge pages where there are
+/// any. Contents are undefined. Null if there is no memory.
+void* heddle_workspace_alloc(std::int64_t bytes);
+
+/// Null is fine. Any thread may free any block.
+void heddle_workspace_free(void* block);
+}
+
+namespace heddle {
+
+/// Gives the calling thread's cached blocks back to the system.
+void release_workspaces();
+
+}  // namespace heddle

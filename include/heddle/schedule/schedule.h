@@ -1,0 +1,156 @@
+// How a declaration is computed: loops, their order, where each stage is computed, where data lives.
+//
+//   Schedule s({D});                          // default: one serial loop per axis, all at the root
+//   auto [i, j] = s[D].axes<2>();
+//   auto [io, ii] = s[D].split(i, 32);
+//   s[D].parallel(io);
+//   s[C].compute_at(s[D], io);
+//   std::cout << s;                           // the steps as text; to_json / from_json round-trip
+//
+// Splits need not divide: lowering makes a clean main part and a tail. A step that cannot apply
+// throws an Error that says which, on what, and why. Copying a Schedule is cheap (it is a value).
+#pragma once
+
+#include <array>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/dag/compute_dag.h"
+#include "heddle/schedule/step.h"
+#include "heddle/support/json.h"
+
+namespace heddle {
+
+struct ScheduleState;
+
+/// An axis of a stage: a loop, or something that loops were made from.
+struct Loop {
+  int id = -1;
+  bool valid() const { return id >= 0; }
+  friend bool operator==(Loop, Loop) = default;
+};
+
+class StageRef;
+
+/// What accepts steps: a Schedule applies them at once, a TemplateBuilder records them.
+class StepSink {
+ public:
+  virtual ~StepSink() = default;
+  /// The stage of `t`, for steps.
+  StageRef operator[](const Tensor& t);
+  StageRef stage(int id);
+
+ protected:
+  friend class StageRef;
+  virtual void record(Step step) = 0;
+  virtual const ComputeDag& sink_dag() const = 0;
+  /// Root axes of every stage, created stages included; grown by the primitives.
+  struct StageAxes {
+    std::string name;
+    std::vector<int> spatial, reduce;
+  };
+  void init_axes(const ComputeDag& dag);
+  std::vector<StageAxes> stage_axes_;
+  int next_axis_ = 0;
+};
+
+/// The primitives. Each is one step; `at` is the caller's line, for messages.
+class StageRef {
+ public:
+  StageRef(StepSink* sink, int id) : sink_(sink), id_(id) {}
+  int id() const { return id_; }
+
+  Loop axis(int i) const;         ///< root spatial axis i; negative counts from the back
+  Loop reduce_axis(int i) const;  ///< root reduce axis i
+  int num_axes() const;
+  int num_reduce_axes() const;
+  template <size_t N>
+  std::array<Loop, N> axes() const {
+    std::array<Loop, N> out;
+    for (size_t i = 0; i < N; ++i) out[i] = axis(static_cast<int>(i));
+    return out;
+  }
+  std::vector<Loop> all_axes() const;
+  std::vector<Loop> all_reduce_axes() const;
+
+  /// rewrite: for i in 0..n  -->  for io in 0..ceil(n/factor) { for ii in 0..min(factor, n - io*factor) }
+  std::array<Loop, 2> split(Loop i, Param factor, Where at = Where::current());
+  /// rewrite: for a { for b }  -->  for f in 0..|a|*|b|.   `a` and `b` must be adjacent loops, a outside.
+  Loop fuse(Loop a, Loop b, Where at = Where::current());
+  Loop fuse(const std::vector<Loop>& loops, Where at = Where::current());
+  /// The named loops take, in the order given, the places that they hold together now.
+  StageRef& reorder(const std::vector<Loop>& order, Where at = Where::current());
+  StageRef& vectorize(Loop i, Where at = Where::current());
+  StageRef& unroll(Loop i, Where at = Where::current());
+  StageRef& parallel(Loop i, Where at = Where::current());
+
+  /// Computes, inside `loop` of `consumer`, just the part that the iteration needs.
+  StageRef& compute_at(StageRef consumer, Loop loop, Where at = Where::current());
+  /// Substitutes the body into every reader. Not for reductions or outputs.
+  StageRef& compute_inline(Where at = Where::current());
+  /// rewrite: C[i] = f(i)  -->  C.local[i] = f(i); C[i] = C.local[i].   Before any split of C.
+  /// The new stage (returned) starts at the root: place it with compute_at.
+  StageRef cache_write(Where at = Where::current());
+  /// rewrite: C[i] = f(B[..])  -->  B.copy[..] = B[..]; C[i] = f(B.copy[..])   for the given readers.
+  StageRef cache_read(const std::vector<StageRef>& readers, Where at = Where::current());
+  /// Splits a reduction over k into partial results, in a new stage (returned), and their reduction.
+  ///   inner = false: C.rf[ko, ..] = sum(ki < factor, f(ko*factor + ki)); C[..] = sum(ko, C.rf[ko, ..])
+  ///   inner = true:  C.rf[ki, ..] = sum(ko, f(ko*factor + ki));          C[..] = sum(ki, C.rf[ki, ..])
+  /// The new stage's first spatial axis is the partial index. Needs a commutative reducer when inner.
+  StageRef rfactor(Loop k, Param factor, bool inner, Where at = Where::current());
+  /// One storage dimension, outermost first: (index of `dim` / divisor) % modulus; modulus 0 = none.
+  struct StorageDim {
+    int dim = 0;
+    Param divisor = 1, modulus = 0;
+  };
+  /// The order in which the stage's elements lie in memory; the loops do not change. The storage
+  /// dimensions must together be a bijection: e.g. tiles of 16 columns of a matrix, each row-major:
+  /// {{1, 16}, {0}, {1, 1, 16}}.
+  StageRef& layout(const std::vector<StorageDim>& dims, Where at = Where::current());
+  /// Hint: results bypass the caches (they are larger than them and not read soon).
+  StageRef& store_nontemporal(Where at = Where::current());
+
+ private:
+  StepSink* sink_;
+  int id_;
+};
+
+class Schedule : public StepSink {
+ public:
+  /// The default schedule of `outputs`: every stage at the root, serial loops in axis order.
+  explicit Schedule(const std::vector<Tensor>& outputs);
+  explicit Schedule(ComputeDag dag);
+  ~Schedule() override;
+  Schedule(const Schedule&);
+  Schedule& operator=(const Schedule&);
+  Schedule(Schedule&&) noexcept;
+  Schedule& operator=(Schedule&&) noexcept;
+
+  const ComputeDag& dag() const;
+  const std::vector<Step>& steps() const;
+  /// Applies one concrete step (ids as recorded); what replaying is made of.
+  void apply(const Step& step);
+  /// Where the choice came from: "default", "analytic rule: ...", "record ...". For people.
+  std::string provenance = "default: serial loops";
+
+  Json to_json() const;
+  /// Replays `json` (from to_json) on `dag`. Throws an Error that names the first bad step.
+  static Schedule from_json(const Json& json, const ComputeDag& dag);
+  std::string to_text() const;
+
+  /// The result of the steps; for lowering and tests.
+  const ScheduleState& state() const { return *state_; }
+
+ protected:
+  void record(Step step) override;
+  const ComputeDag& sink_dag() const override { return dag(); }
+
+ private:
+  std::unique_ptr<ScheduleState> state_;
+  std::vector<Step> steps_;
+};
+std::ostream& operator<<(std::ostream& os, const Schedule& s);
+
+}  // namespace heddle

@@ -1,0 +1,59 @@
+// A schedule as data: a list of steps over stages and axes, each a row of one table.
+//
+// Stages and axes are named by small integers. The stages of a ComputeDag keep their index; axes are
+// numbered stage by stage, spatial before reduce; what a step creates gets the ids in
+// `Step::results`. Explicit results keep ids stable when a template leaves steps out.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heddle/support/error.h"
+
+namespace heddle {
+
+enum class StepKind : uint8_t {
+  Split,       ///< axes {i} params {factor} -> results {outer, inner}
+  Fuse,        ///< axes {a, b} -> results {fused}
+  Reorder,     ///< axes, outermost first: they take, in this order, the places they hold now
+  ComputeAt,   ///< axes {loop of the consumer}: compute where it is needed, inside that loop
+  Inline,      ///< substitute into every reader
+  CacheWrite,  ///< results {new stage, its axes...}: compute into a private copy first
+  CacheRead,   ///< params {reader stages...}, results {new stage, its axes...}
+  Rfactor,     ///< axes {reduce axis} params {factor, inner?}: see StageRef::rfactor
+  Layout,      ///< params {dim, divisor, modulus}...: order of the stage's elements in memory
+  Vectorize,   ///< axes {leaf}
+  Unroll,      ///< axes {leaf}
+  Parallel,    ///< axes {leaf}
+  NonTemporal, ///< the stage's stores bypass the cache
+};
+const char* to_string(StepKind kind);
+bool parse_step_kind(const std::string& text, StepKind* kind);
+
+/// A number in a step: a constant, or the value of a template's knob.
+struct Param {
+  int64_t value = 0;
+  int knob = -1;  ///< index of a knob; -1 for a constant
+  Param() = default;
+  template <std::integral T>
+  Param(T v) : value(static_cast<int64_t>(v)) {}  // NOLINT(google-explicit-constructor)
+  static Param of_knob(int k) {
+    Param p;
+    p.knob = k;
+    return p;
+  }
+  bool is_const() const { return knob < 0; }
+};
+
+struct Step {
+  StepKind kind = StepKind::Split;
+  int stage = -1;
+  std::vector<int> axes;
+  std::vector<Param> params;
+  std::vector<int> results;
+  Where where;
+};
+
+}  // namespace heddle

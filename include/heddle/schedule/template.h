@@ -1,0 +1,209 @@
+// Templates: schedules with knobs, and the meta-templates that write them.
+//
+// A meta-template is given a group of stages and writes a schedule *once*, asking for decisions as it
+// goes; what it wrote is recorded as a Template. Filling in a Config is then a replay of steps:
+// microseconds, without running the meta-template again.
+//
+//   void build(TemplateBuilder& t, const StageGroup& g) {
+//     StageRef c = t.stage(g.sink);
+//     Param tile = t.knob("tile", {8, 16, 32}, 16, "two native vectors");
+//     auto [o, i] = c.split(c.axis(-1), tile);
+//     c.vectorize(i);
+//     Param par = t.choice("parallel", true, "enough rows for every core");
+//     t.when(par, 1, [&] { c.parallel(c.axis(0)); });
+//   }
+//   HEDDLE_REGISTER_META_TEMPLATE(my_template, {.priority = 10, .matches = matches, .build = build})
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/schedule/schedule.h"
+#include "heddle/target/target.h"
+
+namespace heddle {
+
+/// One decision: a name, the values it may take, and the analytic rule's choice with its reason.
+struct Knob {
+  std::string name;
+  std::vector<int64_t> values;
+  int64_t default_value = 0;
+  std::string reason;
+};
+
+/// A value for every knob of a template, by position.
+struct Config {
+  std::vector<int64_t> values;
+  friend bool operator==(const Config&, const Config&) = default;
+};
+
+/// Overrides for the scheduler, in force while an `AutoSchedulerOptionsScope` lives. 0 = ask the target.
+struct AutoSchedulerOptions {
+  int vector_bytes = 0;
+  int threads = 0;           ///< threads to schedule for
+  int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
+  int max_unroll = 0;        ///< largest number of statements an unrolled body may have
+  int max_knob_values = 0;   ///< keep at most so many values a knob (around the default)
+  std::string force_template;  ///< use this meta-template wherever it matches
+};
+
+/// Sets the options of this thread until destroyed; scopes nest.
+class AutoSchedulerOptionsScope {
+ public:
+  explicit AutoSchedulerOptionsScope(AutoSchedulerOptions options);
+  ~AutoSchedulerOptionsScope();
+  AutoSchedulerOptionsScope(const AutoSchedulerOptionsScope&) = delete;
+  AutoSchedulerOptionsScope& operator=(const AutoSchedulerOptionsScope&) = delete;
+
+ private:
+  AutoSchedulerOptions saved_;
+};
+const AutoSchedulerOptions& current_auto_scheduler_options();
+/// `target` with the options of this thread applied.
+Target apply_options(const Target& target, const AutoSchedulerOptions& options);
+
+/// Stages that one meta-template schedules together: one loop nest at the root.
+struct StageGroup {
+  int sink = -1;  ///< materialised at the root; its loops are the group's
+  int main = -1;  ///< the reduction computed inside the sink (may be the sink itself), or the sink
+  StageClass main_class = StageClass::DirectCompute;
+  /// Non-main stages between main and sink, and producers read by the group alone, whose place is
+  /// to be decided (location-tunable stages and reductions computed per row of the sink).
+  std::vector<int> inlined;   ///< always substituted into their readers
+  std::vector<int> tunable;   ///< in topological order; scheduled after the sink, as hosted groups
+  std::string reason;
+  /// A hosted group is one tunable stage of another group: it may be computed at any of the loops
+  /// that the host offered, outermost first, or at the root.
+  struct Place {
+    int stage = -1;
+    Loop loop;
+    std::string label;
+  };
+  bool hosted = false;
+  std::vector<Place> places;
+};
+
+/// The groups of a DAG, producers first. Deterministic.
+std::vector<StageGroup> plan_groups(const ComputeDag& dag);
+
+class Template;
+
+class TemplateBuilder : public StepSink {
+ public:
+  TemplateBuilder(ComputeDag dag, Target target);
+  ~TemplateBuilder() override;
+
+  const ComputeDag& dag() const { return dag_; }
+  const Target& target() const { return target_; }
+
+  /// A knob over `values` (duplicates dropped; `chosen` is added when absent).
+  Param knob(const std::string& name, std::vector<int64_t> values, int64_t chosen,
+             const std::string& reason = "");
+  /// A yes/no knob.
+  Param choice(const std::string& name, bool chosen, const std::string& reason = "");
+  /// Split factors for an extent: powers of two, divisors and the given extras, up to `limit`.
+  Param split_knob(const std::string& name, int64_t extent, int64_t limit, int64_t chosen,
+                   const std::string& reason = "");
+  /// Steps recorded by `fn` apply only when `knob` has `value`. Nests.
+  void when(Param knob, int64_t value, const std::function<void()>& fn);
+  /// Configs for which `ok` is false are rejected before anything is compiled. `what` says why.
+  using Value = std::function<int64_t(Param)>;
+  void require(const std::string& what, std::function<bool(const Value&)> ok);
+  /// A loop of the group at hand where its tunable stages may be computed; call outermost first.
+  void offer_place(StageRef stage, Loop loop, const std::string& label);
+  /// The decision where a hosted stage is computed: -1 inlined, 0 root, n: places[n - 1]. The stages
+  /// it reads must then be computed no deeper; the dispatcher adds that requirement.
+  void set_location(int stage, Param location);
+  /// Adds a line to the template's explanation.
+  void note(const std::string& line);
+  /// Prefix for the names of knobs (one group of several); set by the dispatcher.
+  void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
+
+  Template finish(std::string name);
+
+ protected:
+  void record(Step step) override;
+  const ComputeDag& sink_dag() const override { return dag_; }
+
+ private:
+  friend class Template;
+  struct Guard {
+    int knob = -1;
+    int64_t value = 0;
+  };
+  struct GuardedStep {
+    Step step;
+    std::vector<Guard> guards;
+  };
+  struct Requirement {
+    std::string what;
+    std::function<bool(const Value&)> ok;
+  };
+  ComputeDag dag_;
+  Target target_;
+  std::vector<Knob> knobs_;
+  std::vector<GuardedStep> steps_;
+  std::vector<Guard> guards_;
+  std::vector<Requirement> requirements_;
+  std::vector<std::string> notes_;
+  std::string prefix_;
+  std::vector<StageGroup::Place> places_;
+  std::vector<std::pair<int, Param>> locations_;  ///< stage, decision
+  friend Template make_template(const ComputeDag&, const Target&);
+  friend void require_enclosing(TemplateBuilder&, const ComputeDag&, int);
+};
+
+/// A schedule with knobs for one DAG and target. Immutable; cheap to copy; safe to share.
+class Template {
+ public:
+  const std::string& name() const;  ///< of the meta-templates used, e.g. "complex_reduction"
+  const ComputeDag& dag() const { return dag_; }
+  /// The same template for another DAG of the same structural hash (other tensors).
+  Template rebind(const ComputeDag& dag) const;
+  const Target& target() const;
+  const std::vector<Knob>& knobs() const;
+  const std::vector<std::string>& notes() const;
+  int knob_index(const std::string& name) const;  ///< -1 when absent
+  double space_size() const;                      ///< product of the knob sizes
+  Config default_config() const;
+  /// Empty when `config` is legal, else the requirement it breaks.
+  std::string why_invalid(const Config& config) const;
+  /// The schedule for `config`. Throws an Error when it is not legal.
+  Schedule instantiate(const Config& config) const;
+  Json config_to_json(const Config& config) const;
+  Config config_from_json(const Json& json) const;
+  std::string to_text() const;  ///< the guarded steps and the knobs, for people
+
+ private:
+  friend class TemplateBuilder;
+  struct Impl;
+  Template(ComputeDag dag, std::shared_ptr<const Impl> impl) : dag_(std::move(dag)), impl_(std::move(impl)) {}
+  ComputeDag dag_;
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// A meta-template: which groups it takes, and how it writes their schedule.
+struct MetaTemplate {
+  std::string name;
+  int priority = 0;  ///< the highest that matches wins; ours are at 0
+  std::function<bool(const ComputeDag&, const StageGroup&, const Target&)> matches;
+  std::function<void(TemplateBuilder&, const StageGroup&)> build;
+};
+/// Registers for the life of the process; returns true. Two of one name is an internal error.
+bool register_meta_template(MetaTemplate t);
+/// For tests and plug-ins that come and go.
+void unregister_meta_template(const std::string& name);
+std::vector<std::string> meta_template_names();
+
+#define HEDDLE_REGISTER_META_TEMPLATE(...) \
+  [[maybe_unused]] static const bool heddle_registered_meta_template_ = \
+      ::heddle::register_meta_template(__VA_ARGS__)
+
+/// Groups the DAG, lets the matching meta-template of each group write its part, and returns the
+/// result. Cached by structural hash, target and options (see `clear_template_cache`).
+Template make_template(const ComputeDag& dag, const Target& target);
+void clear_template_cache();
+
+}  // namespace heddle

@@ -1,0 +1,16 @@
+// "did you mean": the nearest of the names that would have been right.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle {
+
+/// Least number of insertions, deletions, replacements and swaps of neighbours that turn a into b.
+int edit_distance(std::string_view a, std::string_view b);
+
+/// "did you mean 'i.outer'?", or "" if no candidate is near enough to be a typing error.
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
+
+}  // namespace heddle

@@ -1,0 +1,32 @@
+// Logging for the people who work on Heddle: quiet unless the environment asks.
+//
+//   HEDDLE_LOG=lower:2,search:1   levels by component (usually the folder's name)
+//   HEDDLE_LOG=1                  one level for all
+//
+//   HEDDLE_LOG_AT("lower", 2, "after vectorize:\n" + to_string(stmt));
+//
+// Level 1 is a line an event, 2 a line a step, 3 everything. The text is evaluated only when it is
+// printed. Lines go to stderr, each in one write; all functions are thread-safe.
+#pragma once
+
+#include <string_view>
+
+namespace heddle {
+
+/// Is this component logged at this level?
+bool log_enabled(std::string_view component, int level);
+
+/// Prints "[component] text" if the component is logged at this level.
+void log_line(std::string_view component, int level, std::string_view text);
+
+namespace detail {
+/// The level that a HEDDLE_LOG text gives a component.
+int parse_log_level(std::string_view spec, std::string_view component);
+}  // namespace detail
+
+}  // namespace heddle
+
+#define HEDDLE_LOG_AT(component, level, text)                                                \
+  do {                                                                                       \
+    if (::heddle::log_enabled(component, level)) ::heddle::log_line(component, level, text); \
+  } while (false)

@@ -1,0 +1,80 @@
+// What the meta-templates share. Public headers only: a user's own meta-template can do the same.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "heddle/schedule/template.h"
+
+namespace heddle::meta {
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// The lanes of one native vector of the stage's (first) result.
+inline int64_t native_lanes(const TemplateBuilder& t, int stage) {
+  return t.target().vector_lanes(t.dag().stage(stage).output(0).dtype().bytes());
+}
+
+inline int64_t spatial_points(const Operation& op) {
+  int64_t n = 1;
+  for (const Axis& a : op.axes()) n *= a.extent();
+  return n;
+}
+
+/// Below this a parallel region costs more than it saves: waking a worker takes 30 to 100 us, a
+/// spinning one 0.5 us (docs/benchmarks.md), so a few hundred thousand operations.
+inline constexpr double kMinParallelWork = 2e5;
+
+inline bool worth_parallel(const TemplateBuilder& t, double work) {
+  return t.target().cores > 1 && work >= kMinParallelWork;
+}
+
+/// Bytes of the tensors that stage `s` reads and writes, each once.
+inline double stage_bytes(const ComputeDag& dag, int s) {
+  double bytes = 0;
+  std::vector<Tensor> tensors = dag.stage(s).inputs();
+  for (int o = 0; o < dag.stage(s).num_outputs(); ++o) tensors.push_back(dag.stage(s).output(o));
+  for (const Tensor& x : tensors) {
+    double n = x.dtype().bytes();
+    for (int64_t e : x.extents()) n *= static_cast<double>(e);
+    bytes += n;
+  }
+  return bytes;
+}
+
+/// How much work a stage is, in units of about one arithmetic operation or element moved.
+inline double stage_work(const ComputeDag& dag, int s) {
+  const StageInfo& i = dag.info(s);
+  return i.flops + 8 * i.special_per_point * static_cast<double>(i.points * i.reduce_points) +
+         static_cast<double>(i.points * i.reduce_points);
+}
+
+/// Whether every read of stage `s` is at exactly the stage's own point, so that its axes can be fused.
+inline bool all_elementwise(const ComputeDag& dag, int s) {
+  for (const Access& a : dag.info(s).reads) {
+    if (a.pattern != AccessPattern::Elementwise) return false;
+  }
+  return true;
+}
+
+/// The position of the axis that runs along consecutive elements of read `a`, or nullptr.
+inline const Axis* contiguous_axis(const Access& a, const std::vector<Axis>& axes) {
+  if (a.affine.empty() || !a.affine.back()) return nullptr;
+  for (const Axis& x : axes) {
+    if (a.affine.back()->coefficient(x.var()) == 1) return &x;
+  }
+  return nullptr;
+}
+
+/// A vector loop at the end of `loop`: split by lanes x unroll, the lanes vectorized, the rest unrolled.
+/// Returns the loop over whole chunks.
+inline Loop vector_tail(StageRef s, Loop loop, Param chunk, int64_t lanes) {
+  auto [outer, inner] = s.split(loop, chunk);
+  auto [io, ii] = s.split(inner, lanes);
+  s.unroll(io);
+  s.vectorize(ii);
+  return outer;
+}
+
+}  // namespace heddle::meta

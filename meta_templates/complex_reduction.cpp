@@ -1,0 +1,484 @@
+// Complex reductions: contractions whose operands are reused (matmul, convolution).
+//
+// One spatial axis is the vector axis v (an operand is contiguous along it, or is packed so), another
+// the row axis m (the vector operand does not depend on it). A register tile of rows x vectors is kept
+// in registers over the whole reduction, around it blocks for the caches:
+//
+//   pack W                                             (root, once for constants)
+//   parallel for batch, row block, column block {
+//     for column tile, row tile {                      column panel stays in L1, row block in L2
+//       acc[mr][nv] = 0
+//       for k { for mr, nv (unrolled): acc += a[m, k] (broadcast) * w[k, v] (vector) }
+//       epilogue(acc) -> sink                          bias, activation, conversion
+//   } }
+//
+// mode 0 reduces at once; 1 cuts k into blocks that add into the result (panels too long for L1);
+// 2 computes parts of the reduction in parallel where there is little else to share (split-K).
+#include <cmath>
+
+#include "common.h"
+
+namespace heddle::meta {
+namespace {
+
+bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
+  return target.kind == "llvm" && !g.hosted && g.main_class == StageClass::ComplexReduction &&
+         !dag.stage(g.main).axes().empty();
+}
+
+int64_t bytes_of(const Tensor& t) {
+  int64_t n = t.dtype().bytes();
+  for (int64_t e : t.extents()) n *= e;
+  return n;
+}
+
+// What the choice of axes rests on.
+struct Shape {
+  int v = -1, m = -1;              // positions of the vector and the row axis
+  const Access* vector = nullptr;  // the operand read by vectors
+  const Access* row = nullptr;     // the operand broadcast along v
+  int vector_dim = -1;             // the dimension of the vector operand that v indexes alone
+  int row_dim = -1;
+  int64_t rows = 1, cols = 1, depth = 1;  // extents of m and v; product of the reduce extents
+  std::vector<int> batch, m_others, v_others;  // the other axes, by who depends on them
+};
+
+bool reads_reduction(const Access& a, const Operation& op) {
+  return std::any_of(op.reduce_axes().begin(), op.reduce_axes().end(), [&](const Axis& k) { return a.depends_on(k); });
+}
+
+// The dimension that `axis` indexes alone with coefficient 1, or -1.
+int plain_dim(const Access& a, const Axis& axis) {
+  for (size_t d = 0; d < a.indices.size(); ++d) {
+    if (a.affine[d] && a.affine[d]->terms.size() == 1 && a.affine[d]->coefficient(axis.var()) == 1 &&
+        a.affine[d]->constant == 0) {
+      return static_cast<int>(d);
+    }
+  }
+  return -1;
+}
+
+Shape analyze(const ComputeDag& dag, int s, int64_t lanes) {
+  const Operation& op = dag.stage(s);
+  const auto& axes = op.axes();
+  std::vector<const Access*> operands;
+  for (const Access& a : dag.info(s).reads) {
+    if (reads_reduction(a, op)) operands.push_back(&a);
+  }
+  Shape sh;
+  // The vector axis: stores should be contiguous, so the last axis unless it is too short to fill a
+  // vector and another is not.
+  sh.v = static_cast<int>(axes.size()) - 1;
+  while (sh.v > 0 && axes[sh.v].extent() == 1) --sh.v;
+  if (axes[sh.v].extent() < lanes / 2) {
+    for (int i = static_cast<int>(axes.size()) - 1; i >= 0; --i) {
+      bool contiguous = false;
+      for (const Access* a : operands) {
+        const Axis* c = contiguous_axis(*a, axes);
+        contiguous |= c && c->same_as(axes[i]);
+      }
+      if (contiguous && axes[i].extent() >= 2 * lanes) {
+        sh.v = i;
+        break;
+      }
+    }
+  }
+  for (const Access* a : operands) {
+    bool on_v = a->depends_on(axes[sh.v]);
+    if (on_v && (!sh.vector || bytes_of(a->tensor) > bytes_of(sh.vector->tensor))) sh.vector = a;
+    if (!on_v && (!sh.row || bytes_of(a->tensor) > bytes_of(sh.row->tensor))) sh.row = a;
+  }
+  // The row axis: the longest that reuses the vector operand; the innermost of equals. Any other
+  // axis still gives independent accumulators.
+  auto better = [&](int i, int best) {
+    if (best < 0) return true;
+    bool reuse = sh.vector && !sh.vector->depends_on(axes[i]), best_reuse = sh.vector && !sh.vector->depends_on(axes[best]);
+    if (reuse != best_reuse) return reuse;
+    return axes[i].extent() >= axes[best].extent();
+  };
+  for (int i = 0; i < static_cast<int>(axes.size()); ++i) {
+    if (i != sh.v && axes[i].extent() > 1 && better(i, sh.m)) sh.m = i;
+  }
+  for (int i = 0; i < static_cast<int>(axes.size()); ++i) {
+    if (i == sh.v || i == sh.m) continue;
+    bool on_vector = sh.vector && sh.vector->depends_on(axes[i]), on_row = sh.row && sh.row->depends_on(axes[i]);
+    (on_vector == on_row ? sh.batch : on_vector ? sh.v_others : sh.m_others).push_back(i);
+  }
+  sh.cols = axes[sh.v].extent();
+  if (sh.m >= 0) sh.rows = axes[sh.m].extent();
+  for (const Axis& k : op.reduce_axes()) sh.depth *= k.extent();
+  if (sh.vector) sh.vector_dim = plain_dim(*sh.vector, axes[sh.v]);
+  if (sh.row && sh.m >= 0) sh.row_dim = plain_dim(*sh.row, axes[sh.m]);
+  return sh;
+}
+
+// How well a tile of mr rows x nv vectors keeps the multiply-adders busy, and how little of the edge
+// tiles is lost. Measured figures behind it: docs/architecture.md, "register tiles".
+double tile_score(const Target& target, int64_t mr, int64_t nv, int64_t lanes, const Shape& sh) {
+  double accumulators = static_cast<double>(mr * nv);
+  double in_flight = std::min(1.0, accumulators / (5.0 * target.fma_units));
+  double loads = static_cast<double>(mr + nv) / accumulators;       // per multiply-add
+  double feed = std::min(1.0, 1.08 - 0.12 * loads);
+  auto edge = [&](int64_t extent, int64_t tile) {
+    int64_t rest = extent % tile;
+    // A partial tile costs nearly as much as a full one when it leaves too few accumulators.
+    double cost = static_cast<double>(extent / tile) + (rest ? 0.3 + 0.7 * static_cast<double>(rest) / static_cast<double>(tile) : 0);
+    return static_cast<double>(extent) / (static_cast<double>(tile) * cost);
+  };
+  double lanes_used = static_cast<double>(sh.cols) / static_cast<double>(ceil_div(sh.cols, lanes) * lanes);
+  return in_flight * feed * edge(sh.rows, mr) * edge(ceil_div(sh.cols, lanes), nv) * lanes_used;
+}
+
+struct Tile {
+  int64_t mr = 1, nv = 1;
+};
+
+bool fits_registers(const Target& target, int64_t mr, int64_t nv) {
+  // Accumulators, one row of the vector operand, one broadcast (folded into the multiply-add of a
+  // 512-bit vector when it is used once).
+  return mr * nv + nv + (nv == 1 && target.vector_bytes >= 64 ? 0 : 1) <= target.vector_registers;
+}
+
+Tile best_tile(const Target& target, int64_t lanes, const Shape& sh) {
+  Tile best;
+  double score = -1;
+  for (int64_t nv = 1; nv <= std::min<int64_t>(8, ceil_div(sh.cols, lanes)); ++nv) {
+    for (int64_t mr = 1; mr <= std::min<int64_t>(30, sh.rows); ++mr) {
+      if (!fits_registers(target, mr, nv)) continue;
+      double s = tile_score(target, mr, nv, lanes, sh);
+      if (s > score + 1e-9) {
+        score = s;
+        best = {mr, nv};
+      }
+    }
+  }
+  return best;
+}
+
+// The number of tiles a block should have so that `count` tiles in blocks of at most `most` share
+// evenly over `tasks`.
+int64_t balanced_block(int64_t count, int64_t most, int64_t tasks) {
+  most = std::clamp<int64_t>(most, 1, count);
+  int64_t blocks = ceil_div(count, most);
+  if (tasks > 1) blocks = ceil_div(blocks, tasks) * tasks;
+  return std::max<int64_t>(1, ceil_div(count, blocks));
+}
+
+class Writer {
+ public:
+  Writer(TemplateBuilder& t, const StageGroup& g)
+      : t_(t), g_(g), dag_(t.dag()), op_(dag_.stage(g.main)), lanes_(native_lanes(t, g.main)),
+        sh_(analyze(dag_, g.main, lanes_)) {}
+
+  void write() {
+    const Target& target = t_.target();
+    note_shape();
+    Tile tile = best_tile(target, lanes_, sh_);
+    std::vector<int64_t> rows{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14}, vectors{1, 2, 3, 4};
+    std::erase_if(rows, [&](int64_t r) { return r > sh_.rows; });
+    std::erase_if(vectors, [&](int64_t v) { return v > ceil_div(sh_.cols, lanes_); });
+    std::vector<int64_t> cols;
+    for (int64_t v : vectors) cols.push_back(v * lanes_);
+    mr_ = t_.knob("tile_rows", rows, tile.mr, "register tile");
+    nr_ = t_.knob("tile_cols", cols, tile.nv * lanes_, "register tile: " + std::to_string(tile.nv) + " vectors");
+    int64_t lanes = lanes_;
+    Param mr = mr_, nr = nr_;
+    Target tg = target;
+    t_.require("the register tile must fit the vector registers",
+               [=](const auto& value) { return fits_registers(tg, value(mr), ceil_div(value(nr), lanes)); });
+    unroll_k_ = t_.knob("unroll_k", {1, 2, 4}, 1, "the tile alone fills the pipeline");
+
+    choose_blocks(tile);
+    int mode = choose_mode();
+    mode_ = t_.knob("mode", modes_, mode, mode_reason_);
+    choose_packing();
+    t_.when(mode_, 0, [&] { whole(); });
+    if (has_mode(1)) t_.when(mode_, 1, [&] { blocked(); });
+    if (has_mode(2)) t_.when(mode_, 2, [&] { parts(); });
+  }
+
+ private:
+  bool has_mode(int64_t m) const { return std::find(modes_.begin(), modes_.end(), m) != modes_.end(); }
+
+  void note_shape() {
+    std::string text = "vector axis " + op_.axes()[sh_.v].name();
+    if (sh_.m >= 0) text += ", row axis " + op_.axes()[sh_.m].name();
+    if (sh_.vector) text += ", vectors from " + sh_.vector->tensor.name();
+    if (sh_.row) text += ", broadcasts from " + sh_.row->tensor.name();
+    t_.note(text);
+  }
+
+  // Blocks for the second cache, and enough of them for the threads.
+  void choose_blocks(const Tile& tile) {
+    const Target& target = t_.target();
+    int64_t bytes = sh_.row ? sh_.row->tensor.dtype().bytes() : 4;
+    int64_t row_tiles = ceil_div(sh_.rows, tile.mr), col_tiles = ceil_div(sh_.cols, tile.nv * lanes_);
+    int64_t in_l2 = std::max<int64_t>(1, target.l2_bytes / 2 / std::max<int64_t>(1, std::min<int64_t>(sh_.depth, 1024) * bytes * tile.mr));
+    bool threads = worth_parallel(t_, stage_work(dag_, g_.main));
+    int64_t tasks = threads ? target.cores : 1;
+    int64_t outer = 1;
+    for (int i : sh_.batch) outer *= op_.axes()[i].extent();
+    for (int i : sh_.v_others) outer *= op_.axes()[i].extent();
+    int64_t others = 1;
+    for (int i : sh_.m_others) others *= op_.axes()[i].extent();
+    // Rows of a convolution's image count as rows of the block.
+    int64_t other_block = std::clamp<int64_t>(in_l2 / std::max<int64_t>(1, row_tiles), 1, std::max<int64_t>(1, others));
+    bool share_rows = outer * (others > 1 ? others : row_tiles) >= tasks * 2;
+    int64_t split_over = outer >= 4 * tasks ? 1 : tasks;
+    int64_t mb = others > 1 ? row_tiles : balanced_block(row_tiles, in_l2, share_rows ? split_over : 1);
+    int64_t nb = share_rows ? col_tiles : balanced_block(col_tiles, col_tiles, split_over);
+    row_block_ = t_.split_knob("row_block", row_tiles, row_tiles, mb, "row tiles whose operand fits half of L2");
+    col_block_ = t_.split_knob("col_block", col_tiles, col_tiles, nb, share_rows ? "all: rows are shared out" : "columns are shared out");
+    if (!sh_.m_others.empty()) {
+      int64_t last = op_.axes()[sh_.m_others.back()].extent();
+      other_block_ = t_.split_knob("other_block", last, last, balanced_block(last, other_block, split_over),
+                                   "rows of the image a block");
+    }
+    parallel_ = threads;
+  }
+
+  int choose_mode() {
+    modes_ = {0};
+    mode_reason_ = "the whole reduction in one go";
+    const Target& target = t_.target();
+    longest_ = 0;
+    for (size_t i = 0; i < op_.reduce_axes().size(); ++i) {
+      if (op_.reduce_axes()[i].extent() > op_.reduce_axes()[longest_].extent()) longest_ = static_cast<int>(i);
+    }
+    int64_t k = op_.reduce_axes()[longest_].extent();
+    if (!op_.bodies()[0].as<Reduce>()->combiner->commutative || dag_.stage(g_.main).num_outputs() != 1) return 0;
+    int chosen = 0;
+    if (k >= 64) {
+      modes_.push_back(1);
+      int64_t block = sh_.depth > 1024 ? balanced_k(k, std::max<int64_t>(64, 512 * k / sh_.depth)) : ceil_div(k, 2);
+      k_block_ = t_.split_knob("k_block", k, k, block, "a panel of the vector operand stays near");
+      if (sh_.depth > 1536 && sh_.rows * sh_.cols >= 256 * 256) {
+        chosen = 1;
+        mode_reason_ = "the reduction is too long for the caches";
+      }
+    }
+    if (k >= 8 * target.cores && target.cores > 1) {
+      modes_.push_back(2);
+      k_part_ = t_.knob("k_part", {ceil_div(k, target.cores), ceil_div(k, 2 * target.cores)}, ceil_div(k, target.cores), "one part a core");
+      int64_t tiles = spatial_points(op_) / std::max<int64_t>(1, 16 * lanes_);
+      if (parallel_ && tiles < 2 * target.cores && sh_.depth >= 4096) {
+        chosen = 2;
+        mode_reason_ = "too few results to share out over the cores";
+      }
+    }
+    return chosen;
+  }
+
+  static int64_t balanced_k(int64_t k, int64_t most) { return ceil_div(k, ceil_div(k, most)); }
+
+  void choose_packing() {
+    auto constant = [](const Access* a) { return a && a->tensor.op()->is_constant(); };
+    if (sh_.vector && sh_.vector_dim >= 0) {
+      const auto& e = sh_.vector->tensor.extents();
+      bool last = sh_.vector_dim + 1 == static_cast<int>(e.size());
+      int64_t row_bytes = e.back() * sh_.vector->tensor.dtype().bytes();
+      int64_t reuse = sh_.rows;
+      for (int i : sh_.m_others) reuse *= op_.axes()[i].extent();
+      bool chosen = constant(sh_.vector) || (reuse >= 32 && (!last || row_bytes > 1024));
+      pack_vector_ = t_.choice("pack_" + sh_.vector->tensor.name(), chosen,
+                               constant(sh_.vector) ? "constant: packed once" : chosen ? "long strides, read often" : "read in order as it lies");
+    }
+    if (sh_.row && sh_.row_dim >= 0) {
+      // Only when the rows lie far apart along the reduction (a transposed operand, or one of weights).
+      bool chosen = constant(sh_.row);
+      pack_row_ = t_.choice("pack_" + sh_.row->tensor.name(), chosen, chosen ? "constant: packed once" : "broadcasts read it in order");
+    }
+  }
+
+  // Copies operand `a` into tiles of `tile` along `dim`: [dim/tile][the others...][dim%tile].
+  void pack(const Access& a, int dim, Param tile, StageRef reader) {
+    StageRef p = t_.stage(a.producer).cache_read({reader});
+    std::vector<StageRef::StorageDim> dims{{dim, tile, 0}};
+    for (int d = 0; d < p.num_axes(); ++d) {
+      if (d != dim) dims.push_back({d, 1, 0});
+    }
+    dims.push_back({dim, 1, tile});
+    p.layout(dims);
+    auto [to, ti] = p.split(p.axis(dim), tile);
+    std::vector<Loop> order{to};
+    for (int d = 0; d < p.num_axes(); ++d) {
+      if (d != dim) order.push_back(p.axis(d));
+    }
+    order.push_back(ti);
+    p.reorder(order);
+    p.vectorize(ti);
+    // Not worth waking the threads for a constant, which is packed once.
+    if (parallel_ && !a.tensor.op()->is_constant()) p.parallel(order.size() > 2 ? p.fuse(to, order[1]) : to);
+  }
+
+  void pack_operands(StageRef reader) {
+    if (pack_vector_.knob >= 0) t_.when(pack_vector_, 1, [&] { pack(*sh_.vector, sh_.vector_dim, nr_, reader); });
+    if (pack_row_.knob >= 0) t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, reader); });
+  }
+
+  struct HostLoops {
+    Loop outer;               // all block loops, fused
+    std::vector<Loop> inner;  // the loops inside a block, outermost first
+    Loop micro;               // the innermost of them: where the register tile belongs
+    std::vector<Loop> tile;   // rows (unrolled), vectors (unrolled), lanes
+  };
+
+  // The loops of the stage that the register tile is written into. `first`: leading axes that are not
+  // the declaration's (the part of a reduction cut in parts); `fuse_outer`: whether blocks become one loop.
+  HostLoops host_loops(StageRef h, int first) {
+    HostLoops out;
+    auto axis = [&](int i) { return h.axis(first + i); };
+    auto [vt, vi] = h.split(axis(sh_.v), nr_);
+    auto [vu, vl] = h.split(vi, lanes_);
+    auto [vb, vtile] = h.split(vt, col_block_);
+    std::vector<Loop> outer, inner;
+    for (int i = 0; i < first; ++i) outer.push_back(h.axis(i));
+    for (int i : sh_.batch) outer.push_back(axis(i));
+    std::vector<Loop> m_inner;
+    for (size_t i = 0; i < sh_.m_others.size(); ++i) {
+      Loop l = axis(sh_.m_others[i]);
+      if (i + 1 == sh_.m_others.size()) {
+        auto [lo, li] = h.split(l, other_block_);
+        outer.push_back(lo);
+        m_inner.push_back(li);
+      } else {
+        outer.push_back(l);
+      }
+    }
+    Loop mrow;
+    if (sh_.m >= 0) {
+      auto [mt, mi] = h.split(axis(sh_.m), mr_);
+      auto [mb, mtile] = h.split(mt, row_block_);
+      outer.push_back(mb);
+      m_inner.push_back(mtile);
+      mrow = mi;
+    }
+    for (int i : sh_.v_others) outer.push_back(axis(i));
+    outer.push_back(vb);
+    inner.push_back(vtile);
+    inner.insert(inner.end(), m_inner.begin(), m_inner.end());
+    if (mrow.valid()) out.tile.push_back(mrow);
+    out.tile.push_back(vu);
+    out.tile.push_back(vl);
+    std::vector<Loop> order = outer;
+    order.insert(order.end(), inner.begin(), inner.end());
+    order.insert(order.end(), out.tile.begin(), out.tile.end());
+    h.reorder(order);
+    if (mrow.valid()) h.unroll(mrow);
+    h.unroll(vu);
+    h.vectorize(vl);
+    out.outer = h.fuse(outer);
+    out.inner = inner;
+    out.micro = inner.back();
+    return out;
+  }
+
+  // The register tile: stage `acc` with all of the reduction inside, its results in registers.
+  void register_tile(StageRef acc, int first, StageRef host, Loop micro) {
+    std::vector<Loop> order, reduce = acc.all_reduce_axes();
+    for (int i = 0; i < acc.num_axes(); ++i) {
+      if (i - first != sh_.v && i - first != sh_.m) order.push_back(acc.axis(i));
+    }
+    // The axis along which the broadcast operand is contiguous goes innermost.
+    int last = static_cast<int>(reduce.size()) - 1;
+    if (sh_.row) {
+      const Axis* c = contiguous_axis(*sh_.row, op_.reduce_axes());
+      for (size_t i = 0; c && i < op_.reduce_axes().size(); ++i) {
+        if (op_.reduce_axes()[i].same_as(*c) && c->extent() >= 4) last = static_cast<int>(i);
+      }
+    }
+    for (size_t i = 0; i < reduce.size(); ++i) {
+      if (static_cast<int>(i) != last) order.push_back(reduce[i]);
+    }
+    auto [ko, ki] = acc.split(reduce[last], unroll_k_);
+    order.push_back(ko);
+    order.push_back(ki);
+    if (sh_.m >= 0) order.push_back(acc.axis(first + sh_.m));
+    auto [vu, vl] = acc.split(acc.axis(first + sh_.v), lanes_);
+    order.push_back(vu);
+    order.push_back(vl);
+    acc.reorder(order);
+    acc.unroll(ki);
+    if (sh_.m >= 0) acc.unroll(acc.axis(first + sh_.m));
+    acc.unroll(vu);
+    acc.vectorize(vl);
+    acc.compute_at(host, micro);
+  }
+
+  bool has_epilogue() const { return g_.sink != g_.main; }
+
+  void whole() {
+    StageRef main = t_.stage(g_.main), sink = t_.stage(g_.sink);
+    StageRef acc = has_epilogue() ? main : main.cache_write();
+    HostLoops h = host_loops(sink, 0);
+    if (parallel_) sink.parallel(h.outer);
+    register_tile(acc, 0, sink, h.micro);
+    pack_operands(acc);
+  }
+
+  void blocked() {
+    StageRef main = t_.stage(g_.main), sink = t_.stage(g_.sink);
+    StageRef rf = main.rfactor(main.reduce_axis(longest_), k_block_, false);
+    HostLoops h;
+    if (has_epilogue()) {
+      // A block of the result is finished, then goes through the epilogue while it is in cache.
+      HostLoops outer = host_loops(sink, 0);
+      if (parallel_) sink.parallel(outer.outer);
+      main.compute_at(sink, outer.outer);
+      h = host_loops(main, 0);
+    } else {
+      h = host_loops(main, 0);
+      if (parallel_) main.parallel(h.outer);
+    }
+    std::vector<Loop> order{main.reduce_axis(0)};
+    order.insert(order.end(), h.inner.begin(), h.inner.end());
+    order.insert(order.end(), h.tile.begin(), h.tile.end());
+    main.reorder(order);
+    register_tile(rf, 1, main, h.micro);
+    pack_operands(rf);
+  }
+
+  void parts() {
+    StageRef main = t_.stage(g_.main);
+    StageRef rf = main.rfactor(main.reduce_axis(longest_), k_part_, false);
+    StageRef acc = rf.cache_write();
+    HostLoops h = host_loops(rf, 1);
+    rf.parallel(h.outer);
+    register_tile(acc, 1, rf, h.micro);
+    pack_operands(acc);
+    // What is left, the sum of the parts, streams memory: parts outside, vectors inside.
+    std::vector<Loop> order;
+    for (Loop l : main.all_axes()) order.push_back(l);
+    auto [o, i] = main.split(main.axis(-1), lanes_);
+    order.back() = main.reduce_axis(0);
+    order.push_back(o);
+    order.push_back(i);
+    main.reorder(order);
+    main.vectorize(i);
+    if (has_epilogue()) {
+      StageRef sink = t_.stage(g_.sink);
+      auto [so, si] = sink.split(sink.axis(-1), lanes_);
+      (void)so;
+      sink.vectorize(si);
+    }
+  }
+
+  TemplateBuilder& t_;
+  const StageGroup& g_;
+  const ComputeDag& dag_;
+  const Operation& op_;
+  int64_t lanes_;
+  Shape sh_;
+  Param mr_, nr_, unroll_k_, row_block_, col_block_, other_block_, mode_, k_block_, k_part_, pack_vector_, pack_row_;
+  std::vector<int64_t> modes_;
+  std::string mode_reason_;
+  bool parallel_ = false;
+  int longest_ = 0;
+};
+
+void build(TemplateBuilder& t, const StageGroup& g) { Writer(t, g).write(); }
+
+HEDDLE_REGISTER_META_TEMPLATE({"complex_reduction", 0, matches, build});
+
+}  // namespace
+}  // namespace heddle::meta

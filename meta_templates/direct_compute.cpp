@@ -1,0 +1,125 @@
+// Direct compute: element-wise and data-movement stages that are materialised.
+//
+//   all reads element-wise:          parallel for chunk { vector lanes }           (axes fused into one)
+//   otherwise, or with row stages:   parallel for rows { [row stages] for j chunk { vector lanes } }
+//   a transposed read:               parallel for tiles { for rows of the tile { vector lanes } }
+//
+// Knobs: unroll (vectors a chunk), tile (rows of a transposed tile), nontemporal (when the result is larger than
+// the last cache).
+#include "common.h"
+
+namespace heddle::meta {
+namespace {
+
+bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
+  return target.kind == "llvm" && !g.hosted && g.main == g.sink && g.main_class == StageClass::DirectCompute;
+}
+
+// The axis (position) that some read runs along consecutively, when that is not the last axis of the
+// stage: a transposition. -1 when there is none.
+int transposed_axis(const ComputeDag& dag, int s) {
+  const auto& axes = dag.stage(s).axes();
+  if (axes.size() < 2) return -1;
+  for (const Access& a : dag.info(s).reads) {
+    const Axis* c = contiguous_axis(a, axes);
+    if (!c || c->same_as(axes.back()) || !a.depends_on(axes.back())) continue;
+    for (size_t i = 0; i + 1 < axes.size(); ++i) {
+      if (axes[i].same_as(*c) && c->extent() > 1) return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+// How many leading axes of the sink the row stages share.
+int row_rank(const ComputeDag& dag, const StageGroup& g) {
+  int rank = static_cast<int>(dag.stage(g.sink).axes().size()) - 1;
+  for (int s : g.tunable) {
+    const auto& own = dag.stage(s).axes();
+    if (!dag.stage(s).is_reduction()) continue;
+    int r = 0;
+    while (r < rank && r < static_cast<int>(own.size()) &&
+           own[r].extent() == dag.stage(g.sink).axes()[r].extent()) {
+      ++r;
+    }
+    rank = std::min(rank, r);
+  }
+  return rank;
+}
+
+void build(TemplateBuilder& t, const StageGroup& g) {
+  const ComputeDag& dag = t.dag();
+  const Operation& op = dag.stage(g.sink);
+  StageRef s = t.stage(g.sink);
+  int64_t lanes = native_lanes(t, g.sink);
+  double work = stage_work(dag, g.sink);
+  for (int x : g.tunable) work += stage_work(dag, x);
+  bool threads = worth_parallel(t, work);
+  int64_t out_bytes = spatial_points(op) * op.output(0).dtype().bytes();
+  Param nontemporal = t.choice("nontemporal", out_bytes > 2 * t.target().l3_bytes && out_bytes > t.target().l2_bytes,
+                               "result of " + std::to_string(out_bytes >> 10) + " KiB against the last cache");
+  t.when(nontemporal, 1, [&] { s.store_nontemporal(); });
+  std::vector<Loop> axes = s.all_axes();
+  if (axes.empty()) return;
+
+  int transposed = g.tunable.empty() ? transposed_axis(dag, g.sink) : -1;
+  if (transposed >= 0) {
+    // Square tiles: whole cache lines are read and written while both are near.
+    int64_t line = std::max<int64_t>(1, 64 / op.output(0).dtype().bytes());
+    Param rows = t.split_knob("tile_rows", op.axes()[transposed].extent(), 8 * line, 2 * line, "two cache lines of the input");
+    Param cols = t.split_knob("tile_cols", op.axes().back().extent(), 8 * line, line, "a cache line of the result");
+    auto [ro, ri] = s.split(axes[transposed], rows);
+    auto [co, ci] = s.split(axes.back(), cols);
+    auto [cio, cii] = s.split(ci, lanes);
+    std::vector<Loop> outer;
+    for (size_t i = 0; i + 1 < axes.size(); ++i) outer.push_back(static_cast<int>(i) == transposed ? ro : axes[i]);
+    std::vector<Loop> order = outer;
+    for (Loop l : {co, cio, ri, cii}) order.push_back(l);
+    s.reorder(order);
+    auto [rio, rii] = s.split(ri, lanes);
+    s.reorder({rio, cio, rii, cii});
+    s.unroll(rii);
+    s.vectorize(cii);
+    outer.push_back(co);
+    Loop all = s.fuse(outer);
+    if (threads) s.parallel(all);
+    t.note("tiled: a read is transposed");
+    return;
+  }
+
+  Param unroll = t.knob("unroll", {1, 2, 4, 8}, g.tunable.empty() ? 4 : 2, "independent vectors in flight");
+  std::vector<std::pair<int64_t, Param>> chunk_of;
+  auto vectorized = [&](Loop loop) {
+    Loop chunk = loop;
+    auto [vo, vi] = s.split(loop, lanes);
+    auto [uo, ui] = s.split(vo, unroll);
+    s.unroll(ui);
+    s.vectorize(vi);
+    chunk = uo;
+    return chunk;
+  };
+  if (g.tunable.empty() && all_elementwise(dag, g.sink)) {
+    Loop all = vectorized(s.fuse(axes));
+    if (threads) {
+      // Whole pages a task, so that threads do not share lines.
+      Param grain = t.knob("grain", {16, 64, 256}, 64, "chunks a task");
+      auto [po, pi] = s.split(all, grain);
+      (void)pi;
+      s.parallel(po);
+    }
+    return;
+  }
+  size_t rank = std::max(0, row_rank(dag, g));
+  std::vector<Loop> rows(axes.begin(), axes.begin() + rank);
+  if (!rows.empty()) {
+    Loop all = s.fuse(rows);
+    if (threads) s.parallel(all);
+    t.offer_place(s, all, "row");
+  }
+  Loop chunk = vectorized(axes.back());
+  if (threads && rows.empty()) s.parallel(chunk);
+}
+
+HEDDLE_REGISTER_META_TEMPLATE({"direct_compute", 0, matches, build});
+
+}  // namespace
+}  // namespace heddle::meta

@@ -1,0 +1,57 @@
+// Location-tunable stages: cheap or data-movement stages inside another group (padding, layout
+// change, an exponential that two readers share).
+//
+//   location = -1: substituted into the readers      0: at the root, rows in parallel
+//            =  n: at the n-th loop that the host group offers, only what that iteration needs
+#include "common.h"
+
+namespace heddle::meta {
+namespace {
+
+bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
+  return target.kind == "llvm" && g.hosted && g.main_class == StageClass::LocationTunable;
+}
+
+void build(TemplateBuilder& t, const StageGroup& g) {
+  const ComputeDag& dag = t.dag();
+  StageRef s = t.stage(g.sink);
+  const StageInfo& info = dag.info(g.sink);
+  bool feeds_contraction = false;
+  for (int c : info.consumers) feeds_contraction |= dag.info(c).stage_class == StageClass::ComplexReduction;
+
+  std::vector<int64_t> where{0};
+  if (!feeds_contraction) where.push_back(-1);
+  for (size_t p = 0; p < g.places.size(); ++p) where.push_back(static_cast<int64_t>(p) + 1);
+  // Computed once for all readers at the root; or, when it goes row by row, where the row is still in cache.
+  int64_t chosen = feeds_contraction || g.places.empty() ? 0 : static_cast<int64_t>(g.places.size());
+  Param location = t.knob("location", where, chosen,
+                          chosen == 0 ? "read many times by a contraction: computed once, whole"
+                                      : "computed where it is read, while it is in cache");
+  t.set_location(g.sink, location);
+
+  int64_t lanes = native_lanes(t, g.sink);
+  std::vector<Loop> axes = s.all_axes();
+  if (axes.empty()) return;
+  auto shape = [&](bool root) {
+    auto [vo, vi] = s.split(axes.back(), lanes);
+    (void)vo;
+    s.vectorize(vi);
+    if (!root || axes.size() < 2 || !worth_parallel(t, stage_work(dag, g.sink))) return;
+    s.parallel(s.fuse(std::vector<Loop>(axes.begin(), axes.end() - 1)));
+  };
+  for (int64_t value : where) {
+    t.when(location, value, [&] {
+      if (value == -1) {
+        s.compute_inline();
+        return;
+      }
+      shape(value == 0);
+      if (value > 0) s.compute_at(t.stage(g.places[value - 1].stage), g.places[value - 1].loop);
+    });
+  }
+}
+
+HEDDLE_REGISTER_META_TEMPLATE({"location_tunable", 0, matches, build});
+
+}  // namespace
+}  // namespace heddle::meta

@@ -1,0 +1,188 @@
+// Simple reductions: every operand element is read once (or by a small window), so the work is
+// streaming memory through several independent accumulators.
+//
+//   along a contiguous reduce axis ("row"):   parallel for i { rf[lanes*u] = ..; for ko { vector += }; combine }
+//   along a strided reduce axis ("column"):   parallel for j tile { for k { for j vectors { acc += } } }
+//   too few rows for the cores:               the reduction itself is cut into parts (rfactor), in parallel
+//
+// Hosted (one value per row of another group), it has a location as well, and is never parallel itself.
+// Knobs: lanes_unroll, tile, parts, location.
+#include "common.h"
+
+namespace heddle::meta {
+namespace {
+
+bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
+  return target.kind == "llvm" && g.main_class == StageClass::SimpleReduction && dag.stage(g.main).is_reduction();
+}
+
+// The reduce axis (position) along which the largest operand is contiguous, or -1.
+int contiguous_reduce_axis(const ComputeDag& dag, int s) {
+  const Operation& op = dag.stage(s);
+  double most = -1;
+  int found = -1;
+  for (const Access& a : dag.info(s).reads) {
+    double size = 1;
+    for (int64_t e : a.tensor.extents()) size *= static_cast<double>(e);
+    if (size <= most) continue;
+    const Axis* spatial = contiguous_axis(a, op.axes());
+    const Axis* reduce = contiguous_axis(a, op.reduce_axes());
+    if (!spatial && !reduce) continue;
+    most = size;
+    found = -1;
+    // A window (x*stride + s) is contiguous along both: the longer one is worth vectors.
+    if (reduce && (!spatial || spatial->extent() < reduce->extent())) {
+      for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
+        if (op.reduce_axes()[i].same_as(*reduce)) found = static_cast<int>(i);
+      }
+    }
+  }
+  return found;
+}
+
+// Vector partial results for the reduction of `s` over its axis `k`; `at` places the partial stage.
+void vector_partials(TemplateBuilder& t, StageRef s, int k, int64_t extent, int64_t lanes, Param chunk, Loop at) {
+  (void)t;
+  (void)extent;
+  // Several vectors of partial results, then one vector, then its lanes.
+  StageRef rf = s.rfactor(s.reduce_axis(k), chunk, true);
+  std::vector<Loop> reduce = rf.all_reduce_axes();
+  Loop part = rf.axis(0);
+  auto [po, pi] = rf.split(part, lanes);
+  std::vector<Loop> order = rf.all_axes();
+  order.erase(order.begin());
+  order.insert(order.end(), reduce.begin(), reduce.end());
+  order.push_back(po);
+  order.push_back(pi);
+  rf.reorder(order);
+  rf.unroll(po);
+  rf.vectorize(pi);
+  StageRef one = s.rfactor(s.reduce_axis(0), Param(lanes), true);
+  Loop lane = one.axis(0);
+  std::vector<Loop> tail = one.all_axes();
+  tail.erase(tail.begin());
+  Loop rest = one.reduce_axis(0);
+  tail.push_back(rest);
+  tail.push_back(lane);
+  one.reorder(tail);
+  one.unroll(rest);
+  one.vectorize(lane);
+  one.compute_at(s, at);
+  rf.compute_at(s, at);
+  s.unroll(s.reduce_axis(0));
+}
+
+void build(TemplateBuilder& t, const StageGroup& g) {
+  const ComputeDag& dag = t.dag();
+  const Operation& op = dag.stage(g.main);
+  StageRef r = t.stage(g.main);
+  StageRef sink = t.stage(g.sink);
+  const bool fused = g.sink != g.main;
+  int64_t lanes = native_lanes(t, g.main);
+  const bool threads = worth_parallel(t, stage_work(dag, g.main)) && !g.hosted;
+  int64_t points = spatial_points(op);
+  int k = contiguous_reduce_axis(dag, g.main);
+  bool commutative = op.bodies()[0].as<Reduce>()->combiner->commutative;
+
+  Param location;
+  if (g.hosted) {
+    std::vector<int64_t> where{0};
+    for (size_t p = 0; p < g.places.size(); ++p) where.push_back(static_cast<int64_t>(p) + 1);
+    location = t.knob("location", where, static_cast<int64_t>(g.places.size()), "one value per row of the reader");
+    t.set_location(g.sink, location);
+    for (size_t p = 0; p < g.places.size(); ++p) {
+      t.when(location, static_cast<int64_t>(p) + 1, [&] { sink.compute_at(t.stage(g.places[p].stage), g.places[p].loop); });
+    }
+  }
+
+  bool along_row = k >= 0 && commutative && op.reduce_axes()[k].extent() >= 2 * lanes;
+  // Few long reductions: the reduction is cut into parts, one a task.
+  int longest = 0;
+  for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
+    if (op.reduce_axes()[i].extent() > op.reduce_axes()[longest].extent()) longest = static_cast<int>(i);
+  }
+  // A contiguous axis that is also cut keeps the lanes inside the part: cut another axis if there is one.
+  int cut = longest;
+  for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
+    if (along_row && static_cast<int>(i) != k && op.reduce_axes()[i].extent() >= 4 * t.target().cores) cut = static_cast<int>(i);
+  }
+  bool wide_columns = !along_row && !op.axes().empty() && op.axes().back().extent() >= 8 * lanes * t.target().cores;
+  bool few = threads && points < 4 * t.target().cores * (along_row ? 1 : lanes) && !wide_columns;
+  bool scalar = op.axes().empty();  // no loop to hang partial results on: one part serves
+  bool split = commutative && (few || scalar) && op.reduce_axes()[cut].extent() >= 4 * t.target().cores && !fused &&
+               !g.hosted;
+  Param parts = t.choice("split_reduction", split, split ? "fewer rows than cores" : "enough rows for the cores");
+
+  auto schedule = [&](StageRef s, bool root_of_parts, StageRef host) {
+    // `s` is the reduction to shape; its loops, or its host's (when an element-wise sink follows).
+    bool outer_parallel = threads && !root_of_parts;
+    if (along_row) {
+      Param chunk = t.knob(root_of_parts ? "part_lanes_unroll" : "lanes_unroll", {lanes, 2 * lanes, 4 * lanes, 8 * lanes},
+                           std::min(4 * lanes, op.reduce_axes()[k].extent() / lanes * lanes), "independent accumulators hide the add latency");
+      std::vector<Loop> rows = host.all_axes();
+      Loop row = rows.empty() ? Loop{} : host.fuse(rows);
+      if (row.valid() && outer_parallel) host.parallel(row);
+      if (row.valid() && root_of_parts && threads) host.parallel(row);
+      if (host.id() != s.id()) {
+        s.compute_at(host, row);
+        Loop own = s.fuse(s.all_axes());
+        vector_partials(t, s, k, op.reduce_axes()[k].extent(), lanes, chunk, own);
+      } else if (row.valid()) {
+        vector_partials(t, s, k, op.reduce_axes()[k].extent(), lanes, chunk, row);
+      }
+      return;
+    }
+    // Columns: vectors over the last spatial axis, accumulators in the nearest cache.
+    std::vector<Loop> axes = host.all_axes();
+    if (axes.empty()) return;
+    int64_t extent = op.axes().back().extent();
+    int64_t l1_elements = t.target().l1d_bytes / 4 / op.output(0).dtype().bytes();
+    int64_t want = std::min(extent, l1_elements);
+    if (threads && points == extent) want = std::min(want, ceil_div(ceil_div(extent, t.target().cores), lanes) * lanes);
+    Param tile = t.knob(root_of_parts ? "part_tile" : "tile", {lanes, 4 * lanes, 16 * lanes, 64 * lanes, l1_elements}, want,
+                        "accumulators stay in the first cache");
+    auto [jo, ji] = host.split(axes.back(), tile);
+    std::vector<Loop> outer(axes.begin(), axes.end() - 1);
+    outer.push_back(jo);
+    Loop all = host.fuse(outer);
+    if (threads && (outer_parallel || root_of_parts)) host.parallel(all);
+    auto [vo, vi] = host.split(ji, lanes);
+    (void)vo;
+    host.vectorize(vi);
+    s.compute_at(host, all);
+    std::vector<Loop> own = s.all_axes(), reduce = s.all_reduce_axes();
+    auto [ao, ai] = s.split(own.back(), lanes);
+    std::vector<Loop> order(own.begin(), own.end() - 1);
+    order.insert(order.end(), reduce.begin(), reduce.end());
+    order.push_back(ao);
+    order.push_back(ai);
+    s.reorder(order);
+    s.vectorize(ai);
+  };
+  // A stage that stores its result once: accumulate in a private copy, then write it out.
+  auto with_host = [&](StageRef s, bool of_parts) {
+    schedule(along_row || s.num_axes() == 0 ? s : s.cache_write(), of_parts, s);
+  };
+
+  t.when(parts, 0, [&] {
+    if (fused) {
+      schedule(r, false, sink);
+    } else {
+      with_host(r, false);
+    }
+  });
+  if (commutative && !fused && !g.hosted) {
+    t.when(parts, 1, [&] {
+      int64_t extent = op.reduce_axes()[cut].extent();
+      Param length = t.knob("part_length", {ceil_div(extent, t.target().cores), ceil_div(extent, 4 * t.target().cores)},
+                            ceil_div(extent, t.target().cores), "one part a core");
+      StageRef rf = r.rfactor(r.reduce_axis(cut), length, false);
+      with_host(rf, true);
+    });
+  }
+}
+
+HEDDLE_REGISTER_META_TEMPLATE({"simple_reduction", 0, matches, build});
+
+}  // namespace
+}  // namespace heddle::meta

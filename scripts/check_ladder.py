@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Checks who includes whom, and how long files are.
+
+A folder may include only itself and the folders above it in LADDER; heavy outside libraries stay in
+the one place that owns them. Prints file:line: problem for each violation; exit status 1 if any.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MAX_LINES = 600
+
+# Top to bottom: later ones may include earlier ones.
+LADDER = ["support", "runtime", "target", "ir", "dsl", "ops", "dag", "schedule", "lower", "codegen",
+          "records", "cost_model", "heuristics", "driver", "search", "network"]
+
+# Tighter than the ladder.
+ONLY = {
+    "runtime": {"support", "runtime"},  # an exported kernel links with these two alone
+    "ops": {"support", "ir", "dsl", "ops"},  # declarations, no schedules
+}
+
+# Outside headers, by prefix -> where they may appear.
+OWNED = {
+    "llvm/": ["src/codegen/llvm/", "tests/codegen/"],
+    "llvm-c/": ["src/codegen/llvm/", "tests/codegen/"],
+    "boost/": ["src/dag/"],
+    "nlohmann/": ["src/support/json.cpp"],
+    "xgboost/": ["src/cost_model/", "tools/", "bench/"],
+    "dlpack/": ["src/runtime/", "tests/runtime/"],
+}
+NOT_IN_PUBLIC_HEADERS = ["fmt/", "CLI/", "iostream", "regex"]
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def folder_of(path):
+    """The rung that a file belongs to, or None."""
+    parts = path.parts
+    if parts[0] == "src" and len(parts) > 2:
+        return parts[1]
+    if parts[:2] == ("include", "heddle") and len(parts) > 3:
+        return parts[2]
+    return None
+
+
+def folder_included(header):
+    """The rung that an include names, or None for what is not ours."""
+    parts = header.split("/")
+    if parts[0] == "heddle" and len(parts) > 2:
+        parts = parts[1:]
+    return parts[0] if len(parts) > 1 and parts[0] in LADDER else None
+
+
+def check_include(path, quote, header):
+    name = path.as_posix()
+    folder = folder_of(path)
+    target = folder_included(header)
+    public = name.startswith("include/")
+
+    if folder is not None and folder not in LADDER:
+        yield f"folder '{folder}' is not in the ladder of scripts/check_ladder.py"
+    elif folder is not None and target is not None:
+        if LADDER.index(target) > LADDER.index(folder):
+            yield f"'{folder}' may not include '{target}', which is below it: {header}"
+        elif target not in ONLY.get(folder, set(LADDER)):
+            yield f"'{folder}' may include only {sorted(ONLY[folder])}: {header}"
+    if folder is not None and header in ("heddle/heddle.h",):
+        yield "only outsiders include the umbrella header"
+    if public and quote == '"' and not header.startswith("heddle/"):
+        yield f"a public header includes the internal '{header}'"
+    if name.startswith("meta_templates/") and ("/" in header or quote == '"'):
+        beside = (ROOT / path).parent / header  # helpers that the templates share
+        if not header.startswith("heddle/") and not beside.is_file():
+            yield f"meta_templates sees public headers only: {header}"
+    for prefix, owners in OWNED.items():
+        if header.startswith(prefix) and not any(name.startswith(o) for o in owners):
+            yield f"<{prefix}...> belongs in {', '.join(owners)} only: {header}"
+    if public and any(header.startswith(h) for h in NOT_IN_PUBLIC_HEADERS):
+        yield f"<{header}> is too heavy for a public header"
+
+
+def main():
+    problems, count = [], 0
+    for top in ["src", "include", "meta_templates", "tests", "tools", "tutorials", "bench"]:
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix not in (".h", ".cpp") or not path.is_file():
+                continue
+            count += 1
+            relative = path.relative_to(ROOT)
+            lines = path.read_text(encoding="utf-8").splitlines()
+            if len(lines) > MAX_LINES:
+                problems.append(f"{relative}:{len(lines)}: longer than {MAX_LINES} lines: split it")
+            if top in ("src", "include") and path.suffix == ".h" and "#pragma once" not in lines:
+                problems.append(f"{relative}:1: a header without #pragma once")
+            for number, line in enumerate(lines, 1):
+                match = INCLUDE.match(line)
+                if match:
+                    for problem in check_include(relative, match[1], match[2]):
+                        problems.append(f"{relative}:{number}: {problem}")
+    print("\n".join(problems) if problems else f"{count} files keep to the ladder")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+#include "codegen/interpreter/arguments.h"
+
+namespace heddle::interp {
+
+void bind_argument(Compiler& exprs, const Buffer& buffer, const NDArray& array, const char* role) {
+  const auto wrong = [&](const std::string& what) {
+    throw_user_error(std::string(role) + " '" + buffer->name + "': " + what);
+  };
+  if (!array.defined()) wrong("no array");
+  if (array.dtype() != buffer->dtype) {
+    wrong("expected " + to_string(buffer->dtype) + ", got " + describe(array));
+  }
+  const auto& shape = array.shape();
+  if (shape.size() != buffer->shape.size()) {
+    wrong("expected " + std::to_string(buffer->shape.size()) + " dimensions, got " +
+          describe(array));
+  }
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const auto* v = buffer->shape[d].as<VarNode>();
+    if (v != nullptr && !exprs.bound(v)) exprs.bind(v)->i = shape[d];
+  }
+  const std::vector<std::int64_t> expected = evaluate_shape(exprs, buffer->shape);
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (expected[d] != shape[d]) {
+      wrong("expected extent " + std::to_string(expected[d]) + " in dimension " +
+            std::to_string(d) + ", got " + describe(array));
+    }
+  }
+  exprs.bind(buffer)->bind(array.data(), shape);
+}
+
+std::vector<std::int64_t> evaluate_shape(Compiler& exprs, const std::vector<Expr>& shape) {
+  exprs.begin_unit(shape);
+  std::vector<std::int64_t> extents;
+  extents.reserve(shape.size());
+  for (const Expr& e : shape) extents.push_back(exprs.compile(e)->int_value());
+  return extents;
+}
+
+}  // namespace heddle::interp

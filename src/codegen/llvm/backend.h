@@ -1,0 +1,30 @@
+// From LLVM IR to machine code: the passes and the object file.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/llvm/machine.h"
+#include "heddle/codegen/llvm.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/CodeGen.h"
+
+namespace heddle::codegen {
+
+/// LLVM IR of `functions`, in `context`. Function i is called `names[i]`.
+std::unique_ptr<llvm::Module> build_module(llvm::LLVMContext& context,
+                                           const std::vector<LoweredFunction>& functions,
+                                           const std::vector<std::string>& names,
+                                           const Machine& machine, llvm::TargetMachine& tm);
+
+void optimize(llvm::Module& module, llvm::TargetMachine& tm, int opt_level);
+
+/// Runs the backend, which changes `module`: use it once.
+llvm::SmallVector<char, 0> run_backend(llvm::Module& module, llvm::TargetMachine& tm,
+                                       llvm::CodeGenFileType type);
+
+std::string print(const llvm::Module& module);
+
+}  // namespace heddle::codegen

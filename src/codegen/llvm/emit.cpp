@@ -1,0 +1,30 @@
+// emit_llvm: text or an object for any machine that LLVM knows.
+#include "codegen/llvm/backend.h"
+#include "heddle/codegen/llvm.h"
+#include "heddle/support/error.h"
+
+namespace heddle {
+
+std::string emit_llvm(const std::vector<LoweredFunction>& functions, const Target& target,
+                      const std::string& format) {
+  if (format != "ll" && format != "s" && format != "o") {
+    throw_user_error("unknown format '" + format + "' of generated code", {},
+                     "use 'll' (LLVM IR), 's' (assembly) or 'o' (object file)");
+  }
+  constexpr int kOptLevel = 1;
+  const codegen::Machine machine = codegen::describe_machine(target, /*for_jit=*/false);
+  llvm::TargetMachine& tm = codegen::thread_target_machine(machine, kOptLevel);
+  std::vector<std::string> names;
+  for (const LoweredFunction& function : functions) names.push_back(function.name);
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module =
+      codegen::build_module(context, functions, names, machine, tm);
+  codegen::optimize(*module, tm, kOptLevel);
+  if (format == "ll") return codegen::print(*module);
+  const auto output = codegen::run_backend(*module, tm,
+                                           format == "s" ? llvm::CodeGenFileType::AssemblyFile
+                                                         : llvm::CodeGenFileType::ObjectFile);
+  return std::string(output.begin(), output.end());
+}
+
+}  // namespace heddle

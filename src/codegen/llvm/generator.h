@@ -1,0 +1,174 @@
+// Heddle's loop IR to LLVM IR, one LoweredFunction at a time.
+//
+// Buffers become pointers (an argument, a workspace, a stack array) or, for a Local buffer whose
+// every access is at a constant place, one SSA value per accessed chunk. A parallel loop becomes a
+// function of its own that heddle_parallel_for calls.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "codegen/llvm/ops.h"
+#include "heddle/ir/simplify.h"
+#include "heddle/ir/stmt.h"
+#include "llvm/IR/Module.h"
+
+namespace heddle::codegen {
+
+/// `lanes` elements from `begin` on that live in one register value.
+struct Chunk {
+  int64_t begin = 0;
+  int lanes = 1;
+  llvm::AllocaInst* slot = nullptr;
+  bool covers(int64_t from, int count) const {
+    return begin <= from && from + count <= begin + lanes;
+  }
+};
+
+/// The chunks in which `buffer` can live in registers, or nullopt when `body` reaches it at places
+/// that are not constants, at overlapping ones, or from a parallel loop.
+std::optional<std::vector<Chunk>> plan_chunks(const Buffer& buffer, const Stmt& body);
+
+/// Replaces stores of many lanes, not a power of two, by pieces that fill registers: 24 f32 lanes are
+/// three AVX2 registers, not a vector of 32.
+Stmt split_lanes(const Stmt& s, int vector_bytes);
+
+/// index == base + stride * lane, in every lane.
+struct AffineLanes {
+  Expr base, stride;
+};
+std::optional<AffineLanes> as_affine_lanes(const Expr& index);
+
+bool contains_load(const Expr& e);
+
+class Generator {
+ public:
+  Generator(llvm::Module& module, const Machine& machine);
+
+  /// Adds `int name(void* const* args)`.
+  void add(const LoweredFunction& function, const std::string& name);
+
+ private:
+  struct Storage {
+    llvm::Value* base = nullptr;  ///< null for chunks
+    llvm::MDNode* own_scope = nullptr;
+    llvm::MDNode* other_scopes = nullptr;
+    std::vector<Chunk> chunks;
+  };
+  /// What changes when another LLVM function is begun.
+  struct Frame {
+    llvm::Function* function = nullptr;
+    llvm::BasicBlock* entry = nullptr;  ///< holds the allocas; its branch comes last
+    std::unordered_map<const VarNode*, llvm::Value*> vars;
+    std::unordered_map<const VarNode*, int> depth;  ///< of the loop that a variable changes in
+    std::unordered_map<const BufferNode*, Storage> buffers;
+    std::vector<llvm::Value*> workspaces;  ///< to be freed on the way out
+    llvm::Value* status = nullptr;         ///< of a parallel body: where a failure is reported
+    int loops = 0;
+    int64_t stack_bytes = 0;
+    bool parallel_body = false;
+    bool nontemporal = false;
+  };
+
+  // ---- functions.cpp ----
+  llvm::Function* begin_function(llvm::FunctionType* type, const std::string& name,
+                                 llvm::GlobalValue::LinkageTypes linkage);
+  void end_function();
+  void make_alias_scopes(const LoweredFunction& function);
+  llvm::FunctionCallee runtime_function(const char* name, llvm::FunctionType* type);
+  llvm::AllocaInst* entry_alloca(llvm::Type* type, llvm::Align align, const std::string& name);
+  void emit_failure(llvm::Value* failed);
+  void emit_leave(int status);
+
+  // ---- statements.cpp ----
+  void emit(const Stmt& s);
+  void emit_for(const For& loop);
+  void emit_loop(const For& loop, llvm::Value* begin, llvm::Value* end, bool maybe_empty);
+  void emit_if(const If& s);
+  void emit_let(const Let& s);
+  void emit_allocate(const Allocate& s);
+  llvm::Value* emit_bytes(const Buffer& buffer);
+  void bind(const Var& v, llvm::Value* value, Interval range);
+  void unbind(const Var& v);
+
+  // ---- parallel.cpp ----
+  void emit_parallel(const For& loop);
+
+  // ---- expressions.cpp ----
+  llvm::Value* emit(const Expr& e);
+  llvm::Value* emit_node(const Expr& e);
+  llvm::Value* emit_constant(const Expr& e);
+  llvm::Value* emit_ramp(const Ramp& r);
+  llvm::Value* emit_binary(const Binary& e);
+  llvm::Value* emit_select(const Expr& condition, const Expr& on_true, const Expr& on_false);
+  llvm::Value* emit_branches(llvm::Value* condition, llvm::Type* type,
+                             FunctionRef<llvm::Value*()> on_true,
+                             FunctionRef<llvm::Value*()> on_false);
+  llvm::Value* emit_masked(llvm::Value* mask, int lanes, const Expr& e);
+  llvm::Value* emit_if_any_lane(const Expr& e);
+  size_t memo_mark() const { return memo_log_.size(); }
+  void memo_rewind(size_t mark);
+
+  // ---- addresses.cpp ----
+  struct Term {
+    Expr value;
+    int64_t scale = 1;
+    int depth = 0;
+  };
+  void flatten_index(const Expr& e, int64_t scale, std::vector<Term>& terms, int64_t& constant);
+  int depth_of(const Expr& e);
+  llvm::Value* address(const Storage& storage, DataType dtype, const Expr& index,
+                       int64_t offset = 0);
+  llvm::Value* advance(llvm::Value* pointer, DataType dtype, int64_t elements);
+  llvm::Value* emit_index(const Expr& index);
+  const Storage& storage_of(const Buffer& buffer);
+  void annotate(llvm::Instruction* access, const Storage& storage);
+
+  // ---- memory.cpp ----
+  llvm::Value* emit_load(const Load& load);
+  llvm::Value* load_scalar(const Storage& storage, DataType dtype, llvm::Value* pointer);
+  llvm::Value* load_contiguous(const Storage& storage, DataType dtype, llvm::Value* pointer,
+                               llvm::Value* mask);
+  llvm::Value* load_strided(const Storage& storage, DataType dtype, const AffineLanes& lanes);
+  llvm::Value* gather(const Storage& storage, DataType dtype, const Expr& index);
+  llvm::Value* load_chunk(const Storage& storage, DataType dtype, const Expr& index);
+  bool has_masks(DataType dtype) const;
+  llvm::Value* from_memory(llvm::Value* v, DataType dtype);
+  llvm::Value* to_memory(llvm::Value* v, DataType dtype);
+  void emit_store(const Store& s);
+  void store_contiguous(const Storage& storage, DataType dtype, llvm::Value* pointer,
+                        llvm::Value* value, bool nontemporal);
+  void store_nontemporal(const Storage& storage, llvm::Value* pointer, llvm::Value* value,
+                         llvm::Align align);
+  void store_chunk(const Storage& storage, DataType dtype, const Expr& index, llvm::Value* value);
+  void emit_prefetch(const Prefetch& s);
+
+  llvm::LLVMContext& context() { return module_.getContext(); }
+  llvm::BasicBlock* new_block(const char* name) {
+    return llvm::BasicBlock::Create(context(), name, frame_.function);
+  }
+  llvm::Type* element_memory(DataType t) { return element_memory_type(context(), t); }
+  llvm::Align element_align(DataType t) { return llvm::Align(t.element().bytes()); }
+
+  llvm::Module& module_;
+  const Machine& machine_;
+  Builder b_;
+  Ops ops_;
+  Frame frame_;
+  Ranges ranges_;
+  std::string name_;        ///< of the function being added
+  int parallel_loops_ = 0;  ///< of it, so far
+  std::unordered_map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_scopes_;
+  /// The lanes in which loads may happen (<padded x i1>), or null for all.
+  llvm::Value* mask_ = nullptr;
+  bool in_index_ = false;
+  /// Values of this statement's expressions, which are graphs, not trees; a lazily executed part
+  /// takes back what it added.
+  std::unordered_map<const ExprNode*, llvm::Value*> memo_;
+  std::vector<const ExprNode*> memo_log_;
+};
+
+}  // namespace heddle::codegen

@@ -1,0 +1,114 @@
+#include "codegen/llvm/machine.h"
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "heddle/support/error.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/Host.h"
+
+namespace heddle::codegen {
+
+namespace {
+
+void initialize_native() {
+  static const bool done = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    return true;
+  }();
+  (void)done;
+}
+
+// Takes milliseconds: only where code for another architecture is asked for.
+void initialize_all() {
+  static const bool done = [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+    return true;
+  }();
+  (void)done;
+}
+
+}  // namespace
+
+std::unique_ptr<llvm::TargetMachine> make_target_machine(const Machine& machine, int opt_level) {
+  std::string error;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(machine.triple.str(), error);
+  if (!target) {
+    throw_user_error("LLVM has no backend for '" + machine.triple.str() + "': " + error);
+  }
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
+  options.NoTrappingFPMath = true;
+  std::unique_ptr<llvm::TargetMachine> tm(target->createTargetMachine(
+      machine.triple.str(), machine.cpu, machine.features, options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small,
+      opt_level >= 2 ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Less));
+  if (!tm) throw_user_error("LLVM cannot generate code for '" + machine.triple.str() + "'");
+  if (opt_level < 2 && getenv("FAST")) tm->setFastISel(true);
+  return tm;
+}
+
+Machine describe_machine(const Target& target, bool for_jit) {
+  // Asking LLVM is slow, and a search compiles for one target thousands of times.
+  thread_local std::vector<std::pair<Target, Machine>> known;
+  for (const auto& [t, m] : known) {
+    if (t == target && m.for_jit == for_jit) return m;
+  }
+  initialize_native();
+  Machine machine;
+  machine.for_jit = for_jit;
+  const llvm::Triple host(llvm::sys::getProcessTriple());
+  machine.triple = target.triple.empty() ? host : llvm::Triple(target.triple);
+  if (machine.triple.getArch() != host.getArch()) {
+    if (for_jit) {
+      throw_user_error("the target '" + to_string(target) + "' does not run on this machine (" +
+                           host.str() + ")",
+                       {}, "export the module instead of loading it");
+    }
+    initialize_all();
+  }
+  const bool native = target.mcpu.empty() || target.mcpu == "native" || target.mcpu == "host";
+  machine.cpu = native ? llvm::sys::getHostCPUName().str() : target.mcpu;
+  machine.features = target.features;
+  machine.x86 = machine.triple.isX86();
+
+  std::unique_ptr<llvm::TargetMachine> tm = make_target_machine(machine, 1);
+  const llvm::MCSubtargetInfo& subtarget = *tm->getMCSubtargetInfo();
+  if (!native && !subtarget.isCPUStringValid(machine.cpu)) {
+    throw_user_error("LLVM does not know the CPU '" + machine.cpu + "' of " +
+                     machine.triple.str());
+  }
+  if (machine.x86) {
+    machine.avx = subtarget.checkFeatures("+avx");
+    machine.avx2 = subtarget.checkFeatures("+avx2") && subtarget.checkFeatures("+fma");
+    machine.avx512 = machine.avx2 &&
+                     subtarget.checkFeatures("+avx512f,+avx512vl,+avx512bw,+avx512dq");
+  }
+  const int widest = machine.avx512 ? 64 : machine.avx ? 32 : machine.x86 ? 16 : 256;
+  machine.vector_bytes = std::min(target.vector_bytes, widest);
+  known.emplace_back(target, machine);
+  return machine;
+}
+
+llvm::TargetMachine& thread_target_machine(const Machine& machine, int opt_level) {
+  struct Entry {
+    Machine machine;
+    int opt_level;
+    std::unique_ptr<llvm::TargetMachine> tm;
+  };
+  thread_local std::vector<Entry> cache;
+  for (Entry& entry : cache) {
+    if (entry.machine == machine && entry.opt_level == opt_level) return *entry.tm;
+  }
+  cache.push_back({machine, opt_level, make_target_machine(machine, opt_level)});
+  return *cache.back().tm;
+}
+
+}  // namespace heddle::codegen

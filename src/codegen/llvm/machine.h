@@ -1,0 +1,38 @@
+// What the generator and the backend know of a machine: LLVM's target and the few facts that decide
+// how code is emitted.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "heddle/target/target.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Triple.h"
+
+namespace heddle::codegen {
+
+struct Machine {
+  llvm::Triple triple;
+  std::string cpu, features;
+  bool x86 = false;
+  bool avx = false;          ///< masked f32/f64 loads and 32-byte registers
+  bool avx2 = false;         ///< the same for integers
+  bool avx512 = false;       ///< F, VL, BW and DQ: masks for every type, 64-byte registers
+  int vector_bytes = 16;     ///< of the widest register
+  bool for_jit = false;      ///< library symbols can be looked up in this process
+
+  bool operator==(const Machine& o) const {
+    return triple == o.triple && cpu == o.cpu && features == o.features;
+  }
+};
+
+/// Resolves `target` ('host' included). `for_jit` demands this machine's architecture.
+Machine describe_machine(const Target& target, bool for_jit);
+
+/// A new backend for `machine`; throws a user error when LLVM does not know the target.
+std::unique_ptr<llvm::TargetMachine> make_target_machine(const Machine& machine, int opt_level);
+
+/// This thread's backend for `machine`: making one costs as much as compiling a small kernel.
+llvm::TargetMachine& thread_target_machine(const Machine& machine, int opt_level);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,84 @@
+#include "heddle/driver/build.h"
+
+#include <chrono>
+
+#include "heddle/ir/print.h"
+#include "heddle/support/error.h"
+
+namespace heddle {
+namespace {
+
+// Kept with a kernel so that its text can be made when someone asks.
+struct Source {
+  std::vector<LoweredFunction> functions;
+  Target target;
+};
+
+std::string source_text(const void* context, const std::string& form) {
+  const Source& s = *static_cast<const Source*>(context);
+  if (form == "loops") {
+    std::string out;
+    for (const LoweredFunction& f : s.functions) out += to_string(f);
+    return out;
+  }
+  if (form == "llvm") return emit_llvm(s.functions, s.target, "ll");
+  if (form == "asm") return emit_llvm(s.functions, s.target, "s");
+  throw_user_error("a kernel has no source of the form '" + form + "'", {}, "ask for llvm, asm or loops");
+}
+
+KernelArg describe(const Buffer& b) {
+  KernelArg a;
+  a.name = b->name;
+  a.dtype = b->dtype;
+  for (const Expr& e : b->shape) a.shape.push_back(*as_int(e));
+  return a;
+}
+
+}  // namespace
+
+Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const BuildOptions& options,
+             BuildTimes* times) {
+  using Clock = std::chrono::steady_clock;
+  auto begin = Clock::now();
+  auto ms_since = [](Clock::time_point t) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
+  };
+  LowerOptions lower_options;
+  lower_options.name = options.name;
+  lower_options.max_unroll = options.max_unroll;
+  LoweredProgram program = lower(schedule, args, lower_options);
+  double lower_ms = ms_since(begin);
+
+  std::vector<LoweredFunction> functions{program.main};
+  if (program.prepare.body) functions.push_back(program.prepare);
+  CodegenOptions codegen;
+  codegen.opt_level = options.opt_level;
+  CompiledModule module = compile_llvm(functions, options.target, codegen);
+
+  KernelCode code;
+  code.name = options.name;
+  for (size_t i = 0; i < args.size(); ++i) {
+    KernelArg a = describe(program.main.args[i]);
+    a.output = !args[i].op()->is_placeholder();
+    a.constant = !program.constant_args.empty() && args[i].op()->is_constant();
+    code.args.push_back(std::move(a));
+  }
+  for (const Buffer& b : program.persistent) code.persistent.push_back(describe(b));
+  code.main = module.entries[0];
+  if (program.prepare.body) code.prepare = module.entries[1];
+  code.code = module.code;
+  code.source = source_text;
+  code.source_context = std::make_shared<Source>(Source{std::move(functions), options.target});
+  if (times) {
+    times->lower = lower_ms;
+    times->llvm_ir = module.times.build_ir;
+    times->optimize = module.times.optimize;
+    times->codegen = module.times.codegen;
+    times->link = module.times.link;
+    times->passes = std::move(program.passes);
+    times->total = ms_since(begin);
+  }
+  return Kernel(std::move(code));
+}
+
+}  // namespace heddle

@@ -1,0 +1,246 @@
+// Are all reads inside their tensors? Intervals of the axes, narrowed by the conditions of the
+// selects around a read.
+//
+// `range_of` bounds an index from the ranges of single variables. That loses what a condition says
+// about a combination, such as `y * 2 + r - 1 >= 0`, which is how padding is written. So conditions
+// are kept as facts `f >= 0`, and an index e is bounded through e = f + (e - f) as well.
+#include <algorithm>
+#include <optional>
+
+#include "dsl/validate.h"
+#include "heddle/ir/print.h"
+#include "heddle/ir/simplify.h"
+
+namespace heddle {
+namespace {
+
+constexpr int64_t kNeg = Interval::kNegInf, kPos = Interval::kPosInf;
+
+int64_t add(int64_t a, int64_t b) {
+  int64_t r = 0;
+  if (a == kNeg || b == kNeg) return kNeg;
+  if (a == kPos || b == kPos) return kPos;
+  return __builtin_add_overflow(a, b, &r) ? (a < 0 ? kNeg : kPos) : r;
+}
+int64_t multiply(int64_t a, int64_t c) {
+  int64_t r = 0;
+  if (c == 0) return 0;
+  if (a == kNeg || a == kPos) return (a == kPos) == (c > 0) ? kPos : kNeg;
+  return __builtin_mul_overflow(a, c, &r) ? ((a > 0) == (c > 0) ? kPos : kNeg) : r;
+}
+int64_t floor_divide(int64_t a, int64_t c) {  // c > 0
+  if (a == kNeg || a == kPos) return a;
+  return a >= 0 ? a / c : -((-a + c - 1) / c);
+}
+Interval intersect(Interval a, Interval b) {
+  return {std::max(a.min, b.min), std::min(a.max, b.max)};
+}
+bool empty(Interval r) { return r.min > r.max; }
+
+/// What holds where an expression is evaluated.
+struct Context {
+  Ranges ranges;
+  std::vector<Expr> facts;  ///< each >= 0
+  bool reachable = true;
+
+  void assume(const Expr& condition, bool holds);
+  Interval bound(const Expr& e) const;
+
+ private:
+  void add_fact(const Expr& f);
+  std::optional<Interval> from_parts(const Expr& e) const;
+};
+
+void Context::add_fact(const Expr& raw) {
+  const Expr f = simplify(raw, ranges);
+  if (const int64_t* v = as_int(f)) {
+    if (*v < 0) reachable = false;
+    return;
+  }
+  facts.push_back(f);
+  const std::optional<Affine> affine = as_affine(f);
+  if (!affine) return;
+  // c * v >= -(constant + the most that the other terms can be)
+  for (const Affine::Term& term : affine->terms) {
+    int64_t most = affine->constant;
+    for (const Affine::Term& other : affine->terms) {
+      if (other.var.same_as(term.var)) continue;
+      const Interval r = ranges.get(other.var.get());
+      most = add(most, multiply(other.coefficient > 0 ? r.max : r.min, other.coefficient));
+    }
+    if (most == kPos || most == kNeg) continue;
+    Interval r = ranges.get(term.var.get());
+    if (term.coefficient > 0)
+      r.min = std::max(r.min, -floor_divide(most, term.coefficient));
+    else
+      r.max = std::min(r.max, floor_divide(most, -term.coefficient));
+    if (empty(r)) {
+      reachable = false;
+      return;
+    }
+    ranges.set(term.var, r);
+  }
+}
+
+void Context::assume(const Expr& condition, bool holds) {
+  if (const Unary* u = condition.as<Unary>(); u && u->op == UnaryOp::Not)
+    return assume(u->a, !holds);
+  const Binary* b = condition.as<Binary>();
+  if (!b) return;
+  if (b->op == (holds ? BinaryOp::And : BinaryOp::Or)) {
+    assume(b->a, holds);
+    assume(b->b, holds);
+    return;
+  }
+  // Only types in which the differences below cannot wrap; indices are i64.
+  if (b->a.dtype() != i64) return;
+  if (b->op == BinaryOp::Lt) return add_fact(holds ? b->b - b->a - 1 : b->a - b->b);
+  if (b->op == BinaryOp::Le) return add_fact(holds ? b->b - b->a : b->a - b->b - 1);
+  if (b->op == (holds ? BinaryOp::Eq : BinaryOp::Ne)) {
+    add_fact(b->b - b->a);
+    add_fact(b->a - b->b);
+  }
+}
+
+Interval Context::bound(const Expr& e) const {
+  Interval r = range_of(e, ranges);
+  if (r.is_point()) return r;
+  r = intersect(r, range_of(simplify(e, ranges), ranges));
+  for (const Expr& f : facts) {
+    // e = f + (e - f) with f >= 0, and e = -f + (e + f)
+    r.min = std::max(r.min, range_of(simplify(e - f, ranges), ranges).min);
+    r.max = std::min(r.max, range_of(simplify(e + f, ranges), ranges).max);
+  }
+  if (const std::optional<Interval> parts = from_parts(e)) r = intersect(r, *parts);
+  return r;
+}
+
+/// From the bounds of the operands, which may profit from facts where the whole does not.
+std::optional<Interval> Context::from_parts(const Expr& e) const {
+  if (facts.empty()) {
+    // Nothing beyond range_of, save where a select inside the index brings facts of its own.
+    bool select = false;
+    visit(e, [&](const Expr& x) { select = select || x.kind() == ExprKind::Select; });
+    if (!select) return std::nullopt;
+  }
+  if (const Select* s = e.as<Select>()) {
+    Context yes = *this, no = *this;
+    yes.assume(s->condition, true);
+    no.assume(s->condition, false);
+    if (!yes.reachable) return no.bound(s->on_false);
+    if (!no.reachable) return yes.bound(s->on_true);
+    const Interval a = yes.bound(s->on_true), b = no.bound(s->on_false);
+    return Interval{std::min(a.min, b.min), std::max(a.max, b.max)};
+  }
+  const Binary* op = e.as<Binary>();
+  if (!op || e.dtype() != i64) return std::nullopt;
+  const int64_t* c = as_int(op->b);
+  switch (op->op) {
+    case BinaryOp::Add: {
+      const Interval a = bound(op->a), b = bound(op->b);
+      return Interval{add(a.min, b.min), add(a.max, b.max)};
+    }
+    case BinaryOp::Sub: {
+      const Interval a = bound(op->a), b = bound(op->b);
+      return Interval{add(a.min, multiply(b.max, -1)), add(a.max, multiply(b.min, -1))};
+    }
+    case BinaryOp::Mul: {
+      if (!c) return std::nullopt;
+      const Interval a = bound(op->a);
+      const int64_t x = multiply(a.min, *c), y = multiply(a.max, *c);
+      return Interval{std::min(x, y), std::max(x, y)};
+    }
+    case BinaryOp::FloorDiv: {
+      if (!c || *c <= 0) return std::nullopt;
+      const Interval a = bound(op->a);
+      return Interval{floor_divide(a.min, *c), floor_divide(a.max, *c)};
+    }
+    case BinaryOp::Min: {
+      const Interval a = bound(op->a), b = bound(op->b);
+      return Interval{std::min(a.min, b.min), std::min(a.max, b.max)};
+    }
+    case BinaryOp::Max: {
+      const Interval a = bound(op->a), b = bound(op->b);
+      return Interval{std::max(a.min, b.min), std::max(a.max, b.max)};
+    }
+    default: return std::nullopt;
+  }
+}
+
+class BoundsChecker {
+ public:
+  BoundsChecker(const std::string& name, const Where& where) : name_(name), where_(where) {}
+
+  void check(const Expr& e, const Context& context) const {
+    if (!context.reachable) return;
+    if (const Select* s = e.as<Select>()) {
+      check(s->condition, context);
+      Context yes = context, no = context;
+      yes.assume(s->condition, true);
+      no.assume(s->condition, false);
+      check(s->on_true, yes);
+      check(s->on_false, no);
+      return;
+    }
+    if (const Load* load = e.as<Load>()) check_read(*load, context);
+    for_each_child(e, [&](const Expr& child) { check(child, context); });
+  }
+
+ private:
+  void check_read(const Load& load, const Context& context) const {
+    for (size_t d = 0; d < load.indices.size(); ++d) {
+      const Expr& index = load.indices[d];
+      const int64_t extent = *as_int(load.buffer->shape[d]);
+      // The plain interval settles nearly every read at a fraction of the price.
+      Interval r = range_of(index, context.ranges);
+      if (r.min >= 0 && r.max < extent) continue;
+      r = context.bound(index);
+      if (empty(r) || (r.min >= 0 && r.max < extent)) continue;
+      fail(load, d, index, r, extent);
+    }
+  }
+
+  [[noreturn]] void fail(const Load& load, size_t d, const Expr& index, Interval r,
+                         int64_t extent) const {
+    const std::string read = "'" + name_ + "' reads '" + load.buffer->name + "' out of bounds: ";
+    const std::string dimension = "dimension " + std::to_string(d) + " has extent " +
+                                  std::to_string(extent) + " and is indexed by '" +
+                                  to_string(index) + "'";
+    bool data = false;
+    visit(index, [&](const Expr& x) { data = data || x.kind() == ExprKind::Load; });
+    if (data)
+      throw_user_error(
+          "'" + name_ + "' may read '" + load.buffer->name + "' out of bounds: " + dimension +
+              ", which depends on data",
+          where_, "clamp it: max(0, min(" + std::to_string(extent - 1) + ", index))");
+    const auto side = [](int64_t v) {
+      return v == kNeg ? std::string("-inf") : v == kPos ? std::string("inf") : std::to_string(v);
+    };
+    throw_user_error(read + dimension + ", which ranges over [" + side(r.min) + ", " +
+                         side(r.max) + "]",
+                     where_,
+                     "change the shape, or guard the read: select(condition, " +
+                         load.buffer->name + "(...), other)");
+  }
+
+  const std::string& name_;
+  const Where& where_;
+};
+
+}  // namespace
+
+void check_bounds(const std::string& name, const std::vector<Axis>& axes,
+                  const std::vector<Axis>& reduce_axes, const std::vector<Expr>& bodies,
+                  const Where& where) {
+  Context context;
+  for (const std::vector<Axis>* group : {&axes, &reduce_axes})
+    for (const Axis& axis : *group) context.ranges.set(axis.var(), {0, axis.extent() - 1});
+  const BoundsChecker checker(name, where);
+  for (const Expr& body : bodies) {
+    checker.check(body, context);
+    // The components of a tuple reduction share all their sources.
+    if (body.kind() == ExprKind::Reduce) break;
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,131 @@
+// Nodes: construction with their hashes, destruction, and the identities (Var, Axis).
+#include "heddle/ir/expr.h"
+
+#include "heddle/support/error.h"
+#include "heddle/support/hash.h"
+
+namespace heddle {
+namespace {
+
+uint64_t start_hash(ExprKind kind, DataType t) {
+  return mix64(static_cast<uint64_t>(kind) | static_cast<uint64_t>(t.code) << 8 |
+               static_cast<uint64_t>(t.bits) << 16 | static_cast<uint64_t>(t.lanes) << 24);
+}
+
+template <class... H>
+uint64_t node_hash(ExprKind kind, DataType t, H... parts) {
+  uint64_t h = start_hash(kind, t);
+  ((h = hash_combine(h, static_cast<uint64_t>(parts))), ...);
+  return h;
+}
+
+uint64_t node_hash(ExprKind kind, DataType t, uint64_t head, const std::vector<Expr>& children) {
+  uint64_t h = hash_combine(start_hash(kind, t), head);
+  for (const Expr& c : children) h = hash_combine(h, c->hash);
+  return h;
+}
+
+uint64_t reduce_hash(const Combiner& combiner, DataType t, const std::vector<Expr>& sources,
+                     const std::vector<Axis>& axes, int index) {
+  uint64_t h = node_hash(ExprKind::Reduce, t, static_cast<uint64_t>(combiner.kind), sources);
+  for (const Axis& axis : axes) h = hash_combine(h, axis.var()->hash);
+  return hash_combine(h, static_cast<uint64_t>(index));
+}
+
+uint64_t next_var_id() {
+  static std::atomic<uint64_t> counter{0};
+  return counter.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+DataType reduce_type(const Ref<const Combiner>& c, int index) {
+  HEDDLE_ICHECK(c && index >= 0 && static_cast<size_t>(index) < c->result.size(),
+                "a reduction has no component " + std::to_string(index));
+  return c->result[static_cast<size_t>(index)].dtype();
+}
+
+}  // namespace
+
+void ExprNode::destroy(const ExprNode* node) {
+  switch (node->kind) {
+    case ExprKind::IntImm: delete static_cast<const IntImm*>(node); return;
+    case ExprKind::FloatImm: delete static_cast<const FloatImm*>(node); return;
+    case ExprKind::Var: delete static_cast<const VarNode*>(node); return;
+    case ExprKind::Cast: delete static_cast<const Cast*>(node); return;
+    case ExprKind::Unary: delete static_cast<const Unary*>(node); return;
+    case ExprKind::Binary: delete static_cast<const Binary*>(node); return;
+    case ExprKind::Select: delete static_cast<const Select*>(node); return;
+    case ExprKind::Load: delete static_cast<const Load*>(node); return;
+    case ExprKind::Reduce: delete static_cast<const Reduce*>(node); return;
+    case ExprKind::Ramp: delete static_cast<const Ramp*>(node); return;
+    case ExprKind::Broadcast: delete static_cast<const Broadcast*>(node); return;
+  }
+}
+
+Expr Expr::from_int(int64_t value) { return Expr(new IntImm(i64, value)); }
+Expr::Expr(float value) : Expr(new FloatImm(f32, static_cast<double>(value))) {}
+Expr::Expr(double value) : Expr(new FloatImm(f64, value)) {}
+Expr::Expr(bool value) : Expr(new IntImm(boolean, value ? 1 : 0)) {}
+
+IntImm::IntImm(DataType t, int64_t v) : ExprNode(kKind, t, node_hash(kKind, t, v)), value(v) {}
+
+FloatImm::FloatImm(DataType t, double v)
+    : ExprNode(kKind, t, node_hash(kKind, t, hash_double(v))), value(v) {}
+
+VarNode::VarNode(std::string name, DataType t) : VarNode(std::move(name), t, next_var_id()) {}
+VarNode::VarNode(std::string name, DataType t, uint64_t id)
+    : ExprNode(kKind, t, node_hash(kKind, t, id)), name(std::move(name)), id(id) {}
+
+Cast::Cast(DataType t, Expr v)
+    : ExprNode(kKind, t, node_hash(kKind, t, v->hash)), value(std::move(v)) {}
+
+Unary::Unary(UnaryOp o, DataType t, Expr x)
+    : ExprNode(kKind, t, node_hash(kKind, t, o, x->hash)), op(o), a(std::move(x)) {}
+
+Binary::Binary(BinaryOp o, DataType t, Expr x, Expr y)
+    : ExprNode(kKind, t, node_hash(kKind, t, o, x->hash, y->hash)),
+      op(o),
+      a(std::move(x)),
+      b(std::move(y)) {}
+
+Select::Select(Expr c, Expr t, Expr f)
+    : ExprNode(kKind, t.dtype(), node_hash(kKind, t.dtype(), c->hash, t->hash, f->hash)),
+      condition(std::move(c)),
+      on_true(std::move(t)),
+      on_false(std::move(f)) {}
+
+Load::Load(Buffer b, std::vector<Expr> i, DataType t)
+    : ExprNode(kKind, t, node_hash(kKind, t, b->id, i)), buffer(std::move(b)),
+      indices(std::move(i)) {}
+
+Ramp::Ramp(Expr b, Expr s, int lanes)
+    : ExprNode(kKind, b.dtype().with_lanes(lanes),
+               node_hash(kKind, b.dtype().with_lanes(lanes), b->hash, s->hash)),
+      base(std::move(b)),
+      stride(std::move(s)) {}
+
+Broadcast::Broadcast(Expr v, int lanes)
+    : ExprNode(kKind, v.dtype().with_lanes(lanes),
+               node_hash(kKind, v.dtype().with_lanes(lanes), v->hash)),
+      value(std::move(v)) {}
+
+Reduce::Reduce(Ref<const Combiner> c, std::vector<Expr> s, std::vector<Axis> a, int i)
+    : ExprNode(kKind, reduce_type(c, i), reduce_hash(*c, reduce_type(c, i), s, a, i)),
+      combiner(std::move(c)),
+      sources(std::move(s)),
+      axes(std::move(a)),
+      index(i) {}
+
+Var::Var(std::string name, DataType t) : expr_(new VarNode(std::move(name), t)) {}
+
+Axis::Axis(std::string name, Expr extent, AxisKind kind)
+    : node_(new AxisNode(Var(std::move(name)), std::move(extent), kind)) {
+  HEDDLE_ICHECK(node_->extent.defined() && node_->extent.dtype() == i64, "the extent of an axis is i64");
+}
+
+int64_t Axis::extent() const {
+  const int64_t* value = as_int(node_->extent);
+  HEDDLE_ICHECK(value, "the extent of axis '" + name() + "' is not a constant");
+  return *value;
+}
+
+}  // namespace heddle

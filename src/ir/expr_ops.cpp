@@ -1,0 +1,120 @@
+// The operators of expressions, the names of operations, and small questions about constants.
+#include "heddle/ir/expr.h"
+
+namespace heddle {
+
+const char* to_string(UnaryOp op) {
+  switch (op) {
+    case UnaryOp::Neg: return "-";
+    case UnaryOp::Not: return "!";
+    case UnaryOp::BitNot: return "~";
+    case UnaryOp::Abs: return "abs";
+    case UnaryOp::Exp: return "exp";
+    case UnaryOp::Exp2: return "exp2";
+    case UnaryOp::Expm1: return "expm1";
+    case UnaryOp::Log: return "log";
+    case UnaryOp::Log2: return "log2";
+    case UnaryOp::Log10: return "log10";
+    case UnaryOp::Log1p: return "log1p";
+    case UnaryOp::Sqrt: return "sqrt";
+    case UnaryOp::Rsqrt: return "rsqrt";
+    case UnaryOp::Sin: return "sin";
+    case UnaryOp::Cos: return "cos";
+    case UnaryOp::Tan: return "tan";
+    case UnaryOp::Asin: return "asin";
+    case UnaryOp::Acos: return "acos";
+    case UnaryOp::Atan: return "atan";
+    case UnaryOp::Sinh: return "sinh";
+    case UnaryOp::Cosh: return "cosh";
+    case UnaryOp::Tanh: return "tanh";
+    case UnaryOp::Erf: return "erf";
+    case UnaryOp::Floor: return "floor";
+    case UnaryOp::Ceil: return "ceil";
+    case UnaryOp::Round: return "round";
+    case UnaryOp::Trunc: return "trunc";
+    case UnaryOp::IsNan: return "isnan";
+    case UnaryOp::IsInf: return "isinf";
+  }
+  return "?";
+}
+
+const char* to_string(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::Add: return "+";
+    case BinaryOp::Sub: return "-";
+    case BinaryOp::Mul: return "*";
+    case BinaryOp::Div: return "/";
+    case BinaryOp::FloorDiv: return "floordiv";
+    case BinaryOp::FloorMod: return "floormod";
+    case BinaryOp::Mod: return "%";
+    case BinaryOp::Min: return "min";
+    case BinaryOp::Max: return "max";
+    case BinaryOp::Pow: return "pow";
+    case BinaryOp::Atan2: return "atan2";
+    case BinaryOp::Eq: return "==";
+    case BinaryOp::Ne: return "!=";
+    case BinaryOp::Lt: return "<";
+    case BinaryOp::Le: return "<=";
+    case BinaryOp::And: return "&&";
+    case BinaryOp::Or: return "||";
+    case BinaryOp::BitAnd: return "&";
+    case BinaryOp::BitOr: return "|";
+    case BinaryOp::BitXor: return "^";
+    case BinaryOp::Shl: return "<<";
+    case BinaryOp::Shr: return ">>";
+  }
+  return "?";
+}
+
+#define HEDDLE_BINARY_FUNCTION(name, op)                          \
+  Expr name(Expr a, Expr b) {                                     \
+    return make_binary(BinaryOp::op, std::move(a), std::move(b)); \
+  }
+#define HEDDLE_CONDITION(name, op)                                           \
+  Condition name(Expr a, Expr b) {                                           \
+    return Condition(make_binary(BinaryOp::op, std::move(a), std::move(b))); \
+  }
+HEDDLE_BINARY_FUNCTION(operator+, Add)
+HEDDLE_BINARY_FUNCTION(operator-, Sub)
+HEDDLE_BINARY_FUNCTION(operator*, Mul)
+HEDDLE_BINARY_FUNCTION(operator/, Div)
+HEDDLE_BINARY_FUNCTION(operator%, Mod)
+HEDDLE_CONDITION(operator==, Eq)
+HEDDLE_CONDITION(operator!=, Ne)
+HEDDLE_CONDITION(operator<, Lt)
+HEDDLE_CONDITION(operator<=, Le)
+HEDDLE_CONDITION(operator&&, And)
+HEDDLE_CONDITION(operator||, Or)
+HEDDLE_BINARY_FUNCTION(floordiv, FloorDiv)
+HEDDLE_BINARY_FUNCTION(floormod, FloorMod)
+HEDDLE_BINARY_FUNCTION(min, Min)
+HEDDLE_BINARY_FUNCTION(max, Max)
+#undef HEDDLE_BINARY_FUNCTION
+#undef HEDDLE_CONDITION
+
+Condition operator>(Expr a, Expr b) { return std::move(b) < std::move(a); }
+Condition operator>=(Expr a, Expr b) { return std::move(b) <= std::move(a); }
+Expr operator-(Expr a) { return make_unary(UnaryOp::Neg, std::move(a)); }
+Condition operator!(Expr a) { return Condition(make_unary(UnaryOp::Not, std::move(a))); }
+
+const int64_t* as_int(const Expr& e) {
+  if (const IntImm* imm = e.as<IntImm>()) return &imm->value;
+  if (const Broadcast* b = e.as<Broadcast>()) return as_int(b->value);
+  return nullptr;
+}
+
+bool is_const(const Expr& e) {
+  if (!e.defined()) return false;
+  if (e.kind() == ExprKind::IntImm || e.kind() == ExprKind::FloatImm) return true;
+  const Broadcast* b = e.as<Broadcast>();
+  return b && is_const(b->value);
+}
+
+bool is_const(const Expr& e, double value) {
+  if (const IntImm* imm = e.as<IntImm>()) return static_cast<double>(imm->value) == value;
+  if (const FloatImm* imm = e.as<FloatImm>()) return imm->value == value;
+  const Broadcast* b = e.as<Broadcast>();
+  return b && is_const(b->value, value);
+}
+
+}  // namespace heddle

@@ -1,0 +1,34 @@
+// Exact evaluation of operators on constants, in the arithmetic of their type.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "heddle/ir/expr.h"
+
+namespace heddle {
+
+/// `v` as a value of integer type `t`: wrapped, then sign- or zero-extended. (A u64 is held by its
+/// bits.) For bool, `v != 0`.
+int64_t wrap_int(DataType t, int64_t v);
+/// Whether integer type `t` holds `v` unchanged.
+bool int_fits(DataType t, int64_t v);
+/// `v` rounded to float type `t`.
+double round_float(DataType t, double v);
+/// `v` truncated to integer type `t`; nothing when it does not fit (or is NaN).
+std::optional<int64_t> float_to_int(DataType t, double v);
+
+/// The result of `a op b` for operands of type `t` (comparisons give 0 or 1); nothing where it is
+/// undefined, such as a division by zero, or may differ between machines.
+std::optional<int64_t> fold_int(BinaryOp op, DataType t, int64_t a, int64_t b);
+std::optional<double> fold_float(BinaryOp op, DataType t, double a, double b);
+std::optional<bool> fold_float_compare(BinaryOp op, double a, double b);
+std::optional<int64_t> fold_int(UnaryOp op, DataType t, int64_t a);
+/// Only operations that round correctly everywhere: no transcendental functions.
+std::optional<double> fold_float(UnaryOp op, DataType t, double a);
+
+/// Floor division and remainder; `b` nonzero. (INT64_MIN by -1 wraps.)
+int64_t floor_div(int64_t a, int64_t b);
+int64_t floor_mod(int64_t a, int64_t b);
+
+}  // namespace heddle

@@ -1,0 +1,307 @@
+#include "heddle/ir/print.h"
+
+#include <charconv>
+#include <cmath>
+#include <ostream>
+
+namespace heddle {
+namespace {
+
+// How tightly an operator binds; an operand that binds less tightly gets parentheses.
+enum Precedence { kLowest, kOr, kAnd, kBitOr, kBitXor, kBitAnd, kEquality, kRelation, kShift, kSum,
+                  kProduct, kUnary, kAtom };
+
+/// The precedence of an infix operator; kAtom for those that print as a call.
+Precedence precedence(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::Or: return kOr;
+    case BinaryOp::And: return kAnd;
+    case BinaryOp::BitOr: return kBitOr;
+    case BinaryOp::BitXor: return kBitXor;
+    case BinaryOp::BitAnd: return kBitAnd;
+    case BinaryOp::Eq: case BinaryOp::Ne: return kEquality;
+    case BinaryOp::Lt: case BinaryOp::Le: return kRelation;
+    case BinaryOp::Shl: case BinaryOp::Shr: return kShift;
+    case BinaryOp::Add: case BinaryOp::Sub: return kSum;
+    case BinaryOp::Mul: case BinaryOp::Div: case BinaryOp::Mod: return kProduct;
+    case BinaryOp::FloorDiv: case BinaryOp::FloorMod: case BinaryOp::Min: case BinaryOp::Max:
+    case BinaryOp::Pow: case BinaryOp::Atan2: return kAtom;
+  }
+  return kAtom;
+}
+
+template <class T>
+std::string shortest(T value) {
+  char text[64];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  std::string s(text, end);
+  if (std::isfinite(value) && s.find_first_of(".e") == std::string::npos) s += ".0";
+  return s;
+}
+
+std::string float_text(DataType t, double value) {
+  const bool single = t == f32;
+  std::string digits = t.bits == 64 ? shortest(value) : shortest(static_cast<float>(value));
+  if (!std::isfinite(value) || t.bits == 16) return to_string(t) + "(" + digits + ")";
+  return single ? digits + "f" : digits;
+}
+
+class Printer {
+ public:
+  std::string take() { return std::move(out_); }
+
+  /// `typed`: whether a constant of another type than i64 shows it (next to an operand that is no
+  /// constant it is clear).
+  void expr(const Expr& e, int min_precedence = kLowest, bool typed = true);
+  void stmt(const Stmt& s, int indent, bool tail = true);
+  void function(const LoweredFunction& f);
+
+ private:
+  void list(const std::vector<Expr>& exprs, bool typed = true) {
+    for (size_t i = 0; i < exprs.size(); ++i) {
+      if (i) out_ += ", ";
+      expr(exprs[i], kLowest, typed);
+    }
+  }
+  void call(const std::string& name, std::initializer_list<const Expr*> args, bool typed) {
+    out_ += name + "(";
+    bool first = true;
+    for (const Expr* a : args) {
+      if (!first) out_ += ", ";
+      first = false;
+      expr(*a, kLowest, typed);
+    }
+    out_ += ")";
+  }
+  void access(const Buffer& buffer, const std::vector<Expr>& indices) {
+    out_ += buffer->name + "[";
+    list(indices, false);
+    out_ += "]";
+  }
+  void integer(const IntImm& imm, bool typed);
+  void unary(const Unary& u);
+  void binary(const Binary& b, int min_precedence);
+  void reduce(const Reduce& r);
+  void declaration(const Buffer& buffer) {
+    out_ += buffer->name + ": " + to_string(buffer->dtype) + "[";
+    list(buffer->shape);
+    out_ += "]";
+  }
+  void line(int indent) { out_.append(static_cast<size_t>(indent) * 2, ' '); }
+  void body(const Stmt& s, int indent) {
+    out_ += " {\n";
+    stmt(s, indent + 1);
+    line(indent);
+    out_ += "}\n";
+  }
+  /// What is in scope for `s`: no braces where nothing follows that they would shut out.
+  void scope(const Stmt& s, int indent, bool tail) {
+    if (!tail) return body(s, indent);
+    out_ += "\n";
+    stmt(s, indent);
+  }
+  void if_chain(const If& s, int indent);
+
+  std::string out_;
+};
+
+void Printer::integer(const IntImm& imm, bool typed) {
+  if (imm.dtype.is_bool()) {
+    out_ += imm.value ? "true" : "false";
+    return;
+  }
+  const std::string digits = imm.dtype == u64 ? std::to_string(static_cast<uint64_t>(imm.value))
+                                              : std::to_string(imm.value);
+  out_ += typed && imm.dtype != i64 ? to_string(imm.dtype) + "(" + digits + ")" : digits;
+}
+
+void Printer::unary(const Unary& u) {
+  out_ += to_string(u.op);
+  if (u.op == UnaryOp::Neg || u.op == UnaryOp::Not || u.op == UnaryOp::BitNot) {
+    expr(u.a, kUnary + (u.a.kind() == ExprKind::Unary ? 1 : 0));
+  } else {
+    out_ += "(";
+    expr(u.a);
+    out_ += ")";
+  }
+}
+
+void Printer::binary(const Binary& b, int min_precedence) {
+  const bool typed_a = is_const(b.b), typed_b = is_const(b.a);
+  const Precedence p = precedence(b.op);
+  if (p == kAtom) {
+    out_ += std::string(to_string(b.op)) + "(";
+    expr(b.a, kLowest, typed_a);
+    out_ += ", ";
+    expr(b.b, kLowest, typed_b);
+    out_ += ")";
+    return;
+  }
+  const bool parens = p < min_precedence;
+  if (parens) out_ += "(";
+  // && and || are associative as printed; a + (b + c) is not the same float as a + b + c.
+  const bool either_way = b.op == BinaryOp::And || b.op == BinaryOp::Or;
+  expr(b.a, p + (p == kEquality || p == kRelation ? 1 : 0), typed_a);
+  const int64_t* c = as_int(b.b);
+  if (b.op == BinaryOp::Add && c && *c < 0 && *c != INT64_MIN && b.b.kind() == ExprKind::IntImm) {
+    out_ += " - " + std::to_string(-*c);
+  } else {
+    const bool tight = b.op == BinaryOp::Mul || b.op == BinaryOp::Div;
+    out_ += tight ? to_string(b.op) : std::string(" ") + to_string(b.op) + " ";
+    expr(b.b, p + (either_way ? 0 : 1), typed_b);
+  }
+  if (parens) out_ += ")";
+}
+
+void Printer::reduce(const Reduce& r) {
+  switch (r.combiner->kind) {
+    case ReduceKind::Sum: out_ += "sum("; break;
+    case ReduceKind::Prod: out_ += "prod("; break;
+    case ReduceKind::Min: out_ += "min("; break;
+    case ReduceKind::Max: out_ += "max("; break;
+    case ReduceKind::Any: out_ += "any("; break;
+    case ReduceKind::All: out_ += "all("; break;
+    case ReduceKind::Custom: out_ += r.combiner->name + "("; break;
+  }
+  const bool tuple = r.sources.size() > 1;
+  if (tuple) out_ += "{";
+  list(r.sources);
+  if (tuple) out_ += "}";
+  out_ += r.axes.size() == 1 ? ", " : ", {";
+  for (size_t i = 0; i < r.axes.size(); ++i) out_ += (i ? ", " : "") + r.axes[i].name();
+  out_ += r.axes.size() == 1 ? ")" : "})";
+  if (tuple) out_ += "[" + std::to_string(r.index) + "]";
+}
+
+void Printer::expr(const Expr& e, int min_precedence, bool typed) {
+  if (!e.defined()) {
+    out_ += "null";
+    return;
+  }
+  switch (e.kind()) {
+    case ExprKind::IntImm: return integer(*e.as<IntImm>(), typed);
+    case ExprKind::FloatImm: out_ += float_text(e.dtype(), e.as<FloatImm>()->value); return;
+    case ExprKind::Var: out_ += e.as<VarNode>()->name; return;
+    case ExprKind::Cast:
+      return call(to_string(e.dtype().element()), {&e.as<Cast>()->value}, true);
+    case ExprKind::Unary: return unary(*e.as<Unary>());
+    case ExprKind::Binary: return binary(*e.as<Binary>(), min_precedence);
+    case ExprKind::Select: {
+      const Select* s = e.as<Select>();
+      const bool both = is_const(s->on_true) && is_const(s->on_false);
+      return call("select", {&s->condition, &s->on_true, &s->on_false}, both);
+    }
+    case ExprKind::Load: return access(e.as<Load>()->buffer, e.as<Load>()->indices);
+    case ExprKind::Reduce: return reduce(*e.as<Reduce>());
+    case ExprKind::Ramp: {
+      const Ramp* r = e.as<Ramp>();
+      const Expr lanes = static_cast<int64_t>(e.dtype().lanes);
+      return call("ramp", {&r->base, &r->stride, &lanes}, is_const(r->base));
+    }
+    case ExprKind::Broadcast:
+      return call("x" + std::to_string(e.dtype().lanes), {&e.as<Broadcast>()->value}, typed);
+  }
+}
+
+void Printer::if_chain(const If& s, int indent) {
+  out_ += "if ";
+  expr(s.condition);
+  out_ += " {\n";
+  stmt(s.then_body, indent + 1);
+  line(indent);
+  out_ += "}";
+  if (!s.else_body) {
+    out_ += "\n";
+  } else if (const If* next = s.else_body.as<If>()) {
+    out_ += " else ";
+    if_chain(*next, indent);
+  } else {
+    out_ += " else";
+    body(s.else_body, indent);
+  }
+}
+
+void Printer::stmt(const Stmt& s, int indent, bool tail) {
+  if (!s) return;
+  if (const Block* block = s.as<Block>()) {
+    for (size_t i = 0; i < block->stmts.size(); ++i) {
+      stmt(block->stmts[i], indent, tail && i + 1 == block->stmts.size());
+    }
+    return;
+  }
+  line(indent);
+  switch (s.kind()) {
+    case StmtKind::For: {
+      const For* f = s.as<For>();
+      if (f->loop != LoopKind::Serial) out_ += std::string(to_string(f->loop)) + " ";
+      out_ += "for " + f->var->name + " in 0..";
+      expr(f->extent, kAtom);
+      return body(f->body, indent);
+    }
+    case StmtKind::Store: {
+      const Store* n = s.as<Store>();
+      if (n->nontemporal) out_ += "nontemporal ";
+      access(n->buffer, n->indices);
+      out_ += " = ";
+      expr(n->value, kLowest, false);
+      out_ += "\n";
+      return;
+    }
+    case StmtKind::Allocate: {
+      const Allocate* n = s.as<Allocate>();
+      out_ += n->buffer->scope == Scope::Local ? "local " : "global ";
+      declaration(n->buffer);
+      return scope(n->body, indent, tail);
+    }
+    case StmtKind::If: return if_chain(*s.as<If>(), indent);
+    case StmtKind::Let: {
+      const Let* n = s.as<Let>();
+      out_ += "let " + n->var->name + " = ";
+      expr(n->value);
+      return scope(n->body, indent, tail);
+    }
+    case StmtKind::Prefetch: {
+      const Prefetch* n = s.as<Prefetch>();
+      out_ += "prefetch ";
+      access(n->buffer, n->indices);
+      out_ += "\n";
+      return;
+    }
+    case StmtKind::Block: return;
+  }
+}
+
+void Printer::function(const LoweredFunction& f) {
+  out_ += "func " + f.name + "(";
+  for (size_t i = 0; i < f.args.size(); ++i) {
+    if (i) out_ += ", ";
+    declaration(f.args[i]);
+  }
+  out_ += ")";
+  body(f.body, 0);
+}
+
+}  // namespace
+
+std::string to_string(const Expr& e) {
+  Printer p;
+  p.expr(e);
+  return p.take();
+}
+
+std::string to_string(const Stmt& s, int indent) {
+  Printer p;
+  p.stmt(s, indent);
+  return p.take();
+}
+
+std::string to_string(const LoweredFunction& f) {
+  Printer p;
+  p.function(f);
+  return p.take();
+}
+
+std::ostream& operator<<(std::ostream& os, const Expr& e) { return os << to_string(e); }
+std::ostream& operator<<(std::ostream& os, const Stmt& s) { return os << to_string(s); }
+
+}  // namespace heddle

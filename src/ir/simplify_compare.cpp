@@ -1,0 +1,110 @@
+// Comparisons of i64 scalars, as "a linear form is negative" or "is zero".
+#include "fold.h"
+#include "simplifier.h"
+
+namespace heddle {
+namespace {
+
+/// The terms with positive coefficients, or those with negative ones, negated.
+Linear side(const Linear& d, bool positive) {
+  Linear out;
+  for (const LinearTerm& t : d.terms) {
+    if ((t.coefficient > 0) == positive) out.add(t.expr, positive ? t.coefficient : -t.coefficient);
+  }
+  return out;
+}
+
+/// x/c + rest < 0 is x + c*rest < 0;  rest - x/c < 0 is c*rest + c - 1 - x < 0. Only where one term
+/// is a quotient; false otherwise.
+bool multiply_out(Linear& d) {
+  const LinearTerm* found = nullptr;
+  for (const LinearTerm& t : d.terms) {
+    const Binary* b = t.expr.as<Binary>();
+    if (!b || b->op != BinaryOp::FloorDiv) continue;
+    if (found) return false;
+    found = &t;
+  }
+  if (!found || (found->coefficient != 1 && found->coefficient != -1)) return false;
+  const Binary* b = found->expr.as<Binary>();
+  const int64_t* c = as_int(b->b);
+  if (!c || *c <= 0) return false;
+  Linear out = d;
+  out.add(found->expr, -found->coefficient);
+  out.scale(*c);
+  out.add(canonical_linear(b->a), found->coefficient);
+  if (found->coefficient == -1) out.add_constant(*c - 1);
+  out.normalize();
+  if (out.overflow) return false;
+  d = std::move(out);
+  return true;
+}
+
+}  // namespace
+
+Expr Simplifier::compare_i64(BinaryOp op, const Expr& a, const Expr& b) {
+  Linear d = linear(a);
+  d.add(linear(b), -1);
+  finish(d);
+  if (op == BinaryOp::Le) d.add_constant(-1);
+  if (d.overflow) return make_binary(op, expr(a), expr(b));
+  if (op == BinaryOp::Lt || op == BinaryOp::Le) return less_than_zero(std::move(d));
+  Expr result = equal_to_zero(std::move(d));
+  return op == BinaryOp::Eq ? result : negation(result);
+}
+
+Expr Simplifier::less_than_zero(Linear d) {
+  const Interval r = range(d);
+  if (r.max < 0) return true;
+  if (r.min >= 0) return false;
+  const int64_t g = gcd_of_coefficients(d);
+  if (g > 1) {
+    for (LinearTerm& t : d.terms) t.coefficient /= g;
+    d.constant = floor_div(d.constant, g);
+    return less_than_zero(std::move(d));
+  }
+  // g*m + s < 0 with s in [0, g) is m < 0.
+  Linear m, s;
+  if (int64_t factor; split_by_factor(d, 0, m, s, factor)) {
+    finish(m);
+    if (!m.overflow) return less_than_zero(std::move(m));
+  }
+  if (multiply_out(d)) {
+    finish(d);
+    return less_than_zero(std::move(d));
+  }
+  Linear left = side(d, true), right = side(d, false);
+  if (left.is_constant() && d.constant != INT64_MAX) {
+    return make_binary(BinaryOp::Le, d.constant + 1, to_expr(right));
+  }
+  if (!right.is_constant() && d.constant == -1) {
+    return make_binary(BinaryOp::Le, to_expr(left), to_expr(right));
+  }
+  if (right.is_constant() || d.constant < 0) {
+    right.add_constant(d.constant, -1);
+  } else {
+    left.add_constant(d.constant);
+  }
+  return make_binary(BinaryOp::Lt, to_expr(left), to_expr(right));
+}
+
+Expr Simplifier::equal_to_zero(Linear d) {
+  const Interval r = range(d);
+  if (r.is_point() && r.min == 0) return true;
+  if (r.min > 0 || r.max < 0) return false;
+  const int64_t g = gcd_of_coefficients(d);
+  if (g > 1) {
+    if (d.constant % g != 0) return false;
+    for (LinearTerm& t : d.terms) t.coefficient /= g;
+    d.constant /= g;
+  }
+  if (d.terms[0].coefficient < 0) d.scale(-1);
+  Linear left = side(d, true), right = side(d, false);
+  if (right.is_constant() || d.constant < 0) {
+    right.add_constant(d.constant, -1);
+  } else {
+    left.add_constant(d.constant);
+  }
+  return make_binary(BinaryOp::Eq, to_expr(left), to_expr(right));
+}
+
+}  // namespace heddle

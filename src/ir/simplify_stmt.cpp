@@ -1,0 +1,74 @@
+// Statements: loops give the ranges of their variables, branches their conditions.
+#include "simplifier.h"
+
+namespace heddle {
+
+Stmt Simplifier::stmt(const Stmt& s) {
+  if (!s) return s;
+  switch (s.kind()) {
+    case StmtKind::For: return loop(s, *s.as<For>());
+    case StmtKind::If: return branch(s, *s.as<If>());
+    case StmtKind::Let: return let(s, *s.as<Let>());
+    case StmtKind::Store: case StmtKind::Allocate: case StmtKind::Block: case StmtKind::Prefetch:
+      break;
+  }
+  return map_children(
+      s, [this](const Stmt& child) { return stmt(child); },
+      [this](const Expr& e) { return expr(e); });
+}
+
+Stmt Simplifier::loop(const Stmt& s, const For& f) {
+  const Expr extent = expr(f.extent);
+  const Linear n = canonical_linear(extent);
+  const Interval r = range(n);
+  if (r.max <= 0) return {};
+  Assumption inside(*this);
+  inside.set(f.var, {0, r.max == Interval::kPosInf ? r.max : r.max - 1});
+  if (!r.is_point()) inside.add_negative(difference(Linear(f.var, 1), n));
+  Stmt body = stmt(f.body);
+  // The variable was known to be 0: nothing names it any more.
+  if (r.is_point() && r.min == 1) return body;
+  if (extent.same_as(f.extent) && body.same_as(f.body)) return s;
+  return make_for(f.var, extent, f.loop, std::move(body));
+}
+
+Stmt Simplifier::branch(const Stmt& s, const If& f) {
+  const Expr condition = expr(f.condition);
+  if (const int64_t* known = as_int(condition)) return stmt(*known ? f.then_body : f.else_body);
+  Stmt bodies[2];
+  for (const bool value : {true, false}) {
+    Assumption inside(*this);
+    inside.add(condition, value);
+    bodies[value] = stmt(value ? f.then_body : f.else_body);
+  }
+  if (!bodies[1]) return bodies[0] ? make_if(negation(condition), bodies[0]) : Stmt();
+  if (condition.same_as(f.condition) && bodies[1].same_as(f.then_body) &&
+      bodies[0].same_as(f.else_body)) {
+    return s;
+  }
+  return make_if(condition, bodies[1], bodies[0]);
+}
+
+Stmt Simplifier::let(const Stmt& s, const Let& l) {
+  const Expr value = expr(l.value);
+  Assumption inside(*this);
+  if (value.dtype() == i64 || value.dtype() == boolean) {
+    inside.set(l.var, value.dtype() == i64 ? range(canonical_linear(value))
+                                           : structural_range(value, ranges_));
+  }
+  if (value.dtype() == i64 && !is_const(value) && !has_load(value)) {
+    Linear d = difference(Linear(l.var, 1), canonical_linear(value));
+    for (int i = 0; i < 2; ++i) {
+      Linear at_most_zero = d;
+      at_most_zero.add_constant(-1);
+      inside.add_negative(at_most_zero);
+      d.scale(-1);
+    }
+  }
+  Stmt body = stmt(l.body);
+  if (is_const(value) && (value.dtype() == i64 || value.dtype() == boolean)) return body;
+  if (value.same_as(l.value) && body.same_as(l.body)) return s;
+  return make_let(l.var, value, std::move(body));
+}
+
+}  // namespace heddle

@@ -1,0 +1,275 @@
+#include "heddle/ir/stmt.h"
+
+#include "heddle/support/error.h"
+
+namespace heddle {
+namespace {
+
+/// Applies `fn` to each of `in`; whether any changed.
+template <class T, class F>
+bool map_all(const std::vector<T>& in, std::vector<T>& out, F fn) {
+  bool changed = false;
+  out.reserve(in.size());
+  for (const T& x : in) {
+    out.push_back(fn(x));
+    changed |= !out.back().same_as(x);
+  }
+  return changed;
+}
+
+void check_indices(const Buffer& buffer, const std::vector<Expr>& indices, const char* what) {
+  HEDDLE_ICHECK(buffer, std::string(what) + " of a null buffer");
+  HEDDLE_ICHECK(indices.size() == buffer->shape.size() || indices.size() == 1,
+                std::string(what) + " of '" + buffer->name + "', which has " +
+                    std::to_string(buffer->shape.size()) + " dimensions, at " +
+                    std::to_string(indices.size()) + " indices");
+  for (const Expr& i : indices) {
+    HEDDLE_ICHECK(i.dtype().element() == i64,
+                  std::string(what) + " of '" + buffer->name + "' at an index of type " +
+                      to_string(i.dtype()));
+  }
+}
+
+int lanes_of(const std::vector<Expr>& indices) {
+  int lanes = 1;
+  for (const Expr& i : indices) lanes = i.dtype().lanes > lanes ? i.dtype().lanes : lanes;
+  return lanes;
+}
+
+bool all_equal(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!equal(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+bool equal_blocks(const Block& a, const Block& b) {
+  if (a.stmts.size() != b.stmts.size()) return false;
+  for (size_t i = 0; i < a.stmts.size(); ++i) {
+    if (!equal(a.stmts[i], b.stmts[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const char* to_string(LoopKind kind) {
+  switch (kind) {
+    case LoopKind::Serial: return "serial";
+    case LoopKind::Parallel: return "parallel";
+    case LoopKind::Vectorized: return "vectorized";
+    case LoopKind::Unrolled: return "unrolled";
+  }
+  return "?";
+}
+
+void StmtNode::destroy(const StmtNode* node) {
+  switch (node->kind) {
+    case StmtKind::For: delete static_cast<const For*>(node); return;
+    case StmtKind::Store: delete static_cast<const Store*>(node); return;
+    case StmtKind::Allocate: delete static_cast<const Allocate*>(node); return;
+    case StmtKind::If: delete static_cast<const If*>(node); return;
+    case StmtKind::Block: delete static_cast<const Block*>(node); return;
+    case StmtKind::Let: delete static_cast<const Let*>(node); return;
+    case StmtKind::Prefetch: delete static_cast<const Prefetch*>(node); return;
+  }
+}
+
+Stmt make_for(Var var, Expr extent, LoopKind kind, Stmt body) {
+  HEDDLE_ICHECK(var && extent.defined() && extent.dtype() == i64,
+                "a loop needs a variable and an i64 extent");
+  if (!body || is_const(extent, 0)) return {};
+  return Stmt(new For(std::move(var), std::move(extent), kind, std::move(body)));
+}
+
+Stmt make_store(const Buffer& buffer, std::vector<Expr> indices, Expr value, bool nontemporal) {
+  check_indices(buffer, indices, "store");
+  HEDDLE_ICHECK(value.defined(), "store of a null value to '" + buffer->name + "'");
+  const int lanes = lanes_of(indices);
+  if (is_const(value) && value.dtype().element() != buffer->dtype) {
+    value = cast(buffer->dtype, std::move(value));
+  }
+  if (lanes > 1 && value.dtype().is_scalar()) value = make_broadcast(std::move(value), lanes);
+  HEDDLE_ICHECK(value.dtype() == buffer->dtype.with_lanes(lanes),
+                "store of " + to_string(value.dtype()) + " to '" + buffer->name + "', which takes " +
+                    to_string(buffer->dtype.with_lanes(lanes)) + " here");
+  return Stmt(new Store(buffer, std::move(indices), std::move(value), nontemporal));
+}
+
+Stmt make_allocate(const Buffer& buffer, Stmt body) {
+  HEDDLE_ICHECK(buffer, "allocation of a null buffer");
+  if (!body) return {};
+  return Stmt(new Allocate(buffer, std::move(body)));
+}
+
+Stmt make_if(Expr condition, Stmt then_body, Stmt else_body) {
+  HEDDLE_ICHECK(condition.defined() && condition.dtype() == boolean,
+                "the condition of an if is a scalar bool");
+  if (const int64_t* c = as_int(condition)) return *c ? then_body : else_body;
+  if (!then_body && !else_body) return {};
+  return Stmt(new If(std::move(condition), std::move(then_body), std::move(else_body)));
+}
+
+Stmt make_block(std::vector<Stmt> stmts) {
+  bool flat = true;
+  for (const Stmt& s : stmts) flat = flat && s && s.kind() != StmtKind::Block;
+  if (!flat) {
+    std::vector<Stmt> out;
+    out.reserve(stmts.size());
+    for (Stmt& s : stmts) {
+      if (const Block* b = s.as<Block>()) {
+        out.insert(out.end(), b->stmts.begin(), b->stmts.end());
+      } else if (s) {
+        out.push_back(std::move(s));
+      }
+    }
+    stmts = std::move(out);
+  }
+  if (stmts.empty()) return {};
+  if (stmts.size() == 1) return std::move(stmts.front());
+  return Stmt(new Block(std::move(stmts)));
+}
+
+Stmt make_let(Var var, Expr value, Stmt body) {
+  HEDDLE_ICHECK(var && value.defined() && var->dtype == value.dtype(),
+                "a let needs a variable and a value of its type");
+  if (!body) return {};
+  return Stmt(new Let(std::move(var), std::move(value), std::move(body)));
+}
+
+Stmt make_prefetch(const Buffer& buffer, std::vector<Expr> indices) {
+  check_indices(buffer, indices, "prefetch");
+  return Stmt(new Prefetch(buffer, std::move(indices)));
+}
+
+Stmt map_children(const Stmt& s, FunctionRef<Stmt(const Stmt&)> fs,
+                  FunctionRef<Expr(const Expr&)> fe) {
+  if (!s) return s;
+  switch (s.kind()) {
+    case StmtKind::For: {
+      const For* n = s.as<For>();
+      Expr extent = fe(n->extent);
+      Stmt body = fs(n->body);
+      if (extent.same_as(n->extent) && body.same_as(n->body)) return s;
+      return make_for(n->var, std::move(extent), n->loop, std::move(body));
+    }
+    case StmtKind::Store: {
+      const Store* n = s.as<Store>();
+      std::vector<Expr> indices;
+      const bool changed = map_all(n->indices, indices, fe);
+      Expr value = fe(n->value);
+      if (!changed && value.same_as(n->value)) return s;
+      return make_store(n->buffer, std::move(indices), std::move(value), n->nontemporal);
+    }
+    case StmtKind::Allocate: {
+      const Allocate* n = s.as<Allocate>();
+      Stmt body = fs(n->body);
+      return body.same_as(n->body) ? s : make_allocate(n->buffer, std::move(body));
+    }
+    case StmtKind::If: {
+      const If* n = s.as<If>();
+      Expr condition = fe(n->condition);
+      Stmt t = n->then_body ? fs(n->then_body) : Stmt();
+      Stmt f = n->else_body ? fs(n->else_body) : Stmt();
+      if (condition.same_as(n->condition) && t.same_as(n->then_body) && f.same_as(n->else_body)) {
+        return s;
+      }
+      return make_if(std::move(condition), std::move(t), std::move(f));
+    }
+    case StmtKind::Block: {
+      const Block* n = s.as<Block>();
+      std::vector<Stmt> stmts;
+      return map_all(n->stmts, stmts, fs) ? make_block(std::move(stmts)) : s;
+    }
+    case StmtKind::Let: {
+      const Let* n = s.as<Let>();
+      Expr value = fe(n->value);
+      Stmt body = fs(n->body);
+      if (value.same_as(n->value) && body.same_as(n->body)) return s;
+      return make_let(n->var, std::move(value), std::move(body));
+    }
+    case StmtKind::Prefetch: {
+      const Prefetch* n = s.as<Prefetch>();
+      std::vector<Expr> indices;
+      return map_all(n->indices, indices, fe) ? make_prefetch(n->buffer, std::move(indices)) : s;
+    }
+  }
+  return s;
+}
+
+void visit(const Stmt& s, FunctionRef<void(const Stmt&)> fs, FunctionRef<void(const Expr&)> fe) {
+  if (!s) return;
+  fs(s);
+  const auto visit_all = [&](const std::vector<Expr>& v) {
+    for (const Expr& e : v) visit(e, fe);
+  };
+  switch (s.kind()) {
+    case StmtKind::For:
+      visit(s.as<For>()->extent, fe);
+      visit(s.as<For>()->body, fs, fe);
+      return;
+    case StmtKind::Store:
+      visit_all(s.as<Store>()->indices);
+      visit(s.as<Store>()->value, fe);
+      return;
+    case StmtKind::Allocate: visit(s.as<Allocate>()->body, fs, fe); return;
+    case StmtKind::If:
+      visit(s.as<If>()->condition, fe);
+      visit(s.as<If>()->then_body, fs, fe);
+      visit(s.as<If>()->else_body, fs, fe);
+      return;
+    case StmtKind::Block:
+      for (const Stmt& child : s.as<Block>()->stmts) visit(child, fs, fe);
+      return;
+    case StmtKind::Let:
+      visit(s.as<Let>()->value, fe);
+      visit(s.as<Let>()->body, fs, fe);
+      return;
+    case StmtKind::Prefetch: visit_all(s.as<Prefetch>()->indices); return;
+  }
+}
+
+Stmt substitute(const Stmt& s, const std::vector<VarBinding>& bindings) {
+  return map_children(
+      s, [&](const Stmt& child) { return substitute(child, bindings); },
+      [&](const Expr& e) { return substitute(e, bindings); });
+}
+
+bool equal(const Stmt& a, const Stmt& b) {
+  if (a.same_as(b)) return true;
+  if (!a || !b || a.kind() != b.kind()) return false;
+  switch (a.kind()) {
+    case StmtKind::For: {
+      const For *x = a.as<For>(), *y = b.as<For>();
+      return x->var.same_as(y->var) && x->loop == y->loop && equal(x->extent, y->extent) &&
+             equal(x->body, y->body);
+    }
+    case StmtKind::Store: {
+      const Store *x = a.as<Store>(), *y = b.as<Store>();
+      return x->buffer == y->buffer && x->nontemporal == y->nontemporal &&
+             all_equal(x->indices, y->indices) && equal(x->value, y->value);
+    }
+    case StmtKind::Allocate: {
+      const Allocate *x = a.as<Allocate>(), *y = b.as<Allocate>();
+      return x->buffer == y->buffer && equal(x->body, y->body);
+    }
+    case StmtKind::If: {
+      const If *x = a.as<If>(), *y = b.as<If>();
+      return equal(x->condition, y->condition) && equal(x->then_body, y->then_body) &&
+             equal(x->else_body, y->else_body);
+    }
+    case StmtKind::Block: return equal_blocks(*a.as<Block>(), *b.as<Block>());
+    case StmtKind::Let: {
+      const Let *x = a.as<Let>(), *y = b.as<Let>();
+      return x->var.same_as(y->var) && equal(x->value, y->value) && equal(x->body, y->body);
+    }
+    case StmtKind::Prefetch: {
+      const Prefetch *x = a.as<Prefetch>(), *y = b.as<Prefetch>();
+      return x->buffer == y->buffer && all_equal(x->indices, y->indices);
+    }
+  }
+  return false;
+}
+
+}  // namespace heddle

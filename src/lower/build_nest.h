@@ -1,0 +1,33 @@
+// The first step of lowering: loop nests for the scheduled stages.
+#pragma once
+
+#include <vector>
+
+#include "heddle/ir/stmt.h"
+#include "schedule/schedule_state.h"
+
+namespace heddle {
+
+struct StageBuffers {
+  int stage = -1;
+  std::vector<Buffer> buffers;
+};
+
+/// The nests of the stages `roots` (placed at the root, producers first) with everything computed
+/// inside them. `external` gives the buffers of stages that exist already: arguments and persistent
+/// ones. Root stages that are not external become Global temporaries around what follows.
+///
+/// A split that does not divide gives, where an inner loop is unrolled or vectorised, two copies of
+/// the body with constant extents under `if (outer < n / factor)` (loop_partition then cuts the loop
+/// there); elsewhere the inner loop runs to min(factor, n - outer*factor). Indices stay
+/// multi-dimensional, relative to the part of a stage that its buffer holds.
+Stmt build_nest(const ScheduleState& state, const std::vector<int>& roots,
+                const std::vector<StageBuffers>& external);
+
+/// Buffers of the stage's storage shape (its layout applied to its whole domain).
+StageBuffers root_buffers(const ScheduleState& state, int stage, Scope scope);
+
+/// All defined, not inlined stages, producers first.
+std::vector<int> topological_stages(const ScheduleState& state);
+
+}  // namespace heddle

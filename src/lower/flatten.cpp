@@ -1,0 +1,34 @@
+#include "heddle/ir/simplify.h"
+#include "lower/passes.h"
+
+namespace heddle {
+namespace {
+
+std::vector<Expr> flat_index(const Buffer& buffer, const std::vector<Expr>& indices) {
+  Expr flat(0);
+  for (size_t d = 0; d < indices.size(); ++d) flat = flat * buffer->shape[d] + indices[d];
+  return {flat};
+}
+
+Expr flatten_expr(const Expr& e) {
+  Expr r = map_children(e, [](const Expr& c) { return flatten_expr(c); });
+  const Load* load = r.as<Load>();
+  if (!load) return r;
+  return make_load(load->buffer, flat_index(load->buffer, load->indices));
+}
+
+}  // namespace
+
+Stmt flatten(const Stmt& s) {
+  if (!s) return s;
+  Stmt r = map_children(s, [](const Stmt& c) { return flatten(c); }, [](const Expr& e) { return flatten_expr(e); });
+  if (const Store* st = r.as<Store>()) {
+    return make_store(st->buffer, flat_index(st->buffer, st->indices), st->value, st->nontemporal);
+  }
+  if (const Prefetch* p = r.as<Prefetch>()) {
+    return make_prefetch(p->buffer, flat_index(p->buffer, p->indices));
+  }
+  return r;
+}
+
+}  // namespace heddle

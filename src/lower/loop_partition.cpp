@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "heddle/ir/simplify.h"
+#include "lower/passes.h"
+
+namespace heddle {
+namespace {
+
+constexpr int kMaxSegments = 4;
+constexpr int kMaxNodes = 20000;  // of a body that is worth copying
+
+// One comparison inside a loop over v, as  coefficient*v + inner + outer > 0.
+struct Atom {
+  Expr condition;
+  int64_t coefficient = 0;
+  Interval inner;  // range of what varies inside the loop
+  Expr outer;      // what is fixed while the loop runs
+};
+
+int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+
+class Finder {
+ public:
+  explicit Finder(const Var& v) : v_(v) {}
+  std::vector<Atom> atoms;
+  int nodes = 0;
+
+  void run(const Stmt& s) {
+    if (!s) return;
+    ++nodes;
+    if (const For* f = s.as<For>()) {
+      Interval r = range_of(f->extent, inner_);
+      inner_.set(f->var, {0, r.max == Interval::kPosInf ? r.max : std::max<int64_t>(r.max - 1, 0)});
+      run(f->body);
+      inner_.erase(f->var);
+      return;
+    }
+    if (const Let* l = s.as<Let>()) inner_.set(l->var, {});
+    if (const If* i = s.as<If>()) conjuncts(i->condition);
+    for_each(s);
+  }
+
+ private:
+  void for_each(const Stmt& s) {
+    map_children(
+        s,
+        [&](const Stmt& c) {
+          run(c);
+          return c;
+        },
+        [&](const Expr& e) {
+          look(e);
+          return e;
+        });
+  }
+
+  static bool has_load(const Expr& e) {
+    bool found = false;
+    visit(e, [&](const Expr& x) { found |= x.kind() == ExprKind::Load; });
+    return found;
+  }
+
+  void look(const Expr& e) {
+    visit(e, [&](const Expr& x) {
+      ++nodes;
+      const Select* s = x.as<Select>();
+      if (s && (has_load(s->on_true) || has_load(s->on_false))) conjuncts(s->condition);
+    });
+  }
+
+  void conjuncts(const Expr& e) {
+    const Binary* b = e.as<Binary>();
+    if (b && (b->op == BinaryOp::And || b->op == BinaryOp::Or)) {
+      conjuncts(b->a);
+      conjuncts(b->b);
+      return;
+    }
+    if (!b || e.dtype().lanes != 1 || (b->op != BinaryOp::Lt && b->op != BinaryOp::Le)) return;
+    if (b->a.dtype() != i64 || !uses_var(e, v_)) return;
+    for (const Atom& a : atoms) {
+      if (equal(a.condition, e)) return;
+    }
+    Expr d = b->b - b->a;
+    if (b->op == BinaryOp::Le) d = d + Expr(1);
+    std::optional<Affine> f = as_affine(simplify(d));
+    if (!f) return;
+    Atom atom{e, f->coefficient(v_), {0, 0}, Expr(f->constant)};
+    Expr inner(0);
+    for (const Affine::Term& t : f->terms) {
+      if (t.var.same_as(v_)) continue;
+      Expr x = t.var.expr() * Expr(t.coefficient);
+      (inner_.known(t.var.get()) ? inner : atom.outer) = (inner_.known(t.var.get()) ? inner : atom.outer) + x;
+    }
+    atom.inner = range_of(inner, inner_);
+    if (atom.coefficient == 0 || !atom.inner.bounded()) return;
+    atoms.push_back(std::move(atom));
+  }
+
+  Var v_;
+  Ranges inner_;
+};
+
+// From where on (rising) or until where (falling) the atom holds for inner value r: the first v past
+// the change.
+Expr threshold(const Atom& a, int64_t r) {
+  Expr rest = a.outer + Expr(r);
+  if (a.coefficient > 0) return floordiv(Expr(0) - rest, Expr(a.coefficient)) + Expr(1);
+  return floordiv(rest - Expr(1), Expr(-a.coefficient)) + Expr(1);
+}
+
+Expr replace(const Expr& e, const Expr& from, const Expr& to) {
+  if (equal(e, from)) return to;
+  return map_children(e, [&](const Expr& c) { return replace(c, from, to); });
+}
+Stmt replace(const Stmt& s, const Expr& from, const Expr& to) {
+  return map_children(s, [&](const Stmt& c) { return replace(c, from, to); },
+                      [&](const Expr& e) { return replace(e, from, to); });
+}
+
+Stmt segment(const For& f, const Expr& from, const Expr& length, const Stmt& body) {
+  Var v(f.var->name);
+  return make_for(v, length, f.loop, substitute(body, {{f.var, v.expr() + from}}));
+}
+
+Stmt partition(const Stmt& s, const Ranges& ranges);
+
+Stmt partition_loop(const For& f, const Ranges& ranges) {
+  Finder finder(f.var);
+  finder.run(f.body);
+  const int64_t* n = as_int(f.extent);
+  if (finder.atoms.empty() || finder.nodes > kMaxNodes) return {};
+  if (n) {
+    std::set<int64_t> cuts;
+    for (const Atom& a : finder.atoms) {
+      for (int64_t r : {a.inner.min, a.inner.max}) {
+        Expr t = simplify(threshold(a, r));
+        if (const int64_t* c = as_int(t); c && *c > 0 && *c < *n) cuts.insert(*c);
+      }
+    }
+    if (!cuts.empty() && static_cast<int>(cuts.size()) < kMaxSegments) {
+      std::vector<Stmt> out;
+      int64_t from = 0;
+      cuts.insert(*n);
+      for (int64_t to : cuts) {
+        Stmt part = simplify(segment(f, Expr(from), Expr(to - from), f.body), ranges);
+        out.push_back(partition(part, ranges));
+        from = to;
+      }
+      return make_block(std::move(out));
+    }
+    if (!cuts.empty()) return {};
+  }
+  // A cut that depends on outer loops: exact where nothing varies inside. The comparison is gone
+  // from both parts, so the recursion ends.
+  for (const Atom& a : finder.atoms) {
+    if (!a.inner.is_point()) continue;
+    Expr at = simplify(threshold(a, a.inner.min), ranges);
+    if (as_int(at)) continue;
+    Expr mid = simplify(max(Expr(0), min(at, f.extent)), ranges);
+    Expr first(a.coefficient < 0), second(a.coefficient > 0);
+    std::vector<Stmt> out;
+    out.push_back(segment(f, Expr(0), mid, replace(f.body, a.condition, first)));
+    out.push_back(segment(f, mid, f.extent - mid, replace(f.body, a.condition, second)));
+    Stmt both = simplify(make_block(std::move(out)), ranges);
+    return partition(both, ranges);
+  }
+  return {};
+}
+
+Stmt partition(const Stmt& s, const Ranges& ranges) {
+  if (!s) return s;
+  const For* f = s.as<For>();
+  if (f && f->loop == LoopKind::Serial) {
+    if (Stmt r = partition_loop(*f, ranges)) return r;
+  }
+  Ranges inside = ranges;
+  if (f) {
+    Interval r = range_of(f->extent, ranges);
+    inside.set(f->var, {0, r.max == Interval::kPosInf ? r.max : std::max<int64_t>(r.max - 1, 0)});
+  }
+  return map_children(s, [&](const Stmt& c) { return partition(c, inside); }, [](const Expr& e) { return e; });
+}
+
+}  // namespace
+
+Stmt loop_partition(const Stmt& s) { return partition(s, {}); }
+
+}  // namespace heddle

@@ -1,0 +1,165 @@
+// The whole pipeline, top to bottom. Order matters where a comment says so.
+#include "heddle/lower/lower.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include "heddle/ir/simplify.h"
+#include "heddle/support/error.h"
+#include "lower/build_nest.h"
+#include "lower/passes.h"
+#include "schedule/schedule_state.h"
+
+namespace heddle {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Root stages that depend on nothing but constant placeholders: computed once, kept.
+std::vector<char> constant_stages(const ScheduleState& s, const std::vector<int>& order) {
+  std::vector<char> constant(s.stages.size(), 0);
+  for (int st : order) {
+    const StageState& x = s.stages[st];
+    if (x.placeholder) {
+      constant[st] = x.constant;
+      continue;
+    }
+    bool all = true, some = false;
+    for (const Expr& body : x.bodies) {
+      visit(body, [&](const Expr& e) {
+        const Load* load = e.as<Load>();
+        if (!load) return;
+        int p = s.stage_of(load->buffer);
+        all &= p >= 0 && constant[p];
+        some = true;
+      });
+    }
+    constant[st] = all && some && !x.output;
+  }
+  return constant;
+}
+
+void check_args(const ScheduleState& s, const std::vector<Tensor>& args) {
+  for (const Tensor& t : args) {
+    int st = s.dag.index_of(t.op());
+    if (st < 0 || (!s.stages[st].placeholder && !s.stages[st].output)) {
+      throw_user_error("argument '" + t.name() + "' is neither an input nor an output of the program", {},
+                       "pass the placeholders that the outputs read, and the outputs");
+    }
+  }
+  auto has = [&](const Tensor& t) {
+    return std::count_if(args.begin(), args.end(), [&](const Tensor& a) { return a.same_as(t); });
+  };
+  std::vector<Tensor> needed = s.dag.placeholders();
+  for (const Tensor& t : s.dag.outputs()) needed.push_back(t);
+  for (const Tensor& t : needed) {
+    if (has(t) == 0) {
+      throw_user_error("'" + t.name() + "' is missing from the arguments", t.op()->where(),
+                       "list every input and every output of the program once");
+    }
+    if (has(t) > 1) throw_user_error("'" + t.name() + "' is listed twice among the arguments", t.op()->where());
+  }
+}
+
+class Pipeline {
+ public:
+  Pipeline(LoweredProgram* p, const LowerOptions& o) : program_(p), options_(o) {}
+
+  void run(const std::string& name, FunctionRef<Stmt(const Stmt&)> pass) {
+    auto begin = Clock::now();
+    program_->main.body = pass(program_->main.body);
+    if (program_->prepare.body) program_->prepare.body = pass(program_->prepare.body);
+    note(name, begin);
+  }
+
+  void note(const std::string& name, Clock::time_point begin) {
+    PassRecord r;
+    r.name = name;
+    r.ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    if (options_.keep_passes) {
+      r.main = program_->main;
+      r.prepare = program_->prepare;
+    }
+    program_->passes.push_back(std::move(r));
+  }
+
+ private:
+  LoweredProgram* program_;
+  const LowerOptions& options_;
+};
+
+}  // namespace
+
+LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args, const LowerOptions& options) {
+  const ScheduleState& s = schedule.state();
+  check_args(s, args);
+  LoweredProgram program;
+  Pipeline pipeline(&program, options);
+  auto begin = Clock::now();
+
+  // Who is computed when: constants once (prepare), the rest at each call (main).
+  std::vector<int> order = topological_stages(s);
+  std::vector<char> constant = constant_stages(s, order);
+  auto at_root = [&](int st) { return !s.stages[st].placeholder && s.stages[st].placement == Placement::Root; };
+  std::vector<int> main_roots, prepare_roots;
+  for (int st : order) {
+    if (at_root(st)) (constant[st] ? prepare_roots : main_roots).push_back(st);
+  }
+
+  std::vector<StageBuffers> external(s.stages.size());
+  program.main.name = options.name;
+  program.prepare.name = options.name + "_prepare";
+  for (size_t i = 0; i < args.size(); ++i) {
+    int st = s.dag.index_of(args[i].op());
+    if (external[st].buffers.empty()) external[st] = root_buffers(s, st, Scope::Argument);
+    program.main.args.push_back(external[st].buffers[args[i].index()]);
+    if (s.stages[st].constant && !prepare_roots.empty()) {
+      program.constant_args.push_back(static_cast<int>(i));
+      program.prepare.args.push_back(external[st].buffers[args[i].index()]);
+    }
+  }
+  std::vector<StageBuffers> given;
+  for (auto& b : external) {
+    if (!b.buffers.empty()) given.push_back(b);
+  }
+  // An output stage of which only some outputs are arguments keeps the others in temporaries.
+  std::vector<Buffer> unused;
+  for (const StageBuffers& g : given) {
+    for (const Buffer& b : g.buffers) {
+      const auto& listed = program.main.args;
+      if (std::find(listed.begin(), listed.end(), b) == listed.end()) unused.push_back(b);
+    }
+  }
+  // What main reads of the constant stages is kept between calls.
+  auto read_by_main = [&](int st) {
+    for (int r : s.readers(st)) {
+      if (!constant[r]) return true;
+    }
+    return false;
+  };
+  for (int st : prepare_roots) {
+    if (!read_by_main(st)) continue;
+    given.push_back(root_buffers(s, st, Scope::Argument));
+    for (const Buffer& x : given.back().buffers) program.persistent.push_back(x);
+  }
+  for (const Buffer& b : program.persistent) {
+    program.main.args.push_back(b);
+    program.prepare.args.push_back(b);
+  }
+  program.main.body = build_nest(s, main_roots, given);
+  for (const Buffer& b : unused) program.main.body = make_allocate(b, program.main.body);
+  if (!prepare_roots.empty()) program.prepare.body = build_nest(s, prepare_roots, given);
+  pipeline.note("build_nest", begin);
+
+  pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
+  pipeline.run("loop_partition", [](const Stmt& x) { return loop_partition(x); });
+  // Before unrolling: one vector statement is copied instead of one per lane.
+  pipeline.run("vectorize", [](const Stmt& x) { return vectorize(x); });
+  pipeline.run("unroll", [&](const Stmt& x) { return unroll(x, options.max_unroll); });
+  pipeline.run("flatten", [](const Stmt& x) { return flatten(x); });
+  pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
+  return program;
+}
+
+}  // namespace heddle

@@ -1,0 +1,23 @@
+// The passes of lowering, each in a file of its name. All are pure.
+#pragma once
+
+#include "heddle/ir/stmt.h"
+
+namespace heddle {
+
+/// Cuts serial loops where a condition inside (of an If, or of a select that guards a load) changes:
+///   for x in 0..n { if (x < m) A else B }  -->  for x in 0..m { A }  for x in 0..n-m { B[x + m] }
+/// so that no inner loop tests anything.
+Stmt loop_partition(const Stmt& s);
+
+/// for (vectorized) j in 0..8 { C[i, j] = A[i, j] * k }  -->  C[i, ramp(0, 1, 8)] = A[i, ramp(0, 1, 8)] * x8(k)
+/// A loop that cannot be (extent unknown, a branch that differs by lane) becomes serial.
+Stmt vectorize(const Stmt& s);
+
+/// Replaces unrolled loops of constant extent by copies of their body, up to `max_statements` each.
+Stmt unroll(const Stmt& s, int max_statements);
+
+/// C[i, j]  -->  C[i*N + j]: every access gets one flat index.
+Stmt flatten(const Stmt& s);
+
+}  // namespace heddle

@@ -1,0 +1,92 @@
+#include "lower/region.h"
+
+namespace heddle {
+namespace {
+
+struct Evaluator {
+  const SymEnv& env;
+  const Ranges& ranges;
+
+  bool touched(const Expr& e) const {
+    bool hit = false;
+    visit(e, [&](const Expr& x) {
+      if (const VarNode* v = x.as<VarNode>()) hit |= env.count(v) != 0;
+    });
+    return hit;
+  }
+  static SymInterval unknown() { return {Expr(), Expr(), false}; }
+
+  SymInterval eval(const Expr& e) const {
+    if (const VarNode* v = e.as<VarNode>()) {
+      auto it = env.find(v);
+      return it == env.end() ? SymInterval{e, e, true} : it->second;
+    }
+    if (e.kind() == ExprKind::IntImm) return {e, e, true};
+    if (e.kind() == ExprKind::Load) return touched(e) ? unknown() : SymInterval{e, e, true};
+    if (const Cast* c = e.as<Cast>()) {
+      if (c->dtype == i64 && c->value.dtype() == i64) return eval(c->value);
+      return touched(e) ? unknown() : SymInterval{e, e, true};
+    }
+    if (const Select* s = e.as<Select>()) {
+      SymInterval a = eval(s->on_true), b = eval(s->on_false);
+      if (!a.bounded() || !b.bounded()) return unknown();
+      SymInterval r = hull(a, b, ranges);
+      r.exact = false;
+      return r;
+    }
+    const Binary* b = e.as<Binary>();
+    if (!b) return touched(e) ? unknown() : SymInterval{e, e, true};
+    SymInterval x = eval(b->a), y = eval(b->b);
+    if (!x.bounded() || !y.bounded()) return unknown();
+    bool exact = x.exact && y.exact;
+    switch (b->op) {
+      case BinaryOp::Add: return {x.lo + y.lo, x.hi + y.hi, exact};
+      case BinaryOp::Sub: return {x.lo - y.hi, x.hi - y.lo, exact};
+      case BinaryOp::Mul: {
+        const int64_t* c = as_int(b->b);
+        const SymInterval& v = c ? x : y;
+        if (!c) c = as_int(b->a);
+        if (!c) return x.lo.same_as(x.hi) && y.lo.same_as(y.hi) ? SymInterval{e, e, exact} : unknown();
+        if (*c >= 0) return {v.lo * Expr(*c), v.hi * Expr(*c), exact};
+        return {v.hi * Expr(*c), v.lo * Expr(*c), exact};
+      }
+      case BinaryOp::FloorDiv: {
+        const int64_t* c = as_int(b->b);
+        if (!c || *c <= 0) break;
+        return {floordiv(x.lo, b->b), floordiv(x.hi, b->b), exact};
+      }
+      case BinaryOp::FloorMod: {
+        const int64_t* c = as_int(b->b);
+        if (!c || *c <= 0) break;
+        if (x.lo.same_as(x.hi)) return {floormod(x.lo, b->b), floormod(x.lo, b->b), exact};
+        // Within one period the remainder is as tight as the numerator.
+        if (prove(floordiv(x.lo, b->b) == floordiv(x.hi, b->b), ranges)) {
+          return {floormod(x.lo, b->b), floormod(x.hi, b->b), exact};
+        }
+        return {Expr(0), Expr(*c - 1), false};
+      }
+      case BinaryOp::Min: return {min(x.lo, y.lo), min(x.hi, y.hi), false};
+      case BinaryOp::Max: return {max(x.lo, y.lo), max(x.hi, y.hi), false};
+      default: break;
+    }
+    return touched(e) ? unknown() : SymInterval{e, e, true};
+  }
+};
+
+}  // namespace
+
+SymInterval interval_of(const Expr& e, const SymEnv& env, const Ranges& ranges) {
+  SymInterval r = Evaluator{env, ranges}.eval(e);
+  if (r.bounded()) {
+    r.lo = simplify(r.lo, ranges);
+    r.hi = simplify(r.hi, ranges);
+  }
+  return r;
+}
+
+SymInterval hull(const SymInterval& a, const SymInterval& b, const Ranges& ranges) {
+  if (!a.bounded() || !b.bounded()) return {Expr(), Expr(), false};
+  return {simplify(min(a.lo, b.lo), ranges), simplify(max(a.hi, b.hi), ranges), a.exact && b.exact};
+}
+
+}  // namespace heddle

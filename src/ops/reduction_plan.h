@@ -1,0 +1,23 @@
+// Which dimensions a reduction runs over, and how an element of x is reached from the result.
+#pragma once
+
+#include "ops/common.h"
+
+namespace heddle::ops::impl {
+
+struct ReductionPlan {
+  ReductionPlan(const Call& call, const Tensor& x, const std::vector<int>& axes, bool keepdims);
+
+  Dims dims;                ///< of the result
+  std::vector<Axis> over;   ///< the reduce axes
+  int64_t count = 1;        ///< elements reduced to one
+  bool keepdims;
+  std::vector<bool> reduced;  ///< by dimension of x
+
+  /// The indices of x at position `at` of the result and the reduce axes.
+  std::vector<Expr> source(const std::vector<Axis>& at) const;
+  /// The indices of the result that belong to position `at` of x.
+  std::vector<Expr> target(const std::vector<Axis>& at) const;
+};
+
+}  // namespace heddle::ops::impl

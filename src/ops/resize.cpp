@@ -1,0 +1,112 @@
+#include "heddle/ops/resize.h"
+
+#include <numeric>
+#include <utility>
+
+#include "ops/common.h"
+
+namespace heddle::ops {
+namespace {
+
+using impl::Call;
+using impl::Dims;
+
+/// The position (numerator(o) / denominator) as whole numbers: numerator = scale * o + offset.
+struct Position {
+  int64_t scale = 1, offset = 0, denominator = 1;
+  Expr numerator(const Expr& o) const { return o * scale + offset; }
+};
+
+Position position_of(ResizeCoordinates coordinates, int64_t in, int64_t out) {
+  Position p;
+  switch (coordinates) {
+    case ResizeCoordinates::HalfPixel: p = {2 * in, in - out, 2 * out}; break;
+    case ResizeCoordinates::Asymmetric: p = {in, 0, out}; break;
+    case ResizeCoordinates::AlignCorners:
+      if (out > 1) p = {in - 1, 0, out - 1};
+      else p = {0, 0, 1};
+      break;
+  }
+  // Small numbers make index expressions that simplify: scale 1 over 2 for a doubling.
+  const int64_t common = std::gcd(std::gcd(p.scale, p.offset), p.denominator);
+  return {p.scale / common, p.offset / common, p.denominator / common};
+}
+
+Expr clamped(const Expr& index, int64_t extent) {
+  return max(min(index, Expr(extent - 1)), Expr(0));
+}
+
+Expr nearest(const Position& p, NearestRounding rounding, const Expr& o, int64_t extent) {
+  const int64_t d = p.denominator;
+  const Expr n = p.numerator(o);
+  switch (rounding) {
+    case NearestRounding::Floor: return clamped(floordiv(n, d), extent);
+    case NearestRounding::Ceil: return clamped(floordiv(n + (d - 1), d), extent);
+    // ceil(p - 1/2) and floor(p + 1/2)
+    case NearestRounding::PreferFloor: return clamped(floordiv(n * 2 + (d - 1), 2 * d), extent);
+    case NearestRounding::PreferCeil: return clamped(floordiv(n * 2 + d, 2 * d), extent);
+  }
+  return {};
+}
+
+/// Interpolates x along `dims[next...]`, where `indices` are set for all dimensions before.
+Expr interpolate(const Tensor& x, const std::vector<Position>& positions, size_t first,
+                 const std::vector<Axis>& at, std::vector<Expr> indices, size_t next,
+                 DataType type) {
+  if (next == positions.size()) return heddle::cast(type, x.at(std::move(indices)));
+  const Position& p = positions[next];
+  const size_t d = first + next;
+  const int64_t extent = x.extent(static_cast<int>(d));
+  if (p.denominator == 1) {
+    indices[d] = clamped(p.numerator(at[d]), extent);
+    return interpolate(x, positions, first, at, std::move(indices), next + 1, type);
+  }
+  const Expr n = p.numerator(at[d]), low = floordiv(n, p.denominator);
+  const Expr fraction = heddle::cast(type, floormod(n, p.denominator)) *
+                        make_const(type, 1.0 / static_cast<double>(p.denominator));
+  // Beyond the border both neighbours are the border element.
+  indices[d] = clamped(low, extent);
+  const Expr a = interpolate(x, positions, first, at, indices, next + 1, type);
+  indices[d] = clamped(low + 1, extent);
+  const Expr b = interpolate(x, positions, first, at, indices, next + 1, type);
+  return a * (1 - fraction) + b * fraction;
+}
+
+}  // namespace
+
+Tensor resize(const Tensor& x, const std::vector<int64_t>& size, Resize attributes, Where where) {
+  const Call call{"resize", where};
+  impl::check_rank(call, x, "x", 3, 5);
+  const size_t spatial = static_cast<size_t>(x.rank()) - 2;
+  if (size.size() != spatial)
+    impl::fail(call, "the size " + impl::text(size) + " has " + std::to_string(size.size()) +
+                         " extents for " + std::to_string(spatial) + " spatial dimensions of " +
+                         impl::text(x.extents()));
+  const bool linear = attributes.mode == ResizeMode::Linear;
+  if (linear) impl::check_float(call, x, "x");
+  const size_t first = attributes.layout == Layout::ChannelsFirst ? 2 : 1;
+  Dims dims = x.extents();
+  std::vector<Position> positions;
+  for (size_t d = 0; d < spatial; ++d) {
+    if (size[d] < 1) impl::fail(call, "the size " + impl::text(size) + " has an extent below 1");
+    positions.push_back(position_of(attributes.coordinates, dims[first + d], size[d]));
+    dims[first + d] = size[d];
+  }
+  return compute(
+      impl::to_shape(dims),
+      [&](const std::vector<Axis>& i) {
+        std::vector<Expr> indices = impl::exprs(i);
+        if (linear) {
+          const Expr value =
+              interpolate(x, positions, first, i, indices, 0, impl::wide(x.dtype()));
+          return heddle::cast(x.dtype(), value);
+        }
+        for (size_t d = 0; d < spatial; ++d)
+          indices[first + d] = nearest(positions[d], attributes.rounding, i[first + d],
+                                       x.extent(static_cast<int>(first + d)));
+        return x.at(std::move(indices));
+      },
+      call.op, call.op, where);
+}
+
+}  // namespace heddle::ops

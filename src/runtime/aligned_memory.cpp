@@ -1,0 +1,66 @@
+#include "runtime/aligned_memory.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace heddle::detail {
+namespace {
+
+struct alignas(kCacheLine) Header {
+  void* base = nullptr;
+  std::size_t mapped = 0;  // 0: from malloc
+  std::size_t capacity = 0;
+};
+static_assert(sizeof(Header) == kCacheLine);
+
+Header* header_of(const void* block) {
+  return reinterpret_cast<Header*>(reinterpret_cast<std::uintptr_t>(block) - sizeof(Header));
+}
+
+void* place(void* base, std::size_t alignment, std::size_t mapped, std::size_t capacity) {
+  const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(base) + sizeof(Header);
+  void* block = reinterpret_cast<void*>((first + alignment - 1) / alignment * alignment);
+  *header_of(block) = {base, mapped, capacity};
+  return block;
+}
+
+}  // namespace
+
+void* allocate_aligned(std::size_t bytes) {
+  if (bytes > PTRDIFF_MAX / 2) return nullptr;
+  if (bytes >= kHugePage) {
+    // One huge page more than asked for: room for the alignment, of which only the page with the
+    // header is ever touched.
+    const std::size_t capacity = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+    const std::size_t mapped = capacity + kHugePage;
+    void* base =
+        ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) return nullptr;
+    // mmap's addresses are page-aligned, so the header always fits before the next 2 MiB boundary.
+    void* block = place(base, kHugePage, mapped, capacity);
+#ifdef MADV_HUGEPAGE
+    ::madvise(block, capacity, MADV_HUGEPAGE);  // advice: it may well fail
+#endif
+    return block;
+  }
+  const std::size_t capacity = (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+  void* base = std::aligned_alloc(kCacheLine, capacity + sizeof(Header));
+  if (base == nullptr) return nullptr;
+  return place(base, kCacheLine, 0, capacity);
+}
+
+void free_aligned(void* block) {
+  if (block == nullptr) return;
+  const Header header = *header_of(block);
+  if (header.mapped != 0) {
+    ::munmap(header.base, header.mapped);
+  } else {
+    std::free(header.base);
+  }
+}
+
+std::size_t aligned_capacity(const void* block) { return header_of(block)->capacity; }
+
+}  // namespace heddle::detail

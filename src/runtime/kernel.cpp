@@ -1,0 +1,113 @@
+#include "heddle/runtime/kernel.h"
+
+#include <mutex>
+
+#include "heddle/support/error.h"
+
+namespace heddle {
+namespace {
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string out = "{";
+  for (size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
+  return out + "}";
+}
+
+// What `prepare` made of one set of constant arrays.
+struct Prepared {
+  std::vector<const void*> constants;
+  std::vector<NDArray> arrays;
+};
+
+}  // namespace
+
+struct Kernel::Impl {
+  KernelCode code;
+  std::mutex mutex;
+  std::shared_ptr<const Prepared> prepared;
+
+  std::shared_ptr<const Prepared> prepare(std::span<const NDArray> arrays) {
+    std::vector<void*> pointers;
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      if (code.args[i].constant) pointers.push_back(arrays[i].data());
+    }
+    std::lock_guard lock(mutex);
+    if (prepared && std::equal(pointers.begin(), pointers.end(), prepared->constants.begin(),
+                               prepared->constants.end())) {
+      return prepared;
+    }
+    auto fresh = std::make_shared<Prepared>();
+    fresh->constants.assign(pointers.begin(), pointers.end());
+    for (const KernelArg& p : code.persistent) {
+      fresh->arrays.push_back(NDArray::empty(p.shape, p.dtype));
+      pointers.push_back(fresh->arrays.back().data());
+    }
+    if (code.prepare(pointers.data()) != 0) {
+      throw_runtime_error("out of memory while kernel '" + code.name + "' prepared its constants");
+    }
+    prepared = fresh;
+    return fresh;
+  }
+};
+
+Kernel::Kernel(KernelCode code) : impl_(std::make_shared<Impl>()) { impl_->code = std::move(code); }
+
+void Kernel::call(std::span<const NDArray> arrays) const {
+  if (!impl_) throw_runtime_error("this kernel was never built");
+  const KernelCode& code = impl_->code;
+  if (arrays.size() != code.args.size()) {
+    throw_runtime_error("kernel '" + code.name + "' takes " + std::to_string(code.args.size()) +
+                        " arguments, but " + std::to_string(arrays.size()) + " were given");
+  }
+  constexpr size_t kOnStack = 32;
+  void* on_stack[kOnStack];
+  std::vector<void*> on_heap;
+  size_t total = code.args.size() + code.persistent.size();
+  void** pointers = on_stack;
+  if (total > kOnStack) {
+    on_heap.resize(total);
+    pointers = on_heap.data();
+  }
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const KernelArg& want = code.args[i];
+    const NDArray& got = arrays[i];
+    auto what = [&] { return "argument " + std::to_string(i) + " ('" + want.name + "') of kernel '" + code.name + "' "; };
+    if (!got.defined()) throw_runtime_error(what() + "is no array");
+    if (got.dtype() != want.dtype) {
+      throw_runtime_error(what() + "must be " + to_string(want.dtype) + ", but is " + to_string(got.dtype()));
+    }
+    if (got.shape() != want.shape) {
+      throw_runtime_error(what() + "must have shape " + shape_text(want.shape) + ", but has " +
+                          shape_text(got.shape()));
+    }
+    pointers[i] = got.data();
+    if (reinterpret_cast<uintptr_t>(pointers[i]) % want.dtype.bytes() != 0) {
+      throw_runtime_error(what() + "is not aligned to its element type");
+    }
+  }
+  std::shared_ptr<const Prepared> prepared;
+  if (code.prepare) {
+    prepared = impl_->prepare(arrays);
+    for (size_t i = 0; i < code.persistent.size(); ++i) {
+      pointers[code.args.size() + i] = prepared->arrays[i].data();
+    }
+  }
+  if (code.main(pointers) != 0) {
+    throw_runtime_error("out of memory for the temporaries of kernel '" + code.name + "'");
+  }
+}
+
+void Kernel::refresh() const {
+  std::lock_guard lock(impl_->mutex);
+  impl_->prepared = nullptr;
+}
+
+const std::string& Kernel::name() const { return impl_->code.name; }
+const std::vector<KernelArg>& Kernel::args() const { return impl_->code.args; }
+
+std::string Kernel::source(const std::string& form) const {
+  const KernelCode& code = impl_->code;
+  return code.source ? code.source(code.source_context.get(), form) : "";
+}
+
+}  // namespace heddle

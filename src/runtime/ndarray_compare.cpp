@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <type_traits>
+
+#include "heddle/runtime/ndarray.h"
+#include "heddle/support/error.h"
+#include "runtime/elements.h"
+
+namespace heddle {
+namespace {
+
+template <typename A, typename B>
+double distance(const A& a, const B& b) {
+  if constexpr (std::is_integral_v<A> && std::is_integral_v<B>) {
+    // 64-bit integers are no doubles: their difference is taken first.
+    const auto difference = static_cast<__int128>(a) - static_cast<__int128>(b);
+    return static_cast<double>(difference < 0 ? -difference : difference);
+  } else {
+    const auto x = static_cast<double>(a), y = static_cast<double>(b);
+    if (x == y || (std::isnan(x) && std::isnan(y))) return 0;  // also equal infinities
+    const double d = std::fabs(x - y);
+    return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
+  }
+}
+
+std::string number(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.9g", value);
+  return buffer;
+}
+
+}  // namespace
+
+Difference compare(const NDArray& a, const NDArray& b, double rtol, double atol) {
+  if (!a.defined() || !b.defined() || a.shape() != b.shape()) {
+    throw_user_error("cannot compare " + describe(a) + " with " + describe(b));
+  }
+  Difference result;
+  detail::visit_elements(a.dtype(), a.data(), [&](const auto* x) {
+    detail::visit_elements(b.dtype(), b.data(), [&](const auto* y) {
+      for (std::int64_t i = 0; i < a.size(); ++i) {
+        const double d = distance(x[i], y[i]);
+        if (d == 0) continue;
+        const double magnitude_b = std::fabs(static_cast<double>(y[i]));
+        const double magnitude = std::max(std::fabs(static_cast<double>(x[i])), magnitude_b);
+        result.max_abs = std::max(result.max_abs, d);
+        // inf/inf is no number, and such a pair is as far apart as can be.
+        result.max_rel = std::max(result.max_rel, std::isinf(d) ? d : d / magnitude);
+        // Negated, so that a NaN tolerance or an infinite bound never hides a difference.
+        if (std::isinf(d) || !(d <= atol + rtol * magnitude_b)) {
+          if (result.mismatches++ == 0) {
+            result.first_mismatch = i;
+            result.first_a = static_cast<double>(x[i]);
+            result.first_b = static_cast<double>(y[i]);
+          }
+        }
+      }
+    });
+  });
+  return result;
+}
+
+std::string describe(const Difference& difference, const NDArray& a) {
+  if (difference.ok()) return "equal, largest difference " + number(difference.max_abs);
+  std::string index;
+  std::int64_t position = difference.first_mismatch;
+  for (std::size_t i = a.shape().size(); i-- > 0;) {
+    index = std::to_string(position % a.shape()[i]) + (index.empty() ? "" : ", ") + index;
+    position /= a.shape()[i];
+  }
+  return std::to_string(difference.mismatches) + " of " + std::to_string(a.size()) +
+         " elements differ, first at [" + index + "]: " + number(difference.first_a) + " and " +
+         number(difference.first_b) + ", largest difference " + number(difference.max_abs);
+}
+
+double max_abs_diff(const NDArray& a, const NDArray& b) {
+  return compare(a, b, 0, std::numeric_limits<double>::infinity()).max_abs;
+}
+
+bool allclose(const NDArray& a, const NDArray& b, double rtol, double atol) {
+  return compare(a, b, rtol, atol).ok();
+}
+
+}  // namespace heddle

@@ -1,0 +1,10 @@
+// Who owns the elements of an NDArray. Views share one Storage.
+#pragma once
+
+#include "heddle/support/ref.h"
+
+namespace heddle::detail {
+
+class Storage : public RefCounted {};
+
+}  // namespace heddle::detail

@@ -1,0 +1,276 @@
+#include "heddle/runtime/thread_pool.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "heddle/support/error.h"
+#include "runtime/aligned_memory.h"
+#include "runtime/cpu_topology.h"
+
+namespace heddle {
+namespace {
+
+using Body = void (*)(std::int64_t, std::int64_t, void*);
+using Clock = std::chrono::steady_clock;
+
+// How long a thread spins before it parks. More threads than cores: a spinning thread then keeps
+// the one it waits for from running.
+constexpr auto kSpin = std::chrono::milliseconds(1);
+constexpr auto kSpinCrowded = std::chrono::microseconds(10);
+
+constexpr int kMaxThreads = 1024;
+
+thread_local bool inside_region = false;
+thread_local int scoped_threads = 0;  // 0: no ScopedThreads on this thread
+std::atomic<int> process_threads{0};  // 0: the default
+std::atomic<bool> pin_threads{false};
+
+void pause_cpu() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // as long as x86's pause; "yield" does nothing on most cores
+#endif
+}
+
+/// Spins until the condition holds; false if it did not within the time.
+template <typename Condition>
+bool spin_until(Condition condition, Clock::duration limit) {
+  const Clock::time_point deadline = Clock::now() + limit;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (condition()) return true;
+      pause_cpu();
+    }
+  } while (Clock::now() < deadline);
+  return condition();
+}
+
+struct Job {
+  Body body = nullptr;
+  void* context = nullptr;
+  std::int64_t n = 0;
+  int threads = 1;
+
+  /// The first n % threads chunks are one longer than the others.
+  void run_chunk(int index) const {
+    const std::int64_t share = n / threads, longer = n % threads;
+    const std::int64_t begin = index * share + std::min<std::int64_t>(index, longer);
+    body(begin, begin + share + (index < longer ? 1 : 0), context);
+  }
+};
+
+// Each worker has a mailbox on a cache line of its own: a region of two threads on a machine of
+// sixty-four disturbs one worker, and the others go on sleeping.
+struct alignas(detail::kCacheLine) Worker {
+  std::atomic<unsigned> ticket{0};  // counts the jobs given to this worker; it parks on this word
+  std::atomic<bool> parked{false};
+  std::thread thread = {};
+};
+
+class Pool {
+ public:
+  void run(const Job& wanted) {
+    const std::lock_guard lock(mutex_);
+    start_workers(wanted.threads - 1);
+    job_ = wanted;
+    job_.threads = std::min(wanted.threads, static_cast<int>(workers_.size()) + 1);
+    crowded_.store(job_.threads > detail::cpu_topology().cores, std::memory_order_relaxed);
+    pending_.store(job_.threads - 1, std::memory_order_relaxed);
+    for (int i = 0; i < job_.threads - 1; ++i) send(*workers_[static_cast<std::size_t>(i)]);
+
+    inside_region = true;
+    job_.run_chunk(0);
+    inside_region = false;
+
+    const auto done = [this] { return pending_.load(std::memory_order_acquire) == 0; };
+    if (spin_until(done, spin_time())) return;
+    // Sequentially consistent on both sides: either the last worker sees that we park, or we see
+    // that it is done.
+    caller_parked_.store(true);
+    for (int left = pending_.load(); left != 0; left = pending_.load()) pending_.wait(left);
+    caller_parked_.store(false);
+  }
+
+  void set_pinning(bool on) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < workers_.size(); ++i) pin(i, on);
+  }
+
+  /// Ends the workers, so that a library that holds this code can be unloaded.
+  void stop() {
+    if (inside_region) return;  // exit() inside a region: waiting for it would be forever
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    stopping_.store(true);
+    for (auto& worker : workers_) send(*worker);
+    for (auto& worker : workers_) worker->thread.join();
+    workers_.clear();
+  }
+
+ private:
+  Clock::duration spin_time() const {
+    return crowded_.load(std::memory_order_relaxed) ? Clock::duration(kSpinCrowded)
+                                                    : Clock::duration(kSpin);
+  }
+
+  static void send(Worker& worker) {
+    worker.ticket.fetch_add(1);  // also publishes job_
+    if (worker.parked.load()) worker.ticket.notify_one();
+  }
+
+  void start_workers(int count) {
+    while (!stopped_ && static_cast<int>(workers_.size()) < count) {
+      const int index = static_cast<int>(workers_.size()) + 1;
+      workers_.push_back(std::make_unique<Worker>());
+      Worker* worker = workers_.back().get();
+      try {
+        worker->thread = std::thread([this, worker, index] { work(*worker, index); });
+      } catch (const std::system_error&) {
+        workers_.pop_back();  // the system allows no more threads: go on with those there are
+        return;
+      }
+      if (pin_threads.load()) pin(workers_.size() - 1, true);
+    }
+  }
+
+  void work(Worker& self, int index) {
+    inside_region = true;  // whatever runs here is part of one
+    for (unsigned seen = 0;; ++seen) {
+      const auto called = [&] { return self.ticket.load(std::memory_order_acquire) != seen; };
+      if (!spin_until(called, spin_time())) {
+        self.parked.store(true);
+        while (self.ticket.load() == seen) self.ticket.wait(seen);
+        self.parked.store(false);
+      }
+      if (stopping_.load(std::memory_order_relaxed)) return;
+      job_.run_chunk(index);
+      if (pending_.fetch_sub(1) == 1 && caller_parked_.load()) pending_.notify_one();
+    }
+  }
+
+  void pin([[maybe_unused]] std::size_t worker, [[maybe_unused]] bool on) {
+#ifdef __linux__
+    const std::vector<int>& cpus = detail::cpu_topology().cpus;
+    if (cpus.empty()) return;
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    if (on) {
+      CPU_SET(static_cast<std::size_t>(cpus[(worker + 1) % cpus.size()]), &mask);
+    } else {
+      for (int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &mask);
+    }
+    // A refusal (the mask of the process shrank since) costs speed only.
+    ::pthread_setaffinity_np(workers_[worker]->thread.native_handle(), sizeof mask, &mask);
+#endif
+  }
+
+  std::mutex mutex_;  // held for the whole of a region: callers take turns
+  std::vector<std::unique_ptr<Worker>> workers_;
+  Job job_;
+  bool stopped_ = false;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> crowded_{false};
+  alignas(detail::kCacheLine) std::atomic<int> pending_{0};
+  std::atomic<bool> caller_parked_{false};
+};
+
+// Never deleted: host threads may still call while the process exits.
+std::atomic<Pool*> the_pool{nullptr};
+
+struct StopAtExit {
+  ~StopAtExit() {
+    if (Pool* pool = the_pool.load()) pool->stop();
+  }
+};
+
+Pool& pool() {
+  if (Pool* existing = the_pool.load(std::memory_order_acquire)) return *existing;
+  static std::mutex mutex;
+  static const bool watches_fork = [] {
+    // fork() copies the caller's thread only, and maybe a locked mutex: the child starts afresh,
+    // and the copy of its parent's pool is left alone.
+    return ::pthread_atfork(nullptr, nullptr, [] {
+             the_pool.store(nullptr);
+             inside_region = false;
+           }) == 0;
+  }();
+  (void)watches_fork;
+  static const StopAtExit stop_at_exit;
+  const std::lock_guard lock(mutex);
+  if (the_pool.load() == nullptr) the_pool.store(new Pool);
+  return *the_pool.load();
+}
+
+int checked_threads(int n) {
+  if (n < 1 || n > kMaxThreads) {
+    throw_user_error("cannot use " + std::to_string(n) + " threads", {},
+                     "ask for 1.." + std::to_string(kMaxThreads));
+  }
+  return n;
+}
+
+}  // namespace
+
+int default_num_threads() { return detail::cpu_topology().cores; }
+
+int num_threads() {
+  if (scoped_threads != 0) return scoped_threads;
+  const int n = process_threads.load(std::memory_order_relaxed);
+  return n != 0 ? n : default_num_threads();
+}
+
+void set_num_threads(int n) { process_threads.store(n == 0 ? 0 : checked_threads(n)); }
+
+void set_thread_pinning(bool on) {
+  pin_threads.store(on);
+  pool().set_pinning(on);
+}
+
+bool thread_pinning() { return pin_threads.load(); }
+
+ScopedThreads::ScopedThreads(int n) : outer_(scoped_threads) {
+  scoped_threads = checked_threads(n);
+}
+ScopedThreads::~ScopedThreads() { scoped_threads = outer_; }
+
+void parallel_for(std::int64_t n, FunctionRef<void(std::int64_t, std::int64_t)> body) {
+  struct Context {
+    FunctionRef<void(std::int64_t, std::int64_t)> body;
+    std::atomic<bool> failed{false};
+    std::exception_ptr error = nullptr;
+  } context{body};
+  const Body guarded = [](std::int64_t begin, std::int64_t end, void* pointer) {
+    auto& context = *static_cast<Context*>(pointer);
+    try {
+      context.body(begin, end);
+    } catch (...) {
+      if (!context.failed.exchange(true)) context.error = std::current_exception();
+    }
+  };
+  heddle_parallel_for(guarded, &context, n);
+  if (context.error) std::rethrow_exception(context.error);
+}
+
+}  // namespace heddle
+
+int heddle_parallel_for(void (*body)(std::int64_t, std::int64_t, void*), void* context,
+                        std::int64_t n) {
+  if (n <= 0) return 0;
+  const auto threads = static_cast<int>(std::min<std::int64_t>(n, heddle::num_threads()));
+  if (threads == 1 || heddle::inside_region) {
+    body(0, n, context);
+  } else {
+    heddle::pool().run({body, context, n, threads});
+  }
+  return 0;
+}

@@ -1,0 +1,53 @@
+#include "heddle/runtime/timer.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heddle {
+namespace {
+
+// A sample this long makes the two clock reads (some 50 ns) less than one part in two hundred.
+constexpr double kShortestSample = 10e-6;
+
+}  // namespace
+
+double Measurement::spread() const {
+  if (samples_s.size() < 2 || median_s <= 0) return 0;
+  return (samples_s[samples_s.size() * 3 / 4] - samples_s[samples_s.size() / 4]) / median_s;
+}
+
+Measurement measure(FunctionRef<void()> fn, double min_time_s, int max_repeats) {
+  fn();
+  Measurement result;
+  // Grow the batch until it lasts long enough; this warms up too.
+  for (int calls = 1;;) {
+    const Timer timer;
+    for (int i = 0; i < calls; ++i) fn();
+    const double elapsed = timer.elapsed_s();
+    result.calls_per_sample = calls;
+    if (elapsed >= kShortestSample || calls >= (1 << 20)) {
+      // A slow call is not thrown away: its budget would be spent twice.
+      if (calls == 1) result.samples_s.push_back(elapsed);
+      break;
+    }
+    const double wanted = std::ceil(1.5 * kShortestSample / std::max(elapsed / calls, 1e-10));
+    calls = std::max(calls * 2, static_cast<int>(std::min(wanted, double{1 << 20})));
+  }
+  double total = result.samples_s.empty() ? 0 : result.samples_s[0];
+  while (result.samples_s.empty() ||
+         (total < min_time_s && static_cast<int>(result.samples_s.size()) < max_repeats)) {
+    const Timer timer;
+    for (int i = 0; i < result.calls_per_sample; ++i) fn();
+    const double elapsed = timer.elapsed_s();
+    total += elapsed;
+    result.samples_s.push_back(elapsed / result.calls_per_sample);
+  }
+  std::sort(result.samples_s.begin(), result.samples_s.end());
+  const std::size_t n = result.samples_s.size();
+  result.min_s = result.samples_s[0];
+  result.median_s = n % 2 == 1 ? result.samples_s[n / 2]
+                               : 0.5 * (result.samples_s[n / 2 - 1] + result.samples_s[n / 2]);
+  return result;
+}
+
+}  // namespace heddle

@@ -1,0 +1,95 @@
+#include "heddle/runtime/workspace.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "runtime/aligned_memory.h"
+
+namespace heddle {
+namespace {
+
+// A kernel needs a handful of blocks at a time; more are kept only by mistake.
+constexpr std::size_t kMaxBlocks = 32;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+
+class Cache {
+ public:
+  ~Cache() { clear(); }
+
+  void* take(std::size_t bytes) {
+    // The smallest that fits, unless it would waste more than half of itself.
+    auto best = blocks_.end();
+    for (auto it = blocks_.begin(); it != blocks_.end(); ++it) {
+      const std::size_t capacity = detail::aligned_capacity(*it);
+      if (capacity < bytes || capacity > 2 * bytes + detail::kCacheLine) continue;
+      if (best == blocks_.end() || capacity < detail::aligned_capacity(*best)) best = it;
+    }
+    if (best == blocks_.end()) return nullptr;
+    void* block = *best;
+    blocks_.erase(best);
+    bytes_ -= detail::aligned_capacity(block);
+    return block;
+  }
+
+  void put(void* block) {
+    const std::size_t capacity = detail::aligned_capacity(block);
+    if (capacity > kMaxBytes) {
+      detail::free_aligned(block);
+      return;
+    }
+    while (blocks_.size() >= kMaxBlocks || (bytes_ + capacity > kMaxBytes && !blocks_.empty())) {
+      bytes_ -= detail::aligned_capacity(blocks_.front());
+      detail::free_aligned(blocks_.front());
+      blocks_.erase(blocks_.begin());
+    }
+    blocks_.push_back(block);
+    bytes_ += capacity;
+  }
+
+  void clear() {
+    for (void* block : blocks_) detail::free_aligned(block);
+    blocks_.clear();
+    bytes_ = 0;
+  }
+
+ private:
+  std::vector<void*> blocks_;  // oldest first
+  std::size_t bytes_ = 0;
+};
+
+// Thread-exit code may free a block after this thread's cache was destroyed: then there is none.
+thread_local bool cache_gone = false;
+struct ThreadCache : Cache {
+  ~ThreadCache() { cache_gone = true; }
+};
+
+Cache* thread_cache() {
+  thread_local ThreadCache cache;
+  return cache_gone ? nullptr : &cache;
+}
+
+}  // namespace
+
+void release_workspaces() {
+  if (Cache* cache = thread_cache()) cache->clear();
+}
+
+}  // namespace heddle
+
+void* heddle_workspace_alloc(std::int64_t bytes) {
+  const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
+  if (heddle::Cache* cache = heddle::thread_cache()) {
+    if (void* block = cache->take(wanted)) return block;
+  }
+  return heddle::detail::allocate_aligned(wanted);
+}
+
+void heddle_workspace_free(void* block) {
+  if (block == nullptr) return;
+  if (heddle::Cache* cache = heddle::thread_cache()) {
+    cache->put(block);
+  } else {
+    heddle::detail::free_aligned(block);
+  }
+}

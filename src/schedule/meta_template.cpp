@@ -1,0 +1,194 @@
+// The registry of meta-templates, and the dispatch of a DAG's groups to them.
+#include <algorithm>
+#include <list>
+#include <mutex>
+
+#include "heddle/schedule/template.h"
+#include "heddle/support/error.h"
+#include "heddle/support/hash.h"
+
+namespace heddle {
+namespace {
+
+std::mutex& mutex() {
+  static std::mutex m;
+  return m;
+}
+std::vector<MetaTemplate>& registry() {
+  static std::vector<MetaTemplate> r;
+  return r;
+}
+
+struct CacheEntry {
+  uint64_t dag = 0;
+  Target target;
+  std::string options;
+  Template value;
+};
+std::list<CacheEntry>& cache() {  // most recent first
+  static std::list<CacheEntry> c;
+  return c;
+}
+constexpr size_t kCacheEntries = 256;
+
+thread_local AutoSchedulerOptions g_options;
+
+std::string key_of(const AutoSchedulerOptions& o) {
+  return std::to_string(o.max_unroll) + "," + std::to_string(o.max_knob_values) + "," + o.force_template;
+}
+
+const MetaTemplate& pick(const std::vector<MetaTemplate>& all, const ComputeDag& dag, const StageGroup& g,
+                         const Target& target) {
+  const AutoSchedulerOptions& options = current_auto_scheduler_options();
+  const MetaTemplate* best = nullptr;
+  bool tie = false;
+  for (const MetaTemplate& t : all) {
+    if (!t.matches(dag, g, target)) continue;
+    if (t.name == options.force_template) return t;
+    if (!best || t.priority > best->priority) {
+      best = &t;
+      tie = false;
+    } else if (t.priority == best->priority) {
+      tie = true;
+    }
+  }
+  if (!best) throw_internal_error("no meta-template takes the group of stage '" + dag.stage(g.sink).name() + "'");
+  HEDDLE_ICHECK(!tie, "two meta-templates of one priority match stage '" + dag.stage(g.sink).name() + "'");
+  return *best;
+}
+
+StageGroup hosted_group(const ComputeDag& dag, int stage, const std::vector<StageGroup::Place>& places) {
+  StageGroup g;
+  g.sink = g.main = stage;
+  g.main_class = dag.info(stage).stage_class;
+  g.hosted = true;
+  g.places = places;
+  g.reason = dag.info(stage).reason;
+  return g;
+}
+
+}  // namespace
+
+// A stage must be computed at a loop that encloses its readers: no deeper than any hosted reader.
+void require_enclosing(TemplateBuilder& t, const ComputeDag& dag, int stage) {
+  const Param* own = nullptr;
+  for (const auto& [s, p] : t.locations_) {
+    if (s == stage) own = &p;
+  }
+  if (!own) return;
+  Param mine = *own;
+  // Through inlined readers too: they carry the read to their own readers.
+  std::vector<int> todo = dag.info(stage).consumers, seen;
+  while (!todo.empty()) {
+    int r = todo.back();
+    todo.pop_back();
+    if (std::find(seen.begin(), seen.end(), r) != seen.end()) continue;
+    seen.push_back(r);
+    for (int c : dag.info(r).consumers) todo.push_back(c);
+    for (const auto& [s, p] : t.locations_) {
+      if (s != r) continue;
+      Param theirs = p;
+      t.require("'" + dag.stage(stage).name() + "' must be computed outside of its reader '" +
+                    dag.stage(r).name() + "'",
+                [mine, theirs](const TemplateBuilder::Value& v) {
+                  return v(mine) < 0 || v(theirs) < 0 || v(mine) <= v(theirs);
+                });
+    }
+  }
+}
+
+bool register_meta_template(MetaTemplate t) {
+  std::lock_guard lock(mutex());
+  for (const MetaTemplate& x : registry()) {
+    HEDDLE_ICHECK(x.name != t.name, "two meta-templates of the name " + t.name);
+  }
+  registry().push_back(std::move(t));
+  cache().clear();
+  return true;
+}
+
+void unregister_meta_template(const std::string& name) {
+  std::lock_guard lock(mutex());
+  std::erase_if(registry(), [&](const MetaTemplate& t) { return t.name == name; });
+  cache().clear();
+}
+
+std::vector<std::string> meta_template_names() {
+  std::lock_guard lock(mutex());
+  std::vector<std::string> names;
+  for (const MetaTemplate& t : registry()) names.push_back(t.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+AutoSchedulerOptionsScope::AutoSchedulerOptionsScope(AutoSchedulerOptions options) : saved_(g_options) {
+  g_options = std::move(options);
+}
+AutoSchedulerOptionsScope::~AutoSchedulerOptionsScope() { g_options = saved_; }
+const AutoSchedulerOptions& current_auto_scheduler_options() { return g_options; }
+
+Target apply_options(const Target& target, const AutoSchedulerOptions& o) {
+  Target t = target;
+  if (o.vector_bytes > 0) t.vector_bytes = o.vector_bytes;
+  if (o.threads > 0) t.cores = o.threads;
+  if (o.l1_bytes > 0) t.l1d_bytes = o.l1_bytes;
+  if (o.l2_bytes > 0) t.l2_bytes = o.l2_bytes;
+  if (o.l3_bytes > 0) t.l3_bytes = o.l3_bytes;
+  return t;
+}
+
+Template make_template(const ComputeDag& dag, const Target& base) {
+  Target target = apply_options(base, current_auto_scheduler_options());
+  uint64_t hash = dag.structural_hash();
+  std::string options = key_of(current_auto_scheduler_options());
+  std::vector<MetaTemplate> all;
+  {
+    std::lock_guard lock(mutex());
+    for (auto it = cache().begin(); it != cache().end(); ++it) {
+      if (it->dag == hash && it->target == target && it->options == options) {
+        cache().splice(cache().begin(), cache(), it);
+        return it->value.rebind(dag);
+      }
+    }
+    all = registry();
+  }
+  TemplateBuilder builder(dag, target);
+  std::vector<StageGroup> groups = plan_groups(dag);
+  std::string name;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const MetaTemplate& t = pick(all, dag, groups[i], target);
+    builder.set_prefix(groups.size() > 1 ? "g" + std::to_string(i) + "." : "");
+    builder.note(t.name + ": " + groups[i].reason);
+    // Inlined stages vanish before any loop is shaped, readers' bodies first complete.
+    for (auto it = groups[i].inlined.rbegin(); it != groups[i].inlined.rend(); ++it) {
+      builder.stage(*it).compute_inline();
+    }
+    builder.places_.clear();
+    builder.locations_.clear();
+    t.build(builder, groups[i]);
+    if (name.find(t.name) == std::string::npos) name += (name.empty() ? "" : "+") + t.name;
+    // Readers before what they read, so that a producer knows where its readers may be.
+    std::string prefix = builder.prefix_;
+    for (size_t h = groups[i].tunable.size(); h-- > 0;) {
+      StageGroup hosted = hosted_group(dag, groups[i].tunable[h], builder.places_);
+      const MetaTemplate& ht = pick(all, dag, hosted, target);
+      builder.set_prefix(prefix + dag.stage(hosted.sink).name() + "." );
+      builder.note(ht.name + ": " + hosted.reason);
+      ht.build(builder, hosted);
+      if (name.find(ht.name) == std::string::npos) name += "+" + ht.name;
+      require_enclosing(builder, dag, hosted.sink);
+    }
+  }
+  Template result = builder.finish(name);
+  std::lock_guard lock(mutex());
+  cache().push_front({hash, target, options, result});
+  if (cache().size() > kCacheEntries) cache().pop_back();
+  return result;
+}
+
+void clear_template_cache() {
+  std::lock_guard lock(mutex());
+  cache().clear();
+}
+
+}  // namespace heddle

@@ -1,0 +1,190 @@
+// Fusion: which stages share one loop nest. Greedy from the outputs backwards, by access pattern:
+//   - an output, or a stage that several groups need, is materialised: the sink of a group;
+//   - a reduction whose only readers are an element-wise chain up to a sink that hosts none joins it;
+//   - a reduction along the rows of a sink (a softmax's maximum) may be computed per row;
+//   - cheap stages without reuse are inlined; what remains is placed by its own meta-template.
+#include <algorithm>
+#include <set>
+
+#include "heddle/schedule/template.h"
+
+namespace heddle {
+namespace {
+
+class Planner {
+ public:
+  explicit Planner(const ComputeDag& dag) : dag_(dag), group_of_(dag.size()), inlined_(dag.size(), 0) {}
+
+  std::vector<StageGroup> run() {
+    for (int s = dag_.size() - 1; s >= 0; --s) {
+      const StageInfo& info = dag_.info(s);
+      if (info.stage_class == StageClass::Placeholder) continue;
+      place(s, info);
+    }
+    std::sort(groups_.begin(), groups_.end(), [](const auto& a, const auto& b) { return a.sink < b.sink; });
+    for (StageGroup& g : groups_) {
+      std::sort(g.inlined.begin(), g.inlined.end());
+      std::sort(g.tunable.begin(), g.tunable.end());
+      g.reason = dag_.info(g.main).reason;
+      if (g.main != g.sink) g.reason += "; computed inside '" + dag_.stage(g.sink).name() + "'";
+    }
+    return std::move(groups_);
+  }
+
+ private:
+  void open(int s) {
+    StageGroup g;
+    g.sink = g.main = s;
+    g.main_class = dag_.info(s).stage_class;
+    if (g.main_class == StageClass::LocationTunable) g.main_class = StageClass::DirectCompute;
+    group_of_[s] = {static_cast<int>(groups_.size())};
+    groups_.push_back(std::move(g));
+  }
+
+  void place(int s, const StageInfo& info) {
+    if (info.is_output) return open(s);
+    std::set<int> groups;
+    for (int c : info.consumers) groups.insert(group_of_[c].begin(), group_of_[c].end());
+    bool reduction = dag_.stage(s).is_reduction();
+    if (!reduction && inlinable(s, info)) {
+      inlined_[s] = 1;
+      group_of_[s] = groups;
+      // Whoever schedules first substitutes it: the group whose sink comes first.
+      int owner = *std::max_element(groups.begin(), groups.end(), [&](int a, int b) {
+        return groups_[a].sink > groups_[b].sink;
+      });
+      groups_[owner].inlined.push_back(s);
+      return;
+    }
+    if (groups.size() != 1) return open(s);
+    StageGroup& g = groups_[*groups.begin()];
+    if (reduction ? join_reduction(s, info, g) : join_tunable(s, info, g)) {
+      group_of_[s] = groups;
+    } else {
+      open(s);
+    }
+  }
+
+  // Reads of `s` by `consumer`.
+  std::vector<const Access*> reads_of(int s, int consumer) const {
+    std::vector<const Access*> out;
+    for (const Access& a : dag_.info(consumer).reads) {
+      if (a.producer == s) out.push_back(&a);
+    }
+    return out;
+  }
+
+  // Recomputing it for each reader costs less than storing and reading it back.
+  bool inlinable(int s, const StageInfo& info) const {
+    bool moves_only = info.flops_per_point == 0;
+    for (int c : info.consumers) {
+      bool complex = dag_.info(c).stage_class == StageClass::ComplexReduction;
+      for (const Access* a : reads_of(s, c)) {
+        // The operand of a contraction is read many times: only a change of index is free there.
+        if (complex && (!moves_only || has_guard(s) || !all_affine(s))) return false;
+        bool repeated = !a->reuse_axes.empty() || dag_.stage(c).is_reduction() || a->pattern == AccessPattern::Opaque;
+        if (info.special_per_point > 0 && repeated && reread(*a, c)) return false;
+      }
+    }
+    if (info.special_per_point > 0 && info.consumers.size() > 1) return false;
+    return info.flops_per_point <= kMaxInlineFlops || info.consumers.size() == 1;
+  }
+
+  // Whether consumer `c` evaluates one element of this read more than once.
+  bool reread(const Access& a, int c) const {
+    if (!a.reuse_axes.empty() || !a.window_axes.empty() || a.pattern == AccessPattern::Opaque) return true;
+    return std::any_of(dag_.stage(c).reduce_axes().begin(), dag_.stage(c).reduce_axes().end(),
+                       [&](const Axis& k) { return k.extent() > 1 && !a.depends_on(k); });
+  }
+
+  bool has_guard(int s) const {
+    for (const Access& a : dag_.info(s).reads) {
+      if (a.guarded) return true;
+    }
+    return false;
+  }
+  bool all_affine(int s) const {
+    for (const Access& a : dag_.info(s).reads) {
+      if (a.pattern == AccessPattern::Opaque) return false;
+    }
+    return true;
+  }
+
+  // Every reader of `s` is inlined or the sink itself, and reads element by element.
+  bool elementwise_to_sink(int s, const StageGroup& g) const {
+    if (dag_.stage(s).num_outputs() != 1) return false;
+    for (int c : dag_.info(s).consumers) {
+      if (c != g.sink && !inlined_[c]) return false;
+      for (const Access* a : reads_of(s, c)) {
+        if (a->pattern != AccessPattern::Elementwise) return false;
+      }
+      if (c != g.sink && !elementwise_to_sink(c, g)) return false;
+    }
+    return same_shape(s, g.sink);
+  }
+  bool same_shape(int a, int b) const {
+    const auto &x = dag_.stage(a).axes(), &y = dag_.stage(b).axes();
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [](const Axis& p, const Axis& q) { return p.extent() == q.extent(); });
+  }
+
+  bool join_reduction(int s, const StageInfo& info, StageGroup& g) {
+    bool direct_sink = g.main == g.sink && g.main_class == StageClass::DirectCompute;
+    if (direct_sink && g.tunable.empty() && elementwise_to_sink(s, g)) {
+      g.main = s;
+      g.main_class = info.stage_class;
+      return true;
+    }
+    if (info.stage_class == StageClass::SimpleReduction && direct_sink && along_rows(s, g)) {
+      g.tunable.push_back(s);
+      return true;
+    }
+    return false;
+  }
+
+  // The reduction has one value per row of the sink: its axes are the sink's leading axes, or those
+  // with 1 for the rest (keepdims).
+  bool along_rows(int s, const StageGroup& g) const {
+    const auto &own = dag_.stage(s).axes(), &sink = dag_.stage(g.sink).axes();
+    if (sink.size() < 2 || own.empty()) return false;
+    size_t i = 0;
+    while (i < own.size() && i < sink.size() && own[i].extent() == sink[i].extent() && i + 1 < sink.size()) ++i;
+    if (i == 0) return false;
+    for (size_t d = i; d < own.size(); ++d) {
+      if (own[d].extent() != 1) return false;
+    }
+    return row_reads_only(s, g, i);
+  }
+
+  // Every path from `s` to the sink reads it at the sink's leading indices.
+  bool row_reads_only(int s, const StageGroup& g, size_t rows) const {
+    for (int c : dag_.info(s).consumers) {
+      for (const Access* a : reads_of(s, c)) {
+        for (size_t d = 0; d < std::min(rows, a->indices.size()); ++d) {
+          const Axis& axis = dag_.stage(c).axes().size() > d ? dag_.stage(c).axes()[d] : Axis();
+          if (!axis.get() || !a->indices[d].same_as(axis)) return false;
+        }
+      }
+      if (c != g.sink && !row_reads_only(c, g, rows)) return false;
+    }
+    return true;
+  }
+
+  bool join_tunable(int s, const StageInfo& info, StageGroup& g) {
+    (void)info;
+    g.tunable.push_back(s);
+    return true;
+  }
+
+  static constexpr double kMaxInlineFlops = 12;
+  const ComputeDag& dag_;
+  std::vector<StageGroup> groups_;
+  std::vector<std::set<int>> group_of_;
+  std::vector<char> inlined_;
+};
+
+}  // namespace
+
+std::vector<StageGroup> plan_groups(const ComputeDag& dag) { return Planner(dag).run(); }
+
+}  // namespace heddle

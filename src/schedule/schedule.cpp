@@ -1,0 +1,143 @@
+#include "heddle/schedule/schedule.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "heddle/support/error.h"
+#include "schedule/schedule_state.h"
+
+namespace heddle {
+
+Schedule::Schedule(const std::vector<Tensor>& outputs) : Schedule(ComputeDag(outputs)) {}
+Schedule::Schedule(ComputeDag dag) : state_(std::make_unique<ScheduleState>(std::move(dag))) {
+  init_axes(state_->dag);
+}
+Schedule::~Schedule() = default;
+Schedule::Schedule(const Schedule& o)
+    : StepSink(o), provenance(o.provenance), state_(std::make_unique<ScheduleState>(*o.state_)), steps_(o.steps_) {}
+Schedule& Schedule::operator=(const Schedule& o) {
+  Schedule copy(o);
+  return *this = std::move(copy);
+}
+Schedule::Schedule(Schedule&&) noexcept = default;
+Schedule& Schedule::operator=(Schedule&&) noexcept = default;
+
+const ComputeDag& Schedule::dag() const { return state_->dag; }
+const std::vector<Step>& Schedule::steps() const { return steps_; }
+
+void Schedule::record(Step step) { apply(step); }
+
+void Schedule::apply(const Step& step) {
+  apply_step(*state_, step);
+  steps_.push_back(step);
+  // Keep the recording side in step with what was replayed, so that recording can go on from here.
+  for (int r : step.results) next_axis_ = std::max(next_axis_, r + 1);
+  for (size_t i = stage_axes_.size(); i < state_->stages.size(); ++i) {
+    stage_axes_.push_back({state_->stages[i].name, {}, {}});
+  }
+  for (size_t i = 0; i < state_->stages.size(); ++i) {
+    stage_axes_[i].spatial = state_->stages[i].spatial;
+    stage_axes_[i].reduce = state_->stages[i].reduce;
+  }
+}
+
+Json Schedule::to_json() const {
+  Json steps = Json::array();
+  for (const Step& s : steps_) {
+    Json axes = Json::array(), params = Json::array(), results = Json::array();
+    for (int a : s.axes) axes.push_back(Json(static_cast<int64_t>(a)));
+    for (const Param& p : s.params) params.push_back(Json(p.value));
+    for (int r : s.results) results.push_back(Json(static_cast<int64_t>(r)));
+    Json one = Json::array();
+    one.push_back(Json(std::string(to_string(s.kind))));
+    one.push_back(Json(static_cast<int64_t>(s.stage)));
+    one.push_back(std::move(axes));
+    one.push_back(std::move(params));
+    one.push_back(std::move(results));
+    steps.push_back(std::move(one));
+  }
+  Json out = Json::object();
+  out["v"] = Json(int64_t{1});
+  out["steps"] = std::move(steps);
+  out["provenance"] = Json(provenance);
+  return out;
+}
+
+Schedule Schedule::from_json(const Json& json, const ComputeDag& dag) {
+  auto bad = [](size_t i, const std::string& why) {
+    throw_user_error("step " + std::to_string(i) + " of the schedule " + why, {},
+                     "a step is [kind, stage, [axes], [params], [results]]");
+  };
+  Schedule s(dag);
+  if (!json.is_object() || !json.contains("steps") || !json.contains("v") || json.at("v").as_int() != 1) {
+    throw_user_error("this is no schedule of version 1", {}, "expected {\"v\": 1, \"steps\": [...]}");
+  }
+  const Json& steps = json.at("steps");
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Json& j = steps.at(i);
+    Step step;
+    if (!j.is_array() || j.size() != 5) bad(i, "does not have five parts");
+    if (!parse_step_kind(j.at(0).as_string(), &step.kind)) bad(i, "has the unknown kind '" + j.at(0).as_string() + "'");
+    step.stage = static_cast<int>(j.at(1).as_int());
+    auto numbers = [&](const Json& list, auto add) {
+      for (size_t n = 0; n < list.size(); ++n) add(list.at(n).as_int());
+    };
+    numbers(j.at(2), [&](int64_t v) { step.axes.push_back(static_cast<int>(v)); });
+    numbers(j.at(3), [&](int64_t v) { step.params.push_back(Param(v)); });
+    numbers(j.at(4), [&](int64_t v) { step.results.push_back(static_cast<int>(v)); });
+    s.apply(step);
+  }
+  if (json.contains("provenance")) s.provenance = json.at("provenance").as_string();
+  return s;
+}
+
+std::string step_to_text(const ScheduleState& state, const Step& step) {
+  auto axis = [&](int id) {
+    return id < static_cast<int>(state.axes.size()) && state.axes[id].defined ? state.axes[id].name
+                                                                             : "#" + std::to_string(id);
+  };
+  auto stage = [&](int id) {
+    return id < static_cast<int>(state.stages.size()) && state.stages[id].defined() ? state.stages[id].name
+                                                                                  : "#" + std::to_string(id);
+  };
+  std::string args;
+  auto add = [&](const std::string& a) { args += (args.empty() ? "" : ", ") + a; };
+  if (step.kind == StepKind::ComputeAt) {
+    int loop = step.axes.at(0);
+    add(loop < static_cast<int>(state.axes.size()) ? stage(state.axes[loop].stage) : "?");
+  }
+  for (int a : step.axes) add(axis(a));
+  if (step.kind == StepKind::CacheRead) {
+    for (const Param& p : step.params) add(stage(static_cast<int>(p.value)));
+  } else if (step.kind == StepKind::Rfactor) {
+    add(std::to_string(step.params.at(0).value));
+    add(step.params.at(1).value ? "inner" : "outer");
+  } else if (step.kind == StepKind::Layout) {
+    for (size_t i = 0; i + 2 < step.params.size(); i += 3) {
+      std::string d = "d" + std::to_string(step.params[i].value);
+      if (step.params[i + 1].value != 1) d += "/" + std::to_string(step.params[i + 1].value);
+      if (step.params[i + 2].value != 0) d += "%" + std::to_string(step.params[i + 2].value);
+      add(d);
+    }
+  } else {
+    for (const Param& p : step.params) add(std::to_string(p.value));
+  }
+  std::string out = stage(step.stage) + "." + to_string(step.kind) + "(" + args + ")";
+  if (step.kind == StepKind::CacheWrite || step.kind == StepKind::CacheRead || step.kind == StepKind::Rfactor) {
+    out += " -> " + stage(step.results.at(0));
+  } else if (!step.results.empty()) {
+    out += " -> ";
+    for (size_t i = 0; i < step.results.size(); ++i) out += (i ? ", " : "") + axis(step.results[i]);
+  }
+  return out;
+}
+
+std::string Schedule::to_text() const {
+  std::string out = "# " + provenance + "\n";
+  for (const Step& s : steps_) out += step_to_text(*state_, s) + "\n";
+  return out;
+}
+
+std::ostream& operator<<(std::ostream& os, const Schedule& s) { return os << s.to_text(); }
+
+}  // namespace heddle

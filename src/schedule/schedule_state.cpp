@@ -1,0 +1,91 @@
+#include "schedule/schedule_state.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+int add_root_axis(ScheduleState& s, const Axis& axis, int stage) {
+  AxisState a;
+  a.defined = true;
+  a.name = axis.name();
+  a.kind = axis->kind;
+  a.stage = stage;
+  a.var = axis.var();
+  a.extent = axis->extent;
+  a.static_extent = axis.extent();
+  s.axes.push_back(std::move(a));
+  return static_cast<int>(s.axes.size()) - 1;
+}
+
+}  // namespace
+
+ScheduleState::ScheduleState(ComputeDag d) : dag(std::move(d)) {
+  std::vector<std::string> names;
+  for (int i = 0; i < dag.size(); ++i) {
+    const Operation& op = dag.stage(i);
+    StageState st;
+    // Names are for people; two stages of one name are told apart by their number.
+    st.name = op.name();
+    if (std::find(names.begin(), names.end(), st.name) != names.end()) {
+      st.name += "#" + std::to_string(i);
+    }
+    names.push_back(st.name);
+    st.placeholder = op.is_placeholder();
+    st.constant = op.is_constant();
+    st.output = dag.info(i).is_output;
+    for (int o = 0; o < op.num_outputs(); ++o) st.buffers.push_back(op.output_buffer(o));
+    st.bodies = op.bodies();
+    for (const Axis& a : op.axes()) st.spatial.push_back(add_root_axis(*this, a, i));
+    for (const Axis& a : op.reduce_axes()) st.reduce.push_back(add_root_axis(*this, a, i));
+    st.leaves = st.spatial;
+    st.leaves.insert(st.leaves.end(), st.reduce.begin(), st.reduce.end());
+    stages.push_back(std::move(st));
+  }
+}
+
+int ScheduleState::leaf_position(int axis) const {
+  const auto& leaves = stages[axes[axis].stage].leaves;
+  auto it = std::find(leaves.begin(), leaves.end(), axis);
+  return it == leaves.end() ? -1 : static_cast<int>(it - leaves.begin());
+}
+
+std::string ScheduleState::loops_text(int stage) const {
+  std::string out;
+  for (int id : stages[stage].leaves) {
+    const AxisState& a = axes[id];
+    if (!out.empty()) out += " | ";
+    if (a.loop != LoopKind::Serial) out += std::string(to_string(a.loop)) + " ";
+    if (a.kind == AxisKind::Reduce) out += "reduce ";
+    out += a.name + " 0.." + std::to_string(a.static_extent);
+  }
+  return out;
+}
+
+int ScheduleState::stage_of(const Buffer& buffer) const {
+  for (size_t i = 0; i < stages.size(); ++i) {
+    for (const Buffer& b : stages[i].buffers) {
+      if (b == buffer) return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+std::vector<int> ScheduleState::readers(int stage) const {
+  std::vector<int> out;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    if (stages[i].placement == Placement::Inlined) continue;
+    bool reads = false;
+    for (const Expr& body : stages[i].bodies) {
+      visit(body, [&](const Expr& e) {
+        const Load* load = e.as<Load>();
+        if (!load || reads) return;
+        for (const Buffer& b : stages[stage].buffers) reads |= b == load->buffer;
+      });
+    }
+    if (reads) out.push_back(static_cast<int>(i));
+  }
+  return out;
+}
+
+}  // namespace heddle

@@ -1,0 +1,78 @@
+// What the steps of a schedule have made of a DAG: stages with rewritten bodies, axes and how they
+// were derived, places. Filled by apply_step; read by lowering.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/schedule/schedule.h"
+
+namespace heddle {
+
+enum class AxisOrigin : uint8_t { Root, SplitOuter, SplitInner, Fused };
+
+struct AxisState {
+  bool defined = false;
+  std::string name;
+  AxisKind kind = AxisKind::Spatial;
+  int stage = -1;
+  AxisOrigin origin = AxisOrigin::Root;
+  Var var;      ///< root: what bodies index by
+  Expr extent;  ///< root: may use vars of other root axes of the stage (the last block of an rfactor)
+  int64_t static_extent = 0;  ///< the largest extent the axis can have
+  // How it was consumed: a split has outer/inner and a factor, a fusion a result.
+  int split_outer = -1, split_inner = -1, fused_into = -1;
+  int64_t factor = 0;
+  // Where it came from.
+  int parent = -1;              ///< split: the axis that was split
+  int fuse_a = -1, fuse_b = -1; ///< fused: its outer and inner parts
+  LoopKind loop = LoopKind::Serial;
+  Where consumed_at;
+  bool is_leaf() const { return split_outer < 0 && fused_into < 0; }
+};
+
+enum class Placement : uint8_t { Root, Inlined, At };
+
+struct StageState {
+  std::string name;
+  bool placeholder = false, output = false, constant = false;
+  std::vector<Buffer> buffers;  ///< one an output
+  std::vector<Expr> bodies;     ///< one a buffer: all Reduce components of one reduction, or none
+  std::vector<int> spatial, reduce;  ///< root axes
+  std::vector<int> leaves;           ///< loops, outermost first
+  Placement placement = Placement::Root;
+  int at_stage = -1, at_axis = -1;
+  struct LayoutDim {
+    int dim = 0;
+    int64_t divisor = 1, modulus = 0;
+  };
+  std::vector<LayoutDim> layout;  ///< empty: row-major
+  bool nontemporal = false;
+  bool is_reduction() const { return !reduce.empty(); }
+  /// Ids of stages that a template's guards left out are never defined.
+  bool defined() const { return !buffers.empty(); }
+};
+
+struct ScheduleState {
+  explicit ScheduleState(ComputeDag d);
+  ComputeDag dag;
+  std::vector<StageState> stages;
+  std::vector<AxisState> axes;
+
+  /// Position of `axis` among the leaves of its stage, or -1.
+  int leaf_position(int axis) const;
+  /// "parallel i.o 0..16 | j 0..64": for messages.
+  std::string loops_text(int stage) const;
+  /// Stages that read `stage` now, in ascending order.
+  std::vector<int> readers(int stage) const;
+  /// The stage whose buffer this is, or -1.
+  int stage_of(const Buffer& buffer) const;
+};
+
+/// Applies one concrete step; throws a user error that says which step, on what, and why not.
+void apply_step(ScheduleState& state, const Step& step);
+
+/// "C.split(j, 16) -> (j.o, j.i)"
+std::string step_to_text(const ScheduleState& state, const Step& step);
+
+}  // namespace heddle

@@ -1,0 +1,180 @@
+// The primitives as recorded by either sink: each allots result ids and hands on one Step.
+#include "heddle/schedule/schedule.h"
+#include "heddle/support/error.h"
+
+namespace heddle {
+
+void StepSink::init_axes(const ComputeDag& dag) {
+  stage_axes_.clear();
+  next_axis_ = 0;
+  for (int i = 0; i < dag.size(); ++i) {
+    StageAxes axes;
+    axes.name = dag.stage(i).name();
+    for (size_t a = 0; a < dag.stage(i).axes().size(); ++a) axes.spatial.push_back(next_axis_++);
+    for (size_t a = 0; a < dag.stage(i).reduce_axes().size(); ++a) axes.reduce.push_back(next_axis_++);
+    stage_axes_.push_back(std::move(axes));
+  }
+}
+
+StageRef StepSink::operator[](const Tensor& t) {
+  int id = sink_dag().index_of(t.op());
+  if (id < 0) throw_user_error("tensor '" + t.name() + "' is not part of this schedule's program");
+  return StageRef(this, id);
+}
+
+StageRef StepSink::stage(int id) {
+  HEDDLE_ICHECK(id >= 0 && id < static_cast<int>(stage_axes_.size()), "no such stage");
+  return StageRef(this, id);
+}
+
+namespace {
+Loop pick(const std::vector<int>& axes, int i, const std::string& stage, const char* what) {
+  int n = static_cast<int>(axes.size());
+  int at = i < 0 ? i + n : i;
+  if (at < 0 || at >= n) {
+    throw_user_error("stage '" + stage + "' has no " + what + " axis " + std::to_string(i) + ": it has " +
+                     std::to_string(n));
+  }
+  return Loop{axes[at]};
+}
+std::vector<int> ids(const std::vector<Loop>& loops) {
+  std::vector<int> out;
+  for (Loop l : loops) out.push_back(l.id);
+  return out;
+}
+}  // namespace
+
+Loop StageRef::axis(int i) const {
+  const auto& a = sink_->stage_axes_[id_];
+  return pick(a.spatial, i, a.name, "spatial");
+}
+Loop StageRef::reduce_axis(int i) const {
+  const auto& a = sink_->stage_axes_[id_];
+  return pick(a.reduce, i, a.name, "reduce");
+}
+int StageRef::num_axes() const { return static_cast<int>(sink_->stage_axes_[id_].spatial.size()); }
+int StageRef::num_reduce_axes() const { return static_cast<int>(sink_->stage_axes_[id_].reduce.size()); }
+
+std::vector<Loop> StageRef::all_axes() const {
+  std::vector<Loop> out;
+  for (int a : sink_->stage_axes_[id_].spatial) out.push_back(Loop{a});
+  return out;
+}
+std::vector<Loop> StageRef::all_reduce_axes() const {
+  std::vector<Loop> out;
+  for (int a : sink_->stage_axes_[id_].reduce) out.push_back(Loop{a});
+  return out;
+}
+
+std::array<Loop, 2> StageRef::split(Loop i, Param factor, Where at) {
+  int o = sink_->next_axis_++, in = sink_->next_axis_++;
+  sink_->record({StepKind::Split, id_, {i.id}, {factor}, {o, in}, at});
+  return {Loop{o}, Loop{in}};
+}
+
+Loop StageRef::fuse(Loop a, Loop b, Where at) {
+  int f = sink_->next_axis_++;
+  sink_->record({StepKind::Fuse, id_, {a.id, b.id}, {}, {f}, at});
+  return Loop{f};
+}
+
+Loop StageRef::fuse(const std::vector<Loop>& loops, Where at) {
+  if (loops.empty()) throw_user_error("cannot fuse no loops at all", at);
+  Loop f = loops[0];
+  for (size_t i = 1; i < loops.size(); ++i) f = fuse(f, loops[i], at);
+  return f;
+}
+
+StageRef& StageRef::reorder(const std::vector<Loop>& order, Where at) {
+  sink_->record({StepKind::Reorder, id_, ids(order), {}, {}, at});
+  return *this;
+}
+StageRef& StageRef::vectorize(Loop i, Where at) {
+  sink_->record({StepKind::Vectorize, id_, {i.id}, {}, {}, at});
+  return *this;
+}
+StageRef& StageRef::unroll(Loop i, Where at) {
+  sink_->record({StepKind::Unroll, id_, {i.id}, {}, {}, at});
+  return *this;
+}
+StageRef& StageRef::parallel(Loop i, Where at) {
+  sink_->record({StepKind::Parallel, id_, {i.id}, {}, {}, at});
+  return *this;
+}
+StageRef& StageRef::compute_at(StageRef, Loop loop, Where at) {
+  sink_->record({StepKind::ComputeAt, id_, {loop.id}, {}, {}, at});
+  return *this;
+}
+StageRef& StageRef::compute_inline(Where at) {
+  sink_->record({StepKind::Inline, id_, {}, {}, {}, at});
+  return *this;
+}
+StageRef& StageRef::store_nontemporal(Where at) {
+  sink_->record({StepKind::NonTemporal, id_, {}, {}, {}, at});
+  return *this;
+}
+
+StageRef StageRef::cache_write(Where at) {
+  Step step{StepKind::CacheWrite, id_, {}, {}, {}, at};
+  StepSink::StageAxes axes = sink_->stage_axes_[id_];
+  axes.name += ".local";
+  int id = static_cast<int>(sink_->stage_axes_.size());
+  step.results.push_back(id);
+  for (auto* list : {&axes.spatial, &axes.reduce}) {
+    for (int& a : *list) step.results.push_back(a = sink_->next_axis_++);
+  }
+  sink_->stage_axes_[id_].reduce.clear();
+  sink_->stage_axes_.push_back(std::move(axes));
+  sink_->record(std::move(step));
+  return StageRef(sink_, id);
+}
+
+StageRef StageRef::cache_read(const std::vector<StageRef>& readers, Where at) {
+  Step step{StepKind::CacheRead, id_, {}, {}, {}, at};
+  for (const StageRef& r : readers) step.params.push_back(Param(r.id()));
+  StepSink::StageAxes axes;
+  axes.name = sink_->stage_axes_[id_].name + ".copy";
+  int id = static_cast<int>(sink_->stage_axes_.size());
+  step.results.push_back(id);
+  for (size_t i = 0; i < sink_->stage_axes_[id_].spatial.size(); ++i) {
+    axes.spatial.push_back(sink_->next_axis_);
+    step.results.push_back(sink_->next_axis_++);
+  }
+  sink_->stage_axes_.push_back(std::move(axes));
+  sink_->record(std::move(step));
+  return StageRef(sink_, id);
+}
+
+StageRef StageRef::rfactor(Loop k, Param factor, bool inner, Where at) {
+  Step step{StepKind::Rfactor, id_, {k.id}, {factor, Param(inner ? 1 : 0)}, {}, at};
+  StepSink::StageAxes old = sink_->stage_axes_[id_], axes;
+  axes.name = old.name + ".rf";
+  int id = static_cast<int>(sink_->stage_axes_.size());
+  step.results.push_back(id);
+  for (size_t i = 0; i < old.spatial.size() + 1; ++i) {
+    axes.spatial.push_back(sink_->next_axis_);
+    step.results.push_back(sink_->next_axis_++);
+  }
+  for (size_t i = 0; i < old.reduce.size(); ++i) {
+    axes.reduce.push_back(sink_->next_axis_);
+    step.results.push_back(sink_->next_axis_++);
+  }
+  sink_->stage_axes_[id_].reduce = {sink_->next_axis_};
+  step.results.push_back(sink_->next_axis_++);
+  sink_->stage_axes_.push_back(std::move(axes));
+  sink_->record(std::move(step));
+  return StageRef(sink_, id);
+}
+
+StageRef& StageRef::layout(const std::vector<StorageDim>& dims, Where at) {
+  Step step{StepKind::Layout, id_, {}, {}, {}, at};
+  for (const StorageDim& d : dims) {
+    step.params.push_back(Param(d.dim));
+    step.params.push_back(d.divisor);
+    step.params.push_back(d.modulus);
+  }
+  sink_->record(std::move(step));
+  return *this;
+}
+
+}  // namespace heddle

@@ -1,0 +1,201 @@
+#include "heddle/schedule/template.h"
+
+#include <algorithm>
+
+#include "heddle/support/error.h"
+#include "schedule/schedule_state.h"
+
+namespace heddle {
+
+/// Holds no tensor: one recording serves every DAG of the same structure.
+struct Template::Impl {
+  std::string name;
+  Target target;
+  std::vector<Knob> knobs;
+  std::vector<TemplateBuilder::GuardedStep> steps;
+  std::vector<TemplateBuilder::Requirement> requirements;
+  std::vector<std::string> notes;
+};
+
+TemplateBuilder::TemplateBuilder(ComputeDag dag, Target target)
+    : dag_(std::move(dag)), target_(std::move(target)) {
+  init_axes(dag_);
+}
+TemplateBuilder::~TemplateBuilder() = default;
+
+Param TemplateBuilder::knob(const std::string& name, std::vector<int64_t> values, int64_t chosen,
+                            const std::string& reason) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  if (!std::binary_search(values.begin(), values.end(), chosen)) {
+    values.insert(std::lower_bound(values.begin(), values.end(), chosen), chosen);
+  }
+  int most = current_auto_scheduler_options().max_knob_values;
+  if (most > 0) {
+    // Keep the values nearest to the chosen one, so that a limited space is still centred on it.
+    auto at = [&] { return std::lower_bound(values.begin(), values.end(), chosen) - values.begin(); };
+    while (static_cast<int>(values.size()) > most) {
+      bool front = 2 * at() >= static_cast<int64_t>(values.size());
+      values.erase(front ? values.begin() : values.end() - 1);
+    }
+  }
+  std::string full = prefix_ + name;
+  for (const Knob& k : knobs_) HEDDLE_ICHECK(k.name != full, "two knobs of the name " + full);
+  knobs_.push_back({full, std::move(values), chosen, reason});
+  return Param::of_knob(static_cast<int>(knobs_.size()) - 1);
+}
+
+Param TemplateBuilder::choice(const std::string& name, bool chosen, const std::string& reason) {
+  return knob(name, {0, 1}, chosen ? 1 : 0, reason);
+}
+
+Param TemplateBuilder::split_knob(const std::string& name, int64_t extent, int64_t limit, int64_t chosen,
+                                  const std::string& reason) {
+  std::vector<int64_t> values;
+  int64_t most = std::max<int64_t>(1, std::min(extent, limit));
+  for (int64_t v = 1; v <= most; v *= 2) values.push_back(v);
+  for (int64_t v = 1; v <= most; ++v) {
+    if (extent % v == 0) values.push_back(v);
+  }
+  return knob(name, std::move(values), std::clamp<int64_t>(chosen, 1, std::max<int64_t>(1, extent)), reason);
+}
+
+void TemplateBuilder::when(Param knob, int64_t value, const std::function<void()>& fn) {
+  HEDDLE_ICHECK(knob.knob >= 0, "when() needs a knob");
+  guards_.push_back({knob.knob, value});
+  fn();
+  guards_.pop_back();
+}
+
+void TemplateBuilder::require(const std::string& what, std::function<bool(const Value&)> ok) {
+  requirements_.push_back({prefix_ + what, std::move(ok)});
+}
+
+void TemplateBuilder::offer_place(StageRef stage, Loop loop, const std::string& label) {
+  places_.push_back({stage.id(), loop, label});
+}
+
+void TemplateBuilder::set_location(int stage, Param location) { locations_.push_back({stage, location}); }
+
+void TemplateBuilder::note(const std::string& line) { notes_.push_back(line); }
+
+void TemplateBuilder::record(Step step) { steps_.push_back({std::move(step), guards_}); }
+
+Template TemplateBuilder::finish(std::string name) {
+  auto impl = std::make_shared<Template::Impl>();
+  impl->name = std::move(name);
+  impl->target = target_;
+  impl->knobs = std::move(knobs_);
+  impl->steps = std::move(steps_);
+  impl->requirements = std::move(requirements_);
+  impl->notes = std::move(notes_);
+  return Template(dag_, std::move(impl));
+}
+
+Template Template::rebind(const ComputeDag& dag) const { return Template(dag, impl_); }
+const std::string& Template::name() const { return impl_->name; }
+const Target& Template::target() const { return impl_->target; }
+const std::vector<Knob>& Template::knobs() const { return impl_->knobs; }
+const std::vector<std::string>& Template::notes() const { return impl_->notes; }
+
+int Template::knob_index(const std::string& name) const {
+  for (size_t i = 0; i < impl_->knobs.size(); ++i) {
+    if (impl_->knobs[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+double Template::space_size() const {
+  double n = 1;
+  for (const Knob& k : impl_->knobs) n *= static_cast<double>(k.values.size());
+  return n;
+}
+
+Config Template::default_config() const {
+  Config c;
+  for (const Knob& k : impl_->knobs) c.values.push_back(k.default_value);
+  return c;
+}
+
+std::string Template::why_invalid(const Config& config) const {
+  if (config.values.size() != impl_->knobs.size()) {
+    return "it has " + std::to_string(config.values.size()) + " values for " +
+           std::to_string(impl_->knobs.size()) + " knobs";
+  }
+  for (size_t i = 0; i < impl_->knobs.size(); ++i) {
+    const Knob& k = impl_->knobs[i];
+    if (!std::binary_search(k.values.begin(), k.values.end(), config.values[i])) {
+      return "knob '" + k.name + "' cannot be " + std::to_string(config.values[i]);
+    }
+  }
+  auto value = [&](Param p) { return p.knob < 0 ? p.value : config.values[p.knob]; };
+  for (const auto& r : impl_->requirements) {
+    if (!r.ok(value)) return r.what;
+  }
+  return "";
+}
+
+Schedule Template::instantiate(const Config& config) const {
+  std::string why = why_invalid(config);
+  if (!why.empty()) throw_user_error("this config is not legal for template '" + impl_->name + "': " + why);
+  Schedule s(dag_);
+  for (const auto& g : impl_->steps) {
+    bool on = std::all_of(g.guards.begin(), g.guards.end(),
+                          [&](const auto& x) { return config.values[x.knob] == x.value; });
+    if (!on) continue;
+    Step step = g.step;
+    for (Param& p : step.params) {
+      if (!p.is_const()) p = Param(config.values[p.knob]);
+    }
+    s.apply(step);
+  }
+  s.provenance = "template " + impl_->name;
+  return s;
+}
+
+Json Template::config_to_json(const Config& config) const {
+  Json out = Json::object();
+  for (size_t i = 0; i < impl_->knobs.size(); ++i) out[impl_->knobs[i].name] = Json(config.values.at(i));
+  return out;
+}
+
+Config Template::config_from_json(const Json& json) const {
+  Config c = default_config();
+  for (const auto& [name, value] : json.members()) {
+    int k = knob_index(name);
+    if (k < 0) throw_user_error("template '" + impl_->name + "' has no knob '" + name + "'");
+    c.values[k] = value.as_int();
+  }
+  std::string why = why_invalid(c);
+  if (!why.empty()) throw_user_error("this config is not legal for template '" + impl_->name + "': " + why);
+  return c;
+}
+
+std::string Template::to_text() const {
+  std::string out = "template " + impl_->name + " for " + to_string(impl_->target) + "\n";
+  for (const std::string& n : impl_->notes) out += "  # " + n + "\n";
+  for (const Knob& k : impl_->knobs) {
+    out += "  knob " + k.name + " = " + std::to_string(k.default_value) + "  of {";
+    for (size_t i = 0; i < k.values.size(); ++i) out += (i ? ", " : "") + std::to_string(k.values[i]);
+    out += "}" + (k.reason.empty() ? "" : "  # " + k.reason) + "\n";
+  }
+  // Names come from replaying the steps that apply by default; the others show ids.
+  Schedule s = instantiate(default_config());
+  for (const auto& g : impl_->steps) {
+    out += "  ";
+    for (const auto& x : g.guards) {
+      out += "[" + impl_->knobs[x.knob].name + "=" + std::to_string(x.value) + "] ";
+    }
+    Step shown = g.step;
+    std::string knobs;
+    for (Param& p : shown.params) {
+      if (p.is_const()) continue;
+      knobs += (knobs.empty() ? "  # " : ", ") + impl_->knobs[p.knob].name;
+      p = Param(impl_->knobs[p.knob].default_value);
+    }
+    out += step_to_text(s.state(), shown) + knobs + "\n";
+  }
+  return out;
+}
+
+}  // namespace heddle

@@ -1,0 +1,50 @@
+#include "heddle/support/log.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <string>
+
+namespace heddle {
+namespace detail {
+
+int parse_log_level(std::string_view spec, std::string_view component) {
+  int level = 0;
+  while (!spec.empty()) {
+    const std::size_t comma = spec.find(',');
+    const std::string_view item = spec.substr(0, comma);
+    spec = comma == std::string_view::npos ? std::string_view() : spec.substr(comma + 1);
+    const std::size_t colon = item.find(':');
+    const bool for_all = colon == std::string_view::npos;
+    if (!for_all && item.substr(0, colon) != component) continue;
+    const std::string_view digits = for_all ? item : item.substr(colon + 1);
+    int value = 0;
+    // A name without a level, "lower", means its first level.
+    if (for_all && item == component) value = 1;
+    std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (value > level) level = value;
+  }
+  return level;
+}
+
+}  // namespace detail
+
+bool log_enabled(std::string_view component, int level) {
+  static const std::string spec = [] {
+    const char* text = std::getenv("HEDDLE_LOG");
+    return std::string(text != nullptr ? text : "");
+  }();
+  return !spec.empty() && detail::parse_log_level(spec, component) >= level;
+}
+
+void log_line(std::string_view component, int level, std::string_view text) {
+  if (!log_enabled(component, level)) return;
+  std::string line = "[" + std::string(component) + "] " + std::string(text);
+  if (line.back() != '\n') line += '\n';
+  // One write, so that lines of several threads and processes do not mix. A log that cannot be
+  // written is not worth stopping for.
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace heddle

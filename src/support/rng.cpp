@@ -1,0 +1,55 @@
+#include "heddle/support/rng.h"
+
+#include <bit>
+#include <cmath>
+
+#include "heddle/support/error.h"
+#include "heddle/support/hash.h"
+
+namespace heddle {
+
+Rng::Rng(std::uint64_t seed) {
+  // mix64 is splitmix64, the seeding that xoshiro's authors ask for; it never gives four zeros.
+  for (std::uint64_t& word : state_) {
+    word = mix64(seed);
+    seed += 0x9e3779b97f4a7c15ULL;
+  }
+}
+
+std::uint64_t Rng::operator()() {
+  const std::uint64_t result = std::rotl(state_[1] * 5, 7) * 9;
+  const std::uint64_t t = state_[1] << 17;
+  state_[2] ^= state_[0];
+  state_[3] ^= state_[1];
+  state_[1] ^= state_[2];
+  state_[0] ^= state_[3];
+  state_[2] ^= t;
+  state_[3] = std::rotl(state_[3], 45);
+  return result;
+}
+
+std::int64_t Rng::uniform_int(std::int64_t lo, std::int64_t hi) {
+  HEDDLE_ICHECK(lo <= hi, "uniform_int over the empty range " + std::to_string(lo) + ".." +
+                              std::to_string(hi));
+  const std::uint64_t span = static_cast<std::uint64_t>(hi) - static_cast<std::uint64_t>(lo) + 1;
+  if (span == 0) return static_cast<std::int64_t>((*this)());  // all 64 bits
+  // Draws above the last whole multiple of span are thrown away, so that no value is favoured.
+  const std::uint64_t limit = max() - max() % span;
+  std::uint64_t draw = (*this)();
+  while (draw >= limit) draw = (*this)();
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(lo) + draw % span);
+}
+
+double Rng::uniform_real(double lo, double hi) {
+  const double unit = static_cast<double>((*this)() >> 11) * 0x1p-53;
+  return lo + (hi - lo) * unit;
+}
+
+double Rng::normal() {
+  const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform_real()));
+  return radius * std::cos(6.283185307179586 * uniform_real());
+}
+
+Rng Rng::fork() { return Rng((*this)()); }
+
+}  // namespace heddle

@@ -1,0 +1,96 @@
+#include "target/cpu_table.h"
+
+#include <algorithm>
+
+namespace heddle::detail {
+namespace {
+
+constexpr std::int64_t kK = 1 << 10;
+constexpr std::int64_t kM = 1 << 20;
+
+// Feature levels, each on top of the one before. AMX is left out: nothing generates it yet.
+#define HEDDLE_V2 "sse4.2"
+#define HEDDLE_AVX HEDDLE_V2 ",avx"
+#define HEDDLE_V3 HEDDLE_AVX ",avx2,fma,f16c"
+#define HEDDLE_V4 HEDDLE_V3 ",avx512f,avx512bw,avx512dq,avx512vl"
+#define HEDDLE_VNNI HEDDLE_V4 ",avx512vnni"
+#define HEDDLE_BF16 HEDDLE_VNNI ",avx512bf16"
+
+constexpr Arch kX86 = Arch::X86;
+constexpr Arch kArm = Arch::Aarch64;
+
+// Units are full-width: Zen 1 and Zen 4 do a 256- or 512-bit FMA in two halves. L3 is what one
+// group of cores shares.
+constexpr CpuRow kTable[] = {
+    // name, architecture, features, FMA units, cores, L1d, L2, L3
+    {"x86-64", kX86, "", 1, 4, 32 * kK, 256 * kK, 8 * kM},
+    {"x86-64-v2", kX86, HEDDLE_V2, 1, 4, 32 * kK, 256 * kK, 8 * kM},
+    {"x86-64-v3", kX86, HEDDLE_V3, 2, 4, 32 * kK, 256 * kK, 8 * kM},
+    {"x86-64-v4", kX86, HEDDLE_V4, 2, 16, 32 * kK, 1 * kM, 22 * kM},
+    {"nehalem", kX86, HEDDLE_V2, 1, 4, 32 * kK, 256 * kK, 8 * kM},
+    {"sandybridge", kX86, HEDDLE_AVX, 1, 4, 32 * kK, 256 * kK, 8 * kM},
+    {"haswell", kX86, HEDDLE_V3, 2, 4, 32 * kK, 256 * kK, 8 * kM},
+    {"broadwell", kX86, HEDDLE_V3, 2, 4, 32 * kK, 256 * kK, 8 * kM},
+    {"skylake", kX86, HEDDLE_V3, 2, 4, 32 * kK, 256 * kK, 8 * kM},
+    {"skylake-avx512", kX86, HEDDLE_V4, 2, 16, 32 * kK, 1 * kM, 22 * kM},
+    {"cascadelake", kX86, HEDDLE_VNNI, 2, 16, 32 * kK, 1 * kM, 22 * kM},
+    {"cooperlake", kX86, HEDDLE_BF16, 2, 16, 32 * kK, 1 * kM, 22 * kM},
+    {"icelake-server", kX86, HEDDLE_VNNI, 2, 16, 48 * kK, 1280 * kK, 48 * kM},
+    {"sapphirerapids", kX86, HEDDLE_BF16 ",avx512fp16,avxvnni", 2, 32, 48 * kK, 2 * kM, 60 * kM},
+    {"emeraldrapids", kX86, HEDDLE_BF16 ",avx512fp16,avxvnni", 2, 32, 48 * kK, 2 * kM, 160 * kM},
+    {"znver1", kX86, HEDDLE_V3, 1, 8, 32 * kK, 512 * kK, 8 * kM},
+    {"znver2", kX86, HEDDLE_V3, 2, 8, 32 * kK, 512 * kK, 16 * kM},
+    {"znver3", kX86, HEDDLE_V3, 2, 8, 32 * kK, 512 * kK, 32 * kM},
+    {"znver4", kX86, HEDDLE_BF16, 1, 8, 32 * kK, 1 * kM, 32 * kM},
+    {"znver5", kX86, HEDDLE_BF16 ",avxvnni", 2, 8, 48 * kK, 1 * kM, 32 * kM},
+    {"generic", kArm, "neon", 1, 4, 32 * kK, 512 * kK, 4 * kM},
+    {"neoverse-n1", kArm, "neon,dotprod,fullfp16", 2, 16, 64 * kK, 1 * kM, 32 * kM},
+    {"neoverse-v1", kArm, "neon,dotprod,fullfp16,bf16,i8mm,sve", 4, 16, 64 * kK, 1 * kM, 32 * kM},
+    {"neoverse-n2", kArm, "neon,dotprod,fullfp16,bf16,i8mm,sve", 2, 16, 64 * kK, 1 * kM, 64 * kM},
+    {"apple-m1", kArm, "neon,dotprod,fullfp16", 4, 4, 128 * kK, 3 * kM, 8 * kM},
+};
+
+bool contains(const std::vector<std::string>& list, std::string_view item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+}  // namespace
+
+std::span<const CpuRow> cpu_table() { return kTable; }
+
+const CpuRow* find_cpu(std::string_view name) {
+  for (const CpuRow& row : kTable) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+Vector vector_of(Arch arch, const std::vector<std::string>& features) {
+  // SVE is not generated yet: AArch64 is NEON's 32 registers.
+  if (arch == Arch::Aarch64) return {16, 32};
+  if (contains(features, "avx512f") && contains(features, "avx512vl")) return {64, 32};
+  if (contains(features, "avx")) return {32, 16};
+  return {16, 16};
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> pieces;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    if (end > 0) pieces.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return pieces;
+}
+
+std::vector<std::string> apply_features(std::string_view base, std::string_view changes) {
+  std::vector<std::string> features = split(base, ',');
+  for (const std::string& change : split(changes, ',')) {
+    const std::string name = change.substr(1);
+    std::erase(features, name);
+    if (change[0] == '+') features.push_back(name);
+  }
+  return features;
+}
+
+}  // namespace heddle::detail

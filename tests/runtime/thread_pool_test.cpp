@@ -1,0 +1,205 @@
+#include "heddle/runtime/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "heddle/runtime/timer.h"
+#include "heddle/support/error.h"
+
+namespace heddle {
+namespace {
+
+using Chunks = std::set<std::pair<std::int64_t, std::int64_t>>;
+
+Chunks chunks_of(std::int64_t n) {
+  Chunks chunks;
+  std::mutex mutex;
+  parallel_for(n, [&](std::int64_t begin, std::int64_t end) {
+    const std::lock_guard lock(mutex);
+    chunks.insert({begin, end});
+  });
+  return chunks;
+}
+
+/// Adds 1 to each of n counters in parallel and checks them.
+bool covers_once(std::int64_t n) {
+  std::vector<int> hits(static_cast<std::size_t>(n));
+  parallel_for(n, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) ++hits[static_cast<std::size_t>(i)];
+  });
+  for (int hit : hits) {
+    if (hit != 1) return false;
+  }
+  return true;
+}
+
+TEST(ThreadPool, ChunksAreContiguousAndBalanced) {
+  const ScopedThreads four(4);
+  EXPECT_EQ(chunks_of(10), (Chunks{{0, 3}, {3, 6}, {6, 8}, {8, 10}}));
+  EXPECT_EQ(chunks_of(4), (Chunks{{0, 1}, {1, 2}, {2, 3}, {3, 4}}));
+  EXPECT_EQ(chunks_of(2), (Chunks{{0, 1}, {1, 2}}));
+  EXPECT_EQ(chunks_of(1), (Chunks{{0, 1}}));
+  EXPECT_EQ(chunks_of(0), Chunks{});
+  EXPECT_EQ(chunks_of(-5), Chunks{});
+  EXPECT_EQ(chunks_of(INT64_MAX).rbegin()->second, INT64_MAX);
+}
+
+TEST(ThreadPool, TheCallerTakesPart) {
+  const ScopedThreads two(2);
+  std::mutex mutex;
+  std::set<std::thread::id> ids;
+  parallel_for(2, [&](std::int64_t, std::int64_t) {
+    const std::lock_guard lock(mutex);
+    ids.insert(std::this_thread::get_id());
+  });
+  EXPECT_EQ(ids.size(), 2U);
+  EXPECT_EQ(ids.count(std::this_thread::get_id()), 1U);
+}
+
+TEST(ThreadPool, ManySizesManyThreadCountsEveryIterationOnce) {
+  for (int threads : {1, 2, 3, 5, 8}) {
+    const ScopedThreads scope(threads);
+    for (std::int64_t n : {1, 2, 3, 7, 8, 9, 100, 1001}) {
+      for (int repeat = 0; repeat < 20; ++repeat) ASSERT_TRUE(covers_once(n));
+    }
+  }
+}
+
+TEST(ThreadPool, NestedRegionsRunSeriallyInTheirThread) {
+  const ScopedThreads four(4);
+  for (int repeat = 0; repeat < 50; ++repeat) {
+    std::atomic<int> total{0}, strangers{0};
+    parallel_for(4, [&](std::int64_t, std::int64_t) {
+      const auto self = std::this_thread::get_id();
+      parallel_for(10, [&](std::int64_t begin, std::int64_t end) {
+        if (std::this_thread::get_id() != self) ++strangers;
+        total += static_cast<int>(end - begin);
+      });
+    });
+    EXPECT_EQ(total, 40);
+    EXPECT_EQ(strangers, 0);
+  }
+  EXPECT_EQ(chunks_of(4).size(), 4U);  // and afterwards regions are parallel again
+}
+
+TEST(ThreadPool, ConcurrentCallersAreSafe) {
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> hosts;
+  for (int host = 0; host < 6; ++host) {
+    hosts.emplace_back([&, host] {
+      const ScopedThreads scope(1 + host % 4);
+      for (int repeat = 0; repeat < 200; ++repeat) {
+        if (!covers_once(1 + (repeat * 37 + host) % 97)) ++wrong;
+      }
+    });
+  }
+  for (auto& host : hosts) host.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(ThreadPool, ExceptionsReachTheCaller) {
+  const ScopedThreads four(4);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    EXPECT_THROW(parallel_for(4,
+                              [](std::int64_t begin, std::int64_t) {
+                                if (begin == 3) throw std::runtime_error("3");
+                              }),
+                 std::runtime_error);
+    EXPECT_TRUE(covers_once(10));
+  }
+}
+
+TEST(ThreadPool, CountsAreSetByProcessAndByScope) {
+  const int before = num_threads();
+  EXPECT_EQ(before, default_num_threads());
+  set_num_threads(3);
+  EXPECT_EQ(num_threads(), 3);
+  {
+    const ScopedThreads two(2);
+    EXPECT_EQ(num_threads(), 2);
+    {
+      const ScopedThreads one(1);
+      EXPECT_EQ(num_threads(), 1);
+    }
+    EXPECT_EQ(num_threads(), 2);
+    std::thread([] { EXPECT_EQ(num_threads(), 3); }).join();
+  }
+  set_num_threads(0);
+  EXPECT_EQ(num_threads(), before);
+  EXPECT_THROW(set_num_threads(-1), Error);
+  EXPECT_THROW(set_num_threads(1 << 20), Error);
+  EXPECT_THROW(ScopedThreads(0), Error);
+}
+
+TEST(ThreadPool, WakesAfterItParked) {
+  const ScopedThreads four(4);
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    // Longer than any spin: the workers are parked when the region begins.
+    const Timer timer;
+    while (timer.elapsed_s() < 5e-3) std::this_thread::yield();
+    EXPECT_TRUE(covers_once(40));
+  }
+}
+
+TEST(ThreadPool, TheCallerParksWhileAWorkerIsSlow) {
+  const ScopedThreads two(2);
+  std::atomic<bool> finished{false};
+  parallel_for(2, [&](std::int64_t begin, std::int64_t) {
+    if (begin == 0) return;
+    const Timer timer;
+    while (timer.elapsed_s() < 20e-3) std::this_thread::yield();
+    finished = true;
+  });
+  EXPECT_TRUE(finished);
+}
+
+TEST(ThreadPool, PinningChangesNoResult) {
+  const ScopedThreads four(4);
+  EXPECT_FALSE(thread_pinning());
+  set_thread_pinning(true);
+  EXPECT_TRUE(thread_pinning());
+  EXPECT_TRUE(covers_once(100));
+  set_thread_pinning(false);
+  EXPECT_TRUE(covers_once(100));
+}
+
+TEST(ThreadPool, AForkedChildHasAPoolOfItsOwn) {
+  const ScopedThreads four(4);
+  ASSERT_TRUE(covers_once(10));
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  // _exit: the child must not run the parent's test machinery.
+  if (child == 0) ::_exit(covers_once(1000) && chunks_of(4).size() == 4 ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(covers_once(10));
+}
+
+TEST(ThreadPool, TheCAbiPassesTheContext) {
+  const ScopedThreads two(2);
+  std::atomic<std::int64_t> sum{0};
+  const int status = heddle_parallel_for(
+      [](std::int64_t begin, std::int64_t end, void* context) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          static_cast<std::atomic<std::int64_t>*>(context)->fetch_add(i);
+        }
+      },
+      &sum, 1000);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(sum, 499500);
+}
+
+}  // namespace
+}  // namespace heddle
