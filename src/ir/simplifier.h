@@ -40,6 +40,7 @@ class Simplifier {
 
   // ---- simplify_divmod.cpp: division by a positive constant ----
   Linear floor_divide(Linear n, int64_t c);
+  Linear divide_remainder(const Linear& r, int64_t c);
   Linear floor_modulo(Linear n, int64_t c);
   /// n == g*m + s with s inside [0, g), for some g > 1 that divides `c` (any g when c is 0).
   bool split_by_factor(const Linear& n, int64_t c, Linear& m, Linear& s, int64_t& g);
@@ -103,7 +104,7 @@ class Simplifier {
     Expr key, result;
   };
   std::unordered_map<const ExprNode*, Done> done_;
-  bool inside_condition_ = false;
+  int condition_depth_ = 0;
 };
 
 /// What is assumed through it holds until it goes out of scope.

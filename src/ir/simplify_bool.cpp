@@ -48,14 +48,18 @@ Expr Simplifier::negation(const Expr& c) {
   return make_unary(UnaryOp::Not, c);
 }
 
-/// Simplifies each part in the light of those before it.
+/// Simplifies each part in the light of those before it. Not what may trap: all parts are evaluated
+/// in any case, and an index or divisor must not change where another part is false.
 void Simplifier::forward(std::vector<Expr>& parts, BinaryOp op) {
   const bool is_and = op == BinaryOp::And;
   std::vector<Expr> out;
+  for (Expr& part : parts) {
+    if (may_fault(part)) part = expr(part);
+  }
   Assumption before(*this);
   for (const Expr& part : parts) {
     std::vector<Expr> pieces;
-    flatten(expr(part), op, pieces);
+    flatten(may_fault(part) ? part : expr(part), op, pieces);
     for (Expr& p : pieces) {
       if (const int64_t* c = as_int(p)) {
         if ((*c != 0) == is_and) continue;
@@ -75,13 +79,14 @@ Expr Simplifier::conjunction(const Expr& e, BinaryOp op) {
   std::vector<Expr> parts;
   flatten(e, op, parts);
   forward(parts, op);
-  // Then each in the light of all others. Only at the top of a condition: inside, the rounds would
-  // multiply with the depth.
-  if (parts.size() > 1 && parts.size() <= 8 && !inside_condition_) {
-    inside_condition_ = true;
+  // Then each in the light of all others. Only near the top of a condition: the rounds multiply with
+  // the depth.
+  if (parts.size() > 1 && parts.size() <= 8 && condition_depth_ < 2) {
+    ++condition_depth_;
     for (int round = 0; round < 3; ++round) {
       const std::vector<Expr> before = parts;
       for (size_t i = parts.size(); i-- > 0 && parts.size() > 1;) {
+        if (may_fault(parts[i])) continue;
         Assumption others(*this);
         for (size_t j = 0; j < parts.size(); ++j) {
           if (j != i) others.add(parts[j], is_and);
@@ -99,7 +104,7 @@ Expr Simplifier::conjunction(const Expr& e, BinaryOp op) {
       forward(parts, op);
       if (parts.size() < 2 || all_same(parts, before)) break;
     }
-    inside_condition_ = false;
+    --condition_depth_;
   }
   if (parts.empty()) return is_and;
   Expr result = parts[0];
@@ -113,6 +118,7 @@ Expr Simplifier::conjunction(const Expr& e, BinaryOp op) {
 Expr Simplifier::select(const Expr& e, const Select& s) {
   Expr c = expr(s.condition);
   if (const int64_t* known = as_int(c)) return expr(*known ? s.on_true : s.on_false);
+  if (const Broadcast* b = c.as<Broadcast>()) c = Expr(b->value);
   const Expr *when = &s.on_true, *otherwise = &s.on_false;
   if (const Unary* u = c.as<Unary>(); u && u->op == UnaryOp::Not) {
     c = Expr(u->a);

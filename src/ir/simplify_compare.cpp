@@ -1,4 +1,6 @@
 // Comparisons of i64 scalars, as "a linear form is negative" or "is zero".
+#include <optional>
+
 #include "fold.h"
 #include "simplifier.h"
 
@@ -39,12 +41,36 @@ bool multiply_out(Linear& d) {
   return true;
 }
 
+/// min(p, q) + rest < 0 is p + rest < 0 or q + rest < 0; with max it is "and", and with a minus the
+/// other way round. Only where one term is a minimum; nothing otherwise.
+std::optional<BinaryOp> split_minimum(Linear& d, Linear& other) {
+  const LinearTerm* found = nullptr;
+  for (const LinearTerm& t : d.terms) {
+    const Binary* b = t.expr.as<Binary>();
+    if (!b || (b->op != BinaryOp::Min && b->op != BinaryOp::Max)) continue;
+    if (found) return std::nullopt;
+    found = &t;
+  }
+  if (!found) return std::nullopt;
+  const LinearTerm term = *found;
+  const Binary* b = term.expr.as<Binary>();
+  Linear rest = d;
+  rest.add(term.expr, -term.coefficient);
+  other = rest;
+  rest.add(canonical_linear(b->a), term.coefficient);
+  other.add(canonical_linear(b->b), term.coefficient);
+  rest.normalize();
+  other.normalize();
+  if (rest.overflow || other.overflow) return std::nullopt;
+  d = std::move(rest);
+  return (b->op == BinaryOp::Min) == (term.coefficient > 0) ? BinaryOp::Or : BinaryOp::And;
+}
+
 }  // namespace
 
 Expr Simplifier::compare_i64(BinaryOp op, const Expr& a, const Expr& b) {
   Linear d = linear(a);
   d.add(linear(b), -1);
-  finish(d);
   if (op == BinaryOp::Le) d.add_constant(-1);
   if (d.overflow) return make_binary(op, expr(a), expr(b));
   if (op == BinaryOp::Lt || op == BinaryOp::Le) return less_than_zero(std::move(d));
@@ -53,6 +79,8 @@ Expr Simplifier::compare_i64(BinaryOp op, const Expr& a, const Expr& b) {
 }
 
 Expr Simplifier::less_than_zero(Linear d) {
+  finish(d);
+  if (d.overflow) return make_binary(BinaryOp::Lt, to_expr(d), 0);
   const Interval r = range(d);
   if (r.max < 0) return true;
   if (r.min >= 0) return false;
@@ -65,12 +93,11 @@ Expr Simplifier::less_than_zero(Linear d) {
   // g*m + s < 0 with s in [0, g) is m < 0.
   Linear m, s;
   if (int64_t factor; split_by_factor(d, 0, m, s, factor)) {
-    finish(m);
-    if (!m.overflow) return less_than_zero(std::move(m));
+    return less_than_zero(std::move(m));
   }
-  if (multiply_out(d)) {
-    finish(d);
-    return less_than_zero(std::move(d));
+  if (multiply_out(d)) return less_than_zero(std::move(d));
+  if (Linear other; const std::optional<BinaryOp> op = split_minimum(d, other)) {
+    return expr(make_binary(*op, less_than_zero(std::move(d)), less_than_zero(std::move(other))));
   }
   Linear left = side(d, true), right = side(d, false);
   if (left.is_constant() && d.constant != INT64_MAX) {
@@ -88,6 +115,7 @@ Expr Simplifier::less_than_zero(Linear d) {
 }
 
 Expr Simplifier::equal_to_zero(Linear d) {
+  finish(d);
   const Interval r = range(d);
   if (r.is_point() && r.min == 0) return true;
   if (r.min > 0 || r.max < 0) return false;
@@ -97,7 +125,18 @@ Expr Simplifier::equal_to_zero(Linear d) {
     for (LinearTerm& t : d.terms) t.coefficient /= g;
     d.constant /= g;
   }
-  if (d.terms[0].coefficient < 0) d.scale(-1);
+  // Of d and -d the one whose first term is positive; a minimum may still change with its constant.
+  const LinearTerm* leading = &d.terms[0];
+  for (const LinearTerm& t : d.terms) {
+    const Binary* b = t.expr.as<Binary>();
+    if (b && (b->op == BinaryOp::Min || b->op == BinaryOp::Max)) continue;
+    leading = &t;
+    break;
+  }
+  if (leading->coefficient < 0) {
+    d.scale(-1);
+    finish(d);
+  }
   Linear left = side(d, true), right = side(d, false);
   if (right.is_constant() || d.constant < 0) {
     right.add_constant(d.constant, -1);

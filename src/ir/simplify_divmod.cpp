@@ -31,6 +31,14 @@ bool in_one_period(Interval r, int64_t c, int64_t& period) {
   return period == floor_div(r.max, c);
 }
 
+/// Whether no multiple of c can be taken out.
+bool is_remainder(const Linear& r, int64_t c) {
+  return r.constant >= 0 && r.constant < c &&
+         std::all_of(r.terms.begin(), r.terms.end(), [c](const LinearTerm& t) {
+           return t.coefficient < c && t.coefficient > -c;
+         });
+}
+
 Linear negated(Linear a) {
   a.scale(-1);
   return a;
@@ -68,13 +76,27 @@ bool Simplifier::split_by_factor(const Linear& n, int64_t c, Linear& m, Linear& 
 
 Linear Simplifier::floor_divide(Linear n, int64_t c) {
   if (n.overflow || c == 1) return n;
-  // (x/a + rest) / c --> (x + rest*a) / (a*c)
+  // (q*c + r) / c --> q + r/c
+  Linear q(floor_div(n.constant, c)), r(floor_mod(n.constant, c));
   for (const LinearTerm& t : n.terms) {
+    q.add(t.expr, t.coefficient / c);
+    r.add(t.expr, t.coefficient % c);
+  }
+  finish(r);
+  q.add(is_remainder(r, c) ? divide_remainder(r, c) : floor_divide(std::move(r), c));
+  q.normalize();
+  return q;
+}
+
+/// floor_divide of what is_remainder.
+Linear Simplifier::divide_remainder(const Linear& r, int64_t c) {
+  // (x/a + rest) / c --> (x + rest*a) / (a*c)
+  for (const LinearTerm& t : r.terms) {
     int64_t a, ac;
     const Binary* inner =
         t.coefficient == 1 ? by_constant(t.expr, BinaryOp::FloorDiv, a) : nullptr;
     if (!inner || __builtin_mul_overflow(a, c, &ac)) continue;
-    Linear flat = n;
+    Linear flat = r;
     flat.add(t.expr, -1);
     flat.scale(a);
     flat.add(canonical_linear(inner->a));
@@ -82,33 +104,18 @@ Linear Simplifier::floor_divide(Linear n, int64_t c) {
     if (!flat.overflow) return floor_divide(std::move(flat), ac);
   }
   // (x % (c*d)) / c --> (x/c) % d
-  if (const Expr* single = n.as_single()) {
+  if (const Expr* single = r.as_single()) {
     int64_t a;
     if (const Binary* mod = by_constant(*single, BinaryOp::FloorMod, a); mod && a % c == 0) {
       return floor_modulo(floor_divide(canonical_linear(mod->a), c), a / c);
     }
   }
-  // (q*c + r) / c --> q + r/c
-  Linear q(floor_div(n.constant, c)), r(floor_mod(n.constant, c));
-  for (const LinearTerm& t : n.terms) {
-    q.add(t.expr, t.coefficient / c);
-    r.add(t.expr, t.coefficient % c);
-  }
   int64_t period, g;
-  if (in_one_period(range(r), c, period)) {
-    q.add_constant(period);
-    return q;
-  }
+  if (in_one_period(range(r), c, period)) return Linear(period);
   Linear m, s;
-  if (split_by_factor(r, c, m, s, g)) {
-    q.add(floor_divide(std::move(m), c / g));
-  } else if (Linear arms; divide_arms(r, c, arms)) {
-    q.add(arms);
-  } else {
-    q.add(over(BinaryOp::FloorDiv, r, c), 1);
-  }
-  q.normalize();
-  return q;
+  if (split_by_factor(r, c, m, s, g)) return floor_divide(std::move(m), c / g);
+  if (Linear arms; divide_arms(r, c, arms)) return arms;
+  return Linear(over(BinaryOp::FloorDiv, r, c), 1);
 }
 
 // min(p, q) / c --> min(p/c, q/c), where that leaves no division.
@@ -152,6 +159,8 @@ Linear Simplifier::floor_modulo(Linear n, int64_t c) {
   }
   Linear r(floor_mod(n.constant, c));
   for (const LinearTerm& t : n.terms) r.add(t.expr, t.coefficient % c);
+  finish(r);
+  if (!is_remainder(r, c)) return floor_modulo(std::move(r), c);
   int64_t period, g;
   if (in_one_period(range(r), c, period)) {
     r.add_constant(-c, period);
@@ -198,6 +207,7 @@ Linear Simplifier::divmod(BinaryOp op, const Expr& ea, const Expr& eb) {
     }
     return negate_result ? negated(std::move(out)) : out;
   }
+  if (a.is_constant() && a.constant == 0) return a;  // whatever it is divided by, short of zero
   const Interval ra = range(a), rb = range(b);
   if (rb.min > 0 && ra.min >= 0) {
     if (ra.max < rb.min) return quotient ? Linear(0) : a;

@@ -73,7 +73,8 @@ Linear Simplifier::minmax(BinaryOp op, const Linear& a, const Linear& b) {
   std::vector<Linear> args;
   add_arguments(op, a, args);
   add_arguments(op, b, args);
-  for (const Linear& x : args) {
+  for (Linear& x : args) {
+    finish(x);
     if (x.overflow) return x;
   }
   // Drop what another one always beats.
@@ -132,13 +133,11 @@ bool Simplifier::absorb_into_minimum(Linear& a) {
       }
     }
     const bool constant_arm = arms[0].is_constant() || arms[1].is_constant();
-    if (constant_arm && (t.coefficient == 1 || !moved.terms.empty())) {
-      moved.constant = rest.constant;
-    }
+    if (constant_arm) moved.constant = rest.constant;
     if (moved.terms.empty() && moved.constant == 0) continue;
     for (Linear& arm : arms) {
       arm.add(moved);
-      arm.normalize();
+      finish(arm);
     }
     rest.add(moved, -1);
     rest.add(canonical_linear(build(op, arms)), 1);

@@ -182,18 +182,16 @@ Interval Simplifier::range(const Linear& a) {
 void Simplifier::finish(Linear& a) {
   a.normalize();
   if (a.overflow || a.terms.empty()) return;
-  bool division = false, minimum = false;
-  for (const LinearTerm& t : a.terms) {
-    if (const Binary* b = t.expr.as<Binary>()) {
-      division |= b->op == BinaryOp::FloorDiv || b->op == BinaryOp::FloorMod;
-      minimum |= b->op == BinaryOp::Min || b->op == BinaryOp::Max;
-    }
-  }
-  if (a.terms.size() > 1 && division) {
+  const auto any = [&](BinaryOp x, BinaryOp y) {
+    return std::any_of(a.terms.begin(), a.terms.end(), [&](const LinearTerm& t) {
+      return as_binary(t.expr, x) || as_binary(t.expr, y);
+    });
+  };
+  if (a.terms.size() > 1 && any(BinaryOp::FloorDiv, BinaryOp::FloorMod)) {
     while (recombine_remainder(a)) {
     }
   }
-  if (minimum && (a.terms.size() > 1 || a.constant != 0)) {
+  if ((a.terms.size() > 1 || a.constant != 0) && any(BinaryOp::Min, BinaryOp::Max)) {
     for (int i = 0; i < 4 && absorb_into_minimum(a); ++i) {
     }
   }

@@ -50,6 +50,8 @@ void Simplifier::collect_vector(const Expr& e, int64_t times, VectorForm& out) {
   if (const int64_t* c = as_int(b->b)) return scaled(b->a, *c);
   if (const int64_t* c = as_int(b->a)) return scaled(b->b, *c);
   const Expr x = expr(b->a), y = expr(b->b);
+  if (const int64_t* c = as_int(y)) return scaled(x, *c);
+  if (const int64_t* c = as_int(x)) return scaled(y, *c);
   for (const auto& [ramp, factor] : {std::pair{&x, &y}, std::pair{&y, &x}}) {
     const Ramp* r = ramp->as<Ramp>();
     const Broadcast* f = factor->as<Broadcast>();

@@ -19,7 +19,6 @@ struct Atom {
   Expr outer;      // what is fixed while the loop runs
 };
 
-int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
 class Finder {
  public:

@@ -36,6 +36,11 @@ ScheduleState::ScheduleState(ComputeDag d) : dag(std::move(d)) {
     st.output = dag.info(i).is_output;
     for (int o = 0; o < op.num_outputs(); ++o) st.buffers.push_back(op.output_buffer(o));
     st.bodies = op.bodies();
+    // An input has no loops, but what copies it does: one axis a dimension.
+    for (size_t d = 0; op.is_placeholder() && d < op.output_buffer(0)->shape.size(); ++d) {
+      Axis axis("d" + std::to_string(d), op.output_buffer(0)->shape[d], AxisKind::Spatial);
+      st.spatial.push_back(add_root_axis(*this, axis, i));
+    }
     for (const Axis& a : op.axes()) st.spatial.push_back(add_root_axis(*this, a, i));
     for (const Axis& a : op.reduce_axes()) st.reduce.push_back(add_root_axis(*this, a, i));
     st.leaves = st.spatial;

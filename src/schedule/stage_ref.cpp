@@ -10,7 +10,9 @@ void StepSink::init_axes(const ComputeDag& dag) {
   for (int i = 0; i < dag.size(); ++i) {
     StageAxes axes;
     axes.name = dag.stage(i).name();
-    for (size_t a = 0; a < dag.stage(i).axes().size(); ++a) axes.spatial.push_back(next_axis_++);
+    const Operation& op = dag.stage(i);
+    size_t rank = op.is_placeholder() ? op.output_buffer(0)->shape.size() : op.axes().size();
+    for (size_t a = 0; a < rank; ++a) axes.spatial.push_back(next_axis_++);
     for (size_t a = 0; a < dag.stage(i).reduce_axes().size(); ++a) axes.reduce.push_back(next_axis_++);
     stage_axes_.push_back(std::move(axes));
   }

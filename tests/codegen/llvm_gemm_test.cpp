@@ -88,7 +88,7 @@ TEST(LlvmGemm, AccumulatorsStayInRegisters) {
       for (int64_t j = 0; j < kN; ++j) want[i * kN + j] += a[i * kK + k] * b[k * kN + j];
     }
   }
-  const bool wide = Target::host().vector_bytes >= 64;
+  const bool wide = test_target().vector_bytes >= 64;
   for (int opt_level : {1, 2}) {
     CodegenOptions options;
     options.opt_level = opt_level;
@@ -106,7 +106,7 @@ TEST(LlvmGemm, AccumulatorsStayInRegisters) {
     std::printf("opt %d: build_ir %.2f optimize %.2f codegen %.2f link %.2f ms; %.1f GFLOPS\n",
                 opt_level, times.build_ir, times.optimize, times.codegen, times.link,
                 gflops(m, a.data(), b.data(), c.data()));
-    if (!Target::host().has("fma")) continue;
+    if (!test_target().has("fma")) continue;
     options.keep_assembly = true;
     m = compile(wide ? tiled_gemm(12, 2, 16) : tiled_gemm(6, 2, 8), options);
     const InnerLoop loop = inner_loop(m.assembly);

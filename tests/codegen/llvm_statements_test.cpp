@@ -204,7 +204,7 @@ TEST(LlvmStatements, NontemporalStoresWorkAtAnyAddress) {
                                 make_for(i, kN / lanes, LoopKind::Parallel,
                                          make_store(out, {at}, make_load(in, {at}), true))},
                                options);
-    if (lanes != 5 && Target::host().is_x86()) {
+    if (lanes != 5 && test_target().is_x86()) {
       EXPECT_NE(m.assembly.find("movntps"), std::string::npos) << m.assembly;
       EXPECT_NE(m.assembly.find("sfence"), std::string::npos);
     }
@@ -229,7 +229,7 @@ TEST(LlvmStatements, PrefetchIsOneInstruction) {
       options);
   std::vector<float> x(100);
   EXPECT_EQ(call(m, x.data()), 0);  // far past the end: prefetches do not fault
-  if (Target::host().is_x86()) {
+  if (test_target().is_x86()) {
     EXPECT_NE(m.assembly.find("prefetcht0"), std::string::npos);
   }
 }
@@ -243,7 +243,7 @@ TEST(LlvmStatements, SeveralFunctionsOfOneModuleMayShareAName) {
         {"same", {out},
          make_for(i, 4, LoopKind::Parallel, make_store(out, {i}, make_int(i32, k)))});
   }
-  CompiledModule m = compile_llvm(functions, Target::host());
+  CompiledModule m = compile_llvm(functions, test_target());
   ASSERT_EQ(m.entries.size(), 3u);
   for (int k = 0; k < 3; ++k) {
     std::vector<int32_t> y(4, -1);

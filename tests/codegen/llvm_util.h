@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -23,8 +24,17 @@ inline Buffer local(const std::string& name, DataType t, int64_t n) {
   return Buffer::make(name, t, {Expr(n)}, Scope::Local);
 }
 
+/// This machine, or a lesser one that HEDDLE_TEST_TARGET names ("llvm -mcpu=x86-64").
+inline const Target& test_target() {
+  static const Target target = [] {
+    const char* text = std::getenv("HEDDLE_TEST_TARGET");
+    return text ? Target::parse(text) : Target::host();
+  }();
+  return target;
+}
+
 inline CompiledModule compile(const LoweredFunction& f, CodegenOptions options = {}) {
-  return compile_llvm({f}, Target::host(), options);
+  return compile_llvm({f}, test_target(), options);
 }
 
 template <class... Args>

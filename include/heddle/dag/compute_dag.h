@@ -32,7 +32,7 @@ const char* to_string(StageClass c);
 enum class AccessPattern : uint8_t {
   Elementwise,  ///< indices are exactly the consumer's spatial axes in order
   Broadcast,    ///< distinct spatial axes in order, some missing (or constants)
-  Injective,    ///< affine in the axes, every spatial axis used at most once with coefficient +-1 (transpose, slice, pad, stride)
+  Injective,    ///< each index affine in at most one spatial axis, no axis used twice (transpose, slice, pad, stride)
   Affine,       ///< affine, general: windows (y + r), reductions, reuse
   Opaque,       ///< an index is not affine (gather, floordiv, ...)
 };
@@ -42,14 +42,15 @@ const char* to_string(AccessPattern p);
 struct Access {
   int producer = -1;  ///< stage index
   Tensor tensor;
+  Buffer buffer;  ///< what is read; of a rewritten body it may belong to no tensor
   std::vector<Expr> indices;
   std::vector<std::optional<Affine>> affine;  ///< per dimension; nullopt where not affine
   AccessPattern pattern = AccessPattern::Opaque;
-  bool guarded = false;  ///< under a select
+  bool guarded = false;  ///< only in arms of a select
   /// Spatial axes of the consumer (positions) the read does not depend on: along these every
   /// element read is reused. Extent-1 axes are left out.
   std::vector<int> reuse_axes;
-  /// Spatial axes along which neighbouring points read overlapping windows (axis + reduce axis).
+  /// Spatial axes along which points read overlapping windows (axis + another axis).
   std::vector<int> window_axes;
   /// Whether any index uses axis `a`.
   bool depends_on(const Axis& a) const;
@@ -64,16 +65,16 @@ struct StageInfo {
   bool is_output = false;
   int64_t points = 0;            ///< spatial points
   int64_t reduce_points = 1;     ///< product of the reduce extents
-  double flops_per_point = 0;    ///< arithmetic of one innermost evaluation (fma = 2, exp and friends = 1)
+  double flops_per_point = 0;    ///< arithmetic of one innermost evaluation, combining included (fma = 2, exp and friends = 1, comparisons and casts = 0)
   double flops = 0;              ///< of the whole stage
-  double special_per_point = 0;  ///< of which transcendental (exp, tanh, erf, pow, division...)
+  double special_per_point = 0;  ///< of which slow (exp, tanh, erf, pow, sqrt, division...)
   bool depends_only_on_constants = false;
 };
 
 class ComputeDag {
  public:
-  /// All operations reachable from `outputs`. Throws a user error on an empty list or a placeholder as
-  /// output.
+  /// All operations reachable from `outputs`. Throws a user error on an empty list, a placeholder as
+  /// output, or an output named twice.
   explicit ComputeDag(std::vector<Tensor> outputs);
   ~ComputeDag();
   ComputeDag(ComputeDag&&) noexcept;
@@ -109,7 +110,7 @@ class ComputeDag {
 };
 
 /// The reads in `bodies` over `axes`/`reduce_axes`, as for a stage (used on rewritten bodies too).
-/// `producer` fields are left -1.
+/// `producer` fields are left -1; in the order of appearance.
 std::vector<Access> analyze_reads(const std::vector<Expr>& bodies, const std::vector<Axis>& axes,
                                   const std::vector<Axis>& reduce_axes);
 

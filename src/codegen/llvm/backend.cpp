@@ -15,6 +15,13 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Analysis/BasicAliasAnalysis.h"
+#include "llvm/Analysis/ScopedNoAliasAA.h"
+#include "llvm/Analysis/MemorySSA.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Transforms/Utils/Mem2Reg.h"
 
 namespace heddle::codegen {
@@ -52,9 +59,23 @@ void optimize_little(llvm::Module& module, llvm::TargetMachine& tm) {
   analyses.registerPass([&] {
     return llvm::TargetLibraryAnalysis(llvm::TargetLibraryInfoImpl(tm.getTargetTriple()));
   });
+  std::unique_ptr<llvm::LoopAnalysisManager> loops;
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::PromotePass());
   passes.addPass(llvm::EarlyCSEPass());
+  if (getenv("LICM")) {
+  analyses.registerPass([] { return llvm::LoopAnalysis(); });
+  analyses.registerPass([] { return llvm::MemorySSAAnalysis(); });
+  analyses.registerPass([] { return llvm::ScalarEvolutionAnalysis(); });
+  analyses.registerPass([] { llvm::AAManager m; m.registerFunctionAnalysis<llvm::BasicAA>(); m.registerFunctionAnalysis<llvm::ScopedNoAliasAA>(); return m; });
+  analyses.registerPass([] { return llvm::BasicAA(); });
+  analyses.registerPass([] { return llvm::ScopedNoAliasAA(); });
+  loops = std::make_unique<llvm::LoopAnalysisManager>();
+  loops->registerPass([] { return llvm::PassInstrumentationAnalysis(); });
+  analyses.registerPass([&] { return llvm::LoopAnalysisManagerFunctionProxy(*loops); });
+  loops->registerPass([&] { return llvm::FunctionAnalysisManagerLoopProxy(analyses); });
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+  }
   for (llvm::Function& function : module) {
     if (!function.isDeclaration()) passes.run(function, analyses);
   }

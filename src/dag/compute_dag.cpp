@@ -1,0 +1,207 @@
+// Builds the graph. Boost.Graph stays in this file: its headers take seconds to compile.
+#include "heddle/dag/compute_dag.h"
+
+#include <algorithm>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/topological_sort.hpp>
+#include <iterator>
+#include <unordered_map>
+
+#include "dag/internal.h"
+
+namespace heddle {
+namespace {
+
+// An edge leads from a stage to one that it reads. Sets of edges: a stage that reads another twice
+// has one edge.
+using Graph = boost::adjacency_list<boost::setS, boost::vecS, boost::bidirectionalS>;
+
+/// Operations in depth-first order from the outputs, and their reads. The order depends on the
+/// declaration alone, so that everything derived from it does.
+class Discovery {
+ public:
+  struct Stage {
+    Ref<const Operation> op;
+    std::vector<Access> reads;
+  };
+
+  void visit(const Ref<const Operation>& op) {
+    if (!index_.insert({op.get(), -1}).second) return;
+    Stage stage{op, {}};
+    if (!op->is_placeholder()) {
+      stage.reads = analyze_reads(op->bodies(), op->axes(), op->reduce_axes());
+    }
+    for (const Access& read : stage.reads) {
+      HEDDLE_ICHECK(static_cast<bool>(read.tensor),
+                    "'" + op->name() + "' reads '" + read.buffer->name + "', which is no tensor");
+      visit(read.tensor.op_ref());
+    }
+    index_[op.get()] = static_cast<int>(stages_.size());
+    stages_.push_back(std::move(stage));
+  }
+  std::vector<Stage>& stages() { return stages_; }
+  int index(const Operation* op) const { return index_.at(op); }
+
+ private:
+  std::unordered_map<const Operation*, int> index_;
+  std::vector<Stage> stages_;
+};
+
+void check_outputs(const std::vector<Tensor>& outputs) {
+  if (outputs.empty()) {
+    throw_user_error("a ComputeDag needs at least one output", {}, "name what is to be computed");
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& t = outputs[i];
+    if (!t) throw_user_error("output " + std::to_string(i) + " is a Tensor that was never assigned");
+    if (t.op()->is_placeholder()) {
+      throw_user_error("output " + std::to_string(i) + ", '" + t.name() + "', is a placeholder",
+                       t.op()->where(), "an output is computed; copy it with compute(...)");
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (outputs[j].same_as(t)) {
+        throw_user_error("'" + t.name() + "' is named as an output twice", t.op()->where());
+      }
+    }
+  }
+}
+
+AccessPattern most_general(const std::vector<Access>& reads, int producer) {
+  AccessPattern pattern = AccessPattern::Elementwise;
+  for (const Access& r : reads) {
+    if (r.producer == producer) pattern = std::max(pattern, r.pattern);
+  }
+  return pattern;
+}
+
+int64_t elements(const std::vector<Expr>& shape) {
+  int64_t n = 1;
+  for (const Expr& e : shape) n *= dag::extent_of(e);
+  return n;
+}
+
+void measure(const Operation& op, StageInfo* info) {
+  info->points = elements(op.output_buffer(0)->shape);
+  for (const Axis& a : op.reduce_axes()) info->reduce_points *= dag::extent_of(a->extent);
+  const dag::Work work = dag::count_work(op);
+  info->flops_per_point = work.flops;
+  info->special_per_point = work.special;
+  info->flops = work.flops * static_cast<double>(info->points) *
+                static_cast<double>(info->reduce_points);
+}
+
+}  // namespace
+
+ComputeDag::ComputeDag(std::vector<Tensor> outputs) {
+  check_outputs(outputs);
+  Discovery found;
+  for (const Tensor& t : outputs) found.visit(t.op_ref());
+
+  Graph graph(found.stages().size());
+  for (std::size_t s = 0; s < found.stages().size(); ++s) {
+    for (const Access& read : found.stages()[s].reads) {
+      boost::add_edge(s, static_cast<std::size_t>(found.index(read.tensor.op())), graph);
+    }
+  }
+  // Edges lead to producers, so the sort, which ends with the sources of edges, starts with them.
+  std::vector<std::size_t> order;
+  boost::topological_sort(graph, std::back_inserter(order));
+  std::vector<int> position(order.size());
+  for (std::size_t n = 0; n < order.size(); ++n) position[order[n]] = static_cast<int>(n);
+
+  auto impl = std::make_shared<Impl>();
+  impl->outputs = std::move(outputs);
+  for (std::size_t vertex : order) {
+    Discovery::Stage& stage = found.stages()[vertex];
+    StageInfo info;
+    info.reads = std::move(stage.reads);
+    for (Access& read : info.reads) {
+      read.producer = position[static_cast<std::size_t>(found.index(read.tensor.op()))];
+    }
+    for (auto [e, end] = boost::out_edges(vertex, graph); e != end; ++e) {
+      info.producers.push_back(position[boost::target(*e, graph)]);
+    }
+    for (auto [e, end] = boost::in_edges(vertex, graph); e != end; ++e) {
+      info.consumers.push_back(position[boost::source(*e, graph)]);
+    }
+    std::sort(info.producers.begin(), info.producers.end());
+    std::sort(info.consumers.begin(), info.consumers.end());
+    impl->index.emplace(stage.op.get(), static_cast<int>(impl->stages.size()));
+    impl->stages.push_back(std::move(stage.op));
+    impl->infos.push_back(std::move(info));
+  }
+  for (const Tensor& t : impl->outputs) {
+    impl->infos[static_cast<std::size_t>(impl->index.at(t.op()))].is_output = true;
+  }
+  for (std::size_t s = 0; s < impl->stages.size(); ++s) {
+    const Operation& op = *impl->stages[s];
+    StageInfo& info = impl->infos[s];
+    measure(op, &info);
+    info.depends_only_on_constants =
+        op.is_placeholder() ? op.is_constant()
+                            : std::all_of(info.producers.begin(), info.producers.end(), [&](int p) {
+                                return impl->infos[static_cast<std::size_t>(p)]
+                                    .depends_only_on_constants;
+                              });
+    std::vector<dag::Consumer> consumers;
+    for (int c : info.consumers) {
+      const auto n = static_cast<std::size_t>(c);
+      consumers.push_back({impl->stages[n]->name(),
+                           most_general(impl->infos[n].reads, static_cast<int>(s))});
+    }
+    dag::classify(op, consumers, &info);
+  }
+  impl->hash = dag::hash_stages(impl->stages, impl->index, impl->outputs);
+  impl_ = std::move(impl);
+}
+
+ComputeDag::~ComputeDag() = default;
+ComputeDag::ComputeDag(ComputeDag&&) noexcept = default;
+ComputeDag& ComputeDag::operator=(ComputeDag&&) noexcept = default;
+ComputeDag::ComputeDag(const ComputeDag&) = default;
+ComputeDag& ComputeDag::operator=(const ComputeDag&) = default;
+
+const std::vector<Tensor>& ComputeDag::outputs() const { return impl_->outputs; }
+int ComputeDag::size() const { return static_cast<int>(impl_->stages.size()); }
+const Operation& ComputeDag::stage(int i) const { return *stage_ref(i); }
+
+Ref<const Operation> ComputeDag::stage_ref(int i) const {
+  HEDDLE_ICHECK(0 <= i && i < size(), "no stage " + std::to_string(i));
+  return impl_->stages[static_cast<std::size_t>(i)];
+}
+
+int ComputeDag::index_of(const Operation* op) const {
+  const auto it = impl_->index.find(op);
+  return it == impl_->index.end() ? -1 : it->second;
+}
+
+const StageInfo& ComputeDag::info(int i) const {
+  HEDDLE_ICHECK(0 <= i && i < size(), "no stage " + std::to_string(i));
+  return impl_->infos[static_cast<std::size_t>(i)];
+}
+
+std::vector<Tensor> ComputeDag::placeholders() const {
+  std::vector<Tensor> result;
+  for (const auto& op : impl_->stages) {
+    if (op->is_placeholder()) result.push_back(op->output(0));
+  }
+  return result;
+}
+
+double ComputeDag::total_flops() const {
+  double flops = 0;
+  for (const StageInfo& info : impl_->infos) flops += info.flops;
+  return flops;
+}
+
+int64_t ComputeDag::compulsory_bytes() const {
+  int64_t bytes = 0;
+  const auto add = [&](const Tensor& t) { bytes += elements(t.shape()) * t.dtype().bytes(); };
+  for (const Tensor& t : placeholders()) add(t);
+  for (const Tensor& t : impl_->outputs) add(t);
+  return bytes;
+}
+
+uint64_t ComputeDag::structural_hash() const { return impl_->hash; }
+
+}  // namespace heddle

@@ -1,0 +1,94 @@
+// The graph for people.
+#include <sstream>
+
+#include "dag/internal.h"
+#include "heddle/ir/print.h"
+
+namespace heddle {
+namespace {
+
+std::string shape_text(const std::vector<Expr>& shape) {
+  std::string text = "[";
+  for (std::size_t d = 0; d < shape.size(); ++d) text += (d != 0 ? ", " : "") + to_string(shape[d]);
+  return text + "]";
+}
+
+std::string axis_names(const Operation& op, const std::vector<int>& positions) {
+  std::vector<std::string> names;
+  for (int p : positions) names.push_back(op.axes()[static_cast<std::size_t>(p)].name());
+  return dag::join_words(names);
+}
+
+/// "f32[8, 16]", or "(i64, f32)[8]" for several outputs.
+std::string type_text(const Operation& op) {
+  std::string types = op.num_outputs() > 1 ? "(" : "";
+  for (int i = 0; i < op.num_outputs(); ++i) {
+    types += (i != 0 ? ", " : "") + to_string(op.output_buffer(i)->dtype);
+  }
+  return types + (op.num_outputs() > 1 ? ")" : "") + shape_text(op.output_buffer(0)->shape);
+}
+
+std::string read_text(const Operation& op, const Access& read) {
+  std::string text = to_string(make_load(read.buffer, read.indices)) + " (" +
+                     to_string(read.pattern);
+  if (read.guarded) text += ", guarded";
+  if (!read.reuse_axes.empty()) text += ", reused along " + axis_names(op, read.reuse_axes);
+  if (!read.window_axes.empty()) text += ", windows along " + axis_names(op, read.window_axes);
+  return text + ")";
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c == '\n' ? std::string("\\n") : std::string(1, c);
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+std::string ComputeDag::to_text() const {
+  std::ostringstream out;
+  for (int s = 0; s < size(); ++s) {
+    const Operation& op = stage(s);
+    const StageInfo& stage_info = info(s);
+    out << op.name() << ": " << type_text(op) << " "
+        << (op.is_constant() ? "constant " : "") << to_string(stage_info.stage_class);
+    for (std::size_t n = 0; n < op.reduce_axes().size(); ++n) {
+      const Axis& a = op.reduce_axes()[n];
+      out << (n == 0 ? " over " : ", ") << a.name() << "=" << to_string(a->extent);
+    }
+    if (stage_info.is_output) out << ", output";
+    for (std::size_t n = 0; n < stage_info.reads.size(); ++n) {
+      out << (n == 0 ? ", reads " : ", ") << read_text(op, stage_info.reads[n]);
+    }
+    out << "\n";
+  }
+  return out.str();
+}
+
+std::string ComputeDag::to_dot() const {
+  std::ostringstream out;
+  out << "digraph dag {\n  rankdir=TB;\n";
+  for (int s = 0; s < size(); ++s) {
+    const Operation& op = stage(s);
+    out << "  s" << s << " [label="
+        << quoted(op.name() + "\n" + type_text(op) + "\n" + to_string(info(s).stage_class))
+        << ", shape=" << (op.is_placeholder() ? "ellipse" : "box")
+        << (info(s).is_output ? ", style=bold" : "") << "];\n";
+  }
+  for (int s = 0; s < size(); ++s) {
+    for (int p : info(s).producers) {
+      AccessPattern pattern = AccessPattern::Elementwise;
+      for (const Access& r : info(s).reads) {
+        if (r.producer == p) pattern = std::max(pattern, r.pattern);
+      }
+      out << "  s" << p << " -> s" << s << " [label=" << quoted(to_string(pattern)) << "];\n";
+    }
+  }
+  out << "}\n";
+  return out.str();
+}
+
+}  // namespace heddle

@@ -1,0 +1,55 @@
+// What the files of this folder share.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "heddle/dag/compute_dag.h"
+
+namespace heddle {
+
+struct ComputeDag::Impl {
+  std::vector<Tensor> outputs;
+  std::vector<Ref<const Operation>> stages;
+  std::unordered_map<const Operation*, int> index;
+  std::vector<StageInfo> infos;
+  uint64_t hash = 0;
+};
+
+namespace dag {
+
+/// The constant extent; 1 where it is symbolic.
+int64_t extent_of(const Expr& extent);
+
+/// `text` with its items as "a", "a and b", "a, b and c".
+std::string join_words(const std::vector<std::string>& items);
+
+/// The expressions that are evaluated in the innermost loop: a reduction's sources, else the bodies.
+const std::vector<Expr>& inner_bodies(const Operation& op);
+
+/// "A", or "A[i, k]" where `reads` has A more than once.
+std::string read_name(const Access& read, const std::vector<Access>& reads);
+
+// ---- work.cpp ----
+struct Work {
+  double flops = 0;    ///< of one innermost evaluation
+  double special = 0;  ///< of which transcendental
+};
+Work count_work(const Operation& op);
+
+// ---- classify.cpp ----
+struct Consumer {
+  std::string name;
+  AccessPattern pattern = AccessPattern::Elementwise;  ///< the most general of its reads
+};
+/// Fills stage_class and reason from the rest of `info`.
+void classify(const Operation& op, const std::vector<Consumer>& consumers, StageInfo* info);
+
+// ---- structural_hash.cpp ----
+using StageIndex = std::unordered_map<const Operation*, int>;
+uint64_t hash_stages(const std::vector<Ref<const Operation>>& stages, const StageIndex& index,
+                     const std::vector<Tensor>& outputs);
+
+}  // namespace dag
+}  // namespace heddle

@@ -1,0 +1,149 @@
+// Arithmetic operations of a stage.
+//
+// Counted as 1: + - * / % floordiv floormod min max pow atan2 neg abs, the roundings, and every
+// transcendental function; so a fused multiply-add is 2. Counted as 0: comparisons, logic, bit
+// operations, casts, selects, loads, and index arithmetic, which is any integer expression without a
+// load. A subexpression that occurs twice is counted once; both arms of a select are counted.
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "dag/internal.h"
+
+namespace heddle::dag {
+namespace {
+
+class WorkCounter {
+ public:
+  void count(const Expr& e) {
+    if (!first_visit(e)) return;
+    // Indices of a load may hold loads again, but no work worth counting.
+    if (e.kind() == ExprKind::Load) return;
+    const bool index = !e.dtype().is_float() && !has_load(e);
+    if (index && !e.dtype().is_bool()) return;
+    if (const auto* u = e.as<Unary>()) add(flops(u->op), is_special(u->op));
+    if (const auto* b = e.as<Binary>()) add(flops(b->op), is_special(b->op));
+    for_each_child(e, [this](const Expr& child) { count(child); });
+  }
+  Work work() const { return work_; }
+
+ private:
+  void add(int flops, bool special) {
+    work_.flops += flops;
+    if (special) work_.special += flops;
+  }
+
+  /// Hashes only find candidates: their values differ from run to run, the count does not.
+  bool first_visit(const Expr& e) {
+    std::vector<Expr>& bucket = seen_[e->hash];
+    for (const Expr& other : bucket) {
+      if (equal(other, e)) return false;
+    }
+    bucket.push_back(e);
+    return true;
+  }
+
+  bool has_load(const Expr& e) {
+    if (const auto it = has_load_.find(e.get()); it != has_load_.end()) return it->second;
+    bool found = e.kind() == ExprKind::Load;
+    if (!found) for_each_child(e, [&](const Expr& child) { found = found || has_load(child); });
+    has_load_.emplace(e.get(), found);
+    return found;
+  }
+
+  static int flops(UnaryOp op) {
+    switch (op) {
+      case UnaryOp::Not:
+      case UnaryOp::BitNot:
+      case UnaryOp::IsNan:
+      case UnaryOp::IsInf:
+        return 0;
+      default:
+        return 1;
+    }
+  }
+  static int flops(BinaryOp op) {
+    switch (op) {
+      case BinaryOp::Add:
+      case BinaryOp::Sub:
+      case BinaryOp::Mul:
+      case BinaryOp::Div:
+      case BinaryOp::FloorDiv:
+      case BinaryOp::FloorMod:
+      case BinaryOp::Mod:
+      case BinaryOp::Min:
+      case BinaryOp::Max:
+      case BinaryOp::Pow:
+      case BinaryOp::Atan2:
+        return 1;
+      case BinaryOp::Eq:
+      case BinaryOp::Ne:
+      case BinaryOp::Lt:
+      case BinaryOp::Le:
+      case BinaryOp::And:
+      case BinaryOp::Or:
+      case BinaryOp::BitAnd:
+      case BinaryOp::BitOr:
+      case BinaryOp::BitXor:
+      case BinaryOp::Shl:
+      case BinaryOp::Shr:
+        return 0;
+    }
+    return 0;
+  }
+  static bool is_special(UnaryOp op) {
+    switch (op) {
+      case UnaryOp::Neg:
+      case UnaryOp::Abs:
+      case UnaryOp::Floor:
+      case UnaryOp::Ceil:
+      case UnaryOp::Round:
+      case UnaryOp::Trunc:
+      case UnaryOp::Not:
+      case UnaryOp::BitNot:
+      case UnaryOp::IsNan:
+      case UnaryOp::IsInf:
+        return false;
+      default:
+        return true;
+    }
+  }
+  /// Division is slow in every type.
+  static bool is_special(BinaryOp op) {
+    return op == BinaryOp::Div || op == BinaryOp::Mod || op == BinaryOp::FloorDiv ||
+           op == BinaryOp::FloorMod || op == BinaryOp::Pow || op == BinaryOp::Atan2;
+  }
+
+  Work work_;
+  std::unordered_map<uint64_t, std::vector<Expr>> seen_;
+  std::unordered_map<const ExprNode*, bool> has_load_;
+};
+
+/// Work of combining two partial results. Its variables are data, not indices.
+double combine_flops(const Combiner& combiner, Work* work) {
+  WorkCounter counter;
+  double flops = 0;
+  for (const Expr& e : combiner.result) {
+    if (e.dtype().is_float()) {
+      counter.count(e);
+    } else if (const auto* b = e.as<Binary>()) {
+      flops += b->op == BinaryOp::And || b->op == BinaryOp::Or ? 0 : 1;
+    }
+  }
+  work->special += counter.work().special;
+  // Even where combining only compares (argmax), it is what the reduction does.
+  return std::max(1.0, flops + counter.work().flops);
+}
+
+}  // namespace
+
+Work count_work(const Operation& op) {
+  WorkCounter counter;
+  for (const Expr& e : inner_bodies(op)) counter.count(e);
+  Work work = counter.work();
+  const auto* reduce = op.bodies().empty() ? nullptr : op.bodies()[0].as<Reduce>();
+  if (reduce != nullptr) work.flops += combine_flops(*reduce->combiner, &work);
+  return work;
+}
+
+}  // namespace heddle::dag

@@ -1,0 +1,152 @@
+// Storage of stages and the statements at the bottom of their loops.
+#include <algorithm>
+
+#include "heddle/support/error.h"
+#include "lower/nest_builder.h"
+
+namespace heddle {
+
+std::vector<Expr> storage_shape(const StageState& p, const std::vector<int64_t>& extents) {
+  std::vector<Expr> shape;
+  if (p.layout.empty()) {
+    for (int64_t e : extents) shape.push_back(Expr(e));
+  }
+  for (const auto& l : p.layout) {
+    shape.push_back(Expr(l.modulus ? l.modulus : (extents[l.dim] + l.divisor - 1) / l.divisor));
+  }
+  return shape;
+}
+
+StageBuffers root_buffers(const ScheduleState& state, int stage, Scope scope) {
+  const StageState& p = state.stages[stage];
+  std::vector<int64_t> extents;
+  // An input has no axes of its own to ask; and neither has a layout.
+  if (p.spatial.empty()) {
+    for (const Expr& e : p.buffers[0]->shape) extents.push_back(*as_int(e));
+  }
+  for (int a : p.spatial) extents.push_back(state.axes[a].static_extent);
+  StageBuffers out{stage, {}};
+  for (const Buffer& b : p.buffers) {
+    out.buffers.push_back(Buffer::make(b->name, b->dtype, storage_shape(p, extents), scope));
+  }
+  return out;
+}
+
+NestBuilder::Realization NestBuilder::realize(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents, Scope scope) {
+  const StageState& p = stage(st);
+  std::vector<int64_t> bound(extents.size());
+  for (size_t d = 0; d < extents.size(); ++d) {
+    int64_t most = s_.axes[p.spatial[d]].static_extent;
+    bound[d] = std::max<int64_t>(1, std::min(most, range_of(extents[d], ranges_).max));
+  }
+  std::vector<Expr> shape = storage_shape(p, bound);
+  Realization r;
+  r.mins = mins;
+  for (const Buffer& b : p.buffers) r.buffers.push_back(Buffer::make(b->name, b->dtype, shape, scope));
+  return r;
+}
+
+std::vector<Expr> NestBuilder::storage_indices(int st, const std::vector<Expr>& logical) const {
+  const StageState& p = stage(st);
+  std::vector<Expr> local;
+  for (size_t d = 0; d < logical.size(); ++d) local.push_back(simple(logical[d] - real_[st].mins[d]));
+  if (p.layout.empty()) return local;
+  std::vector<Expr> out;
+  for (const auto& l : p.layout) {
+    Expr x = local[l.dim];
+    if (l.divisor != 1) x = floordiv(x, Expr(l.divisor));
+    if (l.modulus != 0) x = floormod(x, Expr(l.modulus));
+    out.push_back(simple(x));
+  }
+  return out;
+}
+
+Expr NestBuilder::translate(const Expr& e, int reader) const {
+  if (const VarNode* v = e.as<VarNode>()) {
+    auto it = bound_.find(v);
+    return it == bound_.end() ? e : it->second;
+  }
+  if (const Load* load = e.as<Load>()) {
+    auto it = stage_of_.find(load->buffer.get());
+    if (it == stage_of_.end()) return map_children(e, [&](const Expr& c) { return translate(c, reader); });
+    int st = it->second;
+    if (real_[st].buffers.empty()) {
+      throw_user_error("stage '" + stage(st).name + "' is computed inside '" +
+                           (stage(st).at_stage >= 0 ? stage(stage(st).at_stage).name : "?") +
+                           "', but '" + stage(reader).name + "' reads it outside of there",
+                       {}, "compute '" + stage(st).name + "' at a loop that encloses all its readers");
+    }
+    size_t component = 0;
+    while (!(stage(st).buffers[component] == load->buffer)) ++component;
+    std::vector<Expr> logical;
+    for (const Expr& i : load->indices) logical.push_back(translate(i, reader));
+    return make_load(real_[st].buffers[component], storage_indices(st, logical));
+  }
+  return map_children(e, [&](const Expr& c) { return translate(c, reader); });
+}
+
+std::vector<Expr> NestBuilder::own_indices(int st) const {
+  std::vector<Expr> logical;
+  for (int a : stage(st).spatial) logical.push_back(bound_.at(s_.axes[a].var.get()));
+  return storage_indices(st, logical);
+}
+
+Stmt NestBuilder::guarded(Stmt s) const {
+  for (const Expr& g : guards_) s = make_if(g, s);
+  return s;
+}
+
+const Reduce& NestBuilder::reduction(int st) const {
+  const Reduce* r = stage(st).bodies[0].as<Reduce>();
+  HEDDLE_ICHECK(r != nullptr, "a reduction stage without a Reduce body: " + stage(st).name);
+  HEDDLE_ICHECK(stage(st).buffers.size() == r->combiner->size(),
+                "stage '" + stage(st).name + "' keeps only some components of its tuple reduction");
+  return *r;
+}
+
+Stmt NestBuilder::emit_init_store(int st) {
+  const Reduce& r = reduction(st);
+  std::vector<Expr> at = own_indices(st);
+  std::vector<Stmt> out;
+  for (size_t c = 0; c < stage(st).buffers.size(); ++c) {
+    out.push_back(make_store(real_[st].buffers[c], at, r.combiner->identity[component(st, c)]));
+  }
+  return guarded(make_block(std::move(out)));
+}
+
+Stmt NestBuilder::emit_store(int st) {
+  const StageState& p = stage(st);
+  std::vector<Expr> at = own_indices(st);
+  std::vector<Stmt> out;
+  if (!p.is_reduction()) {
+    for (size_t c = 0; c < p.buffers.size(); ++c) {
+      out.push_back(make_store(real_[st].buffers[c], at, simple(translate(p.bodies[c], st)), p.nontemporal));
+    }
+    return guarded(make_block(std::move(out)));
+  }
+  const Reduce& r = reduction(st);
+  std::vector<VarBinding> bind;
+  for (size_t c = 0; c < p.buffers.size(); ++c) {
+    int k = component(st, c);
+    bind.push_back({r.combiner->lhs[k], make_load(real_[st].buffers[c], at)});
+  }
+  for (size_t k = 0; k < r.combiner->size(); ++k) {
+    bind.push_back({r.combiner->rhs[k], simple(translate(r.sources[k], st))});
+  }
+  if (p.buffers.size() == 1) {
+    return guarded(make_store(real_[st].buffers[0], at, substitute(r.combiner->result[0], bind)));
+  }
+  // All components are computed before any is stored: each may need the old value of the others.
+  std::vector<Var> fresh;
+  for (size_t c = 0; c < p.buffers.size(); ++c) {
+    fresh.emplace_back(p.buffers[c]->name + ".new", p.buffers[c]->dtype);
+    out.push_back(make_store(real_[st].buffers[c], at, fresh[c]));
+  }
+  Stmt s = make_block(std::move(out));
+  for (size_t c = p.buffers.size(); c-- > 0;) {
+    s = make_let(fresh[c], substitute(r.combiner->result[component(st, c)], bind), s);
+  }
+  return guarded(s);
+}
+
+}  // namespace heddle

@@ -1,0 +1,102 @@
+// The state of building loop nests, shared by build_nest.cpp (loops), nest_regions.cpp (what a piece of
+// a nest reads) and nest_bodies.cpp (storage and statements).
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "heddle/ir/simplify.h"
+#include "lower/build_nest.h"
+#include "lower/region.h"
+
+namespace heddle {
+
+class NestBuilder {
+ public:
+  NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external);
+  Stmt roots(const std::vector<int>& list, size_t from = 0);
+
+ private:
+  enum class Mode { Compute, Init };  // the loops of a stage, or those that initialise its accumulators
+  struct AxisCtx {
+    Expr extent, value;
+    bool known() const { return value.get() != nullptr; }
+    bool full = false;  ///< an inner axis bound before its outer one: it ran over the whole factor
+  };
+  struct Realization {
+    std::vector<Buffer> buffers;
+    std::vector<Expr> mins;
+  };
+  struct Region {
+    std::vector<SymInterval> dims;
+  };
+  const StageState& stage(int st) const { return s_.stages[st]; }
+  Expr simple(const Expr& e) const { return simplify(e, ranges_); }
+
+  // ---- storage ----
+  Realization realize(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents, Scope scope);
+  std::vector<Expr> storage_indices(int st, const std::vector<Expr>& logical) const;
+  // The body expression in terms of loop variables and lowered buffers.
+  Expr translate(const Expr& e, int reader) const;
+
+  // ---- loops ----
+  Stmt emit_stage(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents);
+  Expr extent_of(int id);
+  Stmt emit_loops(int st, const std::vector<int>& leaves, size_t n, Mode mode);
+  bool is_first_reduce(const std::vector<int>& leaves, size_t n) const;
+  Stmt emit_loop(int st, const std::vector<int>& leaves, size_t n, Mode mode);
+  // Gives `id` a value and works out what follows for the axes it came from. Splits whose inner
+  // extent depends on the value go to `pending`.
+  void bind(int id, const Expr& value, std::vector<int>* pending);
+  // Whether loops below `id` need a constant extent to be worth their annotation.
+  bool needs_const(int id) const;
+  // Whether a stage computed between loop `n` and the loops below axis `id` has a region that spans
+  // them: its own unrolled and vectorized loops then want to know how far.
+  bool region_of_inside(int st, const std::vector<int>& leaves, size_t n, int id) const;
+  size_t first_leaf(const std::vector<int>& leaves, int id) const;
+  Stmt decide(int st, const std::vector<int>& leaves, size_t n, Mode mode, const std::vector<int>& pending,
+              size_t i);
+  static Var var_of(const Expr& e) { return Var::from(e); }
+  // What runs inside loop `leaves[n]`: the stages computed here, then the rest of the loops.
+  Stmt inside(int st, const std::vector<int>& leaves, size_t n, Mode mode);
+
+  // ---- regions ----
+  // Where axis `id` can be, its loops that are not open yet ranging over all they will.
+  SymInterval axis_interval(int id);
+  // Whether some loop made from axis `id` is open.
+  bool open(int id) const;
+  // Whether stage `q` runs inside loop `n` of `host`.
+  bool runs_inside(int q, int host, size_t n) const;
+  // The part of stage `p` that everything inside loop `n` of `host` reads.
+  const Region& demand(int p, int host, size_t n, std::map<int, Region>* memo);
+  SymEnv reader_env(int q, int host, size_t n, std::map<int, Region>* memo);
+  // The extent of a reduce axis may depend on spatial axes (the last block of an rfactor).
+  SymInterval reduce_interval(int a, SymInterval i, const SymEnv& env);
+  void collect_reads(int q, int p, const SymEnv& env, Region* r, bool* any);
+  void collect_reads_in(const Expr& e, int p, const SymEnv& env, bool guarded, Region* r, bool* any);
+
+  // ---- bodies ----
+  std::vector<Expr> own_indices(int st) const;
+  Stmt guarded(Stmt s) const;
+  const Reduce& reduction(int st) const;
+  Stmt emit_init_store(int st);
+  int component(int st, size_t output) const { return stage(st).bodies[output].as<Reduce>()->index; }
+  Stmt emit_store(int st);
+  const ScheduleState& s_;
+  std::vector<int> order_;
+  std::unordered_map<const BufferNode*, int> stage_of_;
+  std::vector<std::vector<int>> readers_;
+  std::vector<AxisCtx> axes_;
+  std::vector<Realization> real_;
+  std::vector<std::vector<Expr>> root_min_;
+  std::unordered_map<const VarNode*, Expr> bound_;  ///< value of each root variable
+  std::vector<Expr> guards_;
+  Ranges ranges_;
+};
+
+/// The shape of the stage's buffers when they hold `extents` elements along its dimensions.
+std::vector<Expr> storage_shape(const StageState& stage, const std::vector<int64_t>& extents);
+
+}  // namespace heddle

@@ -1,0 +1,132 @@
+// Which part of a stage the loops that are not open yet will read.
+#include <algorithm>
+
+#include "heddle/support/error.h"
+#include "lower/nest_builder.h"
+
+namespace heddle {
+
+SymInterval NestBuilder::axis_interval(int id) {
+  const AxisCtx& c = axes_[id];
+  if (c.value) return {c.value, c.value, true};
+  const AxisState& a = s_.axes[id];
+  if (a.split_outer >= 0) {
+    bool o_open = open(a.split_outer), i_open = open(a.split_inner);
+    if (o_open || i_open) {
+      SymInterval o = axis_interval(a.split_outer), i = axis_interval(a.split_inner);
+      Expr f(a.factor);
+      SymInterval r{simple(o.lo * f + i.lo), simple(o.hi * f + i.hi), o.exact && i.exact};
+      Expr last = simple(extent_of(id) - Expr(1));
+      if (!prove(r.hi <= last, ranges_) && !(axes_[a.split_outer].known() && !axes_[a.split_inner].full)) {
+        r.hi = simple(min(r.hi, last));
+        r.exact = false;
+      }
+      return r;
+    }
+  }
+  if (a.fused_into >= 0 && open(a.fused_into)) return {Expr(0), simple(extent_of(id) - Expr(1)), false};
+  return {Expr(0), simple(extent_of(id) - Expr(1)), true};
+}
+
+bool NestBuilder::open(int id) const {
+  if (axes_[id].value) return true;
+  const AxisState& a = s_.axes[id];
+  if (a.split_outer >= 0) return open(a.split_outer) || open(a.split_inner);
+  return a.fused_into >= 0 && open(a.fused_into);
+}
+
+bool NestBuilder::runs_inside(int q, int host, size_t n) const {
+  while (q >= 0 && q != host) {
+    const StageState& x = stage(q);
+    if (x.placement != Placement::At) return false;
+    if (x.at_stage == host) {
+      const auto& leaves = stage(host).leaves;
+      size_t at = std::find(leaves.begin(), leaves.end(), x.at_axis) - leaves.begin();
+      return at >= n && at < leaves.size();
+    }
+    q = x.at_stage;
+  }
+  return q == host;
+}
+
+const NestBuilder::Region& NestBuilder::demand(int p, int host, size_t n, std::map<int, Region>* memo) {
+  auto it = memo->find(p);
+  if (it != memo->end()) return it->second;
+  Region r;
+  r.dims.resize(stage(p).spatial.size());
+  bool any = false;
+  if (readers_[p].empty()) throw_user_error("nothing reads stage '" + stage(p).name + "'");
+  for (int q : readers_[p]) {
+    if (!runs_inside(q, host, n)) {
+      throw_user_error("stage '" + stage(p).name + "' is computed at loop '" +
+                           s_.axes[stage(host).leaves[n]].name + "' of '" + stage(host).name + "', but '" +
+                           stage(q).name + "' reads it outside of that loop",
+                       {}, "choose a loop that encloses every reader");
+    }
+    SymEnv env = reader_env(q, host, n, memo);
+    collect_reads(q, p, env, &r, &any);
+  }
+  for (size_t d = 0; d < r.dims.size(); ++d) {
+    Expr last(s_.axes[stage(p).spatial[d]].static_extent - 1);
+    SymInterval& x = r.dims[d];
+    if (!x.bounded()) {
+      x = {Expr(0), last, false};
+    } else if (!x.exact) {
+      if (!prove(Expr(0) <= x.lo, ranges_)) x.lo = simple(max(x.lo, Expr(0)));
+      if (!prove(x.hi <= last, ranges_)) x.hi = simple(min(x.hi, last));
+    }
+  }
+  return (*memo)[p] = std::move(r);
+}
+
+SymEnv NestBuilder::reader_env(int q, int host, size_t n, std::map<int, Region>* memo) {
+  SymEnv env;
+  const StageState& x = stage(q);
+  if (q == host) {
+    for (size_t d = 0; d < x.spatial.size(); ++d) {
+      SymInterval i = axis_interval(x.spatial[d]);
+      const Expr& m = root_min_[q][d];
+      if (!guards_.empty()) i.exact = false;
+      env[s_.axes[x.spatial[d]].var.get()] = {simple(m + i.lo), simple(m + i.hi), i.exact};
+    }
+    for (int a : x.reduce) env[s_.axes[a].var.get()] = reduce_interval(a, axis_interval(a), env);
+    return env;
+  }
+  const Region& region = demand(q, host, n, memo);
+  for (size_t d = 0; d < x.spatial.size(); ++d) env[s_.axes[x.spatial[d]].var.get()] = region.dims[d];
+  for (int a : x.reduce) {
+    SymInterval whole{Expr(0), s_.axes[a].extent - Expr(1), true};
+    env[s_.axes[a].var.get()] = reduce_interval(a, whole, env);
+  }
+  return env;
+}
+
+SymInterval NestBuilder::reduce_interval(int a, SymInterval i, const SymEnv& env) {
+  if (as_int(s_.axes[a].extent)) return i;
+  SymInterval hi = interval_of(i.hi, env, ranges_);
+  return {i.lo, hi.hi, i.exact && hi.exact && hi.lo.same_as(hi.hi)};
+}
+
+void NestBuilder::collect_reads(int q, int p, const SymEnv& env, Region* r, bool* any) {
+  for (const Expr& body : stage(q).bodies) {
+    collect_reads_in(body, p, env, false, r, any);
+  }
+}
+
+void NestBuilder::collect_reads_in(const Expr& e, int p, const SymEnv& env, bool guarded, Region* r, bool* any) {
+  if (const Load* load = e.as<Load>()) {
+    auto it = stage_of_.find(load->buffer.get());
+    if (it != stage_of_.end() && it->second == p) {
+      for (size_t d = 0; d < load->indices.size(); ++d) {
+        SymInterval x = interval_of(load->indices[d], env, ranges_);
+        if (guarded) x.exact = false;
+        r->dims[d] = *any ? hull(r->dims[d], x, ranges_) : x;
+      }
+      *any = true;
+    }
+  }
+  bool select = e.kind() == ExprKind::Select;
+  for_each_child(e, [&](const Expr& c) { collect_reads_in(c, p, env, guarded || select, r, any); });
+}
+
+}  // namespace heddle

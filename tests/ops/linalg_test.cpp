@@ -1,0 +1,170 @@
+#include "ops/ops_testing.h"
+
+namespace heddle {
+namespace {
+
+TEST(Matmul, OfEveryTranspositionAndType) {
+  for (DataType t : {f32, f64, f16, bf16, i32}) {
+    for (int mode = 0; mode < 4; ++mode) {
+      const bool ta = mode & 1, tb = mode & 2;
+      SCOPED_TRACE(to_string(t) + " " + std::to_string(mode));
+      const Input a = input(ta ? Dims{7, 3} : Dims{3, 7}, t, 1);
+      const Input b = input(tb ? Dims{5, 7} : Dims{7, 5}, t, 2);
+      const Tensor y = ops::matmul(a, b, ta, tb);
+      EXPECT_EQ(y.dtype(), t);
+      expect_elements(y, {a, b}, [&](const Dims& i) {
+        double s = 0;
+        for (int k = 0; k < 7; ++k)
+          s += (ta ? a(k, i[0]) : a(i[0], k)) * (tb ? b(i[1], k) : b(k, i[1]));
+        return s;
+      });
+    }
+  }
+}
+
+TEST(Matmul, OfBytesAnswersInI32) {
+  const Input a = input({3, 300}, u8, 1), b = input({300, 2}, i8, 2, -100, 100);
+  const Tensor y = ops::matmul(a, b);
+  EXPECT_EQ(y.dtype(), i32);
+  expect_elements(y, {a, b}, [&](const Dims& i) {
+    double s = 0;
+    for (int k = 0; k < 300; ++k) s += a(i[0], k) * b(k, i[1]);
+    return s;
+  });
+}
+
+TEST(Matmul, OfHalvesAddsUpInF32) {
+  // 4096 ones: in f16 the sum would stop at 2048.
+  const Input a = input_of(NDArray::full({1, 4097}, f16, 1));
+  const Input b = input_of(NDArray::full({4097, 1}, f16, 1), "b");
+  expect_elements(ops::matmul(a, b), {a, b}, [](const Dims&) { return 4096.0; }, 0);
+  const Tensor wide = ops::matmul(a, b, false, false, {.output = f32});
+  EXPECT_EQ(wide.dtype(), f32);
+  EXPECT_TRUE(wide.op()->is_reduction());
+  expect_elements(wide, {a, b}, [](const Dims&) { return 4097.0; }, 0);
+  const Tensor narrow = ops::matmul(a, b, false, false, {.accumulate = f16});
+  expect_elements(narrow, {a, b}, [](const Dims&) { return 2048.0; }, 0);
+}
+
+TEST(Matmul, BroadcastsBatches) {
+  const Input a = input({2, 1, 3, 4}, f32, 1), b = input({5, 4, 2}, f32, 2);
+  const Tensor y = ops::matmul(a, b);
+  EXPECT_EQ(y.extents(), (Dims{2, 5, 3, 2}));
+  expect_elements(y, {a, b}, [&](const Dims& i) {
+    double s = 0;
+    for (int k = 0; k < 4; ++k) s += a(i[0], 0, i[2], k) * b(i[1], k, i[3]);
+    return s;
+  });
+}
+
+TEST(Matmul, OfVectors) {
+  const Input m = input({2, 3, 4}, f32, 1), v = input({4}, f32, 2), u = input({3}, f32, 3);
+  expect_elements(ops::matmul(m, v), {m, v}, [&](const Dims& i) {
+    double s = 0;
+    for (int k = 0; k < 4; ++k) s += m(i[0], i[1], k) * v(k);
+    return s;
+  });
+  const Tensor left = ops::matmul(u, m);
+  EXPECT_EQ(left.extents(), (Dims{2, 4}));
+  expect_elements(left, {m, u}, [&](const Dims& i) {
+    double s = 0;
+    for (int k = 0; k < 3; ++k) s += u(k) * m(i[0], k, i[1]);
+    return s;
+  });
+  double squares = 0;
+  for (int k = 0; k < 4; ++k) squares += v(k) * v(k);
+  expect_elements(ops::dot(v, v), {v}, [&](const Dims&) { return squares; });
+  expect_elements(ops::outer(u, v), {u, v}, [&](const Dims& i) { return u(i[0]) * v(i[1]); });
+  const Input a = input({5, 4}, f32, 4);
+  expect_elements(ops::matvec(a, v), {a, v}, [&](const Dims& i) {
+    double s = 0;
+    for (int k = 0; k < 4; ++k) s += a(i[0], k) * v(k);
+    return s;
+  });
+}
+
+TEST(BatchMatmul, TransposesItsOperands) {
+  const Input a = input({3, 4, 2}, f32, 1), b = input({3, 5, 4}, f32, 2);
+  expect_elements(ops::batch_matmul(a, b, true, true), {a, b}, [&](const Dims& i) {
+    double s = 0;
+    for (int k = 0; k < 4; ++k) s += a(i[0], k, i[1]) * b(i[0], i[2], k);
+    return s;
+  });
+}
+
+TEST(Dense, AddsItsBiasInAStageOfItsOwn) {
+  for (DataType t : {f32, f16}) {
+    const Input x = input({2, 3, 6}, t, 1), w = input({4, 6}, t, 2), b = input({4}, t, 3);
+    const Tensor y = ops::dense(x, w, b);
+    EXPECT_FALSE(y.op()->is_reduction());
+    EXPECT_TRUE(y.op()->inputs()[0].op()->is_reduction());
+    expect_elements(y, {x, w, b}, [&](const Dims& i) {
+      double s = b(i[2]);
+      for (int k = 0; k < 6; ++k) s += x(i[0], i[1], k) * w(i[2], k);
+      return s;
+    });
+  }
+}
+
+TEST(Einsum, ContractsByLetters) {
+  const Input a = input({2, 3, 4}, f32, 1), b = input({2, 5, 4}, f32, 2);
+  const auto scores = [&](int64_t n, int64_t i, int64_t j) {
+    double s = 0;
+    for (int k = 0; k < 4; ++k) s += a(n, i, k) * b(n, j, k);
+    return s;
+  };
+  expect_elements(ops::einsum("bik, bjk -> bij", a, b), {a, b},
+                  [&](const Dims& i) { return scores(i[0], i[1], i[2]); });
+  expect_elements(ops::einsum("bik,bjk->jb", a, b), {a, b}, [&](const Dims& i) {
+    double s = 0;
+    for (int m = 0; m < 3; ++m) s += scores(i[1], m, i[0]);
+    return s;
+  });
+  // Without a result: the letters that occur once, i and j.
+  expect_elements(ops::einsum("bik,bjk", a, b), {a, b}, [&](const Dims& i) {
+    return scores(0, i[0], i[1]) + scores(1, i[0], i[1]);
+  });
+}
+
+TEST(Einsum, OfOneOperand) {
+  const Input a = input({4, 4}, f32, 1), c = input({2, 3, 4}, f32, 2);
+  expect_elements(ops::einsum("ii->i", a), {a}, [&](const Dims& i) { return a(i[0], i[0]); });
+  double trace = 0;
+  for (int i = 0; i < 4; ++i) trace += a(i, i);
+  expect_elements(ops::einsum("ii", a), {a}, [&](const Dims&) { return trace; });
+  expect_elements(ops::einsum("ijk->kji", c), {c},
+                  [&](const Dims& i) { return c(i[2], i[1], i[0]); });
+}
+
+TEST(LinalgErrors, NameOperatorArgumentAndShapes) {
+  const Input a = input({2, 3}), b = input({4, 5}), h = input({3, 2}, f16), t = input({3, 2, 4});
+  EXPECT_EQ(error_of([&] { ops::matmul(a, b); }),
+            "matmul: the inner extents of (2, 3) x (4, 5) are 3 and 4 | they must be equal; see "
+            "transpose_a and transpose_b");
+  EXPECT_EQ(error_of([&] { ops::matmul(a, h); }),
+            "matmul: 'x1' is f32 (2, 3) but 'x1' is f16 (3, 2) | convert one of them with ops::cast");
+  EXPECT_EQ(error_of([&] { ops::batch_matmul(a, b); }),
+            "batch_matmul: argument 'a' has shape (2, 3), and needs 3 dimensions | ");
+  EXPECT_EQ(error_of([&] { ops::matmul(t, input({5, 4, 2})); }),
+            "matmul: the leading dimensions of (3, 2, 4) x (5, 4, 2) do not broadcast | from the "
+            "back, extents must be equal or 1");
+  EXPECT_EQ(error_of([&] { ops::dense(a, b); }),
+            "dense: 'x' f32 (2, 3) has 3 features but 'weight' f32 (4, 5) takes 5 | the weight is "
+            "(outputs, inputs)");
+  EXPECT_EQ(error_of([&] { ops::dense(a, input({4, 3}), input({5})); }),
+            "dense: 'bias' has shape (5), and needs (4) | ");
+  EXPECT_EQ(error_of([&] { ops::einsum("ij,jk->ik", a, b); }),
+            "einsum: index 'j' of 'ij,jk->ik' has extents 3 and 4 | ");
+  EXPECT_EQ(error_of([&] { ops::einsum("i...", a); }),
+            "einsum: 'i...' has '.' where a letter is expected | write it as in \"ij,jk->ik\"");
+  EXPECT_EQ(error_of([&] { ops::einsum("ij->ijk", a); }),
+            "einsum: 'ij->ijk' has 'k' in its result only | write it as in \"ij,jk->ik\"");
+  EXPECT_EQ(error_of([&] { ops::einsum("ij,jk,kl->il", a, b); }),
+            "einsum: 'ij,jk,kl->il' has 3 operands but 2 are given | contract more than two operands "
+            "two at a time");
+  EXPECT_EQ(error_of([&] { ops::matmul(a, a, true, false, {.accumulate = i32}); }),
+            "matmul: cannot add up products of f32 in i32 | ");
+}
+
+}  // namespace
+}  // namespace heddle

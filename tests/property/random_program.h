@@ -1,0 +1,35 @@
+// Random declarations, configs and manual schedules, each from one seed that reproduces it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/heddle.h"
+#include "heddle/support/rng.h"
+
+namespace heddle::testing {
+
+struct RandomProgram {
+  std::string text;  // what was drawn, for people
+  std::vector<Tensor> inputs, outputs;
+  std::vector<Tensor> args() const;
+  int64_t reduce_length = 1;  // the longest chain of additions: what tolerance depends on
+};
+
+/// A declaration of a random family (contraction, convolution, reduction, normalisation, movement,
+/// element-wise chain, or a composition), of odd small shapes.
+RandomProgram random_program(Rng& rng);
+
+/// A random legal config, or the default one when none was found in a few draws.
+Config random_config(const Template& t, Rng& rng);
+
+/// A schedule of random primitives; steps that do not apply are skipped.
+Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng);
+
+/// Inputs with values that keep every operation well behaved.
+std::vector<NDArray> random_inputs(const RandomProgram& p, uint64_t seed);
+
+/// "" when `got` agrees with `want`, else the first difference.
+std::string compare(const NDArray& want, const NDArray& got, int64_t reduce_length);
+
+}  // namespace heddle::testing

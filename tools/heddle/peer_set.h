@@ -1,0 +1,69 @@
+// The other libraries' ways to compute one subject, on the same inputs.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/runtime/ndarray.h"
+#include "peer_onednn.h"
+
+namespace heddle::cli {
+
+struct Peer {
+  std::string name;  ///< the key in the results: "openblas", "onednn"
+  std::string note;  ///< which of its implementations, for the table
+  std::function<void()> run;
+  /// After run(): what the first output of the subject should be, in our layout. Null: the peer does
+  /// something that cannot be compared.
+  std::function<NDArray()> result;
+};
+
+/// A subject adds its peers to one of these. It owns what they work on, so it must outlive them.
+class PeerSet {
+ public:
+  /// Sets the thread count of the libraries: it holds for all that is added and run afterwards.
+  PeerSet(std::vector<NDArray> inputs, std::vector<std::string> wanted, int threads);
+
+  const NDArray& input(int i) const { return inputs_.at(static_cast<size_t>(i)); }
+  /// Most peers know f32 only.
+  bool all_f32() const;
+  bool all_f64() const;
+  const float* f32(int i) const { return input(i).data<float>(); }
+  bool openblas() const { return openblas_; }  ///< wanted and there
+  bool onednn() const { return onednn_; }
+  /// Keeps an array that a peer was given a pointer to.
+  NDArray keep(NDArray array);
+
+  void add(Peer peer) { peers_.push_back(std::move(peer)); }
+
+  using Convert = std::function<NDArray(const NDArray&)>;
+  /// `out` is what the op writes; `convert` makes our layout of it.
+  void add_onednn(bench::OnednnOp op, const NDArray& out, Convert convert = {},
+                  const std::string& name = "onednn");
+  struct Candidate {
+    std::string note;
+    bench::OnednnOp op;
+    NDArray out;
+  };
+  /// The fastest of them, by a few calls of each.
+  void add_fastest_onednn(std::vector<Candidate> candidates, Convert convert = {});
+
+  const std::vector<Peer>& peers() const { return peers_; }
+  const std::vector<std::string>& remarks() const { return remarks_; }  ///< why some are missing
+
+ private:
+  std::vector<NDArray> inputs_, kept_;
+  bool openblas_ = false, onednn_ = false;
+  std::vector<Peer> peers_;
+  std::vector<std::string> remarks_;
+};
+
+/// The names --peers takes.
+std::vector<std::string> peer_names();
+
+/// The f32 array with axis i of the result being axis perm[i] of `x`; in plain loops.
+NDArray permuted(const NDArray& x, const std::vector<int>& perm);
+
+}  // namespace heddle::cli

@@ -1,0 +1,106 @@
+#include "subjects.h"
+
+#include <cmath>
+#include <limits>
+
+#include "heddle/dag/compute_dag.h"
+#include "heddle/support/edit_distance.h"
+#include "heddle/support/error.h"
+
+namespace heddle::cli {
+namespace {
+
+// Far more than a machine has, and far from where products of extents overflow.
+constexpr double kMostElements = 1e15;
+
+void check_size(const Problem& problem) {
+  for (const Tensor& t : problem.args()) {
+    double elements = 1;
+    for (const int64_t extent : t.extents()) elements *= static_cast<double>(extent);
+    if (elements > kMostElements) {
+      throw_user_error("'" + problem.subject + "' is too large: " + t.name() + " has more than " +
+                           "1e15 elements",
+                       {}, "choose smaller extents");
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> Problem::args() const {
+  std::vector<Tensor> all = inputs;
+  all.insert(all.end(), outputs.begin(), outputs.end());
+  return all;
+}
+
+std::vector<NDArray> Problem::make_inputs() const {
+  std::vector<NDArray> arrays;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& t = inputs[i];
+    if (i < ranges.size()) {
+      arrays.push_back(
+          NDArray::random(t.extents(), t.dtype(), i + 1, ranges[i].low, ranges[i].high));
+    } else {
+      arrays.push_back(NDArray::random(t.extents(), t.dtype(), i + 1));
+    }
+  }
+  return arrays;
+}
+
+std::vector<NDArray> Problem::make_outputs() const {
+  std::vector<NDArray> arrays;
+  for (const Tensor& t : outputs) {
+    const double untouched = t.dtype().is_float() ? std::numeric_limits<double>::quiet_NaN() : 77;
+    arrays.push_back(NDArray::full(t.extents(), t.dtype(), untouched));
+  }
+  return arrays;
+}
+
+const std::vector<SubjectKind>& subject_kinds() {
+  static const std::vector<SubjectKind> all = [] {
+    std::vector<SubjectKind> kinds;
+    for (auto part :
+         {linalg_subjects, conv_subjects, row_subjects, image_subjects, block_subjects}) {
+      for (SubjectKind& kind : part()) kinds.push_back(std::move(kind));
+    }
+    return kinds;
+  }();
+  return all;
+}
+
+const SubjectKind& subject_kind(const std::string& name) {
+  std::vector<std::string> names;
+  for (const SubjectKind& kind : subject_kinds()) {
+    if (kind.grammar.kind == name) return kind;
+    names.push_back(kind.grammar.kind);
+  }
+  std::string hint = did_you_mean(name, names);
+  if (!hint.empty()) hint += " ";
+  throw_user_error("unknown subject '" + name + "'", {},
+                   hint + "`heddle list` shows all; for example matmul:512x512x512");
+}
+
+Problem make_problem(const std::string& subject, DataType dtype) {
+  const size_t colon = subject.find(':');
+  const SubjectKind& kind = subject_kind(subject.substr(0, colon));
+  const std::string text = colon == std::string::npos ? "" : subject.substr(colon + 1);
+  const Arguments arguments = parse_arguments(kind.grammar, text);
+  try {
+    Problem problem = kind.declare(arguments, dtype);
+    problem.subject = subject;
+    problem.dtype = dtype;
+    check_size(problem);
+    const ComputeDag dag(problem.outputs);
+    if (problem.flops == 0) problem.flops = std::round(dag.total_flops());
+    problem.bytes = dag.compulsory_bytes();
+    return problem;
+  } catch (const Error& error) {
+    if (error.kind != ErrorKind::User) throw;
+    // The line it names is one of this program, which helps nobody who typed a subject.
+    std::string help = error.help;
+    if (help.empty()) help = "write " + kind.grammar.form();
+    throw_user_error(subject + " (" + to_string(dtype) + "): " + error.message, {}, help);
+  }
+}
+
+}  // namespace heddle::cli
