@@ -37,11 +37,12 @@ Tensor pool(const Call& call, const Tensor& x, const Pool& p, bool is_max) {
   const impl::Dimensions dims(p.layout, n);
   if (p.kernel.empty()) impl::fail(call, "'kernel' is not given");
   const Dims kernel = impl::per_dimension(call, "kernel", p.kernel, n, 1);
+  for (int64_t extent : kernel)
+    if (extent < 1) impl::fail(call, "'kernel' " + impl::text(kernel) + " has a value below 1");
   const Dims in = dims.spatial_dims(x);
   const impl::Window w =
       impl::window_of(call, n, p.stride.empty() ? kernel : p.stride, p.padding, p.dilation);
   for (size_t d = 0; d < kernel.size(); ++d) {
-    if (kernel[d] < 1) impl::fail(call, "'kernel' " + impl::text(kernel) + " has a value below 1");
     // A window of padding alone has no largest element, and no elements to count.
     const int64_t reach = w.dilation[d] * (kernel[d] - 1) + 1;
     if (w.before[d] >= reach || w.after[d] >= reach)

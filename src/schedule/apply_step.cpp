@@ -262,8 +262,9 @@ class Applier {
 
   // A new stage with id results[0]; its axes, copies of `spatial` and `reduce` with fresh variables,
   // take the ids from results[1] on. `bind` receives old variable -> new variable.
-  StageState& new_stage(const std::string& name, const std::vector<int>& spatial,
-                        const std::vector<int>& reduce, std::vector<VarBinding>* bind) {
+  // By value: the stages move when one is added.
+  StageState& new_stage(const std::string& name, const std::vector<int> spatial,
+                        const std::vector<int> reduce, std::vector<VarBinding>* bind) {
     check(!step_.results.empty(), "the step names too few results");
     int id = step_.results[0];
     check(id >= 0 && id < (1 << 16), "bad result id");

@@ -63,7 +63,11 @@ Param TemplateBuilder::split_knob(const std::string& name, int64_t extent, int64
 void TemplateBuilder::when(Param knob, int64_t value, const std::function<void()>& fn) {
   HEDDLE_ICHECK(knob.knob >= 0, "when() needs a knob");
   guards_.push_back({knob.knob, value});
+  // Alternatives do not see each other's changes: what follows starts from the state before. Stages
+  // made inside keep their ids.
+  std::vector<StageAxes> before = stage_axes_;
   fn();
+  std::copy(before.begin(), before.end(), stage_axes_.begin());
   guards_.pop_back();
 }
 

@@ -59,7 +59,8 @@ TEST(Conv2d, OfChannelsLast) {
     for (int c = 0; c < 2; ++c)
       for (int r = 0; r < 3; ++r)
         for (int q = 0; q < 3; ++q)
-          s += x.or_else(0, {i[0], i[1] + r - 1, i[2] + q - 1, i[3] / 3 * 2 + c}) * w(r, q, c, i[3]);
+          s += x.or_else(0, {i[0], i[1] + r - 1, i[2] + q - 1, i[3] / 3 * 2 + c}) *
+               w(r, q, c, i[3]);
     return s;
   });
 }
@@ -214,11 +215,11 @@ TEST(ConvErrors, NameOperatorArgumentAndShapes) {
   EXPECT_EQ(error_of([&] { ops::conv2d(x, w, {.padding = {-1}}); }),
             "conv2d: 'padding' (-1) has a negative value | cut with ops::slice instead");
   EXPECT_EQ(error_of([&] { ops::conv2d(x, w, {.padding = {1, 1, 1}}); }),
-            "conv2d: 'padding' (1, 1, 1) has 3 values for 2 spatial dimensions | give one value for "
-            "all, one a dimension, or all begins and then all ends");
+            "conv2d: 'padding' (1, 1, 1) has 3 values for 2 spatial dimensions | give one value "
+            "for all, one a dimension, or all begins and then all ends");
   EXPECT_EQ(error_of([&] { ops::conv2d(x, w, {.dilation = {3}}); }),
-            "conv2d: spatial dimension 0 has extent 5 (5 with padding), but the window reaches over "
-            "7 | ");
+            "conv2d: spatial dimension 0 has extent 5 (5 with padding), but the window reaches "
+            "over 7 | ");
   EXPECT_EQ(error_of([&] { ops::conv1d(x, w); }),
             "conv1d: argument 'x' has shape (1, 4, 5, 5), and needs 3 dimensions | ");
   EXPECT_EQ(error_of([&] { ops::conv2d(x, w, {}, input({3})); }),

@@ -179,8 +179,8 @@ TEST(Cast, Converts) {
 TEST(ElementwiseErrors, NameOperatorArgumentAndShapes) {
   const Input a = input({2, 3}), b = input({4}), h = input({3}, f16), n = input({3}, i32);
   EXPECT_EQ(error_of([&] { ops::add(a, b); }),
-            "add: the shapes (2, 3) and (4) do not broadcast | from the back, extents must be equal "
-            "or 1");
+            "add: the shapes (2, 3) and (4) do not broadcast | from the back, extents must be "
+            "equal or 1");
   EXPECT_EQ(error_of([&] { ops::add(a, h); }),
             "add: 'x1' is f32 (2, 3) but 'x1' is f16 (3) | convert one of them with ops::cast");
   EXPECT_EQ(error_of([&] { ops::exp(n); }),

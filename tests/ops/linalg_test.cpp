@@ -142,7 +142,8 @@ TEST(LinalgErrors, NameOperatorArgumentAndShapes) {
             "matmul: the inner extents of (2, 3) x (4, 5) are 3 and 4 | they must be equal; see "
             "transpose_a and transpose_b");
   EXPECT_EQ(error_of([&] { ops::matmul(a, h); }),
-            "matmul: 'x1' is f32 (2, 3) but 'x1' is f16 (3, 2) | convert one of them with ops::cast");
+            "matmul: 'x1' is f32 (2, 3) but 'x1' is f16 (3, 2) | convert one of them with "
+            "ops::cast");
   EXPECT_EQ(error_of([&] { ops::batch_matmul(a, b); }),
             "batch_matmul: argument 'a' has shape (2, 3), and needs 3 dimensions | ");
   EXPECT_EQ(error_of([&] { ops::matmul(t, input({5, 4, 2})); }),
@@ -160,8 +161,8 @@ TEST(LinalgErrors, NameOperatorArgumentAndShapes) {
   EXPECT_EQ(error_of([&] { ops::einsum("ij->ijk", a); }),
             "einsum: 'ij->ijk' has 'k' in its result only | write it as in \"ij,jk->ik\"");
   EXPECT_EQ(error_of([&] { ops::einsum("ij,jk,kl->il", a, b); }),
-            "einsum: 'ij,jk,kl->il' has 3 operands but 2 are given | contract more than two operands "
-            "two at a time");
+            "einsum: 'ij,jk,kl->il' has 3 operands but 2 are given | contract more than two "
+            "operands two at a time");
   EXPECT_EQ(error_of([&] { ops::matmul(a, a, true, false, {.accumulate = i32}); }),
             "matmul: cannot add up products of f32 in i32 | ");
 }

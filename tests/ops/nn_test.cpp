@@ -120,10 +120,11 @@ TEST(Lrn, NormalisesOverNeighbouringChannels) {
 }
 
 TEST(Attention, AgreesWithTheReference) {
-  const Input q = input({2, 3, 4}, f32, 1), k = input({2, 5, 4}, f32, 2), v = input({2, 5, 6}, f32, 3);
-  const Input add = input({3, 5}, f32, 4), allow = input_of(NDArray::from<bool>(
-      {true, false, true, true, false, true, true, true, true, true, false, false, true, false, true},
-      {3, 5}), "allow");
+  const Input q = input({2, 3, 4}, f32, 1), k = input({2, 5, 4}, f32, 2);
+  const Input v = input({2, 5, 6}, f32, 3), add = input({3, 5}, f32, 4);
+  const Input allow = input_of(
+      NDArray::from<uint8_t>({1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 1, 0, 1}, {3, 5}).cast(boolean),
+      "allow");
   const auto reference = [&](const Dims& i, const Input* mask) {
     double total = 0, result = 0;
     for (int s = 0; s < 5; ++s) {

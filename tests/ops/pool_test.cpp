@@ -70,8 +70,7 @@ TEST(AvgPool, CountsPaddingWhenAsked) {
 }
 
 TEST(AvgPool, OfCeilModeDoesNotCountBeyondThePadding) {
-  // PyTorch: AvgPool1d(3, stride=2, padding=1, ceil_mode=True) over 1 2 3 4 gives 1, 3, 7/3 - the
-  // last window covers 4, one padding element, and one position that does not exist.
+  // As PyTorch: the last window covers 4, one padding element, and a position that does not exist.
   const Input x = input_of(NDArray::from<float>({1, 2, 3, 4}, {1, 1, 4}));
   const double want[] = {1, 3, 2};
   const Tensor y = ops::avg_pool(x, {.kernel = {3},

@@ -5,7 +5,7 @@
 namespace heddle {
 namespace {
 
-/// The elements of x that belong to position `at` of a reduction of (3, 4, 5) over dimensions 0 and 2.
+/// The elements of x (3, 4, 5) at position `at` of a reduction over dimensions 0 and 2.
 std::vector<double> block(const Input& x, int64_t at) {
   std::vector<double> values;
   for (int i = 0; i < 3; ++i)
@@ -112,7 +112,8 @@ TEST(ArgReduce, TakesTheFirstOfEqualElements) {
     const Tensor y = ops::argmax(x);
     EXPECT_EQ(y.dtype(), i64);
     expect_elements(y, {x}, [&](const Dims& i) { return first(i[0], true); });
-    expect_elements(ops::argmin(x, 1, true), {x}, [&](const Dims& i) { return first(i[0], false); });
+    expect_elements(ops::argmin(x, 1, true), {x},
+                    [&](const Dims& i) { return first(i[0], false); });
   }
 }
 

@@ -109,7 +109,8 @@ TEST(Slice, FollowsOnnx) {
   };
   const auto check = [&](const Tensor& y, const Dims& want) {
     EXPECT_EQ(y.extent(0), static_cast<int64_t>(want.size()));
-    expect_elements(y, {x}, [&](const Dims& i) { return x(want[static_cast<size_t>(i[0])], i[1]); });
+    expect_elements(y, {x},
+                    [&](const Dims& i) { return x(want[static_cast<size_t>(i[0])], i[1]); });
   };
   check(rows(2, 5, 1), {2, 3, 4});
   check(rows(-3, INT64_MAX, 1), {7, 8, 9});

@@ -51,6 +51,7 @@ void verify(const llvm::Module& module) {
 // The generator emits final code: what is left is to put the register buffers into SSA form and to
 // merge equal address arithmetic. Only the analyses that this takes are made, not a PassBuilder.
 void optimize_little(llvm::Module& module, llvm::TargetMachine& tm) {
+  std::unique_ptr<llvm::LoopAnalysisManager> loops;
   llvm::FunctionAnalysisManager analyses;
   analyses.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
   analyses.registerPass([] { return llvm::DominatorTreeAnalysis(); });
@@ -59,7 +60,6 @@ void optimize_little(llvm::Module& module, llvm::TargetMachine& tm) {
   analyses.registerPass([&] {
     return llvm::TargetLibraryAnalysis(llvm::TargetLibraryInfoImpl(tm.getTargetTriple()));
   });
-  std::unique_ptr<llvm::LoopAnalysisManager> loops;
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::PromotePass());
   passes.addPass(llvm::EarlyCSEPass());
