@@ -115,19 +115,19 @@ void build(TemplateBuilder& t, const StageGroup& g) {
 
   auto schedule = [&](StageRef s, bool root_of_parts, StageRef host) {
     // `s` is the reduction to shape; its loops, or its host's (when an element-wise sink follows).
-    bool outer_parallel = threads && !root_of_parts;
     if (along_row) {
       Param chunk = t.knob(root_of_parts ? "part_lanes_unroll" : "lanes_unroll", {lanes, 2 * lanes, 4 * lanes, 8 * lanes},
                            std::min(4 * lanes, op.reduce_axes()[k].extent() / lanes * lanes), "independent accumulators hide the add latency");
       std::vector<Loop> rows = host.all_axes();
       Loop row = rows.empty() ? Loop{} : host.fuse(rows);
-      if (row.valid() && outer_parallel) host.parallel(row);
-      if (row.valid() && root_of_parts && threads) host.parallel(row);
+      if (row.valid() && threads) host.parallel(row);
+      if (!row.valid()) return;  // one value: the parts are the loops
       if (host.id() != s.id()) {
         s.compute_at(host, row);
+        if (s.num_axes() == 0) return;
         Loop own = s.fuse(s.all_axes());
         vector_partials(t, s, k, op.reduce_axes()[k].extent(), lanes, chunk, own);
-      } else if (row.valid()) {
+      } else {
         vector_partials(t, s, k, op.reduce_axes()[k].extent(), lanes, chunk, row);
       }
       return;
@@ -135,6 +135,10 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     // Columns: vectors over the last spatial axis, accumulators in the nearest cache.
     std::vector<Loop> axes = host.all_axes();
     if (axes.empty()) return;
+    if (op.axes().empty()) {
+      if (threads) host.parallel(axes[0]);
+      return;
+    }
     int64_t extent = op.axes().back().extent();
     int64_t l1_elements = t.target().l1d_bytes / 4 / op.output(0).dtype().bytes();
     int64_t want = std::min(extent, l1_elements);
@@ -145,7 +149,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     std::vector<Loop> outer(axes.begin(), axes.end() - 1);
     outer.push_back(jo);
     Loop all = host.fuse(outer);
-    if (threads && (outer_parallel || root_of_parts)) host.parallel(all);
+    if (threads) host.parallel(all);
     auto [vo, vi] = host.split(ji, lanes);
     (void)vo;
     host.vectorize(vi);

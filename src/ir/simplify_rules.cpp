@@ -22,7 +22,6 @@ std::vector<SimplifyRule> make_rules() {
   const Wildcards& wild = wildcards();
   const Expr x = wild.x, y = wild.y, z = wild.z, w = wild.w, c0 = wild.c0, c1 = wild.c1;
   const Expr p = wild.p, q = wild.q, yes = true, no = false, none;
-  const Expr p_is_p(new Binary(BinaryOp::Eq, boolean, p, p));  // the constructor function would fold
   const auto sel = [](const Expr& c, const Expr& t, const Expr& f) { return make_select(c, t, f); };
   return {
       // The lattice of min and max.
@@ -51,7 +50,6 @@ std::vector<SimplifyRule> make_rules() {
       {"select-then-true", sel(p, yes, q), p || q, none, false, true},
       {"select-then-false", sel(p, no, q), !p && q, none, false, true},
       {"select-else-true", sel(p, q, yes), !p || q, none, false, true},
-      {"bool-equal-self", p_is_p, yes, none},
       {"bool-equal-true", p == yes, p, none},
       {"bool-equal-false", p == no, !p, none},
       {"bool-differs-true", p != yes, !p, none},

@@ -348,6 +348,8 @@ class Applier {
     int k = axis_arg(0);
     leaf(k);
     check(stage().is_reduction(), "it is no reduction");
+    check(std::find(stage().reduce.begin(), stage().reduce.end(), k) != stage().reduce.end(),
+          "axis '" + s_.axes[k].name + "' is not one of its reduce axes");
     check_reduce_untouched("rfactor");
     int64_t factor = param(0);
     bool inner = param(1) != 0;
@@ -356,7 +358,6 @@ class Applier {
     check(!inner || reduce->combiner->commutative,
           "its reducer '" + reduce->combiner->name + "' is not commutative, and inner partial results interleave");
     int64_t extent = s_.axes[k].static_extent;
-    check(!uses_other_axes(k), "axis '" + s_.axes[k].name + "' is already a block of another rfactor");
     factor = std::min(factor, extent);
     int64_t blocks = (extent + factor - 1) / factor;
 
@@ -374,7 +375,9 @@ class Applier {
     Expr pv = ap.var, rv = ar.var, index;
     ap.name = s_.axes[k].name + (inner ? ".i" : ".o");
     ar.name = s_.axes[k].name + (inner ? ".o" : ".i");
-    bool exact = extent % factor == 0;
+    // The last block of an earlier rfactor is shorter: its extent depends on which block it is.
+    bool exact = extent % factor == 0 && as_int(s_.axes[k].extent);
+    Expr whole = substitute(s_.axes[k].extent, bind);
     if (inner) {
       ap.static_extent = factor;
       ar.static_extent = blocks;
@@ -385,7 +388,7 @@ class Applier {
       ap.static_extent = blocks;
       ar.static_extent = factor;
       ap.extent = Expr(blocks);
-      ar.extent = exact ? Expr(factor) : min(Expr(factor), Expr(extent) - pv * Expr(factor));
+      ar.extent = exact ? Expr(factor) : max(Expr(0), min(Expr(factor), whole - pv * Expr(factor)));
       index = pv * Expr(factor) + rv;
     }
     std::vector<VarBinding> sub;
@@ -397,7 +400,7 @@ class Applier {
     for (size_t i = 0; i < reduce->sources.size(); ++i) {
       Expr src = substitute(reduce->sources[i], sub);
       // Interleaved parts of a length that does not divide: the last round is partial.
-      if (inner && !exact) src = make_select(index < Expr(extent), src, reduce->combiner->identity[i]);
+      if (inner && !exact) src = make_select(index < whole, src, reduce->combiner->identity[i]);
       sources.push_back(src);
     }
     Ref<const Combiner> combiner = reduce->combiner;
@@ -442,8 +445,6 @@ class Applier {
     return out;
   }
 
-  bool uses_other_axes(int k) const { return as_int(s_.axes[k].extent) == nullptr; }
-
   void layout() {
     check(!stage().placeholder, "it is an input: its layout is the caller's", "cache_read it and lay out the copy");
     check(!stage().output, "it is an output: its layout is the caller's");
@@ -462,7 +463,10 @@ class Applier {
       for (const auto& x : dims) {
         if (x.dim == static_cast<int>(d)) parts.push_back(x);
       }
-      std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.divisor < b.divisor; });
+      std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
+        // A tile of one element: its (divisor 1, modulus 1) part comes before the unbounded one.
+        return a.divisor != b.divisor ? a.divisor < b.divisor : a.modulus > b.modulus;
+      });
       int64_t next = 1;
       bool ok = !parts.empty();
       for (size_t i = 0; ok && i < parts.size(); ++i) {

@@ -21,23 +21,23 @@ LoweredFunction tiled_gemm(int rows, int vectors, int lanes) {
   const int width = vectors * lanes;
   Buffer acc = local("acc", f32, rows * width);
   Var io("io"), jo("jo"), k("k");
-  auto acc_at = [&](int r, int v) { return make_ramp(Expr(r * width + v * lanes), Expr(1), lanes); };
+  auto acc_at = [&](int r, int v) {
+    return make_ramp(Expr(r * width + v * lanes), Expr(1), lanes);
+  };
   const Expr row = io * Expr(rows), column = jo * Expr(width);
   std::vector<Stmt> zero, update, write;
   for (int r = 0; r < rows; ++r) {
     for (int v = 0; v < vectors; ++v) {
       zero.push_back(make_store(acc, {acc_at(r, v)}, make_broadcast(Expr(0.0f), lanes)));
       Expr x = make_broadcast(make_load(a, {(row + Expr(r)) * Expr(kK) + k}), lanes);
-      Expr y = make_load(
-          b, {make_ramp(k * Expr(kN) + column + Expr(v * lanes), Expr(1), lanes)});
+      Expr y = make_load(b, {make_ramp(k * Expr(kN) + column + Expr(v * lanes), Expr(1), lanes)});
       update.push_back(make_store(acc, {acc_at(r, v)}, make_load(acc, {acc_at(r, v)}) + x * y));
       Expr out = make_ramp((row + Expr(r)) * Expr(kN) + column + Expr(v * lanes), Expr(1), lanes);
       write.push_back(make_store(c, {out}, make_load(acc, {acc_at(r, v)})));
     }
   }
-  Stmt tile = make_block({make_block(zero),
-                          make_for(k, kK, LoopKind::Serial, make_block(update)),
-                          make_block(write)});
+  Stmt tile = make_block(
+      {make_block(zero), make_for(k, kK, LoopKind::Serial, make_block(update)), make_block(write)});
   Stmt body = make_for(io, kM / rows, LoopKind::Serial,
                        make_for(jo, kN / width, LoopKind::Serial, make_allocate(acc, tile)));
   return {"gemm", {a, b, c}, body};
@@ -71,8 +71,8 @@ double gflops(const CompiledModule& m, const float* a, const float* b, float* c)
   for (int round = 0; round < 200; ++round) {
     const auto start = std::chrono::steady_clock::now();
     call(m, a, b, c);
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-                              .count());
+    best = std::min(
+        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   return 2.0 * kM * kN * kK / best * 1e-9;
 }

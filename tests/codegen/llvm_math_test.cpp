@@ -24,16 +24,16 @@ double ulps(T got, long double want) {
   if (std::isnan(want)) return std::isnan(got) ? 0 : 1e9;
   if (std::isinf(nearest)) {
     // The largest finite number is one unit away from an overflow.
-    return got == nearest                                                          ? 0
+    return got == nearest                                                 ? 0
            : got == std::copysign(std::numeric_limits<T>::max(), nearest) ? 1
-                                                                                   : 1e9;
+                                                                          : 1e9;
   }
   if (std::isnan(got) || std::isinf(got)) {
     return !std::isnan(got) && std::abs(nearest) == std::numeric_limits<T>::max() ? 1 : 1e9;
   }
-  const int exponent = std::max(nearest == 0 ? std::numeric_limits<T>::min_exponent
-                                             : std::ilogb(nearest) + 1,
-                                std::numeric_limits<T>::min_exponent);
+  const int exponent =
+      std::max(nearest == 0 ? std::numeric_limits<T>::min_exponent : std::ilogb(nearest) + 1,
+               std::numeric_limits<T>::min_exponent);
   const long double unit = std::ldexp(1.0L, exponent - std::numeric_limits<T>::digits);
   return static_cast<double>(std::abs(static_cast<long double>(got) - want) / unit);
 }
@@ -41,10 +41,10 @@ double ulps(T got, long double want) {
 struct Function {
   UnaryOp op;
   std::function<long double(long double)> exact;
-  double low, high;      ///< where most arguments are drawn from
-  double bound_f32;      ///< ulp
+  double low, high;  ///< where most arguments are drawn from
+  double bound_f32;  ///< ulp
   double bound_f64;
-  bool tails_agree;      ///< f32 scalars give the same bits as vectors
+  bool tails_agree;  ///< f32 scalars give the same bits as vectors
 };
 
 std::vector<Function> functions() {
@@ -82,12 +82,35 @@ template <class T>
 std::vector<T> arguments(double low, double high, int64_t n) {
   std::mt19937_64 random(42);
   std::uniform_real_distribution<double> uniform(low, high), exponent(-44, 5);
-  std::vector<T> x{static_cast<T>(kInf), static_cast<T>(-kInf), static_cast<T>(kNan), T(0), T(-0.0),
-                   T(1), T(-1), T(0.5), T(-0.5), T(2.5), T(-2.5), T(1.5), T(3.5), T(1e-40),
-                   T(-1e-40), T(1e-45), std::numeric_limits<T>::min(),
-                   std::numeric_limits<T>::max(), std::numeric_limits<T>::lowest(),
-                   T(88.72283), T(88.72284), T(-87.33654), T(-103.97), T(-104), T(127.99999),
-                   T(0.99999994), T(1.0000001), T(8388609), T(4194304.5)};
+  std::vector<T> x{static_cast<T>(kInf),
+                   static_cast<T>(-kInf),
+                   static_cast<T>(kNan),
+                   T(0),
+                   T(-0.0),
+                   T(1),
+                   T(-1),
+                   T(0.5),
+                   T(-0.5),
+                   T(2.5),
+                   T(-2.5),
+                   T(1.5),
+                   T(3.5),
+                   T(1e-40),
+                   T(-1e-40),
+                   T(1e-45),
+                   std::numeric_limits<T>::min(),
+                   std::numeric_limits<T>::max(),
+                   std::numeric_limits<T>::lowest(),
+                   T(88.72283),
+                   T(88.72284),
+                   T(-87.33654),
+                   T(-103.97),
+                   T(-104),
+                   T(127.99999),
+                   T(0.99999994),
+                   T(1.0000001),
+                   T(8388609),
+                   T(4194304.5)};
   while (static_cast<int64_t>(x.size()) < n) {
     // Half of them evenly in the range, half at all scales.
     if (x.size() % 2) {
@@ -174,10 +197,9 @@ void check_binary(BinaryOp op, std::function<long double(long double, long doubl
   for (T& v : x) v = static_cast<T>(uniform(random));
   for (T& v : y) v = static_cast<T>(second(random));
   for (int lanes : {1, 3, 8, 16}) {
-    call(compile(elementwise({t, t}, t, kN, lanes,
-                             [&](const std::vector<Expr>& e) {
-                               return make_binary(op, e[0], e[1]);
-                             })),
+    call(compile(
+             elementwise({t, t}, t, kN, lanes,
+                         [&](const std::vector<Expr>& e) { return make_binary(op, e[0], e[1]); })),
          x.data(), y.data(), out.data());
     for (int64_t i = 0; i < kN; ++i) {
       ASSERT_LE(ulps(out[i], exact(x[i], y[i])), bound)
@@ -189,15 +211,24 @@ void check_binary(BinaryOp op, std::function<long double(long double, long doubl
 template <class T>
 void check_all_binary() {
   using L = long double;
-  check_binary<T>(BinaryOp::Add, [](L a, L b) { return a + b; }, -10, 10, 0.5001);
-  check_binary<T>(BinaryOp::Sub, [](L a, L b) { return a - b; }, -10, 10, 0.5001);
-  check_binary<T>(BinaryOp::Mul, [](L a, L b) { return a * b; }, -10, 10, 0.5001);
-  check_binary<T>(BinaryOp::Div, [](L a, L b) { return a / b; }, -10, 10, 0.5001);
-  check_binary<T>(BinaryOp::Mod, [](L a, L b) { return std::fmod(a, b); }, -10, 10, 0);
-  check_binary<T>(BinaryOp::Min, [](L a, L b) { return a < b ? a : b; }, -10, 10, 0);
-  check_binary<T>(BinaryOp::Max, [](L a, L b) { return a > b ? a : b; }, -10, 10, 0);
-  check_binary<T>(BinaryOp::Pow, [](L a, L b) { return std::pow(a, b); }, 0, 20, 4);
-  check_binary<T>(BinaryOp::Atan2, [](L a, L b) { return std::atan2(a, b); }, -10, 10, 4);
+  check_binary<T>(
+      BinaryOp::Add, [](L a, L b) { return a + b; }, -10, 10, 0.5001);
+  check_binary<T>(
+      BinaryOp::Sub, [](L a, L b) { return a - b; }, -10, 10, 0.5001);
+  check_binary<T>(
+      BinaryOp::Mul, [](L a, L b) { return a * b; }, -10, 10, 0.5001);
+  check_binary<T>(
+      BinaryOp::Div, [](L a, L b) { return a / b; }, -10, 10, 0.5001);
+  check_binary<T>(
+      BinaryOp::Mod, [](L a, L b) { return std::fmod(a, b); }, -10, 10, 0);
+  check_binary<T>(
+      BinaryOp::Min, [](L a, L b) { return a < b ? a : b; }, -10, 10, 0);
+  check_binary<T>(
+      BinaryOp::Max, [](L a, L b) { return a > b ? a : b; }, -10, 10, 0);
+  check_binary<T>(
+      BinaryOp::Pow, [](L a, L b) { return std::pow(a, b); }, 0, 20, 4);
+  check_binary<T>(
+      BinaryOp::Atan2, [](L a, L b) { return std::atan2(a, b); }, -10, 10, 4);
 }
 
 TEST(LlvmMath, BinaryFunctions) {
@@ -218,9 +249,9 @@ TEST(LlvmMath, SpeedOfElementFunctions) {
     for (int round = 0; round < 300; ++round) {
       const auto start = std::chrono::steady_clock::now();
       call(m, x.data(), y.data());
-      best = std::min(best, std::chrono::duration<double, std::nano>(
-                                std::chrono::steady_clock::now() - start)
-                                .count());
+      best = std::min(
+          best, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start)
+                    .count());
     }
     std::printf("%-6s %.3f ns an element\n", to_string(op), best / kN);
   }

@@ -16,19 +16,19 @@ LoweredFunction padded_copy(DataType t, int64_t n, int64_t pad, int lanes) {
     Expr at = index - splat(pad);
     Expr inside = (splat(0) <= at) && (at < splat(n));
     Expr fill = make_const(t.element(), 7);
-    return make_store(out, {index},
-                      make_select(inside, make_load(in, {at}),
-                                  count > 1 ? make_broadcast(fill, count) : fill));
+    return make_store(
+        out, {index},
+        make_select(inside, make_load(in, {at}), count > 1 ? make_broadcast(fill, count) : fill));
   };
   Var i("i"), r("r");
   const int64_t whole = lanes > 1 ? total / lanes : 0;
   std::vector<Stmt> parts;
   if (whole > 0) {
-    parts.push_back(make_for(i, whole, LoopKind::Serial,
-                             body(make_ramp(i * Expr(lanes), Expr(1), lanes))));
+    parts.push_back(
+        make_for(i, whole, LoopKind::Serial, body(make_ramp(i * Expr(lanes), Expr(1), lanes))));
   }
-  parts.push_back(make_for(r, total - whole * lanes, LoopKind::Serial,
-                           body(r + Expr(whole * lanes))));
+  parts.push_back(
+      make_for(r, total - whole * lanes, LoopKind::Serial, body(r + Expr(whole * lanes))));
   return {"padded", {in, out}, make_block(parts)};
 }
 
@@ -84,10 +84,9 @@ TEST(LlvmSelect, StridedGatheredAndBroadcastLoadsAreGuarded) {
         make_store(out, {at(3)},
                    make_select(inside, make_load(in, {make_load(table, {lane})}), none)),
         make_store(out, {at(4)},
-                   make_select(inside,
-                               make_broadcast(make_load(in, {n - Expr(1)}), lanes), none))};
-    LoweredFunction f{"guards", {in, table, limit, out},
-                      make_let(n, make_load(limit, {Expr(0)}), make_block(s))};
+                   make_select(inside, make_broadcast(make_load(in, {n - Expr(1)}), lanes), none))};
+    LoweredFunction f{
+        "guards", {in, table, limit, out}, make_let(n, make_load(limit, {Expr(0)}), make_block(s))};
     CompiledModule m = compile(f);
     for (int64_t count = 0; count <= 4; ++count) {
       GuardedArray<float> x(count), y(5 * lanes);
@@ -121,7 +120,8 @@ TEST(LlvmSelect, StridedGatheredAndBroadcastLoadsAreGuarded) {
 
 TEST(LlvmSelect, ScalarConditionsBranchAroundVectorsAndNests) {
   constexpr int kLanes = 8;
-  Buffer in = argument("in", f32, kLanes), n = argument("n", i64, 1), out = argument("out", f32, kLanes);
+  Buffer in = argument("in", f32, kLanes), n = argument("n", i64, 1),
+         out = argument("out", f32, kLanes);
   const Expr lane = make_ramp(Expr(0), Expr(1), kLanes);
   const Expr count = make_load(n, {Expr(0)});
   Expr zero = make_broadcast(Expr(0.0f), kLanes);
@@ -148,7 +148,8 @@ TEST(LlvmSelect, LogicalOperatorsStopEarly) {
     const Expr at = lanes == 1 ? Expr(0) : make_ramp(Expr(0), Expr(1), lanes);
     for (bool conjunction : {true, false}) {
       // make_binary folds `5 < 4`; a runtime bound keeps the operator.
-      CompiledModule m = compile({"logic", {in, out}, make_store(out, {at}, conjunction ? both : either)});
+      CompiledModule m =
+          compile({"logic", {in, out}, make_store(out, {at}, conjunction ? both : either)});
       GuardedArray<float> x(4);
       for (int k = 0; k < 4; ++k) x[k] = k % 2 ? 1.0f : -1.0f;
       std::vector<uint8_t> y(8);

@@ -16,8 +16,8 @@ namespace {
 TEST(LlvmStatements, VectorAddOfAnyLaneCountStaysInsideItsArrays) {
   for (int lanes : {1, 2, 3, 4, 5, 7, 8, 11, 12, 16, 24, 31, 48}) {
     const int64_t n = 2 * lanes;
-    CompiledModule m = compile(elementwise(
-        {f32, f32}, f32, n, lanes, [](const std::vector<Expr>& x) { return x[0] + x[1]; }));
+    CompiledModule m = compile(elementwise({f32, f32}, f32, n, lanes,
+                                           [](const std::vector<Expr>& x) { return x[0] + x[1]; }));
     GuardedArray<float> a(n), b(n), c(n);
     for (int64_t i = 0; i < n; ++i) {
       a[i] = static_cast<float>(i);
@@ -29,8 +29,8 @@ TEST(LlvmStatements, VectorAddOfAnyLaneCountStaysInsideItsArrays) {
 }
 
 TEST(LlvmStatements, LoopsOfEveryKindAndExtentRun) {
-  for (LoopKind kind : {LoopKind::Serial, LoopKind::Parallel, LoopKind::Vectorized,
-                        LoopKind::Unrolled}) {
+  for (LoopKind kind :
+       {LoopKind::Serial, LoopKind::Parallel, LoopKind::Vectorized, LoopKind::Unrolled}) {
     Buffer n = argument("n", i64, 1), out = argument("out", i64, 100);
     Var i("i"), extent("extent");
     Stmt loop = make_for(i, extent, kind, make_store(out, {i}, i * Expr(3)));
@@ -52,11 +52,10 @@ TEST(LlvmStatements, NestedParallelLoopsCaptureWhatTheyUse) {
   Stmt fill = make_for(c, kColumns, LoopKind::Serial, make_store(sums, {c}, cast(f32, c)));
   Stmt inner = make_for(
       j, kColumns, LoopKind::Parallel,
-      make_store(out, {i * Expr(kColumns) + j},
-                 make_load(a, {i}) * scale + make_load(sums, {j})));
+      make_store(out, {i * Expr(kColumns) + j}, make_load(a, {i}) * scale + make_load(sums, {j})));
   Stmt body = make_block({fill, make_for(i, kRows, LoopKind::Parallel, inner)});
-  LoweredFunction f{"nest", {a, out},
-                    make_let(scale, make_load(a, {Expr(1)}), make_allocate(sums, body))};
+  LoweredFunction f{
+      "nest", {a, out}, make_let(scale, make_load(a, {Expr(1)}), make_allocate(sums, body))};
   CompiledModule m = compile(f);
   std::vector<float> x(kRows), y(kRows * kColumns);
   std::iota(x.begin(), x.end(), 1.0f);
@@ -82,8 +81,7 @@ TEST(LlvmStatements, TemporariesOfEachKindHold) {
         write = make_store(t, {make_ramp(Expr(0), Expr(1), 16)}, make_load(in, {rows}));
         std::vector<Stmt> reads;
         for (int k = 0; k < 16; ++k) {
-          reads.push_back(
-              make_store(out, {i * Expr(16) + Expr(k)}, make_load(t, {Expr(15 - k)})));
+          reads.push_back(make_store(out, {i * Expr(16) + Expr(k)}, make_load(t, {Expr(15 - k)})));
         }
         read = make_block(reads);
       } else {
@@ -93,8 +91,8 @@ TEST(LlvmStatements, TemporariesOfEachKindHold) {
         read = make_for(k, 16, LoopKind::Serial,
                         make_store(out, {i * Expr(16) + k}, make_load(t, {Expr(15) - k})));
       }
-      LoweredFunction f{"temp", {in, out},
-                        make_for(i, 64, loop, make_allocate(t, make_block({write, read})))};
+      LoweredFunction f{
+          "temp", {in, out}, make_for(i, 64, loop, make_allocate(t, make_block({write, read})))};
       CompiledModule m = compile(f);
       std::vector<float> x(64 * 16), y(64 * 16);
       std::iota(x.begin(), x.end(), 0.0f);
@@ -138,8 +136,8 @@ TEST(LlvmStatements, WorkspaceThatCannotBeHadIsReportedNotUsed) {
     Buffer small = Buffer::make("small", f32, {Expr(1000)}, Scope::Global);
     Buffer huge = Buffer::make("huge", f32, {Expr(int64_t{1} << 55)}, Scope::Global);
     Var i("i");
-    Stmt body = make_block({make_store(huge, {i}, Expr(1.0f)),
-                            make_store(out, {i}, make_load(huge, {i}))});
+    Stmt body =
+        make_block({make_store(huge, {i}, Expr(1.0f)), make_store(out, {i}, make_load(huge, {i}))});
     Stmt loop = make_for(i, 8, kind, make_allocate(huge, body));
     CompiledModule m = compile({"huge", {out}, make_allocate(small, loop)});
     std::vector<float> y(8, -1.0f);
@@ -173,8 +171,7 @@ TEST(LlvmStatements, StridedReversedAndGatheredAccesses) {
       std::vector<Stmt> s{make_store(out, {all}, make_load(in, {strided})),
                           make_store(gathered, {all}, make_load(in, {make_load(index, {all})}))};
       if (stride != 0) s.push_back(make_store(scattered, {strided}, make_load(in, {strided})));
-      CompiledModule m =
-          compile({"strided", {in, index, out, gathered, scattered}, make_block(s)});
+      CompiledModule m = compile({"strided", {in, index, out, gathered, scattered}, make_block(s)});
       GuardedArray<float> x(span), y(lanes), g(lanes), z(span);
       GuardedArray<int64_t> at(lanes);
       for (int64_t i = 0; i < span; ++i) x[i] = static_cast<float>(i + 1);
@@ -200,7 +197,8 @@ TEST(LlvmStatements, NontemporalStoresWorkAtAnyAddress) {
     const Expr at = make_ramp(i * Expr(lanes), Expr(1), lanes);
     CodegenOptions options;
     options.keep_assembly = true;
-    CompiledModule m = compile({"stream", {in, out},
+    CompiledModule m = compile({"stream",
+                                {in, out},
                                 make_for(i, kN / lanes, LoopKind::Parallel,
                                          make_store(out, {at}, make_load(in, {at}), true))},
                                options);
@@ -223,10 +221,11 @@ TEST(LlvmStatements, PrefetchIsOneInstruction) {
   Var i("i");
   CodegenOptions options;
   options.keep_assembly = true;
-  CompiledModule m = compile(
-      {"touch", {in},
-       make_for(i, 100, LoopKind::Serial, make_prefetch(in, {i * Expr(16) + Expr(64)}))},
-      options);
+  CompiledModule m =
+      compile({"touch",
+               {in},
+               make_for(i, 100, LoopKind::Serial, make_prefetch(in, {i * Expr(16) + Expr(64)}))},
+              options);
   std::vector<float> x(100);
   EXPECT_EQ(call(m, x.data()), 0);  // far past the end: prefetches do not fault
   if (test_target().is_x86()) {
@@ -240,7 +239,8 @@ TEST(LlvmStatements, SeveralFunctionsOfOneModuleMayShareAName) {
     Buffer out = argument("out", i32, 4);
     Var i("i");
     functions.push_back(
-        {"same", {out},
+        {"same",
+         {out},
          make_for(i, 4, LoopKind::Parallel, make_store(out, {i}, make_int(i32, k)))});
   }
   CompiledModule m = compile_llvm(functions, test_target());
@@ -310,8 +310,8 @@ TEST(LlvmStatements, EmitsForOtherMachines) {
   const std::string sse =
       emit_llvm({f}, Target::parse("llvm -mcpu=x86-64 -mtriple=x86_64-linux-gnu"), "s");
   EXPECT_EQ(sse.find("ymm"), std::string::npos);
-  const std::string arm = emit_llvm(
-      {f}, Target::parse("llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu"), "s");
+  const std::string arm =
+      emit_llvm({f}, Target::parse("llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu"), "s");
   EXPECT_NE(arm.find("fmla"), std::string::npos) << arm;
   EXPECT_NE(emit_llvm({f}, Target::host(), "ll").find("define"), std::string::npos);
   EXPECT_GT(emit_llvm({f}, Target::host(), "o").size(), 500u);

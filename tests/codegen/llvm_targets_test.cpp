@@ -1,8 +1,9 @@
-// Code for machines other than this one can be emitted, whatever the operation and the lanes. To run
-// all tests as a lesser machine, set HEDDLE_TEST_TARGET.
+// Code for machines other than this one can be emitted, whatever the operation and the lanes. To
+// run all tests as a lesser machine, set HEDDLE_TEST_TARGET.
 #include <gtest/gtest.h>
 
 #include "codegen/llvm_util.h"
+#include "heddle/support/error.h"
 
 namespace heddle::testing {
 namespace {
@@ -38,8 +39,8 @@ LoweredFunction all_operations(DataType t, int lanes) {
     const auto binary = static_cast<BinaryOp>(op);
     const bool logical = binary == BinaryOp::And || binary == BinaryOp::Or;
     const bool floats_only = binary == BinaryOp::Pow || binary == BinaryOp::Atan2;
-    const bool ints_only = binary == BinaryOp::FloorDiv || binary == BinaryOp::FloorMod ||
-                           binary >= BinaryOp::BitAnd;
+    const bool ints_only =
+        binary == BinaryOp::FloorDiv || binary == BinaryOp::FloorMod || binary >= BinaryOp::BitAnd;
     if (!logical && (t.is_float() ? !ints_only : !floats_only)) store(make_binary(binary, x, y));
   }
   store(make_load(a, {cast(i64, make_load(table, {at}))}));
@@ -73,6 +74,22 @@ TEST(LlvmTargets, WideRegistersAreUsedWhereTheyExist) {
   EXPECT_NE(avx512.find("zmm"), std::string::npos);
   EXPECT_NE(avx512.find("vscalefps"), std::string::npos);
   EXPECT_EQ(emit_llvm({f}, Target::parse(kTargets[0]), "s").find("ymm"), std::string::npos);
+}
+
+TEST(LlvmTargets, CodeThatCannotRunHereIsNotLoaded) {
+  Buffer out = argument("out", f32, 1);
+  LoweredFunction f{"one", {out}, make_store(out, {Expr(0)}, Expr(1.0f))};
+  for (const char* target : kTargets) {
+    const Target t = Target::parse(target);
+    if (t.runs_here()) continue;
+    try {
+      compile_llvm({f}, t);
+      ADD_FAILURE() << target;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind, ErrorKind::User);
+      EXPECT_NE(e.message.find("does not run on this machine"), std::string::npos) << e.message;
+    }
+  }
 }
 
 }  // namespace

@@ -12,7 +12,8 @@
 namespace heddle::testing {
 namespace {
 
-const std::vector<DataType> kTypes{f64, f32, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, boolean};
+const std::vector<DataType> kTypes{f64, f32, f16, bf16, i8,  i16,    i32,
+                                   i64, u8,  u16, u32,  u64, boolean};
 const std::vector<int> kLaneCounts{1, 3, 4, 8, 16, 21};
 
 std::vector<uint8_t> random_bytes(DataType t, int64_t n) {
@@ -47,15 +48,14 @@ TEST(LlvmTypes, EveryTypeIsCopiedBitForBitAndNothingElseIsTouched) {
   for (DataType t : kTypes) {
     for (int lanes : kLaneCounts) {
       const int64_t n = 2 * lanes;
-      CompiledModule m = compile(
-          elementwise({t}, t, n, lanes, [](const std::vector<Expr>& x) { return x[0]; }));
+      CompiledModule m =
+          compile(elementwise({t}, t, n, lanes, [](const std::vector<Expr>& x) { return x[0]; }));
       const std::vector<uint8_t> in = random_bytes(t, n);
       for (bool front : {false, true}) {
         GuardedArray<uint8_t> a(in.size(), front), b(in.size(), front);
         std::memcpy(a.data(), in.data(), in.size());
         ASSERT_EQ(call(m, a.data(), b.data()), 0);
-        EXPECT_EQ(std::memcmp(a.data(), b.data(), in.size()), 0)
-            << to_string(t) << " x " << lanes;
+        EXPECT_EQ(std::memcmp(a.data(), b.data(), in.size()), 0) << to_string(t) << " x " << lanes;
       }
     }
   }
@@ -83,14 +83,15 @@ TEST(LlvmTypes, EveryConversion) {
     for (DataType to : kTypes) {
       for (int lanes : {1, 4, 5, 8}) {
         const int64_t n = 512;
-        CompiledModule m = compile(elementwise({from}, to, n, lanes, [&](const std::vector<Expr>& x) {
-          return cast(to.with_lanes(x[0].dtype().lanes), x[0]);
-        }));
+        CompiledModule m =
+            compile(elementwise({from}, to, n, lanes, [&](const std::vector<Expr>& x) {
+              return cast(to.with_lanes(x[0].dtype().lanes), x[0]);
+            }));
         std::vector<uint8_t> in = random_bytes(from, n);
         if (from.is_float()) {
           // Values that other types hold, beside random bits.
-          const double small[] = {0, -0.0, 1, -1, 2.5, -3.5, 100.75, 255, -128, 65504, 65520, 1e-7,
-                                  3e38, 1.0 / 3, 2049, 6e-8, 1e30};
+          const double small[] = {0,     -0.0,  1,    -1,   2.5,     -3.5, 100.75, 255, -128,
+                                  65504, 65520, 1e-7, 3e38, 1.0 / 3, 2049, 6e-8,   1e30};
           for (size_t i = 0; i < std::size(small); ++i) {
             uint8_t* p = in.data() + i * from.bytes();
             if (from == f64) std::memcpy(p, &small[i], 8);
@@ -128,9 +129,8 @@ TEST(LlvmTypes, SmallFloatsRoundAfterEveryOperation) {
   for (DataType t : {f16, bf16}) {
     for (int lanes : {1, 8, 11}) {
       const int64_t n = 1024;
-      CompiledModule m = compile(elementwise({t, t}, t, n, lanes, [](const std::vector<Expr>& x) {
-        return x[0] * x[1] + x[0];
-      }));
+      CompiledModule m = compile(elementwise(
+          {t, t}, t, n, lanes, [](const std::vector<Expr>& x) { return x[0] * x[1] + x[0]; }));
       const std::vector<uint8_t> in = random_bytes(t, 2 * n);
       std::vector<uint8_t> out(n * 2);
       ASSERT_EQ(call(m, in.data(), in.data() + n * 2, out.data()), 0);
@@ -175,11 +175,13 @@ void check_division(DataType t, bool by_constant) {
       a[2] = a[0] = std::numeric_limits<T>::min();
       if (!by_constant && std::is_signed_v<T>) b[0] = static_cast<T>(-1);
       const auto run = [&](BinaryOp op, std::vector<T>& out) {
-        CompiledModule m = compile(elementwise({t, t}, t, n, lanes, [&](const std::vector<Expr>& x) {
-          const DataType vt = x[1].dtype();
-          Expr divisor = by_constant ? make_int(vt, static_cast<int64_t>(constants[round])) : x[1];
-          return make_binary(op, x[0], divisor);
-        }));
+        CompiledModule m =
+            compile(elementwise({t, t}, t, n, lanes, [&](const std::vector<Expr>& x) {
+              const DataType vt = x[1].dtype();
+              Expr divisor =
+                  by_constant ? make_int(vt, static_cast<int64_t>(constants[round])) : x[1];
+              return make_binary(op, x[0], divisor);
+            }));
         ASSERT_EQ(call(m, a.data(), b.data(), out.data()), 0);
       };
       run(BinaryOp::Div, div);
@@ -220,9 +222,10 @@ TEST(LlvmTypes, IntegerDivisionRoundsAsItsNameSays) {
 
 TEST(LlvmTypes, DivisionByZeroDoesNotTrap) {
   for (int lanes : {1, 3, 4}) {
-    CompiledModule m = compile(elementwise({i32, i32}, i32, 12, lanes, [](const std::vector<Expr>& x) {
-      return make_binary(BinaryOp::FloorDiv, x[0], x[1]);
-    }));
+    CompiledModule m =
+        compile(elementwise({i32, i32}, i32, 12, lanes, [](const std::vector<Expr>& x) {
+          return make_binary(BinaryOp::FloorDiv, x[0], x[1]);
+        }));
     std::vector<int32_t> a(12, 5), b(12, 0), c(12);
     EXPECT_EQ(call(m, a.data(), b.data(), c.data()), 0);
   }
@@ -237,11 +240,12 @@ TEST(LlvmTypes, FloorDivisionOfLoopVariables) {
     return make_store(out, {i + Expr(at * kN)}, value);
   };
   Expr below = i - Expr(50);
-  CompiledModule m = compile({"ranges", {out},
-                              make_for(i, kN, LoopKind::Serial,
-                                       make_block({store(0, floordiv(i, 7)), store(1, floormod(i, 7)),
-                                                   store(2, floordiv(below, 7)),
-                                                   store(3, floormod(below, 7))}))});
+  CompiledModule m =
+      compile({"ranges",
+               {out},
+               make_for(i, kN, LoopKind::Serial,
+                        make_block({store(0, floordiv(i, 7)), store(1, floormod(i, 7)),
+                                    store(2, floordiv(below, 7)), store(3, floormod(below, 7))}))});
   std::vector<int64_t> y(4 * kN);
   ASSERT_EQ(call(m, y.data()), 0);
   for (int64_t k = 0; k < kN; ++k) {
@@ -263,23 +267,24 @@ TEST(LlvmTypes, BitsShiftsAndComparisons) {
   }
   for (int lanes : {1, 8, 5}) {
     const auto run = [&](BinaryOp op, auto want) {
-      call(compile(elementwise({i32, i32}, i32, kN, lanes,
-                               [&](const std::vector<Expr>& x) { return make_binary(op, x[0], x[1]); })),
+      call(compile(elementwise(
+               {i32, i32}, i32, kN, lanes,
+               [&](const std::vector<Expr>& x) { return make_binary(op, x[0], x[1]); })),
            a.data(), b.data(), out.data());
       for (int64_t i = 0; i < kN; ++i) ASSERT_EQ(out[i], want(a[i], b[i])) << to_string(op);
     };
     run(BinaryOp::BitAnd, [](int32_t x, int32_t y) { return x & y; });
     run(BinaryOp::BitOr, [](int32_t x, int32_t y) { return x | y; });
     run(BinaryOp::BitXor, [](int32_t x, int32_t y) { return x ^ y; });
-    run(BinaryOp::Shl, [](int32_t x, int32_t y) {
-      return static_cast<int32_t>(static_cast<uint32_t>(x) << y);
-    });
+    run(BinaryOp::Shl,
+        [](int32_t x, int32_t y) { return static_cast<int32_t>(static_cast<uint32_t>(x) << y); });
     run(BinaryOp::Shr, [](int32_t x, int32_t y) { return x >> y; });
     run(BinaryOp::Min, [](int32_t x, int32_t y) { return std::min(x, y); });
     run(BinaryOp::Max, [](int32_t x, int32_t y) { return std::max(x, y); });
     const auto test = [&](BinaryOp op, auto want) {
-      call(compile(elementwise({i32, i32}, boolean, kN, lanes,
-                               [&](const std::vector<Expr>& x) { return make_binary(op, x[0], x[1]); })),
+      call(compile(elementwise(
+               {i32, i32}, boolean, kN, lanes,
+               [&](const std::vector<Expr>& x) { return make_binary(op, x[0], x[1]); })),
            a.data(), b.data(), truth.data());
       for (int64_t i = 0; i < kN; ++i) ASSERT_EQ(truth[i], want(a[i], b[i])) << to_string(op);
     };

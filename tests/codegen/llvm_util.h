@@ -51,8 +51,8 @@ class GuardedArray {
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     inside_ = (n * sizeof(T) + page - 1) / page * page;
     total_ = inside_ + 2 * page;
-    base_ = static_cast<char*>(
-        mmap(nullptr, total_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    base_ =
+        static_cast<char*>(mmap(nullptr, total_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     mprotect(base_ + page, inside_, PROT_READ | PROT_WRITE);
     data_ = reinterpret_cast<T*>(at_front ? base_ + page : base_ + page + inside_ - n * sizeof(T));
   }
@@ -92,8 +92,8 @@ LoweredFunction elementwise(const std::vector<DataType>& inputs, DataType output
   const int64_t whole = n / lanes;
   if (lanes > 1) {
     Var i("i");
-    parts.push_back(make_for(i, whole, LoopKind::Serial,
-                             body(make_ramp(i * Expr(lanes), Expr(1), lanes))));
+    parts.push_back(
+        make_for(i, whole, LoopKind::Serial, body(make_ramp(i * Expr(lanes), Expr(1), lanes))));
   }
   const int64_t begin = lanes > 1 ? whole * lanes : 0;
   Var r("r");

@@ -8,7 +8,7 @@
 #include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/rng.h"
-#include "evaluate.h"
+#include "ir/evaluate.h"
 
 namespace heddle {
 namespace {

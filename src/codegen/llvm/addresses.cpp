@@ -33,13 +33,14 @@ std::optional<AffineLanes> as_affine_lanes(const Expr& index) {
 
 const Generator::Storage& Generator::storage_of(const Buffer& buffer) {
   auto it = frame_.buffers.find(buffer.get());
-  HEDDLE_ICHECK(it != frame_.buffers.end(),
-                "buffer '" + buffer->name + "' is neither an argument nor allocated in '" + name_ +
-                    "'");
+  HEDDLE_ICHECK(
+      it != frame_.buffers.end(),
+      "buffer '" + buffer->name + "' is neither an argument nor allocated in '" + name_ + "'");
   return it->second;
 }
 
 void Generator::annotate(llvm::Instruction* access, const Storage& storage) {
+  if (!storage.own_scope) return;
   access->setMetadata(llvm::LLVMContext::MD_alias_scope, storage.own_scope);
   access->setMetadata(llvm::LLVMContext::MD_noalias, storage.other_scopes);
 }

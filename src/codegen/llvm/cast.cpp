@@ -27,8 +27,8 @@ Value* Ops::from_f32(Value* v, DataType to) {
   // To nearest even: add half of the last place kept, less one unless that place is odd. No carry
   // turns a number into anything but the next one, up to infinity.
   Value* odd = b_.CreateAnd(high, int_like(i32_type, 1));
-  Value* rounded = b_.CreateLShr(
-      b_.CreateAdd(bits, b_.CreateAdd(odd, int_like(i32_type, 0x7fff))), int_like(i32_type, 16));
+  Value* rounded = b_.CreateLShr(b_.CreateAdd(bits, b_.CreateAdd(odd, int_like(i32_type, 0x7fff))),
+                                 int_like(i32_type, 16));
   Value* quiet_nan = b_.CreateOr(high, int_like(i32_type, 0x40));
   Value* result = b_.CreateSelect(b_.CreateFCmpUNO(v, v), quiet_nan, rounded);
   return b_.CreateTrunc(result, with_lanes(b_.getInt16Ty(), width));
@@ -56,9 +56,8 @@ Value* Ops::f64_to_odd_f32(Value* v) {
 // Saturating, NaN to 0: fptosi alone is undefined out of range.
 Value* Ops::float_to_int(Value* v, DataType to) {
   llvm::Type* type = with_lanes(b_.getIntNTy(to.bits), lanes_of(v));
-  return b_.CreateIntrinsic(
-      to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
-      {type, v->getType()}, {v});
+  return b_.CreateIntrinsic(to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
+                            {type, v->getType()}, {v});
 }
 
 Value* Ops::cast(Value* v, DataType from, DataType to) {

@@ -21,9 +21,9 @@ std::string emit_llvm(const std::vector<LoweredFunction>& functions, const Targe
       codegen::build_module(context, functions, names, machine, tm);
   codegen::optimize(*module, tm, kOptLevel);
   if (format == "ll") return codegen::print(*module);
-  const auto output = codegen::run_backend(*module, tm,
-                                           format == "s" ? llvm::CodeGenFileType::AssemblyFile
-                                                         : llvm::CodeGenFileType::ObjectFile);
+  const auto output = codegen::run_backend(
+      *module, tm,
+      format == "s" ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile);
   return std::string(output.begin(), output.end());
 }
 

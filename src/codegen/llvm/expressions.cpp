@@ -128,8 +128,8 @@ Value* Generator::emit_select(const Expr& condition, const Expr& on_true, const 
   return b_.CreateSelect(c, t, f);
 }
 
-Value* Generator::emit_branches(Value* condition, llvm::Type* type,
-                                FunctionRef<Value*()> on_true, FunctionRef<Value*()> on_false) {
+Value* Generator::emit_branches(Value* condition, llvm::Type* type, FunctionRef<Value*()> on_true,
+                                FunctionRef<Value*()> on_false) {
   llvm::BasicBlock* true_block = new_block("true");
   llvm::BasicBlock* false_block = new_block("false");
   llvm::BasicBlock* end = new_block("end.select");

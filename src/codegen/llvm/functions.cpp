@@ -1,4 +1,6 @@
 // LLVM functions: their attributes, frames, and the ways out of them.
+#include <algorithm>
+
 #include "codegen/llvm/generator.h"
 #include "heddle/support/error.h"
 #include "llvm/IR/IntrinsicsX86.h"
@@ -51,7 +53,8 @@ llvm::FunctionCallee Generator::runtime_function(const char* name, llvm::Functio
   return callee;
 }
 
-// One scope per buffer of the function, temporaries included: no two of them overlap.
+// One scope per argument and shared temporary: no two of them overlap. That a Local buffer is
+// nobody else's LLVM sees by itself, and an unrolled loop may have hundreds.
 void Generator::make_alias_scopes(const LoweredFunction& function) {
   alias_scopes_.clear();
   std::vector<const BufferNode*> buffers;
@@ -59,7 +62,12 @@ void Generator::make_alias_scopes(const LoweredFunction& function) {
   visit(
       function.body,
       [&](const Stmt& s) {
-        if (auto* allocate = s.as<Allocate>()) buffers.push_back(allocate->buffer.get());
+        auto* allocate = s.as<Allocate>();
+        if (!allocate || allocate->buffer->scope == Scope::Local) return;
+        const BufferNode* buffer = allocate->buffer.get();
+        if (std::find(buffers.begin(), buffers.end(), buffer) == buffers.end()) {
+          buffers.push_back(buffer);
+        }
       },
       [](const Expr&) {});
   llvm::MDBuilder builder(context());
@@ -92,8 +100,7 @@ void Generator::add(const LoweredFunction& function, const std::string& name) {
     const Buffer& buffer = function.args[i];
     Value* place = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), args, i);
     auto* pointer = b_.CreateAlignedLoad(b_.getPtrTy(), place, llvm::Align(8), buffer->name);
-    pointer->setMetadata(llvm::LLVMContext::MD_invariant_load,
-                         llvm::MDNode::get(context(), {}));
+    pointer->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context(), {}));
     const auto [own, others] = alias_scopes_[buffer.get()];
     frame_.buffers[buffer.get()] = Storage{pointer, own, others, {}};
   }

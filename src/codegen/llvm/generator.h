@@ -32,8 +32,8 @@ struct Chunk {
 /// that are not constants, at overlapping ones, or from a parallel loop.
 std::optional<std::vector<Chunk>> plan_chunks(const Buffer& buffer, const Stmt& body);
 
-/// Replaces stores of many lanes, not a power of two, by pieces that fill registers: 24 f32 lanes are
-/// three AVX2 registers, not a vector of 32.
+/// Replaces stores of many lanes, not a power of two, by pieces that fill registers: 24 f32 lanes
+/// are three AVX2 registers, not a vector of 32.
 Stmt split_lanes(const Stmt& s, int vector_bytes);
 
 /// index == base + stride * lane, in every lane.

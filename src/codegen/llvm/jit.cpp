@@ -52,8 +52,8 @@ class Session {
     std::shared_ptr<void> code(tracker.get(), [tracker](void*) {
       if (llvm::Error error = tracker->remove()) llvm::consumeError(std::move(error));
     });
-    auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(
-        std::move(object), "heddle", /*RequiresNullTerminator=*/false);
+    auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), "heddle",
+                                                                  /*RequiresNullTerminator=*/false);
     unwrap(layer_->add(tracker, std::move(buffer)), "adding generated code");
     orc::SymbolLookupSet wanted;
     std::vector<orc::SymbolStringPtr> symbols;
@@ -61,10 +61,10 @@ class Session {
       symbols.push_back(session_->intern(name));
       wanted.add(symbols.back());
     }
-    orc::SymbolMap found = unwrap(
-        session_->lookup({{library_, orc::JITDylibLookupFlags::MatchAllSymbols}},
-                         std::move(wanted)),
-        "linking generated code");
+    orc::SymbolMap found =
+        unwrap(session_->lookup({{library_, orc::JITDylibLookupFlags::MatchAllSymbols}},
+                                std::move(wanted)),
+               "linking generated code");
     Loaded loaded;
     for (const orc::SymbolStringPtr& symbol : symbols) {
       loaded.entries.push_back(found[symbol].getAddress().toPtr<CompiledModule::Entry>());
@@ -88,17 +88,16 @@ class Session {
     // By address: these need not be visible to dlsym when Heddle itself was loaded privately.
     orc::SymbolMap runtime;
     auto define = [&](const char* name, auto* function) {
-      runtime[session_->intern(name)] = {orc::ExecutorAddr::fromPtr(function),
-                                         llvm::JITSymbolFlags::Exported |
-                                             llvm::JITSymbolFlags::Callable};
+      runtime[session_->intern(name)] = {
+          orc::ExecutorAddr::fromPtr(function),
+          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
     };
     define("heddle_parallel_for", &heddle_parallel_for);
     define("heddle_workspace_alloc", &heddle_workspace_alloc);
     define("heddle_workspace_free", &heddle_workspace_free);
     unwrap(library_->define(orc::absoluteSymbols(std::move(runtime))), "defining the runtime");
-    library_->addGenerator(
-        unwrap(orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(prefix),
-               "looking at the process's symbols"));
+    library_->addGenerator(unwrap(orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(prefix),
+                                  "looking at the process's symbols"));
   }
 
   std::unique_ptr<orc::ExecutionSession> session_;
@@ -143,8 +142,7 @@ CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const
   if (options.keep_llvm_ir) result.llvm_ir = codegen::print(*module);
   if (options.keep_assembly) {
     std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*module);
-    const auto text =
-        codegen::run_backend(*copy, tm, llvm::CodeGenFileType::AssemblyFile);
+    const auto text = codegen::run_backend(*copy, tm, llvm::CodeGenFileType::AssemblyFile);
     result.assembly.assign(text.begin(), text.end());
   }
   watch.lap();

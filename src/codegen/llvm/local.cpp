@@ -108,8 +108,8 @@ void Generator::store_chunk(const Storage& storage, DataType dtype, const Expr& 
   const Chunk& chunk = chunk_of(storage.chunks, *access);
   if (chunk.lanes != dtype.lanes) {
     Value* whole = b_.CreateLoad(chunk.slot->getAllocatedType(), chunk.slot);
-    value = ops_.insert_lanes(whole, value, static_cast<int>(access->begin - chunk.begin),
-                              dtype.lanes);
+    value =
+        ops_.insert_lanes(whole, value, static_cast<int>(access->begin - chunk.begin), dtype.lanes);
   }
   b_.CreateStore(value, chunk.slot);
 }

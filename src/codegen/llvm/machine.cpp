@@ -57,24 +57,27 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(const Machine& machine,
 }
 
 Machine describe_machine(const Target& target, bool for_jit) {
+  struct Known {
+    Target target;
+    bool for_jit;
+    Machine machine;
+  };
   // Asking LLVM is slow, and a search compiles for one target thousands of times.
-  thread_local std::vector<std::pair<Target, Machine>> known;
-  for (const auto& [t, m] : known) {
-    if (t == target && m.for_jit == for_jit) return m;
+  thread_local std::vector<Known> cache;
+  for (const Known& known : cache) {
+    if (known.target == target && known.for_jit == for_jit) return known.machine;
   }
   initialize_native();
   Machine machine;
-  machine.for_jit = for_jit;
   const llvm::Triple host(llvm::sys::getProcessTriple());
   machine.triple = target.triple.empty() ? host : llvm::Triple(target.triple);
-  if (machine.triple.getArch() != host.getArch()) {
-    if (for_jit) {
-      throw_user_error("the target '" + to_string(target) + "' does not run on this machine (" +
-                           host.str() + ")",
-                       {}, "export the module instead of loading it");
-    }
-    initialize_all();
+  const bool foreign = machine.triple.getArch() != host.getArch();
+  if (for_jit && (foreign || !(target == Target::host() || target.runs_here()))) {
+    throw_user_error("code for the target '" + to_string(target) +
+                         "' does not run on this machine (" + to_string(Target::host()) + ")",
+                     {}, "export the module instead, or build it for the host");
   }
+  if (foreign) initialize_all();
   const bool native = target.mcpu.empty() || target.mcpu == "native" || target.mcpu == "host";
   machine.cpu = native ? llvm::sys::getHostCPUName().str() : target.mcpu;
   machine.features = target.features;
@@ -83,18 +86,17 @@ Machine describe_machine(const Target& target, bool for_jit) {
   std::unique_ptr<llvm::TargetMachine> tm = make_target_machine(machine, 1);
   const llvm::MCSubtargetInfo& subtarget = *tm->getMCSubtargetInfo();
   if (!native && !subtarget.isCPUStringValid(machine.cpu)) {
-    throw_user_error("LLVM does not know the CPU '" + machine.cpu + "' of " +
-                     machine.triple.str());
+    throw_user_error("LLVM does not know the CPU '" + machine.cpu + "' of " + machine.triple.str());
   }
   if (machine.x86) {
     machine.avx = subtarget.checkFeatures("+avx");
     machine.avx2 = subtarget.checkFeatures("+avx2") && subtarget.checkFeatures("+fma");
-    machine.avx512 = machine.avx2 &&
-                     subtarget.checkFeatures("+avx512f,+avx512vl,+avx512bw,+avx512dq");
+    machine.avx512 =
+        machine.avx2 && subtarget.checkFeatures("+avx512f,+avx512vl,+avx512bw,+avx512dq");
   }
   const int widest = machine.avx512 ? 64 : machine.avx ? 32 : machine.x86 ? 16 : 256;
   machine.vector_bytes = std::min(target.vector_bytes, widest);
-  known.emplace_back(target, machine);
+  cache.push_back({target, for_jit, machine});
   return machine;
 }
 

@@ -15,18 +15,17 @@ struct Machine {
   llvm::Triple triple;
   std::string cpu, features;
   bool x86 = false;
-  bool avx = false;          ///< masked f32/f64 loads and 32-byte registers
-  bool avx2 = false;         ///< the same for integers
-  bool avx512 = false;       ///< F, VL, BW and DQ: masks for every type, 64-byte registers
-  int vector_bytes = 16;     ///< of the widest register
-  bool for_jit = false;      ///< library symbols can be looked up in this process
+  bool avx = false;       ///< masked f32/f64 loads and 32-byte registers
+  bool avx2 = false;      ///< the same for integers
+  bool avx512 = false;    ///< F, VL, BW and DQ: masks for every type, 64-byte registers
+  int vector_bytes = 16;  ///< of the widest register
 
   bool operator==(const Machine& o) const {
     return triple == o.triple && cpu == o.cpu && features == o.features;
   }
 };
 
-/// Resolves `target` ('host' included). `for_jit` demands this machine's architecture.
+/// Resolves `target`. `for_jit` demands that this machine can run the code: a user error otherwise.
 Machine describe_machine(const Target& target, bool for_jit);
 
 /// A new backend for `machine`; throws a user error when LLVM does not know the target.

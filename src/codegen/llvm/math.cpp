@@ -67,8 +67,8 @@ Ops::ExpParts Ops::exp_parts(Value* x, bool base_two) {
   Value* p = polynomial(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2,
                             1.6666665459e-1, 5.0000001201e-1});
   llvm::Type* int_type = int_type_of(type);
-  Value* exponent = b_.CreateSub(b_.CreateBitCast(shifted, int_type),
-                                 int_like(int_type, kRoundingShiftBits));
+  Value* exponent =
+      b_.CreateSub(b_.CreateBitCast(shifted, int_type), int_like(int_type, kRoundingShiftBits));
   return {fma(p, b_.CreateFMul(r, r), r), exponent, n};
 }
 
@@ -80,8 +80,8 @@ Value* Ops::exp_f32(Value* x, bool base_two) {
   const int width = lanes_of(x);
   if (machine_.avx512 && (width == 4 || width == 8 || width == 16)) {
     // vscalefps rounds and overflows as the two multiplications below do.
-    llvm::Value* everywhere = llvm::Constant::getAllOnesValue(
-        width == 16 ? b_.getInt16Ty() : b_.getInt8Ty());
+    llvm::Value* everywhere =
+        llvm::Constant::getAllOnesValue(width == 16 ? b_.getInt16Ty() : b_.getInt8Ty());
     llvm::SmallVector<Value*, 5> args{y, parts.exponent_f, y, everywhere};
     if (width == 16) args.push_back(b_.getInt32(4));  // the current rounding mode
     const auto id = width == 16  ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_512
@@ -100,13 +100,12 @@ Value* Ops::expm1_f32(Value* x) {
   Value* clamped = clamp(x, -18, 89);
   ExpParts parts = exp_parts(clamped, false);
   // 2 * (2^(n-1) (e^r - 1) + 2^(n-1) - 1/2): half the scale, since 2^128 is not finite.
-  Value* scale = power_of_two(b_.CreateSub(parts.exponent,
-                                           int_like(parts.exponent->getType(), 1)));
+  Value* scale = power_of_two(b_.CreateSub(parts.exponent, int_like(parts.exponent->getType(), 1)));
   Value* half = fma(parts.minus_one, scale, b_.CreateFSub(scale, float_like(type, 0.5)));
   Value* result = b_.CreateFAdd(half, half);
   // Keeps -0, and denormals that the halving would lose.
-  Value* tiny = b_.CreateFCmpOLT(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x),
-                                 float_like(type, 1e-10));
+  Value* tiny =
+      b_.CreateFCmpOLT(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x), float_like(type, 1e-10));
   return b_.CreateSelect(tiny, x, result);
 }
 
@@ -117,10 +116,10 @@ Ops::LogParts Ops::log_parts(Value* x) {
   Value* subnormal = b_.CreateFCmpOLT(x, float_like(type, 1.17549435e-38));
   x = b_.CreateSelect(subnormal, b_.CreateFMul(x, float_like(type, 8388608.0)), x);
   Value* bits = b_.CreateBitCast(x, int_type);
-  Value* e = b_.CreateAShr(b_.CreateSub(bits, int_like(int_type, 0x3f3504f3)),
-                           int_like(int_type, 23));
-  Value* mantissa = b_.CreateBitCast(b_.CreateSub(bits, b_.CreateShl(e, int_like(int_type, 23))),
-                                     type);
+  Value* e =
+      b_.CreateAShr(b_.CreateSub(bits, int_like(int_type, 0x3f3504f3)), int_like(int_type, 23));
+  Value* mantissa =
+      b_.CreateBitCast(b_.CreateSub(bits, b_.CreateShl(e, int_like(int_type, 23))), type);
   e = b_.CreateSub(e, b_.CreateSelect(subnormal, int_like(int_type, 23), int_like(int_type, 0)));
   Value* f = b_.CreateFSub(mantissa, float_like(type, 1));
   Value* p = polynomial(
@@ -135,9 +134,9 @@ Value* Ops::log_edges(Value* x, Value* result) {
   llvm::Type* type = x->getType();
   Value* infinity = llvm::ConstantFP::getInfinity(type);
   Value* zero = llvm::Constant::getNullValue(type);
-  Value* below = b_.CreateSelect(b_.CreateFCmpOEQ(x, zero),
-                                 llvm::ConstantFP::getInfinity(type, true),
-                                 llvm::ConstantFP::getNaN(type));
+  Value* below =
+      b_.CreateSelect(b_.CreateFCmpOEQ(x, zero), llvm::ConstantFP::getInfinity(type, true),
+                      llvm::ConstantFP::getNaN(type));
   result = b_.CreateSelect(b_.CreateFCmpOGT(x, zero), result, below);
   return b_.CreateSelect(b_.CreateFCmpOEQ(x, infinity), x, result);
 }
@@ -183,11 +182,11 @@ Value* Ops::tanh_f32(Value* x) {
   llvm::Type* type = x->getType();
   Value* c = clamp(x, -7.99881172180175781, 7.99881172180175781);
   Value* s = b_.CreateFMul(c, c);
-  Value* p = polynomial(s, {-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11,
-                            5.12229709037114e-08, 1.48572235717979e-05, 6.37261928875436e-04,
-                            4.89352455891786e-03});
-  Value* q = polynomial(s, {1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03,
-                            4.89352518554385e-03});
+  Value* p = polynomial(
+      s, {-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
+          1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03});
+  Value* q = polynomial(
+      s, {1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03});
   Value* result = b_.CreateFDiv(b_.CreateFMul(c, p), q);
   Value* magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   result = b_.CreateSelect(b_.CreateFCmpOLT(magnitude, float_like(type, 4e-4)), x, result);
@@ -203,9 +202,8 @@ Value* Ops::erf_f32(Value* x) {
   Value* s = b_.CreateFMul(c, c);
   Value* p = polynomial(s, {0.00022905065861350646, 0.0034082910107109506, 0.050955695062380861,
                             0.18520832239976145, 1.128379143519084});
-  Value* q = polynomial(s, {-1.1791602954361697e-7, 0.000023547966471313185,
-                            0.0010179625278914885, 0.014070470171167667, 0.11098505178285362,
-                            0.49746925110067538, 1.0});
+  Value* q = polynomial(s, {-1.1791602954361697e-7, 0.000023547966471313185, 0.0010179625278914885,
+                            0.014070470171167667, 0.11098505178285362, 0.49746925110067538, 1.0});
   Value* result = b_.CreateFDiv(b_.CreateFMul(c, p), q);
   Value* magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   Value* one = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, float_like(type, 1), x);

@@ -1,5 +1,6 @@
 // Loads, stores and prefetches. Memory outside of the lanes that an access names is never touched:
-// a vector may end at the end of a page. (Elements between two lanes of a strided load may be read.)
+// a vector may end at the end of a page. (Elements between two lanes of a strided load may be
+// read.)
 #include "codegen/llvm/generator.h"
 #include "heddle/support/error.h"
 #include "llvm/IR/Intrinsics.h"
@@ -57,8 +58,8 @@ Value* Generator::load_contiguous(const Storage& storage, DataType dtype, Value*
   return from_memory(result, dtype);
 }
 
-// Every second, third or fourth element: whole vectors and shuffles. The last vector ends at the last
-// lane, so that nothing past it is read.
+// Every second, third or fourth element: whole vectors and shuffles. The last vector ends at the
+// last lane, so that nothing past it is read.
 Value* Generator::load_strided(const Storage& storage, DataType dtype, const AffineLanes& lanes) {
   const int n = dtype.lanes;
   const int64_t* stride = as_int(lanes.stride);
@@ -69,8 +70,8 @@ Value* Generator::load_strided(const Storage& storage, DataType dtype, const Aff
     Value* result = nullptr;
     for (int part = 0; part < s; ++part) {
       const int begin = std::min(part * n, last_begin);
-      auto* load = b_.CreateAlignedLoad(memory_type(context(), dtype),
-                                        advance(base, dtype, begin), element_align(dtype));
+      auto* load = b_.CreateAlignedLoad(memory_type(context(), dtype), advance(base, dtype, begin),
+                                        element_align(dtype));
       annotate(load, storage);
       llvm::SmallVector<int, 64> mask(n, llvm::PoisonMaskElem);
       for (int lane = 0; lane < n; ++lane) {
@@ -125,10 +126,10 @@ Value* Generator::emit_load(const Load& load) {
     Value* mask = std::exchange(mask_, nullptr);
     auto one = [&] { return load_scalar(storage, dtype, address(storage, dtype, lanes->base)); };
     llvm::Type* type = element_type(context(), dtype);
-    Value* value = !mask ? one()
-                         : emit_branches(b_.CreateOrReduce(mask), type, one, [&]() -> Value* {
-                             return llvm::Constant::getNullValue(type);
-                           });
+    Value* value =
+        !mask ? one() : emit_branches(b_.CreateOrReduce(mask), type, one, [&]() -> Value* {
+          return llvm::Constant::getNullValue(type);
+        });
     mask_ = mask;
     return ops_.splat(value, padded_lanes(dtype));
   }
@@ -148,8 +149,8 @@ Value* Generator::emit_load(const Load& load) {
 void Generator::store_nontemporal(const Storage& storage, Value* pointer, Value* value,
                                   llvm::Align align) {
   // The instruction needs an aligned address, which an argument does not promise.
-  Value* low_bits = b_.CreateAnd(b_.CreatePtrToInt(pointer, b_.getInt64Ty()),
-                                 b_.getInt64(align.value() - 1));
+  Value* low_bits =
+      b_.CreateAnd(b_.CreatePtrToInt(pointer, b_.getInt64Ty()), b_.getInt64(align.value() - 1));
   llvm::BasicBlock* aligned = new_block("aligned");
   llvm::BasicBlock* unaligned = new_block("unaligned");
   llvm::BasicBlock* end = new_block("end.store");
@@ -224,9 +225,9 @@ void Generator::emit_store(const Store& s) {
   Value* base = stride ? address(storage, dtype, lanes->base) : nullptr;
   Value* indices = stride ? nullptr : emit_index(index);
   for (int lane = 0; lane < dtype.lanes; ++lane) {
-    Value* pointer = stride ? advance(base, dtype, *stride * lane)
-                            : b_.CreateGEP(element_memory(dtype), storage.base,
-                                           ops_.lanes(indices, lane, 1));
+    Value* pointer =
+        stride ? advance(base, dtype, *stride * lane)
+               : b_.CreateGEP(element_memory(dtype), storage.base, ops_.lanes(indices, lane, 1));
     annotate(b_.CreateAlignedStore(ops_.lanes(value, lane, 1), pointer, element_align(dtype)),
              storage);
   }

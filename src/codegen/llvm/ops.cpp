@@ -5,8 +5,8 @@
 
 namespace heddle::codegen {
 
-using llvm::Intrinsic::ID;
 using llvm::Value;
+using llvm::Intrinsic::ID;
 
 // ---- constants and shuffles ----
 
@@ -77,7 +77,8 @@ Value* Ops::unary(UnaryOp op, DataType type, Value* a) {
       break;
     case UnaryOp::IsNan:
     case UnaryOp::IsInf:
-      if (type.is_integral()) return llvm::ConstantInt::getFalse(with_lanes(b_.getInt1Ty(), lanes_of(a)));
+      if (type.is_integral())
+        return llvm::ConstantInt::getFalse(with_lanes(b_.getInt1Ty(), lanes_of(a)));
       break;
     default: break;
   }
@@ -178,7 +179,8 @@ Value* Ops::float_binary(BinaryOp op, DataType type, Value* a, Value* b) {
     case BinaryOp::Sub: return b_.CreateFSub(a, b);
     case BinaryOp::Mul: return b_.CreateFMul(a, b);
     case BinaryOp::Div: return b_.CreateFDiv(a, b);
-    case BinaryOp::Mod: return b_.CreateFRem(a, b);  // calls fmod
+    case BinaryOp::Mod:
+      return b_.CreateFRem(a, b);  // calls fmod
     // Exactly what minps and maxps do: the second operand if either is NaN.
     case BinaryOp::Min: return b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b);
     case BinaryOp::Max: return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b);
@@ -195,11 +197,11 @@ Value* Ops::int_binary(BinaryOp op, DataType type, Value* a, Value* b, Arithmeti
     case BinaryOp::Sub: return b_.CreateSub(a, b, "", false, nsw);
     case BinaryOp::Mul: return b_.CreateMul(a, b, "", false, nsw);
     case BinaryOp::Min:
-      return b_.CreateBinaryIntrinsic(
-          type.is_int() ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, a, b);
+      return b_.CreateBinaryIntrinsic(type.is_int() ? llvm::Intrinsic::smin : llvm::Intrinsic::umin,
+                                      a, b);
     case BinaryOp::Max:
-      return b_.CreateBinaryIntrinsic(
-          type.is_int() ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, a, b);
+      return b_.CreateBinaryIntrinsic(type.is_int() ? llvm::Intrinsic::smax : llvm::Intrinsic::umax,
+                                      a, b);
     case BinaryOp::Shl:
     case BinaryOp::Shr: {
       // LLVM leaves a shift by the width or more undefined; x86 and C's habit take it modulo.
@@ -221,8 +223,8 @@ Value* Ops::int_divide(BinaryOp op, DataType type, Value* a, Value* b, Arithmeti
   llvm::Type* t = a->getType();
   const llvm::APInt* divisor = nullptr;
   if (auto* c = llvm::dyn_cast<llvm::Constant>(b)) {
-    auto* lane = llvm::dyn_cast_or_null<llvm::ConstantInt>(
-        t->isVectorTy() ? c->getSplatValue() : c);
+    auto* lane =
+        llvm::dyn_cast_or_null<llvm::ConstantInt>(t->isVectorTy() ? c->getSplatValue() : c);
     if (lane && !lane->isZero() && !(type.is_int() && lane->isMinusOne())) {
       divisor = &lane->getValue();
     }
@@ -233,8 +235,8 @@ Value* Ops::int_divide(BinaryOp op, DataType type, Value* a, Value* b, Arithmeti
     Value* bad = b_.CreateIsNull(b);
     if (type.is_int()) {
       Value* lowest = llvm::ConstantInt::get(t, llvm::APInt::getSignedMinValue(type.bits));
-      Value* overflow = b_.CreateAnd(b_.CreateICmpEQ(a, lowest),
-                                     b_.CreateICmpEQ(b, int_like(t, -1)));
+      Value* overflow =
+          b_.CreateAnd(b_.CreateICmpEQ(a, lowest), b_.CreateICmpEQ(b, int_like(t, -1)));
       bad = b_.CreateOr(bad, overflow);
     }
     b = b_.CreateSelect(bad, int_like(t, 1), b);
@@ -254,9 +256,9 @@ Value* Ops::int_divide(BinaryOp op, DataType type, Value* a, Value* b, Arithmeti
   Value* q = b_.CreateSDiv(a, b);
   Value* r = b_.CreateSub(a, b_.CreateMul(q, b));
   Value* zero = llvm::Constant::getNullValue(t);
-  Value* adjust = positive ? b_.CreateICmpSLT(r, zero)
-                           : b_.CreateAnd(b_.CreateICmpNE(r, zero),
-                                          b_.CreateICmpSLT(b_.CreateXor(r, b), zero));
+  Value* adjust =
+      positive ? b_.CreateICmpSLT(r, zero)
+               : b_.CreateAnd(b_.CreateICmpNE(r, zero), b_.CreateICmpSLT(b_.CreateXor(r, b), zero));
   if (quotient) return b_.CreateAdd(q, b_.CreateSExt(adjust, t));
   return b_.CreateAdd(r, b_.CreateSelect(adjust, b, zero));
 }

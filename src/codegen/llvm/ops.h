@@ -54,9 +54,9 @@ class Ops {
 
   // ---- math.cpp: f32 at any width, as IR ----
   struct ExpParts {
-    llvm::Value* minus_one;  ///< exp(r) - 1
-    llvm::Value* exponent;   ///< n: x = n ln 2 + r, as an integer
-    llvm::Value* exponent_f; ///< n, as a float
+    llvm::Value* minus_one;   ///< exp(r) - 1
+    llvm::Value* exponent;    ///< n: x = n ln 2 + r, as an integer
+    llvm::Value* exponent_f;  ///< n, as a float
   };
   struct LogParts {
     llvm::Value* f;         ///< mantissa - 1, in [sqrt(1/2) - 1, sqrt(2) - 1)

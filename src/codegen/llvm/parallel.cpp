@@ -1,5 +1,5 @@
-// A parallel loop: its body becomes `void body(begin, end, context)`, where the context is a struct on
-// the caller's stack with the values and pointers that the body uses.
+// A parallel loop: its body becomes `void body(begin, end, context)`, where the context is a struct
+// on the caller's stack with the values and pointers that the body uses.
 #include <algorithm>
 
 #include "codegen/llvm/generator.h"
@@ -104,12 +104,12 @@ void Generator::emit_parallel(const For& loop) {
   frame_ = std::move(outer);
   b_.restoreIP(outer_point);
 
-  auto* run_type = llvm::FunctionType::get(
-      b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
+  auto* run_type = llvm::FunctionType::get(b_.getInt32Ty(),
+                                           {b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
   b_.CreateCall(runtime_function("heddle_parallel_for", run_type), {body, context_slot, extent});
   if (may_fail) {
-    Value* status = b_.CreateLoad(b_.getInt32Ty(),
-                                  b_.CreateStructGEP(context_type, context_slot, 0), "status");
+    Value* status =
+        b_.CreateLoad(b_.getInt32Ty(), b_.CreateStructGEP(context_type, context_slot, 0), "status");
     emit_failure(b_.CreateIsNotNull(status));
   }
 }

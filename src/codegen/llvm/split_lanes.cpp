@@ -67,7 +67,8 @@ Stmt split_store(const Store& s, int vector_bytes) {
     values.push_back({v, value});
   }
   Stmt result = make_block(std::move(stores));
-  for (size_t i = values.size(); i-- > 0;) result = make_let(values[i].var, values[i].value, result);
+  for (size_t i = values.size(); i-- > 0;)
+    result = make_let(values[i].var, values[i].value, result);
   return result;
 }
 

@@ -8,8 +8,8 @@ using llvm::Value;
 
 namespace {
 
-constexpr int64_t kMaxStackBuffer = 64 << 10;   // of one buffer
-constexpr int64_t kMaxStackFrame = 256 << 10;   // of all in a function: threads have 8 MiB or less
+constexpr int64_t kMaxStackBuffer = 64 << 10;  // of one buffer
+constexpr int64_t kMaxStackFrame = 256 << 10;  // of all in a function: threads have 8 MiB or less
 
 // `!llvm.loop`: the schedule has already said what is unrolled and vectorised, so that LLVM's O2
 // must not do it again. Distinct for every loop.
@@ -17,8 +17,7 @@ llvm::MDNode* loop_metadata(llvm::LLVMContext& context, bool unroll) {
   auto flag = [&](const char* name) {
     return llvm::MDNode::get(context, llvm::MDString::get(context, name));
   };
-  llvm::Metadata* off =
-      llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(context));
+  llvm::Metadata* off = llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(context));
   llvm::SmallVector<llvm::Metadata*, 4> parts{nullptr};
   parts.push_back(flag(unroll ? "llvm.loop.unroll.full" : "llvm.loop.unroll.disable"));
   parts.push_back(llvm::MDNode::get(
@@ -154,8 +153,7 @@ void Generator::emit_allocate(const Allocate& s) {
     storage.chunks = std::move(*chunks);
     for (Chunk& chunk : storage.chunks) {
       llvm::Type* type = register_type(context(), buffer->dtype.with_lanes(chunk.lanes));
-      chunk.slot = entry_alloca(type, module_.getDataLayout().getPrefTypeAlign(type),
-                                buffer->name);
+      chunk.slot = entry_alloca(type, module_.getDataLayout().getPrefTypeAlign(type), buffer->name);
     }
   } else if (buffer->scope == Scope::Local && bytes >= 0 && bytes <= kMaxStackBuffer &&
              frame_.stack_bytes + bytes <= kMaxStackFrame) {

@@ -7,7 +7,9 @@
 
 namespace heddle::codegen {
 
-int padded_lanes(int lanes) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(lanes))); }
+int padded_lanes(int lanes) {
+  return static_cast<int>(std::bit_ceil(static_cast<unsigned>(lanes)));
+}
 
 llvm::Type* element_type(llvm::LLVMContext& context, DataType t) {
   switch (t.code) {

@@ -1,0 +1,182 @@
+// heddle bench: subjects beside their peers, in tables and as JSON.
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "bench_case.h"
+#include "commands.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/support/edit_distance.h"
+#include "heddle/support/error.h"
+#include "heddle/support/file.h"
+#include "heddle/support/table.h"
+#include "machine.h"
+#include "peer_onednn.h"
+#include "peer_openblas.h"
+#include "peer_set.h"
+#include "progress.h"
+#include "report.h"
+
+namespace heddle::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Found out before an hour of measurements, not after. Nothing is created.
+void check_writable(const std::string& path) {
+  const fs::path file(path);
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  std::error_code ignored;
+  std::string wrong;
+  if (fs::is_directory(file, ignored)) {
+    wrong = "it is a folder";
+  } else if (!fs::is_directory(folder, ignored)) {
+    wrong = "there is no folder " + folder.string();
+  } else if (::access(folder.c_str(), W_OK) != 0) {
+    wrong = "no files can be made in " + folder.string();
+  }
+  if (!wrong.empty()) {
+    throw_user_error("cannot write '" + path + "': " + wrong, {},
+                     "name a file in a folder that is there, or - for standard output");
+  }
+}
+
+std::vector<std::string> peers_of(const BenchOptions& options) {
+  if (options.peers.empty()) return peer_names();
+  if (options.peers == std::vector<std::string>{"none"}) return {};
+  for (const std::string& name : options.peers) {
+    const std::vector<std::string> known = peer_names();
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string hint = did_you_mean(name, known);
+    if (!hint.empty()) hint += " ";
+    throw_user_error("there is no peer '" + name + "'", {},
+                     hint + "the peers are " + join(known) + ", or none");
+  }
+  return options.peers;
+}
+
+int64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name, unit;
+  int64_t kib = 0;
+  while (file >> name >> kib >> unit) {
+    if (name == "MemAvailable:") return kib * 1024;
+  }
+  return INT64_MAX;
+}
+
+// Inputs once, outputs for each implementation, and what those keep besides.
+void check_memory(const Problem& problem) {
+  const double needed = 3.0 * static_cast<double>(problem.bytes);
+  const auto available = static_cast<double>(available_memory());
+  if (needed < 0.9 * available) return;
+  throw_user_error(problem.subject + " needs about " + format_fixed(needed * 1e-9, 1) +
+                       " GB, and " + format_fixed(available * 1e-9, 1) + " GB are free",
+                   {}, "choose smaller extents");
+}
+
+std::vector<Problem> problems_of(const BenchOptions& options) {
+  std::vector<Problem> problems;
+  std::vector<DataType> dtypes;
+  for (const std::string& name : options.dtypes) dtypes.push_back(dtype_of(name));
+  for (const std::string& subject : options.subjects) {
+    for (const DataType t : dtypes.empty() ? std::vector{f32} : dtypes) {
+      problems.push_back(make_problem(subject, t));
+    }
+  }
+  for (const std::string& list : options.workloads) {
+    for (const Workload& w : workloads_of(list)) {
+      // A type that was asked for takes the place of the plan's, except where the plan is about it.
+      const bool replace = w.dtype == f32 && !dtypes.empty();
+      for (const DataType t : replace ? dtypes : std::vector{w.dtype}) {
+        problems.push_back(make_problem(w.subject, t));
+      }
+    }
+  }
+  if (problems.empty()) {
+    throw_user_error("nothing to run", {},
+                     "name subjects (matmul:512x512x512) or a list (--workloads matmul); "
+                     "`heddle list` shows both");
+  }
+  for (const Problem& p : problems) check_memory(p);
+  return problems;
+}
+
+std::string machine_text(const std::vector<std::string>& peers) {
+  std::string out = to_string(Target::host()) + "\n";
+  for (const std::string& peer : peers) {
+    if (peer == "openblas") {
+      const bench::OpenBlasInfo& info = bench::openblas_info();
+      out += info.available ? "openblas: " + info.config + ", kernels " + info.core_name
+                            : "openblas: not used, " + info.error;
+    } else {
+      out += bench::onednn_available() ? "onednn: " + bench::onednn_version()
+                                       : "onednn: not used, built without it";
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+int run_bench(const BenchOptions& options) {
+  CaseOptions each;
+  each.peers = peers_of(options);
+  each.naive = !options.no_naive;
+  each.naive_limit_s = options.naive_limit_s;
+  each.seconds = options.seconds;
+  const bool to_stdout = options.json == "-";
+  if (!options.json.empty() && !to_stdout) check_writable(options.json);
+  std::vector<int> threads = options.threads;
+  if (threads.empty()) threads.push_back(default_num_threads());
+  const std::vector<Problem> problems = problems_of(options);
+
+  std::ostream& out = to_stdout ? std::cerr : std::cout;
+  Progress progress;
+  Machine machine;
+  std::vector<CaseResult> results;
+  out << machine_text(each.peers) << std::endl;
+  bool good = true;
+  for (size_t i = 0; i < problems.size(); ++i) {
+    const Problem& problem = problems[i];
+    auto say = [&](const std::string& what) {
+      progress.show("[" + std::to_string(i + 1) + "/" + std::to_string(problems.size()) + "] " +
+                    problem.subject + ": " + what);
+    };
+    say("making inputs");
+    const std::vector<NDArray> inputs = problem.make_inputs();
+    for (const int n : threads) {
+      each.threads = n;
+      results.push_back(run_case(problem, inputs, each, say));
+      const CaseResult& r = results.back();
+      good &= r.mismatches.empty() && r.failures.empty();
+      say("measuring the machine");
+      const std::string table = case_table(r, machine);
+      progress.clear();
+      out << table << std::endl;
+    }
+  }
+  if (results.size() > 1) out << summary_table(results, machine) << std::flush;
+
+  if (!options.json.empty()) {
+    progress.show("measuring the machine");
+    Json j = Json::object();
+    j["machine"] = machine.to_json(threads, each.peers);
+    j["results"] = Json::array();
+    for (const CaseResult& r : results) j["results"].push_back(to_json(r));
+    progress.clear();
+    const std::string text = j.dump(1) + "\n";
+    if (to_stdout) {
+      std::cout << text << std::flush;
+    } else {
+      write_file_atomic(options.json, text);
+    }
+  }
+  return good ? 0 : 1;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,216 @@
+#include "bench_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "heddle/codegen/interpreter.h"
+#include "heddle/dag/compute_dag.h"
+#include "heddle/driver/build.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/runtime/timer.h"
+#include "heddle/support/error.h"
+#include "heddle/support/table.h"
+#include "interleave.h"
+#include "peer_set.h"
+
+namespace heddle::cli {
+namespace {
+
+using Say = std::function<void(const std::string&)>;
+
+// A kernel of ours with the arrays it works on.
+struct Built {
+  Kernel kernel;
+  std::vector<NDArray> arrays, outputs;
+  void operator()() const { kernel.call(arrays); }
+};
+
+Built compile(const Problem& problem, const Schedule& schedule, const std::vector<NDArray>& inputs,
+              const Target& target) {
+  BuildOptions options;
+  options.target = target;
+  Built b;
+  b.kernel = build(schedule, problem.args(), options);
+  b.outputs = problem.make_outputs();
+  b.arrays = inputs;
+  b.arrays.insert(b.arrays.end(), b.outputs.begin(), b.outputs.end());
+  b();
+  return b;
+}
+
+double largest(const NDArray& a) {
+  double most = 0;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const double v = std::abs(a.get(i));
+    if (v > most) most = v;
+  }
+  return most;
+}
+
+// How far two right answers may be apart: sums in another order differ by rounding errors that grow
+// with the square root of their length and with the size of what is summed.
+Difference compare_outputs(const Problem& problem, const NDArray& ours, const NDArray& reference) {
+  const DataType t = reference.dtype();
+  if (!t.is_float()) return compare(ours, reference, 0, 0);
+  const ComputeDag dag(problem.outputs);
+  double terms = 0;
+  for (int i = 0; i < dag.size(); ++i) terms += static_cast<double>(dag.info(i).reduce_points);
+  // 16-bit floats add up in f32 and round at the end of each stage.
+  const double sum_epsilon = t == f64 ? 0x1p-53 : 0x1p-24;
+  const double epsilon = t == f64 ? 0x1p-53 : t == f16 ? 0x1p-11 : t == bf16 ? 0x1p-8 : 0x1p-24;
+  const double scale = std::max(largest(reference), problem.magnitude);
+  double atol = sum_epsilon * (64 + 4 * std::sqrt(terms)) * scale;
+  if (epsilon > sum_epsilon) atol += 4 * epsilon * scale;
+  return compare(ours, reference, 64 * epsilon, atol);
+}
+
+class Case {
+ public:
+  Case(const Problem& problem, const std::vector<NDArray>& inputs, const CaseOptions& options, Say say)
+      : problem_(problem), inputs_(inputs), options_(options), say_(std::move(say)),
+        target_(options.target) {
+    target_.cores = options.threads;
+    result_.subject = problem.subject;
+    result_.dtype = problem.dtype;
+    result_.threads = options.threads;
+    result_.bound = problem.bound;
+    result_.flops = problem.flops;
+    result_.bytes = problem.bytes;
+  }
+
+  CaseResult run() {
+    const ScopedThreads threads(options_.threads);
+    AutoSchedulerOptions scheduler = current_auto_scheduler_options();
+    scheduler.threads = options_.threads;
+    const AutoSchedulerOptionsScope scope(scheduler);
+
+    build_static();
+    if (options_.naive) run_naive();
+    PeerSet peers(inputs_, options_.peers, options_.threads);
+    if (problem_.peers) {
+      say_("preparing peers");
+      problem_.peers(peers);
+    }
+    for (const std::string& remark : peers.remarks()) result_.remarks.push_back(remark);
+    verify(peers);
+    time_all(peers);
+    return std::move(result_);
+  }
+
+ private:
+  std::optional<Built> attempt(const char* what, const std::function<Schedule()>& schedule) {
+    try {
+      return compile(problem_, schedule(), inputs_, target_);
+    } catch (const std::exception& error) {
+      result_.failures.push_back(std::string(what) + " failed: " + error.what());
+      return std::nullopt;
+    }
+  }
+
+  void build_static() {
+    say_("building the static schedule");
+    static_ = attempt("static", [&] { return create_schedule(problem_.outputs, target_); });
+  }
+
+  // A kernel cannot be stopped, so a hopeless one must not be started. A naive matrix product reads
+  // memory against the grain and reaches about this speed; the others are near to it or faster.
+  void run_naive() {
+    constexpr double kFlopsPerSecond = 0.5e9;
+    const double expected = problem_.flops / (kFlopsPerSecond * options_.threads);
+    if (expected > options_.naive_limit_s) {
+      result_.remarks.push_back("naive: not run, it would take about " + format_time(expected) +
+                                " (--naive-limit)");
+      return;
+    }
+    say_("running the naive schedule");
+    const Timer timer;
+    naive_ = attempt("naive", [&] { return naive_schedule(problem_.outputs); });
+    if (!naive_) return;
+    const double first = timer.elapsed_s();
+    // What is slow is timed once, by itself: rounds of it would take all the time there is.
+    if (first > 0.2) {
+      const Timer again;
+      (*naive_)();
+      const double seconds = again.elapsed_s();
+      if (seconds > 0.05) naive_seconds_ = seconds;
+    }
+  }
+
+  void check(const std::string& name, const std::vector<NDArray>& reference) {
+    bool right = true;
+    for (size_t i = 0; i < reference.size(); ++i) {
+      const NDArray ours = static_->outputs[i];
+      // Libraries drop or keep dimensions of extent 1 as they like.
+      const Difference d =
+          compare_outputs(problem_, ours, reference[i].view(ours.shape()));
+      if (d.ok()) continue;
+      right = false;
+      result_.mismatches.push_back("static differs from " + name + ": " + describe(d, ours));
+    }
+    if (right) result_.verified.push_back(name);
+  }
+
+  void verify(const PeerSet& peers) {
+    if (!static_) return;
+    say_("checking");
+    if (naive_) check("naive", naive_->outputs);
+    for (const Peer& peer : peers.peers()) {
+      if (!peer.result) continue;
+      peer.run();
+      check(peer.name, {peer.result()});
+    }
+    if (!result_.verified.empty() || !result_.mismatches.empty()) return;
+    constexpr double kInterpretable = 2e7;
+    if (problem_.flops > kInterpretable) {
+      result_.remarks.push_back("static: not verified, since nothing else computed the same");
+      return;
+    }
+    std::vector<TensorValue> values;
+    for (size_t i = 0; i < inputs_.size(); ++i) values.push_back({problem_.inputs[i], inputs_[i]});
+    check("the interpreter", interpret(problem_.outputs, values));
+  }
+
+  void time_all(const PeerSet& peers) {
+    say_("timing");
+    std::vector<bench::TimedCase> cases;
+    std::vector<std::string> notes;
+    auto add = [&](std::string name, std::function<void()> run, std::string note) {
+      cases.push_back({std::move(name), std::move(run)});
+      notes.push_back(std::move(note));
+    };
+    if (naive_ && naive_seconds_ == 0) add("naive", *naive_, "");
+    // A wrong answer has no time.
+    if (static_ && result_.mismatches.empty()) add("static", *static_, "");
+    for (const Peer& peer : peers.peers()) add(peer.name, peer.run, peer.note);
+    if (naive_seconds_ > 0) {
+      result_.timings.push_back({"naive", naive_seconds_ * 1e3, "one run"});
+    }
+    bench::InterleaveOptions timing;
+    timing.time_cap_seconds = options_.seconds * static_cast<double>(cases.size());
+    const std::vector<bench::CaseTimes> times = bench::time_interleaved(cases, timing);
+    for (size_t i = 0; i < times.size(); ++i) {
+      result_.timings.push_back({times[i].name, times[i].median_seconds * 1e3, notes[i]});
+    }
+  }
+
+  const Problem& problem_;
+  const std::vector<NDArray>& inputs_;
+  const CaseOptions& options_;
+  Say say_;
+  Target target_;
+  std::optional<Built> static_, naive_;
+  double naive_seconds_ = 0;
+  CaseResult result_;
+};
+
+}  // namespace
+
+CaseResult run_case(const Problem& problem, const std::vector<NDArray>& inputs,
+                    const CaseOptions& options, const Say& say) {
+  return Case(problem, inputs, options, say).run();
+}
+
+}  // namespace heddle::cli

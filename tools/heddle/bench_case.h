@@ -1,0 +1,46 @@
+// One subject at one number of threads: built, checked against the others, and timed beside them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "heddle/target/target.h"
+#include "subjects.h"
+
+namespace heddle::cli {
+
+struct CaseOptions {
+  int threads = 1;
+  std::vector<std::string> peers;
+  bool naive = true;
+  double naive_limit_s = 10;  ///< a naive schedule that would take longer is not run
+  double seconds = 0.5;       ///< of timing, for each implementation
+  Target target = Target::host();
+};
+
+struct Timing {
+  std::string name;  ///< "naive", "static", "openblas", ...
+  double ms = 0;     ///< median
+  std::string note;
+};
+
+struct CaseResult {
+  std::string subject;
+  DataType dtype;
+  int threads = 1;
+  Bound bound = Bound::Compute;
+  double flops = 0;
+  int64_t bytes = 0;
+  std::vector<Timing> timings;
+  std::vector<std::string> verified;    ///< whose results ours equals, as far as rounding goes
+  std::vector<std::string> mismatches;  ///< a sentence each; then there is no time for static
+  std::vector<std::string> failures;    ///< what did not compile or run
+  std::vector<std::string> remarks;     ///< what was left out, and why
+};
+
+/// `say` is told what happens now.
+CaseResult run_case(const Problem& problem, const std::vector<NDArray>& inputs,
+                    const CaseOptions& options, const std::function<void(const std::string&)>& say);
+
+}  // namespace heddle::cli

@@ -1,0 +1,43 @@
+// The subcommands. What a user typed wrong throws a User error; the result is the exit status.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/support/dtype.h"
+
+namespace heddle::cli {
+
+/// "f32" -> f32; what is no type is a User error.
+DataType dtype_of(const std::string& name);
+
+struct ListOptions {
+  std::string name;  ///< a kind or a list of workloads; empty: everything
+};
+int run_list(const ListOptions& options);
+
+struct ExplainOptions {
+  std::string subject;
+  std::string dtype = "f32";
+  int threads = 0;  ///< 0: as the target says
+  std::vector<std::string> show;
+  std::string pass;  ///< of the loop IR; "all", or empty for the end
+  std::string target = "llvm -mcpu=native";
+  bool naive = false;
+  bool json = false;
+};
+/// What --show takes.
+const std::vector<std::string>& explain_parts();
+int run_explain(const ExplainOptions& options);
+
+struct BenchOptions {
+  std::vector<std::string> subjects, workloads, dtypes, peers;
+  std::vector<int> threads;
+  bool no_naive = false;
+  double naive_limit_s = 10;
+  double seconds = 0.5;
+  std::string json;  ///< a file, or "-"
+};
+int run_bench(const BenchOptions& options);
+
+}  // namespace heddle::cli

@@ -1,0 +1,270 @@
+// heddle explain: what Heddle makes of a subject, and why.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "build_times.h"
+#include "commands.h"
+#include "heddle/codegen/llvm.h"
+#include "heddle/dag/compute_dag.h"
+#include "heddle/driver/build.h"
+#include "heddle/ir/print.h"
+#include "heddle/lower/lower.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/support/edit_distance.h"
+#include "heddle/support/error.h"
+#include "heddle/support/table.h"
+#include "subjects.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Part {
+  std::string text;
+  Json json;
+};
+
+std::string program_text(const LoweredFunction& main, const LoweredFunction& prepare) {
+  std::string out = to_string(main);
+  if (prepare.body) out += "\n" + to_string(prepare);
+  return out;
+}
+
+// Makes each part when it is asked for; what several parts need is made once.
+class Explanation {
+ public:
+  Explanation(const ExplainOptions& options, DataType dtype, Target target)
+      : options_(options), dtype_(dtype), target_(std::move(target)),
+        problem_(make_problem(options.subject, dtype)), dag_(problem_.outputs) {}
+
+  Part make(const std::string& part) {
+    if (part == "dag") return plain(dag_.to_text());
+    if (part == "classes") return classes();
+    if (part == "template") return template_text();
+    if (part == "space") return space();
+    if (part == "schedule") return schedule_part();
+    if (part == "loops") return loops();
+    if (part == "llvm") return plain(emit_llvm(functions(), target_, "ll"));
+    if (part == "asm") return plain(emit_llvm(functions(), target_, "s"));
+    return times();
+  }
+
+  /// Before anything is printed or built: what cannot be shown.
+  void check_pass() {
+    if (options_.pass.empty() || options_.pass == "all") return;
+    std::vector<std::string> names;
+    for (const PassRecord& p : lowered().passes) {
+      if (p.name == options_.pass) return;
+      if (std::find(names.begin(), names.end(), p.name) == names.end()) names.push_back(p.name);
+    }
+    std::string hint = did_you_mean(options_.pass, names);
+    if (!hint.empty()) hint += " ";
+    throw_user_error("there is no pass '" + options_.pass + "'", {},
+                     hint + "the passes are " + join(names) + ", or all");
+  }
+
+  const Problem& problem() const { return problem_; }
+
+ private:
+  static Part plain(std::string text) {
+    Json json = text;
+    return {std::move(text), std::move(json)};
+  }
+
+  Part classes() {
+    Table table({"stage", "class", "MFLOP", "why"});
+    table.align_left(1);
+    table.align_left(3);
+    Json all = Json::array();
+    for (int i = 0; i < dag_.size(); ++i) {
+      const StageInfo& info = dag_.info(i);
+      const Operation& op = dag_.stage(i);
+      const char* name = to_string(info.stage_class);
+      all.push_back(Json::object({{"stage", op.name()},
+                                  {"class", name},
+                                  {"flops", info.flops},
+                                  {"reason", info.reason}}));
+      if (op.is_placeholder()) continue;
+      table.add_row({op.name(), name, format_fixed(info.flops * 1e-6, 3), info.reason});
+    }
+    return {table.to_string(), std::move(all)};
+  }
+
+  const Template& made() {
+    if (!template_) template_.emplace(make_template(dag_, target_));
+    return *template_;
+  }
+
+  Part template_text() {
+    if (options_.naive) return plain("the naive schedule comes from no template\n");
+    return plain(made().to_text());
+  }
+
+  Part space() {
+    if (options_.naive) return plain("the naive schedule has no knobs\n");
+    const Template& t = made();
+    Table table({"knob", "static", "values", "why"});
+    table.align_left(2);
+    table.align_left(3);
+    Json knobs = Json::array();
+    for (const Knob& k : t.knobs()) {
+      std::vector<std::string> values;
+      for (const int64_t v : k.values) values.push_back(std::to_string(v));
+      table.add_row({k.name, std::to_string(k.default_value), join(values, " "), k.reason});
+      knobs.push_back(Json::object({{"name", k.name},
+                                    {"values", Json::array_of(k.values)},
+                                    {"default", k.default_value},
+                                    {"reason", k.reason}}));
+    }
+    char size[32];
+    std::snprintf(size, sizeof size, t.space_size() < 1e6 ? "%.0f" : "%.3g", t.space_size());
+    std::string text = table.to_string() + std::to_string(t.knobs().size()) + " knobs, " + size +
+                       " configs before their constraints\n";
+    Json json = Json::object(
+        {{"template", t.name()}, {"size", t.space_size()}, {"knobs", std::move(knobs)}});
+    return {std::move(text), std::move(json)};
+  }
+
+  const Schedule& schedule() {
+    if (!schedule_) {
+      schedule_.emplace(options_.naive ? naive_schedule(problem_.outputs)
+                                       : create_schedule(problem_.outputs, target_));
+    }
+    return *schedule_;
+  }
+
+  Part schedule_part() {
+    const Schedule& s = schedule();
+    std::string text = s.to_text();
+    if (text.empty() || text.back() != '\n') text += "\n";
+    Json json = Json::object({{"provenance", s.provenance}, {"steps", s.to_json()}});
+    return {"# " + s.provenance + "\n" + text, std::move(json)};
+  }
+
+  const LoweredProgram& lowered() {
+    if (!lowered_) {
+      LowerOptions lower_options;
+      lower_options.keep_passes = true;
+      lowered_.emplace(lower(schedule(), problem_.args(), lower_options));
+    }
+    return *lowered_;
+  }
+
+  std::vector<LoweredFunction> functions() {
+    std::vector<LoweredFunction> out{lowered().main};
+    if (lowered().prepare.body) out.push_back(lowered().prepare);
+    return out;
+  }
+
+  Part loops() {
+    if (options_.pass.empty()) return plain(program_text(lowered().main, lowered().prepare));
+    std::string text;
+    int number = 0;
+    for (const PassRecord& p : lowered().passes) {
+      ++number;
+      if (options_.pass != "all" && p.name != options_.pass) continue;
+      text += "# after pass " + std::to_string(number) + ", " + p.name + "\n" +
+              program_text(p.main, p.prepare) + "\n";
+    }
+    return plain(text);
+  }
+
+  Part times() {
+    if (!target_.runs_here()) {
+      throw_user_error("kernels for " + to_string(target_) + " do not run on this machine", {},
+                       "the times of a build can be had for a target that does");
+    }
+    const TimeBreakdown breakdown =
+        measure_build(options_.subject, dtype_, target_, options_.naive);
+    return {to_text(breakdown), to_json(breakdown)};
+  }
+
+  const ExplainOptions& options_;
+  DataType dtype_;
+  Target target_;
+  Problem problem_;
+  ComputeDag dag_;
+  std::optional<Template> template_;
+  std::optional<Schedule> schedule_;
+  std::optional<LoweredProgram> lowered_;
+};
+
+// --show takes one part, or several with commas, and may be repeated.
+std::vector<std::string> parts_of(const ExplainOptions& options) {
+  std::vector<std::string> parts;
+  for (const std::string& list : options.show) {
+    for (const std::string& part : split_text(list, ',')) {
+      const std::vector<std::string>& known = explain_parts();
+      if (std::find(known.begin(), known.end(), part) == known.end()) {
+        std::string hint = did_you_mean(part, known);
+        if (!hint.empty()) hint += " ";
+        throw_user_error("there is nothing called '" + part + "' to show", {},
+                         hint + "--show takes " + join(known));
+      }
+      if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+    }
+  }
+  if (parts.empty()) parts = {"classes", "schedule", "times"};
+  if (!options.pass.empty() && std::find(parts.begin(), parts.end(), "loops") == parts.end()) {
+    parts.push_back("loops");
+  }
+  return parts;
+}
+
+}  // namespace
+
+const std::vector<std::string>& explain_parts() {
+  static const std::vector<std::string> parts = {"dag",   "classes", "template", "space", "schedule",
+                                                 "loops", "llvm",    "asm",      "times"};
+  return parts;
+}
+
+int run_explain(const ExplainOptions& options) {
+  const std::vector<std::string> parts = parts_of(options);
+  const DataType dtype = dtype_of(options.dtype);
+  Target target = Target::parse(options.target);
+  if (options.threads > 0) target.cores = options.threads;
+  const ScopedThreads threads(target.cores);
+  AutoSchedulerOptions scheduler = current_auto_scheduler_options();
+  scheduler.threads = target.cores;
+  const AutoSchedulerOptionsScope scope(scheduler);
+
+  Explanation explanation(options, dtype, target);
+  std::vector<Part> made(parts.size());
+  // The times first: they are those of a process that has not built anything.
+  for (const bool times : {true, false}) {
+    if (!times) explanation.check_pass();
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if ((parts[i] == "times") == times) made[i] = explanation.make(parts[i]);
+    }
+  }
+
+  const Problem& problem = explanation.problem();
+  if (options.json) {
+    Json j = Json::object({{"subject", problem.subject},
+                           {"dtype", to_string(dtype)},
+                           {"threads", target.cores},
+                           {"target", to_string(target)},
+                           {"flops", problem.flops},
+                           {"bytes", problem.bytes}});
+    for (size_t i = 0; i < parts.size(); ++i) j[parts[i]] = std::move(made[i].json);
+    std::cout << j.dump(1) << "\n";
+    return 0;
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    // One part alone is a file for another program (llc, an assembler): nothing is added to it.
+    if (parts.size() > 1) {
+      if (i == 0) {
+        std::cout << problem.subject << "  " << to_string(dtype) << ", for "
+                  << to_string(target) << "\n";
+      }
+      std::cout << "\n== " << parts[i] << " ==\n";
+    }
+    std::cout << made[i].text;
+    if (made[i].text.empty() || made[i].text.back() != '\n') std::cout << "\n";
+  }
+  return 0;
+}
+
+}  // namespace heddle::cli

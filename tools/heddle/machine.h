@@ -1,0 +1,45 @@
+// What this machine can do at best, measured when first asked for and kept for the run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ceilings.h"
+#include "heddle/support/json.h"
+#include "subjects.h"
+
+namespace heddle::cli {
+
+/// A ceiling to hold a result against; 0 where there is none for its type.
+struct Ceiling {
+  double per_second = 0;  ///< flops or bytes
+  std::string text;       ///< "103.6 GFLOP/s (avx2+fma)"
+};
+
+class Machine {
+ public:
+  Ceiling fma(int threads, DataType dtype);
+  /// For a working set of `bytes`: what fits into a cache may go at the speed of the cache.
+  Ceiling bandwidth(Bound bound, int threads, int64_t bytes);
+  /// Everything measured so far, and what the machine and the peers are.
+  Json to_json(const std::vector<int>& threads, const std::vector<std::string>& peers);
+
+ private:
+  struct Peak {
+    int threads;
+    bench::FmaPeak peak;
+  };
+  struct Speed {
+    int threads;
+    int64_t bytes;
+    double read = 0, copy = 0;  // GB/s
+  };
+  const bench::FmaPeak& peak(int threads);
+  Speed& speed(int threads, int64_t bytes);
+  double measured(Speed& speed, Bound bound);
+  std::vector<Peak> peaks_;
+  std::vector<Speed> speeds_;
+};
+
+}  // namespace heddle::cli

@@ -1,0 +1,182 @@
+// The heddle command: list, explain and bench.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <optional>
+
+#include "commands.h"
+#include "arguments.h"
+#include "heddle/support/edit_distance.h"
+#include "heddle/support/error.h"
+
+namespace heddle::cli {
+namespace {
+
+constexpr int kBadInput = 2;
+
+int complain(const std::string& message, const std::string& help) {
+  std::cerr << "heddle: error: " << message << "\n";
+  if (!help.empty()) std::cerr << "  help: " << help << "\n";
+  return kBadInput;
+}
+
+void add_list(CLI::App& app, ListOptions& o) {
+  CLI::App* c = app.add_subcommand("list", "Show what can be explained and timed");
+  c->add_option("name", o.name, "One kind of subject, or one list of workloads, in detail");
+  c->footer(
+      "Examples:\n"
+      "  heddle list                    all kinds of subjects and lists of workloads\n"
+      "  heddle list conv2d             the arguments of one kind\n"
+      "  heddle list memory             the subjects of one list");
+}
+
+void add_explain(CLI::App& app, ExplainOptions& o) {
+  CLI::App* c = app.add_subcommand("explain", "Show what Heddle makes of a subject, and why");
+  c->add_option("subject", o.subject, "Such as matmul:512x512x512; see `heddle list`")->required();
+  c->add_option("--show", o.show,
+                "What to show, repeated or with commas: " + join(explain_parts()) +
+                    " (classes,schedule,times)");
+  c->add_option("--pass", o.pass, "Show the loops after this pass of lowering; all: after each");
+  c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
+  c->add_option("--threads", o.threads, "Threads to schedule for (all cores)")
+      ->check(CLI::Range(1, 1024));
+  c->add_option("--target", o.target, "Machine to schedule and compile for (llvm -mcpu=native)");
+  c->add_flag("--naive", o.naive, "The naive schedule in place of the static choice");
+  c->add_flag("--json", o.json, "As JSON");
+  c->footer(
+      "Examples:\n"
+      "  heddle explain matmul:512x512x512\n"
+      "  heddle explain conv2d:c=64,h=56,k=64,r=3,pad=1,layout=nhwc --show dag,template,space\n"
+      "  heddle explain softmax:4096x4096 --show loops --pass vectorize --threads 1\n"
+      "  heddle explain matmul:64x64x64 --show asm --target \"llvm -mcpu=haswell\"\n"
+      "  heddle explain lenet:128 --show times --json");
+}
+
+void add_bench(CLI::App& app, BenchOptions& o) {
+  CLI::App* c = app.add_subcommand(
+      "bench", "Time subjects beside the naive schedule and other libraries, and check the results");
+  c->add_option("subjects", o.subjects, "Such as matmul:512x512x512; see `heddle list`");
+  c->add_option("--workloads", o.workloads, "Lists of workloads: matmul, conv, memory, ..., all")
+      ->delimiter(',');
+  c->add_option("--dtype", o.dtypes, "Types of the inputs (f32)")->delimiter(',');
+  c->add_option("--threads", o.threads, "Numbers of threads (all cores)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024));
+  c->add_option("--peers", o.peers, "openblas, onednn (both), or none")->delimiter(',');
+  c->add_option("--time", o.seconds, "Seconds of timing for each implementation (0.5)")
+      ->check(CLI::Range(0.0, 3600.0));
+  c->add_flag("--no-naive", o.no_naive, "Leave the naive schedule out");
+  c->add_option("--naive-limit", o.naive_limit_s,
+                "Leave it out where it would take longer than these seconds (10)")
+      ->check(CLI::Range(0.0, 36000.0));
+  c->add_option("--json", o.json,
+                "Write the results to this file too; -: to standard output, and the tables to "
+                "standard error");
+  c->footer(
+      "Times are medians of interleaved rounds in one process. Exit status 1: a result was wrong.\n"
+      "Examples:\n"
+      "  heddle bench matmul:1024x1024x1024 --threads 1,2\n"
+      "  heddle bench conv2d:c=64,h=56,k=64,r=3,pad=1,layout=nhwc softmax:4096x4096\n"
+      "  heddle bench --workloads matmul,conv --no-naive --json results.json\n"
+      "  heddle bench row_sum:4096x4096 --peers none --dtype f32,f64");
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// What CLI11 found wrong, said as the rest of the program says it.
+int explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* where = &app;
+  for (const CLI::App* sub : app.get_subcommands()) where = sub;
+  std::string hint;
+  for (const std::string& extra : where->remaining()) {
+    if (hint.empty() && extra.rfind("--", 0) == 0) {
+      hint = did_you_mean(extra.substr(0, extra.find('=')), option_names(*where));
+    }
+  }
+  std::string command = "heddle";
+  if (where != &app) command += " " + where->get_name();
+  if (!hint.empty()) hint += " ";
+  return complain(error.what(), hint + "`" + command + " --help` shows what there is");
+}
+
+// CLI11 would only say that a subcommand is missing.
+std::optional<int> check_subcommand(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return std::nullopt;
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(sub->get_name());
+  }
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return std::nullopt;
+  std::string hint = did_you_mean(argv[1], names);
+  if (!hint.empty()) hint += " ";
+  return complain(std::string("there is no subcommand '") + argv[1] + "'",
+                  hint + "the subcommands are " + join(names));
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Heddle makes fast kernels from compute declarations, with no schedule written.",
+               "heddle");
+  app.set_version_flag("--version", "heddle " HEDDLE_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Examples:\n"
+      "  heddle list\n"
+      "  heddle explain matmul:512x512x512 --show classes,schedule\n"
+      "  heddle bench matmul:1024x1024x1024 --threads 1,2 --json -\n"
+      "`heddle COMMAND --help` shows the options of a command.");
+  ListOptions list;
+  ExplainOptions explain;
+  BenchOptions bench;
+  add_list(app, list);
+  add_explain(app, explain);
+  add_bench(app, bench);
+  if (argc == 1) {
+    std::cerr << app.help();
+    return kBadInput;
+  }
+  if (const std::optional<int> status = check_subcommand(app, argc, argv)) return *status;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    return explain_parse_error(app, error);
+  }
+  if (app.got_subcommand("list")) return run_list(list);
+  if (app.got_subcommand("explain")) return run_explain(explain);
+  return run_bench(bench);
+}
+
+}  // namespace
+
+DataType dtype_of(const std::string& name) {
+  const std::vector<std::string> known = {"f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64",
+                                          "u8",  "bool"};
+  const std::optional<DataType> dtype = parse_dtype(name);
+  if (dtype && std::find(known.begin(), known.end(), name) != known.end()) return *dtype;
+  std::string hint = did_you_mean(name, known);
+  if (!hint.empty()) hint += " ";
+  throw_user_error("there is no type '" + name + "'", {}, hint + "the types are " + join(known));
+}
+
+}  // namespace heddle::cli
+
+int main(int argc, char** argv) {
+  try {
+    return heddle::cli::run(argc, argv);
+  } catch (const heddle::Error& error) {
+    if (error.kind == heddle::ErrorKind::User) {
+      return heddle::cli::complain(error.message, error.help);
+    }
+    std::cerr << "heddle: " << error.what() << "\n";
+  } catch (const std::exception& error) {
+    std::cerr << "heddle: error: " << error.what() << "\n";
+  }
+  return 1;
+}

@@ -1,0 +1,26 @@
+#include "progress.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace heddle::cli {
+
+Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1) {}
+
+void Progress::show(const std::string& text) {
+  if (!terminal_) return;
+  // A line that wraps could not be taken away again.
+  std::fprintf(stderr, "\r\x1b[K%.100s", text.c_str());
+  std::fflush(stderr);
+  shown_ = true;
+}
+
+void Progress::clear() {
+  if (!shown_) return;
+  std::fprintf(stderr, "\r\x1b[K");
+  std::fflush(stderr);
+  shown_ = false;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,146 @@
+#include "report.h"
+
+#include <cmath>
+#include <optional>
+
+#include "heddle/support/table.h"
+
+namespace heddle::cli {
+namespace {
+
+bool ours(const Timing& t) { return t.name == "naive" || t.name == "static" || t.name == "tuned"; }
+
+const Timing* best_peer(const CaseResult& r) {
+  const Timing* best = nullptr;
+  for (const Timing& t : r.timings) {
+    if (!ours(t) && (best == nullptr || t.ms < best->ms)) best = &t;
+  }
+  return best;
+}
+
+const Timing* timing(const CaseResult& r, const std::string& name) {
+  for (const Timing& t : r.timings) {
+    if (t.name == name) return &t;
+  }
+  return nullptr;
+}
+
+Ceiling ceiling_of(const CaseResult& r, Machine& machine) {
+  return r.bound == Bound::Compute ? machine.fma(r.threads, r.dtype)
+                                   : machine.bandwidth(r.bound, r.threads, r.bytes);
+}
+
+double work(const CaseResult& r) {
+  return r.bound == Bound::Compute ? r.flops : static_cast<double>(r.bytes);
+}
+
+// Three figures that matter, whatever the size.
+std::string figure(double value) {
+  const int digits = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : value >= 0.1 ? 3 : 4;
+  return format_fixed(value, digits);
+}
+
+std::string percent(double value) { return format_fixed(100 * value, value < 0.1 ? 1 : 0) + "%"; }
+
+std::string ratio(double value) {
+  return format_fixed(value, value < 0.1 ? 3 : value < 10 ? 2 : 0) + "x";
+}
+
+std::string rate(const CaseResult& r, double ms) { return figure(work(r) / ms * 1e-6); }
+
+std::string share(const CaseResult& r, double ms, const Ceiling& ceiling) {
+  if (ceiling.per_second <= 0) return "";
+  return percent(work(r) / (ms * 1e-3) / ceiling.per_second);
+}
+
+std::string bytes_text(int64_t bytes) {
+  const double mb = static_cast<double>(bytes) * 1e-6;
+  return mb >= 1 ? figure(mb) + " MB" : figure(mb * 1e3) + " kB";
+}
+
+std::string flops_text(double flops) {
+  return flops >= 1e9 ? figure(flops * 1e-9) + " GFLOP" : figure(flops * 1e-6) + " MFLOP";
+}
+
+}  // namespace
+
+std::string type_and_threads(DataType dtype, int threads) {
+  return to_string(dtype) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+}
+
+std::string case_table(const CaseResult& r, Machine& machine) {
+  const Ceiling ceiling = ceiling_of(r, machine);
+  std::string out = r.subject + "  " + type_and_threads(r.dtype, r.threads) + ", " +
+                    flops_text(r.flops) + ", " + bytes_text(r.bytes);
+  if (!ceiling.text.empty()) out += "; peak " + ceiling.text;
+  out += "\n";
+
+  Table table({"", "ms", r.bound == Bound::Compute ? "GFLOP/s" : "GB/s", "of peak", "best peer/it",
+               "implementation"});
+  table.align_left(5);
+  const Timing* peer = best_peer(r);
+  for (const Timing& t : r.timings) {
+    table.add_row({t.name, figure(t.ms), rate(r, t.ms), share(r, t.ms, ceiling),
+                   peer != nullptr ? ratio(peer->ms / t.ms) : "", t.note});
+  }
+  out += table.to_string();
+  for (const std::string& m : r.mismatches) out += "MISMATCH: " + m + "\n";
+  for (const std::string& f : r.failures) out += "FAILED: " + f + "\n";
+  if (!r.verified.empty()) out += "static agrees with " + join(r.verified) + "\n";
+  for (const std::string& remark : r.remarks) out += remark + "\n";
+  return out;
+}
+
+std::string summary_table(const std::vector<CaseResult>& results, Machine& machine) {
+  Table table({"subject", "type", "threads", "static ms", "rate", "", "of peak", "naive/static",
+               "best peer", "its ms", "its ms/static"});
+  table.align_left(1);
+  table.align_left(5);
+  table.align_left(8);
+  double log_sum = 0;
+  int compared = 0;
+  for (const CaseResult& r : results) {
+    const Timing* own = timing(r, "static");
+    const Timing* naive = timing(r, "naive");
+    const Timing* peer = best_peer(r);
+    std::vector<std::string> row = {r.subject, to_string(r.dtype), std::to_string(r.threads)};
+    if (own != nullptr) {
+      row.insert(row.end(), {figure(own->ms), rate(r, own->ms),
+                             r.bound == Bound::Compute ? "GFLOP/s" : "GB/s",
+                             share(r, own->ms, ceiling_of(r, machine)),
+                             naive != nullptr ? ratio(naive->ms / own->ms) : ""});
+    } else {
+      row.insert(row.end(), {r.mismatches.empty() ? "FAILED" : "MISMATCH", "", "", "", ""});
+    }
+    if (peer != nullptr) {
+      row.insert(row.end(), {peer->name, figure(peer->ms)});
+      if (own != nullptr) {
+        row.push_back(ratio(peer->ms / own->ms));
+        log_sum += std::log(peer->ms / own->ms);
+        ++compared;
+      }
+    }
+    table.add_row(std::move(row));
+  }
+  std::string out = table.to_string();
+  if (compared > 1) {
+    out += "geometric mean of the best peer's time over ours: " +
+           ratio(std::exp(log_sum / compared)) + " (" + std::to_string(compared) + " results)\n";
+  }
+  return out;
+}
+
+Json to_json(const CaseResult& r) {
+  Json times = Json::object();
+  for (const Timing& t : r.timings) times[t.name] = t.ms;
+  Json j = Json::object();
+  j["subject"] = r.subject;
+  j["dtype"] = to_string(r.dtype);
+  j["threads"] = r.threads;
+  j["flops"] = static_cast<int64_t>(r.flops);
+  j["bytes"] = r.bytes;
+  j["times_ms"] = std::move(times);
+  return j;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,23 @@
+// Results for people (tables) and for programs (JSON).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench_case.h"
+#include "heddle/support/json.h"
+#include "machine.h"
+
+namespace heddle::cli {
+
+/// "f32, 2 threads"
+std::string type_and_threads(DataType dtype, int threads);
+
+/// A heading and a row an implementation.
+std::string case_table(const CaseResult& result, Machine& machine);
+/// A row a result: ours against the best of the others.
+std::string summary_table(const std::vector<CaseResult>& results, Machine& machine);
+/// {"subject", "dtype", "threads", "flops", "bytes", "times_ms": {...}}
+Json to_json(const CaseResult& result);
+
+}  // namespace heddle::cli

@@ -1,0 +1,227 @@
+// Several operators in one declaration, and a whole small network.
+#include <cmath>
+#include <cstdint>
+
+#include "heddle/ops/conv.h"
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/linalg.h"
+#include "heddle/ops/nn.h"
+#include "heddle/ops/pool.h"
+#include "heddle/ops/transform.h"
+#include "images.h"
+
+namespace heddle::cli {
+namespace {
+
+// A convolution with filters of r x r that keeps or strides the image.
+struct Block {
+  ops::Layout layout;
+  ops::Conv conv;
+  bench::OnednnConvSpec spec;
+  Tensor x, weight;
+};
+
+Block block(const Arguments& a, DataType dtype) {
+  Block b;
+  b.layout = layout_of(a);
+  b.conv.stride = {a["stride"]};
+  b.conv.padding = {a["pad"]};
+  b.conv.layout = b.layout;
+  bench::OnednnConvSpec& s = b.spec;
+  s.n = a["n"];
+  s.c = a["c"];
+  s.h = a["h"];
+  s.w = a["w"];
+  s.k = a["k"];
+  s.r = s.s = a["r"];
+  s.stride = a["stride"];
+  s.pad = a["pad"];
+  s.activation = bench::OnednnEltwise::kRelu;
+  b.x = placeholder(image_shape(a), dtype, "x");
+  b.weight = constant_placeholder(
+      b.layout == ops::NHWC ? Shape{s.r, s.s, s.c, s.k} : Shape{s.k, s.c, s.r, s.s}, dtype,
+      "weight");
+  return b;
+}
+
+Problem conv_bias_relu(const Arguments& a, DataType dtype) {
+  const Block b = block(a, dtype);
+  Tensor bias = constant_placeholder({b.spec.k}, dtype, "bias");
+  Problem p;
+  p.inputs = {b.x, b.weight, bias};
+  p.outputs = {ops::relu(ops::conv2d(b.x, b.weight, b.conv, bias))};
+  p.flops = b.spec.flops();
+  p.peers = [spec = b.spec, layout = b.layout](PeerSet& set) {
+    if (!set.onednn() || !set.all_f32()) return;
+    add_conv_peers(set, spec, to_nchw(set.input(0), layout), to_oihw(set.input(1), layout),
+                   set.input(2), [layout](const NDArray& y) { return from_nchw(y, layout); });
+  };
+  return p;
+}
+
+// The normalisation folded into filters and bias, as whoever deploys with oneDNN does it.
+void add_folded_peers(PeerSet& set, const bench::OnednnConvSpec& spec, ops::Layout layout) {
+  if (!set.onednn() || !set.all_f32()) return;
+  const NDArray weight = to_oihw(set.input(1), layout).copy();
+  const NDArray bias = NDArray::empty({spec.k}, f32);
+  const float *scale = set.f32(2), *shift = set.f32(3), *mean = set.f32(4), *var = set.f32(5);
+  const int64_t taps = weight.size() / spec.k;
+  for (int64_t k = 0; k < spec.k; ++k) {
+    const float factor = scale[k] / std::sqrt(var[k] + 1e-5f);
+    for (int64_t i = 0; i < taps; ++i) weight.data<float>()[k * taps + i] *= factor;
+    bias.data<float>()[k] = shift[k] - mean[k] * factor;
+  }
+  add_conv_peers(set, spec, to_nchw(set.input(0), layout), weight, bias,
+                 [layout](const NDArray& y) { return from_nchw(y, layout); });
+}
+
+Problem conv_bn_relu(const Arguments& a, DataType dtype) {
+  const Block b = block(a, dtype);
+  auto per_channel = [&](const char* name) {
+    return constant_placeholder({b.spec.k}, dtype, name);
+  };
+  Tensor scale = per_channel("scale"), shift = per_channel("shift");
+  Tensor mean = per_channel("mean"), variance = per_channel("variance");
+  Problem p;
+  p.inputs = {b.x, b.weight, scale, shift, mean, variance};
+  p.ranges = {{}, {}, {}, {}, {}, {0.5, 1.5}};
+  const Tensor y = ops::conv2d(b.x, b.weight, b.conv);
+  p.outputs = {ops::relu(ops::batch_norm(y, scale, shift, mean, variance, 1e-5,
+                                         b.layout == ops::NHWC ? 3 : 1))};
+  p.flops = b.spec.flops();
+  p.peers = [spec = b.spec, layout = b.layout](PeerSet& set) {
+    add_folded_peers(set, spec, layout);
+  };
+  return p;
+}
+
+Problem matmul_bias_gelu(const Arguments& a, DataType dtype) {
+  const bench::GemmShape s{a["m"], a["n"], a["k"]};
+  Tensor x = placeholder({s.m, s.k}, dtype, "x");
+  Tensor weight = constant_placeholder({s.k, s.n}, dtype, "weight");
+  Tensor bias = constant_placeholder({s.n}, dtype, "bias");
+  Problem p;
+  p.inputs = {x, weight, bias};
+  p.outputs = {ops::gelu(ops::add(ops::matmul(x, weight), bias))};
+  p.flops = s.flops();
+  p.peers = [s](PeerSet& set) {
+    if (!set.onednn() || !set.all_f32()) return;
+    const NDArray c = set.keep(NDArray::empty({s.m, s.n}, f32));
+    bench::OnednnMatmulSpec spec;
+    spec.shape = s;
+    spec.packed_weights = true;
+    spec.activation = bench::OnednnEltwise::kGeluErf;
+    set.add_onednn(onednn_matmul(spec, set.f32(0), set.f32(1), set.f32(2), c.data<float>()), c);
+  };
+  return p;
+}
+
+// Three primitives, one after the other. The scale is multiplied into q beforehand, untimed.
+void add_attention_peer(PeerSet& set, int64_t h, int64_t l, int64_t d) {
+  if (!set.onednn() || !set.all_f32()) return;
+  const NDArray q = set.keep(set.input(0).copy());
+  const float scale = 1.0f / std::sqrt(static_cast<float>(d));
+  for (int64_t i = 0; i < q.size(); ++i) q.data<float>()[i] *= scale;
+  const NDArray scores = set.keep(NDArray::empty({h, l, l}, f32));
+  const NDArray weights = set.keep(NDArray::empty({h, l, l}, f32));
+  const NDArray out = set.keep(NDArray::empty({h, l, d}, f32));
+  bench::OnednnMatmulSpec first, last;
+  first.batch = last.batch = h;
+  first.shape = {l, l, d, false, true};
+  last.shape = {l, d, l};
+  const auto qk = onednn_matmul(first, q.data<float>(), set.f32(1), nullptr, scores.data<float>());
+  const auto softmax =
+      bench::onednn_softmax(h * l, l, scores.data<float>(), weights.data<float>());
+  const auto pv = onednn_matmul(last, weights.data<float>(), set.f32(2), nullptr, out.data<float>());
+  if (!qk || !softmax || !pv) return;
+  set.add({"onednn", "matmul, softmax, matmul",
+           [=] {
+             qk.run();
+             softmax.run();
+             pv.run();
+           },
+           [=] {
+             pv.read_back();
+             return out;
+           }});
+}
+
+Problem attention(const Arguments& a, DataType dtype) {
+  const int64_t h = a["h"], l = a["l"], d = a["d"];
+  Tensor q = placeholder({h, l, d}, dtype, "q"), k = placeholder({h, l, d}, dtype, "k");
+  Tensor v = placeholder({h, l, d}, dtype, "v");
+  Problem p;
+  p.inputs = {q, k, v};
+  p.outputs = {ops::scaled_dot_product_attention(q, k, v)};
+  p.flops = 4.0 * static_cast<double>(h * l * l * d);
+  p.peers = [=](PeerSet& set) { add_attention_peer(set, h, l, d); };
+  return p;
+}
+
+// The network of tutorials/data, with random weights.
+Problem lenet(const Arguments& a, DataType dtype) {
+  const int64_t n = a["batch"];
+  Problem p;
+  auto weight = [&](Shape shape, const char* name) {
+    p.inputs.push_back(constant_placeholder(std::move(shape), dtype, name));
+    return p.inputs.back();
+  };
+  Tensor x = placeholder({n, 1, 8, 8}, dtype, "images");
+  p.inputs = {x};
+  ops::Conv same;
+  same.padding = {1};
+  ops::Pool half;
+  half.kernel = {2};
+  auto conv = [&](const Tensor& t, int64_t out, const char* w, const char* b) {
+    Tensor filters = weight({out, t.extent(1), 3, 3}, w);
+    return ops::relu(ops::conv2d(t, filters, same, weight({out}, b)));
+  };
+  auto dense = [&](const Tensor& t, int64_t out, const char* w, const char* b) {
+    Tensor matrix = weight({out, t.extent(1)}, w);
+    return ops::dense(t, matrix, weight({out}, b));
+  };
+  Tensor y = conv(x, 16, "conv1.weight", "conv1.bias");
+  y = conv(y, 32, "conv2.weight", "conv2.bias");
+  y = ops::flatten(ops::max_pool(y, half));
+  y = ops::relu(dense(y, 64, "fc1.weight", "fc1.bias"));
+  p.outputs = {dense(y, 10, "fc2.weight", "fc2.bias")};
+  return p;
+}
+
+}  // namespace
+
+std::vector<SubjectKind> block_subjects() {
+  const std::vector<Parameter> filters = {{"k", "", "output channels"},
+                                          {"r", "3", "extent of the filters"},
+                                          {"stride", "1", "step of the filters"},
+                                          {"pad", "0", "zeros around the image", {}, 0},
+                                          layout_parameter()};
+  const std::string image = "c=64,h=56,k=64,r=3,pad=1,layout=nhwc";
+  const std::string group = "Fused blocks and networks";
+  return {
+      {group,
+       "convolution, bias, relu; constant weights",
+       {"conv_bias_relu", 0, joined(image_parameters(), filters), "conv_bias_relu:" + image},
+       conv_bias_relu},
+      {group,
+       "convolution, batch normalisation, relu; constant weights",
+       {"conv_bn_relu", 0, joined(image_parameters(), filters), "conv_bn_relu:" + image},
+       conv_bn_relu},
+      {group,
+       "gelu(x (M, K) x constant weight (K, N) + bias)",
+       {"matmul_bias_gelu", 3, {{"m", "", "rows"}, {"n", "", "columns"}, {"k", "", "length of the sums"}},
+        "matmul_bias_gelu:128x3072x768"},
+       matmul_bias_gelu},
+      {group,
+       "softmax(q k^T / sqrt(d)) v of (H, L, D) each",
+       {"attention", 3, {{"h", "", "heads"}, {"l", "", "tokens"}, {"d", "", "size of a head"}},
+        "attention:12x128x64"},
+       attention},
+      {group,
+       "the network of the tutorials (8x8 digits), random weights",
+       {"lenet", 1, {{"batch", "", "images"}}, "lenet:128"},
+       lenet},
+  };
+}
+
+}  // namespace heddle::cli

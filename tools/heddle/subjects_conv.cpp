@@ -1,0 +1,227 @@
+// Convolutions. Weights are constant: they are packed ahead of time, for us and for oneDNN.
+#include <cstdint>
+#include <utility>
+
+#include "heddle/ops/conv.h"
+#include "images.h"
+
+namespace heddle::cli {
+namespace {
+
+bench::OnednnConvSpec spec_of(const Arguments& a) {
+  bench::OnednnConvSpec spec;
+  spec.n = a["n"];
+  spec.c = a["c"];
+  spec.h = a["h"];
+  spec.w = a["w"];
+  spec.k = a["k"];
+  spec.r = a["r"];
+  spec.s = a["s"];
+  spec.stride = a["stride"];
+  spec.pad = a["pad"];
+  spec.dilation = a["dilation"];
+  spec.groups = a["groups"];
+  return spec;
+}
+
+ops::Conv attributes(const Arguments& a) {
+  ops::Conv conv;
+  conv.stride = {a["stride"]};
+  conv.padding = {a["pad"]};
+  conv.dilation = {a["dilation"]};
+  conv.groups = a["groups"];
+  conv.layout = layout_of(a);
+  return conv;
+}
+
+// Multiply-adds of a direct convolution, from the shape of what it makes.
+double conv_flops(const Tensor& out, int64_t channels, int64_t taps) {
+  double flops = 2.0 * static_cast<double>(channels * taps);
+  for (const int64_t extent : out.extents()) flops *= static_cast<double>(extent);
+  return flops;
+}
+
+Problem conv2d(const Arguments& a, DataType dtype) {
+  const ops::Conv conv = attributes(a);
+  const ops::Layout layout = conv.layout;
+  const bench::OnednnConvSpec spec = spec_of(a);
+  const int64_t group_channels = spec.c / spec.groups;
+  Tensor x = placeholder(image_shape(a), dtype, "x");
+  Tensor w = constant_placeholder(layout == ops::NHWC
+                                      ? Shape{spec.r, spec.s, group_channels, spec.k}
+                                      : Shape{spec.k, group_channels, spec.r, spec.s},
+                                  dtype, "weight");
+  Problem p;
+  p.inputs = {x, w};
+  p.outputs = {ops::conv2d(x, w, conv)};
+  p.flops = conv_flops(p.outputs[0], group_channels, spec.r * spec.s);
+  p.peers = [spec, layout](PeerSet& set) {
+    if (!set.onednn() || !set.all_f32()) return;
+    add_conv_peers(set, spec, to_nchw(set.input(0), layout), to_oihw(set.input(1), layout), {},
+                   [layout](const NDArray& y) { return from_nchw(y, layout); });
+  };
+  return p;
+}
+
+Problem depthwise_conv2d(const Arguments& a, DataType dtype) {
+  ops::Conv conv;
+  conv.stride = {a["stride"]};
+  conv.padding = {a["pad"]};
+  conv.dilation = {a["dilation"]};
+  conv.layout = layout_of(a);
+  const ops::Layout layout = conv.layout;
+  const int64_t r = a["r"], out_channels = a["c"] * a["multiplier"];
+  Tensor x = placeholder(image_shape(a), dtype, "x");
+  Tensor w = constant_placeholder(layout == ops::NHWC ? Shape{r, r, 1, out_channels}
+                                                      : Shape{out_channels, 1, r, r},
+                                  dtype, "weight");
+  bench::OnednnConvSpec spec;
+  spec.n = a["n"];
+  spec.c = spec.groups = a["c"];
+  spec.h = a["h"];
+  spec.w = a["w"];
+  spec.k = out_channels;
+  spec.r = spec.s = r;
+  spec.stride = a["stride"];
+  spec.pad = a["pad"];
+  spec.dilation = a["dilation"];
+  Problem p;
+  p.inputs = {x, w};
+  p.outputs = {ops::depthwise_conv2d(x, w, conv)};
+  p.flops = conv_flops(p.outputs[0], 1, r * r);
+  p.peers = [spec, layout](PeerSet& set) {
+    if (!set.onednn() || !set.all_f32()) return;
+    add_conv_peers(set, spec, to_nchw(set.input(0), layout), to_oihw(set.input(1), layout), {},
+                   [layout](const NDArray& y) { return from_nchw(y, layout); });
+  };
+  return p;
+}
+
+// The image (N, C, W) with `pad` zeros at both ends: oneDNN is asked for a 2-d convolution of one
+// row, whose padding would add rows too.
+NDArray padded_rows(const NDArray& x, int64_t pad) {
+  const int64_t rows = x.dim(0) * x.dim(1), width = x.dim(2);
+  NDArray out = NDArray::zeros({x.dim(0), x.dim(1), 1, width + 2 * pad}, f32);
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* from = x.data<float>() + i * width;
+    std::copy(from, from + width, out.data<float>() + i * (width + 2 * pad) + pad);
+  }
+  return out;
+}
+
+Problem conv1d(const Arguments& a, DataType dtype) {
+  const ops::Conv conv = attributes(a);
+  const int64_t n = a["n"], c = a["c"], w = a["w"], k = a["k"], r = a["r"], pad = a["pad"];
+  const int64_t group_channels = c / a["groups"];
+  const bool last = conv.layout == ops::NHWC;
+  Tensor x = placeholder(last ? Shape{n, w, c} : Shape{n, c, w}, dtype, "x");
+  Tensor weight = constant_placeholder(
+      last ? Shape{r, group_channels, k} : Shape{k, group_channels, r}, dtype, "weight");
+  bench::OnednnConvSpec spec;
+  spec.n = n;
+  spec.c = c;
+  spec.w = w + 2 * pad;
+  spec.k = k;
+  spec.s = r;
+  spec.stride = a["stride"];
+  spec.dilation = a["dilation"];
+  spec.groups = a["groups"];
+  Problem p;
+  p.inputs = {x, weight};
+  p.outputs = {ops::conv1d(x, weight, conv)};
+  p.flops = conv_flops(p.outputs[0], group_channels, r);
+  p.peers = [spec, pad, last](PeerSet& set) {
+    if (!set.onednn() || !set.all_f32()) return;
+    const NDArray image = last ? permuted(set.input(0), {0, 2, 1}) : set.input(0);
+    const NDArray filter = last ? permuted(set.input(1), {2, 1, 0}) : set.input(1);
+    add_conv_peers(set, spec, padded_rows(image, pad), filter, {}, [spec, last](const NDArray& y) {
+      const NDArray rows = y.view({spec.n, spec.k, spec.out_w()});
+      return last ? permuted(rows, {0, 2, 1}) : rows;
+    });
+  };
+  return p;
+}
+
+Problem conv3d(const Arguments& a, DataType dtype) {
+  const ops::Conv conv = attributes(a);
+  const int64_t n = a["n"], c = a["c"], d = a["d"], h = a["h"], w = a["w"], k = a["k"], r = a["r"];
+  const int64_t group_channels = c / a["groups"];
+  const bool last = conv.layout == ops::NHWC;
+  Tensor x = placeholder(last ? Shape{n, d, h, w, c} : Shape{n, c, d, h, w}, dtype, "x");
+  Tensor weight = constant_placeholder(
+      last ? Shape{r, r, r, group_channels, k} : Shape{k, group_channels, r, r, r}, dtype, "weight");
+  Problem p;
+  p.inputs = {x, weight};
+  p.outputs = {ops::conv3d(x, weight, conv)};
+  p.flops = conv_flops(p.outputs[0], group_channels, r * r * r);
+  return p;
+}
+
+Problem conv_transpose2d(const Arguments& a, DataType dtype) {
+  ops::ConvTranspose conv;
+  conv.stride = {a["stride"]};
+  conv.padding = {a["pad"]};
+  conv.output_padding = {a["output_padding"]};
+  conv.layout = layout_of(a);
+  const int64_t c = a["c"], k = a["k"], r = a["r"];
+  Tensor x = placeholder(image_shape(a), dtype, "x");
+  Tensor w = constant_placeholder(conv.layout == ops::NHWC ? Shape{r, r, k, c} : Shape{c, k, r, r},
+                                  dtype, "weight");
+  Problem p;
+  p.inputs = {x, w};
+  p.outputs = {ops::conv_transpose2d(x, w, conv)};
+  // Each element of the input meets each tap once.
+  p.flops = conv_flops(x, k, r * r);
+  return p;
+}
+
+}  // namespace
+
+std::vector<SubjectKind> conv_subjects() {
+  const Parameter k{"k", "", "output channels"}, r{"r", "3", "height of the filters"},
+      s{"s", "=r", "width of the filters"}, taps{"r", "3", "extent of the filters"},
+      stride{"stride", "1", "step of the filters"},
+      pad{"pad", "0", "zeros around the image", {}, 0}, dilation{"dilation", "1", "step of the taps"},
+      groups{"groups", "1", "channel groups"}, width{"w", "", "width"},
+      channels{"c", "", "input channels"};
+  const std::vector<Parameter> rest = {stride, pad, dilation, groups, layout_parameter()};
+  const std::string group = "Convolutions";
+  return {
+      {group,
+       "2-d convolution, constant weights",
+       {"conv2d", 0, joined(joined(image_parameters(), {k, r, s}), rest),
+        "conv2d:n=1,c=64,h=56,w=56,k=64,r=3,stride=1,pad=1,layout=nhwc"},
+       conv2d},
+      {group,
+       "each channel by itself",
+       {"depthwise_conv2d", 0,
+        joined(image_parameters(), {taps, stride, pad, dilation,
+                                    {"multiplier", "1", "output channels per input channel"},
+                                    layout_parameter()}),
+        "depthwise_conv2d:c=144,h=56,r=3,pad=1,layout=nhwc"},
+       depthwise_conv2d},
+      {group,
+       "1-d convolution, constant weights",
+       {"conv1d", 0, joined({batch_parameter(), channels, width, k, taps}, rest),
+        "conv1d:c=64,w=256,k=128,r=3,pad=1"},
+       conv1d},
+      {group,
+       "3-d convolution, constant weights",
+       {"conv3d", 0,
+        joined({batch_parameter(), channels, {"d", "", "depth"}, {"h", "", "height"},
+                {"w", "=h", "width"}, k, taps},
+               rest),
+        "conv3d:c=16,d=16,h=56,k=32,r=3,pad=1"},
+       conv3d},
+      {group,
+       "transposed convolution, constant weights",
+       {"conv_transpose2d", 0,
+        joined(image_parameters(),
+               {k, {"r", "4", "extent of the filters"}, stride, {"pad", "0", "taken off", {}, 0},
+                {"output_padding", "0", "added at the end", {}, 0}, layout_parameter()}),
+        "conv_transpose2d:c=512,h=4,k=256,r=4,stride=2,pad=1"},
+       conv_transpose2d},
+  };
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,172 @@
+// Matrix products.
+#include <cstdint>
+#include <memory>
+
+#include "heddle/ops/linalg.h"
+#include "heddle/ops/transform.h"
+#include "peer_openblas.h"
+#include "peer_set.h"
+#include "subjects.h"
+
+namespace heddle::cli {
+namespace {
+
+using bench::GemmShape;
+
+double matmul_flops(const GemmShape& s, int64_t batch = 1) {
+  return s.flops() * static_cast<double>(batch);
+}
+
+Extents operand(int64_t rows, int64_t cols, bool transposed) {
+  return transposed ? Extents{cols, rows} : Extents{rows, cols};
+}
+
+Shape to_shape(const Extents& extents) { return Shape(extents.begin(), extents.end()); }
+
+// A product of inputs 0 and 1, as openblas_*gemm and oneDNN's matmul know it.
+void add_matmul_peers(PeerSet& set, const GemmShape& s, bool constant_b) {
+  if (set.openblas() && set.all_f32()) {
+    const NDArray c = set.keep(NDArray::empty({s.m, s.n}, f32));
+    const auto gemm = std::make_shared<bench::OpenBlasSgemm>(s, set.f32(0), set.f32(1),
+                                                             c.data<float>());
+    const std::string note = bench::openblas_info().core_name + (gemm->uses_gemv() ? ", gemv" : "");
+    set.add({"openblas", note, [gemm] { gemm->run(); }, [c] { return c; }});
+  }
+  if (set.openblas() && set.all_f64()) {
+    const NDArray c = set.keep(NDArray::empty({s.m, s.n}, f64));
+    const double* a = set.input(0).data<double>();
+    const double* b = set.input(1).data<double>();
+    set.add({"openblas", bench::openblas_info().core_name,
+             [s, a, b, c] { bench::openblas_dgemm(s, a, b, c.data<double>()); },
+             [c] { return c; }});
+  }
+  if (set.onednn() && set.all_f32()) {
+    const NDArray c = set.keep(NDArray::empty({s.m, s.n}, f32));
+    bench::OnednnMatmulSpec spec;
+    spec.shape = s;
+    spec.packed_weights = constant_b;
+    set.add_onednn(onednn_matmul(spec, set.f32(0), set.f32(1), nullptr, c.data<float>()), c);
+  }
+}
+
+Problem matmul(const Arguments& a, DataType dtype) {
+  const GemmShape s{a["m"], a["n"], a["k"], a["ta"] != 0, a["tb"] != 0};
+  const bool constant_b = a["const_b"] != 0;
+  const Shape b_shape = to_shape(operand(s.k, s.n, s.trans_b));
+  Tensor x = placeholder(to_shape(operand(s.m, s.k, s.trans_a)), dtype, "A");
+  Tensor y = constant_b ? constant_placeholder(b_shape, dtype, "B") : placeholder(b_shape, dtype, "B");
+  Problem p;
+  p.inputs = {x, y};
+  p.outputs = {ops::matmul(x, y, s.trans_a, s.trans_b)};
+  p.flops = matmul_flops(s);
+  p.peers = [s, constant_b](PeerSet& set) { add_matmul_peers(set, s, constant_b); };
+  return p;
+}
+
+Problem batch_matmul(const Arguments& a, DataType dtype) {
+  const GemmShape s{a["m"], a["n"], a["k"], a["ta"] != 0, a["tb"] != 0};
+  const int64_t batch = a["b"];
+  auto stacked = [&](Extents matrix) {
+    matrix.insert(matrix.begin(), batch);
+    return to_shape(matrix);
+  };
+  Tensor x = placeholder(stacked(operand(s.m, s.k, s.trans_a)), dtype, "A");
+  Tensor y = placeholder(stacked(operand(s.k, s.n, s.trans_b)), dtype, "B");
+  Problem p;
+  p.inputs = {x, y};
+  p.outputs = {ops::batch_matmul(x, y, s.trans_a, s.trans_b)};
+  p.flops = matmul_flops(s, batch);
+  p.peers = [s, batch](PeerSet& set) {
+    if (!set.all_f32()) return;
+    if (set.openblas()) {
+      const NDArray c = set.keep(NDArray::empty({batch, s.m, s.n}, f32));
+      const float *x0 = set.f32(0), *y0 = set.f32(1);
+      float* c0 = c.data<float>();
+      auto run = [=] {
+        for (int64_t i = 0; i < batch; ++i) {
+          bench::openblas_sgemm(s, x0 + i * s.m * s.k, y0 + i * s.k * s.n, c0 + i * s.m * s.n);
+        }
+      };
+      set.add({"openblas", "one sgemm after the other", run, [c] { return c; }});
+    }
+    if (set.onednn()) {
+      const NDArray c = set.keep(NDArray::empty({batch, s.m, s.n}, f32));
+      bench::OnednnMatmulSpec spec;
+      spec.shape = s;
+      spec.batch = batch;
+      set.add_onednn(onednn_matmul(spec, set.f32(0), set.f32(1), nullptr, c.data<float>()), c);
+    }
+  };
+  return p;
+}
+
+Problem dense(const Arguments& a, DataType dtype) {
+  const GemmShape s{a["m"], a["n"], a["k"], false, true};
+  const bool with_bias = a["bias"] != 0;
+  Tensor x = placeholder({s.m, s.k}, dtype, "x");
+  Tensor weight = constant_placeholder({s.n, s.k}, dtype, "weight");
+  Problem p;
+  p.inputs = {x, weight};
+  Tensor bias;
+  if (with_bias) {
+    bias = constant_placeholder({s.n}, dtype, "bias");
+    p.inputs.push_back(bias);
+  }
+  p.outputs = {ops::dense(x, weight, bias)};
+  p.flops = matmul_flops(s);
+  p.peers = [s, with_bias](PeerSet& set) {
+    if (!with_bias) return add_matmul_peers(set, s, true);
+    // OpenBLAS has no bias, so it would do another thing.
+    if (!set.all_f32() || !set.onednn()) return;
+    const NDArray c = set.keep(NDArray::empty({s.m, s.n}, f32));
+    bench::OnednnMatmulSpec spec;
+    spec.shape = s;
+    spec.packed_weights = true;
+    set.add_onednn(onednn_matmul(spec, set.f32(0), set.f32(1), set.f32(2), c.data<float>()), c);
+  };
+  return p;
+}
+
+// Attention scores from activations that are still interleaved: (L, H, D) x (L, H, D) -> (H, L, L).
+Problem tbg(const Arguments& a, DataType dtype) {
+  const int64_t h = a["h"], l = a["l"], d = a["d"];
+  Tensor q = placeholder({l, h, d}, dtype, "q"), k = placeholder({l, h, d}, dtype, "k");
+  Problem p;
+  p.inputs = {q, k};
+  p.outputs = {ops::batch_matmul(ops::transpose(q, {1, 0, 2}), ops::transpose(k, {1, 2, 0}))};
+  p.flops = matmul_flops({l, l, d}, h);
+  return p;
+}
+
+}  // namespace
+
+std::vector<SubjectKind> linalg_subjects() {
+  const Parameter m{"m", "", "rows of the result"}, n{"n", "", "columns of the result"},
+      k{"k", "", "length of the sums"};
+  const Parameter ta = flag("ta", "1: A is stored as K x M"),
+                  tb = flag("tb", "1: B is stored as N x K");
+  const std::string group = "Matrix products";
+  return {
+      {group,
+       "A (M, K) x B (K, N)",
+       {"matmul", 3, {m, n, k, ta, tb, flag("const_b", "1: B is constant, so packed ahead of time")},
+        "matmul:1024x1024x1024"},
+       matmul},
+      {group,
+       "a stack of B products",
+       {"batch_matmul", 4, {{"b", "", "number of products"}, m, n, k, ta, tb},
+        "batch_matmul:12x128x128x64"},
+       batch_matmul},
+      {group,
+       "x (M, K) x constant weight (N, K), plus bias",
+       {"dense", 3, {m, n, k, {"bias", "1", "0: no bias", {}, 0, 1}}, "dense:128x768x3072"},
+       dense},
+      {group,
+       "transpose and batched product: q (L, H, D) x k (L, H, D) -> (H, L, L)",
+       {"tbg", 3, {{"h", "", "heads"}, {"l", "", "tokens"}, {"d", "", "size of a head"}},
+        "tbg:12x128x64"},
+       tbg},
+  };
+}
+
+}  // namespace heddle::cli
