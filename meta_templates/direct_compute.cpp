@@ -55,7 +55,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   for (int x : g.tunable) work += stage_work(dag, x);
   bool threads = worth_parallel(t, work);
   int64_t out_bytes = spatial_points(op) * op.output(0).dtype().bytes();
-  Param nontemporal = t.choice("nontemporal", out_bytes > 2 * t.target().l3_bytes && out_bytes > t.target().l2_bytes,
+  Param nontemporal = t.choice("nontemporal", out_bytes > std::max(t.target().l3_bytes, t.target().l2_bytes),
                                "result of " + std::to_string(out_bytes >> 10) + " KiB against the last cache");
   t.when(nontemporal, 1, [&] { s.store_nontemporal(); });
   std::vector<Loop> axes = s.all_axes();

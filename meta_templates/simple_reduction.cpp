@@ -51,10 +51,15 @@ void vector_partials(TemplateBuilder& t, StageRef s, int k, int64_t extent, int6
   auto [po, pi] = rf.split(part, lanes);
   std::vector<Loop> order = rf.all_axes();
   order.erase(order.begin());
+  // The rows that are read at a time go inside the reduction.
+  Loop row = order.empty() ? Loop{} : order.back();
+  if (row.valid()) order.pop_back();
   order.insert(order.end(), reduce.begin(), reduce.end());
+  if (row.valid()) order.push_back(row);
   order.push_back(po);
   order.push_back(pi);
   rf.reorder(order);
+  if (row.valid()) rf.unroll(row);
   rf.unroll(po);
   rf.vectorize(pi);
   StageRef one = s.rfactor(s.reduce_axis(0), Param(lanes), true);
@@ -67,6 +72,13 @@ void vector_partials(TemplateBuilder& t, StageRef s, int k, int64_t extent, int6
   one.reorder(tail);
   one.unroll(rest);
   one.vectorize(lane);
+  // Lanes lie side by side in memory too.
+  for (StageRef x : {rf, one}) {
+    std::vector<StageRef::StorageDim> dims;
+    for (int d = 1; d < x.num_axes(); ++d) dims.push_back({d});
+    dims.push_back({0});
+    x.layout(dims);
+  }
   one.compute_at(s, at);
   rf.compute_at(s, at);
   s.unroll(s.reduce_axis(0));
@@ -113,14 +125,24 @@ void build(TemplateBuilder& t, const StageGroup& g) {
                !g.hosted;
   Param parts = t.choice("split_reduction", split, split ? "fewer rows than cores" : "enough rows for the cores");
 
+  bool many_rows = !g.hosted && along_row && !op.axes().empty() && op.axes().back().extent() >= 16 * t.target().cores &&
+                   stage_bytes(dag, g.main) > static_cast<double>(t.target().l2_bytes);
   auto schedule = [&](StageRef s, bool root_of_parts, StageRef host) {
     // `s` is the reduction to shape; its loops, or its host's (when an element-wise sink follows).
     if (along_row) {
       Param chunk = t.knob(root_of_parts ? "part_lanes_unroll" : "lanes_unroll", {lanes, 2 * lanes, 4 * lanes, 8 * lanes},
-                           std::min(4 * lanes, op.reduce_axes()[k].extent() / lanes * lanes), "independent accumulators hide the add latency");
+                           std::min((many_rows ? 2 : 4) * lanes, op.reduce_axes()[k].extent() / lanes * lanes), "independent accumulators hide the add latency");
       std::vector<Loop> rows = host.all_axes();
-      Loop row = rows.empty() ? Loop{} : host.fuse(rows);
-      if (row.valid() && threads) host.parallel(row);
+      Loop row = rows.empty() ? Loop{} : rows.back();
+      if (row.valid()) {
+        // Several rows at a time: memory delivers more to several streams than to one.
+        Param streams = t.knob(root_of_parts ? "part_streams" : "streams", {1, 2, 4, 8}, many_rows ? 4 : 1, "rows read at a time");
+        auto [ro, ri] = host.split(rows.back(), streams);
+        (void)ri;
+        rows.back() = ro;
+        row = host.fuse(rows);
+        if (threads) host.parallel(row);
+      }
       if (!row.valid()) return;  // one value: the parts are the loops
       if (host.id() != s.id()) {
         s.compute_at(host, row);
@@ -156,11 +178,15 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     s.compute_at(host, all);
     std::vector<Loop> own = s.all_axes(), reduce = s.all_reduce_axes();
     auto [ao, ai] = s.split(own.back(), lanes);
+    // Several rows at a time: memory delivers more to several streams, and each accumulator is loaded
+    // and stored once for all of them.
+    Param streams = t.knob(root_of_parts ? "part_streams" : "streams", {1, 2, 4, 8}, 4, "rows read at a time");
     std::vector<Loop> order(own.begin(), own.end() - 1);
-    order.insert(order.end(), reduce.begin(), reduce.end());
-    order.push_back(ao);
-    order.push_back(ai);
+    order.insert(order.end(), reduce.begin(), reduce.end() - 1);
+    auto [ko, ki] = s.split(reduce.back(), streams);
+    for (Loop l : {ko, ao, ki, ai}) order.push_back(l);
     s.reorder(order);
+    s.unroll(ki);
     s.vectorize(ai);
   };
   // A stage that stores its result once: accumulate in a private copy, then write it out.

@@ -84,7 +84,9 @@ class ReadAnalysis {
   }
 
  private:
-  static bool is_trivial(const Axis& a) { return dag::extent_of(a->extent) == 1 && as_int(a->extent); }
+  static bool is_trivial(const Axis& a) {
+    return dag::extent_of(a->extent) == 1 && as_int(a->extent);
+  }
 
   /// The position of the spatial axis that `term` is of, or -1.
   int spatial_position(const Affine::Term& term) const {
@@ -156,8 +158,8 @@ class ReadAnalysis {
   static int only_dimension(const Access& read, const Var& v) {
     int found = -1;
     for (std::size_t d = 0; d < read.indices.size(); ++d) {
-      const bool uses = read.affine[d] ? read.affine[d]->coefficient(v) != 0
-                                       : uses_var(read.indices[d], v);
+      const bool uses =
+          read.affine[d] ? read.affine[d]->coefficient(v) != 0 : uses_var(read.indices[d], v);
       if (!uses) continue;
       if (found >= 0 || !read.affine[d]) return -1;
       found = static_cast<int>(d);
@@ -204,8 +206,8 @@ const char* to_string(AccessPattern p) {
 
 bool Access::depends_on(const Axis& a) const {
   for (std::size_t d = 0; d < indices.size(); ++d) {
-    const bool uses = affine[d] ? affine[d]->coefficient(a.var()) != 0
-                                : uses_var(indices[d], a.var());
+    const bool uses =
+        affine[d] ? affine[d]->coefficient(a.var()) != 0 : uses_var(indices[d], a.var());
     if (uses) return true;
   }
   return false;
@@ -243,9 +245,8 @@ const std::vector<Expr>& inner_bodies(const Operation& op) {
 }
 
 std::string read_name(const Access& read, const std::vector<Access>& reads) {
-  const auto same = std::count_if(reads.begin(), reads.end(), [&](const Access& r) {
-    return r.buffer == read.buffer;
-  });
+  const auto same = std::count_if(reads.begin(), reads.end(),
+                                  [&](const Access& r) { return r.buffer == read.buffer; });
   if (same < 2) return read.buffer->name;
   return to_string(make_load(read.buffer, read.indices));
 }

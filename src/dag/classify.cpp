@@ -5,8 +5,8 @@
 // reduce axis, at least one of them is reused along a spatial axis (no index uses the axis, or
 // windows overlap along it), and either a reused one is multiplied with another, or two are reused.
 // So matmul, convolution and a matrix of distances are complex. Pooling (one operand), the variance
-// (the mean does not depend on the reduce axis) and the sum of exp(x + mask) (the mask is reused but
-// only added to what streams by) are simple.
+// (the mean does not depend on the reduce axis) and the sum of exp(x + mask) (the mask is reused
+// but only added to what streams by) are simple.
 #include <algorithm>
 #include <unordered_map>
 
@@ -94,10 +94,10 @@ class ProductFinder {
   Mask operand_mask(const Load& load) const {
     for (std::size_t n = 0; n < operands_.size(); ++n) {
       const Access& read = reads_[static_cast<std::size_t>(operands_[n])];
-      const bool same = read.buffer == load.buffer &&
-                        std::equal(read.indices.begin(), read.indices.end(), load.indices.begin(),
-                                   load.indices.end(),
-                                   [](const Expr& x, const Expr& y) { return equal(x, y); });
+      const bool same =
+          read.buffer == load.buffer &&
+          std::equal(read.indices.begin(), read.indices.end(), load.indices.begin(),
+                     load.indices.end(), [](const Expr& x, const Expr& y) { return equal(x, y); });
       if (same) return bit(n);
     }
     return 0;

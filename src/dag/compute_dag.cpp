@@ -53,7 +53,8 @@ void check_outputs(const std::vector<Tensor>& outputs) {
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& t = outputs[i];
-    if (!t) throw_user_error("output " + std::to_string(i) + " is a Tensor that was never assigned");
+    if (!t)
+      throw_user_error("output " + std::to_string(i) + " is a Tensor that was never assigned");
     if (t.op()->is_placeholder()) {
       throw_user_error("output " + std::to_string(i) + ", '" + t.name() + "', is a placeholder",
                        t.op()->where(), "an output is computed; copy it with compute(...)");
@@ -86,8 +87,8 @@ void measure(const Operation& op, StageInfo* info) {
   const dag::Work work = dag::count_work(op);
   info->flops_per_point = work.flops;
   info->special_per_point = work.special;
-  info->flops = work.flops * static_cast<double>(info->points) *
-                static_cast<double>(info->reduce_points);
+  info->flops =
+      work.flops * static_cast<double>(info->points) * static_cast<double>(info->reduce_points);
 }
 
 }  // namespace
@@ -138,16 +139,16 @@ ComputeDag::ComputeDag(std::vector<Tensor> outputs) {
     StageInfo& info = impl->infos[s];
     measure(op, &info);
     info.depends_only_on_constants =
-        op.is_placeholder() ? op.is_constant()
-                            : std::all_of(info.producers.begin(), info.producers.end(), [&](int p) {
-                                return impl->infos[static_cast<std::size_t>(p)]
-                                    .depends_only_on_constants;
-                              });
+        op.is_placeholder()
+            ? op.is_constant()
+            : std::all_of(info.producers.begin(), info.producers.end(), [&](int p) {
+                return impl->infos[static_cast<std::size_t>(p)].depends_only_on_constants;
+              });
     std::vector<dag::Consumer> consumers;
     for (int c : info.consumers) {
       const auto n = static_cast<std::size_t>(c);
-      consumers.push_back({impl->stages[n]->name(),
-                           most_general(impl->infos[n].reads, static_cast<int>(s))});
+      consumers.push_back(
+          {impl->stages[n]->name(), most_general(impl->infos[n].reads, static_cast<int>(s))});
     }
     dag::classify(op, consumers, &info);
   }

@@ -29,8 +29,8 @@ std::string type_text(const Operation& op) {
 }
 
 std::string read_text(const Operation& op, const Access& read) {
-  std::string text = to_string(make_load(read.buffer, read.indices)) + " (" +
-                     to_string(read.pattern);
+  std::string text =
+      to_string(make_load(read.buffer, read.indices)) + " (" + to_string(read.pattern);
   if (read.guarded) text += ", guarded";
   if (!read.reuse_axes.empty()) text += ", reused along " + axis_names(op, read.reuse_axes);
   if (!read.window_axes.empty()) text += ", windows along " + axis_names(op, read.window_axes);
@@ -53,8 +53,8 @@ std::string ComputeDag::to_text() const {
   for (int s = 0; s < size(); ++s) {
     const Operation& op = stage(s);
     const StageInfo& stage_info = info(s);
-    out << op.name() << ": " << type_text(op) << " "
-        << (op.is_constant() ? "constant " : "") << to_string(stage_info.stage_class);
+    out << op.name() << ": " << type_text(op) << " " << (op.is_constant() ? "constant " : "")
+        << to_string(stage_info.stage_class);
     for (std::size_t n = 0; n < op.reduce_axes().size(); ++n) {
       const Axis& a = op.reduce_axes()[n];
       out << (n == 0 ? " over " : ", ") << a.name() << "=" << to_string(a->extent);

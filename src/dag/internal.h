@@ -25,7 +25,8 @@ int64_t extent_of(const Expr& extent);
 /// `text` with its items as "a", "a and b", "a, b and c".
 std::string join_words(const std::vector<std::string>& items);
 
-/// The expressions that are evaluated in the innermost loop: a reduction's sources, else the bodies.
+/// The expressions that are evaluated in the innermost loop: a reduction's sources, else the
+/// bodies.
 const std::vector<Expr>& inner_bodies(const Operation& op);
 
 /// "A", or "A[i, k]" where `reads` has A more than once.

@@ -14,9 +14,25 @@ namespace {
 
 /// Distinguishes what is hashed next; the values are part of the format.
 enum Tag : uint64_t {
-  kPlaceholder = 1, kCompute = 2, kOutput = 3,
-  kInt = 10, kFloat, kSpatialAxis, kReduceAxis, kLeft, kRight, kSymbol, kCast, kUnary, kBinary,
-  kSelect, kLoad, kReduce, kRamp, kBroadcast, kCombiner,
+  kPlaceholder = 1,
+  kCompute = 2,
+  kOutput = 3,
+  kInt = 10,
+  kFloat,
+  kSpatialAxis,
+  kReduceAxis,
+  kLeft,
+  kRight,
+  kSymbol,
+  kCast,
+  kUnary,
+  kBinary,
+  kSelect,
+  kLoad,
+  kReduce,
+  kRamp,
+  kBroadcast,
+  kCombiner,
 };
 
 uint64_t of(DataType t) { return hash_string(to_string(t)); }
@@ -100,12 +116,9 @@ class StageHasher {
     switch (e.kind()) {
       case ExprKind::IntImm:
         return hash_combine(kInt, static_cast<uint64_t>(e.as<IntImm>()->value));
-      case ExprKind::FloatImm:
-        return hash_combine(kFloat, hash_double(e.as<FloatImm>()->value));
-      case ExprKind::Var:
-        return hash_var(e.as<VarNode>());
-      case ExprKind::Cast:
-        return hash_combine(kCast, hash(e.as<Cast>()->value));
+      case ExprKind::FloatImm: return hash_combine(kFloat, hash_double(e.as<FloatImm>()->value));
+      case ExprKind::Var: return hash_var(e.as<VarNode>());
+      case ExprKind::Cast: return hash_combine(kCast, hash(e.as<Cast>()->value));
       case ExprKind::Unary: {
         const auto* u = e.as<Unary>();
         return hash_combine(hash_combine(kUnary, hash_string(to_string(u->op))), hash(u->a));
@@ -120,16 +133,13 @@ class StageHasher {
         const uint64_t h = hash_combine(kSelect, hash(s->condition));
         return hash_combine(hash_combine(h, hash(s->on_true)), hash(s->on_false));
       }
-      case ExprKind::Load:
-        return hash_load(*e.as<Load>());
-      case ExprKind::Reduce:
-        return hash_reduce(*e.as<Reduce>());
+      case ExprKind::Load: return hash_load(*e.as<Load>());
+      case ExprKind::Reduce: return hash_reduce(*e.as<Reduce>());
       case ExprKind::Ramp: {
         const auto* r = e.as<Ramp>();
         return hash_combine(hash_combine(kRamp, hash(r->base)), hash(r->stride));
       }
-      case ExprKind::Broadcast:
-        return hash_combine(kBroadcast, hash(e.as<Broadcast>()->value));
+      case ExprKind::Broadcast: return hash_combine(kBroadcast, hash(e.as<Broadcast>()->value));
     }
     return 0;
   }

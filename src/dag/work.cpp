@@ -2,8 +2,8 @@
 //
 // Counted as 1: + - * / % floordiv floormod min max pow atan2 neg abs, the roundings, and every
 // transcendental function; so a fused multiply-add is 2. Counted as 0: comparisons, logic, bit
-// operations, casts, selects, loads, and index arithmetic, which is any integer expression without a
-// load. A subexpression that occurs twice is counted once; both arms of a select are counted.
+// operations, casts, selects, loads, and index arithmetic, which is any integer expression without
+// a load. A subexpression that occurs twice is counted once; both arms of a select are counted.
 #include <algorithm>
 #include <unordered_map>
 #include <vector>
@@ -56,10 +56,8 @@ class WorkCounter {
       case UnaryOp::Not:
       case UnaryOp::BitNot:
       case UnaryOp::IsNan:
-      case UnaryOp::IsInf:
-        return 0;
-      default:
-        return 1;
+      case UnaryOp::IsInf: return 0;
+      default: return 1;
     }
   }
   static int flops(BinaryOp op) {
@@ -74,8 +72,7 @@ class WorkCounter {
       case BinaryOp::Min:
       case BinaryOp::Max:
       case BinaryOp::Pow:
-      case BinaryOp::Atan2:
-        return 1;
+      case BinaryOp::Atan2: return 1;
       case BinaryOp::Eq:
       case BinaryOp::Ne:
       case BinaryOp::Lt:
@@ -86,8 +83,7 @@ class WorkCounter {
       case BinaryOp::BitOr:
       case BinaryOp::BitXor:
       case BinaryOp::Shl:
-      case BinaryOp::Shr:
-        return 0;
+      case BinaryOp::Shr: return 0;
     }
     return 0;
   }
@@ -102,10 +98,8 @@ class WorkCounter {
       case UnaryOp::Not:
       case UnaryOp::BitNot:
       case UnaryOp::IsNan:
-      case UnaryOp::IsInf:
-        return false;
-      default:
-        return true;
+      case UnaryOp::IsInf: return false;
+      default: return true;
     }
   }
   /// Division is slow in every type.

@@ -58,8 +58,8 @@ int64_t Buffer::extent(int d) const {
   HEDDLE_ICHECK(d >= 0 && d < static_cast<int>(node_->shape.size()),
                 "buffer '" + node_->name + "' has no dimension " + std::to_string(d));
   const int64_t* value = as_int(node_->shape[static_cast<size_t>(d)]);
-  HEDDLE_ICHECK(value, "extent " + std::to_string(d) + " of buffer '" + node_->name +
-                           "' is not a constant");
+  HEDDLE_ICHECK(
+      value, "extent " + std::to_string(d) + " of buffer '" + node_->name + "' is not a constant");
   return *value;
 }
 

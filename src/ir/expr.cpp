@@ -94,7 +94,8 @@ Select::Select(Expr c, Expr t, Expr f)
       on_false(std::move(f)) {}
 
 Load::Load(Buffer b, std::vector<Expr> i, DataType t)
-    : ExprNode(kKind, t, node_hash(kKind, t, b->id, i)), buffer(std::move(b)),
+    : ExprNode(kKind, t, node_hash(kKind, t, b->id, i)),
+      buffer(std::move(b)),
       indices(std::move(i)) {}
 
 Ramp::Ramp(Expr b, Expr s, int lanes)
@@ -119,7 +120,8 @@ Var::Var(std::string name, DataType t) : expr_(new VarNode(std::move(name), t)) 
 
 Axis::Axis(std::string name, Expr extent, AxisKind kind)
     : node_(new AxisNode(Var(std::move(name)), std::move(extent), kind)) {
-  HEDDLE_ICHECK(node_->extent.defined() && node_->extent.dtype() == i64, "the extent of an axis is i64");
+  HEDDLE_ICHECK(node_->extent.defined() && node_->extent.dtype() == i64,
+                "the extent of an axis is i64");
 }
 
 int64_t Axis::extent() const {

@@ -29,8 +29,8 @@ const Expr& scalar_of(const Expr& e) {
 
 const FloatImm* as_float(const Expr& e) { return scalar_of(e).as<FloatImm>(); }
 
-/// Constant `e` as a constant of element type `t` (lanes kept), or null when it does not fit. A float
-/// never becomes an integer and a bool never a number: those need a written cast.
+/// Constant `e` as a constant of element type `t` (lanes kept), or null when it does not fit. A
+/// float never becomes an integer and a bool never a number: those need a written cast.
 Expr adapt(const Expr& e, DataType t) {
   const DataType target = t.with_lanes(e.dtype().lanes);
   if (e.dtype().is_bool() || t.is_bool()) return {};
@@ -84,24 +84,38 @@ bool is_compare(BinaryOp op) {
 void check_operands(BinaryOp op, DataType t) {
   const char* name = to_string(op);
   switch (op) {
-    case BinaryOp::Add: case BinaryOp::Sub: case BinaryOp::Mul: case BinaryOp::Div:
-    case BinaryOp::Mod: case BinaryOp::Min: case BinaryOp::Max: case BinaryOp::Lt:
+    case BinaryOp::Add:
+    case BinaryOp::Sub:
+    case BinaryOp::Mul:
+    case BinaryOp::Div:
+    case BinaryOp::Mod:
+    case BinaryOp::Min:
+    case BinaryOp::Max:
+    case BinaryOp::Lt:
     case BinaryOp::Le:
       if (t.is_bool()) operand_error(name, "numbers", t);
       return;
-    case BinaryOp::FloorDiv: case BinaryOp::FloorMod: case BinaryOp::Shl: case BinaryOp::Shr:
+    case BinaryOp::FloorDiv:
+    case BinaryOp::FloorMod:
+    case BinaryOp::Shl:
+    case BinaryOp::Shr:
       if (!t.is_integral() || t.is_bool()) operand_error(name, "integers", t);
       return;
-    case BinaryOp::BitAnd: case BinaryOp::BitOr: case BinaryOp::BitXor:
+    case BinaryOp::BitAnd:
+    case BinaryOp::BitOr:
+    case BinaryOp::BitXor:
       if (!t.is_integral()) operand_error(name, "integers", t);
       return;
-    case BinaryOp::Pow: case BinaryOp::Atan2:
+    case BinaryOp::Pow:
+    case BinaryOp::Atan2:
       if (!t.is_float()) operand_error(name, "floats", t);
       return;
-    case BinaryOp::And: case BinaryOp::Or:
+    case BinaryOp::And:
+    case BinaryOp::Or:
       if (!t.is_bool()) operand_error(name, "bools", t);
       return;
-    case BinaryOp::Eq: case BinaryOp::Ne: return;
+    case BinaryOp::Eq:
+    case BinaryOp::Ne: return;
   }
 }
 
@@ -215,7 +229,8 @@ Expr make_unary(UnaryOp op, Expr a) {
   } else if (op == UnaryOp::IsNan || op == UnaryOp::IsInf) {
     result = boolean.with_lanes(t.lanes);
   }
-  if (const Broadcast* b = a.as<Broadcast>()) return make_broadcast(make_unary(op, b->value), t.lanes);
+  if (const Broadcast* b = a.as<Broadcast>())
+    return make_broadcast(make_unary(op, b->value), t.lanes);
   if (const IntImm* imm = a.as<IntImm>()) {
     if (const auto v = fold_int(op, t, imm->value)) return make_int(t, *v);
   }
@@ -250,9 +265,9 @@ Expr make_select(Expr condition, Expr on_true, Expr on_false) {
   HEDDLE_ICHECK(condition.defined() && on_true.defined() && on_false.defined(),
                 "part of a select is null");
   if (!condition.dtype().is_bool()) {
-    throw_user_error("the condition of select has type " + to_string(condition.dtype()) +
-                         ", not bool",
-                     {}, "compare it, as in x != 0, or use cast(boolean, x)");
+    throw_user_error(
+        "the condition of select has type " + to_string(condition.dtype()) + ", not bool", {},
+        "compare it, as in x != 0, or use cast(boolean, x)");
   }
   if (!unify_types(on_true, on_false) || !unify_lanes(on_true, on_false)) {
     mismatch("the arms of select", on_true.dtype(), on_false.dtype());
@@ -318,8 +333,8 @@ Expr make_reduce(Ref<const Combiner> combiner, std::vector<Expr> sources, std::v
 }
 
 Expr make_ramp(Expr base, Expr stride, int lanes) {
-  HEDDLE_ICHECK(base.defined() && stride.defined() && base.dtype().is_scalar() && stride.dtype().is_scalar() &&
-                    base.dtype().is_integral() && lanes >= 1,
+  HEDDLE_ICHECK(base.defined() && stride.defined() && base.dtype().is_scalar() &&
+                    stride.dtype().is_scalar() && base.dtype().is_integral() && lanes >= 1,
                 "a ramp has a scalar integer base and stride");
   const bool same_type = unify_types(base, stride);
   HEDDLE_ICHECK(same_type, "base and stride of a ramp have different types");
@@ -329,7 +344,8 @@ Expr make_ramp(Expr base, Expr stride, int lanes) {
 }
 
 Expr make_broadcast(Expr value, int lanes) {
-  HEDDLE_ICHECK(value.defined() && value.dtype().is_scalar() && lanes >= 1, "a broadcast is of a scalar");
+  HEDDLE_ICHECK(value.defined() && value.dtype().is_scalar() && lanes >= 1,
+                "a broadcast is of a scalar");
   if (lanes == 1) return value;
   return Expr(new Broadcast(std::move(value), lanes));
 }

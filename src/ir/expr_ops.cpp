@@ -66,10 +66,8 @@ const char* to_string(BinaryOp op) {
   return "?";
 }
 
-#define HEDDLE_BINARY_FUNCTION(name, op)                          \
-  Expr name(Expr a, Expr b) {                                     \
-    return make_binary(BinaryOp::op, std::move(a), std::move(b)); \
-  }
+#define HEDDLE_BINARY_FUNCTION(name, op) \
+  Expr name(Expr a, Expr b) { return make_binary(BinaryOp::op, std::move(a), std::move(b)); }
 #define HEDDLE_CONDITION(name, op)                                           \
   Condition name(Expr a, Expr b) {                                           \
     return Condition(make_binary(BinaryOp::op, std::move(a), std::move(b))); \

@@ -138,8 +138,7 @@ std::optional<int64_t> fold_int(UnaryOp op, DataType t, int64_t a) {
     case UnaryOp::Neg: return wrap_int(t, as_signed(0 - as_unsigned(a)));
     case UnaryOp::Not: return a == 0;
     case UnaryOp::BitNot: return wrap_int(t, ~a);
-    case UnaryOp::Abs:
-      return t.is_int() && a < 0 ? wrap_int(t, as_signed(0 - as_unsigned(a))) : a;
+    case UnaryOp::Abs: return t.is_int() && a < 0 ? wrap_int(t, as_signed(0 - as_unsigned(a))) : a;
     default: return std::nullopt;
   }
 }

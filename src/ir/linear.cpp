@@ -115,9 +115,8 @@ void Linear::scale(int64_t k) {
 
 void Linear::normalize() {
   if (terms.size() < 2) return;
-  std::sort(terms.begin(), terms.end(), [](const LinearTerm& a, const LinearTerm& b) {
-    return compare(a.expr, b.expr) < 0;
-  });
+  std::sort(terms.begin(), terms.end(),
+            [](const LinearTerm& a, const LinearTerm& b) { return compare(a.expr, b.expr) < 0; });
   size_t kept = 0;
   for (size_t i = 0; i < terms.size(); ++i) {
     if (kept > 0 && equal(terms[kept - 1].expr, terms[i].expr)) {
@@ -233,7 +232,10 @@ bool may_fault(const Expr& e) {
   if (e.kind() == ExprKind::Load) return true;
   if (const Binary* b = e.as<Binary>(); b && b->a.dtype().is_integral()) {
     switch (b->op) {
-      case BinaryOp::Div: case BinaryOp::Mod: case BinaryOp::FloorDiv: case BinaryOp::FloorMod:
+      case BinaryOp::Div:
+      case BinaryOp::Mod:
+      case BinaryOp::FloorDiv:
+      case BinaryOp::FloorMod:
         if (const int64_t* c = as_int(b->b); !c || *c == 0) return true;
         break;
       default: break;

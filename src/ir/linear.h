@@ -1,5 +1,5 @@
-// Sums in canonical form: sum(coefficient_i * term_i) + constant over i64 scalars, like terms merged,
-// in an order that does not depend on addresses.
+// Sums in canonical form: sum(coefficient_i * term_i) + constant over i64 scalars, like terms
+// merged, in an order that does not depend on addresses.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,21 @@ namespace heddle {
 namespace {
 
 // How tightly an operator binds; an operand that binds less tightly gets parentheses.
-enum Precedence { kLowest, kOr, kAnd, kBitOr, kBitXor, kBitAnd, kEquality, kRelation, kShift, kSum,
-                  kProduct, kUnary, kAtom };
+enum Precedence {
+  kLowest,
+  kOr,
+  kAnd,
+  kBitOr,
+  kBitXor,
+  kBitAnd,
+  kEquality,
+  kRelation,
+  kShift,
+  kSum,
+  kProduct,
+  kUnary,
+  kAtom
+};
 
 /// The precedence of an infix operator; kAtom for those that print as a call.
 Precedence precedence(BinaryOp op) {
@@ -19,13 +32,23 @@ Precedence precedence(BinaryOp op) {
     case BinaryOp::BitOr: return kBitOr;
     case BinaryOp::BitXor: return kBitXor;
     case BinaryOp::BitAnd: return kBitAnd;
-    case BinaryOp::Eq: case BinaryOp::Ne: return kEquality;
-    case BinaryOp::Lt: case BinaryOp::Le: return kRelation;
-    case BinaryOp::Shl: case BinaryOp::Shr: return kShift;
-    case BinaryOp::Add: case BinaryOp::Sub: return kSum;
-    case BinaryOp::Mul: case BinaryOp::Div: case BinaryOp::Mod: return kProduct;
-    case BinaryOp::FloorDiv: case BinaryOp::FloorMod: case BinaryOp::Min: case BinaryOp::Max:
-    case BinaryOp::Pow: case BinaryOp::Atan2: return kAtom;
+    case BinaryOp::Eq:
+    case BinaryOp::Ne: return kEquality;
+    case BinaryOp::Lt:
+    case BinaryOp::Le: return kRelation;
+    case BinaryOp::Shl:
+    case BinaryOp::Shr: return kShift;
+    case BinaryOp::Add:
+    case BinaryOp::Sub: return kSum;
+    case BinaryOp::Mul:
+    case BinaryOp::Div:
+    case BinaryOp::Mod: return kProduct;
+    case BinaryOp::FloorDiv:
+    case BinaryOp::FloorMod:
+    case BinaryOp::Min:
+    case BinaryOp::Max:
+    case BinaryOp::Pow:
+    case BinaryOp::Atan2: return kAtom;
   }
   return kAtom;
 }
@@ -182,8 +205,7 @@ void Printer::expr(const Expr& e, int min_precedence, bool typed) {
     case ExprKind::IntImm: return integer(*e.as<IntImm>(), typed);
     case ExprKind::FloatImm: out_ += float_text(e.dtype(), e.as<FloatImm>()->value); return;
     case ExprKind::Var: out_ += e.as<VarNode>()->name; return;
-    case ExprKind::Cast:
-      return call(to_string(e.dtype().element()), {&e.as<Cast>()->value}, true);
+    case ExprKind::Cast: return call(to_string(e.dtype().element()), {&e.as<Cast>()->value}, true);
     case ExprKind::Unary: return unary(*e.as<Unary>());
     case ExprKind::Binary: return binary(*e.as<Binary>(), min_precedence);
     case ExprKind::Select: {

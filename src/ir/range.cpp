@@ -109,8 +109,10 @@ Interval RangeAnalysis::binary(const Expr& e, const Binary& b) {
       const Interval x = range(b.a), y = range(b.b);
       return {std::max(x.min, y.min), std::max(x.max, y.max)};
     }
-    case BinaryOp::Eq: case BinaryOp::Ne: case BinaryOp::Lt: case BinaryOp::Le:
-      return compared(b.op, b.a, b.b);
+    case BinaryOp::Eq:
+    case BinaryOp::Ne:
+    case BinaryOp::Lt:
+    case BinaryOp::Le: return compared(b.op, b.a, b.b);
     case BinaryOp::And: {
       const Interval x = range(b.a), y = range(b.b);
       return {std::min(x.min, y.min), std::min(x.max, y.max)};
@@ -137,8 +139,10 @@ Interval RangeAnalysis::binary(const Expr& e, const Binary& b) {
       const int64_t divisor = int64_t{1} << *k;
       return floor_div(range(b.a), {divisor, divisor});
     }
-    case BinaryOp::BitOr: case BinaryOp::BitXor: case BinaryOp::Pow: case BinaryOp::Atan2:
-      return range_of_type(t);
+    case BinaryOp::BitOr:
+    case BinaryOp::BitXor:
+    case BinaryOp::Pow:
+    case BinaryOp::Atan2: return range_of_type(t);
   }
   return {};
 }
@@ -179,7 +183,9 @@ Interval RangeAnalysis::raw_range(const Expr& e) {
       return add(range(r.base), multiply(range(r.stride), Interval{0, r.dtype.lanes - 1}));
     }
     case ExprKind::Broadcast: return range(e.as<Broadcast>()->value);
-    case ExprKind::FloatImm: case ExprKind::Load: case ExprKind::Reduce: return range_of_type(t);
+    case ExprKind::FloatImm:
+    case ExprKind::Load:
+    case ExprKind::Reduce: return range_of_type(t);
   }
   return {};
 }

@@ -111,10 +111,7 @@ class Simplifier {
 class Assumption {
  public:
   explicit Assumption(Simplifier& s)
-      : s_(s),
-        undo_(s.undo_.size()),
-        facts_(s.facts_.size()),
-        conditions_(s.conditions_.size()) {}
+      : s_(s), undo_(s.undo_.size()), facts_(s.facts_.size()), conditions_(s.conditions_.size()) {}
   Assumption(const Assumption&) = delete;
   Assumption& operator=(const Assumption&) = delete;
   ~Assumption();

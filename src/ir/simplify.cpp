@@ -12,7 +12,10 @@ namespace {
 bool may_go_on(const Expr& e) {
   if (const Binary* b = e.as<Binary>(); b && e.dtype().is_integral()) {
     switch (b->op) {
-      case BinaryOp::Min: case BinaryOp::Max: case BinaryOp::And: case BinaryOp::Or: return true;
+      case BinaryOp::Min:
+      case BinaryOp::Max:
+      case BinaryOp::And:
+      case BinaryOp::Or: return true;
       default: break;
     }
   }
@@ -76,7 +79,9 @@ Expr Simplifier::dispatch(const Expr& e) {
     case ExprKind::Ramp:
       if (e.dtype().element() == i64) return vector_sum(e);
       break;
-    case ExprKind::Cast: case ExprKind::Load: case ExprKind::Broadcast: break;
+    case ExprKind::Cast:
+    case ExprKind::Load:
+    case ExprKind::Broadcast: break;
   }
   return map_children(e, [this](const Expr& child) { return expr(child); });
 }
@@ -94,11 +99,22 @@ Expr Simplifier::binary(const Expr& e, const Binary& b) {
   const DataType t = b.a.dtype();
   if (t == i64) {
     switch (b.op) {
-      case BinaryOp::Eq: case BinaryOp::Ne: case BinaryOp::Lt: case BinaryOp::Le:
-        return compare_i64(b.op, b.a, b.b);
-      case BinaryOp::Add: case BinaryOp::Sub: case BinaryOp::Mul: case BinaryOp::Div:
-      case BinaryOp::FloorDiv: case BinaryOp::FloorMod: case BinaryOp::Mod: case BinaryOp::Min:
-      case BinaryOp::Max: case BinaryOp::Shl: case BinaryOp::Shr: case BinaryOp::BitAnd: {
+      case BinaryOp::Eq:
+      case BinaryOp::Ne:
+      case BinaryOp::Lt:
+      case BinaryOp::Le: return compare_i64(b.op, b.a, b.b);
+      case BinaryOp::Add:
+      case BinaryOp::Sub:
+      case BinaryOp::Mul:
+      case BinaryOp::Div:
+      case BinaryOp::FloorDiv:
+      case BinaryOp::FloorMod:
+      case BinaryOp::Mod:
+      case BinaryOp::Min:
+      case BinaryOp::Max:
+      case BinaryOp::Shl:
+      case BinaryOp::Shr:
+      case BinaryOp::BitAnd: {
         const Linear form = linear(e);
         if (form.overflow) break;
         return to_expr(form);

@@ -79,8 +79,8 @@ Expr Simplifier::conjunction(const Expr& e, BinaryOp op) {
   std::vector<Expr> parts;
   flatten(e, op, parts);
   forward(parts, op);
-  // Then each in the light of all others. Only near the top of a condition: the rounds multiply with
-  // the depth.
+  // Then each in the light of all others. Only near the top of a condition: the rounds multiply
+  // with the depth.
   if (parts.size() > 1 && parts.size() <= 8 && condition_depth_ < 2) {
     ++condition_depth_;
     for (int round = 0; round < 3; ++round) {

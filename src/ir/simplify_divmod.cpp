@@ -34,9 +34,8 @@ bool in_one_period(Interval r, int64_t c, int64_t& period) {
 /// Whether no multiple of c can be taken out.
 bool is_remainder(const Linear& r, int64_t c) {
   return r.constant >= 0 && r.constant < c &&
-         std::all_of(r.terms.begin(), r.terms.end(), [c](const LinearTerm& t) {
-           return t.coefficient < c && t.coefficient > -c;
-         });
+         std::all_of(r.terms.begin(), r.terms.end(),
+                     [c](const LinearTerm& t) { return t.coefficient < c && t.coefficient > -c; });
 }
 
 Linear negated(Linear a) {
@@ -93,8 +92,7 @@ Linear Simplifier::divide_remainder(const Linear& r, int64_t c) {
   // (x/a + rest) / c --> (x + rest*a) / (a*c)
   for (const LinearTerm& t : r.terms) {
     int64_t a, ac;
-    const Binary* inner =
-        t.coefficient == 1 ? by_constant(t.expr, BinaryOp::FloorDiv, a) : nullptr;
+    const Binary* inner = t.coefficient == 1 ? by_constant(t.expr, BinaryOp::FloorDiv, a) : nullptr;
     if (!inner || __builtin_mul_overflow(a, c, &ac)) continue;
     Linear flat = r;
     flat.add(t.expr, -1);

@@ -5,8 +5,8 @@
 namespace heddle {
 
 Assumption::~Assumption() {
-  const bool changed = s_.undo_.size() > undo_ || s_.facts_.size() > facts_ ||
-                       s_.conditions_.size() > conditions_;
+  const bool changed =
+      s_.undo_.size() > undo_ || s_.facts_.size() > facts_ || s_.conditions_.size() > conditions_;
   while (s_.undo_.size() > undo_) {
     const Simplifier::Undo& u = s_.undo_.back();
     // The handle is only borrowed: Ranges are keyed by the node.
@@ -57,13 +57,10 @@ void Simplifier::assume(const Expr& c, bool value) {
         return x;
       };
       switch (b->op) {
-        case BinaryOp::Lt:
-          assume_negative(value ? d : at_most(opposite, 0));
-          return;
-        case BinaryOp::Le:
-          assume_negative(value ? at_most(d, 0) : opposite);
-          return;
-        case BinaryOp::Eq: case BinaryOp::Ne: {
+        case BinaryOp::Lt: assume_negative(value ? d : at_most(opposite, 0)); return;
+        case BinaryOp::Le: assume_negative(value ? at_most(d, 0) : opposite); return;
+        case BinaryOp::Eq:
+        case BinaryOp::Ne: {
           if ((b->op == BinaryOp::Eq) == value) {
             assume_negative(at_most(d, 0));
             assume_negative(at_most(opposite, 0));

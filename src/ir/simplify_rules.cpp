@@ -67,8 +67,14 @@ std::vector<SimplifyRule> make_rules() {
 
 bool commutes(BinaryOp op) {
   switch (op) {
-    case BinaryOp::Add: case BinaryOp::Mul: case BinaryOp::Min: case BinaryOp::Max:
-    case BinaryOp::Eq: case BinaryOp::Ne: case BinaryOp::And: case BinaryOp::Or: return true;
+    case BinaryOp::Add:
+    case BinaryOp::Mul:
+    case BinaryOp::Min:
+    case BinaryOp::Max:
+    case BinaryOp::Eq:
+    case BinaryOp::Ne:
+    case BinaryOp::And:
+    case BinaryOp::Or: return true;
     default: return false;
   }
 }

@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-/// pattern --> result, where condition (may be null) is proved. In a pattern the variables x, y, z, w
-/// stand for any i64 scalar, p, q for any bool, c0, c1 for any i64 constant.
+/// pattern --> result, where condition (may be null) is proved. In a pattern the variables x, y, z,
+/// w stand for any i64 scalar, p, q for any bool, c0, c1 for any i64 constant.
 struct SimplifyRule {
   const char* name;
   Expr pattern, result;
@@ -24,7 +24,7 @@ const std::vector<SimplifyRule>& simplify_rules();
 /// Whether pattern variable `v` stands for constants only.
 bool is_constant_wildcard(const VarNode* v);
 
-/// What the first matching rule makes of `e` (whose children are canonical), not simplified further.
+/// What the first matching rule makes of `e` (whose children are canonical): not simplified yet.
 std::optional<Expr> apply_rules(const Expr& e, const Ranges& ranges);
 
 }  // namespace heddle

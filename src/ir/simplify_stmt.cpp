@@ -9,8 +9,10 @@ Stmt Simplifier::stmt(const Stmt& s) {
     case StmtKind::For: return loop(s, *s.as<For>());
     case StmtKind::If: return branch(s, *s.as<If>());
     case StmtKind::Let: return let(s, *s.as<Let>());
-    case StmtKind::Store: case StmtKind::Allocate: case StmtKind::Block: case StmtKind::Prefetch:
-      break;
+    case StmtKind::Store:
+    case StmtKind::Allocate:
+    case StmtKind::Block:
+    case StmtKind::Prefetch: break;
   }
   return map_children(
       s, [this](const Stmt& child) { return stmt(child); },
@@ -24,7 +26,7 @@ Stmt Simplifier::loop(const Stmt& s, const For& f) {
   if (r.max <= 0) return {};
   Assumption inside(*this);
   inside.set(f.var, {0, r.max == Interval::kPosInf ? r.max : r.max - 1});
-  if (!r.is_point()) inside.add_negative(difference(Linear(f.var, 1), n));
+  if (!r.is_point() && !has_load(extent)) inside.add_negative(difference(Linear(f.var, 1), n));
   Stmt body = stmt(f.body);
   // The variable was known to be 0: nothing names it any more.
   if (r.is_point() && r.min == 1) return body;

@@ -99,9 +99,7 @@ void Simplifier::collect_node(const Expr& e, int64_t times, Linear& out) {
       const int64_t* c = as_int(b.b);
       int64_t k;
       switch (b.op) {
-        case BinaryOp::Add:
-          collect(b.a, times, out);
-          return collect(b.b, times, out);
+        case BinaryOp::Add: collect(b.a, times, out); return collect(b.b, times, out);
         case BinaryOp::Sub:
           collect(b.a, times, out);
           out.overflow |= __builtin_mul_overflow(times, int64_t{-1}, &k);
@@ -112,10 +110,12 @@ void Simplifier::collect_node(const Expr& e, int64_t times, Linear& out) {
             return collect(b.a, k, out);
           }
           return out.add(product(linear(b.a), linear(b.b)), times);
-        case BinaryOp::Div: case BinaryOp::Mod: case BinaryOp::FloorDiv: case BinaryOp::FloorMod:
-          return out.add(divmod(b.op, b.a, b.b), times);
-        case BinaryOp::Min: case BinaryOp::Max:
-          return out.add(minmax(b.op, linear(b.a), linear(b.b)), times);
+        case BinaryOp::Div:
+        case BinaryOp::Mod:
+        case BinaryOp::FloorDiv:
+        case BinaryOp::FloorMod: return out.add(divmod(b.op, b.a, b.b), times);
+        case BinaryOp::Min:
+        case BinaryOp::Max: return out.add(minmax(b.op, linear(b.a), linear(b.b)), times);
         case BinaryOp::Shl:
           if (!c || *c < 0 || *c > 62) break;
           out.overflow |= __builtin_mul_overflow(times, int64_t{1} << *c, &k);
@@ -158,7 +158,8 @@ Linear Simplifier::product(const Linear& a, const Linear& b) {
       out.add(multiply_terms(x.expr, y.expr), k);
     }
   }
-  for (const auto& [terms, k] : {std::pair{&a.terms, b.constant}, std::pair{&b.terms, a.constant}}) {
+  for (const auto& [terms, k] :
+       {std::pair{&a.terms, b.constant}, std::pair{&b.terms, a.constant}}) {
     for (const LinearTerm& t : *terms) {
       int64_t c;
       out.overflow |= __builtin_mul_overflow(t.coefficient, k, &c);

@@ -79,7 +79,8 @@ Expr Simplifier::vector_sum(const Expr& e) {
   const bool structured = !same(form.base, Linear(0)) || !same(form.stride, Linear(0));
   if (form.atoms.terms.empty()) return emit(form.base, form.stride, lanes);
   Expr atoms = to_expr(form.atoms);
-  return structured ? make_binary(BinaryOp::Add, atoms, emit(form.base, form.stride, lanes)) : atoms;
+  return structured ? make_binary(BinaryOp::Add, atoms, emit(form.base, form.stride, lanes))
+                    : atoms;
 }
 
 std::optional<Expr> Simplifier::lane_expr(const Expr& e) {

@@ -24,9 +24,8 @@ void check_indices(const Buffer& buffer, const std::vector<Expr>& indices, const
                     std::to_string(buffer->shape.size()) + " dimensions, at " +
                     std::to_string(indices.size()) + " indices");
   for (const Expr& i : indices) {
-    HEDDLE_ICHECK(i.dtype().element() == i64,
-                  std::string(what) + " of '" + buffer->name + "' at an index of type " +
-                      to_string(i.dtype()));
+    HEDDLE_ICHECK(i.dtype().element() == i64, std::string(what) + " of '" + buffer->name +
+                                                  "' at an index of type " + to_string(i.dtype()));
   }
 }
 
@@ -92,8 +91,8 @@ Stmt make_store(const Buffer& buffer, std::vector<Expr> indices, Expr value, boo
   }
   if (lanes > 1 && value.dtype().is_scalar()) value = make_broadcast(std::move(value), lanes);
   HEDDLE_ICHECK(value.dtype() == buffer->dtype.with_lanes(lanes),
-                "store of " + to_string(value.dtype()) + " to '" + buffer->name + "', which takes " +
-                    to_string(buffer->dtype.with_lanes(lanes)) + " here");
+                "store of " + to_string(value.dtype()) + " to '" + buffer->name +
+                    "', which takes " + to_string(buffer->dtype.with_lanes(lanes)) + " here");
   return Stmt(new Store(buffer, std::move(indices), std::move(value), nontemporal));
 }
 

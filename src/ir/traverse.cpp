@@ -73,7 +73,8 @@ class Substitution {
 
 bool equal(const Expr& a, const Expr& b) {
   if (a.same_as(b)) return true;
-  if (!a.defined() || !b.defined() || a->hash != b->hash || a.kind() != b.kind() || a.dtype() != b.dtype()) {
+  if (!a.defined() || !b.defined() || a->hash != b->hash || a.kind() != b.kind() ||
+      a.dtype() != b.dtype()) {
     return false;
   }
   switch (a.kind()) {

@@ -17,6 +17,9 @@ Stmt vectorize(const Stmt& s);
 /// Replaces unrolled loops of constant extent by copies of their body, up to `max_statements` each.
 Stmt unroll(const Stmt& s, int max_statements);
 
+/// C[i] = C[i] + a; C[i] = C[i] + b  -->  C[i] = C[i] + a + b: one store where unrolling made several.
+Stmt merge_updates(const Stmt& s);
+
 /// C[i, j]  -->  C[i*N + j]: every access gets one flat index.
 Stmt flatten(const Stmt& s);
 

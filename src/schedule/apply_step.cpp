@@ -363,7 +363,9 @@ class Applier {
 
     // The new stage: the partial index first, then the old axes with k replaced by its other part.
     std::vector<VarBinding> bind;
-    new_stage(stage().name + ".rf", rf_axes(k), stage().reduce, &bind);
+    std::string name = stage().name + ".rf";
+    while (std::any_of(s_.stages.begin(), s_.stages.end(), [&](const StageState& x) { return x.name == name; })) name += "f";
+    new_stage(name, rf_axes(k), stage().reduce, &bind);
     int id = step_.results[0];
     StageState& st = s_.stages[id];
     StageState& c = stage();
@@ -413,7 +415,7 @@ class Applier {
     // One partial buffer per component of the tuple, even those that no output keeps.
     for (size_t i = 0; i < combiner->size(); ++i) {
       std::vector<Expr> shape = shape_of(st.spatial);
-      st.buffers.push_back(Buffer::make(c.name + ".rf" + (combiner->size() > 1 ? std::to_string(i) : ""),
+      st.buffers.push_back(Buffer::make(name + (combiner->size() > 1 ? std::to_string(i) : ""),
                                         sources[i].dtype(), shape, Scope::Local));
       st.bodies.push_back(make_reduce(combiner, sources, axes, static_cast<int>(i)));
     }

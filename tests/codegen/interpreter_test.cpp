@@ -56,12 +56,11 @@ TEST(InterpretDeclaration, MatmulBiasRelu) {
 TEST(InterpretDeclaration, TupleReductionAndSeveralOutputs) {
   const int m = 4, n = 13;
   Tensor a = placeholder({m, n}, f32, "A");
-  Reducer argmax = reducer(
-      "argmax", {i64, f32}, {Expr(int64_t{-1}), lowest_value(f32)},
-      [](const std::vector<Expr>& p, const std::vector<Expr>& q) {
-        return std::vector<Expr>{select(p[1] >= q[1], p[0], q[0]),
-                                 select(p[1] >= q[1], p[1], q[1])};
-      });
+  Reducer argmax = reducer("argmax", {i64, f32}, {Expr(int64_t{-1}), lowest_value(f32)},
+                           [](const std::vector<Expr>& p, const std::vector<Expr>& q) {
+                             return std::vector<Expr>{select(p[1] >= q[1], p[0], q[0]),
+                                                      select(p[1] >= q[1], p[1], q[1])};
+                           });
   Axis k = reduce_axis(n, "k");
   auto out = compute_all({m}, [&](Axis i) { return argmax({k, a(i, k)}, {k}); }, "best");
   auto both = compute_all({m}, [&](Axis i) {
@@ -84,9 +83,7 @@ TEST(InterpretDeclaration, TupleReductionAndSeveralOutputs) {
 TEST(InterpretDeclaration, EveryReducerOverTwoAxes) {
   Tensor a = placeholder({3, 4, 5}, i32, "A");
   Axis r = reduce_axis(4, "r"), s = reduce_axis(5, "s");
-  const auto over = [&](auto f) {
-    return compute({3}, [&](Axis i) { return f(a(i, r, s)); });
-  };
+  const auto over = [&](auto f) { return compute({3}, [&](Axis i) { return f(a(i, r, s)); }); };
   Tensor sums = over([&](Expr e) { return sum(e, {r, s}); });
   Tensor prods = over([&](Expr e) { return prod(e, {r, s}); });
   Tensor lows = over([&](Expr e) { return reduce_min(e, {r, s}); });
@@ -134,8 +131,8 @@ TEST(InterpretDeclaration, SixteenBitFloatsRoundAfterEveryOperation) {
   Axis k = reduce_axis(4096, "k");
   Tensor s = compute({1}, [&](Axis) { return sum(h(k), k); });
   Tensor t = compute({1}, [&](Axis) { return sum(b(k), k); });
-  const auto out = interpret({s, t}, {{h, NDArray::full({4096}, f16, 1)},
-                                      {b, NDArray::full({4096}, bf16, 1)}});
+  const auto out =
+      interpret({s, t}, {{h, NDArray::full({4096}, f16, 1)}, {b, NDArray::full({4096}, bf16, 1)}});
   EXPECT_EQ(out[0].get(0), 2048);  // 2048 + 1 rounds to 2048
   EXPECT_EQ(out[1].get(0), 256);
 }
@@ -200,13 +197,14 @@ void check_binary(const std::function<Expr(Expr, Expr)>& build, R (*expected)(T,
 
 template <typename T>
 class Integers : public ::testing::Test {};
-using IntegerTypes = ::testing::Types<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-                                      uint32_t, uint64_t>;
+using IntegerTypes =
+    ::testing::Types<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
 TYPED_TEST_SUITE(Integers, IntegerTypes);
 
 template <typename T>
 T floor_quotient(T x, T y) {
-  if (std::is_signed_v<T> && y == static_cast<T>(-1)) return static_cast<T>(0 - static_cast<uint64_t>(x));
+  if (std::is_signed_v<T> && y == static_cast<T>(-1))
+    return static_cast<T>(0 - static_cast<uint64_t>(x));
   T q = static_cast<T>(x / y);
   if (x % y != 0 && (x < 0) != (y < 0)) --q;
   return q;
@@ -223,7 +221,8 @@ TYPED_TEST(Integers, MatchCpp) {
                      [](T x, T y) { return static_cast<T>(U(x) * U(y)); }, "*");
   check_binary<T, T>([](Expr a, Expr b) { return a / b; },
                      [](T x, T y) {
-                       if (std::is_signed_v<T> && y == static_cast<T>(-1)) return static_cast<T>(0 - U(x));
+                       if (std::is_signed_v<T> && y == static_cast<T>(-1))
+                         return static_cast<T>(0 - U(x));
                        return static_cast<T>(x / y);
                      },
                      "/");
@@ -235,17 +234,17 @@ TYPED_TEST(Integers, MatchCpp) {
                      "%");
   check_binary<T, T>([](Expr a, Expr b) { return floordiv(a, b); }, floor_quotient<T>, "floordiv");
   check_binary<T, T>([](Expr a, Expr b) { return floormod(a, b); },
-                     [](T x, T y) {
-                       return static_cast<T>(U(x) - U(floor_quotient(x, y)) * U(y));
-                     },
+                     [](T x, T y) { return static_cast<T>(U(x) - U(floor_quotient(x, y)) * U(y)); },
                      "floormod");
   check_binary<T, T>([](Expr a, Expr b) { return min(a, b); },
                      [](T x, T y) { return std::min(x, y); }, "min");
   check_binary<T, T>([](Expr a, Expr b) { return max(a, b); },
                      [](T x, T y) { return std::max(x, y); }, "max");
   check_binary<T, bool>([](Expr a, Expr b) { return a < b; }, [](T x, T y) { return x < y; }, "<");
-  check_binary<T, bool>([](Expr a, Expr b) { return a <= b; }, [](T x, T y) { return x <= y; }, "<=");
-  check_binary<T, bool>([](Expr a, Expr b) { return a == b; }, [](T x, T y) { return x == y; }, "==");
+  check_binary<T, bool>([](Expr a, Expr b) { return a <= b; }, [](T x, T y) { return x <= y; },
+                        "<=");
+  check_binary<T, bool>([](Expr a, Expr b) { return a == b; }, [](T x, T y) { return x == y; },
+                        "==");
   check_binary<T, T>([](Expr a, Expr b) { return bitwise_and(a, b); },
                      [](T x, T y) { return static_cast<T>(x & y); }, "&");
   check_binary<T, T>([](Expr a, Expr b) { return bitwise_xor(a, b); },
@@ -279,8 +278,8 @@ TYPED_TEST(Floats, MatchCpp) {
   check_binary<T, T>([](Expr a, Expr b) { return a - b; }, [](T x, T y) { return x - y; }, "-");
   check_binary<T, T>([](Expr a, Expr b) { return a * b; }, [](T x, T y) { return x * y; }, "*");
   check_binary<T, T>([](Expr a, Expr b) { return a / b; }, [](T x, T y) { return x / y; }, "/");
-  check_binary<T, T>([](Expr a, Expr b) { return a % b; },
-                     [](T x, T y) { return std::fmod(x, y); }, "%");
+  check_binary<T, T>([](Expr a, Expr b) { return a % b; }, [](T x, T y) { return std::fmod(x, y); },
+                     "%");
   check_binary<T, T>([](Expr a, Expr) { return sqrt(a); }, [](T x, T) { return std::sqrt(x); },
                      "sqrt");
   check_binary<T, T>([](Expr a, Expr) { return round(a); },
@@ -292,12 +291,12 @@ TYPED_TEST(Floats, MatchCpp) {
   check_binary<T, T>([](Expr a, Expr) { return exp(a); },
                      [](T x, T) { return static_cast<T>(std::exp(static_cast<double>(x))); },
                      "exp");
-  check_binary<T, T>([](Expr a, Expr b) { return pow(abs(a), b); },
-                     [](T x, T y) {
-                       return static_cast<T>(std::pow(static_cast<double>(std::fabs(x)),
-                                                      static_cast<double>(y)));
-                     },
-                     "pow");
+  check_binary<T, T>(
+      [](Expr a, Expr b) { return pow(abs(a), b); },
+      [](T x, T y) {
+        return static_cast<T>(std::pow(static_cast<double>(std::fabs(x)), static_cast<double>(y)));
+      },
+      "pow");
 }
 
 TEST(InterpretOperators, NanInMinAndMaxGivesTheSecondOperand) {
@@ -305,8 +304,8 @@ TEST(InterpretOperators, NanInMinAndMaxGivesTheSecondOperand) {
   Tensor a = placeholder({2}, f32, "A"), b = placeholder({2}, f32, "B");
   Tensor low = compute({2}, [&](Axis i) { return min(a(i), b(i)); });
   Tensor high = compute({2}, [&](Axis i) { return max(a(i), b(i)); });
-  const auto out = interpret({low, high}, {{a, NDArray::from<float>({nan, 1})},
-                                           {b, NDArray::from<float>({1, nan})}});
+  const auto out = interpret(
+      {low, high}, {{a, NDArray::from<float>({nan, 1})}, {b, NDArray::from<float>({1, nan})}});
   EXPECT_EQ(out[0].get(0), 1);
   EXPECT_TRUE(std::isnan(out[0].get(1)));
   EXPECT_EQ(out[1].get(0), 1);
@@ -368,8 +367,8 @@ TEST(InterpretStmt, VectorLoopWithTailFlatIndicesAndSelect) {
   Stmt body = make_for(io, Expr(2), LoopKind::Parallel,
                        make_store(b, {at}, max(x, make_broadcast(Expr(0.f), 8))));
   const Expr tail = make_ramp(Expr(16), Expr(1), 5);
-  body = make_block({body, make_store(b, {tail}, max(make_load(a, {tail}),
-                                                     make_broadcast(Expr(0.f), 5)))});
+  body = make_block(
+      {body, make_store(b, {tail}, max(make_load(a, {tail}), make_broadcast(Expr(0.f), 5)))});
   NDArray in = NDArray::random({3, 7}, f32, 5), out = NDArray::zeros({3, 7}, f32);
   interpret(function({a, b}, body), {in, out});
   for (int i = 0; i < 21; ++i) {
@@ -379,10 +378,9 @@ TEST(InterpretStmt, VectorLoopWithTailFlatIndicesAndSelect) {
   // The same through a masked load of 24 lanes into a local.
   Buffer t = Buffer::make("t", f32, {Expr(24)}, Scope::Local);
   Expr masked = select(inside, x, make_broadcast(Expr(0.f), 8));
-  body = make_allocate(t, make_block({make_for(io, Expr(3), LoopKind::Serial,
-                                               make_store(t, {at}, masked)),
-                                      make_store(b, {tail}, make_load(t, {tail}) *
-                                                                make_broadcast(Expr(2.f), 5))}));
+  body = make_allocate(
+      t, make_block({make_for(io, Expr(3), LoopKind::Serial, make_store(t, {at}, masked)),
+                     make_store(b, {tail}, make_load(t, {tail}) * make_broadcast(Expr(2.f), 5))}));
   interpret(function({a, b}, body), {in, out});
   for (int i = 16; i < 21; ++i) EXPECT_EQ(out.data<float>()[i], 2 * in.data<float>()[i]);
 }
@@ -396,7 +394,8 @@ TEST(InterpretStmt, AllLanesAreReadBeforeAnyIsWritten) {
 }
 
 TEST(InterpretStmt, LetsGatherStridesAndMultiDimensionalRamps) {
-  Buffer a = argument("A", i32, {4, 6}), idx = argument("idx", i32, {4}), b = argument("B", i32, {6, 4});
+  Buffer a = argument("A", i32, {4, 6}), idx = argument("idx", i32, {4}),
+         b = argument("B", i32, {6, 4});
   Var j("j"), v("v", i64.with_lanes(4)), s("s");
   // B[j, 0..3] = A[idx[0..3], j]: a vector let, and a negative stride.
   const Expr lanes = make_ramp(Expr(3), Expr(-1), 4);
@@ -418,8 +417,8 @@ TEST(InterpretStmt, ExtentsAndConditionsAreExpressions) {
   Var i("i"), j("j");
   Stmt inner = make_if(floormod(i + j, 2) == 0, make_store(b, {i, j}, i * 10 + j),
                        make_store(b, {i, j}, Expr(-1)));
-  Stmt body = make_for(i, Expr(4), LoopKind::Unrolled,
-                       make_for(j, i + 1, LoopKind::Vectorized, inner));
+  Stmt body =
+      make_for(i, Expr(4), LoopKind::Unrolled, make_for(j, i + 1, LoopKind::Vectorized, inner));
   NDArray y = NDArray::zeros({4, 4}, i64);
   interpret(function({b}, body), {y});
   for (int r = 0; r < 4; ++r) {
@@ -444,9 +443,9 @@ TEST(InterpretStmt, SymbolicExtentsComeFromTheArguments) {
 TEST(InterpretStmt, OutOfBoundsNamesBufferIndicesAndStatement) {
   Buffer a = argument("A", f32, {4, 8}), b = argument("B", f32, {4, 8});
   Var i("i"), j("j");
-  Stmt body = make_for(i, Expr(4), LoopKind::Serial,
-                       make_for(j, Expr(8), LoopKind::Serial,
-                                make_store(b, {i, j}, make_load(a, {i, j + 1}))));
+  Stmt body = make_for(
+      i, Expr(4), LoopKind::Serial,
+      make_for(j, Expr(8), LoopKind::Serial, make_store(b, {i, j}, make_load(a, {i, j + 1}))));
   NDArray x = NDArray::zeros({4, 8}, f32);
   const std::string e = error_of([&] { interpret(function({a, b}, body), {x, x.copy()}); });
   EXPECT_THAT(e, HasSubstr("access to 'A' at [0, 8], outside its extents [4, 8]"));
@@ -522,17 +521,20 @@ TEST(InterpretStmt, PrefetchMayPointAnywhere) {
 // Not a bar, a figure for people: matrix product by the plain loop nest.
 TEST(InterpretStmt, ReportsItsSpeed) {
   const int64_t n = 128;
-  Buffer a = argument("A", f32, {n, n}), b = argument("B", f32, {n, n}), c = argument("C", f32, {n, n});
+  Buffer a = argument("A", f32, {n, n}), b = argument("B", f32, {n, n}),
+         c = argument("C", f32, {n, n});
   Var i("i"), j("j"), k("k");
-  Stmt update = make_store(c, {i, j}, make_load(c, {i, j}) + make_load(a, {i, k}) * make_load(b, {k, j}));
-  Stmt body = make_for(i, Expr(n), LoopKind::Serial,
-                       make_for(j, Expr(n), LoopKind::Serial,
-                                make_for(k, Expr(n), LoopKind::Serial, update)));
+  Stmt update =
+      make_store(c, {i, j}, make_load(c, {i, j}) + make_load(a, {i, k}) * make_load(b, {k, j}));
+  Stmt body = make_for(
+      i, Expr(n), LoopKind::Serial,
+      make_for(j, Expr(n), LoopKind::Serial, make_for(k, Expr(n), LoopKind::Serial, update)));
   NDArray x = NDArray::random({n, n}, f32, 1), y = NDArray::random({n, n}, f32, 2);
   NDArray z = NDArray::zeros({n, n}, f32);
   const auto start = std::chrono::steady_clock::now();
   interpret(function({a, b, c}, body), {x, y, z});
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   RecordProperty("updates_per_second", std::to_string(static_cast<double>(n * n * n) / seconds));
   if (std::getenv("HEDDLE_PRINT_SPEED") != nullptr) {
     std::printf("%.1f million multiply-adds a second\n",

@@ -54,9 +54,8 @@ TEST(AccessPattern, AnAxisOfExtentOneMayBeReadAtZero) {
 
 TEST(AccessPattern, RangesResolveWhatIsNotAffineAsWritten) {
   Axis r("r", 4, AxisKind::Reduce);
-  const Access read = read_of(1, [&](Axis i, Axis, Axis) {
-    return Indices{floordiv(i * 4 + r, 4)};
-  }, {r});
+  const Access read =
+      read_of(1, [&](Axis i, Axis, Axis) { return Indices{floordiv(i * 4 + r, 4)}; }, {r});
   EXPECT_EQ(read.pattern, AccessPattern::Broadcast);
   EXPECT_FALSE(read.depends_on(r));
 }
@@ -72,9 +71,10 @@ TEST(AccessReuse, AxesThatNoIndexUses) {
 TEST(AccessReuse, Windows) {
   const auto windows = [](int64_t stride, int64_t dilation, int64_t extent) {
     Axis r("r", extent, AxisKind::Reduce);
-    return read_of(3, [&](Axis i, Axis j, Axis k) {
-      return Indices{i, j * stride + r * dilation, k};
-    }, {r}).window_axes;
+    return read_of(3,
+                   [&](Axis i, Axis j, Axis k) { return Indices{i, j * stride + r * dilation, k}; },
+                   {r})
+        .window_axes;
   };
   EXPECT_THAT(windows(1, 1, 3), ElementsAre(1));
   EXPECT_THAT(windows(2, 1, 3), ElementsAre(1));
@@ -110,7 +110,8 @@ TEST(AccessReads, DistinctByTensorAndIndices) {
 }
 
 TEST(AccessReads, GuardedOnlyIfEveryOccurrenceIs) {
-  Tensor a = placeholder({8}, f32, "A"), b = placeholder({8}, f32, "B"), c = placeholder({8}, f32, "C");
+  Tensor a = placeholder({8}, f32, "A"), b = placeholder({8}, f32, "B"),
+         c = placeholder({8}, f32, "C");
   std::vector<Axis> axes{Axis("i", 8, AxisKind::Spatial)};
   const Axis& i = axes[0];
   const Expr twice = b(i);
@@ -129,7 +130,8 @@ TEST(AccessReads, TuplesShareTheirReads) {
                              return std::vector<Expr>{min(x[0], y[0]), max(x[1], y[1])};
                            });
   const auto t = compute_all({4}, [&](Axis i) { return minmax({a(i, k), a(i, k)}, {k}); });
-  EXPECT_EQ(analyze_reads(t[0].op()->bodies(), t[0].op()->axes(), t[0].op()->reduce_axes()).size(), 1u);
+  EXPECT_EQ(analyze_reads(t[0].op()->bodies(), t[0].op()->axes(), t[0].op()->reduce_axes()).size(),
+            1u);
 }
 
 }  // namespace

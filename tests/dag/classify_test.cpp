@@ -44,13 +44,12 @@ TEST(Classify, ASpatialAxisOfExtentOneReusesNothing) {
 TEST(Classify, OperandsAreWhatMattersNotTheOperator) {
   Tensor a = placeholder({64, 32}, f32, "A"), b = placeholder({48, 32}, f32, "B");
   Axis k = reduce_axis(32, "k");
-  Tensor distance = compute({64, 48}, [&](Axis i, Axis j) {
-    return sum(abs(a(i, k) - b(j, k)), k);
-  }, "distance");
+  Tensor distance =
+      compute({64, 48}, [&](Axis i, Axis j) { return sum(abs(a(i, k) - b(j, k)), k); }, "distance");
   EXPECT_EQ(info(ComputeDag({distance}), "distance").stage_class, StageClass::ComplexReduction);
   Tensor p = placeholder({64, 32}, boolean, "P"), q = placeholder({32, 48}, boolean, "Q");
-  Tensor reach = compute({64, 48}, [&](Axis i, Axis j) { return any(p(i, k) && q(k, j), k); },
-                         "reach");
+  Tensor reach =
+      compute({64, 48}, [&](Axis i, Axis j) { return any(p(i, k) && q(k, j), k); }, "reach");
   EXPECT_EQ(info(ComputeDag({reach}), "reach").stage_class, StageClass::ComplexReduction);
 }
 
@@ -75,9 +74,9 @@ TEST(Classify, ConvBiasReluWithPad) {
 TEST(Classify, DepthwiseConvolution) {
   Tensor x = placeholder({32, 58, 58}, f32, "x"), w = placeholder({32, 3, 3}, f32, "w");
   Axis r = reduce_axis(3, "r"), s = reduce_axis(3, "s");
-  Tensor y = compute({32, 56, 56}, [&](Axis c, Axis h, Axis v) {
-    return sum(x(c, h + r, v + s) * w(c, r, s), {r, s});
-  }, "y");
+  Tensor y = compute(
+      {32, 56, 56},
+      [&](Axis c, Axis h, Axis v) { return sum(x(c, h + r, v + s) * w(c, r, s), {r, s}); }, "y");
   const StageInfo i = info(ComputeDag({y}), "y");
   EXPECT_EQ(i.stage_class, StageClass::ComplexReduction);
   EXPECT_THAT(i.reason, HasSubstr("x is reused in overlapping windows along"));
@@ -87,9 +86,10 @@ TEST(Classify, DepthwiseConvolution) {
 TEST(Classify, PoolingHasNoSecondOperand) {
   Tensor x = placeholder({64, 57, 57}, f32, "x");
   Axis r = reduce_axis(3, "r"), s = reduce_axis(3, "s");
-  Tensor y = compute({64, 28, 28}, [&](Axis c, Axis h, Axis w) {
-    return reduce_max(x(c, h * 2 + r, w * 2 + s), {r, s});
-  }, "pool");
+  Tensor y = compute(
+      {64, 28, 28},
+      [&](Axis c, Axis h, Axis w) { return reduce_max(x(c, h * 2 + r, w * 2 + s), {r, s}); },
+      "pool");
   const StageInfo i = info(ComputeDag({y}), "pool");
   EXPECT_EQ(i.stage_class, StageClass::SimpleReduction);
   EXPECT_EQ(i.reason,
@@ -114,13 +114,19 @@ TEST(Classify, LayerNorm) {
   Axis k = reduce_axis(n, "k"), r = reduce_axis(n, "r");
   Tensor total = compute({m}, [&](Axis i) { return sum(x(i, k), k); }, "total");
   Tensor mean = compute({m}, [&](Axis i) { return total(i) * (1.f / n); }, "mean");
-  Tensor square = compute({m}, [&](Axis i) {
-    Expr d = x(i, r) - mean(i);
-    return sum(d * d, r);
-  }, "square");
-  Tensor y = compute({m, n}, [&](Axis i, Axis j) {
-    return (x(i, j) - mean(i)) * rsqrt(square(i) * (1.f / n) + 1e-5f) * gamma(j);
-  }, "y");
+  Tensor square = compute(
+      {m},
+      [&](Axis i) {
+        Expr d = x(i, r) - mean(i);
+        return sum(d * d, r);
+      },
+      "square");
+  Tensor y = compute(
+      {m, n},
+      [&](Axis i, Axis j) {
+        return (x(i, j) - mean(i)) * rsqrt(square(i) * (1.f / n) + 1e-5f) * gamma(j);
+      },
+      "y");
   const ComputeDag dag({y});
   EXPECT_EQ(info(dag, "total").stage_class, StageClass::SimpleReduction);
   EXPECT_EQ(info(dag, "mean").reason,
@@ -135,26 +141,30 @@ TEST(Classify, AStatisticThatDoesNotVaryAlongTheReductionIsNoOperand) {
   Tensor x = placeholder({8, 16, 32}, f32, "x"), scale = placeholder({16}, f32, "scale");
   Axis k = reduce_axis(32, "k");
   Tensor y = compute({8, 16}, [&](Axis b, Axis i) { return sum(x(b, i, k) * scale(i), k); }, "y");
-  EXPECT_EQ(info(ComputeDag({y}), "y").reason,
-            "y is a simple reduction: no element of x serves two output points; scale does not vary "
-            "along k");
+  EXPECT_EQ(
+      info(ComputeDag({y}), "y").reason,
+      "y is a simple reduction: no element of x serves two output points; scale does not vary "
+      "along k");
 }
 
 TEST(Classify, AMaskThatIsOnlyAddedStaysSimple) {
   Tensor x = placeholder({8, 16, 32}, f32, "x"), mask = placeholder({8, 32}, f32, "mask");
   Axis k = reduce_axis(32, "k");
-  Tensor y = compute({8, 16}, [&](Axis b, Axis i) {
-    return sum(exp(x(b, i, k) + mask(b, k)), k);
-  }, "y");
-  EXPECT_EQ(info(ComputeDag({y}), "y").reason,
-            "y is a simple reduction: mask is reused along j (extent 16), but it is multiplied with no "
-            "other operand, and no other is reused");
+  Tensor y =
+      compute({8, 16}, [&](Axis b, Axis i) { return sum(exp(x(b, i, k) + mask(b, k)), k); }, "y");
+  EXPECT_EQ(
+      info(ComputeDag({y}), "y").reason,
+      "y is a simple reduction: mask is reused along j (extent 16), but it is multiplied with no "
+      "other operand, and no other is reused");
   // The square of (x + b) is no product of x and b either.
   Tensor b = placeholder({32}, f32, "b");
-  Tensor z = compute({8, 16}, [&](Axis n, Axis i) {
-    Expr d = x(n, i, k) + b(k);
-    return sum(d * d, k);
-  }, "z");
+  Tensor z = compute(
+      {8, 16},
+      [&](Axis n, Axis i) {
+        Expr d = x(n, i, k) + b(k);
+        return sum(d * d, k);
+      },
+      "z");
   EXPECT_EQ(info(ComputeDag({z}), "z").stage_class, StageClass::SimpleReduction);
 }
 
@@ -162,9 +172,9 @@ TEST(Classify, GatherAndConcatAndTranspose) {
   Tensor table = placeholder({1000, 64}, f32, "table"), ids = placeholder({16}, i64, "ids");
   Tensor rows = compute({16, 64}, [&](Axis i, Axis j) { return table(clamp(ids(i)), j); }, "rows");
   Tensor other = placeholder({16, 64}, f32, "other");
-  Tensor both = compute({32, 64}, [&](Axis i, Axis j) {
-    return select(Expr(i) < 16, rows(i, j), other(i - 16, j));
-  }, "both");
+  Tensor both = compute(
+      {32, 64}, [&](Axis i, Axis j) { return select(Expr(i) < 16, rows(i, j), other(i - 16, j)); },
+      "both");
   Tensor turned = compute({64, 32}, [&](Axis j, Axis i) { return both(i, j); }, "turned");
   const ComputeDag dag({turned});
   EXPECT_EQ(info(dag, "rows").stage_class, StageClass::LocationTunable);
@@ -178,9 +188,8 @@ TEST(Classify, GatherAndConcatAndTranspose) {
 TEST(Classify, EmbeddingBagAndTupleReduction) {
   Tensor table = placeholder({1000, 64}, f32, "table"), ids = placeholder({16, 8}, i64, "ids");
   Axis k = reduce_axis(8, "k");
-  Tensor bag = compute({16, 64}, [&](Axis i, Axis j) {
-    return sum(table(clamp(ids(i, k)), j), k);
-  }, "bag");
+  Tensor bag =
+      compute({16, 64}, [&](Axis i, Axis j) { return sum(table(clamp(ids(i, k)), j), k); }, "bag");
   EXPECT_EQ(info(ComputeDag({bag}), "bag").stage_class, StageClass::SimpleReduction);
 
   Tensor a = placeholder({16, 8}, f32, "A");

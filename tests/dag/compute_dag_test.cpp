@@ -49,9 +49,12 @@ TEST(ComputeDag, CountsWork) {
 TEST(ComputeDag, IntegerArithmeticOnDataIsWorkAndOnIndicesIsNot) {
   Tensor a = placeholder({8, 8}, i8, "A");
   Axis k = reduce_axis(8, "k");
-  Tensor c = compute({8, 8}, [&](Axis i, Axis j) {
-    return sum(cast(i32, a(i, floormod(k * 3 + 1, 8))) * cast(i32, a(k, j)), k);
-  }, "c");
+  Tensor c = compute(
+      {8, 8},
+      [&](Axis i, Axis j) {
+        return sum(cast(i32, a(i, floormod(k * 3 + 1, 8))) * cast(i32, a(k, j)), k);
+      },
+      "c");
   EXPECT_EQ(info(ComputeDag({c}), "c").flops_per_point, 2);
 }
 
@@ -64,9 +67,8 @@ TEST(ComputeDag, OutputsThatAreReadAndSeveralOutputs) {
   EXPECT_EQ(dag.compulsory_bytes(), 4 * (32 * 16 + 16 * 64 + 64 + 2 * 32 * 64));
 
   Tensor x = placeholder({8}, f32, "x");
-  const auto t = compute_all({8}, [&](Axis i) {
-    return std::vector<Expr>{x(i) + 1.f, x(i) * 2.f};
-  }, "t");
+  const auto t =
+      compute_all({8}, [&](Axis i) { return std::vector<Expr>{x(i) + 1.f, x(i) * 2.f}; }, "t");
   Tensor u = compute({8}, [&](Axis i) { return t[1](i) - t[0](i); }, "u");
   const ComputeDag two({u});
   EXPECT_THAT(names(two), ElementsAre("x", "t", "u"));
@@ -106,26 +108,28 @@ TEST(ComputeDag, RefusesWhatIsNoOutput) {
 
 TEST(ComputeDag, Text) {
   const Matmul m(32, 64, 16);
-  EXPECT_EQ(ComputeDag({m.d}).to_text(),
-            "A: f32[32, 16] placeholder\n"
-            "B: f32[16, 64] placeholder\n"
-            "C: f32[32, 64] complex reduction over k=16, reads A[i, k] (affine, reused along j), "
-            "B[k, j] (affine, reused along i)\n"
-            "bias: f32[64] placeholder\n"
-            "D: f32[32, 64] direct compute, output, reads C[i, j] (elementwise), bias[j] (broadcast, "
-            "reused along i)\n");
+  EXPECT_EQ(
+      ComputeDag({m.d}).to_text(),
+      "A: f32[32, 16] placeholder\n"
+      "B: f32[16, 64] placeholder\n"
+      "C: f32[32, 64] complex reduction over k=16, reads A[i, k] (affine, reused along j), "
+      "B[k, j] (affine, reused along i)\n"
+      "bias: f32[64] placeholder\n"
+      "D: f32[32, 64] direct compute, output, reads C[i, j] (elementwise), bias[j] (broadcast, "
+      "reused along i)\n");
   const Conv c(4, 8, 16, 3, 1, 1);
-  EXPECT_EQ(ComputeDag({c.relu}).to_text(),
-            "data: f32[2, 4, 8, 8] placeholder\n"
-            "pad: f32[2, 4, 10, 10] location-tunable, reads data[i0, i1, i2 - 1, i3 - 1] (injective, "
-            "guarded)\n"
-            "weight: f32[16, 4, 3, 3] constant placeholder\n"
-            "conv: f32[2, 16, 8, 8] complex reduction over rc=4, rh=3, rw=3, reads pad[i0, rc, i2 + "
-            "rh, i3 + rw] (affine, reused along i1, windows along i2 and i3), weight[i1, rc, rh, rw] "
-            "(affine, reused along i0, i2 and i3)\n"
-            "bias: f32[16] constant placeholder\n"
-            "relu: f32[2, 16, 8, 8] direct compute, output, reads conv[i0, i1, i2, i3] "
-            "(elementwise), bias[i1] (broadcast, reused along i0, i2 and i3)\n");
+  EXPECT_EQ(
+      ComputeDag({c.relu}).to_text(),
+      "data: f32[2, 4, 8, 8] placeholder\n"
+      "pad: f32[2, 4, 10, 10] location-tunable, reads data[i0, i1, i2 - 1, i3 - 1] (injective, "
+      "guarded)\n"
+      "weight: f32[16, 4, 3, 3] constant placeholder\n"
+      "conv: f32[2, 16, 8, 8] complex reduction over rc=4, rh=3, rw=3, reads pad[i0, rc, i2 + "
+      "rh, i3 + rw] (affine, reused along i1, windows along i2 and i3), weight[i1, rc, rh, rw] "
+      "(affine, reused along i0, i2 and i3)\n"
+      "bias: f32[16] constant placeholder\n"
+      "relu: f32[2, 16, 8, 8] direct compute, output, reads conv[i0, i1, i2, i3] "
+      "(elementwise), bias[i1] (broadcast, reused along i0, i2 and i3)\n");
 }
 
 TEST(ComputeDag, Dot) {

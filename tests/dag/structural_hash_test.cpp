@@ -32,13 +32,16 @@ ComputeDag dense(const Options& o) {
     make_b();
   }
   Axis k = reduce_axis(o.k, o.prefix + "k");
-  Tensor c = compute({o.m, o.n}, [&](Axis i, Axis j) {
-    Expr x = a(i, k), y = o.transposed ? b(j, k) : b(k, j);
-    return sum(o.swapped ? y * x : x * y, k);
-  }, o.prefix + "C");
-  Tensor d = compute({o.m, o.n}, [&](Axis i, Axis j) {
-    return max(c(i, j), make_const(o.type, o.constant));
-  }, o.prefix + "D");
+  Tensor c = compute(
+      {o.m, o.n},
+      [&](Axis i, Axis j) {
+        Expr x = a(i, k), y = o.transposed ? b(j, k) : b(k, j);
+        return sum(o.swapped ? y * x : x * y, k);
+      },
+      o.prefix + "C");
+  Tensor d = compute(
+      {o.m, o.n}, [&](Axis i, Axis j) { return max(c(i, j), make_const(o.type, o.constant)); },
+      o.prefix + "D");
   return ComputeDag({d});
 }
 
@@ -54,10 +57,19 @@ TEST(StructuralHash, DoesNotSeeNamesOrOrderOfCreation) {
 
 TEST(StructuralHash, SeesEveryChange) {
   std::set<uint64_t> hashes;
-  const std::vector<Options> all = {
-      {}, {.m = 33}, {.n = 65}, {.k = 17}, {.m = 64, .n = 32}, {.type = f64}, {.type = f16},
-      {.type = bf16}, {.constant = 1.f}, {.constant = -0.f}, {.transposed = true},
-      {.constant_b = true}, {.swapped = true}};
+  const std::vector<Options> all = {{},
+                                    {.m = 33},
+                                    {.n = 65},
+                                    {.k = 17},
+                                    {.m = 64, .n = 32},
+                                    {.type = f64},
+                                    {.type = f16},
+                                    {.type = bf16},
+                                    {.constant = 1.f},
+                                    {.constant = -0.f},
+                                    {.transposed = true},
+                                    {.constant_b = true},
+                                    {.swapped = true}};
   for (const Options& o : all) hashes.insert(dense(o).structural_hash());
   EXPECT_EQ(hashes.size(), all.size());
 }

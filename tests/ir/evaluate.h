@@ -11,7 +11,7 @@ namespace heddle::test {
 
 using Values = std::unordered_map<const VarNode*, int64_t>;
 
-/// The value of lane `lane` of `e`; nothing where it is undefined (a division by zero) or leaves i64.
+/// The value of lane `lane` of `e`; nothing where it is undefined (a division by zero) or no i64.
 inline std::optional<int64_t> evaluate(const Expr& e, const Values& values, int lane = 0) {
   const auto value = [&](const Expr& x) { return evaluate(x, values, lane); };
   switch (e.kind()) {

@@ -61,13 +61,15 @@ TEST(Print, LoopNest) {
   const Stmt update = make_for(
       k, 64, LoopKind::Serial,
       make_for(j, 32, LoopKind::Vectorized,
-               make_store(acc, {j}, make_load(acc, {j}) +
-                                        make_load(A, {io, k}) * make_load(B, {k, j}))));
-  const Stmt finish = make_if(io < 15, make_store(C, {io, 0}, make_load(acc, {0}), true),
-                              make_if(io == 15, make_prefetch(A, {io, 0}), make_store(C, {0, 0}, 1)));
-  const LoweredFunction f{"f", {A, B, C},
-                          make_for(io, 16, LoopKind::Parallel,
-                                   make_allocate(acc, make_block({init, update, finish})))};
+               make_store(acc, {j},
+                          make_load(acc, {j}) + make_load(A, {io, k}) * make_load(B, {k, j}))));
+  const Stmt finish =
+      make_if(io < 15, make_store(C, {io, 0}, make_load(acc, {0}), true),
+              make_if(io == 15, make_prefetch(A, {io, 0}), make_store(C, {0, 0}, 1)));
+  const LoweredFunction f{
+      "f",
+      {A, B, C},
+      make_for(io, 16, LoopKind::Parallel, make_allocate(acc, make_block({init, update, finish})))};
   EXPECT_EQ(to_string(f),
             R"(func f(A: f32[16, 64], B: f32[64, 32], C: f32[16, 32]) {
   parallel for i.outer in 0..16 {

@@ -35,8 +35,8 @@ struct Generator {
 
   int64_t constant() {
     if (rng.chance(0.7)) {
-      return rng.choose(std::vector<int64_t>{0, 1, 2, 3, 4, 6, 7, 8, 12, 15, 16, 17, 32, 64, -1,
-                                             -4, -16});
+      return rng.choose(
+          std::vector<int64_t>{0, 1, 2, 3, 4, 6, 7, 8, 12, 15, 16, 17, 32, 64, -1, -4, -16});
     }
     return rng.uniform_int(-100, 100);
   }
@@ -52,12 +52,17 @@ struct Generator {
     }
     const auto sub = [&] { return number(depth - 1); };
     switch (rng.uniform_int(0, 16)) {
-      case 0: case 1: case 2: return sub() + sub();
+      case 0:
+      case 1:
+      case 2: return sub() + sub();
       case 3: return sub() - sub();
-      case 4: case 5: return sub() * constant();
+      case 4:
+      case 5: return sub() * constant();
       case 6: return sub() * sub();
-      case 7: case 8: return floordiv(sub(), divisor());
-      case 9: case 10: return floormod(sub(), divisor());
+      case 7:
+      case 8: return floordiv(sub(), divisor());
+      case 9:
+      case 10: return floormod(sub(), divisor());
       case 11: return min(sub(), sub());
       case 12: return max(sub(), sub());
       case 13: return make_select(boolean_expr(depth - 1), sub(), sub());
@@ -87,11 +92,13 @@ struct Generator {
     const auto sub = [&] { return boolean_expr(depth - 1); };
     const auto num = [&] { return number(depth - 1); };
     switch (rng.uniform_int(0, 9)) {
-      case 0: case 1: return num() < num();
+      case 0:
+      case 1: return num() < num();
       case 2: return num() <= num();
       case 3: return num() == num();
       case 4: return num() != num();
-      case 5: case 6: return sub() && sub();
+      case 5:
+      case 6: return sub() && sub();
       case 7: return sub() || sub();
       case 8: return !sub();
       default: return make_select(sub(), sub(), sub());
@@ -105,7 +112,8 @@ struct Generator {
     }
     const auto sub = [&] { return vector(depth - 1); };
     switch (rng.uniform_int(0, 8)) {
-      case 0: case 1: return sub() + sub();
+      case 0:
+      case 1: return sub() + sub();
       case 2: return sub() - sub();
       case 3: return sub() * sub();
       case 4: return floordiv(sub(), divisor());
@@ -132,7 +140,8 @@ struct Generator {
 };
 
 std::string describe(const Generator& g, uint64_t seed) {
-  std::string text = "\n  HEDDLE_FUZZ_SEED=" + std::to_string(seed) + " HEDDLE_FUZZ_COUNT=1\n  with";
+  std::string text =
+      "\n  HEDDLE_FUZZ_SEED=" + std::to_string(seed) + " HEDDLE_FUZZ_COUNT=1\n  with";
   for (size_t i = 0; i < g.vars.size(); ++i) {
     text += " " + g.vars[i]->name + " in [" + std::to_string(g.bounds[i].min) + ", " +
             std::to_string(g.bounds[i].max) + "]";
@@ -170,8 +179,8 @@ bool check(uint64_t seed, double* nodes, double* seconds) {
   const auto start = std::chrono::steady_clock::now();
   const Expr s = simplify(e, g.ranges);
   *seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const std::string context = describe(g, seed) + "\n  before: " + to_string(e) +
-                              "\n  after:  " + to_string(s);
+  const std::string context =
+      describe(g, seed) + "\n  before: " + to_string(e) + "\n  after:  " + to_string(s);
   const Expr again = simplify(s, g.ranges);
   if (!equal(s, again) && !divides_by_zero(s)) {
     ADD_FAILURE() << "not idempotent" << context << "\n  again:  " << again;

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/evaluate.h"
 #include "heddle/ir/print.h"
 #include "heddle/support/rng.h"
+#include "ir/evaluate.h"
 
 namespace heddle {
 namespace {
@@ -29,7 +29,8 @@ TEST(SimplifyRules, HaveDistinctNamesAndBoundResults) {
     EXPECT_TRUE(names.insert(rule.name).second) << rule.name;
     EXPECT_EQ(rule.pattern.dtype(), rule.result.dtype()) << rule.name;
     for (const VarNode* v : wildcards_of(rule)) {
-      EXPECT_TRUE(uses_var(rule.pattern, Var::from(Expr(v)))) << rule.name << " binds no " << v->name;
+      EXPECT_TRUE(uses_var(rule.pattern, Var::from(Expr(v))))
+          << rule.name << " binds no " << v->name;
     }
   }
 }

@@ -136,10 +136,8 @@ class Explanation {
 
   Part schedule_part() {
     const Schedule& s = schedule();
-    std::string text = s.to_text();
-    if (text.empty() || text.back() != '\n') text += "\n";
     Json json = Json::object({{"provenance", s.provenance}, {"steps", s.to_json()}});
-    return {"# " + s.provenance + "\n" + text, std::move(json)};
+    return {s.to_text(), std::move(json)};
   }
 
   const LoweredProgram& lowered() {

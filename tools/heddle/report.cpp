@@ -75,7 +75,7 @@ std::string case_table(const CaseResult& r, Machine& machine) {
   if (!ceiling.text.empty()) out += "; peak " + ceiling.text;
   out += "\n";
 
-  Table table({"", "ms", r.bound == Bound::Compute ? "GFLOP/s" : "GB/s", "of peak", "best peer/it",
+  Table table({"", "ms", r.bound == Bound::Compute ? "GFLOP/s" : "GB/s", "of peak", "vs best peer",
                "implementation"});
   table.align_left(5);
   const Timing* peer = best_peer(r);
@@ -92,8 +92,8 @@ std::string case_table(const CaseResult& r, Machine& machine) {
 }
 
 std::string summary_table(const std::vector<CaseResult>& results, Machine& machine) {
-  Table table({"subject", "type", "threads", "static ms", "rate", "", "of peak", "naive/static",
-               "best peer", "its ms", "its ms/static"});
+  Table table({"subject", "type", "threads", "static ms", "rate", "", "of peak", "vs naive",
+               "best peer", "its ms", "vs peer"});
   table.align_left(1);
   table.align_left(5);
   table.align_left(8);

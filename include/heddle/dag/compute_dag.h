@@ -1,7 +1,7 @@
 // The graph of a declaration: operations, who reads whom and how, and the class of each stage.
 //
 //   ComputeDag dag({D});
-//   for (int s = 0; s < dag.size(); ++s) std::cout << dag.stage(s).name() << ": " << dag.info(s).reason;
+//   for (int s = 0; s < dag.size(); ++s) std::cout << dag.info(s).reason << "\n";
 //
 // Built on Boost.Graph (hidden). Immutable and safe to share.
 #pragma once
@@ -22,17 +22,17 @@ namespace heddle {
 enum class StageClass : uint8_t {
   Placeholder,
   DirectCompute,     ///< no reduction, materialised: a DAG output, or too dear to recompute
-  LocationTunable,   ///< no reduction, not an output: may be inlined, computed at a consumer's loop, or at the root
+  LocationTunable,   ///< no reduction, not an output: inlined, at a consumer's loop, or at the root
   SimpleReduction,   ///< a reduction in which no operand element serves several output points
   ComplexReduction,  ///< a reduction whose operands are reused across output points (matmul, conv)
 };
 const char* to_string(StageClass c);
 
-/// How the elements of a producer map to the elements of its consumer, from simplest to most general.
+/// How the elements of a producer map to those of its consumer, from simplest to most general.
 enum class AccessPattern : uint8_t {
   Elementwise,  ///< indices are exactly the consumer's spatial axes in order
   Broadcast,    ///< distinct spatial axes in order, some missing (or constants)
-  Injective,    ///< each index affine in at most one spatial axis, no axis used twice (transpose, slice, pad, stride)
+  Injective,    ///< an axis at most an index, no axis twice: transpose, slice, pad, stride
   Affine,       ///< affine, general: windows (y + r), reductions, reuse
   Opaque,       ///< an index is not affine (gather, floordiv, ...)
 };
@@ -65,7 +65,9 @@ struct StageInfo {
   bool is_output = false;
   int64_t points = 0;            ///< spatial points
   int64_t reduce_points = 1;     ///< product of the reduce extents
-  double flops_per_point = 0;    ///< arithmetic of one innermost evaluation, combining included (fma = 2, exp and friends = 1, comparisons and casts = 0)
+  /// Arithmetic of one innermost evaluation, combining included: a multiply-add is 2, exp and
+  /// friends are 1, comparisons, casts and index arithmetic 0.
+  double flops_per_point = 0;
   double flops = 0;              ///< of the whole stage
   double special_per_point = 0;  ///< of which slow (exp, tanh, erf, pow, sqrt, division...)
   bool depends_only_on_constants = false;
@@ -73,8 +75,8 @@ struct StageInfo {
 
 class ComputeDag {
  public:
-  /// All operations reachable from `outputs`. Throws a user error on an empty list, a placeholder as
-  /// output, or an output named twice.
+  /// All operations reachable from `outputs`. Throws a user error on an empty list, a placeholder
+  /// as output, or an output named twice.
   explicit ComputeDag(std::vector<Tensor> outputs);
   ~ComputeDag();
   ComputeDag(ComputeDag&&) noexcept;

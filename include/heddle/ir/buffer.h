@@ -1,8 +1,8 @@
 // A named region of memory that expressions read and statements write.
 //
-// Buffers are identities: two buffers with one name and shape are still two buffers. A tensor of the
-// DSL *is* a buffer owned by its operation (`producer()` tells which), so a declaration, a scheduled
-// stage and the lowered program all read memory through one node, `Load`.
+// Buffers are identities: two buffers with one name and shape are still two buffers. A tensor of
+// the DSL *is* a buffer owned by its operation (`producer()` tells which), so a declaration, a
+// scheduled stage and the lowered program all read memory through one node, `Load`.
 #pragma once
 
 #include <atomic>

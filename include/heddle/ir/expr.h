@@ -4,7 +4,7 @@
 //   if (const Binary* add = e.as<Binary>(); add && add->op == BinaryOp::Add) ...
 //
 // A pass is a plain recursive function that handles its cases and ends in `map_children`; the same
-// handle coming back means "unchanged". Variables and axes are identities (their address): names are
+// handle coming back means "unchanged". Variables and axes are identities (their address); a name is
 // for printing only, so no pass ever has to rename. Integer arithmetic on indices is i64.
 // Thread-safe to share; `Expr` is cheap to copy.
 #pragma once
@@ -254,7 +254,7 @@ struct Combiner : RefCounted {
   size_t size() const { return lhs.size(); }
 };
 
-/// A reduction over `axes`: only at the top of a declaration's body. Component `index` of the tuple.
+/// Component `index` of a reduction over `axes`: only at the top of a declaration's body.
 struct Reduce : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Reduce;
   Reduce(Ref<const Combiner> c, std::vector<Expr> s, std::vector<Axis> a, int i);

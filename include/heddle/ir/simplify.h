@@ -41,7 +41,7 @@ class Ranges {
 Interval range_of(const Expr& e, const Ranges& ranges);
 
 /// An equivalent, simpler expression. Integer sums are brought to a canonical linear form (so that
-/// equal index expressions become identical and differences cancel); floordiv/floormod by constants,
+/// equal index expressions become identical and differences cancel); divisions by constants,
 /// min/max, comparisons and selects are resolved from `ranges`. Floating point is only folded where
 /// the result is bit-exact. Idempotent.
 Expr simplify(const Expr& e, const Ranges& ranges = {});

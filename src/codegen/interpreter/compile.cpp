@@ -53,9 +53,9 @@ template <typename T>
 struct RampNode final : Node {
   RampNode(Node* b, Node* s, const Slot* l) : base(b), stride(s), lane(l) {}
   std::int64_t int_value() override {
-    return Int<T>::wrap(static_cast<std::int64_t>(
-        static_cast<std::uint64_t>(base->int_value()) +
-        static_cast<std::uint64_t>(stride->int_value()) * static_cast<std::uint64_t>(lane->i)));
+    return Int<T>::wrap(static_cast<std::int64_t>(static_cast<std::uint64_t>(base->int_value()) +
+                                                  static_cast<std::uint64_t>(stride->int_value()) *
+                                                      static_cast<std::uint64_t>(lane->i)));
   }
   Node *base, *stride;
   const Slot* lane;
@@ -101,12 +101,9 @@ bool is_linear_op(const Expr& e) {
   switch (e.kind()) {
     case ExprKind::IntImm:
     case ExprKind::Ramp:
-    case ExprKind::Broadcast:
-      return true;
-    case ExprKind::Var:
-      return e.dtype().is_scalar();
-    case ExprKind::Unary:
-      return e.as<Unary>()->op == UnaryOp::Neg;
+    case ExprKind::Broadcast: return true;
+    case ExprKind::Var: return e.dtype().is_scalar();
+    case ExprKind::Unary: return e.as<Unary>()->op == UnaryOp::Neg;
     case ExprKind::Binary: {
       const auto* b = e.as<Binary>();
       return b->op == BinaryOp::Add || b->op == BinaryOp::Sub ||
@@ -116,8 +113,7 @@ bool is_linear_op(const Expr& e) {
     case ExprKind::Cast:
     case ExprKind::Select:
     case ExprKind::Load:
-    case ExprKind::Reduce:
-      return false;
+    case ExprKind::Reduce: return false;
   }
   return false;
 }
@@ -128,15 +124,13 @@ bool worth_sharing(const Expr& e) {
     case ExprKind::FloatImm:
     case ExprKind::Var:
     case ExprKind::Ramp:
-    case ExprKind::Broadcast:
-      return false;
+    case ExprKind::Broadcast: return false;
     case ExprKind::Cast:
     case ExprKind::Unary:
     case ExprKind::Binary:
     case ExprKind::Select:
     case ExprKind::Load:
-    case ExprKind::Reduce:
-      return !is_linear_op(e);
+    case ExprKind::Reduce: return !is_linear_op(e);
   }
   return false;
 }
@@ -224,8 +218,7 @@ Node* Compiler::compile_new(const Expr& e) {
         return program_->make<FloatConstant>(decltype(t)::round(v));
       });
     }
-    case ExprKind::Var:
-      return compile_var(e.as<VarNode>());
+    case ExprKind::Var: return compile_var(e.as<VarNode>());
     case ExprKind::Cast: {
       const auto* c = e.as<Cast>();
       return make_cast(*program_, c->value.dtype().element(), e.dtype().element(),
@@ -238,8 +231,7 @@ Node* Compiler::compile_new(const Expr& e) {
       return type.is_float() ? make_float_unary(*program_, u->op, type, a)
                              : make_int_unary(*program_, u->op, type, a);
     }
-    case ExprKind::Binary:
-      return compile_binary(e.as<Binary>());
+    case ExprKind::Binary: return compile_binary(e.as<Binary>());
     case ExprKind::Select: {
       const auto* s = e.as<Select>();
       return program_->make<SelectNode>(compile(s->condition), compile(s->on_true),
@@ -260,8 +252,7 @@ Node* Compiler::compile_new(const Expr& e) {
     }
     case ExprKind::Broadcast:
       return compile(require_scalar(e.as<Broadcast>()->value, "a broadcast"));
-    case ExprKind::Reduce:
-      program_->context.fail("a reduction inside an expression");
+    case ExprKind::Reduce: program_->context.fail("a reduction inside an expression");
   }
   throw_internal_error("interpreter: unknown expression");
 }
@@ -290,8 +281,8 @@ Linear Compiler::compile_index(const Expr& e) {
 Linear Compiler::linear_new(const Expr& e) {
   if (!is_linear_op(e)) {
     const auto* c = e.as<Cast>();
-    const bool same_type = c != nullptr && e.dtype().element() == i64 &&
-                           c->value.dtype().element() == i64;
+    const bool same_type =
+        c != nullptr && e.dtype().element() == i64 && c->value.dtype().element() == i64;
     return same_type ? compile_index(c->value) : Linear::of(compile(e));
   }
   const Slot* lane = &program_->context.lane;
@@ -328,9 +319,9 @@ Address Compiler::compile_address(const Buffer& buffer, const std::vector<Expr>&
   address.context = &program_->context;
   address.memory = memory_of(buffer);
   HEDDLE_ICHECK(indices.size() == buffer->shape.size() || indices.size() == 1,
-                "interpreter: '" + buffer->name + "' has " +
-                    std::to_string(buffer->shape.size()) + " dimensions but is accessed with " +
-                    std::to_string(indices.size()) + " indices");
+                "interpreter: '" + buffer->name + "' has " + std::to_string(buffer->shape.size()) +
+                    " dimensions but is accessed with " + std::to_string(indices.size()) +
+                    " indices");
   for (const Expr& index : indices) address.indices.push_back(compile_index(index));
   return address;
 }

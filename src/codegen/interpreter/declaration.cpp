@@ -136,8 +136,8 @@ void DeclarationRunner::run_reduction(const Operation& op, const Loops& spatial)
   exprs_.begin_unit(reduce.sources);
   for (std::size_t c = 0; c < combiner.size(); ++c) {
     const Var& v = combiner.rhs[c];
-    elements.push_back({exprs_.bind(v.get()), exprs_.compile(reduce.sources[c]),
-                        v->dtype.is_float()});
+    elements.push_back(
+        {exprs_.bind(v.get()), exprs_.compile(reduce.sources[c]), v->dtype.is_float()});
   }
   for (const Var& v : combiner.lhs) {
     accumulators.push_back({exprs_.bind(v.get()), nullptr, v->dtype.is_float()});
@@ -148,8 +148,8 @@ void DeclarationRunner::run_reduction(const Operation& op, const Loops& spatial)
   }
   exprs_.begin_unit(combiner.identity);
   for (std::size_t c = 0; c < combiner.size(); ++c) {
-    start.push_back({accumulators[c].slot, exprs_.compile(combiner.identity[c]),
-                     accumulators[c].is_float});
+    start.push_back(
+        {accumulators[c].slot, exprs_.compile(combiner.identity[c]), accumulators[c].is_float});
   }
   std::vector<Expr> out;
   for (const Expr& body : op.bodies()) {

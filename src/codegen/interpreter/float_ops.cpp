@@ -103,8 +103,7 @@ Function function_of(UnaryOp op) {
     case UnaryOp::Not:
     case UnaryOp::BitNot:
     case UnaryOp::IsNan:
-    case UnaryOp::IsInf:
-      return nullptr;
+    case UnaryOp::IsInf: return nullptr;
   }
   return nullptr;
 }
@@ -143,8 +142,7 @@ Node* make_float_binary(Program& p, BinaryOp op, DataType type, Node* a, Node* b
       case BinaryOp::BitOr:
       case BinaryOp::BitXor:
       case BinaryOp::Shl:
-      case BinaryOp::Shr:
-        break;
+      case BinaryOp::Shr: break;
     }
     no_such_operation(to_string(op), type);
   });

@@ -177,13 +177,10 @@ Node* make_int_unary(Program& p, UnaryOp op, DataType type, Node* a) {
     case UnaryOp::Floor:
     case UnaryOp::Ceil:
     case UnaryOp::Round:
-    case UnaryOp::Trunc:
-      return a;
+    case UnaryOp::Trunc: return a;
     case UnaryOp::IsNan:
-    case UnaryOp::IsInf:
-      return p.make<Zero>();
-    default:
-      break;
+    case UnaryOp::IsInf: return p.make<Zero>();
+    default: break;
   }
   return with_int_type(type, [&](auto element) -> Node* {
     using T = typename decltype(element)::Value;

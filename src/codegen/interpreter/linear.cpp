@@ -80,8 +80,8 @@ const Slot* Linear::single_slot() const {
 }
 
 Node* Linear::single_node() const {
-  const bool single = constant_ == 0 && count_ == 0 && nodes_.size() == 1 &&
-                      nodes_[0].coefficient == 1;
+  const bool single =
+      constant_ == 0 && count_ == 0 && nodes_.size() == 1 && nodes_[0].coefficient == 1;
   return single ? nodes_[0].node : nullptr;
 }
 

@@ -21,8 +21,8 @@ struct IntLoad final : Node {
   explicit IntLoad(Address a) : address(std::move(a)) {}
   std::int64_t int_value() override {
     const std::int64_t p = address.position_to_read();
-    return Element::read(reinterpret_cast<const typename Element::Storage*>(
-        address.memory->data)[p]);
+    return Element::read(
+        reinterpret_cast<const typename Element::Storage*>(address.memory->data)[p]);
   }
   Address address;
 };
@@ -32,8 +32,8 @@ struct FloatLoad final : Node {
   explicit FloatLoad(Address a) : address(std::move(a)) {}
   double float_value() override {
     const std::int64_t p = address.position_to_read();
-    return Element::read(reinterpret_cast<const typename Element::Storage*>(
-        address.memory->data)[p]);
+    return Element::read(
+        reinterpret_cast<const typename Element::Storage*>(address.memory->data)[p]);
   }
   Address address;
 };
@@ -43,8 +43,12 @@ class ElementWriter final : public Writer {
  public:
   using Storage = typename Element::Storage;
   ElementWriter(Context* context, int lanes, Address address, Node* value)
-      : context_(context), lanes_(lanes), address_(std::move(address)), value_(value),
-        positions_(static_cast<std::size_t>(lanes)), values_(static_cast<std::size_t>(lanes)) {}
+      : context_(context),
+        lanes_(lanes),
+        address_(std::move(address)),
+        value_(value),
+        positions_(static_cast<std::size_t>(lanes)),
+        values_(static_cast<std::size_t>(lanes)) {}
 
   void write() override {
     if (lanes_ == 1) {

@@ -71,7 +71,8 @@ class Linear {
       sum += static_cast<std::uint64_t>(first_[t].slot->i) *
              static_cast<std::uint64_t>(first_[t].coefficient);
     }
-    if (!nodes_.empty() || !more_.empty()) [[unlikely]] sum += slow_terms();
+    if (!nodes_.empty() || !more_.empty()) [[unlikely]]
+      sum += slow_terms();
     return static_cast<std::int64_t>(sum);
   }
 
@@ -125,7 +126,8 @@ struct Address {
       }
       flat = flat * extent + i;
     }
-    if (memory->size == 0) [[unlikely]] out_of_bounds();
+    if (memory->size == 0) [[unlikely]]
+      out_of_bounds();
     return flat;
   }
   std::int64_t position_to_read() const {

@@ -159,18 +159,18 @@ class StmtCompiler {
     auto action = start<StoreAction>(s);
     int lanes = 1;
     for (const Expr& i : s->indices) lanes = std::max<int>(lanes, i.dtype().lanes);
-      if (s->value.dtype() != s->buffer->dtype.with_lanes(lanes)) {
-      program_->context.fail("store of " + to_string(s->value.dtype()) + " to '" +
-                             s->buffer->name + "' of " + to_string(s->buffer->dtype) + ", " +
-                             std::to_string(lanes) + " lane(s) of indices");
+    if (s->value.dtype() != s->buffer->dtype.with_lanes(lanes)) {
+      program_->context.fail("store of " + to_string(s->value.dtype()) + " to '" + s->buffer->name +
+                             "' of " + to_string(s->buffer->dtype) + ", " + std::to_string(lanes) +
+                             " lane(s) of indices");
     }
     std::vector<Expr> roots = s->indices;
     roots.push_back(s->value);
     exprs_->begin_unit(roots);
     Address address = exprs_->compile_address(s->buffer, s->indices);
     Node* value = exprs_->compile(s->value);
-    action->writer = make_writer(&program_->context, s->buffer->dtype, lanes, std::move(address),
-                                 value);
+    action->writer =
+        make_writer(&program_->context, s->buffer->dtype, lanes, std::move(address), value);
     return action;
   }
 

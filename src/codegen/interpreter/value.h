@@ -2,7 +2,8 @@
 // (u64 by its bit pattern), floats are doubles that hold a value of their own type exactly.
 //
 // Computing in double and rounding once to f32, f16 or bf16 gives the same result as computing in
-// that type: 53 bits are more than twice 24 plus 2, so rounding twice does no harm for + - * / sqrt.
+// that type: 53 bits are more than twice 24 plus 2, so rounding twice does no harm for + - * /
+// sqrt.
 #pragma once
 
 #include <cstdint>
@@ -50,9 +51,7 @@ struct Int {
   using Value = T;
   using Storage = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
   static constexpr int kBits = std::is_same_v<T, bool> ? 1 : static_cast<int>(8 * sizeof(T));
-  static std::int64_t wrap(std::int64_t v) {
-    return static_cast<std::int64_t>(static_cast<T>(v));
-  }
+  static std::int64_t wrap(std::int64_t v) { return static_cast<std::int64_t>(static_cast<T>(v)); }
   static std::int64_t read(Storage s) { return wrap(static_cast<std::int64_t>(s)); }
   static Storage write(std::int64_t v) { return static_cast<Storage>(static_cast<T>(v)); }
 };

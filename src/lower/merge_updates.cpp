@@ -1,0 +1,62 @@
+#include "heddle/ir/simplify.h"
+#include "lower/passes.h"
+
+namespace heddle {
+namespace {
+
+bool same_place(const Store& a, const Store& b) {
+  if (!(a.buffer == b.buffer) || a.indices.size() != b.indices.size()) return false;
+  for (size_t d = 0; d < a.indices.size(); ++d) {
+    if (!equal(a.indices[d], b.indices[d])) return false;
+  }
+  return true;
+}
+
+bool is_place(const Load& load, const Store& s) {
+  if (!(load.buffer == s.buffer) || load.indices.size() != s.indices.size()) return false;
+  for (size_t d = 0; d < load.indices.size(); ++d) {
+    if (!equal(load.indices[d], s.indices[d])) return false;
+  }
+  return true;
+}
+
+// How often `e` reads the place that `s` writes; -1 when it reads its buffer anywhere else, or under a
+// select (where the value would be computed in vain or not at all).
+int reads_of(const Expr& e, const Store& s) {
+  if (const Load* load = e.as<Load>(); load && load->buffer == s.buffer) return is_place(*load, s) ? 1 : -1;
+  int n = 0;
+  for_each_child(e, [&](const Expr& c) {
+    int r = reads_of(c, s);
+    n = r < 0 || n < 0 ? -1 : n + r;
+  });
+  return n > 0 && e.kind() == ExprKind::Select ? -1 : n;
+}
+
+Expr put(const Expr& e, const Store& s) {
+  if (const Load* load = e.as<Load>(); load && is_place(*load, s)) return s.value;
+  return map_children(e, [&](const Expr& c) { return put(c, s); });
+}
+
+}  // namespace
+
+Stmt merge_updates(const Stmt& s) {
+  if (!s) return s;
+  Stmt r = map_children(s, [](const Stmt& c) { return merge_updates(c); }, [](const Expr& e) { return e; });
+  const Block* block = r.as<Block>();
+  if (!block) return r;
+  std::vector<Stmt> out;
+  for (const Stmt& c : block->stmts) {
+    const Store* now = c.as<Store>();
+    const Store* last = out.empty() ? nullptr : out.back().as<Store>();
+    // The merged value is evaluated once, so it may be read only once; and it must not change what
+    // else the later statement reads (it reads no other place of the buffer).
+    if (now && last && same_place(*last, *now) && reads_of(now->value, *last) == 1) {
+      out.back() = make_store(now->buffer, now->indices, put(now->value, *last), now->nontemporal);
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out.size() == block->stmts.size() ? r : make_block(std::move(out));
+}
+
+}  // namespace heddle
