@@ -50,7 +50,8 @@ inline double stage_work(const ComputeDag& dag, int s) {
          static_cast<double>(i.points * i.reduce_points);
 }
 
-/// Whether every read of stage `s` is at exactly the stage's own point, so that its axes can be fused.
+/// Whether every read of stage `s` is at exactly the stage's own point, so that its axes can be
+/// fused.
 inline bool all_elementwise(const ComputeDag& dag, int s) {
   for (const Access& a : dag.info(s).reads) {
     if (a.pattern != AccessPattern::Elementwise) return false;
@@ -67,8 +68,8 @@ inline const Axis* contiguous_axis(const Access& a, const std::vector<Axis>& axe
   return nullptr;
 }
 
-/// A vector loop at the end of `loop`: split by lanes x unroll, the lanes vectorized, the rest unrolled.
-/// Returns the loop over whole chunks.
+/// A vector loop at the end of `loop`: split by lanes x unroll, the lanes vectorized, the rest
+/// unrolled. Returns the loop over whole chunks.
 inline Loop vector_tail(StageRef s, Loop loop, Param chunk, int64_t lanes) {
   auto [outer, inner] = s.split(loop, chunk);
   auto [io, ii] = s.split(inner, lanes);

@@ -1,8 +1,8 @@
 // Complex reductions: contractions whose operands are reused (matmul, convolution).
 //
-// One spatial axis is the vector axis v (an operand is contiguous along it, or is packed so), another
-// the row axis m (the vector operand does not depend on it). A register tile of rows x vectors is kept
-// in registers over the whole reduction, around it blocks for the caches:
+// One spatial axis is the vector axis v (an operand is contiguous along it, or is packed so),
+// another the row axis m (the vector operand does not depend on it). A register tile of rows x
+// vectors is kept in registers over the whole reduction, around it blocks for the caches:
 //
 //   pack W                                             (root, once for constants)
 //   parallel for batch, row block, column block {
@@ -39,19 +39,20 @@ struct Shape {
   const Access* row = nullptr;     // the operand broadcast along v
   int vector_dim = -1;             // the dimension of the vector operand that v indexes alone
   int row_dim = -1;
-  int64_t rows = 1, cols = 1, depth = 1;  // extents of m and v; product of the reduce extents
+  int64_t rows = 1, cols = 1, depth = 1;       // extents of m and v; product of the reduce extents
   std::vector<int> batch, m_others, v_others;  // the other axes, by who depends on them
 };
 
 bool reads_reduction(const Access& a, const Operation& op) {
-  return std::any_of(op.reduce_axes().begin(), op.reduce_axes().end(), [&](const Axis& k) { return a.depends_on(k); });
+  return std::any_of(op.reduce_axes().begin(), op.reduce_axes().end(),
+                     [&](const Axis& k) { return a.depends_on(k); });
 }
 
 // The dimension that `axis` indexes alone with coefficient 1, or -1.
 int plain_dim(const Access& a, const Axis& axis) {
   for (size_t d = 0; d < a.indices.size(); ++d) {
-    if (a.affine[d] && a.affine[d]->terms.size() == 1 && a.affine[d]->coefficient(axis.var()) == 1 &&
-        a.affine[d]->constant == 0) {
+    if (a.affine[d] && a.affine[d]->terms.size() == 1 &&
+        a.affine[d]->coefficient(axis.var()) == 1 && a.affine[d]->constant == 0) {
       return static_cast<int>(d);
     }
   }
@@ -92,7 +93,8 @@ Shape analyze(const ComputeDag& dag, int s, int64_t lanes) {
   // axis still gives independent accumulators.
   auto better = [&](int i, int best) {
     if (best < 0) return true;
-    bool reuse = sh.vector && !sh.vector->depends_on(axes[i]), best_reuse = sh.vector && !sh.vector->depends_on(axes[best]);
+    bool reuse = sh.vector && !sh.vector->depends_on(axes[i]),
+         best_reuse = sh.vector && !sh.vector->depends_on(axes[best]);
     if (reuse != best_reuse) return reuse;
     return axes[i].extent() >= axes[best].extent();
   };
@@ -101,7 +103,8 @@ Shape analyze(const ComputeDag& dag, int s, int64_t lanes) {
   }
   for (int i = 0; i < static_cast<int>(axes.size()); ++i) {
     if (i == sh.v || i == sh.m) continue;
-    bool on_vector = sh.vector && sh.vector->depends_on(axes[i]), on_row = sh.row && sh.row->depends_on(axes[i]);
+    bool on_vector = sh.vector && sh.vector->depends_on(axes[i]),
+         on_row = sh.row && sh.row->depends_on(axes[i]);
     (on_vector == on_row ? sh.batch : on_vector ? sh.v_others : sh.m_others).push_back(i);
   }
   sh.cols = axes[sh.v].extent();
@@ -112,20 +115,32 @@ Shape analyze(const ComputeDag& dag, int s, int64_t lanes) {
   return sh;
 }
 
-// How well a tile of mr rows x nv vectors keeps the multiply-adders busy, and how little of the edge
-// tiles is lost. Measured figures behind it: docs/architecture.md, "register tiles".
+// What a stream from L2 sustains beside the arithmetic (32 and 64 bytes a cycle at best).
+constexpr double kL2BytesPerCycle = 17;
+
+// How well a tile of mr rows x nv vectors keeps the multiply-adders busy, and how little of the
+// edge tiles is lost. Measured figures behind it: docs/architecture.md, "register tiles".
 double tile_score(const Target& target, int64_t mr, int64_t nv, int64_t lanes, const Shape& sh) {
   double accumulators = static_cast<double>(mr * nv);
   double in_flight = std::min(1.0, accumulators / (5.0 * target.fma_units));
-  double loads = static_cast<double>(mr + nv) / accumulators;       // per multiply-add
+  double loads = static_cast<double>(mr + nv) / accumulators;  // per multiply-add
   double feed = std::min(1.0, 1.08 - 0.12 * loads);
   auto edge = [&](int64_t extent, int64_t tile) {
     int64_t rest = extent % tile;
     // A partial tile costs nearly as much as a full one when it leaves too few accumulators.
-    double cost = static_cast<double>(extent / tile) + (rest ? 0.3 + 0.7 * static_cast<double>(rest) / static_cast<double>(tile) : 0);
+    double cost = static_cast<double>(extent / tile) +
+                  (rest ? 0.3 + 0.7 * static_cast<double>(rest) / static_cast<double>(tile) : 0);
     return static_cast<double>(extent) / (static_cast<double>(tile) * cost);
   };
-  double lanes_used = static_cast<double>(sh.cols) / static_cast<double>(ceil_div(sh.cols, lanes) * lanes);
+  double lanes_used =
+      static_cast<double>(sh.cols) / static_cast<double>(ceil_div(sh.cols, lanes) * lanes);
+  // A panel that is longer than L1 streams from L2 at the rate that its rows of reuse allow.
+  int64_t panel = std::min<int64_t>(sh.depth, 1024) * nv * target.vector_bytes;
+  if (panel > target.l1d_bytes / 2) {
+    double bytes_per_cycle =
+        static_cast<double>(target.fma_units * target.vector_bytes) / static_cast<double>(mr);
+    feed *= std::min(1.0, kL2BytesPerCycle / bytes_per_cycle);
+  }
   return in_flight * feed * edge(sh.rows, mr) * edge(ceil_div(sh.cols, lanes), nv) * lanes_used;
 }
 
@@ -142,7 +157,7 @@ bool fits_registers(const Target& target, int64_t mr, int64_t nv) {
 Tile best_tile(const Target& target, int64_t lanes, const Shape& sh) {
   Tile best;
   double score = -1;
-  for (int64_t nv = 1; nv <= std::min<int64_t>(8, ceil_div(sh.cols, lanes)); ++nv) {
+  for (int64_t nv = 1; nv <= std::min<int64_t>(4, ceil_div(sh.cols, lanes)); ++nv) {
     for (int64_t mr = 1; mr <= std::min<int64_t>(30, sh.rows); ++mr) {
       if (!fits_registers(target, mr, nv)) continue;
       double s = tile_score(target, mr, nv, lanes, sh);
@@ -167,7 +182,11 @@ int64_t balanced_block(int64_t count, int64_t most, int64_t tasks) {
 class Writer {
  public:
   Writer(TemplateBuilder& t, const StageGroup& g)
-      : t_(t), g_(g), dag_(t.dag()), op_(dag_.stage(g.main)), lanes_(native_lanes(t, g.main)),
+      : t_(t),
+        g_(g),
+        dag_(t.dag()),
+        op_(dag_.stage(g.main)),
+        lanes_(native_lanes(t, g.main)),
         sh_(analyze(dag_, g.main, lanes_)) {}
 
   void write() {
@@ -180,12 +199,14 @@ class Writer {
     std::vector<int64_t> cols;
     for (int64_t v : vectors) cols.push_back(v * lanes_);
     mr_ = t_.knob("tile_rows", rows, tile.mr, "register tile");
-    nr_ = t_.knob("tile_cols", cols, tile.nv * lanes_, "register tile: " + std::to_string(tile.nv) + " vectors");
+    nr_ = t_.knob("tile_cols", cols, tile.nv * lanes_,
+                  "register tile: " + std::to_string(tile.nv) + " vectors");
     int64_t lanes = lanes_;
     Param mr = mr_, nr = nr_;
     Target tg = target;
-    t_.require("the register tile must fit the vector registers",
-               [=](const auto& value) { return fits_registers(tg, value(mr), ceil_div(value(nr), lanes)); });
+    t_.require("the register tile must fit the vector registers", [=](const auto& value) {
+      return fits_registers(tg, value(mr), ceil_div(value(nr), lanes));
+    });
     unroll_k_ = t_.knob("unroll_k", {1, 2, 4}, 1, "the tile alone fills the pipeline");
 
     choose_blocks(tile);
@@ -198,7 +219,9 @@ class Writer {
   }
 
  private:
-  bool has_mode(int64_t m) const { return std::find(modes_.begin(), modes_.end(), m) != modes_.end(); }
+  bool has_mode(int64_t m) const {
+    return std::find(modes_.begin(), modes_.end(), m) != modes_.end();
+  }
 
   void note_shape() {
     std::string text = "vector axis " + op_.axes()[sh_.v].name();
@@ -212,8 +235,11 @@ class Writer {
   void choose_blocks(const Tile& tile) {
     const Target& target = t_.target();
     int64_t bytes = sh_.row ? sh_.row->tensor.dtype().bytes() : 4;
-    int64_t row_tiles = ceil_div(sh_.rows, tile.mr), col_tiles = ceil_div(sh_.cols, tile.nv * lanes_);
-    int64_t in_l2 = std::max<int64_t>(1, target.l2_bytes / 2 / std::max<int64_t>(1, std::min<int64_t>(sh_.depth, 1024) * bytes * tile.mr));
+    int64_t row_tiles = ceil_div(sh_.rows, tile.mr),
+            col_tiles = ceil_div(sh_.cols, tile.nv * lanes_);
+    int64_t in_l2 = std::max<int64_t>(
+        1, target.l2_bytes / 2 /
+               std::max<int64_t>(1, std::min<int64_t>(sh_.depth, 1024) * bytes * tile.mr));
     bool threads = worth_parallel(t_, stage_work(dag_, g_.main));
     int64_t tasks = threads ? target.cores : 1;
     int64_t outer = 1;
@@ -222,17 +248,22 @@ class Writer {
     int64_t others = 1;
     for (int i : sh_.m_others) others *= op_.axes()[i].extent();
     // Rows of a convolution's image count as rows of the block.
-    int64_t other_block = std::clamp<int64_t>(in_l2 / std::max<int64_t>(1, row_tiles), 1, std::max<int64_t>(1, others));
+    int64_t other_block = std::clamp<int64_t>(in_l2 / std::max<int64_t>(1, row_tiles), 1,
+                                              std::max<int64_t>(1, others));
     bool share_rows = outer * (others > 1 ? others : row_tiles) >= tasks * 2;
     int64_t split_over = outer >= 4 * tasks ? 1 : tasks;
-    int64_t mb = others > 1 ? row_tiles : balanced_block(row_tiles, in_l2, share_rows ? split_over : 1);
+    int64_t mb =
+        others > 1 ? row_tiles : balanced_block(row_tiles, in_l2, share_rows ? split_over : 1);
     int64_t nb = share_rows ? col_tiles : balanced_block(col_tiles, col_tiles, split_over);
-    row_block_ = t_.split_knob("row_block", row_tiles, row_tiles, mb, "row tiles whose operand fits half of L2");
-    col_block_ = t_.split_knob("col_block", col_tiles, col_tiles, nb, share_rows ? "all: rows are shared out" : "columns are shared out");
+    row_block_ = t_.split_knob("row_block", row_tiles, row_tiles, mb,
+                               "row tiles whose operand fits half of L2");
+    col_block_ = t_.split_knob("col_block", col_tiles, col_tiles, nb,
+                               share_rows ? "all: rows are shared out" : "columns are shared out");
     if (!sh_.m_others.empty()) {
       int64_t last = op_.axes()[sh_.m_others.back()].extent();
-      other_block_ = t_.split_knob("other_block", last, last, balanced_block(last, other_block, split_over),
-                                   "rows of the image a block");
+      other_block_ =
+          t_.split_knob("other_block", last, last, balanced_block(last, other_block, split_over),
+                        "rows of the image a block");
     }
     parallel_ = threads;
   }
@@ -243,14 +274,18 @@ class Writer {
     const Target& target = t_.target();
     longest_ = 0;
     for (size_t i = 0; i < op_.reduce_axes().size(); ++i) {
-      if (op_.reduce_axes()[i].extent() > op_.reduce_axes()[longest_].extent()) longest_ = static_cast<int>(i);
+      if (op_.reduce_axes()[i].extent() > op_.reduce_axes()[longest_].extent())
+        longest_ = static_cast<int>(i);
     }
     int64_t k = op_.reduce_axes()[longest_].extent();
-    if (!op_.bodies()[0].as<Reduce>()->combiner->commutative || dag_.stage(g_.main).num_outputs() != 1) return 0;
+    if (!op_.bodies()[0].as<Reduce>()->combiner->commutative ||
+        dag_.stage(g_.main).num_outputs() != 1)
+      return 0;
     int chosen = 0;
     if (k >= 64) {
       modes_.push_back(1);
-      int64_t block = sh_.depth > 1024 ? balanced_k(k, std::max<int64_t>(64, 512 * k / sh_.depth)) : ceil_div(k, 2);
+      int64_t block = sh_.depth > 1024 ? balanced_k(k, std::max<int64_t>(64, 512 * k / sh_.depth))
+                                       : ceil_div(k, 2);
       k_block_ = t_.split_knob("k_block", k, k, block, "a panel of the vector operand stays near");
       if (sh_.depth > 1536 && sh_.rows * sh_.cols >= 256 * 256) {
         chosen = 1;
@@ -259,7 +294,8 @@ class Writer {
     }
     if (k >= 8 * target.cores && target.cores > 1) {
       modes_.push_back(2);
-      k_part_ = t_.knob("k_part", {ceil_div(k, target.cores), ceil_div(k, 2 * target.cores)}, ceil_div(k, target.cores), "one part a core");
+      k_part_ = t_.knob("k_part", {ceil_div(k, target.cores), ceil_div(k, 2 * target.cores)},
+                        ceil_div(k, target.cores), "one part a core");
       int64_t tiles = spatial_points(op_) / std::max<int64_t>(1, 16 * lanes_);
       if (parallel_ && tiles < 2 * target.cores && sh_.depth >= 4096) {
         chosen = 2;
@@ -281,12 +317,16 @@ class Writer {
       for (int i : sh_.m_others) reuse *= op_.axes()[i].extent();
       bool chosen = constant(sh_.vector) || (reuse >= 32 && (!last || row_bytes > 1024));
       pack_vector_ = t_.choice("pack_" + sh_.vector->tensor.name(), chosen,
-                               constant(sh_.vector) ? "constant: packed once" : chosen ? "long strides, read often" : "read in order as it lies");
+                               constant(sh_.vector) ? "constant: packed once"
+                               : chosen             ? "long strides, read often"
+                                                    : "read in order as it lies");
     }
     if (sh_.row && sh_.row_dim >= 0) {
-      // Only when the rows lie far apart along the reduction (a transposed operand, or one of weights).
+      // Only when the rows lie far apart along the reduction (a transposed operand, or one of
+      // weights).
       bool chosen = constant(sh_.row);
-      pack_row_ = t_.choice("pack_" + sh_.row->tensor.name(), chosen, chosen ? "constant: packed once" : "broadcasts read it in order");
+      pack_row_ = t_.choice("pack_" + sh_.row->tensor.name(), chosen,
+                            chosen ? "constant: packed once" : "broadcasts read it in order");
     }
   }
 
@@ -308,12 +348,15 @@ class Writer {
     p.reorder(order);
     p.vectorize(ti);
     // Not worth waking the threads for a constant, which is packed once.
-    if (parallel_ && !a.tensor.op()->is_constant()) p.parallel(order.size() > 2 ? p.fuse(to, order[1]) : to);
+    if (parallel_ && !a.tensor.op()->is_constant())
+      p.parallel(order.size() > 2 ? p.fuse(to, order[1]) : to);
   }
 
   void pack_operands(StageRef reader) {
-    if (pack_vector_.knob >= 0) t_.when(pack_vector_, 1, [&] { pack(*sh_.vector, sh_.vector_dim, nr_, reader); });
-    if (pack_row_.knob >= 0) t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, reader); });
+    if (pack_vector_.knob >= 0)
+      t_.when(pack_vector_, 1, [&] { pack(*sh_.vector, sh_.vector_dim, nr_, reader); });
+    if (pack_row_.knob >= 0)
+      t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, reader); });
   }
 
   struct HostLoops {
@@ -323,8 +366,9 @@ class Writer {
     std::vector<Loop> tile;   // rows (unrolled), vectors (unrolled), lanes
   };
 
-  // The loops of the stage that the register tile is written into. `first`: leading axes that are not
-  // the declaration's (the part of a reduction cut in parts); `fuse_outer`: whether blocks become one loop.
+  // The loops of the stage that the register tile is written into. `first`: leading axes that are
+  // not the declaration's (the part of a reduction cut in parts); `fuse_outer`: whether blocks
+  // become one loop.
   HostLoops host_loops(StageRef h, int first) {
     HostLoops out;
     auto axis = [&](int i) { return h.axis(first + i); };
@@ -469,7 +513,8 @@ class Writer {
   const Operation& op_;
   int64_t lanes_;
   Shape sh_;
-  Param mr_, nr_, unroll_k_, row_block_, col_block_, other_block_, mode_, k_block_, k_part_, pack_vector_, pack_row_;
+  Param mr_, nr_, unroll_k_, row_block_, col_block_, other_block_, mode_, k_block_, k_part_,
+      pack_vector_, pack_row_;
   std::vector<int64_t> modes_;
   std::string mode_reason_;
   bool parallel_ = false;

@@ -1,22 +1,24 @@
 // Direct compute: element-wise and data-movement stages that are materialised.
 //
-//   all reads element-wise:          parallel for chunk { vector lanes }           (axes fused into one)
-//   otherwise, or with row stages:   parallel for rows { [row stages] for j chunk { vector lanes } }
-//   a transposed read:               parallel for tiles { for rows of the tile { vector lanes } }
+//   all reads element-wise:          parallel for chunk { vector lanes }           (axes fused into
+//   one) otherwise, or with row stages:   parallel for rows { [row stages] for j chunk { vector
+//   lanes } } a transposed read:               parallel for tiles { for rows of the tile { vector
+//   lanes } }
 //
-// Knobs: unroll (vectors a chunk), tile (rows of a transposed tile), nontemporal (when the result is larger than
-// the last cache).
+// Knobs: unroll (vectors a chunk), tile (rows of a transposed tile), nontemporal (when the result
+// is larger than the last cache).
 #include "common.h"
 
 namespace heddle::meta {
 namespace {
 
 bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
-  return target.kind == "llvm" && !g.hosted && g.main == g.sink && g.main_class == StageClass::DirectCompute;
+  return target.kind == "llvm" && !g.hosted && g.main == g.sink &&
+         g.main_class == StageClass::DirectCompute;
 }
 
-// The axis (position) that some read runs along consecutively, when that is not the last axis of the
-// stage: a transposition. -1 when there is none.
+// The axis (position) that some read runs along consecutively, when that is not the last axis of
+// the stage: a transposition. -1 when there is none.
 int transposed_axis(const ComputeDag& dag, int s) {
   const auto& axes = dag.stage(s).axes();
   if (axes.size() < 2) return -1;
@@ -55,8 +57,9 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   for (int x : g.tunable) work += stage_work(dag, x);
   bool threads = worth_parallel(t, work);
   int64_t out_bytes = spatial_points(op) * op.output(0).dtype().bytes();
-  Param nontemporal = t.choice("nontemporal", out_bytes > std::max(t.target().l3_bytes, t.target().l2_bytes),
-                               "result of " + std::to_string(out_bytes >> 10) + " KiB against the last cache");
+  Param nontemporal =
+      t.choice("nontemporal", out_bytes > std::max(t.target().l3_bytes, t.target().l2_bytes),
+               "result of " + std::to_string(out_bytes >> 10) + " KiB against the last cache");
   t.when(nontemporal, 1, [&] { s.store_nontemporal(); });
   std::vector<Loop> axes = s.all_axes();
   if (axes.empty()) return;
@@ -65,13 +68,16 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   if (transposed >= 0) {
     // Square tiles: whole cache lines are read and written while both are near.
     int64_t line = std::max<int64_t>(1, 64 / op.output(0).dtype().bytes());
-    Param rows = t.split_knob("tile_rows", op.axes()[transposed].extent(), 8 * line, 2 * line, "two cache lines of the input");
-    Param cols = t.split_knob("tile_cols", op.axes().back().extent(), 8 * line, line, "a cache line of the result");
+    Param rows = t.split_knob("tile_rows", op.axes()[transposed].extent(), 8 * line, 2 * line,
+                              "two cache lines of the input");
+    Param cols = t.split_knob("tile_cols", op.axes().back().extent(), 8 * line, line,
+                              "a cache line of the result");
     auto [ro, ri] = s.split(axes[transposed], rows);
     auto [co, ci] = s.split(axes.back(), cols);
     auto [cio, cii] = s.split(ci, lanes);
     std::vector<Loop> outer;
-    for (size_t i = 0; i + 1 < axes.size(); ++i) outer.push_back(static_cast<int>(i) == transposed ? ro : axes[i]);
+    for (size_t i = 0; i + 1 < axes.size(); ++i)
+      outer.push_back(static_cast<int>(i) == transposed ? ro : axes[i]);
     std::vector<Loop> order = outer;
     for (Loop l : {co, cio, ri, cii}) order.push_back(l);
     s.reorder(order);
@@ -86,7 +92,8 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     return;
   }
 
-  Param unroll = t.knob("unroll", {1, 2, 4, 8}, g.tunable.empty() ? 4 : 2, "independent vectors in flight");
+  Param unroll =
+      t.knob("unroll", {1, 2, 4, 8}, g.tunable.empty() ? 4 : 2, "independent vectors in flight");
   std::vector<std::pair<int64_t, Param>> chunk_of;
   auto vectorized = [&](Loop loop) {
     Loop chunk = loop;

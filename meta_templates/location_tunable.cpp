@@ -17,13 +17,16 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   StageRef s = t.stage(g.sink);
   const StageInfo& info = dag.info(g.sink);
   bool feeds_contraction = false;
-  for (int c : info.consumers) feeds_contraction |= dag.info(c).stage_class == StageClass::ComplexReduction;
+  for (int c : info.consumers)
+    feeds_contraction |= dag.info(c).stage_class == StageClass::ComplexReduction;
 
   std::vector<int64_t> where{0};
   if (!feeds_contraction) where.push_back(-1);
   for (size_t p = 0; p < g.places.size(); ++p) where.push_back(static_cast<int64_t>(p) + 1);
-  // Computed once for all readers at the root; or, when it goes row by row, where the row is still in cache.
-  int64_t chosen = feeds_contraction || g.places.empty() ? 0 : static_cast<int64_t>(g.places.size());
+  // Computed once for all readers at the root; or, when it goes row by row, where the row is still
+  // in cache.
+  int64_t chosen =
+      feeds_contraction || g.places.empty() ? 0 : static_cast<int64_t>(g.places.size());
   Param location = t.knob("location", where, chosen,
                           chosen == 0 ? "read many times by a contraction: computed once, whole"
                                       : "computed where it is read, while it is in cache");

@@ -1,19 +1,21 @@
 // Simple reductions: every operand element is read once (or by a small window), so the work is
 // streaming memory through several independent accumulators.
 //
-//   along a contiguous reduce axis ("row"):   parallel for i { rf[lanes*u] = ..; for ko { vector += }; combine }
-//   along a strided reduce axis ("column"):   parallel for j tile { for k { for j vectors { acc += } } }
-//   too few rows for the cores:               the reduction itself is cut into parts (rfactor), in parallel
+//   along a contiguous reduce axis ("row"):   parallel for i { rf[lanes*u] = ..; for ko { vector +=
+//   }; combine } along a strided reduce axis ("column"):   parallel for j tile { for k { for j
+//   vectors { acc += } } } too few rows for the cores:               the reduction itself is cut
+//   into parts (rfactor), in parallel
 //
-// Hosted (one value per row of another group), it has a location as well, and is never parallel itself.
-// Knobs: lanes_unroll, tile, parts, location.
+// Hosted (one value per row of another group), it has a location as well, and is never parallel
+// itself. Knobs: lanes_unroll, tile, parts, location.
 #include "common.h"
 
 namespace heddle::meta {
 namespace {
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
-  return target.kind == "llvm" && g.main_class == StageClass::SimpleReduction && dag.stage(g.main).is_reduction();
+  return target.kind == "llvm" && g.main_class == StageClass::SimpleReduction &&
+         dag.stage(g.main).is_reduction();
 }
 
 // The reduce axis (position) along which the largest operand is contiguous, or -1.
@@ -41,7 +43,8 @@ int contiguous_reduce_axis(const ComputeDag& dag, int s) {
 }
 
 // Vector partial results for the reduction of `s` over its axis `k`; `at` places the partial stage.
-void vector_partials(TemplateBuilder& t, StageRef s, int k, int64_t extent, int64_t lanes, Param chunk, Loop at) {
+void vector_partials(TemplateBuilder& t, StageRef s, int k, int64_t extent, int64_t lanes,
+                     Param chunk, Loop at) {
   (void)t;
   (void)extent;
   // Several vectors of partial results, then one vector, then its lanes.
@@ -100,10 +103,12 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   if (g.hosted) {
     std::vector<int64_t> where{0};
     for (size_t p = 0; p < g.places.size(); ++p) where.push_back(static_cast<int64_t>(p) + 1);
-    location = t.knob("location", where, static_cast<int64_t>(g.places.size()), "one value per row of the reader");
+    location = t.knob("location", where, static_cast<int64_t>(g.places.size()),
+                      "one value per row of the reader");
     t.set_location(g.sink, location);
     for (size_t p = 0; p < g.places.size(); ++p) {
-      t.when(location, static_cast<int64_t>(p) + 1, [&] { sink.compute_at(t.stage(g.places[p].stage), g.places[p].loop); });
+      t.when(location, static_cast<int64_t>(p) + 1,
+             [&] { sink.compute_at(t.stage(g.places[p].stage), g.places[p].loop); });
     }
   }
 
@@ -111,32 +116,43 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   // Few long reductions: the reduction is cut into parts, one a task.
   int longest = 0;
   for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
-    if (op.reduce_axes()[i].extent() > op.reduce_axes()[longest].extent()) longest = static_cast<int>(i);
+    if (op.reduce_axes()[i].extent() > op.reduce_axes()[longest].extent())
+      longest = static_cast<int>(i);
   }
-  // A contiguous axis that is also cut keeps the lanes inside the part: cut another axis if there is one.
+  // A contiguous axis that is also cut keeps the lanes inside the part: cut another axis if there
+  // is one.
   int cut = longest;
   for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
-    if (along_row && static_cast<int>(i) != k && op.reduce_axes()[i].extent() >= 4 * t.target().cores) cut = static_cast<int>(i);
+    if (along_row && static_cast<int>(i) != k &&
+        op.reduce_axes()[i].extent() >= 4 * t.target().cores)
+      cut = static_cast<int>(i);
   }
-  bool wide_columns = !along_row && !op.axes().empty() && op.axes().back().extent() >= 8 * lanes * t.target().cores;
+  bool wide_columns =
+      !along_row && !op.axes().empty() && op.axes().back().extent() >= 8 * lanes * t.target().cores;
   bool few = threads && points < 4 * t.target().cores * (along_row ? 1 : lanes) && !wide_columns;
   bool scalar = op.axes().empty();  // no loop to hang partial results on: one part serves
-  bool split = commutative && (few || scalar) && op.reduce_axes()[cut].extent() >= 4 * t.target().cores && !fused &&
-               !g.hosted;
-  Param parts = t.choice("split_reduction", split, split ? "fewer rows than cores" : "enough rows for the cores");
+  bool split = commutative && (few || scalar) &&
+               op.reduce_axes()[cut].extent() >= 4 * t.target().cores && !fused && !g.hosted;
+  Param parts = t.choice("split_reduction", split,
+                         split ? "fewer rows than cores" : "enough rows for the cores");
 
-  bool many_rows = !g.hosted && along_row && !op.axes().empty() && op.axes().back().extent() >= 16 * t.target().cores &&
+  bool many_rows = !g.hosted && along_row && !op.axes().empty() &&
+                   op.axes().back().extent() >= 16 * t.target().cores &&
                    stage_bytes(dag, g.main) > static_cast<double>(t.target().l2_bytes);
   auto schedule = [&](StageRef s, bool root_of_parts, StageRef host) {
     // `s` is the reduction to shape; its loops, or its host's (when an element-wise sink follows).
     if (along_row) {
-      Param chunk = t.knob(root_of_parts ? "part_lanes_unroll" : "lanes_unroll", {lanes, 2 * lanes, 4 * lanes, 8 * lanes},
-                           std::min((many_rows ? 2 : 4) * lanes, op.reduce_axes()[k].extent() / lanes * lanes), "independent accumulators hide the add latency");
+      Param chunk = t.knob(
+          root_of_parts ? "part_lanes_unroll" : "lanes_unroll",
+          {lanes, 2 * lanes, 4 * lanes, 8 * lanes},
+          std::min((many_rows ? 2 : 4) * lanes, op.reduce_axes()[k].extent() / lanes * lanes),
+          "independent accumulators hide the add latency");
       std::vector<Loop> rows = host.all_axes();
       Loop row = rows.empty() ? Loop{} : rows.back();
       if (row.valid()) {
         // Several rows at a time: memory delivers more to several streams than to one.
-        Param streams = t.knob(root_of_parts ? "part_streams" : "streams", {1, 2, 4, 8}, many_rows ? 4 : 1, "rows read at a time");
+        Param streams = t.knob(root_of_parts ? "part_streams" : "streams", {1, 2, 4, 8},
+                               many_rows ? 4 : 1, "rows read at a time");
         auto [ro, ri] = host.split(rows.back(), streams);
         (void)ri;
         rows.back() = ro;
@@ -164,8 +180,10 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     int64_t extent = op.axes().back().extent();
     int64_t l1_elements = t.target().l1d_bytes / 4 / op.output(0).dtype().bytes();
     int64_t want = std::min(extent, l1_elements);
-    if (threads && points == extent) want = std::min(want, ceil_div(ceil_div(extent, t.target().cores), lanes) * lanes);
-    Param tile = t.knob(root_of_parts ? "part_tile" : "tile", {lanes, 4 * lanes, 16 * lanes, 64 * lanes, l1_elements}, want,
+    if (threads && points == extent)
+      want = std::min(want, ceil_div(ceil_div(extent, t.target().cores), lanes) * lanes);
+    Param tile = t.knob(root_of_parts ? "part_tile" : "tile",
+                        {lanes, 4 * lanes, 16 * lanes, 64 * lanes, l1_elements}, want,
                         "accumulators stay in the first cache");
     auto [jo, ji] = host.split(axes.back(), tile);
     std::vector<Loop> outer(axes.begin(), axes.end() - 1);
@@ -178,9 +196,10 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     s.compute_at(host, all);
     std::vector<Loop> own = s.all_axes(), reduce = s.all_reduce_axes();
     auto [ao, ai] = s.split(own.back(), lanes);
-    // Several rows at a time: memory delivers more to several streams, and each accumulator is loaded
-    // and stored once for all of them.
-    Param streams = t.knob(root_of_parts ? "part_streams" : "streams", {1, 2, 4, 8}, 4, "rows read at a time");
+    // Several rows at a time: memory delivers more to several streams, and each accumulator is
+    // loaded and stored once for all of them.
+    Param streams =
+        t.knob(root_of_parts ? "part_streams" : "streams", {1, 2, 4, 8}, 4, "rows read at a time");
     std::vector<Loop> order(own.begin(), own.end() - 1);
     order.insert(order.end(), reduce.begin(), reduce.end() - 1);
     auto [ko, ki] = s.split(reduce.back(), streams);
@@ -204,8 +223,10 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   if (commutative && !fused && !g.hosted) {
     t.when(parts, 1, [&] {
       int64_t extent = op.reduce_axes()[cut].extent();
-      Param length = t.knob("part_length", {ceil_div(extent, t.target().cores), ceil_div(extent, 4 * t.target().cores)},
-                            ceil_div(extent, t.target().cores), "one part a core");
+      Param length =
+          t.knob("part_length",
+                 {ceil_div(extent, t.target().cores), ceil_div(extent, 4 * t.target().cores)},
+                 ceil_div(extent, t.target().cores), "one part a core");
       StageRef rf = r.rfactor(r.reduce_axis(cut), length, false);
       with_host(rf, true);
     });

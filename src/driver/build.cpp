@@ -23,7 +23,8 @@ std::string source_text(const void* context, const std::string& form) {
   }
   if (form == "llvm") return emit_llvm(s.functions, s.target, "ll");
   if (form == "asm") return emit_llvm(s.functions, s.target, "s");
-  throw_user_error("a kernel has no source of the form '" + form + "'", {}, "ask for llvm, asm or loops");
+  throw_user_error("a kernel has no source of the form '" + form + "'", {},
+                   "ask for llvm, asm or loops");
 }
 
 KernelArg describe(const Buffer& b) {

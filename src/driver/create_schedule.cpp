@@ -16,7 +16,8 @@ Schedule naive_schedule(const std::vector<Tensor>& outputs) {
     const Operation& op = s.dag().stage(i);
     if (op.is_placeholder() || op.axes().empty()) continue;
     StageRef st = s.stage(i);
-    // All but the innermost axis, so that rows stay contiguous; a vector is split over threads whole.
+    // All but the innermost axis, so that rows stay contiguous; a vector is split over threads
+    // whole.
     std::vector<Loop> outer = st.all_axes();
     if (outer.size() > 1) outer.pop_back();
     st.parallel(st.fuse(outer));

@@ -22,12 +22,14 @@ std::vector<int> topological_stages(const ScheduleState& state) {
     order.push_back(s);
   };
   for (size_t i = 0; i < state.stages.size(); ++i) {
-    if (state.stages[i].defined() && state.stages[i].placement != Placement::Inlined) go(static_cast<int>(i));
+    if (state.stages[i].defined() && state.stages[i].placement != Placement::Inlined)
+      go(static_cast<int>(i));
   }
   return order;
 }
 
-NestBuilder::NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external) : s_(s) {
+NestBuilder::NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external)
+    : s_(s) {
   axes_.resize(s.axes.size());
   real_.resize(s.stages.size());
   root_min_.resize(s.stages.size());
@@ -69,7 +71,8 @@ Stmt NestBuilder::roots(const std::vector<int>& list, size_t from) {
   return body;
 }
 
-Stmt NestBuilder::emit_stage(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents) {
+Stmt NestBuilder::emit_stage(int st, const std::vector<Expr>& mins,
+                             const std::vector<Expr>& extents) {
   const StageState& p = stage(st);
   for (size_t id = 0; id < s_.axes.size(); ++id) {
     if (s_.axes[id].defined && s_.axes[id].stage == st) axes_[id] = {};
@@ -89,11 +92,8 @@ Expr NestBuilder::extent_of(int id) {
       int64_t f = s_.axes[a.parent].factor;
       return c.extent = simple(floordiv(extent_of(a.parent) + Expr(f - 1), Expr(f)));
     }
-    case AxisOrigin::SplitInner:
-      c.full = true;
-      return c.extent = Expr(s_.axes[a.parent].factor);
-    case AxisOrigin::Fused:
-      return c.extent = simple(extent_of(a.fuse_a) * extent_of(a.fuse_b));
+    case AxisOrigin::SplitInner: c.full = true; return c.extent = Expr(s_.axes[a.parent].factor);
+    case AxisOrigin::Fused: return c.extent = simple(extent_of(a.fuse_a) * extent_of(a.fuse_b));
   }
   return {};
 }
@@ -212,12 +212,14 @@ bool NestBuilder::region_of_inside(int st, const std::vector<int>& leaves, size_
 
 size_t NestBuilder::first_leaf(const std::vector<int>& leaves, int id) const {
   const AxisState& a = s_.axes[id];
-  if (a.split_outer >= 0) return std::min(first_leaf(leaves, a.split_outer), first_leaf(leaves, a.split_inner));
+  if (a.split_outer >= 0)
+    return std::min(first_leaf(leaves, a.split_outer), first_leaf(leaves, a.split_inner));
   if (a.fused_into >= 0) return first_leaf(leaves, a.fused_into);
   return std::find(leaves.begin(), leaves.end(), id) - leaves.begin();
 }
 
-Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode mode, const std::vector<int>& pending, size_t i) {
+Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode mode,
+                         const std::vector<int>& pending, size_t i) {
   if (i == pending.size()) return inside(st, leaves, n, mode);
   const AxisState& p = s_.axes[pending[i]];
   AxisCtx& inner = axes_[p.split_inner];
@@ -240,7 +242,8 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
   if (is_const(is_main, 1)) return with(factor);
   Expr rest = simple(whole - mains * factor);
   if (is_const(is_main, 0)) return with(rest);
-  if (!needs_const(p.split_inner) && !region_of_inside(st, leaves, n, p.split_inner)) return with(simple(min(factor, whole - outer * factor)));
+  if (!needs_const(p.split_inner) && !region_of_inside(st, leaves, n, p.split_inner))
+    return with(simple(min(factor, whole - outer * factor)));
   const VarNode* v = outer.as<VarNode>();
   const int64_t* m = as_int(mains);
   if (!v || !m) return make_if(is_main, with(factor), with(rest));
@@ -260,7 +263,8 @@ Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode 
   std::vector<int> here;
   for (int p : order_) {
     const StageState& x = stage(p);
-    if (x.placement == Placement::At && x.at_stage == st && x.at_axis == leaves[n]) here.push_back(p);
+    if (x.placement == Placement::At && x.at_stage == st && x.at_axis == leaves[n])
+      here.push_back(p);
   }
   if (here.empty()) return emit_loops(st, leaves, n + 1, mode);
   std::map<int, Region> memo;

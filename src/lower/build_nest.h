@@ -18,8 +18,8 @@ struct StageBuffers {
 /// ones. Root stages that are not external become Global temporaries around what follows.
 ///
 /// A split that does not divide gives, where an inner loop is unrolled or vectorised, two copies of
-/// the body with constant extents under `if (outer < n / factor)` (loop_partition then cuts the loop
-/// there); elsewhere the inner loop runs to min(factor, n - outer*factor). Indices stay
+/// the body with constant extents under `if (outer < n / factor)` (loop_partition then cuts the
+/// loop there); elsewhere the inner loop runs to min(factor, n - outer*factor). Indices stay
 /// multi-dimensional, relative to the part of a stage that its buffer holds.
 Stmt build_nest(const ScheduleState& state, const std::vector<int>& roots,
                 const std::vector<StageBuffers>& external);

@@ -21,7 +21,8 @@ Expr flatten_expr(const Expr& e) {
 
 Stmt flatten(const Stmt& s) {
   if (!s) return s;
-  Stmt r = map_children(s, [](const Stmt& c) { return flatten(c); }, [](const Expr& e) { return flatten_expr(e); });
+  Stmt r = map_children(
+      s, [](const Stmt& c) { return flatten(c); }, [](const Expr& e) { return flatten_expr(e); });
   if (const Store* st = r.as<Store>()) {
     return make_store(st->buffer, flat_index(st->buffer, st->indices), st->value, st->nontemporal);
   }

@@ -19,7 +19,6 @@ struct Atom {
   Expr outer;      // what is fixed while the loop runs
 };
 
-
 class Finder {
  public:
   explicit Finder(const Var& v) : v_(v) {}
@@ -90,7 +89,8 @@ class Finder {
     for (const Affine::Term& t : f->terms) {
       if (t.var.same_as(v_)) continue;
       Expr x = t.var.expr() * Expr(t.coefficient);
-      (inner_.known(t.var.get()) ? inner : atom.outer) = (inner_.known(t.var.get()) ? inner : atom.outer) + x;
+      (inner_.known(t.var.get()) ? inner : atom.outer) =
+          (inner_.known(t.var.get()) ? inner : atom.outer) + x;
     }
     atom.inner = range_of(inner, inner_);
     if (atom.coefficient == 0 || !atom.inner.bounded()) return;
@@ -101,8 +101,8 @@ class Finder {
   Ranges inner_;
 };
 
-// From where on (rising) or until where (falling) the atom holds for inner value r: the first v past
-// the change.
+// From where on (rising) or until where (falling) the atom holds for inner value r: the first v
+// past the change.
 Expr threshold(const Atom& a, int64_t r) {
   Expr rest = a.outer + Expr(r);
   if (a.coefficient > 0) return floordiv(Expr(0) - rest, Expr(a.coefficient)) + Expr(1);
@@ -114,8 +114,9 @@ Expr replace(const Expr& e, const Expr& from, const Expr& to) {
   return map_children(e, [&](const Expr& c) { return replace(c, from, to); });
 }
 Stmt replace(const Stmt& s, const Expr& from, const Expr& to) {
-  return map_children(s, [&](const Stmt& c) { return replace(c, from, to); },
-                      [&](const Expr& e) { return replace(e, from, to); });
+  return map_children(
+      s, [&](const Stmt& c) { return replace(c, from, to); },
+      [&](const Expr& e) { return replace(e, from, to); });
 }
 
 Stmt segment(const For& f, const Expr& from, const Expr& length, const Stmt& body) {
@@ -179,7 +180,8 @@ Stmt partition(const Stmt& s, const Ranges& ranges) {
     Interval r = range_of(f->extent, ranges);
     inside.set(f->var, {0, r.max == Interval::kPosInf ? r.max : std::max<int64_t>(r.max - 1, 0)});
   }
-  return map_children(s, [&](const Stmt& c) { return partition(c, inside); }, [](const Expr& e) { return e; });
+  return map_children(
+      s, [&](const Stmt& c) { return partition(c, inside); }, [](const Expr& e) { return e; });
 }
 
 }  // namespace

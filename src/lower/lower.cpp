@@ -44,8 +44,9 @@ void check_args(const ScheduleState& s, const std::vector<Tensor>& args) {
   for (const Tensor& t : args) {
     int st = s.dag.index_of(t.op());
     if (st < 0 || (!s.stages[st].placeholder && !s.stages[st].output)) {
-      throw_user_error("argument '" + t.name() + "' is neither an input nor an output of the program", {},
-                       "pass the placeholders that the outputs read, and the outputs");
+      throw_user_error(
+          "argument '" + t.name() + "' is neither an input nor an output of the program", {},
+          "pass the placeholders that the outputs read, and the outputs");
     }
   }
   auto has = [&](const Tensor& t) {
@@ -58,7 +59,8 @@ void check_args(const ScheduleState& s, const std::vector<Tensor>& args) {
       throw_user_error("'" + t.name() + "' is missing from the arguments", t.op()->where(),
                        "list every input and every output of the program once");
     }
-    if (has(t) > 1) throw_user_error("'" + t.name() + "' is listed twice among the arguments", t.op()->where());
+    if (has(t) > 1)
+      throw_user_error("'" + t.name() + "' is listed twice among the arguments", t.op()->where());
   }
 }
 
@@ -91,7 +93,8 @@ class Pipeline {
 
 }  // namespace
 
-LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args, const LowerOptions& options) {
+LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
+                     const LowerOptions& options) {
   const ScheduleState& s = schedule.state();
   check_args(s, args);
   LoweredProgram program;
@@ -101,7 +104,9 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args, 
   // Who is computed when: constants once (prepare), the rest at each call (main).
   std::vector<int> order = topological_stages(s);
   std::vector<char> constant = constant_stages(s, order);
-  auto at_root = [&](int st) { return !s.stages[st].placeholder && s.stages[st].placement == Placement::Root; };
+  auto at_root = [&](int st) {
+    return !s.stages[st].placeholder && s.stages[st].placement == Placement::Root;
+  };
   std::vector<int> main_roots, prepare_roots;
   for (int st : order) {
     if (at_root(st)) (constant[st] ? prepare_roots : main_roots).push_back(st);

@@ -20,10 +20,11 @@ bool is_place(const Load& load, const Store& s) {
   return true;
 }
 
-// How often `e` reads the place that `s` writes; -1 when it reads its buffer anywhere else, or under a
-// select (where the value would be computed in vain or not at all).
+// How often `e` reads the place that `s` writes; -1 when it reads its buffer anywhere else, or
+// under a select (where the value would be computed in vain or not at all).
 int reads_of(const Expr& e, const Store& s) {
-  if (const Load* load = e.as<Load>(); load && load->buffer == s.buffer) return is_place(*load, s) ? 1 : -1;
+  if (const Load* load = e.as<Load>(); load && load->buffer == s.buffer)
+    return is_place(*load, s) ? 1 : -1;
   int n = 0;
   for_each_child(e, [&](const Expr& c) {
     int r = reads_of(c, s);
@@ -41,7 +42,8 @@ Expr put(const Expr& e, const Store& s) {
 
 Stmt merge_updates(const Stmt& s) {
   if (!s) return s;
-  Stmt r = map_children(s, [](const Stmt& c) { return merge_updates(c); }, [](const Expr& e) { return e; });
+  Stmt r = map_children(
+      s, [](const Stmt& c) { return merge_updates(c); }, [](const Expr& e) { return e; });
   const Block* block = r.as<Block>();
   if (!block) return r;
   std::vector<Stmt> out;

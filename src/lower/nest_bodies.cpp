@@ -32,7 +32,8 @@ StageBuffers root_buffers(const ScheduleState& state, int stage, Scope scope) {
   return out;
 }
 
-NestBuilder::Realization NestBuilder::realize(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents, Scope scope) {
+NestBuilder::Realization NestBuilder::realize(int st, const std::vector<Expr>& mins,
+                                              const std::vector<Expr>& extents, Scope scope) {
   const StageState& p = stage(st);
   std::vector<int64_t> bound(extents.size());
   for (size_t d = 0; d < extents.size(); ++d) {
@@ -42,14 +43,16 @@ NestBuilder::Realization NestBuilder::realize(int st, const std::vector<Expr>& m
   std::vector<Expr> shape = storage_shape(p, bound);
   Realization r;
   r.mins = mins;
-  for (const Buffer& b : p.buffers) r.buffers.push_back(Buffer::make(b->name, b->dtype, shape, scope));
+  for (const Buffer& b : p.buffers)
+    r.buffers.push_back(Buffer::make(b->name, b->dtype, shape, scope));
   return r;
 }
 
 std::vector<Expr> NestBuilder::storage_indices(int st, const std::vector<Expr>& logical) const {
   const StageState& p = stage(st);
   std::vector<Expr> local;
-  for (size_t d = 0; d < logical.size(); ++d) local.push_back(simple(logical[d] - real_[st].mins[d]));
+  for (size_t d = 0; d < logical.size(); ++d)
+    local.push_back(simple(logical[d] - real_[st].mins[d]));
   if (p.layout.empty()) return local;
   std::vector<Expr> out;
   for (const auto& l : p.layout) {
@@ -68,13 +71,15 @@ Expr NestBuilder::translate(const Expr& e, int reader) const {
   }
   if (const Load* load = e.as<Load>()) {
     auto it = stage_of_.find(load->buffer.get());
-    if (it == stage_of_.end()) return map_children(e, [&](const Expr& c) { return translate(c, reader); });
+    if (it == stage_of_.end())
+      return map_children(e, [&](const Expr& c) { return translate(c, reader); });
     int st = it->second;
     if (real_[st].buffers.empty()) {
       throw_user_error("stage '" + stage(st).name + "' is computed inside '" +
                            (stage(st).at_stage >= 0 ? stage(stage(st).at_stage).name : "?") +
                            "', but '" + stage(reader).name + "' reads it outside of there",
-                       {}, "compute '" + stage(st).name + "' at a loop that encloses all its readers");
+                       {},
+                       "compute '" + stage(st).name + "' at a loop that encloses all its readers");
     }
     size_t component = 0;
     while (!(stage(st).buffers[component] == load->buffer)) ++component;
@@ -120,7 +125,8 @@ Stmt NestBuilder::emit_store(int st) {
   std::vector<Stmt> out;
   if (!p.is_reduction()) {
     for (size_t c = 0; c < p.buffers.size(); ++c) {
-      out.push_back(make_store(real_[st].buffers[c], at, simple(translate(p.bodies[c], st)), p.nontemporal));
+      out.push_back(
+          make_store(real_[st].buffers[c], at, simple(translate(p.bodies[c], st)), p.nontemporal));
     }
     return guarded(make_block(std::move(out)));
   }

@@ -1,5 +1,5 @@
-// The state of building loop nests, shared by build_nest.cpp (loops), nest_regions.cpp (what a piece of
-// a nest reads) and nest_bodies.cpp (storage and statements).
+// The state of building loop nests, shared by build_nest.cpp (loops), nest_regions.cpp (what a
+// piece of a nest reads) and nest_bodies.cpp (storage and statements).
 #pragma once
 
 #include <map>
@@ -19,7 +19,10 @@ class NestBuilder {
   Stmt roots(const std::vector<int>& list, size_t from = 0);
 
  private:
-  enum class Mode { Compute, Init };  // the loops of a stage, or those that initialise its accumulators
+  enum class Mode {
+    Compute,
+    Init
+  };  // the loops of a stage, or those that initialise its accumulators
   struct AxisCtx {
     Expr extent, value;
     bool known() const { return value.get() != nullptr; }
@@ -36,7 +39,8 @@ class NestBuilder {
   Expr simple(const Expr& e) const { return simplify(e, ranges_); }
 
   // ---- storage ----
-  Realization realize(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents, Scope scope);
+  Realization realize(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents,
+                      Scope scope);
   std::vector<Expr> storage_indices(int st, const std::vector<Expr>& logical) const;
   // The body expression in terms of loop variables and lowered buffers.
   Expr translate(const Expr& e, int reader) const;
@@ -56,8 +60,8 @@ class NestBuilder {
   // them: its own unrolled and vectorized loops then want to know how far.
   bool region_of_inside(int st, const std::vector<int>& leaves, size_t n, int id) const;
   size_t first_leaf(const std::vector<int>& leaves, int id) const;
-  Stmt decide(int st, const std::vector<int>& leaves, size_t n, Mode mode, const std::vector<int>& pending,
-              size_t i);
+  Stmt decide(int st, const std::vector<int>& leaves, size_t n, Mode mode,
+              const std::vector<int>& pending, size_t i);
   static Var var_of(const Expr& e) { return Var::from(e); }
   // What runs inside loop `leaves[n]`: the stages computed here, then the rest of the loops.
   Stmt inside(int st, const std::vector<int>& leaves, size_t n, Mode mode);
@@ -75,14 +79,17 @@ class NestBuilder {
   // The extent of a reduce axis may depend on spatial axes (the last block of an rfactor).
   SymInterval reduce_interval(int a, SymInterval i, const SymEnv& env);
   void collect_reads(int q, int p, const SymEnv& env, Region* r, bool* any);
-  void collect_reads_in(const Expr& e, int p, const SymEnv& env, bool guarded, Region* r, bool* any);
+  void collect_reads_in(const Expr& e, int p, const SymEnv& env, bool guarded, Region* r,
+                        bool* any);
 
   // ---- bodies ----
   std::vector<Expr> own_indices(int st) const;
   Stmt guarded(Stmt s) const;
   const Reduce& reduction(int st) const;
   Stmt emit_init_store(int st);
-  int component(int st, size_t output) const { return stage(st).bodies[output].as<Reduce>()->index; }
+  int component(int st, size_t output) const {
+    return stage(st).bodies[output].as<Reduce>()->index;
+  }
   Stmt emit_store(int st);
   const ScheduleState& s_;
   std::vector<int> order_;

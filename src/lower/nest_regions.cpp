@@ -17,14 +17,16 @@ SymInterval NestBuilder::axis_interval(int id) {
       Expr f(a.factor);
       SymInterval r{simple(o.lo * f + i.lo), simple(o.hi * f + i.hi), o.exact && i.exact};
       Expr last = simple(extent_of(id) - Expr(1));
-      if (!prove(r.hi <= last, ranges_) && !(axes_[a.split_outer].known() && !axes_[a.split_inner].full)) {
+      if (!prove(r.hi <= last, ranges_) &&
+          !(axes_[a.split_outer].known() && !axes_[a.split_inner].full)) {
         r.hi = simple(min(r.hi, last));
         r.exact = false;
       }
       return r;
     }
   }
-  if (a.fused_into >= 0 && open(a.fused_into)) return {Expr(0), simple(extent_of(id) - Expr(1)), false};
+  if (a.fused_into >= 0 && open(a.fused_into))
+    return {Expr(0), simple(extent_of(id) - Expr(1)), false};
   return {Expr(0), simple(extent_of(id) - Expr(1)), true};
 }
 
@@ -49,7 +51,8 @@ bool NestBuilder::runs_inside(int q, int host, size_t n) const {
   return q == host;
 }
 
-const NestBuilder::Region& NestBuilder::demand(int p, int host, size_t n, std::map<int, Region>* memo) {
+const NestBuilder::Region& NestBuilder::demand(int p, int host, size_t n,
+                                               std::map<int, Region>* memo) {
   auto it = memo->find(p);
   if (it != memo->end()) return it->second;
   Region r;
@@ -59,8 +62,8 @@ const NestBuilder::Region& NestBuilder::demand(int p, int host, size_t n, std::m
   for (int q : readers_[p]) {
     if (!runs_inside(q, host, n)) {
       throw_user_error("stage '" + stage(p).name + "' is computed at loop '" +
-                           s_.axes[stage(host).leaves[n]].name + "' of '" + stage(host).name + "', but '" +
-                           stage(q).name + "' reads it outside of that loop",
+                           s_.axes[stage(host).leaves[n]].name + "' of '" + stage(host).name +
+                           "', but '" + stage(q).name + "' reads it outside of that loop",
                        {}, "choose a loop that encloses every reader");
     }
     SymEnv env = reader_env(q, host, n, memo);
@@ -93,7 +96,8 @@ SymEnv NestBuilder::reader_env(int q, int host, size_t n, std::map<int, Region>*
     return env;
   }
   const Region& region = demand(q, host, n, memo);
-  for (size_t d = 0; d < x.spatial.size(); ++d) env[s_.axes[x.spatial[d]].var.get()] = region.dims[d];
+  for (size_t d = 0; d < x.spatial.size(); ++d)
+    env[s_.axes[x.spatial[d]].var.get()] = region.dims[d];
   for (int a : x.reduce) {
     SymInterval whole{Expr(0), s_.axes[a].extent - Expr(1), true};
     env[s_.axes[a].var.get()] = reduce_interval(a, whole, env);
@@ -113,7 +117,8 @@ void NestBuilder::collect_reads(int q, int p, const SymEnv& env, Region* r, bool
   }
 }
 
-void NestBuilder::collect_reads_in(const Expr& e, int p, const SymEnv& env, bool guarded, Region* r, bool* any) {
+void NestBuilder::collect_reads_in(const Expr& e, int p, const SymEnv& env, bool guarded, Region* r,
+                                   bool* any) {
   if (const Load* load = e.as<Load>()) {
     auto it = stage_of_.find(load->buffer.get());
     if (it != stage_of_.end() && it->second == p) {

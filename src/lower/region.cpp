@@ -46,7 +46,8 @@ struct Evaluator {
         const int64_t* c = as_int(b->b);
         const SymInterval& v = c ? x : y;
         if (!c) c = as_int(b->a);
-        if (!c) return x.lo.same_as(x.hi) && y.lo.same_as(y.hi) ? SymInterval{e, e, exact} : unknown();
+        if (!c)
+          return x.lo.same_as(x.hi) && y.lo.same_as(y.hi) ? SymInterval{e, e, exact} : unknown();
         if (*c >= 0) return {v.lo * Expr(*c), v.hi * Expr(*c), exact};
         return {v.hi * Expr(*c), v.lo * Expr(*c), exact};
       }

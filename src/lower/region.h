@@ -18,8 +18,8 @@ struct SymInterval {
 
 using SymEnv = std::unordered_map<const VarNode*, SymInterval>;
 
-/// The interval of an index expression, variables of `env` ranging over theirs and all others fixed.
-/// Unbounded (null ends) where the expression is beyond the analysis.
+/// The interval of an index expression, variables of `env` ranging over theirs and all others
+/// fixed. Unbounded (null ends) where the expression is beyond the analysis.
 SymInterval interval_of(const Expr& e, const SymEnv& env, const Ranges& ranges);
 
 /// The smallest interval that holds both.

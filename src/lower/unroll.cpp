@@ -13,7 +13,8 @@ int count_statements(const Stmt& s) {
 
 Stmt unroll(const Stmt& s, int max_statements) {
   if (!s) return s;
-  Stmt r = map_children(s, [&](const Stmt& c) { return unroll(c, max_statements); }, [](const Expr& e) { return e; });
+  Stmt r = map_children(
+      s, [&](const Stmt& c) { return unroll(c, max_statements); }, [](const Expr& e) { return e; });
   const For* f = r.as<For>();
   if (!f || f->loop != LoopKind::Unrolled) return r;
   const int64_t* n = as_int(f->extent);

@@ -12,7 +12,9 @@ constexpr int64_t kMaxLanes = 256;
 // Widens the body of one vectorized loop. `failed` is set when it cannot be done.
 class Widener {
  public:
-  Widener(const Var& v, int lanes) : lanes_(lanes) { map_.push_back({v, make_ramp(Expr(0), Expr(1), lanes)}); }
+  Widener(const Var& v, int lanes) : lanes_(lanes) {
+    map_.push_back({v, make_ramp(Expr(0), Expr(1), lanes)});
+  }
   bool failed = false;
 
   Stmt run(const Stmt& s) {
@@ -47,20 +49,22 @@ class Widener {
       }
       case StmtKind::If: {
         if (varies(s.as<If>()->condition)) failed = true;
-        return map_children(s, [&](const Stmt& c) { return run(c); }, [](const Expr& e) { return e; });
+        return map_children(
+            s, [&](const Stmt& c) { return run(c); }, [](const Expr& e) { return e; });
       }
       case StmtKind::For: {
         const For* f = s.as<For>();
-        if (varies(f->extent) || f->loop == LoopKind::Parallel || f->loop == LoopKind::Vectorized) failed = true;
+        if (varies(f->extent) || f->loop == LoopKind::Parallel || f->loop == LoopKind::Vectorized)
+          failed = true;
         return make_for(f->var, f->extent, f->loop, run(f->body));
       }
       case StmtKind::Block:
-        return map_children(s, [&](const Stmt& c) { return run(c); }, [](const Expr& e) { return e; });
+        return map_children(
+            s, [&](const Stmt& c) { return run(c); }, [](const Expr& e) { return e; });
       case StmtKind::Allocate:  // each lane would need a copy
         failed = true;
         return s;
-      case StmtKind::Prefetch:
-        return s;
+      case StmtKind::Prefetch: return s;
     }
     return s;
   }

@@ -71,10 +71,14 @@ void Kernel::call(std::span<const NDArray> arrays) const {
   for (size_t i = 0; i < arrays.size(); ++i) {
     const KernelArg& want = code.args[i];
     const NDArray& got = arrays[i];
-    auto what = [&] { return "argument " + std::to_string(i) + " ('" + want.name + "') of kernel '" + code.name + "' "; };
+    auto what = [&] {
+      return "argument " + std::to_string(i) + " ('" + want.name + "') of kernel '" + code.name +
+             "' ";
+    };
     if (!got.defined()) throw_runtime_error(what() + "is no array");
     if (got.dtype() != want.dtype) {
-      throw_runtime_error(what() + "must be " + to_string(want.dtype) + ", but is " + to_string(got.dtype()));
+      throw_runtime_error(what() + "must be " + to_string(want.dtype) + ", but is " +
+                          to_string(got.dtype()));
     }
     if (got.shape() != want.shape) {
       throw_runtime_error(what() + "must have shape " + shape_text(want.shape) + ", but has " +

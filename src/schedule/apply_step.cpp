@@ -59,8 +59,8 @@ class Applier {
     check(id >= 0 && id < static_cast<int>(s_.axes.size()) && s_.axes[id].defined,
           "axis " + std::to_string(id) + " does not exist");
     AxisState& a = s_.axes[id];
-    check(a.stage == step_.stage, "axis '" + a.name + "' belongs to stage '" +
-                                      s_.stages[a.stage].name + "'");
+    check(a.stage == step_.stage,
+          "axis '" + a.name + "' belongs to stage '" + s_.stages[a.stage].name + "'");
     if (!a.is_leaf()) {
       std::string how = a.split_outer >= 0 ? "split" : "fused";
       std::string line = a.consumed_at.line ? " at line " + std::to_string(a.consumed_at.line) : "";
@@ -138,8 +138,10 @@ class Applier {
     int pa = s_.leaf_position(ia), pb = s_.leaf_position(ib);
     check(pb == pa + 1, "'" + a.name + "' and '" + b.name + "' are not adjacent loops, outer first",
           "reorder them side by side first");
-    check(a.kind == b.kind, "'" + a.name + "' and '" + b.name + "' are not both spatial or both reduce axes");
-    check(a.loop == LoopKind::Serial && b.loop == LoopKind::Serial, "a fused axis is already annotated");
+    check(a.kind == b.kind,
+          "'" + a.name + "' and '" + b.name + "' are not both spatial or both reduce axes");
+    check(a.loop == LoopKind::Serial && b.loop == LoopKind::Serial,
+          "a fused axis is already annotated");
     check_nothing_inside(ia);
     check_nothing_inside(ib);
     AxisState f;
@@ -169,7 +171,8 @@ class Applier {
     }
     std::vector<int> sorted = places;
     std::sort(sorted.begin(), sorted.end());
-    check(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), "an axis is named twice");
+    check(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(),
+          "an axis is named twice");
     std::vector<int> leaves = stage().leaves;
     for (size_t i = 0; i < sorted.size(); ++i) leaves[sorted[i]] = step_.axes[i];
     stage().leaves = std::move(leaves);
@@ -191,12 +194,15 @@ class Applier {
   void compute_at() {
     check_computes();
     int loop = axis_arg(0);
-    check(loop >= 0 && loop < static_cast<int>(s_.axes.size()) && s_.axes[loop].defined, "there is no such loop");
+    check(loop >= 0 && loop < static_cast<int>(s_.axes.size()) && s_.axes[loop].defined,
+          "there is no such loop");
     int consumer = s_.axes[loop].stage;
-    check(!stage().output, "it is an output of the program: it must be computed whole, at the root");
+    check(!stage().output,
+          "it is an output of the program: it must be computed whole, at the root");
     check(consumer != step_.stage, "a stage cannot be computed inside itself");
-    check(s_.leaf_position(loop) >= 0, "'" + s_.axes[loop].name + "' of '" + s_.stages[consumer].name +
-                                           "' was split or fused and is no loop any more",
+    check(s_.leaf_position(loop) >= 0,
+          "'" + s_.axes[loop].name + "' of '" + s_.stages[consumer].name +
+              "' was split or fused and is no loop any more",
           "name one of its loops: " + s_.loops_text(consumer));
     for (int host = consumer; host >= 0; host = s_.stages[host].at_stage) {
       check(host != step_.stage, "that loop is itself inside this stage");
@@ -246,7 +252,8 @@ class Applier {
   void check_reduce_untouched(const std::string& what) {
     for (int id : stage().reduce) {
       check(s_.axes[id].is_leaf() && s_.axes[id].loop == LoopKind::Serial,
-            "reduce axis '" + s_.axes[id].name + "' was split, fused or annotated before", what + " comes first");
+            "reduce axis '" + s_.axes[id].name + "' was split, fused or annotated before",
+            what + " comes first");
       check_nothing_inside(id);
     }
   }
@@ -260,9 +267,9 @@ class Applier {
     return shape;
   }
 
-  // A new stage with id results[0]; its axes, copies of `spatial` and `reduce` with fresh variables,
-  // take the ids from results[1] on. `bind` receives old variable -> new variable.
-  // By value: the stages move when one is added.
+  // A new stage with id results[0]; its axes, copies of `spatial` and `reduce` with fresh
+  // variables, take the ids from results[1] on. `bind` receives old variable -> new variable. By
+  // value: the stages move when one is added.
   StageState& new_stage(const std::string& name, const std::vector<int> spatial,
                         const std::vector<int> reduce, std::vector<VarBinding>* bind) {
     check(!step_.results.empty(), "the step names too few results");
@@ -295,7 +302,8 @@ class Applier {
   }
 
   // The bodies with their variables renamed; Reduce nodes get axes over the new variables.
-  std::vector<Expr> renamed_bodies(const std::vector<Expr>& bodies, const std::vector<VarBinding>& bind) const {
+  std::vector<Expr> renamed_bodies(const std::vector<Expr>& bodies,
+                                   const std::vector<VarBinding>& bind) const {
     std::vector<Expr> out;
     for (const Expr& b : bodies) out.push_back(substitute(b, bind));
     return out;
@@ -356,7 +364,8 @@ class Applier {
     check(factor > 0, "the factor is not positive");
     const Reduce* reduce = stage().bodies[0].as<Reduce>();
     check(!inner || reduce->combiner->commutative,
-          "its reducer '" + reduce->combiner->name + "' is not commutative, and inner partial results interleave");
+          "its reducer '" + reduce->combiner->name +
+              "' is not commutative, and inner partial results interleave");
     int64_t extent = s_.axes[k].static_extent;
     factor = std::min(factor, extent);
     int64_t blocks = (extent + factor - 1) / factor;
@@ -364,7 +373,9 @@ class Applier {
     // The new stage: the partial index first, then the old axes with k replaced by its other part.
     std::vector<VarBinding> bind;
     std::string name = stage().name + ".rf";
-    while (std::any_of(s_.stages.begin(), s_.stages.end(), [&](const StageState& x) { return x.name == name; })) name += "f";
+    while (std::any_of(s_.stages.begin(), s_.stages.end(),
+                       [&](const StageState& x) { return x.name == name; }))
+      name += "f";
     new_stage(name, rf_axes(k), stage().reduce, &bind);
     int id = step_.results[0];
     StageState& st = s_.stages[id];
@@ -406,7 +417,8 @@ class Applier {
       sources.push_back(src);
     }
     Ref<const Combiner> combiner = reduce->combiner;
-    // From here on StageState::reduce says what a body reduces over; the node's own axes only mark it.
+    // From here on StageState::reduce says what a body reduces over; the node's own axes only mark
+    // it.
     std::vector<Axis> axes = reduce->axes;
     Expr keep_alive = c.bodies[0];
     size_t n = c.buffers.size();
@@ -435,7 +447,8 @@ class Applier {
     at.insert(at.begin(), s_.axes[qid].var);
     std::vector<Expr> partial;
     for (const Buffer& b : rf.buffers) partial.push_back(make_load(b, at));
-    for (size_t i = 0; i < n; ++i) cc.bodies[i] = make_reduce(combiner, partial, axes, components[i]);
+    for (size_t i = 0; i < n; ++i)
+      cc.bodies[i] = make_reduce(combiner, partial, axes, components[i]);
     cc.reduce = {qid};
     drop_reduce_leaves(&cc);
     cc.leaves.push_back(qid);
@@ -448,18 +461,21 @@ class Applier {
   }
 
   void layout() {
-    check(!stage().placeholder, "it is an input: its layout is the caller's", "cache_read it and lay out the copy");
+    check(!stage().placeholder, "it is an input: its layout is the caller's",
+          "cache_read it and lay out the copy");
     check(!stage().output, "it is an output: its layout is the caller's");
     check(step_.params.size() % 3 == 0, "params come in threes: dim, divisor, modulus");
     size_t rank = stage().spatial.size();
     std::vector<StageState::LayoutDim> dims;
     for (size_t i = 0; i < step_.params.size(); i += 3) {
       StageState::LayoutDim d{static_cast<int>(param(i)), param(i + 1), param(i + 2)};
-      check(d.dim >= 0 && d.dim < static_cast<int>(rank), "there is no dimension " + std::to_string(d.dim));
+      check(d.dim >= 0 && d.dim < static_cast<int>(rank),
+            "there is no dimension " + std::to_string(d.dim));
       check(d.divisor > 0 && d.modulus >= 0, "divisor and modulus must be positive");
       dims.push_back(d);
     }
-    // A bijection: for each dimension, sorted by divisor, the parts must chain: 1, m0, m0*m1, ..., unbounded.
+    // A bijection: for each dimension, sorted by divisor, the parts must chain: 1, m0, m0*m1, ...,
+    // unbounded.
     for (size_t d = 0; d < rank; ++d) {
       std::vector<StageState::LayoutDim> parts;
       for (const auto& x : dims) {

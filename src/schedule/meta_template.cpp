@@ -34,11 +34,12 @@ constexpr size_t kCacheEntries = 256;
 thread_local AutoSchedulerOptions g_options;
 
 std::string key_of(const AutoSchedulerOptions& o) {
-  return std::to_string(o.max_unroll) + "," + std::to_string(o.max_knob_values) + "," + o.force_template;
+  return std::to_string(o.max_unroll) + "," + std::to_string(o.max_knob_values) + "," +
+         o.force_template;
 }
 
-const MetaTemplate& pick(const std::vector<MetaTemplate>& all, const ComputeDag& dag, const StageGroup& g,
-                         const Target& target) {
+const MetaTemplate& pick(const std::vector<MetaTemplate>& all, const ComputeDag& dag,
+                         const StageGroup& g, const Target& target) {
   const AutoSchedulerOptions& options = current_auto_scheduler_options();
   const MetaTemplate* best = nullptr;
   bool tie = false;
@@ -52,12 +53,16 @@ const MetaTemplate& pick(const std::vector<MetaTemplate>& all, const ComputeDag&
       tie = true;
     }
   }
-  if (!best) throw_internal_error("no meta-template takes the group of stage '" + dag.stage(g.sink).name() + "'");
-  HEDDLE_ICHECK(!tie, "two meta-templates of one priority match stage '" + dag.stage(g.sink).name() + "'");
+  if (!best)
+    throw_internal_error("no meta-template takes the group of stage '" + dag.stage(g.sink).name() +
+                         "'");
+  HEDDLE_ICHECK(
+      !tie, "two meta-templates of one priority match stage '" + dag.stage(g.sink).name() + "'");
   return *best;
 }
 
-StageGroup hosted_group(const ComputeDag& dag, int stage, const std::vector<StageGroup::Place>& places) {
+StageGroup hosted_group(const ComputeDag& dag, int stage,
+                        const std::vector<StageGroup::Place>& places) {
   StageGroup g;
   g.sink = g.main = stage;
   g.main_class = dag.info(stage).stage_class;
@@ -121,7 +126,8 @@ std::vector<std::string> meta_template_names() {
   return names;
 }
 
-AutoSchedulerOptionsScope::AutoSchedulerOptionsScope(AutoSchedulerOptions options) : saved_(g_options) {
+AutoSchedulerOptionsScope::AutoSchedulerOptionsScope(AutoSchedulerOptions options)
+    : saved_(g_options) {
   g_options = std::move(options);
 }
 AutoSchedulerOptionsScope::~AutoSchedulerOptionsScope() { g_options = saved_; }
@@ -172,7 +178,7 @@ Template make_template(const ComputeDag& dag, const Target& base) {
     for (size_t h = groups[i].tunable.size(); h-- > 0;) {
       StageGroup hosted = hosted_group(dag, groups[i].tunable[h], builder.places_);
       const MetaTemplate& ht = pick(all, dag, hosted, target);
-      builder.set_prefix(prefix + dag.stage(hosted.sink).name() + "." );
+      builder.set_prefix(prefix + dag.stage(hosted.sink).name() + ".");
       builder.note(ht.name + ": " + hosted.reason);
       ht.build(builder, hosted);
       if (name.find(ht.name) == std::string::npos) name += "+" + ht.name;

@@ -1,6 +1,7 @@
 // Fusion: which stages share one loop nest. Greedy from the outputs backwards, by access pattern:
 //   - an output, or a stage that several groups need, is materialised: the sink of a group;
-//   - a reduction whose only readers are an element-wise chain up to a sink that hosts none joins it;
+//   - a reduction whose only readers are an element-wise chain up to a sink that hosts none joins
+//   it;
 //   - a reduction along the rows of a sink (a softmax's maximum) may be computed per row;
 //   - cheap stages without reuse are inlined; what remains is placed by its own meta-template.
 #include <algorithm>
@@ -13,7 +14,8 @@ namespace {
 
 class Planner {
  public:
-  explicit Planner(const ComputeDag& dag) : dag_(dag), group_of_(dag.size()), inlined_(dag.size(), 0) {}
+  explicit Planner(const ComputeDag& dag)
+      : dag_(dag), group_of_(dag.size()), inlined_(dag.size(), 0) {}
 
   std::vector<StageGroup> run() {
     for (int s = dag_.size() - 1; s >= 0; --s) {
@@ -21,7 +23,8 @@ class Planner {
       if (info.stage_class == StageClass::Placeholder) continue;
       place(s, info);
     }
-    std::sort(groups_.begin(), groups_.end(), [](const auto& a, const auto& b) { return a.sink < b.sink; });
+    std::sort(groups_.begin(), groups_.end(),
+              [](const auto& a, const auto& b) { return a.sink < b.sink; });
     for (StageGroup& g : groups_) {
       std::sort(g.inlined.begin(), g.inlined.end());
       std::sort(g.tunable.begin(), g.tunable.end());
@@ -82,7 +85,8 @@ class Planner {
       for (const Access* a : reads_of(s, c)) {
         // The operand of a contraction is read many times: only a change of index is free there.
         if (complex && (!moves_only || has_guard(s) || !all_affine(s))) return false;
-        bool repeated = !a->reuse_axes.empty() || dag_.stage(c).is_reduction() || a->pattern == AccessPattern::Opaque;
+        bool repeated = !a->reuse_axes.empty() || dag_.stage(c).is_reduction() ||
+                        a->pattern == AccessPattern::Opaque;
         if (info.special_per_point > 0 && repeated && reread(*a, c)) return false;
       }
     }
@@ -92,7 +96,8 @@ class Planner {
 
   // Whether consumer `c` evaluates one element of this read more than once.
   bool reread(const Access& a, int c) const {
-    if (!a.reuse_axes.empty() || !a.window_axes.empty() || a.pattern == AccessPattern::Opaque) return true;
+    if (!a.reuse_axes.empty() || !a.window_axes.empty() || a.pattern == AccessPattern::Opaque)
+      return true;
     return std::any_of(dag_.stage(c).reduce_axes().begin(), dag_.stage(c).reduce_axes().end(),
                        [&](const Axis& k) { return k.extent() > 1 && !a.depends_on(k); });
   }
@@ -148,7 +153,9 @@ class Planner {
     const auto &own = dag_.stage(s).axes(), &sink = dag_.stage(g.sink).axes();
     if (sink.size() < 2 || own.empty()) return false;
     size_t i = 0;
-    while (i < own.size() && i < sink.size() && own[i].extent() == sink[i].extent() && i + 1 < sink.size()) ++i;
+    while (i < own.size() && i < sink.size() && own[i].extent() == sink[i].extent() &&
+           i + 1 < sink.size())
+      ++i;
     if (i == 0) return false;
     for (size_t d = i; d < own.size(); ++d) {
       if (own[d].extent() != 1) return false;

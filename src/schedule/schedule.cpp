@@ -14,7 +14,10 @@ Schedule::Schedule(ComputeDag dag) : state_(std::make_unique<ScheduleState>(std:
 }
 Schedule::~Schedule() = default;
 Schedule::Schedule(const Schedule& o)
-    : StepSink(o), provenance(o.provenance), state_(std::make_unique<ScheduleState>(*o.state_)), steps_(o.steps_) {}
+    : StepSink(o),
+      provenance(o.provenance),
+      state_(std::make_unique<ScheduleState>(*o.state_)),
+      steps_(o.steps_) {}
 Schedule& Schedule::operator=(const Schedule& o) {
   Schedule copy(o);
   return *this = std::move(copy);
@@ -69,15 +72,18 @@ Schedule Schedule::from_json(const Json& json, const ComputeDag& dag) {
                      "a step is [kind, stage, [axes], [params], [results]]");
   };
   Schedule s(dag);
-  if (!json.is_object() || !json.contains("steps") || !json.contains("v") || json.at("v").as_int() != 1) {
-    throw_user_error("this is no schedule of version 1", {}, "expected {\"v\": 1, \"steps\": [...]}");
+  if (!json.is_object() || !json.contains("steps") || !json.contains("v") ||
+      json.at("v").as_int() != 1) {
+    throw_user_error("this is no schedule of version 1", {},
+                     "expected {\"v\": 1, \"steps\": [...]}");
   }
   const Json& steps = json.at("steps");
   for (size_t i = 0; i < steps.size(); ++i) {
     const Json& j = steps.at(i);
     Step step;
     if (!j.is_array() || j.size() != 5) bad(i, "does not have five parts");
-    if (!parse_step_kind(j.at(0).as_string(), &step.kind)) bad(i, "has the unknown kind '" + j.at(0).as_string() + "'");
+    if (!parse_step_kind(j.at(0).as_string(), &step.kind))
+      bad(i, "has the unknown kind '" + j.at(0).as_string() + "'");
     step.stage = static_cast<int>(j.at(1).as_int());
     auto numbers = [&](const Json& list, auto add) {
       for (size_t n = 0; n < list.size(); ++n) add(list.at(n).as_int());
@@ -93,18 +99,21 @@ Schedule Schedule::from_json(const Json& json, const ComputeDag& dag) {
 
 std::string step_to_text(const ScheduleState& state, const Step& step) {
   auto axis = [&](int id) {
-    return id < static_cast<int>(state.axes.size()) && state.axes[id].defined ? state.axes[id].name
-                                                                             : "#" + std::to_string(id);
+    return id < static_cast<int>(state.axes.size()) && state.axes[id].defined
+               ? state.axes[id].name
+               : "#" + std::to_string(id);
   };
   auto stage = [&](int id) {
-    return id < static_cast<int>(state.stages.size()) && state.stages[id].defined() ? state.stages[id].name
-                                                                                  : "#" + std::to_string(id);
+    return id >= 0 && id < static_cast<int>(state.stages.size()) && state.stages[id].defined()
+               ? state.stages[id].name
+               : "#" + std::to_string(id);
   };
   std::string args;
   auto add = [&](const std::string& a) { args += (args.empty() ? "" : ", ") + a; };
   if (step.kind == StepKind::ComputeAt) {
     int loop = step.axes.at(0);
-    add(loop < static_cast<int>(state.axes.size()) ? stage(state.axes[loop].stage) : "?");
+    bool known = loop < static_cast<int>(state.axes.size()) && state.axes[loop].defined;
+    add(known ? stage(state.axes[loop].stage) : "?");
   }
   for (int a : step.axes) add(axis(a));
   if (step.kind == StepKind::CacheRead) {
@@ -123,7 +132,8 @@ std::string step_to_text(const ScheduleState& state, const Step& step) {
     for (const Param& p : step.params) add(std::to_string(p.value));
   }
   std::string out = stage(step.stage) + "." + to_string(step.kind) + "(" + args + ")";
-  if (step.kind == StepKind::CacheWrite || step.kind == StepKind::CacheRead || step.kind == StepKind::Rfactor) {
+  if (step.kind == StepKind::CacheWrite || step.kind == StepKind::CacheRead ||
+      step.kind == StepKind::Rfactor) {
     out += " -> " + stage(step.results.at(0));
   } else if (!step.results.empty()) {
     out += " -> ";

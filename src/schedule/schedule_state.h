@@ -18,14 +18,15 @@ struct AxisState {
   int stage = -1;
   AxisOrigin origin = AxisOrigin::Root;
   Var var;      ///< root: what bodies index by
-  Expr extent;  ///< root: may use vars of other root axes of the stage (the last block of an rfactor)
+  Expr extent;  ///< root: may use vars of other root axes of the stage (the last block of an
+                ///< rfactor)
   int64_t static_extent = 0;  ///< the largest extent the axis can have
   // How it was consumed: a split has outer/inner and a factor, a fusion a result.
   int split_outer = -1, split_inner = -1, fused_into = -1;
   int64_t factor = 0;
   // Where it came from.
-  int parent = -1;              ///< split: the axis that was split
-  int fuse_a = -1, fuse_b = -1; ///< fused: its outer and inner parts
+  int parent = -1;               ///< split: the axis that was split
+  int fuse_a = -1, fuse_b = -1;  ///< fused: its outer and inner parts
   LoopKind loop = LoopKind::Serial;
   Where consumed_at;
   bool is_leaf() const { return split_outer < 0 && fused_into < 0; }

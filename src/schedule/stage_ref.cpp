@@ -13,7 +13,8 @@ void StepSink::init_axes(const ComputeDag& dag) {
     const Operation& op = dag.stage(i);
     size_t rank = op.is_placeholder() ? op.output_buffer(0)->shape.size() : op.axes().size();
     for (size_t a = 0; a < rank; ++a) axes.spatial.push_back(next_axis_++);
-    for (size_t a = 0; a < dag.stage(i).reduce_axes().size(); ++a) axes.reduce.push_back(next_axis_++);
+    for (size_t a = 0; a < dag.stage(i).reduce_axes().size(); ++a)
+      axes.reduce.push_back(next_axis_++);
     stage_axes_.push_back(std::move(axes));
   }
 }
@@ -34,8 +35,8 @@ Loop pick(const std::vector<int>& axes, int i, const std::string& stage, const c
   int n = static_cast<int>(axes.size());
   int at = i < 0 ? i + n : i;
   if (at < 0 || at >= n) {
-    throw_user_error("stage '" + stage + "' has no " + what + " axis " + std::to_string(i) + ": it has " +
-                     std::to_string(n));
+    throw_user_error("stage '" + stage + "' has no " + what + " axis " + std::to_string(i) +
+                     ": it has " + std::to_string(n));
   }
   return Loop{axes[at]};
 }
@@ -55,7 +56,9 @@ Loop StageRef::reduce_axis(int i) const {
   return pick(a.reduce, i, a.name, "reduce");
 }
 int StageRef::num_axes() const { return static_cast<int>(sink_->stage_axes_[id_].spatial.size()); }
-int StageRef::num_reduce_axes() const { return static_cast<int>(sink_->stage_axes_[id_].reduce.size()); }
+int StageRef::num_reduce_axes() const {
+  return static_cast<int>(sink_->stage_axes_[id_].reduce.size());
+}
 
 std::vector<Loop> StageRef::all_axes() const {
   std::vector<Loop> out;

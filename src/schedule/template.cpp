@@ -33,7 +33,9 @@ Param TemplateBuilder::knob(const std::string& name, std::vector<int64_t> values
   int most = current_auto_scheduler_options().max_knob_values;
   if (most > 0) {
     // Keep the values nearest to the chosen one, so that a limited space is still centred on it.
-    auto at = [&] { return std::lower_bound(values.begin(), values.end(), chosen) - values.begin(); };
+    auto at = [&] {
+      return std::lower_bound(values.begin(), values.end(), chosen) - values.begin();
+    };
     while (static_cast<int>(values.size()) > most) {
       bool front = 2 * at() >= static_cast<int64_t>(values.size());
       values.erase(front ? values.begin() : values.end() - 1);
@@ -49,15 +51,16 @@ Param TemplateBuilder::choice(const std::string& name, bool chosen, const std::s
   return knob(name, {0, 1}, chosen ? 1 : 0, reason);
 }
 
-Param TemplateBuilder::split_knob(const std::string& name, int64_t extent, int64_t limit, int64_t chosen,
-                                  const std::string& reason) {
+Param TemplateBuilder::split_knob(const std::string& name, int64_t extent, int64_t limit,
+                                  int64_t chosen, const std::string& reason) {
   std::vector<int64_t> values;
   int64_t most = std::max<int64_t>(1, std::min(extent, limit));
   for (int64_t v = 1; v <= most; v *= 2) values.push_back(v);
   for (int64_t v = 1; v <= most; ++v) {
     if (extent % v == 0) values.push_back(v);
   }
-  return knob(name, std::move(values), std::clamp<int64_t>(chosen, 1, std::max<int64_t>(1, extent)), reason);
+  return knob(name, std::move(values), std::clamp<int64_t>(chosen, 1, std::max<int64_t>(1, extent)),
+              reason);
 }
 
 void TemplateBuilder::when(Param knob, int64_t value, const std::function<void()>& fn) {
@@ -79,7 +82,9 @@ void TemplateBuilder::offer_place(StageRef stage, Loop loop, const std::string& 
   places_.push_back({stage.id(), loop, label});
 }
 
-void TemplateBuilder::set_location(int stage, Param location) { locations_.push_back({stage, location}); }
+void TemplateBuilder::set_location(int stage, Param location) {
+  locations_.push_back({stage, location});
+}
 
 void TemplateBuilder::note(const std::string& line) { notes_.push_back(line); }
 
@@ -141,7 +146,8 @@ std::string Template::why_invalid(const Config& config) const {
 
 Schedule Template::instantiate(const Config& config) const {
   std::string why = why_invalid(config);
-  if (!why.empty()) throw_user_error("this config is not legal for template '" + impl_->name + "': " + why);
+  if (!why.empty())
+    throw_user_error("this config is not legal for template '" + impl_->name + "': " + why);
   Schedule s(dag_);
   for (const auto& g : impl_->steps) {
     bool on = std::all_of(g.guards.begin(), g.guards.end(),
@@ -159,7 +165,8 @@ Schedule Template::instantiate(const Config& config) const {
 
 Json Template::config_to_json(const Config& config) const {
   Json out = Json::object();
-  for (size_t i = 0; i < impl_->knobs.size(); ++i) out[impl_->knobs[i].name] = Json(config.values.at(i));
+  for (size_t i = 0; i < impl_->knobs.size(); ++i)
+    out[impl_->knobs[i].name] = Json(config.values.at(i));
   return out;
 }
 
@@ -171,7 +178,8 @@ Config Template::config_from_json(const Json& json) const {
     c.values[k] = value.as_int();
   }
   std::string why = why_invalid(c);
-  if (!why.empty()) throw_user_error("this config is not legal for template '" + impl_->name + "': " + why);
+  if (!why.empty())
+    throw_user_error("this config is not legal for template '" + impl_->name + "': " + why);
   return c;
 }
 
@@ -180,7 +188,8 @@ std::string Template::to_text() const {
   for (const std::string& n : impl_->notes) out += "  # " + n + "\n";
   for (const Knob& k : impl_->knobs) {
     out += "  knob " + k.name + " = " + std::to_string(k.default_value) + "  of {";
-    for (size_t i = 0; i < k.values.size(); ++i) out += (i ? ", " : "") + std::to_string(k.values[i]);
+    for (size_t i = 0; i < k.values.size(); ++i)
+      out += (i ? ", " : "") + std::to_string(k.values[i]);
     out += "}" + (k.reason.empty() ? "" : "  # " + k.reason) + "\n";
   }
   // Names come from replaying the steps that apply by default; the others show ids.

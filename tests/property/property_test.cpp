@@ -1,6 +1,7 @@
-// Any schedule gives the interpreter's answer: random declarations x random configs of the templates,
-// and x random hand-made schedules. HEDDLE_PROPERTY_COUNT and HEDDLE_PROPERTY_SEED set how many and
-// from where; a failure prints the seed of the pair, which alone reproduces it with count 1.
+// Any schedule gives the interpreter's answer: random declarations x random configs of the
+// templates, and x random hand-made schedules. HEDDLE_PROPERTY_COUNT and HEDDLE_PROPERTY_SEED set
+// how many and from where; a failure prints the seed of the pair, which alone reproduces it with
+// count 1.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -21,12 +22,14 @@ int64_t from_env(const char* name, int64_t fallback) {
 
 struct Coverage {
   std::map<std::string, int> templates;
-  std::map<std::string, std::map<std::string, std::set<int64_t>>> knobs;  // template -> knob -> values seen
+  std::map<std::string, std::map<std::string, std::set<int64_t>>>
+      knobs;  // template -> knob -> values seen
   int64_t pairs = 0;
 };
 
 // Runs `schedule` compiled, and now and then through the interpreter after every pass.
-std::string check(const RandomProgram& p, const Schedule& schedule, uint64_t seed, bool every_pass) {
+std::string check(const RandomProgram& p, const Schedule& schedule, uint64_t seed,
+                  bool every_pass) {
   std::vector<NDArray> inputs = random_inputs(p, seed);
   std::vector<TensorValue> values;
   for (size_t i = 0; i < inputs.size(); ++i) values.push_back({p.inputs[i], inputs[i]});
@@ -117,7 +120,8 @@ void run_many(bool manual, int64_t count) {
     ++coverage.pairs;
     if (d.empty()) continue;
     ++failures;
-    ADD_FAILURE() << d << "\n  reproduce: HEDDLE_PROPERTY_SEED=" << seed << " HEDDLE_PROPERTY_COUNT=1 property_test "
+    ADD_FAILURE() << d << "\n  reproduce: HEDDLE_PROPERTY_SEED=" << seed
+                  << " HEDDLE_PROPERTY_COUNT=1 property_test "
                   << "--gtest_filter=*" << (manual ? "Schedules" : "Configs");
   }
   std::cout << coverage.pairs << " pairs, " << failures << " mismatches\n";
@@ -129,7 +133,8 @@ void run_many(bool manual, int64_t count) {
       for (int64_t v : values) {
         if (++shown <= 16) std::cout << " " << v;
       }
-      std::cout << (shown > 16 ? " ... (" + std::to_string(values.size()) + " values)" : "") << "\n";
+      std::cout << (shown > 16 ? " ... (" + std::to_string(values.size()) + " values)" : "")
+                << "\n";
     }
   }
 }

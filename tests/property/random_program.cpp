@@ -16,9 +16,9 @@ class Drawer {
   RandomProgram run() {
     using Family = void (Drawer::*)();
     static const Family families[] = {
-        &Drawer::contraction, &Drawer::contraction, &Drawer::convolution, &Drawer::convolution,
+        &Drawer::contraction, &Drawer::contraction, &Drawer::convolution,   &Drawer::convolution,
         &Drawer::reduction,   &Drawer::reduction,   &Drawer::normalisation, &Drawer::movement,
-        &Drawer::chain,       &Drawer::pooling,     &Drawer::tuple,       &Drawer::affine};
+        &Drawer::chain,       &Drawer::pooling,     &Drawer::tuple,         &Drawer::affine};
     (this->*families[pick(0, std::size(families) - 1)])();
     return std::move(p_);
   }
@@ -27,10 +27,15 @@ class Drawer {
   int64_t pick(int64_t lo, int64_t hi) { return rng_.uniform_int(lo, hi); }
   bool flip() { return pick(0, 1) == 1; }
   template <class T>
-  const T& one_of(const std::vector<T>& v) { return v[pick(0, static_cast<int64_t>(v.size()) - 1)]; }
-  int64_t extent() { return one_of<int64_t>({1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 19, 24, 31, 33, 40}); }
+  const T& one_of(const std::vector<T>& v) {
+    return v[pick(0, static_cast<int64_t>(v.size()) - 1)];
+  }
+  int64_t extent() {
+    return one_of<int64_t>({1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 19, 24, 31, 33, 40});
+  }
 
-  Tensor input(std::vector<int64_t> shape, DataType t, const std::string& name, bool constant = false) {
+  Tensor input(std::vector<int64_t> shape, DataType t, const std::string& name,
+               bool constant = false) {
     Shape s;
     p_.text += name + ":" + to_string(t) + "[";
     for (size_t i = 0; i < shape.size(); ++i) p_.text += (i ? "," : "") + std::to_string(shape[i]);
@@ -57,9 +62,18 @@ class Drawer {
           p_.text += "+bias ";
           break;
         }
-        case 1: x = ops::relu(x); p_.text += "+relu "; break;
-        case 2: x = ops::gelu(x); p_.text += "+gelu "; break;
-        case 3: x = ops::sigmoid(x); p_.text += "+sigmoid "; break;
+        case 1:
+          x = ops::relu(x);
+          p_.text += "+relu ";
+          break;
+        case 2:
+          x = ops::gelu(x);
+          p_.text += "+gelu ";
+          break;
+        case 3:
+          x = ops::sigmoid(x);
+          p_.text += "+sigmoid ";
+          break;
         case 4: {
           Tensor r = input(x.extents(), x.dtype(), "residual" + std::to_string(i));
           x = ops::add(x, r);
@@ -102,10 +116,12 @@ class Drawer {
     p_.reduce_length = r * s * c;
     DataType t = float_type();
     Tensor x = nhwc ? input({n, h, w, c}, t, "X") : input({n, c, h, w}, t, "X");
-    Tensor wt = nhwc ? input({r, s, c / at.groups, k}, t, "W", flip()) : input({k, c / at.groups, r, s}, t, "W", flip());
+    Tensor wt = nhwc ? input({r, s, c / at.groups, k}, t, "W", flip())
+                     : input({k, c / at.groups, r, s}, t, "W", flip());
     Tensor y = ops::conv2d(x, wt, at, flip() ? input({k}, t, "b") : Tensor());
-    done("conv2d groups=" + std::to_string(at.groups) + " stride=" + std::to_string(at.stride[0]) + "," +
-             std::to_string(at.stride[1]) + " pad=" + std::to_string(at.padding[0]) + "," + std::to_string(at.padding[1]),
+    done("conv2d groups=" + std::to_string(at.groups) + " stride=" + std::to_string(at.stride[0]) +
+             "," + std::to_string(at.stride[1]) + " pad=" + std::to_string(at.padding[0]) + "," +
+             std::to_string(at.padding[1]),
          {flip() ? ops::relu(y) : y});
   }
 
@@ -134,10 +150,22 @@ class Drawer {
     Tensor y;
     std::string name;
     switch (pick(0, 3)) {
-      case 0: y = ops::sum(x, axes, keep); name = "sum"; break;
-      case 1: y = ops::max(x, axes, keep); name = "max"; break;
-      case 2: y = ops::min(x, axes, keep); name = "min"; break;
-      default: y = t.is_float() ? ops::mean(x, axes, keep) : ops::sum(x, axes, keep); name = "mean"; break;
+      case 0:
+        y = ops::sum(x, axes, keep);
+        name = "sum";
+        break;
+      case 1:
+        y = ops::max(x, axes, keep);
+        name = "max";
+        break;
+      case 2:
+        y = ops::min(x, axes, keep);
+        name = "min";
+        break;
+      default:
+        y = t.is_float() ? ops::mean(x, axes, keep) : ops::sum(x, axes, keep);
+        name = "mean";
+        break;
     }
     name += " over";
     for (int a : axes) name += " " + std::to_string(a);
@@ -155,7 +183,9 @@ class Drawer {
       case 0: return done("softmax", {ops::softmax(x, -1)});
       case 1: return done("softmax axis 0", {ops::softmax(x, 0)});
       case 2: return done("log_softmax", {ops::log_softmax(x, -1)});
-      case 3: return done("layer_norm", {ops::layer_norm(x, input({s.back()}, t, "scale"), input({s.back()}, t, "shift"))});
+      case 3:
+        return done("layer_norm", {ops::layer_norm(x, input({s.back()}, t, "scale"),
+                                                   input({s.back()}, t, "shift"))});
       default: return done("rms_norm", {ops::rms_norm(x, input({s.back()}, t, "scale"))});
     }
   }
@@ -184,16 +214,28 @@ class Drawer {
           text += "pad ";
           break;
         }
-        case 2: x = ops::flip(x, {static_cast<int>(pick(0, x.rank() - 1))}); text += "flip "; break;
-        case 3: x = ops::reshape(x, {-1}); text += "flatten "; break;
+        case 2:
+          x = ops::flip(x, {static_cast<int>(pick(0, x.rank() - 1))});
+          text += "flip ";
+          break;
+        case 3:
+          x = ops::reshape(x, {-1});
+          text += "flatten ";
+          break;
         case 4: {
           int axis = static_cast<int>(pick(0, x.rank() - 1));
           x = ops::concat({x, x}, axis);
           text += "concat ";
           break;
         }
-        case 5: x = ops::cast(x, one_of<DataType>({f32, f64, i32})); text += "cast "; break;
-        case 6: x = ops::add(x, x); text += "double "; break;
+        case 5:
+          x = ops::cast(x, one_of<DataType>({f32, f64, i32}));
+          text += "cast ";
+          break;
+        case 6:
+          x = ops::add(x, x);
+          text += "double ";
+          break;
       }
     }
     (void)rank;
@@ -209,13 +251,36 @@ class Drawer {
     std::vector<Tensor> outs;
     for (int i = static_cast<int>(pick(1, 4)); i > 0; --i) {
       switch (pick(0, 6)) {
-        case 0: z = ops::tanh(z); text += "tanh "; break;
-        case 1: z = ops::exp(z); z = ops::sigmoid(z); text += "exp sigmoid "; break;
-        case 2: z = ops::sub(z, y); text += "sub "; break;
-        case 3: z = ops::silu(z); text += "silu "; break;
-        case 4: z = ops::gelu_tanh(z); text += "gelu_tanh "; break;
-        case 5: z = ops::clip(z, -0.5, 0.75); text += "clip "; break;
-        case 6: if (outs.empty() && i > 1) outs.push_back(z); text += "(out) "; z = ops::abs(z); break;
+        case 0:
+          z = ops::tanh(z);
+          text += "tanh ";
+          break;
+        case 1:
+          z = ops::exp(z);
+          z = ops::sigmoid(z);
+          text += "exp sigmoid ";
+          break;
+        case 2:
+          z = ops::sub(z, y);
+          text += "sub ";
+          break;
+        case 3:
+          z = ops::silu(z);
+          text += "silu ";
+          break;
+        case 4:
+          z = ops::gelu_tanh(z);
+          text += "gelu_tanh ";
+          break;
+        case 5:
+          z = ops::clip(z, -0.5, 0.75);
+          text += "clip ";
+          break;
+        case 6:
+          if (outs.empty() && i > 1) outs.push_back(z);
+          text += "(out) ";
+          z = ops::abs(z);
+          break;
       }
     }
     outs.push_back(z);
@@ -251,13 +316,17 @@ class Drawer {
     Axis r = reduce_axis(Expr(k), "r");
     p_.reduce_length = k;
     if (flip()) {
-      return done("window", {compute({Expr(m), Expr(n)}, [&](Axis i, Axis j) {
-                    return sum(x(i, j * Expr(a) + r * Expr(b)) * w(r), r);
-                  }, "win")});
+      return done(
+          "window",
+          {compute(
+              {Expr(m), Expr(n)},
+              [&](Axis i, Axis j) { return sum(x(i, j * Expr(a) + r * Expr(b)) * w(r), r); },
+              "win")});
     }
-    done("triangle", {compute({Expr(m), Expr(len)}, [&](Axis i, Axis j) {
-           return select(j <= i, x(i, j), Expr(0.f));
-         }, "tri")});
+    done("triangle",
+         {compute(
+             {Expr(m), Expr(len)},
+             [&](Axis i, Axis j) { return select(j <= i, x(i, j), Expr(0.f)); }, "tri")});
   }
 
   Rng& rng_;
@@ -307,10 +376,15 @@ Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng) {
     Schedule before = s;
     int id = static_cast<int>(pick(0, static_cast<int64_t>(loops.size()) - 1));
     StageRef st = s.stage(id);
-    auto any_loop = [&](int of) { return loops[of].empty() ? Loop{} : loops[of][pick(0, static_cast<int64_t>(loops[of].size()) - 1)]; };
+    auto any_loop = [&](int of) {
+      return loops[of].empty() ? Loop{}
+                               : loops[of][pick(0, static_cast<int64_t>(loops[of].size()) - 1)];
+    };
     try {
       switch (pick(0, 12)) {
-        case 0: case 1: case 2: {
+        case 0:
+        case 1:
+        case 2: {
           auto [o, i] = st.split(any_loop(id), Param(pick(1, 9)));
           loops[id].push_back(o);
           loops[id].push_back(i);
@@ -330,7 +404,8 @@ Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng) {
         case 10: sync(st.cache_write()); break;
         case 11: sync(st.rfactor(any_loop(id), Param(pick(1, 9)), pick(0, 1) == 1)); break;
         case 12: {
-          StageRef copy = st.cache_read({s.stage(static_cast<int>(pick(0, static_cast<int64_t>(loops.size()) - 1)))});
+          StageRef copy = st.cache_read(
+              {s.stage(static_cast<int>(pick(0, static_cast<int64_t>(loops.size()) - 1)))});
           sync(copy);
           if (copy.num_axes() > 1 && pick(0, 1)) {
             int64_t f = pick(2, 5);
@@ -372,7 +447,8 @@ std::string compare(const NDArray& want, const NDArray& got, int64_t reduce_leng
     double w = want.get(i), g = got.get(i);
     if (w == g || (std::isnan(w) && std::isnan(g))) continue;
     if (std::abs(w - g) <= tolerance * std::max(1.0, std::abs(w))) continue;
-    return "element " + std::to_string(i) + ": want " + std::to_string(w) + ", got " + std::to_string(g);
+    return "element " + std::to_string(i) + ": want " + std::to_string(w) + ", got " +
+           std::to_string(g);
   }
   return "";
 }

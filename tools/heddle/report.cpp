@@ -1,7 +1,7 @@
 #include "report.h"
 
+#include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "heddle/support/table.h"
 
@@ -36,8 +36,8 @@ double work(const CaseResult& r) {
 
 // Three figures that matter, whatever the size.
 std::string figure(double value) {
-  const int digits = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : value >= 0.1 ? 3 : 4;
-  return format_fixed(value, digits);
+  if (value <= 0) return "0";
+  return format_fixed(value, std::clamp(2 - static_cast<int>(std::floor(std::log10(value))), 0, 6));
 }
 
 std::string percent(double value) { return format_fixed(100 * value, value < 0.1 ? 1 : 0) + "%"; }

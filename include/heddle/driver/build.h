@@ -34,7 +34,7 @@ struct BuildTimes {
 };
 
 /// Compiles `schedule` into a kernel that takes `args` in this order: every input and every output.
-Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const BuildOptions& options = {},
-             BuildTimes* times = nullptr);
+Kernel build(const Schedule& schedule, const std::vector<Tensor>& args,
+             const BuildOptions& options = {}, BuildTimes* times = nullptr);
 
 }  // namespace heddle

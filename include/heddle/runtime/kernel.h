@@ -3,9 +3,9 @@
 //   kernel(a, b, bias, d);      // NDArrays, one per argument, in the order given to build()
 //   std::cout << kernel.source();
 //
-// Calls check number, shape and type, and are safe from several threads at once. What depends only on
-// constant arguments (packed weights) is computed at the first call and kept for as long as the same
-// arrays are passed; `refresh()` after changing their contents.
+// Calls check number, shape and type, and are safe from several threads at once. What depends only
+// on constant arguments (packed weights) is computed at the first call and kept for as long as the
+// same arrays are passed; `refresh()` after changing their contents.
 #pragma once
 
 #include <memory>
@@ -32,8 +32,8 @@ struct KernelCode {
   std::vector<KernelArg> args;
   std::vector<KernelArg> persistent;  ///< passed after `args`; computed by `prepare`
   Entry main = nullptr;
-  Entry prepare = nullptr;         ///< takes the constant arguments, then `persistent`; may be null
-  std::shared_ptr<void> code;      ///< keeps the machine code alive
+  Entry prepare = nullptr;     ///< takes the constant arguments, then `persistent`; may be null
+  std::shared_ptr<void> code;  ///< keeps the machine code alive
   /// Text of the kernel in some form ("llvm", "asm", "loops", ...); may be null.
   std::string (*source)(const void* context, const std::string& form) = nullptr;
   std::shared_ptr<void> source_context;
@@ -49,8 +49,8 @@ class Kernel {
     const NDArray list[] = {NDArray(arrays)...};
     call(list);
   }
-  /// Throws a Runtime error that names the argument for a wrong count, shape or type, or when memory
-  /// for temporaries could not be had.
+  /// Throws a Runtime error that names the argument for a wrong count, shape or type, or when
+  /// memory for temporaries could not be had.
   void call(std::span<const NDArray> arrays) const;
   /// Recompute what was derived from constant arguments at the next call.
   void refresh() const;

@@ -1,7 +1,7 @@
 // A schedule as data: a list of steps over stages and axes, each a row of one table.
 //
-// Stages and axes are named by small integers. The stages of a ComputeDag keep their index; axes are
-// numbered stage by stage, spatial before reduce; what a step creates gets the ids in
+// Stages and axes are named by small integers. The stages of a ComputeDag keep their index; axes
+// are numbered stage by stage, spatial before reduce; what a step creates gets the ids in
 // `Step::results`. Explicit results keep ids stable when a template leaves steps out.
 #pragma once
 
@@ -15,19 +15,19 @@
 namespace heddle {
 
 enum class StepKind : uint8_t {
-  Split,       ///< axes {i} params {factor} -> results {outer, inner}
-  Fuse,        ///< axes {a, b} -> results {fused}
-  Reorder,     ///< axes, outermost first: they take, in this order, the places they hold now
-  ComputeAt,   ///< axes {loop of the consumer}: compute where it is needed, inside that loop
-  Inline,      ///< substitute into every reader
-  CacheWrite,  ///< results {new stage, its axes...}: compute into a private copy first
-  CacheRead,   ///< params {reader stages...}, results {new stage, its axes...}
-  Rfactor,     ///< axes {reduce axis} params {factor, inner?}: see StageRef::rfactor
-  Layout,      ///< params {dim, divisor, modulus}...: order of the stage's elements in memory
-  Vectorize,   ///< axes {leaf}
-  Unroll,      ///< axes {leaf}
-  Parallel,    ///< axes {leaf}
-  NonTemporal, ///< the stage's stores bypass the cache
+  Split,        ///< axes {i} params {factor} -> results {outer, inner}
+  Fuse,         ///< axes {a, b} -> results {fused}
+  Reorder,      ///< axes, outermost first: they take, in this order, the places they hold now
+  ComputeAt,    ///< axes {loop of the consumer}: compute where it is needed, inside that loop
+  Inline,       ///< substitute into every reader
+  CacheWrite,   ///< results {new stage, its axes...}: compute into a private copy first
+  CacheRead,    ///< params {reader stages...}, results {new stage, its axes...}
+  Rfactor,      ///< axes {reduce axis} params {factor, inner?}: see StageRef::rfactor
+  Layout,       ///< params {dim, divisor, modulus}...: order of the stage's elements in memory
+  Vectorize,    ///< axes {leaf}
+  Unroll,       ///< axes {leaf}
+  Parallel,     ///< axes {leaf}
+  NonTemporal,  ///< the stage's stores bypass the cache
 };
 const char* to_string(StepKind kind);
 bool parse_step_kind(const std::string& text, StepKind* kind);

@@ -1,7 +1,7 @@
 // Templates: schedules with knobs, and the meta-templates that write them.
 //
-// A meta-template is given a group of stages and writes a schedule *once*, asking for decisions as it
-// goes; what it wrote is recorded as a Template. Filling in a Config is then a replay of steps:
+// A meta-template is given a group of stages and writes a schedule *once*, asking for decisions as
+// it goes; what it wrote is recorded as a Template. Filling in a Config is then a replay of steps:
 // microseconds, without running the meta-template again.
 //
 //   void build(TemplateBuilder& t, const StageGroup& g) {
@@ -12,7 +12,8 @@
 //     Param par = t.choice("parallel", true, "enough rows for every core");
 //     t.when(par, 1, [&] { c.parallel(c.axis(0)); });
 //   }
-//   HEDDLE_REGISTER_META_TEMPLATE(my_template, {.priority = 10, .matches = matches, .build = build})
+//   HEDDLE_REGISTER_META_TEMPLATE(my_template, {.priority = 10, .matches = matches, .build =
+//   build})
 #pragma once
 
 #include <functional>
@@ -39,13 +40,14 @@ struct Config {
   friend bool operator==(const Config&, const Config&) = default;
 };
 
-/// Overrides for the scheduler, in force while an `AutoSchedulerOptionsScope` lives. 0 = ask the target.
+/// Overrides for the scheduler, in force while an `AutoSchedulerOptionsScope` lives. 0 = ask the
+/// target.
 struct AutoSchedulerOptions {
   int vector_bytes = 0;
-  int threads = 0;           ///< threads to schedule for
+  int threads = 0;  ///< threads to schedule for
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
-  int max_unroll = 0;        ///< largest number of statements an unrolled body may have
-  int max_knob_values = 0;   ///< keep at most so many values a knob (around the default)
+  int max_unroll = 0;          ///< largest number of statements an unrolled body may have
+  int max_knob_values = 0;     ///< keep at most so many values a knob (around the default)
   std::string force_template;  ///< use this meta-template wherever it matches
 };
 
@@ -71,8 +73,8 @@ struct StageGroup {
   StageClass main_class = StageClass::DirectCompute;
   /// Non-main stages between main and sink, and producers read by the group alone, whose place is
   /// to be decided (location-tunable stages and reductions computed per row of the sink).
-  std::vector<int> inlined;   ///< always substituted into their readers
-  std::vector<int> tunable;   ///< in topological order; scheduled after the sink, as hosted groups
+  std::vector<int> inlined;  ///< always substituted into their readers
+  std::vector<int> tunable;  ///< in topological order; scheduled after the sink, as hosted groups
   std::string reason;
   /// A hosted group is one tunable stage of another group: it may be computed at any of the loops
   /// that the host offered, outermost first, or at the root.
@@ -113,8 +115,8 @@ class TemplateBuilder : public StepSink {
   void require(const std::string& what, std::function<bool(const Value&)> ok);
   /// A loop of the group at hand where its tunable stages may be computed; call outermost first.
   void offer_place(StageRef stage, Loop loop, const std::string& label);
-  /// The decision where a hosted stage is computed: -1 inlined, 0 root, n: places[n - 1]. The stages
-  /// it reads must then be computed no deeper; the dispatcher adds that requirement.
+  /// The decision where a hosted stage is computed: -1 inlined, 0 root, n: places[n - 1]. The
+  /// stages it reads must then be computed no deeper; the dispatcher adds that requirement.
   void set_location(int stage, Param location);
   /// Adds a line to the template's explanation.
   void note(const std::string& line);
@@ -179,7 +181,8 @@ class Template {
  private:
   friend class TemplateBuilder;
   struct Impl;
-  Template(ComputeDag dag, std::shared_ptr<const Impl> impl) : dag_(std::move(dag)), impl_(std::move(impl)) {}
+  Template(ComputeDag dag, std::shared_ptr<const Impl> impl)
+      : dag_(std::move(dag)), impl_(std::move(impl)) {}
   ComputeDag dag_;
   std::shared_ptr<const Impl> impl_;
 };
@@ -197,7 +200,7 @@ bool register_meta_template(MetaTemplate t);
 void unregister_meta_template(const std::string& name);
 std::vector<std::string> meta_template_names();
 
-#define HEDDLE_REGISTER_META_TEMPLATE(...) \
+#define HEDDLE_REGISTER_META_TEMPLATE(...)                              \
   [[maybe_unused]] static const bool heddle_registered_meta_template_ = \
       ::heddle::register_meta_template(__VA_ARGS__)
 

@@ -1,0 +1,103 @@
+// bench: tables, JSON and files, on subjects that take no time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "heddle/support/json.h"
+#include "run_command.h"
+
+namespace heddle {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const std::string kQuick = " --time 0.01";
+
+TEST(Bench, PrintsATable) {
+  const CommandResult r = heddle_command("bench matmul:16x16x16 --peers none --threads 1" + kQuick);
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.err, IsEmpty());  // no terminal, no progress
+  for (const char* text : {"matmul:16x16x16  f32, 1 thread", "GFLOP/s", "of peak", "\nnaive ",
+                           "\nstatic ", "static agrees with naive"}) {
+    EXPECT_THAT(r.out, HasSubstr(text));
+  }
+}
+
+TEST(Bench, WritesJsonToStandardOutput) {
+  const CommandResult r = heddle_command(
+      "bench matmul:16x24x8 row_sum:8x32 --threads 1,2 --json -" + kQuick);
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("of peak"));
+  const Json j = Json::parse(r.out);
+  ASSERT_EQ(j.members().size(), 2u);
+  const Json& machine = j.at("machine");
+  EXPECT_FALSE(machine.at("cpu").as_string().empty());
+  EXPECT_EQ(machine.at("fma_peak_f32").size(), 2u);
+  EXPECT_GT(machine.at("fma_peak_f32").at(0).at("gflops").as_double(), 0);
+  EXPECT_GE(machine.at("bandwidth").size(), 2u);
+  ASSERT_EQ(j.at("results").size(), 4u);
+  for (const Json& result : j.at("results").elements()) {
+    EXPECT_EQ(result.members().size(), 6u);
+    EXPECT_EQ(result.at("dtype").as_string(), "f32");
+    const Json& times = result.at("times_ms");
+    EXPECT_GT(times.at("naive").as_double(), 0);
+    EXPECT_GT(times.at("static").as_double(), 0);
+    for (const auto& [name, ms] : times.members()) EXPECT_GT(ms.as_double(), 0) << name;
+  }
+  const Json& matmul = j.at("results").at(1);
+  EXPECT_EQ(matmul.at("subject").as_string(), "matmul:16x24x8");
+  EXPECT_EQ(matmul.at("threads").as_int(), 2);
+  EXPECT_EQ(matmul.at("flops").as_int(), 2 * 16 * 24 * 8);
+  EXPECT_EQ(matmul.at("bytes").as_int(), 4 * (16 * 8 + 8 * 24 + 16 * 24));
+}
+
+TEST(Bench, WhatWasNotRunIsAbsent) {
+  const CommandResult r = heddle_command(
+      "bench matmul:16x16x16 --peers none --no-naive --threads 1 --dtype f32,f64 --json -" + kQuick);
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("static agrees with the interpreter"));
+  const Json j = Json::parse(r.out);
+  ASSERT_EQ(j.at("results").size(), 2u);
+  EXPECT_EQ(j.at("results").at(1).at("dtype").as_string(), "f64");
+  for (const Json& result : j.at("results").elements()) {
+    ASSERT_EQ(result.at("times_ms").members().size(), 1u);
+    EXPECT_EQ(result.at("times_ms").members()[0].first, "static");
+  }
+}
+
+TEST(Bench, WritesAFileWhole) {
+  const std::string file = temporary("bench.json");
+  const CommandResult r = heddle_command(
+      "bench softmax:8x32 --peers none --threads 1 --json " + file + kQuick);
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("GB/s"));
+  EXPECT_EQ(Json::parse(read_file(file)).at("results").size(), 1u);
+  ::unlink(file.c_str());
+}
+
+TEST(Bench, BadInputLeavesNoFile) {
+  const std::string file = temporary("never.json");
+  const CommandResult r = heddle_command("bench softmax:8 --json " + file + kQuick);
+  EXPECT_EQ(r.status, 2);
+  EXPECT_NE(::access(file.c_str(), F_OK), 0);
+}
+
+// Every kind of peer, ours against theirs, with the layouts converted.
+TEST(Bench, AgreesWithThePeers) {
+  const CommandResult r = heddle_command(
+      "bench conv2d:c=4,h=9,k=8,pad=1,layout=nhwc conv_bn_relu:c=4,h=6,k=8,pad=1 "
+      "depthwise_conv2d:c=8,h=6,pad=1,layout=nhwc conv1d:c=4,w=16,k=8,pad=1,layout=nhwc "
+      "dense:8x16x8 batch_matmul:2x8x8x8 column_sum:16x24 layer_norm:8x24 transpose:8x24 "
+      "add_relu:8x24 max_pool2d:c=4,h=9,pad=1,layout=nhwc resize_bilinear:c=4,h=5 "
+      "attention:2x8x4 --no-naive --threads 1 --time 0.001");
+  EXPECT_EQ(r.status, 0) << r.out << r.err;
+  EXPECT_THAT(r.out, Not(HasSubstr("MISMATCH")));
+  EXPECT_THAT(r.out, Not(HasSubstr("FAILED")));
+  EXPECT_THAT(r.out, Not(HasSubstr("not verified")));
+}
+
+}  // namespace
+}  // namespace heddle

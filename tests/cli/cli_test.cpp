@@ -1,0 +1,112 @@
+// list, help, and what is said about bad input.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "run_command.h"
+
+namespace heddle {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+TEST(List, ShowsKindsAndWorkloads) {
+  const CommandResult r = heddle_command("list");
+  EXPECT_EQ(r.status, 0);
+  EXPECT_THAT(r.err, IsEmpty());
+  for (const char* text : {"matmul:MxNxK", "conv2d:c=C,h=H,k=K[,n=1,w=h", "softmax:ROWSxCOLS",
+                           "for example lenet:128", "depthwise_conv2d", "resize_bilinear",
+                           "conv_bn_relu", "attention", "networks"}) {
+    EXPECT_THAT(r.out, HasSubstr(text));
+  }
+}
+
+TEST(List, ShowsOneKind) {
+  const CommandResult r = heddle_command("list conv2d");
+  EXPECT_EQ(r.status, 0);
+  EXPECT_THAT(r.out, HasSubstr("that of h"));
+  EXPECT_THAT(r.out, HasSubstr("(nchw, nhwc)"));
+  EXPECT_THAT(r.out, Not(HasSubstr("softmax")));
+}
+
+TEST(List, ShowsOneListOfWorkloads) {
+  const CommandResult r = heddle_command("list types");
+  EXPECT_EQ(r.status, 0);
+  EXPECT_THAT(r.out, HasSubstr("matmul:1024x1024x1024 --dtype bf16\n"));
+}
+
+TEST(Help, EachCommandHasExamples) {
+  for (const char* arguments : {"--help", "list --help", "explain --help", "bench --help"}) {
+    const CommandResult r = heddle_command(arguments);
+    EXPECT_EQ(r.status, 0) << arguments;
+    EXPECT_THAT(r.out, HasSubstr("Examples:")) << arguments;
+    EXPECT_THAT(r.err, IsEmpty()) << arguments;
+  }
+  const CommandResult version = heddle_command("--version");
+  EXPECT_EQ(version.status, 0);
+  EXPECT_THAT(version.out, HasSubstr("heddle "));
+}
+
+struct Bad {
+  const char* arguments;
+  std::vector<const char*> says;
+};
+
+class BadInput : public ::testing::TestWithParam<Bad> {};
+
+TEST_P(BadInput, ExitsTwoAndHelps) {
+  const CommandResult r = heddle_command(GetParam().arguments);
+  EXPECT_EQ(r.status, 2) << r.err;
+  EXPECT_THAT(r.out, IsEmpty());
+  for (const char* text : GetParam().says) EXPECT_THAT(r.err, HasSubstr(text));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Subjects, BadInput,
+    ::testing::Values(
+        Bad{"explain matmull:8x8x8", {"unknown subject 'matmull'", "did you mean 'matmul'?"}},
+        Bad{"explain matmul", {"matmul needs 'm' (rows of the result)", "write matmul:MxNxK"}},
+        Bad{"explain matmul:", {"matmul needs 'm'"}},
+        Bad{"explain matmul:8x8", {"'8x8' has 2 extents, not 3"}},
+        Bad{"explain matmul:8x8x8x", {"has 4 extents, not 3"}},
+        Bad{"explain matmul:8x8xk", {"k must be a whole number, not 'k'", "for example matmul:"}},
+        Bad{"explain matmul:8x0x8", {"n is 0; it must be 1 to"}},
+        Bad{"explain matmul:8x-1x8", {"n is -1"}},
+        Bad{"explain matmul:8x8x99999999999999999999", {"must be a whole number"}},
+        Bad{"explain matmul:8x8x8,tc=1", {"matmul has no argument 'tc'", "m, n, k, ta, tb"}},
+        Bad{"explain matmul:8x8x8,k=8", {"k is given twice"}},
+        Bad{"explain matmul:8x8x8,", {"'' is not of the form name=value"}},
+        Bad{"explain conv2d:c=4,h=8,k=4,strid=1", {"did you mean 'stride'?"}},
+        Bad{"explain conv2d:c=4,h=8,k=4,layout=nchwc", {"one of nchw, nhwc"}},
+        Bad{"explain conv2d:8x8x8", {"not of the form name=value", "write conv2d:"}},
+        Bad{"explain conv2d:c=4,h=2,k=4,r=5", {"conv2d:c=4,h=2,k=4,r=5 (f32): "}},
+        Bad{"explain conv2d:c=4,h=8,k=4,groups=3", {"groups"}},
+        Bad{"explain softmax:8x8 --dtype i8", {"softmax:8x8 (i8): "}},
+        Bad{"explain transpose:2000000000x2000000000", {"too large"}},
+        Bad{"bench matmul:1000000x1000000x1000000", {"GB are free"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Options, BadInput,
+    ::testing::Values(
+        Bad{"", {"Usage", "Examples:"}},
+        Bad{"bnech matmul:8x8x8", {"there is no subcommand 'bnech'", "did you mean 'bench'?"}},
+        Bad{"explain", {"subject is required", "heddle explain --help"}},
+        Bad{"explain matmul:8x8x8 --shwo dag", {"--shwo", "did you mean '--show'?"}},
+        Bad{"explain matmul:8x8x8 --show dga", {"did you mean 'dag'?"}},
+        Bad{"explain matmul:8x8x8 --show loops --pass vectorise", {"did you mean 'vectorize'?"}},
+        Bad{"explain matmul:8x8x8 --target llvmm", {"llvm"}},
+        Bad{"explain matmul:8x8x8 --target 'llvm -mcpu=hasswell'", {"haswell"}},
+        Bad{"explain matmul:8x8x8 --threads 0", {"--threads"}},
+        Bad{"explain matmul:8x8x8 --dtype f33", {"there is no type 'f33'", "did you mean 'f32'?"}},
+        Bad{"bench", {"nothing to run", "heddle list"}},
+        Bad{"bench matmul:8x8x8 --peers onedn", {"did you mean 'onednn'?"}},
+        Bad{"bench --workloads matmuls", {"did you mean 'matmul'?"}},
+        Bad{"bench matmul:8x8x8 --json /nowhere/x.json", {"there is no folder /nowhere"}},
+        Bad{"bench matmul:8x8x8 --json /tmp", {"it is a folder"}},
+        Bad{"list conv2", {"did you mean 'conv2d'?"}}));
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,38 @@
+// Runs build/bin/heddle and catches what it says.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "heddle/support/file.h"
+
+namespace heddle {
+
+struct CommandResult {
+  int status = -1;  ///< -1: it did not end by itself
+  std::string out, err;
+};
+
+inline std::string temporary(const std::string& name) {
+  return ::testing::TempDir() + "heddle_cli_" + std::to_string(::getpid()) + "_" + name;
+}
+
+/// `arguments` as for a shell.
+inline CommandResult heddle_command(const std::string& arguments) {
+  const std::string out = temporary("out"), err = temporary("err");
+  const int raw = std::system(
+      (std::string(HEDDLE_COMMAND) + " " + arguments + " >" + out + " 2>" + err).c_str());
+  CommandResult result;
+  if (raw != -1 && WIFEXITED(raw)) result.status = WEXITSTATUS(raw);
+  result.out = read_file(out);
+  result.err = read_file(err);
+  ::unlink(out.c_str());
+  ::unlink(err.c_str());
+  return result;
+}
+
+}  // namespace heddle
