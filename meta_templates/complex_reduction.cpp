@@ -157,7 +157,7 @@ bool fits_registers(const Target& target, int64_t mr, int64_t nv) {
 Tile best_tile(const Target& target, int64_t lanes, const Shape& sh) {
   Tile best;
   double score = -1;
-  for (int64_t nv = 1; nv <= std::min<int64_t>(4, ceil_div(sh.cols, lanes)); ++nv) {
+  for (int64_t nv = 1; nv <= std::min<int64_t>(sh.rows == 1 ? 12 : 4, ceil_div(sh.cols, lanes)); ++nv) {
     for (int64_t mr = 1; mr <= std::min<int64_t>(30, sh.rows); ++mr) {
       if (!fits_registers(target, mr, nv)) continue;
       double s = tile_score(target, mr, nv, lanes, sh);
@@ -194,6 +194,8 @@ class Writer {
     note_shape();
     Tile tile = best_tile(target, lanes_, sh_);
     std::vector<int64_t> rows{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14}, vectors{1, 2, 3, 4};
+    // One row reuses nothing: long runs of the vector operand are all there is to gain.
+    if (sh_.rows == 1) vectors.insert(vectors.end(), {6, 8, 12});
     std::erase_if(rows, [&](int64_t r) { return r > sh_.rows; });
     std::erase_if(vectors, [&](int64_t v) { return v > ceil_div(sh_.cols, lanes_); });
     std::vector<int64_t> cols;
@@ -237,9 +239,10 @@ class Writer {
     int64_t bytes = sh_.row ? sh_.row->tensor.dtype().bytes() : 4;
     int64_t row_tiles = ceil_div(sh_.rows, tile.mr),
             col_tiles = ceil_div(sh_.cols, tile.nv * lanes_);
-    int64_t in_l2 = std::max<int64_t>(
-        1, target.l2_bytes / 2 /
-               std::max<int64_t>(1, std::min<int64_t>(sh_.depth, 1024) * bytes * tile.mr));
+    // The block of the broadcast operand may spill over L2 by half: it is read in long streams, and
+    // larger blocks read the vector operand less often (docs/benchmarks.md, "blocks of 2048^3").
+    int64_t block_bytes = target.l2_bytes * 3 / 2;
+    int64_t in_l2 = std::max<int64_t>(1, block_bytes / std::max<int64_t>(1, std::min<int64_t>(sh_.depth, 1024) * bytes * tile.mr));
     bool threads = worth_parallel(t_, stage_work(dag_, g_.main));
     int64_t tasks = threads ? target.cores : 1;
     int64_t outer = 1;
@@ -256,7 +259,7 @@ class Writer {
         others > 1 ? row_tiles : balanced_block(row_tiles, in_l2, share_rows ? split_over : 1);
     int64_t nb = share_rows ? col_tiles : balanced_block(col_tiles, col_tiles, split_over);
     row_block_ = t_.split_knob("row_block", row_tiles, row_tiles, mb,
-                               "row tiles whose operand fits half of L2");
+                               "row tiles whose operand stays near L2");
     col_block_ = t_.split_knob("col_block", col_tiles, col_tiles, nb,
                                share_rows ? "all: rows are shared out" : "columns are shared out");
     if (!sh_.m_others.empty()) {
@@ -284,7 +287,7 @@ class Writer {
     int chosen = 0;
     if (k >= 64) {
       modes_.push_back(1);
-      int64_t block = sh_.depth > 1024 ? balanced_k(k, std::max<int64_t>(64, 512 * k / sh_.depth))
+      int64_t block = sh_.depth > 1024 ? balanced_k(k, std::max<int64_t>(64, 1024 * k / sh_.depth))
                                        : ceil_div(k, 2);
       k_block_ = t_.split_knob("k_block", k, k, block, "a panel of the vector operand stays near");
       if (sh_.depth > 1536 && sh_.rows * sh_.cols >= 256 * 256) {

@@ -68,8 +68,8 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   if (transposed >= 0) {
     // Square tiles: whole cache lines are read and written while both are near.
     int64_t line = std::max<int64_t>(1, 64 / op.output(0).dtype().bytes());
-    Param rows = t.split_knob("tile_rows", op.axes()[transposed].extent(), 8 * line, 2 * line,
-                              "two cache lines of the input");
+    Param rows = t.split_knob("tile_rows", op.axes()[transposed].extent(), 8 * line, 8 * line,
+                              "long enough that whole lines of the input are used up");
     Param cols = t.split_knob("tile_cols", op.axes().back().extent(), 8 * line, line,
                               "a cache line of the result");
     auto [ro, ri] = s.split(axes[transposed], rows);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# From a fresh checkout to a result: installs what is missing, builds, and runs one program.
+# From a fresh checkout to a result: installs what is missing, builds what the main job needs, runs
+# it, and names what to try next. Arguments go to the program.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,5 +12,17 @@ generator=()
 if [[ ! -f build/CMakeCache.txt ]] && command -v ninja >/dev/null; then generator=(-G Ninja); fi
 cmake -S . -B build "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DHEDDLE_BUILD_TESTS=OFF \
   -DHEDDLE_BUILD_BENCH=OFF
-cmake --build build --parallel "$(nproc)" --target heddle "$main_job"
-exec "build/bin/$main_job" "$@"
+cmake --build build --parallel "$(nproc)" --target "$main_job"
+echo
+"build/bin/$main_job" "$@"
+
+echo
+echo "Next:"
+if [[ ! -x build/bin/heddle ]]; then
+  echo "  cmake --build build --parallel $(nproc) --target heddle_cli    # the command line"
+fi
+cat <<'TEXT'
+  build/bin/heddle explain lenet:128                            # this network, stage by stage
+  build/bin/heddle explain matmul:512x512x512 --show schedule,loops
+  tutorials/01_first_kernel.cpp                                 # how to write your own
+TEXT

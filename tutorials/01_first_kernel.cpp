@@ -21,6 +21,7 @@
 #include "common/expect.h"
 
 // readme: begin
+
 using namespace heddle;
 
 int main() {
@@ -32,13 +33,13 @@ int main() {
   Tensor C = compute({M, N}, [&](Axis i, Axis j) { return sum(A(i, k) * B(k, j), k); }, "C");
   Tensor D = compute({M, N}, [&](Axis i, Axis j) { return max(C(i, j) + bias(j), 0.f); }, "D");
 
-  Schedule schedule = create_schedule({D});            // how: nothing to write, nothing measured
-  Kernel kernel = build(schedule, {A, B, bias, D});    // machine code, in some tens of milliseconds
+  Schedule schedule = create_schedule({D});          // how: nothing to write, nothing measured
+  Kernel kernel = build(schedule, {A, B, bias, D});  // machine code, in some tens of ms
 
   NDArray a = NDArray::random({M, K}, f32, 1), b = NDArray::random({K, N}, f32, 2);
   NDArray v = NDArray::random({N}, f32, 3), d = NDArray::zeros({M, N}, f32);
-  kernel(a, b, v, d);                                  // arrays in the order given to build
-  std::cout << "d[0, 0] = " << d.at<float>({0, 0}) << "\n" << schedule;
+  kernel(a, b, v, d);  // arrays in the order given to build
+  std::cout << "d[0, 1] = " << d.at<float>({0, 1}) << "\n" << schedule;
   // readme: end
 
   // ---- The schedule, as just printed -----------------------------------------------------------

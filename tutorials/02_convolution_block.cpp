@@ -59,7 +59,8 @@ std::string names(const ComputeDag& dag, const std::vector<int>& stages) {
   return text.empty() ? "-" : text;
 }
 
-// The block in C, for one image: y[k] = max(0, bias[k] + sum of w[k, c, r, s] * x[c, y+r-1, x+s-1]).
+// The block in C, for one image: y[k] = max(0, bias[k] + sum of w[k, c, r, s] * x[c, y+r-1,
+// x+s-1]).
 void block_in_c(const float* x, const float* w, const float* bias, float* y) {
   for (int k = 0; k < kFilters; ++k) {
     for (int row = 0; row < kSide; ++row) {
@@ -204,8 +205,7 @@ int main() {
   const NDArray weights = NDArray::random({kFilters, kChannels, 3, 3}, f32, 2);
   const NDArray biases = NDArray::random({kFilters}, f32, 3);
   const NDArray out = NDArray::zeros({1, kFilters, kSide, kSide}, f32), expected = out.copy();
-  block_in_c(in.data<float>(), weights.data<float>(), biases.data<float>(),
-             expected.data<float>());
+  block_in_c(in.data<float>(), weights.data<float>(), biases.data<float>(), expected.data<float>());
   for (const Kernel* k : {&naive, &kernel, &narrow_kernel}) {
     out.fill(-1);
     (*k)(in, weights, biases, out);

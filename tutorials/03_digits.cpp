@@ -91,8 +91,8 @@ void convolve_3x3_relu(const float* in, int channels_in, const float* filters, c
             for (int s = 0; s < 3; ++s) {
               const int v = y + r - 1, u = x + s - 1;
               if (v < 0 || v >= side || u < 0 || u >= side) continue;
-              total += in[(c * side + v) * side + u] *
-                       filters[((o * channels_in + c) * 3 + r) * 3 + s];
+              total +=
+                  in[(c * side + v) * side + u] * filters[((o * channels_in + c) * 3 + r) * 3 + s];
             }
           }
         }
@@ -243,10 +243,9 @@ void print_pictures(const std::vector<float>& pixels, size_t left, size_t right,
                 line_of_picture(&pixels[right * kPixels], y).c_str());
   }
   auto caption = [&](size_t i) {
-    return predicted[i] == labels[i]
-               ? "read as " + std::to_string(predicted[i]) + ", which it is"
-               : "read as " + std::to_string(predicted[i]) + ", but is a " +
-                     std::to_string(labels[i]);
+    return predicted[i] == labels[i] ? "read as " + std::to_string(predicted[i]) + ", which it is"
+                                     : "read as " + std::to_string(predicted[i]) + ", but is a " +
+                                           std::to_string(labels[i]);
   };
   std::printf("     %-22s  %s\n\n", caption(left).c_str(), caption(right).c_str());
 }

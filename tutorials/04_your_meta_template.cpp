@@ -3,8 +3,8 @@
 // The four meta-templates of Heddle know nothing that you cannot know: they are written against the
 // public headers, and a fifth takes part as they do. A meta-template is two functions: `matches`
 // says which groups of stages it takes, `build` writes their schedule, once, with knobs where there
-// is something to decide. From then on its schedules are chosen, cached, tuned, recorded and checked
-// like all others.
+// is something to decide. From then on its schedules are chosen, cached, tuned, recorded and
+// checked like all others.
 //
 // Ours is for chains of element-wise operators with rows, such as
 //
@@ -41,9 +41,9 @@ constexpr int kRows = 700, kCols = 1003;
 
 // ---- The meta-template -------------------------------------------------------------------------
 
-// Which groups it takes. `g.sink` is the stage that is written to memory; `g.inlined` are those that
-// are substituted into it. Look at access patterns, not at names: somebody else's operators should
-// be welcome too.
+// Which groups it takes. `g.sink` is the stage that is written to memory; `g.inlined` are those
+// that are substituted into it. Look at access patterns, not at names: somebody else's operators
+// should be welcome too.
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   if (target.kind != "llvm" || g.hosted || !g.tunable.empty()) return false;
   if (g.main != g.sink || g.main_class != StageClass::DirectCompute) return false;
@@ -71,10 +71,9 @@ void build_bands(TemplateBuilder& t, const StageGroup& g) {
   Param band = t.split_knob("band", op.axes().front().extent(), 64, 8, "a few tens of KiB a task");
   Param threads = t.choice("threads", t.target().cores > 1, "bands are independent");
   // What a knob may be in the light of the others, of the shape, or of the machine.
-  t.require("the vectors of a chunk, with three temporaries each, must fit the registers",
-            [=](const TemplateBuilder::Value& value) {
-              return value(chunk) / lanes * 4 <= registers;
-            });
+  t.require(
+      "the vectors of a chunk, with three temporaries each, must fit the registers",
+      [=](const TemplateBuilder::Value& value) { return value(chunk) / lanes * 4 <= registers; });
 
   // The primitives return handles to the loops they make.
   StageRef s = t.stage(g.sink);
@@ -198,7 +197,9 @@ int main() {
       const Kernel candidate = build(bands.instantiate(config), chain.args());
       arrays.run_and_check(candidate, bands.config_to_json(config).dump());
       ++checked;
-      auto call = [&] { candidate(arrays.x, arrays.bias, arrays.scale, arrays.residual, arrays.y); };
+      auto call = [&] {
+        candidate(arrays.x, arrays.bias, arrays.scale, arrays.residual, arrays.y);
+      };
       const double s = measure(call, 0.01).min_s;
       if (s < best_s) {
         best_s = s;

@@ -50,10 +50,15 @@ Tensor softmax(const Tensor& x, int axis, Where where) {
         return heddle::sum(powers.at(row.plan.source(i)), row.plan.over);
       },
       "softmax_sum", call.op, where);
+  // One division a row, not one an element: the product rounds once more, by half a unit.
+  const Tensor scale = compute(
+      impl::to_shape(row.plan.dims),
+      [&](const std::vector<Axis>& i) { return heddle::make_const(row.wide, 1) / sums(i); },
+      "softmax_scale", call.op, where);
   return compute(
       x.shape(),
       [&](const std::vector<Axis>& i) {
-        return heddle::cast(x.dtype(), powers(i) / sums.at(row.plan.target(i)));
+        return heddle::cast(x.dtype(), powers(i) * scale.at(row.plan.target(i)));
       },
       call.op, call.op, where);
 }
@@ -68,12 +73,16 @@ Tensor log_softmax(const Tensor& x, int axis, Where where) {
         return heddle::sum(heddle::exp(v - row.highest(i)), row.plan.over);
       },
       "log_softmax_sum", call.op, where);
+  const Tensor logs = compute(
+      impl::to_shape(row.plan.dims),
+      [&](const std::vector<Axis>& i) { return heddle::log(sums(i)); }, "log_softmax_log", call.op,
+      where);
   return compute(
       x.shape(),
       [&](const std::vector<Axis>& i) {
         const std::vector<Expr> at = row.plan.target(i);
         const Expr shifted = heddle::cast(row.wide, x(i)) - row.highest.at(at);
-        return heddle::cast(x.dtype(), shifted - heddle::log(sums.at(at)));
+        return heddle::cast(x.dtype(), shifted - logs.at(at));
       },
       call.op, call.op, where);
 }

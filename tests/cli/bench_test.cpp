@@ -27,8 +27,8 @@ TEST(Bench, PrintsATable) {
 }
 
 TEST(Bench, WritesJsonToStandardOutput) {
-  const CommandResult r = heddle_command(
-      "bench matmul:16x24x8 row_sum:8x32 --threads 1,2 --json -" + kQuick);
+  const CommandResult r =
+      heddle_command("bench matmul:16x24x8 row_sum:8x32 --threads 1,2 --json -" + kQuick);
   ASSERT_EQ(r.status, 0) << r.err;
   EXPECT_THAT(r.err, HasSubstr("of peak"));
   const Json j = Json::parse(r.out);
@@ -56,7 +56,8 @@ TEST(Bench, WritesJsonToStandardOutput) {
 
 TEST(Bench, WhatWasNotRunIsAbsent) {
   const CommandResult r = heddle_command(
-      "bench matmul:16x16x16 --peers none --no-naive --threads 1 --dtype f32,f64 --json -" + kQuick);
+      "bench matmul:16x16x16 --peers none --no-naive --threads 1 --dtype f32,f64 --json -" +
+      kQuick);
   ASSERT_EQ(r.status, 0) << r.err;
   EXPECT_THAT(r.err, HasSubstr("static agrees with the interpreter"));
   const Json j = Json::parse(r.out);
@@ -70,8 +71,8 @@ TEST(Bench, WhatWasNotRunIsAbsent) {
 
 TEST(Bench, WritesAFileWhole) {
   const std::string file = temporary("bench.json");
-  const CommandResult r = heddle_command(
-      "bench softmax:8x32 --peers none --threads 1 --json " + file + kQuick);
+  const CommandResult r =
+      heddle_command("bench softmax:8x32 --peers none --threads 1 --json " + file + kQuick);
   ASSERT_EQ(r.status, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("GB/s"));
   EXPECT_EQ(Json::parse(read_file(file)).at("results").size(), 1u);

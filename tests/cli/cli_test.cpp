@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <vector>
 
 #include "run_command.h"
@@ -17,9 +18,9 @@ TEST(List, ShowsKindsAndWorkloads) {
   const CommandResult r = heddle_command("list");
   EXPECT_EQ(r.status, 0);
   EXPECT_THAT(r.err, IsEmpty());
-  for (const char* text : {"matmul:MxNxK", "conv2d:c=C,h=H,k=K[,n=1,w=h", "softmax:ROWSxCOLS",
-                           "for example lenet:128", "depthwise_conv2d", "resize_bilinear",
-                           "conv_bn_relu", "attention", "networks"}) {
+  for (const char* text :
+       {"matmul:MxNxK", "conv2d:c=C,h=H,k=K[,n=1,w=h", "softmax:ROWSxCOLS", "for example lenet:128",
+        "depthwise_conv2d", "resize_bilinear", "conv_bn_relu", "attention", "networks"}) {
     EXPECT_THAT(r.out, HasSubstr(text));
   }
 }
@@ -53,6 +54,9 @@ TEST(Help, EachCommandHasExamples) {
 struct Bad {
   const char* arguments;
   std::vector<const char*> says;
+  friend std::ostream& operator<<(std::ostream& out, const Bad& bad) {
+    return out << "heddle " << bad.arguments;
+  }
 };
 
 class BadInput : public ::testing::TestWithParam<Bad> {};
@@ -85,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"explain conv2d:c=4,h=2,k=4,r=5", {"conv2d:c=4,h=2,k=4,r=5 (f32): "}},
         Bad{"explain conv2d:c=4,h=8,k=4,groups=3", {"groups"}},
         Bad{"explain softmax:8x8 --dtype i8", {"softmax:8x8 (i8): "}},
-        Bad{"explain transpose:2000000000x2000000000", {"too large"}},
+        Bad{"explain transpose:2000000000x2000000000", {"too many elements"}},
         Bad{"bench matmul:1000000x1000000x1000000", {"GB are free"}}));
 
 INSTANTIATE_TEST_SUITE_P(

@@ -22,18 +22,18 @@ TEST(Explain, TellsClassesScheduleAndTimes) {
   const CommandResult r = heddle_command("explain matmul:32x48x16 --threads 1");
   EXPECT_EQ(r.status, 0) << r.err;
   EXPECT_THAT(r.err, IsEmpty());
-  for (const char* text :
-       {"== classes ==", "complex reduction", "== schedule ==", "analytic rule", "== times ==",
-        "template", "lower: vectorize", "codegen", "scheduling and lowering", "total"}) {
+  for (const char* text : {"== classes ==", "complex reduction", "== schedule ==", "analytic rule",
+                           "== times ==", "template", "lower: vectorize", "codegen",
+                           "scheduling and lowering", "total"}) {
     EXPECT_THAT(r.out, HasSubstr(text));
   }
 }
 
 TEST(Explain, ShowsEachPart) {
   const std::pair<const char*, const char*> parts[] = {
-      {"dag", "conv2d"},         {"classes", "reduction"}, {"template", "knob "},
-      {"space", "configs"},      {"schedule", "split("},   {"loops", "for "},
-      {"llvm", "define "},       {"asm", "ret"},           {"times", "instantiate"}};
+      {"dag", "conv2d"},    {"classes", "reduction"}, {"template", "knob "},
+      {"space", "configs"}, {"schedule", "split("},   {"loops", "for "},
+      {"llvm", "define "},  {"asm", "ret"},           {"times", "instantiate"}};
   for (const auto& [part, text] : parts) {
     const CommandResult r =
         heddle_command("explain " + std::string(kConv) + " --threads 2 --show " + part);

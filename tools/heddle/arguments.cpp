@@ -126,7 +126,8 @@ Arguments parse_arguments(const Grammar& g, const std::string& text) {
     slot = value;
   };
 
-  std::vector<std::string> pieces = text.empty() ? std::vector<std::string>() : split_text(text, ',');
+  std::vector<std::string> pieces =
+      text.empty() ? std::vector<std::string>() : split_text(text, ',');
   for (size_t i = 0; i < pieces.size(); ++i) {
     const size_t equals = pieces[i].find('=');
     if (equals != std::string::npos) {

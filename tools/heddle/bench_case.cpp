@@ -69,8 +69,12 @@ Difference compare_outputs(const Problem& problem, const NDArray& ours, const ND
 
 class Case {
  public:
-  Case(const Problem& problem, const std::vector<NDArray>& inputs, const CaseOptions& options, Say say)
-      : problem_(problem), inputs_(inputs), options_(options), say_(std::move(say)),
+  Case(const Problem& problem, const std::vector<NDArray>& inputs, const CaseOptions& options,
+       Say say)
+      : problem_(problem),
+        inputs_(inputs),
+        options_(options),
+        say_(std::move(say)),
         target_(options.target) {
     target_.cores = options.threads;
     result_.subject = problem.subject;
@@ -144,8 +148,7 @@ class Case {
     for (size_t i = 0; i < reference.size(); ++i) {
       const NDArray ours = static_->outputs[i];
       // Libraries drop or keep dimensions of extent 1 as they like.
-      const Difference d =
-          compare_outputs(problem_, ours, reference[i].view(ours.shape()));
+      const Difference d = compare_outputs(problem_, ours, reference[i].view(ours.shape()));
       if (d.ok()) continue;
       right = false;
       result_.mismatches.push_back("static differs from " + name + ": " + describe(d, ours));

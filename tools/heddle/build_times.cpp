@@ -52,8 +52,7 @@ std::vector<Sample> build_once(const std::string& subject, DataType dtype, const
   samples.push_back({"optimize", Stage::Codegen, times.optimize});
   samples.push_back({"codegen", Stage::Codegen, times.codegen});
   samples.push_back({"link", Stage::Codegen, times.link});
-  const double known =
-      times.lower + times.llvm_ir + times.optimize + times.codegen + times.link;
+  const double known = times.lower + times.llvm_ir + times.optimize + times.codegen + times.link;
   samples.push_back({"build: rest", Stage::Codegen, std::max(0.0, times.total - known)});
   return samples;
 }
@@ -63,7 +62,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-double sum(const TimeBreakdown& times, double TimedPart::*column, bool codegen) {
+double sum(const TimeBreakdown& times, double TimedPart::* column, bool codegen) {
   double total = 0;
   for (const TimedPart& p : times.parts) {
     if (codegen || p.stage != Stage::Codegen) total += p.*column;
@@ -114,8 +113,8 @@ std::string to_text(const TimeBreakdown& times) {
                    ms_text(sum(times, &TimedPart::again_ms, codegen))});
   }
   std::string out = table.to_string();
-  out += "first: the first kernel of a process; again: median of " +
-         std::to_string(times.repeats) + " more, nothing cached\n";
+  out += "first: the first kernel of a process; again: median of " + std::to_string(times.repeats) +
+         " more, nothing cached\n";
   if (times.cached_template_ms > 0) {
     out += "a template of a known structure comes from the cache in " +
            ms_text(times.cached_template_ms) + " ms\n";
@@ -125,8 +124,8 @@ std::string to_text(const TimeBreakdown& times) {
 
 Json to_json(const TimeBreakdown& times) {
   Json j = Json::object();
-  for (const auto& [key, column] : {std::pair{"first_ms", &TimedPart::first_ms},
-                                    std::pair{"again_ms", &TimedPart::again_ms}}) {
+  for (const auto& [key, column] :
+       {std::pair{"first_ms", &TimedPart::first_ms}, std::pair{"again_ms", &TimedPart::again_ms}}) {
     Json parts = Json::array();
     for (const TimedPart& p : times.parts) {
       parts.push_back(Json::object({{"part", p.name}, {"ms", p.*column}}));

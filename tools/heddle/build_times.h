@@ -1,6 +1,7 @@
 // Where the time from a declaration to a callable kernel goes, part by part.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // heddle explain: what Heddle makes of a subject, and why.
 #include <algorithm>
+#include <cstdio>
 #include <iostream>
-#include <memory>
 #include <optional>
 
 #include "build_times.h"
@@ -35,8 +35,11 @@ std::string program_text(const LoweredFunction& main, const LoweredFunction& pre
 class Explanation {
  public:
   Explanation(const ExplainOptions& options, DataType dtype, Target target)
-      : options_(options), dtype_(dtype), target_(std::move(target)),
-        problem_(make_problem(options.subject, dtype)), dag_(problem_.outputs) {}
+      : options_(options),
+        dtype_(dtype),
+        target_(std::move(target)),
+        problem_(make_problem(options.subject, dtype)),
+        dag_(problem_.outputs) {}
 
   Part make(const std::string& part) {
     if (part == "dag") return plain(dag_.to_text());
@@ -81,10 +84,8 @@ class Explanation {
       const StageInfo& info = dag_.info(i);
       const Operation& op = dag_.stage(i);
       const char* name = to_string(info.stage_class);
-      all.push_back(Json::object({{"stage", op.name()},
-                                  {"class", name},
-                                  {"flops", info.flops},
-                                  {"reason", info.reason}}));
+      all.push_back(Json::object(
+          {{"stage", op.name()}, {"class", name}, {"flops", info.flops}, {"reason", info.reason}}));
       if (op.is_placeholder()) continue;
       table.add_row({op.name(), name, format_fixed(info.flops * 1e-6, 3), info.reason});
     }
@@ -213,8 +214,8 @@ std::vector<std::string> parts_of(const ExplainOptions& options) {
 }  // namespace
 
 const std::vector<std::string>& explain_parts() {
-  static const std::vector<std::string> parts = {"dag",   "classes", "template", "space", "schedule",
-                                                 "loops", "llvm",    "asm",      "times"};
+  static const std::vector<std::string> parts = {
+      "dag", "classes", "template", "space", "schedule", "loops", "llvm", "asm", "times"};
   return parts;
 }
 
@@ -254,8 +255,8 @@ int run_explain(const ExplainOptions& options) {
     // One part alone is a file for another program (llc, an assembler): nothing is added to it.
     if (parts.size() > 1) {
       if (i == 0) {
-        std::cout << problem.subject << "  " << to_string(dtype) << ", for "
-                  << to_string(target) << "\n";
+        std::cout << problem.subject << "  " << to_string(dtype) << ", for " << to_string(target)
+                  << "\n";
       }
       std::cout << "\n== " << parts[i] << " ==\n";
     }

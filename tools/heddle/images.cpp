@@ -54,8 +54,8 @@ void add_conv_peers(PeerSet& set, bench::OnednnConvSpec spec, const NDArray& ima
     return set.keep(NDArray::empty({spec.n, spec.k, spec.out_h(), spec.out_w()}, f32));
   };
   std::vector<PeerSet::Candidate> candidates;
-  for (const auto& [layout, name] : {std::pair{OnednnLayout::kAny, "its own layout"},
-                                     std::pair{OnednnLayout::kNhwc, "nhwc"}}) {
+  for (const auto& [layout, name] :
+       {std::pair{OnednnLayout::kAny, "its own layout"}, std::pair{OnednnLayout::kNhwc, "nhwc"}}) {
     spec.layout = layout;
     const NDArray out = output();
     candidates.push_back({name, onednn_conv(spec, x, w, b, out.data<float>()), out});

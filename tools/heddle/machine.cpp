@@ -83,10 +83,15 @@ Ceiling Machine::fma(int threads, DataType dtype) {
 }
 
 Ceiling Machine::bandwidth(Bound bound, int threads, int64_t bytes) {
-  // Shapes of nearly one size share a measurement.
+  // Shapes of nearly one size share a measurement: at 2^n or 1.5 * 2^n, whichever is nearest.
   int64_t size = kLeastBytes;
-  while (size < bytes && size < kMostBytes) size *= 2;
-  if (size - bytes > size / 4 && size > kLeastBytes) size = size / 4 * 3;
+  for (int64_t power = kLeastBytes; power <= kMostBytes; power *= 2) {
+    for (const int64_t candidate : {power, power / 2 * 3}) {
+      if (candidate <= kMostBytes && std::abs(candidate - bytes) < std::abs(size - bytes)) {
+        size = candidate;
+      }
+    }
+  }
   Speed& s = speed(threads, size);
   const double gb = measured(s, bound);
   Ceiling c;
@@ -111,7 +116,8 @@ Json Machine::to_json(const std::vector<int>& threads, const std::vector<std::st
   Json bandwidth = Json::array();
   for (const int n : threads) {
     const bench::FmaPeak& p = peak(n);
-    fma.push_back(Json::object({{"threads", n}, {"gflops", p.gflops}, {"instruction", p.instruction}}));
+    fma.push_back(
+        Json::object({{"threads", n}, {"gflops", p.gflops}, {"instruction", p.instruction}}));
     Speed& s = speed(n, kReportedBytes);
     measured(s, Bound::Read);
     measured(s, Bound::Copy);

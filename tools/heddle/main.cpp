@@ -1,12 +1,11 @@
 // The heddle command: list, explain and bench.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <iostream>
 #include <optional>
 
-#include "commands.h"
 #include "arguments.h"
+#include "commands.h"
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 
@@ -55,7 +54,8 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
 
 void add_bench(CLI::App& app, BenchOptions& o) {
   CLI::App* c = app.add_subcommand(
-      "bench", "Time subjects beside the naive schedule and other libraries, and check the results");
+      "bench",
+      "Time subjects beside the naive schedule and other libraries, and check the results");
   c->add_option("subjects", o.subjects, "Such as matmul:512x512x512; see `heddle list`");
   c->add_option("--workloads", o.workloads, "Lists of workloads: matmul, conv, memory, ..., all")
       ->delimiter(',');
@@ -156,8 +156,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 DataType dtype_of(const std::string& name) {
-  const std::vector<std::string> known = {"f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64",
-                                          "u8",  "bool"};
+  const std::vector<std::string> known = {"f32", "f64", "f16", "bf16", "i8",
+                                          "i16", "i32", "i64", "u8",   "bool"};
   const std::optional<DataType> dtype = parse_dtype(name);
   if (dtype && std::find(known.begin(), known.end(), name) != known.end()) return *dtype;
   std::string hint = did_you_mean(name, known);

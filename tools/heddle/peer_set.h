@@ -15,8 +15,8 @@ struct Peer {
   std::string name;  ///< the key in the results: "openblas", "onednn"
   std::string note;  ///< which of its implementations, for the table
   std::function<void()> run;
-  /// After run(): what the first output of the subject should be, in our layout. Null: the peer does
-  /// something that cannot be compared.
+  /// After run(): what the first output of the subject should be, in our layout. Null: the peer
+  /// does something that cannot be compared.
   std::function<NDArray()> result;
 };
 

@@ -65,7 +65,8 @@ std::string flops_text(double flops) {
 }  // namespace
 
 std::string type_and_threads(DataType dtype, int threads) {
-  return to_string(dtype) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+  return to_string(dtype) + ", " + std::to_string(threads) +
+         (threads == 1 ? " thread" : " threads");
 }
 
 std::string case_table(const CaseResult& r, Machine& machine) {
@@ -105,10 +106,10 @@ std::string summary_table(const std::vector<CaseResult>& results, Machine& machi
     const Timing* peer = best_peer(r);
     std::vector<std::string> row = {r.subject, to_string(r.dtype), std::to_string(r.threads)};
     if (own != nullptr) {
-      row.insert(row.end(), {figure(own->ms), rate(r, own->ms),
-                             r.bound == Bound::Compute ? "GFLOP/s" : "GB/s",
-                             share(r, own->ms, ceiling_of(r, machine)),
-                             naive != nullptr ? ratio(naive->ms / own->ms) : ""});
+      row.insert(row.end(),
+                 {figure(own->ms), rate(r, own->ms), r.bound == Bound::Compute ? "GFLOP/s" : "GB/s",
+                  share(r, own->ms, ceiling_of(r, machine)),
+                  naive != nullptr ? ratio(naive->ms / own->ms) : ""});
     } else {
       row.insert(row.end(), {r.mismatches.empty() ? "FAILED" : "MISMATCH", "", "", "", ""});
     }
@@ -124,8 +125,9 @@ std::string summary_table(const std::vector<CaseResult>& results, Machine& machi
   }
   std::string out = table.to_string();
   if (compared > 1) {
-    out += "geometric mean of the best peer's time over ours: " +
-           ratio(std::exp(log_sum / compared)) + " (" + std::to_string(compared) + " results)\n";
+    out +=
+        "geometric mean of the best peer's time over ours: " + ratio(std::exp(log_sum / compared)) +
+        " (" + std::to_string(compared) + " results)\n";
   }
   return out;
 }

@@ -8,25 +8,6 @@
 #include "heddle/support/error.h"
 
 namespace heddle::cli {
-namespace {
-
-// Far more than a machine has, and far from where products of extents overflow.
-constexpr double kMostElements = 1e15;
-
-void check_size(const Problem& problem) {
-  for (const Tensor& t : problem.args()) {
-    double elements = 1;
-    for (const int64_t extent : t.extents()) elements *= static_cast<double>(extent);
-    if (elements > kMostElements) {
-      throw_user_error("'" + problem.subject + "' is too large: " + t.name() + " has more than " +
-                           "1e15 elements",
-                       {}, "choose smaller extents");
-    }
-  }
-}
-
-}  // namespace
-
 std::vector<Tensor> Problem::args() const {
   std::vector<Tensor> all = inputs;
   all.insert(all.end(), outputs.begin(), outputs.end());
@@ -89,7 +70,6 @@ Problem make_problem(const std::string& subject, DataType dtype) {
     Problem problem = kind.declare(arguments, dtype);
     problem.subject = subject;
     problem.dtype = dtype;
-    check_size(problem);
     const ComputeDag dag(problem.outputs);
     if (problem.flops == 0) problem.flops = std::round(dag.total_flops());
     problem.bytes = dag.compulsory_bytes();

@@ -33,7 +33,7 @@ struct Problem {
   DataType dtype;
   std::vector<Tensor> inputs, outputs;
   Bound bound = Bound::Compute;
-  double flops = 0;  ///< of the textbook algorithm; 0: as the DAG counts them
+  double flops = 0;   ///< of the textbook algorithm; 0: as the DAG counts them
   int64_t bytes = 0;  ///< every input read once, every output written once
   /// How large partial results get, where the results themselves do not tell: a sum of very many
   /// numbers may come out near zero, and its rounding errors do not.

@@ -86,8 +86,8 @@ Problem conv_bn_relu(const Arguments& a, DataType dtype) {
   p.inputs = {b.x, b.weight, scale, shift, mean, variance};
   p.ranges = {{}, {}, {}, {}, {}, {0.5, 1.5}};
   const Tensor y = ops::conv2d(b.x, b.weight, b.conv);
-  p.outputs = {ops::relu(ops::batch_norm(y, scale, shift, mean, variance, 1e-5,
-                                         b.layout == ops::NHWC ? 3 : 1))};
+  p.outputs = {ops::relu(
+      ops::batch_norm(y, scale, shift, mean, variance, 1e-5, b.layout == ops::NHWC ? 3 : 1))};
   p.flops = b.spec.flops();
   p.peers = [spec = b.spec, layout = b.layout](PeerSet& set) {
     add_folded_peers(set, spec, layout);
@@ -130,9 +130,9 @@ void add_attention_peer(PeerSet& set, int64_t h, int64_t l, int64_t d) {
   first.shape = {l, l, d, false, true};
   last.shape = {l, d, l};
   const auto qk = onednn_matmul(first, q.data<float>(), set.f32(1), nullptr, scores.data<float>());
-  const auto softmax =
-      bench::onednn_softmax(h * l, l, scores.data<float>(), weights.data<float>());
-  const auto pv = onednn_matmul(last, weights.data<float>(), set.f32(2), nullptr, out.data<float>());
+  const auto softmax = bench::onednn_softmax(h * l, l, scores.data<float>(), weights.data<float>());
+  const auto pv =
+      onednn_matmul(last, weights.data<float>(), set.f32(2), nullptr, out.data<float>());
   if (!qk || !softmax || !pv) return;
   set.add({"onednn", "matmul, softmax, matmul",
            [=] {
@@ -209,12 +209,16 @@ std::vector<SubjectKind> block_subjects() {
        conv_bn_relu},
       {group,
        "gelu(x (M, K) x constant weight (K, N) + bias)",
-       {"matmul_bias_gelu", 3, {{"m", "", "rows"}, {"n", "", "columns"}, {"k", "", "length of the sums"}},
+       {"matmul_bias_gelu",
+        3,
+        {{"m", "", "rows"}, {"n", "", "columns"}, {"k", "", "length of the sums"}},
         "matmul_bias_gelu:128x3072x768"},
        matmul_bias_gelu},
       {group,
        "softmax(q k^T / sqrt(d)) v of (H, L, D) each",
-       {"attention", 3, {{"h", "", "heads"}, {"l", "", "tokens"}, {"d", "", "size of a head"}},
+       {"attention",
+        3,
+        {{"h", "", "heads"}, {"l", "", "tokens"}, {"d", "", "size of a head"}},
         "attention:12x128x64"},
        attention},
       {group,

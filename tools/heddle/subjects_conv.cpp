@@ -1,4 +1,5 @@
 // Convolutions. Weights are constant: they are packed ahead of time, for us and for oneDNN.
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -47,10 +48,10 @@ Problem conv2d(const Arguments& a, DataType dtype) {
   const bench::OnednnConvSpec spec = spec_of(a);
   const int64_t group_channels = spec.c / spec.groups;
   Tensor x = placeholder(image_shape(a), dtype, "x");
-  Tensor w = constant_placeholder(layout == ops::NHWC
-                                      ? Shape{spec.r, spec.s, group_channels, spec.k}
-                                      : Shape{spec.k, group_channels, spec.r, spec.s},
-                                  dtype, "weight");
+  Tensor w =
+      constant_placeholder(layout == ops::NHWC ? Shape{spec.r, spec.s, group_channels, spec.k}
+                                               : Shape{spec.k, group_channels, spec.r, spec.s},
+                           dtype, "weight");
   Problem p;
   p.inputs = {x, w};
   p.outputs = {ops::conv2d(x, w, conv)};
@@ -72,9 +73,9 @@ Problem depthwise_conv2d(const Arguments& a, DataType dtype) {
   const ops::Layout layout = conv.layout;
   const int64_t r = a["r"], out_channels = a["c"] * a["multiplier"];
   Tensor x = placeholder(image_shape(a), dtype, "x");
-  Tensor w = constant_placeholder(layout == ops::NHWC ? Shape{r, r, 1, out_channels}
-                                                      : Shape{out_channels, 1, r, r},
-                                  dtype, "weight");
+  Tensor w = constant_placeholder(
+      layout == ops::NHWC ? Shape{r, r, 1, out_channels} : Shape{out_channels, 1, r, r}, dtype,
+      "weight");
   bench::OnednnConvSpec spec;
   spec.n = a["n"];
   spec.c = spec.groups = a["c"];
@@ -149,7 +150,8 @@ Problem conv3d(const Arguments& a, DataType dtype) {
   const bool last = conv.layout == ops::NHWC;
   Tensor x = placeholder(last ? Shape{n, d, h, w, c} : Shape{n, c, d, h, w}, dtype, "x");
   Tensor weight = constant_placeholder(
-      last ? Shape{r, r, r, group_channels, k} : Shape{k, group_channels, r, r, r}, dtype, "weight");
+      last ? Shape{r, r, r, group_channels, k} : Shape{k, group_channels, r, r, r}, dtype,
+      "weight");
   Problem p;
   p.inputs = {x, weight};
   p.outputs = {ops::conv3d(x, weight, conv)};
@@ -181,9 +183,9 @@ std::vector<SubjectKind> conv_subjects() {
   const Parameter k{"k", "", "output channels"}, r{"r", "3", "height of the filters"},
       s{"s", "=r", "width of the filters"}, taps{"r", "3", "extent of the filters"},
       stride{"stride", "1", "step of the filters"},
-      pad{"pad", "0", "zeros around the image", {}, 0}, dilation{"dilation", "1", "step of the taps"},
-      groups{"groups", "1", "channel groups"}, width{"w", "", "width"},
-      channels{"c", "", "input channels"};
+      pad{"pad", "0", "zeros around the image", {}, 0},
+      dilation{"dilation", "1", "step of the taps"}, groups{"groups", "1", "channel groups"},
+      width{"w", "", "width"}, channels{"c", "", "input channels"};
   const std::vector<Parameter> rest = {stride, pad, dilation, groups, layout_parameter()};
   const std::string group = "Convolutions";
   return {
@@ -195,7 +197,10 @@ std::vector<SubjectKind> conv_subjects() {
       {group,
        "each channel by itself",
        {"depthwise_conv2d", 0,
-        joined(image_parameters(), {taps, stride, pad, dilation,
+        joined(image_parameters(), {taps,
+                                    stride,
+                                    pad,
+                                    dilation,
                                     {"multiplier", "1", "output channels per input channel"},
                                     layout_parameter()}),
         "depthwise_conv2d:c=144,h=56,r=3,pad=1,layout=nhwc"},
@@ -208,17 +213,25 @@ std::vector<SubjectKind> conv_subjects() {
       {group,
        "3-d convolution, constant weights",
        {"conv3d", 0,
-        joined({batch_parameter(), channels, {"d", "", "depth"}, {"h", "", "height"},
-                {"w", "=h", "width"}, k, taps},
+        joined({batch_parameter(),
+                channels,
+                {"d", "", "depth"},
+                {"h", "", "height"},
+                {"w", "=h", "width"},
+                k,
+                taps},
                rest),
         "conv3d:c=16,d=16,h=56,k=32,r=3,pad=1"},
        conv3d},
       {group,
        "transposed convolution, constant weights",
        {"conv_transpose2d", 0,
-        joined(image_parameters(),
-               {k, {"r", "4", "extent of the filters"}, stride, {"pad", "0", "taken off", {}, 0},
-                {"output_padding", "0", "added at the end", {}, 0}, layout_parameter()}),
+        joined(image_parameters(), {k,
+                                    {"r", "4", "extent of the filters"},
+                                    stride,
+                                    {"pad", "0", "taken off", {}, 0},
+                                    {"output_padding", "0", "added at the end", {}, 0},
+                                    layout_parameter()}),
         "conv_transpose2d:c=512,h=4,k=256,r=4,stride=2,pad=1"},
        conv_transpose2d},
   };

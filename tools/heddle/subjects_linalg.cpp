@@ -27,8 +27,8 @@ Shape to_shape(const Extents& extents) { return Shape(extents.begin(), extents.e
 void add_matmul_peers(PeerSet& set, const GemmShape& s, bool constant_b) {
   if (set.openblas() && set.all_f32()) {
     const NDArray c = set.keep(NDArray::empty({s.m, s.n}, f32));
-    const auto gemm = std::make_shared<bench::OpenBlasSgemm>(s, set.f32(0), set.f32(1),
-                                                             c.data<float>());
+    const auto gemm =
+        std::make_shared<bench::OpenBlasSgemm>(s, set.f32(0), set.f32(1), c.data<float>());
     const std::string note = bench::openblas_info().core_name + (gemm->uses_gemv() ? ", gemv" : "");
     set.add({"openblas", note, [gemm] { gemm->run(); }, [c] { return c; }});
   }
@@ -54,7 +54,8 @@ Problem matmul(const Arguments& a, DataType dtype) {
   const bool constant_b = a["const_b"] != 0;
   const Shape b_shape = to_shape(operand(s.k, s.n, s.trans_b));
   Tensor x = placeholder(to_shape(operand(s.m, s.k, s.trans_a)), dtype, "A");
-  Tensor y = constant_b ? constant_placeholder(b_shape, dtype, "B") : placeholder(b_shape, dtype, "B");
+  Tensor y =
+      constant_b ? constant_placeholder(b_shape, dtype, "B") : placeholder(b_shape, dtype, "B");
   Problem p;
   p.inputs = {x, y};
   p.outputs = {ops::matmul(x, y, s.trans_a, s.trans_b)};
@@ -149,12 +150,16 @@ std::vector<SubjectKind> linalg_subjects() {
   return {
       {group,
        "A (M, K) x B (K, N)",
-       {"matmul", 3, {m, n, k, ta, tb, flag("const_b", "1: B is constant, so packed ahead of time")},
+       {"matmul",
+        3,
+        {m, n, k, ta, tb, flag("const_b", "1: B is constant, so packed ahead of time")},
         "matmul:1024x1024x1024"},
        matmul},
       {group,
        "a stack of B products",
-       {"batch_matmul", 4, {{"b", "", "number of products"}, m, n, k, ta, tb},
+       {"batch_matmul",
+        4,
+        {{"b", "", "number of products"}, m, n, k, ta, tb},
         "batch_matmul:12x128x128x64"},
        batch_matmul},
       {group,
@@ -163,7 +168,9 @@ std::vector<SubjectKind> linalg_subjects() {
        dense},
       {group,
        "transpose and batched product: q (L, H, D) x k (L, H, D) -> (H, L, L)",
-       {"tbg", 3, {{"h", "", "heads"}, {"l", "", "tokens"}, {"d", "", "size of a head"}},
+       {"tbg",
+        3,
+        {{"h", "", "heads"}, {"l", "", "tokens"}, {"d", "", "size of a head"}},
         "tbg:12x128x64"},
        tbg},
   };

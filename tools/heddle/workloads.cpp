@@ -45,16 +45,17 @@ std::vector<Workload> depthwise_workloads() {
   for (const Layer& l : {Layer{32, 112, 3, 1}, Layer{144, 56, 3, 1}, Layer{576, 14, 3, 1},
                          Layer{960, 7, 3, 1}, Layer{96, 112, 3, 2}}) {
     out.push_back("depthwise_conv2d:n=1,c=" + number(l.c) + ",h=" + number(l.size) +
-                  ",r=" + number(l.r) + ",stride=" + number(l.stride) +
-                  ",pad=" + number(l.r / 2) + ",layout=nhwc");
+                  ",r=" + number(l.r) + ",stride=" + number(l.stride) + ",pad=" + number(l.r / 2) +
+                  ",layout=nhwc");
   }
   return of(out);
 }
 
 std::vector<Workload> memory_workloads() {
   std::vector<std::string> out;
-  for (const char* kind : {"row_sum", "column_sum", "full_sum", "argmax", "softmax", "log_softmax",
-                           "layer_norm", "rms_norm", "bias_gelu", "add_relu", "transpose", "concat"}) {
+  for (const char* kind :
+       {"row_sum", "column_sum", "full_sum", "argmax", "softmax", "log_softmax", "layer_norm",
+        "rms_norm", "bias_gelu", "add_relu", "transpose", "concat"}) {
     for (const char* size : {"4096x4096", "16384x1024", "256x65536", "1000x1000", "197x768"}) {
       out.push_back(std::string(kind) + ":" + size);
     }

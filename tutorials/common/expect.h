@@ -20,8 +20,8 @@ namespace heddle::tutorials {
 }  // namespace heddle::tutorials
 
 /// `message` is evaluated only where the condition does not hold.
-#define HEDDLE_EXPECT(condition, message)                                                      \
-  do {                                                                                         \
-    if (!(condition))                                                                          \
-      ::heddle::tutorials::expectation_failed(#condition, (message), __FILE__, __LINE__);      \
+#define HEDDLE_EXPECT(condition, message)                                                 \
+  do {                                                                                    \
+    if (!(condition))                                                                     \
+      ::heddle::tutorials::expectation_failed(#condition, (message), __FILE__, __LINE__); \
   } while (false)
