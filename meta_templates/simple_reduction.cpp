@@ -178,7 +178,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       return;
     }
     int64_t extent = op.axes().back().extent();
-    int64_t l1_elements = t.target().l1d_bytes / 4 / op.output(0).dtype().bytes();
+    int64_t l1_elements = t.target().l1d_bytes / 2 / op.output(0).dtype().bytes();
     int64_t want = std::min(extent, l1_elements);
     if (threads && points == extent)
       want = std::min(want, ceil_div(ceil_div(extent, t.target().cores), lanes) * lanes);
@@ -199,7 +199,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     // Several rows at a time: memory delivers more to several streams, and each accumulator is
     // loaded and stored once for all of them.
     Param streams =
-        t.knob(root_of_parts ? "part_streams" : "streams", {1, 2, 4, 8}, 4, "rows read at a time");
+        t.knob(root_of_parts ? "part_streams" : "streams", {1, 2, 4, 8, 16}, 8, "rows read at a time");
     std::vector<Loop> order(own.begin(), own.end() - 1);
     order.insert(order.end(), reduce.begin(), reduce.end() - 1);
     auto [ko, ki] = s.split(reduce.back(), streams);

@@ -137,9 +137,13 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
     }
   }
   // What main reads of the constant stages is kept between calls.
+  auto runs_in_main = [&](int st) {  // a constant stage may be computed inside one that is not
+    while (s.stages[st].placement == Placement::At) st = s.stages[st].at_stage;
+    return !constant[st];
+  };
   auto read_by_main = [&](int st) {
     for (int r : s.readers(st)) {
-      if (!constant[r]) return true;
+      if (runs_in_main(r)) return true;
     }
     return false;
   };

@@ -30,8 +30,8 @@ class Widener {
         }
         Expr value = widen(st->value);
         if (!vector_index) {
-          // One element for all lanes: fine only when all lanes agree.
-          if (value.dtype().lanes > 1) failed = true;
+          // One element for all lanes: fine only when all lanes agree, and none sees another's.
+          if (value.dtype().lanes > 1 || reads(st->value, st->buffer)) failed = true;
           return s;
         }
         if (value.dtype().lanes == 1) value = make_broadcast(value, lanes_);
@@ -70,6 +70,13 @@ class Widener {
   }
 
  private:
+  static bool reads(const Expr& e, const Buffer& buffer) {
+    bool found = false;
+    visit(e, [&](const Expr& x) {
+      if (const Load* load = x.as<Load>()) found |= load->buffer == buffer;
+    });
+    return found;
+  }
   bool varies(const Expr& e) const {
     for (const VarBinding& b : map_) {
       if (uses_var(e, b.var)) return true;

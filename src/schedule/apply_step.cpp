@@ -8,6 +8,10 @@
 namespace heddle {
 namespace {
 
+// Far beyond any schedule; what a damaged file names must not exhaust the memory.
+constexpr int kMaxAxes = 1 << 16, kMaxStages = 1 << 12;
+constexpr int64_t kMaxTile = int64_t{1} << 31;
+
 class Applier {
  public:
   Applier(ScheduleState& s, const Step& step) : s_(s), step_(step) {}
@@ -19,6 +23,7 @@ class Applier {
     for (const Param& p : step_.params) {
       check(p.is_const(), "a parameter is an unset knob", "instantiate the template with a Config");
     }
+    check_arity();
     switch (step_.kind) {
       case StepKind::Split: return split();
       case StepKind::Fuse: return fuse();
@@ -32,7 +37,10 @@ class Applier {
       case StepKind::Vectorize: return annotate(LoopKind::Vectorized);
       case StepKind::Unroll: return annotate(LoopKind::Unrolled);
       case StepKind::Parallel: return annotate(LoopKind::Parallel);
-      case StepKind::NonTemporal: stage().nontemporal = true; return;
+      case StepKind::NonTemporal:
+        check_computes();
+        stage().nontemporal = true;
+        return;
     }
   }
 
@@ -47,6 +55,45 @@ class Applier {
     std::string loops = on.empty() ? "" : "\n  loops: " + s_.loops_text(step_.stage);
     throw_user_error(std::string("cannot ") + to_string(step_.kind) + on + ": " + why + loops,
                      step_.where, help);
+  }
+
+  // How many axes, parameters and results the step must have; -1 = any number. What is left over
+  // would be printed and counted, but never looked at.
+  void check_arity() const {
+    struct Arity {
+      int axes = 0, params = 0, results = 0;
+    };
+    auto arity = [&]() -> Arity {
+      switch (step_.kind) {
+        case StepKind::Split: return {1, 1, 2};
+        case StepKind::Fuse: return {2, 0, 1};
+        case StepKind::Reorder: return {-1, 0, 0};
+        case StepKind::CacheWrite: return {0, 0, -1};
+        case StepKind::CacheRead: return {0, -1, -1};
+        case StepKind::Rfactor: return {1, 2, -1};
+        case StepKind::Layout: return {0, -1, 0};
+        case StepKind::Inline:
+        case StepKind::NonTemporal: return {0, 0, 0};
+        case StepKind::ComputeAt:
+        case StepKind::Vectorize:
+        case StepKind::Unroll:
+        case StepKind::Parallel: return {1, 0, 0};
+      }
+      return {};
+    }();
+    auto expect = [&](int want, size_t got, const char* what) {
+      check(want < 0 || static_cast<size_t>(want) == got, "the step has " + std::to_string(got) +
+                                                              " " + what + " in place of " +
+                                                              std::to_string(want));
+    };
+    expect(arity.axes, step_.axes.size(), "axes");
+    expect(arity.params, step_.params.size(), "parameters");
+    expect(arity.results, step_.results.size(), "results");
+  }
+  // The results of a step that makes a stage: the stage, then its axes.
+  void check_results(size_t axes) const {
+    check(step_.results.size() == 1 + axes, "the step has " + std::to_string(step_.results.size()) +
+                                                " results in place of " + std::to_string(1 + axes));
   }
 
   void check_computes() {
@@ -82,7 +129,7 @@ class Applier {
   int new_axis(size_t result, AxisState a) {
     check(result < step_.results.size(), "the step names too few results");
     int id = step_.results[result];
-    check(id >= 0 && id < (1 << 20), "bad result id");
+    check(id >= 0 && id < kMaxAxes, "bad result id " + std::to_string(id));
     if (id >= static_cast<int>(s_.axes.size())) s_.axes.resize(id + 1);
     check(!s_.axes[id].defined, "result id " + std::to_string(id) + " is taken");
     a.defined = true;
@@ -200,6 +247,10 @@ class Applier {
     check(!stage().output,
           "it is an output of the program: it must be computed whole, at the root");
     check(consumer != step_.stage, "a stage cannot be computed inside itself");
+    check(!s_.stages[consumer].placeholder,
+          "stage '" + s_.stages[consumer].name + "' is an input and has no loops");
+    check(s_.stages[consumer].placement != Placement::Inlined,
+          "stage '" + s_.stages[consumer].name + "' was inlined and has no loops any more");
     check(s_.leaf_position(loop) >= 0,
           "'" + s_.axes[loop].name + "' of '" + s_.stages[consumer].name +
               "' was split or fused and is no loop any more",
@@ -274,7 +325,7 @@ class Applier {
                         const std::vector<int> reduce, std::vector<VarBinding>* bind) {
     check(!step_.results.empty(), "the step names too few results");
     int id = step_.results[0];
-    check(id >= 0 && id < (1 << 16), "bad result id");
+    check(id >= 0 && id < kMaxStages, "bad result id " + std::to_string(id));
     if (id >= static_cast<int>(s_.stages.size())) s_.stages.resize(id + 1);
     check(!s_.stages[id].defined(), "the id of the new stage is taken");
     StageState st;
@@ -318,6 +369,7 @@ class Applier {
   void cache_write() {
     check_computes();
     check_reduce_untouched("cache_write");
+    check_results(stage().spatial.size() + stage().reduce.size());
     std::vector<VarBinding> bind;
     StageState& st = new_stage(stage().name + ".local", stage().spatial, stage().reduce, &bind);
     StageState& c = stage();
@@ -333,6 +385,13 @@ class Applier {
 
   void cache_read() {
     check(stage().placement != Placement::Inlined, "it was inlined");
+    check_results(stage().spatial.size());
+    for (size_t i = 0; i < step_.params.size(); ++i) {
+      int64_t reader = param(i);
+      check(reader >= 0 && reader < static_cast<int64_t>(s_.stages.size()) &&
+                s_.stages[reader].defined(),
+            "there is no such reader");
+    }
     std::vector<VarBinding> bind;
     StageState& st = new_stage(stage().name + ".copy", stage().spatial, {}, &bind);
     StageState& p = stage();
@@ -343,7 +402,6 @@ class Applier {
     }
     for (size_t i = 0; i < step_.params.size(); ++i) {
       int reader = static_cast<int>(param(i));
-      check(reader >= 0 && reader < static_cast<int>(s_.stages.size()), "there is no such reader");
       const std::vector<Buffer>& to = s_.stages[step_.results[0]].buffers;
       rewrite_loads(reader, p.buffers, [&](int c, const std::vector<Expr>& indices) {
         return make_load(to[c], indices);
@@ -370,6 +428,7 @@ class Applier {
     factor = std::min(factor, extent);
     int64_t blocks = (extent + factor - 1) / factor;
 
+    check_results(stage().spatial.size() + 1 + stage().reduce.size() + 1);
     // The new stage: the partial index first, then the old axes with k replaced by its other part.
     std::vector<VarBinding> bind;
     std::string name = stage().name + ".rf";
@@ -472,6 +531,7 @@ class Applier {
       check(d.dim >= 0 && d.dim < static_cast<int>(rank),
             "there is no dimension " + std::to_string(d.dim));
       check(d.divisor > 0 && d.modulus >= 0, "divisor and modulus must be positive");
+      check(d.divisor <= kMaxTile && d.modulus <= kMaxTile, "divisor or modulus is too large");
       dims.push_back(d);
     }
     // A bijection: for each dimension, sorted by divisor, the parts must chain: 1, m0, m0*m1, ...,
@@ -491,6 +551,7 @@ class Applier {
         bool last = i + 1 == parts.size();
         ok = parts[i].divisor == next && (last ? parts[i].modulus == 0 : parts[i].modulus > 0);
         next *= std::max<int64_t>(parts[i].modulus, 1);
+        ok &= next <= kMaxTile;
       }
       check(ok, "the parts of dimension " + std::to_string(d) + " do not make it up exactly once",
             "e.g. {1, 16, 0} and {1, 1, 16} for tiles of 16");

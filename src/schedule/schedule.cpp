@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <utility>
 
 #include "heddle/support/error.h"
 #include "schedule/schedule_state.h"
@@ -84,14 +85,23 @@ Schedule Schedule::from_json(const Json& json, const ComputeDag& dag) {
     if (!j.is_array() || j.size() != 5) bad(i, "does not have five parts");
     if (!parse_step_kind(j.at(0).as_string(), &step.kind))
       bad(i, "has the unknown kind '" + j.at(0).as_string() + "'");
-    step.stage = static_cast<int>(j.at(1).as_int());
+    auto id = [&](int64_t v) {
+      if (!std::in_range<int>(v)) bad(i, "has the id " + std::to_string(v));
+      return static_cast<int>(v);
+    };
+    step.stage = id(j.at(1).as_int());
     auto numbers = [&](const Json& list, auto add) {
       for (size_t n = 0; n < list.size(); ++n) add(list.at(n).as_int());
     };
-    numbers(j.at(2), [&](int64_t v) { step.axes.push_back(static_cast<int>(v)); });
+    numbers(j.at(2), [&](int64_t v) { step.axes.push_back(id(v)); });
     numbers(j.at(3), [&](int64_t v) { step.params.push_back(Param(v)); });
-    numbers(j.at(4), [&](int64_t v) { step.results.push_back(static_cast<int>(v)); });
-    s.apply(step);
+    numbers(j.at(4), [&](int64_t v) { step.results.push_back(id(v)); });
+    try {
+      s.apply(step);
+    } catch (const Error& e) {
+      throw Error(e.kind, "step " + std::to_string(i) + " of the schedule: " + e.message, e.where,
+                  e.help);
+    }
   }
   if (json.contains("provenance")) s.provenance = json.at("provenance").as_string();
   return s;

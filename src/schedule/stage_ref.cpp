@@ -40,6 +40,11 @@ Loop pick(const std::vector<int>& axes, int i, const std::string& stage, const c
   }
   return Loop{axes[at]};
 }
+template <class Axes>
+void put(std::vector<Axes>& list, int id, Axes axes) {
+  if (id >= static_cast<int>(list.size())) list.resize(static_cast<size_t>(id) + 1);
+  list[static_cast<size_t>(id)] = std::move(axes);
+}
 std::vector<int> ids(const std::vector<Loop>& loops) {
   std::vector<int> out;
   for (Loop l : loops) out.push_back(l.id);
@@ -128,9 +133,10 @@ StageRef StageRef::cache_write(Where at) {
   for (auto* list : {&axes.spatial, &axes.reduce}) {
     for (int& a : *list) step.results.push_back(a = sink_->next_axis_++);
   }
-  sink_->stage_axes_[id_].reduce.clear();
-  sink_->stage_axes_.push_back(std::move(axes));
+  // Recorded first: a step that cannot apply throws, and must leave the axes as they were.
   sink_->record(std::move(step));
+  sink_->stage_axes_[id_].reduce.clear();
+  put(sink_->stage_axes_, id, std::move(axes));
   return StageRef(sink_, id);
 }
 
@@ -145,8 +151,8 @@ StageRef StageRef::cache_read(const std::vector<StageRef>& readers, Where at) {
     axes.spatial.push_back(sink_->next_axis_);
     step.results.push_back(sink_->next_axis_++);
   }
-  sink_->stage_axes_.push_back(std::move(axes));
   sink_->record(std::move(step));
+  put(sink_->stage_axes_, id, std::move(axes));
   return StageRef(sink_, id);
 }
 
@@ -164,10 +170,11 @@ StageRef StageRef::rfactor(Loop k, Param factor, bool inner, Where at) {
     axes.reduce.push_back(sink_->next_axis_);
     step.results.push_back(sink_->next_axis_++);
   }
-  sink_->stage_axes_[id_].reduce = {sink_->next_axis_};
-  step.results.push_back(sink_->next_axis_++);
-  sink_->stage_axes_.push_back(std::move(axes));
+  int parts = sink_->next_axis_++;
+  step.results.push_back(parts);
   sink_->record(std::move(step));
+  sink_->stage_axes_[id_].reduce = {parts};
+  put(sink_->stage_axes_, id, std::move(axes));
   return StageRef(sink_, id);
 }
 

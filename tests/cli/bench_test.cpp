@@ -28,7 +28,7 @@ TEST(Bench, PrintsATable) {
 
 TEST(Bench, WritesJsonToStandardOutput) {
   const CommandResult r =
-      heddle_command("bench matmul:16x24x8 row_sum:8x32 --threads 1,2 --json -" + kQuick);
+      heddle_command("bench --threads 1,2 matmul:16x24x8 row_sum:8x32 --json -" + kQuick);
   ASSERT_EQ(r.status, 0) << r.err;
   EXPECT_THAT(r.err, HasSubstr("of peak"));
   const Json j = Json::parse(r.out);

@@ -68,7 +68,7 @@ TEST(Explain, ShowsTheProgramAfterPasses) {
 
 TEST(Explain, TheNaiveScheduleHasNoTemplate) {
   const CommandResult r =
-      heddle_command("explain matmul:8x8x8 --naive --show schedule --show space,times");
+      heddle_command("explain --naive --show schedule --show space,times matmul:8x8x8");
   EXPECT_EQ(r.status, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("naive"));
   EXPECT_THAT(r.out, HasSubstr("no knobs"));

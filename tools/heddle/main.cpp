@@ -33,9 +33,11 @@ void add_list(CLI::App& app, ListOptions& o) {
 void add_explain(CLI::App& app, ExplainOptions& o) {
   CLI::App* c = app.add_subcommand("explain", "Show what Heddle makes of a subject, and why");
   c->add_option("subject", o.subject, "Such as matmul:512x512x512; see `heddle list`")->required();
+  // Options that may be repeated take one text each time: the subject may follow them.
   c->add_option("--show", o.show,
                 "What to show, repeated or with commas: " + join(explain_parts()) +
-                    " (classes,schedule,times)");
+                    " (classes,schedule,times)")
+      ->allow_extra_args(false);
   c->add_option("--pass", o.pass, "Show the loops after this pass of lowering; all: after each");
   c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
   c->add_option("--threads", o.threads, "Threads to schedule for (all cores)")
@@ -57,13 +59,13 @@ void add_bench(CLI::App& app, BenchOptions& o) {
       "bench",
       "Time subjects beside the naive schedule and other libraries, and check the results");
   c->add_option("subjects", o.subjects, "Such as matmul:512x512x512; see `heddle list`");
-  c->add_option("--workloads", o.workloads, "Lists of workloads: matmul, conv, memory, ..., all")
-      ->delimiter(',');
-  c->add_option("--dtype", o.dtypes, "Types of the inputs (f32)")->delimiter(',');
-  c->add_option("--threads", o.threads, "Numbers of threads (all cores)")
-      ->delimiter(',')
+  auto list = [](CLI::Option* option) { return option->delimiter(',')->allow_extra_args(false); };
+  list(c->add_option("--workloads", o.workloads,
+                     "Lists of workloads: matmul, conv, memory, ..., all"));
+  list(c->add_option("--dtype", o.dtypes, "Types of the inputs (f32)"));
+  list(c->add_option("--threads", o.threads, "Numbers of threads (all cores)"))
       ->check(CLI::Range(1, 1024));
-  c->add_option("--peers", o.peers, "openblas, onednn (both), or none")->delimiter(',');
+  list(c->add_option("--peers", o.peers, "openblas, onednn (both), or none"));
   c->add_option("--time", o.seconds, "Seconds of timing for each implementation (0.5)")
       ->check(CLI::Range(0.0, 3600.0));
   c->add_flag("--no-naive", o.no_naive, "Leave the naive schedule out");

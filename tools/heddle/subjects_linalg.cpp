@@ -60,6 +60,8 @@ Problem matmul(const Arguments& a, DataType dtype) {
   p.inputs = {x, y};
   p.outputs = {ops::matmul(x, y, s.trans_a, s.trans_b)};
   p.flops = matmul_flops(s);
+  // A product with a vector uses each element of the matrix once.
+  if (s.m == 1 || s.n == 1) p.bound = Bound::Read;
   p.peers = [s, constant_b](PeerSet& set) { add_matmul_peers(set, s, constant_b); };
   return p;
 }
