@@ -157,7 +157,8 @@ bool fits_registers(const Target& target, int64_t mr, int64_t nv) {
 Tile best_tile(const Target& target, int64_t lanes, const Shape& sh) {
   Tile best;
   double score = -1;
-  for (int64_t nv = 1; nv <= std::min<int64_t>(sh.rows == 1 ? 12 : 4, ceil_div(sh.cols, lanes)); ++nv) {
+  for (int64_t nv = 1; nv <= std::min<int64_t>(sh.rows == 1 ? 12 : 4, ceil_div(sh.cols, lanes));
+       ++nv) {
     for (int64_t mr = 1; mr <= std::min<int64_t>(30, sh.rows); ++mr) {
       if (!fits_registers(target, mr, nv)) continue;
       double s = tile_score(target, mr, nv, lanes, sh);
@@ -242,7 +243,9 @@ class Writer {
     // The block of the broadcast operand may spill over L2 by half: it is read in long streams, and
     // larger blocks read the vector operand less often (docs/benchmarks.md, "blocks of 2048^3").
     int64_t block_bytes = target.l2_bytes * 3 / 2;
-    int64_t in_l2 = std::max<int64_t>(1, block_bytes / std::max<int64_t>(1, std::min<int64_t>(sh_.depth, 1024) * bytes * tile.mr));
+    int64_t in_l2 = std::max<int64_t>(
+        1,
+        block_bytes / std::max<int64_t>(1, std::min<int64_t>(sh_.depth, 1024) * bytes * tile.mr));
     bool threads = worth_parallel(t_, stage_work(dag_, g_.main));
     int64_t tasks = threads ? target.cores : 1;
     int64_t outer = 1;
@@ -319,7 +322,7 @@ class Writer {
       int64_t reuse = sh_.rows;
       for (int i : sh_.m_others) reuse *= op_.axes()[i].extent();
       bool chosen = constant(sh_.vector) || (reuse >= 32 && (!last || row_bytes > 1024));
-      pack_vector_ = t_.choice("pack_" + sh_.vector->tensor.name(), chosen,
+      pack_vector_ = t_.choice("pack_vectors", chosen,
                                constant(sh_.vector) ? "constant: packed once"
                                : chosen             ? "long strides, read often"
                                                     : "read in order as it lies");
@@ -328,7 +331,7 @@ class Writer {
       // Only when the rows lie far apart along the reduction (a transposed operand, or one of
       // weights).
       bool chosen = constant(sh_.row);
-      pack_row_ = t_.choice("pack_" + sh_.row->tensor.name(), chosen,
+      pack_row_ = t_.choice("pack_broadcasts", chosen,
                             chosen ? "constant: packed once" : "broadcasts read it in order");
     }
   }

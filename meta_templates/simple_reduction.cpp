@@ -42,11 +42,9 @@ int contiguous_reduce_axis(const ComputeDag& dag, int s) {
   return found;
 }
 
-// Vector partial results for the reduction of `s` over its axis `k`; `at` places the partial stage.
-void vector_partials(TemplateBuilder& t, StageRef s, int k, int64_t extent, int64_t lanes,
-                     Param chunk, Loop at) {
-  (void)t;
-  (void)extent;
+// Vector partial results for the reduction of `s` over its axis `k`, computed at loop `at`.
+// `parts_only`: the only axis of `s` counts the parts of a cut reduction.
+void vector_partials(StageRef s, int k, int64_t lanes, Param chunk, Loop at, bool parts_only) {
   // Several vectors of partial results, then one vector, then its lanes.
   StageRef rf = s.rfactor(s.reduce_axis(k), chunk, true);
   std::vector<Loop> reduce = rf.all_reduce_axes();
@@ -55,7 +53,8 @@ void vector_partials(TemplateBuilder& t, StageRef s, int k, int64_t extent, int6
   std::vector<Loop> order = rf.all_axes();
   order.erase(order.begin());
   // The rows that are read at a time go inside the reduction.
-  Loop row = order.empty() ? Loop{} : order.back();
+  // (Never the part of a cut reduction: how long a part is may depend on which it is.)
+  Loop row = order.empty() || parts_only ? Loop{} : order.back();
   if (row.valid()) order.pop_back();
   order.insert(order.end(), reduce.begin(), reduce.end());
   if (row.valid()) order.push_back(row);
@@ -164,9 +163,9 @@ void build(TemplateBuilder& t, const StageGroup& g) {
         s.compute_at(host, row);
         if (s.num_axes() == 0) return;
         Loop own = s.fuse(s.all_axes());
-        vector_partials(t, s, k, op.reduce_axes()[k].extent(), lanes, chunk, own);
+        vector_partials(s, k, lanes, chunk, own, false);
       } else {
-        vector_partials(t, s, k, op.reduce_axes()[k].extent(), lanes, chunk, row);
+        vector_partials(s, k, lanes, chunk, row, op.axes().empty());
       }
       return;
     }
@@ -198,8 +197,8 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     auto [ao, ai] = s.split(own.back(), lanes);
     // Several rows at a time: memory delivers more to several streams, and each accumulator is
     // loaded and stored once for all of them.
-    Param streams =
-        t.knob(root_of_parts ? "part_streams" : "streams", {1, 2, 4, 8, 16}, 8, "rows read at a time");
+    Param streams = t.knob(root_of_parts ? "part_streams" : "streams", {1, 2, 4, 8, 16}, 8,
+                           "rows read at a time");
     std::vector<Loop> order(own.begin(), own.end() - 1);
     order.insert(order.end(), reduce.begin(), reduce.end() - 1);
     auto [ko, ki] = s.split(reduce.back(), streams);

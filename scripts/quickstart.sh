@@ -19,10 +19,10 @@ echo
 echo
 echo "Next:"
 if [[ ! -x build/bin/heddle ]]; then
-  echo "  cmake --build build --parallel $(nproc) --target heddle_cli    # the command line"
+  echo "  cmake --build build --parallel $(nproc) --target heddle_cli       # the command line"
 fi
 cat <<'TEXT'
-  build/bin/heddle explain lenet:128                            # this network, stage by stage
+  build/bin/heddle explain lenet:128                         # this network, stage by stage
   build/bin/heddle explain matmul:512x512x512 --show schedule,loops
-  tutorials/01_first_kernel.cpp                                 # how to write your own
+  tutorials/01_first_kernel.cpp                              # how to write your own
 TEXT

@@ -261,8 +261,8 @@ int run(const std::string& folder) {
 
   // Declaring is quick, and so is choosing a schedule: nothing is measured, the analytic rules of
   // the meta-templates choose from what is known of this machine. All the network's stages become
-  // one kernel: biases and activations are computed where the sums are still in registers, padding
-  // where it is read, and the weights are packed at the first call.
+  // one kernel: biases and activations disappear into what reads them, sums are kept in registers,
+  // and the weights are packed at the first call.
   const Network net = declare_network(weights);
   Timer timer;
   const Schedule schedule = create_schedule({net.logits});

@@ -82,6 +82,19 @@ Stmt NestBuilder::emit_stage(int st, const std::vector<Expr>& mins,
   return emit_loops(st, p.leaves, 0, Mode::Compute);
 }
 
+// The last part of a cut reduction is shorter: the loop over parts must be open before the loop in
+// one.
+void NestBuilder::check_extent_known(const AxisState& a) const {
+  visit(a.extent, [&](const Expr& e) {
+    const VarNode* v = e.as<VarNode>();
+    if (!v || bound_.count(v)) return;
+    throw_user_error("loop '" + a.name + "' of stage '" + stage(a.stage).name +
+                         "' runs to a length that depends on '" + v->name +
+                         "', which is not outside of it",
+                     {}, "reorder '" + v->name + "' outside of '" + a.name + "'");
+  });
+}
+
 Expr NestBuilder::extent_of(int id) {
   AxisCtx& c = axes_[id];
   if (c.extent) return c.extent;

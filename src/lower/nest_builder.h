@@ -47,6 +47,7 @@ class NestBuilder {
 
   // ---- loops ----
   Stmt emit_stage(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents);
+  void check_extent_known(const AxisState& a) const;
   Expr extent_of(int id);
   Stmt emit_loops(int st, const std::vector<int>& leaves, size_t n, Mode mode);
   bool is_first_reduce(const std::vector<int>& leaves, size_t n) const;

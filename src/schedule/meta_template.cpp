@@ -171,6 +171,7 @@ Template make_template(const ComputeDag& dag, const Target& base) {
     }
     builder.places_.clear();
     builder.locations_.clear();
+    builder.writing_ = t.name;
     t.build(builder, groups[i]);
     if (name.find(t.name) == std::string::npos) name += (name.empty() ? "" : "+") + t.name;
     // Readers before what they read, so that a producer knows where its readers may be.
@@ -180,6 +181,7 @@ Template make_template(const ComputeDag& dag, const Target& base) {
       const MetaTemplate& ht = pick(all, dag, hosted, target);
       builder.set_prefix(prefix + dag.stage(hosted.sink).name() + ".");
       builder.note(ht.name + ": " + hosted.reason);
+      builder.writing_ = ht.name;
       ht.build(builder, hosted);
       if (name.find(ht.name) == std::string::npos) name += "+" + ht.name;
       require_enclosing(builder, dag, hosted.sink);

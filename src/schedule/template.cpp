@@ -43,7 +43,7 @@ Param TemplateBuilder::knob(const std::string& name, std::vector<int64_t> values
   }
   std::string full = prefix_ + name;
   for (const Knob& k : knobs_) HEDDLE_ICHECK(k.name != full, "two knobs of the name " + full);
-  knobs_.push_back({full, std::move(values), chosen, reason});
+  knobs_.push_back({full, std::move(values), chosen, reason, writing_});
   return Param::of_knob(static_cast<int>(knobs_.size()) - 1);
 }
 

@@ -20,11 +20,39 @@ int64_t from_env(const char* name, int64_t fallback) {
   return v ? std::atoll(v) : fallback;
 }
 
+// Which values of which knobs of which meta-template were drawn, of those that were offered. Values
+// that depend on the shape (block sizes) are many: only their number is printed.
 struct Coverage {
-  std::map<std::string, int> templates;
-  std::map<std::string, std::map<std::string, std::set<int64_t>>>
-      knobs;  // template -> knob -> values seen
+  struct Values {
+    std::set<int64_t> offered, drawn;
+  };
+  std::map<std::string, std::map<std::string, Values>> knobs;  // meta-template -> knob
   int64_t pairs = 0;
+
+  void count(const Knob& k, int64_t value) {
+    std::string name = k.name.substr(k.name.rfind('.') + 1);
+    if (name.rfind("pack_", 0) == 0) name = "pack_operand";
+    Values& v = knobs[k.meta_template][name];
+    v.offered.insert(k.values.begin(), k.values.end());
+    v.drawn.insert(value);
+  }
+
+  void print() const {
+    for (const auto& [name, of] : knobs) {
+      std::cout << "  " << name << "\n";
+      for (const auto& [knob, v] : of) {
+        std::cout << "    " << knob << ": " << v.drawn.size() << " of " << v.offered.size()
+                  << " values";
+        if (v.offered.size() <= 16) {
+          std::cout << " {";
+          for (int64_t x : v.offered)
+            std::cout << " " << x << (v.drawn.count(x) ? "" : "(missing)");
+          std::cout << " }";
+        }
+        std::cout << "\n";
+      }
+    }
+  }
 };
 
 // Runs `schedule` compiled, and now and then through the interpreter after every pass.
@@ -95,13 +123,7 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage) {
     Template t = make_template(ComputeDag(p.outputs), target);
     Config c = rng.uniform_int(0, 9) == 0 ? t.default_config() : random_config(t, rng);
     text += "\n  " + t.name() + " " + t.config_to_json(c).dump();
-    ++coverage->templates[t.name()];
-    for (size_t k = 0; k < t.knobs().size(); ++k) {
-      std::string name = t.knobs()[k].name;
-      name = name.substr(name.rfind('.') + 1);
-      if (name.rfind("pack_", 0) == 0) name = "pack";
-      coverage->knobs[t.name()][name].insert(c.values[k]);
-    }
+    for (size_t k = 0; k < t.knobs().size(); ++k) coverage->count(t.knobs()[k], c.values[k]);
     Schedule s = t.instantiate(c);
     std::string d = check(p, s, seed, rng.uniform_int(0, 7) == 0);
     return d.empty() ? "" : d + "\n  " + text;
@@ -125,16 +147,11 @@ void run_many(bool manual, int64_t count) {
                   << "--gtest_filter=*" << (manual ? "Schedules" : "Configs");
   }
   std::cout << coverage.pairs << " pairs, " << failures << " mismatches\n";
-  for (const auto& [name, n] : coverage.templates) {
-    std::cout << "  " << name << ": " << n << "\n";
-    for (const auto& [knob, values] : coverage.knobs[name]) {
-      std::cout << "    " << knob << ":";
-      int shown = 0;
-      for (int64_t v : values) {
-        if (++shown <= 16) std::cout << " " << v;
-      }
-      std::cout << (shown > 16 ? " ... (" + std::to_string(values.size()) + " values)" : "")
-                << "\n";
+  coverage.print();
+  if (!manual && count >= 1000) {
+    for (const char* t :
+         {"complex_reduction", "direct_compute", "location_tunable", "simple_reduction"}) {
+      EXPECT_TRUE(coverage.knobs.count(t)) << "no pair exercised the meta-template " << t;
     }
   }
 }

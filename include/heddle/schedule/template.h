@@ -32,6 +32,7 @@ struct Knob {
   std::vector<int64_t> values;
   int64_t default_value = 0;
   std::string reason;
+  std::string meta_template;  ///< who asked for the decision
 };
 
 /// A value for every knob of a template, by position.
@@ -150,7 +151,7 @@ class TemplateBuilder : public StepSink {
   std::vector<Guard> guards_;
   std::vector<Requirement> requirements_;
   std::vector<std::string> notes_;
-  std::string prefix_;
+  std::string prefix_, writing_;  ///< of knob names; the meta-template at work
   std::vector<StageGroup::Place> places_;
   std::vector<std::pair<int, Param>> locations_;  ///< stage, decision
   friend Template make_template(const ComputeDag&, const Target&);

@@ -1,0 +1,207 @@
+// What each step does to the loops, the bodies and the places of a schedule.
+#include "schedule/schedule_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+TEST(Step, TheDefaultScheduleHasOneLoopAnAxis) {
+  Chain p;
+  Schedule s({p.D});
+  EXPECT_EQ(loops(s, s[p.C]), "i 0..8 | j 0..12 | reduce k 0..6");
+  EXPECT_EQ(loops(s, s[p.D]), "i 0..8 | j 0..12");
+  EXPECT_TRUE(s.steps().empty());
+}
+
+TEST(Step, SplitMakesTwoLoopsAndRoundsUp) {
+  Pair p;
+  Schedule s({p.C});
+  auto [o, i] = s[p.C].split(s[p.C].axis(1), 5);
+  EXPECT_EQ(loops(s, s[p.C]), "i 0..8 | j.o 0..3 | j.i 0..5");
+  s[p.C].split(o, 2);
+  s[p.C].split(i, 5);
+  EXPECT_EQ(loops(s, s[p.C]), "i 0..8 | j.o.o 0..2 | j.o.i 0..2 | j.i.o 0..1 | j.i.i 0..5");
+}
+
+TEST(Step, SplitByMoreThanTheExtentIsSplitByTheExtent) {
+  Pair p;
+  Schedule s({p.C});
+  s[p.C].split(s[p.C].axis(0), int64_t{1} << 62);
+  EXPECT_EQ(loops(s, s[p.C]), "i.o 0..1 | i.i 0..8 | j 0..12");
+}
+
+TEST(Step, FuseMakesOneLoopOfTwo) {
+  Pair p;
+  Schedule s({p.C});
+  Loop f = s[p.C].fuse(s[p.C].axis(0), s[p.C].axis(1));
+  EXPECT_EQ(loops(s, s[p.C]), "i.j 0..96");
+  s[p.C].split(f, 7);
+  EXPECT_EQ(loops(s, s[p.C]), "i.j.o 0..14 | i.j.i 0..7");
+}
+
+TEST(Step, ReduceAxesFuseWithEachOther) {
+  Tensor A = placeholder({3, 4, 5}, f32, "A");
+  Axis a = reduce_axis(4, "a"), b = reduce_axis(5, "b");
+  Tensor R = compute({3}, [&](Axis i) { return sum(A(i, a, b), {a, b}); }, "R");
+  Schedule s({R});
+  s[R].fuse(s[R].all_reduce_axes());
+  EXPECT_EQ(loops(s, s[R]), "i 0..3 | reduce a.b 0..20");
+}
+
+TEST(Step, ReorderPermutesOnlyTheNamedLoops) {
+  Chain p;
+  Schedule s({p.C});
+  auto [i, j] = s[p.C].axes<2>();
+  Loop k = s[p.C].reduce_axis(0);
+  s[p.C].reorder({k, i});
+  EXPECT_EQ(loops(s, s[p.C]), "reduce k 0..6 | j 0..12 | i 0..8");
+  s[p.C].reorder({i, k, j});
+  EXPECT_EQ(loops(s, s[p.C]), "i 0..8 | reduce k 0..6 | j 0..12");
+}
+
+TEST(Step, AnnotationsMarkTheLoops) {
+  Chain p;
+  Schedule s({p.C});
+  s[p.C].parallel(s[p.C].axis(0)).vectorize(s[p.C].axis(-1)).unroll(s[p.C].reduce_axis(0));
+  EXPECT_EQ(loops(s, s[p.C]), "parallel i 0..8 | vectorized j 0..12 | unrolled reduce k 0..6");
+  // Saying it again changes nothing.
+  s[p.C].parallel(s[p.C].axis(0));
+  EXPECT_EQ(loops(s, s[p.C]), "parallel i 0..8 | vectorized j 0..12 | unrolled reduce k 0..6");
+}
+
+TEST(Step, ComputeAtNestsTheProducer) {
+  Pair p;
+  Schedule s({p.C});
+  s[p.B].compute_at(s[p.C], s[p.C].axis(0));
+  EXPECT_EQ(lowered(s), R"(@@)");
+}
+
+TEST(Step, ComputeInlineSubstitutesIntoTheReader) {
+  Pair p;
+  Schedule s({p.C});
+  s[p.B].compute_inline();
+  EXPECT_EQ(lowered(s), R"(@@)");
+}
+
+TEST(Step, CacheWriteComputesIntoAPrivateCopy) {
+  Chain p(4, 4, 3);
+  Schedule s({p.C});
+  StageRef local = s[p.C].cache_write();
+  EXPECT_EQ(loops(s, s[p.C]), "i 0..4 | j 0..4");
+  EXPECT_EQ(loops(s, local), "i 0..4 | j 0..4 | reduce k 0..3");
+  EXPECT_EQ(s[p.C].num_reduce_axes(), 0);
+  EXPECT_EQ(local.num_reduce_axes(), 1);
+  local.compute_at(s[p.C], s[p.C].axis(1));
+  EXPECT_EQ(lowered(s), R"(@@)");
+}
+
+TEST(Step, CacheWriteKeepsSpatialLoopsThatWereShapedBefore) {
+  Chain p;
+  Schedule s({p.C});
+  auto [io, ii] = s[p.C].split(s[p.C].axis(0), 3);
+  (void)io;
+  s[p.C].vectorize(ii);
+  StageRef local = s[p.C].cache_write();
+  EXPECT_EQ(loops(s, s[p.C]), "i.o 0..3 | vectorized i.i 0..3 | j 0..12");
+  EXPECT_EQ(loops(s, local), "i 0..8 | j 0..12 | reduce k 0..6");
+}
+
+TEST(Step, CacheReadCopiesForTheNamedReadersOnly) {
+  Tensor A = placeholder({4}, f32, "A");
+  Tensor B = compute({4}, [&](Axis i) { return A(i) + 1.f; }, "B");
+  Tensor C = compute({4}, [&](Axis i) { return A(i) * 2.f; }, "C");
+  Schedule s({B, C});
+  StageRef copy = s[A].cache_read({s[B]});
+  EXPECT_EQ(loops(s, copy), "d0 0..4");
+  EXPECT_EQ(lowered(s), R"(@@)");
+}
+
+TEST(Step, OuterRfactorMakesBlocksAndInnerRfactorInterleaves) {
+  Tensor A = placeholder({10}, f32, "A");
+  Axis k = reduce_axis(10, "k");
+  Tensor S = compute({1}, [&](Axis) { return sum(A(k), k); }, "S");
+  for (bool inner : {false, true}) {
+    Schedule s({S});
+    StageRef rf = s[S].rfactor(s[S].reduce_axis(0), 4, inner);
+    EXPECT_EQ(loops(s, rf), inner ? "k.i 0..4 | i 0..1 | reduce k.o 0..3"
+                                  : "k.o 0..3 | i 0..1 | reduce k.i 0..4");
+    EXPECT_EQ(loops(s, s[S]), inner ? "i 0..1 | reduce k.i 0..4" : "i 0..1 | reduce k.o 0..3");
+    EXPECT_EQ(rf.num_axes(), 2);
+    EXPECT_EQ(rf.num_reduce_axes(), 1);
+    // What was recorded can be gone on with.
+    rf.split(rf.reduce_axis(0), 2);
+  }
+}
+
+TEST(Step, LayoutOrdersTheElementsInMemory) {
+  Pair p;
+  Schedule s({p.C});
+  s[p.B].layout({{1, 4}, {0}, {1, 1, 4}});
+  EXPECT_EQ(lowered(s), R"(@@)");
+}
+
+TEST(Step, NonTemporalMarksTheStores) {
+  Pair p;
+  Schedule s({p.C});
+  s[p.B].compute_inline();
+  s[p.C].store_nontemporal();
+  EXPECT_EQ(lowered(s), R"(@@)");
+}
+
+TEST(Step, NamesOfKindsReadBack) {
+  for (int k = 0; k <= static_cast<int>(StepKind::NonTemporal); ++k) {
+    StepKind back{};
+    EXPECT_TRUE(parse_step_kind(to_string(static_cast<StepKind>(k)), &back));
+    EXPECT_EQ(static_cast<int>(back), k);
+  }
+  StepKind none{};
+  EXPECT_FALSE(parse_step_kind("splitt", &none));
+}
+
+TEST(Step, TheTextOfAScheduleNamesStagesAndLoops) {
+  Chain p;
+  Schedule s({p.D});
+  auto [io, ii] = s[p.D].split(s[p.D].axis(0), 4);
+  s[p.D].reorder({ii, io});
+  Loop f = s[p.D].fuse(ii, io);
+  s[p.D].parallel(f);
+  s[p.C].compute_at(s[p.D], f);
+  StageRef rf = s[p.C].rfactor(s[p.C].reduce_axis(0), 2, true);
+  rf.layout({{1}, {2, 4}, {0}, {2, 1, 4}});
+  s[p.A].cache_read({rf});
+  s[p.D].cache_write();
+  s[p.D].unroll(s[p.D].axis(1)).store_nontemporal();
+  s.provenance = "by hand";
+  EXPECT_EQ(s.to_text(), R"(@@)");
+}
+
+TEST(Step, TwoStagesOfOneNameAreToldApart) {
+  Tensor A = placeholder({4}, f32, "x");
+  Tensor B = compute({4}, [&](Axis i) { return A(i) + 1.f; }, "x");
+  Schedule s({B});
+  s[B].unroll(s[B].axis(0));
+  EXPECT_EQ(s.to_text(), "# default: serial loops\nx#1.unroll(i)\n");
+}
+
+TEST(Step, CopiesAreIndependentValues) {
+  Pair p;
+  Schedule a({p.C});
+  a[p.C].split(a[p.C].axis(0), 4);
+  Schedule b = a;
+  b[p.C].split(b[p.C].axis(1), 3);
+  b[p.B].compute_inline();
+  EXPECT_EQ(loops(a, a[p.C]), "i.o 0..2 | i.i 0..4 | j 0..12");
+  EXPECT_EQ(loops(b, b[p.C]), "i.o 0..2 | i.i 0..4 | j.o 0..4 | j.i 0..3");
+  EXPECT_EQ(a.steps().size(), 1u);
+  EXPECT_EQ(b.steps().size(), 3u);
+  a[p.C].parallel(a[p.C].axis(1));
+  EXPECT_EQ(loops(b, b[p.C]), "i.o 0..2 | i.i 0..4 | j.o 0..4 | j.i 0..3");
+  Schedule c({p.C});
+  c = b;
+  b = std::move(a);
+  EXPECT_EQ(loops(b, b[p.C]), "i.o 0..2 | i.i 0..4 | parallel j 0..12");
+  EXPECT_EQ(loops(c, c[p.C]), "i.o 0..2 | i.i 0..4 | j.o 0..4 | j.i 0..3");
+  EXPECT_EQ(c.to_json().dump(), Schedule(c).to_json().dump());
+}
+
+}  // namespace
+}  // namespace heddle::testing
