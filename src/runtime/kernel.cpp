@@ -1,5 +1,6 @@
 #include "heddle/runtime/kernel.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "heddle/support/error.h"
@@ -15,7 +16,8 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 
 // What `prepare` made of one set of constant arrays.
 struct Prepared {
-  std::vector<const void*> constants;
+  // Kept alive, so that no other array can come to lie at the same address.
+  std::vector<NDArray> constants;
   std::vector<NDArray> arrays;
 };
 
@@ -27,17 +29,21 @@ struct Kernel::Impl {
   std::shared_ptr<const Prepared> prepared;
 
   std::shared_ptr<const Prepared> prepare(std::span<const NDArray> arrays) {
+    std::vector<NDArray> constants;
     std::vector<void*> pointers;
     for (size_t i = 0; i < arrays.size(); ++i) {
-      if (code.args[i].constant) pointers.push_back(arrays[i].data());
+      if (!code.args[i].constant) continue;
+      constants.push_back(arrays[i]);
+      pointers.push_back(arrays[i].data());
     }
     std::lock_guard lock(mutex);
-    if (prepared && std::equal(pointers.begin(), pointers.end(), prepared->constants.begin(),
-                               prepared->constants.end())) {
+    auto same = [](const NDArray& a, const NDArray& b) { return a.data() == b.data(); };
+    if (prepared && std::equal(constants.begin(), constants.end(), prepared->constants.begin(),
+                               prepared->constants.end(), same)) {
       return prepared;
     }
     auto fresh = std::make_shared<Prepared>();
-    fresh->constants.assign(pointers.begin(), pointers.end());
+    fresh->constants = std::move(constants);
     for (const KernelArg& p : code.persistent) {
       fresh->arrays.push_back(NDArray::empty(p.shape, p.dtype));
       pointers.push_back(fresh->arrays.back().data());

@@ -1,6 +1,7 @@
 #include "heddle/runtime/thread_pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -26,6 +27,9 @@ using Clock = std::chrono::steady_clock;
 // the one it waits for from running.
 constexpr auto kSpin = std::chrono::milliseconds(1);
 constexpr auto kSpinCrowded = std::chrono::microseconds(10);
+// From then on it offers its core at every turn: the thread it waits for may be queued behind it,
+// when other processes hold the other cores. Kernels leave shorter gaps between their regions.
+constexpr auto kSpinAlone = std::chrono::microseconds(20);
 
 constexpr int kMaxThreads = 1024;
 
@@ -45,13 +49,14 @@ void pause_cpu() {
 /// Spins until the condition holds; false if it did not within the time.
 template <typename Condition>
 bool spin_until(Condition condition, Clock::duration limit) {
-  const Clock::time_point deadline = Clock::now() + limit;
-  do {
+  const Clock::time_point begin = Clock::now();
+  for (Clock::duration waited{}; waited < limit; waited = Clock::now() - begin) {
+    if (waited > kSpinAlone) ::sched_yield();
     for (int i = 0; i < 64; ++i) {
       if (condition()) return true;
       pause_cpu();
     }
-  } while (Clock::now() < deadline);
+  }
   return condition();
 }
 
@@ -73,6 +78,7 @@ struct Job {
 // sixty-four disturbs one worker, and the others go on sleeping.
 struct alignas(detail::kCacheLine) Worker {
   std::atomic<unsigned> ticket{0};  // counts the jobs given to this worker; it parks on this word
+  std::atomic<unsigned> taken{0};   // the last job whose chunk somebody has begun
   std::atomic<bool> parked{false};
   std::thread thread = {};
 };
@@ -90,6 +96,14 @@ class Pool {
 
     inside_region = true;
     job_.run_chunk(0);
+    // What has not begun by now belongs to a worker that sleeps, or whose core another process
+    // holds: doing it here takes no longer than waiting for it.
+    for (int i = 1; i < job_.threads; ++i) {
+      Worker& worker = *workers_[static_cast<std::size_t>(i - 1)];
+      if (!take(worker, worker.ticket.load(std::memory_order_relaxed))) continue;
+      job_.run_chunk(i);
+      pending_.fetch_sub(1, std::memory_order_relaxed);
+    }
     inside_region = false;
 
     const auto done = [this] { return pending_.load(std::memory_order_acquire) == 0; };
@@ -128,6 +142,12 @@ class Pool {
     if (worker.parked.load()) worker.ticket.notify_one();
   }
 
+  /// Claims the worker's chunk of job `ticket`, once. job_ stays as it is until that chunk is done.
+  static bool take(Worker& worker, unsigned ticket) {
+    unsigned before = ticket - 1;
+    return worker.taken.compare_exchange_strong(before, ticket, std::memory_order_acq_rel);
+  }
+
   void start_workers(int count) {
     while (!stopped_ && static_cast<int>(workers_.size()) < count) {
       const int index = static_cast<int>(workers_.size()) + 1;
@@ -145,7 +165,7 @@ class Pool {
 
   void work(Worker& self, int index) {
     inside_region = true;  // whatever runs here is part of one
-    for (unsigned seen = 0;; ++seen) {
+    for (unsigned seen = 0;;) {
       const auto called = [&] { return self.ticket.load(std::memory_order_acquire) != seen; };
       if (!spin_until(called, spin_time())) {
         self.parked.store(true);
@@ -153,6 +173,8 @@ class Pool {
         self.parked.store(false);
       }
       if (stopping_.load(std::memory_order_relaxed)) return;
+      seen = self.ticket.load(std::memory_order_acquire);
+      if (!take(self, seen)) continue;  // the caller did it, maybe several times over
       job_.run_chunk(index);
       if (pending_.fetch_sub(1) == 1 && caller_parked_.load()) pending_.notify_one();
     }

@@ -50,10 +50,10 @@ class Applier {
   void check(bool ok, const std::string& why, const std::string& help = "") const {
     if (ok) return;
     std::string on = step_.stage >= 0 && step_.stage < static_cast<int>(s_.stages.size())
-                         ? " of stage '" + s_.stages[step_.stage].name + "'"
+                         ? " to stage '" + s_.stages[step_.stage].name + "'"
                          : "";
     std::string loops = on.empty() ? "" : "\n  loops: " + s_.loops_text(step_.stage);
-    throw_user_error(std::string("cannot ") + to_string(step_.kind) + on + ": " + why + loops,
+    throw_user_error(std::string("cannot apply ") + to_string(step_.kind) + on + ": " + why + loops,
                      step_.where, help);
   }
 

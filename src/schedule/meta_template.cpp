@@ -179,7 +179,9 @@ Template make_template(const ComputeDag& dag, const Target& base) {
     for (size_t h = groups[i].tunable.size(); h-- > 0;) {
       StageGroup hosted = hosted_group(dag, groups[i].tunable[h], builder.places_);
       const MetaTemplate& ht = pick(all, dag, hosted, target);
-      builder.set_prefix(prefix + dag.stage(hosted.sink).name() + ".");
+      // By number: names would clash where two stages share one, and the template serves every
+      // declaration of this structure, whatever its tensors are called.
+      builder.set_prefix(prefix + "s" + std::to_string(hosted.sink) + ".");
       builder.note(ht.name + ": " + hosted.reason);
       builder.writing_ = ht.name;
       ht.build(builder, hosted);

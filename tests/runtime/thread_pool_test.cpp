@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <numeric>
@@ -59,9 +60,15 @@ TEST(ThreadPool, TheCallerTakesPart) {
   const ScopedThreads two(2);
   std::mutex mutex;
   std::set<std::thread::id> ids;
+  // The body waits until both have begun: the caller runs what no worker has taken in time.
+  std::atomic<int> begun{0};
   parallel_for(2, [&](std::int64_t, std::int64_t) {
-    const std::lock_guard lock(mutex);
-    ids.insert(std::this_thread::get_id());
+    {
+      const std::lock_guard lock(mutex);
+      ids.insert(std::this_thread::get_id());
+    }
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    for (++begun; begun < 2 && std::chrono::steady_clock::now() < end;) std::this_thread::yield();
   });
   EXPECT_EQ(ids.size(), 2U);
   EXPECT_EQ(ids.count(std::this_thread::get_id()), 1U);

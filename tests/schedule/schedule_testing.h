@@ -8,6 +8,7 @@
 
 #include "heddle/heddle.h"
 #include "heddle/ir/print.h"
+#include "heddle/ops/ops.h"
 #include "schedule/schedule_state.h"
 
 namespace heddle::testing {
@@ -44,10 +45,8 @@ struct Chain {
     A = placeholder({Expr(m), Expr(k)}, f32, "A");
     B = placeholder({Expr(k), Expr(n)}, f32, "B");
     Axis r = reduce_axis(k, "k");
-    C = compute(
-        {Expr(m), Expr(n)}, [&](Axis i, Axis j) { return sum(A(i, r) * B(r, j), r); }, "C");
-    D = compute(
-        {Expr(m), Expr(n)}, [&](Axis i, Axis j) { return max(C(i, j) + 1.f, 0.f); }, "D");
+    C = compute({Expr(m), Expr(n)}, [&](Axis i, Axis j) { return sum(A(i, r) * B(r, j), r); }, "C");
+    D = compute({Expr(m), Expr(n)}, [&](Axis i, Axis j) { return max(C(i, j) + 1.f, 0.f); }, "D");
   }
 };
 

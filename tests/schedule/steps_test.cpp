@@ -72,14 +72,32 @@ TEST(Step, ComputeAtNestsTheProducer) {
   Pair p;
   Schedule s({p.C});
   s[p.B].compute_at(s[p.C], s[p.C].axis(0));
-  EXPECT_EQ(lowered(s), R"(@@)");
+  EXPECT_EQ(lowered(s), R"(func kernel(A: f32[8, 12], C: f32[8, 12]) {
+  for i in 0..8 {
+    local B: f32[1, 12]
+    for j in 0..12 {
+      B[j] = A[i*12 + j] + 1.0f
+    }
+    for j in 0..12 {
+      C[i*12 + j] = B[j]*2.0f
+    }
+  }
+}
+)");
 }
 
 TEST(Step, ComputeInlineSubstitutesIntoTheReader) {
   Pair p;
   Schedule s({p.C});
   s[p.B].compute_inline();
-  EXPECT_EQ(lowered(s), R"(@@)");
+  EXPECT_EQ(lowered(s), R"(func kernel(A: f32[8, 12], C: f32[8, 12]) {
+  for i in 0..8 {
+    for j in 0..12 {
+      C[i*12 + j] = (A[i*12 + j] + 1.0f)*2.0f
+    }
+  }
+}
+)");
 }
 
 TEST(Step, CacheWriteComputesIntoAPrivateCopy) {
@@ -91,7 +109,19 @@ TEST(Step, CacheWriteComputesIntoAPrivateCopy) {
   EXPECT_EQ(s[p.C].num_reduce_axes(), 0);
   EXPECT_EQ(local.num_reduce_axes(), 1);
   local.compute_at(s[p.C], s[p.C].axis(1));
-  EXPECT_EQ(lowered(s), R"(@@)");
+  EXPECT_EQ(lowered(s), R"(func kernel(A: f32[4, 3], B: f32[3, 4], C: f32[4, 4]) {
+  for i in 0..4 {
+    for j in 0..4 {
+      local C.local: f32[1, 1]
+      C.local[0] = 0.0f
+      for k in 0..3 {
+        C.local[0] = C.local[0] + A[i*3 + k]*B[j + k*4]
+      }
+      C[i*4 + j] = C.local[0]
+    }
+  }
+}
+)");
 }
 
 TEST(Step, CacheWriteKeepsSpatialLoopsThatWereShapedBefore) {
@@ -112,7 +142,19 @@ TEST(Step, CacheReadCopiesForTheNamedReadersOnly) {
   Schedule s({B, C});
   StageRef copy = s[A].cache_read({s[B]});
   EXPECT_EQ(loops(s, copy), "d0 0..4");
-  EXPECT_EQ(lowered(s), R"(@@)");
+  EXPECT_EQ(lowered(s), R"(func kernel(A: f32[4], B: f32[4], C: f32[4]) {
+  global A.copy: f32[4]
+  for d0 in 0..4 {
+    A.copy[d0] = A[d0]
+  }
+  for i in 0..4 {
+    B[i] = A.copy[i] + 1.0f
+  }
+  for i in 0..4 {
+    C[i] = A[i]*2.0f
+  }
+}
+)");
 }
 
 TEST(Step, OuterRfactorMakesBlocksAndInnerRfactorInterleaves) {
@@ -136,7 +178,20 @@ TEST(Step, LayoutOrdersTheElementsInMemory) {
   Pair p;
   Schedule s({p.C});
   s[p.B].layout({{1, 4}, {0}, {1, 1, 4}});
-  EXPECT_EQ(lowered(s), R"(@@)");
+  EXPECT_EQ(lowered(s), R"(func kernel(A: f32[8, 12], C: f32[8, 12]) {
+  global B: f32[3, 8, 4]
+  for i in 0..8 {
+    for j in 0..12 {
+      B[i*4 + floordiv(j, 4)*32 + floormod(j, 4)] = A[i*12 + j] + 1.0f
+    }
+  }
+  for i in 0..8 {
+    for j in 0..12 {
+      C[i*12 + j] = B[i*4 + floordiv(j, 4)*32 + floormod(j, 4)]*2.0f
+    }
+  }
+}
+)");
 }
 
 TEST(Step, NonTemporalMarksTheStores) {
@@ -144,7 +199,14 @@ TEST(Step, NonTemporalMarksTheStores) {
   Schedule s({p.C});
   s[p.B].compute_inline();
   s[p.C].store_nontemporal();
-  EXPECT_EQ(lowered(s), R"(@@)");
+  EXPECT_EQ(lowered(s), R"(func kernel(A: f32[8, 12], C: f32[8, 12]) {
+  for i in 0..8 {
+    for j in 0..12 {
+      nontemporal C[i*12 + j] = (A[i*12 + j] + 1.0f)*2.0f
+    }
+  }
+}
+)");
 }
 
 TEST(Step, NamesOfKindsReadBack) {
@@ -171,7 +233,19 @@ TEST(Step, TheTextOfAScheduleNamesStagesAndLoops) {
   s[p.D].cache_write();
   s[p.D].unroll(s[p.D].axis(1)).store_nontemporal();
   s.provenance = "by hand";
-  EXPECT_EQ(s.to_text(), R"(@@)");
+  EXPECT_EQ(s.to_text(), R"(# by hand
+D.split(i, 4) -> i.o, i.i
+D.reorder(i.i, i.o)
+D.fuse(i.i, i.o) -> i.i.i.o
+D.parallel(i.i.i.o)
+C.compute_at(D, i.i.i.o)
+C.rfactor(k, 2, inner) -> C.rf
+C.rf.layout(d1, d2/4, d0, d2%4)
+A.cache_read(C.rf) -> A.copy
+D.cache_write() -> D.local
+D.unroll(j)
+D.store_nontemporal()
+)");
 }
 
 TEST(Step, TwoStagesOfOneNameAreToldApart) {

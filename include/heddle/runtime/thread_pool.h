@@ -17,7 +17,8 @@
 extern "C" {
 
 /// What generated code calls: runs body over [0, n) in contiguous chunks whose sizes differ by one
-/// at most, one for each thread; the caller takes part. `body` must not throw. Returns 0.
+/// at most, one for each thread; the caller takes part, and runs the chunks that no worker has begun
+/// in time. `body` must not throw. Returns 0.
 int heddle_parallel_for(void (*body)(std::int64_t begin, std::int64_t end, void* context),
                         void* context, std::int64_t n);
 }

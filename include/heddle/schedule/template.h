@@ -49,7 +49,7 @@ struct AutoSchedulerOptions {
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
   int max_unroll = 0;          ///< largest number of statements an unrolled body may have
   int max_knob_values = 0;     ///< keep at most so many values a knob (around the default)
-  std::string force_template;  ///< use this meta-template wherever it matches
+  std::string force_template = {};  ///< use this meta-template wherever it matches
 };
 
 /// Sets the options of this thread until destroyed; scopes nest.

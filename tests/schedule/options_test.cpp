@@ -1,0 +1,123 @@
+// AutoSchedulerOptions: scopes nest and end, and each option changes what it is named for.
+#include <thread>
+
+#include "schedule/schedule_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+ComputeDag big_matmul() {
+  return ComputeDag({ops::matmul(placeholder({512, 512}), placeholder({512, 512}))});
+}
+
+TEST(Options, ScopesNestAndEnd) {
+  EXPECT_EQ(current_auto_scheduler_options().threads, 0);
+  {
+    AutoSchedulerOptions outer;
+    outer.threads = 3;
+    outer.vector_bytes = 16;
+    AutoSchedulerOptionsScope a(outer);
+    EXPECT_EQ(current_auto_scheduler_options().threads, 3);
+    {
+      AutoSchedulerOptions inner;
+      inner.threads = 5;
+      AutoSchedulerOptionsScope b(inner);
+      EXPECT_EQ(current_auto_scheduler_options().threads, 5);
+      EXPECT_EQ(current_auto_scheduler_options().vector_bytes, 0);
+    }
+    EXPECT_EQ(current_auto_scheduler_options().threads, 3);
+    EXPECT_EQ(current_auto_scheduler_options().vector_bytes, 16);
+    std::thread([] { EXPECT_EQ(current_auto_scheduler_options().threads, 0); }).join();
+  }
+  EXPECT_EQ(current_auto_scheduler_options().threads, 0);
+}
+
+TEST(Options, TheyAreAppliedToTheTarget) {
+  Target base = Target::host();
+  AutoSchedulerOptions o;
+  EXPECT_EQ(apply_options(base, o), base);
+  o.vector_bytes = 16;
+  o.threads = 7;
+  o.l1_bytes = 1000;
+  o.l2_bytes = 2000;
+  o.l3_bytes = 3000;
+  Target t = apply_options(base, o);
+  EXPECT_EQ(t.vector_bytes, 16);
+  EXPECT_EQ(t.cores, 7);
+  EXPECT_EQ(t.l1d_bytes, 1000);
+  EXPECT_EQ(t.l2_bytes, 2000);
+  EXPECT_EQ(t.l3_bytes, 3000);
+  AutoSchedulerOptionsScope scope(o);
+  EXPECT_EQ(make_template(big_matmul(), base).target(), t);
+}
+
+bool any_loop(const Schedule& s, LoopKind kind) {
+  for (const AxisState& a : s.state().axes) {
+    if (a.defined && a.is_leaf() && a.loop == kind) return true;
+  }
+  return false;
+}
+
+TEST(Options, OneThreadMeansNoParallelLoop) {
+  for (int threads : {1, 2}) {
+    AutoSchedulerOptions o;
+    o.threads = threads;
+    AutoSchedulerOptionsScope scope(o);
+    Template t = make_template(big_matmul(), Target::host());
+    EXPECT_EQ(any_loop(t.instantiate(t.default_config()), LoopKind::Parallel), threads == 2);
+  }
+}
+
+TEST(Options, VectorBytesSetTheLanes) {
+  for (int bytes : {16, 32}) {
+    AutoSchedulerOptions o;
+    o.vector_bytes = bytes;
+    AutoSchedulerOptionsScope scope(o);
+    Template t = make_template(big_matmul(), Target::host());
+    Schedule s = t.instantiate(t.default_config());
+    int64_t least = 1 << 20;
+    for (const AxisState& a : s.state().axes) {
+      if (a.defined && a.is_leaf() && a.loop == LoopKind::Vectorized) {
+        EXPECT_EQ(a.static_extent % (bytes / 4), 0);
+        least = std::min(least, a.static_extent);
+      }
+    }
+    EXPECT_EQ(least, bytes / 4);
+  }
+}
+
+TEST(Options, KnobValuesAreLimitedAroundTheDefault) {
+  Template whole = make_template(big_matmul(), Target::host());
+  for (int most : {1, 3}) {
+    AutoSchedulerOptions o;
+    o.max_knob_values = most;
+    AutoSchedulerOptionsScope scope(o);
+    Template t = make_template(big_matmul(), Target::host());
+    ASSERT_EQ(t.knobs().size(), whole.knobs().size());
+    for (size_t k = 0; k < t.knobs().size(); ++k) {
+      const auto& values = t.knobs()[k].values;
+      EXPECT_LE(static_cast<int>(values.size()), most);
+      EXPECT_EQ(t.knobs()[k].default_value, whole.knobs()[k].default_value);
+      EXPECT_TRUE(std::find(values.begin(), values.end(), t.knobs()[k].default_value) !=
+                  values.end());
+    }
+    EXPECT_EQ(t.why_invalid(t.default_config()), "");
+  }
+}
+
+TEST(Options, ATemplateCanBeForcedWhereItMatches) {
+  register_meta_template({"forced", -1,
+                          [](const ComputeDag&, const StageGroup&, const Target&) { return true; },
+                          [](TemplateBuilder&, const StageGroup&) {}});
+  AutoSchedulerOptions o;
+  o.force_template = "forced";
+  {
+    AutoSchedulerOptionsScope scope(o);
+    EXPECT_EQ(make_template(big_matmul(), Target::host()).name(), "forced");
+  }
+  EXPECT_EQ(make_template(big_matmul(), Target::host()).name(), "complex_reduction");
+  unregister_meta_template("forced");
+}
+
+}  // namespace
+}  // namespace heddle::testing

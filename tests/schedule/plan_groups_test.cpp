@@ -1,0 +1,93 @@
+// Which stages are scheduled together, and in which role.
+#include "schedule/schedule_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+// A line a group: "sink <- main (class) inlined: ... tunable: ...".
+std::string groups_text(const std::vector<Tensor>& outputs) {
+  ComputeDag dag(outputs);
+  auto names = [&](const std::vector<int>& stages) {
+    std::string out;
+    for (int s : stages) out += " " + dag.stage(s).name();
+    return out;
+  };
+  std::string out;
+  for (const StageGroup& g : plan_groups(dag)) {
+    out += dag.stage(g.sink).name();
+    if (g.main != g.sink) out += " with main " + dag.stage(g.main).name();
+    out += std::string(" (") + to_string(g.main_class) + ")";
+    if (!g.inlined.empty()) out += "; inlined" + names(g.inlined);
+    if (!g.tunable.empty()) out += "; tunable" + names(g.tunable);
+    out += "\n";
+  }
+  return out;
+}
+
+TEST(PlanGroups, AConvolutionTakesItsBiasAndActivation) {
+  ops::Conv at;
+  at.padding = {1, 1};
+  Tensor x = placeholder({1, 8, 14, 14}), w = placeholder({16, 8, 3, 3});
+  EXPECT_EQ(groups_text({ops::relu(ops::conv2d(x, w, at, placeholder({16})))}),
+            R"(relu with main conv2d (complex reduction); inlined conv2d_bias; tunable pad
+)");
+}
+
+TEST(PlanGroups, ASoftmaxIsOneGroup) {
+  EXPECT_EQ(groups_text({ops::softmax(placeholder({64, 128}))}),
+            R"(softmax (direct compute); tunable softmax_max softmax_exp softmax_sum softmax_scale
+)");
+}
+
+TEST(PlanGroups, ALayerNormIsOneGroup) {
+  Tensor x = placeholder({64, 128});
+  EXPECT_EQ(
+      groups_text({ops::layer_norm(x, placeholder({128}), placeholder({128}))}),
+      R"(layer_norm (direct compute); inlined layer_norm_variance; tunable layer_norm_mean_sum layer_norm_mean layer_norm_variance_sum layer_norm_inverse
+)");
+}
+
+TEST(PlanGroups, TwoMatmulsInARowAreTwoGroups) {
+  Tensor a = placeholder({64, 64}), b = placeholder({64, 64}), c = placeholder({64, 64});
+  EXPECT_EQ(groups_text({ops::matmul(ops::relu(ops::matmul(a, b)), c)}),
+            R"(matmul (complex reduction)
+matmul (complex reduction); tunable relu
+)");
+}
+
+TEST(PlanGroups, AProducerOfTwoContractionsIsMaterialised) {
+  Tensor a = placeholder({64, 64}), b = placeholder({64, 64});
+  Tensor e = ops::exp(a);
+  EXPECT_EQ(groups_text({ops::matmul(e, b), ops::matmul(b, e)}), R"(exp (direct compute)
+matmul (complex reduction)
+matmul (complex reduction)
+)");
+}
+
+TEST(PlanGroups, ACheapProducerOfTwoReadersIsInlinedIntoBoth) {
+  Pair p;
+  Tensor E = compute({8, 12}, [&](Axis i, Axis j) { return p.B(i, j) - 1.f; }, "E");
+  EXPECT_EQ(groups_text({p.C, E}), R"(C (direct compute); inlined B
+E (direct compute)
+)");
+}
+
+TEST(PlanGroups, AnOutputThatIsReadIsAGroupOfItsOwn) {
+  Pair p;
+  EXPECT_EQ(groups_text({p.B, p.C}), R"(B (direct compute)
+C (direct compute)
+)");
+}
+
+TEST(PlanGroups, ATupleReductionIsOneGroup) {
+  EXPECT_EQ(groups_text({ops::argmax(placeholder({64, 128}))}), R"(argmax (simple reduction)
+)");
+}
+
+TEST(PlanGroups, TheyAreTheSameEveryTime) {
+  auto build = [] { return groups_text({ops::softmax(placeholder({64, 128}))}); };
+  EXPECT_EQ(build(), build());
+}
+
+}  // namespace
+}  // namespace heddle::testing

@@ -1,0 +1,211 @@
+// Templates: knobs, legality, configs as JSON, alternatives, the registry and the cache.
+#include "heddle/support/rng.h"
+#include "schedule/schedule_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+TEST(Template, TheRegistryHoldsExactlyTheFourThatShip) {
+  EXPECT_EQ(meta_template_names(),
+            (std::vector<std::string>{"complex_reduction", "direct_compute", "location_tunable",
+                                      "simple_reduction"}));
+}
+
+TEST(Template, KnobsAreSortedDeduplicatedAndHoldTheChosenValue) {
+  Pair p;
+  TemplateBuilder b(ComputeDag({p.C}), Target::host());
+  b.knob("tile", {8, 2, 8, 4}, 3, "because");
+  b.choice("flag", true);
+  b.split_knob("split", 12, 8, 100);
+  Template t = b.finish("mine");
+  ASSERT_EQ(t.knobs().size(), 3u);
+  EXPECT_EQ(t.knobs()[0].values, (std::vector<int64_t>{2, 3, 4, 8}));
+  EXPECT_EQ(t.knobs()[0].default_value, 3);
+  EXPECT_EQ(t.knobs()[0].reason, "because");
+  EXPECT_EQ(t.knobs()[1].values, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(t.knobs()[1].default_value, 1);
+  // Powers of two and divisors up to the limit; the choice is clamped to the extent.
+  EXPECT_EQ(t.knobs()[2].values, (std::vector<int64_t>{1, 2, 3, 4, 6, 8, 12}));
+  EXPECT_EQ(t.knobs()[2].default_value, 12);
+  EXPECT_EQ(t.space_size(), 4 * 2 * 7);
+  EXPECT_EQ(t.knob_index("flag"), 1);
+  EXPECT_EQ(t.knob_index("nothing"), -1);
+  EXPECT_EQ(t.default_config().values, (std::vector<int64_t>{3, 1, 12}));
+  EXPECT_EQ(t.name(), "mine");
+}
+
+TEST(Template, TwoKnobsOfOneNameAreABugOfTheTemplate) {
+  Pair p;
+  TemplateBuilder b(ComputeDag({p.C}), Target::host());
+  b.choice("flag", true);
+  EXPECT_EQ(error_of([&] { b.choice("flag", true); }).substr(0, 8), "INTERNAL");
+}
+
+TEST(Template, WhyInvalidSaysWhichKnobOrRequirement) {
+  Pair p;
+  TemplateBuilder b(ComputeDag({p.C}), Target::host());
+  Param x = b.knob("x", {1, 2, 4}, 2), y = b.knob("y", {1, 2, 4}, 2);
+  b.require("x*y must be at most 8",
+            [x, y](const TemplateBuilder::Value& v) { return v(x) * v(y) <= 8; });
+  Template t = b.finish("mine");
+  EXPECT_EQ(t.why_invalid({{2, 2}}), "");
+  EXPECT_EQ(t.why_invalid({{2}}), "it has 1 values for 2 knobs");
+  EXPECT_EQ(t.why_invalid({{2, 3}}), "knob 'y' cannot be 3");
+  EXPECT_EQ(t.why_invalid({{4, 4}}), "x*y must be at most 8");
+  EXPECT_EQ(error_of([&] { t.instantiate({{4, 4}}); }),
+            R"(this config is not legal for template 'mine': x*y must be at most 8)");
+}
+
+TEST(Template, ConfigsRoundTripThroughJson) {
+  Pair p;
+  TemplateBuilder b(ComputeDag({p.C}), Target::host());
+  b.knob("x", {1, 2, 4}, 2);
+  b.choice("y", false);
+  Template t = b.finish("mine");
+  Config c{{4, 1}};
+  EXPECT_EQ(t.config_to_json(c).dump(), R"({"x":4,"y":1})");
+  EXPECT_EQ(t.config_from_json(t.config_to_json(c)), c);
+  // What is left out has its default.
+  EXPECT_EQ(t.config_from_json(Json::parse(R"({"y": 1})")), (Config{{2, 1}}));
+  EXPECT_EQ(error_of([&] { t.config_from_json(Json::parse(R"({"z": 1})")); }),
+            R"(template 'mine' has no knob 'z')");
+  EXPECT_EQ(error_of([&] { t.config_from_json(Json::parse(R"({"x": 3})")); }),
+            R"(this config is not legal for template 'mine': knob 'x' cannot be 3)");
+  EXPECT_NE(error_of([&] { t.config_from_json(Json::parse(R"({"x": "3"})")); }), "no error");
+  EXPECT_NE(error_of([&] { t.config_from_json(Json::parse("[3]")); }), "no error");
+}
+
+TEST(Template, AlternativesDoNotSeeEachOthersChanges) {
+  Chain p;
+  TemplateBuilder b(ComputeDag({p.C}), Target::host());
+  StageRef c = b[p.C];
+  Param how = b.knob("how", {0, 1, 2}, 0);
+  Loop k = c.reduce_axis(0);
+  b.when(how, 1, [&] {
+    StageRef local = c.cache_write();
+    EXPECT_EQ(c.num_reduce_axes(), 0);
+    EXPECT_EQ(local.num_reduce_axes(), 1);
+    local.compute_at(c, c.axis(0));
+  });
+  EXPECT_EQ(c.num_reduce_axes(), 1);
+  b.when(how, 2, [&] {
+    EXPECT_EQ(c.reduce_axis(0), k);
+    StageRef rf = c.rfactor(k, 2, false);
+    EXPECT_NE(c.reduce_axis(0), k);
+    rf.compute_at(c, c.axis(1));
+  });
+  EXPECT_EQ(c.reduce_axis(0), k);
+  c.parallel(c.axis(0));
+  Template t = b.finish("mine");
+  auto loops_for = [&](int64_t how_value) {
+    Schedule s = t.instantiate({{how_value}});
+    std::string text;
+    for (const StageState& st : s.state().stages) {
+      if (st.defined() && !st.placeholder)
+        text += st.name + ": " + s.state().loops_text(s.state().stage_of(st.buffers[0])) + "\n";
+    }
+    lower(s, all_args(s.dag()));
+    return text;
+  };
+  EXPECT_EQ(loops_for(0), "C: parallel i 0..8 | j 0..12 | reduce k 0..6\n");
+  EXPECT_EQ(loops_for(1),
+            "C: parallel i 0..8 | j 0..12\nC.local: i 0..8 | j 0..12 | reduce k 0..6\n");
+  EXPECT_EQ(loops_for(2),
+            "C: parallel i 0..8 | j 0..12 | reduce k.o 0..3\n"
+            "C.rf: k.o 0..3 | i 0..8 | j 0..12 | reduce k.i 0..2\n");
+  // A stage id that an alternative left out stays free in the JSON of the others.
+  Schedule s = t.instantiate({{2}});
+  EXPECT_EQ(lowered(Schedule::from_json(s.to_json(), s.dag())), lowered(s));
+}
+
+TEST(Template, WhenNests) {
+  Pair p;
+  TemplateBuilder b(ComputeDag({p.C}), Target::parse("llvm -mcpu=haswell -threads=2"));
+  StageRef c = b[p.C];
+  Param x = b.choice("x", true), y = b.choice("y", true);
+  b.when(x, 1, [&] {
+    c.parallel(c.axis(0));
+    b.when(y, 1, [&] { c.vectorize(c.axis(1)); });
+  });
+  Template t = b.finish("mine");
+  auto text = [&](int64_t vx, int64_t vy) {
+    Schedule s = t.instantiate({{vx, vy}});
+    return loops(s, s[p.C]);
+  };
+  EXPECT_EQ(text(0, 0), "i 0..8 | j 0..12");
+  EXPECT_EQ(text(0, 1), "i 0..8 | j 0..12");
+  EXPECT_EQ(text(1, 0), "parallel i 0..8 | j 0..12");
+  EXPECT_EQ(text(1, 1), "parallel i 0..8 | vectorized j 0..12");
+  EXPECT_EQ(t.to_text(), R"(template mine for llvm -mcpu=haswell -threads=2
+  knob x = 1  of {0, 1}
+  knob y = 1  of {0, 1}
+  [x=1] C.parallel(i)
+  [x=1] [y=1] C.vectorize(j)
+)");
+}
+
+TEST(Template, TheSameStructureWithOtherTensorsHasTheSameTemplate) {
+  auto declare = [](const std::string& name) {
+    Tensor a = placeholder({40, 30}, f32, name + "a"), b = placeholder({30, 50}, f32, name + "b");
+    return ops::relu(ops::matmul(a, b));
+  };
+  Tensor one = declare("one"), two = declare("two");
+  Template s = make_template(ComputeDag({one}), Target::host());
+  Template t = make_template(ComputeDag({two}), Target::host());
+  ASSERT_EQ(s.knobs().size(), t.knobs().size());
+  for (size_t k = 0; k < s.knobs().size(); ++k) {
+    EXPECT_EQ(s.knobs()[k].name, t.knobs()[k].name);
+    EXPECT_EQ(s.knobs()[k].values, t.knobs()[k].values);
+  }
+  EXPECT_EQ(s.name(), t.name());
+  EXPECT_TRUE(t.dag().outputs()[0].same_as(two));
+  // Each lowers with its own arguments.
+  lower(s.instantiate(s.default_config()), all_args(s.dag()));
+  lower(t.instantiate(t.default_config()), all_args(t.dag()));
+  // Written anew, it has the same knobs.
+  clear_template_cache();
+  Template again = make_template(ComputeDag({two}), Target::host());
+  EXPECT_EQ(again.config_to_json(again.default_config()).dump(),
+            s.config_to_json(s.default_config()).dump());
+}
+
+TEST(Template, StagesWithoutNamesOfTheirOwnAreToldApart) {
+  // Two statistics a row, both called "compute": their knobs must not clash.
+  Tensor x = placeholder({64, 100});
+  Axis a = reduce_axis(100), b = reduce_axis(100);
+  Tensor lo = compute({64}, [&](Axis i) { return min(x(i, a), a); });
+  Tensor hi = compute({64}, [&](Axis i) { return max(x(i, b), b); });
+  Tensor y =
+      compute({64, 100}, [&](Axis i, Axis j) { return (x(i, j) - lo(i)) / (hi(i) - lo(i)); });
+  EXPECT_EQ(error_of([&] { create_schedule({y}); }), "no error");
+}
+
+TEST(Template, KnobNamesDoNotDependOnTheNamesOfTensors) {
+  auto knobs = [](const std::string& name) {
+    Tensor x = placeholder({64, 100});
+    Axis k = reduce_axis(100);
+    Tensor hi = compute({64}, [&](Axis i) { return max(x(i, k), k); }, name);
+    Tensor y = compute({64, 100}, [&](Axis i, Axis j) { return x(i, j) - hi(i); });
+    clear_template_cache();
+    Template t = make_template(ComputeDag({y}), Target::host());
+    return t.config_to_json(t.default_config()).dump();
+  };
+  EXPECT_EQ(knobs("one"), knobs("two"));
+}
+
+TEST(Template, ATemplateOfTheUsersWinsByPriorityAndGoesAgain) {
+  Pair p;
+  register_meta_template({"of_the_test", 5,
+                          [](const ComputeDag&, const StageGroup&, const Target&) { return true; },
+                          [](TemplateBuilder& t, const StageGroup& g) {
+                            t.stage(g.sink).unroll(t.stage(g.sink).axis(0));
+                          }});
+  EXPECT_EQ(make_template(ComputeDag({p.C}), Target::host()).name(), "of_the_test");
+  EXPECT_EQ(meta_template_names().size(), 5u);
+  unregister_meta_template("of_the_test");
+  EXPECT_EQ(make_template(ComputeDag({p.C}), Target::host()).name(), "direct_compute");
+  EXPECT_EQ(meta_template_names().size(), 4u);
+}
+
+}  // namespace
+}  // namespace heddle::testing
