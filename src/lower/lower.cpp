@@ -163,14 +163,15 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
 
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
   pipeline.run("loop_partition", [](const Stmt& x) { return loop_partition(x); });
+  // Before vectorizing: (f / n)*n + f % n of fused loops is f again while f is still a scalar.
+  pipeline.run("flatten", [](const Stmt& x) { return flatten(x); });
+  pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
   // Before unrolling: one vector statement is copied instead of one per lane.
   pipeline.run("vectorize", [](const Stmt& x) { return vectorize(x); });
   pipeline.run("unroll", [&](const Stmt& x) { return unroll(x, options.max_unroll); });
   // Equal places must look equal before their updates are merged.
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
   pipeline.run("merge_updates", [](const Stmt& x) { return merge_updates(x); });
-  pipeline.run("flatten", [](const Stmt& x) { return flatten(x); });
-  pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
   return program;
 }
 

@@ -94,10 +94,10 @@ TEST(ScheduleJson, ErrorsSayWhichStepAndWhy) {
                                                 ["split", 2, [5], [0], [6, 7]]]})"),
             R"(step 1 of the schedule: cannot apply split to stage 'C': the factor 0 is not positive
   loops: unrolled i 0..8 | j 0..12)");
-  EXPECT_EQ(
-      error_of_json(R"({"v": 1, "steps": [["split", 2, [4], [2], [6]]]})"),
-      R"(step 0 of the schedule: cannot apply split to stage 'C': the step has 1 results in place of 2
-  loops: i 0..8 | j 0..12)");
+  EXPECT_EQ(error_of_json(R"({"v": 1, "steps": [["split", 2, [4], [2], [6]]]})"),
+            "step 0 of the schedule: cannot apply split to stage 'C': the step has 1 results "
+            "in place of 2\n"
+            "  loops: i 0..8 | j 0..12");
   EXPECT_EQ(
       error_of_json(R"({"v": 1, "steps": [["split", 2, [4, -1], [2], [6, 7]]]})"),
       R"(step 0 of the schedule: cannot apply split to stage 'C': the step has 2 axes in place of 1
@@ -111,10 +111,10 @@ TEST(ScheduleJson, ErrorsSayWhichStepAndWhy) {
   EXPECT_EQ(error_of_json(R"({"v": 1, "steps": [["split", 4294967298, [4], [2], [6, 7]]]})"),
             R"(step 0 of the schedule has the id 4294967298
   help: a step is [kind, stage, [axes], [params], [results]])");
-  EXPECT_EQ(
-      error_of_json(R"({"v": 1, "steps": [["cache_write", 2, [], [], [3, 6]]]})"),
-      R"(step 0 of the schedule: cannot apply cache_write to stage 'C': the step has 2 results in place of 3
-  loops: i 0..8 | j 0..12)");
+  EXPECT_EQ(error_of_json(R"({"v": 1, "steps": [["cache_write", 2, [], [], [3, 6]]]})"),
+            "step 0 of the schedule: cannot apply cache_write to stage 'C': the step has 2 "
+            "results in place of 3\n"
+            "  loops: i 0..8 | j 0..12");
   EXPECT_EQ(error_of_json(R"({"v": 1, "steps": [["cache_read", 1, [], [3], [3, 6, 7]]]})"),
             R"(step 0 of the schedule: cannot apply cache_read to stage 'B': there is no such reader
   loops: i 0..8 | j 0..12)");

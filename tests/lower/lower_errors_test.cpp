@@ -1,0 +1,67 @@
+// What lowering refuses.
+#include "lower/lower_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+struct Three {
+  Tensor A, B, C, D;
+  Three() {
+    A = placeholder({8}, f32, "A");
+    B = compute({8}, [&](Axis i) { return A(i) + 1.f; }, "B");
+    C = compute({8}, [&](Axis i) { return B(i) * 2.f; }, "C");
+    D = compute({8}, [&](Axis i) { return B(i) - C(i); }, "D");
+  }
+};
+
+TEST(LowerErrors, EveryArgumentMustBeThereOnce) {
+  Three p;
+  Schedule s({p.D});
+  EXPECT_EQ(error_of([&] { lower(s, {p.D}); }), R"(@@)");
+  EXPECT_EQ(error_of([&] { lower(s, {p.A}); }), R"(@@)");
+  EXPECT_EQ(error_of([&] { lower(s, {p.A, p.D, p.A}); }), R"(@@)");
+  EXPECT_EQ(error_of([&] { lower(s, {p.A, p.D, p.D}); }), R"(@@)");
+}
+
+TEST(LowerErrors, OnlyInputsAndOutputsAreArguments) {
+  Three p;
+  Schedule s({p.D});
+  EXPECT_EQ(error_of([&] { lower(s, {p.A, p.B, p.D}); }), R"(@@)");
+  EXPECT_EQ(error_of([&] { lower(s, {p.A, placeholder({8}, f32, "Z"), p.D}); }), R"(@@)");
+  EXPECT_EQ(error_of([&] { lower(s, {p.A, Tensor(), p.D}); }), R"(@@)");
+}
+
+TEST(LowerErrors, AStageReadOutsideOfWhereItIsComputedIsRefused) {
+  Three p;
+  Schedule s({p.D});
+  s[p.B].compute_at(s[p.C], s[p.C].axis(0));
+  EXPECT_EQ(error_of([&] { lower(s, {p.A, p.D}); }), R"(@@)");
+}
+
+TEST(LowerErrors, AStageComputedAtALoopInsideOfItsReaderIsRefused) {
+  Three p;
+  Schedule s({p.D});
+  auto [o, i] = s[p.D].split(s[p.D].axis(0), 4);
+  s[p.C].compute_at(s[p.D], o);
+  s[p.B].compute_at(s[p.D], i);
+  EXPECT_EQ(error_of([&] { lower(s, {p.A, p.D}); }), R"(@@)");
+}
+
+TEST(LowerErrors, AStageComputedWhereNobodyReadsItIsRefused) {
+  Three p;
+  Tensor E = compute({8}, [&](Axis i) { return p.A(i) * 3.f; }, "E");
+  Schedule s({p.D, E});
+  s[p.C].compute_at(s[E], s[E].axis(0));
+  EXPECT_EQ(error_of([&] { lower(s, {p.A, p.D, E}); }), R"(@@)");
+}
+
+TEST(LowerErrors, ArgumentsMayComeInAnyOrder) {
+  Three p;
+  Schedule s({p.D});
+  LoweredProgram l = lower(s, {p.D, p.A});
+  EXPECT_EQ(l.main.args[0]->name, "D");
+  EXPECT_EQ(l.main.args[1]->name, "A");
+}
+
+}  // namespace
+}  // namespace heddle::testing

@@ -1,0 +1,138 @@
+// Each pass alone, on small statements made by hand.
+#include "lower/passes.h"
+
+#include "lower/lower_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+const Buffer A = Buffer::make("A", f32, {64}, Scope::Argument);
+const Buffer C = Buffer::make("C", f32, {64}, Scope::Argument);
+const Var i("i"), j("j"), n("n");
+
+Expr a(const Expr& at) { return make_load(A, {at}); }
+Expr c(const Expr& at) { return make_load(C, {at}); }
+Stmt store(const Expr& at, const Expr& value) { return make_store(C, {at}, value); }
+Stmt loop(const Var& v, const Expr& extent, const Stmt& body, LoopKind kind = LoopKind::Serial) {
+  return make_for(v, extent, kind, body);
+}
+
+TEST(LoopPartition, AConditionOnTheLoopBecomesTwoLoops) {
+  Stmt s = loop(i, 10, make_if(i < 7, store(i, a(i)), store(i, 0.f)));
+  EXPECT_EQ(to_string(loop_partition(s)), R"(@@)");
+}
+
+TEST(LoopPartition, AFallingConditionIsCutToo) {
+  Stmt s = loop(i, 10, make_if(Expr(3) <= i, store(i, a(i))));
+  EXPECT_EQ(to_string(loop_partition(s)), R"(@@)");
+}
+
+TEST(LoopPartition, ASelectThatGuardsALoadIsCutAndOneThatDoesNotIsLeft) {
+  Stmt s = loop(i, 10, store(i, make_select(i < 4, a(i), 0.f)));
+  EXPECT_EQ(to_string(loop_partition(s)), R"(@@)");
+  Stmt t = loop(i, 10, store(i, make_select(i < 4, 1.f, 0.f)));
+  EXPECT_EQ(to_string(loop_partition(t)), to_string(t));
+}
+
+TEST(LoopPartition, ACutThatDependsOnAnInnerLoopLeavesTheTestsInTheMiddle) {
+  Stmt s = loop(i, 10, loop(j, 3, store(i * 3 + j, make_select(i + j < 9, a(i + j), 0.f))));
+  EXPECT_EQ(to_string(loop_partition(s)), R"(@@)");
+}
+
+TEST(LoopPartition, ACutThatDependsOnAnOuterLoopIsSymbolic) {
+  Stmt s = loop(j, 3, loop(i, 10, make_if(i < j * 4, store(i, a(i)), store(i, 0.f))));
+  EXPECT_EQ(to_string(loop_partition(s)), R"(@@)");
+}
+
+TEST(LoopPartition, ParallelLoopsAndConditionsOfOthersAreLeftAlone) {
+  Stmt s = loop(i, 10, make_if(i < 7, store(i, a(i))), LoopKind::Parallel);
+  EXPECT_EQ(to_string(loop_partition(s)), to_string(s));
+  Stmt t = loop(i, 10, make_if(n < 7, store(i, a(i))));
+  EXPECT_EQ(to_string(loop_partition(t)), to_string(t));
+}
+
+TEST(Vectorize, LoadsAndStoresGetRamps) {
+  Stmt s = loop(i, 8, store(i, a(i * 2) * 3.f + a(j)), LoopKind::Vectorized);
+  EXPECT_EQ(to_string(vectorize(s)), R"(@@)");
+}
+
+TEST(Vectorize, LetsAndInnerLoopsAreWidened) {
+  Var v("v", f32);
+  Stmt s = loop(i, 4, make_let(v, a(i) + 1.f, loop(j, 3, store(i * 3 + j, Expr(v) * 2.f))),
+                LoopKind::Vectorized);
+  EXPECT_EQ(to_string(vectorize(s)), R"(@@)");
+}
+
+TEST(Vectorize, WhatCannotBeWidenedBecomesASerialLoop) {
+  auto is_serial = [](const Stmt& s) {
+    const For* f = vectorize(s).as<For>();
+    return f && f->loop == LoopKind::Serial;
+  };
+  EXPECT_TRUE(is_serial(loop(i, n, store(i, 1.f), LoopKind::Vectorized))) << "extent unknown";
+  EXPECT_TRUE(is_serial(loop(i, 257, store(i, 1.f), LoopKind::Vectorized))) << "too many lanes";
+  EXPECT_TRUE(is_serial(loop(i, 8, make_if(i < 3, store(i, 1.f)), LoopKind::Vectorized)))
+      << "a branch that differs by lane";
+  EXPECT_TRUE(is_serial(loop(i, 8, store(0, a(i)), LoopKind::Vectorized)))
+      << "lanes that disagree about one element";
+  EXPECT_TRUE(is_serial(loop(i, 8, store(0, c(0) + 1.f), LoopKind::Vectorized)))
+      << "each lane adds to what the one before left";
+  EXPECT_TRUE(is_serial(loop(i, 8, loop(j, i, store(j, 1.f)), LoopKind::Vectorized)))
+      << "inner extent differs by lane";
+  Buffer t = Buffer::make("t", f32, {1}, Scope::Local);
+  EXPECT_TRUE(is_serial(loop(
+      i, 8, make_allocate(t, make_block({make_store(t, {0}, a(i)), store(i, make_load(t, {0}))})),
+      LoopKind::Vectorized)))
+      << "a temporary for each lane";
+}
+
+TEST(Vectorize, OneElementThatAllLanesAgreeOnIsStoredOnce) {
+  Stmt s = loop(i, 8, make_block({store(0, a(j)), store(i, a(i))}), LoopKind::Vectorized);
+  EXPECT_EQ(to_string(vectorize(s)), R"(@@)");
+}
+
+TEST(Unroll, CopiesTheBodyOrMakesASerialLoop) {
+  Stmt s = loop(i, 3, store(i, a(i)), LoopKind::Unrolled);
+  EXPECT_EQ(to_string(unroll(s, 3)), R"(@@)");
+  EXPECT_EQ(to_string(unroll(s, 2)), R"(@@)");
+  EXPECT_EQ(to_string(unroll(loop(i, n, store(i, a(i)), LoopKind::Unrolled), 100)), R"(@@)");
+}
+
+TEST(Unroll, InnerLoopsCountAsWhatTheyBecame) {
+  Stmt inner = loop(j, 2, store(i * 2 + j, 1.f), LoopKind::Unrolled);
+  Stmt s = loop(i, 2, inner, LoopKind::Unrolled);
+  EXPECT_EQ(to_string(unroll(s, 4)), R"(@@)");
+  EXPECT_EQ(to_string(unroll(s, 3)), R"(@@)");
+}
+
+TEST(MergeUpdates, AChainOfUpdatesOfOnePlaceIsOneStore) {
+  Stmt s = make_block({store(i, c(i) + a(0)), store(i, c(i) + a(1)), store(i, c(i) + a(2))});
+  EXPECT_EQ(to_string(merge_updates(s)), R"(@@)");
+}
+
+TEST(MergeUpdates, WhatReadsTheBufferElsewhereTwiceOrUnderASelectIsLeft) {
+  for (const Stmt& second : {store(i, c(i) + c(i + 1)), store(i, c(i) * c(i)), store(i + 1, c(i)),
+                             store(i, a(i)), store(i, make_select(n < 3, c(i), 0.f))}) {
+    Stmt s = make_block({store(i, c(i) + a(0)), second});
+    EXPECT_EQ(to_string(merge_updates(s)), to_string(s));
+  }
+}
+
+TEST(Flatten, EveryAccessGetsOneIndex) {
+  Buffer T = Buffer::make("T", f32, {4, 5, 6}, Scope::Argument);
+  Stmt s =
+      make_block({make_store(T, {i, j, 3}, make_load(T, {0, i, j})), make_prefetch(T, {i, 0, 0})});
+  EXPECT_EQ(to_string(simplify(flatten(s))), R"(@@)");
+  Buffer scalar = Buffer::make("S", f32, {}, Scope::Argument);
+  EXPECT_EQ(to_string(flatten(make_store(scalar, {}, 1.f))), R"(@@)");
+}
+
+TEST(Passes, NothingStaysNothing) {
+  EXPECT_FALSE(loop_partition({}));
+  EXPECT_FALSE(vectorize({}));
+  EXPECT_FALSE(unroll({}, 8));
+  EXPECT_FALSE(merge_updates({}));
+  EXPECT_FALSE(flatten({}));
+}
+
+}  // namespace
+}  // namespace heddle::testing

@@ -1,0 +1,102 @@
+// Splits that do not divide: a clean main part, and a tail.
+#include "lower/lower_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+struct Copy {
+  Tensor A, C;
+  explicit Copy(int64_t m, int64_t n) {
+    A = placeholder({Expr(m), Expr(n)}, f32, "A");
+    C = compute({Expr(m), Expr(n)}, [&](Axis i, Axis j) { return A(i, j) * 2.f; }, "C");
+  }
+};
+
+TEST(LowerSplit, AVectorizedInnerLoopGetsAMainPartAndANarrowerTail) {
+  Copy p(2, 21);
+  Schedule s({p.C});
+  auto [jo, ji] = s[p.C].split(s[p.C].axis(1), 8);
+  (void)jo;
+  s[p.C].vectorize(ji);
+  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(wrong_after(s), "");
+}
+
+TEST(LowerSplit, AnUnrolledInnerLoopGetsAMainPartAndATail) {
+  Copy p(1, 7);
+  Schedule s({p.C});
+  auto [jo, ji] = s[p.C].split(s[p.C].axis(1), 3);
+  (void)jo;
+  s[p.C].unroll(ji);
+  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(wrong_after(s), "");
+}
+
+TEST(LowerSplit, ASerialInnerLoopHasAnExtentThatDependsOnTheOuterOne) {
+  Copy p(1, 7);
+  Schedule s({p.C});
+  s[p.C].split(s[p.C].axis(1), 3);
+  EXPECT_EQ(text_after(s, "build_nest"), R"(@@)");
+  EXPECT_EQ(wrong_after(s), "");
+}
+
+TEST(LowerSplit, ATailOfAParallelLoopIsABranch) {
+  Copy p(1, 21);
+  Schedule s({p.C});
+  auto [jo, ji] = s[p.C].split(s[p.C].axis(1), 8);
+  s[p.C].parallel(jo).vectorize(ji);
+  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(wrong_after(s), "");
+}
+
+TEST(LowerSplit, AnInnerLoopOutsideOfItsOuterOneIsGuarded) {
+  Copy p(1, 7);
+  Schedule s({p.C});
+  auto [jo, ji] = s[p.C].split(s[p.C].axis(1), 3);
+  s[p.C].reorder({ji, jo});
+  EXPECT_EQ(text_after(s, "build_nest"), R"(@@)");
+  EXPECT_EQ(wrong_after(s), "");
+}
+
+TEST(LowerSplit, AFusedLoopIsSplitByANumberThatDoesNotDivide) {
+  Copy p(3, 7);
+  Schedule s({p.C});
+  auto [o, i] = s[p.C].split(s[p.C].fuse(s[p.C].axis(0), s[p.C].axis(1)), 4);
+  (void)o;
+  s[p.C].vectorize(i);
+  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(wrong_after(s), "");
+}
+
+TEST(LowerSplit, SplitsOfSplitsOfPrimesAreRight) {
+  for (int64_t n : {1, 2, 13, 29}) {
+    for (int64_t f : {2, 5, 13}) {
+      Copy p(3, n);
+      Schedule s({p.C});
+      auto [jo, ji] = s[p.C].split(s[p.C].axis(1), f);
+      auto [jio, jii] = s[p.C].split(ji, 3);
+      s[p.C].reorder({jio, jo}).unroll(jio).vectorize(jii);
+      EXPECT_EQ(wrong_after(s), "") << n << " by " << f;
+    }
+  }
+}
+
+TEST(LowerSplit, ALoopTooLargeToUnrollStaysALoop) {
+  Copy p(1, 100);
+  Schedule s({p.C});
+  s[p.C].unroll(s[p.C].axis(1));
+  LowerOptions options;
+  options.max_unroll = 99;
+  EXPECT_EQ(to_string(lower(s, {p.A, p.C}, options).main), R"(@@)");
+}
+
+TEST(LowerSplit, AStageOfRankZeroIsAStatement) {
+  Tensor A = placeholder({}, f32, "A");
+  Tensor C = compute({}, [&](const std::vector<Axis>&) { return A.at({}) + 1.f; }, "C");
+  Schedule s({C});
+  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(wrong_after(s), "");
+}
+
+}  // namespace
+}  // namespace heddle::testing
