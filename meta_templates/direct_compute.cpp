@@ -48,6 +48,12 @@ int row_rank(const ComputeDag& dag, const StageGroup& g) {
   return rank;
 }
 
+int64_t leading_points(const Operation& op, size_t rank) {
+  int64_t n = 1;
+  for (size_t i = 0; i < rank; ++i) n *= op.axes()[i].extent();
+  return n;
+}
+
 void build(TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   const Operation& op = dag.stage(g.sink);
@@ -118,9 +124,20 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   size_t rank = std::max(0, row_rank(dag, g));
   std::vector<Loop> rows(axes.begin(), axes.begin() + rank);
   if (!rows.empty()) {
+    // Several rows at a time where a row is read again and again: the first pass over them then
+    // draws on memory with several streams, and what they need still fits the second cache.
+    int64_t row_bytes = spatial_points(op) / std::max<int64_t>(1, leading_points(op, rank)) *
+                        op.output(0).dtype().bytes();
+    int64_t last = op.axes()[rank - 1].extent();
+    bool block = !g.tunable.empty() && out_bytes > t.target().l2_bytes &&
+                 row_bytes * 16 <= t.target().l2_bytes && last >= 16 * t.target().cores;
+    Param rows_at_once = t.knob("row_block", {1, 2, 4}, block ? 4 : 1, "rows worked on at a time");
+    auto [ro, ri] = s.split(rows.back(), rows_at_once);
+    (void)ri;
+    rows.back() = ro;
     Loop all = s.fuse(rows);
     if (threads) s.parallel(all);
-    t.offer_place(s, all, "row");
+    t.offer_place(s, all, "rows");
   }
   Loop chunk = vectorized(axes.back());
   if (threads && rows.empty()) s.parallel(chunk);

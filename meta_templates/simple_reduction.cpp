@@ -135,7 +135,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   Param parts = t.choice("split_reduction", split,
                          split ? "fewer rows than cores" : "enough rows for the cores");
 
-  bool many_rows = !g.hosted && along_row && !op.axes().empty() &&
+  bool many_rows = along_row && !op.axes().empty() &&
                    op.axes().back().extent() >= 16 * t.target().cores &&
                    stage_bytes(dag, g.main) > static_cast<double>(t.target().l2_bytes);
   auto schedule = [&](StageRef s, bool root_of_parts, StageRef host) {

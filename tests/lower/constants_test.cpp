@@ -19,7 +19,21 @@ TEST(LowerConstants, TheLastConstantStageIsKeptBetweenCalls) {
   Scaled p;
   Schedule s({p.Y});
   LoweredProgram l = lower(s, all_args(s.dag()));
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(X: f32[4], W: f32[4], Y: f32[4], Q: f32[4]) {
+  for i in 0..4 {
+    Y[i] = X[i]*Q[i]
+  }
+}
+func kernel_prepare(W: f32[4], Q: f32[4]) {
+  global P: f32[4]
+  for i in 0..4 {
+    P[i] = W[i]*2.0f
+  }
+  for i in 0..4 {
+    Q[i] = P[i] + 1.0f
+  }
+}
+)");
   ASSERT_EQ(l.persistent.size(), 1u);
   EXPECT_EQ(l.persistent[0]->name, "Q");
   EXPECT_EQ(l.constant_args.size(), 1u);
@@ -73,7 +87,24 @@ TEST(LowerConstants, ACopyOfAConstantIsPreparedInItsLayout) {
   Schedule s({Y});
   StageRef pack = s[W].cache_read({s[Y]});
   pack.layout({{1, 4}, {0}, {1, 1, 4}});
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(X: f32[2, 3], W: f32[3, 5], Y: f32[2, 5], W.copy: f32[2, 3, 4]) {
+  for i in 0..2 {
+    for j in 0..5 {
+      Y[i*5 + j] = 0.0f
+      for k in 0..3 {
+        Y[i*5 + j] = Y[i*5 + j] + X[i*3 + k]*W.copy[k*4 + floordiv(j, 4)*12 + floormod(j, 4)]
+      }
+    }
+  }
+}
+func kernel_prepare(W: f32[3, 5], W.copy: f32[2, 3, 4]) {
+  for d0 in 0..3 {
+    for d1 in 0..5 {
+      W.copy[d0*4 + floordiv(d1, 4)*12 + floormod(d1, 4)] = W[d0*5 + d1]
+    }
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 

@@ -15,12 +15,30 @@ TEST(LowerReduce, AccumulatorsStartRightBeforeTheFirstReduceLoop) {
   Tensor A;
   Tensor S = total(5, &A);
   Schedule s({S});
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[2, 5], S: f32[2]) {
+  for i in 0..2 {
+    S[i] = 0.0f
+    for k in 0..5 {
+      S[i] = S[i] + A[i*5 + k]
+    }
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
   // With the reduction outermost they are all started first.
   Schedule t({S});
   t[S].reorder({t[S].reduce_axis(0), t[S].axis(0)});
-  EXPECT_EQ(text_after(t), R"(@@)");
+  EXPECT_EQ(text_after(t), R"(func kernel(A: f32[2, 5], S: f32[2]) {
+  for i in 0..2 {
+    S[i] = 0.0f
+  }
+  for k in 0..5 {
+    for i in 0..2 {
+      S[i] = S[i] + A[k + i*5]
+    }
+  }
+}
+)");
   EXPECT_EQ(wrong_after(t), "");
 }
 
@@ -29,7 +47,22 @@ TEST(LowerReduce, OuterRfactorOfALengthThatDoesNotDivideHasAShortLastBlock) {
   Tensor S = total(10, &A);
   Schedule s({S});
   s[S].rfactor(s[S].reduce_axis(0), 4, false).compute_at(s[S], s[S].axis(0));
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[2, 10], S: f32[2]) {
+  for i in 0..2 {
+    local S.rf: f32[3, 1]
+    for k.o in 0..3 {
+      S.rf[k.o] = 0.0f
+      for k.i in 0..min(10 - k.o*4, 4) {
+        S.rf[k.o] = S.rf[k.o] + A[i*10 + k.o*4 + k.i]
+      }
+    }
+    S[i] = 0.0f
+    for k.o in 0..3 {
+      S[i] = S[i] + S.rf[k.o]
+    }
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -43,7 +76,18 @@ TEST(LowerReduce, InnerRfactorOfALengthThatDoesNotDivideGuardsTheLastRound) {
   rf.layout({{1}, {0}});
   rf.compute_at(s[S], s[S].axis(0));
   s[S].unroll(s[S].reduce_axis(0));
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[2, 10], S: f32[2]) {
+  for i in 0..2 {
+    local S.rf: f32[1, 4]
+    S.rf[ramp(0, 1, 4)] = x4(0.0f)
+    for k.o in 0..2 {
+      S.rf[ramp(0, 1, 4)] = S.rf[ramp(0, 1, 4)] + A[ramp(i*10 + k.o*4, 1, 4)]
+    }
+    S.rf[ramp(0, 1, 4)] = S.rf[ramp(0, 1, 4)] + select(ramp(0, 1, 4) < x4(2), A[ramp(i*10 + 8, 1, 4)], x4(0.0f))
+    S[i] = 0.0f + S.rf[0] + S.rf[1] + S.rf[2] + S.rf[3]
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -73,14 +117,52 @@ TEST(LowerReduce, ATupleIsComputedWholeBeforeAnyOfItIsStored) {
                          });
   std::vector<Tensor> R = compute_all({2}, [&](Axis i) { return best({k, A(i, k)}, {k}); }, "R");
   Schedule s(R);
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[2, 5], R.0: i64[2], R.1: f32[2]) {
+  for i in 0..2 {
+    R.0[i] = -1
+    R.1[i] = -1e+30f
+    for k in 0..5 {
+      let R.0.new = select(R.1[i] < A[i*5 + k], k, R.0[i])
+      let R.1.new = select(R.1[i] < A[i*5 + k], A[i*5 + k], R.1[i])
+      R.0[i] = R.0.new
+      R.1[i] = R.1.new
+    }
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
   // Each output may be left to a temporary.
   for (const Tensor& only : R) EXPECT_EQ(wrong_after(Schedule({only})), "");
   // Factored, both components have partial results.
   Schedule t(R);
   t[R[0]].rfactor(t[R[0]].reduce_axis(0), 2, false);
-  EXPECT_EQ(text_after(t), R"(@@)");
+  EXPECT_EQ(text_after(t), R"(func kernel(A: f32[2, 5], R.0: i64[2], R.1: f32[2]) {
+  global R.rf1: f32[3, 2]
+  global R.rf0: i64[3, 2]
+  for k.o in 0..3 {
+    for i in 0..2 {
+      R.rf0[k.o*2 + i] = -1
+      R.rf1[k.o*2 + i] = -1e+30f
+      for k.i in 0..min(5 - k.o*2, 2) {
+        let R.rf0.new = select(R.rf1[k.o*2 + i] < A[k.o*2 + i*5 + k.i], k.o*2 + k.i, R.rf0[k.o*2 + i])
+        let R.rf1.new = select(R.rf1[k.o*2 + i] < A[k.o*2 + i*5 + k.i], A[k.o*2 + i*5 + k.i], R.rf1[k.o*2 + i])
+        R.rf0[k.o*2 + i] = R.rf0.new
+        R.rf1[k.o*2 + i] = R.rf1.new
+      }
+    }
+  }
+  for i in 0..2 {
+    R.0[i] = -1
+    R.1[i] = -1e+30f
+    for k.o in 0..3 {
+      let R.0.new = select(R.1[i] < R.rf1[i + k.o*2], R.rf0[i + k.o*2], R.0[i])
+      let R.1.new = select(R.1[i] < R.rf1[i + k.o*2], R.rf1[i + k.o*2], R.1[i])
+      R.0[i] = R.0.new
+      R.1[i] = R.1.new
+    }
+  }
+}
+)");
   EXPECT_EQ(wrong_after(t), "");
 }
 
@@ -90,7 +172,11 @@ TEST(LowerReduce, SeveralOutputsOfOneStageAreStoredTogether) {
       compute_all({4}, [&](Axis i) { return std::vector<Expr>{A(i) + 1.f, A(i) * 2.f}; }, "R");
   Schedule s(R);
   s[R[0]].vectorize(s[R[0]].axis(0));
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[4], R.0: f32[4], R.1: f32[4]) {
+  R.0[ramp(0, 1, 4)] = A[ramp(0, 1, 4)] + x4(1.0f)
+  R.1[ramp(0, 1, 4)] = A[ramp(0, 1, 4)]*x4(2.0f)
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -99,7 +185,15 @@ TEST(LowerReduce, AnOutputThatAnotherReadsStaysAnArgument) {
   Tensor B = compute({4}, [&](Axis i) { return A(i) + 1.f; }, "B");
   Tensor C = compute({4}, [&](Axis i) { return B(i) * 2.f; }, "C");
   Schedule s({C, B});
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[4], C: f32[4], B: f32[4]) {
+  for i in 0..4 {
+    B[i] = A[i] + 1.0f
+  }
+  for i in 0..4 {
+    C[i] = B[i]*2.0f
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -110,7 +204,15 @@ TEST(LowerReduce, UnrolledUpdatesAreMergedIntoOneStore) {
   auto [ko, ki] = s[S].split(s[S].reduce_axis(0), 3);
   (void)ko;
   s[S].unroll(ki);
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[2, 6], S: f32[2]) {
+  for i in 0..2 {
+    S[i] = 0.0f
+    for k.o in 0..2 {
+      S[i] = S[i] + A[i*6 + k.o*3] + A[i*6 + k.o*3 + 1] + A[i*6 + k.o*3 + 2]
+    }
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 

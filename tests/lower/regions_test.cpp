@@ -9,14 +9,36 @@ TEST(LowerRegion, APaddingSelectIsCutIntoEdgesAndACleanMiddle) {
   Tensor P =
       compute({12}, [&](Axis i) { return select(i >= 1 && i <= 10, A(i - 1), Expr(0.f)); }, "P");
   Schedule s({P});
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[10], P: f32[12]) {
+  P[0] = 0.0f
+  for i in 0..10 {
+    P[i + 1] = A[i]
+  }
+  P[11] = 0.0f
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
 TEST(LowerRegion, PaddingInTwoDimensionsLeavesNoTestInTheInnerLoop) {
   Tensor A = placeholder({3, 4}, f32, "A");
   Schedule s({ops::pad(A, {1, 1}, {1, 1})});
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[3, 4], pad: f32[5, 6]) {
+  for j in 0..6 {
+    pad[j] = 0.0f
+  }
+  for i in 0..3 {
+    pad[i*6 + 6] = 0.0f
+    for j in 0..4 {
+      pad[i*6 + j + 7] = A[i*4 + j]
+    }
+    pad[i*6 + 11] = 0.0f
+  }
+  for j in 0..6 {
+    pad[j + 24] = 0.0f
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -34,7 +56,23 @@ TEST(LowerRegion, AProducerPerRowComputesTheRowsThatTheWindowReads) {
   Window p;
   Schedule s({p.Y});
   s[p.P].compute_at(s[p.Y], s[p.Y].axis(0));
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(X: f32[6, 5], Y: f32[4, 5]) {
+  for i in 0..4 {
+    local P: f32[3, 5]
+    for i in 0..3 {
+      for j in 0..5 {
+        P[i*5 + j] = X[i*5 + i*5 + j] + 1.0f
+      }
+    }
+    for j in 0..5 {
+      Y[i*5 + j] = 0.0f
+      for r in 0..3 {
+        Y[i*5 + j] = Y[i*5 + j] + P[j + r*5]
+      }
+    }
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -44,7 +82,36 @@ TEST(LowerRegion, AProducerPerTileThatDoesNotDivideComputesAHaloOfWhatIsLeft) {
   auto [yo, yi] = s[p.Y].split(s[p.Y].axis(0), 3);
   (void)yi;
   s[p.P].compute_at(s[p.Y], yo);
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(X: f32[6, 5], Y: f32[4, 5]) {
+  local P: f32[5, 5] {
+    for i in 0..5 {
+      for j in 0..5 {
+        P[i*5 + j] = X[i*5 + j] + 1.0f
+      }
+    }
+    for i.i in 0..3 {
+      for j in 0..5 {
+        Y[i.i*5 + j] = 0.0f
+        for r in 0..3 {
+          Y[i.i*5 + j] = Y[i.i*5 + j] + P[i.i*5 + j + r*5]
+        }
+      }
+    }
+  }
+  local P: f32[3, 5]
+  for i in 0..3 {
+    for j in 0..5 {
+      P[i*5 + j] = X[i*5 + j + 15] + 1.0f
+    }
+  }
+  for j in 0..5 {
+    Y[j + 15] = 0.0f
+    for r in 0..3 {
+      Y[j + 15] = Y[j + 15] + P[j + r*5]
+    }
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -52,7 +119,19 @@ TEST(LowerRegion, AProducerInsideTheReductionComputesOneElementOfTheWindow) {
   Window p;
   Schedule s({p.Y});
   s[p.P].compute_at(s[p.Y], s[p.Y].reduce_axis(0));
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(X: f32[6, 5], Y: f32[4, 5]) {
+  for i in 0..4 {
+    for j in 0..5 {
+      Y[i*5 + j] = 0.0f
+      for r in 0..3 {
+        local P: f32[1, 1]
+        P[0] = X[i*5 + j + r*5] + 1.0f
+        Y[i*5 + j] = Y[i*5 + j] + P[0]
+      }
+    }
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -87,7 +166,20 @@ TEST(LowerRegion, ACopyInTilesIsPaddedToWholeTiles) {
   Schedule s({C});
   StageRef copy = s[A].cache_read({s[C]});
   copy.layout({{1, 4}, {0}, {1, 1, 4}});
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[3, 7], C: f32[3, 7]) {
+  global A.copy: f32[2, 3, 4]
+  for d0 in 0..3 {
+    for d1 in 0..7 {
+      A.copy[d0*4 + floordiv(d1, 4)*12 + floormod(d1, 4)] = A[d0*7 + d1]
+    }
+  }
+  for i in 0..3 {
+    for j in 0..7 {
+      C[i*7 + j] = A.copy[i*4 + floordiv(j, 4)*12 + floormod(j, 4)]*2.0f
+    }
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -99,7 +191,28 @@ TEST(LowerRegion, ACopyPerTileHoldsOneTile) {
   s[C].reorder({jo, s[C].axis(0), ji}).vectorize(ji);
   StageRef copy = s[A].cache_read({s[C]});
   copy.compute_at(s[C], jo);
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[3, 7], C: f32[3, 7]) {
+  local A.copy: f32[3, 4] {
+    for d0 in 0..3 {
+      for d1 in 0..4 {
+        A.copy[d0*4 + d1] = A[d0*7 + d1]
+      }
+    }
+    for i in 0..3 {
+      C[ramp(i*7, 1, 4)] = A.copy[ramp(i*4, 1, 4)]*x4(2.0f)
+    }
+  }
+  local A.copy: f32[3, 3]
+  for d0 in 0..3 {
+    for d1 in 0..3 {
+      A.copy[d0*3 + d1] = A[d0*7 + d1 + 4]
+    }
+  }
+  for i in 0..3 {
+    C[ramp(i*7 + 4, 1, 3)] = A.copy[ramp(i*3, 1, 3)]*x3(2.0f)
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -113,7 +226,31 @@ TEST(LowerRegion, AChainOfProducersWidensStepByStep) {
   (void)i;
   s[C].compute_at(s[D], o);
   s[B].compute_at(s[D], o);
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[12], D: f32[9]) {
+  for i.o in 0..2 {
+    local C: f32[5]
+    local B: f32[7]
+    for i in 0..7 {
+      B[i] = A[i + i.o*4] + 1.0f
+    }
+    for i in 0..5 {
+      C[i] = B[i] + B[i + 2]
+    }
+    for i.i in 0..4 {
+      D[i.i + i.o*4] = C[i.i]*C[i.i + 1]
+    }
+  }
+  local C: f32[2]
+  local B: f32[4]
+  for i in 0..4 {
+    B[i] = A[i + 8] + 1.0f
+  }
+  for i in 0..2 {
+    C[i] = B[i] + B[i + 2]
+  }
+  D[8] = C[0]*C[1]
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -123,7 +260,16 @@ TEST(LowerRegion, AnIndexReadFromATensorNeedsTheWholeProducer) {
   Tensor C = compute({4}, [&](Axis i) { return B(max(0, min(4, I(i)))); }, "C");
   Schedule s({C});
   s[B].compute_at(s[C], s[C].axis(0));
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[5], I: i64[4], C: f32[4]) {
+  for i in 0..4 {
+    local B: f32[5]
+    for i in 0..5 {
+      B[i] = A[i] + 1.0f
+    }
+    C[i] = B[max(min(I[i], 4), 0)]
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 

@@ -18,7 +18,15 @@ TEST(LowerSplit, AVectorizedInnerLoopGetsAMainPartAndANarrowerTail) {
   auto [jo, ji] = s[p.C].split(s[p.C].axis(1), 8);
   (void)jo;
   s[p.C].vectorize(ji);
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[2, 21], C: f32[2, 21]) {
+  for i in 0..2 {
+    for j.o in 0..2 {
+      C[ramp(i*21 + j.o*8, 1, 8)] = A[ramp(i*21 + j.o*8, 1, 8)]*x8(2.0f)
+    }
+    C[ramp(i*21 + 16, 1, 5)] = A[ramp(i*21 + 16, 1, 5)]*x5(2.0f)
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -28,7 +36,15 @@ TEST(LowerSplit, AnUnrolledInnerLoopGetsAMainPartAndATail) {
   auto [jo, ji] = s[p.C].split(s[p.C].axis(1), 3);
   (void)jo;
   s[p.C].unroll(ji);
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[1, 7], C: f32[1, 7]) {
+  for j.o in 0..2 {
+    C[j.o*3] = A[j.o*3]*2.0f
+    C[j.o*3 + 1] = A[j.o*3 + 1]*2.0f
+    C[j.o*3 + 2] = A[j.o*3 + 2]*2.0f
+  }
+  C[6] = A[6]*2.0f
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -36,7 +52,14 @@ TEST(LowerSplit, ASerialInnerLoopHasAnExtentThatDependsOnTheOuterOne) {
   Copy p(1, 7);
   Schedule s({p.C});
   s[p.C].split(s[p.C].axis(1), 3);
-  EXPECT_EQ(text_after(s, "build_nest"), R"(@@)");
+  EXPECT_EQ(text_after(s, "build_nest"), R"(func kernel(A: f32[1, 7], C: f32[1, 7]) {
+  for j.o in 0..3 {
+    for j.i in 0..min(7 - j.o*3, 3) {
+      C[0, j.o*3 + j.i] = A[0, j.o*3 + j.i]*2.0f
+    }
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -45,7 +68,16 @@ TEST(LowerSplit, ATailOfAParallelLoopIsABranch) {
   Schedule s({p.C});
   auto [jo, ji] = s[p.C].split(s[p.C].axis(1), 8);
   s[p.C].parallel(jo).vectorize(ji);
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[1, 21], C: f32[1, 21]) {
+  parallel for j.o in 0..3 {
+    if j.o < 2 {
+      C[ramp(j.o*8, 1, 8)] = A[ramp(j.o*8, 1, 8)]*x8(2.0f)
+    } else {
+      C[ramp(16, 1, 5)] = A[ramp(16, 1, 5)]*x5(2.0f)
+    }
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -54,7 +86,16 @@ TEST(LowerSplit, AnInnerLoopOutsideOfItsOuterOneIsGuarded) {
   Schedule s({p.C});
   auto [jo, ji] = s[p.C].split(s[p.C].axis(1), 3);
   s[p.C].reorder({ji, jo});
-  EXPECT_EQ(text_after(s, "build_nest"), R"(@@)");
+  EXPECT_EQ(text_after(s, "build_nest"), R"(func kernel(A: f32[1, 7], C: f32[1, 7]) {
+  for j.i in 0..3 {
+    for j.o in 0..3 {
+      if j.i + j.o*3 < 7 {
+        C[0, j.i + j.o*3] = A[0, j.i + j.o*3]*2.0f
+      }
+    }
+  }
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -64,7 +105,13 @@ TEST(LowerSplit, AFusedLoopIsSplitByANumberThatDoesNotDivide) {
   auto [o, i] = s[p.C].split(s[p.C].fuse(s[p.C].axis(0), s[p.C].axis(1)), 4);
   (void)o;
   s[p.C].vectorize(i);
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[3, 7], C: f32[3, 7]) {
+  for i.j.o in 0..5 {
+    C[ramp(i.j.o*4, 1, 4)] = A[ramp(i.j.o*4, 1, 4)]*x4(2.0f)
+  }
+  C[20] = A[20]*2.0f
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -87,14 +134,22 @@ TEST(LowerSplit, ALoopTooLargeToUnrollStaysALoop) {
   s[p.C].unroll(s[p.C].axis(1));
   LowerOptions options;
   options.max_unroll = 99;
-  EXPECT_EQ(to_string(lower(s, {p.A, p.C}, options).main), R"(@@)");
+  EXPECT_EQ(to_string(lower(s, {p.A, p.C}, options).main), R"(func kernel(A: f32[1, 100], C: f32[1, 100]) {
+  for j in 0..100 {
+    C[j] = A[j]*2.0f
+  }
+}
+)");
 }
 
 TEST(LowerSplit, AStageOfRankZeroIsAStatement) {
   Tensor A = placeholder({}, f32, "A");
   Tensor C = compute({}, [&](const std::vector<Axis>&) { return A.at({}) + 1.f; }, "C");
   Schedule s({C});
-  EXPECT_EQ(text_after(s), R"(@@)");
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[], C: f32[]) {
+  C[0] = A[0] + 1.0f
+}
+)");
   EXPECT_EQ(wrong_after(s), "");
 }
 
