@@ -129,7 +129,12 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     int64_t row_bytes = spatial_points(op) / std::max<int64_t>(1, leading_points(op, rank)) *
                         op.output(0).dtype().bytes();
     int64_t last = op.axes()[rank - 1].extent();
-    bool block = !g.tunable.empty() && out_bytes > t.target().l2_bytes &&
+    // (Dear functions leave memory idle; there, fetching ahead does more: see location_tunable.)
+    bool dear = std::any_of(g.tunable.begin(), g.tunable.end(), [&](int x) {
+      return !dag.stage(x).is_reduction() && dag.info(x).special_per_point > 0 &&
+             dag.info(x).points > leading_points(op, rank);
+    });
+    bool block = !g.tunable.empty() && !dear && out_bytes > t.target().l2_bytes &&
                  row_bytes * 16 <= t.target().l2_bytes && last >= 16 * t.target().cores;
     Param rows_at_once = t.knob("row_block", {1, 2, 4}, block ? 4 : 1, "rows worked on at a time");
     auto [ro, ri] = s.split(rows.back(), rows_at_once);

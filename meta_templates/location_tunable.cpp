@@ -12,6 +12,28 @@ bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
   return target.kind == "llvm" && g.hosted && g.main_class == StageClass::LocationTunable;
 }
 
+// The inputs that the stage reads element by element, in rows larger than a cache line.
+std::vector<Access> rows_read(const ComputeDag& dag, int s) {
+  std::vector<Access> out;
+  for (const Access& a : dag.info(s).reads) {
+    if (a.pattern == AccessPattern::Elementwise && a.tensor.op()->is_placeholder() &&
+        a.tensor.rank() == 2 && a.tensor.extent(0) >= 64) {
+      out.push_back(a);
+    }
+  }
+  return out;
+}
+
+// How many rows ahead to fetch (0: none); no knob where there is nothing to fetch.
+Param prefetch_rows(TemplateBuilder& t, const StageGroup& g) {
+  const ComputeDag& dag = t.dag();
+  if (g.places.empty() || rows_read(dag, g.sink).empty()) return {};
+  bool worth = dag.info(g.sink).special_per_point > 0 &&
+               stage_bytes(dag, g.sink) > static_cast<double>(2 * t.target().l2_bytes);
+  return t.knob("prefetch_rows", {0, 1, 2, 4, 8}, worth ? 4 : 0,
+                "memory works while this computes");
+}
+
 void build(TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   StageRef s = t.stage(g.sink);
@@ -42,6 +64,9 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     if (!root || axes.size() < 2 || !worth_parallel(t, stage_work(dag, g.sink))) return;
     s.parallel(s.fuse(std::vector<Loop>(axes.begin(), axes.end() - 1)));
   };
+  // Row by row, memory idles while a dear function (an exponential) is computed: let it fetch the
+  // rows that come next.
+  Param ahead = prefetch_rows(t, g);
   for (int64_t value : where) {
     t.when(location, value, [&] {
       if (value == -1) {
@@ -49,6 +74,13 @@ void build(TemplateBuilder& t, const StageGroup& g) {
         return;
       }
       shape(value == 0);
+      if (value > 0 && ahead.knob >= 0) {
+        for (int64_t rows : {1, 2, 4, 8}) {
+          t.when(ahead, rows, [&] {
+            for (const Access& a : rows_read(dag, g.sink)) s.prefetch(t.stage(a.producer), 0, rows);
+          });
+        }
+      }
       if (value > 0) s.compute_at(t.stage(g.places[value - 1].stage), g.places[value - 1].loop);
     });
   }

@@ -119,11 +119,32 @@ Stmt NestBuilder::emit_init_store(int st) {
   return guarded(make_block(std::move(out)));
 }
 
+// A touch ahead of every distinct read of the hinted stage. It may run past the end: harmless.
+void NestBuilder::emit_prefetches(int st, const StageState::PrefetchHint& hint,
+                                  std::vector<Stmt>* out) const {
+  std::vector<Expr> seen;
+  for (const Expr& body : stage(st).bodies) {
+    visit(body, [&](const Expr& e) {
+      const Load* load = e.as<Load>();
+      if (!load || stage_of_.at(load->buffer.get()) != hint.stage) return;
+      for (const Expr& s : seen) {
+        if (equal(s, e)) return;
+      }
+      seen.push_back(e);
+      std::vector<Expr> ahead = load->indices;
+      ahead[hint.dim] = ahead[hint.dim] + Expr(hint.distance);
+      Expr there = translate(make_load(load->buffer, ahead), st);
+      out->push_back(make_prefetch(there.as<Load>()->buffer, there.as<Load>()->indices));
+    });
+  }
+}
+
 Stmt NestBuilder::emit_store(int st) {
   const StageState& p = stage(st);
   std::vector<Expr> at = own_indices(st);
   std::vector<Stmt> out;
   if (!p.is_reduction()) {
+    for (const auto& hint : p.prefetches) emit_prefetches(st, hint, &out);
     for (size_t c = 0; c < p.buffers.size(); ++c) {
       out.push_back(
           make_store(real_[st].buffers[c], at, simple(translate(p.bodies[c], st)), p.nontemporal));

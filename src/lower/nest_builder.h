@@ -91,6 +91,7 @@ class NestBuilder {
   int component(int st, size_t output) const {
     return stage(st).bodies[output].as<Reduce>()->index;
   }
+  void emit_prefetches(int st, const StageState::PrefetchHint& hint, std::vector<Stmt>* out) const;
   Stmt emit_store(int st);
   const ScheduleState& s_;
   std::vector<int> order_;

@@ -12,7 +12,7 @@ constexpr int64_t kMaxLanes = 256;
 // Widens the body of one vectorized loop. `failed` is set when it cannot be done.
 class Widener {
  public:
-  Widener(const Var& v, int lanes) : lanes_(lanes) {
+  Widener(const Var& v, int lanes) : lane_(v), lanes_(lanes) {
     map_.push_back({v, make_ramp(Expr(0), Expr(1), lanes)});
   }
   bool failed = false;
@@ -64,7 +64,10 @@ class Widener {
       case StmtKind::Allocate:  // each lane would need a copy
         failed = true;
         return s;
-      case StmtKind::Prefetch: return s;
+      case StmtKind::Prefetch: {  // one line holds the lanes: the first stands for all
+        std::vector<VarBinding> first{{lane_, Expr(0)}};
+        return substitute(s, first);
+      }
     }
     return s;
   }
@@ -89,6 +92,7 @@ class Widener {
     return substitute(e, map_);
   }
 
+  Var lane_;
   int lanes_;
   std::vector<VarBinding> map_;
 };

@@ -41,6 +41,7 @@ class Applier {
         check_computes();
         stage().nontemporal = true;
         return;
+      case StepKind::Prefetch: return prefetch();
     }
   }
 
@@ -74,6 +75,7 @@ class Applier {
         case StepKind::Layout: return {0, -1, 0};
         case StepKind::Inline:
         case StepKind::NonTemporal: return {0, 0, 0};
+        case StepKind::Prefetch: return {0, 3, 0};
         case StepKind::ComputeAt:
         case StepKind::Vectorize:
         case StepKind::Unroll:
@@ -517,6 +519,21 @@ class Applier {
     std::vector<int> out{k};
     out.insert(out.end(), stage().spatial.begin(), stage().spatial.end());
     return out;
+  }
+
+  void prefetch() {
+    check_computes();
+    check(!stage().is_reduction(), "it is a reduction",
+          "prefetch from what reads the same rows element-wise");
+    int64_t from = param(0), dim = param(1), distance = param(2);
+    check(from >= 0 && from < static_cast<int64_t>(s_.stages.size()) && s_.stages[from].defined(),
+          "there is no stage " + std::to_string(from) + " to read");
+    const StageState& p = s_.stages[from];
+    check(dim >= 0 && dim < static_cast<int64_t>(p.spatial.size()),
+          "'" + p.name + "' has no dimension " + std::to_string(dim));
+    check(distance > 0 && distance <= s_.axes[p.spatial[dim]].static_extent,
+          "the distance " + std::to_string(distance) + " does not lie inside '" + p.name + "'");
+    stage().prefetches.push_back({static_cast<int>(from), static_cast<int>(dim), distance});
   }
 
   void layout() {

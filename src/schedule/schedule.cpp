@@ -128,6 +128,10 @@ std::string step_to_text(const ScheduleState& state, const Step& step) {
   for (int a : step.axes) add(axis(a));
   if (step.kind == StepKind::CacheRead) {
     for (const Param& p : step.params) add(stage(static_cast<int>(p.value)));
+  } else if (step.kind == StepKind::Prefetch) {
+    add(stage(static_cast<int>(step.params.at(0).value)));
+    add("d" + std::to_string(step.params.at(1).value));
+    add(std::to_string(step.params.at(2).value));
   } else if (step.kind == StepKind::Rfactor) {
     add(std::to_string(step.params.at(0).value));
     add(step.params.at(1).value ? "inner" : "outer");

@@ -49,6 +49,11 @@ struct StageState {
   };
   std::vector<LayoutDim> layout;  ///< empty: row-major
   bool nontemporal = false;
+  struct PrefetchHint {
+    int stage = -1, dim = 0;
+    int64_t distance = 0;
+  };
+  std::vector<PrefetchHint> prefetches;
   bool is_reduction() const { return !reduce.empty(); }
   /// Ids of stages that a template's guards left out are never defined.
   bool defined() const { return !buffers.empty(); }

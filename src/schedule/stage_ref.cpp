@@ -123,6 +123,11 @@ StageRef& StageRef::store_nontemporal(Where at) {
   sink_->record({StepKind::NonTemporal, id_, {}, {}, {}, at});
   return *this;
 }
+StageRef& StageRef::prefetch(StageRef producer, int dim, Param distance, Where at) {
+  sink_->record(
+      {StepKind::Prefetch, id_, {}, {Param(producer.id()), Param(dim), distance}, {}, at});
+  return *this;
+}
 
 StageRef StageRef::cache_write(Where at) {
   Step step{StepKind::CacheWrite, id_, {}, {}, {}, at};

@@ -87,24 +87,25 @@ TEST(LowerConstants, ACopyOfAConstantIsPreparedInItsLayout) {
   Schedule s({Y});
   StageRef pack = s[W].cache_read({s[Y]});
   pack.layout({{1, 4}, {0}, {1, 1, 4}});
-  EXPECT_EQ(text_after(s), R"(func kernel(X: f32[2, 3], W: f32[3, 5], Y: f32[2, 5], W.copy: f32[2, 3, 4]) {
-  for i in 0..2 {
-    for j in 0..5 {
-      Y[i*5 + j] = 0.0f
-      for k in 0..3 {
-        Y[i*5 + j] = Y[i*5 + j] + X[i*3 + k]*W.copy[k*4 + floordiv(j, 4)*12 + floormod(j, 4)]
-      }
-    }
-  }
-}
-func kernel_prepare(W: f32[3, 5], W.copy: f32[2, 3, 4]) {
-  for d0 in 0..3 {
-    for d1 in 0..5 {
-      W.copy[d0*4 + floordiv(d1, 4)*12 + floormod(d1, 4)] = W[d0*5 + d1]
-    }
-  }
-}
-)");
+  EXPECT_EQ(text_after(s),
+            "func kernel(X: f32[2, 3], W: f32[3, 5], Y: f32[2, 5], W.copy: f32[2, 3, 4]) {\n"
+            "  for i in 0..2 {\n"
+            "    for j in 0..5 {\n"
+            "      Y[i*5 + j] = 0.0f\n"
+            "      for k in 0..3 {\n"
+            "        Y[i*5 + j] = Y[i*5 + j] + X[i*3 + k]*W.copy[k*4 + floordiv(j, 4)*12 + "
+            "floormod(j, 4)]\n"
+            "      }\n"
+            "    }\n"
+            "  }\n"
+            "}\n"
+            "func kernel_prepare(W: f32[3, 5], W.copy: f32[2, 3, 4]) {\n"
+            "  for d0 in 0..3 {\n"
+            "    for d1 in 0..5 {\n"
+            "      W.copy[d0*4 + floordiv(d1, 4)*12 + floormod(d1, 4)] = W[d0*5 + d1]\n"
+            "    }\n"
+            "  }\n"
+            "}\n");
   EXPECT_EQ(wrong_after(s), "");
 }
 

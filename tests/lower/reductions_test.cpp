@@ -76,18 +76,19 @@ TEST(LowerReduce, InnerRfactorOfALengthThatDoesNotDivideGuardsTheLastRound) {
   rf.layout({{1}, {0}});
   rf.compute_at(s[S], s[S].axis(0));
   s[S].unroll(s[S].reduce_axis(0));
-  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[2, 10], S: f32[2]) {
-  for i in 0..2 {
-    local S.rf: f32[1, 4]
-    S.rf[ramp(0, 1, 4)] = x4(0.0f)
-    for k.o in 0..2 {
-      S.rf[ramp(0, 1, 4)] = S.rf[ramp(0, 1, 4)] + A[ramp(i*10 + k.o*4, 1, 4)]
-    }
-    S.rf[ramp(0, 1, 4)] = S.rf[ramp(0, 1, 4)] + select(ramp(0, 1, 4) < x4(2), A[ramp(i*10 + 8, 1, 4)], x4(0.0f))
-    S[i] = 0.0f + S.rf[0] + S.rf[1] + S.rf[2] + S.rf[3]
-  }
-}
-)");
+  EXPECT_EQ(text_after(s),
+            "func kernel(A: f32[2, 10], S: f32[2]) {\n"
+            "  for i in 0..2 {\n"
+            "    local S.rf: f32[1, 4]\n"
+            "    S.rf[ramp(0, 1, 4)] = x4(0.0f)\n"
+            "    for k.o in 0..2 {\n"
+            "      S.rf[ramp(0, 1, 4)] = S.rf[ramp(0, 1, 4)] + A[ramp(i*10 + k.o*4, 1, 4)]\n"
+            "    }\n"
+            "    S.rf[ramp(0, 1, 4)] = S.rf[ramp(0, 1, 4)] + select(ramp(0, 1, 4) < x4(2), "
+            "A[ramp(i*10 + 8, 1, 4)], x4(0.0f))\n"
+            "    S[i] = 0.0f + S.rf[0] + S.rf[1] + S.rf[2] + S.rf[3]\n"
+            "  }\n"
+            "}\n");
   EXPECT_EQ(wrong_after(s), "");
 }
 
@@ -136,33 +137,37 @@ TEST(LowerReduce, ATupleIsComputedWholeBeforeAnyOfItIsStored) {
   // Factored, both components have partial results.
   Schedule t(R);
   t[R[0]].rfactor(t[R[0]].reduce_axis(0), 2, false);
-  EXPECT_EQ(text_after(t), R"(func kernel(A: f32[2, 5], R.0: i64[2], R.1: f32[2]) {
-  global R.rf1: f32[3, 2]
-  global R.rf0: i64[3, 2]
-  for k.o in 0..3 {
-    for i in 0..2 {
-      R.rf0[k.o*2 + i] = -1
-      R.rf1[k.o*2 + i] = -1e+30f
-      for k.i in 0..min(5 - k.o*2, 2) {
-        let R.rf0.new = select(R.rf1[k.o*2 + i] < A[k.o*2 + i*5 + k.i], k.o*2 + k.i, R.rf0[k.o*2 + i])
-        let R.rf1.new = select(R.rf1[k.o*2 + i] < A[k.o*2 + i*5 + k.i], A[k.o*2 + i*5 + k.i], R.rf1[k.o*2 + i])
-        R.rf0[k.o*2 + i] = R.rf0.new
-        R.rf1[k.o*2 + i] = R.rf1.new
-      }
-    }
-  }
-  for i in 0..2 {
-    R.0[i] = -1
-    R.1[i] = -1e+30f
-    for k.o in 0..3 {
-      let R.0.new = select(R.1[i] < R.rf1[i + k.o*2], R.rf0[i + k.o*2], R.0[i])
-      let R.1.new = select(R.1[i] < R.rf1[i + k.o*2], R.rf1[i + k.o*2], R.1[i])
-      R.0[i] = R.0.new
-      R.1[i] = R.1.new
-    }
-  }
-}
-)");
+  EXPECT_EQ(text_after(t),
+            "func kernel(A: f32[2, 5], R.0: i64[2], R.1: f32[2]) {\n"
+            "  global R.rf1: f32[3, 2]\n"
+            "  global R.rf0: i64[3, 2]\n"
+            "  for k.o in 0..3 {\n"
+            "    for i in 0..2 {\n"
+            "      R.rf0[k.o*2 + i] = -1\n"
+            "      R.rf1[k.o*2 + i] = -1e+30f\n"
+            "      for k.i in 0..min(5 - k.o*2, 2) {\n"
+            "        let R.rf0.new = select(R.rf1[k.o*2 + i] < A[k.o*2 + i*5 + k.i], k.o*2 + "
+            "k.i, R.rf0[k.o*2 + i])\n"
+            "        let R.rf1.new = select(R.rf1[k.o*2 + i] < A[k.o*2 + i*5 + k.i], A[k.o*2 "
+            "+ i*5 + k.i], R.rf1[k.o*2 + i])\n"
+            "        R.rf0[k.o*2 + i] = R.rf0.new\n"
+            "        R.rf1[k.o*2 + i] = R.rf1.new\n"
+            "      }\n"
+            "    }\n"
+            "  }\n"
+            "  for i in 0..2 {\n"
+            "    R.0[i] = -1\n"
+            "    R.1[i] = -1e+30f\n"
+            "    for k.o in 0..3 {\n"
+            "      let R.0.new = select(R.1[i] < R.rf1[i + k.o*2], R.rf0[i + k.o*2], "
+            "R.0[i])\n"
+            "      let R.1.new = select(R.1[i] < R.rf1[i + k.o*2], R.rf1[i + k.o*2], "
+            "R.1[i])\n"
+            "      R.0[i] = R.0.new\n"
+            "      R.1[i] = R.1.new\n"
+            "    }\n"
+            "  }\n"
+            "}\n");
   EXPECT_EQ(wrong_after(t), "");
 }
 

@@ -44,7 +44,8 @@ TEST(Interval, DivisionsAndRemaindersAreTightWhereTheyCanBe) {
 
 TEST(Interval, ClampsAndSelectsAreBoundsOnly) {
   Interval4 s;
-  EXPECT_EQ(s.of(max(Expr(0), min(s.i - 1, Expr(30)))), R"(max(min(o*4 - 1, 30), 0) .. min(o*4 + 2, 30) ~)");
+  EXPECT_EQ(s.of(max(Expr(0), min(s.i - 1, Expr(30)))),
+            "max(min(o*4 - 1, 30), 0) .. min(o*4 + 2, 30) ~");
   EXPECT_EQ(s.of(make_select(s.i < 3, s.i, s.i + 10)), R"(o*4 .. o*4 + 13 ~)");
 }
 

@@ -134,12 +134,12 @@ TEST(LowerSplit, ALoopTooLargeToUnrollStaysALoop) {
   s[p.C].unroll(s[p.C].axis(1));
   LowerOptions options;
   options.max_unroll = 99;
-  EXPECT_EQ(to_string(lower(s, {p.A, p.C}, options).main), R"(func kernel(A: f32[1, 100], C: f32[1, 100]) {
-  for j in 0..100 {
-    C[j] = A[j]*2.0f
-  }
-}
-)");
+  EXPECT_EQ(to_string(lower(s, {p.A, p.C}, options).main),
+            "func kernel(A: f32[1, 100], C: f32[1, 100]) {\n"
+            "  for j in 0..100 {\n"
+            "    C[j] = A[j]*2.0f\n"
+            "  }\n"
+            "}\n");
 }
 
 TEST(LowerSplit, AStageOfRankZeroIsAStatement) {

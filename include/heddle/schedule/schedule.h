@@ -119,6 +119,9 @@ class StageRef {
   StageRef& layout(const std::vector<StorageDim>& dims, Where at = Where::current());
   /// Hint: results bypass the caches (they are larger than them and not read soon).
   StageRef& store_nontemporal(Where at = Where::current());
+  /// Hint: with each element of `producer` that is read, touches the one `distance` further along
+  /// its dimension `dim`, so that memory works while this stage computes. Not for reductions.
+  StageRef& prefetch(StageRef producer, int dim, Param distance, Where at = Where::current());
 
  private:
   StepSink* sink_;

@@ -28,6 +28,7 @@ enum class StepKind : uint8_t {
   Unroll,       ///< axes {leaf}
   Parallel,     ///< axes {leaf}
   NonTemporal,  ///< the stage's stores bypass the cache
+  Prefetch,     ///< params {stage read, dim, distance}: touch ahead what the stage will read
 };
 const char* to_string(StepKind kind);
 bool parse_step_kind(const std::string& text, StepKind* kind);

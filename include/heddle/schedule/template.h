@@ -47,8 +47,8 @@ struct AutoSchedulerOptions {
   int vector_bytes = 0;
   int threads = 0;  ///< threads to schedule for
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
-  int max_unroll = 0;          ///< largest number of statements an unrolled body may have
-  int max_knob_values = 0;     ///< keep at most so many values a knob (around the default)
+  int max_unroll = 0;               ///< largest number of statements an unrolled body may have
+  int max_knob_values = 0;          ///< keep at most so many values a knob (around the default)
   std::string force_template = {};  ///< use this meta-template wherever it matches
 };
 
