@@ -15,7 +15,7 @@ namespace {
 class Planner {
  public:
   explicit Planner(const ComputeDag& dag)
-      : dag_(dag), group_of_(dag.size()), inlined_(dag.size(), 0) {}
+      : dag_(dag), group_of_(dag.size()), inlined_(dag.size(), 0), copies_(dag.size(), 1) {}
 
   std::vector<StageGroup> run() {
     for (int s = dag_.size() - 1; s >= 0; --s) {
@@ -49,7 +49,8 @@ class Planner {
     std::set<int> groups;
     for (int c : info.consumers) groups.insert(group_of_[c].begin(), group_of_[c].end());
     bool reduction = dag_.stage(s).is_reduction();
-    if (!reduction && inlinable(s, info)) {
+    copies_[s] = reduction ? 1 : copies(s, info);
+    if (!reduction && copies_[s] <= kMaxCopies && inlinable(s, info)) {
       inlined_[s] = 1;
       group_of_[s] = groups;
       // Whoever schedules first substitutes it: the group whose sink comes first.
@@ -66,6 +67,23 @@ class Planner {
     } else {
       open(s);
     }
+  }
+
+  // In how many places the body of `s` would end up if it were inlined: x * sigmoid(x) doubles what
+  // x is, and a chain of such stages doubles again and again.
+  int64_t copies(int s, const StageInfo& info) const {
+    int64_t n = 0;
+    for (int c : info.consumers) {
+      int64_t loads = 0;
+      for (const Expr& body : dag_.stage(c).bodies()) {
+        visit(body, [&](const Expr& e) {
+          const Load* load = e.as<Load>();
+          loads += load && load->buffer->producer() == &dag_.stage(s);
+        });
+      }
+      n += loads * (inlined_[c] ? copies_[c] : 1);
+    }
+    return n;
   }
 
   // Reads of `s` by `consumer`.
@@ -188,6 +206,8 @@ class Planner {
   std::vector<StageGroup> groups_;
   std::vector<std::set<int>> group_of_;
   std::vector<char> inlined_;
+  std::vector<int64_t> copies_;
+  static constexpr int64_t kMaxCopies = 16;
 };
 
 }  // namespace
