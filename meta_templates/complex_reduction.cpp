@@ -128,7 +128,7 @@ double tile_score(const Target& target, int64_t mr, int64_t nv, int64_t lanes, c
   auto edge = [&](int64_t extent, int64_t tile) {
     int64_t rest = extent % tile;
     // A partial tile costs nearly as much as a full one when it leaves too few accumulators.
-    double cost = static_cast<double>(extent / tile) +
+    double cost = static_cast<double>((extent - rest) / tile) +
                   (rest ? 0.3 + 0.7 * static_cast<double>(rest) / static_cast<double>(tile) : 0);
     return static_cast<double>(extent) / (static_cast<double>(tile) * cost);
   };
@@ -293,17 +293,18 @@ class Writer {
       int64_t block = sh_.depth > 1024 ? balanced_k(k, std::max<int64_t>(64, 1024 * k / sh_.depth))
                                        : ceil_div(k, 2);
       k_block_ = t_.split_knob("k_block", k, k, block, "a panel of the vector operand stays near");
-      if (sh_.depth > 1536 && sh_.rows * sh_.cols >= 256 * 256) {
+      if (sh_.depth > 1536 && sh_.rows * sh_.cols >= int64_t{256} * 256) {
         chosen = 1;
         mode_reason_ = "the reduction is too long for the caches";
       }
     }
-    if (k >= 8 * target.cores && target.cores > 1) {
+    const int64_t cores = target.cores;
+    if (k >= 8 * cores && cores > 1) {
       modes_.push_back(2);
-      k_part_ = t_.knob("k_part", {ceil_div(k, target.cores), ceil_div(k, 2 * target.cores)},
-                        ceil_div(k, target.cores), "one part a core");
+      k_part_ = t_.knob("k_part", {ceil_div(k, cores), ceil_div(k, 2 * cores)}, ceil_div(k, cores),
+                        "one part a core");
       int64_t tiles = spatial_points(op_) / std::max<int64_t>(1, 16 * lanes_);
-      if (parallel_ && tiles < 2 * target.cores && sh_.depth >= 4096) {
+      if (parallel_ && tiles < 2 * cores && sh_.depth >= 4096) {
         chosen = 2;
         mode_reason_ = "too few results to share out over the cores";
       }

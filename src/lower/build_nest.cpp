@@ -58,7 +58,7 @@ Stmt NestBuilder::roots(const std::vector<int>& list, size_t from) {
   int st = list[from];
   std::vector<Expr> mins, extents;
   for (int a : s_.stages[st].spatial) {
-    mins.push_back(Expr(0));
+    mins.emplace_back(0);
     extents.push_back(s_.axes[a].extent);
   }
   bool temporary = real_[st].buffers.empty();
@@ -284,9 +284,9 @@ Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode 
   std::vector<std::vector<Expr>> mins(here.size()), extents(here.size());
   for (size_t i = 0; i < here.size(); ++i) {
     const Region& r = demand(here[i], st, n, &memo);
-    for (size_t d = 0; d < r.dims.size(); ++d) {
-      mins[i].push_back(r.dims[d].lo);
-      extents[i].push_back(simple(r.dims[d].hi - r.dims[d].lo + Expr(1)));
+    for (const SymInterval& dim : r.dims) {
+      mins[i].push_back(dim.lo);
+      extents[i].push_back(simple(dim.hi - dim.lo + Expr(1)));
     }
   }
   std::vector<Stmt> seq;

@@ -284,9 +284,9 @@ class Applier {
     check_computes();
     check(!stage().output, "it is an output of the program");
     check(!stage().is_reduction(), "it is a reduction: inlining would repeat it for every reader");
-    for (size_t i = 0; i < s_.stages.size(); ++i) {
-      check(s_.stages[i].placement != Placement::At || s_.stages[i].at_stage != step_.stage,
-            "stage '" + s_.stages[i].name + "' is computed inside it");
+    for (const StageState& st : s_.stages) {
+      check(st.placement != Placement::At || st.at_stage != step_.stage,
+            "stage '" + st.name + "' is computed inside it");
     }
     const StageState& p = stage();
     for (int reader : s_.readers(step_.stage)) {
@@ -316,15 +316,16 @@ class Applier {
 
   std::vector<Expr> shape_of(const std::vector<int>& axes) const {
     std::vector<Expr> shape;
-    for (int id : axes) shape.push_back(Expr(s_.axes[id].static_extent));
+    for (int id : axes) shape.emplace_back(s_.axes[id].static_extent);
     return shape;
   }
 
   // A new stage with id results[0]; its axes, copies of `spatial` and `reduce` with fresh
   // variables, take the ids from results[1] on. `bind` receives old variable -> new variable. By
   // value: the stages move when one is added.
-  StageState& new_stage(const std::string& name, const std::vector<int> spatial,
-                        const std::vector<int> reduce, std::vector<VarBinding>* bind) {
+  // NOLINTNEXTLINE(performance-unnecessary-value-param)
+  StageState& new_stage(const std::string& name, std::vector<int> spatial, std::vector<int> reduce,
+                        std::vector<VarBinding>* bind) {
     check(!step_.results.empty(), "the step names too few results");
     int id = step_.results[0];
     check(id >= 0 && id < kMaxStages, "bad result id " + std::to_string(id));

@@ -194,8 +194,8 @@ Tensor compute(const Shape& shape, F body, std::string name = "compute", std::st
                Where where = Where::current()) {
   std::vector<Axis> axes = detail::make_spatial_axes(name, shape, where);
   std::vector<Expr> bodies{detail::evaluate_body<Expr>(body, axes, name, where)};
-  return detail::finish_compute(std::move(name), std::move(axes), std::move(bodies),
-                                std::move(tag), where);
+  return detail::finish_compute(std::move(name), std::move(axes), std::move(bodies), std::move(tag),
+                                where);
 }
 
 /// Several outputs computed together: the body returns `std::vector<Expr>` (for a tuple reduction,
@@ -216,15 +216,23 @@ Expr reduce_max(Expr value, std::vector<Axis> axes);
 Expr reduce_min(Expr value, std::vector<Axis> axes);
 Expr any(Expr condition, std::vector<Axis> axes);
 Expr all(Expr condition, std::vector<Axis> axes);
-inline Expr sum(Expr value, Axis axis) { return sum(std::move(value), std::vector{axis}); }
-inline Expr prod(Expr value, Axis axis) { return prod(std::move(value), std::vector{axis}); }
-inline Expr any(Expr value, Axis axis) { return any(std::move(value), std::vector{axis}); }
-inline Expr all(Expr value, Axis axis) { return all(std::move(value), std::vector{axis}); }
-inline Expr max(Expr value, Axis axis) { return reduce_max(std::move(value), {axis}); }
+inline Expr sum(Expr value, Axis axis) {
+  return sum(std::move(value), std::vector{std::move(axis)});
+}
+inline Expr prod(Expr value, Axis axis) {
+  return prod(std::move(value), std::vector{std::move(axis)});
+}
+inline Expr any(Expr value, Axis axis) {
+  return any(std::move(value), std::vector{std::move(axis)});
+}
+inline Expr all(Expr value, Axis axis) {
+  return all(std::move(value), std::vector{std::move(axis)});
+}
+inline Expr max(Expr value, Axis axis) { return reduce_max(std::move(value), {std::move(axis)}); }
 inline Expr max(Expr value, std::vector<Axis> axes) {
   return reduce_max(std::move(value), std::move(axes));
 }
-inline Expr min(Expr value, Axis axis) { return reduce_min(std::move(value), {axis}); }
+inline Expr min(Expr value, Axis axis) { return reduce_min(std::move(value), {std::move(axis)}); }
 inline Expr min(Expr value, std::vector<Axis> axes) {
   return reduce_min(std::move(value), std::move(axes));
 }
@@ -242,10 +250,10 @@ class Reducer {
   const Ref<const Combiner>& combiner() const { return combiner_; }
 
  private:
-  friend Reducer reducer(std::string, std::vector<DataType>, std::vector<Expr>,
-                         const std::function<std::vector<Expr>(const std::vector<Expr>&,
-                                                               const std::vector<Expr>&)>&,
-                         bool, Where);
+  friend Reducer reducer(
+      std::string, std::vector<DataType>, std::vector<Expr>,
+      const std::function<std::vector<Expr>(const std::vector<Expr>&, const std::vector<Expr>&)>&,
+      bool, Where);
   Ref<const Combiner> combiner_;
 };
 Reducer reducer(std::string name, std::vector<DataType> types, std::vector<Expr> identity,
