@@ -463,6 +463,8 @@ class Writer {
     StageRef acc = has_epilogue() ? main : main.cache_write();
     HostLoops h = host_loops(sink, 0);
     if (parallel_) sink.parallel(h.outer);
+    // Padding, casts and other producers of an operand may be computed a block at a time.
+    t_.offer_place(sink, h.outer, "block");
     register_tile(acc, 0, sink, h.micro);
     pack_operands(acc);
   }

@@ -47,6 +47,7 @@ Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const Bu
   LowerOptions lower_options;
   lower_options.name = options.name;
   lower_options.max_unroll = options.max_unroll;
+  if (int limit = current_auto_scheduler_options().max_unroll) lower_options.max_unroll = limit;
   LoweredProgram program = lower(schedule, args, lower_options);
   double lower_ms = ms_since(begin);
 

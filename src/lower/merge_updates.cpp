@@ -4,18 +4,12 @@
 namespace heddle {
 namespace {
 
-bool same_place(const Store& a, const Store& b) {
+// Store and Load name a place alike.
+template <class A>
+bool same_place(const A& a, const Store& b) {
   if (!(a.buffer == b.buffer) || a.indices.size() != b.indices.size()) return false;
   for (size_t d = 0; d < a.indices.size(); ++d) {
     if (!equal(a.indices[d], b.indices[d])) return false;
-  }
-  return true;
-}
-
-bool is_place(const Load& load, const Store& s) {
-  if (!(load.buffer == s.buffer) || load.indices.size() != s.indices.size()) return false;
-  for (size_t d = 0; d < load.indices.size(); ++d) {
-    if (!equal(load.indices[d], s.indices[d])) return false;
   }
   return true;
 }
@@ -24,7 +18,7 @@ bool is_place(const Load& load, const Store& s) {
 // under a select (where the value would be computed in vain or not at all).
 int reads_of(const Expr& e, const Store& s) {
   if (const Load* load = e.as<Load>(); load && load->buffer == s.buffer)
-    return is_place(*load, s) ? 1 : -1;
+    return same_place(*load, s) ? 1 : -1;
   int n = 0;
   for_each_child(e, [&](const Expr& c) {
     int r = reads_of(c, s);
@@ -34,7 +28,7 @@ int reads_of(const Expr& e, const Store& s) {
 }
 
 Expr put(const Expr& e, const Store& s) {
-  if (const Load* load = e.as<Load>(); load && is_place(*load, s)) return s.value;
+  if (const Load* load = e.as<Load>(); load && same_place(*load, s)) return s.value;
   return map_children(e, [&](const Expr& c) { return put(c, s); });
 }
 

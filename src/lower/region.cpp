@@ -14,6 +14,15 @@ struct Evaluator {
     });
     return hit;
   }
+  // Whether some variable of `env` occurs on both sides.
+  bool share_variable(const Expr& a, const Expr& b) const {
+    bool shared = false;
+    visit(a, [&](const Expr& x) {
+      const VarNode* v = x.as<VarNode>();
+      if (v && !shared && env.count(v)) shared = uses_var(b, Var::from(x));
+    });
+    return shared;
+  }
   static SymInterval unknown() { return {Expr(), Expr(), false}; }
 
   SymInterval eval(const Expr& e) const {
@@ -38,7 +47,8 @@ struct Evaluator {
     if (!b) return touched(e) ? unknown() : SymInterval{e, e, true};
     SymInterval x = eval(b->a), y = eval(b->b);
     if (!x.bounded() || !y.bounded()) return unknown();
-    bool exact = x.exact && y.exact;
+    // Ends that need one variable at both of its ends at once are never taken: i - i % 4.
+    bool exact = x.exact && y.exact && !share_variable(b->a, b->b);
     switch (b->op) {
       case BinaryOp::Add: return {x.lo + y.lo, x.hi + y.hi, exact};
       case BinaryOp::Sub: return {x.lo - y.hi, x.hi - y.lo, exact};

@@ -21,6 +21,23 @@ struct Prepared {
   std::vector<NDArray> arrays;
 };
 
+// The code is compiled on the promise that what it writes overlaps nothing else.
+void check_overlap(const KernelCode& code, std::span<const NDArray> arrays) {
+  auto begin = [](const NDArray& a) { return static_cast<const char*>(a.data()); };
+  for (size_t o = 0; o < arrays.size(); ++o) {
+    if (!code.args[o].output) continue;
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      if (i == o || begin(arrays[o]) >= begin(arrays[i]) + arrays[i].bytes() ||
+          begin(arrays[i]) >= begin(arrays[o]) + arrays[o].bytes()) {
+        continue;
+      }
+      throw_runtime_error("arguments '" + code.args[o].name + "' and '" + code.args[i].name +
+                              "' of kernel '" + code.name + "' overlap in memory",
+                          {}, "give every output an array of its own");
+    }
+  }
+}
+
 }  // namespace
 
 struct Kernel::Impl {
@@ -59,8 +76,7 @@ struct Kernel::Impl {
 Kernel::Kernel(KernelCode code) : impl_(std::make_shared<Impl>()) { impl_->code = std::move(code); }
 
 void Kernel::call(std::span<const NDArray> arrays) const {
-  if (!impl_) throw_runtime_error("this kernel was never built");
-  const KernelCode& code = impl_->code;
+  const KernelCode& code = impl().code;
   if (arrays.size() != code.args.size()) {
     throw_runtime_error("kernel '" + code.name + "' takes " + std::to_string(code.args.size()) +
                         " arguments, but " + std::to_string(arrays.size()) + " were given");
@@ -95,6 +111,7 @@ void Kernel::call(std::span<const NDArray> arrays) const {
       throw_runtime_error(what() + "is not aligned to its element type");
     }
   }
+  check_overlap(code, arrays);
   std::shared_ptr<const Prepared> prepared;
   if (code.prepare) {
     prepared = impl_->prepare(arrays);
@@ -107,16 +124,21 @@ void Kernel::call(std::span<const NDArray> arrays) const {
   }
 }
 
-void Kernel::refresh() const {
-  std::lock_guard lock(impl_->mutex);
-  impl_->prepared = nullptr;
+Kernel::Impl& Kernel::impl() const {
+  if (!impl_) throw_runtime_error("this kernel was never built");
+  return *impl_;
 }
 
-const std::string& Kernel::name() const { return impl_->code.name; }
-const std::vector<KernelArg>& Kernel::args() const { return impl_->code.args; }
+void Kernel::refresh() const {
+  std::lock_guard lock(impl().mutex);
+  impl().prepared = nullptr;
+}
+
+const std::string& Kernel::name() const { return impl().code.name; }
+const std::vector<KernelArg>& Kernel::args() const { return impl().code.args; }
 
 std::string Kernel::source(const std::string& form) const {
-  const KernelCode& code = impl_->code;
+  const KernelCode& code = impl().code;
   return code.source ? code.source(code.source_context.get(), form) : "";
 }
 

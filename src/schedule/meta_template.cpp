@@ -82,6 +82,16 @@ void require_enclosing(TemplateBuilder& t, const ComputeDag& dag, int stage) {
   }
   if (!own) return;
   Param mine = *own;
+  for (size_t p = 0; p < t.places_.size(); ++p) {
+    for (const auto& [knob, value] : t.places_[p].needs) {
+      Param needed = knob;
+      int64_t wanted = value, at = static_cast<int64_t>(p) + 1;
+      t.require("'" + dag.stage(stage).name() + "' must be computed at a loop that exists",
+                [mine, at, needed, wanted](const TemplateBuilder::Value& v) {
+                  return v(mine) != at || v(needed) == wanted;
+                });
+    }
+  }
   // Through inlined readers too: they carry the read to their own readers.
   std::vector<int> todo = dag.info(stage).consumers, seen;
   while (!todo.empty()) {
@@ -126,8 +136,33 @@ std::vector<std::string> meta_template_names() {
   return names;
 }
 
+namespace {
+
+void check_options(const AutoSchedulerOptions& o) {
+  auto fail = [](const std::string& what, const std::string& help) {
+    throw_user_error("AutoSchedulerOptions: " + what, {}, help);
+  };
+  if (o.vector_bytes < 0 || (o.vector_bytes & (o.vector_bytes - 1)) != 0 || o.vector_bytes > 256) {
+    fail("vector_bytes is " + std::to_string(o.vector_bytes),
+         "a power of two up to 256, or 0 to ask the target");
+  }
+  if (o.threads < 0 || o.max_unroll < 0 || o.max_knob_values < 0 || o.l1_bytes < 0 ||
+      o.l2_bytes < 0 || o.l3_bytes < 0) {
+    fail("a limit is negative", "0 asks the target");
+  }
+  if (o.force_template.empty()) return;
+  std::vector<std::string> names = meta_template_names();
+  if (std::find(names.begin(), names.end(), o.force_template) != names.end()) return;
+  std::string list;
+  for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
+  fail("there is no meta-template '" + o.force_template + "'", "one of: " + list);
+}
+
+}  // namespace
+
 AutoSchedulerOptionsScope::AutoSchedulerOptionsScope(AutoSchedulerOptions options)
     : saved_(g_options) {
+  check_options(options);
   g_options = std::move(options);
 }
 AutoSchedulerOptionsScope::~AutoSchedulerOptionsScope() { g_options = saved_; }

@@ -62,11 +62,9 @@ class Planner {
     }
     if (groups.size() != 1) return open(s);
     StageGroup& g = groups_[*groups.begin()];
-    if (reduction ? join_reduction(s, info, g) : join_tunable(s, info, g)) {
-      group_of_[s] = groups;
-    } else {
-      open(s);
-    }
+    if (reduction && !join_reduction(s, info, g)) return open(s);
+    if (!reduction) g.tunable.push_back(s);
+    group_of_[s] = groups;
   }
 
   // In how many places the body of `s` would end up if it were inlined: x * sigmoid(x) doubles what
@@ -192,12 +190,6 @@ class Planner {
       }
       if (c != g.sink && !row_reads_only(c, g, rows)) return false;
     }
-    return true;
-  }
-
-  bool join_tunable(int s, const StageInfo& info, StageGroup& g) {
-    (void)info;
-    g.tunable.push_back(s);
     return true;
   }
 

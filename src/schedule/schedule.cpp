@@ -29,6 +29,12 @@ Schedule& Schedule::operator=(Schedule&&) noexcept = default;
 const ComputeDag& Schedule::dag() const { return state_->dag; }
 const std::vector<Step>& Schedule::steps() const { return steps_; }
 
+int Schedule::stage_of_axis(int axis) const {
+  bool known =
+      axis >= 0 && axis < static_cast<int>(state_->axes.size()) && state_->axes[axis].defined;
+  return known ? state_->axes[axis].stage : -1;
+}
+
 void Schedule::record(Step step) { apply(step); }
 
 void Schedule::apply(const Step& step) {

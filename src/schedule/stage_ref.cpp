@@ -111,7 +111,14 @@ StageRef& StageRef::parallel(Loop i, Where at) {
   sink_->record({StepKind::Parallel, id_, {i.id}, {}, {}, at});
   return *this;
 }
-StageRef& StageRef::compute_at(StageRef, Loop loop, Where at) {
+StageRef& StageRef::compute_at(StageRef consumer, Loop loop, Where at) {
+  int owner = sink_->stage_of_axis(loop.id);
+  if (owner >= 0 && owner != consumer.id()) {
+    throw_user_error("cannot apply compute_at: the loop belongs to stage '" +
+                         sink_->stage_axes_[owner].name + "', not to '" +
+                         sink_->stage_axes_[consumer.id()].name + "'",
+                     at, "name a loop of the consumer");
+  }
   sink_->record({StepKind::ComputeAt, id_, {loop.id}, {}, {}, at});
   return *this;
 }

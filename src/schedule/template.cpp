@@ -79,7 +79,9 @@ void TemplateBuilder::require(const std::string& what, std::function<bool(const 
 }
 
 void TemplateBuilder::offer_place(StageRef stage, Loop loop, const std::string& label) {
-  places_.push_back({stage.id(), loop, label});
+  StageGroup::Place place{stage.id(), loop, label, {}};
+  for (const Guard& g : guards_) place.needs.emplace_back(Param::of_knob(g.knob), g.value);
+  places_.push_back(std::move(place));
 }
 
 void TemplateBuilder::set_location(int stage, Param location) {

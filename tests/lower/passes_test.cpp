@@ -112,7 +112,8 @@ for j in 0..3 {
 
 TEST(Vectorize, WhatCannotBeWidenedBecomesASerialLoop) {
   auto is_serial = [](const Stmt& s) {
-    const For* f = vectorize(s).as<For>();
+    const Stmt done = vectorize(s);
+    const For* f = done.as<For>();
     return f && f->loop == LoopKind::Serial;
   };
   EXPECT_TRUE(is_serial(loop(i, n, store(i, 1.f), LoopKind::Vectorized))) << "extent unknown";

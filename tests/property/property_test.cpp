@@ -153,10 +153,19 @@ void run_many(bool manual, int64_t count) {
          {"complex_reduction", "direct_compute", "location_tunable", "simple_reduction"}) {
       EXPECT_TRUE(coverage.knobs.count(t)) << "no pair exercised the meta-template " << t;
     }
+    // Knobs whose values do not depend on the shape must all have been drawn.
+    for (const auto& [name, of] : coverage.knobs) {
+      for (const char* knob : {"mode", "unroll_k", "pack_operand", "nontemporal", "unroll",
+                               "location", "split_reduction", "streams", "prefetch_rows"}) {
+        auto it = of.find(knob);
+        if (it == of.end()) continue;
+        EXPECT_EQ(it->second.drawn, it->second.offered) << "values of " << name << "." << knob;
+      }
+    }
   }
 }
 
-TEST(Property, RandomConfigs) { run_many(false, from_env("HEDDLE_PROPERTY_COUNT", 1600)); }
+TEST(Property, RandomConfigs) { run_many(false, from_env("HEDDLE_PROPERTY_COUNT", 2000)); }
 TEST(Property, RandomSchedules) { run_many(true, from_env("HEDDLE_PROPERTY_COUNT", 600)); }
 
 }  // namespace

@@ -17,7 +17,8 @@ namespace heddle {
 /// `target` and the AutoSchedulerOptions in force. `Schedule::provenance` says how it was chosen.
 Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& target = Target::host());
 
-/// The untuned reference: stages inlined as little as written, outer loops fused and parallel.
+/// The untuned reference: every stage computed whole, one after the other, outer loops fused and
+/// parallel.
 Schedule naive_schedule(const std::vector<Tensor>& outputs);
 
 struct BuildOptions {

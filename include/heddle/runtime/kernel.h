@@ -8,6 +8,7 @@
 // same arrays are passed; `refresh()` after changing their contents.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,7 +47,7 @@ class Kernel {
 
   template <class... A>
   void operator()(const A&... arrays) const {
-    const NDArray list[] = {NDArray(arrays)...};
+    const std::array<NDArray, sizeof...(A)> list = {NDArray(arrays)...};
     call(list);
   }
   /// Throws a Runtime error that names the argument for a wrong count, shape or type, or when
@@ -63,6 +64,7 @@ class Kernel {
 
  private:
   struct Impl;
+  Impl& impl() const;  // throws when there is none
   std::shared_ptr<Impl> impl_;
 };
 

@@ -47,6 +47,11 @@ class StepSink {
   friend class StageRef;
   virtual void record(Step step) = 0;
   virtual const ComputeDag& sink_dag() const = 0;
+  /// The stage an axis belongs to; -1 where that is not known before replay.
+  virtual int stage_of_axis(int axis) const {
+    (void)axis;
+    return -1;
+  }
   /// Root axes of every stage, created stages included; grown by the primitives.
   struct StageAxes {
     std::string name;
@@ -157,6 +162,7 @@ class Schedule : public StepSink {
  protected:
   void record(Step step) override;
   const ComputeDag& sink_dag() const override { return dag(); }
+  int stage_of_axis(int axis) const override;
 
  private:
   std::unique_ptr<ScheduleState> state_;

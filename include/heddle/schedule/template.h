@@ -83,6 +83,8 @@ struct StageGroup {
     int stage = -1;
     Loop loop;
     std::string label;
+    /// The decisions under which the loop exists: (knob, value), all of which must hold.
+    std::vector<std::pair<Param, int64_t>> needs = {};
   };
   bool hosted = false;
   std::vector<Place> places;
@@ -115,6 +117,7 @@ class TemplateBuilder : public StepSink {
   using Value = std::function<int64_t(Param)>;
   void require(const std::string& what, std::function<bool(const Value&)> ok);
   /// A loop of the group at hand where its tunable stages may be computed; call outermost first.
+  /// Inside a when(), the place is only open to configs that take that branch.
   void offer_place(StageRef stage, Loop loop, const std::string& label);
   /// The decision where a hosted stage is computed: -1 inlined, 0 root, n: places[n - 1]. The
   /// stages it reads must then be computed no deeper; the dispatcher adds that requirement.
@@ -201,9 +204,13 @@ bool register_meta_template(MetaTemplate t);
 void unregister_meta_template(const std::string& name);
 std::vector<std::string> meta_template_names();
 
-#define HEDDLE_REGISTER_META_TEMPLATE(...)                              \
-  [[maybe_unused]] static const bool heddle_registered_meta_template_ = \
-      ::heddle::register_meta_template(__VA_ARGS__)
+#define HEDDLE_REGISTER_META_TEMPLATE(...)                                                     \
+  HEDDLE_REGISTER_META_TEMPLATE_AS(HEDDLE_JOIN(heddle_registered_meta_template_, __COUNTER__), \
+                                   __VA_ARGS__)
+#define HEDDLE_REGISTER_META_TEMPLATE_AS(name, ...) \
+  [[maybe_unused]] static const bool name = ::heddle::register_meta_template(__VA_ARGS__)
+#define HEDDLE_JOIN(a, b) HEDDLE_JOIN_EXPANDED(a, b)
+#define HEDDLE_JOIN_EXPANDED(a, b) a##b
 
 /// Groups the DAG, lets the matching meta-template of each group write its part, and returns the
 /// result. Cached by structural hash, target and options (see `clear_template_cache`).
