@@ -335,6 +335,8 @@ class Writer {
       pack_row_ = t_.choice("pack_broadcasts", chosen,
                             chosen ? "constant: packed once" : "broadcasts read it in order");
     }
+    if (pack_vector_.knob >= 0) t_.keep_at_root(sh_.vector->producer, pack_vector_, 1);
+    if (pack_row_.knob >= 0) t_.keep_at_root(sh_.row->producer, pack_row_, 1);
   }
 
   // Copies operand `a` into tiles of `tile` along `dim`: [dim/tile][the others...][dim%tile].

@@ -47,8 +47,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   for (size_t p = 0; p < g.places.size(); ++p) where.push_back(static_cast<int64_t>(p) + 1);
   // Computed once for all readers at the root; or, when it goes row by row, where the row is still
   // in cache.
-  int64_t chosen =
-      feeds_contraction || g.places.empty() ? 0 : static_cast<int64_t>(g.places.size());
+  int64_t chosen = feeds_contraction ? 0 : g.deepest;
   Param location = t.knob("location", where, chosen,
                           chosen == 0 ? "read many times by a contraction: computed once, whole"
                                       : "computed where it is read, while it is in cache");

@@ -102,8 +102,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   if (g.hosted) {
     std::vector<int64_t> where{0};
     for (size_t p = 0; p < g.places.size(); ++p) where.push_back(static_cast<int64_t>(p) + 1);
-    location = t.knob("location", where, static_cast<int64_t>(g.places.size()),
-                      "one value per row of the reader");
+    location = t.knob("location", where, g.deepest, "one value per row of the reader");
     t.set_location(g.sink, location);
     for (size_t p = 0; p < g.places.size(); ++p) {
       t.when(location, static_cast<int64_t>(p) + 1,

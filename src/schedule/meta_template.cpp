@@ -61,25 +61,48 @@ const MetaTemplate& pick(const std::vector<MetaTemplate>& all, const ComputeDag&
   return *best;
 }
 
-StageGroup hosted_group(const ComputeDag& dag, int stage,
-                        const std::vector<StageGroup::Place>& places) {
+}  // namespace
+
+// The location decision of `stage`, or null where it has none.
+const Param* location_of(const TemplateBuilder& t, int stage) {
+  for (const auto& [s, p] : t.locations_) {
+    if (s == stage) return &p;
+  }
+  return nullptr;
+}
+
+// By default no deeper than any reader is by default; readers that are inlined pass the question
+// on.
+int deepest_default(const TemplateBuilder& t, const ComputeDag& dag, int stage) {
+  int deepest = static_cast<int>(t.places_.size());
+  for (int c : dag.info(stage).consumers) {
+    const Param* p = location_of(t, c);
+    int64_t at = p ? t.knobs_[p->knob].default_value : -1;
+    bool inlined =
+        p ? at < 0 : std::find(t.inlined_.begin(), t.inlined_.end(), c) != t.inlined_.end();
+    if (inlined) {
+      deepest = std::min(deepest, deepest_default(t, dag, c));
+    } else if (p) {
+      deepest = std::min(deepest, static_cast<int>(at));
+    }
+  }
+  return deepest;
+}
+
+StageGroup hosted_group(const TemplateBuilder& t, const ComputeDag& dag, int stage) {
   StageGroup g;
   g.sink = g.main = stage;
   g.main_class = dag.info(stage).stage_class;
   g.hosted = true;
-  g.places = places;
+  g.places = t.places_;
+  g.deepest = deepest_default(t, dag, stage);
   g.reason = dag.info(stage).reason;
   return g;
 }
 
-}  // namespace
-
 // A stage must be computed at a loop that encloses its readers: no deeper than any hosted reader.
 void require_enclosing(TemplateBuilder& t, const ComputeDag& dag, int stage) {
-  const Param* own = nullptr;
-  for (const auto& [s, p] : t.locations_) {
-    if (s == stage) own = &p;
-  }
+  const Param* own = location_of(t, stage);
   if (!own) return;
   Param mine = *own;
   for (size_t p = 0; p < t.places_.size(); ++p) {
@@ -91,6 +114,15 @@ void require_enclosing(TemplateBuilder& t, const ComputeDag& dag, int stage) {
                   return v(mine) != at || v(needed) == wanted;
                 });
     }
+  }
+  for (const auto& kept : t.kept_) {
+    if (kept.stage != stage) continue;
+    Param knob = kept.knob;
+    int64_t value = kept.value;
+    t.require("'" + dag.stage(stage).name() + "' must be computed at the root where it is packed",
+              [mine, knob, value](const TemplateBuilder::Value& v) {
+                return v(mine) <= 0 || v(knob) != value;
+              });
   }
   // Through inlined readers too: they carry the read to their own readers.
   std::vector<int> todo = dag.info(stage).consumers, seen;
@@ -204,15 +236,17 @@ Template make_template(const ComputeDag& dag, const Target& base) {
     for (auto it = groups[i].inlined.rbegin(); it != groups[i].inlined.rend(); ++it) {
       builder.stage(*it).compute_inline();
     }
+    builder.inlined_ = groups[i].inlined;
     builder.places_.clear();
     builder.locations_.clear();
+    builder.kept_.clear();
     builder.writing_ = t.name;
     t.build(builder, groups[i]);
     if (name.find(t.name) == std::string::npos) name += (name.empty() ? "" : "+") + t.name;
     // Readers before what they read, so that a producer knows where its readers may be.
     std::string prefix = builder.prefix_;
     for (size_t h = groups[i].tunable.size(); h-- > 0;) {
-      StageGroup hosted = hosted_group(dag, groups[i].tunable[h], builder.places_);
+      StageGroup hosted = hosted_group(builder, dag, groups[i].tunable[h]);
       const MetaTemplate& ht = pick(all, dag, hosted, target);
       // By number: names would clash where two stages share one, and the template serves every
       // declaration of this structure, whatever its tensors are called.

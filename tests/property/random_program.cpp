@@ -18,7 +18,8 @@ class Drawer {
     static const Family families[] = {
         &Drawer::contraction, &Drawer::contraction, &Drawer::convolution,   &Drawer::convolution,
         &Drawer::reduction,   &Drawer::reduction,   &Drawer::normalisation, &Drawer::movement,
-        &Drawer::chain,       &Drawer::pooling,     &Drawer::tuple,         &Drawer::affine};
+        &Drawer::chain,       &Drawer::pooling,     &Drawer::tuple,         &Drawer::affine,
+        &Drawer::layers};
     (this->*families[pick(0, std::size(families) - 1)])();
     return std::move(p_);
   }
@@ -306,6 +307,23 @@ class Drawer {
     if (flip()) return done("argmax", {ops::argmax(x, static_cast<int>(pick(0, 1)))});
     p_.reduce_length = s[1];
     done("var", {ops::var(x, {1})});
+  }
+
+  // Contractions that feed each other: groups, hosted stages and shared producers meet.
+  void layers() {
+    int64_t m = extent(), n = extent(), e = pick(1, 20);
+    if (flip()) {
+      int64_t b = pick(1, 3);
+      Tensor q = input({b, m, e}, f32, "Q"), k = input({b, n, e}, f32, "K"),
+             v = input({b, n, e}, f32, "V");
+      p_.reduce_length = std::max(n, e);
+      return done("attention", {ops::scaled_dot_product_attention(q, k, v)});
+    }
+    Tensor x = input({m, e}, f32, "X"), w1 = input({e, n}, f32, "W1", flip()),
+           w2 = input({n, e}, f32, "W2", flip());
+    Tensor h = ops::gelu(ops::matmul(x, w1));
+    p_.reduce_length = std::max(n, e);
+    done("mlp", {ops::layer_norm(ops::add(x, ops::matmul(h, w2)))});
   }
 
   // A window over an affine index, with reuse in odd places.

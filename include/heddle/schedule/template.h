@@ -87,6 +87,8 @@ struct StageGroup {
     std::vector<std::pair<Param, int64_t>> needs = {};
   };
   bool hosted = false;
+  /// The deepest place (index + 1 into places) that the readers' own default places allow.
+  int deepest = 0;
   std::vector<Place> places;
 };
 
@@ -122,6 +124,9 @@ class TemplateBuilder : public StepSink {
   /// The decision where a hosted stage is computed: -1 inlined, 0 root, n: places[n - 1]. The
   /// stages it reads must then be computed no deeper; the dispatcher adds that requirement.
   void set_location(int stage, Param location);
+  /// When `knob` has `value`, hosted `stage` must be computed at the root: something there reads it
+  /// (a packed copy of an operand).
+  void keep_at_root(int stage, Param knob, int64_t value) { kept_.push_back({stage, knob, value}); }
   /// Adds a line to the template's explanation.
   void note(const std::string& line);
   /// Prefix for the names of knobs (one group of several); set by the dispatcher.
@@ -158,7 +163,17 @@ class TemplateBuilder : public StepSink {
   std::vector<StageGroup::Place> places_;
   std::vector<std::pair<int, Param>> locations_;  ///< stage, decision
   friend Template make_template(const ComputeDag&, const Target&);
+  std::vector<int> inlined_;  ///< of the group at hand
+  struct KeptAtRoot {
+    int stage = -1;
+    Param knob;
+    int64_t value = 0;
+  };
+  std::vector<KeptAtRoot> kept_;
   friend void require_enclosing(TemplateBuilder&, const ComputeDag&, int);
+  friend const Param* location_of(const TemplateBuilder&, int);
+  friend int deepest_default(const TemplateBuilder&, const ComputeDag&, int);
+  friend StageGroup hosted_group(const TemplateBuilder&, const ComputeDag&, int);
 };
 
 /// A schedule with knobs for one DAG and target. Immutable; cheap to copy; safe to share.
