@@ -1,12 +1,14 @@
 // Direct compute: element-wise and data-movement stages that are materialised.
 //
-//   all reads element-wise:          parallel for chunk { vector lanes }           (axes fused into
-//   one) otherwise, or with row stages:   parallel for rows { [row stages] for j chunk { vector
-//   lanes } } a transposed read:               parallel for tiles { for rows of the tile { vector
-//   lanes } }
+//   all reads element-wise (axes fused into one):
+//     parallel for grain { for chunk { vectors } }
+//   otherwise, or with stages that are computed per row:
+//     parallel for row blocks { [hosted stages]  for rows { for chunk { vectors } } }
+//   a transposed read:
+//     parallel for tiles { for 8 rows { one vector each } }
 //
-// Knobs: unroll (vectors a chunk), tile (rows of a transposed tile), nontemporal (when the result
-// is larger than the last cache).
+// Knobs: unroll (vectors a chunk), grain (chunks a task), row_block (rows a block), tile_rows and
+// tile_cols (a transposed tile), nontemporal (stores that bypass the caches).
 #include "common.h"
 
 namespace heddle::meta {

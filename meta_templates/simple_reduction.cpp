@@ -1,13 +1,16 @@
 // Simple reductions: every operand element is read once (or by a small window), so the work is
 // streaming memory through several independent accumulators.
 //
-//   along a contiguous reduce axis ("row"):   parallel for i { rf[lanes*u] = ..; for ko { vector +=
-//   }; combine } along a strided reduce axis ("column"):   parallel for j tile { for k { for j
-//   vectors { acc += } } } too few rows for the cores:               the reduction itself is cut
-//   into parts (rfactor), in parallel
+//   along a contiguous reduce axis ("row"):
+//     parallel for row blocks { for k { rows x vectors: rf += .. }  for rows { combine rf } }
+//   along a strided reduce axis ("column"):
+//     parallel for j tiles { for k blocks { for j vectors { acc += several rows } } }
+//   too few rows for the cores:
+//     the reduction itself is cut into parts (rfactor), in parallel
 //
 // Hosted (one value per row of another group), it has a location as well, and is never parallel
-// itself. Knobs: lanes_unroll, tile, parts, location.
+// itself. Knobs: split_reduction, part_length; lanes_unroll, streams (rows read at a time), tile;
+// the same with part_ before them for the cut form; location.
 #include "common.h"
 
 namespace heddle::meta {

@@ -209,18 +209,16 @@ class BoundsChecker {
     bool data = false;
     visit(index, [&](const Expr& x) { data = data || x.kind() == ExprKind::Load; });
     if (data)
-      throw_user_error(
-          "'" + name_ + "' may read '" + load.buffer->name + "' out of bounds: " + dimension +
-              ", which depends on data",
-          where_, "clamp it: max(0, min(" + std::to_string(extent - 1) + ", index))");
+      throw_user_error("'" + name_ + "' may read '" + load.buffer->name +
+                           "' out of bounds: " + dimension + ", which depends on data",
+                       where_, "clamp it: max(0, min(" + std::to_string(extent - 1) + ", index))");
     const auto side = [](int64_t v) {
       return v == kNeg ? std::string("-inf") : v == kPos ? std::string("inf") : std::to_string(v);
     };
-    throw_user_error(read + dimension + ", which ranges over [" + side(r.min) + ", " +
-                         side(r.max) + "]",
-                     where_,
-                     "change the shape, or guard the read: select(condition, " +
-                         load.buffer->name + "(...), other)");
+    throw_user_error(
+        read + dimension + ", which ranges over [" + side(r.min) + ", " + side(r.max) + "]", where_,
+        "change the shape, or guard the read: select(condition, " + load.buffer->name +
+            "(...), other)");
   }
 
   const std::string& name_;

@@ -55,8 +55,8 @@ Ref<const Operation> Operation::make_compute(std::string name, std::vector<Axis>
   op->outputs_.reserve(bodies.size());  // a handle may be moved, but a copy would keep `op` alive
   for (size_t i = 0; i < bodies.size(); ++i) {
     std::string output = bodies.size() == 1 ? op->name_ : op->name_ + "." + std::to_string(i);
-    op->outputs_.emplace_back(new BufferNode(std::move(output), bodies[i].dtype(), shape,
-                                             Scope::Global, op.get()));
+    op->outputs_.emplace_back(
+        new BufferNode(std::move(output), bodies[i].dtype(), shape, Scope::Global, op.get()));
   }
   op->axes_ = std::move(axes);
   op->reduce_axes_ = std::move(reduce_axes);

@@ -18,12 +18,12 @@ void check_axes(const std::vector<Axis>& axes, const std::string& reducer) {
       throw_user_error("the reduction '" + reducer + "' is given an unassigned Axis");
     if (axis->kind == AxisKind::Reduce) continue;
     const bool two_values = reducer == "max" || reducer == "min";
-    throw_user_error("the reduction '" + reducer + "' is over '" + axis.name() +
-                         "', which is a spatial axis",
-                     {},
-                     two_values ? "to compare the positions of two axes write " + reducer +
-                                      "(Expr(i), Expr(j)); to reduce, use a reduce_axis"
-                                : "reduce over an axis made with reduce_axis");
+    throw_user_error(
+        "the reduction '" + reducer + "' is over '" + axis.name() + "', which is a spatial axis",
+        {},
+        two_values ? "to compare the positions of two axes write " + reducer +
+                         "(Expr(i), Expr(j)); to reduce, use a reduce_axis"
+                   : "reduce over an axis made with reduce_axis");
   }
 }
 
@@ -211,16 +211,16 @@ std::vector<Expr> Reducer::operator()(std::vector<Expr> sources, std::vector<Axi
 Expr lowest_value(DataType t) {
   if (t.is_float()) return make_float(t, -std::numeric_limits<double>::infinity());
   if (!t.is_int()) return make_int(t, 0);
-  return make_int(t, t.bits == 64 ? std::numeric_limits<int64_t>::min()
-                                  : -(int64_t{1} << (t.bits - 1)));
+  return make_int(
+      t, t.bits == 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (t.bits - 1)));
 }
 
 Expr highest_value(DataType t) {
   if (t.is_float()) return make_float(t, std::numeric_limits<double>::infinity());
   if (t.is_bool()) return Expr(true);
   if (t.is_int())
-    return make_int(t, t.bits == 64 ? std::numeric_limits<int64_t>::max()
-                                    : (int64_t{1} << (t.bits - 1)) - 1);
+    return make_int(
+        t, t.bits == 64 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << (t.bits - 1)) - 1);
   // 64-bit unsigned constants are kept as the i64 of the same bits.
   return make_int(t, t.bits == 64 ? -1 : (int64_t{1} << t.bits) - 1);
 }

@@ -54,8 +54,7 @@ Expr Tensor::at(std::vector<Expr> indices) const {
   for (size_t d = 0; d < indices.size(); ++d) {
     Expr& index = indices[d];
     const std::string what = "index " + std::to_string(d) + " of tensor '" + name() + "'";
-    if (!index.defined())
-      throw_user_error(what + " is an Expr that was never assigned");
+    if (!index.defined()) throw_user_error(what + " is an Expr that was never assigned");
     if (!index.dtype().is_integral() || index.dtype().is_bool() || index.dtype().is_vector())
       throw_user_error(what + " is '" + to_string(index) + "' of type " + to_string(index.dtype()),
                        {}, "an index is an integer; convert it with cast(i64, ...)");
@@ -96,8 +95,8 @@ std::vector<Axis> make_spatial_axes(const std::string& name, const Shape& shape,
   std::vector<Axis> axes;
   for (size_t d = 0; d < extents.size(); ++d) {
     // C++ cannot tell the lambda's own names; these read best for the ranks people look at most.
-    std::string axis = extents.size() <= 2 ? std::string(1, d == 0 ? 'i' : 'j')
-                                           : "i" + std::to_string(d);
+    std::string axis =
+        extents.size() <= 2 ? std::string(1, d == 0 ? 'i' : 'j') : "i" + std::to_string(d);
     axes.emplace_back(std::move(axis), extents[d], AxisKind::Spatial);
   }
   return axes;
@@ -113,8 +112,8 @@ Tensor finish_compute(std::string name, std::vector<Axis> axes, std::vector<Expr
 std::vector<Tensor> finish_compute_all(std::string name, std::vector<Axis> axes,
                                        std::vector<Expr> bodies, std::string tag,
                                        const Where& where) {
-  const Ref<const Operation> op = Operation::make_compute(
-      std::move(name), std::move(axes), std::move(bodies), std::move(tag), where);
+  const Ref<const Operation> op = Operation::make_compute(std::move(name), std::move(axes),
+                                                          std::move(bodies), std::move(tag), where);
   std::vector<Tensor> outputs;
   for (int i = 0; i < op->num_outputs(); ++i) outputs.push_back(op->output(i));
   return outputs;
@@ -122,8 +121,7 @@ std::vector<Tensor> finish_compute_all(std::string name, std::vector<Axis> axes,
 
 void bad_arity(const std::string& name, size_t rank, int arity, const Where& where) {
   throw_user_error("the shape of '" + name + "' has " + counted(rank, "dimension", "dimensions") +
-                       " but its body takes " +
-                       counted(static_cast<size_t>(arity), "axis", "axes"),
+                       " but its body takes " + counted(static_cast<size_t>(arity), "axis", "axes"),
                    where, "the body takes one Axis a dimension of the shape");
 }
 

@@ -73,9 +73,9 @@ void check_form(const std::string& name, const Expr& body, const Where& where) {
   for (size_t i = 0; i < reduce->axes.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (reduce->axes[i].same_as(reduce->axes[j]))
-        throw_user_error("the reduction of '" + name + "' is given axis '" +
-                             reduce->axes[i].name() + "' twice",
-                         where, "make a second axis with reduce_axis");
+        throw_user_error(
+            "the reduction of '" + name + "' is given axis '" + reduce->axes[i].name() + "' twice",
+            where, "make a second axis with reduce_axis");
 }
 
 }  // namespace
@@ -87,8 +87,7 @@ std::string shape_text(const Shape& shape) {
 }
 
 Expr check_extent(const Expr& extent, const std::string& what, const Where& where) {
-  if (!extent.defined())
-    throw_user_error("the extent of " + what + " was never assigned", where);
+  if (!extent.defined()) throw_user_error("the extent of " + what + " was never assigned", where);
   if (!extent.dtype().is_integral() || extent.dtype().is_bool() || extent.dtype().is_vector())
     throw_user_error("the extent of " + what + " is '" + to_string(extent) + "' of type " +
                          to_string(extent.dtype()),

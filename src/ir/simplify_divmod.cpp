@@ -34,8 +34,9 @@ bool in_one_period(Interval r, int64_t c, int64_t& period) {
 /// Whether no multiple of c can be taken out.
 bool is_remainder(const Linear& r, int64_t c) {
   return r.constant >= 0 && r.constant < c &&
-         std::all_of(r.terms.begin(), r.terms.end(),
-                     [c](const LinearTerm& t) { return t.coefficient < c && t.coefficient > -c; });
+         std::all_of(
+             r.terms.begin(), r.terms.end(),
+             [c](const LinearTerm& t) { return t.coefficient < c && t.coefficient > -c; });
 }
 
 Linear negated(Linear a) {

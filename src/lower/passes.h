@@ -5,22 +5,20 @@
 
 namespace heddle {
 
-/// Cuts serial loops where a condition inside (of an If, or of a select that guards a load)
-/// changes:
+/// Cuts serial loops where a condition (of an If, or of a select that guards a load) changes:
 ///   for x in 0..n { if (x < m) A else B }  -->  for x in 0..m { A }  for x in 0..n-m { B[x + m] }
 /// so that no inner loop tests anything.
 Stmt loop_partition(const Stmt& s);
 
-/// for (vectorized) j in 0..8 { C[i, j] = A[i, j] * k }  -->  C[i, ramp(0, 1, 8)] = A[i, ramp(0, 1,
-/// 8)] * x8(k) A loop that cannot be (extent unknown, a branch that differs by lane) becomes
-/// serial.
+/// for (vectorized) j in 0..8 { C[j] = A[j] * k }  -->  C[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] * x8(k)
+/// A loop that cannot be (extent unknown, a branch that differs by lane) becomes serial.
 Stmt vectorize(const Stmt& s);
 
 /// Replaces unrolled loops of constant extent by copies of their body, up to `max_statements` each.
 Stmt unroll(const Stmt& s, int max_statements);
 
-/// C[i] = C[i] + a; C[i] = C[i] + b  -->  C[i] = C[i] + a + b: one store where unrolling made
-/// several.
+/// C[i] = C[i] + a; C[i] = C[i] + b  -->  C[i] = C[i] + a + b
+/// One store where unrolling made several.
 Stmt merge_updates(const Stmt& s);
 
 /// C[i, j]  -->  C[i*N + j]: every access gets one flat index.

@@ -17,9 +17,7 @@ Tensor activation(const Call& call, const Tensor& x, F f) {
   const DataType type = x.dtype(), wide = impl::wide(type);
   return compute(
       x.shape(),
-      [&](const std::vector<Axis>& i) {
-        return heddle::cast(type, f(heddle::cast(wide, x(i))));
-      },
+      [&](const std::vector<Axis>& i) { return heddle::cast(type, f(heddle::cast(wide, x(i)))); },
       call.op, call.op, call.where);
 }
 
@@ -84,17 +82,16 @@ Tensor prelu(const Tensor& x, const Tensor& slope, Where where) {
   impl::check_float(call, x, "x");
   impl::check_same_type(call, x, slope);
   if (impl::broadcast_dims(call, {x, slope}) != x.extents())
-    impl::fail(call, "'slope' " + impl::describe(slope) + " does not broadcast to x " +
-                         impl::describe(x));
+    impl::fail(
+        call, "'slope' " + impl::describe(slope) + " does not broadcast to x " + impl::describe(x));
   return elementwise(
       "prelu", {x, slope},
       [](const std::vector<Expr>& v) { return select(v[0] < 0, v[0] * v[1], v[0]); }, where);
 }
 
 Tensor elu(const Tensor& x, double alpha, Where where) {
-  return activation({"elu", where}, x, [&](const Expr& v) {
-    return select(v < 0, heddle::expm1(v) * alpha, v);
-  });
+  return activation({"elu", where}, x,
+                    [&](const Expr& v) { return select(v < 0, heddle::expm1(v) * alpha, v); });
 }
 
 Tensor selu(const Tensor& x, Where where) {
@@ -109,9 +106,8 @@ Tensor sigmoid(const Tensor& x, Where where) {
 }
 
 Tensor gelu(const Tensor& x, Where where) {
-  return activation({"gelu", where}, x, [](const Expr& v) {
-    return v * 0.5 * (1 + heddle::erf(v * std::sqrt(0.5)));
-  });
+  return activation({"gelu", where}, x,
+                    [](const Expr& v) { return v * 0.5 * (1 + heddle::erf(v * std::sqrt(0.5))); });
 }
 
 Tensor gelu_tanh(const Tensor& x, Where where) {
@@ -122,8 +118,7 @@ Tensor gelu_tanh(const Tensor& x, Where where) {
 }
 
 Tensor silu(const Tensor& x, Where where) {
-  return activation({"silu", where}, x,
-                    [](const Expr& v) { return v / (1 + heddle::exp(-v)); });
+  return activation({"silu", where}, x, [](const Expr& v) { return v / (1 + heddle::exp(-v)); });
 }
 
 Tensor softplus(const Tensor& x, Where where) {
@@ -131,8 +126,7 @@ Tensor softplus(const Tensor& x, Where where) {
 }
 
 Tensor softsign(const Tensor& x, Where where) {
-  return activation({"softsign", where}, x,
-                    [](const Expr& v) { return v / (1 + heddle::abs(v)); });
+  return activation({"softsign", where}, x, [](const Expr& v) { return v / (1 + heddle::abs(v)); });
 }
 
 Tensor mish(const Tensor& x, Where where) {

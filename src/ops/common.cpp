@@ -51,8 +51,9 @@ void check_same_type(const Call& call, const Tensor& a, const Tensor& b) {
 
 int normal_axis(const Call& call, int axis, int rank) {
   if (axis < -rank || axis >= rank)
-    fail(call, "axis " + std::to_string(axis) + " of a tensor with " + std::to_string(rank) +
-                   (rank == 1 ? " dimension" : " dimensions"),
+    fail(call,
+         "axis " + std::to_string(axis) + " of a tensor with " + std::to_string(rank) +
+             (rank == 1 ? " dimension" : " dimensions"),
          "an axis is in [" + std::to_string(-rank) + ", " + std::to_string(rank - 1) + "]");
   return axis < 0 ? axis + rank : axis;
 }
@@ -72,9 +73,9 @@ Dims per_dimension(const Call& call, const char* what, const Dims& values, int n
   if (values.empty()) return Dims(static_cast<size_t>(n), fallback);
   if (values.size() == 1) return Dims(static_cast<size_t>(n), values[0]);
   if (values.size() != static_cast<size_t>(n))
-    fail(call, std::string("'") + what + "' " + text(values) + " has " +
-                   std::to_string(values.size()) + " values for " + std::to_string(n) +
-                   (n == 1 ? " dimension" : " dimensions"),
+    fail(call,
+         std::string("'") + what + "' " + text(values) + " has " + std::to_string(values.size()) +
+             " values for " + std::to_string(n) + (n == 1 ? " dimension" : " dimensions"),
          "give one value for all, or one a dimension");
   return values;
 }
@@ -84,8 +85,7 @@ Dims broadcast_dims(const Call& call, const std::vector<Tensor>& tensors) {
   for (const Tensor& t : tensors) {
     check_rank(call, t, "tensor", 0);
     const Dims dims = t.extents();
-    if (dims.size() > result.size())
-      result.insert(result.begin(), dims.size() - result.size(), 1);
+    if (dims.size() > result.size()) result.insert(result.begin(), dims.size() - result.size(), 1);
     const size_t offset = result.size() - dims.size();
     for (size_t d = 0; d < dims.size(); ++d) {
       int64_t& extent = result[offset + d];

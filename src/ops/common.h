@@ -19,8 +19,8 @@ struct Call {
 
 [[noreturn]] void fail(const Call& call, const std::string& message, const std::string& help = {});
 
-std::string text(const Dims& dims);       ///< "(2, 3)"
-std::string describe(const Tensor& t);    ///< "f32 (2, 3)"
+std::string text(const Dims& dims);     ///< "(2, 3)"
+std::string describe(const Tensor& t);  ///< "f32 (2, 3)"
 Shape to_shape(const Dims& dims);
 int64_t product(const Dims& dims);
 
@@ -34,8 +34,7 @@ int normal_axis(const Call& call, int axis, int rank);
 /// The same for a list, sorted; an axis given twice is an error. Empty stays empty.
 std::vector<int> normal_axes(const Call& call, const std::vector<int>& axes, int rank);
 /// `values` as one value a dimension: none gives `fallback`, one stands for all.
-Dims per_dimension(const Call& call, const char* what, const Dims& values, int n,
-                   int64_t fallback);
+Dims per_dimension(const Call& call, const char* what, const Dims& values, int n, int64_t fallback);
 
 /// The shape that `tensors` broadcast to, as in numpy.
 Dims broadcast_dims(const Call& call, const std::vector<Tensor>& tensors);

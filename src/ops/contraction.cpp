@@ -19,8 +19,8 @@ ContractionTypes contraction_types(const Call& call, const Tensor& a, const Tens
     types.accumulate = *precision.accumulate;
     if (types.accumulate.is_bool() || types.accumulate.is_vector() ||
         (ta.is_float() && !types.accumulate.is_float()))
-      fail(call, "cannot add up products of " + to_string(ta) + " in " +
-                     to_string(types.accumulate));
+      fail(call,
+           "cannot add up products of " + to_string(ta) + " in " + to_string(types.accumulate));
     if (!ta.is_float()) types.output = types.accumulate;
   }
   if (precision.output) types.output = *precision.output;

@@ -27,15 +27,15 @@ void check_channels(const Call& call, const Tensor& x, const Tensor& w, const We
                     int64_t channels, int64_t groups) {
   if (groups < 1) impl::fail(call, "'groups' is " + std::to_string(groups), "at least 1");
   if (channels % groups != 0 || weight.out_channels % groups != 0)
-    impl::fail(call, std::to_string(channels) + " input and " +
-                         std::to_string(weight.out_channels) +
-                         " output channels cannot be split into " + std::to_string(groups) +
-                         " groups");
+    impl::fail(call,
+               std::to_string(channels) + " input and " + std::to_string(weight.out_channels) +
+                   " output channels cannot be split into " + std::to_string(groups) + " groups");
   if (weight.in_channels != channels / groups)
-    impl::fail(call, "'weight' " + impl::text(w.extents()) + " takes " +
-                         std::to_string(weight.in_channels) + " input channels, but 'x' " +
-                         impl::text(x.extents()) + " has " + std::to_string(channels / groups) +
-                         (groups > 1 ? " a group" : ""),
+    impl::fail(call,
+               "'weight' " + impl::text(w.extents()) + " takes " +
+                   std::to_string(weight.in_channels) + " input channels, but 'x' " +
+                   impl::text(x.extents()) + " has " + std::to_string(channels / groups) +
+                   (groups > 1 ? " a group" : ""),
                "the weight is (K, C / groups, R, S), or (R, S, C / groups, K) for ChannelsLast");
 }
 
@@ -49,9 +49,9 @@ Tensor convolution(const Call& call, int n, const Tensor& x, const Tensor& w, co
   const impl::Window window = impl::window_of(call, n, conv.stride, conv.padding, conv.dilation);
   const Dims out = impl::window_counts(call, dims.spatial_dims(x), weight.kernel, window);
 
-  const Tensor padded = impl::pad_constant(
-      call, x, dims.arrange<int64_t>(0, 0, window.before),
-      dims.arrange<int64_t>(0, 0, window.after), make_const(x.dtype(), 0));
+  const Tensor padded =
+      impl::pad_constant(call, x, dims.arrange<int64_t>(0, 0, window.before),
+                         dims.arrange<int64_t>(0, 0, window.after), make_const(x.dtype(), 0));
   const Axis c = reduce_axis(weight.in_channels, "rc", call.where);
   const std::vector<Axis> r = impl::reduce_axes(call, weight.kernel, "r");
   const int64_t per_group = weight.out_channels / groups;
@@ -69,14 +69,13 @@ Tensor convolution(const Call& call, int n, const Tensor& x, const Tensor& w, co
     if (conv.layout != NCHW) at_w.insert(at_w.end(), {c, k});
     std::vector<Axis> over{c};
     over.insert(over.end(), r.begin(), r.end());
-    return heddle::sum(impl::product_in(types.accumulate,
-                                        padded.at(dims.arrange<Expr>(i[0], channel, at)),
-                                        w.at(std::move(at_w))),
-                       over);
+    return heddle::sum(
+        impl::product_in(types.accumulate, padded.at(dims.arrange<Expr>(i[0], channel, at)),
+                         w.at(std::move(at_w))),
+        over);
   };
-  const Tensor sums =
-      compute(impl::to_shape(dims.arrange(x.extent(0), weight.out_channels, out)), body, call.op,
-              call.op, call.where);
+  const Tensor sums = compute(impl::to_shape(dims.arrange(x.extent(0), weight.out_channels, out)),
+                              body, call.op, call.op, call.where);
   return impl::finish_contraction(call, sums, bias, dims.channel, types);
 }
 

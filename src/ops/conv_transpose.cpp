@@ -24,10 +24,10 @@ using impl::Call;
 using impl::Dims;
 
 struct Geometry {
-  int64_t out = 0;           ///< extent of the result
-  int64_t first = 0;         ///< the first q
-  int64_t quotients = 1;     ///< how many q
-  int64_t taps = 1;          ///< taps a phase
+  int64_t out = 0;                ///< extent of the result
+  int64_t first = 0;              ///< the first q
+  int64_t quotients = 1;          ///< how many q
+  int64_t taps = 1;               ///< taps a phase
   int64_t before = 0, after = 0;  ///< padding of x
 };
 
@@ -64,8 +64,7 @@ Tensor spread_weight(const Call& call, const Tensor& w, int first, const Dims& d
         for (size_t d = 0; d < lengths.size(); ++d) {
           Expr& index = at[static_cast<size_t>(first) + d];
           const int64_t taps = w.extent(first + static_cast<int>(d));
-          if (lengths[d] > (taps - 1) * dilation[d] + 1)
-            require(index <= (taps - 1) * dilation[d]);
+          if (lengths[d] > (taps - 1) * dilation[d] + 1) require(index <= (taps - 1) * dilation[d]);
           if (dilation[d] == 1) continue;
           require(floormod(index, dilation[d]) == 0);
           index = floordiv(index, dilation[d]);
@@ -89,8 +88,7 @@ class Transposed {
   }
 
   Tensor declare(const Tensor& bias) const {
-    const impl::ContractionTypes types =
-        impl::contraction_types(call_, x_, w_, conv_.precision);
+    const impl::ContractionTypes types = impl::contraction_types(call_, x_, w_, conv_.precision);
     Dims before, after;
     for (const Geometry& g : geometry_) {
       before.push_back(g.before);
@@ -111,9 +109,10 @@ class Transposed {
       impl::fail(call_, std::to_string(channels_) + " input channels cannot be split into " +
                             std::to_string(groups) + " groups");
     if (weight_channels != channels_)
-      impl::fail(call_, "'weight' " + impl::text(w_.extents()) + " takes " +
-                            std::to_string(weight_channels) + " input channels, but 'x' " +
-                            impl::text(x_.extents()) + " has " + std::to_string(channels_),
+      impl::fail(call_,
+                 "'weight' " + impl::text(w_.extents()) + " takes " +
+                     std::to_string(weight_channels) + " input channels, but 'x' " +
+                     impl::text(x_.extents()) + " has " + std::to_string(channels_),
                  "the weight is (C, K / groups, R, S), or (R, S, K / groups, C) for ChannelsLast");
   }
 
@@ -171,14 +170,13 @@ class Transposed {
       if (!first) at_w.insert(at_w.end(), {filter, channel});
       std::vector<Axis> over{c};
       over.insert(over.end(), m.begin(), m.end());
-      return heddle::sum(impl::product_in(types.accumulate,
-                                          padded.at(dims_.arrange<Expr>(i[0], channel, at)),
-                                          weight.at(std::move(at_w))),
-                         over);
+      return heddle::sum(
+          impl::product_in(types.accumulate, padded.at(dims_.arrange<Expr>(i[0], channel, at)),
+                           weight.at(std::move(at_w))),
+          over);
     };
-    return compute(
-        impl::to_shape(dims_.arrange(x_.extent(0), per_group_ * conv_.groups, spatials)), body,
-        call_.op, call_.op, call_.where);
+    return compute(impl::to_shape(dims_.arrange(x_.extent(0), per_group_ * conv_.groups, spatials)),
+                   body, call_.op, call_.op, call_.where);
   }
 
   Tensor interleave(const Tensor& phases) const {
@@ -200,8 +198,7 @@ class Transposed {
             at.push_back(floordiv(t, stride));
             if (stride > 1) at.push_back(floormod(t, stride));
           }
-          return phases.at(dims_.arrange<Expr>(
-              i[0], i[static_cast<size_t>(dims_.channel)], at));
+          return phases.at(dims_.arrange<Expr>(i[0], i[static_cast<size_t>(dims_.channel)], at));
         },
         std::string(call_.op) + "_interleave", "interleave", call_.where);
   }

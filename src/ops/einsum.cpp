@@ -47,8 +47,7 @@ Equation parse(const Call& call, const std::string& text) {
       bad(std::string("has '") + c + "' where a letter is expected");
     if (std::count(equation.result.begin(), equation.result.end(), c) > 1)
       bad(std::string("has '") + c + "' twice in its result");
-    if (left.find(c) == std::string::npos)
-      bad(std::string("has '") + c + "' in its result only");
+    if (left.find(c) == std::string::npos) bad(std::string("has '") + c + "' in its result only");
   }
   return equation;
 }
@@ -57,8 +56,9 @@ Tensor contract(const Call& call, const std::string& text, const std::vector<Ten
                 const Precision& precision) {
   const Equation equation = parse(call, text);
   if (equation.operands.size() != operands.size())
-    impl::fail(call, "'" + text + "' has " + std::to_string(equation.operands.size()) +
-                         " operands but " + std::to_string(operands.size()) + " are given",
+    impl::fail(call,
+               "'" + text + "' has " + std::to_string(equation.operands.size()) + " operands but " +
+                   std::to_string(operands.size()) + " are given",
                "contract more than two operands two at a time");
   std::map<char, int64_t> extents;
   std::string summed;

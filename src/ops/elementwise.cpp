@@ -232,9 +232,9 @@ Tensor reciprocal(const Tensor& x, Where where) {
 }
 
 // The functions that one IR operator does.
-#define HEDDLE_FLOAT_FUNCTION(name)                                                            \
-  Tensor name(const Tensor& x, Where where) {                                                  \
-    return float_unary({#name, where}, x, [](const Expr& v) { return heddle::name(v); });      \
+#define HEDDLE_FLOAT_FUNCTION(name)                                                       \
+  Tensor name(const Tensor& x, Where where) {                                             \
+    return float_unary({#name, where}, x, [](const Expr& v) { return heddle::name(v); }); \
   }
 HEDDLE_FLOAT_FUNCTION(exp)
 HEDDLE_FLOAT_FUNCTION(exp2)

@@ -35,9 +35,10 @@ Dims batch_dims(const Call& call, const Tensor& a, const Tensor& b) {
       int64_t& extent = result[result.size() - static_cast<size_t>(rank - d)];
       const int64_t own = all[static_cast<size_t>(d)];
       if (own != 1 && extent != 1 && own != extent)
-        impl::fail(call, "the leading dimensions of " + product_text(a, b, false, false) +
-                             " do not broadcast",
-                   "from the back, extents must be equal or 1");
+        impl::fail(
+            call,
+            "the leading dimensions of " + product_text(a, b, false, false) + " do not broadcast",
+            "from the back, extents must be equal or 1");
       if (own != 1) extent = own;
     }
   }
@@ -53,8 +54,9 @@ Tensor product(const Call& call, const Tensor& a, const Tensor& b, bool ta, bool
   const int64_t depth = row ? a.extent(0) : a.extent(ta ? -2 : -1);
   const int64_t depth_b = column ? b.extent(0) : b.extent(tb ? -1 : -2);
   if (depth != depth_b)
-    impl::fail(call, "the inner extents of " + product_text(a, b, ta, tb) + " are " +
-                         std::to_string(depth) + " and " + std::to_string(depth_b),
+    impl::fail(call,
+               "the inner extents of " + product_text(a, b, ta, tb) + " are " +
+                   std::to_string(depth) + " and " + std::to_string(depth_b),
                "they must be equal; see transpose_a and transpose_b");
   const Dims batch = batch_dims(call, a, b);
   Dims dims = batch;
@@ -101,9 +103,10 @@ Tensor dense(const Tensor& x, const Tensor& weight, const Tensor& bias, Precisio
   impl::check_rank(call, x, "x", 1);
   impl::check_rank(call, weight, "weight", 2, 2);
   if (x.extent(-1) != weight.extent(1))
-    impl::fail(call, "'x' " + impl::describe(x) + " has " + std::to_string(x.extent(-1)) +
-                         " features but 'weight' " + impl::describe(weight) + " takes " +
-                         std::to_string(weight.extent(1)),
+    impl::fail(call,
+               "'x' " + impl::describe(x) + " has " + std::to_string(x.extent(-1)) +
+                   " features but 'weight' " + impl::describe(weight) + " takes " +
+                   std::to_string(weight.extent(1)),
                "the weight is (outputs, inputs)");
   return product(call, x, weight, false, true, bias, precision);
 }

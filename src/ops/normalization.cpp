@@ -17,11 +17,11 @@ using Indices = std::vector<Expr>;
 
 /// x is cut into blocks of equal size; each is normalised for itself.
 struct Blocks {
-  Dims dims;                                    ///< one entry a block
-  Axes over;                                    ///< the elements of a block
-  int64_t count = 1;                            ///< and how many
-  std::function<Indices(const Axes&)> source;   ///< of x, at a block and `over`
-  std::function<Indices(const Axes&)> target;   ///< the block that a position of x belongs to
+  Dims dims;                                   ///< one entry a block
+  Axes over;                                   ///< the elements of a block
+  int64_t count = 1;                           ///< and how many
+  std::function<Indices(const Axes&)> source;  ///< of x, at a block and `over`
+  std::function<Indices(const Axes&)> target;  ///< the block that a position of x belongs to
 };
 
 Tensor block_mean(const Call& call, const Blocks& blocks, const char* what,
@@ -41,9 +41,8 @@ Tensor normalize(const Call& call, const Tensor& x, const Blocks& blocks, double
   const DataType wide = impl::wide(x.dtype());
   Tensor mean;
   if (centered)
-    mean = block_mean(call, blocks, "mean", [&](const Axes& i) {
-      return heddle::cast(wide, x.at(blocks.source(i)));
-    });
+    mean = block_mean(call, blocks, "mean",
+                      [&](const Axes& i) { return heddle::cast(wide, x.at(blocks.source(i))); });
   const Tensor variance = block_mean(call, blocks, "variance", [&](const Axes& i) {
     Expr v = heddle::cast(wide, x.at(blocks.source(i)));
     if (mean) v = v - mean(i);
@@ -113,8 +112,8 @@ Tensor channel_norm(const Call& call, const Tensor& x, int64_t groups, const Ten
   if (run > 1) blocks.over.push_back(reduce_axis(run, "rc", call.where));
   for (int d = 2; d < x.rank(); ++d)
     blocks.over.push_back(reduce_axis(x.extent(d), "r" + std::to_string(d - 2), call.where));
-  if (blocks.over.empty()) impl::fail(call, "each block of " + impl::text(x.extents()) +
-                                                " has only one element");
+  if (blocks.over.empty())
+    impl::fail(call, "each block of " + impl::text(x.extents()) + " has only one element");
   for (const Axis& axis : blocks.over) blocks.count *= axis.extent();
   blocks.source = [&](const Axes& i) {
     Indices at{i[0], run > 1 ? i[1] * run + blocks.over[0] : Expr(i[1])};
@@ -203,8 +202,7 @@ Tensor lrn(const Tensor& x, int64_t size, double alpha, double beta, double bias
   Dims before(static_cast<size_t>(x.rank()), 0), after = before;
   before[1] = (size - 1) / 2;
   after[1] = size - 1 - before[1];
-  const Tensor padded =
-      impl::pad_constant(call, x, before, after, make_const(x.dtype(), 0));
+  const Tensor padded = impl::pad_constant(call, x, before, after, make_const(x.dtype(), 0));
   const Axis r = reduce_axis(size, "r", where);
   const Tensor squares = compute(
       x.shape(),

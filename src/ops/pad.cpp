@@ -55,8 +55,9 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& before, const std::vecto
   const impl::Dims from = x.extents();
   impl::Dims dims = from;
   if (before.size() != from.size() || after.size() != from.size())
-    impl::fail(call, "'before' " + impl::text(before) + " and 'after' " + impl::text(after) +
-                         " do not go with shape " + impl::text(from),
+    impl::fail(call,
+               "'before' " + impl::text(before) + " and 'after' " + impl::text(after) +
+                   " do not go with shape " + impl::text(from),
                "give one count a dimension");
   for (size_t d = 0; d < from.size(); ++d) {
     dims[d] += before[d] + after[d];
@@ -66,14 +67,13 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& before, const std::vecto
                            impl::text(from) + " padded by " + std::to_string(before[d]) + " and " +
                            std::to_string(after[d]));
     if (mode == PadMode::Reflect && std::max(before[d], after[d]) >= from[d])
-      impl::fail(call, "dimension " + std::to_string(d) + " of " + impl::text(from) +
-                           " cannot be reflected by " +
-                           std::to_string(std::max(before[d], after[d])),
+      impl::fail(call,
+                 "dimension " + std::to_string(d) + " of " + impl::text(from) +
+                     " cannot be reflected by " + std::to_string(std::max(before[d], after[d])),
                  "reflection needs less padding than the extent");
   }
   if (mode == PadMode::Constant) {
-    const Tensor padded =
-        impl::pad_constant(call, x, before, after, make_const(x.dtype(), value));
+    const Tensor padded = impl::pad_constant(call, x, before, after, make_const(x.dtype(), value));
     if (!padded.same_as(x)) return padded;
   }
   return compute(

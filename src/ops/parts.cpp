@@ -215,8 +215,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& extents, 
   if (total != x.extent(axis))
     impl::fail(call, "the parts " + impl::text(extents) + " sum up to " + std::to_string(total) +
                          ", but dimension " + std::to_string(axis) + " of " +
-                         impl::text(x.extents()) + " has extent " +
-                         std::to_string(x.extent(axis)));
+                         impl::text(x.extents()) + " has extent " + std::to_string(x.extent(axis)));
   std::vector<Tensor> parts;
   Dims dims = x.extents();
   int64_t start = 0;
@@ -233,8 +232,9 @@ std::vector<Tensor> split(const Tensor& x, int parts, int axis, Where where) {
   impl::check_rank(call, x, "x", 1);
   const int64_t extent = x.extent(impl::normal_axis(call, axis, x.rank()));
   if (parts < 1 || extent % parts != 0)
-    impl::fail(call, "extent " + std::to_string(extent) + " cannot be split into " +
-                         std::to_string(parts) + " equal parts",
+    impl::fail(call,
+               "extent " + std::to_string(extent) + " cannot be split into " +
+                   std::to_string(parts) + " equal parts",
                "give the extents of the parts instead");
   return split(x, std::vector<int64_t>(static_cast<size_t>(parts), extent / parts), axis, where);
 }

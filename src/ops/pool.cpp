@@ -58,9 +58,8 @@ Tensor pool(const Call& call, const Tensor& x, const Pool& p, bool is_max) {
   }
   const DataType sum_type = is_max ? x.dtype() : impl::wide(x.dtype());
   const Expr fill = is_max ? lowest_value(x.dtype()) : make_const(x.dtype(), 0);
-  const Tensor padded =
-      impl::pad_constant(call, x, dims.arrange<int64_t>(0, 0, w.before),
-                         dims.arrange<int64_t>(0, 0, after), fill);
+  const Tensor padded = impl::pad_constant(call, x, dims.arrange<int64_t>(0, 0, w.before),
+                                           dims.arrange<int64_t>(0, 0, after), fill);
   const std::vector<Axis> r = impl::reduce_axes(call, kernel, "r");
   const auto position = [&](const std::vector<Axis>& i, size_t d) {
     return i[static_cast<size_t>(dims.spatial(static_cast<int>(d)))] * w.stride[d];

@@ -40,8 +40,10 @@ std::vector<Expr> ReductionPlan::source(const std::vector<Axis>& at) const {
 std::vector<Expr> ReductionPlan::target(const std::vector<Axis>& at) const {
   std::vector<Expr> indices;
   for (size_t d = 0; d < reduced.size(); ++d) {
-    if (!reduced[d]) indices.push_back(at[d]);
-    else if (keepdims) indices.emplace_back(0);
+    if (!reduced[d])
+      indices.push_back(at[d]);
+    else if (keepdims)
+      indices.emplace_back(0);
   }
   return indices;
 }
@@ -226,13 +228,10 @@ Tensor norm_l2(const Tensor& x, const std::vector<int>& axes, bool keepdims, Whe
   const Call call{"norm_l2", where};
   check_floats(call, x);
   const ReductionPlan plan(call, x, axes, keepdims);
-  const Tensor squares =
-      reduction(call, "norm_l2_squares", x, plan, impl::wide(x.dtype()),
-                [](const Expr& v, const std::vector<Axis>& over) {
-                  return heddle::sum(v * v, over);
-                });
-  return finish(call, "norm_l2", squares, x.dtype(),
-                [](const Expr& v) { return heddle::sqrt(v); });
+  const Tensor squares = reduction(
+      call, "norm_l2_squares", x, plan, impl::wide(x.dtype()),
+      [](const Expr& v, const std::vector<Axis>& over) { return heddle::sum(v * v, over); });
+  return finish(call, "norm_l2", squares, x.dtype(), [](const Expr& v) { return heddle::sqrt(v); });
 }
 
 Tensor argmax(const Tensor& x, int axis, bool keepdims, Where where) {

@@ -8,9 +8,9 @@ namespace heddle::ops::impl {
 struct ReductionPlan {
   ReductionPlan(const Call& call, const Tensor& x, const std::vector<int>& axes, bool keepdims);
 
-  Dims dims;                ///< of the result
-  std::vector<Axis> over;   ///< the reduce axes
-  int64_t count = 1;        ///< elements reduced to one
+  Dims dims;               ///< of the result
+  std::vector<Axis> over;  ///< the reduce axes
+  int64_t count = 1;       ///< elements reduced to one
   bool keepdims;
   std::vector<bool> reduced;  ///< by dimension of x
 

@@ -68,8 +68,9 @@ Tensor reshape(const Tensor& x, std::vector<int64_t> shape, Where where) {
   int open = -1;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == 0) {
-      if (d >= from.size()) impl::fail(call, "extent 0 at dimension " + std::to_string(d) +
-                                                 " keeps an extent that x does not have");
+      if (d >= from.size())
+        impl::fail(call, "extent 0 at dimension " + std::to_string(d) +
+                             " keeps an extent that x does not have");
       shape[d] = from[d];
     }
     if (shape[d] == -1) {
@@ -145,9 +146,8 @@ Tensor broadcast_to(const Tensor& x, const std::vector<int64_t>& shape, Where wh
     impl::fail(call, impl::text(from) + " does not broadcast to " + impl::text(shape),
                "from the back, extents of x must be 1 or equal");
   return compute(
-      impl::to_shape(shape),
-      [&](const std::vector<Axis>& i) { return impl::read_broadcast(x, i); }, call.op, call.op,
-      where);
+      impl::to_shape(shape), [&](const std::vector<Axis>& i) { return impl::read_broadcast(x, i); },
+      call.op, call.op, where);
 }
 
 Tensor transpose(const Tensor& x, std::vector<int> perm, Where where) {

@@ -23,8 +23,10 @@ Position position_of(ResizeCoordinates coordinates, int64_t in, int64_t out) {
     case ResizeCoordinates::HalfPixel: p = {2 * in, in - out, 2 * out}; break;
     case ResizeCoordinates::Asymmetric: p = {in, 0, out}; break;
     case ResizeCoordinates::AlignCorners:
-      if (out > 1) p = {in - 1, 0, out - 1};
-      else p = {0, 0, 1};
+      if (out > 1)
+        p = {in - 1, 0, out - 1};
+      else
+        p = {0, 0, 1};
       break;
   }
   // Small numbers make index expressions that simplify: scale 1 over 2 for a doubling.
@@ -97,8 +99,7 @@ Tensor resize(const Tensor& x, const std::vector<int64_t>& size, Resize attribut
       [&](const std::vector<Axis>& i) {
         std::vector<Expr> indices = impl::exprs(i);
         if (linear) {
-          const Expr value =
-              interpolate(x, positions, first, i, indices, 0, impl::wide(x.dtype()));
+          const Expr value = interpolate(x, positions, first, i, indices, 0, impl::wide(x.dtype()));
           return heddle::cast(x.dtype(), value);
         }
         for (size_t d = 0; d < spatial; ++d)

@@ -95,11 +95,11 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   impl::check_rank(call, v, "v", 2);
   impl::check_float(call, q, "q");
   if (q.extent(-1) != k.extent(-1) || k.extent(-2) != v.extent(-2))
-    impl::fail(call, "q " + impl::text(q.extents()) + ", k " + impl::text(k.extents()) + " and v " +
-                         impl::text(v.extents()) + " do not go together",
+    impl::fail(call,
+               "q " + impl::text(q.extents()) + ", k " + impl::text(k.extents()) + " and v " +
+                   impl::text(v.extents()) + " do not go together",
                "q is (..., L, E), k is (..., S, E), v is (..., S, F)");
-  const double factor =
-      scale == 0 ? 1.0 / std::sqrt(static_cast<double>(q.extent(-1))) : scale;
+  const double factor = scale == 0 ? 1.0 / std::sqrt(static_cast<double>(q.extent(-1))) : scale;
   const DataType wide = impl::wide(q.dtype());
   // Scores stay in the wide type up to the weights: they grow with E, and exp magnifies errors.
   const Tensor products = matmul(q, k, false, true, {.accumulate = wide, .output = wide}, where);

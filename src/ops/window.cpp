@@ -21,8 +21,9 @@ Window window_of(const Call& call, int n, const Dims& stride, const Dims& paddin
   } else if (padding.size() <= 1 || padding.size() == count) {
     w.before = w.after = per_dimension(call, "padding", padding, n, 0);
   } else {
-    fail(call, "'padding' " + text(padding) + " has " + std::to_string(padding.size()) +
-                   " values for " + std::to_string(n) + " spatial dimensions",
+    fail(call,
+         "'padding' " + text(padding) + " has " + std::to_string(padding.size()) + " values for " +
+             std::to_string(n) + " spatial dimensions",
          "give one value for all, one a dimension, or all begins and then all ends");
   }
   for (size_t d = 0; d < count; ++d) {
@@ -42,8 +43,8 @@ Dims window_counts(const Call& call, const Dims& in, const Dims& kernel, const W
     const int64_t padded = in[d] + w.before[d] + w.after[d];
     const int64_t reach = w.dilation[d] * (kernel[d] - 1) + 1, rest = padded - reach;
     if (rest < 0)
-      fail(call, "spatial dimension " + std::to_string(d) + " has extent " +
-                     std::to_string(in[d]) + " (" + std::to_string(padded) +
+      fail(call, "spatial dimension " + std::to_string(d) + " has extent " + std::to_string(in[d]) +
+                     " (" + std::to_string(padded) +
                      " with padding), but the window reaches over " + std::to_string(reach));
     int64_t count = rest / w.stride[d] + 1;
     // As PyTorch: one more window if it starts inside the input or the padding before it.

@@ -211,24 +211,15 @@ void check_binary(BinaryOp op, std::function<long double(long double, long doubl
 template <class T>
 void check_all_binary() {
   using L = long double;
-  check_binary<T>(
-      BinaryOp::Add, [](L a, L b) { return a + b; }, -10, 10, 0.5001);
-  check_binary<T>(
-      BinaryOp::Sub, [](L a, L b) { return a - b; }, -10, 10, 0.5001);
-  check_binary<T>(
-      BinaryOp::Mul, [](L a, L b) { return a * b; }, -10, 10, 0.5001);
-  check_binary<T>(
-      BinaryOp::Div, [](L a, L b) { return a / b; }, -10, 10, 0.5001);
-  check_binary<T>(
-      BinaryOp::Mod, [](L a, L b) { return std::fmod(a, b); }, -10, 10, 0);
-  check_binary<T>(
-      BinaryOp::Min, [](L a, L b) { return a < b ? a : b; }, -10, 10, 0);
-  check_binary<T>(
-      BinaryOp::Max, [](L a, L b) { return a > b ? a : b; }, -10, 10, 0);
-  check_binary<T>(
-      BinaryOp::Pow, [](L a, L b) { return std::pow(a, b); }, 0, 20, 4);
-  check_binary<T>(
-      BinaryOp::Atan2, [](L a, L b) { return std::atan2(a, b); }, -10, 10, 4);
+  check_binary<T>(BinaryOp::Add, [](L a, L b) { return a + b; }, -10, 10, 0.5001);
+  check_binary<T>(BinaryOp::Sub, [](L a, L b) { return a - b; }, -10, 10, 0.5001);
+  check_binary<T>(BinaryOp::Mul, [](L a, L b) { return a * b; }, -10, 10, 0.5001);
+  check_binary<T>(BinaryOp::Div, [](L a, L b) { return a / b; }, -10, 10, 0.5001);
+  check_binary<T>(BinaryOp::Mod, [](L a, L b) { return std::fmod(a, b); }, -10, 10, 0);
+  check_binary<T>(BinaryOp::Min, [](L a, L b) { return a < b ? a : b; }, -10, 10, 0);
+  check_binary<T>(BinaryOp::Max, [](L a, L b) { return a > b ? a : b; }, -10, 10, 0);
+  check_binary<T>(BinaryOp::Pow, [](L a, L b) { return std::pow(a, b); }, 0, 20, 4);
+  check_binary<T>(BinaryOp::Atan2, [](L a, L b) { return std::atan2(a, b); }, -10, 10, 4);
 }
 
 TEST(LlvmMath, BinaryFunctions) {

@@ -37,9 +37,8 @@ TEST_F(Bounds, AnIndexFromDataMustBeClamped) {
             "'y' may read 'A' out of bounds: dimension 0 has extent 8 and is indexed by "
             "'i64(I[i])', which depends on data | clamp it: max(0, min(7, index))");
   EXPECT_EQ(error_of([&] {
-              compute({4}, [&](Axis i) {
-                return a(max(Expr(0), min(Expr(7), cast(i64, index(i)))));
-              });
+              compute({4},
+                      [&](Axis i) { return a(max(Expr(0), min(Expr(7), cast(i64, index(i))))); });
             }),
             "no error");
 }
@@ -82,17 +81,16 @@ TEST_F(Bounds, ConditionsOnCombinationsCount) {
 }
 
 TEST_F(Bounds, ConditionsReachThroughDivision) {
-  EXPECT_EQ(body(20, [&](Axis i) {
-              const Expr t = i - 2;
-              return select(t >= 0 && t < 16 && floormod(t, 2) == 0, a(floordiv(t, 2)), 0.f);
-            }),
+  EXPECT_EQ(body(20,
+                 [&](Axis i) {
+                   const Expr t = i - 2;
+                   return select(t >= 0 && t < 16 && floormod(t, 2) == 0, a(floordiv(t, 2)), 0.f);
+                 }),
             "no error");
 }
 
 TEST_F(Bounds, NestedSelectsAddUp) {
-  EXPECT_EQ(body(12, [&](Axis i) {
-              return select(i < 2, 0.f, select(i < 10, a(i - 2), 1.f));
-            }),
+  EXPECT_EQ(body(12, [&](Axis i) { return select(i < 2, 0.f, select(i < 10, a(i - 2), 1.f)); }),
             "no error");
 }
 
@@ -101,10 +99,11 @@ TEST_F(Bounds, AnArmThatIsNeverTakenIsNotChecked) {
 }
 
 TEST_F(Bounds, ASelectInsideAnIndexIsUnderstood) {
-  EXPECT_EQ(read(12, [](Axis i) {
-              const Expr j = i - 2;  // reflection at both ends
-              return select(j < 0, -j, select(j > 7, 14 - j, j));
-            }),
+  EXPECT_EQ(read(12,
+                 [](Axis i) {
+                   const Expr j = i - 2;  // reflection at both ends
+                   return select(j < 0, -j, select(j > 7, 14 - j, j));
+                 }),
             "no error");
 }
 

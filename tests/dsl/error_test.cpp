@@ -45,8 +45,7 @@ TEST_F(DslError, TensorNeverAssigned) {
 }
 
 TEST_F(DslError, NoSuchDimension) {
-  EXPECT_EQ(error_of([&] { a.extent(2); }),
-            "tensor 'A' has no dimension 2 | its shape is (4, 8)");
+  EXPECT_EQ(error_of([&] { a.extent(2); }), "tensor 'A' has no dimension 2 | its shape is (4, 8)");
 }
 
 TEST_F(DslError, MixedTypesSayWhichDeclaration) {
@@ -186,9 +185,9 @@ TEST_F(DslError, AnyOfFloats) {
 
 TEST_F(DslError, DifferentReductionsInOneComputeAll) {
   EXPECT_EQ(error_of([&] {
-              compute_all({4}, [&](Axis i) {
-                return std::vector<Expr>{sum(a(i, k), k), max(a(i, k), k)};
-              }, "y");
+              compute_all(
+                  {4}, [&](Axis i) { return std::vector<Expr>{sum(a(i, k), k), max(a(i, k), k)}; },
+                  "y");
             }),
             "the outputs of 'y' are not one reduction | the outputs of one compute_all are either "
             "the components of one reducer, in order, or no reductions; use a compute for each of "
@@ -214,10 +213,13 @@ TEST_F(DslError, OneComponentOfATupleReduction) {
 TEST_F(DslError, ComponentsOutOfOrder) {
   const Reducer two = reducer("two", {i64, f32}, {0, 0}, keep_first);
   EXPECT_EQ(error_of([&] {
-              compute_all({4}, [&](Axis i) {
-                const auto c = two({k, a(i, k)}, {k});
-                return std::vector<Expr>{c[1], c[0]};
-              }, "y");
+              compute_all(
+                  {4},
+                  [&](Axis i) {
+                    const auto c = two({k, a(i, k)}, {k});
+                    return std::vector<Expr>{c[1], c[0]};
+                  },
+                  "y");
             }),
             "output 0 of 'y' is component 1 of its reducer | return the components in order, as "
             "the reducer returned them");
@@ -237,8 +239,7 @@ TEST_F(DslError, ReducerGivenTheWrongType) {
 }
 
 TEST_F(DslError, ReducerNeverAssigned) {
-  EXPECT_EQ(error_of([&] { Reducer()({k}, {k}); }),
-            "a Reducer that was never assigned is used | ");
+  EXPECT_EQ(error_of([&] { Reducer()({k}, {k}); }), "a Reducer that was never assigned is used | ");
 }
 
 TEST_F(DslError, ReducerWithTooFewIdentities) {

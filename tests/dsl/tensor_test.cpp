@@ -86,8 +86,8 @@ TEST(Compute, ConvertsNarrowIndices) {
 
 TEST(ComputeAll, HasOneOutputABody) {
   const Tensor a = placeholder({4});
-  const std::vector<Tensor> out = compute_all(
-      {4}, [&](Axis i) { return std::vector<Expr>{a(i), a(i) < 0.f}; }, "both");
+  const std::vector<Tensor> out =
+      compute_all({4}, [&](Axis i) { return std::vector<Expr>{a(i), a(i) < 0.f}; }, "both");
   ASSERT_EQ(out.size(), 2u);
   EXPECT_EQ(out[1].name(), "both.1");
   EXPECT_EQ(out[1].dtype(), boolean);
@@ -98,12 +98,12 @@ TEST(ComputeAll, HasOneOutputABody) {
 TEST(ComputeAll, TakesATupleReduction) {
   const Tensor a = placeholder({4, 9});
   const Axis k = reduce_axis(9);
-  const Reducer arg = reducer("argmax", {i64, f32}, {-1, lowest_value(f32)},
-                              [](const std::vector<Expr>& x, const std::vector<Expr>& y) {
-                                const Expr first = x[1] >= y[1];
-                                return std::vector<Expr>{select(first, x[0], y[0]),
-                                                         select(first, x[1], y[1])};
-                              });
+  const Reducer arg =
+      reducer("argmax", {i64, f32}, {-1, lowest_value(f32)},
+              [](const std::vector<Expr>& x, const std::vector<Expr>& y) {
+                const Expr first = x[1] >= y[1];
+                return std::vector<Expr>{select(first, x[0], y[0]), select(first, x[1], y[1])};
+              });
   const auto out = compute_all({4}, [&](Axis i) { return arg({k, a(i, k)}, {k}); }, "arg");
   ASSERT_EQ(out.size(), 2u);
   EXPECT_EQ(out[0].dtype(), i64);

@@ -193,9 +193,7 @@ TEST(Expr, ReduceTakesItsTypeFromTheCombiner) {
 TEST(Expr, LoadChecksRankAndIndexTypes) {
   const Buffer A = Buffer::make("A", f32, {4, 64}, Scope::Argument);
   const Var x("x", f32), i("i", i32);
-  EXPECT_THAT(error_of([&] {
-                make_load(A, {1, 2, 3});
-              }),
+  EXPECT_THAT(error_of([&] { make_load(A, {1, 2, 3}); }),
               HasSubstr("2 dimensions but is read at 3"));
   EXPECT_THAT(error_of([&] { make_load(A, {x, 0}); }), HasSubstr("type f32"));
   EXPECT_EQ(make_load(A, {i, 0}).as<Load>()->indices[0].dtype(), i64);

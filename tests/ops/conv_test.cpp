@@ -59,8 +59,8 @@ TEST(Conv2d, OfChannelsLast) {
     for (int c = 0; c < 2; ++c)
       for (int r = 0; r < 3; ++r)
         for (int q = 0; q < 3; ++q)
-          s += x.or_else(0, {i[0], i[1] + r - 1, i[2] + q - 1, i[3] / 3 * 2 + c}) *
-               w(r, q, c, i[3]);
+          s +=
+              x.or_else(0, {i[0], i[1] + r - 1, i[2] + q - 1, i[3] / 3 * 2 + c}) * w(r, q, c, i[3]);
     return s;
   });
 }
@@ -98,8 +98,8 @@ TEST(Conv1dAnd3d, AgreeWithTheReference) {
       for (int r = 0; r < 2; ++r)
         for (int q = 0; q < 3; ++q)
           for (int p = 0; p < 2; ++p)
-            s += v.or_else(0, {i[0], c, i[2] + r, i[3] + q - 1, i[4] + p - 1}) *
-                 u(i[1], c, r, q, p);
+            s +=
+                v.or_else(0, {i[0], c, i[2] + r, i[3] + q - 1, i[4] + p - 1}) * u(i[1], c, r, q, p);
     return s;
   });
 }
@@ -108,9 +108,8 @@ TEST(DepthwiseConv2d, TakesEachChannelByItself) {
   for (int64_t multiplier : {1, 2}) {
     const Case c{{2, 3, 6, 5}, {3 * multiplier, 1, 3, 3}, 1, 1, 1, 1, 3};
     const Input x = input(c.x, f32, 1), w = input(c.w, f32, 2);
-    expect_elements(ops::depthwise_conv2d(x, w, {.padding = {1}}), {x, w}, [&](const Dims& i) {
-      return conv_reference(c, x, w, i[0], i[1], i[2], i[3]);
-    });
+    expect_elements(ops::depthwise_conv2d(x, w, {.padding = {1}}), {x, w},
+                    [&](const Dims& i) { return conv_reference(c, x, w, i[0], i[1], i[2], i[3]); });
   }
 }
 
@@ -121,20 +120,18 @@ struct TransposeCase {
 
 TEST(ConvTranspose2d, ScattersAsTheDefinitionSays) {
   const TransposeCase cases[] = {
-      {{1, 3, 4, 4}, {3, 2, 4, 4}, 2, 1},     {{2, 2, 3, 4}, {2, 3, 3, 2}},
+      {{1, 3, 4, 4}, {3, 2, 4, 4}, 2, 1},       {{2, 2, 3, 4}, {2, 3, 3, 2}},
       {{1, 2, 3, 3}, {2, 2, 3, 3}, 2, 1, 1, 1}, {{1, 2, 3, 2}, {2, 1, 2, 2}, 3},
       {{1, 2, 4, 3}, {2, 2, 3, 3}, 2, 2, 2, 1}, {{1, 4, 3, 3}, {4, 3, 4, 4}, 2, 1, 1, 0, 2},
-      {{1, 2, 4, 4}, {2, 2, 3, 3}, 1, 1},     {{1, 2, 4, 4}, {2, 2, 5, 5}, 2, 4},
+      {{1, 2, 4, 4}, {2, 2, 3, 3}, 1, 1},       {{1, 2, 4, 4}, {2, 2, 5, 5}, 2, 4},
   };
   for (const TransposeCase& c : cases) {
     for (bool first : {true, false}) {
       SCOPED_TRACE(testing::PrintToString(c.x) + testing::PrintToString(c.w) +
                    (first ? " first" : " last"));
       const auto layout = first ? ops::NCHW : ops::NHWC;
-      const Input x =
-          input(first ? c.x : Dims{c.x[0], c.x[2], c.x[3], c.x[1]}, f32, 1);
-      const Input w =
-          input(first ? c.w : Dims{c.w[2], c.w[3], c.w[1], c.w[0]}, f32, 2);
+      const Input x = input(first ? c.x : Dims{c.x[0], c.x[2], c.x[3], c.x[1]}, f32, 1);
+      const Input w = input(first ? c.w : Dims{c.w[2], c.w[3], c.w[1], c.w[0]}, f32, 2);
       const int64_t filters = c.w[1] * c.groups;
       const Input b = input({filters}, f32, 3);
       const Tensor y = ops::conv_transpose2d(x, w,
@@ -147,8 +144,8 @@ TEST(ConvTranspose2d, ScattersAsTheDefinitionSays) {
                                              b);
       Dims out;
       for (int d = 0; d < 2; ++d)
-        out.push_back((c.x[2 + d] - 1) * c.stride - 2 * c.padding +
-                      c.dilation * (c.w[2 + d] - 1) + c.output_padding + 1);
+        out.push_back((c.x[2 + d] - 1) * c.stride - 2 * c.padding + c.dilation * (c.w[2 + d] - 1) +
+                      c.output_padding + 1);
       // As defined: every input element is spread over a window of the result.
       std::vector<double> want(static_cast<size_t>(c.x[0] * filters * out[0] * out[1]));
       const auto element = [&](int64_t n, int64_t k, int64_t p, int64_t q) -> double& {
@@ -228,10 +225,9 @@ TEST(ConvErrors, NameOperatorArgumentAndShapes) {
             "conv_transpose2d: 'weight' (2, 4, 3, 3) takes 2 input channels, but 'x' (1, 4, 5, 5) "
             "has 4 | the weight is (C, K / groups, R, S), or (R, S, K / groups, C) for "
             "ChannelsLast");
-  EXPECT_EQ(error_of([&] {
-              ops::conv_transpose2d(x, input({4, 2, 3, 3}), {.output_padding = {1}});
-            }),
-            "conv_transpose2d: 'output_padding' (1, 1) is not in [0, max(stride, dilation)) | ");
+  EXPECT_EQ(
+      error_of([&] { ops::conv_transpose2d(x, input({4, 2, 3, 3}), {.output_padding = {1}}); }),
+      "conv_transpose2d: 'output_padding' (1, 1) is not in [0, max(stride, dilation)) | ");
 }
 
 }  // namespace

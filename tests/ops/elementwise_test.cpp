@@ -17,7 +17,9 @@ double clip(double x, double lo, double hi) { return std::min(std::max(x, lo), h
 const UnaryCase kUnary[] = {
     {"neg", ops::neg, [](double x) { return -x; }},
     {"abs", ops::abs, [](double x) { return std::abs(x); }},
-    {"sign", ops::sign, [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; }},
+    {"sign", ops::sign, [](double x) { return x > 0   ? 1.0
+                                              : x < 0 ? -1.0
+                                                      : 0.0; }},
     {"square", ops::square, [](double x) { return x * x; }},
     {"reciprocal", ops::reciprocal, [](double x) { return 1 / x; }, 0.5, 3},
     {"exp", ops::exp, [](double x) { return std::exp(x); }},
@@ -88,9 +90,8 @@ TEST(Unary, WithParameters) {
   expect_elements(ops::pow(x, 3), {x}, [&](const Dims& i) { return std::pow(x.at(i), 3); }, 1e-5);
   expect_elements(ops::mul(x, 1.5), {x}, [&](const Dims& i) { return 1.5 * x.at(i); });
   const Input slope = input({2, 1}, f32, 3), z = input({3, 2, 4}, f32, 4);
-  expect_elements(ops::prelu(z, slope), {z, slope}, [&](const Dims& i) {
-    return z.at(i) < 0 ? z.at(i) * slope(i[1], 0) : z.at(i);
-  });
+  expect_elements(ops::prelu(z, slope), {z, slope},
+                  [&](const Dims& i) { return z.at(i) < 0 ? z.at(i) * slope(i[1], 0) : z.at(i); });
 }
 
 TEST(Unary, ClipOfIntegersRoundsItsBoundsInwards) {
@@ -141,9 +142,8 @@ TEST(Binary, OfIntegers) {
   check(ops::div(a, b), [](int x, int y) { return x / y; });
   check(ops::fmod(a, b), [](int x, int y) { return x % y; });
   check(ops::mod(a, b), [](int x, int y) { return ((x % y) + y) % y; });
-  check(ops::floor_divide(a, b), [](int x, int y) {
-    return static_cast<int>(std::floor(static_cast<double>(x) / y));
-  });
+  check(ops::floor_divide(a, b),
+        [](int x, int y) { return static_cast<int>(std::floor(static_cast<double>(x) / y)); });
   check(ops::bitwise_and(a, b), [](int x, int y) { return x & y; });
   check(ops::bitwise_or(a, b), [](int x, int y) { return x | y; });
   check(ops::bitwise_xor(a, b), [](int x, int y) { return x ^ y; });

@@ -121,9 +121,8 @@ TEST(Einsum, ContractsByLetters) {
     return s;
   });
   // Without a result: the letters that occur once, i and j.
-  expect_elements(ops::einsum("bik,bjk", a, b), {a, b}, [&](const Dims& i) {
-    return scores(0, i[0], i[1]) + scores(1, i[0], i[1]);
-  });
+  expect_elements(ops::einsum("bik,bjk", a, b), {a, b},
+                  [&](const Dims& i) { return scores(0, i[0], i[1]) + scores(1, i[0], i[1]); });
 }
 
 TEST(Einsum, OfOneOperand) {

@@ -41,12 +41,14 @@ TEST(BatchNorm, ScalesEachChannel) {
     const Input x = input({2, 3, 4, 3}, f32, 1), scale = input({3}, f32, 2),
                 shift = input({3}, f32, 3), mean = input({3}, f32, 4),
                 variance = input({3}, f32, 5, 0.5, 2);
-    expect_elements(ops::batch_norm(x, scale, shift, mean, variance, 1e-3, axis),
-                    {x, scale, shift, mean, variance}, [&](const Dims& i) {
-                      const int64_t c = axis == 1 ? i[1] : i[3];
-                      return (x.at(i) - mean(c)) / std::sqrt(variance(c) + 1e-3) * scale(c) +
-                             shift(c);
-                    }, 1e-5);
+    expect_elements(
+        ops::batch_norm(x, scale, shift, mean, variance, 1e-3, axis),
+        {x, scale, shift, mean, variance},
+        [&](const Dims& i) {
+          const int64_t c = axis == 1 ? i[1] : i[3];
+          return (x.at(i) - mean(c)) / std::sqrt(variance(c) + 1e-3) * scale(c) + shift(c);
+        },
+        1e-5);
   }
 }
 
@@ -54,55 +56,70 @@ TEST(LayerNorm, OverTrailingDimensions) {
   for (DataType t : {f32, f16}) {
     const Input x = input({3, 4, 5}, t, 1), scale = input({4, 5}, t, 2),
                 shift = input({4, 5}, t, 3);
-    expect_elements(ops::layer_norm(x, scale, shift, 1), {x, scale, shift}, [&](const Dims& i) {
-      std::vector<double> row;
-      for (int j = 0; j < 4; ++j)
-        for (int k = 0; k < 5; ++k) row.push_back(x(i[0], j, k));
-      const Moments m = moments(row);
-      return (x.at(i) - m.mean) / std::sqrt(m.variance + 1e-5) * scale(i[1], i[2]) +
-             shift(i[1], i[2]);
-    }, 4 * tolerance_of(t));
-    expect_elements(ops::layer_norm(x), {x}, [&](const Dims& i) {
-      std::vector<double> row;
-      for (int k = 0; k < 5; ++k) row.push_back(x(i[0], i[1], k));
-      const Moments m = moments(row);
-      return (x.at(i) - m.mean) / std::sqrt(m.variance + 1e-5);
-    }, 4 * tolerance_of(t));
+    expect_elements(
+        ops::layer_norm(x, scale, shift, 1), {x, scale, shift},
+        [&](const Dims& i) {
+          std::vector<double> row;
+          for (int j = 0; j < 4; ++j)
+            for (int k = 0; k < 5; ++k) row.push_back(x(i[0], j, k));
+          const Moments m = moments(row);
+          return (x.at(i) - m.mean) / std::sqrt(m.variance + 1e-5) * scale(i[1], i[2]) +
+                 shift(i[1], i[2]);
+        },
+        4 * tolerance_of(t));
+    expect_elements(
+        ops::layer_norm(x), {x},
+        [&](const Dims& i) {
+          std::vector<double> row;
+          for (int k = 0; k < 5; ++k) row.push_back(x(i[0], i[1], k));
+          const Moments m = moments(row);
+          return (x.at(i) - m.mean) / std::sqrt(m.variance + 1e-5);
+        },
+        4 * tolerance_of(t));
   }
 }
 
 TEST(RmsNorm, DividesByTheRootMeanSquare) {
   const Input x = input({3, 7}, f32, 1), scale = input({7}, f32, 2);
-  expect_elements(ops::rms_norm(x, scale), {x, scale}, [&](const Dims& i) {
-    double s = 0;
-    for (int k = 0; k < 7; ++k) s += x(i[0], k) * x(i[0], k) / 7;
-    return x.at(i) / std::sqrt(s + 1e-6) * scale(i[1]);
-  }, 1e-5);
+  expect_elements(
+      ops::rms_norm(x, scale), {x, scale},
+      [&](const Dims& i) {
+        double s = 0;
+        for (int k = 0; k < 7; ++k) s += x(i[0], k) * x(i[0], k) / 7;
+        return x.at(i) / std::sqrt(s + 1e-6) * scale(i[1]);
+      },
+      1e-5);
 }
 
 TEST(GroupNorm, OverRunsOfChannels) {
   for (int64_t groups : {1, 2, 4}) {
     const Input x = input({2, 4, 3, 2}, f32, 1), scale = input({4}, f32, 2);
-    expect_elements(ops::group_norm(x, groups, scale), {x, scale}, [&](const Dims& i) {
-      const int64_t run = 4 / groups, first = i[1] / run * run;
-      std::vector<double> values;
-      for (int64_t c = first; c < first + run; ++c)
-        for (int y = 0; y < 3; ++y)
-          for (int z = 0; z < 2; ++z) values.push_back(x(i[0], c, y, z));
-      const Moments m = moments(values);
-      return (x.at(i) - m.mean) / std::sqrt(m.variance + 1e-5) * scale(i[1]);
-    }, 1e-5);
+    expect_elements(
+        ops::group_norm(x, groups, scale), {x, scale},
+        [&](const Dims& i) {
+          const int64_t run = 4 / groups, first = i[1] / run * run;
+          std::vector<double> values;
+          for (int64_t c = first; c < first + run; ++c)
+            for (int y = 0; y < 3; ++y)
+              for (int z = 0; z < 2; ++z) values.push_back(x(i[0], c, y, z));
+          const Moments m = moments(values);
+          return (x.at(i) - m.mean) / std::sqrt(m.variance + 1e-5) * scale(i[1]);
+        },
+        1e-5);
   }
 }
 
 TEST(InstanceNorm, IsAGroupAChannel) {
   const Input x = input({2, 3, 6}, f32, 1), scale = input({3}, f32, 2), shift = input({3}, f32, 3);
-  expect_elements(ops::instance_norm(x, scale, shift), {x, scale, shift}, [&](const Dims& i) {
-    std::vector<double> values;
-    for (int k = 0; k < 6; ++k) values.push_back(x(i[0], i[1], k));
-    const Moments m = moments(values);
-    return (x.at(i) - m.mean) / std::sqrt(m.variance + 1e-5) * scale(i[1]) + shift(i[1]);
-  }, 1e-5);
+  expect_elements(
+      ops::instance_norm(x, scale, shift), {x, scale, shift},
+      [&](const Dims& i) {
+        std::vector<double> values;
+        for (int k = 0; k < 6; ++k) values.push_back(x(i[0], i[1], k));
+        const Moments m = moments(values);
+        return (x.at(i) - m.mean) / std::sqrt(m.variance + 1e-5) * scale(i[1]) + shift(i[1]);
+      },
+      1e-5);
 }
 
 TEST(Lrn, NormalisesOverNeighbouringChannels) {
@@ -137,12 +154,15 @@ TEST(Attention, AgreesWithTheReference) {
     }
     return result / total;
   };
-  expect_elements(ops::scaled_dot_product_attention(q, k, v), {q, k, v},
-                  [&](const Dims& i) { return reference(i, nullptr); }, 1e-5);
-  expect_elements(ops::scaled_dot_product_attention(q, k, v, add), {q, k, v, add},
-                  [&](const Dims& i) { return reference(i, &add); }, 1e-5);
-  expect_elements(ops::scaled_dot_product_attention(q, k, v, allow), {q, k, v, allow},
-                  [&](const Dims& i) { return reference(i, &allow); }, 1e-5);
+  expect_elements(
+      ops::scaled_dot_product_attention(q, k, v), {q, k, v},
+      [&](const Dims& i) { return reference(i, nullptr); }, 1e-5);
+  expect_elements(
+      ops::scaled_dot_product_attention(q, k, v, add), {q, k, v, add},
+      [&](const Dims& i) { return reference(i, &add); }, 1e-5);
+  expect_elements(
+      ops::scaled_dot_product_attention(q, k, v, allow), {q, k, v, allow},
+      [&](const Dims& i) { return reference(i, &allow); }, 1e-5);
 }
 
 TEST(NnErrors, NameOperatorArgumentAndShapes) {

@@ -51,9 +51,9 @@ inline Input input(const Dims& dims, DataType dtype = f32, uint64_t seed = 1, do
                    double hi = 2) {
   const bool numbers = !dtype.is_bool();
   if (dtype.is_uint()) lo = 0, hi = 9;
-  return input_of(numbers ? NDArray::random(dims, dtype, seed, lo, hi)
-                          : NDArray::random(dims, dtype, seed),
-                  "x" + std::to_string(seed));
+  return input_of(
+      numbers ? NDArray::random(dims, dtype, seed, lo, hi) : NDArray::random(dims, dtype, seed),
+      "x" + std::to_string(seed));
 }
 
 inline double tolerance_of(DataType t) {

@@ -73,11 +73,9 @@ TEST(AvgPool, OfCeilModeDoesNotCountBeyondThePadding) {
   // As PyTorch: the last window covers 4, one padding element, and a position that does not exist.
   const Input x = input_of(NDArray::from<float>({1, 2, 3, 4}, {1, 1, 4}));
   const double want[] = {1, 3, 2};
-  const Tensor y = ops::avg_pool(x, {.kernel = {3},
-                                     .stride = {2},
-                                     .padding = {1},
-                                     .ceil_mode = true,
-                                     .count_include_pad = true});
+  const Tensor y = ops::avg_pool(
+      x,
+      {.kernel = {3}, .stride = {2}, .padding = {1}, .ceil_mode = true, .count_include_pad = true});
   expect_elements(y, {x}, [&](const Dims& i) { return want[i[2]]; });
 }
 

@@ -38,17 +38,17 @@ TEST(Reduce, OverSomeAxes) {
       expect_elements(ops::min(x, {2, 0}, keep), {x}, [&](const Dims& i) {
         return fold(of(i), 1e9, [](double a, double b) { return std::min(a, b); });
       });
-      expect_elements(ops::prod(x, {0, 2}, keep), {x}, [&](const Dims& i) {
-        return fold(of(i), 1, std::multiplies<>());
-      }, loose);
+      expect_elements(
+          ops::prod(x, {0, 2}, keep), {x},
+          [&](const Dims& i) { return fold(of(i), 1, std::multiplies<>()); }, loose);
       if (!t.is_float()) continue;
       expect_elements(ops::mean(x, {0, 2}, keep), {x},
                       [&](const Dims& i) { return sum(of(i)) / 15; });
       for (bool unbiased : {false, true})
         expect_elements(ops::var(x, {0, 2}, keep, unbiased), {x}, [&](const Dims& i) {
           const double mean = sum(of(i)) / 15;
-          const double squares = fold(
-              of(i), 0, [&](double s, double v) { return s + (v - mean) * (v - mean); });
+          const double squares =
+              fold(of(i), 0, [&](double s, double v) { return s + (v - mean) * (v - mean); });
           return squares / (unbiased ? 14 : 15);
         });
       expect_elements(ops::logsumexp(x, {0, 2}, keep), {x}, [&](const Dims& i) {

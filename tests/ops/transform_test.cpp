@@ -51,8 +51,7 @@ TEST(Squeeze, DropsExtentsOfOne) {
 
 TEST(BroadcastTo, RepeatsAndAddsDimensions) {
   const Input x = input({3, 1});
-  expect_elements(ops::broadcast_to(x, {2, 3, 4}), {x},
-                  [&](const Dims& i) { return x(i[1], 0); });
+  expect_elements(ops::broadcast_to(x, {2, 3, 4}), {x}, [&](const Dims& i) { return x(i[1], 0); });
 }
 
 TEST(Transpose, Permutes) {
@@ -142,8 +141,7 @@ TEST(Pad, OfEveryMode) {
 
 TEST(TileAndRepeat, RepeatElements) {
   const Input x = input({2, 3});
-  expect_elements(ops::tile(x, {2, 3}), {x},
-                  [&](const Dims& i) { return x(i[0] % 2, i[1] % 3); });
+  expect_elements(ops::tile(x, {2, 3}), {x}, [&](const Dims& i) { return x(i[0] % 2, i[1] % 3); });
   expect_elements(ops::repeat(x, 2, -1), {x}, [&](const Dims& i) { return x(i[0], i[1] / 2); });
 }
 
@@ -248,8 +246,7 @@ TEST(TransformErrors, NameOperatorArgumentAndShapes) {
   EXPECT_EQ(error_of([&] { ops::concat({x, y}, 0); }),
             "concat: the shapes (2, 3) and (2, 4) differ elsewhere than in dimension 0 | ");
   EXPECT_EQ(error_of([&] { ops::concat({}, 0); }), "concat: no tensors are given | ");
-  EXPECT_EQ(error_of([&] { ops::stack({x, y}); }),
-            "stack: the shapes (2, 3) and (2, 4) differ | ");
+  EXPECT_EQ(error_of([&] { ops::stack({x, y}); }), "stack: the shapes (2, 3) and (2, 4) differ | ");
   EXPECT_EQ(error_of([&] { ops::split(x, {1, 1}, 1); }),
             "split: the parts (1, 1) sum up to 2, but dimension 1 of (2, 3) has extent 3 | ");
   EXPECT_EQ(error_of([&] { ops::split(x, 2, 1); }),
@@ -267,8 +264,7 @@ TEST(TransformErrors, NameOperatorArgumentAndShapes) {
             "than the extent");
   EXPECT_EQ(error_of([&] { ops::pad(x, {-1, 0}, {-1, 0}); }),
             "pad: nothing is left of dimension 0 of (2, 3) padded by -1 and -1 | ");
-  EXPECT_EQ(error_of([&] { ops::tile(x, {2}); }),
-            "tile: 'repeats' has 1 value, and needs 2 | ");
+  EXPECT_EQ(error_of([&] { ops::tile(x, {2}); }), "tile: 'repeats' has 1 value, and needs 2 | ");
   EXPECT_EQ(error_of([&] { ops::gather(x, f); }),
             "gather: argument 'indices' is f32 (2), and needs integers | ");
   EXPECT_EQ(error_of([&] { ops::pixel_shuffle(input({1, 3, 2, 2}), 2); }),

@@ -13,7 +13,8 @@ namespace heddle {
 struct CodegenOptions {
   bool keep_llvm_ir = false;   ///< fill CompiledModule::llvm_ir
   bool keep_assembly = false;  ///< fill CompiledModule::assembly (a second run of the backend)
-  int opt_level = 1;  ///< 1: mem2reg and a few cheap passes only (the default, for tuning and build); 2: LLVM's O2
+  int opt_level = 1;  ///< 1: mem2reg and a few cheap passes only (the default, for tuning and
+                      ///< build); 2: LLVM's O2
 };
 
 /// Milliseconds spent in each part of one compilation.

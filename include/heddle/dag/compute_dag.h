@@ -58,13 +58,13 @@ struct Access {
 
 struct StageInfo {
   StageClass stage_class = StageClass::Placeholder;
-  std::string reason;            ///< one sentence for people
+  std::string reason;  ///< one sentence for people
   std::vector<Access> reads;
-  std::vector<int> producers;    ///< distinct, ascending stage indices
+  std::vector<int> producers;  ///< distinct, ascending stage indices
   std::vector<int> consumers;
   bool is_output = false;
-  int64_t points = 0;            ///< spatial points
-  int64_t reduce_points = 1;     ///< product of the reduce extents
+  int64_t points = 0;         ///< spatial points
+  int64_t reduce_points = 1;  ///< product of the reduce extents
   /// Arithmetic of one innermost evaluation, combining included: a multiply-add is 2, exp and
   /// friends are 1, comparisons, casts and index arithmetic 0.
   double flops_per_point = 0;

@@ -37,7 +37,8 @@ class BufferNode {
   const DataType dtype;
   const std::vector<Expr> shape;  ///< extents, outermost first; row-major
   const Scope scope;
-  const uint64_t id;  ///< unique in the process, in order of creation; for hashing, never for output
+  const uint64_t
+      id;  ///< unique in the process, in order of creation; for hashing, never for output
 
   /// The operation that owns this buffer, or null. The first handle of an owned buffer is its
   /// owner's (a member, made in place) and counts for nothing; every further one keeps the owner

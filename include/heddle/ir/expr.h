@@ -4,8 +4,8 @@
 //   if (const Binary* add = e.as<Binary>(); add && add->op == BinaryOp::Add) ...
 //
 // A pass is a plain recursive function that handles its cases and ends in `map_children`; the same
-// handle coming back means "unchanged". Variables and axes are identities (their address); a name is
-// for printing only, so no pass ever has to rename. Integer arithmetic on indices is i64.
+// handle coming back means "unchanged". Variables and axes are identities (their address); a name
+// is for printing only, so no pass ever has to rename. Integer arithmetic on indices is i64.
 // Thread-safe to share; `Expr` is cheap to copy.
 #pragma once
 
@@ -24,20 +24,76 @@
 namespace heddle {
 
 enum class ExprKind : uint8_t {
-  IntImm, FloatImm, Var, Cast, Unary, Binary, Select, Load, Reduce, Ramp, Broadcast,
+  IntImm,
+  FloatImm,
+  Var,
+  Cast,
+  Unary,
+  Binary,
+  Select,
+  Load,
+  Reduce,
+  Ramp,
+  Broadcast,
 };
 
 enum class UnaryOp : uint8_t {
-  Neg, Not, BitNot, Abs, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt,
-  Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Erf,
-  Floor, Ceil, Round, Trunc, IsNan, IsInf,
+  Neg,
+  Not,
+  BitNot,
+  Abs,
+  Exp,
+  Exp2,
+  Expm1,
+  Log,
+  Log2,
+  Log10,
+  Log1p,
+  Sqrt,
+  Rsqrt,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Tanh,
+  Erf,
+  Floor,
+  Ceil,
+  Round,
+  Trunc,
+  IsNan,
+  IsInf,
 };
 
 /// `Div` truncates on integers; `FloorDiv`/`FloorMod` are integer only, `Mod` truncates (C's % and
 /// fmod). `Shr` is arithmetic on signed types. Comparisons give bool. Greater-than is Lt swapped.
 enum class BinaryOp : uint8_t {
-  Add, Sub, Mul, Div, FloorDiv, FloorMod, Mod, Min, Max, Pow, Atan2,
-  Eq, Ne, Lt, Le, And, Or, BitAnd, BitOr, BitXor, Shl, Shr,
+  Add,
+  Sub,
+  Mul,
+  Div,
+  FloorDiv,
+  FloorMod,
+  Mod,
+  Min,
+  Max,
+  Pow,
+  Atan2,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  And,
+  Or,
+  BitAnd,
+  BitOr,
+  BitXor,
+  Shl,
+  Shr,
 };
 
 const char* to_string(UnaryOp op);
@@ -72,10 +128,11 @@ class Expr {
   Expr() = default;
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  Expr(T value) : Expr(from_int(static_cast<int64_t>(value))) {}  // NOLINT(google-explicit-constructor)
-  Expr(float value);                                       // NOLINT(google-explicit-constructor)
-  Expr(double value);                                      // NOLINT(google-explicit-constructor)
-  Expr(bool value);                                        // NOLINT(google-explicit-constructor)
+  Expr(T value)
+      : Expr(from_int(static_cast<int64_t>(value))) {}  // NOLINT(google-explicit-constructor)
+  Expr(float value);                                    // NOLINT(google-explicit-constructor)
+  Expr(double value);                                   // NOLINT(google-explicit-constructor)
+  Expr(bool value);                                     // NOLINT(google-explicit-constructor)
   explicit Expr(const ExprNode* node) : node_(node) {
     if (node_) node_->acquire();
   }

@@ -76,7 +76,10 @@ struct For : StmtNode {
 struct Store : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Store;
   Store(Buffer b, std::vector<Expr> i, Expr v, bool nt)
-      : StmtNode(kKind), buffer(std::move(b)), indices(std::move(i)), value(std::move(v)),
+      : StmtNode(kKind),
+        buffer(std::move(b)),
+        indices(std::move(i)),
+        value(std::move(v)),
         nontemporal(nt) {}
   const Buffer buffer;
   const std::vector<Expr> indices;
@@ -95,7 +98,9 @@ struct Allocate : StmtNode {
 struct If : StmtNode {
   static constexpr StmtKind kKind = StmtKind::If;
   If(Expr c, Stmt t, Stmt e)
-      : StmtNode(kKind), condition(std::move(c)), then_body(std::move(t)),
+      : StmtNode(kKind),
+        condition(std::move(c)),
+        then_body(std::move(t)),
         else_body(std::move(e)) {}
   const Expr condition;
   const Stmt then_body, else_body;  ///< either may be null

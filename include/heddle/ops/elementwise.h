@@ -26,8 +26,7 @@ Tensor cast(const Tensor& x, DataType dtype, Where where = Where::current());
 /// A copy; a stage of its own.
 Tensor identity(const Tensor& x, Where where = Where::current());
 /// A tensor of one value.
-Tensor full(const Shape& shape, double value, DataType dtype = f32,
-            Where where = Where::current());
+Tensor full(const Shape& shape, double value, DataType dtype = f32, Where where = Where::current());
 
 // ---- arithmetic. The right operand may be a number, such as add(x, 1.5) ----
 Tensor add(const Tensor& a, const Tensor& b, Where where = Where::current());

@@ -45,8 +45,7 @@ Tensor stack(const std::vector<Tensor>& tensors, int axis = 0, Where where = Whe
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& extents, int axis = 0,
                           Where where = Where::current());
 /// Into `parts` equal parts.
-std::vector<Tensor> split(const Tensor& x, int parts, int axis = 0,
-                          Where where = Where::current());
+std::vector<Tensor> split(const Tensor& x, int parts, int axis = 0, Where where = Where::current());
 /// As ONNX: starts and ends are clamped to the extent, negative ones count from the end; steps may
 /// be negative (then an end of INT64_MIN means "to the first"). Without `axes` the leading
 /// dimensions are meant, without `steps` all steps are 1.
@@ -65,8 +64,7 @@ Tensor repeat(const Tensor& x, int64_t times, int axis, Where where = Where::cur
 // ---- look-ups. Indices are any integers; negative ones count from the end; what is out of range
 // ---- reads the nearest element (never foreign memory) ----
 /// x (..., n, ...) with `axis` replaced by the shape of `indices`.
-Tensor gather(const Tensor& x, const Tensor& indices, int axis = 0,
-              Where where = Where::current());
+Tensor gather(const Tensor& x, const Tensor& indices, int axis = 0, Where where = Where::current());
 /// From the flattened x: the result has the shape of `indices`.
 Tensor take(const Tensor& x, const Tensor& indices, Where where = Where::current());
 /// result[..., i, ...] = x[..., indices[..., i, ...], ...]; both have one rank, and extents of

@@ -17,8 +17,8 @@
 extern "C" {
 
 /// What generated code calls: runs body over [0, n) in contiguous chunks whose sizes differ by one
-/// at most, one for each thread; the caller takes part, and runs the chunks that no worker has begun
-/// in time. `body` must not throw. Returns 0.
+/// at most, one for each thread; the caller takes part, and runs the chunks that no worker has
+/// begun in time. `body` must not throw. Returns 0.
 int heddle_parallel_for(void (*body)(std::int64_t begin, std::int64_t end, void* context),
                         void* context, std::int64_t n);
 }
@@ -34,8 +34,8 @@ int num_threads();
 /// For the whole process; 0 restores the default.
 void set_num_threads(int n);
 
-/// Whether each worker is bound to a core of its own, other than the caller's (the default; it follows
-/// a caller that moves). Off: the system places them.
+/// Whether each worker is bound to a core of its own, other than the caller's (the default; it
+/// follows a caller that moves). Off: the system places them.
 void set_thread_pinning(bool on);
 bool thread_pinning();
 

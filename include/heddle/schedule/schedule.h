@@ -81,11 +81,11 @@ class StageRef {
   std::vector<Loop> all_axes() const;
   std::vector<Loop> all_reduce_axes() const;
 
-  /// rewrite: for i in 0..n  -->  for io in 0..ceil(n/factor) { for ii in 0..min(factor, n -
-  /// io*factor) }
+  /// rewrite: for i in 0..n
+  ///     -->  for io in 0..ceil(n/factor) { for ii in 0..min(factor, n - io*factor) }
   std::array<Loop, 2> split(Loop i, Param factor, Where at = Where::current());
-  /// rewrite: for a { for b }  -->  for f in 0..|a|*|b|.   `a` and `b` must be adjacent loops, a
-  /// outside.
+  /// rewrite: for a { for b }  -->  for f in 0..|a|*|b|
+  /// `a` and `b` must be adjacent loops, `a` outside.
   Loop fuse(Loop a, Loop b, Where at = Where::current());
   Loop fuse(const std::vector<Loop>& loops, Where at = Where::current());
   /// The named loops take, in the order given, the places that they hold together now.
@@ -98,17 +98,17 @@ class StageRef {
   StageRef& compute_at(StageRef consumer, Loop loop, Where at = Where::current());
   /// Substitutes the body into every reader. Not for reductions or outputs.
   StageRef& compute_inline(Where at = Where::current());
-  /// rewrite: C[i] = f(i)  -->  C.local[i] = f(i); C[i] = C.local[i].   Before any split of C.
+  /// rewrite: C[i] = f(i)  -->  C.local[i] = f(i); C[i] = C.local[i]
+  /// Before C's reduce axes are split.
   /// The new stage (returned) starts at the root: place it with compute_at.
   StageRef cache_write(Where at = Where::current());
-  /// rewrite: C[i] = f(B[..])  -->  B.copy[..] = B[..]; C[i] = f(B.copy[..])   for the given
-  /// readers.
+  /// rewrite: C[i] = f(B[..])  -->  B.copy[..] = B[..]; C[i] = f(B.copy[..])
+  /// For the given readers; the copy (returned) starts at the root.
   StageRef cache_read(const std::vector<StageRef>& readers, Where at = Where::current());
   /// Splits a reduction over k into partial results, in a new stage (returned), and their
   /// reduction.
-  ///   inner = false: C.rf[ko, ..] = sum(ki < factor, f(ko*factor + ki)); C[..] = sum(ko, C.rf[ko,
-  ///   ..]) inner = true:  C.rf[ki, ..] = sum(ko, f(ko*factor + ki));          C[..] = sum(ki,
-  ///   C.rf[ki, ..])
+  ///   outer: C.rf[ko, ..] = sum(ki < factor, f(ko*factor + ki));  C[..] = sum(ko, C.rf[ko, ..])
+  ///   inner: C.rf[ki, ..] = sum(ko, f(ko*factor + ki));           C[..] = sum(ki, C.rf[ki, ..])
   /// The new stage's first spatial axis is the partial index. Needs a commutative reducer when
   /// inner.
   StageRef rfactor(Loop k, Param factor, bool inner, Where at = Where::current());

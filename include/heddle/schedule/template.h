@@ -12,8 +12,7 @@
 //     Param par = t.choice("parallel", true, "enough rows for every core");
 //     t.when(par, 1, [&] { c.parallel(c.axis(0)); });
 //   }
-//   HEDDLE_REGISTER_META_TEMPLATE(my_template, {.priority = 10, .matches = matches, .build =
-//   build})
+//   HEDDLE_REGISTER_META_TEMPLATE({"my_template", /*priority=*/10, matches, build});
 #pragma once
 
 #include <functional>
