@@ -36,7 +36,7 @@ constexpr int kMaxThreads = 1024;
 thread_local bool inside_region = false;
 thread_local int scoped_threads = 0;  // 0: no ScopedThreads on this thread
 std::atomic<int> process_threads{0};  // 0: the default
-std::atomic<bool> pin_threads{true};
+std::atomic<bool> pin_threads{false};
 
 void pause_cpu() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -92,7 +92,6 @@ class Pool {
     job_.threads = std::min(wanted.threads, static_cast<int>(workers_.size()) + 1);
     crowded_.store(job_.threads > detail::cpu_topology().cores, std::memory_order_relaxed);
     pending_.store(job_.threads - 1, std::memory_order_relaxed);
-    if (pin_threads.load(std::memory_order_relaxed)) keep_off_callers_core();
     for (int i = 0; i < job_.threads - 1; ++i) send(*workers_[static_cast<std::size_t>(i)]);
 
     inside_region = true;
@@ -138,21 +137,34 @@ class Pool {
                                                     : Clock::duration(kSpin);
   }
 
-  // Worker w belongs on the w-th core after the caller's. The system, left alone, wakes a parked
-  // worker on the core of the thread that wakes it, where it waits for the next tick: 2 to 4 ms
-  // here, against 50 us on a core of its own. A caller that moved takes its workers along.
-  void keep_off_callers_core() {
+  // The system, left alone, wakes a parked worker on the core of the thread that wakes it, where it
+  // waits for the next tick: 2 to 4 ms here, against 50 us on another core. So it is woken with
+  // that core forbidden, and takes the restriction off itself once it runs.
+  static void forbid_core([[maybe_unused]] std::thread& thread, [[maybe_unused]] int core) {
 #ifdef __linux__
-    const int core = ::sched_getcpu();
-    if (core == callers_core_) return;
-    callers_core_ = core;
-    for (std::size_t i = 0; i < workers_.size(); ++i) pin(i, true);
+    const std::vector<int>& cpus = detail::cpu_topology().cpus;
+    if (cpus.size() < 2 || pin_threads.load(std::memory_order_relaxed)) return;
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    for (int cpu : cpus) {
+      if (cpu != core) CPU_SET(static_cast<std::size_t>(cpu), &mask);
+    }
+    ::pthread_setaffinity_np(thread.native_handle(), sizeof mask, &mask);
+#endif
+  }
+  static int this_core() {
+#ifdef __linux__
+    return ::sched_getcpu();
+#else
+    return -1;
 #endif
   }
 
   static void send(Worker& worker) {
     worker.ticket.fetch_add(1);  // also publishes job_
-    if (worker.parked.load()) worker.ticket.notify_one();
+    if (!worker.parked.load()) return;
+    forbid_core(worker.thread, this_core());
+    worker.ticket.notify_one();
   }
 
   /// Claims the worker's chunk of job `ticket`, once. job_ stays as it is until that chunk is done.
@@ -184,6 +196,7 @@ class Pool {
         self.parked.store(true);
         while (self.ticket.load() == seen) self.ticket.wait(seen);
         self.parked.store(false);
+        forbid_core(self.thread, -1);
       }
       if (stopping_.load(std::memory_order_relaxed)) return;
       seen = self.ticket.load(std::memory_order_acquire);
@@ -200,9 +213,7 @@ class Pool {
     cpu_set_t mask;
     CPU_ZERO(&mask);
     if (on) {
-      auto here = std::find(cpus.begin(), cpus.end(), callers_core_);
-      const auto first = static_cast<std::size_t>(here == cpus.end() ? 0 : here - cpus.begin());
-      CPU_SET(static_cast<std::size_t>(cpus[(first + worker + 1) % cpus.size()]), &mask);
+      CPU_SET(static_cast<std::size_t>(cpus[(worker + 1) % cpus.size()]), &mask);
     } else {
       for (int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &mask);
     }
@@ -211,8 +222,7 @@ class Pool {
 #endif
   }
 
-  std::mutex mutex_;       // held for the whole of a region: callers take turns
-  int callers_core_ = -1;  // where the caller of the last region ran
+  std::mutex mutex_;  // held for the whole of a region: callers take turns
   std::vector<std::unique_ptr<Worker>> workers_;
   Job job_;
   bool stopped_ = false;

@@ -173,11 +173,20 @@ TEST(ThreadPool, TheCallerParksWhileAWorkerIsSlow) {
 
 TEST(ThreadPool, PinningChangesNoResult) {
   const ScopedThreads four(4);
+  EXPECT_FALSE(thread_pinning());
+  set_thread_pinning(true);
   EXPECT_TRUE(thread_pinning());
   EXPECT_TRUE(covers_once(100));
   set_thread_pinning(false);
   EXPECT_TRUE(covers_once(100));
-  set_thread_pinning(true);
+}
+
+TEST(ThreadPool, AWorkerThatWasParkedMayRunAnywhereAgain) {
+  const ScopedThreads two(2);
+  ASSERT_TRUE(covers_once(2));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // long enough to park
+  ASSERT_TRUE(covers_once(2));
+  EXPECT_TRUE(covers_once(100));
 }
 
 TEST(ThreadPool, AForkedChildHasAPoolOfItsOwn) {

@@ -34,8 +34,8 @@ int num_threads();
 /// For the whole process; 0 restores the default.
 void set_num_threads(int n);
 
-/// Whether each worker is bound to a core of its own, other than the caller's (the default; it
-/// follows a caller that moves). Off: the system places them.
+/// Pins each worker to a core of its own (off by default). The calling thread is the user's: it
+/// stays as it is, and finds the core that is left.
 void set_thread_pinning(bool on);
 bool thread_pinning();
 
