@@ -3,9 +3,27 @@
 #include <algorithm>
 
 #include "heddle/support/error.h"
+#include "heddle/support/hash.h"
 #include "schedule/schedule_state.h"
 
 namespace heddle {
+namespace {
+
+uint64_t hash_of(const Step& step) {
+  auto list = [](uint64_t h, const std::vector<int>& values) {
+    for (int v : values) h = hash_combine(h, static_cast<uint64_t>(v));
+    return hash_combine(h, values.size());
+  };
+  uint64_t h = hash_combine(static_cast<uint64_t>(step.kind), static_cast<uint64_t>(step.stage));
+  h = list(list(h, step.axes), step.results);
+  for (const Param& p : step.params) {
+    h = hash_combine(h, p.is_const() ? static_cast<uint64_t>(p.value) : 0);
+    h = hash_combine(h, static_cast<uint64_t>(p.knob + 1));
+  }
+  return h;
+}
+
+}  // namespace
 
 /// Holds no tensor: one recording serves every DAG of the same structure.
 struct Template::Impl {
@@ -108,6 +126,21 @@ const std::string& Template::name() const { return impl_->name; }
 const Target& Template::target() const { return impl_->target; }
 const std::vector<Knob>& Template::knobs() const { return impl_->knobs; }
 const std::vector<std::string>& Template::notes() const { return impl_->notes; }
+
+uint64_t Template::fingerprint() const {
+  // Names and steps, not the values offered nor those chosen: what a config means depends on the
+  // former only.
+  uint64_t h = hash_string(impl_->name);
+  for (const Knob& k : impl_->knobs) h = hash_combine(h, hash_string(k.name));
+  for (const auto& g : impl_->steps) {
+    for (const auto& x : g.guards) {
+      h = hash_combine(hash_combine(h, static_cast<uint64_t>(x.knob)),
+                       static_cast<uint64_t>(x.value));
+    }
+    h = hash_combine(h, hash_of(g.step));
+  }
+  return h;
+}
 
 int Template::knob_index(const std::string& name) const {
   for (size_t i = 0; i < impl_->knobs.size(); ++i) {

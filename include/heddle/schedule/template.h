@@ -185,6 +185,8 @@ class Template {
   const Target& target() const;
   const std::vector<Knob>& knobs() const;
   const std::vector<std::string>& notes() const;
+  /// Stable across runs; differs when the knobs or the steps do. What records call the version.
+  uint64_t fingerprint() const;
   int knob_index(const std::string& name) const;  ///< -1 when absent
   double space_size() const;                      ///< product of the knob sizes
   Config default_config() const;

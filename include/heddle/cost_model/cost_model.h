@@ -1,0 +1,64 @@
+// CostModel: ranks candidates before they are measured.
+//
+//   std::unique_ptr<CostModel> model = make_xgboost_model({.seed = 1});
+//   model->update(rows);                             // measured candidates, all tasks mixed
+//   std::vector<double> score = model->predict(task, candidates);   // higher is better
+//
+// The label of a row is its throughput over the best throughput of its task so far, 0..1, failures
+// 0: so that tasks of any size share one model.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/cost_model/features.h"
+
+namespace heddle {
+
+struct TrainingRow {
+  uint64_t task = 0;  ///< structural hash combined with the target
+  Features features;
+  double throughput = 0;  ///< calls per second; 0 for a failure
+};
+
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+  virtual std::string name() const = 0;
+  /// Takes measured rows in; the model may retrain now or when enough are new.
+  virtual void update(std::span<const TrainingRow> rows) = 0;
+  /// One score a program, comparable within the task.
+  virtual std::vector<double> predict(uint64_t task, std::span<const Features> programs) = 0;
+  /// False while predictions are no better than chance (nothing learned, nothing loaded).
+  virtual bool ready() const = 0;
+  /// Throw a Runtime error where they cannot; save is atomic.
+  virtual void save(const std::string& path) const = 0;
+  virtual void load(const std::string& path) = 0;
+};
+
+struct XgboostOptions {
+  uint64_t seed = 0;
+  int rounds = 120;  ///< boosted trees of a full fit
+  int max_depth = 6;
+  double eta = 0.15;
+  double refit_growth = 0.2;  ///< refit when so many more rows have come than the last fit had
+  int threads = 1;
+};
+/// Gradient-boosted trees through XGBoost's C API. Deterministic for one seed and order of rows.
+std::unique_ptr<CostModel> make_xgboost_model(const XgboostOptions& options = {});
+/// Uniform random scores; the yardstick.
+std::unique_ptr<CostModel> make_random_model(uint64_t seed = 0);
+
+/// How well `predicted` orders `measured` (both: higher is better).
+struct ModelAccuracy {
+  double spearman = 0;       ///< rank correlation, ties averaged
+  double top10_recall = 0;   ///< share of the 10 best measured among the 10 best predicted
+  double best_of_top10 = 0;  ///< best measured among the 10 best predicted / best measured
+  int samples = 0;
+};
+ModelAccuracy evaluate_ranking(std::span<const double> predicted, std::span<const double> measured);
+
+}  // namespace heddle

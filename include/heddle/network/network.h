@@ -1,0 +1,70 @@
+// Network: a declaration with many stages, cut into tasks that are tuned, compiled and run apart.
+//
+//   Network net({logits});                       // fused by the DAG: one task a group of stages
+//   TuneReport report = tune(net, {.budget = 60s, .log = "lenet.jsonl"});
+//   NetworkKernel run = net.build({image, w1, b1, logits}, report);
+//   run(x, w1_values, b1_values, y);
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/runtime/kernel.h"
+#include "heddle/search/tune.h"
+
+namespace heddle {
+
+/// One call of a task within the network.
+struct NetworkNode {
+  int task = -1;
+  std::vector<Tensor> inputs, outputs;  ///< of the network's declaration, in the task's order
+};
+
+class NetworkKernel;
+
+class Network {
+ public:
+  explicit Network(std::vector<Tensor> outputs, Target target = Target::host());
+
+  /// Distinct tasks (equal structural hashes are one), weights = number of nodes that call them.
+  const std::vector<TuneTask>& tasks() const;
+  /// In an order in which they can run.
+  const std::vector<NetworkNode>& nodes() const;
+  const std::vector<Tensor>& outputs() const;
+  std::string to_text() const;  ///< a table of nodes: task, shapes, calls
+
+  /// A kernel a task, from `schedules` (one a task; empty: the static choice), and buffers for what
+  /// passes between nodes, shared where lifetimes do not overlap. `args`: placeholders and outputs
+  /// of the network in call order.
+  NetworkKernel build(const std::vector<Tensor>& args,
+                      const std::vector<Schedule>& schedules = {}) const;
+  NetworkKernel build(const std::vector<Tensor>& args, const TuneReport& report) const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// Runs the nodes in turn. Safe from several threads at once (calls take turns).
+class NetworkKernel {
+ public:
+  template <class... A>
+  void operator()(const A&... arrays) const {
+    const std::array<NDArray, sizeof...(A)> list = {NDArray(arrays)...};
+    call(list);
+  }
+  void call(std::span<const NDArray> arrays) const;
+  int64_t workspace_bytes() const;  ///< of the buffers between nodes
+
+ private:
+  friend class Network;
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+TuneReport tune(const Network& network, const TuneOptions& options = {});
+
+}  // namespace heddle

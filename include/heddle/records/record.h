@@ -1,0 +1,77 @@
+// Record: what one measurement is on disk. One line of JSON each (schema in docs/records.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/dag/compute_dag.h"
+#include "heddle/schedule/template.h"
+#include "heddle/support/json.h"
+#include "heddle/target/target.h"
+
+namespace heddle {
+
+/// What became of a candidate. The names on disk are those of `to_string`.
+enum class MeasureError : uint8_t {
+  None,
+  Invalid,      ///< the template's requirements refuse the config, or a step does not apply
+  Compile,      ///< lowering or code generation threw
+  Crash,        ///< the worker died of a signal (its name is in the message)
+  Timeout,      ///< compiling or running took longer than allowed
+  OutOfMemory,  ///< an allocation failed, or the worker's memory limit was hit
+  WrongAnswer,  ///< it ran, and its output is not the reference's
+  Cancelled,    ///< the budget ended or someone pressed Ctrl-C before it was measured; not recorded
+};
+const char* to_string(MeasureError e);
+/// Throws a User error for an unknown name.
+MeasureError measure_error_from_string(std::string_view name);
+
+struct Record {
+  static constexpr int kVersion = 1;
+
+  uint64_t structural_hash = 0;  ///< of the declaration (ComputeDag::structural_hash)
+  std::string subject;           ///< readable: "matmul:512x512x512", or what the caller named it
+  std::string shape_class;       ///< equal for declarations that differ in extents only; see tophub
+  std::vector<int64_t> extents;  ///< of every stage's axes in order: how near a shape is
+  Target target;                 ///< as given to the template (cores = threads of the kernel)
+  std::string template_name;
+  uint64_t template_version = 0;  ///< Template::fingerprint
+  Json config;                    ///< knob name -> value (Template::config_to_json)
+  Json steps;                     ///< Schedule::to_json: replays without the template
+  std::vector<double> seconds;    ///< samples of one call each; empty when there was an error
+  MeasureError error = MeasureError::None;
+  std::string message;         ///< of the error
+  std::string protocol;        ///< how it was timed: "warm repeats=5", "cold repeats=3", "race"
+  double compile_seconds = 0;  ///< lower + codegen, in the worker
+  double measure_seconds = 0;  ///< everything the measurement took, repeats included
+  double flops = 0;            ///< of one call, as the DAG counts them
+  std::string machine;         ///< fingerprint: CPU model, cores, caches
+  std::string build;           ///< fingerprint of Heddle: version and commit
+  uint64_t seed = 0;           ///< of the search
+  int64_t unix_time = 0;       ///< seconds
+
+  bool ok() const { return error == MeasureError::None && !seconds.empty(); }
+  /// Median of `seconds`; infinity when not ok().
+  double median() const;
+
+  Json to_json() const;
+  /// Accepts every version up to kVersion (older ones are upgraded). Throws a User error that names
+  /// what is missing or wrong; unknown keys are ignored.
+  static Record from_json(const Json& json);
+};
+
+/// Fills what depends on the declaration and template only.
+Record make_record(const std::string& subject, const Template& t, const Config& config);
+
+/// "AMD EPYC (2 cores, L2 512K, L3 32M)".
+const std::string& machine_fingerprint();
+/// "0.1.0".
+const std::string& build_fingerprint();
+
+/// The declaration with every extent left out: equal for matmuls of all sizes.
+std::string shape_class_of(const ComputeDag& dag);
+std::vector<int64_t> extents_of(const ComputeDag& dag);
+
+}  // namespace heddle

@@ -1,0 +1,45 @@
+// RecordLog: an append-only file of records, one line of JSON each.
+//
+//   RecordLog log("dense.jsonl");
+//   log.append(record);                       // on disk when it returns
+//   ReadResult all = read_records("dense.jsonl");
+//
+// Several processes may append to one file: each line is one write to a descriptor opened with
+// O_APPEND, under an advisory lock. A process may be killed at any byte: a torn last line is
+// skipped by readers, reported, and closed off by the next writer, so that no later record is lost.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/records/record.h"
+
+namespace heddle {
+
+class RecordLog {
+ public:
+  /// Opens or creates the file (and its folder); throws a Runtime error that says why not.
+  explicit RecordLog(std::string path);
+  ~RecordLog();
+  RecordLog(const RecordLog&) = delete;
+  RecordLog& operator=(const RecordLog&) = delete;
+
+  /// Throws a Runtime error (disk full, file system gone); then nothing of the record is in the
+  /// file, as far as the system lets us: what was written in part is truncated away.
+  void append(const Record& record);
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
+struct ReadResult {
+  std::vector<Record> records;
+  /// "dense.jsonl:17: torn last line skipped", "dense.jsonl:3: key 'target' is missing"
+  std::vector<std::string> problems;
+};
+/// Reads what can be read. A missing file is a Runtime error.
+ReadResult read_records(const std::string& path);
+
+}  // namespace heddle

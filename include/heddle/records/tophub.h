@@ -1,0 +1,28 @@
+// tophub: shipped records of the best schedules, by target, found automatically.
+//
+// Searched, later ones overriding earlier ones: the folder installed with the library (or the
+// source tree's, when it runs from a build folder), then the colon-separated files and folders of
+// HEDDLE_TOPHUB, then the user's log (HEDDLE_LOG_FILE, or what AutoSchedulerOptions names).
+// HEDDLE_TOPHUB=off turns shipped records off.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/records/database.h"
+
+namespace heddle {
+
+/// The files that are consulted now, in order.
+std::vector<std::string> tophub_files();
+
+/// The database of those files; read once, read again after `reload_tophub()`.
+std::shared_ptr<const RecordDatabase> tophub();
+void reload_tophub();
+
+/// The shipped cost model for a target's kind and CPU, if there is one: a path for CostModel::load.
+std::optional<std::string> tophub_model(const Target& target);
+
+}  // namespace heddle

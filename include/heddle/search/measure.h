@@ -1,0 +1,113 @@
+// Measuring candidates: safely (in worker processes), and so that the figure can be believed.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/records/record.h"
+#include "heddle/runtime/ndarray.h"
+#include "heddle/schedule/template.h"
+
+namespace heddle {
+
+/// One declaration to be tuned.
+struct TuneTask {
+  std::string name;          ///< readable subject
+  std::vector<Tensor> args;  ///< inputs and outputs in call order
+  Template tmpl;             ///< of ComputeDag(outputs); carries DAG and target (threads)
+  double weight = 1;         ///< how often the network calls it
+  /// Values of the inputs (by argument position); default: uniform in [-1, 1], small integers for
+  /// integer types.
+  std::function<NDArray(size_t arg)> make_input = {};
+
+  uint64_t hash() const;  ///< structural hash combined with the target: the cost model's task
+  double flops() const { return tmpl.dag().total_flops(); }
+};
+/// The task of a declaration; args default to placeholders in order of first use, then outputs.
+TuneTask make_task(std::string name, const std::vector<Tensor>& outputs, const Target& target,
+                   std::vector<Tensor> args = {});
+
+/// How to time. A recorded choice: `to_string` is written into every record.
+struct MeasureProtocol {
+  int min_repeats = 2;  ///< timed samples, after one warm-up call
+  int max_repeats = 30;
+  double min_seconds = 0.004;   ///< sampled at least so long (unless cut off)
+  double max_seconds = 0.15;    ///< ... and at most so long once min_repeats are there
+  double relative_ci = 0.02;    ///< enough when the 95 % interval of the median is so narrow
+  double cutoff = 1.5;          ///< stop at once when slower than cutoff x best; 0: never
+  bool flush_cache = false;     ///< cold: write over a buffer larger than the last-level cache
+  double timeout_seconds = 10;  ///< compile plus run of one candidate
+  int64_t memory_limit_bytes =
+      0;                     ///< of a worker, above what it starts with; 0: half of what is free
+  bool check_output = true;  ///< compare with the reference (all of it for a new best, else
+                             ///< a sample of points)
+};
+std::string to_string(const MeasureProtocol& p);
+
+struct MeasureResult {
+  MeasureError error = MeasureError::None;
+  std::string message;
+  std::vector<double> seconds;  ///< a sample each; of one call
+  bool cut_off = false;         ///< clearly slower than the best: fewer samples than asked
+  double compile_seconds = 0, run_seconds = 0, check_seconds = 0;
+  bool ok() const { return error == MeasureError::None && !seconds.empty(); }
+  double median() const;  ///< infinity when not ok
+};
+
+/// Shared by everyone who works under one budget.
+class TuneClock {
+ public:
+  explicit TuneClock(double budget_seconds = std::numeric_limits<double>::infinity());
+  double elapsed() const;
+  double left() const;  ///< 0 when cancelled
+  bool expired() const { return left() <= 0; }
+  /// Safe from a signal handler.
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+ private:
+  std::chrono::steady_clock::time_point start_;
+  double budget_;
+  std::atomic<bool> cancelled_{false};
+};
+
+/// Compiles and times candidates. Implement it to measure elsewhere (a simulator, a remote board).
+class Measurer {
+ public:
+  virtual ~Measurer() = default;
+  /// Measures schedules of one task. `best_seconds` is the best so far, for early cut-off. Each
+  /// result is handed to `done` as soon as it is there (in any order), from the caller's thread.
+  /// Returns early, with the rest Cancelled, when `clock` expires.
+  virtual void measure(const TuneTask& task, std::span<const Schedule> schedules,
+                       double best_seconds, const TuneClock& clock,
+                       const std::function<void(size_t index, const MeasureResult&)>& done) = 0;
+  /// Times a few schedules against each other: nothing compiles meanwhile, calls round robin, the
+  /// order drawn anew each round, for `seconds` in all or until every interval is narrow. The
+  /// results' outputs are checked in full.
+  virtual std::vector<MeasureResult> race(const TuneTask& task, std::span<const Schedule> schedules,
+                                          double seconds, const TuneClock& clock) = 0;
+  virtual std::string protocol() const = 0;
+  /// Where the time went, seconds by name ("compile", "run", "check", "idle", ...); for reports.
+  virtual std::vector<std::pair<std::string, double>> time_spent() const { return {}; }
+};
+
+struct WorkerOptions {
+  MeasureProtocol protocol;
+  int workers = 0;  ///< processes that compile at the same time; 0: one a core
+  /// For tests: called in the worker with the name of a phase ("compile", "run", "output") and the
+  /// index of the candidate in its batch; may crash, hang, exhaust memory, or change the output.
+  std::function<void(const std::string& phase, size_t candidate, std::span<const NDArray> args)>
+      fault = {};
+};
+/// Worker processes, forked from this one and reused for every candidate until one dies of it.
+/// Compilation runs on all cores; runs have the machine for themselves.
+std::unique_ptr<Measurer> make_worker_measurer(const WorkerOptions& options = {});
+
+}  // namespace heddle

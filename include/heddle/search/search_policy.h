@@ -1,0 +1,63 @@
+// SearchPolicy: which configs of a task's template to measure next.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/cost_model/cost_model.h"
+#include "heddle/schedule/template.h"
+#include "heddle/search/measure.h"
+#include "heddle/support/rng.h"
+
+namespace heddle {
+
+/// A config that was measured.
+struct Trial {
+  Config config;
+  double seconds = 0;  ///< median; infinity for a failure
+};
+
+/// Why candidates were refused before anything was compiled.
+struct RejectionCount {
+  std::string reason;
+  int count = 0;
+};
+
+class SearchPolicy {
+ public:
+  virtual ~SearchPolicy() = default;
+  virtual std::string name() const = 0;
+  /// At most `count` legal configs, none of which was proposed before; fewer (at last none) when
+  /// the space is exhausted. Deterministic for a seed and a history of `report`s.
+  virtual std::vector<Config> propose(int count) = 0;
+  virtual void report(std::span<const Trial> trials) = 0;
+  virtual std::vector<RejectionCount> rejections() const { return {}; }
+};
+
+struct EvolutionOptions {
+  int population = 192;
+  int generations = 4;
+  double mutation_probability = 0.85;              ///< else crossover of two parents
+  double epsilon_begin = 0.3, epsilon_end = 0.05;  ///< share of unexplored random samples, annealed
+  int epsilon_trials = 300;                        ///< trials over which it is annealed
+  int elites = 64;                                 ///< measured configs that seed each round
+};
+
+/// What a policy is made from. `seeds` (static choice first, then tophub neighbours and earlier
+/// records) are proposed before anything else.
+struct SearchContext {
+  const TuneTask* task = nullptr;
+  std::vector<Config> seeds;
+  CostModel* model = nullptr;  ///< shared by all tasks; may be null (random)
+  uint64_t seed = 0;
+};
+using SearchPolicyFactory = std::function<std::unique_ptr<SearchPolicy>(const SearchContext&)>;
+
+std::unique_ptr<SearchPolicy> make_random_policy(const SearchContext& context);
+std::unique_ptr<SearchPolicy> make_evolutionary_policy(const SearchContext& context,
+                                                       const EvolutionOptions& options = {});
+
+}  // namespace heddle

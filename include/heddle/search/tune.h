@@ -1,0 +1,97 @@
+// tune: a better schedule than the static one, under a time budget.
+//
+//   TuneResult best = tune({D}, {.budget = 60s, .log = "dense.jsonl"});
+//   Kernel kernel = build(best.schedule, {A, B, bias, D});
+//
+// Everything measured is appended to the log; a second call on the same log continues where the
+// first stopped, and never measures a config twice. What is returned is never slower than the
+// static choice: the final best is timed against it, interleaved, and loses ties.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/cost_model/cost_model.h"
+#include "heddle/search/measure.h"
+#include "heddle/search/search_policy.h"
+
+namespace heddle {
+
+/// A task as it stands; what a progress display shows a row of.
+struct TaskProgress {
+  std::string name;
+  double weight = 1;  ///< calls
+  int trials = 0;     ///< measured this run, failures included
+  int failures = 0;
+  int resumed = 0;            ///< trials taken over from the log
+  double flops = 0;           ///< of one call
+  double static_seconds = 0;  ///< 0 until measured
+  double best_seconds = 0;    ///< 0 until measured
+  bool converged = false;
+};
+
+struct TuneProgress {
+  std::vector<TaskProgress> tasks;
+  int active = -1;    ///< index of the task at work
+  std::string phase;  ///< "static", "search", "measure", "train", "race", "done"
+  int trials = 0;
+  double elapsed_seconds = 0, left_seconds = 0;
+  double static_seconds = 0, best_seconds = 0;  ///< weighted sums over tasks: the whole network
+  double trials_per_second = 0;
+};
+
+struct TuneOptions {
+  std::chrono::duration<double> budget{60.0};
+  int max_trials = 0;  ///< of all tasks; 0: until the budget ends
+  std::string log;     ///< record log to resume from and append to; empty: nothing is kept
+  Target target = Target::host();
+  uint64_t seed = 0;
+  int batch = 32;  ///< candidates of one round
+  MeasureProtocol protocol;
+  double final_race_share = 0.1;  ///< of the budget, for re-measuring the leaders
+  bool warm_start = true;         ///< seeds and model from tophub
+  /// Replace parts. The pointers must outlive the call.
+  Measurer* measurer = nullptr;
+  CostModel* model = nullptr;
+  SearchPolicyFactory policy = {};
+  TuneClock* clock =
+      nullptr;  ///< cancellation token: clock->cancel(); its budget replaces `budget`
+  std::function<void(const TuneProgress&)> progress = {};  ///< from the calling thread
+};
+
+struct TaskResult {
+  std::string name;
+  std::optional<Config> config;  ///< of the best; absent when it is a replayed record
+  Schedule schedule;             ///< the best, or the static one
+  double static_seconds = 0, best_seconds = 0;  ///< of the final race, medians
+  int trials = 0, failures = 0;
+  std::vector<std::pair<MeasureError, int>> failures_by_kind;
+  std::vector<RejectionCount> rejections;  ///< before compiling
+  bool improved = false;                   ///< false: the static schedule was returned
+};
+
+struct TuneReport {
+  std::vector<TaskResult> tasks;
+  int trials = 0;
+  double elapsed_seconds = 0;
+  bool cancelled = false;
+  std::vector<std::pair<std::string, double>> time_spent;  ///< seconds by phase: where a trial goes
+  ModelAccuracy model;  ///< over candidates predicted before they were measured
+  std::string log;      ///< where the records went
+};
+
+/// Tunes several tasks under one budget: a round for every task first, then rounds where they
+/// shorten sum(weight x time) most (gradient of Ansor, section 6).
+TuneReport tune_tasks(std::vector<TuneTask> tasks, const TuneOptions& options = {});
+
+struct TuneResult : TaskResult {
+  TuneReport report;
+};
+/// One declaration.
+TuneResult tune(const std::vector<Tensor>& outputs, const TuneOptions& options = {});
+
+}  // namespace heddle
