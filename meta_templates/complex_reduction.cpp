@@ -240,9 +240,10 @@ class Writer {
     int64_t bytes = sh_.row ? sh_.row->tensor.dtype().bytes() : 4;
     int64_t row_tiles = ceil_div(sh_.rows, tile.mr),
             col_tiles = ceil_div(sh_.cols, tile.nv * lanes_);
-    // The block of the broadcast operand may spill over L2 by half: it is read in long streams, and
-    // larger blocks read the vector operand less often (docs/benchmarks.md, "blocks of 2048^3").
-    int64_t block_bytes = target.l2_bytes * 3 / 2;
+    // The block of the broadcast operand may spill over L2: it is read in long streams, and larger
+    // blocks read the vector operand less often, the more so where the reduction is cut and results
+    // are read again too (docs/benchmarks.md, "blocks of 2048^3").
+    int64_t block_bytes = target.l2_bytes * (sh_.depth > 1536 ? 6 : 3) / 2;
     int64_t in_l2 = std::max<int64_t>(
         1,
         block_bytes / std::max<int64_t>(1, std::min<int64_t>(sh_.depth, 1024) * bytes * tile.mr));
@@ -329,11 +330,15 @@ class Writer {
                                                     : "read in order as it lies");
     }
     if (sh_.row && sh_.row_dim >= 0) {
-      // Only when the rows lie far apart along the reduction (a transposed operand, or one of
-      // weights).
-      bool chosen = constant(sh_.row);
+      // In tile order it is one stream, whatever pages it lies on; as it lies, a block is many rows
+      // that compete for sets of L2. Worth it from where it no longer fits there and is read often:
+      // 512^3 to 2048^3 gain 5 to 30 % (docs/benchmarks.md, "packing the broadcast operand").
+      bool large = sh_.cols >= 512 && bytes_of(sh_.row->tensor) >= t_.target().l2_bytes;
+      bool chosen = constant(sh_.row) || large;
       pack_row_ = t_.choice("pack_broadcasts", chosen,
-                            chosen ? "constant: packed once" : "broadcasts read it in order");
+                            constant(sh_.row) ? "constant: packed once"
+                            : chosen          ? "larger than L2, read for many columns"
+                                              : "broadcasts read it in order");
     }
     if (pack_vector_.knob >= 0) t_.keep_at_root(sh_.vector->producer, pack_vector_, 1);
     if (pack_row_.knob >= 0) t_.keep_at_root(sh_.row->producer, pack_row_, 1);

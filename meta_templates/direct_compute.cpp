@@ -64,15 +64,20 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   double work = stage_work(dag, g.sink);
   for (int x : g.tunable) work += stage_work(dag, x);
   bool threads = worth_parallel(t, work);
+  int transposed = g.tunable.empty() ? transposed_axis(dag, g.sink) : -1;
   int64_t out_bytes = spatial_points(op) * op.output(0).dtype().bytes();
-  Param nontemporal =
-      t.choice("nontemporal", out_bytes > std::max(t.target().l3_bytes, t.target().l2_bytes),
-               "result of " + std::to_string(out_bytes >> 10) + " KiB against the last cache");
+  // Stores that bypass the caches must fill a line before another is begun: a transposed tile
+  // writes part of a line for each of its rows first, and when the write-combining buffers run out
+  // meanwhile, it takes twice as long (measured: 7 or 14 ms, as the pages lie).
+  bool whole_lines = transposed < 0 || t.target().vector_bytes >= 64;
+  Param nontemporal = t.choice(
+      "nontemporal", whole_lines && out_bytes > std::max(t.target().l3_bytes, t.target().l2_bytes),
+      whole_lines ? "result of " + std::to_string(out_bytes >> 10) + " KiB against the last cache"
+                  : "a line of the result is written in parts");
   t.when(nontemporal, 1, [&] { s.store_nontemporal(); });
   std::vector<Loop> axes = s.all_axes();
   if (axes.empty()) return;
 
-  int transposed = g.tunable.empty() ? transposed_axis(dag, g.sink) : -1;
   if (transposed >= 0) {
     // Square tiles: whole cache lines are read and written while both are near.
     int64_t line = std::max<int64_t>(1, 64 / op.output(0).dtype().bytes());

@@ -298,4 +298,66 @@ Bandwidth memory_bandwidth(Traffic kind, int threads, size_t bytes, int repetiti
   return {moved / seconds * 1e-9};
 }
 
+struct TrafficProbe::Impl {
+  Traffic kind;
+  int threads;
+  size_t share;  // floats of one thread
+  int streams = 1;
+  Buffer buffer;
+
+  void pass(int thread) const {
+    float* data = buffer.get() + share * static_cast<size_t>(thread);
+    switch (streams) {
+      case 1: return make_traffic<1>(kind, data, share);
+      case 4: return make_traffic<4>(kind, data, share);
+      default: return make_traffic<kMostStreams>(kind, data, share);
+    }
+  }
+};
+
+TrafficProbe::TrafficProbe(Kind kind, int threads, size_t bytes) {
+  threads = std::max(threads, 1);
+  constexpr size_t kStep = 2 * kBlock * kMostStreams;
+  const size_t share =
+      std::max(kStep, bytes / sizeof(float) / static_cast<size_t>(threads) / kStep * kStep);
+  impl_ = std::make_unique<Impl>(Impl{Traffic::kRead, threads, share, 1,
+                                      aligned_floats(share * static_cast<size_t>(threads))});
+  std::fill_n(impl_->buffer.get(), share * static_cast<size_t>(threads), 0.25f);
+  std::vector<Traffic> kinds{Traffic::kRead};
+  if (kind == Kind::kCopy) kinds = {Traffic::kCopy, Traffic::kCopyNonTemporal};
+  double least = 1e30;
+  Traffic best_kind = kinds[0];
+  int best_streams = 1;
+  for (const Traffic k : kinds) {
+    for (const int streams : {1, 4, static_cast<int>(kMostStreams)}) {
+      impl_->kind = k;
+      impl_->streams = streams;
+      const double seconds = best_parallel_seconds(
+          threads, 7, [&](int t) { impl_->pass(t); }, [&](int t) { impl_->pass(t); });
+      if (seconds >= least) continue;
+      least = seconds;
+      best_kind = k;
+      best_streams = streams;
+    }
+  }
+  impl_->kind = best_kind;
+  impl_->streams = best_streams;
+}
+TrafficProbe::~TrafficProbe() = default;
+TrafficProbe::TrafficProbe(TrafficProbe&&) noexcept = default;
+
+void TrafficProbe::pass(int thread) const { impl_->pass(thread); }
+
+double TrafficProbe::bytes() const {
+  return static_cast<double>(impl_->share * sizeof(float)) * impl_->threads;
+}
+
+std::string TrafficProbe::text() const {
+  const char* name = impl_->kind == Traffic::kRead   ? "read"
+                     : impl_->kind == Traffic::kCopy ? "copy"
+                                                     : "non-temporal copy";
+  return std::string(name) + ", " + std::to_string(impl_->streams) +
+         (impl_->streams == 1 ? " stream" : " streams");
+}
+
 }  // namespace heddle::bench

@@ -5,6 +5,7 @@
 #define HEDDLE_BENCH_PEERS_CEILINGS_H_
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
 namespace heddle::bench {
@@ -38,6 +39,27 @@ struct Bandwidth {
 inline constexpr size_t kDefaultTrafficBytes = size_t{64} << 20;
 Bandwidth memory_bandwidth(Traffic kind, int threads, size_t bytes = kDefaultTrafficBytes,
                            int repetitions = 20);
+
+// The same traffic, one pass at a time, so that it can be timed beside other work in the same
+// rounds and in the same way: a machine whose speed changes from minute to minute is compared with
+// itself. The number of streams, and ordinary or non-temporal stores for a copy, are tried when it
+// is made.
+class TrafficProbe {
+ public:
+  enum class Kind { kRead, kCopy };
+  TrafficProbe(Kind kind, int threads, size_t bytes = kDefaultTrafficBytes);
+  ~TrafficProbe();
+  TrafficProbe(TrafficProbe&&) noexcept;
+  // The share of one thread, 0 to threads - 1; all of them together are a pass.
+  void pass(int thread) const;
+  // Bytes that a pass moves, counted as for memory_bandwidth.
+  double bytes() const;
+  std::string text() const;  // "read, 8 streams"
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace heddle::bench
 

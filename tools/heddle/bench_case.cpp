@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "ceilings.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/driver/build.h"
@@ -188,6 +189,20 @@ class Case {
     // A wrong answer has no time.
     if (static_ && result_.mismatches.empty()) add("static", *static_, "");
     for (const Peer& peer : peers.peers()) add(peer.name, peer.run, peer.note);
+    std::optional<bench::TrafficProbe> probe;
+    if (problem_.bound != Bound::Compute) {
+      using Kind = bench::TrafficProbe::Kind;
+      probe.emplace(problem_.bound == Bound::Read ? Kind::kRead : Kind::kCopy, options_.threads,
+                    static_cast<size_t>(problem_.bytes));
+      add(
+          "memory",
+          [&] {
+            parallel_for(options_.threads, [&](int64_t begin, int64_t end) {
+              for (int64_t t = begin; t < end; ++t) probe->pass(static_cast<int>(t));
+            });
+          },
+          "");
+    }
     if (naive_seconds_ > 0) {
       result_.timings.push_back({"naive", naive_seconds_ * 1e3, "one run"});
     }
@@ -195,6 +210,11 @@ class Case {
     timing.time_cap_seconds = options_.seconds * static_cast<double>(cases.size());
     const std::vector<bench::CaseTimes> times = bench::time_interleaved(cases, timing);
     for (size_t i = 0; i < times.size(); ++i) {
+      if (probe && i + 1 == times.size()) {
+        result_.memory_bytes_per_second = probe->bytes() / times[i].median_seconds;
+        result_.memory_text = probe->text();
+        continue;
+      }
       result_.timings.push_back({times[i].name, times[i].median_seconds * 1e3, notes[i]});
     }
   }

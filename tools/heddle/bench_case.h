@@ -33,6 +33,10 @@ struct CaseResult {
   double flops = 0;
   int64_t bytes = 0;
   std::vector<Timing> timings;
+  /// What memory gave a loop that only reads or copies as many bytes, timed in the same rounds in
+  /// the same way (the median); 0 where arithmetic is the bound. The text says how it was done.
+  double memory_bytes_per_second = 0;
+  std::string memory_text;
   std::vector<std::string> verified;    ///< whose results ours equals, as far as rounding goes
   std::vector<std::string> mismatches;  ///< a sentence each; then there is no time for static
   std::vector<std::string> failures;    ///< what did not compile or run

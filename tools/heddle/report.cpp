@@ -26,8 +26,10 @@ const Timing* timing(const CaseResult& r, const std::string& name) {
 }
 
 Ceiling ceiling_of(const CaseResult& r, Machine& machine) {
-  return r.bound == Bound::Compute ? machine.fma(r.threads, r.dtype)
-                                   : machine.bandwidth(r.bound, r.threads, r.bytes);
+  if (r.bound == Bound::Compute) return machine.fma(r.threads, r.dtype);
+  if (r.memory_bytes_per_second <= 0) return machine.bandwidth(r.bound, r.threads, r.bytes);
+  return {r.memory_bytes_per_second, format_fixed(r.memory_bytes_per_second * 1e-9, 1) + " GB/s (" +
+                                         r.memory_text + ", in the same rounds)"};
 }
 
 double work(const CaseResult& r) {
@@ -142,6 +144,7 @@ Json to_json(const CaseResult& r) {
   j["flops"] = static_cast<int64_t>(r.flops);
   j["bytes"] = r.bytes;
   j["times_ms"] = std::move(times);
+  if (r.memory_bytes_per_second > 0) j["memory_gb_per_s"] = r.memory_bytes_per_second * 1e-9;
   return j;
 }
 
