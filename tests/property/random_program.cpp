@@ -392,6 +392,7 @@ Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng) {
   int steps = static_cast<int>(pick(1, 14));
   for (int n = 0; n < steps; ++n) {
     Schedule before = s;
+    auto loops_before = loops;
     int id = static_cast<int>(pick(0, static_cast<int64_t>(loops.size()) - 1));
     StageRef st = s.stage(id);
     auto any_loop = [&](int of) {
@@ -443,6 +444,7 @@ Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng) {
     } catch (const Error& e) {
       if (e.kind == ErrorKind::Internal) throw;
       s = before;
+      loops = loops_before;
     }
   }
   return s;
