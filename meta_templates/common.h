@@ -43,6 +43,22 @@ inline double stage_bytes(const ComputeDag& dag, int s) {
   return bytes;
 }
 
+/// Whether reduction `s` is bound by the reading of one operand whose elements each serve a single
+/// result, whatever is reused beside it: the matrix of a matrix-vector product.
+inline bool streams_one_operand(const ComputeDag& dag, int s) {
+  auto bytes = [](const Tensor& x) {
+    double n = x.dtype().bytes();
+    for (int64_t e : x.extents()) n *= static_cast<double>(e);
+    return n;
+  };
+  const Access* largest = nullptr;
+  for (const Access& a : dag.info(s).reads) {
+    if (!largest || bytes(a.tensor) > bytes(largest->tensor)) largest = &a;
+  }
+  return largest && largest->reuse_axes.empty() && largest->window_axes.empty() &&
+         bytes(largest->tensor) >= 0.9 * stage_bytes(dag, s);
+}
+
 /// How much work a stage is, in units of about one arithmetic operation or element moved.
 inline double stage_work(const ComputeDag& dag, int s) {
   const StageInfo& i = dag.info(s);

@@ -23,7 +23,7 @@ namespace {
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   return target.kind == "llvm" && !g.hosted && g.main_class == StageClass::ComplexReduction &&
-         !dag.stage(g.main).axes().empty();
+         !dag.stage(g.main).axes().empty() && !streams_one_operand(dag, g.main);
 }
 
 int64_t bytes_of(const Tensor& t) {

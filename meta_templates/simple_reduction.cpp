@@ -1,5 +1,6 @@
 // Simple reductions: every operand element is read once (or by a small window), so the work is
-// streaming memory through several independent accumulators.
+// streaming memory through several independent accumulators. So is a matrix-vector product: its
+// vector is reused, but the matrix is what takes the time.
 //
 //   along a contiguous reduce axis ("row"):
 //     parallel for row blocks { for k { rows x vectors: rf += .. }  for rows { combine rf } }
@@ -17,8 +18,9 @@ namespace heddle::meta {
 namespace {
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
-  return target.kind == "llvm" && g.main_class == StageClass::SimpleReduction &&
-         dag.stage(g.main).is_reduction();
+  if (target.kind != "llvm" || !dag.stage(g.main).is_reduction()) return false;
+  return g.main_class == StageClass::SimpleReduction ||
+         (g.main_class == StageClass::ComplexReduction && streams_one_operand(dag, g.main));
 }
 
 // The reduce axis (position) along which the largest operand is contiguous, or -1.
@@ -143,10 +145,13 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   auto schedule = [&](StageRef s, bool root_of_parts, StageRef host) {
     // `s` is the reduction to shape; its loops, or its host's (when an element-wise sink follows).
     if (along_row) {
+      // The accumulators of a tuple share the registers.
+      const int64_t outputs = op.num_outputs();
       Param chunk = t.knob(
           root_of_parts ? "part_lanes_unroll" : "lanes_unroll",
           {lanes, 2 * lanes, 4 * lanes, 8 * lanes},
-          std::min((many_rows ? 2 : 4) * lanes, op.reduce_axes()[k].extent() / lanes * lanes),
+          std::min(std::max<int64_t>(1, (many_rows ? 2 : 4) / outputs) * lanes,
+                   op.reduce_axes()[k].extent() / lanes * lanes),
           "independent accumulators hide the add latency");
       std::vector<Loop> rows = host.all_axes();
       Loop row = rows.empty() ? Loop{} : rows.back();

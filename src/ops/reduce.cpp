@@ -109,10 +109,15 @@ Tensor arg_reduction(const Call& call, const Tensor& x, int axis, bool keepdims,
   const DataType type = x.dtype();
   if (type.is_bool())
     impl::fail(call, "argument 'x' is " + impl::describe(x), "convert it with ops::cast(x, u8)");
-  // The index decides between equal values, so partial results may be combined in any order.
+  // The index decides between equal values, so partial results may be combined in any order. It is
+  // kept in 32 bits, as many to a vector as there are f32 values, and widened at the end.
+  const bool narrow = plan.over[0].extent() <= std::numeric_limits<int32_t>::max();
+  const DataType index = narrow ? i32 : i64;
+  const int64_t none =
+      narrow ? std::numeric_limits<int32_t>::max() : std::numeric_limits<int64_t>::max();
   const Reducer arg = reducer(
-      call.op, {i64, type},
-      {std::numeric_limits<int64_t>::max(), is_max ? lowest_value(type) : highest_value(type)},
+      call.op, {index, type},
+      {none, is_max ? lowest_value(type) : highest_value(type)},
       [&](const std::vector<Expr>& a, const std::vector<Expr>& b) {
         const Expr better = is_max ? b[1] < a[1] : a[1] < b[1];
         const Expr first = heddle::logical_and(a[1] == b[1], a[0] < b[0]);
@@ -120,12 +125,14 @@ Tensor arg_reduction(const Call& call, const Tensor& x, int axis, bool keepdims,
         return std::vector<Expr>{select(take_a, a[0], b[0]), select(take_a, a[1], b[1])};
       },
       true, call.where);
-  return compute_all(
+  const Tensor best = compute_all(
       impl::to_shape(plan.dims),
       [&](const std::vector<Axis>& i) {
-        return arg({plan.over[0], x.at(plan.source(i))}, plan.over);
+        return arg({heddle::cast(index, plan.over[0]), x.at(plan.source(i))}, plan.over);
       },
       call.op, call.op, call.where)[0];
+  if (!narrow) return best;
+  return finish(call, call.op, best, i64, [](const Expr& at) { return at; });
 }
 
 }  // namespace

@@ -40,6 +40,21 @@ TEST(LowerErrors, OnlyInputsAndOutputsAreArguments) {
             "a Tensor that was never assigned is used");
 }
 
+// 9 = 5 + 4: how long a part is depends on which it is. Found by the property tests, in code
+// generation, as a variable that is not in scope.
+TEST(LowerErrors, TheLoopInAPartMustBeInsideTheLoopOverParts) {
+  Tensor x = placeholder({9}, f32, "X");
+  Axis r = reduce_axis(9, "r");
+  Tensor total = compute({}, [&](const std::vector<Axis>&) { return sum(x(r), r); }, "sum");
+  Schedule s({total});
+  StageRef parts = s[total].rfactor(s[total].reduce_axis(0), 5, false);
+  lower(s, {x, total});
+  parts.reorder({parts.reduce_axis(0), parts.axis(0)});
+  EXPECT_EQ(error_of([&] { lower(s, {x, total}); }),
+            "loop 'r.i' of stage 'sum.rf' runs to a length that depends on 'r', which is not outside "
+            "of it\n  help: reorder 'r' outside of 'r.i'");
+}
+
 TEST(LowerErrors, AStageReadOutsideOfWhereItIsComputedIsRefused) {
   Three p;
   Schedule s({p.D});
