@@ -147,12 +147,11 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     if (along_row) {
       // The accumulators of a tuple share the registers.
       const int64_t outputs = op.num_outputs();
-      Param chunk = t.knob(
-          root_of_parts ? "part_lanes_unroll" : "lanes_unroll",
-          {lanes, 2 * lanes, 4 * lanes, 8 * lanes},
-          std::min(std::max<int64_t>(1, (many_rows ? 2 : 4) / outputs) * lanes,
-                   op.reduce_axes()[k].extent() / lanes * lanes),
-          "independent accumulators hide the add latency");
+      Param chunk = t.knob(root_of_parts ? "part_lanes_unroll" : "lanes_unroll",
+                           {lanes, 2 * lanes, 4 * lanes, 8 * lanes},
+                           std::min(std::max<int64_t>(1, (many_rows ? 2 : 4) / outputs) * lanes,
+                                    op.reduce_axes()[k].extent() / lanes * lanes),
+                           "independent accumulators hide the add latency");
       std::vector<Loop> rows = host.all_axes();
       Loop row = rows.empty() ? Loop{} : rows.back();
       if (row.valid()) {

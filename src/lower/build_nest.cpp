@@ -100,9 +100,7 @@ Expr NestBuilder::extent_of(int id) {
   if (c.extent) return c.extent;
   const AxisState& a = s_.axes[id];
   switch (a.origin) {
-    case AxisOrigin::Root:
-      check_extent_known(a);
-      return simple(translate(a.extent, a.stage));
+    case AxisOrigin::Root: check_extent_known(a); return simple(translate(a.extent, a.stage));
     case AxisOrigin::SplitOuter: {
       int64_t f = s_.axes[a.parent].factor;
       return c.extent = simple(floordiv(extent_of(a.parent) + Expr(f - 1), Expr(f)));

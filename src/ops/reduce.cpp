@@ -116,8 +116,7 @@ Tensor arg_reduction(const Call& call, const Tensor& x, int axis, bool keepdims,
   const int64_t none =
       narrow ? std::numeric_limits<int32_t>::max() : std::numeric_limits<int64_t>::max();
   const Reducer arg = reducer(
-      call.op, {index, type},
-      {none, is_max ? lowest_value(type) : highest_value(type)},
+      call.op, {index, type}, {none, is_max ? lowest_value(type) : highest_value(type)},
       [&](const std::vector<Expr>& a, const std::vector<Expr>& b) {
         const Expr better = is_max ? b[1] < a[1] : a[1] < b[1];
         const Expr first = heddle::logical_and(a[1] == b[1], a[0] < b[0]);

@@ -50,9 +50,10 @@ TEST(LowerErrors, TheLoopInAPartMustBeInsideTheLoopOverParts) {
   StageRef parts = s[total].rfactor(s[total].reduce_axis(0), 5, false);
   lower(s, {x, total});
   parts.reorder({parts.reduce_axis(0), parts.axis(0)});
-  EXPECT_EQ(error_of([&] { lower(s, {x, total}); }),
-            "loop 'r.i' of stage 'sum.rf' runs to a length that depends on 'r', which is not outside "
-            "of it\n  help: reorder 'r' outside of 'r.i'");
+  EXPECT_EQ(
+      error_of([&] { lower(s, {x, total}); }),
+      "loop 'r.i' of stage 'sum.rf' runs to a length that depends on 'r', which is not outside "
+      "of it\n  help: reorder 'r' outside of 'r.i'");
 }
 
 TEST(LowerErrors, AStageReadOutsideOfWhereItIsComputedIsRefused) {
