@@ -20,7 +20,7 @@ struct CaseOptions {
 };
 
 struct Timing {
-  std::string name;  ///< "naive", "static", "openblas", ...
+  std::string name;  ///< "naive", "static", "tuned", "openblas", ...
   double ms = 0;     ///< median
   std::string note;
 };
@@ -37,10 +37,11 @@ struct CaseResult {
   /// the same way (the median); 0 where arithmetic is the bound. The text says how it was done.
   double memory_bytes_per_second = 0;
   std::string memory_text;
-  std::vector<std::string> verified;    ///< whose results ours equals, as far as rounding goes
-  std::vector<std::string> mismatches;  ///< a sentence each; then there is no time for static
-  std::vector<std::string> failures;    ///< what did not compile or run
-  std::vector<std::string> remarks;     ///< what was left out, and why
+  std::vector<std::string> verified;  ///< whose results static equals, as far as rounding goes
+  std::vector<std::string> tuned_verified;  ///< the same of tuned
+  std::vector<std::string> mismatches;      ///< a sentence each; what is wrong has no time
+  std::vector<std::string> failures;        ///< what did not compile or run
+  std::vector<std::string> remarks;         ///< what was left out, and why
 };
 
 /// `say` is told what happens now.
