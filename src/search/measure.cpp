@@ -48,13 +48,17 @@ double MeasureResult::median() const {
   return n % 2 == 1 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
 
-TuneClock::TuneClock(double budget_seconds)
-    : start_(std::chrono::steady_clock::now()), budget_(budget_seconds) {}
+TuneClock::TuneClock(double budget_seconds, const TuneClock* whole)
+    : start_(std::chrono::steady_clock::now()), budget_(budget_seconds), whole_(whole) {}
 
 double TuneClock::elapsed() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
-double TuneClock::left() const { return cancelled() ? 0 : std::max(0.0, budget_ - elapsed()); }
+double TuneClock::left() const {
+  if (cancelled()) return 0;
+  double own = std::max(0.0, budget_ - elapsed());
+  return whole_ ? std::min(own, whole_->left()) : own;
+}
 
 }  // namespace heddle
