@@ -19,7 +19,10 @@ int knobs_that_differ(const Config& a, const Config& b) {
 
 CandidatePool::CandidatePool(const TuneTask& task, CostModel* model, FeatureFunction features,
                              CandidateBook& book)
-    : task_(task), model_(model), extract_(std::move(features)), book_(book),
+    : task_(task),
+      model_(model),
+      extract_(std::move(features)),
+      book_(book),
       task_hash_(task.hash()) {
   if (!extract_) {
     extract_ = [](const TuneTask& t, const Schedule& s) {

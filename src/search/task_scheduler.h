@@ -5,12 +5,14 @@
 // section 6.2), with alpha = 0.2, beta = 2 and a window of 3 rounds:
 //
 //   alpha x (what its last rounds gained, a round)
-//   + (1 - alpha) x the more optimistic of: the time falls by time / rounds, as if rounds so far had
+//   + (1 - alpha) x the more optimistic of: the time falls by time / rounds, as if rounds so far
+//   had
 //     each gained alike; or the task becomes half as fast as the fastest task like it
 //
 // in place of "most rounds": Ansor counts rounds as equally long, a budget in seconds may not.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 namespace heddle {
