@@ -55,7 +55,7 @@ struct EvolutionOptions {
 /// records) are proposed before anything else.
 struct SearchContext {
   const TuneTask* task = nullptr;
-  std::vector<Config> seeds;
+  std::vector<Config> seeds = {};
   CostModel* model = nullptr;  ///< shared by all tasks; may be null (random)
   uint64_t seed = 0;
   FeatureFunction features = {};  ///< default: schedule_features
