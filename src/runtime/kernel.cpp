@@ -38,6 +38,34 @@ void check_overlap(const KernelCode& code, std::span<const NDArray> arrays) {
   }
 }
 
+void check_arguments(const KernelCode& code, std::span<const NDArray> arrays) {
+  if (arrays.size() != code.args.size()) {
+    throw_runtime_error("kernel '" + code.name + "' takes " + std::to_string(code.args.size()) +
+                        " arguments, but " + std::to_string(arrays.size()) + " were given");
+  }
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const KernelArg& want = code.args[i];
+    const NDArray& got = arrays[i];
+    auto what = [&] {
+      return "argument " + std::to_string(i) + " ('" + want.name + "') of kernel '" + code.name +
+             "' ";
+    };
+    if (!got.defined()) throw_runtime_error(what() + "is no array");
+    if (got.dtype() != want.dtype) {
+      throw_runtime_error(what() + "must be " + to_string(want.dtype) + ", but is " +
+                          to_string(got.dtype()));
+    }
+    if (got.shape() != want.shape) {
+      throw_runtime_error(what() + "must have shape " + shape_text(want.shape) + ", but has " +
+                          shape_text(got.shape()));
+    }
+    if (reinterpret_cast<uintptr_t>(got.data()) % want.dtype.bytes() != 0) {
+      throw_runtime_error(what() + "is not aligned to its element type");
+    }
+  }
+  check_overlap(code, arrays);
+}
+
 }  // namespace
 
 struct Kernel::Impl {
@@ -77,10 +105,6 @@ Kernel::Kernel(KernelCode code) : impl_(std::make_shared<Impl>()) { impl_->code 
 
 void Kernel::call(std::span<const NDArray> arrays) const {
   const KernelCode& code = impl().code;
-  if (arrays.size() != code.args.size()) {
-    throw_runtime_error("kernel '" + code.name + "' takes " + std::to_string(code.args.size()) +
-                        " arguments, but " + std::to_string(arrays.size()) + " were given");
-  }
   constexpr size_t kOnStack = 32;
   void* on_stack[kOnStack];
   std::vector<void*> on_heap;
@@ -90,28 +114,8 @@ void Kernel::call(std::span<const NDArray> arrays) const {
     on_heap.resize(total);
     pointers = on_heap.data();
   }
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    const KernelArg& want = code.args[i];
-    const NDArray& got = arrays[i];
-    auto what = [&] {
-      return "argument " + std::to_string(i) + " ('" + want.name + "') of kernel '" + code.name +
-             "' ";
-    };
-    if (!got.defined()) throw_runtime_error(what() + "is no array");
-    if (got.dtype() != want.dtype) {
-      throw_runtime_error(what() + "must be " + to_string(want.dtype) + ", but is " +
-                          to_string(got.dtype()));
-    }
-    if (got.shape() != want.shape) {
-      throw_runtime_error(what() + "must have shape " + shape_text(want.shape) + ", but has " +
-                          shape_text(got.shape()));
-    }
-    pointers[i] = got.data();
-    if (reinterpret_cast<uintptr_t>(pointers[i]) % want.dtype.bytes() != 0) {
-      throw_runtime_error(what() + "is not aligned to its element type");
-    }
-  }
-  check_overlap(code, arrays);
+  check_arguments(code, arrays);
+  for (size_t i = 0; i < arrays.size(); ++i) pointers[i] = arrays[i].data();
   std::shared_ptr<const Prepared> prepared;
   if (code.prepare) {
     prepared = impl_->prepare(arrays);
@@ -127,6 +131,11 @@ void Kernel::call(std::span<const NDArray> arrays) const {
 Kernel::Impl& Kernel::impl() const {
   if (!impl_) throw_runtime_error("this kernel was never built");
   return *impl_;
+}
+
+void Kernel::prepare(std::span<const NDArray> arrays) const {
+  check_arguments(impl().code, arrays);
+  if (impl().code.prepare) impl().prepare(arrays);
 }
 
 void Kernel::refresh() const {

@@ -53,6 +53,8 @@ class Kernel {
   /// Throws a Runtime error that names the argument for a wrong count, shape or type, or when
   /// memory for temporaries could not be had.
   void call(std::span<const NDArray> arrays) const;
+  /// Computes what depends on constant arguments only, as the first call with them would.
+  void prepare(std::span<const NDArray> arrays) const;
   /// Recompute what was derived from constant arguments at the next call.
   void refresh() const;
 
