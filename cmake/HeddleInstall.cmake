@@ -1,8 +1,10 @@
-# Headers, libraries, the command line, and the package that find_package(heddle) finds.
+# Headers, libraries, shipped records, the command line, and the package that find_package(heddle) finds.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/heddle
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tophub/
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/heddle/tophub)
 install(TARGETS heddle heddle_rt EXPORT heddle_targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

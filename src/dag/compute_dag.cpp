@@ -214,4 +214,21 @@ int64_t ComputeDag::compulsory_bytes() const {
 
 uint64_t ComputeDag::structural_hash() const { return impl_->hash; }
 
+uint64_t ComputeDag::shape_class() const {
+  return dag::hash_stages(impl_->stages, impl_->index, impl_->outputs, dag::Detail::Structure);
+}
+
+std::vector<int64_t> ComputeDag::extents() const {
+  std::vector<int64_t> result;
+  for (const auto& op : impl_->stages) {
+    if (op->is_placeholder()) {
+      for (const Expr& e : op->output_buffer(0)->shape) result.push_back(dag::extent_of(e));
+    }
+    for (const auto* axes : {&op->axes(), &op->reduce_axes()}) {
+      for (const Axis& a : *axes) result.push_back(dag::extent_of(a->extent));
+    }
+  }
+  return result;
+}
+
 }  // namespace heddle

@@ -49,8 +49,12 @@ void classify(const Operation& op, const std::vector<Consumer>& consumers, Stage
 
 // ---- structural_hash.cpp ----
 using StageIndex = std::unordered_map<const Operation*, int>;
+enum class Detail : uint8_t {
+  Whole,      ///< extents and all
+  Structure,  ///< without extents and what follows from them
+};
 uint64_t hash_stages(const std::vector<Ref<const Operation>>& stages, const StageIndex& index,
-                     const std::vector<Tensor>& outputs);
+                     const std::vector<Tensor>& outputs, Detail detail = Detail::Whole);
 
 }  // namespace dag
 }  // namespace heddle

@@ -4,7 +4,14 @@
 // from the outputs, axes by position in their operation, other variables in order of appearance.
 // Operators enter by their spelling and not by their number, so that adding one changes no hash.
 // Changing anything here makes every record on disk unreadable: see the golden value in the tests.
+//
+// The same walk gives the hash of the structure alone (Detail::Structure), which tells how near two
+// declarations are: extents are left out, and with them the numbers that follow from extents.
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <unordered_map>
+#include <utility>
 
 #include "dag/internal.h"
 #include "heddle/support/hash.h"
@@ -33,27 +40,48 @@ enum Tag : uint64_t {
   kRamp,
   kBroadcast,
   kCombiner,
+  kExtent,
+  kPlaceNumber,
+  kMean,
 };
 
 uint64_t of(DataType t) { return hash_string(to_string(t)); }
 
+/// A factor of an index that is a stride or a dilation; larger ones are row lengths of a reshape.
+constexpr int64_t kLargestStride = 8;
+
+/// Is `value` a count of elements, one less (an unbiased variance), or the root of one (the scale
+/// of attention), or one over these? Those come from extents, whoever wrote them.
+bool follows_from(double value, const std::vector<int64_t>& counts) {
+  const double size = std::abs(value);
+  if (size == 0 || size == 1) return false;
+  const double n = size > 1 ? size : 1 / size;
+  const auto near = [&](double x) { return std::abs(n - x) < 1e-6 * x; };
+  return std::any_of(counts.begin(), counts.end(), [&](int64_t count) {
+    const auto c = static_cast<double>(count);
+    return count > 1 && (near(c) || near(c - 1) || near(std::sqrt(c)));
+  });
+}
+
 class StageHasher {
  public:
-  explicit StageHasher(const StageIndex& index) : index_(index) {}
+  /// `counts`: elements that the reductions of the graph go over.
+  StageHasher(const StageIndex& index, Detail detail, std::vector<int64_t> counts)
+      : index_(index), structure_(detail == Detail::Structure), counts_(std::move(counts)) {}
 
   uint64_t hash(const Operation& op) {
     scope_.clear();
-    memo_.clear();
+    for (auto& memo : memo_) memo.clear();
     if (op.is_placeholder()) {
       const Buffer& buffer = op.output_buffer(0);
       uint64_t h = hash_combine(kPlaceholder, of(buffer->dtype));
       h = hash_combine(h, op.is_constant() ? 1 : 0);
-      return hash_combine(h, hash(buffer->shape));
+      return hash_combine(h, hash_extents(buffer->shape));
     }
     uint64_t h = hash_combine(kCompute, op.axes().size());
-    for (const Axis& a : op.axes()) h = hash_combine(h, hash(a->extent));
+    for (const Axis& a : op.axes()) h = hash_combine(h, hash_extent(a->extent));
     h = hash_combine(h, op.reduce_axes().size());
-    for (const Axis& a : op.reduce_axes()) h = hash_combine(h, hash(a->extent));
+    for (const Axis& a : op.reduce_axes()) h = hash_combine(h, hash_extent(a->extent));
     bind(op.axes(), kSpatialAxis);
     bind(op.reduce_axes(), kReduceAxis);
     return hash_combine(h, hash(op.bodies()));
@@ -66,6 +94,15 @@ class StageHasher {
     }
   }
 
+  uint64_t hash_extent(const Expr& extent) {
+    return structure_ && as_int(extent) != nullptr ? hash_combine(kExtent, 0) : hash(extent);
+  }
+  uint64_t hash_extents(const std::vector<Expr>& shape) {
+    uint64_t h = shape.size();
+    for (const Expr& e : shape) h = hash_combine(h, hash_extent(e));
+    return h;
+  }
+
   uint64_t hash(const std::vector<Expr>& list) {
     uint64_t h = list.size();
     for (const Expr& e : list) h = hash_combine(h, hash(e));
@@ -73,10 +110,48 @@ class StageHasher {
   }
 
   uint64_t hash(const Expr& e) {
-    if (const auto it = memo_.find(e.get()); it != memo_.end()) return it->second;
+    auto& memo = memo_[place_ ? 1 : 0];
+    if (const auto it = memo.find(e.get()); it != memo.end()) return it->second;
     const uint64_t h = hash_combine(hash_node(e), of(e.dtype()));
-    memo_.emplace(e.get(), h);
+    memo.emplace(e.get(), h);
     return h;
+  }
+
+  /// `e` as part of a place: an index, or what an index is compared with.
+  template <class What>
+  uint64_t hash_place(const What& e, bool place = true) {
+    const bool before = std::exchange(place_, place && structure_);
+    const uint64_t h = hash(e);
+    place_ = before;
+    return h;
+  }
+
+  /// In places, whole numbers come from shapes (padding, where a slice begins, how a reshape cuts
+  /// an index) and are left out, but for strides and dilations.
+  uint64_t hash_int(int64_t value) {
+    if (place_) return hash_combine(kPlaceNumber, 0);
+    return hash_combine(kInt, static_cast<uint64_t>(value));
+  }
+  uint64_t hash_float(double value) {
+    if (structure_ && follows_from(value, counts_)) return hash_combine(kMean, 0);
+    return hash_combine(kFloat, hash_double(value));
+  }
+
+  static bool compares(BinaryOp op) {
+    return op == BinaryOp::Eq || op == BinaryOp::Ne || op == BinaryOp::Lt || op == BinaryOp::Le;
+  }
+
+  uint64_t hash_binary(const Binary& b) {
+    const uint64_t h = hash_combine(kBinary, hash_string(to_string(b.op)));
+    if (place_ && b.op == BinaryOp::Mul) {
+      for (const auto& [factor, other] : {std::pair(b.a, b.b), std::pair(b.b, b.a)}) {
+        const int64_t* stride = as_int(factor);
+        if (stride == nullptr || std::abs(*stride) > kLargestStride) continue;
+        return hash_combine(hash_combine(h, static_cast<uint64_t>(*stride)), hash(other));
+      }
+    }
+    const bool place = place_ || (compares(b.op) && b.a.dtype().is_int());
+    return hash_combine(hash_combine(h, hash_place(b.a, place)), hash_place(b.b, place));
   }
 
   uint64_t hash_var(const VarNode* v) {
@@ -90,7 +165,7 @@ class StageHasher {
     HEDDLE_ICHECK(static_cast<bool>(t), "'" + load.buffer->name + "' is no tensor");
     uint64_t h = hash_combine(kLoad, static_cast<uint64_t>(index_.at(t.op())));
     h = hash_combine(h, static_cast<uint64_t>(t.index()));
-    return hash_combine(h, hash(load.indices));
+    return hash_combine(h, hash_place(load.indices));
   }
 
   uint64_t hash_reduce(const Reduce& r) {
@@ -114,20 +189,20 @@ class StageHasher {
 
   uint64_t hash_node(const Expr& e) {
     switch (e.kind()) {
-      case ExprKind::IntImm:
-        return hash_combine(kInt, static_cast<uint64_t>(e.as<IntImm>()->value));
-      case ExprKind::FloatImm: return hash_combine(kFloat, hash_double(e.as<FloatImm>()->value));
+      case ExprKind::IntImm: return hash_int(e.as<IntImm>()->value);
+      case ExprKind::FloatImm: return hash_float(e.as<FloatImm>()->value);
       case ExprKind::Var: return hash_var(e.as<VarNode>());
-      case ExprKind::Cast: return hash_combine(kCast, hash(e.as<Cast>()->value));
+      case ExprKind::Cast: {
+        // A whole number computed with becomes a float: a count of elements, from indices.
+        const Expr& value = e.as<Cast>()->value;
+        return hash_combine(
+            kCast, hash_place(value, place_ || (value.dtype().is_int() && e.dtype().is_float())));
+      }
       case ExprKind::Unary: {
         const auto* u = e.as<Unary>();
         return hash_combine(hash_combine(kUnary, hash_string(to_string(u->op))), hash(u->a));
       }
-      case ExprKind::Binary: {
-        const auto* b = e.as<Binary>();
-        const uint64_t h = hash_combine(kBinary, hash_string(to_string(b->op)));
-        return hash_combine(hash_combine(h, hash(b->a)), hash(b->b));
-      }
+      case ExprKind::Binary: return hash_binary(*e.as<Binary>());
       case ExprKind::Select: {
         const auto* s = e.as<Select>();
         const uint64_t h = hash_combine(kSelect, hash(s->condition));
@@ -145,16 +220,29 @@ class StageHasher {
   }
 
   const StageIndex& index_;
+  bool structure_ = false;
+  bool place_ = false;  ///< only ever true where structure_ is
+  std::vector<int64_t> counts_;
   std::unordered_map<const VarNode*, uint64_t> scope_;
   std::unordered_map<const VarNode*, uint64_t> symbols_;
-  std::unordered_map<const ExprNode*, uint64_t> memo_;  // valid for one operation
+  std::array<std::unordered_map<const ExprNode*, uint64_t>, 2>
+      memo_;  // by place_, of one operation
 };
 
 }  // namespace
 
 uint64_t hash_stages(const std::vector<Ref<const Operation>>& stages, const StageIndex& index,
-                     const std::vector<Tensor>& outputs) {
-  StageHasher hasher(index);
+                     const std::vector<Tensor>& outputs, Detail detail) {
+  std::vector<int64_t> counts;
+  for (const auto& op : stages) {
+    int64_t count = 1;
+    for (const Axis& a : op->reduce_axes()) {
+      counts.push_back(extent_of(a->extent));
+      count *= extent_of(a->extent);
+    }
+    counts.push_back(count);
+  }
+  StageHasher hasher(index, detail, std::move(counts));
   uint64_t h = stages.size();
   for (const auto& op : stages) h = hash_combine(h, hasher.hash(*op));
   for (const Tensor& t : outputs) {

@@ -1,12 +1,58 @@
+#include <exception>
+
 #include "heddle/driver/build.h"
+#include "heddle/records/tophub.h"
+#include "heddle/support/error.h"
+#include "heddle/support/log.h"
 #include "schedule/schedule_state.h"
 
 namespace heddle {
+namespace {
+
+/// Do the options leave the choice to whoever made a record? They may only say what is compared
+/// with the record's target.
+bool records_may_answer(const AutoSchedulerOptions& o) {
+  return o.use_records && o.l1_bytes == 0 && o.l2_bytes == 0 && o.l3_bytes == 0 &&
+         o.max_unroll == 0 && o.max_knob_values == 0 && o.force_template.empty();
+}
+
+/// The schedule of the best record that applies. What did not apply is added to `skipped`.
+std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
+                                     std::string* skipped) {
+  const AutoSchedulerOptions& options = current_auto_scheduler_options();
+  if (!records_may_answer(options)) return std::nullopt;
+  const Target target = apply_options(base, options);
+  const std::shared_ptr<const RecordDatabase> known = tophub();
+  for (const Record* r : known->ranked(dag.structural_hash(), target)) {
+    std::string why;
+    try {
+      return schedule_of(*r, dag, target);
+    } catch (const Error& e) {
+      why = e.message;
+    } catch (const std::exception& e) {  // a log may hold anything
+      why = e.what();
+    }
+    log_line("records", 1, describe(*r) + " skipped: " + why);
+    *skipped += "; skipped the " + describe(*r) + ": " + why;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Schedule> recorded_schedule(const std::vector<Tensor>& outputs,
+                                          const Target& target) {
+  std::string skipped;
+  return from_records(ComputeDag(outputs), target, &skipped);
+}
 
 Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& target) {
-  Template t = make_template(ComputeDag(outputs), target);
+  const ComputeDag dag(outputs);
+  std::string skipped;
+  if (std::optional<Schedule> recorded = from_records(dag, target, &skipped)) return *recorded;
+  Template t = make_template(dag, target);
   Schedule s = t.instantiate(t.default_config());
-  s.provenance = "analytic rule of " + t.name();
+  s.provenance = "analytic rule of " + t.name() + skipped;
   return s;
 }
 

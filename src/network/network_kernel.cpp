@@ -161,7 +161,13 @@ struct NetworkKernel::Impl {
 NetworkKernel Network::build(const std::vector<Tensor>& args,
                              const std::vector<Schedule>& schedules) const {
   check_tensors(impl_->dag, args);
-  if (schedules.empty()) return build(args, static_schedules());
+  if (schedules.empty()) {
+    std::vector<Schedule> chosen;
+    for (const TuneTask& task : tasks()) {
+      chosen.push_back(create_schedule(task.tmpl.dag().outputs(), impl_->target));
+    }
+    return build(args, chosen);
+  }
   check_schedules(tasks(), schedules);
   const std::vector<Kernel> kernels = compile_all(impl_->target, schedules);
 

@@ -101,6 +101,12 @@ Kernel::Impl& Kernel::impl() const {
   return *impl_;
 }
 
+void Kernel::prepare(std::span<const NDArray> arrays) const {
+  const KernelCode& code = *impl().code;
+  check_arguments(code.name, code.args, arrays);
+  if (code.prepare) impl().prepare(arrays);
+}
+
 void Kernel::refresh() const {
   std::lock_guard lock(impl().mutex);
   impl().prepared.clear();

@@ -33,6 +33,7 @@ constexpr size_t kCacheEntries = 256;
 
 thread_local AutoSchedulerOptions g_options;
 
+// What a template depends on besides its target. Whether records are used is none of it.
 std::string key_of(const AutoSchedulerOptions& o) {
   return std::to_string(o.max_unroll) + "," + std::to_string(o.max_knob_values) + "," +
          o.force_template;

@@ -1,7 +1,6 @@
 #include "bench_case.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "heddle/codegen/interpreter.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/driver/build.h"
+#include "heddle/driver/tolerance.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
@@ -41,30 +41,9 @@ Built compile(const Problem& problem, const Schedule& schedule, const std::vecto
   return b;
 }
 
-double largest(const NDArray& a) {
-  double most = 0;
-  for (int64_t i = 0; i < a.size(); ++i) {
-    const double v = std::abs(a.get(i));
-    if (v > most) most = v;
-  }
-  return most;
-}
-
-// How far two right answers may be apart: sums in another order differ by rounding errors that grow
-// with the square root of their length and with the size of what is summed.
 Difference compare_outputs(const Problem& problem, const NDArray& ours, const NDArray& reference) {
-  const DataType t = reference.dtype();
-  if (!t.is_float()) return compare(ours, reference, 0, 0);
-  const ComputeDag dag(problem.outputs);
-  double terms = 0;
-  for (int i = 0; i < dag.size(); ++i) terms += static_cast<double>(dag.info(i).reduce_points);
-  // 16-bit floats add up in f32 and round at the end of each stage.
-  const double sum_epsilon = t == f64 ? 0x1p-53 : 0x1p-24;
-  const double epsilon = t == f64 ? 0x1p-53 : t == f16 ? 0x1p-11 : t == bf16 ? 0x1p-8 : 0x1p-24;
-  const double scale = std::max(largest(reference), problem.magnitude);
-  double atol = sum_epsilon * (64 + 4 * std::sqrt(terms)) * scale;
-  if (epsilon > sum_epsilon) atol += 4 * epsilon * scale;
-  return compare(ours, reference, 64 * epsilon, atol);
+  const Tolerance t = rounding_tolerance(ComputeDag(problem.outputs), reference, problem.magnitude);
+  return compare(ours, reference, t.rtol, t.atol);
 }
 
 class Case {
@@ -92,6 +71,7 @@ class Case {
     const AutoSchedulerOptionsScope scope(scheduler);
 
     build_static();
+    build_tuned();
     if (options_.naive) run_naive();
     PeerSet peers(inputs_, options_.peers, options_.threads);
     if (problem_.peers) {
@@ -105,6 +85,15 @@ class Case {
   }
 
  private:
+  // One of ours that is to be checked and timed.
+  struct Candidate {
+    const char* name = "";
+    std::optional<Built> built = {};
+    std::string note = {};
+    bool right = true;
+    std::vector<std::string> verified = {};
+  };
+
   std::optional<Built> attempt(const char* what, const std::function<Schedule()>& schedule) {
     try {
       return compile(problem_, schedule(), inputs_, target_);
@@ -116,7 +105,19 @@ class Case {
 
   void build_static() {
     say_("building the static schedule");
-    static_ = attempt("static", [&] { return create_schedule(problem_.outputs, target_); });
+    AutoSchedulerOptions no_records = current_auto_scheduler_options();
+    no_records.use_records = false;
+    const AutoSchedulerOptionsScope scope(no_records);
+    static_.built = attempt("static", [&] { return create_schedule(problem_.outputs, target_); });
+  }
+
+  // What a record of this problem says, where the log or tophub has one.
+  void build_tuned() {
+    const std::optional<Schedule> schedule = recorded_schedule(problem_.outputs, target_);
+    if (!schedule) return;
+    say_("building the tuned schedule");
+    tuned_.note = schedule->provenance;
+    tuned_.built = attempt("tuned", [&] { return *schedule; });
   }
 
   // A kernel cannot be stopped, so a hopeless one must not be started. A naive matrix product reads
@@ -143,37 +144,52 @@ class Case {
     }
   }
 
-  void check(const std::string& name, const std::vector<NDArray>& reference) {
+  void check(Candidate& mine, const std::string& name, const std::vector<NDArray>& reference) {
+    if (!mine.built) return;
     bool right = true;
     for (size_t i = 0; i < reference.size(); ++i) {
-      const NDArray ours = static_->outputs[i];
+      const NDArray ours = mine.built->outputs[i];
       // Libraries drop or keep dimensions of extent 1 as they like.
       const Difference d = compare_outputs(problem_, ours, reference[i].view(ours.shape()));
       if (d.ok()) continue;
       right = false;
-      result_.mismatches.push_back("static differs from " + name + ": " + describe(d, ours));
+      result_.mismatches.push_back(std::string(mine.name) + " differs from " + name + ": " +
+                                   describe(d, ours));
     }
-    if (right) result_.verified.push_back(name);
+    if (right) mine.verified.push_back(name);
+    mine.right &= right;
+  }
+  void check_ours(const std::string& name, const std::vector<NDArray>& reference) {
+    check(static_, name, reference);
+    check(tuned_, name, reference);
   }
 
   void verify(const PeerSet& peers) {
-    if (!static_) return;
+    if (!static_.built && !tuned_.built) return;
     say_("checking");
-    if (naive_) check("naive", naive_->outputs);
+    if (naive_) check_ours("naive", naive_->outputs);
     for (const Peer& peer : peers.peers()) {
       if (!peer.result) continue;
       peer.run();
-      check(peer.name, {peer.result()});
+      check_ours(peer.name, {peer.result()});
     }
-    if (!result_.verified.empty() || !result_.mismatches.empty()) return;
+    if (static_.verified.empty() && tuned_.verified.empty() && result_.mismatches.empty()) {
+      verify_by_interpreter();
+    }
+    result_.verified = static_.verified;
+    result_.tuned_verified = tuned_.verified;
+  }
+
+  void verify_by_interpreter() {
     constexpr double kInterpretable = 2e7;
     if (problem_.flops > kInterpretable) {
+      if (static_.built && tuned_.built) check(tuned_, "static", static_.built->outputs);
       result_.remarks.push_back("static: not verified, since nothing else computed the same");
       return;
     }
     std::vector<TensorValue> values;
     for (size_t i = 0; i < inputs_.size(); ++i) values.push_back({problem_.inputs[i], inputs_[i]});
-    check("the interpreter", interpret(problem_.outputs, values));
+    check_ours("the interpreter", interpret(problem_.outputs, values));
   }
 
   void time_all(const PeerSet& peers) {
@@ -186,7 +202,9 @@ class Case {
     };
     if (naive_ && naive_seconds_ == 0) add("naive", *naive_, "");
     // A wrong answer has no time.
-    if (static_ && result_.mismatches.empty()) add("static", *static_, "");
+    for (const Candidate* mine : {&static_, &tuned_}) {
+      if (mine->built && mine->right) add(mine->name, *mine->built, mine->note);
+    }
     for (const Peer& peer : peers.peers()) add(peer.name, peer.run, peer.note);
     if (naive_seconds_ > 0) {
       result_.timings.push_back({"naive", naive_seconds_ * 1e3, "one run"});
@@ -204,7 +222,8 @@ class Case {
   const CaseOptions& options_;
   Say say_;
   Target target_;
-  std::optional<Built> static_, naive_;
+  Candidate static_{"static"}, tuned_{"tuned"};
+  std::optional<Built> naive_;
   double naive_seconds_ = 0;
   CaseResult result_;
 };

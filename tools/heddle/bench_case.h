@@ -20,7 +20,7 @@ struct CaseOptions {
 };
 
 struct Timing {
-  std::string name;  ///< "naive", "static", "openblas", ...
+  std::string name;  ///< "naive", "static", "tuned", "openblas", ...
   double ms = 0;     ///< median
   std::string note;
 };
@@ -33,10 +33,11 @@ struct CaseResult {
   double flops = 0;
   int64_t bytes = 0;
   std::vector<Timing> timings;
-  std::vector<std::string> verified;    ///< whose results ours equals, as far as rounding goes
-  std::vector<std::string> mismatches;  ///< a sentence each; then there is no time for static
-  std::vector<std::string> failures;    ///< what did not compile or run
-  std::vector<std::string> remarks;     ///< what was left out, and why
+  std::vector<std::string> verified;  ///< whose results static equals, as far as rounding goes
+  std::vector<std::string> tuned_verified;  ///< the same of tuned
+  std::vector<std::string> mismatches;      ///< a sentence each; what is wrong has no time
+  std::vector<std::string> failures;        ///< what did not compile or run
+  std::vector<std::string> remarks;         ///< what was left out, and why
 };
 
 /// `say` is told what happens now.

@@ -88,20 +88,48 @@ std::string case_table(const CaseResult& r, Machine& machine) {
   for (const std::string& m : r.mismatches) out += "MISMATCH: " + m + "\n";
   for (const std::string& f : r.failures) out += "FAILED: " + f + "\n";
   if (!r.verified.empty()) out += "static agrees with " + join(r.verified) + "\n";
+  if (!r.tuned_verified.empty()) out += "tuned agrees with " + join(r.tuned_verified) + "\n";
   for (const std::string& remark : r.remarks) out += remark + "\n";
   return out;
 }
 
+namespace {
+
+/// Ratios over several results.
+struct GeometricMean {
+  double log_sum = 0;
+  int count = 0;
+  void add(double ratio) {
+    log_sum += std::log(ratio);
+    ++count;
+  }
+  std::string text(const std::string& what) const {
+    if (count < 2) return "";
+    return "geometric mean of " + what + ": " + ratio(std::exp(log_sum / count)) + " (" +
+           std::to_string(count) + " results)\n";
+  }
+};
+
+}  // namespace
+
 std::string summary_table(const std::vector<CaseResult>& results, Machine& machine) {
-  Table table({"subject", "type", "threads", "static ms", "rate", "", "of peak", "vs naive",
-               "best peer", "its ms", "vs peer"});
+  const bool any_tuned = std::any_of(results.begin(), results.end(), [](const CaseResult& r) {
+    return timing(r, "tuned") != nullptr;
+  });
+  std::vector<std::string> header = {"subject", "type", "threads", "static ms",
+                                     "rate",    "",     "of peak", "vs naive"};
+  if (any_tuned) header.insert(header.end(), {"tuned ms", "vs static"});
+  const size_t peer_column = header.size();
+  header.insert(header.end(), {"best peer", "its ms", "vs peer"});
+  if (any_tuned) header.push_back("tuned vs peer");
+  Table table(header);
   table.align_left(1);
   table.align_left(5);
-  table.align_left(8);
-  double log_sum = 0;
-  int compared = 0;
+  table.align_left(peer_column);
+  GeometricMean over_peer, tuned_over_peer, tuned_over_static;
   for (const CaseResult& r : results) {
     const Timing* own = timing(r, "static");
+    const Timing* tuned = timing(r, "tuned");
     const Timing* naive = timing(r, "naive");
     const Timing* peer = best_peer(r);
     std::vector<std::string> row = {r.subject, to_string(r.dtype), std::to_string(r.threads)};
@@ -113,23 +141,28 @@ std::string summary_table(const std::vector<CaseResult>& results, Machine& machi
     } else {
       row.insert(row.end(), {r.mismatches.empty() ? "FAILED" : "MISMATCH", "", "", "", ""});
     }
+    if (any_tuned) {
+      const bool both = tuned != nullptr && own != nullptr;
+      if (both) tuned_over_static.add(own->ms / tuned->ms);
+      row.insert(row.end(), {tuned != nullptr ? figure(tuned->ms) : "",
+                             both ? ratio(own->ms / tuned->ms) : ""});
+    }
     if (peer != nullptr) {
-      row.insert(row.end(), {peer->name, figure(peer->ms)});
+      row.insert(row.end(), {peer->name, figure(peer->ms), ""});
       if (own != nullptr) {
-        row.push_back(ratio(peer->ms / own->ms));
-        log_sum += std::log(peer->ms / own->ms);
-        ++compared;
+        row.back() = ratio(peer->ms / own->ms);
+        over_peer.add(peer->ms / own->ms);
+      }
+      if (tuned != nullptr) {
+        row.push_back(ratio(peer->ms / tuned->ms));
+        tuned_over_peer.add(peer->ms / tuned->ms);
       }
     }
     table.add_row(std::move(row));
   }
-  std::string out = table.to_string();
-  if (compared > 1) {
-    out +=
-        "geometric mean of the best peer's time over ours: " + ratio(std::exp(log_sum / compared)) +
-        " (" + std::to_string(compared) + " results)\n";
-  }
-  return out;
+  return table.to_string() + over_peer.text("the best peer's time over ours") +
+         tuned_over_peer.text("the best peer's time over tuned") +
+         tuned_over_static.text("static over tuned");
 }
 
 Json to_json(const CaseResult& r) {

@@ -105,6 +105,14 @@ class ComputeDag {
   /// constant flag and the order of the outputs.
   uint64_t structural_hash() const;
 
+  /// Equal for declarations that differ in extents only: matmuls of all sizes. Left out with the
+  /// extents are numbers that follow from them (padding, bounds, the divisor of a mean); strides
+  /// and dilations count. Computed anew at each call, some microseconds a stage.
+  uint64_t shape_class() const;
+  /// The shape of every placeholder, the spatial and then the reduce axes of every other stage, in
+  /// the order of stages: what shape_class leaves out. 1 where an extent is symbolic.
+  std::vector<int64_t> extents() const;
+
   /// The graph as text: a line a stage with class, shape, reads and their patterns.
   std::string to_text() const;
   std::string to_dot() const;

@@ -1,6 +1,7 @@
 // The two calls most programs make: a schedule for a declaration, and a kernel for a schedule.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,15 @@
 
 namespace heddle {
 
-/// The static choice: no measurement. The meta-templates' analytic rules fill in every knob, from
-/// `target` and the AutoSchedulerOptions in force. `Schedule::provenance` says how it was chosen.
+/// The choice without measuring. The best record of this declaration and target (the user's log,
+/// tophub: see records/tophub.h) where there is one that applies; otherwise the meta-templates'
+/// analytic rules fill in every knob, from `target` and the AutoSchedulerOptions in force, which
+/// can also turn records off. `Schedule::provenance` says how it was chosen.
 Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& target = Target::host());
+
+/// The record's schedule alone; empty where no record applies, or the options turn them off.
+std::optional<Schedule> recorded_schedule(const std::vector<Tensor>& outputs,
+                                          const Target& target = Target::host());
 
 /// The untuned reference: every stage computed whole, one after the other, outer loops fused and
 /// parallel.

@@ -36,7 +36,7 @@ class Network {
   const std::vector<Tensor>& outputs() const;
   std::string to_text() const;  ///< a table of nodes: task, shapes, calls
 
-  /// One a task: the static choice, and the untuned reference to compare with.
+  /// One a task: the analytic rules' choice, whatever was recorded; and the untuned reference.
   std::vector<Schedule> static_schedules() const;
   std::vector<Schedule> naive_schedules() const;
 

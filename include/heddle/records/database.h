@@ -2,7 +2,7 @@
 //
 //   RecordDatabase db;
 //   db.add_file("tophub/zen3.jsonl");
-//   db.add_file("mine.jsonl");                       // what was added later wins ties
+//   db.add_file("mine.jsonl", 1);                    // of a higher rank: whatever tophub says
 //   if (const Record* r = db.best(dag.structural_hash(), target)) ...
 //   std::cout << db.why_no_hit(dag, target);
 #pragma once
@@ -23,16 +23,20 @@ class RecordDatabase {
   RecordDatabase(RecordDatabase&&) noexcept;
   RecordDatabase& operator=(RecordDatabase&&) noexcept;
 
-  void add(Record record);
-  /// Returns what could not be read (see ReadResult::problems).
-  std::vector<std::string> add_file(const std::string& path);
+  /// Valid records of a higher rank are better than all of a lower one, whatever their times, which
+  /// may be another machine's: so that a user's own log overrides what was shipped.
+  void add(Record record, int rank = 0);
+  /// Returns what could not be read (see ReadResult::problems). A missing file is a Runtime error.
+  std::vector<std::string> add_file(const std::string& path, int rank = 0);
 
   const std::vector<Record>& records() const;
   /// The fastest valid record of this declaration for this target; later additions win ties.
-  /// Records of a re-race (protocol "race") outrank those of screening. nullptr when none.
+  /// Records of a re-race (protocol "race...") outrank those of screening. nullptr when none.
   const Record* best(uint64_t structural_hash, const Target& target) const;
-  /// Best records of other shapes of the same structure and target, nearest first: by the sum over
-  /// extents of |log2(a/b)|.
+  /// The valid records of this declaration and target, best first.
+  std::vector<const Record*> ranked(uint64_t structural_hash, const Target& target) const;
+  /// The best record of each other shape of the same structure and target, nearest first: by the
+  /// sum over extents of |log2(a/b)|; among equally near ones the first added.
   std::vector<const Record*> nearest(const ComputeDag& dag, const Target& target, int most) const;
   /// All records of a declaration and target, in the order added.
   std::vector<const Record*> of(uint64_t structural_hash, const Target& target) const;
@@ -45,12 +49,16 @@ class RecordDatabase {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Do records of `have` apply to `want`? Same kind, CPU, features and threads; cache sizes may
-/// differ (virtual machines report them at will).
+/// Do records of `have` apply to `want`? Same kind, CPU, triple, features (in any order), vectors
+/// and threads; cache sizes may differ (virtual machines report them at will).
 bool target_matches(const Target& have, const Target& want);
 
 /// The schedule a record stands for, on `dag`: through the template when its version is the same,
-/// else by replaying the steps. Throws an Error that says why neither works.
+/// else (or where the template no longer offers this config) by replaying the steps. `provenance`
+/// is `describe(record)`. Throws a User error that says why neither works.
 Schedule schedule_of(const Record& record, const ComputeDag& dag, const Target& target);
+
+/// "record of dense.jsonl:17, 41.2 us"; the machine where it comes from no file.
+std::string describe(const Record& record);
 
 }  // namespace heddle

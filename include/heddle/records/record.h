@@ -34,7 +34,7 @@ struct Record {
   uint64_t structural_hash = 0;  ///< of the declaration (ComputeDag::structural_hash)
   std::string subject;           ///< readable: "matmul:512x512x512", or what the caller named it
   std::string shape_class;       ///< equal for declarations that differ in extents only; see tophub
-  std::vector<int64_t> extents;  ///< of every stage's axes in order: how near a shape is
+  std::vector<int64_t> extents;  ///< of all stages in order: how near a shape is
   Target target;                 ///< as given to the template (cores = threads of the kernel)
   std::string template_name;
   uint64_t template_version = 0;  ///< Template::fingerprint
@@ -51,6 +51,7 @@ struct Record {
   std::string build;           ///< fingerprint of Heddle: version and commit
   uint64_t seed = 0;           ///< of the search
   int64_t unix_time = 0;       ///< seconds
+  std::string origin;          ///< "dense.jsonl:17", where it was read; not written
 
   bool ok() const { return error == MeasureError::None && !seconds.empty(); }
   /// Median of `seconds`; infinity when not ok().
@@ -62,16 +63,19 @@ struct Record {
   static Record from_json(const Json& json);
 };
 
-/// Fills what depends on the declaration and template only.
+/// Everything but the measurement: the declaration, template, config, steps, machine, build and
+/// time. The steps of a config that the template refuses are an empty object.
 Record make_record(const std::string& subject, const Template& t, const Config& config);
 
 /// "AMD EPYC (2 cores, L2 512K, L3 32M)".
 const std::string& machine_fingerprint();
-/// "0.1.0".
+/// "0.1.0+0123abc456": version, and commit where Heddle was configured in a git tree.
 const std::string& build_fingerprint();
 
-/// The declaration with every extent left out: equal for matmuls of all sizes.
+/// The declaration with every extent left out, as a hash in hexadecimal: equal for matmuls of all
+/// sizes (ComputeDag::shape_class).
 std::string shape_class_of(const ComputeDag& dag);
+/// ComputeDag::extents.
 std::vector<int64_t> extents_of(const ComputeDag& dag);
 
 }  // namespace heddle

@@ -9,6 +9,7 @@
 // skipped by readers, reported, and closed off by the next writer, so that no later record is lost.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,27 @@ class RecordLog {
 
   /// Throws a Runtime error (disk full, file system gone); then nothing of the record is in the
   /// file, as far as the system lets us: what was written in part is truncated away.
+  /// Threads may share a log. Where the file was replaced meanwhile (`heddle records prune`), the
+  /// record goes to the new one.
   void append(const Record& record);
   const std::string& path() const { return path_; }
 
  private:
   std::string path_;
+  std::mutex mutex_;
+  int fd_ = -1;
+};
+
+/// Holds the writers of a log off while it lives: for whoever reads a log and then replaces it.
+/// Does nothing where there is no such file.
+class RecordLogLock {
+ public:
+  explicit RecordLogLock(const std::string& path);
+  ~RecordLogLock();
+  RecordLogLock(const RecordLogLock&) = delete;
+  RecordLogLock& operator=(const RecordLogLock&) = delete;
+
+ private:
   int fd_ = -1;
 };
 
@@ -41,5 +58,8 @@ struct ReadResult {
 };
 /// Reads what can be read. A missing file is a Runtime error.
 ReadResult read_records(const std::string& path);
+
+/// The lines of a log with these records. Write them with `write_file_atomic`.
+std::string to_lines(const std::vector<Record>& records);
 
 }  // namespace heddle

@@ -3,7 +3,9 @@
 // Searched, later ones overriding earlier ones: the folder installed with the library (or the
 // source tree's, when it runs from a build folder), then the colon-separated files and folders of
 // HEDDLE_TOPHUB, then the user's log (HEDDLE_LOG_FILE, or what AutoSchedulerOptions names).
-// HEDDLE_TOPHUB=off turns shipped records off.
+// HEDDLE_TOPHUB=off turns shipped records off. In a folder, files are <kind>-<mcpu>.jsonl (any
+// *.jsonl is read) and <kind>-<mcpu>.model, a cost model. What cannot be read is skipped and logged
+// (HEDDLE_LOG=records).
 #pragma once
 
 #include <memory>
@@ -15,10 +17,11 @@
 
 namespace heddle {
 
-/// The files that are consulted now, in order.
+/// The files that are consulted now, in order; those that exist.
 std::vector<std::string> tophub_files();
 
-/// The database of those files; read once, read again after `reload_tophub()`.
+/// The database of those files; read once, and again after `reload_tophub()` or a change of the
+/// variables or option. What it returned stays valid.
 std::shared_ptr<const RecordDatabase> tophub();
 void reload_tophub();
 

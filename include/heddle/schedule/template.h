@@ -49,6 +49,11 @@ struct AutoSchedulerOptions {
   int max_unroll = 0;               ///< largest number of statements an unrolled body may have
   int max_knob_values = 0;          ///< keep at most so many values a knob (around the default)
   std::string force_template = {};  ///< use this meta-template wherever it matches
+  /// Take the schedule of a record (the user's log, tophub) where there is one for the declaration
+  /// and target. Records answer only while nothing above but `threads` and `vector_bytes` is set:
+  /// the other options ask for something that the record's maker did not.
+  bool use_records = true;
+  std::string record_log = {};  ///< the user's log, in place of HEDDLE_LOG_FILE
 };
 
 /// Sets the options of this thread until destroyed; scopes nest.

@@ -1,0 +1,235 @@
+#include "heddle/records/record.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "heddle/support/edit_distance.h"
+#include "heddle/support/error.h"
+#include "records/hex.h"
+
+namespace heddle {
+namespace records {
+
+std::string to_hex(uint64_t value) {
+  std::string text(16, '0');
+  for (std::size_t i = 16; i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
+  return text;
+}
+
+bool parse_hex(std::string_view text, uint64_t* value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *value, 16);
+  return error == std::errc() && stop == end;
+}
+
+}  // namespace records
+
+namespace {
+
+using records::to_hex;
+
+constexpr std::pair<MeasureError, const char*> kErrors[] = {
+    {MeasureError::None, "none"},
+    {MeasureError::Invalid, "invalid"},
+    {MeasureError::Compile, "compile"},
+    {MeasureError::Crash, "crash"},
+    {MeasureError::Timeout, "timeout"},
+    {MeasureError::OutOfMemory, "out_of_memory"},
+    {MeasureError::WrongAnswer, "wrong_answer"},
+    {MeasureError::Cancelled, "cancelled"},
+};
+
+/// Reads members, and says which one is missing or wrong.
+class Reader {
+ public:
+  explicit Reader(const Json& json) : json_(json) {
+    if (!json.is_object()) throw_user_error("a record is a JSON object");
+  }
+
+  const Json& need(const char* key) const {
+    const Json* value = json_.find(key);
+    if (value == nullptr) throw_user_error(std::string("key '") + key + "' is missing");
+    return *value;
+  }
+  const Json* find(const char* key) const { return json_.find(key); }
+
+  /// `read(value)`, with the key in the message where that throws.
+  template <class F>
+  auto of(const char* key, F read) const {
+    const Json& value = need(key);
+    try {
+      return read(value);
+    } catch (const Error& e) {
+      throw_user_error(std::string("key '") + key + "': " + e.message, {}, e.help);
+    }
+  }
+  template <class F, class T>
+  T of(const char* key, F read, T fallback) const {
+    return json_.find(key) != nullptr ? of(key, read) : fallback;
+  }
+
+  uint64_t hex(const char* key) const {
+    return of(key, [](const Json& j) {
+      uint64_t value = 0;
+      if (!records::parse_hex(j.as_string(), &value)) {
+        throw_user_error("'" + j.as_string() + "' is not a hexadecimal number of 64 bits");
+      }
+      return value;
+    });
+  }
+  std::string text(const char* key, std::string fallback) const {
+    return of(key, [](const Json& j) { return j.as_string(); }, std::move(fallback));
+  }
+  double number(const char* key) const {
+    return of(key, [](const Json& j) { return j.as_double(); }, 0.0);
+  }
+
+ private:
+  const Json& json_;
+};
+
+std::vector<double> read_seconds(const Json& json) {
+  std::vector<double> seconds;
+  for (const Json& s : json.elements()) {
+    const double value = s.as_double();
+    if (!(value > 0) || !std::isfinite(value)) {
+      throw_user_error("a time is " + s.dump() + "; it must be above 0");
+    }
+    seconds.push_back(value);
+  }
+  return seconds;
+}
+
+int read_version(const Reader& in) {
+  const int64_t version = in.of("v", [](const Json& j) { return j.as_int(); });
+  if (version >= 0 && version <= Record::kVersion) return static_cast<int>(version);
+  throw_user_error("it is of version " + std::to_string(version) +
+                       ", and this Heddle reads up to " + std::to_string(Record::kVersion),
+                   {}, "read it with the Heddle that wrote it, or a newer one");
+}
+
+}  // namespace
+
+const char* to_string(MeasureError e) {
+  for (const auto& [error, name] : kErrors) {
+    if (error == e) return name;
+  }
+  return "?";
+}
+
+MeasureError measure_error_from_string(std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& [error, known] : kErrors) {
+    if (name == known) return error;
+    names.emplace_back(known);
+  }
+  throw_user_error("there is no kind of error '" + std::string(name) + "'", {},
+                   did_you_mean(std::string(name), names));
+}
+
+double Record::median() const {
+  if (!ok()) return std::numeric_limits<double>::infinity();
+  std::vector<double> sorted = seconds;
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t half = sorted.size() / 2;
+  return sorted.size() % 2 != 0 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+Json Record::to_json() const {
+  Json j = Json::object();
+  j["v"] = kVersion;
+  j["hash"] = to_hex(structural_hash);
+  j["subject"] = subject;
+  j["shape_class"] = shape_class;
+  j["extents"] = Json::array_of(extents);
+  j["target"] = to_string(target);
+  j["template"] = template_name;
+  j["template_version"] = to_hex(template_version);
+  j["config"] = config;
+  j["steps"] = steps;
+  j["seconds"] = Json::array_of(seconds);
+  j["error"] = to_string(error);
+  if (!message.empty()) j["message"] = message;
+  j["protocol"] = protocol;
+  j["compile_seconds"] = compile_seconds;
+  j["measure_seconds"] = measure_seconds;
+  j["flops"] = flops;
+  j["machine"] = machine;
+  j["build"] = build;
+  j["seed"] = to_hex(seed);
+  j["time"] = unix_time;
+  return j;
+}
+
+Record Record::from_json(const Json& json) {
+  const Reader in(json);
+  const int version = read_version(in);
+  Record r;
+  r.structural_hash = in.hex("hash");
+  r.subject = in.text("subject", "");
+  // Version 0 had neither. What they are can only be told from the declaration, so that such a
+  // record answers for its own shape and is nobody's neighbour (`heddle records upgrade` finds the
+  // declaration where the subject names it).
+  if (version >= 1) {
+    r.shape_class = in.of("shape_class", [](const Json& j) { return j.as_string(); });
+    r.extents = in.of("extents", [](const Json& j) {
+      std::vector<int64_t> extents;
+      for (const Json& e : j.elements()) extents.push_back(e.as_int());
+      return extents;
+    });
+  }
+  r.target = in.of("target", [](const Json& j) { return Target::parse(j.as_string()); });
+  r.template_name = in.text("template", "");
+  r.template_version = in.hex("template_version");
+  const auto object = [](const Json& j) {
+    j.members();  // throws where it is none
+    return j;
+  };
+  r.config = in.of("config", object);
+  r.steps = in.of("steps", object);
+  r.seconds = in.of("seconds", read_seconds);
+  r.error = in.of("error", [](const Json& j) { return measure_error_from_string(j.as_string()); });
+  if (r.error == MeasureError::None && r.seconds.empty()) {
+    throw_user_error("key 'seconds': there is no time, and no error says why");
+  }
+  r.message = in.text("message", "");
+  r.protocol = in.text("protocol", "");
+  r.compile_seconds = in.number("compile_seconds");
+  r.measure_seconds = in.number("measure_seconds");
+  r.flops = in.number("flops");
+  r.machine = in.text("machine", "");
+  r.build = in.text("build", "");
+  if (in.find("seed") != nullptr) r.seed = in.hex("seed");
+  r.unix_time = in.of("time", [](const Json& j) { return j.as_int(); }, int64_t{0});
+  return r;
+}
+
+std::string shape_class_of(const ComputeDag& dag) { return to_hex(dag.shape_class()); }
+std::vector<int64_t> extents_of(const ComputeDag& dag) { return dag.extents(); }
+
+Record make_record(const std::string& subject, const Template& t, const Config& config) {
+  Record r;
+  r.structural_hash = t.dag().structural_hash();
+  r.subject = subject;
+  r.shape_class = shape_class_of(t.dag());
+  r.extents = extents_of(t.dag());
+  r.target = t.target();
+  r.template_name = t.name();
+  r.template_version = t.fingerprint();
+  r.config = t.config_to_json(config);
+  r.flops = t.dag().total_flops();
+  r.machine = machine_fingerprint();
+  r.build = build_fingerprint();
+  r.unix_time = std::chrono::duration_cast<std::chrono::seconds>(
+                    std::chrono::system_clock::now().time_since_epoch())
+                    .count();
+  // An illegal config has no steps; it may still be recorded, as Invalid.
+  r.steps = t.why_invalid(config).empty() ? t.instantiate(config).to_json() : Json::object();
+  return r;
+}
+
+}  // namespace heddle

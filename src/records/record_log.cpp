@@ -1,0 +1,158 @@
+#include "heddle/records/record_log.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "heddle/support/error.h"
+#include "heddle/support/file.h"
+
+namespace heddle {
+namespace {
+
+[[noreturn]] void fail(const std::string& path, const std::string& why) {
+  throw_runtime_error("cannot append to the record log '" + path + "': " + why, {},
+                      "name a log on a file system that is writable and has room");
+}
+
+int open_log(const std::string& path) {
+  // Readable too: whether the last line is whole is seen by reading its last byte.
+  const int fd = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) fail(path, std::strerror(errno));
+  return fd;
+}
+
+/// Exclusive, until destroyed. A file system without locks is no reason to lose a record: the write
+/// is still a single one.
+class FileLock {
+ public:
+  explicit FileLock(int fd) : fd_(fd) {
+    while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~FileLock() { ::flock(fd_, LOCK_UN); }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+/// Is `path` still the file that `fd` has open?
+bool is_file_of(const std::string& path, int fd) {
+  struct stat opened{}, named{};
+  return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+/// Does the file end within a line, its writer killed?
+bool is_torn(int fd, off_t size) {
+  char last = '\n';
+  return size > 0 && ::pread(fd, &last, 1, size - 1) == 1 && last != '\n';
+}
+
+/// "line:1:57: syntax error" -> "column 57: syntax error"
+std::string at_column(const std::string& message) {
+  constexpr std::string_view kPlace = "line:1:";
+  return message.starts_with(kPlace) ? "column " + message.substr(kPlace.size()) : message;
+}
+
+}  // namespace
+
+RecordLog::RecordLog(std::string path) : path_(std::move(path)) {
+  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+  std::error_code error;
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (error) fail(path_, "the folder " + folder.string() + " cannot be made: " + error.message());
+  fd_ = open_log(path_);
+}
+
+RecordLog::~RecordLog() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+// The data is the kernel's once write() returns: killing this process by any means loses nothing.
+// Only a crash of the whole machine could, and a flush a record (milliseconds each) would take more
+// than the few records that this saves are worth.
+void RecordLog::append(const Record& record) {
+  std::string line = record.to_json().dump() + "\n";
+  const std::lock_guard guard(mutex_);
+  for (;;) {
+    const FileLock lock(fd_);
+    if (!is_file_of(path_, fd_)) {  // replaced or removed while we waited for the lock
+      const int fd = open_log(path_);
+      ::close(fd_);
+      fd_ = fd;
+      continue;
+    }
+    struct stat before{};
+    if (::fstat(fd_, &before) != 0) fail(path_, std::strerror(errno));
+    if (is_torn(fd_, before.st_size)) line.insert(0, 1, '\n');
+
+    ssize_t written = -1;
+    do {
+      written = ::write(fd_, line.data(), line.size());
+    } while (written < 0 && errno == EINTR);
+    if (written == static_cast<ssize_t>(line.size())) return;
+    std::string why = written < 0 ? std::strerror(errno)
+                                  : "only " + std::to_string(written) + " of " +
+                                        std::to_string(line.size()) +
+                                        " bytes were taken (is the disk full?)";
+    // Nobody else writes while we hold the lock: what is past the old end is ours.
+    if (written > 0 && ::ftruncate(fd_, before.st_size) != 0) {
+      why += ", and cannot be taken back: " + std::string(std::strerror(errno));
+    }
+    fail(path_, why);
+  }
+}
+
+RecordLogLock::RecordLogLock(const std::string& path) {
+  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
+RecordLogLock::~RecordLogLock() {
+  if (fd_ >= 0) ::close(fd_);  // which releases it
+}
+
+ReadResult read_records(const std::string& path) {
+  const std::string content = read_file(path);
+  ReadResult result;
+  int number = 0;
+  for (std::size_t begin = 0; begin < content.size();) {
+    ++number;
+    const std::size_t newline = content.find('\n', begin);
+    const bool whole = newline != std::string::npos;
+    const std::size_t end = whole ? newline : content.size();
+    const std::string_view line = std::string_view(content).substr(begin, end - begin);
+    begin = end + 1;
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const std::string at = path + ":" + std::to_string(number);
+    try {
+      // A last line that lacks its newline alone is a record like any other.
+      Record record = Record::from_json(Json::parse(line, "line"));
+      record.origin = at;
+      result.records.push_back(std::move(record));
+    } catch (const Error& e) {
+      result.problems.push_back(at + ": " +
+                                (whole ? at_column(e.message) : "torn last line skipped"));
+    }
+  }
+  return result;
+}
+
+std::string to_lines(const std::vector<Record>& records) {
+  std::string lines;
+  for (const Record& r : records) lines += r.to_json().dump() + "\n";
+  return lines;
+}
+
+}  // namespace heddle

@@ -1,0 +1,31 @@
+#include <algorithm>
+
+#include "heddle/records/database.h"
+
+namespace heddle {
+namespace {
+
+/// "+a,-b" in an order of its own.
+std::string sorted_features(const std::string& text) {
+  std::vector<std::string> features;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    features.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::sort(features.begin(), features.end());
+  std::string out;
+  for (const std::string& f : features) out += f + ",";
+  return out;
+}
+
+}  // namespace
+
+bool target_matches(const Target& have, const Target& want) {
+  return have.kind == want.kind && have.mcpu == want.mcpu && have.triple == want.triple &&
+         have.cores == want.cores && have.vector_bytes == want.vector_bytes &&
+         have.vector_registers == want.vector_registers &&
+         sorted_features(have.features) == sorted_features(want.features);
+}
+
+}  // namespace heddle

@@ -1,0 +1,179 @@
+#include "heddle/records/tophub.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <system_error>
+
+#include "heddle/support/error.h"
+#include "heddle/support/log.h"
+
+namespace heddle {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What overrides what: see RecordDatabase::add.
+enum Rank : int { kShipped, kNamed, kOwn };
+
+struct Source {
+  std::string path;  ///< a file
+  int rank = kShipped;
+};
+
+/// Everything that the answer depends on and that may change while a process runs.
+struct Settings {
+  std::string tophub, log_file, option;
+  bool operator==(const Settings&) const = default;
+};
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+Settings current_settings() {
+  return {variable("HEDDLE_TOPHUB"), variable("HEDDLE_LOG_FILE"),
+          current_auto_scheduler_options().record_log};
+}
+
+/// The folder that this code's library lies in; empty where it is part of a program.
+fs::path library_folder() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&reload_tophub), &info) == 0) return {};
+  std::error_code error;
+  const fs::path library = fs::canonical(info.dli_fname, error);
+  return error ? fs::path() : library.parent_path();
+}
+
+/// The folder of shipped records, by where the library lies now: no path of the machine that built
+/// it is compiled in. Empty where there is none.
+fs::path shipped_folder() {
+  const fs::path library = library_folder();
+  if (library.empty()) return {};
+  // As installed; then as in a build folder, where it is a link to the source tree's.
+  for (const char* from_library : {HEDDLE_TOPHUB_FROM_LIB, "../share/heddle/tophub"}) {
+    std::error_code error;
+    const fs::path folder = fs::canonical(library / from_library, error);
+    if (!error && fs::is_directory(folder, error)) return folder;
+  }
+  return {};
+}
+
+std::vector<std::string> split_paths(const std::string& list) {
+  std::vector<std::string> paths;
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find(':', begin), list.size());
+    if (end > begin) paths.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return paths;
+}
+
+bool is_off(const Settings& s) {
+  const std::vector<std::string> items = split_paths(s.tophub);
+  return std::find(items.begin(), items.end(), "off") != items.end();
+}
+
+/// `path` itself, or the logs in it where it is a folder, by name.
+void add_sources(const fs::path& path, Rank rank, std::vector<Source>& out) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    out.push_back({path.string(), rank});
+    return;
+  }
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (entry.path().extension() == ".jsonl") files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  for (std::string& file : files) out.push_back({std::move(file), rank});
+}
+
+std::vector<Source> sources_of(const Settings& s) {
+  std::vector<Source> sources;
+  if (!is_off(s)) {
+    if (const fs::path folder = shipped_folder(); !folder.empty()) {
+      add_sources(folder, kShipped, sources);
+    }
+  }
+  for (const std::string& path : split_paths(s.tophub)) {
+    if (path != "off") add_sources(path, kNamed, sources);
+  }
+  const std::string& own = s.option.empty() ? s.log_file : s.option;
+  if (!own.empty()) sources.push_back({own, kOwn});
+  return sources;
+}
+
+std::shared_ptr<const RecordDatabase> read_sources(const std::vector<Source>& sources) {
+  auto database = std::make_shared<RecordDatabase>();
+  for (const Source& source : sources) {
+    std::error_code error;
+    // The user's log may be about to be written for the first time.
+    if (source.rank == kOwn && !fs::exists(source.path, error)) continue;
+    try {
+      for (const std::string& problem : database->add_file(source.path, source.rank)) {
+        HEDDLE_LOG_AT("records", 1, problem);
+      }
+    } catch (const Error& e) {
+      HEDDLE_LOG_AT("records", 1, e.message);
+    }
+  }
+  return database;
+}
+
+struct Cache {
+  std::mutex mutex;
+  Settings settings;
+  std::shared_ptr<const RecordDatabase> database;
+};
+Cache& cache() {
+  static Cache c;
+  return c;
+}
+
+}  // namespace
+
+std::vector<std::string> tophub_files() {
+  std::vector<std::string> files;
+  for (const Source& source : sources_of(current_settings())) {
+    std::error_code error;
+    if (fs::exists(source.path, error)) files.push_back(source.path);
+  }
+  return files;
+}
+
+std::shared_ptr<const RecordDatabase> tophub() {
+  const Settings settings = current_settings();
+  Cache& c = cache();
+  const std::lock_guard lock(c.mutex);
+  if (c.database == nullptr || !(c.settings == settings)) {
+    c.database = read_sources(sources_of(settings));
+    c.settings = settings;
+  }
+  return c.database;
+}
+
+void reload_tophub() {
+  const std::lock_guard lock(cache().mutex);
+  cache().database = nullptr;
+}
+
+std::optional<std::string> tophub_model(const Target& target) {
+  const Settings settings = current_settings();
+  std::vector<fs::path> folders;  // the last one first
+  for (const std::string& path : split_paths(settings.tophub))
+    folders.insert(folders.begin(), path);
+  if (!is_off(settings)) folders.push_back(shipped_folder());
+  for (const fs::path& folder : folders) {
+    const fs::path file = folder / (target.kind + "-" + target.mcpu + ".model");
+    std::error_code error;
+    if (fs::is_regular_file(file, error)) return file.string();
+  }
+  return std::nullopt;
+}
+
+}  // namespace heddle
