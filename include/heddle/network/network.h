@@ -40,9 +40,10 @@ class Network {
   std::vector<Schedule> static_schedules() const;
   std::vector<Schedule> naive_schedules() const;
 
-  /// A kernel a task (compiled in parallel), from `schedules` (one a task; empty: the static
-  /// choice), and buffers for what passes between nodes, shared where lifetimes do not overlap.
-  /// `args`: placeholders and outputs of the network in call order.
+  /// A kernel a task (compiled in parallel), from `schedules` (one a task; empty: what
+  /// create_schedule chooses, a record or the rules), and buffers for what passes between nodes,
+  /// shared where lifetimes do not overlap. `args`: placeholders and outputs of the network in call
+  /// order.
   NetworkKernel build(const std::vector<Tensor>& args,
                       const std::vector<Schedule>& schedules = {}) const;
   NetworkKernel build(const std::vector<Tensor>& args, const TuneReport& report) const;
