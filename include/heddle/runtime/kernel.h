@@ -56,13 +56,9 @@ class Kernel {
   /// Throws a Runtime error that names the argument for a wrong count, shape or type, or when
   /// memory for temporaries could not be had.
   void call(std::span<const NDArray> arrays) const;
-<<<<<<< HEAD
-  /// Forget what was derived from constant arguments: the next calls compute it anew.
-=======
   /// Computes what depends on constant arguments only, as the first call with them would.
   void prepare(std::span<const NDArray> arrays) const;
-  /// Recompute what was derived from constant arguments at the next call.
->>>>>>> search
+  /// Forget what was derived from constant arguments: the next calls compute it anew.
   void refresh() const;
 
   const std::string& name() const;
