@@ -54,6 +54,16 @@ std::string task_name(const ComputeDag& network, const network::ExtractedNode& n
   return text + " " + shape_text(node.outputs[0]);
 }
 
+// Names are for people, but they tell tasks apart: "... (2)" for another stride, say.
+std::string unique_name(const std::vector<TuneTask>& tasks, const std::string& name) {
+  std::string unique = name;
+  auto taken = [&](const TuneTask& t) { return t.name == unique; };
+  for (int n = 2; std::any_of(tasks.begin(), tasks.end(), taken); ++n) {
+    unique = name + " (" + std::to_string(n) + ")";
+  }
+  return unique;
+}
+
 }  // namespace
 
 Network::Network(std::vector<Tensor> outputs, Target target) {
@@ -66,7 +76,7 @@ Network::Network(std::vector<Tensor> outputs, Target target) {
     if (is_new) {
       std::vector<Tensor> args = node.task_inputs;
       args.insert(args.end(), node.task_outputs.begin(), node.task_outputs.end());
-      impl->tasks.push_back(TuneTask{.name = task_name(impl->dag, node),
+      impl->tasks.push_back(TuneTask{.name = unique_name(impl->tasks, task_name(impl->dag, node)),
                                      .args = std::move(args),
                                      .tmpl = make_template(dag, impl->target),
                                      .weight = 0});
@@ -105,7 +115,7 @@ std::string Network::to_text() const {
     const NetworkNode& node = nodes()[n];
     const TuneTask& task = tasks()[node.task];
     table.add_row({std::to_string(n), std::to_string(node.task), format_fixed(task.weight, 0),
-                   task.name.substr(0, task.name.rfind(' ')), list_text(node.inputs),
+                   task.name.substr(0, task.name.find(' ')), list_text(node.inputs),
                    list_text(node.outputs)});
   }
   return table.to_string();

@@ -1,4 +1,6 @@
 // Which nodes and tasks a network is cut into.
+#include <set>
+
 #include "network/network_testing.h"
 
 namespace heddle::testing {
@@ -101,6 +103,9 @@ TEST(Extract, OtherShapesAndOtherConstantsAreOtherTasks) {
   const Network net({again});
   expect_consistent(net);
   EXPECT_EQ(net.tasks().size(), 4u) << net.to_text();
+  std::set<std::string> names;
+  for (const TuneTask& task : net.tasks()) names.insert(task.name);
+  EXPECT_EQ(names.size(), 4u) << "reports tell tasks apart by name";
 }
 
 TEST(Extract, WhatDependsOnConstantsAloneIsPreparedInItsReaders) {
