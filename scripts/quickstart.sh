@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
-# From a fresh checkout to a result: installs what is missing, builds what the main job needs, runs
-# it, and names what to try next. Arguments go to the program.
+# From a fresh checkout to a result: installs what is missing, builds what the main job needs, reads
+# handwritten digits, tunes that network, and names what to try next.
+#
+#   scripts/quickstart.sh [seconds to tune for: 30]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-main_job=tutorial_03_digits  # what a newcomer sees first; a program in build/bin
+# What a newcomer sees first; programs in build/bin.
+reads_digits=tutorial_03_digits
+tunes_them=tutorial_06_tune_a_network
 
 scripts/install_deps.sh
 # A build folder that exists keeps the generator it was made with.
@@ -12,9 +16,11 @@ generator=()
 if [[ ! -f build/CMakeCache.txt ]] && command -v ninja >/dev/null; then generator=(-G Ninja); fi
 cmake -S . -B build "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DHEDDLE_BUILD_TESTS=OFF \
   -DHEDDLE_BUILD_BENCH=OFF
-cmake --build build --parallel "$(nproc)" --target "$main_job"
+cmake --build build --parallel "$(nproc)" --target "$reads_digits" "$tunes_them"
 echo
-"build/bin/$main_job" "$@"
+"build/bin/$reads_digits"
+echo
+"build/bin/$tunes_them" "${1:-30}"
 
 echo
 echo "Next:"
@@ -24,5 +30,6 @@ fi
 cat <<'TEXT'
   build/bin/heddle explain lenet:128                         # this network, stage by stage
   build/bin/heddle explain matmul:512x512x512 --show schedule,loops
+  build/bin/tutorial_06_tune_a_network 300                   # tune for longer
   tutorials/01_first_kernel.cpp                              # how to write your own
 TEXT

@@ -33,6 +33,23 @@ TEST(PlanGroups, AConvolutionTakesItsBiasAndActivation) {
 )");
 }
 
+TEST(PlanGroups, ArithmeticOnConstantsIsMaterialisedWhereItIsPreparedOnce) {
+  auto constant = [] { return constant_placeholder({16}); };
+  Tensor y = ops::conv2d(placeholder({1, 8, 14, 14}), constant_placeholder({16, 8, 1, 1}));
+  EXPECT_EQ(
+      groups_text({ops::relu(ops::batch_norm(y, constant(), constant(), constant(), constant()))}),
+      R"(batch_norm_factor (direct compute)
+batch_norm_offset (direct compute)
+relu with main conv2d (complex reduction); inlined batch_norm
+)");
+}
+
+TEST(PlanGroups, AViewOfConstantsIsReadInPlace) {
+  Tensor w = ops::transpose(constant_placeholder({32, 16}), {1, 0});
+  EXPECT_EQ(groups_text({ops::matmul(placeholder({8, 16}), w)}),
+            "matmul (complex reduction); inlined transpose\n");
+}
+
 TEST(PlanGroups, ASoftmaxIsOneGroup) {
   EXPECT_EQ(groups_text({ops::softmax(placeholder({64, 128}))}),
             R"(softmax (direct compute); tunable softmax_max softmax_exp softmax_sum softmax_scale

@@ -1,7 +1,6 @@
 #include "bench_case.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "heddle/codegen/interpreter.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/driver/build.h"
+#include "heddle/driver/tolerance.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
@@ -42,30 +42,9 @@ Built compile(const Problem& problem, const Schedule& schedule, const std::vecto
   return b;
 }
 
-double largest(const NDArray& a) {
-  double most = 0;
-  for (int64_t i = 0; i < a.size(); ++i) {
-    const double v = std::abs(a.get(i));
-    if (v > most) most = v;
-  }
-  return most;
-}
-
-// How far two right answers may be apart: sums in another order differ by rounding errors that grow
-// with the square root of their length and with the size of what is summed.
 Difference compare_outputs(const Problem& problem, const NDArray& ours, const NDArray& reference) {
-  const DataType t = reference.dtype();
-  if (!t.is_float()) return compare(ours, reference, 0, 0);
-  const ComputeDag dag(problem.outputs);
-  double terms = 0;
-  for (int i = 0; i < dag.size(); ++i) terms += static_cast<double>(dag.info(i).reduce_points);
-  // 16-bit floats add up in f32 and round at the end of each stage.
-  const double sum_epsilon = t == f64 ? 0x1p-53 : 0x1p-24;
-  const double epsilon = t == f64 ? 0x1p-53 : t == f16 ? 0x1p-11 : t == bf16 ? 0x1p-8 : 0x1p-24;
-  const double scale = std::max(largest(reference), problem.magnitude);
-  double atol = sum_epsilon * (64 + 4 * std::sqrt(terms)) * scale;
-  if (epsilon > sum_epsilon) atol += 4 * epsilon * scale;
-  return compare(ours, reference, 64 * epsilon, atol);
+  const Tolerance t = rounding_tolerance(ComputeDag(problem.outputs), reference, problem.magnitude);
+  return compare(ours, reference, t.rtol, t.atol);
 }
 
 class Case {

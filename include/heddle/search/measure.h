@@ -64,17 +64,22 @@ struct MeasureResult {
 /// Shared by everyone who works under one budget.
 class TuneClock {
  public:
-  explicit TuneClock(double budget_seconds = std::numeric_limits<double>::infinity());
+  /// `whole`: this is a part of it, ends no later and is cancelled with it; must outlive this.
+  explicit TuneClock(double budget_seconds = std::numeric_limits<double>::infinity(),
+                     const TuneClock* whole = nullptr);
   double elapsed() const;
   double left() const;  ///< 0 when cancelled
   bool expired() const { return left() <= 0; }
   /// Safe from a signal handler.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
-  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  bool cancelled() const {
+    return cancelled_.load(std::memory_order_relaxed) || (whole_ && whole_->cancelled());
+  }
 
  private:
   std::chrono::steady_clock::time_point start_;
   double budget_;
+  const TuneClock* whole_;
   std::atomic<bool> cancelled_{false};
 };
 

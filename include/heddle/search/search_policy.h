@@ -37,6 +37,11 @@ class SearchPolicy {
   virtual std::vector<RejectionCount> rejections() const { return {}; }
 };
 
+/// What the cost model sees of a candidate.
+using FeatureFunction = std::function<Features(const TuneTask& task, const Schedule& schedule)>;
+
+/// Counts, not seconds: a round scores about population x (generations + 1) candidates, so that
+/// what is proposed depends on nothing but the seed and what was measured.
 struct EvolutionOptions {
   int population = 192;
   int generations = 4;
@@ -50,9 +55,10 @@ struct EvolutionOptions {
 /// records) are proposed before anything else.
 struct SearchContext {
   const TuneTask* task = nullptr;
-  std::vector<Config> seeds;
+  std::vector<Config> seeds = {};
   CostModel* model = nullptr;  ///< shared by all tasks; may be null (random)
   uint64_t seed = 0;
+  FeatureFunction features = {};  ///< default: schedule_features
 };
 using SearchPolicyFactory = std::function<std::unique_ptr<SearchPolicy>(const SearchContext&)>;
 

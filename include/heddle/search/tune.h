@@ -54,10 +54,14 @@ struct TuneOptions {
   MeasureProtocol protocol;
   double final_race_share = 0.1;  ///< of the budget, for re-measuring the leaders
   bool warm_start = true;         ///< seeds and model from tophub
+  /// A task is converged after so many rounds (and half of all its rounds) without a gain of 1 %;
+  /// tuning ends early when all are. 0: never.
+  int patience = 10;
   /// Replace parts. The pointers must outlive the call.
   Measurer* measurer = nullptr;
   CostModel* model = nullptr;
   SearchPolicyFactory policy = {};
+  FeatureFunction features = {};  ///< default: schedule_features
   TuneClock* clock =
       nullptr;  ///< cancellation token: clock->cancel(); its budget replaces `budget`
   std::function<void(const TuneProgress&)> progress = {};  ///< from the calling thread
@@ -69,9 +73,9 @@ struct TaskResult {
   Schedule schedule;             ///< the best, or the static one
   double static_seconds = 0, best_seconds = 0;  ///< of the final race, medians
   int trials = 0, failures = 0;
-  std::vector<std::pair<MeasureError, int>> failures_by_kind;
-  std::vector<RejectionCount> rejections;  ///< before compiling
-  bool improved = false;                   ///< false: the static schedule was returned
+  std::vector<std::pair<MeasureError, int>> failures_by_kind = {};
+  std::vector<RejectionCount> rejections = {};  ///< before compiling
+  bool improved = false;                        ///< false: the static schedule was returned
 };
 
 struct TuneReport {
@@ -79,9 +83,17 @@ struct TuneReport {
   int trials = 0;
   double elapsed_seconds = 0;
   bool cancelled = false;
-  std::vector<std::pair<std::string, double>> time_spent;  ///< seconds by phase: where a trial goes
+  /// Why the search ended: "budget", "trials", "converged" (or every space exhausted), "cancelled",
+  /// "failed" (see problems).
+  std::string ended;
+  /// Where a trial goes, in seconds: wall clock by phase ("resume", "search", "measure", "train",
+  /// "record", "race"), then what the measurer says of itself ("measure.compile", ...).
+  std::vector<std::pair<std::string, double>> time_spent;
   ModelAccuracy model;  ///< over candidates predicted before they were measured
   std::string log;      ///< where the records went
+  /// What went wrong without stopping the run: records that could not be written or read, a model
+  /// that could not be loaded, a measurer that gave up. Nothing of it makes a result wrong.
+  std::vector<std::string> problems;
 };
 
 /// Tunes several tasks under one budget: a round for every task first, then rounds where they

@@ -1,0 +1,42 @@
+#include "heddle/driver/tolerance.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heddle {
+namespace {
+
+double largest(const NDArray& a) {
+  if (a.dtype() == f32) {  // all of a reference, once a task: get() takes ten times as long
+    float most = 0;
+    for (const float* p = a.data<float>(); p != a.data<float>() + a.size(); ++p) {
+      const float v = std::abs(*p);
+      if (v > most) most = v;
+    }
+    return most;
+  }
+  double most = 0;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const double v = std::abs(a.get(i));
+    if (v > most) most = v;
+  }
+  return most;
+}
+
+}  // namespace
+
+Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, double magnitude) {
+  const DataType t = reference.dtype();
+  if (!t.is_float()) return {};
+  double terms = 0;
+  for (int i = 0; i < dag.size(); ++i) terms += static_cast<double>(dag.info(i).reduce_points);
+  // 16-bit floats add up in f32 and round at the end of each stage.
+  const double sum_epsilon = t == f64 ? 0x1p-53 : 0x1p-24;
+  const double epsilon = t == f64 ? 0x1p-53 : t == f16 ? 0x1p-11 : t == bf16 ? 0x1p-8 : 0x1p-24;
+  const double scale = std::max(largest(reference), magnitude);
+  double atol = sum_epsilon * (64 + 4 * std::sqrt(terms)) * scale;
+  if (epsilon > sum_epsilon) atol += 4 * epsilon * scale;
+  return {64 * epsilon, atol};
+}
+
+}  // namespace heddle

@@ -1,0 +1,114 @@
+#include "search/candidate_book.h"
+
+#include <algorithm>
+
+#include "heddle/support/error.h"
+#include "heddle/support/hash.h"
+
+namespace heddle {
+namespace {
+
+// A space of at most so many configs is listed once random draws find little; of a larger one, what
+// so many draws in a row do not find is not worth finding.
+constexpr double kListed = 20'000;
+constexpr int kDrawsBeforeListing = 200, kDraws = 4000;
+
+uint64_t config_hash(const Config& config) {
+  uint64_t h = config.values.size();
+  for (int64_t v : config.values) h = hash_combine(h, static_cast<uint64_t>(v));
+  return h;
+}
+
+}  // namespace
+
+uint64_t steps_hash(const Schedule& schedule) {
+  uint64_t h = schedule.steps().size();
+  auto add = [&](int64_t v) { h = hash_combine(h, static_cast<uint64_t>(v)); };
+  for (const Step& s : schedule.steps()) {
+    add(static_cast<int64_t>(s.kind));
+    add(s.stage);
+    for (int a : s.axes) add(a);
+    add(-1);
+    for (const Param& p : s.params) add(p.value);
+    add(-1);
+    for (int r : s.results) add(r);
+  }
+  return h;
+}
+
+std::optional<uint64_t> CandidateBook::key_of(const Config& config, std::optional<Schedule>* made) {
+  auto [at, is_new] = keys_.try_emplace(config_hash(config));
+  if (!is_new) return at->second;
+  std::string why = template_.why_invalid(config);
+  if (why.empty()) {
+    try {
+      Schedule s = template_.instantiate(config);
+      at->second = steps_hash(s);
+      if (made) *made = std::move(s);
+      return at->second;
+    } catch (const Error& e) {
+      why = e.message;
+    }
+  }
+  ++rejections_[why];
+  return std::nullopt;
+}
+
+bool CandidateBook::take(uint64_t key) {
+  if (!taken_.insert(key).second) return false;
+  state_ += mix64(key);
+  return true;
+}
+
+std::optional<Config> CandidateBook::next_seed() {
+  while (next_seed_ < seeds_.size()) {
+    const Config& c = seeds_[next_seed_++];
+    std::optional<uint64_t> key = key_of(c);
+    if (key && take(*key)) return c;
+  }
+  return std::nullopt;
+}
+
+void CandidateBook::list_what_is_left() {
+  left_.emplace();
+  const std::vector<Knob>& knobs = template_.knobs();
+  std::vector<size_t> at(knobs.size(), 0);
+  std::unordered_set<uint64_t> listed;
+  for (bool more = true; more;) {
+    Config c;
+    for (size_t i = 0; i < knobs.size(); ++i) c.values.push_back(knobs[i].values[at[i]]);
+    std::optional<uint64_t> key = key_of(c);
+    if (key && !taken(*key) && listed.insert(*key).second) left_->push_back(std::move(c));
+    more = false;
+    for (size_t i = 0; i < knobs.size() && !more; ++i) {
+      more = ++at[i] < knobs[i].values.size();
+      if (!more) at[i] = 0;
+    }
+  }
+}
+
+std::optional<Config> CandidateBook::draw_new(Rng& rng) {
+  bool small = template_.space_size() <= kListed;
+  for (int i = 0; !left_ && i < (small ? kDrawsBeforeListing : kDraws); ++i) {
+    Config c = moves_.random(rng);
+    std::optional<uint64_t> key = key_of(c);
+    if (key && take(*key)) return c;
+  }
+  if (!small) return std::nullopt;
+  if (!left_) list_what_is_left();
+  std::erase_if(*left_, [&](const Config& c) { return taken(*key_of(c)); });
+  if (left_->empty()) return std::nullopt;
+  Config c = rng.choose(*left_);
+  take(*key_of(c));
+  return c;
+}
+
+std::vector<RejectionCount> CandidateBook::rejections() const {
+  std::vector<RejectionCount> out;
+  for (const auto& [reason, count] : rejections_) out.push_back({reason, count});
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.count > b.count; });
+  return out;
+}
+
+}  // namespace heddle

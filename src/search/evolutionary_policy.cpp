@@ -1,0 +1,155 @@
+// Evolution: configs bred from the best measured ones and from random ones, ranked by the cost
+// model before anything is compiled.
+//
+// The static choice is good already. So while the model knows nothing, the steps around the best
+// measured configs are tried, with random samples for the model to learn from.
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/support/error.h"
+#include "heddle/support/hash.h"
+#include "search/candidate_book.h"
+#include "search/candidate_pool.h"
+
+namespace heddle {
+namespace {
+
+class EvolutionaryPolicy final : public SearchPolicy {
+ public:
+  EvolutionaryPolicy(const SearchContext& context, const EvolutionOptions& options)
+      : options_(options),
+        book_(context.task->tmpl, context.seeds),
+        pool_(*context.task, context.model, context.features, book_),
+        seed_(context.seed) {}
+
+  std::string name() const override { return "evolutionary"; }
+
+  std::vector<Config> propose(int count) override {
+    Rng rng(hash_combine(seed_, book_.state()));
+    std::vector<Config> out;
+    auto wanted = [&] { return count - static_cast<int>(out.size()); };
+    while (wanted() > 0) {
+      std::optional<Config> c = book_.next_seed();
+      if (!c) break;
+      out.push_back(std::move(*c));
+    }
+    if (wanted() > 0) {
+      // A fraction of a sample is taken with that probability.
+      int guided = wanted() - static_cast<int>(epsilon() * wanted() + rng.uniform_real());
+      for (Config& c : pool_.can_rank() ? evolve(guided, rng) : around_best(guided, rng))
+        out.push_back(std::move(c));
+    }
+    while (wanted() > 0) {
+      std::optional<Config> c = book_.draw_new(rng);
+      if (!c) break;
+      out.push_back(std::move(*c));
+    }
+    return out;
+  }
+
+  void report(std::span<const Trial> trials) override {
+    for (const Trial& t : trials) {
+      std::optional<uint64_t> key = book_.key_of(t.config);
+      if (!key) continue;
+      book_.take(*key);
+      ++trials_;
+      if (std::isfinite(t.seconds)) measured_.push_back({t.config, *key, t.seconds});
+    }
+    std::sort(measured_.begin(), measured_.end(), [](const Measured& a, const Measured& b) {
+      return a.seconds != b.seconds ? a.seconds < b.seconds : a.key < b.key;
+    });
+  }
+
+  std::vector<RejectionCount> rejections() const override { return book_.rejections(); }
+
+ private:
+  struct Measured {
+    Config config;
+    uint64_t key = 0;
+    double seconds = 0;
+  };
+
+  double epsilon() const {
+    double done = std::min(1.0, trials_ / std::max(1.0, double(options_.epsilon_trials)));
+    return options_.epsilon_begin + done * (options_.epsilon_end - options_.epsilon_begin);
+  }
+
+  // Steps from the best few, nearest first: what a person would try by hand.
+  std::vector<Config> around_best(int count, Rng& rng) {
+    std::vector<Config> out;
+    auto add = [&](Config c) {
+      std::optional<uint64_t> key = book_.key_of(c);
+      if (key && book_.take(*key)) out.push_back(std::move(c));
+    };
+    size_t parents = std::min<size_t>(measured_.size(), 3);
+    for (size_t p = 0; p < parents; ++p) {
+      std::vector<Config> near = book_.moves().neighbours(measured_[p].config);
+      rng.shuffle(near);
+      for (Config& c : near) {
+        if (static_cast<int>(out.size()) < count) add(std::move(c));
+      }
+    }
+    for (int tries = 0; parents > 0 && static_cast<int>(out.size()) < count && tries < 8 * count;
+         ++tries) {
+      size_t p = static_cast<size_t>(rng.uniform_int(0, static_cast<int64_t>(parents) - 1));
+      add(book_.moves().mutate(book_.moves().mutate(measured_[p].config, rng), rng));
+    }
+    return out;
+  }
+
+  std::vector<Config> evolve(int count, Rng& rng) {
+    if (count <= 0) return {};
+    const size_t size = static_cast<size_t>(std::max(options_.population, 8));
+    const ConfigMoves& moves = book_.moves();
+    pool_.begin_round();
+    // Measured ones take part with their measured score (the model's label: best time over time).
+    size_t elites = std::min({measured_.size(), size / 2, static_cast<size_t>(options_.elites)});
+    std::vector<Scored> population;
+    for (size_t i = 0; i < elites; ++i)
+      population.push_back({measured_[i].config, measured_[i].key,
+                            measured_.front().seconds / measured_[i].seconds});
+    // Every step from the best is looked at: they are few, and the likeliest gains.
+    std::vector<Config> fresh;
+    for (size_t i = 0; i < std::min<size_t>(elites, 4); ++i) {
+      for (Config& c : moves.neighbours(measured_[i].config)) fresh.push_back(std::move(c));
+    }
+    for (size_t i = population.size(); i < size; ++i) fresh.push_back(moves.random(rng));
+    for (int g = 0;; ++g) {
+      for (Scored& s : pool_.score(fresh)) population.push_back(std::move(s));
+      std::sort(population.begin(), population.end(), better);
+      if (population.size() > size) population.resize(size);
+      if (g == options_.generations || population.empty()) break;
+      fresh.clear();
+      for (size_t i = 0; i < size; ++i) {
+        const Config& a = pick(population, rng).config;
+        fresh.push_back(rng.chance(options_.mutation_probability)
+                            ? moves.mutate(a, rng)
+                            : moves.crossover(a, pick(population, rng).config, rng));
+      }
+    }
+    return pool_.take_best(count);
+  }
+
+  // The better of two: gentle enough to keep the population wide for a few generations.
+  static const Scored& pick(const std::vector<Scored>& population, Rng& rng) {
+    const Scored &a = rng.choose(population), &b = rng.choose(population);
+    return better(a, b) ? a : b;
+  }
+
+  EvolutionOptions options_;
+  CandidateBook book_;
+  CandidatePool pool_;
+  uint64_t seed_;
+  std::vector<Measured> measured_;  ///< fastest first; failures are left out
+  int trials_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<SearchPolicy> make_evolutionary_policy(const SearchContext& context,
+                                                       const EvolutionOptions& options) {
+  HEDDLE_ICHECK(context.task, "a policy needs a task");
+  return std::make_unique<EvolutionaryPolicy>(context, options);
+}
+
+}  // namespace heddle

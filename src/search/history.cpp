@@ -1,0 +1,139 @@
+#include "search/history.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "heddle/support/error.h"
+
+namespace heddle {
+namespace {
+
+constexpr int kSeedsOfAKind = 4;
+
+double distance(int64_t a, int64_t b) {
+  if (a > 0 && b > 0) return std::abs(std::log2(double(a)) - std::log2(double(b)));
+  return std::abs(static_cast<double>(a) - static_cast<double>(b));
+}
+
+std::string first_word(const std::string& text) { return text.substr(0, text.find(' ')); }
+
+// Best first.
+void sort_by_time(std::vector<const Record*>& records) {
+  std::stable_sort(records.begin(), records.end(),
+                   [](const Record* a, const Record* b) { return a->median() < b->median(); });
+}
+
+class Reader {
+ public:
+  Reader(const TuneTask& task, const std::string& protocol)
+      : task_(task),
+        protocol_(protocol),
+        hash_(task.tmpl.dag().structural_hash()),
+        version_(task.tmpl.fingerprint()) {}
+
+  bool is_ours(const Record& r) const {
+    return r.structural_hash == hash_ && target_matches(r.target, task_.tmpl.target());
+  }
+
+  void read(const Record& r) {
+    if (!is_ours(r) || r.error == MeasureError::Cancelled) return;
+    if (r.template_name != task_.tmpl.name() || r.template_version != version_) {
+      if (r.ok()) other_template_.push_back(&r);
+    } else if (protocols_compare(r.protocol, protocol_)) {
+      add_trial(r);
+    } else if (r.ok()) {
+      other_protocol_.push_back(&r);
+    }
+  }
+
+  History finish() {
+    sort_by_time(other_protocol_);
+    for (const Record* r : other_protocol_) {
+      if (static_cast<int>(out_.seeds.size()) < kSeedsOfAKind)
+        out_.seeds.push_back(nearest_config(task_.tmpl, r->config));
+    }
+    sort_by_time(other_template_);
+    for (const Record* r : other_template_) {
+      if (out_.replayed.size() == 1) break;
+      try {
+        out_.replayed.push_back(Schedule::from_json(r->steps, task_.tmpl.dag()));
+      } catch (const Error&) {
+        // Steps of a version whose schedules no longer replay.
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void add_trial(const Record& r) {
+    Config config;
+    try {
+      config = task_.tmpl.config_from_json(r.config);
+    } catch (const Error&) {
+      return;  // values that are not offered any more: as good as never measured
+    }
+    auto [at, is_new] = index_.try_emplace(config.values, out_.trials.size());
+    if (is_new) {
+      out_.trials.push_back({config, r.median(), r.error});
+    } else if (r.protocol == "race" || r.error != MeasureError::None) {
+      // A race is the better measurement, and a fault found later (a wrong answer) stays found.
+      out_.trials[at->second].seconds = r.median();
+      out_.trials[at->second].error = r.error;
+    }
+  }
+
+  const TuneTask& task_;
+  const std::string& protocol_;
+  uint64_t hash_, version_;
+  History out_;
+  std::map<std::vector<int64_t>, size_t> index_;  ///< of a config among the trials
+  std::vector<const Record*> other_protocol_, other_template_;
+};
+
+}  // namespace
+
+bool protocols_compare(const std::string& a, const std::string& b) {
+  return a == "race" || b == "race" || first_word(a) == first_word(b);
+}
+
+Config nearest_config(const Template& t, const Json& config) {
+  Config out = t.default_config();
+  if (config.kind() != Json::Kind::Object) return out;
+  for (const auto& [name, value] : config.members()) {
+    int k = t.knob_index(name);
+    if (k < 0 || !value.is_int()) continue;
+    const std::vector<int64_t>& values = t.knobs()[static_cast<size_t>(k)].values;
+    out.values[static_cast<size_t>(k)] =
+        *std::min_element(values.begin(), values.end(), [&](int64_t a, int64_t b) {
+          return distance(a, value.as_int()) < distance(b, value.as_int());
+        });
+  }
+  for (size_t k = 0; k < out.values.size() && !t.why_invalid(out).empty(); ++k)
+    out.values[k] = t.knobs()[k].default_value;
+  return out;
+}
+
+History history_of(const TuneTask& task, const std::vector<Record>& log,
+                   const std::string& protocol, const RecordDatabase* shipped) {
+  Reader reader(task, protocol);
+  for (const Record& r : log) reader.read(r);
+  History out = reader.finish();
+  auto seed = [&](const Record& r) { out.seeds.push_back(nearest_config(task.tmpl, r.config)); };
+  const ComputeDag& dag = task.tmpl.dag();
+  const Target& target = task.tmpl.target();
+  if (shipped) {
+    if (const Record* exact = shipped->best(dag.structural_hash(), target)) seed(*exact);
+    for (const Record* r : shipped->nearest(dag, target, kSeedsOfAKind)) seed(*r);
+  }
+  if (!log.empty()) {
+    RecordDatabase own;
+    for (const Record& r : log) {
+      if (r.ok() && r.structural_hash != dag.structural_hash()) own.add(r);
+    }
+    for (const Record* r : own.nearest(dag, target, kSeedsOfAKind)) seed(*r);
+  }
+  return out;
+}
+
+}  // namespace heddle

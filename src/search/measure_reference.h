@@ -1,0 +1,57 @@
+// The right answer of a task, in memory that all worker processes see, and the comparison with it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/dag/compute_dag.h"
+#include "heddle/driver/tolerance.h"
+#include "heddle/runtime/ndarray.h"
+
+namespace heddle::search {
+
+/// The outputs of a DAG. Made before the workers are forked, filled by one of them, read by all:
+/// whoever is forked later finds it filled. Readers map it read-only, so that a candidate that
+/// writes astray dies of it rather than changing what is right.
+class Reference {
+ public:
+  explicit Reference(const ComputeDag& dag);
+  ~Reference();
+  Reference(const Reference&) = delete;
+  Reference& operator=(const Reference&) = delete;
+
+  /// Outputs in the order of the DAG's.
+  void store(std::span<const NDArray> outputs);
+  bool ready() const;
+
+  /// Empty when `outputs` are right, else where they are not. All elements, or the first, the last
+  /// and a thousand drawn by `seed`.
+  std::string difference(std::span<const NDArray> outputs, bool all, uint64_t seed) const;
+
+ private:
+  struct Header {
+    std::atomic<bool> ready{false};
+  };
+  struct Output {
+    std::string name;
+    std::vector<int64_t> shape;
+    DataType dtype;
+    size_t offset = 0;
+    double magnitude = 0;
+  };
+  NDArray values(const Output& o) const;
+  Tolerance& tolerance(size_t i) const;
+
+  ComputeDag dag_;
+  std::vector<Output> outputs_;
+  size_t bytes_ = 0;
+  char* memory_ = nullptr;
+};
+
+/// Fills outputs with what no kernel computes, so that an element that is not written is seen.
+void poison(const NDArray& array);
+
+}  // namespace heddle::search

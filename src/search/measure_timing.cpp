@@ -1,0 +1,82 @@
+#include "search/measure_timing.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/runtime/timer.h"
+
+namespace heddle::search {
+namespace {
+
+// Two reads of the clock take some 50 ns: nothing beside this.
+constexpr double kShortestSample = 20e-6;
+// Above the best by so much, a candidate's place is known as soon as its fastest sample is there:
+// it needs an order of magnitude for the cost model, not two digits.
+constexpr double kClearlySlower = 1.15;
+
+double time_once(int64_t calls, FunctionRef<void()> call) {
+  const Timer timer;
+  for (int64_t i = 0; i < calls; ++i) call();
+  return timer.elapsed_s() / static_cast<double>(calls);
+}
+
+}  // namespace
+
+MedianInterval median_interval(std::vector<double> samples) {
+  if (samples.empty()) return {};
+  std::sort(samples.begin(), samples.end());
+  const size_t n = samples.size();
+  const double median = n % 2 == 1 ? samples[n / 2] : 0.5 * (samples[n / 2 - 1] + samples[n / 2]);
+  // The number of samples below the median is binomial (n, 1/2): two deviations from n / 2.
+  const auto count = static_cast<double>(n);
+  const double below = std::floor(0.5 * count - 0.98 * std::sqrt(count));
+  const size_t low = below < 1 ? 0 : static_cast<size_t>(below) - 1;
+  const double width = samples[n - 1 - low] - samples[low];
+  return {median, median > 0 ? width / median : 0};
+}
+
+int64_t calls_per_sample(double call_seconds, double seconds) {
+  if (call_seconds >= seconds) return 1;
+  return static_cast<int64_t>(std::min(std::ceil(seconds / std::max(call_seconds, 1e-9)), 1e6));
+}
+
+Timing time_calls(const MeasureProtocol& protocol, double best_seconds, FunctionRef<void()> call,
+                  const std::function<void()>& before_sample) {
+  Timing result;
+  const double first = time_once(1, call);
+  const double limit = protocol.cutoff > 0 ? protocol.cutoff * best_seconds
+                                           : std::numeric_limits<double>::infinity();
+  int64_t calls = 1;
+  if (!before_sample) {
+    calls = calls_per_sample(first, kShortestSample);
+    // The first call of a short kernel is mostly cold misses: how long a warm one takes is seen
+    // once there are a few.
+    while (calls > 1) {
+      const double warm = time_once(calls, call);
+      const int64_t wanted = calls_per_sample(warm, kShortestSample);
+      if (wanted <= 2 * calls) break;
+      calls = wanted;
+    }
+  }
+  double total = 0;
+  while (static_cast<int>(result.seconds.size()) < std::max(1, protocol.max_repeats)) {
+    if (before_sample) before_sample();
+    const double sample = time_once(calls, call);
+    result.seconds.push_back(sample);
+    total += sample * static_cast<double>(calls);
+    // Once is not enough: the first call may have paid for pages and caches.
+    if (result.seconds.size() == 1 && first > limit && sample > limit) {
+      result.cut_off = true;
+      break;
+    }
+    if (static_cast<int>(result.seconds.size()) < protocol.min_repeats) continue;
+    if (total >= protocol.max_seconds) break;
+    if (total < protocol.min_seconds) continue;
+    const double fastest = *std::min_element(result.seconds.begin(), result.seconds.end());
+    if (fastest > kClearlySlower * best_seconds) break;
+    if (median_interval(result.seconds).relative_width <= protocol.relative_ci) break;
+  }
+  return result;
+}
+
+}  // namespace heddle::search

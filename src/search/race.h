@@ -1,0 +1,19 @@
+// Who wins the final race.
+#pragma once
+
+#include <span>
+
+#include "heddle/search/measure.h"
+
+namespace heddle {
+
+/// Whether `candidate` is faster than `base` beyond doubt: by half a percent in the median and, as
+/// far as their samples were taken in turn, in clearly more rounds than it lost (a sign test at
+/// about 5 %). A tie is not faster.
+bool clearly_faster(const MeasureResult& candidate, const MeasureResult& base);
+
+/// Index of the winner; 0 is the static choice, which wins ties and loses only to what works and is
+/// clearly faster, or when it does not work itself. -1 when none works.
+int race_winner(std::span<const MeasureResult> results);
+
+}  // namespace heddle

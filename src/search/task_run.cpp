@@ -1,0 +1,68 @@
+#include "search/task_run.h"
+
+#include <algorithm>
+
+#include "search/candidate_book.h"
+
+namespace heddle {
+namespace {
+
+constexpr size_t kLeaders = 16;
+
+}  // namespace
+
+TaskRun::TaskRun(TuneTask t)
+    : task(std::move(t)),
+      static_key_(steps_hash(task.tmpl.instantiate(task.tmpl.default_config()))) {
+  progress.name = task.name;
+  progress.weight = task.weight;
+  progress.flops = task.flops();
+}
+
+void TaskRun::add(const Config& config, uint64_t key, double seconds, MeasureError error) {
+  if (!measured_.insert(key).second) return;
+  if (error != MeasureError::None) {
+    add_failure(error);
+    return;
+  }
+  if (progress.best_seconds <= 0 || seconds < progress.best_seconds)
+    progress.best_seconds = seconds;
+  if (key == static_key_) {
+    progress.static_seconds = seconds;
+    return;
+  }
+  auto at = std::find_if(leaders_.begin(), leaders_.end(), [&](const Leader& l) {
+    return seconds != l.seconds ? seconds < l.seconds : key < l.key;
+  });
+  leaders_.insert(at, {config, key, seconds});
+  if (leaders_.size() > kLeaders) leaders_.pop_back();
+}
+
+void TaskRun::add_failure(MeasureError error) {
+  ++progress.failures;
+  auto at = std::find_if(failures_by_kind.begin(), failures_by_kind.end(),
+                         [&](const auto& f) { return f.first == error; });
+  if (at == failures_by_kind.end()) at = failures_by_kind.insert(at, {error, 0});
+  ++at->second;
+}
+
+void TaskRun::reject(const std::string& why) {
+  auto at = std::find_if(rejected_.begin(), rejected_.end(),
+                         [&](const RejectionCount& r) { return r.reason == why; });
+  if (at == rejected_.end()) at = rejected_.insert(at, {why, 0});
+  ++at->count;
+}
+
+std::vector<RejectionCount> TaskRun::rejections() const {
+  std::vector<RejectionCount> out = policy->rejections();
+  out.insert(out.end(), rejected_.begin(), rejected_.end());
+  return out;
+}
+
+void TaskRun::add_cost(const MeasureResult& r) {
+  cost_ += r.compile_seconds + r.run_seconds + r.check_seconds;
+  compile_ += r.compile_seconds;
+  ++costs_;
+}
+
+}  // namespace heddle

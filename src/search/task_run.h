@@ -1,0 +1,69 @@
+// TaskRun: one task of a tuning run: what was measured of it, and its best so far.
+#pragma once
+
+#include <memory>
+#include <unordered_set>
+
+#include "heddle/search/tune.h"
+
+namespace heddle {
+
+/// A candidate of a round, from proposal to result.
+struct Candidate {
+  Config config;
+  Schedule schedule;
+  uint64_t key = 0;        ///< steps_hash of the schedule
+  Features features = {};  ///< empty when they could not be had
+  double predicted = 0;
+  bool was_predicted = false;
+  MeasureResult result = {};  ///< Cancelled until measured
+};
+
+/// A measured candidate that may win.
+struct Leader {
+  Config config;
+  uint64_t key = 0;
+  double seconds = 0;
+};
+
+class TaskRun {
+ public:
+  explicit TaskRun(TuneTask t);
+
+  TuneTask task;
+  std::unique_ptr<SearchPolicy> policy;
+  std::vector<Schedule> replayed;  ///< of another version of the template: race without a config
+  TaskProgress progress;
+  std::vector<std::pair<MeasureError, int>> failures_by_kind;
+
+  uint64_t static_key() const { return static_key_; }
+  bool was_measured(uint64_t key) const { return measured_.contains(key); }
+  /// Takes a result in: fails, static and best times, leaders.
+  void add(const Config& config, uint64_t key, double seconds, MeasureError error);
+  /// A fault found in the race.
+  void add_failure(MeasureError error);
+  /// A config that somebody's own policy proposed and that is not legal.
+  void reject(const std::string& why);
+  /// The policy's and these.
+  std::vector<RejectionCount> rejections() const;
+  /// What a trial cost.
+  void add_cost(const MeasureResult& result);
+
+  /// Fastest first, the static choice left out.
+  const std::vector<Leader>& leaders() const { return leaders_; }
+  /// Of one trial, mean so far; 0 before the first.
+  double seconds_per_trial() const { return costs_ > 0 ? cost_ / costs_ : 0; }
+  double compile_seconds() const { return costs_ > 0 ? compile_ / costs_ : 0; }
+  /// Best known, the static choice included; 0: nothing works yet.
+  double best_seconds() const { return progress.best_seconds; }
+
+ private:
+  uint64_t static_key_;
+  std::unordered_set<uint64_t> measured_;
+  std::vector<Leader> leaders_;
+  std::vector<RejectionCount> rejected_;
+  double cost_ = 0, compile_ = 0;
+  int costs_ = 0;
+};
+
+}  // namespace heddle

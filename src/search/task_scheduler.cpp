@@ -1,0 +1,87 @@
+#include "search/task_scheduler.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace heddle {
+namespace {
+
+constexpr int kRoundsToJoinPeers = 5;
+
+}  // namespace
+
+TaskScheduler::TaskScheduler(std::vector<SchedulerTask> tasks, SchedulerOptions options)
+    : options_(options) {
+  for (const SchedulerTask& t : tasks)
+    states_.push_back({.task = t, .best = {t.start_seconds}, .gained_from = t.start_seconds});
+}
+
+int TaskScheduler::waiting() const {
+  return static_cast<int>(std::count_if(states_.begin(), states_.end(), [](const State& s) {
+    return !s.done && s.best.size() == 1;
+  }));
+}
+
+int TaskScheduler::next() const {
+  bool first = waiting() > 0;
+  int chosen = -1;
+  double most = 0;
+  for (int i = 0; i < static_cast<int>(states_.size()); ++i) {
+    const State& s = states_[static_cast<size_t>(i)];
+    if (s.done || (first && s.best.size() > 1)) continue;
+    // In the first rounds what is not known to be fast goes first; ties go to the earlier task.
+    double value = !first             ? promise(i)
+                   : s.best[0] <= 0.0 ? std::numeric_limits<double>::infinity()
+                                      : s.task.weight * s.best[0];
+    if (chosen < 0 || value > most) {
+      chosen = i;
+      most = value;
+    }
+  }
+  return chosen;
+}
+
+// FLOP/s of the fastest task like this one. A task that stays far behind its peers for several
+// rounds is not like them after all.
+double TaskScheduler::best_of_similar(int task) const {
+  const State& own = states_[static_cast<size_t>(task)];
+  double best = 0;
+  for (const State& s : states_) {
+    if (s.task.similar < 0 || s.task.similar != own.task.similar || s.best.back() <= 0) continue;
+    best = std::max(best, s.task.flops / s.best.back());
+  }
+  bool behind = own.best.back() > 0 && options_.beta * own.task.flops / own.best.back() < best;
+  return behind && rounds(task) > kRoundsToJoinPeers ? 0 : best;
+}
+
+double TaskScheduler::promise(int task) const {
+  const State& s = states_[static_cast<size_t>(task)];
+  double now = s.best.back();
+  // Nothing that works was found: one round may change everything, many would have.
+  int done_rounds = std::max(1, rounds(task));
+  double cost = std::max(s.spent / done_rounds, 1e-9);
+  if (now <= 0) return s.task.weight / (cost * done_rounds);
+  int window = std::min(options_.window, rounds(task));
+  double before = window > 0 ? s.best[s.best.size() - 1 - static_cast<size_t>(window)] : 0;
+  double recent = before > 0 ? (before - now) / window : 0;
+  double hoped = now / done_rounds;
+  if (double peers = best_of_similar(task); peers > 0)
+    hoped = std::max(hoped, now - options_.beta * s.task.flops / peers);
+  return s.task.weight * (options_.alpha * recent + (1 - options_.alpha) * hoped) / cost;
+}
+
+void TaskScheduler::report(int task, double best_seconds, double spent_seconds) {
+  State& s = states_[static_cast<size_t>(task)];
+  s.best.push_back(best_seconds);
+  s.spent += spent_seconds;
+  int round = rounds(task);
+  if (best_seconds > 0 &&
+      (s.gained_from <= 0 || best_seconds < s.gained_from * (1 - options_.min_gain))) {
+    s.gained_from = best_seconds;
+    s.last_gain = round;
+  }
+  int without = round - s.last_gain;
+  if (options_.patience > 0 && without >= options_.patience && 2 * without >= round) s.done = true;
+}
+
+}  // namespace heddle

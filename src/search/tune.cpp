@@ -1,0 +1,32 @@
+#include "heddle/search/tune.h"
+
+#include "search/tuner.h"
+
+namespace heddle {
+namespace {
+
+// "relu[64x56x56]"
+std::string name_of(const std::vector<Tensor>& outputs) {
+  std::string name;
+  for (const Tensor& t : outputs) {
+    std::string shape;
+    for (int64_t e : t.extents()) shape += (shape.empty() ? "" : "x") + std::to_string(e);
+    name += (name.empty() ? "" : "+") + t.name() + "[" + shape + "]";
+  }
+  return name;
+}
+
+}  // namespace
+
+TuneReport tune_tasks(std::vector<TuneTask> tasks, const TuneOptions& options) {
+  return Tuner(std::move(tasks), options).run();
+}
+
+TuneResult tune(const std::vector<Tensor>& outputs, const TuneOptions& options) {
+  TuneReport report = tune_tasks({make_task(name_of(outputs), outputs, options.target)}, options);
+  TuneResult result{report.tasks.at(0), {}};
+  result.report = std::move(report);
+  return result;
+}
+
+}  // namespace heddle

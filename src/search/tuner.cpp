@@ -1,0 +1,254 @@
+#include "search/tuner.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/support/error.h"
+#include "heddle/support/log.h"
+#include "search/candidate_book.h"
+
+namespace heddle {
+namespace {
+
+// A policy that only proposes what was measured, or what is not legal, is given up on.
+constexpr int kVainProposals = 4;
+// No round is to take more than this share of the budget: the next one knows more.
+constexpr double kRoundShare = 0.1;
+constexpr int kSmallestRound = 8;
+
+}  // namespace
+
+TuneReport Tuner::run() {
+  resume();
+  measure_static();
+  if (ended_.empty()) search();
+  TuneReport out;
+  out.tasks = finish();
+  show("done");
+  out.trials = trials_;
+  out.cancelled = clock_.cancelled();
+  out.ended = ended_;
+  out.model = predictions_.accuracy();
+  out.log = options_.log;
+  out.problems = problems_;
+  for (std::string& p : log_.problems()) out.problems.push_back(std::move(p));
+  for (const auto& [phase, seconds] : phases_) out.time_spent.emplace_back(phase, seconds);
+  for (const auto& [part, seconds] : measurer_->time_spent())
+    out.time_spent.emplace_back("measure." + part, seconds);
+  out.elapsed_seconds = own_clock_.elapsed();
+  return out;
+}
+
+void Tuner::measure_static() {
+  std::vector<SchedulerTask> tasks;
+  std::vector<std::string> shapes;
+  for (int i = 0; i < static_cast<int>(runs_.size()); ++i) {
+    TaskRun& run = runs_[static_cast<size_t>(i)];
+    if (!run.was_measured(run.static_key()) && ended_.empty()) {
+      show("static", i);
+      std::vector<Candidate> batch = candidates(run, {run.task.tmpl.default_config()});
+      measure(i, batch, clock_);
+    }
+    std::string shape = shape_class_of(run.task.tmpl.dag());
+    auto at = std::find(shapes.begin(), shapes.end(), shape);
+    tasks.push_back({.weight = run.task.weight,
+                     .flops = run.task.flops(),
+                     .similar = static_cast<int>(at - shapes.begin()),
+                     .start_seconds = run.best_seconds()});
+    if (at == shapes.end()) shapes.push_back(std::move(shape));
+  }
+  scheduler_.emplace(std::move(tasks), SchedulerOptions{.patience = options_.patience});
+}
+
+void Tuner::search() {
+  while (ended_.empty()) {
+    double left = clock_.left() - reserve();
+    int task = scheduler_->next();
+    int count = task < 0 ? 0 : round_size(task, left);
+    if (clock_.cancelled()) {
+      ended_ = "cancelled";
+    } else if (options_.max_trials > 0 && trials_ >= options_.max_trials) {
+      ended_ = "trials";
+    } else if (task < 0) {
+      ended_ = "converged";
+    } else if (left <= 0 || count == 0) {
+      ended_ = "budget";
+    } else if (!round(task, count)) {
+      scheduler_->finish(task);
+    }
+    if (task >= 0) runs_[static_cast<size_t>(task)].progress.converged = scheduler_->done(task);
+  }
+}
+
+int Tuner::round_size(int task, double left) const {
+  const TaskRun& run = runs_[static_cast<size_t>(task)];
+  // Small rounds first: the model learns most from the first few results.
+  double count = scheduler_->rounds(task) < 2 ? (options_.batch + 1) / 2 : options_.batch;
+  double each = run.seconds_per_trial();
+  if (each > 0) {
+    count = std::min(count, std::max<double>(kSmallestRound, kRoundShare * total_ / each));
+    // Where the budget is short for so many tasks, half of it is for their first rounds.
+    if (int waiting = scheduler_->waiting(); waiting > 1)
+      count = std::min(count, std::max(4.0, left / 2 / waiting / each));
+    count = std::min(count, std::ceil(left / each));
+  }
+  if (options_.max_trials > 0) count = std::min<double>(count, options_.max_trials - trials_);
+  return static_cast<int>(std::max(0.0, count));
+}
+
+// One round of a task; false when nothing new is left in its space.
+bool Tuner::round(int task, int count) {
+  TaskRun& run = runs_[static_cast<size_t>(task)];
+  show("search", task);
+  bool exhausted = false;
+  std::vector<Candidate> batch = propose(run, count, &exhausted);
+  if (batch.empty()) return false;
+  show("measure", task);
+  measure(task, batch, TuneClock(clock_.left() - reserve(), &clock_));
+  double spent = 0;
+  for (const Candidate& c : batch)
+    spent += c.result.compile_seconds + c.result.run_seconds + c.result.check_seconds;
+  scheduler_->report(task, run.best_seconds(), spent);
+  HEDDLE_LOG_AT("search", 1,
+                run.task.name + ": " + std::to_string(run.progress.trials) + " trials, best " +
+                    std::to_string(run.best_seconds() * 1e3) + " ms of static " +
+                    std::to_string(run.progress.static_seconds * 1e3) + " ms");
+  return !exhausted;
+}
+
+std::vector<Candidate> Tuner::propose(TaskRun& run, int count, bool* exhausted) {
+  Timed timed(*this, "search");
+  for (int i = 0; i < kVainProposals; ++i) {
+    std::vector<Config> configs = run.policy->propose(count);
+    if (configs.empty()) break;
+    std::vector<Candidate> out = candidates(run, configs);
+    if (!out.empty()) return out;
+  }
+  *exhausted = true;
+  return {};
+}
+
+// Configs to measure: legal ones that were not measured, with what the model says of them.
+std::vector<Candidate> Tuner::candidates(TaskRun& run, const std::vector<Config>& configs) {
+  std::vector<Candidate> out;
+  std::unordered_set<uint64_t> here;
+  for (const Config& config : configs) {
+    try {
+      Candidate c{.config = config, .schedule = run.task.tmpl.instantiate(config)};
+      c.key = steps_hash(c.schedule);
+      c.result.error = MeasureError::Cancelled;
+      if (run.was_measured(c.key) || !here.insert(c.key).second) continue;
+      out.push_back(std::move(c));
+    } catch (const Error& e) {
+      // Our policies refuse these themselves; somebody's own may not.
+      run.policy->report(std::vector<Trial>{{config, std::numeric_limits<double>::infinity()}});
+      run.reject(e.message);
+    }
+  }
+  std::vector<Features> rows;
+  for (Candidate& c : out) {
+    try {
+      c.features = features_(run.task, c.schedule);
+      rows.push_back(c.features);
+    } catch (const Error&) {
+      // It will fail to compile, and be recorded as that.
+    }
+  }
+  if (rows.empty() || !model_->ready()) return out;
+  std::vector<double> predicted = model_->predict(run.task.hash(), rows);
+  size_t row = 0;
+  for (Candidate& c : out) {
+    if (c.features.empty()) continue;
+    c.predicted = predicted.at(row++);
+    c.was_predicted = true;
+  }
+  return out;
+}
+
+void Tuner::measure(int task, std::vector<Candidate>& batch, const TuneClock& clock) {
+  TaskRun& run = runs_[static_cast<size_t>(task)];
+  std::vector<Schedule> schedules;
+  for (const Candidate& c : batch) schedules.push_back(c.schedule);
+  auto done = [&](size_t index, const MeasureResult& result) {
+    Candidate& c = batch.at(index);
+    c.result = result;
+    // Neither an error nor a time is none: somebody's own measurer.
+    if (result.error == MeasureError::None && result.seconds.empty()) {
+      c.result.error = MeasureError::Crash;
+      c.result.message = "the measurer gave no times";
+    }
+    if (c.result.error == MeasureError::Cancelled) return;
+    record(run, &c.config, c.schedule, c.result, measurer_->protocol());
+    run.add(c.config, c.key, c.result.median(), c.result.error);
+    run.add_cost(c.result);
+    ++run.progress.trials;
+    ++trials_;
+    show("measure", task);
+  };
+  try {
+    Timed timed(*this, "measure");
+    double best = run.best_seconds();
+    measurer_->measure(run.task, schedules,
+                       best > 0 ? best : std::numeric_limits<double>::infinity(), clock, done);
+  } catch (const Error& e) {
+    if (trials_ == 0) throw;  // it cannot measure at all
+    problems_.push_back("measuring " + run.task.name + " failed: " + e.message);
+    ended_ = "failed";
+  }
+  // In the order proposed, whatever order the results came in.
+  std::vector<Trial> trials;
+  for (const Candidate& c : batch) {
+    if (c.result.error == MeasureError::Cancelled) continue;
+    trials.push_back({c.config, c.result.median()});
+    if (c.was_predicted)
+      predictions_.add(task, c.predicted, c.result.ok() ? 1 / c.result.median() : 0);
+  }
+  Timed timed(*this, "train");
+  run.policy->report(trials);
+  if (!trials.empty()) show("train", task);
+  train(run, batch);
+}
+
+void Tuner::record(const TaskRun& run, const Config* config, const Schedule& schedule,
+                   const MeasureResult& result, const std::string& protocol) {
+  if (options_.log.empty()) return;
+  Timed timed(*this, "record");
+  Record r =
+      make_record(run.task.name, run.task.tmpl, config ? *config : run.task.tmpl.default_config());
+  if (!config) {  // the steps are all there is
+    r.config = Json::object();
+    r.template_version = 0;
+  }
+  r.steps = schedule.to_json();
+  r.seconds = result.seconds;
+  r.error = result.error;
+  r.message = result.message;
+  r.protocol = protocol;
+  r.compile_seconds = result.compile_seconds;
+  r.measure_seconds = result.run_seconds + result.check_seconds;
+  r.seed = options_.seed;
+  log_.append(std::move(r));
+}
+
+void Tuner::show(const std::string& phase, int active) {
+  if (options_.progress) options_.progress(progress(phase, active));
+}
+
+TuneProgress Tuner::progress(const std::string& phase, int active) const {
+  TuneProgress p;
+  p.active = active;
+  p.phase = phase;
+  p.trials = trials_;
+  p.elapsed_seconds = own_clock_.elapsed();
+  p.left_seconds = clock_.left();
+  for (const TaskRun& run : runs_) {
+    const TaskProgress& t = run.progress;
+    p.tasks.push_back(t);
+    p.static_seconds += t.weight * t.static_seconds;
+    p.best_seconds += t.weight * t.best_seconds;
+  }
+  p.trials_per_second = p.elapsed_seconds > 0 ? trials_ / p.elapsed_seconds : 0;
+  return p;
+}
+
+}  // namespace heddle

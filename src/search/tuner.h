@@ -1,0 +1,85 @@
+// Tuner: one run of tune_tasks.
+//
+//   resume    what the log knows of the tasks counts as measured and trains the model
+//   static    the static choice of every task
+//   search    rounds: the scheduler picks a task, its policy proposes, the measurer measures, every
+//             result is on disk as it arrives, the model learns
+//   race      the leaders against the static choice, within a share of the budget kept for it
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "search/prediction_log.h"
+#include "search/task_run.h"
+#include "search/task_scheduler.h"
+#include "search/tune_log.h"
+
+namespace heddle {
+
+class Tuner {
+ public:
+  Tuner(std::vector<TuneTask> tasks, const TuneOptions& options);
+  TuneReport run();
+
+ private:
+  // Set-up and resumption (tuner_setup.cpp).
+  void resume();
+  SearchPolicyFactory policy_factory() const;
+  void train(TaskRun& run, const std::vector<Candidate>& measured);
+
+  // The search (tuner.cpp).
+  void measure_static();
+  void search();
+  bool round(int task, int count);
+  int round_size(int task, double left) const;
+  std::vector<Candidate> propose(TaskRun& run, int count, bool* exhausted);
+  std::vector<Candidate> candidates(TaskRun& run, const std::vector<Config>& configs);
+  void measure(int task, std::vector<Candidate>& batch, const TuneClock& clock);
+  void record(const TaskRun& run, const Config* config, const Schedule& schedule,
+              const MeasureResult& result, const std::string& protocol);
+  void show(const std::string& phase, int active = -1);
+  TuneProgress progress(const std::string& phase, int active) const;
+
+  // The final race (tuner_race.cpp).
+  double race_need(const TaskRun& run, int leaders) const;
+  double reserve() const;
+  std::vector<TaskResult> finish();
+  TaskResult race(int task, double seconds);
+  TaskResult by_screening(const TaskRun& run) const;
+  TaskResult result_of(const TaskRun& run) const;
+
+  /// Adds the time that it lives to a phase.
+  class Timed {
+   public:
+    Timed(Tuner& tuner, const char* phase) : tuner_(tuner), phase_(phase) {}
+    ~Timed() { tuner_.phases_[phase_] += clock_.elapsed(); }
+    Timed(const Timed&) = delete;
+    Timed& operator=(const Timed&) = delete;
+
+   private:
+    Tuner& tuner_;
+    const char* phase_;
+    TuneClock clock_;
+  };
+
+  const TuneOptions& options_;
+  TuneClock own_clock_;
+  TuneClock& clock_;
+  double total_;  ///< seconds of the budget; may be infinite
+  FeatureFunction features_;
+  std::unique_ptr<Measurer> own_measurer_;
+  Measurer* measurer_;
+  std::unique_ptr<CostModel> own_model_;
+  CostModel* model_;
+  TuneLog log_;
+  std::vector<TaskRun> runs_;
+  std::optional<TaskScheduler> scheduler_;
+  PredictionLog predictions_;
+  std::map<std::string, double> phases_;
+  std::vector<std::string> problems_;
+  std::string ended_;
+  int trials_ = 0;
+};
+
+}  // namespace heddle

@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "heddle/support/error.h"
+#include "search/race.h"
+#include "search/tuner.h"
+
+namespace heddle {
+namespace {
+
+constexpr int kRaced = 6;           // leaders against the static choice
+constexpr double kContender = 1.1;  // slower than this by screening: not a leader
+constexpr int kRaceCalls = 30;      // of each, for the estimate of what a race takes
+constexpr int kFewestCalls = 6;
+// What was not raced must be faster by so much in screening to be returned.
+constexpr double kUnracedMargin = 0.95;
+
+}  // namespace
+
+// Seconds that a race of this task's best takes; 0 when there is nothing to race.
+double Tuner::race_need(const TaskRun& run, int calls) const {
+  const TaskProgress& p = run.progress;
+  int leaders = static_cast<int>(run.replayed.size());
+  for (const Leader& l : run.leaders()) {
+    if (leaders == kRaced || l.seconds > kContender * p.best_seconds) break;
+    if (p.static_seconds <= 0 || l.seconds < p.static_seconds) ++leaders;
+  }
+  if (leaders == 0) return 0;
+  double each = run.compile_seconds() + calls * std::max(p.best_seconds, 1e-5);
+  return (leaders + 1) * each + 0.05;
+}
+
+// What is kept of the budget for the race: what it is likely to take, at most its share.
+double Tuner::reserve() const {
+  if (!std::isfinite(total_)) return 0;
+  double need = 0;
+  for (const TaskRun& run : runs_) need += race_need(run, kRaceCalls);
+  return std::min(options_.final_race_share * total_, 1.3 * need);
+}
+
+TaskResult Tuner::result_of(const TaskRun& run) const {
+  const Template& t = run.task.tmpl;
+  TaskResult r{.name = run.task.name,
+               .config = t.default_config(),
+               .schedule = t.instantiate(t.default_config())};
+  r.schedule.provenance = "analytic rule of " + t.name();
+  r.static_seconds = r.best_seconds = run.progress.static_seconds;
+  r.trials = run.progress.trials;
+  r.failures = run.progress.failures;
+  r.failures_by_kind = run.failures_by_kind;
+  r.rejections = run.rejections();
+  return r;
+}
+
+// Without a race: the best of the screening, when it is faster than the static choice by far.
+TaskResult Tuner::by_screening(const TaskRun& run) const {
+  TaskResult r = result_of(run);
+  if (run.leaders().empty()) return r;
+  const Leader& best = run.leaders().front();
+  double base = run.progress.static_seconds;
+  // A static choice that was never measured may be the faster one; one that failed is not.
+  bool static_failed = base <= 0 && run.was_measured(run.static_key());
+  if (!static_failed && best.seconds >= kUnracedMargin * base) return r;
+  r.config = best.config;
+  r.schedule = run.task.tmpl.instantiate(best.config);
+  r.schedule.provenance = "tuned, not raced: template " + run.task.tmpl.name();
+  r.best_seconds = best.seconds;
+  r.improved = true;
+  return r;
+}
+
+TaskResult Tuner::race(int task, double seconds) {
+  TaskRun& run = runs_[static_cast<size_t>(task)];
+  const Template& t = run.task.tmpl;
+  struct Entrant {
+    std::optional<Config> config;
+    Schedule schedule;
+  };
+  std::vector<Entrant> entrants{{t.default_config(), t.instantiate(t.default_config())}};
+  double each = run.compile_seconds() + kFewestCalls * run.best_seconds();
+  int most = std::clamp(static_cast<int>(seconds / std::max(each, 1e-9)) - 1, 1, kRaced);
+  for (const Schedule& s : run.replayed) entrants.push_back({std::nullopt, s});
+  for (const Leader& l : run.leaders()) {
+    if (static_cast<int>(entrants.size()) > most) break;
+    if (l.seconds > kContender * run.leaders().front().seconds) break;
+    entrants.push_back({l.config, t.instantiate(l.config)});
+  }
+  if (entrants.size() == 1) return by_screening(run);
+
+  show("race", task);
+  std::vector<Schedule> schedules;
+  for (const Entrant& e : entrants) schedules.push_back(e.schedule);
+  std::vector<MeasureResult> results;
+  try {
+    Timed timed(*this, "race");
+    results = measurer_->race(run.task, schedules, seconds, clock_);
+    HEDDLE_ICHECK(results.size() == entrants.size(),
+                  "a race of " + std::to_string(entrants.size()) + " gave " +
+                      std::to_string(results.size()) + " results");
+  } catch (const Error& e) {
+    problems_.push_back("the final race of " + run.task.name + " failed: " + e.message);
+    return by_screening(run);
+  }
+  auto not_raced = [](const MeasureResult& r) { return r.error == MeasureError::Cancelled; };
+  if (not_raced(results[0]) || std::all_of(results.begin() + 1, results.end(), not_raced))
+    return by_screening(run);
+  for (size_t i = 0; i < entrants.size(); ++i) {
+    if (not_raced(results[i])) continue;
+    record(run, entrants[i].config ? &*entrants[i].config : nullptr, entrants[i].schedule,
+           results[i], "race");
+    if (results[i].error != MeasureError::None) run.add_failure(results[i].error);
+  }
+
+  TaskResult r = result_of(run);
+  if (results[0].ok()) r.static_seconds = r.best_seconds = results[0].median();
+  int winner = race_winner(results);
+  if (winner > 0) {
+    const Entrant& e = entrants[static_cast<size_t>(winner)];
+    r.config = e.config;
+    r.schedule = e.schedule;
+    r.schedule.provenance = e.config ? "tuned: template " + t.name() : "tuned: replayed record";
+    r.best_seconds = results[static_cast<size_t>(winner)].median();
+    r.improved = true;
+  }
+  return r;
+}
+
+std::vector<TaskResult> Tuner::finish() {
+  // The largest gains first, should time run out.
+  std::vector<int> order(runs_.size());
+  std::iota(order.begin(), order.end(), 0);
+  auto gain = [&](int i) {
+    const TaskProgress& p = runs_[static_cast<size_t>(i)].progress;
+    return p.weight * (p.static_seconds - p.best_seconds);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return gain(a) > gain(b); });
+  double need = 0;
+  for (const TaskRun& run : runs_) need += race_need(run, kRaceCalls);
+
+  std::vector<std::optional<TaskResult>> results(runs_.size());
+  for (int i : order) {
+    TaskRun& run = runs_[static_cast<size_t>(i)];
+    double mine = race_need(run, kRaceCalls), left = clock_.left();
+    // Without a limit, what it is likely to take; else its part of what is left, and all of that
+    // for the last: races end by themselves once every interval is narrow.
+    double seconds = std::isfinite(left) ? left * mine / std::max(need, 1e-9) : 2 * mine;
+    need -= mine;
+    bool can =
+        mine > 0 && !clock_.expired() && ended_ != "failed" && seconds > 0.25 * race_need(run, 2);
+    results[static_cast<size_t>(i)] = can ? race(i, seconds) : by_screening(run);
+    run.progress.best_seconds = results[static_cast<size_t>(i)]->best_seconds;
+  }
+  std::vector<TaskResult> out;
+  for (std::optional<TaskResult>& r : results) out.push_back(std::move(*r));
+  return out;
+}
+
+}  // namespace heddle

@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/records/tophub.h"
+#include "heddle/support/error.h"
+#include "heddle/support/hash.h"
+#include "search/candidate_book.h"
+#include "search/history.h"
+#include "search/tuner.h"
+
+namespace heddle {
+
+Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options)
+    : options_(options),
+      own_clock_(options.budget.count()),
+      clock_(options.clock ? *options.clock : own_clock_),
+      total_(clock_.left()),
+      features_(options.features),
+      measurer_(options.measurer),
+      model_(options.model),
+      log_(options.log) {
+  if (tasks.empty()) throw_user_error("there are no tasks to tune");
+  if (options.batch < 1)
+    throw_user_error("TuneOptions: batch is " + std::to_string(options.batch), {}, "at least 1");
+  if (!(options.final_race_share >= 0 && options.final_race_share < 1)) {
+    throw_user_error("TuneOptions: final_race_share is " + std::to_string(options.final_race_share),
+                     {}, "a share of the budget: at least 0, less than 1");
+  }
+  if (!features_) {
+    features_ = [](const TuneTask& t, const Schedule& s) {
+      return schedule_features(s, t.args, t.tmpl.target());
+    };
+  }
+  if (!measurer_) {
+    own_measurer_ = make_worker_measurer({.protocol = options.protocol});
+    measurer_ = own_measurer_.get();
+  }
+  if (!model_) {
+    own_model_ = make_xgboost_model({.seed = options.seed});
+    model_ = own_model_.get();
+    std::optional<std::string> shipped;
+    if (options.warm_start) shipped = tophub_model(tasks[0].tmpl.target());
+    if (shipped) {
+      try {
+        model_->load(*shipped);
+      } catch (const Error& e) {
+        problems_.push_back("the shipped cost model was not used: " + e.message);
+      }
+    }
+  }
+  for (TuneTask& t : tasks) runs_.emplace_back(std::move(t));
+}
+
+SearchPolicyFactory Tuner::policy_factory() const {
+  if (options_.policy) return options_.policy;
+  return [](const SearchContext& context) { return make_evolutionary_policy(context); };
+}
+
+void Tuner::train(TaskRun& run, const std::vector<Candidate>& measured) {
+  std::vector<TrainingRow> rows;
+  for (const Candidate& c : measured) {
+    if (c.features.empty() || c.result.error == MeasureError::Cancelled) continue;
+    rows.push_back({run.task.hash(), c.features, c.result.ok() ? 1 / c.result.median() : 0});
+  }
+  if (!rows.empty()) model_->update(rows);
+}
+
+void Tuner::resume() {
+  Timed timed(*this, "resume");
+  std::shared_ptr<const RecordDatabase> shipped;
+  if (options_.warm_start) shipped = tophub();
+  SearchPolicyFactory make_policy = policy_factory();
+  for (TaskRun& run : runs_) {
+    History h = history_of(run.task, log_.earlier(), measurer_->protocol(), shipped.get());
+    run.replayed = std::move(h.replayed);
+
+    SearchContext context{.task = &run.task,
+                          .seeds = {run.task.tmpl.default_config()},
+                          .model = model_,
+                          .seed = hash_combine(options_.seed, run.task.hash()),
+                          .features = features_};
+    context.seeds.insert(context.seeds.end(), h.seeds.begin(), h.seeds.end());
+    run.policy = make_policy(context);
+    HEDDLE_ICHECK(run.policy, "the policy factory returned nothing");
+
+    std::vector<Trial> trials;
+    std::vector<Candidate> measured;
+    for (const History::Measured& m : h.trials) {
+      Candidate c{.config = m.config, .schedule = run.task.tmpl.instantiate(m.config)};
+      c.key = steps_hash(c.schedule);
+      run.add(m.config, c.key, m.seconds, m.error);
+      trials.push_back({m.config, m.seconds});
+      try {
+        c.features = features_(run.task, c.schedule);
+      } catch (const Error&) {
+      }
+      c.result.error = m.error;
+      if (m.error == MeasureError::None) c.result.seconds = {m.seconds};
+      measured.push_back(std::move(c));
+    }
+    run.progress.resumed = static_cast<int>(trials.size());
+    run.policy->report(trials);
+    train(run, measured);
+  }
+  log_.forget_earlier();
+}
+
+}  // namespace heddle

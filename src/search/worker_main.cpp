@@ -1,0 +1,352 @@
+#include "search/worker_main.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "heddle/driver/build.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/runtime/timer.h"
+#include "heddle/runtime/workspace.h"
+#include "heddle/support/error.h"
+#include "heddle/support/rng.h"
+#include "search/measure_timing.h"
+
+namespace heddle::search {
+namespace {
+
+// A turn of a candidate in a race lasts about so long, so that what the one before it left in the
+// caches and in the branch predictor weighs little.
+constexpr double kTurnSeconds = 1e-3;
+constexpr int kFewestRounds = 6;  // below, the interval of a median is only a range
+
+Json failure(MeasureError error, const std::string& message) {
+  Json out = Json::object();
+  out["error"] = Json(static_cast<int64_t>(error));
+  out["message"] = Json(message);
+  return out;
+}
+
+bool is_output(const Tensor& t) { return !t.op()->is_placeholder(); }
+
+class WorkerServer {
+ public:
+  WorkerServer(Channel& channel, WorkerStatus& status,
+               const std::vector<std::shared_ptr<MeasuredTask>>& tasks,
+               const WorkerOptions& options)
+      : channel_(channel), status_(status), tasks_(tasks), options_(options) {}
+
+  void serve() {
+    channel_.send(Json::object());  // started
+    while (const std::optional<Json> request = channel_.receive()) {
+      const std::string& what = request->at("do").as_string();
+      forget_noise();
+      if (what == "compile") {
+        reply(guarded([&] { return compile(*request); }));
+      } else if (what == "run") {
+        reply(guarded([&] { return run(*request); }));
+      } else if (what == "reference") {
+        reply(guarded([&] { return make_reference(*request); }));
+      } else if (what == "race") {
+        race(*request);
+      } else if (what == "forget") {
+        kernels_.clear();
+      }
+    }
+  }
+
+ private:
+  struct Compiled {
+    int task = -1;
+    Kernel kernel;
+  };
+
+  void reply(const Json& message) {
+    status_.set(WorkerPhase::Idle, -1);
+    if (!channel_.send(message)) ::_exit(0);  // nobody is there to hear it
+  }
+
+  // What an exception means depends on where it was thrown.
+  template <class F>
+  Json guarded(F work) {
+    try {
+      return work();
+    } catch (const std::bad_alloc&) {
+      return failure(MeasureError::OutOfMemory, "out of memory");
+    } catch (const Error& e) {
+      if (status_.phase.load() == WorkerPhase::Compile) {
+        const bool memory = e.message.find("Cannot allocate memory") != std::string::npos;
+        return failure(memory ? MeasureError::OutOfMemory : MeasureError::Compile, e.what());
+      }
+      // Arguments are right, so that a kernel or an array that throws had no memory.
+      release_workspaces();
+      return failure(e.kind == ErrorKind::Runtime ? MeasureError::OutOfMemory : MeasureError::Crash,
+                     e.what());
+    } catch (const std::exception& e) {
+      return failure(status_.phase.load() == WorkerPhase::Compile ? MeasureError::Compile
+                                                                  : MeasureError::Crash,
+                     e.what());
+    }
+  }
+
+  // What a candidate printed is of interest if it dies, not later.
+  static void forget_noise() {
+    if (::ftruncate(1, 0) == 0) ::lseek(1, 0, SEEK_SET);
+  }
+
+  void fault(const char* phase, int candidate, std::span<const NDArray> args = {}) {
+    if (options_.fault) options_.fault(phase, static_cast<size_t>(candidate), args);
+  }
+
+  Kernel build_schedule(const MeasuredTask& task, const Schedule& schedule) {
+    BuildOptions build_options;
+    build_options.target = task.task.tmpl.target();
+    return build(schedule, task.task.args, build_options);
+  }
+
+  Json compile(const Json& request) {
+    const Timer timer;
+    const auto candidate = static_cast<int>(request.at("candidate").as_int());
+    const auto task = static_cast<int>(request.at("task").as_int());
+    status_.set(WorkerPhase::Compile, candidate);
+    fault("compile", candidate);
+    const MeasuredTask& of = *tasks_[static_cast<size_t>(task)];
+    std::optional<Schedule> schedule;
+    try {
+      schedule = Schedule::from_json(request.at("steps"), of.task.tmpl.dag());
+    } catch (const Error& e) {
+      return failure(MeasureError::Invalid, e.what());
+    }
+    kernels_[request.at("slot").as_int()] = {task, build_schedule(of, *schedule)};
+    Json out = Json::object();
+    out["seconds"] = Json(timer.elapsed_s());
+    return out;
+  }
+
+  // Outputs of the task at hand; those of another are given back.
+  const std::vector<NDArray>& arrays_of(int task) {
+    if (task == arrays_task_) return arrays_;
+    arrays_.clear();
+    outputs_.clear();
+    const MeasuredTask& of = *tasks_[static_cast<size_t>(task)];
+    arrays_ = of.inputs;
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      const Tensor& t = of.task.args[i];
+      if (is_output(t)) arrays_[i] = NDArray::empty(t.extents(), t.dtype());
+    }
+    for (const Tensor& t : of.task.tmpl.dag().outputs()) {
+      for (size_t i = 0; i < arrays_.size(); ++i) {
+        if (of.task.args[i].same_as(t)) outputs_.push_back(arrays_[i]);
+      }
+    }
+    arrays_task_ = task;
+    return arrays_;
+  }
+
+  std::function<void()> flusher() {
+    if (!options_.protocol.flush_cache) return {};
+    const int64_t l3 = Target::host().l3_bytes;
+    const int64_t bytes = std::clamp<int64_t>(2 * l3, 16 << 20, 512 << 20);
+    if (!flush_.defined()) flush_ = NDArray::zeros({bytes}, u8);
+    // Every thread its share: their own caches are to be cold as well.
+    return [this] {
+      parallel_for(flush_.size(), [&](int64_t begin, int64_t end) {
+        std::memset(flush_.data<uint8_t>() + begin, ++flushes_ & 0xff,
+                    static_cast<size_t>(end - begin));
+      });
+    };
+  }
+
+  std::string wrong(int task, bool all, int candidate) {
+    const Reference& reference = *tasks_[static_cast<size_t>(task)]->reference;
+    if (!options_.protocol.check_output || !reference.ready()) return "";
+    return reference.difference(outputs_, all, static_cast<uint64_t>(candidate));
+  }
+
+  Json run(const Json& request) {
+    const auto candidate = static_cast<int>(request.at("candidate").as_int());
+    const double best = request.get_double("best", std::numeric_limits<double>::infinity());
+    status_.set(WorkerPhase::Run, candidate);
+    const Timer timer;
+    const auto found = kernels_.extract(request.at("slot").as_int());
+    const Compiled& compiled = found.mapped();
+    const std::vector<NDArray>& arrays = arrays_of(compiled.task);
+    const ScopedThreads threads(threads_of(compiled.task));
+    for (const NDArray& output : outputs_) poison(output);
+    fault("run", candidate, arrays);
+    compiled.kernel.prepare(arrays);  // packed weights: once, and no part of a call
+    const double prepared = timer.elapsed_s();
+    const Timing timing =
+        time_calls(options_.protocol, best, [&] { compiled.kernel.call(arrays); }, flusher());
+    const double ran = timer.elapsed_s();
+    status_.set(WorkerPhase::Check, candidate);
+    fault("output", candidate, arrays);
+    MeasureResult result;
+    result.seconds = timing.seconds;
+    const std::string difference = wrong(compiled.task, /*all=*/result.median() < best, candidate);
+    if (!difference.empty()) return failure(MeasureError::WrongAnswer, difference);
+    Json out = Json::object();
+    out["samples"] = Json::array_of(timing.seconds);
+    out["cut_off"] = Json(timing.cut_off);
+    out["prepare"] = Json(prepared);
+    out["run"] = Json(ran - prepared);
+    out["check"] = Json(timer.elapsed_s() - ran);
+    return out;
+  }
+
+  int threads_of(int task) const {
+    return std::max(1, tasks_[static_cast<size_t>(task)]->task.tmpl.target().cores);
+  }
+
+  Json make_reference(const Json& request) {
+    const Timer timer;
+    const auto task = static_cast<int>(request.at("task").as_int());
+    status_.set(WorkerPhase::Reference, -1);
+    const MeasuredTask& of = *tasks_[static_cast<size_t>(task)];
+    const std::vector<NDArray>& arrays = arrays_of(task);
+    const ScopedThreads threads(threads_of(task));
+    const Template& tmpl = of.task.tmpl;
+    const Schedule schedule = request.get_bool("fast", false)
+                                  ? tmpl.instantiate(tmpl.default_config())
+                                  : naive_schedule(tmpl.dag().outputs());
+    build_schedule(of, schedule).call(arrays);
+    of.reference->store(outputs_);
+    Json out = Json::object();
+    out["seconds"] = Json(timer.elapsed_s());
+    return out;
+  }
+
+  struct Racer {
+    int64_t slot = 0;
+    int candidate = 0;
+    const Compiled* compiled = nullptr;
+    int64_t calls = 1;
+    bool running = true;
+    std::vector<double> seconds = {};
+  };
+
+  // Runs each once, on poisoned outputs, checks all of it, and sees how many calls make a turn.
+  void enter(Racer& racer) {
+    status_.set(WorkerPhase::Run, racer.candidate);
+    Json checked = guarded([&] {
+      const std::vector<NDArray>& arrays = arrays_of(racer.compiled->task);
+      for (const NDArray& output : outputs_) poison(output);
+      fault("run", racer.candidate, arrays);
+      racer.compiled->kernel.prepare(arrays);
+      racer.compiled->kernel.call(arrays);
+      status_.set(WorkerPhase::Check, racer.candidate);
+      fault("output", racer.candidate, arrays);
+      const std::string difference = wrong(racer.compiled->task, /*all=*/true, racer.candidate);
+      if (!difference.empty()) return failure(MeasureError::WrongAnswer, difference);
+      status_.set(WorkerPhase::Run, racer.candidate);
+      const Timer timer;
+      racer.compiled->kernel.call(arrays);
+      racer.calls =
+          options_.protocol.flush_cache ? 1 : calls_per_sample(timer.elapsed_s(), kTurnSeconds);
+      return Json::object();
+    });
+    racer.running = !checked.contains("error");
+    checked["checked"] = Json(racer.candidate);
+    reply(checked);
+  }
+
+  double turn(const Racer& racer, const std::function<void()>& flush) {
+    status_.set(WorkerPhase::Run, racer.candidate);
+    const std::vector<NDArray>& arrays = arrays_of(racer.compiled->task);
+    // Warm or cold, but never what the candidate before it made of the caches.
+    flush ? flush() : racer.compiled->kernel.call(arrays);
+    const Timer timer;
+    for (int64_t i = 0; i < racer.calls; ++i) racer.compiled->kernel.call(arrays);
+    return timer.elapsed_s() / static_cast<double>(racer.calls);
+  }
+
+  bool decided(const std::vector<Racer>& racers) const {
+    return std::all_of(racers.begin(), racers.end(), [&](const Racer& r) {
+      return !r.running ||
+             (static_cast<int>(r.seconds.size()) >= kFewestRounds &&
+              median_interval(r.seconds).relative_width <= 0.25 * options_.protocol.relative_ci);
+    });
+  }
+
+  void race(const Json& request) {
+    const Timer timer;
+    const double seconds = request.at("seconds").as_double();
+    std::vector<Racer> racers;
+    for (size_t i = 0; i < request.at("slots").size(); ++i) {
+      Racer r{request.at("slots").at(i).as_int(),
+              static_cast<int>(request.at("candidates").at(i).as_int())};
+      r.compiled = &kernels_.at(r.slot);
+      racers.push_back(std::move(r));
+    }
+    const ScopedThreads threads(racers.empty() ? 1 : threads_of(racers[0].compiled->task));
+    for (Racer& r : racers) enter(r);
+    std::erase_if(racers, [](const Racer& r) { return !r.running; });
+    const std::function<void()> flush = flusher();
+    Rng rng(static_cast<uint64_t>(request.at("seed").as_int()));
+    std::vector<size_t> order(racers.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    do {
+      rng.shuffle(order);
+      Json round = Json::array();
+      for (size_t i : order) {
+        const double sample = turn(racers[i], flush);
+        racers[i].seconds.push_back(sample);
+        round.push_back(Json::array({Json(racers[i].candidate), Json(sample)}));
+      }
+      Json message = Json::object();
+      message["round"] = std::move(round);
+      reply(message);
+    } while (timer.elapsed_s() < seconds && !decided(racers));
+    kernels_.clear();
+    Json done = Json::object();
+    done["done"] = Json(true);
+    reply(done);
+  }
+
+  Channel& channel_;
+  WorkerStatus& status_;
+  const std::vector<std::shared_ptr<MeasuredTask>>& tasks_;
+  const WorkerOptions& options_;
+  std::map<int64_t, Compiled> kernels_;
+  int arrays_task_ = -1;
+  std::vector<NDArray> arrays_, outputs_;
+  NDArray flush_;
+  std::atomic<unsigned> flushes_{0};
+};
+
+NDArray checked_input(const TuneTask& task, size_t i, NDArray array) {
+  const Tensor& t = task.args[i];
+  if (array.defined() && array.dtype() == t.dtype() && array.shape() == t.extents()) return array;
+  throw_user_error("make_input of task '" + task.name + "' gave " +
+                       (array.defined() ? describe(array) : "no array") + " for argument " +
+                       std::to_string(i) + " ('" + t.name() + "')",
+                   t.op()->where(), "give it the type and the shape of its placeholder");
+}
+
+}  // namespace
+
+MeasuredTask::MeasuredTask(const TuneTask& of) : task(of) {
+  for (size_t i = 0; i < task.args.size(); ++i) {
+    const Tensor& t = task.args[i];
+    if (is_output(t)) {
+      inputs.emplace_back();
+    } else if (task.make_input) {
+      inputs.push_back(checked_input(task, i, task.make_input(i)));
+    } else {
+      inputs.push_back(NDArray::random(t.extents(), t.dtype(), /*seed=*/i + 1));
+    }
+  }
+  reference = std::make_unique<Reference>(task.tmpl.dag());
+}
+
+void serve_worker(Channel& channel, WorkerStatus& status,
+                  const std::vector<std::shared_ptr<MeasuredTask>>& tasks,
+                  const WorkerOptions& options) {
+  WorkerServer(channel, status, tasks, options).serve();
+}
+
+}  // namespace heddle::search

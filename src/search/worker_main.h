@@ -1,0 +1,36 @@
+// What runs inside a worker process: compiles candidates, keeps their kernels, times them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "heddle/search/measure.h"
+#include "search/measure_reference.h"
+#include "search/worker_process.h"
+
+namespace heddle::search {
+
+/// A task with everything that its candidates share. Made by the tuner; workers inherit it when
+/// they are forked, pages and all, so that inputs are filled once for all of them.
+struct MeasuredTask {
+  TuneTask task;
+  std::vector<NDArray> inputs;  ///< by argument; outputs are undefined
+  std::unique_ptr<Reference> reference;
+
+  explicit MeasuredTask(const TuneTask& task);
+};
+
+/// Serves requests until the channel ends.
+///
+///   {do: compile, task, slot, candidate, steps}  ->  {seconds} or {error, message}
+///   {do: run, slot, candidate, best}             ->  {samples, cut_off, prepare, run, check} or
+///   ... {do: reference, task, fast}                  ->  {seconds} or {error, message} {do: race,
+///   seconds, slots, candidates}       ->  {checked, error?, message?} for each,
+///                                                    {round: [seconds...]} for each, {done}
+///   {do: forget}                                     drops all kernels; no answer
+void serve_worker(Channel& channel, WorkerStatus& status,
+                  const std::vector<std::shared_ptr<MeasuredTask>>& tasks,
+                  const WorkerOptions& options);
+
+}  // namespace heddle::search

@@ -1,0 +1,139 @@
+// Which task a round goes to, and when a task is done.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "search/task_scheduler.h"
+
+namespace heddle::testing {
+namespace {
+
+TEST(TaskScheduler, GivesEveryTaskARoundFirstTheDearestFirst) {
+  TaskScheduler s({{.weight = 1, .start_seconds = 1},
+                   {.weight = 4, .start_seconds = 0.5},
+                   {.weight = 1, .start_seconds = 0},  // its static choice failed
+                   {.weight = 1, .start_seconds = 1}});
+  std::vector<int> order;
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(s.waiting(), 4 - i);
+    order.push_back(s.next());
+    s.report(order.back(), 0.1, 1);
+  }
+  EXPECT_EQ(order, (std::vector<int>{2, 1, 0, 3}));
+  EXPECT_EQ(s.waiting(), 0);
+}
+
+// Each task is a curve: its time after n rounds.
+template <class Curve>
+std::vector<int> rounds_of(
+    TaskScheduler& s, int tasks, int rounds, Curve curve,
+    double cost(int) = [](int) { return 1.0; }) {
+  std::vector<int> count(static_cast<size_t>(tasks));
+  for (int i = 0; i < rounds; ++i) {
+    int t = s.next();
+    if (t < 0) break;
+    int n = ++count[static_cast<size_t>(t)];
+    s.report(t, curve(t, n), cost(t));
+  }
+  return count;
+}
+
+TEST(TaskScheduler, PrefersWhatShortensTheNetworkMost) {
+  // Alike but for the number of calls: more calls, more rounds.
+  TaskScheduler s({{.weight = 1, .start_seconds = 1},
+                   {.weight = 8, .start_seconds = 1},
+                   {.weight = 2, .start_seconds = 1}},
+                  {.patience = 0});
+  std::vector<int> n = rounds_of(s, 3, 40, [](int, int r) { return 0.5 + 0.5 / r; });
+  EXPECT_GT(n[1], n[2]);
+  EXPECT_GT(n[2], n[0]);
+  EXPECT_GE(n[0], 1);
+}
+
+TEST(TaskScheduler, PrefersTheTaskThatStillGains) {
+  TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 0});
+  std::vector<int> n =
+      rounds_of(s, 2, 20, [](int t, int r) { return t == 0 ? 1.0 : 1.0 / (1 + r); });
+  // The one that gains is soon so short that what is left of it matters less: but it goes first.
+  TaskScheduler early({{.start_seconds = 1}, {.start_seconds = 1}}, {.alpha = 0.9, .patience = 0});
+  rounds_of(early, 2, 4, [](int t, int r) { return t == 0 ? 1.0 : 1.0 - 0.1 * r; });
+  EXPECT_EQ(early.next(), 1);
+  EXPECT_EQ(n[0] + n[1], 20);
+}
+
+TEST(TaskScheduler, CountsWhatARoundCosts) {
+  TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 0});
+  std::vector<int> n = rounds_of(
+      s, 2, 40, [](int, int r) { return 0.5 + 0.5 / r; }, [](int t) { return t == 0 ? 1.0 : 5.0; });
+  EXPECT_GT(n[0], n[1]);
+}
+
+TEST(TaskScheduler, ExpectsOfATaskWhatItsPeersReach) {
+  // Task 1 has the FLOP/s of task 0 ahead of it; task 2 is alone.
+  auto make = [](int similar) {
+    return TaskScheduler({{.flops = 1e9, .similar = 0, .start_seconds = 1},
+                          {.flops = 1e9, .similar = similar, .start_seconds = 1},
+                          {.flops = 1e9, .similar = 7, .start_seconds = 1}},
+                         {.patience = 0});
+  };
+  for (int similar : {0, 5}) {
+    TaskScheduler s = make(similar);
+    for (int r = 0; r < 3; ++r) {
+      s.report(0, 0.1, 1);
+      s.report(1, 1, 1);
+      s.report(2, 1, 1);
+    }
+    if (similar == 0) {
+      EXPECT_GT(s.promise(1), 1.5 * s.promise(2));
+    } else {
+      EXPECT_EQ(s.promise(1), s.promise(2));
+    }
+  }
+  // After many rounds without catching up it is not like them.
+  TaskScheduler s = make(0);
+  s.report(0, 0.1, 1);
+  for (int r = 0; r < 8; ++r) {
+    s.report(1, 1, 1);
+    s.report(2, 1, 1);
+  }
+  EXPECT_EQ(s.promise(1), s.promise(2));
+}
+
+TEST(TaskScheduler, ConvergesWithoutGains) {
+  TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 4});
+  std::vector<int> n =
+      rounds_of(s, 2, 100, [](int t, int r) { return t == 0 ? 1.0 : std::max(0.5, 1 - 0.1 * r); });
+  EXPECT_EQ(n[0], 4);
+  EXPECT_EQ(n[1], 10);  // gains until round 5, then as long again
+  EXPECT_EQ(s.next(), -1);
+}
+
+TEST(TaskScheduler, TakesGainsThatAddUpForGains) {
+  // 0.4 % a round: little each time, much in all.
+  TaskScheduler s({{.start_seconds = 1}}, {.patience = 5});
+  std::vector<int> n = rounds_of(s, 1, 40, [](int, int r) { return std::pow(0.996, r); });
+  EXPECT_EQ(n[0], 40);
+}
+
+TEST(TaskScheduler, LeavesFinishedTasksAlone) {
+  TaskScheduler s({{.start_seconds = 9}, {.start_seconds = 1}});
+  s.finish(0);
+  EXPECT_EQ(s.next(), 1);
+  EXPECT_TRUE(s.done(0));
+  EXPECT_FALSE(s.done(1));
+  s.finish(1);
+  EXPECT_EQ(s.next(), -1);
+}
+
+TEST(TaskScheduler, ATaskOfWhichNothingWorksDoesNotStarveTheOthers) {
+  TaskScheduler s({{.start_seconds = 0}, {.start_seconds = 1e-3}}, {.patience = 0});
+  std::vector<int> n = rounds_of(s, 2, 400, [](int t, int) { return t == 0 ? 0.0 : 1e-3; });
+  EXPECT_GT(n[0], n[1]);
+  TaskScheduler patient({{.start_seconds = 0}, {.start_seconds = 1e-3}}, {.patience = 5});
+  rounds_of(patient, 2, 400, [](int t, int r) { return t == 0 ? 0.0 : 1e-3 / r; });
+  EXPECT_TRUE(patient.done(0));
+}
+
+}  // namespace
+}  // namespace heddle::testing
