@@ -225,6 +225,10 @@ std::vector<SubjectKind> block_subjects() {
        "the network of the tutorials (8x8 digits), random weights",
        {"lenet", 1, {{"batch", "", "images"}}, "lenet:128"},
        lenet},
+      {group,
+       "the same for the 128 images of the tutorials",
+       {"digits", 0, {{"batch", "128", "images"}}, "digits"},
+       lenet},
   };
 }
 
