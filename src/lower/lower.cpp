@@ -8,6 +8,7 @@
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "lower/build_nest.h"
+#include "lower/lower_to_nest.h"
 #include "lower/passes.h"
 #include "schedule/schedule_state.h"
 
@@ -93,13 +94,11 @@ class Pipeline {
 
 }  // namespace
 
-LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
-                     const LowerOptions& options) {
+LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>& args,
+                             const std::string& name, bool with_prepare) {
   const ScheduleState& s = schedule.state();
   check_args(s, args);
   LoweredProgram program;
-  Pipeline pipeline(&program, options);
-  auto begin = Clock::now();
 
   // Who is computed when: constants once (prepare), the rest at each call (main).
   std::vector<int> order = topological_stages(s);
@@ -113,8 +112,8 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   }
 
   std::vector<StageBuffers> external(s.stages.size());
-  program.main.name = options.name;
-  program.prepare.name = options.name + "_prepare";
+  program.main.name = name;
+  program.prepare.name = name + "_prepare";
   for (size_t i = 0; i < args.size(); ++i) {
     int st = s.dag.index_of(args[i].op());
     if (external[st].buffers.empty()) external[st] = root_buffers(s, st, Scope::Argument);
@@ -158,7 +157,16 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   }
   program.main.body = build_nest(s, main_roots, given);
   for (const Buffer& b : unused) program.main.body = make_allocate(b, program.main.body);
-  if (!prepare_roots.empty()) program.prepare.body = build_nest(s, prepare_roots, given);
+  if (with_prepare && !prepare_roots.empty())
+    program.prepare.body = build_nest(s, prepare_roots, given);
+  return program;
+}
+
+LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
+                     const LowerOptions& options) {
+  auto begin = Clock::now();
+  LoweredProgram program = lower_to_nest(schedule, args, options.name, true);
+  Pipeline pipeline(&program, options);
   pipeline.note("build_nest", begin);
 
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });

@@ -46,6 +46,11 @@ struct XgboostOptions {
   double eta = 0.15;
   double refit_growth = 0.2;  ///< refit when so many more rows have come than the last fit had
   int threads = 1;
+  std::string objective = "reg:squarederror";  ///< or "rank:pairwise": order within a task
+  double min_child_weight = 1;                 ///< least sum of row weights in a leaf
+  double columns_share = 1;                    ///< of the columns each tree may use
+  double rows_share = 1;                       ///< of the rows each tree is fitted to
+  int bins = 256;                              ///< of a column's histogram
 };
 /// Gradient-boosted trees through XGBoost's C API. Deterministic for one seed and order of rows.
 std::unique_ptr<CostModel> make_xgboost_model(const XgboostOptions& options = {});

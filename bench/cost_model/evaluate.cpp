@@ -1,0 +1,170 @@
+// Held-out accuracy, by task: how well a model orders configs it has not seen.
+#include <cstdio>
+#include <map>
+
+#include "bench.h"
+#include "heddle/cost_model/cost_model.h"
+#include "heddle/runtime/timer.h"
+#include "heddle/support/error.h"
+#include "heddle/support/hash.h"
+#include "heddle/support/rng.h"
+#include "heddle/support/table.h"
+
+namespace heddle::bench {
+namespace {
+
+struct Row {
+  std::string task;
+  TrainingRow row;
+};
+
+std::vector<Row> rows_of(const std::string& path) {
+  const Target& target = Target::host();
+  std::map<std::string, Task> tasks;
+  for (Task& t : bench_tasks(target)) tasks.emplace(t.name, t);
+  std::vector<Row> out;
+  for (const Sample& s : read_samples(path)) {
+    auto it = tasks.find(s.task);
+    if (it == tasks.end() || !it->second.tmpl.why_invalid(s.config).empty()) continue;
+    Row r;
+    r.task = s.task;
+    r.row.task = hash_string(s.task);
+    r.row.throughput = 1 / s.seconds;
+    r.row.features =
+        schedule_features(it->second.tmpl.instantiate(s.config), it->second.args, target);
+    out.push_back(std::move(r));
+  }
+  return out;
+}
+
+XgboostOptions options_of(const std::vector<std::string>& settings) {
+  XgboostOptions o;
+  for (const std::string& s : settings) {
+    size_t eq = s.find('=');
+    std::string name = s.substr(0, eq), value = eq == std::string::npos ? "" : s.substr(eq + 1);
+    if (name == "rounds")
+      o.rounds = std::stoi(value);
+    else if (name == "depth")
+      o.max_depth = std::stoi(value);
+    else if (name == "eta")
+      o.eta = std::stod(value);
+    else if (name == "objective")
+      o.objective = value;
+    else if (name == "child")
+      o.min_child_weight = std::stod(value);
+    else if (name == "columns")
+      o.columns_share = std::stod(value);
+    else if (name == "rows")
+      o.rows_share = std::stod(value);
+    else if (name == "bins")
+      o.bins = std::stoi(value);
+  }
+  return o;
+}
+
+struct Sum {
+  ModelAccuracy total;
+  int n = 0;
+  void add(const ModelAccuracy& a) {
+    total.spearman += a.spearman;
+    total.top10_recall += a.top10_recall;
+    total.best_of_top10 += a.best_of_top10;
+    total.samples += a.samples;
+    ++n;
+  }
+  std::vector<std::string> cells() const {
+    double d = n ? n : 1;
+    return {format_fixed(total.spearman / d, 3), format_fixed(total.top10_recall / d, 2),
+            format_fixed(total.best_of_top10 / d, 3)};
+  }
+};
+
+}  // namespace
+
+// Three questions: rows of every task are known (half, at random); the task is new; only 64 rows of
+// the task itself are known.
+int evaluate(const std::string& path, const std::vector<std::string>& settings) {
+  std::vector<Row> rows = rows_of(path);
+  XgboostOptions options = options_of(settings);
+  std::map<std::string, std::vector<size_t>> by_task;
+  for (size_t i = 0; i < rows.size(); ++i) by_task[rows[i].task].push_back(i);
+  std::map<std::string, Sum> mixed, unseen, few;
+  double fit_seconds = 0;
+  size_t fit_rows = 0;
+  int fits = 0;
+  auto score = [&](const std::vector<size_t>& train, const std::vector<size_t>& test,
+                   uint64_t seed) {
+    options.seed = seed;
+    std::unique_ptr<CostModel> model = make_xgboost_model(options);
+    std::vector<TrainingRow> known;
+    for (size_t i : train) known.push_back(rows[i].row);
+    Timer t;
+    model->update(known);
+    fit_seconds += t.elapsed_s();
+    fit_rows += known.size();
+    ++fits;
+    std::map<std::string, std::pair<std::vector<Features>, std::vector<double>>> asked;
+    for (size_t i : test) {
+      asked[rows[i].task].first.push_back(rows[i].row.features);
+      asked[rows[i].task].second.push_back(rows[i].row.throughput);
+    }
+    std::map<std::string, ModelAccuracy> out;
+    for (auto& [task, x] : asked)
+      out[task] = evaluate_ranking(model->predict(hash_string(task), x.first), x.second);
+    return out;
+  };
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    Rng rng(seed);
+    std::vector<size_t> train, test;
+    for (auto& [task, list] : by_task) {
+      rng.shuffle(list);
+      for (size_t i = 0; i < list.size(); ++i) (i % 2 ? train : test).push_back(list[i]);
+    }
+    for (auto& [task, a] : score(train, test, seed)) mixed[task].add(a);
+    for (auto& [task, list] : by_task) {
+      if (list.size() < 100) continue;
+      std::vector<size_t> own(list.begin(), list.begin() + 64), rest(list.begin() + 64, list.end());
+      for (auto& [t, a] : score(own, rest, seed)) few[t].add(a);
+    }
+  }
+  double half_ms = 1e3 * fit_seconds / std::max(1, fits);
+  std::printf("mean fit %.0f ms (%.0f rows of %zu columns)\n", half_ms,
+              static_cast<double>(fit_rows) / std::max(1, fits), feature_columns().size());
+  for (const auto& [task, list] : by_task) {
+    std::vector<size_t> others;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i].task != task) others.push_back(i);
+    }
+    for (auto& [t, a] : score(others, list, 1)) unseen[t].add(a);
+  }
+  Table table({"task", "rows", "half known: rho", "top-10", "best", "64 own rows: rho", "top-10",
+               "best", "task unseen: rho", "top-10", "best"});
+  Sum all_mixed, all_few, all_unseen;
+  auto mean_into = [](Sum* into, const Sum& s) {
+    if (s.n == 0) return;
+    ModelAccuracy a = s.total;
+    a.spearman /= s.n;
+    a.top10_recall /= s.n;
+    a.best_of_top10 /= s.n;
+    into->add(a);
+  };
+  auto row = [&](const std::string& name, size_t n, const Sum& a, const Sum& b, const Sum& c) {
+    std::vector<std::string> cells{name, std::to_string(n)};
+    for (const Sum* s : {&a, &b, &c}) {
+      for (const std::string& x : s->cells()) cells.push_back(s->n ? x : "");
+    }
+    table.add_row(cells);
+  };
+  for (const auto& [task, list] : by_task) {
+    row(task, list.size(), mixed[task], few[task], unseen[task]);
+    mean_into(&all_mixed, mixed[task]);
+    mean_into(&all_few, few[task]);
+    mean_into(&all_unseen, unseen[task]);
+  }
+  table.add_rule();
+  row("mean", rows.size(), all_mixed, all_few, all_unseen);
+  std::printf("%s", table.to_string().c_str());
+  return 0;
+}
+
+}  // namespace heddle::bench

@@ -1,0 +1,187 @@
+// The columns of the whole program.
+#include <algorithm>
+#include <numeric>
+
+#include "cost_model/feature_row.h"
+
+namespace heddle::cost_model {
+namespace {
+
+// Bytes a cycle from beyond each cache, for the rough estimate; a core's, the last shared.
+constexpr double kBytesACycle[3] = {32, 12, 5};
+
+template <class Sink>
+void fill(Sink& out, const ProgramView& view) {
+  const Program& p = *view.p;
+  const Target& t = *view.target;
+  out.group("total.");
+  OpCounts ops;
+  double executions = 0, tails = 0, vector_work = 0, work = 0, shared_work = 0, bytes = 0;
+  double traffic[3] = {0, 0, 0}, copied = 0, streamed = 0, code = 0, worst_registers = 0;
+  double cycles = 0, compute = 0, beyond[3] = {0, 0, 0}, ideal = 0, slowest = 0, index_div = 0;
+  for (const StoreView& v : view.stores) {
+    const OpCounts& o = v.s->ops;
+    double n = v.executions;
+    ops.mad += o.mad * n;
+    ops.add += o.add * n;
+    ops.mul += o.mul * n;
+    ops.div += o.div * n;
+    ops.minmax += o.minmax * n;
+    ops.special += o.special * n;
+    ops.int_add += o.int_add * n;
+    ops.int_mul += o.int_mul * n;
+    ops.int_div += o.int_div * n;
+    ops.logic += o.logic * n;
+    ops.select += o.select * n;
+    ops.cast += o.cast * n;
+    index_div += o.index_div * n;
+    executions += n;
+    tails += v.tail_executions;
+    work += v.cycles;
+    if (v.core.vector_depth >= 0) vector_work += v.cycles;
+    if (v.sharing.parallel) shared_work += v.cycles;
+    bytes += v.bytes;
+    if (v.s->is_copy) copied += v.bytes;
+    if (v.s->nontemporal) streamed += v.bytes;
+    code += v.core.arith + v.core.loads + v.core.broadcasts + v.core.gathers + v.core.stores;
+    worst_registers = std::max(worst_registers, v.core.registers / t.vector_registers);
+    double own = v.cycles / v.sharing.speedup;
+    compute += own;
+    double longest = own;
+    for (int c = 0; c < 3; ++c) {
+      traffic[c] += v.traffic[c];
+      double time = v.traffic[c] / kBytesACycle[c] / (c < 2 ? v.sharing.speedup : 1);
+      beyond[c] += time;
+      longest = std::max(longest, time);
+    }
+    cycles += longest;
+    slowest = std::max(slowest, longest);
+    double lanes = t.vector_lanes(v.s->accesses[0].element_bytes);
+    ideal += o.arithmetic() * n / lanes / t.fma_units / t.cores / 2;
+  }
+  fill_ops(out, ops, 1);
+  out.log("index_div", "operations", "Divisions and remainders in indices, each execution counted.",
+          index_div);
+  out.log("executions", "executions", "Of all statements, lane by lane.", executions);
+  out.plain("tail", "share", "Of the executions that are in tails of loops.",
+            tails / std::max(1.0, executions));
+  out.plain("vector", "share", "Of the estimated cycles that are in vector code.",
+            vector_work / std::max(1.0, work));
+  out.log("bytes", "bytes", "Read and written, every execution counted.", bytes);
+  out.log("unique_bytes", "bytes", "In all lines that are touched.", p.working_set);
+  out.log("traffic.l1", "bytes", "From beyond the first cache.", traffic[0]);
+  out.log("traffic.l2", "bytes", "From beyond the second cache.", traffic[1]);
+  out.log("traffic.l3", "bytes", "From memory.", traffic[2]);
+  out.log("cycles", "cycles",
+          "Estimate: for each statement the longest of computing and waiting for a cache, over the "
+          "cores.",
+          cycles);
+  out.log("cycles.compute", "cycles", "Estimate with all data in the first cache, over the cores.",
+          compute);
+  out.log("cycles.l1", "cycles", "Estimate for what comes from beyond the first cache.", beyond[0]);
+  out.log("cycles.l2", "cycles", "Estimate for what comes from beyond the second cache.",
+          beyond[1]);
+  out.log("cycles.l3", "cycles", "Estimate for what comes from memory.", beyond[2]);
+  out.plain("efficiency", "share",
+            "Cycles of full vectors on every unit of every core over the estimate.",
+            ideal / std::max(1.0, cycles));
+  out.plain("slowest", "share", "Of the estimated cycles that the slowest statement takes.",
+            slowest / std::max(1.0, cycles));
+
+  // Parallel regions, and the one with most to do.
+  double regions = 0;
+  const StoreView* most = nullptr;
+  for (const LoopNode& n : p.loops) {
+    regions += n.kind == LoopKind::Parallel && n.parent < 0;
+  }
+  for (const StoreView& v : view.stores) {
+    if (v.sharing.parallel && (!most || v.cycles > most->cycles)) most = &v;
+  }
+  double tasks = most ? most->sharing.tasks : 1, speedup = most ? most->sharing.speedup : 1;
+  out.log("parallel.regions", "loops", "Times that threads are woken.", regions);
+  out.plain("parallel.work", "share", "Of the estimated cycles that are in parallel loops.",
+            shared_work / std::max(1.0, work));
+  out.log("parallel.tasks", "iterations", "Of the parallel loop with most to do.", tasks);
+  out.plain("parallel.balance", "share",
+            "Of the cores' time that its tasks fill: tasks / (cores * tasks of the busiest).",
+            speedup / std::max(1, t.cores));
+  out.log("parallel.grain", "cycles", "Estimate for one of its tasks.",
+          most ? most->cycles / std::max(1.0, tasks) : 0);
+
+  double loops = 0, deepest = 0;
+  for (const LoopNode& n : p.loops) {
+    if (n.kind == LoopKind::Serial || n.kind == LoopKind::Parallel) loops += 1;
+    deepest = std::max<double>(deepest, n.depth + 1);
+  }
+  out.plain("loops", "loops", "In the program, unrolled and vectorized ones left out.",
+            std::min(256.0, loops));
+  out.plain("depth", "loops", "Around the innermost statement.", deepest);
+  out.plain("statements", "statements",
+            "Stores in the program, copies made by unrolling counted once.",
+            std::min<double>(256, static_cast<double>(p.statements.size())));
+  out.log("code", "instructions", "In all bodies: what has to fit the caches of instructions.",
+          code);
+  out.plain("registers", "ratio",
+            "Vectors alive at once over the registers there are, where it is worst.",
+            std::min(16.0, worst_registers));
+  out.log("alloc.global", "bytes", "Of temporaries that all threads share.", p.global_bytes);
+  out.plain("alloc.global.l2", "log2 ratio", "These over the second cache.",
+            std::log2(1 + p.global_bytes / static_cast<double>(t.l2_bytes)));
+  out.log("alloc.local", "bytes", "Of the largest temporary of one thread.", p.largest_local_bytes);
+  out.plain("alloc.local.l1", "log2 ratio", "This over the first cache.",
+            std::log2(1 + p.largest_local_bytes / static_cast<double>(t.l1d_bytes)));
+  out.plain("alloc.count", "buffers", "Allocated.", std::min(64, p.allocations));
+  out.log("copied", "bytes",
+          "Read and written by statements that only move data: packing, padding.", copied);
+  out.log("streamed", "bytes", "Stored past the caches.", streamed);
+  out.log("prefetches", "lines", "Touched ahead of their use.", p.prefetches);
+}
+
+}  // namespace
+
+void fill_program(ValueSink& out, const ProgramView& view) { fill(out, view); }
+void fill_program(ColumnSink& out, const ProgramView& view) { fill(out, view); }
+
+ProgramView view_of(const Program& p, const Target& target) {
+  ProgramView view{&p, &target, {}};
+  std::vector<int> place(p.statements.size(), -1);
+  view.stores.reserve(p.statements.size());
+  for (size_t i = 0; i < p.statements.size(); ++i) {
+    const Statement& s = p.statements[i];
+    CoreFigures core = model_core(s, target);
+    Sharing sharing = sharing_of(s, target);
+    double n = s.executions(), cycles = core.total_cycles();
+    int main = s.copy_of;
+    while (main >= 0 && p.statements[main].copy_of >= 0) main = p.statements[main].copy_of;
+    if (main >= 0 && place[main] >= 0) {
+      StoreView& v = view.stores[place[main]];
+      v.tail_executions += n;
+      v.executions += n;
+      v.cycles += cycles;
+    } else {
+      place[i] = static_cast<int>(view.stores.size());
+      view.stores.push_back({});
+      StoreView& v = view.stores.back();
+      v.s = &s;
+      v.core = core;
+      v.sharing = sharing;
+      v.executions = n;
+      v.cycles = cycles;
+    }
+    StoreView& v = view.stores[main >= 0 && place[main] >= 0 ? place[main] : place[i]];
+    for (const Access& a : s.accesses) {
+      if (a.in_registers) continue;
+      v.bytes += n * a.weight * a.element_bytes * ((a.read ? 1 : 0) + (a.written ? 1 : 0));
+      for (int c = 0; c < 3; ++c) v.traffic[c] += a.traffic[c];
+    }
+  }
+  std::stable_sort(view.stores.begin(), view.stores.end(),
+                   [](const StoreView& a, const StoreView& b) {
+                     double x = a.s->ops.arithmetic() * a.executions;
+                     double y = b.s->ops.arithmetic() * b.executions;
+                     return x != y ? x > y : a.bytes > b.bytes;
+                   });
+  return view;
+}
+
+}  // namespace heddle::cost_model

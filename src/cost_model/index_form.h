@@ -1,0 +1,74 @@
+// Index expressions as sums of digits: what footprints, strides and trip counts are worked out
+// from.
+//
+//   (f / 8)*64 + f % 8 + 3, f in 0..32   -->   {f/8: 4 values, stride 64} + {f%8: 8, stride 1} + 3
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "heddle/ir/stmt.h"
+
+namespace heddle::cost_model {
+
+/// Where the lanes of a vector expression stand among the loops: inside of all of them.
+constexpr int kLaneDepth = 1000;
+/// ... and the copies that unrolling made: between the loops and the lanes.
+constexpr int kCopyDepth = 900;
+
+/// (variable of the loop at `depth` / divisor), taking `extent` values, times `stride`.
+struct Digit {
+  int depth = 0;
+  double divisor = 1, extent = 1, stride = 0;
+  friend bool operator==(const Digit&, const Digit&) = default;
+};
+
+/// A sum of digits and a constant. More digits than fit are left out: such an expression is beyond
+/// what any loop nest of ours writes.
+struct IndexForm {
+  static constexpr int kMost = 20;
+  double constant = 0;
+  int size = 0;
+  std::array<Digit, kMost> digits;
+
+  void add(const Digit& d) {
+    if (d.extent > 1 && d.stride != 0 && size < kMost) digits[size++] = d;
+  }
+  void add(const IndexForm& o, double scale);
+  double least() const, most() const;
+  const Digit* begin() const { return digits.data(); }
+  const Digit* end() const { return digits.data() + size; }
+};
+
+/// A loop that is open around the statement at hand.
+struct OpenLoop {
+  const VarNode* var = nullptr;
+  double extent =
+      1;            ///< how often it runs: a mean where that varies, fewer under a condition on it
+  double most = 1;  ///< its largest extent
+  LoopKind kind = LoopKind::Serial;
+  int node = -1;  ///< in Program::loops
+};
+
+/// The variables in scope.
+struct Nest {
+  std::vector<OpenLoop> loops;  ///< outermost first
+  std::vector<std::pair<const VarNode*, Expr>> lets;
+
+  IndexForm form(const Expr& e) const;
+  /// How long a loop of this extent is: on average over the open loops, and at most.
+  std::pair<double, double> extent(const Expr& e) const;
+  /// The share of the iterations of the open loops in which `condition` holds. When it cuts one
+  /// loop in two, `*cut` is that loop's depth.
+  double share(const Expr& condition, int* cut) const;
+
+ private:
+  void put(IndexForm* out, const Expr& e, double scale) const;
+  void put_divided(IndexForm* out, const IndexForm& x, double by, double scale) const;
+  void put_remainder(IndexForm* out, const IndexForm& x, double by, double scale) const;
+  void put_opaque(IndexForm* out, const Expr& e, double scale) const;
+  double share_below(const IndexForm& x, bool or_equal, int* cut) const;
+};
+
+}  // namespace heddle::cost_model
