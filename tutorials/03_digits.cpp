@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "common/digits.h"
 #include "common/expect.h"
 #include "common/tensor_file.h"
 
@@ -28,8 +29,6 @@ using namespace heddle;
 using namespace heddle::tutorials;
 
 namespace {
-
-constexpr int64_t kBatch = 128, kSide = 8, kPixels = kSide * kSide, kClasses = 10;
 
 // ---- the network -------------------------------------------------------------------------------
 
@@ -39,7 +38,7 @@ constexpr int64_t kBatch = 128, kSide = 8, kPixels = kSide * kSide, kClasses = 1
 //
 // The weights are *constant* placeholders. What depends on them alone, such as the copy of a filter
 // in the order in which the kernel reads it, is computed at the first call and kept.
-struct Network {
+struct Digits {
   Tensor images;
   std::vector<Tensor> weights;
   Tensor logits;
@@ -52,8 +51,8 @@ struct Network {
   }
 };
 
-Network declare_network(const TensorFile& file) {
-  Network net;
+Digits declare_network(const TensorFile& file) {
+  Digits net;
   auto weight = [&](const std::string& name) {
     const NamedTensor& stored = file.at(name);
     net.weights.push_back(
@@ -136,7 +135,7 @@ std::vector<float> network_in_c(const TensorFile& file, const float* image) {
 // A kernel with its arrays: images in, logits out.
 class Classifier {
  public:
-  Classifier(const Network& net, const Schedule& schedule, const TensorFile& file,
+  Classifier(const Digits& net, const Schedule& schedule, const TensorFile& file,
              BuildTimes* times = nullptr)
       : kernel_(build(schedule, net.args(), {.name = "digits"}, times)) {
     images_ = NDArray::zeros({kBatch, 1, kSide, kSide}, f32);
@@ -169,37 +168,6 @@ class Classifier {
   NDArray images_, logits_;
   std::vector<NDArray> arrays_;
 };
-
-std::vector<int32_t> largest_of_each_row(const std::vector<float>& logits) {
-  std::vector<int32_t> best;
-  for (auto row = logits.begin(); row != logits.end(); row += kClasses) {
-    best.push_back(static_cast<int32_t>(std::max_element(row, row + kClasses) - row));
-  }
-  return best;
-}
-
-// The largest difference of a row's logits, relative to the largest logit of that row; of all rows
-// the worst.
-double worst_relative_error(const std::vector<float>& got, const std::vector<float>& want) {
-  double worst = 0;
-  for (size_t row = 0; row < want.size(); row += kClasses) {
-    double difference = 0, largest = 0;
-    for (size_t i = row; i < row + kClasses; ++i) {
-      // NaN is larger than any error, which std::max would not see.
-      if (std::isnan(got[i])) return INFINITY;
-      difference = std::max(difference, std::abs(double{got[i]} - want[i]));
-      largest = std::max(largest, std::abs(double{want[i]}));
-    }
-    worst = std::max(worst, difference / largest);
-  }
-  return worst;
-}
-
-int count_equal(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
-  int same = 0;
-  for (size_t i = 0; i < a.size(); ++i) same += a[i] == b[i] ? 1 : 0;
-  return same;
-}
 
 // Two classifiers, timed turn by turn so that a busy moment of the machine hits both; medians.
 struct Race {
@@ -263,7 +231,7 @@ int run(const std::string& folder) {
   // the meta-templates choose from what is known of this machine. All the network's stages become
   // one kernel: biases and activations disappear into what reads them, sums are kept in registers,
   // and the weights are packed at the first call.
-  const Network net = declare_network(weights);
+  const Digits net = declare_network(weights);
   Timer timer;
   const Schedule schedule = create_schedule({net.logits});
   const double schedule_ms = timer.elapsed_s() * 1e3;

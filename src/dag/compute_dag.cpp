@@ -138,12 +138,21 @@ ComputeDag::ComputeDag(std::vector<Tensor> outputs) {
     const Operation& op = *impl->stages[s];
     StageInfo& info = impl->infos[s];
     measure(op, &info);
+    const auto all_producers = [&](auto&& holds) {
+      return std::all_of(info.producers.begin(), info.producers.end(), [&](int p) {
+        return holds(impl->infos[static_cast<std::size_t>(p)],
+                     *impl->stages[static_cast<std::size_t>(p)]);
+      });
+    };
     info.depends_only_on_constants =
-        op.is_placeholder()
-            ? op.is_constant()
-            : std::all_of(info.producers.begin(), info.producers.end(), [&](int p) {
-                return impl->infos[static_cast<std::size_t>(p)].depends_only_on_constants;
-              });
+        op.is_placeholder() ? op.is_constant()
+                            : all_producers([](const StageInfo& producer, const Operation&) {
+                                return producer.depends_only_on_constants;
+                              });
+    info.preparable = !info.producers.empty() &&
+                      all_producers([](const StageInfo& producer, const Operation& by) {
+                        return by.is_placeholder() ? by.is_constant() : producer.preparable;
+                      });
     std::vector<dag::Consumer> consumers;
     for (int c : info.consumers) {
       const auto n = static_cast<std::size_t>(c);

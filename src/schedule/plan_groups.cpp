@@ -3,6 +3,7 @@
 //   - a reduction whose only readers are an element-wise chain up to a sink that hosts none joins
 //   it;
 //   - a reduction along the rows of a sink (a softmax's maximum) may be computed per row;
+//   - what depends on constants alone and calculates is materialised: it is computed once;
 //   - cheap stages without reuse are inlined; what remains is placed by its own meta-template.
 #include <algorithm>
 #include <set>
@@ -46,11 +47,15 @@ class Planner {
 
   void place(int s, const StageInfo& info) {
     if (info.is_output) return open(s);
+    bool inline_it = inlinable(s, info);
+    // Inlined, or computed along with its readers, it would be computed at every call. A mere
+    // change of index is free where it is read, and packing takes it in.
+    if (info.preparable && (info.flops_per_point > 0 || !inline_it)) return open(s);
     std::set<int> groups;
     for (int c : info.consumers) groups.insert(group_of_[c].begin(), group_of_[c].end());
     bool reduction = dag_.stage(s).is_reduction();
     copies_[s] = reduction ? 1 : copies(s, info);
-    if (!reduction && copies_[s] <= kMaxCopies && inlinable(s, info)) {
+    if (!reduction && copies_[s] <= kMaxCopies && inline_it) {
       inlined_[s] = 1;
       group_of_[s] = groups;
       // Whoever schedules first substitutes it: the group whose sink comes first.

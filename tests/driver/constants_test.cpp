@@ -40,6 +40,44 @@ TEST(Constants, OtherArraysArePreparedAnew) {
   }
 }
 
+TEST(Constants, AFewSetsOfArraysStayPrepared) {
+  Kernel k = scaled();
+  NDArray x = NDArray::full({64}, f32, 1), y = NDArray::zeros({64}, f32);
+  std::vector<NDArray> sets;
+  for (int i = 0; i < 5; ++i) sets.push_back(NDArray::full({64}, f32, i));
+  auto result = [&](int i) {
+    k(x, sets[i], y);
+    return y.get(0);
+  };
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(result(i), i * i + 1);
+  // A change of the contents shows who prepares again: none of the four, in any order.
+  for (NDArray& w : sets) w.fill(10);
+  for (int i : {3, 0, 2, 1, 0}) EXPECT_EQ(result(i), i * i + 1);
+  // A fifth drops the one that was not used for longest, 3.
+  EXPECT_EQ(result(4), 101);
+  EXPECT_EQ(result(0), 1);
+  EXPECT_EQ(result(2), 5);
+  EXPECT_EQ(result(3), 101);
+  k.refresh();
+  EXPECT_EQ(result(0), 101);
+}
+
+TEST(Constants, ACloneKeepsItsOwn) {
+  Kernel k = scaled(), clone = k.clone();
+  NDArray x = NDArray::full({64}, f32, 1), w = NDArray::full({64}, f32, 2);
+  NDArray y = NDArray::zeros({64}, f32);
+  k(x, w, y);
+  w.fill(3);
+  clone(x, w, y);
+  EXPECT_EQ(y.get(0), 10);
+  k(x, w, y);
+  EXPECT_EQ(y.get(0), 5);
+  k = Kernel();  // the code outlives the one it was made for
+  clone(x, w, y);
+  EXPECT_EQ(y.get(0), 10);
+  EXPECT_THROW(Kernel().clone(), Error);
+}
+
 TEST(Constants, AFreedArrayIsNotMistakenForANewOneAtItsAddress) {
   Kernel k = scaled();
   NDArray x = NDArray::full({64}, f32, 1), y = NDArray::zeros({64}, f32);

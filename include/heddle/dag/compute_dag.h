@@ -71,6 +71,9 @@ struct StageInfo {
   double flops = 0;              ///< of the whole stage
   double special_per_point = 0;  ///< of which slow (exp, tanh, erf, pow, sqrt, division...)
   bool depends_only_on_constants = false;
+  /// It reads something, and nothing but constant placeholders or such stages: at the root, it is
+  /// computed once (`lower` puts it into `prepare`) and not at every call.
+  bool preparable = false;
 };
 
 class ComputeDag {

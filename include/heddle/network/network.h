@@ -36,9 +36,14 @@ class Network {
   const std::vector<Tensor>& outputs() const;
   std::string to_text() const;  ///< a table of nodes: task, shapes, calls
 
-  /// A kernel a task, from `schedules` (one a task; empty: the static choice), and buffers for what
-  /// passes between nodes, shared where lifetimes do not overlap. `args`: placeholders and outputs
-  /// of the network in call order.
+  /// One a task: the analytic rules' choice, whatever was recorded; and the untuned reference.
+  std::vector<Schedule> static_schedules() const;
+  std::vector<Schedule> naive_schedules() const;
+
+  /// A kernel a task (compiled in parallel), from `schedules` (one a task; empty: what
+  /// create_schedule chooses, a record or the rules), and buffers for what passes between nodes,
+  /// shared where lifetimes do not overlap. `args`: placeholders and outputs of the network in call
+  /// order.
   NetworkKernel build(const std::vector<Tensor>& args,
                       const std::vector<Schedule>& schedules = {}) const;
   NetworkKernel build(const std::vector<Tensor>& args, const TuneReport& report) const;
@@ -48,7 +53,9 @@ class Network {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// Runs the nodes in turn. Safe from several threads at once (calls take turns).
+/// Runs the nodes in turn; outputs are written directly. Arguments are checked as those of a Kernel
+/// are. What depends on constant arguments alone is prepared at the first call, for each node its
+/// own. Safe from several threads at once (calls take turns); copies share everything.
 class NetworkKernel {
  public:
   template <class... A>
@@ -57,11 +64,16 @@ class NetworkKernel {
     call(list);
   }
   void call(std::span<const NDArray> arrays) const;
-  int64_t workspace_bytes() const;  ///< of the buffers between nodes
+  /// Forget what was derived from constant arguments: the next call computes it anew.
+  void refresh() const;
+  const std::vector<KernelArg>& args() const;
+  int64_t workspace_bytes() const;  ///< of the buffers between nodes, which share one arena
+  explicit operator bool() const { return static_cast<bool>(impl_); }
 
  private:
   friend class Network;
   struct Impl;
+  Impl& impl() const;  // throws when there is none
   std::shared_ptr<Impl> impl_;
 };
 

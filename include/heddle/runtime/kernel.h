@@ -4,8 +4,8 @@
 //   std::cout << kernel.source();
 //
 // Calls check number, shape and type, and are safe from several threads at once. What depends only
-// on constant arguments (packed weights) is computed at the first call and kept for as long as the
-// same arrays are passed; `refresh()` after changing their contents.
+// on constant arguments (packed weights) is computed at the first call with those arrays and kept
+// for the last four sets of them; `refresh()` after changing their contents.
 #pragma once
 
 #include <array>
@@ -44,6 +44,9 @@ class Kernel {
  public:
   Kernel() = default;
   explicit Kernel(KernelCode code);
+  /// The same code with nothing prepared: where one kernel serves several layers, each layer's
+  /// clone keeps its own packed weights. Plain copies share what was prepared.
+  Kernel clone() const;
 
   template <class... A>
   void operator()(const A&... arrays) const {
@@ -55,7 +58,7 @@ class Kernel {
   void call(std::span<const NDArray> arrays) const;
   /// Computes what depends on constant arguments only, as the first call with them would.
   void prepare(std::span<const NDArray> arrays) const;
-  /// Recompute what was derived from constant arguments at the next call.
+  /// Forget what was derived from constant arguments: the next calls compute it anew.
   void refresh() const;
 
   const std::string& name() const;

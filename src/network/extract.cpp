@@ -1,0 +1,185 @@
+#include "network/extract.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "heddle/schedule/template.h"
+
+namespace heddle::network {
+namespace {
+
+/// Which stages end a node. plan_groups decides what needs memory, looking from the outputs
+/// backwards: there an element-wise stage goes to whoever reads it. Between kernels that is dear
+/// (two readers compute it twice, a sum of residuals grows with every layer), and equal layers do
+/// not look equal. So here a node goes on along the element-wise stages that follow, as far as all
+/// that depends on it comes together in one:
+///
+///   conv -> norm -> relu -+-> pad -> conv       conv's node ends at relu, and not at conv: a
+///                         +----> add ...        convolution with its epilogue
+class Cuts {
+ public:
+  explicit Cuts(const ComputeDag& dag)
+      : dag_(dag), cut_(static_cast<size_t>(dag.size())), taken_(cut_) {
+    for (const StageGroup& g : plan_groups(dag)) cut_[g.sink] = 1;
+  }
+
+  std::vector<char> run() {
+    taken_ = cut_;
+    for (int s = dag_.size() - 1; s >= 0; --s) {
+      if (!cut_[s] || dag_.info(s).is_output || dag_.info(s).preparable) continue;
+      if (dag_.stage(s).num_outputs() == 1) extend(s);
+    }
+    return std::move(cut_);
+  }
+
+ private:
+  void extend(int s) {
+    std::vector<char> region(cut_.size());
+    std::vector<int> members{s};
+    region[s] = 1;
+    size_t end = 0;
+    for (int u = s + 1; u < dag_.size(); ++u) {
+      if (!follows(u, region, s)) continue;
+      region[u] = 1;
+      members.push_back(u);
+      if (closed(members, region)) end = members.size() - 1;
+    }
+    if (end == 0) return;
+    cut_[s] = 0;
+    cut_[members[end]] = 1;
+    for (size_t m = 0; m <= end; ++m) taken_[members[m]] = 1;
+  }
+
+  /// `u` goes element by element over what the region computes, and is no other node's.
+  bool follows(int u, const std::vector<char>& region, int s) const {
+    const Operation& op = dag_.stage(u);
+    if (op.is_placeholder() || op.is_reduction() || taken_[u] || op.num_outputs() != 1)
+      return false;
+    bool reads = false;
+    for (const Access& a : dag_.info(u).reads) {
+      if (!region[a.producer]) continue;
+      reads = true;
+      if (a.pattern != AccessPattern::Elementwise) return false;
+    }
+    return reads && dag_.stage(s).output(0).extents() == op.output(0).extents();
+  }
+
+  /// Nobody but the last member is read outside of the region.
+  bool closed(const std::vector<int>& members, const std::vector<char>& region) const {
+    return std::all_of(members.begin(), members.end() - 1, [&](int m) {
+      const std::vector<int>& readers = dag_.info(m).consumers;
+      return !dag_.info(m).is_output &&
+             std::all_of(readers.begin(), readers.end(), [&](int r) { return region[r]; });
+    });
+  }
+
+  const ComputeDag& dag_;
+  std::vector<char> cut_, taken_;
+};
+
+/// What one node is made from: which stages are read from memory, the others are computed here.
+class NodeBuilder {
+ public:
+  NodeBuilder(const ComputeDag& dag, const std::vector<char>& external)
+      : dag_(dag), external_(external) {}
+
+  ExtractedNode build(int last, const std::vector<Tensor>& outputs) {
+    const Ref<const Operation> sink = copy(last);
+    node_.outputs = outputs;
+    for (const Tensor& t : outputs) node_.task_outputs.push_back(sink->output(t.index()));
+    sort_inputs();
+    return std::move(node_);
+  }
+
+ private:
+  /// The operation that computes stage `s` from this node's own tensors. It keeps its axes: they
+  /// are identities only within a declaration.
+  Ref<const Operation> copy(int s) {
+    if (const auto it = copies_.find(s); it != copies_.end()) return it->second;
+    const Operation& op = dag_.stage(s);
+    std::vector<Expr> bodies;
+    // One memory for all bodies: the components of a tuple reduction share their sources.
+    std::unordered_map<const ExprNode*, Expr> done;
+    for (const Expr& body : op.bodies()) bodies.push_back(rewrite(body, done));
+    Ref<const Operation> result =
+        Operation::make_compute(op.name(), op.axes(), std::move(bodies), op.tag(), op.where());
+    node_.stages.push_back(s);
+    return copies_.emplace(s, std::move(result)).first->second;
+  }
+
+  Expr rewrite(const Expr& e, std::unordered_map<const ExprNode*, Expr>& done) {
+    if (const auto it = done.find(e.get()); it != done.end()) return it->second;
+    Expr result = map_children(e, [&](const Expr& child) { return rewrite(child, done); });
+    if (const Load* load = result.as<Load>()) {
+      result = make_load(own(tensor_of(load->buffer)).buffer(), load->indices);
+    }
+    done.emplace(e.get(), result);
+    return result;
+  }
+
+  /// The tensor that stands for `t` here.
+  Tensor own(const Tensor& t) {
+    const int s = dag_.index_of(t.op());
+    if (!external_[s]) return copy(s)->output(t.index());
+    for (size_t i = 0; i < node_.inputs.size(); ++i) {
+      if (node_.inputs[i].same_as(t)) return node_.task_inputs[i];
+    }
+    node_.inputs.push_back(t);
+    node_.task_inputs.push_back(Operation::make_placeholder(t.shape(), t.dtype(), t.name(),
+                                                            t.op()->is_constant(), t.op()->where())
+                                    ->output(0));
+    return node_.task_inputs.back();
+  }
+
+  /// In the order of the declaration's graph, which is the same for every equal declaration: so
+  /// the inputs of equal nodes correspond by position.
+  void sort_inputs() {
+    std::vector<Tensor> inputs, order = ComputeDag(node_.task_outputs).placeholders();
+    for (const Tensor& t : order) {
+      size_t i = 0;
+      while (!node_.task_inputs[i].same_as(t)) ++i;
+      inputs.push_back(node_.inputs[i]);
+    }
+    node_.inputs = std::move(inputs);
+    node_.task_inputs = std::move(order);
+  }
+
+  const ComputeDag& dag_;
+  const std::vector<char>& external_;
+  ExtractedNode node_;
+  std::unordered_map<int, Ref<const Operation>> copies_;
+};
+
+}  // namespace
+
+std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag) {
+  const std::vector<char> cuts = Cuts(dag).run();
+  std::vector<char> external(cuts);
+  for (int s = 0; s < dag.size(); ++s) {
+    if (dag.stage(s).is_placeholder()) external[s] = 1;
+    if (dag.info(s).preparable) external[s] = 0;
+  }
+  // From the outputs backwards: a stage that nobody reads (all its readers prepare it) is no node.
+  std::vector<Tensor> wanted = dag.outputs();
+  std::vector<ExtractedNode> nodes;
+  for (int sink = dag.size() - 1; sink >= 0; --sink) {
+    if (!cuts[sink]) continue;
+    std::vector<Tensor> outputs;
+    for (const Tensor& t : wanted) {
+      if (dag.index_of(t.op()) == sink) outputs.push_back(t);
+    }
+    if (outputs.empty()) continue;
+    std::sort(outputs.begin(), outputs.end(),
+              [](const Tensor& a, const Tensor& b) { return a.index() < b.index(); });
+    nodes.push_back(NodeBuilder(dag, external).build(sink, outputs));
+    for (const Tensor& t : nodes.back().inputs) {
+      const bool known =
+          std::any_of(wanted.begin(), wanted.end(), [&](const Tensor& w) { return w.same_as(t); });
+      if (!known) wanted.push_back(t);
+    }
+  }
+  std::reverse(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+}  // namespace heddle::network

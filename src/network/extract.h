@@ -1,0 +1,30 @@
+// Cuts a network into nodes, each with a declaration of its own: a group of plan_groups, and the
+// element-wise stages that follow it.
+#pragma once
+
+#include <vector>
+
+#include "heddle/dag/compute_dag.h"
+
+namespace heddle::network {
+
+/// Stages that run together. `inputs` and `outputs` are tensors of the network; the declaration
+/// that computes `outputs` from `inputs` alone has other tensors, in the same order.
+struct ExtractedNode {
+  std::vector<Tensor> inputs, outputs;
+  std::vector<Tensor> task_inputs, task_outputs;
+  std::vector<int> stages;  ///< of the network, computed here; for names
+};
+
+/// The nodes that the outputs need, in an order in which they can run.
+///
+///   network: a -> C -> relu -> D, where C and D are reductions
+///     node 0: relu'(C'(a'))       inputs {a}, outputs {relu}
+///     node 1: D'(r')              inputs {relu}, outputs {D}; r' is a placeholder like relu
+///
+/// A stage that depends on constant placeholders alone is computed in every node that reads it,
+/// from those placeholders: there it is prepared once, where a node of its own would run at every
+/// call.
+std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag);
+
+}  // namespace heddle::network

@@ -1,0 +1,53 @@
+#include "network/memory_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace heddle::network {
+namespace {
+
+int64_t aligned(int64_t bytes) {
+  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+}
+
+// The start of the smallest gap of at least `bytes` between the taken ranges, or their end.
+int64_t best_gap(std::vector<std::pair<int64_t, int64_t>> taken, int64_t bytes) {
+  std::sort(taken.begin(), taken.end());
+  int64_t end = 0, best = -1, best_size = 0;
+  for (const auto& [from, to] : taken) {
+    const int64_t gap = from - end;
+    if (gap >= bytes && (best < 0 || gap < best_size)) {
+      best = end;
+      best_size = gap;
+    }
+    end = std::max(end, to);
+  }
+  return best < 0 ? end : best;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(std::span<const BufferLifetime> buffers) {
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
+  MemoryPlan plan;
+  plan.offsets.resize(buffers.size());
+  for (size_t n = 0; n < order.size(); ++n) {
+    const BufferLifetime& own = buffers[order[n]];
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (size_t m = 0; m < n; ++m) {
+      const BufferLifetime& other = buffers[order[m]];
+      if (other.first > own.last || own.first > other.last) continue;
+      const int64_t from = plan.offsets[order[m]];
+      taken.emplace_back(from, from + aligned(other.bytes));
+    }
+    const int64_t offset = best_gap(std::move(taken), aligned(own.bytes));
+    plan.offsets[order[n]] = offset;
+    plan.bytes = std::max(plan.bytes, offset + aligned(own.bytes));
+  }
+  return plan;
+}
+
+}  // namespace heddle::network

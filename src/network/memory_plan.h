@@ -1,0 +1,27 @@
+// Where the buffers between the nodes of a network lie in one arena: two may share memory when they
+// are never needed at the same time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace heddle::network {
+
+struct BufferLifetime {
+  int64_t bytes = 0;
+  int first = 0, last = 0;  ///< the step that writes it, and the last that reads it
+};
+
+struct MemoryPlan {
+  std::vector<int64_t> offsets;  ///< in bytes, multiples of kArenaAlignment
+  int64_t bytes = 0;             ///< of the arena
+};
+
+inline constexpr int64_t kArenaAlignment = 64;  // a cache line; every vector's alignment
+
+/// Best fit, the largest buffer first: each goes into the smallest gap that those already placed
+/// and alive at the same time leave. Never more than the sum of all, rounded up to the alignment.
+MemoryPlan plan_memory(std::span<const BufferLifetime> buffers);
+
+}  // namespace heddle::network

@@ -1,0 +1,114 @@
+// From a declaration to tasks and nodes that call them.
+#include "heddle/network/network.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "heddle/driver/build.h"
+#include "heddle/support/error.h"
+#include "heddle/support/table.h"
+#include "network/extract.h"
+#include "network/network_impl.h"
+
+namespace heddle {
+namespace {
+
+std::string shape_text(const Tensor& t) {
+  std::string text = to_string(t.dtype()) + "[";
+  for (int d = 0; d < t.rank(); ++d) text += (d ? "," : "") + std::to_string(t.extent(d));
+  return text + "]";
+}
+
+// "f32[1,64,56,56] f32[1,64,56,56] + 6 constants"
+std::string list_text(const std::vector<Tensor>& tensors) {
+  std::string text;
+  int constants = 0;
+  for (const Tensor& t : tensors) {
+    if (t.op()->is_constant()) {
+      ++constants;
+    } else {
+      text += (text.empty() ? "" : " ") + shape_text(t);
+    }
+  }
+  if (constants == 0) return text;
+  return text + (text.empty() ? "" : " + ") + std::to_string(constants) +
+         (constants == 1 ? " constant" : " constants");
+}
+
+// "conv2d+relu f32[1,64,56,56]": the operators that the stages came from, and the result.
+std::string task_name(const ComputeDag& network, const network::ExtractedNode& node) {
+  std::vector<int> stages = node.stages;
+  std::sort(stages.begin(), stages.end());
+  std::vector<std::string> operators;
+  for (int s : stages) {
+    if (network.info(s).preparable && stages.size() > 1) continue;
+    const Operation& op = network.stage(s);
+    const std::string& name = op.tag().empty() ? op.name() : op.tag();
+    if (std::find(operators.begin(), operators.end(), name) == operators.end()) {
+      operators.push_back(name);
+    }
+  }
+  if (operators.empty()) operators.push_back(node.outputs[0].op()->name());
+  std::string text;
+  for (const std::string& name : operators) text += (text.empty() ? "" : "+") + name;
+  return text + " " + shape_text(node.outputs[0]);
+}
+
+}  // namespace
+
+Network::Network(std::vector<Tensor> outputs, Target target) {
+  auto impl = std::make_shared<Impl>(std::move(outputs), std::move(target));
+  std::unordered_map<uint64_t, int> task_of;
+  for (network::ExtractedNode& node : network::extract_nodes(impl->dag)) {
+    const ComputeDag dag(node.task_outputs);
+    const auto [it, is_new] =
+        task_of.try_emplace(dag.structural_hash(), static_cast<int>(impl->tasks.size()));
+    if (is_new) {
+      std::vector<Tensor> args = node.task_inputs;
+      args.insert(args.end(), node.task_outputs.begin(), node.task_outputs.end());
+      impl->tasks.push_back(TuneTask{.name = task_name(impl->dag, node),
+                                     .args = std::move(args),
+                                     .tmpl = make_template(dag, impl->target),
+                                     .weight = 0});
+    }
+    impl->tasks[it->second].weight += 1;
+    impl->nodes.push_back({it->second, std::move(node.inputs), std::move(node.outputs)});
+  }
+  impl_ = std::move(impl);
+}
+
+const std::vector<TuneTask>& Network::tasks() const { return impl_->tasks; }
+const std::vector<NetworkNode>& Network::nodes() const { return impl_->nodes; }
+const std::vector<Tensor>& Network::outputs() const { return impl_->dag.outputs(); }
+
+std::vector<Schedule> Network::static_schedules() const {
+  std::vector<Schedule> schedules;
+  for (const TuneTask& task : tasks()) {
+    schedules.push_back(task.tmpl.instantiate(task.tmpl.default_config()));
+    schedules.back().provenance = "analytic rule of " + task.tmpl.name();
+  }
+  return schedules;
+}
+
+std::vector<Schedule> Network::naive_schedules() const {
+  std::vector<Schedule> schedules;
+  for (const TuneTask& task : tasks()) {
+    schedules.push_back(naive_schedule(task.tmpl.dag().outputs()));
+  }
+  return schedules;
+}
+
+std::string Network::to_text() const {
+  Table table({"node", "task", "calls", "computes", "reads", "writes"});
+  for (size_t column : {3, 4, 5}) table.align_left(column);
+  for (size_t n = 0; n < nodes().size(); ++n) {
+    const NetworkNode& node = nodes()[n];
+    const TuneTask& task = tasks()[node.task];
+    table.add_row({std::to_string(n), std::to_string(node.task), format_fixed(task.weight, 0),
+                   task.name.substr(0, task.name.rfind(' ')), list_text(node.inputs),
+                   list_text(node.outputs)});
+  }
+  return table.to_string();
+}
+
+}  // namespace heddle
