@@ -52,6 +52,7 @@ struct SubjectKind {
   std::string about;
   Grammar grammar;
   Problem (*declare)(const Arguments& arguments, DataType dtype) = nullptr;
+  bool network = false;  ///< tuned part by part, not as one kernel
 };
 
 const std::vector<SubjectKind>& subject_kinds();

@@ -65,25 +65,33 @@ std::string rejections_text(const TuneReport& report) {
   return out;
 }
 
-// "measure 41.2 s (70%), ...", and in a line of its own what a part consists of
-// ("measure.compile").
+// "measure 41.2 s (70%), ...", the largest first; then what a part ("measure.compile") consists of.
 std::string time_text(const TuneReport& report) {
+  constexpr double kLeast = 0.005;  // of the whole
+  std::vector<std::pair<std::string, double>> spent = report.time_spent;
+  std::stable_sort(spent.begin(), spent.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   double total = 0;
-  std::string whole, parts;
-  for (const auto& [name, seconds] : report.time_spent) {
+  for (const auto& [name, seconds] : spent) {
     if (name.find('.') == std::string::npos) total += seconds;
   }
   if (total <= 0) return "";
-  for (const auto& [name, seconds] : report.time_spent) {
-    if (seconds <= 0) continue;
-    const bool part = name.find('.') != std::string::npos;
-    std::string& list = part ? parts : whole;
-    list += (list.empty() ? "" : ", ") + name + " " + format_time(seconds);
-    if (!part) list += " (" + percent(seconds / total) + ")";
+  std::string out = "where the time went: ";
+  std::map<std::string, std::string> parts;
+  for (const auto& [name, seconds] : spent) {
+    if (seconds < kLeast * total) continue;
+    const size_t dot = name.find('.');
+    if (dot == std::string::npos) {
+      out += name + " " + format_time(seconds) + " (" + percent(seconds / total) + "), ";
+    } else {
+      parts[name.substr(0, dot)] += name.substr(dot + 1) + " " + format_time(seconds) + ", ";
+    }
   }
-  std::string out = "where the time went: " + whole + "\n";
-  if (!parts.empty()) out += "  of which, over all processes: " + parts + "\n";
-  return out;
+  out.resize(out.size() - 2);
+  for (const auto& [name, list] : parts) {
+    out += "\n  " + name + ": " + list.substr(0, list.size() - 2);
+  }
+  return out + "\n";
 }
 
 // Why it ended, where that was not the time.

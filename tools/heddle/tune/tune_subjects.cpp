@@ -1,23 +1,51 @@
 #include "tune/tune_subjects.h"
 
+#include <algorithm>
 #include <cctype>
 #include <utility>
 
 #include "heddle/dag/compute_dag.h"
+#include "heddle/network/network.h"
 #include "subjects.h"
 
 namespace heddle::cli {
 namespace {
 
-std::vector<TuneTask> tasks_of_problem(const Problem& problem, const Target& target) {
+bool is_network(const std::string& subject) {
+  return subject_kind(subject.substr(0, subject.find(':'))).network;
+}
+
+// A part of a network has no subject that says what bounds it: its operands are reused, or not.
+TaskScale scale_of(const ComputeDag& dag) {
+  for (int i = 0; i < dag.size(); ++i) {
+    if (dag.info(i).stage_class == StageClass::ComplexReduction) {
+      return {Bound::Compute, dag.total_flops(), 0};
+    }
+  }
+  return {Bound::Copy, static_cast<double>(dag.compulsory_bytes()), 0};
+}
+
+void add_network(TaskList* list, const Problem& problem, const Target& target, bool alone) {
+  const Network network(problem.outputs, target);
+  for (TuneTask task : network.tasks()) {
+    if (!alone) task.name = problem.subject + " " + task.name;
+    const TaskScale scale = scale_of(task.tmpl.dag());
+    list->add(std::move(task), scale, problem.dtype);
+  }
+  list->networks = true;
+}
+
+void add_kernel(TaskList* list, const Problem& problem, const Target& target) {
   TuneTask task = make_task(problem.subject, problem.outputs, target, problem.args());
   task.make_input = [problem](size_t arg) { return problem.make_input(arg); };
-  return {std::move(task)};
+  const double bytes = static_cast<double>(problem.bytes);
+  const TaskScale scale{problem.bound, problem.bound == Bound::Compute ? problem.flops : bytes, 0};
+  list->add(std::move(task), scale, problem.dtype);
 }
 
 }  // namespace
 
-void TaskList::add(TuneTask task, TaskScale scale) {
+void TaskList::add(TuneTask task, TaskScale scale, DataType dtype) {
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (tasks[i].hash() != task.hash()) continue;
     tasks[i].weight += task.weight;
@@ -27,16 +55,17 @@ void TaskList::add(TuneTask task, TaskScale scale) {
   calls.push_back(task.weight);
   tasks.push_back(std::move(task));
   scales.push_back(scale);
+  dtypes.push_back(dtype);
 }
 
 TaskList tasks_of(const std::vector<Workload>& subjects, const Target& target) {
   TaskList list;
   for (const Workload& w : subjects) {
     const Problem problem = make_problem(w.subject, w.dtype);
-    const double bytes = static_cast<double>(problem.bytes);
-    for (TuneTask& task : tasks_of_problem(problem, target)) {
-      list.add(std::move(task),
-               {problem.bound, problem.bound == Bound::Compute ? problem.flops : bytes, 0});
+    if (is_network(w.subject)) {
+      add_network(&list, problem, target, subjects.size() == 1);
+    } else {
+      add_kernel(&list, problem, target);
     }
   }
   return list;

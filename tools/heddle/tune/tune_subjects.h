@@ -14,9 +14,11 @@ struct TaskList {
   std::vector<TuneTask> tasks;
   std::vector<TaskScale> scales;  ///< one a task, without peaks
   std::vector<double> calls;      ///< one a task
+  std::vector<DataType> dtypes;   ///< one a task, of its inputs
+  bool networks = false;          ///< some tasks are parts of a network
 
   /// A task that is there already is called more often instead.
-  void add(TuneTask task, TaskScale scale);
+  void add(TuneTask task, TaskScale scale, DataType dtype);
 };
 
 /// A task for each subject; for a network one for each of its distinct parts.
