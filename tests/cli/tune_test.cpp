@@ -150,7 +150,9 @@ struct Ran {
 TuneReport scripted(const std::vector<TuneTask>& tasks, const TuneOptions& options) {
   TuneReport report;
   for (const TuneTask& t : tasks) {
-    TaskResult r{.name = t.name, .schedule = t.tmpl.instantiate(t.tmpl.default_config())};
+    TaskResult r{.name = t.name,
+                 .config = t.tmpl.default_config(),
+                 .schedule = t.tmpl.instantiate(t.tmpl.default_config())};
     r.static_seconds = 2e-3;
     r.best_seconds = 1e-3;
     r.trials = 50;

@@ -224,17 +224,6 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-
-DataType dtype_of(const std::string& name) {
-  const std::vector<std::string> known = {"f32", "f64", "f16", "bf16", "i8",
-                                          "i16", "i32", "i64", "u8",   "bool"};
-  const std::optional<DataType> dtype = parse_dtype(name);
-  if (dtype && std::find(known.begin(), known.end(), name) != known.end()) return *dtype;
-  std::string hint = did_you_mean(name, known);
-  if (!hint.empty()) hint += " ";
-  throw_user_error("there is no type '" + name + "'", {}, hint + "the types are " + join(known));
-}
-
 }  // namespace heddle::cli
 
 int main(int argc, char** argv) {

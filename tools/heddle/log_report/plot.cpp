@@ -111,7 +111,7 @@ std::vector<Tick> log_ticks(double low, double high, int most) {
     std::vector<Tick> ticks = within(factors, 1);
     if (static_cast<int>(ticks.size()) > most) continue;
     // Within less than a decade even steps say more.
-    if (ticks.size() < 3) return linear_ticks(low, high, most);
+    if (ticks.size() < 3 && high < 10 * low) return linear_ticks(low, high, most);
     return ticks;
   }
   for (int stride = 2;; ++stride) {

@@ -56,8 +56,11 @@ std::vector<Column> columns_for(std::span<const TaskRow> rows) {
         return one_unit ? value : value + " " + rate_unit(r);
       });
   if (peaks) {
-    add("of peak", 3,
-        [](const TaskRow& r) { return r.peak_share() > 0 ? percent(r.peak_share()) : "-"; });
+    add("of peak", 3, [](const TaskRow& r) {
+      // Above: the machine was busy when its peak was measured.
+      if (r.peak_share() > 1) return std::string(">100%");
+      return r.peak_share() > 0 ? percent(r.peak_share()) : "-";
+    });
   }
   if (rows.size() > 1) {
     add("share", 7, [total](const TaskRow& r) {
