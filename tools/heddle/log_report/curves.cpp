@@ -155,6 +155,10 @@ std::string curves_section(const LogData& data) {
     const TaskLog& task = data.tasks[i];
     body += "<h3>" + escape_xml(heading(task, i + 1)) + "</h3>\n";
     if (task.best == nullptr) continue;
+    if (task.trials.size() < 3) {
+      body += html_note("Not drawn: there are hardly any trials.");
+      continue;
+    }
     thinned = thinned || task.trials.size() > kMostPoints;
     body += "<div class=\"pair\">\n" + task_chart(task, data, false) +
             task_chart(task, data, true) + "</div>\n";

@@ -1,4 +1,5 @@
 // The page: style, head, and the sections in order.
+#include <algorithm>
 #include <ctime>
 #include <set>
 
@@ -18,7 +19,7 @@ constexpr const char* kStyle = R"css(
   --static: #57606a; --pale: #b9c2cc; --compile: #56b4e9; --failed: #d55e00; --k1: #8c8c8c;
   --k2: #b4558c; --k3: #d55e00; --k4: #c98a00; --k5: #3b9bd6; --k6: #000000; }
 @media (prefers-color-scheme: dark) { :root { --page: #14181d; --text: #e6e9ed; --muted: #9aa4af;
-  --grid: #2a3138; --rule: #4a535d; --best: #5ab4f0; --trial: #56718b; --race: #2ec99a;
+  --grid: #2a3138; --rule: #4a535d; --best: #5ab4f0; --trial: #8ba6bf; --race: #2ec99a;
   --static: #aab3bd; --pale: #55606b; --compile: #2f7fb0; --failed: #f08040; --k1: #a0a0a0;
   --k2: #dd8fba; --k3: #f08040; --k4: #e6b030; --k5: #7cc7f5; --k6: #ffffff; } }
 @media print { :root { --page: #ffffff; --text: #000000; --muted: #444444; --grid: #dddddd; }
@@ -105,9 +106,11 @@ std::string head(const LogData& data) {
     fact("overall", format_time(data.static_total) + " static, " + format_time(data.best_total) +
                         " best, " + ratio(data.static_total / data.best_total));
   }
-  if (!data.records.empty() && data.records.front().unix_time > 0) {
-    const std::string from = utc_text(data.records.front().unix_time);
-    const std::string to = utc_text(data.records.back().unix_time);
+  const auto [first, last] = std::minmax_element(
+      data.records.begin(), data.records.end(),
+      [](const Record& a, const Record& b) { return a.unix_time < b.unix_time; });
+  if (first != data.records.end() && first->unix_time > 0) {
+    const std::string from = utc_text(first->unix_time), to = utc_text(last->unix_time);
     fact("when", from == to ? from : from + " to " + to);
   }
   fact("machine", joined(machines));

@@ -1,6 +1,8 @@
 // heddle report: what tuning logs hold, as one HTML file.
+#include <algorithm>
 #include <charconv>
 #include <iostream>
+#include <iterator>
 #include <set>
 
 #include "commands.h"
@@ -64,13 +66,17 @@ int run_report(const ReportRequest& request) {
   if (!to_stdout) check_writable(request.output);
   std::vector<std::pair<std::string, double>> calls;
   for (const std::string& text : request.calls) calls.push_back(calls_of(text));
+  std::vector<ReadResult> read;
+  for (const std::string& log : request.logs) read.push_back(read_records(log));
+  // In the order in which they were begun.
+  auto begin = [](const ReadResult& r) { return r.records.empty() ? 0 : r.records[0].unix_time; };
+  std::stable_sort(read.begin(), read.end(),
+                   [&](const ReadResult& a, const ReadResult& b) { return begin(a) < begin(b); });
   std::vector<Record> records;
   std::vector<std::string> problems;
-  for (const std::string& log : request.logs) {
-    ReadResult read = read_records(log);
-    records.insert(records.end(), std::make_move_iterator(read.records.begin()),
-                   std::make_move_iterator(read.records.end()));
-    problems.insert(problems.end(), read.problems.begin(), read.problems.end());
+  for (ReadResult& r : read) {
+    std::move(r.records.begin(), r.records.end(), std::back_inserter(records));
+    std::move(r.problems.begin(), r.problems.end(), std::back_inserter(problems));
   }
   LogData data = log_data(std::move(records), calls);
   check_calls(data, calls);

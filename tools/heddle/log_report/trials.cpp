@@ -175,13 +175,13 @@ std::string model_section(const LogData& data) {
 }
 
 std::string configs_section(const LogData& data) {
-  std::string body;
+  std::string body, stayed;
   for (size_t i = 0; i < data.tasks.size(); ++i) {
     const TaskLog& t = data.tasks[i];
     if (t.best == nullptr || t.first == nullptr) continue;
-    body += "<h3>" + escape_xml(numbered(data, i)) + "</h3>\n";
-    if (!t.best->config.is_object() || !t.first->config.is_object()) {
-      body += html_note("A replayed record: its steps have no knobs.");
+    const std::string heading = "<h3>" + escape_xml(numbered(data, i)) + "</h3>\n";
+    if (!t.best->config.is_object() || t.best->config.empty()) {
+      body += heading + html_note("An earlier record, replayed: its steps have no knobs.");
       continue;
     }
     std::vector<std::vector<std::string>> rows;
@@ -195,16 +195,16 @@ std::string configs_section(const LogData& data) {
     }
     const size_t all = t.best->config.members().size();
     if (rows.empty()) {
-      body += html_note("The static schedule stayed the best; " +
-                        count_text(static_cast<int64_t>(all), "knob") + ".");
+      stayed += (stayed.empty() ? "" : ", ") + numbered(data, i);
       continue;
     }
-    body += html_table({"knob", "static", "best"}, rows, 1) +
+    body += heading + html_table({"knob", "static", "best"}, rows, 1) +
             html_note(std::to_string(rows.size()) + " of " +
                       count_text(static_cast<int64_t>(all), "knob") + " differ; " +
                       format_time(t.static_seconds()) + " to " + format_time(t.best_seconds()) +
                       ", " + ratio(t.speedup()) + ".");
   }
+  if (!stayed.empty()) body += html_note("The static schedule stayed the best of " + stayed + ".");
   return body.empty() ? "" : html_section("Best configs against static", body);
 }
 

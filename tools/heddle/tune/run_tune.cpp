@@ -77,20 +77,22 @@ std::unique_ptr<CostModel> model_of(const TuneRequest& request) {
   return model;
 }
 
-// A quarter of a second in all, whatever the number of tasks: shapes of nearly one size share a
-// measurement, and after that the rest go without. A second measurement only raises a peak: what
-// lowered it was somebody else's work.
+// Half a second at most: shapes of nearly one size share a measurement, and after that the rest go
+// without. A second call only raises a peak: what lowered it was somebody else's work.
 void measure_peaks(const TaskList& list, int threads, std::vector<TaskScale>* scales) {
-  constexpr double kEnoughSeconds = 0.25;
+  constexpr double kEnoughSeconds = 0.5;
   const Timer timer;
   Machine machine;
+  for (size_t i = 0; i < scales->size(); ++i) {
+    TaskScale& scale = (*scales)[i];
+    if (scale.bound != Bound::Compute) continue;
+    scale.peak = std::max(scale.peak, machine.fma(threads, list.dtypes[i]).per_second);
+  }
   for (size_t i = 0; i < scales->size() && timer.elapsed_s() < kEnoughSeconds; ++i) {
     TaskScale& scale = (*scales)[i];
+    if (scale.bound == Bound::Compute) continue;
     const auto bytes = static_cast<int64_t>(scale.work);
-    const Ceiling ceiling = scale.bound == Bound::Compute
-                                ? machine.fma(threads, list.dtypes[i])
-                                : machine.bandwidth(scale.bound, threads, bytes);
-    scale.peak = std::max(scale.peak, ceiling.per_second);
+    scale.peak = std::max(scale.peak, machine.bandwidth(scale.bound, threads, bytes).per_second);
   }
 }
 
