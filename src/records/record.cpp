@@ -158,6 +158,8 @@ Json Record::to_json() const {
   j["compile_seconds"] = compile_seconds;
   j["measure_seconds"] = measure_seconds;
   j["flops"] = flops;
+  if (bytes > 0) j["bytes"] = bytes;
+  if (std::isfinite(predicted)) j["predicted"] = predicted;
   j["machine"] = machine;
   j["build"] = build;
   j["seed"] = to_hex(seed);
@@ -201,6 +203,8 @@ Record Record::from_json(const Json& json) {
   r.compile_seconds = in.number("compile_seconds");
   r.measure_seconds = in.number("measure_seconds");
   r.flops = in.number("flops");
+  r.bytes = in.number("bytes");
+  if (in.find("predicted") != nullptr) r.predicted = in.number("predicted");
   r.machine = in.text("machine", "");
   r.build = in.text("build", "");
   if (in.find("seed") != nullptr) r.seed = in.hex("seed");
@@ -222,6 +226,7 @@ Record make_record(const std::string& subject, const Template& t, const Config& 
   r.template_version = t.fingerprint();
   r.config = t.config_to_json(config);
   r.flops = t.dag().total_flops();
+  r.bytes = static_cast<double>(t.dag().compulsory_bytes());
   r.machine = machine_fingerprint();
   r.build = build_fingerprint();
   r.unix_time = std::chrono::duration_cast<std::chrono::seconds>(

@@ -178,7 +178,8 @@ void Tuner::measure(int task, std::vector<Candidate>& batch, const TuneClock& cl
       c.result.message = "the measurer gave no times";
     }
     if (c.result.error == MeasureError::Cancelled) return;
-    record(run, &c.config, c.schedule, c.result, measurer_->protocol());
+    record(run, &c.config, c.schedule, c.result, measurer_->protocol(),
+           c.was_predicted ? c.predicted : std::numeric_limits<double>::quiet_NaN());
     run.add(c.config, c.key, c.result.median(), c.result.error);
     run.add_cost(c.result);
     ++run.progress.trials;
@@ -210,7 +211,7 @@ void Tuner::measure(int task, std::vector<Candidate>& batch, const TuneClock& cl
 }
 
 void Tuner::record(const TaskRun& run, const Config* config, const Schedule& schedule,
-                   const MeasureResult& result, const std::string& protocol) {
+                   const MeasureResult& result, const std::string& protocol, double predicted) {
   if (options_.log.empty()) return;
   Timed timed(*this, "record");
   Record r =
@@ -227,6 +228,7 @@ void Tuner::record(const TaskRun& run, const Config* config, const Schedule& sch
   r.compile_seconds = result.compile_seconds;
   r.measure_seconds = result.run_seconds + result.check_seconds;
   r.seed = options_.seed;
+  r.predicted = predicted;
   log_.append(std::move(r));
 }
 

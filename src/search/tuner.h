@@ -7,6 +7,7 @@
 //   race      the leaders against the static choice, within a share of the budget kept for it
 #pragma once
 
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -37,7 +38,8 @@ class Tuner {
   std::vector<Candidate> candidates(TaskRun& run, const std::vector<Config>& configs);
   void measure(int task, std::vector<Candidate>& batch, const TuneClock& clock);
   void record(const TaskRun& run, const Config* config, const Schedule& schedule,
-              const MeasureResult& result, const std::string& protocol);
+              const MeasureResult& result, const std::string& protocol,
+              double predicted = std::numeric_limits<double>::quiet_NaN());
   void show(const std::string& phase, int active = -1);
   TuneProgress progress(const std::string& phase, int active) const;
 

@@ -40,7 +40,8 @@ TEST(List, ShowsOneListOfWorkloads) {
 }
 
 TEST(Help, EachCommandHasExamples) {
-  for (const char* arguments : {"--help", "list --help", "explain --help", "bench --help"}) {
+  for (const char* arguments : {"--help", "list --help", "explain --help", "bench --help",
+                                "tune --help", "report --help"}) {
     const CommandResult r = heddle_command(arguments);
     EXPECT_EQ(r.status, 0) << arguments;
     EXPECT_THAT(r.out, HasSubstr("Examples:")) << arguments;
@@ -111,6 +112,23 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"bench matmul:8x8x8 --json /nowhere/x.json", {"there is no folder /nowhere"}},
         Bad{"bench matmul:8x8x8 --json /tmp", {"it is a folder"}},
         Bad{"list conv2", {"did you mean 'conv2d'?"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Tuning, BadInput,
+    ::testing::Values(
+        Bad{"tune", {"nothing to tune", "heddle list"}},
+        Bad{"tune matmull:8x8x8", {"did you mean 'matmul'?"}},
+        Bad{"tune matmul:8x8x8 --budget 10x", {"--budget cannot be '10x'", "1h30m"}},
+        Bad{"tune matmul:8x8x8 --budgett 10", {"did you mean '--budget'?"}},
+        Bad{"tune matmul:8x8x8 --policy evolution", {"did you mean 'evolutionary'?"}},
+        Bad{"tune matmul:8x8x8 --model xgbost", {"did you mean 'xgboost'?", "a file that can"}},
+        Bad{"tune matmul:8x8x8 --log /nowhere/x.jsonl", {"there is no folder /nowhere"}},
+        Bad{"tune matmul:8x8x8 --json /tmp", {"it is a folder"}},
+        Bad{"tune matmul:8x8x8 --trials 0", {"--trials"}},
+        Bad{"tune matmul:8x8x8 --dtype f33", {"did you mean 'f32'?"}},
+        Bad{"report", {"logs is required", "heddle report --help"}},
+        Bad{"report x.jsonl -o /nowhere/x.html", {"there is no folder /nowhere"}},
+        Bad{"report x.jsonl -o - --calls matmul", {"--calls cannot be 'matmul'", "512=3"}}));
 
 }  // namespace
 }  // namespace heddle

@@ -1,8 +1,5 @@
 // heddle bench: subjects beside their peers, in tables and as JSON.
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -14,6 +11,7 @@
 #include "heddle/support/file.h"
 #include "heddle/support/table.h"
 #include "machine.h"
+#include "output_file.h"
 #include "peer_onednn.h"
 #include "peer_openblas.h"
 #include "peer_set.h"
@@ -22,27 +20,6 @@
 
 namespace heddle::cli {
 namespace {
-
-namespace fs = std::filesystem;
-
-// Found out before an hour of measurements, not after. Nothing is created.
-void check_writable(const std::string& path) {
-  const fs::path file(path);
-  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  std::error_code ignored;
-  std::string wrong;
-  if (fs::is_directory(file, ignored)) {
-    wrong = "it is a folder";
-  } else if (!fs::is_directory(folder, ignored)) {
-    wrong = "there is no folder " + folder.string();
-  } else if (::access(folder.c_str(), W_OK) != 0) {
-    wrong = "no files can be made in " + folder.string();
-  }
-  if (!wrong.empty()) {
-    throw_user_error("cannot write '" + path + "': " + wrong, {},
-                     "name a file in a folder that is there, or - for standard output");
-  }
-}
 
 std::vector<std::string> peers_of(const BenchOptions& options) {
   if (options.peers.empty()) return peer_names();

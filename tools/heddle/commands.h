@@ -1,6 +1,7 @@
 // The subcommands. What a user typed wrong throws a User error; the result is the exit status.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -51,5 +52,30 @@ struct RecordsOptions {
   bool json = false;
 };
 int run_records(const RecordsOptions& options);
+
+struct TuneRequest {
+  std::vector<std::string> subjects, workloads;
+  std::string budget = "60s";
+  std::string log;    ///< empty: named after the subjects
+  std::string dtype;  ///< empty: f32, or as the list of workloads says
+  int threads = 0;    ///< 0: all cores
+  int trials = 0;     ///< 0: until the budget ends
+  int batch = 0;      ///< 0: as tuning sees fit
+  uint64_t seed = 0;
+  std::string policy, model;
+  bool no_warm_start = false;
+  std::string json;  ///< a file, or "-"
+  bool quiet = false;
+};
+int run_tune(const TuneRequest& request);
+
+struct ReportRequest {
+  std::vector<std::string> logs;
+  std::string output = "report.html";        ///< a file, or "-"
+  std::vector<std::string> calls;            ///< "matmul:512x512x512=3"
+  bool ceilings = false;                     ///< measure this machine for the roofline
+  double peak_gflops = 0, bandwidth_gb = 0;  ///< or as told; 0: not known
+};
+int run_report(const ReportRequest& request);
 
 }  // namespace heddle::cli

@@ -1,8 +1,8 @@
 #include "report.h"
 
-#include <algorithm>
 #include <cmath>
 
+#include "figures.h"
 #include "heddle/support/table.h"
 
 namespace heddle::cli {
@@ -36,32 +36,11 @@ double work(const CaseResult& r) {
   return r.bound == Bound::Compute ? r.flops : static_cast<double>(r.bytes);
 }
 
-// Three figures that matter, whatever the size.
-std::string figure(double value) {
-  if (value <= 0) return "0";
-  return format_fixed(value, std::clamp(2 - static_cast<int>(std::floor(std::log10(value))), 0, 6));
-}
-
-std::string percent(double value) { return format_fixed(100 * value, value < 0.1 ? 1 : 0) + "%"; }
-
-std::string ratio(double value) {
-  return format_fixed(value, value < 0.1 ? 3 : value < 10 ? 2 : 0) + "x";
-}
-
 std::string rate(const CaseResult& r, double ms) { return figure(work(r) / ms * 1e-6); }
 
 std::string share(const CaseResult& r, double ms, const Ceiling& ceiling) {
   if (ceiling.per_second <= 0) return "";
   return percent(work(r) / (ms * 1e-3) / ceiling.per_second);
-}
-
-std::string bytes_text(int64_t bytes) {
-  const double mb = static_cast<double>(bytes) * 1e-6;
-  return mb >= 1 ? figure(mb) + " MB" : figure(mb * 1e3) + " kB";
-}
-
-std::string flops_text(double flops) {
-  return flops >= 1e9 ? figure(flops * 1e-9) + " GFLOP" : figure(flops * 1e-6) + " MFLOP";
 }
 
 }  // namespace

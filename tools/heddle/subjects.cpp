@@ -14,17 +14,15 @@ std::vector<Tensor> Problem::args() const {
   return all;
 }
 
+NDArray Problem::make_input(size_t i) const {
+  const Tensor& t = inputs[i];
+  if (i >= ranges.size()) return NDArray::random(t.extents(), t.dtype(), i + 1);
+  return NDArray::random(t.extents(), t.dtype(), i + 1, ranges[i].low, ranges[i].high);
+}
+
 std::vector<NDArray> Problem::make_inputs() const {
   std::vector<NDArray> arrays;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Tensor& t = inputs[i];
-    if (i < ranges.size()) {
-      arrays.push_back(
-          NDArray::random(t.extents(), t.dtype(), i + 1, ranges[i].low, ranges[i].high));
-    } else {
-      arrays.push_back(NDArray::random(t.extents(), t.dtype(), i + 1));
-    }
-  }
+  for (size_t i = 0; i < inputs.size(); ++i) arrays.push_back(make_input(i));
   return arrays;
 }
 

@@ -42,6 +42,7 @@ struct Problem {
   std::function<void(PeerSet&)> peers = {};  ///< adds what other libraries have for this
 
   std::vector<Tensor> args() const;  ///< inputs, then outputs: the order of the kernel's arguments
+  NDArray make_input(size_t i) const;
   std::vector<NDArray> make_inputs() const;
   std::vector<NDArray> make_outputs() const;  ///< filled with what no kernel would write
 };
@@ -51,6 +52,7 @@ struct SubjectKind {
   std::string about;
   Grammar grammar;
   Problem (*declare)(const Arguments& arguments, DataType dtype) = nullptr;
+  bool network = false;  ///< tuned part by part, not as one kernel
 };
 
 const std::vector<SubjectKind>& subject_kinds();

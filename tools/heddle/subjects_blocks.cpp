@@ -224,7 +224,13 @@ std::vector<SubjectKind> block_subjects() {
       {group,
        "the network of the tutorials (8x8 digits), random weights",
        {"lenet", 1, {{"batch", "", "images"}}, "lenet:128"},
-       lenet},
+       lenet,
+       true},
+      {group,
+       "the same for the 128 images of the tutorials",
+       {"digits", 0, {{"batch", "128", "images"}}, "digits"},
+       lenet,
+       true},
   };
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,11 +48,15 @@ struct Record {
   double compile_seconds = 0;  ///< lower + codegen, in the worker
   double measure_seconds = 0;  ///< everything the measurement took, repeats included
   double flops = 0;            ///< of one call, as the DAG counts them
-  std::string machine;         ///< fingerprint: CPU model, cores, caches
-  std::string build;           ///< fingerprint of Heddle: version and commit
-  uint64_t seed = 0;           ///< of the search
-  int64_t unix_time = 0;       ///< seconds
-  std::string origin;          ///< "dense.jsonl:17", where it was read; not written
+  double bytes = 0;            ///< that one call must move (compulsory_bytes); 0: not known
+  /// What the cost model said before the measurement (higher is better, comparable within a task);
+  /// NaN: it was not asked.
+  double predicted = std::numeric_limits<double>::quiet_NaN();
+  std::string machine;    ///< fingerprint: CPU model, cores, caches
+  std::string build;      ///< fingerprint of Heddle: version and commit
+  uint64_t seed = 0;      ///< of the search
+  int64_t unix_time = 0;  ///< seconds
+  std::string origin;     ///< "dense.jsonl:17", where it was read; not written
 
   bool ok() const { return error == MeasureError::None && !seconds.empty(); }
   /// Median of `seconds`; infinity when not ok().

@@ -1,0 +1,340 @@
+// heddle tune around a scripted tuner: what is printed while it runs, at the end, and as JSON; and
+// the real one as a process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "heddle/support/error.h"
+#include "heddle/support/json.h"
+#include "run_command.h"
+#include "tune/display.h"
+#include "tune/run_tune.h"
+
+namespace heddle::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+int count(const std::string& text, const std::string& part) {
+  int n = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+TuneProgress progress_at(double seconds, double best_ms, const std::string& phase = "measure") {
+  TuneProgress p;
+  p.active = 0;
+  p.phase = phase;
+  p.trials = static_cast<int>(30 * seconds);
+  p.trials_per_second = 30;
+  p.elapsed_seconds = seconds;
+  p.left_seconds = 60 - seconds;
+  for (const char* name : {"matmul:64x64x64", "softmax:64x64"}) {
+    p.tasks.push_back({.name = name,
+                       .trials = p.trials / 2,
+                       .flops = 1e6,
+                       .static_seconds = 2e-3,
+                       .best_seconds = best_ms * 1e-3});
+  }
+  return p;
+}
+
+struct Shown {
+  std::ostringstream out;
+  TerminalSize size{100, 24};
+  TuneDisplay display;
+  explicit Shown(TuneDisplay::Mode mode) : display(mode, out, [this] { return size; }, 60, {}) {}
+};
+
+TEST(Lines, ComeAtNewBestsAndEveryTenSeconds) {
+  Shown s(TuneDisplay::Mode::Lines);
+  // Nothing new for a minute, a hundred times a second.
+  for (double t = 0; t < 59; t += 0.01) s.display.show(progress_at(t, 2), false);
+  EXPECT_EQ(count(s.out.str(), "\n"), 6);
+  EXPECT_THAT(s.out.str(), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(s.out.str(), HasSubstr("static -> best 4.00 ms -> 4.00 ms, 1.00x"));
+}
+
+TEST(Lines, AreNotMoreForManyNewBests) {
+  Shown s(TuneDisplay::Mode::Lines);
+  for (double t = 0; t < 60; t += 0.01) s.display.show(progress_at(t, 2 - t / 60), false);
+  EXPECT_LE(count(s.out.str(), "\n"), 31);
+  EXPECT_GE(count(s.out.str(), "\n"), 25);
+}
+
+TEST(Lines, SayAtOnceThatCtrlCWasHeard) {
+  Shown s(TuneDisplay::Mode::Lines);
+  s.display.show(progress_at(1, 2), false);
+  s.display.show(progress_at(1.1, 2), true);
+  s.display.show(progress_at(1.2, 2), true);
+  EXPECT_EQ(count(s.out.str(), "stopping..."), 1);
+}
+
+TEST(Live, RedrawsInPlace) {
+  Shown s(TuneDisplay::Mode::Live);
+  s.display.show(progress_at(1, 2), false);
+  const std::string first = s.out.str();
+  const int lines = count(first, "\n");
+  EXPECT_EQ(lines, 6);  // header, two tasks, overall, time, phase
+  EXPECT_THAT(first, HasSubstr("> matmul:64x64x64"));
+  EXPECT_THAT(first, HasSubstr("59 s left"));
+  s.out.str("");
+  s.display.show(progress_at(1.01, 2), false);
+  EXPECT_THAT(s.out.str(), IsEmpty());  // nobody reads that fast
+  s.display.show(progress_at(1.5, 1), false);
+  EXPECT_THAT(s.out.str(), HasSubstr("\x1b[6A\r"));
+  EXPECT_THAT(s.out.str(), HasSubstr("2.00x"));
+  // Lines are written over, never cleared first.
+  EXPECT_EQ(count(s.out.str(), "\x1b[2J") + count(s.out.str(), "\x1b[2K"), 0);
+  s.out.str("");
+  s.display.clear();
+  EXPECT_EQ(s.out.str(), "\x1b[6A\r\x1b[J");
+}
+
+TEST(Live, FitsTheSmallestTerminal) {
+  for (const int columns : {1, 7, 20, 40, 200}) {
+    for (const int lines : {1, 2, 5, 24}) {
+      Shown s(TuneDisplay::Mode::Live);
+      s.size = {columns, lines};
+      s.display.show(progress_at(1, 2), false);
+      std::istringstream text(s.out.str());
+      int n = 0;
+      for (std::string line; std::getline(text, line);) {
+        const size_t end = line.find("\x1b[K");
+        if (end == std::string::npos) continue;
+        const size_t begin =
+            line.rfind('\r', end) == std::string::npos ? 0 : line.rfind('\r', end) + 1;
+        EXPECT_LE(end - begin, static_cast<size_t>(std::max(columns - 1, 1)));
+        ++n;
+      }
+      EXPECT_LE(n, std::max(lines - 1, 1)) << columns << " x " << lines;
+    }
+  }
+}
+
+TEST(Live, CountsLinesThatWrappedWhenTheWindowShrank) {
+  Shown s(TuneDisplay::Mode::Live);
+  s.display.show(progress_at(1, 2), false);
+  s.size = {40, 24};
+  s.out.str("");
+  s.display.show(progress_at(2, 2), false);
+  const std::string frame = s.out.str();
+  const int up = std::stoi(frame.substr(2));
+  EXPECT_GT(up, 6);
+}
+
+TEST(Quiet, SaysNothing) {
+  Shown s(TuneDisplay::Mode::Quiet);
+  s.display.show(progress_at(1, 2), true);
+  s.display.clear();
+  EXPECT_THAT(s.out.str(), IsEmpty());
+}
+
+// ---- the command around a scripted tuner
+// ---------------------------------------------------------
+
+struct Ran {
+  int status = -1;
+  std::string out;
+  Json json;
+  TuneOptions options;
+  std::vector<TuneTask> tasks;
+};
+
+TuneReport scripted(const std::vector<TuneTask>& tasks, const TuneOptions& options) {
+  TuneReport report;
+  for (const TuneTask& t : tasks) {
+    TaskResult r{.name = t.name,
+                 .config = t.tmpl.default_config(),
+                 .schedule = t.tmpl.instantiate(t.tmpl.default_config())};
+    r.static_seconds = 2e-3;
+    r.best_seconds = 1e-3;
+    r.trials = 50;
+    r.failures = 3;
+    r.failures_by_kind = {{MeasureError::Crash, 2}, {MeasureError::Timeout, 1}};
+    r.rejections = {{"too many registers", 40}};
+    r.improved = true;
+    report.tasks.push_back(std::move(r));
+  }
+  report.trials = 50 * static_cast<int>(tasks.size());
+  report.elapsed_seconds = 5;
+  report.ended = "budget";
+  report.time_spent = {{"measure", 4}, {"search", 1}, {"measure.compile", 3}};
+  report.model = {.spearman = 0.61, .top10_recall = 0.5, .best_of_top10 = 0.97, .samples = 40};
+  report.log = options.log;
+  return report;
+}
+
+Ran run(TuneRequest request, const Tuner& tuner = scripted) {
+  Ran ran;
+  const std::string json = temporary("tune.json"), log = temporary("tune.jsonl");
+  request.json = json;
+  request.log = log;
+  request.threads = 1;
+  std::ostringstream out;
+  ran.status =
+      run_tune(request, {out}, [&](std::vector<TuneTask> tasks, const TuneOptions& options) {
+        ran.options = options;
+        ran.tasks = tasks;
+        return tuner(tasks, options);
+      });
+  ran.out = out.str();
+  ran.json = Json::parse(read_file(json));
+  ::unlink(json.c_str());
+  ::unlink(log.c_str());
+  return ran;
+}
+
+TuneRequest request_of(std::vector<std::string> subjects) {
+  TuneRequest r;
+  r.subjects = std::move(subjects);
+  return r;
+}
+
+TEST(TuneCommand, PrintsTheTableAndWhereRecordsWent) {
+  const Ran r = run(request_of({"matmul:16x16x16", "softmax:8x16"}));
+  EXPECT_EQ(r.status, 0);
+  for (const char* text :
+       {"tuning 2 tasks for 1:00 on 1 thread", "matmul:16x16x16", "2.00x", "overall",
+        "100 trials in 5.0 s, 20.0/s", "6 trials failed: 4 crash, 2 timeout",
+        "80 candidates refused before compiling:\n  80 times: too many registers",
+        "where the time went: measure 4.00 s (80%), search 1.00 s (20%)\n  measure: compile 3.00 s",
+        "rank correlation 0.61 over 40 candidates",
+        "HEDDLE_LOG_FILE=", " heddle bench matmul:16x16x16", "heddle report "}) {
+    EXPECT_THAT(r.out, HasSubstr(text));
+  }
+}
+
+TEST(TuneCommand, WritesTheSameAsJson) {
+  const Ran r = run(request_of({"matmul:16x16x16", "softmax:8x16"}));
+  EXPECT_DOUBLE_EQ(r.json.at("speedup").as_double(), 2);
+  EXPECT_EQ(r.json.at("trials").as_int(), 100);
+  EXPECT_EQ(r.json.at("ended").as_string(), "budget");
+  EXPECT_FALSE(r.json.at("cancelled").as_bool());
+  EXPECT_DOUBLE_EQ(r.json.at("budget_seconds").as_double(), 60);
+  ASSERT_EQ(r.json.at("tasks").size(), 2u);
+  const Json& task = r.json.at("tasks").at(0);
+  EXPECT_EQ(task.at("name").as_string(), "matmul:16x16x16");
+  EXPECT_DOUBLE_EQ(task.at("best_seconds").as_double(), 1e-3);
+  EXPECT_DOUBLE_EQ(task.at("gflops").as_double(), 2.0 * 16 * 16 * 16 / 1e-3 * 1e-9);
+  EXPECT_DOUBLE_EQ(task.at("share").as_double(), 0.5);
+  EXPECT_EQ(task.at("failures_by_kind").at("crash").as_int(), 2);
+  EXPECT_EQ(task.at("rejections").at(0).at("count").as_int(), 40);
+  EXPECT_TRUE(r.json.at("tasks").at(1).contains("gb_per_s"));
+  EXPECT_DOUBLE_EQ(r.json.at("model").at("spearman").as_double(), 0.61);
+  EXPECT_DOUBLE_EQ(r.json.at("time_spent").at("measure.compile").as_double(), 3);
+}
+
+TEST(TuneCommand, HandsOverWhatWasAsked) {
+  TuneRequest request = request_of({"matmul:16x16x16"});
+  request.budget = "2m";
+  request.trials = 77;
+  request.seed = 5;
+  request.batch = 8;
+  request.policy = "random";
+  request.model = "random";
+  request.no_warm_start = true;
+  const Ran r = run(request);
+  EXPECT_DOUBLE_EQ(r.options.budget.count(), 120);
+  EXPECT_EQ(r.options.max_trials, 77);
+  EXPECT_EQ(r.options.seed, 5u);
+  EXPECT_EQ(r.options.batch, 8);
+  EXPECT_TRUE(static_cast<bool>(r.options.policy));
+  EXPECT_NE(r.options.model, nullptr);
+  EXPECT_FALSE(r.options.warm_start);
+  EXPECT_EQ(r.options.target.cores, 1);
+  ASSERT_EQ(r.tasks.size(), 1u);
+  // Inputs come from the subject's own ranges.
+  EXPECT_EQ(r.tasks[0].make_input(0).shape(), (std::vector<int64_t>{16, 16}));
+}
+
+TEST(TuneCommand, SubjectsOfOneDeclarationAreOneTask) {
+  const Ran r = run(request_of({"matmul:16x16x16", "matmul:m=16,n=16,k=16"}));
+  EXPECT_EQ(r.tasks.size(), 1u);
+  EXPECT_DOUBLE_EQ(r.tasks[0].weight, 2);
+  EXPECT_DOUBLE_EQ(r.json.at("tasks").at(0).at("calls").as_double(), 2);
+}
+
+TEST(TuneCommand, ANetworkIsTunedPartByPart) {
+  const Ran r = run(request_of({"lenet:2"}));
+  EXPECT_GT(r.tasks.size(), 2u);
+  EXPECT_THAT(r.out, HasSubstr("for a program that builds the network"));
+}
+
+TEST(TuneCommand, CtrlCStopsAndStillReports) {
+  const Ran r = run(request_of({"matmul:16x16x16"}),
+                    [](const std::vector<TuneTask>& tasks, const TuneOptions& options) {
+                      EXPECT_FALSE(options.clock->expired());
+                      std::raise(SIGINT);
+                      EXPECT_TRUE(options.clock->cancelled());
+                      options.progress(progress_at(1, 2));
+                      // A second one would end the process.
+                      struct sigaction now = {};
+                      sigaction(SIGINT, nullptr, &now);
+                      EXPECT_EQ(now.sa_handler, SIG_DFL);
+                      return scripted(tasks, options);
+                    });
+  EXPECT_EQ(r.status, 130);
+  EXPECT_THAT(r.out, HasSubstr("stopping..."));
+  EXPECT_THAT(r.out, HasSubstr("(stopped before its time)"));
+  EXPECT_THAT(r.out, HasSubstr("HEDDLE_LOG_FILE="));
+  EXPECT_TRUE(r.json.at("cancelled").as_bool());
+}
+
+TEST(TuneCommand, NothingMeasuredIsAFailure) {
+  const Ran r = run(request_of({"matmul:16x16x16"}),
+                    [](const std::vector<TuneTask>& tasks, const TuneOptions& options) {
+                      TuneReport report = scripted(tasks, options);
+                      report.tasks[0].static_seconds = report.tasks[0].best_seconds = 0;
+                      report.tasks[0].improved = false;
+                      return report;
+                    });
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.out, HasSubstr("matmul:16x16x16: nothing was measured"));
+  EXPECT_EQ(r.json.at("tasks").at(0).at("speedup").as_double(), 0);
+}
+
+TEST(TuneCommand, StaticThatStaysIsSaid) {
+  const Ran r = run(request_of({"matmul:16x16x16"}),
+                    [](const std::vector<TuneTask>& tasks, const TuneOptions& options) {
+                      TuneReport report = scripted(tasks, options);
+                      report.tasks[0].best_seconds = report.tasks[0].static_seconds;
+                      report.tasks[0].improved = false;
+                      return report;
+                    });
+  EXPECT_EQ(r.status, 0);
+  EXPECT_THAT(r.out, HasSubstr("nothing beat the static schedule"));
+}
+
+// ---- the real one
+// ----------------------------------------------------------------------------------
+
+TEST(TuneProcess, TunesReportsAndGoesOn) {
+  const std::string log = temporary("real.jsonl"), page = temporary("real.html");
+  const std::string tune =
+      "tune matmul:32x32x32 --budget 5s --trials 6 --batch 6 --threads 1 --policy random --model "
+      "random --log " +
+      log;
+  const CommandResult r = heddle_command(tune + " --json -");
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("records are in " + log));
+  const Json j = Json::parse(r.out);
+  EXPECT_GE(j.at("trials").as_int(), 1);
+  EXPECT_GE(j.at("speedup").as_double(), 1);
+  EXPECT_EQ(heddle_command(tune + " --quiet").out, "");
+  const CommandResult report = heddle_command("report " + log + " -o " + page);
+  EXPECT_EQ(report.status, 0) << report.err;
+  EXPECT_THAT(report.out, HasSubstr("of 1 task"));
+  EXPECT_THAT(read_file(page), HasSubstr("matmul:32x32x32"));
+  ::unlink(log.c_str());
+  ::unlink(page.c_str());
+}
+
+}  // namespace
+}  // namespace heddle::cli

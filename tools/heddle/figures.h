@@ -1,0 +1,26 @@
+// Figures as people read them: three digits that matter, and the unit that fits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace heddle::cli {
+
+/// "0.123", "12.3", "1234".
+std::string figure(double value);
+/// Of a share: 0.082 -> "8.2%", 0.82 -> "82%".
+std::string percent(double share);
+/// "1.15x"
+std::string ratio(double value);
+/// "1.05 MB", "64.0 kB"
+std::string bytes_text(int64_t bytes);
+/// "2.15 GFLOP", "33.6 MFLOP"
+std::string flops_text(double flops);
+/// A whole number of things: "1 trial", "1,234 trials".
+std::string count_text(int64_t n, const std::string& thing);
+/// Seconds as a clock shows them: "9 s", "1:05", "1:00:00".
+std::string clock_text(double seconds);
+/// `name` in at most `width` columns; ".." stands for what was left out of its middle.
+std::string shorten(const std::string& name, size_t width);
+
+}  // namespace heddle::cli

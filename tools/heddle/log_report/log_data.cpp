@@ -1,0 +1,167 @@
+#include "log_report/log_data.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "heddle/dag/compute_dag.h"
+#include "heddle/schedule/template.h"
+#include "heddle/support/error.h"
+
+namespace heddle::cli {
+namespace {
+
+// Longer pauses between two records are not tuning: somebody came back the next day.
+constexpr double kBreakSeconds = 60;
+
+bool is_race(const Record& r) { return r.protocol.rfind("race", 0) == 0; }
+
+// Records of a race outrank those of screening; later ones win ties.
+bool beats(const Record& a, const Record* b) {
+  if (!a.ok()) return false;
+  if (b == nullptr) return true;
+  if (is_race(a) != is_race(*b)) return is_race(a);
+  return a.median() <= b->median();
+}
+
+// Seconds of tuning for each record. The clock on disk counts whole seconds: records of one second
+// are spread over it.
+std::vector<double> times_of(const std::vector<Record>& records, LogData* data) {
+  std::vector<double> at(records.size());
+  double left_out = 0;
+  const double begin = records.empty() ? 0 : static_cast<double>(records[0].unix_time);
+  for (size_t i = 0; i < records.size();) {
+    size_t end = i;
+    while (end < records.size() && records[end].unix_time == records[i].unix_time) ++end;
+    const double second = static_cast<double>(records[i].unix_time);
+    if (i > 0) {
+      const double pause = second - static_cast<double>(records[i - 1].unix_time);
+      // Several logs, or a clock that was set back: time does not run backwards here.
+      if (pause > kBreakSeconds || pause < 0) {
+        left_out += pause - 1;
+        data->resumed.push_back(second - begin - left_out);
+      }
+    }
+    for (size_t k = i; k < end; ++k) {
+      at[k] = second - begin - left_out + static_cast<double>(k - i) / static_cast<double>(end - i);
+    }
+    i = end;
+  }
+  if (!at.empty()) data->seconds = at.back() + 1;
+  return at;
+}
+
+std::string name_of(const Record& r) {
+  if (!r.subject.empty()) return r.subject;
+  char text[32];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(r.structural_hash));
+  return text;
+}
+
+// Tasks of one name differ in their targets: mostly in the number of threads.
+void tell_apart(std::vector<TaskLog>* tasks) {
+  std::map<std::string, int> count;
+  for (const TaskLog& t : *tasks) ++count[t.name];
+  std::set<std::string> taken;
+  for (TaskLog& t : *tasks) {
+    if (count[t.name] > 1) {
+      t.name += ", " + std::to_string(t.trials[0].record->target.cores) + " threads";
+    }
+    for (int n = 2; !taken.insert(t.name).second; ++n) t.name += " #" + std::to_string(n);
+  }
+}
+
+void find_static_and_best(TaskLog* task, const FindDeclared& find) {
+  task->bytes = task->trials[0].record->bytes;
+  const std::optional<Declared> declared =
+      find ? find(*task->trials[0].record) : std::optional<Declared>();
+  if (declared) {
+    if (task->bytes <= 0) task->bytes = declared->bytes;
+    task->static_known = !declared->static_config.is_null();
+  }
+  const Record* first_ran = nullptr;
+  for (const LogTrial& t : task->trials) {
+    const Record& r = *t.record;
+    if (r.error != MeasureError::None) ++task->failures;
+    if (beats(r, task->best)) task->best = &r;
+    if (first_ran == nullptr && r.ok()) first_ran = &r;
+    if (!task->static_known || !(r.config == declared->static_config) || !r.ok()) continue;
+    // Of several measurements the last race: it was timed side by side with the best.
+    if (task->first == nullptr || is_race(r) || !is_race(*task->first)) task->first = &r;
+  }
+  if (task->first != nullptr) return;
+  task->static_known = false;
+  task->first = first_ran;
+  // Its later measurements say more than the first.
+  if (first_ran == nullptr) return;
+  for (const LogTrial& t : task->trials) {
+    if (t.race && t.record->ok() && t.record->config == first_ran->config) task->first = t.record;
+  }
+}
+
+}  // namespace
+
+double TaskLog::speedup() const {
+  return first != nullptr && best != nullptr ? static_seconds() / best_seconds() : 0;
+}
+
+double flops_per_second(const Record& record) {
+  return record.ok() ? record.flops / record.median() : 0;
+}
+
+std::optional<Declared> declared_subject(const Record& record) {
+  for (const DataType dtype : {f32, f64, bf16, f16, i8, i32}) {
+    try {
+      const Problem problem = make_problem(record.subject, dtype);
+      const ComputeDag dag(problem.outputs);
+      if (dag.structural_hash() != record.structural_hash) continue;
+      const Template t = make_template(dag, record.target);
+      Declared declared;
+      declared.bytes = static_cast<double>(problem.bytes);
+      if (t.fingerprint() == record.template_version) {
+        declared.static_config = t.config_to_json(t.default_config());
+      }
+      return declared;
+    } catch (const Error& error) {
+      if (error.kind == ErrorKind::Internal)
+        throw;  // else: no subject of ours, or not of this type
+    }
+  }
+  return std::nullopt;
+}
+
+LogData log_data(std::vector<Record> records,
+                 const std::vector<std::pair<std::string, double>>& calls,
+                 const FindDeclared& find) {
+  LogData data;
+  data.records = std::move(records);
+  const std::vector<double> at = times_of(data.records, &data);
+  std::map<std::pair<uint64_t, std::string>, size_t> index;
+  for (size_t i = 0; i < data.records.size(); ++i) {
+    const Record& r = data.records[i];
+    const auto [found, added] =
+        index.try_emplace({r.structural_hash, to_string(r.target)}, data.tasks.size());
+    if (added) {
+      data.tasks.emplace_back();
+      data.tasks.back().name = name_of(r);
+    }
+    data.tasks[found->second].trials.push_back({&r, at[i], is_race(r)});
+  }
+  for (TaskLog& task : data.tasks) {
+    find_static_and_best(&task, find);
+    for (const auto& [name, n] : calls) {
+      if (name == task.name) task.calls = n;
+    }
+  }
+  tell_apart(&data.tasks);
+  const bool all = std::all_of(data.tasks.begin(), data.tasks.end(),
+                               [](const TaskLog& t) { return t.best != nullptr; });
+  for (const TaskLog& t : data.tasks) {
+    if (!all) break;
+    data.static_total += t.calls * t.static_seconds();
+    data.best_total += t.calls * t.best_seconds();
+  }
+  return data;
+}
+
+}  // namespace heddle::cli

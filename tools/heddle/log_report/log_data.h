@@ -1,0 +1,71 @@
+// What a log says, task by task: the data of the report.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/records/record.h"
+#include "heddle/support/json.h"
+#include "subjects.h"
+
+namespace heddle::cli {
+
+/// What only the declaration knows.
+struct Declared {
+  Json static_config;  ///< what the static choice is; null: not known
+  double bytes = 0;    ///< each input read once, each output written once; 0: not known
+};
+/// By a record; nullopt where its declaration cannot be found.
+using FindDeclared = std::function<std::optional<Declared>(const Record&)>;
+/// Looks subjects up in the command line's own list.
+std::optional<Declared> declared_subject(const Record& record);
+
+struct LogTrial {
+  const Record* record = nullptr;
+  double at = 0;  ///< seconds of tuning, breaks left out
+  bool race = false;
+};
+
+struct TaskLog {
+  std::string name;
+  double calls = 1;
+  std::vector<LogTrial> trials;  ///< in the order of the log
+  int failures = 0;
+  const Record* first = nullptr;  ///< of the static choice; nullptr: not measured
+  const Record* best = nullptr;   ///< nullptr: all failed
+  bool static_known = false;      ///< false: taken to be the first that ran
+  double bytes = 0;
+
+  double static_seconds() const { return first != nullptr ? first->median() : 0; }
+  double best_seconds() const { return best != nullptr ? best->median() : 0; }
+  double speedup() const;
+  double flops() const { return trials.empty() ? 0 : trials[0].record->flops; }
+};
+
+struct LogData {
+  std::vector<std::string> files;
+  std::vector<Record> records;  ///< what the tasks point to: a LogData must not be copied
+  std::vector<TaskLog> tasks;
+  std::vector<std::string> problems;        ///< what could not be read
+  std::vector<double> resumed;              ///< where a break was left out, in seconds of tuning
+  double seconds = 0;                       ///< of tuning
+  double static_total = 0, best_total = 0;  ///< calls x time; 0 unless all are known
+
+  LogData() = default;
+  LogData(LogData&&) = default;
+  LogData& operator=(LogData&&) = default;
+  LogData(const LogData&) = delete;
+  LogData& operator=(const LogData&) = delete;
+};
+
+/// `calls`: how often a network calls a task, by its name; others are called once.
+LogData log_data(std::vector<Record> records,
+                 const std::vector<std::pair<std::string, double>>& calls = {},
+                 const FindDeclared& find = declared_subject);
+
+/// What an OK record reached, in flops per second.
+double flops_per_second(const Record& record);
+
+}  // namespace heddle::cli

@@ -1,0 +1,102 @@
+// heddle report: what tuning logs hold, as one HTML file.
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <iterator>
+#include <set>
+
+#include "commands.h"
+#include "figures.h"
+#include "heddle/records/record_log.h"
+#include "heddle/support/error.h"
+#include "heddle/support/file.h"
+#include "log_report/log_data.h"
+#include "log_report/sections.h"
+#include "machine.h"
+#include "output_file.h"
+
+namespace heddle::cli {
+namespace {
+
+// "matmul:512x512x512=3": subjects have equals signs of their own, the last one counts.
+std::pair<std::string, double> calls_of(const std::string& text) {
+  const size_t equals = text.rfind('=');
+  double n = 0;
+  if (equals != std::string::npos) {
+    const char* end = text.data() + text.size();
+    const auto [after, error] = std::from_chars(text.data() + equals + 1, end, n);
+    if (error == std::errc() && after == end && n > 0) return {text.substr(0, equals), n};
+  }
+  throw_user_error("--calls cannot be '" + text + "'", {},
+                   "write a task and how often it is called, as in matmul:512x512x512=3");
+}
+
+std::vector<Roof> roofs_of(const ReportRequest& request, const LogData& data) {
+  if ((request.peak_gflops > 0) != (request.bandwidth_gb > 0)) {
+    throw_user_error("--peak and --bandwidth only say something together", {},
+                     "give both, or --ceilings to measure them here");
+  }
+  if (request.peak_gflops > 0) return {{0, request.peak_gflops, request.bandwidth_gb}};
+  if (!request.ceilings) return {};
+  std::set<int> threads;
+  for (const Record& r : data.records) threads.insert(r.target.cores);
+  Machine machine;
+  std::vector<Roof> roofs;
+  for (const int n : threads) {
+    roofs.push_back({n, machine.fma(n, f32).per_second * 1e-9,
+                     machine.bandwidth(Bound::Read, n, int64_t{64} << 20).per_second * 1e-9});
+  }
+  return roofs;
+}
+
+void check_calls(const LogData& data, const std::vector<std::pair<std::string, double>>& calls) {
+  std::vector<std::string> names;
+  for (const Record& r : data.records) names.push_back(r.subject);
+  for (const auto& [name, n] : calls) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    throw_user_error("--calls names '" + name + "', of which there are no records", {},
+                     "`heddle report` without it shows what there is");
+  }
+}
+
+}  // namespace
+
+int run_report(const ReportRequest& request) {
+  const bool to_stdout = request.output == "-";
+  if (!to_stdout) check_writable(request.output);
+  std::vector<std::pair<std::string, double>> calls;
+  for (const std::string& text : request.calls) calls.push_back(calls_of(text));
+  std::vector<ReadResult> read;
+  for (const std::string& log : request.logs) read.push_back(read_records(log));
+  // In the order in which they were begun.
+  auto begin = [](const ReadResult& r) { return r.records.empty() ? 0 : r.records[0].unix_time; };
+  std::stable_sort(read.begin(), read.end(),
+                   [&](const ReadResult& a, const ReadResult& b) { return begin(a) < begin(b); });
+  std::vector<Record> records;
+  std::vector<std::string> problems;
+  for (ReadResult& r : read) {
+    std::move(r.records.begin(), r.records.end(), std::back_inserter(records));
+    std::move(r.problems.begin(), r.problems.end(), std::back_inserter(problems));
+  }
+  LogData data = log_data(std::move(records), calls);
+  check_calls(data, calls);
+  data.files = request.logs;
+  data.problems = std::move(problems);
+  const std::string page = report_page(data, roofs_of(request, data));
+  if (to_stdout) {
+    std::cout << page << std::flush;
+    return 0;
+  }
+  write_file_atomic(request.output, page);
+  std::cout << request.output << ": "
+            << count_text(static_cast<int64_t>(data.records.size()), "record") << " of "
+            << count_text(static_cast<int64_t>(data.tasks.size()), "task");
+  if (!data.problems.empty()) {
+    std::cout << ", " << count_text(static_cast<int64_t>(data.problems.size()), "line")
+              << " could not be read";
+  }
+  std::cout << std::endl;
+  return 0;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,29 @@
+// The sections of the report, as HTML; empty where the log has nothing to say.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "log_report/log_data.h"
+
+namespace heddle::cli {
+
+/// A machine's ceilings for kernels of so many threads.
+struct Roof {
+  int threads = 0;  ///< 0: for all
+  double gflops = 0, gb_per_second = 0;
+};
+
+std::string tasks_section(const LogData& data);    ///< the table of results
+std::string network_section(const LogData& data);  ///< overall latency, share of each task
+std::string curves_section(const LogData& data);   ///< tuning curves, two a task
+std::string roofline_section(const LogData& data, const std::vector<Roof>& roofs);
+std::string failures_section(const LogData& data);
+std::string model_section(const LogData& data);
+std::string configs_section(const LogData& data);  ///< knobs that differ from the static choice
+std::string time_section(const LogData& data);     ///< where tuning's time went
+
+/// The whole page.
+std::string report_page(const LogData& data, const std::vector<Roof>& roofs);
+
+}  // namespace heddle::cli

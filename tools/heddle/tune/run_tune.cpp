@@ -1,0 +1,199 @@
+#include "tune/run_tune.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <iostream>
+#include <memory>
+
+#include "figures.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/runtime/timer.h"
+#include "heddle/support/edit_distance.h"
+#include "heddle/support/error.h"
+#include "heddle/support/file.h"
+#include "heddle/support/table.h"
+#include "machine.h"
+#include "output_file.h"
+#include "tune/budget.h"
+#include "tune/display.h"
+#include "tune/interrupt.h"
+#include "tune/summary.h"
+#include "tune/tune_subjects.h"
+
+namespace heddle::cli {
+namespace {
+
+// As shells say of a program that was interrupted. What was found is kept all the same.
+constexpr int kInterrupted = 130;
+
+std::vector<Workload> subjects_of(const TuneRequest& request) {
+  const DataType dtype = dtype_of(request.dtype.empty() ? "f32" : request.dtype);
+  std::vector<Workload> subjects;
+  for (const std::string& subject : request.subjects) subjects.push_back({subject, dtype});
+  for (const std::string& list : request.workloads) {
+    for (Workload w : workloads_of(list)) {
+      // A type that was asked for takes the place of the plan's, except where the plan is about it.
+      if (w.dtype == f32) w.dtype = dtype;
+      subjects.push_back(std::move(w));
+    }
+  }
+  if (subjects.empty()) {
+    throw_user_error("nothing to tune", {},
+                     "name subjects (matmul:512x512x512) or a list (--workloads matmul); "
+                     "`heddle list` shows both");
+  }
+  return subjects;
+}
+
+std::vector<std::string> names_of(const std::vector<Workload>& subjects) {
+  std::vector<std::string> names;
+  for (const Workload& w : subjects) names.push_back(w.subject);
+  return names;
+}
+
+SearchPolicyFactory policy_of(const std::string& name) {
+  if (name.empty() || name == "evolutionary") return {};
+  if (name == "random") return make_random_policy;
+  std::string hint = did_you_mean(name, {"evolutionary", "random"});
+  if (!hint.empty()) hint += " ";
+  throw_user_error("there is no policy '" + name + "'", {},
+                   hint + "the policies are evolutionary and random");
+}
+
+// None: tuning makes its own, warm from what is shipped.
+std::unique_ptr<CostModel> model_of(const TuneRequest& request) {
+  if (request.model.empty() || request.model == "xgboost") return nullptr;
+  if (request.model == "random") return make_random_model(request.seed);
+  if (::access(request.model.c_str(), R_OK) != 0) {
+    std::string hint = did_you_mean(request.model, {"xgboost", "random"});
+    if (!hint.empty()) hint += " ";
+    throw_user_error("there is no model '" + request.model + "'", {},
+                     hint + "a model is xgboost, random, or a file that can be read");
+  }
+  std::unique_ptr<CostModel> model = make_xgboost_model({.seed = request.seed});
+  model->load(request.model);
+  return model;
+}
+
+// Half a second at most: shapes of nearly one size share a measurement, and after that the rest go
+// without. A second call only raises a peak: what lowered it was somebody else's work.
+void measure_peaks(const TaskList& list, int threads, std::vector<TaskScale>* scales) {
+  constexpr double kEnoughSeconds = 0.5;
+  const Timer timer;
+  Machine machine;
+  for (size_t i = 0; i < scales->size(); ++i) {
+    TaskScale& scale = (*scales)[i];
+    if (scale.bound != Bound::Compute) continue;
+    scale.peak = std::max(scale.peak, machine.fma(threads, list.dtypes[i]).per_second);
+  }
+  for (size_t i = 0; i < scales->size() && timer.elapsed_s() < kEnoughSeconds; ++i) {
+    TaskScale& scale = (*scales)[i];
+    if (scale.bound == Bound::Compute) continue;
+    const auto bytes = static_cast<int64_t>(scale.work);
+    scale.peak = std::max(scale.peak, machine.bandwidth(scale.bound, threads, bytes).per_second);
+  }
+}
+
+bool above_peak(const std::vector<TaskRow>& rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const TaskRow& row) { return row.peak_share() > 1; });
+}
+
+std::string use_text(const std::string& log, const std::vector<std::string>& subjects,
+                     bool networks) {
+  if (log.empty()) return "";
+  const bool quote = log.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789._-+/") != std::string::npos;
+  const std::string file = quote ? "'" + log + "'" : log;
+  std::string out = "records are in " + log + "; to use them:\n  HEDDLE_LOG_FILE=" + file;
+  // The parts of a network are kernels of their own; bench builds it as one.
+  out += networks ? " for a program that builds the network (heddle/network/network.h)"
+                  : " heddle bench " + subjects[0];
+  return out + "\n  heddle report " + file + " -o report.html\n";
+}
+
+}  // namespace
+
+int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& tuner) {
+  TuneOptions options;
+  const double budget = parse_budget(request.budget);
+  const std::vector<Workload> subjects = subjects_of(request);
+  const std::vector<std::string> names = names_of(subjects);
+  options.log = request.log.empty() ? default_log_name(names) : request.log;
+  check_writable(options.log);
+  if (!request.json.empty() && request.json != "-") check_writable(request.json);
+  options.policy = policy_of(request.policy);
+  const std::unique_ptr<CostModel> model = model_of(request);
+  options.model = model.get();
+  const int threads = request.threads > 0 ? request.threads : default_num_threads();
+  options.target = Target::host();
+  options.target.cores = threads;
+  options.budget = std::chrono::duration<double>(budget);
+  options.max_trials = request.trials;
+  options.seed = request.seed;
+  if (request.batch > 0) options.batch = request.batch;
+  options.warm_start = !request.no_warm_start;
+
+  TaskList list = tasks_of(subjects, options.target);
+  measure_peaks(list, threads, &list.scales);
+  std::ostream& out = output.out;
+  if (!request.quiet) {
+    out << "tuning " << count_text(static_cast<int64_t>(list.tasks.size()), "task") << " for "
+        << clock_text(budget) << " on " << count_text(threads, "thread") << ", records go to "
+        << options.log << std::endl;
+  }
+
+  const ScopedThreads scoped_threads(threads);
+  TuneDisplay::Mode mode = output.live ? TuneDisplay::Mode::Live : TuneDisplay::Mode::Lines;
+  if (request.quiet) mode = TuneDisplay::Mode::Quiet;
+  TuneDisplay display(
+      mode, out, [&] { return terminal_size(output.descriptor); }, budget, list.scales);
+  TuneClock clock(budget);
+  options.clock = &clock;
+  options.progress = [&](const TuneProgress& p) { display.show(p, clock.cancelled()); };
+  TuneOutcome outcome;
+  {
+    const InterruptScope interrupt(clock);
+    outcome.report = tuner(std::move(list.tasks), options);
+  }
+  display.clear();
+
+  outcome.report.cancelled = outcome.report.cancelled || clock.cancelled();
+  outcome.rows = task_rows(outcome.report, list.calls, list.scales);
+  if (above_peak(outcome.rows)) {
+    measure_peaks(list, threads, &list.scales);
+    outcome.rows = task_rows(outcome.report, list.calls, list.scales);
+  }
+  outcome.budget_seconds = budget;
+  outcome.target = to_string(options.target);
+  outcome.subjects = names;
+  if (!request.quiet) {
+    const int columns =
+        output.live ? std::max(terminal_size(output.descriptor).columns - 1, 1) : INT_MAX;
+    out << summary_text(outcome, columns) << use_text(outcome.report.log, names, list.networks)
+        << std::flush;
+  }
+  if (request.json == "-") {
+    std::cout << to_json(outcome).dump(1) << std::endl;
+  } else if (!request.json.empty()) {
+    write_file_atomic(request.json, to_json(outcome).dump(1) + "\n");
+  }
+  if (outcome.report.cancelled) return kInterrupted;
+  return overall_of(outcome.rows).best_seconds > 0 ? 0 : 1;
+}
+
+int run_tune(const TuneRequest& request) {
+  // What a program reads must not be mixed with what people read.
+  const bool to_stderr = request.json == "-";
+  const int descriptor = to_stderr ? STDERR_FILENO : STDOUT_FILENO;
+  return run_tune(request,
+                  {to_stderr ? std::cerr : std::cout, descriptor, is_live_terminal(descriptor)},
+                  [](std::vector<TuneTask> tasks, const TuneOptions& options) {
+                    return tune_tasks(std::move(tasks), options);
+                  });
+}
+
+}  // namespace heddle::cli

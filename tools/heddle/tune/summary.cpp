@@ -1,0 +1,196 @@
+#include "tune/summary.h"
+
+#include <algorithm>
+#include <map>
+
+#include "figures.h"
+#include "heddle/support/table.h"
+
+namespace heddle::cli {
+namespace {
+
+// "12 crash, 3 timeout", over all tasks, the most frequent first.
+using Count = std::pair<std::string, int>;
+std::vector<Count> sorted(const std::map<std::string, int>& counts) {
+  std::vector<Count> list(counts.begin(), counts.end());
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Count& a, const Count& b) { return a.second > b.second; });
+  return list;
+}
+
+std::vector<Count> failures_of(const TuneReport& report) {
+  std::map<std::string, int> counts;
+  for (const TaskResult& t : report.tasks) {
+    for (const auto& [kind, n] : t.failures_by_kind) counts[to_string(kind)] += n;
+  }
+  return sorted(counts);
+}
+
+std::vector<Count> rejections_of(const TuneReport& report) {
+  std::map<std::string, int> counts;
+  for (const TaskResult& t : report.tasks) {
+    for (const RejectionCount& r : t.rejections) counts[r.reason] += r.count;
+  }
+  return sorted(counts);
+}
+
+int sum_of(const std::vector<Count>& counts) {
+  int total = 0;
+  for (const Count& c : counts) total += c.second;
+  return total;
+}
+
+std::string failures_text(const TuneReport& report) {
+  const std::vector<Count> counts = failures_of(report);
+  if (counts.empty()) return "";
+  std::string out = count_text(sum_of(counts), "trial") + " failed: ";
+  for (size_t i = 0; i < counts.size(); ++i) {
+    out += (i > 0 ? ", " : "") + std::to_string(counts[i].second) + " " + counts[i].first;
+  }
+  return out + "\n";
+}
+
+std::string rejections_text(const TuneReport& report) {
+  constexpr size_t kShown = 5;
+  const std::vector<Count> counts = rejections_of(report);
+  if (counts.empty()) return "";
+  std::string out = count_text(sum_of(counts), "candidate") + " refused before compiling:\n";
+  for (size_t i = 0; i < std::min(kShown, counts.size()); ++i) {
+    out += "  " + count_text(counts[i].second, "time") + ": " + counts[i].first + "\n";
+  }
+  if (counts.size() > kShown) {
+    out +=
+        "  and " + count_text(static_cast<int64_t>(counts.size() - kShown), "other reason") + "\n";
+  }
+  return out;
+}
+
+// "measure 41.2 s (70%), ...", the largest first; then what a part ("measure.compile") consists of.
+std::string time_text(const TuneReport& report) {
+  constexpr double kLeast = 0.005;  // of the whole
+  std::vector<std::pair<std::string, double>> spent = report.time_spent;
+  std::stable_sort(spent.begin(), spent.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  double total = 0;
+  for (const auto& [name, seconds] : spent) {
+    if (name.find('.') == std::string::npos) total += seconds;
+  }
+  if (total <= 0) return "";
+  std::string out = "where the time went: ";
+  std::map<std::string, std::string> parts;
+  for (const auto& [name, seconds] : spent) {
+    if (seconds < kLeast * total) continue;
+    const size_t dot = name.find('.');
+    if (dot == std::string::npos) {
+      out += name + " " + format_time(seconds) + " (" + percent(seconds / total) + "), ";
+    } else {
+      parts[name.substr(0, dot)] += name.substr(dot + 1) + " " + format_time(seconds) + ", ";
+    }
+  }
+  out.resize(out.size() - 2);
+  for (const auto& [name, list] : parts) {
+    out += "\n  " + name + ": " + list.substr(0, list.size() - 2);
+  }
+  return out + "\n";
+}
+
+// Why it ended, where that was not the time.
+std::string ended_text(const TuneReport& report) {
+  if (report.cancelled) return " (stopped before its time)";
+  if (report.ended == "trials") return " (as many as were asked for)";
+  if (report.ended == "converged") return " (nothing more to gain)";
+  if (report.ended == "failed") return " (it could not go on)";
+  return "";
+}
+
+std::string model_text(const ModelAccuracy& m) {
+  if (m.samples == 0) return "";
+  return "model: rank correlation " + format_fixed(m.spearman, 2) + " over " +
+         count_text(m.samples, "candidate") + " predicted before they were measured, " +
+         percent(m.top10_recall) + " of the ten best among its ten best\n";
+}
+
+double per_second(const TuneReport& report) {
+  return report.elapsed_seconds > 0 ? report.trials / report.elapsed_seconds : 0;
+}
+
+Json task_json(const TaskResult& t, const TaskRow& row, double total_seconds) {
+  Json j = Json::object();
+  j["name"] = t.name;
+  j["calls"] = row.calls;
+  j["trials"] = t.trials;
+  j["failures"] = t.failures;
+  j["static_seconds"] = t.static_seconds;
+  j["best_seconds"] = t.best_seconds;
+  j["speedup"] = row.speedup();
+  j["improved"] = t.improved;
+  const bool compute = row.scale.bound == Bound::Compute;
+  j[compute ? "gflops" : "gb_per_s"] = row.rate() * 1e-9;
+  j["peak_share"] = row.scale.peak > 0 ? Json(row.peak_share()) : Json();
+  j["share"] = total_seconds > 0 ? Json(row.total_seconds() / total_seconds) : Json();
+  j["failures_by_kind"] = Json::object();
+  for (const auto& [kind, n] : t.failures_by_kind) j["failures_by_kind"][to_string(kind)] = n;
+  j["rejections"] = Json::array();
+  for (const RejectionCount& r : t.rejections) {
+    j["rejections"].push_back(Json::object({{"reason", r.reason}, {"count", r.count}}));
+  }
+  return j;
+}
+
+}  // namespace
+
+std::string summary_text(const TuneOutcome& o, int columns) {
+  std::string out;
+  for (const std::string& line : table_lines(o.rows, {columns, INT_MAX})) out += line + "\n";
+  const Overall sum = overall_of(o.rows);
+  if (o.rows.size() > 1 && sum.best_seconds > 0) {
+    out += "  overall static -> best  " + format_time(sum.static_seconds) + " -> " +
+           format_time(sum.best_seconds) + ", " + ratio(sum.speedup()) + "\n";
+  }
+  out += "\n";
+  for (const TaskResult& t : o.report.tasks) {
+    if (t.best_seconds <= 0) {
+      out += t.name + ": nothing was measured\n";
+    } else if (!t.improved) {
+      out += t.name + ": nothing beat the static schedule, which stays\n";
+    }
+  }
+  out += count_text(o.report.trials, "trial") + " in " + format_fixed(o.report.elapsed_seconds, 1) +
+         " s, " + format_fixed(per_second(o.report), 1) + "/s";
+  out += ended_text(o.report) + "\n";
+  for (const std::string& problem : o.report.problems) out += "problem: " + problem + "\n";
+  return out + failures_text(o.report) + rejections_text(o.report) + time_text(o.report) +
+         model_text(o.report.model);
+}
+
+Json to_json(const TuneOutcome& o) {
+  Json j = Json::object();
+  j["subjects"] = Json::array_of(o.subjects);
+  j["target"] = o.target;
+  j["budget_seconds"] = o.budget_seconds;
+  j["elapsed_seconds"] = o.report.elapsed_seconds;
+  j["cancelled"] = o.report.cancelled;
+  j["ended"] = o.report.ended;
+  j["trials"] = o.report.trials;
+  j["trials_per_second"] = per_second(o.report);
+  const Overall sum = overall_of(o.rows);
+  j["static_seconds"] = sum.static_seconds;
+  j["best_seconds"] = sum.best_seconds;
+  j["speedup"] = sum.speedup();
+  j["log"] = o.report.log;
+  j["tasks"] = Json::array();
+  for (size_t i = 0; i < o.rows.size(); ++i) {
+    j["tasks"].push_back(task_json(o.report.tasks[i], o.rows[i], sum.best_seconds));
+  }
+  j["time_spent"] = Json::object();
+  for (const auto& [name, seconds] : o.report.time_spent) j["time_spent"][name] = seconds;
+  j["problems"] = Json::array_of(o.report.problems);
+  const ModelAccuracy& m = o.report.model;
+  j["model"] = Json::object({{"samples", m.samples},
+                             {"spearman", m.spearman},
+                             {"top10_recall", m.top10_recall},
+                             {"best_of_top10", m.best_of_top10}});
+  return j;
+}
+
+}  // namespace heddle::cli

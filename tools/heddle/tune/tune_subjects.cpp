@@ -1,0 +1,91 @@
+#include "tune/tune_subjects.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "heddle/dag/compute_dag.h"
+#include "heddle/network/network.h"
+#include "subjects.h"
+
+namespace heddle::cli {
+namespace {
+
+bool is_network(const std::string& subject) {
+  return subject_kind(subject.substr(0, subject.find(':'))).network;
+}
+
+// A part of a network has no subject that says what bounds it: its operands are reused, or not.
+TaskScale scale_of(const ComputeDag& dag) {
+  for (int i = 0; i < dag.size(); ++i) {
+    if (dag.info(i).stage_class == StageClass::ComplexReduction) {
+      return {Bound::Compute, dag.total_flops(), 0};
+    }
+  }
+  return {Bound::Copy, static_cast<double>(dag.compulsory_bytes()), 0};
+}
+
+void add_network(TaskList* list, const Problem& problem, const Target& target, bool alone) {
+  const Network network(problem.outputs, target);
+  for (TuneTask task : network.tasks()) {
+    if (!alone) task.name = problem.subject + " " + task.name;
+    const TaskScale scale = scale_of(task.tmpl.dag());
+    list->add(std::move(task), scale, problem.dtype);
+  }
+  list->networks = true;
+}
+
+void add_kernel(TaskList* list, const Problem& problem, const Target& target) {
+  TuneTask task = make_task(problem.subject, problem.outputs, target, problem.args());
+  task.make_input = [problem](size_t arg) { return problem.make_input(arg); };
+  const double bytes = static_cast<double>(problem.bytes);
+  const TaskScale scale{problem.bound, problem.bound == Bound::Compute ? problem.flops : bytes, 0};
+  list->add(std::move(task), scale, problem.dtype);
+}
+
+}  // namespace
+
+void TaskList::add(TuneTask task, TaskScale scale, DataType dtype) {
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (tasks[i].hash() != task.hash()) continue;
+    tasks[i].weight += task.weight;
+    calls[i] += task.weight;
+    return;
+  }
+  calls.push_back(task.weight);
+  tasks.push_back(std::move(task));
+  scales.push_back(scale);
+  dtypes.push_back(dtype);
+}
+
+TaskList tasks_of(const std::vector<Workload>& subjects, const Target& target) {
+  TaskList list;
+  for (const Workload& w : subjects) {
+    const Problem problem = make_problem(w.subject, w.dtype);
+    if (is_network(w.subject)) {
+      add_network(&list, problem, target, subjects.size() == 1);
+    } else {
+      add_kernel(&list, problem, target);
+    }
+  }
+  return list;
+}
+
+std::string default_log_name(const std::vector<std::string>& subjects) {
+  constexpr size_t kLongest = 80;
+  std::string name;
+  for (const char c : subjects.empty() ? "" : subjects[0]) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+    // One dash for whatever stands between words.
+    if (plain) {
+      name += c;
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  name.resize(std::min(name.size(), kLongest));
+  if (subjects.size() > 1) name += "-and-" + std::to_string(subjects.size() - 1) + "-more";
+  return "heddle-" + name + ".jsonl";
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,30 @@
+// Subjects as tuning tasks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/search/measure.h"
+#include "heddle/target/target.h"
+#include "tune/task_rows.h"
+
+namespace heddle::cli {
+
+struct TaskList {
+  std::vector<TuneTask> tasks;
+  std::vector<TaskScale> scales;  ///< one a task, without peaks
+  std::vector<double> calls;      ///< one a task
+  std::vector<DataType> dtypes;   ///< one a task, of its inputs
+  bool networks = false;          ///< some tasks are parts of a network
+
+  /// A task that is there already is called more often instead.
+  void add(TuneTask task, TaskScale scale, DataType dtype);
+};
+
+/// A task for each subject; for a network one for each of its distinct parts.
+TaskList tasks_of(const std::vector<Workload>& subjects, const Target& target);
+
+/// "heddle-matmul-512x512x512.jsonl", "heddle-conv2d-c-64-and-3-more.jsonl".
+std::string default_log_name(const std::vector<std::string>& subjects);
+
+}  // namespace heddle::cli
