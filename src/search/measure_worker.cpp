@@ -29,7 +29,7 @@ constexpr double kGroupSeconds = 0.3;
 constexpr size_t kLargestGroup = 64;
 // A naive kernel reaches about this speed where it reads memory against the grain.
 constexpr double kNaiveFlopsPerSecond = 0.5e9;
-constexpr double kNaiveSeconds = 2;
+constexpr double kNaiveSeconds = 0.1;
 constexpr double kReferenceTimeout = 60;
 // Inputs of so many bytes are kept for tasks that come back.
 constexpr int64_t kInputBytes = int64_t{2} << 30;
@@ -180,21 +180,22 @@ bool WorkerMeasurer::make_reference(int task, const TuneClock& clock) {
   const Lap lap(*this, "reference");
   const double threads = std::max(1, of.task.tmpl.target().cores);
   const bool slow = of.task.flops() / (kNaiveFlopsPerSecond * threads) > kNaiveSeconds;
-  for (const bool fast : {slow, true}) {
+  std::vector<ReferenceBy> ways{ReferenceBy::Vector, ReferenceBy::Default};
+  if (!slow) ways.insert(ways.begin(), ReferenceBy::Naive);
+  for (const ReferenceBy by : ways) {
     start_workers(1);
     Json request = Json::object();
     request["do"] = Json("reference");
     request["task"] = Json(task);
-    request["fast"] = Json(fast);
+    request["by"] = Json(static_cast<int>(by));
     workers_.ask(0, request, kReferenceTimeout);
     const std::optional<WorkerEvent> event = workers_.next_event(clock);
     if (!event) return false;
-    if (event->answer && !event->answer->contains("error")) return true;
+    if (event->answer && !event->answer->contains("error")) break;
     HEDDLE_LOG_AT(
         "search", 1,
         "no reference for '" + of.task.name + "': " +
             (event->answer ? event->answer->at("message").as_string() : event->death.message));
-    if (fast) break;
   }
   return true;
 }

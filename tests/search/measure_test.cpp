@@ -63,8 +63,8 @@ TEST(Measure, EveryCandidateIsReportedOnceWithItsTimes) {
 TEST(Measure, WorkersAreReusedAndNoFileIsLeaked) {
   const Tensor a = placeholder({64, 32}, f32, "A");  // quick to compile
   const TuneTask task = make_task(
-      "scale", {compute({64, 32}, [&](Axis i, Axis j) { return a(i, j) * 2.f; }, "C")},
-      two_threads());
+      "scale",
+      {compute({64, 32}, [&](Axis i, Axis j) { return a(i, j) * 2.f; }, "C")}, two_threads());
   const std::vector<Schedule> schedules = candidates(task, 50);
   const int before = open_files();
   {
@@ -323,6 +323,34 @@ TEST(MeasureTiming, RepeatsUntilTheTimeIsUsed) {
   const search::Timing t = search::time_calls(p, 1e-9, call);
   EXPECT_TRUE(t.cut_off);
   EXPECT_EQ(t.seconds.size(), 1u);
+}
+
+TEST(MeasureReference, TheVectorScheduleComputesTheSame) {
+  ops::Conv padded;
+  padded.padding = {1};
+  const Tensor v = placeholder({70}, f32, "v");
+  const Axis k = reduce_axis(70);
+  for (const Tensor& t :
+       {ops::matmul(placeholder({7, 30}), placeholder({30, 130})),
+        ops::conv2d(placeholder({1, 5, 9, 70}), constant_placeholder({3, 5, 3, 3}), padded),
+        compute(
+            {3}, [&](Axis i) { return max(v(k) + cast(f32, i), k); }, "m"),
+        compute({4, 5}, [&](Axis i, Axis j) { return sum(v(k) * cast(f32, i + j), k); }, "s")}) {
+    const ComputeDag dag({t});
+    std::vector<Tensor> args = dag.placeholders();
+    std::vector<NDArray> arrays;
+    for (const Tensor& a : args) {
+      arrays.push_back(NDArray::random(a.extents(), a.dtype(), arrays.size()));
+    }
+    args.push_back(t);
+    arrays.push_back(NDArray::empty(t.extents(), t.dtype()));
+    build(naive_schedule({t}), args).call(arrays);
+    search::Reference reference(dag);
+    reference.store(std::vector{arrays.back()});
+    search::poison(arrays.back());
+    build(search::vector_schedule(dag), args).call(arrays);
+    EXPECT_EQ(reference.difference(std::vector{arrays.back()}, true, 0), "") << t.name();
+  }
 }
 
 TEST(MeasureReference, FindsWhatIsWrong) {
