@@ -1,38 +1,31 @@
-// The worker measurer: who compiles and runs what when, and what becomes of a worker that dies.
-//
-// Compilation and runs take turns: a group of candidates is compiled by all workers at once, then
-// the group's kernels run one at a time while nobody compiles. With as many workers as cores,
-// compiling beside a run costs it a fifth of its speed; where there are many more cores than a
-// kernel has threads the two could overlap, which is left out: the caches and the memory bus would
-// still be shared.
+#include "search/measure_worker.h"
+
 #include <algorithm>
 #include <deque>
-#include <map>
 
-#include "heddle/runtime/thread_pool.h"
-#include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/hash.h"
 #include "heddle/support/log.h"
-#include "search/worker_main.h"
-#include "search/worker_pool.h"
 
-namespace heddle {
+namespace heddle::search {
 namespace {
-
-using namespace search;
-using Done = std::function<void(size_t, const MeasureResult&)>;
 
 // A group compiles for about so long: the machine changes over rarely, and little is lost when the
 // clock runs out in the middle.
 constexpr double kGroupSeconds = 0.3;
 constexpr size_t kLargestGroup = 64;
+// A first call that takes so many times longer than the cut-off is stopped: the candidate has lost,
+// by how much nobody needs to know. Another runner costs some milliseconds.
+constexpr double kHopeless = 2;
+constexpr double kHopelessSeconds = 0.01;
 // A naive kernel reaches about this speed where it reads memory against the grain.
 constexpr double kNaiveFlopsPerSecond = 0.5e9;
 constexpr double kNaiveSeconds = 0.1;
 constexpr double kReferenceTimeout = 60;
 // Inputs of so many bytes are kept for tasks that come back.
 constexpr int64_t kInputBytes = int64_t{2} << 30;
+
+}  // namespace
 
 MeasureResult failed(MeasureError error, const std::string& message) {
   MeasureResult r;
@@ -41,75 +34,10 @@ MeasureResult failed(MeasureError error, const std::string& message) {
   return r;
 }
 
-/// An answer that tells of a failure.
 MeasureResult failed(const Json& answer) {
   return failed(static_cast<MeasureError>(answer.at("error").as_int()),
                 answer.at("message").as_string());
 }
-
-class WorkerMeasurer : public Measurer {
- public:
-  explicit WorkerMeasurer(const WorkerOptions& options)
-      : options_(options),
-        workers_(options.workers > 0 ? options.workers : default_num_threads(), start_options()) {}
-
-  void measure(const TuneTask& task, std::span<const Schedule> schedules, double best_seconds,
-               const TuneClock& clock, const Done& done) override;
-  std::vector<MeasureResult> race(const TuneTask& task, std::span<const Schedule> schedules,
-                                  double seconds, const TuneClock& clock) override;
-  std::string protocol() const override { return to_string(options_.protocol); }
-  std::vector<std::pair<std::string, double>> time_spent() const override;
-
- private:
-  struct Batch;
-  class Lap;
-
-  int register_task(const TuneTask& task);
-  void evict_tasks();
-  WorkerProcess::Start start_options();
-  void start_workers(size_t count);
-  bool make_reference(int task, const TuneClock& clock);
-  size_t group_size(const Batch& batch) const;
-  bool compile_group(Batch& batch, const std::vector<size_t>& group);
-  bool run_group(Batch& batch);
-  Json compile_request(int task, size_t candidate, const Schedule& schedule) const;
-  void finish(Batch& batch, size_t candidate, const MeasureResult& result);
-  bool race_once(int task, std::span<const Schedule> schedules, double seconds,
-                 const TuneClock& clock, std::vector<MeasureResult>& results,
-                 std::vector<bool>& racing);
-  double run_allowance(double compile_seconds) const {
-    return std::max(0.1 * options_.protocol.timeout_seconds,
-                    options_.protocol.timeout_seconds - compile_seconds);
-  }
-
-  WorkerOptions options_;
-  std::vector<std::shared_ptr<MeasuredTask>> tasks_;  ///< by id; null when evicted
-  std::vector<uint64_t> task_keys_;
-  WorkerPool workers_;
-  uint64_t races_ = 0;
-  double mean_compile_ = 0.025, mean_run_ = 0.015;  ///< seconds, of the candidates of late
-  mutable std::map<std::string, double> spent_;
-};
-
-/// Adds the time until its end to a name, less what was added to others meanwhile.
-class WorkerMeasurer::Lap {
- public:
-  Lap(WorkerMeasurer& of, const char* name) : of_(of), name_(name), others_(total()) {}
-  ~Lap() { of_.spent_[name_] += timer_.elapsed_s() - (total() - others_); }
-  Lap(const Lap&) = delete;
-  Lap& operator=(const Lap&) = delete;
-
- private:
-  double total() const {
-    double sum = 0;
-    for (const auto& [name, seconds] : of_.spent_) sum += seconds;
-    return sum;
-  }
-  WorkerMeasurer& of_;
-  const char* name_;
-  double others_;
-  Timer timer_;
-};
 
 /// The candidates of one call of measure().
 struct WorkerMeasurer::Batch {
@@ -191,6 +119,7 @@ bool WorkerMeasurer::make_reference(int task, const TuneClock& clock) {
     workers_.ask(0, request, kReferenceTimeout);
     const std::optional<WorkerEvent> event = workers_.next_event(clock);
     if (!event) return false;
+    workers_.rest(0);
     if (event->answer && !event->answer->contains("error")) break;
     HEDDLE_LOG_AT(
         "search", 1,
@@ -275,63 +204,80 @@ bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& grou
 }
 
 /// Runs what is compiled, worker after worker: the threads of one go to sleep once. What a dying
-/// worker takes with it goes back to the front of the queue. False when the clock expired.
+/// worker takes with it goes back to the front of the queue; with a runner nothing else dies. False
+/// when the clock expired.
 bool WorkerMeasurer::run_group(Batch& batch) {
   for (size_t w = 0; w < workers_.size(); ++w) {
     std::vector<size_t> list = std::move(batch.compiled[w]);
     batch.compiled[w].clear();
     std::sort(list.begin(), list.end());
     for (size_t i = 0; i < list.size(); ++i) {
-      const Timer timer;
-      const size_t candidate = list[i];
-      Json request = Json::object();
-      request["do"] = Json("run");
-      request["slot"] = Json(candidate);
-      request["candidate"] = Json(candidate);
-      if (batch.best < std::numeric_limits<double>::infinity()) request["best"] = Json(batch.best);
-      workers_.ask(w, request, run_allowance(batch.compile_seconds[candidate]));
-      const std::optional<WorkerEvent> event = workers_.next_event(batch.clock);
+      const std::optional<WorkerEvent> event = run_one(batch, w, list[i]);
       if (!event) return false;
-      MeasureResult result;
-      bool lost = false;
-      if (!event->answer) {
-        lost = true;
-        result = failed(event->death.error, event->death.message);
-      } else if (event->answer->contains("error")) {
-        result = failed(*event->answer);
-        // It may have written elsewhere, too: nothing of this worker is to be trusted.
-        if (result.error == MeasureError::WrongAnswer) {
-          lost = true;
-          workers_.kill(w);
-        }
-      } else {
-        const Json& a = *event->answer;
-        for (const Json& s : a.at("samples").elements()) result.seconds.push_back(s.as_double());
-        result.cut_off = a.at("cut_off").as_bool();
-        result.run_seconds = a.at("run").as_double();
-        result.check_seconds = a.at("check").as_double();
-        result.message = batch.remark;
-        spent_["prepare"] += a.at("prepare").as_double();
-        if (!result.cut_off) batch.best = std::min(batch.best, result.median());
-      }
-      result.compile_seconds = batch.compile_seconds[candidate];
-      spent_["run"] += result.run_seconds;
-      spent_["check"] += result.check_seconds;
-      mean_run_ = 0.9 * mean_run_ + 0.1 * timer.elapsed_s();
-      if (lost) {
-        batch.todo.insert(batch.todo.begin(), list.begin() + static_cast<ptrdiff_t>(i) + 1,
-                          list.end());
-      }
-      if (!event->answer && event->death.candidate != static_cast<int>(candidate)) {
-        workers_.forgive(event->death);
-        batch.todo.push_front(candidate);
-      } else {
-        finish(batch, candidate, result);
-      }
-      if (lost) break;
+      if (event->worker_lives) continue;
+      batch.todo.insert(batch.todo.begin(), list.begin() + static_cast<ptrdiff_t>(i) + 1,
+                        list.end());
+      break;
     }
+    workers_.forget(w);
   }
   return true;
+}
+
+double WorkerMeasurer::run_allowance(double compile_seconds) const {
+  return std::max(0.1 * options_.protocol.timeout_seconds,
+                  options_.protocol.timeout_seconds - compile_seconds);
+}
+
+double WorkerMeasurer::first_call_allowance(double best_seconds) const {
+  if (options_.protocol.cutoff <= 0) return std::numeric_limits<double>::infinity();
+  return std::max(kHopeless * options_.protocol.cutoff * best_seconds, kHopelessSeconds);
+}
+
+/// Runs a candidate and reports it; nothing when the clock expired.
+std::optional<WorkerEvent> WorkerMeasurer::run_one(Batch& batch, size_t worker, size_t candidate) {
+  const Timer timer;
+  Json request = Json::object();
+  request["do"] = Json("run");
+  request["slot"] = Json(candidate);
+  request["candidate"] = Json(candidate);
+  if (batch.best < std::numeric_limits<double>::infinity()) request["best"] = Json(batch.best);
+  workers_.ask(worker, request, run_allowance(batch.compile_seconds[candidate]),
+               first_call_allowance(batch.best));
+  std::optional<WorkerEvent> event = workers_.next_event(batch.clock);
+  if (!event) return event;
+  MeasureResult result;
+  if (event->stopped_seconds > 0) {
+    result.seconds = {event->stopped_seconds};
+    result.cut_off = true;
+    result.run_seconds = event->stopped_seconds;
+  } else if (!event->answer) {
+    result = failed(event->death.error, event->death.message);
+  } else if (event->answer->contains("error")) {
+    result = failed(*event->answer);
+    // It may have written elsewhere, too: nothing of this runner is to be trusted.
+    if (result.error == MeasureError::WrongAnswer) workers_.rest(worker);
+  } else {
+    const Json& a = *event->answer;
+    for (const Json& s : a.at("samples").elements()) result.seconds.push_back(s.as_double());
+    result.cut_off = a.at("cut_off").as_bool();
+    result.run_seconds = a.at("run").as_double();
+    result.check_seconds = a.at("check").as_double();
+    result.message = batch.remark;
+    spent_["prepare"] += a.at("prepare").as_double();
+    if (!result.cut_off) batch.best = std::min(batch.best, result.median());
+  }
+  result.compile_seconds = batch.compile_seconds[candidate];
+  spent_["run"] += result.run_seconds;
+  spent_["check"] += result.check_seconds;
+  mean_run_ = 0.9 * mean_run_ + 0.1 * timer.elapsed_s();
+  if (!event->answer && event->death.candidate != static_cast<int>(candidate)) {
+    workers_.forgive(event->death);
+    batch.todo.push_front(candidate);
+  } else {
+    finish(batch, candidate, result);
+  }
+  return event;
 }
 
 void WorkerMeasurer::measure(const TuneTask& task, std::span<const Schedule> schedules,
@@ -372,106 +318,16 @@ void WorkerMeasurer::measure(const TuneTask& task, std::span<const Schedule> sch
   }
 }
 
-// ---- the race ----------------------------------------------------------------------------------
-
-/// One worker's part of a race: until it ends, the clock expires, or a candidate kills the worker.
-/// True when the race is over.
-bool WorkerMeasurer::race_once(int task, std::span<const Schedule> schedules, double seconds,
-                               const TuneClock& clock, std::vector<MeasureResult>& results,
-                               std::vector<bool>& racing) {
-  const Timer timer;
-  const auto drop = [&](int candidate, const MeasureResult& why) {
-    const auto c = static_cast<size_t>(candidate);
-    results[c] = why;
-    racing[c] = false;
-  };
-  // What the worker died of; false when no candidate is to blame.
-  const auto bury = [&](const WorkerDeath& death) {
-    if (death.candidate >= 0 && static_cast<size_t>(death.candidate) < racing.size()) {
-      drop(death.candidate, failed(death.error, death.message));
-    } else {
-      workers_.forgive(death);
-    }
-    return std::find(racing.begin(), racing.end(), true) == racing.end();
-  };
-  start_workers(1);
-  Json slots = Json::array();
-  for (size_t i = 0; i < schedules.size(); ++i) {
-    if (!racing[i]) continue;
-    workers_.ask(0, compile_request(task, i, schedules[i]), options_.protocol.timeout_seconds);
-    const std::optional<WorkerEvent> event = workers_.next_event(clock);
-    if (!event) return true;
-    if (!event->answer) return bury(event->death);
-    if (event->answer->contains("error")) {
-      drop(static_cast<int>(i), failed(*event->answer));
-      continue;
-    }
-    results[i].compile_seconds = event->answer->at("seconds").as_double();
-    slots.push_back(Json(i));
-  }
-  if (slots.empty()) return true;
-  spent_["compile"] += timer.elapsed_s();
-  const Lap lap(*this, "race");
-  Json request = Json::object();
-  request["do"] = Json("race");
-  request["slots"] = slots;
-  request["candidates"] = slots;
-  request["seconds"] = Json(std::max(0.0, std::min(seconds, clock.left()) - timer.elapsed_s()));
-  request["seed"] = Json(++races_);
-  workers_.ask(0, request, options_.protocol.timeout_seconds);
-  for (;;) {
-    const std::optional<WorkerEvent> event = workers_.next_event(clock);
-    if (!event) return true;
-    if (!event->answer) return bury(event->death);
-    const Json& a = *event->answer;
-    if (a.contains("done")) return true;
-    workers_.expect_more(0);
-    if (a.contains("error")) {
-      drop(static_cast<int>(a.at("checked").as_int()), failed(a));
-    } else if (const Json* round = a.find("round")) {
-      for (const Json& turn : round->elements()) {
-        MeasureResult& r = results[static_cast<size_t>(turn.at(0).as_int())];
-        r.seconds.push_back(turn.at(1).as_double());
-        r.run_seconds += r.seconds.back();
-      }
-    }
-  }
-}
-
-std::vector<MeasureResult> WorkerMeasurer::race(const TuneTask& task,
-                                                std::span<const Schedule> schedules, double seconds,
-                                                const TuneClock& clock) {
-  const Lap lap(*this, "wait");
-  struct Settle {
-    WorkerMeasurer& of;
-    ~Settle() { of.workers_.settle(); }
-  } const at_end{*this};
-  const Timer timer;
-  std::vector<MeasureResult> results(schedules.size());
-  std::vector<bool> racing(schedules.size(), true);
-  if (!schedules.empty() && !clock.expired()) {
-    const int id = register_task(task);
-    bool over = !make_reference(id, clock);
-    while (!over && !clock.expired()) {
-      over = race_once(id, schedules, seconds - timer.elapsed_s(), clock, results, racing);
-    }
-  }
-  for (MeasureResult& r : results) {
-    if (r.error == MeasureError::None && r.seconds.empty()) {
-      r = failed(MeasureError::Cancelled, "the time was up before it was measured");
-    }
-  }
-  return results;
-}
-
 std::vector<std::pair<std::string, double>> WorkerMeasurer::time_spent() const {
   return {spent_.begin(), spent_.end()};
 }
 
-}  // namespace
+}  // namespace heddle::search
+
+namespace heddle {
 
 std::unique_ptr<Measurer> make_worker_measurer(const WorkerOptions& options) {
-  return std::make_unique<WorkerMeasurer>(options);
+  return std::make_unique<search::WorkerMeasurer>(options);
 }
 
 }  // namespace heddle

@@ -1,4 +1,5 @@
-// What runs inside a worker process: compiles candidates, keeps their kernels, times them.
+// What runs inside a worker process: compiles candidates and keeps their kernels; its runner, a
+// process forked from it, times them.
 #pragma once
 
 #include <functional>
@@ -31,7 +32,11 @@ enum class ReferenceBy : uint8_t { Naive, Vector, Default };
 ///   ... {do: reference, task, by}                    ->  {seconds} or {error, message} {do: race,
 ///   seconds, slots, candidates}       ->  {checked, error?, message?} for each,
 ///                                                    {round: [seconds...]} for each, {done}
+///   {do: rest}                                       ends the runner; no answer
 ///   {do: forget}                                     drops all kernels; no answer
+///
+/// All but compile, rest and forget are answered by the runner, or, when it dies of them, by the
+/// worker with {died: status}.
 void serve_worker(Channel& channel, WorkerStatus& status,
                   const std::vector<std::shared_ptr<MeasuredTask>>& tasks,
                   const WorkerOptions& options);

@@ -17,6 +17,7 @@ using SteadyClock = std::chrono::steady_clock;
 // So often is looked whether somebody cancelled.
 constexpr double kGlance = 0.02;
 constexpr double kStartTimeout = 20;
+constexpr double kLastMessage = 5;
 constexpr int kAttempts = 3;
 
 double seconds_since(SteadyClock::time_point t) {
@@ -96,8 +97,11 @@ void WorkerPool::restart(size_t index, uint64_t epoch) {
   }
 }
 
-void WorkerPool::ask(size_t index, const Json& request, double allowed) {
+void WorkerPool::ask(size_t index, const Json& request, double allowed, double first_call) {
   Worker& worker = workers_[index];
+  worker.first_call = first_call;
+  worker.timed_out = false;
+  worker.stopped_seconds = 0;
   worker.busy = true;
   worker.asked = SteadyClock::now();
   worker.allowed = allowed;
@@ -108,6 +112,7 @@ void WorkerPool::ask(size_t index, const Json& request, double allowed) {
 WorkerEvent WorkerPool::died(size_t index, bool timed_out) {
   WorkerEvent event;
   event.worker = index;
+  event.worker_lives = false;
   event.death = workers_[index].process->bury(timed_out);
   workers_[index] = {};
   return event;
@@ -122,18 +127,47 @@ std::optional<WorkerEvent> WorkerPool::look_at(size_t index, bool readable) {
       worker.busy = false;
       WorkerEvent event;
       event.worker = index;
-      event.answer = std::move(answer);
+      if (const Json* status = answer->find("died")) {
+        event.death = worker.process->explain(static_cast<int>(status->as_int()), worker.timed_out);
+        event.stopped_seconds = worker.stopped_seconds;
+      } else {
+        event.answer = std::move(answer);
+      }
       return event;
     }
     if (state == Channel::State::Closed) return died(index, false);
   } catch (const Error&) {
     return died(index, false);  // it sends what is no message: a candidate wrote over its memory
   }
-  const auto begun =
-      std::max(worker.asked,
-               SteadyClock::time_point(SteadyClock::duration(worker.process->status().since_ns)));
-  if (!readable && seconds_since(begun) > worker.allowed) return died(index, true);
+  return readable ? std::nullopt : watch(index);
+}
+
+// Kills what takes too long.
+std::optional<WorkerEvent> WorkerPool::watch(size_t index) {
+  Worker& worker = workers_[index];
+  const WorkerStatus& status = worker.process->status();
+  const SteadyClock::time_point since{SteadyClock::duration(status.since_ns.load())};
+  const double elapsed = seconds_since(std::max(worker.asked, since));
+  if (elapsed > worker.allowed) {
+    // The end of a runner is told by its worker. If that does not come, the worker hangs as well.
+    if (worker.timed_out || !worker.process->kill_runner()) return died(index, true);
+    worker.timed_out = true;
+    worker.allowed += kLastMessage;
+  } else if (worker.stopped_seconds == 0 && since > worker.asked && elapsed > worker.first_call &&
+             status.phase.load() == WorkerPhase::FirstCall && worker.process->kill_runner()) {
+    worker.stopped_seconds = elapsed;
+  }
   return std::nullopt;
+}
+
+// Until watch() may have something to do.
+double WorkerPool::patience(const Worker& worker) const {
+  if (!worker.busy || worker.first_call > worker.allowed) return kGlance;
+  const WorkerStatus& status = worker.process->status();
+  if (worker.stopped_seconds > 0 || status.phase.load() == WorkerPhase::Run) return kGlance;
+  const SteadyClock::time_point since{SteadyClock::duration(status.since_ns.load())};
+  return std::clamp(worker.first_call - seconds_since(std::max(worker.asked, since)), 1e-3,
+                    kGlance);
 }
 
 // The first thing that happens within the time; also what has happened already.
@@ -163,7 +197,7 @@ std::optional<WorkerEvent> WorkerPool::next_event(const TuneClock& clock) {
     if (left <= 0) return std::nullopt;
     double wait = std::min(left, kGlance);
     for (const Worker& w : workers_) {
-      if (w.busy) wait = std::min(wait, w.allowed);
+      wait = std::min(wait, patience(w));
     }
     if (std::optional<WorkerEvent> event = poll(wait)) {
       if (event->answer) strays_ = 0;
@@ -179,15 +213,27 @@ void WorkerPool::forgive(const WorkerDeath& death) {
                       "see whether something kills the processes of this program");
 }
 
+void WorkerPool::rest(size_t worker) {
+  if (!workers_[worker].process) return;
+  Json rest = Json::object();
+  rest["do"] = Json("rest");
+  workers_[worker].process->channel().send(rest);
+}
+
+void WorkerPool::forget(size_t index) {
+  Worker& worker = workers_[index];
+  if (!worker.process || !worker.asked_before) return;
+  rest(index);
+  Json forget = Json::object();
+  forget["do"] = Json("forget");
+  worker.process->channel().send(forget);
+  worker.asked_before = false;
+}
+
 void WorkerPool::settle() {
-  for (Worker& w : workers_) {
-    if (w.busy) w = {};
-    if (w.process && w.asked_before) {
-      Json forget = Json::object();
-      forget["do"] = Json("forget");
-      w.process->channel().send(forget);
-      w.asked_before = false;
-    }
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].busy) kill(i);
+    forget(i);
   }
 }
 

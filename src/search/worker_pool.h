@@ -13,11 +13,13 @@
 
 namespace heddle::search {
 
-/// What came of a request: an answer, or the end of the worker.
+/// What came of a request: an answer, or the end of the worker or of its runner.
 struct WorkerEvent {
   size_t worker = 0;
   std::optional<Json> answer;
   WorkerDeath death;
+  bool worker_lives = true;    ///< only its runner died: what it compiled is still there
+  double stopped_seconds = 0;  ///< > 0: its first call was cut short after so long
 };
 
 class WorkerPool {
@@ -36,11 +38,17 @@ class WorkerPool {
   /// Replaces one that died, while others are at work. Throws as start() does.
   void restart(size_t worker, uint64_t epoch);
   void kill(size_t worker) { workers_[worker] = {}; }
-  /// Kills those at work, and tells the others to forget what they compiled.
+  /// Ends the worker's runner, and has the worker forget what it compiled.
+  void forget(size_t worker);
+  /// Kills those at work; the others forget.
   void settle();
+  /// Ends the worker's runner; the next request that runs something starts another.
+  void rest(size_t worker);
 
-  /// Sends a request. A step of it that takes longer than `allowed` seconds is the worker's end.
-  void ask(size_t worker, const Json& request, double allowed);
+  /// Sends a request. A step of it that takes longer than `allowed` seconds is the end of the
+  /// worker, or of its runner if it has one; so is a first call longer than `first_call` seconds.
+  void ask(size_t worker, const Json& request, double allowed,
+           double first_call = std::numeric_limits<double>::infinity());
   /// The answer was not the last one.
   void expect_more(size_t worker) { workers_[worker].busy = true; }
   /// Waits for a busy worker; nothing when the clock has expired.
@@ -56,10 +64,15 @@ class WorkerPool {
     bool asked_before = false;
     std::chrono::steady_clock::time_point asked;  ///< when its request was sent
     double allowed = 0;                           ///< seconds for each step of the request
+    double first_call = 0;                        ///< seconds for the first call
+    bool timed_out = false;                       ///< its runner is being killed for that
+    double stopped_seconds = 0;                   ///< ... or because its first call took so long
   };
   void fork_worker(Worker& worker, uint64_t epoch);
   std::optional<WorkerEvent> poll(double seconds);
   std::optional<WorkerEvent> look_at(size_t index, bool readable);
+  std::optional<WorkerEvent> watch(size_t index);
+  double patience(const Worker& worker) const;
   WorkerEvent died(size_t worker, bool timed_out);
 
   WorkerProcess::Start start_;

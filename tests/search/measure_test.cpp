@@ -1,5 +1,6 @@
 // What is measured of healthy candidates.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -220,6 +221,38 @@ TEST(Measure, ACandidateSlowerThanTheBestIsCutOff) {
     EXPECT_TRUE(r.cut_off);
     EXPECT_EQ(r.seconds.size(), 1u);
   }
+}
+
+// A kernel that takes 0.2 s at the least, against a best of a millisecond.
+TEST(Measure, AHopelessFirstCallIsStopped) {
+  const Tensor a = placeholder({1 << 20}, f32, "A");
+  const Axis k = reduce_axis(400);
+  const TuneTask task =
+      make_task("slow",
+                {compute(
+                    {1 << 20}, [&](Axis i) { return sum(sin(a(i) + cast(f32, k)), k); }, "C")},
+                two_threads());
+  auto* compiled = static_cast<std::atomic<int>*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  WorkerOptions options = quick_options();
+  options.protocol.cutoff = 1.5;
+  options.protocol.check_output = false;  // its reference would take as long
+  options.workers = 1;
+  options.fault = [=](const std::string& phase, size_t, std::span<const NDArray>) {
+    if (phase == "compile") ++*compiled;
+  };
+  const auto measurer = make_worker_measurer(options);
+  for (const MeasureResult& r :
+       measure_all(*measurer, task, candidates(task, 3), TuneClock(), 1e-3).results) {
+    EXPECT_TRUE(r.ok()) << r.message;
+    EXPECT_TRUE(r.cut_off);
+    ASSERT_EQ(r.seconds.size(), 1u);
+    EXPECT_GE(r.seconds[0], 0.003);
+  }
+  EXPECT_EQ(compiled->load(), 3);  // the kernel of one is not lost with the runner of another
+  const TuneTask other = small_matmul();
+  EXPECT_TRUE(measure_all(*measurer, other, candidates(other, 1)).results[0].ok());
+  ::munmap(compiled, 4096);
 }
 
 TEST(Measure, RaceTimesAllInTurnsAndChecksThem) {
