@@ -1,90 +1,31 @@
-// The worker measurer: who compiles and runs what when, and what becomes of a worker that dies.
-//
-// Compilation and runs take turns: a group of candidates is compiled by all workers at once, then
-// the group's kernels run one at a time while nobody compiles. With as many workers as cores,
-// compiling beside a run costs it a fifth of its speed; where there are many more cores than a
-// kernel has threads the two could overlap, which is left out: the caches and the memory bus would
-// still be shared.
-#include <fcntl.h>
-#include <poll.h>
+#include "search/measure_worker.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <deque>
-#include <fstream>
-#include <map>
 
-#include "heddle/runtime/thread_pool.h"
-#include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/hash.h"
 #include "heddle/support/log.h"
-#include "search/worker_main.h"
 
-namespace heddle {
+namespace heddle::search {
 namespace {
-
-using namespace search;
-using SteadyClock = std::chrono::steady_clock;
-using Done = std::function<void(size_t, const MeasureResult&)>;
 
 // A group compiles for about so long: the machine changes over rarely, and little is lost when the
 // clock runs out in the middle.
 constexpr double kGroupSeconds = 0.3;
 constexpr size_t kLargestGroup = 64;
-// So often is looked whether somebody cancelled.
-constexpr double kGlance = 0.02;
+// A first call that takes so many times longer than the cut-off is stopped: the candidate has lost,
+// by how much nobody needs to know. Another runner costs some milliseconds.
+constexpr double kHopeless = 2;
+constexpr double kHopelessSeconds = 0.01;
 // A naive kernel reaches about this speed where it reads memory against the grain.
 constexpr double kNaiveFlopsPerSecond = 0.5e9;
-constexpr double kNaiveSeconds = 2;
+constexpr double kNaiveSeconds = 0.1;
 constexpr double kReferenceTimeout = 60;
-constexpr double kStartTimeout = 20;
-constexpr int kStartAttempts = 3;
 // Inputs of so many bytes are kept for tasks that come back.
 constexpr int64_t kInputBytes = int64_t{2} << 30;
 
-double seconds_since(SteadyClock::time_point t) {
-  return std::chrono::duration<double>(SteadyClock::now() - t).count();
-}
-
-int64_t number_in(const char* path, const char* key) {
-  std::ifstream file(path);
-  std::string word;
-  while (file >> word) {
-    int64_t value = 0;
-    if (*key == '\0') return std::sscanf(word.c_str(), "%ld", &value) == 1 ? value : -1;
-    if (word == key && file >> value) return value;
-  }
-  return -1;
-}
-
-/// Bytes that could be allocated now; 0 when that is not known.
-int64_t free_bytes() {
-  const int64_t kilobytes = number_in("/proc/meminfo", "MemAvailable:");
-  int64_t bytes = kilobytes > 0 ? kilobytes << 10 : 0;
-  const int64_t most = number_in("/sys/fs/cgroup/memory.max", "");
-  const int64_t used = number_in("/sys/fs/cgroup/memory.current", "");
-  if (bytes > 0 && most > 0 && used >= 0)
-    bytes = std::min(bytes, std::max<int64_t>(most - used, 0));
-  return bytes;
-}
-
-/// A worker with what the tuner knows of it.
-struct Worker {
-  std::unique_ptr<WorkerProcess> process;
-  size_t known_tasks = 0;  ///< it was forked when there were so many
-  bool busy = false;
-  bool has_kernels = false;
-  SteadyClock::time_point asked;  ///< when its request was sent
-  double allowed = 0;             ///< seconds for each step of the request
-};
-
-/// What came of a request: an answer, or the end of the worker.
-struct Event {
-  size_t worker = 0;
-  std::optional<Json> answer;
-  WorkerDeath death;
-};
+}  // namespace
 
 MeasureResult failed(MeasureError error, const std::string& message) {
   MeasureResult r;
@@ -93,88 +34,10 @@ MeasureResult failed(MeasureError error, const std::string& message) {
   return r;
 }
 
-/// An answer that tells of a failure.
 MeasureResult failed(const Json& answer) {
   return failed(static_cast<MeasureError>(answer.at("error").as_int()),
                 answer.at("message").as_string());
 }
-
-class WorkerMeasurer : public Measurer {
- public:
-  explicit WorkerMeasurer(const WorkerOptions& options) : options_(options) {
-    const int count = options.workers > 0 ? options.workers : default_num_threads();
-    workers_.resize(static_cast<size_t>(count));
-    const int64_t limit = options.protocol.memory_limit_bytes;
-    memory_limit_ = limit > 0 ? limit : free_bytes() / 2;
-  }
-
-  void measure(const TuneTask& task, std::span<const Schedule> schedules, double best_seconds,
-               const TuneClock& clock, const Done& done) override;
-  std::vector<MeasureResult> race(const TuneTask& task, std::span<const Schedule> schedules,
-                                  double seconds, const TuneClock& clock) override;
-  std::string protocol() const override { return to_string(options_.protocol); }
-  std::vector<std::pair<std::string, double>> time_spent() const override;
-
- private:
-  struct Batch;
-  class Lap;
-
-  int register_task(const TuneTask& task);
-  void evict_tasks();
-  void start_workers(size_t count, int task);
-  void start(Worker& worker);
-  void ask(size_t worker, const Json& request, double allowed);
-  std::optional<Event> next_event(const TuneClock& clock);
-  std::optional<Event> poll_workers(double seconds);
-  std::optional<Event> look_at(size_t index, bool readable);
-  Event died(size_t worker, bool timed_out);
-  void stray(const WorkerDeath& death);
-  void settle();
-
-  bool make_reference(int task, const TuneClock& clock);
-  size_t group_size(const Batch& batch) const;
-  bool compile_group(Batch& batch, const std::vector<size_t>& group);
-  bool run_group(Batch& batch);
-  Json compile_request(int task, size_t candidate, const Schedule& schedule) const;
-  void finish(Batch& batch, size_t candidate, const MeasureResult& result);
-  bool race_once(int task, std::span<const Schedule> schedules, double seconds,
-                 const TuneClock& clock, std::vector<MeasureResult>& results,
-                 std::vector<bool>& racing);
-  double run_allowance(double compile_seconds) const {
-    return std::max(0.1 * options_.protocol.timeout_seconds,
-                    options_.protocol.timeout_seconds - compile_seconds);
-  }
-
-  WorkerOptions options_;
-  int64_t memory_limit_ = 0;
-  std::vector<std::shared_ptr<MeasuredTask>> tasks_;  ///< by id; null when evicted
-  std::vector<uint64_t> task_keys_;
-  std::vector<Worker> workers_;
-  int strays_ = 0;  ///< deaths in a row that no candidate is to blame for
-  uint64_t races_ = 0;
-  double mean_compile_ = 0.025, mean_run_ = 0.015;  ///< seconds, of the candidates of late
-  mutable std::map<std::string, double> spent_;
-};
-
-/// Adds the time until its end to a name, less what was added to others meanwhile.
-class WorkerMeasurer::Lap {
- public:
-  Lap(WorkerMeasurer& of, const char* name) : of_(of), name_(name), others_(total()) {}
-  ~Lap() { of_.spent_[name_] += timer_.elapsed_s() - (total() - others_); }
-  Lap(const Lap&) = delete;
-  Lap& operator=(const Lap&) = delete;
-
- private:
-  double total() const {
-    double sum = 0;
-    for (const auto& [name, seconds] : of_.spent_) sum += seconds;
-    return sum;
-  }
-  WorkerMeasurer& of_;
-  const char* name_;
-  double others_;
-  Timer timer_;
-};
 
 /// The candidates of one call of measure().
 struct WorkerMeasurer::Batch {
@@ -219,145 +82,20 @@ void WorkerMeasurer::evict_tasks() {
   }
 }
 
-void WorkerMeasurer::start(Worker& worker) {
-  worker = {};
+WorkerProcess::Start WorkerMeasurer::start_options() {
   WorkerProcess::Start start;
-  start.memory_limit_bytes = memory_limit_;
+  const int64_t limit = options_.protocol.memory_limit_bytes;
+  start.memory_limit_bytes = limit > 0 ? limit : free_memory_bytes() / 2;
   start.main = [this](Channel& channel, WorkerStatus& status) {
     serve_worker(channel, status, tasks_, options_);
   };
-  worker.process = std::make_unique<WorkerProcess>(start);
-  worker.known_tasks = tasks_.size();
+  return start;
 }
 
-/// Sees to it that the first `count` workers live and know the task.
-void WorkerMeasurer::start_workers(size_t count, int task) {
+/// The first `count` workers are to know every task there is.
+void WorkerMeasurer::start_workers(size_t count) {
   const Lap lap(*this, "start");
-  std::string why;
-  for (int attempt = 0; attempt < kStartAttempts; ++attempt) {
-    std::vector<size_t> fresh;
-    for (size_t i = 0; i < count; ++i) {
-      Worker& worker = workers_[i];
-      if (worker.process && worker.known_tasks > static_cast<size_t>(task)) continue;
-      start(worker);
-      fresh.push_back(i);
-    }
-    bool all = true;
-    for (size_t i : fresh) {
-      Worker& worker = workers_[i];
-      worker.busy = true;
-      worker.asked = SteadyClock::now();
-      worker.allowed = kStartTimeout;
-    }
-    for (size_t waiting = fresh.size(); waiting > 0;) {
-      const std::optional<Event> event = poll_workers(kGlance);
-      if (!event) continue;
-      --waiting;
-      if (event->answer) continue;
-      all = false;
-      why = event->death.message;
-    }
-    if (all) return;
-  }
-  throw_runtime_error("measurement workers die at their start: " + why, {},
-                      "see whether other programs can start processes and allocate memory here");
-}
-
-void WorkerMeasurer::ask(size_t index, const Json& request, double allowed) {
-  Worker& worker = workers_[index];
-  worker.busy = true;
-  worker.asked = SteadyClock::now();
-  worker.allowed = allowed;
-  worker.process->channel().send(request);  // if it is dead, that is seen when it is waited for
-}
-
-Event WorkerMeasurer::died(size_t index, bool timed_out) {
-  Event event;
-  event.worker = index;
-  event.death = workers_[index].process->bury(timed_out);
-  workers_[index] = {};
-  return event;
-}
-
-std::optional<Event> WorkerMeasurer::look_at(size_t index, bool readable) {
-  Worker& worker = workers_[index];
-  Channel& channel = worker.process->channel();
-  try {
-    const Channel::State state = readable ? channel.read_available() : Channel::State::Open;
-    if (std::optional<Json> answer = channel.next()) {
-      worker.busy = false;
-      Event event;
-      event.worker = index;
-      event.answer = std::move(answer);
-      return event;
-    }
-    if (state == Channel::State::Closed) return died(index, false);
-  } catch (const Error&) {
-    return died(index, false);  // it sends what is no message: a candidate wrote over its memory
-  }
-  const auto begun =
-      std::max(worker.asked,
-               SteadyClock::time_point(SteadyClock::duration(worker.process->status().since_ns)));
-  if (!readable && seconds_since(begun) > worker.allowed) return died(index, true);
-  return std::nullopt;
-}
-
-/// The first thing that happens within the time; also what has happened already.
-std::optional<Event> WorkerMeasurer::poll_workers(double seconds) {
-  std::vector<pollfd> fds;
-  std::vector<size_t> who;
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    if (!workers_[i].busy) continue;
-    if (std::optional<Event> event = look_at(i, false)) return event;
-    fds.push_back({workers_[i].process->channel().fd(), POLLIN, 0});
-    who.push_back(i);
-  }
-  timespec wait{};
-  wait.tv_sec = static_cast<time_t>(seconds);
-  wait.tv_nsec = static_cast<long>((seconds - static_cast<double>(wait.tv_sec)) * 1e9);
-  if (::ppoll(fds.data(), fds.size(), &wait, nullptr) <= 0) return std::nullopt;
-  for (size_t i = 0; i < fds.size(); ++i) {
-    if (fds[i].revents == 0) continue;
-    if (std::optional<Event> event = look_at(who[i], true)) return event;
-  }
-  return std::nullopt;
-}
-
-/// Waits for a busy worker; nothing when the clock has expired.
-std::optional<Event> WorkerMeasurer::next_event(const TuneClock& clock) {
-  for (;;) {
-    const double left = clock.left();
-    if (left <= 0) return std::nullopt;
-    double wait = std::min(left, kGlance);
-    for (const Worker& w : workers_) {
-      if (w.busy) wait = std::min(wait, w.allowed);
-    }
-    if (std::optional<Event> event = poll_workers(wait)) {
-      if (event->answer) strays_ = 0;
-      return event;
-    }
-  }
-}
-
-/// A death that no candidate is to blame for: forgiven, but not without end.
-void WorkerMeasurer::stray(const WorkerDeath& death) {
-  HEDDLE_LOG_AT("search", 1, "a measurement worker died: " + death.message);
-  if (++strays_ < kStartAttempts) return;
-  throw_runtime_error("measurement workers die without a candidate to blame: " + death.message, {},
-                      "see whether something kills the processes of this program");
-}
-
-/// After a batch: what is still at work is killed, what is compiled is forgotten.
-void WorkerMeasurer::settle() {
-  for (Worker& w : workers_) {
-    if (w.busy) w = {};
-    if (w.process && w.has_kernels) {
-      Json forget = Json::object();
-      forget["do"] = Json("forget");
-      w.process->channel().send(forget);
-      w.has_kernels = false;
-    }
-  }
+  workers_.start(count, tasks_.size());
 }
 
 // ---- the reference -----------------------------------------------------------------------------
@@ -370,21 +108,23 @@ bool WorkerMeasurer::make_reference(int task, const TuneClock& clock) {
   const Lap lap(*this, "reference");
   const double threads = std::max(1, of.task.tmpl.target().cores);
   const bool slow = of.task.flops() / (kNaiveFlopsPerSecond * threads) > kNaiveSeconds;
-  for (const bool fast : {slow, true}) {
-    start_workers(1, task);
+  std::vector<ReferenceBy> ways{ReferenceBy::Vector, ReferenceBy::Default};
+  if (!slow) ways.insert(ways.begin(), ReferenceBy::Naive);
+  for (const ReferenceBy by : ways) {
+    start_workers(1);
     Json request = Json::object();
     request["do"] = Json("reference");
     request["task"] = Json(task);
-    request["fast"] = Json(fast);
-    ask(0, request, kReferenceTimeout);
-    const std::optional<Event> event = next_event(clock);
+    request["by"] = Json(static_cast<int>(by));
+    workers_.ask(0, request, kReferenceTimeout);
+    const std::optional<WorkerEvent> event = workers_.next_event(clock);
     if (!event) return false;
-    if (event->answer && !event->answer->contains("error")) return true;
+    workers_.rest(0);
+    if (event->answer && !event->answer->contains("error")) break;
     HEDDLE_LOG_AT(
         "search", 1,
         "no reference for '" + of.task.name + "': " +
             (event->answer ? event->answer->at("message").as_string() : event->death.message));
-    if (fast) break;
   }
   return true;
 }
@@ -424,26 +164,19 @@ bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& grou
   for (std::vector<size_t>& list : batch.compiled) list.clear();
   size_t busy = 0;
   const size_t count = std::min(workers_.size(), group.size());
-  start_workers(count, batch.task);
+  start_workers(count);
   const Lap lap(*this, "compile");
   while (!queue.empty() || busy > 0) {
     for (size_t w = 0; w < count && !queue.empty(); ++w) {
-      if (workers_[w].busy) continue;
-      if (!workers_[w].process) {
-        // Others may be compiling: only this one is waited for, and it starts in milliseconds.
-        start(workers_[w]);
-        if (!workers_[w].process->channel().receive()) {
-          stray(died(w, false).death);
-          continue;
-        }
-      }
+      if (workers_.busy(w)) continue;
+      if (!workers_.alive(w)) workers_.restart(w, tasks_.size());
       at_work[w] = queue.front();
       queue.pop_front();
-      ask(w, compile_request(batch.task, at_work[w], batch.schedules[at_work[w]]),
-          options_.protocol.timeout_seconds);
+      workers_.ask(w, compile_request(batch.task, at_work[w], batch.schedules[at_work[w]]),
+                   options_.protocol.timeout_seconds);
       ++busy;
     }
-    const std::optional<Event> event = next_event(batch.clock);
+    const std::optional<WorkerEvent> event = workers_.next_event(batch.clock);
     if (!event) return false;
     --busy;
     const size_t candidate = at_work[event->worker];
@@ -455,7 +188,7 @@ bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& grou
       if (event->death.candidate == static_cast<int>(candidate)) {
         finish(batch, candidate, failed(event->death.error, event->death.message));
       } else {
-        stray(event->death);
+        workers_.forgive(event->death);
         queue.push_back(candidate);
       }
     } else if (event->answer->contains("error")) {
@@ -464,7 +197,6 @@ bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& grou
       const double seconds = event->answer->at("seconds").as_double();
       batch.compile_seconds[candidate] = seconds;
       mean_compile_ = 0.9 * mean_compile_ + 0.1 * seconds;
-      workers_[event->worker].has_kernels = true;
       list.push_back(candidate);
     }
   }
@@ -472,63 +204,80 @@ bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& grou
 }
 
 /// Runs what is compiled, worker after worker: the threads of one go to sleep once. What a dying
-/// worker takes with it goes back to the front of the queue. False when the clock expired.
+/// worker takes with it goes back to the front of the queue; with a runner nothing else dies. False
+/// when the clock expired.
 bool WorkerMeasurer::run_group(Batch& batch) {
   for (size_t w = 0; w < workers_.size(); ++w) {
     std::vector<size_t> list = std::move(batch.compiled[w]);
     batch.compiled[w].clear();
     std::sort(list.begin(), list.end());
     for (size_t i = 0; i < list.size(); ++i) {
-      const Timer timer;
-      const size_t candidate = list[i];
-      Json request = Json::object();
-      request["do"] = Json("run");
-      request["slot"] = Json(candidate);
-      request["candidate"] = Json(candidate);
-      if (batch.best < std::numeric_limits<double>::infinity()) request["best"] = Json(batch.best);
-      ask(w, request, run_allowance(batch.compile_seconds[candidate]));
-      const std::optional<Event> event = next_event(batch.clock);
+      const std::optional<WorkerEvent> event = run_one(batch, w, list[i]);
       if (!event) return false;
-      MeasureResult result;
-      bool lost = false;
-      if (!event->answer) {
-        lost = true;
-        result = failed(event->death.error, event->death.message);
-      } else if (event->answer->contains("error")) {
-        result = failed(*event->answer);
-        // It may have written elsewhere, too: nothing of this worker is to be trusted.
-        if (result.error == MeasureError::WrongAnswer) {
-          lost = true;
-          workers_[w] = {};
-        }
-      } else {
-        const Json& a = *event->answer;
-        for (const Json& s : a.at("samples").elements()) result.seconds.push_back(s.as_double());
-        result.cut_off = a.at("cut_off").as_bool();
-        result.run_seconds = a.at("run").as_double();
-        result.check_seconds = a.at("check").as_double();
-        result.message = batch.remark;
-        spent_["prepare"] += a.at("prepare").as_double();
-        if (!result.cut_off) batch.best = std::min(batch.best, result.median());
-      }
-      result.compile_seconds = batch.compile_seconds[candidate];
-      spent_["run"] += result.run_seconds;
-      spent_["check"] += result.check_seconds;
-      mean_run_ = 0.9 * mean_run_ + 0.1 * timer.elapsed_s();
-      if (lost) {
-        batch.todo.insert(batch.todo.begin(), list.begin() + static_cast<ptrdiff_t>(i) + 1,
-                          list.end());
-      }
-      if (!event->answer && event->death.candidate != static_cast<int>(candidate)) {
-        stray(event->death);
-        batch.todo.push_front(candidate);
-      } else {
-        finish(batch, candidate, result);
-      }
-      if (lost) break;
+      if (event->worker_lives) continue;
+      batch.todo.insert(batch.todo.begin(), list.begin() + static_cast<ptrdiff_t>(i) + 1,
+                        list.end());
+      break;
     }
+    workers_.forget(w);
   }
   return true;
+}
+
+double WorkerMeasurer::run_allowance(double compile_seconds) const {
+  return std::max(0.1 * options_.protocol.timeout_seconds,
+                  options_.protocol.timeout_seconds - compile_seconds);
+}
+
+double WorkerMeasurer::first_call_allowance(double best_seconds) const {
+  if (options_.protocol.cutoff <= 0) return std::numeric_limits<double>::infinity();
+  return std::max(kHopeless * options_.protocol.cutoff * best_seconds, kHopelessSeconds);
+}
+
+/// Runs a candidate and reports it; nothing when the clock expired.
+std::optional<WorkerEvent> WorkerMeasurer::run_one(Batch& batch, size_t worker, size_t candidate) {
+  const Timer timer;
+  Json request = Json::object();
+  request["do"] = Json("run");
+  request["slot"] = Json(candidate);
+  request["candidate"] = Json(candidate);
+  if (batch.best < std::numeric_limits<double>::infinity()) request["best"] = Json(batch.best);
+  workers_.ask(worker, request, run_allowance(batch.compile_seconds[candidate]),
+               first_call_allowance(batch.best));
+  std::optional<WorkerEvent> event = workers_.next_event(batch.clock);
+  if (!event) return event;
+  MeasureResult result;
+  if (event->stopped_seconds > 0) {
+    result.seconds = {event->stopped_seconds};
+    result.cut_off = true;
+    result.run_seconds = event->stopped_seconds;
+  } else if (!event->answer) {
+    result = failed(event->death.error, event->death.message);
+  } else if (event->answer->contains("error")) {
+    result = failed(*event->answer);
+    // It may have written elsewhere, too: nothing of this runner is to be trusted.
+    if (result.error == MeasureError::WrongAnswer) workers_.rest(worker);
+  } else {
+    const Json& a = *event->answer;
+    for (const Json& s : a.at("samples").elements()) result.seconds.push_back(s.as_double());
+    result.cut_off = a.at("cut_off").as_bool();
+    result.run_seconds = a.at("run").as_double();
+    result.check_seconds = a.at("check").as_double();
+    result.message = batch.remark;
+    spent_["prepare"] += a.at("prepare").as_double();
+    if (!result.cut_off) batch.best = std::min(batch.best, result.median());
+  }
+  result.compile_seconds = batch.compile_seconds[candidate];
+  spent_["run"] += result.run_seconds;
+  spent_["check"] += result.check_seconds;
+  mean_run_ = 0.9 * mean_run_ + 0.1 * timer.elapsed_s();
+  if (!event->answer && event->death.candidate != static_cast<int>(candidate)) {
+    workers_.forgive(event->death);
+    batch.todo.push_front(candidate);
+  } else {
+    finish(batch, candidate, result);
+  }
+  return event;
 }
 
 void WorkerMeasurer::measure(const TuneTask& task, std::span<const Schedule> schedules,
@@ -536,7 +285,7 @@ void WorkerMeasurer::measure(const TuneTask& task, std::span<const Schedule> sch
   const Lap lap(*this, "wait");
   struct Settle {
     WorkerMeasurer& of;
-    ~Settle() { of.settle(); }
+    ~Settle() { of.workers_.settle(); }
   } const at_end{*this};
   Batch batch{.task = -1,
               .schedules = schedules,
@@ -561,7 +310,7 @@ void WorkerMeasurer::measure(const TuneTask& task, std::span<const Schedule> sch
       if (!compile_group(batch, group) || !run_group(batch)) break;
     }
   }
-  settle();
+  workers_.settle();
   for (size_t i = 0; i < schedules.size(); ++i) {
     if (!batch.finished[i]) {
       finish(batch, i, failed(MeasureError::Cancelled, "the time was up before it was measured"));
@@ -569,107 +318,16 @@ void WorkerMeasurer::measure(const TuneTask& task, std::span<const Schedule> sch
   }
 }
 
-// ---- the race ----------------------------------------------------------------------------------
-
-/// One worker's part of a race: until it ends, the clock expires, or a candidate kills the worker.
-/// True when the race is over.
-bool WorkerMeasurer::race_once(int task, std::span<const Schedule> schedules, double seconds,
-                               const TuneClock& clock, std::vector<MeasureResult>& results,
-                               std::vector<bool>& racing) {
-  const Timer timer;
-  const auto drop = [&](int candidate, const MeasureResult& why) {
-    const auto c = static_cast<size_t>(candidate);
-    results[c] = why;
-    racing[c] = false;
-  };
-  // What the worker died of; false when no candidate is to blame.
-  const auto bury = [&](const WorkerDeath& death) {
-    if (death.candidate >= 0 && static_cast<size_t>(death.candidate) < racing.size()) {
-      drop(death.candidate, failed(death.error, death.message));
-    } else {
-      stray(death);
-    }
-    return std::find(racing.begin(), racing.end(), true) == racing.end();
-  };
-  start_workers(1, task);
-  Json slots = Json::array();
-  for (size_t i = 0; i < schedules.size(); ++i) {
-    if (!racing[i]) continue;
-    ask(0, compile_request(task, i, schedules[i]), options_.protocol.timeout_seconds);
-    const std::optional<Event> event = next_event(clock);
-    if (!event) return true;
-    if (!event->answer) return bury(event->death);
-    if (event->answer->contains("error")) {
-      drop(static_cast<int>(i), failed(*event->answer));
-      continue;
-    }
-    results[i].compile_seconds = event->answer->at("seconds").as_double();
-    workers_[0].has_kernels = true;
-    slots.push_back(Json(i));
-  }
-  if (slots.empty()) return true;
-  spent_["compile"] += timer.elapsed_s();
-  const Lap lap(*this, "race");
-  Json request = Json::object();
-  request["do"] = Json("race");
-  request["slots"] = slots;
-  request["candidates"] = slots;
-  request["seconds"] = Json(std::max(0.0, std::min(seconds, clock.left()) - timer.elapsed_s()));
-  request["seed"] = Json(++races_);
-  ask(0, request, options_.protocol.timeout_seconds);
-  for (;;) {
-    const std::optional<Event> event = next_event(clock);
-    if (!event) return true;
-    if (!event->answer) return bury(event->death);
-    const Json& a = *event->answer;
-    if (a.contains("done")) return true;
-    workers_[0].busy = true;  // more is to come
-    if (a.contains("error")) {
-      drop(static_cast<int>(a.at("checked").as_int()), failed(a));
-    } else if (const Json* round = a.find("round")) {
-      for (const Json& turn : round->elements()) {
-        MeasureResult& r = results[static_cast<size_t>(turn.at(0).as_int())];
-        r.seconds.push_back(turn.at(1).as_double());
-        r.run_seconds += r.seconds.back();
-      }
-    }
-  }
-}
-
-std::vector<MeasureResult> WorkerMeasurer::race(const TuneTask& task,
-                                                std::span<const Schedule> schedules, double seconds,
-                                                const TuneClock& clock) {
-  const Lap lap(*this, "wait");
-  struct Settle {
-    WorkerMeasurer& of;
-    ~Settle() { of.settle(); }
-  } const at_end{*this};
-  const Timer timer;
-  std::vector<MeasureResult> results(schedules.size());
-  std::vector<bool> racing(schedules.size(), true);
-  if (!schedules.empty() && !clock.expired()) {
-    const int id = register_task(task);
-    bool over = !make_reference(id, clock);
-    while (!over && !clock.expired()) {
-      over = race_once(id, schedules, seconds - timer.elapsed_s(), clock, results, racing);
-    }
-  }
-  for (MeasureResult& r : results) {
-    if (r.error == MeasureError::None && r.seconds.empty()) {
-      r = failed(MeasureError::Cancelled, "the time was up before it was measured");
-    }
-  }
-  return results;
-}
-
 std::vector<std::pair<std::string, double>> WorkerMeasurer::time_spent() const {
   return {spent_.begin(), spent_.end()};
 }
 
-}  // namespace
+}  // namespace heddle::search
+
+namespace heddle {
 
 std::unique_ptr<Measurer> make_worker_measurer(const WorkerOptions& options) {
-  return std::make_unique<WorkerMeasurer>(options);
+  return std::make_unique<search::WorkerMeasurer>(options);
 }
 
 }  // namespace heddle

@@ -54,10 +54,10 @@ bool Channel::send(const Json& message) {
   return true;
 }
 
-Channel::State Channel::read_some(int flags) {
+Channel::State Channel::read_available() {
   char bytes[16384];
   for (;;) {
-    const ssize_t n = ::recv(fd_, bytes, sizeof bytes, flags);
+    const ssize_t n = ::recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT);
     if (n > 0) {
       buffer_.append(bytes, static_cast<size_t>(n));
       return State::Open;
@@ -67,8 +67,6 @@ Channel::State Channel::read_some(int flags) {
     return State::Closed;
   }
 }
-
-Channel::State Channel::read_available() { return read_some(MSG_DONTWAIT); }
 
 std::optional<Json> Channel::next() {
   uint32_t length = 0;
@@ -81,11 +79,24 @@ std::optional<Json> Channel::next() {
   return message;
 }
 
-std::optional<Json> Channel::receive() {
-  for (;;) {
-    if (std::optional<Json> message = next()) return message;
-    if (read_some(0) == State::Closed) return std::nullopt;
+bool Channel::read_exactly(char* bytes, size_t count) {
+  while (count > 0) {
+    const ssize_t n = ::recv(fd_, bytes, count, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    bytes += n;
+    count -= static_cast<size_t>(n);
   }
+  return true;
+}
+
+std::optional<Json> Channel::receive() {
+  uint32_t length = 0;
+  if (!read_exactly(reinterpret_cast<char*>(&length), sizeof length)) return std::nullopt;
+  if (length > kLongest) throw_runtime_error("what a worker was asked is no message");
+  std::string text(length, '\0');
+  if (!read_exactly(text.data(), length)) return std::nullopt;
+  return Json::parse(text, "tuner");
 }
 
 }  // namespace heddle::search

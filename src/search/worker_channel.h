@@ -21,7 +21,9 @@ class Channel {
 
   /// False when the other end is gone. Blocks while the socket is full.
   bool send(const Json& message);
-  /// The next message, waiting for it; nothing at the end of the stream.
+  /// The next message, waiting for it; nothing at the end of the stream. Takes no byte more than
+  /// that from the socket: the next message may be for another process (a worker's runner, or the
+  /// worker after it).
   std::optional<Json> receive();
 
   enum class State : uint8_t { Open, Closed };
@@ -31,7 +33,7 @@ class Channel {
   std::optional<Json> next();
 
  private:
-  State read_some(int flags);
+  bool read_exactly(char* bytes, size_t count);
 
   int fd_;
   std::string buffer_;

@@ -1,8 +1,10 @@
 #include "search/worker_main.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <numeric>
@@ -44,17 +46,19 @@ class WorkerServer {
     channel_.send(Json::object());  // started
     while (const std::optional<Json> request = channel_.receive()) {
       const std::string& what = request->at("do").as_string();
-      forget_noise();
       if (what == "compile") {
+        HEDDLE_ICHECK(!is_runner_, "a runner has no kernels of its own: rest comes first");
+        forget_noise();
         reply(guarded([&] { return compile(*request); }));
-      } else if (what == "run") {
-        reply(guarded([&] { return run(*request); }));
-      } else if (what == "reference") {
-        reply(guarded([&] { return make_reference(*request); }));
-      } else if (what == "race") {
-        race(*request);
       } else if (what == "forget") {
         kernels_.clear();
+      } else if (what == "rest") {
+        if (is_runner_) return;
+      } else if (is_runner_ || fork_runner()) {
+        forget_noise();
+        if (what == "run") reply(guarded([&] { return run(*request); }));
+        if (what == "reference") reply(guarded([&] { return make_reference(*request); }));
+        if (what == "race") race(*request);
       }
     }
   }
@@ -64,6 +68,30 @@ class WorkerServer {
     int task = -1;
     Kernel kernel;
   };
+
+  // True in the runner. In the worker it returns when the runner has ended, and the next request is
+  // its own. The worker never starts threads, so that nothing is lost in the copy.
+  bool fork_runner() {
+    const pid_t worker = ::getpid();
+    const pid_t runner = ::fork();
+    if (runner < 0) throw_runtime_error("fork: " + std::string(std::strerror(errno)));
+    if (runner == 0) {
+      is_runner_ = true;
+      die_with_parent(worker);
+      return true;
+    }
+    status_.runner.store(runner);
+    int status = 0;
+    while (::waitpid(runner, &status, 0) < 0 && errno == EINTR) {
+    }
+    status_.runner.store(0);
+    if (status != 0) {
+      Json message = Json::object();
+      message["died"] = Json(status);
+      channel_.send(message);
+    }
+    return false;
+  }
 
   void reply(const Json& message) {
     status_.set(WorkerPhase::Idle, -1);
@@ -170,7 +198,7 @@ class WorkerServer {
   Json run(const Json& request) {
     const auto candidate = static_cast<int>(request.at("candidate").as_int());
     const double best = request.get_double("best", std::numeric_limits<double>::infinity());
-    status_.set(WorkerPhase::Run, candidate);
+    status_.set(WorkerPhase::Prepare, candidate);
     const Timer timer;
     const auto found = kernels_.extract(request.at("slot").as_int());
     const Compiled& compiled = found.mapped();
@@ -180,8 +208,14 @@ class WorkerServer {
     fault("run", candidate, arrays);
     compiled.kernel.prepare(arrays);  // packed weights: once, and no part of a call
     const double prepared = timer.elapsed_s();
-    const Timing timing =
-        time_calls(options_.protocol, best, [&] { compiled.kernel.call(arrays); }, flusher());
+    status_.set(WorkerPhase::FirstCall, candidate);
+    bool first = true;
+    const auto call = [&] {
+      compiled.kernel.call(arrays);
+      if (first) status_.set(WorkerPhase::Run, candidate);
+      first = false;
+    };
+    const Timing timing = time_calls(options_.protocol, best, call, flusher());
     const double ran = timer.elapsed_s();
     status_.set(WorkerPhase::Check, candidate);
     fault("output", candidate, arrays);
@@ -202,6 +236,15 @@ class WorkerServer {
     return std::max(1, tasks_[static_cast<size_t>(task)]->task.tmpl.target().cores);
   }
 
+  static Schedule schedule_of(const Template& tmpl, ReferenceBy by) {
+    switch (by) {
+      case ReferenceBy::Naive: return naive_schedule(tmpl.dag().outputs());
+      case ReferenceBy::Vector: return vector_schedule(tmpl.dag());
+      case ReferenceBy::Default: break;
+    }
+    return tmpl.instantiate(tmpl.default_config());
+  }
+
   Json make_reference(const Json& request) {
     const Timer timer;
     const auto task = static_cast<int>(request.at("task").as_int());
@@ -209,11 +252,8 @@ class WorkerServer {
     const MeasuredTask& of = *tasks_[static_cast<size_t>(task)];
     const std::vector<NDArray>& arrays = arrays_of(task);
     const ScopedThreads threads(threads_of(task));
-    const Template& tmpl = of.task.tmpl;
-    const Schedule schedule = request.get_bool("fast", false)
-                                  ? tmpl.instantiate(tmpl.default_config())
-                                  : naive_schedule(tmpl.dag().outputs());
-    build_schedule(of, schedule).call(arrays);
+    const auto by = static_cast<ReferenceBy>(request.at("by").as_int());
+    build_schedule(of, schedule_of(of.task.tmpl, by)).call(arrays);
     of.reference->store(outputs_);
     Json out = Json::object();
     out["seconds"] = Json(timer.elapsed_s());
@@ -231,12 +271,13 @@ class WorkerServer {
 
   // Runs each once, on poisoned outputs, checks all of it, and sees how many calls make a turn.
   void enter(Racer& racer) {
-    status_.set(WorkerPhase::Run, racer.candidate);
+    status_.set(WorkerPhase::Prepare, racer.candidate);
     Json checked = guarded([&] {
       const std::vector<NDArray>& arrays = arrays_of(racer.compiled->task);
       for (const NDArray& output : outputs_) poison(output);
       fault("run", racer.candidate, arrays);
       racer.compiled->kernel.prepare(arrays);
+      status_.set(WorkerPhase::Run, racer.candidate);
       racer.compiled->kernel.call(arrays);
       status_.set(WorkerPhase::Check, racer.candidate);
       fault("output", racer.candidate, arrays);
@@ -301,12 +342,12 @@ class WorkerServer {
       message["round"] = std::move(round);
       reply(message);
     } while (timer.elapsed_s() < seconds && !decided(racers));
-    kernels_.clear();
     Json done = Json::object();
     done["done"] = Json(true);
     reply(done);
   }
 
+  bool is_runner_ = false;
   Channel& channel_;
   WorkerStatus& status_;
   const std::vector<std::shared_ptr<MeasuredTask>>& tasks_;

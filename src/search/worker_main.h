@@ -1,4 +1,5 @@
-// What runs inside a worker process: compiles candidates, keeps their kernels, times them.
+// What runs inside a worker process: compiles candidates and keeps their kernels; its runner, a
+// process forked from it, times them.
 #pragma once
 
 #include <functional>
@@ -21,14 +22,21 @@ struct MeasuredTask {
   explicit MeasuredTask(const TuneTask& task);
 };
 
+/// What computes a reference, in the order of trust.
+enum class ReferenceBy : uint8_t { Naive, Vector, Default };
+
 /// Serves requests until the channel ends.
 ///
 ///   {do: compile, task, slot, candidate, steps}  ->  {seconds} or {error, message}
 ///   {do: run, slot, candidate, best}             ->  {samples, cut_off, prepare, run, check} or
-///   ... {do: reference, task, fast}                  ->  {seconds} or {error, message} {do: race,
+///   ... {do: reference, task, by}                    ->  {seconds} or {error, message} {do: race,
 ///   seconds, slots, candidates}       ->  {checked, error?, message?} for each,
 ///                                                    {round: [seconds...]} for each, {done}
+///   {do: rest}                                       ends the runner; no answer
 ///   {do: forget}                                     drops all kernels; no answer
+///
+/// All but compile, rest and forget are answered by the runner, or, when it dies of them, by the
+/// worker with {died: status}.
 void serve_worker(Channel& channel, WorkerStatus& status,
                   const std::vector<std::shared_ptr<MeasuredTask>>& tasks,
                   const WorkerOptions& options);

@@ -26,6 +26,8 @@ namespace {
 constexpr int kChannelFd = 3;
 // What a worker may print before the rest is lost.
 constexpr rlim_t kNoiseBytes = 1 << 20;
+// No status that waitpid() gives.
+constexpr int kUnknownStatus = -1;
 
 std::string signal_name(int number) {
   switch (number) {
@@ -131,11 +133,20 @@ const char* to_string(WorkerPhase phase) {
   switch (phase) {
     case WorkerPhase::Idle: return "idle";
     case WorkerPhase::Compile: return "compiling";
+    case WorkerPhase::Prepare: return "packing its constants";
+    case WorkerPhase::FirstCall:
     case WorkerPhase::Run: return "running";
     case WorkerPhase::Check: return "checking its output";
     case WorkerPhase::Reference: return "computing the reference";
   }
   return "";
+}
+
+void die_with_parent(pid_t parent) {
+#ifdef __linux__
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+  if (::getppid() != parent) ::_exit(0);  // it died meanwhile
 }
 
 WorkerProcess::WorkerProcess(const Start& start) {
@@ -161,10 +172,7 @@ WorkerProcess::WorkerProcess(const Start& start) {
     throw_no_process("fork", error);
   }
   if (pid_ != 0) return;
-#ifdef __linux__
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-  if (::getppid() != parent) ::_exit(0);  // it died meanwhile
+  die_with_parent(parent);
   run_child(start, fds[1]);
 }
 
@@ -188,12 +196,18 @@ void WorkerProcess::run_child(const Start& start, int fd) {
 
 WorkerProcess::~WorkerProcess() {
   if (pid_ > 0) {
+    kill_runner();
     ::kill(pid_, SIGKILL);
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
   ::munmap(status_, sizeof(WorkerStatus));
   if (noise_ >= 0) ::close(noise_);
+}
+
+bool WorkerProcess::alive() {
+  if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;
+  return pid_ > 0;
 }
 
 std::string WorkerProcess::last_words() const {
@@ -210,11 +224,16 @@ std::string WorkerProcess::last_words() const {
   return last == std::string::npos ? "" : ": " + out.substr(0, last + 1);
 }
 
+bool WorkerProcess::kill_runner() {
+  const pid_t runner = status_->runner.load();
+  return runner > 0 && ::kill(runner, SIGKILL) == 0;
+}
+
 WorkerDeath WorkerProcess::bury(bool timed_out) {
-  WorkerDeath death;
-  death.phase = status_->phase.load();
-  death.candidate = status_->candidate.load();
-  if (timed_out) ::kill(pid_, SIGKILL);
+  if (timed_out) {
+    kill_runner();
+    ::kill(pid_, SIGKILL);
+  }
   int status = 0;
   pid_t reaped = -1;
   // A worker that closed its channel is at its end: it is given a moment, so that what it died of
@@ -225,20 +244,32 @@ WorkerDeath WorkerProcess::bury(bool timed_out) {
     ::usleep(500);
   }
   if (reaped != pid_) {
+    kill_runner();
     ::kill(pid_, SIGKILL);
     do {
       reaped = ::waitpid(pid_, &status, 0);
     } while (reaped < 0 && errno == EINTR);
   }
+  // Somebody else may have waited for it: then all that is known is that it is gone.
+  if (reaped < 0) status = kUnknownStatus;
   pid_ = -1;
+  channel_.close();
+  return explain(status, timed_out);
+}
+
+WorkerDeath WorkerProcess::explain(int status, bool timed_out) const {
+  WorkerDeath death;
+  death.phase = status_->phase.load();
+  death.candidate = status_->candidate.load();
   const std::string when = std::string(" while ") + to_string(death.phase);
   const std::string words = last_words();
-  channel_.close();
   if (timed_out) {
     death.error = MeasureError::Timeout;
     death.message = "took longer than allowed" + when;
-  } else if (reaped < 0) {
-    death.message = "the worker died" + when + words;  // somebody else waited for it
+    return death;
+  }
+  if (status == kUnknownStatus) {
+    death.message = "the worker died" + when + words;
   } else if (WIFEXITED(status) && WEXITSTATUS(status) == kExitOutOfMemory) {
     death.error = MeasureError::OutOfMemory;
     death.message = "out of memory" + when;
@@ -251,7 +282,7 @@ WorkerDeath WorkerProcess::bury(bool timed_out) {
   } else {
     death.message = signal_name(WTERMSIG(status)) + when + words;
   }
-  if (!timed_out && names_memory(words)) death.error = MeasureError::OutOfMemory;
+  if (names_memory(words)) death.error = MeasureError::OutOfMemory;
   return death;
 }
 

@@ -1,5 +1,6 @@
 // A worker process as the tuner sees it: forked from it, spoken to through a channel, watched, and
-// killed.
+// killed. It compiles, and forks a runner of itself to call what it compiled: what a kernel does to
+// its process is gone with the runner, and the other kernels are still there.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +16,8 @@
 
 namespace heddle::search {
 
-enum class WorkerPhase : int32_t { Idle, Compile, Run, Check, Reference };
+/// FirstCall is the one that may be cut short: see WorkerPool::ask.
+enum class WorkerPhase : int32_t { Idle, Compile, Prepare, FirstCall, Run, Check, Reference };
 const char* to_string(WorkerPhase phase);
 
 /// What a worker does at the moment, in memory that it shares with the tuner: still there to read
@@ -24,6 +26,7 @@ struct WorkerStatus {
   std::atomic<int32_t> candidate{-1};
   std::atomic<WorkerPhase> phase{WorkerPhase::Idle};
   std::atomic<int64_t> since_ns{0};  ///< of the steady clock
+  std::atomic<pid_t> runner{0};      ///< its child, if it has one now
 
   void set(WorkerPhase what, int of_candidate) {
     candidate.store(of_candidate);
@@ -32,7 +35,7 @@ struct WorkerStatus {
   }
 };
 
-/// How a worker died.
+/// How a worker died, or its runner.
 struct WorkerDeath {
   MeasureError error = MeasureError::Crash;
   std::string message;  ///< "SIGSEGV while running"
@@ -57,11 +60,17 @@ class WorkerProcess {
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   pid_t pid() const { return pid_; }
+  /// Looks; an idle worker may have been killed by anyone.
+  bool alive();
   Channel& channel() { return channel_; }
   const WorkerStatus& status() const { return *status_; }
   /// Waits for the end of a worker whose channel closed, or that is killed now, and says why it
   /// died. `timed_out`: it is killed because it took longer than allowed.
   WorkerDeath bury(bool timed_out = false);
+  /// Why its runner died, from what waitpid() said of it.
+  WorkerDeath explain(int wait_status, bool timed_out) const;
+  /// Kills the runner; the worker will say that it died. False when there is none.
+  bool kill_runner();
 
  private:
   [[noreturn]] void run_child(const Start& start, int fd);
@@ -72,6 +81,9 @@ class WorkerProcess {
   WorkerStatus* status_ = nullptr;
   int noise_ = -1;  ///< a file in memory that takes what the worker prints
 };
+
+/// Called in a child: it is killed when its parent ends, however that ends.
+void die_with_parent(pid_t parent);
 
 /// Exit status of a worker in which an allocation failed.
 inline constexpr int kExitOutOfMemory = 77;

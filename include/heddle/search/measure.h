@@ -55,7 +55,10 @@ struct MeasureResult {
   MeasureError error = MeasureError::None;
   std::string message;
   std::vector<double> seconds;  ///< a sample each; of one call
-  bool cut_off = false;         ///< clearly slower than the best: fewer samples than asked
+  /// Clearly slower than the best: fewer samples than asked. A hopeless one (twice the cut-off) is
+  /// stopped in its first call: its one sample is the time until then, and its output was not
+  /// checked.
+  bool cut_off = false;
   double compile_seconds = 0, run_seconds = 0, check_seconds = 0;
   bool ok() const { return error == MeasureError::None && !seconds.empty(); }
   double median() const;  ///< infinity when not ok
