@@ -36,6 +36,24 @@ class NestBuilder {
     std::vector<SymInterval> dims;
   };
   const StageState& stage(int st) const { return s_.stages[st]; }
+
+  // ---- what is known of axes, by scope ----
+  // Every change goes through these two, so that leaving a loop can take it back.
+  AxisCtx& change(int id) {
+    changed_axes_.emplace_back(id, axes_[id]);
+    return axes_[id];
+  }
+  void bind_var(const VarNode* v, const Expr& value) {
+    Expr& at = bound_[v];
+    changed_vars_.emplace_back(v, at);
+    at = value;
+  }
+  struct Mark {
+    size_t axes, vars, guards;
+  };
+  Mark mark() const { return {changed_axes_.size(), changed_vars_.size(), guards_.size()}; }
+  void undo(const Mark& to);
+
   Expr simple(const Expr& e) const { return simplify(e, ranges_); }
 
   // ---- storage ----
@@ -100,7 +118,10 @@ class NestBuilder {
   std::vector<AxisCtx> axes_;
   std::vector<Realization> real_;
   std::vector<std::vector<Expr>> root_min_;
-  std::unordered_map<const VarNode*, Expr> bound_;  ///< value of each root variable
+  std::unordered_map<const VarNode*, Expr> bound_;             ///< value of each root variable
+  std::vector<std::pair<int, AxisCtx>> changed_axes_;          ///< as they were before
+  std::vector<std::pair<const VarNode*, Expr>> changed_vars_;  ///< likewise; null: not bound
+  std::vector<std::vector<int>> axes_of_;                      ///< by stage
   std::vector<Expr> guards_;
   Ranges ranges_;
 };
