@@ -45,7 +45,16 @@ struct IndexForm {
   }
 
   void add(const Digit& d) {
-    if (d.extent > 1 && d.stride != 0 && size < kMost) digits[size++] = d;
+    if (d.extent <= 1 || d.stride == 0) return;
+    for (int i = 0; i < size; ++i) {
+      Digit& o = digits[i];
+      if (o.depth != d.depth || o.divisor != d.divisor || o.extent != d.extent) continue;
+      if (d.depth == kCopyDepth) continue;  // two directions of copies
+      o.stride += d.stride;
+      if (o.stride == 0) o = digits[--size];
+      return;
+    }
+    if (size < kMost) digits[size++] = d;
   }
   void add(const IndexForm& o, double scale);
   double least() const, most() const;

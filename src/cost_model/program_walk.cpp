@@ -352,7 +352,6 @@ class Walker {
         step *= n ? static_cast<double>(*n) : 1;
       }
     }
-    for (const Expr& i : indices) count_divisions(i, w);
     std::sort(
         a.form.digits.begin(), a.form.digits.begin() + a.form.size,
         [](const Digit& x, const Digit& y) { return std::abs(x.stride) < std::abs(y.stride); });
@@ -371,14 +370,6 @@ class Walker {
       return;
     }
     current_->accesses.push_back(std::move(a));
-  }
-
-  void count_divisions(const Expr& e, double w) {
-    const Binary* b = e.as<Binary>();
-    if (!b) return;
-    if (b->op == BinaryOp::FloorDiv || b->op == BinaryOp::FloorMod) current_->ops.index_div += w;
-    count_divisions(b->a, w);
-    count_divisions(b->b, w);
   }
 
   Program out_;

@@ -28,8 +28,9 @@ std::vector<int> topological_stages(const ScheduleState& state) {
   return order;
 }
 
-NestBuilder::NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external)
-    : s_(s) {
+NestBuilder::NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external,
+                         bool plain_accesses)
+    : s_(s), plain_accesses_(plain_accesses) {
   axes_.resize(s.axes.size());
   real_.resize(s.stages.size());
   root_min_.resize(s.stages.size());
@@ -321,8 +322,8 @@ Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode 
 }
 
 Stmt build_nest(const ScheduleState& state, const std::vector<int>& roots,
-                const std::vector<StageBuffers>& external) {
-  return NestBuilder(state, external).roots(roots);
+                const std::vector<StageBuffers>& external, bool plain_accesses) {
+  return NestBuilder(state, external, plain_accesses).roots(roots);
 }
 
 }  // namespace heddle

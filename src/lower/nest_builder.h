@@ -15,7 +15,8 @@ namespace heddle {
 
 class NestBuilder {
  public:
-  NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external);
+  NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external,
+              bool plain_accesses);
   Stmt roots(const std::vector<int>& list, size_t from = 0);
 
  private:
@@ -55,6 +56,8 @@ class NestBuilder {
   void undo(const Mark& to);
 
   Expr simple(const Expr& e) const { return simplify(e, ranges_); }
+  /// Likewise for what is read and written, which no loop depends on.
+  Expr simple_access(const Expr& e) const { return plain_accesses_ ? e : simplify(e, ranges_); }
 
   // ---- storage ----
   Realization realize(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents,
@@ -112,6 +115,7 @@ class NestBuilder {
   void emit_prefetches(int st, const StageState::PrefetchHint& hint, std::vector<Stmt>* out) const;
   Stmt emit_store(int st);
   const ScheduleState& s_;
+  const bool plain_accesses_;
   std::vector<int> order_;
   std::unordered_map<const BufferNode*, int> stage_of_;
   std::vector<std::vector<int>> readers_;
