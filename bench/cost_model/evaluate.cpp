@@ -4,7 +4,6 @@
 
 #include "bench.h"
 #include "heddle/cost_model/cost_model.h"
-#include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/hash.h"
 #include "heddle/support/rng.h"
@@ -19,7 +18,7 @@ struct Row {
 };
 
 std::vector<Row> rows_of(const std::string& path) {
-  const Target& target = Target::host();
+  const Target target = bench_target();
   std::map<std::string, Task> tasks;
   for (Task& t : bench_tasks(target)) tasks.emplace(t.name, t);
   std::vector<Row> out;
@@ -79,6 +78,25 @@ struct Sum {
   }
 };
 
+void fit_time(const std::vector<Row>& rows, const XgboostOptions& options) {
+  for (size_t n : {size_t{64}, size_t{500}, rows.size()}) {
+    std::vector<TrainingRow> known;
+    std::vector<Features> features;
+    for (size_t i = 0; i < n && i < rows.size(); ++i) {
+      known.push_back(rows[i * rows.size() / n].row);
+      features.push_back(known.back().features);
+    }
+    std::unique_ptr<CostModel> model = make_xgboost_model(options);
+    double begin = processor_time();
+    model->update(known);
+    double fitted = processor_time();
+    model->predict(0, features);
+    std::printf("%5zu rows of %zu columns: fit %.0f ms, prediction %.1f us a row\n", n,
+                feature_columns().size(), 1e3 * (fitted - begin),
+                1e6 * (processor_time() - fitted) / static_cast<double>(n));
+  }
+}
+
 }  // namespace
 
 // Three questions: rows of every task are known (half, at random); the task is new; only 64 rows of
@@ -89,20 +107,13 @@ int evaluate(const std::string& path, const std::vector<std::string>& settings) 
   std::map<std::string, std::vector<size_t>> by_task;
   for (size_t i = 0; i < rows.size(); ++i) by_task[rows[i].task].push_back(i);
   std::map<std::string, Sum> mixed, unseen, few;
-  double fit_seconds = 0;
-  size_t fit_rows = 0;
-  int fits = 0;
   auto score = [&](const std::vector<size_t>& train, const std::vector<size_t>& test,
                    uint64_t seed) {
     options.seed = seed;
     std::unique_ptr<CostModel> model = make_xgboost_model(options);
     std::vector<TrainingRow> known;
     for (size_t i : train) known.push_back(rows[i].row);
-    Timer t;
     model->update(known);
-    fit_seconds += t.elapsed_s();
-    fit_rows += known.size();
-    ++fits;
     std::map<std::string, std::pair<std::vector<Features>, std::vector<double>>> asked;
     for (size_t i : test) {
       asked[rows[i].task].first.push_back(rows[i].row.features);
@@ -127,9 +138,7 @@ int evaluate(const std::string& path, const std::vector<std::string>& settings) 
       for (auto& [t, a] : score(own, rest, seed)) few[t].add(a);
     }
   }
-  double half_ms = 1e3 * fit_seconds / std::max(1, fits);
-  std::printf("mean fit %.0f ms (%.0f rows of %zu columns)\n", half_ms,
-              static_cast<double>(fit_rows) / std::max(1, fits), feature_columns().size());
+  fit_time(rows, options);
   for (const auto& [task, list] : by_task) {
     std::vector<size_t> others;
     for (size_t i = 0; i < rows.size(); ++i) {

@@ -1,4 +1,7 @@
+#include <time.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -18,6 +21,12 @@ Tensor in(std::vector<int64_t> shape) {
 }
 
 }  // namespace
+
+Target bench_target() {
+  const char* threads = std::getenv("HEDDLE_BENCH_THREADS");
+  return threads ? Target::parse(std::string("llvm -mcpu=native -threads=") + threads)
+                 : Target::host();
+}
 
 std::vector<Task> bench_tasks(const Target& target) {
   std::vector<std::pair<std::string, Tensor>> all = {
@@ -52,6 +61,12 @@ std::vector<Task> bench_tasks(const Target& target) {
     out.push_back({name, std::move(args), make_template(dag, target)});
   }
   return out;
+}
+
+double processor_time() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
 std::vector<Config> random_configs(const Template& t, int count, uint64_t seed) {

@@ -18,7 +18,7 @@ void fill(Sink& out, const ProgramView& view) {
   OpCounts ops;
   double executions = 0, tails = 0, vector_work = 0, work = 0, shared_work = 0, bytes = 0;
   double traffic[3] = {0, 0, 0}, copied = 0, streamed = 0, code = 0, worst_registers = 0;
-  double cycles = 0, compute = 0, beyond[3] = {0, 0, 0}, ideal = 0, slowest = 0, index_div = 0;
+  double cycles = 0, compute = 0, beyond[3] = {0, 0, 0}, ideal = 0, slowest = 0;
   for (const StoreView& v : view.stores) {
     const OpCounts& o = v.s->ops;
     double n = v.executions;
@@ -34,7 +34,6 @@ void fill(Sink& out, const ProgramView& view) {
     ops.logic += o.logic * n;
     ops.select += o.select * n;
     ops.cast += o.cast * n;
-    index_div += o.index_div * n;
     executions += n;
     tails += v.tail_executions;
     work += v.cycles;
@@ -60,8 +59,6 @@ void fill(Sink& out, const ProgramView& view) {
     ideal += o.arithmetic() * n / lanes / t.fma_units / t.cores / 2;
   }
   fill_ops(out, ops, 1);
-  out.log("index_div", "operations", "Divisions and remainders in indices, each execution counted.",
-          index_div);
   out.log("executions", "executions", "Of all statements, lane by lane.", executions);
   out.plain("tail", "share", "Of the executions that are in tails of loops.",
             tails / std::max(1.0, executions));

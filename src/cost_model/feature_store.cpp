@@ -276,9 +276,6 @@ void fill(Sink& out, const ProgramView& view, const StoreView& v, const std::str
   out.log("executions", "executions", "Of the statement, lane by lane.", v.executions);
   out.plain("tail", "share", "Of the executions that are in tails of loops.",
             v.tail_executions / std::max(1.0, v.executions));
-  out.log("index_div", "operations",
-          "Divisions and remainders in its indices, each execution counted.",
-          s.ops.index_div * v.executions);
   fill_annotations(out, v);
   fill_core(out, view, v);
   fill_levels(out, view, v);

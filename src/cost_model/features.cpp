@@ -53,7 +53,8 @@ Features extract_features(const LoweredFunction& program, const Target& target) 
 
 Features schedule_features(const Schedule& schedule, const std::vector<Tensor>& args,
                            const Target& target) {
-  return extract_features(lower_to_nest(schedule, args, "features", false).main, target);
+  return extract_features(lower_to_nest(schedule, args, "features", NestPurpose::Look).main,
+                          target);
 }
 
 }  // namespace heddle

@@ -4,6 +4,7 @@
 //   (f / 8)*64 + f % 8 + 3, f in 0..32   -->   {f/8: 4 values, stride 64} + {f%8: 8, stride 1} + 3
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -19,8 +20,8 @@ constexpr int kCopyDepth = 900;
 
 /// (variable of the loop at `depth` / divisor), taking `extent` values, times `stride`.
 struct Digit {
-  int depth = 0;
-  double divisor = 1, extent = 1, stride = 0;
+  int depth;
+  double divisor, extent, stride;
   friend bool operator==(const Digit&, const Digit&) = default;
 };
 
@@ -30,10 +31,30 @@ struct IndexForm {
   static constexpr int kMost = 20;
   double constant = 0;
   int size = 0;
-  std::array<Digit, kMost> digits;
+  std::array<Digit, kMost> digits;  // the first `size` of them
+
+  IndexForm() {}  // NOLINT(modernize-use-equals-default): leaves the digits as they are
+  IndexForm(const IndexForm& o) : constant(o.constant), size(o.size) {
+    std::copy_n(o.digits.begin(), size, digits.begin());
+  }
+  IndexForm& operator=(const IndexForm& o) {
+    constant = o.constant;
+    size = o.size;
+    std::copy_n(o.digits.begin(), size, digits.begin());
+    return *this;
+  }
 
   void add(const Digit& d) {
-    if (d.extent > 1 && d.stride != 0 && size < kMost) digits[size++] = d;
+    if (d.extent <= 1 || d.stride == 0) return;
+    for (int i = 0; i < size; ++i) {
+      Digit& o = digits[i];
+      if (o.depth != d.depth || o.divisor != d.divisor || o.extent != d.extent) continue;
+      if (d.depth == kCopyDepth) continue;  // two directions of copies
+      o.stride += d.stride;
+      if (o.stride == 0) o = digits[--size];
+      return;
+    }
+    if (size < kMost) digits[size++] = d;
   }
   void add(const IndexForm& o, double scale);
   double least() const, most() const;
@@ -57,6 +78,8 @@ struct Nest {
   std::vector<std::pair<const VarNode*, Expr>> lets;
 
   IndexForm form(const Expr& e) const;
+  /// Adds `scale` times the form of `e`.
+  void put(IndexForm* out, const Expr& e, double scale) const;
   /// How long a loop of this extent is: on average over the open loops, and at most.
   std::pair<double, double> extent(const Expr& e) const;
   /// The share of the iterations of the open loops in which `condition` holds. When it cuts one
@@ -64,7 +87,6 @@ struct Nest {
   double share(const Expr& condition, int* cut) const;
 
  private:
-  void put(IndexForm* out, const Expr& e, double scale) const;
   void put_divided(IndexForm* out, const IndexForm& x, double by, double scale) const;
   void put_remainder(IndexForm* out, const IndexForm& x, double by, double scale) const;
   void put_opaque(IndexForm* out, const Expr& e, double scale) const;

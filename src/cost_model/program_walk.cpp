@@ -126,8 +126,10 @@ class Walker {
   }
 
   void walk_store(const Store& s) {
-    Statement x;
-    x.loops = nest_.loops;
+    Statement& x = scratch_;
+    x = {};
+    x.accesses = std::move(spare_);
+    x.accesses.clear();
     x.weight = weight_;
     x.nontemporal = s.nontemporal;
     x.lanes = s.value.dtype().lanes;
@@ -145,20 +147,24 @@ class Walker {
     current_ = nullptr;
     // One of the copies that unrolling made?
     for (size_t i = out_.statements.size(); i-- > block_begin_;) {
-      if (join(&out_.statements[i], x)) return;
+      if (join(&out_.statements[i], x)) {
+        spare_ = std::move(x.accesses);
+        return;
+      }
     }
+    x.loops = nest_.loops;
     int self = static_cast<int>(out_.statements.size());
     BufferUse& use = out_.buffers[x.accesses[0].slot];
     if (use.first_writer < 0) use.first_writer = self;
     out_.statements.push_back(std::move(x));
   }
 
-  static bool join(Statement* into, const Statement& x) {
-    if (into->accesses.size() != x.accesses.size() || into->loops.size() != x.loops.size() ||
-        into->lanes != x.lanes || !(into->ops == x.ops)) {
+  bool join(Statement* into, const Statement& x) const {
+    if (into->accesses.size() != x.accesses.size() || into->loops.size() != nest_.loops.size() ||
+        into->lanes != x.lanes || into->weight != x.weight || !(into->ops == x.ops)) {
       return false;
     }
-    if (!into->loops.empty() && into->loops.back().node != x.loops.back().node) return false;
+    if (!into->loops.empty() && into->loops.back().node != nest_.loops.back().node) return false;
     for (size_t i = 0; i < x.accesses.size(); ++i) {
       if (!alike(into->accesses[i], x.accesses[i])) return false;
     }
@@ -340,14 +346,12 @@ class Walker {
     // Row-major: the last index moves by one element. A flat access has one index.
     double step = 1;
     for (size_t d = indices.size(); d-- > 0;) {
-      IndexForm dim = nest_.form(indices[d]);
-      a.form.add(dim, step);
+      nest_.put(&a.form, indices[d], step);
       if (indices.size() == b->shape.size()) {
         const int64_t* n = as_int(b->shape[d]);
         step *= n ? static_cast<double>(*n) : 1;
       }
     }
-    for (const Expr& i : indices) count_divisions(i, w);
     std::sort(
         a.form.digits.begin(), a.form.digits.begin() + a.form.size,
         [](const Digit& x, const Digit& y) { return std::abs(x.stride) < std::abs(y.stride); });
@@ -368,19 +372,13 @@ class Walker {
     current_->accesses.push_back(std::move(a));
   }
 
-  void count_divisions(const Expr& e, double w) {
-    const Binary* b = e.as<Binary>();
-    if (!b) return;
-    if (b->op == BinaryOp::FloorDiv || b->op == BinaryOp::FloorMod) current_->ops.index_div += w;
-    count_divisions(b->a, w);
-    count_divisions(b->b, w);
-  }
-
   Program out_;
   Nest nest_;
   double weight_ = 1;
   size_t block_begin_ = 0;
   Statement* current_ = nullptr;
+  Statement scratch_;          ///< the statement at hand
+  std::vector<Access> spare_;  ///< memory of one that was joined
   std::vector<const ExprNode*> seen_;
   int visits_ = 0;
 };

@@ -17,7 +17,6 @@ struct OpCounts {
   double int_add = 0, int_mul = 0, int_div = 0;  ///< of values, not of indices
   double logic = 0;                              ///< comparisons, and, or, not, bits, shifts
   double select = 0, cast = 0;
-  double index_div = 0;  ///< divisions and remainders in indices
   double flops() const { return 2 * mad + add + mul + div + minmax + special; }
   double arithmetic() const { return flops() + int_add + int_mul + int_div; }
   friend bool operator==(const OpCounts&, const OpCounts&) = default;

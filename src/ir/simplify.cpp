@@ -27,6 +27,17 @@ bool may_go_on(const Expr& e) {
 }  // namespace
 
 Expr simplify(const Expr& e, const Ranges& ranges) {
+  // Most indices are a variable or a constant.
+  switch (e.kind()) {
+    case ExprKind::IntImm:
+    case ExprKind::FloatImm: return e;
+    case ExprKind::Var: {
+      if (e.dtype() != i64 && e.dtype() != boolean) return e;
+      const Interval r = ranges.get(e.as<VarNode>());
+      return r.is_point() ? make_int(e.dtype(), r.min) : e;
+    }
+    default: break;
+  }
   Expr result = Simplifier(ranges).expr(e);
   for (int round = 0; round < 3 && !result.same_as(e) && may_go_on(result); ++round) {
     Expr next = Simplifier(ranges).expr(result);

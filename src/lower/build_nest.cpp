@@ -28,12 +28,17 @@ std::vector<int> topological_stages(const ScheduleState& state) {
   return order;
 }
 
-NestBuilder::NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external)
-    : s_(s) {
+NestBuilder::NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external,
+                         bool plain_accesses)
+    : s_(s), plain_accesses_(plain_accesses) {
   axes_.resize(s.axes.size());
   real_.resize(s.stages.size());
   root_min_.resize(s.stages.size());
   readers_.resize(s.stages.size());
+  axes_of_.resize(s.stages.size());
+  for (size_t id = 0; id < s.axes.size(); ++id) {
+    if (s.axes[id].defined) axes_of_[s.axes[id].stage].push_back(static_cast<int>(id));
+  }
   order_ = topological_stages(s);
   for (int st : order_) {
     for (const Buffer& b : s.stages[st].buffers) stage_of_[b.get()] = st;
@@ -71,13 +76,29 @@ Stmt NestBuilder::roots(const std::vector<int>& list, size_t from) {
   return body;
 }
 
+void NestBuilder::undo(const Mark& to) {
+  while (changed_axes_.size() > to.axes) {
+    auto& [id, before] = changed_axes_.back();
+    axes_[id] = std::move(before);
+    changed_axes_.pop_back();
+  }
+  while (changed_vars_.size() > to.vars) {
+    auto& [var, before] = changed_vars_.back();
+    if (before) {
+      bound_[var] = std::move(before);
+    } else {
+      bound_.erase(var);
+    }
+    changed_vars_.pop_back();
+  }
+  guards_.resize(to.guards);
+}
+
 Stmt NestBuilder::emit_stage(int st, const std::vector<Expr>& mins,
                              const std::vector<Expr>& extents) {
   const StageState& p = stage(st);
-  for (size_t id = 0; id < s_.axes.size(); ++id) {
-    if (s_.axes[id].defined && s_.axes[id].stage == st) axes_[id] = {};
-  }
-  for (size_t d = 0; d < p.spatial.size(); ++d) axes_[p.spatial[d]].extent = extents[d];
+  for (int id : axes_of_[st]) change(id) = {};
+  for (size_t d = 0; d < p.spatial.size(); ++d) change(p.spatial[d]).extent = extents[d];
   root_min_[st] = mins;
   return emit_loops(st, p.leaves, 0, Mode::Compute);
 }
@@ -96,17 +117,24 @@ void NestBuilder::check_extent_known(const AxisState& a) const {
 }
 
 Expr NestBuilder::extent_of(int id) {
-  AxisCtx& c = axes_[id];
-  if (c.extent) return c.extent;
+  if (axes_[id].extent) return axes_[id].extent;
   const AxisState& a = s_.axes[id];
   switch (a.origin) {
     case AxisOrigin::Root: check_extent_known(a); return simple(translate(a.extent, a.stage));
     case AxisOrigin::SplitOuter: {
       int64_t f = s_.axes[a.parent].factor;
-      return c.extent = simple(floordiv(extent_of(a.parent) + Expr(f - 1), Expr(f)));
+      Expr e = simple(floordiv(extent_of(a.parent) + Expr(f - 1), Expr(f)));
+      return change(id).extent = e;
     }
-    case AxisOrigin::SplitInner: c.full = true; return c.extent = Expr(s_.axes[a.parent].factor);
-    case AxisOrigin::Fused: return c.extent = simple(extent_of(a.fuse_a) * extent_of(a.fuse_b));
+    case AxisOrigin::SplitInner: {
+      AxisCtx& c = change(id);
+      c.full = true;
+      return c.extent = Expr(s_.axes[a.parent].factor);
+    }
+    case AxisOrigin::Fused: {
+      Expr e = simple(extent_of(a.fuse_a) * extent_of(a.fuse_b));
+      return change(id).extent = e;
+    }
   }
   return {};
 }
@@ -120,13 +148,9 @@ Stmt NestBuilder::emit_loops(int st, const std::vector<int>& leaves, size_t n, M
     for (size_t i = n; i < leaves.size(); ++i) {
       if (s_.axes[leaves[i]].kind == AxisKind::Spatial) spatial.push_back(leaves[i]);
     }
-    auto saved = axes_;
-    auto saved_bound = bound_;
-    size_t guards = guards_.size();
+    Mark before = mark();
     Stmt init = emit_loops(st, spatial, 0, Mode::Init);
-    axes_ = saved;
-    bound_ = saved_bound;
-    guards_.resize(guards);
+    undo(before);
     return make_block({init, emit_loop(st, leaves, n, mode)});
   }
   return emit_loop(st, leaves, n, mode);
@@ -142,9 +166,7 @@ bool NestBuilder::is_first_reduce(const std::vector<int>& leaves, size_t n) cons
 Stmt NestBuilder::emit_loop(int st, const std::vector<int>& leaves, size_t n, Mode mode) {
   int leaf = leaves[n];
   const AxisState& a = s_.axes[leaf];
-  auto saved = axes_;
-  auto saved_bound = bound_;
-  size_t guards = guards_.size();
+  Mark before = mark();
   Expr extent = extent_of(leaf);
   Interval range = range_of(extent, ranges_);
   Var v(a.name);
@@ -154,16 +176,14 @@ Stmt NestBuilder::emit_loop(int st, const std::vector<int>& leaves, size_t n, Mo
   std::vector<int> pending;
   bind(leaf, unit ? Expr(0) : v.expr(), &pending);
   Stmt body = decide(st, leaves, n, mode, pending, 0);
-  axes_ = std::move(saved);
-  bound_ = std::move(saved_bound);
-  guards_.resize(guards);
+  undo(before);
   if (unit) return body;
   ranges_.erase(v);
   return make_for(v, extent, a.loop, body);
 }
 
 void NestBuilder::bind(int id, const Expr& value, std::vector<int>* pending) {
-  axes_[id].value = simple(value);
+  change(id).value = simple(value);
   const AxisState& a = s_.axes[id];
   switch (a.origin) {
     case AxisOrigin::Root: {
@@ -173,7 +193,7 @@ void NestBuilder::bind(int id, const Expr& value, std::vector<int>* pending) {
         size_t d = std::find(spatial.begin(), spatial.end(), id) - spatial.begin();
         at = simple(root_min_[a.stage][d] + at);
       }
-      bound_[a.var.get()] = at;
+      bind_var(a.var.get(), at);
       return;
     }
     case AxisOrigin::Fused: {
@@ -198,7 +218,7 @@ void NestBuilder::bind(int id, const Expr& value, std::vector<int>* pending) {
       } else if (a.origin == AxisOrigin::SplitOuter) {
         pending->push_back(a.parent);
       } else {
-        axes_[id].full = true;
+        change(id).full = true;
       }
       return;
     }
@@ -235,18 +255,14 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
                          const std::vector<int>& pending, size_t i) {
   if (i == pending.size()) return inside(st, leaves, n, mode);
   const AxisState& p = s_.axes[pending[i]];
-  AxisCtx& inner = axes_[p.split_inner];
+  const AxisCtx& inner = axes_[p.split_inner];
   if (inner.full || inner.known()) return decide(st, leaves, n, mode, pending, i + 1);
   Expr whole = extent_of(pending[i]), outer = axes_[p.split_outer].value, factor(p.factor);
   auto with = [&](const Expr& extent) {
-    auto saved = axes_;
-    auto saved_bound = bound_;
-    size_t guards = guards_.size();
-    axes_[p.split_inner].extent = extent;
+    Mark before = mark();
+    change(p.split_inner).extent = extent;
     Stmt r = decide(st, leaves, n, mode, pending, i + 1);
-    axes_ = std::move(saved);
-    bound_ = std::move(saved_bound);
-    guards_.resize(guards);
+    undo(before);
     return r;
   };
   if (is_const(simple(floormod(whole, factor)), 0)) return with(factor);
@@ -306,8 +322,8 @@ Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode 
 }
 
 Stmt build_nest(const ScheduleState& state, const std::vector<int>& roots,
-                const std::vector<StageBuffers>& external) {
-  return NestBuilder(state, external).roots(roots);
+                const std::vector<StageBuffers>& external, bool plain_accesses) {
+  return NestBuilder(state, external, plain_accesses).roots(roots);
 }
 
 }  // namespace heddle

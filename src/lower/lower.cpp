@@ -95,7 +95,7 @@ class Pipeline {
 }  // namespace
 
 LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>& args,
-                             const std::string& name, bool with_prepare) {
+                             const std::string& name, NestPurpose purpose) {
   const ScheduleState& s = schedule.state();
   check_args(s, args);
   LoweredProgram program;
@@ -155,17 +155,17 @@ LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>
     program.main.args.push_back(b);
     program.prepare.args.push_back(b);
   }
-  program.main.body = build_nest(s, main_roots, given);
+  const bool look = purpose == NestPurpose::Look;
+  program.main.body = build_nest(s, main_roots, given, look);
   for (const Buffer& b : unused) program.main.body = make_allocate(b, program.main.body);
-  if (with_prepare && !prepare_roots.empty())
-    program.prepare.body = build_nest(s, prepare_roots, given);
+  if (!look && !prepare_roots.empty()) program.prepare.body = build_nest(s, prepare_roots, given);
   return program;
 }
 
 LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
                      const LowerOptions& options) {
   auto begin = Clock::now();
-  LoweredProgram program = lower_to_nest(schedule, args, options.name, true);
+  LoweredProgram program = lower_to_nest(schedule, args, options.name, NestPurpose::Lower);
   Pipeline pipeline(&program, options);
   pipeline.note("build_nest", begin);
 

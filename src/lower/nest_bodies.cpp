@@ -52,14 +52,14 @@ std::vector<Expr> NestBuilder::storage_indices(int st, const std::vector<Expr>& 
   const StageState& p = stage(st);
   std::vector<Expr> local;
   for (size_t d = 0; d < logical.size(); ++d)
-    local.push_back(simple(logical[d] - real_[st].mins[d]));
+    local.push_back(simple_access(logical[d] - real_[st].mins[d]));
   if (p.layout.empty()) return local;
   std::vector<Expr> out;
   for (const auto& l : p.layout) {
     Expr x = local[l.dim];
     if (l.divisor != 1) x = floordiv(x, Expr(l.divisor));
     if (l.modulus != 0) x = floormod(x, Expr(l.modulus));
-    out.push_back(simple(x));
+    out.push_back(simple_access(x));
   }
   return out;
 }
@@ -146,8 +146,8 @@ Stmt NestBuilder::emit_store(int st) {
   if (!p.is_reduction()) {
     for (const auto& hint : p.prefetches) emit_prefetches(st, hint, &out);
     for (size_t c = 0; c < p.buffers.size(); ++c) {
-      out.push_back(
-          make_store(real_[st].buffers[c], at, simple(translate(p.bodies[c], st)), p.nontemporal));
+      out.push_back(make_store(real_[st].buffers[c], at, simple_access(translate(p.bodies[c], st)),
+                               p.nontemporal));
     }
     return guarded(make_block(std::move(out)));
   }
@@ -158,7 +158,7 @@ Stmt NestBuilder::emit_store(int st) {
     bind.push_back({r.combiner->lhs[k], make_load(real_[st].buffers[c], at)});
   }
   for (size_t k = 0; k < r.combiner->size(); ++k) {
-    bind.push_back({r.combiner->rhs[k], simple(translate(r.sources[k], st))});
+    bind.push_back({r.combiner->rhs[k], simple_access(translate(r.sources[k], st))});
   }
   if (p.buffers.size() == 1) {
     return guarded(make_store(real_[st].buffers[0], at, substitute(r.combiner->result[0], bind)));

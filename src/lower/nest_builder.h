@@ -15,7 +15,8 @@ namespace heddle {
 
 class NestBuilder {
  public:
-  NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external);
+  NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external,
+              bool plain_accesses);
   Stmt roots(const std::vector<int>& list, size_t from = 0);
 
  private:
@@ -36,7 +37,27 @@ class NestBuilder {
     std::vector<SymInterval> dims;
   };
   const StageState& stage(int st) const { return s_.stages[st]; }
+
+  // ---- what is known of axes, by scope ----
+  // Every change goes through these two, so that leaving a loop can take it back.
+  AxisCtx& change(int id) {
+    changed_axes_.emplace_back(id, axes_[id]);
+    return axes_[id];
+  }
+  void bind_var(const VarNode* v, const Expr& value) {
+    Expr& at = bound_[v];
+    changed_vars_.emplace_back(v, at);
+    at = value;
+  }
+  struct Mark {
+    size_t axes, vars, guards;
+  };
+  Mark mark() const { return {changed_axes_.size(), changed_vars_.size(), guards_.size()}; }
+  void undo(const Mark& to);
+
   Expr simple(const Expr& e) const { return simplify(e, ranges_); }
+  /// Likewise for what is read and written, which no loop depends on.
+  Expr simple_access(const Expr& e) const { return plain_accesses_ ? e : simplify(e, ranges_); }
 
   // ---- storage ----
   Realization realize(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents,
@@ -94,13 +115,17 @@ class NestBuilder {
   void emit_prefetches(int st, const StageState::PrefetchHint& hint, std::vector<Stmt>* out) const;
   Stmt emit_store(int st);
   const ScheduleState& s_;
+  const bool plain_accesses_;
   std::vector<int> order_;
   std::unordered_map<const BufferNode*, int> stage_of_;
   std::vector<std::vector<int>> readers_;
   std::vector<AxisCtx> axes_;
   std::vector<Realization> real_;
   std::vector<std::vector<Expr>> root_min_;
-  std::unordered_map<const VarNode*, Expr> bound_;  ///< value of each root variable
+  std::unordered_map<const VarNode*, Expr> bound_;             ///< value of each root variable
+  std::vector<std::pair<int, AxisCtx>> changed_axes_;          ///< as they were before
+  std::vector<std::pair<const VarNode*, Expr>> changed_vars_;  ///< likewise; null: not bound
+  std::vector<std::vector<int>> axes_of_;                      ///< by stage
   std::vector<Expr> guards_;
   Ranges ranges_;
 };

@@ -12,16 +12,23 @@ namespace {
 constexpr int kMaxAxes = 1 << 16, kMaxStages = 1 << 12;
 constexpr int64_t kMaxTile = int64_t{1} << 31;
 
+// The message is put together only when the check fails: replaying a template passes thousands.
+#define STEP_CHECK(ok, ...)       \
+  do {                            \
+    if (!(ok)) fail(__VA_ARGS__); \
+  } while (false)
+
 class Applier {
  public:
   Applier(ScheduleState& s, const Step& step) : s_(s), step_(step) {}
 
   void run() {
-    check(step_.stage >= 0 && step_.stage < static_cast<int>(s_.stages.size()) &&
-              s_.stages[step_.stage].defined(),
-          "there is no such stage");
+    STEP_CHECK(step_.stage >= 0 && step_.stage < static_cast<int>(s_.stages.size()) &&
+                   s_.stages[step_.stage].defined(),
+               "there is no such stage");
     for (const Param& p : step_.params) {
-      check(p.is_const(), "a parameter is an unset knob", "instantiate the template with a Config");
+      STEP_CHECK(p.is_const(), "a parameter is an unset knob",
+                 "instantiate the template with a Config");
     }
     check_arity();
     switch (step_.kind) {
@@ -48,8 +55,7 @@ class Applier {
  private:
   StageState& stage() { return s_.stages[step_.stage]; }
 
-  void check(bool ok, const std::string& why, const std::string& help = "") const {
-    if (ok) return;
+  [[noreturn]] void fail(const std::string& why, const std::string& help = "") const {
     std::string on = step_.stage >= 0 && step_.stage < static_cast<int>(s_.stages.size())
                          ? " to stage '" + s_.stages[step_.stage].name + "'"
                          : "";
@@ -84,9 +90,9 @@ class Applier {
       return {};
     }();
     auto expect = [&](int want, size_t got, const char* what) {
-      check(want < 0 || static_cast<size_t>(want) == got, "the step has " + std::to_string(got) +
-                                                              " " + what + " in place of " +
-                                                              std::to_string(want));
+      STEP_CHECK(want < 0 || static_cast<size_t>(want) == got,
+                 "the step has " + std::to_string(got) + " " + what + " in place of " +
+                     std::to_string(want));
     };
     expect(arity.axes, step_.axes.size(), "axes");
     expect(arity.params, step_.params.size(), "parameters");
@@ -94,57 +100,59 @@ class Applier {
   }
   // The results of a step that makes a stage: the stage, then its axes.
   void check_results(size_t axes) const {
-    check(step_.results.size() == 1 + axes, "the step has " + std::to_string(step_.results.size()) +
-                                                " results in place of " + std::to_string(1 + axes));
+    STEP_CHECK(step_.results.size() == 1 + axes,
+               "the step has " + std::to_string(step_.results.size()) + " results in place of " +
+                   std::to_string(1 + axes));
   }
 
   void check_computes() {
-    check(!stage().placeholder, "it is an input, nothing computes it");
-    check(stage().placement != Placement::Inlined, "it was inlined");
+    STEP_CHECK(!stage().placeholder, "it is an input, nothing computes it");
+    STEP_CHECK(stage().placement != Placement::Inlined, "it was inlined");
   }
 
   // The axis `id`, which must be a loop of the step's stage.
   AxisState& leaf(int id) {
-    check(id >= 0 && id < static_cast<int>(s_.axes.size()) && s_.axes[id].defined,
-          "axis " + std::to_string(id) + " does not exist");
+    STEP_CHECK(id >= 0 && id < static_cast<int>(s_.axes.size()) && s_.axes[id].defined,
+               "axis " + std::to_string(id) + " does not exist");
     AxisState& a = s_.axes[id];
-    check(a.stage == step_.stage,
-          "axis '" + a.name + "' belongs to stage '" + s_.stages[a.stage].name + "'");
+    STEP_CHECK(a.stage == step_.stage,
+               "axis '" + a.name + "' belongs to stage '" + s_.stages[a.stage].name + "'");
     if (!a.is_leaf()) {
       std::string how = a.split_outer >= 0 ? "split" : "fused";
       std::string line = a.consumed_at.line ? " at line " + std::to_string(a.consumed_at.line) : "";
-      check(false, "axis '" + a.name + "' was " + how + line, "use one of the loops that are left");
+      STEP_CHECK(false, "axis '" + a.name + "' was " + how + line,
+                 "use one of the loops that are left");
     }
-    check(s_.leaf_position(id) >= 0, "axis '" + a.name + "' is no loop of it any more");
+    STEP_CHECK(s_.leaf_position(id) >= 0, "axis '" + a.name + "' is no loop of it any more");
     return a;
   }
 
   // A loop at which a stage is computed must stay.
   void check_nothing_inside(int axis) const {
     for (const StageState& st : s_.stages) {
-      check(!st.defined() || st.placement != Placement::At || st.at_axis != axis,
-            "stage '" + st.name + "' is computed at axis '" + s_.axes[axis].name + "'",
-            "shape the loops first, then place stages in them");
+      STEP_CHECK(!st.defined() || st.placement != Placement::At || st.at_axis != axis,
+                 "stage '" + st.name + "' is computed at axis '" + s_.axes[axis].name + "'",
+                 "shape the loops first, then place stages in them");
     }
   }
 
   int new_axis(size_t result, AxisState a) {
-    check(result < step_.results.size(), "the step names too few results");
+    STEP_CHECK(result < step_.results.size(), "the step names too few results");
     int id = step_.results[result];
-    check(id >= 0 && id < kMaxAxes, "bad result id " + std::to_string(id));
+    STEP_CHECK(id >= 0 && id < kMaxAxes, "bad result id " + std::to_string(id));
     if (id >= static_cast<int>(s_.axes.size())) s_.axes.resize(id + 1);
-    check(!s_.axes[id].defined, "result id " + std::to_string(id) + " is taken");
+    STEP_CHECK(!s_.axes[id].defined, "result id " + std::to_string(id) + " is taken");
     a.defined = true;
     s_.axes[id] = std::move(a);
     return id;
   }
 
   int64_t param(size_t i) const {
-    check(i < step_.params.size(), "a parameter is missing");
+    STEP_CHECK(i < step_.params.size(), "a parameter is missing");
     return step_.params[i].value;
   }
   int axis_arg(size_t i) const {
-    check(i < step_.axes.size(), "an axis is missing");
+    STEP_CHECK(i < step_.axes.size(), "an axis is missing");
     return step_.axes[i];
   }
 
@@ -153,9 +161,9 @@ class Applier {
     int id = axis_arg(0);
     AxisState& a = leaf(id);
     int64_t f = param(0);
-    check(f > 0, "the factor " + std::to_string(f) + " is not positive");
-    check(a.loop == LoopKind::Serial, "axis '" + a.name + "' is already " + to_string(a.loop),
-          "split first, then annotate the parts");
+    STEP_CHECK(f > 0, "the factor " + std::to_string(f) + " is not positive");
+    STEP_CHECK(a.loop == LoopKind::Serial, "axis '" + a.name + "' is already " + to_string(a.loop),
+               "split first, then annotate the parts");
     check_nothing_inside(id);
     f = std::min(f, std::max<int64_t>(a.static_extent, 1));
     AxisState outer, inner;
@@ -185,12 +193,13 @@ class Applier {
     int ia = axis_arg(0), ib = axis_arg(1);
     const AxisState &a = leaf(ia), &b = leaf(ib);
     int pa = s_.leaf_position(ia), pb = s_.leaf_position(ib);
-    check(pb == pa + 1, "'" + a.name + "' and '" + b.name + "' are not adjacent loops, outer first",
-          "reorder them side by side first");
-    check(a.kind == b.kind,
-          "'" + a.name + "' and '" + b.name + "' are not both spatial or both reduce axes");
-    check(a.loop == LoopKind::Serial && b.loop == LoopKind::Serial,
-          "a fused axis is already annotated");
+    STEP_CHECK(pb == pa + 1,
+               "'" + a.name + "' and '" + b.name + "' are not adjacent loops, outer first",
+               "reorder them side by side first");
+    STEP_CHECK(a.kind == b.kind,
+               "'" + a.name + "' and '" + b.name + "' are not both spatial or both reduce axes");
+    STEP_CHECK(a.loop == LoopKind::Serial && b.loop == LoopKind::Serial,
+               "a fused axis is already annotated");
     check_nothing_inside(ia);
     check_nothing_inside(ib);
     AxisState f;
@@ -220,8 +229,8 @@ class Applier {
     }
     std::vector<int> sorted = places;
     std::sort(sorted.begin(), sorted.end());
-    check(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(),
-          "an axis is named twice");
+    STEP_CHECK(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(),
+               "an axis is named twice");
     std::vector<int> leaves = stage().leaves;
     for (size_t i = 0; i < sorted.size(); ++i) leaves[sorted[i]] = step_.axes[i];
     stage().leaves = std::move(leaves);
@@ -230,12 +239,12 @@ class Applier {
   void annotate(LoopKind kind) {
     check_computes();
     AxisState& a = leaf(axis_arg(0));
-    check(a.loop == LoopKind::Serial || a.loop == kind,
-          "axis '" + a.name + "' is already " + to_string(a.loop));
+    STEP_CHECK(a.loop == LoopKind::Serial || a.loop == kind,
+               "axis '" + a.name + "' is already " + to_string(a.loop));
     if (kind == LoopKind::Parallel || kind == LoopKind::Vectorized) {
-      check(a.kind == AxisKind::Spatial,
-            "axis '" + a.name + "' is a reduce axis: its iterations depend on each other",
-            "rfactor it first: the partial results are independent");
+      STEP_CHECK(a.kind == AxisKind::Spatial,
+                 "axis '" + a.name + "' is a reduce axis: its iterations depend on each other",
+                 "rfactor it first: the partial results are independent");
     }
     a.loop = kind;
   }
@@ -243,22 +252,22 @@ class Applier {
   void compute_at() {
     check_computes();
     int loop = axis_arg(0);
-    check(loop >= 0 && loop < static_cast<int>(s_.axes.size()) && s_.axes[loop].defined,
-          "there is no such loop");
+    STEP_CHECK(loop >= 0 && loop < static_cast<int>(s_.axes.size()) && s_.axes[loop].defined,
+               "there is no such loop");
     int consumer = s_.axes[loop].stage;
-    check(!stage().output,
-          "it is an output of the program: it must be computed whole, at the root");
-    check(consumer != step_.stage, "a stage cannot be computed inside itself");
-    check(!s_.stages[consumer].placeholder,
-          "stage '" + s_.stages[consumer].name + "' is an input and has no loops");
-    check(s_.stages[consumer].placement != Placement::Inlined,
-          "stage '" + s_.stages[consumer].name + "' was inlined and has no loops any more");
-    check(s_.leaf_position(loop) >= 0,
-          "'" + s_.axes[loop].name + "' of '" + s_.stages[consumer].name +
-              "' was split or fused and is no loop any more",
-          "name one of its loops: " + s_.loops_text(consumer));
+    STEP_CHECK(!stage().output,
+               "it is an output of the program: it must be computed whole, at the root");
+    STEP_CHECK(consumer != step_.stage, "a stage cannot be computed inside itself");
+    STEP_CHECK(!s_.stages[consumer].placeholder,
+               "stage '" + s_.stages[consumer].name + "' is an input and has no loops");
+    STEP_CHECK(s_.stages[consumer].placement != Placement::Inlined,
+               "stage '" + s_.stages[consumer].name + "' was inlined and has no loops any more");
+    STEP_CHECK(s_.leaf_position(loop) >= 0,
+               "'" + s_.axes[loop].name + "' of '" + s_.stages[consumer].name +
+                   "' was split or fused and is no loop any more",
+               "name one of its loops: " + s_.loops_text(consumer));
     for (int host = consumer; host >= 0; host = s_.stages[host].at_stage) {
-      check(host != step_.stage, "that loop is itself inside this stage");
+      STEP_CHECK(host != step_.stage, "that loop is itself inside this stage");
     }
     stage().placement = Placement::At;
     stage().at_stage = consumer;
@@ -282,11 +291,12 @@ class Applier {
 
   void inline_stage() {
     check_computes();
-    check(!stage().output, "it is an output of the program");
-    check(!stage().is_reduction(), "it is a reduction: inlining would repeat it for every reader");
+    STEP_CHECK(!stage().output, "it is an output of the program");
+    STEP_CHECK(!stage().is_reduction(),
+               "it is a reduction: inlining would repeat it for every reader");
     for (const StageState& st : s_.stages) {
-      check(st.placement != Placement::At || st.at_stage != step_.stage,
-            "stage '" + st.name + "' is computed inside it");
+      STEP_CHECK(st.placement != Placement::At || st.at_stage != step_.stage,
+                 "stage '" + st.name + "' is computed inside it");
     }
     const StageState& p = stage();
     for (int reader : s_.readers(step_.stage)) {
@@ -304,9 +314,9 @@ class Applier {
   // The reduction moves to a new stage: its loops must not have been shaped yet. Spatial loops may.
   void check_reduce_untouched(const std::string& what) {
     for (int id : stage().reduce) {
-      check(s_.axes[id].is_leaf() && s_.axes[id].loop == LoopKind::Serial,
-            "reduce axis '" + s_.axes[id].name + "' was split, fused or annotated before",
-            what + " comes first");
+      STEP_CHECK(s_.axes[id].is_leaf() && s_.axes[id].loop == LoopKind::Serial,
+                 "reduce axis '" + s_.axes[id].name + "' was split, fused or annotated before",
+                 what + " comes first");
       check_nothing_inside(id);
     }
   }
@@ -326,11 +336,11 @@ class Applier {
   // NOLINTNEXTLINE(performance-unnecessary-value-param)
   StageState& new_stage(const std::string& name, std::vector<int> spatial, std::vector<int> reduce,
                         std::vector<VarBinding>* bind) {
-    check(!step_.results.empty(), "the step names too few results");
+    STEP_CHECK(!step_.results.empty(), "the step names too few results");
     int id = step_.results[0];
-    check(id >= 0 && id < kMaxStages, "bad result id " + std::to_string(id));
+    STEP_CHECK(id >= 0 && id < kMaxStages, "bad result id " + std::to_string(id));
     if (id >= static_cast<int>(s_.stages.size())) s_.stages.resize(id + 1);
-    check(!s_.stages[id].defined(), "the id of the new stage is taken");
+    STEP_CHECK(!s_.stages[id].defined(), "the id of the new stage is taken");
     StageState st;
     st.name = name;
     size_t next = 1;
@@ -387,13 +397,13 @@ class Applier {
   }
 
   void cache_read() {
-    check(stage().placement != Placement::Inlined, "it was inlined");
+    STEP_CHECK(stage().placement != Placement::Inlined, "it was inlined");
     check_results(stage().spatial.size());
     for (size_t i = 0; i < step_.params.size(); ++i) {
       int64_t reader = param(i);
-      check(reader >= 0 && reader < static_cast<int64_t>(s_.stages.size()) &&
-                s_.stages[reader].defined(),
-            "there is no such reader");
+      STEP_CHECK(reader >= 0 && reader < static_cast<int64_t>(s_.stages.size()) &&
+                     s_.stages[reader].defined(),
+                 "there is no such reader");
     }
     std::vector<VarBinding> bind;
     StageState& st = new_stage(stage().name + ".copy", stage().spatial, {}, &bind);
@@ -416,17 +426,17 @@ class Applier {
     check_computes();
     int k = axis_arg(0);
     leaf(k);
-    check(stage().is_reduction(), "it is no reduction");
-    check(std::find(stage().reduce.begin(), stage().reduce.end(), k) != stage().reduce.end(),
-          "axis '" + s_.axes[k].name + "' is not one of its reduce axes");
+    STEP_CHECK(stage().is_reduction(), "it is no reduction");
+    STEP_CHECK(std::find(stage().reduce.begin(), stage().reduce.end(), k) != stage().reduce.end(),
+               "axis '" + s_.axes[k].name + "' is not one of its reduce axes");
     check_reduce_untouched("rfactor");
     int64_t factor = param(0);
     bool inner = param(1) != 0;
-    check(factor > 0, "the factor is not positive");
+    STEP_CHECK(factor > 0, "the factor is not positive");
     const Reduce* reduce = stage().bodies[0].as<Reduce>();
-    check(!inner || reduce->combiner->commutative,
-          "its reducer '" + reduce->combiner->name +
-              "' is not commutative, and inner partial results interleave");
+    STEP_CHECK(!inner || reduce->combiner->commutative,
+               "its reducer '" + reduce->combiner->name +
+                   "' is not commutative, and inner partial results interleave");
     int64_t extent = s_.axes[k].static_extent;
     factor = std::min(factor, extent);
     int64_t blocks = (extent + factor - 1) / factor;
@@ -524,32 +534,34 @@ class Applier {
 
   void prefetch() {
     check_computes();
-    check(!stage().is_reduction(), "it is a reduction",
-          "prefetch from what reads the same rows element-wise");
+    STEP_CHECK(!stage().is_reduction(), "it is a reduction",
+               "prefetch from what reads the same rows element-wise");
     int64_t from = param(0), dim = param(1), distance = param(2);
-    check(from >= 0 && from < static_cast<int64_t>(s_.stages.size()) && s_.stages[from].defined(),
-          "there is no stage " + std::to_string(from) + " to read");
+    STEP_CHECK(
+        from >= 0 && from < static_cast<int64_t>(s_.stages.size()) && s_.stages[from].defined(),
+        "there is no stage " + std::to_string(from) + " to read");
     const StageState& p = s_.stages[from];
-    check(dim >= 0 && dim < static_cast<int64_t>(p.spatial.size()),
-          "'" + p.name + "' has no dimension " + std::to_string(dim));
-    check(distance > 0 && distance <= s_.axes[p.spatial[dim]].static_extent,
-          "the distance " + std::to_string(distance) + " does not lie inside '" + p.name + "'");
+    STEP_CHECK(dim >= 0 && dim < static_cast<int64_t>(p.spatial.size()),
+               "'" + p.name + "' has no dimension " + std::to_string(dim));
+    STEP_CHECK(
+        distance > 0 && distance <= s_.axes[p.spatial[dim]].static_extent,
+        "the distance " + std::to_string(distance) + " does not lie inside '" + p.name + "'");
     stage().prefetches.push_back({static_cast<int>(from), static_cast<int>(dim), distance});
   }
 
   void layout() {
-    check(!stage().placeholder, "it is an input: its layout is the caller's",
-          "cache_read it and lay out the copy");
-    check(!stage().output, "it is an output: its layout is the caller's");
-    check(step_.params.size() % 3 == 0, "params come in threes: dim, divisor, modulus");
+    STEP_CHECK(!stage().placeholder, "it is an input: its layout is the caller's",
+               "cache_read it and lay out the copy");
+    STEP_CHECK(!stage().output, "it is an output: its layout is the caller's");
+    STEP_CHECK(step_.params.size() % 3 == 0, "params come in threes: dim, divisor, modulus");
     size_t rank = stage().spatial.size();
     std::vector<StageState::LayoutDim> dims;
     for (size_t i = 0; i < step_.params.size(); i += 3) {
       StageState::LayoutDim d{static_cast<int>(param(i)), param(i + 1), param(i + 2)};
-      check(d.dim >= 0 && d.dim < static_cast<int>(rank),
-            "there is no dimension " + std::to_string(d.dim));
-      check(d.divisor > 0 && d.modulus >= 0, "divisor and modulus must be positive");
-      check(d.divisor <= kMaxTile && d.modulus <= kMaxTile, "divisor or modulus is too large");
+      STEP_CHECK(d.dim >= 0 && d.dim < static_cast<int>(rank),
+                 "there is no dimension " + std::to_string(d.dim));
+      STEP_CHECK(d.divisor > 0 && d.modulus >= 0, "divisor and modulus must be positive");
+      STEP_CHECK(d.divisor <= kMaxTile && d.modulus <= kMaxTile, "divisor or modulus is too large");
       dims.push_back(d);
     }
     // A bijection: for each dimension, sorted by divisor, the parts must chain: 1, m0, m0*m1, ...,
@@ -571,8 +583,9 @@ class Applier {
         next *= std::max<int64_t>(parts[i].modulus, 1);
         ok &= next <= kMaxTile;
       }
-      check(ok, "the parts of dimension " + std::to_string(d) + " do not make it up exactly once",
-            "e.g. {1, 16, 0} and {1, 1, 16} for tiles of 16");
+      STEP_CHECK(ok,
+                 "the parts of dimension " + std::to_string(d) + " do not make it up exactly once",
+                 "e.g. {1, 16, 0} and {1, 1, 16} for tiles of 16");
     }
     stage().layout = std::move(dims);
   }

@@ -46,8 +46,9 @@ void Schedule::apply(const Step& step) {
     stage_axes_.push_back({state_->stages[i].name, {}, {}});
   }
   for (size_t i = 0; i < state_->stages.size(); ++i) {
-    stage_axes_[i].spatial = state_->stages[i].spatial;
-    stage_axes_[i].reduce = state_->stages[i].reduce;
+    const StageState& now = state_->stages[i];
+    if (stage_axes_[i].spatial != now.spatial) stage_axes_[i].spatial = now.spatial;
+    if (stage_axes_[i].reduce != now.reduce) stage_axes_[i].reduce = now.reduce;
   }
 }
 

@@ -1,9 +1,9 @@
 // Simplification and integer range analysis of index expressions.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "heddle/ir/stmt.h"
@@ -24,16 +24,35 @@ struct Interval {
 /// `with` adds one fact.
 class Ranges {
  public:
-  void set(const Var& v, Interval r) { map_[v.get()] = r; }
-  void erase(const Var& v) { map_.erase(v.get()); }
-  Interval get(const VarNode* v) const {
-    auto it = map_.find(v);
-    return it == map_.end() ? Interval{} : it->second;
+  void set(const Var& v, Interval r) {
+    for (Known& k : known_) {
+      if (k.var == v.get()) {
+        k.range = r;
+        return;
+      }
+    }
+    known_.push_back({v.get(), r});
   }
-  bool known(const VarNode* v) const { return map_.count(v) != 0; }
+  void erase(const Var& v) {
+    std::erase_if(known_, [&](const Known& k) { return k.var == v.get(); });
+  }
+  Interval get(const VarNode* v) const {
+    for (size_t i = known_.size(); i-- > 0;) {
+      if (known_[i].var == v) return known_[i].range;
+    }
+    return {};
+  }
+  bool known(const VarNode* v) const {
+    return std::any_of(known_.begin(), known_.end(), [&](const Known& k) { return k.var == v; });
+  }
 
  private:
-  std::unordered_map<const VarNode*, Interval> map_;
+  // As many as loops are open around an expression: a search beats a table.
+  struct Known {
+    const VarNode* var;
+    Interval range;
+  };
+  std::vector<Known> known_;
 };
 
 /// The tightest range this analysis can prove for an integer or bool expression (scalar or vector:

@@ -1,0 +1,72 @@
+// No program that lowers is beyond the features: random declarations, configs and schedules.
+#include "features_testing.h"
+#include "heddle/lower/lower.h"
+#include "property/random_program.h"
+
+namespace heddle::testing {
+namespace {
+
+void expect_sound(const Features& row, const std::string& what) {
+  const auto& columns = feature_columns();
+  ASSERT_EQ(row.size(), columns.size()) << what;
+  for (size_t i = 0; i < row.size(); ++i) {
+    ASSERT_TRUE(std::isfinite(row[i])) << columns[i].name << " of " << what;
+    ASSERT_GE(row[i], 0) << columns[i].name << " of " << what;
+    if (columns[i].unit == "share" || columns[i].unit == "0 or 1") {
+      ASSERT_LE(row[i], 1.001) << columns[i].name << " of " << what;
+    }
+  }
+  ASSERT_GT(row[0] + Row(row).plain("total.executions"), 0) << what;
+}
+
+TEST(RandomFeatures, AreFiniteForEveryProgramThatLowers) {
+  int schedules = 0;
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
+    Rng rng(seed);
+    RandomProgram p = random_program(rng);
+    Template t = make_template(ComputeDag(p.outputs), small_target());
+    std::vector<Schedule> list{t.instantiate(random_config(t, rng)),
+                               t.instantiate(random_config(t, rng)),
+                               random_schedule(p.outputs, rng)};
+    for (const Schedule& s : list) {
+      LoweredProgram lowered;
+      try {
+        lowered = lower(s, p.args());
+      } catch (const Error&) {
+        continue;  // a random schedule may read a stage outside of where it is computed
+      }
+      ++schedules;
+      std::string what = "seed " + std::to_string(seed) + ": " + p.text;
+      expect_sound(schedule_features(s, p.args(), small_target()), what);
+      expect_sound(extract_features(lowered.main, small_target()), what + " (lowered)");
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(schedules, 240);
+}
+
+double flops(const Row& row) {
+  double sum = 2 * row.count("total.flop.mad");
+  for (const char* kind : {"add", "mul", "div", "minmax", "special"})
+    sum += row.count(std::string("total.flop.") + kind);
+  return sum;
+}
+
+// Nearly: what is known of a condition on a tail or on padding differs from pass to pass, and
+// merged updates leave out zeros.
+TEST(RandomFeatures, ArithmeticHardlyDependsOnThePass) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Rng rng(seed);
+    RandomProgram p = random_program(rng);
+    Template t = make_template(ComputeDag(p.outputs), small_target());
+    Schedule s = t.instantiate(random_config(t, rng));
+    Row nest(s, p.args(), small_target());
+    Row whole(extract_features(lower(s, p.args()).main, small_target()));
+    std::string what = "seed " + std::to_string(seed) + ": " + p.text;
+    EXPECT_LE(flops(whole), 1.5 * flops(nest) + 8) << what;
+    EXPECT_GE(flops(whole), 0.5 * flops(nest) - 8) << what;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
