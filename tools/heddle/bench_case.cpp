@@ -1,6 +1,5 @@
 #include "bench_case.h"
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
