@@ -14,6 +14,8 @@
 namespace heddle {
 namespace {
 
+constexpr int kPopulationPerPick = 4;
+
 class EvolutionaryPolicy final : public SearchPolicy {
  public:
   EvolutionaryPolicy(const SearchContext& context, const EvolutionOptions& options)
@@ -99,7 +101,10 @@ class EvolutionaryPolicy final : public SearchPolicy {
 
   std::vector<Config> evolve(int count, Rng& rng) {
     if (count <= 0) return {};
-    const size_t size = static_cast<size_t>(std::max(options_.population, 8));
+    // A small round has a small population: scoring takes time as measuring does, and in
+    // proportion.
+    const size_t size =
+        static_cast<size_t>(std::max(8, std::min(options_.population, kPopulationPerPick * count)));
     const ConfigMoves& moves = book_.moves();
     pool_.begin_round();
     // Measured ones take part with their measured score (the model's label: best time over time).

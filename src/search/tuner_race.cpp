@@ -10,11 +10,23 @@ namespace heddle {
 namespace {
 
 constexpr int kRaced = 6;           // leaders against the static choice
-constexpr double kContender = 1.1;  // slower than this by screening: not a leader
-constexpr int kRaceCalls = 30;      // of each, for the estimate of what a race takes
+constexpr int kAlwaysRaced = 3;     // of the leaders, as far as there are
+constexpr double kContender = 1.1;  // of the others those that screening put so near the first
+constexpr double kAsGood =
+    1.02;                       // screening is not exact: so much slower than static may be faster
+constexpr int kRaceCalls = 30;  // of each, for the estimate of what a race takes
 constexpr int kFewestCalls = 6;
 // What was not raced must be faster by so much in screening to be returned.
 constexpr double kUnracedMargin = 0.95;
+
+// Whether a leader is worth racing. One lucky time does not keep the next few out of the race; what
+// screening found clearly slower than the static choice does not enter it.
+bool contends(const TaskRun& run, const Leader& leader) {
+  const std::vector<Leader>& all = run.leaders();
+  double base = run.progress.static_seconds;
+  if (base > 0 && leader.seconds > kAsGood * base) return false;
+  return &leader < all.data() + kAlwaysRaced || leader.seconds <= kContender * all.front().seconds;
+}
 
 }  // namespace
 
@@ -23,8 +35,8 @@ double Tuner::race_need(const TaskRun& run, int calls) const {
   const TaskProgress& p = run.progress;
   int leaders = static_cast<int>(run.replayed.size());
   for (const Leader& l : run.leaders()) {
-    if (leaders == kRaced || l.seconds > kContender * p.best_seconds) break;
-    if (p.static_seconds <= 0 || l.seconds < p.static_seconds) ++leaders;
+    if (leaders == kRaced || !contends(run, l)) break;
+    ++leaders;
   }
   if (leaders == 0) return 0;
   double each = run.compile_seconds() + calls * std::max(p.best_seconds, 1e-5);
@@ -83,7 +95,7 @@ TaskResult Tuner::race(int task, double seconds) {
   for (const Schedule& s : run.replayed) entrants.push_back({std::nullopt, s});
   for (const Leader& l : run.leaders()) {
     if (static_cast<int>(entrants.size()) > most) break;
-    if (l.seconds > kContender * run.leaders().front().seconds) break;
+    if (!contends(run, l)) break;
     entrants.push_back({l.config, t.instantiate(l.config)});
   }
   if (entrants.size() == 1) return by_screening(run);

@@ -125,6 +125,25 @@ TEST_F(Tune, NeverReturnsWhatLosesTheRace) {
   EXPECT_EQ(m.raced.size(), 1u);
 }
 
+TEST_F(Tune, ALuckyTimeDoesNotKeepTheOthersOutOfTheRace) {
+  // One candidate looks ten times as fast as it is; the next best is the one to find.
+  TuneTask task = matmul_task();
+  uint64_t fixed = key_of(task, task.tmpl.default_config());
+  uint64_t lucky = 0;
+  FakeMeasurer m(
+      [&](const TuneTask&, const Schedule& s) {
+        if (lucky == 0 && steps_hash(s) != fixed) lucky = steps_hash(s);
+        return seconds_of(steps_hash(s) == lucky ? 1e-5 : landscape(s, 3));
+      },
+      [&](const TuneTask&, const Schedule& s) {
+        return seconds_of(steps_hash(s) == lucky ? 1 : landscape(s, 3));
+      });
+  TaskResult r = tune_tasks({task}, options(m, 100)).tasks[0];
+  EXPECT_TRUE(r.improved);
+  EXPECT_NE(steps_hash(r.schedule), lucky);
+  EXPECT_EQ(m.raced, (std::vector<size_t>{4}));  // three leaders and the static choice
+}
+
 TEST_F(Tune, AWrongAnswerFoundInTheRaceDoesNotWin) {
   TuneTask task = matmul_task();
   uint64_t fixed = key_of(task, task.tmpl.default_config());
@@ -379,6 +398,7 @@ TEST_F(Tune, KeepsToTheBudget) {
   m.before_each = [](size_t) { std::this_thread::sleep_for(std::chrono::milliseconds(5)); };
   TuneOptions o = options(m, 0);
   o.budget = std::chrono::milliseconds(600);
+  o.patience = 0;
   TuneReport report = tune_tasks({matmul_task()}, o);
   EXPECT_EQ(report.ended, "budget");
   EXPECT_GT(report.trials, 1);

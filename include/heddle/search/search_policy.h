@@ -43,8 +43,8 @@ using FeatureFunction = std::function<Features(const TuneTask& task, const Sched
 /// Counts, not seconds: a round scores about population x (generations + 1) candidates, so that
 /// what is proposed depends on nothing but the seed and what was measured.
 struct EvolutionOptions {
-  int population = 192;
-  int generations = 4;
+  int population = 128;
+  int generations = 3;
   double mutation_probability = 0.85;              ///< else crossover of two parents
   double epsilon_begin = 0.5, epsilon_end = 0.05;  ///< share of unexplored random samples, annealed
   int epsilon_trials = 300;                        ///< trials over which it is annealed
