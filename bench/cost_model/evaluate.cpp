@@ -78,6 +78,18 @@ struct Sum {
   }
 };
 
+/// Zeros in the columns whose names contain `part`: what are they worth?
+void leave_out(std::vector<Row>* rows, const std::string& part) {
+  const auto& columns = feature_columns();
+  int n = 0;
+  for (size_t c = 0; c < columns.size(); ++c) {
+    if (columns[c].name.find(part) == std::string::npos) continue;
+    ++n;
+    for (Row& r : *rows) r.row.features[c] = 0;
+  }
+  std::printf("without %d columns '%s'\n", n, part.c_str());
+}
+
 void fit_time(const std::vector<Row>& rows, const XgboostOptions& options) {
   for (size_t n : {size_t{64}, size_t{500}, rows.size()}) {
     std::vector<TrainingRow> known;
@@ -104,6 +116,9 @@ void fit_time(const std::vector<Row>& rows, const XgboostOptions& options) {
 int evaluate(const std::string& path, const std::vector<std::string>& settings) {
   std::vector<Row> rows = rows_of(path);
   XgboostOptions options = options_of(settings);
+  for (const std::string& s : settings) {
+    if (s.rfind("without=", 0) == 0) leave_out(&rows, s.substr(8));
+  }
   std::map<std::string, std::vector<size_t>> by_task;
   for (size_t i = 0; i < rows.size(); ++i) by_task[rows[i].task].push_back(i);
   std::map<std::string, Sum> mixed, unseen, few;
@@ -166,6 +181,7 @@ int evaluate(const std::string& path, const std::vector<std::string>& settings) 
   };
   for (const auto& [task, list] : by_task) {
     row(task, list.size(), mixed[task], few[task], unseen[task]);
+    if (list.size() < 50) continue;  // too few to say anything
     mean_into(&all_mixed, mixed[task]);
     mean_into(&all_few, few[task]);
     mean_into(&all_unseen, unseen[task]);

@@ -13,7 +13,7 @@
 
 namespace heddle::cost_model {
 
-constexpr int kStores = 3;  ///< statements that have columns of their own, the busiest first
+constexpr int kStores = 2;  ///< statements that have columns of their own, the busiest first
 constexpr int kSlots = 3;   ///< buffers of each: what it writes, then what it reads
 constexpr int kCurve = 6;   ///< points of the intensity curve
 

@@ -203,22 +203,19 @@ double Nest::share(const Expr& condition, int* cut) const {
       return x + y - x * y;
     }
     case BinaryOp::Lt:
-    case BinaryOp::Le: {
+    case BinaryOp::Le:
+    case BinaryOp::Eq:
+    case BinaryOp::Ne: {
       if (!b->a.dtype().is_integral()) return 0.5;  // data decide
       IndexForm x;
       put(&x, b->a, 1);
       put(&x, b->b, -1);
-      return share_below(x, b->op == BinaryOp::Le, cut);
+      if (b->op == BinaryOp::Lt || b->op == BinaryOp::Le)
+        return share_below(x, b->op == BinaryOp::Le, cut);
+      double least = x.least(), most = x.most();
+      double equal = least > 0 || most < 0 ? 0 : 1 / (most - least + 1);
+      return b->op == BinaryOp::Eq ? equal : 1 - equal;
     }
-    case BinaryOp::Eq: {
-      if (!b->a.dtype().is_integral()) return 0.5;
-      IndexForm x;
-      put(&x, b->a, 1);
-      put(&x, b->b, -1);
-      double span = x.most() - x.least() + 1;
-      return x.least() > 0 || x.most() < 0 ? 0 : 1 / std::max(1.0, span);
-    }
-    case BinaryOp::Ne: return 1 - share(b->a == b->b, cut);
     default: return 1;
   }
 }

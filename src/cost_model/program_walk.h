@@ -62,7 +62,6 @@ struct Statement {
   std::vector<Access> accesses;  ///< the store's first
   bool nontemporal = false, is_copy = false, is_constant = false;
   int copy_of = -1;  ///< the tail of a loop: the statement that does the same in its main part
-  bool scalar_value = false;
 
   double iterations() const {
     double n = weight;

@@ -13,10 +13,7 @@ constexpr int kMaxAxes = 1 << 16, kMaxStages = 1 << 12;
 constexpr int64_t kMaxTile = int64_t{1} << 31;
 
 // The message is put together only when the check fails: replaying a template passes thousands.
-#define STEP_CHECK(ok, ...)       \
-  do {                            \
-    if (!(ok)) fail(__VA_ARGS__); \
-  } while (false)
+#define STEP_CHECK(ok, ...) ((ok) ? void() : fail(__VA_ARGS__))
 
 class Applier {
  public:

@@ -26,7 +26,7 @@ const char* const kIntroduction =
     "evenly\n"
     "tasks fill the cores.\n"
     "\n"
-    "The columns of the whole program come first. Then three stores have columns of their own, "
+    "The columns of the whole program come first. Then two stores have columns of their own, "
     "those\n"
     "with most arithmetic (of equals, those that move most bytes), and of each of them three "
     "buffers:\n"
@@ -52,8 +52,8 @@ std::string table(const std::string& prefix, const std::string& without) {
 std::string document() {
   return std::string(kIntroduction) + "\nThere are " + std::to_string(feature_columns().size()) +
          " columns.\n" + "\n## The program: `total.`\n" + table("total.", "") +
-         "\n## A store: `store0.`, `store1.`, `store2.`\n" + table("store0.", "store0.buf") +
-         "\n## A buffer of a store: `store0.buf0.` ... `store2.buf2.`\n" +
+         "\n## A store: `store0.`, `store1.`\n" + table("store0.", "store0.buf") +
+         "\n## A buffer of a store: `store0.buf0.` ... `store1.buf2.`\n" +
          table("store0.buf0.", "");
 }
 
@@ -70,8 +70,7 @@ TEST(FeaturesDoc, ColumnsHaveNamesUnitsAndSentences) {
     EXPECT_FALSE(c.unit.empty()) << c.name;
     ASSERT_FALSE(c.about.empty()) << c.name;
     EXPECT_EQ(c.about.back(), '.') << c.name;
-    bool known = starts(c.name, "total.") || starts(c.name, "store0.") ||
-                 starts(c.name, "store1.") || starts(c.name, "store2.");
+    bool known = starts(c.name, "total.") || starts(c.name, "store0.") || starts(c.name, "store1.");
     EXPECT_TRUE(known) << c.name;
   }
 }

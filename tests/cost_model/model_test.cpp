@@ -37,7 +37,7 @@ std::vector<TrainingRow> made_up(int n, uint64_t seed, uint64_t task = 1, double
 XgboostOptions quick() {
   XgboostOptions o;
   o.seed = 3;
-  o.rounds = 60;
+  o.columns_share = 1;  // few of the made-up columns say anything
   return o;
 }
 
@@ -176,6 +176,27 @@ TEST(XgboostModel, RowsOfAnotherWidthAreRefused) {
   EXPECT_THROW(m->update(rows), Error);
   m->update(made_up(50, 1));
   EXPECT_THROW(predict(*m, rows), Error);
+}
+
+// The tuner forks workers after the model has learned: a pool of threads would be lost in them.
+TEST(XgboostModel, StartsNoThreadsAndPrintsNothing) {
+  auto threads = [] {
+    int n = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      (void)task;
+      ++n;
+    }
+    return n;
+  };
+  int before = threads();
+  ::testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  auto m = make_xgboost_model(quick());
+  m->update(made_up(600, 1));
+  predict(*m, made_up(600, 2));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(threads(), before);
 }
 
 TEST(XgboostModel, XgboostsOwnErrorsAreOurs) {
