@@ -35,7 +35,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; ma
 dt { color: var(--muted); } dd { margin: 0; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums;
   font-size: .92rem; } th, td { text-align: left; padding: .22rem .7rem .22rem 0; vertical-align: top;
-  border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; } th { border-bottom-color: var(--rule); }
+  border-bottom: 1px solid var(--grid); overflow-wrap: break-word; } th { border-bottom-color: var(--rule); }
 th.num, td.num { text-align: right; padding: .22rem 0 .22rem 1.1rem; white-space: nowrap; }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; font-size: .9rem; }
 .legend svg { width: 16px; height: 12px; margin-right: .35rem; }
