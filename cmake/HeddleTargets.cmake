@@ -96,7 +96,9 @@ function(heddle_test name)
   target_link_libraries(${name} PRIVATE ${library} ${arg_LIBS} GTest::gmock GTest::gtest_main)
   # --gtest_brief keeps the log of a passing run short; a failure still prints in full.
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  # No shipped record decides what a test sees.
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+                                          ENVIRONMENT "HEDDLE_TOPHUB=off;HEDDLE_LOG_FILE=")
   if(arg_SERIAL)
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()

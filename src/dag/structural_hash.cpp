@@ -51,7 +51,8 @@ uint64_t of(DataType t) { return hash_string(to_string(t)); }
 constexpr int64_t kLargestStride = 8;
 
 /// Is `value` a count of elements, one less (an unbiased variance), or the root of one (the scale
-/// of attention), or one over these? Those come from extents, whoever wrote them.
+/// of attention), or one over these? Those come from extents, whoever wrote them. Of small counts
+/// only the count itself: 2 and 3 are in many formulas.
 bool follows_from(double value, const std::vector<int64_t>& counts) {
   const double size = std::abs(value);
   if (size == 0 || size == 1) return false;
@@ -59,7 +60,7 @@ bool follows_from(double value, const std::vector<int64_t>& counts) {
   const auto near = [&](double x) { return std::abs(n - x) < 1e-6 * x; };
   return std::any_of(counts.begin(), counts.end(), [&](int64_t count) {
     const auto c = static_cast<double>(count);
-    return count > 1 && (near(c) || near(c - 1) || near(std::sqrt(c)));
+    return count > 1 && (near(c) || (count > 16 && (near(c - 1) || near(std::sqrt(c)))));
   });
 }
 
@@ -225,8 +226,8 @@ class StageHasher {
   std::vector<int64_t> counts_;
   std::unordered_map<const VarNode*, uint64_t> scope_;
   std::unordered_map<const VarNode*, uint64_t> symbols_;
-  std::array<std::unordered_map<const ExprNode*, uint64_t>, 2>
-      memo_;  // by place_, of one operation
+  // By place_; valid for one operation.
+  std::array<std::unordered_map<const ExprNode*, uint64_t>, 2> memo_;
 };
 
 }  // namespace

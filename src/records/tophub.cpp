@@ -40,7 +40,7 @@ Settings current_settings() {
           current_auto_scheduler_options().record_log};
 }
 
-/// The folder that this code's library lies in; empty where it is part of a program.
+/// The folder that this code's library (or program, where it is part of one) lies in.
 fs::path library_folder() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&reload_tophub), &info) == 0) return {};

@@ -126,6 +126,31 @@ std::string Reference::difference(std::span<const NDArray> outputs, bool all, ui
   return "";
 }
 
+Schedule vector_schedule(const ComputeDag& dag) {
+  constexpr int kColumns = 64;
+  Schedule s(dag);
+  for (int i = 0; i < dag.size(); ++i) {
+    const Operation& op = dag.stage(i);
+    if (op.is_placeholder() || op.axes().empty()) continue;
+    StageRef stage = s.stage(i);
+    std::vector<Loop> outer = stage.all_axes();
+    if (outer.size() > 1) {
+      const Loop last = outer.back();
+      outer.pop_back();
+      if (op.is_reduction()) {
+        auto [block, column] = stage.split(last, kColumns);
+        std::vector<Loop> order{block};
+        for (const Loop k : stage.all_reduce_axes()) order.push_back(k);
+        order.push_back(column);
+        stage.reorder(order);
+        stage.vectorize(column);
+      }
+    }
+    stage.parallel(stage.fuse(outer));
+  }
+  return s;
+}
+
 void poison(const NDArray& array) {
   // Not a number for every floating-point type, and no likely value of an integer.
   if (array.dtype() == boolean) {

@@ -10,6 +10,7 @@
 #include "heddle/dag/compute_dag.h"
 #include "heddle/driver/tolerance.h"
 #include "heddle/runtime/ndarray.h"
+#include "heddle/schedule/schedule.h"
 
 namespace heddle::search {
 
@@ -50,6 +51,10 @@ class Reference {
   size_t bytes_ = 0;
   char* memory_ = nullptr;
 };
+
+/// The naive schedule, but rows of a reduction are summed as vectors, in the declaration's order:
+/// as simple, and 20 to 100 times faster, where the naive one would take seconds.
+Schedule vector_schedule(const ComputeDag& dag);
 
 /// Fills outputs with what no kernel computes, so that an element that is not written is seen.
 void poison(const NDArray& array);

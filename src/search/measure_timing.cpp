@@ -14,6 +14,11 @@ constexpr double kShortestSample = 20e-6;
 // it needs an order of magnitude for the cost model, not two digits.
 constexpr double kClearlySlower = 1.15;
 
+// A first call that is so much slower than the cut-off is a sample itself: the pages and caches
+// that it pays for take a millisecond, not that long.
+constexpr double kHopeless = 1.5;
+constexpr double kHopelessSeconds = 3e-3;
+
 double time_once(int64_t calls, FunctionRef<void()> call) {
   const Timer timer;
   for (int64_t i = 0; i < calls; ++i) call();
@@ -46,6 +51,7 @@ Timing time_calls(const MeasureProtocol& protocol, double best_seconds, Function
   const double first = time_once(1, call);
   const double limit = protocol.cutoff > 0 ? protocol.cutoff * best_seconds
                                            : std::numeric_limits<double>::infinity();
+  if (first > kHopeless * limit && first > kHopelessSeconds) return {{first}, true};
   int64_t calls = 1;
   if (!before_sample) {
     calls = calls_per_sample(first, kShortestSample);

@@ -5,13 +5,8 @@
 // compiling beside a run costs it a fifth of its speed; where there are many more cores than a
 // kernel has threads the two could overlap, which is left out: the caches and the memory bus would
 // still be shared.
-#include <fcntl.h>
-#include <poll.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <deque>
-#include <fstream>
 #include <map>
 
 #include "heddle/runtime/thread_pool.h"
@@ -20,71 +15,24 @@
 #include "heddle/support/hash.h"
 #include "heddle/support/log.h"
 #include "search/worker_main.h"
+#include "search/worker_pool.h"
 
 namespace heddle {
 namespace {
 
 using namespace search;
-using SteadyClock = std::chrono::steady_clock;
 using Done = std::function<void(size_t, const MeasureResult&)>;
 
 // A group compiles for about so long: the machine changes over rarely, and little is lost when the
 // clock runs out in the middle.
 constexpr double kGroupSeconds = 0.3;
 constexpr size_t kLargestGroup = 64;
-// So often is looked whether somebody cancelled.
-constexpr double kGlance = 0.02;
 // A naive kernel reaches about this speed where it reads memory against the grain.
 constexpr double kNaiveFlopsPerSecond = 0.5e9;
-constexpr double kNaiveSeconds = 2;
+constexpr double kNaiveSeconds = 0.1;
 constexpr double kReferenceTimeout = 60;
-constexpr double kStartTimeout = 20;
-constexpr int kStartAttempts = 3;
 // Inputs of so many bytes are kept for tasks that come back.
 constexpr int64_t kInputBytes = int64_t{2} << 30;
-
-double seconds_since(SteadyClock::time_point t) {
-  return std::chrono::duration<double>(SteadyClock::now() - t).count();
-}
-
-int64_t number_in(const char* path, const char* key) {
-  std::ifstream file(path);
-  std::string word;
-  while (file >> word) {
-    int64_t value = 0;
-    if (*key == '\0') return std::sscanf(word.c_str(), "%ld", &value) == 1 ? value : -1;
-    if (word == key && file >> value) return value;
-  }
-  return -1;
-}
-
-/// Bytes that could be allocated now; 0 when that is not known.
-int64_t free_bytes() {
-  const int64_t kilobytes = number_in("/proc/meminfo", "MemAvailable:");
-  int64_t bytes = kilobytes > 0 ? kilobytes << 10 : 0;
-  const int64_t most = number_in("/sys/fs/cgroup/memory.max", "");
-  const int64_t used = number_in("/sys/fs/cgroup/memory.current", "");
-  if (bytes > 0 && most > 0 && used >= 0)
-    bytes = std::min(bytes, std::max<int64_t>(most - used, 0));
-  return bytes;
-}
-
-/// A worker with what the tuner knows of it.
-struct Worker {
-  std::unique_ptr<WorkerProcess> process;
-  size_t known_tasks = 0;  ///< it was forked when there were so many
-  bool busy = false;
-  bool has_kernels = false;
-  SteadyClock::time_point asked;  ///< when its request was sent
-  double allowed = 0;             ///< seconds for each step of the request
-};
-
-/// What came of a request: an answer, or the end of the worker.
-struct Event {
-  size_t worker = 0;
-  std::optional<Json> answer;
-  WorkerDeath death;
-};
 
 MeasureResult failed(MeasureError error, const std::string& message) {
   MeasureResult r;
@@ -101,12 +49,9 @@ MeasureResult failed(const Json& answer) {
 
 class WorkerMeasurer : public Measurer {
  public:
-  explicit WorkerMeasurer(const WorkerOptions& options) : options_(options) {
-    const int count = options.workers > 0 ? options.workers : default_num_threads();
-    workers_.resize(static_cast<size_t>(count));
-    const int64_t limit = options.protocol.memory_limit_bytes;
-    memory_limit_ = limit > 0 ? limit : free_bytes() / 2;
-  }
+  explicit WorkerMeasurer(const WorkerOptions& options)
+      : options_(options),
+        workers_(options.workers > 0 ? options.workers : default_num_threads(), start_options()) {}
 
   void measure(const TuneTask& task, std::span<const Schedule> schedules, double best_seconds,
                const TuneClock& clock, const Done& done) override;
@@ -121,16 +66,8 @@ class WorkerMeasurer : public Measurer {
 
   int register_task(const TuneTask& task);
   void evict_tasks();
-  void start_workers(size_t count, int task);
-  void start(Worker& worker);
-  void ask(size_t worker, const Json& request, double allowed);
-  std::optional<Event> next_event(const TuneClock& clock);
-  std::optional<Event> poll_workers(double seconds);
-  std::optional<Event> look_at(size_t index, bool readable);
-  Event died(size_t worker, bool timed_out);
-  void stray(const WorkerDeath& death);
-  void settle();
-
+  WorkerProcess::Start start_options();
+  void start_workers(size_t count);
   bool make_reference(int task, const TuneClock& clock);
   size_t group_size(const Batch& batch) const;
   bool compile_group(Batch& batch, const std::vector<size_t>& group);
@@ -146,11 +83,9 @@ class WorkerMeasurer : public Measurer {
   }
 
   WorkerOptions options_;
-  int64_t memory_limit_ = 0;
   std::vector<std::shared_ptr<MeasuredTask>> tasks_;  ///< by id; null when evicted
   std::vector<uint64_t> task_keys_;
-  std::vector<Worker> workers_;
-  int strays_ = 0;  ///< deaths in a row that no candidate is to blame for
+  WorkerPool workers_;
   uint64_t races_ = 0;
   double mean_compile_ = 0.025, mean_run_ = 0.015;  ///< seconds, of the candidates of late
   mutable std::map<std::string, double> spent_;
@@ -219,145 +154,20 @@ void WorkerMeasurer::evict_tasks() {
   }
 }
 
-void WorkerMeasurer::start(Worker& worker) {
-  worker = {};
+WorkerProcess::Start WorkerMeasurer::start_options() {
   WorkerProcess::Start start;
-  start.memory_limit_bytes = memory_limit_;
+  const int64_t limit = options_.protocol.memory_limit_bytes;
+  start.memory_limit_bytes = limit > 0 ? limit : free_memory_bytes() / 2;
   start.main = [this](Channel& channel, WorkerStatus& status) {
     serve_worker(channel, status, tasks_, options_);
   };
-  worker.process = std::make_unique<WorkerProcess>(start);
-  worker.known_tasks = tasks_.size();
+  return start;
 }
 
-/// Sees to it that the first `count` workers live and know the task.
-void WorkerMeasurer::start_workers(size_t count, int task) {
+/// The first `count` workers are to know every task there is.
+void WorkerMeasurer::start_workers(size_t count) {
   const Lap lap(*this, "start");
-  std::string why;
-  for (int attempt = 0; attempt < kStartAttempts; ++attempt) {
-    std::vector<size_t> fresh;
-    for (size_t i = 0; i < count; ++i) {
-      Worker& worker = workers_[i];
-      if (worker.process && worker.known_tasks > static_cast<size_t>(task)) continue;
-      start(worker);
-      fresh.push_back(i);
-    }
-    bool all = true;
-    for (size_t i : fresh) {
-      Worker& worker = workers_[i];
-      worker.busy = true;
-      worker.asked = SteadyClock::now();
-      worker.allowed = kStartTimeout;
-    }
-    for (size_t waiting = fresh.size(); waiting > 0;) {
-      const std::optional<Event> event = poll_workers(kGlance);
-      if (!event) continue;
-      --waiting;
-      if (event->answer) continue;
-      all = false;
-      why = event->death.message;
-    }
-    if (all) return;
-  }
-  throw_runtime_error("measurement workers die at their start: " + why, {},
-                      "see whether other programs can start processes and allocate memory here");
-}
-
-void WorkerMeasurer::ask(size_t index, const Json& request, double allowed) {
-  Worker& worker = workers_[index];
-  worker.busy = true;
-  worker.asked = SteadyClock::now();
-  worker.allowed = allowed;
-  worker.process->channel().send(request);  // if it is dead, that is seen when it is waited for
-}
-
-Event WorkerMeasurer::died(size_t index, bool timed_out) {
-  Event event;
-  event.worker = index;
-  event.death = workers_[index].process->bury(timed_out);
-  workers_[index] = {};
-  return event;
-}
-
-std::optional<Event> WorkerMeasurer::look_at(size_t index, bool readable) {
-  Worker& worker = workers_[index];
-  Channel& channel = worker.process->channel();
-  try {
-    const Channel::State state = readable ? channel.read_available() : Channel::State::Open;
-    if (std::optional<Json> answer = channel.next()) {
-      worker.busy = false;
-      Event event;
-      event.worker = index;
-      event.answer = std::move(answer);
-      return event;
-    }
-    if (state == Channel::State::Closed) return died(index, false);
-  } catch (const Error&) {
-    return died(index, false);  // it sends what is no message: a candidate wrote over its memory
-  }
-  const auto begun =
-      std::max(worker.asked,
-               SteadyClock::time_point(SteadyClock::duration(worker.process->status().since_ns)));
-  if (!readable && seconds_since(begun) > worker.allowed) return died(index, true);
-  return std::nullopt;
-}
-
-/// The first thing that happens within the time; also what has happened already.
-std::optional<Event> WorkerMeasurer::poll_workers(double seconds) {
-  std::vector<pollfd> fds;
-  std::vector<size_t> who;
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    if (!workers_[i].busy) continue;
-    if (std::optional<Event> event = look_at(i, false)) return event;
-    fds.push_back({workers_[i].process->channel().fd(), POLLIN, 0});
-    who.push_back(i);
-  }
-  timespec wait{};
-  wait.tv_sec = static_cast<time_t>(seconds);
-  wait.tv_nsec = static_cast<long>((seconds - static_cast<double>(wait.tv_sec)) * 1e9);
-  if (::ppoll(fds.data(), fds.size(), &wait, nullptr) <= 0) return std::nullopt;
-  for (size_t i = 0; i < fds.size(); ++i) {
-    if (fds[i].revents == 0) continue;
-    if (std::optional<Event> event = look_at(who[i], true)) return event;
-  }
-  return std::nullopt;
-}
-
-/// Waits for a busy worker; nothing when the clock has expired.
-std::optional<Event> WorkerMeasurer::next_event(const TuneClock& clock) {
-  for (;;) {
-    const double left = clock.left();
-    if (left <= 0) return std::nullopt;
-    double wait = std::min(left, kGlance);
-    for (const Worker& w : workers_) {
-      if (w.busy) wait = std::min(wait, w.allowed);
-    }
-    if (std::optional<Event> event = poll_workers(wait)) {
-      if (event->answer) strays_ = 0;
-      return event;
-    }
-  }
-}
-
-/// A death that no candidate is to blame for: forgiven, but not without end.
-void WorkerMeasurer::stray(const WorkerDeath& death) {
-  HEDDLE_LOG_AT("search", 1, "a measurement worker died: " + death.message);
-  if (++strays_ < kStartAttempts) return;
-  throw_runtime_error("measurement workers die without a candidate to blame: " + death.message, {},
-                      "see whether something kills the processes of this program");
-}
-
-/// After a batch: what is still at work is killed, what is compiled is forgotten.
-void WorkerMeasurer::settle() {
-  for (Worker& w : workers_) {
-    if (w.busy) w = {};
-    if (w.process && w.has_kernels) {
-      Json forget = Json::object();
-      forget["do"] = Json("forget");
-      w.process->channel().send(forget);
-      w.has_kernels = false;
-    }
-  }
+  workers_.start(count, tasks_.size());
 }
 
 // ---- the reference -----------------------------------------------------------------------------
@@ -370,21 +180,22 @@ bool WorkerMeasurer::make_reference(int task, const TuneClock& clock) {
   const Lap lap(*this, "reference");
   const double threads = std::max(1, of.task.tmpl.target().cores);
   const bool slow = of.task.flops() / (kNaiveFlopsPerSecond * threads) > kNaiveSeconds;
-  for (const bool fast : {slow, true}) {
-    start_workers(1, task);
+  std::vector<ReferenceBy> ways{ReferenceBy::Vector, ReferenceBy::Default};
+  if (!slow) ways.insert(ways.begin(), ReferenceBy::Naive);
+  for (const ReferenceBy by : ways) {
+    start_workers(1);
     Json request = Json::object();
     request["do"] = Json("reference");
     request["task"] = Json(task);
-    request["fast"] = Json(fast);
-    ask(0, request, kReferenceTimeout);
-    const std::optional<Event> event = next_event(clock);
+    request["by"] = Json(static_cast<int>(by));
+    workers_.ask(0, request, kReferenceTimeout);
+    const std::optional<WorkerEvent> event = workers_.next_event(clock);
     if (!event) return false;
-    if (event->answer && !event->answer->contains("error")) return true;
+    if (event->answer && !event->answer->contains("error")) break;
     HEDDLE_LOG_AT(
         "search", 1,
         "no reference for '" + of.task.name + "': " +
             (event->answer ? event->answer->at("message").as_string() : event->death.message));
-    if (fast) break;
   }
   return true;
 }
@@ -424,26 +235,19 @@ bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& grou
   for (std::vector<size_t>& list : batch.compiled) list.clear();
   size_t busy = 0;
   const size_t count = std::min(workers_.size(), group.size());
-  start_workers(count, batch.task);
+  start_workers(count);
   const Lap lap(*this, "compile");
   while (!queue.empty() || busy > 0) {
     for (size_t w = 0; w < count && !queue.empty(); ++w) {
-      if (workers_[w].busy) continue;
-      if (!workers_[w].process) {
-        // Others may be compiling: only this one is waited for, and it starts in milliseconds.
-        start(workers_[w]);
-        if (!workers_[w].process->channel().receive()) {
-          stray(died(w, false).death);
-          continue;
-        }
-      }
+      if (workers_.busy(w)) continue;
+      if (!workers_.alive(w)) workers_.restart(w, tasks_.size());
       at_work[w] = queue.front();
       queue.pop_front();
-      ask(w, compile_request(batch.task, at_work[w], batch.schedules[at_work[w]]),
-          options_.protocol.timeout_seconds);
+      workers_.ask(w, compile_request(batch.task, at_work[w], batch.schedules[at_work[w]]),
+                   options_.protocol.timeout_seconds);
       ++busy;
     }
-    const std::optional<Event> event = next_event(batch.clock);
+    const std::optional<WorkerEvent> event = workers_.next_event(batch.clock);
     if (!event) return false;
     --busy;
     const size_t candidate = at_work[event->worker];
@@ -455,7 +259,7 @@ bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& grou
       if (event->death.candidate == static_cast<int>(candidate)) {
         finish(batch, candidate, failed(event->death.error, event->death.message));
       } else {
-        stray(event->death);
+        workers_.forgive(event->death);
         queue.push_back(candidate);
       }
     } else if (event->answer->contains("error")) {
@@ -464,7 +268,6 @@ bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& grou
       const double seconds = event->answer->at("seconds").as_double();
       batch.compile_seconds[candidate] = seconds;
       mean_compile_ = 0.9 * mean_compile_ + 0.1 * seconds;
-      workers_[event->worker].has_kernels = true;
       list.push_back(candidate);
     }
   }
@@ -486,8 +289,8 @@ bool WorkerMeasurer::run_group(Batch& batch) {
       request["slot"] = Json(candidate);
       request["candidate"] = Json(candidate);
       if (batch.best < std::numeric_limits<double>::infinity()) request["best"] = Json(batch.best);
-      ask(w, request, run_allowance(batch.compile_seconds[candidate]));
-      const std::optional<Event> event = next_event(batch.clock);
+      workers_.ask(w, request, run_allowance(batch.compile_seconds[candidate]));
+      const std::optional<WorkerEvent> event = workers_.next_event(batch.clock);
       if (!event) return false;
       MeasureResult result;
       bool lost = false;
@@ -499,7 +302,7 @@ bool WorkerMeasurer::run_group(Batch& batch) {
         // It may have written elsewhere, too: nothing of this worker is to be trusted.
         if (result.error == MeasureError::WrongAnswer) {
           lost = true;
-          workers_[w] = {};
+          workers_.kill(w);
         }
       } else {
         const Json& a = *event->answer;
@@ -520,7 +323,7 @@ bool WorkerMeasurer::run_group(Batch& batch) {
                           list.end());
       }
       if (!event->answer && event->death.candidate != static_cast<int>(candidate)) {
-        stray(event->death);
+        workers_.forgive(event->death);
         batch.todo.push_front(candidate);
       } else {
         finish(batch, candidate, result);
@@ -536,7 +339,7 @@ void WorkerMeasurer::measure(const TuneTask& task, std::span<const Schedule> sch
   const Lap lap(*this, "wait");
   struct Settle {
     WorkerMeasurer& of;
-    ~Settle() { of.settle(); }
+    ~Settle() { of.workers_.settle(); }
   } const at_end{*this};
   Batch batch{.task = -1,
               .schedules = schedules,
@@ -561,7 +364,7 @@ void WorkerMeasurer::measure(const TuneTask& task, std::span<const Schedule> sch
       if (!compile_group(batch, group) || !run_group(batch)) break;
     }
   }
-  settle();
+  workers_.settle();
   for (size_t i = 0; i < schedules.size(); ++i) {
     if (!batch.finished[i]) {
       finish(batch, i, failed(MeasureError::Cancelled, "the time was up before it was measured"));
@@ -587,16 +390,16 @@ bool WorkerMeasurer::race_once(int task, std::span<const Schedule> schedules, do
     if (death.candidate >= 0 && static_cast<size_t>(death.candidate) < racing.size()) {
       drop(death.candidate, failed(death.error, death.message));
     } else {
-      stray(death);
+      workers_.forgive(death);
     }
     return std::find(racing.begin(), racing.end(), true) == racing.end();
   };
-  start_workers(1, task);
+  start_workers(1);
   Json slots = Json::array();
   for (size_t i = 0; i < schedules.size(); ++i) {
     if (!racing[i]) continue;
-    ask(0, compile_request(task, i, schedules[i]), options_.protocol.timeout_seconds);
-    const std::optional<Event> event = next_event(clock);
+    workers_.ask(0, compile_request(task, i, schedules[i]), options_.protocol.timeout_seconds);
+    const std::optional<WorkerEvent> event = workers_.next_event(clock);
     if (!event) return true;
     if (!event->answer) return bury(event->death);
     if (event->answer->contains("error")) {
@@ -604,7 +407,6 @@ bool WorkerMeasurer::race_once(int task, std::span<const Schedule> schedules, do
       continue;
     }
     results[i].compile_seconds = event->answer->at("seconds").as_double();
-    workers_[0].has_kernels = true;
     slots.push_back(Json(i));
   }
   if (slots.empty()) return true;
@@ -616,14 +418,14 @@ bool WorkerMeasurer::race_once(int task, std::span<const Schedule> schedules, do
   request["candidates"] = slots;
   request["seconds"] = Json(std::max(0.0, std::min(seconds, clock.left()) - timer.elapsed_s()));
   request["seed"] = Json(++races_);
-  ask(0, request, options_.protocol.timeout_seconds);
+  workers_.ask(0, request, options_.protocol.timeout_seconds);
   for (;;) {
-    const std::optional<Event> event = next_event(clock);
+    const std::optional<WorkerEvent> event = workers_.next_event(clock);
     if (!event) return true;
     if (!event->answer) return bury(event->death);
     const Json& a = *event->answer;
     if (a.contains("done")) return true;
-    workers_[0].busy = true;  // more is to come
+    workers_.expect_more(0);
     if (a.contains("error")) {
       drop(static_cast<int>(a.at("checked").as_int()), failed(a));
     } else if (const Json* round = a.find("round")) {
@@ -642,7 +444,7 @@ std::vector<MeasureResult> WorkerMeasurer::race(const TuneTask& task,
   const Lap lap(*this, "wait");
   struct Settle {
     WorkerMeasurer& of;
-    ~Settle() { of.settle(); }
+    ~Settle() { of.workers_.settle(); }
   } const at_end{*this};
   const Timer timer;
   std::vector<MeasureResult> results(schedules.size());

@@ -16,7 +16,7 @@ constexpr size_t kRetries = 4;
 TuneLog::TuneLog(const std::string& path) : path_(path) {
   if (path.empty()) return;
   std::error_code none;
-  if (std::filesystem::exists(path, none)) {
+  if (std::filesystem::is_regular_file(path, none)) {  // a pipe or a device is for writing only
     ReadResult read = read_records(path);
     earlier_ = std::move(read.records);
     unreadable_ = std::move(read.problems);

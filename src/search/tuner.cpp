@@ -216,7 +216,10 @@ void Tuner::record(const TaskRun& run, const Config* config, const Schedule& sch
   Timed timed(*this, "record");
   Record r =
       make_record(run.task.name, run.task.tmpl, config ? *config : run.task.tmpl.default_config());
-  if (!config) r.config = Json::object();
+  if (!config) {  // the steps are all there is
+    r.config = Json::object();
+    r.template_version = 0;
+  }
   r.steps = schedule.to_json();
   r.seconds = result.seconds;
   r.error = result.error;
@@ -226,9 +229,6 @@ void Tuner::record(const TaskRun& run, const Config* config, const Schedule& sch
   r.measure_seconds = result.run_seconds + result.check_seconds;
   r.seed = options_.seed;
   r.predicted = predicted;
-  r.unix_time = std::chrono::duration_cast<std::chrono::seconds>(
-                    std::chrono::system_clock::now().time_since_epoch())
-                    .count();
   log_.append(std::move(r));
 }
 

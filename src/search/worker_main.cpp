@@ -202,6 +202,15 @@ class WorkerServer {
     return std::max(1, tasks_[static_cast<size_t>(task)]->task.tmpl.target().cores);
   }
 
+  static Schedule schedule_of(const Template& tmpl, ReferenceBy by) {
+    switch (by) {
+      case ReferenceBy::Naive: return naive_schedule(tmpl.dag().outputs());
+      case ReferenceBy::Vector: return vector_schedule(tmpl.dag());
+      case ReferenceBy::Default: break;
+    }
+    return tmpl.instantiate(tmpl.default_config());
+  }
+
   Json make_reference(const Json& request) {
     const Timer timer;
     const auto task = static_cast<int>(request.at("task").as_int());
@@ -209,11 +218,8 @@ class WorkerServer {
     const MeasuredTask& of = *tasks_[static_cast<size_t>(task)];
     const std::vector<NDArray>& arrays = arrays_of(task);
     const ScopedThreads threads(threads_of(task));
-    const Template& tmpl = of.task.tmpl;
-    const Schedule schedule = request.get_bool("fast", false)
-                                  ? tmpl.instantiate(tmpl.default_config())
-                                  : naive_schedule(tmpl.dag().outputs());
-    build_schedule(of, schedule).call(arrays);
+    const auto by = static_cast<ReferenceBy>(request.at("by").as_int());
+    build_schedule(of, schedule_of(of.task.tmpl, by)).call(arrays);
     of.reference->store(outputs_);
     Json out = Json::object();
     out["seconds"] = Json(timer.elapsed_s());

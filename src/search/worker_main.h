@@ -21,11 +21,14 @@ struct MeasuredTask {
   explicit MeasuredTask(const TuneTask& task);
 };
 
+/// What computes a reference, in the order of trust.
+enum class ReferenceBy : uint8_t { Naive, Vector, Default };
+
 /// Serves requests until the channel ends.
 ///
 ///   {do: compile, task, slot, candidate, steps}  ->  {seconds} or {error, message}
 ///   {do: run, slot, candidate, best}             ->  {samples, cut_off, prepare, run, check} or
-///   ... {do: reference, task, fast}                  ->  {seconds} or {error, message} {do: race,
+///   ... {do: reference, task, by}                    ->  {seconds} or {error, message} {do: race,
 ///   seconds, slots, candidates}       ->  {checked, error?, message?} for each,
 ///                                                    {round: [seconds...]} for each, {done}
 ///   {do: forget}                                     drops all kernels; no answer

@@ -196,6 +196,11 @@ WorkerProcess::~WorkerProcess() {
   if (noise_ >= 0) ::close(noise_);
 }
 
+bool WorkerProcess::alive() {
+  if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;
+  return pid_ > 0;
+}
+
 std::string WorkerProcess::last_words() const {
   if (noise_ < 0) return "";
   const off_t size = ::lseek(noise_, 0, SEEK_END);

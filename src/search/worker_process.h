@@ -57,6 +57,8 @@ class WorkerProcess {
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   pid_t pid() const { return pid_; }
+  /// Looks; an idle worker may have been killed by anyone.
+  bool alive();
   Channel& channel() { return channel_; }
   const WorkerStatus& status() const { return *status_; }
   /// Waits for the end of a worker whose channel closed, or that is killed now, and says why it

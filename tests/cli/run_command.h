@@ -21,11 +21,12 @@ inline std::string temporary(const std::string& name) {
   return ::testing::TempDir() + "heddle_cli_" + std::to_string(::getpid()) + "_" + name;
 }
 
-/// `arguments` as for a shell.
-inline CommandResult heddle_command(const std::string& arguments) {
+/// `arguments` as for a shell; `environment`: "NAME=value ...".
+inline CommandResult heddle_command(const std::string& arguments,
+                                    const std::string& environment = "") {
   const std::string out = temporary("out"), err = temporary("err");
   const int raw = std::system(
-      (std::string(HEDDLE_COMMAND) + " " + arguments + " >" + out + " 2>" + err).c_str());
+      (environment + " " + HEDDLE_COMMAND + " " + arguments + " >" + out + " 2>" + err).c_str());
   CommandResult result;
   if (raw != -1 && WIFEXITED(raw)) result.status = WEXITSTATUS(raw);
   result.out = read_file(out);

@@ -1,17 +1,84 @@
 // The first program of somebody who installed Heddle.
+//
+//   consumer                          computes
+//   consumer measure <log>            times a schedule that is not the static choice, and records
+//   it consumer recorded <prefix> <file> expects that record to be found, and used
 #include <heddle/heddle.h>
+#include <heddle/runtime/timer.h>
 
 #include <cstdio>
+#include <string>
+#include <vector>
 using namespace heddle;
 
-int main() {
+namespace {
+
+struct Product {
   Tensor a = placeholder({16, 32}, f32, "a"), b = placeholder({32, 8}, f32, "b");
   Axis k = reduce_axis(32, "k");
   Tensor c = compute({16, 8}, [&](Axis i, Axis j) { return sum(a(i, k) * b(k, j), k); }, "c");
-  NDArray ones = NDArray::full({16, 32}, f32, 1), halves = NDArray::full({32, 8}, f32, 0.5);
+};
+
+// Runs the schedule, and checks the result. Seconds of the last of a few calls; 0: it was wrong.
+double run(const Product& p, const Schedule& schedule) {
+  const NDArray ones = NDArray::full({16, 32}, f32, 1), halves = NDArray::full({32, 8}, f32, 0.5);
   NDArray result = NDArray::zeros({16, 8}, f32);
-  build(create_schedule({c}), {a, b, c})(ones, halves, result);
-  const bool good = allclose(result, NDArray::full({16, 8}, f32, 16));
+  const Kernel kernel = build(schedule, {p.a, p.b, p.c});
+  double seconds = 0;
+  for (int i = 0; i < 3; ++i) {
+    const Timer timer;
+    kernel(ones, halves, result);
+    seconds = timer.elapsed_s();
+  }
+  return allclose(result, NDArray::full({16, 8}, f32, 16)) ? seconds : 0;
+}
+
+int compute_only() {
+  const Product p;
+  const bool good = run(p, create_schedule({p.c})) > 0;
   std::printf("consumer: %s on %s\n", good ? "ok" : "WRONG", to_string(Target::host()).c_str());
   return good ? 0 : 1;
+}
+
+int measure(const char* log) {
+  const Product p;
+  const Template t = make_template(ComputeDag({p.c}), Target::host());
+  for (size_t knob = 0; knob < t.knobs().size(); ++knob) {
+    for (const int64_t value : t.knobs()[knob].values) {
+      Config config = t.default_config();
+      config.values[knob] = value;
+      if (value == t.default_config().values[knob] || !t.why_invalid(config).empty()) continue;
+      Record record = make_record("consumer", t, config);
+      record.seconds = {run(p, t.instantiate(config))};
+      record.protocol = "consumer";
+      RecordLog(log).append(record);
+      std::printf("consumer: measured %s\n", record.config.dump().c_str());
+      return 0;
+    }
+  }
+  return 1;
+}
+
+int recorded(const std::string& prefix, const std::string& file) {
+  // Nothing of the build or source tree may be consulted.
+  for (const std::string& path : tophub_files()) {
+    if (path.rfind(prefix, 0) != 0) {
+      std::printf("consumer: WRONG: %s is not under %s\n", path.c_str(), prefix.c_str());
+      return 1;
+    }
+  }
+  const Product p;
+  const Schedule schedule = create_schedule({p.c});
+  const bool good = schedule.provenance.rfind("record of " + file, 0) == 0 && run(p, schedule) > 0;
+  std::printf("consumer: %s: %s\n", good ? "ok" : "WRONG", schedule.provenance.c_str());
+  return good ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() == 2 && words[0] == "measure") return measure(argv[2]);
+  if (words.size() == 3 && words[0] == "recorded") return recorded(words[1], words[2]);
+  return compute_only();
 }

@@ -1,5 +1,6 @@
 # Installs the build into a prefix of its own, moves that prefix (an installed Heddle must not point
-# back to where it was built), builds this project against it, and runs it.
+# back to where it was built), builds this project against it, and runs it. A record that a first run
+# puts into the installed tophub must be found by a second one, wherever the prefix is.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output
                   ERROR_VARIABLE output)
@@ -20,6 +21,23 @@ foreach(program consumer runtime_consumer)
   run(${work}/build/${program})
   message(STATUS "${output}")
 endforeach()
+
+unset(ENV{HEDDLE_TOPHUB})
+unset(ENV{HEDDLE_LOG_FILE})
+set(hub ${work}/prefix/share/heddle/tophub)
+if(NOT EXISTS ${hub}/README.md)
+  message(FATAL_ERROR "tophub was not installed to ${hub}")
+endif()
+file(REAL_PATH ${hub} hub)
+file(REAL_PATH ${work}/prefix prefix)
+run(${work}/build/consumer measure ${hub}/consumer.jsonl)
+message(STATUS "${output}")
+run(${work}/build/consumer recorded ${prefix} ${hub}/consumer.jsonl)
+message(STATUS "${output}")
 if(EXISTS ${work}/prefix/bin/heddle)
+  run(${work}/prefix/bin/heddle records list)
+  if(NOT output MATCHES "consumer.jsonl:1")
+    message(FATAL_ERROR "the installed command does not see the installed record:\n${output}")
+  endif()
   run(${work}/prefix/bin/heddle --help)
 endif()

@@ -46,6 +46,15 @@ TEST(ShapeClass, LeavesOutWhatFollowsFromExtents) {
     return ops::avg_pool(placeholder({1, c, size, size}), p);
   };
   EXPECT_EQ(class_of(pool(8, 20)), class_of(pool(64, 112)));
+  const auto attention = [](int64_t n, int64_t d) {
+    const Tensor q = placeholder({2, n, d}), k = placeholder({2, n, d}), v = placeholder({2, n, d});
+    return ops::scaled_dot_product_attention(q, k, v);
+  };
+  EXPECT_EQ(class_of(attention(32, 64)), class_of(attention(50, 128)));
+  const auto gelu = [](int64_t m, int64_t k) {
+    return ops::gelu(ops::matmul(placeholder({m, k}), placeholder({k, m})));
+  };
+  EXPECT_EQ(class_of(gelu(10, 3)), class_of(gelu(10, 4)));
   const auto norm = [](int64_t m, int64_t n) {
     return ops::layer_norm(placeholder({m, n}), placeholder({n}), placeholder({n}));
   };

@@ -51,6 +51,18 @@ TEST(Record, RoundTripsFailures) {
   }
 }
 
+TEST(Record, TheExampleOfTheDocumentationIsOne) {
+  const std::string text = read_file(std::string(HEDDLE_SOURCE_DIR) + "/docs/records.md");
+  const size_t begin = text.find("```json\n") + 8, end = text.find("```", begin);
+  const Json json = Json::parse(text.substr(begin, end - begin));
+  const Record r = Record::from_json(json);
+  EXPECT_EQ(r.to_json().dump(), json.dump());
+  const ComputeDag dag({matmul(16, 8, 32)});
+  EXPECT_EQ(r.structural_hash, dag.structural_hash());
+  EXPECT_EQ(r.shape_class, shape_class_of(dag));
+  EXPECT_EQ(r.extents, extents_of(dag));
+}
+
 TEST(Record, MedianOfSamples) {
   Record r;
   EXPECT_TRUE(std::isinf(r.median()));

@@ -105,15 +105,13 @@ TEST_P(Policies, PassOverWhatWasReportedBefore) {
 }
 
 TEST_P(Policies, CountWhyConfigsAreRefused) {
-  TuneTask task = knobs_task({{"x", {1, 2, 4}}, {"y", {1, 2, 4}}},
-                             [](TemplateBuilder& t, const std::vector<Param>& p) {
-                               t.stage(1).split(t.stage(1).axis(0), p[0]);
-                               t.stage(1).split(t.stage(1).axis(1), p[1]);
-                               Param x = p[0], y = p[1];
-                               t.require("x and y must not be both large", [x, y](const auto& v) {
-                                 return v(x) * v(y) <= 4;
-                               });
-                             });
+  TuneTask task = knobs_task({{"x", {1, 2, 4}}, {"y", {1, 2, 4}}}, [](TemplateBuilder& t,
+                                                                      const std::vector<Param>& p) {
+    t.stage(1).split(t.stage(1).axis(0), p[0]);
+    t.stage(1).split(t.stage(1).axis(1), p[1]);
+    Param x = p[0], y = p[1];
+    t.require("x and y must not be both large", [x, y](const auto& v) { return v(x) * v(y) <= 4; });
+  });
   auto policy = make(context(task));
   EXPECT_EQ(policy->propose(20).size(), 6u);
   ASSERT_EQ(policy->rejections().size(), 1u);
@@ -123,10 +121,10 @@ TEST_P(Policies, CountWhyConfigsAreRefused) {
 
 TEST_P(Policies, CountStepsThatDoNotApply) {
   // Legal as far as requirements go; a stage cannot be inlined that is an output.
-  TuneTask task = knobs_task({{"inline", {0, 1}}},
-                             [](TemplateBuilder& t, const std::vector<Param>& p) {
-                               t.when(p[0], 1, [&] { t.stage(1).compute_inline(); });
-                             });
+  TuneTask task =
+      knobs_task({{"inline", {0, 1}}}, [](TemplateBuilder& t, const std::vector<Param>& p) {
+        t.when(p[0], 1, [&] { t.stage(1).compute_inline(); });
+      });
   auto policy = make(context(task));
   EXPECT_EQ(policy->propose(5), (std::vector<Config>{{{0}}}));
   ASSERT_EQ(policy->rejections().size(), 1u);

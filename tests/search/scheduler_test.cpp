@@ -26,8 +26,9 @@ TEST(TaskScheduler, GivesEveryTaskARoundFirstTheDearestFirst) {
 
 // Each task is a curve: its time after n rounds.
 template <class Curve>
-std::vector<int> rounds_of(TaskScheduler& s, int tasks, int rounds, Curve curve,
-                           double cost(int) = [](int) { return 1.0; }) {
+std::vector<int> rounds_of(
+    TaskScheduler& s, int tasks, int rounds, Curve curve,
+    double cost(int) = [](int) { return 1.0; }) {
   std::vector<int> count(static_cast<size_t>(tasks));
   for (int i = 0; i < rounds; ++i) {
     int t = s.next();
@@ -52,7 +53,8 @@ TEST(TaskScheduler, PrefersWhatShortensTheNetworkMost) {
 
 TEST(TaskScheduler, PrefersTheTaskThatStillGains) {
   TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 0});
-  std::vector<int> n = rounds_of(s, 2, 20, [](int t, int r) { return t == 0 ? 1.0 : 1.0 / (1 + r); });
+  std::vector<int> n =
+      rounds_of(s, 2, 20, [](int t, int r) { return t == 0 ? 1.0 : 1.0 / (1 + r); });
   // The one that gains is soon so short that what is left of it matters less: but it goes first.
   TaskScheduler early({{.start_seconds = 1}, {.start_seconds = 1}}, {.alpha = 0.9, .patience = 0});
   rounds_of(early, 2, 4, [](int t, int r) { return t == 0 ? 1.0 : 1.0 - 0.1 * r; });

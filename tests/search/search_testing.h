@@ -46,7 +46,8 @@ inline TuneTask knobs_task(
   return {.name = "knobs", .args = {a, b}, .tmpl = t.finish("knobs")};
 }
 /// Two split factors and nothing else.
-inline TuneTask splits_task(std::vector<int64_t> x = {1, 2, 4, 8}, std::vector<int64_t> y = {1, 2, 4}) {
+inline TuneTask splits_task(std::vector<int64_t> x = {1, 2, 4, 8},
+                            std::vector<int64_t> y = {1, 2, 4}) {
   return knobs_task({{"x", x}, {"y", y}}, [](TemplateBuilder& t, const std::vector<Param>& p) {
     StageRef s = t.stage(1);
     auto [xo, xi] = s.split(s.axis(0), p[0]);
@@ -81,7 +82,8 @@ inline Features step_features(const TuneTask&, const Schedule& schedule) {
   for (const Step& s : schedule.steps()) {
     uint64_t id = uint64_t(s.kind);
     for (int a : s.axes) id = hash_combine(id, uint64_t(a));
-    float size = s.params.empty() ? 0.f : float(std::log2(double(std::max<int64_t>(1, s.params[0].value))));
+    float size =
+        s.params.empty() ? 0.f : float(std::log2(double(std::max<int64_t>(1, s.params[0].value))));
     row[id % row.size()] += 1 + size;
   }
   return row;

@@ -1,0 +1,590 @@
+// The tune loop, with measurers that only pretend.
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "heddle/records/record_log.h"
+#include "search/history.h"
+#include "search/search_testing.h"
+#include "search/tune_log.h"
+
+namespace heddle::testing {
+namespace {
+
+using enum MeasureError;
+
+class Tune : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ =
+        std::filesystem::temp_directory_path() / ("heddle_tune_test_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  /// Ends by trials, not by time.
+  TuneOptions options(FakeMeasurer& m, int max_trials = 64) {
+    models_.push_back(std::make_unique<NearestModel>());
+    TuneOptions o;
+    o.budget = std::chrono::hours(1);
+    o.max_trials = max_trials;
+    o.batch = 16;
+    o.warm_start = false;
+    o.measurer = &m;
+    o.model = models_.back().get();
+    o.features = step_features;
+    o.policy = [](const SearchContext& c) {
+      return make_evolutionary_policy(c, {.population = 48, .generations = 2});
+    };
+    return o;
+  }
+  std::set<std::string> configs_in(const std::string& log, bool races = false) {
+    std::set<std::string> out;
+    for (const Record& r : read_records(log).records) {
+      if ((r.protocol == "race") == races) out.insert(r.subject + r.config.dump());
+    }
+    return out;
+  }
+
+  std::filesystem::path folder_;
+  std::vector<std::unique_ptr<NearestModel>> models_;
+};
+
+TEST_F(Tune, FindsSomethingFasterAndSaysSo) {
+  TuneTask task = matmul_task();
+  FakeMeasurer m(on_landscape(3));
+  TuneReport report = tune_tasks({task}, options(m, 100));
+  const TaskResult& r = report.tasks.at(0);
+  double static_seconds = landscape(task.tmpl.instantiate(task.tmpl.default_config()), 3);
+  EXPECT_TRUE(r.improved);
+  EXPECT_EQ(r.static_seconds, static_seconds);
+  EXPECT_LT(r.best_seconds, 0.9 * static_seconds);
+  EXPECT_EQ(landscape(r.schedule, 3), r.best_seconds);
+  ASSERT_TRUE(r.config.has_value());
+  EXPECT_EQ(steps_hash(task.tmpl.instantiate(*r.config)), steps_hash(r.schedule));
+  EXPECT_EQ(report.trials, 100);
+  EXPECT_EQ(report.ended, "trials");
+  EXPECT_FALSE(report.cancelled);
+  EXPECT_TRUE(report.problems.empty());
+  EXPECT_EQ(m.repeated, 0);
+  EXPECT_EQ(m.raced, (std::vector<size_t>{7}));
+  EXPECT_GT(report.model.samples, 50);
+  EXPECT_GT(report.model.spearman, 0.2);
+  auto spent = [&](const std::string& phase) {
+    return std::any_of(report.time_spent.begin(), report.time_spent.end(),
+                       [&](const auto& p) { return p.first == phase; });
+  };
+  EXPECT_TRUE(spent("search") && spent("measure") && spent("measure.run") && spent("train"));
+}
+
+TEST_F(Tune, MeasuresTheStaticChoiceFirstAndGivesTheBestForCutOff) {
+  TuneTask task = matmul_task();
+  std::vector<uint64_t> order;
+  FakeMeasurer m([&](const TuneTask&, const Schedule& s) {
+    order.push_back(steps_hash(s));
+    return seconds_of(landscape(s, 1));
+  });
+  tune_tasks({task}, options(m, 30));
+  EXPECT_EQ(order.at(0), key_of(task, task.tmpl.default_config()));
+  EXPECT_EQ(m.best_given.at(0), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(m.best_given.at(1), landscape(task.tmpl.instantiate(task.tmpl.default_config()), 1));
+}
+
+TEST_F(Tune, IsDeterministic) {
+  auto run = [&](uint64_t seed) {
+    FakeMeasurer m(on_landscape(3));
+    TuneOptions o = options(m, 80);
+    o.seed = seed;
+    tune_tasks({matmul_task(), softmax_task()}, o);
+    return std::pair(m.keys, m.measured);
+  };
+  EXPECT_EQ(run(1), run(1));
+  EXPECT_NE(run(1).first, run(2).first);
+}
+
+TEST_F(Tune, NeverReturnsWhatLosesTheRace) {
+  // Screening lies: by a factor of two either way. Only the race knows.
+  TuneTask task = matmul_task();
+  uint64_t fixed = key_of(task, task.tmpl.default_config());
+  auto lies = [&](const TuneTask&, const Schedule& s) {
+    return seconds_of(1e-3 * (0.5 + 1.5 * unit(steps_hash(s))));
+  };
+  auto truth = [&](const TuneTask&, const Schedule& s) {
+    return seconds_of(steps_hash(s) == fixed ? 1e-3 : 1.01e-3);
+  };
+  FakeMeasurer m(lies, truth);
+  TaskResult r = tune_tasks({task}, options(m)).tasks[0];
+  EXPECT_FALSE(r.improved);
+  EXPECT_EQ(steps_hash(r.schedule), fixed);
+  EXPECT_EQ(r.best_seconds, 1e-3);
+  EXPECT_EQ(m.raced.size(), 1u);
+}
+
+TEST_F(Tune, AWrongAnswerFoundInTheRaceDoesNotWin) {
+  TuneTask task = matmul_task();
+  uint64_t fixed = key_of(task, task.tmpl.default_config());
+  FakeMeasurer m(on_landscape(3), [&](const TuneTask&, const Schedule& s) {
+    return steps_hash(s) == fixed ? seconds_of(landscape(s, 3)) : failure(WrongAnswer);
+  });
+  TuneOptions o = options(m);
+  o.log = path("wrong.jsonl");
+  TaskResult r = tune_tasks({task}, o).tasks[0];
+  EXPECT_FALSE(r.improved);
+  ASSERT_EQ(r.failures_by_kind.size(), 1u);
+  EXPECT_EQ(r.failures_by_kind[0].first, WrongAnswer);
+  // It is known to the next run as well.
+  int known = 0;
+  for (const auto& t : history_of(task, read_records(o.log).records, "warm fake", nullptr).trials)
+    known += t.error == WrongAnswer;
+  EXPECT_EQ(known, r.failures_by_kind[0].second);
+}
+
+TEST_F(Tune, EverythingFailing) {
+  for (MeasureError kind : {Crash, Timeout, OutOfMemory, WrongAnswer, Compile}) {
+    TuneTask task = splits_task();
+    FakeMeasurer m([&](const TuneTask&, const Schedule&) { return failure(kind); });
+    TuneReport report = tune_tasks({task}, options(m));
+    const TaskResult& r = report.tasks[0];
+    EXPECT_FALSE(r.improved);
+    EXPECT_EQ(r.static_seconds, 0);
+    EXPECT_EQ(steps_hash(r.schedule), key_of(task, task.tmpl.default_config()));
+    EXPECT_EQ(r.failures, 12);
+    EXPECT_EQ(r.failures_by_kind, (std::vector<std::pair<MeasureError, int>>{{kind, 12}}));
+    EXPECT_EQ(report.ended, "converged");
+    EXPECT_TRUE(m.raced.empty());
+  }
+}
+
+TEST_F(Tune, WhatWorksBeatsAStaticChoiceThatDoesNot) {
+  TuneTask task = matmul_task();
+  uint64_t fixed = key_of(task, task.tmpl.default_config());
+  FakeMeasurer m([&](const TuneTask&, const Schedule& s) {
+    return steps_hash(s) == fixed ? failure(Crash) : seconds_of(landscape(s, 3));
+  });
+  TaskResult r = tune_tasks({task}, options(m)).tasks[0];
+  EXPECT_TRUE(r.improved);
+  EXPECT_NE(steps_hash(r.schedule), fixed);
+}
+
+TEST_F(Tune, AMeasurerWithoutTimesIsACrash) {
+  FakeMeasurer m([](const TuneTask&, const Schedule&) { return MeasureResult(); });
+  TaskResult r = tune_tasks({splits_task()}, options(m)).tasks[0];
+  EXPECT_EQ(r.failures_by_kind, (std::vector<std::pair<MeasureError, int>>{{Crash, 12}}));
+}
+
+TEST_F(Tune, EndsWhenTheSpaceIsExhausted) {
+  FakeMeasurer m(on_landscape(1));
+  TuneReport report = tune_tasks({splits_task()}, options(m, 1000));
+  EXPECT_EQ(report.trials, 12);
+  EXPECT_EQ(report.ended, "converged");
+  EXPECT_EQ(m.repeated, 0);
+}
+
+TEST_F(Tune, ConvergesWithoutGains) {
+  FakeMeasurer m([](const TuneTask&, const Schedule&) { return seconds_of(1); });
+  TuneOptions o = options(m, 5000);
+  o.patience = 3;
+  TuneReport report = tune_tasks({matmul_task()}, o);
+  EXPECT_EQ(report.trials, 1 + 8 + 8 + 16);
+  EXPECT_EQ(report.ended, "converged");
+}
+
+TEST_F(Tune, ASecondRunMeasuresNothingTwice) {
+  FakeMeasurer first(on_landscape(3));
+  TuneOptions o = options(first, 40);
+  o.log = path("log.jsonl");
+  TaskResult before = tune_tasks({matmul_task()}, o).tasks[0];
+  std::set<std::string> known = configs_in(o.log);
+  EXPECT_EQ(known.size(), 40u);
+
+  FakeMeasurer second(on_landscape(3));
+  TuneOptions more = options(second, 40);
+  more.log = o.log;
+  int resumed = -1;
+  more.progress = [&](const TuneProgress& p) { resumed = p.tasks[0].resumed; };
+  TaskResult after = tune_tasks({matmul_task()}, more).tasks[0];
+  EXPECT_EQ(resumed, 40);
+  EXPECT_EQ(second.measured.size(), 40u);
+  for (uint64_t key : second.keys) EXPECT_FALSE(first.keys.contains(key));
+  EXPECT_EQ(configs_in(o.log).size(), 80u);
+  EXPECT_LE(after.best_seconds, before.best_seconds);
+  EXPECT_EQ(after.static_seconds, before.static_seconds);
+}
+
+TEST_F(Tune, ARunCutAtAnyBatchGoesOnToTheSameSet) {
+  auto measured = [&](const std::vector<int>& cuts, const std::string& name) {
+    for (int trials : cuts) {
+      FakeMeasurer m(on_landscape(3));
+      TuneOptions o = options(m, trials);
+      o.log = path(name);
+      o.batch = 8;
+      o.final_race_share = 0;
+      tune_tasks({matmul_task()}, o);
+    }
+    return configs_in(path(name));
+  };
+  // Rounds: the static choice, 4, 4, then 8 each; after resumption again 4, 4. So the batches are
+  // made equal: what is compared are the sets at the same numbers of trials.
+  std::set<std::string> whole = measured({1, 4, 4, 8}, "whole.jsonl");
+  EXPECT_EQ(whole.size(), 17u);
+  EXPECT_EQ(measured({5, 4, 8}, "a.jsonl"), whole);
+  EXPECT_EQ(measured({9, 8}, "b.jsonl"), whole);
+  EXPECT_EQ(measured({1, 8, 8}, "c.jsonl"), whole);
+}
+
+TEST_F(Tune, FailuresAreNotTriedAgainEither) {
+  TuneTask task = splits_task();
+  FakeMeasurer first([](const TuneTask&, const Schedule&) { return failure(Timeout); });
+  TuneOptions o = options(first);
+  o.log = path("failures.jsonl");
+  tune_tasks({task}, o);
+  FakeMeasurer second(on_landscape(1));
+  o.measurer = &second;
+  TuneReport report = tune_tasks({task}, o);
+  EXPECT_EQ(report.trials, 0);
+  EXPECT_FALSE(report.tasks[0].improved);
+}
+
+TEST_F(Tune, TimesOfAnotherProtocolAreSeedsOnly) {
+  TuneTask task = matmul_task();
+  FakeMeasurer cold(on_landscape(3));
+  cold.protocol_name = "cold fake";
+  TuneOptions o = options(cold, 30);
+  o.log = path("protocols.jsonl");
+  o.final_race_share = 0;
+  tune_tasks({task}, o);
+  // Races count for both; without them:
+  std::vector<Record> records = read_records(o.log).records;
+  std::erase_if(records, [](const Record& r) { return r.protocol == "race"; });
+  History h = history_of(task, records, "warm fake", nullptr);
+  EXPECT_TRUE(h.trials.empty());
+  ASSERT_EQ(h.seeds.size(), 4u);
+  std::sort(records.begin(), records.end(),
+            [](const Record& a, const Record& b) { return a.median() < b.median(); });
+  EXPECT_EQ(h.seeds[0], task.tmpl.config_from_json(records[0].config));
+  EXPECT_EQ(history_of(task, records, "cold other", nullptr).trials.size(), 30u);
+}
+
+TEST_F(Tune, SeedsComeFromTheNearestShapes) {
+  FakeMeasurer m(on_landscape(3));
+  TuneOptions o = options(m, 20);
+  o.log = path("shapes.jsonl");
+  tune_tasks({matmul_task(64, 96, 128)}, o);
+  TuneTask other = matmul_task(32, 96, 128);
+  History h = history_of(other, read_records(o.log).records, "warm fake", nullptr);
+  EXPECT_TRUE(h.trials.empty());
+  ASSERT_FALSE(h.seeds.empty());
+  for (const Config& c : h.seeds) EXPECT_EQ(other.tmpl.why_invalid(c), "");
+
+  RecordDatabase shipped;
+  shipped.add_file(o.log);
+  EXPECT_EQ(history_of(other, {}, "warm fake", &shipped).seeds, h.seeds);
+}
+
+TEST_F(Tune, ConfigsOfOtherShapesAreClampedToWhatIsLegal) {
+  TuneTask task =
+      knobs_task({{"x", {1, 2, 4, 8}}, {"y", {1, 2, 4, 8}}, {"z", {0, 1}}},
+                 [](TemplateBuilder& t, const std::vector<Param>& p) {
+                   Param x = p[0], y = p[1];
+                   t.require("small", [x, y](const auto& v) { return v(x) * v(y) <= 16; });
+                 });
+  auto near = [&](const char* json) { return nearest_config(task.tmpl, Json::parse(json)).values; };
+  using V = std::vector<int64_t>;
+  EXPECT_EQ(near(R"({"x": 4, "y": 2, "z": 1})"), (V{4, 2, 1}));
+  EXPECT_EQ(near(R"({"x": 3, "y": 100, "other": 7})"), (V{1, 8, 0}));  // 4 x 8 is refused
+  EXPECT_EQ(near(R"({"x": 1000})"), (V{8, 1, 0}));
+  EXPECT_EQ(near(R"({"x": "eight", "z": -5})"), (V{1, 1, 0}));
+  EXPECT_EQ(near("[]"), (V{1, 1, 0}));
+}
+
+TEST_F(Tune, ARecordOfAnotherTemplateVersionRacesBySteps) {
+  TuneTask task = matmul_task();
+  FakeMeasurer m(on_landscape(3));
+  TuneOptions o = options(m, 40);
+  o.log = path("old.jsonl");
+  TaskResult found = tune_tasks({task}, o).tasks[0];
+  ASSERT_TRUE(found.improved);
+  // The same records as an older template would have left them.
+  std::string old = path("older.jsonl");
+  {
+    RecordLog log(old);
+    for (Record r : read_records(o.log).records) {
+      r.template_version ^= 1;
+      r.config = Json::object({{"a_knob_of_old", Json(3)}});
+      log.append(r);
+    }
+  }
+  FakeMeasurer again(on_landscape(3));
+  TuneOptions one = options(again, 1);  // nothing but the static choice is measured
+  one.log = old;
+  TaskResult r = tune_tasks({task}, one).tasks[0];
+  EXPECT_TRUE(r.improved);
+  EXPECT_FALSE(r.config.has_value());
+  EXPECT_EQ(steps_hash(r.schedule), steps_hash(found.schedule));
+  // What the race says of it can be replayed, too.
+  const Record last = read_records(old).records.back();
+  EXPECT_EQ(last.protocol, "race");
+  EXPECT_EQ(steps_hash(schedule_of(last, task.tmpl.dag(), test_target())), steps_hash(r.schedule));
+}
+
+TEST_F(Tune, CancellationEndsItCleanlyAnywhere) {
+  TuneTask task = matmul_task();
+  for (size_t after : {0, 1, 5, 17, 30}) {
+    FakeMeasurer m(on_landscape(3));
+    TuneClock clock;
+    TuneOptions o = options(m, 1000);
+    o.clock = &clock;
+    o.log = path("cancel" + std::to_string(after) + ".jsonl");
+    m.before_each = [&](size_t measured) {
+      if (measured == after) clock.cancel();
+    };
+    TuneReport report = tune_tasks({task}, o);
+    EXPECT_TRUE(report.cancelled);
+    EXPECT_EQ(report.ended, "cancelled");
+    EXPECT_EQ(report.trials, static_cast<int>(after));
+    EXPECT_EQ(configs_in(o.log).size(), after);
+    EXPECT_TRUE(m.raced.empty());
+    // Without a race only what is faster by far is returned.
+    const TaskResult& r = report.tasks[0];
+    if (r.improved) {
+      EXPECT_LT(r.best_seconds, 0.95 * r.static_seconds);
+    }
+    if (after == 30) {
+      EXPECT_TRUE(r.improved);
+    }
+  }
+}
+
+TEST_F(Tune, CancellationInTheRaceKeepsTheBestSoFar) {
+  FakeMeasurer m(on_landscape(3));
+  TuneClock clock;
+  TuneOptions o = options(m, 60);
+  o.clock = &clock;
+  o.progress = [&](const TuneProgress& p) {
+    if (p.phase == "race") clock.cancel();
+  };
+  TuneReport report = tune_tasks({matmul_task()}, o);
+  EXPECT_TRUE(report.cancelled);
+  EXPECT_TRUE(report.tasks[0].improved);
+  EXPECT_LT(report.tasks[0].best_seconds, 0.95 * report.tasks[0].static_seconds);
+}
+
+TEST_F(Tune, KeepsToTheBudget) {
+  FakeMeasurer m(on_landscape(3));
+  m.before_each = [](size_t) { std::this_thread::sleep_for(std::chrono::milliseconds(5)); };
+  TuneOptions o = options(m, 0);
+  o.budget = std::chrono::milliseconds(600);
+  TuneReport report = tune_tasks({matmul_task()}, o);
+  EXPECT_EQ(report.ended, "budget");
+  EXPECT_GT(report.trials, 1);
+  EXPECT_EQ(m.raced.size(), 1u);  // there was time left for it
+  EXPECT_LT(report.elapsed_seconds, 3);
+}
+
+TEST_F(Tune, NoBudgetAtAllGivesTheStaticChoice) {
+  FakeMeasurer m(on_landscape(3));
+  TuneOptions o = options(m, 0);
+  o.budget = std::chrono::seconds(0);
+  TuneReport report = tune_tasks({matmul_task()}, o);
+  EXPECT_EQ(report.trials, 0);
+  EXPECT_FALSE(report.tasks[0].improved);
+  EXPECT_EQ(report.ended, "budget");
+}
+
+/// Files cannot grow beyond so many bytes while it lives: a disk that is full.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FullDisk() { free(); }
+  void free() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = SIG_DFL;
+};
+
+TEST_F(Tune, AFullDiskDoesNotLoseTheResult) {
+  FakeMeasurer m(on_landscape(3));
+  TuneOptions o = options(m, 40);
+  o.log = path("full.jsonl");
+  TuneReport report;
+  {
+    FullDisk full(40'000);
+    report = tune_tasks({matmul_task()}, o);
+  }
+  EXPECT_TRUE(report.tasks[0].improved);
+  EXPECT_EQ(report.trials, 40);
+  ASSERT_EQ(report.problems.size(), 1u);
+  EXPECT_NE(report.problems[0].find("records could not be written to"), std::string::npos);
+  // What was written is whole.
+  ReadResult read = read_records(o.log);
+  EXPECT_GT(read.records.size(), 0u);
+  EXPECT_LT(read.records.size(), 40u);
+  EXPECT_TRUE(read.problems.empty());
+}
+
+TEST_F(Tune, RecordsAreWrittenOnceThereIsRoomAgain) {
+  FakeMeasurer m(on_landscape(3));
+  TuneOptions o = options(m, 40);
+  o.log = path("room.jsonl");
+  FullDisk full(40'000);
+  m.before_each = [&](size_t measured) {
+    if (measured == 30) full.free();
+  };
+  TuneReport report = tune_tasks({matmul_task()}, o);
+  EXPECT_TRUE(report.problems.empty());
+  EXPECT_EQ(configs_in(o.log).size(), 40u);
+}
+
+TEST_F(Tune, ALogThatCannotBeOpenedIsAnErrorBeforeAnythingIsMeasured) {
+  FakeMeasurer m(on_landscape(3));
+  TuneOptions o = options(m);
+  std::ofstream(path("file")) << "x";
+  o.log = path("file/log.jsonl");
+  EXPECT_THROW(tune_tasks({matmul_task()}, o), Error);
+  EXPECT_EQ(m.batches, 0);
+}
+
+TEST_F(Tune, LinesThatCannotBeReadAreReported) {
+  std::ofstream(path("bad.jsonl")) << "{\"version\": 1\n";
+  FakeMeasurer m(on_landscape(3));
+  TuneOptions o = options(m, 20);
+  o.log = path("bad.jsonl");
+  TuneReport report = tune_tasks({matmul_task()}, o);
+  EXPECT_EQ(report.problems.size(), 1u);
+  EXPECT_EQ(configs_in(o.log).size(), 20u);
+}
+
+TEST_F(Tune, AMeasurerThatGivesUpEndsTheSearchNotTheResult) {
+  FakeMeasurer m(on_landscape(3));
+  m.before_each = [](size_t measured) {
+    if (measured == 40) throw_runtime_error("the board does not answer");
+  };
+  TuneReport report = tune_tasks({matmul_task()}, options(m, 100));
+  EXPECT_EQ(report.ended, "failed");
+  EXPECT_EQ(report.trials, 40);
+  EXPECT_TRUE(report.tasks[0].improved);
+  ASSERT_EQ(report.problems.size(), 1u);
+  EXPECT_NE(report.problems[0].find("the board does not answer"), std::string::npos);
+
+  FakeMeasurer dead(on_landscape(3));
+  dead.before_each = [](size_t) { throw_runtime_error("no board"); };
+  EXPECT_THROW(tune_tasks({matmul_task()}, options(dead)), Error);
+}
+
+TEST_F(Tune, EveryTaskGetsARoundAndTheHeavyOneMost) {
+  std::vector<TuneTask> tasks{matmul_task(64), matmul_task(48), matmul_task(32)};
+  tasks[1].weight = 20;
+  FakeMeasurer m(on_landscape(3));
+  TuneReport report = tune_tasks(tasks, options(m, 240));
+  ASSERT_EQ(report.tasks.size(), 3u);
+  for (const TaskResult& r : report.tasks) EXPECT_GE(r.trials, 9);
+  EXPECT_GT(report.tasks[1].trials, report.tasks[0].trials + report.tasks[2].trials);
+  EXPECT_EQ(report.tasks[0].trials + report.tasks[1].trials + report.tasks[2].trials,
+            report.trials);
+  EXPECT_EQ(m.raced.size(), 3u);
+}
+
+TEST_F(Tune, ProgressTellsOfEveryResult) {
+  std::vector<TuneTask> tasks{matmul_task(64), matmul_task(48)};
+  tasks[0].weight = 3;
+  FakeMeasurer m(on_landscape(3));
+  TuneOptions o = options(m, 60);
+  std::vector<TuneProgress> seen;
+  o.progress = [&](const TuneProgress& p) { seen.push_back(p); };
+  TuneReport report = tune_tasks(tasks, o);
+  std::set<std::string> phases;
+  int trials = 0;
+  double best = std::numeric_limits<double>::infinity();
+  for (const TuneProgress& p : seen) {
+    phases.insert(p.phase);
+    EXPECT_TRUE(p.trials == trials || p.trials == trials + 1);
+    trials = p.trials;
+    ASSERT_EQ(p.tasks.size(), 2u);
+    if (p.tasks[0].best_seconds > 0 && p.tasks[1].best_seconds > 0 && p.phase != "done") {
+      EXPECT_LE(p.best_seconds, best);
+      best = p.best_seconds;
+      EXPECT_DOUBLE_EQ(p.static_seconds, 3 * p.tasks[0].static_seconds + p.tasks[1].static_seconds);
+    }
+  }
+  EXPECT_EQ(trials, 60);
+  EXPECT_EQ(phases,
+            (std::set<std::string>{"static", "search", "measure", "train", "race", "done"}));
+  EXPECT_EQ(seen.back().phase, "done");
+  EXPECT_DOUBLE_EQ(seen.back().best_seconds,
+                   3 * report.tasks[0].best_seconds + report.tasks[1].best_seconds);
+}
+
+TEST_F(Tune, SomebodysOwnPolicyMayErr) {
+  // Proposes an illegal config, one twice, and the static choice again and again.
+  struct Stubborn : SearchPolicy {
+    std::string name() const override { return "stubborn"; }
+    std::vector<Config> propose(int) override { return {{{3, 1}}, {{2, 2}}, {{2, 2}}, {{1, 1}}}; }
+    void report(std::span<const Trial> trials) override { reported += trials.size(); }
+    size_t reported = 0;
+  };
+  FakeMeasurer m(on_landscape(1));
+  TuneOptions o = options(m);
+  o.policy = [](const SearchContext&) { return std::make_unique<Stubborn>(); };
+  TuneReport report = tune_tasks({splits_task()}, o);
+  EXPECT_EQ(report.trials, 2);
+  EXPECT_EQ(m.repeated, 0);
+  EXPECT_EQ(report.ended, "converged");
+  ASSERT_EQ(report.tasks[0].rejections.size(), 1u);
+  EXPECT_NE(report.tasks[0].rejections[0].reason.find("knob 'x' cannot be 3"), std::string::npos);
+}
+
+TEST_F(Tune, BadOptionsAreRefused) {
+  FakeMeasurer m(on_landscape(1));
+  EXPECT_THROW(tune_tasks({}, options(m)), Error);
+  TuneOptions o = options(m);
+  o.batch = 0;
+  EXPECT_THROW(tune_tasks({splits_task()}, o), Error);
+  o = options(m);
+  o.final_race_share = 1;
+  EXPECT_THROW(tune_tasks({splits_task()}, o), Error);
+}
+
+TEST_F(Tune, TheShortWay) {
+  Tensor a = placeholder({32, 48}, f32, "A"), b = placeholder({48, 64}, f32, "B");
+  Tensor c = ops::matmul(a, b);
+  FakeMeasurer m(on_landscape(3));
+  TuneOptions o = options(m, 30);
+  o.target = test_target();
+  TuneResult best = tune({c}, o);
+  EXPECT_EQ(best.name, "matmul[32x64]");
+  EXPECT_EQ(best.report.trials, 30);
+  EXPECT_EQ(best.report.tasks.size(), 1u);
+  EXPECT_EQ(best.best_seconds, best.report.tasks[0].best_seconds);
+  EXPECT_LE(best.best_seconds, best.static_seconds);
+}
+
+TEST(TuneClock, APartEndsWithTheWhole) {
+  TuneClock whole(3600), part(1800, &whole), longer(7200, &whole);
+  EXPECT_LE(part.left(), 1800);
+  EXPECT_LE(longer.left(), 3600);
+  EXPECT_GT(longer.left(), 3500);
+  part.cancel();
+  EXPECT_TRUE(part.expired());
+  EXPECT_FALSE(whole.expired());
+  whole.cancel();
+  EXPECT_TRUE(longer.cancelled());
+  EXPECT_EQ(longer.left(), 0);
+}
+
+}  // namespace
+}  // namespace heddle::testing

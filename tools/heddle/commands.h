@@ -66,4 +66,16 @@ struct ReportRequest {
 };
 int run_report(const ReportRequest& request);
 
+struct RecordsOptions {
+  std::string command;             ///< "list", "best", "merge", "prune", "upgrade" or "why"
+  std::vector<std::string> files;  ///< empty: what tophub consults
+  std::string filter;              ///< of list: part of the subject
+  std::string out;                 ///< a file; empty: none
+  int keep = 0;                    ///< of prune
+  std::string subject, dtype = "f32", target = "llvm -mcpu=native";  ///< of why
+  int threads = 0;
+  bool json = false;
+};
+int run_records(const RecordsOptions& options);
+
 }  // namespace heddle::cli

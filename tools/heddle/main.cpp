@@ -145,6 +145,72 @@ void add_report(CLI::App& app, ReportRequest& o) {
       "  heddle report digits.jsonl --peak 200 --bandwidth 40 -o -");
 }
 
+void add_records(CLI::App& app, RecordsOptions& o) {
+  CLI::App* records = app.add_subcommand("records", "Look at and tidy up logs of measurements");
+  records->require_subcommand(1);
+  auto add = [&](const char* name, const char* what) {
+    CLI::App* c = records->add_subcommand(name, what);
+    c->callback([&o, name] { o.command = name; });
+    return c;
+  };
+  auto files = [&](CLI::App* c, bool needed) {
+    CLI::Option* option = c->add_option("files", o.files,
+                                        needed ? "Logs of records (JSON Lines)"
+                                               : "Logs; none: those that create_schedule consults");
+    if (needed) option->required();
+  };
+  auto out = [&](CLI::App* c, bool needed) {
+    CLI::Option* option = c->add_option("-o,--out", o.out, "The log to write; replaced as a whole");
+    if (needed) option->required();
+  };
+  CLI::App* list = add("list", "Show records");
+  files(list, false);
+  list->add_option("--subject", o.filter, "Only those whose subject contains this");
+  list->add_flag("--json", o.json, "As JSON");
+  list->footer("Example: heddle records list dense.jsonl --subject matmul");
+
+  CLI::App* best =
+      add("best", "Show the best record of each declaration and target, or write them");
+  files(best, false);
+  out(best, false);
+  best->add_flag("--json", o.json, "As JSON");
+  best->footer("Example: heddle records best dense.jsonl conv.jsonl -o best.jsonl");
+
+  CLI::App* merge = add("merge", "Put logs together; what is there twice is kept once");
+  files(merge, true);
+  out(merge, true);
+  merge->footer("Example: heddle records merge a.jsonl b.jsonl -o all.jsonl");
+
+  CLI::App* prune = add("prune", "Keep the best records of each declaration and target");
+  files(prune, true);
+  out(prune, true);
+  prune->add_option("--keep", o.keep, "How many of each")
+      ->required()
+      ->check(CLI::Range(1, 1 << 30));
+  prune->footer("Example: heddle records prune dense.jsonl --keep 10 -o dense.jsonl");
+
+  CLI::App* upgrade = add("upgrade", "Rewrite a log in the current form");
+  files(upgrade, true);
+  out(upgrade, true);
+  upgrade->footer("Example: heddle records upgrade old.jsonl -o new.jsonl");
+
+  CLI::App* why = add("why", "Tell which record a subject's schedule comes from, or why from none");
+  why->add_option("subject", o.subject, "Such as matmul:512x512x512; see `heddle list`")
+      ->required();
+  files(why, false);
+  why->add_option("--threads", o.threads, "Threads of the kernel (all cores)")
+      ->check(CLI::Range(1, 1024));
+  why->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
+  why->add_option("--target", o.target, "Machine (llvm -mcpu=native)");
+  why->footer("Example: heddle records why matmul:512x512x512 --threads 2");
+  records->footer(
+      "Examples:\n"
+      "  heddle records list dense.jsonl\n"
+      "  heddle records why matmul:512x512x512\n"
+      "  heddle records best dense.jsonl -o best.jsonl\n"
+      "The form of a record is in docs/records.md.");
+}
+
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -156,30 +222,36 @@ std::vector<std::string> option_names(const CLI::App& app) {
 // What CLI11 found wrong, said as the rest of the program says it.
 int explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* where = &app;
-  for (const CLI::App* sub : app.get_subcommands()) where = sub;
+  std::string command = "heddle";
+  while (!where->get_subcommands().empty()) {
+    where = where->get_subcommands().back();
+    command += " " + where->get_name();
+  }
   std::string hint;
   for (const std::string& extra : where->remaining()) {
     if (hint.empty() && extra.rfind("--", 0) == 0) {
       hint = did_you_mean(extra.substr(0, extra.find('=')), option_names(*where));
     }
   }
-  std::string command = "heddle";
-  if (where != &app) command += " " + where->get_name();
   if (!hint.empty()) hint += " ";
   return complain(error.what(), hint + "`" + command + " --help` shows what there is");
 }
 
-// CLI11 would only say that a subcommand is missing.
-std::optional<int> check_subcommand(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return std::nullopt;
+// CLI11 would only say that a subcommand is missing. The words of the command line from `at` on
+// name a subcommand of `app`, and perhaps one of that.
+std::optional<int> check_subcommand(const CLI::App& app, int argc, char** argv, int at = 1) {
+  if (argc <= at || argv[at][0] == '-') return std::nullopt;
   std::vector<std::string> names;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
     names.push_back(sub->get_name());
   }
-  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return std::nullopt;
-  std::string hint = did_you_mean(argv[1], names);
+  if (names.empty()) return std::nullopt;
+  if (std::find(names.begin(), names.end(), argv[at]) != names.end()) {
+    return check_subcommand(*app.get_subcommand(argv[at]), argc, argv, at + 1);
+  }
+  std::string hint = did_you_mean(argv[at], names);
   if (!hint.empty()) hint += " ";
-  return complain(std::string("there is no subcommand '") + argv[1] + "'",
+  return complain(std::string("there is no subcommand '") + argv[at] + "'",
                   hint + "the subcommands are " + join(names));
 }
 
@@ -198,6 +270,7 @@ int run(int argc, char** argv) {
   ListOptions list;
   ExplainOptions explain;
   BenchOptions bench;
+  RecordsOptions records;
   add_list(app, list);
   add_explain(app, explain);
   add_bench(app, bench);
@@ -205,6 +278,7 @@ int run(int argc, char** argv) {
   ReportRequest report;
   add_tune(app, tune);
   add_report(app, report);
+  add_records(app, records);
   if (argc == 1) {
     std::cerr << app.help();
     return kBadInput;
@@ -220,6 +294,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("explain")) return run_explain(explain);
   if (app.got_subcommand("tune")) return run_tune(tune);
   if (app.got_subcommand("report")) return run_report(report);
+  if (app.got_subcommand("records")) return run_records(records);
   return run_bench(bench);
 }
 

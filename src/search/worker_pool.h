@@ -1,0 +1,73 @@
+// The tuner's workers: started when they are needed, asked, watched, replaced when they die.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "heddle/search/measure.h"
+#include "search/worker_process.h"
+
+namespace heddle::search {
+
+/// What came of a request: an answer, or the end of the worker.
+struct WorkerEvent {
+  size_t worker = 0;
+  std::optional<Json> answer;
+  WorkerDeath death;
+};
+
+class WorkerPool {
+ public:
+  /// `start.main` runs in each worker; it first sends a message, whatever it is.
+  WorkerPool(int workers, WorkerProcess::Start start);
+
+  size_t size() const { return workers_.size(); }
+  bool alive(size_t worker) const { return workers_[worker].process != nullptr; }
+  bool busy(size_t worker) const { return workers_[worker].busy; }
+
+  /// Sees to it that the first `count` workers live and were forked at or after `epoch`, a number
+  /// that grows: what they inherit must be new enough. Throws a Runtime error when they cannot be
+  /// started.
+  void start(size_t count, uint64_t epoch);
+  /// Replaces one that died, while others are at work. Throws as start() does.
+  void restart(size_t worker, uint64_t epoch);
+  void kill(size_t worker) { workers_[worker] = {}; }
+  /// Kills those at work, and tells the others to forget what they compiled.
+  void settle();
+
+  /// Sends a request. A step of it that takes longer than `allowed` seconds is the worker's end.
+  void ask(size_t worker, const Json& request, double allowed);
+  /// The answer was not the last one.
+  void expect_more(size_t worker) { workers_[worker].busy = true; }
+  /// Waits for a busy worker; nothing when the clock has expired.
+  std::optional<WorkerEvent> next_event(const TuneClock& clock);
+  /// A death that no candidate is to blame for: forgiven, but not without end (a Runtime error).
+  void forgive(const WorkerDeath& death);
+
+ private:
+  struct Worker {
+    std::unique_ptr<WorkerProcess> process;
+    uint64_t epoch = 0;
+    bool busy = false;
+    bool asked_before = false;
+    std::chrono::steady_clock::time_point asked;  ///< when its request was sent
+    double allowed = 0;                           ///< seconds for each step of the request
+  };
+  void fork_worker(Worker& worker, uint64_t epoch);
+  std::optional<WorkerEvent> poll(double seconds);
+  std::optional<WorkerEvent> look_at(size_t index, bool readable);
+  WorkerEvent died(size_t worker, bool timed_out);
+
+  WorkerProcess::Start start_;
+  std::vector<Worker> workers_;
+  int strays_ = 0;  ///< deaths in a row that no candidate is to blame for
+};
+
+/// Bytes that could be allocated now; 0 when that is not known.
+int64_t free_memory_bytes();
+
+}  // namespace heddle::search

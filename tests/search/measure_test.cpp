@@ -1,0 +1,382 @@
+// What is measured of healthy candidates.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "heddle/driver/build.h"
+#include "heddle/dsl/tensor.h"
+#include "heddle/ops/conv.h"
+#include "heddle/support/error.h"
+#include "search/measure_reference.h"
+#include "search/measure_testing.h"
+#include "search/measure_timing.h"
+
+namespace heddle {
+namespace {
+
+using namespace testing;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+WorkerOptions quick_options() {
+  WorkerOptions options;
+  options.protocol = quick_protocol();
+  options.workers = 2;
+  return options;
+}
+
+double spent(const Measurer& m, const std::string& name) {
+  for (const auto& [key, seconds] : m.time_spent()) {
+    if (key == name) return seconds;
+  }
+  return 0;
+}
+
+TEST(Measure, EveryCandidateIsReportedOnceWithItsTimes) {
+  const TuneTask task = small_matmul();
+  const std::vector<Schedule> schedules = candidates(task, 12);
+  {
+    const auto measurer = make_worker_measurer(quick_options());
+    const Collected got = measure_all(*measurer, task, schedules);
+    for (size_t i = 0; i < schedules.size(); ++i) {
+      EXPECT_EQ(got.reports[i], 1) << i;
+      EXPECT_TRUE(got.results[i].ok()) << i << ": " << got.results[i].message;
+      EXPECT_EQ(got.results[i].message, "");
+      EXPECT_GE(got.results[i].seconds.size(), 2u);
+      EXPECT_LE(got.results[i].seconds.size(), 3u);
+      EXPECT_GT(got.results[i].median(), 0);
+      EXPECT_GT(got.results[i].compile_seconds, 0);
+      EXPECT_FALSE(got.results[i].cut_off);
+    }
+    for (const char* part : {"compile", "run", "check", "reference", "start", "inputs"}) {
+      EXPECT_GT(spent(*measurer, part), 0) << part;
+    }
+    EXPECT_TRUE(has_children());  // they wait for more
+  }
+  EXPECT_FALSE(has_children());
+}
+
+TEST(Measure, WorkersAreReusedAndNoFileIsLeaked) {
+  const Tensor a = placeholder({64, 32}, f32, "A");  // quick to compile
+  const TuneTask task = make_task(
+      "scale",
+      {compute({64, 32}, [&](Axis i, Axis j) { return a(i, j) * 2.f; }, "C")}, two_threads());
+  const std::vector<Schedule> schedules = candidates(task, 50);
+  const int before = open_files();
+  {
+    const auto measurer = make_worker_measurer(quick_options());
+    measure_all(*measurer, task, {schedules[0]});
+    measure_all(*measurer, task, {schedules[0], schedules[1]});
+    const int with_workers = open_files();
+    const double start = spent(*measurer, "start");
+    for (int round = 0; round < 4; ++round) {
+      for (const MeasureResult& r : measure_all(*measurer, task, schedules).results) {
+        EXPECT_TRUE(r.ok()) << r.message;
+      }
+    }
+    EXPECT_EQ(open_files(), with_workers);
+    EXPECT_LT(spent(*measurer, "start") - start, 50 * 4 * 1e-3);  // not a process a candidate
+  }
+  EXPECT_EQ(open_files(), before);
+}
+
+TEST(Measure, ANewTaskIsKnownToTheSameMeasurer) {
+  const auto measurer = make_worker_measurer(quick_options());
+  const TuneTask first = small_matmul();
+  ops::Conv padded;
+  padded.padding = {1};
+  Tensor x = placeholder({1, 8, 9, 11}, f32, "x");
+  Tensor w = constant_placeholder({12, 8, 3, 3}, f32, "w");
+  const TuneTask second = make_task("conv", {ops::conv2d(x, w, padded)}, two_threads());
+  for (const TuneTask* task : {&first, &second, &first, &second}) {
+    for (const MeasureResult& r : measure_all(*measurer, *task, candidates(*task, 3)).results) {
+      EXPECT_TRUE(r.ok()) << r.message;
+    }
+  }
+}
+
+// Constant weights are packed by `prepare`: the measurer must call it, and its time is not a
+// call's.
+TEST(Measure, PackingOfWeightsIsNoPartOfACall) {
+  const auto measurer = make_worker_measurer(quick_options());
+  const TuneTask task = make_task(
+      "dense", {ops::matmul(placeholder({8, 64}, f32, "x"), constant_placeholder({64, 64}, f32))},
+      two_threads());
+  for (const MeasureResult& r : measure_all(*measurer, task, candidates(task, 8)).results) {
+    EXPECT_TRUE(r.ok()) << r.message;
+  }
+  EXPECT_GT(spent(*measurer, "prepare"), 0);
+}
+
+TEST(Measure, AStepThatDoesNotApplyIsInvalid) {
+  const TuneTask task = small_matmul();
+  // A schedule of another declaration: its steps name axes that this one does not have.
+  const TuneTask other = make_task(
+      "other", {ops::conv2d(placeholder({1, 8, 9, 11}), constant_placeholder({12, 8, 3, 3}))},
+      two_threads());
+  const auto measurer = make_worker_measurer(quick_options());
+  const Collected got = measure_all(
+      *measurer, task, {candidates(task, 1)[0], candidates(other, 1)[0], candidates(task, 2)[1]});
+  EXPECT_TRUE(got.results[0].ok());
+  EXPECT_EQ(got.results[1].error, MeasureError::Invalid);
+  EXPECT_NE(got.results[1].message, "");
+  EXPECT_TRUE(got.results[2].ok());
+}
+
+TEST(Measure, InputsMayBeTheCallers) {
+  TuneTask task = small_matmul();
+  task.make_input = [](size_t arg) {
+    return NDArray::full(arg == 0 ? Extents{48, 40} : Extents{40, 56}, f32, 2);
+  };
+  WorkerOptions options = quick_options();
+  // 40 products of 2 and 2; anything else is an error in the worker.
+  options.fault = [](const std::string& phase, size_t, std::span<const NDArray> args) {
+    if (phase == "output" && args[2].at<float>({47, 55}) != 160) throw std::runtime_error("inputs");
+  };
+  const auto measurer = make_worker_measurer(options);
+  for (const MeasureResult& r : measure_all(*measurer, task, candidates(task, 3)).results) {
+    EXPECT_TRUE(r.ok()) << r.message;
+  }
+  task.name = "with wrong inputs";
+  task.make_input = [](size_t) { return NDArray::full({48, 40}, f64, 2); };
+  try {
+    measure_all(*measurer, task, candidates(task, 1));
+    FAIL() << "an input of the wrong type was taken";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("make_input"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Measure, AnExpiredClockCancels) {
+  const TuneTask task = small_matmul();
+  const std::vector<Schedule> schedules = candidates(task, 6);
+  WorkerOptions options = quick_options();
+  options.fault = [](const std::string& phase, size_t candidate, std::span<const NDArray>) {
+    if (phase == "run" && candidate == 3) std::this_thread::sleep_for(std::chrono::minutes(10));
+  };
+  const auto measurer = make_worker_measurer(options);
+  {
+    const TuneClock clock(0);
+    for (const MeasureResult& r : measure_all(*measurer, task, schedules, clock).results) {
+      EXPECT_EQ(r.error, MeasureError::Cancelled);
+    }
+    EXPECT_FALSE(has_children());  // nothing was started for it
+  }
+  {
+    const TuneClock clock(1.5);
+    const Collected got = measure_all(*measurer, task, schedules, clock);
+    EXPECT_GE(clock.elapsed(), 1.5);
+    EXPECT_LT(clock.elapsed(), 10);  // it did not wait for the sleeper
+    EXPECT_EQ(got.results[3].error, MeasureError::Cancelled);
+    for (int n : got.reports) EXPECT_EQ(n, 1);
+  }
+  {
+    TuneClock clock;  // without end, until someone cancels from elsewhere
+    std::thread user([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      clock.cancel();
+    });
+    const Collected got = measure_all(*measurer, task, schedules, clock);
+    user.join();
+    EXPECT_EQ(got.results[3].error, MeasureError::Cancelled);
+  }
+  // What was interrupted does not stay in the way.
+  EXPECT_TRUE(measure_all(*measurer, task, {schedules[0]}).results[0].ok());
+}
+
+TEST(Measure, WhatIsThrownWhileReportingArrives) {
+  const TuneTask task = small_matmul();
+  const auto measurer = make_worker_measurer(quick_options());
+  EXPECT_THROW(measurer->measure(task, candidates(task, 4), kInfinity, TuneClock(),
+                                 [](size_t, const MeasureResult&) { throw std::range_error("x"); }),
+               std::range_error);
+  EXPECT_TRUE(measure_all(*measurer, task, candidates(task, 2)).results[1].ok());
+}
+
+TEST(Measure, ColdCachesAreAProtocol) {
+  WorkerOptions options = quick_options();
+  options.protocol.flush_cache = true;
+  const TuneTask task = small_matmul();
+  const auto measurer = make_worker_measurer(options);
+  EXPECT_EQ(measurer->protocol().substr(0, 4), "cold");
+  for (const MeasureResult& r : measure_all(*measurer, task, candidates(task, 2)).results) {
+    EXPECT_TRUE(r.ok()) << r.message;
+  }
+}
+
+TEST(Measure, ACandidateSlowerThanTheBestIsCutOff) {
+  WorkerOptions options = quick_options();
+  options.protocol.cutoff = 1.5;
+  options.protocol.max_repeats = 20;
+  const TuneTask task = small_matmul();
+  const auto measurer = make_worker_measurer(options);
+  const Collected got = measure_all(*measurer, task, candidates(task, 2), TuneClock(), 1e-12);
+  for (const MeasureResult& r : got.results) {
+    EXPECT_TRUE(r.ok());
+    EXPECT_TRUE(r.cut_off);
+    EXPECT_EQ(r.seconds.size(), 1u);
+  }
+}
+
+TEST(Measure, RaceTimesAllInTurnsAndChecksThem) {
+  const TuneTask task = small_matmul();
+  WorkerOptions options = quick_options();
+  options.fault = [](const std::string& phase, size_t candidate, std::span<const NDArray> args) {
+    if (phase == "output" && candidate == 2) args[2].at<float>({17, 5}) += 1;
+  };
+  const auto measurer = make_worker_measurer(options);
+  const std::vector<MeasureResult> got =
+      measurer->race(task, candidates(task, 4), 0.1, TuneClock());
+  ASSERT_EQ(got.size(), 4u);
+  EXPECT_EQ(got[2].error, MeasureError::WrongAnswer);
+  EXPECT_NE(got[2].message.find("1 of 2688 elements are wrong, first at [17, 5]"),
+            std::string::npos)
+      << got[2].message;
+  for (size_t i : {0, 1, 3}) {
+    EXPECT_TRUE(got[i].ok()) << got[i].message;
+    EXPECT_EQ(got[i].seconds.size(), got[0].seconds.size());  // as many turns each
+    EXPECT_GT(got[i].compile_seconds, 0);
+  }
+  const TuneClock expired(0);
+  EXPECT_EQ(measurer->race(task, candidates(task, 1), 1, expired)[0].error,
+            MeasureError::Cancelled);
+  EXPECT_TRUE(measurer->race(task, {}, 1, TuneClock()).empty());
+}
+
+// ---- parts -------------------------------------------------------------------------------------
+
+TEST(Measure, ResultsAndClocks) {
+  MeasureResult r;
+  EXPECT_FALSE(r.ok());
+  EXPECT_EQ(r.median(), kInfinity);
+  r.seconds = {3, 1, 2, 10};
+  EXPECT_EQ(r.median(), 2.5);
+  r.error = MeasureError::Crash;
+  EXPECT_EQ(r.median(), kInfinity);
+  TuneClock clock(1000);
+  EXPECT_GT(clock.left(), 900);
+  clock.cancel();
+  EXPECT_TRUE(clock.expired());
+  EXPECT_EQ(clock.left(), 0);
+  EXPECT_EQ(TuneClock().left(), kInfinity);
+  EXPECT_EQ(to_string(MeasureProtocol{}), "warm repeats=2..30 ms=4..150 ci=0.02 cutoff=1.5");
+}
+
+TEST(Measure, TasksTakeTheirArguments) {
+  Tensor a = placeholder({4, 5}, f32, "A"), b = placeholder({5, 6}, f32, "B");
+  Tensor c = ops::matmul(a, b);
+  const TuneTask task = make_task("m", {c}, two_threads());
+  ASSERT_EQ(task.args.size(), 3u);
+  EXPECT_TRUE(task.args[0].same_as(a) && task.args[1].same_as(b) && task.args[2].same_as(c));
+  EXPECT_TRUE(make_task("m", {c}, two_threads(), {c, a, b}).args[0].same_as(c));
+  Target one = two_threads();
+  one.cores = 1;
+  EXPECT_NE(task.hash(), make_task("m", {c}, one).hash());
+  EXPECT_EQ(task.hash(), make_task("another name", {c}, two_threads()).hash());
+}
+
+TEST(MeasureTiming, IntervalOfTheMedian) {
+  using search::median_interval;
+  EXPECT_EQ(median_interval({5}).median, 5);
+  EXPECT_EQ(median_interval({5}).relative_width, 0);
+  EXPECT_NEAR(median_interval({1, 3}).relative_width, 1, 1e-12);
+  // Twelve: the interval is from the second to the eleventh; an outlier is outside of it.
+  EXPECT_NEAR(median_interval({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 900}).median, 6.5, 1e-12);
+  EXPECT_NEAR(median_interval({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 900}).relative_width, 9 / 6.5,
+              1e-12);
+}
+
+TEST(MeasureTiming, ShortCallsAreBatched) {
+  EXPECT_EQ(search::calls_per_sample(1e-3, 20e-6), 1);
+  EXPECT_EQ(search::calls_per_sample(1e-6, 19.5e-6), 20);
+  EXPECT_LE(search::calls_per_sample(0, 20e-6), 1000000);
+  int calls = 0;
+  const search::Timing t = search::time_calls(quick_protocol(), kInfinity, [&] { ++calls; });
+  EXPECT_GE(t.seconds.size(), 2u);
+  EXPECT_GT(calls, 100);
+  int flushes = 0;
+  calls = 0;
+  const search::Timing cold =
+      search::time_calls(quick_protocol(), kInfinity, [&] { ++calls; }, [&] { ++flushes; });
+  EXPECT_EQ(flushes, static_cast<int>(cold.seconds.size()));
+  EXPECT_EQ(calls, flushes + 1);  // a warm-up; batches would warm the cache again
+}
+
+TEST(MeasureTiming, RepeatsUntilTheTimeIsUsed) {
+  MeasureProtocol p;
+  p.relative_ci = 0;  // never narrow enough
+  p.max_repeats = 7;
+  p.max_seconds = 1e9;
+  int calls = 0;
+  const auto call = [&] {
+    std::this_thread::sleep_for(std::chrono::microseconds(100 + 10 * ++calls));
+  };
+  EXPECT_EQ(search::time_calls(p, kInfinity, call).seconds.size(), 7u);
+  p.max_seconds = 0;
+  p.min_repeats = 3;
+  EXPECT_EQ(search::time_calls(p, kInfinity, call).seconds.size(), 3u);
+  // Far slower than the best: once or twice, and told.
+  const search::Timing t = search::time_calls(p, 1e-9, call);
+  EXPECT_TRUE(t.cut_off);
+  EXPECT_EQ(t.seconds.size(), 1u);
+}
+
+TEST(MeasureReference, TheVectorScheduleComputesTheSame) {
+  ops::Conv padded;
+  padded.padding = {1};
+  const Tensor v = placeholder({70}, f32, "v");
+  const Axis k = reduce_axis(70);
+  for (const Tensor& t :
+       {ops::matmul(placeholder({7, 30}), placeholder({30, 130})),
+        ops::conv2d(placeholder({1, 5, 9, 70}), constant_placeholder({3, 5, 3, 3}), padded),
+        compute(
+            {3}, [&](Axis i) { return max(v(k) + cast(f32, i), k); }, "m"),
+        compute({4, 5}, [&](Axis i, Axis j) { return sum(v(k) * cast(f32, i + j), k); }, "s")}) {
+    const ComputeDag dag({t});
+    std::vector<Tensor> args = dag.placeholders();
+    std::vector<NDArray> arrays;
+    for (const Tensor& a : args) {
+      arrays.push_back(NDArray::random(a.extents(), a.dtype(), arrays.size()));
+    }
+    args.push_back(t);
+    arrays.push_back(NDArray::empty(t.extents(), t.dtype()));
+    build(naive_schedule({t}), args).call(arrays);
+    search::Reference reference(dag);
+    reference.store(std::vector{arrays.back()});
+    search::poison(arrays.back());
+    build(search::vector_schedule(dag), args).call(arrays);
+    EXPECT_EQ(reference.difference(std::vector{arrays.back()}, true, 0), "") << t.name();
+  }
+}
+
+TEST(MeasureReference, FindsWhatIsWrong) {
+  const Tensor a = placeholder({100, 100}, f32, "A");
+  const ComputeDag dag({compute({100, 100}, [&](Axis i, Axis j) { return a(i, j) + 1.f; }, "C")});
+  search::Reference reference(dag);
+  EXPECT_FALSE(reference.ready());
+  const NDArray right = NDArray::random({100, 100}, f32, 1);
+  reference.store(std::vector{right});
+  EXPECT_TRUE(reference.ready());
+  EXPECT_EQ(reference.difference(std::vector{right.copy()}, true, 1), "");
+  NDArray wrong = right.copy();
+  wrong.at<float>({3, 4}) += 0.5f;
+  EXPECT_NE(reference.difference(std::vector{wrong}, true, 1).find("'C'"), std::string::npos);
+  // A sample of points always has the first and the last.
+  wrong = right.copy();
+  wrong.at<float>({99, 99}) += 0.5f;
+  EXPECT_NE(reference.difference(std::vector{wrong}, false, 1).find("[99, 99]"), std::string::npos);
+  // What is not written is found, whatever its type.
+  search::poison(wrong);
+  EXPECT_NE(reference.difference(std::vector{wrong}, false, 1), "");
+  EXPECT_TRUE(std::isnan(wrong.get(0)));
+  NDArray integers = NDArray::zeros({4}, i32);
+  search::poison(integers);
+  EXPECT_NE(integers.get(3), 0);
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,268 @@
+// heddle records: look at logs of measurements, and tidy them up.
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "commands.h"
+#include "heddle/dag/compute_dag.h"
+#include "heddle/records/database.h"
+#include "heddle/records/record_log.h"
+#include "heddle/records/tophub.h"
+#include "heddle/support/error.h"
+#include "heddle/support/file.h"
+#include "heddle/support/table.h"
+#include "records_upgrade.h"
+#include "subjects.h"
+
+namespace heddle::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string count(size_t n, const char* what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+/// Reads all files; what cannot be read of them is said, and no reason to stop.
+std::vector<Record> read_all(const std::vector<std::string>& files) {
+  std::vector<Record> all;
+  for (const std::string& file : files) {
+    std::error_code error;
+    if (!fs::exists(file, error)) {
+      throw_user_error("there is no file '" + file + "'", {}, "name logs of records (*.jsonl)");
+    }
+    if (fs::is_directory(file, error)) {
+      throw_user_error("'" + file + "' is a folder", {}, "name the files in it");
+    }
+    ReadResult read = read_records(file);
+    for (const std::string& problem : read.problems) std::cerr << "warning: " << problem << "\n";
+    const bool only_torn =
+        read.problems.size() == 1 && read.problems[0].ends_with("torn last line skipped");
+    if (read.records.empty() && !read.problems.empty() && !only_torn) {
+      throw_user_error("'" + file + "' has no record that can be read", {},
+                       "a log has one JSON object a line; see docs/records.md");
+    }
+    for (Record& r : read.records) all.push_back(std::move(r));
+  }
+  return all;
+}
+
+std::vector<std::string> files_of(const RecordsOptions& o) {
+  return o.files.empty() ? tophub_files() : o.files;
+}
+
+void write_log(const std::string& path, const std::vector<Record>& records) {
+  try {
+    write_file_atomic(path, to_lines(records));
+  } catch (const Error& e) {
+    throw_user_error(e.message, {}, "name a file in a folder that is there and may be written");
+  }
+}
+
+// Records are of one task where they answer for each other: the same declaration, a target that
+// matches. The tasks, in the order in which they appear first.
+std::vector<std::vector<const Record*>> tasks_of(const std::vector<Record>& records) {
+  std::vector<std::vector<const Record*>> tasks;
+  std::multimap<uint64_t, size_t> known;
+  for (const Record& r : records) {
+    auto [it, end] = known.equal_range(r.structural_hash);
+    while (it != end && !target_matches(tasks[it->second].front()->target, r.target)) ++it;
+    if (it == end) {
+      known.emplace(r.structural_hash, tasks.size());
+      tasks.push_back({&r});
+    } else {
+      tasks[it->second].push_back(&r);
+    }
+  }
+  return tasks;
+}
+
+/// The valid records of a task, best first.
+std::vector<const Record*> ranked(const std::vector<const Record*>& task) {
+  RecordDatabase db;
+  std::map<std::string, const Record*> by_origin;
+  for (const Record* r : task) {
+    db.add(*r);
+    by_origin[r->origin] = r;
+  }
+  std::vector<const Record*> out;
+  for (const Record* r : db.ranked(task.front()->structural_hash, task.front()->target)) {
+    out.push_back(by_origin.at(r->origin));
+  }
+  return out;
+}
+
+std::vector<Record> best_of(const std::vector<Record>& all) {
+  std::vector<Record> best;
+  for (const auto& task : tasks_of(all)) {
+    const std::vector<const Record*> order = ranked(task);
+    if (!order.empty()) best.push_back(*order.front());
+  }
+  return best;
+}
+
+std::string date_text(int64_t unix_time) {
+  if (unix_time == 0) return "";
+  const auto seconds = static_cast<std::time_t>(unix_time);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts);
+  return text;
+}
+
+std::string rate_text(const Record& r) {
+  return r.ok() && r.flops > 0 ? format_fixed(r.flops / r.median() * 1e-9, 2) : "";
+}
+
+std::string table_text(const std::vector<Record>& records) {
+  Table table(
+      {"subject", "time", "GFLOP/s", "result", "target", "template", "protocol", "date", "from"});
+  for (size_t column = 3; column < 9; ++column) table.align_left(column);
+  for (const Record& r : records) {
+    table.add_row({r.subject.empty() ? "(unnamed)" : r.subject,
+                   r.ok() ? format_time(r.median()) : "", rate_text(r),
+                   r.ok() ? "ok" : to_string(r.error), to_string(r.target), r.template_name,
+                   r.protocol, date_text(r.unix_time), r.origin});
+  }
+  return table.to_string();
+}
+
+void print(const std::vector<Record>& records, bool json) {
+  if (!json) {
+    std::cout << table_text(records) << count(records.size(), "record") << "\n";
+    return;
+  }
+  Json all = Json::array();
+  for (const Record& r : records) {
+    Json j = r.to_json();
+    j["median_seconds"] = r.median();
+    j["origin"] = r.origin;
+    all.push_back(std::move(j));
+  }
+  std::cout << all.dump(1) << "\n";
+}
+
+int list(const RecordsOptions& o) {
+  std::vector<Record> records = read_all(files_of(o));
+  std::erase_if(records,
+                [&](const Record& r) { return r.subject.find(o.filter) == std::string::npos; });
+  print(records, o.json);
+  return 0;
+}
+
+int best(const RecordsOptions& o) {
+  const std::vector<Record> all = read_all(files_of(o)), chosen = best_of(all);
+  if (!o.out.empty()) {
+    write_log(o.out, chosen);
+    if (!o.json) {
+      std::cout << "wrote " << o.out << ": " << count(chosen.size(), "record") << " of "
+                << all.size() << "\n";
+    }
+  }
+  if (o.out.empty() || o.json) print(chosen, o.json);
+  return 0;
+}
+
+int merge(const RecordsOptions& o) {
+  const RecordLogLock lock(o.out);  // it may be one of the files, and a tuner may append to it
+  std::vector<Record> all = read_all(o.files), kept;
+  std::set<std::string> seen;
+  for (Record& r : all) {
+    if (seen.insert(r.to_json().dump()).second) kept.push_back(std::move(r));
+  }
+  write_log(o.out, kept);
+  std::cout << "wrote " << o.out << ": " << count(kept.size(), "record") << ", "
+            << count(all.size() - kept.size(), "duplicate") << " dropped\n";
+  return 0;
+}
+
+int prune(const RecordsOptions& o) {
+  const RecordLogLock lock(o.out);
+  const std::vector<Record> all = read_all(o.files);
+  std::vector<Record> kept;
+  size_t failed = 0, tasks = 0;
+  for (const auto& task : tasks_of(all)) {
+    std::vector<const Record*> order = ranked(task);
+    failed += task.size() - order.size();
+    tasks += order.empty() ? 0 : 1;
+    if (order.size() > static_cast<size_t>(o.keep)) order.resize(static_cast<size_t>(o.keep));
+    // In the order of the logs: what was added later still wins ties.
+    std::sort(order.begin(), order.end());
+    for (const Record* r : order) kept.push_back(*r);
+  }
+  write_log(o.out, kept);
+  const size_t dropped = all.size() - kept.size();
+  std::cout << "wrote " << o.out << ": " << count(kept.size(), "record") << " of "
+            << count(tasks, "task") << "; dropped " << dropped << " (" << dropped - failed
+            << " slower, " << failed << " failed)\n";
+  return 0;
+}
+
+int upgrade(const RecordsOptions& o) {
+  const RecordLogLock lock(o.out);
+  std::vector<Record> all = read_all(o.files);
+  size_t incomplete = 0;
+  for (Record& r : all) incomplete += complete(r) ? 0 : 1;
+  write_log(o.out, all);
+  std::cout << "wrote " << o.out << ": " << count(all.size(), "record") << " of version "
+            << Record::kVersion << "\n";
+  if (incomplete > 0) {
+    std::cout << count(incomplete, "record")
+              << " without a shape class, since no subject that we know declares the same: exact "
+                 "hits only\n";
+  }
+  return 0;
+}
+
+int why(const RecordsOptions& o) {
+  const DataType dtype = dtype_of(o.dtype);
+  Target target = Target::parse(o.target);
+  if (o.threads > 0) target.cores = o.threads;
+  const Problem problem = make_problem(o.subject, dtype);
+  const ComputeDag dag(problem.outputs);
+  RecordDatabase named;
+  std::shared_ptr<const RecordDatabase> shipped;
+  if (o.files.empty()) {
+    shipped = tophub();
+    std::cout << "looked in:\n";
+    for (const std::string& file : tophub_files()) std::cout << "  " << file << "\n";
+    if (tophub_files().empty()) std::cout << "  no file (HEDDLE_TOPHUB, HEDDLE_LOG_FILE)\n";
+  } else {
+    for (Record& r : read_all(o.files)) named.add(std::move(r));
+  }
+  const RecordDatabase& db = shipped != nullptr ? *shipped : named;
+  const std::string what = o.subject + " " + to_string(dtype) + " for '" + to_string(target) + "'";
+  // As create_schedule does: the best one that applies.
+  for (const Record* r : db.ranked(dag.structural_hash(), target)) {
+    try {
+      const Schedule schedule = schedule_of(*r, dag, target);
+      std::cout << what << ": hit, " << schedule.provenance << "\n" << table_text({*r});
+      return 0;
+    } catch (const Error& e) {
+      std::cout << describe(*r) << " is skipped: " << e.message << "\n";
+    }
+  }
+  const bool skipped = db.best(dag.structural_hash(), target) != nullptr;
+  std::cout << what << ": no hit, "
+            << (skipped ? "no record of it applies" : db.why_no_hit(dag, target)) << "\n";
+  return 0;
+}
+
+}  // namespace
+
+int run_records(const RecordsOptions& o) {
+  if (o.command == "list") return list(o);
+  if (o.command == "best") return best(o);
+  if (o.command == "merge") return merge(o);
+  if (o.command == "prune") return prune(o);
+  if (o.command == "upgrade") return upgrade(o);
+  return why(o);
+}
+
+}  // namespace heddle::cli
