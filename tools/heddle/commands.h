@@ -41,18 +41,6 @@ struct BenchOptions {
 };
 int run_bench(const BenchOptions& options);
 
-struct RecordsOptions {
-  std::string command;             ///< "list", "best", "merge", "prune", "upgrade" or "why"
-  std::vector<std::string> files;  ///< empty: what tophub consults
-  std::string filter;              ///< of list: part of the subject
-  std::string out;                 ///< a file; empty: none
-  int keep = 0;                    ///< of prune
-  std::string subject, dtype = "f32", target = "llvm -mcpu=native";  ///< of why
-  int threads = 0;
-  bool json = false;
-};
-int run_records(const RecordsOptions& options);
-
 struct TuneRequest {
   std::vector<std::string> subjects, workloads;
   std::string budget = "60s";
@@ -77,5 +65,17 @@ struct ReportRequest {
   double peak_gflops = 0, bandwidth_gb = 0;  ///< or as told; 0: not known
 };
 int run_report(const ReportRequest& request);
+
+struct RecordsOptions {
+  std::string command;             ///< "list", "best", "merge", "prune", "upgrade" or "why"
+  std::vector<std::string> files;  ///< empty: what tophub consults
+  std::string filter;              ///< of list: part of the subject
+  std::string out;                 ///< a file; empty: none
+  int keep = 0;                    ///< of prune
+  std::string subject, dtype = "f32", target = "llvm -mcpu=native";  ///< of why
+  int threads = 0;
+  bool json = false;
+};
+int run_records(const RecordsOptions& options);
 
 }  // namespace heddle::cli

@@ -85,6 +85,66 @@ void add_bench(CLI::App& app, BenchOptions& o) {
       "  heddle bench row_sum:4096x4096 --peers none --dtype f32,f64");
 }
 
+void add_tune(CLI::App& app, TuneRequest& o) {
+  CLI::App* c =
+      app.add_subcommand("tune", "Find better schedules than the static ones, within a time");
+  c->add_option("subjects", o.subjects,
+                "Such as matmul:512x512x512; several share the time. See `heddle list`");
+  c->add_option("--workloads", o.workloads, "Lists of workloads: matmul, conv, ..., all")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  c->add_option("--budget", o.budget, "How long: 90, 90s, 2m, 1h30m (60s)");
+  c->add_option("--log", o.log,
+                "Records go here, and what is here already is built upon "
+                "(heddle-SUBJECT.jsonl)");
+  c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
+      ->check(CLI::Range(1, 1024));
+  c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
+  c->add_option("--trials", o.trials, "Stop after so many measurements (when the time is up)")
+      ->check(CLI::Range(1, INT_MAX));
+  c->add_option("--batch", o.batch, "Candidates of one round (32)")->check(CLI::Range(1, 4096));
+  c->add_option("--seed", o.seed, "Of the search (0)");
+  c->add_option("--policy", o.policy, "evolutionary or random (evolutionary)");
+  c->add_option("--model", o.model, "xgboost, random, or the file of a saved model (xgboost)");
+  c->add_flag("--no-warm-start", o.no_warm_start, "Take nothing from the shipped records");
+  c->add_option("--json", o.json,
+                "Write the results to this file too; -: to standard output, and the tables to "
+                "standard error");
+  c->add_flag("-q,--quiet", o.quiet, "Print nothing but errors");
+  c->footer(
+      "On a terminal a table shows how it goes (> the task at work, = nothing left to try), "
+      "elsewhere a line now and then.\n"
+      "Ctrl-C stops with the best so far; a second one at once. What was measured is on disk in "
+      "either case, and the same command goes on from there.\n"
+      "Exit status 0: tuned; 1: nothing could be measured; 2: bad input; 130: stopped by "
+      "Ctrl-C.\n"
+      "Examples:\n"
+      "  heddle tune matmul:512x512x512 --budget 60s\n"
+      "  heddle tune digits --budget 2m --log digits.jsonl\n"
+      "  heddle tune --workloads conv --budget 10m --threads 1 --json results.json\n"
+      "  heddle tune softmax:4096x4096 --trials 200 --policy random --seed 3");
+}
+
+void add_report(CLI::App& app, ReportRequest& o) {
+  CLI::App* c = app.add_subcommand("report", "Draw what tuning logs hold, as one HTML file");
+  c->add_option("logs", o.logs, "Logs of `heddle tune`")->required();
+  c->add_option("-o,--output", o.output, "Write it here; -: to standard output (report.html)");
+  c->add_option("--calls", o.calls,
+                "How often a network calls a task, repeated: matmul:512x512x512=3 (1 each)")
+      ->allow_extra_args(false);
+  c->add_flag("--ceilings", o.ceilings, "Measure this machine's ceilings for the roofline");
+  c->add_option("--peak", o.peak_gflops, "Or say them: GFLOP/s of multiply-adds")
+      ->check(CLI::PositiveNumber);
+  c->add_option("--bandwidth", o.bandwidth_gb, "... and GB/s of memory")
+      ->check(CLI::PositiveNumber);
+  c->footer(
+      "The file needs nothing else: no scripts, no network.\n"
+      "Examples:\n"
+      "  heddle report heddle-matmul-512x512x512.jsonl -o report.html\n"
+      "  heddle report monday.jsonl tuesday.jsonl --ceilings\n"
+      "  heddle report digits.jsonl --peak 200 --bandwidth 40 -o -");
+}
+
 void add_records(CLI::App& app, RecordsOptions& o) {
   CLI::App* records = app.add_subcommand("records", "Look at and tidy up logs of measurements");
   records->require_subcommand(1);
@@ -151,66 +211,6 @@ void add_records(CLI::App& app, RecordsOptions& o) {
       "The form of a record is in docs/records.md.");
 }
 
-void add_tune(CLI::App& app, TuneRequest& o) {
-  CLI::App* c =
-      app.add_subcommand("tune", "Find better schedules than the static ones, within a time");
-  c->add_option("subjects", o.subjects,
-                "Such as matmul:512x512x512; several share the time. See `heddle list`");
-  c->add_option("--workloads", o.workloads, "Lists of workloads: matmul, conv, ..., all")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  c->add_option("--budget", o.budget, "How long: 90, 90s, 2m, 1h30m (60s)");
-  c->add_option("--log", o.log,
-                "Records go here, and what is here already is built upon "
-                "(heddle-SUBJECT.jsonl)");
-  c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
-      ->check(CLI::Range(1, 1024));
-  c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
-  c->add_option("--trials", o.trials, "Stop after so many measurements (when the time is up)")
-      ->check(CLI::Range(1, INT_MAX));
-  c->add_option("--batch", o.batch, "Candidates of one round (32)")->check(CLI::Range(1, 4096));
-  c->add_option("--seed", o.seed, "Of the search (0)");
-  c->add_option("--policy", o.policy, "evolutionary or random (evolutionary)");
-  c->add_option("--model", o.model, "xgboost, random, or the file of a saved model (xgboost)");
-  c->add_flag("--no-warm-start", o.no_warm_start, "Take nothing from the shipped records");
-  c->add_option("--json", o.json,
-                "Write the results to this file too; -: to standard output, and the tables to "
-                "standard error");
-  c->add_flag("-q,--quiet", o.quiet, "Print nothing but errors");
-  c->footer(
-      "On a terminal a table shows how it goes (> the task at work, = nothing left to try), "
-      "elsewhere a line now and then.\n"
-      "Ctrl-C stops with the best so far; a second one at once. What was measured is on disk in "
-      "either case, and the same command goes on from there.\n"
-      "Exit status 0: tuned; 1: nothing could be measured; 2: bad input; 130: stopped by "
-      "Ctrl-C.\n"
-      "Examples:\n"
-      "  heddle tune matmul:512x512x512 --budget 60s\n"
-      "  heddle tune digits --budget 2m --log digits.jsonl\n"
-      "  heddle tune --workloads conv --budget 10m --threads 1 --json results.json\n"
-      "  heddle tune softmax:4096x4096 --trials 200 --policy random --seed 3");
-}
-
-void add_report(CLI::App& app, ReportRequest& o) {
-  CLI::App* c = app.add_subcommand("report", "Draw what tuning logs hold, as one HTML file");
-  c->add_option("logs", o.logs, "Logs of `heddle tune`")->required();
-  c->add_option("-o,--output", o.output, "Write it here; -: to standard output (report.html)");
-  c->add_option("--calls", o.calls,
-                "How often a network calls a task, repeated: matmul:512x512x512=3 (1 each)")
-      ->allow_extra_args(false);
-  c->add_flag("--ceilings", o.ceilings, "Measure this machine's ceilings for the roofline");
-  c->add_option("--peak", o.peak_gflops, "Or say them: GFLOP/s of multiply-adds")
-      ->check(CLI::PositiveNumber);
-  c->add_option("--bandwidth", o.bandwidth_gb, "... and GB/s of memory")
-      ->check(CLI::PositiveNumber);
-  c->footer(
-      "The file needs nothing else: no scripts, no network.\n"
-      "Examples:\n"
-      "  heddle report heddle-matmul-512x512x512.jsonl -o report.html\n"
-      "  heddle report monday.jsonl tuesday.jsonl --ceilings\n"
-      "  heddle report digits.jsonl --peak 200 --bandwidth 40 -o -");
-}
-
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -274,11 +274,11 @@ int run(int argc, char** argv) {
   add_list(app, list);
   add_explain(app, explain);
   add_bench(app, bench);
-  add_records(app, records);
   TuneRequest tune;
   ReportRequest report;
   add_tune(app, tune);
   add_report(app, report);
+  add_records(app, records);
   if (argc == 1) {
     std::cerr << app.help();
     return kBadInput;
@@ -292,9 +292,9 @@ int run(int argc, char** argv) {
   }
   if (app.got_subcommand("list")) return run_list(list);
   if (app.got_subcommand("explain")) return run_explain(explain);
-  if (app.got_subcommand("records")) return run_records(records);
   if (app.got_subcommand("tune")) return run_tune(tune);
   if (app.got_subcommand("report")) return run_report(report);
+  if (app.got_subcommand("records")) return run_records(records);
   return run_bench(bench);
 }
 

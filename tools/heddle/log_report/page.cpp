@@ -23,7 +23,7 @@ constexpr const char* kStyle = R"css(
   --static: #aab3bd; --pale: #55606b; --compile: #2f7fb0; --failed: #f08040; --k1: #a0a0a0;
   --k2: #dd8fba; --k3: #f08040; --k4: #e6b030; --k5: #7cc7f5; --k6: #ffffff; } }
 @media print { :root { --page: #ffffff; --text: #000000; --muted: #444444; --grid: #dddddd; }
-  section, figure, h3 + div, tr { break-inside: avoid; } h2, h3 { break-after: avoid; } }
+  figure, tr, .pair { break-inside: avoid; } h2, h3, .legend { break-after: avoid; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.5rem 1.25rem 3rem; max-width: 1160px; background: var(--page);
   color: var(--text); font: 15px/1.45 system-ui, sans-serif; }
@@ -35,12 +35,15 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; ma
 dt { color: var(--muted); } dd { margin: 0; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums;
   font-size: .92rem; } th, td { text-align: left; padding: .22rem .7rem .22rem 0; vertical-align: top;
-  border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; } th { border-bottom-color: var(--rule); }
+  border-bottom: 1px solid var(--grid); overflow-wrap: break-word; } th { border-bottom-color: var(--rule); }
 th.num, td.num { text-align: right; padding: .22rem 0 .22rem 1.1rem; white-space: nowrap; }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; font-size: .9rem; }
 .legend svg { width: 16px; height: 12px; margin-right: .35rem; }
-figure { margin: .3rem 0; } figure svg { width: 100%; height: auto; display: block; }
+figure { margin: .3rem 0; overflow-x: auto; }
+figure svg { width: 100%; min-width: 26rem; height: auto; display: block; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: .5rem 1.5rem; }
+@media print { .pair { grid-template-columns: 1fr 1fr; } figure svg { min-width: 0; }
+  table { font-size: .8rem; } }
 svg text { font: 12px system-ui, sans-serif; fill: var(--text); } svg .tick { fill: var(--muted); }
 svg .number { font-weight: 600; }
 .grid { stroke: var(--grid); } .axis { stroke: var(--rule); } polyline, svg path { fill: none; }
