@@ -81,7 +81,12 @@ int deepest_default(const TemplateBuilder& t, const ComputeDag& dag, int stage) 
     int64_t at = p ? t.knobs_[p->knob].default_value : -1;
     bool inlined =
         p ? at < 0 : std::find(t.inlined_.begin(), t.inlined_.end(), c) != t.inlined_.end();
-    if (inlined) {
+    const bool packed = std::any_of(t.kept_.begin(), t.kept_.end(), [&](const auto& kept) {
+      return kept.stage == c && t.knobs_[kept.knob.knob].default_value == kept.value;
+    });
+    if (packed) {
+      deepest = 0;
+    } else if (inlined) {
       deepest = std::min(deepest, deepest_default(t, dag, c));
     } else if (p) {
       deepest = std::min(deepest, static_cast<int>(at));
@@ -102,6 +107,22 @@ StageGroup hosted_group(const TemplateBuilder& t, const ComputeDag& dag, int sta
 }
 
 // A stage must be computed at a loop that encloses its readers: no deeper than any hosted reader.
+/// Whether `reader` reads `stage`, directly or through stages whose location is a decision.
+bool read_through_located(const TemplateBuilder& t, const ComputeDag& dag, int stage, int reader) {
+  std::vector<int> todo{stage}, seen;
+  while (!todo.empty()) {
+    const int s = todo.back();
+    todo.pop_back();
+    for (int c : dag.info(s).consumers) {
+      if (c == reader) return true;
+      if (!location_of(t, c) || std::find(seen.begin(), seen.end(), c) != seen.end()) continue;
+      seen.push_back(c);
+      todo.push_back(c);
+    }
+  }
+  return false;
+}
+
 void require_enclosing(TemplateBuilder& t, const ComputeDag& dag, int stage) {
   const Param* own = location_of(t, stage);
   if (!own) return;
@@ -117,7 +138,9 @@ void require_enclosing(TemplateBuilder& t, const ComputeDag& dag, int stage) {
     }
   }
   for (const auto& kept : t.kept_) {
-    if (kept.stage != stage) continue;
+    // What is packed may be inlined into its packed copy, which is at the root: what it reads must
+    // be there then.
+    if (kept.stage != stage && !read_through_located(t, dag, stage, kept.stage)) continue;
     Param knob = kept.knob;
     int64_t value = kept.value;
     t.require("'" + dag.stage(stage).name() + "' must be computed at the root where it is packed",

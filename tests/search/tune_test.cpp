@@ -593,18 +593,5 @@ TEST_F(Tune, TheShortWay) {
   EXPECT_LE(best.best_seconds, best.static_seconds);
 }
 
-TEST(TuneClock, APartEndsWithTheWhole) {
-  TuneClock whole(3600), part(1800, &whole), longer(7200, &whole);
-  EXPECT_LE(part.left(), 1800);
-  EXPECT_LE(longer.left(), 3600);
-  EXPECT_GT(longer.left(), 3500);
-  part.cancel();
-  EXPECT_TRUE(part.expired());
-  EXPECT_FALSE(whole.expired());
-  whole.cancel();
-  EXPECT_TRUE(longer.cancelled());
-  EXPECT_EQ(longer.left(), 0);
-}
-
 }  // namespace
 }  // namespace heddle::testing
