@@ -12,8 +12,9 @@ namespace {
 constexpr int kRaced = 6;           // leaders against the static choice
 constexpr int kAlwaysRaced = 3;     // of the leaders, as far as there are
 constexpr double kContender = 1.1;  // of the others those that screening put so near the first
-constexpr double kAsGood =
-    1.02;                       // screening is not exact: so much slower than static may be faster
+// Screening is not exact, the less so for the static choice, which it times once: so much slower
+// than static may still be faster, for the first few and for the others.
+constexpr double kMaybeFaster = 1.25, kAsGood = 1.02;
 constexpr int kRaceCalls = 30;  // of each, for the estimate of what a race takes
 constexpr int kFewestCalls = 6;
 // What was not raced must be faster by so much in screening to be returned.
@@ -24,8 +25,9 @@ constexpr double kUnracedMargin = 0.95;
 bool contends(const TaskRun& run, const Leader& leader) {
   const std::vector<Leader>& all = run.leaders();
   double base = run.progress.static_seconds;
-  if (base > 0 && leader.seconds > kAsGood * base) return false;
-  return &leader < all.data() + kAlwaysRaced || leader.seconds <= kContender * all.front().seconds;
+  const bool first = &leader < all.data() + kAlwaysRaced;
+  if (base > 0 && leader.seconds > (first ? kMaybeFaster : kAsGood) * base) return false;
+  return first || leader.seconds <= kContender * all.front().seconds;
 }
 
 }  // namespace
