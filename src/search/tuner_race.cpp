@@ -151,14 +151,19 @@ std::vector<TaskResult> Tuner::finish() {
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return gain(a) > gain(b); });
   double need = 0;
   for (const TaskRun& run : runs_) need += race_need(run, kRaceCalls);
+  const double all = need;
 
   std::vector<std::optional<TaskResult>> results(runs_.size());
   for (int i : order) {
     TaskRun& run = runs_[static_cast<size_t>(i)];
     double mine = race_need(run, kRaceCalls), left = clock_.left();
-    // Without a limit, what it is likely to take; else its part of what is left, and all of that
-    // for the last: races end by themselves once every interval is narrow.
-    double seconds = std::isfinite(left) ? left * mine / std::max(need, 1e-9) : 2 * mine;
+    // What it is likely to take and as much again, at least its part of the share; never more than
+    // its part of what is left. A search that ended early gives its time back.
+    double part = mine / std::max(need, 1e-9), seconds = 2 * mine;
+    if (std::isfinite(left)) {
+      seconds = std::max(seconds, options_.final_race_share * total_ * mine / std::max(all, 1e-9));
+      seconds = std::min(seconds, left * part);
+    }
     need -= mine;
     bool can =
         mine > 0 && !clock_.expired() && ended_ != "failed" && seconds > 0.25 * race_need(run, 2);
