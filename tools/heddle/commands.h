@@ -67,7 +67,7 @@ struct ReportRequest {
 int run_report(const ReportRequest& request);
 
 struct RecordsOptions {
-  std::string command;             ///< "list", "best", "merge", "prune", "upgrade" or "why"
+  std::string command;  ///< "list", "best", "merge", "prune", "upgrade", "train" or "why"
   std::vector<std::string> files;  ///< empty: what tophub consults
   std::string filter;              ///< of list: part of the subject
   std::string out;                 ///< a file; empty: none

@@ -194,6 +194,12 @@ void add_records(CLI::App& app, RecordsOptions& o) {
   out(upgrade, true);
   upgrade->footer("Example: heddle records upgrade old.jsonl -o new.jsonl");
 
+  CLI::App* train =
+      add("train", "Train a cost model, and tell how well it orders records it was not shown");
+  files(train, true);
+  out(train, true);
+  train->footer("Example: heddle records train *.jsonl -o tophub/llvm-znver3.model");
+
   CLI::App* why = add("why", "Tell which record a subject's schedule comes from, or why from none");
   why->add_option("subject", o.subject, "Such as matmul:512x512x512; see `heddle list`")
       ->required();

@@ -16,6 +16,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "heddle/support/table.h"
+#include "records_train.h"
 #include "records_upgrade.h"
 #include "subjects.h"
 
@@ -262,6 +263,10 @@ int run_records(const RecordsOptions& o) {
   if (o.command == "merge") return merge(o);
   if (o.command == "prune") return prune(o);
   if (o.command == "upgrade") return upgrade(o);
+  if (o.command == "train") {
+    train_model(read_all(o.files), o.out);
+    return 0;
+  }
   return why(o);
 }
 

@@ -1,25 +1,29 @@
 #include "records_upgrade.h"
 
 #include "heddle/support/error.h"
-#include "subjects.h"
 
 namespace heddle::cli {
 
-bool complete(Record& record) {
-  if (!record.shape_class.empty()) return true;
-  // Records do not say the type of the inputs; the structural hash tells the right one.
+std::optional<Problem> problem_of(const Record& record) {
   for (const DataType dtype : {f32, f64, f16, bf16, i8, u8, i16, i32, i64}) {
     try {
-      const ComputeDag dag(make_problem(record.subject, dtype).outputs);
-      if (dag.structural_hash() != record.structural_hash) continue;
-      record.shape_class = shape_class_of(dag);
-      record.extents = extents_of(dag);
-      return true;
+      Problem p = make_problem(record.subject, dtype);
+      if (ComputeDag(p.outputs).structural_hash() == record.structural_hash) return p;
     } catch (const Error& e) {
       if (e.kind != ErrorKind::User) throw;
     }
   }
-  return false;
+  return std::nullopt;
+}
+
+bool complete(Record& record) {
+  if (!record.shape_class.empty()) return true;
+  const std::optional<Problem> problem = problem_of(record);
+  if (!problem) return false;
+  const ComputeDag dag(problem->outputs);
+  record.shape_class = shape_class_of(dag);
+  record.extents = extents_of(dag);
+  return true;
 }
 
 }  // namespace heddle::cli
