@@ -23,7 +23,12 @@ std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
   if (!records_may_answer(options)) return std::nullopt;
   const Target target = apply_options(base, options);
   const std::shared_ptr<const RecordDatabase> known = tophub();
+  // The best few either apply or all fail for one reason; what is far down the list may be slower
+  // than the rules.
+  constexpr int kTried = 8;
+  int tried = 0;
   for (const Record* r : known->ranked(dag.structural_hash(), target)) {
+    if (tried++ == kTried) break;
     std::string why;
     try {
       return schedule_of(*r, dag, target);
@@ -33,7 +38,7 @@ std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
       why = e.what();
     }
     log_line("records", 1, describe(*r) + " skipped: " + why);
-    *skipped += "; skipped the " + describe(*r) + ": " + why;
+    if (skipped->empty()) *skipped = "; skipped the " + describe(*r) + ": " + why;
   }
   return std::nullopt;
 }

@@ -6,19 +6,20 @@
 namespace heddle {
 namespace {
 
+// An infinity says nothing of the size of the others.
 double largest(const NDArray& a) {
   if (a.dtype() == f32) {  // all of a reference, once a task: get() takes ten times as long
     float most = 0;
     for (const float* p = a.data<float>(); p != a.data<float>() + a.size(); ++p) {
       const float v = std::abs(*p);
-      if (v > most) most = v;
+      if (v > most && std::isfinite(v)) most = v;
     }
     return most;
   }
   double most = 0;
   for (int64_t i = 0; i < a.size(); ++i) {
     const double v = std::abs(a.get(i));
-    if (v > most) most = v;
+    if (v > most && std::isfinite(v)) most = v;
   }
   return most;
 }

@@ -27,12 +27,19 @@ struct RecordDatabase::Impl {
     return it != by_class.end() && !name.empty() ? it->second : none;
   }
 
+  /// 2: won a race, 1: was in one, 0: screened.
+  static int verdict(const Record& r) {
+    return r.protocol.starts_with("race won") ? 2 : r.protocol.starts_with("race") ? 1 : 0;
+  }
+
   /// Is record `a` better than `b`? Both valid.
   bool better(std::size_t a, std::size_t b) const {
     if (ranks[a] != ranks[b]) return ranks[a] > ranks[b];
-    const bool race_a = records[a].protocol.starts_with("race");
-    const bool race_b = records[b].protocol.starts_with("race");
-    if (race_a != race_b) return race_a;
+    // Who won a race is what tuning returned, whatever other races measured on other days: the
+    // latest of them counts.
+    const int said_a = verdict(records[a]), said_b = verdict(records[b]);
+    if (said_a != said_b) return said_a > said_b;
+    if (said_a == 2) return a > b;
     const double time_a = records[a].median(), time_b = records[b].median();
     return time_a != time_b ? time_a < time_b : a > b;
   }

@@ -50,6 +50,7 @@ struct WorkerMeasurer::Batch {
   std::vector<bool> finished = {};
   std::vector<double> compile_seconds = {};
   std::vector<std::vector<size_t>> compiled = {};  ///< by worker
+  std::vector<int> forgiven = {};                  ///< deaths after which a candidate was run again
   std::string remark = {};                         ///< on every result: "not checked: ..."
 };
 
@@ -85,7 +86,10 @@ void WorkerMeasurer::evict_tasks() {
 WorkerProcess::Start WorkerMeasurer::start_options() {
   WorkerProcess::Start start;
   const int64_t limit = options_.protocol.memory_limit_bytes;
-  start.memory_limit_bytes = limit > 0 ? limit : free_memory_bytes() / 2;
+  // Within a container the file cache counts as used: a floor, so that a full one stops nobody.
+  constexpr int64_t kLeastMemory = int64_t{512} << 20;
+  const int64_t free = free_memory_bytes();
+  start.memory_limit_bytes = limit > 0 ? limit : free > 0 ? std::max(free / 2, kLeastMemory) : 0;
   start.main = [this](Channel& channel, WorkerStatus& status) {
     serve_worker(channel, status, tasks_, options_);
   };
@@ -103,8 +107,8 @@ void WorkerMeasurer::start_workers(size_t count) {
 /// Nothing to do when it is there. False when the clock expired. A task without a reference is
 /// measured unchecked, and its results say so.
 bool WorkerMeasurer::make_reference(int task, const TuneClock& clock) {
-  const MeasuredTask& of = *tasks_[static_cast<size_t>(task)];
-  if (!options_.protocol.check_output || of.reference->ready()) return true;
+  MeasuredTask& of = *tasks_[static_cast<size_t>(task)];
+  if (!options_.protocol.check_output || of.reference->ready() || of.no_reference) return true;
   const Lap lap(*this, "reference");
   const double threads = std::max(1, of.task.tmpl.target().cores);
   const bool slow = of.task.flops() / (kNaiveFlopsPerSecond * threads) > kNaiveSeconds;
@@ -126,6 +130,7 @@ bool WorkerMeasurer::make_reference(int task, const TuneClock& clock) {
         "no reference for '" + of.task.name + "': " +
             (event->answer ? event->answer->at("message").as_string() : event->death.message));
   }
+  of.no_reference = !of.reference->ready();  // once is enough: it would fail in every round
   return true;
 }
 
@@ -271,7 +276,9 @@ std::optional<WorkerEvent> WorkerMeasurer::run_one(Batch& batch, size_t worker, 
   spent_["run"] += result.run_seconds;
   spent_["check"] += result.check_seconds;
   mean_run_ = 0.9 * mean_run_ + 0.1 * timer.elapsed_s();
-  if (!event->answer && event->death.candidate != static_cast<int>(candidate)) {
+  // A death that is nobody's is forgiven once: what dies again and again with one candidate is its.
+  if (!event->answer && event->death.candidate != static_cast<int>(candidate) &&
+      batch.forgiven[candidate]++ == 0) {
     workers_.forgive(event->death);
     batch.todo.push_front(candidate);
   } else {
@@ -294,6 +301,7 @@ void WorkerMeasurer::measure(const TuneTask& task, std::span<const Schedule> sch
               .best = best_seconds > 0 ? best_seconds : std::numeric_limits<double>::infinity()};
   batch.finished.resize(schedules.size());
   batch.compile_seconds.resize(schedules.size());
+  batch.forgiven.resize(schedules.size());
   batch.compiled.resize(workers_.size());
   for (size_t i = 0; i < schedules.size(); ++i) batch.todo.push_back(i);
   if (!clock.expired() && !batch.todo.empty()) {

@@ -1,5 +1,6 @@
 #include "heddle/search/tune.h"
 
+#include "heddle/records/tophub.h"
 #include "search/tuner.h"
 
 namespace heddle {
@@ -19,7 +20,10 @@ std::string name_of(const std::vector<Tensor>& outputs) {
 }  // namespace
 
 TuneReport tune_tasks(std::vector<TuneTask> tasks, const TuneOptions& options) {
-  return Tuner(std::move(tasks), options).run();
+  TuneReport report = Tuner(std::move(tasks), options).run();
+  // The log may be one that create_schedule consults: what was found now is to be found there.
+  if (!options.log.empty()) reload_tophub();
+  return report;
 }
 
 TuneResult tune(const std::vector<Tensor>& outputs, const TuneOptions& options) {

@@ -117,18 +117,28 @@ TaskResult Tuner::race(int task, double seconds) {
     return by_screening(run);
   }
   auto not_raced = [](const MeasureResult& r) { return r.error == MeasureError::Cancelled; };
-  if (not_raced(results[0]) || std::all_of(results.begin() + 1, results.end(), not_raced))
-    return by_screening(run);
-  for (size_t i = 0; i < entrants.size(); ++i) {
+  // Screening found that static works. What befell it here (stopped, out of memory) is no verdict.
+  const bool static_lost_by_chance = !results[0].ok() && !not_raced(results[0]) &&
+                                     results[0].error != MeasureError::WrongAnswer &&
+                                     run.progress.static_seconds > 0;
+  const bool decided = !not_raced(results[0]) && !static_lost_by_chance &&
+                       !std::all_of(results.begin() + 1, results.end(), not_raced);
+  const int winner = decided ? race_winner(results) : -1;
+  bool failures = false;
+  for (size_t i = static_lost_by_chance ? 1 : 0; i < entrants.size(); ++i) {
     if (not_raced(results[i])) continue;
     record(run, entrants[i].config ? &*entrants[i].config : nullptr, entrants[i].schedule,
-           results[i], "race");
-    if (results[i].error != MeasureError::None) run.add_failure(results[i].error);
+           results[i],
+           (static_cast<int>(i) == winner ? "race won " : "race ") + measurer_->protocol());
+    if (results[i].error == MeasureError::None) continue;
+    run.add_failure(results[i].error);
+    failures = true;
   }
+  // Without a verdict screening decides, unless what it would choose may be what failed here.
+  if (!decided) return failures || static_lost_by_chance ? result_of(run) : by_screening(run);
 
   TaskResult r = result_of(run);
   if (results[0].ok()) r.static_seconds = r.best_seconds = results[0].median();
-  int winner = race_winner(results);
   if (winner > 0) {
     const Entrant& e = entrants[static_cast<size_t>(winner)];
     r.config = e.config;

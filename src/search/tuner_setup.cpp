@@ -99,6 +99,8 @@ void Tuner::resume() {
       measured.push_back(std::move(c));
     }
     run.progress.resumed = static_cast<int>(trials.size());
+    run.progress.failures = 0;  // those were of earlier runs
+    run.failures_by_kind.clear();
     run.policy->report(trials);
     train(run, measured);
   }

@@ -18,6 +18,7 @@ struct MeasuredTask {
   TuneTask task;
   std::vector<NDArray> inputs;  ///< by argument; outputs are undefined
   std::unique_ptr<Reference> reference;
+  bool no_reference = false;  ///< it could not be computed; results are not checked
 
   explicit MeasuredTask(const TuneTask& task);
 };

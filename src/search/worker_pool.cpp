@@ -106,6 +106,12 @@ void WorkerPool::ask(size_t index, const Json& request, double allowed, double f
   worker.asked = SteadyClock::now();
   worker.allowed = allowed;
   worker.asked_before = true;
+  worker.late.reset();
+  // What comes unasked (a runner that ended while it had nothing to do) is no answer to this.
+  Channel& channel = worker.process->channel();
+  channel.read_available();
+  while (channel.next()) {
+  }
   worker.process->channel().send(request);  // if it is dead, that is seen when it is waited for
 }
 
@@ -122,12 +128,22 @@ std::optional<WorkerEvent> WorkerPool::look_at(size_t index, bool readable) {
   Worker& worker = workers_[index];
   Channel& channel = worker.process->channel();
   try {
-    const Channel::State state = readable ? channel.read_available() : Channel::State::Open;
-    if (std::optional<Json> answer = channel.next()) {
+    // Before the clock is looked at: a program that was stopped for a while finds answers that came
+    // in time.
+    const Channel::State state = channel.read_available();
+    while (std::optional<Json> answer = channel.next()) {
+      const Json* status = answer->find("died");
+      if (status == nullptr && (worker.timed_out || worker.stopped_seconds > 0)) {
+        worker.late = std::move(answer);
+        continue;
+      }
       worker.busy = false;
       WorkerEvent event;
       event.worker = index;
-      if (const Json* status = answer->find("died")) {
+      if (worker.late) {
+        event.answer = std::move(worker.late);
+        worker.late.reset();
+      } else if (status != nullptr) {
         event.death = worker.process->explain(static_cast<int>(status->as_int()), worker.timed_out);
         event.stopped_seconds = worker.stopped_seconds;
       } else {

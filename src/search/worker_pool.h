@@ -67,6 +67,7 @@ class WorkerPool {
     double first_call = 0;                        ///< seconds for the first call
     bool timed_out = false;                       ///< its runner is being killed for that
     double stopped_seconds = 0;                   ///< ... or because its first call took so long
+    std::optional<Json> late;  ///< its runner answered while it was being killed: the end follows
   };
   void fork_worker(Worker& worker, uint64_t epoch);
   std::optional<WorkerEvent> poll(double seconds);

@@ -1,6 +1,7 @@
 #include "heddle/support/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -57,6 +58,14 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file_atomic(const std::string& path, std::string_view content) {
+  struct stat there{};
+  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    // A device or a pipe is written to; a rename would put a file in its place.
+    const Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    const int error = device.get() < 0 ? errno : write_all(device.get(), content);
+    if (error != 0) fail("write", path, error);
+    return;
+  }
   // Unique among the threads and processes that may write the same file at this moment. Not
   // mkstemp: that makes private files, whatever the umask says.
   static std::atomic<unsigned> counter{0};

@@ -296,7 +296,7 @@ TEST(Measure, ResultsAndClocks) {
   EXPECT_TRUE(clock.expired());
   EXPECT_EQ(clock.left(), 0);
   EXPECT_EQ(TuneClock().left(), kInfinity);
-  EXPECT_EQ(to_string(MeasureProtocol{}), "warm repeats=2..30 ms=4..150 ci=0.02 cutoff=1.5");
+  EXPECT_EQ(to_string(MeasureProtocol{}), "warm repeats=2..30 ms=4..100 ci=0.02 cutoff=1.5");
 }
 
 TEST(Measure, TasksTakeTheirArguments) {

@@ -31,7 +31,8 @@ class RecordDatabase {
 
   const std::vector<Record>& records() const;
   /// The fastest valid record of this declaration for this target; later additions win ties.
-  /// Records of a re-race (protocol "race...") outrank those of screening. nullptr when none.
+  /// What won a race (protocol "race won ...") outranks what was only in one, and that what was
+  /// only screened; of winners the latest counts. nullptr when none.
   const Record* best(uint64_t structural_hash, const Target& target) const;
   /// The valid records of this declaration and target, best first.
   std::vector<const Record*> ranked(uint64_t structural_hash, const Target& target) const;

@@ -102,7 +102,7 @@ bool above_peak(const std::vector<TaskRow>& rows) {
 }
 
 std::string use_text(const std::string& log, const std::vector<std::string>& subjects,
-                     bool networks) {
+                     const TuneRequest& request, bool networks) {
   if (log.empty()) return "";
   const bool quote = log.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -112,6 +112,8 @@ std::string use_text(const std::string& log, const std::vector<std::string>& sub
   // The parts of a network are kernels of their own; bench builds it as one.
   out += networks ? " for a program that builds the network (heddle/network/network.h)"
                   : " heddle bench " + subjects[0];
+  if (!networks && request.threads > 0) out += " --threads " + std::to_string(request.threads);
+  if (!networks && !request.dtype.empty()) out += " --dtype " + request.dtype;
   return out + "\n  heddle report " + file + " -o report.html\n";
 }
 
@@ -173,8 +175,8 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   if (!request.quiet) {
     const int columns =
         output.live ? std::max(terminal_size(output.descriptor).columns - 1, 1) : INT_MAX;
-    out << summary_text(outcome, columns) << use_text(outcome.report.log, names, list.networks)
-        << std::flush;
+    out << summary_text(outcome, columns)
+        << use_text(outcome.report.log, names, request, list.networks) << std::flush;
   }
   if (request.json == "-") {
     std::cout << to_json(outcome).dump(1) << std::endl;
@@ -182,7 +184,10 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
     write_file_atomic(request.json, to_json(outcome).dump(1) + "\n");
   }
   if (outcome.report.cancelled) return kInterrupted;
-  return overall_of(outcome.rows).best_seconds > 0 ? 0 : 1;
+  return std::any_of(outcome.rows.begin(), outcome.rows.end(),
+                     [](const TaskRow& row) { return row.best_seconds > 0; })
+             ? 0
+             : 1;
 }
 
 int run_tune(const TuneRequest& request) {

@@ -128,7 +128,7 @@ std::vector<TaskRow> task_rows(const TuneReport& report, std::span<const double>
 Overall overall_of(std::span<const TaskRow> rows) {
   Overall sum;
   for (const TaskRow& row : rows) {
-    if (row.static_seconds <= 0 || row.best_seconds <= 0) return {};
+    if (row.static_seconds <= 0 || row.best_seconds <= 0) return {};  // part of a sum is no sum
     sum.static_seconds += row.calls * row.static_seconds;
     sum.best_seconds += row.calls * row.best_seconds;
   }
