@@ -64,6 +64,30 @@ std::string at_column(const std::string& message) {
   return message.starts_with(kPlace) ? "column " + message.substr(kPlace.size()) : message;
 }
 
+/// Under the lock. False when the file was replaced or removed while we waited for it.
+bool append_line(const std::string& path, int fd, std::string line) {
+  const FileLock lock(fd);
+  if (!is_file_of(path, fd)) return false;
+  struct stat before{};
+  if (::fstat(fd, &before) != 0) fail(path, std::strerror(errno));
+  if (is_torn(fd, before.st_size)) line.insert(0, 1, '\n');
+
+  ssize_t written = -1;
+  do {
+    written = ::write(fd, line.data(), line.size());
+  } while (written < 0 && errno == EINTR);
+  if (written == static_cast<ssize_t>(line.size())) return true;
+  std::string why = written < 0 ? std::strerror(errno)
+                                : "only " + std::to_string(written) + " of " +
+                                      std::to_string(line.size()) +
+                                      " bytes were taken (is the disk full?)";
+  // Nobody else writes while we hold the lock: what is past the old end is ours.
+  if (written > 0 && ::ftruncate(fd, before.st_size) != 0) {
+    why += ", and cannot be taken back: " + std::string(std::strerror(errno));
+  }
+  fail(path, why);
+}
+
 }  // namespace
 
 RecordLog::RecordLog(std::string path) : path_(std::move(path)) {
@@ -82,40 +106,24 @@ RecordLog::~RecordLog() {
 // Only a crash of the whole machine could, and a flush a record (milliseconds each) would take more
 // than the few records that this saves are worth.
 void RecordLog::append(const Record& record) {
-  std::string line = record.to_json().dump() + "\n";
+  const std::string line = record.to_json().dump() + "\n";
   const std::lock_guard guard(mutex_);
-  for (;;) {
-    const FileLock lock(fd_);
-    if (!is_file_of(path_, fd_)) {  // replaced or removed while we waited for the lock
-      const int fd = open_log(path_);
-      ::close(fd_);
-      fd_ = fd;
-      continue;
-    }
-    struct stat before{};
-    if (::fstat(fd_, &before) != 0) fail(path_, std::strerror(errno));
-    if (is_torn(fd_, before.st_size)) line.insert(0, 1, '\n');
-
-    ssize_t written = -1;
-    do {
-      written = ::write(fd_, line.data(), line.size());
-    } while (written < 0 && errno == EINTR);
-    if (written == static_cast<ssize_t>(line.size())) return;
-    std::string why = written < 0 ? std::strerror(errno)
-                                  : "only " + std::to_string(written) + " of " +
-                                        std::to_string(line.size()) +
-                                        " bytes were taken (is the disk full?)";
-    // Nobody else writes while we hold the lock: what is past the old end is ours.
-    if (written > 0 && ::ftruncate(fd_, before.st_size) != 0) {
-      why += ", and cannot be taken back: " + std::string(std::strerror(errno));
-    }
-    fail(path_, why);
+  while (!append_line(path_, fd_, line)) {
+    // Closed only now that it is unlocked: its number may be another file's at once.
+    const int fd = open_log(path_);
+    ::close(fd_);
+    fd_ = fd;
   }
 }
 
 RecordLogLock::RecordLogLock(const std::string& path) {
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+  for (;;) {
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+    // Whoever had the lock before may have put another file in its place.
+    if (fd_ < 0 || is_file_of(path, fd_)) return;
+    ::close(fd_);
   }
 }
 

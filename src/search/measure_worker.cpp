@@ -273,6 +273,8 @@ std::optional<WorkerEvent> WorkerMeasurer::run_one(Batch& batch, size_t worker, 
     if (!result.cut_off) batch.best = std::min(batch.best, result.median());
   }
   result.compile_seconds = batch.compile_seconds[candidate];
+  // What failed took its time too: the scheduler must not think it free.
+  if (!result.ok() && result.run_seconds == 0) result.run_seconds = timer.elapsed_s();
   spent_["run"] += result.run_seconds;
   spent_["check"] += result.check_seconds;
   mean_run_ = 0.9 * mean_run_ + 0.1 * timer.elapsed_s();

@@ -218,7 +218,8 @@ std::string WorkerProcess::last_words() const {
   const ssize_t n = ::pread(noise_, text, sizeof text, size > kMost ? size - kMost : 0);
   std::string out(text, n > 0 ? static_cast<size_t>(n) : 0);
   for (char& c : out) {
-    if (static_cast<unsigned char>(c) < ' ' || c == 127) c = ' ';
+    // Nothing but ASCII: a character may have been cut in two, and records are UTF-8.
+    if (static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) >= 127) c = ' ';
   }
   const size_t last = out.find_last_not_of(' ');
   return last == std::string::npos ? "" : ": " + out.substr(0, last + 1);

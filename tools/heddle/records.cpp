@@ -158,6 +158,8 @@ int list(const RecordsOptions& o) {
 }
 
 int best(const RecordsOptions& o) {
+  std::optional<RecordLogLock> lock;  // it may be one of the files
+  if (!o.out.empty()) lock.emplace(o.out);
   const std::vector<Record> all = read_all(files_of(o)), chosen = best_of(all);
   if (!o.out.empty()) {
     write_log(o.out, chosen);
