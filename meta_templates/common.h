@@ -30,33 +30,30 @@ inline bool worth_parallel(const TemplateBuilder& t, double work) {
   return t.target().cores > 1 && work >= kMinParallelWork;
 }
 
+inline int64_t bytes_of(const Tensor& t) {
+  int64_t n = t.dtype().bytes();
+  for (int64_t e : t.extents()) n *= e;
+  return n;
+}
+
 /// Bytes of the tensors that stage `s` reads and writes, each once.
 inline double stage_bytes(const ComputeDag& dag, int s) {
   double bytes = 0;
   std::vector<Tensor> tensors = dag.stage(s).inputs();
   for (int o = 0; o < dag.stage(s).num_outputs(); ++o) tensors.push_back(dag.stage(s).output(o));
-  for (const Tensor& x : tensors) {
-    double n = x.dtype().bytes();
-    for (int64_t e : x.extents()) n *= static_cast<double>(e);
-    bytes += n;
-  }
+  for (const Tensor& x : tensors) bytes += static_cast<double>(bytes_of(x));
   return bytes;
 }
 
 /// Whether reduction `s` is bound by the reading of one operand whose elements each serve a single
 /// result, whatever is reused beside it: the matrix of a matrix-vector product.
 inline bool streams_one_operand(const ComputeDag& dag, int s) {
-  auto bytes = [](const Tensor& x) {
-    double n = x.dtype().bytes();
-    for (int64_t e : x.extents()) n *= static_cast<double>(e);
-    return n;
-  };
   const Access* largest = nullptr;
   for (const Access& a : dag.info(s).reads) {
-    if (!largest || bytes(a.tensor) > bytes(largest->tensor)) largest = &a;
+    if (!largest || bytes_of(a.tensor) > bytes_of(largest->tensor)) largest = &a;
   }
   return largest && largest->reuse_axes.empty() && largest->window_axes.empty() &&
-         bytes(largest->tensor) >= 0.9 * stage_bytes(dag, s);
+         static_cast<double>(bytes_of(largest->tensor)) >= 0.9 * stage_bytes(dag, s);
 }
 
 /// How much work a stage is, in units of about one arithmetic operation or element moved.

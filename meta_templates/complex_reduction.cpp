@@ -26,12 +26,6 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
          !dag.stage(g.main).axes().empty() && !streams_one_operand(dag, g.main);
 }
 
-int64_t bytes_of(const Tensor& t) {
-  int64_t n = t.dtype().bytes();
-  for (int64_t e : t.extents()) n *= e;
-  return n;
-}
-
 // What the choice of axes rests on.
 struct Shape {
   int v = -1, m = -1;              // positions of the vector and the row axis

@@ -132,50 +132,13 @@ std::vector<float> network_in_c(const TensorFile& file, const float* image) {
 
 // ---- running it --------------------------------------------------------------------------------
 
-// A kernel with its arrays: images in, logits out.
-class Classifier {
- public:
-  Classifier(const Digits& net, const Schedule& schedule, const TensorFile& file,
-             BuildTimes* times = nullptr)
-      : kernel_(build(schedule, net.args(), {.name = "digits"}, times)) {
-    images_ = NDArray::zeros({kBatch, 1, kSide, kSide}, f32);
-    logits_ = NDArray::zeros({kBatch, kClasses}, f32);
-    arrays_.push_back(images_);
-    for (const Tensor& w : net.weights) {
-      arrays_.push_back(NDArray::from(file.at(w.name()).f32(), file.at(w.name()).shape));
-    }
-    arrays_.push_back(logits_);
-  }
-
-  void run() const { kernel_.call(arrays_); }
-
-  // The logits of all images. The kernel takes 128 at a time, and the last batch is filled up with
-  // what is left of the one before: those results are not looked at.
-  std::vector<float> classify(const std::vector<float>& pixels) const {
-    const int64_t count = static_cast<int64_t>(pixels.size()) / kPixels;
-    std::vector<float> all;
-    for (int64_t begin = 0; begin < count; begin += kBatch) {
-      const int64_t used = std::min(kBatch, count - begin);
-      std::copy_n(pixels.begin() + begin * kPixels, used * kPixels, images_.data<float>());
-      run();
-      all.insert(all.end(), logits_.data<float>(), logits_.data<float>() + used * kClasses);
-    }
-    return all;
-  }
-
- private:
-  Kernel kernel_;
-  NDArray images_, logits_;
-  std::vector<NDArray> arrays_;
-};
-
 // Two classifiers, timed turn by turn so that a busy moment of the machine hits both; medians.
 struct Race {
   double naive_ms = 0, static_ms = 0;
 };
-Race race(const Classifier& naive, const Classifier& scheduled) {
+Race race(const Classifier<Kernel>& naive, const Classifier<Kernel>& scheduled) {
   std::vector<double> naive_ms, static_ms;
-  auto time_into = [](const Classifier& c, std::vector<double>* times) {
+  auto time_into = [](const Classifier<Kernel>& c, std::vector<double>* times) {
     const Timer timer;
     c.run();
     times->push_back(timer.elapsed_s() * 1e3);
@@ -236,7 +199,8 @@ int run(const std::string& folder) {
   const Schedule schedule = create_schedule({net.logits});
   const double schedule_ms = timer.elapsed_s() * 1e3;
   BuildTimes times;
-  const Classifier scheduled(net, schedule, weights, &times);
+  const Classifier scheduled(build(schedule, net.args(), {.name = "digits"}, &times), net.weights,
+                             weights);
   std::printf("%zu images that the network never saw, on %s\n\n", count,
               to_string(Target::host()).c_str());
 
@@ -272,7 +236,8 @@ int run(const std::string& folder) {
 
   // The same declaration, with the schedule that takes it as it is written: the outer loops of each
   // stage fused and run in parallel, nothing else. It must compute the same, and takes longer.
-  const Classifier naive(net, naive_schedule({net.logits}), weights);
+  const Classifier naive(build(naive_schedule({net.logits}), net.args(), {.name = "digits"}),
+                         net.weights, weights);
   const double naive_error = worst_relative_error(naive.classify(pixels), torch_logits);
   const Race result = race(naive, scheduled);
   std::printf("time per batch of %d, %d threads, medians\n", static_cast<int>(kBatch),

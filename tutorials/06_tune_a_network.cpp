@@ -68,42 +68,8 @@ Digits declare_digits(const TensorFile& file) {
 
 // ---- running it --------------------------------------------------------------------------------
 
-// A network with its arrays: images in, logits out.
-class Classifier {
- public:
-  Classifier(const Digits& net, NetworkKernel kernel, const TensorFile& file)
-      : kernel_(std::move(kernel)) {
-    arrays_.push_back(images_);
-    for (const Tensor& w : net.weights) {
-      arrays_.push_back(NDArray::from(file.at(w.name()).f32(), file.at(w.name()).shape));
-    }
-    arrays_.push_back(logits_);
-  }
-
-  void run() const { kernel_.call(arrays_); }
-
-  // As in lesson 3: 128 at a time, the last batch filled up with images that do not count.
-  std::vector<float> classify(const std::vector<float>& pixels) const {
-    const int64_t count = static_cast<int64_t>(pixels.size()) / kPixels;
-    std::vector<float> all;
-    for (int64_t begin = 0; begin < count; begin += kBatch) {
-      const int64_t used = std::min(kBatch, count - begin);
-      std::copy_n(pixels.begin() + begin * kPixels, used * kPixels, images_.data<float>());
-      run();
-      all.insert(all.end(), logits_.data<float>(), logits_.data<float>() + used * kClasses);
-    }
-    return all;
-  }
-
- private:
-  NetworkKernel kernel_;
-  NDArray images_ = NDArray::zeros({kBatch, 1, kSide, kSide}, f32);
-  NDArray logits_ = NDArray::zeros({kBatch, kClasses}, f32);
-  std::vector<NDArray> arrays_;
-};
-
 // All of them timed turn by turn, so that a busy moment of the machine hits each; medians, in ms.
-std::vector<double> race(const std::vector<const Classifier*>& runners) {
+std::vector<double> race(const std::vector<const Classifier<NetworkKernel>*>& runners) {
   std::vector<std::vector<double>> times(runners.size());
   const Timer whole;
   while (times[0].size() < 5 || (times[0].size() < 300 && whole.elapsed_s() < 2)) {
@@ -167,14 +133,16 @@ int run(double seconds) {
   //
   // A kernel a task; buffers that are not needed at the same time share memory.
   const NetworkKernel tuned_kernel = network.build(digits.args(), report);
-  const Classifier naive(digits, network.build(digits.args(), network.naive_schedules()), weights);
-  const Classifier fixed(digits, network.build(digits.args(), network.static_schedules()), weights);
-  const Classifier tuned(digits, tuned_kernel, weights);
+  const Classifier naive(network.build(digits.args(), network.naive_schedules()), digits.weights,
+                         weights);
+  const Classifier fixed(network.build(digits.args(), network.static_schedules()), digits.weights,
+                         weights);
+  const Classifier tuned(tuned_kernel, digits.weights, weights);
   const char* names[] = {"naive", "static", "tuned"};
-  const std::vector<const Classifier*> all{&naive, &fixed, &tuned};
+  const std::vector<const Classifier<NetworkKernel>*> all{&naive, &fixed, &tuned};
   std::vector<int> correct;
   std::vector<double> errors;
-  for (const Classifier* c : all) {
+  for (const Classifier<NetworkKernel>* c : all) {
     const std::vector<float> logits = c->classify(pixels);
     correct.push_back(count_equal(largest_of_each_row(logits), labels));
     errors.push_back(worst_relative_error(logits, torch_logits));

@@ -250,6 +250,12 @@ void make_traffic(Traffic kind, float* data, size_t count) {
   }
 }
 
+// Floats of one thread: both halves of a share must divide evenly among the streams.
+size_t share_of(size_t bytes, int threads) {
+  constexpr size_t kStep = 2 * kBlock * kMostStreams;
+  return std::max(kStep, bytes / sizeof(float) / static_cast<size_t>(threads) / kStep * kStep);
+}
+
 }  // namespace
 
 FmaPeak fma_peak_f32(int threads, int repetitions) {
@@ -272,9 +278,7 @@ FmaPeak fma_peak_f32(int threads, int repetitions) {
 
 Bandwidth memory_bandwidth(Traffic kind, int threads, size_t bytes, int repetitions) {
   threads = std::max(threads, 1);
-  constexpr size_t kStep = 2 * kBlock * kMostStreams;  // both halves of a share must divide evenly
-  const size_t share =
-      std::max(kStep, bytes / sizeof(float) / static_cast<size_t>(threads) / kStep * kStep);
+  const size_t share = share_of(bytes, threads);
   const Buffer buffer = aligned_floats(share * static_cast<size_t>(threads));
   // A small working set takes less time than the barrier: several passes a repetition.
   constexpr size_t kBytesPerRepetition = size_t{64} << 20;
@@ -317,9 +321,7 @@ struct TrafficProbe::Impl {
 
 TrafficProbe::TrafficProbe(Kind kind, int threads, size_t bytes) {
   threads = std::max(threads, 1);
-  constexpr size_t kStep = 2 * kBlock * kMostStreams;
-  const size_t share =
-      std::max(kStep, bytes / sizeof(float) / static_cast<size_t>(threads) / kStep * kStep);
+  const size_t share = share_of(bytes, threads);
   impl_ = std::make_unique<Impl>(Impl{Traffic::kRead, threads, share, 1,
                                       aligned_floats(share * static_cast<size_t>(threads))});
   std::fill_n(impl_->buffer.get(), share * static_cast<size_t>(threads), 0.25f);

@@ -12,7 +12,13 @@ namespace heddle {
 
 struct RecordDatabase::Impl {
   std::vector<Record> records;
-  std::vector<int> ranks;  // of `records`
+  /// What decides between two records, found once for each.
+  struct Standing {
+    int rank = 0;
+    int verdict = 0;  ///< 2: won a race, 1: was in one, 0: screened
+    double median = 0;
+  };
+  std::vector<Standing> standings;  // of `records`
   std::unordered_map<uint64_t, std::vector<std::size_t>> by_hash;
   std::unordered_map<std::string, std::vector<std::size_t>> by_class;
 
@@ -27,21 +33,19 @@ struct RecordDatabase::Impl {
     return it != by_class.end() && !name.empty() ? it->second : none;
   }
 
-  /// 2: won a race, 1: was in one, 0: screened.
   static int verdict(const Record& r) {
     return r.protocol.starts_with("race won") ? 2 : r.protocol.starts_with("race") ? 1 : 0;
   }
 
   /// Is record `a` better than `b`? Both valid.
   bool better(std::size_t a, std::size_t b) const {
-    if (ranks[a] != ranks[b]) return ranks[a] > ranks[b];
+    const Standing &x = standings[a], &y = standings[b];
+    if (x.rank != y.rank) return x.rank > y.rank;
     // Who won a race is what tuning returned, whatever other races measured on other days: the
     // latest of them counts.
-    const int said_a = verdict(records[a]), said_b = verdict(records[b]);
-    if (said_a != said_b) return said_a > said_b;
-    if (said_a == 2) return a > b;
-    const double time_a = records[a].median(), time_b = records[b].median();
-    return time_a != time_b ? time_a < time_b : a > b;
+    if (x.verdict != y.verdict) return x.verdict > y.verdict;
+    if (x.verdict == 2) return a > b;
+    return x.median != y.median ? x.median < y.median : a > b;
   }
 };
 
@@ -91,8 +95,8 @@ void RecordDatabase::add(Record record, int rank) {
   const std::size_t index = impl_->records.size();
   impl_->by_hash[record.structural_hash].push_back(index);
   impl_->by_class[record.shape_class].push_back(index);
+  impl_->standings.push_back({rank, Impl::verdict(record), record.median()});
   impl_->records.push_back(std::move(record));
-  impl_->ranks.push_back(rank);
 }
 
 std::vector<std::string> RecordDatabase::add_file(const std::string& path, int rank) {

@@ -77,10 +77,10 @@ bool append_line(const std::string& path, int fd, std::string line) {
     written = ::write(fd, line.data(), line.size());
   } while (written < 0 && errno == EINTR);
   if (written == static_cast<ssize_t>(line.size())) return true;
-  std::string why = written < 0 ? std::strerror(errno)
-                                : "only " + std::to_string(written) + " of " +
-                                      std::to_string(line.size()) +
-                                      " bytes were taken (is the disk full?)";
+  std::string why = written < 0
+                        ? std::strerror(errno)
+                        : "only " + std::to_string(written) + " of " + std::to_string(line.size()) +
+                              " bytes were taken (is the disk full?)";
   // Nobody else writes while we hold the lock: what is past the old end is ours.
   if (written > 0 && ::ftruncate(fd, before.st_size) != 0) {
     why += ", and cannot be taken back: " + std::string(std::strerror(errno));

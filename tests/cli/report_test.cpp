@@ -21,12 +21,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-int count(const std::string& text, const std::string& part) {
-  int n = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
-  return n;
-}
-
 std::vector<std::string> labels(const std::vector<Tick>& ticks) {
   std::vector<std::string> out;
   for (const Tick& t : ticks) out.push_back(t.label);

@@ -36,4 +36,11 @@ inline CommandResult heddle_command(const std::string& arguments,
   return result;
 }
 
+/// How often `part` stands in `text`.
+inline int count(const std::string& text, const std::string& part) {
+  int n = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
 }  // namespace heddle

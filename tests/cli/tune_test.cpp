@@ -21,12 +21,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-int count(const std::string& text, const std::string& part) {
-  int n = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
-  return n;
-}
-
 TuneProgress progress_at(double seconds, double best_ms, const std::string& phase = "measure") {
   TuneProgress p;
   p.active = 0;

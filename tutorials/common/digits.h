@@ -4,7 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
+
+#include <heddle/dsl/tensor.h>
+#include <heddle/runtime/ndarray.h>
+
+#include "tensor_file.h"
 
 namespace heddle::tutorials {
 
@@ -41,5 +47,42 @@ inline int count_equal(const std::vector<int32_t>& a, const std::vector<int32_t>
   for (size_t i = 0; i < a.size(); ++i) same += a[i] == b[i] ? 1 : 0;
   return same;
 }
+
+/// A kernel (of a network as a whole, or of its parts) with its arrays: images in, logits out.
+template <class Kernel>
+class Classifier {
+ public:
+  /// The kernel takes the images, the weights in this order, and the logits.
+  Classifier(Kernel kernel, const std::vector<Tensor>& weights, const TensorFile& file)
+      : kernel_(std::move(kernel)) {
+    arrays_.push_back(images_);
+    for (const Tensor& w : weights) {
+      arrays_.push_back(NDArray::from(file.at(w.name()).f32(), file.at(w.name()).shape));
+    }
+    arrays_.push_back(logits_);
+  }
+
+  void run() const { kernel_.call(arrays_); }
+
+  /// The logits of all images. The kernel takes 128 at a time, and the last batch is filled up with
+  /// what is left of the one before: those results are not looked at.
+  std::vector<float> classify(const std::vector<float>& pixels) const {
+    const int64_t count = static_cast<int64_t>(pixels.size()) / kPixels;
+    std::vector<float> all;
+    for (int64_t begin = 0; begin < count; begin += kBatch) {
+      const int64_t used = std::min(kBatch, count - begin);
+      std::copy_n(pixels.begin() + begin * kPixels, used * kPixels, images_.data<float>());
+      run();
+      all.insert(all.end(), logits_.data<float>(), logits_.data<float>() + used * kClasses);
+    }
+    return all;
+  }
+
+ private:
+  Kernel kernel_;
+  NDArray images_ = NDArray::zeros({kBatch, 1, kSide, kSide}, f32);
+  NDArray logits_ = NDArray::zeros({kBatch, kClasses}, f32);
+  std::vector<NDArray> arrays_;
+};
 
 }  // namespace heddle::tutorials
