@@ -158,6 +158,13 @@ void fill_annotations(Sink& out, const StoreView& v) {
         if (outer_parallel == 0) outer_parallel = l.extent;
         break;
       case LoopKind::Vectorized: vectors += 1; break;
+      case LoopKind::BlockX:
+      case LoopKind::BlockY:
+      case LoopKind::BlockZ:
+      case LoopKind::ThreadX:
+      case LoopKind::ThreadY:
+      case LoopKind::ThreadZ:
+      case LoopKind::Tensorized:
       case LoopKind::Serial:
         serial *= l.extent;
         loops += 1;

@@ -68,6 +68,8 @@ class Walker {
         out_.prefetches += n;
         return;
       }
+      case StmtKind::Sync:
+      case StmtKind::TileOp: return;
     }
   }
 
@@ -131,7 +133,7 @@ class Walker {
     x.accesses = std::move(spare_);
     x.accesses.clear();
     x.weight = weight_;
-    x.nontemporal = s.nontemporal;
+    x.nontemporal = s.hint == StoreHint::NonTemporal;
     x.lanes = s.value.dtype().lanes;
     for (const Expr& i : s.indices) x.lanes = std::max<int>(x.lanes, i.dtype().lanes);
     current_ = &x;

@@ -216,6 +216,7 @@ class StageHasher {
         return hash_combine(hash_combine(kRamp, hash(r->base)), hash(r->stride));
       }
       case ExprKind::Broadcast: return hash_combine(kBroadcast, hash(e.as<Broadcast>()->value));
+      case ExprKind::Shuffle: break;  // never in a declaration
     }
     return 0;
   }

@@ -58,6 +58,7 @@ void ExprNode::destroy(const ExprNode* node) {
     case ExprKind::Reduce: delete static_cast<const Reduce*>(node); return;
     case ExprKind::Ramp: delete static_cast<const Ramp*>(node); return;
     case ExprKind::Broadcast: delete static_cast<const Broadcast*>(node); return;
+    case ExprKind::Shuffle: delete static_cast<const Shuffle*>(node); return;
   }
 }
 
@@ -108,6 +109,11 @@ Broadcast::Broadcast(Expr v, int lanes)
     : ExprNode(kKind, v.dtype().with_lanes(lanes),
                node_hash(kKind, v.dtype().with_lanes(lanes), v->hash)),
       value(std::move(v)) {}
+
+Shuffle::Shuffle(Expr v, int m)
+    : ExprNode(kKind, v.dtype(), node_hash(kKind, v.dtype(), v->hash, static_cast<uint64_t>(m))),
+      value(std::move(v)),
+      lane_xor(m) {}
 
 Reduce::Reduce(Ref<const Combiner> c, std::vector<Expr> s, std::vector<Axis> a, int i)
     : ExprNode(kKind, reduce_type(c, i), reduce_hash(*c, reduce_type(c, i), s, a, i)),

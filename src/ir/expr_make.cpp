@@ -350,6 +350,12 @@ Expr make_broadcast(Expr value, int lanes) {
   return Expr(new Broadcast(std::move(value), lanes));
 }
 
+Expr make_shuffle(Expr value, int lane_xor) {
+  HEDDLE_ICHECK(value.defined() && value.dtype().is_scalar() && lane_xor > 0 && lane_xor < 32,
+                "a shuffle moves a scalar between the lanes of a warp");
+  return Expr(new Shuffle(std::move(value), lane_xor));
+}
+
 Expr cast(DataType t, Expr value) {
   HEDDLE_ICHECK(value.defined(), "cast of a null expression");
   const DataType from = value.dtype();

@@ -79,6 +79,9 @@ int compare(const Expr& a, const Expr& b) {
       return compare(x->stride, y->stride);
     }
     case ExprKind::Broadcast: return compare(a.as<Broadcast>()->value, b.as<Broadcast>()->value);
+    case ExprKind::Shuffle:
+      if (const int c = order(a.as<Shuffle>()->lane_xor, b.as<Shuffle>()->lane_xor)) return c;
+      return compare(a.as<Shuffle>()->value, b.as<Shuffle>()->value);
     case ExprKind::Reduce: return compare_reduce(*a.as<Reduce>(), *b.as<Reduce>());
   }
   return 0;

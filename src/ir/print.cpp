@@ -76,6 +76,7 @@ class Printer {
   /// `typed`: whether a constant of another type than i64 shows it (next to an operand that is no
   /// constant it is clear).
   void expr(const Expr& e, int min_precedence = kLowest, bool typed = true);
+  void tile_op(const TileOp& t);
   void stmt(const Stmt& s, int indent, bool tail = true);
   void function(const LoweredFunction& f);
 
@@ -220,6 +221,10 @@ void Printer::expr(const Expr& e, int min_precedence, bool typed) {
       const Expr lanes = static_cast<int64_t>(e.dtype().lanes);
       return call("ramp", {&r->base, &r->stride, &lanes}, is_const(r->base));
     }
+    case ExprKind::Shuffle: {
+      const Expr lanes = static_cast<int64_t>(e.as<Shuffle>()->lane_xor);
+      return call("shuffle_xor", {&e.as<Shuffle>()->value, &lanes}, typed);
+    }
     case ExprKind::Broadcast:
       return call("x" + std::to_string(e.dtype().lanes), {&e.as<Broadcast>()->value}, typed);
   }
@@ -243,6 +248,19 @@ void Printer::if_chain(const If& s, int indent) {
   }
 }
 
+void Printer::tile_op(const TileOp& t) {
+  if (t.op == TileOpKind::Mma) {
+    out_ += "mma.m" + std::to_string(t.m) + "n" + std::to_string(t.n) + "k" + std::to_string(t.k);
+  } else {
+    out_ += "ldmatrix.x" + std::to_string(t.count) + (t.transposed ? ".trans" : "");
+  }
+  for (size_t i = 0; i < t.operands.size(); ++i) {
+    out_ += i ? ", " : " ";
+    access(t.operands[i].buffer, {t.operands[i].index});
+  }
+  out_ += "\n";
+}
+
 void Printer::stmt(const Stmt& s, int indent, bool tail) {
   if (!s) return;
   if (const Block* block = s.as<Block>()) {
@@ -262,7 +280,8 @@ void Printer::stmt(const Stmt& s, int indent, bool tail) {
     }
     case StmtKind::Store: {
       const Store* n = s.as<Store>();
-      if (n->nontemporal) out_ += "nontemporal ";
+      if (n->hint == StoreHint::NonTemporal) out_ += "nontemporal ";
+      if (n->hint == StoreHint::Async) out_ += "async ";
       access(n->buffer, n->indices);
       out_ += " = ";
       expr(n->value, kLowest, false);
@@ -271,7 +290,10 @@ void Printer::stmt(const Stmt& s, int indent, bool tail) {
     }
     case StmtKind::Allocate: {
       const Allocate* n = s.as<Allocate>();
-      out_ += n->buffer->scope == Scope::Local ? "local " : "global ";
+      out_ += n->buffer->scope == Scope::Local    ? "local "
+              : n->buffer->scope == Scope::Shared ? "shared "
+                                                  : "global ";
+      if (n->copies > 1) out_ += std::to_string(n->copies) + " x ";
       declaration(n->buffer);
       return scope(n->body, indent, tail);
     }
@@ -289,6 +311,17 @@ void Printer::stmt(const Stmt& s, int indent, bool tail) {
       out_ += "\n";
       return;
     }
+    case StmtKind::Sync: {
+      const Sync* n = s.as<Sync>();
+      switch (n->sync) {
+        case SyncKind::Block: out_ += "sync block\n"; return;
+        case SyncKind::Warp: out_ += "sync warp\n"; return;
+        case SyncKind::AsyncCommit: out_ += "async commit\n"; return;
+        case SyncKind::AsyncWait: out_ += "async wait " + std::to_string(n->pending) + "\n"; return;
+      }
+      return;
+    }
+    case StmtKind::TileOp: return tile_op(*s.as<TileOp>());
     case StmtKind::Block: return;
   }
 }

@@ -183,6 +183,7 @@ Interval RangeAnalysis::raw_range(const Expr& e) {
       return add(range(r.base), multiply(range(r.stride), Interval{0, r.dtype.lanes - 1}));
     }
     case ExprKind::Broadcast: return range(e.as<Broadcast>()->value);
+    case ExprKind::Shuffle: return range_of_type(t);  // of another lane
     case ExprKind::FloatImm:
     case ExprKind::Load:
     case ExprKind::Reduce: return range_of_type(t);

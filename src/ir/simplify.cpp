@@ -92,7 +92,8 @@ Expr Simplifier::dispatch(const Expr& e) {
       break;
     case ExprKind::Cast:
     case ExprKind::Load:
-    case ExprKind::Broadcast: break;
+    case ExprKind::Broadcast:
+    case ExprKind::Shuffle: break;
   }
   return map_children(e, [this](const Expr& child) { return expr(child); });
 }

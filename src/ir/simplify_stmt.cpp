@@ -12,7 +12,9 @@ Stmt Simplifier::stmt(const Stmt& s) {
     case StmtKind::Store:
     case StmtKind::Allocate:
     case StmtKind::Block:
-    case StmtKind::Prefetch: break;
+    case StmtKind::Prefetch:
+    case StmtKind::Sync:
+    case StmtKind::TileOp: break;
   }
   return map_children(
       s, [this](const Stmt& child) { return stmt(child); },

@@ -51,6 +51,18 @@ bool equal_blocks(const Block& a, const Block& b) {
   return true;
 }
 
+bool equal_tile_ops(const TileOp& a, const TileOp& b) {
+  if (a.op != b.op || a.m != b.m || a.n != b.n || a.k != b.k || a.count != b.count ||
+      a.transposed != b.transposed || a.operands.size() != b.operands.size())
+    return false;
+  for (size_t i = 0; i < a.operands.size(); ++i) {
+    if (!(a.operands[i].buffer == b.operands[i].buffer) ||
+        !equal(a.operands[i].index, b.operands[i].index))
+      return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 const char* to_string(LoopKind kind) {
@@ -59,6 +71,13 @@ const char* to_string(LoopKind kind) {
     case LoopKind::Parallel: return "parallel";
     case LoopKind::Vectorized: return "vectorized";
     case LoopKind::Unrolled: return "unrolled";
+    case LoopKind::BlockX: return "blockIdx.x";
+    case LoopKind::BlockY: return "blockIdx.y";
+    case LoopKind::BlockZ: return "blockIdx.z";
+    case LoopKind::ThreadX: return "threadIdx.x";
+    case LoopKind::ThreadY: return "threadIdx.y";
+    case LoopKind::ThreadZ: return "threadIdx.z";
+    case LoopKind::Tensorized: return "tensorized";
   }
   return "?";
 }
@@ -72,6 +91,8 @@ void StmtNode::destroy(const StmtNode* node) {
     case StmtKind::Block: delete static_cast<const Block*>(node); return;
     case StmtKind::Let: delete static_cast<const Let*>(node); return;
     case StmtKind::Prefetch: delete static_cast<const Prefetch*>(node); return;
+    case StmtKind::Sync: delete static_cast<const Sync*>(node); return;
+    case StmtKind::TileOp: delete static_cast<const TileOp*>(node); return;
   }
 }
 
@@ -82,7 +103,7 @@ Stmt make_for(Var var, Expr extent, LoopKind kind, Stmt body) {
   return Stmt(new For(std::move(var), std::move(extent), kind, std::move(body)));
 }
 
-Stmt make_store(const Buffer& buffer, std::vector<Expr> indices, Expr value, bool nontemporal) {
+Stmt make_store(const Buffer& buffer, std::vector<Expr> indices, Expr value, StoreHint hint) {
   check_indices(buffer, indices, "store");
   HEDDLE_ICHECK(value.defined(), "store of a null value to '" + buffer->name + "'");
   const int lanes = lanes_of(indices);
@@ -93,13 +114,13 @@ Stmt make_store(const Buffer& buffer, std::vector<Expr> indices, Expr value, boo
   HEDDLE_ICHECK(value.dtype() == buffer->dtype.with_lanes(lanes),
                 "store of " + to_string(value.dtype()) + " to '" + buffer->name +
                     "', which takes " + to_string(buffer->dtype.with_lanes(lanes)) + " here");
-  return Stmt(new Store(buffer, std::move(indices), std::move(value), nontemporal));
+  return Stmt(new Store(buffer, std::move(indices), std::move(value), hint));
 }
 
-Stmt make_allocate(const Buffer& buffer, Stmt body) {
-  HEDDLE_ICHECK(buffer, "allocation of a null buffer");
+Stmt make_allocate(const Buffer& buffer, Stmt body, int copies) {
+  HEDDLE_ICHECK(buffer && copies >= 1, "allocation of a null buffer");
   if (!body) return {};
-  return Stmt(new Allocate(buffer, std::move(body)));
+  return Stmt(new Allocate(buffer, std::move(body), copies));
 }
 
 Stmt make_if(Expr condition, Stmt then_body, Stmt else_body) {
@@ -142,6 +163,33 @@ Stmt make_prefetch(const Buffer& buffer, std::vector<Expr> indices) {
   return Stmt(new Prefetch(buffer, std::move(indices)));
 }
 
+Stmt make_sync(SyncKind kind, int pending) {
+  HEDDLE_ICHECK(pending >= 0, "a wait for fewer than no groups");
+  return Stmt(new Sync(kind, pending));
+}
+
+namespace {
+void check_operands(const std::vector<TileOperand>& operands) {
+  for (const TileOperand& o : operands) {
+    HEDDLE_ICHECK(o.buffer && o.index.defined() && o.index.dtype() == i64,
+                  "an operand of a tile operation is a buffer and a flat index");
+  }
+}
+}  // namespace
+
+Stmt make_mma(TileOperand d, TileOperand a, TileOperand b, int m, int n, int k) {
+  std::vector<TileOperand> operands{std::move(d), std::move(a), std::move(b)};
+  check_operands(operands);
+  return Stmt(new TileOp(TileOpKind::Mma, std::move(operands), m, n, k, 0, false));
+}
+
+Stmt make_load_matrix(TileOperand to, TileOperand from, int count, bool transposed) {
+  std::vector<TileOperand> operands{std::move(to), std::move(from)};
+  check_operands(operands);
+  HEDDLE_ICHECK(count == 1 || count == 2 || count == 4, "ldmatrix loads 1, 2 or 4 matrices");
+  return Stmt(new TileOp(TileOpKind::LoadMatrix, std::move(operands), 0, 0, 0, count, transposed));
+}
+
 Stmt map_children(const Stmt& s, FunctionRef<Stmt(const Stmt&)> fs,
                   FunctionRef<Expr(const Expr&)> fe) {
   if (!s) return s;
@@ -159,12 +207,12 @@ Stmt map_children(const Stmt& s, FunctionRef<Stmt(const Stmt&)> fs,
       const bool changed = map_all(n->indices, indices, fe);
       Expr value = fe(n->value);
       if (!changed && value.same_as(n->value)) return s;
-      return make_store(n->buffer, std::move(indices), std::move(value), n->nontemporal);
+      return make_store(n->buffer, std::move(indices), std::move(value), n->hint);
     }
     case StmtKind::Allocate: {
       const Allocate* n = s.as<Allocate>();
       Stmt body = fs(n->body);
-      return body.same_as(n->body) ? s : make_allocate(n->buffer, std::move(body));
+      return body.same_as(n->body) ? s : make_allocate(n->buffer, std::move(body), n->copies);
     }
     case StmtKind::If: {
       const If* n = s.as<If>();
@@ -192,6 +240,19 @@ Stmt map_children(const Stmt& s, FunctionRef<Stmt(const Stmt&)> fs,
       const Prefetch* n = s.as<Prefetch>();
       std::vector<Expr> indices;
       return map_all(n->indices, indices, fe) ? make_prefetch(n->buffer, std::move(indices)) : s;
+    }
+    case StmtKind::Sync: return s;
+    case StmtKind::TileOp: {
+      const TileOp* n = s.as<TileOp>();
+      std::vector<TileOperand> operands;
+      bool changed = false;
+      for (const TileOperand& o : n->operands) {
+        operands.push_back({o.buffer, fe(o.index)});
+        changed |= !operands.back().index.same_as(o.index);
+      }
+      if (!changed) return s;
+      return Stmt(
+          new TileOp(n->op, std::move(operands), n->m, n->n, n->k, n->count, n->transposed));
     }
   }
   return s;
@@ -226,6 +287,10 @@ void visit(const Stmt& s, FunctionRef<void(const Stmt&)> fs, FunctionRef<void(co
       visit(s.as<Let>()->body, fs, fe);
       return;
     case StmtKind::Prefetch: visit_all(s.as<Prefetch>()->indices); return;
+    case StmtKind::Sync: return;
+    case StmtKind::TileOp:
+      for (const TileOperand& o : s.as<TileOp>()->operands) visit(o.index, fe);
+      return;
   }
 }
 
@@ -246,12 +311,12 @@ bool equal(const Stmt& a, const Stmt& b) {
     }
     case StmtKind::Store: {
       const Store *x = a.as<Store>(), *y = b.as<Store>();
-      return x->buffer == y->buffer && x->nontemporal == y->nontemporal &&
-             all_equal(x->indices, y->indices) && equal(x->value, y->value);
+      return x->buffer == y->buffer && x->hint == y->hint && all_equal(x->indices, y->indices) &&
+             equal(x->value, y->value);
     }
     case StmtKind::Allocate: {
       const Allocate *x = a.as<Allocate>(), *y = b.as<Allocate>();
-      return x->buffer == y->buffer && equal(x->body, y->body);
+      return x->buffer == y->buffer && x->copies == y->copies && equal(x->body, y->body);
     }
     case StmtKind::If: {
       const If *x = a.as<If>(), *y = b.as<If>();
@@ -267,6 +332,11 @@ bool equal(const Stmt& a, const Stmt& b) {
       const Prefetch *x = a.as<Prefetch>(), *y = b.as<Prefetch>();
       return x->buffer == y->buffer && all_equal(x->indices, y->indices);
     }
+    case StmtKind::Sync: {
+      const Sync *x = a.as<Sync>(), *y = b.as<Sync>();
+      return x->sync == y->sync && x->pending == y->pending;
+    }
+    case StmtKind::TileOp: return equal_tile_ops(*a.as<TileOp>(), *b.as<TileOp>());
   }
   return false;
 }

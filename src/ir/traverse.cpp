@@ -107,6 +107,10 @@ bool equal(const Expr& a, const Expr& b) {
     }
     case ExprKind::Broadcast: return equal(a.as<Broadcast>()->value, b.as<Broadcast>()->value);
     case ExprKind::Reduce: return equal_reduce(*a.as<Reduce>(), *b.as<Reduce>());
+    case ExprKind::Shuffle: {
+      const Shuffle *x = a.as<Shuffle>(), *y = b.as<Shuffle>();
+      return x->lane_xor == y->lane_xor && equal(x->value, y->value);
+    }
   }
   return false;
 }
@@ -154,6 +158,11 @@ Expr map_children(const Expr& e, FunctionRef<Expr(const Expr&)> fn) {
       Expr value = fn(n->value);
       return value.same_as(n->value) ? e : make_broadcast(std::move(value), n->dtype.lanes);
     }
+    case ExprKind::Shuffle: {
+      const Shuffle* n = e.as<Shuffle>();
+      Expr value = fn(n->value);
+      return value.same_as(n->value) ? e : make_shuffle(std::move(value), n->lane_xor);
+    }
     case ExprKind::Reduce: {
       const Reduce* n = e.as<Reduce>();
       std::vector<Expr> sources;
@@ -188,6 +197,7 @@ void for_each_child(const Expr& e, FunctionRef<void(const Expr&)> fn) {
       fn(e.as<Ramp>()->stride);
       return;
     case ExprKind::Broadcast: fn(e.as<Broadcast>()->value); return;
+    case ExprKind::Shuffle: fn(e.as<Shuffle>()->value); return;
     case ExprKind::Reduce:
       for (const Expr& s : e.as<Reduce>()->sources) fn(s);
       return;

@@ -24,7 +24,7 @@ Stmt flatten(const Stmt& s) {
   Stmt r = map_children(
       s, [](const Stmt& c) { return flatten(c); }, [](const Expr& e) { return flatten_expr(e); });
   if (const Store* st = r.as<Store>()) {
-    return make_store(st->buffer, flat_index(st->buffer, st->indices), st->value, st->nontemporal);
+    return make_store(st->buffer, flat_index(st->buffer, st->indices), st->value, st->hint);
   }
   if (const Prefetch* p = r.as<Prefetch>()) {
     return make_prefetch(p->buffer, flat_index(p->buffer, p->indices));

@@ -47,7 +47,7 @@ Stmt merge_updates(const Stmt& s) {
     // The merged value is evaluated once, so it may be read only once; and it must not change what
     // else the later statement reads (it reads no other place of the buffer).
     if (now && last && same_place(*last, *now) && reads_of(now->value, *last) == 1) {
-      out.back() = make_store(now->buffer, now->indices, put(now->value, *last), now->nontemporal);
+      out.back() = make_store(now->buffer, now->indices, put(now->value, *last), now->hint);
     } else {
       out.push_back(c);
     }

@@ -147,7 +147,7 @@ Stmt NestBuilder::emit_store(int st) {
     for (const auto& hint : p.prefetches) emit_prefetches(st, hint, &out);
     for (size_t c = 0; c < p.buffers.size(); ++c) {
       out.push_back(make_store(real_[st].buffers[c], at, simple_access(translate(p.bodies[c], st)),
-                               p.nontemporal));
+                               p.nontemporal ? StoreHint::NonTemporal : StoreHint::None));
     }
     return guarded(make_block(std::move(out)));
   }

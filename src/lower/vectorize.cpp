@@ -35,7 +35,7 @@ class Widener {
           return s;
         }
         if (value.dtype().lanes == 1) value = make_broadcast(value, lanes_);
-        return make_store(st->buffer, std::move(idx), value, st->nontemporal);
+        return make_store(st->buffer, std::move(idx), value, st->hint);
       }
       case StmtKind::Let: {
         const Let* l = s.as<Let>();
@@ -68,6 +68,8 @@ class Widener {
         std::vector<VarBinding> first{{lane_, Expr(0)}};
         return substitute(s, first);
       }
+      case StmtKind::Sync:
+      case StmtKind::TileOp: failed = true; return s;
     }
     return s;
   }

@@ -197,11 +197,12 @@ TEST(LlvmStatements, NontemporalStoresWorkAtAnyAddress) {
     const Expr at = make_ramp(i * Expr(lanes), Expr(1), lanes);
     CodegenOptions options;
     options.keep_assembly = true;
-    CompiledModule m = compile({"stream",
-                                {in, out},
-                                make_for(i, kN / lanes, LoopKind::Parallel,
-                                         make_store(out, {at}, make_load(in, {at}), true))},
-                               options);
+    CompiledModule m =
+        compile({"stream",
+                 {in, out},
+                 make_for(i, kN / lanes, LoopKind::Parallel,
+                          make_store(out, {at}, make_load(in, {at}), StoreHint::NonTemporal))},
+                options);
     if (lanes != 5 && test_target().is_x86()) {
       EXPECT_NE(m.assembly.find("movntps"), std::string::npos) << m.assembly;
       EXPECT_NE(m.assembly.find("sfence"), std::string::npos);

@@ -24,7 +24,7 @@ LoweredFunction all_operations(DataType t, int lanes) {
   const Expr at = make_ramp(Expr(0), Expr(1), lanes);
   const auto store = [&](Expr value) {
     args.push_back(argument("out" + std::to_string(args.size()), value.dtype().element(), kN));
-    stores.push_back(make_store(args.back(), {at}, value, true));
+    stores.push_back(make_store(args.back(), {at}, value, StoreHint::NonTemporal));
   };
   const Expr x = make_load(a, {at}), y = make_load(b, {at});
   for (int op = 0; op <= static_cast<int>(UnaryOp::IsInf); ++op) {

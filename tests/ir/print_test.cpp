@@ -64,7 +64,7 @@ TEST(Print, LoopNest) {
                make_store(acc, {j},
                           make_load(acc, {j}) + make_load(A, {io, k}) * make_load(B, {k, j}))));
   const Stmt finish =
-      make_if(io < 15, make_store(C, {io, 0}, make_load(acc, {0}), true),
+      make_if(io < 15, make_store(C, {io, 0}, make_load(acc, {0}), StoreHint::NonTemporal),
               make_if(io == 15, make_prefetch(A, {io, 0}), make_store(C, {0, 0}, 1)));
   const LoweredFunction f{
       "f",

@@ -23,6 +23,7 @@ enum class Scope : uint8_t {
   Argument,  ///< passed by the caller
   Global,    ///< a temporary on the heap, shared by all threads
   Local,     ///< private to one iteration of the loop it is allocated in: registers or stack
+  Shared,    ///< of one thread block of a GPU: its on-chip memory
 };
 
 class BufferNode {

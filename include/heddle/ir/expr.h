@@ -35,6 +35,7 @@ enum class ExprKind : uint8_t {
   Reduce,
   Ramp,
   Broadcast,
+  Shuffle,
 };
 
 enum class UnaryOp : uint8_t {
@@ -244,6 +245,15 @@ struct Broadcast : ExprNode {
   const Expr value;
 };
 
+/// What `value` is in another lane of the warp; all lanes that are read must run it together. Only
+/// in the bodies of GPU kernels.
+struct Shuffle : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::Shuffle;
+  Shuffle(Expr v, int m);
+  const Expr value;
+  const int lane_xor;  ///< lane l reads lane l ^ lane_xor
+};
+
 /// A variable: an identity, of which the name is only for printing.
 class Var {
  public:
@@ -335,6 +345,7 @@ Expr make_reduce(Ref<const Combiner> combiner, std::vector<Expr> sources, std::v
                  int index = 0);
 Expr make_ramp(Expr base, Expr stride, int lanes);
 Expr make_broadcast(Expr value, int lanes);
+Expr make_shuffle(Expr value, int lane_xor);
 /// Value conversion (lanes kept): float to int truncates, anything to bool is `!= 0`.
 Expr cast(DataType t, Expr value);
 

@@ -10,10 +10,31 @@
 
 namespace heddle {
 
-enum class StmtKind : uint8_t { For, Store, Allocate, If, Block, Let, Prefetch };
+enum class StmtKind : uint8_t { For, Store, Allocate, If, Block, Let, Prefetch, Sync, TileOp };
 
-enum class LoopKind : uint8_t { Serial, Parallel, Vectorized, Unrolled };
+/// How the iterations of a loop run. The block and thread kinds bind it to an index of a GPU grid;
+/// run one after the other, their iterations give the same result (see lower/gpu_program.h).
+/// `Tensorized` marks the outermost loop of a tile that a matrix unit computes at once.
+enum class LoopKind : uint8_t {
+  Serial,
+  Parallel,
+  Vectorized,
+  Unrolled,
+  BlockX,
+  BlockY,
+  BlockZ,
+  ThreadX,
+  ThreadY,
+  ThreadZ,
+  Tensorized,
+};
 const char* to_string(LoopKind kind);
+constexpr bool is_block(LoopKind k) { return k >= LoopKind::BlockX && k <= LoopKind::BlockZ; }
+constexpr bool is_thread(LoopKind k) { return k >= LoopKind::ThreadX && k <= LoopKind::ThreadZ; }
+/// 0, 1, 2 for the x, y, z of a block or thread loop.
+constexpr int grid_dim(LoopKind k) {
+  return static_cast<int>(k) - static_cast<int>(is_block(k) ? LoopKind::BlockX : LoopKind::ThreadX);
+}
 
 class StmtNode {
  public:
@@ -73,26 +94,35 @@ struct For : StmtNode {
   const Stmt body;
 };
 
+/// How a store goes to memory; never changes what is stored.
+enum class StoreHint : uint8_t {
+  None,
+  NonTemporal,  ///< the line will not be read soon
+  Async,        ///< a copy from global to shared memory that a later Sync::AsyncWait completes
+};
+
 struct Store : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Store;
-  Store(Buffer b, std::vector<Expr> i, Expr v, bool nt)
+  Store(Buffer b, std::vector<Expr> i, Expr v, StoreHint h)
       : StmtNode(kKind),
         buffer(std::move(b)),
         indices(std::move(i)),
         value(std::move(v)),
-        nontemporal(nt) {}
+        hint(h) {}
   const Buffer buffer;
   const std::vector<Expr> indices;
   const Expr value;
-  const bool nontemporal;  ///< a hint: the line will not be read soon
+  const StoreHint hint;
 };
 
 /// `buffer` exists, uninitialised, while `body` runs.
 struct Allocate : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Allocate;
-  Allocate(Buffer buf, Stmt b) : StmtNode(kKind), buffer(std::move(buf)), body(std::move(b)) {}
+  Allocate(Buffer buf, Stmt b, int n)
+      : StmtNode(kKind), buffer(std::move(buf)), body(std::move(b)), copies(n) {}
   const Buffer buffer;
   const Stmt body;
+  const int copies;  ///< shared memory to rotate through, so that filling one overlaps with use
 };
 
 struct If : StmtNode {
@@ -130,17 +160,65 @@ struct Prefetch : StmtNode {
   const std::vector<Expr> indices;
 };
 
+/// Orders the threads of a block, or its asynchronous copies. Only in the bodies of GPU kernels.
+enum class SyncKind : uint8_t {
+  Block,        ///< __syncthreads: all threads of the block arrive, then all go on
+  Warp,         ///< __syncwarp
+  AsyncCommit,  ///< this thread's Async stores since the last commit make one group
+  AsyncWait,    ///< until at most `pending` of this thread's groups are not complete
+};
+struct Sync : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::Sync;
+  Sync(SyncKind s, int p) : StmtNode(kKind), sync(s), pending(p) {}
+  const SyncKind sync;
+  const int pending;
+};
+
+/// An operation of a whole warp on a tile. Only in the bodies of GPU kernels, where all 32 lanes of
+/// the warp run it together. Fragments lie in registers as PTX says (mma.sync, ldmatrix).
+enum class TileOpKind : uint8_t {
+  LoadMatrix,  ///< {to: local, from: shared}: `count` 8x8 matrices of 16-bit elements; lane l's
+               ///< `from` is the address of row l % 8 of matrix l / 8; two elements a matrix to
+               ///< each lane, at to[2*matrix]
+  Mma,         ///< {d, a, b}: d += a * b for an m x n x k tile; each names a lane's registers
+};
+struct TileOperand {
+  Buffer buffer;
+  Expr index;  ///< of the first element, flat
+};
+struct TileOp : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::TileOp;
+  TileOp(TileOpKind o, std::vector<TileOperand> x, int m_, int n_, int k_, int c, bool t)
+      : StmtNode(kKind),
+        op(o),
+        operands(std::move(x)),
+        m(m_),
+        n(n_),
+        k(k_),
+        count(c),
+        transposed(t) {}
+  const TileOpKind op;
+  const std::vector<TileOperand> operands;
+  const int m, n,
+      k;  ///< Mma: 16 x 8 x 16 (f16, bf16), 16 x 8 x 8 (tf32: f32 operands), 16 x 8 x 32 (i8)
+  const int count;        ///< LoadMatrix: 1, 2 or 4
+  const bool transposed;  ///< LoadMatrix: each 8x8 matrix is transposed
+};
+
 /// Null when `body` is null or `extent` is the constant 0.
 Stmt make_for(Var var, Expr extent, LoopKind kind, Stmt body);
 Stmt make_store(const Buffer& buffer, std::vector<Expr> indices, Expr value,
-                bool nontemporal = false);
-Stmt make_allocate(const Buffer& buffer, Stmt body);
+                StoreHint hint = StoreHint::None);
+Stmt make_allocate(const Buffer& buffer, Stmt body, int copies = 1);
 /// Folds constant conditions; null when both bodies are.
 Stmt make_if(Expr condition, Stmt then_body, Stmt else_body = {});
 /// Drops nulls and flattens nested blocks; a single statement comes back as itself.
 Stmt make_block(std::vector<Stmt> stmts);
 Stmt make_let(Var var, Expr value, Stmt body);
 Stmt make_prefetch(const Buffer& buffer, std::vector<Expr> indices);
+Stmt make_sync(SyncKind kind, int pending = 0);
+Stmt make_mma(TileOperand d, TileOperand a, TileOperand b, int m, int n, int k);
+Stmt make_load_matrix(TileOperand to, TileOperand from, int count, bool transposed);
 
 /// Rebuilds `s` with `fs` applied to child statements and `fe` to child expressions.
 Stmt map_children(const Stmt& s, FunctionRef<Stmt(const Stmt&)> fs,

@@ -113,6 +113,7 @@ bool is_linear_op(const Expr& e) {
     case ExprKind::Cast:
     case ExprKind::Select:
     case ExprKind::Load:
+    case ExprKind::Shuffle:
     case ExprKind::Reduce: return false;
   }
   return false;
@@ -129,6 +130,7 @@ bool worth_sharing(const Expr& e) {
     case ExprKind::Unary:
     case ExprKind::Binary:
     case ExprKind::Select:
+    case ExprKind::Shuffle:
     case ExprKind::Load:
     case ExprKind::Reduce: return !is_linear_op(e);
   }
@@ -252,6 +254,7 @@ Node* Compiler::compile_new(const Expr& e) {
     }
     case ExprKind::Broadcast:
       return compile(require_scalar(e.as<Broadcast>()->value, "a broadcast"));
+    case ExprKind::Shuffle: program_->context.fail("lanes of a warp: run it in the GPU emulator");
     case ExprKind::Reduce: program_->context.fail("a reduction inside an expression");
   }
   throw_internal_error("interpreter: unknown expression");

@@ -126,6 +126,9 @@ class StmtCompiler {
       case StmtKind::Block: return compile_block(s.as<Block>());
       case StmtKind::Let: return compile_let(s.as<Let>());
       case StmtKind::Prefetch: return nullptr;  // may touch any address: nothing to check
+      case StmtKind::Sync: return nullptr;      // iterations run one after the other
+      case StmtKind::TileOp:
+        program_->context.fail("an operation of a warp: run it in the GPU emulator");
     }
     throw_internal_error("interpreter: unknown statement");
   }

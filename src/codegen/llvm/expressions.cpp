@@ -63,9 +63,10 @@ Value* Generator::emit_node(const Expr& e) {
     case ExprKind::Ramp: return emit_ramp(*e.as<Ramp>());
     case ExprKind::Broadcast:
       return ops_.splat(emit(e.as<Broadcast>()->value), padded_lanes(e.dtype()));
+    case ExprKind::Shuffle:
     case ExprKind::Reduce: break;
   }
-  throw_internal_error("a Reduce reached code generation in '" + name_ + "'");
+  throw_internal_error("a node that no CPU runs reached code generation in '" + name_ + "'");
 }
 
 Value* Generator::emit_constant(const Expr& e) {

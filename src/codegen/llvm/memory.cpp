@@ -220,7 +220,7 @@ void Generator::emit_store(const Store& s) {
     const bool backwards = *stride < 0;
     if (backwards) value = ops_.reverse(value, dtype.lanes);
     Value* pointer = address(storage, dtype, lanes->base, backwards ? 1 - dtype.lanes : 0);
-    return store_contiguous(storage, dtype, pointer, value, s.nontemporal);
+    return store_contiguous(storage, dtype, pointer, value, s.hint == StoreHint::NonTemporal);
   }
   Value* base = stride ? address(storage, dtype, lanes->base) : nullptr;
   Value* indices = stride ? nullptr : emit_index(index);

@@ -63,7 +63,7 @@ Stmt split_store(const Store& s, int vector_bytes) {
     const int count = std::min(step, lanes - begin);
     Expr value = slice(s.value, begin, count);
     Var v("piece", value.dtype());
-    stores.push_back(make_store(s.buffer, {slice(s.indices[0], begin, count)}, v, s.nontemporal));
+    stores.push_back(make_store(s.buffer, {slice(s.indices[0], begin, count)}, v, s.hint));
     values.push_back({v, value});
   }
   Stmt result = make_block(std::move(stores));

@@ -41,6 +41,8 @@ void Generator::emit(const Stmt& s) {
       return;
     case StmtKind::Store: emit_store(*s.as<Store>()); break;
     case StmtKind::Prefetch: emit_prefetch(*s.as<Prefetch>()); break;
+    case StmtKind::Sync:
+    case StmtKind::TileOp: throw_internal_error("a GPU statement reached '" + name_ + "'");
   }
   memo_rewind(0);  // memory has changed, and what comes next may be another block
 }

@@ -1,0 +1,53 @@
+// What lowering makes of a schedule for a GPU: kernels, to be launched one after the other.
+//
+// Two forms of the loop IR meet here. Up to the pass that distributes work over threads the program
+// is *sequential*: block and thread loops run like serial ones, so the interpreter is its oracle:
+//
+//   for bx in 0..M/128 (blockIdx.x) {
+//     local acc[128][128]                          all threads' accumulators
+//     for ty (threadIdx.y), tx (threadIdx.x) { acc[ty*8 + i][tx*8 + j] = 0 }
+//     for k { for t (threadIdx.x) { As[..] = A[..] } ... }
+//
+// A loop nest over threads is a *phase*: what a block does between two barriers. In the bodies of
+// GpuKernels (the *thread form*) each thread runs the body once:
+//   - a block loop binds its variable to blockIdx; a thread loop binds its variable to threadIdx
+//     and, where its extent is less than the block's, runs its body only in the threads below it;
+//   - Local buffers belong to one thread, Shared ones to the block, Global ones and arguments to
+//     all;
+//   - what lies outside of thread loops is run by every thread of the block, alike;
+//   - Sync, Shuffle, TileOp and Async stores do what CUDA's counterparts do;
+//   - every access has one flat index; vector accesses are contiguous.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "heddle/ir/stmt.h"
+
+namespace heddle {
+
+struct GpuKernel {
+  std::string name;
+  std::vector<Buffer> args;  ///< arguments and workspace that the body reads or writes, in order
+  Stmt body;
+  std::array<int64_t, 3> grid{1, 1, 1};   ///< blocks along x, y, z
+  std::array<int64_t, 3> block{1, 1, 1};  ///< threads along x, y, z
+  int64_t shared_bytes = 0;               ///< of all Shared buffers, each aligned to 16
+};
+
+/// Like LoweredProgram: `main` takes the arguments of the program, then the buffers of
+/// `persistent`, which `prepare` computes from the constant arguments.
+struct GpuProgram {
+  std::string name;
+  std::vector<Buffer> args;
+  std::vector<GpuKernel> main, prepare;
+  std::vector<Buffer> workspace;  ///< Global temporaries of `main` and `prepare`
+  std::vector<Buffer> persistent;
+  std::vector<int> constant_args;  ///< positions among `args`
+};
+
+std::string to_string(const GpuKernel& kernel);
+std::string to_string(const GpuProgram& program);
+
+}  // namespace heddle
