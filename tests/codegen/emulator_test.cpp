@@ -156,12 +156,6 @@ TEST(Emulator, WorkspaceGoesFromKernelToKernelAndStartsUnwritten) {
 
 TEST(Emulator, RefusesWhatTheContractDoesNotAllow) {
   OneKernel k({ones(32)}, 2, 32);
-  const Buffer s = shared("s", f32, 100);
-  const Stmt body = make_allocate(s, threads(32, [&](Var t) { return store(s, t, Expr(0.f)); }));
-  k.kernel.shared_bytes = 399;
-  EXPECT_THAT(k.error(body), HasSubstr("shared buffers take 400 bytes, the kernel says 399"));
-  k.kernel.shared_bytes = 400;
-  EXPECT_EQ(k.error(body), "no error");
   EXPECT_THAT(k.error(blocks(3, [&](Var b) { return store(k[0], b, Expr(0.f)); })),
               HasSubstr("a loop of 3 iterations over 2 blocks"));
   EXPECT_THAT(
@@ -170,10 +164,40 @@ TEST(Emulator, RefusesWhatTheContractDoesNotAllow) {
   const Buffer unknown = Buffer::make("u", f32, {Expr(32)}, Scope::Global);
   EXPECT_THAT(k.error(store(unknown, 0, Expr(0.f))), HasSubstr("neither an argument"));
   k.kernel.block = {1024, 2, 1};
-  EXPECT_THAT(k.error(body), HasSubstr("blocks of 2048 threads"));
+  EXPECT_THAT(k.error(store(k[0], 0, Expr(0.f))), HasSubstr("blocks of 2048 threads"));
   GpuProgram p;
   p.args = k.kernel.args;
   EXPECT_THROW(emulate(p, {}), Error);
+}
+
+TEST(Emulator, PlacesInSharedMemory) {
+  OneKernel k({ones(32)}, 2, 32);
+  k.place_shared = false;
+  const Buffer s = shared("s", f32, 100), u = shared("u", f16, 8);
+  const auto fill = [](const Buffer& b) {
+    return threads(8, [&](Var t) { return store(b, t, make_float(b->dtype, 1)); });
+  };
+  const Stmt one = make_allocate(s, fill(s)), both = make_allocate(u, seq({fill(u), one}));
+  EXPECT_THAT(k.error(one), HasSubstr("the kernel has no place in shared memory for 's'"));
+  k.kernel.shared = {{s, 0}, {u, 400}};
+  k.kernel.shared_bytes = 399;
+  EXPECT_THAT(k.error(one),
+              HasSubstr("bytes 0 to 400 of shared memory, of which the kernel has 399"));
+  k.kernel.shared_bytes = 416;
+  EXPECT_EQ(k.error(both), "no error");
+  k.kernel.shared = {{s, 8}, {u, 0}};
+  EXPECT_THAT(k.error(both), HasSubstr("offsets are multiples of 16"));
+  k.kernel.shared = {{s, 0}, {u, 384}};
+  EXPECT_THAT(k.error(both), HasSubstr("'s' lies upon 'u' in shared memory"));
+
+  // One after the other in one place: a barrier is needed between them.
+  const auto after = [&](Stmt between) {
+    return seq({make_allocate(u, fill(u)), between,
+                make_allocate(s, threads(4, [&](Var t) { return store(s, 96 + t, Expr(1.f)); }))});
+  };
+  EXPECT_EQ(k.error(after(barrier())), "no error");
+  EXPECT_THAT(k.error(after({})), AllOf(HasSubstr("race on 's'[96]: written by thread (1, 0, 0)"),
+                                        HasSubstr("then written by thread (0, 0, 0)")));
 }
 
 // ---- barriers and races ----

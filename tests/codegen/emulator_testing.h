@@ -54,7 +54,6 @@ struct OneKernel {
     kernel.name = "k";
     kernel.grid = {grid, 1, 1};
     kernel.block = {block, 1, 1};
-    kernel.shared_bytes = 48 << 10;
     for (size_t i = 0; i < arrays.size(); ++i) {
       kernel.args.push_back(Buffer::make(std::string(1, static_cast<char>('A' + i)),
                                          arrays[i].dtype(), {Expr(arrays[i].size())},
@@ -65,12 +64,29 @@ struct OneKernel {
 
   void run(Stmt body, uint64_t seed = 0) {
     kernel.body = std::move(body);
+    if (place_shared) place();
     GpuProgram p;
     p.name = "p";
     p.args = kernel.args;
     p.main = {kernel};
     emulate(p, arrays, {seed});
   }
+  bool place_shared = true;  // shared buffers one after the other; false: as `kernel` says
+  void place() {
+    kernel.shared.clear();
+    kernel.shared_bytes = 0;
+    visit(
+        kernel.body,
+        [&](const Stmt& s) {
+          const auto* a = s.as<Allocate>();
+          if (a == nullptr || a->buffer->scope != Scope::Shared) return;
+          kernel.shared.push_back({a->buffer, kernel.shared_bytes});
+          kernel.shared_bytes +=
+              (a->buffer.num_elements() * a->buffer->dtype.bytes() + 15) / 16 * 16;
+        },
+        [](const Expr&) {});
+  }
+
   /// The error that running it throws.
   std::string error(Stmt body, uint64_t seed = 0) {
     try {

@@ -31,17 +31,18 @@ struct EmulatorOptions {
 ///    its buffer was allocated;
 ///  - a race: two accesses to one element of a Shared, Global or Argument buffer by two threads,
 ///  one
-///    of them a write (of the same value or not), that nothing orders. Sync Block orders the
-///    threads of a block, Sync Warp the lanes of a warp. Shuffles and tile operations order
-///    nothing, as CUDA promises nothing of memory there; neither does running in lockstep;
+///    of them a write (of the same value or not), that nothing orders. (Of a place in shared
+///    memory: buffers that lie there one after the other are one.) Sync Block orders the threads of
+///    a block, Sync Warp the lanes of a warp. Shuffles and tile operations order nothing, as CUDA
+///    promises nothing of memory there; neither does running in lockstep;
 ///  - Sync Block that not all threads of the block reach together; Sync Warp, a tile operation or a
 ///    shuffle with a lane missing that takes part;
 ///  - a touch of an element that an asynchronous copy has not finished writing. An Async store
 ///  writes
 ///    when its thread waits for its group (cp.async.wait_group; stores that were never committed
 ///    are never complete), and is a write of that moment: other threads see it after a Sync Block;
-///  - what the contract does not allow: loops that exceed the grid, more shared memory than
-///    GpuKernel::shared_bytes, fragments of the wrong type.
+///  - what the contract does not allow: loops that exceed the grid, Shared buffers outside of
+///    GpuKernel::shared_bytes or upon one another, fragments of the wrong type.
 void emulate(const GpuProgram& program, const std::vector<NDArray>& args,
              const EmulatorOptions& options = {});
 

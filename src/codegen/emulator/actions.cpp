@@ -321,10 +321,11 @@ ActionPtr StmtCompiler::compile_allocate(const Allocate* a) {
   auto action = std::make_unique<AllocateAction>(machine_, a);
   const std::int64_t size = b.num_elements();
   action->storage.hold(b, size, machine_->threads);
-  if (b->scope == Scope::Shared) shared_bytes_ += (size * b->dtype.bytes() + 15) / 16 * 16;
+  if (b->scope == Scope::Shared) machine_->enter_shared(action->storage);
   exprs_->bind_storage(b, &action->storage);
   action->body = compile(a->body);
   exprs_->unbind(b);
+  if (b->scope == Scope::Shared) machine_->leave_shared();
   if (action->body == nullptr) return nullptr;
   return action;
 }

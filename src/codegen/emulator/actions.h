@@ -35,8 +35,6 @@ class StmtCompiler {
 
   /// Null for "do nothing".
   ActionPtr compile(const Stmt& s);
-  /// Of all Shared buffers that were compiled, each aligned to 16.
-  std::int64_t shared_bytes() const { return shared_bytes_; }
 
  private:
   ActionPtr compile_for(const For* f);
@@ -48,7 +46,6 @@ class StmtCompiler {
 
   Machine* machine_;
   ExprCompiler* exprs_;
-  std::int64_t shared_bytes_ = 0;
 };
 
 ActionPtr compile_sync(Machine* machine, const Sync* s);

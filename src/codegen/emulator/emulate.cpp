@@ -53,9 +53,12 @@ class Emulation {
     check_sizes(kernel);
     // What no thread writes needs no history.
     const auto written = written_by(kernel.body);
+    std::vector<std::vector<History>> histories;
     for (auto& [buffer, storage] : storages_) {
-      storage.history.clear();
-      if (written.count(buffer) != 0) storage.history.resize(static_cast<size_t>(storage.size));
+      storage.history = nullptr;
+      if (written.count(buffer) == 0) continue;
+      histories.emplace_back(static_cast<size_t>(storage.size));
+      storage.history = histories.back().data();
     }
     Machine machine(kernel);
     running_ = false;
@@ -91,9 +94,6 @@ class Emulation {
     StmtCompiler stmts(&machine, &exprs);
     const ActionPtr body = stmts.compile(kernel.body);
     machine.program.context.statement = nullptr;
-    HEDDLE_ICHECK(stmts.shared_bytes() <= kernel.shared_bytes,
-                  "shared buffers take " + std::to_string(stmts.shared_bytes()) +
-                      " bytes, the kernel says " + std::to_string(kernel.shared_bytes));
     if (body == nullptr) return;
     std::vector<int64_t> blocks(
         static_cast<size_t>(kernel.grid[0] * kernel.grid[1] * kernel.grid[2]));

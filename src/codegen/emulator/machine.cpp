@@ -63,7 +63,28 @@ void Storage::hold(const Buffer& b, std::int64_t elements, int threads) {
   const std::int64_t copies = b->scope == Scope::Local ? threads : 1;
   values.resize(static_cast<std::size_t>(size * copies));
   states.assign(values.size(), State::Unwritten);
-  if (b->scope == Scope::Shared) history.resize(values.size());
+}
+
+void Machine::enter_shared(Storage& s) {
+  const std::string name = "'" + s.buffer->name + "'";
+  const auto slot = std::find_if(slots_.begin(), slots_.end(),
+                                 [&](const auto& x) { return x.buffer == s.buffer; });
+  if (slot == slots_.end()) fail("the kernel has no place in shared memory for " + name);
+  const std::int64_t bytes = s.buffer->dtype.bytes(), begin = slot->offset,
+                     end = begin + s.size * bytes;
+  if (begin < 0 || begin % 16 != 0 || end > shared_bytes_) {
+    fail(name + " lies in the bytes " + std::to_string(begin) + " to " + std::to_string(end) +
+         " of shared memory, of which the kernel has " + std::to_string(shared_bytes_) +
+         "; offsets are multiples of 16");
+  }
+  for (const Live& other : live_) {
+    if (begin < other.end && other.begin < end) {
+      fail(name + " lies upon '" + other.buffer->name + "' in shared memory");
+    }
+  }
+  live_.push_back({s.buffer.get(), begin, end});
+  s.history = &shared_[static_cast<std::size_t>(begin / piece_)];
+  s.histories = static_cast<int>(bytes / piece_);
 }
 
 void Machine::start_block(const std::array<std::int64_t, 3>& at) {

@@ -1,6 +1,7 @@
 // The state of a grid while it runs: memory with its checks, asynchronous copies, who and where.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,10 +24,11 @@ enum class State : std::uint8_t { Unwritten, Written, InFlight };
 struct Storage {
   Buffer buffer;
   std::int64_t size = 0;
-  NDArray array;                 ///< Argument, Global
-  std::vector<Slot> values;      ///< Shared: by element. Local: by element, then by thread
-  std::vector<State> states;     ///< of `values` or `array`; empty: all written
-  std::vector<History> history;  ///< empty: of one thread, or only read by this kernel
+  NDArray array;               ///< Argument, Global
+  std::vector<Slot> values;    ///< Shared: by element. Local: by element, then by thread
+  std::vector<State> states;   ///< of `values` or `array`; empty: all written
+  History* history = nullptr;  ///< of the first element; null: of one thread, or only read
+  int histories = 1;           ///< an element
 
   /// Of an array: one element.
   Slot (*get)(const void* elements, std::int64_t position) = nullptr;
@@ -55,7 +57,14 @@ class Machine {
       : threads(static_cast<int>(kernel.block[0] * kernel.block[1] * kernel.block[2])),
         block_dim(kernel.block),
         grid_dim(kernel.grid),
-        clock(threads) {}
+        clock(threads),
+        slots_(kernel.shared),
+        shared_bytes_(kernel.shared_bytes) {
+    for (const auto& slot : slots_) {
+      piece_ = std::min<std::int64_t>(piece_, slot.buffer->dtype.bytes());
+    }
+    shared_.resize(static_cast<std::size_t>(shared_bytes_ / piece_ + 1));
+  }
 
   interp::Program program;
   const int threads;                                      ///< of a block
@@ -68,6 +77,11 @@ class Machine {
     return {t % block_dim[0], t / block_dim[0] % block_dim[1], t / block_dim[0] / block_dim[1]};
   }
 
+  /// Gives a Shared buffer its place, from here to `leave_shared`; fails where it has none, or
+  /// where it lies upon another that is in scope.
+  void enter_shared(Storage& s);
+  void leave_shared() { live_.pop_back(); }
+
   void start_block(const std::array<std::int64_t, 3>& at);
 
   // What `thread` does, at a position that is within bounds.
@@ -75,11 +89,7 @@ class Machine {
     const auto i = static_cast<std::size_t>(slot_of(s, position));
     if (!s.states.empty() && s.states[i] != State::Written) [[unlikely]]
       unreadable(s, position, s.states[i]);
-    if (!s.history.empty()) {
-      History& h = s.history[static_cast<std::size_t>(position)];
-      if (const Access* a = clock.read(h, thread, program.context.statement)) [[unlikely]]
-        race(s, position, h, *a, false);
-    }
+    if (s.history != nullptr) note(s, position, false);
     return s.get != nullptr ? s.get(s.array.data(), position) : s.values[i];
   }
   void write(Storage& s, std::int64_t position, Slot value) {
@@ -105,11 +115,7 @@ class Machine {
     const auto i = static_cast<std::size_t>(slot_of(s, position));
     if (!s.states.empty() && s.states[i] == State::InFlight) [[unlikely]]
       unreadable(s, position, State::InFlight);
-    if (!s.history.empty()) {
-      History& h = s.history[static_cast<std::size_t>(position)];
-      if (const Access* a = clock.write(h, thread, program.context.statement)) [[unlikely]]
-        race(s, position, h, *a, true);
-    }
+    if (s.history != nullptr) note(s, position, true);
   }
   void settle(Storage& s, std::int64_t position, Slot value) {
     const auto i = static_cast<std::size_t>(slot_of(s, position));
@@ -120,11 +126,35 @@ class Machine {
       s.values[i] = value;
     }
   }
+  /// Tells the race detector.
+  void note(const Storage& s, std::int64_t position, bool writes) {
+    History* h = s.history + position * s.histories;
+    for (History* end = h + s.histories; h != end; ++h) {
+      // What lies there now has nothing to do with what another block had there.
+      if (s.buffer->scope == Scope::Shared && clock.of_other_block(*h)) *h = {};
+      const StmtNode* statement = program.context.statement;
+      const Access* a =
+          writes ? clock.write(*h, thread, statement) : clock.read(*h, thread, statement);
+      if (a != nullptr) [[unlikely]]
+        race(s, position, *h, *a, writes);
+    }
+  }
   [[noreturn]] void unreadable(const Storage& s, std::int64_t position, State state) const;
   [[noreturn]] void race(const Storage& s, std::int64_t position, const History& h,
                          const Access& earlier, bool writes) const;
 
   std::vector<CopyQueue> copies_;  // by thread
+  // Of shared memory, where one buffer may follow another in the same place: one for each piece as
+  // large as the smallest element.
+  std::vector<History> shared_;
+  std::int64_t piece_ = 16;  // bytes
+  struct Live {
+    const BufferNode* buffer;
+    std::int64_t begin, end;
+  };
+  std::vector<Live> live_;  // around what is compiled
+  std::vector<GpuKernel::SharedSlot> slots_;
+  std::int64_t shared_bytes_;
 };
 
 }  // namespace heddle::emu

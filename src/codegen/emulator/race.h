@@ -42,6 +42,10 @@ class Clock {
 
   bool in_other_block(const Access& a) const { return a.phase != 0 && a.phase < block_; }
 
+  bool of_other_block(const History& h) const {
+    return in_other_block(h.write) || in_other_block(h.read);
+  }
+
   /// Each returns the earlier access that this one races with, or null.
   const Access* read(History& h, int thread, const StmtNode* statement) const {
     if (!ordered(h.write, thread)) return &h.write;
