@@ -14,7 +14,7 @@
 #include <cmath>
 
 #include "common.h"
-#include "contraction_shape.h"
+#include "tensor_core.h"
 
 namespace heddle::meta {
 namespace {
@@ -22,7 +22,9 @@ namespace {
 constexpr int64_t kVector = 4;  // columns side by side in a thread
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
-  if (!target.is_cuda() || g.hosted || g.main_class != StageClass::ComplexReduction) return false;
+  if (!target.is_cuda() || g.hosted || g.main_class != StageClass::ComplexReduction ||
+      feeds_tensor_cores(dag, g, target))
+    return false;
   const Operation& op = dag.stage(g.main);
   return !op.axes().empty() && op.bodies()[0].as<Reduce>()->combiner->size() == 1;
 }
@@ -84,8 +86,8 @@ class Writer {
         16);
     // A lone small block cannot fill its SM: 8 warps can.
     const double busy = std::min(
-        1.0, static_cast<double>(t.threads() * std::min<int64_t>(
-                                                   resident, ceil_div(tiles(t) * parts, gpu.sms))) /
+        1.0, static_cast<double>(t.threads() *
+                                 std::min<int64_t>(resident, ceil_div(tiles(t) * parts, gpu.sms))) /
                  256.0);
     const double waves = std::ceil(blocks / static_cast<double>(gpu.sms));
     const double work = static_cast<double>(t.rows() * t.cols()) / static_cast<double>(parts);

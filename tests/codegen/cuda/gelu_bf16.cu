@@ -1,0 +1,32 @@
+static __device__ __forceinline__ float f32_from_bf16(unsigned short x) {
+  return __uint_as_float((unsigned)x << 16);
+}
+static __device__ __forceinline__ unsigned short bf16_from_f32(float x) {
+  unsigned short r;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
+  return r;
+}
+static __device__ __forceinline__ unsigned short low16(unsigned x) { return (unsigned short)x; }
+static __device__ __forceinline__ unsigned short high16(unsigned x) { return (unsigned short)(x >> 16); }
+static __device__ __forceinline__ unsigned pack16(unsigned short low, unsigned short high) {
+  return (unsigned)high << 16 | low;
+}
+static __device__ __forceinline__ float div_f32(float a, float b) {
+  float r;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+
+// grid 512 x 1 x 1, block 256 x 1 x 1
+extern "C" __global__ void __launch_bounds__(256)
+gelu_bf16(const unsigned short* __restrict__ x,
+          unsigned short* __restrict__ out) {
+  const int bx = blockIdx.x;
+  const int tx = threadIdx.x;
+  const int i0 = (bx * 256 + tx) * 8;
+  const uint4 v0 = *(const uint4*)(x + i0);
+  __stcs((uint4*)(out + i0), make_uint4(pack16(bf16_from_f32(div_f32(f32_from_bf16(low16(v0.x)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(low16(v0.x))))))))))), bf16_from_f32(div_f32(f32_from_bf16(high16(v0.x)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(high16(v0.x)))))))))))),
+      pack16(bf16_from_f32(div_f32(f32_from_bf16(low16(v0.y)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(low16(v0.y))))))))))), bf16_from_f32(div_f32(f32_from_bf16(high16(v0.y)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(high16(v0.y)))))))))))),
+      pack16(bf16_from_f32(div_f32(f32_from_bf16(low16(v0.z)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(low16(v0.z))))))))))), bf16_from_f32(div_f32(f32_from_bf16(high16(v0.z)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(high16(v0.z)))))))))))),
+      pack16(bf16_from_f32(div_f32(f32_from_bf16(low16(v0.w)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(low16(v0.w))))))))))), bf16_from_f32(div_f32(f32_from_bf16(high16(v0.w)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(high16(v0.w))))))))))))));
+}
