@@ -32,7 +32,9 @@ Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options)
     };
   }
   if (!measurer_) {
-    own_measurer_ = make_worker_measurer({.protocol = options.protocol});
+    const WorkerOptions how{.protocol = options.protocol};
+    own_measurer_ = tasks[0].tmpl.target().is_cuda() ? make_cuda_measurer(how)
+                                                     : make_worker_measurer(how);
     measurer_ = own_measurer_.get();
   }
   if (!model_) {
