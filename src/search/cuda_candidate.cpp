@@ -33,7 +33,8 @@ std::vector<cuda::Launch> launches_of(const std::vector<GpuKernel>& kernels,
     cuda::Launch launch{.kernel = k.name,
                         .grid = sizes(k.grid),
                         .block = sizes(k.block),
-                        .dynamic_smem = static_cast<unsigned>(k.shared_bytes)};
+                        .dynamic_smem = static_cast<unsigned>(k.shared_bytes),
+                        .buffers = {}};
     for (const Buffer& b : k.args) {
       const auto at = std::find(buffers.begin(), buffers.end(), b);
       HEDDLE_ICHECK(at != buffers.end(), "kernel '" + k.name + "' takes an unknown buffer");

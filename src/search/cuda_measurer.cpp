@@ -249,7 +249,6 @@ bool CudaMeasurer::prefetch(const TuneTask& task, std::span<const Schedule> sche
   if (known == task_keys_.end() || epoch_ != tasks_.size()) return true;
   const auto id = static_cast<int>(known - task_keys_.begin());
   for (size_t i = 0; i < schedules.size(); ++i) add_job(id, i, schedules[i], true);
-  feed_compilers();
   return true;
 }
 

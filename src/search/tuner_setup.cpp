@@ -38,7 +38,8 @@ Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options)
     measurer_ = own_measurer_.get();
   }
   if (!model_) {
-    own_model_ = make_xgboost_model({.seed = options.seed});
+    own_model_ = make_xgboost_model(
+        {.seed = options.seed, .target_kind = tasks[0].tmpl.target().kind});
     model_ = own_model_.get();
     std::optional<std::string> shipped;
     if (options.warm_start) shipped = tophub_model(tasks[0].tmpl.target());

@@ -42,6 +42,7 @@ class CostModel {
 /// The defaults are from bench/cost_model (evaluate): about as accurate as deeper, slower ones.
 struct XgboostOptions {
   uint64_t seed = 0;
+  std::string target_kind = "llvm";  ///< of the programs: it says what columns there are
   int rounds = 80;  ///< boosted trees of a full fit
   int max_depth = 5;
   double eta = 0.15;

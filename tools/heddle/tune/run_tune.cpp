@@ -72,7 +72,8 @@ std::unique_ptr<CostModel> model_of(const TuneRequest& request) {
     throw_user_error("there is no model '" + request.model + "'", {},
                      hint + "a model is xgboost, random, or a file that can be read");
   }
-  std::unique_ptr<CostModel> model = make_xgboost_model({.seed = request.seed});
+  std::unique_ptr<CostModel> model = make_xgboost_model(
+      {.seed = request.seed, .target_kind = Target::parse(request.target).kind});
   model->load(request.model);
   return model;
 }
