@@ -522,13 +522,15 @@ class Distributor {
       col = transposed ? row8 + fourth * Expr(8) : fourth * Expr(8);
     } else {
       row = transposed ? row8 + second * Expr(8) : second * Expr(8);
-      col = transposed ? Expr(0) : row8;
+      // The second pair of matrices is that of the next 8 columns.
+      const Expr next = t.columns == 16 ? fourth * Expr(8) : Expr(0);
+      col = transposed ? next : row8 + next;
     }
     Var l = Var::from(lane);
     Ranges lanes;
     lanes.set(l, {0, kWarp - 1});
     return make_load_matrix(operand(t.a), {load->buffer, simplify(address(row, col), lanes)},
-                            is_a ? 4 : 2, transposed);
+                            is_a || t.columns == 16 ? 4 : 2, transposed);
   }
   static std::vector<Expr> at(const std::vector<Expr>& indices, const TileNest& t, const Expr& row,
                               const Expr& col) {
