@@ -169,7 +169,11 @@ void fill(Sink& out, const GpuView& view) {
     s.accesses.resize(1);
     return s;
   }();
-  static const GpuStatement no_statement{.s = &no_store};
+  static const GpuStatement no_statement = [] {
+    GpuStatement g;
+    g.s = &no_store;
+    return g;
+  }();
   static const WarpAccess no_access{.access = no_store.accesses.data()};
   static const size_t launch_width = width_of<ColumnSink>(
       [](ColumnSink& s) { fill_launch(s, Gpu(), no_launch); });

@@ -43,6 +43,21 @@ std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
   return std::nullopt;
 }
 
+Schedule naive_gpu_schedule(const std::vector<Tensor>& outputs) {
+  constexpr int64_t kThreads = 256;
+  Schedule s(outputs);
+  for (int i = 0; i < s.dag().size(); ++i) {
+    const Operation& op = s.dag().stage(i);
+    if (op.is_placeholder() || op.axes().empty()) continue;
+    StageRef st = s.stage(i);
+    auto [block, thread] = st.split(st.fuse(st.all_axes()), kThreads);
+    st.bind(block, LoopKind::BlockX);
+    st.bind(thread, LoopKind::ThreadX);
+  }
+  s.provenance = "naive: a thread an element";
+  return s;
+}
+
 }  // namespace
 
 std::optional<Schedule> recorded_schedule(const std::vector<Tensor>& outputs,
@@ -61,7 +76,8 @@ Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& targe
   return s;
 }
 
-Schedule naive_schedule(const std::vector<Tensor>& outputs) {
+Schedule naive_schedule(const std::vector<Tensor>& outputs, const Target& target) {
+  if (target.is_cuda()) return naive_gpu_schedule(outputs);
   Schedule s(outputs);
   for (int i = 0; i < s.dag().size(); ++i) {
     const Operation& op = s.dag().stage(i);

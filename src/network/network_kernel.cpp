@@ -7,6 +7,7 @@
 #include "heddle/network/network.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
+#include "network/device_calls.h"
 #include "network/memory_plan.h"
 #include "network/network_impl.h"
 #include "runtime/check_arguments.h"
@@ -103,6 +104,7 @@ struct NetworkKernel::Impl {
   std::vector<Binding> bindings;
   NDArray arena;
   std::mutex mutex;  // the arena serves one call at a time
+  std::unique_ptr<network::DeviceCalls> on_gpu;  ///< null: a network for the CPU
 
   /// Hands the caller's arrays to the steps; takes them back at the end, so that none is kept alive
   /// until the next call.
@@ -139,7 +141,7 @@ struct NetworkKernel::Impl {
       }
     }
     const network::MemoryPlan plan = network::plan_memory(lifetimes);
-    if (plan.bytes > 0) arena = NDArray::empty({plan.bytes}, u8);
+    if (plan.bytes > 0) arena = NDArray::empty({plan.bytes}, u8, on_gpu ? Device::cuda() : Device::cpu());
     for (size_t n = 0; n < nodes.size(); ++n) {
       std::vector<Tensor> list = nodes[n].inputs;
       list.insert(list.end(), nodes[n].outputs.begin(), nodes[n].outputs.end());
@@ -152,7 +154,7 @@ struct NetworkKernel::Impl {
         const int b = position_of(between, list[p]);
         HEDDLE_ICHECK(b >= 0, "'" + list[p].name() + "' is read before any node wrote it");
         steps[n].arrays[p] = NDArray::wrap(static_cast<char*>(arena.data()) + plan.offsets[b],
-                                           list[p].extents(), list[p].dtype());
+                                           list[p].extents(), list[p].dtype(), arena.device());
       }
     }
   }
@@ -181,6 +183,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
                          .output = !t.op()->is_placeholder(),
                          .constant = t.op()->is_constant()});
   }
+  if (impl_->target.is_cuda()) impl.on_gpu = std::make_unique<network::DeviceCalls>();
   // A clone a node: nodes that share a task have weights of their own to prepare.
   for (const NetworkNode& node : nodes()) impl.steps.push_back({kernels[node.task].clone(), {}});
   impl.connect(nodes(), args);
@@ -200,13 +203,18 @@ NetworkKernel::Impl& NetworkKernel::impl() const {
 }
 
 void NetworkKernel::call(std::span<const NDArray> arrays) const {
-  check_arguments(kName, impl().args, arrays);
+  check_arguments(kName, impl().args, arrays, impl().on_gpu != nullptr);
   const std::lock_guard lock(impl_->mutex);
-  const Impl::Bound bound(*impl_, arrays);
-  for (const Impl::Step& step : impl_->steps) step.kernel.call(step.arrays);
+  const auto run = [&](std::span<const NDArray> given) {
+    const Impl::Bound bound(*impl_, given);
+    for (const Impl::Step& step : impl_->steps) step.kernel.call(step.arrays);
+  };
+  impl_->on_gpu ? impl_->on_gpu->call(impl_->args, arrays, run) : run(arrays);
 }
 
 void NetworkKernel::refresh() const {
+  const std::lock_guard lock(impl().mutex);
+  if (impl_->on_gpu) impl_->on_gpu->forget();
   for (const Impl::Step& step : impl().steps) step.kernel.refresh();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "driver/build_cuda.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/lower/lower.h"
 #include "heddle/support/error.h"
@@ -9,41 +10,7 @@
 namespace heddle::search {
 namespace {
 
-constexpr int64_t kNaiveThreads = 256;
-
 int64_t threads_of(const GpuKernel& k) { return k.block[0] * k.block[1] * k.block[2]; }
-
-KernelArg describe(const Buffer& b) {
-  KernelArg a;
-  a.name = b->name;
-  a.dtype = b->dtype;
-  for (const Expr& e : b->shape) a.shape.push_back(*as_int(e));
-  a.alignment = 16;  // what the text of the kernels counts on (codegen/cuda.h)
-  return a;
-}
-
-std::array<unsigned, 3> sizes(const std::array<int64_t, 3>& n) {
-  return {static_cast<unsigned>(n[0]), static_cast<unsigned>(n[1]), static_cast<unsigned>(n[2])};
-}
-
-std::vector<cuda::Launch> launches_of(const std::vector<GpuKernel>& kernels,
-                                      const std::vector<Buffer>& buffers) {
-  std::vector<cuda::Launch> out;
-  for (const GpuKernel& k : kernels) {
-    cuda::Launch launch{.kernel = k.name,
-                        .grid = sizes(k.grid),
-                        .block = sizes(k.block),
-                        .dynamic_smem = static_cast<unsigned>(k.shared_bytes),
-                        .buffers = {}};
-    for (const Buffer& b : k.args) {
-      const auto at = std::find(buffers.begin(), buffers.end(), b);
-      HEDDLE_ICHECK(at != buffers.end(), "kernel '" + k.name + "' takes an unknown buffer");
-      launch.buffers.push_back(static_cast<int>(at - buffers.begin()));
-    }
-    out.push_back(std::move(launch));
-  }
-  return out;
-}
 
 std::string to_hex(const std::string& bytes) {
   constexpr const char* kDigits = "0123456789abcdef";
@@ -195,28 +162,9 @@ CudaCandidate compile_candidate(const GpuProgram& program, const std::vector<Ten
                                 const Target& target) {
   cuda::Cubin cubin = cuda::compile_cuda(emit_cuda(program), target.gpu.arch);
   CudaCandidate out;
-  out.resources = std::move(cubin.kernels);
+  out.resources = cubin.kernels;
   out.nvrtc_seconds = cubin.cached ? 0 : cubin.compile_s;
-  out.code.name = program.name;
-  std::vector<Buffer> buffers = program.args;
-  buffers.insert(buffers.end(), program.persistent.begin(), program.persistent.end());
-  auto launches = std::make_shared<cuda::Program>();
-  launches->arch = cubin.arch;
-  launches->cubin = std::move(cubin.bytes);
-  for (const Buffer& b : program.workspace) {
-    launches->workspaces.push_back({b.num_elements() * b->dtype.bytes(), false});
-    buffers.push_back(b);
-  }
-  launches->launches = launches_of(program.main, buffers);
-  launches->prepare = launches_of(program.prepare, buffers);
-  for (size_t i = 0; i < args.size(); ++i) {
-    KernelArg a = describe(program.args[i]);
-    a.output = !args[i].op()->is_placeholder();
-    a.constant = !program.constant_args.empty() && args[i].op()->is_constant();
-    out.code.args.push_back(std::move(a));
-  }
-  for (const Buffer& b : program.persistent) out.code.persistent.push_back(describe(b));
-  out.code.cuda = std::move(launches);
+  out.code = cuda_kernel_code(program, args, std::move(cubin));
   return out;
 }
 
@@ -251,20 +199,6 @@ KernelCode kernel_code_from_json(const Json& json) {
   code.persistent = args_from(json.at("persistent"));
   code.cuda = std::move(program);
   return code;
-}
-
-Schedule naive_cuda_schedule(const ComputeDag& dag) {
-  Schedule s(dag);
-  for (int i = 0; i < dag.size(); ++i) {
-    const Operation& op = dag.stage(i);
-    if (op.is_placeholder() || op.axes().empty()) continue;
-    StageRef stage = s.stage(i);
-    auto [block, thread] = stage.split(stage.fuse(stage.all_axes()), kNaiveThreads);
-    stage.bind(block, LoopKind::BlockX);
-    stage.bind(thread, LoopKind::ThreadX);
-  }
-  s.provenance = "naive: a thread an element";
-  return s;
 }
 
 }  // namespace heddle::search

@@ -35,7 +35,4 @@ CudaCandidate compile_candidate(const GpuProgram& program, const std::vector<Ten
 Json to_json(const KernelCode& code);
 KernelCode kernel_code_from_json(const Json& json);
 
-/// The untuned kernels for a GPU, a thread an element: what the tuned ones are compared with.
-Schedule naive_cuda_schedule(const ComputeDag& dag);
-
 }  // namespace heddle::search

@@ -132,7 +132,7 @@ class CudaServer {
     const Timer timer;
     status_.set(WorkerPhase::Compile, -1);
     const TuneTask& task = task_of(request).task;
-    return compiled(task, naive_cuda_schedule(task.tmpl.dag()), false, timer);
+    return compiled(task, naive_schedule(task.tmpl.dag().outputs(), task.tmpl.target()), false, timer);
   }
 
   static Json compiled(const TuneTask& task, const Schedule& schedule, bool no_spills,

@@ -124,9 +124,9 @@ bool Tuner::round(int task, int count) {
 // round less of results.
 void Tuner::look_ahead(TaskRun& run, std::vector<Candidate>& batch, size_t count) {
   if (batch.size() > count) {
-    run.pending.assign(std::make_move_iterator(batch.begin() + static_cast<ptrdiff_t>(count)),
-                       std::make_move_iterator(batch.end()));
-    batch.resize(count);
+    const auto rest = batch.begin() + static_cast<ptrdiff_t>(count);
+    run.pending.assign(std::make_move_iterator(rest), std::make_move_iterator(batch.end()));
+    batch.erase(rest, batch.end());
   } else if (measurer_->prefetch(run.task, {})) {
     int next = static_cast<int>(count);
     if (options_.max_trials > 0)

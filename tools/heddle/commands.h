@@ -46,6 +46,7 @@ struct TuneRequest {
   std::string budget = "60s";
   std::string log;    ///< empty: named after the subjects
   std::string dtype;  ///< empty: f32, or as the list of workloads says
+  std::string target = "llvm -mcpu=native";
   int threads = 0;    ///< 0: all cores
   int trials = 0;     ///< 0: until the budget ends
   int batch = 0;      ///< 0: as tuning sees fit

@@ -56,6 +56,11 @@ class Network {
 /// Runs the nodes in turn; outputs are written directly. Arguments are checked as those of a Kernel
 /// are. What depends on constant arguments alone is prepared at the first call, for each node its
 /// own. Safe from several threads at once (calls take turns); copies share everything.
+///
+/// For a CUDA target the arrays live on the GPU, or all on the CPU: then they are copied there and
+/// back. From the second call with the same arrays on, a call is the launch of one CUDA graph; the
+/// graphs of the last four sets are kept, and the arrays with them. Calls are in the order of their
+/// streams, and one after the other: all use one arena.
 class NetworkKernel {
  public:
   template <class... A>
