@@ -160,6 +160,7 @@ class CudaServer {
 
   Json reference(const Json& request) {
     status_.set(WorkerPhase::Reference, -1);
+    fault("cpu reference", -1);
     const MeasuredTask& of = task_of(request);
     BuildOptions build_options;
     build_options.target = Target::host();
