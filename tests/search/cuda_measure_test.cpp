@@ -168,12 +168,11 @@ TEST(CudaCandidate, SurvivesTheWay) {
 }
 
 search::CudaCandidate of_one_kernel(unsigned threads, unsigned shared,
-                                    cuda::KernelResources resources) {
+                                    const cuda::KernelResources& resources) {
   search::CudaCandidate c;
   auto program = std::make_shared<cuda::Program>();
   program->launches = {{"k", {1, 1, 1}, {threads, 1, 1}, shared, 1, {}}};
   c.code.cuda = program;
-  resources.kernel = "k";
   c.resources = {resources};
   return c;
 }
@@ -181,13 +180,13 @@ search::CudaCandidate of_one_kernel(unsigned threads, unsigned shared,
 TEST(CudaCandidate, IsRejectedForWhatItNeeds) {
   const Gpu& gpu = an_h200().gpu;
   using search::why_not_run;
-  EXPECT_EQ(why_not_run(of_one_kernel(256, 1024, {.registers = 255}), gpu, true), "");
-  EXPECT_THAT(why_not_run(of_one_kernel(512, 0, {.registers = 255}), gpu, true),
+  EXPECT_EQ(why_not_run(of_one_kernel(256, 1024, {.kernel = "k", .registers = 255}), gpu, true), "");
+  EXPECT_THAT(why_not_run(of_one_kernel(512, 0, {.kernel = "k", .registers = 255}), gpu, true),
               StartsWith("too many registers: 255 for each of 512 threads"));
   EXPECT_THAT(
-      why_not_run(of_one_kernel(128, 200 << 10, {.static_smem = 60 << 10}), gpu, true),
+      why_not_run(of_one_kernel(128, 200 << 10, {.kernel = "k", .static_smem = 60 << 10}), gpu, true),
       StartsWith("too much shared memory: "));
-  const auto spilling = of_one_kernel(128, 0, {.registers = 255, .spill_stores = 64});
+  const auto spilling = of_one_kernel(128, 0, {.kernel = "k", .registers = 255, .spill_stores = 64});
   EXPECT_THAT(why_not_run(spilling, gpu, true), StartsWith("spills: 64 bytes stored"));
   EXPECT_EQ(why_not_run(spilling, gpu, false), "");
 
