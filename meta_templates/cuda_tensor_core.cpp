@@ -147,7 +147,7 @@ class Writer {
     });
     t_.require("a block has at most 16 warps", [=](const auto& v) { return v(rw) * v(cw) <= 16; });
     t_.require("the fragments must fit the registers", [=](const auto& v) {
-      const int64_t registers = v(rt) * v(ct) * 4 + v(rt) * 4 + v(ct) * 2 + 40;
+      const int64_t registers = v(rt) * v(ct) * 4 + v(rt) * 8 + v(ct) * 4 + 40;
       return registers <= 250 && registers * v(rw) * v(cw) * 32 <= gpu.registers_per_sm;
     });
     t_.require("the tiles must fit shared memory", [=](const auto& v) {
@@ -264,6 +264,7 @@ class Writer {
       order.insert(order.end(), {so, ki, si});
     }
     frag.layout(dims);
+    frag.multi_buffer(2);  // the next step's fragments are loaded while this one's multiply
     frag.reorder(order);
     frag.unroll(so);
     frag.tensorize(rows ? si : ki);
