@@ -307,17 +307,17 @@ Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode 
   }
   std::vector<Stmt> seq;
   std::vector<Realization> saved;
-  std::vector<Buffer> buffers;
+  std::vector<std::pair<Buffer, int>> buffers;
   for (size_t i = 0; i < here.size(); ++i) {
     saved.push_back(real_[here[i]]);
-    real_[here[i]] = realize(here[i], mins[i], extents[i], Scope::Local);
-    for (const Buffer& b : real_[here[i]].buffers) buffers.push_back(b);
+    real_[here[i]] = realize(here[i], mins[i], extents[i], stage(here[i]).scope);
+    for (const Buffer& b : real_[here[i]].buffers) buffers.emplace_back(b, stage(here[i]).copies);
     seq.push_back(emit_stage(here[i], mins[i], extents[i]));
   }
   seq.push_back(emit_loops(st, leaves, n + 1, mode));
   for (size_t i = 0; i < here.size(); ++i) real_[here[i]] = saved[i];
   Stmt body = make_block(std::move(seq));
-  for (const Buffer& b : buffers) body = make_allocate(b, body);
+  for (const auto& [b, copies] : buffers) body = make_allocate(b, body, copies);
   return body;
 }
 

@@ -14,6 +14,7 @@ std::vector<Expr> storage_shape(const StageState& p, const std::vector<int64_t>&
   for (const auto& l : p.layout) {
     shape.push_back(Expr(l.modulus ? l.modulus : (extents[l.dim] + l.divisor - 1) / l.divisor));
   }
+  if (p.pad > 0 && !shape.empty()) shape.back() = Expr(*as_int(shape.back()) + p.pad);
   return shape;
 }
 

@@ -46,6 +46,19 @@ class Applier {
         stage().nontemporal = true;
         return;
       case StepKind::Prefetch: return prefetch();
+      case StepKind::Bind: return bind();
+      case StepKind::SetScope: return set_scope();
+      case StepKind::StoragePad:
+        check_keeps_own_storage();
+        STEP_CHECK(param(0) >= 0 && param(0) <= 1024, "a row is padded by 0 to 1024 elements");
+        stage().pad = param(0);
+        return;
+      case StepKind::MultiBuffer:
+        check_keeps_own_storage();
+        STEP_CHECK(param(0) >= 1 && param(0) <= 16, "1 to 16 copies can be kept");
+        stage().copies = static_cast<int>(param(0));
+        return;
+      case StepKind::Tensorize: return annotate(LoopKind::Tensorized);
     }
   }
 
@@ -78,8 +91,13 @@ class Applier {
         case StepKind::Layout: return {0, -1, 0};
         case StepKind::Inline:
         case StepKind::NonTemporal: return {0, 0, 0};
+        case StepKind::Bind: return {1, 1, 0};
+        case StepKind::SetScope:
+        case StepKind::StoragePad:
+        case StepKind::MultiBuffer: return {0, 1, 0};
         case StepKind::Prefetch: return {0, 3, 0};
         case StepKind::ComputeAt:
+        case StepKind::Tensorize:
         case StepKind::Vectorize:
         case StepKind::Unroll:
         case StepKind::Parallel: return {1, 0, 0};
@@ -244,6 +262,38 @@ class Applier {
                  "rfactor it first: the partial results are independent");
     }
     a.loop = kind;
+  }
+
+  void bind() {
+    int64_t index = param(0);
+    STEP_CHECK(
+        index >= static_cast<int>(LoopKind::BlockX) && index <= static_cast<int>(LoopKind::ThreadZ),
+        "a loop is bound to one of BlockX ... ThreadZ");
+    auto kind = static_cast<LoopKind>(index);
+    check_computes();
+    const AxisState& a = leaf(axis_arg(0));
+    STEP_CHECK(a.kind == AxisKind::Spatial || is_thread(kind),
+               "axis '" + a.name + "' is a reduce axis: blocks cannot combine their results",
+               "rfactor it first: the partial results are independent");
+    for (int other : stage().leaves) {
+      STEP_CHECK(other == axis_arg(0) || s_.axes[other].loop != kind,
+                 "loop '" + s_.axes[other].name + "' is bound to it already");
+    }
+    annotate(kind);
+  }
+
+  void set_scope() {
+    check_keeps_own_storage();
+    auto scope = static_cast<Scope>(param(0));
+    STEP_CHECK(scope == Scope::Local || scope == Scope::Shared,
+               "a stage computed at a loop is kept in local or in shared memory");
+    stage().scope = scope;
+  }
+
+  void check_keeps_own_storage() {
+    check_computes();
+    STEP_CHECK(!stage().output, "it is an output: its storage is the caller's",
+               "cache_write it and place the copy");
   }
 
   void compute_at() {

@@ -142,6 +142,10 @@ std::string step_to_text(const ScheduleState& state, const Step& step) {
   } else if (step.kind == StepKind::Rfactor) {
     add(std::to_string(step.params.at(0).value));
     add(step.params.at(1).value ? "inner" : "outer");
+  } else if (step.kind == StepKind::Bind) {
+    add(to_string(static_cast<LoopKind>(step.params.at(0).value)));
+  } else if (step.kind == StepKind::SetScope) {
+    add(step.params.at(0).value == static_cast<int>(Scope::Shared) ? "shared" : "local");
   } else if (step.kind == StepKind::Layout) {
     for (size_t i = 0; i + 2 < step.params.size(); i += 3) {
       std::string d = "d" + std::to_string(step.params[i].value);

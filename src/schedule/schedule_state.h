@@ -49,6 +49,9 @@ struct StageState {
   };
   std::vector<LayoutDim> layout;  ///< empty: row-major
   bool nontemporal = false;
+  Scope scope = Scope::Local;  ///< where it keeps its result when it is computed at a loop
+  int64_t pad = 0;             ///< unused elements after each row of the storage
+  int copies = 1;              ///< of its shared memory
   struct PrefetchHint {
     int stage = -1, dim = 0;
     int64_t distance = 0;

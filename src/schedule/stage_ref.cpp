@@ -136,6 +136,27 @@ StageRef& StageRef::prefetch(StageRef producer, int dim, Param distance, Where a
   return *this;
 }
 
+StageRef& StageRef::bind(Loop i, LoopKind index, Where at) {
+  sink_->record({StepKind::Bind, id_, {i.id}, {Param(static_cast<int>(index))}, {}, at});
+  return *this;
+}
+StageRef& StageRef::set_scope(Scope scope, Where at) {
+  sink_->record({StepKind::SetScope, id_, {}, {Param(static_cast<int>(scope))}, {}, at});
+  return *this;
+}
+StageRef& StageRef::storage_pad(Param elements, Where at) {
+  sink_->record({StepKind::StoragePad, id_, {}, {elements}, {}, at});
+  return *this;
+}
+StageRef& StageRef::multi_buffer(Param copies, Where at) {
+  sink_->record({StepKind::MultiBuffer, id_, {}, {copies}, {}, at});
+  return *this;
+}
+StageRef& StageRef::tensorize(Loop i, Where at) {
+  sink_->record({StepKind::Tensorize, id_, {i.id}, {}, {}, at});
+  return *this;
+}
+
 StageRef StageRef::cache_write(Where at) {
   Step step{StepKind::CacheWrite, id_, {}, {}, {}, at};
   StepSink::StageAxes axes = sink_->stage_axes_[id_];

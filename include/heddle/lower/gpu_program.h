@@ -33,7 +33,13 @@ struct GpuKernel {
   Stmt body;
   std::array<int64_t, 3> grid{1, 1, 1};   ///< blocks along x, y, z
   std::array<int64_t, 3> block{1, 1, 1};  ///< threads along x, y, z
-  int64_t shared_bytes = 0;               ///< of all Shared buffers, each aligned to 16
+  /// Where each Shared buffer of the body lies. Those of the two arms of an If may overlap.
+  struct SharedSlot {
+    Buffer buffer;
+    int64_t offset;  ///< in bytes, a multiple of 16
+  };
+  std::vector<SharedSlot> shared;
+  int64_t shared_bytes = 0;  ///< of all of them together
 };
 
 /// Like LoweredProgram: `main` takes the arguments of the program, then the buffers of

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "heddle/ir/stmt.h"
+#include "heddle/lower/gpu_program.h"
 #include "heddle/schedule/schedule.h"
 
 namespace heddle {
@@ -35,6 +36,11 @@ struct LoweredProgram {
 /// `args`: every placeholder and every output of the schedule's DAG, in call order. Throws a user
 /// error for a missing or foreign argument, or a stage read outside of where it is computed.
 LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
+                     const LowerOptions& options = {});
+
+/// The same for a GPU: one kernel for each stage at the root. Loops say by bind() which are blocks
+/// and threads; what is bound to nothing runs in each thread of its block, one after the other.
+GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
                      const LowerOptions& options = {});
 
 }  // namespace heddle

@@ -128,6 +128,23 @@ class StageRef {
   /// its dimension `dim`, so that memory works while this stage computes. Not for reductions.
   StageRef& prefetch(StageRef producer, int dim, Param distance, Where at = Where::current());
 
+  // ---- for GPUs ----
+  /// The iterations of `i` go to the blocks of the grid or to the threads of a block, along one of
+  /// their dimensions (LoopKind::BlockX ... ThreadZ). A reduce axis can be bound to threads: their
+  /// results are combined across threads.
+  StageRef& bind(Loop i, LoopKind index, Where at = Where::current());
+  /// Where the stage, which must be computed at a loop, keeps its result: Scope::Local (registers
+  /// of the thread that computes an element; the default) or Scope::Shared.
+  StageRef& set_scope(Scope scope, Where at = Where::current());
+  /// `elements` unused ones after each row of the stage's storage, so that the rows of a column lie
+  /// in different banks of shared memory.
+  StageRef& storage_pad(Param elements, Where at = Where::current());
+  /// Keeps `copies` of the stage's shared memory: while the block computes on one, the copies of
+  /// the next iterations of the loop are under way (software pipelining; cp.async where it can).
+  StageRef& multi_buffer(Param copies, Where at = Where::current());
+  /// The loops from `i` inwards are one operation of a matrix unit (mma, ldmatrix).
+  StageRef& tensorize(Loop i, Where at = Where::current());
+
  private:
   StepSink* sink_;
   int id_;

@@ -29,6 +29,11 @@ enum class StepKind : uint8_t {
   Parallel,     ///< axes {leaf}
   NonTemporal,  ///< the stage's stores bypass the cache
   Prefetch,     ///< params {stage read, dim, distance}: touch ahead what the stage will read
+  Bind,         ///< axes {leaf} params {LoopKind}: the loop becomes a block or thread index
+  SetScope,     ///< params {Scope}: where a stage that is computed at a loop keeps its result
+  StoragePad,   ///< params {elements}: unused elements at the end of each row of the storage
+  MultiBuffer,  ///< params {copies}: shared memory to rotate through
+  Tensorize,    ///< axes {leaf}: from this loop inwards, one operation of a matrix unit
 };
 const char* to_string(StepKind kind);
 bool parse_step_kind(const std::string& text, StepKind* kind);

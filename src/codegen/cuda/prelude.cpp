@@ -234,27 +234,27 @@ $ void cp_async_wait() {
     // ---- tiles: ldmatrix and mma.sync, by registers of 32 bits ----
     {"ldmatrix_x1", "shared_address", true, R"($ void ldmatrix_x1(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
-               : "=r"(r[0]) : "r"(shared_address(row)) : "memory");
+               : "=r"(r[0]) : "r"(shared_address(row)));
 })"},
     {"ldmatrix_x1_trans", "shared_address", true, R"($ void ldmatrix_x1_trans(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
-               : "=r"(r[0]) : "r"(shared_address(row)) : "memory");
+               : "=r"(r[0]) : "r"(shared_address(row)));
 })"},
     {"ldmatrix_x2", "shared_address", true, R"($ void ldmatrix_x2(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1]) : "r"(shared_address(row)) : "memory");
+               : "=r"(r[0]), "=r"(r[1]) : "r"(shared_address(row)));
 })"},
     {"ldmatrix_x2_trans", "shared_address", true, R"($ void ldmatrix_x2_trans(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1]) : "r"(shared_address(row)) : "memory");
+               : "=r"(r[0]), "=r"(r[1]) : "r"(shared_address(row)));
 })"},
     {"ldmatrix_x4", "shared_address", true, R"($ void ldmatrix_x4(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)) : "memory");
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)));
 })"},
     {"ldmatrix_x4_trans", "shared_address", true, R"($ void ldmatrix_x4_trans(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)) : "memory");
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)));
 })"},
     {"mma_m16n8k16_f16_f32", "", true, R"($ void mma_m16n8k16_f16_f32(float* d, const unsigned* a, const unsigned* b) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "

@@ -1,0 +1,37 @@
+// The passes that take a sequential program to the thread form (see lower/gpu_program.h), each in a
+// file of its name. All are pure.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "heddle/ir/stmt.h"
+
+namespace heddle::gpu {
+
+using Dim3 = std::array<int64_t, 3>;
+
+/// The largest extents of the block and thread loops of a kernel.
+struct LaunchShape {
+  Dim3 grid{1, 1, 1}, block{1, 1, 1};
+  int64_t threads() const { return block[0] * block[1] * block[2]; }
+};
+LaunchShape launch_shape(const Stmt& s);
+
+/// Local buffers that all threads of a block share in the sequential form become one thread's own:
+///   acc[ty*8 + i][tx*8 + j]  -->  acc[i][j]
+/// where every access agrees on which thread an element belongs to; else they go to shared memory.
+/// Reductions over a thread loop become butterfly shuffles (and a hop through shared memory).
+Stmt distribute(const Stmt& s, const LaunchShape& shape);
+
+/// A store to memory of the block or of all, outside of some thread loop, is one thread's work.
+Stmt single_out_stores(const Stmt& s, const LaunchShape& shape);
+
+/// for k { shared x N A; fill A from k; use A }  -->  fill N - 1; for k { wait; fill the next; use
+/// } After flatten and vectorize. Copies become asynchronous where cp.async can do them.
+Stmt software_pipeline(const Stmt& s);
+
+/// Barriers between phases that share memory, and none where they do not.
+Stmt insert_sync(const Stmt& s, const LaunchShape& shape);
+
+}  // namespace heddle::gpu

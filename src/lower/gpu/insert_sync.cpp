@@ -1,0 +1,212 @@
+// A barrier goes where a phase touches memory that an earlier phase wrote, or writes what it read,
+// with no barrier between. Loops run twice through the analysis: what one iteration leaves behind
+// is what the next one meets.
+#include <set>
+
+#include "heddle/support/error.h"
+#include "lower/gpu/gpu_passes.h"
+
+namespace heddle::gpu {
+namespace {
+
+using Buffers = std::set<const BufferNode*>;
+
+struct Touched {
+  Buffers read, written;
+  void add(const Touched& o) {
+    read.insert(o.read.begin(), o.read.end());
+    written.insert(o.written.begin(), o.written.end());
+  }
+  void clear() {
+    read.clear();
+    written.clear();
+  }
+};
+
+bool meet(const Buffers& a, const Buffers& b) {
+  for (const BufferNode* x : a) {
+    if (b.count(x)) return true;
+  }
+  return false;
+}
+
+bool conflict(const Touched& before, const Touched& now) {
+  return meet(before.written, now.read) || meet(before.written, now.written) ||
+         meet(before.read, now.written);
+}
+
+class Inserter {
+ public:
+  explicit Inserter(const LaunchShape& shape) : shape_(shape) {}
+
+  Stmt run(const Stmt& s) {
+    // Buffers that this kernel only reads, or only writes, order nothing. Asynchronous copies bring
+    // barriers of their own.
+    Touched all;
+    touch(s, &all, true);
+    for (const BufferNode* b : all.read) {
+      if (all.written.count(b)) shared_.insert(b);
+    }
+    visit(
+        s,
+        [&](const Stmt& x) {
+          if (const Allocate* a = x.as<Allocate>(); a && a->copies > 1)
+            shared_.erase(a->buffer.get());
+        },
+        [](const Expr&) {});
+    if (shape_.threads() == 1 || shared_.empty()) return s;
+    Touched state;
+    return walk(s, &state);
+  }
+
+ private:
+  void touch(const Stmt& s, Touched* t, bool any = false) const {
+    auto counts = [&](const Buffer& b) {
+      return any ? b->scope != Scope::Local : shared_.count(b.get()) > 0;
+    };
+    auto loads = [&](const Expr& e) {
+      if (const Load* load = e.as<Load>(); load && counts(load->buffer))
+        t->read.insert(load->buffer.get());
+    };
+    visit(
+        s,
+        [&](const Stmt& x) {
+          if (const Store* st = x.as<Store>(); st && counts(st->buffer))
+            t->written.insert(st->buffer.get());
+          if (const TileOp* op = x.as<TileOp>()) {
+            for (const TileOperand& o : op->operands) {
+              if (counts(o.buffer)) t->read.insert(o.buffer.get());
+            }
+          }
+        },
+        loads);
+  }
+
+  // Whether a barrier inside `s` may be needed: more than one statement that touches memory.
+  static bool is_leaf(const Stmt& s) {
+    return s.kind() == StmtKind::Store || s.kind() == StmtKind::Prefetch ||
+           s.kind() == StmtKind::Sync || s.kind() == StmtKind::TileOp;
+  }
+
+  // `s` with barriers; `state` is what was touched since the last one, before and after.
+  Stmt walk(const Stmt& s, Touched* state) {
+    if (!s) return s;
+    if (const Sync* y = s.as<Sync>()) {
+      if (y->sync == SyncKind::Block) state->clear();
+      return s;
+    }
+    if (const Block* b = s.as<Block>()) {
+      std::vector<Stmt> out;
+      for (const Stmt& c : b->stmts) out.push_back(walk(c, state));
+      return make_block(std::move(out));
+    }
+    Touched here;
+    touch(s, &here);
+    if (here.read.empty() && here.written.empty() && !has_sync(s)) return s;
+    if (!phased(s)) {
+      Stmt r = s;
+      if (conflict(*state, here)) {
+        r = make_block({make_sync(SyncKind::Block), s});
+        state->clear();
+        barrier();
+      }
+      state->add(here);
+      return r;
+    }
+    if (const For* f = s.as<For>()) {
+      const bool narrow = is_thread(f->loop) && !is_full(*f);
+      narrow_ += narrow;
+      Stmt body;
+      if (is_thread(f->loop) || is_block(f->loop)) {
+        body = walk(f->body, state);
+      } else {
+        Touched once = *state;
+        walk(f->body, &once);
+        Touched next = *state;
+        next.add(once);
+        body = walk(f->body, &next);
+        *state = next;
+      }
+      narrow_ -= narrow;
+      return make_for(f->var, f->extent, f->loop, body);
+    }
+    if (const If* i = s.as<If>()) {
+      Touched other = *state;
+      Stmt t = walk(i->then_body, state), e = walk(i->else_body, &other);
+      state->add(other);
+      return make_if(i->condition, t, e);
+    }
+    return map_children(
+        s, [&](const Stmt& c) { return walk(c, state); }, [](const Expr& e) { return e; });
+  }
+
+  static bool has_sync(const Stmt& s) {
+    bool found = false;
+    visit(s, [&](const Stmt& x) { found |= x.kind() == StmtKind::Sync; }, [](const Expr&) {});
+    return found;
+  }
+
+  // Whether the statement has phases inside that might need a barrier between them: a sequence of
+  // thread loops, or a loop around one that reads what it wrote.
+  bool phased(const Stmt& s) const {
+    if (is_leaf(s)) return false;
+    if (has_sync(s)) return true;
+    Touched here;
+    touch(s, &here);
+    if (here.written.empty()) return false;
+    return sequence(s, meet(here.read, here.written), false);
+  }
+
+  static bool sequence(const Stmt& s, bool reads_back, bool in_loop) {
+    if (!s) return false;
+    bool found = false;
+    const For* f = s.as<For>();
+    if (s.kind() == StmtKind::Block) found = has_thread_loop(s);
+    if (f && is_thread(f->loop)) {
+      if (in_loop && reads_back) return true;
+      in_loop = false;
+    } else if (f) {
+      in_loop = true;
+    }
+    map_children(
+        s,
+        [&](const Stmt& c) {
+          found = found || sequence(c, reads_back, in_loop);
+          return c;
+        },
+        [](const Expr& e) { return e; });
+    return found;
+  }
+
+  static bool has_thread_loop(const Stmt& s) {
+    bool found = false;
+    visit(
+        s,
+        [&](const Stmt& x) {
+          const For* f = x.as<For>();
+          found |= f && is_thread(f->loop);
+        },
+        [](const Expr&) {});
+    return found;
+  }
+
+  bool is_full(const For& f) const {
+    const int64_t* n = as_int(f.extent);
+    return n && *n == shape_.block[static_cast<size_t>(grid_dim(f.loop))];
+  }
+
+  void barrier() const {
+    HEDDLE_ICHECK(narrow_ == 0,
+                  "a barrier is needed inside a thread loop that not all threads of the block run");
+  }
+
+  const LaunchShape& shape_;
+  Buffers shared_;
+  int narrow_ = 0;
+};
+
+}  // namespace
+
+Stmt insert_sync(const Stmt& s, const LaunchShape& shape) { return Inserter(shape).run(s); }
+
+}  // namespace heddle::gpu

@@ -1,0 +1,140 @@
+// From a schedule to GPU kernels. Order matters where a comment says so.
+#include <algorithm>
+#include <map>
+
+#include "heddle/ir/simplify.h"
+#include "heddle/lower/lower.h"
+#include "heddle/support/error.h"
+#include "lower/gpu/gpu_passes.h"
+#include "lower/lower_to_nest.h"
+#include "lower/passes.h"
+
+namespace heddle {
+namespace {
+
+using namespace gpu;
+
+constexpr int64_t kMaxThreads = 1024;
+
+// The nests of the roots, each to be a kernel; temporaries between them become workspace.
+void take_apart(const Stmt& s, std::vector<Stmt>* nests, std::vector<Buffer>* workspace) {
+  if (!s) return;
+  if (const Allocate* a = s.as<Allocate>(); a && a->buffer->scope == Scope::Global) {
+    workspace->push_back(a->buffer);
+    return take_apart(a->body, nests, workspace);
+  }
+  if (const Block* b = s.as<Block>()) {
+    for (const Stmt& c : b->stmts) take_apart(c, nests, workspace);
+    return;
+  }
+  nests->push_back(s);
+}
+
+// Gives each shared buffer its place, from `offset` on; the first byte behind them. One after the
+// other: only the arms of an If, of which a block runs one, may share memory.
+int64_t place_shared(const Stmt& s, int64_t offset, std::vector<GpuKernel::SharedSlot>* slots) {
+  if (!s) return offset;
+  if (const Allocate* a = s.as<Allocate>(); a && a->buffer->scope == Scope::Shared) {
+    slots->push_back({a->buffer, offset});
+    offset += (a->buffer.num_elements() * a->buffer->dtype.bytes() + 15) / 16 * 16;
+  }
+  if (const If* i = s.as<If>()) {
+    const int64_t then_end = place_shared(i->then_body, offset, slots);
+    return std::max(then_end, place_shared(i->else_body, offset, slots));
+  }
+  map_children(
+      s,
+      [&](const Stmt& c) {
+        offset = place_shared(c, offset, slots);
+        return c;
+      },
+      [](const Expr& e) { return e; });
+  return offset;
+}
+
+std::vector<Buffer> used_buffers(const Stmt& s, const std::vector<Buffer>& candidates) {
+  std::vector<Buffer> out;
+  auto note = [&](const Buffer& b) {
+    if (std::find(candidates.begin(), candidates.end(), b) == candidates.end()) return;
+    if (std::find(out.begin(), out.end(), b) == out.end()) out.push_back(b);
+  };
+  visit(
+      s,
+      [&](const Stmt& x) {
+        if (const Store* st = x.as<Store>()) note(st->buffer);
+      },
+      [&](const Expr& e) {
+        if (const Load* load = e.as<Load>()) note(load->buffer);
+      });
+  // In the order of the candidates: stable text.
+  std::vector<Buffer> sorted;
+  for (const Buffer& b : candidates) {
+    if (std::find(out.begin(), out.end(), b) != out.end()) sorted.push_back(b);
+  }
+  return sorted;
+}
+
+Stmt to_thread_form(Stmt s, const LaunchShape& shape) {
+  s = distribute(s, shape);
+  s = single_out_stores(s, shape);
+  // Every access gets one index; (f / n)*n + f % n is f again while f is still a scalar.
+  s = simplify(flatten(s));
+  s = vectorize(s);
+  s = simplify(s);
+  // Before barriers go in: the ring of tiles brings its own.
+  s = software_pipeline(s);
+  s = insert_sync(s, shape);
+  return simplify(s);
+}
+
+GpuKernel make_kernel(const std::string& name, const Stmt& nest,
+                      const std::vector<Buffer>& candidates) {
+  GpuKernel k;
+  k.name = name;
+  Stmt s = simplify(nest);
+  s = loop_partition(s);
+  const LaunchShape shape = launch_shape(s);
+  if (shape.threads() > kMaxThreads) {
+    throw_user_error("kernel '" + name + "' would have " + std::to_string(shape.threads()) +
+                         " threads in a block; there can be " + std::to_string(kMaxThreads),
+                     {}, "bind shorter loops to threads");
+  }
+  k.grid = shape.grid;
+  k.block = shape.block;
+  k.body = to_thread_form(s, shape);
+  k.shared_bytes = place_shared(k.body, 0, &k.shared);
+  k.args = used_buffers(k.body, candidates);
+  return k;
+}
+
+void make_kernels(const LoweredFunction& f, const std::vector<Buffer>& args,
+                  std::vector<Buffer>* workspace, std::vector<GpuKernel>* out) {
+  std::vector<Stmt> nests;
+  std::vector<Buffer> own;
+  take_apart(f.body, &nests, &own);
+  std::vector<Buffer> candidates = args;
+  candidates.insert(candidates.end(), own.begin(), own.end());
+  for (const Stmt& nest : nests) {
+    const std::string name =
+        nests.size() == 1 ? f.name : f.name + "_" + std::to_string(out->size());
+    out->push_back(make_kernel(name, nest, candidates));
+  }
+  workspace->insert(workspace->end(), own.begin(), own.end());
+}
+
+}  // namespace
+
+GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
+                     const LowerOptions& options) {
+  LoweredProgram p = lower_to_nest(schedule, args, options.name, NestPurpose::Lower);
+  GpuProgram out;
+  out.name = options.name;
+  out.args.assign(p.main.args.begin(), p.main.args.end() - static_cast<long>(p.persistent.size()));
+  out.persistent = p.persistent;
+  out.constant_args = p.constant_args;
+  make_kernels(p.main, p.main.args, &out.workspace, &out.main);
+  if (p.prepare.body) make_kernels(p.prepare, p.prepare.args, &out.workspace, &out.prepare);
+  return out;
+}
+
+}  // namespace heddle

@@ -1,0 +1,34 @@
+// A reduction over a thread loop, as the nest builder writes it:
+//
+//   for t (threadIdx.x) { C[i] = C[i] + part[t] }
+//   for t (threadIdx.x) { let a = f(C0[i], C1[i], p0[t], p1[t]); let b = g(..); C0[i] = a; C1[i] =
+//   b }
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "heddle/ir/stmt.h"
+
+namespace heddle::gpu {
+
+struct ThreadReduction {
+  Var thread;
+  struct Component {
+    Buffer to;
+    std::vector<Expr> at;  ///< free of `thread`
+    Expr part;             ///< what one thread adds
+    Var lhs, rhs;
+  };
+  std::vector<Component> components;
+  std::vector<Expr> combine;  ///< by component, in terms of all lhs and rhs
+};
+
+/// The reduction that `loop` is, if it is one.
+std::optional<ThreadReduction> as_thread_reduction(const For& loop);
+
+/// The shuffles that combine the parts over a block of `warps` warps. Each thread ends with the
+/// whole result in `to`.
+Stmt emit_thread_reduction(const ThreadReduction& r, const Expr& extent, int64_t warps);
+
+}  // namespace heddle::gpu
