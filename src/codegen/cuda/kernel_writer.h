@@ -77,6 +77,8 @@ class KernelWriter {
   Text fresh(const Expr& e, int lane);
   Text variable(const VarNode* v, int lane) const;
   Text operation(const Expr& e, int lane);
+  Text unrounded(const Expr& e, int lane);
+  Text operand(const Expr& x, int lane);
   Text select(const Expr& e, int lane);
   Text logical(const Binary& b, int lane);
   Text shuffle(const Shuffle& s);

@@ -48,6 +48,12 @@ constexpr Helper kHelpers[] = {
   const float cut = __double2float_rz(x);
   return bf16_from_f32((double)cut == x ? cut : __uint_as_float(__float_as_uint(cut) | 1));
 })"},
+    {"round_f16", "f32_from_f16 f16_from_f32", false, R"($ float round_f16(float x) {
+  return f32_from_f16(f16_from_f32(x));
+})"},
+    {"round_bf16", "f32_from_bf16 bf16_from_f32", false, R"($ float round_bf16(float x) {
+  return f32_from_bf16(bf16_from_f32(x));
+})"},
     // ---- parts of 32-bit words ----
     {"low16", "", false, R"($ unsigned short low16(unsigned x) { return (unsigned short)x; })"},
     {"high16", "", false,
