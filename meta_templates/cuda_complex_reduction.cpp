@@ -39,12 +39,28 @@ struct Tile {
   int64_t accumulators() const { return group_rows * row_groups * kVector * col_groups; }
 };
 
-// How much of the multiply-add rate a thread's tile can reach: it reads rows + columns values from
-// shared memory for each rows * columns multiply-adds (SGEMM ladder, docs/benchmarks.md).
-double thread_rate(const Tile& t) {
+// Multiply-adds a cycle that an SM reaches with tiles like this, of `f32_lanes`. Each of the four
+// limits is a rate of the SM: issue (reads of shared memory beside multiply-adds), the bandwidth of
+// shared memory, that of L2, and latency, which other warps hide.
+double rate(const Tile& t, const Gpu& gpu, int64_t resident) {
   const double rows = static_cast<double>(t.group_rows * t.row_groups);
   const double cols = static_cast<double>(kVector * t.col_groups);
-  return rows * cols / (rows * cols + 1.2 * (rows + cols));
+  const double lanes = gpu.f32_lanes;
+  const double reads = rows / static_cast<double>(t.group_rows) + cols / kVector;  // instructions
+  const double issue = rows * cols / (rows * cols + reads);
+  // A warp's read of 16 bytes a lane takes a cycle for each 128 different bytes.
+  const double across = static_cast<double>(std::min<int64_t>(32, t.col_threads));
+  const double cycles = cols / kVector * std::ceil(across * 16 / 128) +
+                        rows / static_cast<double>(t.group_rows) *
+                            std::ceil(32 / across * 4 * static_cast<double>(t.group_rows) / 128);
+  const double shared = rows * cols * 32 / lanes / cycles;
+  // About 42 bytes a cycle come to an SM from L2.
+  const double block_rows = static_cast<double>(t.rows()),
+               block_cols = static_cast<double>(t.cols());
+  const double l2 = block_rows * block_cols / lanes / ((block_rows + block_cols) * 4 / 42) * 0.8;
+  const double warps = static_cast<double>(t.threads() * resident) / 32;
+  const double latency = warps / (warps + 1.5);
+  return lanes * std::min({1.0, shared, l2}) * issue * latency;
 }
 
 class Writer {
@@ -76,23 +92,25 @@ class Writer {
     return ceil_div(sh_.rows, t.rows()) * ceil_div(sh_.cols, t.cols()) * others();
   }
 
-  // Seconds, up to a factor, of the whole with tile `t`: waves of blocks over the SMs.
+  // Cycles of the whole with tile `t`: as long as the SM with the most blocks takes.
   double cost(const Tile& t, int64_t parts) const {
     const Gpu& gpu = t_.target().gpu;
     const double blocks = static_cast<double>(tiles(t) * parts);
     const int64_t registers = t.threads() * (t.accumulators() + 48);
-    const int64_t resident = std::clamp<int64_t>(
+    const int64_t fit = std::clamp<int64_t>(
         std::min<int64_t>(gpu.threads_per_sm / t.threads(), gpu.registers_per_sm / registers), 1,
         16);
-    // A lone small block cannot fill its SM: 8 warps can.
-    const double busy = std::min(
-        1.0, static_cast<double>(t.threads() *
-                                 std::min<int64_t>(resident, ceil_div(tiles(t) * parts, gpu.sms))) /
-                 256.0);
-    const double waves = std::ceil(blocks / static_cast<double>(gpu.sms));
-    const double work = static_cast<double>(t.rows() * t.cols()) / static_cast<double>(parts);
-    const double partial = parts > 1 ? 1.05 : 1.0;
-    return waves * work * partial / (thread_rate(t) * (0.25 + 0.75 * busy));
+    const double per_sm = blocks / static_cast<double>(gpu.sms);
+    const double rounds = per_sm > 16 ? per_sm : std::ceil(per_sm);
+    const int64_t resident = std::min<int64_t>(fit, static_cast<int64_t>(std::ceil(per_sm)));
+    const double work = static_cast<double>(t.rows() * t.cols()) *
+                        (static_cast<double>(sh_.depth) / static_cast<double>(parts) + 24);
+    // The second kernel of a cut reduction reads the parts.
+    const double sum = parts > 1
+                           ? 3000 + static_cast<double>(sh_.rows * sh_.cols * others() * parts) *
+                                        4 / (42.0 * gpu.sms)
+                           : 0;
+    return rounds * work / rate(t, gpu, resident) + sum;
   }
 
   void choose_tile() {
@@ -112,7 +130,7 @@ class Writer {
               for (int64_t parts : {1, 2, 4, 8, 16, 32}) {
                 if (parts > 1 && sh_.depth / parts < 64) break;
                 const double c = cost(t, parts);
-                if (least >= 0 && c >= least * 0.999) continue;
+                if (least >= 0 && c >= least * 0.999) continue;  // the first of equals
                 least = c;
                 best = t;
                 best_parts_ = parts;

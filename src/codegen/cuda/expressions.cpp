@@ -22,6 +22,8 @@ bool worth_naming(const Expr& e) {
   }
 }
 
+const char* stem_of(DataType t) { return t.is_bool() ? "c" : t.is_integral() ? "i" : "t"; }
+
 bool is_rounding(UnaryOp op) {
   return op == UnaryOp::Floor || op == UnaryOp::Ceil || op == UnaryOp::Round ||
          op == UnaryOp::Trunc;
@@ -49,6 +51,21 @@ void KernelWriter::begin(const std::vector<Expr>& roots) {
   frames_.push_back({-1, 0, "", {}});
   frame_ = 0;
   for (const Expr& e : roots) count(e, 1);
+}
+
+// The statement's own expressions, for names that go on in those of its body.
+void KernelWriter::count_body(const Stmt& s) {
+  const auto of_statement = [&](const Stmt& x) {
+    if (const Store* store = x.as<Store>()) {
+      for (const Expr& i : store->indices) count(i, 1);
+      count(store->value, 1);
+    } else if (const If* branch = x.as<If>()) {
+      count(branch->condition, 1);
+    } else if (const Let* let = x.as<Let>()) {
+      count(let->value, 1);
+    }
+  };
+  visit(s, of_statement, [](const Expr&) {});
 }
 
 // Returns whether `e` is pure.
@@ -98,7 +115,7 @@ std::string KernelWriter::value_type_of(const Expr& e, const Text& t) const {
 }
 
 Text KernelWriter::named(const Expr& e, const Text& t, const char* stem) {
-  const std::string name = names_.unique(stem);
+  const std::string name = names_.numbered(stem);
   before("const " + value_type_of(e, t) + " " + name + " = " + t.s + ";");
   return {name, kAtom, t.wide};
 }
@@ -107,6 +124,10 @@ const Text* KernelWriter::find_named(const Key& key) const {
   for (int f = frame_; f >= 0; f = frames_[f].outer) {
     const auto it = frames_[f].named.find(key);
     if (it != frames_[f].named.end()) return &it->second;
+  }
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    const auto it = scope->find(key);
+    if (it != scope->end()) return &it->second;
   }
   return nullptr;
 }
@@ -134,9 +155,10 @@ Text KernelWriter::value(const Expr& e, int lane) {
   if (const Text* known = find_named(key)) {
     text = *known;
   } else {
-    if (!is_identifier(text.s))
-      text = named(e, text, t.is_integral() && !t.is_bool() ? "i0" : "t0");
+    if (!is_identifier(text.s)) text = named(e, text, stem_of(t));
     remember(key, text);
+    // Nothing that it is made of changes as long as its name is there.
+    if (use->second.pure && frame_ == 0) scopes_.back().emplace(key, text);
   }
   frame_ = arm;
   return text;
@@ -204,7 +226,7 @@ Text KernelWriter::logical(const Binary& b, int lane) {
   if (right.lines.empty()) {
     return ops_.binary(b.op, boolean, left, right.lanes[0], {}, rounding_);
   }
-  const std::string name = names_.unique("c0");
+  const std::string name = names_.numbered("c");
   before("bool " + name + " = " + left.s + ";");
   before(std::string("if (") + (b.op == BinaryOp::And ? "" : "!") + name + ") {");
   frames_[frame_].lines += right.lines;
@@ -253,7 +275,7 @@ Text KernelWriter::select(const Expr& e, int lane) {
 Text KernelWriter::branches(const Expr& e, const Text& condition, const Arm& on_true,
                             const Arm& on_false, int first_lane) {
   const size_t lanes = on_true.lanes.size();
-  Text r{names_.unique("s0"), kAtom};
+  Text r{names_.numbered("s"), kAtom};
   for (size_t i = 0; i < lanes; ++i) r.wide |= on_true.lanes[i].wide || on_false.lanes[i].wide;
   const std::string name = r.s;
   const auto target = [&](size_t i) {
@@ -281,10 +303,10 @@ Text KernelWriter::shuffle(const Shuffle& s) {
   const DataType t = s.value.dtype();
   const Text v = value(s.value);
   const bool small = t.bytes() < 4;
-  const Text moved{
-      "__shfl_xor_sync(" + std::string(partial_warps_ ? "__activemask()" : "0xffffffffu") + ", " +
-          (small ? converted("unsigned", v).s : v.s) + ", " + std::to_string(s.lane_xor) + ")",
-      kAtom, v.wide};
+  const Text moved{"__shfl_xor_sync(" + warp_mask_ + ", " +
+                       (small ? converted("unsigned", v).s : v.s) + ", " +
+                       std::to_string(s.lane_xor) + ")",
+                   kAtom, v.wide};
   if (!small) return moved;
   return t.is_bool() ? infix(moved, "!=", {"0", kAtom}, kEquality)
                      : converted(value_type(t), moved);

@@ -56,6 +56,7 @@ std::string KernelWriter::run() {
   out_ = signature();
   if (kernel_.shared_bytes > 0) line("extern __shared__ __align__(16) unsigned char smem[];");
   bind_grid();
+  scopes_.emplace_back();
   statement(kernel_.body);
   return std::move(out_) + "}\n";
 }

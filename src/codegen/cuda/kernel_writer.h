@@ -7,6 +7,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "codegen/cuda/index.h"
@@ -40,6 +41,9 @@ class KernelWriter {
 
   // ---- statements.cpp ----
   void line(const std::string& text);
+  /// `head` {, the statement, }; the closing brace is left to the caller.
+  void block(const std::string& head, const Stmt& body);
+  bool is_uniform(const Expr& e) const;
   void statement(const Stmt& s);
   void loop(const For& f);
   void grid_loop(const For& f);
@@ -67,6 +71,7 @@ class KernelWriter {
   /// Begins a statement with these expressions: counts how often each part is used.
   void begin(const std::vector<Expr>& roots);
   bool count(const Expr& e, int times);
+  void count_body(const Stmt& s);
   /// The value of a scalar, or of one lane of a vector.
   Text value(const Expr& e, int lane = 0);
   Text fresh(const Expr& e, int lane);
@@ -145,7 +150,10 @@ class KernelWriter {
   std::unordered_map<const VarNode*, std::vector<Text>> vars_;  ///< a text per lane
   std::unordered_map<const BufferNode*, Storage> storage_;
   int64_t shared_offset_ = 0;
-  bool partial_warps_ = false;  ///< inside a guard that may leave out lanes of a warp
+  std::string warp_mask_ = "0xffffffffu";  ///< the lanes of a warp that run the current statement
+  std::unordered_set<const VarNode*> uniform_;  ///< variables that are equal in all threads
+  /// Names of the C++ scopes that are open, from the outermost, for what never changes.
+  std::vector<std::unordered_map<Key, Text, KeyHash, KeyEqual>> scopes_;
 
   // Of the current statement.
   struct Use {

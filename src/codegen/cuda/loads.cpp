@@ -78,11 +78,11 @@ bool KernelWriter::load_vector(const Expr& e) {
       const Text index = index_at(*run, c.begin);
       const Text x{from.name + "[" + index.s + "]", kAtom, t == i64};
       const Text v = t.is_bool() ? infix(x, "!=", {"0", kAtom}, kEquality) : x;
-      remember({e, c.begin, rounding_}, named(e, v, "v0"));
+      remember({e, c.begin, rounding_}, named(e, v, "v"));
       continue;
     }
     const int bytes = c.count * t.bytes(), words = c.count / per_word;
-    const std::string type = vector_type(t, bytes), name = names_.unique("v0");
+    const std::string type = vector_type(t, bytes), name = names_.numbered("v");
     before("const " + type + " " + name + " = *(const " + type + "*)(" +
            address(from, index_at(*run, c.begin)) + ");");
     for (int i = 0; i < c.count; ++i) {

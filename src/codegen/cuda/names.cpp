@@ -70,4 +70,12 @@ std::string Names::unique(const std::string& wanted) {
   return candidate;
 }
 
+std::string Names::numbered(const std::string& stem) {
+  std::string name;
+  do {
+    name = stem + std::to_string(next_[stem]++);
+  } while (!taken_.insert(name).second);
+  return name;
+}
+
 }  // namespace heddle::cuda

@@ -51,7 +51,9 @@ constexpr Helper kHelpers[] = {
     // ---- parts of 32-bit words ----
     {"low16", "", false, R"($ unsigned short low16(unsigned x) { return (unsigned short)x; })"},
     {"high16", "", false,
-     R"($ unsigned short high16(unsigned x) { return (unsigned short)(x >> 16); })"},
+     R"($ unsigned short high16(unsigned x) {
+  return (unsigned short)(x >> 16);
+})"},
     {"pack16", "", false, R"($ unsigned pack16(unsigned short low, unsigned short high) {
   return (unsigned)high << 16 | low;
 })"},
@@ -74,9 +76,15 @@ constexpr Helper kHelpers[] = {
   words[i >> 2] = (words[i >> 2] & ~(0xffu << at)) | (unsigned)x << at;
 })"},
     // ---- integers: results wrap, which C++ promises for unsigned types only ----
-    {"add_i32", "", false, R"($ int add_i32(int a, int b) { return (int)((unsigned)a + (unsigned)b); })"},
-    {"sub_i32", "", false, R"($ int sub_i32(int a, int b) { return (int)((unsigned)a - (unsigned)b); })"},
-    {"mul_i32", "", false, R"($ int mul_i32(int a, int b) { return (int)((unsigned)a * (unsigned)b); })"},
+    {"add_i32", "", false, R"($ int add_i32(int a, int b) {
+  return (int)((unsigned)a + (unsigned)b);
+})"},
+    {"sub_i32", "", false, R"($ int sub_i32(int a, int b) {
+  return (int)((unsigned)a - (unsigned)b);
+})"},
+    {"mul_i32", "", false, R"($ int mul_i32(int a, int b) {
+  return (int)((unsigned)a * (unsigned)b);
+})"},
     {"add_i64", "", false, R"($ long long add_i64(long long a, long long b) {
   return (long long)((unsigned long long)a + (unsigned long long)b);
 })"},
@@ -87,13 +95,19 @@ constexpr Helper kHelpers[] = {
   return (long long)((unsigned long long)a * (unsigned long long)b);
 })"},
     {"abs_i32", "sub_i32", false, R"($ int abs_i32(int a) { return a < 0 ? sub_i32(0, a) : a; })"},
-    {"abs_i64", "sub_i64", false, R"($ long long abs_i64(long long a) { return a < 0 ? sub_i64(0, a) : a; })"},
-    {"div_i32", "sub_i32", false, R"($ int div_i32(int a, int b) { return b == -1 ? sub_i32(0, a) : a / b; })"},
+    {"abs_i64", "sub_i64", false, R"($ long long abs_i64(long long a) {
+  return a < 0 ? sub_i64(0, a) : a;
+})"},
+    {"div_i32", "sub_i32", false, R"($ int div_i32(int a, int b) {
+  return b == -1 ? sub_i32(0, a) : a / b;
+})"},
     {"mod_i32", "", false, R"($ int mod_i32(int a, int b) { return b == -1 ? 0 : a % b; })"},
     {"div_i64", "sub_i64", false, R"($ long long div_i64(long long a, long long b) {
   return b == -1 ? sub_i64(0, a) : a / b;
 })"},
-    {"mod_i64", "", false, R"($ long long mod_i64(long long a, long long b) { return b == -1 ? 0 : a % b; })"},
+    {"mod_i64", "", false, R"($ long long mod_i64(long long a, long long b) {
+  return b == -1 ? 0 : a % b;
+})"},
     {"floor_div_i32", "div_i32 mod_i32", false, R"($ int floor_div_i32(int a, int b) {
   const int r = mod_i32(a, b);
   return div_i32(a, b) - (r != 0 && (r < 0) != (b < 0));
@@ -148,7 +162,9 @@ constexpr Helper kHelpers[] = {
     {"u64_from_f32", "", false, R"($ unsigned long long u64_from_f32(float x) {
   return x > 0 ? __float2ull_rz(x) : 0;
 })"},
-    {"i32_from_f64", "", false, R"($ int i32_from_f64(double x) { return x != x ? 0 : __double2int_rz(x); })"},
+    {"i32_from_f64", "", false, R"($ int i32_from_f64(double x) {
+  return x != x ? 0 : __double2int_rz(x);
+})"},
     {"i8_from_f64", "i32_from_f64", false, R"($ signed char i8_from_f64(double x) {
   return (signed char)max(-128, min(127, i32_from_f64(x)));
 })"},
@@ -175,30 +191,40 @@ constexpr Helper kHelpers[] = {
   return (unsigned)__cvta_generic_to_shared(p);
 })"},
     {"cp_async_4", "shared_address", true, R"($ void cp_async_4(void* to, const void* from) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to)), "l"(from) : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+               ::"r"(shared_address(to)), "l"(from) : "memory");
 })"},
     {"cp_async_8", "shared_address", true, R"($ void cp_async_8(void* to, const void* from) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared_address(to)), "l"(from) : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8;"
+               ::"r"(shared_address(to)), "l"(from) : "memory");
 })"},
     {"cp_async_16", "shared_address", true, R"($ void cp_async_16(void* to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+               ::"r"(shared_address(to)), "l"(from) : "memory");
 })"},
     // Zeros, and nothing is read, unless `keep`.
     {"cp_async_4_or_zero", "shared_address", true, R"($ void cp_async_4_or_zero(void* to, const void* from, bool keep) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from), "r"(keep ? 4 : 0) : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+               ::"r"(shared_address(to)), "l"(from), "r"(keep ? 4 : 0) : "memory");
 })"},
     {"cp_async_8_or_zero", "shared_address", true, R"($ void cp_async_8_or_zero(void* to, const void* from, bool keep) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(to)), "l"(from), "r"(keep ? 8 : 0) : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
+               ::"r"(shared_address(to)), "l"(from), "r"(keep ? 8 : 0) : "memory");
 })"},
     {"cp_async_16_or_zero", "shared_address", true, R"($ void cp_async_16_or_zero(void* to, const void* from, bool keep) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(keep ? 16 : 0) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               ::"r"(shared_address(to)), "l"(from), "r"(keep ? 16 : 0) : "memory");
 })"},
-    {"cp_async_commit", "", true, R"($ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); })"},
+    {"cp_async_commit", "", true, R"($ void cp_async_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+})"},
     {"cp_async_wait", "", true, R"(template <int kPending>
 $ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 })"},
-    {"prefetch_l2", "", true, R"($ void prefetch_l2(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); })"},
+    {"prefetch_l2", "", true, R"($ void prefetch_l2(const void* p) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+})"},
     // ---- tiles: ldmatrix and mma.sync, by registers of 32 bits ----
     {"ldmatrix_x1", "shared_address", true, R"($ void ldmatrix_x1(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"

@@ -2,10 +2,42 @@
 #include "codegen/cuda/types.h"
 
 namespace heddle::cuda {
+namespace {
+
+constexpr const char* kAllLanes = "0xffffffffu";
+
+/// Of the first `lanes` of a warp.
+std::string lane_mask(int lanes) {
+  std::string digits;
+  for (uint32_t mask = (uint32_t{1} << lanes) - 1; mask != 0; mask >>= 4) {
+    digits.insert(digits.begin(), "0123456789abcdef"[mask & 15]);
+  }
+  return "0x" + digits + "u";
+}
+
+}  // namespace
 
 void KernelWriter::line(const std::string& text) {
   out_.append(static_cast<size_t>(indent_) * 2, ' ');
   out_ += text + "\n";
+}
+
+void KernelWriter::block(const std::string& head, const Stmt& body) {
+  line(head);
+  ++indent_;
+  scopes_.emplace_back();
+  statement(body);
+  scopes_.pop_back();
+  --indent_;
+}
+
+bool KernelWriter::is_uniform(const Expr& e) const {
+  bool uniform = true;
+  visit(e, [&](const Expr& x) {
+    const VarNode* v = x.as<VarNode>();
+    if (x.kind() == ExprKind::Load || (v && !uniform_.contains(v))) uniform = false;
+  });
+  return uniform;
 }
 
 void KernelWriter::flush() {
@@ -68,24 +100,24 @@ void KernelWriter::grid_loop(const For& f) {
   const int64_t last = (extent ? *extent : all) - 1;
   vars_[f.var.get()] = {name};
   ranges_.set(f.var, {0, last});
+  if (!thread) uniform_.insert(f.var.get());
   if (extent && *extent == all) {
     statement(f.body);
   } else {
     begin({f.extent});
     const std::string limit = value(f.extent).at(kShift);
     flush();
-    const bool outer = partial_warps_;
+    const std::string outer = warp_mask_;
     // Whole warps stay together where the first dimension is cut at a multiple of 32, or is one
     // itself and another is cut.
     const bool whole =
         !thread || (kernel_.block[0] % 32 == 0 && (dim > 0 || (extent && *extent % 32 == 0)));
-    partial_warps_ |= !whole;
-    line("if (" + name.s + " < " + limit + ") {");
-    ++indent_;
-    statement(f.body);
-    --indent_;
+    const bool first_lanes = dim == 0 && extent && *extent < 32 && outer == kAllLanes &&
+                             kernel_.block[1] * kernel_.block[2] == 1;
+    if (!whole) warp_mask_ = first_lanes ? lane_mask(static_cast<int>(*extent)) : "__activemask()";
+    block("if (" + name.s + " < " + limit + ") {", f.body);
     line("}");
-    partial_warps_ = outer;
+    warp_mask_ = outer;
   }
   ranges_.erase(f.var);
 }
@@ -97,6 +129,7 @@ void KernelWriter::serial_loop(const For& f) {
   const bool wide = !fits_32_bits(range);
   const std::string name = names_.unique(f.var->name);
   ranges_.set(f.var, values);
+  if (is_uniform(f.extent)) uniform_.insert(f.var.get());
   if (extent && *extent == 1) {
     line("const int " + name + " = 0;");
     vars_[f.var.get()] = {{name, kAtom}};
@@ -105,16 +138,14 @@ void KernelWriter::serial_loop(const For& f) {
   }
   begin({f.extent});
   Text limit = value(f.extent);
-  if (!is_identifier(limit.s) && !extent) limit = named(f.extent, limit, "n0");
+  if (!is_identifier(limit.s) && !extent) limit = named(f.extent, limit, "n");
   flush();
   vars_[f.var.get()] = {{name, kAtom, wide}};
   const bool unrolled = f.loop == LoopKind::Unrolled || facts_.register_loops.contains(&f);
   line(unrolled ? "#pragma unroll" : "#pragma unroll 1");
-  line("for (" + std::string(wide ? "long long " : "int ") + name + " = 0; " + name + " < " +
-       limit.at(kShift) + "; ++" + name + ") {");
-  ++indent_;
-  statement(f.body);
-  --indent_;
+  block("for (" + std::string(wide ? "long long " : "int ") + name + " = 0; " + name + " < " +
+            limit.at(kShift) + "; ++" + name + ") {",
+        f.body);
   line("}");
   ranges_.erase(f.var);
 }
@@ -162,7 +193,10 @@ void KernelWriter::let(const Let& l) {
   const DataType t = l.value.dtype();
   std::vector<Text> texts;
   for (int lane = 0; lane < t.lanes; ++lane) {
-    texts.push_back(named(l.value, value(l.value, lane), l.var->name.c_str()));
+    const Text x = value(l.value, lane);
+    const std::string name = names_.unique(l.var->name);
+    before("const " + value_type_of(l.value, x) + " " + name + " = " + x.s + ";");
+    texts.push_back({name, kAtom, x.wide});
   }
   flush();
   if (t == i64) {
@@ -176,22 +210,15 @@ void KernelWriter::let(const Let& l) {
 
 void KernelWriter::branch(const If& s) {
   begin({s.condition});
+  count_body(s.then_body);
   const Text condition = value(s.condition);
   flush();
-  const bool outer = partial_warps_;
-  partial_warps_ = true;
-  line("if (" + condition.s + ") {");
-  ++indent_;
-  statement(s.then_body);
-  --indent_;
-  if (s.else_body) {
-    line("} else {");
-    ++indent_;
-    statement(s.else_body);
-    --indent_;
-  }
+  const std::string outer = warp_mask_;
+  if (!is_uniform(s.condition)) warp_mask_ = "__activemask()";
+  block("if (" + condition.s + ") {", s.then_body);
+  if (s.else_body) block("} else {", s.else_body);
   line("}");
-  partial_warps_ = outer;
+  warp_mask_ = outer;
 }
 
 // ---- threads and warps ----

@@ -7,6 +7,8 @@
 namespace heddle::cuda {
 namespace {
 
+constexpr size_t kLongLane = 48;
+
 bool has_load(const Expr& e) {
   bool found = false;
   visit(e, [&](const Expr& x) { found |= x.kind() == ExprKind::Load; });
@@ -34,7 +36,13 @@ void KernelWriter::store(const Store& s) {
   std::vector<Text> values;
   for (int lane = 0; lane < lanes; ++lane) values.push_back(value(s.value, lane));
   if (lanes > 1 && reads_others(s.value, s.buffer, index)) {
-    for (Text& v : values) v = named(s.value, v, "t0");
+    for (Text& v : values) v = named(s.value, v, "t");
+  }
+  // Lanes that are side by side stay readable.
+  if (lanes > 1 && (to.per_word || run_of(index))) {
+    for (Text& v : values) {
+      if (v.s.size() > kLongLane) v = named(s.value, v, "t");
+    }
   }
   if (to.per_word) {
     store_words(s, to, values);

@@ -32,8 +32,12 @@ struct Text {
   std::string at(Precedence min) const { return precedence < min ? "(" + s + ")" : s; }
 };
 
+/// Operands of shifts and bit operations are in parentheses unless they are atoms: few remember how
+/// those bind.
 inline Text infix(const Text& a, const char* op, const Text& b, Precedence p) {
-  return {a.at(p) + " " + op + " " + b.at(static_cast<Precedence>(p + 1)), p};
+  const bool bits = p == kShift || (p >= kBitOr && p <= kBitAnd);
+  const Precedence left = bits ? kUnary : p == kOr ? kEquality : p;
+  return {a.at(left) + " " + op + " " + b.at(bits ? kUnary : static_cast<Precedence>(p + 1)), p};
 }
 
 inline Text converted(const std::string& type, const Text& a) {

@@ -5,8 +5,8 @@ copy(const float* __restrict__ in,
      float* __restrict__ out) {
   const int bx = blockIdx.x;
   const int tx = threadIdx.x;
-  if (bx * 256 + tx < 1000) {
-    const int i0 = bx * 256 + tx;
+  const int i0 = bx * 256 + tx;
+  if (i0 < 1000) {
     out[i0] = in[i0];
   }
 }

@@ -10,9 +10,12 @@ static __device__ __forceinline__ unsigned shared_address(const void* p) {
   return (unsigned)__cvta_generic_to_shared(p);
 }
 static __device__ __forceinline__ void cp_async_16(void* to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+               ::"r"(shared_address(to)), "l"(from) : "memory");
 }
-static __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+static __device__ __forceinline__ void cp_async_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
 template <int kPending>
 static __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
@@ -51,15 +54,12 @@ mma_f16(const unsigned short* __restrict__ a,
     #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int i0 = (tx >> 2) + r * 32;
-      const int i0_1 = (tx & 3) * 8;
-      const int i0_2 = (by * 64 + i0) * 256 + ko * 32 + i0_1;
-      const int i0_3 = i0 * 40 + i0_1;
-      cp_async_16(a_s + i0_3, a + i0_2);
-      const int i0_4 = (tx >> 2) + r * 32;
-      const int i0_5 = (tx & 3) * 8;
-      const int i0_6 = (bx * 64 + i0_4) * 256 + ko * 32 + i0_5;
-      const int i0_7 = i0_4 * 40 + i0_5;
-      cp_async_16(b_s + i0_7, b + i0_6);
+      const int i1 = (tx & 3) * 8;
+      const int i2 = (by * 64 + i0) * 256 + ko * 32 + i1;
+      const int i3 = i0 * 40 + i1;
+      cp_async_16(a_s + i3, a + i2);
+      const int i4 = (bx * 64 + i0) * 256 + ko * 32 + i1;
+      cp_async_16(b_s + i3, b + i4);
     }
     cp_async_commit();
     cp_async_wait<0>();
@@ -68,11 +68,11 @@ mma_f16(const unsigned short* __restrict__ a,
     for (int ks = 0; ks < 2; ++ks) {
       #pragma unroll
       for (int mi = 0; mi < 2; ++mi) {
-        ldmatrix_x4(fa + mi * 4, a_s + (((tx >> 5 >> 1) * 32 + mi * 16 + (tx & 31 & 15)) * 40 + (ks * 16 + ((tx & 31) >> 4) * 8)));
+        ldmatrix_x4(fa + mi * 4, a_s + ((((tx >> 5) >> 1) * 32 + mi * 16 + ((tx & 31) & 15)) * 40 + (ks * 16 + ((tx & 31) >> 4) * 8)));
       }
       #pragma unroll
       for (int ni = 0; ni < 2; ++ni) {
-        ldmatrix_x4(fb + ni * 4, b_s + (((tx >> 5 & 1) * 32 + ni * 16 + (((tx & 31) >> 4) * 8 + (tx & 31 & 7))) * 40 + (ks * 16 + ((tx & 31) >> 3 & 1) * 8)));
+        ldmatrix_x4(fb + ni * 4, b_s + ((((tx >> 5) & 1) * 32 + ni * 16 + (((tx & 31) >> 4) * 8 + ((tx & 31) & 7))) * 40 + (ks * 16 + (((tx & 31) >> 3) & 1) * 8)));
       }
       #pragma unroll
       for (int mi_1 = 0; mi_1 < 2; ++mi_1) {
@@ -90,9 +90,9 @@ mma_f16(const unsigned short* __restrict__ a,
     for (int j = 0; j < 4; ++j) {
       #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const int i0_8 = i * 16 + j * 4 + h * 2;
-        const int i0_9 = (by * 64 + (tx >> 5 >> 1) * 32 + i * 16 + h * 8 + ((tx & 31) >> 2)) * 256 + (bx * 64 + (tx >> 5 & 1) * 32 + j * 8 + (tx & 31 & 3) * 2);
-        *(unsigned*)(c + i0_9) = pack16(f16_from_f32(acc[i0_8]), f16_from_f32(acc[i0_8 + 1]));
+        const int i5 = i * 16 + j * 4 + h * 2;
+        const int i6 = (by * 64 + ((tx >> 5) >> 1) * 32 + i * 16 + h * 8 + ((tx & 31) >> 2)) * 256 + (bx * 64 + ((tx >> 5) & 1) * 32 + j * 8 + ((tx & 31) & 3) * 2);
+        *(unsigned*)(c + i6) = pack16(f16_from_f32(acc[i5]), f16_from_f32(acc[i5 + 1]));
       }
     }
   }

@@ -34,9 +34,9 @@ row_sum(const float* __restrict__ x,
   __syncthreads();
   if (tx < 8) {
     acc = parts[tx];
-    acc += __shfl_xor_sync(__activemask(), acc, 4);
-    acc += __shfl_xor_sync(__activemask(), acc, 2);
-    acc += __shfl_xor_sync(__activemask(), acc, 1);
+    acc += __shfl_xor_sync(0xffu, acc, 4);
+    acc += __shfl_xor_sync(0xffu, acc, 2);
+    acc += __shfl_xor_sync(0xffu, acc, 1);
   }
   if (tx < 1) {
     out[bx] = acc;
