@@ -61,7 +61,9 @@ Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& targe
   return s;
 }
 
-Schedule naive_schedule(const std::vector<Tensor>& outputs) {
+namespace {
+
+Schedule naive_cpu(const std::vector<Tensor>& outputs) {
   Schedule s(outputs);
   for (int i = 0; i < s.dag().size(); ++i) {
     const Operation& op = s.dag().stage(i);
@@ -75,6 +77,30 @@ Schedule naive_schedule(const std::vector<Tensor>& outputs) {
   }
   s.provenance = "naive: outer loops fused and parallel";
   return s;
+}
+
+Schedule naive_gpu(const std::vector<Tensor>& outputs) {
+  constexpr int64_t kThreads = 128;
+  Schedule s(outputs);
+  for (int i = 0; i < s.dag().size(); ++i) {
+    const Operation& op = s.dag().stage(i);
+    if (op.is_placeholder() || op.axes().empty()) continue;
+    StageRef st = s.stage(i);
+    const std::vector<Loop> axes = st.all_axes();
+    StageRef sum = op.is_reduction() ? st.cache_write() : st;
+    auto [block, thread] = st.split(st.fuse(axes), kThreads);
+    st.bind(block, LoopKind::BlockX);
+    st.bind(thread, LoopKind::ThreadX);
+    if (op.is_reduction()) sum.compute_at(st, thread);
+  }
+  s.provenance = "naive: a kernel a stage, a thread an element";
+  return s;
+}
+
+}  // namespace
+
+Schedule naive_schedule(const std::vector<Tensor>& outputs, const Target& target) {
+  return target.kind == "cuda" ? naive_gpu(outputs) : naive_cpu(outputs);
 }
 
 }  // namespace heddle

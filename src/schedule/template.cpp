@@ -96,10 +96,15 @@ void TemplateBuilder::require(const std::string& what, std::function<bool(const 
   requirements_.push_back({prefix_ + what, std::move(ok)});
 }
 
-void TemplateBuilder::offer_place(StageRef stage, Loop loop, const std::string& label) {
-  StageGroup::Place place{stage.id(), loop, label, {}};
+void TemplateBuilder::offer_place(StageRef stage, Loop loop, const std::string& label,
+                                  StageGroup::Place::Sharing sharing) {
+  StageGroup::Place place{stage.id(), loop, label, {}, std::move(sharing)};
   for (const Guard& g : guards_) place.needs.emplace_back(Param::of_knob(g.knob), g.value);
   places_.push_back(std::move(place));
+}
+
+int64_t TemplateBuilder::chosen(Param knob) const {
+  return knob.is_const() ? knob.value : knobs_[static_cast<size_t>(knob.knob)].default_value;
 }
 
 void TemplateBuilder::set_location(int stage, Param location) {

@@ -89,6 +89,17 @@ struct StageGroup {
     std::string label;
     /// The decisions under which the loop exists: (knob, value), all of which must hold.
     std::vector<std::pair<Param, int64_t>> needs = {};
+    /// On a GPU: the threads of a block share the innermost axis below the loop, vector by vector
+    /// in turn; a stage that does the same keeps its elements in registers. No options: what is
+    /// computed there runs in one thread.
+    struct Sharing {
+      Param threads = {};                 ///< how many,
+      std::vector<int64_t> options = {};  ///< of these
+      int64_t vector = 1;                 ///< elements at a time
+      Param unroll = {};                  ///< vectors under way, where a row is read from memory
+      Param resident = {};                ///< 1: the row stays in registers, its loops unrolled
+    };
+    Sharing sharing = {};
   };
   bool hosted = false;
   /// The deepest place (index + 1 into places) that the readers' own default places allow.
@@ -124,7 +135,10 @@ class TemplateBuilder : public StepSink {
   void require(const std::string& what, std::function<bool(const Value&)> ok);
   /// A loop of the group at hand where its tunable stages may be computed; call outermost first.
   /// Inside a when(), the place is only open to configs that take that branch.
-  void offer_place(StageRef stage, Loop loop, const std::string& label);
+  void offer_place(StageRef stage, Loop loop, const std::string& label,
+                   StageGroup::Place::Sharing sharing = {});
+  /// The value that the analytic rule chose for `knob`; of a constant, itself.
+  int64_t chosen(Param knob) const;
   /// The decision where a hosted stage is computed: -1 inlined, 0 root, n: places[n - 1]. The
   /// stages it reads must then be computed no deeper; the dispatcher adds that requirement.
   void set_location(int stage, Param location);
