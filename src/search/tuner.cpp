@@ -229,6 +229,7 @@ void Tuner::record(const TaskRun& run, const Config* config, const Schedule& sch
   r.measure_seconds = result.run_seconds + result.check_seconds;
   r.seed = options_.seed;
   r.predicted = predicted;
+  if (run.task.weight > 0) r.calls = run.task.weight;
   log_.append(std::move(r));
 }
 
