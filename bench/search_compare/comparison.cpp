@@ -16,7 +16,7 @@ namespace {
 
 /// A leader's time in the race may be so much above another's and still be as good.
 constexpr double kEqual = 1.005;
-constexpr size_t kLeaders = 3;  // of each run, by screening: the best of them in the race counts
+constexpr size_t kLeaders = 6;  // of each run, by screening: the best of them in the race counts
 
 TuneTask task_of(const CompareOptions& o) {
   const cli::Problem problem = cli::make_problem(o.subject, f32);
@@ -146,11 +146,11 @@ void Comparison::add(const std::string& name, uint64_t seed, int trials, bool wa
 
 uint64_t Comparison::key_of(const Config& c) const { return steps_hash(task_.tmpl.instantiate(c)); }
 
-// The sizes of rounds are the tuner's: the static choice, two small ones, full ones.
+// The sizes of rounds are the tuner's: the static choice, seven small ones, full ones.
 std::vector<Config> Comparison::propose(Search& s) {
   const int left = s.most - static_cast<int>(s.steps.size());
   if (s.over || left <= 0) return {};
-  const int size = s.rounds == 0 ? 1 : s.rounds < 3 ? (options_.batch + 1) / 2 : options_.batch;
+  const int size = s.rounds == 0 ? 1 : s.rounds < 8 ? (options_.batch + 1) / 2 : options_.batch;
   ++s.rounds;
   std::vector<Config> out = s.policy->propose(std::min(size, left));
   s.over = out.empty();

@@ -8,8 +8,6 @@ namespace heddle {
 namespace {
 
 constexpr size_t kFeaturesKept = 30'000;  // some 30 MB
-constexpr int kNear = 2;                  // knobs that differ
-constexpr int kMostAlike = 2;
 
 int knobs_that_differ(const Config& a, const Config& b) {
   int n = 0;
@@ -35,7 +33,6 @@ CandidatePool::CandidatePool(const TuneTask& task, CostModel* model, FeatureFunc
 
 void CandidatePool::begin_round() {
   round_.clear();
-  taken_of_round_.clear();
   in_round_.clear();
   if (features_.size() > kFeaturesKept) features_.clear();
 }
@@ -75,23 +72,17 @@ std::vector<Scored> CandidatePool::score(const std::vector<Config>& configs) {
   return out;
 }
 
-std::vector<Config> CandidatePool::take(int count, std::span<const Config> parents) {
+std::vector<Config> CandidatePool::take_best(int count) {
   std::sort(round_.begin(), round_.end(), better);
-  const auto near = [&](const Config& c) {
-    return parents.empty() || std::any_of(parents.begin(), parents.end(), [&](const Config& p) {
-             return knobs_that_differ(c, p) <= kNear;
-           });
-  };
   std::vector<Config> out;
-  for (bool alike_too : {false, true}) {
+  for (int most_alike : {2, count}) {
     for (const Scored& s : round_) {
       if (static_cast<int>(out.size()) >= count) return out;
-      if (book_.taken(s.key) || !near(s.config)) continue;
-      auto alike =
-          std::count_if(taken_of_round_.begin(), taken_of_round_.end(),
-                        [&](const Config& c) { return knobs_that_differ(c, s.config) <= 1; });
-      if ((!alike_too && alike >= kMostAlike) || !book_.take(s.key)) continue;
-      taken_of_round_.push_back(s.config);
+      if (book_.taken(s.key)) continue;
+      auto alike = std::count_if(out.begin(), out.end(), [&](const Config& c) {
+        return knobs_that_differ(c, s.config) <= 1;
+      });
+      if (alike >= most_alike || !book_.take(s.key)) continue;
       out.push_back(s.config);
     }
   }

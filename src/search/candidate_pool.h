@@ -1,7 +1,6 @@
 // CandidatePool: candidates of one round with the cost model's scores, and the pick among them.
 #pragma once
 
-#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -32,14 +31,9 @@ class CandidatePool {
   /// Takes up to `count` of the best in the book. No more than two that differ in one knob from
   /// one that is picked already, unless there is nothing else: a batch of variants of one config
   /// teaches the model little and stands or falls with it.
-  std::vector<Config> take_best(int count) { return take(count, {}); }
-  /// The same of those alone that differ in no more than two knobs from one of `parents`.
-  std::vector<Config> take_near(int count, std::span<const Config> parents) {
-    return parents.empty() ? std::vector<Config>() : take(count, parents);
-  }
+  std::vector<Config> take_best(int count);
 
  private:
-  std::vector<Config> take(int count, std::span<const Config> parents);
   const Features* features_of(const Config& config, uint64_t key, std::optional<Schedule> made);
 
   const TuneTask& task_;
@@ -49,7 +43,6 @@ class CandidatePool {
   uint64_t task_hash_;
   std::unordered_map<uint64_t, Features> features_;  ///< by key; empty: they could not be had
   std::vector<Scored> round_;
-  std::vector<Config> taken_of_round_;
   std::unordered_set<uint64_t> in_round_;
 };
 

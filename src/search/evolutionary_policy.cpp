@@ -15,7 +15,6 @@ namespace heddle {
 namespace {
 
 constexpr int kPopulationPerPick = 4;
-constexpr size_t kParents = 4;  // of the best measured: those whose neighbours are all looked at
 
 class EvolutionaryPolicy final : public SearchPolicy {
  public:
@@ -116,7 +115,7 @@ class EvolutionaryPolicy final : public SearchPolicy {
                             measured_.front().seconds / measured_[i].seconds});
     // Every step from the best is looked at: they are few, and the likeliest gains.
     std::vector<Config> fresh;
-    for (size_t i = 0; i < std::min(elites, kParents); ++i) {
+    for (size_t i = 0; i < std::min<size_t>(elites, 4); ++i) {
       for (Config& c : moves.neighbours(measured_[i].config)) fresh.push_back(std::move(c));
     }
     for (size_t i = population.size(); i < size; ++i) fresh.push_back(moves.random(rng));
@@ -133,16 +132,7 @@ class EvolutionaryPolicy final : public SearchPolicy {
                             : moves.crossover(a, pick(population, rng).config, rng));
       }
     }
-    std::vector<Config> best;
-    for (size_t i = 0; i < std::min<size_t>(measured_.size(), kParents); ++i) {
-      best.push_back(measured_[i].config);
-    }
-    const int near = static_cast<int>(std::lround(options_.near_share * count));
-    std::vector<Config> out = pool_.take_near(near, best);
-    for (Config& c : pool_.take_best(count - static_cast<int>(out.size()))) {
-      out.push_back(std::move(c));
-    }
-    return out;
+    return pool_.take_best(count);
   }
 
   // The better of two: gentle enough to keep the population wide for a few generations.

@@ -209,7 +209,7 @@ TEST_F(Tune, ConvergesWithoutGains) {
   TuneOptions o = options(m, 5000);
   o.patience = 3;
   TuneReport report = tune_tasks({matmul_task()}, o);
-  EXPECT_EQ(report.trials, 1 + 8 + 8 + 16);
+  EXPECT_EQ(report.trials, 1 + 8 + 8 + 8);
   EXPECT_EQ(report.ended, "converged");
 }
 

@@ -46,12 +46,9 @@ struct EvolutionOptions {
   int population = 128;
   int generations = 3;
   double mutation_probability = 0.85;              ///< else crossover of two parents
-  double epsilon_begin = 0.5, epsilon_end = 0.05;  ///< share of unexplored random samples, annealed
+  double epsilon_begin = 0.3, epsilon_end = 0.05;  ///< share of unexplored random samples, annealed
   int epsilon_trials = 120;                        ///< trials over which it is annealed
-  /// Of those that the model picks: no more than two knobs away from one of the best measured. Far
-  /// from what it knows, the best of thousands of scores is mostly the largest error.
-  double near_share = 0.4;
-  int elites = 64;  ///< measured configs that seed each round
+  int elites = 64;                                 ///< measured configs that seed each round
 };
 
 /// What a policy is made from. `seeds` (static choice first, then tophub neighbours and earlier
