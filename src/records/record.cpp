@@ -82,10 +82,12 @@ class Reader {
     });
   }
   std::string text(const char* key, std::string fallback) const {
-    return of(key, [](const Json& j) { return j.as_string(); }, std::move(fallback));
+    return of(
+        key, [](const Json& j) { return j.as_string(); }, std::move(fallback));
   }
   double number(const char* key) const {
-    return of(key, [](const Json& j) { return j.as_double(); }, 0.0);
+    return of(
+        key, [](const Json& j) { return j.as_double(); }, 0.0);
   }
 
  private:
@@ -102,6 +104,14 @@ std::vector<double> read_seconds(const Json& json) {
     seconds.push_back(value);
   }
   return seconds;
+}
+
+double read_calls(const Json& json) {
+  const double calls = json.as_double();
+  if (!(calls > 0) || !std::isfinite(calls)) {
+    throw_user_error("it is " + json.dump() + "; it must be above 0");
+  }
+  return calls;
 }
 
 int read_version(const Reader& in) {
@@ -159,6 +169,7 @@ Json Record::to_json() const {
   j["measure_seconds"] = measure_seconds;
   j["flops"] = flops;
   if (bytes > 0) j["bytes"] = bytes;
+  if (calls != 1) j["calls"] = calls;
   if (std::isfinite(predicted)) j["predicted"] = predicted;
   j["machine"] = machine;
   j["build"] = build;
@@ -204,11 +215,13 @@ Record Record::from_json(const Json& json) {
   r.measure_seconds = in.number("measure_seconds");
   r.flops = in.number("flops");
   r.bytes = in.number("bytes");
+  r.calls = in.of("calls", read_calls, 1.0);
   if (in.find("predicted") != nullptr) r.predicted = in.number("predicted");
   r.machine = in.text("machine", "");
   r.build = in.text("build", "");
   if (in.find("seed") != nullptr) r.seed = in.hex("seed");
-  r.unix_time = in.of("time", [](const Json& j) { return j.as_int(); }, int64_t{0});
+  r.unix_time = in.of(
+      "time", [](const Json& j) { return j.as_int(); }, int64_t{0});
   return r;
 }
 

@@ -47,7 +47,8 @@ class FileLock {
 
 /// Is `path` still the file that `fd` has open?
 bool is_file_of(const std::string& path, int fd) {
-  struct stat opened{}, named{};
+  struct stat opened {
+  }, named{};
   return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
          opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
@@ -68,7 +69,7 @@ std::string at_column(const std::string& message) {
 bool append_line(const std::string& path, int fd, std::string line) {
   const FileLock lock(fd);
   if (!is_file_of(path, fd)) return false;
-  struct stat before{};
+  struct stat before {};
   if (::fstat(fd, &before) != 0) fail(path, std::strerror(errno));
   if (is_torn(fd, before.st_size)) line.insert(0, 1, '\n');
 
@@ -144,14 +145,18 @@ ReadResult read_records(const std::string& path) {
     begin = end + 1;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const std::string at = path + ":" + std::to_string(number);
+    Json json;
     try {
       // A last line that lacks its newline alone is a record like any other.
-      Record record = Record::from_json(Json::parse(line, "line"));
+      json = Json::parse(line, "line");
+      Record record = Record::from_json(json);
       record.origin = at;
       result.records.push_back(std::move(record));
     } catch (const Error& e) {
-      result.problems.push_back(at + ": " +
-                                (whole ? at_column(e.message) : "torn last line skipped"));
+      result.problems.push_back(
+          at + ": " +
+          (whole || json.is_object() ? at_column(e.message) : "torn last line skipped"));
+      if (json.is_object()) result.unknown.emplace_back(line);
     }
   }
   return result;

@@ -209,7 +209,7 @@ TEST_F(Tune, ConvergesWithoutGains) {
   TuneOptions o = options(m, 5000);
   o.patience = 3;
   TuneReport report = tune_tasks({matmul_task()}, o);
-  EXPECT_EQ(report.trials, 1 + 8 + 8 + 16);
+  EXPECT_EQ(report.trials, 1 + 8 + 8 + 8);
   EXPECT_EQ(report.ended, "converged");
 }
 
@@ -510,8 +510,13 @@ TEST_F(Tune, EveryTaskGetsARoundAndTheHeavyOneMost) {
   std::vector<TuneTask> tasks{matmul_task(64), matmul_task(48), matmul_task(32)};
   tasks[1].weight = 20;
   FakeMeasurer m(on_landscape(3));
-  TuneReport report = tune_tasks(tasks, options(m, 240));
+  TuneOptions o = options(m, 240);
+  o.log = path("calls.jsonl");
+  TuneReport report = tune_tasks(tasks, o);
   ASSERT_EQ(report.tasks.size(), 3u);
+  for (const Record& r : read_records(o.log).records) {
+    EXPECT_EQ(r.calls, r.subject == tasks[1].name ? 20 : 1) << r.subject;
+  }
   for (const TaskResult& r : report.tasks) EXPECT_GE(r.trials, 9);
   EXPECT_GT(report.tasks[1].trials, report.tasks[0].trials + report.tasks[2].trials);
   EXPECT_EQ(report.tasks[0].trials + report.tasks[1].trials + report.tasks[2].trials,

@@ -130,7 +130,8 @@ void add_report(CLI::App& app, ReportRequest& o) {
   c->add_option("logs", o.logs, "Logs of `heddle tune`")->required();
   c->add_option("-o,--output", o.output, "Write it here; -: to standard output (report.html)");
   c->add_option("--calls", o.calls,
-                "How often a network calls a task, repeated: matmul:512x512x512=3 (1 each)")
+                "How often a network calls a task, repeated: matmul:512x512x512=3 (else what the "
+                "records say)")
       ->allow_extra_args(false);
   c->add_flag("--ceilings", o.ceilings, "Measure this machine's ceilings for the roofline");
   c->add_option("--peak", o.peak_gflops, "Or say them: GFLOP/s of multiply-adds")

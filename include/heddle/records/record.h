@@ -48,6 +48,7 @@ struct Record {
   double compile_seconds = 0;  ///< lower + codegen, in the worker
   double measure_seconds = 0;  ///< everything the measurement took, repeats included
   double flops = 0;            ///< of one call, as the DAG counts them
+  double calls = 1;            ///< how often the network that was tuned calls it
   double bytes = 0;            ///< that one call must move (compulsory_bytes); 0: not known
   /// What the cost model said before the measurement (higher is better, comparable within a task);
   /// NaN: it was not asked.

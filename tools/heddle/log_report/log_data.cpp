@@ -149,6 +149,8 @@ LogData log_data(std::vector<Record> records,
   }
   for (TaskLog& task : data.tasks) {
     find_static_and_best(&task, find);
+    // Of several networks the one that was tuned last.
+    task.calls = task.trials.back().record->calls;
     for (const auto& [name, n] : calls) {
       if (name == task.name) task.calls = n;
     }

@@ -60,7 +60,7 @@ struct LogData {
   LogData& operator=(const LogData&) = delete;
 };
 
-/// `calls`: how often a network calls a task, by its name; others are called once.
+/// `calls`: how often a network calls a task, by its name; for others the records say it.
 LogData log_data(std::vector<Record> records,
                  const std::vector<std::pair<std::string, double>>& calls = {},
                  const FindDeclared& find = declared_subject);
