@@ -296,17 +296,40 @@ double error_growth(const RewriteSite& site) {
   return one * one;
 }
 
+// What the arithmetic reaches of the peak, and what memory delivers to all cores and the last cache to
+// one, in bytes a cycle: rough, for a choice between forms that differ by factors.
+constexpr double kDirectShare = 0.9, kProductShare = 0.85;
+constexpr double kMemoryBytes = 6, kCacheBytes = 8;
+constexpr double kFewChannels = 16;  // fewer do not pay for their transforms
+
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
-  (void)target;
   Convolution conv;
-  dag::match_convolution(site.dag, site.stage, &conv);
+  const std::string why = dag::match_convolution(site.dag, site.stage, &conv);
+  HEDDLE_ICHECK(why.empty(), "winograd where it is not legal: " + why);
   const auto extent = [&](int i) {
     return static_cast<double>(site.op().axes()[static_cast<std::size_t>(i)].extent());
   };
-  const auto m = static_cast<double>(site.values[0]), a = m + 2;
-  const double tiles = std::ceil(extent(conv.y) / m) * std::ceil(extent(conv.x) / m);
-  const double direct = 9 * extent(conv.y) * extent(conv.x);
-  return {direct / (tiles * a * a), "fewer multiplications"};
+  const double bytes = site.op().output(0).dtype().bytes();
+  const auto m = static_cast<double>(site.values[0]), a2 = (m + 2) * (m + 2);
+  const auto c = static_cast<double>(conv.channels());
+  const double k = extent(conv.k);
+  if (c < kFewChannels || k < kFewChannels) return {0.9, "too few channels to pay for transforms"};
+  const bool last = conv.image_c + 1 == conv.image->tensor.rank() &&
+                    conv.k + 1 == static_cast<int>(site.op().axes().size());
+  if (!last) return {0.95, "channels are not the last dimension: the transforms gather"};
+  double tiles = std::ceil(extent(conv.y) / m) * std::ceil(extent(conv.x) / m);
+  for (int b : conv.batch) tiles *= extent(b);
+  const double cores = std::max(1, target.cores);
+  const double flops_a_cycle =
+      cores * 2 * target.fma_units * std::max(1.0, target.vector_bytes / bytes);
+  const double direct = site.dag.info(site.stage).flops / (flops_a_cycle * kDirectShare);
+  const double products = 2 * a2 * tiles * c * k / (flops_a_cycle * kProductShare);
+  const double weights = a2 * c * k * bytes, moved = 2 * a2 * tiles * (c + k) * bytes;
+  const bool fits = weights < 0.5 * static_cast<double>(target.l3_bytes);
+  const double memory = weights / (fits ? kCacheBytes * cores : kMemoryBytes) +
+                        moved / (kCacheBytes * cores);
+  return {direct / (products + memory), fits ? "fewer multiplications"
+                                             : "fewer multiplications, but larger weights"};
 }
 
 HEDDLE_REGISTER_REWRITE_RULE(
