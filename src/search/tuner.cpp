@@ -225,6 +225,7 @@ void Tuner::record(const TaskRun& run, const Config* config, const Schedule& sch
     r.config = Json::object();
     r.template_version = 0;
   }
+  r.alternative = schedule.dag().alternative();
   r.steps = schedule.to_json();
   r.seconds = result.seconds;
   r.error = result.error;
