@@ -351,7 +351,8 @@ TEST(CudaSemantics, IndexArithmetic) {
           const Expr b = floormod(i1 + a, small()) * small();
           const Expr big = i1 * Expr(int64_t{1} << (20 + random() % 20));
           const Expr c = random() % 2 ? max(a, b) : min(big, a + data);
-          return c * small() + floordiv(big, small()) - data * small() + make_binary(BinaryOp::Shl, a, Expr(2));
+          return c * small() + floordiv(big, small()) - data * small() +
+                 make_binary(BinaryOp::Shl, a, Expr(2));
         }));
   }
   check(cases);
