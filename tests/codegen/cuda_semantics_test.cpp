@@ -12,7 +12,6 @@
 
 #include "codegen/cuda/emit.h"
 #include "codegen/cuda_kernels.h"
-#include "codegen/nvrtc_testing.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/support/error.h"
@@ -351,7 +350,8 @@ TEST(CudaSemantics, IndexArithmetic) {
           const Expr b = floormod(i1 + a, small()) * small();
           const Expr big = i1 * Expr(int64_t{1} << (20 + random() % 20));
           const Expr c = random() % 2 ? max(a, b) : min(big, a + data);
-          return c * small() + floordiv(big, small()) - data * small() + make_binary(BinaryOp::Shl, a, Expr(2));
+          return c * small() + floordiv(big, small()) - data * small() +
+                 make_binary(BinaryOp::Shl, a, Expr(2));
         }));
   }
   check(cases);
@@ -359,7 +359,6 @@ TEST(CudaSemantics, IndexArithmetic) {
 
 TEST(CudaSemantics, KernelsOfManyThreads) {
   const GpuKernel k = copy_with_tail(kN - 7);
-  GpuKernel g = vector_gelu(f16);
   const HostLibrary library(one_kernel(k));
   ASSERT_TRUE(library.ready());
   std::mt19937_64 random(1);
