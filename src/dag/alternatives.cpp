@@ -126,9 +126,9 @@ std::vector<Rewrite> parse(const ComputeDag& dag, const std::string& name) {
     const std::string why_not =
         site.op().is_placeholder() ? "not a computed stage" : r.rule.why_not(site);
     if (!why_not.empty()) {
-      throw_user_error("alternative '" + part + "' does not apply to '" + site.op().name() +
-                           "': " + why_not,
-                       site.op().where());
+      throw_user_error(
+          "alternative '" + part + "' does not apply to '" + site.op().name() + "': " + why_not,
+          site.op().where());
     }
   }
   return out;
@@ -240,8 +240,9 @@ double whole_speedup(const ComputeDag& dag, const std::vector<std::pair<int, dou
 std::string by_policy(const AlternativePolicy& policy, double growth) {
   if (growth <= policy.max_error_growth) return "";
   char text[96];
-  std::snprintf(text, sizeof text, "its rounding errors may be %.3g times the direct form's, above %.3g",
-                growth, policy.max_error_growth);
+  std::snprintf(text, sizeof text,
+                "its rounding errors may be %.3g times the direct form's, above %.3g", growth,
+                policy.max_error_growth);
   return text;
 }
 

@@ -154,8 +154,8 @@ ComputeDag::ComputeDag(std::vector<Tensor> outputs) {
                       all_producers([](const StageInfo& producer, const Operation& by) {
                         return by.is_placeholder() ? by.is_constant() : producer.preparable;
                       });
-    info.case_periods = dag::case_periods(
-        op, info.reads, [&](int p) -> const std::vector<int64_t>& {
+    info.case_periods =
+        dag::case_periods(op, info.reads, [&](int p) -> const std::vector<int64_t>& {
           return impl->infos[static_cast<std::size_t>(p)].case_periods;
         });
     std::vector<dag::Consumer> consumers;

@@ -145,8 +145,7 @@ std::string match_convolution(const ComputeDag& dag, int s, Convolution* out) {
   if (!why.empty()) return why;
   for (const int image : {0, 1}) {
     Convolution found;
-    std::string reason =
-        Matcher(dag.stage(s), &found).match(operands[image], operands[1 - image]);
+    std::string reason = Matcher(dag.stage(s), &found).match(operands[image], operands[1 - image]);
     if (reason.empty()) {
       *out = found;
       return "";

@@ -13,9 +13,9 @@ namespace heddle::dag {
 struct Convolution {
   const Access* image = nullptr;
   const Access* weight = nullptr;
-  std::vector<int> batch;       ///< positions among the stage's axes
-  int k = -1, y = -1, x = -1;   ///< positions among the stage's axes
-  Axis c, r, s;                 ///< reduce axes
+  std::vector<int> batch;                        ///< positions among the stage's axes
+  int k = -1, y = -1, x = -1;                    ///< positions among the stage's axes
+  Axis c, r, s;                                  ///< reduce axes
   int image_c = -1, image_y = -1, image_x = -1;  ///< dimensions of the image
   std::vector<int> image_batch;                  ///< the same, in the order of `batch`
   int weight_k = -1, weight_c = -1, weight_r = -1, weight_s = -1;

@@ -1,5 +1,5 @@
-// A long sum of products in parts: as many sums as there are parts, each a contraction with one more
-// batch axis, and their sum (decompose-K, split-K).
+// A long sum of products in parts: as many sums as there are parts, each a contraction with one
+// more batch axis, and their sum (decompose-K, split-K).
 //
 //   P[q, i, j] = sum over k < K / parts of f(i, j, q * K / parts + k)
 //   result[i, j] = sum over q of P[q, i, j]
@@ -53,10 +53,12 @@ std::vector<Tensor> apply(const RewriteSite& site) {
       [&](const std::vector<Axis>& i) {
         std::vector<VarBinding> to;
         std::vector<Axis> over;
-        for (std::size_t a = 0; a < op.axes().size(); ++a) to.push_back({op.axes()[a].var(), i[a + 1]});
+        for (std::size_t a = 0; a < op.axes().size(); ++a)
+          to.push_back({op.axes()[a].var(), i[a + 1]});
         for (std::size_t r = 0; r < op.reduce_axes().size(); ++r) {
           const Axis& old = op.reduce_axes()[r];
-          over.push_back(reduce_axis(r == cut ? Expr(length) : old->extent, old.name(), op.where()));
+          over.push_back(
+              reduce_axis(r == cut ? Expr(length) : old->extent, old.name(), op.where()));
           to.push_back({old.var(), r == cut ? i[0] * length + over.back() : Expr(over.back())});
         }
         return sum(substitute(product, to), over);
@@ -78,8 +80,12 @@ RewriteEstimate estimate(const RewriteSite&, const Target&) {
   return {1, "for the tuner to try: no fewer operations, more to share out"};
 }
 
-HEDDLE_REGISTER_REWRITE_RULE({"split_k", {{"parts", {4, 16}}}, why_not, apply,
-                              [](const RewriteSite&) { return 1.0; }, estimate});
+HEDDLE_REGISTER_REWRITE_RULE({"split_k",
+                              {{"parts", {4, 16}}},
+                              why_not,
+                              apply,
+                              [](const RewriteSite&) { return 1.0; },
+                              estimate});
 
 }  // namespace
 }  // namespace heddle

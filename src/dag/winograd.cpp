@@ -1,5 +1,5 @@
-// Winograd's minimal filtering for 3x3 convolutions of stride 1 (Lavin & Gray 2015, "Fast algorithms
-// for convolutional neural networks", arXiv:1509.09308).
+// Winograd's minimal filtering for 3x3 convolutions of stride 1 (Lavin & Gray 2015, "Fast
+// algorithms for convolutional neural networks", arXiv:1509.09308).
 //
 // F(m x m, 3x3) makes a tile of m x m results from (m + 2) x (m + 2) elements of the image with
 // (m + 2)^2 multiplications a channel, where the direct form takes 9 m^2: 16 for 36 (m = 2), 36 for
@@ -32,8 +32,9 @@ using Terms = std::vector<Expr>;
 
 // m = 4 takes the points 0, a, -a, b, -b and infinity. Lavin and Gray's a = 1, b = 2 spare some
 // multiplications, which cost nothing here, and make errors four times as large as these: the best
-// short binary fractions by the measure of growth_of_dimension (on the choice of points: Barabasz et
-// al. 2018, "Error analysis and improving the accuracy of Winograd convolution", arXiv:1803.10986).
+// short binary fractions by the measure of growth_of_dimension (on the choice of points: Barabasz
+// et al. 2018, "Error analysis and improving the accuracy of Winograd convolution",
+// arXiv:1803.10986).
 constexpr double kA = 0.625, kB = 1.5, kA2 = kA * kA, kB2 = kB * kB;
 
 Terms image_transform(int64_t m, const Terms& d) {
@@ -97,9 +98,9 @@ double growth_of_dimension(int64_t m) {
     return 2 * g * b;
   };
   const double ends = kA2 * kB2 * kA2 * kB2 + (kA2 + kB2) * (kA2 + kB2) + 1;
-  const double first =
-      ends / (kA2 * kB2 * kA2 * kB2) + ways(kA, kB2, na) + ways(kB, kA2, nb);
-  const double last = ends + kA2 * kA2 * kA2 * ways(kA, kB2, na) + kB2 * kB2 * kB2 * ways(kB, kA2, nb);
+  const double first = ends / (kA2 * kB2 * kA2 * kB2) + ways(kA, kB2, na) + ways(kB, kA2, nb);
+  const double last =
+      ends + kA2 * kA2 * kA2 * ways(kA, kB2, na) + kB2 * kB2 * kB2 * ways(kB, kA2, nb);
   return std::sqrt(std::max(first, last) / 3);
 }
 
@@ -168,8 +169,8 @@ class Rewriter {
     return conv_.image->tensor.at(at);
   }
 
-  /// The image with channels last and as large as the tiles want it; the image itself where it is so
-  /// already.
+  /// The image with channels last and as large as the tiles want it; the image itself where it is
+  /// so already.
   Tensor padded_image(bool* made) const {
     const Tensor& image = conv_.image->tensor;
     const int64_t y = rows_ * m_ + 2, x = cols_ * m_ + 2;
@@ -204,8 +205,9 @@ class Rewriter {
         {a_, a_, tiles_, channels_},
         [&](Axis i, Axis j, Axis p, Axis c) {
           return choose(i, image_transform(m_, terms(a_, [&](int64_t t) {
-                          return cast(type_, tile_element(image, padded, p, t, j, c));
-                        })));
+                                             return cast(type_,
+                                                         tile_element(image, padded, p, t, j, c));
+                                           })));
         },
         name("rows"), "winograd", where_);
     return compute(
@@ -230,8 +232,8 @@ class Rewriter {
         {a_, a_, channels_, results_},
         [&](Axis i, Axis j, Axis c, Axis k) {
           const Terms columns = terms(3, [&](int64_t s) {
-            return choose(i, weight_transform(
-                                 m_, terms(3, [&](int64_t r) { return element(r, s, c, k); })));
+            return choose(
+                i, weight_transform(m_, terms(3, [&](int64_t r) { return element(r, s, c, k); })));
           });
           return choose(j, weight_transform(m_, columns));
         },
@@ -253,10 +255,11 @@ class Rewriter {
           Expr p(0);
           for (int b : conv_.batch) p = p * axis(b).extent() + at(b);
           p = (p * rows_ + floordiv(at(conv_.y), m_)) * cols_ + floordiv(at(conv_.x), m_);
-          return choose(floormod(at(conv_.x), m_),
-                        result_transform(m_, terms(a_, [&](int64_t t) {
-                          return rows(floormod(at(conv_.y), m_), t, p, at(conv_.k));
-                        })));
+          return choose(floormod(at(conv_.x), m_), result_transform(m_, terms(a_, [&](int64_t t) {
+                                                                      return rows(
+                                                                          floormod(at(conv_.y), m_),
+                                                                          t, p, at(conv_.k));
+                                                                    })));
         },
         op_.name(), op_.tag(), where_);
   }
@@ -273,7 +276,8 @@ class Rewriter {
 
 std::string why_not(const RewriteSite& site) {
   Convolution conv;
-  if (std::string why = dag::match_convolution(site.dag, site.stage, &conv); !why.empty()) return why;
+  if (std::string why = dag::match_convolution(site.dag, site.stage, &conv); !why.empty())
+    return why;
   if (!site.op().output(0).dtype().is_float()) return "its results are whole numbers";
   if (conv.r.extent() != 3 || conv.s.extent() != 3) {
     return "its filter is " + std::to_string(conv.r.extent()) + "x" +
@@ -296,8 +300,8 @@ double error_growth(const RewriteSite& site) {
   return one * one;
 }
 
-// What the arithmetic reaches of the peak, and what memory delivers to all cores and the last cache to
-// one, in bytes a cycle: rough, for a choice between forms that differ by factors.
+// What the arithmetic reaches of the peak, and what memory delivers to all cores and the last cache
+// to one, in bytes a cycle: rough, for a choice between forms that differ by factors.
 constexpr double kDirectShare = 0.9, kProductShare = 0.85;
 constexpr double kMemoryBytes = 6, kCacheBytes = 8;
 constexpr double kFewChannels = 16;  // fewer do not pay for their transforms
@@ -326,10 +330,10 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   const double products = 2 * a2 * tiles * c * k / (flops_a_cycle * kProductShare);
   const double weights = a2 * c * k * bytes, moved = 2 * a2 * tiles * (c + k) * bytes;
   const bool fits = weights < 0.5 * static_cast<double>(target.l3_bytes);
-  const double memory = weights / (fits ? kCacheBytes * cores : kMemoryBytes) +
-                        moved / (kCacheBytes * cores);
-  return {direct / (products + memory), fits ? "fewer multiplications"
-                                             : "fewer multiplications, but larger weights"};
+  const double memory =
+      weights / (fits ? kCacheBytes * cores : kMemoryBytes) + moved / (kCacheBytes * cores);
+  return {direct / (products + memory),
+          fits ? "fewer multiplications" : "fewer multiplications, but larger weights"};
 }
 
 HEDDLE_REGISTER_REWRITE_RULE(

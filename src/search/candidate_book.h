@@ -44,8 +44,8 @@ class CandidateBook {
   /// is left.
   std::optional<Config> draw_new(Rng& rng);
 
-  /// Takes a measured time in (infinity for a failure): alternatives that fall behind are drawn less
-  /// often, and those that are clearly behind not at all.
+  /// Takes a measured time in (infinity for a failure): alternatives that fall behind are drawn
+  /// less often, and those that are clearly behind not at all.
   void learn(const Config& config, double seconds);
 
   /// Most frequent first.

@@ -34,9 +34,7 @@ Config seed_of(const Template& t, const Record& r) {
 class Reader {
  public:
   Reader(const TuneTask& task, const std::string& protocol)
-      : task_(task),
-        protocol_(protocol),
-        hash_(task.tmpl.dag().structural_hash()) {
+      : task_(task), protocol_(protocol), hash_(task.tmpl.dag().structural_hash()) {
     for (int b = 0; b < task.tmpl.num_branches(); ++b)
       versions_.push_back(task.tmpl.branch(b).fingerprint());
   }

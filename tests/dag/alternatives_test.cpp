@@ -1,4 +1,5 @@
-// Rules that rewrite a graph: where they are legal, what they are called, what becomes of the graph.
+// Rules that rewrite a graph: where they are legal, what they are called, what becomes of the
+// graph.
 #include "heddle/dag/alternatives.h"
 
 #include <gtest/gtest.h>
@@ -182,18 +183,17 @@ RewriteRule swap_rule(bool right = true) {
                 const auto* b = s.op().bodies()[0].as<Binary>();
                 return b && b->op == BinaryOp::Add ? "" : "not an addition";
               },
-          .apply =
-              [right](const RewriteSite& s) -> std::vector<Tensor> {
-                const auto* b = s.op().bodies()[0].as<Binary>();
-                const std::vector<Axis> old = s.op().axes();
-                return {compute(right ? s.op().output(0).shape() : Shape{1},
-                                [&](const std::vector<Axis>& i) {
-                                  std::vector<VarBinding> to;
-                                  for (size_t a = 0; a < i.size(); ++a)
-                                    to.push_back({old[a].var(), i[a]});
-                                  return substitute(b->b + b->a, to);
-                                })};
-              },
+          .apply = [right](const RewriteSite& s) -> std::vector<Tensor> {
+            const auto* b = s.op().bodies()[0].as<Binary>();
+            const std::vector<Axis> old = s.op().axes();
+            return {compute(right ? s.op().output(0).shape() : Shape{1},
+                            [&](const std::vector<Axis>& i) {
+                              std::vector<VarBinding> to;
+                              for (size_t a = 0; a < i.size(); ++a)
+                                to.push_back({old[a].var(), i[a]});
+                              return substitute(b->b + b->a, to);
+                            })};
+          },
           .error_growth = [](const RewriteSite&) { return 1.0; },
           .estimate = [](const RewriteSite&, const Target&) { return RewriteEstimate{}; }};
 }
@@ -226,9 +226,8 @@ TEST(CasePeriods, AreThoseOfTheDeclaration) {
     const ComputeDag dag({t});
     return dag.info(dag.size() - 1).case_periods;
   };
-  Tensor by_row = compute({40, 6}, [&](Axis i, Axis j) {
-    return select(floormod(i, 4) == 0, x(i, j), -x(i, j));
-  });
+  Tensor by_row = compute(
+      {40, 6}, [&](Axis i, Axis j) { return select(floormod(i, 4) == 0, x(i, j), -x(i, j)); });
   EXPECT_EQ(periods(by_row), (std::vector<int64_t>{4, 1}));
   Tensor whole = compute({40, 6}, [&](Axis i, Axis j) { return select(j == 2, x(i, j), 0.f); });
   EXPECT_EQ(periods(whole), (std::vector<int64_t>{1, 6}));

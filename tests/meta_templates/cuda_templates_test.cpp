@@ -6,7 +6,7 @@
 
 #include "lower/lower_testing.h"
 #include "meta_templates/cuda_programs.h"
-#include "property/random_program.h"
+#include "selftest/random_program.h"
 
 namespace heddle::testing {
 namespace {

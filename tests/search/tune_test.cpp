@@ -15,7 +15,6 @@ namespace heddle::testing {
 namespace {
 
 using enum MeasureError;
-
 class Tune : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -24,7 +23,6 @@ class Tune : public ::testing::Test {
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
   /// Ends by trials, not by time.

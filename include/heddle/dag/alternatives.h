@@ -50,8 +50,8 @@ struct RewriteRule {
   std::function<std::string(const RewriteSite&)> why_not = nullptr;
   /// A tensor for each output of the stage, of the same shapes and types. Called where legal.
   std::function<std::vector<Tensor>(const RewriteSite&)> apply = nullptr;
-  /// How many times as large as the direct form's the rounding errors are to be expected: the growth
-  /// of their root mean square for independent operands, of the worst element; 1: no larger.
+  /// How many times as large as the direct form's the rounding errors are to be expected: the
+  /// growth of their root mean square for independent operands, of the worst element; 1: no larger.
   std::function<double(const RewriteSite&)> error_growth = nullptr;
   std::function<RewriteEstimate(const RewriteSite&, const Target&)> estimate = nullptr;
 };
@@ -62,10 +62,9 @@ bool register_rewrite_rule(RewriteRule rule);
 void unregister_rewrite_rule(const std::string& name);
 std::vector<std::string> rewrite_rule_names();
 
-#define HEDDLE_REGISTER_REWRITE_RULE(...)                                             \
-  HEDDLE_REGISTER_REWRITE_RULE_AS(HEDDLE_REWRITE_JOIN(heddle_registered_rewrite_rule_, \
-                                                      __COUNTER__),                    \
-                                  __VA_ARGS__)
+#define HEDDLE_REGISTER_REWRITE_RULE(...) \
+  HEDDLE_REGISTER_REWRITE_RULE_AS(        \
+      HEDDLE_REWRITE_JOIN(heddle_registered_rewrite_rule_, __COUNTER__), __VA_ARGS__)
 #define HEDDLE_REGISTER_REWRITE_RULE_AS(name, ...) \
   [[maybe_unused]] static const bool name = ::heddle::register_rewrite_rule(__VA_ARGS__)
 #define HEDDLE_REWRITE_JOIN(a, b) HEDDLE_REWRITE_JOIN_EXPANDED(a, b)
