@@ -12,7 +12,6 @@
 
 #include "codegen/cuda/emit.h"
 #include "codegen/cuda_kernels.h"
-#include "codegen/nvrtc_testing.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/support/error.h"
@@ -360,7 +359,6 @@ TEST(CudaSemantics, IndexArithmetic) {
 
 TEST(CudaSemantics, KernelsOfManyThreads) {
   const GpuKernel k = copy_with_tail(kN - 7);
-  GpuKernel g = vector_gelu(f16);
   const HostLibrary library(one_kernel(k));
   ASSERT_TRUE(library.ready());
   std::mt19937_64 random(1);
