@@ -380,8 +380,7 @@ class Writer {
     p.reorder(order);
     p.vectorize(ti);
     // Not worth waking the threads for a constant, which is packed once.
-    if (parallel_ && !is_constant(a))
-      p.parallel(order.size() > 2 ? p.fuse(to, order[1]) : to);
+    if (parallel_ && !is_constant(a)) p.parallel(order.size() > 2 ? p.fuse(to, order[1]) : to);
   }
 
   void pack_operands(StageRef reader) {

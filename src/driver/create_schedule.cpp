@@ -70,12 +70,12 @@ Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& targe
   std::string skipped;
   if (std::optional<Schedule> recorded = from_records(dag, target, &skipped)) return *recorded;
   const AutoSchedulerOptions& options = current_auto_scheduler_options();
-  const std::string chosen = choose_alternative(dag, apply_options(target, options),
-                                                alternative_policy(options));
+  const std::string chosen =
+      choose_alternative(dag, apply_options(target, options), alternative_policy(options));
   Template t = make_template(apply_alternative(dag, chosen), target);
   Schedule s = t.instantiate(t.default_config());
-  s.provenance = "analytic rule of " + t.name() +
-                 (chosen.empty() ? "" : ", alternative " + chosen) + skipped;
+  s.provenance =
+      "analytic rule of " + t.name() + (chosen.empty() ? "" : ", alternative " + chosen) + skipped;
   return s;
 }
 

@@ -185,7 +185,8 @@ std::string Template::why_invalid(const Config& config) const {
       return "knob '" + k.name + "' cannot be " + std::to_string(config.values[i]);
     }
   }
-  if (!impl_->branches.empty()) return branch(branch_of(config)).why_invalid(config_in_branch(config));
+  if (!impl_->branches.empty())
+    return branch(branch_of(config)).why_invalid(config_in_branch(config));
   auto value = [&](Param p) { return p.knob < 0 ? p.value : config.values[p.knob]; };
   for (const auto& r : impl_->requirements) {
     if (!r.ok(value)) return r.what;
@@ -197,7 +198,8 @@ Schedule Template::instantiate(const Config& config) const {
   std::string why = why_invalid(config);
   if (!why.empty())
     throw_user_error("this config is not legal for template '" + impl_->name + "': " + why);
-  if (!impl_->branches.empty()) return branch(branch_of(config)).instantiate(config_in_branch(config));
+  if (!impl_->branches.empty())
+    return branch(branch_of(config)).instantiate(config_in_branch(config));
   Schedule s(dag_);
   for (const auto& g : impl_->steps) {
     bool on = std::all_of(g.guards.begin(), g.guards.end(),
@@ -254,9 +256,7 @@ Config Template::config_from_json(const Json& json) const {
   return c;
 }
 
-int Template::num_branches() const {
-  return std::max(1, static_cast<int>(impl_->branches.size()));
-}
+int Template::num_branches() const { return std::max(1, static_cast<int>(impl_->branches.size())); }
 
 const Template& Template::branch(int i) const {
   HEDDLE_ICHECK(i >= 0 && i < num_branches(), "no branch " + std::to_string(i));

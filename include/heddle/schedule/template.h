@@ -212,8 +212,8 @@ class Template {
   std::string to_text() const;  ///< the guarded steps and the knobs, for people
 
   /// A template of several graphs (make_template_of_alternatives) has a branch for each, the direct
-  /// one first; a knob "alternative" says which, the others are those of the branches, one after the
-  /// other. Any other template is its own only branch.
+  /// one first; a knob "alternative" says which, the others are those of the branches, one after
+  /// the other. Any other template is its own only branch.
   int num_branches() const;
   const Template& branch(int i) const;
   /// By the name of the alternative ("" is the direct form); -1 when there is none.
