@@ -82,12 +82,10 @@ class Reader {
     });
   }
   std::string text(const char* key, std::string fallback) const {
-    return of(
-        key, [](const Json& j) { return j.as_string(); }, std::move(fallback));
+    return of(key, [](const Json& j) { return j.as_string(); }, std::move(fallback));
   }
   double number(const char* key) const {
-    return of(
-        key, [](const Json& j) { return j.as_double(); }, 0.0);
+    return of(key, [](const Json& j) { return j.as_double(); }, 0.0);
   }
 
  private:
@@ -212,8 +210,7 @@ Record Record::from_json(const Json& json) {
   r.machine = in.text("machine", "");
   r.build = in.text("build", "");
   if (in.find("seed") != nullptr) r.seed = in.hex("seed");
-  r.unix_time = in.of(
-      "time", [](const Json& j) { return j.as_int(); }, int64_t{0});
+  r.unix_time = in.of("time", [](const Json& j) { return j.as_int(); }, int64_t{0});
   return r;
 }
 

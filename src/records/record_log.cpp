@@ -47,8 +47,7 @@ class FileLock {
 
 /// Is `path` still the file that `fd` has open?
 bool is_file_of(const std::string& path, int fd) {
-  struct stat opened {
-  }, named{};
+  struct stat opened{}, named{};
   return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
          opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
@@ -69,7 +68,7 @@ std::string at_column(const std::string& message) {
 bool append_line(const std::string& path, int fd, std::string line) {
   const FileLock lock(fd);
   if (!is_file_of(path, fd)) return false;
-  struct stat before {};
+  struct stat before{};
   if (::fstat(fd, &before) != 0) fail(path, std::strerror(errno));
   if (is_torn(fd, before.st_size)) line.insert(0, 1, '\n');
 

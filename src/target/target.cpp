@@ -16,8 +16,8 @@ using detail::CpuRow;
 // One number of a target, with the option that sets it.
 struct Field {
   const char* option;
-  int Target::*number = nullptr;
-  std::int64_t Target::*bytes = nullptr;
+  int Target::* number = nullptr;
+  std::int64_t Target::* bytes = nullptr;
   std::int64_t low = 1;
   std::int64_t high = 1;
 };

@@ -81,8 +81,8 @@ class NetworkDrawer {
       case 7: return ops::matmul(ops::matmul(x, ops::transpose(x, {1, 0})), x);
       case 8: {  // weights that are folded first
         Tensor w = weights({width, width}, "w");
-        Tensor folded = compute(
-            {width, width}, [&](Axis i, Axis j) { return exp(w(j, i)) * 0.1f; }, "folded");
+        Tensor folded =
+            compute({width, width}, [&](Axis i, Axis j) { return exp(w(j, i)) * 0.1f; }, "folded");
         return ops::matmul(x, folded);
       }
       default: return ops::sub(x, ops::mean(x, {1}, true));

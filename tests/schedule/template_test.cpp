@@ -52,9 +52,7 @@ TEST(Template, WhyInvalidSaysWhichKnobOrRequirement) {
   EXPECT_EQ(t.why_invalid({{2}}), "it has 1 values for 2 knobs");
   EXPECT_EQ(t.why_invalid({{2, 3}}), "knob 'y' cannot be 3");
   EXPECT_EQ(t.why_invalid({{4, 4}}), "x*y must be at most 8");
-  EXPECT_EQ(error_of([&] {
-              t.instantiate({{4, 4}});
-            }),
+  EXPECT_EQ(error_of([&] { t.instantiate({{4, 4}}); }),
             R"(this config is not legal for template 'mine': x*y must be at most 8)");
 }
 
@@ -186,8 +184,7 @@ TEST(Template, KnobNamesDoNotDependOnTheNamesOfTensors) {
   auto knobs = [](const std::string& name) {
     Tensor x = placeholder({64, 100});
     Axis k = reduce_axis(100);
-    Tensor hi = compute(
-        {64}, [&](Axis i) { return max(x(i, k), k); }, name);
+    Tensor hi = compute({64}, [&](Axis i) { return max(x(i, k), k); }, name);
     Tensor y = compute({64, 100}, [&](Axis i, Axis j) { return x(i, j) - hi(i); });
     clear_template_cache();
     Template t = make_template(ComputeDag({y}), Target::host());

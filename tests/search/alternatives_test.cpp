@@ -30,8 +30,8 @@ MeasureResult time_of(const TuneTask&, const Schedule& s) {
 
 class TuneAlternatives : public ::testing::Test {
  protected:
-  std::string log_ = ::testing::TempDir() + "heddle_alternatives_" + std::to_string(::getpid()) +
-                     ".jsonl";
+  std::string log_ =
+      ::testing::TempDir() + "heddle_alternatives_" + std::to_string(::getpid()) + ".jsonl";
   NearestModel model_;
   void TearDown() override { std::filesystem::remove(log_); }
   TuneOptions options(FakeMeasurer& m, int trials) {

@@ -69,7 +69,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-double sum(const TimeBreakdown& times, double TimedPart::*column, bool codegen) {
+double sum(const TimeBreakdown& times, double TimedPart::* column, bool codegen) {
   double total = 0;
   for (const TimedPart& p : times.parts) {
     if (codegen || p.stage != Stage::Codegen) total += p.*column;

@@ -127,7 +127,8 @@ class Expr {
  public:
   Expr() = default;
   template <std::integral T>
-  requires(!std::same_as<T, bool>) Expr(T value)
+    requires(!std::same_as<T, bool>)
+  Expr(T value)
       : Expr(from_int(static_cast<int64_t>(value))) {}  // NOLINT(google-explicit-constructor)
   Expr(float value);                                    // NOLINT(google-explicit-constructor)
   Expr(double value);                                   // NOLINT(google-explicit-constructor)
