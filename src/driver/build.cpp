@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "driver/build_cuda.h"
 #include "heddle/ir/print.h"
 #include "heddle/support/error.h"
 
@@ -27,6 +28,8 @@ std::string source_text(const void* context, const std::string& form) {
                    "ask for llvm, asm or loops");
 }
 
+}  // namespace
+
 KernelArg describe(const Buffer& b) {
   KernelArg a;
   a.name = b->name;
@@ -35,10 +38,9 @@ KernelArg describe(const Buffer& b) {
   return a;
 }
 
-}  // namespace
-
 Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const BuildOptions& options,
              BuildTimes* times) {
+  if (options.target.is_cuda()) return build_cuda(schedule, args, options, times);
   using Clock = std::chrono::steady_clock;
   auto begin = Clock::now();
   auto ms_since = [](Clock::time_point t) {

@@ -22,6 +22,11 @@ std::string sorted_features(const std::string& text) {
 }  // namespace
 
 bool target_matches(const Target& have, const Target& want) {
+  if (have.is_cuda() && want.is_cuda()) {
+    // The number of SMs tells boards of one name, and slices of a GPU, apart.
+    return have.gpu.name == want.gpu.name && have.gpu.arch == want.gpu.arch &&
+           have.gpu.sms == want.gpu.sms;
+  }
   return have.kind == want.kind && have.mcpu == want.mcpu && have.triple == want.triple &&
          have.cores == want.cores && have.vector_bytes == want.vector_bytes &&
          have.vector_registers == want.vector_registers &&

@@ -169,7 +169,7 @@ std::optional<std::string> tophub_model(const Target& target) {
     folders.insert(folders.begin(), path);
   if (!is_off(settings)) folders.push_back(shipped_folder());
   for (const fs::path& folder : folders) {
-    const fs::path file = folder / (target.kind + "-" + target.mcpu + ".model");
+    const fs::path file = folder / (target.kind + "-" + target.chip() + ".model");
     std::error_code error;
     if (fs::is_regular_file(file, error)) return file.string();
   }

@@ -31,8 +31,8 @@ void check_overlap(const std::string& name, std::span<const KernelArg> args,
 
 }  // namespace
 
-void check_arguments(const std::string& name, std::span<const KernelArg> args,
-                     std::span<const NDArray> arrays) {
+Device check_arguments(const std::string& name, std::span<const KernelArg> args,
+                       std::span<const NDArray> arrays, bool for_gpu) {
   if (arrays.size() != args.size()) {
     throw_runtime_error("kernel '" + name + "' takes " + std::to_string(args.size()) +
                         " arguments, but " + std::to_string(arrays.size()) + " were given");
@@ -55,8 +55,24 @@ void check_arguments(const std::string& name, std::span<const KernelArg> args,
     if (reinterpret_cast<uintptr_t>(got.data()) % want.dtype.bytes() != 0) {
       throw_runtime_error(what() + "is not aligned to its element type");
     }
+    if (want.alignment > 1 && got.device().is_cuda() &&
+        reinterpret_cast<uintptr_t>(got.data()) % static_cast<uintptr_t>(want.alignment) != 0) {
+      throw_runtime_error(what() + "is not aligned to " + std::to_string(want.alignment) + " bytes",
+                          {}, "pass a copy(): views may begin anywhere");
+    }
+    if (got.device().is_cuda() && !for_gpu) {
+      throw_runtime_error(
+          what() + "is on " + to_string(got.device()) + ", and the kernel runs on the CPU", {},
+          "pass to_host(), or build it for Target::cuda()");
+    }
+    if (got.device() != arrays[0].device()) {
+      throw_runtime_error(what() + "is on " + to_string(got.device()) + ", but argument 0 ('" +
+                              args[0].name + "') is on " + to_string(arrays[0].device()),
+                          {}, "move them to one device: to_device()");
+    }
   }
   check_overlap(name, args, arrays);
+  return arrays.empty() ? Device::cpu() : arrays[0].device();
 }
 
 }  // namespace heddle

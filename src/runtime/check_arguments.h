@@ -9,8 +9,9 @@
 namespace heddle {
 
 /// Throws a Runtime error that names the argument: for a wrong count, type, shape or alignment, or
-/// for an output that shares memory with another argument. `name` is the kernel's.
-void check_arguments(const std::string& name, std::span<const KernelArg> args,
-                     std::span<const NDArray> arrays);
+/// for an output that shares memory with another argument, or for arrays that are not all on one
+/// device, the CPU unless `for_gpu`. `name` is the kernel's. Returns where the arrays are.
+Device check_arguments(const std::string& name, std::span<const KernelArg> args,
+                       std::span<const NDArray> arrays, bool for_gpu = false);
 
 }  // namespace heddle

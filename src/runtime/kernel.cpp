@@ -5,6 +5,8 @@
 
 #include "heddle/support/error.h"
 #include "runtime/check_arguments.h"
+#include "runtime/cuda/capture.h"
+#include "runtime/cuda/executable.h"
 
 namespace heddle {
 namespace {
@@ -14,26 +16,50 @@ struct Prepared {
   // Kept alive, so that no other array can come to lie at the same address.
   std::vector<NDArray> constants;
   std::vector<NDArray> arrays;
+  std::vector<NDArray> on_gpu;  // copies of constants that are on the CPU, for a kernel of a GPU
 };
 using PreparedRef = std::shared_ptr<const Prepared>;
 
 // A caller that alternates between a few sets of weights finds each of them packed.
 constexpr size_t kPreparedSets = 4;
 
+// Pointers of one call; on the heap only where there are very many.
+class Pointers {
+ public:
+  explicit Pointers(size_t count) : count_(count) {
+    if (count <= kOnStack) return;
+    on_heap_.resize(count);
+    data_ = on_heap_.data();
+  }
+  Pointers(const Pointers&) = delete;
+  Pointers& operator=(const Pointers&) = delete;
+  void*& operator[](size_t i) { return data_[i]; }
+  void** data() { return data_; }
+  std::span<void* const> span() const { return {data_, count_}; }
+
+ private:
+  static constexpr size_t kOnStack = 32;
+  size_t count_;
+  void* on_stack_[kOnStack];
+  std::vector<void*> on_heap_;
+  void** data_ = on_stack_;
+};
+
 }  // namespace
 
 struct Kernel::Impl {
   std::shared_ptr<const KernelCode> code;
+  std::shared_ptr<const cuda::Executable> cuda;  // of a kernel for a GPU
   std::mutex mutex;
   std::vector<PreparedRef> prepared;  // the last used first
 
-  PreparedRef prepare(std::span<const NDArray> arrays) {
+  bool has_prepare() const { return cuda ? cuda->has_prepare() : code->prepare != nullptr; }
+
+  /// The persistent buffers for these constants, on the device where the kernel runs.
+  PreparedRef prepare(std::span<const NDArray> arrays, Device device) {
     std::vector<NDArray> constants;
-    std::vector<void*> pointers;
     for (size_t i = 0; i < arrays.size(); ++i) {
-      if (!code->args[i].constant) continue;
-      constants.push_back(arrays[i]);
-      pointers.push_back(arrays[i].data());
+      if (code->args[i].constant) constants.push_back(arrays[i]);
     }
     std::lock_guard lock(mutex);
     auto same = [](const NDArray& a, const NDArray& b) { return a.data() == b.data(); };
@@ -48,19 +74,87 @@ struct Kernel::Impl {
     auto fresh = std::make_shared<Prepared>();
     fresh->constants = std::move(constants);
     for (const KernelArg& p : code->persistent) {
-      fresh->arrays.push_back(NDArray::empty(p.shape, p.dtype));
-      pointers.push_back(fresh->arrays.back().data());
+      fresh->arrays.push_back(NDArray::empty(p.shape, p.dtype, device));
     }
-    if (code->prepare(pointers.data()) != 0) {
-      throw_runtime_error("out of memory while kernel '" + code->name + "' prepared its constants");
-    }
+    run_prepare(*fresh, device);
     if (prepared.size() == kPreparedSets) prepared.pop_back();
     prepared.insert(prepared.begin(), fresh);
     return fresh;
   }
+
+  void run_prepare(Prepared& p, Device device) const {
+    if (cuda) {
+      // Launches name their buffers by position among all arguments; theirs are constants alone.
+      Pointers pointers(code->args.size() + p.arrays.size());
+      size_t next = 0;
+      for (size_t i = 0; i < code->args.size(); ++i) {
+        pointers[i] = nullptr;
+        if (!code->args[i].constant) continue;
+        NDArray constant = p.constants[next++].to_device(device);
+        pointers[i] = constant.data();
+        p.on_gpu.push_back(std::move(constant));
+      }
+      for (size_t i = 0; i < p.arrays.size(); ++i) {
+        pointers[code->args.size() + i] = p.arrays[i].data();
+      }
+      cuda->prepare(device.index, pointers.span());
+      return;
+    }
+    std::vector<void*> pointers;
+    for (const NDArray& a : p.constants) pointers.push_back(a.data());
+    for (const NDArray& a : p.arrays) pointers.push_back(a.data());
+    if (code->prepare(pointers.data()) != 0) {
+      throw_runtime_error("out of memory while kernel '" + code->name + "' prepared its constants");
+    }
+  }
+
+  void call_cuda(std::span<const NDArray> arrays, Device device) {
+    if (device.is_cpu()) return call_staged(arrays);
+    PreparedRef ready;
+    if (cuda->has_prepare()) ready = prepare(arrays, device);
+    launch(arrays, ready, device);
+  }
+
+  // Arrays of the CPU: in, run, out.
+  void call_staged(std::span<const NDArray> arrays) {
+    const Device device = Device::cuda();
+    cuda::refuse_in_capture(device.index, "a call with arrays on the CPU");
+    PreparedRef ready;
+    if (cuda->has_prepare()) ready = prepare(arrays, device);
+    std::vector<NDArray> staged;
+    size_t constants = 0;
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      const KernelArg& arg = code->args[i];
+      if (arg.constant && ready) {
+        staged.push_back(ready->on_gpu[constants++]);
+      } else if (arg.output) {
+        staged.push_back(NDArray::empty(arg.shape, arg.dtype, device));
+      } else {
+        staged.push_back(arrays[i].to_device(device));
+      }
+    }
+    launch(staged, ready, device);
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      if (code->args[i].output) arrays[i].copy_from(staged[i]);
+    }
+  }
+
+  void launch(std::span<const NDArray> arrays, const PreparedRef& ready, Device device) const {
+    const size_t persistent = ready ? ready->arrays.size() : 0;
+    Pointers pointers(arrays.size() + persistent);
+    for (size_t i = 0; i < arrays.size(); ++i) pointers[i] = arrays[i].data();
+    for (size_t i = 0; i < persistent; ++i) pointers[arrays.size() + i] = ready->arrays[i].data();
+    cuda->run(device.index, pointers.span());
+    cuda::keep_in_capture(device.index, arrays);
+    if (ready) cuda::keep_in_capture(device.index, ready->arrays);
+  }
 };
 
 Kernel::Kernel(KernelCode code) : impl_(std::make_shared<Impl>()) {
+  if (code.cuda) {
+    impl_->cuda = std::make_shared<const cuda::Executable>(code.cuda, code.name, code.args.size(),
+                                                           code.persistent.size());
+  }
   impl_->code = std::make_shared<const KernelCode>(std::move(code));
 }
 
@@ -68,30 +162,24 @@ Kernel Kernel::clone() const {
   Kernel copy;
   copy.impl_ = std::make_shared<Impl>();
   copy.impl_->code = impl().code;
+  copy.impl_->cuda = impl().cuda;
   return copy;
 }
 
 void Kernel::call(std::span<const NDArray> arrays) const {
   const KernelCode& code = *impl().code;
-  check_arguments(code.name, code.args, arrays);
-  constexpr size_t kOnStack = 32;
-  void* on_stack[kOnStack];
-  std::vector<void*> on_heap;
-  size_t total = code.args.size() + code.persistent.size();
-  void** pointers = on_stack;
-  if (total > kOnStack) {
-    on_heap.resize(total);
-    pointers = on_heap.data();
-  }
+  const Device device = check_arguments(code.name, code.args, arrays, impl_->cuda != nullptr);
+  if (impl_->cuda) return impl_->call_cuda(arrays, device);
+  Pointers pointers(code.args.size() + code.persistent.size());
   for (size_t i = 0; i < arrays.size(); ++i) pointers[i] = arrays[i].data();
   PreparedRef prepared;
   if (code.prepare) {
-    prepared = impl_->prepare(arrays);
+    prepared = impl_->prepare(arrays, device);
     for (size_t i = 0; i < code.persistent.size(); ++i) {
       pointers[code.args.size() + i] = prepared->arrays[i].data();
     }
   }
-  if (code.main(pointers) != 0) {
+  if (code.main(pointers.data()) != 0) {
     throw_runtime_error("out of memory for the temporaries of kernel '" + code.name + "'");
   }
 }
@@ -103,8 +191,9 @@ Kernel::Impl& Kernel::impl() const {
 
 void Kernel::prepare(std::span<const NDArray> arrays) const {
   const KernelCode& code = *impl().code;
-  check_arguments(code.name, code.args, arrays);
-  if (code.prepare) impl().prepare(arrays);
+  const Device device = check_arguments(code.name, code.args, arrays, impl_->cuda != nullptr);
+  if (!impl_->has_prepare()) return;
+  impl_->prepare(arrays, impl_->cuda && device.is_cpu() ? Device::cuda() : device);
 }
 
 void Kernel::refresh() const {
@@ -114,6 +203,9 @@ void Kernel::refresh() const {
 
 const std::string& Kernel::name() const { return impl().code->name; }
 const std::vector<KernelArg>& Kernel::args() const { return impl().code->args; }
+
+const cuda::Program* Kernel::cuda_program() const { return impl().code->cuda.get(); }
+bool Kernel::has_persistent() const { return impl().has_prepare(); }
 
 std::string Kernel::source(const std::string& form) const {
   const KernelCode& code = *impl().code;

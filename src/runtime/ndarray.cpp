@@ -7,6 +7,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/rng.h"
 #include "runtime/aligned_memory.h"
+#include "runtime/cuda/array_memory.h"
 #include "runtime/elements.h"
 #include "runtime/storage.h"
 
@@ -22,6 +23,16 @@ class OwnedStorage : public detail::Storage {
   }
   ~OwnedStorage() override { detail::free_aligned(block); }
 
+  void* block;
+};
+
+class CudaStorage : public detail::Storage {
+ public:
+  CudaStorage(std::size_t bytes, int index)
+      : device(index), block(cuda::allocate_array(bytes, index)) {}
+  ~CudaStorage() override { cuda::free_array(block, device); }
+
+  int device;
   void* block;
 };
 
@@ -65,6 +76,7 @@ NDArray::NDArray(NDArray&& other) noexcept
       data_(std::exchange(other.data_, nullptr)),
       shape_(std::move(other.shape_)),
       dtype_(other.dtype_),
+      device_(other.device_),
       size_(std::exchange(other.size_, 0)) {}
 
 NDArray& NDArray::operator=(NDArray&& other) noexcept {
@@ -72,28 +84,41 @@ NDArray& NDArray::operator=(NDArray&& other) noexcept {
   data_ = std::exchange(other.data_, nullptr);
   shape_ = std::move(other.shape_);
   dtype_ = other.dtype_;
+  device_ = other.device_;
   size_ = std::exchange(other.size_, 0);
   return *this;
 }
 
-NDArray::NDArray(Ref<detail::Storage> storage, void* data, Extents shape, DataType dtype)
+NDArray::NDArray(Ref<detail::Storage> storage, void* data, Extents shape, DataType dtype,
+                 Device device)
     : storage_(std::move(storage)),
       data_(data),
       shape_(std::move(shape)),
       dtype_(dtype),
+      device_(device),
       size_(checked_size(shape_, dtype)) {}
 
-NDArray NDArray::empty(Extents shape, DataType dtype) {
-  const std::int64_t bytes = checked_size(shape, dtype) * dtype.bytes();
+NDArray NDArray::empty(Extents shape, DataType dtype, Device device) {
   // Never of zero bytes: an array without elements still has an address, and so is defined.
-  auto storage = make_ref<OwnedStorage>(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
+  const auto bytes = static_cast<std::size_t>(
+      std::max<std::int64_t>(checked_size(shape, dtype) * dtype.bytes(), 1));
+  if (device.is_cuda()) {
+    auto storage = make_ref<CudaStorage>(bytes, device.index);
+    void* block = storage->block;
+    return {std::move(storage), block, std::move(shape), dtype, device};
+  }
+  auto storage = make_ref<OwnedStorage>(bytes);
   void* block = storage->block;
   return {std::move(storage), block, std::move(shape), dtype};
 }
 
-NDArray NDArray::zeros(Extents shape, DataType dtype) {
-  NDArray array = empty(std::move(shape), dtype);
-  std::memset(array.data_, 0, static_cast<std::size_t>(array.bytes()));
+NDArray NDArray::zeros(Extents shape, DataType dtype, Device device) {
+  NDArray array = empty(std::move(shape), dtype, device);
+  if (device.is_cuda()) {
+    array.fill(0);
+  } else {
+    std::memset(array.data_, 0, static_cast<std::size_t>(array.bytes()));
+  }
   return array;
 }
 
@@ -135,9 +160,9 @@ NDArray NDArray::random(Extents shape, DataType dtype, std::uint64_t seed, doubl
   return array;
 }
 
-NDArray NDArray::wrap(void* data, Extents shape, DataType dtype) {
+NDArray NDArray::wrap(void* data, Extents shape, DataType dtype, Device device) {
   if (data == nullptr) throw_user_error("cannot wrap a null pointer as an array");
-  return {nullptr, data, std::move(shape), dtype};
+  return {nullptr, data, std::move(shape), dtype, device};
 }
 
 std::int64_t NDArray::dim(int i) const {
@@ -158,6 +183,7 @@ Extents NDArray::strides() const {
 }
 
 double NDArray::get(std::int64_t position) const {
+  require_host("read single elements of");
   if (position < 0 || position >= size_) {
     throw_user_error("no element " + std::to_string(position) + " in " + describe(*this));
   }
@@ -166,6 +192,7 @@ double NDArray::get(std::int64_t position) const {
 }
 
 void NDArray::set(std::int64_t position, double value) const {
+  require_host("write single elements of");
   if (position < 0 || position >= size_) {
     throw_user_error("no element " + std::to_string(position) + " in " + describe(*this));
   }
@@ -175,6 +202,15 @@ void NDArray::set(std::int64_t position, double value) const {
 
 void NDArray::fill(double value) const {
   require_defined("fill");
+  if (device_.is_cuda()) {
+    NDArray one = empty({}, dtype_);
+    one.set(0, value);
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, one.data_, static_cast<std::size_t>(dtype_.bytes()));
+    cuda::fill_elements(data_, device_.index, bits, dtype_.bytes(),
+                        static_cast<std::size_t>(size_));
+    return;
+  }
   detail::visit_elements(dtype_, data_, [&](auto* elements) {
     for (std::int64_t i = 0; i < size_; ++i) detail::store_number(elements[i], value);
   });
@@ -186,7 +222,7 @@ NDArray NDArray::view(Extents shape) const {
     throw_user_error("cannot view " + describe(*this) + " as " + shape_text(shape) +
                      ": the numbers of elements differ");
   }
-  return {storage_, data_, std::move(shape), dtype_};
+  return {storage_, data_, std::move(shape), dtype_, device_};
 }
 
 NDArray NDArray::rows(std::int64_t begin, std::int64_t end) const {
@@ -198,12 +234,21 @@ NDArray NDArray::rows(std::int64_t begin, std::int64_t end) const {
   Extents shape = shape_;
   shape[0] = end - begin;
   const std::int64_t row_bytes = strides()[0] * dtype_.bytes();
-  return {storage_, static_cast<char*>(data_) + begin * row_bytes, std::move(shape), dtype_};
+  return {storage_, static_cast<char*>(data_) + begin * row_bytes, std::move(shape), dtype_,
+          device_};
 }
 
 NDArray NDArray::copy() const {
   require_defined("copy");
-  NDArray result = empty(shape_, dtype_);
+  NDArray result = empty(shape_, dtype_, device_);
+  result.copy_from(*this);
+  return result;
+}
+
+NDArray NDArray::to_device(Device device) const {
+  require_defined("copy");
+  if (device == device_) return *this;
+  NDArray result = empty(shape_, dtype_, device);
   result.copy_from(*this);
   return result;
 }
@@ -214,11 +259,16 @@ void NDArray::copy_from(const NDArray& source) const {
   if (source.shape_ != shape_ || source.dtype_ != dtype_) {
     throw_user_error("cannot copy " + describe(source) + " into " + describe(*this));
   }
-  std::memmove(data_, source.data_, static_cast<std::size_t>(bytes()));
+  const auto count = static_cast<std::size_t>(bytes());
+  if (device_.is_cpu() && source.device_.is_cpu()) {
+    std::memmove(data_, source.data_, count);
+  } else {
+    cuda::copy_bytes(data_, device_, source.data_, source.device_, count);
+  }
 }
 
 NDArray NDArray::cast(DataType dtype) const {
-  require_defined("cast");
+  require_host("cast");
   NDArray result = empty(shape_, dtype);
   detail::visit_elements(dtype_, data_, [&](const auto* from) {
     detail::visit_elements(dtype, result.data_, [&](auto* to) {
@@ -250,7 +300,7 @@ std::int64_t NDArray::offset(std::initializer_list<std::int64_t> index) const {
 }
 
 void NDArray::wrong_type(std::size_t bytes_of_t) const {
-  require_defined("read");
+  require_host("read");
   throw_user_error("the elements of " + describe(*this) +
                        " are not of the C++ type asked for, of " + std::to_string(bytes_of_t) +
                        " bytes",
@@ -261,9 +311,21 @@ void NDArray::require_defined(const char* what) const {
   if (!defined()) throw_user_error(std::string("cannot ") + what + " an undefined array");
 }
 
+void NDArray::require_host(const char* what) const {
+  require_defined(what);
+  if (device_.is_cpu()) return;
+  throw_user_error(std::string("cannot ") + what + " " + describe(*this), {},
+                   "copy it to the CPU first: to_host()");
+}
+
+std::string to_string(Device device) {
+  return device.is_cuda() ? "cuda:" + std::to_string(device.index) : "cpu";
+}
+
 std::string describe(const NDArray& array) {
   if (!array.defined()) return "an undefined array";
-  return to_string(array.dtype()) + shape_text(array.shape());
+  return to_string(array.dtype()) + shape_text(array.shape()) +
+         (array.device().is_cuda() ? " on " + to_string(array.device()) : "");
 }
 
 }  // namespace heddle

@@ -37,6 +37,9 @@ Difference compare(const NDArray& a, const NDArray& b, double rtol, double atol)
   if (!a.defined() || !b.defined() || a.shape() != b.shape()) {
     throw_user_error("cannot compare " + describe(a) + " with " + describe(b));
   }
+  if (!a.device().is_cpu() || !b.device().is_cpu()) {
+    return compare(a.to_host(), b.to_host(), rtol, atol);
+  }
   Difference result;
   detail::visit_elements(a.dtype(), a.data(), [&](const auto* x) {
     detail::visit_elements(b.dtype(), b.data(), [&](const auto* y) {

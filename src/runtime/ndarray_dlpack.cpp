@@ -93,16 +93,22 @@ NDArray NDArray::from_dlpack(DLManagedTensor* tensor) {
   if (tensor == nullptr) throw_user_error("a null DLPack tensor");
   const DLTensor& dl = tensor->dl_tensor;
   // Until all checks have passed the tensor still belongs to the caller.
-  if (dl.device.device_type != kDLCPU && dl.device.device_type != kDLCUDAHost) {
+  const bool on_gpu = dl.device.device_type == kDLCUDA;
+  if (!on_gpu && dl.device.device_type != kDLCPU && dl.device.device_type != kDLCUDAHost) {
     throw_user_error("a DLPack tensor is on device type " + std::to_string(dl.device.device_type) +
-                         ", not on the CPU",
+                         ", neither on the CPU nor on a CUDA device",
                      {}, "copy it to the CPU first");
   }
+  const Device device = on_gpu ? Device::cuda(dl.device.device_id) : Device::cpu();
   const DataType dtype = from_dl(dl.dtype);
   Extents shape(dl.shape, dl.shape + dl.ndim);
   char* data = static_cast<char*>(dl.data) + dl.byte_offset;
+  if (on_gpu && !is_row_major(dl)) {
+    throw_user_error("a DLPack tensor on " + to_string(device) + " is not row-major", {},
+                     "make it so before it is handed over (PyTorch: contiguous())");
+  }
   if (dl.data == nullptr || !is_row_major(dl)) {
-    NDArray copied = empty(std::move(shape), dtype);
+    NDArray copied = empty(std::move(shape), dtype, device);
     if (dl.data == nullptr && copied.size() > 0) {
       throw_user_error("a DLPack tensor has no data");
     }
@@ -113,7 +119,7 @@ NDArray NDArray::from_dlpack(DLManagedTensor* tensor) {
     if (tensor->deleter != nullptr) tensor->deleter(tensor);
     return copied;
   }
-  NDArray array(nullptr, data, std::move(shape), dtype);
+  NDArray array(nullptr, data, std::move(shape), dtype, device);
   array.storage_ = make_ref<ForeignStorage>(tensor);
   return array;
 }
@@ -126,7 +132,7 @@ DLManagedTensor* NDArray::to_dlpack() const {
   exported->strides = strides();
   DLManagedTensor& managed = exported->managed;
   managed.dl_tensor.data = data_;
-  managed.dl_tensor.device = {kDLCPU, 0};
+  managed.dl_tensor.device = {device_.is_cuda() ? kDLCUDA : kDLCPU, device_.index};
   managed.dl_tensor.ndim = ndim();
   managed.dl_tensor.dtype = to_dl(dtype_);
   managed.dl_tensor.shape = exported->shape.data();

@@ -95,9 +95,9 @@ class Applier {
         case StepKind::SetScope:
         case StepKind::StoragePad:
         case StepKind::MultiBuffer: return {0, 1, 0};
-        case StepKind::Tensorize:
         case StepKind::Prefetch: return {0, 3, 0};
         case StepKind::ComputeAt:
+        case StepKind::Tensorize:
         case StepKind::Vectorize:
         case StepKind::Unroll:
         case StepKind::Parallel: return {1, 0, 0};

@@ -9,6 +9,7 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/target/target.h"
 #include "target/cpu_table.h"
+#include "target/target_text.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -234,6 +235,7 @@ const Target& Target::host() {
 }
 
 bool Target::runs_here() const {
+  if (is_cuda()) return detail::cuda_runs_here(gpu);
   const detail::CpuRow* row = detail::find_cpu(mcpu);
   if (row == nullptr || row->arch != detail::host_arch()) return false;
   const auto& have = detail::host_features();

@@ -65,7 +65,7 @@ TEST(Dlpack, HonoursTheOffsetAndOddStridesOfUnitDimensions) {
 
 TEST(Dlpack, RefusedTensorsStayWithTheCaller) {
   Foreign foreign;
-  foreign.get()->dl_tensor.device = {kDLCUDA, 0};
+  foreign.get()->dl_tensor.device = {kDLOpenCL, 0};
   EXPECT_THROW(NDArray::from_dlpack(&foreign.managed), Error);
   foreign.get()->dl_tensor.dtype = {kDLComplex, 64, 1};
   EXPECT_THROW(NDArray::from_dlpack(&foreign.managed), Error);

@@ -89,11 +89,26 @@ TEST(Target, MistakesAreExplained) {
             "error: target 'lvm': unknown kind 'lvm'\n  help: did you mean 'llvm'?");
   EXPECT_EQ(error_of("llvm -threads=0"),
             "error: target 'llvm -threads=0': -threads=0 is not in 1..1024");
-  for (const char* text :
-       {"", " ", "opencl", "llvm haswell", "llvm -mcpu", "llvm -mcpu=", "llvm -", "llvm -=x",
-        "llvm -threads=two", "llvm -threads=2x", "llvm -threads=-1", "llvm -threads=1K",
-        "llvm -l2=1T", "llvm -l2=99999999999999999999", "llvm -l2=9999999999999999M",
-        "llvm -vector=24", "llvm -mattr=avx", "llvm -mattr=+", "llvm -threads=1 -threads=2"}) {
+  for (const char* text : {"",
+                           " ",
+                           "opencl",
+                           "llvm -gpu=h200",
+                           "llvm haswell",
+                           "llvm -mcpu",
+                           "llvm -mcpu=",
+                           "llvm -",
+                           "llvm -=x",
+                           "llvm -threads=two",
+                           "llvm -threads=2x",
+                           "llvm -threads=-1",
+                           "llvm -threads=1K",
+                           "llvm -l2=1T",
+                           "llvm -l2=99999999999999999999",
+                           "llvm -l2=9999999999999999M",
+                           "llvm -vector=24",
+                           "llvm -mattr=avx",
+                           "llvm -mattr=+",
+                           "llvm -threads=1 -threads=2"}) {
     EXPECT_NE(error_of(text), "no error") << text;
   }
 }

@@ -78,4 +78,14 @@ struct RecordsOptions {
 };
 int run_records(const RecordsOptions& options);
 
+struct SelftestOptions {
+  std::string target = "llvm -mcpu=native";
+  bool emulate = false;  ///< of a GPU: on the CPU
+  int64_t count = 500;
+  uint64_t seed = 1;
+  std::string only;  ///< declarations with this text
+  bool verbose = false;
+};
+int run_selftest(const SelftestOptions& options);
+
 }  // namespace heddle::cli

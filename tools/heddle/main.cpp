@@ -217,6 +217,28 @@ void add_records(CLI::App& app, RecordsOptions& o) {
       "The form of a record is in docs/records.md.");
 }
 
+void add_selftest(CLI::App& app, SelftestOptions& o) {
+  CLI::App* c = app.add_subcommand(
+      "selftest", "Run random declarations under random schedules, and check every result");
+  c->add_option("--target", o.target, "Machine to schedule and compile for (llvm -mcpu=native)");
+  c->add_flag("--emulate", o.emulate,
+              "Run GPU kernels in the emulator, which also finds races and missing barriers");
+  c->add_option("--count", o.count, "Pairs of a declaration and a schedule (500)")
+      ->check(CLI::Range(1, INT_MAX));
+  c->add_option("--seed", o.seed, "Of the first pair; the next ones count up (1)");
+  c->add_option("--only", o.only, "Only declarations whose text has this, such as matmul");
+  c->add_flag(
+      "-v,--verbose", o.verbose,
+      "Print every pair, the kernels of those that fail, and the choices that were covered");
+  c->footer(
+      "The last line says how many pairs passed. Exit status 1: some did not; each has a command "
+      "that runs it alone.\n"
+      "Examples:\n"
+      "  heddle selftest --target cuda\n"
+      "  heddle selftest --target \"cuda -gpu=a100\" --emulate --count 1000 --seed 7\n"
+      "  heddle selftest --only softmax --verbose");
+}
+
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -285,6 +307,8 @@ int run(int argc, char** argv) {
   add_tune(app, tune);
   add_report(app, report);
   add_records(app, records);
+  SelftestOptions selftest;
+  add_selftest(app, selftest);
   if (argc == 1) {
     std::cerr << app.help();
     return kBadInput;
@@ -301,6 +325,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("tune")) return run_tune(tune);
   if (app.got_subcommand("report")) return run_report(report);
   if (app.got_subcommand("records")) return run_records(records);
+  if (app.got_subcommand("selftest")) return run_selftest(selftest);
   return run_bench(bench);
 }
 

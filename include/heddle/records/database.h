@@ -51,7 +51,8 @@ class RecordDatabase {
 };
 
 /// Do records of `have` apply to `want`? Same kind, CPU, triple, features (in any order), vectors
-/// and threads; cache sizes may differ (virtual machines report them at will).
+/// and threads; cache sizes may differ (virtual machines report them at will). Of GPUs: the same
+/// chip, architecture and number of SMs.
 bool target_matches(const Target& have, const Target& want);
 
 /// The schedule a record stands for, on `dag`: through the template when its version is the same,

@@ -6,6 +6,10 @@
 // Calls check number, shape and type, and are safe from several threads at once. What depends only
 // on constant arguments (packed weights) is computed at the first call with those arrays and kept
 // for the last four sets of them; `refresh()` after changing their contents.
+//
+// A kernel for a GPU takes arrays that live on that GPU, and its calls return when the work is on
+// the thread's current stream (cuda.h). Called with arrays that all live on the CPU it copies them
+// to the GPU, runs, and copies the outputs back: right, and slow.
 #pragma once
 
 #include <array>
@@ -18,12 +22,17 @@
 
 namespace heddle {
 
+namespace cuda {
+struct Program;
+}
+
 struct KernelArg {
   std::string name;
   DataType dtype;
   std::vector<int64_t> shape;
   bool output = false;
   bool constant = false;
+  int alignment = 0;  ///< bytes that its address on a GPU is a multiple of; 0: as its type
 };
 
 /// What makes a Kernel; filled by the compiler (or by an exported kernel's loader).
@@ -35,6 +44,8 @@ struct KernelCode {
   Entry main = nullptr;
   Entry prepare = nullptr;     ///< takes the constant arguments, then `persistent`; may be null
   std::shared_ptr<void> code;  ///< keeps the machine code alive
+  /// In place of `main` and `prepare`: the kernel runs on a GPU (cuda_program.h).
+  std::shared_ptr<const cuda::Program> cuda;
   /// Text of the kernel in some form ("llvm", "asm", "loops", ...); may be null.
   std::string (*source)(const void* context, const std::string& form) = nullptr;
   std::shared_ptr<void> source_context;
@@ -63,7 +74,12 @@ class Kernel {
 
   const std::string& name() const;
   const std::vector<KernelArg>& args() const;
-  /// The kernel as text: "llvm" (LLVM IR, the default), "asm", or "loops".
+  /// What runs on the GPU; null for a kernel of the CPU.
+  const cuda::Program* cuda_program() const;
+  /// Does it keep what it derives from constant arguments (packed weights)?
+  bool has_persistent() const;
+  /// The kernel as text: "llvm" (LLVM IR, the default), "asm", or "loops"; of a kernel for a GPU
+  /// "cuda".
   std::string source(const std::string& form = "llvm") const;
   explicit operator bool() const { return static_cast<bool>(impl_); }
 

@@ -1,4 +1,4 @@
-// NDArray: a dense row-major array on the CPU, the argument of a kernel.
+// NDArray: a dense row-major array on the CPU or a GPU, the argument of a kernel.
 //
 //   NDArray a = NDArray::random({M, K}, f32, /*seed=*/1);
 //   NDArray c = NDArray::zeros({M, N}, f32);
@@ -8,6 +8,12 @@
 // A handle: copying it is cheap and shares the elements; copy() copies them. Memory of ours is
 // 64-byte aligned, from 2 MiB on 2 MiB aligned with huge pages. f16 and bf16 elements are read as
 // std::uint16_t bits, or as numbers through get() and set().
+//
+//   NDArray on_gpu = a.to_device(Device::cuda());
+//   NDArray back = on_gpu.to_host();
+//
+// The elements of an array on a GPU are only copied, filled and passed to kernels: what reads or
+// writes single ones throws. Work on it is in the order of the thread's current stream (cuda.h).
 #pragma once
 
 #include <cstddef>
@@ -17,6 +23,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "heddle/runtime/device.h"
 #include "heddle/support/dtype.h"
 #include "heddle/support/ref.h"
 
@@ -65,8 +72,8 @@ class NDArray {
   ~NDArray();
 
   /// Contents undefined.
-  static NDArray empty(Extents shape, DataType dtype);
-  static NDArray zeros(Extents shape, DataType dtype);
+  static NDArray empty(Extents shape, DataType dtype, Device device = Device::cpu());
+  static NDArray zeros(Extents shape, DataType dtype, Device device = Device::cpu());
   static NDArray full(Extents shape, DataType dtype, double value);
   /// The same numbers for the same seed on every machine. Floats lie in [-1, 1), signed integers in
   /// -8..8, unsigned in 0..8, bools are fair.
@@ -77,9 +84,9 @@ class NDArray {
   template <typename T>
   static NDArray from(const std::vector<T>& values, Extents shape = {});
   /// A view of memory that the caller keeps alive.
-  static NDArray wrap(void* data, Extents shape, DataType dtype);
-  /// Takes over the tensor and calls its deleter when the last handle goes. A tensor that is not
-  /// row-major is copied. Refuses devices other than the CPU.
+  static NDArray wrap(void* data, Extents shape, DataType dtype, Device device = Device::cpu());
+  /// Takes over the tensor and calls its deleter when the last handle goes. A tensor of the CPU
+  /// that is not row-major is copied, one of a GPU is refused. The CPU and CUDA devices are known.
   static NDArray from_dlpack(DLManagedTensor* tensor);
   /// Shares the elements; the receiver calls the deleter.
   DLManagedTensor* to_dlpack() const;
@@ -91,15 +98,17 @@ class NDArray {
   /// In elements, row-major.
   Extents strides() const;
   DataType dtype() const { return dtype_; }
+  Device device() const { return device_; }
   /// Number of elements.
   std::int64_t size() const { return size_; }
   std::int64_t bytes() const { return size_ * dtype_.bytes(); }
 
+  /// An address of device().
   void* data() const { return data_; }
-  /// Throws if the elements are not of this type.
+  /// Throws if the elements are not of this type, or not on the CPU.
   template <typename T>
   T* data() const {
-    if (!detail::is_element_type<T>(dtype_)) wrong_type(sizeof(T));
+    if (!detail::is_element_type<T>(dtype_) || !device_.is_cpu()) wrong_type(sizeof(T));
     return static_cast<T*>(data_);
   }
   template <typename T>
@@ -115,29 +124,37 @@ class NDArray {
   NDArray view(Extents shape) const;
   /// The rows begin..end of the first dimension; shares the elements.
   NDArray rows(std::int64_t begin, std::int64_t end) const;
+  /// On the same device.
   NDArray copy() const;
+  /// From any device to any. A copy to or from the CPU is complete when this returns.
   void copy_from(const NDArray& source) const;
+  /// This array if it is there already, else a copy.
+  NDArray to_device(Device device) const;
+  NDArray to_host() const { return to_device(Device::cpu()); }
   /// Converted to another type, rounding to nearest.
   NDArray cast(DataType dtype) const;
 
  private:
-  NDArray(Ref<detail::Storage> storage, void* data, Extents shape, DataType dtype);
+  NDArray(Ref<detail::Storage> storage, void* data, Extents shape, DataType dtype,
+          Device device = Device::cpu());
   std::int64_t offset(std::initializer_list<std::int64_t> index) const;
   [[noreturn]] void wrong_type(std::size_t bytes_of_t) const;
   void require_defined(const char* what) const;
+  void require_host(const char* what) const;
 
   Ref<detail::Storage> storage_;
   void* data_ = nullptr;
   Extents shape_;
   DataType dtype_;
+  Device device_;
   std::int64_t size_ = 0;
 };
 
-/// "f32[16, 32]"
+/// "f32[16, 32]", "f32[16, 32] on cuda:0"
 std::string describe(const NDArray& array);
 
 /// How two arrays of one shape, of any types, differ. NaN equals NaN; NaN and a number are
-/// infinitely far apart.
+/// infinitely far apart. Arrays on a GPU are copied to the CPU first.
 struct Difference {
   double max_abs = 0;
   double max_rel = 0;                // |a-b| / max(|a|, |b|)

@@ -239,10 +239,7 @@ Node* Compiler::compile_new(const Expr& e) {
       return program_->make<SelectNode>(compile(s->condition), compile(s->on_true),
                                         compile(s->on_false));
     }
-    case ExprKind::Load: {
-      const auto* l = e.as<Load>();
-      return make_load(*program_, l->buffer->dtype, compile_address(l->buffer, l->indices));
-    }
+    case ExprKind::Load: return compile_load(e.as<Load>());
     case ExprKind::Ramp: {
       const auto* r = e.as<Ramp>();
       Node* base = compile(require_scalar(r->base, "a ramp"));
@@ -258,6 +255,10 @@ Node* Compiler::compile_new(const Expr& e) {
     case ExprKind::Reduce: program_->context.fail("a reduction inside an expression");
   }
   throw_internal_error("interpreter: unknown expression");
+}
+
+Node* Compiler::compile_load(const Load* l) {
+  return make_load(*program_, l->buffer->dtype, compile_address(l->buffer, l->indices));
 }
 
 Node* Compiler::compile_var(const VarNode* v) {

@@ -11,6 +11,7 @@ namespace heddle::interp {
 class Compiler {
  public:
   explicit Compiler(Program* program) : program_(program) {}
+  virtual ~Compiler() = default;
 
   // ---- scopes: a name is in scope from bind to unbind, and may be bound again later ----
   Slot* bind(const VarNode* v);
@@ -29,6 +30,10 @@ class Compiler {
   /// An i64 or narrower index, as a sum.
   Linear compile_index(const Expr& e);
   Address compile_address(const Buffer& buffer, const std::vector<Expr>& indices);
+
+ protected:
+  /// How memory is read; the GPU emulator has its own way.
+  virtual Node* compile_load(const Load* l);
 
  private:
   struct Binding {

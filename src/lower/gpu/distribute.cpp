@@ -6,6 +6,7 @@
 #include "heddle/support/error.h"
 #include "lower/gpu/gpu_passes.h"
 #include "lower/gpu/thread_reduction.h"
+#include "lower/gpu/tile_nest.h"
 
 namespace heddle::gpu {
 namespace {
@@ -28,6 +29,7 @@ struct Access {
   std::vector<Expr> indices;
   bool write;
   std::vector<OpenLoop> loops;
+  bool tile = false;  // by a warp together: of the whole fragment
 
   const OpenLoop* loop(const VarNode* v) const {
     for (const OpenLoop& l : loops) {
@@ -66,6 +68,7 @@ struct Decision {
   std::vector<OpenLoop> around;  // whose variables lead the index: memory of the block that each of
                                  // the enclosing threads has a part of
   Split split;
+  int lane_dim = -1;  // of a fragment: this dimension and the next are the lane, and go
 };
 
 class Distributor {
@@ -73,6 +76,7 @@ class Distributor {
   explicit Distributor(const LaunchShape& shape) : shape_(shape) {}
 
   Stmt run(Stmt s) {
+    fragments_ = find_fragments(s);
     // A loop that cannot run on threads is run by each thread: others may then change their mind.
     for (;;) {
       serial_.clear();
@@ -93,6 +97,7 @@ class Distributor {
   void check(const Stmt& s, std::vector<OpenLoop> open, bool divergent) {
     if (!s) return;
     if (const For* f = s.as<For>()) {
+      if (f->loop == LoopKind::Tensorized) return;
       const int64_t* n = as_int(f->extent);
       if (is_thread(f->loop)) {
         if (std::optional<ThreadReduction> r = as_thread_reduction(*f)) {
@@ -175,6 +180,7 @@ class Distributor {
     if (!s) return;
     if (const For* f = s.as<For>()) {
       if (reductions_.count(s.get())) return collect_reduction(*f, open);
+      if (f->loop == LoopKind::Tensorized) return collect_tile(*f, open);
       const Interval n = range_of(f->extent, ranges);
       ranges.set(f->var, {0, std::max<int64_t>(0, n.max - 1)});
       open.push_back({f->var, f->loop, n.max});
@@ -218,20 +224,31 @@ class Distributor {
     for (const auto& c : r.components) collect_loads(c.part, open);
   }
 
+  void collect_tile(const For& f, const std::vector<OpenLoop>& open) {
+    const TileNest t = parse_tile_nest(f, fragments_);
+    for (const auto* place : {&t.c, &t.a, &t.b}) {
+      if (place->buffer) note(place->buffer, place->indices, place == &t.c, open, true);
+    }
+    if (t.kind == TileNest::Kind::Load) collect_loads(t.value, open);
+  }
+
   void note(const Buffer& b, const std::vector<Expr>& indices, bool write,
-            const std::vector<OpenLoop>& open) {
+            const std::vector<OpenLoop>& open, bool tile = false) {
     auto it = known_.find(b.get());
     if (it == known_.end()) return;
     it->second.accesses.push_back(
         {indices, write,
-         std::vector<OpenLoop>(open.begin() + static_cast<long>(depth_[b.get()]), open.end())});
+         std::vector<OpenLoop>(open.begin() + static_cast<long>(depth_[b.get()]), open.end()),
+         tile});
   }
 
   // ---- where each buffer goes ----
   void decide() {
     for (const auto& [node, k] : known_) {
       const Buffer& b = k.allocate->buffer;
-      if (b->scope == Scope::Local) {
+      if (auto f = fragments_.find(node); f != fragments_.end()) {
+        decisions_[node] = in_fragment(k, f->second);
+      } else if (b->scope == Scope::Local) {
         if (std::optional<Split> split = split_of(k)) {
           decisions_[node] = {resized(b, *split), {}, std::move(*split)};
         } else {
@@ -253,6 +270,38 @@ class Distributor {
             {std::vector<std::vector<Digit>>(b->shape.size())}};
   }
 
+  // The registers of a fragment: each lane has the elements that PTX gives it.
+  Decision in_fragment(const Known& k, Fragment f) const {
+    const Buffer& b = k.allocate->buffer;
+    const size_t lane = lane_dim(f, b->shape.size());
+    for (const Access& a : k.accesses) {
+      if (a.tile) continue;
+      const OpenLoop* x = a.thread_loop(0);
+      const bool own =
+          x && x->extent == kWarp &&
+          equal(simplify(a.indices[lane]), simplify(floordiv(x->var.expr(), Expr(4)), in(*x))) &&
+          equal(simplify(a.indices[lane + 1]), simplify(floormod(x->var.expr(), Expr(4)), in(*x)));
+      HEDDLE_ICHECK(own, "a lane reads elements of '" + b->name + "' that are another lane's");
+    }
+    Known rest = k;
+    for (Access& a : rest.accesses) {
+      a.indices[lane] = a.indices[lane + 1] = Expr(0);
+    }
+    std::optional<Split> split = split_of(rest, true);
+    HEDDLE_ICHECK(split, "the warps do not agree whose the fragment '" + b->name + "' is");
+    Decision d{resized(b, *split), {}, std::move(*split), static_cast<int>(lane)};
+    std::vector<Expr> shape = d.buffer->shape;
+    shape.erase(shape.begin() + d.lane_dim, shape.begin() + d.lane_dim + 2);
+    d.buffer = Buffer::make(b->name, b->dtype, std::move(shape), Scope::Local);
+    return d;
+  }
+
+  static Ranges in(const OpenLoop& l) {
+    Ranges r;
+    r.set(l.var, {0, l.extent - 1});
+    return r;
+  }
+
   static Buffer resized(const Buffer& b, const Split& split) {
     std::vector<Expr> shape;
     bool same = true;
@@ -268,7 +317,7 @@ class Distributor {
   }
 
   // The digits that name threads, when all accesses agree; nullopt: threads must share the buffer.
-  std::optional<Split> split_of(const Known& k) const {
+  std::optional<Split> split_of(const Known& k, bool fragment = false) const {
     const size_t rank = k.allocate->buffer->shape.size();
     Split split;
     split.digits.resize(rank);
@@ -305,6 +354,7 @@ class Distributor {
       }
     }
     for (int dim = 0; dim < 3; ++dim) {
+      if (fragment && dim == 0) continue;  // the lanes
       if (many(dim) && !each_its_own(k, split, dim)) return {};
     }
     return split;
@@ -369,8 +419,12 @@ class Distributor {
   std::vector<Expr> place(const Decision& d, const std::vector<Expr>& indices) const {
     std::vector<Expr> out;
     for (const OpenLoop& l : d.around) out.push_back(l.var.expr());
-    for (size_t i = 0; i < indices.size(); ++i)
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (d.lane_dim >= 0 &&
+          (static_cast<int>(i) == d.lane_dim || static_cast<int>(i) == d.lane_dim + 1))
+        continue;
       out.push_back(without(rewrite(indices[i]), d.split.digits[i]));
+    }
     return out;
   }
 
@@ -405,8 +459,87 @@ class Distributor {
     return map_children(e, [&](const Expr& c) { return rewrite(c); });
   }
 
+  static Expr flat(const Buffer& b, const std::vector<Expr>& indices) {
+    Expr e(0);
+    for (size_t d = 0; d < indices.size(); ++d) e = e * b->shape[d] + indices[d];
+    return simplify(e);
+  }
+  TileOperand operand(const TileNest::Place& p) const {
+    const Decision& d = decisions_.at(p.buffer.get());
+    return {d.buffer, flat(d.buffer, place(d, p.indices))};
+  }
+
+  // All lanes of the warp, together.
+  Stmt tile_op(const For& f) const {
+    const TileNest t = parse_tile_nest(f, fragments_);
+    Var lane("lane");
+    auto warp = [&](const Stmt& s) { return make_for(lane, Expr(kWarp), LoopKind::ThreadX, s); };
+    switch (t.kind) {
+      case TileNest::Kind::Product:
+        return warp(make_mma(operand(t.c), operand(t.a), operand(t.b), 16, 8, 16));
+      case TileNest::Kind::Fill: {
+        const Decision& d = decisions_.at(t.c.buffer.get());
+        std::vector<Stmt> out;
+        std::vector<Expr> at = place(d, t.c.indices);
+        for (int64_t i : {0, 1}) {
+          for (int64_t j : {0, 1}) {
+            at[at.size() - 2] = Expr(i);
+            at[at.size() - 1] = Expr(j);
+            out.push_back(make_store(d.buffer, at, t.value));
+          }
+        }
+        return warp(make_block(std::move(out)));
+      }
+      case TileNest::Kind::Load: return warp(load_matrix(t, lane.expr()));
+    }
+    return {};
+  }
+
+  // ldmatrix: lane l points at row l % 8 of 8x8 matrix l / 8. A's matrices are (rows, columns):
+  // (0, 0), (8, 0), (0, 8), (8, 8); B's two lie one below the other. Rows of the matrices run along
+  // what is contiguous in shared memory; where that is not the fragment's k, they are transposed.
+  Stmt load_matrix(const TileNest& t, const Expr& lane) const {
+    const Expr source = rewrite(t.value);
+    const Load* load = source.as<Load>();
+    const bool is_a = t.loaded == Fragment::A;
+    const Expr row8 = floormod(lane, Expr(8)), second = floormod(floordiv(lane, Expr(8)), Expr(2)),
+               fourth = floordiv(lane, Expr(16));
+    auto address = [&](const Expr& row, const Expr& col) {
+      return flat(load->buffer, at(load->indices, t, row, col));
+    };
+    auto step = [&](const Expr& row, const Expr& col) {
+      const Expr d = simplify(address(row, col) - address(Expr(0), Expr(0)));
+      return as_int(d) && *as_int(d) == 1;
+    };
+    // A's k is its columns, B's its rows.
+    const bool along_rows = step(Expr(1), Expr(0)), along_cols = step(Expr(0), Expr(1));
+    HEDDLE_ICHECK(along_rows || along_cols,
+                  "the tile '" + load->buffer->name + "' is contiguous along neither dimension");
+    const bool transposed = is_a ? !along_cols : !along_rows;
+    Expr row, col;
+    if (is_a) {
+      row = transposed ? second * Expr(8) : row8 + second * Expr(8);
+      col = transposed ? row8 + fourth * Expr(8) : fourth * Expr(8);
+    } else {
+      row = transposed ? row8 + second * Expr(8) : second * Expr(8);
+      col = transposed ? Expr(0) : row8;
+    }
+    Var l = Var::from(lane);
+    Ranges lanes;
+    lanes.set(l, {0, kWarp - 1});
+    return make_load_matrix(operand(t.a), {load->buffer, simplify(address(row, col), lanes)},
+                            is_a ? 4 : 2, transposed);
+  }
+  static std::vector<Expr> at(const std::vector<Expr>& indices, const TileNest& t, const Expr& row,
+                              const Expr& col) {
+    std::vector<Expr> out;
+    for (const Expr& i : indices) out.push_back(substitute(i, {{t.row, row}, {t.col, col}}));
+    return out;
+  }
+
   Stmt rewrite(const Stmt& s) {
     if (!s) return s;
+    if (const For* f = s.as<For>(); f && f->loop == LoopKind::Tensorized) return tile_op(*f);
     if (const For* f = s.as<For>(); f && reductions_.count(s.get())) {
       ThreadReduction r = *as_thread_reduction(*f);
       for (auto& c : r.components) {
@@ -435,6 +568,7 @@ class Distributor {
   }
 
   const LaunchShape& shape_;
+  Fragments fragments_;
   std::set<const StmtNode*> serial_, reductions_;
   std::map<const BufferNode*, Known> known_;
   std::map<const BufferNode*, size_t> depth_;

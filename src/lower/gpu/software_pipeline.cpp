@@ -171,9 +171,13 @@ Stmt run(const Stmt& s, bool repeated) {
       if (Stmt r = pipelined(*f, repeated)) return r;
     }
   }
-  return map_children(
+  const Stmt r = map_children(
       s, [&](const Stmt& c) { return run(c, repeated || serial); },
       [](const Expr& e) { return e; });
+  // Nothing to overlap with: one copy, and barriers like any other memory.
+  if (const Allocate* a = s.as<Allocate>(); a && a->copies > 1 && r)
+    return make_allocate(a->buffer, r.as<Allocate>()->body);
+  return r;
 }
 
 }  // namespace

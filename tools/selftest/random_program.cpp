@@ -1,4 +1,4 @@
-#include "property/random_program.h"
+#include "selftest/random_program.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "heddle/ops/ops.h"
 
-namespace heddle::testing {
+namespace heddle::selftest {
 namespace {
 
 class Drawer {
@@ -475,4 +475,4 @@ std::string compare(const NDArray& want, const NDArray& got, int64_t reduce_leng
   return "";
 }
 
-}  // namespace heddle::testing
+}  // namespace heddle::selftest

@@ -1,0 +1,26 @@
+// CUDA C++ text for lowered GPU programs.
+#pragma once
+
+#include <string>
+
+#include "heddle/lower/gpu_program.h"
+
+namespace heddle {
+
+/// The kernels of `program`, those of `prepare` first, as one translation unit of CUDA C++ for
+/// NVRTC: no header is included, the helper functions that are used stand at its head. Each kernel
+/// is an `extern "C"` function of its own name, which must be an identifier and differ from the
+/// others'. The same program gives the same text.
+///
+/// A launch passes one pointer for each of `GpuKernel::args`, in order, aligned to 16 bytes and
+/// none overlapping another, and `GpuKernel::shared_bytes` of dynamic shared memory.
+///
+/// Precision: f16 and bf16 are computed in f32 and rounded after every operation. f32 division and
+/// square roots have errors of up to 2 ulp, except where the result is rounded to an integer, and
+/// products may be fused into sums. Everything else is what CUDA's accurate functions give (at most
+/// 4 ulp). sin, cos and tan take a few bytes of stack for the reduction of very large arguments.
+///
+/// Throws an internal Error for a program that is not in the thread form (lower/gpu_program.h).
+std::string emit_cuda(const GpuProgram& program);
+
+}  // namespace heddle

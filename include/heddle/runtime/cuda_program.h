@@ -1,0 +1,50 @@
+// cuda::Program: what the CUDA back end hands to a Kernel: machine code and the launches that make
+// one call. Plain data; the compiler fills it, Kernel runs it (KernelCode::cuda).
+//
+//   auto program = std::make_shared<cuda::Program>();
+//   program->cubin = compile_cuda(source, "sm_90a").bytes;
+//   program->workspaces.push_back({4096, true});
+//   program->launches.push_back({"partial_sums", {264, 1, 1}, {256, 1, 1}, 0, 1, {0, 2}});
+//   KernelCode code{.name = "sum", .args = args};
+//   code.cuda = program;
+//   Kernel kernel(std::move(code));
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace heddle::cuda {
+
+/// One launch of one `extern "C" __global__` function. Its parameters are pointers, in order.
+struct Launch {
+  std::string kernel;                      ///< its name in the cubin
+  std::array<unsigned, 3> grid{1, 1, 1};   ///< blocks; a multiple of the cluster in x
+  std::array<unsigned, 3> block{1, 1, 1};  ///< threads
+  unsigned dynamic_smem = 0;  ///< bytes; above 48 KiB the runtime asks the driver for them
+  unsigned cluster = 1;       ///< blocks of a cluster, along x; above 1 needs sm_90
+  /// The buffer behind each parameter: 0 .. args - 1 are the kernel's arguments, then come the
+  /// persistent buffers, then the workspaces.
+  std::vector<int> buffers;
+};
+
+/// Scratch memory on the GPU, allocated at a kernel's first call on a stream and then kept.
+struct Workspace {
+  std::int64_t bytes = 0;
+  /// Zeroed when it is allocated, and only then: the launches must leave it as zero as they found
+  /// it (tickets of "the last block to finish").
+  bool zeroed = false;
+};
+
+struct Program {
+  std::string arch;   ///< what the cubin is for: "sm_90a"
+  std::string cubin;  ///< the bytes
+  std::vector<Workspace> workspaces;
+  std::vector<Launch> launches;  ///< one call: these, in order, on one stream
+  /// Computes the persistent buffers from the constant arguments; may be empty. A launch here may
+  /// use constant arguments, persistent buffers and workspaces.
+  std::vector<Launch> prepare;
+};
+
+}  // namespace heddle::cuda

@@ -1,0 +1,47 @@
+// Gpu: what code generation and the templates know of an NVIDIA GPU; part of a Target of kind
+// "cuda". A plain value. Limits are those of the CUDA C++ Programming Guide's tables of compute
+// capabilities, rates those of the data sheets.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+struct Gpu {
+  std::string name;  // "h200", "rtx4090"; of a GPU we do not know, what its driver calls it
+  std::string arch;  // as NVRTC spells it: "sm_80", "sm_90a"
+
+  int sms = 0;  // streaming multiprocessors
+  int warp_size = 32;
+  int threads_per_block = 1024;  // at most
+  int threads_per_sm = 2048;
+  int blocks_per_sm = 32;
+  int registers_per_sm = 65536;  // of 32 bits
+  int registers_per_thread = 255;
+  int smem_per_block = 48 << 10;  // bytes a block may ask for; beyond 48 KiB dynamic, with opt-in
+  int smem_per_sm = 64 << 10;     // bytes; each resident block costs smem_reserved more
+  int smem_reserved = 1 << 10;    // bytes of a block that the driver keeps for itself
+  int f32_lanes = 128;            // multiply-adds of f32 that an SM starts in one cycle
+  int clock_mhz = 1500;           // boost
+  int bandwidth_gbs = 500;        // of the memory, 10^9 bytes a second
+  std::int64_t l2_bytes = 4 << 20;
+
+  bool operator==(const Gpu&) const = default;
+
+  /// The compute capability as a number: 90 for "sm_90a", 100 for "sm_100a".
+  int sm() const;
+  /// Does the arch have its own instructions (the "a" of sm_90a), which no later GPU runs?
+  bool arch_specific() const { return !arch.empty() && arch.back() == 'a'; }
+
+  bool has_cp_async() const { return sm() >= 80; }
+  bool has_clusters() const { return sm() >= 90; }
+  /// wgmma and setmaxnreg: Hopper alone.
+  bool has_wgmma() const { return arch == "sm_90a"; }
+};
+
+/// The names that -gpu= knows, with "native" first.
+std::vector<std::string> known_gpus();
+
+}  // namespace heddle

@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# Makes a bundle of programs that runs on another x86-64 Linux machine: the programs, stripped, and all
+# the shared libraries that they need, the C library and its loader too. Of the other machine's it
+# uses the NVIDIA driver and NVRTC (found there: the CUDA toolkit or a Python wheel; HEDDLE_NVRTC).
+#
+#   scripts/bundle.sh [options] FOLDER PROGRAM|LIBRARY...
+#     --tar FILE     also pack it, with xz -3
+#     --tophub       with the shipped records (share/heddle/tophub)
+#     --nvrtc LIB    with this libnvrtc.so and what lies beside it (100 MB more)
+#     --library LIB  with a library that is opened at run time (libopenblas.so.0), and what it needs
+#
+# FOLDER/bin has one wrapper for each program; start those. FOLDER/lib has the libraries but for the C
+# library's own, which are in FOLDER/glibc: a Python of the other machine can load FOLDER/lib/*.so
+# with LD_LIBRARY_PATH=FOLDER/lib. Needs bash, ldd, strip and, for --tar, tar and xz.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+usage() { sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+fail() { echo "bundle.sh: $*" >&2; exit 1; }
+
+tar_file='' tophub=no nvrtc='' extra=()
+while [[ ${1:-} == --* ]]; do
+  case $1 in
+    --tar) tar_file=${2:?--tar needs a file}; shift 2 ;;
+    --tophub) tophub=yes; shift ;;
+    --nvrtc) nvrtc=${2:?--nvrtc needs a library}; shift 2 ;;
+    --library) extra+=("${2:?--library needs a file}"); shift 2 ;;
+    *) usage ;;
+  esac
+done
+(($# >= 2)) || usage
+out=$1; shift
+for file in "$@" ${extra[@]+"${extra[@]}"} ${nvrtc:+"$nvrtc"}; do
+  [[ -f $file ]] || fail "there is no file '$file'"
+done
+
+if [[ -e $out ]]; then
+  [[ -f $out/.heddle-bundle ]] || fail "'$out' exists and is no bundle; name another folder"
+  rm -rf "$out"
+fi
+mkdir -p "$out"/{bin,lib,glibc,libexec}
+touch "$out/.heddle-bundle"
+
+# Belongs to the other machine's driver, or is NVRTC: never copied from here.
+is_driver() { [[ $1 == libcuda.so* || $1 == libnvidia-* || $1 == libnvrtc* ]]; }
+# These must all be of one C library, and none of another's may be mixed in.
+is_glibc() {
+  case $1 in
+    ld-linux*|libc.so*|libm.so*|libmvec.so*|libdl.so*|libpthread.so*|librt.so*|libresolv.so*|\
+    libutil.so*|libanl.so*|libnsl.so*|libnss_*|libthread_db.so*|libBrokenLocale.so*) return 0 ;;
+  esac
+  return 1
+}
+
+# "name path" of all that a file needs, itself not.
+needs() {
+  local report
+  report=$(ldd "$1" 2>/dev/null) || return 0  # a static program
+  if grep -q 'not found' <<< "$report"; then
+    while read -r name _; do
+      is_driver "$name" || fail "'$1' needs $name, which is not found"
+    done < <(grep 'not found' <<< "$report")
+  fi
+  awk '$2 == "=>" && $3 ~ /^\// {print $1, $3} $1 ~ /^\// {n = split($1, p, "/"); print p[n], $1}' \
+    <<< "$report"
+}
+
+add_library() {  # name path
+  is_driver "$1" && return 0
+  local folder=lib
+  is_glibc "$1" && folder=glibc
+  [[ -e $out/$folder/$1 ]] && return 0
+  cp -L "$2" "$out/$folder/$1"
+  chmod 755 "$out/$folder/$1"
+  # The loader is left as it is: debuggers and it itself look for its symbols.
+  [[ $folder == glibc ]] || strip --strip-unneeded "$out/$folder/$1"
+}
+add_needs() { while read -r name path; do add_library "$name" "$path"; done < <(needs "$1"); }
+
+for file in "$@"; do
+  name=$(basename "$file")
+  if [[ $name == *.so || $name == *.so.* ]]; then
+    add_library "$name" "$file"
+  else
+    cp -L "$file" "$out/libexec/$name"
+    strip "$out/libexec/$name"
+    cat > "$out/bin/$name" <<'WRAPPER'
+#!/bin/sh
+# Starts the program with the bundle's own loader and libraries. What is not in the bundle (the driver,
+# NVRTC) is looked for where machines with a GPU have it.
+self=$(readlink -f "$0")
+here=${self%/bin/*}
+path=$here/glibc:$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+path=$path:/usr/local/nvidia/lib64:/usr/local/cuda/lib64
+unset LD_LIBRARY_PATH
+exec "$here/glibc/ld-linux-x86-64.so.2" --argv0 "$0" --library-path "$path" \
+  "$here/libexec/${self##*/}" "$@"
+WRAPPER
+    chmod 755 "$out/bin/$name"
+  fi
+  add_needs "$file"
+done
+for file in ${extra[@]+"${extra[@]}"}; do
+  add_library "$(basename "$file")" "$file"
+  add_needs "$file"
+done
+
+# What the driver and NVRTC need of the C library, whether our programs do or not.
+libc=$(needs "$(command -v bash)" | awk '$1 == "libc.so.6" {print $2}')
+[[ -n $libc ]] || fail "cannot tell where the C library is"
+loader=$(needs "$(command -v bash)" | awk '$1 ~ /^ld-linux/ {print $2}')
+add_library ld-linux-x86-64.so.2 "$loader"
+for name in libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libresolv.so.2; do
+  [[ -e $(dirname "$libc")/$name ]] && add_library "$name" "$(dirname "$libc")/$name"
+done
+
+if [[ -n $nvrtc ]]; then
+  folder=$(dirname "$(readlink -f "$nvrtc")")
+  cp -L "$nvrtc" "$out/lib/$(basename "$nvrtc")"
+  for builtins in "$folder"/libnvrtc-builtins.so.*; do
+    [[ $builtins == *.alt.* ]] || cp -L "$builtins" "$out/lib/"
+  done
+fi
+if [[ $tophub == yes ]]; then
+  mkdir -p "$out/share/heddle"
+  cp -RL "$root/tophub" "$out/share/heddle/tophub"
+fi
+
+if [[ -n $tar_file ]]; then
+  tar -C "$(dirname "$out")" -c "$(basename "$out")" | xz -3 -T0 > "$tar_file.part"
+  mv "$tar_file.part" "$tar_file"
+  echo "$tar_file: $(($(stat -c %s "$tar_file") / 1000000)) MB"
+fi
+echo "$out: $(du -sm "$out" | cut -f1) MiB, $(ls "$out/lib" "$out/glibc" | grep -c '\.so') libraries"

@@ -1,0 +1,315 @@
+#include "codegen/cuda/kernel_writer.h"
+#include "codegen/cuda/types.h"
+
+namespace heddle::cuda {
+namespace {
+
+bool is_leaf(const Expr& e) {
+  return e.kind() == ExprKind::Var || is_const(e) || e.kind() == ExprKind::Broadcast;
+}
+
+// Whether a name makes the text shorter or saves work.
+bool worth_naming(const Expr& e) {
+  switch (e.kind()) {
+    case ExprKind::Cast: return !is_leaf(e.as<Cast>()->value);
+    case ExprKind::Unary: return e.dtype().is_float() || !is_leaf(e.as<Unary>()->a);
+    case ExprKind::Binary:
+      return e.dtype().is_float() || !is_leaf(e.as<Binary>()->a) || !is_leaf(e.as<Binary>()->b);
+    case ExprKind::Load: return e.as<Load>()->buffer->scope != Scope::Local;
+    case ExprKind::Select:
+    case ExprKind::Shuffle: return true;
+    default: return false;
+  }
+}
+
+const char* stem_of(DataType t) { return t.is_bool() ? "c" : t.is_integral() ? "i" : "t"; }
+
+bool is_rounding(UnaryOp op) {
+  return op == UnaryOp::Floor || op == UnaryOp::Ceil || op == UnaryOp::Round ||
+         op == UnaryOp::Trunc;
+}
+
+/// 1 / x when dividing by the constant x may become multiplying by that.
+std::optional<double> reciprocal(const Binary& b) {
+  const DataType t = b.a.dtype().element();
+  if (b.op != BinaryOp::Div || !t.is_float() || t.bits > 32) return std::nullopt;
+  const Broadcast* broadcast = b.b.as<Broadcast>();
+  const FloatImm* c = (broadcast ? broadcast->value : b.b).as<FloatImm>();
+  if (!c) return std::nullopt;
+  const double size = c->value < 0 ? -c->value : c->value;
+  // Both it and its reciprocal are normal.
+  if (!(size >= 0x1p-125 && size <= 0x1p125)) return std::nullopt;
+  return 1 / c->value;
+}
+
+}  // namespace
+
+void KernelWriter::begin(const std::vector<Expr>& roots) {
+  uses_.clear();
+  known_ranges_.clear();
+  frames_.clear();
+  frames_.push_back({-1, 0, "", {}});
+  frame_ = 0;
+  for (const Expr& e : roots) count(e, 1);
+}
+
+// The statement's own expressions, for names that go on in those of its body.
+void KernelWriter::count_body(const Stmt& s) {
+  const auto of_statement = [&](const Stmt& x) {
+    if (const Store* store = x.as<Store>()) {
+      for (const Expr& i : store->indices) count(i, 1);
+      count(store->value, 1);
+    } else if (const If* branch = x.as<If>()) {
+      count(branch->condition, 1);
+    } else if (const Let* let = x.as<Let>()) {
+      count(let->value, 1);
+    }
+  };
+  visit(s, of_statement, [](const Expr&) {});
+}
+
+// Returns whether `e` is pure.
+bool KernelWriter::count(const Expr& e, int times) {
+  const auto [it, added] = uses_.try_emplace(e);
+  it->second.times += times;
+  if (!added) return it->second.pure;
+  // What is the same for all lanes is used for each of them.
+  int each = e.dtype().is_vector() && (e.as<Broadcast>() || e.as<Ramp>()) ? 2 : 1;
+  if (const Select* s = e.as<Select>();
+      s && e.dtype().is_vector() && s->condition.dtype().is_scalar())
+    each = 2;
+  bool pure = e.kind() != ExprKind::Load && e.kind() != ExprKind::Shuffle;
+  for_each_child(e, [&](const Expr& child) { pure &= count(child, each); });
+  uses_[e].pure = pure;
+  return pure;
+}
+
+Interval KernelWriter::range(const Expr& e) {
+  const auto it = known_ranges_.find(e);
+  if (it != known_ranges_.end()) return it->second;
+  const Interval r = range_of(e, ranges_);
+  known_ranges_.emplace(e, r);
+  return r;
+}
+
+IntFacts KernelWriter::facts_of(const Expr& e, const Expr& left, const Expr& right) {
+  IntFacts facts;
+  const DataType t = left.dtype().element();
+  if (!t.is_integral() || t.is_bool()) return facts;
+  if (right.defined()) {
+    if (const int64_t* c = as_int(right)) facts.divisor = *c;
+  }
+  if (t.is_uint() || t.bits < 32) return facts;
+  facts.nonnegative = range(left).min >= 0;
+  if (e.dtype().is_bool()) return facts;
+  const Interval r = range(e);
+  facts.narrow = fits_32_bits(r);
+  // The analysis gives the whole of the type when a result may have wrapped.
+  facts.exact = t == i32 ? r.min > INT32_MIN && r.max < INT32_MAX : r.bounded();
+  return facts;
+}
+
+std::string KernelWriter::value_type_of(const Expr& e, const Text& t) const {
+  const DataType type = e.dtype().element();
+  return type == i64 && !t.wide ? "int" : value_type(type);
+}
+
+Text KernelWriter::named(const Expr& e, const Text& t, const char* stem) {
+  const std::string name = names_.numbered(stem);
+  before("const " + value_type_of(e, t) + " " + name + " = " + t.s + ";");
+  return {name, kAtom, t.wide};
+}
+
+const Text* KernelWriter::find_named(const Key& key) const {
+  for (int f = frame_; f >= 0; f = frames_[f].outer) {
+    const auto it = frames_[f].named.find(key);
+    if (it != frames_[f].named.end()) return &it->second;
+  }
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    const auto it = scope->find(key);
+    if (it != scope->end()) return &it->second;
+  }
+  return nullptr;
+}
+
+void KernelWriter::before(const std::string& text) {
+  Frame& f = frames_[frame_];
+  f.lines.append(static_cast<size_t>(indent_ + f.depth) * 2, ' ');
+  f.lines += text + "\n";
+}
+
+Text KernelWriter::value(const Expr& e, int lane) {
+  const DataType t = e.dtype();
+  if (const IntImm* imm = e.as<IntImm>()) return int_literal(t, imm->value);
+  if (const FloatImm* imm = e.as<FloatImm>()) return float_literal(t, imm->value);
+  if (const VarNode* v = e.as<VarNode>()) return variable(v, lane);
+  if (const Broadcast* b = e.as<Broadcast>()) return value(b->value);
+  if (const Ramp* r = e.as<Ramp>()) return value(r->base + r->stride * Expr(lane));
+  const Key key{e, t.is_vector() ? lane : 0, rounding_};
+  if (const Text* known = find_named(key)) return *known;
+  const auto use = uses_.find(e);
+  if (use == uses_.end() || use->second.times < 2 || !worth_naming(e)) return fresh(e, lane);
+  const int arm = frame_;
+  if (use->second.pure) frame_ = 0;  // one for all arms
+  Text text = fresh(e, lane);
+  if (const Text* known = find_named(key)) {
+    text = *known;
+  } else {
+    if (!is_identifier(text.s)) text = named(e, text, stem_of(t));
+    remember(key, text);
+    // Nothing that it is made of changes as long as its name is there.
+    if (use->second.pure && frame_ == 0) scopes_.back().emplace(key, text);
+  }
+  frame_ = arm;
+  return text;
+}
+
+Text KernelWriter::fresh(const Expr& e, int lane) {
+  switch (e.kind()) {
+    case ExprKind::Cast:
+    case ExprKind::Unary:
+    case ExprKind::Binary: return operation(e, lane);
+    case ExprKind::Select: return select(e, lane);
+    case ExprKind::Load: return load(e, lane);
+    case ExprKind::Shuffle: return shuffle(*e.as<Shuffle>());
+    case ExprKind::Reduce: fail("a reduction inside an expression");
+    default: fail("an expression of unknown kind");
+  }
+}
+
+Text KernelWriter::variable(const VarNode* v, int lane) const {
+  const auto it = vars_.find(v);
+  if (it == vars_.end()) fail("the variable '" + v->name + "' is used outside its scope");
+  return it->second[v->dtype.is_vector() ? static_cast<size_t>(lane) : 0];
+}
+
+Text KernelWriter::operation(const Expr& e, int lane) {
+  const DataType t = e.dtype().element();
+  const Rounding outer = rounding_;
+  // f16 and bf16 operands are computed in f32.
+  const auto operand = [&](const Expr& x) -> Text {
+    const DataType from = x.dtype().element();
+    if (!is_small_float(from)) return value(x, lane);
+    const Broadcast* b = x.as<Broadcast>();
+    if (const FloatImm* imm = (b ? b->value : x).as<FloatImm>())
+      return float_literal(f32, imm->value);
+    return ops_.widen(from, value(x, lane));
+  };
+  Text r;
+  if (const Cast* c = e.as<Cast>()) {
+    const DataType from = c->value.dtype().element();
+    if (from.is_float() && t.is_integral()) rounding_ = Rounding::Strict;
+    const bool fits = t == i64 && fits_32_bits(range(e));
+    r = ops_.cast(from, t, value(c->value, lane), fits);
+  } else if (const Unary* u = e.as<Unary>()) {
+    if (is_rounding(u->op)) rounding_ = Rounding::Strict;
+    const Text a = operand(u->a);
+    r = ops_.unary(u->op, u->a.dtype().element(), a, facts_of(e, u->a, {}), rounding_);
+  } else {
+    const Binary& b = *e.as<Binary>();
+    if (b.op == BinaryOp::And || b.op == BinaryOp::Or) return logical(b, lane);
+    if (b.op == BinaryOp::Mod) rounding_ = Rounding::Strict;
+    const Text left = operand(b.a);
+    const auto factor = rounding_ == Rounding::Loose ? reciprocal(b) : std::nullopt;
+    const DataType from = b.a.dtype().element();
+    r = factor ? ops_.binary(BinaryOp::Mul, from, left, float_literal(f32, *factor), {}, rounding_)
+               : ops_.binary(b.op, from, left, operand(b.b), facts_of(e, b.a, b.b), rounding_);
+  }
+  rounding_ = outer;
+  return r;
+}
+
+// The right operand is as lazy as an arm.
+Text KernelWriter::logical(const Binary& b, int lane) {
+  const Text left = value(b.a, lane);
+  const Arm right = arm(b.b, lane, 1);
+  if (right.lines.empty()) {
+    return ops_.binary(b.op, boolean, left, right.lanes[0], {}, rounding_);
+  }
+  const std::string name = names_.numbered("c");
+  before("bool " + name + " = " + left.s + ";");
+  before(std::string("if (") + (b.op == BinaryOp::And ? "" : "!") + name + ") {");
+  frames_[frame_].lines += right.lines;
+  before("  " + name + " = " + right.lanes[0].s + ";");
+  before("}");
+  return {name, kAtom};
+}
+
+KernelWriter::Arm KernelWriter::arm(const Expr& e, int first_lane, int lanes) {
+  const int outer = frame_;
+  frames_.push_back({outer, frames_[outer].depth + 1, "", {}});
+  frame_ = static_cast<int>(frames_.size()) - 1;
+  Arm a;
+  for (int i = 0; i < lanes; ++i) a.lanes.push_back(value(e, first_lane + i));
+  a.lines = std::move(frames_[frame_].lines);
+  frame_ = outer;
+  return a;
+}
+
+Text KernelWriter::select(const Expr& e, int lane) {
+  const Select& s = *e.as<Select>();
+  const int lanes = e.dtype().lanes;
+  const bool by_lane = s.condition.dtype().is_vector();
+  if (lanes > 1 && !by_lane && !per_lane_) {
+    // All lanes at once, so that the arms may load vectors.
+    const Text condition = value(s.condition);
+    const Arm t = arm(s.on_true, 0, lanes), f = arm(s.on_false, 0, lanes);
+    if (!t.lines.empty() || !f.lines.empty()) {
+      branches(e, condition, t, f, 0);
+      return *find_named({e, lane, rounding_});
+    }
+  }
+  const bool outer = per_lane_;
+  per_lane_ |= by_lane;
+  const Text condition = value(s.condition, lane);
+  const Arm t = arm(s.on_true, lane, 1), f = arm(s.on_false, lane, 1);
+  per_lane_ = outer;
+  if (!t.lines.empty() || !f.lines.empty()) return branches(e, condition, t, f, lane);
+  Text r{condition.at(kOr) + " ? " + t.lanes[0].at(kOr) + " : " + f.lanes[0].at(kTernary),
+         kTernary};
+  r.wide = t.lanes[0].wide || f.lanes[0].wide;
+  return r;
+}
+
+// Writes the arms as branches; returns the first lane, and remembers all when there are several.
+Text KernelWriter::branches(const Expr& e, const Text& condition, const Arm& on_true,
+                            const Arm& on_false, int first_lane) {
+  const size_t lanes = on_true.lanes.size();
+  Text r{names_.numbered("s"), kAtom};
+  for (size_t i = 0; i < lanes; ++i) r.wide |= on_true.lanes[i].wide || on_false.lanes[i].wide;
+  const std::string name = r.s;
+  const auto target = [&](size_t i) {
+    return lanes == 1 ? name : name + "[" + std::to_string(i) + "]";
+  };
+  const auto body = [&](const Arm& a) {
+    frames_[frame_].lines += a.lines;
+    for (size_t i = 0; i < lanes; ++i) before("  " + target(i) + " = " + a.lanes[i].s + ";");
+  };
+  before(value_type_of(e, r) + " " + name + (lanes == 1 ? "" : "[" + std::to_string(lanes) + "]") +
+         ";");
+  before("if (" + condition.s + ") {");
+  body(on_true);
+  before("} else {");
+  body(on_false);
+  before("}");
+  for (size_t i = 0; i < lanes; ++i) {
+    const Text t{target(i), kAtom, r.wide};
+    remember({e, e.dtype().is_vector() ? first_lane + static_cast<int>(i) : 0, rounding_}, t);
+  }
+  return {target(0), kAtom, r.wide};
+}
+
+Text KernelWriter::shuffle(const Shuffle& s) {
+  const DataType t = s.value.dtype();
+  const Text v = value(s.value);
+  const bool small = t.bytes() < 4;
+  const Text moved{"__shfl_xor_sync(" + warp_mask_ + ", " +
+                       (small ? converted("unsigned", v).s : v.s) + ", " +
+                       std::to_string(s.lane_xor) + ")",
+                   kAtom, v.wide};
+  if (!small) return moved;
+  return t.is_bool() ? infix(moved, "!=", {"0", kAtom}, kEquality)
+                     : converted(value_type(t), moved);
+}
+
+}  // namespace heddle::cuda

@@ -1,0 +1,80 @@
+#include "codegen/cuda/kernel_facts.h"
+
+#include <vector>
+
+namespace heddle::cuda {
+namespace {
+
+// Beyond this many elements no array lies in registers.
+constexpr int64_t kMaxUnrolled = 256;
+
+/// Whether the index of some Local buffer in `s` depends on one of `vars`; grows `vars` by the
+/// variables that Lets derive from them.
+class LocalIndexSearch {
+ public:
+  explicit LocalIndexSearch(const Var& v) : vars_{v} {}
+  bool found = false;
+
+  void look(const Stmt& s) {
+    visit(
+        s,
+        [&](const Stmt& x) {
+          if (const Let* let = x.as<Let>()) {
+            if (depends(let->value)) vars_.push_back(let->var);
+          } else if (const Store* store = x.as<Store>()) {
+            access(store->buffer, store->indices);
+          } else if (const TileOp* tile = x.as<TileOp>()) {
+            for (const TileOperand& operand : tile->operands) {
+              access(operand.buffer, {operand.index});
+            }
+          }
+        },
+        [&](const Expr& e) {
+          if (const Load* load = e.as<Load>()) access(load->buffer, load->indices);
+        });
+  }
+
+ private:
+  bool depends(const Expr& e) const {
+    for (const Var& v : vars_) {
+      if (uses_var(e, v)) return true;
+    }
+    return false;
+  }
+  void access(const Buffer& buffer, const std::vector<Expr>& indices) {
+    if (buffer->scope != Scope::Local || found) return;
+    for (const Expr& i : indices) found |= depends(i);
+  }
+
+  std::vector<Var> vars_;
+};
+
+}  // namespace
+
+KernelFacts kernel_facts(const Stmt& body) {
+  KernelFacts facts;
+  visit(
+      body,
+      [&](const Stmt& s) {
+        if (const Store* store = s.as<Store>()) {
+          facts.written.insert(store->buffer.get());
+        } else if (const TileOp* tile = s.as<TileOp>()) {
+          for (const TileOperand& operand : tile->operands) {
+            const Buffer& b = operand.buffer;
+            if (b->scope == Scope::Local && b->dtype.bytes() < 4) facts.words.insert(b.get());
+          }
+        } else if (const For* loop = s.as<For>()) {
+          const int64_t* extent = as_int(loop->extent);
+          if (is_block(loop->loop) || is_thread(loop->loop) || !extent || *extent > kMaxUnrolled) {
+            return;
+          }
+          LocalIndexSearch search(loop->var);
+          search.look(loop->body);
+          if (search.found) facts.register_loops.insert(s.get());
+        }
+      },
+      [](const Expr&) {});
+  return facts;
+}
+
+}  // namespace heddle::cuda

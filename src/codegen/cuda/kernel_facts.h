@@ -1,0 +1,22 @@
+// What the text of a kernel depends on that one statement does not tell.
+#pragma once
+
+#include <unordered_set>
+
+#include "heddle/ir/stmt.h"
+
+namespace heddle::cuda {
+
+struct KernelFacts {
+  std::unordered_set<const BufferNode*> written;
+  /// Local buffers of elements under 32 bits that tile operations use: they are arrays of 32-bit
+  /// words, since a register is what those operations take.
+  std::unordered_set<const BufferNode*> words;
+  /// Serial loops whose variable is part of the index of a Local buffer: unless they are unrolled,
+  /// the buffer cannot lie in registers.
+  std::unordered_set<const StmtNode*> register_loops;
+};
+
+KernelFacts kernel_facts(const Stmt& body);
+
+}  // namespace heddle::cuda

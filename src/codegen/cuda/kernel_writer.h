@@ -1,0 +1,171 @@
+// Writes one kernel of a GPU program as CUDA C++.
+//
+// An expression becomes a text; what it needs before it (names for values that are used several
+// times, vector loads) becomes lines in front of the statement. Arms of selects are lazy: what an
+// arm needs before it stays in that arm, which then becomes a branch.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "codegen/cuda/index.h"
+#include "codegen/cuda/kernel_facts.h"
+#include "codegen/cuda/names.h"
+#include "codegen/cuda/ops.h"
+#include "codegen/cuda/text.h"
+#include "heddle/ir/simplify.h"
+#include "heddle/lower/gpu_program.h"
+
+namespace heddle::cuda {
+
+class KernelWriter {
+ public:
+  KernelWriter(const GpuKernel& kernel, Prelude& prelude);
+  std::string run();
+
+ private:
+  /// Where a buffer lies and what it is called.
+  struct Storage {
+    std::string name;
+    Scope scope = Scope::Argument;
+    int per_word = 0;     ///< words of so many elements each; 0: an array of elements
+    bool single = false;  ///< a variable, not an array
+  };
+
+  // ---- kernel_writer.cpp ----
+  std::string signature();
+  void bind_grid();
+  [[noreturn]] void fail(const std::string& what) const;
+
+  // ---- statements.cpp ----
+  void line(const std::string& text);
+  /// `head` {, the statement, }; the closing brace is left to the caller.
+  void block(const std::string& head, const Stmt& body);
+  bool is_uniform(const Expr& e) const;
+  void statement(const Stmt& s);
+  void loop(const For& f);
+  void grid_loop(const For& f);
+  void serial_loop(const For& f);
+  void allocate(const Allocate& a);
+  void let(const Let& l);
+  void branch(const If& s);
+  void sync(const Sync& s);
+  void tile_op(const TileOp& t);
+  Text tile_operand(const TileOperand& o);
+  /// Writes the lines that the expressions of the statement need, then forgets them.
+  void flush();
+
+  // ---- stores.cpp ----
+  void store(const Store& s);
+  void store_run(const Store& s, const Storage& to, const std::vector<Text>& values);
+  void store_words(const Store& s, const Storage& to, const std::vector<Text>& values);
+  void store_element(const Store& s, const Storage& to, const Text& index, const Text& value);
+  /// Whether it could be done: the value is a plain copy in pieces of 4, 8 or 16 bytes.
+  bool store_async(const Store& s, const Storage& to, int lanes);
+  /// Lanes as one vector, or as the 32-bit word that holds them.
+  std::string packed(DataType t, const std::vector<Text>& lanes, size_t begin, size_t count);
+
+  // ---- expressions.cpp ----
+  /// Begins a statement with these expressions: counts how often each part is used.
+  void begin(const std::vector<Expr>& roots);
+  bool count(const Expr& e, int times);
+  void count_body(const Stmt& s);
+  /// The value of a scalar, or of one lane of a vector.
+  Text value(const Expr& e, int lane = 0);
+  Text fresh(const Expr& e, int lane);
+  Text variable(const VarNode* v, int lane) const;
+  Text operation(const Expr& e, int lane);
+  Text select(const Expr& e, int lane);
+  Text logical(const Binary& b, int lane);
+  Text shuffle(const Shuffle& s);
+  IntFacts facts_of(const Expr& e, const Expr& left, const Expr& right);
+  Interval range(const Expr& e);
+  std::string value_type_of(const Expr& e, const Text& t) const;
+  Text named(const Expr& e, const Text& t, const char* stem);
+
+  // ---- loads.cpp ----
+  Text load(const Expr& e, int lane);
+  bool load_vector(const Expr& e);
+  Text element(const Storage& from, DataType t, const Expr& index, int lane);
+  const Storage& storage_of(const Buffer& b) const;
+  /// The only index of an access.
+  const Expr& flat(const Buffer& b, const std::vector<Expr>& indices) const;
+  /// Neighbouring elements from a base on: a Ramp of stride 1.
+  static const Ramp* run_of(const Expr& index);
+  /// name + index, as an address.
+  std::string address(const Storage& s, const Text& index) const;
+  Text index_at(const Ramp& run, int offset);
+
+  /// What is written before the current statement, or before the value of the current arm.
+  struct Key {
+    Expr e;
+    int lane;
+    Rounding rounding;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& k) const {
+      return static_cast<size_t>(k.e->hash) * 31 + static_cast<size_t>(k.lane);
+    }
+  };
+  struct KeyEqual {
+    bool operator()(const Key& a, const Key& b) const {
+      return a.lane == b.lane && a.rounding == b.rounding && equal(a.e, b.e);
+    }
+  };
+  struct Frame {
+    int outer;  ///< the frame around it; -1: none
+    int depth;
+    std::string lines;
+    std::unordered_map<Key, Text, KeyHash, KeyEqual> named;
+  };
+  struct Arm {
+    std::vector<Text> lanes;
+    std::string lines;
+  };
+  Arm arm(const Expr& e, int first_lane, int lanes);
+  const Text* find_named(const Key& key) const;
+  void remember(const Key& key, const Text& t) { frames_[frame_].named.emplace(key, t); }
+  void before(const std::string& text);
+  Text branches(const Expr& e, const Text& condition, const Arm& on_true, const Arm& on_false,
+                int first_lane);
+
+  struct ExprHash {
+    size_t operator()(const Expr& e) const { return static_cast<size_t>(e->hash); }
+  };
+  struct ExprEqual {
+    bool operator()(const Expr& a, const Expr& b) const { return equal(a, b); }
+  };
+
+  const GpuKernel& kernel_;
+  Prelude& prelude_;
+  Ops ops_;
+  const KernelFacts facts_;
+  Names names_;
+  std::string out_;
+  int indent_ = 1;
+  Ranges ranges_;
+  Divisors divisors_;
+  std::unordered_map<const VarNode*, std::vector<Text>> vars_;  ///< a text per lane
+  std::unordered_map<const BufferNode*, Storage> storage_;
+  int64_t shared_offset_ = 0;
+  std::string warp_mask_ = "0xffffffffu";  ///< the lanes of a warp that run the current statement
+  std::unordered_set<const VarNode*> uniform_;  ///< variables that are equal in all threads
+  /// Names of the C++ scopes that are open, from the outermost, for what never changes.
+  std::vector<std::unordered_map<Key, Text, KeyHash, KeyEqual>> scopes_;
+
+  // Of the current statement.
+  struct Use {
+    int times = 0;
+    bool pure = true;  ///< neither loads nor shuffles: may be computed where it is not needed
+  };
+  std::unordered_map<Expr, Use, ExprHash, ExprEqual> uses_;
+  std::unordered_map<Expr, Interval, ExprHash, ExprEqual> known_ranges_;
+  std::vector<Frame> frames_;  ///< the statement's, then those of its arms
+  int frame_ = 0;              ///< the one that is being written
+  Rounding rounding_ = Rounding::Loose;
+  bool per_lane_ = false;  ///< inside an arm that some lanes do not take: no vector loads
+};
+
+}  // namespace heddle::cuda

@@ -1,0 +1,106 @@
+#include <algorithm>
+
+#include "codegen/cuda/kernel_writer.h"
+#include "codegen/cuda/types.h"
+
+namespace heddle::cuda {
+
+const KernelWriter::Storage& KernelWriter::storage_of(const Buffer& b) const {
+  const auto it = storage_.find(b.get());
+  if (it == storage_.end()) {
+    fail("the buffer '" + b->name + "' is neither an argument nor allocated around its use");
+  }
+  return it->second;
+}
+
+const Expr& KernelWriter::flat(const Buffer& b, const std::vector<Expr>& indices) const {
+  if (indices.size() != 1) {
+    fail("'" + b->name + "' is accessed at " + std::to_string(indices.size()) +
+         " indices, not at one");
+  }
+  return indices[0];
+}
+
+const Ramp* KernelWriter::run_of(const Expr& index) {
+  const Ramp* r = index.as<Ramp>();
+  return r && is_const(r->stride, 1) ? r : nullptr;
+}
+
+std::string KernelWriter::address(const Storage& s, const Text& index) const {
+  if (s.single) return "&" + s.name;
+  return index.s == "0" ? s.name : s.name + " + " + index.at(kProduct);
+}
+
+// The index of the element `offset` places behind the base, whose text is named where it is long.
+Text KernelWriter::index_at(const Ramp& run, int offset) {
+  if (offset == 0) return value(run.base);
+  return value(run.base + Expr(offset));
+}
+
+// One element of a buffer, at a scalar index or at one lane of a vector of indices.
+Text KernelWriter::element(const Storage& from, DataType t, const Expr& index, int lane) {
+  if (from.single) return {from.name, kAtom};
+  const Text i = value(index, lane);
+  if (from.per_word) {
+    const Text bits = {
+        prelude_.use(from.per_word == 2 ? "get16" : "get8") + "(" + from.name + ", " + i.s + ")",
+        kAtom};
+    return t == i8 ? converted("signed char", bits) : bits;
+  }
+  Text r{from.name + "[" + i.s + "]", kAtom, t == i64};
+  if (t.is_bool() && from.scope != Scope::Local) return infix(r, "!=", {"0", kAtom}, kEquality);
+  return r;
+}
+
+Text KernelWriter::load(const Expr& e, int lane) {
+  const Load& l = *e.as<Load>();
+  const Expr& index = flat(l.buffer, l.indices);
+  if (load_vector(e)) return *find_named({e, lane, rounding_});
+  return element(storage_of(l.buffer), l.dtype.element(), index, lane);
+}
+
+// Loads all lanes by vectors, where that can be done, and remembers them as names.
+bool KernelWriter::load_vector(const Expr& e) {
+  const Load& l = *e.as<Load>();
+  const DataType t = l.dtype.element();
+  const Storage& from = storage_of(l.buffer);
+  const Ramp* run = run_of(l.indices[0]);
+  if (!run || per_lane_ || from.scope == Scope::Local) return false;
+  const std::vector<Chunk> chunks =
+      cut_lanes(l.dtype.lanes, t.bytes(), known_divisor(run->base, divisors_));
+  if (std::all_of(chunks.begin(), chunks.end(), [](const Chunk& c) { return c.count == 1; })) {
+    return false;
+  }
+  static constexpr const char* kParts[] = {".x", ".y", ".z", ".w"};
+  const int per_word = elements_per_word(t);
+  for (const Chunk& c : chunks) {
+    if (c.count == 1) {
+      const Text index = index_at(*run, c.begin);
+      const Text x{from.name + "[" + index.s + "]", kAtom, t == i64};
+      const Text v = t.is_bool() ? infix(x, "!=", {"0", kAtom}, kEquality) : x;
+      remember({e, c.begin, rounding_}, named(e, v, "v"));
+      continue;
+    }
+    const int bytes = c.count * t.bytes(), words = c.count / per_word;
+    const std::string type = vector_type(t, bytes), name = names_.numbered("v");
+    before("const " + type + " " + name + " = *(const " + type + "*)(" +
+           address(from, index_at(*run, c.begin)) + ");");
+    for (int i = 0; i < c.count; ++i) {
+      const Text word{name + (words == 1 ? "" : kParts[i / per_word]), kAtom, t == i64};
+      Text x = word;
+      if (per_word == 2) {
+        x = call(prelude_.use(i % 2 ? "high16" : "low16"), word);
+        if (t == i16) x = converted("short", x);
+      } else if (per_word == 4) {
+        const int shift = i % 4 * 8;
+        const Text byte = shift ? infix(word, ">>", {std::to_string(shift), kAtom}, kShift) : word;
+        x = converted(t == i8 ? "signed char" : "unsigned char", byte);
+        if (t.is_bool()) x = infix(x, "!=", {"0", kAtom}, kEquality);
+      }
+      remember({e, c.begin + i, rounding_}, x);
+    }
+  }
+  return true;
+}
+
+}  // namespace heddle::cuda

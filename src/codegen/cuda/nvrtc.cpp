@@ -1,0 +1,165 @@
+#include "codegen/cuda/nvrtc.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "codegen/cuda/cubin_cache.h"
+#include "codegen/cuda/nvrtc_library.h"
+#include "codegen/cuda/ptxas_log.h"
+#include "heddle/runtime/timer.h"
+#include "heddle/support/error.h"
+
+namespace heddle::cuda {
+namespace {
+
+constexpr const char* kFile = "kernel.cu";
+
+const NvrtcApi& nvrtc() {
+  std::string reason;
+  if (const NvrtcApi* api = find_nvrtc(reason)) return *api;
+  throw_runtime_error(
+      "NVRTC, which compiles kernels for NVIDIA GPUs, was not found; tried" + reason, {},
+      "install it (the CUDA toolkit, or pip install nvidia-cuda-nvrtc), or set HEDDLE_NVRTC to "
+      "libnvrtc.so or its folder");
+}
+
+int version_of(const NvrtcApi& api) {
+  int major = 0, minor = 0;
+  api.version(&major, &minor);
+  return 1000 * major + 10 * minor;
+}
+
+// Destroys the program at the end of the scope.
+struct ProgramHandle {
+  const NvrtcApi& api;
+  NvrtcApi::Program program = nullptr;
+  explicit ProgramHandle(const NvrtcApi& nvrtc) : api(nvrtc) {}
+  ~ProgramHandle() {
+    if (program != nullptr) api.destroy_program(&program);
+  }
+  ProgramHandle(const ProgramHandle&) = delete;
+  ProgramHandle& operator=(const ProgramHandle&) = delete;
+
+  std::string log() const {
+    std::size_t size = 0;
+    api.get_log_size(program, &size);
+    std::string text(size, '\0');
+    if (size > 0) api.get_log(program, text.data());
+    while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
+    return text;
+  }
+};
+
+[[noreturn]] void rejected(NvrtcApi::Result result, const NvrtcApi& api, const std::string& log,
+                           const std::string& source, const std::string& arch,
+                           const std::vector<std::string>& options) {
+  if (result == NvrtcApi::kInvalidOption) {
+    std::string given;
+    for (const std::string& option : options) given += " " + option;
+    throw_user_error("NVRTC " + std::to_string(version_of(api) / 1000) + "." +
+                         std::to_string(version_of(api) / 10 % 100) + " (" + api.path +
+                         ") does not take the architecture " + arch +
+                         (given.empty() ? "" : " or the options" + given) +
+                         (log.empty() ? "" : ": " + log),
+                     {}, "a newer NVRTC may (HEDDLE_NVRTC)");
+  }
+  const std::string what =
+      "the CUDA text was rejected for " + arch + " (" + api.get_error_string(result) + "):\n" + log;
+  const int line = first_error_line(log, kFile);
+  // Without a line it is a mistake in inline assembly, and lines are of the PTX.
+  throw_internal_error(what + (line > 0 ? "\n" + numbered_lines(source, line) : ""));
+}
+
+Cubin compile(const NvrtcApi& api, const std::string& source, const std::string& arch,
+              const std::vector<std::string>& options) {
+  std::vector<const char*> flags;
+  for (const std::string& option : options) flags.push_back(option.c_str());
+  const Timer timer;
+  ProgramHandle p(api);
+  NvrtcApi::Result result =
+      api.create_program(&p.program, source.c_str(), kFile, 0, nullptr, nullptr);
+  HEDDLE_ICHECK(result == NvrtcApi::kSuccess,
+                std::string("nvrtcCreateProgram: ") + api.get_error_string(result));
+  result = api.compile_program(p.program, static_cast<int>(flags.size()), flags.data());
+  Cubin cubin;
+  cubin.arch = arch;
+  cubin.log = p.log();
+  if (result != NvrtcApi::kSuccess) rejected(result, api, cubin.log, source, arch, options);
+  std::size_t size = 0;
+  api.get_cubin_size(p.program, &size);
+  cubin.bytes.resize(size);
+  result = api.get_cubin(p.program, cubin.bytes.data());
+  HEDDLE_ICHECK(result == NvrtcApi::kSuccess && size > 0,
+                "NVRTC made no machine code for '" + arch + "'");
+  cubin.compile_s = timer.elapsed_s();
+  cubin.kernels = parse_resources(cubin.log);
+  cubin.warnings = parse_warnings(cubin.log);
+  return cubin;
+}
+
+}  // namespace
+
+const KernelResources* Cubin::find(std::string_view kernel) const {
+  for (const KernelResources& k : kernels) {
+    if (k.kernel == kernel) return &k;
+  }
+  return nullptr;
+}
+
+Cubin compile_cuda(const std::string& source, const std::string& arch,
+                   const std::vector<std::string>& options) {
+  if (!arch.starts_with("sm_")) {
+    throw_user_error("'" + arch + "' is no architecture to make machine code for", {},
+                     "write sm_80, sm_90a, ...");
+  }
+  const NvrtcApi& api = nvrtc();
+  // The resources are in the log.
+  std::vector<std::string> all = {"--gpu-architecture=" + arch, "--std=c++17",
+                                  "--ptxas-options=-v"};
+  all.insert(all.end(), options.begin(), options.end());
+  const std::string key = cubin_key(source, arch, all, version_of(api));
+  if (std::optional<Cubin> known = load_cubin(key)) return *std::move(known);
+  Cubin cubin = compile(api, source, arch, all);
+  store_cubin(key, cubin);
+  return cubin;
+}
+
+bool nvrtc_available() { return nvrtc_missing_reason().empty(); }
+
+std::string nvrtc_missing_reason() {
+  try {
+    nvrtc();
+    return {};
+  } catch (const Error& error) {
+    return error.message;
+  }
+}
+
+int nvrtc_version() { return version_of(nvrtc()); }
+
+std::vector<int> nvrtc_archs() {
+  const NvrtcApi& api = nvrtc();
+  int count = 0;
+  api.get_num_supported_archs(&count);
+  std::vector<int> archs(static_cast<std::size_t>(std::max(count, 0)));
+  if (count > 0) api.get_supported_archs(archs.data());
+  return archs;
+}
+
+std::string numbered_lines(const std::string& source, int line, int around) {
+  std::string text;
+  int number = 1;
+  for (std::size_t begin = 0; begin < source.size(); ++number) {
+    const std::size_t end = std::min(source.find('\n', begin), source.size());
+    if (std::abs(number - line) <= around) {
+      char head[16];
+      std::snprintf(head, sizeof head, "%c%5d | ", number == line ? '>' : ' ', number);
+      text += head + source.substr(begin, end - begin) + "\n";
+    }
+    begin = end + 1;
+  }
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+}  // namespace heddle::cuda

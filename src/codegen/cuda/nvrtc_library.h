@@ -1,0 +1,38 @@
+// NVRTC's C API, of which these declarations of ours are all we need; it is the same from CUDA 11.2
+// on.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace heddle::cuda {
+
+struct NvrtcApi {
+  using Program = struct NvrtcProgramTag*;
+  using Result = int;
+  static constexpr Result kSuccess = 0;
+  static constexpr Result kInvalidOption = 5;
+  static constexpr Result kCompilation = 6;
+
+  const char* (*get_error_string)(Result) = nullptr;
+  Result (*version)(int*, int*) = nullptr;
+  Result (*get_num_supported_archs)(int*) = nullptr;
+  Result (*get_supported_archs)(int*) = nullptr;
+  Result (*create_program)(Program*, const char* source, const char* name, int headers,
+                           const char* const* header_texts,
+                           const char* const* header_names) = nullptr;
+  Result (*destroy_program)(Program*) = nullptr;
+  Result (*compile_program)(Program, int count, const char* const* options) = nullptr;
+  Result (*get_cubin_size)(Program, std::size_t*) = nullptr;
+  Result (*get_cubin)(Program, char*) = nullptr;
+  Result (*get_log_size)(Program, std::size_t*) = nullptr;
+  Result (*get_log)(Program, char*) = nullptr;
+
+  std::string path;  // what was opened
+};
+
+/// Opened at first use and never closed. Null where there is none; then `reason` lists what was
+/// tried. Found again when HEDDLE_NVRTC has changed.
+const NvrtcApi* find_nvrtc(std::string& reason);
+
+}  // namespace heddle::cuda

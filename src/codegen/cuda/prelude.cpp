@@ -1,0 +1,330 @@
+#include "codegen/cuda/prelude.h"
+
+#include <algorithm>
+
+#include "heddle/support/error.h"
+
+namespace heddle::cuda {
+namespace {
+
+struct Helper {
+  std::string_view name;
+  std::string_view needs;  ///< other helpers, separated by blanks; they stand before in the table
+  bool ptx;                ///< made of PTX instructions
+  std::string_view body;   ///< $ stands for what makes a function inline
+};
+
+constexpr std::string_view kInline = "static __device__ __forceinline__";
+
+// clang-format off
+constexpr Helper kHelpers[] = {
+    // ---- 16-bit floats, by their bits ----
+    {"f32_from_f16", "", true, R"($ float f32_from_f16(unsigned short x) {
+  float r;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x));
+  return r;
+})"},
+    {"f16_from_f32", "", true, R"($ unsigned short f16_from_f32(float x) {
+  unsigned short r;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x));
+  return r;
+})"},
+    {"f16_from_f64", "", true, R"($ unsigned short f16_from_f64(double x) {
+  unsigned short r;
+  asm("cvt.rn.f16.f64 %0, %1;" : "=h"(r) : "d"(x));
+  return r;
+})"},
+    {"f32_from_bf16", "", false, R"($ float f32_from_bf16(unsigned short x) {
+  return __uint_as_float((unsigned)x << 16);
+})"},
+    {"bf16_from_f32", "", true, R"($ unsigned short bf16_from_f32(float x) {
+  unsigned short r;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
+  return r;
+})"},
+    // Rounded to odd first: what is cut off leaves a mark in the last bit, so that the second
+    // rounding gives what one rounding would have given.
+    {"bf16_from_f64", "bf16_from_f32", false, R"($ unsigned short bf16_from_f64(double x) {
+  const float cut = __double2float_rz(x);
+  return bf16_from_f32((double)cut == x ? cut : __uint_as_float(__float_as_uint(cut) | 1));
+})"},
+    // ---- parts of 32-bit words ----
+    {"low16", "", false, R"($ unsigned short low16(unsigned x) { return (unsigned short)x; })"},
+    {"high16", "", false,
+     R"($ unsigned short high16(unsigned x) {
+  return (unsigned short)(x >> 16);
+})"},
+    {"pack16", "", false, R"($ unsigned pack16(unsigned short low, unsigned short high) {
+  return (unsigned)high << 16 | low;
+})"},
+    {"pack8", "", false,
+     R"($ unsigned pack8(unsigned char a, unsigned char b, unsigned char c, unsigned char d) {
+  return (unsigned)d << 24 | (unsigned)c << 16 | (unsigned)b << 8 | a;
+})"},
+    {"get16", "", false, R"($ unsigned short get16(const unsigned* words, int i) {
+  return (unsigned short)(words[i >> 1] >> (i & 1) * 16);
+})"},
+    {"put16", "", false, R"($ void put16(unsigned* words, int i, unsigned short x) {
+  const int at = (i & 1) * 16;
+  words[i >> 1] = (words[i >> 1] & ~(0xffffu << at)) | (unsigned)x << at;
+})"},
+    {"get8", "", false, R"($ unsigned char get8(const unsigned* words, int i) {
+  return (unsigned char)(words[i >> 2] >> (i & 3) * 8);
+})"},
+    {"put8", "", false, R"($ void put8(unsigned* words, int i, unsigned char x) {
+  const int at = (i & 3) * 8;
+  words[i >> 2] = (words[i >> 2] & ~(0xffu << at)) | (unsigned)x << at;
+})"},
+    // ---- integers: results wrap, which C++ promises for unsigned types only ----
+    {"add_i32", "", false, R"($ int add_i32(int a, int b) {
+  return (int)((unsigned)a + (unsigned)b);
+})"},
+    {"sub_i32", "", false, R"($ int sub_i32(int a, int b) {
+  return (int)((unsigned)a - (unsigned)b);
+})"},
+    {"mul_i32", "", false, R"($ int mul_i32(int a, int b) {
+  return (int)((unsigned)a * (unsigned)b);
+})"},
+    {"add_i64", "", false, R"($ long long add_i64(long long a, long long b) {
+  return (long long)((unsigned long long)a + (unsigned long long)b);
+})"},
+    {"sub_i64", "", false, R"($ long long sub_i64(long long a, long long b) {
+  return (long long)((unsigned long long)a - (unsigned long long)b);
+})"},
+    {"mul_i64", "", false, R"($ long long mul_i64(long long a, long long b) {
+  return (long long)((unsigned long long)a * (unsigned long long)b);
+})"},
+    {"abs_i32", "sub_i32", false, R"($ int abs_i32(int a) { return a < 0 ? sub_i32(0, a) : a; })"},
+    {"abs_i64", "sub_i64", false, R"($ long long abs_i64(long long a) {
+  return a < 0 ? sub_i64(0, a) : a;
+})"},
+    {"div_i32", "sub_i32", false, R"($ int div_i32(int a, int b) {
+  return b == -1 ? sub_i32(0, a) : a / b;
+})"},
+    {"mod_i32", "", false, R"($ int mod_i32(int a, int b) { return b == -1 ? 0 : a % b; })"},
+    {"div_i64", "sub_i64", false, R"($ long long div_i64(long long a, long long b) {
+  return b == -1 ? sub_i64(0, a) : a / b;
+})"},
+    {"mod_i64", "", false, R"($ long long mod_i64(long long a, long long b) {
+  return b == -1 ? 0 : a % b;
+})"},
+    {"floor_div_i32", "div_i32 mod_i32", false, R"($ int floor_div_i32(int a, int b) {
+  const int r = mod_i32(a, b);
+  return div_i32(a, b) - (r != 0 && (r < 0) != (b < 0));
+})"},
+    {"floor_mod_i32", "mod_i32", false, R"($ int floor_mod_i32(int a, int b) {
+  const int r = mod_i32(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+})"},
+    {"floor_div_i64", "div_i64 mod_i64", false, R"($ long long floor_div_i64(long long a, long long b) {
+  const long long r = mod_i64(a, b);
+  return div_i64(a, b) - (r != 0 && (r < 0) != (b < 0));
+})"},
+    {"floor_mod_i64", "mod_i64", false, R"($ long long floor_mod_i64(long long a, long long b) {
+  const long long r = mod_i64(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+})"},
+    // ---- floats: the second operand when one is NaN ----
+    {"min_f32", "", false, R"($ float min_f32(float a, float b) { return a < b ? a : b; })"},
+    {"max_f32", "", false, R"($ float max_f32(float a, float b) { return a > b ? a : b; })"},
+    {"min_f64", "", false, R"($ double min_f64(double a, double b) { return a < b ? a : b; })"},
+    {"max_f64", "", false, R"($ double max_f64(double a, double b) { return a > b ? a : b; })"},
+    // At most 2 ulp over the full range; the exact ones have slow paths of their own.
+    {"div_f32", "", true, R"($ float div_f32(float a, float b) {
+  float r;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+})"},
+    {"sqrt_f32", "", true, R"($ float sqrt_f32(float x) {
+  float r;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+})"},
+    // ---- floats to integers: truncated, saturating, NaN to 0 ----
+    // (Doubles to 32 bits and both to 64 bits: what the hardware makes of NaN is not 0.)
+    {"i8_from_f32", "", false, R"($ signed char i8_from_f32(float x) {
+  return (signed char)max(-128, min(127, __float2int_rz(x)));
+})"},
+    {"i16_from_f32", "", false, R"($ short i16_from_f32(float x) {
+  return (short)max(-32768, min(32767, __float2int_rz(x)));
+})"},
+    {"i32_from_f32", "", false, R"($ int i32_from_f32(float x) { return __float2int_rz(x); })"},
+    {"i64_from_f32", "", false, R"($ long long i64_from_f32(float x) {
+  return x != x ? 0 : __float2ll_rz(x);
+})"},
+    {"u8_from_f32", "", false, R"($ unsigned char u8_from_f32(float x) {
+  return (unsigned char)min(255u, __float2uint_rz(x));
+})"},
+    {"u16_from_f32", "", false, R"($ unsigned short u16_from_f32(float x) {
+  return (unsigned short)min(65535u, __float2uint_rz(x));
+})"},
+    {"u32_from_f32", "", false, R"($ unsigned u32_from_f32(float x) { return __float2uint_rz(x); })"},
+    {"u64_from_f32", "", false, R"($ unsigned long long u64_from_f32(float x) {
+  return x > 0 ? __float2ull_rz(x) : 0;
+})"},
+    {"i32_from_f64", "", false, R"($ int i32_from_f64(double x) {
+  return x != x ? 0 : __double2int_rz(x);
+})"},
+    {"i8_from_f64", "i32_from_f64", false, R"($ signed char i8_from_f64(double x) {
+  return (signed char)max(-128, min(127, i32_from_f64(x)));
+})"},
+    {"i16_from_f64", "i32_from_f64", false, R"($ short i16_from_f64(double x) {
+  return (short)max(-32768, min(32767, i32_from_f64(x)));
+})"},
+    {"i64_from_f64", "", false, R"($ long long i64_from_f64(double x) {
+  return x != x ? 0 : __double2ll_rz(x);
+})"},
+    {"u32_from_f64", "", false, R"($ unsigned u32_from_f64(double x) {
+  return x > 0 ? __double2uint_rz(x) : 0;
+})"},
+    {"u8_from_f64", "u32_from_f64", false, R"($ unsigned char u8_from_f64(double x) {
+  return (unsigned char)min(255u, u32_from_f64(x));
+})"},
+    {"u16_from_f64", "u32_from_f64", false, R"($ unsigned short u16_from_f64(double x) {
+  return (unsigned short)min(65535u, u32_from_f64(x));
+})"},
+    {"u64_from_f64", "", false, R"($ unsigned long long u64_from_f64(double x) {
+  return x > 0 ? __double2ull_rz(x) : 0;
+})"},
+    // ---- asynchronous copies from global to shared memory ----
+    {"shared_address", "", true, R"($ unsigned shared_address(const void* p) {
+  return (unsigned)__cvta_generic_to_shared(p);
+})"},
+    {"cp_async_4", "shared_address", true, R"($ void cp_async_4(void* to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+               ::"r"(shared_address(to)), "l"(from) : "memory");
+})"},
+    {"cp_async_8", "shared_address", true, R"($ void cp_async_8(void* to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8;"
+               ::"r"(shared_address(to)), "l"(from) : "memory");
+})"},
+    {"cp_async_16", "shared_address", true, R"($ void cp_async_16(void* to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+               ::"r"(shared_address(to)), "l"(from) : "memory");
+})"},
+    // Zeros, and nothing is read, unless `keep`.
+    {"cp_async_4_or_zero", "shared_address", true, R"($ void cp_async_4_or_zero(void* to, const void* from, bool keep) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+               ::"r"(shared_address(to)), "l"(from), "r"(keep ? 4 : 0) : "memory");
+})"},
+    {"cp_async_8_or_zero", "shared_address", true, R"($ void cp_async_8_or_zero(void* to, const void* from, bool keep) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
+               ::"r"(shared_address(to)), "l"(from), "r"(keep ? 8 : 0) : "memory");
+})"},
+    {"cp_async_16_or_zero", "shared_address", true, R"($ void cp_async_16_or_zero(void* to, const void* from, bool keep) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               ::"r"(shared_address(to)), "l"(from), "r"(keep ? 16 : 0) : "memory");
+})"},
+    {"cp_async_commit", "", true, R"($ void cp_async_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+})"},
+    {"cp_async_wait", "", true, R"(template <int kPending>
+$ void cp_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+})"},
+    {"prefetch_l2", "", true, R"($ void prefetch_l2(const void* p) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+})"},
+    // ---- tiles: ldmatrix and mma.sync, by registers of 32 bits ----
+    {"ldmatrix_x1", "shared_address", true, R"($ void ldmatrix_x1(unsigned* r, const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
+               : "=r"(r[0]) : "r"(shared_address(row)) : "memory");
+})"},
+    {"ldmatrix_x1_trans", "shared_address", true, R"($ void ldmatrix_x1_trans(unsigned* r, const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
+               : "=r"(r[0]) : "r"(shared_address(row)) : "memory");
+})"},
+    {"ldmatrix_x2", "shared_address", true, R"($ void ldmatrix_x2(unsigned* r, const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1]) : "r"(shared_address(row)) : "memory");
+})"},
+    {"ldmatrix_x2_trans", "shared_address", true, R"($ void ldmatrix_x2_trans(unsigned* r, const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1]) : "r"(shared_address(row)) : "memory");
+})"},
+    {"ldmatrix_x4", "shared_address", true, R"($ void ldmatrix_x4(unsigned* r, const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)) : "memory");
+})"},
+    {"ldmatrix_x4_trans", "shared_address", true, R"($ void ldmatrix_x4_trans(unsigned* r, const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)) : "memory");
+})"},
+    {"mma_m16n8k16_f16_f32", "", true, R"($ void mma_m16n8k16_f16_f32(float* d, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+})"},
+    {"mma_m16n8k16_bf16_f32", "", true, R"($ void mma_m16n8k16_bf16_f32(float* d, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+})"},
+    {"mma_m16n8k16_f16_f16", "", true, R"($ void mma_m16n8k16_f16_f16(unsigned* d, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 "
+      "{%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+      : "+r"(d[0]), "+r"(d[1])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+})"},
+    // The operands lose the 13 lowest bits of their mantissas.
+    {"mma_m16n8k8_f32_f32", "", true, R"($ void mma_m16n8k8_f32_f32(float* d, const float* a, const float* b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
+        "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+})"},
+    {"mma_m16n8k32_i8_i32", "", true, R"($ void mma_m16n8k32_i8_i32(int* d, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+})"},
+    {"mma_m16n8k32_u8_i32", "", true, R"($ void mma_m16n8k32_u8_i32(int* d, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+})"},
+};
+// clang-format on
+
+}  // namespace
+
+std::string Prelude::use(std::string_view name) {
+  if (used_.contains(name)) return std::string(name);
+  const auto* helper = std::find_if(std::begin(kHelpers), std::end(kHelpers),
+                                    [&](const Helper& h) { return h.name == name; });
+  HEDDLE_ICHECK(helper != std::end(kHelpers),
+                "CUDA code has no helper function '" + std::string(name) + "'");
+  used_.insert(std::string(name));
+  for (std::string_view rest = helper->needs; !rest.empty();) {
+    const size_t end = std::min(rest.find(' '), rest.size());
+    use(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return std::string(name);
+}
+
+std::string Prelude::text(Which which) const {
+  std::string out;
+  for (const Helper& h : kHelpers) {
+    if (!used_.contains(h.name) || (h.ptx && which == Which::PlainOnly)) continue;
+    const size_t mark = h.body.find('$');
+    out += h.body.substr(0, mark);
+    out += kInline;
+    out += h.body.substr(mark + 1);
+    out += "\n";
+  }
+  return out;
+}
+
+std::vector<std::string> Prelude::names() {
+  std::vector<std::string> all;
+  for (const Helper& h : kHelpers) all.emplace_back(h.name);
+  return all;
+}
+
+}  // namespace heddle::cuda

@@ -1,0 +1,19 @@
+// What `ptxas -v` prints, as numbers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/cuda/nvrtc.h"
+
+namespace heddle::cuda {
+
+/// In the order of the kernels' names.
+std::vector<KernelResources> parse_resources(const std::string& log);
+/// The lines with codes C74xx and C75xx.
+std::vector<std::string> parse_warnings(const std::string& log);
+/// The line of the first error that names one of `file`: "kernel.cu(12): error: ..."; 0 if none
+/// does.
+int first_error_line(const std::string& log, const std::string& file);
+
+}  // namespace heddle::cuda

@@ -1,0 +1,267 @@
+#include "codegen/cuda/kernel_writer.h"
+#include "codegen/cuda/types.h"
+
+namespace heddle::cuda {
+namespace {
+
+constexpr const char* kAllLanes = "0xffffffffu";
+
+/// Of the first `lanes` of a warp.
+std::string lane_mask(int lanes) {
+  std::string digits;
+  for (uint32_t mask = (uint32_t{1} << lanes) - 1; mask != 0; mask >>= 4) {
+    digits.insert(digits.begin(), "0123456789abcdef"[mask & 15]);
+  }
+  return "0x" + digits + "u";
+}
+
+}  // namespace
+
+void KernelWriter::line(const std::string& text) {
+  out_.append(static_cast<size_t>(indent_) * 2, ' ');
+  out_ += text + "\n";
+}
+
+void KernelWriter::block(const std::string& head, const Stmt& body) {
+  line(head);
+  ++indent_;
+  scopes_.emplace_back();
+  statement(body);
+  scopes_.pop_back();
+  --indent_;
+}
+
+bool KernelWriter::is_uniform(const Expr& e) const {
+  bool uniform = true;
+  visit(e, [&](const Expr& x) {
+    const VarNode* v = x.as<VarNode>();
+    if (x.kind() == ExprKind::Load || (v && !uniform_.contains(v))) uniform = false;
+  });
+  return uniform;
+}
+
+void KernelWriter::flush() {
+  out_ += frames_[0].lines;
+  frames_[0].lines.clear();
+}
+
+void KernelWriter::statement(const Stmt& s) {
+  if (!s) return;
+  switch (s.kind()) {
+    case StmtKind::For: return loop(*s.as<For>());
+    case StmtKind::Store: return store(*s.as<Store>());
+    case StmtKind::Allocate: return allocate(*s.as<Allocate>());
+    case StmtKind::If: return branch(*s.as<If>());
+    case StmtKind::Block:
+      for (const Stmt& child : s.as<Block>()->stmts) statement(child);
+      return;
+    case StmtKind::Let: return let(*s.as<Let>());
+    case StmtKind::Prefetch: {
+      const Prefetch& p = *s.as<Prefetch>();
+      begin({flat(p.buffer, p.indices)});
+      before(prelude_.use("prefetch_l2") + "(" +
+             address(storage_of(p.buffer), value(p.indices[0])) + ");");
+      return flush();
+    }
+    case StmtKind::Sync: return sync(*s.as<Sync>());
+    case StmtKind::TileOp: return tile_op(*s.as<TileOp>());
+  }
+}
+
+// ---- loops ----
+
+void KernelWriter::loop(const For& f) {
+  switch (f.loop) {
+    case LoopKind::BlockX:
+    case LoopKind::BlockY:
+    case LoopKind::BlockZ:
+    case LoopKind::ThreadX:
+    case LoopKind::ThreadY:
+    case LoopKind::ThreadZ: return grid_loop(f);
+    case LoopKind::Serial:
+    case LoopKind::Vectorized:
+    case LoopKind::Unrolled: return serial_loop(f);
+    case LoopKind::Parallel:
+    case LoopKind::Tensorized:
+      fail(std::string("a ") + to_string(f.loop) + " loop over '" + f.var->name + "'");
+  }
+}
+
+void KernelWriter::grid_loop(const For& f) {
+  const bool thread = is_thread(f.loop);
+  const auto dim = static_cast<size_t>(grid_dim(f.loop));
+  const int64_t all = (thread ? kernel_.block : kernel_.grid)[dim];
+  const Text name{std::string(thread ? "t" : "b") + "xyz"[dim], kAtom};
+  const int64_t* extent = as_int(f.extent);
+  if (extent && *extent > all) {
+    fail("the loop over '" + f.var->name + "' has " + std::to_string(*extent) +
+         " iterations, and the " + (thread ? "block " : "grid ") + std::to_string(all));
+  }
+  const int64_t last = (extent ? *extent : all) - 1;
+  vars_[f.var.get()] = {name};
+  ranges_.set(f.var, {0, last});
+  if (!thread) uniform_.insert(f.var.get());
+  if (extent && *extent == all) {
+    statement(f.body);
+  } else {
+    begin({f.extent});
+    const std::string limit = value(f.extent).at(kShift);
+    flush();
+    const std::string outer = warp_mask_;
+    // Whole warps stay together where the first dimension is cut at a multiple of 32, or is one
+    // itself and another is cut.
+    const bool whole =
+        !thread || (kernel_.block[0] % 32 == 0 && (dim > 0 || (extent && *extent % 32 == 0)));
+    const bool first_lanes = dim == 0 && extent && *extent < 32 && outer == kAllLanes &&
+                             kernel_.block[1] * kernel_.block[2] == 1;
+    if (!whole) warp_mask_ = first_lanes ? lane_mask(static_cast<int>(*extent)) : "__activemask()";
+    block("if (" + name.s + " < " + limit + ") {", f.body);
+    line("}");
+    warp_mask_ = outer;
+  }
+  ranges_.erase(f.var);
+}
+
+void KernelWriter::serial_loop(const For& f) {
+  const int64_t* extent = as_int(f.extent);
+  const Interval range = range_of(f.extent, ranges_);
+  const Interval values{0, range.max == Interval::kPosInf ? range.max : range.max - 1};
+  const bool wide = !fits_32_bits(range);
+  const std::string name = names_.unique(f.var->name);
+  ranges_.set(f.var, values);
+  if (is_uniform(f.extent)) uniform_.insert(f.var.get());
+  if (extent && *extent == 1) {
+    line("const int " + name + " = 0;");
+    vars_[f.var.get()] = {{name, kAtom}};
+    divisors_[f.var.get()] = 16;
+    return statement(f.body);
+  }
+  begin({f.extent});
+  Text limit = value(f.extent);
+  if (!is_identifier(limit.s) && !extent) limit = named(f.extent, limit, "n");
+  flush();
+  vars_[f.var.get()] = {{name, kAtom, wide}};
+  const bool unrolled = f.loop == LoopKind::Unrolled || facts_.register_loops.contains(&f);
+  line(unrolled ? "#pragma unroll" : "#pragma unroll 1");
+  block("for (" + std::string(wide ? "long long " : "int ") + name + " = 0; " + name + " < " +
+            limit.at(kShift) + "; ++" + name + ") {",
+        f.body);
+  line("}");
+  ranges_.erase(f.var);
+}
+
+// ---- scopes ----
+
+void KernelWriter::allocate(const Allocate& a) {
+  const Buffer& b = a.buffer;
+  Storage s{names_.unique(b->name), b->scope};
+  const int64_t n = b.num_elements();
+  switch (b->scope) {
+    case Scope::Local:
+      if (facts_.words.contains(b.get())) {
+        s.per_word = elements_per_word(b->dtype);
+        const int64_t words = (n + s.per_word - 1) / s.per_word;
+        line("unsigned " + s.name + "[" + std::to_string(words) + "];  // " + to_string(b->dtype));
+      } else {
+        s.single = n == 1;
+        line(value_type(b->dtype) + " " + s.name + (s.single ? "" : "[" + std::to_string(n) + "]") +
+             ";");
+      }
+      break;
+    case Scope::Shared: {
+      const std::string type = memory_type(b->dtype);
+      const std::string at =
+          shared_offset_ == 0 ? "smem" : "(smem + " + std::to_string(shared_offset_) + ")";
+      line(type + "* const " + s.name + " = (" + type + "*)" + at + ";  // [" + std::to_string(n) +
+           "]");
+      shared_offset_ += (n * b->dtype.bytes() + 15) / 16 * 16;
+      if (shared_offset_ > kernel_.shared_bytes) {
+        fail("shared buffers of " + std::to_string(shared_offset_) +
+             " bytes, where the kernel has " + std::to_string(kernel_.shared_bytes));
+      }
+      break;
+    }
+    case Scope::Argument:
+    case Scope::Global: fail("the buffer '" + b->name + "' is allocated, and is no argument");
+  }
+  storage_[b.get()] = s;
+  statement(a.body);
+}
+
+void KernelWriter::let(const Let& l) {
+  begin({l.value});
+  const DataType t = l.value.dtype();
+  std::vector<Text> texts;
+  for (int lane = 0; lane < t.lanes; ++lane) {
+    const Text x = value(l.value, lane);
+    const std::string name = names_.unique(l.var->name);
+    before("const " + value_type_of(l.value, x) + " " + name + " = " + x.s + ";");
+    texts.push_back({name, kAtom, x.wide});
+  }
+  flush();
+  if (t == i64) {
+    ranges_.set(l.var, range_of(l.value, ranges_));
+    divisors_[l.var.get()] = known_divisor(l.value, divisors_);
+  }
+  vars_[l.var.get()] = std::move(texts);
+  statement(l.body);
+  if (t == i64) ranges_.erase(l.var);
+}
+
+void KernelWriter::branch(const If& s) {
+  begin({s.condition});
+  count_body(s.then_body);
+  const Text condition = value(s.condition);
+  flush();
+  const std::string outer = warp_mask_;
+  if (!is_uniform(s.condition)) warp_mask_ = "__activemask()";
+  block("if (" + condition.s + ") {", s.then_body);
+  if (s.else_body) block("} else {", s.else_body);
+  line("}");
+  warp_mask_ = outer;
+}
+
+// ---- threads and warps ----
+
+void KernelWriter::sync(const Sync& s) {
+  switch (s.sync) {
+    case SyncKind::Block: return line("__syncthreads();");
+    case SyncKind::Warp: return line("__syncwarp();");
+    case SyncKind::AsyncCommit: return line(prelude_.use("cp_async_commit") + "();");
+    case SyncKind::AsyncWait:
+      return line(prelude_.use("cp_async_wait") + "<" + std::to_string(s.pending) + ">();");
+  }
+}
+
+// The address of a lane's first register.
+Text KernelWriter::tile_operand(const TileOperand& o) {
+  const Storage& s = storage_of(o.buffer);
+  if (s.scope != Scope::Local) fail("the tile '" + o.buffer->name + "' is not in registers");
+  const Expr word = s.per_word ? simplify(floordiv(o.index, Expr(s.per_word)), ranges_) : o.index;
+  return {address(s, value(word)), kSum};
+}
+
+void KernelWriter::tile_op(const TileOp& t) {
+  const TileOperand& to = t.operands.at(0);
+  if (t.op == TileOpKind::LoadMatrix) {
+    const TileOperand& from = t.operands.at(1);
+    const Storage& memory = storage_of(from.buffer);
+    if (memory.scope != Scope::Shared) fail("ldmatrix of '" + from.buffer->name + "'");
+    begin({to.index, from.index});
+    const std::string name =
+        "ldmatrix_x" + std::to_string(t.count) + (t.transposed ? "_trans" : "");
+    before(prelude_.use(name) + "(" + tile_operand(to).s + ", " +
+           address(memory, value(from.index)) + ");");
+    return flush();
+  }
+  const TileOperand &a = t.operands.at(1), &b = t.operands.at(2);
+  begin({to.index, a.index, b.index});
+  const std::string name = "mma_m" + std::to_string(t.m) + "n" + std::to_string(t.n) + "k" +
+                           std::to_string(t.k) + "_" + to_string(a.buffer->dtype) + "_" +
+                           to_string(to.buffer->dtype);
+  before(prelude_.use(name) + "(" + tile_operand(to).s + ", " + tile_operand(a).s + ", " +
+         tile_operand(b).s + ");");
+  flush();
+}
+
+}  // namespace heddle::cuda

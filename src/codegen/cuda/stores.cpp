@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <cmath>
+
+#include "codegen/cuda/kernel_writer.h"
+#include "codegen/cuda/types.h"
+
+namespace heddle::cuda {
+namespace {
+
+constexpr size_t kLongLane = 48;
+
+bool has_load(const Expr& e) {
+  bool found = false;
+  visit(e, [&](const Expr& x) { found |= x.kind() == ExprKind::Load; });
+  return found;
+}
+
+/// Whether `value` reads elements of `buffer` other than the one that the same lane stores.
+bool reads_others(const Expr& value, const Buffer& buffer, const Expr& index) {
+  bool found = false;
+  visit(value, [&](const Expr& x) {
+    const Load* load = x.as<Load>();
+    found |= load && load->buffer == buffer && !equal(load->indices[0], index);
+  });
+  return found;
+}
+
+}  // namespace
+
+void KernelWriter::store(const Store& s) {
+  const Expr& index = flat(s.buffer, s.indices);
+  const Storage& to = storage_of(s.buffer);
+  const int lanes = std::max(index.dtype().lanes, s.value.dtype().lanes);
+  begin({index, s.value});
+  if (s.hint == StoreHint::Async && store_async(s, to, lanes)) return flush();
+  std::vector<Text> values;
+  for (int lane = 0; lane < lanes; ++lane) values.push_back(value(s.value, lane));
+  if (lanes > 1 && reads_others(s.value, s.buffer, index)) {
+    for (Text& v : values) v = named(s.value, v, "t");
+  }
+  // Lanes that are side by side stay readable.
+  if (lanes > 1 && (to.per_word || run_of(index))) {
+    for (Text& v : values) {
+      if (v.s.size() > kLongLane) v = named(s.value, v, "t");
+    }
+  }
+  if (to.per_word) {
+    store_words(s, to, values);
+  } else if (lanes > 1 && run_of(index)) {
+    store_run(s, to, values);
+  } else {
+    for (int lane = 0; lane < lanes; ++lane) {
+      store_element(s, to, value(index, lane), values[static_cast<size_t>(lane)]);
+    }
+  }
+  flush();
+}
+
+void KernelWriter::store_element(const Store& s, const Storage& to, const Text& index,
+                                 const Text& value) {
+  if (s.hint == StoreHint::NonTemporal && to.scope == Scope::Argument) {
+    const Text v = s.buffer->dtype.is_bool() ? converted("unsigned char", value) : value;
+    // By the type of the buffer: an int is no `long long` for an overloaded function.
+    return before("__stcs(" + address(to, index) + ", (" + memory_type(s.buffer->dtype) + ")" +
+                  v.at(kUnary) + ");");
+  }
+  const std::string target = to.single ? to.name : to.name + "[" + index.s + "]";
+  // target = target + x
+  const DataType t = s.value.dtype();
+  const std::string self = target + " + ";
+  if (t.is_float() && t.bits >= 32 && value.precedence == kSum && value.s.starts_with(self) &&
+      s.value.as<Binary>() && s.value.as<Binary>()->a.kind() == ExprKind::Load) {
+    return before(target + " += " + value.s.substr(self.size()) + ";");
+  }
+  before(target + " = " + value.s + ";");
+}
+
+std::string KernelWriter::packed(DataType t, const std::vector<Text>& lanes, size_t begin,
+                                 size_t count) {
+  const size_t per_word = static_cast<size_t>(elements_per_word(t));
+  std::vector<std::string> words;
+  for (size_t i = begin; i < begin + count; i += per_word) {
+    if (per_word == 1) {
+      words.push_back(lanes[i].s);
+      continue;
+    }
+    std::string word = prelude_.use(per_word == 2 ? "pack16" : "pack8") + "(";
+    for (size_t k = 0; k < per_word; ++k) word += (k ? ", " : "") + lanes[i + k].s;
+    words.push_back(word + ")");
+  }
+  const std::string make = make_vector(t, static_cast<int>(count) * t.bytes());
+  if (make.empty()) return words[0];
+  size_t width = 0;
+  for (const std::string& w : words) width += w.size() + 2;
+  const std::string gap =
+      width < 70 ? ", " : ",\n" + std::string(static_cast<size_t>(indent_ + 2) * 2, ' ');
+  std::string out = make + "(";
+  for (size_t i = 0; i < words.size(); ++i) out += (i ? gap : "") + words[i];
+  return out + ")";
+}
+
+void KernelWriter::store_run(const Store& s, const Storage& to, const std::vector<Text>& values) {
+  const Ramp& run = *run_of(s.indices[0]);
+  const DataType t = s.buffer->dtype;
+  const int lanes = static_cast<int>(values.size());
+  const int divisor = to.scope == Scope::Local ? 1 : known_divisor(run.base, divisors_);
+  for (const Chunk& c : cut_lanes(lanes, t.bytes(), divisor)) {
+    const Text index = index_at(run, c.begin);
+    const auto first = static_cast<size_t>(c.begin);
+    if (c.count == 1) {
+      store_element(s, to, index, values[first]);
+      continue;
+    }
+    const std::string type = vector_type(t, c.count * t.bytes());
+    const std::string vector = packed(t, values, first, static_cast<size_t>(c.count));
+    const std::string pointer = "(" + type + "*)(" + address(to, index) + ")";
+    if (s.hint == StoreHint::NonTemporal && to.scope == Scope::Argument) {
+      before("__stcs(" + pointer + ", " + vector + ");");
+    } else {
+      before("*" + pointer + " = " + vector + ";");
+    }
+  }
+}
+
+// Into an array of words: whole words where the lanes fill them.
+void KernelWriter::store_words(const Store& s, const Storage& to, const std::vector<Text>& values) {
+  const Expr& index = s.indices[0];
+  const DataType t = s.buffer->dtype;
+  const auto lanes = values.size(), per_word = static_cast<size_t>(to.per_word);
+  const Ramp* run = run_of(index);
+  if (run && lanes % per_word == 0 &&
+      static_cast<size_t>(known_divisor(run->base, divisors_)) >= per_word) {
+    const Expr first = simplify(floordiv(run->base, Expr(to.per_word)), ranges_);
+    for (size_t i = 0; i < lanes; i += per_word) {
+      const Text word = value(first + Expr(static_cast<int64_t>(i / per_word)));
+      before(to.name + "[" + word.s + "] = " + packed(t, values, i, per_word) + ";");
+    }
+    return;
+  }
+  const std::string put = prelude_.use(per_word == 2 ? "put16" : "put8");
+  for (size_t i = 0; i < lanes; ++i) {
+    before(put + "(" + to.name + ", " + value(index, static_cast<int>(i)).s + ", " + values[i].s +
+           ");");
+  }
+}
+
+bool KernelWriter::store_async(const Store& s, const Storage& to, int lanes) {
+  const Select* select = s.value.as<Select>();
+  const Load* l = (select ? select->on_true : s.value).as<Load>();
+  if (to.scope != Scope::Shared || !l) return false;
+  const Storage& from = storage_of(l->buffer);
+  const Expr &to_index = s.indices[0], &from_index = flat(l->buffer, l->indices);
+  const DataType t = s.buffer->dtype;
+  if (from.scope != Scope::Argument || has_load(from_index) || has_load(to_index)) return false;
+  std::vector<Chunk> chunks;
+  if (lanes == 1) {
+    chunks.push_back({0, 1});
+  } else if (run_of(to_index) && run_of(from_index)) {
+    // A condition of its own for each lane leaves nothing to copy together.
+    const bool by_lane = select && select->condition.dtype().is_vector();
+    chunks = cut_lanes(lanes, t.bytes(),
+                       by_lane ? 1
+                               : std::min(known_divisor(to_index, divisors_),
+                                          known_divisor(from_index, divisors_)));
+  } else {
+    return false;
+  }
+  for (const Chunk& c : chunks) {
+    if (c.count * t.bytes() < 4) return false;
+  }
+  if (select) {
+    const Broadcast* b = select->on_false.as<Broadcast>();
+    const Expr& other = b ? b->value : select->on_false;
+    const FloatImm* zero = other.as<FloatImm>();
+    if (has_load(select->condition) || !is_const(other, 0) || (zero && std::signbit(zero->value))) {
+      return false;
+    }
+  }
+  for (const Chunk& c : chunks) {
+    const std::string name = "cp_async_" + std::to_string(c.count * t.bytes());
+    const std::string pointers =
+        address(to, value(to_index, c.begin)) + ", " + address(from, value(from_index, c.begin));
+    if (select) {
+      before(prelude_.use(name + "_or_zero") + "(" + pointers + ", " +
+             value(select->condition, c.begin).s + ");");
+    } else {
+      before(prelude_.use(name) + "(" + pointers + ");");
+    }
+  }
+  return true;
+}
+
+}  // namespace heddle::cuda

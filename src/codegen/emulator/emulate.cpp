@@ -1,0 +1,149 @@
+// A GPU program from the outside: its buffers, its kernels one after the other, their blocks.
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "codegen/emulator/actions.h"
+#include "heddle/codegen/emulator.h"
+#include "heddle/support/rng.h"
+
+namespace heddle {
+namespace {
+
+using namespace emu;
+
+constexpr int64_t kMostThreads = 1024;  // of a block, on every GPU there is
+
+std::string to_text(const std::array<int64_t, 3>& v) {
+  return "(" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ", " + std::to_string(v[2]) +
+         ")";
+}
+
+/// Buffers that `body` writes.
+std::unordered_set<const BufferNode*> written_by(const Stmt& body) {
+  std::unordered_set<const BufferNode*> out;
+  visit(
+      body,
+      [&](const Stmt& s) {
+        if (const auto* store = s.as<Store>()) out.insert(store->buffer.get());
+      },
+      [](const Expr&) {});
+  return out;
+}
+
+class Emulation {
+ public:
+  explicit Emulation(const EmulatorOptions& options) : rng_(options.seed), seed_(options.seed) {}
+
+  void add(const Buffer& b, NDArray array, bool written) {
+    storages_[b.get()].hold(b, std::move(array), written);
+  }
+  void add_unwritten(const Buffer& b) {
+    Extents shape;
+    for (const Expr& e : b->shape) {
+      const int64_t* n = as_int(e);
+      HEDDLE_ICHECK(n != nullptr, "emulator: workspace '" + b->name + "' has no constant shape");
+      shape.push_back(*n);
+    }
+    add(b, NDArray::zeros(std::move(shape), b->dtype), false);
+  }
+
+  void launch(const GpuKernel& kernel) {
+    check_sizes(kernel);
+    // What no thread writes needs no history.
+    const auto written = written_by(kernel.body);
+    std::vector<std::vector<History>> histories;
+    for (auto& [buffer, storage] : storages_) {
+      storage.history = nullptr;
+      if (written.count(buffer) == 0) continue;
+      histories.emplace_back(static_cast<size_t>(storage.size));
+      storage.history = histories.back().data();
+    }
+    Machine machine(kernel);
+    running_ = false;
+    try {
+      run(machine, kernel);
+    } catch (Error& e) {
+      std::string where = "\n  in kernel '" + kernel.name + "'";
+      if (running_) where += ", block " + to_text(machine.block);
+      if (machine.thread >= 0) where += ", " + machine.name_of_thread(machine.thread);
+      throw Error(e.kind, e.message + where, e.where, e.help);
+    }
+  }
+
+ private:
+  static void check_sizes(const GpuKernel& kernel) {
+    int64_t threads = 1;
+    for (size_t d = 0; d < 3; ++d) {
+      HEDDLE_ICHECK(kernel.grid[d] >= 1 && kernel.block[d] >= 1,
+                    "kernel '" + kernel.name + "' has an empty grid or block");
+      threads *= kernel.block[d];
+    }
+    HEDDLE_ICHECK(threads <= kMostThreads, "kernel '" + kernel.name + "' has blocks of " +
+                                               std::to_string(threads) + " threads");
+  }
+
+  void run(Machine& machine, const GpuKernel& kernel) {
+    ExprCompiler exprs(&machine);
+    for (const Buffer& b : kernel.args) {
+      const auto it = storages_.find(b.get());
+      HEDDLE_ICHECK(it != storages_.end(), "argument '" + b->name + "' of a kernel is not known");
+      exprs.bind_array(b, &it->second);
+    }
+    StmtCompiler stmts(&machine, &exprs);
+    const ActionPtr body = stmts.compile(kernel.body);
+    machine.program.context.statement = nullptr;
+    if (body == nullptr) return;
+    std::vector<int64_t> blocks(
+        static_cast<size_t>(kernel.grid[0] * kernel.grid[1] * kernel.grid[2]));
+    std::iota(blocks.begin(), blocks.end(), 0);
+    if (seed_ != 0) rng_.shuffle(blocks);
+    running_ = true;
+    for (const int64_t b : blocks) {
+      machine.start_block({b % kernel.grid[0], b / kernel.grid[0] % kernel.grid[1],
+                           b / kernel.grid[0] / kernel.grid[1]});
+      body->run(turns(machine.threads));
+    }
+  }
+
+  /// The threads of a block, warp by warp.
+  Active turns(int threads) {
+    std::vector<int> warps(static_cast<size_t>((threads + kWarp - 1) / kWarp));
+    std::iota(warps.begin(), warps.end(), 0);
+    if (seed_ != 0) rng_.shuffle(warps);
+    Active all;
+    for (const int w : warps) {
+      for (int t = w * kWarp; t < std::min(threads, (w + 1) * kWarp); ++t) all.push_back(t);
+    }
+    return all;
+  }
+
+  Rng rng_;
+  uint64_t seed_;
+  bool running_ = false;
+  std::unordered_map<const BufferNode*, Storage> storages_;
+};
+
+}  // namespace
+
+void emulate(const GpuProgram& program, const std::vector<NDArray>& args,
+             const EmulatorOptions& options) {
+  if (args.size() != program.args.size()) {
+    throw_user_error("'" + program.name + "' takes " + std::to_string(program.args.size()) +
+                     " arguments, got " + std::to_string(args.size()));
+  }
+  Emulation emulation(options);
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!args[i].defined()) {
+      throw_user_error("argument '" + program.args[i]->name + "': no array");
+    }
+    emulation.add(program.args[i], args[i], true);
+  }
+  for (const Buffer& b : program.workspace) emulation.add_unwritten(b);
+  for (const Buffer& b : program.persistent) emulation.add_unwritten(b);
+  for (const GpuKernel& k : program.prepare) emulation.launch(k);
+  for (const GpuKernel& k : program.main) emulation.launch(k);
+}
+
+}  // namespace heddle

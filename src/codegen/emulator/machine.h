@@ -1,0 +1,160 @@
+// The state of a grid while it runs: memory with its checks, asynchronous copies, who and where.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codegen/emulator/race.h"
+#include "codegen/interpreter/program.h"
+#include "heddle/lower/gpu_program.h"
+#include "heddle/runtime/ndarray.h"
+
+namespace heddle::emu {
+
+using interp::Slot;
+
+enum class State : std::uint8_t { Unwritten, Written, InFlight };
+
+/// The elements of one buffer. Registers and shared memory are kept as values; what kernels share
+/// lies in arrays.
+struct Storage {
+  Buffer buffer;
+  std::int64_t size = 0;
+  NDArray array;               ///< Argument, Global
+  std::vector<Slot> values;    ///< Shared: by element. Local: by element, then by thread
+  std::vector<State> states;   ///< of `values` or `array`; empty: all written
+  History* history = nullptr;  ///< of the first element; null: of one thread, or only read
+  int histories = 1;           ///< an element
+
+  /// Of an array: one element.
+  Slot (*get)(const void* elements, std::int64_t position) = nullptr;
+  void (*put)(void* elements, std::int64_t position, Slot value) = nullptr;
+
+  void hold(const Buffer& b, NDArray contents, bool written);
+  void hold(const Buffer& b, std::int64_t elements, int threads);
+};
+
+/// An Async store that waits for its group.
+struct Copy {
+  Storage* storage;
+  std::int64_t position;
+  Slot value;
+};
+
+/// One thread's asynchronous copies in order, and where its groups end.
+struct CopyQueue {
+  std::vector<Copy> copies;
+  std::vector<std::size_t> groups;
+};
+
+class Machine {
+ public:
+  explicit Machine(const GpuKernel& kernel)
+      : threads(static_cast<int>(kernel.block[0] * kernel.block[1] * kernel.block[2])),
+        block_dim(kernel.block),
+        grid_dim(kernel.grid),
+        clock(threads),
+        slots_(kernel.shared),
+        shared_bytes_(kernel.shared_bytes) {
+    for (const auto& slot : slots_) {
+      piece_ = std::min<std::int64_t>(piece_, slot.buffer->dtype.bytes());
+    }
+    shared_.resize(static_cast<std::size_t>(shared_bytes_ / piece_ + 1));
+  }
+
+  interp::Program program;
+  const int threads;                                      ///< of a block
+  const std::array<std::int64_t, 3> block_dim, grid_dim;  ///< along x, y, z
+  Clock clock;
+  std::array<std::int64_t, 3> block{};  ///< the one that runs
+  int thread = -1;                      ///< the one that is evaluated, -1 for none
+
+  std::array<std::int64_t, 3> thread_index(int t) const {
+    return {t % block_dim[0], t / block_dim[0] % block_dim[1], t / block_dim[0] / block_dim[1]};
+  }
+
+  /// Gives a Shared buffer its place, from here to `leave_shared`; fails where it has none, or
+  /// where it lies upon another that is in scope.
+  void enter_shared(Storage& s);
+  void leave_shared() { live_.pop_back(); }
+
+  void start_block(const std::array<std::int64_t, 3>& at);
+
+  // What `thread` does, at a position that is within bounds.
+  Slot read(Storage& s, std::int64_t position) {
+    const auto i = static_cast<std::size_t>(slot_of(s, position));
+    if (!s.states.empty() && s.states[i] != State::Written) [[unlikely]]
+      unreadable(s, position, s.states[i]);
+    if (s.history != nullptr) note(s, position, false);
+    return s.get != nullptr ? s.get(s.array.data(), position) : s.values[i];
+  }
+  void write(Storage& s, std::int64_t position, Slot value) {
+    claim(s, position);
+    settle(s, position, value);
+  }
+
+  /// An Async store: nobody may touch the element until `thread` has waited for it.
+  void start_copy(Storage& s, std::int64_t position, Slot value);
+  void commit_copies();
+  void wait_for_copies(int pending);
+  /// Fails where copies into `s` are under way.
+  void check_settled(const Storage& s);
+
+  [[noreturn]] void fail(const std::string& what) const { program.context.fail(what); }
+  std::string name_of_thread(int t) const;
+
+ private:
+  std::int64_t slot_of(const Storage& s, std::int64_t position) const {
+    return s.buffer->scope == Scope::Local ? position * threads + thread : position;
+  }
+  void claim(Storage& s, std::int64_t position) {
+    const auto i = static_cast<std::size_t>(slot_of(s, position));
+    if (!s.states.empty() && s.states[i] == State::InFlight) [[unlikely]]
+      unreadable(s, position, State::InFlight);
+    if (s.history != nullptr) note(s, position, true);
+  }
+  void settle(Storage& s, std::int64_t position, Slot value) {
+    const auto i = static_cast<std::size_t>(slot_of(s, position));
+    if (!s.states.empty()) s.states[i] = State::Written;
+    if (s.put != nullptr) {
+      s.put(s.array.data(), position, value);
+    } else {
+      s.values[i] = value;
+    }
+  }
+  /// Tells the race detector.
+  void note(const Storage& s, std::int64_t position, bool writes) {
+    History* h = s.history + position * s.histories;
+    for (History* end = h + s.histories; h != end; ++h) {
+      // What lies there now has nothing to do with what another block had there.
+      if (s.buffer->scope == Scope::Shared && clock.of_other_block(*h)) *h = {};
+      const StmtNode* statement = program.context.statement;
+      const Access* a =
+          writes ? clock.write(*h, thread, statement) : clock.read(*h, thread, statement);
+      if (a != nullptr) [[unlikely]]
+        race(s, position, *h, *a, writes);
+    }
+  }
+  [[noreturn]] void unreadable(const Storage& s, std::int64_t position, State state) const;
+  [[noreturn]] void race(const Storage& s, std::int64_t position, const History& h,
+                         const Access& earlier, bool writes) const;
+
+  std::vector<CopyQueue> copies_;  // by thread
+  // Of shared memory, where one buffer may follow another in the same place: one for each piece as
+  // large as the smallest element.
+  std::vector<History> shared_;
+  std::int64_t piece_ = 16;  // bytes
+  struct Live {
+    const BufferNode* buffer;
+    std::int64_t begin, end;
+  };
+  std::vector<Live> live_;  // around what is compiled
+  std::vector<GpuKernel::SharedSlot> slots_;
+  std::int64_t shared_bytes_;
+};
+
+}  // namespace heddle::emu

@@ -1,0 +1,83 @@
+// The race detector: which accesses of the threads of a grid are ordered.
+//
+// Time is one counter, the phase. It moves on at every block and Sync Block, so that an earlier
+// access is placed by comparing its phase with where the block at hand began, and nothing is reset
+// during a launch. A second counter a warp does the same for Sync Warp.
+//
+// Each element remembers the last write and up to two reads since. That is exact: a write ordered
+// after earlier accesses stands for them (as in FastTrack, Flanagan and Freund 2009), and of the
+// reads, two suffice to find a conflict with any later writer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "heddle/ir/stmt.h"
+
+namespace heddle::emu {
+
+constexpr int kWarp = 32;
+
+struct Access {
+  std::uint32_t phase = 0;  ///< 0: none
+  std::uint32_t warp_phase = 0;
+  const StmtNode* statement = nullptr;
+  int thread = 0;
+};
+
+/// What is remembered of one element.
+struct History {
+  Access write, read, other_read;
+};
+
+class Clock {
+ public:
+  /// Of a launch with blocks of so many threads.
+  explicit Clock(int threads)
+      : warp_phase_(static_cast<std::size_t>((threads + kWarp - 1) / kWarp)) {}
+  void start_block() { block_ = ++phase_; }
+  void sync_block() { ++phase_; }
+  void sync_warp(int warp) { ++warp_phase_[static_cast<std::size_t>(warp)]; }
+
+  bool in_other_block(const Access& a) const { return a.phase != 0 && a.phase < block_; }
+
+  bool of_other_block(const History& h) const {
+    return in_other_block(h.write) || in_other_block(h.read);
+  }
+
+  /// Each returns the earlier access that this one races with, or null.
+  const Access* read(History& h, int thread, const StmtNode* statement) const {
+    if (!ordered(h.write, thread)) return &h.write;
+    remember_read(h, now(thread, statement));
+    return nullptr;
+  }
+  const Access* write(History& h, int thread, const StmtNode* statement) const {
+    if (!ordered(h.write, thread)) return &h.write;
+    if (!ordered(h.read, thread)) return &h.read;
+    if (!ordered(h.other_read, thread)) return &h.other_read;
+    h.write = now(thread, statement);
+    h.read.phase = h.other_read.phase = 0;
+    return nullptr;
+  }
+
+ private:
+  static std::size_t warp_of(int thread) { return static_cast<std::size_t>(thread / kWarp); }
+
+  /// Whether `a` happens before what `thread` does now.
+  bool ordered(const Access& a, int thread) const {
+    if (a.phase == 0) return true;
+    if (a.phase < block_) return false;  // another block
+    if (a.phase < phase_ || a.thread == thread) return true;
+    return warp_of(a.thread) == warp_of(thread) && a.warp_phase < warp_phase_[warp_of(thread)];
+  }
+  Access now(int thread, const StmtNode* statement) const {
+    return {phase_, warp_phase_[warp_of(thread)], statement, thread};
+  }
+  void remember_read(History& h, const Access& a) const;
+
+  std::uint32_t phase_ = 0, block_ = 0;
+  std::vector<std::uint32_t> warp_phase_;
+};
+
+}  // namespace heddle::emu

@@ -1,0 +1,119 @@
+#include "driver/build_cuda.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "codegen/cuda/nvrtc.h"
+#include "heddle/codegen/cuda.h"
+#include "heddle/runtime/cuda_program.h"
+#include "heddle/support/error.h"
+
+namespace heddle {
+namespace {
+
+struct Source {
+  GpuProgram program;
+};
+
+std::string source_text(const void* context, const std::string& form) {
+  const Source& s = *static_cast<const Source*>(context);
+  if (form == "cuda" || form == "llvm") return emit_cuda(s.program);  // "llvm": the default form
+  if (form == "loops") return to_string(s.program);
+  throw_user_error("a kernel for a GPU has no source of the form '" + form + "'", {},
+                   "ask for cuda or loops");
+}
+
+// Buffers in the order of cuda::Launch::buffers: arguments, persistent buffers, workspaces.
+int position(const GpuProgram& p, const Buffer& b) {
+  int at = 0;
+  for (const auto* list : {&p.args, &p.persistent, &p.workspace}) {
+    for (const Buffer& x : *list) {
+      if (x == b) return at;
+      ++at;
+    }
+  }
+  throw_internal_error("kernel argument '" + b->name + "' is no buffer of the program");
+}
+
+std::vector<cuda::Launch> launches(const GpuProgram& p, const std::vector<GpuKernel>& kernels) {
+  std::vector<cuda::Launch> out;
+  for (const GpuKernel& k : kernels) {
+    cuda::Launch l;
+    l.kernel = k.name;
+    for (size_t d = 0; d < 3; ++d) {
+      l.grid[d] = static_cast<unsigned>(k.grid[d]);
+      l.block[d] = static_cast<unsigned>(k.block[d]);
+    }
+    l.dynamic_smem = static_cast<unsigned>(k.shared_bytes);
+    for (const Buffer& b : k.args) l.buffers.push_back(position(p, b));
+    out.push_back(std::move(l));
+  }
+  return out;
+}
+
+// What the GPU would refuse at the launch.
+void check_limits(const GpuProgram& p, const Gpu& gpu) {
+  for (const auto* list : {&p.prepare, &p.main}) {
+    for (const GpuKernel& k : *list) {
+      if (k.shared_bytes > gpu.smem_per_block) {
+        throw_user_error("kernel '" + k.name + "' needs " + std::to_string(k.shared_bytes) +
+                             " bytes of shared memory; " + gpu.name + " gives a block " +
+                             std::to_string(gpu.smem_per_block),
+                         {}, "choose smaller tiles or fewer copies of them");
+      }
+      if (k.grid[1] > 65535 || k.grid[2] > 65535 || k.grid[0] > INT32_MAX) {
+        throw_user_error(
+            "kernel '" + k.name + "' needs more blocks along a dimension than a grid has", {},
+            "bind the longest loop to blockIdx.x");
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
+                  const BuildOptions& options, BuildTimes* times) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  auto ms_since = [](Clock::time_point t) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
+  };
+  LowerOptions lower_options;
+  lower_options.name = options.name;
+  auto source = std::make_shared<Source>(Source{lower_gpu(schedule, args, lower_options)});
+  const GpuProgram& p = source->program;
+  check_limits(p, options.target.gpu);
+  const double lower_ms = ms_since(begin);
+  const auto compile_begin = Clock::now();
+  const cuda::Cubin cubin = cuda::compile_cuda(emit_cuda(p), options.target.gpu.arch);
+
+  auto program = std::make_shared<cuda::Program>();
+  program->arch = options.target.gpu.arch;
+  program->cubin = cubin.bytes;
+  for (const Buffer& b : p.workspace)
+    program->workspaces.push_back({b.num_elements() * b->dtype.bytes(), false});
+  program->launches = launches(p, p.main);
+  program->prepare = launches(p, p.prepare);
+
+  KernelCode code;
+  code.name = options.name;
+  for (size_t i = 0; i < args.size(); ++i) {
+    KernelArg a = describe(p.args[i]);
+    a.output = !args[i].op()->is_placeholder();
+    a.constant = !p.constant_args.empty() && args[i].op()->is_constant();
+    code.args.push_back(std::move(a));
+  }
+  for (const Buffer& b : p.persistent) code.persistent.push_back(describe(b));
+  code.cuda = program;
+  code.source = source_text;
+  code.source_context = source;
+  if (times) {
+    times->lower = lower_ms;
+    times->codegen = ms_since(compile_begin);
+    times->total = ms_since(begin);
+  }
+  return Kernel(std::move(code));
+}
+
+}  // namespace heddle

@@ -1,0 +1,178 @@
+#include "lower/gpu/tile_nest.h"
+
+#include "heddle/ir/print.h"
+#include "heddle/ir/simplify.h"
+#include "heddle/support/error.h"
+
+namespace heddle::gpu {
+namespace {
+
+struct TileLoop {
+  Var var;
+  int64_t extent;
+};
+
+// The loops from `s` inwards, and the store at the bottom.
+const Store* open_nest(Stmt s, std::vector<TileLoop>* loops) {
+  while (const For* f = s.as<For>()) {
+    const int64_t* n = as_int(f->extent);
+    if (!n) return nullptr;
+    loops->push_back({f->var, *n});
+    s = f->body;
+  }
+  return s ? s.as<Store>() : nullptr;
+}
+
+const Load* widened(const Expr& e) {
+  const Cast* c = e.as<Cast>();
+  return c ? c->value.as<Load>() : e.as<Load>();
+}
+
+bool uses(const std::vector<Expr>& indices, const Var& v) {
+  for (const Expr& i : indices) {
+    if (uses_var(i, v)) return true;
+  }
+  return false;
+}
+
+struct Product {
+  const Load *c, *a, *b;
+  Var m, n, k;
+};
+
+std::optional<Product> as_product(const std::vector<TileLoop>& loops, const Store& st) {
+  const Binary* add = st.value.as<Binary>();
+  if (loops.size() != 3 || !add || add->op != BinaryOp::Add) return {};
+  const Expr self = make_load(st.buffer, st.indices);
+  const Expr& term = equal(add->a, self) ? add->b : add->a;
+  if (!equal(add->a, self) && !equal(add->b, self)) return {};
+  const Binary* mul = term.as<Binary>();
+  if (!mul || mul->op != BinaryOp::Mul) return {};
+  const Load *x = widened(mul->a), *y = widened(mul->b);
+  if (!x || !y) return {};
+  Product p{(equal(add->a, self) ? add->a : add->b).as<Load>(), x, y, {}, {}, {}};
+  for (const TileLoop& l : loops) {
+    const bool in_c = uses(st.indices, l.var), in_x = uses(x->indices, l.var),
+               in_y = uses(y->indices, l.var);
+    if (in_x && in_y && !in_c && l.extent == 16) p.k = l.var;
+    if (in_c && l.extent == 16 && in_x != in_y) {
+      p.m = l.var;
+      if (in_y) std::swap(p.a, p.b);
+    }
+    if (in_c && l.extent == 8) p.n = l.var;
+  }
+  if (!p.m.get() || !p.n.get() || !p.k.get()) return {};
+  return p;
+}
+
+std::vector<Expr> at(const std::vector<Expr>& indices, const std::vector<VarBinding>& bind) {
+  std::vector<Expr> out;
+  for (const Expr& i : indices) out.push_back(simplify(substitute(i, bind)));
+  return out;
+}
+
+std::vector<VarBinding> zero(const std::vector<TileLoop>& loops) {
+  std::vector<VarBinding> bind;
+  for (const TileLoop& l : loops) bind.push_back({l.var, Expr(0)});
+  return bind;
+}
+
+// Whether the last dimensions of the storage are those of the register layout: compared at points
+// that each move one of their digits.
+bool laid_out(const std::vector<Expr>& indices, const Var& x, const Var& y, Fragment f) {
+  const size_t rank = indices.size(), lane = lane_dim(f, rank);
+  const std::vector<Expr> base = at(indices, {{x, Expr(0)}, {y, Expr(0)}});
+  for (auto [i, j] : {std::pair{1, 0}, {9, 0}, {0, 1}, {0, 6}, {7, 3}, {10, 5}}) {
+    const std::vector<Expr> there = at(indices, {{x, Expr(i)}, {y, Expr(j)}});
+    std::vector<int> want;
+    switch (f) {
+      case Fragment::C: want = {i % 8, j / 2 % 4, i / 8, j % 2}; break;
+      case Fragment::A: want = {i % 8, j / 2 % 4, j / 8, i / 8, j % 2}; break;
+      case Fragment::B: want = {j % 8, i / 2 % 4, i / 8, i % 2}; break;
+    }
+    for (size_t d = 0; d < rank; ++d) {
+      const Expr expected = d < lane ? base[d] : simplify(base[d] + Expr(want[d - lane]));
+      if (!equal(there[d], expected)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+size_t lane_dim(Fragment f, size_t rank) {
+  const size_t last = f == Fragment::A ? 5 : 4;
+  HEDDLE_ICHECK(rank >= last + 2, "a fragment's storage has too few dimensions");
+  return rank - last;
+}
+
+Fragments find_fragments(const Stmt& s) {
+  Fragments out;
+  visit(
+      s,
+      [&](const Stmt& x) {
+        const For* f = x.as<For>();
+        if (!f || f->loop != LoopKind::Tensorized) return;
+        std::vector<TileLoop> loops;
+        const Store* st = open_nest(x, &loops);
+        std::optional<Product> p = st ? as_product(loops, *st) : std::nullopt;
+        if (!p) return;
+        out[p->c->buffer.get()] = Fragment::C;
+        out[p->a->buffer.get()] = Fragment::A;
+        out[p->b->buffer.get()] = Fragment::B;
+      },
+      [](const Expr&) {});
+  return out;
+}
+
+TileNest parse_tile_nest(const For& loop, const Fragments& fragments) {
+  std::vector<TileLoop> loops{{loop.var, 0}};
+  const int64_t* extent = as_int(loop.extent);
+  const Store* st = nullptr;
+  if (extent) {
+    loops[0].extent = *extent;
+    st = open_nest(loop.body, &loops);
+  }
+  auto fail = [&]() {
+    throw_internal_error("the loops marked as tensorized are no tile of a matrix unit:\n" +
+                         to_string(make_for(loop.var, loop.extent, loop.loop, loop.body)));
+  };
+  if (!st) fail();
+  TileNest t;
+  auto first = [&](const Buffer& b, const std::vector<Expr>& indices) {
+    return TileNest::Place{b, at(indices, zero(loops))};
+  };
+  if (std::optional<Product> p = as_product(loops, *st)) {
+    if (!laid_out(p->c->indices, p->m, p->n, Fragment::C) ||
+        !laid_out(p->a->indices, p->m, p->k, Fragment::A) ||
+        !laid_out(p->b->indices, p->k, p->n, Fragment::B))
+      fail();
+    t.kind = TileNest::Kind::Product;
+    t.c = first(p->c->buffer, p->c->indices);
+    t.a = first(p->a->buffer, p->a->indices);
+    t.b = first(p->b->buffer, p->b->indices);
+    return t;
+  }
+  auto role = fragments.find(st->buffer.get());
+  if (role == fragments.end() || loops.size() != 2) fail();
+  const bool b = role->second == Fragment::B;
+  t.row = loops[0].var;
+  t.col = loops[1].var;
+  if (loops[0].extent != 16 || loops[1].extent != (role->second == Fragment::A ? 16 : 8)) fail();
+  if (!laid_out(st->indices, t.row, t.col, role->second)) fail();
+  t.value = st->value;
+  if (role->second == Fragment::C) {
+    if (uses_var(t.value, t.row) || uses_var(t.value, t.col)) fail();
+    t.kind = TileNest::Kind::Fill;
+    t.c = first(st->buffer, st->indices);
+    return t;
+  }
+  const Load* load = t.value.as<Load>();
+  if (!load || load->buffer->scope != Scope::Shared) fail();
+  t.kind = TileNest::Kind::Load;
+  t.loaded = b ? Fragment::B : Fragment::A;
+  t.a = first(st->buffer, st->indices);
+  return t;
+}
+
+}  // namespace heddle::gpu

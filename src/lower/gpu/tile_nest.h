@@ -1,0 +1,49 @@
+// Loop nests that a matrix unit runs as one operation, as the schedule's tensorize() marks them:
+//
+//   tensorized for m in 0..16 { for n in 0..8 { for k in 0..16 {
+//     C[..] = C[..] + f32(A[..])*f32(B[..]) } } }
+//   tensorized for m in 0..16 { for k in 0..16 { A[..] = tile[..] } }     a fragment's load
+//   tensorized for m in 0..16 { for n in 0..8 { C[..] = 0 } }
+//
+// Fragments are stages whose storage layout is PTX's register layout (mma.sync.m16n8k16), the lane
+// in two dimensions of its own:
+//   C [..m/16][n/8]  [m%8][(n/2)%4]  [(m/8)%2][n%2]
+//   A [..m/16][k/16] [m%8][(k/2)%4]  [(k/8)%2][(m/8)%2][k%2]
+//   B [..k/16][n/8]  [n%8][(k/2)%4]  [(k/8)%2][k%2]
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "heddle/ir/stmt.h"
+
+namespace heddle::gpu {
+
+enum class Fragment : uint8_t { C, A, B };
+
+/// Which dimension of the fragment's storage holds lane / 4; the next one holds lane % 4.
+size_t lane_dim(Fragment f, size_t rank);
+
+using Fragments = std::map<const BufferNode*, Fragment>;
+
+/// The fragments that the tensorized products of `s` name.
+Fragments find_fragments(const Stmt& s);
+
+struct TileNest {
+  enum class Kind : uint8_t { Product, Load, Fill } kind = Kind::Fill;
+  struct Place {
+    Buffer buffer;
+    std::vector<Expr> indices;  ///< of the tile's first element
+  };
+  Place c, a, b;  ///< Product: all; Load: `a` is the fragment; Fill: `c`
+  Fragment loaded = Fragment::A;
+  Expr value;    ///< Fill: what each element becomes; Load: the element at `row`, `col`
+  Var row, col;  ///< Load: the variables of the tile's rows and columns in `value`
+};
+
+/// What the loop marked as tensorized is. Throws an internal error when it is none of these: the
+/// template that marked it is wrong.
+TileNest parse_tile_nest(const For& loop, const Fragments& fragments);
+
+}  // namespace heddle::gpu

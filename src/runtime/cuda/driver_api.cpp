@@ -1,0 +1,35 @@
+#include "runtime/cuda/driver_api.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+namespace heddle::cuda::api {
+
+std::unique_ptr<const Api> load_driver(std::string& reason) {
+  const char* chosen = std::getenv("HEDDLE_LIBCUDA");
+  const char* path = chosen != nullptr && *chosen != '\0' ? chosen : "libcuda.so.1";
+  // Never closed: the driver has threads of its own.
+  void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* error = ::dlerror();
+    reason = "the NVIDIA driver was not found: " +
+             (error != nullptr ? std::string(error) : std::string(path));
+    return nullptr;
+  }
+  auto table = std::make_unique<Api>();
+  std::string missing;
+#define HEDDLE_CUDA_LOAD(name, parameters, symbol)                                \
+  table->name = reinterpret_cast<Result(*) parameters>(::dlsym(library, symbol)); \
+  if (table->name == nullptr) missing += (missing.empty() ? "" : ", ") + std::string(symbol);
+  HEDDLE_CUDA_DRIVER_FUNCTIONS(HEDDLE_CUDA_LOAD)
+#undef HEDDLE_CUDA_LOAD
+  if (!missing.empty()) {
+    reason =
+        std::string(path) + " lacks " + missing + ": the NVIDIA driver is older than CUDA 11.8";
+    return nullptr;
+  }
+  return table;
+}
+
+}  // namespace heddle::cuda::api

@@ -1,0 +1,191 @@
+#include "runtime/cuda/executable.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "heddle/support/error.h"
+#include "runtime/cuda/capture.h"
+#include "runtime/cuda/launcher.h"
+
+namespace heddle::cuda {
+namespace {
+
+// Buffers of a call that need no allocation.
+constexpr std::size_t kOnStack = 64;
+
+}  // namespace
+
+struct Executable::Loaded {
+  struct Step {
+    Launcher launcher;
+    const Launch* launch = nullptr;
+  };
+  DeviceState* device = nullptr;
+  Module module;
+  std::vector<Step> main, prepare;
+
+  std::mutex mutex;
+  struct Scratch {
+    api::StreamHandle stream = nullptr;
+    std::vector<NDArray> arrays;
+  };
+  std::deque<Scratch> scratch;  // of each stream: calls on two streams run at the same time
+
+  void load(const std::vector<Launch>& launches, std::vector<Step>& steps) const {
+    for (const Launch& launch : launches) {
+      const Function function = module.function(launch.kernel);
+      steps.push_back({Launcher(*device, static_cast<api::FunctionHandle>(function.handle()),
+                                &function.name(), launch.dynamic_smem, launch.cluster),
+                       &launch});
+    }
+  }
+
+  // Zeroed at once, whatever the current stream is doing: a captured graph would zero at each
+  // replay.
+  std::vector<NDArray> allocate(const std::vector<Workspace>& workspaces) const {
+    std::vector<NDArray> arrays;
+    const int index = device->index;
+    // A block may have been another array's, with work on it in the queue.
+    if (capture_of(index) == nullptr) {
+      device->check(device->api->stream_synchronize(current_stream(index)), "cuStreamSynchronize");
+    }
+    const Stream side(index);
+    for (const Workspace& w : workspaces) {
+      arrays.push_back(NDArray::empty({w.bytes}, u8, Device::cuda(index)));
+      if (!w.zeroed) continue;
+      device->check(
+          device->api->memset_d8_async(reinterpret_cast<api::DevicePtr>(arrays.back().data()), 0,
+                                       static_cast<std::size_t>(w.bytes),
+                                       static_cast<api::StreamHandle>(side.handle())),
+          "zeroing a workspace");
+    }
+    side.synchronize();
+    return arrays;
+  }
+
+  const std::vector<NDArray>& workspaces(const std::vector<Workspace>& wanted,
+                                         const void* executable, api::StreamHandle stream) {
+    if (CaptureState* capture = capture_of(device->index)) {
+      const auto [found, fresh] = capture->captured.workspaces.try_emplace(executable);
+      if (fresh) found->second = allocate(wanted);
+      return found->second;
+    }
+    const std::lock_guard lock(mutex);
+    for (const Scratch& s : scratch) {
+      if (s.stream == stream) return s.arrays;
+    }
+    scratch.push_back({stream, allocate(wanted)});
+    return scratch.back().arrays;  // stays where it is
+  }
+};
+
+namespace {
+
+// Puts the steps into the stream. `given` are arguments and persistent buffers.
+template <typename Steps>
+void launch_all(const Steps& steps, std::span<void* const> given,
+                std::span<const NDArray> workspaces, std::size_t most_params,
+                api::StreamHandle stream) {
+  const std::size_t total = given.size() + workspaces.size();
+  void* buffers_on_stack[kOnStack];
+  void* params_on_stack[kOnStack];
+  std::vector<void*> on_heap;
+  void** buffers = buffers_on_stack;
+  void** params = params_on_stack;
+  if (total > kOnStack || most_params > kOnStack) {
+    on_heap.resize(total + most_params);
+    buffers = on_heap.data();
+    params = on_heap.data() + total;
+  }
+  std::copy(given.begin(), given.end(), buffers);
+  for (std::size_t i = 0; i < workspaces.size(); ++i) {
+    buffers[given.size() + i] = workspaces[i].data();
+  }
+  for (const auto& step : steps) {
+    const std::vector<int>& wanted = step.launch->buffers;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      params[i] = &buffers[static_cast<std::size_t>(wanted[i])];
+    }
+    step.launcher.launch(step.launch->grid, step.launch->block, params, stream);
+  }
+}
+
+}  // namespace
+
+Executable::Executable(std::shared_ptr<const Program> program, std::string name, std::size_t args,
+                       std::size_t persistent)
+    : program_(std::move(program)), name_(std::move(name)), args_(args + persistent) {
+  for (const std::vector<Launch>* launches : {&program_->launches, &program_->prepare}) {
+    for (const Launch& launch : *launches) {
+      check(launch);
+      most_params_ = std::max(most_params_, launch.buffers.size());
+    }
+  }
+  HEDDLE_ICHECK(!program_->launches.empty(), "kernel '" + name_ + "' launches nothing");
+  HEDDLE_ICHECK(persistent == 0 || has_prepare(),
+                "kernel '" + name_ + "' has persistent buffers that nothing computes");
+}
+
+Executable::~Executable() {
+  for (std::atomic<Loaded*>& l : loaded_) delete l.load();
+}
+
+void Executable::check(const Launch& launch) const {
+  const std::size_t total = args_ + program_->workspaces.size();
+  for (int b : launch.buffers) {
+    HEDDLE_ICHECK(b >= 0 && static_cast<std::size_t>(b) < total,
+                  "kernel '" + launch.kernel + "' is given buffer " + std::to_string(b) + " of " +
+                      std::to_string(total));
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    HEDDLE_ICHECK(launch.grid[i] > 0 && launch.block[i] > 0,
+                  "kernel '" + launch.kernel + "' is launched with no blocks or no threads");
+  }
+  HEDDLE_ICHECK(launch.cluster > 0 && launch.grid[0] % launch.cluster == 0,
+                "kernel '" + launch.kernel + "': the grid is no multiple of the cluster");
+}
+
+Executable::Loaded& Executable::loaded(int device) const {
+  if (device < 0 || device >= kMostDevices) {
+    throw_runtime_error("there is no " + to_string(Device::cuda(device)));
+  }
+  std::atomic<Loaded*>& slot = loaded_[static_cast<std::size_t>(device)];
+  if (Loaded* ready = slot.load(std::memory_order_acquire)) return *ready;
+  const std::lock_guard lock(mutex_);
+  if (Loaded* ready = slot.load()) return *ready;
+  auto fresh = std::make_unique<Loaded>();
+  fresh->device = &device_state(device);
+  fresh->module = Module::load(program_->cubin, device, name_);
+  fresh->load(program_->launches, fresh->main);
+  fresh->load(program_->prepare, fresh->prepare);
+  slot.store(fresh.get(), std::memory_order_release);
+  return *fresh.release();
+}
+
+void Executable::run(int device, std::span<void* const> buffers) const {
+  Loaded& l = loaded(device);
+  l.device->enter();
+  const api::StreamHandle stream = current_stream(device);
+  std::span<const NDArray> workspaces;
+  if (!program_->workspaces.empty()) {
+    workspaces = l.workspaces(program_->workspaces, this, stream);
+  }
+  launch_all(l.main, buffers, workspaces, most_params_, stream);
+}
+
+void Executable::prepare(int device, std::span<void* const> buffers) const {
+  Loaded& l = loaded(device);
+  l.device->enter();
+  const std::vector<NDArray> workspaces = l.allocate(program_->workspaces);
+  // What fills the constant arguments may still be in the current queue.
+  if (capture_of(device) == nullptr) {
+    l.device->check(l.device->api->stream_synchronize(current_stream(device)),
+                    "cuStreamSynchronize");
+  }
+  const Stream side(device);
+  launch_all(l.prepare, buffers, workspaces, most_params_,
+             static_cast<api::StreamHandle>(side.handle()));
+  side.synchronize();
+}
+
+}  // namespace heddle::cuda

@@ -1,0 +1,49 @@
+// A Program ready to run: loaded on each device at its first call there, launched from then on with
+// nothing but the driver's launches.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/runtime/cuda_program.h"
+#include "heddle/runtime/kernel.h"
+
+namespace heddle::cuda {
+
+class Executable {
+ public:
+  /// Checks the program against itself: buffer indices, extents. Needs no GPU.
+  Executable(std::shared_ptr<const Program> program, std::string name, std::size_t args,
+             std::size_t persistent);
+  ~Executable();
+
+  /// Puts the launches into the device's current stream. `buffers` are the addresses of the
+  /// arguments and the persistent buffers. Thread-safe.
+  void run(int device, std::span<void* const> buffers) const;
+  /// Computes the persistent buffers; waits until that is done. Never part of a captured graph.
+  void prepare(int device, std::span<void* const> buffers) const;
+
+  bool has_prepare() const { return !program_->prepare.empty(); }
+  const Program& program() const { return *program_; }
+
+ private:
+  struct Loaded;  // on one device
+  static constexpr int kMostDevices = 64;
+
+  Loaded& loaded(int device) const;
+  void check(const Launch& launch) const;
+
+  std::shared_ptr<const Program> program_;
+  std::string name_;
+  std::size_t args_ = 0;         // arguments and persistent buffers
+  std::size_t most_params_ = 0;  // of a launch
+  mutable std::mutex mutex_;
+  mutable std::array<std::atomic<Loaded*>, kMostDevices> loaded_{};
+};
+
+}  // namespace heddle::cuda

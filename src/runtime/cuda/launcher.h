@@ -1,0 +1,45 @@
+// One kernel made ready for launches: attributes are set once, a launch is one call of the driver.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "runtime/cuda/state.h"
+
+namespace heddle::cuda {
+
+class Launcher {
+ public:
+  Launcher() = default;
+  /// Asks for the shared memory and the cluster; throws when the device has not got them. The
+  /// device must be entered. `name` is interned.
+  Launcher(DeviceState& device, api::FunctionHandle function, const std::string* name,
+           unsigned dynamic_smem, unsigned cluster);
+
+  void launch(const std::array<unsigned, 3>& grid, const std::array<unsigned, 3>& block,
+              void** params, api::StreamHandle stream) const {
+    device_->last_kernel.store(name_, std::memory_order_relaxed);
+    const api::Result result =
+        cluster_ == 1
+            ? device_->api->launch_kernel(function_, grid[0], grid[1], grid[2], block[0], block[1],
+                                          block[2], dynamic_smem_, stream, params, nullptr)
+            : launch_cluster(grid, block, params, stream);
+    if (result != api::kSuccess) [[unlikely]]
+      fail(result, grid, block);
+  }
+
+ private:
+  api::Result launch_cluster(const std::array<unsigned, 3>& grid,
+                             const std::array<unsigned, 3>& block, void** params,
+                             api::StreamHandle stream) const;
+  [[noreturn]] void fail(api::Result result, const std::array<unsigned, 3>& grid,
+                         const std::array<unsigned, 3>& block) const;
+
+  DeviceState* device_ = nullptr;
+  api::FunctionHandle function_ = nullptr;
+  const std::string* name_ = nullptr;
+  unsigned dynamic_smem_ = 0;
+  unsigned cluster_ = 1;
+};
+
+}  // namespace heddle::cuda

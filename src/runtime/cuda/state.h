@@ -1,0 +1,88 @@
+// What this process holds of CUDA: the driver's functions, and of each device in use its context
+// and memory pool. All of it hangs on one Environment, which a test replaces (ScopedDriver).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/runtime/cuda.h"
+#include "runtime/cuda/driver_api.h"
+#include "runtime/cuda/memory_pool.h"
+
+namespace heddle::cuda {
+
+/// A device with our hold on its primary context. Lives as long as its Environment.
+struct DeviceState {
+  const api::Api* api = nullptr;
+  int index = 0;
+  api::Context context = nullptr;
+  DeviceInfo info;
+  MemoryPool pool;
+  /// The kernel launched last: where an error turns up later, most likely its cause. Points to an
+  /// interned name.
+  std::atomic<const std::string*> last_kernel{nullptr};
+
+  /// Makes the context this thread's; every function that calls the driver begins with it. Throws
+  /// when the context is lost.
+  void enter();
+  /// For destructors: false where the driver must not be called any more.
+  bool try_enter() noexcept;
+
+  bool is_lost() const { return lost_.load(std::memory_order_acquire); }
+  void lose(const std::string& reason);
+  /// Throws for a result other than success. `what` is what was tried: "cuMemAlloc of 64 bytes".
+  void check(api::Result result, const char* what, const std::string* kernel = nullptr) {
+    if (result != api::kSuccess) [[unlikely]]
+      fail(result, what, kernel);
+  }
+  [[noreturn]] void fail(api::Result result, const std::string& what,
+                         const std::string* kernel = nullptr);
+
+ private:
+  [[noreturn]] void throw_lost();
+  std::atomic<bool> lost_{false};
+  std::mutex mutex_;
+  std::string lost_because_;
+};
+
+/// The device, initialised at first use. Throws a Runtime error that says what is missing.
+DeviceState& device_state(int index);
+/// The device if it is in use and CUDA works in this process, else null. For destructors.
+DeviceState* find_device_state(int index) noexcept;
+
+/// A name that stays, for DeviceState::last_kernel and Function.
+const std::string* intern(const std::string& name);
+
+/// "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
+std::string error_text(const api::Api& api, api::Result result);
+/// What the driver says of a device; needs cuInit only.
+DeviceInfo query_device(const api::Api& api, int index);
+
+/// The answer of devices(), found once.
+struct Probe {
+  std::vector<DeviceInfo> devices;
+  std::string reason;  // why there are none
+};
+/// Asks in a child process.
+Probe probe_in_child(const api::Api& api);
+/// Asks in this process, after cuInit.
+Probe probe_here(const api::Api& api);
+
+/// A driver of a test's making in place of the system's, with no device in use yet; at the end of
+/// the scope all is as before. Null: no driver. What was made of the driver must be gone by then.
+class ScopedDriver {
+ public:
+  explicit ScopedDriver(const api::Api* fake);
+  ~ScopedDriver();
+  ScopedDriver(const ScopedDriver&) = delete;
+  ScopedDriver& operator=(const ScopedDriver&) = delete;
+
+ private:
+  struct Environment* outer_;
+};
+
+}  // namespace heddle::cuda

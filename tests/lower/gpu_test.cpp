@@ -1,0 +1,283 @@
+// From schedules with bound loops to kernels: what each pass makes of small programs, each run in
+// the emulator (which finds races and missing barriers) against the interpreter.
+#include <gtest/gtest.h>
+
+#include "heddle/codegen/emulator.h"
+#include "heddle/codegen/interpreter.h"
+#include "heddle/ir/print.h"
+#include "heddle/lower/lower.h"
+#include "heddle/support/error.h"
+
+namespace heddle {
+namespace {
+
+constexpr LoopKind BX = LoopKind::BlockX, BY = LoopKind::BlockY, TX = LoopKind::ThreadX,
+                   TY = LoopKind::ThreadY;
+
+// The program's text, after it gave the interpreter's result in the emulator, in several orders of
+// the warps. Integers of small size: sums are exact in any order.
+std::string run(const Schedule& s, const std::vector<Tensor>& inputs,
+                const std::vector<Tensor>& outputs) {
+  std::vector<Tensor> args = inputs;
+  args.insert(args.end(), outputs.begin(), outputs.end());
+  const GpuProgram program = lower_gpu(s, args);
+  std::vector<TensorValue> values;
+  std::vector<NDArray> arrays;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    NDArray a = NDArray::random(inputs[i].extents(), inputs[i].dtype(), i + 1, -4, 4);
+    for (int64_t e = 0; e < a.size(); ++e) a.set(e, std::round(a.get(e)));
+    values.push_back({inputs[i], a});
+    arrays.push_back(a);
+  }
+  const std::vector<NDArray> want = interpret(outputs, values);
+  for (uint64_t seed : {0, 7}) {
+    std::vector<NDArray> all = arrays;
+    for (const Tensor& t : outputs) all.push_back(NDArray::zeros(t.extents(), t.dtype()));
+    emulate(program, all, {seed});
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      const NDArray& got = all[inputs.size() + o];
+      for (int64_t e = 0; e < got.size(); ++e) {
+        EXPECT_EQ(got.get(e), want[o].get(e)) << outputs[o].name() << "[" << e << "]";
+        if (got.get(e) != want[o].get(e)) return to_string(program);
+      }
+    }
+  }
+  return to_string(program);
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+struct Matmul {
+  Tensor a, b, c;
+  Matmul(int m, int n, int k) {
+    a = placeholder({m, k}, f32, "A");
+    b = placeholder({k, n}, f32, "B");
+    Axis r = reduce_axis(k, "k");
+    c = compute({m, n}, [&](Axis i, Axis j) { return sum(a(i, r) * b(r, j), r); }, "C");
+  }
+  // Tiles of 16 x 16, 4 x 8 threads of 4 x 2 each; operands in shared memory.
+  Schedule tiled(int copies) const {
+    Schedule s({c});
+    StageRef out = s[c], acc = out.cache_write();
+    auto [i, j] = out.axes<2>();
+    auto [io, ii] = out.split(i, 16);
+    auto [jo, ji] = out.split(j, 16);
+    auto [ty, mi] = out.split(ii, 4);
+    auto [tx, ni] = out.split(ji, 2);
+    out.reorder({io, jo, ty, tx, mi, ni});
+    out.bind(io, BY).bind(jo, BX).bind(ty, TY).bind(tx, TX);
+    acc.compute_at(out, jo);
+    auto [ai, aj] = acc.axes<2>();
+    auto [ko, ki] = acc.split(acc.reduce_axis(0), 8);
+    auto [aty, ami] = acc.split(ai, 4);
+    auto [atx, ani] = acc.split(aj, 2);
+    acc.reorder({ko, aty, atx, ki, ami, ani});
+    acc.bind(aty, TY).bind(atx, TX);
+    for (const Tensor& t : {a, b}) {
+      StageRef copy = s[t].cache_read({acc});
+      copy.compute_at(acc, ko).set_scope(Scope::Shared).multi_buffer(copies);
+      auto [o, x] = copy.split(copy.fuse(copy.all_axes()), 8);
+      auto [rest, y] = copy.split(o, 4);
+      (void)rest;
+      copy.bind(x, TX).bind(y, TY);
+    }
+    return s;
+  }
+};
+
+TEST(Gpu, AccumulatorsOfABlockBecomeRegistersOfItsThreads) {
+  const Matmul m(32, 32, 16);
+  const std::string text = run(m.tiled(1), {m.a, m.b}, {m.c});
+  EXPECT_TRUE(has(text, "// grid 2 x 2 x 1, block 8 x 4 x 1, 1024 bytes of shared memory")) << text;
+  EXPECT_TRUE(has(text, "local C.local: f32[4, 2]")) << text;
+}
+
+TEST(Gpu, TilesThatDoNotDivideKeepTheirThreads) {
+  const Matmul m(37, 29, 19);
+  const std::string text = run(m.tiled(1), {m.a, m.b}, {m.c});
+  EXPECT_FALSE(has(text, "shared C.local")) << text;
+}
+
+TEST(Gpu, PipelineLoadsAheadWithOneBarrierARound) {
+  const Matmul m(32, 32, 64);
+  const std::string text = run(m.tiled(3), {m.a, m.b}, {m.c});
+  EXPECT_TRUE(has(text, "shared 3 x")) << text;
+  EXPECT_TRUE(has(text, "async A.copy[")) << text;
+  const size_t loop = text.find("for k.o in 0..8");
+  ASSERT_NE(loop, std::string::npos) << text;
+  size_t barriers = 0;
+  for (size_t at = text.find("sync block", loop); at != std::string::npos;
+       at = text.find("sync block", at + 1))
+    ++barriers;
+  EXPECT_EQ(barriers, 1u) << text;
+}
+
+TEST(Gpu, PipelineOfFewerRoundsThanCopies) {
+  for (int k : {8, 16, 21}) {
+    const Matmul m(16, 16, k);
+    run(m.tiled(4), {m.a, m.b}, {m.c});
+  }
+}
+
+// sum over rows of `n`, `threads` threads a row.
+Schedule row_sum(const Tensor& out, int threads) {
+  Schedule s({out});
+  StageRef c = s[out], acc = c.cache_write();
+  Loop row = c.axis(0);
+  c.bind(row, BX);
+  StageRef part = acc.rfactor(acc.reduce_axis(0), threads, true);
+  acc.compute_at(c, row);
+  acc.bind(acc.reduce_axis(0), TX);
+  part.compute_at(c, row);
+  part.bind(part.axis(0), TX);
+  return s;
+}
+
+Tensor sum_of_rows(const Tensor& a) {
+  Axis k = reduce_axis(a.extents()[1], "k");
+  return compute({static_cast<int>(a.extents()[0])}, [&](Axis i) { return sum(a(i, k), k); }, "S");
+}
+
+TEST(Gpu, ReductionOverAWarpShuffles) {
+  Tensor a = placeholder({5, 100}, f32, "A"), s = sum_of_rows(a);
+  const std::string text = run(row_sum(s, 32), {a}, {s});
+  EXPECT_TRUE(has(text, "shuffle_xor(S.local.part[0], 16)")) << text;
+  EXPECT_FALSE(has(text, "shared ")) << text;
+}
+
+TEST(Gpu, ReductionOverABlockGoesThroughSharedMemoryOnce) {
+  Tensor a = placeholder({5, 300}, f32, "A"), s = sum_of_rows(a);
+  const std::string text = run(row_sum(s, 128), {a}, {s});
+  EXPECT_TRUE(has(text, "shared S.local.warps: f32[4]")) << text;
+}
+
+TEST(Gpu, ReductionOverThreadsThatAreNoWholeWarpsIsSerial) {
+  Tensor a = placeholder({5, 300}, f32, "A"), s = sum_of_rows(a);
+  const std::string text = run(row_sum(s, 24), {a}, {s});
+  EXPECT_FALSE(has(text, "shuffle_xor")) << text;
+}
+
+TEST(Gpu, TupleReductionShufflesAllItsComponents) {
+  Tensor a = placeholder({6, 200}, f32, "A");
+  Axis k = reduce_axis(200, "k");
+  Reducer larger =
+      reducer("argmax", {i64, f32}, {int64_t{1} << 40, -1e30f},
+              [](const std::vector<Expr>& x, const std::vector<Expr>& y) {
+                Expr take = y[1] < x[1] || (x[1] == y[1] && x[0] < y[0]);
+                return std::vector<Expr>{select(take, x[0], y[0]), select(take, x[1], y[1])};
+              });
+  auto m = compute_all({6}, [&](Axis i) { return larger({k, a(i, k)}, {k}); });
+  Schedule s({m[0], m[1]});
+  StageRef c = s[m[0]], acc = c.cache_write();
+  Loop row = c.axis(0);
+  c.bind(row, BX);
+  StageRef part = acc.rfactor(acc.reduce_axis(0), 64, true);
+  acc.compute_at(c, row);
+  acc.bind(acc.reduce_axis(0), TX);
+  part.compute_at(c, row);
+  part.bind(part.axis(0), TX);
+  const std::string text = run(s, {a}, {m[0], m[1]});
+  EXPECT_TRUE(has(text, "shuffle_xor")) << text;
+}
+
+TEST(Gpu, ARowInRegistersServesTwoStages) {
+  Tensor a = placeholder({4, 256}, f32, "A");
+  Axis k = reduce_axis(256, "k");
+  Tensor top = compute({4}, [&](Axis i) { return max(a(i, k), k); }, "top");
+  Tensor out = compute({4, 256}, [&](Axis i, Axis j) { return a(i, j) - top(i); }, "out");
+  Schedule s({out});
+  StageRef o = s[out], t = s[top];
+  auto [i, j] = o.axes<2>();
+  auto [jo, jt] = o.split(j, 64);
+  o.reorder({i, jt, jo});
+  o.bind(i, BX).bind(jt, TX);
+  StageRef part = t.rfactor(t.reduce_axis(0), 64, true);
+  StageRef row = s[a].cache_read({part, o});
+  t.compute_at(o, i);
+  t.bind(t.reduce_axis(0), TX);
+  part.compute_at(o, i);
+  part.bind(part.axis(0), TX);
+  row.compute_at(o, i);
+  auto [ro, rt] = row.split(row.axis(1), 64);
+  row.reorder({rt, ro});
+  row.bind(rt, TX);
+  const std::string text = run(s, {a}, {out});
+  EXPECT_TRUE(has(text, "local A.copy: f32[1, 4]")) << text;
+}
+
+TEST(Gpu, WhatThreadsReadOfEachOtherGoesThroughSharedMemoryWithABarrier) {
+  Tensor a = placeholder({128}, f32, "A");
+  Tensor b = compute({128}, [&](Axis i) { return a(i) * 2.f; }, "B");
+  Tensor c = compute({128}, [&](Axis i) { return b(127 - i); }, "C");
+  Schedule s({c});
+  StageRef out = s[c];
+  auto [block, thread] = out.split(out.axis(0), 128);
+  out.bind(block, BX).bind(thread, TX);
+  StageRef mid = s[b];
+  mid.compute_at(out, block);
+  mid.bind(mid.axis(0), TX);
+  const std::string text = run(s, {a}, {c});
+  EXPECT_TRUE(has(text, "shared B")) << text;
+  EXPECT_TRUE(has(text, "sync block")) << text;
+}
+
+TEST(Gpu, StagesAtTheRootAreKernelsOfTheirOwn) {
+  Tensor a = placeholder({64}, f32, "A");
+  Tensor b = compute({64}, [&](Axis i) { return a(i) + 1.f; }, "B");
+  Tensor c = compute({64}, [&](Axis i) { return b(63 - i); }, "C");
+  Schedule s({c});
+  for (const Tensor& t : {b, c}) {
+    StageRef r = s[t];
+    auto [block, thread] = r.split(r.axis(0), 32);
+    r.bind(block, BX).bind(thread, TX);
+  }
+  const GpuProgram p = lower_gpu(s, {a, c});
+  EXPECT_EQ(p.main.size(), 2u);
+  EXPECT_EQ(p.workspace.size(), 1u);
+  run(s, {a}, {c});
+}
+
+TEST(Gpu, AScheduleThatBindsNothingStillRuns) {
+  Tensor a = placeholder({7, 9}, f32, "A"), s = sum_of_rows(a);
+  run(Schedule({s}), {a}, {s});
+}
+
+TEST(Gpu, ConstantsArePreparedByKernelsOfTheirOwn) {
+  const Matmul m(16, 16, 8);
+  Tensor w = constant_placeholder({8, 16}, f32, "W");
+  Tensor twice = compute({8, 16}, [&](Axis i, Axis j) { return w(i, j) * 2.f; }, "W2");
+  Axis k = reduce_axis(8, "k");
+  Tensor c =
+      compute({16, 16}, [&](Axis i, Axis j) { return sum(m.a(i, k) * twice(k, j), k); }, "C");
+  const GpuProgram p = lower_gpu(Schedule({c}), {m.a, w, c});
+  EXPECT_EQ(p.prepare.size(), 1u);
+  EXPECT_EQ(p.persistent.size(), 1u);
+}
+
+TEST(Gpu, TooManyThreadsIsAnError) {
+  Tensor a = placeholder({4096}, f32, "A");
+  Tensor b = compute({4096}, [&](Axis i) { return a(i) + 1.f; }, "B");
+  Schedule s({b});
+  s[b].bind(s[b].axis(0), TX);
+  try {
+    lower_gpu(s, {a, b});
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_TRUE(has(e.what(), "4096 threads")) << e.what();
+  }
+}
+
+TEST(Gpu, AnIndexIsBoundOnceAStage) {
+  Tensor a = placeholder({8, 8}, f32, "A");
+  Tensor b = compute({8, 8}, [&](Axis i, Axis j) { return a(i, j) + 1.f; }, "B");
+  Schedule s({b});
+  s[b].bind(s[b].axis(0), TX);
+  EXPECT_THROW(s[b].bind(s[b].axis(1), TX), Error);
+  const Schedule replayed = Schedule::from_json(s.to_json(), s.dag());
+  EXPECT_EQ(replayed.to_text(), s.to_text());
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,365 @@
+#include "runtime/cuda/fake_driver.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace heddle::cuda {
+namespace {
+
+FakeDriver* the_driver = nullptr;
+
+void* memory_of(api::DevicePtr address) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+}
+
+template <typename Handle, typename T>
+T* unwrap(Handle handle) {
+  return reinterpret_cast<T*>(handle);
+}
+
+template <typename T>
+void fill(api::DevicePtr to, T value, std::size_t count) {
+  T* elements = static_cast<T*>(memory_of(to));
+  for (std::size_t i = 0; i < count; ++i) elements[i] = value;
+}
+
+// Contents of handles.
+struct FakeEvent {
+  double at_s = 0;
+};
+struct FakeFunction {
+  std::string name;
+};
+struct FakeGraph {
+  std::vector<std::function<void()>> work;
+};
+
+}  // namespace
+
+bool FakeDriver::fails(const char* name, api::Result& result) {
+  ++calls[name];
+  const auto found = failing.find(name);
+  if (found == failing.end()) return false;
+  result = found->second;
+  return true;
+}
+
+void FakeDriver::enqueue(api::StreamHandle stream, Work work) {
+  auto* s = unwrap<api::StreamHandle, Stream>(stream);
+  if (s != nullptr && s->capturing) {
+    s->captured.push_back(std::move(work));
+  } else {
+    work();
+  }
+}
+
+// Each function begins by counting itself, and by failing where the test says so.
+#define HEDDLE_FAKE(name, ...)           \
+  static api::Result name(__VA_ARGS__) { \
+    FakeDriver& d = *the_driver;         \
+    if (api::Result answer = 0; d.fails(#name, answer)) return answer;
+
+#define HEDDLE_END      \
+  return api::kSuccess; \
+  }
+
+struct FakeFunctions {
+  static api::Result get_error_name(api::Result result, const char** text) {
+    *text = result == api::kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : result == 700             ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+            : result == 1               ? "CUDA_ERROR_INVALID_VALUE"
+                                        : "CUDA_ERROR_OF_A_TEST";
+    return api::kSuccess;
+  }
+  static api::Result get_error_string(api::Result result, const char** text) {
+    *text = result == api::kOutOfMemory ? "out of memory"
+            : result == 700             ? "an illegal memory access was encountered"
+                                        : "a test's error";
+    return api::kSuccess;
+  }
+  HEDDLE_FAKE(init, unsigned)
+  ++d.inits;
+  HEDDLE_END
+  HEDDLE_FAKE(driver_get_version, int* v)
+  *v = 13000;
+  (void)d;
+  HEDDLE_END
+  HEDDLE_FAKE(device_get_count, int* n)
+  *n = d.device_count;
+  HEDDLE_END
+  HEDDLE_FAKE(device_get, api::DeviceId* id, int index)
+  *id = index;
+  (void)d;
+  HEDDLE_END
+  HEDDLE_FAKE(device_get_name, char* text, int size, api::DeviceId)
+  std::strncpy(text, d.device.name.c_str(), static_cast<std::size_t>(size));
+  HEDDLE_END
+  HEDDLE_FAKE(device_total_mem, std::size_t* bytes, api::DeviceId)
+  *bytes = d.memory;
+  HEDDLE_END
+  HEDDLE_FAKE(device_get_attribute, int* value, int which, api::DeviceId)
+  const DeviceInfo& i = d.device;
+  switch (which) {
+    case api::kComputeCapabilityMajor: *value = i.major; break;
+    case api::kComputeCapabilityMinor: *value = i.minor; break;
+    case api::kMultiprocessorCount: *value = i.sms; break;
+    case api::kWarpSize: *value = i.warp_size; break;
+    case api::kMaxThreadsPerBlock: *value = i.threads_per_block; break;
+    case api::kMaxThreadsPerMultiprocessor: *value = i.threads_per_sm; break;
+    case api::kMaxBlocksPerMultiprocessor: *value = i.blocks_per_sm; break;
+    case api::kRegistersPerMultiprocessor: *value = i.registers_per_sm; break;
+    case api::kSharedMemoryPerBlock: *value = i.smem_per_block; break;
+    case api::kSharedMemoryPerBlockOptin: *value = i.smem_per_block_optin; break;
+    case api::kSharedMemoryPerMultiprocessor: *value = i.smem_per_sm; break;
+    case api::kReservedSharedMemoryPerBlock: *value = i.smem_reserved; break;
+    case api::kL2CacheSize: *value = i.l2_bytes; break;
+    case api::kClockRate: *value = i.clock_khz; break;
+    case api::kMemoryClockRate: *value = i.memory_clock_khz; break;
+    case api::kMemoryBusWidth: *value = i.memory_bus_bits; break;
+    default: return 1;
+  }
+  HEDDLE_END
+  HEDDLE_FAKE(primary_ctx_retain, api::Context* context, api::DeviceId id)
+  *context = reinterpret_cast<api::Context>(static_cast<std::uintptr_t>(id) + 1);
+  (void)d;
+  HEDDLE_END
+  HEDDLE_FAKE(ctx_get_current, api::Context* context)
+  *context = d.current_;
+  HEDDLE_END
+  HEDDLE_FAKE(ctx_set_current, api::Context context)
+  d.current_ = context;
+  HEDDLE_END
+  HEDDLE_FAKE(ctx_synchronize)
+  (void)d;
+  HEDDLE_END
+  HEDDLE_FAKE(mem_alloc, api::DevicePtr* block, std::size_t bytes)
+  if (d.used + bytes > d.memory) return api::kOutOfMemory;
+  void* memory = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+  std::memset(memory, 0xcd, bytes);
+  *block = static_cast<api::DevicePtr>(reinterpret_cast<std::uintptr_t>(memory));
+  d.blocks[*block] = bytes;
+  d.used += bytes;
+  HEDDLE_END
+  HEDDLE_FAKE(mem_free, api::DevicePtr block)
+  const auto found = d.blocks.find(block);
+  if (found == d.blocks.end()) return 1;
+  d.used -= found->second;
+  d.blocks.erase(found);
+  std::free(memory_of(block));
+  HEDDLE_END
+  HEDDLE_FAKE(memcpy_htod_async, api::DevicePtr to, const void* from, std::size_t bytes,
+              api::StreamHandle stream)
+  d.enqueue(stream, [=] { std::memcpy(memory_of(to), from, bytes); });
+  HEDDLE_END
+  HEDDLE_FAKE(memcpy_dtoh_async, void* to, api::DevicePtr from, std::size_t bytes,
+              api::StreamHandle stream)
+  d.enqueue(stream, [=] { std::memcpy(to, memory_of(from), bytes); });
+  HEDDLE_END
+  HEDDLE_FAKE(memcpy_dtod_async, api::DevicePtr to, api::DevicePtr from, std::size_t bytes,
+              api::StreamHandle stream)
+  d.enqueue(stream, [=] { std::memmove(memory_of(to), memory_of(from), bytes); });
+  HEDDLE_END
+  HEDDLE_FAKE(memcpy_peer_async, api::DevicePtr to, api::Context, api::DevicePtr from, api::Context,
+              std::size_t bytes, api::StreamHandle stream)
+  d.enqueue(stream, [=] { std::memcpy(memory_of(to), memory_of(from), bytes); });
+  HEDDLE_END
+  HEDDLE_FAKE(memset_d8_async, api::DevicePtr to, unsigned char v, std::size_t n,
+              api::StreamHandle stream)
+  d.enqueue(stream, [=] { fill(to, v, n); });
+  HEDDLE_END
+  HEDDLE_FAKE(memset_d16_async, api::DevicePtr to, unsigned short v, std::size_t n,
+              api::StreamHandle stream)
+  d.enqueue(stream, [=] { fill(to, v, n); });
+  HEDDLE_END
+  HEDDLE_FAKE(memset_d32_async, api::DevicePtr to, unsigned v, std::size_t n,
+              api::StreamHandle stream)
+  d.enqueue(stream, [=] { fill(to, v, n); });
+  HEDDLE_END
+  HEDDLE_FAKE(stream_create, api::StreamHandle* stream, unsigned)
+  *stream = reinterpret_cast<api::StreamHandle>(new FakeDriver::Stream);
+  ++d.streams;
+  HEDDLE_END
+  HEDDLE_FAKE(stream_destroy, api::StreamHandle stream)
+  delete unwrap<api::StreamHandle, FakeDriver::Stream>(stream);
+  --d.streams;
+  HEDDLE_END
+  HEDDLE_FAKE(stream_synchronize, api::StreamHandle stream)
+  auto* s = unwrap<api::StreamHandle, FakeDriver::Stream>(stream);
+  if (s != nullptr && s->capturing) return 900;  // stream capture unsupported
+  (void)d;
+  HEDDLE_END
+  HEDDLE_FAKE(stream_query, api::StreamHandle)
+  if (d.hangs) return api::kNotReady;
+  HEDDLE_END
+  HEDDLE_FAKE(stream_wait_event, api::StreamHandle, api::EventHandle, unsigned)
+  (void)d;
+  HEDDLE_END
+  HEDDLE_FAKE(stream_begin_capture, api::StreamHandle stream, int mode)
+  auto* s = unwrap<api::StreamHandle, FakeDriver::Stream>(stream);
+  if (s == nullptr || mode != api::kCaptureRelaxed) return 900;
+  s->capturing = true;
+  (void)d;
+  HEDDLE_END
+  HEDDLE_FAKE(stream_end_capture, api::StreamHandle stream, api::GraphHandle* graph)
+  auto* s = unwrap<api::StreamHandle, FakeDriver::Stream>(stream);
+  *graph = reinterpret_cast<api::GraphHandle>(new FakeGraph{std::move(s->captured)});
+  s->capturing = false;
+  ++d.graphs;
+  HEDDLE_END
+  HEDDLE_FAKE(event_create, api::EventHandle* event, unsigned)
+  *event = reinterpret_cast<api::EventHandle>(new FakeEvent);
+  ++d.events;
+  HEDDLE_END
+  HEDDLE_FAKE(event_destroy, api::EventHandle event)
+  delete unwrap<api::EventHandle, FakeEvent>(event);
+  --d.events;
+  HEDDLE_END
+  HEDDLE_FAKE(event_record, api::EventHandle event, api::StreamHandle)
+  unwrap<api::EventHandle, FakeEvent>(event)->at_s = d.now_s_;
+  HEDDLE_END
+  HEDDLE_FAKE(event_query, api::EventHandle)
+  if (d.hangs) return api::kNotReady;
+  HEDDLE_END
+  HEDDLE_FAKE(event_synchronize, api::EventHandle)
+  (void)d;
+  HEDDLE_END
+  HEDDLE_FAKE(event_elapsed_time, float* ms, api::EventHandle begin, api::EventHandle end)
+  *ms = static_cast<float>(1e3 * (unwrap<api::EventHandle, FakeEvent>(end)->at_s -
+                                  unwrap<api::EventHandle, FakeEvent>(begin)->at_s));
+  (void)d;
+  HEDDLE_END
+  HEDDLE_FAKE(module_load_data_ex, api::ModuleHandle* module, const void* image, unsigned count,
+              int*, void** values)
+  if (std::strcmp(static_cast<const char*>(image), "for another GPU") == 0) {
+    return api::kNoBinaryForGpu;
+  }
+  if (std::strcmp(static_cast<const char*>(image), "bad PTX") == 0 && count > 0) {
+    std::strcpy(static_cast<char*>(values[0]), "line 3: syntax error");
+    return 218;
+  }
+  *module = reinterpret_cast<api::ModuleHandle>(new std::vector<std::unique_ptr<FakeFunction>>);
+  ++d.modules;
+  HEDDLE_END
+  HEDDLE_FAKE(module_unload, api::ModuleHandle module)
+  delete unwrap<api::ModuleHandle, std::vector<std::unique_ptr<FakeFunction>>>(module);
+  --d.modules;
+  HEDDLE_END
+  HEDDLE_FAKE(module_get_function, api::FunctionHandle* function, api::ModuleHandle module,
+              const char* name)
+  if (!d.kernels.contains(name)) return api::kNotFound;
+  auto* functions = unwrap<api::ModuleHandle, std::vector<std::unique_ptr<FakeFunction>>>(module);
+  functions->push_back(std::make_unique<FakeFunction>(FakeFunction{name}));
+  *function = reinterpret_cast<api::FunctionHandle>(functions->back().get());
+  HEDDLE_END
+  HEDDLE_FAKE(func_get_attribute, int* value, int which, api::FunctionHandle)
+  *value = which == api::kFunctionRegisters ? 32 : 1024;
+  (void)d;
+  HEDDLE_END
+  HEDDLE_FAKE(func_set_attribute, api::FunctionHandle function, int which, int value)
+  if (which == api::kFunctionMaxDynamicShared) {
+    d.smem_asked[unwrap<api::FunctionHandle, FakeFunction>(function)->name] = value;
+  }
+  HEDDLE_END
+  HEDDLE_FAKE(occupancy, int* blocks, api::FunctionHandle, int threads, std::size_t)
+  *blocks = d.device.threads_per_sm / threads;
+  HEDDLE_END
+
+  static void launch(FakeDriver& d, FakeDriver::Call call, void** params,
+                     api::StreamHandle stream) {
+    const FakeDriver::Kernel& kernel = d.kernels.at(call.kernel);
+    std::vector<void*> buffers;  // copied now, as CUDA does
+    for (std::size_t i = 0; i < kernel.buffers; ++i) {
+      buffers.push_back(*static_cast<void**>(params[i]));
+    }
+    d.enqueue(stream, [&d, call, buffers] {
+      d.launches.push_back(call);
+      d.now_s_ += d.kernel_s;
+      const FakeDriver::Kernel& k = d.kernels.at(call.kernel);
+      if (k.body) k.body(buffers);
+    });
+  }
+  HEDDLE_FAKE(launch_kernel, api::FunctionHandle function, unsigned gx, unsigned gy, unsigned gz,
+              unsigned bx, unsigned by, unsigned bz, unsigned smem, api::StreamHandle stream,
+              void** params, void**)
+  launch(d,
+         {unwrap<api::FunctionHandle, FakeFunction>(function)->name,
+          {gx, gy, gz},
+          {bx, by, bz},
+          smem,
+          1,
+          stream},
+         params, stream);
+  HEDDLE_END
+  HEDDLE_FAKE(launch_kernel_ex, const api::LaunchConfig* c, api::FunctionHandle function,
+              void** params, void**)
+  unsigned cluster = 1;
+  for (unsigned i = 0; i < c->attribute_count; ++i) {
+    if (c->attributes[i].id == api::kLaunchClusterDimension) cluster = c->attributes[i].cluster[0];
+  }
+  launch(d,
+         {unwrap<api::FunctionHandle, FakeFunction>(function)->name,
+          {c->grid[0], c->grid[1], c->grid[2]},
+          {c->block[0], c->block[1], c->block[2]},
+          c->dynamic_smem,
+          cluster,
+          c->stream},
+         params, c->stream);
+  HEDDLE_END
+  HEDDLE_FAKE(graph_instantiate, api::GraphExec* exec, api::GraphHandle graph, unsigned long long)
+  *exec =
+      reinterpret_cast<api::GraphExec>(new FakeGraph(*unwrap<api::GraphHandle, FakeGraph>(graph)));
+  ++d.graphs;
+  HEDDLE_END
+  HEDDLE_FAKE(graph_get_nodes, api::GraphHandle graph, api::GraphNode*, std::size_t* count)
+  *count = unwrap<api::GraphHandle, FakeGraph>(graph)->work.size();
+  (void)d;
+  HEDDLE_END
+  HEDDLE_FAKE(graph_destroy, api::GraphHandle graph)
+  delete unwrap<api::GraphHandle, FakeGraph>(graph);
+  --d.graphs;
+  HEDDLE_END
+  HEDDLE_FAKE(graph_upload, api::GraphExec, api::StreamHandle)
+  (void)d;
+  HEDDLE_END
+  HEDDLE_FAKE(graph_launch, api::GraphExec exec, api::StreamHandle)
+  const auto work = unwrap<api::GraphExec, FakeGraph>(exec)->work;
+  for (const auto& w : work) w();
+  (void)d;
+  HEDDLE_END
+  HEDDLE_FAKE(graph_exec_destroy, api::GraphExec exec)
+  delete unwrap<api::GraphExec, FakeGraph>(exec);
+  --d.graphs;
+  HEDDLE_END
+};
+
+FakeDriver::FakeDriver() {
+  the_driver = this;
+  device = {.index = 0,
+            .name = "NVIDIA H200",
+            .major = 9,
+            .minor = 0,
+            .sms = 132,
+            .warp_size = 32,
+            .threads_per_block = 1024,
+            .threads_per_sm = 2048,
+            .blocks_per_sm = 32,
+            .registers_per_sm = 65536,
+            .smem_per_block = 48 << 10,
+            .smem_per_block_optin = 227 << 10,
+            .smem_per_sm = 228 << 10,
+            .smem_reserved = 1 << 10,
+            .l2_bytes = 60 << 20,
+            .clock_khz = 1980000,
+            .memory_clock_khz = 3201000,
+            .memory_bus_bits = 6144};
+#define HEDDLE_FAKE_SET(name, parameters, symbol) api_.name = FakeFunctions::name;
+  HEDDLE_CUDA_DRIVER_FUNCTIONS(HEDDLE_FAKE_SET)
+#undef HEDDLE_FAKE_SET
+}
+
+FakeDriver::~FakeDriver() {
+  for (const auto& [block, bytes] : blocks) std::free(memory_of(block));
+  the_driver = nullptr;
+}
+
+}  // namespace heddle::cuda

@@ -1,0 +1,73 @@
+// A CUDA driver for tests: memory is the host's, a kernel is a C++ function that runs at its
+// launch, and what was called is written down. Streams run at once, in the order of calls; a
+// captured one keeps its work for the graph.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/state.h"
+
+namespace heddle::cuda {
+
+/// One at a time: the functions of the driver's table know no object.
+class FakeDriver {
+ public:
+  struct Call {
+    std::string kernel;
+    std::vector<unsigned> grid, block;
+    unsigned smem = 0, cluster = 1;
+    const void* stream = nullptr;
+  };
+  /// Gets the parameters: pointers, as many as `buffers` of the kernel.
+  using Body = std::function<void(std::vector<void*> parameters)>;
+  struct Kernel {
+    std::size_t buffers = 0;
+    Body body;
+  };
+
+  FakeDriver();
+  ~FakeDriver();
+  FakeDriver(const FakeDriver&) = delete;
+  FakeDriver& operator=(const FakeDriver&) = delete;
+  const api::Api& api() const { return api_; }
+
+  // What the test sets.
+  DeviceInfo device;
+  int device_count = 1;
+  std::map<std::string, Kernel> kernels;       // what every module has
+  std::map<std::string, api::Result> failing;  // by the name in api::Api: what it answers
+  std::size_t memory = std::size_t{1} << 30;
+  bool hangs = false;      // events never become ready
+  double kernel_s = 1e-5;  // of a launch, by the clock of the events
+
+  // What it saw.
+  int inits = 0;
+  std::vector<Call> launches;        // those that ran
+  std::map<std::string, int> calls;  // of functions, by the name in api::Api
+  std::size_t used = 0;              // bytes
+  std::map<api::DevicePtr, std::size_t> blocks;
+  std::map<std::string, int> smem_asked;
+  int modules = 0, streams = 0, events = 0, graphs = 0;  // alive
+
+ private:
+  friend struct FakeFunctions;
+  using Work = std::function<void()>;
+  struct Stream {
+    bool capturing = false;
+    std::vector<Work> captured;
+  };
+  api::Api api_;
+  double now_s_ = 0;
+  api::Context current_ = nullptr;
+
+  bool fails(const char* name, api::Result& result);
+  /// Runs it, or keeps it where the stream is captured.
+  void enqueue(api::StreamHandle stream, Work work);
+};
+
+}  // namespace heddle::cuda

@@ -1,0 +1,25 @@
+// Which values of which knobs of which meta-template were drawn, of those that were offered.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <ostream>
+#include <set>
+#include <string>
+
+#include "heddle/schedule/template.h"
+
+namespace heddle::selftest {
+
+struct Coverage {
+  struct Values {
+    std::set<int64_t> offered, drawn;
+  };
+  std::map<std::string, std::map<std::string, Values>> knobs;  ///< meta-template -> knob
+
+  void count(const Template& t, const Config& c);
+  /// Values that depend on the shape (block sizes) are many: only their number is printed.
+  void print(std::ostream& out) const;
+};
+
+}  // namespace heddle::selftest
