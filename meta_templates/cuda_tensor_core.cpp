@@ -96,8 +96,8 @@ class Writer {
             Tile t{rt, rw, ct, cw};
             if (sh_.rows % t.rows() || sh_.cols % t.cols() || t.warps() > 8) continue;
             if (t.row_tiles * t.col_tiles > 32) continue;
-            for (int64_t parts : {1, 2, 4, 8, 16, 32}) {
-              if (sh_.depth % (parts * kDepth) || (parts > 1 && sh_.depth / parts < 256)) break;
+            for (int64_t parts : {1, 2, 4, 8, 16, 32, 64, 128}) {
+              if (sh_.depth % (parts * kDepth) || (parts > 1 && sh_.depth / parts < 128)) break;
               const double c = cost(t, parts);
               if (least >= 0 && c >= least * 0.999) continue;
               least = c;
@@ -123,8 +123,8 @@ class Writer {
     stages_ = t_.knob("stages", {2, 3, 4, 5, 6}, 4, "loads three steps ahead");
     has_parts_ = sh_.depth >= 512;
     std::vector<int64_t> lengths;
-    for (int64_t parts : {2, 4, 8, 16, 32, 64}) {
-      if (sh_.depth % (parts * kDepth * k.back()) == 0 && sh_.depth / parts >= 64)
+    for (int64_t parts : {2, 4, 8, 16, 32, 64, 128}) {
+      if (sh_.depth % (parts * kDepth) == 0 && sh_.depth / parts >= 64)
         lengths.push_back(sh_.depth / parts);
     }
     has_parts_ &= !lengths.empty();
@@ -147,7 +147,7 @@ class Writer {
     });
     t_.require("a block has at most 16 warps", [=](const auto& v) { return v(rw) * v(cw) <= 16; });
     t_.require("the fragments must fit the registers", [=](const auto& v) {
-      const int64_t registers = v(rt) * v(ct) * 4 + v(rt) * 4 + v(ct) * 2 + 40;
+      const int64_t registers = v(rt) * v(ct) * 4 + v(rt) * 8 + v(ct) * 4 + 40;
       return registers <= 250 && registers * v(rw) * v(cw) * 32 <= gpu.registers_per_sm;
     });
     t_.require("the tiles must fit shared memory", [=](const auto& v) {
@@ -264,6 +264,7 @@ class Writer {
       order.insert(order.end(), {so, ki, si});
     }
     frag.layout(dims);
+    frag.multi_buffer(2);  // the next step's fragments are loaded while this one's multiply
     frag.reorder(order);
     frag.unroll(so);
     frag.tensorize(rows ? si : ki);

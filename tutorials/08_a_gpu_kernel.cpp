@@ -1,10 +1,10 @@
 // Lesson 8: a kernel for a GPU.
 //
-// The declaration is that of lesson 1; the target is another. The meta-templates for CUDA bind loops
-// to blocks and threads, stage tiles in shared memory and keep accumulators in registers; what comes
-// out is CUDA C++ text, which NVRTC compiles. None of that needs a GPU: without one the lesson shows
-// the schedule, the text and what it uses, and runs a small case on the emulator, which knows
-// barriers and finds races. Only time needs a GPU.
+// The declaration is that of lesson 1; the target is another. The meta-templates for CUDA bind
+// loops to blocks and threads, stage tiles in shared memory and keep accumulators in registers;
+// what comes out is CUDA C++ text, which NVRTC compiles. None of that needs a GPU: without one the
+// lesson shows the schedule, the text and what it uses, and runs a small case on the emulator,
+// which knows barriers and finds races. Only time needs a GPU.
 //
 //   build/bin/tutorial_08_a_gpu_kernel [seconds]      of tuning (10; or HEDDLE_TUTORIAL_SECONDS)
 #include <heddle/codegen/cuda.h>
@@ -72,11 +72,11 @@ void show(const Dense& dense, const Target& target) {
               first_lines(text.substr(kernel == std::string::npos ? 0 : kernel), 40).c_str());
   try {
     for (const GpuKernelUse& use : gpu_kernel_uses(program, target)) {
-      std::printf("%s: %ld blocks of %ld threads, %ld bytes of shared memory, %d registers, "
-                  "%d bytes spilled; %d blocks on an SM at a time\n",
-                  use.kernel.c_str(), static_cast<long>(use.blocks), static_cast<long>(use.threads),
-                  static_cast<long>(use.shared_bytes), use.registers, use.spilled_bytes,
-                  use.blocks_per_sm);
+      std::printf(
+          "%s: %ld blocks of %ld threads, %ld bytes of shared memory, %d registers, "
+          "%d bytes spilled; %d blocks on an SM at a time\n",
+          use.kernel.c_str(), static_cast<long>(use.blocks), static_cast<long>(use.threads),
+          static_cast<long>(use.shared_bytes), use.registers, use.spilled_bytes, use.blocks_per_sm);
       HEDDLE_EXPECT(use.blocks_per_sm > 0, "the kernel does not fit an SM");
     }
   } catch (const Error& error) {

@@ -73,8 +73,7 @@ void fill_totals(Sink& out, const GpuView& view) {
             std::min<double>(256, static_cast<double>(view.statements.size())));
   out.plain("allocations", "buffers", "Allocated.", std::min(64, view.p->allocations));
   out.log("workspace", "bytes", "Between the launches.", view.p->global_bytes);
-  out.log("estimate", "nanoseconds", "Of all launches, by the rough model of each.",
-          seconds * 1e9);
+  out.log("estimate", "nanoseconds", "Of all launches, by the rough model of each.", seconds * 1e9);
 }
 
 template <class Sink>
@@ -175,8 +174,8 @@ void fill(Sink& out, const GpuView& view) {
     return g;
   }();
   static const WarpAccess no_access{.access = no_store.accesses.data()};
-  static const size_t launch_width = width_of<ColumnSink>(
-      [](ColumnSink& s) { fill_launch(s, Gpu(), no_launch); });
+  static const size_t launch_width =
+      width_of<ColumnSink>([](ColumnSink& s) { fill_launch(s, Gpu(), no_launch); });
   static const size_t access_width =
       width_of<ColumnSink>([](ColumnSink& s) { fill_access(s, no_access); });
   static const size_t statement_width =

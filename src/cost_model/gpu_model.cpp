@@ -107,8 +107,9 @@ WarpAccess warp_access(const GpuStatement& g, const Access& a) {
   for (size_t d = 0; d < s.loops.size(); ++d) {
     if (s.loops[d].kind != LoopKind::Vectorized) continue;
     const double stride = a.stride_at(static_cast<int>(d));
-    (stride == 1 ? lanes : stride == 0 ? repeated : lanes) *=
-        stride == 1 || stride == 0 ? s.loops[d].extent : 1;
+    (stride == 1   ? lanes
+     : stride == 0 ? repeated
+                   : lanes) *= stride == 1 || stride == 0 ? s.loops[d].extent : 1;
   }
   w.vector_bytes = std::min(16.0, lanes * a.element_bytes);
   int active = 1;
@@ -228,8 +229,8 @@ GpuView view_on_gpu(const Program& p, const Target& target) {
       WarpAccess w = warp_access(g, a);
       const double times = (a.read ? 1 : 0) + (a.written ? 1 : 0);
       (in_shared(a) ? k.shared_traffic : k.global_bytes) +=
-          times * (in_global(a) ? std::max(w.unique, std::min(w.traffic, w.unique * 4))
-                                : w.traffic);
+          times *
+          (in_global(a) ? std::max(w.unique, std::min(w.traffic, w.unique * 4)) : w.traffic);
       g.accesses.push_back(w);
       if (in_shared(a) && held[slot] == 0) {
         held[slot] = 1e-9;  // counted once
@@ -250,9 +251,8 @@ GpuView view_on_gpu(const Program& p, const Target& target) {
     for (const WarpAccess& w : g.accesses) bytes += w.bytes;
     return std::pair{g.s->ops.arithmetic() * g.executions, bytes};
   };
-  std::stable_sort(
-      view.statements.begin(), view.statements.end(),
-      [&](const GpuStatement& a, const GpuStatement& b) { return work(a) > work(b); });
+  std::stable_sort(view.statements.begin(), view.statements.end(),
+                   [&](const GpuStatement& a, const GpuStatement& b) { return work(a) > work(b); });
   return view;
 }
 

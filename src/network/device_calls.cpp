@@ -12,11 +12,13 @@ constexpr size_t kGraphs = 4;
 }  // namespace
 
 void DeviceCalls::call(std::span<const KernelArg> args, std::span<const NDArray> arrays, Run run) {
+  const std::lock_guard lock(mutex_);
   if (!arrays.empty() && arrays[0].device().is_cpu()) return run_staged(args, arrays, run);
   run_here(arrays, run);
 }
 
 void DeviceCalls::forget() {
+  const std::lock_guard lock(mutex_);
   known_.clear();
   from_.clear();
   staged_.clear();

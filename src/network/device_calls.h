@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -11,7 +12,7 @@
 
 namespace heddle::network {
 
-/// One call at a time.
+/// Calls take turns: what they share lies on the GPU, and the next one waits there.
 class DeviceCalls {
  public:
   /// `run` puts the kernels of the network, called with these arrays, into the current stream.
@@ -32,9 +33,10 @@ class DeviceCalls {
   void run_staged(std::span<const KernelArg> args, std::span<const NDArray> arrays, Run run);
   void launch_or_run(std::span<const NDArray> arrays, Run run);
 
-  std::deque<Known> known_;              ///< the last one used first
-  std::vector<NDArray> from_, staged_;   ///< the last arrays of the CPU, and their copies
-  std::optional<cuda::Event> last_;      ///< the end of the last call, which used the arena
+  std::mutex mutex_;
+  std::deque<Known> known_;             ///< the last one used first
+  std::vector<NDArray> from_, staged_;  ///< the last arrays of the CPU, and their copies
+  std::optional<cuda::Event> last_;     ///< the end of the last call, which used the arena
 };
 
 }  // namespace heddle::network

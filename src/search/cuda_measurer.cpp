@@ -142,8 +142,8 @@ std::optional<WorkerEvent> CudaMeasurer::ask_alone(size_t worker, const Json& re
   if (!event) return event;
   if (worker == kRunner && event->answer && event->answer->contains("lost")) lose_runner();
   if (!event->answer) {
-    event->answer = Json::object({{"error", static_cast<int64_t>(event->death.error)},
-                                  {"message", event->death.message}});
+    event->answer = Json::object(
+        {{"error", static_cast<int64_t>(event->death.error)}, {"message", event->death.message}});
   }
   return event;
 }
@@ -372,9 +372,9 @@ void CudaMeasurer::measure(const TuneTask& task, std::span<const Schedule> sched
       // Where nothing runs yet, what spills is better than nothing.
       batch.keys[i] = add_job(batch.task, i, schedules[i], !nothing_known);
       std::erase(later, batch.keys[i]);
-      const bool waiting = !jobs_.at(batch.keys[i]).compiled &&
-                           std::find(at_work_.begin(), at_work_.end(), batch.keys[i]) ==
-                               at_work_.end();
+      const bool waiting =
+          !jobs_.at(batch.keys[i]).compiled &&
+          std::find(at_work_.begin(), at_work_.end(), batch.keys[i]) == at_work_.end();
       if (waiting && std::find(queue_.begin(), queue_.end(), batch.keys[i]) == queue_.end())
         queue_.push_back(batch.keys[i]);
     }

@@ -45,8 +45,8 @@ bool CudaMeasurer::compile_racers(Race& race) {
       continue;
     }
     race.results[i].compile_seconds = job.answer.at("seconds").as_double();
-    race.entries[i] = Json::object(
-        {{"candidate", i}, {"steps", job.steps}, {"code", job.answer.at("code")}});
+    race.entries[i] =
+        Json::object({{"candidate", i}, {"steps", job.steps}, {"code", job.answer.at("code")}});
   }
   return true;
 }

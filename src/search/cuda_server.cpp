@@ -132,7 +132,8 @@ class CudaServer {
     const Timer timer;
     status_.set(WorkerPhase::Compile, -1);
     const TuneTask& task = task_of(request).task;
-    return compiled(task, naive_schedule(task.tmpl.dag().outputs(), task.tmpl.target()), false, timer);
+    return compiled(task, naive_schedule(task.tmpl.dag().outputs(), task.tmpl.target()), false,
+                    timer);
   }
 
   static Json compiled(const TuneTask& task, const Schedule& schedule, bool no_spills,
@@ -243,8 +244,7 @@ class CudaServer {
     TuningDevice& device = device_for(request);
     const Timer timer;
     status_.set(WorkerPhase::Run, candidate);
-    const auto kernel =
-        device.load(kernel_code_from_json(request.at("code")), request.at("steps"));
+    const auto kernel = device.load(kernel_code_from_json(request.at("code")), request.at("steps"));
     fault("run", candidate);
     if (!kernel->first_call(allowed)) return endless(allowed < most ? allowed : -1);
 
@@ -273,9 +273,8 @@ class CudaServer {
       if (!difference.empty()) return failure(MeasureError::WrongAnswer, difference);
       checked += again.elapsed_s();
     }
-    Json out = Json::object({{"cut_off", timing.cut_off},
-                             {"run", timer.elapsed_s() - checked},
-                             {"check", checked}});
+    Json out = Json::object(
+        {{"cut_off", timing.cut_off}, {"run", timer.elapsed_s() - checked}, {"check", checked}});
     out["samples"] = Json::array_of(timing.seconds);
     return out;
   }

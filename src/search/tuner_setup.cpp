@@ -33,13 +33,13 @@ Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options)
   }
   if (!measurer_) {
     const WorkerOptions how{.protocol = options.protocol};
-    own_measurer_ = tasks[0].tmpl.target().is_cuda() ? make_cuda_measurer(how)
-                                                     : make_worker_measurer(how);
+    own_measurer_ =
+        tasks[0].tmpl.target().is_cuda() ? make_cuda_measurer(how) : make_worker_measurer(how);
     measurer_ = own_measurer_.get();
   }
   if (!model_) {
-    own_model_ = make_xgboost_model(
-        {.seed = options.seed, .target_kind = tasks[0].tmpl.target().kind});
+    own_model_ =
+        make_xgboost_model({.seed = options.seed, .target_kind = tasks[0].tmpl.target().kind});
     model_ = own_model_.get();
     std::optional<std::string> shipped;
     if (options.warm_start) shipped = tophub_model(tasks[0].tmpl.target());
@@ -82,6 +82,12 @@ void Tuner::resume() {
                           .model = model_,
                           .seed = hash_combine(options_.seed, run.task.hash()),
                           .features = features_};
+    // Every alternative is measured early, with what its own rule says.
+    for (int b = 0; b < run.task.tmpl.num_branches(); ++b) {
+      const Config own = run.task.tmpl.branch(b).default_config();
+      if (run.task.tmpl.num_branches() > 1)
+        context.seeds.push_back(run.task.tmpl.config_of_branch(b, own));
+    }
     context.seeds.insert(context.seeds.end(), h.seeds.begin(), h.seeds.end());
     run.policy = make_policy(context);
     HEDDLE_ICHECK(run.policy, "the policy factory returned nothing");

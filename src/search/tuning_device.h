@@ -17,9 +17,9 @@ namespace heddle::search {
 class DeviceKernel {
  public:
   virtual ~DeviceKernel() = default;
-  /// One call on outputs that were poisoned before; then they are there to be read. Seconds; nothing
-  /// when it did not end within `allowed` seconds: then the process is to be ended. Throws what went
-  /// wrong on the device.
+  /// One call on outputs that were poisoned before; then they are there to be read. Seconds;
+  /// nothing when it did not end within `allowed` seconds: then the process is to be ended. Throws
+  /// what went wrong on the device.
   virtual std::optional<double> first_call(double allowed) = 0;
   /// One more, with all costs of a launch.
   virtual double call() = 0;

@@ -1,9 +1,10 @@
 // No program that lowers is beyond the features: random declarations, configs and schedules.
 #include "features_testing.h"
 #include "heddle/lower/lower.h"
-#include "property/random_program.h"
+#include "selftest/random_program.h"
 
 namespace heddle::testing {
+using namespace selftest;
 namespace {
 
 void expect_sound(const Features& row, const std::string& what) {

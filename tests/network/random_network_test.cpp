@@ -5,9 +5,10 @@
 
 #include "heddle/support/rng.h"
 #include "network/network_testing.h"
-#include "property/random_program.h"
+#include "selftest/random_program.h"
 
 namespace heddle::testing {
+using namespace selftest;
 namespace {
 
 int64_t from_env(const char* name, int64_t fallback) {

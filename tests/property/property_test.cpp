@@ -6,13 +6,12 @@
 
 #include <cstdlib>
 #include <iostream>
-#include <map>
-#include <set>
 
 #include "heddle/codegen/interpreter.h"
-#include "property/random_program.h"
+#include "selftest/pair.h"
 
 namespace heddle::testing {
+using namespace selftest;
 namespace {
 
 int64_t from_env(const char* name, int64_t fallback) {
@@ -20,66 +19,20 @@ int64_t from_env(const char* name, int64_t fallback) {
   return v ? std::atoll(v) : fallback;
 }
 
-// Which values of which knobs of which meta-template were drawn, of those that were offered. Values
-// that depend on the shape (block sizes) are many: only their number is printed.
-struct Coverage {
-  struct Values {
-    std::set<int64_t> offered, drawn;
-  };
-  std::map<std::string, std::map<std::string, Values>> knobs;  // meta-template -> knob
-  int64_t pairs = 0;
-
-  void count(const Knob& k, int64_t value) {
-    std::string name = k.name.substr(k.name.rfind('.') + 1);
-    if (name.rfind("pack_", 0) == 0) name = "pack_operand";
-    Values& v = knobs[k.meta_template][name];
-    v.offered.insert(k.values.begin(), k.values.end());
-    v.drawn.insert(value);
-  }
-
-  void print() const {
-    for (const auto& [name, of] : knobs) {
-      std::cout << "  " << name << "\n";
-      for (const auto& [knob, v] : of) {
-        std::cout << "    " << knob << ": " << v.drawn.size() << " of " << v.offered.size()
-                  << " values";
-        if (v.offered.size() <= 16) {
-          std::cout << " {";
-          for (int64_t x : v.offered)
-            std::cout << " " << x << (v.drawn.count(x) ? "" : "(missing)");
-          std::cout << " }";
-        }
-        std::cout << "\n";
-      }
-    }
-  }
-};
-
 // Runs `schedule` compiled, and now and then through the interpreter after every pass.
 std::string check(const RandomProgram& p, const Schedule& schedule, uint64_t seed,
                   bool every_pass) {
-  std::vector<NDArray> inputs = random_inputs(p, seed);
-  std::vector<TensorValue> values;
-  for (size_t i = 0; i < inputs.size(); ++i) values.push_back({p.inputs[i], inputs[i]});
-  std::vector<NDArray> want = interpret(p.outputs, values);
-  auto fresh_outputs = [&] {
-    std::vector<NDArray> args = inputs;
-    for (const Tensor& t : p.outputs) args.push_back(NDArray::full(t.extents(), t.dtype(), 77));
-    return args;
-  };
-  auto agree = [&](const std::vector<NDArray>& args, const std::string& what) -> std::string {
-    for (size_t o = 0; o < want.size(); ++o) {
-      std::string d = compare(want[o], args[inputs.size() + o], p.reduce_length);
-      if (!d.empty()) return what + ", output " + std::to_string(o) + ", " + d;
-    }
-    return "";
+  const Case want(p, seed);
+  auto agree = [&](const std::vector<NDArray>& args, const std::string& what) {
+    const std::string d = want.difference(args);
+    return d.empty() ? d : what + ", " + d;
   };
   if (every_pass) {
     LowerOptions options;
     options.keep_passes = true;
     LoweredProgram program = lower(schedule, p.args(), options);
     for (const PassRecord& pass : program.passes) {
-      std::vector<NDArray> args = fresh_outputs();
+      std::vector<NDArray> args = want.fresh_arrays();
       std::vector<NDArray> persistent, constants;
       for (const Buffer& b : program.persistent) {
         std::vector<int64_t> shape;
@@ -100,7 +53,7 @@ std::string check(const RandomProgram& p, const Schedule& schedule, uint64_t see
     }
   }
   Kernel kernel = build(schedule, p.args());
-  std::vector<NDArray> args = fresh_outputs();
+  std::vector<NDArray> args = want.fresh_arrays();
   kernel.call(args);
   return agree(args, "compiled");
 }
@@ -120,11 +73,22 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage) {
     }
     Target target = Target::host();
     target.cores = static_cast<int>(rng.uniform_int(1, 3));
-    Template t = make_template(ComputeDag(p.outputs), target);
+    // The graph as it is declared, or rewritten.
+    Template all = make_template_of_alternatives(ComputeDag(p.outputs), target);
+    const int branch = rng.uniform_int(0, 1) == 0
+                           ? static_cast<int>(rng.uniform_int(0, all.num_branches() - 1))
+                           : 0;
+    const Template& t = all.branch(branch);
+    const std::string& alternative = t.dag().alternative();
+    if (branch > 0) ++coverage->alternatives[alternative.substr(0, alternative.find('@'))];
+    text += "\n  " + alternative;
     Config c = rng.uniform_int(0, 9) == 0 ? t.default_config() : random_config(t, rng);
     text += "\n  " + t.name() + " " + t.config_to_json(c).dump();
-    for (size_t k = 0; k < t.knobs().size(); ++k) coverage->count(t.knobs()[k], c.values[k]);
+    coverage->count(t, c);
     Schedule s = t.instantiate(c);
+    // Rounding errors grow as the alternative says.
+    const double growth = alternative_error_growth(t.dag().direct(), alternative);
+    p.reduce_length = static_cast<int64_t>(growth * growth * static_cast<double>(p.reduce_length));
     std::string d = check(p, s, seed, rng.uniform_int(0, 7) == 0);
     return d.empty() ? "" : d + "\n  " + text;
   } catch (const std::exception& e) {
@@ -135,22 +99,25 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage) {
 void run_many(bool manual, int64_t count) {
   int64_t first = from_env("HEDDLE_PROPERTY_SEED", 1);
   Coverage coverage;
+  int64_t pairs = 0;
   int failures = 0;
   for (int64_t i = 0; i < count && failures < 10; ++i) {
     uint64_t seed = static_cast<uint64_t>(first + i);
     std::string d = run_pair(seed, manual, &coverage);
-    ++coverage.pairs;
+    ++pairs;
     if (d.empty()) continue;
     ++failures;
     ADD_FAILURE() << d << "\n  reproduce: HEDDLE_PROPERTY_SEED=" << seed
                   << " HEDDLE_PROPERTY_COUNT=1 property_test "
                   << "--gtest_filter=*" << (manual ? "Schedules" : "Configs");
   }
-  std::cout << coverage.pairs << " pairs, " << failures << " mismatches\n";
-  coverage.print();
+  std::cout << pairs << " pairs, " << failures << " mismatches\n";
+  coverage.print(std::cout);
   if (!manual && count >= 1000) {
-    for (const char* t :
-         {"complex_reduction", "direct_compute", "location_tunable", "simple_reduction"}) {
+    for (const char* a : {"winograd(tile=2)", "winograd(tile=4)"})
+      EXPECT_TRUE(coverage.alternatives.count(a)) << "no pair exercised " << a;
+    for (const char* t : {"complex_reduction", "direct_compute", "location_tunable",
+                          "simple_reduction", "tile_transform"}) {
       EXPECT_TRUE(coverage.knobs.count(t)) << "no pair exercised the meta-template " << t;
     }
     // Knobs whose values do not depend on the shape must all have been drawn.

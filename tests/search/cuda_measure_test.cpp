@@ -52,8 +52,9 @@ TEST(CudaMeasure, WhatIsCompiledAheadIsMeasuredNext) {
   EXPECT_TRUE(measure_all(*measurer, task, {all[0]}).results[0].ok());
   measurer->prefetch(task, std::span(all).subspan(3, 3));
   for (size_t first : {1, 3}) {
-    const std::vector<Schedule> batch(all.begin() + static_cast<ptrdiff_t>(first),
-                                      all.begin() + static_cast<ptrdiff_t>(first) + (first == 1 ? 2 : 3));
+    const std::vector<Schedule> batch(
+        all.begin() + static_cast<ptrdiff_t>(first),
+        all.begin() + static_cast<ptrdiff_t>(first) + (first == 1 ? 2 : 3));
     const Collected got = measure_all(*measurer, task, batch, TuneClock(), 1);
     for (size_t i = 0; i < batch.size(); ++i) {
       EXPECT_EQ(got.reports[i], 1);
@@ -107,8 +108,7 @@ TEST(CudaMeasure, RacesToTheEndAndDropsWhoFails) {
   EmulatedDevice::Faults faults;
   faults[schedules[1].to_json().dump()] = Misbehaves::Dies;
   const auto measurer = emulated_measurer(faults);
-  const std::vector<MeasureResult> results =
-      measurer->race(task, schedules, 2, TuneClock());
+  const std::vector<MeasureResult> results = measurer->race(task, schedules, 2, TuneClock());
   ASSERT_EQ(results.size(), 3u);
   for (size_t i : {0, 2}) {
     ASSERT_TRUE(results[i].ok()) << results[i].message;
@@ -135,7 +135,11 @@ TEST(CudaMeasure, AReferenceComesFromNaiveKernels) {
 TEST(CudaCandidate, SurvivesTheWay) {
   KernelCode code;
   code.name = "k";
-  code.args = {{.name = "x", .dtype = f32, .shape = {4, 8}, .output = false, .constant = true,
+  code.args = {{.name = "x",
+                .dtype = f32,
+                .shape = {4, 8},
+                .output = false,
+                .constant = true,
                 .alignment = 16},
                {.name = "y", .dtype = bf16, .shape = {}, .output = true}};
   code.persistent = {{.name = "p", .dtype = f16, .shape = {3}}};
@@ -146,8 +150,7 @@ TEST(CudaCandidate, SurvivesTheWay) {
   program->launches = {{"a", {7, 2, 1}, {128, 1, 1}, 49152, 2, {0, 2, 1}}};
   program->prepare = {{"b", {1, 1, 1}, {32, 1, 1}, 0, 1, {0}}};
   code.cuda = program;
-  const KernelCode back =
-      search::kernel_code_from_json(Json::parse(search::to_json(code).dump()));
+  const KernelCode back = search::kernel_code_from_json(Json::parse(search::to_json(code).dump()));
   EXPECT_EQ(back.name, "k");
   EXPECT_EQ(back.cuda->cubin, program->cubin);
   EXPECT_EQ(back.cuda->arch, "sm_90a");
@@ -180,13 +183,15 @@ search::CudaCandidate of_one_kernel(unsigned threads, unsigned shared,
 TEST(CudaCandidate, IsRejectedForWhatItNeeds) {
   const Gpu& gpu = an_h200().gpu;
   using search::why_not_run;
-  EXPECT_EQ(why_not_run(of_one_kernel(256, 1024, {.kernel = "k", .registers = 255}), gpu, true), "");
+  EXPECT_EQ(why_not_run(of_one_kernel(256, 1024, {.kernel = "k", .registers = 255}), gpu, true),
+            "");
   EXPECT_THAT(why_not_run(of_one_kernel(512, 0, {.kernel = "k", .registers = 255}), gpu, true),
               StartsWith("too many registers: 255 for each of 512 threads"));
-  EXPECT_THAT(
-      why_not_run(of_one_kernel(128, 200 << 10, {.kernel = "k", .static_smem = 60 << 10}), gpu, true),
-      StartsWith("too much shared memory: "));
-  const auto spilling = of_one_kernel(128, 0, {.kernel = "k", .registers = 255, .spill_stores = 64});
+  EXPECT_THAT(why_not_run(of_one_kernel(128, 200 << 10, {.kernel = "k", .static_smem = 60 << 10}),
+                          gpu, true),
+              StartsWith("too much shared memory: "));
+  const auto spilling =
+      of_one_kernel(128, 0, {.kernel = "k", .registers = 255, .spill_stores = 64});
   EXPECT_THAT(why_not_run(spilling, gpu, true), StartsWith("spills: 64 bytes stored"));
   EXPECT_EQ(why_not_run(spilling, gpu, false), "");
 

@@ -15,8 +15,8 @@
 #include "heddle/codegen/emulator.h"
 #include "heddle/driver/build.h"
 #include "heddle/lower/lower.h"
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/ops/linalg.h"
+#include "heddle/runtime/cuda_program.h"
 #include "heddle/support/error.h"
 #include "heddle/support/hash.h"
 #include "search/candidate_book.h"
@@ -121,8 +121,8 @@ class EmulatedDevice : public search::TuningDevice {
 inline std::unique_ptr<Measurer> emulated_measurer(EmulatedDevice::Faults faults = {},
                                                    WorkerOptions options = {}) {
   options.workers = 2;
-  return search::make_cuda_measurer(
-      options, [faults] { return std::make_unique<EmulatedDevice>(faults); });
+  return search::make_cuda_measurer(options,
+                                    [faults] { return std::make_unique<EmulatedDevice>(faults); });
 }
 
 /// Schedules of the task that a GPU would run, the default first.

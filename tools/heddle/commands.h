@@ -47,9 +47,9 @@ struct TuneRequest {
   std::string log;    ///< empty: named after the subjects
   std::string dtype;  ///< empty: f32, or as the list of workloads says
   std::string target = "llvm -mcpu=native";
-  int threads = 0;    ///< 0: all cores
-  int trials = 0;     ///< 0: until the budget ends
-  int batch = 0;      ///< 0: as tuning sees fit
+  int threads = 0;  ///< 0: all cores
+  int trials = 0;   ///< 0: until the budget ends
+  int batch = 0;    ///< 0: as tuning sees fit
   uint64_t seed = 0;
   std::string policy, model;
   bool no_warm_start = false;
@@ -78,5 +78,15 @@ struct RecordsOptions {
   bool json = false;
 };
 int run_records(const RecordsOptions& options);
+
+struct SelftestOptions {
+  std::string target = "llvm -mcpu=native";
+  bool emulate = false;  ///< of a GPU: on the CPU
+  int64_t count = 500;
+  uint64_t seed = 1;
+  std::string only;  ///< declarations with this text
+  bool verbose = false;
+};
+int run_selftest(const SelftestOptions& options);
 
 }  // namespace heddle::cli

@@ -37,7 +37,7 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
   // Options that may be repeated take one text each time: the subject may follow them.
   c->add_option("--show", o.show,
                 "What to show, repeated or with commas: " + join(explain_parts()) +
-                    " (classes,schedule,times)")
+                    " (classes,alternatives,schedule,times)")
       ->allow_extra_args(false);
   c->add_option("--pass", o.pass, "Show the loops after this pass of lowering; all: after each");
   c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
@@ -101,8 +101,9 @@ void add_tune(CLI::App& app, TuneRequest& o) {
   c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
       ->check(CLI::Range(1, 1024));
   c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
-  c->add_option("--target", o.target,
-                "Machine to tune on: llvm -mcpu=native, or cuda, the first GPU (llvm -mcpu=native)");
+  c->add_option(
+      "--target", o.target,
+      "Machine to tune on: llvm -mcpu=native, or cuda, the first GPU (llvm -mcpu=native)");
   c->add_option("--trials", o.trials, "Stop after so many measurements (when the time is up)")
       ->check(CLI::Range(1, INT_MAX));
   c->add_option("--batch", o.batch, "Candidates of one round (32)")->check(CLI::Range(1, 4096));
@@ -134,7 +135,8 @@ void add_report(CLI::App& app, ReportRequest& o) {
   c->add_option("logs", o.logs, "Logs of `heddle tune`")->required();
   c->add_option("-o,--output", o.output, "Write it here; -: to standard output (report.html)");
   c->add_option("--calls", o.calls,
-                "How often a network calls a task, repeated: matmul:512x512x512=3 (1 each)")
+                "How often a network calls a task, repeated: matmul:512x512x512=3 (else what the "
+                "records say)")
       ->allow_extra_args(false);
   c->add_flag("--ceilings", o.ceilings, "Measure this machine's ceilings for the roofline");
   c->add_option("--peak", o.peak_gflops, "Or say them: GFLOP/s of multiply-adds")
@@ -221,6 +223,28 @@ void add_records(CLI::App& app, RecordsOptions& o) {
       "The form of a record is in docs/records.md.");
 }
 
+void add_selftest(CLI::App& app, SelftestOptions& o) {
+  CLI::App* c = app.add_subcommand(
+      "selftest", "Run random declarations under random schedules, and check every result");
+  c->add_option("--target", o.target, "Machine to schedule and compile for (llvm -mcpu=native)");
+  c->add_flag("--emulate", o.emulate,
+              "Run GPU kernels in the emulator, which also finds races and missing barriers");
+  c->add_option("--count", o.count, "Pairs of a declaration and a schedule (500)")
+      ->check(CLI::Range(1, INT_MAX));
+  c->add_option("--seed", o.seed, "Of the first pair; the next ones count up (1)");
+  c->add_option("--only", o.only, "Only declarations whose text has this, such as matmul");
+  c->add_flag(
+      "-v,--verbose", o.verbose,
+      "Print every pair, the kernels of those that fail, and the choices that were covered");
+  c->footer(
+      "The last line says how many pairs passed. Exit status 1: some did not; each has a command "
+      "that runs it alone.\n"
+      "Examples:\n"
+      "  heddle selftest --target cuda\n"
+      "  heddle selftest --target \"cuda -gpu=a100\" --emulate --count 1000 --seed 7\n"
+      "  heddle selftest --only softmax --verbose");
+}
+
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -289,6 +313,8 @@ int run(int argc, char** argv) {
   add_tune(app, tune);
   add_report(app, report);
   add_records(app, records);
+  SelftestOptions selftest;
+  add_selftest(app, selftest);
   if (argc == 1) {
     std::cerr << app.help();
     return kBadInput;
@@ -305,6 +331,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("tune")) return run_tune(tune);
   if (app.got_subcommand("report")) return run_report(report);
   if (app.got_subcommand("records")) return run_records(records);
+  if (app.got_subcommand("selftest")) return run_selftest(selftest);
   return run_bench(bench);
 }
 

@@ -55,12 +55,13 @@ class Network {
 
 /// Runs the nodes in turn; outputs are written directly. Arguments are checked as those of a Kernel
 /// are. What depends on constant arguments alone is prepared at the first call, for each node its
-/// own. Safe from several threads at once (calls take turns); copies share everything.
+/// own. Safe from several threads at once, each call with buffers of its own; copies share
+/// everything.
 ///
 /// For a CUDA target the arrays live on the GPU, or all on the CPU: then they are copied there and
 /// back. From the second call with the same arrays on, a call is the launch of one CUDA graph; the
-/// graphs of the last four sets are kept, and the arrays with them. Calls are in the order of their
-/// streams, and one after the other: all use one arena.
+/// graphs of the last four sets are kept, and the arrays with them. Calls are one after the other
+/// on the GPU, whatever their streams: they share the buffers between nodes.
 class NetworkKernel {
  public:
   template <class... A>
@@ -72,7 +73,7 @@ class NetworkKernel {
   /// Forget what was derived from constant arguments: the next call computes it anew.
   void refresh() const;
   const std::vector<KernelArg>& args() const;
-  int64_t workspace_bytes() const;  ///< of the buffers between nodes, which share one arena
+  int64_t workspace_bytes() const;  ///< of the buffers between nodes; for each call at a time
   explicit operator bool() const { return static_cast<bool>(impl_); }
 
  private:

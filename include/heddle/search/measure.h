@@ -39,10 +39,10 @@ TuneTask make_task(std::string name, const std::vector<Tensor>& outputs, const T
 struct MeasureProtocol {
   int min_repeats = 2;  ///< timed samples, after one warm-up call
   int max_repeats = 30;
-  double min_seconds = 0.004;   ///< sampled at least so long (unless cut off)
-  double max_seconds = 0.1;     ///< ... and at most so long once min_repeats are there
-  double relative_ci = 0.02;    ///< enough when the 95 % interval of the median is so narrow
-  double cutoff = 1.5;          ///< stop at once when slower than cutoff x best; 0: never
+  double min_seconds = 0.004;  ///< sampled at least so long (unless cut off)
+  double max_seconds = 0.1;    ///< ... and at most so long once min_repeats are there
+  double relative_ci = 0.02;   ///< enough when the 95 % interval of the median is so narrow
+  double cutoff = 1.5;         ///< stop at once when slower than cutoff x best; 0: never
   /// Cold: a call finds nothing of its arguments in the caches. On a CPU (default: warm) a buffer
   /// larger than the last-level cache is written over; on a GPU (default: cold) calls take turns on
   /// copies of the arguments that are together twice as large as the L2.
@@ -125,12 +125,12 @@ struct WorkerOptions {
       fault = {};
 };
 
-/// The measurer of `tune` for targets of kind "cuda". Worker processes compile (lowering, CUDA text,
-/// NVRTC) while a runner process of its own, the only one that ever initialises CUDA, times what is
-/// compiled: graphs of several launches, by events. A kernel that hangs or breaks the context costs
-/// that runner and is recorded; what the GPU could not launch, and what spills registers to memory
-/// once something better is known, is Rejected before it runs. This process must not have used CUDA
-/// itself (a User error): what is forked from it could not.
+/// The measurer of `tune` for targets of kind "cuda". Worker processes compile (lowering, CUDA
+/// text, NVRTC) while a runner process of its own, the only one that ever initialises CUDA, times
+/// what is compiled: graphs of several launches, by events. A kernel that hangs or breaks the
+/// context costs that runner and is recorded; what the GPU could not launch, and what spills
+/// registers to memory once something better is known, is Rejected before it runs. This process
+/// must not have used CUDA itself (a User error): what is forked from it could not.
 std::unique_ptr<Measurer> make_cuda_measurer(const WorkerOptions& options = {});
 
 /// Worker processes, forked from this one and reused for every candidate until one dies of it.

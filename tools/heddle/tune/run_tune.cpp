@@ -73,8 +73,8 @@ std::unique_ptr<CostModel> model_of(const TuneRequest& request) {
     throw_user_error("there is no model '" + request.model + "'", {},
                      hint + "a model is xgboost, random, or a file that can be read");
   }
-  std::unique_ptr<CostModel> model = make_xgboost_model(
-      {.seed = request.seed, .target_kind = Target::parse(request.target).kind});
+  std::unique_ptr<CostModel> model =
+      make_xgboost_model({.seed = request.seed, .target_kind = Target::parse(request.target).kind});
   model->load(request.model);
   return model;
 }
@@ -175,8 +175,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
     out << "tuning " << count_text(static_cast<int64_t>(list.tasks.size()), "task") << " for "
         << clock_text(budget) << " on "
         << (on_gpu ? "a " + options.target.gpu.name : count_text(threads, "thread"))
-        << ", records go to "
-        << options.log << std::endl;
+        << ", records go to " << options.log << std::endl;
   }
 
   const ScopedThreads scoped_threads(threads);

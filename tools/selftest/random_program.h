@@ -7,7 +7,7 @@
 #include "heddle/heddle.h"
 #include "heddle/support/rng.h"
 
-namespace heddle::testing {
+namespace heddle::selftest {
 
 struct RandomProgram {
   std::string text;  // what was drawn, for people
@@ -32,4 +32,4 @@ std::vector<NDArray> random_inputs(const RandomProgram& p, uint64_t seed);
 /// "" when `got` agrees with `want`, else the first difference.
 std::string compare(const NDArray& want, const NDArray& got, int64_t reduce_length);
 
-}  // namespace heddle::testing
+}  // namespace heddle::selftest

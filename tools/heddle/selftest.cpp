@@ -1,0 +1,73 @@
+// heddle selftest: random declarations under random schedules against the interpreter.
+#include <iostream>
+
+#include "commands.h"
+#include "heddle/support/error.h"
+#include "heddle/target/target.h"
+#include "progress.h"
+#include "selftest/pair.h"
+
+namespace heddle::cli {
+namespace {
+
+constexpr int kMostFailures = 10;  // more tell nothing new
+
+std::string command_for(const SelftestOptions& o, uint64_t seed) {
+  return "heddle selftest --target \"" + o.target + "\"" + (o.emulate ? " --emulate" : "") +
+         " --count 1 --seed " + std::to_string(seed);
+}
+
+selftest::PairOptions pair_options(const SelftestOptions& o) {
+  selftest::PairOptions pair;
+  pair.target = Target::parse(o.target);
+  pair.emulate = o.emulate;
+  pair.only = o.only;
+  pair.keep_kernels = o.verbose;
+  if (o.emulate && !pair.target.is_cuda()) {
+    throw_user_error("only GPUs are emulated, not '" + o.target + "'", {},
+                     "write --target cuda --emulate, or leave --emulate out");
+  }
+  if (!o.emulate && !pair.target.runs_here()) {
+    throw_user_error("kernels for '" + o.target + "' do not run on this machine", {},
+                     pair.target.is_cuda() ? "--emulate runs them on the CPU" : "");
+  }
+  return pair;
+}
+
+}  // namespace
+
+int run_selftest(const SelftestOptions& options) {
+  const selftest::PairOptions pair = pair_options(options);
+  selftest::Coverage coverage;
+  Progress progress;
+  int64_t done = 0, passed = 0;
+  // Where --only wants nothing that is ever drawn, this ends all the same.
+  const int64_t most_draws = 1000 + 1000 * options.count;
+  for (int64_t draw = 0; done < options.count && draw < most_draws; ++draw) {
+    const uint64_t seed = options.seed + static_cast<uint64_t>(draw);
+    progress.show(std::to_string(done) + " of " + std::to_string(options.count) + " pairs");
+    const selftest::PairResult r = selftest::run_pair(seed, pair, &coverage);
+    if (!selftest::is_wanted(r, pair)) continue;
+    ++done;
+    if (r.problem.empty()) ++passed;
+    if (r.problem.empty() && !options.verbose) continue;
+    progress.clear();
+    if (r.problem.empty()) {
+      std::cout << "seed " << seed << ": " << r.text << "\n";
+      continue;
+    }
+    std::cout << r.kernels << "seed " << seed << ": " << r.problem << "\n  " << r.text
+              << "\n  reproduce: " << command_for(options, seed) << std::endl;
+    if (done - passed == kMostFailures) break;
+  }
+  progress.clear();
+  if (done == 0) {
+    throw_user_error("no declaration has the text '" + options.only + "'", {},
+                     "--verbose shows what there is");
+  }
+  if (options.verbose) coverage.print(std::cout);
+  std::cout << passed << " of " << done << " pairs passed" << std::endl;
+  return passed == done ? 0 : 1;
+}
+
+}  // namespace heddle::cli

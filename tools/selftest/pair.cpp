@@ -1,0 +1,86 @@
+#include "selftest/pair.h"
+
+#include "heddle/codegen/emulator.h"
+#include "heddle/codegen/interpreter.h"
+#include "heddle/driver/tolerance.h"
+
+namespace heddle::selftest {
+
+Case::Case(const RandomProgram& program, uint64_t seed)
+    : program_(program), inputs_(random_inputs(program, seed)) {
+  std::vector<TensorValue> values;
+  for (size_t i = 0; i < inputs_.size(); ++i) values.push_back({program.inputs[i], inputs_[i]});
+  want_ = interpret(program.outputs, values);
+}
+
+std::vector<NDArray> Case::fresh_arrays() const {
+  std::vector<NDArray> arrays = inputs_;
+  for (const Tensor& t : program_.outputs) {
+    arrays.push_back(NDArray::full(t.extents(), t.dtype(), 77));
+  }
+  return arrays;
+}
+
+std::string Case::difference(const std::vector<NDArray>& arrays) const {
+  const ComputeDag dag(program_.outputs);
+  for (size_t o = 0; o < want_.size(); ++o) {
+    const NDArray& got = arrays[inputs_.size() + o];
+    // Inputs are of the order of 1, and so are the terms of every sum.
+    const Tolerance t = rounding_tolerance(dag, want_[o], 1);
+    const Difference d = compare(got, want_[o], t.rtol, t.atol);
+    if (!d.ok()) {
+      return "output " + std::to_string(o) + " and the interpreter's: " + describe(d, got);
+    }
+  }
+  return "";
+}
+
+Run emulated(uint64_t seed) {
+  return [seed](const Schedule& schedule, const std::vector<Tensor>& args,
+                const std::vector<NDArray>& arrays) {
+    emulate(lower_gpu(schedule, args), arrays, {seed});
+  };
+}
+
+Run compiled(const Target& target) {
+  return [target](const Schedule& schedule, const std::vector<Tensor>& args,
+                  const std::vector<NDArray>& arrays) {
+    BuildOptions options;
+    options.target = target;
+    build(schedule, args, options).call(arrays);
+  };
+}
+
+bool is_wanted(const PairResult& result, const PairOptions& options) {
+  return options.only.empty() || result.declaration.find(options.only) != std::string::npos;
+}
+
+PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverage) {
+  Rng rng(seed);
+  PairResult result;
+  try {
+    const RandomProgram program = random_program(rng);
+    result.declaration = result.text = program.text;
+    if (!is_wanted(result, options)) return result;
+    Target target = options.target;
+    if (!target.is_cuda()) target.cores = static_cast<int>(rng.uniform_int(1, 3));
+    const Template t = make_template(ComputeDag(program.outputs), target);
+    const Config c = rng.uniform_int(0, 9) == 0 ? t.default_config() : random_config(t, rng);
+    result.text += "\n  " + t.name() + " " + t.config_to_json(c).dump();
+    if (coverage != nullptr) coverage->count(t, c);
+    const Case want(program, seed);
+    const std::vector<NDArray> arrays = want.fresh_arrays();
+    const Run run = options.emulate ? emulated(seed) : compiled(target);
+    const Schedule schedule = t.instantiate(c);
+    if (options.keep_kernels && target.is_cuda()) {
+      result.kernels = to_string(lower_gpu(schedule, program.args()));
+    }
+    run(schedule, program.args(), arrays);
+    result.problem = want.difference(arrays);
+  } catch (const std::exception& e) {
+    result.problem = std::string("threw: ") + e.what();
+  }
+  return result;
+}
+
+}  // namespace heddle::selftest

@@ -1,0 +1,56 @@
+// A random declaration with a random config of its template: run, and held against the interpreter.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "selftest/coverage.h"
+#include "selftest/random_program.h"
+
+namespace heddle::selftest {
+
+/// A declaration with inputs, and what the interpreter makes of them.
+class Case {
+ public:
+  /// `seed`: of the inputs.
+  Case(const RandomProgram& program, uint64_t seed);
+
+  /// The arrays of a call: the inputs, and outputs full of a value that no result has.
+  std::vector<NDArray> fresh_arrays() const;
+  /// "" when the outputs among `arrays` are right, else the first difference.
+  std::string difference(const std::vector<NDArray>& arrays) const;
+
+ private:
+  const RandomProgram& program_;
+  std::vector<NDArray> inputs_, want_;
+};
+
+/// Runs `schedule` on `arrays` in some way: compiled, or emulated.
+using Run = std::function<void(const Schedule& schedule, const std::vector<Tensor>& args,
+                               const std::vector<NDArray>& arrays)>;
+
+/// Lowers for a GPU and emulates, blocks and warps in the order that `seed` draws.
+Run emulated(uint64_t seed);
+/// Compiles for `target`, which must be one that runs here.
+Run compiled(const Target& target);
+
+struct PairResult {
+  std::string declaration;  ///< for people
+  std::string text;         ///< the same, with the template and its config
+  std::string kernels;      ///< with PairOptions::keep_kernels: what a GPU runs
+  std::string problem;      ///< empty: the results are right
+};
+struct PairOptions {
+  Target target;
+  bool emulate = false;
+  std::string only = {};  ///< not empty: declarations without this text are not run
+  bool keep_kernels = false;
+};
+/// The pair that `seed` draws. What is thrown is a problem, too.
+PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverage);
+
+/// Whether run_pair would run what `seed` draws.
+bool is_wanted(const PairResult& result, const PairOptions& options);
+
+}  // namespace heddle::selftest
