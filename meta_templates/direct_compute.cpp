@@ -19,43 +19,6 @@ bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
          g.main_class == StageClass::DirectCompute;
 }
 
-// The axis (position) that some read runs along consecutively, when that is not the last axis of
-// the stage: a transposition. -1 when there is none.
-int transposed_axis(const ComputeDag& dag, int s) {
-  const auto& axes = dag.stage(s).axes();
-  if (axes.size() < 2) return -1;
-  for (const Access& a : dag.info(s).reads) {
-    const Axis* c = contiguous_axis(a, axes);
-    if (!c || c->same_as(axes.back()) || !a.depends_on(axes.back())) continue;
-    for (size_t i = 0; i + 1 < axes.size(); ++i) {
-      if (axes[i].same_as(*c) && c->extent() > 1) return static_cast<int>(i);
-    }
-  }
-  return -1;
-}
-
-// How many leading axes of the sink the row stages share.
-int row_rank(const ComputeDag& dag, const StageGroup& g) {
-  int rank = static_cast<int>(dag.stage(g.sink).axes().size()) - 1;
-  for (int s : g.tunable) {
-    const auto& own = dag.stage(s).axes();
-    if (!dag.stage(s).is_reduction()) continue;
-    int r = 0;
-    while (r < rank && r < static_cast<int>(own.size()) &&
-           own[r].extent() == dag.stage(g.sink).axes()[r].extent()) {
-      ++r;
-    }
-    rank = std::min(rank, r);
-  }
-  return rank;
-}
-
-int64_t leading_points(const Operation& op, size_t rank) {
-  int64_t n = 1;
-  for (size_t i = 0; i < rank; ++i) n *= op.axes()[i].extent();
-  return n;
-}
-
 void build(TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   const Operation& op = dag.stage(g.sink);

@@ -25,8 +25,8 @@ std::optional<Schedule> recorded_schedule(const std::vector<Tensor>& outputs,
                                           const Target& target = Target::host());
 
 /// The untuned reference: every stage computed whole, one after the other, outer loops fused and
-/// parallel.
-Schedule naive_schedule(const std::vector<Tensor>& outputs);
+/// parallel; for a GPU, a kernel a stage, and a thread an element.
+Schedule naive_schedule(const std::vector<Tensor>& outputs, const Target& target = Target::host());
 
 struct BuildOptions {
   Target target = Target::host();

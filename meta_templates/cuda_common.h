@@ -1,0 +1,47 @@
+// What the CUDA meta-templates share: facts of the machine, vectors, and the schedule of last
+// resort (a thread for each element of the result).
+#pragma once
+
+#include "common.h"
+
+namespace heddle::meta {
+
+inline constexpr int64_t kWarp = 32;
+inline constexpr int64_t kMaxBlockThreads = 1024;
+
+inline bool is_cuda(const Target& t) { return t.kind == "cuda"; }
+
+/// The limits that the rules weigh.
+struct GpuLimits {
+  int64_t sms = 132;
+  int64_t registers_per_sm = 65536, registers_per_thread = 255;
+  int64_t smem_per_block = 227 << 10;
+  int64_t l2_bytes = 50 << 20;
+};
+inline GpuLimits gpu_limits(const TemplateBuilder& t) {
+  (void)t;
+  return {};
+}
+
+/// Elements of one 16-byte access of the widest type that stage `s` reads or writes.
+int64_t access_lanes(const ComputeDag& dag, int s);
+
+/// The longest vector, at most `lanes`, that cuts `extent` elements into whole vectors.
+inline int64_t whole_vector(int64_t extent, int64_t lanes) {
+  while (lanes > 1 && extent % lanes != 0) lanes /= 2;
+  return std::max<int64_t>(1, lanes);
+}
+
+/// Powers of two from `first` to `last`.
+std::vector<int64_t> powers_of_two(int64_t first, int64_t last);
+
+/// A thread for each element of `host`: its axes fused, over blocks and threads. `reduction` (the
+/// host itself, a stage to be computed inside it, or -1) runs its loops in that thread. Returns the
+/// thread's loop; invalid where the host has no axes.
+Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const std::string& prefix);
+
+/// Unrolls loops of `extents` from the innermost outwards while the body stays short.
+void unroll_short(StageRef s, const std::vector<Loop>& loops, const std::vector<int64_t>& extents,
+                  int64_t most);
+
+}  // namespace heddle::meta

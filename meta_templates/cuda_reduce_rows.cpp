@@ -1,0 +1,32 @@
+#include "cuda_reductions.h"
+
+namespace heddle::meta {
+
+void reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
+                 int64_t lanes, int64_t rows, const std::string& prefix) {
+  const RowSharing sharing = share_rows(extent, lanes, rows, gpu_limits(t).sms);
+  Param threads = t.knob(prefix + "threads", sharing.options, sharing.chosen,
+                         sharing.chosen == kWarp ? "a short row: a warp has it in few vectors"
+                                                 : "four vectors a thread, all under way");
+  Param at_once =
+      t.knob(prefix + "rows_per_block", {1, 2, 4, 8, 16}, sharing.chosen == kWarp ? 4 : 1,
+             "warps that need no barrier share a block");
+  t.require("several rows a block are a warp each, of 1024 threads together",
+            [=](const TemplateBuilder::Value& v) {
+              return (v(at_once) == 1 || v(threads) == kWarp) &&
+                     v(at_once) * v(threads) <= kMaxBlockThreads;
+            });
+  Param unroll =
+      t.knob(prefix + "unroll", {1, 2, 4, 8}, std::min<int64_t>(8, sharing.rounds(sharing.chosen)),
+             "vectors a thread has under way");
+  StageRef sum = reduction.id() == host.id() ? host.cache_write() : reduction;
+  Loop all = host.fuse(host.all_axes());
+  auto [block, row] = host.split(all, at_once);
+  host.bind(block, LoopKind::BlockX);
+  host.bind(row, LoopKind::ThreadY);
+  sum.compute_at(host, row);
+  for_each_option(t, threads, sharing.options,
+                  [&](int64_t n) { reduce_row(t, sum, k, n, sharing.vector, unroll, host, row); });
+}
+
+}  // namespace heddle::meta

@@ -1,0 +1,111 @@
+#include "cuda_rows.h"
+
+namespace heddle::meta {
+
+RowSharing share_rows(int64_t extent, int64_t lanes, int64_t rows, int64_t sms) {
+  RowSharing r;
+  r.extent = extent;
+  r.vector = whole_vector(extent, lanes);
+  // A warp must find a vector for each of its lanes.
+  while (r.vector > 1 && kWarp * r.vector > extent) r.vector /= 2;
+  for (int64_t n = kWarp; n <= kMaxBlockThreads && n * r.vector <= extent; n += kWarp) {
+    const bool power = (n & (n - 1)) == 0;
+    const bool whole = extent % (n * r.vector) == 0;
+    if (power || whole) r.options.push_back(n);
+  }
+  if (r.options.empty()) return r;
+  // Short rows: a warp each, and no barrier. Longer ones: four vectors a thread, all under way at
+  // once; more where there are too few rows to fill the multiprocessors.
+  const int64_t vectors = ceil_div(extent, r.vector);
+  const int64_t want = rows < 2 * sms ? 1 : 4;
+  r.chosen = r.options.front();
+  if (vectors <= 8 * kWarp && rows >= 8 * sms) return r;
+  for (int64_t n : r.options) {
+    r.chosen = n;
+    if (r.rounds(n) <= want) break;
+  }
+  // Nothing to test at the end of the row, where that is near.
+  if (extent % (r.chosen * r.vector) != 0) {
+    int64_t best = 0;
+    for (int64_t n : r.options) {
+      if (extent % (n * r.vector) == 0 && 2 * n >= r.chosen && n <= 2 * r.chosen) best = n;
+    }
+    if (best > 0) r.chosen = best;
+  }
+  return r;
+}
+
+void for_each_option(TemplateBuilder& t, Param threads, const std::vector<int64_t>& options,
+                     const std::function<void(int64_t)>& fn) {
+  for (int64_t n : options) t.when(threads, n, [&] { fn(n); });
+}
+
+SharedLoops share(StageRef s, Loop row, int64_t threads, int64_t vector) {
+  auto [vectors, lane] = s.split(row, vector);
+  auto [round, thread] = s.split(vectors, threads);
+  s.reorder({thread, round, lane});
+  s.bind(thread, LoopKind::ThreadX);
+  s.vectorize(lane);
+  return {thread, round, lane};
+}
+
+void reduce_row(TemplateBuilder& t, StageRef s, int k, int64_t threads, int64_t vector,
+                Param unroll, StageRef at, Loop loop) {
+  (void)t;
+  StageRef rf = s.rfactor(s.reduce_axis(k), threads * vector, true);
+  std::vector<Loop> spatial = rf.all_axes(), reduce = rf.all_reduce_axes();
+  auto [thread, lane] = rf.split(spatial[0], vector);
+  std::vector<Loop> order(spatial.begin() + 1, spatial.end());
+  order.push_back(thread);
+  for (size_t i = 0; i < reduce.size(); ++i) {
+    if (static_cast<int>(i) != k) order.push_back(reduce[i]);
+  }
+  order.push_back(reduce[static_cast<size_t>(k)]);
+  order.push_back(lane);
+  rf.reorder(order);
+  if (unroll.is_const() && unroll.value == 0) {
+    for (Loop r : reduce) rf.unroll(r);
+  } else {
+    auto [outer, inner] = rf.split(reduce[static_cast<size_t>(k)], unroll);
+    (void)outer;
+    rf.unroll(inner);
+  }
+  rf.bind(thread, LoopKind::ThreadX);
+  rf.vectorize(lane);
+  if (vector > 1) {
+    StageRef lanes = s.rfactor(s.reduce_axis(0), vector, false);
+    std::vector<Loop> own = lanes.all_axes();
+    std::vector<Loop> in_order(own.begin() + 1, own.end());
+    in_order.push_back(own[0]);
+    in_order.push_back(lanes.reduce_axis(0));
+    lanes.reorder(in_order);
+    lanes.bind(own[0], LoopKind::ThreadX);
+    lanes.unroll(lanes.reduce_axis(0));
+    lanes.compute_at(at, loop);
+  }
+  rf.compute_at(at, loop);
+  s.bind(s.reduce_axis(0), LoopKind::ThreadX);
+}
+
+int contiguous_reduce_axis(const ComputeDag& dag, int s) {
+  const Operation& op = dag.stage(s);
+  double most = -1;
+  int found = -1;
+  for (const Access& a : dag.info(s).reads) {
+    double size = 1;
+    for (int64_t e : a.tensor.extents()) size *= static_cast<double>(e);
+    if (size <= most) continue;
+    const Axis* spatial = contiguous_axis(a, op.axes());
+    const Axis* reduce = contiguous_axis(a, op.reduce_axes());
+    if (!spatial && !reduce) continue;
+    most = size;
+    found = -1;
+    if (!reduce || (spatial && spatial->extent() >= reduce->extent())) continue;
+    for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
+      if (op.reduce_axes()[i].same_as(*reduce)) found = static_cast<int>(i);
+    }
+  }
+  return found;
+}
+
+}  // namespace heddle::meta

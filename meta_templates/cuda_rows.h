@@ -1,0 +1,47 @@
+// Rows that the threads of a block (or the lanes of a warp) share:
+//
+//   for t (threadIdx.x) { for round { for lane in 0..vector { row[(round*threads + t)*vector +
+//   lane] } } }
+//
+// All stages of a row that share it alike keep their elements in the registers of one thread.
+#pragma once
+
+#include <functional>
+
+#include "cuda_common.h"
+
+namespace heddle::meta {
+
+/// How threads share rows of `extent` elements.
+struct RowSharing {
+  int64_t extent = 0;
+  int64_t vector = 1;            ///< elements a thread takes at a time
+  std::vector<int64_t> options;  ///< threads a row: whole warps; empty: a row a thread
+  int64_t chosen = 0;
+
+  int64_t rounds(int64_t threads) const { return ceil_div(extent, threads * vector); }
+};
+
+/// For rows of `extent` elements, of which vectors of up to `lanes` can be read. `rows`: how many.
+RowSharing share_rows(int64_t extent, int64_t lanes, int64_t rows, int64_t sms);
+
+/// Runs `fn` for each number of threads, under the knob's value.
+void for_each_option(TemplateBuilder& t, Param threads, const std::vector<int64_t>& options,
+                     const std::function<void(int64_t)>& fn);
+
+struct SharedLoops {
+  Loop thread, round, lane;
+};
+/// Splits and binds `row` of stage `s` in this way; the loops stand where it stood.
+SharedLoops share(StageRef s, Loop row, int64_t threads, int64_t vector);
+
+/// Reduces stage `s`, of one value at `loop` of `at`, over its reduce axis `k` by `threads`
+/// threads: partial results in registers, then shuffles. `unroll`: rounds at a time; 0: all of
+/// them. `s` is placed by the caller.
+void reduce_row(TemplateBuilder& t, StageRef s, int k, int64_t threads, int64_t vector,
+                Param unroll, StageRef at, Loop loop);
+
+/// The reduce axis (position) along which the largest operand of `s` is contiguous, or -1.
+int contiguous_reduce_axis(const ComputeDag& dag, int s);
+
+}  // namespace heddle::meta

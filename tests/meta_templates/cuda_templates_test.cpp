@@ -1,0 +1,88 @@
+// The CUDA meta-templates: every config of theirs computes what the declaration says. Loops bound
+// to blocks and threads run one after the other here (the sequential form).
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "lower/lower_testing.h"
+#include "meta_templates/cuda_programs.h"
+#include "selftest/random_program.h"
+
+namespace heddle::testing {
+namespace {
+
+Target cuda() {
+  Target t;
+  t.kind = "cuda";
+  return t;
+}
+
+// What is wrong with `s`; "" if nothing.
+std::string wrong(const Schedule& s) {
+  const std::vector<Tensor> args = all_args(s.dag());
+  const LoweredProgram p = lower(s, args);
+  std::vector<NDArray> arrays = call_arrays(s.dag()), persistent;
+  for (const Buffer& b : p.persistent) persistent.push_back(array_of(b));
+  std::vector<NDArray> all = arrays;
+  all.insert(all.end(), persistent.begin(), persistent.end());
+  interpret(p.main, all);
+  const std::string d = differs(s.dag(), arrays, 1e-4);
+  if (!d.empty()) return d;
+  const GpuProgram g = lower_gpu(s, args);
+  for (const GpuKernel& k : g.main) {
+    const int64_t threads = k.block[0] * k.block[1] * k.block[2];
+    if (threads > 1024) return k.name + " has " + std::to_string(threads) + " threads";
+    if (k.shared_bytes > 227 << 10) return k.name + " takes too much shared memory";
+  }
+  return "";
+}
+
+void check(const std::vector<MemoryBound>& programs, int configs, uint64_t seed) {
+  Rng rng(seed);
+  const char* only = std::getenv("HEDDLE_ONLY");
+  for (const MemoryBound& p : programs) {
+    if (only && p.name != only) continue;
+    SCOPED_TRACE(p.name);
+    const ComputeDag dag(p.outputs);
+    const Template t = make_template(dag, cuda());
+    for (int i = 0; i <= configs; ++i) {
+      const Config c = i == 0 ? t.default_config() : random_config(t, rng);
+      SCOPED_TRACE(t.name() + " " + t.config_to_json(c).dump());
+      ASSERT_EQ(t.why_invalid(c), "");
+      std::string d;
+      try {
+        d = wrong(t.instantiate(c));
+      } catch (const std::exception& e) {
+        d = std::string("threw: ") + e.what();
+      }
+      EXPECT_EQ(d, "");
+    }
+  }
+}
+
+TEST(CudaTemplates, EvenRows) { check(row_programs(24, 512), 4, 1); }
+TEST(CudaTemplates, OddRows) { check(row_programs(37, 301), 4, 2); }
+TEST(CudaTemplates, ShortRows) { check(row_programs(67, 12), 3, 3); }
+TEST(CudaTemplates, LongRows) { check(row_programs(2, 9216), 1, 4); }
+TEST(CudaTemplates, TallColumns) { check(row_programs(4099, 4), 1, 5); }
+TEST(CudaTemplates, OneRow) { check(row_programs(1, 130), 2, 6); }
+TEST(CudaTemplates, Images) { check(image_programs(2, 3, 10), 3, 7); }
+TEST(CudaTemplates, WideImages) { check(image_programs(1, 5, 35), 2, 8); }
+TEST(CudaTemplates, HalfRows) { check(row_programs(10, 256, f16), 2, 9); }
+TEST(CudaTemplates, Contractions) { check(contraction_programs(), 3, 10); }
+
+TEST(CudaTemplates, CreateScheduleBindsEveryKernel) {
+  for (const MemoryBound& p : row_programs(64, 128)) {
+    for (const Schedule& s :
+         {create_schedule(p.outputs, cuda()), naive_schedule(p.outputs, cuda())}) {
+      EXPECT_EQ(wrong(s), "") << p.name;
+      for (const GpuKernel& k : lower_gpu(s, all_args(s.dag())).main) {
+        if (p.name.rfind("full_", 0) == 0) continue;  // one value
+        EXPECT_GT(k.grid[0] * k.block[0], 1) << p.name << " " << k.name;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
