@@ -75,7 +75,8 @@ void flat_over_threads(TemplateBuilder& t, int stage, const std::string& prefix)
 
 namespace {
 
-// A few long rows leave multiprocessors idle: their reductions are then cut into parts, at the root.
+// A few long rows leave multiprocessors idle: their reductions are then cut into parts, at the
+// root.
 bool rows_fill_machine(const TemplateBuilder& t, const StageGroup& g) {
   const Operation& op = t.dag().stage(g.sink);
   const int64_t rows = leading_points(op, static_cast<size_t>(row_rank(t.dag(), g)));

@@ -84,9 +84,7 @@ class RowGroup {
     for (size_t d = rank_; d + 1 < axes.size(); ++d) elements *= op_.axes()[d].extent();
     elements *= std::max<int64_t>(1, static_cast<int64_t>(once.size())) * sharing.vector;
     auto fits = [=](int64_t n, int64_t r) {
-      const int64_t room =
-          std::min(most, of_sm / (n * r)) -
-          kOtherRegisters;
+      const int64_t room = std::min(most, of_sm / (n * r)) - kOtherRegisters;
       return sharing.rounds(n) * elements <= room;
     };
     const bool stays = fits(t_.chosen(threads), t_.chosen(at_once));
