@@ -57,6 +57,7 @@ void flat_over_threads(TemplateBuilder& t, int stage, const std::string& prefix)
     axes.back() = o;
     vectors = s.fuse(axes);
   }
+  streaming_stores(t, s, prefix);
   const int64_t sms = t.target().gpu.sms, total = points / v;
   Param threads = t.knob(prefix + "threads", powers_of_two(64, kMaxBlockThreads),
                          total < 256 * sms ? 128 : 256, "several blocks to a multiprocessor");
@@ -75,7 +76,8 @@ void flat_over_threads(TemplateBuilder& t, int stage, const std::string& prefix)
 
 namespace {
 
-// A few long rows leave multiprocessors idle: their reductions are then cut into parts, at the root.
+// A few long rows leave multiprocessors idle: their reductions are then cut into parts, at the
+// root.
 bool rows_fill_machine(const TemplateBuilder& t, const StageGroup& g) {
   const Operation& op = t.dag().stage(g.sink);
   const int64_t rows = leading_points(op, static_cast<size_t>(row_rank(t.dag(), g)));

@@ -84,9 +84,7 @@ class RowGroup {
     for (size_t d = rank_; d + 1 < axes.size(); ++d) elements *= op_.axes()[d].extent();
     elements *= std::max<int64_t>(1, static_cast<int64_t>(once.size())) * sharing.vector;
     auto fits = [=](int64_t n, int64_t r) {
-      const int64_t room =
-          std::min(most, of_sm / (n * r)) -
-          kOtherRegisters;
+      const int64_t room = std::min(most, of_sm / (n * r)) - kOtherRegisters;
       return sharing.rounds(n) * elements <= room;
     };
     const bool stays = fits(t_.chosen(threads), t_.chosen(at_once));
@@ -96,7 +94,11 @@ class RowGroup {
     t_.require("the row fits the registers", [=](const TemplateBuilder::Value& v) {
       return v(resident) == 0 || fits(v(threads), v(at_once));
     });
-    Param unroll = t_.knob("unroll", {1, 2, 4, 8}, 4, "vectors under way in a pass over the row");
+    // What a block has read must still be in the cache when it comes back to it: one long row to a
+    // multiprocessor, which many vectors keep busy (their registers leave no room for a second).
+    Param unroll = t_.knob("unroll", {1, 2, 4, 8}, sharing.chosen == kMaxBlockThreads ? 8 : 4,
+                           "vectors under way in a pass over the row");
+    streaming_stores(t_, s_);
 
     Loop all = s_.fuse(std::vector<Loop>(axes.begin(), axes.begin() + static_cast<long>(rank_)));
     auto [block, row] = s_.split(all, at_once);

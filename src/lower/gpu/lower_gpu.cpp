@@ -47,7 +47,8 @@ bool any_loop(const Stmt& s, bool (*is)(LoopKind)) {
 std::vector<Stmt> merged(const std::vector<Stmt>& nests) {
   std::vector<Stmt> out;
   for (const Stmt& s : nests) {
-    const bool one_block = !out.empty() && !any_loop(out.back(), is_block) && !any_loop(s, is_block);
+    const bool one_block =
+        !out.empty() && !any_loop(out.back(), is_block) && !any_loop(s, is_block);
     if (one_block && (!any_loop(out.back(), is_thread) || !any_loop(s, is_thread))) {
       out.back() = make_block({out.back(), s});
     } else {
