@@ -249,7 +249,7 @@ class Writer {
   static int64_t balanced_k(int64_t k, int64_t most) { return ceil_div(k, ceil_div(k, most)); }
 
   void choose_packing() {
-    auto constant = [](const Access* a) { return a && a->tensor.op()->is_constant(); };
+    auto constant = [&](const Access* a) { return a && is_constant(*a); };
     if (sh_.vector && sh_.vector_dim >= 0) {
       const auto& e = sh_.vector->tensor.extents();
       bool last = sh_.vector_dim + 1 == static_cast<int>(e.size());
@@ -277,6 +277,11 @@ class Writer {
     if (pack_row_.knob >= 0) t_.keep_at_root(sh_.row->producer, pack_row_, 1);
   }
 
+  // Weights, or what is made of them alone: computed and packed once.
+  bool is_constant(const Access& a) const {
+    return a.tensor.op()->is_constant() || dag_.info(a.producer).preparable;
+  }
+
   // Copies operand `a` into tiles of `tile` along `dim`: [dim/tile][the others...][dim%tile].
   void pack(const Access& a, int dim, Param tile, StageRef reader) {
     StageRef p = t_.stage(a.producer).cache_read({reader});
@@ -295,8 +300,7 @@ class Writer {
     p.reorder(order);
     p.vectorize(ti);
     // Not worth waking the threads for a constant, which is packed once.
-    if (parallel_ && !a.tensor.op()->is_constant())
-      p.parallel(order.size() > 2 ? p.fuse(to, order[1]) : to);
+    if (parallel_ && !is_constant(a)) p.parallel(order.size() > 2 ? p.fuse(to, order[1]) : to);
   }
 
   void pack_operands(StageRef reader) {

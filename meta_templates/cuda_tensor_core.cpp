@@ -60,22 +60,29 @@ class Writer {
     return n;
   }
 
-  // Time of the whole, up to a factor: waves of blocks, each as long as its part of the reduction
-  // at the rate that shared memory can feed (ldmatrix brings rows + columns for rows * columns).
+  // Cycles of the whole with tile `t`: the rounds that the busiest SM runs, each as long as
+  // mma.sync, L2 or shared memory needs for its part of the reduction, whichever is slowest.
   double cost(const Tile& t, int64_t parts) const {
     const Gpu& gpu = t_.target().gpu;
     const double blocks =
         static_cast<double>((sh_.rows / t.rows()) * (sh_.cols / t.cols()) * batch() * parts);
-    const double r = static_cast<double>(kRows * t.row_tiles),
-                 c = static_cast<double>(kCols * t.col_tiles);
-    const double rate = r * c / (r * c + 18 * (r + c));
-    const double waves = std::max(1.0, blocks / static_cast<double>(gpu.sms));
-    // The last wave runs as long as the others.
-    const double rounded = waves > 8 ? waves : std::ceil(waves);
-    const double busy =
-        std::min(1.0, static_cast<double>(t.warps()) / 8.0 * std::max(1.0, std::min(2.0, waves)));
-    return rounded * static_cast<double>(t.rows() * t.cols()) /
-           (static_cast<double>(parts) * rate * (0.3 + 0.7 * busy)) * (parts > 1 ? 1.1 : 1);
+    const double per_sm = blocks / static_cast<double>(gpu.sms);
+    const double rounds = per_sm > 8 ? per_sm : std::ceil(per_sm);
+    const double r = static_cast<double>(t.rows()), c = static_cast<double>(t.cols());
+    const double warps = static_cast<double>(t.warps()) * std::clamp(rounds, 1.0, 2.0);
+    const double mma = r * c * 2 / 2600 * (1 + 1.5 / warps);
+    const double l2 = (r + c) * 2 / 25;
+    const double warp_r = static_cast<double>(kRows * t.row_tiles),
+                 warp_c = static_cast<double>(kCols * t.col_tiles);
+    const double shared = (warp_r + warp_c) * 2 * static_cast<double>(t.warps()) / 128;
+    const double step =
+        std::max({mma, l2, shared}) + 0.25 * (mma + l2 + shared - std::max({mma, l2, shared}));
+    const double depth = static_cast<double>(sh_.depth / parts);
+    const double sum = parts > 1
+                           ? 4000 + static_cast<double>(sh_.rows * sh_.cols * batch() * parts) * 8 /
+                                        (25.0 * gpu.sms)
+                           : 0;
+    return rounds * (step * depth + 1500) + sum;
   }
 
   void choose() {
@@ -88,8 +95,9 @@ class Writer {
           for (int64_t cw : {1, 2, 4}) {
             Tile t{rt, rw, ct, cw};
             if (sh_.rows % t.rows() || sh_.cols % t.cols() || t.warps() > 8) continue;
-            for (int64_t parts : {1, 2, 4, 8, 16, 32}) {
-              if (sh_.depth % (parts * kDepth) || (parts > 1 && sh_.depth / parts < 256)) break;
+            if (t.row_tiles * t.col_tiles > 32) continue;
+            for (int64_t parts : {1, 2, 4, 8, 16, 32, 64, 128}) {
+              if (sh_.depth % (parts * kDepth) || (parts > 1 && sh_.depth / parts < 128)) break;
               const double c = cost(t, parts);
               if (least >= 0 && c >= least * 0.999) continue;
               least = c;
@@ -115,8 +123,8 @@ class Writer {
     stages_ = t_.knob("stages", {2, 3, 4, 5, 6}, 4, "loads three steps ahead");
     has_parts_ = sh_.depth >= 512;
     std::vector<int64_t> lengths;
-    for (int64_t parts : {2, 4, 8, 16, 32, 64}) {
-      if (sh_.depth % (parts * kDepth * k.back()) == 0 && sh_.depth / parts >= 64)
+    for (int64_t parts : {2, 4, 8, 16, 32, 64, 128}) {
+      if (sh_.depth % (parts * kDepth) == 0 && sh_.depth / parts >= 64)
         lengths.push_back(sh_.depth / parts);
     }
     has_parts_ &= !lengths.empty();
@@ -139,7 +147,7 @@ class Writer {
     });
     t_.require("a block has at most 16 warps", [=](const auto& v) { return v(rw) * v(cw) <= 16; });
     t_.require("the fragments must fit the registers", [=](const auto& v) {
-      const int64_t registers = v(rt) * v(ct) * 4 + v(rt) * 4 + v(ct) * 2 + 40;
+      const int64_t registers = v(rt) * v(ct) * 4 + v(rt) * 8 + v(ct) * 4 + 40;
       return registers <= 250 && registers * v(rw) * v(cw) * 32 <= gpu.registers_per_sm;
     });
     t_.require("the tiles must fit shared memory", [=](const auto& v) {
@@ -244,7 +252,8 @@ class Writer {
       dims.push_back({d, 1, 0});
       order.push_back(frag.axis(d));
     }
-    auto [so, si] = frag.split(frag.axis(s), rows ? kRows : kCols);
+    // Two tiles of columns at once: one ldmatrix.x4.
+    auto [so, si] = frag.split(frag.axis(s), 16);
     Loop ki = frag.axis(k);
     if (rows) {
       dims.insert(dims.end(),
@@ -255,6 +264,7 @@ class Writer {
       order.insert(order.end(), {so, ki, si});
     }
     frag.layout(dims);
+    frag.multi_buffer(2);  // the next step's fragments are loaded while this one's multiply
     frag.reorder(order);
     frag.unroll(so);
     frag.tensorize(rows ? si : ki);

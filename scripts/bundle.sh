@@ -4,7 +4,7 @@
 # uses the NVIDIA driver and NVRTC (found there: the CUDA toolkit or a Python wheel; HEDDLE_NVRTC).
 #
 #   scripts/bundle.sh [options] FOLDER PROGRAM|LIBRARY...
-#     --tar FILE     also pack it, with xz -3
+#     --tar FILE     also pack it, with xz at preset 3 and its filter for x86 code
 #     --tophub       with the shipped records (share/heddle/tophub)
 #     --nvrtc LIB    with this libnvrtc.so and what lies beside it (100 MB more)
 #     --library LIB  with a library that is opened at run time (libopenblas.so.0), and what it needs
@@ -127,7 +127,8 @@ if [[ $tophub == yes ]]; then
 fi
 
 if [[ -n $tar_file ]]; then
-  tar -C "$(dirname "$out")" -c "$(basename "$out")" | xz -3 -T0 > "$tar_file.part"
+  tar -C "$(dirname "$out")" -c "$(basename "$out")" |
+    xz --x86 --lzma2=preset=3,dict=32MiB -T0 > "$tar_file.part"
   mv "$tar_file.part" "$tar_file"
   echo "$tar_file: $(($(stat -c %s "$tar_file") / 1000000)) MB"
 fi

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "dag/internal.h"
+#include "heddle/support/error.h"
 
 namespace heddle {
 namespace {
@@ -153,6 +154,10 @@ ComputeDag::ComputeDag(std::vector<Tensor> outputs) {
                       all_producers([](const StageInfo& producer, const Operation& by) {
                         return by.is_placeholder() ? by.is_constant() : producer.preparable;
                       });
+    info.case_periods =
+        dag::case_periods(op, info.reads, [&](int p) -> const std::vector<int64_t>& {
+          return impl->infos[static_cast<std::size_t>(p)].case_periods;
+        });
     std::vector<dag::Consumer> consumers;
     for (int c : info.consumers) {
       const auto n = static_cast<std::size_t>(c);
@@ -163,6 +168,39 @@ ComputeDag::ComputeDag(std::vector<Tensor> outputs) {
   }
   impl->hash = dag::hash_stages(impl->stages, impl->index, impl->outputs);
   impl_ = std::move(impl);
+}
+
+struct ComputeDag::Origin {
+  std::string name;
+  ComputeDag direct;
+};
+
+const std::string& ComputeDag::alternative() const {
+  static const std::string none;
+  return origin_ ? origin_->name : none;
+}
+
+const ComputeDag& ComputeDag::direct() const { return origin_ ? origin_->direct : *this; }
+
+Tensor ComputeDag::own(const Tensor& t) const {
+  if (!origin_) return t;
+  const std::vector<Tensor>& theirs = origin_->direct.outputs();
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    if (theirs[i].same_as(t)) return outputs()[i];
+  }
+  // Another output of an operation that is one: rebuilt operations keep the order of theirs.
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    if (theirs[i].op() == t.op()) return Tensor(outputs()[i].op_ref(), t.index());
+  }
+  return t;
+}
+
+ComputeDag ComputeDag::as_alternative(std::string name, const ComputeDag& direct) const {
+  HEDDLE_ICHECK(outputs().size() == direct.outputs().size(),
+                "alternative '" + name + "' has other outputs");
+  ComputeDag out(*this);
+  out.origin_ = std::make_shared<const Origin>(Origin{std::move(name), direct});
+  return out;
 }
 
 ComputeDag::~ComputeDag() = default;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heddle/dag/compute_dag.h"
+#include "heddle/support/function_ref.h"
 
 namespace heddle {
 
@@ -38,6 +39,11 @@ struct Work {
   double special = 0;  ///< of which transcendental
 };
 Work count_work(const Operation& op);
+
+// ---- cases.cpp ----
+/// StageInfo::case_periods; `periods_of` are those of the producers.
+std::vector<int64_t> case_periods(const Operation& op, const std::vector<Access>& reads,
+                                  FunctionRef<const std::vector<int64_t>&(int)> periods_of);
 
 // ---- classify.cpp ----
 struct Consumer {

@@ -101,6 +101,7 @@ Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
   for (size_t i = 0; i < args.size(); ++i) {
     KernelArg a = describe(p.args[i]);
     a.output = !args[i].op()->is_placeholder();
+    a.alignment = 16;  // its vectors (emit_cuda)
     a.constant = !p.constant_args.empty() && args[i].op()->is_constant();
     code.args.push_back(std::move(a));
   }

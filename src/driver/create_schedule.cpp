@@ -1,5 +1,6 @@
 #include <exception>
 
+#include "heddle/dag/alternatives.h"
 #include "heddle/driver/build.h"
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
@@ -16,6 +17,18 @@ bool records_may_answer(const AutoSchedulerOptions& o) {
          o.max_unroll == 0 && o.max_knob_values == 0 && o.force_template.empty();
 }
 
+/// Why the options do not allow the alternative that a record is of.
+std::string why_forbidden(const Record& r, const ComputeDag& dag, const AutoSchedulerOptions& o) {
+  if (r.alternative.empty()) return "";
+  if (!o.use_alternatives) return "it is of " + r.alternative + ", and alternatives are turned off";
+  try {
+    if (alternative_error_growth(dag, r.alternative) <= o.max_error_growth) return "";
+  } catch (const Error& e) {
+    return e.message;
+  }
+  return "it is of " + r.alternative + ", whose rounding errors the options do not allow";
+}
+
 /// The schedule of the best record that applies. What did not apply is added to `skipped`.
 std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
                                      std::string* skipped) {
@@ -28,10 +41,11 @@ std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
   constexpr int kTried = 8;
   int tried = 0;
   for (const Record* r : known->ranked(dag.structural_hash(), target)) {
-    if (tried++ == kTried) break;
-    std::string why;
+    if (tried == kTried) break;
+    std::string why = why_forbidden(*r, dag, options);
+    if (why.empty()) ++tried;  // what is forbidden says nothing of the others
     try {
-      return schedule_of(*r, dag, target);
+      if (why.empty()) return schedule_of(*r, dag, target);
     } catch (const Error& e) {
       why = e.message;
     } catch (const std::exception& e) {  // a log may hold anything
@@ -55,9 +69,13 @@ Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& targe
   const ComputeDag dag(outputs);
   std::string skipped;
   if (std::optional<Schedule> recorded = from_records(dag, target, &skipped)) return *recorded;
-  Template t = make_template(dag, target);
+  const AutoSchedulerOptions& options = current_auto_scheduler_options();
+  const std::string chosen =
+      choose_alternative(dag, apply_options(target, options), alternative_policy(options));
+  Template t = make_template(apply_alternative(dag, chosen), target);
   Schedule s = t.instantiate(t.default_config());
-  s.provenance = "analytic rule of " + t.name() + skipped;
+  s.provenance =
+      "analytic rule of " + t.name() + (chosen.empty() ? "" : ", alternative " + chosen) + skipped;
   return s;
 }
 

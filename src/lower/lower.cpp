@@ -94,9 +94,12 @@ class Pipeline {
 
 }  // namespace
 
-LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>& args,
+LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>& declared,
                              const std::string& name, NestPurpose purpose) {
   const ScheduleState& s = schedule.state();
+  // A rewritten graph takes the arguments of the one it was made of.
+  std::vector<Tensor> args;
+  for (const Tensor& t : declared) args.push_back(s.dag.own(t));
   check_args(s, args);
   LoweredProgram program;
 

@@ -78,7 +78,7 @@ Network::Network(std::vector<Tensor> outputs, Target target) {
       args.insert(args.end(), node.task_outputs.begin(), node.task_outputs.end());
       impl->tasks.push_back(TuneTask{.name = unique_name(impl->tasks, task_name(impl->dag, node)),
                                      .args = std::move(args),
-                                     .tmpl = make_template(dag, impl->target),
+                                     .tmpl = make_template_of_alternatives(dag, impl->target),
                                      .weight = 0});
     }
     impl->tasks[it->second].weight += 1;

@@ -1,7 +1,10 @@
 // From tasks to one callable: a kernel a node, one arena for what passes between them.
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <mutex>
+#include <system_error>
+#include <thread>
 
 #include "heddle/driver/build.h"
 #include "heddle/network/network.h"
@@ -66,93 +69,150 @@ void check_schedules(const std::vector<TuneTask>& tasks, const std::vector<Sched
   }
 }
 
+Kernel compile_task(const Target& target, const Schedule& schedule, size_t task) {
+  const ComputeDag& dag = schedule.dag();
+  std::vector<Tensor> args = dag.placeholders();
+  args.insert(args.end(), dag.outputs().begin(), dag.outputs().end());
+  return heddle::build(
+      schedule, args,
+      {.target = target, .name = kName + std::string("_task") + std::to_string(task)});
+}
+
+// On threads of its own: the pool is for kernels, which would have to wait for seconds.
 std::vector<Kernel> compile_all(const Target& target, const std::vector<Schedule>& schedules) {
   std::vector<Kernel> kernels(schedules.size());
+  std::vector<std::exception_ptr> errors(schedules.size());
   const AutoSchedulerOptions options = current_auto_scheduler_options();
   std::atomic<size_t> next{0};
   // Tasks differ in how long they take to compile: whoever is free takes the next.
-  parallel_for(
-      std::min<int64_t>(num_threads(), static_cast<int64_t>(schedules.size())),
-      [&](int64_t, int64_t) {
-        const AutoSchedulerOptionsScope scope(options);
-        for (size_t i = next++; i < schedules.size(); i = next++) {
-          const ComputeDag& dag = schedules[i].dag();
-          std::vector<Tensor> args = dag.placeholders();
-          args.insert(args.end(), dag.outputs().begin(), dag.outputs().end());
-          kernels[i] = heddle::build(
-              schedules[i], args,
-              {.target = target, .name = kName + std::string("_task") + std::to_string(i)});
-        }
-      });
+  const auto work = [&] {
+    const AutoSchedulerOptionsScope scope(options);
+    for (size_t i = next++; i < schedules.size(); i = next++) {
+      try {
+        kernels[i] = compile_task(target, schedules[i], i);
+      } catch (...) {
+        errors[i] = std::current_exception();
+        next = schedules.size();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const size_t most = std::min(static_cast<size_t>(num_threads()), schedules.size());
+    try {
+      while (threads.size() + 1 < most) threads.emplace_back(work);
+    } catch (const std::system_error&) {
+      // The system allows no more threads: those that there are do it.
+    }
+    work();
+  }
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
   return kernels;
 }
 
 }  // namespace
 
 struct NetworkKernel::Impl {
-  struct Step {
-    Kernel kernel;
-    std::vector<NDArray> arrays;
-  };
   /// Where a caller's array goes.
   struct Binding {
     size_t arg = 0, step = 0, position = 0;
   };
+  /// What lies between two nodes: a place in the arena.
+  struct Between {
+    size_t step = 0, position = 0;
+    int64_t offset = 0;
+    std::vector<int64_t> shape;
+    DataType dtype;
+  };
+  /// What one call works in.
+  struct Frame {
+    NDArray arena;
+    std::vector<std::vector<NDArray>> arrays;  ///< by step
+  };
   std::vector<KernelArg> args;
-  std::vector<Step> steps;
+  std::vector<Kernel> steps;
+  std::vector<size_t> step_args;  ///< how many arrays each takes
   std::vector<Binding> bindings;
-  NDArray arena;
-  std::mutex mutex;  // the arena serves one call at a time
+  std::vector<Between> between;
+  int64_t arena_bytes = 0;
+  // Never held while a kernel runs: that may wait for a parallel region whose body calls us.
+  std::mutex mutex;
+  std::vector<Frame> free;  ///< as many as there were calls at the same time
 
-  /// Hands the caller's arrays to the steps; takes them back at the end, so that none is kept alive
-  /// until the next call.
-  class Bound {
+  Frame make_frame() const {
+    Frame f;
+    if (arena_bytes > 0) f.arena = NDArray::empty({arena_bytes}, u8);
+    for (const size_t count : step_args) f.arrays.emplace_back(count);
+    for (const Between& b : between) {
+      f.arrays[b.step][b.position] =
+          NDArray::wrap(static_cast<char*>(f.arena.data()) + b.offset, b.shape, b.dtype);
+    }
+    return f;
+  }
+
+  /// A frame with the caller's arrays in it. They are taken out again at the end, so that none is
+  /// kept alive until the next call.
+  class Call {
    public:
-    Bound(Impl& impl, std::span<const NDArray> arrays) : impl_(impl) {
-      for (const Binding& b : impl_.bindings) {
-        impl_.steps[b.step].arrays[b.position] = arrays[b.arg];
+    Call(Impl& impl, std::span<const NDArray> arrays) : impl_(impl) {
+      {
+        const std::lock_guard lock(impl_.mutex);
+        if (!impl_.free.empty()) {
+          frame_ = std::move(impl_.free.back());
+          impl_.free.pop_back();
+        }
       }
+      if (frame_.arrays.empty()) frame_ = impl_.make_frame();
+      for (const Binding& b : impl_.bindings) frame_.arrays[b.step][b.position] = arrays[b.arg];
     }
-    ~Bound() {
-      for (const Binding& b : impl_.bindings) impl_.steps[b.step].arrays[b.position] = NDArray();
+    ~Call() {
+      for (const Binding& b : impl_.bindings) frame_.arrays[b.step][b.position] = NDArray();
+      const std::lock_guard lock(impl_.mutex);
+      impl_.free.push_back(std::move(frame_));
     }
-    Bound(const Bound&) = delete;
-    Bound& operator=(const Bound&) = delete;
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+    void run() const {
+      for (size_t i = 0; i < impl_.steps.size(); ++i) impl_.steps[i].call(frame_.arrays[i]);
+    }
 
    private:
     Impl& impl_;
+    Frame frame_;
   };
 
   /// The buffers between nodes get their places, everything else a binding.
   void connect(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors) {
-    std::vector<Tensor> between;
+    std::vector<Tensor> passed;
     std::vector<network::BufferLifetime> lifetimes;
     for (size_t n = 0; n < nodes.size(); ++n) {
       const int step = static_cast<int>(n);
       for (const Tensor& t : nodes[n].inputs) {
-        if (const int b = position_of(between, t); b >= 0) lifetimes[b].last = step;
+        if (const int b = position_of(passed, t); b >= 0) lifetimes[b].last = step;
       }
       for (const Tensor& t : nodes[n].outputs) {
         if (position_of(tensors, t) >= 0) continue;
-        between.push_back(t);
+        passed.push_back(t);
         lifetimes.push_back({bytes_of(t), step, step});
       }
     }
     const network::MemoryPlan plan = network::plan_memory(lifetimes);
-    if (plan.bytes > 0) arena = NDArray::empty({plan.bytes}, u8);
+    arena_bytes = plan.bytes;
     for (size_t n = 0; n < nodes.size(); ++n) {
       std::vector<Tensor> list = nodes[n].inputs;
       list.insert(list.end(), nodes[n].outputs.begin(), nodes[n].outputs.end());
-      steps[n].arrays.resize(list.size());
+      step_args.push_back(list.size());
       for (size_t p = 0; p < list.size(); ++p) {
         if (const int arg = position_of(tensors, list[p]); arg >= 0) {
           bindings.push_back({static_cast<size_t>(arg), n, p});
           continue;
         }
-        const int b = position_of(between, list[p]);
+        const int b = position_of(passed, list[p]);
         HEDDLE_ICHECK(b >= 0, "'" + list[p].name() + "' is read before any node wrote it");
-        steps[n].arrays[p] = NDArray::wrap(static_cast<char*>(arena.data()) + plan.offsets[b],
-                                           list[p].extents(), list[p].dtype());
+        between.push_back({n, p, plan.offsets[b], list[p].extents(), list[p].dtype()});
       }
     }
   }
@@ -182,8 +242,9 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
                          .constant = t.op()->is_constant()});
   }
   // A clone a node: nodes that share a task have weights of their own to prepare.
-  for (const NetworkNode& node : nodes()) impl.steps.push_back({kernels[node.task].clone(), {}});
+  for (const NetworkNode& node : nodes()) impl.steps.push_back(kernels[node.task].clone());
   impl.connect(nodes(), args);
+  impl.free.push_back(impl.make_frame());
   return result;
 }
 
@@ -201,18 +262,14 @@ NetworkKernel::Impl& NetworkKernel::impl() const {
 
 void NetworkKernel::call(std::span<const NDArray> arrays) const {
   check_arguments(kName, impl().args, arrays);
-  const std::lock_guard lock(impl_->mutex);
-  const Impl::Bound bound(*impl_, arrays);
-  for (const Impl::Step& step : impl_->steps) step.kernel.call(step.arrays);
+  Impl::Call(*impl_, arrays).run();
 }
 
 void NetworkKernel::refresh() const {
-  for (const Impl::Step& step : impl().steps) step.kernel.refresh();
+  for (const Kernel& step : impl().steps) step.refresh();
 }
 
 const std::vector<KernelArg>& NetworkKernel::args() const { return impl().args; }
-int64_t NetworkKernel::workspace_bytes() const {
-  return impl().arena.defined() ? impl_->arena.bytes() : 0;
-}
+int64_t NetworkKernel::workspace_bytes() const { return impl().arena_bytes; }
 
 }  // namespace heddle

@@ -104,6 +104,14 @@ std::vector<double> read_seconds(const Json& json) {
   return seconds;
 }
 
+double read_calls(const Json& json) {
+  const double calls = json.as_double();
+  if (!(calls > 0) || !std::isfinite(calls)) {
+    throw_user_error("it is " + json.dump() + "; it must be above 0");
+  }
+  return calls;
+}
+
 int read_version(const Reader& in) {
   const int64_t version = in.of("v", [](const Json& j) { return j.as_int(); });
   if (version >= 0 && version <= Record::kVersion) return static_cast<int>(version);
@@ -147,6 +155,7 @@ Json Record::to_json() const {
   j["shape_class"] = shape_class;
   j["extents"] = Json::array_of(extents);
   j["target"] = to_string(target);
+  if (!alternative.empty()) j["alternative"] = alternative;
   j["template"] = template_name;
   j["template_version"] = to_hex(template_version);
   j["config"] = config;
@@ -159,6 +168,7 @@ Json Record::to_json() const {
   j["measure_seconds"] = measure_seconds;
   j["flops"] = flops;
   if (bytes > 0) j["bytes"] = bytes;
+  if (calls != 1) j["calls"] = calls;
   if (std::isfinite(predicted)) j["predicted"] = predicted;
   j["machine"] = machine;
   j["build"] = build;
@@ -185,6 +195,7 @@ Record Record::from_json(const Json& json) {
     });
   }
   r.target = in.of("target", [](const Json& j) { return Target::parse(j.as_string()); });
+  r.alternative = in.text("alternative", "");
   r.template_name = in.text("template", "");
   r.template_version = in.hex("template_version");
   const auto object = [](const Json& j) {
@@ -204,6 +215,7 @@ Record Record::from_json(const Json& json) {
   r.measure_seconds = in.number("measure_seconds");
   r.flops = in.number("flops");
   r.bytes = in.number("bytes");
+  r.calls = in.of("calls", read_calls, 1.0);
   if (in.find("predicted") != nullptr) r.predicted = in.number("predicted");
   r.machine = in.text("machine", "");
   r.build = in.text("build", "");
@@ -217,16 +229,21 @@ std::vector<int64_t> extents_of(const ComputeDag& dag) { return dag.extents(); }
 
 Record make_record(const std::string& subject, const Template& t, const Config& config) {
   Record r;
-  r.structural_hash = t.dag().structural_hash();
+  const ComputeDag& declared = t.dag().direct();
+  r.structural_hash = declared.structural_hash();
   r.subject = subject;
-  r.shape_class = shape_class_of(t.dag());
-  r.extents = extents_of(t.dag());
+  r.shape_class = shape_class_of(declared);
+  r.extents = extents_of(declared);
   r.target = t.target();
-  r.template_name = t.name();
-  r.template_version = t.fingerprint();
-  r.config = t.config_to_json(config);
-  r.flops = t.dag().total_flops();
-  r.bytes = static_cast<double>(t.dag().compulsory_bytes());
+  // A config may be one of another template, or too short: then it is of the direct form.
+  const bool whole = config.values.size() == t.knobs().size();
+  const Template& branch = t.branch(whole ? t.branch_of(config) : 0);
+  r.alternative = branch.dag().alternative();
+  r.template_name = branch.name();
+  r.template_version = branch.fingerprint();
+  r.config = branch.config_to_json(whole ? t.config_in_branch(config) : config);
+  r.flops = declared.total_flops();
+  r.bytes = static_cast<double>(declared.compulsory_bytes());
   r.machine = machine_fingerprint();
   r.build = build_fingerprint();
   r.unix_time = std::chrono::duration_cast<std::chrono::seconds>(

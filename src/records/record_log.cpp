@@ -144,14 +144,18 @@ ReadResult read_records(const std::string& path) {
     begin = end + 1;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const std::string at = path + ":" + std::to_string(number);
+    Json json;
     try {
       // A last line that lacks its newline alone is a record like any other.
-      Record record = Record::from_json(Json::parse(line, "line"));
+      json = Json::parse(line, "line");
+      Record record = Record::from_json(json);
       record.origin = at;
       result.records.push_back(std::move(record));
     } catch (const Error& e) {
-      result.problems.push_back(at + ": " +
-                                (whole ? at_column(e.message) : "torn last line skipped"));
+      result.problems.push_back(
+          at + ": " +
+          (whole || json.is_object() ? at_column(e.message) : "torn last line skipped"));
+      if (json.is_object()) result.unknown.emplace_back(line);
     }
   }
   return result;

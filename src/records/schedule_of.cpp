@@ -1,3 +1,4 @@
+#include "heddle/dag/alternatives.h"
 #include "heddle/records/database.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
@@ -14,7 +15,7 @@ Schedule schedule_of(const Record& record, const ComputeDag& dag, const Target& 
   try {
     // A template made for this declaration may lack the values that the record has, or refuse them:
     // then the steps themselves are what counts.
-    const Template t = make_template(dag, target);
+    const Template t = make_template(apply_alternative(dag, record.alternative), target);
     if (t.fingerprint() == record.template_version) {
       Schedule s = t.instantiate(t.config_from_json(record.config));
       s.provenance = describe(record);

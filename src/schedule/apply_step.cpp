@@ -77,33 +77,7 @@ class Applier {
   // How many axes, parameters and results the step must have; -1 = any number. What is left over
   // would be printed and counted, but never looked at.
   void check_arity() const {
-    struct Arity {
-      int axes = 0, params = 0, results = 0;
-    };
-    auto arity = [&]() -> Arity {
-      switch (step_.kind) {
-        case StepKind::Split: return {1, 1, 2};
-        case StepKind::Fuse: return {2, 0, 1};
-        case StepKind::Reorder: return {-1, 0, 0};
-        case StepKind::CacheWrite: return {0, 0, -1};
-        case StepKind::CacheRead: return {0, -1, -1};
-        case StepKind::Rfactor: return {1, 2, -1};
-        case StepKind::Layout: return {0, -1, 0};
-        case StepKind::Inline:
-        case StepKind::NonTemporal: return {0, 0, 0};
-        case StepKind::Bind: return {1, 1, 0};
-        case StepKind::SetScope:
-        case StepKind::StoragePad:
-        case StepKind::MultiBuffer: return {0, 1, 0};
-        case StepKind::Prefetch: return {0, 3, 0};
-        case StepKind::ComputeAt:
-        case StepKind::Tensorize:
-        case StepKind::Vectorize:
-        case StepKind::Unroll:
-        case StepKind::Parallel: return {1, 0, 0};
-      }
-      return {};
-    }();
+    const StepArity arity = arity_of(step_.kind);
     auto expect = [&](int want, size_t got, const char* what) {
       STEP_CHECK(want < 0 || static_cast<size_t>(want) == got,
                  "the step has " + std::to_string(got) + " " + what + " in place of " +
@@ -162,14 +136,9 @@ class Applier {
     return id;
   }
 
-  int64_t param(size_t i) const {
-    STEP_CHECK(i < step_.params.size(), "a parameter is missing");
-    return step_.params[i].value;
-  }
-  int axis_arg(size_t i) const {
-    STEP_CHECK(i < step_.axes.size(), "an axis is missing");
-    return step_.axes[i];
-  }
+  // There are as many as check_arity found.
+  int64_t param(size_t i) const { return step_.params[i].value; }
+  int axis_arg(size_t i) const { return step_.axes[i]; }
 
   void split() {
     check_computes();
@@ -611,25 +580,8 @@ class Applier {
       STEP_CHECK(d.divisor <= kMaxTile && d.modulus <= kMaxTile, "divisor or modulus is too large");
       dims.push_back(d);
     }
-    // A bijection: for each dimension, sorted by divisor, the parts must chain: 1, m0, m0*m1, ...,
-    // unbounded.
     for (size_t d = 0; d < rank; ++d) {
-      std::vector<StageState::LayoutDim> parts;
-      for (const auto& x : dims) {
-        if (x.dim == static_cast<int>(d)) parts.push_back(x);
-      }
-      std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
-        // A tile of one element: its (divisor 1, modulus 1) part comes before the unbounded one.
-        return a.divisor != b.divisor ? a.divisor < b.divisor : a.modulus > b.modulus;
-      });
-      int64_t next = 1;
-      bool ok = !parts.empty();
-      for (size_t i = 0; ok && i < parts.size(); ++i) {
-        bool last = i + 1 == parts.size();
-        ok = parts[i].divisor == next && (last ? parts[i].modulus == 0 : parts[i].modulus > 0);
-        next *= std::max<int64_t>(parts[i].modulus, 1);
-        ok &= next <= kMaxTile;
-      }
+      const bool ok = makes_up_dimension(dims, static_cast<int>(d), kMaxTile);
       STEP_CHECK(ok,
                  "the parts of dimension " + std::to_string(d) + " do not make it up exactly once",
                  "e.g. {1, 16, 0} and {1, 1, 16} for tiles of 16");

@@ -202,6 +202,10 @@ void check_options(const AutoSchedulerOptions& o) {
     fail("vector_bytes is " + std::to_string(o.vector_bytes),
          "a power of two up to 256, or 0 to ask the target");
   }
+  if (!(o.max_error_growth >= 1)) {
+    fail("max_error_growth is " + std::to_string(o.max_error_growth),
+         "at least 1, which forbids what rounds worse than the direct form");
+  }
   if (o.threads < 0 || o.max_unroll < 0 || o.max_knob_values < 0 || o.l1_bytes < 0 ||
       o.l2_bytes < 0 || o.l3_bytes < 0) {
     fail("a limit is negative", "0 asks the target");
@@ -223,6 +227,10 @@ AutoSchedulerOptionsScope::AutoSchedulerOptionsScope(AutoSchedulerOptions option
 }
 AutoSchedulerOptionsScope::~AutoSchedulerOptionsScope() { g_options = saved_; }
 const AutoSchedulerOptions& current_auto_scheduler_options() { return g_options; }
+
+AlternativePolicy alternative_policy(const AutoSchedulerOptions& o) {
+  return {o.use_alternatives, o.max_error_growth};
+}
 
 Target apply_options(const Target& target, const AutoSchedulerOptions& o) {
   Target t = target;

@@ -53,6 +53,7 @@ class Planner {
     if (info.preparable && (info.flops_per_point > 0 || !inline_it)) return open(s);
     std::set<int> groups;
     for (int c : info.consumers) groups.insert(group_of_[c].begin(), group_of_[c].end());
+    if (!info.case_periods.empty()) return place_cases(s, info, groups);
     bool reduction = dag_.stage(s).is_reduction();
     copies_[s] = reduction ? 1 : copies(s, info);
     if (!reduction && copies_[s] <= kMaxCopies && inline_it) {
@@ -69,6 +70,26 @@ class Planner {
     StageGroup& g = groups_[*groups.begin()];
     if (reduction && !join_reduction(s, info, g)) return open(s);
     if (!reduction) g.tunable.push_back(s);
+    group_of_[s] = groups;
+  }
+
+  // A stage by cases is computed a tile at a time: within the sink where nothing but element-wise
+  // stages lie between, in the tile of a reader by cases, else whole.
+  void place_cases(int s, const StageInfo& info, const std::set<int>& groups) {
+    if (groups.size() != 1) return open(s);
+    StageGroup& g = groups_[*groups.begin()];
+    if (g.main != g.sink || g.main_class != StageClass::DirectCompute) return open(s);
+    if (elementwise_to_sink(s, g) && dag_.stage(s).num_outputs() == 1) {
+      inlined_[s] = 1;
+      group_of_[s] = groups;
+      g.inlined.push_back(s);
+      return;
+    }
+    const bool in_tile = std::all_of(info.consumers.begin(), info.consumers.end(), [&](int c) {
+      return (c == g.sink || inlined_[c]) && !dag_.info(c).case_periods.empty();
+    });
+    if (!in_tile) return open(s);
+    g.tunable.push_back(s);
     group_of_[s] = groups;
   }
 
@@ -102,6 +123,8 @@ class Planner {
   bool inlinable(int s, const StageInfo& info) const {
     bool moves_only = info.flops_per_point == 0;
     for (int c : info.consumers) {
+      // Every point of an unrolled tile would carry the guards.
+      if (!dag_.info(c).case_periods.empty() && has_guard(s)) return false;
       bool complex = dag_.info(c).stage_class == StageClass::ComplexReduction;
       for (const Access* a : reads_of(s, c)) {
         // The operand of a contraction is read many times: only a change of index is free there.

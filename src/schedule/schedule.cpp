@@ -4,6 +4,7 @@
 #include <ostream>
 #include <utility>
 
+#include "heddle/dag/alternatives.h"
 #include "heddle/support/error.h"
 #include "schedule/schedule_state.h"
 
@@ -69,6 +70,7 @@ Json Schedule::to_json() const {
   }
   Json out = Json::object();
   out["v"] = Json(int64_t{1});
+  if (!dag().alternative().empty()) out["alternative"] = Json(dag().alternative());
   out["steps"] = std::move(steps);
   out["provenance"] = Json(provenance);
   return out;
@@ -79,12 +81,14 @@ Schedule Schedule::from_json(const Json& json, const ComputeDag& dag) {
     throw_user_error("step " + std::to_string(i) + " of the schedule " + why, {},
                      "a step is [kind, stage, [axes], [params], [results]]");
   };
-  Schedule s(dag);
   if (!json.is_object() || !json.contains("steps") || !json.contains("v") ||
       json.at("v").as_int() != 1) {
     throw_user_error("this is no schedule of version 1", {},
                      "expected {\"v\": 1, \"steps\": [...]}");
   }
+  Schedule s(json.contains("alternative")
+                 ? apply_alternative(dag, json.at("alternative").as_string())
+                 : dag);
   const Json& steps = json.at("steps");
   for (size_t i = 0; i < steps.size(); ++i) {
     const Json& j = steps.at(i);

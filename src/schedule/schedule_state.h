@@ -78,6 +78,16 @@ struct ScheduleState {
   int stage_of(const Buffer& buffer) const;
 };
 
+/// How many axes, parameters and results a step of this kind has; -1: any number.
+struct StepArity {
+  int axes = 0, params = 0, results = 0;
+};
+StepArity arity_of(StepKind kind);
+
+/// Whether the parts of dimension `dim` make it up exactly once: sorted by divisor they chain, 1,
+/// m0, m0*m1, ..., and the last is unbounded. Products of moduli are at most `limit`.
+bool makes_up_dimension(const std::vector<StageState::LayoutDim>& dims, int dim, int64_t limit);
+
 /// Applies one concrete step; throws a user error that says which step, on what, and why not.
 void apply_step(ScheduleState& state, const Step& step);
 

@@ -9,6 +9,8 @@
 namespace heddle {
 namespace {
 
+constexpr const char* kAlternative = "alternative";
+
 uint64_t hash_of(const Step& step) {
   auto list = [](uint64_t h, const std::vector<int>& values) {
     for (int v : values) h = hash_combine(h, static_cast<uint64_t>(v));
@@ -33,6 +35,9 @@ struct Template::Impl {
   std::vector<TemplateBuilder::GuardedStep> steps;
   std::vector<TemplateBuilder::Requirement> requirements;
   std::vector<std::string> notes;
+  /// Of a template of alternatives: the graphs' own, and where their knobs begin among `knobs`.
+  std::vector<Template> branches;
+  std::vector<size_t> begin;
 };
 
 TemplateBuilder::TemplateBuilder(ComputeDag dag, Target target)
@@ -136,6 +141,9 @@ uint64_t Template::fingerprint() const {
   // Names and steps, not the values offered nor those chosen: what a config means depends on the
   // former only.
   uint64_t h = hash_string(impl_->name);
+  for (const Template& b : impl_->branches) {
+    h = hash_combine(hash_combine(h, hash_string(b.dag().alternative())), b.fingerprint());
+  }
   for (const Knob& k : impl_->knobs) h = hash_combine(h, hash_string(k.name));
   for (const auto& g : impl_->steps) {
     for (const auto& x : g.guards) {
@@ -155,6 +163,11 @@ int Template::knob_index(const std::string& name) const {
 }
 
 double Template::space_size() const {
+  if (!impl_->branches.empty()) {
+    double all = 0;
+    for (const Template& b : impl_->branches) all += b.space_size();
+    return all;
+  }
   double n = 1;
   for (const Knob& k : impl_->knobs) n *= static_cast<double>(k.values.size());
   return n;
@@ -177,6 +190,8 @@ std::string Template::why_invalid(const Config& config) const {
       return "knob '" + k.name + "' cannot be " + std::to_string(config.values[i]);
     }
   }
+  if (!impl_->branches.empty())
+    return branch(branch_of(config)).why_invalid(config_in_branch(config));
   auto value = [&](Param p) { return p.knob < 0 ? p.value : config.values[p.knob]; };
   for (const auto& r : impl_->requirements) {
     if (!r.ok(value)) return r.what;
@@ -188,6 +203,8 @@ Schedule Template::instantiate(const Config& config) const {
   std::string why = why_invalid(config);
   if (!why.empty())
     throw_user_error("this config is not legal for template '" + impl_->name + "': " + why);
+  if (!impl_->branches.empty())
+    return branch(branch_of(config)).instantiate(config_in_branch(config));
   Schedule s(dag_);
   for (const auto& g : impl_->steps) {
     bool on = std::all_of(g.guards.begin(), g.guards.end(),
@@ -200,10 +217,17 @@ Schedule Template::instantiate(const Config& config) const {
     s.apply(step);
   }
   s.provenance = "template " + impl_->name;
+  if (!dag_.alternative().empty()) s.provenance += " of " + dag_.alternative();
   return s;
 }
 
 Json Template::config_to_json(const Config& config) const {
+  if (!impl_->branches.empty()) {
+    const int b = branch_of(config);
+    Json of_branch = branch(b).config_to_json(config_in_branch(config));
+    if (b > 0) of_branch[kAlternative] = branch(b).dag().alternative();
+    return of_branch;
+  }
   Json out = Json::object();
   for (size_t i = 0; i < impl_->knobs.size(); ++i)
     out[impl_->knobs[i].name] = Json(config.values.at(i));
@@ -211,6 +235,20 @@ Json Template::config_to_json(const Config& config) const {
 }
 
 Config Template::config_from_json(const Json& json) const {
+  if (!impl_->branches.empty()) {
+    Json rest = Json::object();
+    std::string alternative;
+    for (const auto& [name, value] : json.members()) {
+      if (name == kAlternative) {
+        alternative = value.as_string();
+      } else {
+        rest[name] = value;
+      }
+    }
+    const int b = find_branch(alternative);
+    if (b < 0) throw_user_error("there is no alternative '" + alternative + "' here");
+    return config_of_branch(b, branch(b).config_from_json(rest));
+  }
   Config c = default_config();
   for (const auto& [name, value] : json.members()) {
     int k = knob_index(name);
@@ -223,7 +261,94 @@ Config Template::config_from_json(const Json& json) const {
   return c;
 }
 
+int Template::num_branches() const { return std::max(1, static_cast<int>(impl_->branches.size())); }
+
+const Template& Template::branch(int i) const {
+  HEDDLE_ICHECK(i >= 0 && i < num_branches(), "no branch " + std::to_string(i));
+  return impl_->branches.empty() ? *this : impl_->branches[static_cast<size_t>(i)];
+}
+
+int Template::find_branch(const std::string& alternative) const {
+  for (int i = 0; i < num_branches(); ++i) {
+    if (branch(i).dag().alternative() == alternative) return i;
+  }
+  return -1;
+}
+
+int Template::branch_of(const Config& config) const {
+  return impl_->branches.empty() ? 0 : static_cast<int>(config.values.at(0));
+}
+
+Config Template::config_in_branch(const Config& config) const {
+  if (impl_->branches.empty()) return config;
+  const auto b = static_cast<size_t>(branch_of(config));
+  const auto begin = config.values.begin() + static_cast<ptrdiff_t>(impl_->begin[b]);
+  const size_t count = impl_->branches[b].knobs().size();
+  return {std::vector<int64_t>(begin, begin + static_cast<ptrdiff_t>(count))};
+}
+
+Config Template::config_of_branch(int i, const Config& config) const {
+  if (impl_->branches.empty()) return config;
+  Config out = default_config();
+  out.values[0] = i;
+  std::copy(config.values.begin(), config.values.end(),
+            out.values.begin() + static_cast<ptrdiff_t>(impl_->begin.at(static_cast<size_t>(i))));
+  return out;
+}
+
+int Template::branch_of_knob(size_t knob) const {
+  if (impl_->branches.empty()) return 0;
+  const auto at = std::upper_bound(impl_->begin.begin(), impl_->begin.end(), knob);
+  return static_cast<int>(at - impl_->begin.begin()) - 1;
+}
+
+Template make_template_of_alternatives(const ComputeDag& dag, const Target& target) {
+  const AlternativePolicy policy = alternative_policy(current_auto_scheduler_options());
+  const Template direct = make_template(dag, target);
+  auto impl = std::make_shared<Template::Impl>();
+  impl->branches.push_back(direct);
+  int64_t chosen = 0;
+  double most = 1;
+  for (const Alternative& a : alternatives_of(dag, direct.target(), policy)) {
+    if (!a.legal()) continue;
+    impl->branches.push_back(make_template(apply_alternative(dag, a.name), target));
+    if (a.speedup <= most) continue;
+    most = a.speedup;
+    chosen = static_cast<int64_t>(impl->branches.size()) - 1;
+  }
+  if (impl->branches.size() == 1) return direct;
+  impl->name = direct.name();
+  impl->target = direct.target();
+  Knob which{kAlternative, {}, chosen, "the direct form", "alternatives"};
+  impl->notes = direct.notes();
+  for (size_t b = 0; b < impl->branches.size(); ++b) {
+    const Template& t = impl->branches[b];
+    const std::string& name = t.dag().alternative();
+    which.values.push_back(static_cast<int64_t>(b));
+    if (static_cast<int64_t>(b) == chosen && b > 0) which.reason = name + " promises most";
+    if (b > 0) impl->notes.push_back("alternative " + std::to_string(b) + ": " + name);
+  }
+  impl->knobs.push_back(std::move(which));
+  for (const Template& t : impl->branches) {
+    impl->begin.push_back(impl->knobs.size());
+    const std::string& name = t.dag().alternative();
+    for (Knob k : t.knobs()) {
+      if (!name.empty()) k.name = name + ":" + k.name;
+      impl->knobs.push_back(std::move(k));
+    }
+  }
+  return Template(dag, std::move(impl));
+}
+
 std::string Template::to_text() const {
+  if (!impl_->branches.empty()) {
+    std::string all;
+    for (const Template& b : impl_->branches) {
+      const std::string& name = b.dag().alternative();
+      all += (name.empty() ? "" : "\nalternative " + name + "\n") + b.to_text();
+    }
+    return all;
+  }
   std::string out = "template " + impl_->name + " for " + to_string(impl_->target) + "\n";
   for (const std::string& n : impl_->notes) out += "  # " + n + "\n";
   for (const Knob& k : impl_->knobs) {

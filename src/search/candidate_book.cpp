@@ -11,6 +11,9 @@ namespace {
 // A space of at most so many configs is listed once random draws find little; of a larger one, what
 // so many draws in a row do not find is not worth finding.
 constexpr double kListed = 20'000;
+// An alternative is judged after so many trials, by how its best compares with the best of all.
+constexpr int kTrialsOfAlternative = 8;
+constexpr double kNearlyAsGood = 1.15, kClearlyBehind = 1.6;
 constexpr int kDrawsBeforeListing = 200, kDraws = 4000;
 
 uint64_t config_hash(const Config& config) {
@@ -23,6 +26,8 @@ uint64_t config_hash(const Config& config) {
 
 uint64_t steps_hash(const Schedule& schedule) {
   uint64_t h = schedule.steps().size();
+  if (!schedule.dag().alternative().empty())
+    h = hash_combine(h, hash_string(schedule.dag().alternative()));
   auto add = [&](int64_t v) { h = hash_combine(h, static_cast<uint64_t>(v)); };
   for (const Step& s : schedule.steps()) {
     add(static_cast<int64_t>(s.kind));
@@ -71,18 +76,21 @@ std::optional<Config> CandidateBook::next_seed() {
 
 void CandidateBook::list_what_is_left() {
   left_.emplace();
-  const std::vector<Knob>& knobs = template_.knobs();
-  std::vector<size_t> at(knobs.size(), 0);
   std::unordered_set<uint64_t> listed;
-  for (bool more = true; more;) {
-    Config c;
-    for (size_t i = 0; i < knobs.size(); ++i) c.values.push_back(knobs[i].values[at[i]]);
-    std::optional<uint64_t> key = key_of(c);
-    if (key && !taken(*key) && listed.insert(*key).second) left_->push_back(std::move(c));
-    more = false;
-    for (size_t i = 0; i < knobs.size() && !more; ++i) {
-      more = ++at[i] < knobs[i].values.size();
-      if (!more) at[i] = 0;
+  for (int b = 0; b < template_.num_branches(); ++b) {
+    const std::vector<Knob>& knobs = template_.branch(b).knobs();
+    std::vector<size_t> at(knobs.size(), 0);
+    for (bool more = true; more;) {
+      Config own;
+      for (size_t i = 0; i < knobs.size(); ++i) own.values.push_back(knobs[i].values[at[i]]);
+      Config c = template_.config_of_branch(b, own);
+      std::optional<uint64_t> key = key_of(c);
+      if (key && !taken(*key) && listed.insert(*key).second) left_->push_back(std::move(c));
+      more = false;
+      for (size_t i = 0; i < knobs.size() && !more; ++i) {
+        more = ++at[i] < knobs[i].values.size();
+        if (!more) at[i] = 0;
+      }
     }
   }
 }
@@ -101,6 +109,24 @@ std::optional<Config> CandidateBook::draw_new(Rng& rng) {
   Config c = rng.choose(*left_);
   take(*key_of(c));
   return c;
+}
+
+void CandidateBook::learn(const Config& config, double seconds) {
+  const auto count = static_cast<size_t>(template_.num_branches());
+  if (count == 1) return;
+  branches_.resize(count);
+  Branch& own = branches_[static_cast<size_t>(template_.branch_of(config))];
+  ++own.trials;
+  own.best = std::min(own.best, seconds);
+  double best = std::numeric_limits<double>::infinity();
+  for (const Branch& b : branches_) best = std::min(best, b.best);
+  std::vector<double> weights;
+  for (const Branch& b : branches_) {
+    const bool judged = b.trials >= kTrialsOfAlternative;
+    const double behind = b.best / best;
+    weights.push_back(!judged || behind <= kNearlyAsGood ? 1 : behind <= kClearlyBehind ? 0.2 : 0);
+  }
+  moves_.set_weights(std::move(weights));
 }
 
 std::vector<RejectionCount> CandidateBook::rejections() const {

@@ -4,6 +4,7 @@
 // of the steps they instantiate to.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -43,6 +44,10 @@ class CandidateBook {
   /// is left.
   std::optional<Config> draw_new(Rng& rng);
 
+  /// Takes a measured time in (infinity for a failure): alternatives that fall behind are drawn
+  /// less often, and those that are clearly behind not at all.
+  void learn(const Config& config, double seconds);
+
   /// Most frequent first.
   std::vector<RejectionCount> rejections() const;
 
@@ -56,6 +61,11 @@ class CandidateBook {
   std::unordered_map<uint64_t, std::optional<uint64_t>> keys_;  ///< by hash of the config
   std::unordered_set<uint64_t> taken_;
   uint64_t state_ = 0;
+  struct Branch {
+    int trials = 0;
+    double best = std::numeric_limits<double>::infinity();
+  };
+  std::vector<Branch> branches_;  ///< of a template of alternatives
   std::map<std::string, int> rejections_;
   std::optional<std::vector<Config>> left_;  ///< of a small space, once draws find little
 };

@@ -24,12 +24,17 @@ size_t place_of(const Knob& knob, int64_t value) {
 }  // namespace
 
 ConfigMoves::ConfigMoves(const Template& t) : template_(t), knobs_(template_.knobs()) {
+  const auto branches = static_cast<size_t>(template_.num_branches());
+  movable_.resize(branches);
+  ordered_.resize(branches);
   std::vector<std::string> prefixes;
   for (size_t i = 0; i < knobs_.size(); ++i) {
     kinds_.push_back(kind_of(knobs_[i]));
-    if (knobs_[i].values.size() > 1) {
-      movable_.push_back(i);
-      if (kinds_[i] == KnobKind::Ordered) ordered_.push_back(i);
+    const int branch = template_.branch_of_knob(i);
+    for (size_t b = 0; b < branches && knobs_[i].values.size() > 1; ++b) {
+      if (branch >= 0 && branch != static_cast<int>(b)) continue;
+      movable_[b].push_back(i);
+      if (kinds_[i] == KnobKind::Ordered) ordered_[b].push_back(i);
     }
     size_t dot = knobs_[i].name.rfind('.');
     std::string prefix = dot == std::string::npos ? "" : knobs_[i].name.substr(0, dot);
@@ -43,12 +48,19 @@ ConfigMoves::ConfigMoves(const Template& t) : template_(t), knobs_(template_.kno
 Config ConfigMoves::random(Rng& rng) const {
   Config c;
   for (const Knob& k : knobs_) c.values.push_back(rng.choose(k.values));
+  if (weights_.empty()) return c;
+  double all = 0;
+  for (double w : weights_) all += w;
+  double left = rng.uniform_real() * all;
+  size_t b = 0;
+  while (b + 1 < weights_.size() && left >= weights_[b]) left -= weights_[b++];
+  c.values[0] = static_cast<int64_t>(b);
   return c;
 }
 
 std::vector<Config> ConfigMoves::neighbours(const Config& config) const {
   std::vector<Config> out;
-  for (size_t i : movable_) {
+  for (size_t i : movable_[static_cast<size_t>(template_.branch_of(config))]) {
     const auto& values = knobs_[i].values;
     size_t at = place_of(knobs_[i], config.values[i]);
     for (size_t v = 0; v < values.size(); ++v) {
@@ -76,8 +88,9 @@ void ConfigMoves::mutate_knob(Config& config, size_t knob, Rng& rng) const {
 }
 
 bool ConfigMoves::trade(Config& config, Rng& rng) const {
-  if (ordered_.size() < 2) return false;
-  size_t up = rng.choose(ordered_), down = rng.choose(ordered_);
+  const auto& ordered = ordered_[static_cast<size_t>(template_.branch_of(config))];
+  if (ordered.size() < 2) return false;
+  size_t up = rng.choose(ordered), down = rng.choose(ordered);
   if (up == down) return false;
   size_t u = place_of(knobs_[up], config.values[up]),
          d = place_of(knobs_[down], config.values[down]);
@@ -89,10 +102,11 @@ bool ConfigMoves::trade(Config& config, Rng& rng) const {
 
 Config ConfigMoves::mutate(const Config& config, Rng& rng) const {
   Config out = config;
-  if (movable_.empty()) return out;
+  const auto& movable = movable_[static_cast<size_t>(template_.branch_of(config))];
+  if (movable.empty()) return out;
   if (rng.chance(0.15) && trade(out, rng)) return out;
   int count = rng.chance(0.6) ? 1 : rng.chance(0.6) ? 2 : 3;
-  for (int i = 0; i < count; ++i) mutate_knob(out, rng.choose(movable_), rng);
+  for (int i = 0; i < count; ++i) mutate_knob(out, rng.choose(movable), rng);
   return out;
 }
 

@@ -2,6 +2,7 @@
 // look at knobs only; whether a config is legal is the CandidateBook's question.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "heddle/schedule/template.h"
@@ -20,8 +21,10 @@ class ConfigMoves {
 
   KnobKind kind(size_t knob) const { return kinds_[knob]; }
 
-  /// Each knob uniform over its values.
+  /// Each knob uniform over its values; the alternative, where there are several, by its weight.
   Config random(Rng& rng) const;
+  /// How often random() is to draw each branch of a template of alternatives, relatively.
+  void set_weights(std::vector<double> weights) { weights_ = std::move(weights); }
   /// All configs one move away: ordered knobs to the next value either way, alternatives to every
   /// other. In the order of the knobs.
   std::vector<Config> neighbours(const Config& config) const;
@@ -38,8 +41,11 @@ class ConfigMoves {
   Template template_;  // keeps the knobs alive
   const std::vector<Knob>& knobs_;
   std::vector<KnobKind> kinds_;
-  std::vector<size_t> movable_;  ///< knobs of more than one value
-  std::vector<size_t> ordered_;  ///< of which ordered
+  /// Knobs of more than one value that count, by branch (see Template::num_branches): its own, and
+  /// the choice of the alternative.
+  std::vector<std::vector<size_t>> movable_;
+  std::vector<std::vector<size_t>> ordered_;  ///< of which ordered
+  std::vector<double> weights_;               ///< of the branches; empty: all alike
   std::vector<int> group_;
   int groups_ = 0;
 };

@@ -54,6 +54,7 @@ class EvolutionaryPolicy final : public SearchPolicy {
       std::optional<uint64_t> key = book_.key_of(t.config);
       if (!key) continue;
       book_.take(*key);
+      book_.learn(t.config, t.seconds);
       ++trials_;
       if (std::isfinite(t.seconds)) measured_.push_back({t.config, *key, t.seconds});
     }

@@ -24,13 +24,20 @@ void sort_by_time(std::vector<const Record*>& records) {
                    [](const Record* a, const Record* b) { return a->median() < b->median(); });
 }
 
+/// A record's config as near as it can be had here; the default of an alternative that is not
+/// offered.
+Config seed_of(const Template& t, const Record& r) {
+  const int b = t.find_branch(r.alternative);
+  return b < 0 ? t.default_config() : t.config_of_branch(b, nearest_config(t.branch(b), r.config));
+}
+
 class Reader {
  public:
   Reader(const TuneTask& task, const std::string& protocol)
-      : task_(task),
-        protocol_(protocol),
-        hash_(task.tmpl.dag().structural_hash()),
-        version_(task.tmpl.fingerprint()) {}
+      : task_(task), protocol_(protocol), hash_(task.tmpl.dag().structural_hash()) {
+    for (int b = 0; b < task.tmpl.num_branches(); ++b)
+      versions_.push_back(task.tmpl.branch(b).fingerprint());
+  }
 
   bool is_ours(const Record& r) const {
     return r.structural_hash == hash_ && target_matches(r.target, task_.tmpl.target());
@@ -38,7 +45,10 @@ class Reader {
 
   void read(const Record& r) {
     if (!is_ours(r) || r.error == MeasureError::Cancelled) return;
-    if (r.template_name != task_.tmpl.name() || r.template_version != version_) {
+    const int b = task_.tmpl.find_branch(r.alternative);
+    if (b < 0) return;  // of an alternative that is not wanted, or of a rule that is gone
+    if (r.template_name != task_.tmpl.branch(b).name() ||
+        r.template_version != versions_[static_cast<size_t>(b)]) {
       if (r.ok()) other_template_.push_back(&r);
     } else if (protocols_compare(r.protocol, protocol_)) {
       add_trial(r);
@@ -51,7 +61,7 @@ class Reader {
     sort_by_time(other_protocol_);
     for (const Record* r : other_protocol_) {
       if (static_cast<int>(out_.seeds.size()) < kSeedsOfAKind)
-        out_.seeds.push_back(nearest_config(task_.tmpl, r->config));
+        out_.seeds.push_back(seed_of(task_.tmpl, *r));
     }
     sort_by_time(other_template_);
     for (const Record* r : other_template_) {
@@ -69,7 +79,8 @@ class Reader {
   void add_trial(const Record& r) {
     Config config;
     try {
-      config = task_.tmpl.config_from_json(r.config);
+      const int b = task_.tmpl.find_branch(r.alternative);
+      config = task_.tmpl.config_of_branch(b, task_.tmpl.branch(b).config_from_json(r.config));
     } catch (const Error&) {
       return;  // values that are not offered any more: as good as never measured
     }
@@ -85,7 +96,8 @@ class Reader {
 
   const TuneTask& task_;
   const std::string& protocol_;
-  uint64_t hash_, version_;
+  uint64_t hash_;
+  std::vector<uint64_t> versions_;  ///< of the template's branches
   History out_;
   std::map<std::vector<int64_t>, size_t> index_;  ///< of a config among the trials
   std::vector<const Record*> other_protocol_, other_template_;
@@ -127,7 +139,7 @@ History history_of(const TuneTask& task, const std::vector<Record>& log,
   Reader reader(task, protocol);
   for (const Record& r : log) reader.read(r);
   History out = reader.finish();
-  auto seed = [&](const Record& r) { out.seeds.push_back(nearest_config(task.tmpl, r.config)); };
+  auto seed = [&](const Record& r) { out.seeds.push_back(seed_of(task.tmpl, r)); };
   const ComputeDag& dag = task.tmpl.dag();
   const Target& target = task.tmpl.target();
   if (shipped) {

@@ -27,7 +27,9 @@ TuneTask make_task(std::string name, const std::vector<Tensor>& outputs, const T
     args = dag.placeholders();
     args.insert(args.end(), outputs.begin(), outputs.end());
   }
-  return {.name = std::move(name), .args = std::move(args), .tmpl = make_template(dag, target)};
+  return {.name = std::move(name),
+          .args = std::move(args),
+          .tmpl = make_template_of_alternatives(dag, target)};
 }
 
 std::string to_string(const MeasureProtocol& p) {

@@ -84,10 +84,13 @@ bool WorkerMeasurer::race_once(Race& race, double seconds) {
     if (!event->answer) return bury(race, *event);
     const Json& a = *event->answer;
     if (a.contains("done")) return true;
-    workers_.expect_more(0);
     if (a.contains("error")) {
-      race.drop(static_cast<int>(a.at("checked").as_int()), failed(a));
-    } else if (const Json* round = a.find("round")) {
+      const MeasureResult why = failed(a);
+      race.drop(static_cast<int>(a.at("checked").as_int()), why);
+      if (why.error == MeasureError::WrongAnswer) return race.over();  // with its runner
+    }
+    workers_.expect_more(0);
+    if (const Json* round = a.find("round")) {
       for (const Json& turn : round->elements()) {
         MeasureResult& r = race.results[static_cast<size_t>(turn.at(0).as_int())];
         r.seconds.push_back(turn.at(1).as_double());

@@ -27,7 +27,10 @@ class RandomPolicy final : public SearchPolicy {
 
   void report(std::span<const Trial> trials) override {
     for (const Trial& t : trials) {
-      if (std::optional<uint64_t> key = book_.key_of(t.config)) book_.take(*key);
+      std::optional<uint64_t> key = book_.key_of(t.config);
+      if (!key) continue;
+      book_.take(*key);
+      book_.learn(t.config, t.seconds);
     }
   }
 

@@ -58,7 +58,9 @@ TaskResult Tuner::result_of(const TaskRun& run) const {
   TaskResult r{.name = run.task.name,
                .config = t.default_config(),
                .schedule = t.instantiate(t.default_config())};
-  r.schedule.provenance = "analytic rule of " + t.name();
+  const std::string& alternative = r.schedule.dag().alternative();
+  r.schedule.provenance = "analytic rule of " + t.branch(t.branch_of(*r.config)).name() +
+                          (alternative.empty() ? "" : ", alternative " + alternative);
   r.static_seconds = r.best_seconds = run.progress.static_seconds;
   r.trials = run.progress.trials;
   r.failures = run.progress.failures;
@@ -78,7 +80,7 @@ TaskResult Tuner::by_screening(const TaskRun& run) const {
   if (!static_failed && best.seconds >= kUnracedMargin * base) return r;
   r.config = best.config;
   r.schedule = run.task.tmpl.instantiate(best.config);
-  r.schedule.provenance = "tuned, not raced: template " + run.task.tmpl.name();
+  r.schedule.provenance = "tuned, not raced: " + r.schedule.provenance;
   r.best_seconds = best.seconds;
   r.improved = true;
   return r;
@@ -143,7 +145,7 @@ TaskResult Tuner::race(int task, double seconds) {
     const Entrant& e = entrants[static_cast<size_t>(winner)];
     r.config = e.config;
     r.schedule = e.schedule;
-    r.schedule.provenance = e.config ? "tuned: template " + t.name() : "tuned: replayed record";
+    r.schedule.provenance = e.config ? "tuned: " + e.schedule.provenance : "tuned: replayed record";
     r.best_seconds = results[static_cast<size_t>(winner)].median();
     r.improved = true;
   }

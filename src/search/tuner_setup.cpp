@@ -79,6 +79,12 @@ void Tuner::resume() {
                           .model = model_,
                           .seed = hash_combine(options_.seed, run.task.hash()),
                           .features = features_};
+    // Every alternative is measured early, with what its own rule says.
+    for (int b = 0; b < run.task.tmpl.num_branches(); ++b) {
+      const Config own = run.task.tmpl.branch(b).default_config();
+      if (run.task.tmpl.num_branches() > 1)
+        context.seeds.push_back(run.task.tmpl.config_of_branch(b, own));
+    }
     context.seeds.insert(context.seeds.end(), h.seeds.begin(), h.seeds.end());
     run.policy = make_policy(context);
     HEDDLE_ICHECK(run.policy, "the policy factory returned nothing");

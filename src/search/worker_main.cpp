@@ -43,9 +43,10 @@ class WorkerServer {
       : channel_(channel), status_(status), tasks_(tasks), options_(options) {}
 
   void serve() {
-    channel_.send(Json::object());  // started
+    send(Json::object());  // started
     while (const std::optional<Json> request = channel_.receive()) {
       const std::string& what = request->at("do").as_string();
+      if (request->contains("id")) status_.request.store(request->at("id").as_int());
       if (what == "compile") {
         HEDDLE_ICHECK(!is_runner_, "a runner has no kernels of its own: rest comes first");
         forget_noise();
@@ -89,14 +90,20 @@ class WorkerServer {
     if (status != 0) {
       Json message = Json::object();
       message["died"] = Json(status);
-      channel_.send(message);
+      send(std::move(message));
     }
     return false;
   }
 
-  void reply(const Json& message) {
+  // With the number of the request that the worker, or its runner, received last.
+  bool send(Json message) {
+    message["id"] = Json(status_.request.load());
+    return channel_.send(message);
+  }
+
+  void reply(Json message) {
     status_.set(WorkerPhase::Idle, -1);
-    if (!channel_.send(message)) ::_exit(0);  // nobody is there to hear it
+    if (!send(std::move(message))) ::_exit(0);  // nobody is there to hear it
   }
 
   // What an exception means depends on where it was thrown.
@@ -293,7 +300,11 @@ class WorkerServer {
     });
     racer.running = !checked.contains("error");
     checked["checked"] = Json(racer.candidate);
-    reply(checked);
+    const bool wrong_answer = !racer.running && checked.at("error").as_int() ==
+                                                    static_cast<int64_t>(MeasureError::WrongAnswer);
+    reply(std::move(checked));
+    // It may have written elsewhere, too: the others race in another runner.
+    if (wrong_answer) ::_exit(0);
   }
 
   double turn(const Racer& racer, const std::function<void()>& flush) {
@@ -360,30 +371,7 @@ class WorkerServer {
   std::atomic<unsigned> flushes_{0};
 };
 
-NDArray checked_input(const TuneTask& task, size_t i, NDArray array) {
-  const Tensor& t = task.args[i];
-  if (array.defined() && array.dtype() == t.dtype() && array.shape() == t.extents()) return array;
-  throw_user_error("make_input of task '" + task.name + "' gave " +
-                       (array.defined() ? describe(array) : "no array") + " for argument " +
-                       std::to_string(i) + " ('" + t.name() + "')",
-                   t.op()->where(), "give it the type and the shape of its placeholder");
-}
-
 }  // namespace
-
-MeasuredTask::MeasuredTask(const TuneTask& of) : task(of) {
-  for (size_t i = 0; i < task.args.size(); ++i) {
-    const Tensor& t = task.args[i];
-    if (is_output(t)) {
-      inputs.emplace_back();
-    } else if (task.make_input) {
-      inputs.push_back(checked_input(task, i, task.make_input(i)));
-    } else {
-      inputs.push_back(NDArray::random(t.extents(), t.dtype(), /*seed=*/i + 1));
-    }
-  }
-  reference = std::make_unique<Reference>(task.tmpl.dag());
-}
 
 void serve_worker(Channel& channel, WorkerStatus& status,
                   const std::vector<std::shared_ptr<MeasuredTask>>& tasks,

@@ -30,14 +30,16 @@ enum class ReferenceBy : uint8_t { Naive, Vector, Default };
 ///
 ///   {do: compile, task, slot, candidate, steps}  ->  {seconds} or {error, message}
 ///   {do: run, slot, candidate, best}             ->  {samples, cut_off, prepare, run, check} or
-///   ... {do: reference, task, by}                    ->  {seconds} or {error, message} {do: race,
-///   seconds, slots, candidates}       ->  {checked, error?, message?} for each,
-///                                                    {round: [seconds...]} for each, {done}
+///                                                    {error, message}
+///   {do: reference, task, by}                    ->  {seconds} or {error, message}
+///   {do: race, seconds, slots, candidates}       ->  {checked, error?, message?} for each,
+///                                                    {round: [seconds...]} for each, {done};
+///                                                    a wrong answer ends it, and the runner
 ///   {do: rest}                                       ends the runner; no answer
 ///   {do: forget}                                     drops all kernels; no answer
 ///
 /// All but compile, rest and forget are answered by the runner, or, when it dies of them, by the
-/// worker with {died: status}.
+/// worker with {died: status}. A request's "id" is in everything that answers it.
 void serve_worker(Channel& channel, WorkerStatus& status,
                   const std::vector<std::shared_ptr<MeasuredTask>>& tasks,
                   const WorkerOptions& options);

@@ -16,7 +16,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 // So often is looked whether somebody cancelled.
 constexpr double kGlance = 0.02;
-constexpr double kStartTimeout = 20;
 constexpr double kLastMessage = 5;
 constexpr int kAttempts = 3;
 
@@ -57,7 +56,7 @@ void WorkerPool::fork_worker(Worker& worker, uint64_t epoch) {
   worker.epoch = epoch;
   worker.busy = true;  // until it says that it has started
   worker.asked = SteadyClock::now();
-  worker.allowed = kStartTimeout;
+  worker.allowed = start_.start_seconds;
 }
 
 void WorkerPool::start(size_t count, uint64_t epoch) {
@@ -90,15 +89,36 @@ void WorkerPool::restart(size_t index, uint64_t epoch) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     fork_worker(worker, epoch);
     // It starts in milliseconds, and what the others say meanwhile is not lost.
-    const bool started = worker.process->channel().receive().has_value();
+    bool timed_out = false;
+    const bool started = hear_of_start(worker, &timed_out);
     worker.busy = false;
     if (started) return;
-    forgive(died(index, false).death);
+    forgive(died(index, timed_out).death);
   }
+}
+
+// Waits for the first message of this one alone.
+bool WorkerPool::hear_of_start(Worker& worker, bool* timed_out) {
+  Channel& channel = worker.process->channel();
+  try {
+    for (;;) {
+      const Channel::State state = channel.read_available();
+      if (channel.next()) return true;
+      if (state == Channel::State::Closed) return false;
+      if (seconds_since(worker.asked) > worker.allowed) break;
+      pollfd readable{channel.fd(), POLLIN, 0};
+      ::poll(&readable, 1, static_cast<int>(kGlance * 1e3));
+    }
+  } catch (const Error&) {
+    return false;  // that was no message
+  }
+  *timed_out = true;
+  return false;
 }
 
 void WorkerPool::ask(size_t index, const Json& request, double allowed, double first_call) {
   Worker& worker = workers_[index];
+  worker.request = ++last_request_;
   worker.first_call = first_call;
   worker.timed_out = false;
   worker.stopped_seconds = 0;
@@ -107,12 +127,9 @@ void WorkerPool::ask(size_t index, const Json& request, double allowed, double f
   worker.allowed = allowed;
   worker.asked_before = true;
   worker.late.reset();
-  // What comes unasked (a runner that ended while it had nothing to do) is no answer to this.
-  Channel& channel = worker.process->channel();
-  channel.read_available();
-  while (channel.next()) {
-  }
-  worker.process->channel().send(request);  // if it is dead, that is seen when it is waited for
+  Json numbered = request;
+  numbered["id"] = Json(worker.request);
+  worker.process->channel().send(numbered);  // if it is dead, that is seen when it is waited for
 }
 
 WorkerEvent WorkerPool::died(size_t index, bool timed_out) {
@@ -132,6 +149,9 @@ std::optional<WorkerEvent> WorkerPool::look_at(size_t index, bool readable) {
     // in time.
     const Channel::State state = channel.read_available();
     while (std::optional<Json> answer = channel.next()) {
+      // Of an earlier request: a runner that ended while it had nothing to do, an answer that was
+      // no longer waited for.
+      if (answer->get_int("id", 0) != worker.request) continue;
       const Json* status = answer->find("died");
       if (status == nullptr && (worker.timed_out || worker.stopped_seconds > 0)) {
         worker.late = std::move(answer);

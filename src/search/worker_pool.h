@@ -24,7 +24,8 @@ struct WorkerEvent {
 
 class WorkerPool {
  public:
-  /// `start.main` runs in each worker; it first sends a message, whatever it is.
+  /// `start.main` runs in each worker; it first sends a message, whatever it is. Each request has a
+  /// number, "id", and each message that answers it has the same.
   WorkerPool(int workers, WorkerProcess::Start start);
 
   size_t size() const { return workers_.size(); }
@@ -61,6 +62,7 @@ class WorkerPool {
     std::unique_ptr<WorkerProcess> process;
     uint64_t epoch = 0;
     bool busy = false;
+    int64_t request = 0;  ///< id of what it was asked last; messages about others are late
     bool asked_before = false;
     std::chrono::steady_clock::time_point asked;  ///< when its request was sent
     double allowed = 0;                           ///< seconds for each step of the request
@@ -70,6 +72,7 @@ class WorkerPool {
     std::optional<Json> late;  ///< its runner answered while it was being killed: the end follows
   };
   void fork_worker(Worker& worker, uint64_t epoch);
+  bool hear_of_start(Worker& worker, bool* timed_out);
   std::optional<WorkerEvent> poll(double seconds);
   std::optional<WorkerEvent> look_at(size_t index, bool readable);
   std::optional<WorkerEvent> watch(size_t index);
@@ -78,6 +81,7 @@ class WorkerPool {
 
   WorkerProcess::Start start_;
   std::vector<Worker> workers_;
+  int64_t last_request_ = 0;
   int strays_ = 0;  ///< deaths in a row that no candidate is to blame for
 };
 

@@ -27,6 +27,7 @@ struct WorkerStatus {
   std::atomic<WorkerPhase> phase{WorkerPhase::Idle};
   std::atomic<int64_t> since_ns{0};  ///< of the steady clock
   std::atomic<pid_t> runner{0};      ///< its child, if it has one now
+  std::atomic<int64_t> request{0};   ///< id of the last one it, or its runner, has received
 
   void set(WorkerPhase what, int of_candidate) {
     candidate.store(of_candidate);
@@ -51,6 +52,7 @@ class WorkerProcess {
     /// What runs in the worker; its process ends when this returns.
     std::function<void(Channel&, WorkerStatus&)> main;
     pid_t (*fork)() = nullptr;  ///< null: the system's; for tests
+    double start_seconds = 20;  ///< one that has not said that it started by then is replaced
   };
   /// Throws a Runtime error when the system allows no process.
   explicit WorkerProcess(const Start& start);

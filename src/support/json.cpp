@@ -41,10 +41,33 @@ std::string line_and_column(std::string_view text, std::size_t position) {
   return std::to_string(line) + ":" + std::to_string(column);
 }
 
+// The length of the UTF-8 sequence that `text` begins with; 0 when it begins with none (a stray or
+// missing continuation, an overlong form, a surrogate, beyond U+10FFFF).
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first < 0xc2   ? 0
+                             : first < 0xe0 ? 2
+                             : first < 0xf0 ? 3
+                             : first < 0xf5 ? 4
+                                            : 0;
+  if (length == 0 || text.size() < length) return 0;
+  const unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  if (byte(1) < least || byte(1) > most) return 0;
+  for (std::size_t i = 2; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  return length;
+}
+
+// JSON is UTF-8, and no reader takes anything else: a byte that is none becomes U+FFFD.
 void dump_string(std::string_view text, std::string& out) {
   static constexpr char kHex[] = "0123456789abcdef";
   out += '"';
-  for (char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     switch (c) {
       case '"': out += "\\\""; break;
       case '\\': out += "\\\\"; break;
@@ -56,8 +79,11 @@ void dump_string(std::string_view text, std::string& out) {
           out += "\\u00";
           out += kHex[c >> 4];
           out += kHex[c & 15];
+        } else if (const std::size_t length = utf8_length(text.substr(i)); length > 0) {
+          out += text.substr(i, length);
+          i += length - 1;
         } else {
-          out += c;
+          out += "\xef\xbf\xbd";
         }
     }
   }

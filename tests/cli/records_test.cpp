@@ -133,6 +133,30 @@ TEST_F(Records, PruneKeepsTheBestInTheirOrder) {
   EXPECT_EQ(times(a), (std::vector<double>{3e-6, 1e-6, 1}));
 }
 
+// A log that a newer Heddle has written to as well, tidied up by this one.
+TEST_F(Records, RewritingKeepsLinesOfANewerVersion) {
+  const std::string newer = R"({"v":2, "what": "only a newer one knows"})";
+  const std::vector<Record> two = {record("matmul:8x8x8", 3e-6), record("matmul:8x8x8", 1e-6)};
+  const std::string a = path("a.jsonl");
+  const std::pair<std::string, std::string> all[] = {
+      {"merge " + a + " " + a, to_lines(two)},
+      {"prune " + a + " --keep 1", to_lines({two[1]})},
+      {"upgrade " + a, to_lines(two)}};
+  for (const auto& [command, records] : all) {
+    log("a.jsonl", {two[0]}, newer + "\n{\"v\":1,\"tor\n" + to_lines({two[1]}));
+    const CommandResult r = heddle_command("records " + command + " -o " + a);
+    EXPECT_EQ(r.status, 0) << r.err;
+    EXPECT_THAT(r.out, HasSubstr("kept 1 line that this Heddle cannot read")) << command;
+    EXPECT_THAT(r.err, HasSubstr(a + ":2: it is of version 2")) << command;
+    EXPECT_EQ(read_file(a), records + newer + "\n") << command;  // and the torn one is gone
+  }
+  // Nothing but such lines, the last without its newline.
+  const std::string b = log("b.jsonl", {}, newer);
+  EXPECT_EQ(heddle_command("records merge " + b + " -o " + b).status, 0);
+  EXPECT_EQ(read_file(b), newer + "\n");
+  EXPECT_EQ(heddle_command("records list " + b).status, 2);
+}
+
 TEST_F(Records, UpgradeFindsWhatVersion0Lacked) {
   std::vector<Record> now = {record("matmul:8x8x8", 3e-6), record("softmax:4x8", 1e-6)};
   std::string old;

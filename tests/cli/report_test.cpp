@@ -158,6 +158,14 @@ TEST(Report, KnowsStaticBestAndCalls) {
   EXPECT_DOUBLE_EQ(t.static_seconds(), 2e-3 * 1.02);
   EXPECT_LT(t.best_seconds(), t.static_seconds());
   EXPECT_DOUBLE_EQ(data.static_total, 3 * t.static_seconds() + data.tasks[1].static_seconds());
+  // The records of a network say it themselves; what the user says goes before.
+  std::vector<Record> of_network = synthetic_records(kTwo, 64, 0);
+  for (Record& r : of_network) r.calls = r.subject == kTwo[0].name ? 5 : 7;
+  const LogData told = log_data(of_network, {{kTwo[0].name, 3}}, static_is_tile_8);
+  EXPECT_EQ(told.tasks[0].calls, 3);
+  EXPECT_EQ(told.tasks[1].calls, 7);
+  EXPECT_DOUBLE_EQ(told.best_total,
+                   3 * told.tasks[0].best_seconds() + 7 * told.tasks[1].best_seconds());
   const std::string page = report_page(data, {{1, 100, 10}, {2, 200, 20}});
   expect_well_formed(page);
   for (const char* text : {"Share of each task", "Roofline", "2 threads: 200 GFLOP/s, 20.0 GB/s",

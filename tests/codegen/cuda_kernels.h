@@ -101,6 +101,7 @@ inline GpuKernel row_sum() {
                              make_store(out, {bx.expr()}, make_load(acc, {Expr(0)}))));
   k.grid[0] = 512;
   k.block[0] = 256;
+  k.shared = {{parts, 0}};
   k.shared_bytes = 32;
   k.body = thread_loop(LoopKind::BlockX, bx, 512,
                        make_allocate(acc, make_allocate(parts, make_block(std::move(body)))));
@@ -189,6 +190,7 @@ inline GpuKernel simt_matmul() {
   body = make_allocate(as, make_allocate(bs, body));
   k.grid = {8, 8, 1};
   k.block = {16, 16, 1};
+  k.shared = {{as, 0}, {bs, 2 * kDepth * kTile * 4}};
   k.shared_bytes = 2 * 2 * kDepth * kTile * 4;
   k.body = thread_loop(LoopKind::BlockY, by, 8, thread_loop(LoopKind::BlockX, bx, 8, body));
   return k;
@@ -264,6 +266,7 @@ inline GpuKernel mma_matmul(DataType t) {
   body = make_allocate(as, make_allocate(bs, thread_loop(LoopKind::ThreadX, tx, 128, body)));
   k.grid = {4, 4, 1};
   k.block = {128, 1, 1};
+  k.shared = {{as, 0}, {bs, kTile * kRow * 2}};
   k.shared_bytes = 2 * kTile * kRow * 2;
   k.body = thread_loop(LoopKind::BlockY, by, 4, thread_loop(LoopKind::BlockX, bx, 4, body));
   return k;

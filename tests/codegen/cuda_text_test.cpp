@@ -9,8 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda_kernels.h"
-#include "codegen/nvrtc_testing.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/support/error.h"
 
@@ -32,16 +32,15 @@ void expect_golden(const std::string& name, const std::string& text) {
 
 /// Compiles for every architecture: nothing spilled, at most `registers`.
 void expect_compiles(const std::string& text, int registers) {
-  if (!nvrtc_library()) GTEST_SKIP() << "no NVRTC here";
+  setenv("HEDDLE_CUBIN_CACHE", "off", 1);
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
   for (const std::string& arch : kArchitectures) {
-    const NvrtcResult r = compile_cuda(text, arch);
-    ASSERT_TRUE(r.ok) << arch << "\n" << r.log << "\n" << text;
-    ASSERT_FALSE(r.kernels.empty()) << r.log;
-    for (const auto& [name, use] : r.kernels) {
-      EXPECT_EQ(use.spill_bytes, 0) << name << " for " << arch;
-      EXPECT_EQ(use.stack_bytes, 0) << name << " for " << arch;
-      EXPECT_LE(use.registers, registers) << name << " for " << arch;
-      EXPECT_GT(use.registers, 0) << name << " for " << arch;
+    const cuda::Cubin cubin = cuda::compile_cuda(text, arch);
+    ASSERT_FALSE(cubin.kernels.empty()) << cubin.log;
+    for (const cuda::KernelResources& k : cubin.kernels) {
+      EXPECT_EQ(k.spill_stores + k.spill_loads + k.local_bytes, 0) << k.kernel << " for " << arch;
+      EXPECT_LE(k.registers, registers) << k.kernel << " for " << arch;
+      EXPECT_GT(k.registers, 0) << k.kernel << " for " << arch;
     }
   }
 }
@@ -85,6 +84,162 @@ TEST(CudaText, MatmulOnTensorCores) {
 
 TEST(CudaText, SameProgramSameText) {
   EXPECT_EQ(emit_cuda(one_kernel(simt_matmul())), emit_cuda(one_kernel(simt_matmul())));
+}
+
+/// A kernel of one thread whose body is `body`.
+GpuProgram one_thread(std::vector<Buffer> args, Stmt body) {
+  GpuKernel k;
+  k.name = "k";
+  k.args = std::move(args);
+  k.body = std::move(body);
+  return one_kernel(k);
+}
+
+TEST(CudaText, IndicesAreAsWideAsTheyMustBe) {
+  const Buffer a = gpu_buffer("a", f32, int64_t{1} << 33), b = gpu_buffer("b", f32, 1 << 20);
+  Var i("i"), j("j");
+  Stmt body =
+      make_for(i, Expr(int64_t{1} << 13), LoopKind::Serial,
+               make_for(j, Expr(int64_t{1} << 20), LoopKind::Serial,
+                        make_store(a, {i * Expr(int64_t{1} << 20) + j}, make_load(b, {j.expr()}))));
+  EXPECT_THAT(emit_cuda(one_thread({a, b}, body)),
+              ::testing::HasSubstr("a[(long long)(i * (long long)1048576) + j] = b[j];"));
+}
+
+TEST(CudaText, DivisionsOfWhatIsNeverNegative) {
+  const Buffer a = gpu_buffer("a", f32, 4096), b = gpu_buffer("b", f32, 4096);
+  Var i("i");
+  const auto text = [&](const Expr& index) {
+    return emit_cuda(
+        one_thread({a, b}, make_for(i, Expr(100), LoopKind::Serial,
+                                    make_store(a, {i.expr()}, make_load(b, {index})))));
+  };
+  EXPECT_THAT(text(floordiv(i, Expr(7))), ::testing::HasSubstr("b[(int)((unsigned)i / 7u)]"));
+  EXPECT_THAT(text(floormod(i, Expr(7))), ::testing::HasSubstr("b[(int)((unsigned)i % 7u)]"));
+  EXPECT_THAT(text(floordiv(i - Expr(50), Expr(8)) + Expr(9)),
+              ::testing::HasSubstr("b[((i - 50) >> 3) + 9]"));
+  EXPECT_THAT(text(floordiv(i - Expr(50), Expr(7)) + Expr(9)),
+              ::testing::HasSubstr("b[floor_div_i32(i - 50, 7) + 9]"));
+}
+
+TEST(CudaText, VectorsOnlyWhereTheyAreAligned) {
+  const Buffer a = gpu_buffer("a", f32, 4096), b = gpu_buffer("b", f32, 4096);
+  Var i("i");
+  const auto text = [&](const Expr& base) {
+    const Expr run = make_ramp(base, Expr(1), 6);
+    return emit_cuda(one_thread({a, b}, make_for(i, Expr(100), LoopKind::Serial,
+                                                 make_store(a, {run}, make_load(b, {run})))));
+  };
+  const std::string four = text(i * Expr(8)), two = text(i * Expr(6)), one = text(i * Expr(5));
+  EXPECT_THAT(four, ::testing::HasSubstr("*(float4*)(a + "));
+  EXPECT_THAT(four, ::testing::HasSubstr("*(float2*)(a + "));
+  EXPECT_THAT(two, ::testing::HasSubstr("*(float2*)(a + "));
+  EXPECT_THAT(two, ::testing::Not(::testing::HasSubstr("float4")));
+  EXPECT_THAT(one, ::testing::Not(::testing::HasSubstr("float2")));
+}
+
+TEST(CudaText, AsynchronousOnlyWhereTheHardwareCopies) {
+  const Buffer from = gpu_buffer("from", f16, 4096);
+  const Buffer to = gpu_buffer("to", f16, 4096, Scope::Shared);
+  const auto text = [&](const Expr& at, const Expr& value) {
+    GpuProgram p =
+        one_thread({from}, make_allocate(to, make_store(to, {at}, value, StoreHint::Async)));
+    p.main[0].shared = {{to, 0}};
+    p.main[0].shared_bytes = 8192;
+    return emit_cuda(p);
+  };
+  const Expr run = make_ramp(Expr(8), Expr(1), 8), odd = make_ramp(Expr(7), Expr(1), 8);
+  EXPECT_THAT(text(run, make_load(from, {run})),
+              ::testing::HasSubstr("cp_async_16(to + 8, from + 8);"));
+  EXPECT_THAT(text(run, make_load(from, {odd})), ::testing::Not(::testing::HasSubstr("cp_async")));
+  EXPECT_THAT(text(Expr(1), make_load(from, {Expr(1)})), ::testing::HasSubstr("to[1] = from[1];"));
+  EXPECT_THAT(text(run, make_load(from, {run}) + make_load(from, {run})),
+              ::testing::Not(::testing::HasSubstr("cp_async")));
+}
+
+TEST(CudaText, NamesAreIdentifiersOfTheirOwn) {
+  const Buffer a = gpu_buffer("float", f32, 16), b = gpu_buffer("a.b", f32, 16);
+  const Buffer c = gpu_buffer("a.b", f32, 16);
+  const std::string text = emit_cuda(one_thread(
+      {a, b, c}, make_store(c, {Expr(0)}, make_load(a, {Expr(0)}) + make_load(b, {Expr(0)}))));
+  EXPECT_THAT(text, ::testing::HasSubstr("a_b_1[0] = float_1[0] + a_b[0];"));
+}
+
+TEST(CudaText, WhatIsNotInTheThreadFormIsRefused) {
+  const Buffer a = gpu_buffer("a", f32, 16), temporary = gpu_buffer("t", f32, 16, Scope::Global);
+  const Buffer shared = gpu_buffer("s", f32, 16, Scope::Shared);
+  const Buffer matrix = Buffer::make("m", f32, {Expr(4), Expr(4)}, Scope::Argument);
+  const Buffer odd = gpu_buffer("odd", DataType{TypeCode::Float, 8, 1}, 16);
+  Var i("i");
+  const Stmt store = make_store(a, {Expr(0)}, Expr(1.0f));
+  const auto refused = [](const GpuProgram& p, const char* why) {
+    try {
+      emit_cuda(p);
+      ADD_FAILURE() << "accepted: " << why;
+    } catch (const Error& e) {
+      EXPECT_THAT(e.what(), ::testing::HasSubstr(why));
+    }
+  };
+  refused(one_thread({a}, make_allocate(temporary, store)), "is no argument");
+  refused(one_thread({a}, make_allocate(shared, store)), "has no place in shared memory");
+  refused(one_thread({a}, make_for(i, Expr(4), LoopKind::Parallel, store)), "parallel loop");
+  refused(one_thread({a}, thread_loop(LoopKind::ThreadX, i, 2, store)), "and the block 1");
+  refused(one_thread({}, store), "neither an argument nor allocated");
+  refused(one_thread({a}, make_store(a, {i.expr()}, Expr(1.0f))), "used outside its scope");
+  refused(one_thread({matrix}, make_store(matrix, {Expr(0), Expr(0)}, Expr(1.0f))), "at 2 indices");
+  refused(one_thread({odd}, store), "no type f8");
+  GpuProgram twice = one_thread({a}, store);
+  twice.main.push_back(twice.main[0]);
+  refused(twice, "have the name 'k'");
+  twice.main.pop_back();
+  twice.main[0].name = "not a name";
+  refused(twice, "no identifier");
+}
+
+// One kernel for each type, of all operations that it has.
+TEST(CudaText, EveryOperationOfEveryTypeCompiles) {
+  GpuProgram p;
+  p.name = "all";
+  const DataType types[] = {f64, f32, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, boolean};
+  for (DataType t : types) {
+    GpuKernel k;
+    k.name = "of_" + to_string(t);
+    const Buffer x = gpu_buffer("x", t, 64), y = gpu_buffer("y", t, 64);
+    k.args = {x, y};
+    Var tx("tx");
+    std::vector<Stmt> stores;
+    const auto add = [&](auto make) {
+      try {
+        const Expr value = make();
+        const Buffer out = gpu_buffer("out", value.dtype(), 64);
+        stores.push_back(make_store(out, {tx.expr()}, value));
+        k.args.push_back(out);
+      } catch (const Error& e) {
+        if (e.kind != ErrorKind::User) throw;  // not an operation of this type
+      }
+    };
+    const Expr a = make_load(x, {tx.expr()}), b = make_load(y, {tx.expr()});
+    for (int op = 0; op <= static_cast<int>(BinaryOp::Shr); ++op) {
+      add([&] { return make_binary(static_cast<BinaryOp>(op), a, b); });
+    }
+    for (int op = 0; op <= static_cast<int>(UnaryOp::IsInf); ++op) {
+      add([&] { return make_unary(static_cast<UnaryOp>(op), a); });
+    }
+    for (DataType to : types) {
+      if (!(to == t)) add([&] { return cast(to, a); });
+    }
+    add([&] { return make_shuffle(a, 1); });
+    k.block[0] = 64;
+    k.body = thread_loop(LoopKind::ThreadX, tx, 64, make_block(std::move(stores)));
+    p.main.push_back(std::move(k));
+  }
+  setenv("HEDDLE_CUBIN_CACHE", "off", 1);
+  const std::string text = emit_cuda(p);
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  // The oldest and one that has all instructions: the helpers do not differ between the others.
+  for (const char* arch : {"sm_80", "sm_90a"}) {
+    EXPECT_EQ(cuda::compile_cuda(text, arch).kernels.size(), std::size(types)) << arch;
+  }
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // the emulator (which finds races and missing barriers) against the interpreter.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "heddle/codegen/emulator.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/ir/print.h"

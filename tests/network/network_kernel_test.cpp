@@ -1,5 +1,12 @@
 // Calls of a network: buffers, constants, mistakes, threads.
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
 #include <thread>
+
+#include "heddle/runtime/thread_pool.h"
 
 #include "network/network_testing.h"
 
@@ -181,6 +188,87 @@ TEST(NetworkKernel, TwoHostThreadsMayCallIt) {
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(wrong[0], "");
   EXPECT_EQ(wrong[1], "");
+}
+
+// Two tasks, both of them with parallel loops.
+struct Wide {
+  Tensor x = placeholder({128, 96}, f32, "x");
+  Tensor w0 = weights({96, 160}, "w0"), w1 = weights({160, 64}, "w1");
+  Tensor y = ops::relu(ops::matmul(ops::relu(ops::matmul(x, w0)), w1));
+  std::vector<Tensor> args() const { return {x, w0, w1, y}; }
+};
+
+// Ends the program where `work` does not end: what is tested are deadlocks.
+template <class F>
+void must_end(F work) {
+  std::future<void> done = std::async(std::launch::async, work);
+  if (done.wait_for(std::chrono::seconds(60)) == std::future_status::ready) return done.get();
+  std::fputs("deadlock\n", stderr);
+  std::_Exit(1);
+}
+
+// The region has the thread pool and would wait for the network; the plain calls have the network
+// and wait for the pool.
+template <class Callable>
+void call_from_a_region_and_beside(const Callable& run, const std::vector<Tensor>& args) {
+  must_end([&] {
+    const std::vector<NDArray> constants = arrays_for(args);
+    const auto arrays = [&](uint64_t seed) {
+      std::vector<NDArray> all = arrays_for(args, seed);
+      for (size_t i = 1; i < 3; ++i) all[i] = constants[i];
+      return all;
+    };
+    std::atomic<bool> stop{false};
+    std::thread plain([&] {
+      const ScopedThreads threads(2);
+      const std::vector<NDArray> mine = arrays(7);
+      while (!stop) {
+        run.refresh();
+        run.call(mine);
+      }
+    });
+    const ScopedThreads threads(2);
+    std::vector<std::vector<NDArray>> theirs = {arrays(1), arrays(2)};
+    for (int i = 0; i < 200; ++i) {
+      parallel_for(2, [&](int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t) run.call(theirs[static_cast<size_t>(t)]);
+      });
+    }
+    stop = true;
+    plain.join();
+    for (const auto& a : theirs) EXPECT_EQ(differs_from_interpreter({args.back()}, args, a), "");
+  });
+}
+
+TEST(NetworkKernel, CallsFromAParallelRegionAndBesideIt) {
+  const Wide w;
+  call_from_a_region_and_beside(Network({w.y}).build(w.args()), w.args());
+  // A kernel prepares its constants at the first call: that is no time to hold a lock either.
+  call_from_a_region_and_beside(build(create_schedule({w.y}), w.args()), w.args());
+}
+
+TEST(NetworkKernel, BuildingLeavesTheThreadPoolAlone) {
+  const Wide w;
+  const Network net({w.y});
+  ASSERT_EQ(net.tasks().size(), 2u);
+  must_end([&] {
+    std::atomic<bool> built{false}, begun{false};
+    std::thread region([&] {
+      const ScopedThreads threads(2);
+      parallel_for(2, [&](int64_t, int64_t) {
+        begun = true;
+        while (!built) std::this_thread::yield();
+      });
+    });
+    while (!begun) std::this_thread::yield();
+    const ScopedThreads threads(2);
+    const NetworkKernel run = net.build(w.args());
+    built = true;
+    region.join();
+    const std::vector<NDArray> arrays = arrays_for(w.args());
+    run.call(arrays);
+    EXPECT_EQ(differs_from_interpreter({w.y}, w.args(), arrays), "");
+  });
 }
 
 }  // namespace

@@ -83,6 +83,13 @@ TEST_F(Database, TargetsMustMatch) {
   }
   EXPECT_TRUE(target_matches(Target::parse("llvm -mcpu=haswell -mattr=+avx512f,-fma"),
                              Target::parse("llvm -mcpu=haswell -mattr=-fma,+avx512f")));
+  // Of GPUs: the chip, what it is compiled for, and how many SMs there are.
+  const Target h200 = Target::parse("cuda -gpu=h200");
+  EXPECT_TRUE(target_matches(Target::parse("cuda -gpu=h200 -clock=1700 -l2=50M"), h200));
+  for (const char* other :
+       {"cuda -gpu=h100", "cuda -gpu=h200 -arch=sm_80", "cuda -gpu=h200 -sms=66", "llvm"}) {
+    EXPECT_FALSE(target_matches(Target::parse(other), h200)) << other;
+  }
 }
 
 TEST_F(Database, NearestShapesOfTheSameStructure) {

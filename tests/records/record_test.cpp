@@ -34,6 +34,9 @@ TEST(Record, RoundTrips) {
   EXPECT_EQ(back.unix_time, r.unix_time);
   EXPECT_GT(back.unix_time, 1700000000);
   EXPECT_EQ(back.flops, 2 * 64 * 48 * 32);
+  EXPECT_EQ(back.calls, 1);
+  EXPECT_EQ(Record::from_json(with(r.to_json(), "calls", 2.5)).to_json().at("calls").as_double(),
+            2.5);
   EXPECT_TRUE(back.ok());
 }
 
@@ -95,6 +98,7 @@ TEST(Record, SaysWhatIsMissingOrWrong) {
   EXPECT_EQ(error(with(good, "hash", "xyz")),
             "key 'hash': 'xyz' is not a hexadecimal number of 64 bits");
   EXPECT_THAT(error(with(good, "hash", "10000000000000000")), HasSubstr("of 64 bits"));
+  EXPECT_EQ(error(with(good, "calls", 0)), "key 'calls': it is 0; it must be above 0");
   EXPECT_THAT(error(with(good, "target", "llvm -mcpu=hasswell")),
               HasSubstr("did you mean 'haswell'?"));
   EXPECT_THAT(error(with(good, "error", "crashh")), HasSubstr("did you mean 'crash'?"));

@@ -213,6 +213,84 @@ TEST(Faults, ARaceGoesOnWithoutTheDead) {
   ::munmap(calls, 4096);
 }
 
+// What answers wrongly may have written anywhere: the others race in a runner that it was never in.
+TEST(Faults, AWrongAnswerInARaceTakesItsRunnerWithIt) {
+  const TuneTask task = small_matmul();
+  auto* ran_in = static_cast<std::atomic<pid_t>*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  WorkerOptions options = options_with("", [](size_t) { return Fault::None; });
+  options.fault = [&](const std::string& phase, size_t candidate, std::span<const NDArray> args) {
+    if (phase == "run") ran_in[candidate] = ::getpid();
+    if (phase == "output" && candidate == 1) commit(Fault::Wrong, args);
+  };
+  const auto measurer = make_worker_measurer(options);
+  const auto got = measurer->race(task, candidates(task, 3), 0.05, TuneClock());
+  EXPECT_TRUE(got[0].ok()) << got[0].message;
+  EXPECT_EQ(got[1].error, MeasureError::WrongAnswer);
+  EXPECT_TRUE(got[2].ok()) << got[2].message;
+  EXPECT_EQ(ran_in[0].load(), ran_in[2].load());
+  EXPECT_NE(ran_in[1].load(), ran_in[0].load());
+  ::munmap(ran_in, 4096);
+}
+
+// An answer to the request before, one too many, the end of a runner that nobody waited for: none
+// of them is taken for the answer to this one.
+TEST(Faults, LateMessagesAreNoAnswers) {
+  search::WorkerProcess::Start start;
+  start.main = [](search::Channel& channel, search::WorkerStatus&) {
+    channel.send(Json::object());
+    const auto message = [](int64_t id, const char* key, int64_t value) {
+      return Json::object({{"id", id}, {key, value}});
+    };
+    while (const std::optional<Json> request = channel.receive()) {
+      const int64_t id = request->at("id").as_int(), n = request->at("n").as_int();
+      channel.send(message(id - 1, "n", -1));
+      channel.send(message(id - 1, "died", SIGKILL));
+      channel.send(Json::object({{"n", -2}}));
+      channel.send(message(id, "n", n));
+      channel.send(message(id, "n", -3));
+    }
+  };
+  search::WorkerPool pool(1, start);
+  pool.start(1, 0);
+  for (int n = 1; n <= 20; ++n) {
+    pool.ask(0, Json::object({{"n", n}}), 10);
+    const std::optional<search::WorkerEvent> event = pool.next_event(TuneClock());
+    ASSERT_TRUE(event && event->answer);
+    EXPECT_EQ(event->answer->at("n").as_int(), n);
+  }
+}
+
+// One that hangs before it says that it has started, at its start and as a replacement.
+TEST(Faults, AWorkerThatNeverStartsIsNotWaitedForWithoutEnd) {
+  auto* hanging = static_cast<std::atomic<bool>*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  search::WorkerProcess::Start start;
+  start.start_seconds = 0.2;
+  start.main = [=](search::Channel& channel, search::WorkerStatus&) {
+    if (hanging->load()) hang();
+    channel.send(Json::object());
+    channel.receive();
+  };
+  {
+    search::WorkerPool pool(1, start);
+    pool.start(1, 0);
+    pool.kill(0);
+    pool.restart(0, 0);
+    EXPECT_FALSE(pool.busy(0));
+    hanging->store(true);
+    pool.kill(0);
+    try {
+      pool.restart(0, 0);
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_NE(e.message.find("took longer than allowed"), std::string::npos) << e.message;
+    }
+  }
+  EXPECT_FALSE(has_children());
+  ::munmap(hanging, 4096);
+}
+
 std::vector<pid_t> children() {
   const std::string self = std::to_string(::getpid());
   std::ifstream file("/proc/self/task/" + self + "/children");

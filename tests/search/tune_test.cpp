@@ -15,7 +15,6 @@ namespace heddle::testing {
 namespace {
 
 using enum MeasureError;
-
 class Tune : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -24,7 +23,6 @@ class Tune : public ::testing::Test {
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
   /// Ends by trials, not by time.
@@ -209,7 +207,7 @@ TEST_F(Tune, ConvergesWithoutGains) {
   TuneOptions o = options(m, 5000);
   o.patience = 3;
   TuneReport report = tune_tasks({matmul_task()}, o);
-  EXPECT_EQ(report.trials, 1 + 8 + 8 + 16);
+  EXPECT_EQ(report.trials, 1 + 8 + 8 + 8);
   EXPECT_EQ(report.ended, "converged");
 }
 
@@ -510,8 +508,13 @@ TEST_F(Tune, EveryTaskGetsARoundAndTheHeavyOneMost) {
   std::vector<TuneTask> tasks{matmul_task(64), matmul_task(48), matmul_task(32)};
   tasks[1].weight = 20;
   FakeMeasurer m(on_landscape(3));
-  TuneReport report = tune_tasks(tasks, options(m, 240));
+  TuneOptions o = options(m, 240);
+  o.log = path("calls.jsonl");
+  TuneReport report = tune_tasks(tasks, o);
   ASSERT_EQ(report.tasks.size(), 3u);
+  for (const Record& r : read_records(o.log).records) {
+    EXPECT_EQ(r.calls, r.subject == tasks[1].name ? 20 : 1) << r.subject;
+  }
   for (const TaskResult& r : report.tasks) EXPECT_GE(r.trials, 9);
   EXPECT_GT(report.tasks[1].trials, report.tasks[0].trials + report.tasks[2].trials);
   EXPECT_EQ(report.tasks[0].trials + report.tasks[1].trials + report.tasks[2].trials,

@@ -55,6 +55,40 @@ TEST(Json, StringsAreEscaped) {
   EXPECT_EQ(Json("\x01").dump(), "\"\\u0001\"");
 }
 
+// A name in Latin-1, a character that was cut in two: what is written can be read again.
+TEST(Json, BytesThatAreNoUtf8AreReplaced) {
+  const std::string bad = "\xef\xbf\xbd";
+  const std::pair<std::string, std::string> all[] = {
+      {"caf\xe9", "caf" + bad},        // Latin-1
+      {"\xc3", bad},                   // cut off
+      {"\xe2\x82x", bad + bad + "x"},  // cut off within
+      {"\xa9"
+       "a",
+       bad + "a"},                                  // a stray continuation
+      {"\xc0\xaf", bad + bad},                      // overlong
+      {"\xe0\x80\xaf", bad + bad + bad},            // overlong
+      {"\xed\xa0\x80", bad + bad + bad},            // a surrogate
+      {"\xf4\x90\x80\x80", bad + bad + bad + bad},  // beyond the last code point
+      {"\xff\n", bad + "\n"},
+      {"\xc3\xa9\xe2\x82\xac\xed\x9f\xbf\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf",
+       "\xc3\xa9\xe2\x82\xac\xed\x9f\xbf\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf"}};
+  for (const auto& [text, readable] : all) {
+    EXPECT_EQ(Json::parse(Json(text).dump()).as_string(), readable);
+    Json object = Json::object();
+    object[text] = 1;
+    EXPECT_EQ(Json::parse(object.dump()).members()[0].first, readable);
+  }
+  Rng rng(5);
+  for (int i = 0; i < 5000; ++i) {
+    std::string text;
+    for (int64_t c = rng.uniform_int(0, 8); c > 0; --c) {
+      text += static_cast<char>(rng.uniform_int(rng.chance(0.5) ? 128 : 0, 255));
+    }
+    const std::string once = Json::parse(Json(text).dump()).as_string();
+    EXPECT_EQ(Json::parse(Json(once).dump()).as_string(), once);
+  }
+}
+
 TEST(Json, ErrorsSayWhere) {
   EXPECT_EQ(message_of("{\"a\": 1,\n  oops}").substr(0, 11), "f.json:2:3:")
       << message_of("{\"a\": 1,\n  oops}");

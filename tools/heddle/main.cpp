@@ -37,7 +37,7 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
   // Options that may be repeated take one text each time: the subject may follow them.
   c->add_option("--show", o.show,
                 "What to show, repeated or with commas: " + join(explain_parts()) +
-                    " (classes,schedule,times)")
+                    " (classes,alternatives,schedule,times)")
       ->allow_extra_args(false);
   c->add_option("--pass", o.pass, "Show the loops after this pass of lowering; all: after each");
   c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
@@ -130,7 +130,8 @@ void add_report(CLI::App& app, ReportRequest& o) {
   c->add_option("logs", o.logs, "Logs of `heddle tune`")->required();
   c->add_option("-o,--output", o.output, "Write it here; -: to standard output (report.html)");
   c->add_option("--calls", o.calls,
-                "How often a network calls a task, repeated: matmul:512x512x512=3 (1 each)")
+                "How often a network calls a task, repeated: matmul:512x512x512=3 (else what the "
+                "records say)")
       ->allow_extra_args(false);
   c->add_flag("--ceilings", o.ceilings, "Measure this machine's ceilings for the roofline");
   c->add_option("--peak", o.peak_gflops, "Or say them: GFLOP/s of multiply-adds")

@@ -29,9 +29,15 @@ std::string count(size_t n, const char* what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
+/// What several logs hold.
+struct Logs {
+  std::vector<Record> records;
+  std::vector<std::string> unknown;  ///< lines that only another Heddle can read; each once
+};
+
 /// Reads all files; what cannot be read of them is said, and no reason to stop.
-std::vector<Record> read_all(const std::vector<std::string>& files) {
-  std::vector<Record> all;
+Logs read_logs(const std::vector<std::string>& files, bool records_needed) {
+  Logs all;
   for (const std::string& file : files) {
     std::error_code error;
     if (!fs::exists(file, error)) {
@@ -44,25 +50,44 @@ std::vector<Record> read_all(const std::vector<std::string>& files) {
     for (const std::string& problem : read.problems) std::cerr << "warning: " << problem << "\n";
     const bool only_torn =
         read.problems.size() == 1 && read.problems[0].ends_with("torn last line skipped");
-    if (read.records.empty() && !read.problems.empty() && !only_torn) {
+    const bool kept = !records_needed && !read.unknown.empty();
+    if (read.records.empty() && !read.problems.empty() && !only_torn && !kept) {
       throw_user_error("'" + file + "' has no record that can be read", {},
                        "a log has one JSON object a line; see docs/records.md");
     }
-    for (Record& r : read.records) all.push_back(std::move(r));
+    for (Record& r : read.records) all.records.push_back(std::move(r));
+    for (std::string& line : read.unknown) {
+      if (std::find(all.unknown.begin(), all.unknown.end(), line) == all.unknown.end()) {
+        all.unknown.push_back(std::move(line));
+      }
+    }
   }
   return all;
+}
+
+std::vector<Record> read_all(const std::vector<std::string>& files) {
+  return read_logs(files, true).records;
 }
 
 std::vector<std::string> files_of(const RecordsOptions& o) {
   return o.files.empty() ? tophub_files() : o.files;
 }
 
-void write_log(const std::string& path, const std::vector<Record>& records) {
+void write_log(const std::string& path, const std::vector<Record>& records,
+               const std::vector<std::string>& unknown = {}) {
+  std::string lines = to_lines(records);
+  for (const std::string& line : unknown) lines += line + "\n";
   try {
-    write_file_atomic(path, to_lines(records));
+    write_file_atomic(path, lines);
   } catch (const Error& e) {
     throw_user_error(e.message, {}, "name a file in a folder that is there and may be written");
   }
+}
+
+/// What was not understood is not ours to drop.
+void say_kept(const std::vector<std::string>& unknown) {
+  if (unknown.empty()) return;
+  std::cout << "kept " << count(unknown.size(), "line") << " that this Heddle cannot read\n";
 }
 
 // Records are of one task where they answer for each other: the same declaration, a target that
@@ -128,7 +153,8 @@ std::string table_text(const std::vector<Record>& records) {
   for (const Record& r : records) {
     table.add_row({r.subject.empty() ? "(unnamed)" : r.subject,
                    r.ok() ? format_time(r.median()) : "", rate_text(r),
-                   r.ok() ? "ok" : to_string(r.error), to_string(r.target), r.template_name,
+                   r.ok() ? "ok" : to_string(r.error), to_string(r.target),
+                   r.template_name + (r.alternative.empty() ? "" : " of " + r.alternative),
                    r.protocol, date_text(r.unix_time), r.origin});
   }
   return table.to_string();
@@ -174,20 +200,23 @@ int best(const RecordsOptions& o) {
 
 int merge(const RecordsOptions& o) {
   const RecordLogLock lock(o.out);  // it may be one of the files, and a tuner may append to it
-  std::vector<Record> all = read_all(o.files), kept;
+  Logs all = read_logs(o.files, false);
+  std::vector<Record> kept;
   std::set<std::string> seen;
-  for (Record& r : all) {
+  for (Record& r : all.records) {
     if (seen.insert(r.to_json().dump()).second) kept.push_back(std::move(r));
   }
-  write_log(o.out, kept);
+  write_log(o.out, kept, all.unknown);
   std::cout << "wrote " << o.out << ": " << count(kept.size(), "record") << ", "
-            << count(all.size() - kept.size(), "duplicate") << " dropped\n";
+            << count(all.records.size() - kept.size(), "duplicate") << " dropped\n";
+  say_kept(all.unknown);
   return 0;
 }
 
 int prune(const RecordsOptions& o) {
   const RecordLogLock lock(o.out);
-  const std::vector<Record> all = read_all(o.files);
+  const Logs logs = read_logs(o.files, false);
+  const std::vector<Record>& all = logs.records;
   std::vector<Record> kept;
   size_t failed = 0, tasks = 0;
   for (const auto& task : tasks_of(all)) {
@@ -199,22 +228,25 @@ int prune(const RecordsOptions& o) {
     std::sort(order.begin(), order.end());
     for (const Record* r : order) kept.push_back(*r);
   }
-  write_log(o.out, kept);
+  write_log(o.out, kept, logs.unknown);
   const size_t dropped = all.size() - kept.size();
   std::cout << "wrote " << o.out << ": " << count(kept.size(), "record") << " of "
             << count(tasks, "task") << "; dropped " << dropped << " (" << dropped - failed
             << " slower, " << failed << " failed)\n";
+  say_kept(logs.unknown);
   return 0;
 }
 
 int upgrade(const RecordsOptions& o) {
   const RecordLogLock lock(o.out);
-  std::vector<Record> all = read_all(o.files);
+  Logs logs = read_logs(o.files, false);
+  std::vector<Record>& all = logs.records;
   size_t incomplete = 0;
   for (Record& r : all) incomplete += complete(r) ? 0 : 1;
-  write_log(o.out, all);
+  write_log(o.out, all, logs.unknown);
   std::cout << "wrote " << o.out << ": " << count(all.size(), "record") << " of version "
             << Record::kVersion << "\n";
+  say_kept(logs.unknown);
   if (incomplete > 0) {
     std::cout << count(incomplete, "record")
               << " without a shape class, since no subject that we know declares the same: exact "

@@ -45,7 +45,7 @@ struct XgboostOptions {
   int rounds = 80;  ///< boosted trees of a full fit
   int max_depth = 5;
   double eta = 0.15;
-  double refit_growth = 0.2;  ///< refit when so many more rows have come than the last fit had
+  double refit_growth = 0.1;  ///< refit when so many more rows have come than the last fit had
   /// Of a fit. With 1 no thread is ever started, so that the process may fork afterwards.
   int threads = 1;
   std::string objective = "reg:squarederror";  ///< or "rank:pairwise": order within a task

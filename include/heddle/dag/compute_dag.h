@@ -74,6 +74,10 @@ struct StageInfo {
   /// It reads something, and nothing but constant placeholders or such stages: at the root, it is
   /// computed once (`lower` puts it into `prepare`) and not at every call.
   bool preparable = false;
+  /// Of a stage by cases, whose formula differs from point to point of a small tile (a transform of
+  /// Winograd's): after how many steps along each spatial axis it comes again, 1 where it does not
+  /// differ. Empty for all others. Such a tile wants to be unrolled.
+  std::vector<int64_t> case_periods;
 };
 
 class ComputeDag {
@@ -113,6 +117,16 @@ class ComputeDag {
   /// the order of stages: what shape_class leaves out. 1 where an extent is symbolic.
   std::vector<int64_t> extents() const;
 
+  /// Of a graph that a rewrite made (dag/alternatives.h): which one, and the graph it was made of;
+  /// empty and `*this` for a declaration as it was written.
+  const std::string& alternative() const;
+  const ComputeDag& direct() const;
+  /// The tensor of this graph that stands for `t`: of the output of direct() at the same position
+  /// for one of those, else `t`.
+  Tensor own(const Tensor& t) const;
+  /// This graph as the alternative `name` of `direct`, whose outputs its own are.
+  ComputeDag as_alternative(std::string name, const ComputeDag& direct) const;
+
   /// The graph as text: a line a stage with class, shape, reads and their patterns.
   std::string to_text() const;
   std::string to_dot() const;
@@ -120,6 +134,9 @@ class ComputeDag {
  private:
   struct Impl;
   std::shared_ptr<const Impl> impl_;
+  /// Set where a rewrite made this graph. Not part of impl_, which knows nothing of it.
+  struct Origin;
+  std::shared_ptr<const Origin> origin_;
 };
 
 /// The reads in `bodies` over `axes`/`reduce_axes`, as for a stage (used on rewritten bodies too).

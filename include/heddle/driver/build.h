@@ -26,8 +26,7 @@ std::optional<Schedule> recorded_schedule(const std::vector<Tensor>& outputs,
 
 /// The untuned reference: every stage computed whole, one after the other, outer loops fused and
 /// parallel; for a GPU, a kernel a stage, and a thread an element.
-Schedule naive_schedule(const std::vector<Tensor>& outputs,
-                        const Target& target = Target::host());
+Schedule naive_schedule(const std::vector<Tensor>& outputs, const Target& target = Target::host());
 
 struct BuildOptions {
   Target target = Target::host();

@@ -55,7 +55,8 @@ class Network {
 
 /// Runs the nodes in turn; outputs are written directly. Arguments are checked as those of a Kernel
 /// are. What depends on constant arguments alone is prepared at the first call, for each node its
-/// own. Safe from several threads at once (calls take turns); copies share everything.
+/// own. Safe from several threads at once, each call with buffers of its own; copies share
+/// everything.
 class NetworkKernel {
  public:
   template <class... A>
@@ -67,7 +68,7 @@ class NetworkKernel {
   /// Forget what was derived from constant arguments: the next call computes it anew.
   void refresh() const;
   const std::vector<KernelArg>& args() const;
-  int64_t workspace_bytes() const;  ///< of the buffers between nodes, which share one arena
+  int64_t workspace_bytes() const;  ///< of the buffers between nodes; for each call at a time
   explicit operator bool() const { return static_cast<bool>(impl_); }
 
  private:

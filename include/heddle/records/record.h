@@ -37,6 +37,9 @@ struct Record {
   std::string shape_class;       ///< equal for declarations that differ in extents only; see tophub
   std::vector<int64_t> extents;  ///< of all stages in order: how near a shape is
   Target target;                 ///< as given to the template (cores = threads of the kernel)
+  /// What the schedule computes in the place of the declaration (dag/alternatives.h), of which
+  /// template, config and steps are; empty for the declaration itself.
+  std::string alternative;
   std::string template_name;
   uint64_t template_version = 0;  ///< Template::fingerprint
   Json config;                    ///< knob name -> value (Template::config_to_json)
@@ -48,6 +51,7 @@ struct Record {
   double compile_seconds = 0;  ///< lower + codegen, in the worker
   double measure_seconds = 0;  ///< everything the measurement took, repeats included
   double flops = 0;            ///< of one call, as the DAG counts them
+  double calls = 1;            ///< how often the network that was tuned calls it
   double bytes = 0;            ///< that one call must move (compulsory_bytes); 0: not known
   /// What the cost model said before the measurement (higher is better, comparable within a task);
   /// NaN: it was not asked.

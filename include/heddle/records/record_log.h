@@ -55,6 +55,9 @@ struct ReadResult {
   std::vector<Record> records;
   /// "dense.jsonl:17: torn last line skipped", "dense.jsonl:3: key 'target' is missing"
   std::vector<std::string> problems;
+  /// Those lines among the problems that are JSON objects, as they are: records of a newer Heddle,
+  /// most likely. Who rewrites a log keeps them; what is no JSON (torn) is of use to nobody.
+  std::vector<std::string> unknown;
 };
 /// Reads what can be read. A missing file is a Runtime error.
 ReadResult read_records(const std::string& path);

@@ -169,7 +169,8 @@ class Schedule : public StepSink {
   std::string provenance = "default: serial loops";
 
   Json to_json() const;
-  /// Replays `json` (from to_json) on `dag`. Throws an Error that names the first bad step.
+  /// Replays `json` (from to_json) on `dag`, which is rewritten first where the schedule is one of
+  /// an alternative (dag/alternatives.h). Throws an Error that names the first bad step.
   static Schedule from_json(const Json& json, const ComputeDag& dag);
   std::string to_text() const;
 

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/dag/alternatives.h"
 #include "heddle/schedule/schedule.h"
 #include "heddle/target/target.h"
 
@@ -53,6 +54,12 @@ struct AutoSchedulerOptions {
   /// and target. Records answer only while nothing above but `threads` and `vector_bytes` is set:
   /// the other options ask for something that the record's maker did not.
   bool use_records = true;
+  /// Let the static choice and the tuner rewrite the graph (dag/alternatives.h), by rules whose
+  /// rounding errors are at most `max_error_growth` times the direct form's. The default lets in
+  /// what stays within the tolerance that results are checked with (driver/tolerance.h); 1 forbids
+  /// whatever rounds worse than the declaration as it was written.
+  bool use_alternatives = true;
+  double max_error_growth = AlternativePolicy().max_error_growth;
   std::string record_log = {};  ///< the user's log, in place of HEDDLE_LOG_FILE
 };
 
@@ -68,6 +75,7 @@ class AutoSchedulerOptionsScope {
   AutoSchedulerOptions saved_;
 };
 const AutoSchedulerOptions& current_auto_scheduler_options();
+AlternativePolicy alternative_policy(const AutoSchedulerOptions& options);
 /// `target` with the options of this thread applied.
 Target apply_options(const Target& target, const AutoSchedulerOptions& options);
 
@@ -217,7 +225,23 @@ class Template {
   Config config_from_json(const Json& json) const;
   std::string to_text() const;  ///< the guarded steps and the knobs, for people
 
+  /// A template of several graphs (make_template_of_alternatives) has a branch for each, the direct
+  /// one first; a knob "alternative" says which, the others are those of the branches, one after
+  /// the other. Any other template is its own only branch.
+  int num_branches() const;
+  const Template& branch(int i) const;
+  /// By the name of the alternative ("" is the direct form); -1 when there is none.
+  int find_branch(const std::string& alternative) const;
+  int branch_of(const Config& config) const;
+  /// What `config` says to its branch.
+  Config config_in_branch(const Config& config) const;
+  /// The config here that says `config` to branch `i`.
+  Config config_of_branch(int i, const Config& config) const;
+  /// The branch that a knob belongs to; -1: the choice itself.
+  int branch_of_knob(size_t knob) const;
+
  private:
+  friend Template make_template_of_alternatives(const ComputeDag&, const Target&);
   friend class TemplateBuilder;
   struct Impl;
   Template(ComputeDag dag, std::shared_ptr<const Impl> impl)
@@ -251,5 +275,9 @@ std::vector<std::string> meta_template_names();
 /// result. Cached by structural hash, target and options (see `clear_template_cache`).
 Template make_template(const ComputeDag& dag, const Target& target);
 void clear_template_cache();
+
+/// The template of `dag` and of every alternative of it that the options in force allow, as one:
+/// which graph is a decision like any other. By default it is the one that promises most.
+Template make_template_of_alternatives(const ComputeDag& dag, const Target& target);
 
 }  // namespace heddle

@@ -46,8 +46,8 @@ struct EvolutionOptions {
   int population = 128;
   int generations = 3;
   double mutation_probability = 0.85;              ///< else crossover of two parents
-  double epsilon_begin = 0.5, epsilon_end = 0.05;  ///< share of unexplored random samples, annealed
-  int epsilon_trials = 300;                        ///< trials over which it is annealed
+  double epsilon_begin = 0.3, epsilon_end = 0.05;  ///< share of unexplored random samples, annealed
+  int epsilon_trials = 120;                        ///< trials over which it is annealed
   int elites = 64;                                 ///< measured configs that seed each round
 };
 

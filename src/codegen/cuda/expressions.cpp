@@ -29,6 +29,12 @@ bool is_rounding(UnaryOp op) {
          op == UnaryOp::Trunc;
 }
 
+// What these give of two numbers of a type is a number of that type.
+bool is_exact(UnaryOp op) { return is_rounding(op) || op == UnaryOp::Neg || op == UnaryOp::Abs; }
+bool is_exact(BinaryOp op) {
+  return op == BinaryOp::Min || op == BinaryOp::Max || op == BinaryOp::Mod;
+}
+
 /// 1 / x when dividing by the constant x may become multiplying by that.
 std::optional<double> reciprocal(const Binary& b) {
   const DataType t = b.a.dtype().element();
@@ -185,38 +191,54 @@ Text KernelWriter::variable(const VarNode* v, int lane) const {
 
 Text KernelWriter::operation(const Expr& e, int lane) {
   const DataType t = e.dtype().element();
+  const Text r = unrounded(e, lane);
+  return is_small_float(t) && e.kind() != ExprKind::Cast ? ops_.narrow(t, r) : r;
+}
+
+// A cast, unary or binary operation; of f16 and bf16 the f32 from before the result is rounded.
+Text KernelWriter::unrounded(const Expr& e, int lane) {
+  const DataType t = e.dtype().element();
   const Rounding outer = rounding_;
-  // f16 and bf16 operands are computed in f32.
-  const auto operand = [&](const Expr& x) -> Text {
-    const DataType from = x.dtype().element();
-    if (!is_small_float(from)) return value(x, lane);
-    const Broadcast* b = x.as<Broadcast>();
-    if (const FloatImm* imm = (b ? b->value : x).as<FloatImm>())
-      return float_literal(f32, imm->value);
-    return ops_.widen(from, value(x, lane));
-  };
   Text r;
   if (const Cast* c = e.as<Cast>()) {
     const DataType from = c->value.dtype().element();
     if (from.is_float() && t.is_integral()) rounding_ = Rounding::Strict;
     const bool fits = t == i64 && fits_32_bits(range(e));
-    r = ops_.cast(from, t, value(c->value, lane), fits);
+    r = ops_.cast(is_small_float(from) ? f32 : from, t, operand(c->value, lane), fits);
   } else if (const Unary* u = e.as<Unary>()) {
     if (is_rounding(u->op)) rounding_ = Rounding::Strict;
-    const Text a = operand(u->a);
+    const Text a = operand(u->a, lane);
     r = ops_.unary(u->op, u->a.dtype().element(), a, facts_of(e, u->a, {}), rounding_);
   } else {
     const Binary& b = *e.as<Binary>();
     if (b.op == BinaryOp::And || b.op == BinaryOp::Or) return logical(b, lane);
     if (b.op == BinaryOp::Mod) rounding_ = Rounding::Strict;
-    const Text left = operand(b.a);
+    const Text left = operand(b.a, lane);
     const auto factor = rounding_ == Rounding::Loose ? reciprocal(b) : std::nullopt;
     const DataType from = b.a.dtype().element();
-    r = factor ? ops_.binary(BinaryOp::Mul, from, left, float_literal(f32, *factor), {}, rounding_)
-               : ops_.binary(b.op, from, left, operand(b.b), facts_of(e, b.a, b.b), rounding_);
+    r = factor
+            ? ops_.binary(BinaryOp::Mul, from, left, float_literal(f32, *factor), {}, rounding_)
+            : ops_.binary(b.op, from, left, operand(b.b, lane), facts_of(e, b.a, b.b), rounding_);
   }
   rounding_ = outer;
   return r;
+}
+
+// As `value`, but f16 and bf16 as the f32 that they are computed in.
+Text KernelWriter::operand(const Expr& x, int lane) {
+  const DataType t = x.dtype().element();
+  if (!is_small_float(t)) return value(x, lane);
+  const Broadcast* broadcast = x.as<Broadcast>();
+  const Expr& e = broadcast ? broadcast->value : x;
+  if (const FloatImm* imm = e.as<FloatImm>()) return float_literal(f32, imm->value);
+  const auto use = uses_.find(e);
+  const bool once = use == uses_.end() || use->second.times < 2;
+  const Unary* u = e.as<Unary>();
+  const Binary* b = e.as<Binary>();
+  if (!once || (!u && !b)) return ops_.widen(t, value(e, lane));
+  const Text r = unrounded(e, lane);
+  if ((u && is_exact(u->op)) || (b && is_exact(b->op))) return r;
+  return call(prelude_.use("round_" + to_string(t)), r);
 }
 
 // The right operand is as lazy as an arm.

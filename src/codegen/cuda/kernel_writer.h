@@ -49,6 +49,7 @@ class KernelWriter {
   void grid_loop(const For& f);
   void serial_loop(const For& f);
   void allocate(const Allocate& a);
+  int64_t shared_offset(const Buffer& b) const;
   void let(const Let& l);
   void branch(const If& s);
   void sync(const Sync& s);
@@ -77,6 +78,8 @@ class KernelWriter {
   Text fresh(const Expr& e, int lane);
   Text variable(const VarNode* v, int lane) const;
   Text operation(const Expr& e, int lane);
+  Text unrounded(const Expr& e, int lane);
+  Text operand(const Expr& x, int lane);
   Text select(const Expr& e, int lane);
   Text logical(const Binary& b, int lane);
   Text shuffle(const Shuffle& s);
@@ -149,7 +152,6 @@ class KernelWriter {
   Divisors divisors_;
   std::unordered_map<const VarNode*, std::vector<Text>> vars_;  ///< a text per lane
   std::unordered_map<const BufferNode*, Storage> storage_;
-  int64_t shared_offset_ = 0;
   std::string warp_mask_ = "0xffffffffu";  ///< the lanes of a warp that run the current statement
   std::unordered_set<const VarNode*> uniform_;  ///< variables that are equal in all threads
   /// Names of the C++ scopes that are open, from the outermost, for what never changes.

@@ -185,7 +185,7 @@ Text Ops::binary(BinaryOp op, DataType t, const Text& a, const Text& b, const In
     case BinaryOp::Or: return infix(a, "||", b, kOr);
     default: break;
   }
-  if (is_small_float(t)) return narrow(t, float_binary(op, f32, a, b, rounding));
+  if (is_small_float(t)) return float_binary(op, f32, a, b, rounding);
   if (t.is_float()) return float_binary(op, t, a, b, rounding);
   if (t.is_bool()) {
     if (op == BinaryOp::BitAnd) return infix(a, "&&", b, kAnd);
@@ -210,10 +210,7 @@ Text Ops::binary(BinaryOp op, DataType t, const Text& a, const Text& b, const In
 }
 
 Text Ops::unary(UnaryOp op, DataType t, const Text& a, const IntFacts& facts, Rounding rounding) {
-  if (is_small_float(t)) {
-    const Text r = float_unary(op, f32, a, rounding);
-    return op == UnaryOp::IsNan || op == UnaryOp::IsInf ? r : narrow(t, r);
-  }
+  if (is_small_float(t)) return float_unary(op, f32, a, rounding);
   if (t.is_float()) return float_unary(op, t, a, rounding);
   const bool small = t.bits < 32, wide = t == i64 && (a.wide || !facts.narrow);
   const char* suffix = wide || t == u64 ? "_i64" : "_i32";
@@ -248,7 +245,6 @@ Text Ops::unary(UnaryOp op, DataType t, const Text& a, const IntFacts& facts, Ro
 
 Text Ops::cast(DataType from, DataType to, const Text& a, bool fits_32_bits) {
   if (from == to) return a;
-  if (is_small_float(from)) return cast(f32, to, widen(from, a), fits_32_bits);
   if (to.is_bool()) {
     const Text zero = from.is_float() ? float_literal(from, 0) : number(0);
     return infix(a, "!=", zero, kEquality);

@@ -29,10 +29,12 @@ class Ops {
  public:
   explicit Ops(Prelude& prelude) : prelude_(prelude) {}
 
-  /// `t` is the type of the operands. f16 and bf16 operands are given as f32 (see widen).
+  /// `t` is the type of the operands. f16 and bf16 are given as f32 (see widen), and so is what
+  /// comes of them, not yet rounded.
   Text binary(BinaryOp op, DataType t, const Text& a, const Text& b, const IntFacts& facts,
               Rounding rounding);
   Text unary(UnaryOp op, DataType t, const Text& a, const IntFacts& facts, Rounding rounding);
+  /// From f32 for f16 and bf16.
   Text cast(DataType from, DataType to, const Text& a, bool fits_32_bits);
   /// The f32 value of an f16 or bf16.
   Text widen(DataType t, const Text& bits);

@@ -48,6 +48,12 @@ constexpr Helper kHelpers[] = {
   const float cut = __double2float_rz(x);
   return bf16_from_f32((double)cut == x ? cut : __uint_as_float(__float_as_uint(cut) | 1));
 })"},
+    {"round_f16", "f32_from_f16 f16_from_f32", false, R"($ float round_f16(float x) {
+  return f32_from_f16(f16_from_f32(x));
+})"},
+    {"round_bf16", "f32_from_bf16 bf16_from_f32", false, R"($ float round_bf16(float x) {
+  return f32_from_bf16(bf16_from_f32(x));
+})"},
     // ---- parts of 32-bit words ----
     {"low16", "", false, R"($ unsigned short low16(unsigned x) { return (unsigned short)x; })"},
     {"high16", "", false,
@@ -228,62 +234,62 @@ $ void cp_async_wait() {
     // ---- tiles: ldmatrix and mma.sync, by registers of 32 bits ----
     {"ldmatrix_x1", "shared_address", true, R"($ void ldmatrix_x1(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
-               : "=r"(r[0]) : "r"(shared_address(row)) : "memory");
+               : "=r"(r[0]) : "r"(shared_address(row)));
 })"},
     {"ldmatrix_x1_trans", "shared_address", true, R"($ void ldmatrix_x1_trans(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
-               : "=r"(r[0]) : "r"(shared_address(row)) : "memory");
+               : "=r"(r[0]) : "r"(shared_address(row)));
 })"},
     {"ldmatrix_x2", "shared_address", true, R"($ void ldmatrix_x2(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1]) : "r"(shared_address(row)) : "memory");
+               : "=r"(r[0]), "=r"(r[1]) : "r"(shared_address(row)));
 })"},
     {"ldmatrix_x2_trans", "shared_address", true, R"($ void ldmatrix_x2_trans(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1]) : "r"(shared_address(row)) : "memory");
+               : "=r"(r[0]), "=r"(r[1]) : "r"(shared_address(row)));
 })"},
     {"ldmatrix_x4", "shared_address", true, R"($ void ldmatrix_x4(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)) : "memory");
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)));
 })"},
     {"ldmatrix_x4_trans", "shared_address", true, R"($ void ldmatrix_x4_trans(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)) : "memory");
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)));
 })"},
     {"mma_m16n8k16_f16_f32", "", true, R"($ void mma_m16n8k16_f16_f32(float* d, const unsigned* a, const unsigned* b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 })"},
     {"mma_m16n8k16_bf16_f32", "", true, R"($ void mma_m16n8k16_bf16_f32(float* d, const unsigned* a, const unsigned* b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 })"},
     {"mma_m16n8k16_f16_f16", "", true, R"($ void mma_m16n8k16_f16_f16(unsigned* d, const unsigned* a, const unsigned* b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 "
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 "
       "{%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
       : "+r"(d[0]), "+r"(d[1])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 })"},
     // The operands lose the 13 lowest bits of their mantissas.
     {"mma_m16n8k8_f32_f32", "", true, R"($ void mma_m16n8k8_f32_f32(float* d, const float* a, const float* b) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
         "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 })"},
     {"mma_m16n8k32_i8_i32", "", true, R"($ void mma_m16n8k32_i8_i32(int* d, const unsigned* a, const unsigned* b) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 })"},
     {"mma_m16n8k32_u8_i32", "", true, R"($ void mma_m16n8k32_u8_i32(int* d, const unsigned* a, const unsigned* b) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));

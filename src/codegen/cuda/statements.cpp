@@ -170,15 +170,10 @@ void KernelWriter::allocate(const Allocate& a) {
       break;
     case Scope::Shared: {
       const std::string type = memory_type(b->dtype);
-      const std::string at =
-          shared_offset_ == 0 ? "smem" : "(smem + " + std::to_string(shared_offset_) + ")";
+      const int64_t offset = shared_offset(b);
+      const std::string at = offset == 0 ? "smem" : "(smem + " + std::to_string(offset) + ")";
       line(type + "* const " + s.name + " = (" + type + "*)" + at + ";  // [" + std::to_string(n) +
            "]");
-      shared_offset_ += (n * b->dtype.bytes() + 15) / 16 * 16;
-      if (shared_offset_ > kernel_.shared_bytes) {
-        fail("shared buffers of " + std::to_string(shared_offset_) +
-             " bytes, where the kernel has " + std::to_string(kernel_.shared_bytes));
-      }
       break;
     }
     case Scope::Argument:
@@ -186,6 +181,20 @@ void KernelWriter::allocate(const Allocate& a) {
   }
   storage_[b.get()] = s;
   statement(a.body);
+}
+
+int64_t KernelWriter::shared_offset(const Buffer& b) const {
+  for (const GpuKernel::SharedSlot& slot : kernel_.shared) {
+    if (!(slot.buffer == b)) continue;
+    const int64_t end = slot.offset + b.num_elements() * b->dtype.bytes();
+    if (slot.offset % 16 != 0 || end > kernel_.shared_bytes) {
+      fail("'" + b->name + "' lies at byte " + std::to_string(slot.offset) + " to " +
+           std::to_string(end) + " of " + std::to_string(kernel_.shared_bytes) +
+           " bytes of shared memory");
+    }
+    return slot.offset;
+  }
+  fail("'" + b->name + "' has no place in shared memory");
 }
 
 void KernelWriter::let(const Let& l) {

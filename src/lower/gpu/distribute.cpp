@@ -522,13 +522,15 @@ class Distributor {
       col = transposed ? row8 + fourth * Expr(8) : fourth * Expr(8);
     } else {
       row = transposed ? row8 + second * Expr(8) : second * Expr(8);
-      col = transposed ? Expr(0) : row8;
+      // The second pair of matrices is that of the next 8 columns.
+      const Expr next = t.columns == 16 ? fourth * Expr(8) : Expr(0);
+      col = transposed ? next : row8 + next;
     }
     Var l = Var::from(lane);
     Ranges lanes;
     lanes.set(l, {0, kWarp - 1});
     return make_load_matrix(operand(t.a), {load->buffer, simplify(address(row, col), lanes)},
-                            is_a ? 4 : 2, transposed);
+                            is_a || t.columns == 16 ? 4 : 2, transposed);
   }
   static std::vector<Expr> at(const std::vector<Expr>& indices, const TileNest& t, const Expr& row,
                               const Expr& col) {
@@ -575,44 +577,8 @@ class Distributor {
   std::map<const BufferNode*, Decision> decisions_;
 };
 
-// Where a thread loop is missing around a store that all can see, one thread does it.
-Stmt single_out(const Stmt& s, const LaunchShape& shape, std::vector<Var> open[3]) {
-  if (!s) return s;
-  if (const For* f = s.as<For>(); f && is_thread(f->loop)) {
-    auto& loops = open[grid_dim(f->loop)];
-    loops.push_back(f->var);
-    Stmt body = single_out(f->body, shape, open);
-    loops.pop_back();
-    return make_for(f->var, f->extent, f->loop, body);
-  }
-  if (const Store* st = s.as<Store>(); st && st->buffer->scope != Scope::Local) {
-    Stmt r = s;
-    for (int d = 0; d < 3; ++d) {
-      if (shape.block[static_cast<size_t>(d)] == 1) continue;
-      const auto kind = static_cast<LoopKind>(static_cast<int>(LoopKind::ThreadX) + d);
-      if (open[d].empty()) {
-        r = make_for(Var("one"), Expr(1), kind, r);
-        continue;
-      }
-      bool uses = false;
-      for (const Expr& i : st->indices) uses |= uses_var(i, open[d].back());
-      if (!uses && st->buffer->scope == Scope::Shared)
-        r = make_if(open[d].back().expr() < Expr(1), r);
-    }
-    return r;
-  }
-  return map_children(
-      s, [&](const Stmt& c) { return single_out(c, shape, open); },
-      [](const Expr& e) { return e; });
-}
-
 }  // namespace
 
 Stmt distribute(const Stmt& s, const LaunchShape& shape) { return Distributor(shape).run(s); }
-
-Stmt single_out_stores(const Stmt& s, const LaunchShape& shape) {
-  std::vector<Var> open[3];
-  return single_out(s, shape, open);
-}
 
 }  // namespace heddle::gpu

@@ -24,6 +24,8 @@ bool writes(const Stmt& s, const Tiles& t) {
       s,
       [&](const Stmt& x) {
         if (const Store* st = x.as<Store>()) found |= t.has(st->buffer);
+        const TileOp* op = x.as<TileOp>();
+        if (op && op->op == TileOpKind::LoadMatrix) found |= t.has(op->operands[0].buffer);
       },
       [](const Expr&) {});
   return found;
@@ -110,10 +112,22 @@ class Rotated {
   bool producer_;
 };
 
-Stmt pipelined(const For& loop, bool repeated) {
+// Whether all buffers of several copies that the body allocates are in `scope`; registers too can
+// be loaded ahead.
+bool all_in(Stmt body, Scope scope) {
+  while (const Allocate* a = body.as<Allocate>()) {
+    if (a->copies > 1 && a->buffer->scope != scope) return false;
+    body = a->body;
+  }
+  return true;
+}
+
+Stmt pipelined(const For& loop, bool repeated, std::vector<Buffer>* made) {
   Tiles t;
   std::vector<Buffer> others;
   Stmt body = loop.body;
+  const bool shared = all_in(loop.body, Scope::Shared), local = all_in(loop.body, Scope::Local);
+  if (!shared && !local) return {};
   while (const Allocate* a = body.as<Allocate>()) {
     if (a->copies > 1) {
       t.tiles.push_back(a->buffer);
@@ -135,53 +149,70 @@ Stmt pipelined(const For& loop, bool repeated) {
   const int ahead = t.copies - 1;
   std::vector<Buffer> rings;
   for (const Buffer& b : t.tiles) {
-    rings.push_back(Buffer::make(b->name, b->dtype, {Expr(elements(b) * t.copies)}, Scope::Shared));
+    rings.push_back(Buffer::make(b->name, b->dtype, {Expr(elements(b) * t.copies)}, b->scope));
   }
   const Expr n = loop.extent, copies(int64_t{t.copies});
   auto filled = [&](const Expr& k) {
     Stmt s = substitute(produce, {{loop.var, k}});
-    s = Rotated(t, rings, floormod(k, copies), true).apply(s, {});
+    s = Rotated(t, rings, floormod(k, copies), shared).apply(s, {});
     return make_if(k < n, s);
   };
   std::vector<Stmt> out;
-  if (repeated) out.push_back(make_sync(SyncKind::Block));  // the last round may still be in use
+  // The last round may still be in use.
+  if (repeated && shared) out.push_back(make_sync(SyncKind::Block));
   for (int i = 0; i < ahead; ++i) {
     out.push_back(filled(Expr(int64_t{i})));
-    out.push_back(make_sync(SyncKind::AsyncCommit));
+    if (shared) out.push_back(make_sync(SyncKind::AsyncCommit));
   }
   const Expr k = loop.var.expr();
-  std::vector<Stmt> round{make_sync(SyncKind::AsyncWait, ahead - 1), make_sync(SyncKind::Block),
-                          filled(k + Expr(int64_t{ahead})), make_sync(SyncKind::AsyncCommit),
-                          Rotated(t, rings, floormod(k, copies), false).apply(consume, {})};
+  std::vector<Stmt> round;
+  if (shared) {
+    round = {make_sync(SyncKind::AsyncWait, ahead - 1), make_sync(SyncKind::Block),
+             filled(k + Expr(int64_t{ahead})), make_sync(SyncKind::AsyncCommit)};
+  } else {
+    round = {filled(k + Expr(int64_t{ahead}))};  // registers of one thread: nothing to wait for
+  }
+  round.push_back(Rotated(t, rings, floormod(k, copies), false).apply(consume, {}));
   Stmt inner = make_block(std::move(round));
   for (const Buffer& b : others) inner = make_allocate(b, inner);
   out.push_back(make_for(loop.var, n, loop.loop, inner));
   Stmt s = make_block(std::move(out));
-  for (const Buffer& b : rings) s = make_allocate(b, s, t.copies);
+  for (const Buffer& b : rings) {
+    s = make_allocate(b, s, t.copies);
+    made->push_back(b);
+  }
   return s;
 }
 
-Stmt run(const Stmt& s, bool repeated) {
+// Inner loops first: what they load ahead is part of what the outer ones compute.
+Stmt run(const Stmt& s, bool repeated, std::vector<Buffer>* made) {
   if (!s) return s;
   const For* f = s.as<For>();
   const bool serial = f && !is_block(f->loop) && !is_thread(f->loop);
-  if (serial) {
-    const bool any = f->body.as<Allocate>() != nullptr;
-    if (any) {
-      if (Stmt r = pipelined(*f, repeated)) return r;
-    }
-  }
   const Stmt r = map_children(
-      s, [&](const Stmt& c) { return run(c, repeated || serial); },
+      s, [&](const Stmt& c) { return run(c, repeated || serial, made); },
       [](const Expr& e) { return e; });
-  // Nothing to overlap with: one copy, and barriers like any other memory.
-  if (const Allocate* a = s.as<Allocate>(); a && a->copies > 1 && r)
-    return make_allocate(a->buffer, r.as<Allocate>()->body);
-  return r;
+  if (!serial || !r || !r.as<For>() || !r.as<For>()->body.as<Allocate>()) return r;
+  const Stmt p = pipelined(*r.as<For>(), repeated, made);
+  return p ? p : r;
+}
+
+// What had nothing to overlap with: one copy, and barriers like any other memory.
+Stmt drop_copies(const Stmt& s, const std::vector<Buffer>& rings) {
+  const Stmt r = map_children(
+      s, [&](const Stmt& c) { return drop_copies(c, rings); }, [](const Expr& e) { return e; });
+  const Allocate* a = r ? r.as<Allocate>() : nullptr;
+  if (!a || a->copies == 1 || std::find(rings.begin(), rings.end(), a->buffer) != rings.end())
+    return r;
+  return make_allocate(a->buffer, a->body);
 }
 
 }  // namespace
 
-Stmt software_pipeline(const Stmt& s) { return run(s, false); }
+Stmt software_pipeline(const Stmt& s) {
+  std::vector<Buffer> rings;
+  const Stmt r = run(s, false, &rings);
+  return drop_copies(r, rings);
+}
 
 }  // namespace heddle::gpu

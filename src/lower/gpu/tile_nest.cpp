@@ -98,6 +98,17 @@ bool laid_out(const std::vector<Expr>& indices, const Var& x, const Var& y, Frag
   return true;
 }
 
+// Whether B's tile of columns 8 to 15 lies right behind that of columns 0 to 7.
+bool second_follows(const std::vector<Expr>& indices, const Var& k, const Var& n) {
+  const size_t tile = lane_dim(Fragment::B, indices.size()) - 1;
+  const std::vector<Expr> first = at(indices, {{k, Expr(0)}, {n, Expr(0)}}),
+                          second = at(indices, {{k, Expr(0)}, {n, Expr(8)}});
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!equal(second[d], d == tile ? simplify(first[d] + Expr(1)) : first[d])) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 size_t lane_dim(Fragment f, size_t rank) {
@@ -158,8 +169,12 @@ TileNest parse_tile_nest(const For& loop, const Fragments& fragments) {
   const bool b = role->second == Fragment::B;
   t.row = loops[0].var;
   t.col = loops[1].var;
-  if (loops[0].extent != 16 || loops[1].extent != (role->second == Fragment::A ? 16 : 8)) fail();
+  t.columns = loops[1].extent;
+  const bool pair = b && t.columns == 16;
+  if (loops[0].extent != 16) fail();
+  if (t.columns != (role->second == Fragment::A ? 16 : 8) && !pair) fail();
   if (!laid_out(st->indices, t.row, t.col, role->second)) fail();
+  if (pair && !second_follows(st->indices, t.row, t.col)) fail();
   t.value = st->value;
   if (role->second == Fragment::C) {
     if (uses_var(t.value, t.row) || uses_var(t.value, t.col)) fail();

@@ -38,8 +38,9 @@ struct TileNest {
   };
   Place c, a, b;  ///< Product: all; Load: `a` is the fragment; Fill: `c`
   Fragment loaded = Fragment::A;
-  Expr value;    ///< Fill: what each element becomes; Load: the element at `row`, `col`
-  Var row, col;  ///< Load: the variables of the tile's rows and columns in `value`
+  Expr value;           ///< Fill: what each element becomes; Load: the element at `row`, `col`
+  int64_t columns = 0;  ///< Load: of the tile; 16 for B: two tiles side by side
+  Var row, col;         ///< Load: the variables of the tile's rows and columns in `value`
 };
 
 /// What the loop marked as tensorized is. Throws an internal error when it is none of these: the

@@ -1,0 +1,35 @@
+// What the candidates of a task share: its inputs, and room for the right answer.
+#include "heddle/support/error.h"
+#include "search/worker_main.h"
+
+namespace heddle::search {
+namespace {
+
+bool is_output(const Tensor& t) { return !t.op()->is_placeholder(); }
+
+NDArray checked_input(const TuneTask& task, size_t i, NDArray array) {
+  const Tensor& t = task.args[i];
+  if (array.defined() && array.dtype() == t.dtype() && array.shape() == t.extents()) return array;
+  throw_user_error("make_input of task '" + task.name + "' gave " +
+                       (array.defined() ? describe(array) : "no array") + " for argument " +
+                       std::to_string(i) + " ('" + t.name() + "')",
+                   t.op()->where(), "give it the type and the shape of its placeholder");
+}
+
+}  // namespace
+
+MeasuredTask::MeasuredTask(const TuneTask& of) : task(of) {
+  for (size_t i = 0; i < task.args.size(); ++i) {
+    const Tensor& t = task.args[i];
+    if (is_output(t)) {
+      inputs.emplace_back();
+    } else if (task.make_input) {
+      inputs.push_back(checked_input(task, i, task.make_input(i)));
+    } else {
+      inputs.push_back(NDArray::random(t.extents(), t.dtype(), /*seed=*/i + 1));
+    }
+  }
+  reference = std::make_unique<Reference>(task.tmpl.dag());
+}
+
+}  // namespace heddle::search

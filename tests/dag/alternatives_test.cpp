@@ -1,0 +1,240 @@
+// Rules that rewrite a graph: where they are legal, what they are called, what becomes of the
+// graph.
+#include "heddle/dag/alternatives.h"
+
+#include <gtest/gtest.h>
+
+#include "heddle/ops/ops.h"
+#include "heddle/support/error.h"
+
+namespace heddle {
+namespace {
+
+const Target& host() {
+  static const Target t = Target::parse("llvm -mcpu=skylake -threads=2");
+  return t;
+}
+
+Tensor conv3x3(int64_t c = 32, int64_t h = 16, ops::Conv at = {}, int64_t r = 3) {
+  at.layout = ops::NHWC;
+  return ops::conv2d(placeholder({1, h, h, c}, f32, "x"),
+                     constant_placeholder({r, r, c / at.groups, c}, f32, "w"), at);
+}
+
+int reduction_of(const ComputeDag& dag) {
+  for (int s = 0; s < dag.size(); ++s) {
+    if (dag.stage(s).is_reduction()) return s;
+  }
+  return -1;
+}
+
+std::string winograd_at(const ComputeDag& dag, int64_t tile = 4) {
+  return "winograd(tile=" + std::to_string(tile) + ")@" + std::to_string(reduction_of(dag));
+}
+
+// Why the first alternative of `rule` is not legal; "-" where it is not even considered.
+std::string why_not(const Tensor& y, const std::string& rule = "winograd",
+                    const AlternativePolicy& policy = {}) {
+  for (const Alternative& a : alternatives_of(ComputeDag({y}), host(), policy)) {
+    if (a.name.starts_with(rule)) return a.why_not;
+  }
+  return "-";
+}
+
+std::string message_of(const ComputeDag& dag, const std::string& name) {
+  try {
+    apply_alternative(dag, name);
+  } catch (const Error& e) {
+    return e.message;
+  }
+  return "";
+}
+
+TEST(Winograd, IsLegalForConvolutionsOf3x3WithStride1) {
+  EXPECT_EQ(why_not(conv3x3()), "");
+  ops::Conv same;
+  same.padding = {1};
+  EXPECT_EQ(why_not(conv3x3(32, 16, same)), "");
+  Tensor x = placeholder({2, 4, 9, 11}), w = placeholder({5, 4, 3, 3});
+  EXPECT_EQ(why_not(ops::conv2d(x, w)), "") << "channels first, and weights that are not constant";
+}
+
+TEST(Winograd, SaysWhyItIsNot) {
+  ops::Conv strided, dilated, grouped;
+  strided.stride = {2};
+  dilated.dilation = {2};
+  grouped.groups = 4;
+  EXPECT_EQ(why_not(conv3x3(32, 16, strided)), "its stride is not 1");
+  EXPECT_EQ(why_not(conv3x3(32, 16, dilated)), "its filter is dilated");
+  EXPECT_EQ(why_not(conv3x3(32, 16, {}, 5)), "its filter is 5x5, not 3x3");
+  EXPECT_EQ(why_not(conv3x3(32, 16, grouped)), "-") << "its channels are no axis";
+  EXPECT_EQ(why_not(ops::matmul(placeholder({16, 16}), placeholder({16, 16}))), "-");
+  Tensor bytes = ops::conv2d(placeholder({1, 4, 8, 8}, i8), placeholder({4, 4, 3, 3}, i8));
+  EXPECT_EQ(why_not(bytes), "its results are whole numbers");
+}
+
+// By what it reads, whoever wrote it.
+TEST(Winograd, RecognisesADeclarationOfTheUser) {
+  Tensor x = placeholder({10, 8, 12}, f32, "x"), w = placeholder({6, 3, 3, 8}, f32, "w");
+  Axis c = reduce_axis(8, "c"), r = reduce_axis(3, "r"), s = reduce_axis(3, "s");
+  Tensor y = compute({6, 8, 10}, [&](Axis k, Axis i, Axis j) {
+    return sum(w(k, r, s, c) * x(i + r, c, j + s), {r, s, c});
+  });
+  EXPECT_EQ(why_not(y), "") << "no batch, weights first";
+  Tensor summed = compute({6, 8, 10}, [&](Axis k, Axis i, Axis j) {
+    return sum(w(k, r, s, c) + x(i + r, c, j + s), {r, s, c});
+  });
+  EXPECT_EQ(why_not(summed), "-") << "not a sum of products";
+}
+
+TEST(SplitK, IsLegalForLongSumsOfFewResults) {
+  auto product = [](int64_t m, int64_t k) {
+    return ops::matmul(placeholder({Expr(m), Expr(k)}), placeholder({Expr(k), 32}));
+  };
+  EXPECT_EQ(why_not(product(32, 4096), "split_k"), "");
+  EXPECT_EQ(why_not(product(32, 4098), "split_k"), "4098 terms are no whole parts");
+  EXPECT_EQ(why_not(product(4096, 4096), "split_k"), "its 131072 results are enough to share out");
+  EXPECT_EQ(why_not(product(32, 512), "split_k"), "-");
+}
+
+TEST(Alternatives, KeepPlaceholdersAndOutputs) {
+  Tensor y = ops::relu(conv3x3());
+  Tensor z = compute(y.shape(), [&](const std::vector<Axis>& i) { return y(i) * 2.f; });
+  const ComputeDag dag({z, y});
+  const ComputeDag other = apply_alternative(dag, winograd_at(dag));
+  EXPECT_EQ(other.alternative(), winograd_at(dag));
+  EXPECT_EQ(other.direct().structural_hash(), dag.structural_hash());
+  EXPECT_NE(other.structural_hash(), dag.structural_hash());
+  ASSERT_EQ(other.outputs().size(), 2U);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(other.own(dag.outputs()[i]).same_as(other.outputs()[i]));
+    EXPECT_EQ(other.outputs()[i].extents(), dag.outputs()[i].extents());
+  }
+  for (const Tensor& t : dag.placeholders()) {
+    EXPECT_GE(other.index_of(t.op()), 0) << t.name();
+    EXPECT_TRUE(other.own(t).same_as(t));
+  }
+}
+
+TEST(Alternatives, OfSeveralStagesCanBeJoined) {
+  ops::Conv same;
+  same.padding = {1};
+  same.layout = ops::NHWC;
+  Tensor x = placeholder({1, 12, 12, 32}), w = constant_placeholder({3, 3, 32, 32});
+  Tensor y = ops::conv2d(ops::relu(ops::conv2d(x, w, same)), w, same);
+  const ComputeDag dag({y});
+  int joined = 0;
+  for (const Alternative& a : alternatives_of(dag, host(), {})) {
+    if (a.name.find('+') == std::string::npos) continue;
+    ++joined;
+    const ComputeDag both = apply_alternative(dag, a.name);
+    int reductions = 0;
+    for (int s = 0; s < both.size(); ++s) {
+      if (!both.stage(s).is_reduction()) continue;
+      ++reductions;
+      EXPECT_EQ(both.stage(s).reduce_axes().size(), 1U) << "no convolution is left";
+    }
+    EXPECT_EQ(reductions, 2);
+  }
+  EXPECT_EQ(joined, 2) << "a tile of 2 and of 4";
+}
+
+TEST(Alternatives, ThePolicyForbids) {
+  EXPECT_TRUE(alternatives_of(ComputeDag({conv3x3()}), host(), {.use = false}).empty());
+  EXPECT_NE(why_not(conv3x3(), "winograd", {.max_error_growth = 1}).find("rounding errors"),
+            std::string::npos);
+  EXPECT_EQ(why_not(conv3x3(), "winograd(tile=4)", {.max_error_growth = 1}).empty(), false);
+  EXPECT_EQ(why_not(conv3x3(), "winograd(tile=2)", {.max_error_growth = 2}), "");
+  EXPECT_EQ(choose_alternative(ComputeDag({conv3x3(64, 56)}), host(), {.max_error_growth = 1}), "");
+}
+
+TEST(Alternatives, TheChoiceIsTheOneThatPromisesMost) {
+  const ComputeDag large({conv3x3(64, 56)}), few({conv3x3(4, 56)});
+  EXPECT_EQ(choose_alternative(large, host(), {}), winograd_at(large));
+  EXPECT_EQ(choose_alternative(few, host(), {}), "") << "too few channels";
+}
+
+TEST(Alternatives, NamesThatMeanNothingAreRefused) {
+  const ComputeDag dag({conv3x3()});
+  const std::string stage = std::to_string(reduction_of(dag));
+  EXPECT_EQ(apply_alternative(dag, "").structural_hash(), dag.structural_hash());
+  EXPECT_NE(message_of(dag, "winograd(tile=4)").find("names no stage"), std::string::npos);
+  EXPECT_NE(message_of(dag, "vinograd(tile=4)@2").find("no rewrite rule 'vinograd'"),
+            std::string::npos);
+  EXPECT_NE(message_of(dag, "winograd(tile=3)@" + stage).find("cannot be"), std::string::npos);
+  EXPECT_NE(message_of(dag, "winograd(size=4)@" + stage).find("lacks parameter 'tile'"),
+            std::string::npos);
+  EXPECT_NE(message_of(dag, "winograd@" + stage).find("0 of 1 parameters"), std::string::npos);
+  EXPECT_NE(message_of(dag, "winograd(tile=4)@99").find("stage 99"), std::string::npos);
+  EXPECT_NE(message_of(dag, "winograd(tile=4)@x").find("where a number belongs"),
+            std::string::npos);
+  EXPECT_NE(message_of(dag, "winograd(tile=4)@0").find("does not apply"), std::string::npos);
+  EXPECT_NE(message_of(dag, winograd_at(dag) + "+" + winograd_at(dag, 2)).find("twice"),
+            std::string::npos);
+  const ComputeDag other = apply_alternative(dag, winograd_at(dag));
+  EXPECT_NE(message_of(other, winograd_at(dag, 2)).find("cannot be rewritten"), std::string::npos);
+}
+
+// A user's rule: x + y as y + x.
+RewriteRule swap_rule(bool right = true) {
+  return {.name = "swap_test",
+          .why_not =
+              [](const RewriteSite& s) {
+                const auto* b = s.op().bodies()[0].as<Binary>();
+                return b && b->op == BinaryOp::Add ? "" : "not an addition";
+              },
+          .apply = [right](const RewriteSite& s) -> std::vector<Tensor> {
+            const auto* b = s.op().bodies()[0].as<Binary>();
+            const std::vector<Axis> old = s.op().axes();
+            return {compute(right ? s.op().output(0).shape() : Shape{1},
+                            [&](const std::vector<Axis>& i) {
+                              std::vector<VarBinding> to;
+                              for (size_t a = 0; a < i.size(); ++a)
+                                to.push_back({old[a].var(), i[a]});
+                              return substitute(b->b + b->a, to);
+                            })};
+          },
+          .error_growth = [](const RewriteSite&) { return 1.0; },
+          .estimate = [](const RewriteSite&, const Target&) { return RewriteEstimate{}; }};
+}
+
+TEST(Alternatives, AUsersRuleTakesPart) {
+  Tensor a = placeholder({8}), b = placeholder({8});
+  const ComputeDag dag({compute({8}, [&](Axis i) { return a(i) + b(i); })});
+  register_rewrite_rule(swap_rule());
+  const std::vector<Alternative> found = alternatives_of(dag, host(), {});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].name, "swap_test@2");
+  EXPECT_EQ(apply_alternative(dag, "swap_test@2").placeholders().at(0).op(), b.op());
+  EXPECT_THROW(register_rewrite_rule(swap_rule()), Error) << "two of one name";
+  unregister_rewrite_rule("swap_test");
+  EXPECT_TRUE(alternatives_of(dag, host(), {}).empty());
+}
+
+TEST(Alternatives, ARuleThatGivesOtherTensorsIsCaught) {
+  Tensor a = placeholder({1}), b = placeholder({8});
+  const ComputeDag dag({compute({8}, [&](Axis i) { return b(i) + a(0); })});
+  register_rewrite_rule(swap_rule(/*right=*/false));
+  EXPECT_NE(message_of(dag, "swap_test@2"), "");
+  unregister_rewrite_rule("swap_test");
+  EXPECT_THROW(register_rewrite_rule({.name = "lacks_all"}), Error);
+}
+
+TEST(CasePeriods, AreThoseOfTheDeclaration) {
+  Tensor x = placeholder({40, 6});
+  auto periods = [](const Tensor& t) {
+    const ComputeDag dag({t});
+    return dag.info(dag.size() - 1).case_periods;
+  };
+  Tensor by_row = compute(
+      {40, 6}, [&](Axis i, Axis j) { return select(floormod(i, 4) == 0, x(i, j), -x(i, j)); });
+  EXPECT_EQ(periods(by_row), (std::vector<int64_t>{4, 1}));
+  Tensor whole = compute({40, 6}, [&](Axis i, Axis j) { return select(j == 2, x(i, j), 0.f); });
+  EXPECT_EQ(periods(whole), (std::vector<int64_t>{1, 6}));
+  Tensor far = compute({40, 6}, [&](Axis i, Axis j) { return select(i == 2, x(i, j), 0.f); });
+  EXPECT_TRUE(periods(far).empty()) << "too many points for a tile";
+  EXPECT_TRUE(periods(compute({40, 6}, [&](Axis i, Axis j) { return x(i, j) + 1.f; })).empty());
+}
+
+}  // namespace
+}  // namespace heddle
