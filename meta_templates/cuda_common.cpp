@@ -11,6 +11,14 @@ int64_t access_lanes(const ComputeDag& dag, int s) {
   return std::max<int64_t>(1, 16 / bytes);
 }
 
+void streaming_stores(TemplateBuilder& t, StageRef s, const std::string& prefix) {
+  const Operation& op = t.dag().stage(s.id());
+  const int64_t bytes = spatial_points(op) * op.output(0).dtype().bytes();
+  Param streaming = t.choice(prefix + "nontemporal", bytes > t.target().gpu.l2_bytes,
+                             "result of " + std::to_string(bytes >> 10) + " KiB against the cache");
+  t.when(streaming, 1, [&] { s.store_nontemporal(); });
+}
+
 std::vector<int64_t> powers_of_two(int64_t first, int64_t last) {
   std::vector<int64_t> out;
   for (int64_t v = first; v <= last; v *= 2) out.push_back(v);

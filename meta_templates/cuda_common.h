@@ -18,6 +18,9 @@ inline int64_t whole_vector(int64_t extent, int64_t lanes) {
   return std::max<int64_t>(1, lanes);
 }
 
+/// Whether the stores of `s`, the result of a group, bypass the caches: a knob.
+void streaming_stores(TemplateBuilder& t, StageRef s, const std::string& prefix = "");
+
 /// Powers of two from `first` to `last`.
 std::vector<int64_t> powers_of_two(int64_t first, int64_t last);
 

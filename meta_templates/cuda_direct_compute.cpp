@@ -57,6 +57,7 @@ void flat_over_threads(TemplateBuilder& t, int stage, const std::string& prefix)
     axes.back() = o;
     vectors = s.fuse(axes);
   }
+  streaming_stores(t, s, prefix);
   const int64_t sms = t.target().gpu.sms, total = points / v;
   Param threads = t.knob(prefix + "threads", powers_of_two(64, kMaxBlockThreads),
                          total < 256 * sms ? 128 : 256, "several blocks to a multiprocessor");

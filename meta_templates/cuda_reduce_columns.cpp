@@ -3,14 +3,17 @@
 namespace heddle::meta {
 
 void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
-                    int64_t length, int64_t lanes, const std::string& prefix) {
+                    int64_t length, int64_t lanes, int64_t most_down, const std::string& prefix) {
   const int64_t vector = whole_vector(extent, lanes), vectors = extent / vector;
   const int64_t bytes = 16 / lanes, smem = t.target().gpu.smem_per_block;
   Param across = t.knob(prefix + "threads_across", powers_of_two(4, 128),
                         std::min<int64_t>(32, std::max<int64_t>(4, vectors)),
                         "a warp reads 512 bytes of a row at a time");
-  Param down = t.knob(prefix + "threads_down", powers_of_two(1, 32), std::min<int64_t>(8, length),
-                      "256 threads: rows side by side");
+  // Four rows a thread are under way at once; where that is all, it takes one round trip.
+  int64_t side_by_side = 1;
+  while (8 * side_by_side <= length && side_by_side < most_down) side_by_side *= 2;
+  Param down = t.knob(prefix + "threads_down", powers_of_two(1, 32), side_by_side,
+                      "rows side by side, a few each");
   Param unroll = t.knob(prefix + "unroll", {1, 2, 4, 8}, 4, "rows a thread has under way");
   t.require("a block has at most 1024 threads", [=](const TemplateBuilder::Value& v) {
     return v(across) * v(down) <= kMaxBlockThreads;

@@ -3,7 +3,7 @@
 namespace heddle::meta {
 
 void reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
-                 int64_t lanes, int64_t rows, const std::string& prefix) {
+                 int64_t lanes, int64_t rows, const std::string& prefix, Param length) {
   const RowSharing sharing = share_rows(extent, lanes, rows, t.target().gpu.sms);
   Param threads = t.knob(prefix + "threads", sharing.options, sharing.chosen,
                          sharing.chosen == kWarp ? "a short row: a warp has it in few vectors"
@@ -19,6 +19,11 @@ void reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int k, i
   Param unroll =
       t.knob(prefix + "unroll", {1, 2, 4, 8}, std::min<int64_t>(8, sharing.rounds(sharing.chosen)),
              "vectors a thread has under way");
+  if (!length.is_const()) {
+    const int64_t vector = sharing.vector;
+    t.require("every thread has a vector of the row",
+              [=](const TemplateBuilder::Value& v) { return v(threads) * vector <= v(length); });
+  }
   StageRef sum = reduction.id() == host.id() ? host.cache_write() : reduction;
   Loop all = host.fuse(host.all_axes());
   auto [block, row] = host.split(all, at_once);

@@ -8,14 +8,14 @@
 namespace heddle::meta {
 
 /// A value for each row: a warp or a block reduces it, over axis `k`, contiguous in memory and of
-/// `extent` elements.
+/// `extent` elements; where that is a knob's value, of `length`.
 void reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
-                 int64_t lanes, int64_t rows, const std::string& prefix);
+                 int64_t lanes, int64_t rows, const std::string& prefix, Param length = {});
 
 /// A value for each column: neighbouring threads take neighbouring vectors of the host's last axis
 /// (of `extent` elements), rows go over threadIdx.y; their parts meet in shared memory. `length`:
-/// of reduce axis `k`.
+/// of reduce axis `k`. `most_down`: threadIdx.y goes no further by default.
 void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
-                    int64_t length, int64_t lanes, const std::string& prefix);
+                    int64_t length, int64_t lanes, int64_t most_down, const std::string& prefix);
 
 }  // namespace heddle::meta

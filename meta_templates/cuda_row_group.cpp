@@ -94,7 +94,11 @@ class RowGroup {
     t_.require("the row fits the registers", [=](const TemplateBuilder::Value& v) {
       return v(resident) == 0 || fits(v(threads), v(at_once));
     });
-    Param unroll = t_.knob("unroll", {1, 2, 4, 8}, 4, "vectors under way in a pass over the row");
+    // What a block has read must still be in the cache when it comes back to it: one long row to a
+    // multiprocessor, which many vectors keep busy (their registers leave no room for a second).
+    Param unroll = t_.knob("unroll", {1, 2, 4, 8}, sharing.chosen == kMaxBlockThreads ? 8 : 4,
+                           "vectors under way in a pass over the row");
+    streaming_stores(t_, s_);
 
     Loop all = s_.fuse(std::vector<Loop>(axes.begin(), axes.begin() + static_cast<long>(rank_)));
     auto [block, row] = s_.split(all, at_once);

@@ -149,18 +149,30 @@ class Builder {
       Param length = t_.knob(prefix + "part_length", lengths, chosen,
                              "a few blocks of parts to a multiprocessor");
       StageRef parts = r_.rfactor(r_.reduce_axis(plan_.cut), length, false);
+      const int64_t rows = plan_.points * ceil_div(extent, chosen);
       if (plan_.shape == Shape::Columns) {
-        reduce_columns(t_, parts, parts, plan_.k, op_.axes().back().extent(), chosen, plan_.lanes,
+        const int64_t columns = op_.axes().back().extent();
+        reduce_columns(t_, parts, parts, plan_.k, columns, chosen, plan_.lanes, 8,
                        prefix + "part_");
-        reduce_columns(t_, sink_, r_, 0, op_.axes().back().extent(), wanted, plan_.lanes,
+        // (Little memory: single elements make more blocks.)
+        reduce_columns(t_, sink_, r_, 0, columns, ceil_div(extent, chosen), 1, 32,
                        prefix + "last_");
         return;
       }
       const bool cut_row = plan_.cut == plan_.k;
-      const int64_t row = cut_row ? lengths.front() : extent_of(op_, plan_.k);
-      reduce_rows(t_, parts, parts, plan_.k, row, plan_.lanes,
-                  plan_.points * ceil_div(extent, chosen), prefix + "part_");
-      point_per_thread(t_, sink_, g_.main, prefix + "last_");
+      reduce_rows(t_, parts, parts, plan_.k, cut_row ? chosen : extent_of(op_, plan_.k),
+                  plan_.lanes, rows, prefix + "part_", cut_row ? length : Param());
+      const int64_t fewest = ceil_div(extent, lengths.back());
+      if (fewest < kWarp) {
+        point_per_thread(t_, sink_, g_.main, prefix + "last_");
+        return;
+      }
+      // The parts of a row lie side by side for the warp that combines them.
+      std::vector<StageRef::StorageDim> dims;
+      for (int d = 1; d < parts.num_axes(); ++d) dims.push_back({d});
+      dims.push_back({0});
+      parts.layout(dims);
+      reduce_rows(t_, sink_, r_, 0, fewest, 1, plan_.points, prefix + "last_");
     });
   }
 
@@ -171,7 +183,7 @@ class Builder {
                            plan_.points, prefix);
       case Shape::Columns:
         return reduce_columns(t_, sink_, r_, plan_.k, op_.axes().back().extent(),
-                              extent_of(op_, plan_.k), plan_.lanes, prefix);
+                              extent_of(op_, plan_.k), plan_.lanes, 8, prefix);
       case Shape::Points: point_per_thread(t_, sink_, g_.main, prefix); return;
     }
   }
@@ -188,7 +200,9 @@ class Builder {
     const int64_t most = plan_.shape == Shape::Columns ? extent / 32
                          : plan_.cut == plan_.k        ? extent / 4096
                                                        : extent;
-    if (blocks >= 2 * sms_ || stage_bytes(dag_, g_.main) < 1 << 20) return 1;
+    // A row keeps up to 1024 threads busy, a strip of columns 256.
+    const int64_t enough = plan_.shape == Shape::Columns ? 2 * sms_ : sms_;
+    if (blocks >= enough || stage_bytes(dag_, g_.main) < 1 << 20) return 1;
     return std::max<int64_t>(1, std::min(most, ceil_div(4 * sms_, blocks)));
   }
 
@@ -209,6 +223,9 @@ class Builder {
         out.push_back(length);
     }
     std::sort(out.begin(), out.end());
+    // Whole warps of parts, if there are to be that many: see at_root.
+    if (plan_.shape == Shape::Rows && wanted_parts() >= kWarp)
+      std::erase_if(out, [&](int64_t l) { return ceil_div(extent, l) < kWarp; });
     return out;
   }
 
@@ -237,11 +254,11 @@ class Builder {
     Param length = t_.knob(prefix + "part_length", lengths, chosen > 0 ? chosen : lengths.front(),
                            "a few blocks of parts to a multiprocessor");
     StageRef parts = r_.rfactor(r_.reduce_axis(plan_.cut), length, false);
-    const int64_t row = plan_.cut == plan_.k ? *std::min_element(lengths.begin(), lengths.end())
-                                             : extent_of(op_, plan_.k);
+    const bool cut_row = plan_.cut == plan_.k;
+    const int64_t row = cut_row ? t_.chosen(length) : extent_of(op_, plan_.k);
     if (plan_.shape == Shape::Rows && row >= kWarp) {
       reduce_rows(t_, parts, parts, plan_.k, row, plan_.lanes, ceil_div(extent, t_.chosen(length)),
-                  prefix + "part_");
+                  prefix + "part_", cut_row ? length : Param());
     } else {
       point_per_thread(t_, parts, parts.id(), prefix + "part_");
     }

@@ -55,6 +55,7 @@ bool transpose_by_tiles(TemplateBuilder& t, const StageGroup& g) {
   if (turned.empty()) return false;
 
   StageRef s = t.stage(g.sink);
+  streaming_stores(t, s);
   const int64_t lanes = access_lanes(dag, g.sink);
   const int64_t bytes = 16 / lanes;
   const int64_t widest = whole_vector(rows, whole_vector(columns, lanes));

@@ -60,16 +60,24 @@ inline std::vector<MemoryBound> image_programs(int64_t batch, int64_t channels, 
   };
 }
 
+/// Of which one operand is read once, and that is the work.
+inline std::vector<MemoryBound> vector_programs() {
+  const Tensor a = placeholder({70, 140}, f32, "a"), b = placeholder({140, 92}, f32, "b");
+  const Tensor v = placeholder({140}, f32, "v"), one = placeholder({1, 140}, f32, "one");
+  return {
+      {"matvec", {ops::matmul(a, v)}},
+      {"vecmat", {ops::matmul(one, b)}},
+      {"vecmat_relu", {ops::relu(ops::matmul(one, b))}},
+  };
+}
+
 /// What other templates will take over; ours must be right until then.
 inline std::vector<MemoryBound> contraction_programs() {
   const Tensor a = placeholder({17, 40}, f32, "a"), b = placeholder({40, 23}, f32, "b");
-  const Tensor v = placeholder({40}, f32, "v"), one = placeholder({1, 40}, f32, "one");
   const Tensor x = placeholder({2, 4, 9, 8}, f32, "x"), w = placeholder({5, 4, 3, 3}, f32, "w");
   return {
       {"matmul", {ops::matmul(a, b)}},
       {"matmul_relu", {ops::relu(ops::matmul(a, b))}},
-      {"matvec", {ops::matmul(a, v)}},
-      {"vecmat", {ops::matmul(one, b)}},
       {"conv_relu", {ops::relu(ops::conv2d(x, w, {.padding = {1, 1}}))}},
       {"attention",
        {ops::scaled_dot_product_attention(a, placeholder({33, 40}, f32, "k"),

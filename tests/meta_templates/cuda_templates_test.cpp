@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "codegen/nvrtc_testing.h"
+#include "heddle/codegen/cuda.h"
 #include "heddle/codegen/emulator.h"
 #include "lower/lower_testing.h"
 #include "meta_templates/cuda_programs.h"
@@ -71,7 +73,75 @@ TEST(CudaTemplates, OneRow) { check(row_programs(1, 130), 2, 6); }
 TEST(CudaTemplates, Images) { check(image_programs(2, 3, 10), 3, 7); }
 TEST(CudaTemplates, WideImages) { check(image_programs(1, 5, 35), 2, 8); }
 TEST(CudaTemplates, HalfRows) { check(row_programs(10, 256, f16), 2, 9); }
-TEST(CudaTemplates, Contractions) { check(contraction_programs(), 3, 10); }
+TEST(CudaTemplates, Contractions) {
+  // A thread an element, of anything.
+  AutoSchedulerOptionsScope naive({.force_template = "cuda_naive"});
+  check(contraction_programs(), 3, 10);
+}
+TEST(CudaTemplates, Vectors) { check(vector_programs(), 6, 11); }
+
+// Long rows and columns of few: cut into parts, a second kernel combines them.
+TEST(CudaTemplates, CutReductions) {
+  const Tensor row = placeholder({2, 70000}, f32, "row"), flat = placeholder({40001}, f32, "flat");
+  const Tensor tall = placeholder({5000, 24}, f32, "tall"),
+               all = placeholder({300, 130}, f32, "all");
+  check({{"row", {ops::sum(row, {1})}},
+         {"row_max", {ops::max(row, {1}, true)}},
+         {"softmax", {ops::softmax(row)}},
+         {"flat", {ops::max(flat, {})}},
+         {"flat_argmax", {ops::argmax(flat, 0)}},
+         {"tall", {ops::mean(tall, {0})}},
+         {"all", {ops::mean(all, {})}}},
+        2, 12);
+}
+
+TEST(CudaTemplates, ResultOfAllIsTwoKernels) {
+  const Tensor x = placeholder({512, 512}, f32, "x");
+  const Schedule s = create_schedule({ops::mean(x, {})}, cuda());
+  EXPECT_EQ(lower_gpu(s, all_args(s.dag())).main.size(), 2u);
+}
+
+// A row that fits the registers is read once.
+TEST(CudaTemplates, RowsAreReadOnce) {
+  for (const char* name : {"softmax", "log_softmax", "layer_norm", "rms_norm"}) {
+    for (const MemoryBound& p : row_programs(512, 4096)) {
+      if (p.name != name) continue;
+      const Schedule s = create_schedule(p.outputs, cuda());
+      const GpuProgram g = lower_gpu(s, all_args(s.dag()));
+      ASSERT_EQ(g.main.size(), 1u) << name;
+      int reads = 0, arrays = 0;
+      visit(
+          g.main[0].body,
+          [&](const Stmt& x) {
+            const Allocate* a = x.as<Allocate>();
+            arrays += a && a->buffer->scope == Scope::Shared && a->buffer.num_elements() > 32;
+          },
+          [&](const Expr& e) {
+            const Load* load = e.as<Load>();
+            reads += load && load->buffer->name == "x";
+          });
+      EXPECT_EQ(reads, 1) << name;
+      EXPECT_EQ(arrays, 0) << name;
+    }
+  }
+}
+
+// What the templates write compiles, and its registers hold what they should.
+TEST(CudaTemplates, DefaultsDoNotSpill) {
+  if (nvrtc_library() == nullptr) GTEST_SKIP() << "no NVRTC here";
+  for (const char* name : {"softmax", "transpose", "gelu", "column_sum"}) {
+    for (const MemoryBound& p : row_programs(4096, 4096)) {
+      if (p.name != name) continue;
+      const Schedule s = create_schedule(p.outputs, cuda());
+      const NvrtcResult r = compile_cuda(emit_cuda(lower_gpu(s, all_args(s.dag()))), "sm_90a");
+      ASSERT_TRUE(r.ok) << r.log;
+      for (const auto& [kernel, use] : r.kernels) {
+        EXPECT_EQ(use.spill_bytes, 0) << name << " " << kernel;
+        EXPECT_LE(use.registers, 64) << name << " " << kernel;
+      }
+    }
+  }
+}
 
 TEST(CudaTemplates, CreateScheduleBindsEveryKernel) {
   for (const MemoryBound& p : row_programs(64, 128)) {
