@@ -60,7 +60,8 @@ void check_schedules(const std::vector<TuneTask>& tasks, const std::vector<Sched
                      {}, "give one a task, in the order of Network::tasks(), or none");
   }
   for (size_t i = 0; i < tasks.size(); ++i) {
-    if (schedules[i].dag().structural_hash() == tasks[i].tmpl.dag().structural_hash()) continue;
+    if (schedules[i].dag().direct().structural_hash() == tasks[i].tmpl.dag().structural_hash())
+      continue;
     throw_user_error("schedule " + std::to_string(i) + " is not for task '" + tasks[i].name + "'",
                      {}, "give one a task, in the order of Network::tasks()");
   }
@@ -76,7 +77,8 @@ std::vector<Kernel> compile_all(const Target& target, const std::vector<Schedule
       [&](int64_t, int64_t) {
         const AutoSchedulerOptionsScope scope(options);
         for (size_t i = next++; i < schedules.size(); i = next++) {
-          const ComputeDag& dag = schedules[i].dag();
+          // As declared: arguments correspond by position, whatever the graph was rewritten to.
+          const ComputeDag& dag = schedules[i].dag().direct();
           std::vector<Tensor> args = dag.placeholders();
           args.insert(args.end(), dag.outputs().begin(), dag.outputs().end());
           kernels[i] = heddle::build(
