@@ -64,14 +64,16 @@ void check_schedules(const std::vector<TuneTask>& tasks, const std::vector<Sched
                      {}, "give one a task, in the order of Network::tasks(), or none");
   }
   for (size_t i = 0; i < tasks.size(); ++i) {
-    if (schedules[i].dag().structural_hash() == tasks[i].tmpl.dag().structural_hash()) continue;
+    if (schedules[i].dag().direct().structural_hash() == tasks[i].tmpl.dag().structural_hash())
+      continue;
     throw_user_error("schedule " + std::to_string(i) + " is not for task '" + tasks[i].name + "'",
                      {}, "give one a task, in the order of Network::tasks()");
   }
 }
 
 Kernel compile_task(const Target& target, const Schedule& schedule, size_t task) {
-  const ComputeDag& dag = schedule.dag();
+  // As declared: arguments correspond by position, whatever the graph was rewritten to.
+  const ComputeDag& dag = schedule.dag().direct();
   std::vector<Tensor> args = dag.placeholders();
   args.insert(args.end(), dag.outputs().begin(), dag.outputs().end());
   return heddle::build(
