@@ -9,20 +9,6 @@ namespace heddle::meta {
 inline constexpr int64_t kWarp = 32;
 inline constexpr int64_t kMaxBlockThreads = 1024;
 
-inline bool is_cuda(const Target& t) { return t.kind == "cuda"; }
-
-/// The limits that the rules weigh.
-struct GpuLimits {
-  int64_t sms = 132;
-  int64_t registers_per_sm = 65536, registers_per_thread = 255;
-  int64_t smem_per_block = 227 << 10;
-  int64_t l2_bytes = 50 << 20;
-};
-inline GpuLimits gpu_limits(const TemplateBuilder& t) {
-  (void)t;
-  return {};
-}
-
 /// Elements of one 16-byte access of the widest type that stage `s` reads or writes.
 int64_t access_lanes(const ComputeDag& dag, int s);
 

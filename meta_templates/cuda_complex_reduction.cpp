@@ -39,28 +39,24 @@ struct Tile {
   int64_t accumulators() const { return group_rows * row_groups * kVector * col_groups; }
 };
 
-// Multiply-adds a cycle that an SM reaches with tiles like this, of `f32_lanes`. Each of the four
-// limits is a rate of the SM: issue (reads of shared memory beside multiply-adds), the bandwidth of
-// shared memory, that of L2, and latency, which other warps hide.
-double rate(const Tile& t, const Gpu& gpu, int64_t resident) {
-  const double rows = static_cast<double>(t.group_rows * t.row_groups);
-  const double cols = static_cast<double>(kVector * t.col_groups);
-  const double lanes = gpu.f32_lanes;
-  const double reads = rows / static_cast<double>(t.group_rows) + cols / kVector;  // instructions
-  const double issue = rows * cols / (rows * cols + reads);
-  // A warp's read of 16 bytes a lane takes a cycle for each 128 different bytes.
+// Cycles that an SM spends on one step of the reduction of one tile, its multiply-adds, reads of
+// shared memory, instructions and traffic from L2 overlapping for the most part. Fitted to random
+// configs of 1024^3 and 4096^3 on an H200 (docs/benchmarks.md, "SIMT tiles").
+double step_cycles(const Tile& t, const Gpu& gpu) {
+  const double rows = static_cast<double>(t.rows()), cols = static_cast<double>(t.cols());
+  const double warps = static_cast<double>(t.threads()) / 32;
   const double across = static_cast<double>(std::min<int64_t>(32, t.col_threads));
-  const double cycles = cols / kVector * std::ceil(across * 16 / 128) +
-                        rows / static_cast<double>(t.group_rows) *
-                            std::ceil(32 / across * 4 * static_cast<double>(t.group_rows) / 128);
-  const double shared = rows * cols * 32 / lanes / cycles;
-  // About 42 bytes a cycle come to an SM from L2.
-  const double block_rows = static_cast<double>(t.rows()),
-               block_cols = static_cast<double>(t.cols());
-  const double l2 = block_rows * block_cols / lanes / ((block_rows + block_cols) * 4 / 42) * 0.8;
-  const double warps = static_cast<double>(t.threads() * resident) / 32;
-  const double latency = warps / (warps + 1.5);
-  return lanes * std::min({1.0, shared, l2}) * issue * latency;
+  // A warp's read of 16 bytes a lane: one pass when all lanes read the same, else two or more.
+  auto passes = [](double lanes) { return lanes <= 1 ? 1.0 : std::max(2.0, lanes * 16 / 128); };
+  const double row_reads = static_cast<double>(t.row_groups * t.group_rows) / 4,
+               col_reads = static_cast<double>(t.col_groups);
+  const double fma = rows * cols / gpu.f32_lanes;
+  const double shared = warps * (row_reads * passes(32 / across) + col_reads * passes(across));
+  const double copies = 3 * (rows + cols / kVector) / 32;
+  const double issue = (rows * cols / 32 + warps * (row_reads + col_reads) + copies) / 4;
+  const double l2 = (rows + cols) * 4 / 42;  // about 42 bytes a cycle come to an SM
+  const double most = std::max({fma, shared, issue, l2});
+  return most + 0.25 * (fma + shared + issue + l2 - most);
 }
 
 class Writer {
@@ -103,14 +99,16 @@ class Writer {
     const double per_sm = blocks / static_cast<double>(gpu.sms);
     const double rounds = per_sm > 16 ? per_sm : std::ceil(per_sm);
     const int64_t resident = std::min<int64_t>(fit, static_cast<int64_t>(std::ceil(per_sm)));
-    const double work = static_cast<double>(t.rows() * t.cols()) *
-                        (static_cast<double>(sh_.depth) / static_cast<double>(parts) + 24);
+    // Other warps hide the latency of each.
+    const double warps = static_cast<double>(t.threads() * resident) / 32;
+    const double block = step_cycles(t, gpu) * (1 + 1.5 / warps) *
+                         (static_cast<double>(sh_.depth) / static_cast<double>(parts) + 24);
     // The second kernel of a cut reduction reads the parts.
     const double sum = parts > 1
                            ? 3000 + static_cast<double>(sh_.rows * sh_.cols * others() * parts) *
                                         4 / (42.0 * gpu.sms)
                            : 0;
-    return rounds * work / rate(t, gpu, resident) + sum;
+    return rounds * block + sum;
   }
 
   void choose_tile() {

@@ -11,7 +11,7 @@ namespace heddle::meta {
 namespace {
 
 bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
-  return is_cuda(target) && !g.hosted && g.main == g.sink &&
+  return target.is_cuda() && !g.hosted && g.main == g.sink &&
          g.main_class == StageClass::DirectCompute;
 }
 
@@ -57,7 +57,7 @@ void flat_over_threads(TemplateBuilder& t, int stage, const std::string& prefix)
     axes.back() = o;
     vectors = s.fuse(axes);
   }
-  const int64_t sms = gpu_limits(t).sms, total = points / v;
+  const int64_t sms = t.target().gpu.sms, total = points / v;
   Param threads = t.knob(prefix + "threads", powers_of_two(64, kMaxBlockThreads),
                          total < 256 * sms ? 128 : 256, "several blocks to a multiprocessor");
   // More loads under way, as long as every multiprocessor still has blocks to choose from.
@@ -75,11 +75,19 @@ void flat_over_threads(TemplateBuilder& t, int stage, const std::string& prefix)
 
 namespace {
 
+// A few long rows leave multiprocessors idle: their reductions are then cut into parts, at the root.
+bool rows_fill_machine(const TemplateBuilder& t, const StageGroup& g) {
+  const Operation& op = t.dag().stage(g.sink);
+  const int64_t rows = leading_points(op, static_cast<size_t>(row_rank(t.dag(), g)));
+  return 2 * rows >= t.target().gpu.sms || spatial_points(op) / rows < 32 << 10;
+}
+
 void build(TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   const bool row_reductions = std::any_of(g.tunable.begin(), g.tunable.end(),
                                           [&](int x) { return dag.stage(x).is_reduction(); });
-  if (row_reductions && row_rank(dag, g) > 0) return rows_with_reductions(t, g);
+  if (row_reductions && row_rank(dag, g) > 0 && rows_fill_machine(t, g))
+    return rows_with_reductions(t, g);
   if (g.tunable.empty() && transpose_by_tiles(t, g)) return;
   flat_over_threads(t, g.sink, "");
 }

@@ -11,7 +11,7 @@ namespace heddle::meta {
 namespace {
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
-  return is_cuda(target) && g.hosted && !dag.stage(g.sink).is_reduction();
+  return target.is_cuda() && g.hosted && !dag.stage(g.sink).is_reduction();
 }
 
 enum class Part { Value, Row, Other };
@@ -50,17 +50,19 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   StageRef s = t.stage(g.sink);
   const StageInfo& info = dag.info(g.sink);
   const Reads reads = reads_of(dag, g.sink);
-  std::vector<int64_t> where{0};
+  std::vector<int64_t> where;
   const bool may_inline = reads.contractions == 0 || info.special_per_point == 0;
   if (may_inline) where.push_back(-1);
+  // What the row's reductions are made into is computed with them.
+  if (g.deepest == 0) where.push_back(0);
   int64_t chosen = 0;
   std::string reason = "computed once for all readers";
   for (size_t p = 0; p < g.places.size(); ++p) {
     const Part part = part_at(dag, g.sink, g.places[p]);
     if (part == Part::Other) continue;
     const auto at = static_cast<int64_t>(p) + 1;
-    where.push_back(at);
     if (at > g.deepest) continue;
+    where.push_back(at);
     const auto& sharing = g.places[p].sharing;
     if (part == Part::Value || sharing.options.empty() || t.chosen(sharing.resident) == 1) {
       chosen = at;
@@ -78,6 +80,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       reason = "cheaper to compute again than to store and read";
     }
   }
+  if (where.empty()) where.push_back(0);
   Param location = t.knob("location", where, chosen, reason);
   t.set_location(g.sink, location);
   // Where a row stays in registers, what reads them must be computed there as well.
@@ -89,7 +92,8 @@ void build(TemplateBuilder& t, const StageGroup& g) {
         [=](const TemplateBuilder::Value& v) { return v(location) != 0 || v(resident) == 0; });
   }
 
-  t.when(location, 0, [&] { flat_over_threads(t, g.sink, "root_"); });
+  if (chosen == 0 || std::find(where.begin(), where.end(), 0) != where.end())
+    t.when(location, 0, [&] { flat_over_threads(t, g.sink, "root_"); });
   if (may_inline) t.when(location, -1, [&] { s.compute_inline(); });
   for (int64_t at : where) {
     if (at <= 0) continue;

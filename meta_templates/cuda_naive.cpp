@@ -6,7 +6,7 @@ namespace heddle::meta {
 namespace {
 
 bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
-  return is_cuda(target) && !g.hosted;
+  return target.is_cuda() && !g.hosted;
 }
 
 void build(TemplateBuilder& t, const StageGroup& g) {

@@ -5,7 +5,7 @@ namespace heddle::meta {
 void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
                     int64_t length, int64_t lanes, const std::string& prefix) {
   const int64_t vector = whole_vector(extent, lanes), vectors = extent / vector;
-  const int64_t bytes = 16 / lanes, smem = gpu_limits(t).smem_per_block;
+  const int64_t bytes = 16 / lanes, smem = t.target().gpu.smem_per_block;
   Param across = t.knob(prefix + "threads_across", powers_of_two(4, 128),
                         std::min<int64_t>(32, std::max<int64_t>(4, vectors)),
                         "a warp reads 512 bytes of a row at a time");

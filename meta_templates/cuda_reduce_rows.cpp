@@ -4,7 +4,7 @@ namespace heddle::meta {
 
 void reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
                  int64_t lanes, int64_t rows, const std::string& prefix) {
-  const RowSharing sharing = share_rows(extent, lanes, rows, gpu_limits(t).sms);
+  const RowSharing sharing = share_rows(extent, lanes, rows, t.target().gpu.sms);
   Param threads = t.knob(prefix + "threads", sharing.options, sharing.chosen,
                          sharing.chosen == kWarp ? "a short row: a warp has it in few vectors"
                                                  : "four vectors a thread, all under way");

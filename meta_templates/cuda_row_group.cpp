@@ -42,7 +42,7 @@ class RowGroup {
       if (k >= 0)
         shortest = std::min(shortest, dag_.stage(x).reduce_axes()[static_cast<size_t>(k)].extent());
     }
-    RowSharing sharing = share_rows(shortest, lanes, rows, gpu_limits(t_).sms);
+    RowSharing sharing = share_rows(shortest, lanes, rows, t_.target().gpu.sms);
     sharing.extent = op_.axes().back().extent();
     if (sharing.options.empty()) return row_per_thread();
     row_per_block(sharing);
@@ -67,7 +67,8 @@ class RowGroup {
 
   void row_per_block(const RowSharing& sharing) {
     std::vector<Loop> axes = s_.all_axes();
-    const GpuLimits limits = gpu_limits(t_);
+    const Gpu& gpu = t_.target().gpu;
+    const int64_t most = gpu.registers_per_thread, of_sm = gpu.registers_per_sm;
     Param threads = t_.knob("threads", sharing.options, sharing.chosen,
                             sharing.chosen == kWarp ? "a short row: a warp has it in few vectors"
                                                     : "four vectors a thread, all under way");
@@ -84,7 +85,7 @@ class RowGroup {
     elements *= std::max<int64_t>(1, static_cast<int64_t>(once.size())) * sharing.vector;
     auto fits = [=](int64_t n, int64_t r) {
       const int64_t room =
-          std::min(limits.registers_per_thread, limits.registers_per_sm / (n * r)) -
+          std::min(most, of_sm / (n * r)) -
           kOtherRegisters;
       return sharing.rounds(n) * elements <= room;
     };

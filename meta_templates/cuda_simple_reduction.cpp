@@ -16,7 +16,7 @@ namespace heddle::meta {
 namespace {
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
-  if (!is_cuda(target) || !dag.stage(g.main).is_reduction()) return false;
+  if (!target.is_cuda() || !dag.stage(g.main).is_reduction()) return false;
   return g.main_class == StageClass::SimpleReduction ||
          (g.main_class == StageClass::ComplexReduction && streams_one_operand(dag, g.main));
 }
@@ -84,12 +84,14 @@ class Builder {
         r_(t.stage(g.main)),
         sink_(t.stage(g.sink)),
         plan_(plan_of(dag_, g.main)),
-        sms_(gpu_limits(t).sms) {}
+        sms_(t.target().gpu.sms) {}
 
   void build() {
     if (!g_.hosted) return at_root("");
-    std::vector<int64_t> where{0};
-    for (size_t p = 0; p < g_.places.size(); ++p) where.push_back(static_cast<int64_t>(p) + 1);
+    // Its host has rows enough for the machine: a kernel of its own would read them once more.
+    std::vector<int64_t> where;
+    for (int p = 1; p <= g_.deepest; ++p) where.push_back(p);
+    if (where.empty()) where.push_back(0);
     Param location = t_.knob("location", where, g_.deepest, "one value per row of the reader");
     t_.set_location(g_.sink, location);
     t_.when(location, 0, [&] { at_root("root_"); });

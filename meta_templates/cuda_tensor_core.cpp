@@ -96,8 +96,8 @@ class Writer {
             Tile t{rt, rw, ct, cw};
             if (sh_.rows % t.rows() || sh_.cols % t.cols() || t.warps() > 8) continue;
             if (t.row_tiles * t.col_tiles > 32) continue;
-            for (int64_t parts : {1, 2, 4, 8, 16, 32}) {
-              if (sh_.depth % (parts * kDepth) || (parts > 1 && sh_.depth / parts < 256)) break;
+            for (int64_t parts : {1, 2, 4, 8, 16, 32, 64, 128}) {
+              if (sh_.depth % (parts * kDepth) || (parts > 1 && sh_.depth / parts < 128)) break;
               const double c = cost(t, parts);
               if (least >= 0 && c >= least * 0.999) continue;
               least = c;
@@ -123,8 +123,8 @@ class Writer {
     stages_ = t_.knob("stages", {2, 3, 4, 5, 6}, 4, "loads three steps ahead");
     has_parts_ = sh_.depth >= 512;
     std::vector<int64_t> lengths;
-    for (int64_t parts : {2, 4, 8, 16, 32, 64}) {
-      if (sh_.depth % (parts * kDepth * k.back()) == 0 && sh_.depth / parts >= 64)
+    for (int64_t parts : {2, 4, 8, 16, 32, 64, 128}) {
+      if (sh_.depth % (parts * kDepth) == 0 && sh_.depth / parts >= 64)
         lengths.push_back(sh_.depth / parts);
     }
     has_parts_ &= !lengths.empty();

@@ -64,7 +64,7 @@ bool transpose_by_tiles(TemplateBuilder& t, const StageGroup& g) {
                       "long runs in memory, and several tiles to a multiprocessor");
   Param thread_rows = t.knob("tile_rows", {4, 8, 16, 32}, widest > 1 ? 16 : 8,
                              "several accesses a thread under way");
-  const int64_t smem = gpu_limits(t).smem_per_block, tiles = static_cast<int64_t>(turned.size());
+  const int64_t smem = t.target().gpu.smem_per_block, tiles = static_cast<int64_t>(turned.size());
   t.require("the threads of a tile are 32 to 1024", [=](const TemplateBuilder::Value& v) {
     const int64_t n = v(tile) / v(vector) * v(thread_rows);
     return n >= kWarp && n <= kMaxBlockThreads && v(tile) >= v(vector);

@@ -161,7 +161,7 @@ class Planner {
 
   // Every reader of `s` is inlined or the sink itself, and reads element by element.
   bool elementwise_to_sink(int s, const StageGroup& g) const {
-    if (dag_.stage(s).num_outputs() != 1) return false;
+    if (dag_.stage(s).num_outputs() != 1 && !dag_.stage(s).is_reduction()) return false;
     for (int c : dag_.info(s).consumers) {
       if (c != g.sink && !inlined_[c]) return false;
       for (const Access* a : reads_of(s, c)) {

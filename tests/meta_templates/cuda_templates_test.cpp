@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "heddle/codegen/emulator.h"
 #include "lower/lower_testing.h"
 #include "meta_templates/cuda_programs.h"
 #include "selftest/random_program.h"
@@ -11,11 +12,7 @@
 namespace heddle::testing {
 namespace {
 
-Target cuda() {
-  Target t;
-  t.kind = "cuda";
-  return t;
-}
+Target cuda() { return Target::parse("cuda -gpu=h200"); }
 
 // What is wrong with `s`; "" if nothing.
 std::string wrong(const Schedule& s) {
@@ -28,7 +25,12 @@ std::string wrong(const Schedule& s) {
   interpret(p.main, all);
   const std::string d = differs(s.dag(), arrays, 1e-4);
   if (!d.empty()) return d;
+  // The thread form, which the emulator also searches for races and missing barriers.
   const GpuProgram g = lower_gpu(s, args);
+  arrays = call_arrays(s.dag());
+  emulate(g, arrays, {.seed = 7});
+  const std::string e = differs(s.dag(), arrays, 1e-4);
+  if (!e.empty()) return "emulated: " + e;
   for (const GpuKernel& k : g.main) {
     const int64_t threads = k.block[0] * k.block[1] * k.block[2];
     if (threads > 1024) return k.name + " has " + std::to_string(threads) + " threads";
@@ -46,7 +48,7 @@ void check(const std::vector<MemoryBound>& programs, int configs, uint64_t seed)
     const ComputeDag dag(p.outputs);
     const Template t = make_template(dag, cuda());
     for (int i = 0; i <= configs; ++i) {
-      const Config c = i == 0 ? t.default_config() : random_config(t, rng);
+      const Config c = i == 0 ? t.default_config() : selftest::random_config(t, rng);
       SCOPED_TRACE(t.name() + " " + t.config_to_json(c).dump());
       ASSERT_EQ(t.why_invalid(c), "");
       std::string d;

@@ -73,11 +73,22 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage) {
     }
     Target target = Target::host();
     target.cores = static_cast<int>(rng.uniform_int(1, 3));
-    Template t = make_template(ComputeDag(p.outputs), target);
+    // The graph as it is declared, or rewritten.
+    Template all = make_template_of_alternatives(ComputeDag(p.outputs), target);
+    const int branch = rng.uniform_int(0, 1) == 0
+                           ? static_cast<int>(rng.uniform_int(0, all.num_branches() - 1))
+                           : 0;
+    const Template& t = all.branch(branch);
+    const std::string& alternative = t.dag().alternative();
+    if (branch > 0) ++coverage->alternatives[alternative.substr(0, alternative.find('@'))];
+    text += "\n  " + alternative;
     Config c = rng.uniform_int(0, 9) == 0 ? t.default_config() : random_config(t, rng);
     text += "\n  " + t.name() + " " + t.config_to_json(c).dump();
     coverage->count(t, c);
     Schedule s = t.instantiate(c);
+    // Rounding errors grow as the alternative says.
+    const double growth = alternative_error_growth(t.dag().direct(), alternative);
+    p.reduce_length = static_cast<int64_t>(growth * growth * static_cast<double>(p.reduce_length));
     std::string d = check(p, s, seed, rng.uniform_int(0, 7) == 0);
     return d.empty() ? "" : d + "\n  " + text;
   } catch (const std::exception& e) {
@@ -103,8 +114,10 @@ void run_many(bool manual, int64_t count) {
   std::cout << pairs << " pairs, " << failures << " mismatches\n";
   coverage.print(std::cout);
   if (!manual && count >= 1000) {
-    for (const char* t :
-         {"complex_reduction", "direct_compute", "location_tunable", "simple_reduction"}) {
+    for (const char* a : {"winograd(tile=2)", "winograd(tile=4)"})
+      EXPECT_TRUE(coverage.alternatives.count(a)) << "no pair exercised " << a;
+    for (const char* t : {"complex_reduction", "direct_compute", "location_tunable",
+                          "simple_reduction", "tile_transform"}) {
       EXPECT_TRUE(coverage.knobs.count(t)) << "no pair exercised the meta-template " << t;
     }
     // Knobs whose values do not depend on the shape must all have been drawn.

@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "heddle/dag/alternatives.h"
 #include "heddle/driver/build.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/table.h"
 
 namespace heddle::cli {
 namespace {
+
+ComputeDag chosen_graph(const ComputeDag& dag, const Target& target) {
+  const AlternativePolicy policy = alternative_policy(current_auto_scheduler_options());
+  return apply_alternative(dag, choose_alternative(dag, target, policy));
+}
 
 using Stage = TimedPart::Stage;
 constexpr int kRepeats = 7;
@@ -34,7 +40,8 @@ std::vector<Sample> build_once(const std::string& subject, DataType dtype, const
   auto schedule = [&] {
     if (naive) return timed("schedule", [&] { return naive_schedule(problem.outputs); });
     const ComputeDag dag = timed("dag", [&] { return ComputeDag(problem.outputs); });
-    const Template t = timed("template", [&] { return make_template(dag, target); });
+    const ComputeDag used = timed("alternatives", [&] { return chosen_graph(dag, target); });
+    const Template t = timed("template", [&] { return make_template(used, target); });
     return timed("instantiate", [&] { return t.instantiate(t.default_config()); });
   }();
 
@@ -90,7 +97,7 @@ TimeBreakdown measure_build(const std::string& subject, DataType dtype, const Ta
   } while (out.repeats < kRepeats && timer.elapsed_s() < kMostSeconds);
   for (size_t i = 0; i < again.size(); ++i) out.parts[i].again_ms = median(again[i]);
   if (!naive) {
-    const ComputeDag dag(make_problem(subject, dtype).outputs);
+    const ComputeDag dag = chosen_graph(ComputeDag(make_problem(subject, dtype).outputs), target);
     const Timer cached;
     make_template(dag, target);
     out.cached_template_ms = cached.elapsed_s() * 1e3;

@@ -7,6 +7,7 @@
 #include "build_times.h"
 #include "commands.h"
 #include "heddle/codegen/llvm.h"
+#include "heddle/dag/alternatives.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/driver/build.h"
 #include "heddle/ir/print.h"
@@ -44,6 +45,7 @@ class Explanation {
   Part make(const std::string& part) {
     if (part == "dag") return plain(dag_.to_text());
     if (part == "classes") return classes();
+    if (part == "alternatives") return alternatives();
     if (part == "template") return template_text();
     if (part == "space") return space();
     if (part == "schedule") return schedule_part();
@@ -92,8 +94,35 @@ class Explanation {
     return {table.to_string(), std::move(all)};
   }
 
+  // Other graphs that were considered in the place of the declaration's, and why they are (not).
+  Part alternatives() {
+    const AlternativePolicy policy = alternative_policy(current_auto_scheduler_options());
+    const std::string& used = schedule().dag().alternative();
+    Table table({"alternative", "errors", "promise", "used", "why"});
+    table.align_left(0);
+    table.align_left(4);
+    Json all = Json::array();
+    for (const Alternative& a : alternatives_of(dag_, target_, policy)) {
+      const std::string& why = a.legal() ? a.reason : a.why_not;
+      table.add_row({a.name, a.legal() ? "x" + format_fixed(a.error_growth, 1) : "",
+                     a.legal() ? "x" + format_fixed(a.speedup, 2) : "",
+                     a.name == used ? "yes"
+                     : a.legal()    ? "no"
+                                    : "not legal",
+                     why});
+      all.push_back(Json::object({{"name", a.name},
+                                  {"legal", a.legal()},
+                                  {"used", a.name == used},
+                                  {"error_growth", a.error_growth},
+                                  {"promise", a.speedup},
+                                  {"reason", why}}));
+    }
+    if (all.size() == 0) return {"no rule rewrites this graph: it is computed as declared\n", all};
+    return {table.to_string() + (used.empty() ? "it is computed as declared\n" : ""), all};
+  }
+
   const Template& made() {
-    if (!template_) template_.emplace(make_template(dag_, target_));
+    if (!template_) template_.emplace(make_template_of_alternatives(dag_, target_));
     return *template_;
   }
 
@@ -204,7 +233,7 @@ std::vector<std::string> parts_of(const ExplainOptions& options) {
       if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
     }
   }
-  if (parts.empty()) parts = {"classes", "schedule", "times"};
+  if (parts.empty()) parts = {"classes", "alternatives", "schedule", "times"};
   if (!options.pass.empty() && std::find(parts.begin(), parts.end(), "loops") == parts.end()) {
     parts.push_back("loops");
   }
@@ -214,8 +243,9 @@ std::vector<std::string> parts_of(const ExplainOptions& options) {
 }  // namespace
 
 const std::vector<std::string>& explain_parts() {
-  static const std::vector<std::string> parts = {
-      "dag", "classes", "template", "space", "schedule", "loops", "llvm", "asm", "times"};
+  static const std::vector<std::string> parts = {"dag",   "classes",  "alternatives", "template",
+                                                 "space", "schedule", "loops",        "llvm",
+                                                 "asm",   "times"};
   return parts;
 }
 

@@ -37,7 +37,7 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
   // Options that may be repeated take one text each time: the subject may follow them.
   c->add_option("--show", o.show,
                 "What to show, repeated or with commas: " + join(explain_parts()) +
-                    " (classes,schedule,times)")
+                    " (classes,alternatives,schedule,times)")
       ->allow_extra_args(false);
   c->add_option("--pass", o.pass, "Show the loops after this pass of lowering; all: after each");
   c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");

@@ -153,7 +153,8 @@ std::string table_text(const std::vector<Record>& records) {
   for (const Record& r : records) {
     table.add_row({r.subject.empty() ? "(unnamed)" : r.subject,
                    r.ok() ? format_time(r.median()) : "", rate_text(r),
-                   r.ok() ? "ok" : to_string(r.error), to_string(r.target), r.template_name,
+                   r.ok() ? "ok" : to_string(r.error), to_string(r.target),
+                   r.template_name + (r.alternative.empty() ? "" : " of " + r.alternative),
                    r.protocol, date_text(r.unix_time), r.origin});
   }
   return table.to_string();

@@ -14,6 +14,7 @@ void Coverage::count(const Template& t, const Config& c) {
 }
 
 void Coverage::print(std::ostream& out) const {
+  for (const auto& [name, drawn] : alternatives) out << "  " << name << ": " << drawn << " pairs\n";
   for (const auto& [name, of] : knobs) {
     out << "  " << name << "\n";
     for (const auto& [knob, v] : of) {

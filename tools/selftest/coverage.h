@@ -16,6 +16,7 @@ struct Coverage {
     std::set<int64_t> offered, drawn;
   };
   std::map<std::string, std::map<std::string, Values>> knobs;  ///< meta-template -> knob
+  std::map<std::string, int64_t> alternatives;                 ///< pairs of each rule(parameters)
 
   void count(const Template& t, const Config& c);
   /// Values that depend on the shape (block sizes) are many: only their number is printed.

@@ -113,6 +113,11 @@ class Drawer {
     at.stride = {pick(1, 2), pick(1, 2)};
     at.padding = {pick(0, 2), pick(0, 2)};
     at.dilation = {pick(1, 2), pick(1, 2)};
+    if (pick(0, 3) == 0) {  // what Winograd is for
+      r = s = 3;
+      at.stride = at.dilation = {1, 1};
+      k = k / at.groups, c = c / at.groups, at.groups = 1;
+    }
     int64_t h = pick(1, 14) + (r - 1) * at.dilation[0], w = pick(1, 14) + (s - 1) * at.dilation[1];
     p_.reduce_length = r * s * c;
     DataType t = float_type();

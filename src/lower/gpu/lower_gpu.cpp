@@ -30,6 +30,33 @@ void take_apart(const Stmt& s, std::vector<Stmt>* nests, std::vector<Buffer>* wo
   nests->push_back(s);
 }
 
+bool any_loop(const Stmt& s, bool (*is)(LoopKind)) {
+  bool found = false;
+  visit(
+      s,
+      [&](const Stmt& x) {
+        const For* f = x.as<For>();
+        found |= f && is(f->loop);
+      },
+      [](const Expr&) {});
+  return found;
+}
+
+// What one thread does next to what one block does (the identity before a reduction to one value,
+// the division after it) is no kernel of its own: the block does it, a barrier away.
+std::vector<Stmt> merged(const std::vector<Stmt>& nests) {
+  std::vector<Stmt> out;
+  for (const Stmt& s : nests) {
+    const bool one_block = !out.empty() && !any_loop(out.back(), is_block) && !any_loop(s, is_block);
+    if (one_block && (!any_loop(out.back(), is_thread) || !any_loop(s, is_thread))) {
+      out.back() = make_block({out.back(), s});
+    } else {
+      out.push_back(s);
+    }
+  }
+  return out;
+}
+
 // Gives each shared buffer its place, from `offset` on; the first byte behind them. One after the
 // other: only the arms of an If, of which a block runs one, may share memory.
 int64_t place_shared(const Stmt& s, int64_t offset, std::vector<GpuKernel::SharedSlot>* slots) {
@@ -112,6 +139,7 @@ void make_kernels(const LoweredFunction& f, const std::vector<Buffer>& args,
   std::vector<Stmt> nests;
   std::vector<Buffer> own;
   take_apart(f.body, &nests, &own);
+  nests = merged(nests);
   std::vector<Buffer> candidates = args;
   candidates.insert(candidates.end(), own.begin(), own.end());
   for (const Stmt& nest : nests) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "heddle/dag/alternatives.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/schedule/template.h"
 #include "heddle/support/error.h"
@@ -85,7 +86,9 @@ void find_static_and_best(TaskLog* task, const FindDeclared& find) {
     if (r.error != MeasureError::None) ++task->failures;
     if (beats(r, task->best)) task->best = &r;
     if (first_ran == nullptr && r.ok()) first_ran = &r;
-    if (!task->static_known || !(r.config == declared->static_config) || !r.ok()) continue;
+    if (!task->static_known || !r.ok() || !(r.config == declared->static_config) ||
+        r.alternative != declared->static_alternative)
+      continue;
     // Of several measurements the last race: it was timed side by side with the best.
     if (task->first == nullptr || is_race(r) || !is_race(*task->first)) task->first = &r;
   }
@@ -95,7 +98,9 @@ void find_static_and_best(TaskLog* task, const FindDeclared& find) {
   // Its later measurements say more than the first.
   if (first_ran == nullptr) return;
   for (const LogTrial& t : task->trials) {
-    if (t.race && t.record->ok() && t.record->config == first_ran->config) task->first = t.record;
+    const bool same =
+        t.record->config == first_ran->config && t.record->alternative == first_ran->alternative;
+    if (t.race && t.record->ok() && same) task->first = t.record;
   }
 }
 
@@ -115,8 +120,11 @@ std::optional<Declared> declared_subject(const Record& record) {
       const Problem problem = make_problem(record.subject, dtype);
       const ComputeDag dag(problem.outputs);
       if (dag.structural_hash() != record.structural_hash) continue;
-      const Template t = make_template(dag, record.target);
       Declared declared;
+      declared.static_alternative = choose_alternative(
+          dag, record.target, alternative_policy(current_auto_scheduler_options()));
+      const Template t =
+          make_template(apply_alternative(dag, declared.static_alternative), record.target);
       declared.bytes = static_cast<double>(problem.bytes);
       if (t.fingerprint() == record.template_version) {
         declared.static_config = t.config_to_json(t.default_config());

@@ -16,6 +16,7 @@ namespace heddle::cli {
 struct Declared {
   Json static_config;  ///< what the static choice is; null: not known
   double bytes = 0;    ///< each input read once, each output written once; 0: not known
+  std::string static_alternative = {};  ///< of the static choice: Record::alternative
 };
 /// By a record; nullopt where its declaration cannot be found.
 using FindDeclared = std::function<std::optional<Declared>(const Record&)>;

@@ -185,6 +185,10 @@ std::string configs_section(const LogData& data) {
       continue;
     }
     std::vector<std::vector<std::string>> rows;
+    if (t.first && t.best->alternative != t.first->alternative) {
+      const auto shown = [](const std::string& a) { return a.empty() ? "as declared" : a; };
+      rows.push_back({"alternative", shown(t.first->alternative), shown(t.best->alternative)});
+    }
     for (const auto& [knob, value] : t.best->config.members()) {
       const Json* before = t.first->config.find(knob);
       if (before != nullptr && *before == value) continue;

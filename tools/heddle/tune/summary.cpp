@@ -124,6 +124,7 @@ Json task_json(const TaskResult& t, const TaskRow& row, double total_seconds) {
   j["best_seconds"] = t.best_seconds;
   j["speedup"] = row.speedup();
   j["improved"] = t.improved;
+  j["alternative"] = t.schedule.dag().alternative();
   const bool compute = row.scale.bound == Bound::Compute;
   j[compute ? "gflops" : "gb_per_s"] = row.rate() * 1e-9;
   j["peak_share"] = row.scale.peak > 0 ? Json(row.peak_share()) : Json();
@@ -154,6 +155,8 @@ std::string summary_text(const TuneOutcome& o, int columns) {
     } else if (!t.improved) {
       out += t.name + ": nothing beat the static schedule, which stays\n";
     }
+    if (const std::string& a = t.schedule.dag().alternative(); t.best_seconds > 0 && !a.empty())
+      out += t.name + ": computed as " + a + "\n";
   }
   out += count_text(o.report.trials, "trial") + " in " + format_fixed(o.report.elapsed_seconds, 1) +
          " s, " + format_fixed(per_second(o.report), 1) + "/s";

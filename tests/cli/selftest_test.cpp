@@ -1,0 +1,61 @@
+// heddle selftest: what it prints, and its exit status.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "commands.h"
+#include "heddle/schedule/template.h"
+#include "heddle/support/error.h"
+#include "run_command.h"
+
+namespace heddle {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// In this process, while it is on, no declaration can be scheduled.
+bool broken = false;
+bool matches(const ComputeDag&, const StageGroup&, const Target&) { return broken; }
+void build(TemplateBuilder&, const StageGroup&) { throw_user_error("broken on purpose"); }
+HEDDLE_REGISTER_META_TEMPLATE({"broken_on_purpose", 1000, matches, build});
+
+TEST(Selftest, PrintsAPassCountLast) {
+  const CommandResult r = heddle_command("selftest --count 3 --seed 40");
+  EXPECT_EQ(r.status, 0) << r.out << r.err;
+  EXPECT_EQ(r.out, "3 of 3 pairs passed\n");
+  const CommandResult v = heddle_command("selftest --count 2 --seed 40 --only matmul --verbose");
+  EXPECT_EQ(v.status, 0) << v.out << v.err;
+  EXPECT_THAT(v.out, AllOf(StartsWith("seed "), HasSubstr("matmul"), HasSubstr("complex_reduction"),
+                           EndsWith("2 of 2 pairs passed\n")));
+}
+
+TEST(Selftest, AFailureHasAReproducer) {
+  broken = true;
+  cli::SelftestOptions options;
+  options.count = 2;
+  options.seed = 7;
+  ::testing::internal::CaptureStdout();
+  const int status = cli::run_selftest(options);
+  const std::string out = ::testing::internal::GetCapturedStdout();
+  broken = false;
+  EXPECT_EQ(status, 1);
+  EXPECT_THAT(out, HasSubstr("seed 8: threw: error: broken on purpose"));
+  EXPECT_THAT(out, HasSubstr("reproduce: heddle selftest --target \"llvm -mcpu=native\" --count 1 "
+                             "--seed 8\n"));
+  EXPECT_THAT(out, EndsWith("0 of 2 pairs passed\n"));
+}
+
+TEST(Selftest, BadInput) {
+  const CommandResult cpu = heddle_command("selftest --emulate");
+  EXPECT_EQ(cpu.status, 2);
+  EXPECT_THAT(cpu.err, HasSubstr("only GPUs are emulated"));
+  const CommandResult away = heddle_command("selftest --target \"llvm -mcpu=apple-m1\"");
+  EXPECT_EQ(away.status, 2);
+  const CommandResult nothing = heddle_command("selftest --count 1 --only no_such_operator");
+  EXPECT_EQ(nothing.status, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("no declaration has the text 'no_such_operator'"));
+}
+
+}  // namespace
+}  // namespace heddle

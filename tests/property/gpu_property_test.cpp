@@ -1,0 +1,57 @@
+// Any config of any CUDA template, on random declarations: the emulator finds nothing wrong with
+// the kernels, and their results are the interpreter's. HEDDLE_PROPERTY_COUNT and
+// HEDDLE_PROPERTY_SEED set how many pairs and from where; `heddle selftest --target cuda` runs the
+// same ones on hardware.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "selftest/pair.h"
+
+namespace heddle::testing {
+namespace {
+
+int64_t from_env(const char* name, int64_t fallback) {
+  const char* v = std::getenv(name);
+  return v ? std::atoll(v) : fallback;
+}
+
+TEST(GpuProperty, RandomConfigs) {
+  const int64_t count = from_env("HEDDLE_PROPERTY_COUNT", 600);
+  const int64_t first = from_env("HEDDLE_PROPERTY_SEED", 1);
+  // Chips that differ in what their templates may use.
+  const std::vector<std::string> chips{"h200", "a100"};
+  selftest::Coverage coverage;
+  int failures = 0;
+  for (int64_t i = 0; i < count && failures < 10; ++i) {
+    const uint64_t seed = static_cast<uint64_t>(first + i);
+    const std::string target = "cuda -gpu=" + chips[seed % chips.size()];
+    selftest::PairOptions options;
+    options.target = Target::parse(target);
+    options.emulate = true;
+    const selftest::PairResult r = selftest::run_pair(seed, options, &coverage);
+    if (r.problem.empty()) continue;
+    ++failures;
+    ADD_FAILURE() << r.problem << "\n  " << r.text << "\n  reproduce: heddle selftest --target \""
+                  << target << "\" --emulate --count 1 --seed " << seed;
+  }
+  coverage.print(std::cout);
+}
+
+// A right result passes, and a wrong one does not.
+TEST(GpuProperty, JudgesResults) {
+  Rng rng(1);
+  const selftest::RandomProgram p = selftest::random_program(rng);
+  const selftest::Case c(p, 1);
+  const std::vector<NDArray> arrays = c.fresh_arrays();
+  EXPECT_NE(c.difference(arrays), "");
+  selftest::compiled(Target::host())(create_schedule(p.outputs), p.args(), arrays);
+  EXPECT_EQ(c.difference(arrays), "");
+  const NDArray& out = arrays.back();
+  out.set(out.size() - 1, out.get(out.size() - 1) + 1);
+  EXPECT_NE(c.difference(arrays), "");
+}
+
+}  // namespace
+}  // namespace heddle::testing
