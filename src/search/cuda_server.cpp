@@ -61,6 +61,7 @@ class CudaServer {
     channel_.send(Json::object());  // started
     while (const std::optional<Json> request = channel_.receive()) {
       const std::string& what = request->at("do").as_string();
+      if (request->contains("id")) status_.request.store(request->at("id").as_int());
       forget_noise();
       if (what == "compile") reply(guarded([&] { return compile(*request); }));
       if (what == "compile_naive") reply(guarded([&] { return compile_naive(*request); }));
@@ -77,6 +78,7 @@ class CudaServer {
     // Nothing more can be had of a device that is lost: the measurer starts another process.
     const bool lost = gone_ || (device_ && device_->lost());
     if (lost) message["lost"] = Json(true);
+    message["id"] = Json(status_.request.load());  // late answers are told from what was asked last
     status_.set(WorkerPhase::Idle, -1);
     if (!channel_.send(message) || lost) ::_exit(0);
   }
