@@ -7,15 +7,19 @@
 // unchanged.
 //
 //   build/bin/tutorial_06_tune_a_network [seconds]      (8; or HEDDLE_TUTORIAL_SECONDS)
+//   build/bin/tutorial_06_tune_a_network 30 cuda        on the GPU of this machine
 #include <heddle/heddle.h>
 #include <heddle/network/network.h>
 #include <heddle/ops/ops.h>
+#include <heddle/runtime/cuda.h>
 #include <heddle/runtime/thread_pool.h>
 #include <heddle/runtime/timer.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -69,13 +73,15 @@ Digits declare_digits(const TensorFile& file) {
 // ---- running it --------------------------------------------------------------------------------
 
 // All of them timed turn by turn, so that a busy moment of the machine hits each; medians, in ms.
-std::vector<double> race(const std::vector<const Classifier<NetworkKernel>*>& runners) {
+std::vector<double> race(const std::vector<const Classifier<NetworkKernel>*>& runners,
+                         bool on_gpu) {
   std::vector<std::vector<double>> times(runners.size());
   const Timer whole;
   while (times[0].size() < 5 || (times[0].size() < 300 && whole.elapsed_s() < 2)) {
     for (size_t r = 0; r < runners.size(); ++r) {
       const Timer timer;
       runners[r]->run();
+      if (on_gpu) cuda::synchronize();
       times[r].push_back(timer.elapsed_s() * 1e3);
     }
   }
@@ -97,8 +103,9 @@ void print_progress(const TuneProgress& p) {
   std::fflush(stdout);
 }
 
-int run(double seconds) {
-  const std::string folder = HEDDLE_TUTORIAL_DATA;
+int run(double seconds, const Target& target) {
+  const char* moved = std::getenv("HEDDLE_TUTORIAL_DATA");  // the program runs on another machine
+  const std::string folder = moved != nullptr ? moved : HEDDLE_TUTORIAL_DATA;
   const TensorFile weights = read_tensor_file(folder + "/digits_weights.bin");
   const TensorFile test = read_tensor_file(folder + "/digits_test.bin");
   const std::vector<float> pixels = test.at("images").f32();
@@ -110,7 +117,7 @@ int run(double seconds) {
   // A node is a stage that needs memory of its own, with the element-wise stages around it. Nodes
   // that compute the same on other data would share a task: it is tuned once, for all of them.
   const Digits digits = declare_digits(weights);
-  const Network network({digits.logits});
+  const Network network({digits.logits}, target);
   std::printf("the network in %zu nodes, %zu tasks:\n\n%s\n", network.nodes().size(),
               network.tasks().size(), network.to_text().c_str());
 
@@ -119,6 +126,7 @@ int run(double seconds) {
   // Every task gets a round of trials; after that a round goes to the task where it promises to
   // save most, times how often the network calls it.
   TuneOptions options;
+  options.target = target;
   options.budget = std::chrono::duration<double>(seconds);
   options.progress = print_progress;
   std::printf("tuning for %.0f s\n", seconds);
@@ -131,13 +139,15 @@ int run(double seconds) {
 
   // ---- Build and compare -----------------------------------------------------------------------
   //
-  // A kernel a task; buffers that are not needed at the same time share memory.
+  // A kernel a task; buffers that are not needed at the same time share memory. On a GPU a call is
+  // one CUDA graph of all the kernels, from the second call with the same arrays on.
+  const Device device = target.is_cuda() ? Device::cuda() : Device::cpu();
   const NetworkKernel tuned_kernel = network.build(digits.args(), report);
   const Classifier naive(network.build(digits.args(), network.naive_schedules()), digits.weights,
-                         weights);
+                         weights, device);
   const Classifier fixed(network.build(digits.args(), network.static_schedules()), digits.weights,
-                         weights);
-  const Classifier tuned(tuned_kernel, digits.weights, weights);
+                         weights, device);
+  const Classifier tuned(tuned_kernel, digits.weights, weights, device);
   const char* names[] = {"naive", "static", "tuned"};
   const std::vector<const Classifier<NetworkKernel>*> all{&naive, &fixed, &tuned};
   std::vector<int> correct;
@@ -147,8 +157,10 @@ int run(double seconds) {
     correct.push_back(count_equal(largest_of_each_row(logits), labels));
     errors.push_back(worst_relative_error(logits, torch_logits));
   }
-  const std::vector<double> ms = race(all);
-  std::printf("\nper batch of %d, %d threads, medians\n", static_cast<int>(kBatch), num_threads());
+  const std::vector<double> ms = race(all, target.is_cuda());
+  const std::string where =
+      target.is_cuda() ? "on a " + target.gpu.name : std::to_string(num_threads()) + " threads";
+  std::printf("\nper batch of %d, %s, medians\n", static_cast<int>(kBatch), where.c_str());
   for (size_t i = 0; i < all.size(); ++i) {
     std::printf("  %-8s %8.3f ms  %8.0f images/s  %5.1f x   accuracy %.2f %%\n", names[i], ms[i],
                 kBatch / ms[i] * 1e3, ms[0] / ms[i],
@@ -172,7 +184,12 @@ int run(double seconds) {
 
 int main(int argc, char** argv) {
   try {
-    return run(tuning_seconds(argc, argv, 8));
+    const std::string where = argc > 2 ? argv[2] : "cpu";
+    if (where != "cpu" && where != "cuda") throw std::runtime_error("a place is cpu or cuda");
+    if (where == "cuda" && !cuda::available()) {
+      throw std::runtime_error("no GPU here: " + cuda::unavailable_reason());
+    }
+    return run(tuning_seconds(argc, argv, 8), where == "cuda" ? Target::cuda() : Target::host());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -1,6 +1,7 @@
 #include "heddle/cost_model/features.h"
 
 #include "cost_model/feature_row.h"
+#include "cost_model/gpu_features.h"
 #include "heddle/support/error.h"
 #include "lower/lower_to_nest.h"
 
@@ -30,13 +31,19 @@ std::vector<FeatureColumn> describe() {
 
 }  // namespace
 
-const std::vector<FeatureColumn>& feature_columns() {
-  static const std::vector<FeatureColumn> columns = describe();
-  return columns;
+const std::vector<FeatureColumn>& feature_columns(std::string_view target_kind) {
+  static const std::vector<FeatureColumn> of_cpus = describe(), of_gpus = gpu_columns();
+  return target_kind == "cuda" ? of_gpus : of_cpus;
 }
 
 Features extract_features(const LoweredFunction& program, const Target& target) {
   Program p = walk_program(program);
+  if (target.is_cuda()) {
+    Features row;
+    row.reserve(feature_columns(target.kind).size());
+    fill_gpu(&row, view_on_gpu(p, target));
+    return row;
+  }
   model_memory(&p, target);
   ProgramView view = view_of(p, target);
   size_t width = feature_columns().size();

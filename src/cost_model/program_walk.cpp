@@ -54,6 +54,7 @@ class Walker {
         const Allocate* a = s.as<Allocate>();
         BufferUse& use = out_.buffers[slot_of(a->buffer.get())];
         use.allocated = true;
+        use.copies = a->copies;
         out_.allocations += 1;
         if (a->buffer->scope == Scope::Global) {
           out_.global_bytes += use.bytes;

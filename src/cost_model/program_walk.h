@@ -83,6 +83,7 @@ struct BufferUse {
   const BufferNode* buffer = nullptr;
   double elements = 1;
   double bytes = 0;
+  double copies = 1;  ///< Allocate::copies
   bool allocated = false;
   int first_writer = -1;  ///< statement
 };

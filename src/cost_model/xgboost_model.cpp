@@ -22,9 +22,9 @@ using cost_model::TrainingData;
 constexpr size_t kFewestRows = 16;
 
 /// Names and units in order: what has changed when a row means something else.
-std::string columns_fingerprint() {
+std::string columns_fingerprint(const std::string& target_kind) {
   uint64_t h = 0;
-  for (const FeatureColumn& c : feature_columns()) {
+  for (const FeatureColumn& c : feature_columns(target_kind)) {
     h = hash_combine(hash_combine(h, hash_string(c.name)), hash_string(c.unit));
   }
   return std::to_string(h);
@@ -33,7 +33,7 @@ std::string columns_fingerprint() {
 class XgboostModel : public CostModel {
  public:
   explicit XgboostModel(const XgboostOptions& options)
-      : options_(options), width_(feature_columns().size()) {}
+      : options_(options), width_(feature_columns(options.target_kind).size()) {}
 
   std::string name() const override { return "xgboost"; }
   bool ready() const override { return static_cast<bool>(booster_); }
@@ -71,7 +71,7 @@ class XgboostModel : public CostModel {
     }
     Json header = Json::object();
     header["heddle_cost_model"] = Json(int64_t{1});
-    header["columns"] = Json(columns_fingerprint());
+    header["columns"] = Json(columns_fingerprint(options_.target_kind));
     header["width"] = Json(static_cast<int64_t>(width_));
     header["rows"] = Json(static_cast<int64_t>(throughputs_.size()));
     std::string bytes = booster_.save();
@@ -98,7 +98,7 @@ class XgboostModel : public CostModel {
       bad("it is not a cost model of Heddle");
     }
     if (version != 1) bad("it is of version " + std::to_string(version) + ", this one reads 1");
-    if (columns != columns_fingerprint()) {
+    if (columns != columns_fingerprint(options_.target_kind)) {
       bad("it was trained on other features (" + std::to_string(width) +
           " columns; this program extracts " + std::to_string(width_) + ")");
     }

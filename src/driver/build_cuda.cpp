@@ -72,6 +72,30 @@ void check_limits(const GpuProgram& p, const Gpu& gpu) {
 
 }  // namespace
 
+KernelCode cuda_kernel_code(const GpuProgram& p, const std::vector<Tensor>& args,
+                            cuda::Cubin cubin) {
+  auto program = std::make_shared<cuda::Program>();
+  program->arch = cubin.arch;
+  program->cubin = std::move(cubin.bytes);
+  for (const Buffer& b : p.workspace)
+    program->workspaces.push_back({b.num_elements() * b->dtype.bytes(), false});
+  program->launches = launches(p, p.main);
+  program->prepare = launches(p, p.prepare);
+
+  KernelCode code;
+  code.name = p.name;
+  for (size_t i = 0; i < args.size(); ++i) {
+    KernelArg a = describe(p.args[i]);
+    a.output = !args[i].op()->is_placeholder();
+    a.constant = !p.constant_args.empty() && args[i].op()->is_constant();
+    a.alignment = 16;  // what the text counts on (codegen/cuda.h)
+    code.args.push_back(std::move(a));
+  }
+  for (const Buffer& b : p.persistent) code.persistent.push_back(describe(b));
+  code.cuda = std::move(program);
+  return code;
+}
+
 Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
                   const BuildOptions& options, BuildTimes* times) {
   using Clock = std::chrono::steady_clock;
@@ -86,27 +110,8 @@ Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
   check_limits(p, options.target.gpu);
   const double lower_ms = ms_since(begin);
   const auto compile_begin = Clock::now();
-  const cuda::Cubin cubin = cuda::compile_cuda(emit_cuda(p), options.target.gpu.arch);
-
-  auto program = std::make_shared<cuda::Program>();
-  program->arch = options.target.gpu.arch;
-  program->cubin = cubin.bytes;
-  for (const Buffer& b : p.workspace)
-    program->workspaces.push_back({b.num_elements() * b->dtype.bytes(), false});
-  program->launches = launches(p, p.main);
-  program->prepare = launches(p, p.prepare);
-
-  KernelCode code;
-  code.name = options.name;
-  for (size_t i = 0; i < args.size(); ++i) {
-    KernelArg a = describe(p.args[i]);
-    a.output = !args[i].op()->is_placeholder();
-    a.alignment = 16;  // its vectors (emit_cuda)
-    a.constant = !p.constant_args.empty() && args[i].op()->is_constant();
-    code.args.push_back(std::move(a));
-  }
-  for (const Buffer& b : p.persistent) code.persistent.push_back(describe(b));
-  code.cuda = program;
+  KernelCode code =
+      cuda_kernel_code(p, args, cuda::compile_cuda(emit_cuda(p), options.target.gpu.arch));
   code.source = source_text;
   code.source_context = source;
   if (times) {

@@ -1,12 +1,18 @@
 #pragma once
 
+#include "codegen/cuda/nvrtc.h"
 #include "heddle/driver/build.h"
+#include "heddle/lower/gpu_program.h"
 
 namespace heddle {
 
 /// build() for a target of kind "cuda".
 Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
                   const BuildOptions& options, BuildTimes* times);
+
+/// What the runtime makes a Kernel of, without its source; `cubin` is of emit_cuda(program).
+KernelCode cuda_kernel_code(const GpuProgram& program, const std::vector<Tensor>& args,
+                            cuda::Cubin cubin);
 
 /// A kernel's argument as the runtime checks it.
 KernelArg describe(const Buffer& buffer);

@@ -103,7 +103,7 @@ std::vector<Schedule> Network::static_schedules() const {
 std::vector<Schedule> Network::naive_schedules() const {
   std::vector<Schedule> schedules;
   for (const TuneTask& task : tasks()) {
-    schedules.push_back(naive_schedule(task.tmpl.dag().outputs()));
+    schedules.push_back(naive_schedule(task.tmpl.dag().outputs(), impl_->target));
   }
   return schedules;
 }

@@ -10,6 +10,7 @@
 #include "heddle/network/network.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
+#include "network/device_calls.h"
 #include "network/memory_plan.h"
 #include "network/network_impl.h"
 #include "runtime/check_arguments.h"
@@ -63,14 +64,16 @@ void check_schedules(const std::vector<TuneTask>& tasks, const std::vector<Sched
                      {}, "give one a task, in the order of Network::tasks(), or none");
   }
   for (size_t i = 0; i < tasks.size(); ++i) {
-    if (schedules[i].dag().structural_hash() == tasks[i].tmpl.dag().structural_hash()) continue;
+    if (schedules[i].dag().direct().structural_hash() == tasks[i].tmpl.dag().structural_hash())
+      continue;
     throw_user_error("schedule " + std::to_string(i) + " is not for task '" + tasks[i].name + "'",
                      {}, "give one a task, in the order of Network::tasks()");
   }
 }
 
 Kernel compile_task(const Target& target, const Schedule& schedule, size_t task) {
-  const ComputeDag& dag = schedule.dag();
+  // As declared: arguments correspond by position, whatever the graph was rewritten to.
+  const ComputeDag& dag = schedule.dag().direct();
   std::vector<Tensor> args = dag.placeholders();
   args.insert(args.end(), dag.outputs().begin(), dag.outputs().end());
   return heddle::build(
@@ -135,6 +138,7 @@ struct NetworkKernel::Impl {
   std::vector<Kernel> steps;
   std::vector<size_t> step_args;  ///< how many arrays each takes
   std::vector<Binding> bindings;
+  std::unique_ptr<network::DeviceCalls> on_gpu;  ///< null: a network for the CPU
   std::vector<Between> between;
   int64_t arena_bytes = 0;
   // Never held while a kernel runs: that may wait for a parallel region whose body calls us.
@@ -143,11 +147,12 @@ struct NetworkKernel::Impl {
 
   Frame make_frame() const {
     Frame f;
-    if (arena_bytes > 0) f.arena = NDArray::empty({arena_bytes}, u8);
+    const Device device = on_gpu ? Device::cuda() : Device::cpu();
+    if (arena_bytes > 0) f.arena = NDArray::empty({arena_bytes}, u8, device);
     for (const size_t count : step_args) f.arrays.emplace_back(count);
     for (const Between& b : between) {
       f.arrays[b.step][b.position] =
-          NDArray::wrap(static_cast<char*>(f.arena.data()) + b.offset, b.shape, b.dtype);
+          NDArray::wrap(static_cast<char*>(f.arena.data()) + b.offset, b.shape, b.dtype, device);
     }
     return f;
   }
@@ -241,10 +246,12 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
                          .output = !t.op()->is_placeholder(),
                          .constant = t.op()->is_constant()});
   }
+  if (impl_->target.is_cuda()) impl.on_gpu = std::make_unique<network::DeviceCalls>();
   // A clone a node: nodes that share a task have weights of their own to prepare.
   for (const NetworkNode& node : nodes()) impl.steps.push_back(kernels[node.task].clone());
   impl.connect(nodes(), args);
-  impl.free.push_back(impl.make_frame());
+  // Of a GPU nothing is asked for before the first call.
+  if (!impl.on_gpu) impl.free.push_back(impl.make_frame());
   return result;
 }
 
@@ -261,12 +268,14 @@ NetworkKernel::Impl& NetworkKernel::impl() const {
 }
 
 void NetworkKernel::call(std::span<const NDArray> arrays) const {
-  check_arguments(kName, impl().args, arrays);
-  Impl::Call(*impl_, arrays).run();
+  check_arguments(kName, impl().args, arrays, impl().on_gpu != nullptr);
+  const auto run = [&](std::span<const NDArray> given) { Impl::Call(*impl_, given).run(); };
+  impl_->on_gpu ? impl_->on_gpu->call(impl_->args, arrays, run) : run(arrays);
 }
 
 void NetworkKernel::refresh() const {
-  for (const Kernel& step : impl().steps) step.refresh();
+  if (impl().on_gpu) impl_->on_gpu->forget();
+  for (const Kernel& step : impl_->steps) step.refresh();
 }
 
 const std::vector<KernelArg>& NetworkKernel::args() const { return impl().args; }

@@ -40,6 +40,7 @@ constexpr std::pair<MeasureError, const char*> kErrors[] = {
     {MeasureError::Timeout, "timeout"},
     {MeasureError::OutOfMemory, "out_of_memory"},
     {MeasureError::WrongAnswer, "wrong_answer"},
+    {MeasureError::Rejected, "rejected"},
     {MeasureError::Cancelled, "cancelled"},
 };
 

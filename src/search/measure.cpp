@@ -33,7 +33,7 @@ TuneTask make_task(std::string name, const std::vector<Tensor>& outputs, const T
 }
 
 std::string to_string(const MeasureProtocol& p) {
-  std::string out = p.flush_cache ? "cold" : "warm";
+  std::string out = p.cold.value_or(false) ? "cold" : "warm";
   out += " repeats=" + std::to_string(p.min_repeats) + ".." + std::to_string(p.max_repeats);
   out += " ms=" + number(p.min_seconds * 1e3) + ".." + number(p.max_seconds * 1e3);
   out += " ci=" + number(p.relative_ci);

@@ -4,7 +4,6 @@
 #include <deque>
 
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "heddle/support/log.h"
 
 namespace heddle::search {
@@ -57,11 +56,7 @@ struct WorkerMeasurer::Batch {
 // ---- tasks and workers -------------------------------------------------------------------------
 
 int WorkerMeasurer::register_task(const TuneTask& task) {
-  uint64_t key = hash_combine(hash_string(task.name), task.hash());
-  for (const Tensor& t : task.args) {
-    const int stage = task.tmpl.dag().index_of(t.op());
-    key = hash_combine(key, static_cast<uint64_t>(stage) << 8 | static_cast<uint64_t>(t.index()));
-  }
+  const uint64_t key = measured_task_key(task);
   const auto known = std::find(task_keys_.begin(), task_keys_.end(), key);
   if (known != task_keys_.end()) return static_cast<int>(known - task_keys_.begin());
   const Lap lap(*this, "inputs");

@@ -22,7 +22,7 @@ TaskRun::TaskRun(TuneTask t)
 void TaskRun::add(const Config& config, uint64_t key, double seconds, MeasureError error) {
   if (!measured_.insert(key).second) return;
   if (error != MeasureError::None) {
-    add_failure(error);
+    if (error != MeasureError::Rejected) add_failure(error);
     return;
   }
   if (progress.best_seconds <= 0 || seconds < progress.best_seconds)

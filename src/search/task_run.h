@@ -42,7 +42,11 @@ class TaskRun {
   void add(const Config& config, uint64_t key, double seconds, MeasureError error);
   /// A fault found in the race.
   void add_failure(MeasureError error);
-  /// A config that somebody's own policy proposed and that is not legal.
+  /// Proposed by the search before the last batch was measured; comes next.
+  std::vector<Candidate> pending;
+
+  /// A config that somebody's own policy proposed and that is not legal, or one that compiled to
+  /// what is not worth measuring.
   void reject(const std::string& why);
   /// The policy's and these.
   std::vector<RejectionCount> rejections() const;

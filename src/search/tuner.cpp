@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "heddle/support/error.h"
 #include "heddle/support/log.h"
@@ -106,8 +108,10 @@ bool Tuner::round(int task, int count) {
   TaskRun& run = runs_[static_cast<size_t>(task)];
   show("search", task);
   bool exhausted = false;
-  std::vector<Candidate> batch = propose(run, count, &exhausted);
+  std::vector<Candidate> batch = std::exchange(run.pending, {});
+  if (batch.empty()) batch = propose(run, count, &exhausted);
   if (batch.empty()) return false;
+  look_ahead(run, batch, static_cast<size_t>(count));
   show("measure", task);
   measure(task, batch, TuneClock(clock_.left() - reserve(), &clock_));
   double spent = 0;
@@ -119,6 +123,25 @@ bool Tuner::round(int task, int count) {
                     std::to_string(run.best_seconds() * 1e3) + " ms of static " +
                     std::to_string(run.progress.static_seconds * 1e3) + " ms");
   return !exhausted;
+}
+
+// What a measurer can compile while it measures this batch is proposed now: it is chosen with one
+// round less of results.
+void Tuner::look_ahead(TaskRun& run, std::vector<Candidate>& batch, size_t count) {
+  if (batch.size() > count) {
+    const auto rest = batch.begin() + static_cast<ptrdiff_t>(count);
+    run.pending.assign(std::make_move_iterator(rest), std::make_move_iterator(batch.end()));
+    batch.erase(rest, batch.end());
+  } else if (measurer_->prefetch(run.task, {})) {
+    int next = static_cast<int>(count);
+    if (options_.max_trials > 0)
+      next = std::min(next, options_.max_trials - trials_ - static_cast<int>(batch.size()));
+    bool exhausted = false;
+    if (next > 0) run.pending = propose(run, next, &exhausted);
+  }
+  std::vector<Schedule> schedules;
+  for (const Candidate& c : run.pending) schedules.push_back(c.schedule);
+  if (!schedules.empty()) measurer_->prefetch(run.task, schedules);
 }
 
 std::vector<Candidate> Tuner::propose(TaskRun& run, int count, bool* exhausted) {
@@ -186,6 +209,8 @@ void Tuner::measure(int task, std::vector<Candidate>& batch, const TuneClock& cl
     record(run, &c.config, c.schedule, c.result, measurer_->protocol(),
            c.was_predicted ? c.predicted : std::numeric_limits<double>::quiet_NaN());
     run.add(c.config, c.key, c.result.median(), c.result.error);
+    if (c.result.error == MeasureError::Rejected)
+      run.reject(c.result.message.substr(0, c.result.message.find(':')));
     run.add_cost(c.result);
     ++run.progress.trials;
     ++trials_;

@@ -32,11 +32,14 @@ Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options)
     };
   }
   if (!measurer_) {
-    own_measurer_ = make_worker_measurer({.protocol = options.protocol});
+    const WorkerOptions how{.protocol = options.protocol};
+    own_measurer_ =
+        tasks[0].tmpl.target().is_cuda() ? make_cuda_measurer(how) : make_worker_measurer(how);
     measurer_ = own_measurer_.get();
   }
   if (!model_) {
-    own_model_ = make_xgboost_model({.seed = options.seed});
+    own_model_ =
+        make_xgboost_model({.seed = options.seed, .target_kind = tasks[0].tmpl.target().kind});
     model_ = own_model_.get();
     std::optional<std::string> shipped;
     if (options.warm_start) shipped = tophub_model(tasks[0].tmpl.target());

@@ -15,6 +15,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/runtime/workspace.h"
 #include "heddle/support/error.h"
+#include "heddle/support/hash.h"
 #include "heddle/support/rng.h"
 #include "search/measure_timing.h"
 
@@ -184,7 +185,7 @@ class WorkerServer {
   }
 
   std::function<void()> flusher() {
-    if (!options_.protocol.flush_cache) return {};
+    if (!options_.protocol.cold.value_or(false)) return {};
     const int64_t l3 = Target::host().l3_bytes;
     const int64_t bytes = std::clamp<int64_t>(2 * l3, 16 << 20, 512 << 20);
     if (!flush_.defined()) flush_ = NDArray::zeros({bytes}, u8);
@@ -294,8 +295,9 @@ class WorkerServer {
       status_.set(WorkerPhase::Run, racer.candidate);
       const Timer timer;
       racer.compiled->kernel.call(arrays);
-      racer.calls =
-          options_.protocol.flush_cache ? 1 : calls_per_sample(timer.elapsed_s(), kTurnSeconds);
+      racer.calls = options_.protocol.cold.value_or(false)
+                        ? 1
+                        : calls_per_sample(timer.elapsed_s(), kTurnSeconds);
       return Json::object();
     });
     racer.running = !checked.contains("error");
@@ -372,6 +374,15 @@ class WorkerServer {
 };
 
 }  // namespace
+
+uint64_t measured_task_key(const TuneTask& task) {
+  uint64_t key = hash_combine(hash_string(task.name), task.hash());
+  for (const Tensor& t : task.args) {
+    const int stage = task.tmpl.dag().index_of(t.op());
+    key = hash_combine(key, static_cast<uint64_t>(stage) << 8 | static_cast<uint64_t>(t.index()));
+  }
+  return key;
+}
 
 void serve_worker(Channel& channel, WorkerStatus& status,
                   const std::vector<std::shared_ptr<MeasuredTask>>& tasks,

@@ -23,6 +23,9 @@ struct MeasuredTask {
   explicit MeasuredTask(const TuneTask& task);
 };
 
+/// Equal for tasks that share everything that is measured: what tasks are known by.
+uint64_t measured_task_key(const TuneTask& task);
+
 /// What computes a reference, in the order of trust.
 enum class ReferenceBy : uint8_t { Naive, Vector, Default };
 

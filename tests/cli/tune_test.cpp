@@ -197,7 +197,7 @@ TEST(TuneCommand, PrintsTheTableAndWhereRecordsWent) {
   for (const char* text :
        {"tuning 2 tasks for 1:00 on 1 thread", "matmul:16x16x16", "2.00x", "overall",
         "100 trials in 5.0 s, 20.0/s", "6 trials failed: 4 crash, 2 timeout",
-        "80 candidates refused before compiling:\n  80 times: too many registers",
+        "80 candidates refused before measuring:\n  80 times: too many registers",
         "where the time went: measure 4.00 s (80%), search 1.00 s (20%)\n  measure: compile 3.00 s",
         "rank correlation 0.61 over 40 candidates",
         "HEDDLE_LOG_FILE=", " heddle bench matmul:16x16x16", "heddle report "}) {

@@ -238,7 +238,7 @@ TEST(CudaSemantics, EveryBinaryOperationWithAConstant) {
   std::vector<Case> cases;
   for (DataType t : {i8, i16, i32, i64, u8, u16, u32, u64, f32, f16, bf16, f64}) {
     for (BinaryOp op : kBinary) {
-      for (int64_t c : {1, 2, 3, 7, 16, -1, -3, -8}) {
+      for (int64_t c : {3, 8, -1, -3}) {
         if (c < 0 && (t.is_uint() || op == BinaryOp::Shl || op == BinaryOp::Shr)) continue;
         if (op == BinaryOp::Pow || op == BinaryOp::Atan2) continue;
         if ((op == BinaryOp::Shl || op == BinaryOp::Shr) && c >= t.bits) continue;

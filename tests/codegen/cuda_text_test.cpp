@@ -103,7 +103,7 @@ TEST(CudaText, IndicesAreAsWideAsTheyMustBe) {
                make_for(j, Expr(int64_t{1} << 20), LoopKind::Serial,
                         make_store(a, {i * Expr(int64_t{1} << 20) + j}, make_load(b, {j.expr()}))));
   EXPECT_THAT(emit_cuda(one_thread({a, b}, body)),
-              ::testing::HasSubstr("a[(long long)(i * (long long)1048576) + j] = b[j];"));
+              ::testing::HasSubstr("a[(long long)i * 1048576 + j] = b[j];"));
 }
 
 TEST(CudaText, DivisionsOfWhatIsNeverNegative) {

@@ -16,6 +16,13 @@ namespace heddle::testing {
 
 using ::testing::HasSubstr;
 
+inline NDArray iota(int64_t n) {
+  NDArray a = NDArray::empty({n}, f32);
+  for (int64_t i = 0; i < n; ++i) a.data<float>()[i] = static_cast<float>(i);
+  return a;
+}
+inline NDArray ones(int64_t n) { return NDArray::full({n}, f32, 1); }
+
 /// A loop over threads, blocks or iterations.
 inline Stmt loop(LoopKind kind, int64_t extent, const std::function<Stmt(Var)>& body,
                  const char* name = "i") {

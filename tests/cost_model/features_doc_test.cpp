@@ -38,11 +38,25 @@ const char* const kIntroduction =
     "This file is written by a test from `feature_columns()`\n"
     "(`HEDDLE_UPDATE_DOCS=1 build/bin/cost_model_test --gtest_filter='FeaturesDoc.*'`).\n";
 
+const char* const kGpuIntroduction =
+    "Programs for CUDA have columns of their own, and models for them are files of their own: "
+    "which\n"
+    "set a model is for is part of what its file is checked by. They come from the same walk over "
+    "the\n"
+    "loop nest, before work is distributed over threads. The two kernels that a rough model takes "
+    "to\n"
+    "be the longest come first, then the three stores with most arithmetic, and of each the "
+    "buffers\n"
+    "in global and shared memory that it touches, what it writes first. What a warp's 32 threads "
+    "ask\n"
+    "for at once is worked out address by address.\n";
+
 bool starts(const std::string& s, const std::string& prefix) { return s.rfind(prefix, 0) == 0; }
 
-std::string table(const std::string& prefix, const std::string& without) {
+std::string table(const std::string& prefix, const std::string& without,
+                  const std::string& kind = "llvm") {
   std::string out = "\n| column | unit | what |\n|---|---|---|\n";
-  for (const FeatureColumn& c : feature_columns()) {
+  for (const FeatureColumn& c : feature_columns(kind)) {
     if (!starts(c.name, prefix) || (!without.empty() && starts(c.name, without))) continue;
     out += "| `" + c.name.substr(prefix.size()) + "` | " + c.unit + " | " + c.about + " |\n";
   }
@@ -54,7 +68,13 @@ std::string document() {
          " columns.\n" + "\n## The program: `total.`\n" + table("total.", "") +
          "\n## A store: `store0.`, `store1.`\n" + table("store0.", "store0.buf") +
          "\n## A buffer of a store: `store0.buf0.` ... `store1.buf2.`\n" +
-         table("store0.buf0.", "");
+         table("store0.buf0.", "") + "\n# Of a program for a GPU\n\n" + kGpuIntroduction +
+         "\nThere are " + std::to_string(feature_columns("cuda").size()) + " columns.\n" +
+         "\n## The program: `total.`\n" + table("total.", "", "cuda") +
+         "\n## A kernel: `kernel0.`, `kernel1.`\n" + table("kernel0.", "", "cuda") +
+         "\n## A store: `store0.` ... `store2.`\n" + table("store0.", "store0.buf", "cuda") +
+         "\n## A buffer of a store: `store0.buf0.` ... `store2.buf2.`\n" +
+         table("store0.buf0.", "", "cuda");
 }
 
 TEST(FeaturesDoc, ListsEveryColumn) {

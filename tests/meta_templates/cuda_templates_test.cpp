@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "codegen/nvrtc_testing.h"
+#include "codegen/cuda/nvrtc.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/emulator.h"
 #include "lower/lower_testing.h"
@@ -14,7 +14,7 @@
 namespace heddle::testing {
 namespace {
 
-Target cuda() { return Target::parse("cuda -gpu=h200"); }
+Target h200() { return Target::parse("cuda -gpu=h200"); }
 
 // What is wrong with `s`; "" if nothing.
 std::string wrong(const Schedule& s) {
@@ -48,7 +48,7 @@ void check(const std::vector<MemoryBound>& programs, int configs, uint64_t seed)
     if (only && p.name != only) continue;
     SCOPED_TRACE(p.name);
     const ComputeDag dag(p.outputs);
-    const Template t = make_template(dag, cuda());
+    const Template t = make_template(dag, h200());
     for (int i = 0; i <= configs; ++i) {
       const Config c = i == 0 ? t.default_config() : selftest::random_config(t, rng);
       SCOPED_TRACE(t.name() + " " + t.config_to_json(c).dump());
@@ -97,7 +97,7 @@ TEST(CudaTemplates, CutReductions) {
 
 TEST(CudaTemplates, ResultOfAllIsTwoKernels) {
   const Tensor x = placeholder({512, 512}, f32, "x");
-  const Schedule s = create_schedule({ops::mean(x, {})}, cuda());
+  const Schedule s = create_schedule({ops::mean(x, {})}, h200());
   EXPECT_EQ(lower_gpu(s, all_args(s.dag())).main.size(), 2u);
 }
 
@@ -106,7 +106,7 @@ TEST(CudaTemplates, RowsAreReadOnce) {
   for (const char* name : {"softmax", "log_softmax", "layer_norm", "rms_norm"}) {
     for (const MemoryBound& p : row_programs(512, 4096)) {
       if (p.name != name) continue;
-      const Schedule s = create_schedule(p.outputs, cuda());
+      const Schedule s = create_schedule(p.outputs, h200());
       const GpuProgram g = lower_gpu(s, all_args(s.dag()));
       ASSERT_EQ(g.main.size(), 1u) << name;
       int reads = 0, arrays = 0;
@@ -128,16 +128,16 @@ TEST(CudaTemplates, RowsAreReadOnce) {
 
 // What the templates write compiles, and its registers hold what they should.
 TEST(CudaTemplates, DefaultsDoNotSpill) {
-  if (nvrtc_library() == nullptr) GTEST_SKIP() << "no NVRTC here";
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
   for (const char* name : {"softmax", "transpose", "gelu", "column_sum"}) {
     for (const MemoryBound& p : row_programs(4096, 4096)) {
       if (p.name != name) continue;
-      const Schedule s = create_schedule(p.outputs, cuda());
-      const NvrtcResult r = compile_cuda(emit_cuda(lower_gpu(s, all_args(s.dag()))), "sm_90a");
-      ASSERT_TRUE(r.ok) << r.log;
-      for (const auto& [kernel, use] : r.kernels) {
-        EXPECT_EQ(use.spill_bytes, 0) << name << " " << kernel;
-        EXPECT_LE(use.registers, 64) << name << " " << kernel;
+      const Schedule s = create_schedule(p.outputs, h200());
+      const cuda::Cubin cubin =
+          cuda::compile_cuda(emit_cuda(lower_gpu(s, all_args(s.dag()))), "sm_90a");
+      for (const cuda::KernelResources& use : cubin.kernels) {
+        EXPECT_EQ(use.spill_stores, 0) << name << " " << use.kernel;
+        EXPECT_LE(use.registers, 64) << name << " " << use.kernel;
       }
     }
   }
@@ -146,7 +146,7 @@ TEST(CudaTemplates, DefaultsDoNotSpill) {
 TEST(CudaTemplates, CreateScheduleBindsEveryKernel) {
   for (const MemoryBound& p : row_programs(64, 128)) {
     for (const Schedule& s :
-         {create_schedule(p.outputs, cuda()), naive_schedule(p.outputs, cuda())}) {
+         {create_schedule(p.outputs, h200()), naive_schedule(p.outputs, h200())}) {
       EXPECT_EQ(wrong(s), "") << p.name;
       for (const GpuKernel& k : lower_gpu(s, all_args(s.dag())).main) {
         if (p.name.rfind("full_", 0) == 0) continue;  // one value

@@ -43,7 +43,8 @@ TEST(Record, RoundTrips) {
 TEST(Record, RoundTripsFailures) {
   for (const MeasureError e :
        {MeasureError::Invalid, MeasureError::Compile, MeasureError::Crash, MeasureError::Timeout,
-        MeasureError::OutOfMemory, MeasureError::WrongAnswer, MeasureError::Cancelled}) {
+        MeasureError::OutOfMemory, MeasureError::WrongAnswer, MeasureError::Rejected,
+        MeasureError::Cancelled}) {
     const Record r = failed(record_of(matmul(8, 8, 8), test_target()), e);
     const Record back = Record::from_json(Json::parse(r.to_json().dump()));
     EXPECT_EQ(back.error, e);

@@ -200,7 +200,7 @@ TEST(Measure, WhatIsThrownWhileReportingArrives) {
 
 TEST(Measure, ColdCachesAreAProtocol) {
   WorkerOptions options = quick_options();
-  options.protocol.flush_cache = true;
+  options.protocol.cold = true;
   const TuneTask task = small_matmul();
   const auto measurer = make_worker_measurer(options);
   EXPECT_EQ(measurer->protocol().substr(0, 4), "cold");

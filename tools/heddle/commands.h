@@ -46,9 +46,10 @@ struct TuneRequest {
   std::string budget = "60s";
   std::string log;    ///< empty: named after the subjects
   std::string dtype;  ///< empty: f32, or as the list of workloads says
-  int threads = 0;    ///< 0: all cores
-  int trials = 0;     ///< 0: until the budget ends
-  int batch = 0;      ///< 0: as tuning sees fit
+  std::string target = "llvm -mcpu=native";
+  int threads = 0;  ///< 0: all cores
+  int trials = 0;   ///< 0: until the budget ends
+  int batch = 0;    ///< 0: as tuning sees fit
   uint64_t seed = 0;
   std::string policy, model;
   bool no_warm_start = false;

@@ -6,10 +6,12 @@
 
 #include "build_times.h"
 #include "commands.h"
+#include "heddle/codegen/cuda.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/driver/build.h"
+#include "heddle/driver/gpu_kernel_use.h"
 #include "heddle/ir/print.h"
 #include "heddle/lower/lower.h"
 #include "heddle/runtime/thread_pool.h"
@@ -50,6 +52,11 @@ class Explanation {
     if (part == "space") return space();
     if (part == "schedule") return schedule_part();
     if (part == "loops") return loops();
+    if (part == "cuda") return plain(emit_cuda(gpu_program()));
+    if (part == "resources") return resources();
+    if (target_.is_cuda() && (part == "llvm" || part == "asm")) {
+      throw_user_error("kernels for a GPU have no '" + part + "'", {}, "--show cuda");
+    }
     if (part == "llvm") return plain(emit_llvm(functions(), target_, "ll"));
     if (part == "asm") return plain(emit_llvm(functions(), target_, "s"));
     return times();
@@ -57,6 +64,10 @@ class Explanation {
 
   /// Before anything is printed or built: what cannot be shown.
   void check_pass() {
+    if (!options_.pass.empty() && target_.is_cuda()) {
+      throw_user_error("the loops of a GPU's kernels can be shown after the last pass only", {},
+                       "leave --pass out");
+    }
     if (options_.pass.empty() || options_.pass == "all") return;
     std::vector<std::string> names;
     for (const PassRecord& p : lowered().passes) {
@@ -158,7 +169,7 @@ class Explanation {
 
   const Schedule& schedule() {
     if (!schedule_) {
-      schedule_.emplace(options_.naive ? naive_schedule(problem_.outputs)
+      schedule_.emplace(options_.naive ? naive_schedule(problem_.outputs, target_)
                                        : create_schedule(problem_.outputs, target_));
     }
     return *schedule_;
@@ -185,7 +196,36 @@ class Explanation {
     return out;
   }
 
+  const GpuProgram& gpu_program() {
+    if (!target_.is_cuda()) {
+      throw_user_error("only a GPU's kernels have a CUDA text", {}, "add --target cuda");
+    }
+    if (!gpu_program_) gpu_program_.emplace(lower_gpu(schedule(), problem_.args()));
+    return *gpu_program_;
+  }
+
+  // What NVRTC makes of it, without a GPU.
+  Part resources() {
+    const std::vector<GpuKernelUse> uses = gpu_kernel_uses(gpu_program(), target_);
+    Table table({"kernel", "blocks", "threads", "shared", "registers", "spilled", "blocks/SM"});
+    Json all = Json::array();
+    for (const GpuKernelUse& u : uses) {
+      table.add_row({u.kernel, std::to_string(u.blocks), std::to_string(u.threads),
+                     std::to_string(u.shared_bytes), std::to_string(u.registers),
+                     std::to_string(u.spilled_bytes), std::to_string(u.blocks_per_sm)});
+      all.push_back(Json::object({{"kernel", u.kernel},
+                                  {"blocks", u.blocks},
+                                  {"threads", u.threads},
+                                  {"shared_bytes", u.shared_bytes},
+                                  {"registers", u.registers},
+                                  {"spilled_bytes", u.spilled_bytes},
+                                  {"blocks_per_sm", u.blocks_per_sm}}));
+    }
+    return {table.to_string(), std::move(all)};
+  }
+
   Part loops() {
+    if (target_.is_cuda()) return plain(to_string(gpu_program()));
     if (options_.pass.empty()) return plain(program_text(lowered().main, lowered().prepare));
     std::string text;
     int number = 0;
@@ -216,6 +256,7 @@ class Explanation {
   std::optional<Template> template_;
   std::optional<Schedule> schedule_;
   std::optional<LoweredProgram> lowered_;
+  std::optional<GpuProgram> gpu_program_;
 };
 
 // --show takes one part, or several with commas, and may be repeated.
@@ -233,7 +274,11 @@ std::vector<std::string> parts_of(const ExplainOptions& options) {
       if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
     }
   }
-  if (parts.empty()) parts = {"classes", "alternatives", "schedule", "times"};
+  if (parts.empty()) {
+    parts = {"classes", "alternatives", "schedule", "times"};
+    if (Target::parse(options.target).is_cuda())
+      parts = {"classes", "schedule", "cuda", "resources"};
+  }
   if (!options.pass.empty() && std::find(parts.begin(), parts.end(), "loops") == parts.end()) {
     parts.push_back("loops");
   }
@@ -245,7 +290,7 @@ std::vector<std::string> parts_of(const ExplainOptions& options) {
 const std::vector<std::string>& explain_parts() {
   static const std::vector<std::string> parts = {"dag",   "classes",  "alternatives", "template",
                                                  "space", "schedule", "loops",        "llvm",
-                                                 "asm",   "times"};
+                                                 "asm",   "cuda",     "resources",    "times"};
   return parts;
 }
 

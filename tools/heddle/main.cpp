@@ -52,6 +52,7 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
       "  heddle explain conv2d:c=64,h=56,k=64,r=3,pad=1,layout=nhwc --show dag,template,space\n"
       "  heddle explain softmax:4096x4096 --show loops --pass vectorize --threads 1\n"
       "  heddle explain matmul:64x64x64 --show asm --target \"llvm -mcpu=haswell\"\n"
+      "  heddle explain matmul:1024x1024x1024 --target \"cuda -gpu=a100\" --show cuda,resources\n"
       "  heddle explain lenet:128 --show times --json");
 }
 
@@ -100,6 +101,9 @@ void add_tune(CLI::App& app, TuneRequest& o) {
   c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
       ->check(CLI::Range(1, 1024));
   c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
+  c->add_option(
+      "--target", o.target,
+      "Machine to tune on: llvm -mcpu=native, or cuda, the first GPU (llvm -mcpu=native)");
   c->add_option("--trials", o.trials, "Stop after so many measurements (when the time is up)")
       ->check(CLI::Range(1, INT_MAX));
   c->add_option("--batch", o.batch, "Candidates of one round (32)")->check(CLI::Range(1, 4096));
@@ -122,7 +126,8 @@ void add_tune(CLI::App& app, TuneRequest& o) {
       "  heddle tune matmul:512x512x512 --budget 60s\n"
       "  heddle tune digits --budget 2m --log digits.jsonl\n"
       "  heddle tune --workloads conv --budget 10m --threads 1 --json results.json\n"
-      "  heddle tune softmax:4096x4096 --trials 200 --policy random --seed 3");
+      "  heddle tune softmax:4096x4096 --trials 200 --policy random --seed 3\n"
+      "  heddle tune matmul:4096x4096x4096 --target cuda --dtype bf16");
 }
 
 void add_report(CLI::App& app, ReportRequest& o) {

@@ -92,6 +92,12 @@ void print_accuracy(const std::vector<TaskRows>& tasks, CostModel& model) {
 }  // namespace
 
 void train_model(const std::vector<Record>& records, const std::string& path) {
+  const std::string kind = records.empty() ? "llvm" : records[0].target.kind;
+  for (const Record& r : records) {
+    if (r.target.kind == kind) continue;
+    throw_user_error("the records are of CPUs and of GPUs, and a model is for one of them", {},
+                     "train on logs of one kind at a time");
+  }
   int skipped = 0;
   const std::vector<TaskRows> tasks = rows_of(records, &skipped);
   std::vector<TrainingRow> shown, all;
@@ -103,9 +109,9 @@ void train_model(const std::vector<Record>& records, const std::string& path) {
   if (skipped > 0) {
     std::cerr << "left out: " << skipped << " records whose subject or steps are not known here\n";
   }
-  const auto judged = make_xgboost_model();
+  const auto judged = make_xgboost_model({.target_kind = kind});
   judged->update(shown);
-  const auto model = make_xgboost_model();
+  const auto model = make_xgboost_model({.target_kind = kind});
   model->update(all);
   if (!judged->ready() || !model->ready()) {
     throw_user_error("there are too few records to train a model: " + std::to_string(all.size()),

@@ -53,13 +53,16 @@ template <class Kernel>
 class Classifier {
  public:
   /// The kernel takes the images, the weights in this order, and the logits.
-  Classifier(Kernel kernel, const std::vector<Tensor>& weights, const TensorFile& file)
+  /// `device`: where its arrays live.
+  Classifier(Kernel kernel, const std::vector<Tensor>& weights, const TensorFile& file,
+             Device device = Device::cpu())
       : kernel_(std::move(kernel)) {
-    arrays_.push_back(images_);
+    arrays_.push_back(images_.to_device(device));
     for (const Tensor& w : weights) {
-      arrays_.push_back(NDArray::from(file.at(w.name()).f32(), file.at(w.name()).shape));
+      const auto& values = file.at(w.name());
+      arrays_.push_back(NDArray::from(values.f32(), values.shape).to_device(device));
     }
-    arrays_.push_back(logits_);
+    arrays_.push_back(NDArray::zeros({kBatch, kClasses}, f32, device));
   }
 
   void run() const { kernel_.call(arrays_); }
@@ -72,8 +75,10 @@ class Classifier {
     for (int64_t begin = 0; begin < count; begin += kBatch) {
       const int64_t used = std::min(kBatch, count - begin);
       std::copy_n(pixels.begin() + begin * kPixels, used * kPixels, images_.data<float>());
+      if (arrays_.front().device().is_cuda()) arrays_.front().copy_from(images_);
       run();
-      all.insert(all.end(), logits_.data<float>(), logits_.data<float>() + used * kClasses);
+      const NDArray logits = arrays_.back().to_host();
+      all.insert(all.end(), logits.data<float>(), logits.data<float>() + used * kClasses);
     }
     return all;
   }
@@ -81,7 +86,6 @@ class Classifier {
  private:
   Kernel kernel_;
   NDArray images_ = NDArray::zeros({kBatch, 1, kSide, kSide}, f32);
-  NDArray logits_ = NDArray::zeros({kBatch, kClasses}, f32);
   std::vector<NDArray> arrays_;
 };
 

@@ -42,7 +42,8 @@ class CostModel {
 /// The defaults are from bench/cost_model (evaluate): about as accurate as deeper, slower ones.
 struct XgboostOptions {
   uint64_t seed = 0;
-  int rounds = 80;  ///< boosted trees of a full fit
+  std::string target_kind = "llvm";  ///< of the programs: it says what columns there are
+  int rounds = 80;                   ///< boosted trees of a full fit
   int max_depth = 5;
   double eta = 0.15;
   double refit_growth = 0.1;  ///< refit when so many more rows have come than the last fit had

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/ir/stmt.h"
@@ -21,7 +22,8 @@ using Features = std::vector<float>;
 struct FeatureColumn {
   std::string name, unit, about;
 };
-const std::vector<FeatureColumn>& feature_columns();
+/// Programs for GPUs ("cuda") have columns of their own.
+const std::vector<FeatureColumn>& feature_columns(std::string_view target_kind = "llvm");
 
 /// Extracts from a lowered function (any stage of the pipeline from the loop nest on: annotated
 /// loops and vector expressions give the same numbers). Thread-safe, no global state.

@@ -57,6 +57,11 @@ class Network {
 /// are. What depends on constant arguments alone is prepared at the first call, for each node its
 /// own. Safe from several threads at once, each call with buffers of its own; copies share
 /// everything.
+///
+/// For a CUDA target the arrays live on the GPU, or all on the CPU: then they are copied there and
+/// back. From the second call with the same arrays on, a call is the launch of one CUDA graph; the
+/// graphs of the last four sets are kept, and the arrays with them. Calls are one after the other
+/// on the GPU, whatever their streams: they share the buffers between nodes.
 class NetworkKernel {
  public:
   template <class... A>

@@ -23,7 +23,8 @@ enum class MeasureError : uint8_t {
   Timeout,      ///< compiling or running took longer than allowed
   OutOfMemory,  ///< an allocation failed, or the worker's memory limit was hit
   WrongAnswer,  ///< it ran, and its output is not the reference's
-  Cancelled,    ///< the budget ended or someone pressed Ctrl-C before it was measured; not recorded
+  Rejected,  ///< compiled for a GPU, but not worth or not able to run: it spills, it needs too much
+  Cancelled,  ///< the budget ended or someone pressed Ctrl-C before it was measured; not recorded
 };
 const char* to_string(MeasureError e);
 /// Throws a User error for an unknown name.

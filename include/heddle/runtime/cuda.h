@@ -69,6 +69,9 @@ bool available();
 /// Why devices() is empty, in words; "" where it is not.
 std::string unavailable_reason();
 
+/// Was CUDA initialised in this process? Then no process forked from it can use CUDA.
+bool initialised();
+
 /// Waits for all work on a device; throws what went wrong with it.
 void synchronize(int device = 0);
 /// Did an earlier failure cost this process its context on the device?

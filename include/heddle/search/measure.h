@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,11 +39,14 @@ TuneTask make_task(std::string name, const std::vector<Tensor>& outputs, const T
 struct MeasureProtocol {
   int min_repeats = 2;  ///< timed samples, after one warm-up call
   int max_repeats = 30;
-  double min_seconds = 0.004;   ///< sampled at least so long (unless cut off)
-  double max_seconds = 0.1;     ///< ... and at most so long once min_repeats are there
-  double relative_ci = 0.02;    ///< enough when the 95 % interval of the median is so narrow
-  double cutoff = 1.5;          ///< stop at once when slower than cutoff x best; 0: never
-  bool flush_cache = false;     ///< cold: write over a buffer larger than the last-level cache
+  double min_seconds = 0.004;  ///< sampled at least so long (unless cut off)
+  double max_seconds = 0.1;    ///< ... and at most so long once min_repeats are there
+  double relative_ci = 0.02;   ///< enough when the 95 % interval of the median is so narrow
+  double cutoff = 1.5;         ///< stop at once when slower than cutoff x best; 0: never
+  /// Cold: a call finds nothing of its arguments in the caches. On a CPU (default: warm) a buffer
+  /// larger than the last-level cache is written over; on a GPU (default: cold) calls take turns on
+  /// copies of the arguments that are together twice as large as the L2.
+  std::optional<bool> cold = {};
   double timeout_seconds = 10;  ///< compile plus run of one candidate
   int64_t memory_limit_bytes =
       0;                     ///< of a worker, above what it starts with; 0: half of what is free
@@ -101,6 +105,12 @@ class Measurer {
   /// results' outputs are checked in full.
   virtual std::vector<MeasureResult> race(const TuneTask& task, std::span<const Schedule> schedules,
                                           double seconds, const TuneClock& clock) = 0;
+  /// These will be asked for next: it may begin to compile them. False: it does nothing ahead, and
+  /// need not be told again.
+  virtual bool prefetch(const TuneTask& task, std::span<const Schedule> schedules) {
+    (void)task, (void)schedules;
+    return false;
+  }
   virtual std::string protocol() const = 0;
   /// Where the time went, seconds by name ("compile", "run", "check", "idle", ...); for reports.
   virtual std::vector<std::pair<std::string, double>> time_spent() const { return {}; }
@@ -114,6 +124,15 @@ struct WorkerOptions {
   std::function<void(const std::string& phase, size_t candidate, std::span<const NDArray> args)>
       fault = {};
 };
+
+/// The measurer of `tune` for targets of kind "cuda". Worker processes compile (lowering, CUDA
+/// text, NVRTC) while a runner process of its own, the only one that ever initialises CUDA, times
+/// what is compiled: graphs of several launches, by events. A kernel that hangs or breaks the
+/// context costs that runner and is recorded; what the GPU could not launch, and what spills
+/// registers to memory once something better is known, is Rejected before it runs. This process
+/// must not have used CUDA itself (a User error): what is forked from it could not.
+std::unique_ptr<Measurer> make_cuda_measurer(const WorkerOptions& options = {});
+
 /// Worker processes, forked from this one and reused for every candidate until one dies of it.
 /// Compilation runs on all cores; runs have the machine for themselves.
 std::unique_ptr<Measurer> make_worker_measurer(const WorkerOptions& options = {});

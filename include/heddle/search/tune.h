@@ -74,7 +74,7 @@ struct TaskResult {
   double static_seconds = 0, best_seconds = 0;  ///< of the final race, medians
   int trials = 0, failures = 0;
   std::vector<std::pair<MeasureError, int>> failures_by_kind = {};
-  std::vector<RejectionCount> rejections = {};  ///< before compiling
+  std::vector<RejectionCount> rejections = {};  ///< before measuring
   bool improved = false;                        ///< false: the static schedule was returned
 };
 

@@ -202,8 +202,10 @@ Text Ops::binary(BinaryOp op, DataType t, const Text& a, const Text& b, const In
     return int_binary(op, i32, a, b, exact);
   }
   const auto widened = [](const Text& x) { return x.wide ? x : converted("long long", x); };
-  const bool shift = op == BinaryOp::Shl || op == BinaryOp::Shr;
-  Text r = int_binary(op, t, widened(a), shift ? b : widened(b), facts);
+  // One wide operand of a sum or a product is enough for C++; a shift goes by its left one.
+  const bool either = op == BinaryOp::Add || op == BinaryOp::Sub || op == BinaryOp::Mul;
+  const bool both = op == BinaryOp::Min || op == BinaryOp::Max;
+  Text r = int_binary(op, t, either && b.wide ? a : widened(a), both ? widened(b) : b, facts);
   if (facts.narrow) return converted("int", r);
   r.wide = true;
   return r;

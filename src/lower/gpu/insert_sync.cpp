@@ -108,14 +108,12 @@ class Inserter {
       if (conflict(*state, here)) {
         r = make_block({make_sync(SyncKind::Block), s});
         state->clear();
-        barrier();
       }
       state->add(here);
       return r;
     }
     if (const For* f = s.as<For>()) {
-      const bool narrow = is_thread(f->loop) && !is_full(*f);
-      narrow_ += narrow;
+      if (is_thread(f->loop) && !is_full(*f)) return walk(widened(*f), state);
       Stmt body;
       if (is_thread(f->loop) || is_block(f->loop)) {
         body = walk(f->body, state);
@@ -127,7 +125,6 @@ class Inserter {
         body = walk(f->body, &next);
         *state = next;
       }
-      narrow_ -= narrow;
       return make_for(f->var, f->extent, f->loop, body);
     }
     if (const If* i = s.as<If>()) {
@@ -195,14 +192,22 @@ class Inserter {
     return n && *n == shape_.block[static_cast<size_t>(grid_dim(f.loop))];
   }
 
-  void barrier() const {
-    HEDDLE_ICHECK(narrow_ == 0,
-                  "a barrier is needed inside a thread loop that not all threads of the block run");
+  // All threads come to the barriers in the loop; what stands between them is for those below its
+  // extent.
+  Stmt widened(const For& f) const {
+    const int64_t n = shape_.block[static_cast<size_t>(grid_dim(f.loop))];
+    return make_for(f.var, Expr(n), f.loop, guarded(f.body, f.var.expr() < f.extent));
+  }
+  Stmt guarded(const Stmt& s, const Expr& condition) const {
+    if (!s || s.kind() == StmtKind::Sync) return s;
+    if (s.kind() != StmtKind::Block && s.kind() != StmtKind::Allocate && !phased(s))
+      return make_if(condition, s);
+    return map_children(
+        s, [&](const Stmt& c) { return guarded(c, condition); }, [](const Expr& e) { return e; });
   }
 
   const LaunchShape& shape_;
   Buffers shared_;
-  int narrow_ = 0;
 };
 
 }  // namespace

@@ -110,6 +110,12 @@ const std::string* intern(const std::string& name) {
 // ---- devices
 // -------------------------------------------------------------------------------------
 
+bool initialised() {
+  Environment& env = environment();
+  const std::lock_guard lock(env.mutex);
+  return env.initialised;
+}
+
 DeviceState& device_state(int index) {
   Environment& env = environment();
   const std::lock_guard lock(env.mutex);

@@ -6,6 +6,9 @@ static __device__ __forceinline__ unsigned short bf16_from_f32(float x) {
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
   return r;
 }
+static __device__ __forceinline__ float round_bf16(float x) {
+  return f32_from_bf16(bf16_from_f32(x));
+}
 static __device__ __forceinline__ unsigned short low16(unsigned x) { return (unsigned short)x; }
 static __device__ __forceinline__ unsigned short high16(unsigned x) {
   return (unsigned short)(x >> 16);
@@ -27,13 +30,13 @@ gelu_bf16(const unsigned short* __restrict__ x,
   const int tx = threadIdx.x;
   const int i0 = (bx * 256 + tx) * 8;
   const uint4 v0 = *(const uint4*)(x + i0);
-  const unsigned short t0 = bf16_from_f32(div_f32(f32_from_bf16(low16(v0.x)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(low16(v0.x)))))))))));
-  const unsigned short t1 = bf16_from_f32(div_f32(f32_from_bf16(high16(v0.x)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(high16(v0.x)))))))))));
-  const unsigned short t2 = bf16_from_f32(div_f32(f32_from_bf16(low16(v0.y)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(low16(v0.y)))))))))));
-  const unsigned short t3 = bf16_from_f32(div_f32(f32_from_bf16(high16(v0.y)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(high16(v0.y)))))))))));
-  const unsigned short t4 = bf16_from_f32(div_f32(f32_from_bf16(low16(v0.z)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(low16(v0.z)))))))))));
-  const unsigned short t5 = bf16_from_f32(div_f32(f32_from_bf16(high16(v0.z)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(high16(v0.z)))))))))));
-  const unsigned short t6 = bf16_from_f32(div_f32(f32_from_bf16(low16(v0.w)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(low16(v0.w)))))))))));
-  const unsigned short t7 = bf16_from_f32(div_f32(f32_from_bf16(high16(v0.w)), f32_from_bf16(bf16_from_f32(1.0f + f32_from_bf16(bf16_from_f32(expf(f32_from_bf16(bf16_from_f32(-1.703125f * f32_from_bf16(high16(v0.w)))))))))));
+  const unsigned short t0 = bf16_from_f32(div_f32(f32_from_bf16(low16(v0.x)), round_bf16(1.0f + round_bf16(expf(round_bf16(-1.703125f * f32_from_bf16(low16(v0.x))))))));
+  const unsigned short t1 = bf16_from_f32(div_f32(f32_from_bf16(high16(v0.x)), round_bf16(1.0f + round_bf16(expf(round_bf16(-1.703125f * f32_from_bf16(high16(v0.x))))))));
+  const unsigned short t2 = bf16_from_f32(div_f32(f32_from_bf16(low16(v0.y)), round_bf16(1.0f + round_bf16(expf(round_bf16(-1.703125f * f32_from_bf16(low16(v0.y))))))));
+  const unsigned short t3 = bf16_from_f32(div_f32(f32_from_bf16(high16(v0.y)), round_bf16(1.0f + round_bf16(expf(round_bf16(-1.703125f * f32_from_bf16(high16(v0.y))))))));
+  const unsigned short t4 = bf16_from_f32(div_f32(f32_from_bf16(low16(v0.z)), round_bf16(1.0f + round_bf16(expf(round_bf16(-1.703125f * f32_from_bf16(low16(v0.z))))))));
+  const unsigned short t5 = bf16_from_f32(div_f32(f32_from_bf16(high16(v0.z)), round_bf16(1.0f + round_bf16(expf(round_bf16(-1.703125f * f32_from_bf16(high16(v0.z))))))));
+  const unsigned short t6 = bf16_from_f32(div_f32(f32_from_bf16(low16(v0.w)), round_bf16(1.0f + round_bf16(expf(round_bf16(-1.703125f * f32_from_bf16(low16(v0.w))))))));
+  const unsigned short t7 = bf16_from_f32(div_f32(f32_from_bf16(high16(v0.w)), round_bf16(1.0f + round_bf16(expf(round_bf16(-1.703125f * f32_from_bf16(high16(v0.w))))))));
   __stcs((uint4*)(out + i0), make_uint4(pack16(t0, t1), pack16(t2, t3), pack16(t4, t5), pack16(t6, t7)));
 }

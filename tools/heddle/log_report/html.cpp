@@ -62,7 +62,8 @@ std::string html_legend(const std::vector<Key>& keys) {
 const std::vector<MeasureError>& failure_kinds() {
   static const std::vector<MeasureError> kinds = {
       MeasureError::Invalid, MeasureError::Compile,     MeasureError::Crash,
-      MeasureError::Timeout, MeasureError::OutOfMemory, MeasureError::WrongAnswer};
+      MeasureError::Timeout, MeasureError::OutOfMemory, MeasureError::WrongAnswer,
+      MeasureError::Rejected};
   return kinds;
 }
 
@@ -79,6 +80,7 @@ std::string failure_text(MeasureError kind) {
     case MeasureError::Timeout: return "timeout";
     case MeasureError::OutOfMemory: return "out of memory";
     case MeasureError::WrongAnswer: return "wrong answer";
+    case MeasureError::Rejected: return "rejected";
     case MeasureError::Cancelled: return "cancelled";
   }
   return "";

@@ -55,6 +55,7 @@ svg .race { fill: var(--race); stroke: var(--page); stroke-width: .8; }
 .failed { stroke-width: 1.6; } .failed.kind1 { stroke: var(--k1); } .failed.kind2 { stroke: var(--k2); }
 .failed.kind3 { stroke: var(--k3); } .failed.kind4 { stroke: var(--k4); }
 .failed.kind5 { stroke: var(--k5); } .failed.kind6 { stroke: var(--k6); }
+.failed.kind7 { stroke: var(--muted); } rect.kind7 { fill: var(--muted); }
 rect.kind1 { fill: var(--k1); } rect.kind2 { fill: var(--k2); } rect.kind3 { fill: var(--k3); }
 rect.kind4 { fill: var(--k4); } rect.kind5 { fill: var(--k5); } rect.kind6 { fill: var(--k6); }
 .bar-best, .point-best { fill: var(--best); } .bar-static { fill: var(--pale); }

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "figures.h"
+#include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/edit_distance.h"
@@ -72,7 +73,8 @@ std::unique_ptr<CostModel> model_of(const TuneRequest& request) {
     throw_user_error("there is no model '" + request.model + "'", {},
                      hint + "a model is xgboost, random, or a file that can be read");
   }
-  std::unique_ptr<CostModel> model = make_xgboost_model({.seed = request.seed});
+  std::unique_ptr<CostModel> model =
+      make_xgboost_model({.seed = request.seed, .target_kind = Target::parse(request.target).kind});
   model->load(request.model);
   return model;
 }
@@ -94,6 +96,30 @@ void measure_peaks(const TaskList& list, int threads, std::vector<TaskScale>* sc
     const auto bytes = static_cast<int64_t>(scale.work);
     scale.peak = std::max(scale.peak, machine.bandwidth(scale.bound, threads, bytes).per_second);
   }
+}
+
+// Of a GPU: nothing of this process may touch it, as the measuring processes are its children.
+void data_sheet_peaks(const Gpu& gpu, const TaskList& list, std::vector<TaskScale>* scales) {
+  const double lanes = 2.0 * gpu.sms * gpu.f32_lanes * gpu.clock_mhz * 1e6;
+  for (size_t i = 0; i < scales->size(); ++i) {
+    // What matrix units do of the other types is not in the table of GPUs.
+    const bool known = list.dtypes[i] == f32;
+    (*scales)[i].peak = (*scales)[i].bound != Bound::Compute ? gpu.bandwidth_gbs * 1e9
+                        : known                              ? lanes
+                                                             : 0;
+  }
+}
+
+void check_tunable(const Target& target) {
+  if (!target.is_cuda()) return;
+  const std::string reason = cuda::unavailable_reason();
+  if (!reason.empty()) {
+    throw_user_error("tuning for '" + to_string(target) + "' needs the GPU: " + reason, {},
+                     "`heddle explain --target cuda` shows schedules and CUDA text without one");
+  }
+  if (target.runs_here()) return;
+  throw_user_error("kernels for '" + to_string(target) + "' do not run on this machine's GPU", {},
+                   "--target cuda names the one that is here");
 }
 
 bool above_peak(const std::vector<TaskRow>& rows) {
@@ -131,8 +157,10 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   const std::unique_ptr<CostModel> model = model_of(request);
   options.model = model.get();
   const int threads = request.threads > 0 ? request.threads : default_num_threads();
-  options.target = Target::host();
-  options.target.cores = threads;
+  options.target = Target::parse(request.target);
+  check_tunable(options.target);
+  const bool on_gpu = options.target.is_cuda();
+  if (!on_gpu) options.target.cores = threads;
   options.budget = std::chrono::duration<double>(budget);
   options.max_trials = request.trials;
   options.seed = request.seed;
@@ -140,12 +168,14 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   options.warm_start = !request.no_warm_start;
 
   TaskList list = tasks_of(subjects, options.target);
-  measure_peaks(list, threads, &list.scales);
+  on_gpu ? data_sheet_peaks(options.target.gpu, list, &list.scales)
+         : measure_peaks(list, threads, &list.scales);
   std::ostream& out = output.out;
   if (!request.quiet) {
     out << "tuning " << count_text(static_cast<int64_t>(list.tasks.size()), "task") << " for "
-        << clock_text(budget) << " on " << count_text(threads, "thread") << ", records go to "
-        << options.log << std::endl;
+        << clock_text(budget) << " on "
+        << (on_gpu ? "a " + options.target.gpu.name : count_text(threads, "thread"))
+        << ", records go to " << options.log << std::endl;
   }
 
   const ScopedThreads scoped_threads(threads);
@@ -165,7 +195,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
 
   outcome.report.cancelled = outcome.report.cancelled || clock.cancelled();
   outcome.rows = task_rows(outcome.report, list.calls, list.scales);
-  if (above_peak(outcome.rows)) {
+  if (!on_gpu && above_peak(outcome.rows)) {
     measure_peaks(list, threads, &list.scales);
     outcome.rows = task_rows(outcome.report, list.calls, list.scales);
   }

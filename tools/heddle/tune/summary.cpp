@@ -54,7 +54,7 @@ std::string rejections_text(const TuneReport& report) {
   constexpr size_t kShown = 5;
   const std::vector<Count> counts = rejections_of(report);
   if (counts.empty()) return "";
-  std::string out = count_text(sum_of(counts), "candidate") + " refused before compiling:\n";
+  std::string out = count_text(sum_of(counts), "candidate") + " refused before measuring:\n";
   for (size_t i = 0; i < std::min(kShown, counts.size()); ++i) {
     out += "  " + count_text(counts[i].second, "time") + ": " + counts[i].first + "\n";
   }

@@ -1,0 +1,42 @@
+// How a network runs on a GPU: one CUDA graph a set of arrays.
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "heddle/runtime/cuda.h"
+#include "heddle/runtime/kernel.h"
+
+namespace heddle::network {
+
+/// Calls take turns: what they share lies on the GPU, and the next one waits there.
+class DeviceCalls {
+ public:
+  /// `run` puts the kernels of the network, called with these arrays, into the current stream.
+  using Run = FunctionRef<void(std::span<const NDArray>)>;
+
+  /// Arrays of the CPU are staged on the first GPU; of those of constants the copy is kept as long
+  /// as the same arrays come.
+  void call(std::span<const KernelArg> args, std::span<const NDArray> arrays, Run run);
+  /// The contents of constant arguments have changed.
+  void forget();
+
+ private:
+  struct Known {
+    std::vector<const void*> addresses;
+    std::optional<cuda::Graph> graph;  ///< from the second call on
+  };
+  void run_here(std::span<const NDArray> arrays, Run run);
+  void run_staged(std::span<const KernelArg> args, std::span<const NDArray> arrays, Run run);
+  void launch_or_run(std::span<const NDArray> arrays, Run run);
+
+  std::mutex mutex_;
+  std::deque<Known> known_;             ///< the last one used first
+  std::vector<NDArray> from_, staged_;  ///< the last arrays of the CPU, and their copies
+  std::optional<cuda::Event> last_;     ///< the end of the last call, which used the arena
+};
+
+}  // namespace heddle::network

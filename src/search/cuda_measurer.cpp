@@ -1,0 +1,428 @@
+#include "search/cuda_measurer.h"
+
+#include <algorithm>
+
+#include "heddle/runtime/cuda.h"
+#include "heddle/support/error.h"
+#include "heddle/support/hash.h"
+#include "heddle/support/log.h"
+#include "search/candidate_book.h"
+#include "search/cuda_server.h"
+#include "search/measure_worker.h"
+
+namespace heddle::search {
+namespace {
+
+// The CPU computes a reference of so much work itself; more is left to naive kernels on the GPU.
+constexpr double kReferenceFlops = 2e10;
+constexpr double kReferenceTimeout = 60;
+// The first use of CUDA in a process, and arguments on their way to the device.
+constexpr double kOpenTimeout = 60;
+// Inputs of so many bytes are kept for tasks that come back.
+constexpr int64_t kInputBytes = int64_t{2} << 30;
+
+}  // namespace
+
+/// Adds the time until its end to a name.
+class CudaMeasurer::Spent {
+ public:
+  Spent(CudaMeasurer& of, const char* name) : of_(of), name_(name) {}
+  ~Spent() { of_.spent_[name_] += timer_.elapsed_s(); }
+  Spent(const Spent&) = delete;
+  Spent& operator=(const Spent&) = delete;
+
+ private:
+  CudaMeasurer& of_;
+  const char* name_;
+  Timer timer_;
+};
+
+/// The candidates of one call of measure().
+struct CudaMeasurer::Batch {
+  int task = 0;
+  std::span<const Schedule> schedules;
+  const TuneClock& clock;
+  const Done& done;
+  double best = 0;
+  std::vector<uint64_t> keys = {};  ///< of their jobs
+  std::vector<bool> finished = {}, ready = {};
+  std::vector<int> forgiven = {};      ///< deaths after which a candidate was run again
+  std::deque<size_t> to_run = {};      ///< compiled
+  std::optional<size_t> running = {};  ///< by the runner, which is opening the task otherwise
+  Timer since = {};                    ///< the runner was asked
+  std::string remark = {};             ///< on every result: "not checked: ..."
+  bool over() const { return std::find(finished.begin(), finished.end(), false) == finished.end(); }
+};
+
+CudaMeasurer::CudaMeasurer(const WorkerOptions& options, TuningDeviceFactory device)
+    : options_(options),
+      device_(std::move(device)),
+      workers_(1 + (options.workers > 0 ? options.workers : std::max(1, default_num_threads() - 1)),
+               {.main = [this](Channel& channel, WorkerStatus& status) {
+                 serve_cuda(channel, status, tasks_, options_, device_);
+               }}) {
+  at_work_.resize(workers_.size());
+}
+
+std::string CudaMeasurer::protocol() const {
+  MeasureProtocol p = options_.protocol;
+  p.cold = p.cold.value_or(true);
+  std::string text = to_string(p);
+  return text.insert(text.find(' '), " graph");
+}
+
+std::vector<std::pair<std::string, double>> CudaMeasurer::time_spent() const {
+  return {spent_.begin(), spent_.end()};
+}
+
+// ---- tasks and workers -------------------------------------------------------------------------
+
+int CudaMeasurer::register_task(const TuneTask& task) {
+  const uint64_t key = measured_task_key(task);
+  const auto known = std::find(task_keys_.begin(), task_keys_.end(), key);
+  if (known != task_keys_.end()) return static_cast<int>(known - task_keys_.begin());
+  const Spent spent(*this, "inputs");
+  settle();
+  evict_tasks();
+  tasks_.push_back(std::make_shared<MeasuredTask>(task));
+  task_keys_.push_back(key);
+  return static_cast<int>(tasks_.size()) - 1;
+}
+
+// Oldest first: a network comes back to its tasks in turn.
+void CudaMeasurer::evict_tasks() {
+  int64_t bytes = 0;
+  for (size_t i = tasks_.size(); i-- > 0;) {
+    if (!tasks_[i]) continue;
+    for (const NDArray& a : tasks_[i]->inputs) bytes += a.defined() ? a.bytes() : 0;
+    if (bytes <= kInputBytes) continue;
+    tasks_[i] = nullptr;
+    task_keys_[i] = 0;
+  }
+}
+
+/// All workers live and know every task there is.
+void CudaMeasurer::ready_workers() {
+  const Spent spent(*this, "start");
+  if (epoch_ != tasks_.size()) {
+    settle();
+    workers_.start(workers_.size(), tasks_.size());
+    epoch_ = tasks_.size();
+    opened_ = -1;
+  }
+  for (size_t w = 0; w < workers_.size(); ++w) {
+    if (workers_.alive(w)) continue;
+    workers_.restart(w, epoch_);
+    if (w == kRunner) opened_ = -1;
+  }
+}
+
+/// Nobody is at work any more, and nothing is left to be compiled.
+void CudaMeasurer::settle() {
+  for (size_t w = 0; w < workers_.size(); ++w) {
+    if (workers_.busy(w)) workers_.kill(w);
+    at_work_[w] = 0;
+  }
+  if (!workers_.alive(kRunner)) opened_ = -1;
+  jobs_.clear();
+  queue_.clear();
+}
+
+void CudaMeasurer::lose_runner() {
+  workers_.kill(kRunner);
+  opened_ = -1;
+}
+
+/// A request while nobody else is at work; nothing when the clock expired.
+std::optional<WorkerEvent> CudaMeasurer::ask_alone(size_t worker, const Json& request,
+                                                   double allowed, const TuneClock& clock) {
+  ready_workers();
+  workers_.ask(worker, request, allowed);
+  std::optional<WorkerEvent> event = workers_.next_event(clock);
+  if (!event) return event;
+  if (worker == kRunner && event->answer && event->answer->contains("lost")) lose_runner();
+  if (!event->answer) {
+    event->answer = Json::object(
+        {{"error", static_cast<int64_t>(event->death.error)}, {"message", event->death.message}});
+  }
+  return event;
+}
+
+// ---- the reference -----------------------------------------------------------------------------
+
+bool CudaMeasurer::reference_on_gpu(int task, const TuneClock& clock) {
+  Json request = Json::object({{"do", "compile_naive"}, {"task", task}});
+  std::optional<WorkerEvent> event = ask_alone(1, request, kReferenceTimeout, clock);
+  if (!event) return false;
+  if (const Json* code = event->answer->find("code")) {
+    request = Json::object({{"do", "run_reference"}, {"task", task}, {"code", *code}});
+    event = ask_alone(kRunner, request, kReferenceTimeout, clock);
+    if (!event) return false;
+  }
+  if (event->answer->contains("error")) {
+    HEDDLE_LOG_AT("search", 1,
+                  "no reference from the GPU: " + event->answer->at("message").as_string());
+  }
+  return true;
+}
+
+/// Nothing to do when it is there. False when the clock expired. A task without a reference is
+/// measured unchecked, and its results say so.
+bool CudaMeasurer::make_reference(int task, const TuneClock& clock) {
+  MeasuredTask& of = *tasks_[static_cast<size_t>(task)];
+  if (!options_.protocol.check_output || of.reference->ready() || of.no_reference) return true;
+  const Spent spent(*this, "reference");
+  settle();
+  const bool small = of.task.flops() <= kReferenceFlops;
+  if (!small && !reference_on_gpu(task, clock)) return false;
+  if (!of.reference->ready()) {
+    const Json request = Json::object({{"do", "reference"}, {"task", task}});
+    const std::optional<WorkerEvent> event = ask_alone(1, request, kReferenceTimeout, clock);
+    if (!event) return false;
+    if (event->answer->contains("error")) {
+      HEDDLE_LOG_AT("search", 1,
+                    "no reference from the CPU: " + event->answer->at("message").as_string());
+    }
+    // Its threads stay behind, and it is to compile only.
+    workers_.kill(1);
+  }
+  if (!of.reference->ready() && small && !reference_on_gpu(task, clock)) return false;
+  of.no_reference = !of.reference->ready();  // once is enough: it would fail in every round
+  return true;
+}
+
+// ---- compilers ---------------------------------------------------------------------------------
+
+uint64_t CudaMeasurer::add_job(int task, size_t index, const Schedule& schedule, bool no_spills) {
+  uint64_t key = hash_combine(task_keys_[static_cast<size_t>(task)], steps_hash(schedule));
+  key += key == 0;
+  const auto [at, is_new] = jobs_.try_emplace(key);
+  Job& job = at->second;
+  job.index = index;
+  if (!is_new) return key;
+  job.task = task;
+  job.steps = schedule.to_json();
+  job.no_spills = no_spills;
+  queue_.push_back(key);
+  return key;
+}
+
+void CudaMeasurer::feed_compilers() {
+  for (size_t w = 1; w < workers_.size() && !queue_.empty(); ++w) {
+    if (workers_.busy(w)) continue;
+    if (!workers_.alive(w)) workers_.restart(w, epoch_);
+    const uint64_t key = queue_.front();
+    queue_.pop_front();
+    const Job& job = jobs_.at(key);
+    at_work_[w] = key;
+    workers_.ask(w,
+                 Json::object({{"do", "compile"},
+                               {"task", job.task},
+                               {"candidate", job.index},
+                               {"steps", job.steps},
+                               {"no_spills", job.no_spills}}),
+                 options_.protocol.timeout_seconds);
+  }
+}
+
+void CudaMeasurer::compiler_said(const WorkerEvent& event) {
+  const uint64_t key = std::exchange(at_work_[event.worker], 0);
+  const auto at = jobs_.find(key);
+  if (at == jobs_.end()) return;
+  Job& job = at->second;
+  if (!event.answer && event.death.phase == WorkerPhase::Idle && job.deaths++ == 0) {
+    workers_.forgive(event.death);
+    queue_.push_front(key);
+    return;
+  }
+  job.compiled = true;
+  job.answer = event.answer ? *event.answer
+                            : Json::object({{"error", static_cast<int64_t>(event.death.error)},
+                                            {"message", event.death.message}});
+  spent_["compile (all cores)"] += job.answer.get_double("seconds", 0);
+  spent_["nvrtc (all cores)"] += job.answer.get_double("nvrtc", 0);
+}
+
+bool CudaMeasurer::prefetch(const TuneTask& task, std::span<const Schedule> schedules) {
+  const auto known = std::find(task_keys_.begin(), task_keys_.end(), measured_task_key(task));
+  // A task of which nothing was measured yet has no workers that know it.
+  if (known == task_keys_.end() || epoch_ != tasks_.size()) return true;
+  const auto id = static_cast<int>(known - task_keys_.begin());
+  for (size_t i = 0; i < schedules.size(); ++i) add_job(id, i, schedules[i], true);
+  return true;
+}
+
+// ---- a batch -----------------------------------------------------------------------------------
+
+void CudaMeasurer::finish(Batch& batch, size_t index, MeasureResult result) {
+  if (const auto job = jobs_.find(batch.keys[index]); job != jobs_.end()) {
+    result.compile_seconds = job->second.answer.get_double("seconds", 0);
+    jobs_.erase(job);
+  }
+  batch.finished[index] = true;
+  batch.done(index, result);
+}
+
+// What the compilers made since the last look.
+void CudaMeasurer::take_compiled(Batch& batch) {
+  for (size_t i = 0; i < batch.keys.size(); ++i) {
+    if (batch.finished[i] || batch.ready[i]) continue;
+    const Job& job = jobs_.at(batch.keys[i]);
+    if (!job.compiled) continue;
+    if (job.answer.contains("error")) {
+      finish(batch, i, failed(job.answer));
+    } else {
+      batch.ready[i] = true;
+      batch.to_run.push_back(i);
+    }
+  }
+}
+
+void CudaMeasurer::feed_runner(Batch& batch) {
+  if (workers_.busy(kRunner)) return;
+  if (batch.to_run.empty() && opened_ == batch.task) return;
+  if (!workers_.alive(kRunner)) {
+    workers_.restart(kRunner, epoch_);
+    opened_ = -1;
+  }
+  batch.running.reset();
+  batch.since = Timer();
+  if (opened_ != batch.task) {  // while the first candidates compile
+    workers_.ask(kRunner, Json::object({{"do", "open"}, {"task", batch.task}}), kOpenTimeout);
+    return;
+  }
+  batch.running = batch.to_run.front();
+  batch.to_run.pop_front();
+  const Job& job = jobs_.at(batch.keys[*batch.running]);
+  Json request = Json::object({{"do", "run"},
+                               {"task", batch.task},
+                               {"candidate", *batch.running},
+                               {"steps", job.steps},
+                               {"code", job.answer.at("code")}});
+  if (batch.best < std::numeric_limits<double>::infinity()) request["best"] = Json(batch.best);
+  workers_.ask(kRunner, request, options_.protocol.timeout_seconds);
+}
+
+void CudaMeasurer::runner_said(Batch& batch, const WorkerEvent& event) {
+  const double seconds = batch.since.elapsed_s();
+  if (!event.answer || event.answer->contains("lost")) lose_runner();
+  if (!batch.running) {
+    spent_["open"] += seconds;
+    if (!event.answer) return workers_.forgive(event.death);
+    if (event.answer->contains("error")) {
+      throw_runtime_error("nothing can be measured: " + event.answer->at("message").as_string());
+    }
+    opened_ = batch.task;
+    return;
+  }
+  const size_t index = *batch.running;
+  batch.running.reset();
+  // A death that is nobody's is forgiven once: what dies again and again with one candidate is its.
+  if (!event.answer && event.death.candidate != static_cast<int>(index) &&
+      batch.forgiven[index]++ == 0) {
+    workers_.forgive(event.death);
+    batch.to_run.push_front(index);
+    return;
+  }
+  MeasureResult result;
+  if (!event.answer) {
+    result = failed(event.death.error, event.death.message);
+  } else if (event.answer->contains("error")) {
+    result = failed(*event.answer);
+  } else {
+    const Json& a = *event.answer;
+    for (const Json& s : a.at("samples").elements()) result.seconds.push_back(s.as_double());
+    result.cut_off = a.at("cut_off").as_bool();
+    result.run_seconds = a.at("run").as_double();
+    result.check_seconds = a.at("check").as_double();
+    result.message = batch.remark;
+    if (!result.cut_off) batch.best = std::min(batch.best, result.median());
+  }
+  // What failed took its time too: the scheduler must not think it free.
+  if (!result.ok()) result.run_seconds = seconds;
+  spent_["run"] += result.run_seconds;
+  spent_["check"] += result.check_seconds;
+  finish(batch, index, std::move(result));
+}
+
+void CudaMeasurer::measure(const TuneTask& task, std::span<const Schedule> schedules,
+                           double best_seconds, const TuneClock& clock, const Done& done) {
+  const bool nothing_known =
+      !(best_seconds > 0 && best_seconds < std::numeric_limits<double>::infinity());
+  Batch batch{.task = -1,
+              .schedules = schedules,
+              .clock = clock,
+              .done = done,
+              .best = nothing_known ? std::numeric_limits<double>::infinity() : best_seconds};
+  batch.keys.resize(schedules.size());
+  batch.finished.resize(schedules.size());
+  batch.ready.resize(schedules.size());
+  batch.forgiven.resize(schedules.size());
+  if (!clock.expired() && !schedules.empty()) {
+    batch.task = register_task(task);
+    bool in_time = make_reference(batch.task, clock);
+    const MeasuredTask& of = *tasks_[static_cast<size_t>(batch.task)];
+    if (options_.protocol.check_output && !of.reference->ready()) {
+      batch.remark = "not checked: the reference could not be computed";
+    }
+    ready_workers();
+    std::deque<uint64_t> later = std::move(queue_);  // prefetched: after these
+    queue_.clear();
+    for (size_t i = 0; i < schedules.size(); ++i) {
+      // Where nothing runs yet, what spills is better than nothing.
+      batch.keys[i] = add_job(batch.task, i, schedules[i], !nothing_known);
+      std::erase(later, batch.keys[i]);
+      const bool waiting =
+          !jobs_.at(batch.keys[i]).compiled &&
+          std::find(at_work_.begin(), at_work_.end(), batch.keys[i]) == at_work_.end();
+      if (waiting && std::find(queue_.begin(), queue_.end(), batch.keys[i]) == queue_.end())
+        queue_.push_back(batch.keys[i]);
+    }
+    queue_.insert(queue_.end(), later.begin(), later.end());
+    while (in_time) {
+      take_compiled(batch);
+      if (batch.over()) break;
+      feed_compilers();
+      feed_runner(batch);
+      const Timer waited;
+      const bool idle = !workers_.busy(kRunner);
+      const std::optional<WorkerEvent> event = workers_.next_event(clock);
+      if (idle) spent_["gpu idle"] += waited.elapsed_s();
+      in_time = event.has_value();
+      if (!event) break;
+      event->worker == kRunner ? runner_said(batch, *event) : compiler_said(*event);
+    }
+  }
+  if (!batch.over()) {
+    settle();
+    for (size_t i = 0; i < schedules.size(); ++i) {
+      if (batch.finished[i]) continue;
+      finish(batch, i, failed(MeasureError::Cancelled, "the time was up before it was measured"));
+    }
+  } else if (workers_.busy(kRunner)) {
+    lose_runner();  // it was opening a task of which nothing compiled
+  }
+}
+
+}  // namespace heddle::search
+
+namespace heddle {
+
+std::unique_ptr<Measurer> search::make_cuda_measurer(const WorkerOptions& options,
+                                                     TuningDeviceFactory device) {
+  return std::make_unique<CudaMeasurer>(options, std::move(device));
+}
+
+std::unique_ptr<Measurer> make_cuda_measurer(const WorkerOptions& options) {
+  if (!cuda::available()) {
+    throw_runtime_error("measuring kernels for CUDA needs a GPU: " + cuda::unavailable_reason());
+  }
+  if (cuda::initialised()) {
+    throw_user_error(
+        "this process has used the GPU already, and the processes that measure are forked from it",
+        {}, "tune before the first array or kernel on the GPU, or in a process of its own");
+  }
+  return search::make_cuda_measurer(options, search::make_gpu_device);
+}
+
+}  // namespace heddle
