@@ -77,7 +77,10 @@ double flops(const Row& row) {
 }
 
 // Nearly: what is known of a condition on a tail or on padding differs from pass to pass, and
-// merged updates leave out zeros.
+// merged updates leave out zeros. Worst where blocks of axes that do not divide are fused: in the
+// branch of the tail, a loop of 11 - (f % 2)*8 is 3 long, and is counted with its mean of 7. Seed
+// 11 has 29,700 multiply-adds; the nest gives 24,224, the lowered program 48,600. Hence 2 and
+// not 1.5.
 TEST(RandomFeatures, ArithmeticHardlyDependsOnThePass) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Rng rng(seed);
