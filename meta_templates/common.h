@@ -118,6 +118,30 @@ inline int64_t leading_points(const Operation& op, size_t rank) {
   return n;
 }
 
+/// The reduce axis (position) along which the largest operand of `s` is contiguous, or -1.
+inline int contiguous_reduce_axis(const ComputeDag& dag, int s) {
+  const Operation& op = dag.stage(s);
+  double most = -1;
+  int found = -1;
+  for (const Access& a : dag.info(s).reads) {
+    double size = 1;
+    for (int64_t e : a.tensor.extents()) size *= static_cast<double>(e);
+    if (size <= most) continue;
+    const Axis* spatial = contiguous_axis(a, op.axes());
+    const Axis* reduce = contiguous_axis(a, op.reduce_axes());
+    if (!spatial && !reduce) continue;
+    most = size;
+    found = -1;
+    // A window (x*stride + s) is contiguous along both: the longer one is worth vectors.
+    if (reduce && (!spatial || spatial->extent() < reduce->extent())) {
+      for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
+        if (op.reduce_axes()[i].same_as(*reduce)) found = static_cast<int>(i);
+      }
+    }
+  }
+  return found;
+}
+
 /// A vector loop at the end of `loop`: split by lanes x unroll, the lanes vectorized, the rest
 /// unrolled. Returns the loop over whole chunks.
 inline Loop vector_tail(StageRef s, Loop loop, Param chunk, int64_t lanes) {

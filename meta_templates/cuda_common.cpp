@@ -57,4 +57,15 @@ Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const st
   return thread;
 }
 
+void sum_of_parts(TemplateBuilder& t, const StageGroup& g) {
+  StageRef main = t.stage(g.main), sink = t.stage(g.sink);
+  StageRef sum = g.sink != g.main ? main : main.cache_write();
+  Loop f = sink.fuse(sink.all_axes());
+  auto [block, thread] = sink.split(f, 128);
+  sink.bind(block, LoopKind::BlockX);
+  sink.bind(thread, LoopKind::ThreadX);
+  sum.compute_at(sink, thread);
+  sum.unroll(sum.reduce_axis(0));
+}
+
 }  // namespace heddle::meta

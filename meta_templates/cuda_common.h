@@ -33,4 +33,8 @@ Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const st
 void unroll_short(StageRef s, const std::vector<Loop>& loops, const std::vector<int64_t>& extents,
                   int64_t most);
 
+/// The second kernel of a reduction cut in parts: main sums its parts in the thread that has the
+/// result, then the epilogue of the sink, side by side along the columns.
+void sum_of_parts(TemplateBuilder& t, const StageGroup& g);
+
 }  // namespace heddle::meta

@@ -13,7 +13,7 @@
 // kernel (split-K), where there are too few tiles for the SMs.
 #include <cmath>
 
-#include "common.h"
+#include "cuda_common.h"
 #include "tensor_core.h"
 
 namespace heddle::meta {
@@ -223,7 +223,6 @@ class Writer {
   Loops tile_loops(StageRef s, int first, bool has_tiles) {
     Loops l;
     auto axis = [&](int i) { return s.axis(first + i); };
-    std::vector<Loop> order;
     for (int i = 0; i < first; ++i) l.blocks.push_back(s.axis(i));
     for (const auto* list : {&sh_.batch, &sh_.m_others, &sh_.v_others}) {
       for (int i : *list) l.blocks.push_back(axis(i));
@@ -366,16 +365,7 @@ class Writer {
     StageRef rf = main.rfactor(main.reduce_axis(last_reduce_), k_part_, false);
     StageRef acc = rf.cache_write();
     accumulate(acc, 1, rf, host_loops(rf, 1));
-    // The sum of the parts, then the epilogue: a thread a result, side by side along the columns.
-    StageRef sink = t_.stage(g_.sink);
-    StageRef sum = main;
-    if (!has_epilogue()) sum = main.cache_write();
-    Loop f = sink.fuse(sink.all_axes());
-    auto [block, thread] = sink.split(f, 128);
-    sink.bind(block, LoopKind::BlockX);
-    sink.bind(thread, LoopKind::ThreadX);
-    sum.compute_at(sink, thread);
-    sum.unroll(sum.reduce_axis(0));
+    sum_of_parts(t_, g_);
   }
 
   TemplateBuilder& t_;

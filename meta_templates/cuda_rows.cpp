@@ -87,25 +87,4 @@ void reduce_row(TemplateBuilder& t, StageRef s, int k, int64_t threads, int64_t 
   s.bind(s.reduce_axis(0), LoopKind::ThreadX);
 }
 
-int contiguous_reduce_axis(const ComputeDag& dag, int s) {
-  const Operation& op = dag.stage(s);
-  double most = -1;
-  int found = -1;
-  for (const Access& a : dag.info(s).reads) {
-    double size = 1;
-    for (int64_t e : a.tensor.extents()) size *= static_cast<double>(e);
-    if (size <= most) continue;
-    const Axis* spatial = contiguous_axis(a, op.axes());
-    const Axis* reduce = contiguous_axis(a, op.reduce_axes());
-    if (!spatial && !reduce) continue;
-    most = size;
-    found = -1;
-    if (!reduce || (spatial && spatial->extent() >= reduce->extent())) continue;
-    for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
-      if (op.reduce_axes()[i].same_as(*reduce)) found = static_cast<int>(i);
-    }
-  }
-  return found;
-}
-
 }  // namespace heddle::meta

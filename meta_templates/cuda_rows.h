@@ -41,7 +41,4 @@ SharedLoops share(StageRef s, Loop row, int64_t threads, int64_t vector);
 void reduce_row(TemplateBuilder& t, StageRef s, int k, int64_t threads, int64_t vector,
                 Param unroll, StageRef at, Loop loop);
 
-/// The reduce axis (position) along which the largest operand of `s` is contiguous, or -1.
-int contiguous_reduce_axis(const ComputeDag& dag, int s);
-
 }  // namespace heddle::meta

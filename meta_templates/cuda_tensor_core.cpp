@@ -13,7 +13,7 @@
 // Takes products of which rows, columns and depth divide by 16, 8 and 16.
 #include <cmath>
 
-#include "common.h"
+#include "cuda_common.h"
 #include "tensor_core.h"
 
 namespace heddle::meta {
@@ -299,14 +299,7 @@ class Writer {
     StageRef rf = main.rfactor(main.reduce_axis(0), k_part_, false);
     StageRef acc = rf.cache_write();
     accumulate(acc, 1, rf, host_loops(rf, 1));
-    StageRef sink = t_.stage(g_.sink);
-    StageRef sum = has_epilogue() ? main : main.cache_write();
-    Loop f = sink.fuse(sink.all_axes());
-    auto [block, thread] = sink.split(f, 128);
-    sink.bind(block, LoopKind::BlockX);
-    sink.bind(thread, LoopKind::ThreadX);
-    sum.compute_at(sink, thread);
-    sum.unroll(sum.reduce_axis(0));
+    sum_of_parts(t_, g_);
   }
 
   TemplateBuilder& t_;

@@ -23,30 +23,6 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
          (g.main_class == StageClass::ComplexReduction && streams_one_operand(dag, g.main));
 }
 
-// The reduce axis (position) along which the largest operand is contiguous, or -1.
-int contiguous_reduce_axis(const ComputeDag& dag, int s) {
-  const Operation& op = dag.stage(s);
-  double most = -1;
-  int found = -1;
-  for (const Access& a : dag.info(s).reads) {
-    double size = 1;
-    for (int64_t e : a.tensor.extents()) size *= static_cast<double>(e);
-    if (size <= most) continue;
-    const Axis* spatial = contiguous_axis(a, op.axes());
-    const Axis* reduce = contiguous_axis(a, op.reduce_axes());
-    if (!spatial && !reduce) continue;
-    most = size;
-    found = -1;
-    // A window (x*stride + s) is contiguous along both: the longer one is worth vectors.
-    if (reduce && (!spatial || spatial->extent() < reduce->extent())) {
-      for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
-        if (op.reduce_axes()[i].same_as(*reduce)) found = static_cast<int>(i);
-      }
-    }
-  }
-  return found;
-}
-
 // Vector partial results for the reduction of `s` over its axis `k`, computed at loop `at`.
 // `parts_only`: the only axis of `s` counts the parts of a cut reduction.
 void vector_partials(StageRef s, int k, int64_t lanes, Param chunk, Loop at, bool parts_only) {

@@ -22,18 +22,7 @@ void fill(Sink& out, const ProgramView& view) {
   for (const StoreView& v : view.stores) {
     const OpCounts& o = v.s->ops;
     double n = v.executions;
-    ops.mad += o.mad * n;
-    ops.add += o.add * n;
-    ops.mul += o.mul * n;
-    ops.div += o.div * n;
-    ops.minmax += o.minmax * n;
-    ops.special += o.special * n;
-    ops.int_add += o.int_add * n;
-    ops.int_mul += o.int_mul * n;
-    ops.int_div += o.int_div * n;
-    ops.logic += o.logic * n;
-    ops.select += o.select * n;
-    ops.cast += o.cast * n;
+    ops.add_times(o, n);
     executions += n;
     tails += v.tail_executions;
     work += v.cycles;

@@ -20,18 +20,7 @@ void fill_totals(Sink& out, const GpuView& view) {
   for (const GpuStatement& g : view.statements) {
     const OpCounts& o = g.s->ops;
     const double n = g.executions;
-    ops.mad += o.mad * n;
-    ops.add += o.add * n;
-    ops.mul += o.mul * n;
-    ops.div += o.div * n;
-    ops.minmax += o.minmax * n;
-    ops.special += o.special * n;
-    ops.int_add += o.int_add * n;
-    ops.int_mul += o.int_mul * n;
-    ops.int_div += o.int_div * n;
-    ops.logic += o.logic * n;
-    ops.select += o.select * n;
-    ops.cast += o.cast * n;
+    ops.add_times(o, n);
     executions += n;
     flops += o.flops() * n;
     if (g.tensor) tensor += o.flops() * n;

@@ -19,6 +19,21 @@ struct OpCounts {
   double select = 0, cast = 0;
   double flops() const { return 2 * mad + add + mul + div + minmax + special; }
   double arithmetic() const { return flops() + int_add + int_mul + int_div; }
+  /// Adds `o`, `n` times over.
+  void add_times(const OpCounts& o, double n) {
+    mad += o.mad * n;
+    add += o.add * n;
+    mul += o.mul * n;
+    div += o.div * n;
+    minmax += o.minmax * n;
+    special += o.special * n;
+    int_add += o.int_add * n;
+    int_mul += o.int_mul * n;
+    int_div += o.int_div * n;
+    logic += o.logic * n;
+    select += o.select * n;
+    cast += o.cast * n;
+  }
   friend bool operator==(const OpCounts&, const OpCounts&) = default;
 };
 
