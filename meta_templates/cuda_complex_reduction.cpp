@@ -40,8 +40,8 @@ struct Tile {
 };
 
 // Cycles that an SM spends on one step of the reduction of one tile, its multiply-adds, reads of
-// shared memory, instructions and traffic from L2 overlapping for the most part. Fitted to random
-// configs of 1024^3 and 4096^3 on an H200 (docs/benchmarks.md, "SIMT tiles").
+// shared memory, instructions and traffic from L2 overlapping for the most part. The constants are
+// set by hand after a few tiles timed on an H200 (docs/benchmarks.md, "SIMT tiles").
 double step_cycles(const Tile& t, const Gpu& gpu) {
   const double rows = static_cast<double>(t.rows()), cols = static_cast<double>(t.cols());
   const double warps = static_cast<double>(t.threads()) / 32;
