@@ -8,9 +8,10 @@
 namespace heddle::meta {
 
 /// A value for each row: a warp or a block reduces it, over axis `k`, contiguous in memory and of
-/// `extent` elements; where that is a knob's value, of `length`.
+/// `extent` elements; where that is a knob's value, of `length`. `by_clusters`: or several blocks.
 void reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
-                 int64_t lanes, int64_t rows, const std::string& prefix, Param length = {});
+                 int64_t lanes, int64_t rows, const std::string& prefix, Param length = {},
+                 bool by_clusters = false);
 
 /// A value for each column: neighbouring threads take neighbouring vectors of the host's last axis
 /// (of `extent` elements), rows go over threadIdx.y; their parts meet in shared memory. `length`:

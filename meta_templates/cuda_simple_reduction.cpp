@@ -180,7 +180,7 @@ class Builder {
     switch (plan_.shape) {
       case Shape::Rows:
         return reduce_rows(t_, sink_, r_, plan_.k, extent_of(op_, plan_.k), plan_.lanes,
-                           plan_.points, prefix);
+                           plan_.points, prefix, {}, true);
       case Shape::Columns:
         return reduce_columns(t_, sink_, r_, plan_.k, op_.axes().back().extent(),
                               extent_of(op_, plan_.k), plan_.lanes, 8, prefix);

@@ -59,6 +59,7 @@ class Applier {
         stage().copies = static_cast<int>(param(0));
         return;
       case StepKind::Tensorize: return annotate(LoopKind::Tensorized);
+      case StepKind::LastBlock: return by_last_block();
     }
   }
 
@@ -234,21 +235,35 @@ class Applier {
   }
 
   void bind() {
-    int64_t index = param(0);
-    STEP_CHECK(
-        index >= static_cast<int>(LoopKind::BlockX) && index <= static_cast<int>(LoopKind::ThreadZ),
-        "a loop is bound to one of BlockX ... ThreadZ");
-    auto kind = static_cast<LoopKind>(index);
+    auto kind = static_cast<LoopKind>(param(0));
+    STEP_CHECK(param(0) >= 0 && param(0) <= static_cast<int>(LoopKind::LastBlock) &&
+                   (is_block(kind) || is_thread(kind)),
+               "a loop is bound to one of BlockX ... ThreadZ, or to clusters");
     check_computes();
+    STEP_CHECK(!stage().last_block || is_thread(kind), "one block computes it, the last to finish");
     const AxisState& a = leaf(axis_arg(0));
     STEP_CHECK(a.kind == AxisKind::Spatial || is_thread(kind),
                "axis '" + a.name + "' is a reduce axis: blocks cannot combine their results",
                "rfactor it first: the partial results are independent");
     for (int other : stage().leaves) {
-      STEP_CHECK(other == axis_arg(0) || s_.axes[other].loop != kind,
+      const LoopKind bound = s_.axes[other].loop;
+      const bool taken =
+          bound == kind || (is_block(bound) && is_block(kind) && grid_dim(bound) == grid_dim(kind));
+      STEP_CHECK(other == axis_arg(0) || !taken,
                  "loop '" + s_.axes[other].name + "' is bound to it already");
     }
     annotate(kind);
+  }
+
+  void by_last_block() {
+    check_computes();
+    STEP_CHECK(stage().placement == Placement::Root, "it is computed at a loop of another stage",
+               "only a stage at the root is left to the last block");
+    for (int id : stage().leaves) {
+      STEP_CHECK(!is_block(s_.axes[id].loop),
+                 "loop '" + s_.axes[id].name + "' goes over blocks, and one block is to compute it");
+    }
+    stage().last_block = true;
   }
 
   void set_scope() {

@@ -144,6 +144,7 @@ class Drawer {
   void reduction() {
     std::vector<int64_t> s = small_shape();
     if (flip()) s.back() = one_of<int64_t>({64, 100, 129, 257});
+    if (pick(0, 5) == 0) s = {pick(1, 3), one_of<int64_t>({1024, 2050, 4096, 5003})};
     DataType t = one_of<DataType>({f32, f32, f64, i32, i64});
     Tensor x = input(s, t, "X");
     std::vector<int> axes;
@@ -184,6 +185,8 @@ class Drawer {
     bool leading = pick(0, 3) == 0;
     std::vector<int64_t> s{leading ? extent() : one_of<int64_t>({65, 70, extent()}), extent() * 3};
     if (leading) s.insert(s.begin(), pick(1, 4));
+    // Long enough for a row to be shared by several blocks of a GPU.
+    if (pick(0, 3) == 0) s = {pick(1, 3), one_of<int64_t>({1024, 2050, 4096, 5003})};
     DataType t = float_type();
     Tensor x = input(s, t, "X");
     p_.reduce_length = s.back();
