@@ -110,9 +110,11 @@ void reduce_row(TemplateBuilder& t, StageRef s, int k, int64_t threads, int64_t 
   if (unroll.is_const() && unroll.value == 0) {
     for (Loop r : reduce) rf.unroll(r);
   } else {
-    auto [outer, inner] = rf.split(reduce[static_cast<size_t>(k)], unroll);
-    (void)outer;
-    rf.unroll(inner);
+    // Rounds of several rows go on: short rows have few.
+    Loop rounds = reduce[static_cast<size_t>(k)];
+    const Loop before = order[order.size() - 3];
+    if (reduce.size() > 1) rounds = rf.fuse(before, rounds);
+    rf.unroll(rf.split(rounds, unroll)[1]);
   }
   rf.bind(thread, LoopKind::ThreadX);
   rf.vectorize(lane);
