@@ -5,11 +5,9 @@ namespace heddle::meta {
 RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
                       int64_t lanes, int64_t rows, const std::string& prefix,
                       const RowsOptions& options) {
-  const RowSharing sharing =
-      share_rows(extent, lanes, rows, t.target().gpu, options.by_clusters);
+  const RowSharing sharing = share_rows(extent, lanes, rows, t.target().gpu, options.by_clusters);
   const auto& offered = sharing.options;
-  const bool given =
-      std::find(offered.begin(), offered.end(), options.threads) != offered.end();
+  const bool given = std::find(offered.begin(), offered.end(), options.threads) != offered.end();
   const int64_t chosen = given ? options.threads : sharing.chosen;
   Param threads = t.knob(prefix + "threads", sharing.options, chosen,
                          given             ? "as many as there are parts to combine"
@@ -24,9 +22,9 @@ RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int
               return (v(at_once) == 1 || (v(threads) == kWarp && v(cluster) == 1)) &&
                      v(at_once) * v(threads) <= kMaxBlockThreads * v(cluster);
             });
-  Param unroll =
-      t.knob(prefix + "unroll", {1, 2, 4, 8}, given ? 8 : std::min<int64_t>(8, sharing.rounds(chosen)),
-             "vectors a thread has under way");
+  Param unroll = t.knob(prefix + "unroll", {1, 2, 4, 8},
+                        given ? 8 : std::min<int64_t>(8, sharing.rounds(chosen)),
+                        "vectors a thread has under way");
   if (const Param length = options.length; !length.is_const()) {
     const int64_t vector = sharing.vector;
     t.require("every thread has a vector of the row",

@@ -9,8 +9,8 @@
 //
 // A row too long for the registers of a block is shared by a cluster of blocks (sm_90).
 //
-// Knobs: threads (a row), rows_per_block, cluster (blocks a row), resident (0: each pass reads the row from memory, where
-// the second cache has it), unroll (vectors under way, then).
+// Knobs: threads (a row), rows_per_block, cluster (blocks a row), resident (0: each pass reads the
+// row from memory, where the second cache has it), unroll (vectors under way, then).
 #include "cuda_direct.h"
 #include "cuda_rows.h"
 
@@ -19,8 +19,8 @@ namespace {
 
 // Registers that addresses, accumulators and the like take beside the elements of a row.
 constexpr int64_t kOtherRegisters = 24;
-// Of a row that several blocks share: threads of one, and elements of the row in each thread.
-constexpr int64_t kClusterThreads = 512, kClusterElements = 32;
+// Of a row that several blocks share: threads of one, at least, and elements of it in a thread.
+constexpr int64_t kClusterThreads = 256, kClusterElements = 32;
 
 class RowGroup {
  public:
@@ -134,18 +134,19 @@ class RowGroup {
     });
   }
 
-  // The fewest threads and blocks that keep a row in registers, with few enough in each thread that
-  // two blocks of kClusterThreads share a multiprocessor: one loads while the other computes.
+  // The fewest threads that keep a row in registers with few elements in each, over as many blocks
+  // as there can be: small ones, so that others of a multiprocessor load while one computes.
   static void spread(const RowSharing& sharing, int64_t elements, int64_t* threads,
                      int64_t* blocks) {
     for (int64_t n : sharing.options) {
-      if (n < kClusterThreads || sharing.rounds(n) * elements > kClusterElements) continue;
+      if (sharing.rounds(n) * elements > kClusterElements) continue;
       for (int64_t c : sharing.clusters) {
-        if (n % (c * kWarp) != 0 || n / c > kClusterThreads) continue;
-        *threads = n;
-        *blocks = c;
-        return;
+        if (c > 1 && n % (c * kWarp) == 0 && n / c >= kClusterThreads) {
+          *threads = n;
+          *blocks = c;
+        }
       }
+      if (*blocks > 1) return;
     }
   }
 

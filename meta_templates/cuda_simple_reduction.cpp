@@ -8,8 +8,8 @@
 //   short windows (pooling), and what fits none of these: a thread for each element of the result
 //
 // Hosted (one value per row of another group), it has a location as well. Knobs: split_reduction,
-// part_length, one_launch; those of the shapes, with part_ before them for the parts and last_ for what
-// combines them; location.
+// part_length, one_launch; those of the shapes, with part_ before them for the parts and last_ for
+// what combines them; location.
 #include "cuda_reductions.h"
 
 namespace heddle::meta {
@@ -252,13 +252,13 @@ class Builder {
     const bool cut_row = plan_.cut == plan_.k;
     const bool rows = plan_.shape == Shape::Rows &&
                       (cut_row ? lengths.front() : extent_of(op_, plan_.k)) >= kWarp;
-    // Four blocks to a multiprocessor, of some work each; a thread for each part in the last one.
+    // Two blocks to a multiprocessor, of some work each; a thread for each part in the last one.
     const int64_t vectors =
         cut_row ? kMaxBlockThreads : extent_of(op_, plan_.k) / std::max<int64_t>(1, plan_.lanes);
     int64_t chosen = lengths.front();
     for (int64_t length : lengths) {
       const bool worth = !cut_row || length >= 1024;
-      if (worth && parts_of(length) <= std::min(4 * sms_, std::max(kWarp, vectors)))
+      if (worth && parts_of(length) <= std::min(2 * sms_, std::max(kWarp, vectors)))
         chosen = length;
     }
     Param length = t_.knob(prefix + "part_length", lengths, chosen,
@@ -266,19 +266,19 @@ class Builder {
     StageRef parts = r_.rfactor(r_.reduce_axis(plan_.cut), length, false);
     if (rows) {
       const int64_t row = cut_row ? t_.chosen(length) : extent_of(op_, plan_.k);
-      const RowsKnobs knobs = reduce_rows(t_, parts, parts, plan_.k, row, plan_.lanes,
-                                          parts_of(chosen), prefix + "part_",
-                                          {.length = cut_row ? length : Param(),
-                                           .threads = parts_of(chosen)});
+      const int64_t least = parts_of(chosen);
+      const RowsKnobs knobs =
+          reduce_rows(t_, parts, parts, plan_.k, row, plan_.lanes, least, prefix + "part_",
+                      {.length = cut_row ? length : Param(),
+                       .threads = 2 * least * plan_.lanes <= row ? 2 * least : least});
       const bool enough = parts_of(chosen) <= t_.chosen(knobs.threads);
       Param one = t_.choice(prefix + "one_launch", enough,
                             enough ? "the last block has a thread for each part"
                                    : "more parts than threads in a block");
-      t_.require("the last block has a thread for each part",
-                 [=](const TemplateBuilder::Value& v) {
-                   return v(one) == 0 || (v(knobs.rows_per_block) == 1 &&
-                                          parts_of(v(length)) <= v(knobs.threads));
-                 });
+      t_.require("the last block has a thread for each part", [=](const TemplateBuilder::Value& v) {
+        return v(one) == 0 ||
+               (v(knobs.rows_per_block) == 1 && parts_of(v(length)) <= v(knobs.threads));
+      });
       t_.when(one, 1, [&] { r_.by_last_block(); });
     } else {
       point_per_thread(t_, parts, parts.id(), prefix + "part_");

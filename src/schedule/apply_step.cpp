@@ -140,7 +140,6 @@ class Applier {
   // There are as many as check_arity found.
   int64_t param(size_t i) const { return step_.params[i].value; }
   int axis_arg(size_t i) const { return step_.axes[i]; }
-
   void split() {
     check_computes();
     int id = axis_arg(0);
@@ -235,34 +234,20 @@ class Applier {
   }
 
   void bind() {
-    auto kind = static_cast<LoopKind>(param(0));
-    STEP_CHECK(param(0) >= 0 && param(0) <= static_cast<int>(LoopKind::LastBlock) &&
-                   (is_block(kind) || is_thread(kind)),
-               "a loop is bound to one of BlockX ... ThreadZ, or to clusters");
     check_computes();
-    STEP_CHECK(!stage().last_block || is_thread(kind), "one block computes it, the last to finish");
     const AxisState& a = leaf(axis_arg(0));
+    const std::string why = why_not_bound(s_, step_.stage, axis_arg(0), param(0));
+    if (!why.empty()) fail(why);
+    const auto kind = static_cast<LoopKind>(param(0));
     STEP_CHECK(a.kind == AxisKind::Spatial || is_thread(kind),
                "axis '" + a.name + "' is a reduce axis: blocks cannot combine their results",
                "rfactor it first: the partial results are independent");
-    for (int other : stage().leaves) {
-      const LoopKind bound = s_.axes[other].loop;
-      const bool taken =
-          bound == kind || (is_block(bound) && is_block(kind) && grid_dim(bound) == grid_dim(kind));
-      STEP_CHECK(other == axis_arg(0) || !taken,
-                 "loop '" + s_.axes[other].name + "' is bound to it already");
-    }
     annotate(kind);
   }
 
   void by_last_block() {
-    check_computes();
-    STEP_CHECK(stage().placement == Placement::Root, "it is computed at a loop of another stage",
-               "only a stage at the root is left to the last block");
-    for (int id : stage().leaves) {
-      STEP_CHECK(!is_block(s_.axes[id].loop),
-                 "loop '" + s_.axes[id].name + "' goes over blocks, and one block is to compute it");
-    }
+    const std::string why = why_not_by_last_block(s_, step_.stage);
+    if (!why.empty()) fail(why, "only a stage at the root, of one block, is left to it");
     stage().last_block = true;
   }
 

@@ -12,7 +12,7 @@ constexpr std::array<const char*, 20> kNames = {
     "split",       "fuse",        "reorder",           "compute_at", "compute_inline",
     "cache_write", "cache_read",  "rfactor",           "layout",     "vectorize",
     "unroll",      "parallel",    "store_nontemporal", "prefetch",   "bind",
-    "set_scope",   "storage_pad", "multi_buffer",      "tensorize", "last_block"};
+    "set_scope",   "storage_pad", "multi_buffer",      "tensorize",  "last_block"};
 }  // namespace
 
 const char* to_string(StepKind kind) { return kNames[static_cast<size_t>(kind)]; }

@@ -252,12 +252,13 @@ TEST(Emulator, ClusterMistakes) {
                               "barrier between")));
   EXPECT_THAT(k.error(exchange_in_cluster(k[0], k[1], s, {}, barrier(), {})),
               HasSubstr("blocks of the cluster that may not have begun"));
-  EXPECT_THAT(
-      k.error(loop(LoopKind::Cluster2, 2,
-                   [&](Var) { return make_allocate(s, threads(64, [&](Var t) {
-                                                     return seq({started, store(s, t, Expr(1.f))});
-                                                   })); })),
-      HasSubstr("may be gone when 's'[0] is stored in its memory"));
+  EXPECT_THAT(k.error(loop(LoopKind::Cluster2, 2,
+                           [&](Var) {
+                             return make_allocate(s, threads(64, [&](Var t) {
+                                                    return seq({started, store(s, t, Expr(1.f))});
+                                                  }));
+                           })),
+              HasSubstr("may be gone when 's'[0] is stored in its memory"));
   EXPECT_THAT(k.error(barrier()), HasSubstr("a barrier of a cluster before Started"));
   // A barrier that one block of the cluster does not come to.
   EXPECT_THAT(k.error(seq({started, threads(32, [&](Var) { return barrier(); })})),
@@ -270,10 +271,8 @@ TEST(Emulator, TheLastBlockSeesWhatAllBlocksWrote) {
   OneKernel k({iota(4), ones(1)}, 4, 32);
   const Buffer part = Buffer::make("part", f32, {Expr(4)}, Scope::Global);
   const auto sum = [&] {
-    return seq({threads(1, [&](Var) { return store(k[1], 0, Expr(0.f)); }),
-                serial(4, [&](Var i) {
-                  return threads(
-                      1, [&](Var) { return store(k[1], 0, at(k[1], 0) + at(part, i)); });
+    return seq({threads(1, [&](Var) { return store(k[1], 0, Expr(0.f)); }), serial(4, [&](Var i) {
+                  return threads(1, [&](Var) { return store(k[1], 0, at(k[1], 0) + at(part, i)); });
                 })});
   };
   const auto run = [&](bool as_tail) -> std::string {

@@ -291,8 +291,10 @@ TEST(Gpu, AClusterReducesARowThroughTheMemoryOfAllItsBlocks) {
     Tensor a = placeholder({rows, 5000}, f32, "A"), s = sum_of_rows(a);
     const std::string text = run(cluster_sum(s, LoopKind::Cluster4, 128), {a}, {s});
     const std::string blocks = std::to_string(4 * rows);
-    EXPECT_TRUE(has(text, "// grid " + blocks + " x 1 x 1, block 32 x 1 x 1, 16 bytes of shared "
-                          "memory, clusters of 4")) << text;
+    EXPECT_TRUE(has(text, "// grid " + blocks +
+                              " x 1 x 1, block 32 x 1 x 1, 16 bytes of shared "
+                              "memory, clusters of 4"))
+        << text;
     EXPECT_TRUE(has(text, "sync started")) << text;
     EXPECT_LT(text.find("sync started"), text.find("sync block")) << text;
   }

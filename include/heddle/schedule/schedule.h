@@ -146,8 +146,8 @@ class StageRef {
   StageRef& multi_buffer(Param copies, Where at = Where::current());
   /// The loops from `i` inwards are one operation of a matrix unit (mma, ldmatrix).
   StageRef& tensorize(Loop i, Where at = Where::current());
-  /// The stage, at the root and with no loop over blocks, needs no kernel of its own: the block that
-  /// finishes last of the kernel before computes it (threadfence reduction, CUDA samples).
+  /// The stage, at the root and with no loop over blocks, needs no kernel of its own: the block
+  /// that finishes last of the kernel before computes it (threadfence reduction, CUDA samples).
   StageRef& by_last_block(Where at = Where::current());
 
  private:

@@ -6,7 +6,10 @@
 namespace heddle::cuda {
 
 KernelWriter::KernelWriter(const GpuKernel& kernel, Prelude& prelude)
-    : kernel_(kernel), prelude_(prelude), ops_(prelude), facts_(kernel_facts(make_block({kernel.body, kernel.tail}))) {}
+    : kernel_(kernel),
+      prelude_(prelude),
+      ops_(prelude),
+      facts_(kernel_facts(make_block({kernel.body, kernel.tail}))) {}
 
 void KernelWriter::fail(const std::string& what) const {
   throw_internal_error("kernel '" + kernel_.name +
@@ -22,8 +25,7 @@ std::string KernelWriter::signature() {
   for (const Buffer& b : kernel_.args) {
     Storage storage{names_.unique(b->name)};
     const bool written = facts_.written.contains(b.get()) || (kernel_.tail && b == kernel_.tickets);
-    s += gap + (written ? "" : "const ") + memory_type(b->dtype) +
-         "* __restrict__ " + storage.name;
+    s += gap + (written ? "" : "const ") + memory_type(b->dtype) + "* __restrict__ " + storage.name;
     if (!storage_.emplace(b.get(), storage).second) fail("'" + b->name + "' is an argument twice");
     gap = ",\n" + std::string(kernel_.name.size() + 1, ' ');
   }

@@ -55,8 +55,7 @@ class Machine {
  public:
   explicit Machine(const GpuKernel& kernel)
       : cluster(kernel.cluster),
-        threads(
-            static_cast<int>(cluster * kernel.block[0] * kernel.block[1] * kernel.block[2])),
+        threads(static_cast<int>(cluster * kernel.block[0] * kernel.block[1] * kernel.block[2])),
         block_dim{kernel.block[0] * cluster, kernel.block[1], kernel.block[2]},
         grid_dim{kernel.grid[0] / cluster, kernel.grid[1], kernel.grid[2]},
         clock(threads),
@@ -70,7 +69,7 @@ class Machine {
 
   interp::Program program;
   const std::int64_t cluster;  ///< blocks that run together, as one with all their threads
-  const int threads;                                      ///< of a block, or of a cluster
+  const int threads;           ///< of a block, or of a cluster
   const std::array<std::int64_t, 3> block_dim, grid_dim;  ///< along x, y, z
   Clock clock;
   std::array<std::int64_t, 3> block{};  ///< the one that runs

@@ -238,9 +238,9 @@ Stmt with_start(const Stmt& s, const LaunchShape& shape) {
   }
   const For* f = s.as<For>();
   const int64_t* n = f ? as_int(f->extent) : nullptr;
-  const bool by_all = f && (is_block(f->loop) ||
-                            (is_thread(f->loop) && n &&
-                             *n == shape.block[static_cast<size_t>(grid_dim(f->loop))]));
+  const bool by_all =
+      f && (is_block(f->loop) ||
+            (is_thread(f->loop) && n && *n == shape.block[static_cast<size_t>(grid_dim(f->loop))]));
   if (by_all || s.kind() == StmtKind::Allocate) {
     return map_children(
         s, [&](const Stmt& c) { return with_start(c, shape); }, [](const Expr& e) { return e; });

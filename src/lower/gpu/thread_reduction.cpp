@@ -172,8 +172,9 @@ Stmt emit_thread_reduction(const ThreadReduction& r, int64_t extent, int64_t blo
   };
   seq.push_back(make_for(r.thread, Expr(extent), LoopKind::ThreadX, make_block(first)));
   // (Other threads have no part.)
-  seq.push_back(extent == block ? over_lanes()
-                                : make_for(Var("t"), Expr(extent), LoopKind::ThreadX, over_lanes()));
+  seq.push_back(extent == block
+                    ? over_lanes()
+                    : make_for(Var("t"), Expr(extent), LoopKind::ThreadX, over_lanes()));
   // Memory that all threads see is one thread's to update.
   const bool all = std::all_of(r.components.begin(), r.components.end(),
                                [](const auto& c) { return c.to->scope == Scope::Local; });
