@@ -156,6 +156,10 @@ StageRef& StageRef::tensorize(Loop i, Where at) {
   sink_->record({StepKind::Tensorize, id_, {i.id}, {}, {}, at});
   return *this;
 }
+StageRef& StageRef::by_last_block(Where at) {
+  sink_->record({StepKind::LastBlock, id_, {}, {}, {}, at});
+  return *this;
+}
 
 StageRef StageRef::cache_write(Where at) {
   Step step{StepKind::CacheWrite, id_, {}, {}, {}, at};

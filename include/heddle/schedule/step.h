@@ -34,6 +34,7 @@ enum class StepKind : uint8_t {
   StoragePad,   ///< params {elements}: unused elements at the end of each row of the storage
   MultiBuffer,  ///< params {copies}: shared memory to rotate through
   Tensorize,    ///< axes {leaf}: from this loop inwards, one operation of a matrix unit
+  LastBlock,    ///< the stage is computed by the last block of the kernel before to finish
 };
 const char* to_string(StepKind kind);
 bool parse_step_kind(const std::string& text, StepKind* kind);
