@@ -26,7 +26,7 @@ bool writes(const Stmt& s, const Tiles& t) {
       [&](const Stmt& x) {
         if (const Store* st = x.as<Store>()) found |= t.has(st->buffer);
         const TileOp* op = x.as<TileOp>();
-        if (op && op->op == TileOpKind::LoadMatrix) found |= t.has(op->operands[0].buffer);
+        if (op && op->op != TileOpKind::Mma) found |= t.has(op->operands[0].buffer);
       },
       [](const Expr&) {});
   return found;
