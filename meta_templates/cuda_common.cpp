@@ -58,8 +58,12 @@ Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const st
 }
 
 void sum_of_parts(TemplateBuilder& t, const StageGroup& g) {
-  StageRef main = t.stage(g.main), sink = t.stage(g.sink);
-  StageRef sum = g.sink != g.main ? main : main.cache_write();
+  StageRef main = t.stage(g.main);
+  sum_of_parts(t, g, g.sink != g.main ? main : main.cache_write());
+}
+
+void sum_of_parts(TemplateBuilder& t, const StageGroup& g, StageRef sum) {
+  StageRef sink = t.stage(g.sink);
   Loop f = sink.fuse(sink.all_axes());
   auto [block, thread] = sink.split(f, 128);
   sink.bind(block, LoopKind::BlockX);

@@ -36,5 +36,7 @@ void unroll_short(StageRef s, const std::vector<Loop>& loops, const std::vector<
 /// The second kernel of a reduction cut in parts: main sums its parts in the thread that has the
 /// result, then the epilogue of the sink, side by side along the columns.
 void sum_of_parts(TemplateBuilder& t, const StageGroup& g);
+/// The same, of a `sum` that the sink reads.
+void sum_of_parts(TemplateBuilder& t, const StageGroup& g, StageRef sum);
 
 }  // namespace heddle::meta

@@ -302,6 +302,8 @@ class Writer {
     acc.unroll(ki);
     bind_threads(acc, l);
     acc.compute_at(host, place);
+    // A copy of what both read would have to hold its rows and its columns: caches do that.
+    if (sh_.row && sh_.vector && sh_.row->producer == sh_.vector->producer) return;
     for (const Access* a : {sh_.row, sh_.vector}) {
       if (a) share(*a, acc, ko);
     }

@@ -1,45 +1,55 @@
 // Which contractions the tensor cores take.
 #pragma once
 
+#include <optional>
+
 #include "contraction_shape.h"
 
 namespace heddle::meta {
 
-inline constexpr int64_t kRows = 16, kCols = 8, kDepth = 16;  // of one mma
+inline constexpr int64_t kRows = 16, kCols = 8;  // of one mma
 
-inline bool is_half(DataType t) { return t == f16 || t == bf16; }
-
-// sum(f32(a) * f32(b)) of 16-bit operands of one type.
-inline bool is_half_product(const Operation& op) {
+/// The type of the operands of sum(a * b) where mma.sync multiplies them: 16-bit floats added up in
+/// f32, bytes added up in i32 (signed and not may be mixed: the type is that of the first), and f32
+/// where the options allow to round it to tf32.
+inline std::optional<DataType> tensor_core_operands(const Operation& op) {
   const Reduce* r = op.bodies()[0].as<Reduce>();
-  if (!r || r->combiner->kind != ReduceKind::Sum || r->sources.size() != 1) return false;
+  if (!r || r->combiner->kind != ReduceKind::Sum || r->sources.size() != 1) return {};
   const Binary* mul = r->sources[0].as<Binary>();
-  if (!mul || mul->op != BinaryOp::Mul || mul->dtype != f32) return false;
+  if (!mul || mul->op != BinaryOp::Mul) return {};
   auto operand = [](const Expr& e) {
     const Cast* c = e.as<Cast>();
-    return c ? c->value.as<Load>() : nullptr;
+    return (c ? c->value : e).as<Load>();
   };
   const Load *a = operand(mul->a), *b = operand(mul->b);
-  return a && b && is_half(a->dtype) && a->dtype == b->dtype;
+  if (!a || !b || a->buffer == b->buffer) return {};
+  const DataType t = a->dtype;
+  const auto is_byte = [](DataType x) { return x == i8 || x == u8; };
+  if (is_byte(t) && is_byte(b->dtype) && mul->dtype == i32) return t;
+  if (b->dtype != t || mul->dtype != f32) return {};
+  const bool tf32 = t == f32 && current_auto_scheduler_options().allow_tf32;
+  if (t == f16 || t == bf16 || tf32) return t;
+  return {};
 }
 
-// The operand's dimensions that rows (or columns) and the reduction index alone, nothing else but
-// batch axes beside them.
+/// Rows or columns, and the reduction, index a dimension of the operand each, alone; one of them
+/// runs along consecutive elements.
 inline bool plain_operand(const Access& a, const Operation& op, int axis) {
-  if (plain_dim(a, op.axes()[static_cast<size_t>(axis)]) < 0) return false;
-  return op.reduce_axes().size() == 1 && plain_dim(a, op.reduce_axes()[0]) >= 0;
+  if (op.reduce_axes().size() != 1) return false;
+  const int s = plain_dim(a, op.axes()[static_cast<size_t>(axis)]);
+  const int k = plain_dim(a, op.reduce_axes()[0]);
+  return s >= 0 && k >= 0 && std::max(s, k) + 1 == static_cast<int>(a.indices.size());
 }
 
-/// Whether the group is a product of 16-bit floats that mma.sync takes whole.
+/// Whether the group is a product that mma.sync takes whole. Of any size: tiles are padded.
 inline bool feeds_tensor_cores(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   if (!target.is_cuda() || target.gpu.sm() < 80 || g.hosted) return false;
   if (g.main_class != StageClass::ComplexReduction) return false;
   const Operation& op = dag.stage(g.main);
-  if (op.num_outputs() != 1 || !is_half_product(op)) return false;
+  if (op.num_outputs() != 1 || !tensor_core_operands(op)) return false;
   const ContractionShape sh = contraction_shape(dag, g.main, 8);
-  if (sh.m < 0 || !sh.row || !sh.vector) return false;
-  return sh.rows % kRows == 0 && sh.cols % kCols == 0 && sh.depth % kDepth == 0 &&
-         plain_operand(*sh.row, op, sh.m) && plain_operand(*sh.vector, op, sh.v);
+  if (sh.m < 0 || !sh.row || !sh.vector || sh.row->producer == sh.vector->producer) return false;
+  return plain_operand(*sh.row, op, sh.m) && plain_operand(*sh.vector, op, sh.v);
 }
 
 }  // namespace heddle::meta

@@ -14,7 +14,7 @@ namespace {
 /// with the record's target.
 bool records_may_answer(const AutoSchedulerOptions& o) {
   return o.use_records && o.l1_bytes == 0 && o.l2_bytes == 0 && o.l3_bytes == 0 &&
-         o.max_unroll == 0 && o.max_knob_values == 0 && o.force_template.empty();
+         o.max_unroll == 0 && o.max_knob_values == 0 && o.force_template.empty() && !o.allow_tf32;
 }
 
 /// Why the options do not allow the alternative that a record is of.

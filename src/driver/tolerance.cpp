@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/schedule/template.h"
+
 namespace heddle {
 namespace {
 
@@ -24,6 +26,18 @@ double largest(const NDArray& a) {
   return most;
 }
 
+// Whether the options in force let a product in `dag` round its operands to tf32.
+bool rounds_to_tf32(const ComputeDag& dag) {
+  if (!current_auto_scheduler_options().allow_tf32) return false;
+  for (int i = 0; i < dag.size(); ++i) {
+    if (dag.info(i).stage_class != StageClass::ComplexReduction) continue;
+    for (const Access& a : dag.info(i).reads) {
+      if (a.tensor.dtype() == f32) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, double magnitude) {
@@ -37,6 +51,11 @@ Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, do
   const double scale = std::max(largest(reference), magnitude);
   double atol = sum_epsilon * (64 + 4 * std::sqrt(terms)) * scale;
   if (epsilon > sum_epsilon) atol += 4 * epsilon * scale;
+  if (t == f32 && rounds_to_tf32(dag)) {
+    // Each product is off by up to 2^-10 of itself, one half for each operand.
+    const double products = magnitude > 0 ? std::sqrt(terms) : 0;
+    return {64 * epsilon + 0x1p-10, atol + 0x1p-10 * (4 * scale + products)};
+  }
   return {64 * epsilon, atol};
 }
 

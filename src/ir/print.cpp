@@ -251,6 +251,8 @@ void Printer::if_chain(const If& s, int indent) {
 void Printer::tile_op(const TileOp& t) {
   if (t.op == TileOpKind::Mma) {
     out_ += "mma.m" + std::to_string(t.m) + "n" + std::to_string(t.n) + "k" + std::to_string(t.k);
+  } else if (t.op == TileOpKind::RoundTf32) {
+    out_ += "round_tf32.x" + std::to_string(t.count);
   } else {
     out_ += "ldmatrix.x" + std::to_string(t.count) + (t.transposed ? ".trans" : "");
   }

@@ -187,6 +187,13 @@ Stmt make_mma(TileOperand d, TileOperand a, TileOperand b, int m, int n, int k) 
   return Stmt(new TileOp(TileOpKind::Mma, std::move(operands), m, n, k, 0, false));
 }
 
+Stmt make_round_tf32(TileOperand x, int count) {
+  std::vector<TileOperand> operands{std::move(x)};
+  check_operands(operands);
+  HEDDLE_ICHECK(operands[0].buffer->dtype == f32 && count > 0, "tf32 is made of f32");
+  return Stmt(new TileOp(TileOpKind::RoundTf32, std::move(operands), 0, 0, 0, count, false));
+}
+
 Stmt make_load_matrix(TileOperand to, TileOperand from, int count, bool transposed) {
   std::vector<TileOperand> operands{std::move(to), std::move(from)};
   check_operands(operands);

@@ -211,11 +211,16 @@ void NestBuilder::bind(int id, const Expr& value, std::vector<int>* pending) {
       const AxisCtx &o = axes_[p.split_outer], &i = axes_[p.split_inner];
       if (o.known() && i.known()) {
         Expr whole = simple(o.value * Expr(p.factor) + i.value);
-        if (i.full) {
+        // A whole split around this one has the guard that implies this one.
+        const bool implied =
+            p.whole && p.origin == AxisOrigin::SplitOuter && s_.axes[p.parent].whole;
+        if (i.full && !implied) {
           Expr in_range = simple(whole < extent_of(a.parent));
           if (!is_const(in_range, 1)) guards_.push_back(in_range);
         }
         bind(a.parent, whole, pending);
+      } else if (a.origin == AxisOrigin::SplitOuter && p.whole) {
+        extent_of(p.split_inner);
       } else if (a.origin == AxisOrigin::SplitOuter) {
         pending->push_back(a.parent);
       } else {

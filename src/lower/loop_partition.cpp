@@ -169,10 +169,24 @@ Stmt partition_loop(const For& f, const Ranges& ranges) {
   return {};
 }
 
+// Around the operations of a matrix unit the tiles are whole, zeros where there is nothing. In two
+// loops each would have tiles of its own in shared memory.
+bool feeds_matrix_unit(const Stmt& s) {
+  bool found = false;
+  visit(
+      s,
+      [&](const Stmt& x) {
+        const For* f = x.as<For>();
+        found |= f && f->loop == LoopKind::Tensorized;
+      },
+      [](const Expr&) {});
+  return found;
+}
+
 Stmt partition(const Stmt& s, const Ranges& ranges) {
   if (!s) return s;
   const For* f = s.as<For>();
-  if (f && f->loop == LoopKind::Serial) {
+  if (f && f->loop == LoopKind::Serial && !feeds_matrix_unit(f->body)) {
     if (Stmt r = partition_loop(*f, ranges)) return r;
   }
   Ranges inside = ranges;

@@ -19,7 +19,7 @@ SymInterval NestBuilder::axis_interval(int id) {
       Expr last = simple(extent_of(id) - Expr(1));
       if (!prove(r.hi <= last, ranges_) &&
           !(axes_[a.split_outer].known() && !axes_[a.split_inner].full)) {
-        r.hi = simple(min(r.hi, last));
+        if (!a.whole) r.hi = simple(min(r.hi, last));
         r.exact = false;
       }
       return r;

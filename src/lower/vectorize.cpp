@@ -48,9 +48,10 @@ class Widener {
         return make_let(wide, value, body);
       }
       case StmtKind::If: {
-        if (varies(s.as<If>()->condition)) failed = true;
-        return map_children(
-            s, [&](const Stmt& c) { return run(c); }, [](const Expr& e) { return e; });
+        const If* i = s.as<If>();
+        const std::optional<Expr> condition = same_in_all_lanes(i->condition);
+        if (!condition) failed = true;
+        return make_if(condition.value_or(i->condition), run(i->then_body), run(i->else_body));
       }
       case StmtKind::For: {
         const For* f = s.as<For>();
@@ -91,7 +92,40 @@ class Widener {
 
   Expr widen(const Expr& e) const {
     if (!varies(e)) return e;
-    return substitute(e, map_);
+    return substitute(decided_together(e), map_);
+  }
+
+  // A condition that all lanes share, as one lane's: what varies in it are comparisons that no lane
+  // crosses alone, such as  8*i + lane < n  of 8 lanes and an n that 8 divides.
+  std::optional<Expr> same_in_all_lanes(const Expr& c) const {
+    if (!varies(c)) return c;
+    const Binary* b = c.as<Binary>();
+    if (!b) return {};
+    if (b->op == BinaryOp::And || b->op == BinaryOp::Or) {
+      const std::optional<Expr> x = same_in_all_lanes(b->a), y = same_in_all_lanes(b->b);
+      if (!x || !y) return {};
+      return make_binary(b->op, *x, *y);
+    }
+    if ((b->op != BinaryOp::Lt && b->op != BinaryOp::Le) || b->a.dtype() != i64) return {};
+    // It holds where `left` is more than `lane`.
+    const Expr at_first = substitute(c, {{lane_, Expr(0)}});
+    if (varies(at_first)) return {};
+    const Binary* first = at_first.as<Binary>();
+    if (!first) return {};
+    const Expr more(int64_t{b->op == BinaryOp::Le});
+    const Expr left = first->b - first->a + more;
+    if (!is_const(simplify(left - lane_.expr() - (b->b - b->a + more)), 0)) return {};
+    if (!is_const(simplify(floormod(left, Expr(int64_t{lanes_}))), 0)) return {};
+    return at_first;
+  }
+
+  // Selects by such conditions choose for all lanes at once.
+  Expr decided_together(const Expr& e) const {
+    const Expr r = map_children(e, [&](const Expr& c) { return decided_together(c); });
+    const Select* s = r.as<Select>();
+    if (!s || !varies(s->condition)) return r;
+    const std::optional<Expr> condition = same_in_all_lanes(s->condition);
+    return condition ? make_select(*condition, s->on_true, s->on_false) : r;
   }
 
   Var lane_;

@@ -36,7 +36,7 @@ thread_local AutoSchedulerOptions g_options;
 // What a template depends on besides its target. Whether records are used is none of it.
 std::string key_of(const AutoSchedulerOptions& o) {
   return std::to_string(o.max_unroll) + "," + std::to_string(o.max_knob_values) + "," +
-         o.force_template;
+         o.force_template + (o.allow_tf32 ? ",tf32" : "");
 }
 
 const MetaTemplate& pick(const std::vector<MetaTemplate>& all, const ComputeDag& dag,

@@ -136,8 +136,17 @@ std::string step_to_text(const ScheduleState& state, const Step& step) {
     bool known = loop < static_cast<int>(state.axes.size()) && state.axes[loop].defined;
     add(known ? stage(state.axes[loop].stage) : "?");
   }
-  for (int a : step.axes) add(axis(a));
-  if (step.kind == StepKind::CacheRead) {
+  if (step.kind == StepKind::Pad) {
+    for (size_t i = 0; i < step.axes.size() && 3 * i + 2 < step.params.size(); ++i) {
+      int64_t multiple = 1;
+      for (size_t f = 0; f < 3; ++f) multiple *= step.params[3 * i + f].value;
+      add(axis(step.axes[i]) + " to " + std::to_string(multiple));
+    }
+  } else {
+    for (int a : step.axes) add(axis(a));
+  }
+  if (step.kind == StepKind::Pad) {
+  } else if (step.kind == StepKind::CacheRead) {
     for (const Param& p : step.params) add(stage(static_cast<int>(p.value)));
   } else if (step.kind == StepKind::Prefetch) {
     add(stage(static_cast<int>(step.params.at(0).value)));
@@ -162,7 +171,7 @@ std::string step_to_text(const ScheduleState& state, const Step& step) {
   }
   std::string out = stage(step.stage) + "." + to_string(step.kind) + "(" + args + ")";
   if (step.kind == StepKind::CacheWrite || step.kind == StepKind::CacheRead ||
-      step.kind == StepKind::Rfactor) {
+      step.kind == StepKind::Rfactor || step.kind == StepKind::Pad) {
     out += " -> " + stage(step.results.at(0));
   } else if (!step.results.empty()) {
     out += " -> ";

@@ -24,6 +24,7 @@ struct AxisState {
   // How it was consumed: a split has outer/inner and a factor, a fusion a result.
   int split_outer = -1, split_inner = -1, fused_into = -1;
   int64_t factor = 0;
+  bool whole = false;  ///< split: every run of the inner loop has `factor` iterations
   // Where it came from.
   int parent = -1;               ///< split: the axis that was split
   int fuse_a = -1, fuse_b = -1;  ///< fused: its outer and inner parts
@@ -96,6 +97,8 @@ std::string why_not_by_last_block(const ScheduleState& state, int stage);
 
 /// Applies one concrete step; throws a user error that says which step, on what, and why not.
 void apply_step(ScheduleState& state, const Step& step);
+/// The part of it for the steps that make stages; what holds for all steps is checked before.
+void apply_stage_step(ScheduleState& state, const Step& step);
 
 /// "C.split(j, 16) -> (j.o, j.i)"
 std::string step_to_text(const ScheduleState& state, const Step& step);

@@ -82,6 +82,12 @@ std::array<Loop, 2> StageRef::split(Loop i, Param factor, Where at) {
   return {Loop{o}, Loop{in}};
 }
 
+std::array<Loop, 2> StageRef::split_whole(Loop i, Param factor, Where at) {
+  int o = sink_->next_axis_++, in = sink_->next_axis_++;
+  sink_->record({StepKind::SplitWhole, id_, {i.id}, {factor}, {o, in}, at});
+  return {Loop{o}, Loop{in}};
+}
+
 Loop StageRef::fuse(Loop a, Loop b, Where at) {
   int f = sink_->next_axis_++;
   sink_->record({StepKind::Fuse, id_, {a.id, b.id}, {}, {f}, at});
@@ -162,9 +168,22 @@ StageRef& StageRef::by_last_block(Where at) {
 }
 
 StageRef StageRef::cache_write(Where at) {
-  Step step{StepKind::CacheWrite, id_, {}, {}, {}, at};
+  return move_out({StepKind::CacheWrite, id_, {}, {}, {}, at}, ".local");
+}
+
+StageRef StageRef::pad(const std::vector<Padding>& axes, Where at) {
+  Step step{StepKind::Pad, id_, {}, {}, {}, at};
+  for (const Padding& p : axes) {
+    step.axes.push_back(p.axis.id);
+    step.params.insert(step.params.end(), {p.a, p.b, p.c});
+  }
+  return move_out(std::move(step), ".pad");
+}
+
+// The stage's computation moves to a new stage with axes like its own.
+StageRef StageRef::move_out(Step step, const char* suffix) {
   StepSink::StageAxes axes = sink_->stage_axes_[id_];
-  axes.name += ".local";
+  axes.name += suffix;
   int id = static_cast<int>(sink_->stage_axes_.size());
   step.results.push_back(id);
   for (auto* list : {&axes.spatial, &axes.reduce}) {

@@ -8,11 +8,12 @@
 namespace heddle {
 namespace {
 // In the order of StepKind; also the names in JSON, so never rename.
-constexpr std::array<const char*, 20> kNames = {
+constexpr std::array<const char*, 22> kNames = {
     "split",       "fuse",        "reorder",           "compute_at", "compute_inline",
     "cache_write", "cache_read",  "rfactor",           "layout",     "vectorize",
     "unroll",      "parallel",    "store_nontemporal", "prefetch",   "bind",
-    "set_scope",   "storage_pad", "multi_buffer",      "tensorize",  "last_block"};
+    "set_scope",   "storage_pad", "multi_buffer",      "tensorize",  "last_block",
+    "split_whole", "pad"};
 }  // namespace
 
 const char* to_string(StepKind kind) { return kNames[static_cast<size_t>(kind)]; }
@@ -29,12 +30,14 @@ bool parse_step_kind(const std::string& text, StepKind* kind) {
 
 StepArity arity_of(StepKind kind) {
   switch (kind) {
-    case StepKind::Split: return {1, 1, 2};
+    case StepKind::Split:
+    case StepKind::SplitWhole: return {1, 1, 2};
     case StepKind::Fuse: return {2, 0, 1};
     case StepKind::Reorder: return {-1, 0, 0};
     case StepKind::CacheWrite: return {0, 0, -1};
     case StepKind::CacheRead: return {0, -1, -1};
     case StepKind::Rfactor: return {1, 2, -1};
+    case StepKind::Pad: return {-1, -1, -1};
     case StepKind::Layout: return {0, -1, 0};
     case StepKind::Inline:
     case StepKind::LastBlock:
@@ -59,8 +62,11 @@ bool makes_up_dimension(const std::vector<StageState::LayoutDim>& dims, int dim,
     if (x.dim == dim) parts.push_back(x);
   }
   std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
-    // A tile of one element: its (divisor 1, modulus 1) part comes before the unbounded one.
-    return a.divisor != b.divisor ? a.divisor < b.divisor : a.modulus > b.modulus;
+    // A tile of one element: its (divisor 1, modulus 1) part comes before the others of its
+    // divisor.
+    return a.divisor != b.divisor
+               ? a.divisor < b.divisor
+               : static_cast<uint64_t>(a.modulus - 1) < static_cast<uint64_t>(b.modulus - 1);
   });
   int64_t next = 1;
   bool ok = !parts.empty();

@@ -1,5 +1,6 @@
 // Tile operations of the GPU emulator against plain matrix products.
 #include <bit>
+#include <cmath>
 
 #include "codegen/emulator_testing.h"
 
@@ -170,6 +171,50 @@ TEST(EmulatorTiles, LoadMatrix) {
   }
 }
 
+// Rows of 16 bytes, whatever they are: 32 bits to each lane.
+TEST(EmulatorTiles, LoadMatrixOfOtherTypes) {
+  for (const DataType t : {i8, f32}) {
+    const int pack = 32 / t.bits, row = 4 * pack;
+    NDArray in = NDArray::empty({8 * row}, t), out = NDArray::zeros({8 * row}, t);
+    for (int i = 0; i < 8 * row; ++i) in.set(i, i % 128);
+    OneKernel k({in, out}, 1, 32);
+    const Buffer s = shared("s", t, 8 * row), r = local("r", t, pack);
+    k.run(make_allocate(
+        s, make_allocate(
+               r, threads(32, [&](Var lane) {
+                 return seq(
+                     {serial(pack,
+                             [&](Var i) {
+                               return store(s, lane * pack + i, at(k[0], lane * pack + i));
+                             }),
+                      barrier(),
+                      make_load_matrix({r, 0}, {s, floormod(lane, Expr(8)) * row}, 1, false),
+                      serial(pack, [&](Var i) { return store(k[1], lane * pack + i, at(r, i)); })});
+               }))));
+    for (int i = 0; i < 8 * row; ++i) EXPECT_EQ(out.get(i), i % 128) << to_string(t) << i;
+  }
+}
+
+TEST(EmulatorTiles, RoundTf32) {
+  // Half a unit goes away from zero, less than that towards it; what is no number stays.
+  const std::vector<std::pair<double, double>> cases{{1, 1},
+                                                     {1 + 0x1p-11, 1 + 0x1p-10},
+                                                     {-1 - 0x1p-11, -1 - 0x1p-10},
+                                                     {1 + 0x1.ffp-12, 1},
+                                                     {0x1.ffffp10, 0x1p11},
+                                                     {INFINITY, INFINITY}};
+  NDArray in = NDArray::zeros({32}, f32), out = NDArray::zeros({32}, f32);
+  for (size_t i = 0; i < cases.size(); ++i) in.set(static_cast<int64_t>(i), cases[i].first);
+  OneKernel k({in, out}, 1, 32);
+  const Buffer r = local("r", f32, 1);
+  k.run(make_allocate(r, threads(32, [&](Var lane) {
+                        return seq({store(r, 0, at(k[0], lane)), make_round_tf32({r, 0}, 1),
+                                    store(k[1], lane, at(r, 0))});
+                      })));
+  for (size_t i = 0; i < cases.size(); ++i)
+    EXPECT_EQ(out.get(static_cast<int64_t>(i)), cases[i].second) << cases[i].first;
+}
+
 TEST(EmulatorTiles, LoadMatrixMistakes) {
   OneKernel k({NDArray::random({512}, f16, 1), NDArray::zeros({256}, f16)}, 1, 32);
   EXPECT_THAT(k.error(load_matrices(k, 4, false, 12)),
@@ -177,7 +222,8 @@ TEST(EmulatorTiles, LoadMatrixMistakes) {
                     HasSubstr("thread (1, 0, 0)")));
   EXPECT_THAT(k.error(load_matrices(k, 4, false, 24)), HasSubstr("outside its 512 elements"));
   OneKernel wide({NDArray::random({512}, f32, 1), NDArray::zeros({256}, f32)}, 1, 32);
-  EXPECT_THAT(wide.error(load_matrices(wide, 1, false, 16)), HasSubstr("it takes 16-bit elements"));
+  EXPECT_THAT(wide.error(load_matrices(wide, 1, true, 16)),
+              HasSubstr("transposes 16-bit elements"));
 }
 
 }  // namespace

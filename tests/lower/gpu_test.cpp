@@ -59,8 +59,9 @@ struct Matmul {
     Axis r = reduce_axis(k, "k");
     c = compute({m, n}, [&](Axis i, Axis j) { return sum(a(i, r) * b(r, j), r); }, "C");
   }
-  // Tiles of 16 x 16, 4 x 8 threads of 4 x 2 each; operands in shared memory.
-  Schedule tiled(int copies) const {
+  // Tiles of 16 x 16, 4 x 8 threads of 4 x 2 each; operands in shared memory, and of those what a
+  // step needs in registers, loaded a step ahead, where asked for.
+  Schedule tiled(int copies, bool registers_ahead = false) const {
     Schedule s({c});
     StageRef out = s[c], acc = out.cache_write();
     auto [i, j] = out.axes<2>();
@@ -84,6 +85,7 @@ struct Matmul {
       auto [rest, y] = copy.split(o, 4);
       (void)rest;
       copy.bind(x, TX).bind(y, TY);
+      if (registers_ahead) copy.cache_read({acc}).compute_at(acc, ki).multi_buffer(2);
     }
     return s;
   }
@@ -120,6 +122,21 @@ TEST(Gpu, PipelineOfFewerRoundsThanCopies) {
   for (int k : {8, 16, 21}) {
     const Matmul m(16, 16, k);
     run(m.tiled(4), {m.a, m.b}, {m.c});
+    run(m.tiled(4, true), {m.a, m.b}, {m.c});
+  }
+}
+
+TEST(Gpu, RegistersAreLoadedAheadOverTheEndOfATile) {
+  for (int copies : {2, 3}) {
+    const Matmul m(32, 32, 64);
+    const std::string text = run(m.tiled(copies, true), {m.a, m.b}, {m.c});
+    EXPECT_TRUE(has(text, "local 2 x")) << text;
+    // The loads of a tile's first step stand before the uses of the last step of the tile before.
+    const size_t loop = text.find("for k.o in 0..8");
+    ASSERT_NE(loop, std::string::npos) << text;
+    const size_t barrier = text.find("sync block", loop);
+    EXPECT_TRUE(has(text.substr(barrier), "min(k.o + 1, 7)")) << text;
+    EXPECT_TRUE(has(text.substr(loop, barrier - loop), "in 0..7")) << text;
   }
 }
 

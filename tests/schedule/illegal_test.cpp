@@ -4,6 +4,49 @@
 namespace heddle::testing {
 namespace {
 
+TEST(Illegal, Pad) {
+  Chain p;
+  auto padded = [&](bool copies, int64_t factor) {
+    return error_of([&] {
+      Schedule s({p.C});
+      if (copies) {
+        s[p.A].cache_read({s[p.C]});
+        s[p.B].cache_read({s[p.C]});
+      }
+      s[p.C].pad({{s[p.C].reduce_axis(0), factor}});
+    });
+  };
+  EXPECT_EQ(padded(true, 4), "no error");
+  EXPECT_NE(padded(true, 0).find("a factor is not positive"), std::string::npos);
+  EXPECT_NE(padded(false, 4).find("'A' is no copy for it to lengthen"), std::string::npos);
+  const Tensor most = ops::max(p.A, {1});
+  for (const auto& [what, why] : {std::pair{most, "it is no sum"}, {p.D, "it is no reduction"}}) {
+    const std::string error = error_of([&, what = what] {
+      Schedule s({what});
+      s[what].pad({{s[what].axis(0), 4}});
+    });
+    EXPECT_NE(error.find(why), std::string::npos) << error;
+  }
+  // What is summed with one does not vanish with what it reads.
+  Axis k = reduce_axis(6, "k");
+  const Tensor plus = compute({8}, [&](Axis i) { return sum(p.A(i, k) + 1.f, k); }, "plus");
+  const std::string error = error_of([&] {
+    Schedule s({plus});
+    s[p.A].cache_read({s[plus]});
+    s[plus].pad({{s[plus].reduce_axis(0), 4}});
+  });
+  EXPECT_NE(error.find("it is no sum of products"), std::string::npos) << error;
+  // Another reader of the copy would see its zeros.
+  const Tensor twice = compute({8, 6}, [&](Axis i, Axis j) { return p.A(i, j) * 2.f; }, "twice");
+  const std::string shared = error_of([&] {
+    Schedule s({p.C, twice});
+    s[p.A].cache_read({s[p.C], s[twice]});
+    s[p.B].cache_read({s[p.C]});
+    s[p.C].pad({{s[p.C].reduce_axis(0), 4}});
+  });
+  EXPECT_NE(shared.find("is read by other stages"), std::string::npos) << shared;
+}
+
 TEST(Illegal, SplittingASplitAxisNamesTheLineOfTheFirstSplit) {
   Pair p;
   Schedule s({p.C});

@@ -29,6 +29,79 @@ TEST(Step, SplitByMoreThanTheExtentIsSplitByTheExtent) {
   EXPECT_EQ(loops(s, s[p.C]), "i.o 0..1 | i.i 0..8 | j 0..12");
 }
 
+TEST(Step, SplitWholeRunsBeyondTheExtentAndLeavesOutTheStore) {
+  Pair p;
+  Schedule s({p.C});
+  s[p.B].compute_inline();
+  auto [o, i] = s[p.C].split_whole(s[p.C].axis(1), 5);
+  s[p.C].split_whole(s[p.C].axis(0), 8);
+  s[p.C].bind(o, LoopKind::BlockX).bind(i, LoopKind::ThreadX);
+  EXPECT_EQ(loops(s, s[p.C]), "i.o 0..1 | i.i 0..8 | blockIdx.x j.o 0..3 | threadIdx.x j.i 0..5");
+  EXPECT_EQ(lowered(s), R"(func kernel(A: f32[8, 12], C: f32[8, 12]) {
+  for i.i in 0..8 {
+    blockIdx.x for j.o in 0..3 {
+      threadIdx.x for j.i in 0..5 {
+        if j.o*5 + j.i < 12 {
+          C[i.i*12 + j.o*5 + j.i] = (A[i.i*12 + j.o*5 + j.i] + 1.0f)*2.0f
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(Step, PadComputesASumOverLongerAxes) {
+  Chain p(7, 12, 6);
+  Schedule s({p.C});
+  s[p.A].cache_read({s[p.C]});
+  s[p.B].cache_read({s[p.C]});
+  auto [i, j] = s[p.C].axes<2>();
+  StageRef padded = s[p.C].pad({{i, 2, 2, 2}, {j, 3}, {s[p.C].reduce_axis(0), 4}});
+  EXPECT_EQ(loops(s, padded), "i 0..8 | j 0..12 | reduce k 0..8");
+  EXPECT_EQ(loops(s, s[p.C]), "i 0..7 | j 0..12");
+  EXPECT_EQ(lowered(s), R"(func kernel(A: f32[7, 6], B: f32[6, 12], C: f32[7, 12]) {
+  global A.copy: f32[8, 8]
+  for d0 in 0..7 {
+    for d1 in 0..6 {
+      A.copy[d0*8 + d1] = A[d0*6 + d1]
+    }
+    for d1 in 0..2 {
+      A.copy[d0*8 + d1 + 6] = 0.0f
+    }
+  }
+  for d1 in 0..8 {
+    A.copy[d1 + 56] = 0.0f
+  }
+  global B.copy: f32[8, 12]
+  for d0 in 0..6 {
+    for d1 in 0..12 {
+      B.copy[d1 + d0*12] = B[d1 + d0*12]
+    }
+  }
+  for d0 in 0..2 {
+    for d1 in 0..12 {
+      B.copy[d1 + d0*12 + 72] = 0.0f
+    }
+  }
+  global C.pad: f32[8, 12]
+  for i in 0..8 {
+    for j in 0..12 {
+      C.pad[i*12 + j] = 0.0f
+      for k in 0..8 {
+        C.pad[i*12 + j] = C.pad[i*12 + j] + A.copy[i*8 + k]*B.copy[j + k*12]
+      }
+    }
+  }
+  for i in 0..7 {
+    for j in 0..12 {
+      C[i*12 + j] = C.pad[i*12 + j]
+    }
+  }
+}
+)");
+}
+
 TEST(Step, FuseMakesOneLoopOfTwo) {
   Pair p;
   Schedule s({p.C});
@@ -210,7 +283,7 @@ TEST(Step, NonTemporalMarksTheStores) {
 }
 
 TEST(Step, NamesOfKindsReadBack) {
-  for (int k = 0; k <= static_cast<int>(StepKind::NonTemporal); ++k) {
+  for (int k = 0; k <= static_cast<int>(StepKind::Pad); ++k) {
     StepKind back{};
     EXPECT_TRUE(parse_step_kind(to_string(static_cast<StepKind>(k)), &back));
     EXPECT_EQ(static_cast<int>(back), k);

@@ -63,6 +63,9 @@ PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverag
     result.declaration = result.text = program.text;
     if (!is_wanted(result, options)) return result;
     Target target = options.target;
+    AutoSchedulerOptions scheduler = current_auto_scheduler_options();
+    scheduler.allow_tf32 |= program.allow_tf32 && target.is_cuda();
+    const AutoSchedulerOptionsScope scope(scheduler);
     if (!target.is_cuda()) target.cores = static_cast<int>(rng.uniform_int(1, 3));
     const Template t = make_template(ComputeDag(program.outputs), target);
     const Config c = rng.uniform_int(0, 9) == 0 ? t.default_config() : random_config(t, rng);

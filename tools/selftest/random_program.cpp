@@ -17,10 +17,10 @@ class Drawer {
   RandomProgram run() {
     using Family = void (Drawer::*)();
     static const Family families[] = {
-        &Drawer::contraction, &Drawer::contraction, &Drawer::convolution,   &Drawer::convolution,
-        &Drawer::reduction,   &Drawer::reduction,   &Drawer::normalisation, &Drawer::movement,
-        &Drawer::chain,       &Drawer::pooling,     &Drawer::tuple,         &Drawer::affine,
-        &Drawer::layers};
+        &Drawer::contraction, &Drawer::contraction, &Drawer::matrix_unit, &Drawer::convolution,
+        &Drawer::convolution, &Drawer::reduction,   &Drawer::reduction,   &Drawer::normalisation,
+        &Drawer::movement,    &Drawer::chain,       &Drawer::pooling,     &Drawer::tuple,
+        &Drawer::affine,      &Drawer::layers};
     (this->*families[pick(0, std::size(families) - 1)])();
     return std::move(p_);
   }
@@ -102,6 +102,30 @@ class Drawer {
     p_.reduce_length = k;
     Tensor c = ops::matmul(a, b, ta, tb);
     done("matmul(" + std::string(ta ? "T" : "N") + (tb ? "T)" : "N)"), {epilogue(c)});
+  }
+
+  // Products of the types that matrix units take, of sizes around those of their tiles; some deep
+  // enough to be cut along the reduction.
+  void matrix_unit() {
+    const std::vector<int64_t> around{2, 3, 7, 8, 15, 16, 17, 31, 32, 48, 65, 72, 100, 129};
+    const bool deep = pick(0, 3) == 0;
+    const int64_t m = deep ? pick(2, 20) : one_of(around), n = deep ? pick(2, 20) : one_of(around);
+    const int64_t k = deep ? one_of<int64_t>({512, 520, 639, 700}) : one_of(around);
+    const bool ta = flip(), tb = flip();
+    std::vector<int64_t> sa = ta ? std::vector<int64_t>{k, m} : std::vector<int64_t>{m, k};
+    std::vector<int64_t> sb = tb ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n};
+    if (pick(0, 3) == 0) {
+      sa.insert(sa.begin(), pick(1, 3));
+      sb.insert(sb.begin(), flip() ? sa[0] : 1);
+    }
+    const DataType t = one_of<DataType>({bf16, f16, i8, u8, f32});
+    const bool mixed = t.bits == 8 && pick(0, 3) == 0;
+    p_.allow_tf32 = t == f32;
+    p_.reduce_length = k;
+    Tensor a = input(sa, t, "A"), b = input(sb, !mixed ? t : t == i8 ? u8 : i8, "B", flip());
+    done("product(" + std::string(ta ? "T" : "N") + (tb ? "T)" : "N)") +
+             (p_.allow_tf32 ? " tf32" : ""),
+         {epilogue(ops::matmul(a, b, ta, tb))});
   }
 
   void convolution() {
@@ -423,13 +447,33 @@ Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng) {
                                : loops[of][pick(0, static_cast<int64_t>(loops[of].size()) - 1)];
     };
     try {
-      switch (pick(0, 12)) {
+      switch (pick(0, 14)) {
         case 0:
         case 1:
         case 2: {
           auto [o, i] = st.split(any_loop(id), Param(pick(1, 9)));
           loops[id].push_back(o);
           loops[id].push_back(i);
+          break;
+        }
+        case 13: {
+          auto [o, i] = st.split_whole(any_loop(id), Param(pick(1, 9)));
+          loops[id].push_back(o);
+          loops[id].push_back(i);
+          break;
+        }
+        case 14: {  // what a product reads, with zeros around it
+          if (id >= s.dag().size()) break;
+          std::vector<int> read;
+          for (const Access& a : s.dag().info(id).reads) {
+            if (std::find(read.begin(), read.end(), a.producer) == read.end())
+              read.push_back(a.producer);
+          }
+          for (int producer : read) sync(s.stage(producer).cache_read({st}));
+          std::vector<StageRef::Padding> axes;
+          for (Loop l : st.all_axes()) axes.push_back({l, pick(1, 3), pick(1, 3)});
+          for (Loop l : st.all_reduce_axes()) axes.push_back({l, pick(1, 3), pick(1, 3)});
+          sync(st.pad(axes));
           break;
         }
         case 3: loops[id].push_back(st.fuse(any_loop(id), any_loop(id))); break;

@@ -14,6 +14,7 @@ struct RandomProgram {
   std::vector<Tensor> inputs, outputs;
   std::vector<Tensor> args() const;
   int64_t reduce_length = 1;  // the longest chain of additions: what tolerance depends on
+  bool allow_tf32 = false;    // an option of its schedule
 };
 
 /// A declaration of a random family (contraction, convolution, reduction, normalisation, movement,

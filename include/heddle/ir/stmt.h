@@ -194,10 +194,13 @@ struct Sync : StmtNode {
 /// An operation of a whole warp on a tile. Only in the bodies of GPU kernels, where all 32 lanes of
 /// the warp run it together. Fragments lie in registers as PTX says (mma.sync, ldmatrix).
 enum class TileOpKind : uint8_t {
-  LoadMatrix,  ///< {to: local, from: shared}: `count` 8x8 matrices of 16-bit elements; lane l's
-               ///< `from` is the address of row l % 8 of matrix l / 8; two elements a matrix to
-               ///< each lane, at to[2*matrix]
-  Mma,         ///< {d, a, b}: d += a * b for an m x n x k tile; each names a lane's registers
+  LoadMatrix,  ///< {to: local, from: shared}: `count` matrices of 8 rows of 16 bytes; lane l's
+               ///< `from` is the address of row l % 8 of matrix l / 8; 32 bits a matrix to each
+               ///< lane: the (l % 4)th of row l / 4
+  RoundTf32,  ///< {x: local}: `count` f32 registers of each lane, from x on, are rounded to tf32
+              ///< (to nearest, ties away from zero): what Mma makes of f32 operands otherwise is
+              ///< cut
+  Mma,        ///< {d, a, b}: d += a * b for an m x n x k tile; each names a lane's registers
 };
 struct TileOperand {
   Buffer buffer;
@@ -218,8 +221,8 @@ struct TileOp : StmtNode {
   const std::vector<TileOperand> operands;
   const int m, n,
       k;  ///< Mma: 16 x 8 x 16 (f16, bf16), 16 x 8 x 8 (tf32: f32 operands), 16 x 8 x 32 (i8)
-  const int count;        ///< LoadMatrix: 1, 2 or 4
-  const bool transposed;  ///< LoadMatrix: each 8x8 matrix is transposed
+  const int count;        ///< LoadMatrix: 1, 2 or 4 matrices; RoundTf32: registers
+  const bool transposed;  ///< LoadMatrix: each 8x8 matrix of 16-bit elements is transposed
 };
 
 /// Null when `body` is null or `extent` is the constant 0.
@@ -236,6 +239,7 @@ Stmt make_prefetch(const Buffer& buffer, std::vector<Expr> indices);
 Stmt make_sync(SyncKind kind, int pending = 0);
 Stmt make_mma(TileOperand d, TileOperand a, TileOperand b, int m, int n, int k);
 Stmt make_load_matrix(TileOperand to, TileOperand from, int count, bool transposed);
+Stmt make_round_tf32(TileOperand x, int count);
 
 /// Rebuilds `s` with `fs` applied to child statements and `fe` to child expressions.
 Stmt map_children(const Stmt& s, FunctionRef<Stmt(const Stmt&)> fs,

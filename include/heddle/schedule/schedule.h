@@ -84,6 +84,9 @@ class StageRef {
   /// rewrite: for i in 0..n
   ///     -->  for io in 0..ceil(n/factor) { for ii in 0..min(factor, n - io*factor) }
   std::array<Loop, 2> split(Loop i, Param factor, Where at = Where::current());
+  /// The same, but every run of the inner loop has `factor` iterations: those beyond the axis leave
+  /// out the store. For threads, vectors and tiles, whose number of iterations must not vary.
+  std::array<Loop, 2> split_whole(Loop i, Param factor, Where at = Where::current());
   /// rewrite: for a { for b }  -->  for f in 0..|a|*|b|
   /// `a` and `b` must be adjacent loops, `a` outside.
   Loop fuse(Loop a, Loop b, Where at = Where::current());
@@ -112,6 +115,18 @@ class StageRef {
   /// The new stage's first spatial axis is the partial index. Needs a commutative reducer when
   /// inner.
   StageRef rfactor(Loop k, Param factor, bool inner, Where at = Where::current());
+  /// An axis, and of what product its extent is to become a multiple.
+  struct Padding {
+    Loop axis;
+    Param a = 1, b = 1, c = 1;
+  };
+  /// Computes a sum over longer axes than it has, so that tiles divide them.
+  /// rewrite: C[i] = sum(k, A.copy[i, k] * B.copy[k])
+  ///     -->  C.pad[i] = sum(k, A.copy[i, k] * B.copy[k]); C[i] = C.pad[i]
+  /// The axes of C.pad (returned) are rounded up, as are those of the copies (cache_read, for this
+  /// stage alone) that it reads, which are zero where their sources are not. Each factor of the sum
+  /// must be such a copy, at plain axes.
+  StageRef pad(const std::vector<Padding>& axes, Where at = Where::current());
   /// One storage dimension, outermost first: (index of `dim` / divisor) % modulus; modulus 0 =
   /// none.
   struct StorageDim {
@@ -151,6 +166,7 @@ class StageRef {
   StageRef& by_last_block(Where at = Where::current());
 
  private:
+  StageRef move_out(Step step, const char* suffix);
   StepSink* sink_;
   int id_;
 };

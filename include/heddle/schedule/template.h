@@ -51,8 +51,8 @@ struct AutoSchedulerOptions {
   int max_knob_values = 0;          ///< keep at most so many values a knob (around the default)
   std::string force_template = {};  ///< use this meta-template wherever it matches
   /// Take the schedule of a record (the user's log, tophub) where there is one for the declaration
-  /// and target. Records answer only while nothing above but `threads` and `vector_bytes` is set:
-  /// the other options ask for something that the record's maker did not.
+  /// and target. Records answer only while nothing above but `threads` and `vector_bytes` is set,
+  /// nor allow_tf32: the other options ask for something that the record's maker did not.
   bool use_records = true;
   /// Let the static choice and the tuner rewrite the graph (dag/alternatives.h), by rules whose
   /// rounding errors are at most `max_error_growth` times the direct form's. The default lets in
@@ -60,6 +60,10 @@ struct AutoSchedulerOptions {
   /// whatever rounds worse than the declaration as it was written.
   bool use_alternatives = true;
   double max_error_growth = AlternativePolicy().max_error_growth;
+  /// Let products of f32 on a GPU round their operands to tf32 (10 bits of mantissa in place of 23)
+  /// and run on the tensor cores, as torch.backends.cuda.matmul.allow_tf32 does. Off: f32 means
+  /// f32.
+  bool allow_tf32 = false;
   std::string record_log = {};  ///< the user's log, in place of HEDDLE_LOG_FILE
 };
 

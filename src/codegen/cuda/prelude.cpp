@@ -327,6 +327,27 @@ $ void send_in_cluster(T* to, T value, unsigned long long* arrivals) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)));
 })"},
+    {"ldmatrix_x2_f32", "ldmatrix_x2", false, R"($ void ldmatrix_x2_f32(float* r, const void* row) {
+  unsigned bits[2];
+  ldmatrix_x2(bits, row);
+#pragma unroll
+  for (int i = 0; i < 2; ++i) r[i] = __uint_as_float(bits[i]);
+})"},
+    {"ldmatrix_x4_f32", "ldmatrix_x4", false, R"($ void ldmatrix_x4_f32(float* r, const void* row) {
+  unsigned bits[4];
+  ldmatrix_x4(bits, row);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) r[i] = __uint_as_float(bits[i]);
+})"},
+    {"round_tf32", "", true, R"(template <int kCount>
+$ void round_tf32(float* x) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    unsigned bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x[i]));
+    x[i] = __uint_as_float(bits);
+  }
+})"},
     {"mma_m16n8k16_f16_f32", "", true, R"($ void mma_m16n8k16_f16_f32(float* d, const unsigned* a, const unsigned* b) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -361,6 +382,18 @@ $ void send_in_cluster(T* to, T value, unsigned long long* arrivals) {
 })"},
     {"mma_m16n8k32_u8_i32", "", true, R"($ void mma_m16n8k32_u8_i32(int* d, const unsigned* a, const unsigned* b) {
   asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+})"},
+    {"mma_m16n8k32_i8_u8_i32", "", true, R"($ void mma_m16n8k32_i8_u8_i32(int* d, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+})"},
+    {"mma_m16n8k32_u8_i8_i32", "", true, R"($ void mma_m16n8k32_u8_i8_i32(int* d, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));

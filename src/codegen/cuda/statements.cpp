@@ -268,16 +268,26 @@ void KernelWriter::tile_op(const TileOp& t) {
     const Storage& memory = storage_of(from.buffer);
     if (memory.scope != Scope::Shared) fail("ldmatrix of '" + from.buffer->name + "'");
     begin({to.index, from.index});
-    const std::string name =
-        "ldmatrix_x" + std::to_string(t.count) + (t.transposed ? "_trans" : "");
+    const std::string name = "ldmatrix_x" + std::to_string(t.count) +
+                             (t.transposed              ? "_trans"
+                              : to.buffer->dtype == f32 ? "_f32"
+                                                        : "");
     before(prelude_.use(name) + "(" + tile_operand(to).s + ", " +
            address(memory, value(from.index)) + ");");
     return flush();
   }
+  if (t.op == TileOpKind::RoundTf32) {
+    begin({to.index});
+    before(prelude_.use("round_tf32") + "<" + std::to_string(t.count) + ">(" + tile_operand(to).s +
+           ");");
+    return flush();
+  }
   const TileOperand &a = t.operands.at(1), &b = t.operands.at(2);
   begin({to.index, a.index, b.index});
+  const bool mixed = a.buffer->dtype != b.buffer->dtype;
   const std::string name = "mma_m" + std::to_string(t.m) + "n" + std::to_string(t.n) + "k" +
                            std::to_string(t.k) + "_" + to_string(a.buffer->dtype) + "_" +
+                           (mixed ? to_string(b.buffer->dtype) + "_" : "") +
                            to_string(to.buffer->dtype);
   before(prelude_.use(name) + "(" + tile_operand(to).s + ", " + tile_operand(a).s + ", " +
          tile_operand(b).s + ");");

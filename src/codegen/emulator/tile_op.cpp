@@ -163,11 +163,13 @@ class LoadMatrixAction final : public TileAction {
       : TileAction(m, exprs, t), count_(t->count), transposed_(t->transposed) {
     const Buffer &to = t->operands[0].buffer, &from = t->operands[1].buffer;
     if (to->scope != Scope::Local || from->scope != Scope::Shared || to->dtype != from->dtype ||
-        to->dtype.bits != 16) {
+        to->dtype.bits > 32 || (transposed_ && to->dtype.bits != 16)) {
       m->fail("ldmatrix from '" + from->name + "' of " + to_string(from->dtype) + " to '" +
               to->name + "' of " + to_string(to->dtype) +
-              ": it takes 16-bit elements from shared to local memory");
+              ": it takes 32 bits a lane from shared to local memory, and transposes 16-bit "
+              "elements");
     }
+    pack_ = 32 / to->dtype.bits;
   }
 
  private:
@@ -175,18 +177,18 @@ class LoadMatrixAction final : public TileAction {
     for (int matrix = 0; matrix < count_; ++matrix) {
       for (int row = 0; row < 8; ++row) {
         machine_->thread = first + 8 * matrix + row;
-        if (const std::int64_t address = at(1, 8 * matrix + row, 0); address % 8 != 0) {
+        if (const std::int64_t address = at(1, 8 * matrix + row, 0); address % (4 * pack_) != 0) {
           machine_->fail("ldmatrix of a row at '" + storage(1).buffer->name + "'[" +
                          std::to_string(address) + "], which is not aligned to 16 bytes");
         }
       }
       for (int lane = 0; lane < kWarp; ++lane) {
         machine_->thread = first + lane;
-        for (int i = 0; i < 2; ++i) {
-          Place p{lane / 4, lane % 4 * 2 + i};
+        for (int i = 0; i < pack_; ++i) {
+          Place p{lane / 4, lane % 4 * pack_ + i};
           if (transposed_) std::swap(p.row, p.col);
           const Slot v = machine_->read(storage(1), at(1, 8 * matrix + p.row, p.col));
-          machine_->write(storage(0), at(0, lane, 2 * matrix + i), v);
+          machine_->write(storage(0), at(0, lane, pack_ * matrix + i), v);
         }
       }
     }
@@ -194,6 +196,39 @@ class LoadMatrixAction final : public TileAction {
 
   int count_;
   bool transposed_;
+  int pack_ = 2;  // elements in 32 bits
+};
+
+// ---- cvt.rna.tf32 ----
+
+// To nearest, ties away from zero. An infinity stays one, and a NaN is one.
+double round_to_tf32(double v) {
+  const auto x = static_cast<float>(v);
+  if (!std::isfinite(x)) return v;
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + 0x1000) & ~std::uint32_t{0x1fff});
+}
+
+class RoundTf32Action final : public TileAction {
+ public:
+  RoundTf32Action(Machine* m, ExprCompiler* exprs, const TileOp* t)
+      : TileAction(m, exprs, t), count_(t->count) {
+    if (t->operands[0].buffer->scope != Scope::Local)
+      m->fail("'" + t->operands[0].buffer->name + "' is not in registers");
+  }
+
+ private:
+  void run_warp(int first) override {
+    for (int lane = 0; lane < kWarp; ++lane) {
+      machine_->thread = first + lane;
+      for (int i = 0; i < count_; ++i) {
+        Slot v = machine_->read(storage(0), at(0, lane, i));
+        v.f = round_to_tf32(v.f);
+        machine_->write(storage(0), at(0, lane, i), v);
+      }
+    }
+  }
+
+  int count_;
 };
 
 }  // namespace
@@ -202,6 +237,7 @@ ActionPtr compile_tile_op(Machine* machine, ExprCompiler* exprs, const TileOp* t
   switch (t->op) {
     case TileOpKind::Mma: return std::make_unique<MmaAction>(machine, exprs, t);
     case TileOpKind::LoadMatrix: return std::make_unique<LoadMatrixAction>(machine, exprs, t);
+    case TileOpKind::RoundTf32: return std::make_unique<RoundTf32Action>(machine, exprs, t);
   }
   throw_internal_error("emulator: unknown tile operation");
 }

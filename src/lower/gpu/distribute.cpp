@@ -4,6 +4,7 @@
 
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
+#include "lower/gpu/fragment_load.h"
 #include "lower/gpu/gpu_passes.h"
 #include "lower/gpu/thread_reduction.h"
 #include "lower/gpu/tile_nest.h"
@@ -466,14 +467,9 @@ class Distributor {
     return map_children(e, [&](const Expr& c) { return rewrite(c); });
   }
 
-  static Expr flat(const Buffer& b, const std::vector<Expr>& indices) {
-    Expr e(0);
-    for (size_t d = 0; d < indices.size(); ++d) e = e * b->shape[d] + indices[d];
-    return simplify(e);
-  }
   TileOperand operand(const TileNest::Place& p) const {
     const Decision& d = decisions_.at(p.buffer.get());
-    return {d.buffer, flat(d.buffer, place(d, p.indices))};
+    return {d.buffer, flat_index(d.buffer, place(d, p.indices))};
   }
 
   // All lanes of the warp, together.
@@ -483,7 +479,7 @@ class Distributor {
     auto warp = [&](const Stmt& s) { return make_for(lane, Expr(kWarp), LoopKind::ThreadX, s); };
     switch (t.kind) {
       case TileNest::Kind::Product:
-        return warp(make_mma(operand(t.c), operand(t.a), operand(t.b), 16, 8, 16));
+        return warp(make_mma(operand(t.c), operand(t.a), operand(t.b), 16, 8, 8 * t.pack));
       case TileNest::Kind::Fill: {
         const Decision& d = decisions_.at(t.c.buffer.get());
         std::vector<Stmt> out;
@@ -497,53 +493,14 @@ class Distributor {
         }
         return warp(make_block(std::move(out)));
       }
-      case TileNest::Kind::Load: return warp(load_matrix(t, lane.expr()));
+      case TileNest::Kind::Load: {
+        const Decision& d = decisions_.at(t.a.buffer.get());
+        return warp(load_fragment(
+            t, rewrite(t.value),
+            {d.buffer, place(d, t.a.indices), static_cast<size_t>(d.lane_dim) - 1}, lane.expr()));
+      }
     }
     return {};
-  }
-
-  // ldmatrix: lane l points at row l % 8 of 8x8 matrix l / 8. A's matrices are (rows, columns):
-  // (0, 0), (8, 0), (0, 8), (8, 8); B's two lie one below the other. Rows of the matrices run along
-  // what is contiguous in shared memory; where that is not the fragment's k, they are transposed.
-  Stmt load_matrix(const TileNest& t, const Expr& lane) const {
-    const Expr source = rewrite(t.value);
-    const Load* load = source.as<Load>();
-    const bool is_a = t.loaded == Fragment::A;
-    const Expr row8 = floormod(lane, Expr(8)), second = floormod(floordiv(lane, Expr(8)), Expr(2)),
-               fourth = floordiv(lane, Expr(16));
-    auto address = [&](const Expr& row, const Expr& col) {
-      return flat(load->buffer, at(load->indices, t, row, col));
-    };
-    auto step = [&](const Expr& row, const Expr& col) {
-      const Expr d = simplify(address(row, col) - address(Expr(0), Expr(0)));
-      return as_int(d) && *as_int(d) == 1;
-    };
-    // A's k is its columns, B's its rows.
-    const bool along_rows = step(Expr(1), Expr(0)), along_cols = step(Expr(0), Expr(1));
-    HEDDLE_ICHECK(along_rows || along_cols,
-                  "the tile '" + load->buffer->name + "' is contiguous along neither dimension");
-    const bool transposed = is_a ? !along_cols : !along_rows;
-    Expr row, col;
-    if (is_a) {
-      row = transposed ? second * Expr(8) : row8 + second * Expr(8);
-      col = transposed ? row8 + fourth * Expr(8) : fourth * Expr(8);
-    } else {
-      row = transposed ? row8 + second * Expr(8) : second * Expr(8);
-      // The second pair of matrices is that of the next 8 columns.
-      const Expr next = t.columns == 16 ? fourth * Expr(8) : Expr(0);
-      col = transposed ? next : row8 + next;
-    }
-    Var l = Var::from(lane);
-    Ranges lanes;
-    lanes.set(l, {0, kWarp - 1});
-    return make_load_matrix(operand(t.a), {load->buffer, simplify(address(row, col), lanes)},
-                            is_a || t.columns == 16 ? 4 : 2, transposed);
-  }
-  static std::vector<Expr> at(const std::vector<Expr>& indices, const TileNest& t, const Expr& row,
-                              const Expr& col) {
-    std::vector<Expr> out;
-    for (const Expr& i : indices) out.push_back(substitute(i, {{t.row, row}, {t.col, col}}));
-    return out;
   }
 
   Stmt rewrite(const Stmt& s) {

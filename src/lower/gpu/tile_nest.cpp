@@ -50,11 +50,12 @@ std::optional<Product> as_product(const std::vector<TileLoop>& loops, const Stor
   if (!mul || mul->op != BinaryOp::Mul) return {};
   const Load *x = widened(mul->a), *y = widened(mul->b);
   if (!x || !y) return {};
+  const int64_t depth = 8 * operands_per_register(x->dtype);
   Product p{(equal(add->a, self) ? add->a : add->b).as<Load>(), x, y, {}, {}, {}};
   for (const TileLoop& l : loops) {
     const bool in_c = uses(st.indices, l.var), in_x = uses(x->indices, l.var),
                in_y = uses(y->indices, l.var);
-    if (in_x && in_y && !in_c && l.extent == 16) p.k = l.var;
+    if (in_x && in_y && !in_c && l.extent == depth) p.k = l.var;
     if (in_c && l.extent == 16 && in_x != in_y) {
       p.m = l.var;
       if (in_y) std::swap(p.a, p.b);
@@ -79,16 +80,24 @@ std::vector<VarBinding> zero(const std::vector<TileLoop>& loops) {
 
 // Whether the last dimensions of the storage are those of the register layout: compared at points
 // that each move one of their digits.
-bool laid_out(const std::vector<Expr>& indices, const Var& x, const Var& y, Fragment f) {
+bool laid_out(const std::vector<Expr>& indices, const Var& x, const Var& y, Fragment f, int p) {
   const size_t rank = indices.size(), lane = lane_dim(f, rank);
   const std::vector<Expr> base = at(indices, {{x, Expr(0)}, {y, Expr(0)}});
-  for (auto [i, j] : {std::pair{1, 0}, {9, 0}, {0, 1}, {0, 6}, {7, 3}, {10, 5}}) {
+  // Within the tile, which for one operand a register is 16 x 8 or 8 x 8.
+  const int rows = f == Fragment::B ? 8 * p : 16, cols = f == Fragment::A ? 8 * p : 8;
+  for (auto [i, j] : {std::pair{1, 0},
+                      {rows / 2 + 1, 0},
+                      {0, 1},
+                      {0, cols - 2},
+                      {7, 3},
+                      {rows - 6, 5},
+                      {rows - 1, cols - 1}}) {
     const std::vector<Expr> there = at(indices, {{x, Expr(i)}, {y, Expr(j)}});
     std::vector<int> want;
     switch (f) {
       case Fragment::C: want = {i % 8, j / 2 % 4, i / 8, j % 2}; break;
-      case Fragment::A: want = {i % 8, j / 2 % 4, j / 8, i / 8, j % 2}; break;
-      case Fragment::B: want = {j % 8, i / 2 % 4, i / 8, i % 2}; break;
+      case Fragment::A: want = {i % 8, j / p % 4, j / (4 * p), i / 8, j % p}; break;
+      case Fragment::B: want = {j % 8, i / p % 4, i / (4 * p), i % p}; break;
     }
     for (size_t d = 0; d < rank; ++d) {
       const Expr expected = d < lane ? base[d] : simplify(base[d] + Expr(want[d - lane]));
@@ -110,6 +119,12 @@ bool second_follows(const std::vector<Expr>& indices, const Var& k, const Var& n
 }
 
 }  // namespace
+
+int operands_per_register(DataType t) {
+  if (t == f32) return 1;  // tf32
+  if (t == f16 || t == bf16) return 2;
+  return t == i8 || t == u8 ? 4 : 0;
+}
 
 size_t lane_dim(Fragment f, size_t rank) {
   const size_t last = f == Fragment::A ? 5 : 4;
@@ -154,9 +169,10 @@ TileNest parse_tile_nest(const For& loop, const Fragments& fragments) {
     return TileNest::Place{b, at(indices, zero(loops))};
   };
   if (std::optional<Product> p = as_product(loops, *st)) {
-    if (!laid_out(p->c->indices, p->m, p->n, Fragment::C) ||
-        !laid_out(p->a->indices, p->m, p->k, Fragment::A) ||
-        !laid_out(p->b->indices, p->k, p->n, Fragment::B))
+    t.pack = operands_per_register(p->a->dtype);
+    if (!laid_out(p->c->indices, p->m, p->n, Fragment::C, 2) ||
+        !laid_out(p->a->indices, p->m, p->k, Fragment::A, t.pack) ||
+        !laid_out(p->b->indices, p->k, p->n, Fragment::B, t.pack))
       fail();
     t.kind = TileNest::Kind::Product;
     t.c = first(p->c->buffer, p->c->indices);
@@ -171,9 +187,10 @@ TileNest parse_tile_nest(const For& loop, const Fragments& fragments) {
   t.col = loops[1].var;
   t.columns = loops[1].extent;
   const bool pair = b && t.columns == 16;
-  if (loops[0].extent != 16) fail();
-  if (t.columns != (role->second == Fragment::A ? 16 : 8) && !pair) fail();
-  if (!laid_out(st->indices, t.row, t.col, role->second)) fail();
+  t.pack = role->second == Fragment::C ? 2 : operands_per_register(st->buffer->dtype);
+  if (loops[0].extent != (b ? 8 * t.pack : 16)) fail();
+  if (t.columns != (role->second == Fragment::A ? 8 * t.pack : 8) && !pair) fail();
+  if (!laid_out(st->indices, t.row, t.col, role->second, t.pack)) fail();
   if (pair && !second_follows(st->indices, t.row, t.col)) fail();
   t.value = st->value;
   if (role->second == Fragment::C) {

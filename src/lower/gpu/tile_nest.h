@@ -5,11 +5,12 @@
 //   tensorized for m in 0..16 { for k in 0..16 { A[..] = tile[..] } }     a fragment's load
 //   tensorized for m in 0..16 { for n in 0..8 { C[..] = 0 } }
 //
-// Fragments are stages whose storage layout is PTX's register layout (mma.sync.m16n8k16), the lane
-// in two dimensions of its own:
-//   C [..m/16][n/8]  [m%8][(n/2)%4]  [(m/8)%2][n%2]
-//   A [..m/16][k/16] [m%8][(k/2)%4]  [(k/8)%2][(m/8)%2][k%2]
-//   B [..k/16][n/8]  [n%8][(k/2)%4]  [(k/8)%2][k%2]
+// Fragments are stages whose storage layout is PTX's register layout (mma.sync.m16n8k16 and its
+// kin: p operands share a register of 32 bits, and an operation takes 8*p steps of k), the lane in
+// two dimensions of its own:
+//   C [..m/16][n/8]   [m%8][(n/2)%4]  [(m/8)%2][n%2]
+//   A [..m/16][k/8p]  [m%8][(k/p)%4]  [(k/4p)%2][(m/8)%2][k%p]
+//   B [..k/8p][n/8]   [n%8][(k/p)%4]  [(k/4p)%2][k%p]
 #pragma once
 
 #include <map>
@@ -24,6 +25,9 @@ enum class Fragment : uint8_t { C, A, B };
 
 /// Which dimension of the fragment's storage holds lane / 4; the next one holds lane % 4.
 size_t lane_dim(Fragment f, size_t rank);
+
+/// Operands in a register of 32 bits: p above. 0: the type is no operand of a matrix unit.
+int operands_per_register(DataType t);
 
 using Fragments = std::map<const BufferNode*, Fragment>;
 
@@ -40,6 +44,7 @@ struct TileNest {
   Fragment loaded = Fragment::A;
   Expr value;           ///< Fill: what each element becomes; Load: the element at `row`, `col`
   int64_t columns = 0;  ///< Load: of the tile; 16 for B: two tiles side by side
+  int pack = 0;         ///< Load, Product: operands in a register
   Var row, col;         ///< Load: the variables of the tile's rows and columns in `value`
 };
 

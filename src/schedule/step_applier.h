@@ -1,0 +1,123 @@
+// What the functions of steps share: the state, the step, and the checks that name both when they
+// fail.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "heddle/support/error.h"
+#include "schedule/schedule_state.h"
+
+namespace heddle {
+
+// The message is put together only when the check fails: replaying a template passes thousands.
+#define STEP_CHECK(ok, ...) ((ok) ? void() : fail(__VA_ARGS__))
+
+class StepApplier {
+ public:
+  StepApplier(ScheduleState& s, const Step& step) : s_(s), step_(step) {}
+
+ protected:
+  StageState& stage() { return s_.stages[step_.stage]; }
+
+  [[noreturn]] void fail(const std::string& why, const std::string& help = "") const {
+    std::string on = step_.stage >= 0 && step_.stage < static_cast<int>(s_.stages.size())
+                         ? " to stage '" + s_.stages[step_.stage].name + "'"
+                         : "";
+    std::string loops = on.empty() ? "" : "\n  loops: " + s_.loops_text(step_.stage);
+    throw_user_error(std::string("cannot apply ") + to_string(step_.kind) + on + ": " + why + loops,
+                     step_.where, help);
+  }
+
+  // How many axes, parameters and results the step must have; -1 = any number. What is left over
+  // would be printed and counted, but never looked at.
+  void check_arity() const {
+    const StepArity arity = arity_of(step_.kind);
+    auto expect = [&](int want, size_t got, const char* what) {
+      STEP_CHECK(want < 0 || static_cast<size_t>(want) == got,
+                 "the step has " + std::to_string(got) + " " + what + " in place of " +
+                     std::to_string(want));
+    };
+    expect(arity.axes, step_.axes.size(), "axes");
+    expect(arity.params, step_.params.size(), "parameters");
+    expect(arity.results, step_.results.size(), "results");
+  }
+  // The results of a step that makes a stage: the stage, then its axes.
+  void check_results(size_t axes) const {
+    STEP_CHECK(step_.results.size() == 1 + axes,
+               "the step has " + std::to_string(step_.results.size()) + " results in place of " +
+                   std::to_string(1 + axes));
+  }
+
+  void check_computes() {
+    STEP_CHECK(!stage().placeholder, "it is an input, nothing computes it");
+    STEP_CHECK(stage().placement != Placement::Inlined, "it was inlined");
+  }
+
+  // The axis `id`, which must be a loop of the step's stage.
+  AxisState& leaf(int id) {
+    STEP_CHECK(id >= 0 && id < static_cast<int>(s_.axes.size()) && s_.axes[id].defined,
+               "axis " + std::to_string(id) + " does not exist");
+    AxisState& a = s_.axes[id];
+    STEP_CHECK(a.stage == step_.stage,
+               "axis '" + a.name + "' belongs to stage '" + s_.stages[a.stage].name + "'");
+    if (!a.is_leaf()) {
+      std::string how = a.split_outer >= 0 ? "split" : "fused";
+      std::string line = a.consumed_at.line ? " at line " + std::to_string(a.consumed_at.line) : "";
+      STEP_CHECK(false, "axis '" + a.name + "' was " + how + line,
+                 "use one of the loops that are left");
+    }
+    STEP_CHECK(s_.leaf_position(id) >= 0, "axis '" + a.name + "' is no loop of it any more");
+    return a;
+  }
+
+  // A loop at which a stage is computed must stay.
+  void check_nothing_inside(int axis) const {
+    for (const StageState& st : s_.stages) {
+      STEP_CHECK(!st.defined() || st.placement != Placement::At || st.at_axis != axis,
+                 "stage '" + st.name + "' is computed at axis '" + s_.axes[axis].name + "'",
+                 "shape the loops first, then place stages in them");
+    }
+  }
+
+  int new_axis(size_t result, AxisState a) {
+    STEP_CHECK(result < step_.results.size(), "the step names too few results");
+    int id = step_.results[result];
+    STEP_CHECK(id >= 0 && id < kMaxAxes, "bad result id " + std::to_string(id));
+    if (id >= static_cast<int>(s_.axes.size())) s_.axes.resize(id + 1);
+    STEP_CHECK(!s_.axes[id].defined, "result id " + std::to_string(id) + " is taken");
+    a.defined = true;
+    s_.axes[id] = std::move(a);
+    return id;
+  }
+
+  // There are as many as check_arity found.
+  int64_t param(size_t i) const { return step_.params[i].value; }
+  int axis_arg(size_t i) const { return step_.axes[i]; }
+
+  // Rewrites every load of the buffers of `from` in the bodies of `reader`.
+  void rewrite_loads(int reader, const std::vector<Buffer>& from,
+                     FunctionRef<Expr(int component, const std::vector<Expr>& indices)> to) {
+    std::function<Expr(const Expr&)> go = [&](const Expr& e) -> Expr {
+      Expr r = map_children(e, [&](const Expr& c) { return go(c); });
+      if (const Load* load = r.as<Load>()) {
+        for (size_t c = 0; c < from.size(); ++c) {
+          if (from[c] == load->buffer) return to(static_cast<int>(c), load->indices);
+        }
+      }
+      return r;
+    };
+    for (Expr& body : s_.stages[reader].bodies) body = go(body);
+  }
+
+  ScheduleState& s_;
+  const Step& step_;
+
+ private:
+  // Far beyond any schedule; what a damaged file names must not exhaust the memory.
+  static constexpr int kMaxAxes = 1 << 16;
+};
+
+}  // namespace heddle

@@ -1,0 +1,151 @@
+// Products on the tensor cores: of any size, of every type that they take, each operand lying
+// either way. What the emulator makes of the kernels is what the interpreter makes of the
+// declaration.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "codegen/cuda/nvrtc.h"
+#include "heddle/codegen/cuda.h"
+#include "heddle/ops/ops.h"
+#include "selftest/pair.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Target h200() { return Target::parse("cuda -gpu=h200"); }
+
+AutoSchedulerOptions options(bool allow_tf32) {
+  AutoSchedulerOptions o;
+  o.use_records = false;
+  o.allow_tf32 = allow_tf32;
+  return o;
+}
+
+struct Form {
+  DataType a, b;
+  bool transpose_a = false, transpose_b = false;
+};
+
+selftest::RandomProgram product(const Form& f, int64_t m, int64_t n, int64_t k, int64_t batch = 0) {
+  selftest::RandomProgram p;
+  auto shape = [&](bool turned, int64_t x, int64_t y) {
+    Shape s;
+    if (batch > 0) s.push_back(Expr(batch));
+    s.push_back(Expr(turned ? y : x));
+    s.push_back(Expr(turned ? x : y));
+    return s;
+  };
+  p.inputs = {placeholder(shape(f.transpose_a, m, k), f.a, "A"),
+              placeholder(shape(f.transpose_b, k, n), f.b, "B")};
+  p.outputs = {ops::matmul(p.inputs[0], p.inputs[1], f.transpose_a, f.transpose_b)};
+  p.text = to_string(f.a) + (f.transpose_a ? " T" : " N") + (f.transpose_b ? "T " : "N ") +
+           std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+  return p;
+}
+
+std::vector<Form> forms() {
+  std::vector<Form> out;
+  for (const auto& [a, b] :
+       {std::pair{bf16, bf16}, {f16, f16}, {f32, f32}, {i8, i8}, {u8, u8}, {u8, i8}}) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) out.push_back({a, b, ta, tb});
+    }
+  }
+  return out;
+}
+
+// The static choice for `p`, emulated, is right; returns its kernels.
+std::string check(const selftest::RandomProgram& p) {
+  SCOPED_TRACE(p.text);
+  const Schedule s = create_schedule(p.outputs, h200());
+  const selftest::Case want(p, 3);
+  const std::vector<NDArray> arrays = want.fresh_arrays();
+  selftest::emulated(5)(s, p.args(), arrays);
+  EXPECT_EQ(want.difference(arrays), "");
+  return to_string(lower_gpu(s, p.args()));
+}
+
+// The mma of a form, as the loop IR prints it.
+std::string mma_of(const Form& f) {
+  return f.a == f32 ? "mma.m16n8k8 " : f.a.bits == 8 ? "mma.m16n8k32 " : "mma.m16n8k16 ";
+}
+
+TEST(TensorCores, EveryFormOfSizesThatDoNotDivide) {
+  const AutoSchedulerOptionsScope scope(options(true));
+  for (const Form& f : forms()) {
+    EXPECT_THAT(check(product(f, 37, 43, 51)), HasSubstr(mma_of(f)));
+    EXPECT_THAT(check(product(f, 20, 36, 68, 2)), HasSubstr(mma_of(f)));
+  }
+}
+
+TEST(TensorCores, FewRowsAndDeepReductions) {
+  const AutoSchedulerOptionsScope scope(options(true));
+  for (const DataType t : {bf16, f32, i8}) {
+    const Form f{t, t, false, false};
+    EXPECT_THAT(check(product(f, 2, 130, 24)), HasSubstr(mma_of(f)));
+    EXPECT_THAT(check(product(f, 15, 9, 1100)), HasSubstr(mma_of(f)));
+    EXPECT_THAT(check(product(f, 3, 3, 3)), HasSubstr(mma_of(f)));
+  }
+}
+
+TEST(TensorCores, RowsAreCopiedBySixteenBytesWhereTheirLengthAllows) {
+  const AutoSchedulerOptionsScope scope(options(false));
+  auto text = [](int64_t k) {
+    const selftest::RandomProgram p = product({bf16, bf16, false, true}, 64, 64, k);
+    return emit_cuda(lower_gpu(create_schedule(p.outputs, h200()), p.args()));
+  };
+  EXPECT_THAT(text(256), HasSubstr("cp_async_16("));
+  EXPECT_THAT(text(264), HasSubstr("cp_async_16_or_zero("));
+  EXPECT_THAT(text(260), HasSubstr("cp_async_8_or_zero("));
+  EXPECT_THAT(text(258), HasSubstr("cp_async_4_or_zero("));
+  EXPECT_THAT(text(259), Not(HasSubstr("void cp_async_16")));
+}
+
+TEST(TensorCores, F32IsF32UnlessTheUserAllowsTf32) {
+  const selftest::RandomProgram p = product({f32, f32}, 64, 64, 64);
+  for (const bool allowed : {true, false, true}) {
+    const AutoSchedulerOptionsScope scope(options(allowed));
+    const std::string text = to_string(lower_gpu(create_schedule(p.outputs, h200()), p.args()));
+    EXPECT_EQ(text.find("round_tf32") != std::string::npos, allowed);
+    EXPECT_EQ(text.find("mma.") != std::string::npos, allowed);
+  }
+}
+
+// Both operands are one tensor: what one of them needs is not what the other needs.
+TEST(TensorCores, TheProductWithItself) {
+  selftest::RandomProgram p;
+  p.inputs = {placeholder({40, 24}, bf16, "A")};
+  p.outputs = {ops::matmul(p.inputs[0], p.inputs[0], false, true)};
+  p.text = "A times A";
+  check(p);
+}
+
+// Along neither rows, columns nor depth do elements lie side by side.
+TEST(TensorCores, BatchInnermost) {
+  selftest::RandomProgram p;
+  p.inputs = {placeholder({24, 20, 4}, bf16, "A"), placeholder({24, 36, 4}, bf16, "B")};
+  p.outputs = {ops::einsum("kmb,knb->bmn", p.inputs[0], p.inputs[1])};
+  p.text = "batch innermost";
+  check(p);
+}
+
+TEST(TensorCores, CompilesForEveryArchitecture) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const AutoSchedulerOptionsScope scope(options(true));
+  const std::vector<std::string> archs{"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a"};
+  size_t next = 0;
+  for (const Form& f : forms()) {
+    const selftest::RandomProgram p = product(f, 33, 40, 50);
+    const std::string text = emit_cuda(lower_gpu(create_schedule(p.outputs, h200()), p.args()));
+    // The forms in turn: each architecture sees every type.
+    const std::string& arch = archs[next++ % archs.size()];
+    for (const cuda::KernelResources& use : cuda::compile_cuda(text, arch).kernels)
+      EXPECT_EQ(use.spill_stores, 0) << p.text << " " << arch;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
