@@ -267,6 +267,42 @@ TEST(Emulator, ClusterMistakes) {
   EXPECT_THAT(k.error(started), HasSubstr("no multiple of its clusters"));
 }
 
+// Stores whose arrival is counted need no barrier; the wait is for all elements of the buffer.
+TEST(Emulator, WhatIsSentInAClusterIsReceived) {
+  OneKernel k({iota(128), ones(128)}, 4, 32);
+  k.kernel.cluster = 2;
+  const Buffer s = shared("s", f32, 64);
+  const Stmt started = make_sync(SyncKind::Started), received = make_sync(SyncKind::AsyncWait);
+  const auto program = [&](int64_t senders, const Stmt& start, const Stmt& wait) {
+    return loop(LoopKind::Cluster2, 2, [&](Var c) {
+      return make_allocate(
+          s, threads(64, [&](Var t) {
+            return seq(
+                {start,
+                 make_if(t < senders, store(s, t, at(k[0], c * 64 + t), StoreHint::Async), {}),
+                 wait, store(k[1], c * 64 + t, at(s, 63 - t))});
+          }));
+    });
+  };
+  for (uint64_t seed : {0, 3}) {
+    k.run(program(64, started, received), seed);
+    EXPECT_EQ(k.arrays[1].get(0), 63);
+    EXPECT_EQ(k.arrays[1].get(127), 64);
+  }
+  EXPECT_THAT(k.error(program(64, started, {})), HasSubstr("is not complete"));
+  EXPECT_THAT(k.error(program(60, started, received)),
+              HasSubstr("a wait that has no end: nothing is sent to 's'[60]"));
+  EXPECT_THAT(k.error(program(64, {}, received)), HasSubstr("that may not have begun"));
+  EXPECT_THAT(k.error(loop(LoopKind::Cluster2, 2,
+                           [&](Var) {
+                             return make_allocate(
+                                 s, threads(64, [&](Var t) {
+                                   return seq({started, store(s, t, Expr(1.f), StoreHint::Async)});
+                                 }));
+                           })),
+              HasSubstr("is not received where the buffer's scope ends"));
+}
+
 TEST(Emulator, TheLastBlockSeesWhatAllBlocksWrote) {
   OneKernel k({iota(4), ones(1)}, 4, 32);
   const Buffer part = Buffer::make("part", f32, {Expr(4)}, Scope::Global);

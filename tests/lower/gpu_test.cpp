@@ -312,8 +312,9 @@ TEST(Gpu, AClusterReducesARowThroughTheMemoryOfAllItsBlocks) {
                               " x 1 x 1, block 32 x 1 x 1, 16 bytes of shared "
                               "memory, clusters of 4"))
         << text;
-    EXPECT_TRUE(has(text, "sync started")) << text;
-    EXPECT_LT(text.find("sync started"), text.find("sync block")) << text;
+    EXPECT_LT(text.find("sync started"), text.find("async S.local.warps[")) << text;
+    EXPECT_LT(text.find("async S.local.warps["), text.find("async wait 0")) << text;
+    EXPECT_FALSE(has(text, "sync block")) << text;
   }
 }
 

@@ -21,7 +21,9 @@
 // A cluster of n blocks stands in for one block of n times as many threads: threadIdx.x loops run
 // over the threads of all its blocks, those of the first block first, Sync Block is a barrier of
 // the cluster, and each block has a copy of all shared memory, to which every store goes (into the
-// memory of the other blocks, sm_90's distributed shared memory); loads read the block's own.
+// memory of the other blocks, sm_90's distributed shared memory); loads read the block's own. There
+// an Async store is one whose arrival each block counts: an AsyncWait, to which all threads come
+// once, is until all elements of the buffers that were so stored since the last have arrived.
 #pragma once
 
 #include <array>

@@ -32,21 +32,46 @@ std::string KernelWriter::signature() {
   return s + ") {\n";
 }
 
+// Before a block of a cluster tells the others that it has begun, it makes ready what counts the
+// bytes that they store in its memory.
+void KernelWriter::begin_cluster() {
+  bool started = false;
+  int64_t bytes = 0;
+  std::vector<int64_t> waits;
+  visit(
+      kernel_.body,
+      [&](const Stmt& s) {
+        if (const Store* st = s.as<Store>(); st && st->hint == StoreHint::Async)
+          bytes += st->buffer.num_elements() * st->buffer->dtype.bytes();
+        const Sync* y = s.as<Sync>();
+        started |= y && y->sync == SyncKind::Started;
+        if (!y || y->sync != SyncKind::AsyncWait) return;
+        waits.push_back(bytes);
+        bytes = 0;
+      },
+      [](const Expr&) {});
+  if (!waits.empty()) {
+    arrivals_ = names_.unique("arrivals");
+    line("__shared__ unsigned long long " + arrivals_ + "[" + std::to_string(waits.size()) + "];");
+    for (size_t i = 0; i < waits.size(); ++i) {
+      line(prelude_.use("expect_arrivals") + "(" + arrivals_ + " + " + std::to_string(i) + ", " +
+           std::to_string(waits[i]) + ");");
+    }
+  }
+  if (started) line(prelude_.use("cluster_started") + "();");
+}
+
 // Names for the indices of blocks and threads that the body uses.
 void KernelWriter::bind_grid() {
   bool used[2][3] = {};
-  bool waits_for_start = false;
   visit(
       make_block({kernel_.body, kernel_.tail}),
       [&](const Stmt& s) {
         const For* f = s.as<For>();
         if (f && is_block(f->loop)) used[0][grid_dim(f->loop)] = true;
         if (f && is_thread(f->loop)) used[1][grid_dim(f->loop)] = true;
-        const Sync* y = s.as<Sync>();
-        waits_for_start |= y && y->sync == SyncKind::Started;
       },
       [](const Expr&) {});
-  if (waits_for_start) line(prelude_.use("cluster_started") + "();");
   for (int kind = 0; kind < 2; ++kind) {
     for (int dim = 0; dim < 3; ++dim) {
       if (!used[kind][dim]) continue;
@@ -68,6 +93,7 @@ std::string KernelWriter::run() {
   names_.unique(kernel_.name);
   out_ = signature();
   if (kernel_.shared_bytes > 0) line("extern __shared__ __align__(16) unsigned char smem[];");
+  if (kernel_.cluster > 1) begin_cluster();
   bind_grid();
   scopes_.emplace_back();
   statement(kernel_.body);

@@ -37,6 +37,7 @@ class KernelWriter {
   // ---- kernel_writer.cpp ----
   std::string signature();
   void bind_grid();
+  void begin_cluster();
   [[noreturn]] void fail(const std::string& what) const;
 
   // ---- statements.cpp ----
@@ -153,6 +154,9 @@ class KernelWriter {
   Divisors divisors_;
   std::unordered_map<const VarNode*, std::vector<Text>> vars_;  ///< a text per lane
   std::unordered_map<const BufferNode*, Storage> storage_;
+  /// Of a cluster: what counts the arrivals that each AsyncWait is for, and which of them is next.
+  std::string arrivals_;
+  int next_arrival_ = 0;
   std::string warp_mask_ = "0xffffffffu";  ///< the lanes of a warp that run the current statement
   std::unordered_set<const VarNode*> uniform_;  ///< variables that are equal in all threads
   /// Names of the C++ scopes that are open, from the outermost, for what never changes.

@@ -249,6 +249,44 @@ $ void store_in_cluster(T* to, T value) {
     *there = value;
   }
 })"},
+    // Stores that tell each block of their arrival: no barrier, and no fence that waits for all else
+    // that is under way. An mbarrier for each wait counts bytes (quack's cluster reductions). As in
+    // CUTLASS, the wait acquires for the block: what arrives lies in its own shared memory.
+    {"expect_arrivals", "shared_address", true, R"($ void expect_arrivals(unsigned long long* arrivals, int bytes) {
+  if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(arrivals)) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 ::"r"(shared_address(arrivals)), "r"(bytes) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+})"},
+    {"wait_for_arrivals", "shared_address", true, R"($ void wait_for_arrivals(unsigned long long* arrivals) {
+  unsigned all;
+  do {
+    asm volatile("{ .reg .pred p;\n"
+                 "  mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\n"
+                 "  selp.u32 %0, 1, 0, p; }"
+                 : "=r"(all) : "r"(shared_address(arrivals)) : "memory");
+  } while (all == 0);
+})"},
+    {"send_in_cluster", "shared_address", true, R"(template <int kBlocks, class T>
+$ void send_in_cluster(T* to, T value, unsigned long long* arrivals) {
+#pragma unroll
+  for (int block = 0; block < kBlocks; ++block) {
+    unsigned there, count;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(there) : "r"(shared_address(to)), "r"(block));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(count) : "r"(shared_address(arrivals)), "r"(block));
+    if (sizeof(T) == 4) {
+      asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];"
+                   ::"r"(there), "r"(*(const unsigned*)&value), "r"(count) : "memory");
+    } else {
+      asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];"
+                   ::"r"(there), "l"(*(const unsigned long long*)&value), "r"(count) : "memory");
+    }
+  }
+})"},
     // Tickets wrap around to zero, for the next launch. The fences of one thread order what the
     // barriers order before and behind them.
     {"last_to_finish", "", false, R"($ bool last_to_finish(unsigned* tickets, unsigned blocks) {

@@ -245,6 +245,10 @@ void KernelWriter::sync(const Sync& s) {
     case SyncKind::Warp: return line("__syncwarp();");
     case SyncKind::AsyncCommit: return line(prelude_.use("cp_async_commit") + "();");
     case SyncKind::AsyncWait:
+      if (kernel_.cluster > 1) {
+        return line(prelude_.use("wait_for_arrivals") + "(" + arrivals_ + " + " +
+                    std::to_string(next_arrival_++) + ");");
+      }
       return line(prelude_.use("cp_async_wait") + "<" + std::to_string(s.pending) + ">();");
   }
 }

@@ -32,10 +32,11 @@ void KernelWriter::store(const Store& s) {
   const Storage& to = storage_of(s.buffer);
   const int lanes = std::max(index.dtype().lanes, s.value.dtype().lanes);
   begin({index, s.value});
-  if (s.hint == StoreHint::Async && store_async(s, to, lanes)) return flush();
+  const bool to_all = to.scope == Scope::Shared && kernel_.cluster > 1;
+  if (s.hint == StoreHint::Async && !to_all && store_async(s, to, lanes)) return flush();
   std::vector<Text> values;
   for (int lane = 0; lane < lanes; ++lane) values.push_back(value(s.value, lane));
-  if (to.scope == Scope::Shared && kernel_.cluster > 1) {
+  if (to_all) {
     store_in_cluster(s, to, values);
     return flush();
   }
@@ -64,16 +65,18 @@ void KernelWriter::store(const Store& s) {
 void KernelWriter::store_in_cluster(const Store& s, const Storage& to,
                                     const std::vector<Text>& values) {
   const Expr& index = s.indices[0];
-  const std::string call = prelude_.use("store_in_cluster") + "<" +
+  const bool counted = s.hint == StoreHint::Async;
+  const std::string call = prelude_.use(counted ? "send_in_cluster" : "store_in_cluster") + "<" +
                            std::to_string(kernel_.cluster) + ">(",
-                    type = "(" + memory_type(s.buffer->dtype) + ")";
+                    type = "(" + memory_type(s.buffer->dtype) + ")",
+                    counter = ", " + arrivals_ + " + " + std::to_string(next_arrival_);
   std::vector<Text> kept = values;
   if (kept.size() > 1) {
     for (Text& v : kept) v = named(s.value, v, "t");
   }
   for (size_t lane = 0; lane < kept.size(); ++lane) {
     before(call + address(to, value(index, static_cast<int>(lane))) + ", " + type +
-           kept[lane].at(kUnary) + ");");
+           kept[lane].at(kUnary) + (counted ? counter : "") + ");");
   }
 }
 

@@ -119,7 +119,9 @@ class StoreAction final : public Action {
       }
       context.lane.i = 0;
       for (std::size_t lane = 0; lane < values.size(); ++lane) {
-        if (async) {
+        if (async && machine_->cluster > 1) {
+          machine_->send(*storage, positions[lane], values[lane]);
+        } else if (async) {
           machine_->start_copy(*storage, positions[lane], values[lane]);
         } else {
           machine_->write(*storage, positions[lane], values[lane]);
@@ -307,7 +309,9 @@ ActionPtr StmtCompiler::compile_store(const Store* s) {
   action->async = s->hint == StoreHint::Async;
   action->values.resize(static_cast<std::size_t>(lanes));
   action->positions.resize(static_cast<std::size_t>(lanes));
-  if (action->async && (s->buffer->scope != Scope::Shared || !is_copy(value))) {
+  const bool copies =
+      s->buffer->scope == Scope::Shared && (machine_->cluster > 1 || is_copy(value));
+  if (action->async && !copies) {
     machine_->fail("an asynchronous store that is no copy from global to shared memory");
   }
   return action;

@@ -94,6 +94,7 @@ void Machine::start_block(const std::array<std::int64_t, 3>& at) {
   copies_.assign(static_cast<std::size_t>(threads), {});
   started_ = cluster == 1;
   unseen_.clear();
+  sent_.clear();
 }
 
 void Machine::start_tail() {
@@ -127,6 +128,31 @@ void Machine::start_copy(Storage& s, std::int64_t position, Slot value) {
   copies_[static_cast<std::size_t>(thread)].copies.push_back({&s, position, value});
 }
 
+void Machine::send(Storage& s, std::int64_t position, Slot value) {
+  std::string unseen = unseen_;
+  claim(s, position);
+  unseen_ = std::move(unseen);  // who waits for it is there
+  const auto i = static_cast<std::size_t>(position);
+  s.values[i] = value;
+  s.states[i] = State::InFlight;
+  if (std::find(sent_.begin(), sent_.end(), &s) == sent_.end()) sent_.push_back(&s);
+}
+
+void Machine::receive() {
+  for (Storage* s : sent_) {
+    for (std::int64_t i = 0; i < s->size; ++i) {
+      State& state = s->states[static_cast<std::size_t>(i)];
+      if (state != State::InFlight) {
+        fail("a wait that has no end: nothing is sent to " + element(*s, i));
+      }
+      state = State::Written;
+    }
+    // Ordered before all that follows.
+    std::fill_n(s->history, s->size * s->histories, History{});
+  }
+  sent_.clear();
+}
+
 void Machine::commit_copies() {
   CopyQueue& q = copies_[static_cast<std::size_t>(thread)];
   q.groups.push_back(q.copies.size());
@@ -149,6 +175,9 @@ void Machine::wait_for_copies(int pending) {
 }
 
 void Machine::check_settled(const Storage& s) {
+  if (std::find(sent_.begin(), sent_.end(), &s) != sent_.end()) {
+    fail("what is sent to '" + s.buffer->name + "' is not received where the buffer's scope ends");
+  }
   for (std::size_t t = 0; t < copies_.size(); ++t) {
     for (const Copy& c : copies_[t].copies) {
       if (c.storage != &s) continue;
@@ -175,7 +204,7 @@ void Machine::unreadable(const Storage& s, std::int64_t position, State state) c
   if (state == State::Unwritten) {
     fail("read of " + element(s, position) + ", which was never written");
   }
-  std::string by;
+  std::string by = "another thread";
   for (std::size_t t = 0; t < copies_.size(); ++t) {
     const auto& copies = copies_[t].copies;
     if (std::any_of(copies.begin(), copies.end(),

@@ -109,6 +109,10 @@ class Machine {
 
   /// An Async store: nobody may touch the element until `thread` has waited for it.
   void start_copy(Storage& s, std::int64_t position, Slot value);
+  /// Of a cluster: an Async store to all blocks; nobody may touch the element until it is received.
+  void send(Storage& s, std::int64_t position, Slot value);
+  /// All threads have waited for what was sent, which must be all elements of its buffers.
+  void receive();
   void commit_copies();
   void wait_for_copies(int pending);
   /// Fails where copies into `s` are under way.
@@ -155,8 +159,9 @@ class Machine {
   [[noreturn]] void race(const Storage& s, std::int64_t position, const History& h,
                          const Access& earlier, bool writes) const;
 
-  bool started_ = false;  // all blocks of the cluster
-  std::string unseen_;    // an element stored in other blocks' memory since the last barrier
+  bool started_ = false;        // all blocks of the cluster
+  std::string unseen_;          // an element stored in other blocks' memory since the last barrier
+  std::vector<Storage*> sent_;  // and not yet received
   std::vector<CopyQueue> copies_;  // by thread
   // Of shared memory, where one buffer may follow another in the same place: one for each piece as
   // large as the smallest element.

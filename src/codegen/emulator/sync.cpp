@@ -28,6 +28,11 @@ class SyncAction final : public Action {
         break;
       case SyncKind::AsyncCommit:
       case SyncKind::AsyncWait:
+        if (machine_->cluster > 1) {
+          if (!all(active)) divergent(active);
+          machine_->receive();
+          break;
+        }
         for (const int t : active) {
           machine_->thread = t;
           if (kind_ == SyncKind::AsyncCommit) {

@@ -82,7 +82,8 @@ class Distributor {
     for (;;) {
       serial_.clear();
       reductions_.clear();
-      check(s, {}, false);
+      once_.clear();
+      check(s, {}, false, true);
       if (serial_.empty()) break;
       s = serialized(s);
     }
@@ -94,8 +95,8 @@ class Distributor {
  private:
   bool many(int dim) const { return shape_.block[static_cast<size_t>(dim)] > 1; }
 
-  // ---- which thread loops cannot be, and which are reductions ----
-  void check(const Stmt& s, std::vector<OpenLoop> open, bool divergent) {
+  // ---- which thread loops cannot be, and which are reductions, run `once` by a block ----
+  void check(const Stmt& s, std::vector<OpenLoop> open, bool divergent, bool once) {
     if (!s) return;
     if (const For* f = s.as<For>()) {
       if (f->loop == LoopKind::Tensorized) return;
@@ -103,18 +104,22 @@ class Distributor {
       if (is_thread(f->loop)) {
         if (std::optional<ThreadReduction> r = as_thread_reduction(*f)) {
           (shuffles(*f, open, divergent) ? reductions_ : serial_).insert(f);
+          if (once) once_.insert(f);
           return;
         }
         if (!independent(*f)) serial_.insert(f);
       }
       open.push_back({f->var, f->loop, n ? *n : 0});
-      return check(f->body, std::move(open), divergent);
+      return check(f->body, std::move(open), divergent, once && is_block(f->loop));
     }
-    if (const If* i = s.as<If>()) divergent |= uses_any_thread(i->condition, open);
+    if (const If* i = s.as<If>()) {
+      divergent |= uses_any_thread(i->condition, open);
+      once = false;
+    }
     map_children(
         s,
         [&](const Stmt& c) {
-          check(c, open, divergent);
+          check(c, open, divergent, once);
           return c;
         },
         [](const Expr& e) { return e; });
@@ -509,7 +514,8 @@ class Distributor {
         c.at = there.as<Load>()->indices;
         c.part = rewrite(c.part);
       }
-      return emit_thread_reduction(r, *as_int(f->extent), shape_.block[0]);
+      return emit_thread_reduction(r, *as_int(f->extent), shape_.block[0],
+                                   shape_.cluster > 1 && once_.count(f));
     }
     if (const Allocate* a = s.as<Allocate>()) {
       auto it = decisions_.find(a->buffer.get());
@@ -530,7 +536,7 @@ class Distributor {
 
   const LaunchShape& shape_;
   Fragments fragments_;
-  std::set<const StmtNode*> serial_, reductions_;
+  std::set<const StmtNode*> serial_, reductions_, once_;
   std::map<const BufferNode*, Known> known_;
   std::map<const BufferNode*, size_t> depth_;
   std::map<const BufferNode*, Decision> decisions_;

@@ -42,7 +42,7 @@ class Inserter {
 
   Stmt run(const Stmt& s) {
     // Buffers that this kernel only reads, or only writes, order nothing. Asynchronous copies bring
-    // barriers of their own.
+    // barriers of their own, and what is waited for by its arrival needs none.
     Touched all;
     touch(s, &all, true);
     for (const BufferNode* b : all.read) {
@@ -53,6 +53,8 @@ class Inserter {
         [&](const Stmt& x) {
           if (const Allocate* a = x.as<Allocate>(); a && a->copies > 1)
             shared_.erase(a->buffer.get());
+          if (const Store* st = x.as<Store>(); st && st->hint == StoreHint::Async)
+            shared_.erase(st->buffer.get());
         },
         [](const Expr&) {});
     if (shape_.threads() == 1 || shared_.empty()) return s;

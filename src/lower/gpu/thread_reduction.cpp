@@ -144,7 +144,7 @@ Stmt combine(const ThreadReduction& r, const std::vector<Expr>& lhs, const std::
 
 }  // namespace
 
-Stmt emit_thread_reduction(const ThreadReduction& r, int64_t extent, int64_t block) {
+Stmt emit_thread_reduction(const ThreadReduction& r, int64_t extent, int64_t block, bool counted) {
   constexpr int64_t kWarp = 32;
   const size_t n = r.components.size();
   const int64_t warps = extent / kWarp;
@@ -159,6 +159,7 @@ Stmt emit_thread_reduction(const ThreadReduction& r, int64_t extent, int64_t blo
     own.push_back(Buffer::make(c.to->name + ".part", c.to->dtype, {Expr(1)}, Scope::Local));
     mine.push_back(make_load(own.back(), {Expr(0)}));
     so_far.push_back(make_load(c.to, c.at));
+    counted &= c.to->dtype.bytes() == 4 || c.to->dtype.bytes() == 8;
     first.push_back(into_own(first.size(), c.part));
   }
   auto over_lanes = [&] {
@@ -189,7 +190,8 @@ Stmt emit_thread_reduction(const ThreadReduction& r, int64_t extent, int64_t blo
     for (size_t k = 0; k < n; ++k) {
       const Buffer& to = r.components[k].to;
       shared.push_back(Buffer::make(to->name + ".warps", to->dtype, {Expr(warps)}, Scope::Shared));
-      leaders.push_back(make_store(shared[k], {floordiv(t.expr(), Expr(kWarp))}, mine[k]));
+      leaders.push_back(make_store(shared[k], {floordiv(t.expr(), Expr(kWarp))}, mine[k],
+                                   counted ? StoreHint::Async : StoreHint::None));
       by_one.push_back(make_load(shared[k], {w.expr()}));
       begin.push_back(into_own(k, make_load(shared[k], {lane})));
       by_lane.push_back(make_load(shared[k], {(w.expr() + Expr(1)) * Expr(kWarp) + lane}));
@@ -197,6 +199,7 @@ Stmt emit_thread_reduction(const ThreadReduction& r, int64_t extent, int64_t blo
     seq.push_back(
         make_for(t, Expr(extent), LoopKind::ThreadX,
                  make_if(floormod(t.expr(), Expr(kWarp)) == Expr(0), make_block(leaders))));
+    if (counted) seq.push_back(make_sync(SyncKind::AsyncWait));
     if (warps <= kWarp) {
       seq.push_back(
           finish(make_for(w, Expr(warps), LoopKind::Unrolled, combine(r, so_far, by_one, into))));
