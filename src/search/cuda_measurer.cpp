@@ -18,8 +18,6 @@ constexpr double kReferenceFlops = 2e10;
 constexpr double kReferenceTimeout = 60;
 // The first use of CUDA in a process, and arguments on their way to the device.
 constexpr double kOpenTimeout = 60;
-// Inputs of so many bytes are kept for tasks that come back.
-constexpr int64_t kInputBytes = int64_t{2} << 30;
 
 }  // namespace
 
@@ -59,7 +57,7 @@ CudaMeasurer::CudaMeasurer(const WorkerOptions& options, TuningDeviceFactory dev
       device_(std::move(device)),
       workers_(1 + (options.workers > 0 ? options.workers : std::max(1, default_num_threads() - 1)),
                {.main = [this](Channel& channel, WorkerStatus& status) {
-                 serve_cuda(channel, status, tasks_, options_, device_);
+                 serve_cuda(channel, status, tasks_.all(), options_, device_);
                }}) {
   at_work_.resize(workers_.size());
 }
@@ -78,36 +76,19 @@ std::vector<std::pair<std::string, double>> CudaMeasurer::time_spent() const {
 // ---- tasks and workers -------------------------------------------------------------------------
 
 int CudaMeasurer::register_task(const TuneTask& task) {
-  const uint64_t key = measured_task_key(task);
-  const auto known = std::find(task_keys_.begin(), task_keys_.end(), key);
-  if (known != task_keys_.end()) return static_cast<int>(known - task_keys_.begin());
+  if (const std::optional<int> known = tasks_.find(task)) return *known;
   const Spent spent(*this, "inputs");
   settle();
-  evict_tasks();
-  tasks_.push_back(std::make_shared<MeasuredTask>(task));
-  task_keys_.push_back(key);
-  return static_cast<int>(tasks_.size()) - 1;
-}
-
-// Oldest first: a network comes back to its tasks in turn.
-void CudaMeasurer::evict_tasks() {
-  int64_t bytes = 0;
-  for (size_t i = tasks_.size(); i-- > 0;) {
-    if (!tasks_[i]) continue;
-    for (const NDArray& a : tasks_[i]->inputs) bytes += a.defined() ? a.bytes() : 0;
-    if (bytes <= kInputBytes) continue;
-    tasks_[i] = nullptr;
-    task_keys_[i] = 0;
-  }
+  return tasks_.add(task);
 }
 
 /// All workers live and know every task there is.
 void CudaMeasurer::ready_workers() {
   const Spent spent(*this, "start");
-  if (epoch_ != tasks_.size()) {
+  if (epoch_ != tasks_.count()) {
     settle();
-    workers_.start(workers_.size(), tasks_.size());
-    epoch_ = tasks_.size();
+    workers_.start(workers_.size(), tasks_.count());
+    epoch_ = tasks_.count();
     opened_ = -1;
   }
   for (size_t w = 0; w < workers_.size(); ++w) {
@@ -169,7 +150,7 @@ bool CudaMeasurer::reference_on_gpu(int task, const TuneClock& clock) {
 /// Nothing to do when it is there. False when the clock expired. A task without a reference is
 /// measured unchecked, and its results say so.
 bool CudaMeasurer::make_reference(int task, const TuneClock& clock) {
-  MeasuredTask& of = *tasks_[static_cast<size_t>(task)];
+  MeasuredTask& of = tasks_[task];
   if (!options_.protocol.check_output || of.reference->ready() || of.no_reference) return true;
   const Spent spent(*this, "reference");
   settle();
@@ -194,7 +175,7 @@ bool CudaMeasurer::make_reference(int task, const TuneClock& clock) {
 // ---- compilers ---------------------------------------------------------------------------------
 
 uint64_t CudaMeasurer::add_job(int task, size_t index, const Schedule& schedule, bool no_spills) {
-  uint64_t key = hash_combine(task_keys_[static_cast<size_t>(task)], steps_hash(schedule));
+  uint64_t key = hash_combine(tasks_.key(task), steps_hash(schedule));
   key += key == 0;
   const auto [at, is_new] = jobs_.try_emplace(key);
   Job& job = at->second;
@@ -244,10 +225,10 @@ void CudaMeasurer::compiler_said(const WorkerEvent& event) {
 }
 
 bool CudaMeasurer::prefetch(const TuneTask& task, std::span<const Schedule> schedules) {
-  const auto known = std::find(task_keys_.begin(), task_keys_.end(), measured_task_key(task));
+  const std::optional<int> known = tasks_.find(task);
   // A task of which nothing was measured yet has no workers that know it.
-  if (known == task_keys_.end() || epoch_ != tasks_.size()) return true;
-  const auto id = static_cast<int>(known - task_keys_.begin());
+  if (!known || epoch_ != tasks_.count()) return true;
+  const int id = *known;
   for (size_t i = 0; i < schedules.size(); ++i) add_job(id, i, schedules[i], true);
   return true;
 }
@@ -361,7 +342,7 @@ void CudaMeasurer::measure(const TuneTask& task, std::span<const Schedule> sched
   if (!clock.expired() && !schedules.empty()) {
     batch.task = register_task(task);
     bool in_time = make_reference(batch.task, clock);
-    const MeasuredTask& of = *tasks_[static_cast<size_t>(batch.task)];
+    const MeasuredTask& of = tasks_[batch.task];
     if (options_.protocol.check_output && !of.reference->ready()) {
       batch.remark = "not checked: the reference could not be computed";
     }

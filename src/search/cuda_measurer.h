@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "heddle/runtime/timer.h"
+#include "search/measured_tasks.h"
 #include "search/tuning_device.h"
-#include "search/worker_main.h"
 #include "search/worker_pool.h"
 
 namespace heddle::search {
@@ -51,7 +51,6 @@ class CudaMeasurer : public Measurer {
   class Spent;
 
   int register_task(const TuneTask& task);
-  void evict_tasks();
   void ready_workers();
   void settle();
   bool make_reference(int task, const TuneClock& clock);
@@ -71,8 +70,7 @@ class CudaMeasurer : public Measurer {
 
   WorkerOptions options_;
   TuningDeviceFactory device_;
-  std::vector<std::shared_ptr<MeasuredTask>> tasks_;  ///< by id; null when evicted
-  std::vector<uint64_t> task_keys_;
+  MeasuredTasks tasks_;
   WorkerPool workers_;
   size_t epoch_ = 0;  ///< tasks that the workers know
   int opened_ = -1;   ///< the task whose arguments the runner has on the device

@@ -21,8 +21,6 @@ constexpr double kHopelessSeconds = 0.03;
 constexpr double kNaiveFlopsPerSecond = 0.5e9;
 constexpr double kNaiveSeconds = 0.1;
 constexpr double kReferenceTimeout = 60;
-// Inputs of so many bytes are kept for tasks that come back.
-constexpr int64_t kInputBytes = int64_t{2} << 30;
 
 }  // namespace
 
@@ -56,26 +54,9 @@ struct WorkerMeasurer::Batch {
 // ---- tasks and workers -------------------------------------------------------------------------
 
 int WorkerMeasurer::register_task(const TuneTask& task) {
-  const uint64_t key = measured_task_key(task);
-  const auto known = std::find(task_keys_.begin(), task_keys_.end(), key);
-  if (known != task_keys_.end()) return static_cast<int>(known - task_keys_.begin());
+  if (const std::optional<int> known = tasks_.find(task)) return *known;
   const Lap lap(*this, "inputs");
-  evict_tasks();
-  tasks_.push_back(std::make_shared<MeasuredTask>(task));
-  task_keys_.push_back(key);
-  return static_cast<int>(tasks_.size()) - 1;
-}
-
-// Oldest first: a network comes back to its tasks in turn.
-void WorkerMeasurer::evict_tasks() {
-  int64_t bytes = 0;
-  for (size_t i = tasks_.size(); i-- > 0;) {
-    if (!tasks_[i]) continue;
-    for (const NDArray& a : tasks_[i]->inputs) bytes += a.defined() ? a.bytes() : 0;
-    if (bytes <= kInputBytes) continue;
-    tasks_[i] = nullptr;
-    task_keys_[i] = 0;
-  }
+  return tasks_.add(task);
 }
 
 WorkerProcess::Start WorkerMeasurer::start_options() {
@@ -86,7 +67,7 @@ WorkerProcess::Start WorkerMeasurer::start_options() {
   const int64_t free = free_memory_bytes();
   start.memory_limit_bytes = limit > 0 ? limit : free > 0 ? std::max(free / 2, kLeastMemory) : 0;
   start.main = [this](Channel& channel, WorkerStatus& status) {
-    serve_worker(channel, status, tasks_, options_);
+    serve_worker(channel, status, tasks_.all(), options_);
   };
   return start;
 }
@@ -94,7 +75,7 @@ WorkerProcess::Start WorkerMeasurer::start_options() {
 /// The first `count` workers are to know every task there is.
 void WorkerMeasurer::start_workers(size_t count) {
   const Lap lap(*this, "start");
-  workers_.start(count, tasks_.size());
+  workers_.start(count, tasks_.count());
 }
 
 // ---- the reference -----------------------------------------------------------------------------
@@ -102,7 +83,7 @@ void WorkerMeasurer::start_workers(size_t count) {
 /// Nothing to do when it is there. False when the clock expired. A task without a reference is
 /// measured unchecked, and its results say so.
 bool WorkerMeasurer::make_reference(int task, const TuneClock& clock) {
-  MeasuredTask& of = *tasks_[static_cast<size_t>(task)];
+  MeasuredTask& of = tasks_[task];
   if (!options_.protocol.check_output || of.reference->ready() || of.no_reference) return true;
   const Lap lap(*this, "reference");
   const double threads = std::max(1, of.task.tmpl.target().cores);
@@ -169,7 +150,7 @@ bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& grou
   while (!queue.empty() || busy > 0) {
     for (size_t w = 0; w < count && !queue.empty(); ++w) {
       if (workers_.busy(w)) continue;
-      if (!workers_.alive(w)) workers_.restart(w, tasks_.size());
+      if (!workers_.alive(w)) workers_.restart(w, tasks_.count());
       at_work[w] = queue.front();
       queue.pop_front();
       workers_.ask(w, compile_request(batch.task, at_work[w], batch.schedules[at_work[w]]),
@@ -304,7 +285,7 @@ void WorkerMeasurer::measure(const TuneTask& task, std::span<const Schedule> sch
   if (!clock.expired() && !batch.todo.empty()) {
     batch.task = register_task(task);
     const bool in_time = make_reference(batch.task, clock);
-    const Reference& reference = *tasks_[static_cast<size_t>(batch.task)]->reference;
+    const Reference& reference = *tasks_[batch.task].reference;
     if (options_.protocol.check_output && !reference.ready()) {
       batch.remark = "not checked: the reference could not be computed";
     }

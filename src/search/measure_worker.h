@@ -16,7 +16,7 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/search/measure.h"
-#include "search/worker_main.h"
+#include "search/measured_tasks.h"
 #include "search/worker_pool.h"
 
 namespace heddle::search {
@@ -42,7 +42,6 @@ class WorkerMeasurer : public Measurer {
   class Lap;
 
   int register_task(const TuneTask& task);
-  void evict_tasks();
   WorkerProcess::Start start_options();
   void start_workers(size_t count);
   bool make_reference(int task, const TuneClock& clock);
@@ -59,8 +58,7 @@ class WorkerMeasurer : public Measurer {
   double first_call_allowance(double best_seconds) const;
 
   WorkerOptions options_;
-  std::vector<std::shared_ptr<MeasuredTask>> tasks_;  ///< by id; null when evicted
-  std::vector<uint64_t> task_keys_;
+  MeasuredTasks tasks_;
   WorkerPool workers_;
   uint64_t races_ = 0;
   double mean_compile_ = 0.025, mean_run_ = 0.015;  ///< seconds, of the candidates of late

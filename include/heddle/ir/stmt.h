@@ -197,10 +197,10 @@ enum class TileOpKind : uint8_t {
   LoadMatrix,  ///< {to: local, from: shared}: `count` matrices of 8 rows of 16 bytes; lane l's
                ///< `from` is the address of row l % 8 of matrix l / 8; 32 bits a matrix to each
                ///< lane: the (l % 4)th of row l / 4
-  RoundTf32,  ///< {x: local}: `count` f32 registers of each lane, from x on, are rounded to tf32
-              ///< (to nearest, ties away from zero): what Mma makes of f32 operands otherwise is
-              ///< cut
-  Mma,        ///< {d, a, b}: d += a * b for an m x n x k tile; each names a lane's registers
+  RoundTf32,   ///< {x: local}: `count` f32 registers of each lane, from x on, are rounded to tf32
+               ///< (to nearest, ties away from zero): what Mma makes of f32 operands otherwise is
+               ///< cut
+  Mma,         ///< {d, a, b}: d += a * b for an m x n x k tile; each names a lane's registers
 };
 struct TileOperand {
   Buffer buffer;
