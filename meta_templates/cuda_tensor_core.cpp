@@ -75,8 +75,8 @@ class Writer {
     const double warps = static_cast<double>(t.warps()) * std::clamp(rounds, 1.0, 2.0);
     const double bytes = 4 / static_cast<double>(pack_);
     const double mma = r * c * bytes / 2600 * (1 + 1.5 / warps);
-    // An SM gets 25 bytes a cycle where enough are under way: three tiles of 64 steps, over the 1100
-    // cycles that memory takes. Lines of which a block reads a half cost it the whole.
+    // An SM gets 25 bytes a cycle where enough are under way: three tiles of 64 steps, over the
+    // 1100 cycles that memory takes. Lines of which a block reads a half cost it the whole.
     const double under_way = 3 * 64 * (r + c) * bytes * std::clamp(rounds, 1.0, 2.0);
     const double half_lines = c * bytes < 128 ? 1.5 : 1;
     const double l2 = (r + c) * bytes * half_lines / std::min(25.0, under_way / 1100);
