@@ -5,13 +5,15 @@ namespace heddle::meta {
 RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
                       int64_t lanes, int64_t rows, const std::string& prefix,
                       const RowsOptions& options) {
-  const RowSharing sharing = share_rows(extent, lanes, rows, t.target().gpu, options.by_clusters);
+  const RowSharing sharing =
+      share_rows(extent, lanes, rows, t.target().gpu, options.by_clusters, options.heavy);
   const auto& offered = sharing.options;
   const bool given = std::find(offered.begin(), offered.end(), options.threads) != offered.end();
   const int64_t chosen = given ? options.threads : sharing.chosen;
   Param threads = t.knob(prefix + "threads", sharing.options, chosen,
                          given             ? "as many as there are parts to combine"
                          : chosen == kWarp ? "a short row: a warp has it in few vectors"
+                         : options.heavy   ? "two vectors a thread, 512 threads at most"
                                            : "four vectors a thread, all under way");
   Param at_once =
       t.knob(prefix + "rows_per_block", {1, 2, 4, 8, 16}, !given && chosen == kWarp ? 4 : 1,

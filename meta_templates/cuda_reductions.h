@@ -11,6 +11,7 @@ namespace heddle::meta {
 struct RowsOptions {
   Param length = {};         ///< of the row, where that is a knob's value
   bool by_clusters = false;  ///< several blocks may have a row
+  bool heavy = false;        ///< see share_rows
   int64_t threads = 0;       ///< a row, by default; 0: by the rule of share_rows
 };
 struct RowsKnobs {

@@ -25,9 +25,10 @@ struct RowSharing {
 };
 
 /// For rows of `extent` elements, of which vectors of up to `lanes` can be read. `rows`: how many.
-/// `by_clusters`: several blocks may share one, where it is long and the GPU has clusters.
-RowSharing share_rows(int64_t extent, int64_t lanes, int64_t rows, const Gpu& gpu,
-                      bool by_clusters);
+/// `by_clusters`: several blocks may share one, where it is long and the GPU has clusters. `heavy`:
+/// an element is more than an operation or two (it has an index beside it): more, smaller blocks.
+RowSharing share_rows(int64_t extent, int64_t lanes, int64_t rows, const Gpu& gpu, bool by_clusters,
+                      bool heavy = false);
 
 /// The knob that says how many blocks have a row together, and what it asks of `threads`; 1 where
 /// there is no choice.
