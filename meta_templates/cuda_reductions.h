@@ -7,10 +7,20 @@
 
 namespace heddle::meta {
 
+/// What is not of every reduction of rows.
+struct RowsOptions {
+  Param length = {};         ///< of the row, where that is a knob's value
+  bool by_clusters = false;  ///< several blocks may have a row
+  int64_t threads = 0;       ///< a row, by default; 0: by the rule of share_rows
+};
+struct RowsKnobs {
+  Param threads, rows_per_block;
+};
 /// A value for each row: a warp or a block reduces it, over axis `k`, contiguous in memory and of
-/// `extent` elements; where that is a knob's value, of `length`.
-void reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
-                 int64_t lanes, int64_t rows, const std::string& prefix, Param length = {});
+/// `extent` elements.
+RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
+                      int64_t lanes, int64_t rows, const std::string& prefix,
+                      const RowsOptions& options = {});
 
 /// A value for each column: neighbouring threads take neighbouring vectors of the host's last axis
 /// (of `extent` elements), rows go over threadIdx.y; their parts meet in shared memory. `length`:

@@ -7,8 +7,10 @@
 //     for t (threadIdx.x) { for rounds { 16 bytes of the result } }
 //   } }
 //
-// Knobs: threads (a row), rows_per_block, resident (0: each pass reads the row from memory, where
-// the second cache has it), unroll (vectors under way, then).
+// A row too long for the registers of a block is shared by a cluster of blocks (sm_90).
+//
+// Knobs: threads (a row), rows_per_block, cluster (blocks a row), resident (0: each pass reads the
+// row from memory, where the second cache has it), unroll (vectors under way, then).
 #include "cuda_direct.h"
 #include "cuda_rows.h"
 
@@ -17,6 +19,8 @@ namespace {
 
 // Registers that addresses, accumulators and the like take beside the elements of a row.
 constexpr int64_t kOtherRegisters = 24;
+// Of a row that several blocks share: threads of one, at least, and elements of it in a thread.
+constexpr int64_t kClusterThreads = 256, kClusterElements = 32;
 
 class RowGroup {
  public:
@@ -42,7 +46,7 @@ class RowGroup {
       if (k >= 0)
         shortest = std::min(shortest, dag_.stage(x).reduce_axes()[static_cast<size_t>(k)].extent());
     }
-    RowSharing sharing = share_rows(shortest, lanes, rows, t_.target().gpu.sms);
+    RowSharing sharing = share_rows(shortest, lanes, rows, t_.target().gpu, true);
     sharing.extent = op_.axes().back().extent();
     if (sharing.options.empty()) return row_per_thread();
     row_per_block(sharing);
@@ -69,40 +73,51 @@ class RowGroup {
     std::vector<Loop> axes = s_.all_axes();
     const Gpu& gpu = t_.target().gpu;
     const int64_t most = gpu.registers_per_thread, of_sm = gpu.registers_per_sm;
-    Param threads = t_.knob("threads", sharing.options, sharing.chosen,
-                            sharing.chosen == kWarp ? "a short row: a warp has it in few vectors"
-                                                    : "four vectors a thread, all under way");
-    Param at_once = t_.knob("rows_per_block", {1, 2, 4, 8, 16}, sharing.chosen == kWarp ? 4 : 1,
-                            "warps that need no barrier share a block");
-    t_.require("several rows a block are a warp each, of 1024 threads together",
-               [=](const TemplateBuilder::Value& v) {
-                 return (v(at_once) == 1 || v(threads) == kWarp) &&
-                        v(at_once) * v(threads) <= kMaxBlockThreads;
-               });
     const std::vector<int> once = read_again();
-    int64_t elements = 1;  // of a row for each element of its last axis
+    int64_t elements = 1;  // of a row for each vector of its last axis
     for (size_t d = rank_; d + 1 < axes.size(); ++d) elements *= op_.axes()[d].extent();
     elements *= std::max<int64_t>(1, static_cast<int64_t>(once.size())) * sharing.vector;
-    auto fits = [=](int64_t n, int64_t r) {
-      const int64_t room = std::min(most, of_sm / (n * r)) - kOtherRegisters;
+    // `n` threads of a row, of which a block has one in `c`, and `r` rows.
+    auto fits = [=](int64_t n, int64_t c, int64_t r) {
+      const int64_t room = std::min(most, of_sm / (n / c * r)) - kOtherRegisters;
       return sharing.rounds(n) * elements <= room;
     };
-    const bool stays = fits(t_.chosen(threads), t_.chosen(at_once));
+    int64_t want = sharing.chosen, blocks = 1;
+    const int64_t rows = want == kWarp ? 4 : 1;
+    if (!fits(want, 1, rows)) spread(sharing, elements, &want, &blocks);
+    const bool stays = fits(want, blocks, rows);
+    Param threads = t_.knob("threads", sharing.options, want,
+                            want == kWarp ? "a short row: a warp has it in few vectors"
+                            : blocks > 1  ? "a long row: a few vectors a thread, in registers"
+                                          : "four vectors a thread, all under way");
+    Param at_once = t_.knob("rows_per_block", {1, 2, 4, 8, 16}, rows,
+                            "warps that need no barrier share a block");
+    Param cluster = cluster_knob(t_, sharing, threads, blocks, "",
+                                 blocks > 1 ? "more than the registers of a block hold"
+                                            : "a block has registers enough for a row");
+    t_.require("several rows a block are a warp each, of 1024 threads together",
+               [=](const TemplateBuilder::Value& v) {
+                 return (v(at_once) == 1 || (v(threads) == kWarp && v(cluster) == 1)) &&
+                        v(at_once) * v(threads) <= kMaxBlockThreads * v(cluster);
+               });
     Param resident = t_.choice("resident", stays,
                                stays ? "the row fits the registers of its threads"
                                      : "the row is too long for registers: passes over it");
     t_.require("the row fits the registers", [=](const TemplateBuilder::Value& v) {
-      return v(resident) == 0 || fits(v(threads), v(at_once));
+      return v(resident) == 0 || fits(v(threads), v(cluster), v(at_once));
+    });
+    t_.require("a cluster keeps its row", [=](const TemplateBuilder::Value& v) {
+      return v(resident) == 1 || v(cluster) == 1;
     });
     // What a block has read must still be in the cache when it comes back to it: one long row to a
     // multiprocessor, which many vectors keep busy (their registers leave no room for a second).
-    Param unroll = t_.knob("unroll", {1, 2, 4, 8}, sharing.chosen == kMaxBlockThreads ? 8 : 4,
+    Param unroll = t_.knob("unroll", {1, 2, 4, 8}, want >= kMaxBlockThreads ? 8 : 4,
                            "vectors under way in a pass over the row");
     streaming_stores(t_, s_);
 
     Loop all = s_.fuse(std::vector<Loop>(axes.begin(), axes.begin() + static_cast<long>(rank_)));
     auto [block, row] = s_.split(all, at_once);
-    s_.bind(block, LoopKind::BlockX);
+    bind_rows(t_, s_, block, sharing, cluster);
     s_.bind(row, LoopKind::ThreadY);
     t_.offer_place(s_, row, "row", {threads, sharing.options, sharing.vector, unroll, resident});
     std::vector<Loop> inner(axes.begin() + static_cast<long>(rank_), axes.end() - 1);
@@ -117,6 +132,22 @@ class RowGroup {
     t_.when(resident, 1, [&] {
       for (int p : once) copy_row(p, row, threads, sharing);
     });
+  }
+
+  // The fewest threads that keep a row in registers with few elements in each, over as many blocks
+  // as there can be: small ones, so that others of a multiprocessor load while one computes.
+  static void spread(const RowSharing& sharing, int64_t elements, int64_t* threads,
+                     int64_t* blocks) {
+    for (int64_t n : sharing.options) {
+      if (sharing.rounds(n) * elements > kClusterElements) continue;
+      for (int64_t c : sharing.clusters) {
+        if (c > 1 && n % (c * kWarp) == 0 && n / c >= kClusterThreads) {
+          *threads = n;
+          *blocks = c;
+        }
+      }
+      if (*blocks > 1) return;
+    }
   }
 
   void copy_row(int producer, Loop row, Param threads, const RowSharing& sharing) {

@@ -2,8 +2,45 @@
 
 namespace heddle::meta {
 
-RowSharing share_rows(int64_t extent, int64_t lanes, int64_t rows, int64_t sms) {
+namespace {
+
+// Shorter rows are no work for several blocks.
+constexpr int64_t kClusterElements = 1024;
+
+LoopKind cluster_kind(int64_t blocks) {
+  return blocks == 8 ? LoopKind::Cluster8 : blocks == 4 ? LoopKind::Cluster4 : LoopKind::Cluster2;
+}
+
+}  // namespace
+
+Param cluster_knob(TemplateBuilder& t, const RowSharing& sharing, Param threads, int64_t chosen,
+                   const std::string& prefix, const std::string& reason) {
+  if (sharing.clusters.size() == 1) return 1;
+  Param cluster = t.knob(prefix + "cluster", sharing.clusters, chosen, reason);
+  t.require("each block of a cluster has whole warps, 1024 threads at most",
+            [=](const TemplateBuilder::Value& v) {
+              return v(threads) % (v(cluster) * kWarp) == 0 &&
+                     v(threads) / v(cluster) <= kMaxBlockThreads;
+            });
+  return cluster;
+}
+
+void bind_rows(TemplateBuilder& t, StageRef s, Loop rows, const RowSharing& sharing,
+               Param cluster) {
+  if (cluster.is_const()) {
+    s.bind(rows, LoopKind::BlockX);
+    return;
+  }
+  for (int64_t n : sharing.clusters) {
+    t.when(cluster, n, [&] { s.bind(rows, n == 1 ? LoopKind::BlockX : cluster_kind(n)); });
+  }
+}
+
+RowSharing share_rows(int64_t extent, int64_t lanes, int64_t rows, const Gpu& gpu,
+                      bool by_clusters) {
+  const int64_t sms = gpu.sms;
   RowSharing r;
+  r.clusters = {1};
   r.extent = extent;
   r.vector = whole_vector(extent, lanes);
   // A warp must find a vector for each of its lanes.
@@ -19,18 +56,25 @@ RowSharing share_rows(int64_t extent, int64_t lanes, int64_t rows, int64_t sms) 
   const int64_t vectors = ceil_div(extent, r.vector);
   const int64_t want = rows < 2 * sms ? 1 : 4;
   r.chosen = r.options.front();
-  if (vectors <= 8 * kWarp && rows >= 8 * sms) return r;
+  const bool warp_each = vectors <= 8 * kWarp && rows >= 8 * sms;
   for (int64_t n : r.options) {
+    if (warp_each) break;
     r.chosen = n;
     if (r.rounds(n) <= want) break;
   }
   // Nothing to test at the end of the row, where that is near.
-  if (extent % (r.chosen * r.vector) != 0) {
+  if (!warp_each && extent % (r.chosen * r.vector) != 0) {
     int64_t best = 0;
     for (int64_t n : r.options) {
       if (extent % (n * r.vector) == 0 && 2 * n >= r.chosen && n <= 2 * r.chosen) best = n;
     }
     if (best > 0) r.chosen = best;
+  }
+  if (by_clusters && gpu.has_clusters() && extent >= kClusterElements) {
+    r.clusters = {1, 2, 4, 8};
+    for (int64_t n = 2 * kMaxBlockThreads; n <= 8 * kMaxBlockThreads; n *= 2) {
+      if (n * r.vector <= extent) r.options.push_back(n);
+    }
   }
   return r;
 }
@@ -66,9 +110,11 @@ void reduce_row(TemplateBuilder& t, StageRef s, int k, int64_t threads, int64_t 
   if (unroll.is_const() && unroll.value == 0) {
     for (Loop r : reduce) rf.unroll(r);
   } else {
-    auto [outer, inner] = rf.split(reduce[static_cast<size_t>(k)], unroll);
-    (void)outer;
-    rf.unroll(inner);
+    // Rounds of several rows go on: short rows have few.
+    Loop rounds = reduce[static_cast<size_t>(k)];
+    const Loop before = order[order.size() - 3];
+    if (reduce.size() > 1) rounds = rf.fuse(before, rounds);
+    rf.unroll(rf.split(rounds, unroll)[1]);
   }
   rf.bind(thread, LoopKind::ThreadX);
   rf.vectorize(lane);

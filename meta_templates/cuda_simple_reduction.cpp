@@ -4,12 +4,12 @@
 //   along a contiguous reduce axis ("rows", cuda_reduce_rows.cpp): a warp or a block a row
 //   along a strided reduce axis ("columns", cuda_reduce_columns.cpp): lanes along the result
 //   fewer rows or columns than keep the machine busy, and reductions to one value: cut into parts
-//     (rfactor); a second kernel combines them
+//     (rfactor); a second kernel combines them, or, of one value, the block that finishes last
 //   short windows (pooling), and what fits none of these: a thread for each element of the result
 //
 // Hosted (one value per row of another group), it has a location as well. Knobs: split_reduction,
-// part_length; those of the shapes, with part_ before them for the parts and last_ for what
-// combines them; location.
+// part_length, one_launch; those of the shapes, with part_ before them for the parts and last_ for
+// what combines them; location.
 #include "cuda_reductions.h"
 
 namespace heddle::meta {
@@ -161,7 +161,7 @@ class Builder {
       }
       const bool cut_row = plan_.cut == plan_.k;
       reduce_rows(t_, parts, parts, plan_.k, cut_row ? chosen : extent_of(op_, plan_.k),
-                  plan_.lanes, rows, prefix + "part_", cut_row ? length : Param());
+                  plan_.lanes, rows, prefix + "part_", {.length = cut_row ? length : Param()});
       const int64_t fewest = ceil_div(extent, lengths.back());
       if (fewest < kWarp) {
         point_per_thread(t_, sink_, g_.main, prefix + "last_");
@@ -179,8 +179,9 @@ class Builder {
   void whole(const std::string& prefix) {
     switch (plan_.shape) {
       case Shape::Rows:
-        return reduce_rows(t_, sink_, r_, plan_.k, extent_of(op_, plan_.k), plan_.lanes,
-                           plan_.points, prefix);
+        reduce_rows(t_, sink_, r_, plan_.k, extent_of(op_, plan_.k), plan_.lanes, plan_.points,
+                    prefix, {.by_clusters = true});
+        return;
       case Shape::Columns:
         return reduce_columns(t_, sink_, r_, plan_.k, op_.axes().back().extent(),
                               extent_of(op_, plan_.k), plan_.lanes, 8, prefix);
@@ -229,19 +230,16 @@ class Builder {
     return out;
   }
 
-  // No loop to hang partial results on: a kernel leaves whole warps of parts, and the threads of
-  // one block combine them.
+  // No loop to hang partial results on: blocks leave whole warps of parts, and the threads of one
+  // block combine them. Either the last to finish, or one of another kernel.
   void to_one_value(const std::string& prefix) {
     if (!plan_.commutative) return;
     const int64_t extent = extent_of(op_, plan_.cut);
+    auto parts_of = [=](int64_t length) { return ceil_div(extent, length); };
     std::vector<int64_t> lengths;
-    int64_t chosen = 0;
     for (int64_t parts = kWarp; parts <= kMaxBlockThreads; parts *= 2) {
       const int64_t length = ceil_div(extent, parts);
-      if (ceil_div(extent, length) != parts) continue;
-      lengths.push_back(length);
-      // Four blocks to a multiprocessor, of some work each.
-      if (parts <= 8 * sms_ && (plan_.cut != plan_.k || length >= 1024)) chosen = length;
+      if (parts_of(length) == parts) lengths.push_back(length);
     }
     if (lengths.empty()) {
       if (extent < kWarp) return;
@@ -251,14 +249,37 @@ class Builder {
       r_.bind(r_.reduce_axis(0), LoopKind::ThreadX);
       return;
     }
-    Param length = t_.knob(prefix + "part_length", lengths, chosen > 0 ? chosen : lengths.front(),
+    const bool cut_row = plan_.cut == plan_.k;
+    const bool rows = plan_.shape == Shape::Rows &&
+                      (cut_row ? lengths.front() : extent_of(op_, plan_.k)) >= kWarp;
+    // Two blocks to a multiprocessor, of some work each; a thread for each part in the last one.
+    const int64_t vectors =
+        cut_row ? kMaxBlockThreads : extent_of(op_, plan_.k) / std::max<int64_t>(1, plan_.lanes);
+    int64_t chosen = lengths.front();
+    for (int64_t length : lengths) {
+      const bool worth = !cut_row || length >= 1024;
+      if (worth && parts_of(length) <= std::min(2 * sms_, std::max(kWarp, vectors)))
+        chosen = length;
+    }
+    Param length = t_.knob(prefix + "part_length", lengths, chosen,
                            "a few blocks of parts to a multiprocessor");
     StageRef parts = r_.rfactor(r_.reduce_axis(plan_.cut), length, false);
-    const bool cut_row = plan_.cut == plan_.k;
-    const int64_t row = cut_row ? t_.chosen(length) : extent_of(op_, plan_.k);
-    if (plan_.shape == Shape::Rows && row >= kWarp) {
-      reduce_rows(t_, parts, parts, plan_.k, row, plan_.lanes, ceil_div(extent, t_.chosen(length)),
-                  prefix + "part_", cut_row ? length : Param());
+    if (rows) {
+      const int64_t row = cut_row ? t_.chosen(length) : extent_of(op_, plan_.k);
+      const int64_t least = parts_of(chosen);
+      const RowsKnobs knobs =
+          reduce_rows(t_, parts, parts, plan_.k, row, plan_.lanes, least, prefix + "part_",
+                      {.length = cut_row ? length : Param(),
+                       .threads = 2 * least * plan_.lanes <= row ? 2 * least : least});
+      const bool enough = parts_of(chosen) <= t_.chosen(knobs.threads);
+      Param one = t_.choice(prefix + "one_launch", enough,
+                            enough ? "the last block has a thread for each part"
+                                   : "more parts than threads in a block");
+      t_.require("the last block has a thread for each part", [=](const TemplateBuilder::Value& v) {
+        return v(one) == 0 ||
+               (v(knobs.rows_per_block) == 1 && parts_of(v(length)) <= v(knobs.threads));
+      });
+      t_.when(one, 1, [&] { r_.by_last_block(); });
     } else {
       point_per_thread(t_, parts, parts.id(), prefix + "part_");
     }

@@ -164,6 +164,10 @@ void fill_annotations(Sink& out, const StoreView& v) {
       case LoopKind::ThreadX:
       case LoopKind::ThreadY:
       case LoopKind::ThreadZ:
+      case LoopKind::Cluster2:
+      case LoopKind::Cluster4:
+      case LoopKind::Cluster8:
+      case LoopKind::LastBlock:
       case LoopKind::Tensorized:
       case LoopKind::Serial:
         serial *= l.extent;

@@ -143,7 +143,7 @@ GpuStatement statement_of(const Statement& s) {
   double outside = 1;
   for (const OpenLoop& l : s.loops) {
     if (is_block(l.kind)) {
-      g.blocks *= l.extent;
+      g.blocks *= l.extent * cluster_size(l.kind);
     } else if (is_thread(l.kind)) {
       g.threads *= l.most;
       inside = true;
@@ -156,6 +156,9 @@ GpuStatement statement_of(const Statement& s) {
       if (l.kind == LoopKind::Unrolled) g.unrolled *= l.extent;
       if (!inside) outside *= l.extent;
     }
+  }
+  for (const OpenLoop& l : s.loops) {
+    if (is_cluster(l.kind)) g.threads = std::max(1.0, g.threads / cluster_size(l.kind));
   }
   g.phases = inside ? outside : 0;
   return g;
@@ -202,6 +205,11 @@ GpuView view_on_gpu(const Program& p, const Target& target) {
     GpuStatement g = statement_of(s);
     const int root = s.loops.empty() ? -1 - static_cast<int>(roots.size()) : s.loops[0].node;
     auto known = std::find(roots.begin(), roots.end(), root);
+    // What the last block does is no launch of its own.
+    if (known == roots.end() && !roots.empty() && !s.loops.empty() &&
+        s.loops[0].kind == LoopKind::LastBlock) {
+      known = roots.end() - 1;
+    }
     if (known == roots.end()) {
       roots.push_back(root);
       view.launches.emplace_back();
@@ -214,7 +222,8 @@ GpuView view_on_gpu(const Program& p, const Target& target) {
     for (const OpenLoop& l : s.loops) {
       if (!is_block(l.kind) && !is_thread(l.kind)) continue;
       double& dim = (is_block(l.kind) ? k.grid : k.block)[grid_dim(l.kind)];
-      dim = std::max(dim, l.most);
+      dim = std::max(dim, l.most * cluster_size(l.kind));
+      k.cluster = std::max<double>(k.cluster, cluster_size(l.kind));
     }
     const double flops = s.ops.flops() * g.executions;
     k.flops += flops;
@@ -241,6 +250,7 @@ GpuView view_on_gpu(const Program& p, const Target& target) {
   }
   for (size_t i = 0; i < view.launches.size(); ++i) {
     GpuLaunch& k = view.launches[i];
+    k.block[0] = std::max(1.0, k.block[0] / k.cluster);
     k.registers = kOtherRegisters + std::accumulate(registers[i].begin(), registers[i].end(), 0.0);
     finish_launch(&k, target.gpu);
   }

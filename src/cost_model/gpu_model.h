@@ -39,6 +39,7 @@ struct GpuStatement {
 
 struct GpuLaunch {
   double grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  double cluster = 1;  ///< blocks of one
   double shared_bytes = 0;
   double registers = 0;  ///< of a thread: arrays in registers and a few more; an estimate
   double resident = 1;   ///< blocks on an SM

@@ -23,6 +23,16 @@ std::string source_text(const void* context, const std::string& form) {
                    "ask for cuda or loops");
 }
 
+// Zeroed once; each launch leaves them as zero as it found them.
+bool is_tickets(const GpuProgram& p, const Buffer& b) {
+  for (const auto* list : {&p.prepare, &p.main}) {
+    for (const GpuKernel& k : *list) {
+      if (k.tail && k.tickets == b) return true;
+    }
+  }
+  return false;
+}
+
 // Buffers in the order of cuda::Launch::buffers: arguments, persistent buffers, workspaces.
 int position(const GpuProgram& p, const Buffer& b) {
   int at = 0;
@@ -44,6 +54,7 @@ std::vector<cuda::Launch> launches(const GpuProgram& p, const std::vector<GpuKer
       l.grid[d] = static_cast<unsigned>(k.grid[d]);
       l.block[d] = static_cast<unsigned>(k.block[d]);
     }
+    l.cluster = static_cast<unsigned>(k.cluster);
     l.dynamic_smem = static_cast<unsigned>(k.shared_bytes);
     for (const Buffer& b : k.args) l.buffers.push_back(position(p, b));
     out.push_back(std::move(l));
@@ -60,6 +71,11 @@ void check_limits(const GpuProgram& p, const Gpu& gpu) {
                              " bytes of shared memory; " + gpu.name + " gives a block " +
                              std::to_string(gpu.smem_per_block),
                          {}, "choose smaller tiles or fewer copies of them");
+      }
+      if (k.cluster > 1 && !gpu.has_clusters()) {
+        throw_user_error("kernel '" + k.name + "' has clusters of blocks, and " + gpu.name + " (" +
+                             gpu.arch + ") has none: sm_90 and later have",
+                         {}, "bind the loop to blockIdx.x");
       }
       if (k.grid[1] > 65535 || k.grid[2] > 65535 || k.grid[0] > INT32_MAX) {
         throw_user_error(
@@ -78,7 +94,7 @@ KernelCode cuda_kernel_code(const GpuProgram& p, const std::vector<Tensor>& args
   program->arch = cubin.arch;
   program->cubin = std::move(cubin.bytes);
   for (const Buffer& b : p.workspace)
-    program->workspaces.push_back({b.num_elements() * b->dtype.bytes(), false});
+    program->workspaces.push_back({b.num_elements() * b->dtype.bytes(), is_tickets(p, b)});
   program->launches = launches(p, p.main);
   program->prepare = launches(p, p.prepare);
 

@@ -318,6 +318,7 @@ void Printer::stmt(const Stmt& s, int indent, bool tail) {
       switch (n->sync) {
         case SyncKind::Block: out_ += "sync block\n"; return;
         case SyncKind::Warp: out_ += "sync warp\n"; return;
+        case SyncKind::Started: out_ += "sync started\n"; return;
         case SyncKind::AsyncCommit: out_ += "async commit\n"; return;
         case SyncKind::AsyncWait: out_ += "async wait " + std::to_string(n->pending) + "\n"; return;
       }

@@ -78,6 +78,10 @@ const char* to_string(LoopKind kind) {
     case LoopKind::ThreadY: return "threadIdx.y";
     case LoopKind::ThreadZ: return "threadIdx.z";
     case LoopKind::Tensorized: return "tensorized";
+    case LoopKind::Cluster2: return "clusters of 2";
+    case LoopKind::Cluster4: return "clusters of 4";
+    case LoopKind::Cluster8: return "clusters of 8";
+    case LoopKind::LastBlock: return "last block";
   }
   return "?";
 }

@@ -69,6 +69,7 @@ Stmt NestBuilder::roots(const std::vector<int>& list, size_t from) {
   bool temporary = real_[st].buffers.empty();
   if (temporary) real_[st] = realize(st, mins, extents, Scope::Global);
   Stmt nest = emit_stage(st, mins, extents);
+  if (stage(st).last_block) nest = make_for(Var("last"), Expr(1), LoopKind::LastBlock, nest);
   Stmt body = make_block({nest, roots(list, from + 1)});
   if (temporary) {
     for (const Buffer& b : real_[st].buffers) body = make_allocate(b, body);
@@ -177,8 +178,8 @@ Stmt NestBuilder::emit_loop(int st, const std::vector<int>& leaves, size_t n, Mo
   bind(leaf, unit ? Expr(0) : v.expr(), &pending);
   Stmt body = decide(st, leaves, n, mode, pending, 0);
   undo(before);
-  if (unit) return body;
-  ranges_.erase(v);
+  if (unit && !is_cluster(a.loop)) return body;
+  if (!unit) ranges_.erase(v);
   return make_for(v, extent, a.loop, body);
 }
 

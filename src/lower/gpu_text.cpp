@@ -11,9 +11,12 @@ std::string dims(const std::array<int64_t, 3>& d) {
 }  // namespace
 
 std::string to_string(const GpuKernel& k) {
-  return "// grid " + dims(k.grid) + ", block " + dims(k.block) + ", " +
-         std::to_string(k.shared_bytes) + " bytes of shared memory\n" +
-         to_string(LoweredFunction{k.name, k.args, k.body});
+  std::string out = "// grid " + dims(k.grid) + ", block " + dims(k.block) + ", " +
+                    std::to_string(k.shared_bytes) + " bytes of shared memory";
+  if (k.cluster > 1) out += ", clusters of " + std::to_string(k.cluster);
+  out += "\n" + to_string(LoweredFunction{k.name, k.args, k.body});
+  if (k.tail) out += "// then, in the last block to finish\n" + to_string(k.tail);
+  return out;
 }
 
 std::string to_string(const GpuProgram& p) {

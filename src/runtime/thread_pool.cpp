@@ -80,6 +80,8 @@ struct alignas(detail::kCacheLine) Worker {
   std::atomic<unsigned> ticket{0};  // counts the jobs given to this worker; it parks on this word
   std::atomic<unsigned> taken{0};   // the last job whose chunk somebody has begun
   std::atomic<bool> parked{false};
+  std::atomic<bool> sent_away{false};  // may not run on the core of the caller, until it runs
+  bool late = true;                    // did not begin its last chunk in time; a new one: not known
   std::thread thread = {};
 };
 
@@ -100,7 +102,8 @@ class Pool {
     // holds: doing it here takes no longer than waiting for it.
     for (int i = 1; i < job_.threads; ++i) {
       Worker& worker = *workers_[static_cast<std::size_t>(i - 1)];
-      if (!take(worker, worker.ticket.load(std::memory_order_relaxed))) continue;
+      worker.late = take(worker, worker.ticket.load(std::memory_order_relaxed));
+      if (!worker.late) continue;
       job_.run_chunk(i);
       pending_.fetch_sub(1, std::memory_order_relaxed);
     }
@@ -138,8 +141,10 @@ class Pool {
   }
 
   // The system, left alone, wakes a parked worker on the core of the thread that wakes it, where it
-  // waits for the next tick: 2 to 4 ms here, against 50 us on another core. So it is woken with
-  // that core forbidden, and takes the restriction off itself once it runs.
+  // waits for the next tick: 2 to 4 ms here, against 50 us on another core. A worker that has just
+  // been made may land there as well, and stayed for up to 20 ms, while the caller did its chunks.
+  // So it is woken, or called again when it was late, with that core forbidden, and takes the
+  // restriction off itself once it runs.
   static void forbid_core([[maybe_unused]] std::thread& thread, [[maybe_unused]] int core) {
 #ifdef __linux__
     const std::vector<int>& cpus = detail::cpu_topology().cpus;
@@ -162,9 +167,11 @@ class Pool {
 
   static void send(Worker& worker) {
     worker.ticket.fetch_add(1);  // also publishes job_
-    if (!worker.parked.load()) return;
+    const bool parked = worker.parked.load();
+    if (!parked && !worker.late) return;
+    worker.sent_away.store(true);
     forbid_core(worker.thread, this_core());
-    worker.ticket.notify_one();
+    if (parked) worker.ticket.notify_one();
   }
 
   /// Claims the worker's chunk of job `ticket`, once. job_ stays as it is until that chunk is done.
@@ -196,8 +203,8 @@ class Pool {
         self.parked.store(true);
         while (self.ticket.load() == seen) self.ticket.wait(seen);
         self.parked.store(false);
-        forbid_core(self.thread, -1);
       }
+      if (self.sent_away.exchange(false)) forbid_core(self.thread, -1);
       if (stopping_.load(std::memory_order_relaxed)) return;
       seen = self.ticket.load(std::memory_order_acquire);
       if (!take(self, seen)) continue;  // the caller did it, maybe several times over

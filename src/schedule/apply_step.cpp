@@ -54,6 +54,7 @@ class Applier : public StepApplier {
         stage().copies = static_cast<int>(param(0));
         return;
       case StepKind::Tensorize: return annotate(LoopKind::Tensorized);
+      case StepKind::LastBlock: return by_last_block();
     }
   }
 
@@ -155,21 +156,21 @@ class Applier : public StepApplier {
   }
 
   void bind() {
-    int64_t index = param(0);
-    STEP_CHECK(
-        index >= static_cast<int>(LoopKind::BlockX) && index <= static_cast<int>(LoopKind::ThreadZ),
-        "a loop is bound to one of BlockX ... ThreadZ");
-    auto kind = static_cast<LoopKind>(index);
     check_computes();
     const AxisState& a = leaf(axis_arg(0));
+    const std::string why = why_not_bound(s_, step_.stage, axis_arg(0), param(0));
+    if (!why.empty()) fail(why);
+    const auto kind = static_cast<LoopKind>(param(0));
     STEP_CHECK(a.kind == AxisKind::Spatial || is_thread(kind),
                "axis '" + a.name + "' is a reduce axis: blocks cannot combine their results",
                "rfactor it first: the partial results are independent");
-    for (int other : stage().leaves) {
-      STEP_CHECK(other == axis_arg(0) || s_.axes[other].loop != kind,
-                 "loop '" + s_.axes[other].name + "' is bound to it already");
-    }
     annotate(kind);
+  }
+
+  void by_last_block() {
+    const std::string why = why_not_by_last_block(s_, step_.stage);
+    if (!why.empty()) fail(why, "only a stage at the root, of one block, is left to it");
+    stage().last_block = true;
   }
 
   void set_scope() {

@@ -93,4 +93,31 @@ std::vector<int> ScheduleState::readers(int stage) const {
   return out;
 }
 
+std::string why_not_bound(const ScheduleState& state, int stage, int axis, int64_t number) {
+  const auto kind = static_cast<LoopKind>(number);
+  if (number < 0 || number > static_cast<int64_t>(LoopKind::LastBlock) ||
+      (!is_block(kind) && !is_thread(kind)))
+    return "a loop is bound to one of BlockX ... ThreadZ, or to clusters";
+  const StageState& st = state.stages[static_cast<size_t>(stage)];
+  if (st.last_block && is_block(kind)) return "one block computes it, the last to finish";
+  for (const int other : st.leaves) {
+    const AxisState& a = state.axes[static_cast<size_t>(other)];
+    const bool both_blocks = is_block(a.loop) && is_block(kind);
+    if (other != axis && (a.loop == kind || (both_blocks && grid_dim(a.loop) == grid_dim(kind))))
+      return "loop '" + a.name + "' is bound to it already";
+  }
+  return "";
+}
+
+std::string why_not_by_last_block(const ScheduleState& state, int stage) {
+  const StageState& st = state.stages[static_cast<size_t>(stage)];
+  if (st.placeholder) return "it is an input, nothing computes it";
+  if (st.placement != Placement::Root) return "it is computed at a loop of another stage";
+  for (const int id : st.leaves) {
+    const AxisState& a = state.axes[static_cast<size_t>(id)];
+    if (is_block(a.loop)) return "loop '" + a.name + "' goes over blocks";
+  }
+  return "";
+}
+
 }  // namespace heddle

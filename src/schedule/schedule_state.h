@@ -53,6 +53,7 @@ struct StageState {
   Scope scope = Scope::Local;  ///< where it keeps its result when it is computed at a loop
   int64_t pad = 0;             ///< unused elements after each row of the storage
   int copies = 1;              ///< of its shared memory
+  bool last_block = false;     ///< computed by the last block of the kernel before to finish
   struct PrefetchHint {
     int stage = -1, dim = 0;
     int64_t distance = 0;
@@ -88,6 +89,11 @@ StepArity arity_of(StepKind kind);
 /// Whether the parts of dimension `dim` make it up exactly once: sorted by divisor they chain, 1,
 /// m0, m0*m1, ..., and the last is unbounded. Products of moduli are at most `limit`.
 bool makes_up_dimension(const std::vector<StageState::LayoutDim>& dims, int dim, int64_t limit);
+
+/// Why loop `axis` of `stage` cannot be bound to the LoopKind of this number; "" if it can.
+std::string why_not_bound(const ScheduleState& state, int stage, int axis, int64_t kind);
+/// Why `stage` cannot be left to the last block of the kernel before it; "" if it can.
+std::string why_not_by_last_block(const ScheduleState& state, int stage);
 
 /// Applies one concrete step; throws a user error that says which step, on what, and why not.
 void apply_step(ScheduleState& state, const Step& step);

@@ -162,6 +162,10 @@ StageRef& StageRef::tensorize(Loop i, Where at) {
   sink_->record({StepKind::Tensorize, id_, {i.id}, {}, {}, at});
   return *this;
 }
+StageRef& StageRef::by_last_block(Where at) {
+  sink_->record({StepKind::LastBlock, id_, {}, {}, {}, at});
+  return *this;
+}
 
 StageRef StageRef::cache_write(Where at) {
   return move_out({StepKind::CacheWrite, id_, {}, {}, {}, at}, ".local");

@@ -8,12 +8,12 @@
 namespace heddle {
 namespace {
 // In the order of StepKind; also the names in JSON, so never rename.
-constexpr std::array<const char*, 21> kNames = {
+constexpr std::array<const char*, 22> kNames = {
     "split",       "fuse",        "reorder",           "compute_at", "compute_inline",
     "cache_write", "cache_read",  "rfactor",           "layout",     "vectorize",
     "unroll",      "parallel",    "store_nontemporal", "prefetch",   "bind",
-    "set_scope",   "storage_pad", "multi_buffer",      "tensorize",  "split_whole",
-    "pad"};
+    "set_scope",   "storage_pad", "multi_buffer",      "tensorize",  "last_block",
+    "split_whole", "pad"};
 }  // namespace
 
 const char* to_string(StepKind kind) { return kNames[static_cast<size_t>(kind)]; }
@@ -40,6 +40,7 @@ StepArity arity_of(StepKind kind) {
     case StepKind::Pad: return {-1, -1, -1};
     case StepKind::Layout: return {0, -1, 0};
     case StepKind::Inline:
+    case StepKind::LastBlock:
     case StepKind::NonTemporal: return {0, 0, 0};
     case StepKind::Bind: return {1, 1, 0};
     case StepKind::SetScope:

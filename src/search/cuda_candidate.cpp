@@ -114,6 +114,9 @@ std::string why_not_launched(const GpuProgram& program, const Gpu& gpu) {
         return "too much shared memory: " + std::to_string(k.shared_bytes) + " bytes a block" +
                of_kernel(k.name) + ", at most " + std::to_string(gpu.smem_per_block);
       }
+      if (k.cluster > 1 && !gpu.has_clusters()) {
+        return "clusters of blocks" + of_kernel(k.name) + ", which " + gpu.arch + " has not";
+      }
       if (k.grid[0] > kGridX || k.grid[1] > kGridYZ || k.grid[2] > kGridYZ) {
         return "too large a grid: " + std::to_string(k.grid[0]) + " x " +
                std::to_string(k.grid[1]) + " x " + std::to_string(k.grid[2]) + " blocks" +

@@ -8,16 +8,19 @@
 namespace heddle::search {
 namespace {
 
-// Two reads of the clock take some 50 ns: nothing beside this.
-constexpr double kShortestSample = 20e-6;
+// Long enough that what else the machine does now and then is averaged within a sample.
+constexpr double kShortestSample = 300e-6;
 // Above the best by so much, a candidate's place is known as soon as its fastest sample is there:
 // it needs an order of magnitude for the cost model, not two digits.
 constexpr double kClearlySlower = 1.15;
 
-// A first call that is so much slower than the cut-off is a sample itself: the pages and caches
-// that it pays for take a millisecond, not that long.
+// Calls so much slower than the cut-off need no further ones. The first alone proves less: pages,
+// caches and a thread that starts cost it up to some milliseconds (matmul 512^3 on two threads: 5.4
+// ms of 1.7), so the second is asked, unless the first is slower by far.
 constexpr double kHopeless = 1.5;
 constexpr double kHopelessSeconds = 3e-3;
+constexpr double kFarSlower = 6;
+constexpr double kFarSlowerSeconds = 30e-3;
 
 double time_once(int64_t calls, FunctionRef<void()> call) {
   const Timer timer;
@@ -51,7 +54,11 @@ Timing time_calls(const MeasureProtocol& protocol, double best_seconds, Function
   const double first = time_once(1, call);
   const double limit = protocol.cutoff > 0 ? protocol.cutoff * best_seconds
                                            : std::numeric_limits<double>::infinity();
-  if (first > kHopeless * limit && first > kHopelessSeconds) return {{first}, true};
+  if (first > kFarSlower * limit && first > kFarSlowerSeconds) return {{first}, true};
+  if (first > kHopeless * limit && first > kHopelessSeconds) {
+    const double second = time_once(1, call);
+    if (second > kHopeless * limit) return {{second}, true};
+  }
   int64_t calls = 1;
   if (!before_sample) {
     calls = calls_per_sample(first, kShortestSample);
@@ -70,8 +77,9 @@ Timing time_calls(const MeasureProtocol& protocol, double best_seconds, Function
     const double sample = time_once(calls, call);
     result.seconds.push_back(sample);
     total += sample * static_cast<double>(calls);
-    // Once is not enough: the first call may have paid for pages and caches.
-    if (result.seconds.size() == 1 && first > limit && sample > limit) {
+    // Twice after the warm-up: a thread may still have been on its way to its core.
+    if (result.seconds.size() == 2 && first > limit && sample > limit &&
+        result.seconds[0] > limit) {
       result.cut_off = true;
       break;
     }

@@ -15,8 +15,8 @@ constexpr double kGroupSeconds = 0.3;
 constexpr size_t kLargestGroup = 64;
 // A first call that takes so many times longer than the cut-off is stopped: the candidate has lost,
 // by how much nobody needs to know. Another runner costs some milliseconds.
-constexpr double kHopeless = 2;
-constexpr double kHopelessSeconds = 0.01;
+constexpr double kHopeless = 4;
+constexpr double kHopelessSeconds = 0.03;
 // A naive kernel reaches about this speed where it reads memory against the grain.
 constexpr double kNaiveFlopsPerSecond = 0.5e9;
 constexpr double kNaiveSeconds = 0.1;

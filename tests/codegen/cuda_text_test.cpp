@@ -12,6 +12,8 @@
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda_kernels.h"
 #include "heddle/codegen/cuda.h"
+#include "heddle/driver/build.h"
+#include "heddle/lower/lower.h"
 #include "heddle/support/error.h"
 
 namespace heddle::testing {
@@ -66,6 +68,62 @@ TEST(CudaText, VectorsOfBfloat16) {
 TEST(CudaText, BlockReduction) {
   const std::string text = emit_cuda(one_kernel(row_sum()));
   expect_golden("row_sum", text);
+  expect_compiles(text, 32);
+}
+
+// The sum of rows, or of all by parts, of 64 threads; as lowered.
+GpuProgram lowered_sum(LoopKind rows, bool to_one_value) {
+  const Tensor x = placeholder({8, 1024}, f32, "x");
+  const Axis i = reduce_axis(8, "i"), k = reduce_axis(1024, "k");
+  const Tensor out =
+      to_one_value ? compute(
+                         {}, [&](const std::vector<Axis>&) { return sum(x(i, k), {i, k}); }, "out")
+                   : compute({8}, [&](Axis r) { return sum(x(r, k), k); }, "out");
+  Schedule s({out});
+  StageRef last = s[out];
+  StageRef host = to_one_value ? last.rfactor(last.reduce_axis(0), 1, false) : last;
+  StageRef row = host.cache_write();
+  StageRef part = row.rfactor(row.reduce_axis(row.num_reduce_axes() - 1), 64, true);
+  host.bind(host.axis(0), rows);
+  row.compute_at(host, host.axis(0));
+  row.bind(row.reduce_axis(0), LoopKind::ThreadX);
+  part.compute_at(host, host.axis(0));
+  part.bind(part.axis(0), LoopKind::ThreadX);
+  if (to_one_value) last.by_last_block();
+  return lower_gpu(s, {x, out}, {.name = to_one_value ? "sum_of_all" : "row_sum"});
+}
+
+TEST(CudaText, RowsThatClustersShare) {
+  const std::string text = emit_cuda(lowered_sum(LoopKind::Cluster2, false));
+  expect_golden("cluster_row_sum", text);
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  for (const char* arch : {"sm_90a", "sm_100a"}) {
+    for (const cuda::KernelResources& k : cuda::compile_cuda(text, arch).kernels) {
+      EXPECT_EQ(k.spill_stores + k.spill_loads + k.local_bytes, 0) << arch;
+      EXPECT_LE(k.registers, 32) << arch;
+    }
+  }
+}
+
+TEST(CudaText, ClustersNeedAGpuThatHasThem) {
+  const Tensor x = placeholder({2, 64}, f32, "x");
+  const Tensor y = compute({2, 64}, [&](Axis i, Axis j) { return x(i, j) + 1.f; }, "y");
+  Schedule s({y});
+  s[y].bind(s[y].axis(0), LoopKind::Cluster2).bind(s[y].axis(1), LoopKind::ThreadX);
+  BuildOptions options;
+  options.target = Target::parse("cuda -gpu=a100");
+  try {
+    build(s, {x, y}, options);
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(),
+                ::testing::HasSubstr("has clusters of blocks, and a100 (sm_80) has none"));
+  }
+}
+
+TEST(CudaText, PartsThatTheLastBlockCombines) {
+  const std::string text = emit_cuda(lowered_sum(LoopKind::BlockX, true));
+  expect_golden("last_block", text);
   expect_compiles(text, 32);
 }
 

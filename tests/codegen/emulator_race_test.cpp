@@ -215,6 +215,92 @@ TEST(Emulator, ShufflesNeedTheLanesTheyRead) {
   EXPECT_EQ(k.arrays[1].get(0), 30);
 }
 
+// ---- clusters, and the last block ----
+
+// What the first thread of each block reads of the others, in clusters of 2 blocks of 32.
+Stmt exchange_in_cluster(const Buffer& from, const Buffer& to, const Buffer& s, const Stmt& start,
+                         const Stmt& between, const Stmt& end) {
+  return loop(LoopKind::Cluster2, 2, [&](Var c) {
+    return make_allocate(s, threads(64, [&](Var t) {
+                           return seq({start, store(s, t, at(from, c * 64 + t)), between,
+                                       store(to, c * 64 + t, at(s, 63 - t)), end});
+                         }));
+  });
+}
+
+TEST(Emulator, BlocksOfAClusterShareMemoryAcrossItsBarrier) {
+  OneKernel k({iota(128), ones(128)}, 4, 32);
+  k.kernel.cluster = 2;
+  const Buffer s = shared("s", f32, 64);
+  const Stmt started = make_sync(SyncKind::Started);
+  for (uint64_t seed : {0, 3}) {
+    k.run(exchange_in_cluster(k[0], k[1], s, started, barrier(), {}), seed);
+    EXPECT_EQ(k.arrays[1].get(0), 63);
+    EXPECT_EQ(k.arrays[1].get(127), 64);
+  }
+}
+
+TEST(Emulator, ClusterMistakes) {
+  OneKernel k({iota(128), ones(128)}, 4, 32);
+  k.kernel.cluster = 2;
+  const Buffer s = shared("s", f32, 64);
+  const Stmt started = make_sync(SyncKind::Started);
+  EXPECT_THAT(k.error(exchange_in_cluster(k[0], k[1], s, started, {}, {})),
+              AllOf(HasSubstr("race on 's'[63]: written by thread (31, 0, 0) of block 1 of its "
+                              "cluster"),
+                    HasSubstr("then read by thread (0, 0, 0) of block 0 of its cluster with no "
+                              "barrier between")));
+  EXPECT_THAT(k.error(exchange_in_cluster(k[0], k[1], s, {}, barrier(), {})),
+              HasSubstr("blocks of the cluster that may not have begun"));
+  EXPECT_THAT(k.error(loop(LoopKind::Cluster2, 2,
+                           [&](Var) {
+                             return make_allocate(s, threads(64, [&](Var t) {
+                                                    return seq({started, store(s, t, Expr(1.f))});
+                                                  }));
+                           })),
+              HasSubstr("may be gone when 's'[0] is stored in its memory"));
+  EXPECT_THAT(k.error(barrier()), HasSubstr("a barrier of a cluster before Started"));
+  // A barrier that one block of the cluster does not come to.
+  EXPECT_THAT(k.error(seq({started, threads(32, [&](Var) { return barrier(); })})),
+              HasSubstr("a barrier that 32 of the block's 64 threads reach"));
+  k.kernel.grid = {3, 1, 1};
+  EXPECT_THAT(k.error(started), HasSubstr("no multiple of its clusters"));
+}
+
+TEST(Emulator, TheLastBlockSeesWhatAllBlocksWrote) {
+  OneKernel k({iota(4), ones(1)}, 4, 32);
+  const Buffer part = Buffer::make("part", f32, {Expr(4)}, Scope::Global);
+  const auto sum = [&] {
+    return seq({threads(1, [&](Var) { return store(k[1], 0, Expr(0.f)); }), serial(4, [&](Var i) {
+                  return threads(1, [&](Var) { return store(k[1], 0, at(k[1], 0) + at(part, i)); });
+                })});
+  };
+  const auto run = [&](bool as_tail) -> std::string {
+    GpuKernel kernel = k.kernel;
+    kernel.args.push_back(part);
+    kernel.body = blocks(4, [&](Var b) {
+      return seq({threads(1, [&](Var) { return store(part, b, at(k[0], b) * 2.f); }),
+                  as_tail ? Stmt() : sum()});
+    });
+    if (as_tail) kernel.tail = sum();
+    GpuProgram p;
+    p.name = "p";
+    p.args = k.kernel.args;
+    p.main = {kernel};
+    p.workspace = {part};
+    try {
+      emulate(p, k.arrays, {5});
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(run(true), "no error");
+  EXPECT_EQ(k.arrays[1].get(0), 12);
+  // With no wait for the others there is no telling.
+  EXPECT_THAT(run(false), ::testing::AnyOf(HasSubstr("race on"), HasSubstr("never written")));
+}
+
 // ---- asynchronous copies ----
 
 struct Pipeline {

@@ -76,6 +76,33 @@ TEST(GpuFeatures, KnowTheLaunch) {
   EXPECT_NEAR(count(row, "total.global.asked"), 2 << 22, 16);  // in single precision
 }
 
+// Blocks are those of the hardware, and what the last of them does is no launch.
+TEST(GpuFeatures, CountTheBlocksOfClusters) {
+  const Tensor x = placeholder({64, 4096}, f32, "x");
+  const Tensor y = compute({64, 4096}, [&](Axis i, Axis j) { return x(i, j) * 2.f; }, "y");
+  Schedule s({y});
+  StageRef st = s[y];
+  auto [rest, thread] = st.split(st.axis(1), 1024);
+  (void)rest;
+  st.bind(st.axis(0), LoopKind::Cluster4).bind(thread, LoopKind::ThreadX);
+  const Features row = schedule_features(s, {x, y}, an_h200());
+  EXPECT_EQ(count(row, "kernel0.grid.x"), 256);
+  EXPECT_EQ(count(row, "kernel0.threads"), 256);
+  EXPECT_EQ(column(row, "kernel0.resident"), 8);
+
+  const Tensor all = ops::sum(x, {});
+  const Template t = make_template(ComputeDag({all}), an_h200());
+  Config c = t.default_config();
+  const int one = t.knob_index("one_launch");
+  ASSERT_GE(one, 0);
+  c.values[static_cast<size_t>(one)] = 1;
+  const Features once = schedule_features(t.instantiate(c), {x, all}, an_h200());
+  EXPECT_EQ(column(once, "total.kernels"), 1);
+  c.values[static_cast<size_t>(one)] = 0;
+  const Features twice = schedule_features(t.instantiate(c), {x, all}, an_h200());
+  EXPECT_GT(column(twice, "total.kernels"), 1);
+}
+
 TEST(GpuFeatures, SeeWhetherAWarpReadsSideBySide) {
   const Features scalar = of_scale(true, 1), wide = of_scale(true, 4), apart = of_scale(false, 4);
   EXPECT_EQ(column(scalar, "store0.buf0.vector"), 4);

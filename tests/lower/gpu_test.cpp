@@ -289,6 +289,133 @@ TEST(Gpu, TooManyThreadsIsAnError) {
   }
 }
 
+// sum over rows of `n` by a cluster.
+Schedule cluster_sum(const Tensor& out, LoopKind cluster, int threads) {
+  Schedule s({out});
+  StageRef c = s[out], acc = c.cache_write();
+  Loop row = c.axis(0);
+  c.bind(row, cluster);
+  StageRef part = acc.rfactor(acc.reduce_axis(0), threads, true);
+  acc.compute_at(c, row);
+  acc.bind(acc.reduce_axis(0), TX);
+  part.compute_at(c, row);
+  part.bind(part.axis(0), TX);
+  return s;
+}
+
+TEST(Gpu, AClusterReducesARowThroughTheMemoryOfAllItsBlocks) {
+  for (const int rows : {1, 5}) {
+    Tensor a = placeholder({rows, 5000}, f32, "A"), s = sum_of_rows(a);
+    const std::string text = run(cluster_sum(s, LoopKind::Cluster4, 128), {a}, {s});
+    const std::string blocks = std::to_string(4 * rows);
+    EXPECT_TRUE(has(text, "// grid " + blocks +
+                              " x 1 x 1, block 32 x 1 x 1, 16 bytes of shared "
+                              "memory, clusters of 4"))
+        << text;
+    EXPECT_TRUE(has(text, "sync started")) << text;
+    EXPECT_LT(text.find("sync started"), text.find("sync block")) << text;
+  }
+}
+
+// More warps than a warp has lanes: each warp shares their results out once more.
+TEST(Gpu, AClusterOfManyWarpsShufflesTwice) {
+  Tensor a = placeholder({3, 9000}, f32, "A"), s = sum_of_rows(a);
+  const std::string text = run(cluster_sum(s, LoopKind::Cluster8, 4096), {a}, {s});
+  EXPECT_TRUE(has(text, "shared S.local.warps: f32[128]")) << text;
+  EXPECT_TRUE(has(text, "block 512 x 1 x 1")) << text;
+}
+
+TEST(Gpu, WhatAClusterKeepsInSharedMemoryAllItsBlocksHave) {
+  Tensor a = placeholder({2, 128}, f32, "A");
+  Tensor b = compute({2, 128}, [&](Axis i, Axis j) { return a(i, j) * 2.f; }, "B");
+  Tensor c = compute({2, 128}, [&](Axis i, Axis j) { return b(i, 127 - j) + b(i, j); }, "C");
+  Schedule s({c});
+  StageRef out = s[c], mid = s[b];
+  out.bind(out.axis(0), LoopKind::Cluster2).bind(out.axis(1), TX);
+  mid.compute_at(out, out.axis(0));
+  mid.bind(mid.axis(1), TX);
+  const std::string text = run(s, {a}, {c});
+  EXPECT_TRUE(has(text, "shared B")) << text;
+}
+
+TEST(Gpu, ClustersOfBlocksThatAreNoWholeWarpsAreAnError) {
+  Tensor a = placeholder({2, 96}, f32, "A");
+  Tensor b = compute({2, 96}, [&](Axis i, Axis j) { return a(i, j) + 1.f; }, "B");
+  Schedule s({b});
+  s[b].bind(s[b].axis(0), LoopKind::Cluster2).bind(s[b].axis(1), TX);
+  try {
+    lower_gpu(s, {a, b});
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_TRUE(has(e.what(), "shares threadIdx.x of 96 among clusters of 2 blocks")) << e.what();
+  }
+  // A loop over blocks and one over clusters are both along x.
+  Schedule both({b});
+  both[b].bind(both[b].axis(0), LoopKind::Cluster2);
+  EXPECT_THROW(both[b].bind(both[b].axis(1), BX), Error);
+}
+
+// The sum of all: `parts` of them by blocks of 64 threads.
+Schedule sum_of_parts(const Tensor& out, int length, bool last_block) {
+  Schedule s({out});
+  StageRef c = s[out];
+  StageRef parts = c.rfactor(c.reduce_axis(0), length, false);
+  StageRef sum = parts.cache_write();
+  StageRef lanes = sum.rfactor(sum.reduce_axis(0), 64, true);
+  parts.bind(parts.axis(0), BX);
+  sum.compute_at(parts, parts.axis(0));
+  sum.bind(sum.reduce_axis(0), TX);
+  lanes.compute_at(parts, parts.axis(0));
+  lanes.bind(lanes.axis(0), TX);
+  if (last_block) c.by_last_block();
+  c.bind(c.reduce_axis(0), TX);
+  return s;
+}
+
+TEST(Gpu, TheLastBlockCombinesTheParts) {
+  Tensor a = placeholder({6400}, f32, "A");
+  Axis k = reduce_axis(6400, "k");
+  Tensor total = compute({}, [&](const std::vector<Axis>&) { return sum(a(k), k); }, "total");
+  for (const int length : {200, 100}) {  // 32 and 64 parts, of the block's 64 threads
+    const Schedule s = sum_of_parts(total, length, true);
+    const GpuProgram p = lower_gpu(s, {a, total});
+    ASSERT_EQ(p.main.size(), 1u);
+    EXPECT_EQ(p.workspace.size(), 2u);  // the parts, the tickets
+    const std::string text = run(s, {a}, {total});
+    EXPECT_TRUE(has(text, "// then, in the last block to finish")) << text;
+    EXPECT_TRUE(has(text, "shuffle_xor(total.part[0], 16)")) << text;
+    EXPECT_EQ(lower_gpu(sum_of_parts(total, length, false), {a, total}).main.size(), 2u);
+    const Schedule replayed = Schedule::from_json(s.to_json(), s.dag());
+    EXPECT_EQ(replayed.to_text(), s.to_text());
+  }
+}
+
+// Of a kernel that has one block, or where there is none before, it is no more than that.
+TEST(Gpu, TheOnlyBlockIsTheLast) {
+  Tensor a = placeholder({6400}, f32, "A");
+  Axis k = reduce_axis(6400, "k");
+  Tensor total = compute({}, [&](const std::vector<Axis>&) { return sum(a(k), k); }, "total");
+  const GpuProgram one = lower_gpu(sum_of_parts(total, 6400, true), {a, total});
+  ASSERT_EQ(one.main.size(), 1u);
+  EXPECT_FALSE(one.main[0].tail);
+  run(sum_of_parts(total, 6400, true), {a}, {total});
+  Schedule alone({total});
+  alone[total].by_last_block();
+  EXPECT_EQ(lower_gpu(alone, {a, total}).main.size(), 1u);
+  run(alone, {a}, {total});
+}
+
+TEST(Gpu, TheLastBlockIsOne) {
+  Tensor a = placeholder({64}, f32, "A");
+  Tensor b = compute({64}, [&](Axis i) { return a(i) + 1.f; }, "B");
+  Schedule s({b});
+  s[b].bind(s[b].axis(0), BX);
+  EXPECT_THROW(s[b].by_last_block(), Error);
+  Schedule t({b});
+  t[b].by_last_block();
+  EXPECT_THROW(t[b].bind(t[b].axis(0), BX), Error);
+}
+
 TEST(Gpu, AnIndexIsBoundOnceAStage) {
   Tensor a = placeholder({8, 8}, f32, "A");
   Tensor b = compute({8, 8}, [&](Axis i, Axis j) { return a(i, j) + 1.f; }, "B");

@@ -95,10 +95,75 @@ TEST(CudaTemplates, CutReductions) {
         2, 12);
 }
 
-TEST(CudaTemplates, ResultOfAllIsTwoKernels) {
+// The last block to finish combines the parts, or a kernel of its own.
+TEST(CudaTemplates, ResultOfAllIsOneKernelOrTwo) {
   const Tensor x = placeholder({512, 512}, f32, "x");
-  const Schedule s = create_schedule({ops::mean(x, {})}, h200());
-  EXPECT_EQ(lower_gpu(s, all_args(s.dag())).main.size(), 2u);
+  const ComputeDag dag({ops::mean(x, {})});
+  const Template t = make_template(dag, h200());
+  Config c = t.default_config();
+  const auto knob = static_cast<size_t>(t.knob_index("one_launch"));
+  ASSERT_LT(knob, c.values.size());
+  for (const int64_t one : {1, 0}) {
+    c.values[knob] = one;
+    const Schedule s = t.instantiate(c);
+    const GpuProgram g = lower_gpu(s, all_args(s.dag()));
+    EXPECT_EQ(g.main.size(), one ? 1u : 2u);
+    EXPECT_EQ(static_cast<bool>(g.main[0].tail), one == 1);
+    EXPECT_EQ(wrong(s), "");
+  }
+}
+
+// Rows that no block has registers for are kept by clusters of them, and read once.
+TEST(CudaTemplates, LongRowsAreReadOnceByClusters) {
+  for (const char* name : {"softmax", "log_softmax", "layer_norm", "rms_norm"}) {
+    for (const MemoryBound& p : row_programs(256, 65536)) {
+      if (p.name != name) continue;
+      const Template t = make_template(ComputeDag(p.outputs), h200());
+      const Schedule s = t.instantiate(t.default_config());  // (no record)
+      const GpuProgram g = lower_gpu(s, all_args(s.dag()));
+      ASSERT_EQ(g.main.size(), 1u) << name;
+      EXPECT_GT(g.main[0].cluster, 1) << name;
+      int reads = 0;
+      visit(
+          g.main[0].body, [](const Stmt&) {},
+          [&](const Expr& e) {
+            const Load* load = e.as<Load>();
+            reads += load && load->buffer->name == "x";
+          });
+      EXPECT_EQ(reads, 1) << name;
+      // A GPU without clusters reads it again.
+      const Template a100 = make_template(ComputeDag(p.outputs), Target::parse("cuda -gpu=a100"));
+      EXPECT_EQ(a100.knob_index("cluster"), -1) << name;
+    }
+  }
+}
+
+// Every number of blocks and threads a row, of even and of odd rows.
+TEST(CudaTemplates, ClustersOfEverySize) {
+  for (const int64_t n : {8192, 5003}) {
+    const Tensor x = placeholder({2, n}, f32, "x");
+    for (const Tensor& y : {ops::softmax(x), ops::argmax(x, 1)}) {
+      const Template t = make_template(ComputeDag({y}), h200());
+      Config c = t.default_config();
+      auto set = [&](const char* name, int64_t value) {
+        const int k = t.knob_index(name);
+        if (k >= 0) c.values[static_cast<size_t>(k)] = value;
+      };
+      set("resident", 1);
+      set("rows_per_block", 1);
+      set("split_reduction", 0);
+      for (const int64_t blocks : {2, 4, 8}) {
+        for (const int64_t threads : {blocks * 32, blocks * 128, int64_t{2048}}) {
+          set("cluster", blocks);
+          set("threads", threads);
+          if (!t.why_invalid(c).empty()) continue;  // too short, or too many registers
+          const Schedule s = t.instantiate(c);
+          EXPECT_EQ(wrong(s), "") << t.config_to_json(c).dump();
+          EXPECT_EQ(lower_gpu(s, all_args(s.dag())).main[0].cluster, blocks);
+        }
+      }
+    }
+  }
 }
 
 // A row that fits the registers is read once.
@@ -129,10 +194,13 @@ TEST(CudaTemplates, RowsAreReadOnce) {
 // What the templates write compiles, and its registers hold what they should.
 TEST(CudaTemplates, DefaultsDoNotSpill) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
-  for (const char* name : {"softmax", "transpose", "gelu", "column_sum"}) {
-    for (const MemoryBound& p : row_programs(4096, 4096)) {
+  for (const char* name : {"softmax", "transpose", "gelu", "column_sum", "full_sum"}) {
+    std::vector<MemoryBound> programs = row_programs(4096, 4096), longer = row_programs(256, 65536);
+    programs.insert(programs.end(), longer.begin(), longer.end());
+    for (const MemoryBound& p : programs) {
       if (p.name != name) continue;
-      const Schedule s = create_schedule(p.outputs, h200());
+      const Template t = make_template(ComputeDag(p.outputs), h200());
+      const Schedule s = t.instantiate(t.default_config());
       const cuda::Cubin cubin =
           cuda::compile_cuda(emit_cuda(lower_gpu(s, all_args(s.dag()))), "sm_90a");
       for (const cuda::KernelResources& use : cubin.kernels) {

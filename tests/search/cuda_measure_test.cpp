@@ -207,6 +207,11 @@ TEST(CudaCandidate, IsRejectedForWhatItNeeds) {
   p.main[0].block = {32, 1, 1};
   p.main[0].grid = {1, 70000, 1};
   EXPECT_THAT(search::why_not_launched(p, gpu), StartsWith("too large a grid: "));
+  p.main[0].grid = {8, 1, 1};
+  p.main[0].cluster = 4;
+  EXPECT_EQ(search::why_not_launched(p, Target::parse("cuda -gpu=h200").gpu), "");
+  EXPECT_THAT(search::why_not_launched(p, Target::parse("cuda -gpu=a100").gpu),
+              StartsWith("clusters of blocks in kernel 'k'"));
 }
 
 TEST(CudaCandidate, NamesWhatIsMissing) {

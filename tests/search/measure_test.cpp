@@ -219,7 +219,7 @@ TEST(Measure, ACandidateSlowerThanTheBestIsCutOff) {
   for (const MeasureResult& r : got.results) {
     EXPECT_TRUE(r.ok());
     EXPECT_TRUE(r.cut_off);
-    EXPECT_EQ(r.seconds.size(), 1u);
+    EXPECT_LE(r.seconds.size(), 2u);  // one, where the machine is so busy that it looks hopeless
   }
 }
 
@@ -296,7 +296,7 @@ TEST(Measure, ResultsAndClocks) {
   EXPECT_TRUE(clock.expired());
   EXPECT_EQ(clock.left(), 0);
   EXPECT_EQ(TuneClock().left(), kInfinity);
-  EXPECT_EQ(to_string(MeasureProtocol{}), "warm repeats=2..30 ms=4..100 ci=0.02 cutoff=1.5");
+  EXPECT_EQ(to_string(MeasureProtocol{}), "warm repeats=2..12 ms=4..100 ci=0.02 cutoff=1.5");
 }
 
 TEST(Measure, TasksTakeTheirArguments) {
@@ -352,10 +352,22 @@ TEST(MeasureTiming, RepeatsUntilTheTimeIsUsed) {
   p.max_seconds = 0;
   p.min_repeats = 3;
   EXPECT_EQ(search::time_calls(p, kInfinity, call).seconds.size(), 3u);
-  // Far slower than the best: once or twice, and told.
+  // Far slower than the best: twice, and told.
   const search::Timing t = search::time_calls(p, 1e-9, call);
   EXPECT_TRUE(t.cut_off);
-  EXPECT_EQ(t.seconds.size(), 1u);
+  EXPECT_EQ(t.seconds.size(), 2u);
+}
+
+TEST(MeasureTiming, TheFirstCallsAloneProveNothing) {
+  // Pages, caches and a thread that starts cost the first most, the next ones less.
+  int calls = 0;
+  const auto call = [&] {
+    const int ms = ++calls == 1 ? 250 : calls <= 3 ? 80 : 5;
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+  };
+  const search::Timing t = search::time_calls({}, 50e-3, call);
+  EXPECT_FALSE(t.cut_off);
+  EXPECT_GT(t.seconds.size(), 2u);
 }
 
 TEST(MeasureReference, TheVectorScheduleComputesTheSame) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "heddle/ops/ops.h"
 
@@ -168,11 +169,14 @@ class Drawer {
   void reduction() {
     std::vector<int64_t> s = small_shape();
     if (flip()) s.back() = one_of<int64_t>({64, 100, 129, 257});
+    const bool all = pick(0, 5) == 0;
+    if (pick(0, 7) == 0) s = {one_of<int64_t>({33, 40}), one_of<int64_t>({64, 97})};
+    if (pick(0, 7) == 0) s = {pick(1, 2), one_of<int64_t>({1024, 1030, 2051})};
     DataType t = one_of<DataType>({f32, f32, f64, i32, i64});
     Tensor x = input(s, t, "X");
     std::vector<int> axes;
     for (size_t d = 0; d < s.size(); ++d) {
-      if (flip()) axes.push_back(static_cast<int>(d));
+      if (all || flip()) axes.push_back(static_cast<int>(d));
     }
     if (axes.empty()) axes.push_back(static_cast<int>(pick(0, static_cast<int64_t>(s.size()) - 1)));
     for (int a : axes) p_.reduce_length *= s[a];
@@ -208,6 +212,8 @@ class Drawer {
     bool leading = pick(0, 3) == 0;
     std::vector<int64_t> s{leading ? extent() : one_of<int64_t>({65, 70, extent()}), extent() * 3};
     if (leading) s.insert(s.begin(), pick(1, 4));
+    // Long enough for a row to be shared by several blocks of a GPU.
+    if (pick(0, 3) == 0) s = {pick(1, 2), one_of<int64_t>({1024, 1030, 2051})};
     DataType t = float_type();
     Tensor x = input(s, t, "X");
     p_.reduce_length = s.back();
@@ -406,7 +412,17 @@ Config random_config(const Template& t, Rng& rng) {
     }
     if (t.why_invalid(c).empty()) return c;
   }
-  return t.default_config();
+  // Where few are valid: from one that is, knob by knob in any order, as far as it stays so.
+  Config c = t.default_config();
+  std::vector<size_t> order(c.values.size());
+  std::iota(order.begin(), order.end(), 0);
+  rng.shuffle(order);
+  for (const size_t k : order) {
+    const int64_t before = c.values[k];
+    c.values[k] = rng.choose(t.knobs()[k].values);
+    if (!t.why_invalid(c).empty()) c.values[k] = before;
+  }
+  return c;
 }
 
 Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng) {

@@ -14,7 +14,10 @@ enum class StmtKind : uint8_t { For, Store, Allocate, If, Block, Let, Prefetch, 
 
 /// How the iterations of a loop run. The block and thread kinds bind it to an index of a GPU grid;
 /// run one after the other, their iterations give the same result (see lower/gpu_program.h).
-/// `Tensorized` marks the outermost loop of a tile that a matrix unit computes at once.
+/// `Tensorized` marks the outermost loop of a tile that a matrix unit computes at once. A loop of
+/// kind Cluster2, 4 or 8 is one of blockIdx.x, each iteration run by so many blocks together, which
+/// share out the iterations of its threadIdx.x loops. `LastBlock`, of one iteration, is run by the
+/// block that finishes last of the kernel before it.
 enum class LoopKind : uint8_t {
   Serial,
   Parallel,
@@ -27,12 +30,24 @@ enum class LoopKind : uint8_t {
   ThreadY,
   ThreadZ,
   Tensorized,
+  Cluster2,
+  Cluster4,
+  Cluster8,
+  LastBlock,
 };
 const char* to_string(LoopKind kind);
-constexpr bool is_block(LoopKind k) { return k >= LoopKind::BlockX && k <= LoopKind::BlockZ; }
+constexpr bool is_cluster(LoopKind k) { return k >= LoopKind::Cluster2 && k <= LoopKind::Cluster8; }
+constexpr bool is_block(LoopKind k) {
+  return (k >= LoopKind::BlockX && k <= LoopKind::BlockZ) || is_cluster(k);
+}
+/// Blocks that run one iteration of the loop together: 1 where there is no cluster.
+constexpr int cluster_size(LoopKind k) {
+  return is_cluster(k) ? 2 << (static_cast<int>(k) - static_cast<int>(LoopKind::Cluster2)) : 1;
+}
 constexpr bool is_thread(LoopKind k) { return k >= LoopKind::ThreadX && k <= LoopKind::ThreadZ; }
 /// 0, 1, 2 for the x, y, z of a block or thread loop.
 constexpr int grid_dim(LoopKind k) {
+  if (is_cluster(k)) return 0;
   return static_cast<int>(k) - static_cast<int>(is_block(k) ? LoopKind::BlockX : LoopKind::ThreadX);
 }
 
@@ -162,10 +177,12 @@ struct Prefetch : StmtNode {
 
 /// Orders the threads of a block, or its asynchronous copies. Only in the bodies of GPU kernels.
 enum class SyncKind : uint8_t {
-  Block,        ///< __syncthreads: all threads of the block arrive, then all go on
+  Block,        ///< __syncthreads: all threads of the block (of the cluster, where there is one)
+                ///< arrive, then all go on
   Warp,         ///< __syncwarp
   AsyncCommit,  ///< this thread's Async stores since the last commit make one group
   AsyncWait,    ///< until at most `pending` of this thread's groups are not complete
+  Started,      ///< until all blocks of the cluster have begun; orders nothing else
 };
 struct Sync : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Sync;

@@ -17,6 +17,11 @@
 //   - what lies outside of thread loops is run by every thread of the block, alike;
 //   - Sync, Shuffle, TileOp and Async stores do what CUDA's counterparts do;
 //   - every access has one flat index; vector accesses are contiguous.
+//
+// A cluster of n blocks stands in for one block of n times as many threads: threadIdx.x loops run
+// over the threads of all its blocks, those of the first block first, Sync Block is a barrier of
+// the cluster, and each block has a copy of all shared memory, to which every store goes (into the
+// memory of the other blocks, sm_90's distributed shared memory); loads read the block's own.
 #pragma once
 
 #include <array>
@@ -33,6 +38,10 @@ struct GpuKernel {
   Stmt body;
   std::array<int64_t, 3> grid{1, 1, 1};   ///< blocks along x, y, z
   std::array<int64_t, 3> block{1, 1, 1};  ///< threads along x, y, z
+  int64_t cluster = 1;  ///< blocks of a cluster, along x; block loops along x count clusters
+  /// What the last block to finish `body` does then, with all that the others wrote; may be null.
+  Stmt tail;
+  Buffer tickets;  ///< where there is a tail: one u32, zero before and after; the last argument
   /// Where each Shared buffer of the body lies. Those of the two arms of an If may overlap.
   struct SharedSlot {
     Buffer buffer;
@@ -48,7 +57,7 @@ struct GpuProgram {
   std::string name;
   std::vector<Buffer> args;
   std::vector<GpuKernel> main, prepare;
-  std::vector<Buffer> workspace;  ///< Global temporaries of `main` and `prepare`
+  std::vector<Buffer> workspace;  ///< Global temporaries of `main` and `prepare`, and tickets
   std::vector<Buffer> persistent;
   std::vector<int> constant_args;  ///< positions among `args`
 };

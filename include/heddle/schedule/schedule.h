@@ -146,7 +146,9 @@ class StageRef {
   // ---- for GPUs ----
   /// The iterations of `i` go to the blocks of the grid or to the threads of a block, along one of
   /// their dimensions (LoopKind::BlockX ... ThreadZ). A reduce axis can be bound to threads: their
-  /// results are combined across threads.
+  /// results are combined across threads. With LoopKind::Cluster2, 4 or 8 in place of BlockX an
+  /// iteration goes to so many blocks, which share the threadIdx.x loops inside it (sm_90 and up):
+  /// such a loop may have up to 1024 iterations for each of them.
   StageRef& bind(Loop i, LoopKind index, Where at = Where::current());
   /// Where the stage, which must be computed at a loop, keeps its result: Scope::Local (registers
   /// of the thread that computes an element; the default) or Scope::Shared.
@@ -159,6 +161,9 @@ class StageRef {
   StageRef& multi_buffer(Param copies, Where at = Where::current());
   /// The loops from `i` inwards are one operation of a matrix unit (mma, ldmatrix).
   StageRef& tensorize(Loop i, Where at = Where::current());
+  /// The stage, at the root and with no loop over blocks, needs no kernel of its own: the block
+  /// that finishes last of the kernel before computes it (threadfence reduction, CUDA samples).
+  StageRef& by_last_block(Where at = Where::current());
 
  private:
   StageRef move_out(Step step, const char* suffix);

@@ -34,6 +34,7 @@ enum class StepKind : uint8_t {
   StoragePad,   ///< params {elements}: unused elements at the end of each row of the storage
   MultiBuffer,  ///< params {copies}: shared memory to rotate through
   Tensorize,    ///< axes {leaf}: from this loop inwards, one operation of a matrix unit
+  LastBlock,    ///< the stage is computed by the last block of the kernel before to finish
   SplitWhole,   ///< axes {i} params {factor} -> results {outer, inner}: every inner loop is whole
   Pad,          ///< axes, params {three factors an axis}..., results {new stage, its axes...}: the
                 ///< reduction moves to a stage over longer axes

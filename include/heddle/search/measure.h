@@ -37,8 +37,8 @@ TuneTask make_task(std::string name, const std::vector<Tensor>& outputs, const T
 
 /// How to time. A recorded choice: `to_string` is written into every record.
 struct MeasureProtocol {
-  int min_repeats = 2;  ///< timed samples, after one warm-up call
-  int max_repeats = 30;
+  int min_repeats = 2;         ///< timed samples, after one warm-up call
+  int max_repeats = 12;        ///< the leaders are raced in the end
   double min_seconds = 0.004;  ///< sampled at least so long (unless cut off)
   double max_seconds = 0.1;    ///< ... and at most so long once min_repeats are there
   double relative_ci = 0.02;   ///< enough when the 95 % interval of the median is so narrow

@@ -16,6 +16,7 @@ std::string launch_comment(const GpuKernel& k) {
   };
   std::string s = "// grid " + dims(k.grid) + ", block " + dims(k.block);
   if (k.shared_bytes > 0) s += ", " + std::to_string(k.shared_bytes) + " bytes of shared memory";
+  if (k.cluster > 1) s += ", clusters of " + std::to_string(k.cluster) + " blocks";
   return s + "\n";
 }
 

@@ -60,6 +60,7 @@ class KernelWriter {
 
   // ---- stores.cpp ----
   void store(const Store& s);
+  void store_in_cluster(const Store& s, const Storage& to, const std::vector<Text>& values);
   void store_run(const Store& s, const Storage& to, const std::vector<Text>& values);
   void store_words(const Store& s, const Storage& to, const std::vector<Text>& values);
   void store_element(const Store& s, const Storage& to, const Text& index, const Text& value);

@@ -228,6 +228,39 @@ constexpr Helper kHelpers[] = {
 $ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 })"},
+    // ---- the blocks of a cluster; the last block of a grid ----
+    // To be waited for once, before anything is stored in another block's memory.
+    {"cluster_started", "", true, R"($ void cluster_started() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+})"},
+    {"cluster_wait", "", true, R"($ void cluster_wait() {
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+})"},
+    {"cluster_sync", "", true, R"($ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+})"},
+    {"store_in_cluster", "", true, R"(template <int kBlocks, class T>
+$ void store_in_cluster(T* to, T value) {
+#pragma unroll
+  for (int block = 0; block < kBlocks; ++block) {
+    T* there;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(to), "r"(block));
+    *there = value;
+  }
+})"},
+    // Tickets wrap around to zero, for the next launch. The fences of one thread order what the
+    // barriers order before and behind them.
+    {"last_to_finish", "", false, R"($ bool last_to_finish(unsigned* tickets, unsigned blocks) {
+  bool last = false;
+  __syncthreads();
+  if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) {
+    __threadfence();
+    last = atomicInc(tickets, blocks - 1) == blocks - 1;
+    __threadfence();
+  }
+  return __syncthreads_or(last);
+})"},
     {"prefetch_l2", "", true, R"($ void prefetch_l2(const void* p) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 })"},

@@ -75,6 +75,9 @@ void KernelWriter::loop(const For& f) {
     case LoopKind::BlockX:
     case LoopKind::BlockY:
     case LoopKind::BlockZ:
+    case LoopKind::Cluster2:
+    case LoopKind::Cluster4:
+    case LoopKind::Cluster8:
     case LoopKind::ThreadX:
     case LoopKind::ThreadY:
     case LoopKind::ThreadZ: return grid_loop(f);
@@ -83,6 +86,7 @@ void KernelWriter::loop(const For& f) {
     case LoopKind::Unrolled: return serial_loop(f);
     case LoopKind::Parallel:
     case LoopKind::Tensorized:
+    case LoopKind::LastBlock:
       fail(std::string("a ") + to_string(f.loop) + " loop over '" + f.var->name + "'");
   }
 }
@@ -90,7 +94,8 @@ void KernelWriter::loop(const For& f) {
 void KernelWriter::grid_loop(const For& f) {
   const bool thread = is_thread(f.loop);
   const auto dim = static_cast<size_t>(grid_dim(f.loop));
-  const int64_t all = (thread ? kernel_.block : kernel_.grid)[dim];
+  int64_t all = (thread ? kernel_.block : kernel_.grid)[dim];
+  if (dim == 0) all = thread ? all * kernel_.cluster : all / kernel_.cluster;
   const Text name{std::string(thread ? "t" : "b") + "xyz"[dim], kAtom};
   const int64_t* extent = as_int(f.extent);
   if (extent && *extent > all) {
@@ -234,7 +239,9 @@ void KernelWriter::branch(const If& s) {
 
 void KernelWriter::sync(const Sync& s) {
   switch (s.sync) {
-    case SyncKind::Block: return line("__syncthreads();");
+    case SyncKind::Block:
+      return line(kernel_.cluster > 1 ? prelude_.use("cluster_sync") + "();" : "__syncthreads();");
+    case SyncKind::Started: return line(prelude_.use("cluster_wait") + "();");
     case SyncKind::Warp: return line("__syncwarp();");
     case SyncKind::AsyncCommit: return line(prelude_.use("cp_async_commit") + "();");
     case SyncKind::AsyncWait:

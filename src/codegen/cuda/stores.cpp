@@ -35,6 +35,10 @@ void KernelWriter::store(const Store& s) {
   if (s.hint == StoreHint::Async && store_async(s, to, lanes)) return flush();
   std::vector<Text> values;
   for (int lane = 0; lane < lanes; ++lane) values.push_back(value(s.value, lane));
+  if (to.scope == Scope::Shared && kernel_.cluster > 1) {
+    store_in_cluster(s, to, values);
+    return flush();
+  }
   if (lanes > 1 && reads_others(s.value, s.buffer, index)) {
     for (Text& v : values) v = named(s.value, v, "t");
   }
@@ -54,6 +58,23 @@ void KernelWriter::store(const Store& s) {
     }
   }
   flush();
+}
+
+// Each block of the cluster has a copy, and loads from its own.
+void KernelWriter::store_in_cluster(const Store& s, const Storage& to,
+                                    const std::vector<Text>& values) {
+  const Expr& index = s.indices[0];
+  const std::string call = prelude_.use("store_in_cluster") + "<" +
+                           std::to_string(kernel_.cluster) + ">(",
+                    type = "(" + memory_type(s.buffer->dtype) + ")";
+  std::vector<Text> kept = values;
+  if (kept.size() > 1) {
+    for (Text& v : kept) v = named(s.value, v, "t");
+  }
+  for (size_t lane = 0; lane < kept.size(); ++lane) {
+    before(call + address(to, value(index, static_cast<int>(lane))) + ", " + type +
+           kept[lane].at(kUnary) + ");");
+  }
 }
 
 void KernelWriter::store_element(const Store& s, const Storage& to, const Text& index,

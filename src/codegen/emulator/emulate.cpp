@@ -20,11 +20,11 @@ std::string to_text(const std::array<int64_t, 3>& v) {
          ")";
 }
 
-/// Buffers that `body` writes.
-std::unordered_set<const BufferNode*> written_by(const Stmt& body) {
+/// Buffers that `kernel` writes.
+std::unordered_set<const BufferNode*> written_by(const GpuKernel& kernel) {
   std::unordered_set<const BufferNode*> out;
   visit(
-      body,
+      make_block({kernel.body, kernel.tail}),
       [&](const Stmt& s) {
         if (const auto* store = s.as<Store>()) out.insert(store->buffer.get());
       },
@@ -52,7 +52,7 @@ class Emulation {
   void launch(const GpuKernel& kernel) {
     check_sizes(kernel);
     // What no thread writes needs no history.
-    const auto written = written_by(kernel.body);
+    const auto written = written_by(kernel);
     std::vector<std::vector<History>> histories;
     for (auto& [buffer, storage] : storages_) {
       storage.history = nullptr;
@@ -82,6 +82,8 @@ class Emulation {
     }
     HEDDLE_ICHECK(threads <= kMostThreads, "kernel '" + kernel.name + "' has blocks of " +
                                                std::to_string(threads) + " threads");
+    HEDDLE_ICHECK(kernel.cluster >= 1 && kernel.grid[0] % kernel.cluster == 0,
+                  "the grid of kernel '" + kernel.name + "' is no multiple of its clusters");
   }
 
   void run(Machine& machine, const GpuKernel& kernel) {
@@ -92,19 +94,23 @@ class Emulation {
       exprs.bind_array(b, &it->second);
     }
     StmtCompiler stmts(&machine, &exprs);
-    const ActionPtr body = stmts.compile(kernel.body);
+    const ActionPtr body = stmts.compile(kernel.body), tail = stmts.compile(kernel.tail);
     machine.program.context.statement = nullptr;
     if (body == nullptr) return;
-    std::vector<int64_t> blocks(
-        static_cast<size_t>(kernel.grid[0] * kernel.grid[1] * kernel.grid[2]));
+    const auto& grid = machine.grid_dim;
+    std::vector<int64_t> blocks(static_cast<size_t>(grid[0] * grid[1] * grid[2]));
     std::iota(blocks.begin(), blocks.end(), 0);
     if (seed_ != 0) rng_.shuffle(blocks);
     running_ = true;
     for (const int64_t b : blocks) {
-      machine.start_block({b % kernel.grid[0], b / kernel.grid[0] % kernel.grid[1],
-                           b / kernel.grid[0] / kernel.grid[1]});
+      machine.start_block({b % grid[0], b / grid[0] % grid[1], b / grid[0] / grid[1]});
       body->run(turns(machine.threads));
+      machine.finish_block();
     }
+    if (tail == nullptr) return;
+    machine.start_tail();
+    tail->run(turns(machine.threads));
+    machine.finish_block();
   }
 
   /// The threads of a block, warp by warp.

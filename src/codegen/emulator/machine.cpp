@@ -92,6 +92,33 @@ void Machine::start_block(const std::array<std::int64_t, 3>& at) {
   thread = -1;
   clock.start_block();
   copies_.assign(static_cast<std::size_t>(threads), {});
+  started_ = cluster == 1;
+  unseen_.clear();
+}
+
+void Machine::start_tail() {
+  start_block({0, 0, 0});
+  clock.order_all();
+}
+
+void Machine::finish_block() {
+  if (unseen_.empty()) return;
+  fail("a block of the cluster may be gone when " + unseen_ +
+       " is stored in its memory: no barrier comes after");
+}
+
+void Machine::sync_block() {
+  if (!started_) fail("a barrier of a cluster before Started");
+  unseen_.clear();
+  clock.sync_block();
+}
+
+void Machine::store_in_cluster(const Storage& s, std::int64_t position) {
+  if (!started_) {
+    fail("a store to " + element(s, position) +
+         " of blocks of the cluster that may not have begun: no Started came before");
+  }
+  if (unseen_.empty()) unseen_ = element(s, position);
 }
 
 void Machine::start_copy(Storage& s, std::int64_t position, Slot value) {
@@ -133,9 +160,15 @@ void Machine::check_settled(const Storage& s) {
 }
 
 std::string Machine::name_of_thread(int t) const {
-  const auto i = thread_index(t);
+  auto i = thread_index(t);
+  std::string of;
+  if (cluster > 1) {
+    const std::int64_t each = block_dim[0] / cluster;
+    of = " of block " + std::to_string(i[0] / each) + " of its cluster";
+    i[0] %= each;
+  }
   return "thread (" + std::to_string(i[0]) + ", " + std::to_string(i[1]) + ", " +
-         std::to_string(i[2]) + ")";
+         std::to_string(i[2]) + ")" + of;
 }
 
 void Machine::unreadable(const Storage& s, std::int64_t position, State state) const {

@@ -54,9 +54,10 @@ struct CopyQueue {
 class Machine {
  public:
   explicit Machine(const GpuKernel& kernel)
-      : threads(static_cast<int>(kernel.block[0] * kernel.block[1] * kernel.block[2])),
-        block_dim(kernel.block),
-        grid_dim(kernel.grid),
+      : cluster(kernel.cluster),
+        threads(static_cast<int>(cluster * kernel.block[0] * kernel.block[1] * kernel.block[2])),
+        block_dim{kernel.block[0] * cluster, kernel.block[1], kernel.block[2]},
+        grid_dim{kernel.grid[0] / cluster, kernel.grid[1], kernel.grid[2]},
         clock(threads),
         slots_(kernel.shared),
         shared_bytes_(kernel.shared_bytes) {
@@ -67,7 +68,8 @@ class Machine {
   }
 
   interp::Program program;
-  const int threads;                                      ///< of a block
+  const std::int64_t cluster;  ///< blocks that run together, as one with all their threads
+  const int threads;           ///< of a block, or of a cluster
   const std::array<std::int64_t, 3> block_dim, grid_dim;  ///< along x, y, z
   Clock clock;
   std::array<std::int64_t, 3> block{};  ///< the one that runs
@@ -83,6 +85,14 @@ class Machine {
   void leave_shared() { live_.pop_back(); }
 
   void start_block(const std::array<std::int64_t, 3>& at);
+  /// Fails where a block could be gone while another of its cluster still writes to its memory.
+  void finish_block();
+  /// From here on a block runs what is left to the last to finish: it sees all that the others did.
+  void start_tail();
+
+  // Of a cluster: its blocks have begun; its barrier.
+  void started() { started_ = true; }
+  void sync_block();
 
   // What `thread` does, at a position that is within bounds.
   Slot read(Storage& s, std::int64_t position) {
@@ -116,7 +126,9 @@ class Machine {
     if (!s.states.empty() && s.states[i] == State::InFlight) [[unlikely]]
       unreadable(s, position, State::InFlight);
     if (s.history != nullptr) note(s, position, true);
+    if (cluster > 1 && s.buffer->scope == Scope::Shared) store_in_cluster(s, position);
   }
+  void store_in_cluster(const Storage& s, std::int64_t position);
   void settle(Storage& s, std::int64_t position, Slot value) {
     const auto i = static_cast<std::size_t>(slot_of(s, position));
     if (!s.states.empty()) s.states[i] = State::Written;
@@ -143,6 +155,8 @@ class Machine {
   [[noreturn]] void race(const Storage& s, std::int64_t position, const History& h,
                          const Access& earlier, bool writes) const;
 
+  bool started_ = false;  // all blocks of the cluster
+  std::string unseen_;    // an element stored in other blocks' memory since the last barrier
   std::vector<CopyQueue> copies_;  // by thread
   // Of shared memory, where one buffer may follow another in the same place: one for each piece as
   // large as the smallest element.

@@ -38,9 +38,11 @@ class Clock {
       : warp_phase_(static_cast<std::size_t>((threads + kWarp - 1) / kWarp)) {}
   void start_block() { block_ = ++phase_; }
   void sync_block() { ++phase_; }
+  /// What other blocks did so far comes before all that this one does now.
+  void order_all() { ordered_ = block_; }
   void sync_warp(int warp) { ++warp_phase_[static_cast<std::size_t>(warp)]; }
 
-  bool in_other_block(const Access& a) const { return a.phase != 0 && a.phase < block_; }
+  bool in_other_block(const Access& a) const { return a.phase >= ordered_ && a.phase < block_; }
 
   bool of_other_block(const History& h) const {
     return in_other_block(h.write) || in_other_block(h.read);
@@ -66,7 +68,7 @@ class Clock {
 
   /// Whether `a` happens before what `thread` does now.
   bool ordered(const Access& a, int thread) const {
-    if (a.phase == 0) return true;
+    if (a.phase < ordered_) return true;
     if (a.phase < block_) return false;  // another block
     if (a.phase < phase_ || a.thread == thread) return true;
     return warp_of(a.thread) == warp_of(thread) && a.warp_phase < warp_phase_[warp_of(thread)];
@@ -77,6 +79,7 @@ class Clock {
   void remember_read(History& h, const Access& a) const;
 
   std::uint32_t phase_ = 0, block_ = 0;
+  std::uint32_t ordered_ = 1;  // what came before this phase is ordered; phase 0: nothing
   std::vector<std::uint32_t> warp_phase_;
 };
 

@@ -15,7 +15,11 @@ class SyncAction final : public Action {
     switch (kind_) {
       case SyncKind::Block:
         if (!all(active)) divergent(active);
-        machine_->clock.sync_block();
+        machine_->sync_block();
+        break;
+      case SyncKind::Started:
+        if (!all(active)) divergent(active);
+        machine_->started();
         break;
       case SyncKind::Warp:
         for (const auto& warp : whole_warps(*machine_, active, "a warp's barrier")) {

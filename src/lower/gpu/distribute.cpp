@@ -123,12 +123,14 @@ class Distributor {
   // Whether shuffles can do it: whole warps, all of whose lanes are here.
   bool shuffles(const For& f, const std::vector<OpenLoop>& open, bool divergent) const {
     const int64_t* n = as_int(f.extent);
-    if (f.loop != LoopKind::ThreadX || !n || *n != shape_.block[0] || *n % kWarp != 0 || divergent)
-      return false;
+    if (f.loop != LoopKind::ThreadX || !n || *n % kWarp != 0 || divergent) return false;
+    const bool whole = *n == shape_.block[0];
     for (const OpenLoop& l : open) {
-      if (is_thread(l.kind) && *n != kWarp) return false;  // a barrier would divide the rows
+      // A barrier would divide the rows.
+      if (is_thread(l.kind) && (*n != kWarp || !whole)) return false;
     }
-    return *n / kWarp <= kWarp;
+    const int64_t warps = *n / kWarp;
+    return warps <= kWarp || (whole && warps % kWarp == 0);
   }
 
   // Each iteration writes elements of its own, or the same values as all others.
@@ -221,7 +223,7 @@ class Distributor {
       note(c.to, c.at, true, open);
       note(c.to, c.at, false, open);
     }
-    open.push_back({f.var, f.loop, shape_.block[0]});
+    open.push_back({f.var, f.loop, *as_int(f.extent)});
     for (const auto& c : r.components) collect_loads(c.part, open);
   }
 
@@ -507,7 +509,7 @@ class Distributor {
         c.at = there.as<Load>()->indices;
         c.part = rewrite(c.part);
       }
-      return emit_thread_reduction(r, f->extent, shape_.block[0] / kWarp);
+      return emit_thread_reduction(r, *as_int(f->extent), shape_.block[0]);
     }
     if (const Allocate* a = s.as<Allocate>()) {
       auto it = decisions_.find(a->buffer.get());

@@ -11,9 +11,11 @@ namespace heddle::gpu {
 
 using Dim3 = std::array<int64_t, 3>;
 
-/// The largest extents of the block and thread loops of a kernel.
+/// The largest extents of the block and thread loops of a kernel. Of a kernel of clusters: their
+/// number along x, and the threads of all blocks of one.
 struct LaunchShape {
   Dim3 grid{1, 1, 1}, block{1, 1, 1};
+  int64_t cluster = 1;  ///< blocks of a cluster
   int64_t threads() const { return block[0] * block[1] * block[2]; }
 };
 LaunchShape launch_shape(const Stmt& s);

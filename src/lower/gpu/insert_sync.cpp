@@ -1,6 +1,7 @@
 // A barrier goes where a phase touches memory that an earlier phase wrote, or writes what it read,
 // with no barrier between. Loops run twice through the analysis: what one iteration leaves behind
 // is what the next one meets.
+#include <algorithm>
 #include <set>
 
 #include "heddle/support/error.h"
@@ -56,7 +57,11 @@ class Inserter {
         [](const Expr&) {});
     if (shape_.threads() == 1 || shared_.empty()) return s;
     Touched state;
-    return walk(s, &state);
+    const Stmt r = walk(s, &state);
+    // No block of a cluster goes while another may still write to its memory.
+    const bool pending = std::any_of(state.written.begin(), state.written.end(),
+                                     [](const auto* b) { return b->scope == Scope::Shared; });
+    return shape_.cluster > 1 && pending ? make_block({r, make_sync(SyncKind::Block)}) : r;
   }
 
  private:
@@ -210,8 +215,44 @@ class Inserter {
   Buffers shared_;
 };
 
+// Where the blocks of a cluster must all have begun: a store to shared memory goes to that of each.
+bool reaches_others(const Stmt& s) {
+  bool found = false;
+  visit(
+      s,
+      [&](const Stmt& x) {
+        const Store* st = x.as<Store>();
+        found |= x.kind() == StmtKind::Sync || (st && st->buffer->scope == Scope::Shared);
+      },
+      [](const Expr&) {});
+  return found;
+}
+
+// As late as all threads still come to it, once.
+Stmt with_start(const Stmt& s, const LaunchShape& shape) {
+  if (const Block* b = s.as<Block>()) {
+    std::vector<Stmt> out = b->stmts;
+    const auto first = std::find_if(out.begin(), out.end(), reaches_others);
+    *first = with_start(*first, shape);
+    return make_block(std::move(out));
+  }
+  const For* f = s.as<For>();
+  const int64_t* n = f ? as_int(f->extent) : nullptr;
+  const bool by_all =
+      f && (is_block(f->loop) ||
+            (is_thread(f->loop) && n && *n == shape.block[static_cast<size_t>(grid_dim(f->loop))]));
+  if (by_all || s.kind() == StmtKind::Allocate) {
+    return map_children(
+        s, [&](const Stmt& c) { return with_start(c, shape); }, [](const Expr& e) { return e; });
+  }
+  return make_block({make_sync(SyncKind::Started), s});
+}
+
 }  // namespace
 
-Stmt insert_sync(const Stmt& s, const LaunchShape& shape) { return Inserter(shape).run(s); }
+Stmt insert_sync(const Stmt& s, const LaunchShape& shape) {
+  const Stmt r = Inserter(shape).run(s);
+  return shape.cluster > 1 && reaches_others(r) ? with_start(r, shape) : r;
+}
 
 }  // namespace heddle::gpu

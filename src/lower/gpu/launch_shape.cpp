@@ -24,6 +24,7 @@ void collect(const Stmt& s, const Ranges& ranges, LaunchShape* shape) {
     Dim3& dims = is_block(f->loop) ? shape->grid : shape->block;
     int64_t& n = dims[static_cast<size_t>(grid_dim(f->loop))];
     n = std::max(n, extent.max);
+    shape->cluster = std::max<int64_t>(shape->cluster, cluster_size(f->loop));
   }
   Ranges inside = ranges;
   inside.set(f->var, {0, std::max<int64_t>(0, extent.max - 1)});

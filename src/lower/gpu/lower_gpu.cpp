@@ -42,18 +42,40 @@ bool any_loop(const Stmt& s, bool (*is)(LoopKind)) {
   return found;
 }
 
+// What a kernel is made of: the nest that its blocks run, and what the last of them does then.
+struct Nests {
+  Stmt body, tail;
+};
+
+// Of a stage that is left to the last block: its nest.
+Stmt of_last_block(const Stmt& s) {
+  const For* f = s.as<For>();
+  return f && f->loop == LoopKind::LastBlock ? f->body : Stmt();
+}
+
 // What one thread does next to what one block does (the identity before a reduction to one value,
-// the division after it) is no kernel of its own: the block does it, a barrier away.
-std::vector<Stmt> merged(const std::vector<Stmt>& nests) {
-  std::vector<Stmt> out;
+// the division after it) is no kernel of its own: the block does it, a barrier away. Nor is what
+// the last block of the kernel before is to do.
+std::vector<Nests> merged(const std::vector<Stmt>& nests) {
+  std::vector<Nests> out;
   for (const Stmt& s : nests) {
-    const bool one_block =
-        !out.empty() && !any_loop(out.back(), is_block) && !any_loop(s, is_block);
-    if (one_block && (!any_loop(out.back(), is_thread) || !any_loop(s, is_thread))) {
-      out.back() = make_block({out.back(), s});
-    } else {
-      out.push_back(s);
+    const Stmt last = of_last_block(s);
+    const Stmt nest = last ? last : s;
+    const bool blocks = any_loop(nest, is_block), threads = any_loop(nest, is_thread);
+    if (!out.empty() && !blocks) {
+      Nests& before = out.back();
+      const bool many = any_loop(before.body, is_block);
+      Stmt& end = many ? before.tail : before.body;
+      if (many && !end && last && !any_loop(before.body, is_cluster)) {
+        end = nest;
+        continue;
+      }
+      if (end && (last || !threads || !any_loop(end, is_thread))) {
+        end = make_block({end, nest});
+        continue;
+      }
     }
+    out.push_back({nest, {}});
   }
   return out;
 }
@@ -115,38 +137,74 @@ Stmt to_thread_form(Stmt s, const LaunchShape& shape) {
   return simplify(s);
 }
 
-GpuKernel make_kernel(const std::string& name, const Stmt& nest,
-                      const std::vector<Buffer>& candidates) {
-  GpuKernel k;
-  k.name = name;
-  Stmt s = simplify(nest);
-  s = loop_partition(s);
-  const LaunchShape shape = launch_shape(s);
-  if (shape.threads() > kMaxThreads) {
-    throw_user_error("kernel '" + name + "' would have " + std::to_string(shape.threads()) +
+void check_shape(const std::string& name, const LaunchShape& shape, const Stmt& body) {
+  if (shape.block[0] % shape.cluster != 0 ||
+      (shape.cluster > 1 && shape.block[0] / shape.cluster % 32 != 0)) {
+    throw_user_error("kernel '" + name + "' shares threadIdx.x of " +
+                         std::to_string(shape.block[0]) + " among clusters of " +
+                         std::to_string(shape.cluster) + " blocks",
+                     {}, "give each block of a cluster whole warps");
+  }
+  const int64_t threads = shape.threads() / shape.cluster;
+  if (threads > kMaxThreads) {
+    throw_user_error("kernel '" + name + "' would have " + std::to_string(threads) +
                          " threads in a block; there can be " + std::to_string(kMaxThreads),
                      {}, "bind shorter loops to threads");
   }
+  visit(
+      body,
+      [&](const Stmt& s) {
+        const Allocate* a = s.as<Allocate>();
+        if (shape.cluster == 1 || !a || a->copies == 1) return;
+        throw_user_error("kernel '" + name + "' of clusters keeps " + std::to_string(a->copies) +
+                             " copies of '" + a->buffer->name +
+                             "', and asynchronous copies do not reach the other blocks",
+                         {}, "leave out multi_buffer, or the clusters");
+      },
+      [](const Expr&) {});
+}
+
+GpuKernel make_kernel(const std::string& name, const Nests& nests,
+                      const std::vector<Buffer>& candidates) {
+  GpuKernel k;
+  k.name = name;
+  const Stmt body = loop_partition(simplify(nests.body));
+  const Stmt tail = nests.tail ? loop_partition(simplify(nests.tail)) : Stmt();
+  const LaunchShape shape = launch_shape(make_block({body, tail}));
+  check_shape(name, shape, body);
   k.grid = shape.grid;
   k.block = shape.block;
-  k.body = to_thread_form(s, shape);
+  k.cluster = shape.cluster;
+  k.grid[0] *= shape.cluster;
+  k.block[0] /= shape.cluster;
+  k.body = to_thread_form(body, shape);
   k.shared_bytes = place_shared(k.body, 0, &k.shared);
-  k.args = used_buffers(k.body, candidates);
+  if (tail) {
+    k.tail = to_thread_form(tail, shape);
+    // (A barrier away from what the body had there.)
+    k.shared_bytes = std::max(k.shared_bytes, place_shared(k.tail, 0, &k.shared));
+  }
+  k.args = used_buffers(make_block({k.body, k.tail}), candidates);
+  if (tail) {
+    k.tickets = Buffer::make("tickets", u32, {Expr(1)}, Scope::Global);
+    k.args.push_back(k.tickets);
+  }
   return k;
 }
 
 void make_kernels(const LoweredFunction& f, const std::vector<Buffer>& args,
                   std::vector<Buffer>* workspace, std::vector<GpuKernel>* out) {
-  std::vector<Stmt> nests;
+  std::vector<Stmt> roots;
   std::vector<Buffer> own;
-  take_apart(f.body, &nests, &own);
-  nests = merged(nests);
+  take_apart(f.body, &roots, &own);
+  const std::vector<Nests> nests = merged(roots);
   std::vector<Buffer> candidates = args;
   candidates.insert(candidates.end(), own.begin(), own.end());
-  for (const Stmt& nest : nests) {
+  for (const Nests& n : nests) {
     const std::string name =
         nests.size() == 1 ? f.name : f.name + "_" + std::to_string(out->size());
-    out->push_back(make_kernel(name, nest, candidates));
+    out->push_back(make_kernel(name, n, candidates));
+    if (out->back().tail) own.push_back(out->back().tickets);
   }
   workspace->insert(workspace->end(), own.begin(), own.end());
 }

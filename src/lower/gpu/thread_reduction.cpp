@@ -144,49 +144,72 @@ Stmt combine(const ThreadReduction& r, const std::vector<Expr>& lhs, const std::
 
 }  // namespace
 
-Stmt emit_thread_reduction(const ThreadReduction& r, const Expr& extent, int64_t warps) {
+Stmt emit_thread_reduction(const ThreadReduction& r, int64_t extent, int64_t block) {
+  constexpr int64_t kWarp = 32;
   const size_t n = r.components.size();
+  const int64_t warps = extent / kWarp;
   std::vector<Buffer> own, shared;
-  std::vector<Expr> mine, theirs;
-  std::vector<Stmt> seq, first, leaders;
-  Var w("warp");
-  for (const auto& c : r.components) {
-    own.push_back(Buffer::make(c.to->name + ".part", c.to->dtype, {Expr(1)}, Scope::Local));
-    mine.push_back(make_load(own.back(), {Expr(0)}));
-    first.push_back(make_store(own.back(), {Expr(0)}, c.part));
-  }
-  seq.push_back(make_for(r.thread, extent, LoopKind::ThreadX, make_block(first)));
-  for (int lane = 16; lane > 0; lane /= 2) {
-    std::vector<Expr> other;
-    for (const Expr& e : mine) other.push_back(make_shuffle(e, lane));
-    seq.push_back(combine(
-        r, mine, other, [&](size_t k, const Expr& v) { return make_store(own[k], {Expr(0)}, v); }));
-  }
-  std::vector<Expr> so_far;
-  for (const auto& c : r.components) so_far.push_back(make_load(c.to, c.at));
+  std::vector<Expr> mine, so_far;
+  std::vector<Stmt> seq, first;
+  auto into_own = [&](size_t k, const Expr& v) { return make_store(own[k], {Expr(0)}, v); };
   auto into = [&](size_t k, const Expr& v) {
     return make_store(r.components[k].to, r.components[k].at, v);
   };
+  for (const auto& c : r.components) {
+    own.push_back(Buffer::make(c.to->name + ".part", c.to->dtype, {Expr(1)}, Scope::Local));
+    mine.push_back(make_load(own.back(), {Expr(0)}));
+    so_far.push_back(make_load(c.to, c.at));
+    first.push_back(into_own(first.size(), c.part));
+  }
+  auto over_lanes = [&] {
+    std::vector<Stmt> steps;
+    for (int lane = 16; lane > 0; lane /= 2) {
+      std::vector<Expr> other;
+      for (const Expr& e : mine) other.push_back(make_shuffle(e, lane));
+      steps.push_back(combine(r, mine, other, into_own));
+    }
+    return make_block(std::move(steps));
+  };
+  seq.push_back(make_for(r.thread, Expr(extent), LoopKind::ThreadX, make_block(first)));
+  // (Other threads have no part.)
+  seq.push_back(extent == block
+                    ? over_lanes()
+                    : make_for(Var("t"), Expr(extent), LoopKind::ThreadX, over_lanes()));
   // Memory that all threads see is one thread's to update.
   const bool all = std::all_of(r.components.begin(), r.components.end(),
                                [](const auto& c) { return c.to->scope == Scope::Local; });
   auto finish = [&](const Stmt& s) {
     return all ? s : make_for(Var("one"), Expr(1), LoopKind::ThreadX, s);
   };
-  if (warps == 1) {
-    seq.push_back(finish(combine(r, so_far, mine, into)));
-  } else {
-    Var t("t");
+  if (warps > 1 || extent < block) {
+    Var t("t"), reader("t"), w("warp");
+    const Expr lane = floormod(reader.expr(), Expr(kWarp));
+    std::vector<Stmt> leaders, begin;
+    std::vector<Expr> by_one, by_lane;
     for (size_t k = 0; k < n; ++k) {
       const Buffer& to = r.components[k].to;
       shared.push_back(Buffer::make(to->name + ".warps", to->dtype, {Expr(warps)}, Scope::Shared));
-      leaders.push_back(make_store(shared[k], {floordiv(t.expr(), Expr(32))}, mine[k]));
-      theirs.push_back(make_load(shared[k], {w.expr()}));
+      leaders.push_back(make_store(shared[k], {floordiv(t.expr(), Expr(kWarp))}, mine[k]));
+      by_one.push_back(make_load(shared[k], {w.expr()}));
+      begin.push_back(into_own(k, make_load(shared[k], {lane})));
+      by_lane.push_back(make_load(shared[k], {(w.expr() + Expr(1)) * Expr(kWarp) + lane}));
     }
-    seq.push_back(make_for(t, extent, LoopKind::ThreadX,
-                           make_if(floormod(t.expr(), Expr(32)) == Expr(0), make_block(leaders))));
     seq.push_back(
-        finish(make_for(w, Expr(warps), LoopKind::Unrolled, combine(r, so_far, theirs, into))));
+        make_for(t, Expr(extent), LoopKind::ThreadX,
+                 make_if(floormod(t.expr(), Expr(kWarp)) == Expr(0), make_block(leaders))));
+    if (warps <= kWarp) {
+      seq.push_back(
+          finish(make_for(w, Expr(warps), LoopKind::Unrolled, combine(r, so_far, by_one, into))));
+    } else {
+      // So many that each warp shares them out once more.
+      begin.push_back(make_for(w, Expr(warps / kWarp - 1), LoopKind::Unrolled,
+                               combine(r, mine, by_lane, into_own)));
+      seq.push_back(make_for(reader, Expr(extent), LoopKind::ThreadX, make_block(begin)));
+      seq.push_back(over_lanes());
+      seq.push_back(finish(combine(r, so_far, mine, into)));
+    }
+  } else {
+    seq.push_back(finish(combine(r, so_far, mine, into)));
   }
   Stmt s = make_block(std::move(seq));
   for (const Buffer& b : own) s = make_allocate(b, s);

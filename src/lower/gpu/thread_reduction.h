@@ -27,8 +27,8 @@ struct ThreadReduction {
 /// The reduction that `loop` is, if it is one.
 std::optional<ThreadReduction> as_thread_reduction(const For& loop);
 
-/// The shuffles that combine the parts over a block of `warps` warps. Each thread ends with the
-/// whole result in `to`.
-Stmt emit_thread_reduction(const ThreadReduction& r, const Expr& extent, int64_t warps);
+/// The shuffles that combine the parts of the first `extent` threads of a block that has `block` of
+/// them along x, both whole warps. Each thread of the block ends with the whole result in `to`.
+Stmt emit_thread_reduction(const ThreadReduction& r, int64_t extent, int64_t block);
 
 }  // namespace heddle::gpu

@@ -1,0 +1,131 @@
+// A C interface to subjects of the command line on a GPU, for side_by_side.py: arrays come as
+// DLPack tensors, calls go to the caller's stream. Functions that can fail return null or -1, and
+// heddle_gpu_error() then says why.
+#include <dlpack/dlpack.h>
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "commands.h"
+#include "heddle/driver/build.h"
+#include "heddle/runtime/cuda.h"
+#include "subjects.h"
+
+namespace {
+
+using namespace heddle;
+
+thread_local std::string last_error;
+
+template <class F>
+auto guarded(F body, decltype(body()) failure) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const std::exception& e) {
+    last_error = e.what();
+    return failure;
+  }
+}
+
+struct Subject {
+  cli::Problem problem;
+  Kernel kernel;
+  std::string dtype;  // what heddle_gpu_dtype() points to
+};
+
+struct Call {
+  Kernel kernel;
+  std::vector<NDArray> arrays;
+};
+
+std::optional<Schedule> schedule_of(const cli::Problem& p, const std::string& choice) {
+  if (choice == "tuned") return recorded_schedule(p.outputs, Target::cuda());
+  AutoSchedulerOptions options = current_auto_scheduler_options();
+  options.use_records = false;
+  const AutoSchedulerOptionsScope scope(options);
+  return create_schedule(p.outputs, Target::cuda());
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* heddle_gpu_error() { return last_error.c_str(); }
+
+/// A subject such as "softmax:4096x4096", compiled for the first GPU. `choice`: "static", or
+/// "tuned", which is an error where no record applies.
+void* heddle_gpu_open(const char* subject, const char* dtype, const char* choice) {
+  return guarded(
+      [&]() -> void* {
+        auto s = std::make_unique<Subject>();
+        s->problem = cli::make_problem(subject, cli::dtype_of(dtype));
+        const std::optional<Schedule> schedule = schedule_of(s->problem, choice);
+        if (!schedule) {
+          last_error = "no record applies";
+          return nullptr;
+        }
+        BuildOptions options;
+        options.target = Target::cuda();
+        s->kernel = build(*schedule, s->problem.args(), options);
+        return s.release();
+      },
+      nullptr);
+}
+void heddle_gpu_close(void* subject) { delete static_cast<Subject*>(subject); }
+
+/// Arguments in the order of a call: inputs, then outputs.
+int heddle_gpu_inputs(void* subject) {
+  return static_cast<int>(static_cast<Subject*>(subject)->problem.inputs.size());
+}
+int heddle_gpu_args(void* subject) {
+  return static_cast<int>(static_cast<Subject*>(subject)->kernel.args().size());
+}
+int heddle_gpu_rank(void* subject, int arg) {
+  return static_cast<int>(
+      static_cast<Subject*>(subject)->kernel.args()[static_cast<size_t>(arg)].shape.size());
+}
+int64_t heddle_gpu_extent(void* subject, int arg, int dim) {
+  return static_cast<Subject*>(subject)
+      ->kernel.args()[static_cast<size_t>(arg)]
+      .shape[static_cast<size_t>(dim)];
+}
+/// "f32", "bf16", "i64", ...; until the next call.
+const char* heddle_gpu_dtype(void* subject, int arg) {
+  auto* s = static_cast<Subject*>(subject);
+  s->dtype = to_string(s->kernel.args()[static_cast<size_t>(arg)].dtype);
+  return s->dtype.c_str();
+}
+
+/// A call with these arrays, which it takes over on success and on failure.
+void* heddle_gpu_bind(void* subject, DLManagedTensor** tensors, int count) {
+  std::vector<NDArray> arrays;
+  for (int i = 0; i < count; ++i) {
+    try {
+      arrays.push_back(NDArray::from_dlpack(tensors[i]));
+    } catch (const std::exception& e) {
+      last_error = e.what();
+      for (int rest = i; rest < count; ++rest) tensors[rest]->deleter(tensors[rest]);
+      return nullptr;
+    }
+  }
+  return new Call{static_cast<Subject*>(subject)->kernel, std::move(arrays)};
+}
+void heddle_gpu_unbind(void* call) { delete static_cast<Call*>(call); }
+
+/// Puts the kernel's launches on `stream` (a CUstream), which may be capturing.
+int heddle_gpu_call(void* call, void* stream) {
+  return guarded(
+      [&] {
+        const auto* c = static_cast<Call*>(call);
+        const cuda::StreamScope scope(cuda::Stream::wrap(stream));
+        c->kernel.call(c->arrays);
+        return 0;
+      },
+      -1);
+}
+
+}  // extern "C"

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Heddle beside PyTorch on a GPU, in one process and in turns: Heddle's static schedule, its tuned one
+(where a record applies), PyTorch eager (cuBLAS, cuDNN and its own kernels) and torch.compile
+(Inductor, Triton).
+
+    side_by_side.py --library build/lib/libheddle_gpu.so softmax:4096x4096 matmul:4096x4096x4096
+    side_by_side.py --library ... --list memory --json results.json
+
+All work on the same tensors (DLPack), random numbers, rotated so that together they exceed twice the
+L2. A sample is a CUDA graph of many calls, so that the cost of launching is out; the graphs of all
+take turns, in an order drawn anew each round; the figure is the median. Results are compared with
+PyTorch's. `ratio` is Inductor's time (eager's where it failed) over the best of ours.
+"""
+import argparse
+import ctypes
+import json
+import math
+import random
+import statistics
+import sys
+
+import torch
+import torch.utils.dlpack
+
+from peers import declare
+
+SHAPES = ["4096x4096", "16384x1024", "256x65536"]
+LISTS = {
+    "memory": [f"{op}:{s}" for op in ("softmax", "layer_norm", "bias_gelu", "row_sum", "column_sum",
+                                      "full_sum", "argmax", "transpose") for s in SHAPES],
+    "matmul": ["matmul:4096x4096x4096", "matmul:1024x1024x1024", "matmul:16x4096x4096"],
+    "matmul16": ["matmul:4096x4096x4096", "matmul:1024x1024x1024", "matmul:1x4096x4096",
+                 "matmul:16x4096x4096", "matmul:32x32x4096", "matmul:32x32x28672"],
+}
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "i32": torch.int32,
+          "i64": torch.int64, "i8": torch.int8}
+# Largest difference from PyTorch's result, relative to 1 + |result|.
+TOLERANCE = {"f32": 1e-3, "bf16": 3e-2, "f16": 1e-2}
+
+
+class Library:
+    def __init__(self, path):
+        c = ctypes.CDLL(path)
+        c.heddle_gpu_error.restype = ctypes.c_char_p
+        c.heddle_gpu_open.restype = ctypes.c_void_p
+        c.heddle_gpu_open.argtypes = [ctypes.c_char_p] * 3
+        c.heddle_gpu_dtype.restype = ctypes.c_char_p
+        c.heddle_gpu_dtype.argtypes = c.heddle_gpu_rank.argtypes = [ctypes.c_void_p, ctypes.c_int]
+        c.heddle_gpu_extent.restype = ctypes.c_int64
+        c.heddle_gpu_extent.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
+        c.heddle_gpu_bind.restype = ctypes.c_void_p
+        c.heddle_gpu_bind.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_int]
+        c.heddle_gpu_call.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        for name in ("inputs", "args", "close", "unbind"):
+            getattr(c, "heddle_gpu_" + name).argtypes = [ctypes.c_void_p]
+        self.c = c
+
+    def error(self):
+        return self.c.heddle_gpu_error().decode()
+
+
+def managed_tensor(tensor):
+    """The DLManagedTensor of a tensor; whoever gets it calls its deleter."""
+    capsule = torch.utils.dlpack.to_dlpack(tensor)
+    api = ctypes.pythonapi
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    pointer = api.PyCapsule_GetPointer(capsule, b"dltensor")
+    api.PyCapsule_SetName(capsule, USED)  # the name must outlive the capsule
+    return pointer
+
+
+USED = b"used_dltensor"
+
+
+class Heddle:
+    """A subject of ours on sets of tensors; None in `error` when it works."""
+
+    def __init__(self, library, subject, dtype, choice):
+        self.lib = library
+        self.handle = library.c.heddle_gpu_open(subject.encode(), dtype.encode(), choice.encode())
+        self.error = None if self.handle else library.error()
+        self.calls = []
+
+    def bind(self, sets):
+        c = self.lib.c
+        inputs = c.heddle_gpu_inputs(self.handle)
+        for tensors in sets:
+            outputs = []
+            for i in range(inputs, c.heddle_gpu_args(self.handle)):
+                shape = [c.heddle_gpu_extent(self.handle, i, d)
+                         for d in range(c.heddle_gpu_rank(self.handle, i))]
+                outputs.append(torch.empty(shape, device="cuda",
+                                           dtype=DTYPES[c.heddle_gpu_dtype(self.handle, i).decode()]))
+            pointers = [managed_tensor(t) for t in (*tensors, *outputs)]
+            call = c.heddle_gpu_bind(self.handle, (ctypes.c_void_p * len(pointers))(*pointers),
+                                     len(pointers))
+            if not call:
+                raise RuntimeError(self.lib.error())
+            self.calls.append((call, outputs))
+
+    def __call__(self, i):
+        call, outputs = self.calls[i]
+        if self.lib.c.heddle_gpu_call(call, torch.cuda.current_stream().cuda_stream) != 0:
+            raise RuntimeError(self.lib.error())
+        return outputs[0]
+
+    def close(self):
+        for call, _ in self.calls:
+            self.lib.c.heddle_gpu_unbind(call)
+        if self.handle:
+            self.lib.c.heddle_gpu_close(self.handle)
+
+
+def graph_of(call, sets, stream):
+    """(graph, launches): about a third of a millisecond, every set at least once."""
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    with torch.cuda.stream(stream):
+        for i in range(sets):
+            call(i)
+        begin.record()
+        for i in range(sets):
+            call(i)
+        end.record()
+        torch.cuda.synchronize()
+        each = max(begin.elapsed_time(end) / sets, 1e-3)
+        launches = max(4, sets if sets <= 64 else 0, min(1000, int(0.3 / each)))
+        graph = torch.cuda.CUDAGraph()
+        keep = []
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
+            for i in range(launches):
+                keep.append(call(i % sets))
+                if len(keep) > sets:
+                    keep.pop(0)
+        graph.replay()
+        torch.cuda.synchronize()
+    return graph, launches
+
+
+def difference(ours, theirs):
+    a, b = ours.double().flatten(), theirs.double().flatten()
+    return ((a - b).abs() / (1 + b.abs())).max().item()
+
+
+def in_turns(graphs, rounds, stream):
+    samples = {name: [] for name in graphs}
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    names = list(graphs)
+    with torch.cuda.stream(stream):
+        for _ in range(rounds):
+            random.shuffle(names)
+            for name in names:
+                graph, launches = graphs[name]
+                begin.record()
+                graph.replay()
+                end.record()
+                torch.cuda.synchronize()
+                samples[name].append(begin.elapsed_time(end) * 1e3 / launches)
+    return {name: statistics.median(s) for name, s in samples.items()}
+
+
+def run(library, subject, dtype, rounds, compile_too):
+    line = {"subject": subject, "dtype": dtype}
+    declared = declare(subject, DTYPES[dtype])
+    if declared is None:
+        raise SystemExit(f"side_by_side.py: PyTorch has no one call for {subject}")
+    fn, args = declared
+    l2 = torch.cuda.get_device_properties(0).L2_cache_size
+    with torch.no_grad():
+        wanted = fn(*args)
+        size = sum(t.numel() * t.element_size() for t in (*args, wanted))
+        sets = [args]
+        while len(sets) * size < 2 * l2 and len(sets) < 256:
+            sets.append(tuple(t.clone() for t in args))
+        stream = torch.cuda.Stream()
+        graphs, ours = {}, []
+        for choice in ("static", "tuned"):
+            heddle = Heddle(library, subject, dtype, choice)
+            if heddle.error:
+                line[choice + "_error"] = heddle.error
+                continue
+            heddle.bind(sets)
+            ours.append(heddle)
+            with torch.cuda.stream(stream):
+                got = heddle(0)
+            torch.cuda.synchronize()
+            worst = difference(got.reshape(wanted.shape), wanted)
+            # Of two equally large elements either may be named.
+            line["difference"] = max(line.get("difference", 0), worst)
+            graphs[choice] = graph_of(heddle, len(sets), stream)
+        graphs["eager"] = graph_of(lambda i: fn(*sets[i]), len(sets), stream)
+        if compile_too:
+            try:
+                torch._dynamo.reset()
+                compiled = torch.compile(fn, dynamic=False)
+                graphs["inductor"] = graph_of(lambda i: compiled(*sets[i]), len(sets), stream)
+            except Exception as e:  # noqa: BLE001: the peer's own failure is a result
+                line["inductor_error"] = str(e)[:200]
+        line["us"] = in_turns(graphs, rounds, stream)
+        graphs.clear()
+        for heddle in ours:
+            heddle.close()
+    best = min((line["us"][k] for k in ("static", "tuned") if k in line["us"]), default=math.inf)
+    line["ratio"] = line["us"].get("inductor", line["us"]["eager"]) / best
+    line["right"] = line.get("difference", math.inf) <= TOLERANCE[dtype] * (
+        math.sqrt(args[0].numel()) if subject.startswith("full_sum") else 1)
+    return line
+
+
+def print_table(lines):
+    columns = ["static", "tuned", "eager", "inductor"]
+    print(f"\n{'microseconds':34}" + "".join(f"{c:>10}" for c in columns) + "     ratio")
+    print("-" * 88)
+    for line in lines:
+        cells = "".join(f"{line['us'][c]:10.1f}" if c in line["us"] else f"{'-':>10}" for c in columns)
+        remark = "" if line["right"] else f"   differs by {line['difference']:.2g}"
+        print(f"{line['subject'] + ' ' + line['dtype']:34}{cells}{line['ratio']:10.2f}{remark}")
+    mean = math.exp(statistics.fmean(math.log(line["ratio"]) for line in lines))
+    print("-" * 88)
+    print(f"{'geometric mean':34}{mean:50.3f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--library", required=True, help="libheddle_gpu.so")
+    parser.add_argument("--dtype", default="f32", choices=["f32", "bf16", "f16"])
+    parser.add_argument("--list", choices=sorted(LISTS), action="append", default=[])
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--no-compile", action="store_true", help="without Inductor")
+    parser.add_argument("--json", help="write the results to this file too")
+    parser.add_argument("subjects", nargs="*")
+    o = parser.parse_args()
+    subjects = o.subjects + [s for name in o.list for s in LISTS[name]]
+    if not subjects:
+        parser.error("name subjects, or a --list")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.manual_seed(1)
+    random.seed(1)
+    library = Library(o.library)
+    lines = []
+    for i, subject in enumerate(subjects):
+        if sys.stderr.isatty():
+            print(f"\r[{i + 1}/{len(subjects)}] {subject}\033[K", end="", file=sys.stderr)
+        lines.append(run(library, subject, o.dtype, o.rounds, not o.no_compile))
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}")
+    print_table(lines)
+    if o.json:
+        with open(o.json, "w", encoding="utf-8") as f:
+            json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__,
+                       "results": lines}, f, indent=1)
+    return 0 if all(line["right"] for line in lines) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
