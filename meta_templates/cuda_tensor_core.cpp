@@ -104,7 +104,7 @@ class Writer {
             Tile t{rt, rw, ct, cw};
             if (t.rows() >= 2 * sh_.rows && t.rows() > kRows) continue;
             if (t.cols() >= 2 * sh_.cols && t.cols() > kCols) continue;
-            if (t.warps() > 8) continue;
+            if (t.warps() > 8 || most_stages(t, 1) < 2) continue;
             if (t.row_tiles * t.col_tiles > 32) continue;
             for (int64_t parts : {1, 2, 4, 8, 16, 32, 64, 128}) {
               if (parts > 1 && sh_.depth / parts < 128) break;
@@ -127,7 +127,6 @@ class Writer {
                          "8-column tiles of a warp");
     col_warps_ = t_.knob("col_warps", useful(col_units, {1, 2, 4, 8}), best.col_warps,
                          "warps across the block's tile");
-    stages_ = t_.knob("stages", {2, 3, 4, 5, 6}, 4, "loads three steps ahead");
     has_parts_ = sh_.depth >= 512;
     std::vector<int64_t> lengths;
     for (int64_t parts : {2, 4, 8, 16, 32, 64, 128}) {
@@ -144,7 +143,7 @@ class Writer {
       k_part_ = t_.knob("k_part", lengths, part, "steps of the reduction in a part");
       if (split) length = part;
     }
-    choose_tile_k(length / depth_);
+    choose_tile_k(length / depth_, best);
     const Gpu gpu = t_.target().gpu;
     Param rt = row_tiles_, rw = row_warps_, ct = col_tiles_, cw = col_warps_, tk = tile_k_,
           st = stages_;
@@ -165,12 +164,17 @@ class Writer {
       return registers <= 250 && registers * v(rw) * v(cw) * 32 <= gpu.registers_per_sm;
     });
     t_.require("the tiles must fit shared memory", [=](const auto& v) {
-      const int64_t r = kRows * v(rt) * v(rw), c = kCols * v(ct) * v(cw), k = depth * v(tk);
-      const int64_t pad = std::max<int64_t>(8, 4 * pack);
-      const int64_t elements =
-          std::max(r * (k + pad), k * (r + pad)) + std::max(c * (k + pad), k * (c + pad));
-      return elements * 4 / pack * v(st) <= gpu.smem_per_block;
+      const int64_t r = kRows * v(rt) * v(rw), c = kCols * v(ct) * v(cw);
+      return tile_bytes(r, c, depth * v(tk), pack) * v(st) <= gpu.smem_per_block;
     });
+  }
+
+  // Of shared memory, for the operands of `k` steps of the reduction.
+  static int64_t tile_bytes(int64_t rows, int64_t cols, int64_t k, int64_t pack) {
+    const int64_t pad = std::max<int64_t>(8, 4 * pack);
+    return (std::max(rows * (k + pad), k * (rows + pad)) +
+            std::max(cols * (k + pad), k * (cols + pad))) *
+           4 / pack;
   }
 
   static int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
@@ -183,15 +187,25 @@ class Writer {
     return round_up(n, n % unit == 0 || n < 8 * depth_ ? depth_ : unit);
   }
 
-  // The longest of at most four steps that adds little to `steps` of them.
-  void choose_tile_k(int64_t steps) {
+  // The longest of at most four steps that adds little to `steps` of them, and as many of such
+  // tiles as shared memory holds.
+  void choose_tile_k(int64_t steps, const Tile& tile) {
     const bool split = t_.chosen(mode_) == 1;
     std::vector<int64_t> values = useful(steps, {1, 2, 4, 8});
     int64_t chosen = 1;
     for (int64_t k : values) {
-      if (k <= 4 && (split ? steps % k == 0 : round_up(steps, k) * 8 <= steps * 9)) chosen = k;
+      const bool fits = k == 1 || most_stages(tile, k) >= 3;
+      if (k <= 4 && fits && (split ? steps % k == 0 : round_up(steps, k) * 8 <= steps * 9))
+        chosen = k;
     }
     tile_k_ = t_.knob("tile_k", values, chosen, "steps of the reduction in shared memory");
+    const int64_t stages = std::min<int64_t>(4, most_stages(tile, chosen));
+    stages_ = t_.knob("stages", {2, 3, 4, 5, 6}, stages,
+                      "loads " + std::to_string(stages - 1) + " tiles ahead");
+  }
+
+  int64_t most_stages(const Tile& t, int64_t tile_k) const {
+    return t_.target().gpu.smem_per_block / tile_bytes(t.rows(), t.cols(), depth_ * tile_k, pack_);
   }
 
   struct Loops {
@@ -374,7 +388,11 @@ class Writer {
     tile.layout(dims);
     auto [so, si] = tile.split(tile.axis(s), 4);
     auto [ko, ki] = tile.split(tile.axis(k), 4);
-    order.insert(order.end(), {ko, so});
+    // Eight lanes along k: what they store lies in different banks, two of each at most; and what
+    // the others read lies side by side.
+    auto [ko2, kl] = tile.split(ko, 8);
+    auto [so2, sl] = tile.split(so, 2);
+    order.insert(order.end(), {ko2, so2, kl, sl});
     std::vector<Loop> all = order;
     all.insert(all.end(), {si, ki});
     tile.reorder(all);

@@ -49,6 +49,8 @@ inline bool feeds_tensor_cores(const ComputeDag& dag, const StageGroup& g, const
   if (op.num_outputs() != 1 || !tensor_core_operands(op)) return false;
   const ContractionShape sh = contraction_shape(dag, g.main, 8);
   if (sh.m < 0 || !sh.row || !sh.vector || sh.row->producer == sh.vector->producer) return false;
+  // Of one row a batch, the batch would be the rows: but every column of it has its own operand.
+  if (sh.vector->depends_on(op.axes()[static_cast<size_t>(sh.m)])) return false;
   return plain_operand(*sh.row, op, sh.m) && plain_operand(*sh.vector, op, sh.v);
 }
 

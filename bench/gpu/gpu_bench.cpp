@@ -33,7 +33,7 @@ struct Options {
   int random = 0;
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   uint64_t seed = 1;
-  bool check = false, source = false;
+  bool check = false, source = false, allow_tf32 = false;
   std::vector<std::string> set;  // knob=value of the static config
   std::vector<std::string> subjects;
 };
@@ -94,6 +94,9 @@ Config random_config(const Template& t, Rng& rng) {
 Json run(const std::string& subject, const Options& o) {
   const cli::Problem p = cli::make_problem(subject, o.dtype);
   const Target target = Target::cuda();
+  AutoSchedulerOptions scheduler = current_auto_scheduler_options();
+  scheduler.allow_tf32 = o.allow_tf32;
+  const AutoSchedulerOptionsScope scope(scheduler);
   const Template t = make_template(ComputeDag(p.outputs), target);
   Json out = Json::object();
   out["subject"] = subject;
@@ -196,12 +199,14 @@ int main_(int argc, char** argv) {
       o.set.push_back(value());
     } else if (a == "--check") {
       o.check = true;
+    } else if (a == "--allow-tf32") {
+      o.allow_tf32 = true;
     } else if (a == "--source") {
       o.source = true;
     } else if (a.rfind("--", 0) == 0) {
       throw_user_error("no such option: " + a, {},
                        "gpu_bench [--dtype T] [--random N] [--threads N] [--seed N] [--set K=V] "
-                       "[--check] [--source] SUBJECT...");
+                       "[--check] [--source] [--allow-tf32] SUBJECT...");
     } else {
       o.subjects.push_back(a);
     }

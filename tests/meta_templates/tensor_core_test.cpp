@@ -123,6 +123,15 @@ TEST(TensorCores, TheProductWithItself) {
   check(p);
 }
 
+// The batch is no row: what it multiplies differs from one to the next.
+TEST(TensorCores, OneRowABatch) {
+  const AutoSchedulerOptionsScope scope(options(false));
+  for (const int64_t batch : {4, 16}) {
+    EXPECT_THAT(check(product({i8, i8}, 1, 13, 95, batch)), Not(HasSubstr("mma.")));
+    EXPECT_THAT(check(product({bf16, bf16}, 1, 16, 64, batch)), Not(HasSubstr("mma.")));
+  }
+}
+
 // Along neither rows, columns nor depth do elements lie side by side.
 TEST(TensorCores, BatchInnermost) {
   selftest::RandomProgram p;

@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <map>
+#include <string>
 
 #include "selftest/pair.h"
 
@@ -23,6 +25,7 @@ TEST(GpuProperty, RandomConfigs) {
   // Chips that differ in what their templates may use.
   const std::vector<std::string> chips{"h200", "a100"};
   selftest::Coverage coverage;
+  std::map<std::string, int> matrix_unit;  // pairs that ran on it, by the type of the first operand
   int failures = 0;
   for (int64_t i = 0; i < count && failures < 10; ++i) {
     const uint64_t seed = static_cast<uint64_t>(first + i);
@@ -31,12 +34,19 @@ TEST(GpuProperty, RandomConfigs) {
     options.target = Target::parse(target);
     options.emulate = true;
     const selftest::PairResult r = selftest::run_pair(seed, options, &coverage);
+    const size_t at = r.declaration.find(" A:");
+    if (r.text.find("cuda_tensor_core") != std::string::npos && at != std::string::npos)
+      ++matrix_unit[r.declaration.substr(at + 3, r.declaration.find('[', at) - at - 3)];
     if (r.problem.empty()) continue;
     ++failures;
     ADD_FAILURE() << r.problem << "\n  " << r.text << "\n  reproduce: heddle selftest --target \""
                   << target << "\" --emulate --count 1 --seed " << seed;
   }
   coverage.print(std::cout);
+  for (const char* type : {"f16", "bf16", "f32", "i8", "u8"}) {
+    std::cout << "  on matrix units, of " << type << ": " << matrix_unit[type] << " pairs\n";
+    if (count >= 500) EXPECT_GE(matrix_unit[type], 3) << type;
+  }
 }
 
 // A right result passes, and a wrong one does not.

@@ -25,6 +25,7 @@ struct ExplainOptions {
   std::string pass;  ///< of the loop IR; "all", or empty for the end
   std::string target = "llvm -mcpu=native";
   bool naive = false;
+  bool allow_tf32 = false;
   bool json = false;
 };
 /// What --show takes.

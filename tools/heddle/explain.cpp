@@ -302,6 +302,7 @@ int run_explain(const ExplainOptions& options) {
   const ScopedThreads threads(target.cores);
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
   scheduler.threads = target.cores;
+  scheduler.allow_tf32 = options.allow_tf32;
   const AutoSchedulerOptionsScope scope(scheduler);
 
   Explanation explanation(options, dtype, target);

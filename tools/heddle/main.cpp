@@ -45,6 +45,7 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
       ->check(CLI::Range(1, 1024));
   c->add_option("--target", o.target, "Machine to schedule and compile for (llvm -mcpu=native)");
   c->add_flag("--naive", o.naive, "The naive schedule in place of the static choice");
+  c->add_flag("--allow-tf32", o.allow_tf32, "Let products of f32 on a GPU round to tf32");
   c->add_flag("--json", o.json, "As JSON");
   c->footer(
       "Examples:\n"
