@@ -3,21 +3,14 @@
 #include <functional>
 
 #include "heddle/support/error.h"
-#include "schedule/schedule_state.h"
+#include "schedule/step_context.h"
 
 namespace heddle {
 namespace {
 
-// Far beyond any schedule; what a damaged file names must not exhaust the memory.
-constexpr int kMaxAxes = 1 << 16, kMaxStages = 1 << 12;
-constexpr int64_t kMaxTile = int64_t{1} << 31;
-
-// The message is put together only when the check fails: replaying a template passes thousands.
-#define STEP_CHECK(ok, ...) ((ok) ? void() : fail(__VA_ARGS__))
-
-class Applier {
+class Applier : public StepContext {
  public:
-  Applier(ScheduleState& s, const Step& step) : s_(s), step_(step) {}
+  using StepContext::StepContext;
 
   void run() {
     STEP_CHECK(step_.stage >= 0 && step_.stage < static_cast<int>(s_.stages.size()) &&
@@ -36,7 +29,7 @@ class Applier {
       case StepKind::Inline: return inline_stage();
       case StepKind::CacheWrite: return cache_write();
       case StepKind::CacheRead: return cache_read();
-      case StepKind::Rfactor: return rfactor();
+      case StepKind::Rfactor: return apply_rfactor(s_, step_);
       case StepKind::Layout: return layout();
       case StepKind::Vectorize: return annotate(LoopKind::Vectorized);
       case StepKind::Unroll: return annotate(LoopKind::Unrolled);
@@ -63,83 +56,6 @@ class Applier {
   }
 
  private:
-  StageState& stage() { return s_.stages[step_.stage]; }
-
-  [[noreturn]] void fail(const std::string& why, const std::string& help = "") const {
-    std::string on = step_.stage >= 0 && step_.stage < static_cast<int>(s_.stages.size())
-                         ? " to stage '" + s_.stages[step_.stage].name + "'"
-                         : "";
-    std::string loops = on.empty() ? "" : "\n  loops: " + s_.loops_text(step_.stage);
-    throw_user_error(std::string("cannot apply ") + to_string(step_.kind) + on + ": " + why + loops,
-                     step_.where, help);
-  }
-
-  // How many axes, parameters and results the step must have; -1 = any number. What is left over
-  // would be printed and counted, but never looked at.
-  void check_arity() const {
-    const StepArity arity = arity_of(step_.kind);
-    auto expect = [&](int want, size_t got, const char* what) {
-      STEP_CHECK(want < 0 || static_cast<size_t>(want) == got,
-                 "the step has " + std::to_string(got) + " " + what + " in place of " +
-                     std::to_string(want));
-    };
-    expect(arity.axes, step_.axes.size(), "axes");
-    expect(arity.params, step_.params.size(), "parameters");
-    expect(arity.results, step_.results.size(), "results");
-  }
-  // The results of a step that makes a stage: the stage, then its axes.
-  void check_results(size_t axes) const {
-    STEP_CHECK(step_.results.size() == 1 + axes,
-               "the step has " + std::to_string(step_.results.size()) + " results in place of " +
-                   std::to_string(1 + axes));
-  }
-
-  void check_computes() {
-    STEP_CHECK(!stage().placeholder, "it is an input, nothing computes it");
-    STEP_CHECK(stage().placement != Placement::Inlined, "it was inlined");
-  }
-
-  // The axis `id`, which must be a loop of the step's stage.
-  AxisState& leaf(int id) {
-    STEP_CHECK(id >= 0 && id < static_cast<int>(s_.axes.size()) && s_.axes[id].defined,
-               "axis " + std::to_string(id) + " does not exist");
-    AxisState& a = s_.axes[id];
-    STEP_CHECK(a.stage == step_.stage,
-               "axis '" + a.name + "' belongs to stage '" + s_.stages[a.stage].name + "'");
-    if (!a.is_leaf()) {
-      std::string how = a.split_outer >= 0 ? "split" : "fused";
-      std::string line = a.consumed_at.line ? " at line " + std::to_string(a.consumed_at.line) : "";
-      STEP_CHECK(false, "axis '" + a.name + "' was " + how + line,
-                 "use one of the loops that are left");
-    }
-    STEP_CHECK(s_.leaf_position(id) >= 0, "axis '" + a.name + "' is no loop of it any more");
-    return a;
-  }
-
-  // A loop at which a stage is computed must stay.
-  void check_nothing_inside(int axis) const {
-    for (const StageState& st : s_.stages) {
-      STEP_CHECK(!st.defined() || st.placement != Placement::At || st.at_axis != axis,
-                 "stage '" + st.name + "' is computed at axis '" + s_.axes[axis].name + "'",
-                 "shape the loops first, then place stages in them");
-    }
-  }
-
-  int new_axis(size_t result, AxisState a) {
-    STEP_CHECK(result < step_.results.size(), "the step names too few results");
-    int id = step_.results[result];
-    STEP_CHECK(id >= 0 && id < kMaxAxes, "bad result id " + std::to_string(id));
-    if (id >= static_cast<int>(s_.axes.size())) s_.axes.resize(id + 1);
-    STEP_CHECK(!s_.axes[id].defined, "result id " + std::to_string(id) + " is taken");
-    a.defined = true;
-    s_.axes[id] = std::move(a);
-    return id;
-  }
-
-  // There are as many as check_arity found.
-  int64_t param(size_t i) const { return step_.params[i].value; }
-  int axis_arg(size_t i) const { return step_.axes[i]; }
-
   void split() {
     check_computes();
     int id = axis_arg(0);
@@ -327,74 +243,6 @@ class Applier {
     stage().placement = Placement::Inlined;
   }
 
-  // The reduction moves to a new stage: its loops must not have been shaped yet. Spatial loops may.
-  void check_reduce_untouched(const std::string& what) {
-    for (int id : stage().reduce) {
-      STEP_CHECK(s_.axes[id].is_leaf() && s_.axes[id].loop == LoopKind::Serial,
-                 "reduce axis '" + s_.axes[id].name + "' was split, fused or annotated before",
-                 what + " comes first");
-      check_nothing_inside(id);
-    }
-  }
-  void drop_reduce_leaves(StageState* st) const {
-    std::erase_if(st->leaves, [&](int id) { return s_.axes[id].kind == AxisKind::Reduce; });
-  }
-
-  std::vector<Expr> shape_of(const std::vector<int>& axes) const {
-    std::vector<Expr> shape;
-    for (int id : axes) shape.emplace_back(s_.axes[id].static_extent);
-    return shape;
-  }
-
-  // A new stage with id results[0]; its axes, copies of `spatial` and `reduce` with fresh
-  // variables, take the ids from results[1] on. `bind` receives old variable -> new variable. By
-  // value: the stages move when one is added.
-  // NOLINTNEXTLINE(performance-unnecessary-value-param)
-  StageState& new_stage(const std::string& name, std::vector<int> spatial, std::vector<int> reduce,
-                        std::vector<VarBinding>* bind) {
-    STEP_CHECK(!step_.results.empty(), "the step names too few results");
-    int id = step_.results[0];
-    STEP_CHECK(id >= 0 && id < kMaxStages, "bad result id " + std::to_string(id));
-    if (id >= static_cast<int>(s_.stages.size())) s_.stages.resize(id + 1);
-    STEP_CHECK(!s_.stages[id].defined(), "the id of the new stage is taken");
-    StageState st;
-    st.name = name;
-    size_t next = 1;
-    auto copy = [&](int from) {
-      AxisState a;
-      const AxisState& old = s_.axes[from];
-      a.name = old.name;
-      a.kind = old.kind;
-      a.stage = id;
-      a.var = Var(old.name);
-      a.extent = old.extent;
-      a.static_extent = old.static_extent;
-      bind->push_back({old.var, a.var});
-      return new_axis(next++, std::move(a));
-    };
-    for (int a : spatial) st.spatial.push_back(copy(a));
-    for (int a : reduce) st.reduce.push_back(copy(a));
-    for (int a : st.reduce) s_.axes[a].extent = substitute(s_.axes[a].extent, *bind);
-    st.leaves = st.spatial;
-    st.leaves.insert(st.leaves.end(), st.reduce.begin(), st.reduce.end());
-    s_.stages[id] = std::move(st);
-    return s_.stages[id];
-  }
-
-  // The bodies with their variables renamed; Reduce nodes get axes over the new variables.
-  std::vector<Expr> renamed_bodies(const std::vector<Expr>& bodies,
-                                   const std::vector<VarBinding>& bind) const {
-    std::vector<Expr> out;
-    for (const Expr& b : bodies) out.push_back(substitute(b, bind));
-    return out;
-  }
-
-  std::vector<Expr> axis_vars(const std::vector<int>& axes) const {
-    std::vector<Expr> out;
-    for (int id : axes) out.push_back(s_.axes[id].var);
-    return out;
-  }
-
   void cache_write() {
     check_computes();
     check_reduce_untouched("cache_write");
@@ -438,116 +286,6 @@ class Applier {
     }
   }
 
-  void rfactor() {
-    check_computes();
-    int k = axis_arg(0);
-    leaf(k);
-    STEP_CHECK(stage().is_reduction(), "it is no reduction");
-    STEP_CHECK(std::find(stage().reduce.begin(), stage().reduce.end(), k) != stage().reduce.end(),
-               "axis '" + s_.axes[k].name + "' is not one of its reduce axes");
-    check_reduce_untouched("rfactor");
-    int64_t factor = param(0);
-    bool inner = param(1) != 0;
-    STEP_CHECK(factor > 0, "the factor is not positive");
-    const Reduce* reduce = stage().bodies[0].as<Reduce>();
-    STEP_CHECK(!inner || reduce->combiner->commutative,
-               "its reducer '" + reduce->combiner->name +
-                   "' is not commutative, and inner partial results interleave");
-    int64_t extent = s_.axes[k].static_extent;
-    factor = std::min(factor, extent);
-    int64_t blocks = (extent + factor - 1) / factor;
-
-    check_results(stage().spatial.size() + 1 + stage().reduce.size() + 1);
-    // The new stage: the partial index first, then the old axes with k replaced by its other part.
-    std::vector<VarBinding> bind;
-    std::string name = stage().name + ".rf";
-    while (std::any_of(s_.stages.begin(), s_.stages.end(),
-                       [&](const StageState& x) { return x.name == name; }))
-      name += "f";
-    new_stage(name, rf_axes(k), stage().reduce, &bind);
-    int id = step_.results[0];
-    StageState& st = s_.stages[id];
-    StageState& c = stage();
-    // new_stage copied k twice: once as the leading spatial axis, once among the reduce axes.
-    int part = st.spatial[0];
-    int rest = st.reduce[std::find(c.reduce.begin(), c.reduce.end(), k) - c.reduce.begin()];
-    AxisState &ap = s_.axes[part], &ar = s_.axes[rest];
-    ap.kind = AxisKind::Spatial;
-    Expr pv = ap.var, rv = ar.var, index;
-    ap.name = s_.axes[k].name + (inner ? ".i" : ".o");
-    ar.name = s_.axes[k].name + (inner ? ".o" : ".i");
-    // The last block of an earlier rfactor is shorter: its extent depends on which block it is.
-    bool exact = extent % factor == 0 && as_int(s_.axes[k].extent);
-    Expr whole = substitute(s_.axes[k].extent, bind);
-    if (inner) {
-      ap.static_extent = factor;
-      ar.static_extent = blocks;
-      ap.extent = Expr(factor);
-      ar.extent = Expr(blocks);
-      index = rv * Expr(factor) + pv;
-    } else {
-      ap.static_extent = blocks;
-      ar.static_extent = factor;
-      ap.extent = Expr(blocks);
-      ar.extent = exact ? Expr(factor) : max(Expr(0), min(Expr(factor), whole - pv * Expr(factor)));
-      index = pv * Expr(factor) + rv;
-    }
-    std::vector<VarBinding> sub;
-    for (const VarBinding& b : bind) {
-      if (!b.var.same_as(s_.axes[k].var)) sub.push_back(b);
-    }
-    sub.push_back({s_.axes[k].var, index});
-    std::vector<Expr> sources;
-    for (size_t i = 0; i < reduce->sources.size(); ++i) {
-      Expr src = substitute(reduce->sources[i], sub);
-      // Interleaved parts of a length that does not divide: the last round is partial.
-      if (inner && !exact) src = make_select(index < whole, src, reduce->combiner->identity[i]);
-      sources.push_back(src);
-    }
-    Ref<const Combiner> combiner = reduce->combiner;
-    // From here on StageState::reduce says what a body reduces over; the node's own axes only mark
-    // it.
-    std::vector<Axis> axes = reduce->axes;
-    Expr keep_alive = c.bodies[0];
-    size_t n = c.buffers.size();
-    std::vector<int> components;
-    for (const Expr& b : c.bodies) components.push_back(b.as<Reduce>()->index);
-    // One partial buffer per component of the tuple, even those that no output keeps.
-    for (size_t i = 0; i < combiner->size(); ++i) {
-      std::vector<Expr> shape = shape_of(st.spatial);
-      st.buffers.push_back(Buffer::make(name + (combiner->size() > 1 ? std::to_string(i) : ""),
-                                        sources[i].dtype(), shape, Scope::Local));
-      st.bodies.push_back(make_reduce(combiner, sources, axes, static_cast<int>(i)));
-    }
-    // What is left in the old stage: a reduction over the parts.
-    size_t result = 1 + st.spatial.size() + st.reduce.size();
-    AxisState q;
-    q.name = ap.name;
-    q.kind = AxisKind::Reduce;
-    q.stage = step_.stage;
-    q.var = Var(q.name);
-    q.static_extent = inner ? factor : blocks;
-    q.extent = Expr(q.static_extent);
-    int qid = new_axis(result, q);
-    StageState& cc = s_.stages[step_.stage];
-    StageState& rf = s_.stages[id];
-    std::vector<Expr> at = axis_vars(cc.spatial);
-    at.insert(at.begin(), s_.axes[qid].var);
-    std::vector<Expr> partial;
-    for (const Buffer& b : rf.buffers) partial.push_back(make_load(b, at));
-    for (size_t i = 0; i < n; ++i)
-      cc.bodies[i] = make_reduce(combiner, partial, axes, components[i]);
-    cc.reduce = {qid};
-    drop_reduce_leaves(&cc);
-    cc.leaves.push_back(qid);
-  }
-
-  std::vector<int> rf_axes(int k) {
-    std::vector<int> out{k};
-    out.insert(out.end(), stage().spatial.begin(), stage().spatial.end());
-    return out;
-  }
-
   void prefetch() {
     check_computes();
     STEP_CHECK(!stage().is_reduction(), "it is a reduction",
@@ -588,9 +326,6 @@ class Applier {
     }
     stage().layout = std::move(dims);
   }
-
-  ScheduleState& s_;
-  const Step& step_;
 };
 
 }  // namespace
