@@ -158,11 +158,15 @@ Stmt NestBuilder::emit_store(int st) {
     int k = component(st, c);
     bind.push_back({r.combiner->lhs[k], make_load(real_[st].buffers[c], at)});
   }
-  // What several components are made of is read once, before any of them is decided.
+  // What several components are made of is read once, before any of them is decided. (On a GPU
+  // the compiler sees to that, and reductions over threads are recognised by their form.)
+  const bool on_gpu = std::any_of(s_.axes.begin(), s_.axes.end(), [](const AxisState& a) {
+    return is_block(a.loop) || is_thread(a.loop);
+  });
   std::vector<std::pair<Var, Expr>> read;
   for (size_t k = 0; k < r.combiner->size(); ++k) {
     Expr value = simple_access(translate(r.sources[k], st));
-    if (p.buffers.size() > 1 && value.kind() == ExprKind::Load) {
+    if (p.buffers.size() > 1 && !on_gpu && value.kind() == ExprKind::Load) {
       read.emplace_back(Var(r.combiner->rhs[k]->name, value.dtype()), value);
       value = read.back().first;
     }
