@@ -142,6 +142,54 @@ inline int contiguous_reduce_axis(const ComputeDag& dag, int s) {
   return found;
 }
 
+/// The reduce axes (positions, outermost first) along which the largest operand of `s` is one run
+/// of elements: the contiguous one and those outside of it whose steps are whole runs. The pixels
+/// of an image of (n, c, h, w) are {h, w}. Empty where contiguous_reduce_axis finds none.
+inline std::vector<int> contiguous_reduce_axes(const ComputeDag& dag, int s) {
+  const int innermost = contiguous_reduce_axis(dag, s);
+  if (innermost < 0) return {};
+  const auto& reduce = dag.stage(s).reduce_axes();
+  const Access* largest = nullptr;
+  for (const Access& a : dag.info(s).reads) {
+    if (contiguous_axis(a, reduce) && (!largest || bytes_of(a.tensor) > bytes_of(largest->tensor)))
+      largest = &a;
+  }
+  // The position of the reduce axis that dimension `d` is indexed by, alone and from 0 to its end;
+  // axes that have but one point do not count.
+  const auto whole_dimension = [&](int d) {
+    const auto& index = largest->affine[static_cast<size_t>(d)];
+    if (!index || index->constant != 0) return -1;
+    int found = -1;
+    for (size_t i = 0; i < reduce.size(); ++i) {
+      if (index->coefficient(reduce[i].var()) == 1 &&
+          reduce[i].extent() == largest->tensor.extent(d))
+        found = static_cast<int>(i);
+    }
+    for (const auto* axes : {&dag.stage(s).axes(), &reduce}) {
+      for (const Axis& x : *axes) {
+        const bool itself = found >= 0 && x.same_as(reduce[static_cast<size_t>(found)]);
+        if (!itself && x.extent() > 1 && index->coefficient(x.var()) != 0) return -1;
+      }
+    }
+    return found;
+  };
+  std::vector<int> out{innermost};
+  int d = largest->tensor.rank() - 1;
+  if (whole_dimension(d) != innermost) return out;
+  while (--d >= 0) {
+    // The outermost may run over a part of its dimension: its steps are whole runs all the same.
+    const auto& index = largest->affine[static_cast<size_t>(d)];
+    int found = -1;
+    for (size_t i = 0; index && i < reduce.size(); ++i) {
+      if (index->coefficient(reduce[i].var()) == 1) found = static_cast<int>(i);
+    }
+    if (found < 0 || std::find(out.begin(), out.end(), found) != out.end()) break;
+    out.insert(out.begin(), found);
+    if (whole_dimension(d) != found) break;
+  }
+  return out;
+}
+
 /// A vector loop at the end of `loop`: split by lanes x unroll, the lanes vectorized, the rest
 /// unrolled. Returns the loop over whole chunks.
 inline Loop vector_tail(StageRef s, Loop loop, Param chunk, int64_t lanes) {

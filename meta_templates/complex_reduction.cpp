@@ -350,8 +350,12 @@ class Writer {
     }
     for (int i : sh_.v_others) outer.push_back(axis(i));
     outer.push_back(vb);
-    inner.push_back(vtile);
+    // Where nothing is broadcast, no panel of the vector operand is read again: one that comes from
+    // memory is read in its order then, all columns of some rows at a time.
+    const bool in_order =
+        !sh_.row && sh_.vector && bytes_of(sh_.vector->tensor) > 2 * t_.target().l2_bytes;
     inner.insert(inner.end(), m_inner.begin(), m_inner.end());
+    inner.insert(in_order ? inner.end() : inner.begin(), vtile);
     if (mrow.valid()) out.tile.push_back(mrow);
     out.tile.push_back(vu);
     out.tile.push_back(vl);

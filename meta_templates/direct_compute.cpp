@@ -106,7 +106,13 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     });
     bool block = !g.tunable.empty() && !dear && out_bytes > t.target().l2_bytes &&
                  row_bytes * 16 <= t.target().l2_bytes && last >= 16 * t.target().cores;
-    Param rows_at_once = t.knob("row_block", {1, 2, 4}, block ? 4 : 1, "rows worked on at a time");
+    // Rows that fill the second cache come from memory in each pass: two at a time, two streams.
+    bool long_rows = dear && row_bytes * 4 > t.target().l2_bytes && last >= 4 * t.target().cores;
+    Param rows_at_once = t.knob("row_block", {1, 2, 4},
+                                block       ? 4
+                                : long_rows ? 2
+                                            : 1,
+                                "rows worked on at a time");
     auto [ro, ri] = s.split(rows.back(), rows_at_once);
     (void)ri;
     rows.back() = ro;

@@ -23,11 +23,14 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
          (g.main_class == StageClass::ComplexReduction && streams_one_operand(dag, g.main));
 }
 
-// Vector partial results for the reduction of `s` over its axis `k`, computed at loop `at`.
-// `parts_only`: the only axis of `s` counts the parts of a cut reduction.
-void vector_partials(StageRef s, int k, int64_t lanes, Param chunk, Loop at, bool parts_only) {
+// Vector partial results for the reduction of `s` over its axes `ks`, computed at loop `at` of
+// `host`. `row_axis`: the axis of `s` along which several rows are read at a time, or -1.
+void vector_partials(StageRef s, const std::vector<int>& ks, int64_t lanes, Param chunk,
+                     StageRef host, Loop at, int row_axis) {
   // Several vectors of partial results, then one vector, then its lanes.
-  StageRef rf = s.rfactor(s.reduce_axis(k), chunk, true);
+  std::vector<Loop> run;
+  for (int k : ks) run.push_back(s.reduce_axis(k));
+  StageRef rf = s.rfactor(run, chunk, true);
   std::vector<Loop> reduce = rf.all_reduce_axes();
   Loop part = rf.axis(0);
   auto [po, pi] = rf.split(part, lanes);
@@ -35,8 +38,8 @@ void vector_partials(StageRef s, int k, int64_t lanes, Param chunk, Loop at, boo
   order.erase(order.begin());
   // The rows that are read at a time go inside the reduction.
   // (Never the part of a cut reduction: how long a part is may depend on which it is.)
-  Loop row = order.empty() || parts_only ? Loop{} : order.back();
-  if (row.valid()) order.pop_back();
+  Loop row = row_axis < 0 ? Loop{} : order[static_cast<size_t>(row_axis)];
+  if (row.valid()) order.erase(order.begin() + row_axis);
   order.insert(order.end(), reduce.begin(), reduce.end());
   if (row.valid()) order.push_back(row);
   order.push_back(po);
@@ -62,8 +65,13 @@ void vector_partials(StageRef s, int k, int64_t lanes, Param chunk, Loop at, boo
     dims.push_back({0});
     x.layout(dims);
   }
-  one.compute_at(s, at);
-  rf.compute_at(s, at);
+  // Their rows as well: then every accumulator has a place of its own, a register.
+  if (row_axis >= 0) {
+    one.unroll(one.axis(1 + row_axis));
+    if (host.id() != s.id()) s.unroll(s.axis(row_axis));
+  }
+  one.compute_at(host, at);
+  rf.compute_at(host, at);
   s.unroll(s.reduce_axis(0));
 }
 
@@ -76,7 +84,9 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   int64_t lanes = native_lanes(t, g.main);
   const bool threads = worth_parallel(t, stage_work(dag, g.main)) && !g.hosted;
   int64_t points = spatial_points(op);
-  int k = contiguous_reduce_axis(dag, g.main);
+  const std::vector<int> run = contiguous_reduce_axes(dag, g.main);
+  int64_t run_length = 1;  // elements of a row, which lie one after the other
+  for (int k : run) run_length *= op.reduce_axes()[static_cast<size_t>(k)].extent();
   bool commutative = op.bodies()[0].as<Reduce>()->combiner->commutative;
 
   Param location;
@@ -91,7 +101,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     }
   }
 
-  bool along_row = k >= 0 && commutative && op.reduce_axes()[k].extent() >= 2 * lanes;
+  bool along_row = !run.empty() && commutative && run_length >= 2 * lanes;
   // Few long reductions: the reduction is cut into parts, one a task.
   int longest = 0;
   for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
@@ -102,7 +112,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   // is one.
   int cut = longest;
   for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
-    if (along_row && static_cast<int>(i) != k &&
+    if (along_row && static_cast<int>(i) != run.back() &&
         op.reduce_axes()[i].extent() >= 4 * t.target().cores)
       cut = static_cast<int>(i);
   }
@@ -115,40 +125,55 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   Param parts = t.choice("split_reduction", split,
                          split ? "fewer rows than cores" : "enough rows for the cores");
 
+  // Rows are counted along the last axis that has more than one.
+  int row_axis = static_cast<int>(op.axes().size()) - 1;
+  while (row_axis > 0 && op.axes()[row_axis].extent() == 1) --row_axis;
   bool many_rows = along_row && !op.axes().empty() &&
-                   op.axes().back().extent() >= 16 * t.target().cores &&
+                   op.axes()[row_axis].extent() >= 16 * t.target().cores &&
                    stage_bytes(dag, g.main) > static_cast<double>(t.target().l2_bytes);
   auto schedule = [&](StageRef s, bool root_of_parts, StageRef host) {
     // `s` is the reduction to shape; its loops, or its host's (when an element-wise sink follows).
     if (along_row) {
-      // The accumulators of a tuple share the registers.
+      std::vector<int> ks = run;
+      int64_t length = run_length;
+      if (root_of_parts && ks.size() > 1) {
+        // A part has whole runs of what is inside of the axis that is cut.
+        auto it = std::find(ks.begin(), ks.end(), cut);
+        if (it != ks.end()) ks.erase(ks.begin(), std::min(it + 1, ks.end() - 1));
+        length = 1;
+        for (int k : ks) length *= op.reduce_axes()[static_cast<size_t>(k)].extent();
+      }
+      // The accumulators of a tuple share the registers. (Long rows of another group come one or
+      // two at a time.)
       const int64_t outputs = op.num_outputs();
-      Param chunk = t.knob(root_of_parts ? "part_lanes_unroll" : "lanes_unroll",
-                           {lanes, 2 * lanes, 4 * lanes, 8 * lanes},
-                           std::min(std::max<int64_t>(1, (many_rows ? 2 : 4) / outputs) * lanes,
-                                    op.reduce_axes()[k].extent() / lanes * lanes),
-                           "independent accumulators hide the add latency");
+      const bool long_rows =
+          g.hosted && length * op.output(0).dtype().bytes() * 4 > t.target().l2_bytes;
+      const int64_t vectors = (many_rows && !long_rows ? 2 : 4) / outputs;
+      Param chunk =
+          t.knob(root_of_parts ? "part_lanes_unroll" : "lanes_unroll",
+                 {lanes, 2 * lanes, 4 * lanes, 8 * lanes},
+                 std::clamp<int64_t>(vectors, 1, std::max<int64_t>(1, length / lanes)) * lanes,
+                 "independent accumulators hide the add latency");
       std::vector<Loop> rows = host.all_axes();
-      Loop row = rows.empty() ? Loop{} : rows.back();
-      if (row.valid()) {
-        // Several rows at a time: memory delivers more to several streams than to one.
-        Param streams = t.knob(root_of_parts ? "part_streams" : "streams", {1, 2, 4, 8},
-                               many_rows ? 4 : 1, "rows read at a time");
-        auto [ro, ri] = host.split(rows.back(), streams);
-        (void)ri;
-        rows.back() = ro;
-        row = host.fuse(rows);
-        if (threads) host.parallel(row);
+      if (rows.empty()) return;  // one value: the parts are the loops
+      const bool part_alone = op.axes().empty();
+      const int first = host.num_axes() - static_cast<int>(op.axes().size());  // 1: the part
+      const int at = part_alone ? 0 : first + row_axis;
+      // Several rows at a time: memory delivers more to several streams than to one.
+      Param streams = t.knob(root_of_parts ? "part_streams" : "streams", {1, 2, 4, 8},
+                             many_rows ? 4 : 1, "rows read at a time");
+      auto [ro, ri] = host.split(rows[at], streams);
+      rows[at] = ro;
+      if (at + 1 < static_cast<int>(rows.size())) {
+        std::vector<Loop> order = rows;
+        order.push_back(ri);
+        host.reorder(order);
       }
-      if (!row.valid()) return;  // one value: the parts are the loops
-      if (host.id() != s.id()) {
-        s.compute_at(host, row);
-        if (s.num_axes() == 0) return;
-        Loop own = s.fuse(s.all_axes());
-        vector_partials(s, k, lanes, chunk, own, false);
-      } else {
-        vector_partials(s, k, lanes, chunk, row, op.axes().empty());
-      }
+      Loop row = host.fuse(rows);
+      if (threads) host.parallel(row);
+      if (!part_alone) host.unroll(ri);
+      if (host.id() != s.id()) s.compute_at(host, row);
+      vector_partials(s, ks, lanes, chunk, host, row, part_alone ? -1 : at);
       return;
     }
     // Columns: vectors over the last spatial axis, accumulators in the nearest cache.

@@ -15,8 +15,9 @@ constexpr int kMaxNodes = 20000;  // of a body that is worth copying
 struct Atom {
   Expr condition;
   int64_t coefficient = 0;
-  Interval inner;  // range of what varies inside the loop
-  Expr outer;      // what is fixed while the loop runs
+  Interval inner;      // range of what varies inside the loop
+  Expr outer;          // what is fixed while the loop runs
+  bool clamp = false;  // not a condition: which arm of a min or max in an index counts
 };
 
 class Finder {
@@ -31,7 +32,9 @@ class Finder {
     if (const For* f = s.as<For>()) {
       Interval r = range_of(f->extent, inner_);
       inner_.set(f->var, {0, r.max == Interval::kPosInf ? r.max : std::max<int64_t>(r.max - 1, 0)});
+      if (f->loop == LoopKind::Vectorized) lanes_.push_back(f->var);
       run(f->body);
+      if (f->loop == LoopKind::Vectorized) lanes_.pop_back();
       inner_.erase(f->var);
       return;
     }
@@ -65,6 +68,19 @@ class Finder {
       ++nodes;
       const Select* s = x.as<Select>();
       if (s && (has_load(s->on_true) || has_load(s->on_false))) conjuncts(s->condition);
+      const Load* load = x.as<Load>();
+      for (size_t i = 0; load && i < load->indices.size(); ++i) clamps(load->indices[i]);
+    });
+  }
+
+  // Where the clamp of a vector has no effect, its lanes lie as they would without it.
+  void clamps(const Expr& index) {
+    visit(index, [&](const Expr& x) {
+      const Binary* b = x.as<Binary>();
+      if (!b || (b->op != BinaryOp::Min && b->op != BinaryOp::Max)) return;
+      for (const Var& lane : lanes_) {
+        if (uses_var(x, lane)) return add(b->a <= b->b, true);
+      }
     });
   }
 
@@ -75,16 +91,21 @@ class Finder {
       conjuncts(b->b);
       return;
     }
+    add(e, false);
+  }
+
+  void add(const Expr& e, bool clamp) {
+    const Binary* b = e.as<Binary>();
     if (!b || e.dtype().lanes != 1 || (b->op != BinaryOp::Lt && b->op != BinaryOp::Le)) return;
     if (b->a.dtype() != i64 || !uses_var(e, v_)) return;
     for (const Atom& a : atoms) {
-      if (equal(a.condition, e)) return;
+      if (a.clamp == clamp && equal(a.condition, e)) return;
     }
     Expr d = b->b - b->a;
     if (b->op == BinaryOp::Le) d = d + Expr(1);
     std::optional<Affine> f = as_affine(simplify(d));
     if (!f) return;
-    Atom atom{e, f->coefficient(v_), {0, 0}, Expr(f->constant)};
+    Atom atom{e, f->coefficient(v_), {0, 0}, Expr(f->constant), clamp};
     Expr inner(0);
     for (const Affine::Term& t : f->terms) {
       if (t.var.same_as(v_)) continue;
@@ -99,6 +120,7 @@ class Finder {
 
   Var v_;
   Ranges inner_;
+  std::vector<Var> lanes_;  // of the vectorized loops around
 };
 
 // From where on (rising) or until where (falling) the atom holds for inner value r: the first v
@@ -132,13 +154,17 @@ Stmt partition_loop(const For& f, const Ranges& ranges) {
   const int64_t* n = as_int(f.extent);
   if (finder.atoms.empty() || finder.nodes > kMaxNodes) return {};
   if (n) {
-    std::set<int64_t> cuts;
+    std::set<int64_t> cuts, with_clamps;
     for (const Atom& a : finder.atoms) {
       for (int64_t r : {a.inner.min, a.inner.max}) {
-        Expr t = simplify(threshold(a, r));
-        if (const int64_t* c = as_int(t); c && *c > 0 && *c < *n) cuts.insert(*c);
+        const Expr t = simplify(threshold(a, r));
+        const int64_t* c = as_int(t);
+        if (!c || *c <= 0 || *c >= *n) continue;
+        with_clamps.insert(*c);
+        if (!a.clamp) cuts.insert(*c);
       }
     }
+    if (static_cast<int>(with_clamps.size()) < kMaxSegments) cuts = std::move(with_clamps);
     if (!cuts.empty() && static_cast<int>(cuts.size()) < kMaxSegments) {
       std::vector<Stmt> out;
       int64_t from = 0;
@@ -155,7 +181,7 @@ Stmt partition_loop(const For& f, const Ranges& ranges) {
   // A cut that depends on outer loops: exact where nothing varies inside. The comparison is gone
   // from both parts, so the recursion ends.
   for (const Atom& a : finder.atoms) {
-    if (!a.inner.is_point()) continue;
+    if (a.clamp || !a.inner.is_point()) continue;
     Expr at = simplify(threshold(a, a.inner.min), ranges);
     if (as_int(at)) continue;
     Expr mid = simplify(max(Expr(0), min(at, f.extent)), ranges);

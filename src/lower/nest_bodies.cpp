@@ -158,8 +158,19 @@ Stmt NestBuilder::emit_store(int st) {
     int k = component(st, c);
     bind.push_back({r.combiner->lhs[k], make_load(real_[st].buffers[c], at)});
   }
+  // What several components are made of is read once, before any of them is decided. (On a GPU
+  // the compiler sees to that, and reductions over threads are recognised by their form.)
+  const bool on_gpu = std::any_of(s_.axes.begin(), s_.axes.end(), [](const AxisState& a) {
+    return is_block(a.loop) || is_thread(a.loop);
+  });
+  std::vector<std::pair<Var, Expr>> read;
   for (size_t k = 0; k < r.combiner->size(); ++k) {
-    bind.push_back({r.combiner->rhs[k], simple_access(translate(r.sources[k], st))});
+    Expr value = simple_access(translate(r.sources[k], st));
+    if (p.buffers.size() > 1 && !on_gpu && value.kind() == ExprKind::Load) {
+      read.emplace_back(Var(r.combiner->rhs[k]->name, value.dtype()), value);
+      value = read.back().first;
+    }
+    bind.push_back({r.combiner->rhs[k], value});
   }
   if (p.buffers.size() == 1) {
     return guarded(make_store(real_[st].buffers[0], at, substitute(r.combiner->result[0], bind)));
@@ -174,6 +185,7 @@ Stmt NestBuilder::emit_store(int st) {
   for (size_t c = p.buffers.size(); c-- > 0;) {
     s = make_let(fresh[c], substitute(r.combiner->result[component(st, c)], bind), s);
   }
+  for (size_t i = read.size(); i-- > 0;) s = make_let(read[i].first, read[i].second, s);
   return guarded(s);
 }
 

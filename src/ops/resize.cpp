@@ -38,15 +38,21 @@ Expr clamped(const Expr& index, int64_t extent) {
   return max(min(index, Expr(extent - 1)), Expr(0));
 }
 
+/// floor(numerator / d), clamped. The numerator is what is compared: it is linear in the position,
+/// so a loop can be cut where the comparison is decided.
+Expr clamped_floor(const Expr& numerator, int64_t d, int64_t extent) {
+  return floordiv(max(min(numerator, Expr((extent - 1) * d)), Expr(0)), d);
+}
+
 Expr nearest(const Position& p, NearestRounding rounding, const Expr& o, int64_t extent) {
   const int64_t d = p.denominator;
   const Expr n = p.numerator(o);
   switch (rounding) {
-    case NearestRounding::Floor: return clamped(floordiv(n, d), extent);
-    case NearestRounding::Ceil: return clamped(floordiv(n + (d - 1), d), extent);
+    case NearestRounding::Floor: return clamped_floor(n, d, extent);
+    case NearestRounding::Ceil: return clamped_floor(n + (d - 1), d, extent);
     // ceil(p - 1/2) and floor(p + 1/2)
-    case NearestRounding::PreferFloor: return clamped(floordiv(n * 2 + (d - 1), 2 * d), extent);
-    case NearestRounding::PreferCeil: return clamped(floordiv(n * 2 + d, 2 * d), extent);
+    case NearestRounding::PreferFloor: return clamped_floor(n * 2 + (d - 1), 2 * d, extent);
+    case NearestRounding::PreferCeil: return clamped_floor(n * 2 + d, 2 * d, extent);
   }
   return {};
 }
@@ -63,13 +69,13 @@ Expr interpolate(const Tensor& x, const std::vector<Position>& positions, size_t
     indices[d] = clamped(p.numerator(at[d]), extent);
     return interpolate(x, positions, first, at, std::move(indices), next + 1, type);
   }
-  const Expr n = p.numerator(at[d]), low = floordiv(n, p.denominator);
+  const Expr n = p.numerator(at[d]);
   const Expr fraction = heddle::cast(type, floormod(n, p.denominator)) *
                         make_const(type, 1.0 / static_cast<double>(p.denominator));
   // Beyond the border both neighbours are the border element.
-  indices[d] = clamped(low, extent);
+  indices[d] = clamped_floor(n, p.denominator, extent);
   const Expr a = interpolate(x, positions, first, at, indices, next + 1, type);
-  indices[d] = clamped(low + 1, extent);
+  indices[d] = clamped_floor(n + p.denominator, p.denominator, extent);
   const Expr b = interpolate(x, positions, first, at, indices, next + 1, type);
   return a * (1 - fraction) + b * fraction;
 }

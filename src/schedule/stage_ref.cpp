@@ -213,7 +213,11 @@ StageRef StageRef::cache_read(const std::vector<StageRef>& readers, Where at) {
 }
 
 StageRef StageRef::rfactor(Loop k, Param factor, bool inner, Where at) {
-  Step step{StepKind::Rfactor, id_, {k.id}, {factor, Param(inner ? 1 : 0)}, {}, at};
+  return rfactor(std::vector<Loop>{k}, factor, inner, at);
+}
+
+StageRef StageRef::rfactor(const std::vector<Loop>& ks, Param factor, bool inner, Where at) {
+  Step step{StepKind::Rfactor, id_, ids(ks), {factor, Param(inner ? 1 : 0)}, {}, at};
   StepSink::StageAxes old = sink_->stage_axes_[id_], axes;
   axes.name = old.name + ".rf";
   int id = static_cast<int>(sink_->stage_axes_.size());
@@ -222,7 +226,8 @@ StageRef StageRef::rfactor(Loop k, Param factor, bool inner, Where at) {
     axes.spatial.push_back(sink_->next_axis_);
     step.results.push_back(sink_->next_axis_++);
   }
-  for (size_t i = 0; i < old.reduce.size(); ++i) {
+  // All of `ks` leave one axis behind.
+  for (size_t i = ks.size(); i < old.reduce.size() + 1; ++i) {
     axes.reduce.push_back(sink_->next_axis_);
     step.results.push_back(sink_->next_axis_++);
   }

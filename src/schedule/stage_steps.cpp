@@ -283,11 +283,20 @@ class StageSteps : public StepApplier {
 
   void rfactor() {
     check_computes();
-    int k = axis_arg(0);
-    leaf(k);
-    STEP_CHECK(stage().is_reduction(), "it is no reduction");
-    STEP_CHECK(std::find(stage().reduce.begin(), stage().reduce.end(), k) != stage().reduce.end(),
-               "axis '" + s_.axes[k].name + "' is not one of its reduce axes");
+    const std::vector<int>& ks = step_.axes;
+    STEP_CHECK(!ks.empty(), "it names no axis");
+    for (size_t i = 0; i < ks.size(); ++i) {
+      leaf(ks[i]);
+      STEP_CHECK(stage().is_reduction(), "it is no reduction");
+      STEP_CHECK(std::count(stage().reduce.begin(), stage().reduce.end(), ks[i]) == 1,
+                 "axis '" + s_.axes[ks[i]].name + "' is not one of its reduce axes");
+      STEP_CHECK(std::count(ks.begin(), ks.end(), ks[i]) == 1,
+                 "axis '" + s_.axes[ks[i]].name + "' is named twice");
+      STEP_CHECK(ks.size() == 1 || as_int(s_.axes[ks[i]].extent),
+                 "the extent of axis '" + s_.axes[ks[i]].name + "' is not constant",
+                 "take the axes one at a time");
+    }
+    const int k = ks[0];
     check_reduce_untouched("rfactor");
     int64_t factor = param(0);
     bool inner = param(1) != 0;
@@ -296,32 +305,45 @@ class StageSteps : public StepApplier {
     STEP_CHECK(!inner || reduce->combiner->commutative,
                "its reducer '" + reduce->combiner->name +
                    "' is not commutative, and inner partial results interleave");
-    int64_t extent = s_.axes[k].static_extent;
+    STEP_CHECK(ks.size() == 1 || reduce->combiner->commutative,
+               "its reducer '" + reduce->combiner->name +
+                   "' is not commutative, and several axes taken as one change the order");
+    int64_t extent = 1;
+    std::vector<int64_t> extents;  // of ks
+    for (int each : ks) {
+      extents.push_back(s_.axes[each].static_extent);
+      extent *= extents.back();
+    }
     factor = std::min(factor, extent);
     int64_t blocks = (extent + factor - 1) / factor;
 
-    check_results(stage().spatial.size() + 1 + stage().reduce.size() + 1);
+    // What is left to reduce over: k stands for all of ks.
+    std::vector<int> left = stage().reduce;
+    std::erase_if(left, [&](int r) { return std::find(ks.begin() + 1, ks.end(), r) != ks.end(); });
+    check_results(stage().spatial.size() + 1 + left.size() + 1);
     // The new stage: the partial index first, then the old axes with k replaced by its other part.
     std::vector<VarBinding> bind;
     std::string name = stage().name + ".rf";
     while (std::any_of(s_.stages.begin(), s_.stages.end(),
                        [&](const StageState& x) { return x.name == name; }))
       name += "f";
-    new_stage(name, rf_axes(k), stage().reduce, &bind);
+    new_stage(name, rf_axes(k), left, &bind);
     int id = step_.results[0];
     StageState& st = s_.stages[id];
     StageState& c = stage();
     // new_stage copied k twice: once as the leading spatial axis, once among the reduce axes.
     int part = st.spatial[0];
-    int rest = st.reduce[std::find(c.reduce.begin(), c.reduce.end(), k) - c.reduce.begin()];
+    int rest = st.reduce[std::find(left.begin(), left.end(), k) - left.begin()];
     AxisState &ap = s_.axes[part], &ar = s_.axes[rest];
     ap.kind = AxisKind::Spatial;
     Expr pv = ap.var, rv = ar.var, index;
-    ap.name = s_.axes[k].name + (inner ? ".i" : ".o");
-    ar.name = s_.axes[k].name + (inner ? ".o" : ".i");
+    std::string all;
+    for (int each : ks) all += (all.empty() ? "" : ".") + s_.axes[each].name;
+    ap.name = all + (inner ? ".i" : ".o");
+    ar.name = all + (inner ? ".o" : ".i");
     // The last block of an earlier rfactor is shorter: its extent depends on which block it is.
     bool exact = extent % factor == 0 && as_int(s_.axes[k].extent);
-    Expr whole = substitute(s_.axes[k].extent, bind);
+    Expr whole = ks.size() > 1 ? Expr(extent) : substitute(s_.axes[k].extent, bind);
     if (inner) {
       ap.static_extent = factor;
       ar.static_extent = blocks;
@@ -339,7 +361,11 @@ class StageSteps : public StepApplier {
     for (const VarBinding& b : bind) {
       if (!b.var.same_as(s_.axes[k].var)) sub.push_back(b);
     }
-    sub.push_back({s_.axes[k].var, index});
+    Expr upper = index;  // the last axis runs fastest
+    for (size_t i = ks.size(); i-- > 0;) {
+      sub.push_back({s_.axes[ks[i]].var, i == 0 ? upper : floormod(upper, Expr(extents[i]))});
+      upper = floordiv(upper, Expr(extents[i]));
+    }
     std::vector<Expr> sources;
     for (size_t i = 0; i < reduce->sources.size(); ++i) {
       Expr src = substitute(reduce->sources[i], sub);

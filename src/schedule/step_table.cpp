@@ -36,7 +36,7 @@ StepArity arity_of(StepKind kind) {
     case StepKind::Reorder: return {-1, 0, 0};
     case StepKind::CacheWrite: return {0, 0, -1};
     case StepKind::CacheRead: return {0, -1, -1};
-    case StepKind::Rfactor: return {1, 2, -1};
+    case StepKind::Rfactor: return {-1, 2, -1};
     case StepKind::Pad: return {-1, -1, -1};
     case StepKind::Layout: return {0, -1, 0};
     case StepKind::Inline:

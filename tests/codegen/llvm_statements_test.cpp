@@ -3,7 +3,9 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <numeric>
 #include <thread>
 
@@ -40,6 +42,61 @@ TEST(LlvmStatements, LoopsOfEveryKindAndExtentRun) {
       std::vector<int64_t> data(100, -1);
       ASSERT_EQ(call(m, &count, data.data()), 0);
       for (int64_t k = 0; k < 100; ++k) EXPECT_EQ(data[k], k < count ? 3 * k : -1);
+    }
+  }
+}
+
+// out[x] = in[at(x)], where the lanes of a vector of x lie in one pattern wherever it is.
+TEST(LlvmStatements, LanesInAPatternAreReadInsideTheirArray) {
+  constexpr int64_t kRounds = 4;
+  struct Pattern {
+    std::function<Expr(const Expr&)> at;
+    std::function<int64_t(int64_t)> expected;
+  };
+  const std::vector<Pattern> patterns = {
+      {[](const Expr& x) { return floordiv(x, Expr(2)); }, [](int64_t x) { return x / 2; }},
+      {[](const Expr& x) { return floordiv(x * Expr(3) + Expr(1), Expr(4)); },
+       [](int64_t x) { return (3 * x + 1) / 4; }},
+      {[](const Expr& x) { return floormod(x, Expr(3)); }, [](int64_t x) { return x % 3; }},
+      {[](const Expr& x) { return max(min(x - Expr(2), Expr(9)), Expr(0)); },
+       [](int64_t x) { return std::clamp<int64_t>(x - 2, 0, 9); }},
+      {[](const Expr& x) { return floordiv(x, Expr(2)) * Expr(4) + floormod(x, Expr(2)); },
+       [](int64_t x) { return x / 2 * 4 + x % 2; }},
+      {[](const Expr& x) {
+         return floordiv(x, Expr(4)) * Expr(4) + Expr(3) - floormod(x, Expr(4));
+       },
+       [](int64_t x) { return x / 4 * 4 + 3 - x % 4; }},
+      {[](const Expr& x) { return floordiv(x * Expr(17), Expr(3)); },
+       [](int64_t x) { return x * 17 / 3; }},
+  };
+  for (size_t p = 0; p < patterns.size(); ++p) {
+    for (int lanes : {2, 3, 4, 5, 7, 8, 12, 16, 32}) {
+      const int64_t n = kRounds * lanes;
+      int64_t first = INT64_MAX, last = 0;
+      for (int64_t x = 0; x < n; ++x) {
+        first = std::min(first, patterns[p].expected(x));
+        last = std::max(last, patterns[p].expected(x));
+      }
+      const int64_t size = last - first + 1;
+      Buffer in = argument("in", f32, size), out = argument("out", f32, n);
+      Var j("j");
+      const auto scaled = [&](const Expr& e) {
+        std::vector<VarBinding> lane{{j, make_ramp(j * Expr(lanes), Expr(1), lanes)}};
+        return substitute(e, lane);
+      };
+      const Expr index = scaled(patterns[p].at(j) - Expr(first));
+      Stmt body =
+          make_store(out, {make_ramp(j * Expr(lanes), Expr(1), lanes)}, make_load(in, {index}));
+      CompiledModule m =
+          compile({"pattern", {in, out}, make_for(j, kRounds, LoopKind::Serial, body)});
+      for (bool at_front : {false, true}) {
+        GuardedArray<float> a(size, at_front), b(n);
+        for (int64_t i = 0; i < size; ++i) a[i] = static_cast<float>(i + first);
+        ASSERT_EQ(call(m, a.data(), b.data()), 0);
+        for (int64_t x = 0; x < n; ++x)
+          EXPECT_EQ(b[x], static_cast<float>(patterns[p].expected(x)))
+              << "pattern " << p << ", " << lanes << " lanes, " << x;
+      }
     }
   }
 }

@@ -49,6 +49,22 @@ for i in 0..6 {
   EXPECT_EQ(to_string(loop_partition(t)), to_string(t));
 }
 
+TEST(LoopPartition, AVectorIsCutWhereItsClampIsDecidedAndAScalarIsNot) {
+  const Expr at = max(i * 4 + j - 2, Expr(0));
+  Stmt s = loop(i, 5, loop(j, 4, store(i * 4 + j, a(at)), LoopKind::Vectorized));
+  EXPECT_EQ(to_string(loop_partition(s)), R"(vectorized for j in 0..4 {
+  C[j] = A[max(j - 2, 0)]
+}
+for i in 0..4 {
+  vectorized for j in 0..4 {
+    C[j + i*4 + 4] = A[j + i*4 + 2]
+  }
+}
+)");
+  Stmt t = loop(i, 5, loop(j, 4, store(i * 4 + j, a(at))));
+  EXPECT_EQ(to_string(loop_partition(t)), to_string(t));
+}
+
 TEST(LoopPartition, ACutThatDependsOnAnInnerLoopIsMadeThereInTheMiddlePart) {
   Stmt s = loop(i, 10, loop(j, 3, store(i * 3 + j, make_select(i + j < 9, a(i + j), 0.f))));
   EXPECT_EQ(to_string(loop_partition(s)), R"(for i in 0..7 {

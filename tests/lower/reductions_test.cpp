@@ -108,6 +108,54 @@ TEST(LowerReduce, RfactorsOfRfactorsAreRightForEveryLength) {
   }
 }
 
+TEST(LowerReduce, SeveralAxesTakenAsOneAreOneRunOfElements) {
+  Tensor A = placeholder({2, 3, 5}, f32, "A");
+  Axis a = reduce_axis(3, "a"), b = reduce_axis(5, "b");
+  Tensor S = compute({2}, [&](Axis i) { return sum(A(i, a, b), {a, b}); }, "S");
+  Schedule s({S});
+  StageRef rf = s[S].rfactor(s[S].all_reduce_axes(), 4, true);
+  rf.reorder({rf.reduce_axis(0), rf.axis(0)});
+  rf.vectorize(rf.axis(0));
+  rf.layout({{1}, {0}});
+  rf.compute_at(s[S], s[S].axis(0));
+  s[S].unroll(s[S].reduce_axis(0));
+  EXPECT_EQ(text_after(s),
+            "func kernel(A: f32[2, 3, 5], S: f32[2]) {\n"
+            "  for i in 0..2 {\n"
+            "    local S.rf: f32[1, 4]\n"
+            "    S.rf[ramp(0, 1, 4)] = x4(0.0f)\n"
+            "    for a.b.o in 0..3 {\n"
+            "      S.rf[ramp(0, 1, 4)] = S.rf[ramp(0, 1, 4)] + A[ramp(i*15 + a.b.o*4, 1, 4)]\n"
+            "    }\n"
+            "    S.rf[ramp(0, 1, 4)] = S.rf[ramp(0, 1, 4)] + select(ramp(0, 1, 4) < x4(3), "
+            "A[ramp(i*15 + 12, 1, 4)], x4(0.0f))\n"
+            "    S[i] = 0.0f + S.rf[0] + S.rf[1] + S.rf[2] + S.rf[3]\n"
+            "  }\n"
+            "}\n");
+  EXPECT_EQ(wrong_after(s), "");
+}
+
+TEST(LowerReduce, RfactorsOfSeveralAxesAreRightForEveryFactor) {
+  Tensor A = placeholder({3, 2, 4, 5}, f32, "A");
+  Axis a = reduce_axis(2, "a"), b = reduce_axis(4, "b"), c = reduce_axis(5, "c");
+  Tensor S = compute({3}, [&](Axis i) { return sum(A(i, a, b, c), {a, b, c}); }, "S");
+  const std::vector<std::vector<int>> choices{{0, 1, 2}, {1, 2}, {0, 1}, {0, 2}, {2, 0}};
+  for (const std::vector<int>& choice : choices) {
+    for (int64_t f : {1, 3, 4, 8, 40}) {
+      for (bool inner : {false, true}) {
+        Schedule s({S});
+        std::vector<Loop> ks;
+        for (int k : choice) ks.push_back(s[S].reduce_axis(k));
+        StageRef rf = s[S].rfactor(ks, f, inner);
+        EXPECT_EQ(rf.num_reduce_axes(), 4 - static_cast<int>(choice.size()));
+        StageRef again = rf.rfactor(rf.reduce_axis(0), 2, true);
+        again.compute_at(rf, rf.axis(0));
+        EXPECT_EQ(wrong_after(s), "") << "factor " << f << ", inner " << inner;
+      }
+    }
+  }
+}
+
 TEST(LowerReduce, ATupleIsComputedWholeBeforeAnyOfItIsStored) {
   Tensor A = placeholder({2, 5}, f32, "A");
   Axis k = reduce_axis(5, "k");
@@ -123,8 +171,9 @@ TEST(LowerReduce, ATupleIsComputedWholeBeforeAnyOfItIsStored) {
     R.0[i] = -1
     R.1[i] = -1e+30f
     for k in 0..5 {
-      let R.0.new = select(R.1[i] < A[i*5 + k], k, R.0[i])
-      let R.1.new = select(R.1[i] < A[i*5 + k], A[i*5 + k], R.1[i])
+      let b1 = A[i*5 + k]
+      let R.0.new = select(R.1[i] < b1, k, R.0[i])
+      let R.1.new = select(R.1[i] < b1, b1, R.1[i])
       R.0[i] = R.0.new
       R.1[i] = R.1.new
     }
@@ -146,10 +195,10 @@ TEST(LowerReduce, ATupleIsComputedWholeBeforeAnyOfItIsStored) {
             "      R.rf0[k.o*2 + i] = -1\n"
             "      R.rf1[k.o*2 + i] = -1e+30f\n"
             "      for k.i in 0..min(5 - k.o*2, 2) {\n"
-            "        let R.rf0.new = select(R.rf1[k.o*2 + i] < A[k.o*2 + i*5 + k.i], k.o*2 + "
-            "k.i, R.rf0[k.o*2 + i])\n"
-            "        let R.rf1.new = select(R.rf1[k.o*2 + i] < A[k.o*2 + i*5 + k.i], A[k.o*2 "
-            "+ i*5 + k.i], R.rf1[k.o*2 + i])\n"
+            "        let b1 = A[k.o*2 + i*5 + k.i]\n"
+            "        let R.rf0.new = select(R.rf1[k.o*2 + i] < b1, k.o*2 + k.i, R.rf0[k.o*2 + "
+            "i])\n"
+            "        let R.rf1.new = select(R.rf1[k.o*2 + i] < b1, b1, R.rf1[k.o*2 + i])\n"
             "        R.rf0[k.o*2 + i] = R.rf0.new\n"
             "        R.rf1[k.o*2 + i] = R.rf1.new\n"
             "      }\n"
@@ -159,10 +208,10 @@ TEST(LowerReduce, ATupleIsComputedWholeBeforeAnyOfItIsStored) {
             "    R.0[i] = -1\n"
             "    R.1[i] = -1e+30f\n"
             "    for k.o in 0..3 {\n"
-            "      let R.0.new = select(R.1[i] < R.rf1[i + k.o*2], R.rf0[i + k.o*2], "
-            "R.0[i])\n"
-            "      let R.1.new = select(R.1[i] < R.rf1[i + k.o*2], R.rf1[i + k.o*2], "
-            "R.1[i])\n"
+            "      let b0 = R.rf0[i + k.o*2]\n"
+            "      let b1 = R.rf1[i + k.o*2]\n"
+            "      let R.0.new = select(R.1[i] < b1, b0, R.0[i])\n"
+            "      let R.1.new = select(R.1[i] < b1, b1, R.1[i])\n"
             "      R.0[i] = R.0.new\n"
             "      R.1[i] = R.1.new\n"
             "    }\n"

@@ -328,6 +328,26 @@ TEST(Illegal, InnerRfactorNeedsACommutativeReducer) {
   EXPECT_EQ(error_of([&] { s[R].rfactor(s[R].reduce_axis(0), 3, false); }), "no error");
 }
 
+TEST(Illegal, RfactorOfSeveralAxesNamesEachOnceAndKeepsNoOrder) {
+  Tensor A = placeholder({4, 3, 3}, f32, "A");
+  Axis a = reduce_axis(3, "a"), b = reduce_axis(3, "b");
+  Reducer last = reducer(
+      "last", {f32}, {Expr(0.f)},
+      [](const std::vector<Expr>&, const std::vector<Expr>& y) { return y; }, false);
+  Tensor R = compute({4}, [&](Axis i) { return last({A(i, a, b)}, {a, b})[0]; }, "R");
+  Schedule s({R});
+  const Loop ka = s[R].reduce_axis(0), kb = s[R].reduce_axis(1);
+  const std::string loops = "\n  loops: i 0..4 | reduce a 0..3 | reduce b 0..3";
+  EXPECT_EQ(error_of([&] { s[R].rfactor({ka, ka}, 3, false); }),
+            "cannot apply rfactor to stage 'R': axis 'a' is named twice" + loops);
+  EXPECT_EQ(error_of([&] { s[R].rfactor(std::vector<Loop>{}, 3, false); }),
+            "cannot apply rfactor to stage 'R': it names no axis" + loops);
+  EXPECT_EQ(error_of([&] { s[R].rfactor({ka, kb}, 3, false); }),
+            "cannot apply rfactor to stage 'R': its reducer 'last' is not commutative, and "
+            "several axes taken as one change the order" +
+                loops);
+}
+
 TEST(Illegal, ALayoutMustBeABijection) {
   Pair p;
   Schedule s({p.C});

@@ -247,6 +247,22 @@ TEST(Step, OuterRfactorMakesBlocksAndInnerRfactorInterleaves) {
   }
 }
 
+TEST(Step, RfactorTakesSeveralAxesAsOne) {
+  Tensor A = placeholder({2, 3, 5}, f32, "A");
+  Axis a = reduce_axis(3, "a"), b = reduce_axis(5, "b");
+  Tensor S = compute({2}, [&](Axis i) { return sum(A(i, a, b), {a, b}); }, "S");
+  for (bool inner : {false, true}) {
+    Schedule s({S});
+    StageRef rf = s[S].rfactor(s[S].all_reduce_axes(), 4, inner);
+    EXPECT_EQ(loops(s, rf), inner ? "a.b.i 0..4 | i 0..2 | reduce a.b.o 0..4"
+                                  : "a.b.o 0..4 | i 0..2 | reduce a.b.i 0..4");
+    EXPECT_EQ(loops(s, s[S]), inner ? "i 0..2 | reduce a.b.i 0..4" : "i 0..2 | reduce a.b.o 0..4");
+    EXPECT_EQ(rf.num_reduce_axes(), 1);
+    rf.split(rf.reduce_axis(0), 2);
+    EXPECT_NE(s.to_text().find("S.rfactor(a, b, 4, "), std::string::npos);
+  }
+}
+
 TEST(Step, LayoutOrdersTheElementsInMemory) {
   Pair p;
   Schedule s({p.C});

@@ -115,6 +115,10 @@ class StageRef {
   /// The new stage's first spatial axis is the partial index. Needs a commutative reducer when
   /// inner.
   StageRef rfactor(Loop k, Param factor, bool inner, Where at = Where::current());
+  /// The same over several reduce axes taken as one, outermost first, which lie one after the other
+  /// in memory: the pixels of an image are h*w elements in a row. Needs a commutative reducer.
+  StageRef rfactor(const std::vector<Loop>& ks, Param factor, bool inner,
+                   Where at = Where::current());
   /// An axis, and of what product its extent is to become a multiple.
   struct Padding {
     Loop axis;

@@ -22,7 +22,7 @@ enum class StepKind : uint8_t {
   Inline,       ///< substitute into every reader
   CacheWrite,   ///< results {new stage, its axes...}: compute into a private copy first
   CacheRead,    ///< params {reader stages...}, results {new stage, its axes...}
-  Rfactor,      ///< axes {reduce axis} params {factor, inner?}: see StageRef::rfactor
+  Rfactor,      ///< axes {reduce axes..} params {factor, inner?}: see StageRef::rfactor
   Layout,       ///< params {dim, divisor, modulus}...: order of the stage's elements in memory
   Vectorize,    ///< axes {leaf}
   Unroll,       ///< axes {leaf}

@@ -14,9 +14,17 @@ bool contains_load(const Expr& e) {
   return found;
 }
 
+// What lies in registers may be read in any lane at any time.
+bool Generator::reads_memory(const Expr& e) {
+  if (auto* load = e.as<Load>(); load && storage_of(load->buffer).base) return true;
+  bool found = false;
+  for_each_child(e, [&](const Expr& child) { found = found || reads_memory(child); });
+  return found;
+}
+
 void Generator::memo_rewind(size_t mark) {
   while (memo_log_.size() > mark) {
-    memo_.erase(memo_log_.back());
+    memo_.erase(memo_log_.back().get());
     memo_log_.pop_back();
   }
 }
@@ -31,8 +39,8 @@ Value* Generator::emit(const Expr& e) {
   if (auto it = memo_.find(e.get()); it != memo_.end()) return it->second;
   // A scalar inside of a masked vector: its loads may happen if any lane is active.
   Value* value =
-      mask_ && e.dtype().is_scalar() && contains_load(e) ? emit_if_any_lane(e) : emit_node(e);
-  if (memo_.emplace(e.get(), value).second) memo_log_.push_back(e.get());
+      mask_ && e.dtype().is_scalar() && reads_memory(e) ? emit_if_any_lane(e) : emit_node(e);
+  if (memo_.emplace(e.get(), value).second) memo_log_.push_back(e);
   return value;
 }
 
@@ -89,9 +97,16 @@ Value* Generator::emit_ramp(const Ramp& r) {
 
 Value* Generator::emit_binary(const Binary& e) {
   // As in C, so that `i < n && A(i) > 0` is safe.
-  if ((e.op == BinaryOp::And || e.op == BinaryOp::Or) && contains_load(e.b)) {
+  if ((e.op == BinaryOp::And || e.op == BinaryOp::Or) && reads_memory(e.b)) {
     const Expr known = make_int(e.dtype, e.op == BinaryOp::Or);
     return e.op == BinaryOp::And ? emit_select(e.a, e.b, known) : emit_select(e.a, known, e.b);
+  }
+  const bool of_positions = e.op == BinaryOp::FloorDiv || e.op == BinaryOp::FloorMod ||
+                            e.op == BinaryOp::Div || e.op == BinaryOp::Mod ||
+                            e.op == BinaryOp::Min || e.op == BinaryOp::Max;
+  if (of_positions && e.dtype.is_vector()) {
+    if (auto pattern = as_lane_pattern(Expr(&e), ranges_))
+      return emit_lane_pattern(*pattern, e.dtype);
   }
   ArithmeticFacts facts;
   facts.index = in_index_;
@@ -109,7 +124,7 @@ Value* Generator::emit_binary(const Binary& e) {
 }
 
 Value* Generator::emit_select(const Expr& condition, const Expr& on_true, const Expr& on_false) {
-  const bool lazy_true = contains_load(on_true), lazy_false = contains_load(on_false);
+  const bool lazy_true = reads_memory(on_true), lazy_false = reads_memory(on_false);
   Value* c = emit(condition);
   if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(c)) {
     return emit(constant->isOne() ? on_true : on_false);

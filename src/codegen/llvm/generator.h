@@ -42,6 +42,16 @@ struct AffineLanes {
 };
 std::optional<AffineLanes> as_affine_lanes(const Expr& index);
 
+/// index == base + offsets[lane], in every lane.
+struct LanePattern {
+  Expr base;
+  std::vector<int64_t> offsets;
+};
+std::optional<LanePattern> as_lane_pattern(const Expr& index, const Ranges& ranges);
+
+/// Lanes [begin, begin + count) of `e`, in which no variable is a vector.
+Expr slice_lanes(const Expr& e, int begin, int count);
+
 bool contains_load(const Expr& e);
 
 class Generator {
@@ -103,12 +113,14 @@ class Generator {
   llvm::Value* emit_constant(const Expr& e);
   llvm::Value* emit_ramp(const Ramp& r);
   llvm::Value* emit_binary(const Binary& e);
+  llvm::Value* emit_lane_pattern(const LanePattern& pattern, DataType dtype);
   llvm::Value* emit_select(const Expr& condition, const Expr& on_true, const Expr& on_false);
   llvm::Value* emit_branches(llvm::Value* condition, llvm::Type* type,
                              FunctionRef<llvm::Value*()> on_true,
                              FunctionRef<llvm::Value*()> on_false);
   llvm::Value* emit_masked(llvm::Value* mask, int lanes, const Expr& e);
   llvm::Value* emit_if_any_lane(const Expr& e);
+  bool reads_memory(const Expr& e);
   size_t memo_mark() const { return memo_log_.size(); }
   void memo_rewind(size_t mark);
 
@@ -133,6 +145,7 @@ class Generator {
   llvm::Value* load_contiguous(const Storage& storage, DataType dtype, llvm::Value* pointer,
                                llvm::Value* mask);
   llvm::Value* load_strided(const Storage& storage, DataType dtype, const AffineLanes& lanes);
+  llvm::Value* load_pattern(const Storage& storage, DataType dtype, const LanePattern& pattern);
   llvm::Value* gather(const Storage& storage, DataType dtype, const Expr& index);
   llvm::Value* load_chunk(const Storage& storage, DataType dtype, const Expr& index);
   bool has_masks(DataType dtype) const;
@@ -168,7 +181,7 @@ class Generator {
   /// Values of this statement's expressions, which are graphs, not trees; a lazily executed part
   /// takes back what it added.
   std::unordered_map<const ExprNode*, llvm::Value*> memo_;
-  std::vector<const ExprNode*> memo_log_;
+  std::vector<Expr> memo_log_;  ///< keeps alive whose address memo_ knows
 };
 
 }  // namespace heddle::codegen

@@ -120,7 +120,11 @@ Value* Generator::emit_load(const Load& load) {
     return load_scalar(storage, dtype, address(storage, dtype, index));
   }
   const std::optional<AffineLanes> lanes = as_affine_lanes(index);
-  if (!lanes) return gather(storage, dtype, index);
+  if (!lanes) {
+    const auto pattern = mask_ ? std::nullopt : as_lane_pattern(index, ranges_);
+    Value* shuffled = pattern ? load_pattern(storage, dtype, *pattern) : nullptr;
+    return shuffled ? shuffled : gather(storage, dtype, index);
+  }
   const int64_t* stride = as_int(lanes->stride);
   if (stride && *stride == 0) {
     Value* mask = std::exchange(mask_, nullptr);

@@ -9,17 +9,14 @@
 
 namespace heddle::codegen {
 
-namespace {
-
-// Lanes [begin, begin + count) of `e`.
-Expr slice(const Expr& e, int begin, int count) {
+Expr slice_lanes(const Expr& e, int begin, int count) {
   if (e.dtype().is_scalar()) return e;
   if (auto* ramp = e.as<Ramp>()) {
     Expr offset = ramp->stride * make_int(ramp->stride->dtype, begin);
     return make_ramp(ramp->base + offset, ramp->stride, count);
   }
   if (auto* broadcast = e.as<Broadcast>()) return make_broadcast(broadcast->value, count);
-  auto part = [&](const Expr& child) { return slice(child, begin, count); };
+  auto part = [&](const Expr& child) { return slice_lanes(child, begin, count); };
   switch (e.kind()) {
     case ExprKind::Cast: return cast(e.dtype(), part(e.as<Cast>()->value));
     case ExprKind::Unary: return make_unary(e.as<Unary>()->op, part(e.as<Unary>()->a));
@@ -35,6 +32,8 @@ Expr slice(const Expr& e, int begin, int count) {
     default: return {};
   }
 }
+
+namespace {
 
 // The widest element in `e`, and whether every vector in it can be sliced.
 void inspect(const Expr& e, int& bytes, bool& possible) {
@@ -61,9 +60,9 @@ Stmt split_store(const Store& s, int vector_bytes) {
   std::vector<VarBinding> values;
   for (int begin = 0; begin < lanes; begin += step) {
     const int count = std::min(step, lanes - begin);
-    Expr value = slice(s.value, begin, count);
+    Expr value = slice_lanes(s.value, begin, count);
     Var v("piece", value.dtype());
-    stores.push_back(make_store(s.buffer, {slice(s.indices[0], begin, count)}, v, s.hint));
+    stores.push_back(make_store(s.buffer, {slice_lanes(s.indices[0], begin, count)}, v, s.hint));
     values.push_back({v, value});
   }
   Stmt result = make_block(std::move(stores));
