@@ -17,10 +17,10 @@ class Drawer {
   RandomProgram run() {
     using Family = void (Drawer::*)();
     static const Family families[] = {
-        &Drawer::contraction, &Drawer::contraction, &Drawer::matrix_unit, &Drawer::convolution,
-        &Drawer::convolution, &Drawer::reduction,   &Drawer::reduction,   &Drawer::normalisation,
-        &Drawer::movement,    &Drawer::chain,       &Drawer::pooling,     &Drawer::tuple,
-        &Drawer::affine,      &Drawer::layers};
+        &Drawer::contraction,   &Drawer::contraction, &Drawer::matrix_unit, &Drawer::matrix_unit,
+        &Drawer::convolution,   &Drawer::convolution, &Drawer::reduction,   &Drawer::reduction,
+        &Drawer::normalisation, &Drawer::movement,    &Drawer::chain,       &Drawer::pooling,
+        &Drawer::tuple,         &Drawer::affine,      &Drawer::layers};
     (this->*families[pick(0, std::size(families) - 1)])();
     return std::move(p_);
   }
