@@ -488,7 +488,12 @@ Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng) {
         }
         case 9: st.compute_inline(); break;
         case 10: sync(st.cache_write()); break;
-        case 11: sync(st.rfactor(any_loop(id), Param(pick(1, 9)), pick(0, 1) == 1)); break;
+        case 11: {
+          std::vector<Loop> ks{any_loop(id)};
+          if (pick(0, 1) == 1) ks.push_back(any_loop(id));
+          sync(st.rfactor(ks, Param(pick(1, 9)), pick(0, 1) == 1));
+          break;
+        }
         case 12: {
           StageRef copy = st.cache_read(
               {s.stage(static_cast<int>(pick(0, static_cast<int64_t>(loops.size()) - 1)))});
