@@ -28,7 +28,7 @@ OWNED = {
     "boost/": ["src/dag/"],
     "nlohmann/": ["src/support/json.cpp"],
     "xgboost/": ["src/cost_model/", "tools/", "bench/"],
-    "dlpack/": ["src/runtime/", "tests/runtime/", "tests/driver/"],
+    "dlpack/": ["src/runtime/", "tests/runtime/", "tests/driver/", "bench/gpu/"],
 }
 NOT_IN_PUBLIC_HEADERS = ["fmt/", "CLI/", "iostream", "regex"]
 

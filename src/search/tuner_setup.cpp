@@ -26,6 +26,11 @@ Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options)
     throw_user_error("TuneOptions: final_race_share is " + std::to_string(options.final_race_share),
                      {}, "a share of the budget: at least 0, less than 1");
   }
+  if (!options.log.empty() && current_auto_scheduler_options().allow_tf32) {
+    // It would answer later where tf32 is not allowed.
+    throw_user_error("a record does not say that it was made with allow_tf32", {},
+                     "tune without a log, and keep the result's schedule");
+  }
   if (!features_) {
     features_ = [](const TuneTask& t, const Schedule& s) {
       return schedule_features(s, t.args, t.tmpl.target());

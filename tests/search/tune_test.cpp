@@ -578,6 +578,13 @@ TEST_F(Tune, BadOptionsAreRefused) {
   o = options(m);
   o.final_race_share = 1;
   EXPECT_THROW(tune_tasks({splits_task()}, o), Error);
+  // A log of what was rounded to tf32 would answer where that is not allowed.
+  o = options(m);
+  o.log = path("tf32.jsonl");
+  AutoSchedulerOptions scheduler;
+  scheduler.allow_tf32 = true;
+  const AutoSchedulerOptionsScope scope(scheduler);
+  EXPECT_THROW(tune_tasks({splits_task()}, o), Error);
 }
 
 TEST_F(Tune, TheShortWay) {
