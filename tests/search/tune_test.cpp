@@ -570,21 +570,19 @@ TEST_F(Tune, SomebodysOwnPolicyMayErr) {
 }
 
 TEST_F(Tune, BadOptionsAreRefused) {
-  FakeMeasurer m(on_landscape(1));
-  EXPECT_THROW(tune_tasks({}, options(m)), Error);
-  TuneOptions o = options(m);
-  o.batch = 0;
-  EXPECT_THROW(tune_tasks({splits_task()}, o), Error);
-  o = options(m);
-  o.final_race_share = 1;
-  EXPECT_THROW(tune_tasks({splits_task()}, o), Error);
+  FakeMeasurer m(on_landscape(3));
+  auto refuses = [&](auto change) {
+    TuneOptions o = options(m);
+    change(o);
+    EXPECT_THROW(tune_tasks({splits_task()}, o), Error);
+  };
+  refuses([](TuneOptions& o) { o.batch = 0; });
+  refuses([](TuneOptions& o) { o.final_race_share = 1; });
   // A log of what was rounded to tf32 would answer where that is not allowed.
-  o = options(m);
-  o.log = path("tf32.jsonl");
   AutoSchedulerOptions scheduler;
   scheduler.allow_tf32 = true;
   const AutoSchedulerOptionsScope scope(scheduler);
-  EXPECT_THROW(tune_tasks({splits_task()}, o), Error);
+  refuses([&](TuneOptions& o) { o.log = path("tf32.jsonl"); });
 }
 
 TEST_F(Tune, TheShortWay) {
