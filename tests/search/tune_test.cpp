@@ -570,28 +570,25 @@ TEST_F(Tune, SomebodysOwnPolicyMayErr) {
 }
 
 TEST_F(Tune, BadOptionsAreRefused) {
-  FakeMeasurer m(on_landscape(3));
-  auto refuses = [&](auto change) {
-    TuneOptions o = options(m);
-    change(o);
-    EXPECT_THROW(tune_tasks({splits_task()}, o), Error);
-  };
-  refuses([](TuneOptions& o) { o.batch = 0; });
-  refuses([](TuneOptions& o) { o.final_race_share = 1; });
-  // A log of what was rounded to tf32 would answer where that is not allowed.
-  AutoSchedulerOptions scheduler;
-  scheduler.allow_tf32 = true;
-  const AutoSchedulerOptionsScope scope(scheduler);
-  refuses([&](TuneOptions& o) { o.log = path("tf32.jsonl"); });
+  FakeMeasurer m(on_landscape(1));
+  TuneOptions o = options(m);
+  EXPECT_THROW(tune_tasks({}, o), Error);
+  o.batch = 0;
+  EXPECT_THROW(tune_tasks({splits_task()}, o), Error);
+  o = options(m);
+  o.final_race_share = 1;
+  EXPECT_THROW(tune_tasks({splits_task()}, o), Error);
+  o = options(m);
+  o.log = path("tf32.jsonl");  // it would answer where tf32 is not allowed
+  const AutoSchedulerOptionsScope scope({.allow_tf32 = true});
+  EXPECT_THROW(tune_tasks({splits_task()}, o), Error);
 }
 
 TEST_F(Tune, TheShortWay) {
-  Tensor a = placeholder({32, 48}, f32, "A"), b = placeholder({48, 64}, f32, "B");
-  Tensor c = ops::matmul(a, b);
   FakeMeasurer m(on_landscape(3));
   TuneOptions o = options(m, 30);
   o.target = test_target();
-  TuneResult best = tune({c}, o);
+  TuneResult best = tune({ops::matmul(placeholder({32, 48}), placeholder({48, 64}))}, o);
   EXPECT_EQ(best.name, "matmul[32x64]");
   EXPECT_EQ(best.report.trials, 30);
   EXPECT_EQ(best.report.tasks.size(), 1u);
