@@ -14,13 +14,12 @@ constexpr double kShortestSample = 300e-6;
 // it needs an order of magnitude for the cost model, not two digits.
 constexpr double kClearlySlower = 1.15;
 
-// Calls so much slower than the cut-off need no further ones. The first alone proves less: pages,
-// caches and a thread that starts cost it up to some milliseconds (matmul 512^3 on two threads: 5.4
-// ms of 1.7), so the second is asked, unless the first is slower by far.
+// Calls so much slower than the cut-off need no further ones. The first proves less than others: a
+// runner that has just started pays in it for pages, caches and a thread on its way to a core
+// (matmul 512^3 on two threads: 5.4 ms of 1.7).
 constexpr double kHopeless = 1.5;
 constexpr double kHopelessSeconds = 3e-3;
-constexpr double kFarSlower = 6;
-constexpr double kFarSlowerSeconds = 30e-3;
+constexpr double kColdSeconds = 8e-3;
 
 double time_once(int64_t calls, FunctionRef<void()> call) {
   const Timer timer;
@@ -54,7 +53,7 @@ Timing time_calls(const MeasureProtocol& protocol, double best_seconds, Function
   const double first = time_once(1, call);
   const double limit = protocol.cutoff > 0 ? protocol.cutoff * best_seconds
                                            : std::numeric_limits<double>::infinity();
-  if (first > kFarSlower * limit && first > kFarSlowerSeconds) return {{first}, true};
+  if (first - kColdSeconds > kHopeless * limit) return {{first}, true};
   if (first > kHopeless * limit && first > kHopelessSeconds) {
     const double second = time_once(1, call);
     if (second > kHopeless * limit) return {{second}, true};
@@ -77,8 +76,9 @@ Timing time_calls(const MeasureProtocol& protocol, double best_seconds, Function
     const double sample = time_once(calls, call);
     result.seconds.push_back(sample);
     total += sample * static_cast<double>(calls);
-    // Twice after the warm-up: a thread may still have been on its way to its core.
-    if (result.seconds.size() == 2 && first > limit && sample > limit &&
+    // Twice, unless the first call was slow enough itself: a thread may still have been on its way.
+    const size_t proof = first - kColdSeconds > limit ? 1 : 2;
+    if (first > limit && result.seconds.size() == proof && sample > limit &&
         result.seconds[0] > limit) {
       result.cut_off = true;
       break;

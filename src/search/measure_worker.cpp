@@ -13,10 +13,11 @@ namespace {
 // clock runs out in the middle.
 constexpr double kGroupSeconds = 0.3;
 constexpr size_t kLargestGroup = 64;
-// A first call that takes so many times longer than the cut-off is stopped: the candidate has lost,
-// by how much nobody needs to know. Another runner costs some milliseconds.
-constexpr double kHopeless = 4;
-constexpr double kHopelessSeconds = 0.03;
+// A first call that takes so many times longer than the cut-off, and what a cold start costs, is
+// stopped: the candidate has lost, by how much nobody needs to know. Another runner costs some
+// milliseconds.
+constexpr double kHopeless = 2;
+constexpr double kColdSeconds = 0.02;
 // A naive kernel reaches about this speed where it reads memory against the grain.
 constexpr double kNaiveFlopsPerSecond = 0.5e9;
 constexpr double kNaiveSeconds = 0.1;
@@ -212,7 +213,7 @@ double WorkerMeasurer::run_allowance(double compile_seconds) const {
 
 double WorkerMeasurer::first_call_allowance(double best_seconds) const {
   if (options_.protocol.cutoff <= 0) return std::numeric_limits<double>::infinity();
-  return std::max(kHopeless * options_.protocol.cutoff * best_seconds, kHopelessSeconds);
+  return kHopeless * options_.protocol.cutoff * best_seconds + kColdSeconds;
 }
 
 /// Runs a candidate and reports it; nothing when the clock expired.

@@ -40,7 +40,7 @@ struct MeasureProtocol {
   int min_repeats = 2;         ///< timed samples, after one warm-up call
   int max_repeats = 12;        ///< the leaders are raced in the end
   double min_seconds = 0.004;  ///< sampled at least so long (unless cut off)
-  double max_seconds = 0.1;    ///< ... and at most so long once min_repeats are there
+  double max_seconds = 0.05;   ///< ... and at most so long once min_repeats are there
   double relative_ci = 0.02;   ///< enough when the 95 % interval of the median is so narrow
   double cutoff = 1.5;         ///< stop at once when slower than cutoff x best; 0: never
   /// Cold: a call finds nothing of its arguments in the caches. On a CPU (default: warm) a buffer
