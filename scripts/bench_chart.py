@@ -13,7 +13,7 @@ import sys
 
 OURS = ("static", "tuned")
 COLOURS = {"static": "#8fb3d9", "tuned": "#1f5fa8"}
-ROW, TOP, LEFT, WIDTH, RIGHT = 19, 66, 330, 430, 90
+ROW, TOP, LEFT, WIDTH, RIGHT = 19, 66, 390, 430, 90
 
 
 def rows_of(document, threads):
