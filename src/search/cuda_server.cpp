@@ -7,6 +7,7 @@
 #include <new>
 #include <numeric>
 
+#include "codegen/cuda/nvrtc.h"
 #include "heddle/driver/build.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
@@ -394,6 +395,7 @@ class CudaServer {
 void serve_cuda(Channel& channel, WorkerStatus& status,
                 const std::vector<std::shared_ptr<MeasuredTask>>& tasks,
                 const WorkerOptions& options, const TuningDeviceFactory& device) {
+  cuda::compile_cuda_here();  // nothing is forked from this process
   CudaServer(channel, status, tasks, options, device).serve();
 }
 

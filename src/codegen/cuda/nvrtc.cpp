@@ -1,11 +1,16 @@
 #include "codegen/cuda/nvrtc.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 
 #include "codegen/cuda/cubin_cache.h"
 #include "codegen/cuda/nvrtc_library.h"
+#include "codegen/cuda/nvrtc_run.h"
 #include "codegen/cuda/ptxas_log.h"
+#include "heddle/runtime/cuda.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 
@@ -13,6 +18,8 @@ namespace heddle::cuda {
 namespace {
 
 constexpr const char* kFile = "kernel.cu";
+
+std::atomic<bool> compiles_here{false};
 
 const NvrtcApi& nvrtc() {
   std::string reason;
@@ -28,27 +35,6 @@ int version_of(const NvrtcApi& api) {
   api.version(&major, &minor);
   return 1000 * major + 10 * minor;
 }
-
-// Destroys the program at the end of the scope.
-struct ProgramHandle {
-  const NvrtcApi& api;
-  NvrtcApi::Program program = nullptr;
-  explicit ProgramHandle(const NvrtcApi& nvrtc) : api(nvrtc) {}
-  ~ProgramHandle() {
-    if (program != nullptr) api.destroy_program(&program);
-  }
-  ProgramHandle(const ProgramHandle&) = delete;
-  ProgramHandle& operator=(const ProgramHandle&) = delete;
-
-  std::string log() const {
-    std::size_t size = 0;
-    api.get_log_size(program, &size);
-    std::string text(size, '\0');
-    if (size > 0) api.get_log(program, text.data());
-    while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
-    return text;
-  }
-};
 
 [[noreturn]] void rejected(NvrtcApi::Result result, const NvrtcApi& api, const std::string& log,
                            const std::string& source, const std::string& arch,
@@ -70,27 +56,25 @@ struct ProgramHandle {
   throw_internal_error(what + (line > 0 ? "\n" + numbered_lines(source, line) : ""));
 }
 
+// NVRTC initialises the driver (13.0 does), and what is forked from a process that did that can
+// never use the GPU: the tuner's measuring processes could not. So where there is a driver that
+// this process has not used yet, another compiles.
+bool spare_driver() {
+  static const bool driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
+  return driver && !compiles_here.load() && !initialised();
+}
+
 Cubin compile(const NvrtcApi& api, const std::string& source, const std::string& arch,
               const std::vector<std::string>& options) {
-  std::vector<const char*> flags;
-  for (const std::string& option : options) flags.push_back(option.c_str());
   const Timer timer;
-  ProgramHandle p(api);
-  NvrtcApi::Result result =
-      api.create_program(&p.program, source.c_str(), kFile, 0, nullptr, nullptr);
-  HEDDLE_ICHECK(result == NvrtcApi::kSuccess,
-                std::string("nvrtcCreateProgram: ") + api.get_error_string(result));
-  result = api.compile_program(p.program, static_cast<int>(flags.size()), flags.data());
+  NvrtcOutput out = spare_driver() ? run_nvrtc_in_child(api, source, kFile, options)
+                                   : run_nvrtc(api, source, kFile, options);
+  if (out.result != NvrtcApi::kSuccess) rejected(out.result, api, out.log, source, arch, options);
+  HEDDLE_ICHECK(!out.bytes.empty(), "NVRTC made no machine code for '" + arch + "'");
   Cubin cubin;
   cubin.arch = arch;
-  cubin.log = p.log();
-  if (result != NvrtcApi::kSuccess) rejected(result, api, cubin.log, source, arch, options);
-  std::size_t size = 0;
-  api.get_cubin_size(p.program, &size);
-  cubin.bytes.resize(size);
-  result = api.get_cubin(p.program, cubin.bytes.data());
-  HEDDLE_ICHECK(result == NvrtcApi::kSuccess && size > 0,
-                "NVRTC made no machine code for '" + arch + "'");
+  cubin.bytes = std::move(out.bytes);
+  cubin.log = std::move(out.log);
   cubin.compile_s = timer.elapsed_s();
   cubin.kernels = parse_resources(cubin.log);
   cubin.warnings = parse_warnings(cubin.log);
@@ -123,6 +107,8 @@ Cubin compile_cuda(const std::string& source, const std::string& arch,
   store_cubin(key, cubin);
   return cubin;
 }
+
+void compile_cuda_here() { compiles_here.store(true); }
 
 bool nvrtc_available() { return nvrtc_missing_reason().empty(); }
 

@@ -51,6 +51,11 @@ struct Cubin {
 Cubin compile_cuda(const std::string& source, const std::string& arch,
                    const std::vector<std::string>& options = {});
 
+/// From now on this process compiles itself, though that spoils CUDA for what is forked from it. By
+/// default another process does, as long as this one has not used the GPU: one that builds a kernel
+/// can still tune afterwards. It costs a tenth of a second a kernel that is not in the cache.
+void compile_cuda_here();
+
 /// Is there an NVRTC? Asks the same places each time, so that a test can change the environment.
 bool nvrtc_available();
 /// What compile_cuda's Runtime error would say; "" where there is an NVRTC.

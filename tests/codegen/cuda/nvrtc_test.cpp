@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "codegen/cuda/cubin_cache.h"
+#include "codegen/cuda/nvrtc_run.h"
 #include "codegen/cuda/ptxas_log.h"
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
@@ -76,6 +77,32 @@ Error error_of(F&& f) {
     return error;
   }
   return {ErrorKind::User, "no error"};
+}
+
+NvrtcApi::Result abort_in_compiler(NvrtcApi::Program, int, const char* const*) { std::abort(); }
+
+// What is forked later must still be able to use the GPU, and NVRTC initialises the driver.
+TEST_F(Nvrtc, AnotherProcessCompilesTheSame) {
+  std::string reason;
+  const NvrtcApi& api = *find_nvrtc(reason);
+  const std::vector<std::string> options = {"--gpu-architecture=sm_80", "--ptxas-options=-v"};
+  const NvrtcOutput here = run_nvrtc(api, kAxpy, "k.cu", options);
+  const NvrtcOutput there = run_nvrtc_in_child(api, kAxpy, "k.cu", options);
+  EXPECT_EQ(there.result, NvrtcApi::kSuccess);
+  EXPECT_EQ(there.bytes, here.bytes);
+  EXPECT_THAT(there.log, HasSubstr("registers"));
+  const NvrtcOutput wrong = run_nvrtc_in_child(api, "what is this", "k.cu", options);
+  EXPECT_EQ(wrong.result, NvrtcApi::kCompilation);
+  EXPECT_THAT(wrong.log, HasSubstr("error"));
+  EXPECT_TRUE(wrong.bytes.empty());
+  NvrtcApi broken = api;
+  broken.compile_program = abort_in_compiler;
+  try {
+    run_nvrtc_in_child(broken, kAxpy, "k.cu", options);
+    FAIL() << "a compiler that dies is an error";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.message, HasSubstr("died of signal"));
+  }
 }
 
 TEST_F(Nvrtc, CompilesForEveryArchitecture) {
