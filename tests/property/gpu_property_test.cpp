@@ -45,7 +45,9 @@ TEST(GpuProperty, RandomConfigs) {
   coverage.print(std::cout);
   for (const char* type : {"f16", "bf16", "f32", "i8", "u8"}) {
     std::cout << "  on matrix units, of " << type << ": " << matrix_unit[type] << " pairs\n";
-    if (count >= 500) EXPECT_GE(matrix_unit[type], 5) << type;
+    if (count >= 500) {
+      EXPECT_GE(matrix_unit[type], 5) << type;
+    }
   }
 }
 
