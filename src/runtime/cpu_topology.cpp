@@ -53,8 +53,9 @@ CpuTopology read_topology() {
 }  // namespace
 
 const CpuTopology& cpu_topology() {
-  static const CpuTopology topology = read_topology();
-  return topology;
+  // Never destroyed: threads of the pool ask while the process exits.
+  static const CpuTopology* const topology = new CpuTopology(read_topology());
+  return *topology;
 }
 
 }  // namespace heddle::detail
