@@ -22,7 +22,7 @@ import sys
 import torch
 import torch.utils.dlpack
 
-from peers import declare
+from peers import declare, graph_of, in_turns, rotated
 
 SHAPES = ["4096x4096", "16384x1024", "256x65536"]
 LISTS = {
@@ -113,51 +113,9 @@ class Heddle:
             self.lib.c.heddle_gpu_close(self.handle)
 
 
-def graph_of(call, sets, stream):
-    """(graph, launches): about a third of a millisecond, every set at least once."""
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    with torch.cuda.stream(stream):
-        for i in range(sets):
-            call(i)
-        begin.record()
-        for i in range(sets):
-            call(i)
-        end.record()
-        torch.cuda.synchronize()
-        each = max(begin.elapsed_time(end) / sets, 1e-3)
-        launches = max(4, sets if sets <= 64 else 0, min(1000, int(0.3 / each)))
-        graph = torch.cuda.CUDAGraph()
-        keep = []
-        with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
-            for i in range(launches):
-                keep.append(call(i % sets))
-                if len(keep) > sets:
-                    keep.pop(0)
-        graph.replay()
-        torch.cuda.synchronize()
-    return graph, launches
-
-
 def difference(ours, theirs):
     a, b = ours.double().flatten(), theirs.double().flatten()
     return ((a - b).abs() / (1 + b.abs())).max().item()
-
-
-def in_turns(graphs, rounds, stream):
-    samples = {name: [] for name in graphs}
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    names = list(graphs)
-    with torch.cuda.stream(stream):
-        for _ in range(rounds):
-            random.shuffle(names)
-            for name in names:
-                graph, launches = graphs[name]
-                begin.record()
-                graph.replay()
-                end.record()
-                torch.cuda.synchronize()
-                samples[name].append(begin.elapsed_time(end) * 1e3 / launches)
-    return {name: statistics.median(s) for name, s in samples.items()}
 
 
 def run(library, subject, dtype, rounds, compile_too):
@@ -166,13 +124,9 @@ def run(library, subject, dtype, rounds, compile_too):
     if declared is None:
         raise SystemExit(f"side_by_side.py: PyTorch has no one call for {subject}")
     fn, args = declared
-    l2 = torch.cuda.get_device_properties(0).L2_cache_size
     with torch.no_grad():
         wanted = fn(*args)
-        size = sum(t.numel() * t.element_size() for t in (*args, wanted))
-        sets = [args]
-        while len(sets) * size < 2 * l2 and len(sets) < 256:
-            sets.append(tuple(t.clone() for t in args))
+        sets = rotated(args, wanted)
         stream = torch.cuda.Stream()
         graphs, ours = {}, []
         for choice in ("static", "tuned"):
@@ -186,7 +140,6 @@ def run(library, subject, dtype, rounds, compile_too):
                 got = heddle(0)
             torch.cuda.synchronize()
             worst = difference(got.reshape(wanted.shape), wanted)
-            # Of two equally large elements either may be named.
             line["difference"] = max(line.get("difference", 0), worst)
             graphs[choice] = graph_of(heddle, len(sets), stream)
         graphs["eager"] = graph_of(lambda i: fn(*sets[i]), len(sets), stream)

@@ -140,12 +140,12 @@ TEST(Gpu, RegistersAreLoadedAheadOverTheEndOfATile) {
   }
 }
 
-// sum over rows of `n`, `threads` threads a row.
-Schedule row_sum(const Tensor& out, int threads) {
+// sum over rows of `n`, `threads` threads a row; a row is for a block, or for a cluster.
+Schedule row_sum(const Tensor& out, int threads, LoopKind rows = BX) {
   Schedule s({out});
   StageRef c = s[out], acc = c.cache_write();
   Loop row = c.axis(0);
-  c.bind(row, BX);
+  c.bind(row, rows);
   StageRef part = acc.rfactor(acc.reduce_axis(0), threads, true);
   acc.compute_at(c, row);
   acc.bind(acc.reduce_axis(0), TX);
@@ -289,24 +289,10 @@ TEST(Gpu, TooManyThreadsIsAnError) {
   }
 }
 
-// sum over rows of `n` by a cluster.
-Schedule cluster_sum(const Tensor& out, LoopKind cluster, int threads) {
-  Schedule s({out});
-  StageRef c = s[out], acc = c.cache_write();
-  Loop row = c.axis(0);
-  c.bind(row, cluster);
-  StageRef part = acc.rfactor(acc.reduce_axis(0), threads, true);
-  acc.compute_at(c, row);
-  acc.bind(acc.reduce_axis(0), TX);
-  part.compute_at(c, row);
-  part.bind(part.axis(0), TX);
-  return s;
-}
-
 TEST(Gpu, AClusterReducesARowThroughTheMemoryOfAllItsBlocks) {
   for (const int rows : {1, 5}) {
     Tensor a = placeholder({rows, 5000}, f32, "A"), s = sum_of_rows(a);
-    const std::string text = run(cluster_sum(s, LoopKind::Cluster4, 128), {a}, {s});
+    const std::string text = run(row_sum(s, 128, LoopKind::Cluster4), {a}, {s});
     const std::string blocks = std::to_string(4 * rows);
     EXPECT_TRUE(has(text, "// grid " + blocks +
                               " x 1 x 1, block 32 x 1 x 1, 16 bytes of shared "
@@ -321,7 +307,7 @@ TEST(Gpu, AClusterReducesARowThroughTheMemoryOfAllItsBlocks) {
 // More warps than a warp has lanes: each warp shares their results out once more.
 TEST(Gpu, AClusterOfManyWarpsShufflesTwice) {
   Tensor a = placeholder({3, 9000}, f32, "A"), s = sum_of_rows(a);
-  const std::string text = run(cluster_sum(s, LoopKind::Cluster8, 4096), {a}, {s});
+  const std::string text = run(row_sum(s, 4096, LoopKind::Cluster8), {a}, {s});
   EXPECT_TRUE(has(text, "shared S.local.warps: f32[128]")) << text;
   EXPECT_TRUE(has(text, "block 512 x 1 x 1")) << text;
 }
