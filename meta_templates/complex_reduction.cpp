@@ -143,11 +143,13 @@ class Writer {
     if (window <= 8) unrolls.push_back(window);
     const bool whole_window = !sh_.row && window <= 8;
     // Four steps share the loop's bookkeeping and a line of the broadcast operand: 2 to 28 % on one
-    // and two threads of a Zen 3 (docs/benchmarks.md, "knobs of the register tile").
+    // and two threads of a Zen 3 (docs/benchmarks.md, "knobs of the register tile"). Not where much
+    // of a short loop would be its tail.
+    const int64_t steps = window >= 16 || window % 4 == 0 ? 4 : window >= 4 ? 2 : 1;
     unroll_k_ = t_.knob("unroll_k", unrolls,
-                        whole_window             ? window
-                        : sh_.row && window >= 4 ? 4
-                                                 : 1,
+                        whole_window ? window
+                        : sh_.row    ? steps
+                                     : 1,
                         whole_window ? "a window" : "the loop's own instructions weigh less");
 
     choose_blocks(tile);
@@ -263,9 +265,8 @@ class Writer {
       for (int i : sh_.m_others) reuse *= op_.axes()[i].extent();
       // Rows of 512 bytes share few sets of L1: packed where a panel is not there anyway (1.2
       // to 1.45 times as fast for 784x128x1152; 0.8 for a panel of 32 KB).
-      int64_t panel = bytes_of(sh_.vector->tensor);
-      for (int i : sh_.batch) panel /= op_.axes()[i].extent();
-      bool long_strides = row_bytes > 1024 || (row_bytes >= 512 && panel > t_.target().l1d_bytes);
+      bool long_strides = row_bytes > 1024 ||
+                          (row_bytes >= 512 && bytes_a_batch(*sh_.vector) > t_.target().l1d_bytes);
       bool chosen = constant(sh_.vector) || (reuse >= 32 && (!last || long_strides));
       pack_vector_ = t_.choice("pack_vectors", chosen,
                                constant(sh_.vector) ? "constant: packed once"
@@ -276,7 +277,7 @@ class Writer {
       // In tile order it is one stream, whatever pages it lies on; as it lies, a block is many rows
       // that compete for sets of L2. Worth it from where it no longer fits there and is read often:
       // 512^3 to 2048^3 gain 5 to 30 % (docs/benchmarks.md, "packing the broadcast operand").
-      bool large = sh_.cols >= 512 && bytes_of(sh_.row->tensor) >= t_.target().l2_bytes;
+      bool large = sh_.cols >= 512 && bytes_a_batch(*sh_.row) >= t_.target().l2_bytes;
       bool chosen = constant(sh_.row) || large;
       pack_row_ = t_.choice("pack_broadcasts", chosen,
                             constant(sh_.row) ? "constant: packed once"
@@ -285,6 +286,12 @@ class Writer {
     }
     if (pack_vector_.knob >= 0) t_.keep_at_root(sh_.vector->producer, pack_vector_, 1);
     if (pack_row_.knob >= 0) t_.keep_at_root(sh_.row->producer, pack_row_, 1);
+  }
+
+  int64_t bytes_a_batch(const Access& a) const {
+    int64_t bytes = bytes_of(a.tensor);
+    for (int i : sh_.batch) bytes /= op_.axes()[i].extent();
+    return bytes;
   }
 
   // Weights, or what is made of them alone: computed and packed once.
