@@ -115,7 +115,7 @@ class Writer {
         dag_(t.dag()),
         op_(dag_.stage(g.main)),
         lanes_(native_lanes(t, g.main)),
-        sh_(contraction_shape(dag_, g.main, lanes_)) {}
+        sh_(contraction_shape(dag_, g.main, lanes_, /*scattered=*/true)) {}
 
   void write() {
     const Target& target = t_.target();
@@ -278,10 +278,14 @@ class Writer {
       // that compete for sets of L2. Worth it from where it no longer fits there and is read often:
       // 512^3 to 2048^3 gain 5 to 30 % (docs/benchmarks.md, "packing the broadcast operand").
       bool large = sh_.cols >= 512 && bytes_a_batch(*sh_.row) >= t_.target().l2_bytes;
-      bool chosen = constant(sh_.row) || large;
+      // A line for each step of k otherwise, of which a tile uses some elements.
+      const Axis* along = contiguous_axis(*sh_.row, op_.reduce_axes());
+      bool across = sh_.cols >= 256 && sh_.depth >= 128 && (!along || along->extent() == 1);
+      bool chosen = constant(sh_.row) || large || across;
       pack_row_ = t_.choice("pack_broadcasts", chosen,
                             constant(sh_.row) ? "constant: packed once"
-                            : chosen          ? "larger than L2, read for many columns"
+                            : large           ? "larger than L2, read for many columns"
+                            : across          ? "rows lie across the lines of memory"
                                               : "broadcasts read it in order");
     }
     if (pack_vector_.knob >= 0) t_.keep_at_root(sh_.vector->producer, pack_vector_, 1);
@@ -392,6 +396,8 @@ class Writer {
   // The reduce axis that goes innermost: along which the broadcast operand is contiguous.
   int innermost_reduce() const {
     int last = static_cast<int>(op_.reduce_axes().size()) - 1;
+    // The window of a 1x1 convolution is no loop.
+    while (last > 0 && op_.reduce_axes()[static_cast<size_t>(last)].extent() == 1) --last;
     if (!sh_.row) return last;
     const Axis* c = contiguous_axis(*sh_.row, op_.reduce_axes());
     for (size_t i = 0; c && i < op_.reduce_axes().size(); ++i) {
@@ -425,6 +431,15 @@ class Writer {
     if (sh_.m >= 0) acc.unroll(acc.axis(first + sh_.m));
     acc.unroll(vu);
     acc.vectorize(vl);
+    // Lanes lie side by side in registers, wherever they go in the end.
+    if (sh_.v + 1 != static_cast<int>(op_.axes().size())) {
+      std::vector<StageRef::StorageDim> dims;
+      for (int i = 0; i < acc.num_axes(); ++i) {
+        if (i - first != sh_.v) dims.push_back({i, 1, 0});
+      }
+      dims.push_back({first + sh_.v, 1, 0});
+      acc.layout(dims);
+    }
     acc.compute_at(host, micro);
   }
 
