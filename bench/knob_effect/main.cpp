@@ -96,17 +96,25 @@ std::vector<double> race(const std::string& subject, const Options& o) {
   };
   const Template t = rewritten(choose_alternative(dag, target, AlternativePolicy{}));
   std::vector<Variant> variants{{built(t, t.default_config())}};
+  // Nothing where the subject has no such knob or rewrite, or where it is not legal.
+  auto add = [&](auto&& variant) {
+    variants.emplace_back();
+    try {
+      variants.back().kernel = variant();
+    } catch (const Error&) {
+    }
+  };
   for (const std::string& set : o.sets) {
-    const std::optional<Config> config = changed(t, parse(set));
-    variants.push_back(config ? Variant{built(t, *config)} : Variant{});
+    add([&]() -> std::optional<Kernel> {
+      const std::optional<Config> config = changed(t, parse(set));
+      return config ? std::optional(built(t, *config)) : std::nullopt;
+    });
   }
   for (const std::string& name : o.alternatives) {
-    try {
+    add([&] {
       const Template other = rewritten(name == "direct" ? "" : name);
-      variants.push_back({built(other, other.default_config())});
-    } catch (const Error&) {  // there is no such alternative of this one
-      variants.push_back({});
-    }
+      return built(other, other.default_config());
+    });
   }
   std::vector<NDArray> arrays = problem.make_inputs();
   for (NDArray& a : problem.make_outputs()) arrays.push_back(a);
@@ -138,6 +146,7 @@ std::vector<double> race(const std::string& subject, const Options& o) {
 }
 
 int run(const Options& o) {
+  for (const std::string& set : o.sets) parse(set);  // a slip is no missing knob
   std::vector<std::string> names = o.sets, heading{"subject", "static ms"};
   names.insert(names.end(), o.alternatives.begin(), o.alternatives.end());
   heading.insert(heading.end(), names.begin(), names.end());
