@@ -1,6 +1,7 @@
 // Fork and join by Heddle's pool, OpenMP (gomp, as it is and with OMP_WAIT_POLICY=active) and TBB.
 //
-//   fork_join [--rounds N] [--threads T]     runs each runtime in a process of its own, in turns, and
+//   fork_join [--rounds N] [--threads T]     runs each runtime in a process of its own, in turns,
+//   and
 //                                            prints a table: microseconds beyond the work
 //   fork_join --runtime heddle [...]         one of them, with Google Benchmark's options
 //
@@ -61,8 +62,8 @@ constexpr Runtime kRuntimes[] = {
 };
 
 double quantile(std::vector<double>& values, double at) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(
-                                           at * static_cast<double>(values.size() - 1));
+  const auto middle =
+      values.begin() + static_cast<std::ptrdiff_t>(at * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
@@ -169,7 +170,8 @@ void print_table(const char* self, int threads, int rounds) {
       std::printf("\n");
     }
   }
-  if (cases > 0) std::printf("geometric mean of best / heddle: %.2f\n", std::pow(product, 1.0 / cases));
+  if (cases > 0)
+    std::printf("geometric mean of best / heddle: %.2f\n", std::pow(product, 1.0 / cases));
 }
 
 }  // namespace

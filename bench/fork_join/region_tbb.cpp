@@ -14,8 +14,7 @@ void tbb_region(int threads, std::int64_t nanoseconds) {
   static tbb::task_arena arena(threads);  // the caller stays in it, as a program with one would
   // Static: one chunk a thread, the least that TBB can do.
   arena.execute([&] {
-    tbb::parallel_for(
-        0, threads, [&](int) { work_for(nanoseconds); }, tbb::static_partitioner{});
+    tbb::parallel_for(0, threads, [&](int) { work_for(nanoseconds); }, tbb::static_partitioner{});
   });
 }
 #else

@@ -1,5 +1,5 @@
-// One parallel region of two or more threads by each runtime; a source file each, since gomp's needs
-// -fopenmp.
+// One parallel region of two or more threads by each runtime; a source file each, since gomp's
+// needs -fopenmp.
 #ifndef HEDDLE_BENCH_FORK_JOIN_REGIONS_H_
 #define HEDDLE_BENCH_FORK_JOIN_REGIONS_H_
 

@@ -40,8 +40,8 @@ int calls_for_sample(const std::function<void()>& run, double wanted_seconds) {
   return kMostCalls;
 }
 
-// Until clocks and workers are up: a worker that sleeps takes some 100 us to begin, which is several
-// calls of a small kernel.
+// Until clocks and workers are up: a worker that sleeps takes some 100 us to begin, which is
+// several calls of a small kernel.
 void warm_up(const std::function<void()>& run) {
   constexpr double kWarmSeconds = 5e-4;
   const auto start = Clock::now();
