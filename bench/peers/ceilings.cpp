@@ -109,6 +109,26 @@ __attribute__((target("avx512f"))) void fma_loop_avx512() {
   for (int i = 1; i < kChains; ++i) total = _mm512_add_ps(total, sums[i]);
   keep(_mm512_cvtss_f32(total));
 }
+
+// Compiled for the baseline: no VEX prefix, and products and sums are instructions of their own.
+void multiply_add_loop_sse() {
+  __m128 sums[kChains];
+#pragma GCC unroll 16
+  for (int i = 0; i < kChains; ++i) sums[i] = _mm_set1_ps(0.001f * static_cast<float>(i));
+  const __m128 scale = _mm_set1_ps(0.999f);
+  const __m128 step = _mm_set1_ps(0.0001f);
+  for (int64_t n = 0; n < kFmaSteps; ++n) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kChains; ++i) {
+      sums[i] = _mm_add_ps(_mm_mul_ps(sums[i], scale), step);
+      asm volatile("" : "+x"(sums[i]));
+    }
+  }
+  __m128 total = sums[0];
+#pragma GCC unroll 16
+  for (int i = 1; i < kChains; ++i) total = _mm_add_ps(total, sums[i]);
+  keep(_mm_cvtss_f32(total));
+}
 #endif
 
 void multiply_add_loop_scalar() {
@@ -258,14 +278,16 @@ size_t share_of(size_t bytes, int threads) {
 
 }  // namespace
 
-FmaPeak fma_peak_f32(int threads, int repetitions) {
+FmaPeak fma_peak_f32(int threads, int repetitions, Simd simd) {
   threads = std::max(threads, 1);
   std::vector<FmaPeak> peaks;
 #if defined(__x86_64__)
-  if (cpu_features().avx512f) {
+  if (cpu_features().avx512f && simd == Simd::kBest) {
     peaks.push_back(measure_peak(threads, repetitions, "avx512f", 16, fma_loop_avx512));
   }
-  if (cpu_features().avx2_fma) {
+  if (simd == Simd::kSse) {
+    peaks.push_back(measure_peak(threads, repetitions, "sse", 4, multiply_add_loop_sse));
+  } else if (cpu_features().avx2_fma) {
     peaks.push_back(measure_peak(threads, repetitions, "avx2+fma", 8, fma_loop_avx2));
   }
 #endif
