@@ -9,7 +9,8 @@ required=(
   libdlpack-dev libgtest-dev libgmock-dev
   zlib1g-dev libxml2-dev  # LLVM's CMake package asks for them
 )
-optional=(ccache libopenblas-dev libdnnl-dev libbenchmark-dev libz3-dev clang-format-19)
+optional=(ccache libopenblas-dev libdnnl-dev libbenchmark-dev libz3-dev clang-format-19
+          libtbb-dev libblis-openmp-dev libxsmm-dev libhalide14-0-dev)
 
 missing_of() {
   local package

@@ -109,6 +109,28 @@ __attribute__((target("avx512f"))) void fma_loop_avx512() {
   for (int i = 1; i < kChains; ++i) total = _mm512_add_ps(total, sums[i]);
   keep(_mm512_cvtss_f32(total));
 }
+
+constexpr int kSseChains = 14;  // a product and a sum take longer than one instruction for both
+
+// Compiled for the baseline: no VEX prefix, and products and sums are instructions of their own.
+void multiply_add_loop_sse() {
+  __m128 sums[kSseChains];
+#pragma GCC unroll 16
+  for (int i = 0; i < kSseChains; ++i) sums[i] = _mm_set1_ps(0.001f * static_cast<float>(i));
+  const __m128 scale = _mm_set1_ps(0.999f);
+  const __m128 step = _mm_set1_ps(0.0001f);
+  for (int64_t n = 0; n < kFmaSteps; ++n) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kSseChains; ++i) {
+      sums[i] = _mm_add_ps(_mm_mul_ps(sums[i], scale), step);
+      asm volatile("" : "+x"(sums[i]));
+    }
+  }
+  __m128 total = sums[0];
+#pragma GCC unroll 16
+  for (int i = 1; i < kSseChains; ++i) total = _mm_add_ps(total, sums[i]);
+  keep(_mm_cvtss_f32(total));
+}
 #endif
 
 void multiply_add_loop_scalar() {
@@ -122,10 +144,11 @@ void multiply_add_loop_scalar() {
   keep(total);
 }
 
-FmaPeak measure_peak(int threads, int repetitions, const char* name, int lanes, void (*loop)()) {
+FmaPeak measure_peak(int threads, int repetitions, const char* name, int lanes, void (*loop)(),
+                     int chains = kChains) {
   const double seconds =
       best_parallel_seconds(threads, repetitions, [&](int) { loop(); }, [&](int) { loop(); });
-  return {2.0 * lanes * kChains * kFmaSteps * threads / seconds * 1e-9, name};
+  return {2.0 * lanes * chains * kFmaSteps * threads / seconds * 1e-9, name};
 }
 
 // --- memory traffic ----------------------------------------------------------------------------
@@ -258,14 +281,17 @@ size_t share_of(size_t bytes, int threads) {
 
 }  // namespace
 
-FmaPeak fma_peak_f32(int threads, int repetitions) {
+FmaPeak fma_peak_f32(int threads, int repetitions, Simd simd) {
   threads = std::max(threads, 1);
   std::vector<FmaPeak> peaks;
 #if defined(__x86_64__)
-  if (cpu_features().avx512f) {
+  if (cpu_features().avx512f && simd == Simd::kBest) {
     peaks.push_back(measure_peak(threads, repetitions, "avx512f", 16, fma_loop_avx512));
   }
-  if (cpu_features().avx2_fma) {
+  if (simd == Simd::kSse) {
+    peaks.push_back(
+        measure_peak(threads, repetitions, "sse", 4, multiply_add_loop_sse, kSseChains));
+  } else if (cpu_features().avx2_fma) {
     peaks.push_back(measure_peak(threads, repetitions, "avx2+fma", 8, fma_loop_avx2));
   }
 #endif

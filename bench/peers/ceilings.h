@@ -12,12 +12,15 @@ namespace heddle::bench {
 
 struct FmaPeak {
   double gflops = 0;        // a fused multiply-add counts as two
-  std::string instruction;  // "avx512f", "avx2+fma" or "scalar"
+  std::string instruction;  // "avx512f", "avx2+fma", "sse" (a product and a sum) or "scalar"
 };
+
+// What a kernel may use: all that the CPU has, or what an older one has.
+enum class Simd { kBest, kAvx2, kSse };
 
 // f32 multiply-adds on independent registers, no memory. The widest instructions the CPU has are
 // tried, and AVX2 too (on some CPUs AVX-512 lowers the clock); the best one is returned.
-FmaPeak fma_peak_f32(int threads, int repetitions = 40);
+FmaPeak fma_peak_f32(int threads, int repetitions = 40, Simd simd = Simd::kBest);
 
 enum class Traffic {
   kRead,   // sum of the buffer

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <thread>
+#include <numeric>
+#include <random>
+
+#include "idle.h"
 
 namespace heddle::bench {
 namespace {
@@ -37,6 +40,16 @@ int calls_for_sample(const std::function<void()>& run, double wanted_seconds) {
   return kMostCalls;
 }
 
+// Until clocks and workers are up: a worker that sleeps takes some 100 us to begin, which is
+// several calls of a small kernel.
+void warm_up(const std::function<void()>& run) {
+  constexpr double kWarmSeconds = 5e-4;
+  const auto start = Clock::now();
+  do {
+    run();
+  } while (seconds_since(start) < kWarmSeconds);
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t mid = values.size() / 2;
@@ -54,15 +67,18 @@ std::vector<CaseTimes> time_interleaved(const std::vector<TimedCase>& cases,
     calls[i] = calls_for_sample(cases[i].run, options.min_sample_seconds);
   }
   std::vector<std::vector<double>> samples(count);
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::mt19937 random(1);  // the same orders in every run
   for (int round = 0; round < options.max_rounds; ++round) {
     if (round >= options.min_rounds && seconds_since(start) >= options.time_cap_seconds) break;
-    for (size_t slot = 0; slot < count; ++slot) {
-      // Each round starts one case further on, so that no case always follows the same one.
-      const size_t i = (slot + static_cast<size_t>(round)) % count;
+    // Drawn anew: turns in a fixed order would have the same case before each.
+    std::shuffle(order.begin(), order.end(), random);
+    for (const size_t i : order) {
       const bool long_call = !samples[i].empty() && samples[i].back() > kLongCallSeconds;
       if (options.settle_seconds > 0 && !long_call) {
-        std::this_thread::sleep_for(std::chrono::duration<double>(options.settle_seconds));
-        cases[i].run();
+        wait_until_idle(options.settle_seconds);
+        warm_up(cases[i].run);
       }
       samples[i].push_back(time_calls(cases[i].run, calls[i]) / calls[i]);
     }

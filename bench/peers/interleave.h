@@ -19,10 +19,10 @@ struct InterleaveOptions {
   int min_rounds = 7;                // taken even when that goes past the time cap
   int max_rounds = 201;
   double time_cap_seconds = 2.0;  // for the whole list, pauses included
-  // Before a sample, sleep this long and make one untimed call. The thread pools of the peers spin
-  // for some milliseconds after a call; without the pause one peer's spinning workers take cores
-  // from the next peer. Calls that last longer than kLongCallSeconds go without both.
-  double settle_seconds = 6e-3;
+  // Before a sample, wait until the threads of whoever had the last turn sleep, at most this long,
+  // then call untimed for half a millisecond: every case begins with all cores free, its own
+  // workers awake and its caches warm. Calls that last longer than kLongCallSeconds go without.
+  double settle_seconds = 40e-3;
 };
 inline constexpr double kLongCallSeconds = 0.1;
 

@@ -5,6 +5,7 @@
 //   peers_selftest                  both
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "cpu_features.h"
+#include "idle.h"
 #include "peer_onednn.h"
 #include "peer_openblas.h"
 #include "peers_figures.h"
@@ -334,7 +336,30 @@ void check_rows() {
   eltwise("oneDNN tanh", OnednnEltwise::kTanh, [](float v) { return std::tanh(v); });
 }
 
+// A thread that runs is seen and waited for.
+void check_idle() {
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {
+    while (!stop) {
+    }
+  });
+  ++checks;
+  const bool seen = !wait_until_idle(5e-3);
+  stop = true;
+  busy.join();
+  if (!seen) {
+    ++failures;
+    std::printf("FAILED wait_until_idle: does not see a thread that runs\n");
+  }
+  ++checks;
+  if (!wait_until_idle(1.0)) {
+    ++failures;
+    std::printf("FAILED wait_until_idle: %d threads still run\n", other_running_threads());
+  }
+}
+
 int check() {
+  check_idle();
   check_gemm();
   if (onednn_available()) {
     check_conv();

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "driver/build_cuda.h"
+#include "driver/program_args.h"
 #include "heddle/ir/print.h"
 #include "heddle/support/error.h"
 
@@ -46,11 +47,7 @@ Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const Bu
   auto ms_since = [](Clock::time_point t) {
     return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
   };
-  LowerOptions lower_options;
-  lower_options.name = options.name;
-  lower_options.max_unroll = options.max_unroll;
-  if (int limit = current_auto_scheduler_options().max_unroll) lower_options.max_unroll = limit;
-  LoweredProgram program = lower(schedule, args, lower_options);
+  LoweredProgram program = lower_for_build(schedule, args, options);
   double lower_ms = ms_since(begin);
 
   std::vector<LoweredFunction> functions{program.main};
@@ -61,13 +58,8 @@ Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const Bu
 
   KernelCode code;
   code.name = options.name;
-  for (size_t i = 0; i < args.size(); ++i) {
-    KernelArg a = describe(program.main.args[i]);
-    a.output = !args[i].op()->is_placeholder();
-    a.constant = !program.constant_args.empty() && args[i].op()->is_constant();
-    code.args.push_back(std::move(a));
-  }
-  for (const Buffer& b : program.persistent) code.persistent.push_back(describe(b));
+  code.args = kernel_args(program, args);
+  code.persistent = persistent_args(program);
   code.main = module.entries[0];
   if (program.prepare.body) code.prepare = module.entries[1];
   code.code = module.code;

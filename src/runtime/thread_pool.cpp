@@ -23,13 +23,19 @@ namespace {
 using Body = void (*)(std::int64_t, std::int64_t, void*);
 using Clock = std::chrono::steady_clock;
 
-// How long a thread spins before it parks. More threads than cores: a spinning thread then keeps
-// the one it waits for from running.
-constexpr auto kSpin = std::chrono::milliseconds(1);
+// How long a thread spins before it parks: programs do a millisecond of other things between two
+// kernels, and waking a worker takes 50 us and more. gomp's threads spin for 2 to 8 ms here. More
+// threads than cores: a spinning thread then keeps the one it waits for from running.
+constexpr auto kSpin = std::chrono::milliseconds(4);
 constexpr auto kSpinCrowded = std::chrono::microseconds(10);
-// From then on it offers its core at every turn: the thread it waits for may be queued behind it,
-// when other processes hold the other cores. Kernels leave shorter gaps between their regions.
+// From then on it offers its core now and then: the thread it waits for may be queued behind it,
+// when other processes hold the other cores. Kernels leave shorter gaps between their regions. At
+// every turn, the system calls were a third of its time, and it answered a microsecond late.
 constexpr auto kSpinAlone = std::chrono::microseconds(20);
+constexpr int kTurnsBetweenYields = 8;  // some 10 us
+// How long the caller, done with its own chunk, waits for a worker that is awake to begin: a call
+// takes a tenth of a microsecond to reach it.
+constexpr int kGracePauses = 32;
 
 constexpr int kMaxThreads = 1024;
 
@@ -50,8 +56,9 @@ void pause_cpu() {
 template <typename Condition>
 bool spin_until(Condition condition, Clock::duration limit) {
   const Clock::time_point begin = Clock::now();
+  int turn = 0;
   for (Clock::duration waited{}; waited < limit; waited = Clock::now() - begin) {
-    if (waited > kSpinAlone) ::sched_yield();
+    if (waited > kSpinAlone && ++turn % kTurnsBetweenYields == 0) ::sched_yield();
     for (int i = 0; i < 64; ++i) {
       if (condition()) return true;
       pause_cpu();
@@ -65,24 +72,41 @@ struct Job {
   void* context = nullptr;
   std::int64_t n = 0;
   int threads = 1;
-
-  /// The first n % threads chunks are one longer than the others.
-  void run_chunk(int index) const {
-    const std::int64_t share = n / threads, longer = n % threads;
-    const std::int64_t begin = index * share + std::min<std::int64_t>(index, longer);
-    body(begin, begin + share + (index < longer ? 1 : 0), context);
-  }
 };
 
+/// What one thread does of a job.
+struct Chunk {
+  Body body = nullptr;
+  void* context = nullptr;
+  std::int64_t begin = 0, end = 0;
+
+  void run() const { body(begin, end, context); }
+};
+
+/// The first n % threads chunks are one longer than the others.
+Chunk chunk_of(const Job& job, int index) {
+  const std::int64_t share = job.n / job.threads, longer = job.n % job.threads;
+  const std::int64_t begin = index * share + std::min<std::int64_t>(index, longer);
+  return {job.body, job.context, begin, begin + share + (index < longer ? 1 : 0)};
+}
+
 // Each worker has a mailbox on a cache line of its own: a region of two threads on a machine of
-// sixty-four disturbs one worker, and the others go on sleeping.
-struct alignas(detail::kCacheLine) Worker {
+// sixty-four disturbs one worker, and the others go on sleeping. A call and what it is about travel
+// in one line.
+struct alignas(detail::kCacheLine) Mailbox {
   std::atomic<unsigned> ticket{0};  // counts the jobs given to this worker; it parks on this word
   std::atomic<unsigned> taken{0};   // the last job whose chunk somebody has begun
+  std::atomic<unsigned> noticed{~0U};  // the last job that the worker saw; a new one: none
   std::atomic<bool> parked{false};
   std::atomic<bool> sent_away{false};  // may not run on the core of the caller, until it runs
-  bool late = true;                    // did not begin its last chunk in time; a new one: not known
+  Chunk chunk;                         // stays as it is until whoever has taken it is done
+};
+
+struct Worker {
+  Mailbox mail;
   std::thread thread = {};
+  bool attentive = false;  // was awake at the last call
+  int away_from = -1;      // the core it may not run on while it is sent away
 };
 
 class Pool {
@@ -90,21 +114,22 @@ class Pool {
   void run(const Job& wanted) {
     const std::lock_guard lock(mutex_);
     start_workers(wanted.threads - 1);
-    job_ = wanted;
-    job_.threads = std::min(wanted.threads, static_cast<int>(workers_.size()) + 1);
-    crowded_.store(job_.threads > detail::cpu_topology().cores, std::memory_order_relaxed);
-    pending_.store(job_.threads - 1, std::memory_order_relaxed);
-    for (int i = 0; i < job_.threads - 1; ++i) send(*workers_[static_cast<std::size_t>(i)]);
+    Job job = wanted;
+    job.threads = std::min(wanted.threads, static_cast<int>(workers_.size()) + 1);
+    crowded_.store(job.threads > detail::cpu_topology().cores, std::memory_order_relaxed);
+    pending_.store(job.threads - 1, std::memory_order_relaxed);
+    for (int i = 1; i < job.threads; ++i) send(worker(i), chunk_of(job, i));
 
     inside_region = true;
-    job_.run_chunk(0);
+    chunk_of(job, 0).run();
     // What has not begun by now belongs to a worker that sleeps, or whose core another process
     // holds: doing it here takes no longer than waiting for it.
-    for (int i = 1; i < job_.threads; ++i) {
-      Worker& worker = *workers_[static_cast<std::size_t>(i - 1)];
-      worker.late = take(worker, worker.ticket.load(std::memory_order_relaxed));
-      if (!worker.late) continue;
-      job_.run_chunk(i);
+    for (int i = 1; i < job.threads && pending_.load(std::memory_order_acquire) != 0; ++i) {
+      Mailbox& mail = worker(i).mail;
+      if (!to_take_over(worker(i)) || !take(mail, mail.ticket.load(std::memory_order_relaxed))) {
+        continue;
+      }
+      mail.chunk.run();
       pending_.fetch_sub(1, std::memory_order_relaxed);
     }
     inside_region = false;
@@ -129,12 +154,14 @@ class Pool {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
     stopping_.store(true);
-    for (auto& worker : workers_) send(*worker);
+    for (auto& worker : workers_) send(*worker, {});
     for (auto& worker : workers_) worker->thread.join();
     workers_.clear();
   }
 
  private:
+  Worker& worker(int index) { return *workers_[static_cast<std::size_t>(index - 1)]; }
+
   Clock::duration spin_time() const {
     return crowded_.load(std::memory_order_relaxed) ? Clock::duration(kSpinCrowded)
                                                     : Clock::duration(kSpin);
@@ -165,28 +192,48 @@ class Pool {
 #endif
   }
 
-  static void send(Worker& worker) {
-    worker.ticket.fetch_add(1);  // also publishes job_
-    const bool parked = worker.parked.load();
-    if (!parked && !worker.late) return;
-    worker.sent_away.store(true);
-    forbid_core(worker.thread, this_core());
-    if (parked) worker.ticket.notify_one();
+  static void send(Worker& worker, const Chunk& chunk) {
+    Mailbox& mail = worker.mail;
+    mail.chunk = chunk;
+    const unsigned before = mail.ticket.fetch_add(1);  // also publishes the chunk
+    const bool parked = mail.parked.load();
+    // It may have noticed this one by now.
+    const unsigned noticed = mail.noticed.load(std::memory_order_relaxed);
+    worker.attentive = !parked && (noticed == before || noticed == before + 1);
+    if (worker.attentive) return;
+    const int core = this_core();
+    // Else it has been sent away before, and has not run since.
+    if (!mail.sent_away.load() || worker.away_from != core) {
+      worker.away_from = core;
+      mail.sent_away.store(true);
+      forbid_core(worker.thread, core);
+    }
+    if (parked) mail.ticket.notify_one();
   }
 
-  /// Claims the worker's chunk of job `ticket`, once. job_ stays as it is until that chunk is done.
-  static bool take(Worker& worker, unsigned ticket) {
+  // Has the worker still not begun? One that was awake gets a moment.
+  static bool to_take_over(const Worker& worker) {
+    const Mailbox& mail = worker.mail;
+    const unsigned ticket = mail.ticket.load(std::memory_order_relaxed);
+    for (int i = worker.attentive ? kGracePauses : 0;; --i) {
+      if (mail.taken.load(std::memory_order_relaxed) == ticket) return false;
+      if (i == 0) return true;
+      pause_cpu();
+    }
+  }
+
+  /// Claims the worker's chunk of job `ticket`, once.
+  static bool take(Mailbox& mail, unsigned ticket) {
     unsigned before = ticket - 1;
-    return worker.taken.compare_exchange_strong(before, ticket, std::memory_order_acq_rel);
+    return mail.taken.compare_exchange_strong(before, ticket, std::memory_order_acq_rel);
   }
 
   void start_workers(int count) {
     while (!stopped_ && static_cast<int>(workers_.size()) < count) {
-      const int index = static_cast<int>(workers_.size()) + 1;
       workers_.push_back(std::make_unique<Worker>());
       Worker* worker = workers_.back().get();
       try {
-        worker->thread = std::thread([this, worker, index] { work(*worker, index); });
+        worker->thread = std::thread([this, worker] { work(*worker); });
       } catch (const std::system_error&) {
         workers_.pop_back();  // the system allows no more threads: go on with those there are
         return;
@@ -195,20 +242,25 @@ class Pool {
     }
   }
 
-  void work(Worker& self, int index) {
+  void work(Worker& self) {
     inside_region = true;  // whatever runs here is part of one
+    Mailbox& mail = self.mail;
     for (unsigned seen = 0;;) {
-      const auto called = [&] { return self.ticket.load(std::memory_order_acquire) != seen; };
+      const auto called = [&] { return mail.ticket.load(std::memory_order_acquire) != seen; };
       if (!spin_until(called, spin_time())) {
-        self.parked.store(true);
-        while (self.ticket.load() == seen) self.ticket.wait(seen);
-        self.parked.store(false);
+        mail.parked.store(true);
+        while (mail.ticket.load() == seen) mail.ticket.wait(seen);
+        mail.parked.store(false);
       }
-      if (self.sent_away.exchange(false)) forbid_core(self.thread, -1);
+      if (mail.sent_away.load(std::memory_order_relaxed) && mail.sent_away.exchange(false)) {
+        forbid_core(self.thread, -1);
+      }
       if (stopping_.load(std::memory_order_relaxed)) return;
-      seen = self.ticket.load(std::memory_order_acquire);
-      if (!take(self, seen)) continue;  // the caller did it, maybe several times over
-      job_.run_chunk(index);
+      seen = mail.ticket.load(std::memory_order_acquire);
+      const bool mine = take(mail, seen);
+      mail.noticed.store(seen, std::memory_order_relaxed);
+      if (!mine) continue;  // the caller did it, maybe several times over
+      mail.chunk.run();
       if (pending_.fetch_sub(1) == 1 && caller_parked_.load()) pending_.notify_one();
     }
   }
@@ -231,7 +283,6 @@ class Pool {
 
   std::mutex mutex_;  // held for the whole of a region: callers take turns
   std::vector<std::unique_ptr<Worker>> workers_;
-  Job job_;
   bool stopped_ = false;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> crowded_{false};

@@ -49,7 +49,4 @@ std::vector<std::string> split(std::string_view text, char separator);  // no em
 /// The row's features with changes like "+avx512bf16,-fma" applied.
 std::vector<std::string> apply_features(std::string_view base, std::string_view changes);
 
-/// Of the features that the table knows, those that this machine and its operating system have.
-const std::vector<std::string>& host_features();
-
 }  // namespace heddle::detail

@@ -8,13 +8,12 @@
 
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/target/target.h"
+#include "runtime/cpu_features.h"
 #include "target/cpu_table.h"
 #include "target/target_text.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#elif defined(__aarch64__) && defined(__linux__)
-#include <sys/auxv.h>
 #endif
 
 namespace heddle {
@@ -26,53 +25,6 @@ std::string read_line(const std::string& path) {
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-std::vector<std::string> probe_features() {
-  std::vector<std::string> found;
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  // The builtin also asks whether the operating system saves the registers.
-#define HEDDLE_PROBE(name) \
-  if (__builtin_cpu_supports(name)) found.push_back(name)
-  HEDDLE_PROBE("sse4.2");
-  HEDDLE_PROBE("avx");
-  HEDDLE_PROBE("avx2");
-  HEDDLE_PROBE("fma");
-  HEDDLE_PROBE("f16c");
-  HEDDLE_PROBE("avx512f");
-  HEDDLE_PROBE("avx512bw");
-  HEDDLE_PROBE("avx512dq");
-  HEDDLE_PROBE("avx512vl");
-  HEDDLE_PROBE("avx512vnni");
-  HEDDLE_PROBE("avx512bf16");
-#undef HEDDLE_PROBE
-  // The builtin does not know these two in every compiler we build with.
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1U << 23)) != 0 &&
-      __builtin_cpu_supports("avx512f")) {
-    found.push_back("avx512fp16");
-  }
-  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1U << 4)) != 0 &&
-      __builtin_cpu_supports("avx2")) {
-    found.push_back("avxvnni");
-  }
-#elif defined(__aarch64__)
-  found.push_back("neon");
-#ifdef __linux__
-  const unsigned long first = ::getauxval(AT_HWCAP), second = ::getauxval(AT_HWCAP2);
-  // Bit numbers of the kernel's interface; older headers lack the names of some.
-  if ((first >> 20 & 1) != 0) found.push_back("dotprod");
-  if ((first >> 10 & 1) != 0) found.push_back("fullfp16");
-  if ((second >> 14 & 1) != 0) found.push_back("bf16");
-  if ((second >> 13 & 1) != 0) found.push_back("i8mm");
-  if ((first >> 22 & 1) != 0) found.push_back("sve");
-#elif defined(__APPLE__)
-  found.push_back("dotprod");
-  found.push_back("fullfp16");
-#endif
-#endif
-  return found;
 }
 
 #if defined(__x86_64__)
@@ -206,11 +158,6 @@ void probe_caches(Target& target) {
 }
 
 }  // namespace
-
-const std::vector<std::string>& host_features() {
-  static const std::vector<std::string> features = probe_features();
-  return features;
-}
 
 }  // namespace detail
 

@@ -41,6 +41,42 @@ TEST(Targets, EveryMachineGetsItsOwnVectors) {
   }
 }
 
+int count(const std::string& text, const std::string& what) {
+  int n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+// NEON code is not run here: an object is made, and its text has the products and sums of four
+// lanes as one instruction, and no arithmetic on single floats.
+TEST(Targets, NeonProductsAreVectorMultiplyAdds) {
+  const Target arm = Target::parse("llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu -threads=2");
+  const Tensor product = ops::matmul(placeholder({128, 96}), placeholder({96, 256}));
+  const Tensor image = placeholder({1, 14, 14, 32});
+  ops::Conv conv;
+  conv.padding = {1};
+  conv.layout = ops::NHWC;
+  const Tensor convolved = ops::conv2d(image, constant_placeholder({3, 3, 32, 64}), conv);
+  for (const Tensor& t : {product, convolved}) {
+    const Schedule s = create_schedule({t}, arm);
+    const LoweredProgram p = lower(s, all_args(s.dag()));
+    std::vector<LoweredFunction> functions{p.main};
+    if (p.prepare.body) functions.push_back(p.prepare);
+    const std::string text = emit_llvm(functions, arm, "s");
+    EXPECT_GE(count(text, ".4s, v"), 16) << t.name();
+    EXPECT_GE(count(text, "fmla\tv"), 16) << t.name();
+    EXPECT_EQ(count(text, "fmadd\ts"), 0) << t.name();
+    EXPECT_EQ(count(text, "fmul\ts"), 0) << t.name();
+    const std::string object = emit_llvm(functions, arm, "o");
+    constexpr unsigned char kAarch64 = 183;  // EM_AARCH64, in the header's e_machine
+    ASSERT_GT(object.size(), 64U);
+    EXPECT_EQ(object.substr(0, 4),
+              "\x7f"
+              "ELF");
+    EXPECT_EQ(static_cast<unsigned char>(object[18]), kAarch64);
+  }
+}
+
 TEST(Targets, OlderMachinesOfThisArchitectureRun) {
   for (const char* text : {"llvm -mcpu=x86-64", "llvm -mcpu=nehalem", "llvm -mcpu=haswell",
                            "llvm -mcpu=haswell -threads=3"}) {

@@ -20,8 +20,8 @@ int64_t from_env(const char* name, int64_t fallback) {
 }
 
 // Runs `schedule` compiled, and now and then through the interpreter after every pass.
-std::string check(const RandomProgram& p, const Schedule& schedule, uint64_t seed,
-                  bool every_pass) {
+std::string check(const RandomProgram& p, const Schedule& schedule, uint64_t seed, bool every_pass,
+                  const Target& target = Target::host()) {
   const Case want(p, seed);
   auto agree = [&](const std::vector<NDArray>& args, const std::string& what) {
     const std::string d = want.difference(args);
@@ -52,14 +52,16 @@ std::string check(const RandomProgram& p, const Schedule& schedule, uint64_t see
       if (!d.empty()) return d;
     }
   }
-  Kernel kernel = build(schedule, p.args());
+  BuildOptions options;
+  options.target = target;
+  Kernel kernel = build(schedule, p.args(), options);
   std::vector<NDArray> args = want.fresh_arrays();
   kernel.call(args);
   return agree(args, "compiled");
 }
 
 // One pair; "" or what went wrong.
-std::string run_pair(uint64_t seed, bool manual, Coverage* coverage) {
+std::string run_pair(uint64_t seed, bool manual, Coverage* coverage, Target target) {
   Rng rng(seed);
   std::string text;
   try {
@@ -71,7 +73,6 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage) {
       std::string d = check(p, s, seed, rng.uniform_int(0, 1) == 0);
       return d.empty() ? "" : d + "\n  " + text;
     }
-    Target target = Target::host();
     target.cores = static_cast<int>(rng.uniform_int(1, 3));
     // The graph as it is declared, or rewritten.
     Template all = make_template_of_alternatives(ComputeDag(p.outputs), target);
@@ -89,25 +90,26 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage) {
     // Rounding errors grow as the alternative says.
     const double growth = alternative_error_growth(t.dag().direct(), alternative);
     p.reduce_length = static_cast<int64_t>(growth * growth * static_cast<double>(p.reduce_length));
-    std::string d = check(p, s, seed, rng.uniform_int(0, 7) == 0);
+    std::string d = check(p, s, seed, rng.uniform_int(0, 7) == 0, target);
     return d.empty() ? "" : d + "\n  " + text;
   } catch (const std::exception& e) {
     return std::string("threw: ") + e.what() + "\n  " + text;
   }
 }
 
-void run_many(bool manual, int64_t count) {
+void run_many(bool manual, int64_t count, const Target& target = Target::host()) {
   int64_t first = from_env("HEDDLE_PROPERTY_SEED", 1);
   Coverage coverage;
   int64_t pairs = 0;
   int failures = 0;
   for (int64_t i = 0; i < count && failures < 10; ++i) {
     uint64_t seed = static_cast<uint64_t>(first + i);
-    std::string d = run_pair(seed, manual, &coverage);
+    std::string d = run_pair(seed, manual, &coverage, target);
     ++pairs;
     if (d.empty()) continue;
     ++failures;
-    ADD_FAILURE() << d << "\n  reproduce: HEDDLE_PROPERTY_SEED=" << seed
+    ADD_FAILURE() << d << "\n  " << to_string(target)
+                  << "\n  reproduce: HEDDLE_PROPERTY_SEED=" << seed
                   << " HEDDLE_PROPERTY_COUNT=1 property_test "
                   << "--gtest_filter=*" << (manual ? "Schedules" : "Configs");
   }
@@ -133,6 +135,14 @@ void run_many(bool manual, int64_t count) {
 }
 
 TEST(Property, RandomConfigs) { run_many(false, from_env("HEDDLE_PROPERTY_COUNT", 2000)); }
+// The templates as they choose for an older CPU, compiled for it, run here.
+TEST(Property, RandomConfigsForOlderCpus) {
+  for (const char* text : {"llvm -mcpu=haswell", "llvm -mcpu=nehalem", "llvm -mcpu=x86-64-v2"}) {
+    const Target target = Target::parse(text);
+    if (!target.runs_here()) continue;
+    run_many(false, from_env("HEDDLE_PROPERTY_COUNT", 450) / 3 + 1, target);
+  }
+}
 TEST(Property, RandomSchedules) { run_many(true, from_env("HEDDLE_PROPERTY_COUNT", 600)); }
 
 }  // namespace

@@ -12,6 +12,9 @@
 #include "heddle/support/table.h"
 #include "machine.h"
 #include "output_file.h"
+#include "peer_blis.h"
+#include "peer_halide.h"
+#include "peer_libxsmm.h"
 #include "peer_onednn.h"
 #include "peer_openblas.h"
 #include "peer_set.h"
@@ -22,7 +25,7 @@ namespace heddle::cli {
 namespace {
 
 std::vector<std::string> peers_of(const BenchOptions& options) {
-  if (options.peers.empty()) return peer_names();
+  if (options.peers.empty()) return default_peers();
   if (options.peers == std::vector<std::string>{"none"}) return {};
   for (const std::string& name : options.peers) {
     const std::vector<std::string> known = peer_names();
@@ -89,6 +92,15 @@ std::string machine_text(const std::vector<std::string>& peers) {
       const bench::OpenBlasInfo& info = bench::openblas_info();
       out += info.available ? "openblas: " + info.config + ", kernels " + info.core_name
                             : "openblas: not used, " + info.error;
+    } else if (peer == "blis") {
+      const bench::BlisInfo& info = bench::blis_info();
+      out += info.available ? "blis: " + info.version : "blis: not used, " + info.error;
+    } else if (peer == "libxsmm") {
+      out += bench::libxsmm_available() ? "libxsmm: " + bench::libxsmm_version()
+                                        : "libxsmm: not used, built without it";
+    } else if (peer == "halide") {
+      out += bench::halide_available() ? "halide: 14, Adams2019"
+                                       : "halide: not used, its executable was not built";
     } else {
       out += bench::onednn_available() ? "onednn: " + bench::onednn_version()
                                        : "onednn: not used, built without it";
@@ -106,6 +118,7 @@ int run_bench(const BenchOptions& options) {
   each.naive = !options.no_naive;
   each.naive_limit_s = options.naive_limit_s;
   each.seconds = options.seconds;
+  each.target = Target::parse(options.target);
   const bool to_stdout = options.json == "-";
   if (!options.json.empty() && !to_stdout) check_writable(options.json);
   std::vector<int> threads = options.threads;
@@ -114,9 +127,11 @@ int run_bench(const BenchOptions& options) {
 
   std::ostream& out = to_stdout ? std::cerr : std::cout;
   Progress progress;
-  Machine machine;
+  Machine machine(each.target);
   std::vector<CaseResult> results;
-  out << machine_text(each.peers) << std::endl;
+  out << machine_text(each.peers);
+  if (each.target != Target::host()) out << "compiled for " << to_string(each.target) << "\n";
+  out << std::endl;
   bool good = true;
   for (size_t i = 0; i < problems.size(); ++i) {
     const Problem& problem = problems[i];

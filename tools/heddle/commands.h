@@ -38,6 +38,7 @@ struct BenchOptions {
   bool no_naive = false;
   double naive_limit_s = 10;
   double seconds = 0.5;
+  std::string target = "llvm -mcpu=native";
   std::string json;  ///< a file, or "-"
 };
 int run_bench(const BenchOptions& options);

@@ -10,6 +10,8 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/table.h"
 #include "heddle/target/target.h"
+#include "peer_blis.h"
+#include "peer_libxsmm.h"
 #include "peer_onednn.h"
 #include "peer_openblas.h"
 
@@ -40,11 +42,16 @@ Json openblas_json() {
 
 }  // namespace
 
+Machine::Machine(const Target& target)
+    : simd_(!target.is_x86() || target.has("avx512f") ? bench::Simd::kBest
+            : target.has("fma")                       ? bench::Simd::kAvx2
+                                                      : bench::Simd::kSse) {}
+
 const bench::FmaPeak& Machine::peak(int threads) {
   for (const Peak& p : peaks_) {
     if (p.threads == threads) return p.peak;
   }
-  peaks_.push_back({threads, bench::fma_peak_f32(threads, 20)});
+  peaks_.push_back({threads, bench::fma_peak_f32(threads, 20, simd_)});
   return peaks_.back().peak;
 }
 
@@ -138,6 +145,12 @@ Json Machine::to_json(const std::vector<int>& threads, const std::vector<std::st
   if (wanted("openblas") && bench::openblas_available()) versions["openblas"] = openblas_json();
   if (wanted("onednn") && bench::onednn_available()) {
     versions["onednn"] = Json::object({{"version", bench::onednn_version()}});
+  }
+  if (wanted("blis") && bench::blis_available()) {
+    versions["blis"] = Json::object({{"version", bench::blis_info().version}});
+  }
+  if (wanted("libxsmm") && bench::libxsmm_available()) {
+    versions["libxsmm"] = Json::object({{"version", bench::libxsmm_version()}});
   }
   j["peers"] = std::move(versions);
   return j;

@@ -7,6 +7,7 @@
 
 #include "ceilings.h"
 #include "heddle/support/json.h"
+#include "heddle/target/target.h"
 #include "subjects.h"
 
 namespace heddle::cli {
@@ -19,6 +20,8 @@ struct Ceiling {
 
 class Machine {
  public:
+  /// `target`: kernels are held against what they may use of the machine.
+  explicit Machine(const Target& target = Target::host());
   Ceiling fma(int threads, DataType dtype);
   /// For a working set of `bytes`: what fits into a cache may go at the speed of the cache.
   Ceiling bandwidth(Bound bound, int threads, int64_t bytes);
@@ -38,6 +41,7 @@ class Machine {
   const bench::FmaPeak& peak(int threads);
   Speed& speed(int threads, int64_t bytes);
   double measured(Speed& speed, Bound bound);
+  bench::Simd simd_;
   std::vector<Peak> peaks_;
   std::vector<Speed> speeds_;
 };

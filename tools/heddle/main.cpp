@@ -68,7 +68,10 @@ void add_bench(CLI::App& app, BenchOptions& o) {
   list(c->add_option("--dtype", o.dtypes, "Types of the inputs (f32)"));
   list(c->add_option("--threads", o.threads, "Numbers of threads (all cores)"))
       ->check(CLI::Range(1, 1024));
-  list(c->add_option("--peers", o.peers, "openblas, onednn (both), or none"));
+  list(c->add_option("--peers", o.peers,
+                     "openblas, onednn, blis, libxsmm (these four), halide, or none"));
+  c->add_option("--target", o.target,
+                "CPU to schedule and compile for, which must run here (llvm -mcpu=native)");
   c->add_option("--time", o.seconds, "Seconds of timing for each implementation (0.5)")
       ->check(CLI::Range(0.0, 3600.0));
   c->add_flag("--no-naive", o.no_naive, "Leave the naive schedule out");

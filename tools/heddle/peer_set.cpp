@@ -4,6 +4,9 @@
 #include <limits>
 
 #include "heddle/runtime/timer.h"
+#include "peer_blis.h"
+#include "peer_halide.h"
+#include "peer_libxsmm.h"
 #include "peer_openblas.h"
 
 namespace heddle::cli {
@@ -27,16 +30,25 @@ double quick_seconds(const bench::OnednnOp& op) {
 
 }  // namespace
 
-std::vector<std::string> peer_names() { return {"openblas", "onednn"}; }
+std::vector<std::string> peer_names() {
+  std::vector<std::string> names = default_peers();
+  names.emplace_back("halide");
+  return names;
+}
+std::vector<std::string> default_peers() { return {"openblas", "onednn", "blis", "libxsmm"}; }
 
 PeerSet::PeerSet(std::vector<NDArray> inputs, std::vector<std::string> wanted, int threads)
-    : inputs_(std::move(inputs)) {
+    : inputs_(std::move(inputs)), threads_(threads) {
   auto wants = [&](const char* name) {
     return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
   };
   openblas_ = wants("openblas") && bench::openblas_available();
   onednn_ = wants("onednn") && bench::onednn_available();
+  blis_ = wants("blis") && bench::blis_available();
+  libxsmm_ = wants("libxsmm") && bench::libxsmm_available();
+  halide_ = wants("halide") && bench::halide_available();
   if (openblas_) bench::openblas_set_threads(threads);
+  if (blis_) bench::blis_set_threads(threads);
   if (onednn_) bench::onednn_set_threads(threads);
 }
 

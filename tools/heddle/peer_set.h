@@ -33,10 +33,15 @@ class PeerSet {
   const float* f32(int i) const { return input(i).data<float>(); }
   bool openblas() const { return openblas_; }  ///< wanted and there
   bool onednn() const { return onednn_; }
+  bool blis() const { return blis_; }
+  bool libxsmm() const { return libxsmm_; }
+  bool halide() const { return halide_; }
+  int threads() const { return threads_; }
   /// Keeps an array that a peer was given a pointer to.
   NDArray keep(NDArray array);
 
   void add(Peer peer) { peers_.push_back(std::move(peer)); }
+  void remark(std::string text) { remarks_.push_back(std::move(text)); }
 
   using Convert = std::function<NDArray(const NDArray&)>;
   /// `out` is what the op writes; `convert` makes our layout of it.
@@ -55,13 +60,16 @@ class PeerSet {
 
  private:
   std::vector<NDArray> inputs_, kept_;
-  bool openblas_ = false, onednn_ = false;
+  bool openblas_ = false, onednn_ = false, blis_ = false, libxsmm_ = false, halide_ = false;
+  int threads_ = 1;
   std::vector<Peer> peers_;
   std::vector<std::string> remarks_;
 };
 
-/// The names --peers takes.
+/// The names --peers takes, and those it stands for when it is not given: all but halide, whose
+/// autoscheduler takes seconds for each subject.
 std::vector<std::string> peer_names();
+std::vector<std::string> default_peers();
 
 /// The f32 array with axis i of the result being axis perm[i] of `x`; in plain loops.
 NDArray permuted(const NDArray& x, const std::vector<int>& perm);

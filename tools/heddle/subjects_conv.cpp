@@ -5,6 +5,7 @@
 
 #include "heddle/ops/conv.h"
 #include "images.h"
+#include "peer_halide.h"
 
 namespace heddle::cli {
 namespace {
@@ -42,6 +43,31 @@ double conv_flops(const Tensor& out, int64_t channels, int64_t taps) {
   return flops;
 }
 
+// The image (1, H, W, C) with a border of zeros: Halide's pipeline takes it so.
+NDArray with_border(const NDArray& x, int64_t pad) {
+  const int64_t h = x.dim(1), w = x.dim(2), c = x.dim(3);
+  NDArray out = NDArray::zeros({1, h + 2 * pad, w + 2 * pad, c}, f32);
+  for (int64_t i = 0; i < h; ++i) {
+    const float* from = x.data<float>() + i * w * c;
+    std::copy(from, from + w * c, out.data<float>() + ((i + pad) * (w + 2 * pad) + pad) * c);
+  }
+  return out;
+}
+
+void add_halide_conv(PeerSet& set, const bench::OnednnConvSpec& s, ops::Layout layout) {
+  if (!set.halide() || layout != ops::NHWC || s.n != 1 || s.groups != 1 || s.dilation != 1) return;
+  const NDArray image = set.keep(with_border(set.input(0), s.pad));
+  const NDArray out = set.keep(NDArray::empty({1, s.out_h(), s.out_w(), s.k}, f32));
+  const bench::HalideOp op =
+      bench::halide_conv({s.c, s.h + 2 * s.pad, s.w + 2 * s.pad, s.k, s.r, s.s, s.stride},
+                         set.threads(), image.data<float>(), set.f32(1), out.data<float>());
+  if (op.run) {
+    set.add({"halide", "Adams2019, border given", op.run, [out] { return out; }});
+  } else {
+    set.remark("halide: " + op.error);
+  }
+}
+
 Problem conv2d(const Arguments& a, DataType dtype) {
   const ops::Conv conv = attributes(a);
   const ops::Layout layout = conv.layout;
@@ -57,6 +83,7 @@ Problem conv2d(const Arguments& a, DataType dtype) {
   p.outputs = {ops::conv2d(x, w, conv)};
   p.flops = conv_flops(p.outputs[0], group_channels, spec.r * spec.s);
   p.peers = [spec, layout](PeerSet& set) {
+    if (set.all_f32()) add_halide_conv(set, spec, layout);
     if (!set.onednn() || !set.all_f32()) return;
     add_conv_peers(set, spec, to_nchw(set.input(0), layout), to_oihw(set.input(1), layout), {},
                    [layout](const NDArray& y) { return from_nchw(y, layout); });

@@ -4,6 +4,10 @@
 
 #include "heddle/ops/linalg.h"
 #include "heddle/ops/transform.h"
+#include "heddle/runtime/thread_pool.h"
+#include "peer_blis.h"
+#include "peer_halide.h"
+#include "peer_libxsmm.h"
 #include "peer_openblas.h"
 #include "peer_set.h"
 #include "subjects.h"
@@ -49,6 +53,43 @@ void add_matmul_peers(PeerSet& set, const GemmShape& s, bool constant_b) {
   }
 }
 
+// The libraries that know f32 and no packed operand.
+void add_more_matmul_peers(PeerSet& set, const GemmShape& s) {
+  if (!set.all_f32()) return;
+  const float *a = set.f32(0), *b = set.f32(1);
+  auto output = [&] { return set.keep(NDArray::empty({s.m, s.n}, f32)); };
+  if (set.blis()) {
+    const NDArray c = output();
+    set.add({"blis", bench::blis_info().version,
+             [s, a, b, c] { bench::blis_sgemm(s, a, b, c.data<float>()); }, [c] { return c; }});
+  }
+  // It has no threads: each of ours does as many rows.
+  if (set.libxsmm() && s.m % set.threads() == 0) {
+    GemmShape part = s;
+    part.m = s.m / set.threads();
+    if (const auto kernel = bench::libxsmm_kernel(part)) {
+      const NDArray c = output();
+      auto run = [=, threads = set.threads()] {
+        parallel_for(threads, [&](int64_t begin, int64_t end) {
+          for (int64_t t = begin; t < end; ++t) {
+            kernel(a + t * part.m * part.k, b, c.data<float>() + t * part.m * part.n);
+          }
+        });
+      };
+      set.add({"libxsmm", "one kernel a thread", run, [c] { return c; }});
+    }
+  }
+  if (set.halide()) {
+    const NDArray c = output();
+    const bench::HalideOp op = bench::halide_matmul(s, set.threads(), a, b, c.data<float>());
+    if (op.run) {
+      set.add({"halide", "Adams2019", op.run, [c] { return c; }});
+    } else {
+      set.remark("halide: " + op.error);
+    }
+  }
+}
+
 Problem matmul(const Arguments& a, DataType dtype) {
   const GemmShape s{a["m"], a["n"], a["k"], a["ta"] != 0, a["tb"] != 0};
   const bool constant_b = a["const_b"] != 0;
@@ -62,7 +103,10 @@ Problem matmul(const Arguments& a, DataType dtype) {
   p.flops = matmul_flops(s);
   // A product with a vector uses each element of the matrix once.
   if (s.m == 1 || s.n == 1) p.bound = Bound::Read;
-  p.peers = [s, constant_b](PeerSet& set) { add_matmul_peers(set, s, constant_b); };
+  p.peers = [s, constant_b](PeerSet& set) {
+    add_matmul_peers(set, s, constant_b);
+    add_more_matmul_peers(set, s);
+  };
   return p;
 }
 
@@ -91,6 +135,18 @@ Problem batch_matmul(const Arguments& a, DataType dtype) {
         }
       };
       set.add({"openblas", "one sgemm after the other", run, [c] { return c; }});
+    }
+    if (const auto kernel = set.libxsmm() ? bench::libxsmm_kernel(s) : nullptr) {
+      const NDArray c = set.keep(NDArray::empty({batch, s.m, s.n}, f32));
+      const float *x0 = set.f32(0), *y0 = set.f32(1);
+      auto run = [=] {
+        parallel_for(batch, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            kernel(x0 + i * s.m * s.k, y0 + i * s.k * s.n, c.data<float>() + i * s.m * s.n);
+          }
+        });
+      };
+      set.add({"libxsmm", "a product a thread", run, [c] { return c; }});
     }
     if (set.onednn()) {
       const NDArray c = set.keep(NDArray::empty({batch, s.m, s.n}, f32));

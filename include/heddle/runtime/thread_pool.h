@@ -3,7 +3,7 @@
 //   set_num_threads(8);                       // for all later calls of the process
 //   { ScopedThreads one(1); kernel(a, b); }   // for the calls of this host thread, in this scope
 //
-// A parallel region forks and joins in half a microsecond: workers spin for a millisecond after
+// A parallel region forks and joins in half a microsecond: workers spin for four milliseconds after
 // their last job before they park, since waking a parked thread costs 30-100 us. Everything here is
 // thread-safe. Host threads that call at the same time take turns; a parallel region inside another
 // runs serially in the thread that reached it.

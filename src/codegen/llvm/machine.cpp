@@ -83,7 +83,7 @@ Machine describe_machine(const Target& target, bool for_jit) {
   if (for_jit && (foreign || !(target == Target::host() || target.runs_here()))) {
     throw_user_error("code for the target '" + to_string(target) +
                          "' does not run on this machine (" + to_string(Target::host()) + ")",
-                     {}, "export the module instead, or build it for the host");
+                     {}, "export it (export_kernel), or build it for the host");
   }
   if (foreign) initialize_all();
   const bool native = target.mcpu.empty() || target.mcpu == "native" || target.mcpu == "host";

@@ -1,0 +1,23 @@
+// One parallel region of two or more threads by each runtime; a source file each, since gomp's
+// needs -fopenmp.
+#ifndef HEDDLE_BENCH_FORK_JOIN_REGIONS_H_
+#define HEDDLE_BENCH_FORK_JOIN_REGIONS_H_
+
+#include <cstdint>
+
+namespace heddle::bench {
+
+/// Works for so long, by the clock: what a region takes beyond it is fork and join.
+void work_for(std::int64_t nanoseconds);
+
+// Each thread works for `nanoseconds` once.
+void heddle_region(int threads, std::int64_t nanoseconds);
+void openmp_region(int threads, std::int64_t nanoseconds);
+void tbb_region(int threads, std::int64_t nanoseconds);
+
+bool have_openmp();
+bool have_tbb();
+
+}  // namespace heddle::bench
+
+#endif  // HEDDLE_BENCH_FORK_JOIN_REGIONS_H_

@@ -1,0 +1,22 @@
+// Ahead of time: a kernel as an object file, for this machine or another one.
+//
+//   export_kernel(schedule, {a, b, c}, "out/dense", options);   // out/dense.o, out/dense.json
+//   $ c++ -shared -o out/dense.so out/dense.o -lmvec -lm
+//   Kernel dense = load_kernel("out/dense");                    // heddle/runtime/load_kernel.h
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/driver/build.h"
+
+namespace heddle {
+
+/// Writes `<stem>.o`, with the functions heddle_kernel_main and, where constants are packed,
+/// heddle_kernel_prepare, and `<stem>.json`: the arguments, and the CPU features that the code
+/// uses, which load_kernel checks. `options.target` may be a CPU that this machine is not; a User
+/// error for a GPU.
+void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
+                   const std::string& stem, const BuildOptions& options = {});
+
+}  // namespace heddle

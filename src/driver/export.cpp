@@ -1,0 +1,56 @@
+#include "heddle/driver/export.h"
+
+#include "driver/program_args.h"
+#include "heddle/support/error.h"
+#include "heddle/support/file.h"
+#include "heddle/support/json.h"
+#include "target/cpu_table.h"
+
+namespace heddle {
+namespace {
+
+Json to_json(const KernelArg& arg) {
+  Json j = Json::object({{"name", arg.name}, {"dtype", to_string(arg.dtype)}});
+  j["shape"] = Json::array_of(arg.shape);
+  if (arg.output) j["output"] = true;
+  if (arg.constant) j["constant"] = true;
+  return j;
+}
+
+Json to_json(const std::vector<KernelArg>& args) {
+  Json list = Json::array();
+  for (const KernelArg& arg : args) list.push_back(to_json(arg));
+  return list;
+}
+
+std::vector<std::string> features_of(const Target& target) {
+  const detail::CpuRow* row = detail::find_cpu(target.mcpu);
+  return detail::apply_features(row == nullptr ? "" : row->features, target.features);
+}
+
+}  // namespace
+
+void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
+                   const std::string& stem, const BuildOptions& options) {
+  if (options.target.is_cuda()) {
+    throw_user_error("a kernel for a GPU cannot be exported as an object file", {},
+                     "take its text from Kernel::source(\"cuda\")");
+  }
+  const LoweredProgram program = lower_for_build(schedule, args, options);
+  std::vector<LoweredFunction> functions{program.main};
+  functions[0].name = "heddle_kernel_main";
+  const bool prepares = static_cast<bool>(program.prepare.body);
+  if (prepares) {
+    functions.push_back(program.prepare);
+    functions[1].name = "heddle_kernel_prepare";
+  }
+  Json j = Json::object({{"name", options.name}, {"target", to_string(options.target)}});
+  j["features"] = Json::array_of(features_of(options.target));
+  j["prepares"] = prepares;
+  j["args"] = to_json(kernel_args(program, args));
+  j["persistent"] = to_json(persistent_args(program));
+  write_file_atomic(stem + ".o", emit_llvm(functions, options.target, "o"));
+  write_file_atomic(stem + ".json", j.dump(1) + "\n");
+}
+
+}  // namespace heddle

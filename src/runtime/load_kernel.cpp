@@ -1,0 +1,82 @@
+#include "heddle/runtime/load_kernel.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "heddle/support/error.h"
+#include "heddle/support/file.h"
+#include "heddle/support/json.h"
+#include "runtime/cpu_features.h"
+
+namespace heddle {
+namespace {
+
+KernelArg arg_of(const Json& j) {
+  KernelArg arg;
+  arg.name = j.at("name").as_string();
+  const std::string dtype = j.at("dtype").as_string();
+  const std::optional<DataType> parsed = parse_dtype(dtype);
+  if (!parsed) throw_runtime_error("an exported kernel has an argument of unknown type " + dtype);
+  arg.dtype = *parsed;
+  for (const Json& extent : j.at("shape").elements()) arg.shape.push_back(extent.as_int());
+  arg.output = j.get_bool("output", false);
+  arg.constant = j.get_bool("constant", false);
+  return arg;
+}
+
+std::vector<KernelArg> args_of(const Json& list) {
+  std::vector<KernelArg> args;
+  for (const Json& each : list.elements()) args.push_back(arg_of(each));
+  return args;
+}
+
+void check_cpu(const Json& description) {
+  std::vector<std::string> needed;
+  for (const Json& feature : description.at("features").elements()) {
+    needed.push_back(feature.as_string());
+  }
+  const std::vector<std::string> missing = detail::missing_features(needed);
+  if (missing.empty()) return;
+  std::string list;
+  for (const std::string& feature : missing) list += (list.empty() ? "" : ", ") + feature;
+  throw_runtime_error("kernel '" + description.at("name").as_string() + "' was compiled for '" +
+                          description.at("target").as_string() + "', and this CPU lacks " + list,
+                      {}, "export it for this CPU, or for an older one such as -mcpu=x86-64-v3");
+}
+
+KernelCode::Entry entry(void* library, const char* symbol, const std::string& path) {
+  void* found = ::dlsym(library, symbol);
+  if (found == nullptr) {
+    throw_runtime_error(path + " has no function " + symbol, {},
+                        "link it from the object that export_kernel wrote");
+  }
+  return reinterpret_cast<KernelCode::Entry>(found);
+}
+
+}  // namespace
+
+Kernel load_kernel(const std::string& stem) {
+  const Json description = Json::parse(read_file(stem + ".json"), stem + ".json");
+  check_cpu(description);
+  // A name without a slash would be looked for in the system's folders.
+  const std::string path = std::filesystem::absolute(stem + ".so").string();
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    throw_runtime_error(std::string("cannot load an exported kernel: ") + ::dlerror(), {},
+                        "link it with: c++ -shared -o " + stem + ".so " + stem + ".o");
+  }
+  KernelCode code;
+  code.code = std::shared_ptr<void>(library, [](void* handle) { ::dlclose(handle); });
+  code.name = description.at("name").as_string();
+  code.args = args_of(description.at("args"));
+  code.persistent = args_of(description.at("persistent"));
+  code.main = entry(library, "heddle_kernel_main", path);
+  if (description.at("prepares").as_bool()) {
+    code.prepare = entry(library, "heddle_kernel_prepare", path);
+  }
+  return Kernel(std::move(code));
+}
+
+}  // namespace heddle

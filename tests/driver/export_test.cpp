@@ -1,0 +1,102 @@
+// Kernels ahead of time: written, linked, loaded; and refused where the CPU lacks what they need.
+#include "heddle/driver/export.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "driver/driver_testing.h"
+#include "heddle/runtime/load_kernel.h"
+#include "heddle/support/file.h"
+#include "heddle/support/json.h"
+
+namespace heddle::testing {
+namespace {
+
+class Export : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(::testing::TempDir()) /
+              ("heddle_export_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string stem(const char* name) const { return (folder_ / name).string(); }
+
+  static void link(const std::string& stem) {
+    const std::string command =
+        std::string(HEDDLE_TEST_CXX) + " -shared -o '" + stem + ".so' '" + stem + ".o' -lm";
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  }
+
+  std::filesystem::path folder_;
+};
+
+std::string message_of(const std::string& stem) {
+  try {
+    load_kernel(stem);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind, ErrorKind::Runtime) << error.message;
+    return error.message + "; " + error.help;
+  }
+  return "no error";
+}
+
+TEST_F(Export, AKernelRunsAsTheOneThatWasBuilt) {
+  for (const char* cpu : {"", "llvm -mcpu=x86-64-v2"}) {
+    BuildOptions options;
+    if (*cpu != '\0') options.target = Target::parse(cpu);
+    if (!options.target.runs_here()) continue;
+    options.name = "block";
+    const Schedule s = create_schedule({conv_block()}, options.target);  // packs its weights
+    export_kernel(s, all_args(s.dag()), stem("block"), options);
+    link(stem("block"));
+    const Kernel kernel = load_kernel(stem("block"));
+    EXPECT_EQ(kernel.name(), "block");
+    EXPECT_TRUE(kernel.has_persistent());
+    for (int call = 0; call < 2; ++call) {
+      const std::vector<NDArray> arrays = call_arrays(s.dag());
+      kernel.call(arrays);
+      EXPECT_EQ(differs(s.dag(), arrays, 1e-4), "") << cpu;
+    }
+    EXPECT_THROW(kernel(NDArray::zeros({1}, f32)), Error);
+  }
+}
+
+TEST_F(Export, WhatThisCpuLacksIsAnErrorAndNoIllegalInstruction) {
+  // Of the three, one at least is not this machine.
+  int refused = 0;
+  for (const char* text : {"llvm -mcpu=skylake-avx512 -mtriple=x86_64-linux-gnu",
+                           "llvm -mcpu=sapphirerapids -mtriple=x86_64-linux-gnu",
+                           "llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu"}) {
+    BuildOptions options;
+    options.target = Target::parse(text);
+    const Schedule s = create_schedule({conv_block()}, options.target);
+    export_kernel(s, all_args(s.dag()), stem("other"), options);
+    if (options.target.runs_here()) continue;
+    ++refused;
+    // No library is needed to say so: the check comes before anything is loaded.
+    const std::string message = message_of(stem("other"));
+    EXPECT_NE(message.find("this CPU lacks"), std::string::npos) << message;
+    EXPECT_NE(message.find(options.target.mcpu), std::string::npos) << message;
+    if (options.target.has("avx512f") && !Target::host().has("avx512f")) {
+      EXPECT_NE(message.find("avx512f"), std::string::npos) << message;
+    }
+  }
+  EXPECT_GE(refused, 1);
+}
+
+TEST_F(Export, MistakesAreSaid) {
+  const Schedule s = create_schedule({conv_block()});
+  export_kernel(s, all_args(s.dag()), stem("unlinked"));
+  EXPECT_NE(message_of(stem("unlinked")).find("c++ -shared"), std::string::npos);
+  EXPECT_NE(message_of(stem("missing")), "no error");
+  BuildOptions gpu;
+  gpu.target = Target::parse("cuda -gpu=h200");
+  EXPECT_THROW(export_kernel(s, all_args(s.dag()), stem("gpu"), gpu), Error);
+}
+
+}  // namespace
+}  // namespace heddle::testing
