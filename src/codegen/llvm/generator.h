@@ -54,6 +54,13 @@ Expr slice_lanes(const Expr& e, int begin, int count);
 
 bool contains_load(const Expr& e);
 
+/// A factor of 8- or 16-bit integers in a product of i32: element base + stride * lane of `buffer`.
+struct NarrowFactor {
+  Buffer buffer;
+  Expr base;
+  int64_t stride = 0;
+};
+
 class Generator {
  public:
   Generator(llvm::Module& module, const Machine& machine);
@@ -123,6 +130,13 @@ class Generator {
   bool reads_memory(const Expr& e);
   size_t memo_mark() const { return memo_log_.size(); }
   void memo_rewind(size_t mark);
+
+  // ---- dot_product.cpp ----
+  llvm::Value* emit_dot_products(const Binary& e);
+  llvm::Value* emit_dot(llvm::Value* sum, const NarrowFactor& a, const NarrowFactor& b, int size,
+                        int lanes);
+  llvm::Value* emit_groups(const NarrowFactor& f, int size, int lanes);
+  bool has_dot(DataType a, DataType b, int size, int lanes) const;
 
   // ---- addresses.cpp ----
   struct Term {
