@@ -297,7 +297,7 @@ class Writer {
       int64_t row_bytes = e.back() * sh_.vector->tensor.dtype().bytes();
       int64_t reuse = sh_.rows;
       for (int i : sh_.m_others) reuse *= op_.axes()[i].extent();
-      bool chosen = constant(sh_.vector) || (reuse >= 32 && (!last || row_bytes > 1024));
+      bool chosen = constant(sh_.vector) || (reuse >= 32 && (!last || row_bytes > 1024 || halves()));
       pack_vector_ = t_.choice("pack_vectors", chosen,
                                constant(sh_.vector) ? "constant: packed once"
                                : chosen             ? "long strides, read often"
@@ -312,7 +312,7 @@ class Writer {
       const std::string reason = constant(sh_.row) ? "constant: packed once"
                                  : chosen          ? "larger than L2, read for many columns"
                                                    : "broadcasts read it in order";
-      if (narrow_ && !narrow_->integers()) {
+      if (halves()) {
         pack_row_ = t_.knob("pack_broadcasts", {0, 1, 2}, sh_.cols >= 32 ? 2 : 0,
                             sh_.cols >= 32 ? "2: widened as it lies, for many columns" : reason);
       } else {
@@ -322,7 +322,7 @@ class Writer {
     if (pack_vector_.knob >= 0) t_.keep_at_root(sh_.vector->producer, pack_vector_, 1);
     if (pack_row_.knob >= 0) {
       t_.keep_at_root(sh_.row->producer, pack_row_, 1);
-      if (narrow_ && !narrow_->integers()) t_.keep_at_root(sh_.row->producer, pack_row_, 2);
+      if (halves()) t_.keep_at_root(sh_.row->producer, pack_row_, 2);
     }
     choose_widening();
   }
@@ -331,7 +331,7 @@ class Writer {
   // little is better kept short.
   void choose_widening() {
     if (!narrow_) return;
-    const bool pairs = has_dot(2), floats = !narrow_->integers();
+    const bool pairs = has_dot(2), floats = halves();
     auto choose = [&](const char* name, const Access* a, Param pack, bool chosen) {
       const bool narrow = a && a->tensor.dtype().bits < 16;
       if (floats ? pack.knob < 0 : !pairs || !narrow) return Param(0);
@@ -340,6 +340,8 @@ class Writer {
     widen_vector_ = choose("widen_vectors", sh_.vector, pack_vector_, sh_.rows >= 8);
     widen_row_ = choose("widen_broadcasts", sh_.row, pack_row_, true);
   }
+  // 16-bit floats: their conversions cost more than the multiply-adds that they are for.
+  bool halves() const { return narrow_ && !narrow_->integers(); }
   bool has_dot(int64_t size) const {
     return std::find(dot_sizes_.begin(), dot_sizes_.end(), size) != dot_sizes_.end();
   }
@@ -395,7 +397,7 @@ class Writer {
     }
     if (pack_row_.knob < 0) return;
     t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, widen_row_, reader); });
-    if (narrow_ && !narrow_->integers())
+    if (halves())
       t_.when(pack_row_, 2, [&] { widen_whole(*sh_.row, reader); });
   }
 

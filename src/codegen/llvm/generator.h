@@ -160,6 +160,8 @@ class Generator {
                                llvm::Value* mask);
   llvm::Value* load_strided(const Storage& storage, DataType dtype, const AffineLanes& lanes);
   llvm::Value* load_pattern(const Storage& storage, DataType dtype, const LanePattern& pattern);
+  llvm::Value* load_runs(const Storage& storage, DataType dtype, const LanePattern& pattern);
+  llvm::Value* load_stretches(const Storage& storage, DataType dtype, const LanePattern& pattern);
   llvm::Value* gather(const Storage& storage, DataType dtype, const Expr& index);
   llvm::Value* load_chunk(const Storage& storage, DataType dtype, const Expr& index);
   bool has_masks(DataType dtype) const;
