@@ -14,10 +14,9 @@
 //
 // mode 0 reduces at once; 1 cuts k into blocks that add into the result (panels too long for L1);
 // 2 computes parts of the reduction in parallel where there is little else to share (split-K).
-#include <cmath>
-
 #include "common.h"
 #include "narrow_product.h"
+#include "register_tile.h"
 
 namespace heddle::meta {
 namespace {
@@ -28,75 +27,6 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
 }
 
 using Shape = ContractionShape;
-
-// What a stream from L2 sustains beside the arithmetic (32 and 64 bytes a cycle at best).
-constexpr double kL2BytesPerCycle = 17;
-
-// How well a tile of mr rows x nv vectors keeps the multiply-adders busy, and how little of the
-// edge tiles is lost. Measured figures behind it: docs/architecture.md, "register tiles".
-double tile_score(const Target& target, int64_t mr, int64_t nv, int64_t lanes, const Shape& sh) {
-  double accumulators = static_cast<double>(mr * nv);
-  double in_flight = std::min(1.0, accumulators / (5.0 * target.fma_units));
-  double loads = static_cast<double>(mr + nv) / accumulators;  // per multiply-add
-  double feed = std::min(1.0, 1.08 - 0.12 * loads);
-  auto edge = [&](int64_t extent, int64_t tile) {
-    int64_t rest = extent % tile;
-    // A partial tile costs nearly as much as a full one when it leaves too few accumulators.
-    double cost = static_cast<double>((extent - rest) / tile) +
-                  (rest ? 0.3 + 0.7 * static_cast<double>(rest) / static_cast<double>(tile) : 0);
-    return static_cast<double>(extent) / (static_cast<double>(tile) * cost);
-  };
-  double lanes_used =
-      static_cast<double>(sh.cols) / static_cast<double>(ceil_div(sh.cols, lanes) * lanes);
-  // A panel that is longer than L1 streams from L2 at the rate that its rows of reuse allow.
-  int64_t panel = std::min<int64_t>(sh.depth, 1024) * nv * target.vector_bytes;
-  if (panel > target.l1d_bytes / 2) {
-    double bytes_per_cycle =
-        static_cast<double>(target.fma_units * target.vector_bytes) / static_cast<double>(mr);
-    feed *= std::min(1.0, kL2BytesPerCycle / bytes_per_cycle);
-  }
-  return in_flight * feed * edge(sh.rows, mr) * edge(ceil_div(sh.cols, lanes), nv) * lanes_used;
-}
-
-struct Tile {
-  int64_t mr = 1, nv = 1;
-};
-
-bool fits_registers(const Target& target, int64_t mr, int64_t nv) {
-  // Accumulators, one row of the vector operand, one broadcast (folded into the multiply-add of a
-  // 512-bit vector when it is used once).
-  return mr * nv + nv + (nv == 1 && target.vector_bytes >= 64 ? 0 : 1) <= target.vector_registers;
-}
-
-Tile best_tile(const Target& target, int64_t lanes, const Shape& sh) {
-  Tile best;
-  double score = -1;
-  // Nothing is broadcast (depthwise convolution): the accumulators hide the latency, and more of
-  // them only evict the weights from the registers (144x56 3x3: 4x2 119 us, 4x3 280, 7x1 122).
-  if (!sh.row) {
-    for (int64_t nv = 1; nv <= std::min<int64_t>(2, ceil_div(sh.cols, lanes)); ++nv) {
-      for (int64_t mr = 1; mr * nv <= 8 && mr <= sh.rows; ++mr) {
-        double s = tile_score(target, mr, nv, lanes, sh);
-        if (s <= score + 1e-9) continue;
-        score = s;
-        best = {mr, nv};
-      }
-    }
-    return best;
-  }
-  for (int64_t nv = 1; nv <= std::min<int64_t>(sh.rows == 1 ? 12 : 4, ceil_div(sh.cols, lanes));
-       ++nv) {
-    for (int64_t mr = 1; mr <= std::min<int64_t>(30, sh.rows); ++mr) {
-      if (!fits_registers(target, mr, nv)) continue;
-      double s = tile_score(target, mr, nv, lanes, sh);
-      if (s > score + 1e-9) {
-        score = s;
-        best = {mr, nv};
-      }
-    }
-  }
-  return best;
-}
 
 // The number of tiles a block should have so that `count` tiles in blocks of at most `most` share
 // evenly over `tasks`.
@@ -195,11 +125,10 @@ class Writer {
     const int64_t k = grouped_->extent;
     for (auto [mode, length] : {std::pair{1, k_block_}, std::pair{2, k_part_}}) {
       if (!has_mode(mode)) continue;
-      t_.require("parts of the reduction must be whole groups",
-                 [=, mode = mode, length = length](const auto& value) {
-                   return value(which) != mode || value(length) >= k ||
-                          value(length) % value(dot) == 0;
-                 });
+      t_.require("parts of the reduction must be whole groups", [=, mode = mode, length = length](
+                                                                    const auto& value) {
+        return value(which) != mode || value(length) >= k || value(length) % value(dot) == 0;
+      });
     }
   }
   int64_t whole_groups(int64_t length) const {
@@ -276,8 +205,8 @@ class Writer {
     if (k >= 8 * cores && cores > 1) {
       modes_.push_back(2);
       const int64_t part = whole_groups(ceil_div(k, cores));
-      k_part_ = t_.knob("k_part", {part, whole_groups(ceil_div(k, 2 * cores))}, part,
-                        "one part a core");
+      k_part_ =
+          t_.knob("k_part", {part, whole_groups(ceil_div(k, 2 * cores))}, part, "one part a core");
       int64_t tiles = spatial_points(op_) / std::max<int64_t>(1, 16 * lanes_);
       if (parallel_ && tiles < 2 * cores && sh_.depth >= 4096) {
         chosen = 2;
@@ -297,7 +226,8 @@ class Writer {
       int64_t row_bytes = e.back() * sh_.vector->tensor.dtype().bytes();
       int64_t reuse = sh_.rows;
       for (int i : sh_.m_others) reuse *= op_.axes()[i].extent();
-      bool chosen = constant(sh_.vector) || (reuse >= 32 && (!last || row_bytes > 1024 || halves()));
+      bool chosen =
+          constant(sh_.vector) || (reuse >= 32 && (!last || row_bytes > 1024 || halves()));
       pack_vector_ = t_.choice("pack_vectors", chosen,
                                constant(sh_.vector) ? "constant: packed once"
                                : chosen             ? "long strides, read often"
@@ -397,15 +327,14 @@ class Writer {
     }
     if (pack_row_.knob < 0) return;
     t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, widen_row_, reader); });
-    if (halves())
-      t_.when(pack_row_, 2, [&] { widen_whole(*sh_.row, reader); });
+    if (halves()) t_.when(pack_row_, 2, [&] { widen_whole(*sh_.row, reader); });
   }
 
   // Copies operand `a` so that groups of `size` along dimension `k` lie together: in tiles of
   // `tile` along `dim`, [dim/tile][the others, k/size...][dim%tile][k%size], or with the dimension
   // `last` next to the groups: [the others, k/size...][last][k%size].
-  void pack_groups(const Access& a, int k, int64_t size, int dim, Param tile, int last,
-                   Param widen, StageRef reader) {
+  void pack_groups(const Access& a, int k, int64_t size, int dim, Param tile, int last, Param widen,
+                   StageRef reader) {
     StageRef p = t_.stage(a.producer).cache_read({reader});
     const bool tiled = dim >= 0;
     std::vector<StageRef::StorageDim> dims;

@@ -1,6 +1,6 @@
 // Products of narrow types that are added up in a wider one: bf16 and f16 in f32, 8- and 16-bit
-// integers in i32. What there is to gain: operands that are widened once, while they are packed, and
-// instructions that multiply and add groups of integers.
+// integers in i32. What there is to gain: operands that are widened once, while they are packed,
+// and instructions that multiply and add groups of integers.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,8 @@ struct NarrowProduct {
 
 inline std::optional<NarrowProduct> narrow_product(const Operation& op) {
   const Reduce* sum = op.bodies()[0].as<Reduce>();
-  if (!sum || sum->combiner->kind != ReduceKind::Sum || sum->sources.size() != 1) return std::nullopt;
+  if (!sum || sum->combiner->kind != ReduceKind::Sum || sum->sources.size() != 1)
+    return std::nullopt;
   const Binary* mul = sum->sources[0].as<Binary>();
   if (!mul || mul->op != BinaryOp::Mul) return std::nullopt;
   const Cast *x = mul->a.as<Cast>(), *y = mul->b.as<Cast>();
@@ -48,9 +49,9 @@ inline std::vector<int64_t> dot_sizes(const NarrowProduct& p, const Target& targ
 
 /// Which reduction is taken in groups, and where the operands have it.
 struct GroupedReduction {
-  int axis = -1;                     ///< position among the reduce axes
-  int row_dim = -1, vector_dim = -1; ///< the dimension of each operand that it indexes alone
-  int lane_dim = -1;                 ///< of the vector operand: the one that the vector axis runs along
+  int axis = -1;                      ///< position among the reduce axes
+  int row_dim = -1, vector_dim = -1;  ///< the dimension of each operand that it indexes alone
+  int lane_dim = -1;  ///< of the vector operand: the one that the vector axis runs along
   int64_t extent = 0;
 };
 

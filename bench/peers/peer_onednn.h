@@ -133,9 +133,9 @@ OnednnOp onednn_resize(const OnednnResizeSpec& spec, const float* src, float* ds
 
 // --- other types ---------------------------------------------------------------------------------
 //
-// On a CPU without AVX-512 oneDNN 2.6 has no products of bf16 or f16, and its int8 ones add pairs of
-// products in 16 bits, saturating: they are exact where |a0*b0 + a1*b1| stays below 2^15 (with 128
-// added to a signed `a`).
+// On a CPU without AVX-512 oneDNN 2.6 has no products of bf16 or f16, and its int8 ones add pairs
+// of products in 16 bits, saturating: they are exact where |a0*b0 + a1*b1| stays below 2^15 (with
+// 128 added to a signed `a`).
 
 enum class OnednnType { kF32, kBf16, kF16, kS8, kU8, kS32 };
 struct OnednnTypes {

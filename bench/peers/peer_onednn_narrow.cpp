@@ -33,9 +33,8 @@ OnednnOp onednn_matmul_of(const OnednnMatmulSpec& spec, const OnednnTypes& types
     const dnnl::memory::desc a_desc({s.m, s.k}, data_type(types.a), s.trans_a ? Tag::ba : Tag::ab);
     const dnnl::memory::desc b_desc({s.k, s.n}, data_type(types.b), s.trans_b ? Tag::ba : Tag::ab);
     const dnnl::memory::desc c_desc({s.m, s.n}, data_type(types.c), Tag::ab);
-    const auto b_wanted = spec.packed_weights
-                              ? dnnl::memory::desc({s.k, s.n}, data_type(types.b), Tag::any)
-                              : b_desc;
+    const auto b_wanted =
+        spec.packed_weights ? dnnl::memory::desc({s.k, s.n}, data_type(types.b), Tag::any) : b_desc;
     const dnnl::matmul::primitive_desc pd(dnnl::matmul::desc(a_desc, b_wanted, c_desc), engine());
     Builder builder;
     builder.input(DNNL_ARG_SRC, a_desc, bytes_of(a));
@@ -56,8 +55,8 @@ OnednnOp onednn_gemm_s32(const GemmShape& s, OnednnType a_type, const void* a, c
       dnnl_gemm_u8s8s32(ta, tb, 'F', s.m, s.n, s.k, 1.0f, static_cast<const uint8_t*>(a), s.lda(),
                         0, b, s.ldb(), 0, 0.0f, c, s.n, &no_offset);
     } else {
-      dnnl_gemm_s8s8s32(ta, tb, 'F', s.m, s.n, s.k, 1.0f, static_cast<const int8_t*>(a), s.lda(),
-                        0, b, s.ldb(), 0, 0.0f, c, s.n, &no_offset);
+      dnnl_gemm_s8s8s32(ta, tb, 'F', s.m, s.n, s.k, 1.0f, static_cast<const int8_t*>(a), s.lda(), 0,
+                        b, s.ldb(), 0, 0.0f, c, s.n, &no_offset);
     }
   };
   return OnednnOp(std::move(state));

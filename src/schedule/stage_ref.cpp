@@ -133,7 +133,8 @@ StageRef& StageRef::compute_inline(Where at) {
   return *this;
 }
 StageRef& StageRef::widen(DataType to, Where at) {
-  sink_->record({StepKind::Widen, id_, {}, {Param(static_cast<int>(to.code)), Param(to.bits)}, {}, at});
+  sink_->record(
+      {StepKind::Widen, id_, {}, {Param(static_cast<int>(to.code)), Param(to.bits)}, {}, at});
   return *this;
 }
 StageRef& StageRef::store_nontemporal(Where at) {

@@ -8,12 +8,29 @@
 namespace heddle {
 namespace {
 // In the order of StepKind; also the names in JSON, so never rename.
-constexpr std::array<const char*, 23> kNames = {
-    "split",       "fuse",        "reorder",           "compute_at", "compute_inline",
-    "cache_write", "cache_read",  "rfactor",           "layout",     "vectorize",
-    "unroll",      "parallel",    "store_nontemporal", "prefetch",   "bind",
-    "set_scope",   "storage_pad", "multi_buffer",      "tensorize",  "last_block",
-    "split_whole", "pad",         "widen"};
+constexpr std::array<const char*, 23> kNames = {"split",
+                                                "fuse",
+                                                "reorder",
+                                                "compute_at",
+                                                "compute_inline",
+                                                "cache_write",
+                                                "cache_read",
+                                                "rfactor",
+                                                "layout",
+                                                "vectorize",
+                                                "unroll",
+                                                "parallel",
+                                                "store_nontemporal",
+                                                "prefetch",
+                                                "bind",
+                                                "set_scope",
+                                                "storage_pad",
+                                                "multi_buffer",
+                                                "tensorize",
+                                                "last_block",
+                                                "split_whole",
+                                                "pad",
+                                                "widen"};
 }  // namespace
 
 const char* to_string(StepKind kind) { return kNames[static_cast<size_t>(kind)]; }

@@ -13,7 +13,8 @@ constexpr int kLanes = 8;
 
 // out[lane] = first[lane] + sum of a[at] * b[stride*lane + at] over `terms`, in this order.
 LoweredFunction dot(DataType ta, DataType tb, int stride, const std::vector<int>& terms) {
-  Buffer first = argument("first", i32, kLanes), a = argument("a", ta, 8), b = argument("b", tb, 64);
+  Buffer first = argument("first", i32, kLanes), a = argument("a", ta, 8),
+         b = argument("b", tb, 64);
   Buffer out = argument("out", i32, kLanes);
   const Expr lanes = make_ramp(Expr(0), Expr(1), kLanes);
   Expr sum = make_load(first, {lanes});
@@ -96,8 +97,8 @@ void expect_interleaved(DataType t, int lanes, int rows, int run, int row) {
   const Expr lane = make_ramp(Expr(0), Expr(1), lanes);
   auto x = [&](int64_t value) { return make_broadcast(Expr(value), lanes); };
   // Runs of `run` elements from each row in turn; or, of 0, a whole row after the other.
-  const Expr which = run == 0 ? floordiv(lane, x(lanes / rows))
-                              : floormod(floordiv(lane, x(run)), x(rows));
+  const Expr which =
+      run == 0 ? floordiv(lane, x(lanes / rows)) : floormod(floordiv(lane, x(run)), x(rows));
   const Expr in_row = run == 0 ? floormod(lane, x(lanes / rows))
                                : floordiv(lane, x(run * rows)) * x(run) + floormod(lane, x(run));
   const Expr at = which * x(row) + in_row;

@@ -65,15 +65,15 @@ void expect_right(const selftest::RandomProgram& p, uint64_t seed, int configs) 
     const Config config = i == 0 ? t.default_config() : selftest::random_config(t, rng);
     const std::vector<NDArray> arrays = reference.fresh_arrays();
     selftest::compiled(Target::host())(t.instantiate(config), p.args(), arrays);
-    EXPECT_EQ(reference.difference(arrays), "")
-        << p.text << "\n" << t.config_to_json(config).dump();
+    EXPECT_EQ(reference.difference(arrays), "") << p.text << "\n"
+                                                << t.config_to_json(config).dump();
   }
 }
 
 TEST(NarrowProduct, EveryTypeAndFormInAnyConfig) {
   uint64_t seed = 1;
-  for (const auto& [a, b] : {std::pair{i8, i8}, {u8, i8}, {i8, u8}, {u8, u8}, {i16, i16},
-                             {bf16, bf16}, {f16, f16}}) {
+  for (const auto& [a, b] :
+       {std::pair{i8, i8}, {u8, i8}, {i8, u8}, {u8, u8}, {i16, i16}, {bf16, bf16}, {f16, f16}}) {
     for (const bool ta : {false, true}) {
       for (const bool tb : {false, true}) {
         const int64_t m = 1 + static_cast<int64_t>(seed * 7 % 23);
@@ -88,8 +88,13 @@ TEST(NarrowProduct, EveryTypeAndFormInAnyConfig) {
 
 TEST(NarrowProduct, OddAndTinySizes) {
   uint64_t seed = 100;
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {2, 8, 1}, {1, 16, 3}, {6, 16, 129},
-                                {13, 24, 64}, {7, 33, 2}, {70, 17, 66}}) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1},
+                                {2, 8, 1},
+                                {1, 16, 3},
+                                {6, 16, 129},
+                                {13, 24, 64},
+                                {7, 33, 2},
+                                {70, 17, 66}}) {
     expect_right(product({i8, i8}, m, n, k), ++seed, 3);
     expect_right(product({u8, i8}, m, n, k), ++seed, 3);
     expect_right(product({bf16, bf16}, m, n, k), ++seed, 3);
@@ -100,7 +105,8 @@ TEST(NarrowProduct, Convolutions) {
   uint64_t seed = 200;
   for (const ops::Layout layout : {ops::NCHW, ops::NHWC}) {
     for (const int64_t stride : {1, 2}) {
-      for (const DataType t : {i8, u8, f16}) expect_right(convolution(t, layout, stride), ++seed, 3);
+      for (const DataType t : {i8, u8, f16})
+        expect_right(convolution(t, layout, stride), ++seed, 3);
     }
   }
 }
@@ -108,10 +114,13 @@ TEST(NarrowProduct, Convolutions) {
 // The largest sums of pairs: vpmaddubsw would saturate.
 TEST(NarrowProduct, ExtremesAreExact) {
   constexpr int64_t kM = 7, kN = 19, kK = 66;
-  for (const auto& [a, b, x, y] :
-       {std::tuple{i8, i8, -128., -128.}, {i8, i8, 127., -128.}, {u8, i8, 255., 127.},
-        {u8, i8, 255., -128.}, {i8, u8, -128., 255.}, {u8, u8, 255., 255.},
-        {i16, i16, -32768., -32768.}}) {
+  for (const auto& [a, b, x, y] : {std::tuple{i8, i8, -128., -128.},
+                                   {i8, i8, 127., -128.},
+                                   {u8, i8, 255., 127.},
+                                   {u8, i8, 255., -128.},
+                                   {i8, u8, -128., 255.},
+                                   {u8, u8, 255., 255.},
+                                   {i16, i16, -32768., -32768.}}) {
     const selftest::RandomProgram p = product({a, b}, kM, kN, kK);
     const Template t = template_of(p, Target::host());
     const std::vector<NDArray> arrays{NDArray::full({kM, kK}, a, x), NDArray::full({kK, kN}, b, y),
@@ -139,7 +148,8 @@ std::string assembly(const selftest::RandomProgram& p, const std::string& target
 }
 
 TEST(NarrowProduct, TheInstructionOfEachMachine) {
-  const selftest::RandomProgram ss = product({i8, i8}, 48, 96, 64), us = product({u8, i8}, 48, 96, 64),
+  const selftest::RandomProgram ss = product({i8, i8}, 48, 96, 64),
+                                us = product({u8, i8}, 48, 96, 64),
                                 su = product({i8, u8}, 48, 96, 64);
   const std::string x86 = " -mtriple=x86_64-linux-gnu", arm = " -mtriple=aarch64-linux-gnu";
   const std::string haswell = assembly(ss, "-mcpu=haswell" + x86);
@@ -156,7 +166,8 @@ TEST(NarrowProduct, TheInstructionOfEachMachine) {
     EXPECT_THAT(assembly(us, cpu + x86), HasSubstr("zmm")) << cpu;
   }
   EXPECT_THAT(assembly(ss, "-mcpu=neoverse-n1" + arm), HasSubstr("sdot"));
-  EXPECT_THAT(assembly(product({u8, u8}, 48, 96, 64), "-mcpu=neoverse-n1" + arm), HasSubstr("udot"));
+  EXPECT_THAT(assembly(product({u8, u8}, 48, 96, 64), "-mcpu=neoverse-n1" + arm),
+              HasSubstr("udot"));
   const std::string image = assembly(convolution(i8, ops::NCHW, 1), "-mcpu=haswell" + x86);
   EXPECT_THAT(image, HasSubstr("vpmaddwd"));
 }

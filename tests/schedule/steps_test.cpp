@@ -53,8 +53,8 @@ TEST(Step, SplitWholeRunsBeyondTheExtentAndLeavesOutTheStore) {
 
 TEST(Step, WidenConvertsWhereTheStageIsComputed) {
   const Tensor a = placeholder({4}, bf16, "a");
-  const Tensor c = compute(
-      {4}, [&](Axis i) { return cast(f32, a(i)) + cast(f32, a(i) * a(i)); }, "c");
+  const Tensor c =
+      compute({4}, [&](Axis i) { return cast(f32, a(i)) + cast(f32, a(i) * a(i)); }, "c");
   Schedule s({c});
   s[a].cache_read({s[c]}).widen(f32);
   EXPECT_EQ(lowered(s), R"(func kernel(a: bf16[4], c: f32[4]) {

@@ -84,10 +84,12 @@ void add_half_matmul_peer(PeerSet& set, const GemmShape& s, bool constant_b) {
   bench::OnednnOp op = onednn_matmul_of(spec, {type, type, type}, set.input(0).data(),
                                         set.input(1).data(), c.data());
   if (op) return set.add_onednn(std::move(op), c);
-  const NDArray x = set.keep(converted(set.input(0), f32)), y = set.keep(converted(set.input(1), f32));
+  const NDArray x = set.keep(converted(set.input(0), f32)),
+                y = set.keep(converted(set.input(1), f32));
   const NDArray wide = set.keep(NDArray::empty({s.m, s.n}, f32));
-  set.add_onednn(onednn_matmul(spec, x.data<float>(), y.data<float>(), nullptr, wide.data<float>()),
-                 wide, [t](const NDArray& z) { return converted(z, t); }, "onednn in f32");
+  set.add_onednn(
+      onednn_matmul(spec, x.data<float>(), y.data<float>(), nullptr, wide.data<float>()), wide,
+      [t](const NDArray& z) { return converted(z, t); }, "onednn in f32");
 }
 
 Problem matmul(const Arguments& a, DataType dtype) {

@@ -123,8 +123,9 @@ Value* Generator::emit_dot(Value* sum, const NarrowFactor& a, const NarrowFactor
   }
   if (!sum) sum = llvm::Constant::getNullValue(type);
   if (machine_.dotprod) {
-    return b_.CreateIntrinsic(a.buffer->dtype.is_int() ? id::aarch64_neon_sdot : id::aarch64_neon_udot,
-                              {type, x->getType()}, {sum, x, y});
+    return b_.CreateIntrinsic(
+        a.buffer->dtype.is_int() ? id::aarch64_neon_sdot : id::aarch64_neon_udot,
+        {type, x->getType()}, {sum, x, y});
   }
   x = b_.CreateBitCast(x, type);
   y = b_.CreateBitCast(y, type);
