@@ -45,7 +45,7 @@ class Writer {
         dag_(t.dag()),
         op_(dag_.stage(g.main)),
         lanes_(native_lanes(t, g.main)),
-        sh_(contraction_shape(dag_, g.main, lanes_)),
+        sh_(contraction_shape(dag_, g.main, lanes_, /*scattered=*/true)),
         narrow_(narrow_product(op_)) {}
 
   void write() {
@@ -73,8 +73,15 @@ class Writer {
     const int64_t window = innermost_reduce_extent();
     if (window <= 8) unrolls.push_back(window);
     const bool whole_window = !sh_.row && window <= 8;
-    unroll_k_ = t_.knob("unroll_k", unrolls, whole_window ? window : 1,
-                        whole_window ? "a window" : "the tile alone fills the pipeline");
+    // Four steps share the loop's bookkeeping and a line of the broadcast operand: 2 to 28 % on one
+    // and two threads of a Zen 3 (docs/benchmarks.md, "knobs of the register tile"). Not where much
+    // of a short loop would be its tail.
+    const int64_t steps = window >= 16 || window % 4 == 0 ? 4 : window >= 4 ? 2 : 1;
+    unroll_k_ = t_.knob("unroll_k", unrolls,
+                        whole_window ? window
+                        : sh_.row    ? steps
+                                     : 1,
+                        whole_window ? "a window" : "the loop's own instructions weigh less");
 
     choose_dot();
     choose_blocks(tile);
@@ -226,8 +233,11 @@ class Writer {
       int64_t row_bytes = e.back() * sh_.vector->tensor.dtype().bytes();
       int64_t reuse = sh_.rows;
       for (int i : sh_.m_others) reuse *= op_.axes()[i].extent();
-      bool chosen =
-          constant(sh_.vector) || (reuse >= 32 && (!last || row_bytes > 1024 || halves()));
+      // Rows of 512 bytes share few sets of L1: packed where a panel is not there anyway (1.2
+      // to 1.45 times as fast for 784x128x1152; 0.8 for a panel of 32 KB).
+      bool long_strides = row_bytes > 1024 ||
+                          (row_bytes >= 512 && bytes_a_batch(*sh_.vector) > t_.target().l1d_bytes);
+      bool chosen = constant(sh_.vector) || (reuse >= 32 && (!last || long_strides || halves()));
       pack_vector_ = t_.choice("pack_vectors", chosen,
                                constant(sh_.vector) ? "constant: packed once"
                                : chosen             ? "long strides, read often"
@@ -237,10 +247,14 @@ class Writer {
       // In tile order it is one stream, whatever pages it lies on; as it lies, a block is many rows
       // that compete for sets of L2. Worth it from where it no longer fits there and is read often:
       // 512^3 to 2048^3 gain 5 to 30 % (docs/benchmarks.md, "packing the broadcast operand").
-      bool large = sh_.cols >= 512 && bytes_of(sh_.row->tensor) >= t_.target().l2_bytes;
-      bool chosen = constant(sh_.row) || large;
+      bool large = sh_.cols >= 512 && bytes_a_batch(*sh_.row) >= t_.target().l2_bytes;
+      // A line for each step of k otherwise, of which a tile uses some elements.
+      const Axis* along = contiguous_axis(*sh_.row, op_.reduce_axes());
+      bool across = sh_.cols >= 256 && sh_.depth >= 128 && (!along || along->extent() == 1);
+      bool chosen = constant(sh_.row) || large || across;
       const std::string reason = constant(sh_.row) ? "constant: packed once"
-                                 : chosen          ? "larger than L2, read for many columns"
+                                 : large           ? "larger than L2, read for many columns"
+                                 : across          ? "rows lie across the lines of memory"
                                                    : "broadcasts read it in order";
       if (halves()) {
         pack_row_ = t_.knob("pack_broadcasts", {0, 1, 2}, sh_.cols >= 32 ? 2 : 0,
@@ -274,6 +288,12 @@ class Writer {
   bool halves() const { return narrow_ && !narrow_->integers(); }
   bool has_dot(int64_t size) const {
     return std::find(dot_sizes_.begin(), dot_sizes_.end(), size) != dot_sizes_.end();
+  }
+
+  int64_t bytes_a_batch(const Access& a) const {
+    int64_t bytes = bytes_of(a.tensor);
+    for (int i : sh_.batch) bytes /= op_.axes()[i].extent();
+    return bytes;
   }
 
   // Weights, or what is made of them alone: computed and packed once.
@@ -330,49 +350,11 @@ class Writer {
     if (halves()) t_.when(pack_row_, 2, [&] { widen_whole(*sh_.row, reader); });
   }
 
-  // Copies operand `a` so that groups of `size` along dimension `k` lie together: in tiles of
-  // `tile` along `dim`, [dim/tile][the others, k/size...][dim%tile][k%size], or with the dimension
-  // `last` next to the groups: [the others, k/size...][last][k%size].
+  // Copies operand `a` with groups of `size` along dimension `k` in one place (group_copy).
   void pack_groups(const Access& a, int k, int64_t size, int dim, Param tile, int last, Param widen,
                    StageRef reader) {
     StageRef p = t_.stage(a.producer).cache_read({reader});
-    const bool tiled = dim >= 0;
-    std::vector<StageRef::StorageDim> dims;
-    if (tiled) dims.push_back({dim, tile, 0});
-    for (int d = 0; d < p.num_axes(); ++d) {
-      if (d == k) dims.push_back({k, size, 0});
-      if (d != k && d != dim && d != last) dims.push_back({d});
-    }
-    if (tiled) dims.push_back({dim, 1, tile});
-    if (!tiled && last >= 0 && last != k) dims.push_back({last});
-    dims.push_back({k, 1, size});
-    p.layout(dims);
-    std::vector<Loop> order;
-    if (!tiled && (last < 0 || last == k)) {  // runs along k stay as they are
-      order = p.all_axes();
-      std::swap(order[static_cast<size_t>(k)], order.back());
-      auto [ko, ki] = p.split(p.axis(k), 2 * lanes_);
-      order.back() = ko;
-      order.push_back(ki);
-      p.reorder(order);
-      p.vectorize(ki);
-    } else {
-      auto [lo, li] = p.split(p.axis(tiled ? dim : last), tiled ? tile : Param(2 * lanes_));
-      auto [ko, ki] = p.split(p.axis(k), size);
-      if (tiled) order.push_back(lo);
-      for (int d = 0; d < p.num_axes(); ++d) {
-        if (d == k) order.push_back(ko);
-        if (d != k && d != dim && d != last) order.push_back(p.axis(d));
-      }
-      if (!tiled) order.push_back(lo);
-      order.push_back(li);
-      order.push_back(ki);
-      p.reorder(order);
-      order.pop_back();
-      order.back() = p.fuse(li, ki);
-      p.vectorize(order.back());
-    }
-    share_out(a, p, order);
+    share_out(a, p, group_copy(p, k, size, dim, tile, last, lanes_));
     if (size == 2 && widen.knob >= 0) t_.when(widen, 1, [&] { p.widen(i16); });
   }
 
@@ -453,6 +435,8 @@ class Writer {
   // The reduce axis that goes innermost: along which the broadcast operand is contiguous.
   int innermost_reduce() const {
     int last = static_cast<int>(op_.reduce_axes().size()) - 1;
+    // The window of a 1x1 convolution is no loop.
+    while (last > 0 && op_.reduce_axes()[static_cast<size_t>(last)].extent() == 1) --last;
     if (!sh_.row) return last;
     const Axis* c = contiguous_axis(*sh_.row, op_.reduce_axes());
     for (size_t i = 0; c && i < op_.reduce_axes().size(); ++i) {
@@ -508,6 +492,15 @@ class Writer {
     if (sh_.m >= 0) acc.unroll(acc.axis(first + sh_.m));
     acc.unroll(vu);
     acc.vectorize(vl);
+    // Lanes lie side by side in registers, wherever they go in the end.
+    if (sh_.v + 1 != static_cast<int>(op_.axes().size())) {
+      std::vector<StageRef::StorageDim> dims;
+      for (int i = 0; i < acc.num_axes(); ++i) {
+        if (i - first != sh_.v) dims.push_back({i, 1, 0});
+      }
+      dims.push_back({first + sh_.v, 1, 0});
+      acc.layout(dims);
+    }
     acc.compute_at(host, micro);
   }
 

@@ -22,18 +22,52 @@ inline bool reads_reduction(const Access& a, const Operation& op) {
                      [&](const Axis& k) { return a.depends_on(k); });
 }
 
-// The dimension that `axis` indexes alone with coefficient 1, or -1.
-inline int plain_dim(const Access& a, const Axis& axis) {
+// The dimension that `axis` indexes alone with coefficient 1, or -1. Axes of `op` of extent 1, such
+// as the window of a 1x1 convolution, add nothing to an index.
+inline int plain_dim(const Access& a, const Axis& axis, const Operation* op = nullptr) {
+  auto is_nothing = [&](const Affine::Term& t) {
+    auto is_it = [&](const Axis& x) { return x.var().same_as(t.var) && x.extent() == 1; };
+    return op && !t.var.same_as(axis.var()) &&
+           (std::any_of(op->axes().begin(), op->axes().end(), is_it) ||
+            std::any_of(op->reduce_axes().begin(), op->reduce_axes().end(), is_it));
+  };
   for (size_t d = 0; d < a.indices.size(); ++d) {
-    if (a.affine[d] && a.affine[d]->terms.size() == 1 &&
-        a.affine[d]->coefficient(axis.var()) == 1 && a.affine[d]->constant == 0) {
+    if (!a.affine[d] || a.affine[d]->coefficient(axis.var()) != 1 || a.affine[d]->constant != 0)
+      continue;
+    const auto& terms = a.affine[d]->terms;
+    if (std::count_if(terms.begin(), terms.end(), is_nothing) + 1 == std::ssize(terms))
       return static_cast<int>(d);
+  }
+  return -1;
+}
+
+// Vectors along an axis that fills only one, and that not to the brim, are few accumulators and as
+// many loads. Where a constant (packed once) is read along a longer axis, vectors go there, and the
+// results, which are few beside a deep reduction, are stored one by one: channels of a convolution
+// of 7x7 images in NCHW. -1: there is none.
+inline int constant_vector_axis(const ComputeDag& dag, const Operation& op,
+                                const std::vector<const Access*>& operands, int64_t lanes) {
+  constexpr int64_t kDeep = 64;
+  int64_t depth = 1;
+  for (const Axis& k : op.reduce_axes()) depth *= k.extent();
+  if (depth < kDeep || op.axes().back().extent() > lanes) return -1;
+  for (int i = static_cast<int>(op.axes().size()) - 2; i >= 0; --i) {
+    const Axis& axis = op.axes()[static_cast<size_t>(i)];
+    if (axis.extent() < 2 * lanes) continue;
+    const bool reads = std::count_if(operands.begin(), operands.end(),
+                                     [&](const Access* a) { return a->depends_on(axis); }) == 1;
+    for (const Access* a : operands) {
+      const bool constant = a->tensor.op()->is_constant() || dag.info(a->producer).preparable;
+      if (reads && constant && plain_dim(*a, axis) >= 0 && !a->depends_on(op.axes().back()))
+        return i;
     }
   }
   return -1;
 }
 
-inline ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t lanes) {
+/// `scattered`: results may be stored one by one (see constant_vector_axis).
+inline ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t lanes,
+                                          bool scattered = false) {
   const Operation& op = dag.stage(s);
   const auto& axes = op.axes();
   std::vector<const Access*> operands;
@@ -58,6 +92,8 @@ inline ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t 
       }
     }
   }
+  if (const int i = scattered ? constant_vector_axis(dag, op, operands, lanes) : -1; i >= 0)
+    sh.v = i;
   for (const Access* a : operands) {
     bool on_v = a->depends_on(axes[sh.v]);
     if (on_v && (!sh.vector || bytes_of(a->tensor) > bytes_of(sh.vector->tensor))) sh.vector = a;
@@ -84,8 +120,8 @@ inline ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t 
   sh.cols = axes[sh.v].extent();
   if (sh.m >= 0) sh.rows = axes[sh.m].extent();
   for (const Axis& k : op.reduce_axes()) sh.depth *= k.extent();
-  if (sh.vector) sh.vector_dim = plain_dim(*sh.vector, axes[sh.v]);
-  if (sh.row && sh.m >= 0) sh.row_dim = plain_dim(*sh.row, axes[sh.m]);
+  if (sh.vector) sh.vector_dim = plain_dim(*sh.vector, axes[sh.v], &op);
+  if (sh.row && sh.m >= 0) sh.row_dim = plain_dim(*sh.row, axes[sh.m], &op);
   return sh;
 }
 

@@ -303,7 +303,7 @@ double error_growth(const RewriteSite& site) {
 // What the arithmetic reaches of the peak, and what memory delivers to all cores and the last cache
 // to one, in bytes a cycle: rough, for a choice between forms that differ by factors.
 constexpr double kDirectShare = 0.9, kProductShare = 0.85;
-constexpr double kMemoryBytes = 6, kCacheBytes = 8;
+constexpr double kMemoryBytes = 6, kCacheBytes = 16;
 constexpr double kFewChannels = 16;  // fewer do not pay for their transforms
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
@@ -318,9 +318,6 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   const auto c = static_cast<double>(conv.channels());
   const double k = extent(conv.k);
   if (c < kFewChannels || k < kFewChannels) return {0.9, "too few channels to pay for transforms"};
-  const bool last = conv.image_c + 1 == conv.image->tensor.rank() &&
-                    conv.k + 1 == static_cast<int>(site.op().axes().size());
-  if (!last) return {0.95, "channels are not the last dimension: the transforms gather"};
   double tiles = std::ceil(extent(conv.y) / m) * std::ceil(extent(conv.x) / m);
   for (int b : conv.batch) tiles *= extent(b);
   const double cores = std::max(1, target.cores);

@@ -13,6 +13,7 @@ constexpr double kShortestSample = 300e-6;
 // Above the best by so much, a candidate's place is known as soon as its fastest sample is there:
 // it needs an order of magnitude for the cost model, not two digits.
 constexpr double kClearlySlower = 1.15;
+constexpr double kSlower = 1.05;  // above the best by so much, half of the samples will do
 
 // Calls so much slower than the cut-off need no further ones. The first proves less than others: a
 // runner that has just started pays in it for pages, caches and a thread on its way to a core
@@ -88,6 +89,8 @@ Timing time_calls(const MeasureProtocol& protocol, double best_seconds, Function
     if (total < protocol.min_seconds) continue;
     const double fastest = *std::min_element(result.seconds.begin(), result.seconds.end());
     if (fastest > kClearlySlower * best_seconds) break;
+    const auto count = static_cast<int>(result.seconds.size());
+    if (fastest > kSlower * best_seconds && 2 * count >= protocol.max_repeats) break;
     if (median_interval(result.seconds).relative_width <= protocol.relative_ci) break;
   }
   return result;

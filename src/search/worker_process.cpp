@@ -16,6 +16,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "heddle/support/error.h"
 
@@ -87,6 +90,16 @@ void limit_resources(int64_t memory_bytes) {
     [[maybe_unused]] const ssize_t written = ::write(fd, "900", 3);
     ::close(fd);
   }
+}
+
+// What one compilation frees the next one takes: not given back to the system in between (7 % of
+// the time to compile a matmul went into page faults). It counts as a worker's memory all the same.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  ::mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  ::mallopt(M_TOP_PAD, 16 << 20);
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);  // arrays are as everywhere
+#endif
 }
 
 void reset_signals() {
@@ -181,6 +194,7 @@ void WorkerProcess::run_child(const Start& start, int fd) {
     reset_signals();
     arrange_files(fd, noise_);
     limit_resources(start.memory_limit_bytes);
+    keep_freed_memory();
     Channel channel(kChannelFd);
     start.main(channel, *status_);
   } catch (const std::exception& error) {

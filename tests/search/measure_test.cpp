@@ -358,6 +358,16 @@ TEST(MeasureTiming, RepeatsUntilTheTimeIsUsed) {
   EXPECT_EQ(t.seconds.size(), 2u);
 }
 
+TEST(MeasureTiming, HalfTheSamplesWillDoForWhatIsNotTheBest) {
+  MeasureProtocol p;
+  p.relative_ci = 0;
+  p.max_seconds = 1e9;
+  p.max_repeats = 12;
+  const auto call = [] { std::this_thread::sleep_for(std::chrono::microseconds(2000)); };
+  EXPECT_LE(search::time_calls(p, 1.85e-3, call).seconds.size(), 6u);
+  EXPECT_EQ(search::time_calls(p, 1, call).seconds.size(), 12u);
+}
+
 TEST(MeasureTiming, TheFirstCallsAloneProveNothing) {
   // Pages, caches and a thread that starts: the first takes some milliseconds longer. A busy
   // machine may make that many, so once in five is enough.

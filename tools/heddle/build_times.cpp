@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "heddle/codegen/llvm.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/driver/build.h"
 #include "heddle/runtime/timer.h"
@@ -30,6 +31,7 @@ std::vector<Sample> build_once(const std::string& subject, DataType dtype, const
                                bool naive) {
   const Problem problem = make_problem(subject, dtype);
   clear_template_cache();
+  release_code_cache();
   std::vector<Sample> samples;
   auto timed = [&](const char* name, auto&& body) {
     const Timer timer;

@@ -15,6 +15,9 @@ struct CodegenOptions {
   bool keep_assembly = false;  ///< fill CompiledModule::assembly (a second run of the backend)
   int opt_level = 1;  ///< 1: mem2reg and a few cheap passes only (the default, for tuning and
                       ///< build); 2: LLVM's O2
+  /// Loop nests that this process compiled before, for any program, are not compiled again. (Not
+  /// where text is kept.)
+  bool reuse_nests = true;
 };
 
 /// Milliseconds spent in each part of one compilation.
@@ -30,6 +33,8 @@ struct CompiledModule {
   std::vector<Entry> entries;  ///< one per function, in order
   std::shared_ptr<void> code;
   std::string llvm_ir, assembly;
+  int nests = 0;         ///< that could be shared with other programs: 0 for a program of one
+  int reused_nests = 0;  ///< of these, compiled before
   CodegenTimes times;
 };
 
@@ -37,6 +42,9 @@ struct CompiledModule {
 /// must be flat: every Load and Store has exactly one index. Thread-safe.
 CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const Target& target,
                             const CodegenOptions& options = {});
+
+/// Forgets the nests that are kept for reuse (up to 64 MiB of code). Kernels keep what they need.
+void release_code_cache();
 
 /// LLVM IR ("ll"), assembly ("s") or an object file ("o") for any target LLVM knows; nothing runs.
 std::string emit_llvm(const std::vector<LoweredFunction>& functions, const Target& target,

@@ -119,11 +119,12 @@ std::string print(const llvm::Module& module) {
 std::unique_ptr<llvm::Module> build_module(llvm::LLVMContext& context,
                                            const std::vector<LoweredFunction>& functions,
                                            const std::vector<std::string>& names,
-                                           const Machine& machine, llvm::TargetMachine& tm) {
+                                           const Machine& machine, llvm::TargetMachine& tm,
+                                           const NestCalls& calls) {
   auto module = std::make_unique<llvm::Module>("heddle", context);
   module->setTargetTriple(machine.triple.str());
   module->setDataLayout(tm.createDataLayout());
-  Generator generator(*module, machine);
+  Generator generator(*module, machine, calls);
   for (size_t i = 0; i < functions.size(); ++i) generator.add(functions[i], names[i]);
   if (wants_verifier()) verify(*module);
   return module;

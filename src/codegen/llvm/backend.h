@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/llvm/machine.h"
+#include "codegen/llvm/nests.h"
 #include "heddle/codegen/llvm.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/Module.h"
@@ -13,11 +14,13 @@
 
 namespace heddle::codegen {
 
-/// LLVM IR of `functions`, in `context`. Function i is called `names[i]`.
+/// LLVM IR of `functions` (see split_lanes), in `context`. Function i is called `names[i]`; the
+/// `calls` in them go to functions of their own, here or elsewhere.
 std::unique_ptr<llvm::Module> build_module(llvm::LLVMContext& context,
                                            const std::vector<LoweredFunction>& functions,
                                            const std::vector<std::string>& names,
-                                           const Machine& machine, llvm::TargetMachine& tm);
+                                           const Machine& machine, llvm::TargetMachine& tm,
+                                           const NestCalls& calls = {});
 
 void optimize(llvm::Module& module, llvm::TargetMachine& tm, int opt_level);
 

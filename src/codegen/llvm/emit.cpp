@@ -1,5 +1,6 @@
 // emit_llvm: text or an object for any machine that LLVM knows.
 #include "codegen/llvm/backend.h"
+#include "codegen/llvm/generator.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/support/error.h"
 
@@ -17,8 +18,8 @@ std::string emit_llvm(const std::vector<LoweredFunction>& functions, const Targe
   std::vector<std::string> names;
   for (const LoweredFunction& function : functions) names.push_back(function.name);
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module =
-      codegen::build_module(context, functions, names, machine, tm);
+  std::unique_ptr<llvm::Module> module = codegen::build_module(
+      context, codegen::split_lanes(functions, machine.vector_bytes), names, machine, tm);
   codegen::optimize(*module, tm, kOptLevel);
   if (format == "ll") return codegen::print(*module);
   const auto output = codegen::run_backend(

@@ -10,8 +10,12 @@ namespace heddle::codegen {
 
 using llvm::Value;
 
-Generator::Generator(llvm::Module& module, const Machine& machine)
-    : module_(module), machine_(machine), b_(module.getContext()), ops_(b_, machine_) {
+Generator::Generator(llvm::Module& module, const Machine& machine, const NestCalls& calls)
+    : module_(module),
+      machine_(machine),
+      calls_(calls),
+      b_(module.getContext()),
+      ops_(b_, machine_) {
   llvm::FastMathFlags flags;
   flags.setAllowContract();  // a * b + c may become one operation; sums keep their order
   b_.setFastMathFlags(flags);
@@ -104,7 +108,7 @@ void Generator::add(const LoweredFunction& function, const std::string& name) {
     const auto [own, others] = alias_scopes_[buffer.get()];
     frame_.buffers[buffer.get()] = Storage{pointer, own, others, {}};
   }
-  if (function.body) emit(split_lanes(function.body, machine_.vector_bytes));
+  if (function.body) emit(function.body);
   emit_leave(0);
   end_function();
 }

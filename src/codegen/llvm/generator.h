@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/llvm/nests.h"
 #include "codegen/llvm/ops.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/ir/stmt.h"
@@ -33,8 +34,9 @@ struct Chunk {
 std::optional<std::vector<Chunk>> plan_chunks(const Buffer& buffer, const Stmt& body);
 
 /// Replaces stores of many lanes, not a power of two, by pieces that fill registers: 24 f32 lanes
-/// are three AVX2 registers, not a vector of 32.
+/// are three AVX2 registers, not a vector of 32. Code is generated of what it returns.
 Stmt split_lanes(const Stmt& s, int vector_bytes);
+std::vector<LoweredFunction> split_lanes(std::vector<LoweredFunction> functions, int vector_bytes);
 
 /// index == base + stride * lane, in every lane.
 struct AffineLanes {
@@ -63,7 +65,8 @@ struct NarrowFactor {
 
 class Generator {
  public:
-  Generator(llvm::Module& module, const Machine& machine);
+  /// `calls`: nests that are called in place of generating code for them, outside other nests.
+  Generator(llvm::Module& module, const Machine& machine, const NestCalls& calls);
 
   /// Adds `int name(void* const* args)`.
   void add(const LoweredFunction& function, const std::string& name);
@@ -113,6 +116,7 @@ class Generator {
 
   // ---- parallel.cpp ----
   void emit_parallel(const For& loop);
+  void emit_call(const NestCall& call);
 
   // ---- expressions.cpp ----
   llvm::Value* emit(const Expr& e);
@@ -184,6 +188,7 @@ class Generator {
 
   llvm::Module& module_;
   const Machine& machine_;
+  const NestCalls& calls_;
   Builder b_;
   Ops ops_;
   Frame frame_;

@@ -2,8 +2,12 @@
 // function. Each module is an object under a resource tracker of its own, removed with it.
 #include <atomic>
 #include <chrono>
+#include <iterator>
+#include <map>
 
 #include "codegen/llvm/backend.h"
+#include "codegen/llvm/code_cache.h"
+#include "codegen/llvm/generator.h"
 #include "codegen/llvm/math_library.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/runtime/thread_pool.h"
@@ -105,6 +109,61 @@ class Session {
   orc::JITDylib* library_ = nullptr;
 };
 
+constexpr std::size_t kCachedCode = std::size_t{64} << 20;
+
+codegen::CodeCache& code_cache() {
+  static codegen::CodeCache* const cache = new codegen::CodeCache(kCachedCode);  // as the session
+  return *cache;
+}
+
+// The nests of a program: those to be compiled with it, and whom it calls for all of them. The
+// code of the others must outlive it.
+struct Nests {
+  std::vector<LoweredFunction> functions;
+  std::vector<std::string> symbols;
+  std::vector<CanonicalKey> keys;
+  codegen::NestCalls calls;
+  std::vector<std::shared_ptr<void>> code;
+  int count = 0;
+};
+
+Nests find_nests(const std::vector<LoweredFunction>& functions, const std::string& prefix,
+                 const Machine& machine, int opt_level) {
+  std::vector<codegen::Nest> all;
+  for (const LoweredFunction& f : functions) {
+    std::vector<codegen::Nest> nests = codegen::outermost_nests(f);
+    std::move(nests.begin(), nests.end(), std::back_inserter(all));
+  }
+  Nests out;
+  if (all.size() < 2) return out;  // there is no part of it to have in common with another
+  out.count = static_cast<int>(all.size());
+  std::map<CanonicalKey, std::string> own;
+  for (codegen::Nest& nest : all) {
+    const auto key = codegen::code_key(nest.form.key, machine, opt_level);
+    std::string symbol;
+    if (auto here = own.find(key); here != own.end()) {
+      symbol = here->second;
+    } else if (auto known = code_cache().find(key)) {
+      symbol = known->symbol;
+      out.code.push_back(std::move(known->code));
+    } else {
+      symbol = prefix + "nest" + std::to_string(out.functions.size());
+      out.functions.push_back({symbol, nest.form.buffers, nest.stmt});
+      out.symbols.push_back(symbol);
+      out.keys.push_back(key);
+      own.emplace(key, symbol);
+    }
+    out.calls[nest.stmt.get()] = {std::move(symbol), std::move(nest.form.buffers)};
+  }
+  return out;
+}
+
+template <class T>
+std::vector<T> joined(std::vector<T> a, const std::vector<T>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 class Stopwatch {
  public:
   double lap() {
@@ -128,14 +187,21 @@ CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const
   // One name space for all modules of the process.
   static std::atomic<uint64_t> modules{0};
   const std::string prefix = "heddle." + std::to_string(modules++) + ".";
+  const std::vector<LoweredFunction> all = codegen::split_lanes(functions, machine.vector_bytes);
   std::vector<std::string> names;
   for (const LoweredFunction& function : functions) {
     names.push_back(prefix + std::to_string(names.size()) + "." + function.name);
   }
+  Nests nests;
+  if (options.reuse_nests && !options.keep_llvm_ir && !options.keep_assembly) {
+    nests = find_nests(all, prefix, machine, options.opt_level);
+  }
   CompiledModule result;
   llvm::LLVMContext context;
+  // What is called comes before its callers: LLVM gives a name to whoever says it first.
   std::unique_ptr<llvm::Module> module =
-      codegen::build_module(context, functions, names, machine, tm);
+      codegen::build_module(context, joined(nests.functions, all), joined(nests.symbols, names),
+                            machine, tm, nests.calls);
   result.times.build_ir = watch.lap();
   codegen::optimize(*module, tm, options.opt_level);
   result.times.optimize = watch.lap();
@@ -147,12 +213,21 @@ CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const
   }
   watch.lap();
   auto object = codegen::run_backend(*module, tm, llvm::CodeGenFileType::ObjectFile);
+  const std::size_t bytes = object.size();
   result.times.codegen = watch.lap();
   Session::Loaded loaded = Session::get().load(std::move(object), names);
+  for (size_t i = 0; i < nests.keys.size(); ++i) {
+    code_cache().insert(nests.keys[i], {nests.symbols[i], loaded.code}, bytes / nests.keys.size());
+  }
+  result.nests = nests.count;
+  result.reused_nests = nests.count - static_cast<int>(nests.keys.size());
   result.entries = std::move(loaded.entries);
-  result.code = std::move(loaded.code);
+  nests.code.push_back(std::move(loaded.code));
+  result.code = std::make_shared<std::vector<std::shared_ptr<void>>>(std::move(nests.code));
   result.times.link = watch.lap();
   return result;
 }
+
+void release_code_cache() { code_cache().clear(); }
 
 }  // namespace heddle

@@ -1,5 +1,6 @@
 // A parallel loop: its body becomes `void body(begin, end, context)`, where the context is a struct
-// on the caller's stack with the values and pointers that the body uses.
+// on the caller's stack with the values and pointers that the body uses. And nests that are
+// functions already.
 #include <algorithm>
 
 #include "codegen/llvm/generator.h"
@@ -112,6 +113,18 @@ void Generator::emit_parallel(const For& loop) {
         b_.CreateLoad(b_.getInt32Ty(), b_.CreateStructGEP(context_type, context_slot, 0), "status");
     emit_failure(b_.CreateIsNotNull(status));
   }
+}
+
+void Generator::emit_call(const NestCall& call) {
+  auto* array = llvm::ArrayType::get(b_.getPtrTy(), call.buffers.size());
+  llvm::AllocaInst* args = entry_alloca(array, llvm::Align(8), "args");
+  for (size_t i = 0; i < call.buffers.size(); ++i) {
+    b_.CreateStore(storage_of(call.buffers[i]).base,
+                   b_.CreateConstInBoundsGEP2_64(array, args, 0, i));
+  }
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false);
+  Value* status = b_.CreateCall(runtime_function(call.symbol.c_str(), type), {args}, "status");
+  emit_failure(b_.CreateIsNotNull(status));
 }
 
 }  // namespace heddle::codegen

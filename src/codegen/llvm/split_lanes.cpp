@@ -83,4 +83,11 @@ Stmt split_lanes(const Stmt& s, int vector_bytes) {
       [](const Expr& e) { return e; });
 }
 
+std::vector<LoweredFunction> split_lanes(std::vector<LoweredFunction> functions, int vector_bytes) {
+  for (LoweredFunction& f : functions) {
+    if (f.body) f.body = split_lanes(f.body, vector_bytes);
+  }
+  return functions;
+}
+
 }  // namespace heddle::codegen

@@ -32,7 +32,11 @@ llvm::MDNode* loop_metadata(llvm::LLVMContext& context, bool unroll) {
 
 void Generator::emit(const Stmt& s) {
   switch (s.kind()) {
-    case StmtKind::For: return emit_for(*s.as<For>());
+    case StmtKind::For:
+      if (auto nest = calls_.find(s.get());
+          nest != calls_.end() && nest->second.symbol != name_)  // which is being defined
+        return emit_call(nest->second);
+      return emit_for(*s.as<For>());
     case StmtKind::If: return emit_if(*s.as<If>());
     case StmtKind::Let: return emit_let(*s.as<Let>());
     case StmtKind::Allocate: return emit_allocate(*s.as<Allocate>());

@@ -1,0 +1,194 @@
+// What another value of a knob would do to the static choice, over many subjects: evidence for the
+// rules of the meta-templates.
+//
+//   knob_effect --set unroll_k=4 --set tile_rows=6,tile_cols=16 matmul:512x512x512 conv2d:c=64,...
+//   knob_effect --alternative direct --alternative 'winograd(tile=4)@3' conv2d:c=64,...
+//
+// Each --set is a variant of the static config, each --alternative the static config of that
+// rewrite of the graph. All variants of a subject and the static one are
+// run in turns, in random order, in this process; the ratio is of medians.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <optional>
+
+#include "heddle/dag/alternatives.h"
+#include "heddle/driver/build.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/runtime/timer.h"
+#include "heddle/support/error.h"
+#include "heddle/support/rng.h"
+#include "heddle/support/table.h"
+#include "subjects.h"
+
+namespace {
+
+using namespace heddle;
+
+struct Options {
+  std::vector<std::string> subjects, sets, alternatives;
+  int threads = 1, rounds = 15;
+};
+
+constexpr double kTurnSeconds = 2e-3;
+
+struct Setting {
+  std::string knob;
+  int64_t value = 0;
+};
+
+std::vector<Setting> parse(const std::string& text) {
+  std::vector<Setting> out;
+  for (const std::string& part : CLI::detail::split(text, ',')) {
+    const size_t at = part.find('=');
+    if (at == std::string::npos) {
+      throw_user_error("'" + part + "' sets no knob", {}, "write knob=value, such as unroll_k=4");
+    }
+    out.push_back({part.substr(0, at), std::stoll(part.substr(at + 1))});
+  }
+  return out;
+}
+
+// The static config with the knobs so named (of every group: "g2.unroll_k" too) at the nearest of
+// their values; nullopt where that changes nothing or is not legal.
+std::optional<Config> changed(const Template& t, const std::vector<Setting>& settings) {
+  Config config = t.default_config();
+  for (size_t i = 0; i < t.knobs().size(); ++i) {
+    const Knob& knob = t.knobs()[i];
+    for (const Setting& s : settings) {
+      if (knob.name != s.knob && !knob.name.ends_with("." + s.knob)) continue;
+      config.values[i] = *std::min_element(
+          knob.values.begin(), knob.values.end(),
+          [&](int64_t a, int64_t b) { return std::abs(a - s.value) < std::abs(b - s.value); });
+    }
+  }
+  if (config == t.default_config() || !t.why_invalid(config).empty()) return std::nullopt;
+  return config;
+}
+
+struct Variant {
+  std::optional<Kernel> kernel = {};
+  int64_t calls = 1;
+  std::vector<double> seconds = {};
+
+  double median() {
+    const auto middle = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
+    std::nth_element(seconds.begin(), middle, seconds.end());
+    return *middle;
+  }
+};
+
+/// Seconds of the static choice, then of each variant; NaN where it is no variant.
+std::vector<double> race(const std::string& subject, const Options& o) {
+  const cli::Problem problem = cli::make_problem(subject, f32);
+  Target target = Target::host();
+  target.cores = o.threads;
+  BuildOptions options;
+  options.target = target;
+  const ComputeDag dag(problem.outputs);
+  auto built = [&](const Template& t, const Config& config) {
+    return build(t.instantiate(config), problem.args(), options);
+  };
+  auto rewritten = [&](const std::string& name) {
+    return make_template(apply_alternative(dag, name), target);
+  };
+  const Template t = rewritten(choose_alternative(dag, target, AlternativePolicy{}));
+  std::vector<Variant> variants{{built(t, t.default_config())}};
+  // Nothing where the subject has no such knob or rewrite, or where it is not legal.
+  auto add = [&](auto&& variant) {
+    variants.emplace_back();
+    try {
+      variants.back().kernel = variant();
+    } catch (const Error&) {
+    }
+  };
+  for (const std::string& set : o.sets) {
+    add([&]() -> std::optional<Kernel> {
+      const std::optional<Config> config = changed(t, parse(set));
+      return config ? std::optional(built(t, *config)) : std::nullopt;
+    });
+  }
+  for (const std::string& name : o.alternatives) {
+    add([&] {
+      const Template other = rewritten(name == "direct" ? "" : name);
+      return built(other, other.default_config());
+    });
+  }
+  std::vector<NDArray> arrays = problem.make_inputs();
+  for (NDArray& a : problem.make_outputs()) arrays.push_back(a);
+  const ScopedThreads threads(o.threads);
+  auto turn = [&](Variant& v) {
+    const Timer timer;
+    for (int64_t i = 0; i < v.calls; ++i) v.kernel->call(arrays);
+    return timer.elapsed_s() / static_cast<double>(v.calls);
+  };
+  for (Variant& v : variants) {
+    if (!v.kernel) continue;
+    turn(v);
+    v.calls = std::max<int64_t>(1, std::llround(kTurnSeconds / turn(v)));
+  }
+  Rng rng(1);
+  std::vector<size_t> order(variants.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  for (int round = 0; round < o.rounds; ++round) {
+    rng.shuffle(order);
+    for (size_t i : order) {
+      if (!variants[i].kernel) continue;
+      variants[i].kernel->call(arrays);  // what the one before it left in the caches
+      variants[i].seconds.push_back(turn(variants[i]));
+    }
+  }
+  std::vector<double> out;
+  for (Variant& v : variants) out.push_back(v.kernel ? v.median() : std::nan(""));
+  return out;
+}
+
+int run(const Options& o) {
+  for (const std::string& set : o.sets) parse(set);  // a slip is no missing knob
+  std::vector<std::string> names = o.sets, heading{"subject", "static ms"};
+  names.insert(names.end(), o.alternatives.begin(), o.alternatives.end());
+  heading.insert(heading.end(), names.begin(), names.end());
+  Table table(heading);
+  table.align_left(0);
+  std::vector<double> logs(names.size()), counts(names.size());
+  for (const std::string& subject : o.subjects) {
+    const std::vector<double> seconds = race(subject, o);
+    std::vector<std::string> row{subject, format_fixed(seconds[0] * 1e3, 4)};
+    for (size_t i = 0; i < names.size(); ++i) {
+      const double gain = seconds[0] / seconds[i + 1];
+      row.push_back(std::isnan(gain) ? "" : format_fixed(gain, 3));
+      if (std::isnan(gain)) continue;
+      logs[i] += std::log(gain);
+      ++counts[i];
+    }
+    table.add_row(row);
+  }
+  std::vector<std::string> mean{"geometric mean", ""};
+  for (size_t i = 0; i < names.size(); ++i)
+    mean.push_back(counts[i] > 0 ? format_fixed(std::exp(logs[i] / counts[i]), 3) : "");
+  table.add_row(mean);
+  std::printf("%s", table.to_string().c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o;
+  CLI::App app{"How much faster the static choice would be with other values of its knobs"};
+  app.add_option("subjects", o.subjects, "As heddle bench takes them")->required();
+  app.add_option("--set", o.sets, "A variant: knob=value[,knob=value]")->allow_extra_args(false);
+  app.add_option("--alternative", o.alternatives, "A variant: a rewrite, or direct")
+      ->allow_extra_args(false);
+  app.add_option("--threads", o.threads, "Of the kernels (1)")->check(CLI::Range(1, 1024));
+  app.add_option("--rounds", o.rounds, "Of the race (15)")->check(CLI::Range(1, 1000));
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return run(o);
+  } catch (const Error& e) {
+    std::fprintf(stderr, "knob_effect: %s\n", e.what());
+    return 2;
+  }
+}

@@ -1,0 +1,29 @@
+// The loop nests of a program as functions of their own, so that one which was compiled before
+// need not be compiled again: a tuner's next candidate differs in one stage, a network repeats its
+// layers.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/canonical.h"
+
+namespace heddle::codegen {
+
+struct Nest {
+  Stmt stmt;           ///< at the root of its function
+  CanonicalForm form;  ///< closed; its buffers are the arguments
+};
+
+/// The nests of `function` that can stand alone: loops that no other loop contains.
+std::vector<Nest> outermost_nests(const LoweredFunction& function);
+
+/// A nest that is called: `int symbol(void* const* buffers)`.
+struct NestCall {
+  std::string symbol;
+  std::vector<Buffer> buffers;
+};
+using NestCalls = std::unordered_map<const StmtNode*, NestCall>;
+
+}  // namespace heddle::codegen

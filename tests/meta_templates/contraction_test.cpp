@@ -1,0 +1,78 @@
+// Contractions on CPUs: which axis is read by vectors, and that any config is right whichever it
+// is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "heddle/ops/ops.h"
+#include "selftest/pair.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Image {
+  int64_t channels, size, filters;
+  bool relu = false;
+};
+
+// A 1x1 convolution, NCHW, whose weights are constant.
+selftest::RandomProgram pointwise(const Image& f) {
+  selftest::RandomProgram p;
+  p.inputs = {placeholder({1, f.channels, f.size, f.size}, f32, "X"),
+              constant_placeholder({f.filters, f.channels, 1, 1}, f32, "W")};
+  const Tensor conv = ops::conv2d(p.inputs[0], p.inputs[1], {});
+  p.outputs = {f.relu ? ops::relu(conv) : conv};
+  p.reduce_length = f.channels;
+  p.text = "pointwise " + std::to_string(f.channels) + " " + std::to_string(f.size) + " " +
+           std::to_string(f.filters);
+  return p;
+}
+
+Target avx2() { return Target::parse("llvm -mcpu=haswell -threads=2"); }
+
+std::string schedule_text(const selftest::RandomProgram& p) {
+  const Template t = make_template(ComputeDag(p.outputs), avx2());
+  return t.instantiate(t.default_config()).to_text();
+}
+
+void expect_right(const selftest::RandomProgram& p, uint64_t seed, int configs) {
+  const Template t = make_template(ComputeDag(p.outputs), Target::host());
+  const selftest::Case reference(p, seed);
+  Rng rng(seed);
+  for (int i = 0; i < configs; ++i) {
+    const Config config = i == 0 ? t.default_config() : selftest::random_config(t, rng);
+    const std::vector<NDArray> arrays = reference.fresh_arrays();
+    selftest::compiled(Target::host())(t.instantiate(config), p.args(), arrays);
+    EXPECT_EQ(reference.difference(arrays), "") << p.text << "\n"
+                                                << t.config_to_json(config).dump();
+  }
+}
+
+TEST(Contraction, ChannelsAreTheVectorsOfAnImageOfOneVector) {
+  EXPECT_THAT(schedule_text(pointwise({128, 7, 64})), HasSubstr("conv2d.vectorize(i1"));
+  EXPECT_THAT(schedule_text(pointwise({128, 28, 64})), HasSubstr("conv2d.vectorize(i3"));
+  // Too little work for results that are stored one by one.
+  EXPECT_THAT(schedule_text(pointwise({16, 7, 64})), HasSubstr("conv2d.vectorize(i3"));
+}
+
+TEST(Contraction, TheWindowOfAPointwiseConvolutionHidesNothing) {
+  // The image can be packed, and the reduction that is unrolled is the one over channels.
+  const std::string text = schedule_text(pointwise({128, 28, 64}));
+  EXPECT_THAT(text, HasSubstr("conv2d.local.split(rc, 4)"));
+  const Template t = make_template(ComputeDag(pointwise({128, 28, 64}).outputs), avx2());
+  std::vector<std::string> names;
+  for (const Knob& k : t.knobs()) names.push_back(k.name);
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"pack_vectors", "pack_broadcasts"}));
+}
+
+TEST(Contraction, EitherIsRightInAnyConfig) {
+  uint64_t seed = 1;
+  for (const Image& image : {Image{96, 7, 40}, Image{70, 5, 33, true}, Image{64, 8, 24},
+                             Image{24, 14, 20, true}, Image{65, 3, 130}}) {
+    expect_right(pointwise(image), seed++, 12);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
