@@ -14,10 +14,9 @@
 //
 // mode 0 reduces at once; 1 cuts k into blocks that add into the result (panels too long for L1);
 // 2 computes parts of the reduction in parallel where there is little else to share (split-K).
-#include <cmath>
-
 #include "common.h"
-#include "contraction_shape.h"
+#include "narrow_product.h"
+#include "register_tile.h"
 
 namespace heddle::meta {
 namespace {
@@ -28,75 +27,6 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
 }
 
 using Shape = ContractionShape;
-
-// What a stream from L2 sustains beside the arithmetic (32 and 64 bytes a cycle at best).
-constexpr double kL2BytesPerCycle = 17;
-
-// How well a tile of mr rows x nv vectors keeps the multiply-adders busy, and how little of the
-// edge tiles is lost. Measured figures behind it: docs/architecture.md, "register tiles".
-double tile_score(const Target& target, int64_t mr, int64_t nv, int64_t lanes, const Shape& sh) {
-  double accumulators = static_cast<double>(mr * nv);
-  double in_flight = std::min(1.0, accumulators / (5.0 * target.fma_units));
-  double loads = static_cast<double>(mr + nv) / accumulators;  // per multiply-add
-  double feed = std::min(1.0, 1.08 - 0.12 * loads);
-  auto edge = [&](int64_t extent, int64_t tile) {
-    int64_t rest = extent % tile;
-    // A partial tile costs nearly as much as a full one when it leaves too few accumulators.
-    double cost = static_cast<double>((extent - rest) / tile) +
-                  (rest ? 0.3 + 0.7 * static_cast<double>(rest) / static_cast<double>(tile) : 0);
-    return static_cast<double>(extent) / (static_cast<double>(tile) * cost);
-  };
-  double lanes_used =
-      static_cast<double>(sh.cols) / static_cast<double>(ceil_div(sh.cols, lanes) * lanes);
-  // A panel that is longer than L1 streams from L2 at the rate that its rows of reuse allow.
-  int64_t panel = std::min<int64_t>(sh.depth, 1024) * nv * target.vector_bytes;
-  if (panel > target.l1d_bytes / 2) {
-    double bytes_per_cycle =
-        static_cast<double>(target.fma_units * target.vector_bytes) / static_cast<double>(mr);
-    feed *= std::min(1.0, kL2BytesPerCycle / bytes_per_cycle);
-  }
-  return in_flight * feed * edge(sh.rows, mr) * edge(ceil_div(sh.cols, lanes), nv) * lanes_used;
-}
-
-struct Tile {
-  int64_t mr = 1, nv = 1;
-};
-
-bool fits_registers(const Target& target, int64_t mr, int64_t nv) {
-  // Accumulators, one row of the vector operand, one broadcast (folded into the multiply-add of a
-  // 512-bit vector when it is used once).
-  return mr * nv + nv + (nv == 1 && target.vector_bytes >= 64 ? 0 : 1) <= target.vector_registers;
-}
-
-Tile best_tile(const Target& target, int64_t lanes, const Shape& sh) {
-  Tile best;
-  double score = -1;
-  // Nothing is broadcast (depthwise convolution): the accumulators hide the latency, and more of
-  // them only evict the weights from the registers (144x56 3x3: 4x2 119 us, 4x3 280, 7x1 122).
-  if (!sh.row) {
-    for (int64_t nv = 1; nv <= std::min<int64_t>(2, ceil_div(sh.cols, lanes)); ++nv) {
-      for (int64_t mr = 1; mr * nv <= 8 && mr <= sh.rows; ++mr) {
-        double s = tile_score(target, mr, nv, lanes, sh);
-        if (s <= score + 1e-9) continue;
-        score = s;
-        best = {mr, nv};
-      }
-    }
-    return best;
-  }
-  for (int64_t nv = 1; nv <= std::min<int64_t>(sh.rows == 1 ? 12 : 4, ceil_div(sh.cols, lanes));
-       ++nv) {
-    for (int64_t mr = 1; mr <= std::min<int64_t>(30, sh.rows); ++mr) {
-      if (!fits_registers(target, mr, nv)) continue;
-      double s = tile_score(target, mr, nv, lanes, sh);
-      if (s > score + 1e-9) {
-        score = s;
-        best = {mr, nv};
-      }
-    }
-  }
-  return best;
-}
 
 // The number of tiles a block should have so that `count` tiles in blocks of at most `most` share
 // evenly over `tasks`.
@@ -115,7 +45,8 @@ class Writer {
         dag_(t.dag()),
         op_(dag_.stage(g.main)),
         lanes_(native_lanes(t, g.main)),
-        sh_(contraction_shape(dag_, g.main, lanes_, /*scattered=*/true)) {}
+        sh_(contraction_shape(dag_, g.main, lanes_, /*scattered=*/true)),
+        narrow_(narrow_product(op_)) {}
 
   void write() {
     const Target& target = t_.target();
@@ -152,9 +83,11 @@ class Writer {
                                      : 1,
                         whole_window ? "a window" : "the loop's own instructions weigh less");
 
+    choose_dot();
     choose_blocks(tile);
     int mode = choose_mode();
     mode_ = t_.knob("mode", modes_, mode, mode_reason_);
+    keep_groups_whole();
     choose_packing();
     t_.when(mode_, 0, [&] { whole(); });
     if (has_mode(1)) t_.when(mode_, 1, [&] { blocked(); });
@@ -172,6 +105,41 @@ class Writer {
     if (sh_.vector) text += ", vectors from " + sh_.vector->tensor.name();
     if (sh_.row) text += ", broadcasts from " + sh_.row->tensor.name();
     t_.note(text);
+  }
+
+  // Groups of products that one instruction adds up, where there is one. Both operands are then
+  // copied with each group in one place.
+  void choose_dot() {
+    if (!narrow_ || !narrow_->integers()) return;
+    grouped_ = grouped_reduction(op_, sh_);
+    if (!grouped_) return;
+    for (int64_t size : dot_sizes(*narrow_, t_.target())) {
+      if (grouped_->extent >= size) dot_sizes_.push_back(size);
+    }
+    if (dot_sizes_.size() == 1) return;
+    dot_ = t_.knob("dot", dot_sizes_, dot_sizes_.back(), "products that one instruction adds up");
+    for (int64_t size : dot_sizes_) {
+      if (size == 1) continue;
+      t_.keep_at_root(sh_.vector->producer, dot_, size);
+      t_.keep_at_root(sh_.row->producer, dot_, size);
+    }
+  }
+
+  // Where the reduction is cut, no group may be.
+  void keep_groups_whole() {
+    if (dot_.knob < 0 || longest_ != grouped_->axis) return;
+    Param dot = dot_, which = mode_;
+    const int64_t k = grouped_->extent;
+    for (auto [mode, length] : {std::pair{1, k_block_}, std::pair{2, k_part_}}) {
+      if (!has_mode(mode)) continue;
+      t_.require("parts of the reduction must be whole groups", [=, mode = mode, length = length](
+                                                                    const auto& value) {
+        return value(which) != mode || value(length) >= k || value(length) % value(dot) == 0;
+      });
+    }
+  }
+  int64_t whole_groups(int64_t length) const {
+    return ceil_div(length, dot_sizes_.back()) * dot_sizes_.back();
   }
 
   // Blocks for the second cache, and enough of them for the threads.
@@ -233,6 +201,7 @@ class Writer {
       modes_.push_back(1);
       int64_t block = sh_.depth > 1024 ? balanced_k(k, std::max<int64_t>(64, 1024 * k / sh_.depth))
                                        : ceil_div(k, 2);
+      block = whole_groups(block);
       k_block_ = t_.split_knob("k_block", k, k, block, "a panel of the vector operand stays near");
       if (sh_.depth > 1536 && sh_.rows * sh_.cols >= int64_t{256} * 256) {
         chosen = 1;
@@ -242,8 +211,9 @@ class Writer {
     const int64_t cores = target.cores;
     if (k >= 8 * cores && cores > 1) {
       modes_.push_back(2);
-      k_part_ = t_.knob("k_part", {ceil_div(k, cores), ceil_div(k, 2 * cores)}, ceil_div(k, cores),
-                        "one part a core");
+      const int64_t part = whole_groups(ceil_div(k, cores));
+      k_part_ =
+          t_.knob("k_part", {part, whole_groups(ceil_div(k, 2 * cores))}, part, "one part a core");
       int64_t tiles = spatial_points(op_) / std::max<int64_t>(1, 16 * lanes_);
       if (parallel_ && tiles < 2 * cores && sh_.depth >= 4096) {
         chosen = 2;
@@ -267,7 +237,7 @@ class Writer {
       // to 1.45 times as fast for 784x128x1152; 0.8 for a panel of 32 KB).
       bool long_strides = row_bytes > 1024 ||
                           (row_bytes >= 512 && bytes_a_batch(*sh_.vector) > t_.target().l1d_bytes);
-      bool chosen = constant(sh_.vector) || (reuse >= 32 && (!last || long_strides));
+      bool chosen = constant(sh_.vector) || (reuse >= 32 && (!last || long_strides || halves()));
       pack_vector_ = t_.choice("pack_vectors", chosen,
                                constant(sh_.vector) ? "constant: packed once"
                                : chosen             ? "long strides, read often"
@@ -282,14 +252,42 @@ class Writer {
       const Axis* along = contiguous_axis(*sh_.row, op_.reduce_axes());
       bool across = sh_.cols >= 256 && sh_.depth >= 128 && (!along || along->extent() == 1);
       bool chosen = constant(sh_.row) || large || across;
-      pack_row_ = t_.choice("pack_broadcasts", chosen,
-                            constant(sh_.row) ? "constant: packed once"
-                            : large           ? "larger than L2, read for many columns"
-                            : across          ? "rows lie across the lines of memory"
-                                              : "broadcasts read it in order");
+      const std::string reason = constant(sh_.row) ? "constant: packed once"
+                                 : large           ? "larger than L2, read for many columns"
+                                 : across          ? "rows lie across the lines of memory"
+                                                   : "broadcasts read it in order";
+      if (halves()) {
+        pack_row_ = t_.knob("pack_broadcasts", {0, 1, 2}, sh_.cols >= 32 ? 2 : 0,
+                            sh_.cols >= 32 ? "2: widened as it lies, for many columns" : reason);
+      } else {
+        pack_row_ = t_.choice("pack_broadcasts", chosen, reason);
+      }
     }
     if (pack_vector_.knob >= 0) t_.keep_at_root(sh_.vector->producer, pack_vector_, 1);
-    if (pack_row_.knob >= 0) t_.keep_at_root(sh_.row->producer, pack_row_, 1);
+    if (pack_row_.knob >= 0) {
+      t_.keep_at_root(sh_.row->producer, pack_row_, 1);
+      if (halves()) t_.keep_at_root(sh_.row->producer, pack_row_, 2);
+    }
+    choose_widening();
+  }
+
+  // Packing converts each element once, the inner loop each time that it is read. What is read
+  // little is better kept short.
+  void choose_widening() {
+    if (!narrow_) return;
+    const bool pairs = has_dot(2), floats = halves();
+    auto choose = [&](const char* name, const Access* a, Param pack, bool chosen) {
+      const bool narrow = a && a->tensor.dtype().bits < 16;
+      if (floats ? pack.knob < 0 : !pairs || !narrow) return Param(0);
+      return t_.choice(name, chosen, chosen ? "converted once, read often" : "kept short");
+    };
+    widen_vector_ = choose("widen_vectors", sh_.vector, pack_vector_, sh_.rows >= 8);
+    widen_row_ = choose("widen_broadcasts", sh_.row, pack_row_, true);
+  }
+  // 16-bit floats: their conversions cost more than the multiply-adds that they are for.
+  bool halves() const { return narrow_ && !narrow_->integers(); }
+  bool has_dot(int64_t size) const {
+    return std::find(dot_sizes_.begin(), dot_sizes_.end(), size) != dot_sizes_.end();
   }
 
   int64_t bytes_a_batch(const Access& a) const {
@@ -304,7 +302,7 @@ class Writer {
   }
 
   // Copies operand `a` into tiles of `tile` along `dim`: [dim/tile][the others...][dim%tile].
-  void pack(const Access& a, int dim, Param tile, StageRef reader) {
+  void pack(const Access& a, int dim, Param tile, Param widen, StageRef reader) {
     StageRef p = t_.stage(a.producer).cache_read({reader});
     std::vector<StageRef::StorageDim> dims{{dim, tile, 0}};
     for (int d = 0; d < p.num_axes(); ++d) {
@@ -320,15 +318,56 @@ class Writer {
     order.push_back(ti);
     p.reorder(order);
     p.vectorize(ti);
-    // Not worth waking the threads for a constant, which is packed once.
-    if (parallel_ && !is_constant(a)) p.parallel(order.size() > 2 ? p.fuse(to, order[1]) : to);
+    share_out(a, p, order);
+    if (widen.knob >= 0) t_.when(widen, 1, [&] { p.widen(narrow_->wide); });
+  }
+
+  // Not worth waking the threads for a constant, which is packed once.
+  void share_out(const Access& a, StageRef p, const std::vector<Loop>& order) {
+    if (!parallel_ || is_constant(a)) return;
+    p.parallel(order.size() > 2 ? p.fuse(order[0], order[1]) : order[0]);
+  }
+
+  // Copies operand `a` as it lies, in the wide type.
+  void widen_whole(const Access& a, StageRef reader) {
+    StageRef p = t_.stage(a.producer).cache_read({reader});
+    p.widen(narrow_->wide);
+    std::vector<Loop> order = p.all_axes();
+    auto [lo, li] = p.split(order.back(), lanes_);
+    order.back() = lo;
+    order.push_back(li);
+    p.vectorize(li);
+    share_out(a, p, order);
   }
 
   void pack_operands(StageRef reader) {
-    if (pack_vector_.knob >= 0)
-      t_.when(pack_vector_, 1, [&] { pack(*sh_.vector, sh_.vector_dim, nr_, reader); });
-    if (pack_row_.knob >= 0)
-      t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, reader); });
+    if (pack_vector_.knob >= 0) {
+      t_.when(pack_vector_, 1,
+              [&] { pack(*sh_.vector, sh_.vector_dim, nr_, widen_vector_, reader); });
+    }
+    if (pack_row_.knob < 0) return;
+    t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, widen_row_, reader); });
+    if (halves()) t_.when(pack_row_, 2, [&] { widen_whole(*sh_.row, reader); });
+  }
+
+  // Copies operand `a` with groups of `size` along dimension `k` in one place (group_copy).
+  void pack_groups(const Access& a, int k, int64_t size, int dim, Param tile, int last, Param widen,
+                   StageRef reader) {
+    StageRef p = t_.stage(a.producer).cache_read({reader});
+    share_out(a, p, group_copy(p, k, size, dim, tile, last, lanes_));
+    if (size == 2 && widen.knob >= 0) t_.when(widen, 1, [&] { p.widen(i16); });
+  }
+
+  void pack_in_groups(StageRef reader, int64_t size) {
+    const GroupedReduction& g = *grouped_;
+    pack_groups(*sh_.vector, g.vector_dim, size, sh_.vector_dim, nr_, g.lane_dim, widen_vector_,
+                reader);
+    auto row = [&](int dim) {
+      pack_groups(*sh_.row, g.row_dim, size, dim, mr_, -1, widen_row_, reader);
+    };
+    if (pack_row_.knob < 0) return row(-1);
+    t_.when(pack_row_, 0, [&] { row(-1); });
+    t_.when(pack_row_, 1, [&] { row(sh_.row_dim); });
   }
 
   struct HostLoops {
@@ -409,9 +448,29 @@ class Writer {
     return op_.reduce_axes()[static_cast<size_t>(innermost_reduce())].extent();
   }
 
+  // What is inside of the blocks: the register tile, and the copies that it reads.
+  void inside(StageRef acc, int first, StageRef host, Loop micro) {
+    for (int64_t size : dot_sizes_) {
+      auto write = [&] {
+        register_tile(acc, first, host, micro, size);
+        if (size > 1) pack_in_groups(acc, size);
+        if (size == 1) pack_operands(acc);
+      };
+      if (dot_.knob < 0) write();
+      if (dot_.knob >= 0) t_.when(dot_, size, write);
+    }
+  }
+
   // The register tile: stage `acc` with all of the reduction inside, its results in registers.
-  void register_tile(StageRef acc, int first, StageRef host, Loop micro) {
+  void register_tile(StageRef acc, int first, StageRef host, Loop micro, int64_t group) {
     std::vector<Loop> order, reduce = acc.all_reduce_axes();
+    // Side by side for each vector of results: one instruction (codegen/llvm/dot_product.cpp).
+    Loop together;
+    if (group > 1) {
+      auto [groups, members] = acc.split(reduce[static_cast<size_t>(grouped_->axis)], group);
+      reduce[static_cast<size_t>(grouped_->axis)] = groups;
+      together = members;
+    }
     for (int i = 0; i < acc.num_axes(); ++i) {
       if (i - first != sh_.v && i - first != sh_.m) order.push_back(acc.axis(i));
     }
@@ -425,9 +484,11 @@ class Writer {
     if (sh_.m >= 0) order.push_back(acc.axis(first + sh_.m));
     auto [vu, vl] = acc.split(acc.axis(first + sh_.v), lanes_);
     order.push_back(vu);
+    if (together.valid()) order.push_back(together);
     order.push_back(vl);
     acc.reorder(order);
     acc.unroll(ki);
+    if (together.valid()) acc.unroll(together);
     if (sh_.m >= 0) acc.unroll(acc.axis(first + sh_.m));
     acc.unroll(vu);
     acc.vectorize(vl);
@@ -452,8 +513,7 @@ class Writer {
     if (parallel_) sink.parallel(h.outer);
     // Padding, casts and other producers of an operand may be computed a block at a time.
     t_.offer_place(sink, h.outer, "block");
-    register_tile(acc, 0, sink, h.micro);
-    pack_operands(acc);
+    inside(acc, 0, sink, h.micro);
   }
 
   void blocked() {
@@ -474,8 +534,7 @@ class Writer {
     order.insert(order.end(), h.inner.begin(), h.inner.end());
     order.insert(order.end(), h.tile.begin(), h.tile.end());
     main.reorder(order);
-    register_tile(rf, 1, main, h.micro);
-    pack_operands(rf);
+    inside(rf, 1, main, h.micro);
   }
 
   void parts() {
@@ -484,8 +543,7 @@ class Writer {
     StageRef acc = rf.cache_write();
     HostLoops h = host_loops(rf, 1);
     rf.parallel(h.outer);
-    register_tile(acc, 1, rf, h.micro);
-    pack_operands(acc);
+    inside(acc, 1, rf, h.micro);
     // What is left, the sum of the parts, streams memory: parts outside, vectors inside.
     std::vector<Loop> order;
     for (Loop l : main.all_axes()) order.push_back(l);
@@ -509,8 +567,11 @@ class Writer {
   const Operation& op_;
   int64_t lanes_;
   Shape sh_;
+  std::optional<NarrowProduct> narrow_;
+  std::optional<GroupedReduction> grouped_;
+  std::vector<int64_t> dot_sizes_{1};
   Param mr_, nr_, unroll_k_, row_block_, col_block_, other_block_, mode_, k_block_, k_part_,
-      pack_vector_, pack_row_;
+      pack_vector_, pack_row_, dot_, widen_vector_, widen_row_;
   std::vector<int64_t> modes_;
   std::string mode_reason_;
   bool parallel_ = false;

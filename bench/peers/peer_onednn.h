@@ -131,6 +131,26 @@ struct OnednnResizeSpec {
 };
 OnednnOp onednn_resize(const OnednnResizeSpec& spec, const float* src, float* dst);
 
+// --- other types ---------------------------------------------------------------------------------
+//
+// On a CPU without AVX-512 oneDNN 2.6 has no products of bf16 or f16, and its int8 ones add pairs
+// of products in 16 bits, saturating: they are exact where |a0*b0 + a1*b1| stays below 2^15 (with
+// 128 added to a signed `a`).
+
+enum class OnednnType { kF32, kBf16, kF16, kS8, kU8, kS32 };
+struct OnednnTypes {
+  OnednnType a, b, c;  // factors (source and weights) and result
+};
+OnednnOp onednn_matmul_of(const OnednnMatmulSpec& spec, const OnednnTypes& types, const void* a,
+                          const void* b, void* c);
+// The library's BLAS-like calls; `a` is kS8 or kU8.
+OnednnOp onednn_gemm_s32(const GemmShape& shape, OnednnType a_type, const void* a, const int8_t* b,
+                         int32_t* c);
+// Images NHWC and filters HWIO if `channels_last`, else NCHW and OIHW. Of spec.layout, kAny lets
+// oneDNN work in its own layout. Strides and groups are not asked for.
+OnednnOp onednn_conv_of(const OnednnConvSpec& spec, const OnednnTypes& types, bool channels_last,
+                        const void* src, const void* weights, void* dst);
+
 // --- rows and elements -------------------------------------------------------------------------
 
 // Over the last axis of rows x cols.

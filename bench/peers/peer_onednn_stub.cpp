@@ -23,6 +23,17 @@ OnednnOp onednn_sgemm(const GemmShape&, const float*, const float*, float*) { re
 OnednnOp onednn_conv(const OnednnConvSpec&, const float*, const float*, const float*, float*) {
   return absent();
 }
+OnednnOp onednn_matmul_of(const OnednnMatmulSpec&, const OnednnTypes&, const void*, const void*,
+                          void*) {
+  return absent();
+}
+OnednnOp onednn_gemm_s32(const GemmShape&, OnednnType, const void*, const int8_t*, int32_t*) {
+  return absent();
+}
+OnednnOp onednn_conv_of(const OnednnConvSpec&, const OnednnTypes&, bool, const void*, const void*,
+                        void*) {
+  return absent();
+}
 OnednnOp onednn_pool(const OnednnPoolSpec&, const float*, float*) { return absent(); }
 OnednnOp onednn_resize(const OnednnResizeSpec&, const float*, float*) { return absent(); }
 OnednnOp onednn_softmax(int64_t, int64_t, const float*, float*) { return absent(); }

@@ -1,5 +1,7 @@
 // What each step does to the state: one function a step kind, and the legality it needs. Those that
 // make stages are in stage_steps.cpp.
+#include <optional>
+
 #include "schedule/step_applier.h"
 
 namespace heddle {
@@ -33,6 +35,7 @@ class Applier : public StepApplier {
       case StepKind::Rfactor:
       case StepKind::Pad: return apply_stage_step(s_, step_);
       case StepKind::Layout: return layout();
+      case StepKind::Widen: return widen();
       case StepKind::Vectorize: return annotate(LoopKind::Vectorized);
       case StepKind::Unroll: return annotate(LoopKind::Unrolled);
       case StepKind::Parallel: return annotate(LoopKind::Parallel);
@@ -273,6 +276,58 @@ class Applier : public StepApplier {
                  "e.g. {1, 16, 0} and {1, 1, 16} for tiles of 16");
     }
     stage().layout = std::move(dims);
+  }
+
+  // Every value of `narrow` is one of `wide`.
+  static bool holds(DataType wide, DataType narrow) {
+    if (wide.bits <= narrow.bits || wide.code == TypeCode::BFloat || narrow.is_bool()) return false;
+    if (narrow.is_float()) return wide.is_float();
+    if (wide.is_float()) return wide.bits >= 2 * narrow.bits && wide.bits >= 32;
+    return wide.is_int() || narrow.is_uint();
+  }
+
+  void widen() {
+    check_computes();
+    STEP_CHECK(!stage().output, "it is an output: its type is the caller's");
+    STEP_CHECK(!stage().is_reduction(), "it is a reduction, whose type is that of its sums",
+               "cache_read it and widen the copy");
+    const std::optional<DataType> to = type_param();
+    STEP_CHECK(to.has_value(), "the parameters name no type");
+    const std::vector<Buffer> narrow = stage().buffers;
+    for (const Buffer& b : narrow) {
+      STEP_CHECK(holds(*to, b->dtype),
+                 to_string(*to) + " is no wider type that holds every " + to_string(b->dtype));
+    }
+    const std::vector<int> readers = s_.readers(step_.stage);
+    for (size_t c = 0; c < narrow.size(); ++c) {
+      const Buffer& b = narrow[c];
+      stage().buffers[c] = Buffer::make(b->name, *to, b->shape, b->scope);
+      stage().bodies[c] = cast(*to, stage().bodies[c]);
+    }
+    // Values are the same, so that what a reader makes of them is.
+    std::function<Expr(const Expr&)> go = [&](const Expr& e) -> Expr {
+      const Cast* conversion = e.as<Cast>();
+      const Load* load = conversion ? conversion->value.as<Load>() : e.as<Load>();
+      if (load) {
+        for (size_t c = 0; c < narrow.size(); ++c) {
+          if (!(narrow[c] == load->buffer)) continue;
+          std::vector<Expr> indices;
+          for (const Expr& i : load->indices) indices.push_back(go(i));
+          return cast(e.dtype(), make_load(stage().buffers[c], indices));
+        }
+      }
+      return map_children(e, [&](const Expr& child) { return go(child); });
+    };
+    for (int reader : readers) {
+      for (Expr& body : s_.stages[reader].bodies) body = go(body);
+    }
+  }
+
+  std::optional<DataType> type_param() const {
+    for (DataType t : {f64, f32, i64, i32, i16, u64, u32, u16}) {
+      if (param(0) == static_cast<int64_t>(t.code) && param(1) == t.bits) return t;
+    }
+    return std::nullopt;
   }
 };
 

@@ -159,6 +159,9 @@ std::string step_to_text(const ScheduleState& state, const Step& step) {
     add(to_string(static_cast<LoopKind>(step.params.at(0).value)));
   } else if (step.kind == StepKind::SetScope) {
     add(step.params.at(0).value == static_cast<int>(Scope::Shared) ? "shared" : "local");
+  } else if (step.kind == StepKind::Widen) {
+    add(to_string(DataType{static_cast<TypeCode>(step.params.at(0).value),
+                           static_cast<uint8_t>(step.params.at(1).value)}));
   } else if (step.kind == StepKind::Layout) {
     for (size_t i = 0; i + 2 < step.params.size(); i += 3) {
       std::string d = "d" + std::to_string(step.params[i].value);

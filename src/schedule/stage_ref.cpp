@@ -132,6 +132,11 @@ StageRef& StageRef::compute_inline(Where at) {
   sink_->record({StepKind::Inline, id_, {}, {}, {}, at});
   return *this;
 }
+StageRef& StageRef::widen(DataType to, Where at) {
+  sink_->record(
+      {StepKind::Widen, id_, {}, {Param(static_cast<int>(to.code)), Param(to.bits)}, {}, at});
+  return *this;
+}
 StageRef& StageRef::store_nontemporal(Where at) {
   sink_->record({StepKind::NonTemporal, id_, {}, {}, {}, at});
   return *this;

@@ -8,12 +8,29 @@
 namespace heddle {
 namespace {
 // In the order of StepKind; also the names in JSON, so never rename.
-constexpr std::array<const char*, 22> kNames = {
-    "split",       "fuse",        "reorder",           "compute_at", "compute_inline",
-    "cache_write", "cache_read",  "rfactor",           "layout",     "vectorize",
-    "unroll",      "parallel",    "store_nontemporal", "prefetch",   "bind",
-    "set_scope",   "storage_pad", "multi_buffer",      "tensorize",  "last_block",
-    "split_whole", "pad"};
+constexpr std::array<const char*, 23> kNames = {"split",
+                                                "fuse",
+                                                "reorder",
+                                                "compute_at",
+                                                "compute_inline",
+                                                "cache_write",
+                                                "cache_read",
+                                                "rfactor",
+                                                "layout",
+                                                "vectorize",
+                                                "unroll",
+                                                "parallel",
+                                                "store_nontemporal",
+                                                "prefetch",
+                                                "bind",
+                                                "set_scope",
+                                                "storage_pad",
+                                                "multi_buffer",
+                                                "tensorize",
+                                                "last_block",
+                                                "split_whole",
+                                                "pad",
+                                                "widen"};
 }  // namespace
 
 const char* to_string(StepKind kind) { return kNames[static_cast<size_t>(kind)]; }
@@ -46,6 +63,7 @@ StepArity arity_of(StepKind kind) {
     case StepKind::SetScope:
     case StepKind::StoragePad:
     case StepKind::MultiBuffer: return {0, 1, 0};
+    case StepKind::Widen: return {0, 2, 0};
     case StepKind::Prefetch: return {0, 3, 0};
     case StepKind::ComputeAt:
     case StepKind::Tensorize:

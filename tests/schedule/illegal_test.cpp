@@ -47,6 +47,33 @@ TEST(Illegal, Pad) {
   EXPECT_NE(shared.find("is read by other stages"), std::string::npos) << shared;
 }
 
+TEST(Illegal, Widen) {
+  const Tensor a = placeholder({8, 6}, i8, "a");
+  const Tensor b = compute({8, 6}, [&](Axis i, Axis j) { return cast(i32, a(i, j)); }, "b");
+  const Tensor total = ops::sum(b, {1});
+  auto widened = [&](int stage, DataType to) {
+    return error_of([&] {
+      Schedule s({total});
+      StageRef copy = s[a].cache_read({s[b]});
+      (stage < 0 ? copy : stage == 0 ? s[a] : stage == 1 ? s[b] : s[total]).widen(to);
+    });
+  };
+  EXPECT_EQ(widened(-1, i16), "no error");
+  EXPECT_EQ(widened(-1, f32), "no error");
+  EXPECT_EQ(widened(1, i64), "no error");
+  EXPECT_NE(widened(-1, u16).find("u16 is no wider type that holds every i8"), std::string::npos);
+  EXPECT_NE(widened(-1, i8).find("the parameters name no type"), std::string::npos);
+  EXPECT_NE(widened(1, f32).find("f32 is no wider type that holds every i32"), std::string::npos);
+  EXPECT_NE(widened(0, i16).find("it is an input"), std::string::npos);
+  EXPECT_NE(widened(2, i64).find("it is an output"), std::string::npos);
+  const std::string reduction = error_of([&] {
+    const Tensor twice = compute({8}, [&](Axis i) { return total(i) * 2; }, "twice");
+    Schedule s({twice});
+    s[total].widen(i64);
+  });
+  EXPECT_NE(reduction.find("it is a reduction"), std::string::npos) << reduction;
+}
+
 TEST(Illegal, SplittingASplitAxisNamesTheLineOfTheFirstSplit) {
   Pair p;
   Schedule s({p.C});

@@ -51,6 +51,25 @@ TEST(Step, SplitWholeRunsBeyondTheExtentAndLeavesOutTheStore) {
 )");
 }
 
+TEST(Step, WidenConvertsWhereTheStageIsComputed) {
+  const Tensor a = placeholder({4}, bf16, "a");
+  const Tensor c =
+      compute({4}, [&](Axis i) { return cast(f32, a(i)) + cast(f32, a(i) * a(i)); }, "c");
+  Schedule s({c});
+  s[a].cache_read({s[c]}).widen(f32);
+  EXPECT_EQ(lowered(s), R"(func kernel(a: bf16[4], c: f32[4]) {
+  global a.copy: f32[4]
+  for d0 in 0..4 {
+    a.copy[d0] = f32(a[d0])
+  }
+  for i in 0..4 {
+    c[i] = a.copy[i] + f32(bf16(a.copy[i])*bf16(a.copy[i]))
+  }
+}
+)");
+  EXPECT_NE(s.to_text().find("a.copy.widen(f32)"), std::string::npos);
+}
+
 TEST(Step, PadComputesASumOverLongerAxes) {
   Chain p(7, 12, 6);
   Schedule s({p.C});

@@ -68,6 +68,33 @@ void add_halide_conv(PeerSet& set, const bench::OnednnConvSpec& s, ops::Layout l
   }
 }
 
+// In oneDNN's own layout of images or in the caller's, whichever is faster. Where it has no VNNI it
+// halves weights, lest pairs of products saturate, and drops their last bit: it is given weights
+// twice as large, and half of what it makes of them is what should be.
+void add_int8_conv_peer(PeerSet& set, bench::OnednnConvSpec spec, ops::Layout layout) {
+  const bool last = layout == ops::NHWC;
+  const Extents shape = last ? Extents{spec.n, spec.out_h(), spec.out_w(), spec.k}
+                             : Extents{spec.n, spec.k, spec.out_h(), spec.out_w()};
+  using bench::OnednnType;
+  const NDArray doubled = set.keep(NDArray::empty(set.input(1).shape(), i8));
+  for (int64_t i = 0; i < doubled.size(); ++i) doubled.set(i, 2 * set.input(1).get(i));
+  std::vector<PeerSet::Candidate> candidates;
+  for (auto [how, note] : {std::pair{bench::OnednnLayout::kAny, "its own layout"},
+                           std::pair{bench::OnednnLayout::kNhwc, "the same layout"}}) {
+    spec.layout = how;
+    const NDArray y = set.keep(NDArray::empty(shape, i32));
+    candidates.push_back({note,
+                          onednn_conv_of(spec, {OnednnType::kS8, OnednnType::kS8, OnednnType::kS32},
+                                         last, set.input(0).data(), doubled.data(), y.data()),
+                          y});
+  }
+  set.add_fastest_onednn(std::move(candidates), [](const NDArray& twice) {
+    const NDArray y = NDArray::empty(twice.shape(), i32);
+    for (int64_t i = 0; i < y.size(); ++i) y.set(i, twice.get(i) / 2);
+    return y;
+  });
+}
+
 Problem conv2d(const Arguments& a, DataType dtype) {
   const ops::Conv conv = attributes(a);
   const ops::Layout layout = conv.layout;
@@ -82,9 +109,12 @@ Problem conv2d(const Arguments& a, DataType dtype) {
   p.inputs = {x, w};
   p.outputs = {ops::conv2d(x, w, conv)};
   p.flops = conv_flops(p.outputs[0], group_channels, spec.r * spec.s);
+  if (dtype == i8) p.ranges = {{-30, 30}, {-30, 30}};  // no more than oneDNN can add up exactly
   p.peers = [spec, layout](PeerSet& set) {
     if (set.all_f32()) add_halide_conv(set, spec, layout);
-    if (!set.onednn() || !set.all_f32()) return;
+    if (!set.onednn()) return;
+    if (set.input(0).dtype() == i8) return add_int8_conv_peer(set, spec, layout);
+    if (!set.all_f32()) return;
     add_conv_peers(set, spec, to_nchw(set.input(0), layout), to_oihw(set.input(1), layout), {},
                    [layout](const NDArray& y) { return from_nchw(y, layout); });
   };

@@ -90,11 +90,55 @@ void add_more_matmul_peers(PeerSet& set, const GemmShape& s) {
   }
 }
 
+NDArray converted(const NDArray& x, DataType dtype) {
+  NDArray out = NDArray::empty(x.shape(), dtype);
+  for (int64_t i = 0; i < x.size(); ++i) out.set(i, x.get(i));
+  return out;
+}
+
+// The same of two matrices of bytes: the fastest of oneDNN's two ways.
+void add_int8_matmul_peer(PeerSet& set, const GemmShape& s, bool constant_b) {
+  if (!set.onednn() || set.input(1).dtype() != i8) return;
+  using bench::OnednnType;
+  const OnednnType a = set.input(0).dtype() == u8 ? OnednnType::kU8 : OnednnType::kS8;
+  bench::OnednnMatmulSpec spec;
+  spec.shape = s;
+  spec.packed_weights = constant_b;
+  const NDArray c = set.keep(NDArray::empty({s.m, s.n}, i32));
+  const NDArray d = set.keep(NDArray::empty({s.m, s.n}, i32));
+  const void *x = set.input(0).data(), *y = set.input(1).data();
+  set.add_fastest_onednn(
+      {{"", onednn_matmul_of(spec, {a, OnednnType::kS8, OnednnType::kS32}, x, y, c.data()), c},
+       {"", onednn_gemm_s32(s, a, x, static_cast<const int8_t*>(y), d.data<int32_t>()), d}});
+}
+
+// Where oneDNN has no product of this 16-bit type, it is given f32: with no time for conversions.
+void add_half_matmul_peer(PeerSet& set, const GemmShape& s, bool constant_b) {
+  const DataType t = set.input(0).dtype();
+  if (!set.onednn() || (t != bf16 && t != f16)) return;
+  using bench::OnednnType;
+  const OnednnType type = t == bf16 ? OnednnType::kBf16 : OnednnType::kF16;
+  bench::OnednnMatmulSpec spec;
+  spec.shape = s;
+  spec.packed_weights = constant_b;
+  const NDArray c = set.keep(NDArray::empty({s.m, s.n}, t));
+  bench::OnednnOp op = onednn_matmul_of(spec, {type, type, type}, set.input(0).data(),
+                                        set.input(1).data(), c.data());
+  if (op) return set.add_onednn(std::move(op), c);
+  const NDArray x = set.keep(converted(set.input(0), f32)),
+                y = set.keep(converted(set.input(1), f32));
+  const NDArray wide = set.keep(NDArray::empty({s.m, s.n}, f32));
+  set.add_onednn(
+      onednn_matmul(spec, x.data<float>(), y.data<float>(), nullptr, wide.data<float>()), wide,
+      [t](const NDArray& z) { return converted(z, t); }, "onednn in f32");
+}
+
 Problem matmul(const Arguments& a, DataType dtype) {
   const GemmShape s{a["m"], a["n"], a["k"], a["ta"] != 0, a["tb"] != 0};
   const bool constant_b = a["const_b"] != 0;
   const Shape b_shape = to_shape(operand(s.k, s.n, s.trans_b));
-  Tensor x = placeholder(to_shape(operand(s.m, s.k, s.trans_a)), dtype, "A");
+  const DataType a_type = a["ua"] != 0 ? DataType{TypeCode::UInt, dtype.bits} : dtype;
+  Tensor x = placeholder(to_shape(operand(s.m, s.k, s.trans_a)), a_type, "A");
   Tensor y =
       constant_b ? constant_placeholder(b_shape, dtype, "B") : placeholder(b_shape, dtype, "B");
   Problem p;
@@ -103,9 +147,13 @@ Problem matmul(const Arguments& a, DataType dtype) {
   p.flops = matmul_flops(s);
   // A product with a vector uses each element of the matrix once.
   if (s.m == 1 || s.n == 1) p.bound = Bound::Read;
+  // What oneDNN multiplies without saturating.
+  if (dtype.bits == 8) p.ranges = {a["ua"] != 0 ? Range{0, 60} : Range{-30, 30}, {-30, 30}};
   p.peers = [s, constant_b](PeerSet& set) {
     add_matmul_peers(set, s, constant_b);
     add_more_matmul_peers(set, s);
+    add_int8_matmul_peer(set, s, constant_b);
+    add_half_matmul_peer(set, s, constant_b);
   };
   return p;
 }
@@ -210,7 +258,8 @@ std::vector<SubjectKind> linalg_subjects() {
        "A (M, K) x B (K, N)",
        {"matmul",
         3,
-        {m, n, k, ta, tb, flag("const_b", "1: B is constant, so packed ahead of time")},
+        {m, n, k, ta, tb, flag("const_b", "1: B is constant, so packed ahead of time"),
+         flag("ua", "1: A is of the unsigned type")},
         "matmul:1024x1024x1024"},
        matmul},
       {group,

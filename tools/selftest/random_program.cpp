@@ -90,7 +90,7 @@ class Drawer {
   void contraction() {
     int64_t m = extent(), n = extent(), k = extent() * (pick(0, 3) == 0 ? 5 : 1);
     bool ta = flip(), tb = flip(), batch = pick(0, 3) == 0;
-    DataType t = one_of<DataType>({f32, f32, f32, f32, f64, i32, i8, bf16, f16});
+    DataType t = one_of<DataType>({f32, f32, f32, f32, f64, i32, i8, u8, i16, bf16, f16});
     std::vector<int64_t> sa = ta ? std::vector<int64_t>{k, m} : std::vector<int64_t>{m, k};
     std::vector<int64_t> sb = tb ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n};
     if (batch) {
@@ -145,7 +145,7 @@ class Drawer {
     }
     int64_t h = pick(1, 14) + (r - 1) * at.dilation[0], w = pick(1, 14) + (s - 1) * at.dilation[1];
     p_.reduce_length = r * s * c;
-    DataType t = float_type();
+    DataType t = pick(0, 4) == 0 ? one_of<DataType>({i8, u8, bf16}) : float_type();
     Tensor x = nhwc ? input({n, h, w, c}, t, "X") : input({n, c, h, w}, t, "X");
     Tensor wt = nhwc ? input({r, s, c / at.groups, k}, t, "W", flip())
                      : input({k, c / at.groups, r, s}, t, "W", flip());
@@ -425,6 +425,12 @@ Config random_config(const Template& t, Rng& rng) {
   return c;
 }
 
+namespace {
+DataType one_of_types(Rng& rng) {
+  return rng.choose(std::vector<DataType>{f32, f64, i16, i32, i64, u16});
+}
+}  // namespace
+
 Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng) {
   Schedule s(outputs);
   auto pick = [&](int64_t lo, int64_t hi) { return rng.uniform_int(lo, hi); };
@@ -505,6 +511,7 @@ Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng) {
             dims.push_back({1, 1, f});
             copy.layout(dims);
           }
+          if (pick(0, 3) == 0) copy.widen(one_of_types(rng));
           break;
         }
       }

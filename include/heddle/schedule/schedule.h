@@ -141,6 +141,10 @@ class StageRef {
   /// dimensions must together be a bijection: e.g. tiles of 16 columns of a matrix, each row-major:
   /// {{1, 16}, {0}, {1, 1, 16}}.
   StageRef& layout(const std::vector<StorageDim>& dims, Where at = Where::current());
+  /// The stage keeps its results in a type that holds all values of theirs, so that they are
+  /// converted once, not at each read. Not for reductions, inputs or outputs.
+  /// rewrite: B[i] = A[i]; C[i] = f32(B[i])  -->  B[i] = f32(A[i]); C[i] = B[i]
+  StageRef& widen(DataType to, Where at = Where::current());
   /// Hint: results bypass the caches (they are larger than them and not read soon).
   StageRef& store_nontemporal(Where at = Where::current());
   /// Hint: with each element of `producer` that is read, touches the one `distance` further along

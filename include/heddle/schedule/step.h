@@ -38,6 +38,7 @@ enum class StepKind : uint8_t {
   SplitWhole,   ///< axes {i} params {factor} -> results {outer, inner}: every inner loop is whole
   Pad,          ///< axes, params {three factors an axis}..., results {new stage, its axes...}: the
                 ///< reduction moves to a stage over longer axes
+  Widen,        ///< params {type code, bits}: the stage keeps its elements in this wider type
 };
 const char* to_string(StepKind kind);
 bool parse_step_kind(const std::string& text, StepKind* kind);

@@ -101,6 +101,7 @@ Value* Generator::emit_binary(const Binary& e) {
     const Expr known = make_int(e.dtype, e.op == BinaryOp::Or);
     return e.op == BinaryOp::And ? emit_select(e.a, e.b, known) : emit_select(e.a, known, e.b);
   }
+  if (Value* dot = emit_dot_products(e)) return dot;
   const bool of_positions = e.op == BinaryOp::FloorDiv || e.op == BinaryOp::FloorMod ||
                             e.op == BinaryOp::Div || e.op == BinaryOp::Mod ||
                             e.op == BinaryOp::Min || e.op == BinaryOp::Max;

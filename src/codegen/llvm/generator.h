@@ -56,6 +56,13 @@ Expr slice_lanes(const Expr& e, int begin, int count);
 
 bool contains_load(const Expr& e);
 
+/// A factor of 8- or 16-bit integers in a product of i32: element base + stride * lane of `buffer`.
+struct NarrowFactor {
+  Buffer buffer;
+  Expr base;
+  int64_t stride = 0;
+};
+
 class Generator {
  public:
   /// `calls`: nests that are called in place of generating code for them, outside other nests.
@@ -128,6 +135,13 @@ class Generator {
   size_t memo_mark() const { return memo_log_.size(); }
   void memo_rewind(size_t mark);
 
+  // ---- dot_product.cpp ----
+  llvm::Value* emit_dot_products(const Binary& e);
+  llvm::Value* emit_dot(llvm::Value* sum, const NarrowFactor& a, const NarrowFactor& b, int size,
+                        int lanes);
+  llvm::Value* emit_groups(const NarrowFactor& f, int size, int lanes);
+  bool has_dot(DataType a, DataType b, int size, int lanes) const;
+
   // ---- addresses.cpp ----
   struct Term {
     Expr value;
@@ -150,6 +164,8 @@ class Generator {
                                llvm::Value* mask);
   llvm::Value* load_strided(const Storage& storage, DataType dtype, const AffineLanes& lanes);
   llvm::Value* load_pattern(const Storage& storage, DataType dtype, const LanePattern& pattern);
+  llvm::Value* load_runs(const Storage& storage, DataType dtype, const LanePattern& pattern);
+  llvm::Value* load_stretches(const Storage& storage, DataType dtype, const LanePattern& pattern);
   llvm::Value* gather(const Storage& storage, DataType dtype, const Expr& index);
   llvm::Value* load_chunk(const Storage& storage, DataType dtype, const Expr& index);
   bool has_masks(DataType dtype) const;

@@ -40,13 +40,82 @@ Value* Generator::emit_lane_pattern(const LanePattern& pattern, DataType dtype) 
                       llvm::ConstantVector::get(offsets));
 }
 
-// From the first element that is read to the last, nothing outside: one load, or two. Null where
-// they lie too far apart.
+// Runs of a few elements that lie anywhere, each as one integer: the rows of a tile that are packed
+// side by side. Null where runs are of one element, or too long.
+Value* Generator::load_runs(const Storage& storage, DataType dtype, const LanePattern& pattern) {
+  const auto runs_of = [&](int length) {
+    for (int lane = 0; lane < dtype.lanes; ++lane) {
+      if (pattern.offsets[lane] != pattern.offsets[lane / length * length] + lane % length)
+        return false;
+    }
+    return dtype.lanes % length == 0;
+  };
+  int length = 64 / dtype.bits;
+  while (length > 1 && !runs_of(length)) length /= 2;
+  if (length < 2 || dtype.is_bool()) return nullptr;
+  llvm::Type* run = b_.getIntNTy(static_cast<unsigned>(length * dtype.bits));
+  llvm::Type* type = with_lanes(run, padded_lanes(dtype) / length);
+  Value* result = llvm::Constant::getNullValue(type);
+  for (int lane = 0; lane < dtype.lanes; lane += length) {
+    auto* load = b_.CreateAlignedLoad(
+        run, address(storage, dtype, pattern.base, pattern.offsets[lane]), element_align(dtype));
+    annotate(load, storage);
+    if (!type->isVectorTy()) {
+      result = load;
+    } else {
+      result = b_.CreateInsertElement(result, load, static_cast<uint64_t>(lane / length));
+    }
+  }
+  return b_.CreateBitCast(result, memory_type(context(), dtype));
+}
+
+// A few stretches, whose elements alternate: rows that are interleaved. Null where they are more
+// than four.
+Value* Generator::load_stretches(const Storage& storage, DataType dtype,
+                                 const LanePattern& pattern) {
+  struct Stretch {
+    int64_t from, to;
+  };
+  std::vector<int64_t> sorted = pattern.offsets;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<Stretch> stretches;
+  for (int64_t offset : sorted) {
+    if (stretches.empty() || offset - stretches.back().from >= dtype.lanes) {
+      stretches.push_back({offset, offset});
+    }
+    stretches.back().to = offset;
+  }
+  if (stretches.size() > 4 || dtype.is_bool()) return nullptr;
+  const int width = padded_lanes(dtype);
+  Value* result = nullptr;
+  for (const Stretch& s : stretches) {
+    const int count = static_cast<int>(s.to - s.from + 1);
+    if (count < 2) return nullptr;
+    Value* part = load_contiguous(storage, dtype.with_lanes(count),
+                                  address(storage, dtype, pattern.base, s.from), nullptr);
+    llvm::SmallVector<int, 64> place(width, llvm::PoisonMaskElem), blend(width);
+    for (int lane = 0; lane < width; ++lane) {
+      const int64_t at = lane < dtype.lanes ? pattern.offsets[lane] : s.to + 1;
+      const bool here = at >= s.from && at <= s.to;
+      if (here) place[lane] = static_cast<int>(at - s.from);
+      blend[lane] = here ? width + lane : lane;
+    }
+    part = b_.CreateShuffleVector(part, place);
+    result = result ? b_.CreateShuffleVector(result, part, blend) : part;
+  }
+  return result;
+}
+
+// From the first element that is read to the last, nothing outside: one load, or two. Where they
+// lie further apart, a load for each stretch or run; null where there are too many.
 Value* Generator::load_pattern(const Storage& storage, DataType dtype, const LanePattern& pattern) {
   const auto [least, most] = std::minmax_element(pattern.offsets.begin(), pattern.offsets.end());
   const int lanes = dtype.lanes;
   const int64_t span = *most - *least + 1;
-  if (span > 2 * int64_t{lanes}) return nullptr;
+  if (span > 2 * int64_t{lanes}) {
+    Value* runs = load_runs(storage, dtype, pattern);
+    return runs ? runs : load_stretches(storage, dtype, pattern);
+  }
   Value* first = address(storage, dtype, pattern.base, *least);
   if (span == 1) return ops_.splat(load_scalar(storage, dtype, first), padded_lanes(dtype));
   // Half of the lanes from a load each, if that is possible: their shuffle then stays within the

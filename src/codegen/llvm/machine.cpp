@@ -102,6 +102,12 @@ Machine describe_machine(const Target& target, bool for_jit) {
     machine.avx512 =
         machine.avx2 && subtarget.checkFeatures("+avx512f,+avx512vl,+avx512bw,+avx512dq");
   }
+  if (machine.avx512 && subtarget.checkFeatures("+avx512vnni")) {
+    machine.vnni_bits = 512;
+  } else if (machine.avx2 && subtarget.checkFeatures("+avxvnni")) {
+    machine.vnni_bits = 256;
+  }
+  machine.dotprod = machine.triple.isAArch64() && subtarget.checkFeatures("+dotprod");
   const int widest = machine.avx512 ? 64 : machine.avx ? 32 : machine.x86 ? 16 : 256;
   machine.vector_bytes = std::min(target.vector_bytes, widest);
   cache.push_back({target, for_jit, machine});

@@ -18,7 +18,11 @@ struct Machine {
   bool avx = false;       ///< masked f32/f64 loads and 32-byte registers
   bool avx2 = false;      ///< the same for integers
   bool avx512 = false;    ///< F, VL, BW and DQ: masks for every type, 64-byte registers
+  bool dotprod = false;   ///< AArch64: sdot and udot
+  int vnni_bits = 0;      ///< widest register of vpdpbusd and vpdpwssd
   int vector_bytes = 16;  ///< of the widest register
+
+  bool has_vnni(int bits) const { return bits <= vnni_bits; }
 
   bool operator==(const Machine& o) const {
     return triple == o.triple && cpu == o.cpu && features == o.features;

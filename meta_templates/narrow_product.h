@@ -1,0 +1,129 @@
+// Products of narrow types that are added up in a wider one: bf16 and f16 in f32, 8- and 16-bit
+// integers in i32. What there is to gain: operands that are widened once, while they are packed,
+// and instructions that multiply and add groups of integers.
+#pragma once
+
+#include <optional>
+
+#include "contraction_shape.h"
+
+namespace heddle::meta {
+
+/// sum(wide(x[..]) * wide(y[..])), where x and y have narrower types.
+struct NarrowProduct {
+  DataType x, y, wide;
+  bool integers() const { return wide == i32; }
+  bool mixed_signs() const { return x.is_int() != y.is_int(); }
+};
+
+inline std::optional<NarrowProduct> narrow_product(const Operation& op) {
+  const Reduce* sum = op.bodies()[0].as<Reduce>();
+  if (!sum || sum->combiner->kind != ReduceKind::Sum || sum->sources.size() != 1)
+    return std::nullopt;
+  const Binary* mul = sum->sources[0].as<Binary>();
+  if (!mul || mul->op != BinaryOp::Mul) return std::nullopt;
+  const Cast *x = mul->a.as<Cast>(), *y = mul->b.as<Cast>();
+  if (!x || !y || !x->value.as<Load>() || !y->value.as<Load>()) return std::nullopt;
+  const NarrowProduct p{x->value.dtype(), y->value.dtype(), mul->a.dtype()};
+  auto in = [](DataType t, std::initializer_list<DataType> list) {
+    return std::find(list.begin(), list.end(), t) != list.end();
+  };
+  const bool floats = p.wide == f32 && in(p.x, {f16, bf16}) && in(p.y, {f16, bf16});
+  const bool integers = p.wide == i32 && in(p.x, {i8, u8, i16}) && in(p.y, {i8, u8, i16});
+  return floats || integers ? std::optional(p) : std::nullopt;
+}
+
+/// The sizes of groups of products that the target adds up in one instruction, ascending: pairs
+/// (pmaddwd, which takes i16; vpdpwssd) and fours (vpdpbusd, which takes u8 and i8; sdot and udot).
+inline std::vector<int64_t> dot_sizes(const NarrowProduct& p, const Target& target) {
+  std::vector<int64_t> sizes;
+  if (!p.integers()) return sizes;
+  if (target.is_x86()) sizes.push_back(2);
+  const bool bytes = p.x.bits == 8 && p.y.bits == 8;
+  const bool vnni = (target.has("avx512vnni") && target.vector_bytes >= 64) ||
+                    (target.has("avxvnni") && target.vector_bytes == 32);
+  if (bytes && p.mixed_signs() && vnni) sizes.push_back(4);
+  if (bytes && !p.mixed_signs() && target.is_aarch64() && target.has("dotprod")) sizes.push_back(4);
+  return sizes;
+}
+
+/// Which reduction is taken in groups, and where the operands have it.
+struct GroupedReduction {
+  int axis = -1;                      ///< position among the reduce axes
+  int row_dim = -1, vector_dim = -1;  ///< the dimension of each operand that it indexes alone
+  int lane_dim = -1;  ///< of the vector operand: the one that the vector axis runs along
+  int64_t extent = 0;
+};
+
+/// nullopt where no reduce axis is a dimension of both operands, or lanes would not be adjacent.
+inline std::optional<GroupedReduction> grouped_reduction(const Operation& op,
+                                                         const ContractionShape& sh) {
+  if (!sh.vector || !sh.row || sh.vector->guarded || sh.row->guarded) return std::nullopt;
+  GroupedReduction g;
+  for (size_t d = 0; d < sh.vector->affine.size(); ++d) {
+    const auto& index = sh.vector->affine[d];
+    if (!index) return std::nullopt;
+    const int64_t step = index->coefficient(op.axes()[static_cast<size_t>(sh.v)].var());
+    if (step == 0) continue;
+    if (step != 1 || g.lane_dim >= 0) return std::nullopt;
+    g.lane_dim = static_cast<int>(d);
+  }
+  if (g.lane_dim < 0) return std::nullopt;
+  for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
+    const Axis& k = op.reduce_axes()[i];
+    const int row_dim = plain_dim(*sh.row, k), vector_dim = plain_dim(*sh.vector, k);
+    if (row_dim < 0 || vector_dim < 0 || k.extent() <= g.extent) continue;
+    g.axis = static_cast<int>(i);
+    g.row_dim = row_dim;
+    g.vector_dim = vector_dim;
+    g.extent = k.extent();
+  }
+  return g.axis >= 0 ? std::optional(g) : std::nullopt;
+}
+
+/// The layout and the loops (returned, outermost first) of a copy in which groups of `size` along
+/// dimension `k` lie together: in tiles of `tile` along `dim`,
+/// [dim/tile][the others, k/size...][dim%tile][k%size], or, where dim is -1, with the dimension
+/// `last` next to the groups: [the others, k/size...][last][k%size].
+inline std::vector<Loop> group_copy(StageRef p, int k, int64_t size, int dim, Param tile, int last,
+                                    int64_t lanes) {
+  const bool tiled = dim >= 0;
+  std::vector<StageRef::StorageDim> dims;
+  if (tiled) dims.push_back({dim, tile, 0});
+  for (int d = 0; d < p.num_axes(); ++d) {
+    if (d == k) dims.push_back({k, size, 0});
+    if (d != k && d != dim && d != last) dims.push_back({d});
+  }
+  if (tiled) dims.push_back({dim, 1, tile});
+  if (!tiled && last >= 0 && last != k) dims.push_back({last});
+  dims.push_back({k, 1, size});
+  p.layout(dims);
+  std::vector<Loop> order;
+  if (!tiled && (last < 0 || last == k)) {  // runs along k stay as they are
+    order = p.all_axes();
+    std::swap(order[static_cast<size_t>(k)], order.back());
+    auto [ko, ki] = p.split(p.axis(k), 2 * lanes);
+    order.back() = ko;
+    order.push_back(ki);
+    p.reorder(order);
+    p.vectorize(ki);
+  } else {
+    auto [lo, li] = p.split(p.axis(tiled ? dim : last), tiled ? tile : Param(2 * lanes));
+    auto [ko, ki] = p.split(p.axis(k), size);
+    if (tiled) order.push_back(lo);
+    for (int d = 0; d < p.num_axes(); ++d) {
+      if (d == k) order.push_back(ko);
+      if (d != k && d != dim && d != last) order.push_back(p.axis(d));
+    }
+    if (!tiled) order.push_back(lo);
+    order.push_back(li);
+    order.push_back(ki);
+    p.reorder(order);
+    order.pop_back();
+    order.back() = p.fuse(li, ki);
+    p.vectorize(order.back());
+  }
+  return order;
+}
+
+}  // namespace heddle::meta

@@ -1,0 +1,131 @@
+// Sums of products of integers become one instruction where the indices allow it, and the same sum
+// where they do not; what is loaded for them ends where the elements do.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "codegen/llvm_util.h"
+
+namespace heddle::testing {
+namespace {
+
+constexpr int kLanes = 8;
+
+// out[lane] = first[lane] + sum of a[at] * b[stride*lane + at] over `terms`, in this order.
+LoweredFunction dot(DataType ta, DataType tb, int stride, const std::vector<int>& terms) {
+  Buffer first = argument("first", i32, kLanes), a = argument("a", ta, 8),
+         b = argument("b", tb, 64);
+  Buffer out = argument("out", i32, kLanes);
+  const Expr lanes = make_ramp(Expr(0), Expr(1), kLanes);
+  Expr sum = make_load(first, {lanes});
+  for (int at : terms) {
+    const Expr x = make_broadcast(cast(i32, make_load(a, {Expr(at)})), kLanes);
+    const Expr y = make_load(b, {make_ramp(Expr(at), Expr(stride), kLanes)});
+    sum = sum + x * cast(i32.with_lanes(kLanes), y);
+  }
+  return {"dot", {first, a, b, out}, make_store(out, {lanes}, sum)};
+}
+
+template <class A, class B>
+void expect_sum(DataType ta, DataType tb, int stride, const std::vector<int>& terms) {
+  int last = 0;
+  for (int at : terms) last = std::max(last, at);
+  std::vector<int32_t> first(kLanes), out(kLanes);
+  // No element of the buffers is read that no term names, or lies between those that do.
+  GuardedArray<A> a(static_cast<size_t>(last) + 1);
+  GuardedArray<B> b(static_cast<size_t>(stride * (kLanes - 1) + last) + 1);
+  std::mt19937 random(3);
+  auto any = [&](auto low, auto high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  for (int32_t& x : first) x = any(-1000000, 1000000);
+  for (size_t i = 0; i < a.size(); ++i)
+    a[i] = static_cast<A>(any(std::numeric_limits<A>::min(), std::numeric_limits<A>::max()));
+  for (size_t i = 0; i < b.size(); ++i)
+    b[i] = static_cast<B>(any(std::numeric_limits<B>::min(), std::numeric_limits<B>::max()));
+  const CompiledModule m = compile(dot(ta, tb, stride, terms));
+  ASSERT_EQ(call(m, first.data(), a.data(), b.data(), out.data()), 0);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    auto want = static_cast<uint32_t>(first[lane]);
+    for (int at : terms) {
+      want += static_cast<uint32_t>(static_cast<int32_t>(a[at]) *
+                                    static_cast<int32_t>(b[stride * lane + at]));
+    }
+    EXPECT_EQ(static_cast<uint32_t>(out[lane]), want) << "lane " << lane;
+  }
+}
+
+TEST(LlvmDot, PairsAndWhatIsLeftOver) {
+  for (const std::vector<int>& terms :
+       {std::vector<int>{0, 1}, {1, 0}, {0}, {1, 2}, {0, 1, 2, 3}, {0, 2, 1}, {0, 1, 0, 1}}) {
+    expect_sum<int16_t, int16_t>(i16, i16, 2, terms);
+    expect_sum<int8_t, int8_t>(i8, i8, 2, terms);
+    expect_sum<uint8_t, int8_t>(u8, i8, 2, terms);
+    expect_sum<int8_t, int16_t>(i8, i16, 2, terms);
+    expect_sum<int8_t, int8_t>(i8, i8, 3, terms);
+  }
+}
+
+TEST(LlvmDot, GroupsOfFour) {
+  for (const std::vector<int>& terms : {std::vector<int>{0, 1, 2, 3}, {3, 2, 1, 0}, {0, 1, 2}}) {
+    expect_sum<uint8_t, int8_t>(u8, i8, 4, terms);
+    expect_sum<int8_t, uint8_t>(i8, u8, 4, terms);
+    expect_sum<int8_t, int8_t>(i8, i8, 4, terms);
+  }
+}
+
+TEST(LlvmDot, TheInstructionIsThere) {
+  auto text = [](const LoweredFunction& f, const char* target) {
+    return emit_llvm({f}, Target::parse(target), "s");
+  };
+  const LoweredFunction pairs = dot(i16, i16, 2, {0, 1}), fours = dot(u8, i8, 4, {0, 1, 2, 3});
+  constexpr const char* kHaswell = "llvm -mcpu=haswell -mtriple=x86_64-linux-gnu";
+  constexpr const char* kCascadelake = "llvm -mcpu=cascadelake -mtriple=x86_64-linux-gnu";
+  EXPECT_NE(text(pairs, kHaswell).find("vpmaddwd"), std::string::npos);
+  EXPECT_NE(text(pairs, kCascadelake).find("vpdpwssd"), std::string::npos);
+  EXPECT_NE(text(fours, kCascadelake).find("vpdpbusd"), std::string::npos);
+  EXPECT_EQ(text(fours, kHaswell).find("vpmaddubsw"), std::string::npos);
+}
+
+// out[i] = in[offset of lane i], `rows` rows of `row` elements: what packing reads.
+template <class T>
+void expect_interleaved(DataType t, int lanes, int rows, int run, int row) {
+  GuardedArray<T> in(static_cast<size_t>(row * (rows - 1) + lanes / rows));
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<T>(i * 37 + 11);
+  Buffer from = argument("in", t, static_cast<int64_t>(in.size()));
+  Buffer to = argument("out", t, lanes);
+  const Expr lane = make_ramp(Expr(0), Expr(1), lanes);
+  auto x = [&](int64_t value) { return make_broadcast(Expr(value), lanes); };
+  // Runs of `run` elements from each row in turn; or, of 0, a whole row after the other.
+  const Expr which =
+      run == 0 ? floordiv(lane, x(lanes / rows)) : floormod(floordiv(lane, x(run)), x(rows));
+  const Expr in_row = run == 0 ? floormod(lane, x(lanes / rows))
+                               : floordiv(lane, x(run * rows)) * x(run) + floormod(lane, x(run));
+  const Expr at = which * x(row) + in_row;
+  const CompiledModule m =
+      compile({"rows", {from, to}, make_store(to, {lane}, make_load(from, {at}))});
+  std::vector<T> out(static_cast<size_t>(lanes));
+  ASSERT_EQ(call(m, in.data(), out.data()), 0);
+  for (int i = 0; i < lanes; ++i) {
+    const int part = run == 0 ? i / (lanes / rows) : i / run % rows;
+    const int place = run == 0 ? i % (lanes / rows) : i / (run * rows) * run + i % run;
+    EXPECT_EQ(out[i], in[static_cast<size_t>(part * row + place)]) << lanes << " lanes, lane " << i;
+  }
+}
+
+TEST(LlvmDot, RowsAreInterleavedByShuffles) {
+  for (int row : {50, 1000}) {
+    expect_interleaved<int8_t>(i8, 32, 2, 1, row);
+    expect_interleaved<int8_t>(i8, 10, 2, 1, row);
+    expect_interleaved<int8_t>(i8, 64, 4, 1, row);
+    expect_interleaved<int16_t>(i16, 16, 2, 1, row);
+    expect_interleaved<float>(f32, 8, 2, 1, row);
+    expect_interleaved<int8_t>(i8, 12, 6, 0, row);
+    expect_interleaved<int8_t>(i8, 24, 6, 0, row);
+    expect_interleaved<int16_t>(i16, 10, 5, 0, row);
+    expect_interleaved<int8_t>(i8, 24, 8, 0, row);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing

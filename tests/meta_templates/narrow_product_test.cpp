@@ -1,0 +1,224 @@
+// Products of narrow types on CPUs: integers by the instructions that add up groups of products,
+// exactly whatever their values are, and 16-bit floats by way of f32.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "heddle/codegen/interpreter.h"
+#include "heddle/codegen/llvm.h"
+#include "heddle/lower/lower.h"
+#include "heddle/ops/ops.h"
+#include "selftest/pair.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Form {
+  DataType a, b;
+  bool transpose_a = false, transpose_b = false;
+};
+
+selftest::RandomProgram product(const Form& f, int64_t m, int64_t n, int64_t k,
+                                bool constant = false) {
+  selftest::RandomProgram p;
+  auto shape = [](bool turned, int64_t x, int64_t y) {
+    return Shape{Expr(turned ? y : x), Expr(turned ? x : y)};
+  };
+  const Shape of_b = shape(f.transpose_b, k, n);
+  p.inputs = {placeholder(shape(f.transpose_a, m, k), f.a, "A"),
+              constant ? constant_placeholder(of_b, f.b, "B") : placeholder(of_b, f.b, "B")};
+  p.outputs = {ops::matmul(p.inputs[0], p.inputs[1], f.transpose_a, f.transpose_b)};
+  p.reduce_length = k;
+  p.text = to_string(f.a) + (f.transpose_a ? " T " : " N ") + to_string(f.b) +
+           (f.transpose_b ? " T " : " N ") + std::to_string(m) + "x" + std::to_string(n) + "x" +
+           std::to_string(k);
+  return p;
+}
+
+selftest::RandomProgram convolution(DataType t, ops::Layout layout, int64_t stride) {
+  selftest::RandomProgram p;
+  ops::Conv at;
+  at.layout = layout;
+  at.padding = {1};
+  at.stride = {stride};
+  const bool last = layout == ops::NHWC;
+  p.inputs = {placeholder(last ? Shape{1, 9, 18, 7} : Shape{1, 7, 9, 18}, t, "X"),
+              constant_placeholder(last ? Shape{3, 3, 7, 19} : Shape{19, 7, 3, 3}, t, "W")};
+  p.outputs = {ops::conv2d(p.inputs[0], p.inputs[1], at)};
+  p.reduce_length = 63;
+  p.text = "convolution " + to_string(t) + (last ? " nhwc" : " nchw");
+  return p;
+}
+
+Template template_of(const selftest::RandomProgram& p, const Target& target) {
+  return make_template(ComputeDag(p.outputs), target);
+}
+
+// Compiled and run in a few configs, the static one first.
+void expect_right(const selftest::RandomProgram& p, uint64_t seed, int configs) {
+  const Template t = template_of(p, Target::host());
+  const selftest::Case reference(p, seed);
+  Rng rng(seed);
+  for (int i = 0; i < configs; ++i) {
+    const Config config = i == 0 ? t.default_config() : selftest::random_config(t, rng);
+    const std::vector<NDArray> arrays = reference.fresh_arrays();
+    selftest::compiled(Target::host())(t.instantiate(config), p.args(), arrays);
+    EXPECT_EQ(reference.difference(arrays), "") << p.text << "\n"
+                                                << t.config_to_json(config).dump();
+  }
+}
+
+TEST(NarrowProduct, EveryTypeAndFormInAnyConfig) {
+  uint64_t seed = 1;
+  for (const auto& [a, b] :
+       {std::pair{i8, i8}, {u8, i8}, {i8, u8}, {u8, u8}, {i16, i16}, {bf16, bf16}, {f16, f16}}) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        const int64_t m = 1 + static_cast<int64_t>(seed * 7 % 23);
+        const int64_t n = 3 + static_cast<int64_t>(seed * 11 % 47);
+        const int64_t k = 2 + static_cast<int64_t>(seed * 13 % 71);
+        expect_right(product({a, b, ta, tb}, m, n, k, seed % 3 == 0), seed, 3);
+        ++seed;
+      }
+    }
+  }
+}
+
+TEST(NarrowProduct, OddAndTinySizes) {
+  uint64_t seed = 100;
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1},
+                                {2, 8, 1},
+                                {1, 16, 3},
+                                {6, 16, 129},
+                                {13, 24, 64},
+                                {7, 33, 2},
+                                {70, 17, 66}}) {
+    expect_right(product({i8, i8}, m, n, k), ++seed, 3);
+    expect_right(product({u8, i8}, m, n, k), ++seed, 3);
+    expect_right(product({bf16, bf16}, m, n, k), ++seed, 3);
+  }
+}
+
+TEST(NarrowProduct, Convolutions) {
+  uint64_t seed = 200;
+  for (const ops::Layout layout : {ops::NCHW, ops::NHWC}) {
+    for (const int64_t stride : {1, 2}) {
+      for (const DataType t : {i8, u8, f16})
+        expect_right(convolution(t, layout, stride), ++seed, 3);
+    }
+  }
+}
+
+// The largest sums of pairs: vpmaddubsw would saturate.
+TEST(NarrowProduct, ExtremesAreExact) {
+  constexpr int64_t kM = 7, kN = 19, kK = 66;
+  for (const auto& [a, b, x, y] : {std::tuple{i8, i8, -128., -128.},
+                                   {i8, i8, 127., -128.},
+                                   {u8, i8, 255., 127.},
+                                   {u8, i8, 255., -128.},
+                                   {i8, u8, -128., 255.},
+                                   {u8, u8, 255., 255.},
+                                   {i16, i16, -32768., -32768.}}) {
+    const selftest::RandomProgram p = product({a, b}, kM, kN, kK);
+    const Template t = template_of(p, Target::host());
+    const std::vector<NDArray> arrays{NDArray::full({kM, kK}, a, x), NDArray::full({kK, kN}, b, y),
+                                      NDArray::full({kM, kN}, i32, 1)};
+    selftest::compiled(Target::host())(t.instantiate(t.default_config()), p.args(), arrays);
+    // i32 wraps.
+    const auto want = static_cast<int32_t>(static_cast<int64_t>(x * y) * kK);
+    for (int64_t i = 0; i < kM * kN; ++i) ASSERT_EQ(arrays[2].get(i), want) << p.text;
+  }
+}
+
+LoweredProgram lowered(const selftest::RandomProgram& p, const Target& target,
+                       std::vector<std::pair<std::string, int64_t>> knobs = {}) {
+  const Template t = template_of(p, target);
+  Config config = t.default_config();
+  for (const auto& [name, value] : knobs) {
+    config.values[static_cast<size_t>(t.knob_index(name))] = value;
+  }
+  return lower(t.instantiate(config), p.args());
+}
+
+std::string assembly(const selftest::RandomProgram& p, const std::string& target) {
+  const Target t = Target::parse("llvm " + target);
+  return emit_llvm({lowered(p, t).main}, t, "s");
+}
+
+TEST(NarrowProduct, TheInstructionOfEachMachine) {
+  const selftest::RandomProgram ss = product({i8, i8}, 48, 96, 64),
+                                us = product({u8, i8}, 48, 96, 64),
+                                su = product({i8, u8}, 48, 96, 64);
+  const std::string x86 = " -mtriple=x86_64-linux-gnu", arm = " -mtriple=aarch64-linux-gnu";
+  const std::string haswell = assembly(ss, "-mcpu=haswell" + x86);
+  EXPECT_THAT(haswell, HasSubstr("vpmaddwd"));
+  EXPECT_THAT(haswell, HasSubstr("ymm"));
+  EXPECT_THAT(haswell, Not(HasSubstr("vpmaddubsw")));
+  EXPECT_THAT(assembly(us, "-mcpu=haswell" + x86), HasSubstr("vpmaddwd"));
+  EXPECT_THAT(assembly(ss, "-mcpu=x86-64" + x86), HasSubstr("pmaddwd"));
+  EXPECT_THAT(assembly(ss, "-mcpu=skylake-avx512" + x86), HasSubstr("vpmaddwd"));
+  for (const char* cpu : {"-mcpu=cascadelake", "-mcpu=znver4", "-mcpu=sapphirerapids"}) {
+    EXPECT_THAT(assembly(us, cpu + x86), HasSubstr("vpdpbusd")) << cpu;
+    EXPECT_THAT(assembly(su, cpu + x86), HasSubstr("vpdpbusd")) << cpu;
+    EXPECT_THAT(assembly(ss, cpu + x86), HasSubstr("vpdpwssd")) << cpu;
+    EXPECT_THAT(assembly(us, cpu + x86), HasSubstr("zmm")) << cpu;
+  }
+  EXPECT_THAT(assembly(ss, "-mcpu=neoverse-n1" + arm), HasSubstr("sdot"));
+  EXPECT_THAT(assembly(product({u8, u8}, 48, 96, 64), "-mcpu=neoverse-n1" + arm),
+              HasSubstr("udot"));
+  const std::string image = assembly(convolution(i8, ops::NCHW, 1), "-mcpu=haswell" + x86);
+  EXPECT_THAT(image, HasSubstr("vpmaddwd"));
+}
+
+// What this machine cannot run the interpreter can: the loops are the same for all.
+TEST(NarrowProduct, GroupsOfFourAreTheSameSum) {
+  for (const auto& [cpu, form] :
+       {std::pair<const char*, Form>{"llvm -mcpu=cascadelake", {u8, i8}},
+        {"llvm -mcpu=znver4", {i8, u8, true, false}},
+        {"llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu", {i8, i8, false, true}}}) {
+    const selftest::RandomProgram p = product(form, 9, 37, 26);
+    const selftest::Case reference(p, 7);
+    for (const int64_t broadcasts : {0, 1}) {
+      const std::vector<NDArray> arrays = reference.fresh_arrays();
+      interpret(lowered(p, Target::parse(cpu), {{"dot", 4}, {"pack_broadcasts", broadcasts}}).main,
+                arrays);
+      EXPECT_EQ(reference.difference(arrays), "") << p.text;
+    }
+  }
+}
+
+TEST(NarrowProduct, GroupsStayWholeWhereTheReductionIsCut) {
+  const selftest::RandomProgram p = product({i8, i8}, 16, 32, 96);
+  const Template t = template_of(p, Target::parse("llvm -mcpu=haswell"));
+  Config config = t.default_config();
+  auto set = [&](const char* name, int64_t value) {
+    config.values[static_cast<size_t>(t.knob_index(name))] = value;
+  };
+  set("mode", 1);
+  set("k_block", 3);
+  EXPECT_THAT(t.why_invalid(config), HasSubstr("whole groups"));
+  set("dot", 1);
+  EXPECT_EQ(t.why_invalid(config), "");
+  set("dot", 2);
+  set("k_block", 32);
+  EXPECT_EQ(t.why_invalid(config), "");
+}
+
+// Half floats are widened while they are packed: no conversion is left in the inner loop.
+TEST(NarrowProduct, HalfFloatsAreWidenedOnce) {
+  for (const DataType type : {bf16, f16}) {
+    const selftest::RandomProgram p = product({type, type}, 64, 256, 256);
+    const Target target = Target::parse("llvm -mcpu=haswell -mtriple=x86_64-linux-gnu -threads=1");
+    const std::string steps = [&] {
+      const Template t = template_of(p, target);
+      return t.instantiate(t.default_config()).to_text();
+    }();
+    EXPECT_THAT(steps, HasSubstr("A.copy.widen(f32)"));
+    EXPECT_THAT(steps, HasSubstr("B.copy.widen(f32)"));
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
