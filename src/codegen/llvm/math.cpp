@@ -216,20 +216,17 @@ Value* Ops::tanh_f32(Value* x) {
   return b_.CreateSelect(b_.CreateFCmpOGT(magnitude, float_like(type, 9.1)), one, result);
 }
 
-// x P(x^2) / Q(x^2) up to where erf rounds to 1, the minimax fit that XLA uses.
+// x P(x^2) / Q(x^2), the minimax fit that XLA uses, on to where it has just passed 1: clamped to
+// it, the result is exactly 1 from there on.
 Value* Ops::erf_f32(Value* x) {
-  constexpr double kOne = 3.832506856900711;
-  llvm::Type* type = x->getType();
-  Value* c = clamp(x, -kOne, kOne);
+  constexpr double kPastOne = 3.92;
+  Value* c = clamp(x, -kPastOne, kPastOne);
   Value* s = b_.CreateFMul(c, c);
   Value* p = polynomial(s, {0.00022905065861350646, 0.0034082910107109506, 0.050955695062380861,
                             0.18520832239976145, 1.128379143519084});
   Value* q = polynomial(s, {-1.1791602954361697e-7, 0.000023547966471313185, 0.0010179625278914885,
                             0.014070470171167667, 0.11098505178285362, 0.49746925110067538, 1.0});
-  Value* result = b_.CreateFDiv(b_.CreateFMul(c, p), q);
-  Value* magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
-  Value* one = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, float_like(type, 1), x);
-  return b_.CreateSelect(b_.CreateFCmpOGE(magnitude, float_like(type, kOne)), one, result);
+  return clamp(b_.CreateFDiv(b_.CreateFMul(c, p), q), -1, 1);
 }
 
 Value* Ops::inline_math_f32(UnaryOp op, Value* x) {
