@@ -155,8 +155,8 @@ inline std::vector<Access> rows_read(const ComputeDag& dag, int s,
   return out;
 }
 
-/// Lets stage `s` touch the rows of `reads` that come `ahead` rows later (a knob: 0, 1, 2, 4 or 8):
-/// memory works while the stage computes, or writes.
+/// Lets stage `s` touch the rows of `reads` that come `ahead` rows later (a knob with some of 0, 1,
+/// 2, 4 and 8): memory works while the stage computes, or writes.
 inline void prefetch_rows(TemplateBuilder& t, StageRef s, const std::vector<Access>& reads,
                           Param ahead) {
   for (int64_t rows : {1, 2, 4, 8}) {

@@ -282,8 +282,24 @@ class Writer {
     return a.tensor.op()->is_constant() || dag_.info(a.producer).preparable;
   }
 
+  // The dimension of operand `a` along which its elements lie one after the other, seen through a
+  // change of index that the copy takes in.
+  int contiguous_dim(const Access& a) const {
+    const Operation& op = dag_.stage(a.producer);
+    const bool taken_in =
+        std::find(g_.inlined.begin(), g_.inlined.end(), a.producer) != g_.inlined.end();
+    for (const Access& read : dag_.info(a.producer).reads) {
+      const Axis* along = taken_in ? contiguous_axis(read, op.axes()) : nullptr;
+      for (size_t d = 0; along && d < op.axes().size(); ++d) {
+        if (op.axes()[d].same_as(*along)) return static_cast<int>(d);
+      }
+    }
+    return a.tensor.rank() - 1;
+  }
+
   // Copies operand `a` into tiles of `tile` along `dim`: [dim/tile][the others...][dim%tile].
-  void pack(const Access& a, int dim, Param tile, StageRef reader) {
+  // `squares`: the tile is whole vectors.
+  void pack(const Access& a, int dim, Param tile, StageRef reader, bool squares) {
     StageRef p = t_.stage(a.producer).cache_read({reader});
     std::vector<StageRef::StorageDim> dims{{dim, tile, 0}};
     for (int d = 0; d < p.num_axes(); ++d) {
@@ -298,16 +314,32 @@ class Writer {
     }
     order.push_back(ti);
     p.reorder(order);
-    p.vectorize(ti);
+    // A transposition goes by squares, whose rows are whole vectors of the operand.
+    const int run = contiguous_dim(a);
+    if (squares && run != dim && a.tensor.extent(run) >= lanes_) {
+      auto [ro, ri] = p.split(p.axis(run), lanes_);
+      auto [vo, vi] = p.split(ti, lanes_);
+      *std::find(order.begin(), order.end(), p.axis(run)) = ro;
+      order.back() = vo;
+      p.reorder({ro, vo, ri, vi});
+      p.unroll(ri);
+      p.vectorize(vi);
+    } else {
+      p.vectorize(ti);
+    }
     // Not worth waking the threads for a constant, which is packed once.
     if (parallel_ && !is_constant(a)) p.parallel(order.size() > 2 ? p.fuse(to, order[1]) : to);
   }
 
   void pack_operands(StageRef reader) {
     if (pack_vector_.knob >= 0)
-      t_.when(pack_vector_, 1, [&] { pack(*sh_.vector, sh_.vector_dim, nr_, reader); });
+      t_.when(pack_vector_, 1, [&] {
+        // (A constant is packed once.)
+        const bool squares = !is_constant(*sh_.vector) && sh_.vector->tensor.dtype().bits == 32;
+        pack(*sh_.vector, sh_.vector_dim, nr_, reader, squares);
+      });
     if (pack_row_.knob >= 0)
-      t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, reader); });
+      t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, reader, false); });
   }
 
   struct HostLoops {

@@ -6,8 +6,7 @@
 //     parallel for row blocks { [hosted stages]  for rows { for chunk { vectors } } }
 //   a transposed read:
 //     parallel for tiles { for squares { transposed in registers } }
-//     parallel for tiles { for squares { to a copy in L1 }  for rows { whole lines of the result }
-//     }
+//     parallel for tiles { for squares { to a copy in L1 }  for rows { whole lines } }
 //
 // Knobs: unroll (vectors a chunk), width (elements a vector), grain (chunks a task), row_block
 // (rows a block), prefetch_rows (how far ahead rows are fetched), tile_rows, tile_cols and staged
@@ -168,7 +167,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     const std::vector<Access> reads = rows_read(dag, g.sink, g.inlined);
     if (!g.tunable.empty() && !reads.empty()) {
       prefetch_rows(t, s, reads,
-                    t.knob("prefetch_rows", {0, 1, 2, 4, 8}, block && past_caches ? 4 : 0,
+                    t.knob("prefetch_rows", {0, 4}, block && past_caches ? 4 : 0,
                            "the next rows come while these are written"));
     }
   }

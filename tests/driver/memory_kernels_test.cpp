@@ -46,6 +46,22 @@ TEST(Transpose, ByWayOfACopyIsRight) {
   EXPECT_EQ(wrong_when_run(tpl.instantiate(config)), "");
 }
 
+TEST(Packing, OfATransposedOperandGoesThroughRegisters) {
+  // q k^T of a few heads: k is packed in tiles of its rows, which it is contiguous across.
+  Tensor q = placeholder({3, 64, 48}, f32, "q"), k = placeholder({3, 72, 48}, f32, "k");
+  const Tensor t = ops::matmul(q, k, false, true);
+  Template tpl = make_template(ComputeDag({t}), Target::parse("llvm -mcpu=haswell -threads=1"));
+  Config config = tpl.default_config();
+  ASSERT_GE(tpl.knob_index("pack_vectors"), 0);
+  config.values[static_cast<size_t>(tpl.knob_index("pack_vectors"))] = 1;
+  const Schedule s = tpl.instantiate(config);
+  const std::string text =
+      emit_llvm({lower(s, all_args(s.dag())).main}, Target::parse("llvm -mcpu=haswell"), "s");
+  EXPECT_NE(text.find("vunpcklps"), std::string::npos);
+  EXPECT_EQ(text.find("vinsertps"), std::string::npos);
+  EXPECT_EQ(wrong_when_run(s), "");
+}
+
 TEST(Elementwise, ARowThatEndsWithinAVectorIsNotGathered) {
   for (const int64_t columns : {1000, 1003}) {
     Tensor x = placeholder({40, columns}, f32, "x"), bias = placeholder({columns}, f32, "bias");

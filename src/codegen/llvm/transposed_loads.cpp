@@ -65,7 +65,7 @@ llvm::SmallVector<Value*, 16> transpose(Builder& b, llvm::SmallVector<Value*, 16
 size_t Generator::emit_transposed(const std::vector<Stmt>& stmts, size_t from) {
   const auto* store = stmts[from].as<Store>();
   const auto* load = store ? store->value.as<Load>() : nullptr;
-  if (!load || load->indices.size() != 1 || store->indices.size() != 1) return 0;
+  if (!load || load->indices.size() != 1 || contains_load(load->indices[0])) return 0;
   const DataType dtype = load->dtype;
   const int n = dtype.lanes;
   if (n < kBlock || !std::has_single_bit(static_cast<unsigned>(n)) || dtype.bits != 32 ||
