@@ -282,21 +282,6 @@ class Writer {
     return a.tensor.op()->is_constant() || dag_.info(a.producer).preparable;
   }
 
-  // The dimension of operand `a` along which its elements lie one after the other, seen through a
-  // change of index that the copy takes in.
-  int contiguous_dim(const Access& a) const {
-    const Operation& op = dag_.stage(a.producer);
-    const bool taken_in =
-        std::find(g_.inlined.begin(), g_.inlined.end(), a.producer) != g_.inlined.end();
-    for (const Access& read : dag_.info(a.producer).reads) {
-      const Axis* along = taken_in ? contiguous_axis(read, op.axes()) : nullptr;
-      for (size_t d = 0; along && d < op.axes().size(); ++d) {
-        if (op.axes()[d].same_as(*along)) return static_cast<int>(d);
-      }
-    }
-    return a.tensor.rank() - 1;
-  }
-
   // Copies operand `a` into tiles of `tile` along `dim`: [dim/tile][the others...][dim%tile].
   // `squares`: the tile is whole vectors.
   void pack(const Access& a, int dim, Param tile, StageRef reader, bool squares) {
@@ -315,7 +300,7 @@ class Writer {
     order.push_back(ti);
     p.reorder(order);
     // A transposition goes by squares, whose rows are whole vectors of the operand.
-    const int run = contiguous_dim(a);
+    const int run = a.tensor.rank() - 1;
     if (squares && run != dim && a.tensor.extent(run) >= lanes_) {
       auto [ro, ri] = p.split(p.axis(run), lanes_);
       auto [vo, vi] = p.split(ti, lanes_);
