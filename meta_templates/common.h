@@ -118,6 +118,54 @@ inline int64_t leading_points(const Operation& op, size_t rank) {
   return n;
 }
 
+/// Whether stage `s`, or one of `inlined` that it takes in, calls dear functions (exp, erf, ..).
+inline bool calls_dear(const ComputeDag& dag, int s, const std::vector<int>& inlined = {}) {
+  return dag.info(s).special_per_point > 0 ||
+         std::any_of(inlined.begin(), inlined.end(),
+                     [&](int x) { return dag.info(x).special_per_point > 0; });
+}
+
+/// How many elements a vector loop of stage `s` takes at once: a native vector, or two of them side
+/// by side where it calls dear functions. Those are long chains of instructions, and two of them
+/// share the loads of their constants, which do not all fit the registers (softmax 197x768: 131 and
+/// 102 us).
+inline Param vector_width(TemplateBuilder& t, int s, bool dear) {
+  const int64_t lanes = native_lanes(t, s);
+  if (!dear) return Param(lanes);
+  return t.knob("width", {lanes, 2 * lanes}, 2 * lanes, "dear functions of two vectors at a time");
+}
+
+/// The inputs that stage `s` (with what it takes in) reads element by element, in rows larger than
+/// a cache line.
+inline std::vector<Access> rows_read(const ComputeDag& dag, int s,
+                                     const std::vector<int>& inlined = {}) {
+  std::vector<Access> out;
+  std::vector<int> stages = inlined;
+  stages.push_back(s);
+  for (int x : stages) {
+    for (const Access& a : dag.info(x).reads) {
+      const bool known = std::any_of(out.begin(), out.end(),
+                                     [&](const Access& b) { return b.producer == a.producer; });
+      if (!known && a.pattern == AccessPattern::Elementwise && a.tensor.op()->is_placeholder() &&
+          a.tensor.rank() == 2 && a.tensor.extent(0) >= 64) {
+        out.push_back(a);
+      }
+    }
+  }
+  return out;
+}
+
+/// Lets stage `s` touch the rows of `reads` that come `ahead` rows later (a knob with some of 0, 1,
+/// 2, 4 and 8): memory works while the stage computes, or writes.
+inline void prefetch_rows(TemplateBuilder& t, StageRef s, const std::vector<Access>& reads,
+                          Param ahead) {
+  for (int64_t rows : {1, 2, 4, 8}) {
+    t.when(ahead, rows, [&] {
+      for (const Access& a : reads) s.prefetch(t.stage(a.producer), 0, rows);
+    });
+  }
+}
+
 /// The reduce axis (position) along which the largest operand of `s` is contiguous, or -1.
 inline int contiguous_reduce_axis(const ComputeDag& dag, int s) {
   const Operation& op = dag.stage(s);

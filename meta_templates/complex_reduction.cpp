@@ -73,9 +73,9 @@ class Writer {
     const int64_t window = innermost_reduce_extent();
     if (window <= 8) unrolls.push_back(window);
     const bool whole_window = !sh_.row && window <= 8;
-    // Four steps share the loop's bookkeeping and a line of the broadcast operand: 2 to 28 % on one
-    // and two threads of a Zen 3 (docs/benchmarks.md, "knobs of the register tile"). Not where much
-    // of a short loop would be its tail.
+    // Four steps share the loop's bookkeeping and a line of the broadcast operand
+    // (docs/benchmarks.md, "knobs of the register tile"). Not where much of a short loop would be
+    // its tail.
     const int64_t steps = window >= 16 || window % 4 == 0 ? 4 : window >= 4 ? 2 : 1;
     unroll_k_ = t_.knob("unroll_k", unrolls,
                         whole_window ? window
@@ -302,7 +302,8 @@ class Writer {
   }
 
   // Copies operand `a` into tiles of `tile` along `dim`: [dim/tile][the others...][dim%tile].
-  void pack(const Access& a, int dim, Param tile, Param widen, StageRef reader) {
+  // `squares`: the tile is whole vectors.
+  void pack(const Access& a, int dim, Param tile, Param widen, StageRef reader, bool squares) {
     StageRef p = t_.stage(a.producer).cache_read({reader});
     std::vector<StageRef::StorageDim> dims{{dim, tile, 0}};
     for (int d = 0; d < p.num_axes(); ++d) {
@@ -317,7 +318,19 @@ class Writer {
     }
     order.push_back(ti);
     p.reorder(order);
-    p.vectorize(ti);
+    // A transposition goes by squares, whose rows are whole vectors of the operand.
+    const int run = a.tensor.rank() - 1;
+    if (squares && run != dim && a.tensor.extent(run) >= lanes_) {
+      auto [ro, ri] = p.split(p.axis(run), lanes_);
+      auto [vo, vi] = p.split(ti, lanes_);
+      *std::find(order.begin(), order.end(), p.axis(run)) = ro;
+      order.back() = vo;
+      p.reorder({ro, vo, ri, vi});
+      p.unroll(ri);
+      p.vectorize(vi);
+    } else {
+      p.vectorize(ti);
+    }
     share_out(a, p, order);
     if (widen.knob >= 0) t_.when(widen, 1, [&] { p.widen(narrow_->wide); });
   }
@@ -342,11 +355,13 @@ class Writer {
 
   void pack_operands(StageRef reader) {
     if (pack_vector_.knob >= 0) {
-      t_.when(pack_vector_, 1,
-              [&] { pack(*sh_.vector, sh_.vector_dim, nr_, widen_vector_, reader); });
+      t_.when(pack_vector_, 1, [&] {
+        const bool squares = !is_constant(*sh_.vector) && sh_.vector->tensor.dtype().bits == 32;
+        pack(*sh_.vector, sh_.vector_dim, nr_, widen_vector_, reader, squares);
+      });
     }
     if (pack_row_.knob < 0) return;
-    t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, widen_row_, reader); });
+    t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, widen_row_, reader, false); });
     if (halves()) t_.when(pack_row_, 2, [&] { widen_whole(*sh_.row, reader); });
   }
 

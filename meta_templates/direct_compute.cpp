@@ -5,10 +5,12 @@
 //   otherwise, or with stages that are computed per row:
 //     parallel for row blocks { [hosted stages]  for rows { for chunk { vectors } } }
 //   a transposed read:
-//     parallel for tiles { for 8 rows { one vector each } }
+//     parallel for tiles { for squares { transposed in registers } }
+//     parallel for tiles { for squares { to a copy in L1 }  for rows { whole lines } }
 //
-// Knobs: unroll (vectors a chunk), grain (chunks a task), row_block (rows a block), tile_rows and
-// tile_cols (a transposed tile), nontemporal (stores that bypass the caches).
+// Knobs: unroll (vectors a chunk), width (elements a vector), grain (chunks a task), row_block
+// (rows a block), prefetch_rows (how far ahead rows are fetched), tile_rows, tile_cols and staged
+// (a transposed tile), nontemporal (stores that bypass the caches).
 #include "common.h"
 
 namespace heddle::meta {
@@ -19,68 +21,110 @@ bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
          g.main_class == StageClass::DirectCompute;
 }
 
+bool larger_than_caches(const TemplateBuilder& t, int64_t bytes) {
+  return bytes > std::max(t.target().l3_bytes, t.target().l2_bytes);
+}
+
+// Whether the axes can be one: each read is at the stage's own point, or repeats (a bias) with a
+// period of whole vectors of `width`. Rows of another length would be gathered where they end; but
+// rows of a few elements are no loops.
+bool one_run(const ComputeDag& dag, const StageGroup& g, int64_t width) {
+  if (!g.tunable.empty() || !all_elementwise(dag, g.sink)) return false;
+  const auto& axes = dag.stage(g.sink).axes();
+  if (axes.size() < 2 || axes.back().extent() % width == 0 || axes.back().extent() < 4 * width)
+    return true;
+  return std::all_of(g.inlined.begin(), g.inlined.end(),
+                     [&](int s) { return all_elementwise(dag, s); });
+}
+
+// A read is transposed: in tiles, so that whole lines are read and written while both are near.
+void tile_transposed(TemplateBuilder& t, const StageGroup& g, int transposed, bool threads) {
+  const Operation& op = t.dag().stage(g.sink);
+  StageRef s = t.stage(g.sink);
+  const std::vector<Loop> axes = s.all_axes();
+  const int64_t lanes = native_lanes(t, g.sink);
+  const int64_t line = std::max<int64_t>(1, 64 / op.output(0).dtype().bytes());
+  const int64_t out_bytes = spatial_points(op) * op.output(0).dtype().bytes();
+  // Stores that bypass the caches must fill a line before another is begun; when the buffers that
+  // combine the parts run out, they take twice as long. A square of registers writes whole lines
+  // with AVX-512; otherwise a copy of the tile in L1 could, which was no gain here (4096^2: 11.3 ms
+  // at best, in tiles of 64 x 64, and 11.2 through the caches).
+  const bool whole_lines = t.target().vector_bytes >= 64;
+  Param staged = t.choice("staged", false, "whole lines of the result, from a copy in L1");
+  Param nontemporal = t.choice(
+      "nontemporal", whole_lines && larger_than_caches(t, out_bytes),
+      whole_lines ? "result of " + std::to_string(out_bytes >> 10) + " KiB against the last cache"
+                  : "a line of the result is written in parts");
+  t.when(nontemporal, 1, [&] { s.store_nontemporal(); });
+  Param rows = t.split_knob("tile_rows", op.axes()[transposed].extent(), 8 * line, 4 * line,
+                            "long enough that whole lines of the input are used up");
+  Param cols = t.split_knob("tile_cols", op.axes().back().extent(), 8 * line, 2 * line,
+                            "lines of the result");
+  auto [ro, ri] = s.split(axes[transposed], rows);
+  auto [co, ci] = s.split(axes.back(), cols);
+  auto [cio, cii] = s.split(ci, lanes);
+  std::vector<Loop> outer;
+  for (size_t i = 0; i + 1 < axes.size(); ++i)
+    outer.push_back(static_cast<int>(i) == transposed ? ro : axes[i]);
+  outer.push_back(co);
+  std::vector<Loop> order = outer;
+  for (Loop l : {ri, cio, cii}) order.push_back(l);
+  s.reorder(order);
+  s.vectorize(cii);
+  Loop all = s.fuse(outer);
+  if (threads) s.parallel(all);
+  t.when(staged, 0, [&] {
+    // The parts of a line of the result are written one after the other.
+    auto [rio, rii] = s.split(ri, lanes);
+    s.reorder({rio, cio, rii, cii});
+    s.unroll(rii);
+  });
+  t.when(staged, 1, [&] {
+    s.unroll(cio);
+    StageRef tile = s.cache_write();
+    tile.compute_at(s, all);
+    // The parts of a line of the input are read one after the other.
+    auto [to, ti] = tile.split(tile.axis(static_cast<int>(axes.size()) - 1), lanes);
+    auto [rio, rii] = tile.split(tile.axis(transposed), lanes);
+    tile.reorder({to, rio, rii, ti});
+    tile.unroll(rii);
+    tile.vectorize(ti);
+  });
+  t.note("tiled: a read is transposed");
+}
+
 void build(TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   const Operation& op = dag.stage(g.sink);
   StageRef s = t.stage(g.sink);
-  int64_t lanes = native_lanes(t, g.sink);
   double work = stage_work(dag, g.sink);
   for (int x : g.tunable) work += stage_work(dag, x);
   bool threads = worth_parallel(t, work);
-  int transposed = g.tunable.empty() ? transposed_axis(dag, g.sink) : -1;
-  int64_t out_bytes = spatial_points(op) * op.output(0).dtype().bytes();
-  // Stores that bypass the caches must fill a line before another is begun: a transposed tile
-  // writes part of a line for each of its rows first, and when the write-combining buffers run out
-  // meanwhile, it takes twice as long (measured: 7 or 14 ms, as the pages lie).
-  bool whole_lines = transposed < 0 || t.target().vector_bytes >= 64;
-  Param nontemporal = t.choice(
-      "nontemporal", whole_lines && out_bytes > std::max(t.target().l3_bytes, t.target().l2_bytes),
-      whole_lines ? "result of " + std::to_string(out_bytes >> 10) + " KiB against the last cache"
-                  : "a line of the result is written in parts");
-  t.when(nontemporal, 1, [&] { s.store_nontemporal(); });
   std::vector<Loop> axes = s.all_axes();
+  int transposed = g.tunable.empty() ? transposed_axis(dag, g.sink) : -1;
+  if (transposed >= 0) return tile_transposed(t, g, transposed, threads);
+  int64_t out_bytes = spatial_points(op) * op.output(0).dtype().bytes();
+  const bool past_caches = larger_than_caches(t, out_bytes);
+  Param nontemporal =
+      t.choice("nontemporal", past_caches,
+               "result of " + std::to_string(out_bytes >> 10) + " KiB against the last cache");
+  t.when(nontemporal, 1, [&] { s.store_nontemporal(); });
   if (axes.empty()) return;
-
-  if (transposed >= 0) {
-    // Square tiles: whole cache lines are read and written while both are near.
-    int64_t line = std::max<int64_t>(1, 64 / op.output(0).dtype().bytes());
-    Param rows = t.split_knob("tile_rows", op.axes()[transposed].extent(), 8 * line, 8 * line,
-                              "long enough that whole lines of the input are used up");
-    Param cols = t.split_knob("tile_cols", op.axes().back().extent(), 8 * line, line,
-                              "a cache line of the result");
-    auto [ro, ri] = s.split(axes[transposed], rows);
-    auto [co, ci] = s.split(axes.back(), cols);
-    auto [cio, cii] = s.split(ci, lanes);
-    std::vector<Loop> outer;
-    for (size_t i = 0; i + 1 < axes.size(); ++i)
-      outer.push_back(static_cast<int>(i) == transposed ? ro : axes[i]);
-    std::vector<Loop> order = outer;
-    for (Loop l : {co, cio, ri, cii}) order.push_back(l);
-    s.reorder(order);
-    auto [rio, rii] = s.split(ri, lanes);
-    s.reorder({rio, cio, rii, cii});
-    s.unroll(rii);
-    s.vectorize(cii);
-    outer.push_back(co);
-    Loop all = s.fuse(outer);
-    if (threads) s.parallel(all);
-    t.note("tiled: a read is transposed");
-    return;
-  }
 
   Param unroll =
       t.knob("unroll", {1, 2, 4, 8}, g.tunable.empty() ? 4 : 2, "independent vectors in flight");
-  std::vector<std::pair<int64_t, Param>> chunk_of;
+  const bool dear_sink = calls_dear(dag, g.sink, g.inlined);
+  Param width = vector_width(t, g.sink, dear_sink);
   auto vectorized = [&](Loop loop) {
     Loop chunk = loop;
-    auto [vo, vi] = s.split(loop, lanes);
+    auto [vo, vi] = s.split(loop, width);
     auto [uo, ui] = s.split(vo, unroll);
     s.unroll(ui);
     s.vectorize(vi);
     chunk = uo;
     return chunk;
   };
-  if (g.tunable.empty() && all_elementwise(dag, g.sink)) {
+  if (one_run(dag, g, native_lanes(t, g.sink) * (dear_sink ? 2 : 1))) {
     Loop all = vectorized(s.fuse(axes));
     if (threads) {
       // Whole pages a task, so that threads do not share lines.
@@ -119,6 +163,13 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     Loop all = s.fuse(rows);
     if (threads) s.parallel(all);
     t.offer_place(s, all, "rows");
+    // What the first pass over the rows takes from memory comes while the last pass writes.
+    const std::vector<Access> reads = rows_read(dag, g.sink, g.inlined);
+    if (!g.tunable.empty() && !reads.empty()) {
+      prefetch_rows(t, s, reads,
+                    t.knob("prefetch_rows", {0, 4}, block && past_caches ? 4 : 0,
+                           "the next rows come while these are written"));
+    }
   }
   Loop chunk = vectorized(axes.back());
   if (threads && rows.empty()) s.parallel(chunk);

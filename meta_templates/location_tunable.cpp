@@ -12,20 +12,8 @@ bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
   return target.kind == "llvm" && g.hosted && g.main_class == StageClass::LocationTunable;
 }
 
-// The inputs that the stage reads element by element, in rows larger than a cache line.
-std::vector<Access> rows_read(const ComputeDag& dag, int s) {
-  std::vector<Access> out;
-  for (const Access& a : dag.info(s).reads) {
-    if (a.pattern == AccessPattern::Elementwise && a.tensor.op()->is_placeholder() &&
-        a.tensor.rank() == 2 && a.tensor.extent(0) >= 64) {
-      out.push_back(a);
-    }
-  }
-  return out;
-}
-
 // How many rows ahead to fetch (0: none); no knob where there is nothing to fetch.
-Param prefetch_rows(TemplateBuilder& t, const StageGroup& g) {
+Param rows_ahead(TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   if (g.places.empty() || rows_read(dag, g.sink).empty()) return {};
   bool worth = dag.info(g.sink).special_per_point > 0 &&
@@ -64,11 +52,14 @@ void build(TemplateBuilder& t, const StageGroup& g) {
                                          : "computed where it is read, while it is in cache");
   t.set_location(g.sink, location);
 
-  int64_t lanes = native_lanes(t, g.sink);
+  // (One value a row, the reciprocal of a sum, is no work.)
+  const bool row_value =
+      !g.places.empty() && dag.info(g.places[0].stage).points > dag.info(g.sink).points;
+  Param width = vector_width(t, g.sink, calls_dear(dag, g.sink, g.inlined) && !row_value);
   std::vector<Loop> axes = s.all_axes();
   if (axes.empty()) return;
   auto shape = [&](bool root) {
-    auto [vo, vi] = s.split(axes.back(), lanes);
+    auto [vo, vi] = s.split(axes.back(), width);
     (void)vo;
     s.vectorize(vi);
     if (!root || axes.size() < 2 || !worth_parallel(t, stage_work(dag, g.sink))) return;
@@ -76,7 +67,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   };
   // Row by row, memory idles while a dear function (an exponential) is computed: let it fetch the
   // rows that come next.
-  Param ahead = prefetch_rows(t, g);
+  Param ahead = rows_ahead(t, g);
   for (int64_t value : where) {
     t.when(location, value, [&] {
       if (value == -1) {
@@ -84,13 +75,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
         return;
       }
       shape(value == 0);
-      if (value > 0 && ahead.knob >= 0) {
-        for (int64_t rows : {1, 2, 4, 8}) {
-          t.when(ahead, rows, [&] {
-            for (const Access& a : rows_read(dag, g.sink)) s.prefetch(t.stage(a.producer), 0, rows);
-          });
-        }
-      }
+      if (value > 0 && ahead.knob >= 0) prefetch_rows(t, s, rows_read(dag, g.sink), ahead);
       if (value > 0) s.compute_at(t.stage(g.places[value - 1].stage), g.places[value - 1].loop);
     });
   }

@@ -24,16 +24,17 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
 }
 
 // Vector partial results for the reduction of `s` over its axes `ks`, computed at loop `at` of
-// `host`. `row_axis`: the axis of `s` along which several rows are read at a time, or -1.
-void vector_partials(StageRef s, const std::vector<int>& ks, int64_t lanes, Param chunk,
-                     StageRef host, Loop at, int row_axis) {
+// `host`, `width` terms at a time (a whole number of native vectors, which divides `chunk`).
+// `row_axis`: the axis of `s` along which several rows are read at a time, or -1.
+void vector_partials(StageRef s, const std::vector<int>& ks, int64_t lanes, int64_t width,
+                     Param chunk, StageRef host, Loop at, int row_axis) {
   // Several vectors of partial results, then one vector, then its lanes.
   std::vector<Loop> run;
   for (int k : ks) run.push_back(s.reduce_axis(k));
   StageRef rf = s.rfactor(run, chunk, true);
   std::vector<Loop> reduce = rf.all_reduce_axes();
   Loop part = rf.axis(0);
-  auto [po, pi] = rf.split(part, lanes);
+  auto [po, pi] = rf.split(part, width);
   std::vector<Loop> order = rf.all_axes();
   order.erase(order.begin());
   // The rows that are read at a time go inside the reduction.
@@ -149,11 +150,15 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       const bool long_rows =
           g.hosted && length * op.output(0).dtype().bytes() * 4 > t.target().l2_bytes;
       const int64_t vectors = (many_rows && !long_rows ? 2 : 4) / outputs;
-      Param chunk =
-          t.knob(root_of_parts ? "part_lanes_unroll" : "lanes_unroll",
-                 {lanes, 2 * lanes, 4 * lanes, 8 * lanes},
-                 std::clamp<int64_t>(vectors, 1, std::max<int64_t>(1, length / lanes)) * lanes,
-                 "independent accumulators hide the add latency");
+      // Dear terms two vectors at a time (vector_width), if only there is more than one.
+      const int64_t width =
+          calls_dear(dag, g.main, g.inlined) && length >= 4 * lanes ? 2 * lanes : lanes;
+      std::vector<int64_t> chunks{lanes, 2 * lanes, 4 * lanes, 8 * lanes};
+      std::erase_if(chunks, [&](int64_t c) { return c % width != 0; });
+      Param chunk = t.knob(
+          root_of_parts ? "part_lanes_unroll" : "lanes_unroll", chunks,
+          std::clamp<int64_t>(vectors * lanes, width, std::max(width, length / lanes * lanes)),
+          "independent accumulators hide the add latency");
       std::vector<Loop> rows = host.all_axes();
       if (rows.empty()) return;  // one value: the parts are the loops
       const bool part_alone = op.axes().empty();
@@ -173,7 +178,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       if (threads) host.parallel(row);
       if (!part_alone) host.unroll(ri);
       if (host.id() != s.id()) s.compute_at(host, row);
-      vector_partials(s, ks, lanes, chunk, host, row, part_alone ? -1 : at);
+      vector_partials(s, ks, lanes, width, chunk, host, row, part_alone ? -1 : at);
       return;
     }
     // Columns: vectors over the last spatial axis, accumulators in the nearest cache.

@@ -165,6 +165,12 @@ OnednnOp onednn_eltwise(OnednnEltwise kind, int64_t count, const float* src, flo
 // dst = a + b; an extent of b is the one of a or 1 (broadcast). Up to 5 dimensions.
 OnednnOp onednn_add(const std::vector<int64_t>& dims, const std::vector<int64_t>& b_dims,
                     const float* a, const float* b, float* dst);
+// dst = relu(a + b), of one shape, as one primitive.
+OnednnOp onednn_add_relu(const std::vector<int64_t>& dims, const float* a, const float* b,
+                         float* dst);
+// Matrices of rows x cols after each other along `axis`.
+OnednnOp onednn_concat(int64_t rows, int64_t cols, int axis, const std::vector<const float*>& parts,
+                       float* dst);
 // dst[i][j] = f(src[i][j] + bias[j]) as one primitive. oneDNN can say it in several ways (a binary
 // add with an eltwise post-op, on different views of the data): all are timed at the build, and
 // the fastest is kept.

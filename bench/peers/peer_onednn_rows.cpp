@@ -144,6 +144,30 @@ OnednnOp onednn_add(const std::vector<int64_t>& dims, const std::vector<int64_t>
   });
 }
 
+OnednnOp onednn_add_relu(const std::vector<int64_t>& dims, const float* a, const float* b,
+                         float* dst) {
+  return build("oneDNN binary add and relu", [&] {
+    return binary_add(plain(dims), plain(dims), OnednnEltwise::kRelu, a, b, dst);
+  });
+}
+
+OnednnOp onednn_concat(int64_t rows, int64_t cols, int axis, const std::vector<const float*>& parts,
+                       float* dst) {
+  return build("oneDNN concat", [&]() -> OnednnOp {
+    const auto part = plain({rows, cols});
+    dnnl::memory::dims whole{rows, cols};
+    whole[static_cast<size_t>(axis)] *= static_cast<int64_t>(parts.size());
+    const dnnl::concat::primitive_desc pd(
+        plain(whole), axis, std::vector<dnnl::memory::desc>(parts.size(), part), engine());
+    Builder builder;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      builder.input(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), part, parts[i]);
+    }
+    builder.output(DNNL_ARG_DST, plain(whole), dst);
+    return builder.finish(dnnl::concat(pd), pd.impl_info_str());
+  });
+}
+
 OnednnOp onednn_bias_eltwise(int64_t rows, int64_t cols, OnednnEltwise kind, const float* src,
                              const float* bias, float* dst) {
   struct View {

@@ -47,6 +47,12 @@ OnednnOp onednn_add(const std::vector<int64_t>&, const std::vector<int64_t>&, co
                     const float*, float*) {
   return absent();
 }
+OnednnOp onednn_add_relu(const std::vector<int64_t>&, const float*, const float*, float*) {
+  return absent();
+}
+OnednnOp onednn_concat(int64_t, int64_t, int, const std::vector<const float*>&, float*) {
+  return absent();
+}
 OnednnOp onednn_bias_eltwise(int64_t, int64_t, OnednnEltwise, const float*, const float*, float*) {
   return absent();
 }

@@ -308,6 +308,18 @@ void check_rows() {
       "oneDNN add",
       [&](float* out) { return onednn_add({kRows, kCols}, {1, kCols}, in, shift.data(), out); },
       added);
+  Floats rectified(added.size()), twice;
+  for (size_t i = 0; i < rectified.size(); ++i) rectified[i] = std::max(0.0f, 2 * in[i]);
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int part = 0; part < 2; ++part)
+      twice.insert(twice.end(), in + row * kCols, in + (row + 1) * kCols);
+  }
+  expect_op(
+      "oneDNN add and relu",
+      [&](float* out) { return onednn_add_relu({kRows, kCols}, in, in, out); }, rectified);
+  expect_op(
+      "oneDNN concat", [&](float* out) { return onednn_concat(kRows, kCols, 1, {in, in}, out); },
+      twice);
   expect_op(
       "oneDNN transpose", [&](float* out) { return onednn_transpose(kRows, kCols, in, out); },
       flipped);

@@ -170,6 +170,18 @@ TEST(LlvmMath, UnaryFunctionsOfF64) {
   for (const Function& f : functions()) check<double>(f, f.bound_f64, false);
 }
 
+TEST(LlvmMath, ErfIsExactlyOneWhereItRoundsToOne) {
+  const std::vector<float> x{3.9f, 3.92f, 4, 10, 1e30f, kInf, -3.9f, -4, -10, -kInf};
+  for (int lanes : {1, 5, 8}) {
+    std::vector<float> y(x.size());
+    call(compile(elementwise(
+             {f32}, f32, static_cast<int64_t>(x.size()), lanes,
+             [](const std::vector<Expr>& e) { return make_unary(UnaryOp::Erf, e[0]); })),
+         x.data(), y.data());
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], x[i] > 0 ? 1.0f : -1.0f) << x[i];
+  }
+}
+
 TEST(LlvmMath, NanAndInfinityAreFound) {
   for (int lanes : {1, 4, 5}) {
     const std::vector<float> x{1, kNan, kInf, -kInf, 0, 1e38f, -kNan, 2, 3, 4};

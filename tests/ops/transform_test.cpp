@@ -1,3 +1,4 @@
+#include "heddle/dag/compute_dag.h"
 #include "heddle/ir/simplify.h"
 #include "ops/ops_testing.h"
 
@@ -211,6 +212,32 @@ TEST(CumSum, OfEveryDirection) {
           return s;
         });
   }
+}
+
+TEST(CumSum, OfLongAxesIsRightAndLinear) {
+  for (const int64_t n : {100, 1104}) {  // whole blocks or not, one level or two
+    const Input x = input({n, 2}, i32);
+    for (bool exclusive : {false, true}) {
+      for (bool reverse : {false, true}) {
+        std::vector<double> sums(static_cast<size_t>(2 * n));
+        for (int64_t column = 0; column < 2; ++column) {
+          double sum = 0;
+          for (int64_t p = 0; p < n; ++p) {
+            const int64_t i = reverse ? n - 1 - p : p;
+            const double value = x(i, column);
+            sums[static_cast<size_t>(2 * i + column)] = exclusive ? sum : sum + value;
+            sum += value;
+          }
+        }
+        expect_elements(ops::cumsum(x, 0, exclusive, reverse), {x},
+                        [&](const Dims& i) { return sums[static_cast<size_t>(2 * i[0] + i[1])]; });
+      }
+    }
+  }
+  const auto work = [](int64_t n) {
+    return ComputeDag({ops::cumsum(placeholder({n}, f32), 0)}).total_flops();
+  };
+  EXPECT_LT(work(1 << 20), 2.1 * work(1 << 19));
 }
 
 TEST(Blocks, MoveBetweenDepthAndSpace) {

@@ -234,6 +234,32 @@ Problem dense(const Arguments& a, DataType dtype) {
   return p;
 }
 
+// Two reorders, then the product of what they make.
+void add_tbg_peer(PeerSet& set, int64_t h, int64_t l, int64_t d) {
+  if (!set.onednn() || !set.all_f32()) return;
+  const NDArray q = set.keep(NDArray::empty({h, l, d}, f32));
+  const NDArray k = set.keep(NDArray::empty({h, l, d}, f32));
+  const NDArray out = set.keep(NDArray::empty({h, l, l}, f32));
+  bench::OnednnMatmulSpec spec;
+  spec.batch = h;
+  spec.shape = {l, l, d, false, true};
+  const auto first = bench::onednn_permute({l, h, d}, {1, 0, 2}, set.f32(0), q.data<float>());
+  const auto second = bench::onednn_permute({l, h, d}, {1, 0, 2}, set.f32(1), k.data<float>());
+  const auto product =
+      onednn_matmul(spec, q.data<float>(), k.data<float>(), nullptr, out.data<float>());
+  if (!first || !second || !product) return;
+  set.add({"onednn", "reorder, reorder, matmul",
+           [=] {
+             first.run();
+             second.run();
+             product.run();
+           },
+           [=] {
+             product.read_back();
+             return out;
+           }});
+}
+
 // Attention scores from activations that are still interleaved: (L, H, D) x (L, H, D) -> (H, L, L).
 Problem tbg(const Arguments& a, DataType dtype) {
   const int64_t h = a["h"], l = a["l"], d = a["d"];
@@ -242,6 +268,7 @@ Problem tbg(const Arguments& a, DataType dtype) {
   p.inputs = {q, k};
   p.outputs = {ops::batch_matmul(ops::transpose(q, {1, 0, 2}), ops::transpose(k, {1, 2, 0}))};
   p.flops = matmul_flops({l, l, d}, h);
+  p.peers = [=](PeerSet& set) { add_tbg_peer(set, h, l, d); };
   return p;
 }
 

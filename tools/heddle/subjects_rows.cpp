@@ -127,17 +127,8 @@ Problem add_relu(const Arguments& a, DataType dtype) {
   Tensor x = matrix(a, dtype), y = matrix(a, dtype, "y");
   Problem p = with({x, y}, ops::relu(ops::add(x, y)));
   p.peers = [=](PeerSet& set) {
-    if (!set.onednn() || !set.all_f32()) return;
-    // The sum alone, which moves as much memory and does less: a bound that favours oneDNN. Its
-    // result is compared after a relu of ours.
-    const NDArray out = set.keep(NDArray::empty(shape, f32));
-    const bench::OnednnOp add =
-        bench::onednn_add(shape, shape, set.f32(0), set.f32(1), out.data<float>());
-    set.add_onednn(add, out, [](const NDArray& sum) {
-      NDArray positive = sum.copy();
-      float* v = positive.data<float>();
-      for (int64_t i = 0; i < positive.size(); ++i) v[i] = v[i] > 0 ? v[i] : 0;
-      return positive;
+    add_onednn(set, shape, [&](float* out) {
+      return bench::onednn_add_relu(shape, set.f32(0), set.f32(1), out);
     });
   };
   return p;
@@ -157,7 +148,15 @@ Problem transpose(const Arguments& a, DataType dtype) {
 Problem concat(const Arguments& a, DataType dtype) {
   std::vector<Tensor> parts;
   for (const char* name : {"x", "y", "z"}) parts.push_back(matrix(a, dtype, name));
-  return with(parts, ops::concat(parts, static_cast<int>(a["axis"])));
+  const int64_t rows = a["rows"], cols = a["cols"];
+  const int axis = static_cast<int>(a["axis"]);
+  Problem p = with(parts, ops::concat(parts, axis));
+  p.peers = [=](PeerSet& set) {
+    add_onednn(set, axis == 0 ? Extents{3 * rows, cols} : Extents{rows, 3 * cols}, [&](float* out) {
+      return bench::onednn_concat(rows, cols, axis, {set.f32(0), set.f32(1), set.f32(2)}, out);
+    });
+  };
+  return p;
 }
 
 }  // namespace
@@ -186,7 +185,7 @@ std::vector<SubjectKind> row_subjects() {
       kind("argmax", "the position of the largest element of each row", argmax, "4096x4096"),
       kind("bias_gelu", "gelu(x + bias)", bias_gelu, "4096x4096",
            {{"form", "erf", "which gelu", {"erf", "tanh"}}}),
-      kind("add_relu", "relu(x + y); oneDNN's row is the sum alone", add_relu, "4096x4096"),
+      kind("add_relu", "relu(x + y)", add_relu, "4096x4096"),
       kind("transpose", "columns to rows", transpose, "4096x4096"),
       kind("concat", "three matrices to one", concat, "1000x1000",
            {{"axis", "1", "0: below each other, 1: side by side", {}, 0, 1}}),

@@ -81,7 +81,8 @@ Tensor one_hot(const Tensor& indices, int64_t depth, int axis = -1, double on = 
 /// the others become 0.
 Tensor tril(const Tensor& x, int64_t k = 0, Where where = Where::current());
 Tensor triu(const Tensor& x, int64_t k = 0, Where where = Where::current());
-/// Running sums, as a masked reduction (quadratic in the extent). 16-bit floats add up in f32.
+/// Running sums, in blocks of 16 and sums over those: linear in the extent. 16-bit floats add up in
+/// f32.
 Tensor cumsum(const Tensor& x, int axis, bool exclusive = false, bool reverse = false,
               Where where = Where::current());
 

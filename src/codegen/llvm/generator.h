@@ -114,6 +114,10 @@ class Generator {
   void bind(const Var& v, llvm::Value* value, Interval range);
   void unbind(const Var& v);
 
+  // ---- transposed_loads.cpp ----
+  /// How many of `stmts` from `from` on were emitted as one transposed square; 0: they are none.
+  size_t emit_transposed(const std::vector<Stmt>& stmts, size_t from);
+
   // ---- parallel.cpp ----
   void emit_parallel(const For& loop);
   void emit_call(const NestCall& call);
@@ -172,6 +176,7 @@ class Generator {
   llvm::Value* from_memory(llvm::Value* v, DataType dtype);
   llvm::Value* to_memory(llvm::Value* v, DataType dtype);
   void emit_store(const Store& s);
+  void store_value(const Store& s, llvm::Value* value);
   void store_contiguous(const Storage& storage, DataType dtype, llvm::Value* pointer,
                         llvm::Value* value, bool nontemporal);
   void store_nontemporal(const Storage& storage, llvm::Value* pointer, llvm::Value* value,

@@ -204,13 +204,18 @@ void Generator::store_contiguous(const Storage& storage, DataType dtype, Value* 
 void Generator::emit_store(const Store& s) {
   HEDDLE_ICHECK(s.indices.size() == 1,
                 "a store to '" + s.buffer->name + "' is not flat in '" + name_ + "'");
-  const Storage& storage = storage_of(s.buffer);
   const Expr& index = s.indices[0];
   const DataType dtype = s.value.dtype();
   HEDDLE_ICHECK(dtype.lanes == index.dtype().lanes && dtype.element() == s.buffer->dtype,
                 "a store of " + to_string(dtype) + " to '" + s.buffer->name + "' at " +
                     std::to_string(index.dtype().lanes) + " indices");
-  Value* value = emit(s.value);
+  store_value(s, emit(s.value));
+}
+
+void Generator::store_value(const Store& s, Value* value) {
+  const Storage& storage = storage_of(s.buffer);
+  const Expr& index = s.indices[0];
+  const DataType dtype = s.value.dtype();
   if (!storage.base) return store_chunk(storage, dtype, index, value);
   value = to_memory(value, dtype);
   if (dtype.is_scalar()) {

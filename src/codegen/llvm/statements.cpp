@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "codegen/llvm/generator.h"
 #include "heddle/support/error.h"
 #include "llvm/IR/MDBuilder.h"
@@ -40,9 +42,15 @@ void Generator::emit(const Stmt& s) {
     case StmtKind::If: return emit_if(*s.as<If>());
     case StmtKind::Let: return emit_let(*s.as<Let>());
     case StmtKind::Allocate: return emit_allocate(*s.as<Allocate>());
-    case StmtKind::Block:
-      for (const Stmt& child : s.as<Block>()->stmts) emit(child);
+    case StmtKind::Block: {
+      const std::vector<Stmt>& stmts = s.as<Block>()->stmts;
+      for (size_t i = 0; i < stmts.size();) {
+        const size_t done = emit_transposed(stmts, i);
+        if (done == 0) emit(stmts[i]);
+        i += std::max<size_t>(1, done);
+      }
       return;
+    }
     case StmtKind::Store: emit_store(*s.as<Store>()); break;
     case StmtKind::Prefetch: emit_prefetch(*s.as<Prefetch>()); break;
     case StmtKind::Sync:

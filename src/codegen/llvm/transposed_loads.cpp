@@ -1,0 +1,110 @@
+// A square of elements that is stored by columns, one vector each: n stores whose values are n
+// lanes a row apart, from n neighbouring columns. Lane by lane that would be n * n loads. Here the
+// square is read by its rows, whole vectors, and transposed in registers: unpacking pairs of rows,
+// then pairs of those, within blocks of 128 bits, then the blocks change places (24 shuffles for
+// 8 x 8).
+#include <bit>
+
+#include "codegen/llvm/generator.h"
+
+namespace heddle::codegen {
+
+using llvm::Value;
+
+namespace {
+
+constexpr int kBlock = 4;  // elements of 32 bits in 128
+
+// Unpacks the low or high halves of the 128-bit blocks, `unit` elements at a time: unpcklps is
+// (1, low), unpckhpd is (2, high).
+Value* unpack(Builder& b, Value* x, Value* y, int lanes, int unit, bool high) {
+  llvm::SmallVector<int, 16> mask;
+  for (int block = 0; block < lanes; block += kBlock) {
+    for (int i = 0; i < kBlock / 2; i += unit) {
+      const int at = block + (high ? kBlock / 2 : 0) + i;
+      for (int u = 0; u < unit; ++u) mask.push_back(at + u);
+      for (int u = 0; u < unit; ++u) mask.push_back(lanes + at + u);
+    }
+  }
+  return b.CreateShuffleVector(x, y, mask);
+}
+
+// The rows of an n x n square in place of its columns.
+llvm::SmallVector<Value*, 16> transpose(Builder& b, llvm::SmallVector<Value*, 16> rows) {
+  const int n = static_cast<int>(rows.size());
+  // Of every four rows: in block j of vector c, their elements of column 4 j + c.
+  for (int g = 0; g < n; g += kBlock) {
+    Value* low[2] = {unpack(b, rows[g], rows[g + 1], n, 1, false),
+                     unpack(b, rows[g + 2], rows[g + 3], n, 1, false)};
+    Value* high[2] = {unpack(b, rows[g], rows[g + 1], n, 1, true),
+                      unpack(b, rows[g + 2], rows[g + 3], n, 1, true)};
+    rows[g] = unpack(b, low[0], low[1], n, 2, false);
+    rows[g + 1] = unpack(b, low[0], low[1], n, 2, true);
+    rows[g + 2] = unpack(b, high[0], high[1], n, 2, false);
+    rows[g + 3] = unpack(b, high[0], high[1], n, 2, true);
+  }
+  // The blocks as a matrix: halves of it change places, then halves of those (Eklundh).
+  for (int h = n / 2; h >= kBlock; h /= 2) {
+    llvm::SmallVector<int, 16> upper(n), lower(n);
+    for (int lane = 0; lane < n; ++lane) {
+      upper[lane] = lane & h ? n + lane - h : lane;
+      lower[lane] = lane & h ? n + lane : lane + h;
+    }
+    for (int i = 0; i < n; ++i) {
+      if (i & h) continue;
+      Value* first = rows[i];
+      rows[i] = b.CreateShuffleVector(first, rows[i + h], upper);
+      rows[i + h] = b.CreateShuffleVector(first, rows[i + h], lower);
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+size_t Generator::emit_transposed(const std::vector<Stmt>& stmts, size_t from) {
+  const auto* store = stmts[from].as<Store>();
+  const auto* load = store ? store->value.as<Load>() : nullptr;
+  if (!load || load->indices.size() != 1 || contains_load(load->indices[0])) return 0;
+  const DataType dtype = load->dtype;
+  const int n = dtype.lanes;
+  if (n < kBlock || !std::has_single_bit(static_cast<unsigned>(n)) || dtype.bits != 32 ||
+      dtype.bytes() > machine_.vector_bytes || from + static_cast<size_t>(n) > stmts.size())
+    return 0;
+  const auto columns = [&](const Load& l) -> std::optional<AffineLanes> {
+    auto lanes = as_affine_lanes(l.indices[0]);
+    const int64_t* stride = lanes ? as_int(lanes->stride) : nullptr;
+    // (Elements up to four apart are whole vectors and shuffles already.)
+    if (!stride || *stride <= kBlock) return std::nullopt;
+    return lanes;
+  };
+  const auto first = columns(*load);
+  const auto frame = frame_.buffers.find(load->buffer.get());
+  if (!first || frame == frame_.buffers.end() || !frame->second.base) return 0;
+  for (int i = 0; i < n; ++i) {
+    const auto* s = stmts[from + static_cast<size_t>(i)].as<Store>();
+    const auto* l = s ? s->value.as<Load>() : nullptr;
+    // What is stored must not be what is read: all is read first.
+    if (!l || l->buffer != load->buffer || l->dtype != dtype || s->buffer == load->buffer ||
+        l->indices.size() != 1 || s->indices.size() != 1)
+      return 0;
+    const auto lanes = columns(*l);
+    if (!lanes || !equal(lanes->stride, first->stride)) return 0;
+    if (!is_const(simplify(lanes->base - first->base, ranges_), i)) return 0;
+  }
+  const Storage& storage = storage_of(load->buffer);
+  llvm::SmallVector<Value*, 16> rows;
+  Value* base = address(storage, dtype, first->base);
+  for (int lane = 0; lane < n; ++lane) {
+    Value* row = advance(base, dtype, *as_int(first->stride) * lane);
+    rows.push_back(load_contiguous(storage, dtype, row, nullptr));
+  }
+  rows = transpose(b_, std::move(rows));
+  for (int i = 0; i < n; ++i) {
+    store_value(*stmts[from + static_cast<size_t>(i)].as<Store>(), rows[static_cast<size_t>(i)]);
+    memo_rewind(0);
+  }
+  return static_cast<size_t>(n);
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,90 @@
+// The shape of kernels that memory bounds: what must not be in their inner loops.
+#include "driver/driver_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+std::string haswell_assembly(const Tensor& t) {
+  const Target target = Target::parse("llvm -mcpu=haswell -mtriple=x86_64-linux-gnu -threads=1");
+  Template tpl = make_template(ComputeDag({t}), target);
+  Schedule s = tpl.instantiate(tpl.default_config());
+  return emit_llvm({lower(s, all_args(s.dag())).main}, target, "s");
+}
+
+TEST(Transpose, GoesThroughRegisters) {
+  const std::string text = haswell_assembly(ops::transpose(placeholder({64, 96})));
+  EXPECT_NE(text.find("vunpcklps"), std::string::npos);
+  // Lane by lane it would be loads and insertions.
+  EXPECT_EQ(text.find("vinsertps"), std::string::npos) << text;
+}
+
+TEST(Transpose, OfAnyShapeAndWidthIsRight) {
+  for (const DataType t : {f32, i32, f64, i8}) {
+    for (const Shape& shape : {Shape{64, 96}, Shape{37, 53}, Shape{3, 40, 24}, Shape{1, 9}}) {
+      EXPECT_EQ(wrong_when_run(create_schedule({ops::transpose(placeholder(shape, t))})), "")
+          << to_string(t) << ", " << shape.size() << " dimensions";
+    }
+  }
+}
+
+TEST(Transpose, OfAnyMachineIsRight) {
+  for (const char* text :
+       {"llvm -mcpu=x86-64", "llvm -mcpu=haswell", "llvm -mcpu=skylake-avx512"}) {
+    const Tensor t = ops::transpose(placeholder({50, 70}));
+    EXPECT_EQ(wrong_when_run(create_schedule({t}, Target::parse(text))), "") << text;
+  }
+}
+
+TEST(Transpose, ByWayOfACopyIsRight) {
+  const Tensor t = ops::transpose(placeholder({100, 132}));
+  Template tpl = make_template(ComputeDag({t}), Target::host());
+  Config config = tpl.default_config();
+  for (const char* knob : {"staged", "nontemporal"}) {
+    ASSERT_GE(tpl.knob_index(knob), 0) << knob;
+    config.values[static_cast<size_t>(tpl.knob_index(knob))] = 1;
+  }
+  EXPECT_EQ(wrong_when_run(tpl.instantiate(config)), "");
+}
+
+TEST(Packing, OfATransposedOperandGoesThroughRegisters) {
+  // q k^T of a few heads: k is packed in tiles of its rows, which it is contiguous across.
+  Tensor q = placeholder({3, 64, 48}, f32, "q"), k = placeholder({3, 72, 48}, f32, "k");
+  const Tensor t = ops::matmul(q, k, false, true);
+  Template tpl = make_template(ComputeDag({t}), Target::parse("llvm -mcpu=haswell -threads=1"));
+  Config config = tpl.default_config();
+  ASSERT_GE(tpl.knob_index("pack_vectors"), 0);
+  config.values[static_cast<size_t>(tpl.knob_index("pack_vectors"))] = 1;
+  const Schedule s = tpl.instantiate(config);
+  const std::string text =
+      emit_llvm({lower(s, all_args(s.dag())).main}, Target::parse("llvm -mcpu=haswell"), "s");
+  EXPECT_NE(text.find("vunpcklps"), std::string::npos);
+  EXPECT_EQ(text.find("vinsertps"), std::string::npos);
+  EXPECT_EQ(wrong_when_run(s), "");
+}
+
+TEST(Elementwise, ARowThatEndsWithinAVectorIsNotGathered) {
+  for (const int64_t columns : {1000, 1003}) {
+    Tensor x = placeholder({40, columns}, f32, "x"), bias = placeholder({columns}, f32, "bias");
+    const Tensor t = ops::gelu(ops::add(x, bias));
+    const std::string text = haswell_assembly(t);
+    EXPECT_EQ(text.find("vgather"), std::string::npos) << columns;
+    EXPECT_EQ(text.find("vinsertps"), std::string::npos) << columns;
+    EXPECT_EQ(wrong_when_run(create_schedule({t})), "") << columns;
+  }
+}
+
+TEST(Softmax, TakesTwoVectorsOfExponentialsAtATime) {
+  const Tensor t = ops::softmax(placeholder({64, 100}));
+  const Template tpl = make_template(ComputeDag({t}), Target::host());
+  int widths = 0;
+  for (const Knob& knob : tpl.knobs()) {
+    if (knob.name.find("width") == std::string::npos) continue;
+    ++widths;  // of the exponentials, not of what there is one of in a row
+    EXPECT_EQ(knob.default_value, 2 * Target::host().vector_lanes(4));
+  }
+  EXPECT_EQ(widths, 1);
+  EXPECT_EQ(wrong_when_run(create_schedule({t})), "");
+}
+
+}  // namespace
+}  // namespace heddle::testing
