@@ -11,7 +11,6 @@
 //       for k { for mr, nv (unrolled): acc += a[m, k] (broadcast) * w[k, v] (vector) }
 //       epilogue(acc) -> sink                          bias, activation, conversion
 //   } }
-//
 // mode 0 reduces at once; 1 cuts k into blocks that add into the result (panels too long for L1);
 // 2 computes parts of the reduction in parallel where there is little else to share (split-K).
 #include "common.h"
