@@ -50,6 +50,8 @@ class Writer {
   void write() {
     const Target& target = t_.target();
     note_shape();
+    // Both operands of a narrow product are copied.
+    if (forget_inlined(sh_, g_.inlined)) narrow_.reset();
     Tile tile = best_tile(target, lanes_, sh_);
     std::vector<int64_t> rows{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14}, vectors{1, 2, 3, 4};
     // One row reuses nothing: long runs of the vector operand are all there is to gain.
@@ -232,8 +234,7 @@ class Writer {
       int64_t row_bytes = e.back() * sh_.vector->tensor.dtype().bytes();
       int64_t reuse = sh_.rows;
       for (int i : sh_.m_others) reuse *= op_.axes()[i].extent();
-      // Rows of 512 bytes share few sets of L1: packed where a panel is not there anyway (1.2
-      // to 1.45 times as fast for 784x128x1152; 0.8 for a panel of 32 KB).
+      // Rows of 512 bytes share few sets of L1: packed where a panel is not there anyway.
       bool long_strides = row_bytes > 1024 ||
                           (row_bytes >= 512 && bytes_a_batch(*sh_.vector) > t_.target().l1d_bytes);
       bool chosen = constant(sh_.vector) || (reuse >= 32 && (!last || long_strides || halves()));
@@ -243,9 +244,8 @@ class Writer {
                                                     : "read in order as it lies");
     }
     if (sh_.row && sh_.row_dim >= 0) {
-      // In tile order it is one stream, whatever pages it lies on; as it lies, a block is many rows
-      // that compete for sets of L2. Worth it from where it no longer fits there and is read often:
-      // 512^3 to 2048^3 gain 5 to 30 % (docs/benchmarks.md, "packing the broadcast operand").
+      // As it lies, a block is many rows that compete for sets of L2. Worth it from where it no
+      // longer fits there and is read often (docs/benchmarks.md, "packing the broadcast operand").
       bool large = sh_.cols >= 512 && bytes_a_batch(*sh_.row) >= t_.target().l2_bytes;
       // A line for each step of k otherwise, of which a tile uses some elements.
       const Axis* along = contiguous_axis(*sh_.row, op_.reduce_axes());

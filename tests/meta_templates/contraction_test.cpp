@@ -66,6 +66,18 @@ TEST(Contraction, TheWindowOfAPointwiseConvolutionHidesNothing) {
   EXPECT_THAT(names, ::testing::IsSupersetOf({"pack_vectors", "pack_broadcasts"}));
 }
 
+TEST(Contraction, WhatIsAlwaysInlinedIsNotPacked) {
+  // Its rows lie across lines of memory, and it is no stage that could be copied.
+  selftest::RandomProgram p;
+  p.inputs = {placeholder({160, 40}, f32, "A"), placeholder({160, 300}, f32, "B")};
+  p.outputs = {ops::matmul(ops::transpose(p.inputs[0]), p.inputs[1])};
+  p.reduce_length = 160;
+  p.text = "matmul of a transposition";
+  const Template t = make_template(ComputeDag(p.outputs), Target::host());
+  for (const Knob& k : t.knobs()) EXPECT_NE(k.name, "pack_broadcasts");
+  expect_right(p, 7, 4);
+}
+
 TEST(Contraction, EitherIsRightInAnyConfig) {
   uint64_t seed = 1;
   for (const Image& image : {Image{96, 7, 40}, Image{70, 5, 33, true}, Image{64, 8, 24},
