@@ -342,7 +342,6 @@ TEST_F(Tune, ARecordOfAnotherTemplateVersionRacesBySteps) {
   TaskResult r = tune_tasks({task}, one).tasks[0];
   EXPECT_TRUE(r.improved);
   EXPECT_FALSE(r.config.has_value());
-  // As fast: several schedules may be.
   EXPECT_EQ(landscape(r.schedule, 3), landscape(found.schedule, 3));
   // What the race says of it can be replayed, too.
   const Record last = read_records(old).records.back();
