@@ -228,7 +228,7 @@ class Writer {
 
   void choose_packing() {
     auto constant = [&](const Access* a) { return a && is_constant(*a); };
-    if (sh_.vector && sh_.vector_dim >= 0) {
+    if (sh_.vector && sh_.vector_dim >= 0 && sh_.row) {  // else nothing of it is used again
       const auto& e = sh_.vector->tensor.extents();
       bool last = sh_.vector_dim + 1 == static_cast<int>(e.size());
       int64_t row_bytes = e.back() * sh_.vector->tensor.dtype().bytes();

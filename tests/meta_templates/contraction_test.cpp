@@ -66,6 +66,16 @@ TEST(Contraction, TheWindowOfAPointwiseConvolutionHidesNothing) {
   EXPECT_THAT(names, ::testing::IsSupersetOf({"pack_vectors", "pack_broadcasts"}));
 }
 
+TEST(Contraction, AnImageThatNothingIsBroadcastToIsNotPacked) {
+  ops::Conv at;
+  at.layout = ops::NHWC;
+  at.padding = {1};
+  const Tensor x = placeholder({1, 28, 28, 144}, f32, "X");
+  const Tensor y = ops::depthwise_conv2d(x, constant_placeholder({3, 3, 1, 144}, f32, "W"), at);
+  const Template t = make_template(ComputeDag({y}), avx2());
+  for (const Knob& k : t.knobs()) EXPECT_NE(k.name, "pack_vectors");
+}
+
 TEST(Contraction, WhatIsAlwaysInlinedIsNotPacked) {
   // Its rows lie across lines of memory, and it is no stage that could be copied.
   selftest::RandomProgram p;
