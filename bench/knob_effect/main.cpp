@@ -6,21 +6,19 @@
 //
 // Each --set is a variant of the static config, each --alternative the static config of that
 // rewrite of the graph. All variants of a subject and the static one are
-// run in turns, in random order, in this process; the ratio is of medians.
+// run in turns as `heddle bench` runs its peers (peers/interleave.h); the ratio is of medians.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
 #include <optional>
 
 #include "heddle/dag/alternatives.h"
 #include "heddle/driver/build.h"
 #include "heddle/runtime/thread_pool.h"
-#include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "heddle/support/rng.h"
 #include "heddle/support/table.h"
+#include "interleave.h"
 #include "subjects.h"
 
 namespace {
@@ -31,8 +29,6 @@ struct Options {
   std::vector<std::string> subjects, sets, alternatives;
   int threads = 1, rounds = 15;
 };
-
-constexpr double kTurnSeconds = 2e-3;
 
 struct Setting {
   std::string knob;
@@ -68,18 +64,6 @@ std::optional<Config> changed(const Template& t, const std::vector<Setting>& set
   return config;
 }
 
-struct Variant {
-  std::optional<Kernel> kernel = {};
-  int64_t calls = 1;
-  std::vector<double> seconds = {};
-
-  double median() {
-    const auto middle = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
-    std::nth_element(seconds.begin(), middle, seconds.end());
-    return *middle;
-  }
-};
-
 /// Seconds of the static choice, then of each variant; NaN where it is no variant.
 std::vector<double> race(const std::string& subject, const Options& o) {
   const cli::Problem problem = cli::make_problem(subject, f32);
@@ -95,12 +79,12 @@ std::vector<double> race(const std::string& subject, const Options& o) {
     return make_template(apply_alternative(dag, name), target);
   };
   const Template t = rewritten(choose_alternative(dag, target, AlternativePolicy{}));
-  std::vector<Variant> variants{{built(t, t.default_config())}};
+  std::vector<std::optional<Kernel>> variants{built(t, t.default_config())};
   // Nothing where the subject has no such knob or rewrite, or where it is not legal.
   auto add = [&](auto&& variant) {
     variants.emplace_back();
     try {
-      variants.back().kernel = variant();
+      variants.back() = variant();
     } catch (const Error&) {
     }
   };
@@ -119,29 +103,17 @@ std::vector<double> race(const std::string& subject, const Options& o) {
   std::vector<NDArray> arrays = problem.make_inputs();
   for (NDArray& a : problem.make_outputs()) arrays.push_back(a);
   const ScopedThreads threads(o.threads);
-  auto turn = [&](Variant& v) {
-    const Timer timer;
-    for (int64_t i = 0; i < v.calls; ++i) v.kernel->call(arrays);
-    return timer.elapsed_s() / static_cast<double>(v.calls);
-  };
-  for (Variant& v : variants) {
-    if (!v.kernel) continue;
-    turn(v);
-    v.calls = std::max<int64_t>(1, std::llround(kTurnSeconds / turn(v)));
+  std::vector<bench::TimedCase> cases;
+  for (const std::optional<Kernel>& v : variants) {
+    if (v) cases.push_back({"", [&] { v->call(arrays); }});
   }
-  Rng rng(1);
-  std::vector<size_t> order(variants.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  for (int round = 0; round < o.rounds; ++round) {
-    rng.shuffle(order);
-    for (size_t i : order) {
-      if (!variants[i].kernel) continue;
-      variants[i].kernel->call(arrays);  // what the one before it left in the caches
-      variants[i].seconds.push_back(turn(variants[i]));
-    }
-  }
+  bench::InterleaveOptions timing;
+  timing.min_rounds = timing.max_rounds = o.rounds;
+  const std::vector<bench::CaseTimes> times = bench::time_interleaved(cases, timing);
   std::vector<double> out;
-  for (Variant& v : variants) out.push_back(v.kernel ? v.median() : std::nan(""));
+  size_t timed = 0;
+  for (const std::optional<Kernel>& v : variants)
+    out.push_back(v ? times[timed++].median_seconds : std::nan(""));
   return out;
 }
 

@@ -1,26 +1,16 @@
 #include "peer_openblas.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
+#include "cblas_library.h"
 #include "cpu_features.h"
 #include "interleave.h"
 
 namespace heddle::bench {
 namespace {
 
-// From cblas.h: an enumeration's values are part of the ABI. Debian's integers are 32 bits wide.
-constexpr int kRowMajor = 101;
-constexpr int kNoTrans = 111;
-constexpr int kTrans = 112;
-
-using SgemmFn = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int,
-                         float, float*, int);
-using DgemmFn = void (*)(int, int, int, int, int, int, double, const double*, int, const double*,
-                         int, double, double*, int);
 using SgemvFn = void (*)(int, int, int, int, float, const float*, int, const float*, int, float,
                          float*, int);
 using SetThreadsFn = void (*)(int);
@@ -28,8 +18,8 @@ using GetTextFn = char* (*)();
 
 struct Library {
   OpenBlasInfo info;
-  SgemmFn sgemm = nullptr;
-  DgemmFn dgemm = nullptr;
+  GemmFn<float> sgemm = nullptr;
+  GemmFn<double> dgemm = nullptr;
   SgemvFn sgemv = nullptr;
   SetThreadsFn set_threads = nullptr;
 };
@@ -41,12 +31,6 @@ const char* core_type_for_this_cpu() {
   if (cpu.amd && cpu.family >= 23 && cpu.avx2_fma) return "ZEN";
   if (cpu.avx2_fma) return "HASWELL";
   return nullptr;
-}
-
-template <typename Fn>
-bool find(void* handle, const char* name, Fn& out) {
-  out = reinterpret_cast<Fn>(dlsym(handle, name));
-  return out != nullptr;
 }
 
 Library load() {
@@ -77,14 +61,15 @@ Library load() {
   }
   GetTextFn core_name = nullptr;
   GetTextFn config = nullptr;
-  if (!find(handle, "cblas_sgemm", lib.sgemm) || !find(handle, "cblas_dgemm", lib.dgemm) ||
-      !find(handle, "cblas_sgemv", lib.sgemv) ||
-      !find(handle, "openblas_set_num_threads", lib.set_threads)) {
+  if (!find_function(handle, "cblas_sgemm", lib.sgemm) ||
+      !find_function(handle, "cblas_dgemm", lib.dgemm) ||
+      !find_function(handle, "cblas_sgemv", lib.sgemv) ||
+      !find_function(handle, "openblas_set_num_threads", lib.set_threads)) {
     lib.info.error = "the library lacks a CBLAS function";
     return lib;
   }
-  if (find(handle, "openblas_get_corename", core_name)) lib.info.core_name = core_name();
-  if (find(handle, "openblas_get_config", config)) lib.info.config = config();
+  if (find_function(handle, "openblas_get_corename", core_name)) lib.info.core_name = core_name();
+  if (find_function(handle, "openblas_get_config", config)) lib.info.config = config();
   lib.info.available = true;
   return lib;  // the handle stays open: the workers live as long as the process
 }
@@ -100,9 +85,6 @@ const Library& loaded_library() {
   return lib;
 }
 
-int trans(bool value) { return value ? kTrans : kNoTrans; }
-int narrow(int64_t value) { return static_cast<int>(value); }
-
 }  // namespace
 
 const OpenBlasInfo& openblas_info() { return library().info; }
@@ -110,28 +92,24 @@ const OpenBlasInfo& openblas_info() { return library().info; }
 void openblas_set_threads(int threads) { loaded_library().set_threads(threads); }
 
 void openblas_sgemm(const GemmShape& s, const float* a, const float* b, float* c) {
-  loaded_library().sgemm(kRowMajor, trans(s.trans_a), trans(s.trans_b), narrow(s.m), narrow(s.n),
-                         narrow(s.k), 1.0f, a, narrow(s.lda()), b, narrow(s.ldb()), 0.0f, c,
-                         narrow(s.n));
+  call_gemm(loaded_library().sgemm, s, a, b, c);
 }
 
 void openblas_dgemm(const GemmShape& s, const double* a, const double* b, double* c) {
-  loaded_library().dgemm(kRowMajor, trans(s.trans_a), trans(s.trans_b), narrow(s.m), narrow(s.n),
-                         narrow(s.k), 1.0, a, narrow(s.lda()), b, narrow(s.ldb()), 0.0, c,
-                         narrow(s.n));
+  call_gemm(loaded_library().dgemm, s, a, b, c);
 }
 
 void openblas_sgemv(const GemmShape& s, const float* a, const float* b, float* c) {
   const Library& lib = loaded_library();
   if (s.m == 1) {
     // c = op(B)^T * a, where B is stored k x n, or n x k when trans_b.
-    const int rows = narrow(s.trans_b ? s.n : s.k);
-    const int cols = narrow(s.trans_b ? s.k : s.n);
-    lib.sgemv(kRowMajor, trans(!s.trans_b), rows, cols, 1.0f, b, cols, a, 1, 0.0f, c, 1);
+    const int rows = cblas_int(s.trans_b ? s.n : s.k);
+    const int cols = cblas_int(s.trans_b ? s.k : s.n);
+    lib.sgemv(kRowMajor, cblas_trans(!s.trans_b), rows, cols, 1.0f, b, cols, a, 1, 0.0f, c, 1);
   } else if (s.n == 1) {
-    const int rows = narrow(s.trans_a ? s.k : s.m);
-    const int cols = narrow(s.trans_a ? s.m : s.k);
-    lib.sgemv(kRowMajor, trans(s.trans_a), rows, cols, 1.0f, a, cols, b, 1, 0.0f, c, 1);
+    const int rows = cblas_int(s.trans_a ? s.k : s.m);
+    const int cols = cblas_int(s.trans_a ? s.m : s.k);
+    lib.sgemv(kRowMajor, cblas_trans(s.trans_a), rows, cols, 1.0f, a, cols, b, 1, 0.0f, c, 1);
   } else {
     throw std::runtime_error("openblas_sgemv: m or n must be 1");
   }

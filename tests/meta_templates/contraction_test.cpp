@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/ops/ops.h"
-#include "selftest/pair.h"
+#include "meta_templates/expect_right.h"
 
 namespace heddle::testing {
 namespace {
@@ -34,19 +34,6 @@ Target avx2() { return Target::parse("llvm -mcpu=haswell -threads=2"); }
 std::string schedule_text(const selftest::RandomProgram& p) {
   const Template t = make_template(ComputeDag(p.outputs), avx2());
   return t.instantiate(t.default_config()).to_text();
-}
-
-void expect_right(const selftest::RandomProgram& p, uint64_t seed, int configs) {
-  const Template t = make_template(ComputeDag(p.outputs), Target::host());
-  const selftest::Case reference(p, seed);
-  Rng rng(seed);
-  for (int i = 0; i < configs; ++i) {
-    const Config config = i == 0 ? t.default_config() : selftest::random_config(t, rng);
-    const std::vector<NDArray> arrays = reference.fresh_arrays();
-    selftest::compiled(Target::host())(t.instantiate(config), p.args(), arrays);
-    EXPECT_EQ(reference.difference(arrays), "") << p.text << "\n"
-                                                << t.config_to_json(config).dump();
-  }
 }
 
 TEST(Contraction, ChannelsAreTheVectorsOfAnImageOfOneVector) {

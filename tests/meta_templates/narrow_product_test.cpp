@@ -7,7 +7,7 @@
 #include "heddle/codegen/llvm.h"
 #include "heddle/lower/lower.h"
 #include "heddle/ops/ops.h"
-#include "selftest/pair.h"
+#include "meta_templates/expect_right.h"
 
 namespace heddle::testing {
 namespace {
@@ -54,20 +54,6 @@ selftest::RandomProgram convolution(DataType t, ops::Layout layout, int64_t stri
 
 Template template_of(const selftest::RandomProgram& p, const Target& target) {
   return make_template(ComputeDag(p.outputs), target);
-}
-
-// Compiled and run in a few configs, the static one first.
-void expect_right(const selftest::RandomProgram& p, uint64_t seed, int configs) {
-  const Template t = template_of(p, Target::host());
-  const selftest::Case reference(p, seed);
-  Rng rng(seed);
-  for (int i = 0; i < configs; ++i) {
-    const Config config = i == 0 ? t.default_config() : selftest::random_config(t, rng);
-    const std::vector<NDArray> arrays = reference.fresh_arrays();
-    selftest::compiled(Target::host())(t.instantiate(config), p.args(), arrays);
-    EXPECT_EQ(reference.difference(arrays), "") << p.text << "\n"
-                                                << t.config_to_json(config).dump();
-  }
 }
 
 TEST(NarrowProduct, EveryTypeAndFormInAnyConfig) {

@@ -2,7 +2,6 @@
 // function. Each module is an object under a resource tracker of its own, removed with it.
 #include <atomic>
 #include <chrono>
-#include <iterator>
 #include <map>
 
 #include "codegen/llvm/backend.h"
@@ -129,13 +128,8 @@ struct Nests {
 
 Nests find_nests(const std::vector<LoweredFunction>& functions, const std::string& prefix,
                  const Machine& machine, int opt_level) {
-  std::vector<codegen::Nest> all;
-  for (const LoweredFunction& f : functions) {
-    std::vector<codegen::Nest> nests = codegen::outermost_nests(f);
-    std::move(nests.begin(), nests.end(), std::back_inserter(all));
-  }
+  std::vector<codegen::Nest> all = codegen::outermost_nests(functions);
   Nests out;
-  if (all.size() < 2) return out;  // there is no part of it to have in common with another
   out.count = static_cast<int>(all.size());
   std::map<CanonicalKey, std::string> own;
   for (codegen::Nest& nest : all) {

@@ -3,23 +3,29 @@
 namespace heddle::codegen {
 namespace {
 
-void collect(const Stmt& s, std::vector<Nest>& out) {
+void collect_loops(const Stmt& s, std::vector<Stmt>& out) {
   if (!s) return;
   if (auto* block = s.as<Block>()) {
-    for (const Stmt& child : block->stmts) collect(child, out);
+    for (const Stmt& child : block->stmts) collect_loops(child, out);
   } else if (auto* allocate = s.as<Allocate>()) {
-    collect(allocate->body, out);
+    collect_loops(allocate->body, out);
   } else if (s.kind() == StmtKind::For) {
-    Nest nest{s, canonical_form(s)};
-    if (nest.form.closed) out.push_back(std::move(nest));
+    out.push_back(s);
   }
 }
 
 }  // namespace
 
-std::vector<Nest> outermost_nests(const LoweredFunction& function) {
+std::vector<Nest> outermost_nests(const std::vector<LoweredFunction>& functions) {
+  std::vector<Stmt> loops;
+  for (const LoweredFunction& f : functions) collect_loops(f.body, loops);
+  if (loops.size() < 2) return {};  // most programs: they are not even looked at
   std::vector<Nest> out;
-  collect(function.body, out);
+  for (const Stmt& loop : loops) {
+    Nest nest{loop, canonical_form(loop)};
+    if (nest.form.closed) out.push_back(std::move(nest));
+  }
+  if (out.size() < 2) out.clear();
   return out;
 }
 
