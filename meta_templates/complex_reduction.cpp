@@ -14,8 +14,8 @@
 // mode 0 reduces at once; 1 cuts k into blocks that add into the result (panels too long for L1);
 // 2 computes parts of the reduction in parallel where there is little else to share (split-K).
 #include "common.h"
+#include "contraction_blocks.h"
 #include "narrow_product.h"
-#include "register_tile.h"
 
 namespace heddle::meta {
 namespace {
@@ -26,15 +26,6 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
 }
 
 using Shape = ContractionShape;
-
-// The number of tiles a block should have so that `count` tiles in blocks of at most `most` share
-// evenly over `tasks`.
-int64_t balanced_block(int64_t count, int64_t most, int64_t tasks) {
-  most = std::clamp<int64_t>(most, 1, count);
-  int64_t blocks = ceil_div(count, most);
-  if (tasks > 1) blocks = ceil_div(blocks, tasks) * tasks;
-  return std::max<int64_t>(1, ceil_div(count, blocks));
-}
 
 class Writer {
  public:
@@ -86,7 +77,7 @@ class Writer {
 
     choose_dot();
     choose_blocks(tile);
-    int mode = choose_mode();
+    int mode = choose_mode(tile);
     mode_ = t_.knob("mode", modes_, mode, mode_reason_);
     keep_groups_whole();
     choose_packing();
@@ -145,46 +136,20 @@ class Writer {
 
   // Blocks for the second cache, and enough of them for the threads.
   void choose_blocks(const Tile& tile) {
-    const Target& target = t_.target();
-    int64_t bytes = sh_.row ? sh_.row->tensor.dtype().bytes() : 4;
-    int64_t row_tiles = ceil_div(sh_.rows, tile.mr),
-            col_tiles = ceil_div(sh_.cols, tile.nv * lanes_);
-    // The block of the broadcast operand may spill over L2: it is read in long streams, and larger
-    // blocks read the vector operand less often, the more so where the reduction is cut and results
-    // are read again too (docs/benchmarks.md, "blocks of 2048^3").
-    int64_t block_bytes = target.l2_bytes * (sh_.depth > 1536 ? 6 : 3) / 2;
-    int64_t in_l2 = std::max<int64_t>(
-        1,
-        block_bytes / std::max<int64_t>(1, std::min<int64_t>(sh_.depth, 1024) * bytes * tile.mr));
-    bool threads = worth_parallel(t_, stage_work(dag_, g_.main));
-    int64_t tasks = threads ? target.cores : 1;
-    int64_t outer = 1;
-    for (int i : sh_.batch) outer *= op_.axes()[i].extent();
-    for (int i : sh_.v_others) outer *= op_.axes()[i].extent();
-    int64_t others = 1;
-    for (int i : sh_.m_others) others *= op_.axes()[i].extent();
-    // Rows of a convolution's image count as rows of the block.
-    int64_t other_block = std::clamp<int64_t>(in_l2 / std::max<int64_t>(1, row_tiles), 1,
-                                              std::max<int64_t>(1, others));
-    bool share_rows = outer * (others > 1 ? others : row_tiles) >= tasks * 2;
-    int64_t split_over = outer >= 4 * tasks ? 1 : tasks;
-    int64_t mb =
-        others > 1 ? row_tiles : balanced_block(row_tiles, in_l2, share_rows ? split_over : 1);
-    int64_t nb = share_rows ? col_tiles : balanced_block(col_tiles, col_tiles, split_over);
-    row_block_ = t_.split_knob("row_block", row_tiles, row_tiles, mb,
+    parallel_ = worth_parallel(t_, stage_work(dag_, g_.main));
+    const ContractionBlocks b = contraction_blocks(t_.target(), op_, sh_, tile, lanes_, parallel_,
+                                                   vector_copy() == kPanels);
+    row_block_ = t_.split_knob("row_block", b.row_tiles, b.row_tiles, b.row,
                                "row tiles whose operand stays near L2");
-    col_block_ = t_.split_knob("col_block", col_tiles, col_tiles, nb,
-                               share_rows ? "all: rows are shared out" : "columns are shared out");
-    if (!sh_.m_others.empty()) {
-      int64_t last = op_.axes()[sh_.m_others.back()].extent();
-      other_block_ =
-          t_.split_knob("other_block", last, last, balanced_block(last, other_block, split_over),
-                        "rows of the image a block");
-    }
-    parallel_ = threads;
+    col_block_ =
+        t_.split_knob("col_block", b.col_tiles, b.col_tiles, b.col,
+                      b.share_rows ? "all: rows are shared out" : "columns are shared out");
+    if (sh_.m_others.empty()) return;
+    const int64_t last = op_.axes()[sh_.m_others.back()].extent();
+    other_block_ = t_.split_knob("other_block", last, last, b.other, "rows of the image a block");
   }
 
-  int choose_mode() {
+  int choose_mode(const Tile& tile) {
     modes_ = {0};
     mode_reason_ = "the whole reduction in one go";
     const Target& target = t_.target();
@@ -204,7 +169,12 @@ class Writer {
                                        : ceil_div(k, 2);
       block = whole_groups(block);
       k_block_ = t_.split_knob("k_block", k, k, block, "a panel of the vector operand stays near");
-      if (sh_.depth > 1536 && sh_.rows * sh_.cols >= int64_t{256} * 256) {
+      // A panel is read again by each row tile of its block.
+      const int64_t panel_bytes = sh_.depth * tile.nv * target.vector_bytes;
+      if (vector_copy() == kPanels && 2 * panel_bytes > target.l2_bytes) {
+        chosen = 1;
+        mode_reason_ = "a panel of the whole reduction is too long for L2";
+      } else if (sh_.depth > 1536 && sh_.rows * sh_.cols >= int64_t{256} * 256) {
         chosen = 1;
         mode_reason_ = "the reduction is too long for the caches";
       }
@@ -226,22 +196,39 @@ class Writer {
 
   static int64_t balanced_k(int64_t k, int64_t most) { return ceil_div(k, ceil_div(k, most)); }
 
+  // What is done with the vector operand: nothing, it is read as it lies; a copy of it in panels
+  // of tiles is made before anything else; or of each panel when a block comes to it. That passes
+  // through memory once, not three times, and no thread waits for another.
+  enum VectorCopy : int64_t { kAsItLies, kWhole, kPanels };
+  VectorCopy vector_copy() const {
+    if (!sh_.vector || sh_.vector_dim < 0 || !sh_.row) return kAsItLies;
+    if (is_constant(*sh_.vector)) return kWhole;
+    const auto& e = sh_.vector->tensor.extents();
+    const bool last = sh_.vector_dim + 1 == static_cast<int>(e.size());
+    const int64_t row_bytes = e.back() * sh_.vector->tensor.dtype().bytes();
+    int64_t reuse = sh_.rows;
+    for (int i : sh_.m_others) reuse *= op_.axes()[i].extent();
+    // Rows of 512 bytes share few sets of L1: packed where a panel is not there anyway.
+    const bool long_strides = row_bytes > 1024 || (row_bytes >= 512 && bytes_a_batch(*sh_.vector) >
+                                                                           t_.target().l1d_bytes);
+    if (halves()) return reuse >= 32 ? kWhole : kAsItLies;
+    if (last && !long_strides) return kAsItLies;
+    // All rows are one block then: of 2048 they come from beyond L2 too often.
+    if (sh_.m_others.empty() && reuse >= 16 && reuse <= 1024) return kPanels;
+    return reuse >= 32 ? kWhole : kAsItLies;
+  }
+
   void choose_packing() {
     auto constant = [&](const Access* a) { return a && is_constant(*a); };
     if (sh_.vector && sh_.vector_dim >= 0 && sh_.row) {  // else nothing of it is used again
-      const auto& e = sh_.vector->tensor.extents();
-      bool last = sh_.vector_dim + 1 == static_cast<int>(e.size());
-      int64_t row_bytes = e.back() * sh_.vector->tensor.dtype().bytes();
-      int64_t reuse = sh_.rows;
-      for (int i : sh_.m_others) reuse *= op_.axes()[i].extent();
-      // Rows of 512 bytes share few sets of L1: packed where a panel is not there anyway.
-      bool long_strides = row_bytes > 1024 ||
-                          (row_bytes >= 512 && bytes_a_batch(*sh_.vector) > t_.target().l1d_bytes);
-      bool chosen = constant(sh_.vector) || (reuse >= 32 && (!last || long_strides || halves()));
-      pack_vector_ = t_.choice("pack_vectors", chosen,
-                               constant(sh_.vector) ? "constant: packed once"
-                               : chosen             ? "long strides, read often"
-                                                    : "read in order as it lies");
+      const int64_t chosen = vector_copy();
+      std::vector<int64_t> forms{kAsItLies, kWhole};
+      if (!constant(sh_.vector)) forms.push_back(kPanels);
+      pack_vector_ = t_.knob("pack_vectors", forms, chosen,
+                             constant(sh_.vector) ? "constant: packed once"
+                             : chosen == kPanels  ? "2: long strides, a panel at a time"
+                             : chosen == kWhole   ? "long strides, read often"
+                                                  : "read in order as it lies");
     }
     if (sh_.row && sh_.row_dim >= 0) {
       // As it lies, a block is many rows that compete for sets of L2. Worth it from where it no
@@ -262,7 +249,9 @@ class Writer {
         pack_row_ = t_.choice("pack_broadcasts", chosen, reason);
       }
     }
-    if (pack_vector_.knob >= 0) t_.keep_at_root(sh_.vector->producer, pack_vector_, 1);
+    for (int64_t form : {kWhole, kPanels}) {
+      if (pack_vector_.knob >= 0) t_.keep_at_root(sh_.vector->producer, pack_vector_, form);
+    }
     if (pack_row_.knob >= 0) {
       t_.keep_at_root(sh_.row->producer, pack_row_, 1);
       if (halves()) t_.keep_at_root(sh_.row->producer, pack_row_, 2);
@@ -301,8 +290,9 @@ class Writer {
   }
 
   // Copies operand `a` into tiles of `tile` along `dim`: [dim/tile][the others...][dim%tile].
-  // `squares`: the tile is whole vectors.
-  void pack(const Access& a, int dim, Param tile, Param widen, StageRef reader, bool squares) {
+  // `squares`: the tile is whole vectors. `shared`: among the threads, before all else.
+  StageRef pack(const Access& a, int dim, Param tile, Param widen, StageRef reader, bool squares,
+                bool shared = true) {
     StageRef p = t_.stage(a.producer).cache_read({reader});
     std::vector<StageRef::StorageDim> dims{{dim, tile, 0}};
     for (int d = 0; d < p.num_axes(); ++d) {
@@ -330,8 +320,9 @@ class Writer {
     } else {
       p.vectorize(ti);
     }
-    share_out(a, p, order);
+    if (shared) share_out(a, p, order);
     if (widen.knob >= 0) t_.when(widen, 1, [&] { p.widen(narrow_->wide); });
+    return p;
   }
 
   // Not worth waking the threads for a constant, which is packed once.
@@ -352,12 +343,15 @@ class Writer {
     share_out(a, p, order);
   }
 
-  void pack_operands(StageRef reader) {
+  void pack_operands(StageRef reader, StageRef host, Loop panel) {
     if (pack_vector_.knob >= 0) {
-      t_.when(pack_vector_, 1, [&] {
-        const bool squares = !is_constant(*sh_.vector) && sh_.vector->tensor.dtype().bits == 32;
-        pack(*sh_.vector, sh_.vector_dim, nr_, widen_vector_, reader, squares);
-      });
+      const bool squares = !is_constant(*sh_.vector) && sh_.vector->tensor.dtype().bits == 32;
+      auto copy = [&](bool whole) {
+        return pack(*sh_.vector, sh_.vector_dim, nr_, widen_vector_, reader, squares, whole);
+      };
+      t_.when(pack_vector_, kWhole, [&] { copy(true); });
+      if (!is_constant(*sh_.vector))
+        t_.when(pack_vector_, kPanels, [&] { copy(false).compute_at(host, panel); });
     }
     if (pack_row_.knob < 0) return;
     t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, widen_row_, reader, false); });
@@ -463,12 +457,12 @@ class Writer {
   }
 
   // What is inside of the blocks: the register tile, and the copies that it reads.
-  void inside(StageRef acc, int first, StageRef host, Loop micro) {
+  void inside(StageRef acc, int first, StageRef host, const HostLoops& h) {
     for (int64_t size : dot_sizes_) {
       auto write = [&] {
-        register_tile(acc, first, host, micro, size);
+        register_tile(acc, first, host, h.micro, size);
         if (size > 1) pack_in_groups(acc, size);
-        if (size == 1) pack_operands(acc);
+        if (size == 1) pack_operands(acc, host, h.inner.front());
       };
       if (dot_.knob < 0) write();
       if (dot_.knob >= 0) t_.when(dot_, size, write);
@@ -527,7 +521,7 @@ class Writer {
     if (parallel_) sink.parallel(h.outer);
     // Padding, casts and other producers of an operand may be computed a block at a time.
     t_.offer_place(sink, h.outer, "block");
-    inside(acc, 0, sink, h.micro);
+    inside(acc, 0, sink, h);
   }
 
   void blocked() {
@@ -548,7 +542,7 @@ class Writer {
     order.insert(order.end(), h.inner.begin(), h.inner.end());
     order.insert(order.end(), h.tile.begin(), h.tile.end());
     main.reorder(order);
-    inside(rf, 1, main, h.micro);
+    inside(rf, 1, main, h);
   }
 
   void parts() {
@@ -557,7 +551,7 @@ class Writer {
     StageRef acc = rf.cache_write();
     HostLoops h = host_loops(rf, 1);
     rf.parallel(h.outer);
-    inside(acc, 1, rf, h.micro);
+    inside(acc, 1, rf, h);
     // What is left, the sum of the parts, streams memory: parts outside, vectors inside.
     std::vector<Loop> order;
     for (Loop l : main.all_axes()) order.push_back(l);

@@ -77,9 +77,10 @@ TEST(Options, VectorBytesSetTheLanes) {
     Schedule s = t.instantiate(t.default_config());
     int64_t least = 1 << 20;
     for (const AxisState& a : s.state().axes) {
+      if (!a.defined) continue;
       // A packed tile of the broadcast operand has as many rows as the register tile.
       const bool packed_rows = s.state().stages[a.stage].name.ends_with(".copy");
-      if (a.defined && a.is_leaf() && a.loop == LoopKind::Vectorized && !packed_rows) {
+      if (a.is_leaf() && a.loop == LoopKind::Vectorized && !packed_rows) {
         EXPECT_EQ(a.static_extent % (bytes / 4), 0);
         least = std::min(least, a.static_extent);
       }
