@@ -26,6 +26,12 @@ TEST(Bench, PrintsATable) {
   }
 }
 
+TEST(Bench, OfAGpuSaysWhereToGo) {
+  const CommandResult r = heddle_command("bench matmul:16x16x16 --target cuda");
+  EXPECT_EQ(r.status, 2);
+  EXPECT_THAT(r.err, HasSubstr("gpu_bench"));
+}
+
 TEST(Bench, WritesJsonToStandardOutput) {
   const CommandResult r =
       heddle_command("bench --threads 1,2 matmul:16x24x8 row_sum:8x32 --json -" + kQuick);

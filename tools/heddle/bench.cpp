@@ -119,6 +119,11 @@ int run_bench(const BenchOptions& options) {
   each.naive_limit_s = options.naive_limit_s;
   each.seconds = options.seconds;
   each.target = Target::parse(options.target);
+  if (each.target.kind != "llvm") {
+    throw_user_error("heddle bench times CPUs, and '" + options.target + "' is none", {},
+                     "time kernels on a GPU with gpu_bench, beside PyTorch with "
+                     "bench/gpu/side_by_side.py");
+  }
   const bool to_stdout = options.json == "-";
   if (!options.json.empty() && !to_stdout) check_writable(options.json);
   std::vector<int> threads = options.threads;
