@@ -155,15 +155,19 @@ inline std::vector<Access> rows_read(const ComputeDag& dag, int s,
   return out;
 }
 
+/// Lets stage `s` touch what it will read of stage `from` `ahead` further along dimension `dim`: a
+/// knob with 0 and some of `distances`.
+inline void prefetch_ahead(TemplateBuilder& t, StageRef s, StageRef from, int dim, Param ahead,
+                           std::initializer_list<int64_t> distances) {
+  for (int64_t distance : distances)
+    t.when(ahead, distance, [&] { s.prefetch(from, dim, distance); });
+}
+
 /// Lets stage `s` touch the rows of `reads` that come `ahead` rows later (a knob with some of 0, 1,
 /// 2, 4 and 8): memory works while the stage computes, or writes.
 inline void prefetch_rows(TemplateBuilder& t, StageRef s, const std::vector<Access>& reads,
                           Param ahead) {
-  for (int64_t rows : {1, 2, 4, 8}) {
-    t.when(ahead, rows, [&] {
-      for (const Access& a : reads) s.prefetch(t.stage(a.producer), 0, rows);
-    });
-  }
+  for (const Access& a : reads) prefetch_ahead(t, s, t.stage(a.producer), 0, ahead, {1, 2, 4, 8});
 }
 
 /// The reduce axis (position) along which the largest operand of `s` is contiguous, or -1.

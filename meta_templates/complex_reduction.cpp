@@ -196,26 +196,9 @@ class Writer {
 
   static int64_t balanced_k(int64_t k, int64_t most) { return ceil_div(k, ceil_div(k, most)); }
 
-  // What is done with the vector operand: nothing, it is read as it lies; a copy of it in panels
-  // of tiles is made before anything else; or of each panel when a block comes to it. That passes
-  // through memory once, not three times, and no thread waits for another.
-  enum VectorCopy : int64_t { kAsItLies, kWhole, kPanels };
   VectorCopy vector_copy() const {
-    if (!sh_.vector || sh_.vector_dim < 0 || !sh_.row) return kAsItLies;
-    if (is_constant(*sh_.vector)) return kWhole;
-    const auto& e = sh_.vector->tensor.extents();
-    const bool last = sh_.vector_dim + 1 == static_cast<int>(e.size());
-    const int64_t row_bytes = e.back() * sh_.vector->tensor.dtype().bytes();
-    int64_t reuse = sh_.rows;
-    for (int i : sh_.m_others) reuse *= op_.axes()[i].extent();
-    // Rows of 512 bytes share few sets of L1: packed where a panel is not there anyway.
-    const bool long_strides = row_bytes > 1024 || (row_bytes >= 512 && bytes_a_batch(*sh_.vector) >
-                                                                           t_.target().l1d_bytes);
-    if (halves()) return reuse >= 32 ? kWhole : kAsItLies;
-    if (last && !long_strides) return kAsItLies;
-    // All rows are one block then: of 2048 they come from beyond L2 too often.
-    if (sh_.m_others.empty() && reuse >= 16 && reuse <= 1024) return kPanels;
-    return reuse >= 32 ? kWhole : kAsItLies;
+    const bool constant = sh_.vector && is_constant(*sh_.vector);
+    return meta::vector_copy(t_.target(), op_, sh_, constant, halves());
   }
 
   void choose_packing() {
@@ -229,11 +212,16 @@ class Writer {
                              : chosen == kPanels  ? "2: long strides, a panel at a time"
                              : chosen == kWhole   ? "long strides, read often"
                                                   : "read in order as it lies");
+      // The lines of a panel are each of another page, where no stream runs ahead: the next panel's
+      // are fetched while one is copied.
+      if (!constant(sh_.vector) && sh_.cols >= 64)
+        ahead_ = t_.knob("prefetch_panels", {0, 16, 32, 64}, chosen == kPanels ? 32 : 0,
+                         "columns ahead of those that are copied");
     }
     if (sh_.row && sh_.row_dim >= 0) {
       // As it lies, a block is many rows that compete for sets of L2. Worth it from where it no
       // longer fits there and is read often (docs/benchmarks.md, "packing the broadcast operand").
-      bool large = sh_.cols >= 512 && bytes_a_batch(*sh_.row) >= t_.target().l2_bytes;
+      bool large = sh_.cols >= 512 && bytes_a_batch(op_, sh_, *sh_.row) >= t_.target().l2_bytes;
       // A line for each step of k otherwise, of which a tile uses some elements.
       const Axis* along = contiguous_axis(*sh_.row, op_.reduce_axes());
       bool across = sh_.cols >= 256 && sh_.depth >= 128 && (!along || along->extent() == 1);
@@ -276,12 +264,6 @@ class Writer {
   bool halves() const { return narrow_ && !narrow_->integers(); }
   bool has_dot(int64_t size) const {
     return std::find(dot_sizes_.begin(), dot_sizes_.end(), size) != dot_sizes_.end();
-  }
-
-  int64_t bytes_a_batch(const Access& a) const {
-    int64_t bytes = bytes_of(a.tensor);
-    for (int i : sh_.batch) bytes /= op_.axes()[i].extent();
-    return bytes;
   }
 
   // Weights, or what is made of them alone: computed and packed once.
@@ -351,7 +333,12 @@ class Writer {
       };
       t_.when(pack_vector_, kWhole, [&] { copy(true); });
       if (!is_constant(*sh_.vector))
-        t_.when(pack_vector_, kPanels, [&] { copy(false).compute_at(host, panel); });
+        t_.when(pack_vector_, kPanels, [&] {
+          StageRef p = copy(false).compute_at(host, panel);
+          if (ahead_.knob < 0) return;
+          prefetch_ahead(t_, p, t_.stage(sh_.vector->producer), sh_.vector_dim, ahead_,
+                         {16, 32, 64});
+        });
     }
     if (pack_row_.knob < 0) return;
     t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, widen_row_, reader, false); });
@@ -579,7 +566,7 @@ class Writer {
   std::optional<GroupedReduction> grouped_;
   std::vector<int64_t> dot_sizes_{1};
   Param mr_, nr_, unroll_k_, row_block_, col_block_, other_block_, mode_, k_block_, k_part_,
-      pack_vector_, pack_row_, dot_, widen_vector_, widen_row_;
+      pack_vector_, pack_row_, ahead_, dot_, widen_vector_, widen_row_;
   std::vector<int64_t> modes_;
   std::string mode_reason_;
   bool parallel_ = false;
