@@ -9,8 +9,9 @@
 //     parallel for tiles { for squares { to a copy in L1 }  for rows { whole lines } }
 //
 // Knobs: unroll (vectors a chunk), width (elements a vector), grain (chunks a task), row_block
-// (rows a block), prefetch_rows (how far ahead rows are fetched), tile_rows, tile_cols and staged
-// (a transposed tile), nontemporal (stores that bypass the caches).
+// (rows a block), prefetch_rows (how far ahead rows are fetched), tile_rows, tile_cols, staged and
+// along_input (a transposed tile, its copy in L1, which tile comes next), nontemporal (stores that
+// bypass the caches).
 #include "common.h"
 
 namespace heddle::meta {
@@ -24,6 +25,9 @@ bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
 bool larger_than_caches(const TemplateBuilder& t, int64_t bytes) {
   return bytes > std::max(t.target().l3_bytes, t.target().l2_bytes);
 }
+
+// Rows of an input shorter than a page lie near enough to each other.
+constexpr int64_t kPageBytes = 4096;
 
 // Whether the axes can be one: each read is at the stage's own point, or repeats (a bias) with a
 // period of whole vectors of `width`. Rows of another length would be gathered where they end; but
@@ -47,49 +51,74 @@ void tile_transposed(TemplateBuilder& t, const StageGroup& g, int transposed, bo
   const int64_t out_bytes = spatial_points(op) * op.output(0).dtype().bytes();
   // Stores that bypass the caches must fill a line before another is begun; when the buffers that
   // combine the parts run out, they take twice as long. A square of registers writes whole lines
-  // with AVX-512; otherwise a copy of the tile in L1 could, which was no gain here (4096^2: 11.3 ms
-  // at best, in tiles of 64 x 64, and 11.2 through the caches).
+  // with AVX-512; otherwise a copy of the tile in L1 does.
   const bool whole_lines = t.target().vector_bytes >= 64;
-  Param staged = t.choice("staged", false, "whole lines of the result, from a copy in L1");
-  Param nontemporal = t.choice(
-      "nontemporal", whole_lines && larger_than_caches(t, out_bytes),
-      whole_lines ? "result of " + std::to_string(out_bytes >> 10) + " KiB against the last cache"
-                  : "a line of the result is written in parts");
+  const bool past_caches = larger_than_caches(t, out_bytes);
+  const int64_t input_row = op.axes()[transposed].extent() * op.output(0).dtype().bytes();
+  const bool copy = past_caches && op.output(0).dtype().bytes() == 4 && lanes * 2 == line &&
+                    op.axes().back().extent() % line == 0 && input_row >= kPageBytes;
+  Param staged = t.choice("staged", copy,
+                          copy ? "whole lines of a result larger than the last cache"
+                               : "squares of registers write through the caches");
+  Param nontemporal =
+      t.choice("nontemporal", past_caches && (whole_lines || copy),
+               whole_lines || copy
+                   ? "result of " + std::to_string(out_bytes >> 10) + " KiB against the last cache"
+                   : "a line of the result is written in parts");
   t.when(nontemporal, 1, [&] { s.store_nontemporal(); });
-  Param rows = t.split_knob("tile_rows", op.axes()[transposed].extent(), 8 * line, 4 * line,
-                            "long enough that whole lines of the input are used up");
-  Param cols = t.split_knob("tile_cols", op.axes().back().extent(), 8 * line, 2 * line,
-                            "lines of the result");
+  // A copy takes one line of each of as many rows of the input as the second cache has places for,
+  // and the next tile the lines beside them, which the machine has fetched by then. Rows that far
+  // apart that all fall into the same few places: fewer.
+  const int64_t l2 = t.target().l2_bytes;
+  const int64_t lines = std::clamp<int64_t>(l2 / input_row, 4 * line, 8 * line) / line;
+  Param rows =
+      t.split_knob("tile_rows", op.axes()[transposed].extent(), 8 * line, copy ? line : 4 * line,
+                   copy ? "a line of each of the input's rows"
+                        : "long enough that whole lines of the input are used up");
+  Param cols =
+      t.split_knob("tile_cols", op.axes().back().extent(), 8 * line,
+                   copy && input_row * 8 < l2 ? lines * line : 2 * line, "lines of the result");
   auto [ro, ri] = s.split(axes[transposed], rows);
   auto [co, ci] = s.split(axes.back(), cols);
   auto [cio, cii] = s.split(ci, lanes);
-  std::vector<Loop> outer;
-  for (size_t i = 0; i + 1 < axes.size(); ++i)
-    outer.push_back(static_cast<int>(i) == transposed ? ro : axes[i]);
-  outer.push_back(co);
-  std::vector<Loop> order = outer;
-  for (Loop l : {ri, cio, cii}) order.push_back(l);
-  s.reorder(order);
-  s.vectorize(cii);
-  Loop all = s.fuse(outer);
-  if (threads) s.parallel(all);
-  t.when(staged, 0, [&] {
-    // The parts of a line of the result are written one after the other.
-    auto [rio, rii] = s.split(ri, lanes);
-    s.reorder({rio, cio, rii, cii});
-    s.unroll(rii);
-  });
-  t.when(staged, 1, [&] {
-    s.unroll(cio);
-    StageRef tile = s.cache_write();
-    tile.compute_at(s, all);
-    // The parts of a line of the input are read one after the other.
-    auto [to, ti] = tile.split(tile.axis(static_cast<int>(axes.size()) - 1), lanes);
-    auto [rio, rii] = tile.split(tile.axis(transposed), lanes);
-    tile.reorder({to, rio, rii, ti});
-    tile.unroll(rii);
-    tile.vectorize(ti);
-  });
+  const auto rest = [&, ri = ri, cio = cio, cii = cii](const std::vector<Loop>& outer) {
+    std::vector<Loop> order = outer;
+    for (Loop l : {ri, cio, cii}) order.push_back(l);
+    s.reorder(order);
+    s.vectorize(cii);
+    Loop all = s.fuse(outer);
+    if (threads) s.parallel(all);
+    t.when(staged, 0, [&] {
+      // The parts of a line of the result are written one after the other.
+      auto [rio, rii] = s.split(ri, lanes);
+      s.reorder({rio, cio, rii, cii});
+      s.unroll(rii);
+    });
+    t.when(staged, 1, [&] {
+      s.unroll(cio);
+      StageRef tile = s.cache_write();
+      tile.compute_at(s, all);
+      // The parts of a line of the input are read one after the other.
+      auto [to, ti] = tile.split(tile.axis(static_cast<int>(axes.size()) - 1), lanes);
+      auto [rio, rii] = tile.split(tile.axis(transposed), lanes);
+      tile.reorder({to, rio, rii, ti});
+      tile.unroll(rii);
+      tile.vectorize(ti);
+    });
+  };
+  std::vector<Loop> along_result, along_input;
+  for (size_t i = 0; i + 1 < axes.size(); ++i) {
+    along_result.push_back(static_cast<int>(i) == transposed ? ro : axes[i]);
+    if (static_cast<int>(i) != transposed) along_input.push_back(axes[i]);
+  }
+  along_result.push_back(co);
+  along_input.push_back(co);
+  along_input.push_back(ro);
+  Param walk =
+      t.choice("along_input", copy,
+               copy ? "the next tile has the lines beside these" : "whole rows of the result");
+  t.when(walk, 0, [&] { rest(along_result); });
+  t.when(walk, 1, [&] { rest(along_input); });
   t.note("tiled: a read is transposed");
 }
 

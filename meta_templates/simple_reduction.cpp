@@ -149,7 +149,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       const int64_t outputs = op.num_outputs();
       const bool long_rows =
           g.hosted && length * op.output(0).dtype().bytes() * 4 > t.target().l2_bytes;
-      const int64_t vectors = (many_rows && !long_rows ? 2 : 4) / outputs;
+      const int64_t vectors = (many_rows && !long_rows && !g.hosted ? 2 : 4) / outputs;
       // Dear terms two vectors at a time (vector_width), if only there is more than one.
       const int64_t width =
           calls_dear(dag, g.main, g.inlined) && length >= 4 * lanes ? 2 * lanes : lanes;

@@ -44,14 +44,15 @@ struct Function {
   double low, high;  ///< where most arguments are drawn from
   double bound_f32;  ///< ulp
   double bound_f64;
-  bool tails_agree;  ///< f32 scalars give the same bits as vectors
+  bool tails_agree;       ///< f32 scalars give the same bits as vectors
+  double zero_below = 0;  ///< f32 results smaller than this may be zero
 };
 
 std::vector<Function> functions() {
   using L = long double;
   return {
-      {UnaryOp::Exp, [](L x) { return std::exp(x); }, -110, 95, 1.5, 4, true},
-      {UnaryOp::Exp2, [](L x) { return std::exp2(x); }, -155, 130, 2, 2, true},
+      {UnaryOp::Exp, [](L x) { return std::exp(x); }, -110, 95, 1.1, 4, true, 0x1p-125},
+      {UnaryOp::Exp2, [](L x) { return std::exp2(x); }, -155, 130, 1.5, 2, true, 0x1p-125},
       {UnaryOp::Expm1, [](L x) { return std::expm1(x); }, -20, 90, 3, 4, true},
       {UnaryOp::Log, [](L x) { return std::log(x); }, 0, 100, 2, 2, true},
       {UnaryOp::Log2, [](L x) { return std::log2(x); }, 0, 100, 2, 2, true},
@@ -141,6 +142,7 @@ void check(const Function& f, double bound, bool tails_agree) {
     if (periodic && std::isfinite(x[i]) && std::abs(x[i]) > 1e5) continue;
     const long double want = f.exact(static_cast<long double>(x[i]));
     for (T got : {scalar[i], vector[i], odd[i]}) {
+      if (sizeof(T) == 4 && got == 0 && want > 0 && want < f.zero_below) continue;
       const double error = ulps(got, want);
       if (error > worst) {
         worst = error;

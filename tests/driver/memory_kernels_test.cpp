@@ -39,11 +39,22 @@ TEST(Transpose, ByWayOfACopyIsRight) {
   const Tensor t = ops::transpose(placeholder({100, 132}));
   Template tpl = make_template(ComputeDag({t}), Target::host());
   Config config = tpl.default_config();
-  for (const char* knob : {"staged", "nontemporal"}) {
+  for (const char* knob : {"staged", "nontemporal", "along_input"}) {
     ASSERT_GE(tpl.knob_index(knob), 0) << knob;
     config.values[static_cast<size_t>(tpl.knob_index(knob))] = 1;
+    EXPECT_EQ(wrong_when_run(tpl.instantiate(config)), "") << knob;
   }
-  EXPECT_EQ(wrong_when_run(tpl.instantiate(config)), "");
+}
+
+TEST(Transpose, LargerThanTheCachesBypassesThemInWholeLines) {
+  const std::string text = haswell_assembly(ops::transpose(placeholder({4096, 4096})));
+  EXPECT_NE(text.find("vmovntps"), std::string::npos);
+  EXPECT_NE(text.find("vunpcklps"), std::string::npos);
+  EXPECT_EQ(text.find("vinsertps"), std::string::npos);
+  // Rows of the result that are no whole lines cannot; short rows of the input need not.
+  for (const Shape& shape : {Shape{4095, 4096}, Shape{65536, 256}})
+    EXPECT_EQ(haswell_assembly(ops::transpose(placeholder(shape))).find("vmovntps"),
+              std::string::npos);
 }
 
 TEST(Packing, OfATransposedOperandGoesThroughRegisters) {
