@@ -106,5 +106,28 @@ TEST(PlanGroups, TheyAreTheSameEveryTime) {
   EXPECT_EQ(build(), build());
 }
 
+TEST(PlanGroups, RowsOfAttentionGoThroughItsStagesTogetherOnACpu) {
+  auto input = [](const char* name) { return placeholder({12, 128, 64}, f32, name); };
+  Tensor scores_mask = placeholder({128, 128}, f32, "mask");
+  const Tensor y =
+      ops::scaled_dot_product_attention(input("q"), input("k"), input("v"), scores_mask);
+  const ComputeDag dag({y});
+  auto chains = [&](const Target* target) {
+    std::string out;
+    for (const StageGroup& g : plan_groups(dag, target)) {
+      out += dag.stage(g.sink).name() + ":";
+      for (int s : g.chain) out += " " + dag.stage(s).name();
+      out += "\n";
+    }
+    return out;
+  };
+  Target cpu = Target::parse("llvm -mcpu=haswell");
+  cpu.l2_bytes = 512 << 10;
+  EXPECT_EQ(chains(&cpu), "attention: matmul softmax_max softmax_exp softmax_sum softmax_scale\n");
+  const Target gpu = Target::parse("cuda -gpu=a100");
+  for (const Target* other : {static_cast<const Target*>(nullptr), &gpu})
+    EXPECT_EQ(chains(other).find(": "), std::string::npos) << chains(other);
+}
+
 }  // namespace
 }  // namespace heddle::testing
