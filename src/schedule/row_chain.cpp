@@ -57,8 +57,9 @@ RowChain::RowChain(const ComputeDag& dag, const Target& target, int main, int si
 bool RowChain::has_rows(int s) const {
   const auto &own = dag_.stage(s).axes(), &axes = dag_.stage(main_).axes();
   const StageInfo& info = dag_.info(s);
-  if (own.size() < rows_ || info.is_output || info.preparable || !info.case_periods.empty() ||
-      info.consumers.empty() || dag_.stage(s).num_outputs() != 1)
+  // (Images have rows of their own, which one loop over blocks of results does not serve.)
+  if (own.size() < rows_ || own.size() > rows_ + 1 || info.is_output || info.preparable ||
+      !info.case_periods.empty() || info.consumers.empty() || dag_.stage(s).num_outputs() != 1)
     return false;
   for (size_t d = 0; d < rows_; ++d) {
     if (own[d].extent() != axes[d].extent()) return false;
