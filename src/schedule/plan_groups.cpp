@@ -33,7 +33,7 @@ class Planner {
     }
     std::sort(groups_.begin(), groups_.end(),
               [](const auto& a, const auto& b) { return a.sink < b.sink; });
-    if (cpu_) find_operands();
+    find_operands();
     for (StageGroup& g : groups_) {
       std::sort(g.inlined.begin(), g.inlined.end());
       std::sort(g.tunable.begin(), g.tunable.end());

@@ -18,6 +18,7 @@ std::string groups_text(const std::vector<Tensor>& outputs) {
     if (g.main != g.sink) out += " with main " + dag.stage(g.main).name();
     out += std::string(" (") + to_string(g.main_class) + ")";
     if (!g.inlined.empty()) out += "; inlined" + names(g.inlined);
+    if (!g.operands.empty()) out += "; operands" + names(g.operands);
     if (!g.tunable.empty()) out += "; tunable" + names(g.tunable);
     out += "\n";
   }
@@ -47,7 +48,7 @@ relu with main conv2d (complex reduction); inlined batch_norm
 TEST(PlanGroups, AViewOfConstantsIsReadInPlace) {
   Tensor w = ops::transpose(constant_placeholder({32, 16}), {1, 0});
   EXPECT_EQ(groups_text({ops::matmul(placeholder({8, 16}), w)}),
-            "matmul (complex reduction); inlined transpose\n");
+            "matmul (complex reduction); operands transpose\n");
 }
 
 TEST(PlanGroups, ASoftmaxIsOneGroup) {
