@@ -13,15 +13,18 @@
 //   } }
 // mode 0 reduces at once; 1 cuts k into blocks that add into the result (panels too long for L1);
 // 2 computes parts of the reduction in parallel where there is little else to share (split-K).
-#include "common.h"
+//
+// Products whose rows another product reads (attention) are hosted by that one: computed within its
+// blocks of rows (location), with all columns, so that a block goes through both while it is in
+// cache.
 #include "contraction_blocks.h"
-#include "narrow_product.h"
+#include "operand_copies.h"
 
 namespace heddle::meta {
 namespace {
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
-  return target.kind == "llvm" && !g.hosted && g.main_class == StageClass::ComplexReduction &&
+  return target.kind == "llvm" && g.main_class == StageClass::ComplexReduction &&
          !dag.stage(g.main).axes().empty() && !streams_one_operand(dag, g.main);
 }
 
@@ -36,14 +39,17 @@ class Writer {
         op_(dag_.stage(g.main)),
         lanes_(native_lanes(t, g.main)),
         sh_(contraction_shape(dag_, g.main, lanes_, /*scattered=*/true)),
-        narrow_(narrow_product(op_)) {}
+        narrow_(narrow_product(op_)),
+        copies_(t, g, lanes_, sh_, narrow_) {}
 
   void write() {
     const Target& target = t_.target();
     note_shape();
-    // Both operands of a narrow product are copied.
-    if (forget_inlined(sh_, g_.inlined)) narrow_.reset();
-    Tile tile = best_tile(target, lanes_, sh_);
+    if (g_.hosted) choose_location();
+    Shape tiled = sh_;
+    if (chained()) tiled.rows = 1 << 20;  // blocks of a chain are whole tiles
+    Tile tile = best_tile(target, lanes_, tiled);
+    tile.mr = std::min(tile.mr, sh_.rows);
     std::vector<int64_t> rows{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14}, vectors{1, 2, 3, 4};
     // One row reuses nothing: long runs of the vector operand are all there is to gain.
     if (sh_.rows == 1) vectors.insert(vectors.end(), {6, 8, 12});
@@ -62,7 +68,8 @@ class Writer {
     });
     std::vector<int64_t> unrolls{1, 2, 4};
     // A short window whole: its loop would end, mispredicted, after a few rounds.
-    const int64_t window = innermost_reduce_extent();
+    const int64_t window =
+        op_.reduce_axes()[static_cast<size_t>(copies_.innermost_reduce())].extent();
     if (window <= 8) unrolls.push_back(window);
     const bool whole_window = !sh_.row && window <= 8;
     // Four steps share the loop's bookkeeping and a line of the broadcast operand
@@ -80,15 +87,37 @@ class Writer {
     int mode = choose_mode(tile);
     mode_ = t_.knob("mode", modes_, mode, mode_reason_);
     keep_groups_whole();
-    choose_packing();
+    copies_.choose({.tile_rows = mr_,
+                    .tile_cols = nr_,
+                    .groups = !dot_.is_const(),
+                    .pairs = has_dot(2),
+                    .parallel = parallel_});
+    if (g_.hosted) return write_located();
     t_.when(mode_, 0, [&] { whole(); });
     if (has_mode(1)) t_.when(mode_, 1, [&] { blocked(); });
     if (has_mode(2)) t_.when(mode_, 2, [&] { parts(); });
   }
 
  private:
+  // One of the products that blocks of rows go through.
+  bool chained() const { return g_.in_chain || !g_.chain.empty(); }
   bool has_mode(int64_t m) const {
     return std::find(modes_.begin(), modes_.end(), m) != modes_.end();
+  }
+
+  // Within the host's blocks of rows, or whole, before it.
+  void choose_location() {
+    std::vector<int64_t> where{0};
+    for (size_t p = 0; p < g_.places.size(); ++p) where.push_back(static_cast<int64_t>(p) + 1);
+    location_ = t_.knob("location", where, g_.deepest, "its rows are used while they are in cache");
+    t_.set_location(g_.sink, location_);
+  }
+
+  void write_located() {
+    t_.when(location_, 0, [&] { whole(); });
+    for (size_t p = 0; p < g_.places.size(); ++p) {
+      t_.when(location_, static_cast<int64_t>(p) + 1, [&] { within(g_.places[p]); });
+    }
   }
 
   void note_shape() {
@@ -119,7 +148,7 @@ class Writer {
 
   // Where the reduction is cut, no group may be.
   void keep_groups_whole() {
-    if (dot_.knob < 0 || longest_ != grouped_->axis) return;
+    if (dot_.is_const() || longest_ != grouped_->axis) return;
     Param dot = dot_, which = mode_;
     const int64_t k = grouped_->extent;
     for (auto [mode, length] : {std::pair{1, k_block_}, std::pair{2, k_part_}}) {
@@ -137,16 +166,50 @@ class Writer {
   // Blocks for the second cache, and enough of them for the threads.
   void choose_blocks(const Tile& tile) {
     parallel_ = worth_parallel(t_, stage_work(dag_, g_.main));
-    const ContractionBlocks b = contraction_blocks(t_.target(), op_, sh_, tile, lanes_, parallel_,
-                                                   vector_copy() == kPanels);
-    row_block_ = t_.split_knob("row_block", b.row_tiles, b.row_tiles, b.row,
-                               "row tiles whose operand stays near L2");
-    col_block_ =
-        t_.split_knob("col_block", b.col_tiles, b.col_tiles, b.col,
-                      b.share_rows ? "all: rows are shared out" : "columns are shared out");
+    bool whole_batch = true;  // a block has all rows of a batch
+    if (!g_.chain.empty()) whole_batch = choose_chain_rows(tile.mr);
+    if (g_.hosted) whole_batch = g_.deepest > 0 && g_.places[g_.deepest - 1].whole_batch;
+    copies_.allow_panels(whole_batch);
+    ContractionBlocks b = contraction_blocks(t_.target(), op_, sh_, tile, lanes_, parallel_,
+                                             copies_.of_vectors() == OperandCopies::kPanels);
+    if (g_.chain.empty()) {
+      row_block_ = t_.split_knob("row_block", b.row_tiles, b.row_tiles, b.row,
+                                 "row tiles whose operand stays near L2");
+    } else {
+      b.col = b.col_tiles;  // else the whole chain would be computed for each
+      b.other = 1;
+    }
+    col_block_ = t_.split_knob(
+        "col_block", b.col_tiles, b.col_tiles, b.col,
+        b.share_rows || !g_.chain.empty() ? "all: rows are shared out" : "columns are shared out");
     if (sh_.m_others.empty()) return;
     const int64_t last = op_.axes()[sh_.m_others.back()].extent();
     other_block_ = t_.split_knob("other_block", last, last, b.other, "rows of the image a block");
+  }
+
+  // Rows that go through the whole chain at a time, in tiles of `tile`: what it keeps of them must
+  // stay in the second cache. Whether they are all rows of a batch.
+  bool choose_chain_rows(int64_t tile) {
+    int64_t bytes = 1, lead = 1;
+    for (size_t d = 0; d + 1 < op_.axes().size(); ++d) lead *= op_.axes()[d].extent();
+    for (int s : g_.chain)
+      bytes += dag_.info(s).points / lead * dag_.stage(s).output(0).dtype().bytes();
+    const int64_t tasks = parallel_ ? t_.target().cores : 1;
+    const int64_t most = std::clamp<int64_t>(t_.target().l2_bytes / 2 / bytes, tile, sh_.rows);
+    const int64_t even = balanced_block(sh_.rows, most, lead / sh_.rows >= 4 * tasks ? 1 : tasks);
+    const int64_t rows = even == sh_.rows
+                             ? even
+                             : std::max(tile, std::min(ceil_div(even, tile), most / tile) * tile);
+    std::vector<int64_t> values{rows, sh_.rows};
+    for (int64_t r = tile; r < sh_.rows; r *= 2) values.push_back(r);
+    chain_rows_ = t_.knob("chain_rows", values, rows,
+                          "rows that stay near L2 from the first product to the last");
+    chain_has_batch_ = rows == sh_.rows;
+    return chain_has_batch_;
+  }
+
+  bool has_dot(int64_t size) const {
+    return std::find(dot_sizes_.begin(), dot_sizes_.end(), size) != dot_sizes_.end();
   }
 
   int choose_mode(const Tile& tile) {
@@ -160,7 +223,7 @@ class Writer {
     }
     int64_t k = op_.reduce_axes()[longest_].extent();
     if (!op_.bodies()[0].as<Reduce>()->combiner->commutative ||
-        dag_.stage(g_.main).num_outputs() != 1)
+        dag_.stage(g_.main).num_outputs() != 1 || g_.hosted)
       return 0;
     int chosen = 0;
     if (k >= 64) {
@@ -171,7 +234,10 @@ class Writer {
       k_block_ = t_.split_knob("k_block", k, k, block, "a panel of the vector operand stays near");
       // A panel is read again by each row tile of its block.
       const int64_t panel_bytes = sh_.depth * tile.nv * target.vector_bytes;
-      if (vector_copy() == kPanels && 2 * panel_bytes > target.l2_bytes) {
+      if (!g_.chain.empty()) {
+        // What is computed within a block is read by the whole reduction.
+      } else if (copies_.of_vectors() == OperandCopies::kPanels &&
+                 2 * panel_bytes > target.l2_bytes) {
         chosen = 1;
         mode_reason_ = "a panel of the whole reduction is too long for L2";
       } else if (sh_.depth > 1536 && sh_.rows * sh_.cols >= int64_t{256} * 256) {
@@ -186,7 +252,7 @@ class Writer {
       k_part_ =
           t_.knob("k_part", {part, whole_groups(ceil_div(k, 2 * cores))}, part, "one part a core");
       int64_t tiles = spatial_points(op_) / std::max<int64_t>(1, 16 * lanes_);
-      if (parallel_ && tiles < 2 * cores && sh_.depth >= 4096) {
+      if (parallel_ && tiles < 2 * cores && sh_.depth >= 4096 && g_.chain.empty()) {
         chosen = 2;
         mode_reason_ = "too few results to share out over the cores";
       }
@@ -195,175 +261,6 @@ class Writer {
   }
 
   static int64_t balanced_k(int64_t k, int64_t most) { return ceil_div(k, ceil_div(k, most)); }
-
-  VectorCopy vector_copy() const {
-    const bool constant = sh_.vector && is_constant(*sh_.vector);
-    return meta::vector_copy(t_.target(), op_, sh_, constant, halves());
-  }
-
-  void choose_packing() {
-    auto constant = [&](const Access* a) { return a && is_constant(*a); };
-    if (sh_.vector && sh_.vector_dim >= 0 && sh_.row) {  // else nothing of it is used again
-      const int64_t chosen = vector_copy();
-      std::vector<int64_t> forms{kAsItLies, kWhole};
-      if (!constant(sh_.vector)) forms.push_back(kPanels);
-      pack_vector_ = t_.knob("pack_vectors", forms, chosen,
-                             constant(sh_.vector) ? "constant: packed once"
-                             : chosen == kPanels  ? "2: long strides, a panel at a time"
-                             : chosen == kWhole   ? "long strides, read often"
-                                                  : "read in order as it lies");
-      // The lines of a panel are each of another page, where no stream runs ahead: the next panel's
-      // are fetched while one is copied.
-      if (!constant(sh_.vector) && sh_.cols >= 64)
-        ahead_ = t_.knob("prefetch_panels", {0, 16, 32, 64}, chosen == kPanels ? 32 : 0,
-                         "columns ahead of those that are copied");
-    }
-    if (sh_.row && sh_.row_dim >= 0) {
-      // As it lies, a block is many rows that compete for sets of L2. Worth it from where it no
-      // longer fits there and is read often (docs/benchmarks.md, "packing the broadcast operand").
-      bool large = sh_.cols >= 512 && bytes_a_batch(op_, sh_, *sh_.row) >= t_.target().l2_bytes;
-      // A line for each step of k otherwise, of which a tile uses some elements.
-      const Axis* along = contiguous_axis(*sh_.row, op_.reduce_axes());
-      bool across = sh_.cols >= 256 && sh_.depth >= 128 && (!along || along->extent() == 1);
-      bool chosen = constant(sh_.row) || large || across;
-      const std::string reason = constant(sh_.row) ? "constant: packed once"
-                                 : large           ? "larger than L2, read for many columns"
-                                 : across          ? "rows lie across the lines of memory"
-                                                   : "broadcasts read it in order";
-      if (halves()) {
-        pack_row_ = t_.knob("pack_broadcasts", {0, 1, 2}, sh_.cols >= 32 ? 2 : 0,
-                            sh_.cols >= 32 ? "2: widened as it lies, for many columns" : reason);
-      } else {
-        pack_row_ = t_.choice("pack_broadcasts", chosen, reason);
-      }
-    }
-    for (int64_t form : {kWhole, kPanels}) {
-      if (pack_vector_.knob >= 0) t_.keep_at_root(sh_.vector->producer, pack_vector_, form);
-    }
-    if (pack_row_.knob >= 0) {
-      t_.keep_at_root(sh_.row->producer, pack_row_, 1);
-      if (halves()) t_.keep_at_root(sh_.row->producer, pack_row_, 2);
-    }
-    choose_widening();
-  }
-
-  // Packing converts each element once, the inner loop each time that it is read. What is read
-  // little is better kept short.
-  void choose_widening() {
-    if (!narrow_) return;
-    const bool pairs = has_dot(2), floats = halves();
-    auto choose = [&](const char* name, const Access* a, Param pack, bool chosen) {
-      const bool narrow = a && a->tensor.dtype().bits < 16;
-      if (floats ? pack.knob < 0 : !pairs || !narrow) return Param(0);
-      return t_.choice(name, chosen, chosen ? "converted once, read often" : "kept short");
-    };
-    widen_vector_ = choose("widen_vectors", sh_.vector, pack_vector_, sh_.rows >= 8);
-    widen_row_ = choose("widen_broadcasts", sh_.row, pack_row_, true);
-  }
-  // 16-bit floats: their conversions cost more than the multiply-adds that they are for.
-  bool halves() const { return narrow_ && !narrow_->integers(); }
-  bool has_dot(int64_t size) const {
-    return std::find(dot_sizes_.begin(), dot_sizes_.end(), size) != dot_sizes_.end();
-  }
-
-  // Weights, or what is made of them alone: computed and packed once.
-  bool is_constant(const Access& a) const {
-    return a.tensor.op()->is_constant() || dag_.info(a.producer).preparable;
-  }
-
-  // Copies operand `a` into tiles of `tile` along `dim`: [dim/tile][the others...][dim%tile].
-  // `squares`: the tile is whole vectors. `shared`: among the threads, before all else.
-  StageRef pack(const Access& a, int dim, Param tile, Param widen, StageRef reader, bool squares,
-                bool shared = true) {
-    StageRef p = t_.stage(a.producer).cache_read({reader});
-    std::vector<StageRef::StorageDim> dims{{dim, tile, 0}};
-    for (int d = 0; d < p.num_axes(); ++d) {
-      if (d != dim) dims.push_back({d, 1, 0});
-    }
-    dims.push_back({dim, 1, tile});
-    p.layout(dims);
-    auto [to, ti] = p.split(p.axis(dim), tile);
-    std::vector<Loop> order{to};
-    for (int d = 0; d < p.num_axes(); ++d) {
-      if (d != dim) order.push_back(p.axis(d));
-    }
-    order.push_back(ti);
-    p.reorder(order);
-    // A transposition goes by squares, whose rows are whole vectors of the operand.
-    const int run = a.tensor.rank() - 1;
-    if (squares && run != dim && a.tensor.extent(run) >= lanes_) {
-      auto [ro, ri] = p.split(p.axis(run), lanes_);
-      auto [vo, vi] = p.split(ti, lanes_);
-      *std::find(order.begin(), order.end(), p.axis(run)) = ro;
-      order.back() = vo;
-      p.reorder({ro, vo, ri, vi});
-      p.unroll(ri);
-      p.vectorize(vi);
-    } else {
-      p.vectorize(ti);
-    }
-    if (shared) share_out(a, p, order);
-    if (widen.knob >= 0) t_.when(widen, 1, [&] { p.widen(narrow_->wide); });
-    return p;
-  }
-
-  // Not worth waking the threads for a constant, which is packed once.
-  void share_out(const Access& a, StageRef p, const std::vector<Loop>& order) {
-    if (!parallel_ || is_constant(a)) return;
-    p.parallel(order.size() > 2 ? p.fuse(order[0], order[1]) : order[0]);
-  }
-
-  // Copies operand `a` as it lies, in the wide type.
-  void widen_whole(const Access& a, StageRef reader) {
-    StageRef p = t_.stage(a.producer).cache_read({reader});
-    p.widen(narrow_->wide);
-    std::vector<Loop> order = p.all_axes();
-    auto [lo, li] = p.split(order.back(), lanes_);
-    order.back() = lo;
-    order.push_back(li);
-    p.vectorize(li);
-    share_out(a, p, order);
-  }
-
-  void pack_operands(StageRef reader, StageRef host, Loop panel) {
-    if (pack_vector_.knob >= 0) {
-      const bool squares = !is_constant(*sh_.vector) && sh_.vector->tensor.dtype().bits == 32;
-      auto copy = [&](bool whole) {
-        return pack(*sh_.vector, sh_.vector_dim, nr_, widen_vector_, reader, squares, whole);
-      };
-      t_.when(pack_vector_, kWhole, [&] { copy(true); });
-      if (!is_constant(*sh_.vector))
-        t_.when(pack_vector_, kPanels, [&] {
-          StageRef p = copy(false).compute_at(host, panel);
-          if (ahead_.knob < 0) return;
-          prefetch_ahead(t_, p, t_.stage(sh_.vector->producer), sh_.vector_dim, ahead_,
-                         {16, 32, 64});
-        });
-    }
-    if (pack_row_.knob < 0) return;
-    t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, widen_row_, reader, false); });
-    if (halves()) t_.when(pack_row_, 2, [&] { widen_whole(*sh_.row, reader); });
-  }
-
-  // Copies operand `a` with groups of `size` along dimension `k` in one place (group_copy).
-  void pack_groups(const Access& a, int k, int64_t size, int dim, Param tile, int last, Param widen,
-                   StageRef reader) {
-    StageRef p = t_.stage(a.producer).cache_read({reader});
-    share_out(a, p, group_copy(p, k, size, dim, tile, last, lanes_));
-    if (size == 2 && widen.knob >= 0) t_.when(widen, 1, [&] { p.widen(i16); });
-  }
-
-  void pack_in_groups(StageRef reader, int64_t size) {
-    const GroupedReduction& g = *grouped_;
-    pack_groups(*sh_.vector, g.vector_dim, size, sh_.vector_dim, nr_, g.lane_dim, widen_vector_,
-                reader);
-    auto row = [&](int dim) {
-      pack_groups(*sh_.row, g.row_dim, size, dim, mr_, -1, widen_row_, reader);
-    };
-    if (pack_row_.knob < 0) return row(-1);
-    t_.when(pack_row_, 0, [&] { row(-1); });
-    t_.when(pack_row_, 1, [&] { row(sh_.row_dim); });
-  }
 
   struct HostLoops {
     Loop outer;               // all block loops, fused
@@ -397,11 +294,19 @@ class Writer {
     }
     Loop mrow;
     if (sh_.m >= 0) {
-      auto [mt, mi] = h.split(axis(sh_.m), mr_);
-      auto [mb, mtile] = h.split(mt, row_block_);
-      outer.push_back(mb);
-      m_inner.push_back(mtile);
-      mrow = mi;
+      if (g_.chain.empty()) {
+        auto [mt, mi] = h.split(axis(sh_.m), mr_);
+        auto [mb, mtile] = h.split(mt, row_block_);
+        outer.push_back(mb);
+        m_inner.push_back(mtile);
+        mrow = mi;
+      } else {
+        auto [mb, rows] = h.split(axis(sh_.m), chain_rows_);
+        auto [mtile, mi] = h.split(rows, mr_);
+        outer.push_back(mb);
+        m_inner.push_back(mtile);
+        mrow = mi;
+      }
     }
     for (int i : sh_.v_others) outer.push_back(axis(i));
     outer.push_back(vb);
@@ -427,32 +332,16 @@ class Writer {
     return out;
   }
 
-  // The reduce axis that goes innermost: along which the broadcast operand is contiguous.
-  int innermost_reduce() const {
-    int last = static_cast<int>(op_.reduce_axes().size()) - 1;
-    // The window of a 1x1 convolution is no loop.
-    while (last > 0 && op_.reduce_axes()[static_cast<size_t>(last)].extent() == 1) --last;
-    if (!sh_.row) return last;
-    const Axis* c = contiguous_axis(*sh_.row, op_.reduce_axes());
-    for (size_t i = 0; c && i < op_.reduce_axes().size(); ++i) {
-      if (op_.reduce_axes()[i].same_as(*c) && c->extent() >= 4) last = static_cast<int>(i);
-    }
-    return last;
-  }
-  int64_t innermost_reduce_extent() const {
-    return op_.reduce_axes()[static_cast<size_t>(innermost_reduce())].extent();
-  }
-
   // What is inside of the blocks: the register tile, and the copies that it reads.
   void inside(StageRef acc, int first, StageRef host, const HostLoops& h) {
     for (int64_t size : dot_sizes_) {
       auto write = [&] {
         register_tile(acc, first, host, h.micro, size);
-        if (size > 1) pack_in_groups(acc, size);
-        if (size == 1) pack_operands(acc, host, h.inner.front());
+        if (size > 1) copies_.write_groups(acc, *grouped_, size);
+        if (size == 1) copies_.write(acc, host, h.inner.front());
       };
-      if (dot_.knob < 0) write();
-      if (dot_.knob >= 0) t_.when(dot_, size, write);
+      if (dot_.is_const()) write();
+      if (!dot_.is_const()) t_.when(dot_, size, write);
     }
   }
 
@@ -469,7 +358,7 @@ class Writer {
     for (int i = 0; i < acc.num_axes(); ++i) {
       if (i - first != sh_.v && i - first != sh_.m) order.push_back(acc.axis(i));
     }
-    const int last = innermost_reduce();
+    const int last = copies_.innermost_reduce();
     for (size_t i = 0; i < reduce.size(); ++i) {
       if (static_cast<int>(i) != last) order.push_back(reduce[i]);
     }
@@ -507,8 +396,37 @@ class Writer {
     HostLoops h = host_loops(sink, 0);
     if (parallel_) sink.parallel(h.outer);
     // Padding, casts and other producers of an operand may be computed a block at a time.
-    t_.offer_place(sink, h.outer, "block");
+    if (!g_.hosted) t_.offer_place(sink, h.outer, "block", {}, chain_has_batch_);
     inside(acc, 0, sink, h);
+  }
+
+  // What an iteration of the host's loop reads.
+  void within(const StageGroup::Place& place) {
+    StageRef main = t_.stage(g_.main), host = t_.stage(place.stage);
+    StageRef acc = main.cache_write();
+    auto [vt, vi] = main.split(main.axis(sh_.v), nr_);
+    auto [vu, vl] = main.split(vi, lanes_);
+    HostLoops h;
+    std::vector<Loop> order;
+    for (int i = 0; i < main.num_axes(); ++i) {
+      if (i != sh_.v && i != sh_.m) order.push_back(main.axis(i));
+    }
+    h.inner = {vt};
+    h.tile = {vu, vl};
+    if (sh_.m >= 0) {
+      auto [mt, mi] = main.split(main.axis(sh_.m), mr_);
+      main.unroll(mi);
+      h.inner.push_back(mt);
+      h.tile.insert(h.tile.begin(), mi);
+    }
+    h.micro = h.inner.back();
+    order.insert(order.end(), h.inner.begin(), h.inner.end());
+    order.insert(order.end(), h.tile.begin(), h.tile.end());
+    main.reorder(order);
+    main.unroll(vu);
+    main.vectorize(vl);
+    inside(acc, 0, main, h);
+    main.compute_at(host, place.loop);
   }
 
   void blocked() {
@@ -565,11 +483,12 @@ class Writer {
   std::optional<NarrowProduct> narrow_;
   std::optional<GroupedReduction> grouped_;
   std::vector<int64_t> dot_sizes_{1};
-  Param mr_, nr_, unroll_k_, row_block_, col_block_, other_block_, mode_, k_block_, k_part_,
-      pack_vector_, pack_row_, ahead_, dot_, widen_vector_, widen_row_;
+  OperandCopies copies_;
+  Param location_, mr_, nr_, unroll_k_, row_block_, chain_rows_, col_block_, other_block_, mode_,
+      k_block_, k_part_, dot_;
   std::vector<int64_t> modes_;
   std::string mode_reason_;
-  bool parallel_ = false;
+  bool parallel_ = false, chain_has_batch_ = false;
   int longest_ = 0;
 };
 

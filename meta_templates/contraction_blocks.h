@@ -1,5 +1,4 @@
-// How a contraction is cut into blocks for the second cache and for the threads, and whether its
-// vector operand is copied: by rule.
+// How a contraction is cut into blocks for the second cache and for the threads: by rule.
 #pragma once
 
 #include "register_tile.h"
@@ -13,37 +12,6 @@ inline int64_t balanced_block(int64_t count, int64_t most, int64_t tasks) {
   int64_t blocks = ceil_div(count, most);
   if (tasks > 1) blocks = ceil_div(blocks, tasks) * tasks;
   return std::max<int64_t>(1, ceil_div(count, blocks));
-}
-
-inline int64_t bytes_a_batch(const Operation& op, const ContractionShape& sh, const Access& a) {
-  int64_t bytes = bytes_of(a.tensor);
-  for (int i : sh.batch) bytes /= op.axes()[static_cast<size_t>(i)].extent();
-  return bytes;
-}
-
-// What is done with the vector operand: nothing, it is read as it lies; a copy of it in panels of
-// tiles is made before anything else; or of each panel when a block comes to it. That passes
-// through memory once, not three times, and no thread waits for another.
-enum VectorCopy : int64_t { kAsItLies, kWhole, kPanels };
-
-inline VectorCopy vector_copy(const Target& target, const Operation& op, const ContractionShape& sh,
-                              bool constant, bool halves) {
-  if (!sh.vector || sh.vector_dim < 0 || !sh.row) return kAsItLies;  // nothing is used again
-  if (constant) return kWhole;
-  int64_t reuse = sh.rows;
-  for (int i : sh.m_others) reuse *= op.axes()[static_cast<size_t>(i)].extent();
-  const VectorCopy whole = reuse >= 32 ? kWhole : kAsItLies;
-  if (halves) return whole;
-  const bool last = sh.vector_dim + 1 == sh.vector->tensor.rank();
-  const int64_t row_bytes = sh.vector->tensor.extents().back() * sh.vector->tensor.dtype().bytes();
-  // Rows of 512 bytes share few sets of L1: packed where a panel is not there anyway.
-  const bool long_strides =
-      row_bytes > 1024 ||
-      (row_bytes >= 512 && bytes_a_batch(op, sh, *sh.vector) > target.l1d_bytes);
-  if (last && !long_strides) return kAsItLies;
-  // All rows are one block then: of 2048 they come from beyond L2 too often.
-  if (sh.m_others.empty() && reuse >= 16 && reuse <= 1024) return kPanels;
-  return whole;
 }
 
 struct ContractionBlocks {

@@ -125,15 +125,4 @@ inline ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t 
   return sh;
 }
 
-// What is always substituted into its reader cannot be copied for it: no dimension to copy along.
-// Whether there was such an operand.
-inline bool forget_inlined(ContractionShape& sh, const std::vector<int>& inlined) {
-  auto is_inlined = [&](const Access* a) {
-    return a && std::find(inlined.begin(), inlined.end(), a->producer) != inlined.end();
-  };
-  if (is_inlined(sh.vector)) sh.vector_dim = -1;
-  if (is_inlined(sh.row)) sh.row_dim = -1;
-  return is_inlined(sh.vector) || is_inlined(sh.row);
-}
-
 }  // namespace heddle::meta

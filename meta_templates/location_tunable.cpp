@@ -45,7 +45,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   for (size_t p = 0; p < g.places.size(); ++p) where.push_back(static_cast<int64_t>(p) + 1);
   // Computed once for all readers at the root; or, when it goes row by row, where the row is still
   // in cache.
-  int64_t chosen = !feeds_contraction ? g.deepest : cheap ? -1 : 0;
+  int64_t chosen = !feeds_contraction || g.in_chain ? g.deepest : cheap ? -1 : 0;
   Param location = t.knob("location", where, chosen,
                           chosen == 0    ? "read many times by a contraction: computed once, whole"
                           : chosen == -1 ? "cheap, and read few times"

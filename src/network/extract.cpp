@@ -18,9 +18,9 @@ namespace {
 ///                         +----> add ...        convolution with its epilogue
 class Cuts {
  public:
-  explicit Cuts(const ComputeDag& dag)
+  Cuts(const ComputeDag& dag, const Target& target)
       : dag_(dag), cut_(static_cast<size_t>(dag.size())), taken_(cut_) {
-    for (const StageGroup& g : plan_groups(dag)) cut_[g.sink] = 1;
+    for (const StageGroup& g : plan_groups(dag, &target)) cut_[g.sink] = 1;
   }
 
   std::vector<char> run() {
@@ -152,8 +152,8 @@ class NodeBuilder {
 
 }  // namespace
 
-std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag) {
-  const std::vector<char> cuts = Cuts(dag).run();
+std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const Target& target) {
+  const std::vector<char> cuts = Cuts(dag, target).run();
   std::vector<char> external(cuts);
   for (int s = 0; s < dag.size(); ++s) {
     if (dag.stage(s).is_placeholder()) external[s] = 1;

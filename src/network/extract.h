@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "heddle/dag/compute_dag.h"
+#include "heddle/target/target.h"
 
 namespace heddle::network {
 
@@ -25,6 +26,6 @@ struct ExtractedNode {
 /// A stage that depends on constant placeholders alone is computed in every node that reads it,
 /// from those placeholders: there it is prepared once, where a node of its own would run at every
 /// call.
-std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag);
+std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const Target& target);
 
 }  // namespace heddle::network

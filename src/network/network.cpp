@@ -69,7 +69,7 @@ std::string unique_name(const std::vector<TuneTask>& tasks, const std::string& n
 Network::Network(std::vector<Tensor> outputs, Target target) {
   auto impl = std::make_shared<Impl>(std::move(outputs), std::move(target));
   std::unordered_map<uint64_t, int> task_of;
-  for (network::ExtractedNode& node : network::extract_nodes(impl->dag)) {
+  for (network::ExtractedNode& node : network::extract_nodes(impl->dag, impl->target)) {
     const ComputeDag dag(node.task_outputs);
     const auto [it, is_new] =
         task_of.try_emplace(dag.structural_hash(), static_cast<int>(impl->tasks.size()));

@@ -33,32 +33,44 @@ Row row_of(const Call& call, const Tensor& x, int axis) {
   return row;
 }
 
-}  // namespace
+// A softmax before its last step: the exponentials, and what a row of them is to be multiplied by.
+struct Weights {
+  ReductionPlan plan;
+  Tensor powers, scale;
+};
 
-Tensor softmax(const Tensor& x, int axis, Where where) {
-  const Call call{"softmax", where};
+Weights weights_of(const Call& call, const Tensor& x, int axis) {
   const Row row = row_of(call, x, axis);
+  const std::string name(call.op);
   const Tensor powers = compute(
       x.shape(),
       [&](const std::vector<Axis>& i) {
         return heddle::exp(heddle::cast(row.wide, x(i)) - row.highest.at(row.plan.target(i)));
       },
-      "softmax_exp", call.op, where);
+      name + "_exp", call.op, call.where);
   const Tensor sums = compute(
       impl::to_shape(row.plan.dims),
       [&](const std::vector<Axis>& i) {
         return heddle::sum(powers.at(row.plan.source(i)), row.plan.over);
       },
-      "softmax_sum", call.op, where);
+      name + "_sum", call.op, call.where);
   // One division a row, not one an element: the product rounds once more, by half a unit.
   const Tensor scale = compute(
       impl::to_shape(row.plan.dims),
       [&](const std::vector<Axis>& i) { return heddle::make_const(row.wide, 1) / sums(i); },
-      "softmax_scale", call.op, where);
+      name + "_scale", call.op, call.where);
+  return {row.plan, powers, scale};
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& x, int axis, Where where) {
+  const Call call{"softmax", where};
+  const Weights w = weights_of(call, x, axis);
   return compute(
       x.shape(),
       [&](const std::vector<Axis>& i) {
-        return heddle::cast(x.dtype(), powers(i) * scale.at(row.plan.target(i)));
+        return heddle::cast(x.dtype(), w.powers(i) * w.scale.at(w.plan.target(i)));
       },
       call.op, call.op, where);
 }
@@ -120,8 +132,17 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
         return scaled + heddle::cast(wide, e[1]);
       },
       where);
-  Tensor weights = softmax(scores, -1, where);
-  return matmul(impl::convert(call, weights, v.dtype()), v, false, false, {}, where);
+  // Rows are divided by their sums last: (L, F) products in place of (L, S) weights, which are at
+  // most 1 before as after.
+  const Weights w = weights_of({"softmax", where}, scores, -1);
+  const Tensor sums = matmul(impl::convert(call, w.powers, v.dtype()), v, false, false,
+                             {.accumulate = wide, .output = wide}, where);
+  return compute(
+      sums.shape(),
+      [&](const std::vector<Axis>& i) {
+        return heddle::cast(v.dtype(), w.scale.at(w.plan.target(i)) * sums(i));
+      },
+      "attention", call.op, where);
 }
 
 }  // namespace heddle::ops

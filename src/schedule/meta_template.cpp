@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <list>
 #include <mutex>
+#include <set>
 
 #include "heddle/schedule/template.h"
 #include "heddle/support/error.h"
@@ -95,13 +96,20 @@ int deepest_default(const TemplateBuilder& t, const ComputeDag& dag, int stage) 
   return deepest;
 }
 
-StageGroup hosted_group(const TemplateBuilder& t, const ComputeDag& dag, int stage) {
+StageGroup hosted_group(const TemplateBuilder& t, const ComputeDag& dag, const StageGroup& host,
+                        int stage) {
   StageGroup g;
   g.sink = g.main = stage;
   g.main_class = dag.info(stage).stage_class;
   g.hosted = true;
   g.places = t.places_;
   g.deepest = deepest_default(t, dag, stage);
+  g.in_chain = std::find(host.chain.begin(), host.chain.end(), stage) != host.chain.end();
+  for (int s : host.operands) {
+    const std::vector<int>& producers = dag.info(stage).producers;
+    if (std::find(producers.begin(), producers.end(), s) != producers.end())
+      g.operands.push_back(s);
+  }
   g.reason = dag.info(stage).reason;
   return g;
 }
@@ -115,7 +123,9 @@ bool read_through_located(const TemplateBuilder& t, const ComputeDag& dag, int s
     todo.pop_back();
     for (int c : dag.info(s).consumers) {
       if (c == reader) return true;
-      if (!location_of(t, c) || std::find(seen.begin(), seen.end(), c) != seen.end()) continue;
+      const bool passes_on = location_of(t, c) ||
+                             std::find(t.inlined_.begin(), t.inlined_.end(), c) != t.inlined_.end();
+      if (!passes_on || std::find(seen.begin(), seen.end(), c) != seen.end()) continue;
       seen.push_back(c);
       todo.push_back(c);
     }
@@ -258,7 +268,7 @@ Template make_template(const ComputeDag& dag, const Target& base) {
     all = registry();
   }
   TemplateBuilder builder(dag, target);
-  std::vector<StageGroup> groups = plan_groups(dag);
+  std::vector<StageGroup> groups = plan_groups(dag, &target);
   std::string name;
   for (size_t i = 0; i < groups.size(); ++i) {
     const MetaTemplate& t = pick(all, dag, groups[i], target);
@@ -269,6 +279,8 @@ Template make_template(const ComputeDag& dag, const Target& base) {
       builder.stage(*it).compute_inline();
     }
     builder.inlined_ = groups[i].inlined;
+    builder.inlined_.insert(builder.inlined_.end(), groups[i].operands.begin(),
+                            groups[i].operands.end());
     builder.places_.clear();
     builder.locations_.clear();
     builder.kept_.clear();
@@ -278,7 +290,7 @@ Template make_template(const ComputeDag& dag, const Target& base) {
     // Readers before what they read, so that a producer knows where its readers may be.
     std::string prefix = builder.prefix_;
     for (size_t h = groups[i].tunable.size(); h-- > 0;) {
-      StageGroup hosted = hosted_group(builder, dag, groups[i].tunable[h]);
+      StageGroup hosted = hosted_group(builder, dag, groups[i], groups[i].tunable[h]);
       const MetaTemplate& ht = pick(all, dag, hosted, target);
       // By number: names would clash where two stages share one, and the template serves every
       // declaration of this structure, whatever its tensors are called.
@@ -290,6 +302,10 @@ Template make_template(const ComputeDag& dag, const Target& base) {
       require_enclosing(builder, dag, hosted.sink);
     }
   }
+  // Now that their packed copies exist, which take in what they are made from.
+  std::set<int, std::greater<>> operands;
+  for (const StageGroup& g : groups) operands.insert(g.operands.begin(), g.operands.end());
+  for (int s : operands) builder.stage(s).compute_inline();
   Template result = builder.finish(name);
   std::lock_guard lock(mutex());
   cache().push_front({hash, target, options, result});

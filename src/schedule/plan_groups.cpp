@@ -3,20 +3,27 @@
 //   - a reduction whose only readers are an element-wise chain up to a sink that hosts none joins
 //   it;
 //   - a reduction along the rows of a sink (a softmax's maximum) may be computed per row;
+//   - stages behind a product whose rows are its rows go along with it (row_chain.h), on CPUs;
 //   - what depends on constants alone and calculates is materialised: it is computed once;
 //   - cheap stages without reuse are inlined; what remains is placed by its own meta-template.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "heddle/schedule/template.h"
+#include "schedule/row_chain.h"
 
 namespace heddle {
 namespace {
 
 class Planner {
  public:
-  explicit Planner(const ComputeDag& dag)
-      : dag_(dag), group_of_(dag.size()), inlined_(dag.size(), 0), copies_(dag.size(), 1) {}
+  Planner(const ComputeDag& dag, const Target* cpu)
+      : dag_(dag),
+        cpu_(cpu),
+        group_of_(dag.size()),
+        inlined_(dag.size(), 0),
+        copies_(dag.size(), 1) {}
 
   std::vector<StageGroup> run() {
     for (int s = dag_.size() - 1; s >= 0; --s) {
@@ -26,9 +33,11 @@ class Planner {
     }
     std::sort(groups_.begin(), groups_.end(),
               [](const auto& a, const auto& b) { return a.sink < b.sink; });
+    find_operands();
     for (StageGroup& g : groups_) {
       std::sort(g.inlined.begin(), g.inlined.end());
       std::sort(g.tunable.begin(), g.tunable.end());
+      std::sort(g.chain.begin(), g.chain.end());
       g.reason = dag_.info(g.main).reason;
       if (g.main != g.sink) g.reason += "; computed inside '" + dag_.stage(g.sink).name() + "'";
     }
@@ -70,7 +79,33 @@ class Planner {
     StageGroup& g = groups_[*groups.begin()];
     if (reduction && !join_reduction(s, info, g)) return open(s);
     if (!reduction) g.tunable.push_back(s);
+    if (in_chain(s, g)) g.chain.push_back(s);
     group_of_[s] = groups;
+  }
+
+  bool in_chain(int s, const StageGroup& g) {
+    if (!cpu_ || g.main_class != StageClass::ComplexReduction) return false;
+    return chains_.try_emplace(g.main, dag_, *cpu_, g.main, g.sink).first->second.takes(s);
+  }
+
+  // What products read by way of a stage that is inlined.
+  void find_operands() {
+    std::set<int> operands;
+    for (StageGroup& g : groups_) {
+      std::vector<int> readers = g.tunable;
+      readers.push_back(g.main);
+      for (int r : readers) {
+        if (dag_.info(r).stage_class != StageClass::ComplexReduction) continue;
+        for (int s : dag_.info(r).producers) {
+          if (!inlined_[s]) continue;
+          g.operands.push_back(s);
+          operands.insert(s);
+        }
+      }
+    }
+    for (StageGroup& g : groups_) {
+      std::erase_if(g.inlined, [&](int s) { return operands.count(s) > 0; });
+    }
   }
 
   // A stage by cases is computed a tile at a time: within the sink where nothing but element-wise
@@ -188,7 +223,9 @@ class Planner {
       g.tunable.push_back(s);
       return true;
     }
-    return false;
+    if (!in_chain(s, g)) return false;
+    g.tunable.push_back(s);
+    return true;
   }
 
   // The reduction has one value per row of the sink: its axes are the sink's leading axes, or those
@@ -210,12 +247,7 @@ class Planner {
   // Every path from `s` to the sink reads it at the sink's leading indices.
   bool row_reads_only(int s, const StageGroup& g, size_t rows) const {
     for (int c : dag_.info(s).consumers) {
-      for (const Access* a : reads_of(s, c)) {
-        for (size_t d = 0; d < std::min(rows, a->indices.size()); ++d) {
-          const Axis& axis = dag_.stage(c).axes().size() > d ? dag_.stage(c).axes()[d] : Axis();
-          if (!axis.get() || !a->indices[d].same_as(axis)) return false;
-        }
-      }
+      if (!reads_own_rows(dag_, s, c, rows)) return false;
       if (c != g.sink && !row_reads_only(c, g, rows)) return false;
     }
     return true;
@@ -223,15 +255,19 @@ class Planner {
 
   static constexpr double kMaxInlineFlops = 12;
   const ComputeDag& dag_;
+  const Target* cpu_;
   std::vector<StageGroup> groups_;
   std::vector<std::set<int>> group_of_;
   std::vector<char> inlined_;
   std::vector<int64_t> copies_;
+  std::map<int, RowChain> chains_;  // by main
   static constexpr int64_t kMaxCopies = 16;
 };
 
 }  // namespace
 
-std::vector<StageGroup> plan_groups(const ComputeDag& dag) { return Planner(dag).run(); }
+std::vector<StageGroup> plan_groups(const ComputeDag& dag, const Target* target) {
+  return Planner(dag, target && target->kind == "llvm" ? target : nullptr).run();
+}
 
 }  // namespace heddle

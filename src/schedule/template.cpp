@@ -102,8 +102,8 @@ void TemplateBuilder::require(const std::string& what, std::function<bool(const 
 }
 
 void TemplateBuilder::offer_place(StageRef stage, Loop loop, const std::string& label,
-                                  StageGroup::Place::Sharing sharing) {
-  StageGroup::Place place{stage.id(), loop, label, {}, std::move(sharing)};
+                                  StageGroup::Place::Sharing sharing, bool whole_batch) {
+  StageGroup::Place place{stage.id(), loop, label, {}, std::move(sharing), whole_batch};
   for (const Guard& g : guards_) place.needs.emplace_back(Param::of_knob(g.knob), g.value);
   places_.push_back(std::move(place));
 }

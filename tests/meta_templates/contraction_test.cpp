@@ -63,16 +63,68 @@ TEST(Contraction, AnImageThatNothingIsBroadcastToIsNotPacked) {
   for (const Knob& k : t.knobs()) EXPECT_NE(k.name, "pack_vectors");
 }
 
-TEST(Contraction, WhatIsAlwaysInlinedIsNotPacked) {
-  // Its rows lie across lines of memory, and it is no stage that could be copied.
+TEST(Contraction, ATranspositionIsPackedFromItsSource) {
+  // Its rows lie across lines of memory; the copy takes the transposition in.
   selftest::RandomProgram p;
   p.inputs = {placeholder({160, 40}, f32, "A"), placeholder({160, 300}, f32, "B")};
   p.outputs = {ops::matmul(ops::transpose(p.inputs[0]), p.inputs[1])};
   p.reduce_length = 160;
   p.text = "matmul of a transposition";
-  const Template t = make_template(ComputeDag(p.outputs), Target::host());
-  for (const Knob& k : t.knobs()) EXPECT_NE(k.name, "pack_broadcasts");
-  expect_right(p, 7, 4);
+  const std::string text = schedule_text(p);
+  EXPECT_THAT(text, HasSubstr("transpose.cache_read(matmul.local) -> transpose.copy"));
+  EXPECT_THAT(text, HasSubstr("transpose.compute_inline()"));
+  expect_right(p, 7, 8);
+}
+
+TEST(Contraction, HeadsAreTakenApartWhileTheyArePacked) {
+  // Scores of activations with the heads inside, as a layer's dense products leave them.
+  selftest::RandomProgram p;
+  p.inputs = {placeholder({48, 256}, f32, "Q"), placeholder({48, 256}, f32, "K")};
+  auto heads = [](const Tensor& x) { return ops::reshape(x, {48, 8, 32}); };
+  p.outputs = {ops::batch_matmul(ops::transpose(heads(p.inputs[0]), {1, 0, 2}),
+                                 ops::transpose(heads(p.inputs[1]), {1, 2, 0}))};
+  p.reduce_length = 32;
+  p.text = "scores";
+  const std::string text = schedule_text(p);
+  // One head at a time, by squares of registers: its vectors lie along the reduction.
+  EXPECT_THAT(text, HasSubstr("transpose#5.copy.compute_at(batch_matmul"));
+  EXPECT_THAT(text, HasSubstr("transpose#5.copy.split(i1, 8)"));
+  expect_right(p, 8, 8);
+}
+
+selftest::RandomProgram attention(int64_t heads, int64_t l, int64_t d) {
+  selftest::RandomProgram p;
+  for (const char* name : {"q", "k", "v"})
+    p.inputs.push_back(placeholder({heads, l, d}, f32, name));
+  p.outputs = {ops::scaled_dot_product_attention(p.inputs[0], p.inputs[1], p.inputs[2])};
+  p.reduce_length = l + d;
+  p.text = "attention";
+  return p;
+}
+
+TEST(Contraction, AttentionGoesThroughTheCachesABlockOfRowsAtATime) {
+  const selftest::RandomProgram p = attention(4, 200, 16);
+  auto schedule = [&](int64_t l2) {
+    Target t = avx2();
+    t.l2_bytes = l2;
+    const Template tmpl = make_template(ComputeDag(p.outputs), t);
+    return tmpl.instantiate(tmpl.default_config()).to_text();
+  };
+  const std::string blocks = schedule(256 << 10);
+  EXPECT_THAT(blocks, HasSubstr("attention.split(i1, 54)"));  // 9 tiles of 6 rows
+  for (const char* stage : {"matmul", "softmax_max", "softmax_exp", "softmax_sum", "softmax_scale"})
+    EXPECT_THAT(blocks, HasSubstr(std::string(stage) + ".compute_at(attention, i0.i1.o")) << stage;
+  // All scores stay in the cache, or the keys and values of a head do not.
+  for (int64_t l2 : {int64_t{8} << 20, int64_t{16} << 10})
+    EXPECT_THAT(schedule(l2), ::testing::Not(HasSubstr("matmul.compute_at(attention, i0.i1.o")));
+}
+
+TEST(Contraction, AttentionIsRightInAnyConfig) {
+  AutoSchedulerOptions options;
+  options.l2_bytes = 64 << 10;
+  const AutoSchedulerOptionsScope scope(options);
+  expect_right(attention(3, 70, 8), 9, 12);
+  expect_right(attention(1, 130, 24), 10, 12);
 }
 
 TEST(Contraction, EitherIsRightInAnyConfig) {

@@ -74,6 +74,8 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage, Target targ
       return d.empty() ? "" : d + "\n  " + text;
     }
     target.cores = static_cast<int>(rng.uniform_int(1, 3));
+    // So small that what is drawn here does not fit it.
+    if (rng.uniform_int(0, 2) == 0) target.l2_bytes = 8 << 10;
     // The graph as it is declared, or rewritten.
     Template all = make_template_of_alternatives(ComputeDag(p.outputs), target);
     const int branch = rng.uniform_int(0, 1) == 0

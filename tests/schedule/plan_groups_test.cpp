@@ -18,6 +18,7 @@ std::string groups_text(const std::vector<Tensor>& outputs) {
     if (g.main != g.sink) out += " with main " + dag.stage(g.main).name();
     out += std::string(" (") + to_string(g.main_class) + ")";
     if (!g.inlined.empty()) out += "; inlined" + names(g.inlined);
+    if (!g.operands.empty()) out += "; operands" + names(g.operands);
     if (!g.tunable.empty()) out += "; tunable" + names(g.tunable);
     out += "\n";
   }
@@ -47,7 +48,7 @@ relu with main conv2d (complex reduction); inlined batch_norm
 TEST(PlanGroups, AViewOfConstantsIsReadInPlace) {
   Tensor w = ops::transpose(constant_placeholder({32, 16}), {1, 0});
   EXPECT_EQ(groups_text({ops::matmul(placeholder({8, 16}), w)}),
-            "matmul (complex reduction); inlined transpose\n");
+            "matmul (complex reduction); operands transpose\n");
 }
 
 TEST(PlanGroups, ASoftmaxIsOneGroup) {
@@ -104,6 +105,29 @@ TEST(PlanGroups, ATupleReductionIsOneGroup) {
 TEST(PlanGroups, TheyAreTheSameEveryTime) {
   auto build = [] { return groups_text({ops::softmax(placeholder({64, 128}))}); };
   EXPECT_EQ(build(), build());
+}
+
+TEST(PlanGroups, RowsOfAttentionGoThroughItsStagesTogetherOnACpu) {
+  auto input = [](const char* name) { return placeholder({12, 128, 64}, f32, name); };
+  Tensor scores_mask = placeholder({128, 128}, f32, "mask");
+  const Tensor y =
+      ops::scaled_dot_product_attention(input("q"), input("k"), input("v"), scores_mask);
+  const ComputeDag dag({y});
+  auto chains = [&](const Target* target) {
+    std::string out;
+    for (const StageGroup& g : plan_groups(dag, target)) {
+      out += dag.stage(g.sink).name() + ":";
+      for (int s : g.chain) out += " " + dag.stage(s).name();
+      out += "\n";
+    }
+    return out;
+  };
+  Target cpu = Target::parse("llvm -mcpu=haswell");
+  cpu.l2_bytes = 512 << 10;
+  EXPECT_EQ(chains(&cpu), "attention: matmul softmax_max softmax_exp softmax_sum softmax_scale\n");
+  const Target gpu = Target::parse("cuda -gpu=a100");
+  for (const Target* other : {static_cast<const Target*>(nullptr), &gpu})
+    EXPECT_EQ(chains(other).find(": "), std::string::npos) << chains(other);
 }
 
 }  // namespace

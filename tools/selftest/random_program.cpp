@@ -20,7 +20,7 @@ class Drawer {
         &Drawer::contraction,   &Drawer::contraction, &Drawer::matrix_unit, &Drawer::matrix_unit,
         &Drawer::convolution,   &Drawer::convolution, &Drawer::reduction,   &Drawer::reduction,
         &Drawer::normalisation, &Drawer::movement,    &Drawer::chain,       &Drawer::pooling,
-        &Drawer::tuple,         &Drawer::affine,      &Drawer::layers};
+        &Drawer::tuple,         &Drawer::affine,      &Drawer::layers,      &Drawer::attention};
     (this->*families[pick(0, std::size(families) - 1)])();
     return std::move(p_);
   }
@@ -98,10 +98,44 @@ class Drawer {
       sa.insert(sa.begin(), b);
       sb.insert(sb.begin(), b);
     }
-    Tensor a = input(sa, t, "A"), b = input(sb, t, "B", flip());
+    // As they lie, or by way of a stage that is a mere change of index.
+    auto operand = [&](std::vector<int64_t> shape, const char* name, bool constant) {
+      if (pick(0, 3) > 0) return input(shape, t, name, constant);
+      std::swap(shape[shape.size() - 2], shape.back());
+      std::vector<int> order(shape.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::swap(order[shape.size() - 2], order.back());
+      p_.text += "transposed ";
+      return ops::transpose(input(shape, t, name, constant), order);
+    };
+    Tensor a = operand(sa, "A", false), b = operand(sb, "B", flip());
     p_.reduce_length = k;
     Tensor c = ops::matmul(a, b, ta, tb);
     done("matmul(" + std::string(ta ? "T" : "N") + (tb ? "T)" : "N)"), {epilogue(c)});
+  }
+
+  // Products of products, whose rows may go through both together. Operands may lie with the heads
+  // inside.
+  void attention() {
+    const int64_t l = one_of<int64_t>({1, 7, 8, 13, 24, 31, 50}), heads = pick(1, 4);
+    const int64_t s = one_of<int64_t>({1, 6, 9, 16, 17, 40}), e = one_of<int64_t>({1, 5, 8, 16});
+    const int64_t f = one_of<int64_t>({1, 7, 8, 16, 19, 40});
+    const DataType t = one_of<DataType>({f32, f32, f32, f64, bf16});
+    const bool batch = pick(0, 3) > 0, inside = flip();
+    auto operand = [&](int64_t rows, int64_t cols, const char* name) {
+      if (!batch) return input({rows, cols}, t, name);
+      if (!inside) return input({heads, rows, cols}, t, name);
+      return ops::transpose(input({rows, heads, cols}, t, name), {1, 0, 2});
+    };
+    const Tensor q = operand(l, e, "q"), k = operand(s, e, "k"), v = operand(s, f, "v");
+    p_.reduce_length = e + s;
+    if (pick(0, 2) == 0) {
+      done("product of a product",
+           {epilogue(ops::matmul(ops::relu(ops::matmul(q, k, false, true)), v))});
+      return;
+    }
+    const Tensor mask = flip() ? input({l, s}, t, "mask") : Tensor();
+    done("attention", {epilogue(ops::scaled_dot_product_attention(q, k, v, mask))});
   }
 
   // Products of the types that matrix units take, of sizes around those of their tiles; some deep

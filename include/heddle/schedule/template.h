@@ -92,6 +92,12 @@ struct StageGroup {
   /// to be decided (location-tunable stages and reductions computed per row of the sink).
   std::vector<int> inlined;  ///< always substituted into their readers
   std::vector<int> tunable;  ///< in topological order; scheduled after the sink, as hosted groups
+  /// Operands of main that are mere changes of index (transpositions). They are substituted too,
+  /// but after the meta-templates have written: a copy packed from one is computed from its source.
+  std::vector<int> operands;
+  /// Of the tunable stages, those whose rows are the rows of main, one to one, behind which there
+  /// is another product: a block of rows goes through all of them while it is in cache (attention).
+  std::vector<int> chain;
   std::string reason;
   /// A hosted group is one tunable stage of another group: it may be computed at any of the loops
   /// that the host offered, outermost first, or at the root.
@@ -112,15 +118,19 @@ struct StageGroup {
       Param resident = {};                ///< 1: the row stays in registers, its loops unrolled
     };
     Sharing sharing = {};
+    /// An iteration has all rows of a batch: what is copied for it is copied once.
+    bool whole_batch = false;
   };
   bool hosted = false;
+  bool in_chain = false;  ///< hosted: one of the host's chain
   /// The deepest place (index + 1 into places) that the readers' own default places allow.
   int deepest = 0;
   std::vector<Place> places;
 };
 
-/// The groups of a DAG, producers first. Deterministic.
-std::vector<StageGroup> plan_groups(const ComputeDag& dag);
+/// The groups of a DAG, producers first. Deterministic. Without a target, or with one that is no
+/// CPU, no group has a chain.
+std::vector<StageGroup> plan_groups(const ComputeDag& dag, const Target* target = nullptr);
 
 class Template;
 
@@ -148,7 +158,7 @@ class TemplateBuilder : public StepSink {
   /// A loop of the group at hand where its tunable stages may be computed; call outermost first.
   /// Inside a when(), the place is only open to configs that take that branch.
   void offer_place(StageRef stage, Loop loop, const std::string& label,
-                   StageGroup::Place::Sharing sharing = {});
+                   StageGroup::Place::Sharing sharing = {}, bool whole_batch = false);
   /// The value that the analytic rule chose for `knob`; of a constant, itself.
   int64_t chosen(Param knob) const;
   /// The decision where a hosted stage is computed: -1 inlined, 0 root, n: places[n - 1]. The
@@ -203,7 +213,8 @@ class TemplateBuilder : public StepSink {
   friend void require_enclosing(TemplateBuilder&, const ComputeDag&, int);
   friend const Param* location_of(const TemplateBuilder&, int);
   friend int deepest_default(const TemplateBuilder&, const ComputeDag&, int);
-  friend StageGroup hosted_group(const TemplateBuilder&, const ComputeDag&, int);
+  friend StageGroup hosted_group(const TemplateBuilder&, const ComputeDag&, const StageGroup&, int);
+  friend bool read_through_located(const TemplateBuilder&, const ComputeDag&, int, int);
 };
 
 /// A schedule with knobs for one DAG and target. Immutable; cheap to copy; safe to share.

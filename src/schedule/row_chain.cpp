@@ -1,0 +1,87 @@
+#include "schedule/row_chain.h"
+
+#include <algorithm>
+
+namespace heddle {
+
+bool reads_own_rows(const ComputeDag& dag, int s, int reader, size_t rows) {
+  const auto& axes = dag.stage(reader).axes();
+  for (const Access& a : dag.info(reader).reads) {
+    if (a.producer != s) continue;
+    for (size_t d = 0; d < std::min(rows, a.indices.size()); ++d) {
+      if (d >= axes.size() || !a.indices[d].same_as(axes[d])) return false;
+    }
+  }
+  return true;
+}
+
+namespace {
+
+// Below this there is no tile of registers, and one operand streams.
+constexpr int64_t kLeastExtent = 8;
+
+}  // namespace
+
+RowChain::RowChain(const ComputeDag& dag, const Target& target, int main, int sink)
+    : dag_(dag),
+      main_(main),
+      sink_(sink),
+      rows_(dag.stage(main).axes().size()),
+      has_rows_(static_cast<size_t>(sink) + 1) {
+  const auto& axes = dag.stage(main).axes();
+  if (rows_ < 2 || dag.stage(sink).axes().size() != rows_) return;
+  --rows_;
+  if (axes[rows_ - 1].extent() < kLeastExtent || axes[rows_].extent() < kLeastExtent) return;
+  has_rows_[static_cast<size_t>(sink)] = 1;
+  for (int s = sink - 1; s >= 0; --s) has_rows_[static_cast<size_t>(s)] = has_rows(s) ? 1 : 0;
+  int64_t lead = 1, row_bytes = 0, shared = shared_bytes(main);
+  for (size_t d = 0; d < rows_; ++d) lead *= axes[d].extent();
+  bool product = false;
+  for (int s = 0; s < main; ++s) {
+    if (dag.info(s).stage_class == StageClass::Placeholder || !has_rows_[static_cast<size_t>(s)])
+      continue;
+    row_bytes =
+        std::max(row_bytes, dag.info(s).points / lead * dag.stage(s).output(0).dtype().bytes());
+    if (dag.info(s).stage_class != StageClass::ComplexReduction) continue;
+    product = true;
+    shared += shared_bytes(s);
+  }
+  // Every block reads what blocks share, R rows each for two or more passes over a row of each
+  // stage. With R such that two stages' rows fill half of the second cache, the passes that are
+  // saved are more than that as long as it is smaller than the cache.
+  // Nothing is saved where all rows together stay in it anyway.
+  worth_ = product && kLeastExtent * 2 * row_bytes <= target.l2_bytes / 2 &&
+           shared <= target.l2_bytes && lead * row_bytes > target.l2_bytes;
+}
+
+bool RowChain::has_rows(int s) const {
+  const auto &own = dag_.stage(s).axes(), &axes = dag_.stage(main_).axes();
+  const StageInfo& info = dag_.info(s);
+  // (Images have rows of their own, which one loop over blocks of results does not serve.)
+  if (own.size() < rows_ || own.size() > rows_ + 1 || info.is_output || info.preparable ||
+      !info.case_periods.empty() || info.consumers.empty() || dag_.stage(s).num_outputs() != 1)
+    return false;
+  for (size_t d = 0; d < rows_; ++d) {
+    if (own[d].extent() != axes[d].extent()) return false;
+  }
+  return std::all_of(info.consumers.begin(), info.consumers.end(), [&](int c) {
+    return c <= sink_ && has_rows_[static_cast<size_t>(c)] && reads_own_rows(dag_, s, c, rows_);
+  });
+}
+
+int64_t RowChain::shared_bytes(int s) const {
+  const auto& axes = dag_.stage(s).axes();
+  int64_t bytes = 0;
+  for (const Access& a : dag_.info(s).reads) {
+    if (a.depends_on(axes[rows_ - 1])) continue;
+    int64_t all = a.tensor.dtype().bytes();
+    for (int64_t e : a.tensor.extents()) all *= e;
+    for (size_t d = 0; d < rows_; ++d) {
+      if (a.depends_on(axes[d])) all /= axes[d].extent();
+    }
+    bytes += all;
+  }
+  return bytes;
+}
+
+}  // namespace heddle
