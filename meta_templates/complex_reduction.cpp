@@ -16,6 +16,7 @@
 #include "common.h"
 #include "contraction_blocks.h"
 #include "narrow_product.h"
+#include "operand_copy.h"
 
 namespace heddle::meta {
 namespace {
@@ -42,7 +43,8 @@ class Writer {
     const Target& target = t_.target();
     note_shape();
     // Both operands of a narrow product are copied.
-    if (forget_inlined(sh_, g_.inlined)) narrow_.reset();
+    const bool copies = !forget_inlined(sh_, g_.inlined);
+    if (!copies) narrow_.reset();
     Tile tile = best_tile(target, lanes_, sh_);
     std::vector<int64_t> rows{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14}, vectors{1, 2, 3, 4};
     // One row reuses nothing: long runs of the vector operand are all there is to gain.
@@ -60,6 +62,7 @@ class Writer {
     t_.require("the register tile must fit the vector registers", [=](const auto& value) {
       return fits_registers(tg, value(mr), ceil_div(value(nr), lanes));
     });
+    if (copies) choose_channels();
     std::vector<int64_t> unrolls{1, 2, 4};
     // A short window whole: its loop would end, mispredicted, after a few rounds.
     const int64_t window = innermost_reduce_extent();
@@ -97,6 +100,18 @@ class Writer {
     if (sh_.vector) text += ", vectors from " + sh_.vector->tensor.name();
     if (sh_.row) text += ", broadcasts from " + sh_.row->tensor.name();
     t_.note(text);
+  }
+
+  // Vectors of filters read an image that has its channels in planes (NCHW) by a line of memory for
+  // each channel. Copied with its channels innermost it is read as one that lies so.
+  void choose_channels() {
+    channels_ = grouped_reduction(op_, sh_);
+    if (!channels_ || sh_.m < 0 || sh_.row_dim >= 0) return;
+    if (channels_->row_dim + 1 == sh_.row->tensor.rank()) return;
+    channels_chosen_ = channels_->extent >= lanes_;
+    channels_last_ = t_.choice("channels_last", channels_chosen_,
+                               channels_chosen_ ? "no line for each plane" : "few channels");
+    t_.keep_at_root(sh_.row->producer, channels_last_, 1);
   }
 
   // Groups of products that one instruction adds up, where there is one. Both operands are then
@@ -271,37 +286,14 @@ class Writer {
     return a.tensor.op()->is_constant() || dag_.info(a.producer).preparable;
   }
 
-  // Copies operand `a` into tiles of `tile` along `dim`: [dim/tile][the others...][dim%tile].
+  // Copies operand `a` into tiles of `tile` along `dim`. `inner`: the dimension next to the tile's.
   // `squares`: the tile is whole vectors. `shared`: among the threads, before all else.
-  StageRef pack(const Access& a, int dim, Param tile, Param widen, StageRef reader, bool squares,
-                bool shared = true) {
+  StageRef pack(const Access& a, int dim, Param tile, int inner, Param widen, StageRef reader,
+                bool squares, bool shared = true) {
     StageRef p = t_.stage(a.producer).cache_read({reader});
-    std::vector<StageRef::StorageDim> dims{{dim, tile, 0}};
-    for (int d = 0; d < p.num_axes(); ++d) {
-      if (d != dim) dims.push_back({d, 1, 0});
-    }
-    dims.push_back({dim, 1, tile});
-    p.layout(dims);
-    auto [to, ti] = p.split(p.axis(dim), tile);
-    std::vector<Loop> order{to};
-    for (int d = 0; d < p.num_axes(); ++d) {
-      if (d != dim) order.push_back(p.axis(d));
-    }
-    order.push_back(ti);
-    p.reorder(order);
-    // A transposition goes by squares, whose rows are whole vectors of the operand.
     const int run = a.tensor.rank() - 1;
-    if (squares && run != dim && a.tensor.extent(run) >= lanes_) {
-      auto [ro, ri] = p.split(p.axis(run), lanes_);
-      auto [vo, vi] = p.split(ti, lanes_);
-      *std::find(order.begin(), order.end(), p.axis(run)) = ro;
-      order.back() = vo;
-      p.reorder({ro, vo, ri, vi});
-      p.unroll(ri);
-      p.vectorize(vi);
-    } else {
-      p.vectorize(ti);
-    }
+    squares = squares && run != dim && a.tensor.extent(run) >= lanes_;
+    const std::vector<Loop> order = tile_copy(p, dim, tile, inner, squares, lanes_);
     if (shared) share_out(a, p, order);
     if (widen.knob >= 0) t_.when(widen, 1, [&] { p.widen(narrow_->wide); });
     return p;
@@ -325,11 +317,12 @@ class Writer {
     share_out(a, p, order);
   }
 
-  void pack_operands(StageRef reader, StageRef host, Loop panel) {
+  void pack_operands(StageRef reader, StageRef host, Loop panel, bool channels_last) {
     if (pack_vector_.knob >= 0) {
       const bool squares = !is_constant(*sh_.vector) && sh_.vector->tensor.dtype().bits == 32;
+      const int inner = channels_last ? channels_->vector_dim : -1;
       auto copy = [&](bool whole) {
-        return pack(*sh_.vector, sh_.vector_dim, nr_, widen_vector_, reader, squares, whole);
+        return pack(*sh_.vector, sh_.vector_dim, nr_, inner, widen_vector_, reader, squares, whole);
       };
       t_.when(pack_vector_, kWhole, [&] { copy(true); });
       if (!is_constant(*sh_.vector))
@@ -340,25 +333,31 @@ class Writer {
                          {16, 32, 64});
         });
     }
+    if (channels_last) {
+      StageRef p = t_.stage(sh_.row->producer).cache_read({reader});
+      const bool squares = sh_.row->tensor.dtype().bits == 32;
+      share_out(*sh_.row, p, innermost_copy(p, channels_->row_dim, squares, lanes_));
+      if (halves()) p.widen(narrow_->wide);
+    }
     if (pack_row_.knob < 0) return;
-    t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, widen_row_, reader, false); });
+    t_.when(pack_row_, 1, [&] { pack(*sh_.row, sh_.row_dim, mr_, -1, widen_row_, reader, false); });
     if (halves()) t_.when(pack_row_, 2, [&] { widen_whole(*sh_.row, reader); });
   }
 
   // Copies operand `a` with groups of `size` along dimension `k` in one place (group_copy).
-  void pack_groups(const Access& a, int k, int64_t size, int dim, Param tile, int last, Param widen,
-                   StageRef reader) {
+  void pack_groups(const Access& a, int k, int64_t size, int dim, Param tile, int last,
+                   bool k_inner, Param widen, StageRef reader) {
     StageRef p = t_.stage(a.producer).cache_read({reader});
-    share_out(a, p, group_copy(p, k, size, dim, tile, last, lanes_));
+    share_out(a, p, group_copy(p, k, size, dim, tile, last, k_inner, lanes_));
     if (size == 2 && widen.knob >= 0) t_.when(widen, 1, [&] { p.widen(i16); });
   }
 
-  void pack_in_groups(StageRef reader, int64_t size) {
+  void pack_in_groups(StageRef reader, int64_t size, bool k_inner) {
     const GroupedReduction& g = *grouped_;
-    pack_groups(*sh_.vector, g.vector_dim, size, sh_.vector_dim, nr_, g.lane_dim, widen_vector_,
-                reader);
+    pack_groups(*sh_.vector, g.vector_dim, size, sh_.vector_dim, nr_, g.lane_dim, k_inner,
+                widen_vector_, reader);
     auto row = [&](int dim) {
-      pack_groups(*sh_.row, g.row_dim, size, dim, mr_, -1, widen_row_, reader);
+      pack_groups(*sh_.row, g.row_dim, size, dim, mr_, -1, k_inner, widen_row_, reader);
     };
     if (pack_row_.knob < 0) return row(-1);
     t_.when(pack_row_, 0, [&] { row(-1); });
@@ -428,7 +427,8 @@ class Writer {
   }
 
   // The reduce axis that goes innermost: along which the broadcast operand is contiguous.
-  int innermost_reduce() const {
+  int innermost_reduce(bool channels_last) const {
+    if (channels_last) return channels_->axis;
     int last = static_cast<int>(op_.reduce_axes().size()) - 1;
     // The window of a 1x1 convolution is no loop.
     while (last > 0 && op_.reduce_axes()[static_cast<size_t>(last)].extent() == 1) --last;
@@ -440,24 +440,30 @@ class Writer {
     return last;
   }
   int64_t innermost_reduce_extent() const {
-    return op_.reduce_axes()[static_cast<size_t>(innermost_reduce())].extent();
+    return op_.reduce_axes()[static_cast<size_t>(innermost_reduce(channels_chosen_))].extent();
   }
 
   // What is inside of the blocks: the register tile, and the copies that it reads.
   void inside(StageRef acc, int first, StageRef host, const HostLoops& h) {
+    auto write = [&](int64_t size, bool channels_last) {
+      register_tile(acc, first, host, h.micro, size, channels_last);
+      if (size > 1) pack_in_groups(acc, size, channels_last);
+      if (size == 1) pack_operands(acc, host, h.inner.front(), channels_last);
+    };
+    auto when = [&](Param knob, int64_t value, auto&& body) {
+      if (knob.knob < 0) return value == knob.value ? body() : void();
+      t_.when(knob, value, body);
+    };
     for (int64_t size : dot_sizes_) {
-      auto write = [&] {
-        register_tile(acc, first, host, h.micro, size);
-        if (size > 1) pack_in_groups(acc, size);
-        if (size == 1) pack_operands(acc, host, h.inner.front());
-      };
-      if (dot_.knob < 0) write();
-      if (dot_.knob >= 0) t_.when(dot_, size, write);
+      when(dot_, size, [&] {
+        for (bool last : {false, true}) when(channels_last_, last, [&] { write(size, last); });
+      });
     }
   }
 
   // The register tile: stage `acc` with all of the reduction inside, its results in registers.
-  void register_tile(StageRef acc, int first, StageRef host, Loop micro, int64_t group) {
+  void register_tile(StageRef acc, int first, StageRef host, Loop micro, int64_t group,
+                     bool channels_last) {
     std::vector<Loop> order, reduce = acc.all_reduce_axes();
     // Side by side for each vector of results: one instruction (codegen/llvm/dot_product.cpp).
     Loop together;
@@ -469,7 +475,7 @@ class Writer {
     for (int i = 0; i < acc.num_axes(); ++i) {
       if (i - first != sh_.v && i - first != sh_.m) order.push_back(acc.axis(i));
     }
-    const int last = innermost_reduce();
+    const int last = innermost_reduce(channels_last);
     for (size_t i = 0; i < reduce.size(); ++i) {
       if (static_cast<int>(i) != last) order.push_back(reduce[i]);
     }
@@ -563,13 +569,13 @@ class Writer {
   int64_t lanes_;
   Shape sh_;
   std::optional<NarrowProduct> narrow_;
-  std::optional<GroupedReduction> grouped_;
+  std::optional<GroupedReduction> grouped_, channels_;
   std::vector<int64_t> dot_sizes_{1};
   Param mr_, nr_, unroll_k_, row_block_, col_block_, other_block_, mode_, k_block_, k_part_,
-      pack_vector_, pack_row_, ahead_, dot_, widen_vector_, widen_row_;
+      pack_vector_, pack_row_, ahead_, dot_ = 1, widen_vector_, widen_row_, channels_last_;
   std::vector<int64_t> modes_;
   std::string mode_reason_;
-  bool parallel_ = false;
+  bool parallel_ = false, channels_chosen_ = false;
   int longest_ = 0;
 };
 

@@ -156,10 +156,9 @@ int main(int argc, char** argv) {
   app.add_option("--alternative", o.alternatives, "A variant: a rewrite, or direct")
       ->allow_extra_args(false);
   std::string dtype = "f32";
-  app.add_option("--dtype", dtype, "Type of the inputs (f32)")
-      ->check([](const std::string& text) {
-        return parse_dtype(text) ? "" : "no type is called '" + text + "'";
-      });
+  app.add_option("--dtype", dtype, "Type of the inputs (f32)")->check([](const std::string& text) {
+    return parse_dtype(text) ? "" : "no type is called '" + text + "'";
+  });
   app.add_option("--threads", o.threads, "Of the kernels (1)")->check(CLI::Range(1, 1024));
   app.add_option("--rounds", o.rounds, "Of the race (15)")->check(CLI::Range(1, 1000));
   CLI11_PARSE(app, argc, argv);
