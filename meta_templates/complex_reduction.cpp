@@ -66,10 +66,11 @@ class Writer {
     t_.require("the register tile must fit the vector registers", [=](const auto& value) {
       return fits_registers(tg, value(mr), ceil_div(value(nr), lanes));
     });
+    copies_.choose_channels();
     std::vector<int64_t> unrolls{1, 2, 4};
     // A short window whole: its loop would end, mispredicted, after a few rounds.
-    const int64_t window =
-        op_.reduce_axes()[static_cast<size_t>(copies_.innermost_reduce())].extent();
+    const int innermost = copies_.innermost_reduce(copies_.channels_chosen());
+    const int64_t window = op_.reduce_axes()[static_cast<size_t>(innermost)].extent();
     if (window <= 8) unrolls.push_back(window);
     const bool whole_window = !sh_.row && window <= 8;
     // Four steps share the loop's bookkeeping and a line of the broadcast operand
@@ -334,19 +335,26 @@ class Writer {
 
   // What is inside of the blocks: the register tile, and the copies that it reads.
   void inside(StageRef acc, int first, StageRef host, const HostLoops& h) {
+    auto write = [&](int64_t size, bool channels_last) {
+      register_tile(acc, first, host, h.micro, size, channels_last);
+      if (size > 1) copies_.write_groups(acc, *grouped_, size, channels_last);
+      if (size == 1) copies_.write(acc, host, h.inner.front(), channels_last);
+    };
+    auto when = [&](Param knob, int64_t value, auto&& body) {
+      if (knob.is_const()) return value == knob.value ? body() : void();
+      t_.when(knob, value, body);
+    };
     for (int64_t size : dot_sizes_) {
-      auto write = [&] {
-        register_tile(acc, first, host, h.micro, size);
-        if (size > 1) copies_.write_groups(acc, *grouped_, size);
-        if (size == 1) copies_.write(acc, host, h.inner.front());
-      };
-      if (dot_.is_const()) write();
-      if (!dot_.is_const()) t_.when(dot_, size, write);
+      when(dot_, size, [&] {
+        for (bool last : {false, true})
+          when(copies_.channels_last(), last, [&] { write(size, last); });
+      });
     }
   }
 
   // The register tile: stage `acc` with all of the reduction inside, its results in registers.
-  void register_tile(StageRef acc, int first, StageRef host, Loop micro, int64_t group) {
+  void register_tile(StageRef acc, int first, StageRef host, Loop micro, int64_t group,
+                     bool channels_last) {
     std::vector<Loop> order, reduce = acc.all_reduce_axes();
     // Side by side for each vector of results: one instruction (codegen/llvm/dot_product.cpp).
     Loop together;
@@ -358,7 +366,7 @@ class Writer {
     for (int i = 0; i < acc.num_axes(); ++i) {
       if (i - first != sh_.v && i - first != sh_.m) order.push_back(acc.axis(i));
     }
-    const int last = copies_.innermost_reduce();
+    const int last = copies_.innermost_reduce(channels_last);
     for (size_t i = 0; i < reduce.size(); ++i) {
       if (static_cast<int>(i) != last) order.push_back(reduce[i]);
     }
@@ -485,7 +493,7 @@ class Writer {
   std::vector<int64_t> dot_sizes_{1};
   OperandCopies copies_;
   Param location_, mr_, nr_, unroll_k_, row_block_, chain_rows_, col_block_, other_block_, mode_,
-      k_block_, k_part_, dot_;
+      k_block_, k_part_, dot_ = 1;
   std::vector<int64_t> modes_;
   std::string mode_reason_;
   bool parallel_ = false, chain_has_batch_ = false;

@@ -41,16 +41,35 @@ inline int plain_dim(const Access& a, const Axis& axis, const Operation* op = nu
   return -1;
 }
 
+// Whether a window slides along `axis` over operand `a`: vectors along it are not aligned, and
+// where it is strided, they are not in a row either. A copy of `a` that mends both is paid for by a
+// deep reduction.
+inline bool slides(const Access& a, const Axis& axis, const Operation& op, int64_t depth) {
+  constexpr int64_t kDeep = 256;
+  const auto& index = a.affine.back();
+  const int64_t stride = index ? index->coefficient(axis.var()) : 0;
+  if (stride == 0) return false;
+  if (stride > 1) return true;
+  return depth >= kDeep &&
+         std::any_of(op.reduce_axes().begin(), op.reduce_axes().end(), [&](const Axis& k) {
+           return k.extent() > 1 && index->coefficient(k.var()) != 0;
+         });
+}
+
 // Vectors along an axis that fills only one, and that not to the brim, are few accumulators and as
-// many loads. Where a constant (packed once) is read along a longer axis, vectors go there, and the
-// results, which are few beside a deep reduction, are stored one by one: channels of a convolution
-// of 7x7 images in NCHW. -1: there is none.
+// many loads; along one that a window slides over they are loads across lines. Where a constant
+// (packed once) is read along a longer axis, vectors go there, and the results, which are few
+// beside a deep reduction, are stored one by one: channels of a convolution in NCHW. -1: there is
+// none.
 inline int constant_vector_axis(const ComputeDag& dag, const Operation& op,
                                 const std::vector<const Access*>& operands, int64_t lanes) {
   constexpr int64_t kDeep = 64;
   int64_t depth = 1;
   for (const Axis& k : op.reduce_axes()) depth *= k.extent();
-  if (depth < kDeep || op.axes().back().extent() > lanes) return -1;
+  const Axis& last = op.axes().back();
+  const bool windows = std::any_of(operands.begin(), operands.end(),
+                                   [&](const Access* a) { return slides(*a, last, op, depth); });
+  if (depth < kDeep || (last.extent() > lanes && !windows)) return -1;
   for (int i = static_cast<int>(op.axes().size()) - 2; i >= 0; --i) {
     const Axis& axis = op.axes()[static_cast<size_t>(i)];
     if (axis.extent() < 2 * lanes) continue;
@@ -58,8 +77,7 @@ inline int constant_vector_axis(const ComputeDag& dag, const Operation& op,
                                      [&](const Access* a) { return a->depends_on(axis); }) == 1;
     for (const Access* a : operands) {
       const bool constant = a->tensor.op()->is_constant() || dag.info(a->producer).preparable;
-      if (reads && constant && plain_dim(*a, axis) >= 0 && !a->depends_on(op.axes().back()))
-        return i;
+      if (reads && constant && plain_dim(*a, axis) >= 0 && !a->depends_on(last)) return i;
     }
   }
   return -1;

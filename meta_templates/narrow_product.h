@@ -81,49 +81,4 @@ inline std::optional<GroupedReduction> grouped_reduction(const Operation& op,
   return g.axis >= 0 ? std::optional(g) : std::nullopt;
 }
 
-/// The layout and the loops (returned, outermost first) of a copy in which groups of `size` along
-/// dimension `k` lie together: in tiles of `tile` along `dim`,
-/// [dim/tile][the others, k/size...][dim%tile][k%size], or, where dim is -1, with the dimension
-/// `last` next to the groups: [the others, k/size...][last][k%size].
-inline std::vector<Loop> group_copy(StageRef p, int k, int64_t size, int dim, Param tile, int last,
-                                    int64_t lanes) {
-  const bool tiled = dim >= 0;
-  std::vector<StageRef::StorageDim> dims;
-  if (tiled) dims.push_back({dim, tile, 0});
-  for (int d = 0; d < p.num_axes(); ++d) {
-    if (d == k) dims.push_back({k, size, 0});
-    if (d != k && d != dim && d != last) dims.push_back({d});
-  }
-  if (tiled) dims.push_back({dim, 1, tile});
-  if (!tiled && last >= 0 && last != k) dims.push_back({last});
-  dims.push_back({k, 1, size});
-  p.layout(dims);
-  std::vector<Loop> order;
-  if (!tiled && (last < 0 || last == k)) {  // runs along k stay as they are
-    order = p.all_axes();
-    std::swap(order[static_cast<size_t>(k)], order.back());
-    auto [ko, ki] = p.split(p.axis(k), 2 * lanes);
-    order.back() = ko;
-    order.push_back(ki);
-    p.reorder(order);
-    p.vectorize(ki);
-  } else {
-    auto [lo, li] = p.split(p.axis(tiled ? dim : last), tiled ? tile : Param(2 * lanes));
-    auto [ko, ki] = p.split(p.axis(k), size);
-    if (tiled) order.push_back(lo);
-    for (int d = 0; d < p.num_axes(); ++d) {
-      if (d == k) order.push_back(ko);
-      if (d != k && d != dim && d != last) order.push_back(p.axis(d));
-    }
-    if (!tiled) order.push_back(lo);
-    order.push_back(li);
-    order.push_back(ki);
-    p.reorder(order);
-    order.pop_back();
-    order.back() = p.fuse(li, ki);
-    p.vectorize(order.back());
-  }
-  return order;
-}
-
 }  // namespace heddle::meta

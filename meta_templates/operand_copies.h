@@ -1,6 +1,7 @@
 // Copies of a contraction's operands, in the order in which its register tile reads them.
 #pragma once
 
+#include "copy_loops.h"
 #include "narrow_product.h"
 
 namespace heddle::meta {
@@ -51,6 +52,20 @@ class OperandCopies {
     return reuse >= 32 ? kWhole : kAsItLies;
   }
 
+  // Vectors of filters read an image that has its channels in planes (NCHW) by a line of memory for
+  // each channel. Copied with its channels innermost it is read as one that lies so.
+  void choose_channels() {
+    channels_ = grouped_reduction(op_, sh_);
+    if (!channels_ || sh_.m < 0 || sh_.row_dim >= 0 || !is_stored(*sh_.row)) return;
+    if (channels_->row_dim + 1 == sh_.row->tensor.rank()) return;
+    channels_chosen_ = channels_->extent >= lanes_;
+    channels_last_ = t_.choice("channels_last", channels_chosen_,
+                               channels_chosen_ ? "no line for each plane" : "few channels");
+    t_.keep_at_root(sh_.row->producer, channels_last_, 1);
+  }
+  Param channels_last() const { return channels_last_; }
+  bool channels_chosen() const { return channels_chosen_; }
+
   void choose(const Use& use) {
     use_ = use;
     auto constant = [&](const Access* a) { return a && is_constant(*a); };
@@ -99,14 +114,16 @@ class OperandCopies {
   }
 
   // The copies that `reader` reads; of panels, at loop `panel` of `host`.
-  void write(StageRef reader, StageRef host, Loop panel) {
+  void write(StageRef reader, StageRef host, Loop panel, bool channels_last) {
     auto widened = [&](StageRef p, Param widen) {
       if (!widen.is_const()) t_.when(widen, 1, [&] { p.widen(narrow_->wide); });
     };
     if (!pack_vector_.is_const()) {
       const bool squares = !is_constant(*sh_.vector) && sh_.vector->tensor.dtype().bits == 32;
+      const int inner = channels_last ? channels_->vector_dim : -1;
       auto copy = [&](bool whole) {
-        StageRef p = pack(*sh_.vector, sh_.vector_dim, use_.tile_cols, reader, squares, whole);
+        StageRef p =
+            pack(*sh_.vector, sh_.vector_dim, use_.tile_cols, inner, reader, squares, whole);
         widened(p, widen_vector_);
         return p;
       };
@@ -119,16 +136,22 @@ class OperandCopies {
                          {16, 32, 64});
         });
     }
+    if (channels_last) {
+      StageRef p = t_.stage(sh_.row->producer).cache_read({reader});
+      const bool squares = sh_.row->tensor.dtype().bits == 32;
+      share_out(*sh_.row, p, innermost_copy(p, channels_->row_dim, squares, lanes_));
+      if (halves()) p.widen(narrow_->wide);
+    }
     if (pack_row_.is_const()) return;
     t_.when(pack_row_, 1, [&] {
-      widened(pack(*sh_.row, sh_.row_dim, use_.tile_rows, reader, false, true), widen_row_);
+      widened(pack(*sh_.row, sh_.row_dim, use_.tile_rows, -1, reader, false, true), widen_row_);
     });
     if (halves()) t_.when(pack_row_, 2, [&] { widen_whole(*sh_.row, narrow_->wide, reader); });
   }
 
-  void write_groups(StageRef reader, const GroupedReduction& g, int64_t size) {
+  void write_groups(StageRef reader, const GroupedReduction& g, int64_t size, bool k_inner) {
     auto pack = [&](const Access& a, int k, int dim, Param tile, int last, Param widen) {
-      StageRef p = pack_groups(a, k, size, dim, tile, last, reader);
+      StageRef p = pack_groups(a, k, size, dim, tile, last, k_inner, reader);
       if (size == 2 && !widen.is_const()) t_.when(widen, 1, [&] { p.widen(i16); });
     };
     pack(*sh_.vector, g.vector_dim, sh_.vector_dim, use_.tile_cols, g.lane_dim, widen_vector_);
@@ -149,7 +172,8 @@ class OperandCopies {
   }
 
   // The reduce axis that goes innermost: along which the broadcast operand is contiguous.
-  int innermost_reduce() const {
+  int innermost_reduce(bool channels_last) const {
+    if (channels_last) return channels_->axis;
     int last = static_cast<int>(op_.reduce_axes().size()) - 1;
     // The window of a 1x1 convolution is no loop.
     while (last > 0 && op_.reduce_axes()[static_cast<size_t>(last)].extent() == 1) --last;
@@ -185,7 +209,7 @@ class OperandCopies {
 
   // How far apart the rows of an operand lie that is read along a reduction.
   int64_t bytes_a_row(const Access& a) const {
-    const Axis& k = op_.reduce_axes()[static_cast<size_t>(innermost_reduce())];
+    const Axis& k = op_.reduce_axes()[static_cast<size_t>(innermost_reduce(false))];
     const int dim = plain_dim(a, k, &op_);
     const int64_t step = dim < 0 || is_stored(a) ? a.tensor.extents().back() : stride(a, dim);
     return step * a.tensor.dtype().bytes();
@@ -235,36 +259,15 @@ class OperandCopies {
     return a.tensor.rank() > 0 && stride(a, a.tensor.rank() - 1) == 1 ? a.tensor.rank() - 1 : -1;
   }
 
-  // Copies operand `a` into tiles of `tile` along `dim`: [dim/tile][the others...][dim%tile].
+  // Copies operand `a` into tiles of `tile` along `dim`. `inner`: the dimension next to the tile's.
   // `squares`: the tile is whole vectors. `shared`: among the threads, before all else.
-  StageRef pack(const Access& a, int dim, Param tile, StageRef reader, bool squares, bool shared) {
+  StageRef pack(const Access& a, int dim, Param tile, int inner, StageRef reader, bool squares,
+                bool shared) {
     StageRef p = t_.stage(a.producer).cache_read({reader});
-    std::vector<StageRef::StorageDim> dims{{dim, tile, 0}};
-    for (int d = 0; d < p.num_axes(); ++d) {
-      if (d != dim) dims.push_back({d, 1, 0});
-    }
-    dims.push_back({dim, 1, tile});
-    p.layout(dims);
-    auto [to, ti] = p.split(p.axis(dim), tile);
-    std::vector<Loop> order{to};
-    for (int d = 0; d < p.num_axes(); ++d) {
-      if (d != dim) order.push_back(p.axis(d));
-    }
-    order.push_back(ti);
-    p.reorder(order);
     // A transposition goes by squares, whose rows are whole vectors of the operand.
     const int run = contiguous_dim(a);
-    if (squares && run >= 0 && run != dim && a.tensor.extent(run) >= lanes_) {
-      auto [ro, ri] = p.split(p.axis(run), lanes_);
-      auto [vo, vi] = p.split(ti, lanes_);
-      *std::find(order.begin(), order.end(), p.axis(run)) = ro;
-      order.back() = vo;
-      p.reorder({ro, vo, ri, vi});
-      p.unroll(ri);
-      p.vectorize(vi);
-    } else {
-      p.vectorize(ti);
-    }
+    squares = squares && run >= 0 && run != dim && a.tensor.extent(run) >= lanes_;
+    const std::vector<Loop> order = tile_copy(p, dim, tile, inner, squares ? run : -1, lanes_);
     if (shared) share_out(a, p, order);
     return p;
   }
@@ -283,9 +286,9 @@ class OperandCopies {
 
   // Copies operand `a` with groups of `size` along dimension `k` in one place (group_copy).
   StageRef pack_groups(const Access& a, int k, int64_t size, int dim, Param tile, int last,
-                       StageRef reader) {
+                       bool k_inner, StageRef reader) {
     StageRef p = t_.stage(a.producer).cache_read({reader});
-    share_out(a, p, group_copy(p, k, size, dim, tile, last, lanes_));
+    share_out(a, p, group_copy(p, k, size, dim, tile, last, k_inner, lanes_));
     return p;
   }
 
@@ -303,7 +306,9 @@ class OperandCopies {
   const ContractionShape& sh_;
   const std::optional<NarrowProduct>& narrow_;
   Use use_;
-  bool allow_panels_ = true;
+  std::optional<GroupedReduction> channels_;
+  Param channels_last_;
+  bool allow_panels_ = true, channels_chosen_ = false;
   Param pack_vector_, pack_row_, ahead_, widen_vector_, widen_row_;
 };
 

@@ -27,6 +27,7 @@ using namespace heddle;
 
 struct Options {
   std::vector<std::string> subjects, sets, alternatives;
+  DataType dtype = f32;
   int threads = 1, rounds = 15;
 };
 
@@ -66,7 +67,7 @@ std::optional<Config> changed(const Template& t, const std::vector<Setting>& set
 
 /// Seconds of the static choice, then of each variant; NaN where it is no variant.
 std::vector<double> race(const std::string& subject, const Options& o) {
-  const cli::Problem problem = cli::make_problem(subject, f32);
+  const cli::Problem problem = cli::make_problem(subject, o.dtype);
   Target target = Target::host();
   target.cores = o.threads;
   BuildOptions options;
@@ -154,9 +155,14 @@ int main(int argc, char** argv) {
   app.add_option("--set", o.sets, "A variant: knob=value[,knob=value]")->allow_extra_args(false);
   app.add_option("--alternative", o.alternatives, "A variant: a rewrite, or direct")
       ->allow_extra_args(false);
+  std::string dtype = "f32";
+  app.add_option("--dtype", dtype, "Type of the inputs (f32)")->check([](const std::string& text) {
+    return parse_dtype(text) ? "" : "no type is called '" + text + "'";
+  });
   app.add_option("--threads", o.threads, "Of the kernels (1)")->check(CLI::Range(1, 1024));
   app.add_option("--rounds", o.rounds, "Of the race (15)")->check(CLI::Range(1, 1000));
   CLI11_PARSE(app, argc, argv);
+  o.dtype = *parse_dtype(dtype);
   try {
     return run(o);
   } catch (const Error& e) {

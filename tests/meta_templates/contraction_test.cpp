@@ -43,6 +43,44 @@ TEST(Contraction, ChannelsAreTheVectorsOfAnImageOfOneVector) {
   EXPECT_THAT(schedule_text(pointwise({16, 7, 64})), HasSubstr("conv2d.vectorize(i3"));
 }
 
+// A convolution in NCHW whose window slides along the rows of the image.
+selftest::RandomProgram sliding(DataType t, int64_t channels, int64_t window, int64_t stride,
+                                int64_t filters) {
+  selftest::RandomProgram p;
+  ops::Conv at;
+  at.padding = {window / 2};
+  at.stride = {stride};
+  p.inputs = {placeholder({1, channels, 11, 19}, t, "X"),
+              constant_placeholder({filters, channels, window, window}, t, "W")};
+  p.outputs = {ops::conv2d(p.inputs[0], p.inputs[1], at)};
+  p.reduce_length = channels * window * window;
+  p.text = "sliding " + to_string(t) + " " + std::to_string(channels) + " " +
+           std::to_string(window) + " " + std::to_string(stride) + " " + std::to_string(filters);
+  return p;
+}
+
+TEST(Contraction, AnImageUnderAWindowIsCopiedWithItsChannelsInnermost) {
+  for (const auto& [window, stride] : {std::pair<int64_t, int64_t>{3, 2}, {5, 1}, {1, 2}}) {
+    const std::string text = schedule_text(sliding(f32, 64, window, stride, 32));
+    EXPECT_THAT(text, HasSubstr("conv2d.vectorize(i1")) << window;
+    EXPECT_THAT(text, HasSubstr(".copy.layout(d0, d2, d3, d1)")) << window;
+  }
+  // Three channels lie near each other as they are.
+  const std::string few = schedule_text(sliding(f32, 3, 7, 2, 32));
+  EXPECT_THAT(few, HasSubstr("conv2d.vectorize(i1"));
+  EXPECT_THAT(few, ::testing::Not(HasSubstr(".copy.layout(d0, d2, d3, d1)")));
+}
+
+TEST(Contraction, AnyLayoutOfAnImageIsRight) {
+  uint64_t seed = 50;
+  for (const DataType t : {f32, i8, f16}) {
+    expect_right(sliding(t, 33, 3, 2, 20), ++seed, 8);
+    expect_right(sliding(t, 16, 5, 1, 33), ++seed, 8);
+    expect_right(sliding(t, 70, 1, 2, 17), ++seed, 8);
+    expect_right(sliding(t, 3, 7, 2, 40), ++seed, 8);
+  }
+}
+
 TEST(Contraction, TheWindowOfAPointwiseConvolutionHidesNothing) {
   // The image can be packed, and the reduction that is unrolled is the one over channels.
   const std::string text = schedule_text(pointwise({128, 28, 64}));

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "heddle/codegen/interpreter.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/lower/lower.h"
@@ -156,6 +158,19 @@ TEST(NarrowProduct, TheInstructionOfEachMachine) {
               HasSubstr("udot"));
   const std::string image = assembly(convolution(i8, ops::NCHW, 1), "-mcpu=haswell" + x86);
   EXPECT_THAT(image, HasSubstr("vpmaddwd"));
+}
+
+// LLVM would add up the products of several steps first, which needs registers that a tile has left
+// none of (codegen/llvm/machine.cpp).
+TEST(NarrowProduct, AccumulatorsStayInRegisters) {
+  const std::string text =
+      assembly(product({i8, i8}, 48, 96, 64), "-mcpu=znver3 -mtriple=x86_64-linux-gnu");
+  EXPECT_THAT(text, HasSubstr("vpmaddwd"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const bool vector = line.find("ymm") != std::string::npos;
+    EXPECT_FALSE(vector && line.find("(%rsp)") != std::string::npos) << line;
+  }
 }
 
 // What this machine cannot run the interpreter can: the loops are the same for all.

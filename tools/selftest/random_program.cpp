@@ -177,6 +177,9 @@ class Drawer {
       at.stride = at.dilation = {1, 1};
       k = k / at.groups, c = c / at.groups, at.groups = 1;
     }
+    if (pick(0, 4) == 0) {  // enough filters for vectors of them, and channels to copy
+      c = pick(8, 20), k = pick(16, 40), at.groups = 1;
+    }
     int64_t h = pick(1, 14) + (r - 1) * at.dilation[0], w = pick(1, 14) + (s - 1) * at.dilation[1];
     p_.reduce_length = r * s * c;
     DataType t = pick(0, 4) == 0 ? one_of<DataType>({i8, u8, bf16}) : float_type();
