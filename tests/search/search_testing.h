@@ -67,6 +67,10 @@ inline double landscape(const Schedule& schedule, uint64_t seed) {
     uint64_t id = hash_combine(seed, uint64_t(s.kind));
     for (int a : s.axes) id = hash_combine(id, uint64_t(a));
     log_time += 0.06 * (unit(id) - 0.5);
+    if (s.kind == StepKind::Prefetch) {
+      const double off = std::log2(double(s.params[2].value)) - 6 * unit(id + 1);
+      log_time += 0.015 * off * off;
+    }
     if (s.kind != StepKind::Split) continue;
     double size = std::log2(double(s.params[0].value));
     double off = size - 6 * unit(id + 1), pair = size + previous - 8 * unit(id + 2);
@@ -82,8 +86,9 @@ inline Features step_features(const TuneTask&, const Schedule& schedule) {
   for (const Step& s : schedule.steps()) {
     uint64_t id = uint64_t(s.kind);
     for (int a : s.axes) id = hash_combine(id, uint64_t(a));
-    float size =
-        s.params.empty() ? 0.f : float(std::log2(double(std::max<int64_t>(1, s.params[0].value))));
+    const size_t number = s.kind == StepKind::Prefetch ? 2 : 0;  // which says what, and how far
+    const int64_t value = s.params.empty() ? 1 : std::max<int64_t>(1, s.params[number].value);
+    const float size = float(std::log2(double(value)));
     row[id % row.size()] += 1 + size;
   }
   return row;
