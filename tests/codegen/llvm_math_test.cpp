@@ -51,7 +51,7 @@ struct Function {
 std::vector<Function> functions() {
   using L = long double;
   return {
-      {UnaryOp::Exp, [](L x) { return std::exp(x); }, -110, 95, 1.1, 4, true, 0x1p-125},
+      {UnaryOp::Exp, [](L x) { return std::exp(x); }, -110, 95, 1.2, 4, true, 0x1p-125},
       {UnaryOp::Exp2, [](L x) { return std::exp2(x); }, -155, 130, 1.5, 2, true, 0x1p-125},
       {UnaryOp::Expm1, [](L x) { return std::expm1(x); }, -20, 90, 3, 4, true},
       {UnaryOp::Log, [](L x) { return std::log(x); }, 0, 100, 2, 2, true},

@@ -281,13 +281,8 @@ TEST_F(Tune, TimesOfAnotherProtocolAreSeedsOnly) {
   History h = history_of(task, records, "warm fake", nullptr);
   EXPECT_TRUE(h.trials.empty());
   ASSERT_EQ(h.seeds.size(), 4u);
-  // The fastest first; several may be as fast.
-  const auto fastest =
-      std::min_element(records.begin(), records.end(),
-                       [](const Record& a, const Record& b) { return a.median() < b.median(); });
-  EXPECT_TRUE(std::any_of(records.begin(), records.end(), [&](const Record& r) {
-    return r.median() == fastest->median() && task.tmpl.config_from_json(r.config) == h.seeds[0];
-  }));
+  const double seconds = landscape(task.tmpl.instantiate(h.seeds[0]), 3);
+  for (const Record& r : records) EXPECT_LE(seconds, r.median());
   EXPECT_EQ(history_of(task, records, "cold other", nullptr).trials.size(), 30u);
 }
 
