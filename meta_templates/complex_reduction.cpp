@@ -88,11 +88,8 @@ class Writer {
     int mode = choose_mode(tile);
     mode_ = t_.knob("mode", modes_, mode, mode_reason_);
     keep_groups_whole();
-    copies_.choose({.tile_rows = mr_,
-                    .tile_cols = nr_,
-                    .groups = !dot_.is_const(),
-                    .pairs = has_dot(2),
-                    .parallel = parallel_});
+    copies_.choose(
+        {.tile_rows = mr_, .tile_cols = nr_, .pairs = has_dot(2), .parallel = parallel_});
     if (g_.hosted) return write_located();
     t_.when(mode_, 0, [&] { whole(); });
     if (has_mode(1)) t_.when(mode_, 1, [&] { blocked(); });

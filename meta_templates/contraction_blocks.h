@@ -54,9 +54,9 @@ inline ContractionBlocks contraction_blocks(const Target& target, const Operatio
   b.share_rows = !panels && outer * (others > 1 ? others : b.row_tiles) >= tasks * 2;
   if (panels) {
     // Some panels a block: they share the pages and the lines of the operand's rows.
-    constexpr int64_t kPanels = 8;
+    constexpr int64_t kPanelsABlock = 8;
     b.row = b.row_tiles;
-    b.col = split_over == 1 ? b.col_tiles : balanced_block(b.col_tiles, kPanels, split_over);
+    b.col = split_over == 1 ? b.col_tiles : balanced_block(b.col_tiles, kPanelsABlock, split_over);
     return b;
   }
   b.row =

@@ -22,8 +22,7 @@ class OperandCopies {
   // What the contraction does with them.
   struct Use {
     Param tile_rows, tile_cols;
-    bool groups = false;  // copies may be in groups for an instruction,
-    bool pairs = false;   // of two
+    bool pairs = false;  // copies may be in groups of two for an instruction
     bool parallel = false;
   };
   // What is done with the vector operand: nothing, it is read as it lies; a copy of it in panels

@@ -7,18 +7,21 @@
 
 namespace heddle::testing {
 
-// Compiled and run in a few configs, the static one first.
+// Compiled and run in one config.
+inline void expect_right(const selftest::RandomProgram& p, const selftest::Case& reference,
+                         const Template& t, const Config& config) {
+  const std::vector<NDArray> arrays = reference.fresh_arrays();
+  selftest::compiled(Target::host())(t.instantiate(config), p.args(), arrays);
+  EXPECT_EQ(reference.difference(arrays), "") << p.text << "\n" << t.config_to_json(config).dump();
+}
+
+// In a few configs, the static one first.
 inline void expect_right(const selftest::RandomProgram& p, uint64_t seed, int configs) {
   const Template t = make_template(ComputeDag(p.outputs), Target::host());
   const selftest::Case reference(p, seed);
   Rng rng(seed);
-  for (int i = 0; i < configs; ++i) {
-    const Config config = i == 0 ? t.default_config() : selftest::random_config(t, rng);
-    const std::vector<NDArray> arrays = reference.fresh_arrays();
-    selftest::compiled(Target::host())(t.instantiate(config), p.args(), arrays);
-    EXPECT_EQ(reference.difference(arrays), "") << p.text << "\n"
-                                                << t.config_to_json(config).dump();
-  }
+  for (int i = 0; i < configs; ++i)
+    expect_right(p, reference, t, i == 0 ? t.default_config() : selftest::random_config(t, rng));
 }
 
 }  // namespace heddle::testing

@@ -78,10 +78,7 @@ TEST(Panels, AreRightInAnyMode) {
           t.knobs()[static_cast<size_t>(mode)].values[static_cast<size_t>(tried) % modes];
       if (!t.why_invalid(config).empty()) continue;
       ++tried;
-      const std::vector<NDArray> arrays = reference.fresh_arrays();
-      selftest::compiled(Target::host())(t.instantiate(config), p.args(), arrays);
-      EXPECT_EQ(reference.difference(arrays), "") << p.text << "\n"
-                                                  << t.config_to_json(config).dump();
+      expect_right(p, reference, t, config);
     }
     EXPECT_EQ(tried, 9);
   }
