@@ -33,8 +33,11 @@ struct RecordDatabase::Impl {
     return it != by_class.end() && !name.empty() ? it->second : none;
   }
 
+  static constexpr int kWon = 3, kChosen = 2, kRaced = 1, kScreened = 0;
   static int verdict(const Record& r) {
-    return r.protocol.starts_with("race won") ? 2 : r.protocol.starts_with("race") ? 1 : 0;
+    if (r.protocol.starts_with("race won")) return kWon;
+    if (r.protocol.starts_with("chosen")) return kChosen;
+    return r.protocol.starts_with("race") ? kRaced : kScreened;
   }
 
   /// Is record `a` better than `b`? Both valid.
@@ -42,9 +45,9 @@ struct RecordDatabase::Impl {
     const Standing &x = standings[a], &y = standings[b];
     if (x.rank != y.rank) return x.rank > y.rank;
     // Who won a race is what tuning returned, whatever other races measured on other days: the
-    // latest of them counts.
+    // latest of them counts. So is what it chose where there was no time for a race.
     if (x.verdict != y.verdict) return x.verdict > y.verdict;
-    if (x.verdict == 2) return a > b;
+    if (x.verdict >= kChosen) return a > b;
     return x.median != y.median ? x.median < y.median : a > b;
   }
 };

@@ -108,7 +108,7 @@ class Reader {
 bool protocols_compare(const std::string& a, const std::string& b) {
   // A race is timed as everything else is: what follows tells how.
   auto how = [](std::string_view p) {
-    for (std::string_view word : {"race", " won", " "}) {
+    for (std::string_view word : {"race", "chosen", " won", " "}) {
       if (p.starts_with(word)) p.remove_prefix(word.size());
     }
     return std::string(p);

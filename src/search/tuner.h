@@ -45,9 +45,10 @@ class Tuner {
   TuneProgress progress(const std::string& phase, int active) const;
 
   // The final race (tuner_race.cpp).
-  double race_need(const TaskRun& run, int leaders) const;
+  double race_need(const TaskRun& run, int rounds) const;
   double reserve() const;
   std::vector<TaskResult> finish();
+  TaskResult chosen(const TaskRun& run, TaskResult r);
   TaskResult race(int task, double seconds);
   TaskResult by_screening(const TaskRun& run) const;
   TaskResult result_of(const TaskRun& run) const;

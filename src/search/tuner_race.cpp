@@ -15,10 +15,18 @@ constexpr double kContender = 1.1;  // of the others those that screening put so
 // Screening is not exact, the less so for the static choice, which it times once: so much slower
 // than static may still be faster, for the first few and for the others.
 constexpr double kMaybeFaster = 1.25, kAsGood = 1.02;
-constexpr int kRaceCalls = 30;  // of each, for the estimate of what a race takes
-constexpr int kFewestCalls = 6;
+constexpr int kRaceRounds = 16;  // for the estimate of what a race takes
+// Where a race is short, the fewer take part: with less rounds nothing can be won beyond doubt.
+constexpr int kFewestRounds = 8;
 // What was not raced must be faster by so much in screening to be returned.
-constexpr double kUnracedMargin = 0.95;
+constexpr double kUnracedMargin = 0.9;
+
+// What a candidate of so many seconds a call needs in a race of so many rounds, once compiled: it
+// is called three times to be checked and sized up; a turn has a call before it and lasts 1 ms at
+// least.
+double race_seconds(double call_seconds, int rounds) {
+  return 3 * call_seconds + rounds * (call_seconds + std::max(call_seconds, 1e-3));
+}
 
 // Whether a leader is worth racing. One lucky time does not keep the next few out of the race; what
 // screening found clearly slower than the static choice does not enter it.
@@ -33,7 +41,7 @@ bool contends(const TaskRun& run, const Leader& leader) {
 }  // namespace
 
 // Seconds that a race of this task's best takes; 0 when there is nothing to race.
-double Tuner::race_need(const TaskRun& run, int calls) const {
+double Tuner::race_need(const TaskRun& run, int rounds) const {
   const TaskProgress& p = run.progress;
   int leaders = static_cast<int>(run.replayed.size());
   for (const Leader& l : run.leaders()) {
@@ -41,7 +49,7 @@ double Tuner::race_need(const TaskRun& run, int calls) const {
     ++leaders;
   }
   if (leaders == 0) return 0;
-  double each = run.compile_seconds() + calls * std::max(p.best_seconds, 1e-5);
+  double each = run.compile_seconds() + race_seconds(p.best_seconds, rounds);
   return (leaders + 1) * each + 0.05;
 }
 
@@ -49,7 +57,7 @@ double Tuner::race_need(const TaskRun& run, int calls) const {
 double Tuner::reserve() const {
   if (!std::isfinite(total_)) return 0;
   double need = 0;
-  for (const TaskRun& run : runs_) need += race_need(run, kRaceCalls);
+  for (const TaskRun& run : runs_) need += race_need(run, kRaceRounds);
   return std::min(options_.final_race_share * total_, 1.3 * need);
 }
 
@@ -86,6 +94,16 @@ TaskResult Tuner::by_screening(const TaskRun& run) const {
   return r;
 }
 
+// What is returned without a race is what a look-up in the log finds, too: not the fastest of the
+// screening.
+TaskResult Tuner::chosen(const TaskRun& run, TaskResult r) {
+  if (run.leaders().empty() || r.best_seconds <= 0) return r;
+  MeasureResult screened;
+  screened.seconds = {r.best_seconds};
+  record(run, &*r.config, r.schedule, screened, "chosen " + measurer_->protocol());
+  return r;
+}
+
 TaskResult Tuner::race(int task, double seconds) {
   TaskRun& run = runs_[static_cast<size_t>(task)];
   const Template& t = run.task.tmpl;
@@ -94,7 +112,7 @@ TaskResult Tuner::race(int task, double seconds) {
     Schedule schedule;
   };
   std::vector<Entrant> entrants{{t.default_config(), t.instantiate(t.default_config())}};
-  double each = run.compile_seconds() + kFewestCalls * run.best_seconds();
+  double each = run.compile_seconds() + race_seconds(run.best_seconds(), kFewestRounds);
   int most = std::clamp(static_cast<int>(seconds / std::max(each, 1e-9)) - 1, 1, kRaced);
   for (const Schedule& s : run.replayed) entrants.push_back({std::nullopt, s});
   for (const Leader& l : run.leaders()) {
@@ -102,7 +120,7 @@ TaskResult Tuner::race(int task, double seconds) {
     if (!contends(run, l)) break;
     entrants.push_back({l.config, t.instantiate(l.config)});
   }
-  if (entrants.size() == 1) return by_screening(run);
+  if (entrants.size() == 1) return chosen(run, by_screening(run));
 
   show("race", task);
   std::vector<Schedule> schedules;
@@ -116,7 +134,7 @@ TaskResult Tuner::race(int task, double seconds) {
                       std::to_string(results.size()) + " results");
   } catch (const Error& e) {
     problems_.push_back("the final race of " + run.task.name + " failed: " + e.message);
-    return by_screening(run);
+    return chosen(run, by_screening(run));
   }
   auto not_raced = [](const MeasureResult& r) { return r.error == MeasureError::Cancelled; };
   // Screening found that static works. What befell it here (stopped, out of memory) is no verdict.
@@ -137,7 +155,10 @@ TaskResult Tuner::race(int task, double seconds) {
     failures = true;
   }
   // Without a verdict screening decides, unless what it would choose may be what failed here.
-  if (!decided) return failures || static_lost_by_chance ? result_of(run) : by_screening(run);
+  if (!decided) {
+    const bool stay = failures || static_lost_by_chance;
+    return chosen(run, stay ? result_of(run) : by_screening(run));
+  }
 
   TaskResult r = result_of(run);
   if (results[0].ok()) r.static_seconds = r.best_seconds = results[0].median();
@@ -162,13 +183,13 @@ std::vector<TaskResult> Tuner::finish() {
   };
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return gain(a) > gain(b); });
   double need = 0;
-  for (const TaskRun& run : runs_) need += race_need(run, kRaceCalls);
+  for (const TaskRun& run : runs_) need += race_need(run, kRaceRounds);
   const double all = need;
 
   std::vector<std::optional<TaskResult>> results(runs_.size());
   for (int i : order) {
     TaskRun& run = runs_[static_cast<size_t>(i)];
-    double mine = race_need(run, kRaceCalls), left = clock_.left();
+    double mine = race_need(run, kRaceRounds), left = clock_.left();
     // What it is likely to take and as much again, at least its part of the share; never more than
     // its part of what is left. A search that ended early gives its time back.
     double part = mine / std::max(need, 1e-9), seconds = 2 * mine;
@@ -179,7 +200,7 @@ std::vector<TaskResult> Tuner::finish() {
     need -= mine;
     bool can =
         mine > 0 && !clock_.expired() && ended_ != "failed" && seconds > 0.25 * race_need(run, 2);
-    results[static_cast<size_t>(i)] = can ? race(i, seconds) : by_screening(run);
+    results[static_cast<size_t>(i)] = can ? race(i, seconds) : chosen(run, by_screening(run));
     run.progress.best_seconds = results[static_cast<size_t>(i)]->best_seconds;
   }
   std::vector<TaskResult> out;

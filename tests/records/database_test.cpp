@@ -56,6 +56,22 @@ TEST_F(Database, ARaceOutranksScreening) {
   EXPECT_EQ(best(), "race");
 }
 
+TEST_F(Database, WhatTuningReturnedOutranksWhatItMeasured) {
+  auto add = [&](double seconds, const std::string& name, const std::string& protocol) {
+    Record r = record(seconds, name);
+    r.protocol = protocol;
+    db_.add(std::move(r));
+  };
+  add(1e-3, "screened", "warm repeats=5");
+  add(3e-3, "chosen first", "chosen warm repeats=5");
+  add(4e-3, "chosen", "chosen warm repeats=5");
+  add(2e-3, "lost", "race warm repeats=5");
+  EXPECT_EQ(best(), "chosen");
+  add(5e-3, "won", "race won warm repeats=5");
+  add(1e-3, "chosen later", "chosen warm repeats=5");
+  EXPECT_EQ(best(), "won");
+}
+
 TEST_F(Database, AHigherRankOutranksTimes) {
   Record shipped = record(1e-3, "shipped");
   shipped.protocol = "race";

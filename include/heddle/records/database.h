@@ -31,8 +31,9 @@ class RecordDatabase {
 
   const std::vector<Record>& records() const;
   /// The fastest valid record of this declaration for this target; later additions win ties.
-  /// What won a race (protocol "race won ...") outranks what was only in one, and that what was
-  /// only screened; of winners the latest counts. nullptr when none.
+  /// What won a race (protocol "race won ...") outranks what a tuning without one chose ("chosen
+  /// ..."), that what was only in a race, and that what was only screened; of winners, and of what
+  /// was chosen, the latest counts. nullptr when none.
   const Record* best(uint64_t structural_hash, const Target& target) const;
   /// The valid records of this declaration and target, best first.
   std::vector<const Record*> ranked(uint64_t structural_hash, const Target& target) const;

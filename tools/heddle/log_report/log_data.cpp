@@ -15,7 +15,9 @@ namespace {
 // Longer pauses between two records are not tuning: somebody came back the next day.
 constexpr double kBreakSeconds = 60;
 
-bool is_race(const Record& r) { return r.protocol.rfind("race", 0) == 0; }
+bool is_race(const Record& r) { return r.protocol.starts_with("race"); }
+// No trial, but the choice among them where there was no race.
+bool is_choice(const Record& r) { return r.protocol.starts_with("chosen"); }
 
 // Records of a race outrank those of screening; later ones win ties.
 bool beats(const Record& a, const Record* b) {
@@ -92,6 +94,9 @@ void find_static_and_best(TaskLog* task, const FindDeclared& find) {
     // Of several measurements the last race: it was timed side by side with the best.
     if (task->first == nullptr || is_race(r) || !is_race(*task->first)) task->first = &r;
   }
+  if (task->chosen != nullptr &&
+      (task->best == nullptr || !task->best->protocol.starts_with("race won")))
+    task->best = task->chosen;
   if (task->first != nullptr) return;
   task->static_known = false;
   task->first = first_ran;
@@ -153,7 +158,12 @@ LogData log_data(std::vector<Record> records,
       data.tasks.emplace_back();
       data.tasks.back().name = name_of(r);
     }
-    data.tasks[found->second].trials.push_back({&r, at[i], is_race(r)});
+    TaskLog& task = data.tasks[found->second];
+    if (is_choice(r)) {
+      task.chosen = &r;
+    } else {
+      task.trials.push_back({&r, at[i], is_race(r)});
+    }
   }
   for (TaskLog& task : data.tasks) {
     find_static_and_best(&task, find);

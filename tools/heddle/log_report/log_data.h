@@ -34,9 +34,10 @@ struct TaskLog {
   double calls = 1;
   std::vector<LogTrial> trials;  ///< in the order of the log
   int failures = 0;
-  const Record* first = nullptr;  ///< of the static choice; nullptr: not measured
-  const Record* best = nullptr;   ///< nullptr: all failed
-  bool static_known = false;      ///< false: taken to be the first that ran
+  const Record* first = nullptr;   ///< of the static choice; nullptr: not measured
+  const Record* best = nullptr;    ///< nullptr: all failed
+  const Record* chosen = nullptr;  ///< what tuning returned without a race; nullptr: it raced
+  bool static_known = false;       ///< false: taken to be the first that ran
   double bytes = 0;
 
   double static_seconds() const { return first != nullptr ? first->median() : 0; }
