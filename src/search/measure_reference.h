@@ -27,6 +27,7 @@ class Reference {
   /// Outputs in the order of the DAG's.
   void store(std::span<const NDArray> outputs);
   bool ready() const;
+  int64_t bytes() const { return static_cast<int64_t>(bytes_); }
 
   /// Empty when `outputs` are right, else where they are not. All elements, or the first, the last
   /// and a thousand drawn by `seed`.

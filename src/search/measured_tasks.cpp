@@ -1,12 +1,18 @@
 #include "search/measured_tasks.h"
 
 #include <algorithm>
+#include <set>
+
+#include "search/worker_pool.h"
 
 namespace heddle::search {
 namespace {
 
-// Inputs of so many bytes are kept for tasks that come back.
-constexpr int64_t kInputBytes = int64_t{2} << 30;
+// Inputs and right answers of so many bytes are kept for tasks that come back, or of a quarter of
+// the memory that is free.
+constexpr int64_t kKeptBytes = int64_t{2} << 30;
+
+int64_t kept_bytes() { return std::max(kKeptBytes, free_memory_bytes() / 4); }
 
 }  // namespace
 
@@ -18,17 +24,22 @@ std::optional<int> MeasuredTasks::find(const TuneTask& task) const {
 
 int MeasuredTasks::add(const TuneTask& task) {
   evict();
-  tasks_.push_back(std::make_shared<MeasuredTask>(task));
+  tasks_.push_back(std::make_shared<MeasuredTask>(task, tasks_));
   keys_.push_back(measured_task_key(task));
   return static_cast<int>(tasks_.size()) - 1;
 }
 
 void MeasuredTasks::evict() {
+  const int64_t most = kept_bytes();
+  std::set<const void*> counted;  // inputs that tasks share
   int64_t bytes = 0;
   for (size_t i = tasks_.size(); i-- > 0;) {
     if (!tasks_[i]) continue;
-    for (const NDArray& a : tasks_[i]->inputs) bytes += a.defined() ? a.bytes() : 0;
-    if (bytes <= kInputBytes) continue;
+    for (const NDArray& a : tasks_[i]->inputs) {
+      if (a.defined() && counted.insert(a.data()).second) bytes += a.bytes();
+    }
+    bytes += tasks_[i]->reference->bytes();
+    if (bytes <= most) continue;
     tasks_[i] = nullptr;
     keys_[i] = 0;
   }

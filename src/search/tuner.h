@@ -46,6 +46,7 @@ class Tuner {
 
   // The final race (tuner_race.cpp).
   double race_need(const TaskRun& run, int rounds) const;
+  double least_race(const TaskRun& run) const;
   double reserve() const;
   std::vector<TaskResult> finish();
   TaskResult chosen(const TaskRun& run, TaskResult r);

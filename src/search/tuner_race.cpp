@@ -18,8 +18,12 @@ constexpr double kMaybeFaster = 1.25, kAsGood = 1.02;
 constexpr int kRaceRounds = 16;  // for the estimate of what a race takes
 // Where a race is short, the fewer take part: with less rounds nothing can be won beyond doubt.
 constexpr int kFewestRounds = 8;
-// What was not raced must be faster by so much in screening to be returned.
-constexpr double kUnracedMargin = 0.9;
+// What was not raced must be faster by so much in screening to be returned: times taken once are a
+// third off now and then, static's as well.
+constexpr double kUnracedMargin = 0.75;
+
+// A process, its pages, its threads, and the check of what the entrants answer.
+constexpr double kRaceStartSeconds = 0.05;
 
 // What a candidate of so many seconds a call needs in a race of so many rounds, once compiled: it
 // is called three times to be checked and sized up; a turn has a call before it and lasts 1 ms at
@@ -50,7 +54,13 @@ double Tuner::race_need(const TaskRun& run, int rounds) const {
   }
   if (leaders == 0) return 0;
   double each = run.compile_seconds() + race_seconds(p.best_seconds, rounds);
-  return (leaders + 1) * each + 0.05;
+  return (leaders + 1) * each + kRaceStartSeconds;
+}
+
+// The shortest race that proves something: of one leader against the static choice.
+double Tuner::least_race(const TaskRun& run) const {
+  return 2 * (run.compile_seconds() + race_seconds(run.best_seconds(), kFewestRounds)) +
+         kRaceStartSeconds;
 }
 
 // What is kept of the budget for the race: what it is likely to take, at most its share.
@@ -113,7 +123,8 @@ TaskResult Tuner::race(int task, double seconds) {
   };
   std::vector<Entrant> entrants{{t.default_config(), t.instantiate(t.default_config())}};
   double each = run.compile_seconds() + race_seconds(run.best_seconds(), kFewestRounds);
-  int most = std::clamp(static_cast<int>(seconds / std::max(each, 1e-9)) - 1, 1, kRaced);
+  double entrants_in_time = (seconds - kRaceStartSeconds) / std::max(each, 1e-9);
+  int most = std::clamp(static_cast<int>(entrants_in_time) - 1, 1, kRaced);
   for (const Schedule& s : run.replayed) entrants.push_back({std::nullopt, s});
   for (const Leader& l : run.leaders()) {
     if (static_cast<int>(entrants.size()) > most) break;
@@ -198,8 +209,14 @@ std::vector<TaskResult> Tuner::finish() {
       seconds = std::min(seconds, left * part);
     }
     need -= mine;
-    bool can =
-        mine > 0 && !clock_.expired() && ended_ != "failed" && seconds > 0.25 * race_need(run, 2);
+    // Rather few races that prove something than many that do not: what seems to gain has what such
+    // a race takes while there is time, and what does not seem to needs none then.
+    const double least = std::min(mine, least_race(run));
+    bool can = mine > 0 && !clock_.expired() && ended_ != "failed";
+    if (seconds < least) {
+      can = can && gain(i) > 0 && left > 0.25 * least;
+      seconds = std::min(least, left);
+    }
     results[static_cast<size_t>(i)] = can ? race(i, seconds) : chosen(run, by_screening(run));
     run.progress.best_seconds = results[static_cast<size_t>(i)]->best_seconds;
   }

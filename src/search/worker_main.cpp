@@ -27,7 +27,8 @@ namespace {
 constexpr double kTurnSeconds = 1e-3;
 constexpr int kFewestRounds = 6;  // below, the interval of a median is only a range
 // A new runner's first calls pay for pages that are not mapped yet and for threads that still share
-// a core (row sum 197x768 took 14 us for its first 6 ms, 4.4 us then): nothing is timed before.
+// a core (row sum 197x768 took 14 us for its first 6 ms, 4.4 us then); so do those after a pause in
+// which answers were checked. Nothing is timed before.
 constexpr double kWarmUpSeconds = 20e-3;
 
 Json failure(MeasureError error, const std::string& message) {
@@ -207,6 +208,12 @@ class WorkerServer {
     return reference.difference(outputs_, all, static_cast<uint64_t>(candidate));
   }
 
+  static void warm_up(FunctionRef<void()> call) {
+    const Timer timer;
+    do call();
+    while (timer.elapsed_s() < kWarmUpSeconds);
+  }
+
   Json run(const Json& request) {
     const auto candidate = static_cast<int>(request.at("candidate").as_int());
     const double best = request.get_double("best", std::numeric_limits<double>::infinity());
@@ -227,7 +234,7 @@ class WorkerServer {
       if (first) status_.set(WorkerPhase::Run, candidate);
       first = false;
     };
-    for (const Timer warming; !warm_; warm_ = warming.elapsed_s() >= kWarmUpSeconds) call();
+    if (!std::exchange(warm_, true)) warm_up(call);
     const Timing timing = time_calls(options_.protocol, best, call, flusher());
     const double ran = timer.elapsed_s();
     status_.set(WorkerPhase::Check, candidate);
@@ -344,6 +351,9 @@ class WorkerServer {
     const ScopedThreads threads(racers.empty() ? 1 : threads_of(racers[0].compiled->task));
     for (Racer& r : racers) enter(r);
     std::erase_if(racers, [](const Racer& r) { return !r.running; });
+    warm_up([&] {
+      for (const Racer& r : racers) r.compiled->kernel.call(arrays_of(r.compiled->task));
+    });
     const std::function<void()> flush = flusher();
     Rng rng(static_cast<uint64_t>(request.at("seed").as_int()));
     std::vector<size_t> order(racers.size());

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "heddle/search/measure.h"
@@ -20,7 +21,10 @@ struct MeasuredTask {
   std::unique_ptr<Reference> reference;
   bool no_reference = false;  ///< it could not be computed; results are not checked
 
-  explicit MeasuredTask(const TuneTask& task);
+  /// Random inputs are taken from `others` where one has them: they are a matter of argument, shape
+  /// and type, and nobody writes to them but a candidate that errs, in a process of its own.
+  explicit MeasuredTask(const TuneTask& task,
+                        std::span<const std::shared_ptr<MeasuredTask>> others = {});
 };
 
 /// Equal for tasks that share everything that is measured: what tasks are known by.

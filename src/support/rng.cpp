@@ -1,6 +1,5 @@
 #include "heddle/support/rng.h"
 
-#include <bit>
 #include <cmath>
 
 #include "heddle/support/error.h"
@@ -16,18 +15,6 @@ Rng::Rng(std::uint64_t seed) {
   }
 }
 
-std::uint64_t Rng::operator()() {
-  const std::uint64_t result = std::rotl(state_[1] * 5, 7) * 9;
-  const std::uint64_t t = state_[1] << 17;
-  state_[2] ^= state_[0];
-  state_[3] ^= state_[1];
-  state_[1] ^= state_[2];
-  state_[0] ^= state_[3];
-  state_[2] ^= t;
-  state_[3] = std::rotl(state_[3], 45);
-  return result;
-}
-
 std::int64_t Rng::uniform_int(std::int64_t lo, std::int64_t hi) {
   HEDDLE_ICHECK(lo <= hi, "uniform_int over the empty range " + std::to_string(lo) + ".." +
                               std::to_string(hi));
@@ -38,11 +25,6 @@ std::int64_t Rng::uniform_int(std::int64_t lo, std::int64_t hi) {
   std::uint64_t draw = (*this)();
   while (draw >= limit) draw = (*this)();
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(lo) + draw % span);
-}
-
-double Rng::uniform_real(double lo, double hi) {
-  const double unit = static_cast<double>((*this)() >> 11) * 0x1p-53;
-  return lo + (hi - lo) * unit;
 }
 
 double Rng::normal() {

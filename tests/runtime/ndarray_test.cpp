@@ -142,6 +142,34 @@ TEST(Compare, CountsAndLocatesDifferences) {
   EXPECT_TRUE(allclose(a, a.cast(f16)));
 }
 
+TEST(Compare, TheShortWayAgreesWithTheLong) {
+  const std::int64_t size = 2 * 256 + 40;  // blocks and a rest
+  const NDArray right = NDArray::random({size}, f32, 1);
+  const float kInfF = std::numeric_limits<float>::infinity();
+  for (const std::int64_t at : {std::int64_t{0}, std::int64_t{255}, std::int64_t{300}, size - 1}) {
+    for (const auto& [value, expected] : {std::pair{0.5f, 0.5f},
+                                          {0.5f, 0.51f},
+                                          {0.5f, 0.6f},
+                                          {kInfF, kInfF},
+                                          {kInfF, -kInfF},
+                                          {0.5f, kInfF},
+                                          {kInfF, 0.5f},
+                                          {NAN, NAN},
+                                          {0.5f, NAN},
+                                          {NAN, 0.5f}}) {
+      for (const double tolerance : {0.0, 0.03, 1e300, kInf}) {
+        NDArray a = right.copy(), b = right.copy();
+        a.at<float>({at}) = value;
+        b.at<float>({at}) = expected;
+        EXPECT_EQ(allclose(a, b, tolerance, 0), compare(a, b, tolerance, 0).ok())
+            << value << " for " << expected << " at " << at << ", rtol " << tolerance;
+        EXPECT_EQ(allclose(a, b, 0, tolerance), compare(a, b, 0, tolerance).ok())
+            << value << " for " << expected << " at " << at << ", atol " << tolerance;
+      }
+    }
+  }
+}
+
 TEST(Compare, SpecialValues) {
   const NDArray a = NDArray::from<double>({kNan, kInf, -kInf, 0.0});
   EXPECT_TRUE(allclose(a, a.copy()));

@@ -15,6 +15,7 @@
 #include "search/measure_reference.h"
 #include "search/measure_testing.h"
 #include "search/measure_timing.h"
+#include "search/measured_tasks.h"
 
 namespace heddle {
 namespace {
@@ -434,6 +435,25 @@ TEST(MeasureReference, FindsWhatIsWrong) {
   NDArray integers = NDArray::zeros({4}, i32);
   search::poison(integers);
   EXPECT_NE(integers.get(3), 0);
+}
+
+TEST(MeasuredTasks, ShareInputsOfEqualShapeUnlessTheyAreSomebodysOwn) {
+  const auto product = [](const std::string& name, int64_t n) {
+    return make_task(name,
+                     {ops::matmul(placeholder({48, 40}, f32, "A"), placeholder({40, n}, f32, "B"))},
+                     two_threads());
+  };
+  search::MeasuredTasks tasks;
+  TuneTask own = product("own", 56);
+  own.make_input = [&](size_t i) { return NDArray::zeros(own.args[i].extents(), f32); };
+  const int mine = tasks.add(own), first = tasks.add(product("first", 56)),
+            wider = tasks.add(product("wider", 64));
+  const auto data = [&](int task, size_t i) { return tasks[task].inputs[i].data(); };
+  EXPECT_NE(data(first, 0), data(mine, 0));
+  EXPECT_NE(tasks[first].inputs[0].get(0), 0);
+  EXPECT_EQ(data(wider, 0), data(first, 0));
+  EXPECT_NE(data(wider, 1), data(first, 1));
+  EXPECT_EQ(tasks[wider].inputs[1].shape(), (Extents{40, 64}));
 }
 
 TEST(TuneClock, APartEndsWithTheWhole) {

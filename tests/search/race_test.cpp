@@ -46,7 +46,8 @@ TEST(Race, NoiseCommonToARoundDoesNotHideAGain) {
 
 TEST(Race, FewRoundsNeedALargeGain) {
   EXPECT_FALSE(clearly_faster(steady(0.97, 1), steady(1.0, 1)));
-  EXPECT_TRUE(clearly_faster(steady(0.88, 1), steady(1.0, 1)));
+  EXPECT_FALSE(clearly_faster(steady(0.6, 2), steady(1.0, 2)));
+  EXPECT_TRUE(clearly_faster(steady(0.45, 1), steady(1.0, 1)));
   EXPECT_FALSE(clearly_faster(timed({0.8, 1.0}), timed({1.0, 0.9})));
   EXPECT_FALSE(clearly_faster(steady(0.97, 3), steady(1.0, 3)));
   EXPECT_TRUE(clearly_faster(steady(0.97, 4), steady(1.0, 4)));

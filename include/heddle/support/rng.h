@@ -3,6 +3,7 @@
 // differ between implementations.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -16,14 +17,27 @@ class Rng {
   explicit Rng(std::uint64_t seed);
 
   /// 64 random bits. With min and max this is a UniformRandomBitGenerator.
-  std::uint64_t operator()();
+  std::uint64_t operator()() {  // inline: arrays of millions are filled with these
+    const std::uint64_t result = std::rotl(state_[1] * 5, 7) * 9;
+    const std::uint64_t t = state_[1] << 17;
+    state_[2] ^= state_[0];
+    state_[3] ^= state_[1];
+    state_[1] ^= state_[2];
+    state_[0] ^= state_[3];
+    state_[2] ^= t;
+    state_[3] = std::rotl(state_[3], 45);
+    return result;
+  }
   static constexpr std::uint64_t min() { return 0; }
   static constexpr std::uint64_t max() { return ~std::uint64_t{0}; }
 
   /// Uniform over lo..hi, both included; needs lo <= hi.
   std::int64_t uniform_int(std::int64_t lo, std::int64_t hi);
   /// Uniform over [lo, hi).
-  double uniform_real(double lo = 0.0, double hi = 1.0);
+  double uniform_real(double lo = 0.0, double hi = 1.0) {
+    const double unit = static_cast<double>((*this)() >> 11) * 0x1p-53;
+    return lo + (hi - lo) * unit;
+  }
   /// Normal, mean 0 and deviation 1.
   double normal();
   /// True with this probability.
