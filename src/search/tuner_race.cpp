@@ -201,12 +201,13 @@ std::vector<TaskResult> Tuner::finish() {
   for (int i : order) {
     TaskRun& run = runs_[static_cast<size_t>(i)];
     double mine = race_need(run, kRaceRounds), left = clock_.left();
-    // What it is likely to take and as much again, at least its part of the share; never more than
-    // its part of what is left. A search that ended early gives its time back.
+    // Its part of the share, but no less than what it is likely to take and as much again, and no
+    // more than four times that; never more than its part of what is left. A search that ended
+    // early gives its time back.
     double part = mine / std::max(need, 1e-9), seconds = 2 * mine;
     if (std::isfinite(left)) {
-      seconds = std::max(seconds, options_.final_race_share * total_ * mine / std::max(all, 1e-9));
-      seconds = std::min(seconds, left * part);
+      const double share = options_.final_race_share * total_ * mine / std::max(all, 1e-9);
+      seconds = std::min(std::clamp(share, 2 * mine, 4 * mine), left * part);
     }
     need -= mine;
     // Rather few races that prove something than many that do not: what seems to gain has what such
