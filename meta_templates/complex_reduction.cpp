@@ -48,6 +48,7 @@ class Writer {
     if (g_.hosted) choose_location();
     Shape tiled = sh_;
     if (chained()) tiled.rows = 1 << 20;  // blocks of a chain are whole tiles
+    if (sh_.group > 1 && sh_.group < sh_.rows) tiled.rows = sh_.group;  // others share no vector
     Tile tile = best_tile(target, lanes_, tiled);
     tile.mr = std::min(tile.mr, sh_.rows);
     std::vector<int64_t> rows{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14}, vectors{1, 2, 3, 4};
@@ -68,11 +69,14 @@ class Writer {
     });
     copies_.choose_channels();
     std::vector<int64_t> unrolls{1, 2, 4};
-    // A short window whole: its loop would end, mispredicted, after a few rounds.
+    // A short window whole: its loop would end, mispredicted, after a few rounds. Channels that are
+    // as few gain nothing (3 of NHWC: 0.8), nor do longer windows of many accumulators (7: 0.9).
     const int innermost = copies_.innermost_reduce(copies_.channels_chosen());
-    const int64_t window = op_.reduce_axes()[static_cast<size_t>(innermost)].extent();
+    const Axis& window_axis = op_.reduce_axes()[static_cast<size_t>(innermost)];
+    const int64_t window = window_axis.extent();
     if (window <= 8) unrolls.push_back(window);
-    const bool whole_window = !sh_.row && window <= 8;
+    const bool slides = sh_.vector && uses_var(sh_.vector->indices.back(), window_axis.var());
+    const bool whole_window = sh_.row ? slides && window <= 5 : window <= 8;
     // Four steps share the loop's bookkeeping and a line of the broadcast operand
     // (docs/benchmarks.md, "knobs of the register tile"). Not where much of a short loop would be
     // its tail.

@@ -2,6 +2,8 @@
 // choice of loops rests on, on CPUs and GPUs alike.
 #pragma once
 
+#include <numeric>
+
 #include "common.h"
 
 namespace heddle::meta {
@@ -14,8 +16,30 @@ struct ContractionShape {
   int vector_dim = -1;             // the dimension of the vector operand that v indexes alone
   int row_dim = -1;
   int64_t rows = 1, cols = 1, depth = 1;       // extents of m and v; product of the reduce extents
+  int64_t group = 1;                           // of `rows`, so many in a row read the same vectors
   std::vector<int> batch, m_others, v_others;  // the other axes, by who depends on them
 };
+
+// So many rows in a row read the same vectors: all, or those of a group where the row only says
+// which (a grouped convolution: channels of floordiv(filter, filters of a group)).
+inline int64_t rows_of_a_group(const Access& vector, const Axis& m) {
+  int64_t rows = m.extent();
+  if (!vector.depends_on(m)) return rows;
+  const std::function<void(const Expr&)> look = [&](const Expr& e) {
+    const auto* binary = e.as<Binary>();
+    if (binary && binary->op == BinaryOp::FloorDiv && uses_var(binary->a, m.var())) {
+      const auto* var = binary->a.as<VarNode>();
+      const int64_t* members = as_int(binary->b);
+      rows = var && members ? std::gcd(rows, *members) : 1;
+    } else if (e.as<VarNode>() && uses_var(e, m.var())) {
+      rows = 1;
+    } else {
+      for_each_child(e, look);
+    }
+  };
+  for (const Expr& index : vector.indices) look(index);
+  return rows;
+}
 
 inline bool reads_reduction(const Access& a, const Operation& op) {
   return std::any_of(op.reduce_axes().begin(), op.reduce_axes().end(),
@@ -121,8 +145,8 @@ inline ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t 
   // axis still gives independent accumulators.
   auto better = [&](int i, int best) {
     if (best < 0) return true;
-    bool reuse = sh.vector && !sh.vector->depends_on(axes[i]),
-         best_reuse = sh.vector && !sh.vector->depends_on(axes[best]);
+    bool reuse = sh.vector && rows_of_a_group(*sh.vector, axes[i]) > 1,
+         best_reuse = sh.vector && rows_of_a_group(*sh.vector, axes[best]) > 1;
     if (reuse != best_reuse) return reuse;
     return axes[i].extent() >= axes[best].extent();
   };
@@ -136,7 +160,10 @@ inline ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t 
     (on_vector == on_row ? sh.batch : on_vector ? sh.v_others : sh.m_others).push_back(i);
   }
   sh.cols = axes[sh.v].extent();
-  if (sh.m >= 0) sh.rows = axes[sh.m].extent();
+  if (sh.m >= 0) {
+    sh.rows = axes[sh.m].extent();
+    sh.group = sh.vector ? rows_of_a_group(*sh.vector, axes[sh.m]) : sh.rows;
+  }
   for (const Axis& k : op.reduce_axes()) sh.depth *= k.extent();
   if (sh.vector) sh.vector_dim = plain_dim(*sh.vector, axes[sh.v], &op);
   if (sh.row && sh.m >= 0) sh.row_dim = plain_dim(*sh.row, axes[sh.m], &op);

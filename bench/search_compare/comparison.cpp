@@ -119,7 +119,10 @@ Json Comparison::result() const {
   for (const std::string& name : names) out[name] = summary(name);
   for (const std::string& name : names) {
     if (name == "random") continue;
-    out[name + "_gain"] = mean("random", options_.model_trials) / mean(name, options_.model_trials);
+    const int trials = options_.model_trials;
+    out[name + "_gain"] = mean("random", trials) / mean(name, trials);
+    out[name + "_gain_found"] =
+        mean("random", trials, With::Nothing) / mean(name, trials, With::Nothing);
   }
   return out;
 }
@@ -223,39 +226,41 @@ void Comparison::report(Search& s, const std::vector<Config>& configs) {
   if (s.model) s.model->update(rows);
 }
 
-/// What the run found in its first trials, by the race. As the tuner does it: the static choice
-/// races along. What led after fewer trials is not forgotten.
-double Comparison::raced_best(const Search& s, int trials) const {
-  double best = raced_.at(key_of(task_.tmpl.default_config()));
+/// What the run found in its first trials, by the race. What led after fewer trials is not
+/// forgotten. The static choice is given to all: with it, no search ends above it.
+double Comparison::raced_best(const Search& s, int trials, With with) const {
+  const uint64_t given = key_of(task_.tmpl.default_config());
+  double best = with == With::Static ? raced_.at(given) : std::numeric_limits<double>::infinity();
   for (const int stage : {std::min(trials, options_.model_trials), trials}) {
     for (const Search::Step& step : s.leaders(stage)) {
       const auto at = raced_.find(step.key);
-      if (at != raced_.end()) best = std::min(best, at->second);
+      if (at != raced_.end() && step.key != given) best = std::min(best, at->second);
     }
   }
   return best;
 }
 
-double Comparison::mean(const std::string& name, int trials) const {
+double Comparison::mean(const std::string& name, int trials, With with) const {
   double sum = 0;
   int n = 0;
   for (const Search& s : searches_) {
     if (s.name != name) continue;
-    sum += std::log(raced_best(s, trials));
+    sum += std::log(raced_best(s, trials, with));
     ++n;
   }
   return std::exp(sum / n);
 }
 
-/// The trials after which a run had what random search of the same seed found in all of its own.
+/// The trials after which a run had found what random search of the same seed did in all of its
+/// own; the static choice is no find.
 int Comparison::reaches(const Search& s) const {
   double goal = 0;
   for (const Search& r : searches_) {
-    if (r.name == "random" && r.seed == s.seed) goal = raced_best(r, r.most);
+    if (r.name == "random" && r.seed == s.seed) goal = raced_best(r, r.most, With::Nothing);
   }
   for (size_t i = 0; i < s.steps.size(); ++i) {
     const auto at = raced_.find(s.steps[i].key);
-    if (at != raced_.end() && at->second <= kEqual * goal) return static_cast<int>(i) + 1;
+    if (i > 0 && at != raced_.end() && at->second <= kEqual * goal) return static_cast<int>(i) + 1;
   }
   return -1;
 }

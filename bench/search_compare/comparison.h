@@ -59,8 +59,9 @@ class Comparison {
   void take(uint64_t key, double seconds);
   void read_log();
   void report(Search& search, const std::vector<Config>& configs);
-  double raced_best(const Search& search, int trials) const;
-  double mean(const std::string& name, int trials) const;
+  enum class With { Static, Nothing };
+  double raced_best(const Search& search, int trials, With with = With::Static) const;
+  double mean(const std::string& name, int trials, With with = With::Static) const;
   int reaches(const Search& search) const;
   Json summary(const std::string& name) const;
 

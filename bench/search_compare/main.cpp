@@ -40,8 +40,10 @@ std::string text_of(const Json& r, const CompareOptions& o) {
         out += n < 0 ? " (never)" : " (at " + std::to_string(n) + ")";
       }
     }
-    if (const Json* gain = r.find(std::string(name) + "_gain"))
-      out += "  gain " + format_fixed(gain->as_double(), 3);
+    if (const Json* gain = r.find(std::string(name) + "_gain")) {
+      out += "  gain " + format_fixed(gain->as_double(), 3) + ", without the static choice " +
+             format_fixed(r.at(std::string(name) + "_gain_found").as_double(), 3);
+    }
     out += "\n";
   }
   return out;
@@ -70,7 +72,8 @@ int main(int argc, char** argv) {
       "the same time on one measurer, their best raced in the end. Prints, for each seed, the "
       "raced\n"
       "time in ms of what was found in --trials (random: and in all of its trials; evolution: the\n"
-      "trial that reached it); gain: geometric mean of random's over evolution's."};
+      "trial that reached it); gain: geometric mean of random's over evolution's, with\n"
+      "the static choice, which both are given, and without."};
   app.add_option("subject", o.subject, "As heddle tune takes it")->required();
   app.add_option("--threads", o.threads, "Of the kernels (1)")->check(CLI::Range(1, 1024));
   app.add_option("--seeds", o.seeds, "Runs of each policy (3)")->check(CLI::Range(1, 100));

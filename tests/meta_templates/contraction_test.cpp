@@ -101,6 +101,41 @@ TEST(Contraction, AnImageThatNothingIsBroadcastToIsNotPacked) {
   for (const Knob& k : t.knobs()) EXPECT_NE(k.name, "pack_vectors");
 }
 
+// A convolution in NCHW of four groups.
+selftest::RandomProgram grouped(int64_t filters) {
+  selftest::RandomProgram p;
+  ops::Conv at;
+  at.padding = {1};
+  at.groups = 4;
+  p.inputs = {placeholder({1, 8, 12, 40}, f32, "X"),
+              constant_placeholder({filters, 2, 3, 3}, f32, "W")};
+  p.outputs = {ops::conv2d(p.inputs[0], p.inputs[1], at)};
+  p.reduce_length = 18;
+  p.text = "grouped " + std::to_string(filters);
+  return p;
+}
+
+TEST(Contraction, ATileOfFiltersStaysInItsGroup) {
+  for (const int64_t members : {2, 4, 6, 8}) {
+    const selftest::RandomProgram p = grouped(4 * members);
+    const Template t = make_template(ComputeDag(p.outputs), avx2());
+    const int64_t rows = t.default_config().values.at(t.knob_index("tile_rows"));
+    EXPECT_EQ(members % rows, 0) << rows << " rows of groups of " << members;
+    EXPECT_GT(rows, 1);
+    expect_right(p, 5, 6);
+  }
+}
+
+TEST(Contraction, AShortWindowAlongTheVectorsIsUnrolledWhole) {
+  const auto unrolled = [](const selftest::RandomProgram& p) {
+    const Template t = make_template(ComputeDag(p.outputs), avx2());
+    return t.default_config().values.at(t.knob_index("unroll_k"));
+  };
+  EXPECT_EQ(unrolled(sliding(f32, 3, 3, 1, 16)), 3);
+  EXPECT_EQ(unrolled(sliding(f32, 3, 5, 1, 16)), 5);
+  EXPECT_EQ(unrolled(sliding(f32, 3, 7, 1, 16)), 2);
+}
+
 TEST(Contraction, ATranspositionIsPackedFromItsSource) {
   // Its rows lie across lines of memory; the copy takes the transposition in.
   selftest::RandomProgram p;
