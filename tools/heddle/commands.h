@@ -32,6 +32,15 @@ struct ExplainOptions {
 const std::vector<std::string>& explain_parts();
 int run_explain(const ExplainOptions& options);
 
+struct ExportOptions {
+  std::string subject;
+  std::string output;  ///< `.o` and `.json` are added to it
+  std::string dtype = "f32";
+  int threads = 0;  ///< 0: as the target says
+  std::string target = "llvm -mcpu=native";
+};
+int run_export(const ExportOptions& options);
+
 struct BenchOptions {
   std::vector<std::string> subjects, workloads, dtypes, peers;
   std::vector<int> threads;

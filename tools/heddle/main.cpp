@@ -57,6 +57,28 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
       "  heddle explain lenet:128 --show times --json");
 }
 
+void add_export(CLI::App& app, ExportOptions& o) {
+  CLI::App* c = app.add_subcommand("export", "Write a subject's kernel as an object file");
+  c->add_option("subject", o.subject, "Such as matmul:512x512x512; see `heddle list`")->required();
+  c->add_option("-o,--output", o.output, "Write PATH.o, and PATH.json which describes it")
+      ->type_name("PATH")
+      ->required();
+  c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
+  c->add_option("--threads", o.threads, "Threads to schedule for (all cores)")
+      ->check(CLI::Range(1, 1024));
+  c->add_option("--target", o.target,
+                "CPU to compile for; it need not be this one (llvm -mcpu=native)");
+  c->footer(
+      "The schedule is the best record's where there is one (`heddle records why`), else the "
+      "static "
+      "choice.\n"
+      "Whoever loads the kernel is told which CPU features it lacks, before any of it runs.\n"
+      "Examples:\n"
+      "  heddle export matmul:512x512x512 -o out/matmul\n"
+      "  heddle export softmax:197x768 -o softmax --target \"llvm -mcpu=haswell\" --threads 4\n"
+      "  heddle export matmul:64x64x64 -o mm --target \"llvm -mcpu=neoverse-n1\"");
+}
+
 void add_bench(CLI::App& app, BenchOptions& o) {
   CLI::App* c = app.add_subcommand(
       "bench",
@@ -311,6 +333,8 @@ int run(int argc, char** argv) {
   RecordsOptions records;
   add_list(app, list);
   add_explain(app, explain);
+  ExportOptions exported;
+  add_export(app, exported);
   add_bench(app, bench);
   TuneRequest tune;
   ReportRequest report;
@@ -332,6 +356,7 @@ int run(int argc, char** argv) {
   }
   if (app.got_subcommand("list")) return run_list(list);
   if (app.got_subcommand("explain")) return run_explain(explain);
+  if (app.got_subcommand("export")) return run_export(exported);
   if (app.got_subcommand("tune")) return run_tune(tune);
   if (app.got_subcommand("report")) return run_report(report);
   if (app.got_subcommand("records")) return run_records(records);

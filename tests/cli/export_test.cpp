@@ -1,0 +1,71 @@
+// export: an object file that a program without a compiler loads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "heddle/runtime/load_kernel.h"
+#include "run_command.h"
+
+namespace heddle {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Export : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string folder_ = temporary("export");
+};
+
+TEST_F(Export, WhatIsWrittenCanBeLinkedAndCalled) {
+  const std::string stem = folder_ + "/mm";
+  const CommandResult r = heddle_command("export matmul:8x12x16 -o " + stem + " --threads 2");
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr(stem + ".o"));
+  EXPECT_THAT(r.out, HasSubstr("threads=2"));
+  const std::string link = "c++ -shared -o " + stem + ".so " + stem + ".o -lmvec -lm";
+  EXPECT_THAT(r.out, HasSubstr(link));
+  ASSERT_EQ(std::system(link.c_str()), 0);
+  const Kernel kernel = load_kernel(stem);
+  const NDArray a = NDArray::random({8, 16}, f32, 1), b = NDArray::random({16, 12}, f32, 2),
+                c = NDArray::full({8, 12}, f32, -1);
+  kernel(a, b, c);
+  for (int64_t i = 0; i < 8; ++i) {
+    for (int64_t j = 0; j < 12; ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k < 16; ++k) sum += double{a.at<float>({i, k})} * b.at<float>({k, j});
+      EXPECT_NEAR(c.at<float>({i, j}), sum, 1e-4) << i << ", " << j;
+    }
+  }
+}
+
+TEST_F(Export, ForAnotherMachine) {
+  const std::string stem = folder_ + "/arm";
+  const CommandResult r =
+      heddle_command("export softmax:9x33 -o " + stem + " --target \"llvm -mcpu=neoverse-n1\"");
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(read_file(stem + ".o").substr(0, 4),
+              "\x7f"
+              "ELF");
+  EXPECT_EQ(read_file(stem + ".o")[18], '\xb7');  // EM_AARCH64
+}
+
+TEST_F(Export, MistakesAreToldAndNothingIsWritten) {
+  for (const auto& [arguments, text] : {std::pair{"matmul:8x8x8 -o /no/such/folder/mm", "/no/such"},
+                                        {"matmull:8x8x8 -o mm", "did you mean"},
+                                        {"matmul:8x8x8", "--output"},
+                                        {"matmul:8x8x8 -o mm --target cuda", "GPU"}}) {
+    const std::string before = std::filesystem::current_path();
+    std::filesystem::current_path(folder_);
+    const CommandResult r = heddle_command(std::string("export ") + arguments);
+    std::filesystem::current_path(before);
+    EXPECT_EQ(r.status, 2) << arguments;
+    EXPECT_THAT(r.err, HasSubstr(text)) << arguments;
+    EXPECT_TRUE(std::filesystem::is_empty(folder_)) << arguments;
+  }
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,34 @@
+// heddle export: a subject's kernel as an object file, for programs without a compiler.
+#include "heddle/driver/export.h"
+
+#include <filesystem>
+#include <iostream>
+
+#include "commands.h"
+#include "output_file.h"
+#include "subjects.h"
+
+namespace heddle::cli {
+
+int run_export(const ExportOptions& o) {
+  Target target = Target::parse(o.target);
+  if (o.threads > 0) target.cores = o.threads;
+  const Problem problem = make_problem(o.subject, dtype_of(o.dtype));
+  for (const char* suffix : {".o", ".json"}) check_writable(o.output + suffix);
+  const Schedule schedule = create_schedule(problem.outputs, target);
+  BuildOptions options;
+  options.target = target;
+  options.name = problem.subject;
+  export_kernel(schedule, problem.args(), o.output, options);
+
+  std::cout << o.output << ".o, " << std::filesystem::file_size(o.output + ".o") << " bytes, and "
+            << o.output << ".json: " << problem.subject << " for " << to_string(target) << "\n"
+            << "schedule: " << schedule.provenance << "\n"
+            << "to call it from C++, where no compiler is needed any more:\n"
+            << "  c++ -shared -o " << o.output << ".so " << o.output << ".o -lmvec -lm\n"
+            << "  heddle::Kernel kernel = heddle::load_kernel(\"" << o.output
+            << "\");  // heddle/runtime/load_kernel.h\n";
+  return 0;
+}
+
+}  // namespace heddle::cli
