@@ -135,6 +135,14 @@ inline Param vector_width(TemplateBuilder& t, int s, bool dear) {
   return t.knob("width", {lanes, 2 * lanes}, 2 * lanes, "dear functions of two vectors at a time");
 }
 
+/// Whether each index of read `a` is an axis: of a reduction, it reads whole rows.
+inline bool at_plain_axes(const Access& a) {
+  return std::all_of(a.affine.begin(), a.affine.end(), [](const auto& index) {
+    return index && index->constant == 0 && index->terms.size() == 1 &&
+           index->terms[0].coefficient == 1;
+  });
+}
+
 /// The inputs that stage `s` (with what it takes in) reads element by element, in rows larger than
 /// a cache line.
 inline std::vector<Access> rows_read(const ComputeDag& dag, int s,
@@ -146,8 +154,10 @@ inline std::vector<Access> rows_read(const ComputeDag& dag, int s,
     for (const Access& a : dag.info(x).reads) {
       const bool known = std::any_of(out.begin(), out.end(),
                                      [&](const Access& b) { return b.producer == a.producer; });
-      if (!known && a.pattern == AccessPattern::Elementwise && a.tensor.op()->is_placeholder() &&
-          a.tensor.rank() == 2 && a.tensor.extent(0) >= 64) {
+      const bool in_rows =
+          dag.stage(x).is_reduction() ? at_plain_axes(a) : a.pattern == AccessPattern::Elementwise;
+      if (!known && in_rows && a.tensor.op()->is_placeholder() && a.tensor.rank() == 2 &&
+          a.tensor.extent(0) >= 64) {
         out.push_back(a);
       }
     }

@@ -174,8 +174,9 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     int64_t last = op.axes()[rank - 1].extent();
     // (Dear functions leave memory idle; there, fetching ahead does more: see location_tunable.)
     bool dear = std::any_of(g.tunable.begin(), g.tunable.end(), [&](int x) {
-      return !dag.stage(x).is_reduction() && dag.info(x).special_per_point > 0 &&
-             dag.info(x).points > leading_points(op, rank);
+      const StageInfo& info = dag.info(x);
+      return info.special_per_point > 0 &&
+             info.points * info.reduce_points > leading_points(op, rank);
     });
     bool block = !g.tunable.empty() && !dear && out_bytes > t.target().l2_bytes &&
                  row_bytes * 16 <= t.target().l2_bytes && last >= 16 * t.target().cores;

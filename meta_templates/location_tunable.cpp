@@ -3,6 +3,8 @@
 //
 //   location = -1: substituted into the readers      0: at the root, rows in parallel
 //            =  n: at the n-th loop that the host group offers, only what that iteration needs
+//
+// with_reader: there, but in the loop of a reduction that reads it, and kept for the other readers.
 #include "common.h"
 
 namespace heddle::meta {
@@ -18,8 +20,26 @@ Param rows_ahead(TemplateBuilder& t, const StageGroup& g) {
   if (g.places.empty() || rows_read(dag, g.sink).empty()) return {};
   bool worth = dag.info(g.sink).special_per_point > 0 &&
                stage_bytes(dag, g.sink) > static_cast<double>(2 * t.target().l2_bytes);
-  return t.knob("prefetch_rows", {0, 1, 2, 4, 8}, worth ? 4 : 0,
+  return t.knob("prefetch_rows", {0, 1, 2, 4, 8}, worth ? 2 : 0,
                 "memory works while this computes");
+}
+
+// Whether to compute it in a loop of a reduction that reads it as well (a softmax's exponentials
+// with their sum); no knob where there is no such loop.
+Param along_with_reader(TemplateBuilder& t, const StageGroup& g, Param location) {
+  if (g.reader_loops.empty()) return {};
+  const StageGroup::ReaderLoop& with = g.reader_loops.front();
+  const bool dear = t.dag().info(g.sink).special_per_point > 0;
+  Param along = t.choice("with_reader", dear, "one pass over the row in place of two");
+  t.require("'" + t.dag().stage(g.sink).name() + "' must be computed where its reader is",
+            [along, location, theirs = with.location,
+             needs = with.needs](const TemplateBuilder::Value& v) {
+              return v(along) == 0 || v(location) <= 0 ||
+                     (v(theirs) == v(location) &&
+                      std::all_of(needs.begin(), needs.end(),
+                                  [&](const auto& need) { return v(need.first) == need.second; }));
+            });
+  return along;
 }
 
 void build(TemplateBuilder& t, const StageGroup& g) {
@@ -68,6 +88,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   // Row by row, memory idles while a dear function (an exponential) is computed: let it fetch the
   // rows that come next.
   Param ahead = rows_ahead(t, g);
+  const Param along = along_with_reader(t, g, location);
   for (int64_t value : where) {
     t.when(location, value, [&] {
       if (value == -1) {
@@ -76,7 +97,16 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       }
       shape(value == 0);
       if (value > 0 && ahead.knob >= 0) prefetch_rows(t, s, rows_read(dag, g.sink), ahead);
-      if (value > 0) s.compute_at(t.stage(g.places[value - 1].stage), g.places[value - 1].loop);
+      if (value <= 0) return;
+      const StageGroup::Place& place = g.places[static_cast<size_t>(value) - 1];
+      const auto whole_row = [&] { s.compute_at(t.stage(place.stage), place.loop); };
+      if (along.knob < 0) return whole_row();
+      t.when(along, 0, whole_row);
+      t.when(along, 1, [&] {
+        const StageGroup::ReaderLoop& with = g.reader_loops.front();
+        s.compute_at(t.stage(with.stage), with.loop);
+        s.store_at(t.stage(place.stage), place.loop);
+      });
     });
   }
 }

@@ -11,7 +11,8 @@
 //
 // Hosted (one value per row of another group), it has a location as well, and is never parallel
 // itself. Knobs: split_reduction, part_length; lanes_unroll, streams (rows read at a time), tile;
-// the same with part_ before them for the cut form; location.
+// the same with part_ before them for the cut form; location; prefetch_rows
+// (how far ahead rows are fetched, hosted).
 #include "common.h"
 
 namespace heddle::meta {
@@ -25,9 +26,11 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
 
 // Vector partial results for the reduction of `s` over its axes `ks`, computed at loop `at` of
 // `host`, `width` terms at a time (a whole number of native vectors, which divides `chunk`).
-// `row_axis`: the axis of `s` along which several rows are read at a time, or -1.
-void vector_partials(StageRef s, const std::vector<int>& ks, int64_t lanes, int64_t width,
-                     Param chunk, StageRef host, Loop at, int row_axis) {
+// `row_axis`: the axis of `s` along which several rows are read at a time, or -1. Returns the stage
+// of the partial results and its loop over vectors of them.
+std::pair<StageRef, Loop> vector_partials(StageRef s, const std::vector<int>& ks, int64_t lanes,
+                                          int64_t width, Param chunk, StageRef host, Loop at,
+                                          int row_axis) {
   // Several vectors of partial results, then one vector, then its lanes.
   std::vector<Loop> run;
   for (int k : ks) run.push_back(s.reduce_axis(k));
@@ -74,6 +77,14 @@ void vector_partials(StageRef s, const std::vector<int>& ks, int64_t lanes, int6
   one.compute_at(host, at);
   rf.compute_at(host, at);
   s.unroll(s.reduce_axis(0));
+  return {rf, po};
+}
+
+// Whether reduction `s` reads a stage that calls dear functions.
+bool reads_dear(const ComputeDag& dag, int s) {
+  const std::vector<int>& producers = dag.info(s).producers;
+  return std::any_of(producers.begin(), producers.end(),
+                     [&](int p) { return !dag.stage(p).is_reduction() && calls_dear(dag, p); });
 }
 
 void build(TemplateBuilder& t, const StageGroup& g) {
@@ -149,10 +160,13 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       const int64_t outputs = op.num_outputs();
       const bool long_rows =
           g.hosted && length * op.output(0).dtype().bytes() * 4 > t.target().l2_bytes;
-      const int64_t vectors = (many_rows && !long_rows && !g.hosted ? 2 : 4) / outputs;
-      // Dear terms two vectors at a time (vector_width), if only there is more than one.
-      const int64_t width =
-          calls_dear(dag, g.main, g.inlined) && length >= 4 * lanes ? 2 * lanes : lanes;
+      // Dear terms two vectors at a time (vector_width), if only there is more than one. Their
+      // chains hide the latency of the sum, and their constants take the registers.
+      const bool dear = calls_dear(dag, g.main, g.inlined) ||
+                        (g.hosted && !g.in_chain && reads_dear(dag, g.main));
+      const int64_t width = dear && length >= 4 * lanes ? 2 * lanes : lanes;
+      const bool one_pass = many_rows && !long_rows && !g.hosted;
+      const int64_t vectors = dear ? width / lanes : (one_pass ? 2 : 4) / outputs;
       std::vector<int64_t> chunks{lanes, 2 * lanes, 4 * lanes, 8 * lanes};
       std::erase_if(chunks, [&](int64_t c) { return c % width != 0; });
       Param chunk = t.knob(
@@ -178,7 +192,20 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       if (threads) host.parallel(row);
       if (!part_alone) host.unroll(ri);
       if (host.id() != s.id()) s.compute_at(host, row);
-      vector_partials(s, ks, lanes, width, chunk, host, row, part_alone ? -1 : at);
+      const auto [partial, vectors_of_row] =
+          vector_partials(s, ks, lanes, width, chunk, host, row, part_alone ? -1 : at);
+      if (g.hosted && ks.size() == 1)
+        t.offer_reader_loop(g.main, partial, vectors_of_row, location);
+      // Row by row, memory idles while dear functions are computed: the rows that come next may be
+      // fetched.
+      const std::vector<Access> reads = rows_read(dag, g.main, g.inlined);
+      if (g.hosted && !reads.empty()) {
+        const bool worth = calls_dear(dag, g.main, g.inlined) &&
+                           stage_bytes(dag, g.main) > static_cast<double>(2 * t.target().l2_bytes);
+        prefetch_rows(t, partial, reads,
+                      t.knob("prefetch_rows", {0, 1, 2, 4, 8}, worth ? 2 : 0,
+                             "memory works while this computes"));
+      }
       return;
     }
     // Columns: vectors over the last spatial axis, accumulators in the nearest cache.

@@ -295,10 +295,12 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
 
 Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode mode) {
   if (mode == Mode::Init) return emit_loops(st, leaves, n + 1, mode);
+  // Stages that are computed here, kept here, or both.
   std::vector<int> here;
   for (int p : order_) {
     const StageState& x = stage(p);
-    if (x.placement == Placement::At && x.at_stage == st && x.at_axis == leaves[n])
+    if (x.placement != Placement::At) continue;
+    if (x.store_axis == leaves[n] || (x.at_stage == st && x.at_axis == leaves[n]))
       here.push_back(p);
   }
   if (here.empty()) return emit_loops(st, leaves, n + 1, mode);
@@ -310,15 +312,24 @@ Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode 
       mins[i].push_back(dim.lo);
       extents[i].push_back(simple(dim.hi - dim.lo + Expr(1)));
     }
+    if (stage(here[i]).store_axis == leaves[n]) check_kept(here[i], st, n, &memo);
   }
-  std::vector<Stmt> seq;
   std::vector<Realization> saved;
   std::vector<std::pair<Buffer, int>> buffers;
   for (size_t i = 0; i < here.size(); ++i) {
+    const StageState& x = stage(here[i]);
     saved.push_back(real_[here[i]]);
-    real_[here[i]] = realize(here[i], mins[i], extents[i], stage(here[i]).scope);
-    for (const Buffer& b : real_[here[i]].buffers) buffers.emplace_back(b, stage(here[i]).copies);
-    seq.push_back(emit_stage(here[i], mins[i], extents[i]));
+    if (x.store_axis >= 0 && x.store_axis != leaves[n]) {
+      check_has_storage(here[i]);
+      continue;
+    }
+    real_[here[i]] = realize(here[i], mins[i], extents[i], x.scope);
+    for (const Buffer& b : real_[here[i]].buffers) buffers.emplace_back(b, x.copies);
+  }
+  std::vector<Stmt> seq;
+  for (size_t i = 0; i < here.size(); ++i) {
+    if (stage(here[i]).store_axis != leaves[n])
+      seq.push_back(emit_stage(here[i], mins[i], extents[i]));
   }
   seq.push_back(emit_loops(st, leaves, n + 1, mode));
   for (size_t i = 0; i < here.size(); ++i) real_[here[i]] = saved[i];

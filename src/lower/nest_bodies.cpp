@@ -144,8 +144,8 @@ Stmt NestBuilder::emit_store(int st) {
   const StageState& p = stage(st);
   std::vector<Expr> at = own_indices(st);
   std::vector<Stmt> out;
+  for (const auto& hint : p.prefetches) emit_prefetches(st, hint, &out);
   if (!p.is_reduction()) {
-    for (const auto& hint : p.prefetches) emit_prefetches(st, hint, &out);
     for (size_t c = 0; c < p.buffers.size(); ++c) {
       out.push_back(make_store(real_[st].buffers[c], at, simple_access(translate(p.bodies[c], st)),
                                p.nontemporal ? StoreHint::NonTemporal : StoreHint::None));
@@ -173,7 +173,8 @@ Stmt NestBuilder::emit_store(int st) {
     bind.push_back({r.combiner->rhs[k], value});
   }
   if (p.buffers.size() == 1) {
-    return guarded(make_store(real_[st].buffers[0], at, substitute(r.combiner->result[0], bind)));
+    out.push_back(make_store(real_[st].buffers[0], at, substitute(r.combiner->result[0], bind)));
+    return guarded(make_block(std::move(out)));
   }
   // All components are computed before any is stored: each may need the old value of the others.
   std::vector<Var> fresh;

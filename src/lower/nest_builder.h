@@ -88,6 +88,17 @@ class NestBuilder {
   // What runs inside loop `leaves[n]`: the stages computed here, then the rest of the loops.
   Stmt inside(int st, const std::vector<int>& leaves, size_t n, Mode mode);
 
+  // ---- what is kept for longer than it is computed for (nest_kept.cpp) ----
+  // Whether the results of stage `p` are kept for a loop around all of loop `n` of `host`.
+  bool kept_around(int p, int host, size_t n) const;
+  // That all of the region of `p` that loop `n` of `host` needs is computed before it is read by
+  // what does not run in the loop that computes it.
+  void check_has_storage(int p) const;
+  void check_kept(int p, int host, size_t n, std::map<int, Region>* memo);
+  bool computed_whole(int p, int host, size_t n, std::map<int, Region>* memo);
+  bool reads_whole(int reader, int p, int host, size_t n, std::map<int, Region>* memo);
+  bool depends_on(int st, int producer) const;
+
   // ---- regions ----
   // Where axis `id` can be, its loops that are not open yet ranging over all they will.
   SymInterval axis_interval(int id);

@@ -61,6 +61,7 @@ const NestBuilder::Region& NestBuilder::demand(int p, int host, size_t n,
   if (readers_[p].empty()) throw_user_error("nothing reads stage '" + stage(p).name + "'");
   for (int q : readers_[p]) {
     if (!runs_inside(q, host, n)) {
+      if (kept_around(p, host, n)) continue;  // what it reads is computed here all the same
       throw_user_error("stage '" + stage(p).name + "' is computed at loop '" +
                            s_.axes[stage(host).leaves[n]].name + "' of '" + stage(host).name +
                            "', but '" + stage(q).name + "' reads it outside of that loop",

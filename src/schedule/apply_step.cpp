@@ -29,6 +29,7 @@ class Applier : public StepApplier {
       case StepKind::Fuse: return fuse();
       case StepKind::Reorder: return reorder();
       case StepKind::ComputeAt: return compute_at();
+      case StepKind::StoreAt: return store_at();
       case StepKind::Inline: return inline_stage();
       case StepKind::CacheWrite:
       case StepKind::CacheRead:
@@ -192,12 +193,24 @@ class Applier : public StepApplier {
 
   void compute_at() {
     check_computes();
+    const int loop = loop_arg(), consumer = s_.axes[loop].stage;
+    STEP_CHECK(!stage().output,
+               "it is an output of the program: it must be computed whole, at the root");
+    for (int host = consumer; host >= 0; host = s_.stages[host].at_stage) {
+      STEP_CHECK(host != step_.stage, "that loop is itself inside this stage");
+    }
+    stage().placement = Placement::At;
+    stage().at_stage = consumer;
+    stage().at_axis = loop;
+    stage().store_axis = -1;
+  }
+
+  // A loop of another stage, which has loops.
+  int loop_arg() {
     int loop = axis_arg(0);
     STEP_CHECK(loop >= 0 && loop < static_cast<int>(s_.axes.size()) && s_.axes[loop].defined,
                "there is no such loop");
     int consumer = s_.axes[loop].stage;
-    STEP_CHECK(!stage().output,
-               "it is an output of the program: it must be computed whole, at the root");
     STEP_CHECK(consumer != step_.stage, "a stage cannot be computed inside itself");
     STEP_CHECK(!s_.stages[consumer].placeholder,
                "stage '" + s_.stages[consumer].name + "' is an input and has no loops");
@@ -207,12 +220,23 @@ class Applier : public StepApplier {
                "'" + s_.axes[loop].name + "' of '" + s_.stages[consumer].name +
                    "' was split or fused and is no loop any more",
                "name one of its loops: " + s_.loops_text(consumer));
-    for (int host = consumer; host >= 0; host = s_.stages[host].at_stage) {
-      STEP_CHECK(host != step_.stage, "that loop is itself inside this stage");
+    return loop;
+  }
+
+  // Whether all that lies inside is computed before it is read elsewhere is for lowering to check,
+  // when everything has its place.
+  void store_at() {
+    check_computes();
+    const int loop = loop_arg();
+    STEP_CHECK(stage().placement == Placement::At, "it is computed at the root",
+               "compute_at the loop that computes it first");
+    bool around = false;
+    for (int inner = stage().at_axis; !around && s_.stages[s_.axes[inner].stage].at_axis >= 0;) {
+      inner = s_.stages[s_.axes[inner].stage].at_axis;
+      around = inner == loop;
     }
-    stage().placement = Placement::At;
-    stage().at_stage = consumer;
-    stage().at_axis = loop;
+    STEP_CHECK(around, "it is not computed within a stage that is computed at that loop");
+    stage().store_axis = loop;
   }
 
   void inline_stage() {
@@ -239,8 +263,6 @@ class Applier : public StepApplier {
 
   void prefetch() {
     check_computes();
-    STEP_CHECK(!stage().is_reduction(), "it is a reduction",
-               "prefetch from what reads the same rows element-wise");
     int64_t from = param(0), dim = param(1), distance = param(2);
     STEP_CHECK(
         from >= 0 && from < static_cast<int64_t>(s_.stages.size()) && s_.stages[from].defined(),

@@ -96,6 +96,50 @@ int deepest_default(const TemplateBuilder& t, const ComputeDag& dag, int stage) 
   return deepest;
 }
 
+// Whether stage `st` is computed from `producer`.
+bool computed_from(const ComputeDag& dag, int st, int producer) {
+  const std::vector<int>& direct = dag.info(st).producers;
+  return std::any_of(direct.begin(), direct.end(),
+                     [&](int p) { return p == producer || computed_from(dag, p, producer); });
+}
+
+// Whether `a`, a read of `reader`, is at distinct whole axes of it.
+bool reads_each_once(const Access& a, const Operation& reader) {
+  std::vector<Axis> axes = reader.axes();
+  axes.insert(axes.end(), reader.reduce_axes().begin(), reader.reduce_axes().end());
+  for (int d = 0; d < a.tensor.rank(); ++d) {
+    const auto& index = a.affine[static_cast<size_t>(d)];
+    if (!index || index->constant != 0 || index->terms.size() != 1) return false;
+    const auto axis = std::find_if(axes.begin(), axes.end(), [&](const Axis& x) {
+      return index->coefficient(x.var()) == 1 && x.extent() == a.tensor.extent(d);
+    });
+    if (axis == axes.end()) return false;
+    axes.erase(axis);
+  }
+  return true;
+}
+
+// The loops offered by readers of `stage` that read each element of it once, and that all its other
+// readers wait for.
+std::vector<StageGroup::ReaderLoop> reader_loops_of(const TemplateBuilder& t, const ComputeDag& dag,
+                                                    int stage) {
+  std::vector<StageGroup::ReaderLoop> out;
+  const std::vector<int>& readers = dag.info(stage).consumers;
+  for (const StageGroup::ReaderLoop& offer : t.reader_loops_) {
+    const int r = offer.reader;
+    const bool first = std::all_of(readers.begin(), readers.end(), [&](int other) {
+      return other == r || computed_from(dag, other, r);
+    });
+    if (!first || std::find(readers.begin(), readers.end(), r) == readers.end()) continue;
+    const auto& reads = dag.info(r).reads;
+    const bool once = std::all_of(reads.begin(), reads.end(), [&](const Access& a) {
+      return a.producer != stage || reads_each_once(a, dag.stage(r));
+    });
+    if (once) out.push_back(offer);
+  }
+  return out;
+}
+
 StageGroup hosted_group(const TemplateBuilder& t, const ComputeDag& dag, const StageGroup& host,
                         int stage) {
   StageGroup g;
@@ -103,6 +147,7 @@ StageGroup hosted_group(const TemplateBuilder& t, const ComputeDag& dag, const S
   g.main_class = dag.info(stage).stage_class;
   g.hosted = true;
   g.places = t.places_;
+  g.reader_loops = reader_loops_of(t, dag, stage);
   g.deepest = deepest_default(t, dag, stage);
   g.in_chain = std::find(host.chain.begin(), host.chain.end(), stage) != host.chain.end();
   for (int s : host.operands) {
@@ -282,6 +327,7 @@ Template make_template(const ComputeDag& dag, const Target& base) {
     builder.inlined_.insert(builder.inlined_.end(), groups[i].operands.begin(),
                             groups[i].operands.end());
     builder.places_.clear();
+    builder.reader_loops_.clear();
     builder.locations_.clear();
     builder.kept_.clear();
     builder.writing_ = t.name;

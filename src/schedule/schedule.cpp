@@ -131,7 +131,7 @@ std::string step_to_text(const ScheduleState& state, const Step& step) {
   };
   std::string args;
   auto add = [&](const std::string& a) { args += (args.empty() ? "" : ", ") + a; };
-  if (step.kind == StepKind::ComputeAt) {
+  if (step.kind == StepKind::ComputeAt || step.kind == StepKind::StoreAt) {
     int loop = step.axes.at(0);
     bool known = loop < static_cast<int>(state.axes.size()) && state.axes[loop].defined;
     add(known ? stage(state.axes[loop].stage) : "?");

@@ -44,6 +44,7 @@ struct StageState {
   std::vector<int> leaves;           ///< loops, outermost first
   Placement placement = Placement::Root;
   int at_stage = -1, at_axis = -1;
+  int store_axis = -1;  ///< the loop around at_axis for which the result is kept; -1: at_axis
   struct LayoutDim {
     int dim = 0;
     int64_t divisor = 1, modulus = 0;

@@ -117,15 +117,23 @@ StageRef& StageRef::parallel(Loop i, Where at) {
   sink_->record({StepKind::Parallel, id_, {i.id}, {}, {}, at});
   return *this;
 }
-StageRef& StageRef::compute_at(StageRef consumer, Loop loop, Where at) {
+void StageRef::check_owner(const char* step, StageRef consumer, Loop loop, Where at) const {
   int owner = sink_->stage_of_axis(loop.id);
   if (owner >= 0 && owner != consumer.id()) {
-    throw_user_error("cannot apply compute_at: the loop belongs to stage '" +
+    throw_user_error(std::string("cannot apply ") + step + ": the loop belongs to stage '" +
                          sink_->stage_axes_[owner].name + "', not to '" +
                          sink_->stage_axes_[consumer.id()].name + "'",
                      at, "name a loop of the consumer");
   }
+}
+StageRef& StageRef::compute_at(StageRef consumer, Loop loop, Where at) {
+  check_owner("compute_at", consumer, loop, at);
   sink_->record({StepKind::ComputeAt, id_, {loop.id}, {}, {}, at});
+  return *this;
+}
+StageRef& StageRef::store_at(StageRef host, Loop loop, Where at) {
+  check_owner("store_at", host, loop, at);
+  sink_->record({StepKind::StoreAt, id_, {loop.id}, {}, {}, at});
   return *this;
 }
 StageRef& StageRef::compute_inline(Where at) {

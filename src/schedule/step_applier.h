@@ -76,7 +76,8 @@ class StepApplier {
   // A loop at which a stage is computed must stay.
   void check_nothing_inside(int axis) const {
     for (const StageState& st : s_.stages) {
-      STEP_CHECK(!st.defined() || st.placement != Placement::At || st.at_axis != axis,
+      if (!st.defined() || st.placement != Placement::At) continue;
+      STEP_CHECK(st.at_axis != axis && st.store_axis != axis,
                  "stage '" + st.name + "' is computed at axis '" + s_.axes[axis].name + "'",
                  "shape the loops first, then place stages in them");
     }

@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 // In the order of StepKind; also the names in JSON, so never rename.
-constexpr std::array<const char*, 23> kNames = {"split",
+constexpr std::array<const char*, 24> kNames = {"split",
                                                 "fuse",
                                                 "reorder",
                                                 "compute_at",
@@ -30,7 +30,8 @@ constexpr std::array<const char*, 23> kNames = {"split",
                                                 "last_block",
                                                 "split_whole",
                                                 "pad",
-                                                "widen"};
+                                                "widen",
+                                                "store_at"};
 }  // namespace
 
 const char* to_string(StepKind kind) { return kNames[static_cast<size_t>(kind)]; }
@@ -66,6 +67,7 @@ StepArity arity_of(StepKind kind) {
     case StepKind::Widen: return {0, 2, 0};
     case StepKind::Prefetch: return {0, 3, 0};
     case StepKind::ComputeAt:
+    case StepKind::StoreAt:
     case StepKind::Tensorize:
     case StepKind::Vectorize:
     case StepKind::Unroll:

@@ -108,6 +108,12 @@ void TemplateBuilder::offer_place(StageRef stage, Loop loop, const std::string& 
   places_.push_back(std::move(place));
 }
 
+void TemplateBuilder::offer_reader_loop(int reader, StageRef partial, Loop loop, Param location) {
+  StageGroup::ReaderLoop offer{reader, partial.id(), loop, location, {}};
+  for (const Guard& g : guards_) offer.needs.emplace_back(Param::of_knob(g.knob), g.value);
+  reader_loops_.push_back(std::move(offer));
+}
+
 int64_t TemplateBuilder::chosen(Param knob) const {
   return knob.is_const() ? knob.value : knobs_[static_cast<size_t>(knob.knob)].default_value;
 }

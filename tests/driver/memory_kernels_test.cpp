@@ -97,5 +97,26 @@ TEST(Softmax, TakesTwoVectorsOfExponentialsAtATime) {
   EXPECT_EQ(wrong_when_run(create_schedule({t})), "");
 }
 
+std::string static_schedule(const Tensor& t) {
+  const Template tpl = make_template(ComputeDag({t}), Target::host());
+  return tpl.instantiate(tpl.default_config()).to_text();
+}
+
+TEST(Softmax, SumsTheExponentialsAsTheyAreComputed) {
+  for (const int64_t columns : {16, 100, 1003}) {
+    const Tensor t = ops::softmax(placeholder({64, columns}));
+    EXPECT_NE(static_schedule(t).find("softmax_exp.store_at(softmax, i.o)"), std::string::npos);
+    EXPECT_EQ(wrong_when_run(create_schedule({t})), "") << columns;
+  }
+}
+
+TEST(LogSoftmax, FetchesTheNextRowsWhileItComputesExponentials) {
+  const std::string large = static_schedule(ops::log_softmax(placeholder({4096, 4096})));
+  EXPECT_NE(large.find("log_softmax_sum.rf.prefetch("), std::string::npos) << large;
+  const Tensor t = ops::log_softmax(placeholder({70, 1003}));
+  EXPECT_EQ(static_schedule(t).find("prefetch("), std::string::npos);  // it is in the caches
+  EXPECT_EQ(wrong_when_run(create_schedule({t})), "");
+}
+
 }  // namespace
 }  // namespace heddle::testing

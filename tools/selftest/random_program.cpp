@@ -527,6 +527,8 @@ Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng) {
         case 8: {
           int at = static_cast<int>(pick(0, static_cast<int64_t>(loops.size()) - 1));
           st.compute_at(s.stage(at), any_loop(at));
+          const int keeper = static_cast<int>(pick(0, static_cast<int64_t>(loops.size()) - 1));
+          if (pick(0, 2) == 0) st.store_at(s.stage(keeper), any_loop(keeper));
           break;
         }
         case 9: st.compute_inline(); break;

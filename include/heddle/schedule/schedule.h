@@ -99,6 +99,12 @@ class StageRef {
 
   /// Computes, inside `loop` of `consumer`, just the part that the iteration needs.
   StageRef& compute_at(StageRef consumer, Loop loop, Where at = Where::current());
+  /// Keeps what is computed at compute_at's loop for a whole iteration of `loop` of `host`, which
+  /// is around it: what runs after the loops between, and depends on them, reads it too. The loops
+  /// between must compute all of it.
+  /// rewrite: for i { for k { e[k] = exp(x[i, k]) }  for k { sum += e[k] }  .. e[k] / sum .. }
+  ///     -->  for i { for k { e[k] = exp(x[i, k]); sum += e[k] }  .. e[k] / sum .. }
+  StageRef& store_at(StageRef host, Loop loop, Where at = Where::current());
   /// Substitutes the body into every reader. Not for reductions or outputs.
   StageRef& compute_inline(Where at = Where::current());
   /// rewrite: C[i] = f(i)  -->  C.local[i] = f(i); C[i] = C.local[i]
@@ -148,7 +154,7 @@ class StageRef {
   /// Hint: results bypass the caches (they are larger than them and not read soon).
   StageRef& store_nontemporal(Where at = Where::current());
   /// Hint: with each element of `producer` that is read, touches the one `distance` further along
-  /// its dimension `dim`, so that memory works while this stage computes. Not for reductions.
+  /// its dimension `dim`, so that memory works while this stage computes.
   StageRef& prefetch(StageRef producer, int dim, Param distance, Where at = Where::current());
 
   // ---- for GPUs ----
@@ -175,6 +181,7 @@ class StageRef {
 
  private:
   StageRef move_out(Step step, const char* suffix);
+  void check_owner(const char* step, StageRef consumer, Loop loop, Where at) const;
   StepSink* sink_;
   int id_;
 };

@@ -39,6 +39,7 @@ enum class StepKind : uint8_t {
   Pad,          ///< axes, params {three factors an axis}..., results {new stage, its axes...}: the
                 ///< reduction moves to a stage over longer axes
   Widen,        ///< params {type code, bits}: the stage keeps its elements in this wider type
+  StoreAt,      ///< axes {loop around the one it is computed at}: keep the result for all of it
 };
 const char* to_string(StepKind kind);
 bool parse_step_kind(const std::string& text, StepKind* kind);

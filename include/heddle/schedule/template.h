@@ -121,6 +121,18 @@ struct StageGroup {
     /// An iteration has all rows of a batch: what is copied for it is copied once.
     bool whole_batch = false;
   };
+  /// A loop of a hosted reduction that goes over the elements of a row one after the other: a stage
+  /// that it reads may be computed there as it is read, and kept for others (store_at).
+  struct ReaderLoop {
+    int reader = -1;  ///< the reduction,
+    int stage = -1;   ///< the stage of its partial results,
+    Loop loop;        ///< and a loop of that
+    Param location;   ///< where the reduction is computed: the stage must be there too
+    /// The decisions under which the loop exists: (knob, value), all of which must hold.
+    std::vector<std::pair<Param, int64_t>> needs = {};
+  };
+  /// Of a hosted group: where it may be computed like that.
+  std::vector<ReaderLoop> reader_loops = {};
   bool hosted = false;
   bool in_chain = false;  ///< hosted: one of the host's chain
   /// The deepest place (index + 1 into places) that the readers' own default places allow.
@@ -159,6 +171,9 @@ class TemplateBuilder : public StepSink {
   /// Inside a when(), the place is only open to configs that take that branch.
   void offer_place(StageRef stage, Loop loop, const std::string& label,
                    StageGroup::Place::Sharing sharing = {}, bool whole_batch = false);
+  /// A loop at which the stages that `reader`, a hosted reduction, reads element by element may be
+  /// computed; `partial` is the stage that the loop belongs to.
+  void offer_reader_loop(int reader, StageRef partial, Loop loop, Param location);
   /// The value that the analytic rule chose for `knob`; of a constant, itself.
   int64_t chosen(Param knob) const;
   /// The decision where a hosted stage is computed: -1 inlined, 0 root, n: places[n - 1]. The
@@ -201,6 +216,7 @@ class TemplateBuilder : public StepSink {
   std::vector<std::string> notes_;
   std::string prefix_, writing_;  ///< of knob names; the meta-template at work
   std::vector<StageGroup::Place> places_;
+  std::vector<StageGroup::ReaderLoop> reader_loops_;
   std::vector<std::pair<int, Param>> locations_;  ///< stage, decision
   friend Template make_template(const ComputeDag&, const Target&);
   std::vector<int> inlined_;  ///< of the group at hand
@@ -212,6 +228,8 @@ class TemplateBuilder : public StepSink {
   std::vector<KeptAtRoot> kept_;
   friend void require_enclosing(TemplateBuilder&, const ComputeDag&, int);
   friend const Param* location_of(const TemplateBuilder&, int);
+  friend std::vector<StageGroup::ReaderLoop> reader_loops_of(const TemplateBuilder&,
+                                                             const ComputeDag&, int);
   friend int deepest_default(const TemplateBuilder&, const ComputeDag&, int);
   friend StageGroup hosted_group(const TemplateBuilder&, const ComputeDag&, const StageGroup&, int);
   friend bool read_through_located(const TemplateBuilder&, const ComputeDag&, int, int);
