@@ -165,6 +165,31 @@ inline std::vector<Access> rows_read(const ComputeDag& dag, int s,
   return out;
 }
 
+/// Whether reduction `s` reads rows of an input (see rows_read) that a reduction before it, which
+/// it needs the result of, has read: a variance, after the mean.
+inline bool reads_again(const ComputeDag& dag, int s) {
+  std::vector<int> before = dag.info(s).producers;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const std::vector<int>& more = dag.info(before[i]).producers;
+    before.insert(before.end(), more.begin(), more.end());
+  }
+  for (const Access& a : rows_read(dag, s)) {
+    for (int x : before) {
+      const std::vector<int>& read = dag.info(x).producers;
+      if (dag.stage(x).is_reduction() &&
+          std::find(read.begin(), read.end(), a.producer) != read.end())
+        return true;
+    }
+  }
+  return false;
+}
+
+/// Whether a row of `bytes` is so short that the next one fits the first cache beside it, whatever
+/// else is there.
+inline bool short_row(const TemplateBuilder& t, int64_t bytes) {
+  return bytes * 8 <= t.target().l1d_bytes;
+}
+
 /// Lets stage `s` touch what it will read of stage `from` `ahead` further along dimension `dim`: a
 /// knob with 0 and some of `distances`.
 inline void prefetch_ahead(TemplateBuilder& t, StageRef s, StageRef from, int dim, Param ahead,

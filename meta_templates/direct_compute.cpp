@@ -178,8 +178,17 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       return info.special_per_point > 0 &&
              info.points * info.reduce_points > leading_points(op, rank);
     });
-    bool block = !g.tunable.empty() && !dear && out_bytes > t.target().l2_bytes &&
-                 row_bytes * 16 <= t.target().l2_bytes && last >= 16 * t.target().cores;
+    const std::vector<Access> reads = rows_read(dag, g.sink, g.inlined);
+    const bool stream = !g.tunable.empty() && !dear && out_bytes > t.target().l2_bytes &&
+                        row_bytes * 16 <= t.target().l2_bytes && last >= 16 * t.target().cores;
+    // One row at a time where memory works all the time: one pass reads a row and another, which
+    // fetches what is next, writes it; or there is a pass between, which fetches it (short rows).
+    const bool again = std::any_of(g.tunable.begin(), g.tunable.end(), [&](int x) {
+      return dag.stage(x).is_reduction() && reads_again(dag, x);
+    });
+    const bool near = again ? short_row(t, row_bytes) : row_bytes * 2 <= t.target().l1d_bytes;
+    const bool block = stream && (reads.empty() || !near || out_bytes <= 2 * t.target().l2_bytes);
+    const bool fetch = stream && (block ? past_caches : !again);
     // Rows that fill the second cache come from memory in each pass: two at a time, two streams.
     bool long_rows = dear && row_bytes * 4 > t.target().l2_bytes && last >= 4 * t.target().cores;
     Param rows_at_once = t.knob("row_block", {1, 2, 4},
@@ -194,10 +203,9 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     if (threads) s.parallel(all);
     t.offer_place(s, all, "rows");
     // What the first pass over the rows takes from memory comes while the last pass writes.
-    const std::vector<Access> reads = rows_read(dag, g.sink, g.inlined);
     if (!g.tunable.empty() && !reads.empty()) {
       prefetch_rows(t, s, reads,
-                    t.knob("prefetch_rows", {0, 4}, block && past_caches ? 4 : 0,
+                    t.knob("prefetch_rows", {0, 4}, fetch ? 4 : 0,
                            "the next rows come while these are written"));
     }
   }

@@ -80,11 +80,13 @@ std::pair<StageRef, Loop> vector_partials(StageRef s, const std::vector<int>& ks
   return {rf, po};
 }
 
-// Whether reduction `s` reads a stage that calls dear functions.
+// Whether the terms of reduction `s` are those of a stage that calls dear functions.
 bool reads_dear(const ComputeDag& dag, int s) {
-  const std::vector<int>& producers = dag.info(s).producers;
-  return std::any_of(producers.begin(), producers.end(),
-                     [&](int p) { return !dag.stage(p).is_reduction() && calls_dear(dag, p); });
+  const StageInfo& info = dag.info(s);
+  return std::any_of(info.producers.begin(), info.producers.end(), [&](int p) {
+    return !dag.stage(p).is_reduction() && calls_dear(dag, p) &&
+           dag.info(p).points >= info.points * info.reduce_points;
+  });
 }
 
 void build(TemplateBuilder& t, const StageGroup& g) {
@@ -196,14 +198,19 @@ void build(TemplateBuilder& t, const StageGroup& g) {
           vector_partials(s, ks, lanes, width, chunk, host, row, part_alone ? -1 : at);
       if (g.hosted && ks.size() == 1)
         t.offer_reader_loop(g.main, partial, vectors_of_row, location);
-      // Row by row, memory idles while dear functions are computed: the rows that come next may be
-      // fetched.
+      // Row by row, memory idles while dear functions are computed, or while short rows are read
+      // again: the rows that come next may be fetched.
       const std::vector<Access> reads = rows_read(dag, g.main, g.inlined);
       if (g.hosted && !reads.empty()) {
-        const bool worth = calls_dear(dag, g.main, g.inlined) &&
+        const int64_t bytes = length * op.output(0).dtype().bytes();
+        const bool computes = calls_dear(dag, g.main, g.inlined);
+        const bool worth = (computes || (short_row(t, bytes) && reads_again(dag, g.main))) &&
                            stage_bytes(dag, g.main) > static_cast<double>(2 * t.target().l2_bytes);
         prefetch_rows(t, partial, reads,
-                      t.knob("prefetch_rows", {0, 1, 2, 4, 8}, worth ? 2 : 0,
+                      t.knob("prefetch_rows", {0, 1, 2, 4, 8},
+                             !worth     ? 0
+                             : computes ? 2
+                                        : 1,
                              "memory works while this computes"));
       }
       return;

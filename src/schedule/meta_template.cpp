@@ -103,7 +103,7 @@ bool computed_from(const ComputeDag& dag, int st, int producer) {
                      [&](int p) { return p == producer || computed_from(dag, p, producer); });
 }
 
-// Whether `a`, a read of `reader`, is at distinct whole axes of it.
+// Whether `a`, a read of `reader`, is at distinct whole axes of it, and at all of them.
 bool reads_each_once(const Access& a, const Operation& reader) {
   std::vector<Axis> axes = reader.axes();
   axes.insert(axes.end(), reader.reduce_axes().begin(), reader.reduce_axes().end());
@@ -116,7 +116,7 @@ bool reads_each_once(const Access& a, const Operation& reader) {
     if (axis == axes.end()) return false;
     axes.erase(axis);
   }
-  return true;
+  return std::all_of(axes.begin(), axes.end(), [](const Axis& x) { return x.extent() == 1; });
 }
 
 // The loops offered by readers of `stage` that read each element of it once, and that all its other

@@ -98,7 +98,8 @@ TEST(Softmax, TakesTwoVectorsOfExponentialsAtATime) {
 }
 
 std::string static_schedule(const Tensor& t) {
-  const Template tpl = make_template(ComputeDag({t}), Target::host());
+  const Target target = Target::parse("llvm -mcpu=haswell -mtriple=x86_64-linux-gnu -threads=1");
+  const Template tpl = make_template(ComputeDag({t}), target);
   return tpl.instantiate(tpl.default_config()).to_text();
 }
 
@@ -108,6 +109,30 @@ TEST(Softmax, SumsTheExponentialsAsTheyAreComputed) {
     EXPECT_NE(static_schedule(t).find("softmax_exp.store_at(softmax, i.o)"), std::string::npos);
     EXPECT_EQ(wrong_when_run(create_schedule({t})), "") << columns;
   }
+}
+
+// What there is one of in a row is not computed again with every term.
+TEST(LayerNorm, TakesTheMeanOnceARow) {
+  const Tensor x = placeholder({64, 100}), scale = placeholder({100}), shift = placeholder({100});
+  const Template tpl =
+      make_template(ComputeDag({ops::layer_norm(x, scale, shift)}), Target::host());
+  for (const Knob& knob : tpl.knobs())
+    EXPECT_EQ(knob.name.find("with_reader"), std::string::npos) << knob.name;
+}
+
+TEST(LayerNorm, FetchesShortRowsInThePassBetween) {
+  auto scheduled = [](int64_t rows, int64_t columns) {
+    return static_schedule(ops::layer_norm(placeholder({rows, columns}), placeholder({columns}),
+                                           placeholder({columns})));
+  };
+  const std::string rows_of_4_kib = scheduled(16384, 1024), rows_of_16 = scheduled(4096, 4096);
+  EXPECT_NE(rows_of_4_kib.find("layer_norm_variance_sum.rf.prefetch("), std::string::npos);
+  EXPECT_EQ(rows_of_4_kib.find("layer_norm.prefetch("), std::string::npos);
+  EXPECT_EQ(rows_of_16.find("layer_norm_variance_sum.rf.prefetch("), std::string::npos);
+  EXPECT_NE(rows_of_16.find("layer_norm.prefetch("), std::string::npos);
+  EXPECT_EQ(wrong_when_run(create_schedule({ops::layer_norm(
+                placeholder({600, 1003}), placeholder({1003}), placeholder({1003}))})),
+            "");
 }
 
 TEST(LogSoftmax, FetchesTheNextRowsWhileItComputesExponentials) {
