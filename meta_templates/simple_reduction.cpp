@@ -26,11 +26,12 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
 
 // Vector partial results for the reduction of `s` over its axes `ks`, computed at loop `at` of
 // `host`, `width` terms at a time (a whole number of native vectors, which divides `chunk`).
-// `row_axis`: the axis of `s` along which several rows are read at a time, or -1. Returns the stage
-// of the partial results and its loop over vectors of them.
+// `row_axis`: the axis of `s` along which several rows are read at a time, or -1. Then, where the
+// rows are all summed, `streams` of them are, along the reduce axis outside of `ks`. Returns the
+// stage of the partial results and its loop over vectors of them.
 std::pair<StageRef, Loop> vector_partials(StageRef s, const std::vector<int>& ks, int64_t lanes,
                                           int64_t width, Param chunk, StageRef host, Loop at,
-                                          int row_axis) {
+                                          int row_axis, Param streams) {
   // Several vectors of partial results, then one vector, then its lanes.
   std::vector<Loop> run;
   for (int k : ks) run.push_back(s.reduce_axis(k));
@@ -42,8 +43,16 @@ std::pair<StageRef, Loop> vector_partials(StageRef s, const std::vector<int>& ks
   order.erase(order.begin());
   // The rows that are read at a time go inside the reduction.
   // (Never the part of a cut reduction: how long a part is may depend on which it is.)
-  Loop row = row_axis < 0 ? Loop{} : order[static_cast<size_t>(row_axis)];
-  if (row.valid()) order.erase(order.begin() + row_axis);
+  Loop row;
+  if (row_axis >= 0) {
+    row = order[static_cast<size_t>(row_axis)];
+    order.erase(order.begin() + row_axis);
+  } else if (ks.front() > 0) {
+    Loop& all_rows = reduce[static_cast<size_t>(ks.front()) - 1];
+    auto [ro, ri] = rf.split(all_rows, streams);
+    all_rows = ro;
+    row = ri;
+  }
   order.insert(order.end(), reduce.begin(), reduce.end());
   if (row.valid()) order.push_back(row);
   order.push_back(po);
@@ -179,23 +188,31 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       if (rows.empty()) return;  // one value: the parts are the loops
       const bool part_alone = op.axes().empty();
       const int first = host.num_axes() - static_cast<int>(op.axes().size());  // 1: the part
-      const int at = part_alone ? 0 : first + row_axis;
+      const int at = first + row_axis;
       // Several rows at a time: memory delivers more to several streams than to one.
-      Param streams = t.knob(root_of_parts ? "part_streams" : "streams", {1, 2, 4, 8},
-                             many_rows ? 4 : 1, "rows read at a time");
-      auto [ro, ri] = host.split(rows[at], streams);
-      rows[at] = ro;
-      if (at + 1 < static_cast<int>(rows.size())) {
-        std::vector<Loop> order = rows;
-        order.push_back(ri);
-        host.reorder(order);
+      const bool summed_rows = part_alone && ks.front() > 0;
+      const bool several = summed_rows ? stage_bytes(dag, g.main) > 4. * t.target().l2_bytes
+                                       : many_rows && !part_alone;
+      Param streams(1);
+      if (summed_rows || !part_alone) {
+        streams = t.knob(root_of_parts ? "part_streams" : "streams", {1, 2, 4, 8}, several ? 4 : 1,
+                         "rows read at a time");
+      }
+      if (!part_alone) {
+        auto [ro, ri] = host.split(rows[at], streams);
+        rows[at] = ro;
+        if (at + 1 < static_cast<int>(rows.size())) {
+          std::vector<Loop> order = rows;
+          order.push_back(ri);
+          host.reorder(order);
+        }
+        host.unroll(ri);
       }
       Loop row = host.fuse(rows);
       if (threads) host.parallel(row);
-      if (!part_alone) host.unroll(ri);
       if (host.id() != s.id()) s.compute_at(host, row);
       const auto [partial, vectors_of_row] =
-          vector_partials(s, ks, lanes, width, chunk, host, row, part_alone ? -1 : at);
+          vector_partials(s, ks, lanes, width, chunk, host, row, part_alone ? -1 : at, streams);
       if (g.hosted && ks.size() == 1)
         t.offer_reader_loop(g.main, partial, vectors_of_row, location);
       // Row by row, memory idles while dear functions are computed, or while short rows are read

@@ -1,4 +1,6 @@
 // The shape of kernels that memory bounds: what must not be in their inner loops.
+#include <numeric>
+
 #include "driver/driver_testing.h"
 
 namespace heddle::testing {
@@ -108,6 +110,16 @@ TEST(Softmax, SumsTheExponentialsAsTheyAreComputed) {
     const Tensor t = ops::softmax(placeholder({64, columns}));
     EXPECT_NE(static_schedule(t).find("softmax_exp.store_at(softmax, i.o)"), std::string::npos);
     EXPECT_EQ(wrong_when_run(create_schedule({t})), "") << columns;
+  }
+}
+
+TEST(FullSum, ReadsSeveralRowsAtATime) {
+  EXPECT_NE(static_schedule(ops::sum(placeholder({4096, 4096}), {0, 1})).find("split(r0.i, 4)"),
+            std::string::npos);
+  for (const Shape& shape : {Shape{1500, 1003}, Shape{37, 3, 40}, Shape{1 << 20}}) {
+    std::vector<int> all(shape.size());
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(wrong_when_run(create_schedule({ops::sum(placeholder(shape), all)})), "");
   }
 }
 
