@@ -6,7 +6,7 @@
 //     parallel for row blocks { for k { rows x vectors: rf += .. }  for rows { combine rf } }
 //   along a strided reduce axis ("column"):
 //     parallel for j tiles { for k blocks { for j vectors { acc += several rows } } }
-//   too few rows for the cores:
+//   too few rows for the cores, or columns of which a core can hold all:
 //     the reduction itself is cut into parts (rfactor), in parallel
 //
 // Hosted (one value per row of another group), it has a location as well, and is never parallel
@@ -143,10 +143,21 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       !along_row && !op.axes().empty() && op.axes().back().extent() >= 8 * lanes * t.target().cores;
   bool few = threads && points < 4 * t.target().cores * (along_row ? 1 : lanes) && !wide_columns;
   bool scalar = op.axes().empty();  // no loop to hang partial results on: one part serves
-  bool split = commutative && (few || scalar) &&
-               op.reduce_axes()[cut].extent() >= 4 * t.target().cores && !fused && !g.hosted;
+  // Each thread then reads whole rows of its own, one after the other: at the end of a piece of a
+  // row, prefetchers run on into another thread's. A part is to be long beside the sum of all.
+  const int64_t l1_elements =
+      op.axes().empty() ? 0 : t.target().l1d_bytes / 2 / op.output(0).dtype().bytes();
+  const bool one_row = !op.axes().empty() && points == op.axes().back().extent();
+  const bool whole_rows =
+      threads && !along_row && one_row && points <= l1_elements &&
+      op.reduce_axes()[cut].extent() >= 32 * int64_t{t.target().cores} * t.target().cores;
+  const bool can_split = commutative && !g.hosted && (!fused || (!along_row && one_row));
+  const bool split = can_split && (whole_rows || (!fused && (few || scalar))) &&
+                     op.reduce_axes()[cut].extent() >= 4 * t.target().cores;
   Param parts = t.choice("split_reduction", split,
-                         split ? "fewer rows than cores" : "enough rows for the cores");
+                         !split       ? "enough rows for the cores"
+                         : whole_rows ? "each thread reads whole rows"
+                                      : "fewer rows than cores");
 
   // Rows are counted along the last axis that has more than one.
   int row_axis = static_cast<int>(op.axes().size()) - 1;
@@ -240,9 +251,8 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       return;
     }
     int64_t extent = op.axes().back().extent();
-    int64_t l1_elements = t.target().l1d_bytes / 2 / op.output(0).dtype().bytes();
     int64_t want = std::min(extent, l1_elements);
-    if (threads && points == extent)
+    if (threads && one_row && !root_of_parts)
       want = std::min(want, ceil_div(ceil_div(extent, t.target().cores), lanes) * lanes);
     Param tile = t.knob(root_of_parts ? "part_tile" : "tile",
                         {lanes, 4 * lanes, 16 * lanes, 64 * lanes, l1_elements}, want,
@@ -282,17 +292,29 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       with_host(r, false);
     }
   });
-  if (commutative && !fused && !g.hosted) {
-    t.when(parts, 1, [&] {
-      int64_t extent = op.reduce_axes()[cut].extent();
-      Param length =
-          t.knob("part_length",
-                 {ceil_div(extent, t.target().cores), ceil_div(extent, 4 * t.target().cores)},
-                 ceil_div(extent, t.target().cores), "one part a core");
-      StageRef rf = r.rfactor(r.reduce_axis(cut), length, false);
-      with_host(rf, true);
-    });
-  }
+  if (!can_split) return;
+  t.when(parts, 1, [&] {
+    int64_t extent = op.reduce_axes()[cut].extent();
+    Param length = t.knob(
+        "part_length", {ceil_div(extent, t.target().cores), ceil_div(extent, 4 * t.target().cores)},
+        ceil_div(extent, t.target().cores), "one part a core");
+    StageRef rf = r.rfactor(r.reduce_axis(cut), length, false);
+    with_host(rf, true);
+    if (along_row || op.axes().empty()) return;
+    // The parts are added up by vectors, each as it is needed.
+    const auto by_vectors = [&](StageRef s) {
+      std::vector<Loop> order = s.all_axes();
+      auto [o, i] = s.split(order.back(), lanes);
+      order.back() = o;
+      for (Loop k : s.all_reduce_axes()) order.push_back(k);
+      order.push_back(i);
+      s.reorder(order);
+      s.vectorize(i);
+      return o;
+    };
+    by_vectors(r);
+    if (fused) r.compute_at(sink, by_vectors(sink));
+  });
 }
 
 HEDDLE_REGISTER_META_TEMPLATE({"simple_reduction", 0, matches, build});

@@ -1,0 +1,90 @@
+// Reductions along columns and products of a vector and a matrix: shared out by rows.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "heddle/ops/ops.h"
+#include "meta_templates/expect_right.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Columns {
+  int64_t rows, cols;
+  bool weighted = false, epilogue = false;
+};
+
+selftest::RandomProgram program(const Columns& f) {
+  selftest::RandomProgram p;
+  const Tensor matrix = placeholder({f.rows, f.cols}, f32, "B");
+  p.inputs = {matrix};
+  Tensor y;
+  if (f.weighted) {
+    p.inputs.insert(p.inputs.begin(), placeholder({1, f.rows}, f32, "x"));
+    y = ops::matmul(p.inputs[0], matrix);
+  } else {
+    y = ops::sum(matrix, {0});
+  }
+  p.outputs = {f.epilogue ? ops::relu(y) : y};
+  p.reduce_length = f.rows;
+  p.text = std::string(f.weighted ? "vector x matrix " : "column sum ") + std::to_string(f.rows) +
+           "x" + std::to_string(f.cols) + (f.epilogue ? ", relu" : "");
+  return p;
+}
+
+Template on(const char* target, const Columns& f) {
+  return make_template(ComputeDag(program(f).outputs), Target::parse(target));
+}
+int64_t chosen(const Template& t, const char* knob) {
+  const int i = t.knob_index(knob);
+  return i < 0 ? -1 : t.default_config().values[static_cast<size_t>(i)];
+}
+
+TEST(Columns, ThreadsReadWholeRowsWhereTheirResultsFitL1) {
+  const char* two = "llvm -mcpu=haswell -threads=2";
+  for (bool weighted : {false, true}) {
+    for (bool epilogue : {false, true}) {
+      const Template t = on(two, {4096, 4096, weighted, epilogue});
+      EXPECT_EQ(chosen(t, "split_reduction"), 1) << epilogue;
+      EXPECT_EQ(chosen(t, "part_length"), 2048);
+      EXPECT_EQ(chosen(t, "part_tile"), 4096);
+    }
+  }
+  // Alone, of rows too long for L1, and of few of them beside the sum of the parts.
+  EXPECT_EQ(chosen(on("llvm -mcpu=haswell -threads=1", {4096, 4096}), "split_reduction"), 0);
+  EXPECT_EQ(chosen(on(two, {256, 65536}), "split_reduction"), 0);
+  EXPECT_EQ(chosen(on(two, {64, 4096}), "split_reduction"), 0);
+  EXPECT_EQ(chosen(on("llvm -mcpu=haswell -threads=16", {4096, 4096}), "split_reduction"), 0);
+}
+
+TEST(Columns, PartsAreAddedUpByVectors) {
+  const Template t = on("llvm -mcpu=haswell -threads=2", {1024, 1024, true, true});
+  const std::string text = t.instantiate(t.default_config()).to_text();
+  EXPECT_THAT(text, HasSubstr("matmul.vectorize("));
+  EXPECT_THAT(text, HasSubstr("matmul.compute_at(relu"));
+  EXPECT_THAT(text, Not(HasSubstr("relu.parallel(")));
+}
+
+TEST(Columns, AreRightInAnyConfig) {
+  uint64_t seed = 1;
+  for (bool weighted : {false, true}) {
+    for (bool epilogue : {false, true}) {
+      for (const auto& [rows, cols] : {std::pair{300, 1003}, std::pair{515, 64}}) {
+        const selftest::RandomProgram p = program({rows, cols, weighted, epilogue});
+        const Template t = make_template(ComputeDag(p.outputs), Target::host());
+        const selftest::Case reference(p, ++seed);
+        Rng rng(seed);
+        for (int i = 0; i < 6; ++i) {
+          Config config = i == 0 ? t.default_config() : selftest::random_config(t, rng);
+          config.values[static_cast<size_t>(t.knob_index("split_reduction"))] = i % 2;
+          expect_right(p, reference, t, config);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
