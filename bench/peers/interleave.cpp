@@ -23,27 +23,32 @@ double time_calls(const std::function<void()>& run, int calls) {
   return seconds_since(start);
 }
 
+constexpr int kMostCalls = 1 << 24;
+
+int calls_that_last(double wanted_seconds, double one_call_seconds) {
+  const double calls = std::ceil(wanted_seconds / std::max(one_call_seconds, 1e-9));
+  return static_cast<int>(std::clamp<double>(calls, 1, kMostCalls));
+}
+
 // Calls needed for a sample of the wanted length. The count grows step by step: one call alone can
 // be too short for the clock, or long only because it is the first.
 int calls_for_sample(const std::function<void()>& run, double wanted_seconds) {
-  constexpr int kMostCalls = 1 << 24;
   run();
   int calls = 1;
   while (calls < kMostCalls) {
     const double took = time_calls(run, calls);
-    if (took >= wanted_seconds) {
-      return std::max(1, static_cast<int>(std::ceil(calls * wanted_seconds / took)));
-    }
+    if (took >= wanted_seconds) return calls_that_last(wanted_seconds, took / calls);
     const double growth = took > 0 ? wanted_seconds / took * 1.1 : 10.0;
     calls = std::min<int>(kMostCalls, static_cast<int>(calls * std::clamp(growth, 1.5, 10.0)) + 1);
   }
   return kMostCalls;
 }
 
-// Until clocks and workers are up: a worker that sleeps takes some 100 us to begin, which is
-// several calls of a small kernel.
+// Until clocks, workers and caches are up: a worker that sleeps takes some 100 us to begin, which
+// is several calls of a small kernel, and some MB that others had evicted from the last cache are
+// back there after ten passes (docs/peers-on-this-machine.md).
 void warm_up(const std::function<void()>& run) {
-  constexpr double kWarmSeconds = 5e-4;
+  constexpr double kWarmSeconds = 2e-3;
   const auto start = Clock::now();
   do {
     run();
@@ -80,7 +85,11 @@ std::vector<CaseTimes> time_interleaved(const std::vector<TimedCase>& cases,
         wait_until_idle(options.settle_seconds);
         warm_up(cases[i].run);
       }
-      samples[i].push_back(time_calls(cases[i].run, calls[i]) / calls[i]);
+      const double took = time_calls(cases[i].run, calls[i]);
+      samples[i].push_back(took / calls[i]);
+      // The first estimate was of a cold start, the coldest that of the first case.
+      if (took < options.min_sample_seconds)
+        calls[i] = calls_that_last(options.min_sample_seconds, took / calls[i]);
     }
   }
   std::vector<CaseTimes> out;

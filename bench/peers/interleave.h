@@ -20,7 +20,7 @@ struct InterleaveOptions {
   int max_rounds = 201;
   double time_cap_seconds = 2.0;  // for the whole list, pauses included
   // Before a sample, wait until the threads of whoever had the last turn sleep, at most this long,
-  // then call untimed for half a millisecond: every case begins with all cores free, its own
+  // then call untimed for two milliseconds: every case begins with all cores free, its own
   // workers awake and its caches warm. Calls that last longer than kLongCallSeconds go without.
   double settle_seconds = 40e-3;
 };
