@@ -17,6 +17,7 @@ struct ContractionShape {
   int row_dim = -1;
   int64_t rows = 1, cols = 1, depth = 1;       // extents of m and v; product of the reduce extents
   int64_t group = 1;                           // of `rows`, so many in a row read the same vectors
+  int64_t reuse = 1;                           // multiply-adds an element of the vector operand
   std::vector<int> batch, m_others, v_others;  // the other axes, by who depends on them
 };
 
@@ -165,6 +166,9 @@ inline ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t 
     sh.group = sh.vector ? rows_of_a_group(*sh.vector, axes[sh.m]) : sh.rows;
   }
   for (const Axis& k : op.reduce_axes()) sh.depth *= k.extent();
+  if (sh.vector)
+    sh.reuse = spatial_points(op) * sh.depth * sh.vector->tensor.dtype().bytes() /
+               bytes_of(sh.vector->tensor);
   if (sh.vector) sh.vector_dim = plain_dim(*sh.vector, axes[sh.v], &op);
   if (sh.row && sh.m >= 0) sh.row_dim = plain_dim(*sh.row, axes[sh.m], &op);
   return sh;

@@ -51,6 +51,12 @@ inline Tile best_tile(const Target& target, int64_t lanes, const ContractionShap
   // Nothing is broadcast (depthwise convolution): the accumulators hide the latency, and more of
   // them only evict the weights from the registers (144x56 3x3: 4x2 119 us, 4x3 280, 7x1 122).
   if (!sh.row) {
+    // Memory is what takes the time of few multiply-adds an element, or of an image that L3 (others
+    // use it too) does not keep: then long runs of it count for more than reuse of the weights.
+    const int64_t bytes = sh.vector ? bytes_of(sh.vector->tensor) : 0;
+    const bool streams =
+        bytes > 2 * target.l2_bytes && (sh.reuse < 4 || bytes > target.l3_bytes / 6);
+    if (streams && sh.cols >= 4 * lanes) return {std::min<int64_t>(2, sh.rows), 4};
     for (int64_t nv = 1; nv <= std::min<int64_t>(2, ceil_div(sh.cols, lanes)); ++nv) {
       for (int64_t mr = 1; mr * nv <= 8 && mr <= sh.rows; ++mr) {
         double s = tile_score(target, mr, nv, lanes, sh);

@@ -37,10 +37,6 @@ selftest::RandomProgram program(const Columns& f) {
 Template on(const char* target, const Columns& f) {
   return make_template(ComputeDag(program(f).outputs), Target::parse(target));
 }
-int64_t chosen(const Template& t, const char* knob) {
-  const int i = t.knob_index(knob);
-  return i < 0 ? -1 : t.default_config().values[static_cast<size_t>(i)];
-}
 
 TEST(Columns, ThreadsReadWholeRowsWhereTheirResultsFitL1) {
   const char* two = "llvm -mcpu=haswell -threads=2";

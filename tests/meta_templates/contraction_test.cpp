@@ -136,6 +136,27 @@ TEST(Contraction, AShortWindowAlongTheVectorsIsUnrolledWhole) {
   EXPECT_EQ(unrolled(sliding(f32, 3, 7, 1, 16)), 2);
 }
 
+// Which tile, in vectors of 8, of a depthwise 3x3 in NHWC on a core with 512 KiB of L2.
+std::string depthwise_tile(int64_t channels, int64_t size, int64_t stride) {
+  ops::Conv at;
+  at.layout = ops::NHWC;
+  at.padding = {1};
+  at.stride = {stride};
+  const Tensor x = placeholder({1, size, size, channels}, f32, "X");
+  const Tensor y = ops::depthwise_conv2d(x, placeholder({3, 3, 1, channels}, f32, "W"), at);
+  const Template t = make_template(ComputeDag({y}), Target::parse("llvm -mcpu=znver3 -threads=2"));
+  return std::to_string(chosen(t, "tile_rows")) + "x" + std::to_string(chosen(t, "tile_cols") / 8);
+}
+
+TEST(Contraction, LongRunsOfAnImageThatMemoryBounds) {
+  EXPECT_EQ(depthwise_tile(96, 112, 2), "2x4");   // two multiply-adds an element
+  EXPECT_EQ(depthwise_tile(128, 112, 1), "2x4");  // 6 MB
+  // What L3 keeps is worth reuse of the weights, and so is what L2 keeps whatever the stride.
+  EXPECT_EQ(depthwise_tile(144, 56, 1), "4x2");
+  EXPECT_EQ(depthwise_tile(72, 56, 2), "4x2");
+  EXPECT_EQ(depthwise_tile(16, 224, 2), "4x2");  // two vectors are all there are
+}
+
 TEST(Contraction, ATranspositionIsPackedFromItsSource) {
   // Its rows lie across lines of memory; the copy takes the transposition in.
   selftest::RandomProgram p;

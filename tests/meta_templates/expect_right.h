@@ -7,6 +7,12 @@
 
 namespace heddle::testing {
 
+// The value of a knob in the static choice; -1: there is no such knob.
+inline int64_t chosen(const Template& t, const char* knob) {
+  const int i = t.knob_index(knob);
+  return i < 0 ? -1 : t.default_config().values[static_cast<size_t>(i)];
+}
+
 // Compiled and run in one config.
 inline void expect_right(const selftest::RandomProgram& p, const selftest::Case& reference,
                          const Template& t, const Config& config) {

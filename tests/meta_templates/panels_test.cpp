@@ -34,10 +34,6 @@ selftest::RandomProgram program(const Product& f) {
 Template on(const char* target, const Product& f) {
   return make_template(ComputeDag(program(f).outputs), Target::parse(target));
 }
-int64_t chosen(const Template& t, const char* knob) {
-  const int i = t.knob_index(knob);
-  return i < 0 ? -1 : t.default_config().values[static_cast<size_t>(i)];
-}
 
 TEST(Panels, AreTheChoiceWhereRowsAreFewAndStridesLong) {
   const char* target = "llvm -mcpu=haswell -threads=2";
