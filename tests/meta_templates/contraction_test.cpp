@@ -157,6 +157,25 @@ TEST(Contraction, LongRunsOfAnImageThatMemoryBounds) {
   EXPECT_EQ(depthwise_tile(16, 224, 2), "4x2");  // two vectors are all there are
 }
 
+// How many rows of the image a block of a 1x1 convolution in NHWC has.
+int64_t image_rows(const char* target, int64_t channels, int64_t size) {
+  ops::Conv at;
+  at.layout = ops::NHWC;
+  const Tensor x = placeholder({1, size, size, channels}, f32, "X");
+  const Tensor y = ops::conv2d(x, constant_placeholder({1, 1, channels, 64}, f32, "W"), at);
+  return chosen(make_template(ComputeDag({y}), Target::parse(target)), "other_block");
+}
+
+TEST(Contraction, BlocksOfAnImageShareEvenly) {
+  EXPECT_EQ(image_rows("llvm -mcpu=znver3 -threads=1", 256, 56), 12);
+  // Not 10: three blocks of 10 for one thread, 26 rows for the other.
+  EXPECT_EQ(image_rows("llvm -mcpu=znver3 -threads=2", 256, 56), 7);
+  EXPECT_EQ(image_rows("llvm -mcpu=znver3 -threads=4", 256, 56), 7);
+  EXPECT_EQ(image_rows("llvm -mcpu=znver3 -threads=2", 256, 14), 7);
+  // A prime: blocks as they fit, for no even share is worth blocks of one row.
+  EXPECT_GT(image_rows("llvm -mcpu=znver3 -threads=2", 256, 59), 4);
+}
+
 TEST(Contraction, ATranspositionIsPackedFromItsSource) {
   // Its rows lie across lines of memory; the copy takes the transposition in.
   selftest::RandomProgram p;
