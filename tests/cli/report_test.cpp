@@ -183,6 +183,18 @@ TEST(Report, WithoutADeclarationTheFirstRunStandsForStatic) {
   EXPECT_THAT(report_page(data, {}), HasSubstr("taken to be"));
 }
 
+TEST(Report, WhatWasChosenWithoutARaceIsTheBestAndNoTrial) {
+  std::vector<Record> records = synthetic_records({kTwo[0]}, 40);
+  std::erase_if(records, [](const Record& r) { return r.protocol.starts_with("race"); });
+  Record kept = records.front();
+  kept.protocol = "chosen warm repeats=30";
+  records.push_back(kept);
+  const LogData data = log_data(std::move(records), {}, static_is_tile_8);
+  EXPECT_EQ(data.tasks.at(0).trials.size(), 40u);
+  EXPECT_EQ(data.tasks[0].best->config, kept.config);
+  EXPECT_DOUBLE_EQ(data.tasks[0].speedup(), 1);
+}
+
 TEST(Report, BreaksAreLeftOut) {
   std::vector<Record> records = synthetic_records({kTwo[0]}, 60, 0);
   for (size_t i = 30; i < records.size(); ++i) records[i].unix_time += 7 * 24 * 3600;
