@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/dag/all_producers.h"
 #include "heddle/schedule/template.h"
 
 namespace heddle::meta {
@@ -168,11 +169,7 @@ inline std::vector<Access> rows_read(const ComputeDag& dag, int s,
 /// Whether reduction `s` reads rows of an input (see rows_read) that a reduction before it, which
 /// it needs the result of, has read: a variance, after the mean.
 inline bool reads_again(const ComputeDag& dag, int s) {
-  std::vector<int> before = dag.info(s).producers;
-  for (size_t i = 0; i < before.size(); ++i) {
-    const std::vector<int>& more = dag.info(before[i]).producers;
-    before.insert(before.end(), more.begin(), more.end());
-  }
+  const std::vector<int> before = all_producers(dag, s);
   for (const Access& a : rows_read(dag, s)) {
     for (int x : before) {
       const std::vector<int>& read = dag.info(x).producers;
@@ -198,8 +195,13 @@ inline void prefetch_ahead(TemplateBuilder& t, StageRef s, StageRef from, int di
     t.when(ahead, distance, [&] { s.prefetch(from, dim, distance); });
 }
 
-/// Lets stage `s` touch the rows of `reads` that come `ahead` rows later (a knob with some of 0, 1,
-/// 2, 4 and 8): memory works while the stage computes, or writes.
+/// The decision how many rows ahead memory is read: what prefetch_rows takes.
+inline Param rows_ahead(TemplateBuilder& t, int64_t chosen, const std::string& why) {
+  return t.knob("prefetch_rows", {0, 1, 2, 4, 8}, chosen, why);
+}
+
+/// Lets stage `s` touch the rows of `reads` that come `ahead` rows later (see rows_ahead): memory
+/// works while the stage computes, or writes.
 inline void prefetch_rows(TemplateBuilder& t, StageRef s, const std::vector<Access>& reads,
                           Param ahead) {
   for (const Access& a : reads) prefetch_ahead(t, s, t.stage(a.producer), 0, ahead, {1, 2, 4, 8});

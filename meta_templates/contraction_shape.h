@@ -2,6 +2,7 @@
 // choice of loops rests on, on CPUs and GPUs alike.
 #pragma once
 
+#include <functional>
 #include <numeric>
 
 #include "common.h"

@@ -205,11 +205,11 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     // What the first pass over the rows takes from memory comes while the last pass writes.
     if (!g.tunable.empty() && !reads.empty()) {
       prefetch_rows(t, s, reads,
-                    t.knob("prefetch_rows", {0, 1, 2, 4, 8},
-                           !fetch  ? 0
-                           : block ? 4
-                                   : 1,
-                           "the next rows come while these are written"));
+                    rows_ahead(t,
+                               !fetch  ? 0
+                               : block ? 4
+                                       : 1,
+                               "the next rows come while these are written"));
     }
   }
   Loop chunk = vectorized(axes.back());

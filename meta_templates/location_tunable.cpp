@@ -15,13 +15,12 @@ bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
 }
 
 // How many rows ahead to fetch (0: none); no knob where there is nothing to fetch.
-Param rows_ahead(TemplateBuilder& t, const StageGroup& g) {
+Param fetch_ahead(TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   if (g.places.empty() || rows_read(dag, g.sink).empty()) return {};
   bool worth = dag.info(g.sink).special_per_point > 0 &&
                stage_bytes(dag, g.sink) > static_cast<double>(2 * t.target().l2_bytes);
-  return t.knob("prefetch_rows", {0, 1, 2, 4, 8}, worth ? 2 : 0,
-                "memory works while this computes");
+  return rows_ahead(t, worth ? 2 : 0, "memory works while this computes");
 }
 
 // Whether to compute it in a loop of a reduction that reads it as well (a softmax's exponentials
@@ -87,7 +86,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   };
   // Row by row, memory idles while a dear function (an exponential) is computed: let it fetch the
   // rows that come next.
-  Param ahead = rows_ahead(t, g);
+  Param ahead = fetch_ahead(t, g);
   const Param along = along_with_reader(t, g, location);
   for (int64_t value : where) {
     t.when(location, value, [&] {

@@ -235,11 +235,11 @@ void build(TemplateBuilder& t, const StageGroup& g) {
         const bool worth = (computes || (short_row(t, bytes) && reads_again(dag, g.main))) &&
                            stage_bytes(dag, g.main) > static_cast<double>(2 * t.target().l2_bytes);
         prefetch_rows(t, partial, reads,
-                      t.knob("prefetch_rows", {0, 1, 2, 4, 8},
-                             !worth     ? 0
-                             : computes ? 2
-                                        : 1,
-                             "memory works while this computes"));
+                      rows_ahead(t,
+                                 !worth     ? 0
+                                 : computes ? 2
+                                            : 1,
+                                 "memory works while this computes"));
       }
       return;
     }

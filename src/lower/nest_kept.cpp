@@ -24,9 +24,17 @@ void NestBuilder::check_has_storage(int p) const {
 }
 
 bool NestBuilder::depends_on(int st, int producer) const {
-  if (st == producer) return true;
-  return std::any_of(readers_[producer].begin(), readers_[producer].end(),
-                     [&](int r) { return depends_on(st, r); });
+  std::vector<bool> seen(readers_.size());
+  std::vector<int> todo{producer};  // each once: there may be very many paths
+  while (!todo.empty()) {
+    const int x = todo.back();
+    todo.pop_back();
+    if (x == st) return true;
+    if (seen[static_cast<size_t>(x)]) continue;
+    seen[static_cast<size_t>(x)] = true;
+    todo.insert(todo.end(), readers_[x].begin(), readers_[x].end());
+  }
+  return false;
 }
 
 void NestBuilder::check_kept(int p, int host, size_t n, std::map<int, Region>* memo) {

@@ -10,12 +10,19 @@
 
 namespace heddle {
 
+Verdict verdict_of(const Record& record) {
+  const std::string& p = record.protocol;
+  if (p.starts_with("race won")) return Verdict::Won;
+  if (p.starts_with("chosen")) return Verdict::Chosen;
+  return p.starts_with("race") ? Verdict::Raced : Verdict::Screened;
+}
+
 struct RecordDatabase::Impl {
   std::vector<Record> records;
   /// What decides between two records, found once for each.
   struct Standing {
     int rank = 0;
-    int verdict = 0;  ///< 2: won a race, 1: was in one, 0: screened
+    Verdict verdict = Verdict::Screened;
     double median = 0;
   };
   std::vector<Standing> standings;  // of `records`
@@ -33,13 +40,6 @@ struct RecordDatabase::Impl {
     return it != by_class.end() && !name.empty() ? it->second : none;
   }
 
-  static constexpr int kWon = 3, kChosen = 2, kRaced = 1, kScreened = 0;
-  static int verdict(const Record& r) {
-    if (r.protocol.starts_with("race won")) return kWon;
-    if (r.protocol.starts_with("chosen")) return kChosen;
-    return r.protocol.starts_with("race") ? kRaced : kScreened;
-  }
-
   /// Is record `a` better than `b`? Both valid.
   bool better(std::size_t a, std::size_t b) const {
     const Standing &x = standings[a], &y = standings[b];
@@ -47,7 +47,7 @@ struct RecordDatabase::Impl {
     // Who won a race is what tuning returned, whatever other races measured on other days: the
     // latest of them counts. So is what it chose where there was no time for a race.
     if (x.verdict != y.verdict) return x.verdict > y.verdict;
-    if (x.verdict >= kChosen) return a > b;
+    if (x.verdict >= Verdict::Chosen) return a > b;
     return x.median != y.median ? x.median < y.median : a > b;
   }
 };
@@ -98,7 +98,7 @@ void RecordDatabase::add(Record record, int rank) {
   const std::size_t index = impl_->records.size();
   impl_->by_hash[record.structural_hash].push_back(index);
   impl_->by_class[record.shape_class].push_back(index);
-  impl_->standings.push_back({rank, Impl::verdict(record), record.median()});
+  impl_->standings.push_back({rank, verdict_of(record), record.median()});
   impl_->records.push_back(std::move(record));
 }
 

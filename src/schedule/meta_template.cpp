@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 
+#include "heddle/dag/all_producers.h"
 #include "heddle/schedule/template.h"
 #include "heddle/support/error.h"
 #include "heddle/support/hash.h"
@@ -96,13 +97,6 @@ int deepest_default(const TemplateBuilder& t, const ComputeDag& dag, int stage) 
   return deepest;
 }
 
-// Whether stage `st` is computed from `producer`.
-bool computed_from(const ComputeDag& dag, int st, int producer) {
-  const std::vector<int>& direct = dag.info(st).producers;
-  return std::any_of(direct.begin(), direct.end(),
-                     [&](int p) { return p == producer || computed_from(dag, p, producer); });
-}
-
 // Whether `a`, a read of `reader`, is at distinct whole axes of it, and at all of them.
 bool reads_each_once(const Access& a, const Operation& reader) {
   std::vector<Axis> axes = reader.axes();
@@ -128,7 +122,8 @@ std::vector<StageGroup::ReaderLoop> reader_loops_of(const TemplateBuilder& t, co
   for (const StageGroup::ReaderLoop& offer : t.reader_loops_) {
     const int r = offer.reader;
     const bool first = std::all_of(readers.begin(), readers.end(), [&](int other) {
-      return other == r || computed_from(dag, other, r);
+      const std::vector<int> from = all_producers(dag, other);
+      return other == r || std::binary_search(from.begin(), from.end(), r);
     });
     if (!first || std::find(readers.begin(), readers.end(), r) == readers.end()) continue;
     const auto& reads = dag.info(r).reads;

@@ -49,7 +49,7 @@ class Tuner {
   double least_race(const TaskRun& run) const;
   double reserve() const;
   std::vector<TaskResult> finish();
-  TaskResult chosen(const TaskRun& run, TaskResult r);
+  TaskResult without_race(const TaskRun& run, bool stay = false);
   TaskResult race(int task, double seconds);
   TaskResult by_screening(const TaskRun& run) const;
   TaskResult result_of(const TaskRun& run) const;

@@ -25,11 +25,11 @@ constexpr double kUnracedMargin = 0.75;
 // A process, its pages, its threads, and the check of what the entrants answer.
 constexpr double kRaceStartSeconds = 0.05;
 
-// What a candidate of so many seconds a call needs in a race of so many rounds, once compiled: it
-// is called three times to be checked and sized up; a turn has a call before it and lasts 1 ms at
-// least.
-double race_seconds(double call_seconds, int rounds) {
-  return 3 * call_seconds + rounds * (call_seconds + std::max(call_seconds, 1e-3));
+// What an entrant needs in a race of so many rounds: it is compiled, and called three times to be
+// checked and sized up; a turn has a call before it and lasts 1 ms at least.
+double entrant_seconds(const TaskRun& run, int rounds) {
+  const double call = run.best_seconds();
+  return run.compile_seconds() + 3 * call + rounds * (call + std::max(call, 1e-3));
 }
 
 // Whether a leader is worth racing. One lucky time does not keep the next few out of the race; what
@@ -46,21 +46,18 @@ bool contends(const TaskRun& run, const Leader& leader) {
 
 // Seconds that a race of this task's best takes; 0 when there is nothing to race.
 double Tuner::race_need(const TaskRun& run, int rounds) const {
-  const TaskProgress& p = run.progress;
   int leaders = static_cast<int>(run.replayed.size());
   for (const Leader& l : run.leaders()) {
     if (leaders == kRaced || !contends(run, l)) break;
     ++leaders;
   }
   if (leaders == 0) return 0;
-  double each = run.compile_seconds() + race_seconds(p.best_seconds, rounds);
-  return (leaders + 1) * each + kRaceStartSeconds;
+  return (leaders + 1) * entrant_seconds(run, rounds) + kRaceStartSeconds;
 }
 
 // The shortest race that proves something: of one leader against the static choice.
 double Tuner::least_race(const TaskRun& run) const {
-  return 2 * (run.compile_seconds() + race_seconds(run.best_seconds(), kFewestRounds)) +
-         kRaceStartSeconds;
+  return 2 * entrant_seconds(run, kFewestRounds) + kRaceStartSeconds;
 }
 
 // What is kept of the budget for the race: what it is likely to take, at most its share.
@@ -104,9 +101,10 @@ TaskResult Tuner::by_screening(const TaskRun& run) const {
   return r;
 }
 
-// What is returned without a race is what a look-up in the log finds, too: not the fastest of the
-// screening.
-TaskResult Tuner::chosen(const TaskRun& run, TaskResult r) {
+// What is returned without a race, the static choice or what screening says. A look-up in the log
+// finds it, too: not the fastest of the screening.
+TaskResult Tuner::without_race(const TaskRun& run, bool stay) {
+  TaskResult r = stay ? result_of(run) : by_screening(run);
   if (run.leaders().empty() || r.best_seconds <= 0) return r;
   MeasureResult screened;
   screened.seconds = {r.best_seconds};
@@ -122,7 +120,7 @@ TaskResult Tuner::race(int task, double seconds) {
     Schedule schedule;
   };
   std::vector<Entrant> entrants{{t.default_config(), t.instantiate(t.default_config())}};
-  double each = run.compile_seconds() + race_seconds(run.best_seconds(), kFewestRounds);
+  double each = entrant_seconds(run, kFewestRounds);
   double entrants_in_time = (seconds - kRaceStartSeconds) / std::max(each, 1e-9);
   int most = std::clamp(static_cast<int>(entrants_in_time) - 1, 1, kRaced);
   for (const Schedule& s : run.replayed) entrants.push_back({std::nullopt, s});
@@ -131,7 +129,7 @@ TaskResult Tuner::race(int task, double seconds) {
     if (!contends(run, l)) break;
     entrants.push_back({l.config, t.instantiate(l.config)});
   }
-  if (entrants.size() == 1) return chosen(run, by_screening(run));
+  if (entrants.size() == 1) return without_race(run);
 
   show("race", task);
   std::vector<Schedule> schedules;
@@ -145,7 +143,7 @@ TaskResult Tuner::race(int task, double seconds) {
                       std::to_string(results.size()) + " results");
   } catch (const Error& e) {
     problems_.push_back("the final race of " + run.task.name + " failed: " + e.message);
-    return chosen(run, by_screening(run));
+    return without_race(run);
   }
   auto not_raced = [](const MeasureResult& r) { return r.error == MeasureError::Cancelled; };
   // Screening found that static works. What befell it here (stopped, out of memory) is no verdict.
@@ -166,10 +164,7 @@ TaskResult Tuner::race(int task, double seconds) {
     failures = true;
   }
   // Without a verdict screening decides, unless what it would choose may be what failed here.
-  if (!decided) {
-    const bool stay = failures || static_lost_by_chance;
-    return chosen(run, stay ? result_of(run) : by_screening(run));
-  }
+  if (!decided) return without_race(run, failures || static_lost_by_chance);
 
   TaskResult r = result_of(run);
   if (results[0].ok()) r.static_seconds = r.best_seconds = results[0].median();
@@ -218,7 +213,7 @@ std::vector<TaskResult> Tuner::finish() {
       can = can && gain(i) > 0 && left > 0.25 * least;
       seconds = std::min(least, left);
     }
-    results[static_cast<size_t>(i)] = can ? race(i, seconds) : chosen(run, by_screening(run));
+    results[static_cast<size_t>(i)] = can ? race(i, seconds) : without_race(run);
     run.progress.best_seconds = results[static_cast<size_t>(i)]->best_seconds;
   }
   std::vector<TaskResult> out;

@@ -351,10 +351,10 @@ class WorkerServer {
     const ScopedThreads threads(racers.empty() ? 1 : threads_of(racers[0].compiled->task));
     for (Racer& r : racers) enter(r);
     std::erase_if(racers, [](const Racer& r) { return !r.running; });
-    warm_up([&] {
-      for (const Racer& r : racers) r.compiled->kernel.call(arrays_of(r.compiled->task));
-    });
     const std::function<void()> flush = flusher();
+    // In turns as well: the status names who runs, should it die.
+    size_t next = 0;
+    if (!racers.empty()) warm_up([&] { turn(racers[next++ % racers.size()], {}); });
     Rng rng(static_cast<uint64_t>(request.at("seed").as_int()));
     std::vector<size_t> order(racers.size());
     std::iota(order.begin(), order.end(), size_t{0});

@@ -1,4 +1,5 @@
 #include "heddle/dag/compute_dag.h"
+#include "heddle/dag/all_producers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -146,6 +147,28 @@ TEST(ComputeDag, Dot) {
             "  s1 [label=\"y\\\"\\nf32[4]\\ndirect compute\", shape=box, style=bold];\n"
             "  s0 -> s1 [label=\"elementwise\"];\n"
             "}\n");
+}
+
+TEST(ComputeDag, AllProducersAreFoundOnceWhateverTheNumberOfPaths) {
+  // Each stage reads the one before it along two ways: 2^60 paths to the first.
+  Tensor t = placeholder({4}, f32, "t0");
+  const Tensor apart = placeholder({4}, f32, "apart");
+  for (int n = 0; n < 60; ++n) {
+    const Tensor left = compute({4}, [&](Axis i) { return t(i) + 1.f; });
+    t = compute({4}, [&](Axis i) { return t(i) * left(i); });
+  }
+  const Tensor last = compute({4}, [&](Axis i) { return t(i) + apart(i); });
+  const ComputeDag dag({last});
+  std::vector<int> expected;
+  for (int x = 0; x < dag.size(); ++x) {
+    if (x != dag.index_of(apart.op()) && x != dag.index_of(last.op())) expected.push_back(x);
+  }
+  std::vector<int> of_product = all_producers(dag, dag.index_of(t.op()));
+  of_product.push_back(dag.index_of(t.op()));
+  std::sort(of_product.begin(), of_product.end());
+  EXPECT_EQ(of_product, expected);
+  EXPECT_EQ(all_producers(dag, dag.index_of(last.op())).size(), 122u);
+  EXPECT_TRUE(all_producers(dag, dag.index_of(apart.op())).empty());
 }
 
 TEST(ComputeDag, ALongChainIsNoProblem) {

@@ -163,6 +163,12 @@ Arguments parse_arguments(const Grammar& g, const std::string& text) {
   return out;
 }
 
+Target target_of(const std::string& text, int threads) {
+  Target target = Target::parse(text);
+  if (threads > 0) target.cores = threads;
+  return target;
+}
+
 DataType dtype_of(const std::string& name) {
   const std::vector<std::string> known = {"f32", "f64", "f16", "bf16", "i8",
                                           "i16", "i32", "i64", "u8",   "bool"};

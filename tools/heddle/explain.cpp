@@ -297,8 +297,7 @@ const std::vector<std::string>& explain_parts() {
 int run_explain(const ExplainOptions& options) {
   const std::vector<std::string> parts = parts_of(options);
   const DataType dtype = dtype_of(options.dtype);
-  Target target = Target::parse(options.target);
-  if (options.threads > 0) target.cores = options.threads;
+  Target target = target_of(options.target, options.threads);
   const ScopedThreads threads(target.cores);
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
   scheduler.threads = target.cores;

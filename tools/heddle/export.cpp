@@ -11,8 +11,7 @@
 namespace heddle::cli {
 
 int run_export(const ExportOptions& o) {
-  Target target = Target::parse(o.target);
-  if (o.threads > 0) target.cores = o.threads;
+  const Target target = target_of(o.target, o.threads);
   const Problem problem = make_problem(o.subject, dtype_of(o.dtype));
   for (const char* suffix : {".o", ".json"}) check_writable(o.output + suffix);
   const Schedule schedule = create_schedule(problem.outputs, target);

@@ -69,9 +69,8 @@ void add_export(CLI::App& app, ExportOptions& o) {
   c->add_option("--target", o.target,
                 "CPU to compile for; it need not be this one (llvm -mcpu=native)");
   c->footer(
-      "The schedule is the best record's where there is one (`heddle records why`), else the "
-      "static "
-      "choice.\n"
+      "The schedule is the best record's where there is one (`heddle records why`), else the\n"
+      "static choice.\n"
       "Whoever loads the kernel is told which CPU features it lacks, before any of it runs.\n"
       "Examples:\n"
       "  heddle export matmul:512x512x512 -o out/matmul\n"

@@ -257,8 +257,7 @@ int upgrade(const RecordsOptions& o) {
 
 int why(const RecordsOptions& o) {
   const DataType dtype = dtype_of(o.dtype);
-  Target target = Target::parse(o.target);
-  if (o.threads > 0) target.cores = o.threads;
+  const Target target = target_of(o.target, o.threads);
   const Problem problem = make_problem(o.subject, dtype);
   const ComputeDag dag(problem.outputs);
   RecordDatabase named;

@@ -16,6 +16,15 @@
 
 namespace heddle {
 
+/// What a record's protocol says of how it came to be, the least first.
+enum class Verdict {
+  Screened,  ///< timed by itself
+  Raced,     ///< "race ...": timed beside other leaders, and did not win
+  Chosen,    ///< "chosen ...": no measurement, but what tuning returned without a race
+  Won,       ///< "race won ..."
+};
+Verdict verdict_of(const Record& record);
+
 class RecordDatabase {
  public:
   RecordDatabase();
@@ -31,9 +40,8 @@ class RecordDatabase {
 
   const std::vector<Record>& records() const;
   /// The fastest valid record of this declaration for this target; later additions win ties.
-  /// What won a race (protocol "race won ...") outranks what a tuning without one chose ("chosen
-  /// ..."), that what was only in a race, and that what was only screened; of winners, and of what
-  /// was chosen, the latest counts. nullptr when none.
+  /// The higher Verdict comes first, whatever the times; of winners, and of what was chosen, the
+  /// latest. nullptr when none.
   const Record* best(uint64_t structural_hash, const Target& target) const;
   /// The valid records of this declaration and target, best first.
   std::vector<const Record*> ranked(uint64_t structural_hash, const Target& target) const;

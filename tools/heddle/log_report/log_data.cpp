@@ -6,6 +6,7 @@
 
 #include "heddle/dag/alternatives.h"
 #include "heddle/dag/compute_dag.h"
+#include "heddle/records/database.h"
 #include "heddle/schedule/template.h"
 #include "heddle/support/error.h"
 
@@ -15,9 +16,10 @@ namespace {
 // Longer pauses between two records are not tuning: somebody came back the next day.
 constexpr double kBreakSeconds = 60;
 
-bool is_race(const Record& r) { return r.protocol.starts_with("race"); }
-// No trial, but the choice among them where there was no race.
-bool is_choice(const Record& r) { return r.protocol.starts_with("chosen"); }
+bool is_race(const Record& r) {
+  const Verdict v = verdict_of(r);
+  return v == Verdict::Raced || v == Verdict::Won;
+}
 
 // Records of a race outrank those of screening; later ones win ties.
 bool beats(const Record& a, const Record* b) {
@@ -94,8 +96,7 @@ void find_static_and_best(TaskLog* task, const FindDeclared& find) {
     // Of several measurements the last race: it was timed side by side with the best.
     if (task->first == nullptr || is_race(r) || !is_race(*task->first)) task->first = &r;
   }
-  if (task->chosen != nullptr &&
-      (task->best == nullptr || !task->best->protocol.starts_with("race won")))
+  if (task->chosen != nullptr && (task->best == nullptr || verdict_of(*task->best) != Verdict::Won))
     task->best = task->chosen;
   if (task->first != nullptr) return;
   task->static_known = false;
@@ -159,7 +160,7 @@ LogData log_data(std::vector<Record> records,
       data.tasks.back().name = name_of(r);
     }
     TaskLog& task = data.tasks[found->second];
-    if (is_choice(r)) {
+    if (verdict_of(r) == Verdict::Chosen) {  // no trial, but the choice among them
       task.chosen = &r;
     } else {
       task.trials.push_back({&r, at[i], is_race(r)});
