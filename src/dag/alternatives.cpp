@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "dag/internal.h"
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 
@@ -121,6 +122,8 @@ std::vector<Rewrite> parse(const ComputeDag& dag, const std::string& name) {
     const Rewrite& r = out.back();
     for (std::size_t i = 0; i + 1 < out.size(); ++i) {
       if (out[i].stage == r.stage) bad_name(name, "rewrites one stage twice");
+      if (out[i].rule.rewrite || r.rule.rewrite)
+        bad_name(name, "joins a rewrite of the whole graph with another");
     }
     const RewriteSite site{dag, r.stage, r.values};
     const std::string why_not =
@@ -171,29 +174,15 @@ class Rebuilder {
     Ref<const Operation> out = op;
     if (changed) {
       // The axes are the old ones: at most one of the two operations is in any graph.
-      std::unordered_map<const ExprNode*, Expr> memo;
-      std::vector<Expr> bodies;
-      for (const Expr& body : op->bodies()) bodies.push_back(redirect(body, reads, memo));
+      std::vector<Expr> bodies = dag::map_loads(op->bodies(), [&](const Load& load) {
+        const auto read = std::find_if(reads.begin(), reads.end(),
+                                       [&](const auto& r) { return r.first == load.buffer; });
+        return make_load(read == reads.end() ? load.buffer : read->second.buffer(), load.indices);
+      });
       out = Operation::make_compute(op->name(), op->axes(), std::move(bodies), op->tag(),
                                     op->where());
     }
     return done_[op.get()] = out;
-  }
-
-  static Expr redirect(const Expr& e, const std::vector<std::pair<Buffer, Tensor>>& reads,
-                       std::unordered_map<const ExprNode*, Expr>& memo) {
-    if (const auto it = memo.find(e.get()); it != memo.end()) return it->second;
-    Expr out = map_children(e, [&](const Expr& c) { return redirect(c, reads, memo); });
-    if (const Load* load = out.as<Load>()) {
-      for (const auto& [from, to] : reads) {
-        if (load->buffer == from && !(to.buffer() == from)) {
-          out = make_load(to.buffer(), load->indices);
-          break;
-        }
-      }
-    }
-    memo.emplace(e.get(), out);
-    return out;
   }
 
   std::unordered_map<const Operation*, std::vector<Tensor>> replaced_;
@@ -263,8 +252,8 @@ Alternative join(const ComputeDag& dag, const std::vector<std::pair<Rewrite, Alt
 
 bool register_rewrite_rule(RewriteRule rule) {
   std::lock_guard lock(mutex());
-  HEDDLE_ICHECK(rule.why_not && rule.apply && rule.error_growth && rule.estimate,
-                "rewrite rule '" + rule.name + "' lacks a function");
+  HEDDLE_ICHECK(rule.why_not && !rule.apply != !rule.rewrite && rule.error_growth && rule.estimate,
+                "rewrite rule '" + rule.name + "' lacks a function, or has one too many");
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
   };
@@ -312,7 +301,7 @@ std::vector<Alternative> alternatives_of(const ComputeDag& dag, const Target& ta
         }
         out.push_back(std::move(a));
       }
-      if (here.size() > 1) out.push_back(join(dag, here));
+      if (here.size() > 1 && rule.apply) out.push_back(join(dag, here));
     }
   }
   return out;
@@ -338,8 +327,14 @@ ComputeDag apply_alternative(const ComputeDag& dag, const std::string& name) {
   }
   Rebuilder rebuilder;
   for (const Rewrite& r : parse(dag, name)) {
-    const Operation& op = dag.stage(r.stage);
-    const std::vector<Tensor> by = r.rule.apply(RewriteSite{dag, r.stage, r.values});
+    const RewriteSite site{dag, r.stage, r.values};
+    if (r.rule.rewrite) {
+      GraphRewrite whole = r.rule.rewrite(site);
+      return ComputeDag(std::move(whole.outputs))
+          .as_alternative(name, dag, std::move(whole.placeholders));
+    }
+    const Operation& op = site.op();
+    const std::vector<Tensor> by = r.rule.apply(site);
     check_replacement(r, op, by);
     for (std::size_t i = 0; i < by.size(); ++i)
       rebuilder.replace(op.output(static_cast<int>(i)), by[i]);

@@ -173,6 +173,7 @@ ComputeDag::ComputeDag(std::vector<Tensor> outputs) {
 struct ComputeDag::Origin {
   std::string name;
   ComputeDag direct;
+  std::vector<std::pair<Tensor, Tensor>> placeholders;
 };
 
 const std::string& ComputeDag::alternative() const {
@@ -184,6 +185,9 @@ const ComputeDag& ComputeDag::direct() const { return origin_ ? origin_->direct 
 
 Tensor ComputeDag::own(const Tensor& t) const {
   if (!origin_) return t;
+  for (const auto& [theirs, ours] : origin_->placeholders) {
+    if (theirs.same_as(t)) return ours;
+  }
   const std::vector<Tensor>& theirs = origin_->direct.outputs();
   for (std::size_t i = 0; i < theirs.size(); ++i) {
     if (theirs[i].same_as(t)) return outputs()[i];
@@ -195,11 +199,13 @@ Tensor ComputeDag::own(const Tensor& t) const {
   return t;
 }
 
-ComputeDag ComputeDag::as_alternative(std::string name, const ComputeDag& direct) const {
+ComputeDag ComputeDag::as_alternative(std::string name, const ComputeDag& direct,
+                                      std::vector<std::pair<Tensor, Tensor>> placeholders) const {
   HEDDLE_ICHECK(outputs().size() == direct.outputs().size(),
                 "alternative '" + name + "' has other outputs");
   ComputeDag out(*this);
-  out.origin_ = std::make_shared<const Origin>(Origin{std::move(name), direct});
+  out.origin_ =
+      std::make_shared<const Origin>(Origin{std::move(name), direct, std::move(placeholders)});
   return out;
 }
 

@@ -16,7 +16,7 @@ LoweredProgram lower_for_build(const Schedule& schedule, const std::vector<Tenso
 std::vector<KernelArg> kernel_args(const LoweredProgram& program, const std::vector<Tensor>& args) {
   std::vector<KernelArg> out;
   for (size_t i = 0; i < args.size(); ++i) {
-    KernelArg a = describe(program.main.args[i]);
+    KernelArg a = describe(args[i].buffer());  // an alternative may give it other dimensions
     a.output = !args[i].op()->is_placeholder();
     a.constant = !program.constant_args.empty() && args[i].op()->is_constant();
     out.push_back(std::move(a));

@@ -97,6 +97,117 @@ TEST(SplitK, IsLegalForLongSumsOfFewResults) {
   EXPECT_EQ(why_not(product(32, 512), "split_k"), "-");
 }
 
+// ---- axes that become one -----------------------------------------------------------------------
+
+// The extents of the results of the graph's last reduction once its axes are collapsed; empty where
+// they cannot be.
+std::vector<int64_t> collapsed(const Tensor& y) {
+  const ComputeDag dag({y});
+  for (const Alternative& a : alternatives_of(dag, host(), {})) {
+    if (!a.name.starts_with("collapse") || !a.legal()) continue;
+    const ComputeDag other = apply_alternative(dag, a.name);
+    for (int s = other.size() - 1; s >= 0; --s) {
+      if (other.stage(s).is_reduction()) return other.stage(s).output(0).extents();
+    }
+  }
+  return {};
+}
+
+using Extents = std::vector<int64_t>;
+
+TEST(Collapse, JoinsTheImageOfA1x1Convolution) {
+  ops::Conv at;
+  at.layout = ops::NHWC;
+  const Tensor w = constant_placeholder({1, 1, 32, 48});
+  EXPECT_EQ(collapsed(ops::conv2d(placeholder({2, 7, 9, 32}), w, at)), (Extents{126, 48}));
+  const Tensor planes =
+      ops::conv2d(placeholder({2, 32, 7, 9}), constant_placeholder({48, 32, 1, 1}));
+  EXPECT_EQ(collapsed(planes), (Extents{2, 48, 63})) << "channels lie between";
+  EXPECT_EQ(collapsed(ops::relu(planes)), (Extents{2, 48, 63}));
+  at.stride = {2};
+  EXPECT_EQ(collapsed(ops::conv2d(placeholder({2, 7, 9, 32}), w, at)), Extents{});
+  at.stride = {1};
+  at.padding = {1};
+  EXPECT_EQ(collapsed(ops::conv2d(placeholder({2, 7, 9, 32}), w, at)), Extents{});
+  EXPECT_EQ(collapsed(conv3x3()), Extents{});
+}
+
+TEST(Collapse, JoinsABatchThatSharesItsMatrix) {
+  const Axis k = reduce_axis(16);
+  const Tensor a = placeholder({3, 8, 16}), shared = placeholder({16, 32}),
+               own = placeholder({3, 16, 32});
+  const auto product = [&](const std::function<Expr(Axis, Axis)>& b) {
+    return compute({3, 8, 32},
+                   [&](Axis n, Axis i, Axis j) { return sum(a(n, i, k) * b(n, j), k); });
+  };
+  const Tensor y = product([&](Axis, Axis j) { return shared(k, j); });
+  EXPECT_EQ(collapsed(y), (Extents{24, 32}));
+  EXPECT_EQ(collapsed(product([&](Axis n, Axis j) { return own(n, k, j); })), Extents{});
+  EXPECT_EQ(collapsed(ops::matmul(placeholder({16, 16}), placeholder({16, 16}))), Extents{});
+}
+
+// Axes that anything takes apart stay apart, in all stages that they reach.
+TEST(Collapse, LooksAtTheWholeGraph) {
+  const Axis k = reduce_axis(16);
+  const Tensor a = placeholder({3, 8, 16}, f32, "a"), b = placeholder({16, 32}, f32, "b");
+  const Tensor y = compute(
+      {3, 8, 32}, [&](Axis n, Axis i, Axis j) { return sum(a(n, i, k) * b(k, j), k); }, "y");
+  const auto then = [&](const std::function<Expr(Axis, Axis, Axis)>& body) {
+    return collapsed(compute({3, 8, 32}, body));
+  };
+  const Tensor rows = placeholder({8}), both = placeholder({3, 8}), more = placeholder({3, 9, 32});
+  EXPECT_EQ(then([&](Axis n, Axis i, Axis j) { return y(n, i, j) + both(n, i); }),
+            (Extents{24, 32}));
+  EXPECT_EQ(then([&](Axis n, Axis i, Axis j) { return y(n, i, j) + rows(i); }), Extents{});
+  EXPECT_EQ(then([&](Axis n, Axis i, Axis j) { return y(n, i, j) + more(n, i, j); }), Extents{})
+      << "its rows are longer";
+  EXPECT_EQ(then([&](Axis n, Axis i, Axis j) { return select(i < 4, y(n, i, j), 0.f); }),
+            Extents{});
+  EXPECT_EQ(then([&](Axis n, Axis i, Axis j) { return y(n, i, j) * cast(f32, n); }), Extents{});
+  EXPECT_EQ(collapsed(compute({8, 3, 32}, [&](Axis i, Axis n, Axis j) { return y(n, i, j); })),
+            Extents{});
+  // The inputs of another stage, of which only a part is read.
+  const Tensor c =
+      compute({3, 8, 16}, [&](Axis n, Axis i, Axis l) { return a(n, i, l) + rows(i); });
+  EXPECT_EQ(collapsed(compute(
+                {3, 8, 32}, [&](Axis n, Axis i, Axis j) { return sum(c(n, i, k) * b(k, j), k); })),
+            Extents{});
+}
+
+TEST(Collapse, ArgumentsAreThoseOfTheDeclaration) {
+  const Axis k = reduce_axis(16);
+  const Tensor a = placeholder({3, 8, 16}, f32, "a"), b = constant_placeholder({16, 32}, f32, "b");
+  const Tensor y = compute(
+      {3, 8, 32}, [&](Axis n, Axis i, Axis j) { return sum(a(n, i, k) * b(k, j), k); }, "y");
+  const ComputeDag dag({y});
+  const std::string name = "collapse@" + std::to_string(reduction_of(dag));
+  const ComputeDag other = apply_alternative(dag, name);
+  EXPECT_EQ(other.own(a).extents(), (Extents{24, 16}));
+  EXPECT_TRUE(other.own(b).same_as(b)) << "nothing of it has changed";
+  EXPECT_TRUE(other.own(y).same_as(other.outputs()[0]));
+  EXPECT_NE(message_of(dag, name + "+" + name).find("twice"), std::string::npos);
+  EXPECT_EQ(alternative_error_growth(dag, name), 1);
+}
+
+TEST(Collapse, IsJoinedWithNoOtherRewrite) {
+  ops::Conv at;
+  at.layout = ops::NHWC;
+  ops::Conv same = at;
+  same.padding = {1};
+  const Tensor small = ops::conv2d(placeholder({1, 12, 12, 32}), placeholder({1, 1, 32, 32}), at);
+  const Tensor pool = ops::conv2d(placeholder({1, 12, 12, 32}), placeholder({3, 3, 32, 32}), same);
+  const ComputeDag dag({small, pool});
+  std::string winograd, collapse;
+  for (const Alternative& a : alternatives_of(dag, host(), {})) {
+    if (a.legal() && a.name.starts_with("collapse")) collapse = a.name;
+    if (a.legal() && a.name.starts_with("winograd")) winograd = a.name;
+  }
+  ASSERT_FALSE(winograd.empty() || collapse.empty());
+  EXPECT_NE(message_of(dag, winograd + "+" + collapse).find("whole graph"), std::string::npos);
+}
+
+// ---- all of them --------------------------------------------------------------------------------
+
 TEST(Alternatives, KeepPlaceholdersAndOutputs) {
   Tensor y = ops::relu(conv3x3());
   Tensor z = compute(y.shape(), [&](const std::vector<Axis>& i) { return y(i) * 2.f; });

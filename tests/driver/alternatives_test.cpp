@@ -109,6 +109,27 @@ TEST(Winograd, ItsErrorsGrowAsTheRuleSays) {
   }
 }
 
+// The kernel takes and gives arrays of the shapes that were declared.
+TEST(Collapse, IsCalledWithTheArraysOfTheDeclaration) {
+  for (const ops::Layout layout : {ops::NHWC, ops::NCHW}) {
+    ops::Conv at;
+    at.layout = layout;
+    const bool last = layout == ops::NHWC;
+    const Tensor x = placeholder(last ? Shape{2, 5, 7, 12} : Shape{2, 12, 5, 7}, f32, "x"),
+                 w = constant_placeholder(last ? Shape{1, 1, 12, 20} : Shape{20, 12, 1, 1}, f32,
+                                          "w");
+    const Tensor y = ops::relu(ops::conv2d(x, w, at, placeholder({20}, f32, "b")));
+    const ComputeDag dag({y});
+    const Schedule s = static_schedule(dag, named(dag, "collapse"));
+    EXPECT_LT(error_of(dag, s, {y}), 1);
+    std::vector<Tensor> args = dag.placeholders();
+    args.push_back(y);
+    const Kernel kernel = build(s, args);
+    for (size_t i = 0; i < args.size(); ++i)
+      EXPECT_EQ(kernel.args()[i].shape, args[i].extents()) << args[i].name();
+  }
+}
+
 TEST(Alternatives, EveryConfigOfTheirTemplatesIsRight) {
   const Tensor y = conv_of({1, 9, 10, 12, 20, 1, ops::NHWC}, true);
   const ComputeDag dag({y});

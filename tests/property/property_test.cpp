@@ -118,7 +118,7 @@ void run_many(bool manual, int64_t count, const Target& target = Target::host())
   std::cout << pairs << " pairs, " << failures << " mismatches\n";
   coverage.print(std::cout);
   if (!manual && count >= 1000) {
-    for (const char* a : {"winograd(tile=2)", "winograd(tile=4)"})
+    for (const char* a : {"winograd(tile=2)", "winograd(tile=4)", "collapse"})
       EXPECT_TRUE(coverage.alternatives.count(a)) << "no pair exercised " << a;
     for (const char* t : {"complex_reduction", "direct_compute", "location_tunable",
                           "simple_reduction", "tile_transform"}) {

@@ -6,15 +6,17 @@
 //   ComputeDag rewritten = apply_alternative(dag, "winograd(tile=4)@3");
 //   build(create_schedule(...), {x, w, y});                        // with the user's own tensors
 //
-// A rule rewrites one stage: it offers tensors that take the place of the stage's. The graph around
-// them is rebuilt, so that producers and epilogue are fused with them as usual. Placeholders stay
-// what they are and outputs keep their order; a schedule of the rewritten graph is built and called
+// Most rules rewrite one stage: they offer tensors that take the place of the stage's. The graph
+// around them is rebuilt, so that producers and epilogue are fused with them as usual. Others
+// rewrite the whole graph. Inputs and outputs may come with other dimensions, but lie in memory as
+// they did, and outputs keep their order: a schedule of the rewritten graph is built and called
 // with the arguments of the declaration as it was written (ComputeDag::own).
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/dag/compute_dag.h"
@@ -42,6 +44,13 @@ struct RewriteEstimate {
   std::string reason;  ///< one clause for people
 };
 
+/// A whole graph, rewritten.
+struct GraphRewrite {
+  std::vector<Tensor> outputs;  ///< in the order of the graph's
+  /// Each placeholder that another one, of as many elements of one type, stands for.
+  std::vector<std::pair<Tensor, Tensor>> placeholders;
+};
+
 struct RewriteRule {
   std::string name;  ///< a word of a-z, 0-9 and _: it is in records
   std::vector<RewriteParameter> parameters = {};
@@ -54,6 +63,9 @@ struct RewriteRule {
   /// growth of their root mean square for independent operands, of the worst element; 1: no larger.
   std::function<double(const RewriteSite&)> error_growth = nullptr;
   std::function<RewriteEstimate(const RewriteSite&, const Target&)> estimate = nullptr;
+  /// In the place of `apply`: the graph of which the stage is the first that gains. Such a rule is
+  /// joined with no other.
+  std::function<GraphRewrite(const RewriteSite&)> rewrite = nullptr;
 };
 /// Registers for the life of the process; returns true. Two of one name, or a rule that lacks a
 /// function, is an internal error.

@@ -121,11 +121,13 @@ class ComputeDag {
   /// empty and `*this` for a declaration as it was written.
   const std::string& alternative() const;
   const ComputeDag& direct() const;
-  /// The tensor of this graph that stands for `t`: of the output of direct() at the same position
-  /// for one of those, else `t`.
+  /// The tensor of this graph that stands for `t`, an output or a placeholder of direct(); else
+  /// `t`.
   Tensor own(const Tensor& t) const;
-  /// This graph as the alternative `name` of `direct`, whose outputs its own are.
-  ComputeDag as_alternative(std::string name, const ComputeDag& direct) const;
+  /// This graph as the alternative `name` of `direct`, whose outputs its own are. `placeholders`:
+  /// those of `direct` that one of this graph stands for.
+  ComputeDag as_alternative(std::string name, const ComputeDag& direct,
+                            std::vector<std::pair<Tensor, Tensor>> placeholders = {}) const;
 
   /// The graph as text: a line a stage with class, shape, reads and their patterns.
   std::string to_text() const;
