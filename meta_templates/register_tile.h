@@ -45,7 +45,9 @@ inline bool fits_registers(const Target& target, int64_t mr, int64_t nv) {
   return mr * nv + nv + (nv == 1 && target.vector_bytes >= 64 ? 0 : 1) <= target.vector_registers;
 }
 
-inline Tile best_tile(const Target& target, int64_t lanes, const ContractionShape& sh) {
+/// Of at most `most` accumulators where something is broadcast.
+inline Tile best_tile(const Target& target, int64_t lanes, const ContractionShape& sh,
+                      int64_t most) {
   Tile best;
   double score = -1;
   // Nothing is broadcast (depthwise convolution): the accumulators hide the latency, and more of
@@ -70,7 +72,7 @@ inline Tile best_tile(const Target& target, int64_t lanes, const ContractionShap
   for (int64_t nv = 1; nv <= std::min<int64_t>(sh.rows == 1 ? 12 : 4, ceil_div(sh.cols, lanes));
        ++nv) {
     for (int64_t mr = 1; mr <= std::min<int64_t>(30, sh.rows); ++mr) {
-      if (!fits_registers(target, mr, nv)) continue;
+      if (mr * nv > most || !fits_registers(target, mr, nv)) continue;
       double s = tile_score(target, mr, nv, lanes, sh);
       if (s > score + 1e-9) {
         score = s;

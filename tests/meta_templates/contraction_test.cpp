@@ -136,6 +136,26 @@ TEST(Contraction, AShortWindowAlongTheVectorsIsUnrolledWhole) {
   EXPECT_EQ(unrolled(sliding(f32, 3, 7, 1, 16)), 2);
 }
 
+// Rows of a tile share what they read of a window: where the window is the innermost loop, it is
+// unrolled, and accumulators leave registers for what is shared.
+TEST(Contraction, AWindowThatRowsShareIsUnrolledBesideFewerAccumulators) {
+  const auto choices = [](int64_t channels, int64_t r) {
+    ops::Conv at;
+    at.layout = ops::NHWC;
+    at.stride = {2};
+    const Tensor x = placeholder({1, 56, 56, channels}, f32, "X");
+    const Tensor y = ops::conv2d(x, constant_placeholder({r, r, channels, 64}, f32, "W"), at);
+    const Template t = make_template(ComputeDag({y}), avx2());
+    return std::vector<int64_t>{chosen(t, "unroll_k"),
+                                chosen(t, "tile_rows") * chosen(t, "tile_cols") / 8};
+  };
+  EXPECT_EQ(choices(3, 7), (std::vector<int64_t>{7, 8}));
+  EXPECT_EQ(choices(1, 5), (std::vector<int64_t>{5, 8}));
+  EXPECT_EQ(choices(3, 9)[0], 2) << "too long to be copied so often";
+  EXPECT_EQ(choices(64, 7)[0], 4) << "channels are the innermost loop";
+  EXPECT_GT(choices(64, 7)[1], 8);
+}
+
 // Which tile, in vectors of 8, of a depthwise 3x3 in NHWC on a core with 512 KiB of L2.
 std::string depthwise_tile(int64_t channels, int64_t size, int64_t stride) {
   ops::Conv at;
