@@ -45,19 +45,24 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   StageRef s = t.stage(g.sink);
   const StageInfo& info = dag.info(g.sink);
-  bool feeds_contraction = false;
+  bool feeds_contraction = false, windows_along_rows = false;
   double reads = 0;  // of an element, by contractions
   for (int c : info.consumers) {
     const StageInfo& reader = dag.info(c);
     if (reader.stage_class != StageClass::ComplexReduction) continue;
     feeds_contraction = true;
+    for (const Access& a : reader.reads)
+      windows_along_rows |=
+          a.producer == g.sink && a.affine.back() && a.affine.back()->terms.size() > 1;
     reads += static_cast<double>(reader.points * reader.reduce_points) /
              static_cast<double>(std::max<int64_t>(1, info.points));
   }
   // The loops of a contraction split where a padded read is inside of its bounds, so that writing
-  // the padded copy is worth it only for one that is read often (depthwise: 9 times, 0.22 and 0.14
-  // ms).
-  const bool cheap = info.special_per_point == 0 && reads <= 32;
+  // the padded copy is worth it only for one that is read often, or in which many vectors would lie
+  // across a bound (docs/benchmarks.md, "padding in place").
+  const bool short_rows =
+      windows_along_rows && dag.stage(g.sink).axes().back().extent() < 6 * native_lanes(t, g.sink);
+  const bool cheap = info.special_per_point == 0 && reads <= (short_rows ? 32 : 128);
 
   std::vector<int64_t> where{0};
   if (!feeds_contraction || info.special_per_point == 0) where.push_back(-1);

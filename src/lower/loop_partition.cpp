@@ -3,6 +3,7 @@
 #include <set>
 
 #include "heddle/ir/simplify.h"
+#include "lower/fused_parts.h"
 #include "lower/passes.h"
 
 namespace heddle {
@@ -15,9 +16,10 @@ constexpr int kMaxNodes = 20000;  // of a body that is worth copying
 struct Atom {
   Expr condition;
   int64_t coefficient = 0;
-  Interval inner;      // range of what varies inside the loop
-  Expr outer;          // what is fixed while the loop runs
-  bool clamp = false;  // not a condition: which arm of a min or max in an index counts
+  Interval inner;       // range of what varies inside the loop
+  Expr outer;           // what is fixed while the loop runs
+  bool clamp = false;   // not a condition: which arm of a min or max in an index counts
+  bool copied = false;  // it varies over a loop of which copies are made (unrolled, vectorized)
 };
 
 class Finder {
@@ -32,9 +34,13 @@ class Finder {
     if (const For* f = s.as<For>()) {
       Interval r = range_of(f->extent, inner_);
       inner_.set(f->var, {0, r.max == Interval::kPosInf ? r.max : std::max<int64_t>(r.max - 1, 0)});
-      if (f->loop == LoopKind::Vectorized) lanes_.push_back(f->var);
+      const bool lanes = f->loop == LoopKind::Vectorized,
+                 copies = lanes || f->loop == LoopKind::Unrolled;
+      if (lanes) lanes_.push_back(f->var);
+      if (copies) copies_.push_back(f->var);
       run(f->body);
-      if (f->loop == LoopKind::Vectorized) lanes_.pop_back();
+      if (lanes) lanes_.pop_back();
+      if (copies) copies_.pop_back();
       inner_.erase(f->var);
       return;
     }
@@ -106,6 +112,9 @@ class Finder {
     std::optional<Affine> f = as_affine(simplify(d));
     if (!f) return;
     Atom atom{e, f->coefficient(v_), {0, 0}, Expr(f->constant), clamp};
+    for (const Affine::Term& t : f->terms) {
+      for (const Var& copy : copies_) atom.copied |= t.var.same_as(copy);
+    }
     Expr inner(0);
     for (const Affine::Term& t : f->terms) {
       if (t.var.same_as(v_)) continue;
@@ -120,7 +129,7 @@ class Finder {
 
   Var v_;
   Ranges inner_;
-  std::vector<Var> lanes_;  // of the vectorized loops around
+  std::vector<Var> lanes_, copies_;  // of the vectorized, and the unrolled loops around as well
 };
 
 // From where on (rising) or until where (falling) the atom holds for inner value r: the first v
@@ -148,23 +157,28 @@ Stmt segment(const For& f, const Expr& from, const Expr& length, const Stmt& bod
 
 Stmt partition(const Stmt& s, const Ranges& ranges);
 
+// Where a variable in [0, n) changes what holds.
+std::set<int64_t> constant_cuts(const std::vector<Atom>& atoms, int64_t n) {
+  std::set<int64_t> cuts, with_clamps;
+  for (const Atom& a : atoms) {
+    for (int64_t r : {a.inner.min, a.inner.max}) {
+      const Expr t = simplify(threshold(a, r));
+      const int64_t* c = as_int(t);
+      if (!c || *c <= 0 || *c >= n) continue;
+      with_clamps.insert(*c);
+      if (!a.clamp) cuts.insert(*c);
+    }
+  }
+  return static_cast<int>(with_clamps.size()) < kMaxSegments ? with_clamps : cuts;
+}
+
 Stmt partition_loop(const For& f, const Ranges& ranges) {
   Finder finder(f.var);
   finder.run(f.body);
   const int64_t* n = as_int(f.extent);
   if (finder.atoms.empty() || finder.nodes > kMaxNodes) return {};
   if (n) {
-    std::set<int64_t> cuts, with_clamps;
-    for (const Atom& a : finder.atoms) {
-      for (int64_t r : {a.inner.min, a.inner.max}) {
-        const Expr t = simplify(threshold(a, r));
-        const int64_t* c = as_int(t);
-        if (!c || *c <= 0 || *c >= *n) continue;
-        with_clamps.insert(*c);
-        if (!a.clamp) cuts.insert(*c);
-      }
-    }
-    if (static_cast<int>(with_clamps.size()) < kMaxSegments) cuts = std::move(with_clamps);
+    std::set<int64_t> cuts = constant_cuts(finder.atoms, *n);
     if (!cuts.empty() && static_cast<int>(cuts.size()) < kMaxSegments) {
       std::vector<Stmt> out;
       int64_t from = 0;
@@ -195,6 +209,45 @@ Stmt partition_loop(const For& f, const Ranges& ranges) {
   return {};
 }
 
+// A copy of `body` for each range of the part in which the same holds. Conditions that only serial
+// loops inside decide are left to those.
+Stmt branch(const Stmt& body, const std::vector<FusedParts::Part>& parts, size_t next,
+            const Ranges& ranges) {
+  if (next == parts.size()) return partition(body, ranges);
+  const auto& [part, of, extent] = parts[next];
+  Finder finder(part);
+  finder.run(body);
+  std::erase_if(finder.atoms, [](const Atom& a) { return !a.copied; });
+  std::set<int64_t> cuts = constant_cuts(finder.atoms, extent);
+  const int copies = static_cast<int>(cuts.size()) + 1;
+  if (copies == 1 || copies > kMaxSegments || finder.nodes * copies > kMaxNodes)
+    return branch(body, parts, next + 1, ranges);
+  cuts.insert(extent);
+  Stmt out;
+  for (auto to = cuts.rbegin(); to != cuts.rend(); ++to) {
+    const auto below = std::next(to);
+    Ranges here = ranges;
+    here.set(part, {below == cuts.rend() ? 0 : *below, *to - 1});
+    const Stmt copy = branch(simplify(body, here), parts, next + 1, here);
+    out = out ? make_if(part.expr() < Expr(*to), copy, out) : copy;
+  }
+  return out;
+}
+
+// Of fused loops each was one that could have been cut.
+Stmt partition_fused(const For& f, const Ranges& ranges) {
+  const int64_t* n = as_int(f.extent);
+  if (!n) return {};
+  FusedParts fused(f.var, *n);
+  const Stmt body = fused.take_out(f.body);
+  const std::vector<FusedParts::Part> parts = fused.parts();
+  if (parts.empty()) return {};
+  Ranges inside = ranges;
+  inside.set(f.var, {0, *n - 1});
+  for (const FusedParts::Part& p : parts) inside.set(p.var, {0, p.extent - 1});
+  return make_for(f.var, f.extent, f.loop, fused.put_back(branch(body, parts, 0, inside)));
+}
+
 // Around the operations of a matrix unit the tiles are whole, zeros where there is nothing. In two
 // loops each would have tiles of its own in shared memory.
 bool feeds_matrix_unit(const Stmt& s) {
@@ -214,6 +267,10 @@ Stmt partition(const Stmt& s, const Ranges& ranges) {
   const For* f = s.as<For>();
   if (f && f->loop == LoopKind::Serial && !feeds_matrix_unit(f->body)) {
     if (Stmt r = partition_loop(*f, ranges)) return r;
+  }
+  if (f && (f->loop == LoopKind::Serial || f->loop == LoopKind::Parallel) &&
+      !feeds_matrix_unit(f->body)) {
+    if (Stmt r = partition_fused(*f, ranges)) return r;
   }
   Ranges inside = ranges;
   if (f) {

@@ -109,6 +109,39 @@ TEST(LoopPartition, ParallelLoopsAndConditionsOfOthersAreLeftAlone) {
   EXPECT_EQ(to_string(loop_partition(t)), to_string(t));
 }
 
+// Row i / 4 and tile i % 4 of 16 elements, of which the first 2 and all from 13 are padding.
+TEST(LoopPartition, PartsOfFusedLoopsBecomeBranches) {
+  const Expr at = floormod(i, 4) * 4 + j;
+  const auto nest = [&](LoopKind inner) {
+    return loop(i, 12,
+                loop(j, 4,
+                     store(floordiv(i, 4) * 16 + at,
+                           make_select(Expr(2) <= at && at < 13, a(floordiv(i, 4) * 16 + at), 0.f)),
+                     inner),
+                LoopKind::Parallel);
+  };
+  EXPECT_EQ(to_string(loop_partition(nest(LoopKind::Unrolled))), R"(parallel for i in 0..12 {
+  if floormod(i, 4) < 1 {
+    unrolled for j in 0..4 {
+      C[j + floordiv(i, 4)*16] = select(2 <= j, A[j + floordiv(i, 4)*16], 0.0f)
+    }
+  } else if floormod(i, 4) < 3 {
+    unrolled for j in 0..4 {
+      C[j + floordiv(i, 4)*16 + floormod(i, 4)*4] = A[j + floordiv(i, 4)*16 + floormod(i, 4)*4]
+    }
+  } else {
+    unrolled for j in 0..4 {
+      C[j + floordiv(i, 4)*16 + 12] = select(j < 1, A[floordiv(i, 4)*16 + 12], 0.0f)
+    }
+  }
+}
+)");
+  // A serial loop is cut itself.
+  const std::string serial = to_string(loop_partition(nest(LoopKind::Serial)));
+  EXPECT_EQ(serial.find("if "), std::string::npos) << serial;
+  EXPECT_EQ(serial.find("select"), std::string::npos) << serial;
+}
+
 TEST(Vectorize, LoadsAndStoresGetRamps) {
   Stmt s = loop(i, 8, store(i, a(i * 2) * 3.f + a(j)), LoopKind::Vectorized);
   EXPECT_EQ(to_string(vectorize(s)),

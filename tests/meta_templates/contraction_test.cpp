@@ -156,6 +156,30 @@ TEST(Contraction, AWindowThatRowsShareIsUnrolledBesideFewerAccumulators) {
   EXPECT_GT(choices(64, 7)[1], 8);
 }
 
+// A tile of rows that shares no image with the next one has all of its columns first; and what is
+// read in place, not as a padded copy.
+TEST(Contraction, PlanesOfGroupsAreReadOneAfterAnother) {
+  const auto choices = [](int64_t groups, int64_t size, ops::Layout layout) {
+    ops::Conv at;
+    at.layout = layout;
+    at.padding = {1};
+    at.groups = groups;
+    const int64_t c = 128;
+    const bool last = layout == ops::NHWC;
+    const Tensor x =
+        placeholder(last ? Shape{1, size, size, c} : Shape{1, c, size, size}, f32, "X");
+    const Tensor w = constant_placeholder(
+        last ? Shape{3, 3, c / groups, c} : Shape{c, c / groups, 3, 3}, f32, "W");
+    const Template t = make_template(ComputeDag({ops::conv2d(x, w, at)}), avx2());
+    return std::vector<int64_t>{chosen(t, "row_block") * chosen(t, "tile_rows"),
+                                chosen(t, "s1.location")};
+  };
+  EXPECT_EQ(choices(32, 56, ops::NCHW), (std::vector<int64_t>{4, -1}));
+  EXPECT_EQ(choices(8, 28, ops::NCHW)[1], 0) << "many vectors of short rows lie across a bound";
+  EXPECT_EQ(choices(8, 28, ops::NHWC)[1], -1);
+  EXPECT_EQ(choices(1, 28, ops::NHWC)[1], 0) << "read by all filters";
+}
+
 // Which tile, in vectors of 8, of a depthwise 3x3 in NHWC on a core with 512 KiB of L2.
 std::string depthwise_tile(int64_t channels, int64_t size, int64_t stride) {
   ops::Conv at;

@@ -1,0 +1,39 @@
+#include "lower/fused_parts.h"
+
+#include <algorithm>
+
+namespace heddle {
+
+Stmt FusedParts::take_out(const Stmt& body) {
+  return map_children(
+      body, [&](const Stmt& s) { return take_out(s); }, [&](const Expr& e) { return take_out(e); });
+}
+
+Expr FusedParts::take_out(const Expr& e) {
+  const Expr out = map_children(e, [&](const Expr& c) { return take_out(c); });
+  const Binary* b = out.as<Binary>();
+  if (!b || (b->op != BinaryOp::FloorDiv && b->op != BinaryOp::FloorMod)) return out;
+  const int64_t* by = as_int(b->b);
+  if (!by || *by <= 0) return out;
+  const auto found = [&](const Expr& x) {
+    return [&x](const Part& p) { return p.var.expr().same_as(x); };
+  };
+  const auto from = std::find_if(known_.begin(), known_.end(), found(b->a));
+  if (from == known_.end()) return out;
+  for (const Part& p : known_) {
+    if (equal(p.of, out)) return p.var.expr();
+  }
+  const bool rest = b->op == BinaryOp::FloorMod;
+  const int64_t most = rest ? *by - 1 : (from->extent - 1) / *by;
+  const Var v(from->var->name + (rest ? ".rest" : ".whole"));
+  known_.push_back({v, out, most + 1});
+  return v.expr();
+}
+
+Stmt FusedParts::put_back(Stmt body) const {
+  // The last first: it may be a part of one before it.
+  for (size_t i = known_.size(); i-- > 1;) body = substitute(body, {{known_[i].var, known_[i].of}});
+  return body;
+}
+
+}  // namespace heddle

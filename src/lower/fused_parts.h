@@ -1,0 +1,34 @@
+// What fused loops were: f / 14 and f % 14 of their variable f, as variables.
+#pragma once
+
+#include <vector>
+
+#include "heddle/ir/stmt.h"
+
+namespace heddle {
+
+/// Quotients and remainders by constants of a loop's variable, and of such parts in turn.
+class FusedParts {
+ public:
+  struct Part {
+    Var var;
+    Expr of;  ///< a quotient or remainder of the loop's variable, or of a part before this one
+    int64_t extent = 0;  ///< it is in [0, extent)
+  };
+
+  /// Of variable `f` in [0, extent).
+  FusedParts(const Var& f, int64_t extent) { known_.push_back({f, f.expr(), extent}); }
+
+  /// `body` with variables in the place of all parts.
+  Stmt take_out(const Stmt& body);
+  /// And back.
+  Stmt put_back(Stmt body) const;
+  /// Those that take_out has found.
+  std::vector<Part> parts() const { return {known_.begin() + 1, known_.end()}; }
+
+ private:
+  Expr take_out(const Expr& e);
+  std::vector<Part> known_;  // the loop's own variable, then the parts
+};
+
+}  // namespace heddle
