@@ -326,7 +326,7 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   const double direct = site.dag.info(site.stage).flops / (flops_a_cycle * kDirectShare);
   const double products = 2 * a2 * tiles * c * k / (flops_a_cycle * kProductShare);
   const double weights = a2 * c * k * bytes, moved = 2 * a2 * tiles * (c + k) * bytes;
-  const bool fits = weights < 0.5 * static_cast<double>(target.l3_bytes);
+  const bool fits = weights <= 0.5 * static_cast<double>(target.l3_bytes);
   const double memory =
       weights / (fits ? kCacheBytes * cores : kMemoryBytes) + moved / (kCacheBytes * cores);
   return {direct / (products + memory),

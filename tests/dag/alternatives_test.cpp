@@ -97,6 +97,22 @@ TEST(SplitK, IsLegalForLongSumsOfFewResults) {
   EXPECT_EQ(why_not(product(32, 512), "split_k"), "-");
 }
 
+// 16.8 MB of transformed weights are half of 32 MiB: they stay in that cache between calls.
+TEST(Winograd, PromisesMoreWhereItsWeightsAreHalfOfTheLastCache) {
+  ops::Conv same;
+  same.padding = {1};
+  const ComputeDag dag({conv3x3(512, 7, same)});
+  const auto promise = [&](const char* l3) {
+    const Target t = Target::parse("llvm -mcpu=znver3 -threads=2 -l3=" + std::string(l3));
+    for (const Alternative& a : alternatives_of(dag, t, {})) {
+      if (a.name.starts_with("winograd(tile=2)")) return a.speedup;
+    }
+    return 0.0;
+  };
+  EXPECT_GT(promise("32M"), 1);
+  EXPECT_LT(promise("31M"), 1);
+}
+
 // ---- axes that become one -----------------------------------------------------------------------
 
 // The extents of the results of the graph's last reduction once its axes are collapsed; empty where
