@@ -187,6 +187,32 @@ inline bool short_row(const TemplateBuilder& t, int64_t bytes) {
   return bytes * 8 <= t.target().l1d_bytes;
 }
 
+inline bool larger_than_caches(const TemplateBuilder& t, int64_t bytes) {
+  return bytes > std::max(t.target().l3_bytes, t.target().l2_bytes);
+}
+
+inline constexpr int64_t kPageBytes = 4096;
+
+/// Whether the `rows` that stage `sink` writes, each reduced before (a norm), go past the caches
+/// and nothing dear is computed of their elements. To read a row, to reduce it and to write it then
+/// take about the same time: the next row is reduced while one is written. Rows of less than a page
+/// gain nothing, as the fetch ahead along a row (kLinesAhead) leaves it.
+inline bool streams_rows(const TemplateBuilder& t, int sink, int64_t rows) {
+  const ComputeDag& dag = t.dag();
+  const Operation& op = dag.stage(sink);
+  const int64_t bytes = spatial_points(op) * op.output(0).dtype().bytes();
+  if (!larger_than_caches(t, bytes) || bytes / rows < kPageBytes || rows < 64 * t.target().cores)
+    return false;
+  const std::vector<int> before = all_producers(dag, sink);
+  return !calls_dear(dag, sink) && std::none_of(before.begin(), before.end(), [&](int x) {
+    const StageInfo& info = dag.info(x);
+    return info.special_per_point > 0 && info.points * info.reduce_points > rows;
+  });
+}
+
+/// How many lines ahead a row is fetched that is read beside another's being written.
+inline constexpr int64_t kLinesAhead = 32;
+
 /// Lets stage `s` touch what it will read of stage `from` `ahead` further along dimension `dim`: a
 /// knob with 0 and some of `distances`.
 inline void prefetch_ahead(TemplateBuilder& t, StageRef s, StageRef from, int dim, Param ahead,

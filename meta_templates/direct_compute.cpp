@@ -4,14 +4,19 @@
 //     parallel for grain { for chunk { vectors } }
 //   otherwise, or with stages that are computed per row:
 //     parallel for row blocks { [hosted stages]  for rows { for chunk { vectors } } }
+//   or, where rows are reduced and come from memory,
+//     parallel for tasks { for rows, overlapped { [hosted stages]  for chunk { vectors } } }
 //   a transposed read:
 //     parallel for tiles { for squares { transposed in registers } }
 //     parallel for tiles { for squares { to a copy in L1 }  for rows { whole lines } }
 //
 // Knobs: unroll (vectors a chunk), width (elements a vector), grain (chunks a task), row_block
-// (rows a block), prefetch_rows (how far ahead rows are fetched), tile_rows, tile_cols, staged and
+// (rows a block), overlap_rows (rows a task, each reduced while the one before is written),
+// prefetch_rows (how far ahead rows are fetched), tile_rows, tile_cols, staged and
 // along_input (a transposed tile, its copy in L1, which tile comes next), nontemporal (stores that
 // bypass the caches).
+#include <tuple>
+
 #include "common.h"
 
 namespace heddle::meta {
@@ -21,13 +26,6 @@ bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
   return target.kind == "llvm" && !g.hosted && g.main == g.sink &&
          g.main_class == StageClass::DirectCompute;
 }
-
-bool larger_than_caches(const TemplateBuilder& t, int64_t bytes) {
-  return bytes > std::max(t.target().l3_bytes, t.target().l2_bytes);
-}
-
-// Rows of an input shorter than a page lie near enough to each other.
-constexpr int64_t kPageBytes = 4096;
 
 // Whether the axes can be one: each read is at the stage's own point, or repeats (a bias) with a
 // period of whole vectors of `width`. Rows of another length would be gathered where they end; but
@@ -56,7 +54,8 @@ void tile_transposed(TemplateBuilder& t, const StageGroup& g, int transposed, bo
   const bool past_caches = larger_than_caches(t, out_bytes);
   const int64_t input_row = op.axes()[transposed].extent() * op.output(0).dtype().bytes();
   const bool copy = past_caches && op.output(0).dtype().bytes() == 4 && lanes * 2 == line &&
-                    op.axes().back().extent() % line == 0 && input_row >= kPageBytes;
+                    op.axes().back().extent() % line == 0 &&
+                    input_row >= kPageBytes;  // shorter ones lie near enough to each other
   Param staged = t.choice("staged", copy,
                           copy ? "whole lines of a result larger than the last cache"
                                : "squares of registers write through the caches");
@@ -187,8 +186,14 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       return dag.stage(x).is_reduction() && reads_again(dag, x);
     });
     const bool near = again ? short_row(t, row_bytes) : row_bytes * 2 <= t.target().l1d_bytes;
-    const bool block = stream && (reads.empty() || !near || out_bytes <= 2 * t.target().l2_bytes);
-    const bool fetch = stream && (block ? past_caches : !again);
+    const bool reduces = std::any_of(g.tunable.begin(), g.tunable.end(), [&](int x) {
+      return dag.stage(x).is_reduction() && !rows_read(dag, x).empty();
+    });
+    const int64_t all_rows = leading_points(op, rank);
+    const bool overlap = reduces && streams_rows(t, g.sink, all_rows);
+    const bool block =
+        stream && !overlap && (reads.empty() || !near || out_bytes <= 2 * t.target().l2_bytes);
+    const bool fetch = stream && !overlap && (block ? past_caches : !again);
     // Rows that fill the second cache come from memory in each pass: two at a time, two streams.
     bool long_rows = dear && row_bytes * 4 > t.target().l2_bytes && last >= 4 * t.target().cores;
     Param rows_at_once = t.knob("row_block", {1, 2, 4},
@@ -199,9 +204,18 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     auto [ro, ri] = s.split(rows.back(), rows_at_once);
     (void)ri;
     rows.back() = ro;
-    Loop all = s.fuse(rows);
-    if (threads) s.parallel(all);
-    t.offer_place(s, all, "rows");
+    Loop task = s.fuse(rows), row = task;
+    if (reduces && !dear) {
+      Param rows_of_task = t.knob("overlap_rows", {1, 16, 64},
+                                  !overlap                             ? 1
+                                  : all_rows >= 256 * t.target().cores ? 64
+                                                                       : 16,
+                                  "the next row is reduced while one is written");
+      std::tie(task, row) = std::tuple_cat(s.split(task, rows_of_task));
+      s.overlap(row);
+    }
+    if (threads) s.parallel(task);
+    t.offer_place(s, row, "rows");
     // What the first pass over the rows takes from memory comes while the last pass writes.
     if (!g.tunable.empty() && !reads.empty()) {
       prefetch_rows(t, s, reads,

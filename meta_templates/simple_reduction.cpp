@@ -12,7 +12,7 @@
 // Hosted (one value per row of another group), it has a location as well, and is never parallel
 // itself. Knobs: split_reduction, part_length; lanes_unroll, streams (rows read at a time), tile;
 // the same with part_ before them for the cut form; location; prefetch_rows
-// (how far ahead rows are fetched, hosted).
+// (how far ahead rows are fetched, hosted), prefetch_lines (the same along a row).
 #include "common.h"
 
 namespace heddle::meta {
@@ -240,6 +240,19 @@ void build(TemplateBuilder& t, const StageGroup& g) {
                                  : computes ? 2
                                             : 1,
                                  "memory works while this computes"));
+        // The first to read them may run while the row before is written.
+        if (computes || g.places.empty() || reads_again(dag, g.main)) return;
+        const bool beside = streams_rows(t, g.places.front().stage, points);
+        Param ahead = t.knob("prefetch_lines", {0, kLinesAhead / 2, kLinesAhead},
+                             beside ? kLinesAhead : 0, "memory has stores to wait for as well");
+        const int64_t line = 64 / op.output(0).dtype().bytes();
+        StageRef first = partial;
+        for (const Access& a : reads) {
+          for (const int64_t n : {kLinesAhead / 2, kLinesAhead}) {
+            if (n * line > a.tensor.extent(1)) continue;
+            t.when(ahead, n, [&] { first.prefetch(t.stage(a.producer), 1, n * line); });
+          }
+        }
       }
       return;
     }

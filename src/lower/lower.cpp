@@ -183,6 +183,8 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   // Equal places must look equal before their updates are merged.
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
   pipeline.run("merge_updates", [](const Stmt& x) { return merge_updates(x); });
+  // Last: the loops that it merges are then what they will be.
+  pipeline.run("overlap", [](const Stmt& x) { return overlap(x); });
   return program;
 }
 

@@ -59,6 +59,7 @@ class Applier : public StepApplier {
         return;
       case StepKind::Tensorize: return annotate(LoopKind::Tensorized);
       case StepKind::LastBlock: return by_last_block();
+      case StepKind::Overlap: return annotate(LoopKind::Overlapped);
     }
   }
 

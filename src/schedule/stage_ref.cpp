@@ -117,6 +117,10 @@ StageRef& StageRef::parallel(Loop i, Where at) {
   sink_->record({StepKind::Parallel, id_, {i.id}, {}, {}, at});
   return *this;
 }
+StageRef& StageRef::overlap(Loop i, Where at) {
+  sink_->record({StepKind::Overlap, id_, {i.id}, {}, {}, at});
+  return *this;
+}
 void StageRef::check_owner(const char* step, StageRef consumer, Loop loop, Where at) const {
   int owner = sink_->stage_of_axis(loop.id);
   if (owner >= 0 && owner != consumer.id()) {

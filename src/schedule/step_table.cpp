@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 // In the order of StepKind; also the names in JSON, so never rename.
-constexpr std::array<const char*, 24> kNames = {"split",
+constexpr std::array<const char*, 25> kNames = {"split",
                                                 "fuse",
                                                 "reorder",
                                                 "compute_at",
@@ -31,7 +31,8 @@ constexpr std::array<const char*, 24> kNames = {"split",
                                                 "split_whole",
                                                 "pad",
                                                 "widen",
-                                                "store_at"};
+                                                "store_at",
+                                                "overlap"};
 }  // namespace
 
 const char* to_string(StepKind kind) { return kNames[static_cast<size_t>(kind)]; }
@@ -71,7 +72,8 @@ StepArity arity_of(StepKind kind) {
     case StepKind::Tensorize:
     case StepKind::Vectorize:
     case StepKind::Unroll:
-    case StepKind::Parallel: return {1, 0, 0};
+    case StepKind::Parallel:
+    case StepKind::Overlap: return {1, 0, 0};
   }
   return {};
 }

@@ -126,10 +126,10 @@ void run_many(bool manual, int64_t count, const Target& target = Target::host())
     }
     // Knobs whose values do not depend on the shape must all have been drawn.
     for (const auto& [name, of] : coverage.knobs) {
-      for (const char* knob :
-           {"mode", "unroll_k", "pack_operand", "nontemporal", "unroll", "location",
-            "split_reduction", "streams", "prefetch_rows", "with_reader", "prefetch_panels",
-            "channels_last", "dot", "widen_vectors", "widen_broadcasts"}) {
+      for (const char* knob : {"mode", "unroll_k", "pack_operand", "nontemporal", "unroll",
+                               "location", "split_reduction", "streams", "prefetch_rows",
+                               "prefetch_lines", "overlap_rows", "with_reader", "prefetch_panels",
+                               "channels_last", "dot", "widen_vectors", "widen_broadcasts"}) {
         auto it = of.find(knob);
         if (it == of.end()) continue;
         EXPECT_EQ(it->second.drawn, it->second.offered) << "values of " << name << "." << knob;

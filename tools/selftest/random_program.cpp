@@ -523,7 +523,13 @@ Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng) {
         case 4: st.reorder({any_loop(id), any_loop(id)}); break;
         case 5: st.vectorize(any_loop(id)); break;
         case 6: st.unroll(any_loop(id)); break;
-        case 7: st.parallel(any_loop(id)); break;
+        case 7:
+          if (pick(0, 2) == 0) {
+            st.overlap(any_loop(id));
+          } else {
+            st.parallel(any_loop(id));
+          }
+          break;
         case 8: {
           int at = static_cast<int>(pick(0, static_cast<int64_t>(loops.size()) - 1));
           st.compute_at(s.stage(at), any_loop(at));

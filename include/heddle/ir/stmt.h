@@ -17,7 +17,8 @@ enum class StmtKind : uint8_t { For, Store, Allocate, If, Block, Let, Prefetch, 
 /// `Tensorized` marks the outermost loop of a tile that a matrix unit computes at once. A loop of
 /// kind Cluster2, 4 or 8 is one of blockIdx.x, each iteration run by so many blocks together, which
 /// share out the iterations of its threadIdx.x loops. `LastBlock`, of one iteration, is run by the
-/// block that finishes last of the kernel before it.
+/// block that finishes last of the kernel before it. `Overlapped` is a serial loop whose iterations
+/// may begin before the one before has ended (lower/overlap.cpp).
 enum class LoopKind : uint8_t {
   Serial,
   Parallel,
@@ -34,6 +35,7 @@ enum class LoopKind : uint8_t {
   Cluster4,
   Cluster8,
   LastBlock,
+  Overlapped,
 };
 const char* to_string(LoopKind kind);
 constexpr bool is_cluster(LoopKind k) { return k >= LoopKind::Cluster2 && k <= LoopKind::Cluster8; }

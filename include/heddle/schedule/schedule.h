@@ -96,6 +96,11 @@ class StageRef {
   StageRef& vectorize(Loop i, Where at = Where::current());
   StageRef& unroll(Loop i, Where at = Where::current());
   StageRef& parallel(Loop i, Where at = Where::current());
+  /// Lets iterations of `i` begin before the one before has ended: the first reduction that is
+  /// computed there, of the next iteration, runs in one loop with the stores of this one.
+  /// rewrite: for i { for k sum += x[i, k]  for j y[i, j] = .. }
+  ///     -->  for k sum += x[0, k]  for i { for k { next += x[i + 1, k]  y[i, k] = .. } }
+  StageRef& overlap(Loop i, Where at = Where::current());
 
   /// Computes, inside `loop` of `consumer`, just the part that the iteration needs.
   StageRef& compute_at(StageRef consumer, Loop loop, Where at = Where::current());

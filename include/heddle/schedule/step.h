@@ -40,6 +40,7 @@ enum class StepKind : uint8_t {
                 ///< reduction moves to a stage over longer axes
   Widen,        ///< params {type code, bits}: the stage keeps its elements in this wider type
   StoreAt,      ///< axes {loop around the one it is computed at}: keep the result for all of it
+  Overlap,      ///< axes {leaf}: its iterations may begin before the one before has ended
 };
 const char* to_string(StepKind kind);
 bool parse_step_kind(const std::string& text, StepKind* kind);
