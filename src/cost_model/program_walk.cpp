@@ -80,10 +80,11 @@ class Walker {
     LoopNode node;
     node.parent = nest_.loops.empty() ? -1 : nest_.loops.back().node;
     node.depth = static_cast<int>(nest_.loops.size());
-    node.kind = f.loop;
+    // (Overlapped rows take the loads and stores that they take one after the other.)
+    const LoopKind kind = f.loop == LoopKind::Overlapped ? LoopKind::Serial : f.loop;
+    node.kind = kind;
     out_.loops.push_back(node);
-    nest_.loops.push_back(
-        {f.var.get(), mean, most, f.loop, static_cast<int>(out_.loops.size()) - 1});
+    nest_.loops.push_back({f.var.get(), mean, most, kind, static_cast<int>(out_.loops.size()) - 1});
     size_t begin = out_.statements.size();
     std::swap(begin, block_begin_);
     walk(f.body);
