@@ -13,7 +13,6 @@ namespace heddle::meta {
 struct NarrowProduct {
   DataType x, y, wide;
   bool integers() const { return wide == i32; }
-  bool mixed_signs() const { return x.is_int() != y.is_int(); }
 };
 
 inline std::optional<NarrowProduct> narrow_product(const Operation& op) {
@@ -34,16 +33,13 @@ inline std::optional<NarrowProduct> narrow_product(const Operation& op) {
 }
 
 /// The sizes of groups of products that the target adds up in one instruction, ascending: pairs
-/// (pmaddwd, which takes i16; vpdpwssd) and fours (vpdpbusd, which takes u8 and i8; sdot and udot).
+/// (pmaddwd, which takes i16; vpdpwssd) and fours of bytes (vpdpbusd, sdot and others).
 inline std::vector<int64_t> dot_sizes(const NarrowProduct& p, const Target& target) {
   std::vector<int64_t> sizes;
   if (!p.integers()) return sizes;
   if (target.is_x86()) sizes.push_back(2);
   const bool bytes = p.x.bits == 8 && p.y.bits == 8;
-  const bool vnni = (target.has("avx512vnni") && target.vector_bytes >= 64) ||
-                    (target.has("avxvnni") && target.vector_bytes == 32);
-  if (bytes && p.mixed_signs() && vnni) sizes.push_back(4);
-  if (bytes && !p.mixed_signs() && target.is_aarch64() && target.has("dotprod")) sizes.push_back(4);
+  if (bytes && target.dots_bytes(p.x.is_int(), p.y.is_int())) sizes.push_back(4);
   return sizes;
 }
 

@@ -294,7 +294,8 @@ std::vector<Alternative> alternatives_of(const ComputeDag& dag, const Target& ta
           RewriteEstimate estimate = rule.estimate(site, target);
           a.error_growth = rule.error_growth(site);
           a.reason = std::move(estimate.reason);
-          a.why_not = by_policy(policy, a.error_growth);
+          a.why_not = estimate.why_not.empty() ? by_policy(policy, a.error_growth)
+                                               : std::move(estimate.why_not);
           a.speedup = estimate.speedup;
           if (a.legal()) here.emplace_back(rewrite, a);
           a.speedup = whole_speedup(dag, {{s, estimate.speedup}});

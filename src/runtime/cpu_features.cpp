@@ -30,15 +30,15 @@ std::vector<std::string> probe_features() {
   HEDDLE_PROBE("avx512vnni");
   HEDDLE_PROBE("avx512bf16");
 #undef HEDDLE_PROBE
-  // The builtin does not know these two in every compiler we build with.
+  // The builtin does not know these in every compiler we build with.
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1U << 23)) != 0 &&
       __builtin_cpu_supports("avx512f")) {
     found.push_back("avx512fp16");
   }
-  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1U << 4)) != 0 &&
-      __builtin_cpu_supports("avx2")) {
-    found.push_back("avxvnni");
+  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && __builtin_cpu_supports("avx2")) {
+    if ((a & (1U << 4)) != 0) found.push_back("avxvnni");
+    if ((d & (1U << 4)) != 0) found.push_back("avxvnniint8");
   }
 #elif defined(__aarch64__)
   found.push_back("neon");

@@ -15,12 +15,15 @@ constexpr std::int64_t kM = 1 << 20;
 #define HEDDLE_V4 HEDDLE_V3 ",avx512f,avx512bw,avx512dq,avx512vl"
 #define HEDDLE_VNNI HEDDLE_V4 ",avx512vnni"
 #define HEDDLE_BF16 HEDDLE_VNNI ",avx512bf16"
+#define HEDDLE_AVX_VNNI HEDDLE_V3 ",avxvnni"
+#define HEDDLE_INT8 HEDDLE_AVX_VNNI ",avxvnniint8"
 
 constexpr Arch kX86 = Arch::X86;
 constexpr Arch kArm = Arch::Aarch64;
 
-// Units are full-width: Zen 1 and Zen 4 do a 256- or 512-bit FMA in two halves. L3 is what one
-// group of cores shares.
+// Units are full-width: Zen 1 and Zen 4 do a 256- or 512-bit FMA in two halves, as does Crestmont
+// (Sierra Forest), whose L2 is a quarter of what four cores share. L3 is what one group of cores
+// shares.
 constexpr CpuRow kTable[] = {
     // name, architecture, features, FMA units, cores, L1d, L2, L3
     {"x86-64", kX86, "", 1, 4, 32 * kK, 256 * kK, 8 * kM},
@@ -38,6 +41,11 @@ constexpr CpuRow kTable[] = {
     {"icelake-server", kX86, HEDDLE_VNNI, 2, 16, 48 * kK, 1280 * kK, 48 * kM},
     {"sapphirerapids", kX86, HEDDLE_BF16 ",avx512fp16,avxvnni", 2, 32, 48 * kK, 2 * kM, 60 * kM},
     {"emeraldrapids", kX86, HEDDLE_BF16 ",avx512fp16,avxvnni", 2, 32, 48 * kK, 2 * kM, 160 * kM},
+    {"graniterapids", kX86, HEDDLE_BF16 ",avx512fp16,avxvnni", 2, 32, 48 * kK, 2 * kM, 288 * kM},
+    {"alderlake", kX86, HEDDLE_AVX_VNNI, 2, 8, 48 * kK, 1280 * kK, 30 * kM},
+    {"arrowlake-s", kX86, HEDDLE_INT8, 2, 8, 48 * kK, 3 * kM, 36 * kM},
+    {"lunarlake", kX86, HEDDLE_INT8, 2, 4, 48 * kK, 2560 * kK, 12 * kM},
+    {"sierraforest", kX86, HEDDLE_INT8, 1, 16, 32 * kK, 1 * kM, 96 * kM},
     {"znver1", kX86, HEDDLE_V3, 1, 8, 32 * kK, 512 * kK, 8 * kM},
     {"znver2", kX86, HEDDLE_V3, 2, 8, 32 * kK, 512 * kK, 16 * kM},
     {"znver3", kX86, HEDDLE_V3, 2, 8, 32 * kK, 512 * kK, 32 * kM},

@@ -150,6 +150,14 @@ bool Target::has(std::string_view feature) const {
   return std::find(all.begin(), all.end(), feature) != all.end();
 }
 
+bool Target::dots_bytes(bool a_signed, bool b_signed) const {
+  const bool mixed = a_signed != b_signed;
+  if (is_aarch64()) return has(mixed ? "i8mm" : "dotprod");
+  if (!is_x86()) return false;
+  if (!mixed) return has("avxvnniint8") && vector_bytes == 32;
+  return (has("avx512vnni") && vector_bytes >= 64) || (has("avxvnni") && vector_bytes == 32);
+}
+
 std::string to_string(const Target& target) {
   if (target.is_cuda()) return detail::cuda_text(target);
   std::string text = target.kind + " -mcpu=" + target.mcpu;

@@ -11,41 +11,49 @@ namespace {
 
 constexpr int kLanes = 8;
 
+// How many elements of a and of b terms name; `whole`: the last group of both is whole.
+int elements(int stride, int last, int lanes, bool whole) {
+  return stride * (lanes - 1) + (whole ? (last / stride + 1) * stride : last + 1);
+}
+
 // out[lane] = first[lane] + sum of a[at] * b[stride*lane + at] over `terms`, in this order.
-LoweredFunction dot(DataType ta, DataType tb, int stride, const std::vector<int>& terms) {
-  Buffer first = argument("first", i32, kLanes), a = argument("a", ta, 8),
-         b = argument("b", tb, 64);
-  Buffer out = argument("out", i32, kLanes);
-  const Expr lanes = make_ramp(Expr(0), Expr(1), kLanes);
+LoweredFunction dot(DataType ta, DataType tb, int stride, const std::vector<int>& terms,
+                    int n = kLanes, bool whole = false) {
+  const int last = *std::max_element(terms.begin(), terms.end());
+  Buffer first = argument("first", i32, n), a = argument("a", ta, elements(stride, last, 1, whole)),
+         b = argument("b", tb, elements(stride, last, n, whole));
+  Buffer out = argument("out", i32, n);
+  const Expr lanes = make_ramp(Expr(0), Expr(1), n);
   Expr sum = make_load(first, {lanes});
   for (int at : terms) {
-    const Expr x = make_broadcast(cast(i32, make_load(a, {Expr(at)})), kLanes);
-    const Expr y = make_load(b, {make_ramp(Expr(at), Expr(stride), kLanes)});
-    sum = sum + x * cast(i32.with_lanes(kLanes), y);
+    const Expr x = make_broadcast(cast(i32, make_load(a, {Expr(at)})), n);
+    const Expr y = make_load(b, {make_ramp(Expr(at), Expr(stride), n)});
+    sum = sum + x * cast(i32.with_lanes(n), y);
   }
   return {"dot", {first, a, b, out}, make_store(out, {lanes}, sum)};
 }
 
 template <class A, class B>
-void expect_sum(DataType ta, DataType tb, int stride, const std::vector<int>& terms) {
-  int last = 0;
-  for (int at : terms) last = std::max(last, at);
-  std::vector<int32_t> first(kLanes), out(kLanes);
-  // No element of the buffers is read that no term names, or lies between those that do.
-  GuardedArray<A> a(static_cast<size_t>(last) + 1);
-  GuardedArray<B> b(static_cast<size_t>(stride * (kLanes - 1) + last) + 1);
+void expect_sum(DataType ta, DataType tb, int stride, const std::vector<int>& terms,
+                int lanes = kLanes, bool extremes = false, bool whole = false) {
+  const int last = *std::max_element(terms.begin(), terms.end());
+  std::vector<int32_t> first(static_cast<size_t>(lanes)), out(static_cast<size_t>(lanes));
+  // Nothing past the buffers is read.
+  GuardedArray<A> a(static_cast<size_t>(elements(stride, last, 1, whole)));
+  GuardedArray<B> b(static_cast<size_t>(elements(stride, last, lanes, whole)));
   std::mt19937 random(3);
   auto any = [&](auto low, auto high) {
-    return std::uniform_int_distribution<int>(low, high)(random);
+    const int x = std::uniform_int_distribution<int>(low, high)(random);
+    return !extremes ? x : x % 2 == 0 ? low : high;
   };
   for (int32_t& x : first) x = any(-1000000, 1000000);
   for (size_t i = 0; i < a.size(); ++i)
     a[i] = static_cast<A>(any(std::numeric_limits<A>::min(), std::numeric_limits<A>::max()));
   for (size_t i = 0; i < b.size(); ++i)
     b[i] = static_cast<B>(any(std::numeric_limits<B>::min(), std::numeric_limits<B>::max()));
-  const CompiledModule m = compile(dot(ta, tb, stride, terms));
+  const CompiledModule m = compile(dot(ta, tb, stride, terms, lanes, whole));
   ASSERT_EQ(call(m, first.data(), a.data(), b.data(), out.data()), 0);
-  for (int lane = 0; lane < kLanes; ++lane) {
+  for (int lane = 0; lane < lanes; ++lane) {
     auto want = static_cast<uint32_t>(first[lane]);
     for (int at : terms) {
       want += static_cast<uint32_t>(static_cast<int32_t>(a[at]) *
@@ -63,6 +71,7 @@ TEST(LlvmDot, PairsAndWhatIsLeftOver) {
     expect_sum<uint8_t, int8_t>(u8, i8, 2, terms);
     expect_sum<int8_t, int16_t>(i8, i16, 2, terms);
     expect_sum<int8_t, int8_t>(i8, i8, 3, terms);
+    for (int lanes : {2, 3, 5, 16}) expect_sum<int8_t, int8_t>(i8, i8, 2, terms, lanes);
   }
 }
 
@@ -71,6 +80,26 @@ TEST(LlvmDot, GroupsOfFour) {
     expect_sum<uint8_t, int8_t>(u8, i8, 4, terms);
     expect_sum<int8_t, uint8_t>(i8, u8, 4, terms);
     expect_sum<int8_t, int8_t>(i8, i8, 4, terms);
+    expect_sum<uint8_t, uint8_t>(u8, u8, 4, terms);
+    for (int lanes : {2, 3, 4, 7, 13, 16}) {
+      expect_sum<uint8_t, int8_t>(u8, i8, 4, terms, lanes, /*extremes=*/true);
+      expect_sum<int8_t, int8_t>(i8, i8, 4, terms, lanes, /*extremes=*/true);
+      expect_sum<uint8_t, uint8_t>(u8, u8, 4, terms, lanes, /*extremes=*/true);
+    }
+  }
+}
+
+// Of elements that are there and count for nothing.
+TEST(LlvmDot, TheLastGroupIsFilledUp) {
+  for (int lanes : {2, 5, 8, 16}) {
+    for (const std::vector<int>& terms :
+         {std::vector<int>{0}, {0, 1}, {0, 1, 2}, {0, 2}, {0, 1, 2, 3, 4}, {3, 0, 1}}) {
+      expect_sum<uint8_t, int8_t>(u8, i8, 4, terms, lanes, true, /*whole=*/true);
+      expect_sum<int8_t, int8_t>(i8, i8, 4, terms, lanes, false, true);
+      expect_sum<int8_t, int8_t>(i8, i8, 2, terms, lanes, true, true);
+      expect_sum<uint8_t, int16_t>(u8, i16, 2, terms, lanes, true, true);
+      expect_sum<int16_t, int16_t>(i16, i16, 2, terms, lanes, false, true);
+    }
   }
 }
 
@@ -79,12 +108,32 @@ TEST(LlvmDot, TheInstructionIsThere) {
     return emit_llvm({f}, Target::parse(target), "s");
   };
   const LoweredFunction pairs = dot(i16, i16, 2, {0, 1}), fours = dot(u8, i8, 4, {0, 1, 2, 3});
+  const LoweredFunction ss = dot(i8, i8, 4, {0, 1, 2, 3}), uu = dot(u8, u8, 4, {0, 1, 2, 3});
   constexpr const char* kHaswell = "llvm -mcpu=haswell -mtriple=x86_64-linux-gnu";
   constexpr const char* kCascadelake = "llvm -mcpu=cascadelake -mtriple=x86_64-linux-gnu";
-  EXPECT_NE(text(pairs, kHaswell).find("vpmaddwd"), std::string::npos);
-  EXPECT_NE(text(pairs, kCascadelake).find("vpdpwssd"), std::string::npos);
-  EXPECT_NE(text(fours, kCascadelake).find("vpdpbusd"), std::string::npos);
-  EXPECT_EQ(text(fours, kHaswell).find("vpmaddubsw"), std::string::npos);
+  constexpr const char* kInt8 = "llvm -mcpu=sierraforest -mtriple=x86_64-linux-gnu";
+  constexpr const char* kArm = "llvm -mcpu=neoverse-n2 -mtriple=aarch64-linux-gnu";
+  const auto has = [&](const LoweredFunction& f, const char* target, const char* instruction) {
+    return text(f, target).find(instruction) != std::string::npos;
+  };
+  EXPECT_TRUE(has(pairs, kHaswell, "vpmaddwd"));
+  EXPECT_TRUE(has(pairs, kCascadelake, "vpdpwssd"));
+  EXPECT_TRUE(has(fours, kCascadelake, "vpdpbusd"));
+  EXPECT_FALSE(has(fours, kHaswell, "vpmaddubsw"));
+  EXPECT_FALSE(has(ss, kCascadelake, "vpdpb"));
+  EXPECT_TRUE(has(fours, kInt8, "vpdpbusd"));
+  EXPECT_TRUE(has(ss, kInt8, "vpdpbssd"));
+  EXPECT_TRUE(has(uu, kInt8, "vpdpbuud"));
+  for (const char* target : {kCascadelake, kInt8})  // of narrower vectors than their registers
+    EXPECT_TRUE(has(dot(u8, i8, 4, {0, 1, 2, 3}, 2), target, "vpdpbusd"));
+  const LoweredFunction arm = dot(u8, i8, 4, {0, 1, 2, 3}, 4);
+  EXPECT_TRUE(has(arm, kArm, "usdot\t"));
+  EXPECT_FALSE(has(arm, "llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu", "dot\t"));
+  // Of a last group that is filled up, too.
+  const LoweredFunction three = dot(u8, i8, 4, {0, 1, 2, 3, 4, 5, 6}, kLanes, true);
+  EXPECT_TRUE(has(three, kCascadelake, "vpdpbusd"));
+  EXPECT_FALSE(has(three, kCascadelake, "vpmulld"));
+  EXPECT_FALSE(has(three, kCascadelake, "vpmov"));
 }
 
 // out[i] = in[offset of lane i], `rows` rows of `row` elements: what packing reads.

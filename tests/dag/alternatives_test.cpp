@@ -224,6 +224,62 @@ TEST(Collapse, IsJoinedWithNoOtherRewrite) {
 
 // ---- all of them --------------------------------------------------------------------------------
 
+
+Tensor bytes_product(DataType a, DataType b, bool constant = false) {
+  return ops::matmul(placeholder({48, 32}, a, "A"), constant
+                                                        ? constant_placeholder({32, 64}, b, "B")
+                                                        : placeholder({32, 64}, b, "B"));
+}
+
+TEST(FlipSign, IsForBytesOfOneSignWhereTheTargetMultipliesThoseOfBoth) {
+  const auto offered = [](const Tensor& y, const char* target) {
+    for (const Alternative& a : alternatives_of(ComputeDag({y}), Target::parse(target), {})) {
+      if (a.name.starts_with("flip_sign")) return a.legal() ? "yes" : a.why_not;
+    }
+    return std::string("-");
+  };
+  const char* vnni = "llvm -mcpu=cascadelake";
+  EXPECT_EQ(offered(bytes_product(i8, i8), vnni), "yes");
+  EXPECT_EQ(offered(bytes_product(u8, u8), "llvm -mcpu=alderlake"), "yes");
+  EXPECT_EQ(offered(bytes_product(u8, i8), vnni), "-");
+  EXPECT_EQ(offered(bytes_product(i16, i16), vnni), "-");
+  EXPECT_EQ(offered(bytes_product(f32, f32), vnni), "-");
+  EXPECT_EQ(offered(bytes_product(i8, i8), "llvm -mcpu=znver3"),
+            "the target has no instruction for products of both signs");
+  EXPECT_EQ(offered(bytes_product(i8, i8), "llvm -mcpu=sierraforest"),
+            "the target has an instruction for products of one sign");
+  EXPECT_EQ(offered(bytes_product(i8, i8), "cuda -gpu=a100"), "it is for instructions of CPUs");
+  ops::Conv depthwise;
+  depthwise.groups = 32;
+  EXPECT_EQ(offered(ops::conv2d(placeholder({1, 32, 9, 9}, i8), placeholder({32, 1, 5, 5}, i8),
+                                depthwise),
+                    vnni),
+            "no four of its terms can lie side by side");
+}
+
+TEST(FlipSign, AddsUpWhatIsConstantOrElseWhatIsLess) {
+  const auto sums = [](const Tensor& y) {
+    const ComputeDag dag({y});
+    const ComputeDag other =
+        apply_alternative(dag, "flip_sign@" + std::to_string(reduction_of(dag)));
+    for (int s = 0; s < other.size(); ++s) {
+      if (other.stage(s).name().ends_with("_sums")) return other.stage(s).output(0).extents();
+    }
+    return std::vector<int64_t>();
+  };
+  EXPECT_EQ(sums(bytes_product(i8, i8)), std::vector<int64_t>{48});
+  EXPECT_EQ(sums(bytes_product(i8, i8, true)), std::vector<int64_t>{64});
+}
+
+TEST(FlipSign, IsChosenWhereFactorsAreUsedOften) {
+  const Target vnni = Target::parse("llvm -mcpu=icelake-server");
+  const auto product = [](int64_t m) {
+    return ops::matmul(placeholder({Expr(m), 512}, i8), placeholder({512, 512}, i8));
+  };
+  EXPECT_EQ(choose_alternative(ComputeDag({product(512)}), vnni, {}), "flip_sign@2");
+  EXPECT_EQ(choose_alternative(ComputeDag({product(2)}), vnni, {}), "");
+}
+
 TEST(Alternatives, KeepPlaceholdersAndOutputs) {
   Tensor y = ops::relu(conv3x3());
   Tensor z = compute(y.shape(), [&](const std::vector<Axis>& i) { return y(i) * 2.f; });

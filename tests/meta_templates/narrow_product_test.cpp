@@ -7,6 +7,7 @@
 
 #include "heddle/codegen/interpreter.h"
 #include "heddle/codegen/llvm.h"
+#include "heddle/dag/alternatives.h"
 #include "heddle/lower/lower.h"
 #include "heddle/ops/ops.h"
 #include "meta_templates/expect_right.h"
@@ -99,6 +100,12 @@ TEST(NarrowProduct, Convolutions) {
   }
 }
 
+// The graph that is chosen for `target` without records.
+Template chosen_template(const selftest::RandomProgram& p, const Target& target) {
+  const ComputeDag dag(p.outputs);
+  return make_template(apply_alternative(dag, choose_alternative(dag, target, {})), target);
+}
+
 // The largest sums of pairs: vpmaddubsw would saturate.
 TEST(NarrowProduct, ExtremesAreExact) {
   constexpr int64_t kM = 7, kN = 19, kK = 66;
@@ -110,29 +117,33 @@ TEST(NarrowProduct, ExtremesAreExact) {
                                    {u8, u8, 255., 255.},
                                    {i16, i16, -32768., -32768.}}) {
     const selftest::RandomProgram p = product({a, b}, kM, kN, kK);
-    const Template t = template_of(p, Target::host());
-    const std::vector<NDArray> arrays{NDArray::full({kM, kK}, a, x), NDArray::full({kK, kN}, b, y),
-                                      NDArray::full({kM, kN}, i32, 1)};
-    selftest::compiled(Target::host())(t.instantiate(t.default_config()), p.args(), arrays);
-    // i32 wraps.
-    const auto want = static_cast<int32_t>(static_cast<int64_t>(x * y) * kK);
-    for (int64_t i = 0; i < kM * kN; ++i) ASSERT_EQ(arrays[2].get(i), want) << p.text;
+    for (const char* cpu : {"llvm", "llvm -mcpu=cascadelake", "llvm -mcpu=sierraforest"}) {
+      const Template t = chosen_template(p, Target::parse(cpu));
+      const std::vector<NDArray> arrays{NDArray::full({kM, kK}, a, x),
+                                        NDArray::full({kK, kN}, b, y),
+                                        NDArray::full({kM, kN}, i32, 1)};
+      selftest::compiled(Target::host())(t.instantiate(t.default_config()), p.args(), arrays);
+      // i32 wraps.
+      const auto want = static_cast<int32_t>(static_cast<int64_t>(x * y) * kK);
+      for (int64_t i = 0; i < kM * kN; ++i) ASSERT_EQ(arrays[2].get(i), want) << cpu << p.text;
+    }
   }
 }
 
-LoweredProgram lowered(const selftest::RandomProgram& p, const Target& target,
+LoweredProgram lowered(const selftest::RandomProgram& p, const Template& t,
                        std::vector<std::pair<std::string, int64_t>> knobs = {}) {
-  const Template t = template_of(p, target);
   Config config = t.default_config();
-  for (const auto& [name, value] : knobs) {
-    config.values[static_cast<size_t>(t.knob_index(name))] = value;
+  for (size_t i = 0; i < t.knobs().size(); ++i) {
+    for (const auto& [name, value] : knobs) {
+      if (t.knobs()[i].name.ends_with(name)) config.values[i] = value;
+    }
   }
   return lower(t.instantiate(config), p.args());
 }
 
 std::string assembly(const selftest::RandomProgram& p, const std::string& target) {
   const Target t = Target::parse("llvm " + target);
-  return emit_llvm({lowered(p, t).main}, t, "s");
+  return emit_llvm({lowered(p, chosen_template(p, t)).main}, t, "s");
 }
 
 TEST(NarrowProduct, TheInstructionOfEachMachine) {
@@ -147,15 +158,39 @@ TEST(NarrowProduct, TheInstructionOfEachMachine) {
   EXPECT_THAT(assembly(us, "-mcpu=haswell" + x86), HasSubstr("vpmaddwd"));
   EXPECT_THAT(assembly(ss, "-mcpu=x86-64" + x86), HasSubstr("pmaddwd"));
   EXPECT_THAT(assembly(ss, "-mcpu=skylake-avx512" + x86), HasSubstr("vpmaddwd"));
-  for (const char* cpu : {"-mcpu=cascadelake", "-mcpu=znver4", "-mcpu=sapphirerapids"}) {
-    EXPECT_THAT(assembly(us, cpu + x86), HasSubstr("vpdpbusd")) << cpu;
-    EXPECT_THAT(assembly(su, cpu + x86), HasSubstr("vpdpbusd")) << cpu;
-    EXPECT_THAT(assembly(ss, cpu + x86), HasSubstr("vpdpwssd")) << cpu;
-    EXPECT_THAT(assembly(us, cpu + x86), HasSubstr("zmm")) << cpu;
+  const selftest::RandomProgram uu = product({u8, u8}, 48, 96, 64);
+  // All of them by fours: none is left to pairs.
+  const auto instructions = [](const std::string& text) {
+    std::string found;
+    for (const char* name :
+         {"vpdpbusd", "vpdpbssd", "vpdpbuud", "vpdpwssd", "pmaddwd", "vpmulld"}) {
+      if (text.find(name) != std::string::npos)
+        found += (found.empty() ? "" : " ") + std::string(name);
+    }
+    return found;
+  };
+  const selftest::RandomProgram images[] = {convolution(i8, ops::NCHW, 1),
+                                            convolution(i8, ops::NHWC, 2)};
+  for (const char* cpu : {"-mcpu=cascadelake", "-mcpu=icelake-server", "-mcpu=znver4",
+                          "-mcpu=sapphirerapids", "-mcpu=alderlake"}) {
+    for (const auto& p : {us, su, ss, uu}) {
+      const std::string text = assembly(p, cpu + x86);
+      EXPECT_EQ(instructions(text), "vpdpbusd") << cpu << " " << p.text;
+      EXPECT_THAT(text, HasSubstr(cpu == std::string("-mcpu=alderlake") ? "ymm" : "zmm")) << cpu;
+    }
+    for (const auto& p : images)
+      EXPECT_EQ(instructions(assembly(p, cpu + x86)), "vpdpbusd") << p.text;
+  }
+  for (const char* cpu : {"-mcpu=sierraforest", "-mcpu=arrowlake-s", "-mcpu=lunarlake"}) {
+    EXPECT_EQ(instructions(assembly(us, cpu + x86)), "vpdpbusd") << cpu;
+    EXPECT_EQ(instructions(assembly(ss, cpu + x86)), "vpdpbssd") << cpu;
+    EXPECT_EQ(instructions(assembly(uu, cpu + x86)), "vpdpbuud") << cpu;
+    for (const auto& p : images)
+      EXPECT_EQ(instructions(assembly(p, cpu + x86)), "vpdpbssd") << p.text;
   }
   EXPECT_THAT(assembly(ss, "-mcpu=neoverse-n1" + arm), HasSubstr("sdot"));
-  EXPECT_THAT(assembly(product({u8, u8}, 48, 96, 64), "-mcpu=neoverse-n1" + arm),
-              HasSubstr("udot"));
+  EXPECT_THAT(assembly(uu, "-mcpu=neoverse-n1" + arm), HasSubstr("udot"));
+  EXPECT_THAT(assembly(us, "-mcpu=neoverse-v1" + arm), HasSubstr("usdot"));
   const std::string image = assembly(convolution(i8, ops::NCHW, 1), "-mcpu=haswell" + x86);
   EXPECT_THAT(image, HasSubstr("vpmaddwd"));
 }
@@ -173,19 +208,46 @@ TEST(NarrowProduct, AccumulatorsStayInRegisters) {
   }
 }
 
-// What this machine cannot run the interpreter can: the loops are the same for all.
+constexpr const char* kFours[] = {"llvm -mcpu=cascadelake -threads=2", "llvm -mcpu=alderlake",
+                                  "llvm -mcpu=sierraforest"};
+
+// What this machine cannot run the interpreter can, and the code generator expands: the loops are
+// the same for all.
 TEST(NarrowProduct, GroupsOfFourAreTheSameSum) {
   for (const auto& [cpu, form] :
        {std::pair<const char*, Form>{"llvm -mcpu=cascadelake", {u8, i8}},
+        {"llvm -mcpu=cascadelake", {i8, i8}},
         {"llvm -mcpu=znver4", {i8, u8, true, false}},
+        {"llvm -mcpu=alderlake", {u8, u8, true, false}},
+        {"llvm -mcpu=sierraforest", {u8, u8, false, true}},
         {"llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu", {i8, i8, false, true}}}) {
     const selftest::RandomProgram p = product(form, 9, 37, 26);
     const selftest::Case reference(p, 7);
     for (const int64_t broadcasts : {0, 1}) {
       const std::vector<NDArray> arrays = reference.fresh_arrays();
-      interpret(lowered(p, Target::parse(cpu), {{"dot", 4}, {"pack_broadcasts", broadcasts}}).main,
-                arrays);
+      const Target target = Target::parse(cpu);
+      const Template t = make_template_of_alternatives(ComputeDag(p.outputs), target)
+                             .branch(form.a == form.b && !target.dots_bytes(true, true) ? 1 : 0);
+      interpret(lowered(p, t, {{"dot", 4}, {"pack_broadcasts", broadcasts}}).main, arrays);
       EXPECT_EQ(reference.difference(arrays), "") << p.text;
+    }
+  }
+}
+
+TEST(NarrowProduct, FoursOfAnyConfigRunWhereThereIsNoInstruction) {
+  uint64_t seed = 300;
+  for (const char* cpu : kFours) {
+    for (const auto& [a, b] : {std::pair{i8, i8}, {u8, i8}, {i8, u8}, {u8, u8}}) {
+      const bool ta = ++seed % 2 == 0, tb = seed % 3 == 0;
+      const selftest::RandomProgram p = product({a, b, ta, tb}, 13, 37, 67, seed % 4 == 0);
+      const Target target = Target::parse(cpu);
+      const Template all = make_template_of_alternatives(ComputeDag(p.outputs), target);
+      EXPECT_EQ(all.num_branches() > 1, a == b && !target.dots_bytes(true, true));
+      const Template& t = all.branch(all.num_branches() - 1);
+      const selftest::Case reference(p, seed);
+      Rng rng(seed);
+      expect_right(p, reference, t, t.default_config());
+      expect_right(p, reference, t, selftest::random_config(t, rng));
     }
   }
 }

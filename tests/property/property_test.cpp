@@ -60,12 +60,27 @@ std::string check(const RandomProgram& p, const Schedule& schedule, uint64_t see
   return agree(args, "compiled");
 }
 
-// One pair; "" or what went wrong.
-std::string run_pair(uint64_t seed, bool manual, Coverage* coverage, Target target) {
+// Whether it multiplies and adds up bytes: what newer CPUs have other instructions for.
+bool multiplies_bytes(const RandomProgram& p) {
+  const ComputeDag dag(p.outputs);
+  for (int s = 0; s < dag.size(); ++s) {
+    if (dag.info(s).stage_class != StageClass::ComplexReduction) continue;
+    for (const Access& a : dag.info(s).reads) {
+      if (a.tensor.dtype() == i8 || a.tensor.dtype() == u8) return true;
+    }
+  }
+  return false;
+}
+
+// One pair; "" or what went wrong. Templates choose for `target`; where it does not run here, the
+// code is for this machine. `ran`: false where only bytes are wanted and the seed draws none.
+std::string run_pair(uint64_t seed, bool manual, Coverage* coverage, Target target,
+                     bool* ran = nullptr) {
   Rng rng(seed);
   std::string text;
   try {
     RandomProgram p = random_program(rng);
+    if (ran && !(*ran = multiplies_bytes(p))) return "";
     text = p.text;
     if (manual) {
       Schedule s = random_schedule(p.outputs, rng);
@@ -92,31 +107,42 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage, Target targ
     // Rounding errors grow as the alternative says.
     const double growth = alternative_error_growth(t.dag().direct(), alternative);
     p.reduce_length = static_cast<int64_t>(growth * growth * static_cast<double>(p.reduce_length));
-    std::string d = check(p, s, seed, rng.uniform_int(0, 7) == 0, target);
+    std::string d =
+        check(p, s, seed, rng.uniform_int(0, 7) == 0, target.runs_here() ? target : Target::host());
     return d.empty() ? "" : d + "\n  " + text;
   } catch (const std::exception& e) {
     return std::string("threw: ") + e.what() + "\n  " + text;
   }
 }
 
-void run_many(bool manual, int64_t count, const Target& target = Target::host()) {
+void run_many(bool manual, int64_t count, const Target& target = Target::host(),
+              bool only_bytes = false) {
   int64_t first = from_env("HEDDLE_PROPERTY_SEED", 1);
   Coverage coverage;
   int64_t pairs = 0;
   int failures = 0;
-  for (int64_t i = 0; i < count && failures < 10; ++i) {
+  for (int64_t i = 0; pairs < count && failures < 10; ++i) {
     uint64_t seed = static_cast<uint64_t>(first + i);
-    std::string d = run_pair(seed, manual, &coverage, target);
+    bool ran = true;
+    std::string d = run_pair(seed, manual, &coverage, target, only_bytes ? &ran : nullptr);
+    if (!ran) continue;
     ++pairs;
     if (d.empty()) continue;
     ++failures;
     ADD_FAILURE() << d << "\n  " << to_string(target)
                   << "\n  reproduce: HEDDLE_PROPERTY_SEED=" << seed
                   << " HEDDLE_PROPERTY_COUNT=1 property_test "
-                  << "--gtest_filter=*" << (manual ? "Schedules" : "Configs");
+                  << "--gtest_filter=*"
+                  << (manual       ? "Schedules"
+                      : only_bytes ? "NewerCpus"
+                                   : "Configs");
   }
   std::cout << pairs << " pairs, " << failures << " mismatches\n";
   coverage.print(std::cout);
+  if (only_bytes && count >= 100) {
+    EXPECT_TRUE(coverage.knobs["complex_reduction"]["dot"].drawn.count(4)) << to_string(target);
+    EXPECT_EQ(coverage.alternatives.count("flip_sign") > 0, !target.dots_bytes(true, true));
+  }
   if (!manual && count >= 1000) {
     for (const char* a : {"winograd(tile=2)", "winograd(tile=4)", "collapse"})
       EXPECT_TRUE(coverage.alternatives.count(a)) << "no pair exercised " << a;
@@ -145,6 +171,14 @@ TEST(Property, RandomConfigsForOlderCpus) {
     const Target target = Target::parse(text);
     if (!target.runs_here()) continue;
     run_many(false, from_env("HEDDLE_PROPERTY_COUNT", 450) / 3 + 1, target);
+  }
+}
+// Sums of products of bytes as CPUs with instructions for fours of them choose, expanded to run
+// here.
+TEST(Property, RandomProductsOfBytesForNewerCpus) {
+  for (const char* text :
+       {"llvm -mcpu=cascadelake", "llvm -mcpu=alderlake", "llvm -mcpu=sierraforest"}) {
+    run_many(false, from_env("HEDDLE_PROPERTY_COUNT", 300) / 3 + 1, Target::parse(text), true);
   }
 }
 TEST(Property, RandomSchedules) { run_many(true, from_env("HEDDLE_PROPERTY_COUNT", 600)); }

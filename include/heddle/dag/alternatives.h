@@ -40,8 +40,10 @@ struct RewriteSite {
 
 /// What a rule expects of itself, before anything is measured.
 struct RewriteEstimate {
-  double speedup = 1;  ///< of the stage against the direct form on the target at hand; rough
-  std::string reason;  ///< one clause for people
+  double speedup = 1;       ///< of the stage against the direct form on the target at hand; rough
+  std::string reason = {};  ///< one clause for people
+  std::string why_not =
+      {};  ///< why it cannot pay on this target, whatever is measured: not offered
 };
 
 /// A whole graph, rewritten.

@@ -69,6 +69,9 @@ struct Target {
   bool is_aarch64() const;
   /// Is a feature on, by its LLVM name ("avx512bf16", "dotprod")? From the table and `features`.
   bool has(std::string_view feature) const;
+  /// Is there an instruction that adds up products of four pairs of bytes in 32 bits, where those
+  /// of the one side and of the other are signed or not? (vpdpbusd, vpdpbssd; sdot, usdot.)
+  bool dots_bytes(bool a_signed, bool b_signed) const;
 };
 
 std::string to_string(const Target& target);

@@ -3,10 +3,13 @@
 //   C[ramp(c, 1, 8)] + x8(i32(A[a])) * i32(B[ramp(b, 2, 8)])
 //                    + x8(i32(A[a + 1])) * i32(B[ramp(b + 1, 2, 8)])
 //   --> vpmaddwd of 16 elements of B from b on and the pair A[a], A[a + 1] in every lane
+// or, of fours of bytes, vpdpbusd (u8 with i8), vpdpbssd, vpdpbuud, sdot, udot and usdot.
 //
 // What makes a pair, or a group of four, is found here, in the indices; a schedule brings it about
 // by a layout that has groups of the reduction innermost. Sums of i32 wrap, so their order is free,
 // and each of these instructions gives the exact sum: vpmaddubsw, which saturates, is none of them.
+#include <numeric>
+
 #include "codegen/llvm/generator.h"
 #include "llvm/IR/IntrinsicsAArch64.h"
 #include "llvm/IR/IntrinsicsX86.h"
@@ -69,77 +72,190 @@ bool follows(const NarrowFactor& first, const NarrowFactor& x, int distance, con
 // Either the groups of all lanes lie next to each other, or all lanes have the same.
 bool in_groups(const NarrowFactor& f, int size) { return f.stride == 0 || f.stride == size; }
 
-int register_bits(int lanes) { return 32 * padded_lanes(lanes); }
+// No register is narrower than four lanes.
+int register_lanes(int lanes) { return std::max(4, padded_lanes(lanes)); }
+int register_bits(int lanes) { return 32 * register_lanes(lanes); }
 
 }  // namespace
 
-// Whether there is an instruction that multiplies groups of `size` of these types and adds them up.
+// The instruction that adds up fours of these types, or none.
+id::ID Generator::dot_of_fours(DataType a, DataType b, int lanes) const {
+  const int bits = register_bits(lanes);
+  auto of_width = [&](id::ID b128, id::ID b256, id::ID b512) {
+    return bits == 128 ? b128 : bits == 256 ? b256 : bits == 512 ? b512 : id::not_intrinsic;
+  };
+  if (!machine_.x86) {
+    if (bits != 128 || !(a == b ? machine_.dotprod : machine_.i8mm)) return id::not_intrinsic;
+    if (a != b) return id::aarch64_neon_usdot;
+    return a.is_int() ? id::aarch64_neon_sdot : id::aarch64_neon_udot;
+  }
+  if (a != b) {
+    if (!machine_.has_vnni(bits)) return id::not_intrinsic;
+    return of_width(id::x86_avx512_vpdpbusd_128, id::x86_avx512_vpdpbusd_256,
+                    id::x86_avx512_vpdpbusd_512);
+  }
+  if (!machine_.vnni_int8) return id::not_intrinsic;
+  return a.is_int() ? of_width(id::x86_avx2_vpdpbssd_128, id::x86_avx2_vpdpbssd_256, 0)
+                    : of_width(id::x86_avx2_vpdpbuud_128, id::x86_avx2_vpdpbuud_256, 0);
+}
+
+// Whether groups of `size` of these types are worth loading together.
 bool Generator::has_dot(DataType a, DataType b, int size, int lanes) const {
   const int bits = register_bits(lanes);
-  if (size == 4) {
-    if (a.bits != 8 || b.bits != 8) return false;
-    if (machine_.dotprod) return bits == 128 && a == b;
-    return machine_.has_vnni(bits) && a != b;
-  }
+  if (size == 4) return a.bits == 8 && b.bits == 8;
   return machine_.x86 &&
          (bits == 128 || (bits == 256 && machine_.avx2) || (bits == 512 && machine_.avx512));
 }
 
-// All lanes' groups of `size` elements from factor `f` on.
-Value* Generator::emit_groups(const NarrowFactor& f, int size, int lanes) {
+// The group of `size` elements that all lanes have, as an integer; zeros after its `members`.
+Value* Generator::emit_group(const NarrowFactor& f, int size, int members) {
   const Storage& storage = storage_of(f.buffer);
   const DataType t = f.buffer->dtype;
-  const int width = padded_lanes(lanes);
+  llvm::Type* type = b_.getIntNTy(static_cast<unsigned>(size * t.bits));
+  auto load = [&](llvm::Type* as, int at) -> Value* {
+    auto* value = b_.CreateAlignedLoad(as, address(storage, t, f.base, at), element_align(t));
+    annotate(value, storage);
+    return value;
+  };
+  if (members == size) return load(type, 0);
+  if (has_elements(f, size))
+    return b_.CreateAnd(load(type, 0), (uint64_t{1} << (members * t.bits)) - 1);
+  Value* group = llvm::ConstantInt::get(type, 0);
+  for (int at = 0; at < members; ++at) {
+    Value* element = b_.CreateZExt(load(element_memory(t), at), type);
+    group = b_.CreateOr(group, b_.CreateShl(element, static_cast<uint64_t>(at * t.bits)));
+  }
+  return group;
+}
+
+// All lanes' groups of `size` elements from factor `f` on; of a group that all lanes have, zeros
+// after the first `members`.
+Value* Generator::emit_groups(const NarrowFactor& f, int size, int members, int lanes) {
+  const Storage& storage = storage_of(f.buffer);
+  const DataType t = f.buffer->dtype;
+  const int width = register_lanes(lanes);
   // Pairs are multiplied as i16, groups of four as they are.
   const DataType as = size == 2 ? i16 : t;
-  Value* pointer = address(storage, t, f.base);
   if (f.stride != 0) {
-    Value* all = load_contiguous(storage, t.with_lanes(size * lanes), pointer, nullptr);
+    Value* all =
+        load_contiguous(storage, t.with_lanes(size * lanes), address(storage, t, f.base), nullptr);
+    if (lanes_of(all) < size * width) {
+      Value* zeros = llvm::Constant::getNullValue(with_lanes(element_memory(t), size * width));
+      all = ops_.insert_lanes(zeros, all, 0, lanes_of(all));
+    }
     return ops_.cast(all, t.with_lanes(size * width), as.with_lanes(size * width));
   }
-  auto* load = b_.CreateAlignedLoad(b_.getIntNTy(static_cast<unsigned>(size * t.bits)), pointer,
-                                    element_align(t));
-  annotate(load, storage);
-  Value* group = load;
+  Value* group = emit_group(f, size, members);
   if (as != t) {
-    group = b_.CreateBitCast(load, with_lanes(element_memory(t), size));
+    group = b_.CreateBitCast(group, with_lanes(element_memory(t), size));
     group = ops_.cast(group, t.with_lanes(size), as.with_lanes(size));
     group = b_.CreateBitCast(group, b_.getInt32Ty());
   }
   return b_.CreateBitCast(ops_.splat(group, width), with_lanes(element_memory(as), size * width));
 }
 
+// `sum` and what groups of products add up to.
 Value* Generator::emit_dot(Value* sum, const NarrowFactor& a, const NarrowFactor& b, int size,
-                           int lanes) {
+                           int members, int lanes) {
+  Value *x = emit_groups(a, size, members, lanes), *y = emit_groups(b, size, members, lanes);
+  const int width = padded_lanes(lanes);
+  const bool whole = width == register_lanes(lanes);
+  Value* products = whole ? sum : nullptr;
+  products = size == 2 ? emit_pairs(products, x, y, lanes)
+                       : emit_fours(products, x, a.buffer->dtype, y, b.buffer->dtype, lanes);
+  if (whole) return products;
+  std::vector<int> first(static_cast<size_t>(width));
+  std::iota(first.begin(), first.end(), 0);
+  products = b_.CreateShuffleVector(products, first);
+  return sum ? b_.CreateAdd(sum, products) : products;
+}
+
+Value* Generator::emit_pairs(Value* sum, Value* x, Value* y, int lanes) {
   const int bits = register_bits(lanes);
-  Value *x = emit_groups(a, size, lanes), *y = emit_groups(b, size, lanes);
-  llvm::Type* type = with_lanes(b_.getInt32Ty(), padded_lanes(lanes));
-  if (size == 2 && !machine_.has_vnni(bits)) {
+  if (!machine_.has_vnni(bits)) {
     Value* products = b_.CreateIntrinsic(bits == 128   ? id::x86_sse2_pmadd_wd
                                          : bits == 256 ? id::x86_avx2_pmadd_wd
                                                        : id::x86_avx512_pmaddw_d_512,
                                          {}, {x, y});
     return sum ? b_.CreateAdd(sum, products) : products;
   }
+  llvm::Type* type = with_lanes(b_.getInt32Ty(), register_lanes(lanes));
   if (!sum) sum = llvm::Constant::getNullValue(type);
-  if (machine_.dotprod) {
-    return b_.CreateIntrinsic(
-        a.buffer->dtype.is_int() ? id::aarch64_neon_sdot : id::aarch64_neon_udot,
-        {type, x->getType()}, {sum, x, y});
+  return b_.CreateIntrinsic(bits == 128   ? id::x86_avx512_vpdpwssd_128
+                            : bits == 256 ? id::x86_avx512_vpdpwssd_256
+                                          : id::x86_avx512_vpdpwssd_512,
+                            {}, {sum, b_.CreateBitCast(x, type), b_.CreateBitCast(y, type)});
+}
+
+Value* Generator::emit_fours(Value* sum, Value* x, DataType tx, Value* y, DataType ty, int lanes) {
+  if (tx != ty && tx.is_int()) {  // the unsigned factor comes first
+    std::swap(x, y);
+    std::swap(tx, ty);
   }
-  x = b_.CreateBitCast(x, type);
-  y = b_.CreateBitCast(y, type);
-  if (size == 2) {
-    return b_.CreateIntrinsic(bits == 128   ? id::x86_avx512_vpdpwssd_128
-                              : bits == 256 ? id::x86_avx512_vpdpwssd_256
-                                            : id::x86_avx512_vpdpwssd_512,
-                              {}, {sum, x, y});
+  const id::ID dot = dot_of_fours(tx, ty, lanes);
+  if (dot == id::not_intrinsic) {
+    Value* products = expand_fours(x, tx, y, ty, lanes);
+    return sum ? b_.CreateAdd(sum, products) : products;
   }
-  if (a.buffer->dtype.is_int()) std::swap(x, y);  // the unsigned factor comes first
-  return b_.CreateIntrinsic(bits == 128   ? id::x86_avx512_vpdpbusd_128
-                            : bits == 256 ? id::x86_avx512_vpdpbusd_256
-                                          : id::x86_avx512_vpdpbusd_512,
-                            {}, {sum, x, y});
+  llvm::Type* type = with_lanes(b_.getInt32Ty(), register_lanes(lanes));
+  if (!sum) sum = llvm::Constant::getNullValue(type);
+  if (!machine_.x86) return b_.CreateIntrinsic(dot, {type, x->getType()}, {sum, x, y});
+  return b_.CreateIntrinsic(dot, {}, {sum, b_.CreateBitCast(x, type), b_.CreateBitCast(y, type)});
+}
+
+// Fours where there is no instruction for them: what was scheduled for another machine runs here.
+Value* Generator::expand_fours(Value* x, DataType tx, Value* y, DataType ty, int lanes) {
+  const int width = register_lanes(lanes);
+  const bool pairs = has_dot(i16, i16, 2, lanes);
+  const DataType as = (pairs ? i16 : i32).with_lanes(4 * width);
+  x = ops_.cast(x, tx.with_lanes(4 * width), as);
+  y = ops_.cast(y, ty.with_lanes(4 * width), as);
+  auto some = [&](Value* v, int begin, int count, int step) {
+    std::vector<int> lanes_of_v;
+    for (int i = 0; i < count; ++i) lanes_of_v.push_back(begin + i * step);
+    return b_.CreateShuffleVector(v, lanes_of_v);
+  };
+  Value* sum = nullptr;
+  if (!pairs) {
+    Value* products = b_.CreateMul(x, y);
+    for (int member = 0; member < 4; ++member) {
+      Value* part = some(products, member, width, 4);
+      sum = sum ? b_.CreateAdd(sum, part) : part;
+    }
+    return sum;
+  }
+  // Half of the groups in a register each, and then their two pairs.
+  Value* halves[2];
+  for (const int half : {0, 1}) {
+    const int begin = half * 2 * width;
+    halves[half] =
+        emit_pairs(nullptr, some(x, begin, 2 * width, 1), some(y, begin, 2 * width, 1), lanes);
+  }
+  std::vector<int> even, odd;
+  for (int lane = 0; lane < width; ++lane) {
+    even.push_back(2 * lane);
+    odd.push_back(2 * lane + 1);
+  }
+  return b_.CreateAdd(b_.CreateShuffleVector(halves[0], halves[1], even),
+                      b_.CreateShuffleVector(halves[0], halves[1], odd));
+}
+
+// Whether `n` elements from the factor's first on are certain to be in memory.
+bool Generator::has_elements(const NarrowFactor& f, int64_t n) const {
+  int64_t total = 1;
+  for (const Expr& extent : f.buffer->shape) {
+    const int64_t* value = as_int(extent);
+    if (!value) return false;
+    total *= *value;
+  }
+  return range_of(f.base, ranges_).max <= total - n;
+}
+
+// The last group of a sum of other than whole groups: its members, and products with zero. Copies
+// in whole groups have room for it.
+bool Generator::may_be_filled_up(const NarrowFactor& a, const NarrowFactor& b, int size,
+                                 int lanes) const {
+  return a.stride == 0 && b.stride == size && has_elements(b, int64_t{size} * lanes);
 }
 
 // The sum `e`, where groups of its terms are one instruction; null where none are.
@@ -162,7 +278,7 @@ Value* Generator::emit_dot_products(const Binary& e) {
   }
   struct Group {
     const Product* first = nullptr;
-    int size = 0;
+    int size = 0, members = 0;
   };
   std::vector<Group> groups;
   for (int size : {4, 2}) {
@@ -179,9 +295,10 @@ Value* Generator::emit_dot_products(const Binary& e) {
           members.push_back(&p);
         }
       }
-      if (static_cast<int>(members.size()) < size) continue;
+      const int found = static_cast<int>(members.size());
+      if (found < size && !may_be_filled_up(first.a, first.b, size, lanes)) continue;
       for (Product* p : members) p->used = true;
-      groups.push_back({&first, size});
+      groups.push_back({&first, size, found});
     }
   }
   if (groups.empty()) return nullptr;
@@ -193,7 +310,9 @@ Value* Generator::emit_dot_products(const Binary& e) {
     Value* value = emit(term);
     sum = sum ? b_.CreateAdd(sum, value) : value;
   }
-  for (const Group& g : groups) sum = emit_dot(sum, g.first->a, g.first->b, g.size, lanes);
+  for (const Group& g : groups) {
+    sum = emit_dot(sum, g.first->a, g.first->b, g.size, g.members, lanes);
+  }
   return sum;
 }
 

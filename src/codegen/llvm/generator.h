@@ -142,8 +142,16 @@ class Generator {
   // ---- dot_product.cpp ----
   llvm::Value* emit_dot_products(const Binary& e);
   llvm::Value* emit_dot(llvm::Value* sum, const NarrowFactor& a, const NarrowFactor& b, int size,
-                        int lanes);
-  llvm::Value* emit_groups(const NarrowFactor& f, int size, int lanes);
+                        int members, int lanes);
+  llvm::Value* emit_groups(const NarrowFactor& f, int size, int members, int lanes);
+  llvm::Value* emit_group(const NarrowFactor& f, int size, int members);
+  bool has_elements(const NarrowFactor& f, int64_t n) const;
+  bool may_be_filled_up(const NarrowFactor& a, const NarrowFactor& b, int size, int lanes) const;
+  llvm::Value* emit_pairs(llvm::Value* sum, llvm::Value* x, llvm::Value* y, int lanes);
+  llvm::Value* emit_fours(llvm::Value* sum, llvm::Value* x, DataType tx, llvm::Value* y,
+                          DataType ty, int lanes);
+  llvm::Value* expand_fours(llvm::Value* x, DataType tx, llvm::Value* y, DataType ty, int lanes);
+  llvm::Intrinsic::ID dot_of_fours(DataType a, DataType b, int lanes) const;
   bool has_dot(DataType a, DataType b, int size, int lanes) const;
 
   // ---- addresses.cpp ----

@@ -114,7 +114,9 @@ Machine describe_machine(const Target& target, bool for_jit) {
   } else if (machine.avx2 && subtarget.checkFeatures("+avxvnni")) {
     machine.vnni_bits = 256;
   }
+  machine.vnni_int8 = machine.avx2 && subtarget.checkFeatures("+avxvnniint8");
   machine.dotprod = machine.triple.isAArch64() && subtarget.checkFeatures("+dotprod");
+  machine.i8mm = machine.triple.isAArch64() && subtarget.checkFeatures("+i8mm");
   const int widest = machine.avx512 ? 64 : machine.avx ? 32 : machine.x86 ? 16 : 256;
   machine.vector_bytes = std::min(target.vector_bytes, widest);
   cache.push_back({target, for_jit, machine});

@@ -15,12 +15,14 @@ struct Machine {
   llvm::Triple triple;
   std::string cpu, features;
   bool x86 = false;
-  bool avx = false;       ///< masked f32/f64 loads and 32-byte registers
-  bool avx2 = false;      ///< the same for integers
-  bool avx512 = false;    ///< F, VL, BW and DQ: masks for every type, 64-byte registers
-  bool dotprod = false;   ///< AArch64: sdot and udot
-  int vnni_bits = 0;      ///< widest register of vpdpbusd and vpdpwssd
-  int vector_bytes = 16;  ///< of the widest register
+  bool avx = false;        ///< masked f32/f64 loads and 32-byte registers
+  bool avx2 = false;       ///< the same for integers
+  bool avx512 = false;     ///< F, VL, BW and DQ: masks for every type, 64-byte registers
+  bool dotprod = false;    ///< AArch64: sdot and udot
+  bool i8mm = false;       ///< AArch64: usdot
+  bool vnni_int8 = false;  ///< vpdpbssd and vpdpbuud, up to 32 bytes
+  int vnni_bits = 0;       ///< widest register of vpdpbusd and vpdpwssd
+  int vector_bytes = 16;   ///< of the widest register
 
   bool has_vnni(int bits) const { return bits <= vnni_bits; }
 

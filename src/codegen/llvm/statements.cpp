@@ -122,14 +122,25 @@ void Generator::emit_if(const If& s) {
   llvm::BasicBlock* else_block = s.else_body ? new_block("else") : nullptr;
   llvm::BasicBlock* end = new_block("end.if");
   b_.CreateCondBr(condition, then_block, else_block ? else_block : end);
+  // Where loops were cut, `v < constant` tells the parts apart.
+  const Binary* less = s.condition.as<Binary>();
+  const VarNode* var = less && less->op == BinaryOp::Lt ? less->a.as<VarNode>() : nullptr;
+  const int64_t* bound = var ? as_int(less->b) : nullptr;
+  const Interval before = bound ? ranges_.get(var) : Interval{};
+  auto within = [&](Interval range) {
+    if (range.min <= range.max) ranges_.set(Var::from(less->a), range);
+  };
   b_.SetInsertPoint(then_block);
+  if (bound) within({before.min, std::min(before.max, *bound - 1)});
   if (s.then_body) emit(s.then_body);
   b_.CreateBr(end);
   if (else_block) {
     b_.SetInsertPoint(else_block);
+    if (bound) within({std::max(before.min, *bound), before.max});
     emit(s.else_body);
     b_.CreateBr(end);
   }
+  if (bound) within(before);
   b_.SetInsertPoint(end);
 }
 

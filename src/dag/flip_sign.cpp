@@ -1,0 +1,187 @@
+// Products of bytes of one sign as products of both signs, which is what vpdpbusd multiplies
+// (oneDNN's s8s8 compensation): a ^ 0x80 is a + 128 as u8 where a is i8, a - 128 as i8 where it is
+// u8.
+//
+//   result[i, j] = sum over k of i32(a[i, k]) * i32(b[k, j])                       (i8 and i8)
+//
+//   F[i, k]      = u8(a[i, k]) ^ 128
+//   S[j]         = sum over k of i32(b[k, j])              once where b is constant
+//   P[i, j]      = sum over k of i32(F[i, k]) * i32(b[k, j])
+//   result[i, j] = S[j] * -128 + P[i, j]                   an epilogue of P
+//
+// Sums of i32 wrap, so this is exact whatever the values are.
+#include <algorithm>
+
+#include "dag/convolution.h"
+#include "heddle/dag/alternatives.h"
+
+namespace heddle {
+namespace {
+
+constexpr int64_t kGroup = 4;  // products that one instruction adds up
+
+bool is_byte(DataType t) { return t == i8 || t == u8; }
+
+struct Factors {
+  const Access* flipped = nullptr;
+  const Access* summed = nullptr;  ///< the other one
+};
+
+/// How many sums there are of what `a` reads.
+double sums_of(const Operation& op, const Access& a) {
+  double n = 1;
+  for (const Axis& x : op.axes()) {
+    if (a.depends_on(x)) n *= static_cast<double>(x.extent());
+  }
+  return n;
+}
+
+bool is_constant(const ComputeDag& dag, const Access& a) {
+  return a.tensor.op()->is_constant() || dag.info(a.producer).preparable;
+}
+
+/// Whether `k` alone is the index of a dimension of `a`: where groups of it can be laid side by
+/// side.
+bool is_dimension(const Access& a, const Axis& k) {
+  return std::any_of(a.affine.begin(), a.affine.end(), [&](const std::optional<Affine>& index) {
+    return index && index->terms.size() == 1 && index->coefficient(k.var()) == 1 &&
+           index->constant == 0;
+  });
+}
+
+std::string match(const RewriteSite& site, Factors* out) {
+  const Access* operands[2];
+  if (std::string why = dag::match_contraction(site.dag, site.stage, operands); !why.empty())
+    return why;
+  const Operation& op = site.op();
+  const DataType a = operands[0]->tensor.dtype(), b = operands[1]->tensor.dtype();
+  if (!is_byte(a) || !is_byte(b) || op.output(0).dtype() != i32)
+    return "not a sum of products of bytes";
+  if (a != b) return "not of factors of one sign";
+  if (std::none_of(op.reduce_axes().begin(), op.reduce_axes().end(), [&](const Axis& k) {
+        return k.extent() >= kGroup && is_dimension(*operands[0], k) &&
+               is_dimension(*operands[1], k);
+      }))
+    return "no four of its terms can lie side by side";
+  double cost[2];  // of the sums
+  for (const int i : {0, 1}) {
+    if (sums_of(op, *operands[i]) == 1) return "not of matrices";
+    for (const Axis& k : op.reduce_axes()) {
+      if (!operands[i]->depends_on(k)) return "a factor is the same along " + k.name();
+    }
+    cost[i] = is_constant(site.dag, *operands[i]) ? 0 : sums_of(op, *operands[i]);
+  }
+  const int summed = cost[0] < cost[1] ? 0 : 1;
+  *out = {operands[1 - summed], operands[summed]};
+  return "";
+}
+
+std::string why_not(const RewriteSite& site) {
+  Factors factors;
+  return match(site, &factors);
+}
+
+std::vector<Tensor> apply(const RewriteSite& site) {
+  Factors factors;
+  match(site, &factors);
+  const Operation& op = site.op();
+  const Tensor& from = factors.flipped->tensor;
+  const DataType other = from.dtype().is_int() ? u8 : i8;
+  const Tensor flipped = compute(
+      from.shape(),
+      [&](const std::vector<Axis>& i) {
+        const std::vector<Expr> at(i.begin(), i.end());
+        return bitwise_xor(cast(other, from.at(at)),
+                           make_const(other, other.is_int() ? -128 : 128));
+      },
+      from.name() + "_flipped", "flip_sign", op.where());
+
+  // The stage's own indices over axes of another.
+  const auto over = [&](const std::vector<Axis>& spatial, const std::vector<std::size_t>& which,
+                        std::vector<Axis>* reduce) {
+    std::vector<VarBinding> to;
+    for (std::size_t i = 0; i < which.size(); ++i)
+      to.push_back({op.axes()[which[i]].var(), spatial[i]});
+    for (const Axis& k : op.reduce_axes()) {
+      reduce->push_back(reduce_axis(k->extent, k.name(), op.where()));
+      to.push_back({k.var(), reduce->back()});
+    }
+    return to;
+  };
+  const auto read = [](const Tensor& t, const Access& as, const std::vector<VarBinding>& to) {
+    std::vector<Expr> at;
+    for (const Expr& index : as.indices) at.push_back(substitute(index, to));
+    return cast(i32, t.at(at));
+  };
+  std::vector<std::size_t> all, own;  // axes; those that the sums depend on
+  Shape shape;
+  for (std::size_t a = 0; a < op.axes().size(); ++a) {
+    all.push_back(a);
+    if (!factors.summed->depends_on(op.axes()[a])) continue;
+    own.push_back(a);
+    shape.push_back(op.axes()[a]->extent);
+  }
+  const Tensor sums = compute(
+      shape,
+      [&](const std::vector<Axis>& i) {
+        std::vector<Axis> reduce;
+        const std::vector<VarBinding> to = over(i, own, &reduce);
+        return sum(read(factors.summed->tensor, *factors.summed, to), reduce);
+      },
+      op.name() + "_sums", "flip_sign", op.where());
+  const Tensor product = compute(
+      op.output(0).shape(),
+      [&](const std::vector<Axis>& i) {
+        std::vector<Axis> reduce;
+        const std::vector<VarBinding> to = over(i, all, &reduce);
+        return sum(
+            read(flipped, *factors.flipped, to) * read(factors.summed->tensor, *factors.summed, to),
+            reduce);
+      },
+      op.name() + "_mixed", "flip_sign", op.where());
+  return {compute(
+      op.output(0).shape(),
+      [&](const std::vector<Axis>& i) {
+        std::vector<Expr> at;
+        for (std::size_t a : own) at.emplace_back(i[a]);
+        // The sums first: stages are planned backwards, and the product is to be the one that is
+        // computed within this stage.
+        return sums.at(at) * make_const(i32, other.is_int() ? 128 : -128) +
+               product.at(std::vector<Expr>(i.begin(), i.end()));
+      },
+      op.name(), op.tag(), op.where())};
+}
+
+// Elements that are flipped or added up in the time of so many products.
+constexpr double kProductsAnElement = 8;
+// Fours are half the instructions and loads of pairs; not twice as fast.
+constexpr double kFoursOverPairs = 1.7;
+
+RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
+  Factors factors;
+  match(site, &factors);
+  const bool is_signed = factors.flipped->tensor.dtype().is_int();
+  if (target.is_cuda()) return {.why_not = "it is for instructions of CPUs"};
+  if (target.dots_bytes(is_signed, is_signed))
+    return {.why_not = "the target has an instruction for products of one sign"};
+  if (!target.dots_bytes(true, false))
+    return {.why_not = "the target has no instruction for products of both signs"};
+  const ComputeDag& dag = site.dag;
+  double depth = 1, elements = 0;
+  for (const Axis& k : site.op().reduce_axes()) depth *= static_cast<double>(k.extent());
+  if (!is_constant(dag, *factors.summed)) elements += sums_of(site.op(), *factors.summed) * depth;
+  if (!is_constant(dag, *factors.flipped)) {
+    double n = 1;
+    for (const int64_t extent : factors.flipped->tensor.extents()) n *= static_cast<double>(extent);
+    elements += n;
+  }
+  const double products = static_cast<double>(dag.info(site.stage).points) * depth;
+  return {1 / (1 / kFoursOverPairs + kProductsAnElement * elements / products),
+          "four products of both signs an instruction, not two of one"};
+}
+
+HEDDLE_REGISTER_REWRITE_RULE(
+    {"flip_sign", {}, why_not, apply, [](const RewriteSite&) { return 1.0; }, estimate});
+
+}  // namespace
+}  // namespace heddle
