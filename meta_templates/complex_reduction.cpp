@@ -146,14 +146,17 @@ class Writer {
   // Groups of products that one instruction adds up, where there is one. Both operands are then
   // copied with each group in one place.
   void choose_dot() {
-    if (!narrow_ || !narrow_->integers()) return;
+    if (!narrow_) return;
     grouped_ = grouped_reduction(op_, sh_);
     if (!grouped_) return;
     for (int64_t size : dot_sizes(*narrow_, t_.target())) {
       if (grouped_->extent >= size) dot_sizes_.push_back(size);
     }
     if (dot_sizes_.size() == 1) return;
-    dot_ = t_.knob("dot", dot_sizes_, dot_sizes_.back(), "products that one instruction adds up");
+    const bool faster = narrow_->integers() || t_.target().prefers_bf16_dots();
+    dot_ = t_.knob("dot", dot_sizes_, faster ? dot_sizes_.back() : 1,
+                   faster ? "products that one instruction adds up"
+                          : "widened once: multiply-adds of f32 are as fast");
     for (int64_t size : dot_sizes_) {
       if (size == 1) continue;
       t_.keep_at_root(sh_.vector->producer, dot_, size);

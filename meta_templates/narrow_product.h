@@ -33,10 +33,13 @@ inline std::optional<NarrowProduct> narrow_product(const Operation& op) {
 }
 
 /// The sizes of groups of products that the target adds up in one instruction, ascending: pairs
-/// (pmaddwd, which takes i16; vpdpwssd) and fours of bytes (vpdpbusd, sdot and others).
+/// (pmaddwd, which takes i16; vpdpwssd; vdpbf16ps) and fours of bytes (vpdpbusd, sdot and others).
 inline std::vector<int64_t> dot_sizes(const NarrowProduct& p, const Target& target) {
   std::vector<int64_t> sizes;
-  if (!p.integers()) return sizes;
+  if (!p.integers()) {
+    if (p.x == bf16 && p.y == bf16 && target.dots_bf16()) sizes.push_back(2);
+    return sizes;
+  }
   if (target.is_x86()) sizes.push_back(2);
   const bool bytes = p.x.bits == 8 && p.y.bits == 8;
   if (bytes && target.dots_bytes(p.x.is_int(), p.y.is_int())) sizes.push_back(4);

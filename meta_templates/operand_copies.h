@@ -151,13 +151,15 @@ class OperandCopies {
   void write_groups(StageRef reader, const GroupedReduction& g, int64_t size, bool k_inner) {
     auto pack = [&](const Access& a, int k, int dim, Param tile, int last, Param widen) {
       StageRef p = pack_groups(a, k, size, dim, tile, last, k_inner, reader);
-      if (size == 2 && !widen.is_const()) t_.when(widen, 1, [&] { p.widen(i16); });
+      if (size == 2 && narrow_->integers() && !widen.is_const())
+        t_.when(widen, 1, [&] { p.widen(i16); });
     };
     pack(*sh_.vector, g.vector_dim, sh_.vector_dim, use_.tile_cols, g.lane_dim, widen_vector_);
     auto row = [&](int dim) { pack(*sh_.row, g.row_dim, dim, use_.tile_rows, -1, widen_row_); };
     if (pack_row_.is_const()) return row(-1);
     t_.when(pack_row_, 0, [&] { row(-1); });
     t_.when(pack_row_, 1, [&] { row(sh_.row_dim); });
+    if (halves()) t_.when(pack_row_, 2, [&] { row(-1); });
   }
 
   // The reduce axis along which the broadcast operand is contiguous, or null.

@@ -158,6 +158,13 @@ bool Target::dots_bytes(bool a_signed, bool b_signed) const {
   return (has("avx512vnni") && vector_bytes >= 64) || (has("avxvnni") && vector_bytes == 32);
 }
 
+bool Target::dots_bf16() const { return is_x86() && has("avx512bf16") && vector_bytes >= 64; }
+
+// Cooper Lake and Zen start one in the time of a multiply-add. Cores with FP16 (Golden Cove) take
+// it apart into four operations, no more than two multiply-adds each; AMX is what they have for
+// bf16.
+bool Target::prefers_bf16_dots() const { return dots_bf16() && !has("avx512fp16"); }
+
 std::string to_string(const Target& target) {
   if (target.is_cuda()) return detail::cuda_text(target);
   std::string text = target.kind + " -mcpu=" + target.mcpu;

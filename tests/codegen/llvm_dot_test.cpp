@@ -5,6 +5,7 @@
 #include <random>
 
 #include "codegen/llvm_util.h"
+#include "heddle/support/half.h"
 
 namespace heddle::testing {
 namespace {
@@ -19,16 +20,18 @@ int elements(int stride, int last, int lanes, bool whole) {
 // out[lane] = first[lane] + sum of a[at] * b[stride*lane + at] over `terms`, in this order.
 LoweredFunction dot(DataType ta, DataType tb, int stride, const std::vector<int>& terms,
                     int n = kLanes, bool whole = false) {
+  const DataType wide = ta == bf16 ? f32 : i32;
   const int last = *std::max_element(terms.begin(), terms.end());
-  Buffer first = argument("first", i32, n), a = argument("a", ta, elements(stride, last, 1, whole)),
+  Buffer first = argument("first", wide, n),
+         a = argument("a", ta, elements(stride, last, 1, whole)),
          b = argument("b", tb, elements(stride, last, n, whole));
-  Buffer out = argument("out", i32, n);
+  Buffer out = argument("out", wide, n);
   const Expr lanes = make_ramp(Expr(0), Expr(1), n);
   Expr sum = make_load(first, {lanes});
   for (int at : terms) {
-    const Expr x = make_broadcast(cast(i32, make_load(a, {Expr(at)})), n);
+    const Expr x = make_broadcast(cast(wide, make_load(a, {Expr(at)})), n);
     const Expr y = make_load(b, {make_ramp(Expr(at), Expr(stride), n)});
-    sum = sum + x * cast(i32.with_lanes(n), y);
+    sum = sum + x * cast(wide.with_lanes(n), y);
   }
   return {"dot", {first, a, b, out}, make_store(out, {lanes}, sum)};
 }
@@ -103,6 +106,33 @@ TEST(LlvmDot, TheLastGroupIsFilledUp) {
   }
 }
 
+TEST(LlvmDot, PairsOfBf16) {
+  for (int lanes : {2, 3, 8, 13, 16}) {
+    for (const std::vector<int>& terms :
+         {std::vector<int>{0, 1}, {1, 0}, {0, 1, 2}, {0, 1, 2, 3}}) {
+      const int last = *std::max_element(terms.begin(), terms.end());
+      std::vector<float> first(static_cast<size_t>(lanes)), out(first.size());
+      GuardedArray<uint16_t> a(static_cast<size_t>(elements(2, last, 1, false)));
+      GuardedArray<uint16_t> b(static_cast<size_t>(elements(2, last, lanes, false)));
+      std::mt19937 random(5);
+      // Of few bits: all sums are exact.
+      const auto any = [&] { return static_cast<float>(static_cast<int>(random() % 511) - 255); };
+      for (float& x : first) x = any();
+      for (size_t i = 0; i < a.size(); ++i) a[i] = float_to_bfloat16(any());
+      for (size_t i = 0; i < b.size(); ++i) b[i] = float_to_bfloat16(any());
+      const CompiledModule m = compile(dot(bf16, bf16, 2, terms, lanes));
+      ASSERT_EQ(call(m, first.data(), a.data(), b.data(), out.data()), 0);
+      for (int lane = 0; lane < lanes; ++lane) {
+        float want = first[static_cast<size_t>(lane)];
+        for (int at : terms)
+          want += bfloat16_to_float(a[static_cast<size_t>(at)]) *
+                  bfloat16_to_float(b[static_cast<size_t>(2 * lane + at)]);
+        EXPECT_EQ(out[static_cast<size_t>(lane)], want) << lanes << " lanes, lane " << lane;
+      }
+    }
+  }
+}
+
 TEST(LlvmDot, TheInstructionIsThere) {
   auto text = [](const LoweredFunction& f, const char* target) {
     return emit_llvm({f}, Target::parse(target), "s");
@@ -129,6 +159,9 @@ TEST(LlvmDot, TheInstructionIsThere) {
   const LoweredFunction arm = dot(u8, i8, 4, {0, 1, 2, 3}, 4);
   EXPECT_TRUE(has(arm, kArm, "usdot\t"));
   EXPECT_FALSE(has(arm, "llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu", "dot\t"));
+  const LoweredFunction halves = dot(bf16, bf16, 2, {0, 1}, 16);
+  EXPECT_TRUE(has(halves, "llvm -mcpu=znver4 -mtriple=x86_64-linux-gnu", "vdpbf16ps"));
+  EXPECT_FALSE(has(halves, kCascadelake, "vdpbf16ps"));
   // Of a last group that is filled up, too.
   const LoweredFunction three = dot(u8, i8, 4, {0, 1, 2, 3, 4, 5, 6}, kLanes, true);
   EXPECT_TRUE(has(three, kCascadelake, "vpdpbusd"));

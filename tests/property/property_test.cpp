@@ -60,27 +60,29 @@ std::string check(const RandomProgram& p, const Schedule& schedule, uint64_t see
   return agree(args, "compiled");
 }
 
-// Whether it multiplies and adds up bytes: what newer CPUs have other instructions for.
-bool multiplies_bytes(const RandomProgram& p) {
+// Whether it adds up products of bytes or bf16: what newer CPUs have instructions for.
+bool adds_up_narrow_products(const RandomProgram& p) {
   const ComputeDag dag(p.outputs);
   for (int s = 0; s < dag.size(); ++s) {
     if (dag.info(s).stage_class != StageClass::ComplexReduction) continue;
     for (const Access& a : dag.info(s).reads) {
-      if (a.tensor.dtype() == i8 || a.tensor.dtype() == u8) return true;
+      const DataType t = a.tensor.dtype();
+      if (t == i8 || t == u8 || t == bf16) return true;
     }
   }
   return false;
 }
 
 // One pair; "" or what went wrong. Templates choose for `target`; where it does not run here, the
-// code is for this machine. `ran`: false where only bytes are wanted and the seed draws none.
+// code is for this machine. `ran`: false where only narrow products are wanted and the seed draws
+// none.
 std::string run_pair(uint64_t seed, bool manual, Coverage* coverage, Target target,
                      bool* ran = nullptr) {
   Rng rng(seed);
   std::string text;
   try {
     RandomProgram p = random_program(rng);
-    if (ran && !(*ran = multiplies_bytes(p))) return "";
+    if (ran && !(*ran = adds_up_narrow_products(p))) return "";
     text = p.text;
     if (manual) {
       Schedule s = random_schedule(p.outputs, rng);
@@ -116,7 +118,7 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage, Target targ
 }
 
 void run_many(bool manual, int64_t count, const Target& target = Target::host(),
-              bool only_bytes = false) {
+              bool only_narrow = false) {
   int64_t first = from_env("HEDDLE_PROPERTY_SEED", 1);
   Coverage coverage;
   int64_t pairs = 0;
@@ -124,7 +126,7 @@ void run_many(bool manual, int64_t count, const Target& target = Target::host(),
   for (int64_t i = 0; pairs < count && failures < 10; ++i) {
     uint64_t seed = static_cast<uint64_t>(first + i);
     bool ran = true;
-    std::string d = run_pair(seed, manual, &coverage, target, only_bytes ? &ran : nullptr);
+    std::string d = run_pair(seed, manual, &coverage, target, only_narrow ? &ran : nullptr);
     if (!ran) continue;
     ++pairs;
     if (d.empty()) continue;
@@ -133,13 +135,13 @@ void run_many(bool manual, int64_t count, const Target& target = Target::host(),
                   << "\n  reproduce: HEDDLE_PROPERTY_SEED=" << seed
                   << " HEDDLE_PROPERTY_COUNT=1 property_test "
                   << "--gtest_filter=*"
-                  << (manual       ? "Schedules"
-                      : only_bytes ? "NewerCpus"
-                                   : "Configs");
+                  << (manual        ? "Schedules"
+                      : only_narrow ? "NewerCpus"
+                                    : "Configs");
   }
   std::cout << pairs << " pairs, " << failures << " mismatches\n";
   coverage.print(std::cout);
-  if (only_bytes && count >= 100) {
+  if (only_narrow && count >= 100) {
     EXPECT_TRUE(coverage.knobs["complex_reduction"]["dot"].drawn.count(4)) << to_string(target);
     EXPECT_EQ(coverage.alternatives.count("flip_sign") > 0, !target.dots_bytes(true, true));
   }
@@ -173,11 +175,10 @@ TEST(Property, RandomConfigsForOlderCpus) {
     run_many(false, from_env("HEDDLE_PROPERTY_COUNT", 450) / 3 + 1, target);
   }
 }
-// Sums of products of bytes as CPUs with instructions for fours of them choose, expanded to run
-// here.
-TEST(Property, RandomProductsOfBytesForNewerCpus) {
+// Sums of narrow products as CPUs with instructions for them choose, expanded to run here.
+TEST(Property, RandomNarrowProductsForNewerCpus) {
   for (const char* text :
-       {"llvm -mcpu=cascadelake", "llvm -mcpu=alderlake", "llvm -mcpu=sierraforest"}) {
+       {"llvm -mcpu=cooperlake", "llvm -mcpu=alderlake", "llvm -mcpu=sierraforest"}) {
     run_many(false, from_env("HEDDLE_PROPERTY_COUNT", 300) / 3 + 1, Target::parse(text), true);
   }
 }

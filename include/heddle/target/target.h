@@ -72,6 +72,10 @@ struct Target {
   /// Is there an instruction that adds up products of four pairs of bytes in 32 bits, where those
   /// of the one side and of the other are signed or not? (vpdpbusd, vpdpbssd; sdot, usdot.)
   bool dots_bytes(bool a_signed, bool b_signed) const;
+  /// The same for two pairs of bf16 in f32 (vdpbf16ps).
+  bool dots_bf16() const;
+  /// Is that faster than two multiply-adds of f32?
+  bool prefers_bf16_dots() const;
 };
 
 std::string to_string(const Target& target);

@@ -1,4 +1,4 @@
-// Sums of products of narrow integers, as the instructions that machines have for them.
+// Sums of products of narrow types, as the instructions that machines have for them.
 //
 //   C[ramp(c, 1, 8)] + x8(i32(A[a])) * i32(B[ramp(b, 2, 8)])
 //                    + x8(i32(A[a + 1])) * i32(B[ramp(b + 1, 2, 8)])
@@ -8,6 +8,8 @@
 // What makes a pair, or a group of four, is found here, in the indices; a schedule brings it about
 // by a layout that has groups of the reduction innermost. Sums of i32 wrap, so their order is free,
 // and each of these instructions gives the exact sum: vpmaddubsw, which saturates, is none of them.
+// Pairs of bf16 are vdpbf16ps, which rounds each sum as a multiply-add of f32 does, and takes
+// subnormal numbers for 0.
 #include <numeric>
 
 #include "codegen/llvm/generator.h"
@@ -31,12 +33,13 @@ const Expr& without_broadcast(const Expr& e) {
   return e.kind() == ExprKind::Broadcast ? e.as<Broadcast>()->value : e;
 }
 
-std::optional<NarrowFactor> as_factor(const Expr& e) {
+// Of a product that is added up in type `wide`.
+std::optional<NarrowFactor> as_factor(const Expr& e, DataType wide) {
   const Cast* widened = without_broadcast(e).as<Cast>();
   const Load* load = widened ? without_broadcast(widened->value).as<Load>() : nullptr;
   if (!load || load->indices.size() != 1) return std::nullopt;
   const DataType t = load->buffer->dtype;
-  if (t != i8 && t != u8 && t != i16) return std::nullopt;
+  if (wide == i32 ? t != i8 && t != u8 && t != i16 : t != bf16) return std::nullopt;
   const Expr& index = load->indices[0];
   if (index.dtype().is_scalar()) return NarrowFactor{load->buffer, index, 0};
   const std::optional<AffineLanes> lanes = as_affine_lanes(index);
@@ -48,7 +51,8 @@ std::optional<NarrowFactor> as_factor(const Expr& e) {
 std::optional<Product> as_product(const Expr& e) {
   const Binary* mul = e.as<Binary>();
   if (!mul || mul->op != BinaryOp::Mul) return std::nullopt;
-  std::optional<NarrowFactor> a = as_factor(mul->a), b = as_factor(mul->b);
+  std::optional<NarrowFactor> a = as_factor(mul->a, e.dtype().element()),
+                              b = as_factor(mul->b, e.dtype().element());
   if (!a || !b) return std::nullopt;
   // What is the same in all lanes first, so that all terms have their factors in one order.
   if (b->stride == 0) std::swap(a, b);
@@ -102,6 +106,7 @@ id::ID Generator::dot_of_fours(DataType a, DataType b, int lanes) const {
 // Whether groups of `size` of these types are worth loading together.
 bool Generator::has_dot(DataType a, DataType b, int size, int lanes) const {
   const int bits = register_bits(lanes);
+  if (a == bf16) return size == 2;
   if (size == 4) return a.bits == 8 && b.bits == 8;
   return machine_.x86 &&
          (bits == 128 || (bits == 256 && machine_.avx2) || (bits == 512 && machine_.avx512));
@@ -128,14 +133,18 @@ Value* Generator::emit_group(const NarrowFactor& f, int size, int members) {
   return group;
 }
 
+Value* Generator::add(Value* a, Value* b) {
+  return a->getType()->isFPOrFPVectorTy() ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
+}
+
 // All lanes' groups of `size` elements from factor `f` on; of a group that all lanes have, zeros
 // after the first `members`.
 Value* Generator::emit_groups(const NarrowFactor& f, int size, int members, int lanes) {
   const Storage& storage = storage_of(f.buffer);
   const DataType t = f.buffer->dtype;
   const int width = register_lanes(lanes);
-  // Pairs are multiplied as i16, groups of four as they are.
-  const DataType as = size == 2 ? i16 : t;
+  // Pairs of integers are multiplied as i16, others as they are.
+  const DataType as = size == 2 && t != bf16 ? i16 : t;
   if (f.stride != 0) {
     Value* all =
         load_contiguous(storage, t.with_lanes(size * lanes), address(storage, t, f.base), nullptr);
@@ -161,13 +170,39 @@ Value* Generator::emit_dot(Value* sum, const NarrowFactor& a, const NarrowFactor
   const int width = padded_lanes(lanes);
   const bool whole = width == register_lanes(lanes);
   Value* products = whole ? sum : nullptr;
-  products = size == 2 ? emit_pairs(products, x, y, lanes)
-                       : emit_fours(products, x, a.buffer->dtype, y, b.buffer->dtype, lanes);
+  products = a.buffer->dtype == bf16 ? emit_bf16_pairs(products, x, y, lanes)
+             : size == 2             ? emit_pairs(products, x, y, lanes)
+                         : emit_fours(products, x, a.buffer->dtype, y, b.buffer->dtype, lanes);
   if (whole) return products;
   std::vector<int> first(static_cast<size_t>(width));
   std::iota(first.begin(), first.end(), 0);
   products = b_.CreateShuffleVector(products, first);
-  return sum ? b_.CreateAdd(sum, products) : products;
+  return sum ? add(sum, products) : products;
+}
+
+Value* Generator::emit_bf16_pairs(Value* sum, Value* x, Value* y, int lanes) {
+  const int width = register_lanes(lanes), bits = register_bits(lanes);
+  if (!sum) sum = llvm::Constant::getNullValue(with_lanes(b_.getFloatTy(), width));
+  if (machine_.bf16 && bits <= 512) {
+    llvm::Type* type = with_lanes(b_.getBFloatTy(), 2 * width);
+    return b_.CreateIntrinsic(bits == 128   ? id::x86_avx512bf16_dpbf16ps_128
+                              : bits == 256 ? id::x86_avx512bf16_dpbf16ps_256
+                                            : id::x86_avx512bf16_dpbf16ps_512,
+                              {}, {sum, b_.CreateBitCast(x, type), b_.CreateBitCast(y, type)});
+  }
+  // In its order: the upper ones, which are f32 but for the lower ones' bits, and then those.
+  llvm::Type* ints = with_lanes(b_.getInt32Ty(), width);
+  for (const bool upper : {true, false}) {
+    Value* factors[2];
+    for (const int i : {0, 1}) {
+      Value* pairs = b_.CreateBitCast(i == 0 ? x : y, ints);
+      pairs = upper ? b_.CreateAnd(pairs, int_like(ints, -65536))
+                    : b_.CreateShl(pairs, int_like(ints, 16));
+      factors[i] = b_.CreateBitCast(pairs, sum->getType());
+    }
+    sum = b_.CreateIntrinsic(id::fmuladd, {sum->getType()}, {factors[0], factors[1], sum});
+  }
+  return sum;
 }
 
 Value* Generator::emit_pairs(Value* sum, Value* x, Value* y, int lanes) {
@@ -255,12 +290,15 @@ bool Generator::has_elements(const NarrowFactor& f, int64_t n) const {
 // in whole groups have room for it.
 bool Generator::may_be_filled_up(const NarrowFactor& a, const NarrowFactor& b, int size,
                                  int lanes) const {
+  // What is there besides may be no number.
+  if (b.buffer->dtype == bf16) return false;
   return a.stride == 0 && b.stride == size && has_elements(b, int64_t{size} * lanes);
 }
 
 // The sum `e`, where groups of its terms are one instruction; null where none are.
 Value* Generator::emit_dot_products(const Binary& e) {
-  if (e.op != BinaryOp::Add || e.dtype.element() != i32 || e.dtype.is_scalar() || mask_) {
+  const DataType wide = e.dtype.element();
+  if (e.op != BinaryOp::Add || (wide != i32 && wide != f32) || e.dtype.is_scalar() || mask_) {
     return nullptr;
   }
   const int lanes = e.dtype.lanes;
@@ -308,7 +346,7 @@ Value* Generator::emit_dot_products(const Binary& e) {
   Value* sum = nullptr;
   for (const Expr& term : rest) {
     Value* value = emit(term);
-    sum = sum ? b_.CreateAdd(sum, value) : value;
+    sum = sum ? add(sum, value) : value;
   }
   for (const Group& g : groups) {
     sum = emit_dot(sum, g.first->a, g.first->b, g.size, g.members, lanes);

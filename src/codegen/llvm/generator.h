@@ -56,7 +56,8 @@ Expr slice_lanes(const Expr& e, int begin, int count);
 
 bool contains_load(const Expr& e);
 
-/// A factor of 8- or 16-bit integers in a product of i32: element base + stride * lane of `buffer`.
+/// A factor of 8- or 16-bit integers in a product of i32, or of bf16 in one of f32: element base +
+/// stride * lane of `buffer`.
 struct NarrowFactor {
   Buffer buffer;
   Expr base;
@@ -148,6 +149,8 @@ class Generator {
   bool has_elements(const NarrowFactor& f, int64_t n) const;
   bool may_be_filled_up(const NarrowFactor& a, const NarrowFactor& b, int size, int lanes) const;
   llvm::Value* emit_pairs(llvm::Value* sum, llvm::Value* x, llvm::Value* y, int lanes);
+  llvm::Value* emit_bf16_pairs(llvm::Value* sum, llvm::Value* x, llvm::Value* y, int lanes);
+  llvm::Value* add(llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_fours(llvm::Value* sum, llvm::Value* x, DataType tx, llvm::Value* y,
                           DataType ty, int lanes);
   llvm::Value* expand_fours(llvm::Value* x, DataType tx, llvm::Value* y, DataType ty, int lanes);

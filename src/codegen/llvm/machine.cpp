@@ -114,6 +114,7 @@ Machine describe_machine(const Target& target, bool for_jit) {
   } else if (machine.avx2 && subtarget.checkFeatures("+avxvnni")) {
     machine.vnni_bits = 256;
   }
+  machine.bf16 = machine.avx512 && subtarget.checkFeatures("+avx512bf16");
   machine.vnni_int8 = machine.avx2 && subtarget.checkFeatures("+avxvnniint8");
   machine.dotprod = machine.triple.isAArch64() && subtarget.checkFeatures("+dotprod");
   machine.i8mm = machine.triple.isAArch64() && subtarget.checkFeatures("+i8mm");

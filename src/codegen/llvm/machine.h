@@ -21,6 +21,7 @@ struct Machine {
   bool dotprod = false;    ///< AArch64: sdot and udot
   bool i8mm = false;       ///< AArch64: usdot
   bool vnni_int8 = false;  ///< vpdpbssd and vpdpbuud, up to 32 bytes
+  bool bf16 = false;       ///< vdpbf16ps
   int vnni_bits = 0;       ///< widest register of vpdpbusd and vpdpwssd
   int vector_bytes = 16;   ///< of the widest register
 
