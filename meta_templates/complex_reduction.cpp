@@ -153,10 +153,13 @@ class Writer {
       if (grouped_->extent >= size) dot_sizes_.push_back(size);
     }
     if (dot_sizes_.size() == 1) return;
+    // Halves that are read a few times are best left where they lie.
+    const bool packed = narrow_->integers() || copies_.of_vectors() != OperandCopies::kAsItLies;
     const bool faster = narrow_->integers() || t_.target().prefers_bf16_dots();
-    dot_ = t_.knob("dot", dot_sizes_, faster ? dot_sizes_.back() : 1,
-                   faster ? "products that one instruction adds up"
-                          : "widened once: multiply-adds of f32 are as fast");
+    dot_ = t_.knob("dot", dot_sizes_, packed && faster ? dot_sizes_.back() : 1,
+                   !packed  ? "not worth a copy"
+                   : faster ? "products that one instruction adds up"
+                            : "widened once: multiply-adds of f32 are as fast");
     for (int64_t size : dot_sizes_) {
       if (size == 1) continue;
       t_.keep_at_root(sh_.vector->producer, dot_, size);

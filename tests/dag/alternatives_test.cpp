@@ -224,7 +224,6 @@ TEST(Collapse, IsJoinedWithNoOtherRewrite) {
 
 // ---- all of them --------------------------------------------------------------------------------
 
-
 Tensor bytes_product(DataType a, DataType b, bool constant = false) {
   return ops::matmul(placeholder({48, 32}, a, "A"), constant
                                                         ? constant_placeholder({32, 64}, b, "B")

@@ -118,7 +118,9 @@ TEST(NarrowProduct, ExtremesAreExact) {
                                    {i16, i16, -32768., -32768.}}) {
     const selftest::RandomProgram p = product({a, b}, kM, kN, kK);
     for (const char* cpu : {"llvm", "llvm -mcpu=cascadelake", "llvm -mcpu=sierraforest"}) {
-      const Template t = chosen_template(p, Target::parse(cpu));
+      // The last: flip_sign, where it is legal.
+      const Template all = make_template_of_alternatives(ComputeDag(p.outputs), Target::parse(cpu));
+      const Template& t = all.branch(all.num_branches() - 1);
       const std::vector<NDArray> arrays{NDArray::full({kM, kK}, a, x),
                                         NDArray::full({kK, kN}, b, y),
                                         NDArray::full({kM, kN}, i32, 1)};
@@ -206,6 +208,11 @@ TEST(NarrowProduct, Bf16AsEachMachineDoesItBest) {
     EXPECT_THAT(text, HasSubstr("zmm")) << cpu;
     EXPECT_THAT(text, Not(HasSubstr("vfmadd"))) << cpu;
   }
+  EXPECT_EQ(
+      chosen(template_of(product({bf16, bf16}, 4, 96, 64), Target::parse("llvm -mcpu=znver4")),
+             "dot"),
+      1)
+      << "four rows do not pay for a copy";
   const Target wide = Target::parse("llvm -mcpu=sapphirerapids" + x86);
   EXPECT_THAT(assembly(p, "-mcpu=sapphirerapids" + x86), Not(HasSubstr("vdpbf16ps")));
   EXPECT_THAT(emit_llvm({lowered(p, template_of(p, wide), {{"dot", 2}}).main}, wide, "s"),

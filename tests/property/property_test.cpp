@@ -34,18 +34,23 @@ std::string check(const RandomProgram& p, const Schedule& schedule, uint64_t see
     for (const PassRecord& pass : program.passes) {
       std::vector<NDArray> args = want.fresh_arrays();
       std::vector<NDArray> persistent, constants;
-      for (const Buffer& b : program.persistent) {
+      const auto extents = [](const Buffer& b) {
         std::vector<int64_t> shape;
         for (const Expr& e : b->shape) shape.push_back(*as_int(e));
-        // Packed tiles may have holes that nobody reads.
-        persistent.push_back(NDArray::zeros(shape, b->dtype));
-      }
+        return shape;
+      };
+      // Packed tiles may have holes that nobody reads.
+      for (const Buffer& b : program.persistent)
+        persistent.push_back(NDArray::zeros(extents(b), b->dtype));
+      // An alternative may give arguments other dimensions.
+      std::vector<NDArray> all;
+      for (size_t i = 0; i < args.size(); ++i)
+        all.push_back(args[i].view(extents(pass.main.args[i])));
       if (pass.prepare.body) {
-        for (int c : program.constant_args) constants.push_back(args[c]);
+        for (int c : program.constant_args) constants.push_back(all[static_cast<size_t>(c)]);
         constants.insert(constants.end(), persistent.begin(), persistent.end());
         interpret(pass.prepare, constants);
       }
-      std::vector<NDArray> all = args;
       all.insert(all.end(), persistent.begin(), persistent.end());
       interpret(pass.main, all);
       std::string d = agree(args, "interpreted after " + pass.name);
