@@ -101,7 +101,7 @@ KernelCode cuda_kernel_code(const GpuProgram& p, const std::vector<Tensor>& args
   KernelCode code;
   code.name = p.name;
   for (size_t i = 0; i < args.size(); ++i) {
-    KernelArg a = describe(p.args[i]);
+    KernelArg a = describe(args[i].buffer());  // an alternative may give it other dimensions
     a.output = !args[i].op()->is_placeholder();
     a.constant = !p.constant_args.empty() && args[i].op()->is_constant();
     a.alignment = 16;  // what the text counts on (codegen/cuda.h)

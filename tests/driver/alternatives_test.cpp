@@ -2,6 +2,7 @@
 // interpretation.
 #include "heddle/dag/alternatives.h"
 
+#include "driver/build_cuda.h"
 #include "driver/driver_testing.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/driver/tolerance.h"
@@ -125,8 +126,13 @@ TEST(Collapse, IsCalledWithTheArraysOfTheDeclaration) {
     std::vector<Tensor> args = dag.placeholders();
     args.push_back(y);
     const Kernel kernel = build(s, args);
-    for (size_t i = 0; i < args.size(); ++i)
+    const Template gpu = make_template(s.dag(), Target::parse("cuda -gpu=a100"));
+    const KernelCode code = cuda_kernel_code(lower_gpu(gpu.instantiate(gpu.default_config()), args),
+                                             args, cuda::Cubin());
+    for (size_t i = 0; i < args.size(); ++i) {
       EXPECT_EQ(kernel.args()[i].shape, args[i].extents()) << args[i].name();
+      EXPECT_EQ(code.args[i].shape, args[i].extents()) << args[i].name();
+    }
   }
 }
 
