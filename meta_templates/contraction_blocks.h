@@ -73,8 +73,8 @@ inline ContractionBlocks contraction_blocks(const Target& target, const Operatio
       others > 1 ? b.row_tiles : balanced_block(b.row_tiles, in_l2, b.share_rows ? split_over : 1);
   // Channels or groups of an image in planes: the next tile of rows is in other planes, so all
   // columns of this one first, in the order of memory.
-  if (sh.group < sh.rows &&
-      !std::count(sh.vector->window_axes.begin(), sh.vector->window_axes.end(), sh.m))
+  const std::vector<int> windows = sh.vector ? sh.vector->window_axes : std::vector<int>();
+  if (sh.group < sh.rows && !windows.empty() && !std::count(windows.begin(), windows.end(), sh.m))
     b.row = std::max<int64_t>(1, sh.group / tile.mr);
   b.col = b.share_rows ? b.col_tiles : balanced_block(b.col_tiles, b.col_tiles, split_over);
   return b;

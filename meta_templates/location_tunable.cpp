@@ -52,8 +52,8 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     if (reader.stage_class != StageClass::ComplexReduction) continue;
     feeds_contraction = true;
     for (const Access& a : reader.reads)
-      windows_along_rows |=
-          a.producer == g.sink && a.affine.back() && a.affine.back()->terms.size() > 1;
+      windows_along_rows |= a.producer == g.sink && !a.affine.empty() && a.affine.back() &&
+                            a.affine.back()->terms.size() > 1;
     reads += static_cast<double>(reader.points * reader.reduce_points) /
              static_cast<double>(std::max<int64_t>(1, info.points));
   }

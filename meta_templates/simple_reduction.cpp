@@ -245,9 +245,9 @@ void build(TemplateBuilder& t, const StageGroup& g) {
         const bool beside = streams_rows(t, g.places.front().stage, points);
         Param ahead = t.knob("prefetch_lines", {0, kLinesAhead / 2, kLinesAhead},
                              beside ? kLinesAhead : 0, "memory has stores to wait for as well");
-        const int64_t line = 64 / op.output(0).dtype().bytes();
         StageRef first = partial;
         for (const Access& a : reads) {
+          const int64_t line = 64 / a.tensor.dtype().bytes();
           for (const int64_t n : {kLinesAhead / 2, kLinesAhead}) {
             if (n * line > a.tensor.extent(1)) continue;
             t.when(ahead, n, [&] { first.prefetch(t.stage(a.producer), 1, n * line); });

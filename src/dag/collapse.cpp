@@ -9,6 +9,7 @@
 // rows are 6 + 6 + 2, and 196 are 32 times 6 and 4.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "dag/internal.h"
 #include "heddle/dag/alternatives.h"
@@ -67,19 +68,20 @@ class JointDims {
   void look(int s) {
     const Operation& op = dag_.stage(s);
     if (op.is_placeholder()) return;
-    for (const Expr& body : op.bodies()) outside_of_reads(s, body);
+    std::unordered_set<const ExprNode*> seen;  // shared parts once
+    for (const Expr& body : op.bodies()) outside_of_reads(s, body, &seen);
     for (const Access& read : dag_.info(s).reads) look(s, read);
   }
 
   /// An axis that counts by itself (in a condition, as a value) is no part of another.
-  void outside_of_reads(int s, const Expr& e) {
-    if (e.kind() == ExprKind::Load) return;
+  void outside_of_reads(int s, const Expr& e, std::unordered_set<const ExprNode*>* seen) {
+    if (e.kind() == ExprKind::Load || !seen->insert(e.get()).second) return;
     const std::vector<Axis>& axes = dag_.stage(s).axes();
     for (std::size_t a = 0; a < axes.size(); ++a) {
       if (e.get() == axes[a].var().get())
         part(joint_[static_cast<std::size_t>(s)], static_cast<int>(a));
     }
-    for_each_child(e, [&](const Expr& c) { outside_of_reads(s, c); });
+    for_each_child(e, [&](const Expr& c) { outside_of_reads(s, c, seen); });
   }
 
   void look(int s, const Access& read) {

@@ -10,7 +10,13 @@ Stmt FusedParts::take_out(const Stmt& body) {
 }
 
 Expr FusedParts::take_out(const Expr& e) {
-  const Expr out = map_children(e, [&](const Expr& c) { return take_out(c); });
+  if (const auto it = done_.find(e.get()); it != done_.end()) return it->second.second;
+  const Expr out = part_of(map_children(e, [&](const Expr& c) { return take_out(c); }));
+  done_.emplace(e.get(), std::pair(e, out));
+  return out;
+}
+
+Expr FusedParts::part_of(const Expr& out) {
   const Binary* b = out.as<Binary>();
   if (!b || (b->op != BinaryOp::FloorDiv && b->op != BinaryOp::FloorMod)) return out;
   const int64_t* by = as_int(b->b);

@@ -1,6 +1,8 @@
 // What fused loops were: f / 14 and f % 14 of their variable f, as variables.
 #pragma once
 
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "heddle/ir/stmt.h"
@@ -28,7 +30,11 @@ class FusedParts {
 
  private:
   Expr take_out(const Expr& e);
+  /// The variable for `e` where it is a part; else `e`.
+  Expr part_of(const Expr& e);
   std::vector<Part> known_;  // the loop's own variable, then the parts
+  std::unordered_map<const ExprNode*, std::pair<Expr, Expr>> done_;  // shared parts once; the key
+                                                                     // is kept alive
 };
 
 }  // namespace heddle

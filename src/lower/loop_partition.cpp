@@ -209,10 +209,10 @@ Stmt partition_loop(const For& f, const Ranges& ranges) {
   return {};
 }
 
-// A copy of `body` for each range of the part in which the same holds. Conditions that only serial
-// loops inside decide are left to those.
+// A copy of `body` for each range of the part in which the same holds, of `most_nodes` altogether.
+// Conditions that only serial loops inside decide are left to those.
 Stmt branch(const Stmt& body, const std::vector<FusedParts::Part>& parts, size_t next,
-            const Ranges& ranges) {
+            const Ranges& ranges, int most_nodes) {
   if (next == parts.size()) return partition(body, ranges);
   const auto& [part, of, extent] = parts[next];
   Finder finder(part);
@@ -220,15 +220,15 @@ Stmt branch(const Stmt& body, const std::vector<FusedParts::Part>& parts, size_t
   std::erase_if(finder.atoms, [](const Atom& a) { return !a.copied; });
   std::set<int64_t> cuts = constant_cuts(finder.atoms, extent);
   const int copies = static_cast<int>(cuts.size()) + 1;
-  if (copies == 1 || copies > kMaxSegments || finder.nodes * copies > kMaxNodes)
-    return branch(body, parts, next + 1, ranges);
+  if (copies == 1 || copies > kMaxSegments || finder.nodes * copies > most_nodes)
+    return branch(body, parts, next + 1, ranges, most_nodes);
   cuts.insert(extent);
   Stmt out;
   for (auto to = cuts.rbegin(); to != cuts.rend(); ++to) {
     const auto below = std::next(to);
     Ranges here = ranges;
     here.set(part, {below == cuts.rend() ? 0 : *below, *to - 1});
-    const Stmt copy = branch(simplify(body, here), parts, next + 1, here);
+    const Stmt copy = branch(simplify(body, here), parts, next + 1, here, most_nodes / copies);
     out = out ? make_if(part.expr() < Expr(*to), copy, out) : copy;
   }
   return out;
@@ -245,7 +245,8 @@ Stmt partition_fused(const For& f, const Ranges& ranges) {
   Ranges inside = ranges;
   inside.set(f.var, {0, *n - 1});
   for (const FusedParts::Part& p : parts) inside.set(p.var, {0, p.extent - 1});
-  return make_for(f.var, f.extent, f.loop, fused.put_back(branch(body, parts, 0, inside)));
+  return make_for(f.var, f.extent, f.loop,
+                  fused.put_back(branch(body, parts, 0, inside, kMaxNodes)));
 }
 
 // Around the operations of a matrix unit the tiles are whole, zeros where there is nothing. In two

@@ -23,6 +23,15 @@ TEST(Build, NaiveSchedulesOfScalarsAndVectorsAreRight) {
   EXPECT_EQ(wrong_when_run(naive_schedule({ops::sum(placeholder({1000}), {0})})), "");
 }
 
+TEST(Build, AContractionMayReadAScalarThatIsComputed) {
+  const Tensor s = placeholder({}, f32, "s"), a = placeholder({9, 12}), b = placeholder({12, 20});
+  const Tensor t = compute({}, [&](const std::vector<Axis>&) { return s.at({}) * 3.f; }, "t");
+  const Axis k = reduce_axis(12);
+  const Tensor y =
+      compute({9, 20}, [&](Axis i, Axis j) { return sum(a(i, k) * b(k, j) * t.at({}), k); }, "y");
+  EXPECT_EQ(wrong_when_run(create_schedule({y})), "");
+}
+
 TEST(Build, ProvenanceSaysHowTheScheduleWasChosen) {
   Tensor t = ops::exp(placeholder({1000}));
   EXPECT_EQ(Schedule({t}).provenance, "default: serial loops");
