@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "dag/internal.h"
+#include "dag/map_loads.h"
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "dag/internal.h"
+#include "dag/map_loads.h"
 #include "heddle/dag/alternatives.h"
 
 namespace heddle {

@@ -90,9 +90,7 @@ std::vector<Tensor> apply(const RewriteSite& site) {
   const Tensor flipped = compute(
       from.shape(),
       [&](const std::vector<Axis>& i) {
-        const std::vector<Expr> at(i.begin(), i.end());
-        return bitwise_xor(cast(other, from.at(at)),
-                           make_const(other, other.is_int() ? -128 : 128));
+        return bitwise_xor(cast(other, from(i)), make_const(other, other.is_int() ? -128 : 128));
       },
       from.name() + "_flipped", "flip_sign", op.where());
 
@@ -146,8 +144,7 @@ std::vector<Tensor> apply(const RewriteSite& site) {
         for (std::size_t a : own) at.emplace_back(i[a]);
         // The sums first: stages are planned backwards, and the product is to be the one that is
         // computed within this stage.
-        return sums.at(at) * make_const(i32, other.is_int() ? 128 : -128) +
-               product.at(std::vector<Expr>(i.begin(), i.end()));
+        return sums.at(at) * make_const(i32, other.is_int() ? 128 : -128) + product(i);
       },
       op.name(), op.tag(), op.where())};
 }

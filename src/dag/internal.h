@@ -30,10 +30,6 @@ std::string join_words(const std::vector<std::string>& items);
 /// bodies.
 const std::vector<Expr>& inner_bodies(const Operation& op);
 
-/// `bodies` with each read replaced by what `fn` makes of it; a read in the index of another first.
-/// What they share, they share afterwards.
-std::vector<Expr> map_loads(const std::vector<Expr>& bodies, FunctionRef<Expr(const Load&)> fn);
-
 /// "A", or "A[i, k]" where `reads` has A more than once.
 std::string read_name(const Access& read, const std::vector<Access>& reads);
 

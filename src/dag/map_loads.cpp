@@ -1,6 +1,6 @@
-#include <unordered_map>
+#include "dag/map_loads.h"
 
-#include "dag/internal.h"
+#include <unordered_map>
 
 namespace heddle::dag {
 namespace {

@@ -266,11 +266,10 @@ bool feeds_matrix_unit(const Stmt& s) {
 Stmt partition(const Stmt& s, const Ranges& ranges) {
   if (!s) return s;
   const For* f = s.as<For>();
-  if (f && f->loop == LoopKind::Serial && !feeds_matrix_unit(f->body)) {
-    if (Stmt r = partition_loop(*f, ranges)) return r;
-  }
-  if (f && (f->loop == LoopKind::Serial || f->loop == LoopKind::Parallel) &&
-      !feeds_matrix_unit(f->body)) {
+  const bool serial = f && f->loop == LoopKind::Serial,
+             parallel = f && f->loop == LoopKind::Parallel;
+  if ((serial || parallel) && !feeds_matrix_unit(f->body)) {
+    if (Stmt r = serial ? partition_loop(*f, ranges) : Stmt()) return r;
     if (Stmt r = partition_fused(*f, ranges)) return r;
   }
   Ranges inside = ranges;

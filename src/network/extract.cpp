@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "dag/map_loads.h"
 #include "heddle/schedule/template.h"
 
 namespace heddle::network {
@@ -97,24 +98,13 @@ class NodeBuilder {
   Ref<const Operation> copy(int s) {
     if (const auto it = copies_.find(s); it != copies_.end()) return it->second;
     const Operation& op = dag_.stage(s);
-    std::vector<Expr> bodies;
-    // One memory for all bodies: the components of a tuple reduction share their sources.
-    std::unordered_map<const ExprNode*, Expr> done;
-    for (const Expr& body : op.bodies()) bodies.push_back(rewrite(body, done));
+    std::vector<Expr> bodies = dag::map_loads(op.bodies(), [&](const Load& load) {
+      return make_load(own(tensor_of(load.buffer)).buffer(), load.indices);
+    });
     Ref<const Operation> result =
         Operation::make_compute(op.name(), op.axes(), std::move(bodies), op.tag(), op.where());
     node_.stages.push_back(s);
     return copies_.emplace(s, std::move(result)).first->second;
-  }
-
-  Expr rewrite(const Expr& e, std::unordered_map<const ExprNode*, Expr>& done) {
-    if (const auto it = done.find(e.get()); it != done.end()) return it->second;
-    Expr result = map_children(e, [&](const Expr& child) { return rewrite(child, done); });
-    if (const Load* load = result.as<Load>()) {
-      result = make_load(own(tensor_of(load->buffer)).buffer(), load->indices);
-    }
-    done.emplace(e.get(), result);
-    return result;
   }
 
   /// The tensor that stands for `t` here.
