@@ -62,27 +62,8 @@ if(HEDDLE_BUILD_TESTS)
   _heddle_require(_heddle_gtest "GoogleTest and GoogleMock" "libgtest-dev;libgmock-dev")
 endif()
 
-find_package(OpenBLAS QUIET CONFIG)
-# oneDNN's configuration file stops CMake where OpenCL's headers are missing; the library does not need them.
-find_path(HEDDLE_ONEDNN_INCLUDE_DIR dnnl.hpp)
-find_library(HEDDLE_ONEDNN_LIBRARY dnnl)
-mark_as_advanced(HEDDLE_ONEDNN_INCLUDE_DIR HEDDLE_ONEDNN_LIBRARY)
 find_package(CUDAToolkit QUIET)
-find_package(benchmark QUIET CONFIG)
-find_package(TBB QUIET CONFIG)
 find_package(OpenMP QUIET COMPONENTS CXX)
-find_path(HEDDLE_LIBXSMM_INCLUDE_DIR libxsmm.h)
-find_library(HEDDLE_LIBXSMM_LIBRARY xsmm)
-find_library(HEDDLE_LIBXSMM_NOBLAS_LIBRARY xsmmnoblas)  # its stand-in for a BLAS
-# Debian's package of Halide 14 has its version in its paths, and no package configuration finds the plugin.
-find_path(HEDDLE_HALIDE_INCLUDE_DIR Halide.h PATH_SUFFIXES halide14)
-find_library(HEDDLE_HALIDE_LIBRARY NAMES Halide14 Halide)
-find_library(HEDDLE_HALIDE_ADAMS2019 NAMES autoschedule_adams2019 PATH_SUFFIXES halide14)
-mark_as_advanced(HEDDLE_LIBXSMM_INCLUDE_DIR HEDDLE_LIBXSMM_LIBRARY HEDDLE_LIBXSMM_NOBLAS_LIBRARY
-                 HEDDLE_HALIDE_INCLUDE_DIR HEDDLE_HALIDE_LIBRARY HEDDLE_HALIDE_ADAMS2019)
-find_path(HEDDLE_Z3_INCLUDE_DIR z3++.h)
-find_library(HEDDLE_Z3_LIBRARY z3)
-mark_as_advanced(HEDDLE_Z3_INCLUDE_DIR HEDDLE_Z3_LIBRARY)
 
 set(CMAKE_MESSAGE_LOG_LEVEL "${_heddle_log_level}")
 
@@ -117,63 +98,36 @@ add_library(heddle::dlpack ALIAS heddle_dep_dlpack)
 target_include_directories(heddle_dep_dlpack SYSTEM INTERFACE ${HEDDLE_DLPACK_INCLUDE_DIR})
 
 # ---- optional ------------------------------------------------------------------------------------
-set(HEDDLE_HAVE_OPENBLAS OFF)
-if(OpenBLAS_FOUND)
-  set(HEDDLE_HAVE_OPENBLAS ON)
-  add_library(heddle_dep_openblas INTERFACE)
-  add_library(heddle::openblas ALIAS heddle_dep_openblas)
-  target_include_directories(heddle_dep_openblas SYSTEM INTERFACE ${OpenBLAS_INCLUDE_DIRS})
-  target_link_libraries(heddle_dep_openblas INTERFACE ${OpenBLAS_LIBRARIES})
-else()
-  message(STATUS "OpenBLAS not found (libopenblas-dev): benchmarks do not compare with it")
+include(HeddleOptional)
+set(_heddle_not_timed "benchmarks do not compare with it")
+# OpenBLAS is opened at run time; its header tells that it is there.
+heddle_optional(openblas WHAT OpenBLAS PACKAGE libopenblas-dev WITHOUT ${_heddle_not_timed}
+                HEADER cblas.h LIBRARIES openblas)
+heddle_optional(onednn WHAT oneDNN PACKAGE libdnnl-dev WITHOUT ${_heddle_not_timed}
+                HEADER dnnl.hpp LIBRARIES dnnl)
+# xsmmnoblas stands in for a BLAS.
+heddle_optional(libxsmm WHAT libxsmm PACKAGE libxsmm-dev WITHOUT ${_heddle_not_timed}
+                HEADER libxsmm.h LIBRARIES xsmm xsmmnoblas)
+# Debian's package of Halide 14 has its version in its paths.
+heddle_optional(halide WHAT Halide PACKAGE libhalide14-0-dev WITHOUT ${_heddle_not_timed}
+                HEADER Halide.h LIBRARIES Halide14 SUFFIXES halide14)
+find_library(HEDDLE_HALIDE_ADAMS2019 NAMES autoschedule_adams2019 PATH_SUFFIXES halide14)
+mark_as_advanced(HEDDLE_HALIDE_ADAMS2019)
+if(NOT HEDDLE_HALIDE_ADAMS2019)
+  set(HEDDLE_HAVE_HALIDE OFF)
 endif()
-
-set(HEDDLE_HAVE_ONEDNN OFF)
-if(HEDDLE_ONEDNN_INCLUDE_DIR AND HEDDLE_ONEDNN_LIBRARY)
-  set(HEDDLE_HAVE_ONEDNN ON)
-  add_library(heddle_dep_onednn INTERFACE)
-  add_library(heddle::onednn ALIAS heddle_dep_onednn)
-  target_include_directories(heddle_dep_onednn SYSTEM INTERFACE ${HEDDLE_ONEDNN_INCLUDE_DIR})
-  target_link_libraries(heddle_dep_onednn INTERFACE ${HEDDLE_ONEDNN_LIBRARY})
-else()
-  message(STATUS "oneDNN not found (libdnnl-dev): benchmarks do not compare with it")
-endif()
-
-set(HEDDLE_HAVE_LIBXSMM OFF)
-if(HEDDLE_LIBXSMM_INCLUDE_DIR AND HEDDLE_LIBXSMM_LIBRARY AND HEDDLE_LIBXSMM_NOBLAS_LIBRARY)
-  set(HEDDLE_HAVE_LIBXSMM ON)
-else()
-  message(STATUS "libxsmm not found (libxsmm-dev): benchmarks do not compare with it")
-endif()
-
-set(HEDDLE_HAVE_HALIDE OFF)
-if(HEDDLE_HALIDE_INCLUDE_DIR AND HEDDLE_HALIDE_LIBRARY AND HEDDLE_HALIDE_ADAMS2019)
-  set(HEDDLE_HAVE_HALIDE ON)
-else()
-  message(STATUS "Halide not found (libhalide14-0-dev): benchmarks do not compare with it")
-endif()
+heddle_optional(benchmark WHAT "Google Benchmark" PACKAGE libbenchmark-dev
+                WITHOUT "micro benchmarks are off"
+                HEADER benchmark/benchmark.h LIBRARIES benchmark)
+heddle_optional(tbb WHAT TBB PACKAGE libtbb-dev WITHOUT ${_heddle_not_timed}
+                HEADER tbb/parallel_for.h LIBRARIES tbb)
+heddle_optional(z3 WHAT z3 PACKAGE libz3-dev
+                WITHOUT "the proofs of the simplifier rules are not run"
+                HEADER z3++.h LIBRARIES z3)
 
 set(HEDDLE_HAVE_CUDA_TOOLKIT OFF)
 if(CUDAToolkit_FOUND)
   set(HEDDLE_HAVE_CUDA_TOOLKIT ON)
 else()
   message(STATUS "CUDA toolkit not found: kernels for NVIDIA GPUs are not compiled in the tests")
-endif()
-
-set(HEDDLE_HAVE_Z3 OFF)
-if(HEDDLE_Z3_INCLUDE_DIR AND HEDDLE_Z3_LIBRARY)
-  set(HEDDLE_HAVE_Z3 ON)
-  add_library(heddle_dep_z3 INTERFACE)
-  add_library(heddle::z3 ALIAS heddle_dep_z3)
-  target_include_directories(heddle_dep_z3 SYSTEM INTERFACE ${HEDDLE_Z3_INCLUDE_DIR})
-  target_link_libraries(heddle_dep_z3 INTERFACE ${HEDDLE_Z3_LIBRARY})
-else()
-  message(STATUS "z3 not found (libz3-dev): the proofs of the simplifier rules are not run")
-endif()
-
-set(HEDDLE_HAVE_BENCHMARK OFF)
-if(TARGET benchmark::benchmark)
-  set(HEDDLE_HAVE_BENCHMARK ON)
-else()
-  message(STATUS "Google Benchmark not found (libbenchmark-dev): micro benchmarks are off")
 endif()

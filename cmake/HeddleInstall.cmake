@@ -1,4 +1,5 @@
-# Headers, libraries, shipped records, the command line, and the package that find_package(heddle) finds.
+# Headers, libraries, shipped records, the command line, and the package that find_package(heddle) finds;
+# and a Debian package of all of it (cpack).
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/heddle
@@ -8,10 +9,13 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/tophub/
 install(TARGETS heddle heddle_rt EXPORT heddle_targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# Whatever needs the library has built all that is installed with it: the archive costs no compilation.
+add_dependencies(heddle heddle_rt)
 if(TARGET heddle_cli)
   file(RELATIVE_PATH _heddle_lib_from_bin /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(heddle_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${_heddle_lib_from_bin}")
-  install(TARGETS heddle_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # Optional: who built the lessons alone installs the library without it.
+  install(TARGETS heddle_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
 endif()
 
 set(_heddle_package ${CMAKE_INSTALL_LIBDIR}/cmake/heddle)
@@ -25,3 +29,20 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/heddleConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/heddleConfig.cmake
               ${PROJECT_BINARY_DIR}/heddleConfigVersion.cmake
         DESTINATION ${_heddle_package})
+
+# ---- a Debian package: cmake --build build && (cd build && cpack) --------------------------------
+if(PROJECT_IS_TOP_LEVEL)
+  set(CPACK_GENERATOR DEB)
+  set(CPACK_PACKAGE_NAME heddle)
+  set(CPACK_PACKAGE_VENDOR Heddle)
+  set(CPACK_PACKAGE_CONTACT "The Heddle developers <heddle@localhost>")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+  set(CPACK_STRIP_FILES ON)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # the libraries that ours are linked with
+  # The static runtime and the headers want a compiler; nothing of the library does.
+  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "g++ (>= 4:12), cmake (>= 3.25)")
+  include(CPack)
+endif()

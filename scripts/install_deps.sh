@@ -1,41 +1,43 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing, those that Heddle needs and those that switch on
-# optional parts. Says nothing when all are there. Needs root or sudo only when there is work to do.
+# Installs the Debian packages that are missing. Says nothing when all are there. Needs root or sudo
+# only when there is work to do.
+#
+#   scripts/install_deps.sh             what the library, the command line and the lessons need
+#   scripts/install_deps.sh --tests     that, and what the tests need
+#   scripts/install_deps.sh --peers     that, and the libraries that Heddle is timed against, where
+#                                       the distribution has them
 set -euo pipefail
 
-required=(
-  build-essential cmake ninja-build python3 git
+need=(
+  build-essential cmake ninja-build
   llvm-19-dev libboost-graph-dev libxgboost-dev nlohmann-json3-dev libfmt-dev libcli11-dev
-  libdlpack-dev libgtest-dev libgmock-dev
+  libdlpack-dev
   zlib1g-dev libxml2-dev  # LLVM's CMake package asks for them
 )
-optional=(ccache libopenblas-dev libdnnl-dev libbenchmark-dev libz3-dev clang-format-19
-          libtbb-dev libblis-openmp-dev libxsmm-dev libhalide14-0-dev)
+want=(ccache)
+for option in "$@"; do
+  case $option in
+    --tests) need+=(git python3 libgtest-dev libgmock-dev)
+             want+=(clang-format-19 libz3-dev) ;;
+    --peers) want+=(libopenblas-dev libdnnl-dev libbenchmark-dev libtbb-dev libblis-openmp-dev
+                    libxsmm-dev libhalide14-0-dev) ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  esac
+done
 
+# These tools count as present however they came.
+declare -A tool_of=([build-essential]=g++ [cmake]=cmake [ninja-build]=ninja [python3]=python3 [git]=git
+                    [ccache]=ccache)
 missing_of() {
   local package
   for package in "$@"; do
+    if [[ -n ${tool_of[$package]:-} ]] && command -v "${tool_of[$package]}" >/dev/null; then continue; fi
     dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed$' ||
       echo "$package"
   done
 }
-
-mapfile -t need < <(missing_of "${required[@]}")
-mapfile -t want < <(missing_of "${optional[@]}")
-# The tools count as present however they came.
-drop_if_on_path() {
-  local package=$1 command=$2 kept=() p
-  for p in "${need[@]}"; do
-    if [[ $p == "$package" ]] && command -v "$command" >/dev/null; then continue; fi
-    kept+=("$p")
-  done
-  need=("${kept[@]}")
-}
-drop_if_on_path build-essential g++
-drop_if_on_path cmake cmake
-drop_if_on_path ninja-build ninja
-drop_if_on_path python3 python3
-drop_if_on_path git git
+mapfile -t need < <(missing_of "${need[@]}")
+mapfile -t want < <(missing_of "${want[@]}")
 if ((${#need[@]} == 0 && ${#want[@]} == 0)); then exit 0; fi
 
 as_root=()
@@ -51,14 +53,18 @@ fi
 apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" >/dev/null
 }
+install() { apt install --yes --no-install-recommends "$@"; }
 apt update || echo "warning: apt-get update failed; trying with the lists there are" >&2
 if ((${#need[@]} > 0)); then
   echo "installing ${need[*]}"
-  apt install --yes --no-install-recommends "${need[@]}"
+  install "${need[@]}"
 fi
-# One by one: what this distribution does not have is left out, and CMake says what that turns off.
-for package in "${want[@]}"; do
-  echo "installing $package (optional)"
-  apt install --yes --no-install-recommends "$package" ||
-    echo "warning: $package is not available; its part of Heddle is left out" >&2
-done
+if ((${#want[@]} > 0)); then
+  echo "installing ${want[*]} (optional)"
+  # What this distribution does not have is left out, and CMake says what that turns off.
+  install "${want[@]}" 2>/dev/null ||
+    for package in "${want[@]}"; do
+      install "$package" ||
+        echo "warning: $package is not available; its part of Heddle is left out" >&2
+    done
+fi

@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything, and runs all tests; ends with CTest's summary.
-# Arguments go to ctest: scripts/test.sh -L unit
+#
+#   scripts/test.sh [options of ctest]     for example: scripts/test.sh -L unit
+#   scripts/test.sh --configure            stops when CMake has configured
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+configure_only=no
+if [[ ${1:-} == --configure ]]; then configure_only=yes; shift; fi
 build=${HEDDLE_BUILD_DIR:-build}
-scripts/install_deps.sh
+scripts/install_deps.sh --tests --peers
 generator=()
 if [[ ! -f $build/CMakeCache.txt ]] && command -v ninja >/dev/null; then generator=(-G Ninja); fi
 # All parts on: a folder that quickstart.sh made has some of them off.
 cmake -S . -B "$build" "${generator[@]}" -DHEDDLE_BUILD_TESTS=ON -DHEDDLE_BUILD_BENCH=ON \
   -DHEDDLE_BUILD_TUTORIALS=ON -DHEDDLE_BUILD_TOOLS=ON
+if [[ $configure_only == yes ]]; then exit 0; fi
 cmake --build "$build" --parallel "$(nproc)"
 exec ctest --test-dir "$build" --output-on-failure --parallel 2 "$@"
