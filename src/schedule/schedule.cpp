@@ -86,9 +86,9 @@ Schedule Schedule::from_json(const Json& json, const ComputeDag& dag) {
     throw_user_error("this is no schedule of version 1", {},
                      "expected {\"v\": 1, \"steps\": [...]}");
   }
-  Schedule s(json.contains("alternative")
-                 ? apply_alternative(dag, json.at("alternative").as_string())
-                 : dag);
+  const std::string alternative = json.get_string("alternative", "");
+  const bool rewrite = !alternative.empty() && alternative != dag.alternative();
+  Schedule s(rewrite ? apply_alternative(dag, alternative) : dag);
   const Json& steps = json.at("steps");
   for (size_t i = 0; i < steps.size(); ++i) {
     const Json& j = steps.at(i);

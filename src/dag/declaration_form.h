@@ -1,0 +1,38 @@
+// What the writer and the reader of serialised declarations share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "heddle/ir/expr.h"
+#include "heddle/support/json.h"
+
+namespace heddle::dag {
+
+inline constexpr const char* kDeclarationFormat = "heddle-declaration";
+inline constexpr int64_t kDeclarationVersion = 1;
+
+// Expressions and graphs are walked, and given back, by recursion.
+inline constexpr int kDeepestExpression = 4000;
+inline constexpr int kLongestChain = 4000;
+// Far more than anybody declares: what is beyond is not worth its memory.
+inline constexpr size_t kMostOperations = 1 << 16;
+inline constexpr size_t kMostNodes = 1 << 20;
+inline constexpr size_t kMostAxes = 1 << 18;
+
+/// Sixteen hexadecimal digits.
+std::string hex64(uint64_t value);
+/// The value, of exactly sixteen such digits.
+std::optional<uint64_t> parse_hex64(std::string_view text);
+/// Of the member "declaration".
+uint64_t declaration_checksum(const Json& declaration);
+
+/// "sum" for Sum; empty for Custom.
+std::string builtin_name(ReduceKind kind);
+std::optional<ReduceKind> parse_builtin(std::string_view name);
+std::optional<UnaryOp> parse_unary(std::string_view name);
+std::optional<BinaryOp> parse_binary(std::string_view name);
+
+}  // namespace heddle::dag
