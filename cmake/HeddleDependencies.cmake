@@ -64,6 +64,9 @@ endif()
 
 find_package(CUDAToolkit QUIET)
 find_package(OpenMP QUIET COMPONENTS CXX)
+find_package(Protobuf QUIET)
+find_file(HEDDLE_ONNX_PROTO onnx/onnx.proto PATHS /usr/include /usr/local/include)
+mark_as_advanced(HEDDLE_ONNX_PROTO)
 
 set(CMAKE_MESSAGE_LOG_LEVEL "${_heddle_log_level}")
 
@@ -130,4 +133,12 @@ if(CUDAToolkit_FOUND)
   set(HEDDLE_HAVE_CUDA_TOOLKIT ON)
 else()
   message(STATUS "CUDA toolkit not found: kernels for NVIDIA GPUs are not compiled in the tests")
+endif()
+
+set(HEDDLE_HAVE_ONNX OFF)
+if(HEDDLE_ONNX_PROTO AND TARGET protobuf::libprotobuf-lite AND TARGET protobuf::protoc)
+  set(HEDDLE_HAVE_ONNX ON)
+else()
+  message(STATUS "protobuf or ONNX's schema not found (libprotobuf-dev, protobuf-compiler, "
+                 "libonnx-dev): ONNX files are not imported")
 endif()

@@ -14,7 +14,7 @@ need=(
   libdlpack-dev
   zlib1g-dev libxml2-dev  # LLVM's CMake package asks for them
 )
-want=(ccache)
+want=(ccache libprotobuf-dev protobuf-compiler libonnx-dev)  # the last three: ONNX import
 for option in "$@"; do
   case $option in
     --tests) need+=(git python3 libgtest-dev libgmock-dev)
@@ -27,7 +27,7 @@ done
 
 # These tools count as present however they came.
 declare -A tool_of=([build-essential]=g++ [cmake]=cmake [ninja-build]=ninja [python3]=python3 [git]=git
-                    [ccache]=ccache)
+                    [ccache]=ccache [protobuf-compiler]=protoc)
 missing_of() {
   local package
   for package in "$@"; do

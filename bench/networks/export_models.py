@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Writes networks as ONNX files, with random weights, by both of PyTorch's exporters.
+
+    export_models.py FOLDER [--only resnet50,bert] [--exporter dynamo|torchscript]
+
+The networks are those that Heddle is checked with: see networks() below. Needs requirements.txt.
+"""
+import argparse
+import pathlib
+import sys
+import traceback
+import warnings
+
+import torch
+import torchvision.models as vision
+from torch import nn
+
+
+class ConvBlock(nn.Sequential):
+    def __init__(self, c_in, c_out):
+        super().__init__(nn.Conv2d(c_in, c_out, 3, padding=1), nn.BatchNorm2d(c_out), nn.ReLU(),
+                         nn.Conv2d(c_out, c_out, 3, padding=1), nn.BatchNorm2d(c_out), nn.ReLU())
+
+
+class UNet(nn.Module):
+    """Ronneberger et al. 2015, with padding and transposed convolutions."""
+
+    def __init__(self, widths=(32, 64, 128, 256)):
+        super().__init__()
+        self.down = nn.ModuleList()
+        c = 3
+        for w in widths:
+            self.down.append(ConvBlock(c, w))
+            c = w
+        self.up = nn.ModuleList()
+        self.join = nn.ModuleList()
+        for w in reversed(widths[:-1]):
+            self.up.append(nn.ConvTranspose2d(c, w, 2, stride=2))
+            self.join.append(ConvBlock(2 * w, w))
+            c = w
+        self.head = nn.Conv2d(c, 2, 1)
+
+    def forward(self, x):
+        kept = []
+        for i, block in enumerate(self.down):
+            if i > 0:
+                x = nn.functional.max_pool2d(x, 2)
+            x = block(x)
+            kept.append(x)
+        kept.pop()
+        for up, join in zip(self.up, self.join):
+            x = join(torch.cat([kept.pop(), up(x)], 1))
+        return self.head(x)
+
+
+class C2f(nn.Module):
+    def __init__(self, c_in, c_out, n):
+        super().__init__()
+        h = c_out // 2
+        self.first = ConvAct(c_in, c_out, 1)
+        self.blocks = nn.ModuleList(nn.Sequential(ConvAct(h, h, 3), ConvAct(h, h, 3))
+                                    for _ in range(n))
+        self.last = ConvAct((2 + n) * h, c_out, 1)
+
+    def forward(self, x):
+        parts = list(self.first(x).chunk(2, 1))
+        for block in self.blocks:
+            parts.append(parts[-1] + block(parts[-1]))
+        return self.last(torch.cat(parts, 1))
+
+
+class ConvAct(nn.Sequential):
+    def __init__(self, c_in, c_out, k, stride=1):
+        super().__init__(nn.Conv2d(c_in, c_out, k, stride, k // 2, bias=False),
+                         nn.BatchNorm2d(c_out), nn.SiLU())
+
+
+class Detector(nn.Module):
+    """Like YOLOv8 n: a C2f backbone, SPPF, a pyramid with nearest upsampling, three heads whose
+    boxes are sums over a softmax; no non-maximum suppression."""
+
+    def __init__(self, classes=80, bins=16):
+        super().__init__()
+        self.bins, self.classes = bins, classes
+        self.stem = nn.Sequential(ConvAct(3, 16, 3, 2), ConvAct(16, 32, 3, 2), C2f(32, 32, 1))
+        self.p3 = nn.Sequential(ConvAct(32, 64, 3, 2), C2f(64, 64, 2))
+        self.p4 = nn.Sequential(ConvAct(64, 128, 3, 2), C2f(128, 128, 2))
+        self.p5 = nn.Sequential(ConvAct(128, 256, 3, 2), C2f(256, 256, 1))
+        self.spp_in, self.spp_out = ConvAct(256, 128, 1), ConvAct(512, 256, 1)
+        self.up4, self.up3 = C2f(384, 128, 1), C2f(192, 64, 1)
+        self.heads = nn.ModuleList(nn.Sequential(ConvAct(c, 64, 3),
+                                                 nn.Conv2d(64, 4 * bins + classes, 1))
+                                   for c in (64, 128, 256))
+        self.register_buffer("bin_values", torch.arange(bins, dtype=torch.float32))
+
+    def forward(self, x):
+        p3 = self.p3(self.stem(x))
+        p4 = self.p4(p3)
+        p5 = self.spp_in(self.p5(p4))
+        pools = [p5]
+        for _ in range(3):
+            pools.append(nn.functional.max_pool2d(pools[-1], 5, 1, 2))
+        p5 = self.spp_out(torch.cat(pools, 1))
+        p4 = self.up4(torch.cat([nn.functional.interpolate(p5, scale_factor=2.0), p4], 1))
+        p3 = self.up3(torch.cat([nn.functional.interpolate(p4, scale_factor=2.0), p3], 1))
+        rows = [h(p).flatten(2) for h, p in zip(self.heads, (p3, p4, p5))]
+        y = torch.cat(rows, 2)
+        boxes, scores = y.split((4 * self.bins, self.classes), 1)
+        boxes = boxes.view(boxes.shape[0], 4, self.bins, -1).softmax(2)
+        boxes = (boxes * self.bin_values.view(1, 1, -1, 1)).sum(2)
+        return torch.cat([boxes, scores.sigmoid()], 1)
+
+
+class LstmTagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(1000, 64)
+        self.lstm = nn.LSTM(64, 96, num_layers=2, bidirectional=True, batch_first=True)
+        self.tags = nn.Linear(192, 12)
+
+    def forward(self, ids):
+        return self.tags(self.lstm(self.words(ids))[0])
+
+
+class FirstOutput(nn.Module):
+    """A model of transformers whose answer is one tensor."""
+
+    def __init__(self, model, pick):
+        super().__init__()
+        self.model, self.pick = model, pick
+
+    def forward(self, *args):
+        return self.pick(self.model(*args, return_dict=True))
+
+
+def image(size=224):
+    return (torch.randn(1, 3, size, size),)
+
+
+def words(length, vocabulary=1000):
+    return torch.randint(0, vocabulary, (1, length))
+
+
+def bert():
+    from transformers import BertConfig, BertModel
+    model = BertModel(BertConfig(), add_pooling_layer=True)
+    return (FirstOutput(model, lambda r: r.last_hidden_state),
+            (words(128), torch.ones(1, 128, dtype=torch.int64)))
+
+
+def gpt2():
+    from transformers import GPT2Config, GPT2LMHeadModel
+    model = GPT2LMHeadModel(GPT2Config(use_cache=False))
+    return FirstOutput(model, lambda r: r.logits), (words(128),)
+
+
+def of_vision(make, size=224, **options):
+    return lambda: (make(weights=None, **options), image(size))
+
+
+def networks():
+    """Name -> a function that gives the module and its inputs."""
+    return {
+        "resnet18": of_vision(vision.resnet18),
+        "resnet50": of_vision(vision.resnet50),
+        "mobilenet_v2": of_vision(vision.mobilenet_v2),
+        "mobilenet_v3": of_vision(vision.mobilenet_v3_large),
+        "efficientnet_b0": of_vision(vision.efficientnet_b0),
+        "squeezenet": of_vision(vision.squeezenet1_1),
+        "densenet121": of_vision(vision.densenet121),
+        "inception_v3": of_vision(vision.inception_v3, 299, init_weights=False),
+        "vgg16": of_vision(vision.vgg16),
+        "unet": lambda: (UNet(), image(256)),
+        "detector": lambda: (Detector(), image(320)),
+        "vit_b_16": of_vision(vision.vit_b_16),
+        "bert": bert,
+        "gpt2": gpt2,
+        "lstm": lambda: (LstmTagger(), (words(32),)),
+    }
+
+
+def randomize_norms(module):
+    """Statistics of batch norms are 0 and 1 at first: a test that would not see them swapped."""
+    for m in module.modules():
+        if isinstance(m, nn.BatchNorm2d):
+            nn.init.uniform_(m.running_mean, -0.1, 0.1)
+            nn.init.uniform_(m.running_var, 0.8, 1.2)
+
+
+def export(module, inputs, path, exporter):
+    names = [f"input{i}" for i in range(len(inputs))]
+    if exporter == "dynamo":
+        torch.onnx.export(module, inputs, path, input_names=names, output_names=["output"],
+                          dynamo=True, external_data=False, verbose=False)
+    else:
+        torch.onnx.export(module, inputs, path, input_names=names, output_names=["output"],
+                          dynamo=False, opset_version=17)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--only", default="", help="names with commas")
+    parser.add_argument("--exporter", choices=("dynamo", "torchscript"), help="only this one")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    options.folder.mkdir(parents=True, exist_ok=True)
+    chosen = options.only.split(",") if options.only else list(networks())
+    failed = 0
+    for name in chosen:
+        torch.manual_seed(1)
+        module, inputs = networks()[name]()
+        randomize_norms(module)
+        module.eval()
+        for exporter in [options.exporter] if options.exporter else ["dynamo", "torchscript"]:
+            path = options.folder / f"{name}.{exporter}.onnx"
+            if path.exists():
+                continue
+            try:
+                with torch.no_grad():
+                    export(module, inputs, str(path), exporter)
+                print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", flush=True)
+            except Exception as error:  # the exporter's own troubles are no reason to stop
+                failed += 1
+                print(f"{path}: not exported: {type(error).__name__}: {error}"[:300], flush=True)
+                traceback.print_exc(file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+// An ONNX model as plain structures: what is left of the file once protobuf has read it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "heddle/onnx/import.h"
+#include "heddle/runtime/ndarray.h"
+
+namespace heddle::onnx {
+
+struct Graph;
+
+/// The value of an attribute. A graph (of If, Loop, Scan) is kept as a mark only.
+struct Subgraph {};
+using AttributeValue =
+    std::variant<std::monostate, int64_t, float, std::string, NDArray, std::vector<int64_t>,
+                 std::vector<float>, std::vector<std::string>, Subgraph>;
+
+struct Attribute {
+  AttributeValue value;
+  std::string reference;  ///< in a function's body: the function's attribute that is meant
+};
+
+struct Node {
+  std::string name, op, domain;
+  std::vector<std::string> inputs, outputs;  ///< "" for an optional one that is left out
+  std::map<std::string, Attribute> attributes;
+  int64_t opset = 0;  ///< version of its domain
+
+  /// "node 'conv1' (Conv)"
+  std::string describe() const;
+};
+
+struct Dimension {
+  int64_t extent = -1;  ///< -1: not known
+  std::string name;     ///< "" for none
+};
+
+struct ValueInfo {
+  std::string name;
+  int32_t type = 0;  ///< of TensorProto::DataType; 0: no tensor
+  bool has_shape = false;
+  std::vector<Dimension> shape;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Node> nodes;
+  std::map<std::string, NDArray> initializers;
+  std::vector<ValueInfo> inputs, outputs;
+};
+
+/// A local function: a graph of which each call is a copy.
+struct Function {
+  std::string name, domain;
+  std::vector<std::string> inputs, outputs;
+  std::map<std::string, Attribute> defaults;  ///< of its attributes
+  std::vector<Node> nodes;
+};
+
+struct Model {
+  std::string path;
+  Graph graph;
+  std::vector<Function> functions;
+};
+
+/// The type of TensorProto::DataType `type`; a User error that begins with `what` where we have
+/// none.
+DataType dtype_of(int32_t type, const std::string& what);
+
+/// Reads and checks a file. `path` is what messages say.
+Model read_model(const std::string& path);
+/// The same from memory, which is copied where needed; external data are looked for in `folder`.
+Model parse_model(const std::string& bytes, const std::string& path);
+
+/// Replaces calls of local functions by their bodies, as often as needed.
+void inline_functions(Model& model);
+
+/// Sorts the nodes so that each comes after those it reads from. Values that nobody makes, that two
+/// make, and cycles are User errors with the names of the nodes.
+void order_nodes(Model& model);
+
+/// The rest of import_onnx.
+OnnxModel import_model(Model model, const OnnxOptions& options, Where where);
+
+}  // namespace heddle::onnx

@@ -1,0 +1,269 @@
+// From a file to a declaration, node by node.
+#include "heddle/onnx/import.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "heddle/codegen/interpreter.h"
+#include "heddle/ops/elementwise.h"
+#include "heddle/support/edit_distance.h"
+#include "heddle/support/error.h"
+#include "onnx/graph.h"
+#include "onnx/node_scope.h"
+
+namespace heddle {
+
+std::vector<Tensor> OnnxModel::args() const {
+  std::vector<Tensor> all = inputs;
+  all.insert(all.end(), constants.begin(), constants.end());
+  all.insert(all.end(), outputs.begin(), outputs.end());
+  return all;
+}
+
+std::vector<NDArray> OnnxModel::arrays(const std::vector<NDArray>& input_arrays,
+                                       const std::vector<NDArray>& output_arrays) const {
+  std::vector<NDArray> all = input_arrays;
+  all.insert(all.end(), constant_arrays.begin(), constant_arrays.end());
+  all.insert(all.end(), output_arrays.begin(), output_arrays.end());
+  return all;
+}
+
+bool onnx_available() { return true; }
+
+namespace onnx {
+namespace {
+
+// What is calculated at import: few enough elements that the interpreter takes no time.
+constexpr int64_t kMostFoldedInputs = 1 << 15, kMostFoldedOutputs = 1 << 16;
+constexpr size_t kMostMistakes = 20;
+
+void add_line(std::string& text, const std::string& line) {
+  text += (text.empty() ? "" : "\n    ") + line;
+}
+
+class Importer {
+ public:
+  Importer(Model model, const OnnxOptions& options, Where where)
+      : model_(std::move(model)), options_(options), where_(where) {}
+
+  OnnxModel run() {
+    inline_functions(model_);
+    check_operators();
+    order_nodes(model_);
+    result_.path = model_.path;
+    for (auto& [name, array] : model_.graph.initializers)
+      values_[name] = pool_.add(std::move(array), name);
+    for (const ValueInfo& input : model_.graph.inputs) declare_input(input);
+    check_dims_used();
+    for (const Node& node : needed_nodes()) declare(node);
+    if (!mistakes_.empty()) throw_user_error(all_mistakes(), where_);
+    collect_outputs();
+    collect_constants();
+    return std::move(result_);
+  }
+
+ private:
+  void check_operators() const {
+    std::string unknown;
+    size_t count = 0;
+    for (const Node& node : model_.graph.nodes) {
+      if (node.domain.empty() && find_operator(node.op) != nullptr) continue;
+      std::string line = node.describe();
+      if (!node.domain.empty()) line += " of domain '" + node.domain + "'";
+      if (++count <= kMostMistakes) add_line(unknown, line);
+    }
+    if (count == 0) return;
+    if (count > kMostMistakes)
+      add_line(unknown, "and " + std::to_string(count - kMostMistakes) + " more");
+    throw_user_error("operators that are not supported:\n    " + unknown, {},
+                     "onnx_operators() lists those that are");
+  }
+
+  void declare_input(const ValueInfo& info) {
+    const std::string what = "input '" + info.name + "'";
+    if (info.type == 0) throw_user_error(what + " is no tensor, which is not supported");
+    if (!info.has_shape) throw_user_error(what + " has no shape");
+    Shape shape;
+    for (size_t d = 0; d < info.shape.size(); ++d) {
+      const Dimension& dim = info.shape[d];
+      const int64_t extent = dim.extent >= 0 ? dim.extent : extent_of(info, d);
+      if (extent < 1 || extent > (int64_t{1} << 40))
+        throw_user_error("dimension " + std::to_string(d) + " of " + what + " has the extent " +
+                         std::to_string(extent));
+      shape.emplace_back(extent);
+    }
+    const Tensor tensor = placeholder(shape, dtype_of(info.type, what), info.name, Where{});
+    result_.inputs.push_back(tensor);
+    result_.input_names.push_back(info.name);
+    values_[info.name] = tensor;
+  }
+
+  int64_t extent_of(const ValueInfo& info, size_t d) {
+    const std::string by_place = info.name + ":" + std::to_string(d);
+    const std::string& name = info.shape[d].name.empty() ? by_place : info.shape[d].name;
+    dim_names_.push_back(name);
+    const auto given = options_.dims.find(name);
+    if (given != options_.dims.end()) return given->second;
+    throw_user_error("dimension " + std::to_string(d) + " of input '" + info.name + "' is '" +
+                         name + "', which has no extent",
+                     {}, "set it: .dims = {{\"" + name + "\", 1}}, or --dims " + name + "=1");
+  }
+
+  void check_dims_used() const {
+    for (const auto& [name, extent] : options_.dims) {
+      if (std::find(dim_names_.begin(), dim_names_.end(), name) != dim_names_.end()) continue;
+      throw_user_error("no input has a dimension '" + name + "'", {},
+                       did_you_mean(name, dim_names_));
+    }
+  }
+
+  // Those that the outputs depend on.
+  std::vector<Node> needed_nodes() const {
+    std::unordered_set<std::string> wanted;
+    for (const ValueInfo& output : model_.graph.outputs) wanted.insert(output.name);
+    std::vector<Node> needed;
+    const std::vector<Node>& nodes = model_.graph.nodes;
+    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+      const bool used = std::any_of(node->outputs.begin(), node->outputs.end(),
+                                    [&](const std::string& o) { return wanted.count(o) > 0; });
+      if (!used) continue;
+      wanted.insert(node->inputs.begin(), node->inputs.end());
+      needed.push_back(*node);
+    }
+    std::reverse(needed.begin(), needed.end());
+    return needed;
+  }
+
+  // A node that fails is remembered, and what reads from it is left out, so that one import tells
+  // of all mistakes that do not follow from another.
+  void declare(const Node& node) {
+    std::vector<Value> inputs;
+    for (const std::string& input : node.inputs) {
+      inputs.push_back(input.empty() ? Value() : values_[input]);
+      if (!input.empty() && !inputs.back().defined()) return;
+    }
+    while (!inputs.empty() && !inputs.back().defined()) inputs.pop_back();
+    try {
+      const std::vector<Value> outputs = folded(node, inputs, declared(node, inputs));
+      for (size_t o = 0; o < node.outputs.size() && o < outputs.size(); ++o) {
+        if (!node.outputs[o].empty()) values_[node.outputs[o]] = outputs[o];
+      }
+    } catch (const Error& e) {
+      if (e.kind == ErrorKind::Internal) throw;
+      if (mistakes_.size() == kMostMistakes) return;
+      mistakes_.push_back(node.describe() + ": " + e.message +
+                          (e.help.empty() ? "" : " (" + e.help + ")"));
+    }
+  }
+
+  std::vector<Value> declared(const Node& node, const std::vector<Value>& inputs) {
+    const NodeScope scope(node, inputs, pool_);
+    std::vector<Value> outputs = find_operator(node.op)(scope);
+    for (size_t o = outputs.size(); o < node.outputs.size(); ++o) {
+      if (!node.outputs[o].empty())
+        throw_user_error("its output '" + node.outputs[o] + "' is not supported");
+    }
+    return outputs;
+  }
+
+  // What depends on known arrays alone is calculated now.
+  std::vector<Value> folded(const Node& node, const std::vector<Value>& inputs,
+                            std::vector<Value> outputs) {
+    int64_t read = 0, written = 0;
+    std::vector<TensorValue> known;
+    for (const Value& input : inputs) {
+      if (!input.defined()) continue;
+      if (!input.known()) return outputs;
+      read += input.size();
+      if (input.size() > 1) known.push_back({input.tensor(), input.array()});
+    }
+    std::vector<Tensor> tensors;
+    for (const Value& output : outputs) {
+      written += output.size();
+      if (!output.known()) tensors.push_back(output.tensor());
+    }
+    if (tensors.empty() || read > kMostFoldedInputs || written > kMostFoldedOutputs) return outputs;
+    std::vector<NDArray> arrays = interpret(tensors, known);
+    size_t next = 0;
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      if (outputs[o].known()) continue;
+      outputs[o] = pool_.add(arrays[next++], o < node.outputs.size() ? node.outputs[o] : node.op);
+    }
+    return outputs;
+  }
+
+  std::string all_mistakes() const {
+    if (mistakes_.size() == 1) return mistakes_[0];
+    std::string text;
+    for (const std::string& mistake : mistakes_) add_line(text, mistake);
+    return std::to_string(mistakes_.size()) + " nodes cannot be imported:\n    " + text;
+  }
+
+  // An output is computed: one that is an input, a constant or another output is a copy.
+  void collect_outputs() {
+    for (const ValueInfo& info : model_.graph.outputs) {
+      const auto found = values_.find(info.name);
+      if (found == values_.end() || !found->second.defined())
+        throw_user_error("nothing makes the output '" + info.name + "'");
+      Tensor tensor = found->second.tensor();
+      const bool twice = std::any_of(result_.outputs.begin(), result_.outputs.end(),
+                                     [&](const Tensor& other) { return other.same_as(tensor); });
+      if (twice || tensor.op()->is_placeholder()) tensor = ops::identity(tensor, Where{});
+      result_.outputs.push_back(tensor);
+      result_.output_names.push_back(info.name);
+    }
+    if (result_.outputs.empty()) throw_user_error("it has no outputs");
+  }
+
+  // Constants that the outputs depend on; inputs that they do not depend on are dropped.
+  void collect_constants() {
+    std::unordered_set<const Operation*> reached;
+    std::vector<Tensor> open = result_.outputs;
+    while (!open.empty()) {
+      const Tensor tensor = open.back();
+      open.pop_back();
+      if (!reached.insert(tensor.op()).second) continue;
+      for (const Tensor& input : tensor.op()->inputs()) open.push_back(input);
+    }
+    for (size_t i = result_.inputs.size(); i-- > 0;) {
+      if (reached.count(result_.inputs[i].op())) continue;
+      const auto at = static_cast<std::ptrdiff_t>(i);
+      result_.inputs.erase(result_.inputs.begin() + at);
+      result_.input_names.erase(result_.input_names.begin() + at);
+    }
+    for (const auto& constant : pool_.all()) {
+      const Tensor& tensor = constant->tensor;
+      if (!tensor || !tensor.op()->is_placeholder() || !reached.count(tensor.op())) continue;
+      result_.constants.push_back(tensor);
+      result_.constant_arrays.push_back(constant->array);
+    }
+  }
+
+  Model model_;
+  const OnnxOptions& options_;
+  Where where_;
+  ConstantPool pool_;
+  std::map<std::string, Value> values_;
+  std::vector<std::string> dim_names_, mistakes_;
+  OnnxModel result_;
+};
+
+}  // namespace
+
+OnnxModel import_model(Model model, const OnnxOptions& options, Where where) {
+  const std::string path = model.path;
+  try {
+    return Importer(std::move(model), options, where).run();
+  } catch (const Error& e) {
+    throw Error(e.kind, "'" + path + "': " + e.message, where, e.help);
+  }
+}
+
+}  // namespace onnx
+
+OnnxModel import_onnx(const std::string& path, const OnnxOptions& options, Where where) {
+  return onnx::import_model(onnx::read_model(path), options, where);
+}
+
+}  // namespace heddle

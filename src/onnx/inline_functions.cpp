@@ -1,0 +1,91 @@
+// Local functions: each call becomes a copy of the body with names of its own.
+#include <map>
+#include <utility>
+
+#include "heddle/support/error.h"
+#include "onnx/graph.h"
+
+namespace heddle::onnx {
+namespace {
+
+// A function that calls itself would go on for ever, and functions that call others twice double.
+constexpr int kDeepest = 32;
+constexpr size_t kMostNodes = 1000000;
+
+class Inliner {
+ public:
+  explicit Inliner(const std::vector<Function>& functions) {
+    for (const Function& f : functions) functions_[{f.domain, f.name}] = &f;
+  }
+
+  std::vector<Node> run(std::vector<Node> nodes) {
+    for (Node& node : nodes) expand(std::move(node), 0);
+    return std::move(result_);
+  }
+
+ private:
+  void expand(Node node, int depth) {
+    const auto found = functions_.find({node.domain, node.op});
+    if (found == functions_.end()) {
+      result_.push_back(std::move(node));
+      return;
+    }
+    const Function& f = *found->second;
+    if (depth == kDeepest || result_.size() > kMostNodes)
+      throw_user_error(node.describe() + " calls functions without end");
+    if (node.inputs.size() > f.inputs.size() || node.outputs.size() > f.outputs.size())
+      throw_user_error(node.describe() + " has more inputs or outputs than its function");
+
+    const std::string prefix =
+        (node.name.empty() ? f.name : node.name) + "/" + std::to_string(calls_++) + "/";
+    std::map<std::string, std::string> names{{"", ""}};
+    for (size_t i = 0; i < f.inputs.size(); ++i)
+      names[f.inputs[i]] = i < node.inputs.size() ? node.inputs[i] : "";
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (!node.outputs[i].empty()) names[f.outputs[i]] = node.outputs[i];
+    }
+    const auto renamed = [&](const std::string& name) {
+      return names.try_emplace(name, prefix + name).first->second;
+    };
+    for (Node inner : f.nodes) {
+      inner.name = prefix + inner.name;
+      for (std::string& name : inner.inputs) name = renamed(name);
+      for (std::string& name : inner.outputs) name = renamed(name);
+      bind_attributes(inner, node, f);
+      expand(std::move(inner), depth + 1);
+    }
+  }
+
+  // What refers to an attribute of the function gets the call's value, the default, or none.
+  static void bind_attributes(Node& inner, const Node& call, const Function& f) {
+    for (auto it = inner.attributes.begin(); it != inner.attributes.end();) {
+      const std::string& reference = it->second.reference;
+      if (reference.empty()) {
+        ++it;
+        continue;
+      }
+      if (const auto given = call.attributes.find(reference); given != call.attributes.end()) {
+        it->second = Attribute(given->second);
+      } else if (const auto usual = f.defaults.find(reference); usual != f.defaults.end()) {
+        it->second = Attribute(usual->second);
+      } else {
+        it = inner.attributes.erase(it);
+        continue;
+      }
+      ++it;
+    }
+  }
+
+  std::map<std::pair<std::string, std::string>, const Function*> functions_;
+  std::vector<Node> result_;
+  int64_t calls_ = 0;
+};
+
+}  // namespace
+
+void inline_functions(Model& model) {
+  if (model.functions.empty()) return;
+  model.graph.nodes = Inliner(model.functions).run(std::move(model.graph.nodes));
+}
+
+}  // namespace heddle::onnx

@@ -1,0 +1,37 @@
+// A file in memory: pages are read when touched, and arrays that show parts of it keep it mapped.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "heddle/runtime/ndarray.h"
+
+namespace heddle::onnx {
+
+class MappedFile {
+ public:
+  /// A Runtime error names the file and the reason where it cannot be read.
+  static std::shared_ptr<const MappedFile> open(const std::string& path);
+  /// A copy of `bytes` in its place.
+  static std::shared_ptr<const MappedFile> of_bytes(std::string bytes);
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
+
+ private:
+  MappedFile() = default;
+  void* data_ = nullptr;
+  size_t size_ = 0;
+  std::string owned_;
+};
+
+/// An array whose elements are `bytes`, a part of `file`: in place where they are aligned to their
+/// type, else copied. Writing to it changes this process's pages, never the file.
+NDArray array_in_file(const std::shared_ptr<const MappedFile>& file, std::string_view bytes,
+                      const Extents& shape, DataType dtype);
+
+}  // namespace heddle::onnx

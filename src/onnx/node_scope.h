@@ -1,0 +1,98 @@
+// What an operator sees of its node while it is declared: inputs, attributes, and how to complain.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/support/function_ref.h"
+#include "onnx/graph.h"
+#include "onnx/value.h"
+
+namespace heddle::onnx {
+
+class NodeScope {
+ public:
+  NodeScope(const Node& node, std::vector<Value> inputs, ConstantPool& pool)
+      : node_(node), inputs_(std::move(inputs)), pool_(pool) {}
+
+  const Node& node() const { return node_; }
+  int64_t opset() const { return node_.opset; }
+  /// Where the declarations are from: no line of C++.
+  static constexpr Where at() { return {}; }
+  /// A User error; the importer adds the file and the node.
+  [[noreturn]] void fail(const std::string& message, const std::string& help = {}) const;
+
+  // ---- inputs ----
+  int count() const { return static_cast<int>(inputs_.size()); }
+  bool has(int i) const;
+  /// A missing input is a User error.
+  const Value& value(int i) const;
+  Tensor tensor(int i) const { return value(i).tensor(); }
+  /// Undefined where the input is left out.
+  Tensor optional_tensor(int i) const { return has(i) ? tensor(i) : Tensor(); }
+  Extents shape(int i) const { return value(i).shape(); }
+  int rank(int i) const { return static_cast<int>(value(i).shape().size()); }
+  DataType dtype(int i) const { return value(i).dtype(); }
+  /// An input whose elements must be known at import; `what` says for what.
+  const NDArray& known(int i, const char* what) const;
+  std::vector<int64_t> known_integers(int i, const char* what) const;
+  int64_t known_integer(int i, const char* what) const;
+  double known_number(int i, const char* what) const;
+
+  // ---- attributes; one of another type is a User error ----
+  bool has_attribute(const char* name) const { return find(name) != nullptr; }
+  int64_t integer(const char* name, std::optional<int64_t> usual = {}) const;
+  double number(const char* name, std::optional<double> usual = {}) const;
+  std::string text(const char* name, std::optional<std::string> usual = {}) const;
+  std::vector<int64_t> integers(const char* name, std::vector<int64_t> usual = {}) const;
+  std::vector<float> numbers(const char* name) const;
+  std::vector<std::string> texts(const char* name, std::vector<std::string> usual = {}) const;
+  const AttributeValue* find(const char* name) const;
+  /// Integers that came as an attribute in older opsets, and as input `i` since.
+  std::vector<int64_t> integers_of_input_or(int i, const char* name) const;
+  /// `axis` of a tensor of `rank`, checked, not negative.
+  int axis(int64_t axis, int rank) const;
+
+  // ---- results ----
+  Value constant(NDArray array) const;
+  /// `f` of the inputs' elements, broadcast; numbers known at import are constants in it. All
+  /// inputs have one type, save the first `mixed` ones.
+  Value elementwise(const std::string& name, FunctionRef<Expr(const std::vector<Expr>&)> f,
+                    int mixed = 0) const;
+
+ private:
+  const Node& node_;
+  std::vector<Value> inputs_;
+  ConstantPool& pool_;
+};
+
+/// Declares the outputs of a node (trailing optional ones may be missing).
+using Declare = std::vector<Value> (*)(const NodeScope&);
+
+struct OperatorEntry {
+  const char* name;
+  Declare declare;
+};
+
+// The families, one a source file.
+std::vector<OperatorEntry> unary_operators();
+std::vector<OperatorEntry> binary_operators();
+std::vector<OperatorEntry> constant_operators();
+std::vector<OperatorEntry> shape_operators();
+std::vector<OperatorEntry> part_operators();
+std::vector<OperatorEntry> convolution_operators();
+std::vector<OperatorEntry> pool_operators();
+std::vector<OperatorEntry> product_operators();
+std::vector<OperatorEntry> normalization_operators();
+std::vector<OperatorEntry> reduction_operators();
+std::vector<OperatorEntry> lookup_operators();
+
+/// The function of an operator of the default domain, or null.
+Declare find_operator(const std::string& name);
+
+/// "(2, 3)"
+std::string shape_text(const Extents& shape);
+
+}  // namespace heddle::onnx

@@ -1,0 +1,126 @@
+// Normalisations and softmax.
+#include <cmath>
+
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/nn.h"
+#include "heddle/ops/reduce.h"
+#include "heddle/ops/transform.h"
+#include "onnx/node_scope.h"
+
+namespace heddle::onnx {
+namespace {
+
+// Up to opset 12 the input was seen as a matrix, cut at the axis (1), and its rows were normalised.
+template <Tensor (*F)(const Tensor&, int, Where)>
+std::vector<Value> along_axis(const NodeScope& s) {
+  const bool as_matrix = s.opset() < 13;
+  const int axis = s.axis(s.integer("axis", as_matrix ? 1 : -1), s.rank(0));
+  const Tensor x = s.tensor(0);
+  if (!as_matrix || axis == x.rank() - 1) return {F(x, axis, s.at())};
+  const Tensor matrix = ops::flatten(x, axis, s.at());
+  return {ops::reshape(F(matrix, 1, s.at()), x.extents(), s.at())};
+}
+
+// One where the largest element is first, zero elsewhere.
+Tensor hardmax_of(const Tensor& x, int axis, Where where) {
+  const Tensor best = ops::argmax(x, axis, false, where);
+  return ops::one_hot(best, x.extent(axis), axis, 1, 0, x.dtype(), where);
+}
+
+std::vector<Value> batch_normalization(const NodeScope& s) {
+  if (s.integer("training_mode", 0) != 0) s.fail("it is in training mode, which is not supported");
+  if (s.integer("spatial", 1) == 0) s.fail("attribute 'spatial' = 0 is not supported");
+  const Tensor x = s.tensor(0);
+  if (x.rank() < 2) s.fail("its input " + shape_text(x.extents()) + " has no channels");
+  return {ops::batch_norm(x, s.tensor(1), s.tensor(2), s.tensor(3), s.tensor(4),
+                          s.number("epsilon", 1e-5f), 1, s.at())};
+}
+
+std::vector<Value> instance_normalization(const NodeScope& s) {
+  return {ops::instance_norm(s.tensor(0), s.tensor(1), s.tensor(2), s.number("epsilon", 1e-5f),
+                             s.at())};
+}
+
+std::vector<Value> layer_normalization(const NodeScope& s) {
+  for (size_t o = 1; o < s.node().outputs.size(); ++o) {
+    if (!s.node().outputs[o].empty()) s.fail("only its first output is supported");
+  }
+  const int axis = s.axis(s.integer("axis", -1), s.rank(0));
+  return {ops::layer_norm(s.tensor(0), s.tensor(1), s.optional_tensor(2), axis,
+                          s.number("epsilon", 1e-5f), s.at())};
+}
+
+std::vector<Value> rms_normalization(const NodeScope& s) {
+  const int axis = s.axis(s.integer("axis", -1), s.rank(0));
+  return {ops::rms_norm(s.tensor(0), s.tensor(1), axis, s.number("epsilon", 1e-5f), s.at())};
+}
+
+// Scales were one a group up to opset 20, and are one a channel since.
+std::vector<Value> group_normalization(const NodeScope& s) {
+  const int64_t groups = s.integer("num_groups");
+  const Tensor x = s.tensor(0);
+  Tensor scale = s.tensor(1), shift = s.tensor(2);
+  if (s.opset() < 21 && x.rank() > 1 && scale.rank() == 1 && scale.extent(0) != x.extent(1) &&
+      x.extent(1) % scale.extent(0) == 0) {
+    const int64_t times = x.extent(1) / scale.extent(0);
+    scale = ops::repeat(scale, times, 0, s.at());
+    shift = ops::repeat(shift, times, 0, s.at());
+  }
+  return {ops::group_norm(x, groups, scale, shift, s.number("epsilon", 1e-5f), s.at())};
+}
+
+std::vector<Value> lrn(const NodeScope& s) {
+  return {ops::lrn(s.tensor(0), s.integer("size"), s.number("alpha", 1e-4f), s.number("beta", 0.75),
+                   s.number("bias", 1.0), s.at())};
+}
+
+std::vector<Value> lp_normalization(const NodeScope& s) {
+  const int axis = s.axis(s.integer("axis", -1), s.rank(0));
+  const int64_t p = s.integer("p", 2);
+  if (p != 1 && p != 2) s.fail("attribute 'p' is " + std::to_string(p) + "; it is 1 or 2");
+  const Tensor x = s.tensor(0);
+  const Tensor norm =
+      p == 1 ? ops::norm_l1(x, {axis}, true, s.at()) : ops::norm_l2(x, {axis}, true, s.at());
+  // Rows of zeros stay zeros.
+  return {ops::elementwise(
+      "lp_norm", {x, norm},
+      [](const std::vector<Expr>& v) {
+        const Expr zero = make_const(v[1].dtype(), 0);
+        return select(v[1] == zero, zero, v[0] / v[1]);
+      },
+      s.at())};
+}
+
+std::vector<Value> mean_variance_normalization(const NodeScope& s) {
+  std::vector<int> axes;
+  for (const int64_t axis : s.integers("axes", {0, 2, 3})) axes.push_back(s.axis(axis, s.rank(0)));
+  const Tensor x = s.tensor(0);
+  const Tensor mean = ops::mean(x, axes, true, s.at());
+  const Tensor variance = ops::var(x, axes, true, false, s.at());
+  return {ops::elementwise(
+      "mean_variance_norm", {x, mean, variance},
+      [](const std::vector<Expr>& v) {
+        return (v[0] - v[1]) / (sqrt(v[2]) + make_const(v[2].dtype(), 1e-9));
+      },
+      s.at())};
+}
+
+}  // namespace
+
+std::vector<OperatorEntry> normalization_operators() {
+  return {
+      {"BatchNormalization", batch_normalization},
+      {"GroupNormalization", group_normalization},
+      {"Hardmax", along_axis<hardmax_of>},
+      {"InstanceNormalization", instance_normalization},
+      {"LRN", lrn},
+      {"LayerNormalization", layer_normalization},
+      {"LogSoftmax", along_axis<ops::log_softmax>},
+      {"LpNormalization", lp_normalization},
+      {"MeanVarianceNormalization", mean_variance_normalization},
+      {"RMSNormalization", rms_normalization},
+      {"Softmax", along_axis<ops::softmax>},
+  };
+}
+
+}  // namespace heddle::onnx

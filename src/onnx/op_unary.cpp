@@ -1,0 +1,251 @@
+// Operators of one tensor, element by element.
+#include <limits>
+
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/nn.h"
+#include "onnx/node_scope.h"
+
+namespace heddle::onnx {
+namespace {
+
+template <Tensor (*F)(const Tensor&, Where)>
+std::vector<Value> unary(const NodeScope& s) {
+  return {F(s.tensor(0), s.at())};
+}
+
+// A function that `ops` has no name for, of expressions of f32 or f64.
+template <class F>
+Value of_expressions(const NodeScope& s, const char* name, F f) {
+  const DataType type = s.dtype(0), wide = type.bits == 64 ? f64 : f32;
+  if (!type.is_float()) s.fail("its input is " + to_string(type) + ", and must be of floats");
+  return ops::elementwise(
+      name, {s.tensor(0)},
+      [&](const std::vector<Expr>& v) { return cast(type, f(cast(wide, v[0]))); }, s.at());
+}
+
+Expr constant_like(const Expr& x, double value) { return make_const(x.dtype(), value); }
+
+std::vector<Value> acosh(const NodeScope& s) {
+  return {of_expressions(s, "acosh", [](const Expr& x) {
+    const Expr one = constant_like(x, 1);
+    return log(x + sqrt((x - one) * (x + one)));
+  })};
+}
+
+// By |x|, since x + sqrt(x * x + 1) cancels for negative x.
+std::vector<Value> asinh(const NodeScope& s) {
+  return {of_expressions(s, "asinh", [](const Expr& x) {
+    const Expr a = heddle::abs(x), one = constant_like(x, 1);
+    const Expr value = log1p(a + a * a / (one + sqrt(a * a + one)));
+    return select(x < constant_like(x, 0), -value, value);
+  })};
+}
+
+std::vector<Value> atanh(const NodeScope& s) {
+  return {of_expressions(s, "atanh", [](const Expr& x) {
+    const Expr one = constant_like(x, 1);
+    return (log1p(x) - log1p(-x)) * constant_like(one, 0.5);
+  })};
+}
+
+std::vector<Value> celu(const NodeScope& s) {
+  const double alpha = s.number("alpha", 1.0);
+  return {of_expressions(s, "celu", [&](const Expr& x) {
+    const Expr zero = constant_like(x, 0), a = constant_like(x, alpha);
+    return max(x, zero) + min(zero, a * expm1(x / a));
+  })};
+}
+
+std::vector<Value> thresholded_relu(const NodeScope& s) {
+  const double alpha = s.number("alpha", 1.0);
+  return {of_expressions(s, "thresholded_relu", [&](const Expr& x) {
+    return select(x > constant_like(x, alpha), x, constant_like(x, 0));
+  })};
+}
+
+std::vector<Value> swish(const NodeScope& s) {
+  const double alpha = s.number("alpha", 1.0);
+  return {of_expressions(s, "swish", [&](const Expr& x) {
+    return x / (constant_like(x, 1) + exp(constant_like(x, -alpha) * x));
+  })};
+}
+
+std::vector<Value> shrink(const NodeScope& s) {
+  const double bias = s.number("bias", 0.0), lambda = s.number("lambd", 0.5);
+  const DataType type = s.dtype(0);
+  return {ops::elementwise(
+      "shrink", {s.tensor(0)},
+      [&](const std::vector<Expr>& v) {
+        const Expr x = cast(f64, v[0]);
+        return cast(type, select(x < -lambda, x + bias, select(x > lambda, x - bias, Expr(0.0))));
+      },
+      s.at())};
+}
+
+std::vector<Value> leaky_relu(const NodeScope& s) {
+  return {ops::leaky_relu(s.tensor(0), s.number("alpha", 0.01), s.at())};
+}
+
+std::vector<Value> elu(const NodeScope& s) {
+  return {ops::elu(s.tensor(0), s.number("alpha", 1.0), s.at())};
+}
+
+std::vector<Value> selu(const NodeScope& s) {
+  const double alpha = s.number("alpha", 1.67326319217681884765625);
+  const double gamma = s.number("gamma", 1.05070102214813232421875);
+  return {of_expressions(s, "selu", [&](const Expr& x) {
+    const Expr a = constant_like(x, alpha), zero = constant_like(x, 0);
+    return constant_like(x, gamma) * select(x > zero, x, a * expm1(x));
+  })};
+}
+
+std::vector<Value> hard_sigmoid(const NodeScope& s) {
+  return {ops::hardsigmoid(s.tensor(0), s.number("alpha", 0.2f), s.number("beta", 0.5), s.at())};
+}
+
+std::vector<Value> gelu(const NodeScope& s) {
+  const std::string how = s.text("approximate", "none");
+  if (how != "none" && how != "tanh") s.fail("attribute 'approximate' is '" + how + "'");
+  return {how == "tanh" ? ops::gelu_tanh(s.tensor(0), s.at()) : ops::gelu(s.tensor(0), s.at())};
+}
+
+// Bounds came as attributes up to opset 10, and as inputs since.
+std::vector<Value> clip(const NodeScope& s) {
+  const Tensor x = s.tensor(0);
+  const DataType type = x.dtype();
+  const auto bound = [&](int i, const char* name) -> Expr {
+    if (s.has(i)) {
+      if (s.dtype(i) != type) s.fail("its bounds and its input differ in type");
+      if (s.value(i).is_immediate()) return s.value(i).immediate();
+      if (s.value(i).size() != 1) s.fail("a bound has more than one element");
+      return s.tensor(i).at(std::vector<Expr>(static_cast<size_t>(s.rank(i)), Expr(0)));
+    }
+    return s.has_attribute(name) ? make_const(type, s.number(name)) : Expr();
+  };
+  const Expr low = bound(1, "min"), high = bound(2, "max");
+  if (low.defined() && !high.defined() && s.has(1) && s.value(1).is_immediate() &&
+      s.value(1).array().get(0) == 0)
+    return {ops::relu(x, s.at())};
+  return {ops::elementwise(
+      "clip", {x},
+      [&](const std::vector<Expr>& v) {
+        Expr y = v[0];
+        if (low.defined()) y = max(y, low);
+        if (high.defined()) y = min(y, high);
+        return y;
+      },
+      s.at())};
+}
+
+std::vector<Value> is_inf(const NodeScope& s) {
+  const bool negative = s.integer("detect_negative", 1) != 0;
+  const bool positive = s.integer("detect_positive", 1) != 0;
+  const Tensor x = s.tensor(0);
+  return {ops::elementwise(
+      "isinf", {x},
+      [&](const std::vector<Expr>& v) {
+        const Expr zero = make_const(x.dtype(), 0);
+        Expr found = isinf(v[0]);
+        if (!negative) found = logical_and(found, v[0] > zero);
+        if (!positive) found = logical_and(found, v[0] < zero);
+        return found;
+      },
+      s.at())};
+}
+
+// Unsigned and boolean values are their own magnitudes.
+std::vector<Value> absolute(const NodeScope& s) {
+  if (!s.dtype(0).is_uint()) return {ops::abs(s.tensor(0), s.at())};
+  return {s.value(0)};
+}
+
+// Integers are whole already.
+template <Tensor (*F)(const Tensor&, Where)>
+std::vector<Value> rounding(const NodeScope& s) {
+  if (s.dtype(0).is_integral()) return {s.value(0)};
+  return {F(s.tensor(0), s.at())};
+}
+
+std::vector<Value> convert(const NodeScope& s, DataType type) {
+  if (type == s.dtype(0)) return {s.value(0)};
+  return {ops::cast(s.tensor(0), type, s.at())};
+}
+
+std::vector<Value> cast_to(const NodeScope& s) {
+  return convert(s, dtype_of(static_cast<int32_t>(s.integer("to")), "attribute 'to'"));
+}
+
+std::vector<Value> cast_like(const NodeScope& s) { return convert(s, s.dtype(1)); }
+
+std::vector<Value> identity(const NodeScope& s) { return {s.value(0)}; }
+
+// At inference nothing is dropped: all of the mask is kept.
+std::vector<Value> dropout(const NodeScope& s) {
+  if (s.has(2) && s.known_number(2, "training mode") != 0 &&
+      !(s.has(1) && s.known_number(1, "ratio") == 0))
+    s.fail("it is in training mode, which is not supported");
+  std::vector<Value> results{s.value(0)};
+  const auto& outputs = s.node().outputs;
+  if (outputs.size() > 1 && !outputs[1].empty()) {
+    const Shape shape = s.tensor(0).shape();
+    results.push_back(s.opset() < 10 ? ops::full(shape, 1, s.dtype(0), s.at())
+                                     : ops::full(shape, 1, boolean, s.at()));
+  }
+  return results;
+}
+
+}  // namespace
+
+std::vector<OperatorEntry> unary_operators() {
+  return {
+      {"Abs", absolute},
+      {"Acos", unary<ops::acos>},
+      {"Acosh", acosh},
+      {"Asin", unary<ops::asin>},
+      {"Asinh", asinh},
+      {"Atan", unary<ops::atan>},
+      {"Atanh", atanh},
+      {"BitwiseNot", unary<ops::bitwise_not>},
+      {"Cast", cast_to},
+      {"CastLike", cast_like},
+      {"Ceil", rounding<ops::ceil>},
+      {"Celu", celu},
+      {"Clip", clip},
+      {"Cos", unary<ops::cos>},
+      {"Cosh", unary<ops::cosh>},
+      {"Dropout", dropout},
+      {"Elu", elu},
+      {"Erf", unary<ops::erf>},
+      {"Exp", unary<ops::exp>},
+      {"Floor", rounding<ops::floor>},
+      {"Gelu", gelu},
+      {"HardSigmoid", hard_sigmoid},
+      {"HardSwish", unary<ops::hardswish>},
+      {"Identity", identity},
+      {"IsInf", is_inf},
+      {"IsNaN", unary<ops::isnan>},
+      {"LeakyRelu", leaky_relu},
+      {"Log", unary<ops::log>},
+      {"Mish", unary<ops::mish>},
+      {"Neg", unary<ops::neg>},
+      {"Not", unary<ops::logical_not>},
+      {"Reciprocal", unary<ops::reciprocal>},
+      {"Relu", unary<ops::relu>},
+      {"Round", rounding<ops::round>},
+      {"Selu", selu},
+      {"Shrink", shrink},
+      {"Sigmoid", unary<ops::sigmoid>},
+      {"Sign", unary<ops::sign>},
+      {"Sin", unary<ops::sin>},
+      {"Sinh", unary<ops::sinh>},
+      {"Softplus", unary<ops::softplus>},
+      {"Softsign", unary<ops::softsign>},
+      {"Sqrt", unary<ops::sqrt>},
+      {"Swish", swish},
+      {"Tan", unary<ops::tan>},
+      {"Tanh", unary<ops::tanh>},
+      {"ThresholdedRelu", thresholded_relu},
+  };
+}
+
+}  // namespace heddle::onnx

@@ -1,0 +1,168 @@
+#include "onnx/tensor_data.h"
+
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "heddle/support/error.h"
+#include "heddle_onnx_file.pb.h"
+#include "onnx/graph.h"
+
+namespace heddle::onnx {
+
+DataType dtype_of(int32_t type, const std::string& what) {
+  using T = onnx_file::TensorProto;
+  switch (type) {
+    case T::FLOAT: return f32;
+    case T::UINT8: return u8;
+    case T::INT8: return i8;
+    case T::UINT16: return u16;
+    case T::INT16: return i16;
+    case T::INT32: return i32;
+    case T::INT64: return i64;
+    case T::BOOL: return boolean;
+    case T::FLOAT16: return f16;
+    case T::DOUBLE: return f64;
+    case T::UINT32: return u32;
+    case T::UINT64: return u64;
+    case T::BFLOAT16: return bf16;
+    case T::STRING: throw_user_error(what + " holds strings, which are not supported");
+    case T::COMPLEX64:
+    case T::COMPLEX128: throw_user_error(what + " holds complex numbers, which are not supported");
+    default:
+      throw_user_error(what + " has elements of type " + std::to_string(type) +
+                       ", which is not supported");
+  }
+}
+
+namespace {
+
+// The number of elements; negative extents and products that no memory holds are errors.
+int64_t checked_size(const Extents& shape, const std::string& what) {
+  int64_t size = 1;
+  for (const int64_t extent : shape) {
+    if (extent < 0) throw_user_error(what + " has the negative extent " + std::to_string(extent));
+    if (__builtin_mul_overflow(size, extent, &size) || size > (int64_t{1} << 48))
+      throw_user_error(what + " has more elements than memory can hold");
+  }
+  return size;
+}
+
+void check_bytes(size_t found, int64_t elements, DataType dtype, const std::string& what) {
+  const auto wanted = static_cast<size_t>(elements) * static_cast<size_t>(dtype.bytes());
+  if (found != wanted)
+    throw_user_error(what + " has " + std::to_string(found) +
+                     " bytes of data, but its shape needs " + std::to_string(wanted));
+}
+
+template <class Values>
+NDArray from_values(const Values& values, int64_t elements, const Extents& shape, DataType dtype,
+                    const std::string& what) {
+  if (values.size() != elements)
+    throw_user_error(what + " has " + std::to_string(values.size()) +
+                     " values, but its shape needs " + std::to_string(elements));
+  NDArray array = NDArray::empty(shape, dtype);
+  auto* target = static_cast<char*>(array.data());
+  for (const auto value : values) {
+    // Little-endian: the low bytes of an integer field are the element (f16 and bf16 as their
+    // bits).
+    const auto stored = dtype.is_bool() ? static_cast<decltype(value)>(value != 0) : value;
+    std::memcpy(target, &stored, static_cast<size_t>(dtype.bytes()));
+    target += dtype.bytes();
+  }
+  return array;
+}
+
+NDArray from_fields(const onnx_file::TensorProto& tensor, int64_t elements, const Extents& shape,
+                    DataType dtype, const std::string& what) {
+  if (dtype == f32) return from_values(tensor.float_data(), elements, shape, dtype, what);
+  if (dtype == f64) return from_values(tensor.double_data(), elements, shape, dtype, what);
+  if (dtype == i64) return from_values(tensor.int64_data(), elements, shape, dtype, what);
+  if (dtype == u32 || dtype == u64)
+    return from_values(tensor.uint64_data(), elements, shape, dtype, what);
+  return from_values(tensor.int32_data(), elements, shape, dtype, what);
+}
+
+// Bytes of bools may be any number but 0 for true; ours are 1.
+NDArray as_array(const std::shared_ptr<const MappedFile>& file, std::string_view bytes,
+                 const Extents& shape, DataType dtype) {
+  if (!dtype.is_bool()) return array_in_file(file, bytes, shape, dtype);
+  NDArray array = NDArray::empty(shape, dtype);
+  auto* target = static_cast<unsigned char*>(array.data());
+  for (const char byte : bytes) *target++ = byte != 0;
+  return array;
+}
+
+int64_t parse_count(const std::string& text, const std::string& key, const std::string& what) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0)
+    throw_user_error(what + " has external data with the " + key + " '" + text + "'", {},
+                     "a whole number of bytes is needed");
+  return value;
+}
+
+}  // namespace
+
+NDArray TensorReader::read(const onnx_file::TensorProto& tensor,
+                           std::optional<std::string_view> raw, const std::string& what) {
+  const DataType dtype = dtype_of(tensor.data_type(), what);
+  const Extents shape(tensor.dims().begin(), tensor.dims().end());
+  const int64_t elements = checked_size(shape, what);
+  if (tensor.has_segment())
+    throw_user_error(what + " is stored in segments, which are not supported");
+  if (tensor.data_location() == onnx_file::TensorProto::EXTERNAL)
+    return read_external(tensor, shape, dtype, what);
+  if (raw) {
+    check_bytes(raw->size(), elements, dtype, what);
+    return as_array(model_, *raw, shape, dtype);
+  }
+  if (!tensor.has_raw_data()) return from_fields(tensor, elements, shape, dtype, what);
+  check_bytes(tensor.raw_data().size(), elements, dtype, what);
+  return as_array(MappedFile::of_bytes(tensor.raw_data()), tensor.raw_data(), shape, dtype).copy();
+}
+
+NDArray TensorReader::read_external(const onnx_file::TensorProto& tensor, const Extents& shape,
+                                    DataType dtype, const std::string& what) {
+  std::string location;
+  int64_t offset = 0, length = -1;
+  for (const auto& entry : tensor.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset") offset = parse_count(entry.value(), "offset", what);
+    if (entry.key() == "length") length = parse_count(entry.value(), "length", what);
+  }
+  const auto& file = external_file(location, what);
+  const auto size = static_cast<int64_t>(file->bytes().size());
+  const int64_t elements = checked_size(shape, what);
+  if (length < 0) length = elements * dtype.bytes();
+  if (offset > size || length > size - offset)
+    throw_user_error(what + " has " + std::to_string(length) + " bytes at " +
+                     std::to_string(offset) + " of '" + location + "', which has only " +
+                     std::to_string(size));
+  check_bytes(static_cast<size_t>(length), elements, dtype, what);
+  return as_array(file,
+                  file->bytes().substr(static_cast<size_t>(offset), static_cast<size_t>(length)),
+                  shape, dtype);
+}
+
+const std::shared_ptr<const MappedFile>& TensorReader::external_file(const std::string& location,
+                                                                     const std::string& what) {
+  const auto known = external_.find(location);
+  if (known != external_.end()) return known->second;
+  namespace fs = std::filesystem;
+  if (location.empty() || location.find('\0') != std::string::npos)
+    throw_user_error(what + " has external data without a place");
+  std::error_code error;
+  const fs::path folder = fs::weakly_canonical(fs::absolute(model_path_).parent_path(), error);
+  const fs::path file = fs::weakly_canonical(folder / location, error);
+  // The path, with its links followed, continues that of the folder.
+  const auto [at, rest] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
+  if (fs::path(location).is_absolute() || at != folder.end() || rest == file.end())
+    throw_user_error(
+        what + " has external data in '" + location + "', which is outside of the model's folder",
+        {}, "put the file beside the model");
+  return external_.emplace(location, MappedFile::open(file.string())).first->second;
+}
+
+}  // namespace heddle::onnx

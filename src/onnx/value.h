@@ -1,0 +1,58 @@
+// What a name of the graph stands for: a declared tensor, or an array that is known at import.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/dsl/tensor.h"
+#include "heddle/runtime/ndarray.h"
+
+namespace heddle::onnx {
+
+/// A known array, and the constant placeholder that stands for it once a declaration reads it.
+struct Constant {
+  std::string name;
+  NDArray array;
+  Tensor tensor;
+};
+
+class Value {
+ public:
+  Value() = default;
+  Value(Tensor tensor) : tensor_(std::move(tensor)) {}  // NOLINT(google-explicit-constructor)
+  explicit Value(std::shared_ptr<Constant> constant) : constant_(std::move(constant)) {}
+
+  bool defined() const { return tensor_ || constant_ != nullptr; }
+  bool known() const { return constant_ != nullptr; }
+  const NDArray& array() const { return constant_->array; }
+  DataType dtype() const { return known() ? array().dtype() : tensor_.dtype(); }
+  Extents shape() const { return known() ? array().shape() : tensor_.extents(); }
+  int64_t size() const;
+  /// A known array is read through a constant placeholder; one of one element is written into the
+  /// expressions that read it. An array without elements is a User error.
+  Tensor tensor() const;
+  /// Whether the value is known and has one element, which is then `immediate()`.
+  bool is_immediate() const { return known() && array().size() == 1; }
+  Expr immediate() const;
+
+ private:
+  Tensor tensor_;
+  std::shared_ptr<Constant> constant_;
+};
+
+/// The constants of an import, in the order in which they were made.
+class ConstantPool {
+ public:
+  Value add(NDArray array, std::string name);
+  const std::vector<std::shared_ptr<Constant>>& all() const { return constants_; }
+
+ private:
+  std::vector<std::shared_ptr<Constant>> constants_;
+};
+
+/// The elements of an array of integers.
+std::vector<int64_t> integers_of(const NDArray& array);
+NDArray array_of_integers(const std::vector<int64_t>& values, Extents shape);
+
+}  // namespace heddle::onnx

@@ -1,0 +1,21 @@
+// What is left of the importer in a build without protobuf and ONNX's schema.
+#include "heddle/onnx/import.h"
+#include "heddle/support/error.h"
+
+namespace heddle {
+
+bool onnx_available() { return false; }
+
+OnnxModel import_onnx(const std::string& path, const OnnxOptions&, Where where) {
+  throw_user_error("'" + path + "' cannot be read: this build of Heddle has no ONNX import", where,
+                   "install libprotobuf-dev, protobuf-compiler and libonnx-dev, and build again");
+}
+
+std::vector<Tensor> OnnxModel::args() const { return {}; }
+std::vector<NDArray> OnnxModel::arrays(const std::vector<NDArray>&,
+                                       const std::vector<NDArray>&) const {
+  return {};
+}
+std::vector<OnnxOperator> onnx_operators() { return {}; }
+
+}  // namespace heddle

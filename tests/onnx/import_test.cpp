@@ -1,0 +1,186 @@
+// Models as files: what they become, and that it computes what they say.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "heddle/codegen/interpreter.h"
+#include "heddle/network/network.h"
+#include "heddle/onnx/import.h"
+#include "heddle/support/error.h"
+#include "onnx/mapped_file.h"
+#include "onnx/model_builder.h"
+
+namespace heddle::testing {
+namespace {
+
+std::vector<NDArray> results(const OnnxModel& model, const std::vector<NDArray>& inputs) {
+  std::vector<TensorValue> known;
+  for (size_t i = 0; i < inputs.size(); ++i) known.push_back({model.inputs[i], inputs[i]});
+  for (size_t i = 0; i < model.constants.size(); ++i)
+    known.push_back({model.constants[i], model.constant_arrays[i]});
+  return interpret(model.outputs, known);
+}
+
+std::vector<float> values(const NDArray& array) {
+  return {array.data<float>(), array.data<float>() + array.size()};
+}
+
+std::vector<NDArray> import_and_run(const ModelParts& parts, const std::vector<NDArray>& inputs,
+                                    const OnnxOptions& options = {}) {
+  const ModelFolder folder("run");
+  return results(import_onnx(folder.write("m.onnx", model_bytes(parts)), options), inputs);
+}
+
+ModelParts product_with_bias() {
+  ModelParts p;
+  p.inputs = {value_info("x", {"batch", "3"})};
+  p.outputs = {value_info("y", {"batch", "2"})};
+  p.initializers = {tensor("w", {3, 2}, std::vector<float>{1, 2, 3, 4, 5, 6}),
+                    tensor("b", {2}, std::vector<float>{10, -100})};
+  p.nodes = {node("product", "MatMul", {"x", "w"}, {"xw"}),
+             node("bias", "Add", {"xw", "b"}, {"sum"}), node("act", "Relu", {"sum"}, {"y"})};
+  return p;
+}
+
+TEST(OnnxImport, AModelIsADeclarationThatNetworksRun) {
+  const ModelFolder folder("network");
+  const std::string path = folder.write("m.onnx", model_bytes(product_with_bias()));
+  const OnnxModel model = import_onnx(path, {.dims = {{"batch", 2}}});
+  EXPECT_THAT(model.input_names, ::testing::ElementsAre("x"));
+  EXPECT_THAT(model.output_names, ::testing::ElementsAre("y"));
+  EXPECT_EQ(model.inputs[0].extents(), (Extents{2, 3}));
+  EXPECT_EQ(model.constants.size(), 2u);
+  const NDArray x = NDArray::from(std::vector<float>{1, 0, 0, 1, 1, 1}, {2, 3});
+  NDArray y = NDArray::zeros({2, 2}, f32);
+  Network(model.outputs).build(model.args()).call(model.arrays({x}, {y}));
+  EXPECT_THAT(values(y), ::testing::ElementsAre(11, 0, 19, 0));
+}
+
+TEST(OnnxImport, DimensionsWithoutExtentAreAskedFor) {
+  const ModelFolder folder("dims");
+  const std::string path = folder.write("m.onnx", model_bytes(product_with_bias()));
+  try {
+    import_onnx(path);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind, ErrorKind::User);
+    EXPECT_THAT(e.message, ::testing::HasSubstr("'batch'"));
+    EXPECT_THAT(e.help, ::testing::HasSubstr("--dims batch=1"));
+  }
+  EXPECT_THROW(import_onnx(path, {.dims = {{"batch", 2}, {"bacth", 3}}}), Error);
+}
+
+TEST(OnnxImport, NodesMayComeInAnyOrder) {
+  ModelParts p = product_with_bias();
+  std::swap(p.nodes[0], p.nodes[2]);
+  const NDArray x = NDArray::full({1, 3}, f32, 1);
+  EXPECT_THAT(values(import_and_run(p, {x}, {.dims = {{"batch", 1}}})[0]),
+              ::testing::ElementsAre(19, 0));
+}
+
+// Shape, Gather, Concat, Reshape: what the file calculates of shapes is calculated at import.
+TEST(OnnxImport, ShapeArithmeticIsFolded) {
+  ModelParts p;
+  p.inputs = {value_info("x", {"2", "3", "4"})};
+  p.outputs = {value_info("y", {"", ""})};
+  p.initializers = {tensor("zero", {}, std::vector<int64_t>{0}),
+                    tensor("first", {1}, std::vector<int64_t>{0}),
+                    tensor("rest", {1}, std::vector<int64_t>{-1})};
+  p.nodes = {node("s", "Shape", {"x"}, {"shape"}), node("g", "Gather", {"shape", "zero"}, {"n"}),
+             node("u", "Unsqueeze", {"n", "first"}, {"n1"}),
+             node("c", "Concat", {"n1", "rest"}, {"wanted"}, {attribute("axis", int64_t{0})}),
+             node("r", "Reshape", {"x", "wanted"}, {"y"})};
+  const ModelFolder folder("shapes");
+  const OnnxModel model = import_onnx(folder.write("m.onnx", model_bytes(p)));
+  EXPECT_EQ(model.outputs[0].extents(), (Extents{2, 12}));
+  EXPECT_TRUE(model.constants.empty());
+}
+
+TEST(OnnxImport, WhatDecidesAShapeMustBeKnown) {
+  ModelParts p;
+  p.inputs = {value_info("x", {"4"}), value_info("shape", {"2"}, kInt64)};
+  p.outputs = {value_info("y", {"", ""})};
+  p.nodes = {node("cut", "Reshape", {"x", "shape"}, {"y"})};
+  const ModelFolder folder("unknown_shape");
+  try {
+    import_onnx(folder.write("m.onnx", model_bytes(p)));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.message, ::testing::HasSubstr("node 'cut' (Reshape)"));
+    EXPECT_THAT(e.message, ::testing::HasSubstr("depends on the inputs"));
+  }
+}
+
+Message scale_function(bool with_default) {
+  Message f;
+  f.text(1, "Scale").text(10, "ours").text(4, "a").text(5, "b");
+  if (!with_default) f.text(6, "factor");
+  f.message(7, node("c", "Constant", {}, {"k"}, {attribute_of_function("value_float", "factor")}));
+  f.message(7, node("m", "Mul", {"a", "k"}, {"b"}));
+  f.message(9, Message().text(1, "").number(2, 18));
+  if (with_default) f.message(11, attribute("factor", 3.0f));
+  return f;
+}
+
+TEST(OnnxImport, LocalFunctionsAreInlined) {
+  ModelParts p;
+  p.inputs = {value_info("x", {"2"})};
+  p.outputs = {value_info("z", {"2"})};
+  p.functions = {scale_function(false)};
+  p.nodes = {node("one", "Scale", {"x"}, {"y"}, {attribute("factor", 2.0f)}, "ours"),
+             node("two", "Scale", {"y"}, {"z"}, {attribute("factor", 5.0f)}, "ours")};
+  const NDArray x = NDArray::from(std::vector<float>{1, -1});
+  EXPECT_THAT(values(import_and_run(p, {x})[0]), ::testing::ElementsAre(10, -10));
+  p.functions = {scale_function(true)};
+  p.nodes[0] = node("one", "Scale", {"x"}, {"y"}, {}, "ours");
+  EXPECT_THAT(values(import_and_run(p, {x})[0]), ::testing::ElementsAre(15, -15));
+}
+
+TEST(OnnxImport, OutputsMayBeInputsConstantsAndOneValueTwice) {
+  ModelParts p;
+  p.inputs = {value_info("x", {"2"})};
+  p.initializers = {tensor("k", {2}, std::vector<float>{3, 4})};
+  p.nodes = {node("same", "Identity", {"x"}, {"y"}), node("neg", "Neg", {"x"}, {"a"}),
+             node("copy", "Identity", {"a"}, {"b"})};
+  for (const char* name : {"x", "y", "k", "a", "b"}) p.outputs.push_back(value_info(name, {"2"}));
+  const auto r = import_and_run(p, {NDArray::from(std::vector<float>{1, 2})});
+  EXPECT_THAT(values(r[0]), ::testing::ElementsAre(1, 2));
+  EXPECT_THAT(values(r[1]), ::testing::ElementsAre(1, 2));
+  EXPECT_THAT(values(r[2]), ::testing::ElementsAre(3, 4));
+  EXPECT_THAT(values(r[3]), ::testing::ElementsAre(-1, -2));
+  EXPECT_THAT(values(r[4]), ::testing::ElementsAre(-1, -2));
+}
+
+TEST(OnnxImport, ExternalDataAreMappedAndOutliveTheImport) {
+  ModelParts p = product_with_bias();
+  p.initializers[0] = external_tensor("w", {3, 2}, "weights/w.bin", "64", "24");
+  const ModelFolder folder("external");
+  std::string file(64, 'x');
+  file += raw(std::vector<float>{1, 2, 3, 4, 5, 6});
+  folder.write("weights/w.bin", file);
+  const OnnxModel model =
+      import_onnx(folder.write("m.onnx", model_bytes(p)), {.dims = {{"batch", 1}}});
+  // Mapped pages begin at multiples of 4096 bytes; copies are not at 64 of one.
+  bool mapped = false;
+  for (const NDArray& array : model.constant_arrays)
+    mapped = mapped || reinterpret_cast<uintptr_t>(array.data()) % 4096 == 64;
+  EXPECT_TRUE(mapped);
+  EXPECT_THAT(values(results(model, {NDArray::full({1, 3}, f32, 1)})[0]),
+              ::testing::ElementsAre(19, 0));
+}
+
+TEST(OnnxImport, ArraysInAFileAreCopiedOnlyWhereTheyAreNotAligned) {
+  alignas(8) static char bytes[16] = {};
+  const auto file = onnx::MappedFile::of_bytes(std::string(32, '\0'));
+  const std::string_view all(bytes, 16);
+  EXPECT_EQ(onnx::array_in_file(file, all.substr(4, 8), {2}, f32).data(), bytes + 4);
+  EXPECT_NE(onnx::array_in_file(file, all.substr(3, 8), {2}, f32).data(), bytes + 3);
+}
+
+TEST(OnnxImport, EveryOperatorOfTheTableHasAName) {
+  int supported = 0;
+  for (const OnnxOperator& op : onnx_operators()) supported += op.supported;
+  EXPECT_GT(supported, 100);
+}
+
+}  // namespace
+}  // namespace heddle::testing
