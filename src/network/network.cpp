@@ -8,6 +8,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
 #include "network/extract.h"
+#include "network/input_ranges.h"
 #include "network/network_impl.h"
 
 namespace heddle {
@@ -84,6 +85,7 @@ Network::Network(std::vector<Tensor> outputs, Target target) {
     impl->tasks[it->second].weight += 1;
     impl->nodes.push_back({it->second, std::move(node.inputs), std::move(node.outputs)});
   }
+  network::set_input_ranges(impl->dag, impl->nodes, impl->tasks);
   impl_ = std::move(impl);
 }
 

@@ -116,6 +116,18 @@ void RecordLog::append(const Record& record) {
   }
 }
 
+namespace {
+
+// A message may quote what was read, and that may be anything.
+std::string cut(const std::string& message) {
+  constexpr std::size_t kMost = 200;
+  if (message.size() <= kMost) return message;
+  return message.substr(0, kMost) + "... (" + std::to_string(message.size() - kMost) +
+         " more bytes)";
+}
+
+}  // namespace
+
 RecordLogLock::RecordLogLock(const std::string& path) {
   for (;;) {
     fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -152,9 +164,9 @@ ReadResult read_records(const std::string& path) {
       record.origin = at;
       result.records.push_back(std::move(record));
     } catch (const Error& e) {
-      result.problems.push_back(
-          at + ": " +
-          (whole || json.is_object() ? at_column(e.message) : "torn last line skipped"));
+      const bool torn = !whole && !json.is_object();
+      result.problems.push_back(at + ": " +
+                                (torn ? "torn last line skipped" : cut(at_column(e.message))));
       if (json.is_object()) result.unknown.emplace_back(line);
     }
   }

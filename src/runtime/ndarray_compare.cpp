@@ -6,6 +6,7 @@
 
 #include "heddle/runtime/ndarray.h"
 #include "heddle/support/error.h"
+#include "runtime/compare_each.h"
 #include "runtime/elements.h"
 
 namespace heddle {
@@ -54,15 +55,9 @@ std::string number(double value) {
   return buffer;
 }
 
-}  // namespace
-
-Difference compare(const NDArray& a, const NDArray& b, double rtol, double atol) {
-  if (!a.defined() || !b.defined() || a.shape() != b.shape()) {
-    throw_user_error("cannot compare " + describe(a) + " with " + describe(b));
-  }
-  if (!a.device().is_cpu() || !b.device().is_cpu()) {
-    return compare(a.to_host(), b.to_host(), rtol, atol);
-  }
+// `within(i, d, |b|)`: whether a difference of d is small enough at i.
+template <typename F>
+Difference compare_within(const NDArray& a, const NDArray& b, F within) {
   Difference result;
   detail::visit_elements(a.dtype(), a.data(), [&](const auto* x) {
     detail::visit_elements(b.dtype(), b.data(), [&](const auto* y) {
@@ -74,8 +69,7 @@ Difference compare(const NDArray& a, const NDArray& b, double rtol, double atol)
         result.max_abs = std::max(result.max_abs, d);
         // inf/inf is no number, and such a pair is as far apart as can be.
         result.max_rel = std::max(result.max_rel, std::isinf(d) ? d : d / magnitude);
-        // Negated, so that a NaN tolerance or an infinite bound never hides a difference.
-        if (std::isinf(d) || !(d <= atol + rtol * magnitude_b)) {
+        if (!within(i, d, magnitude_b)) {
           if (result.mismatches++ == 0) {
             result.first_mismatch = i;
             result.first_a = static_cast<double>(x[i]);
@@ -86,6 +80,35 @@ Difference compare(const NDArray& a, const NDArray& b, double rtol, double atol)
     });
   });
   return result;
+}
+
+void check_shapes(const NDArray& a, const NDArray& b) {
+  if (a.defined() && b.defined() && a.shape() == b.shape()) return;
+  throw_user_error("cannot compare " + describe(a) + " with " + describe(b));
+}
+
+}  // namespace
+
+Difference compare(const NDArray& a, const NDArray& b, double rtol, double atol) {
+  check_shapes(a, b);
+  if (!a.device().is_cpu() || !b.device().is_cpu()) {
+    return compare(a.to_host(), b.to_host(), rtol, atol);
+  }
+  return compare_within(a, b, [&](std::int64_t, double d, double magnitude) {
+    // So that a NaN tolerance or an infinite bound never hides a difference.
+    return !std::isinf(d) && d <= atol + rtol * magnitude;
+  });
+}
+
+Difference compare_each(const NDArray& a, const NDArray& b, const NDArray& allowed) {
+  check_shapes(a, b);
+  check_shapes(a, allowed);
+  if (!a.device().is_cpu() || !b.device().is_cpu()) {
+    return compare_each(a.to_host(), b.to_host(), allowed.to_host());
+  }
+  const auto* most = allowed.data<float>();
+  return compare_within(
+      a, b, [&](std::int64_t i, double d, double) { return d <= static_cast<double>(most[i]); });
 }
 
 std::string describe(const Difference& difference, const NDArray& a) {

@@ -160,6 +160,9 @@ bool CudaMeasurer::make_reference(int task, const TuneClock& clock) {
     const Json request = Json::object({{"do", "reference"}, {"task", task}});
     const std::optional<WorkerEvent> event = ask_alone(1, request, kReferenceTimeout, clock);
     if (!event) return false;
+    if (event->answer->contains("problem")) {
+      problems_.push_back(event->answer->at("problem").as_string());
+    }
     if (event->answer->contains("error")) {
       HEDDLE_LOG_AT("search", 1,
                     "no reference from the CPU: " + event->answer->at("message").as_string());

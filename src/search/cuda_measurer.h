@@ -33,6 +33,7 @@ class CudaMeasurer : public Measurer {
                                   double seconds, const TuneClock& clock) override;
   std::string protocol() const override;
   std::vector<std::pair<std::string, double>> time_spent() const override;
+  std::vector<std::string> problems() const override { return problems_; }
 
  private:
   static constexpr size_t kRunner = 0;  ///< of the workers
@@ -79,6 +80,7 @@ class CudaMeasurer : public Measurer {
   std::vector<uint64_t> at_work_;  ///< the job of each worker; 0: none
   uint64_t races_ = 0;
   std::map<std::string, double> spent_;
+  std::vector<std::string> problems_;
 };
 
 }  // namespace heddle::search

@@ -15,6 +15,7 @@
 #include "heddle/support/rng.h"
 #include "search/cuda_candidate.h"
 #include "search/measure_timing.h"
+#include "search/output_bound.h"
 
 namespace heddle::search {
 namespace {
@@ -181,8 +182,11 @@ class CudaServer {
       }
     }
     kernel.call(arrays);
-    of.reference->store(outputs);
-    return Json::object();
+    const OutputBounds bounds = bound_outputs(of.task, arrays, outputs);
+    of.reference->store(outputs, bounds.allowed);
+    Json out = Json::object();
+    if (!bounds.problem.empty()) out["problem"] = Json(bounds.problem);
+    return out;
   }
 
   // ---- the runner ------------------------------------------------------------------------------

@@ -24,8 +24,9 @@ class Reference {
   Reference(const Reference&) = delete;
   Reference& operator=(const Reference&) = delete;
 
-  /// Outputs in the order of the DAG's.
-  void store(std::span<const NDArray> outputs);
+  /// Outputs in the order of the DAG's. `allowed`: how far each element of each may be from a right
+  /// answer (f32); empty: a tolerance that goes by the largest.
+  void store(std::span<const NDArray> outputs, std::span<const NDArray> allowed = {});
   bool ready() const;
   int64_t bytes() const { return static_cast<int64_t>(bytes_); }
 
@@ -36,15 +37,17 @@ class Reference {
  private:
   struct Header {
     std::atomic<bool> ready{false};
+    bool bounded = false;  ///< there is an allowed difference of each element
   };
   struct Output {
     std::string name;
     std::vector<int64_t> shape;
     DataType dtype;
-    size_t offset = 0;
+    size_t offset = 0, allowed_offset = 0;
     double magnitude = 0;
   };
   NDArray values(const Output& o) const;
+  NDArray allowed(const Output& o) const;
   Tolerance& tolerance(size_t i) const;
 
   ComputeDag dag_;

@@ -101,6 +101,9 @@ bool WorkerMeasurer::make_reference(int task, const TuneClock& clock) {
     const std::optional<WorkerEvent> event = workers_.next_event(clock);
     if (!event) return false;
     workers_.rest(0);
+    if (event->answer && event->answer->contains("problem")) {
+      problems_.push_back(event->answer->at("problem").as_string());
+    }
     if (event->answer && !event->answer->contains("error")) break;
     HEDDLE_LOG_AT(
         "search", 1,

@@ -35,6 +35,7 @@ class WorkerMeasurer : public Measurer {
                                   double seconds, const TuneClock& clock) override;
   std::string protocol() const override { return to_string(options_.protocol); }
   std::vector<std::pair<std::string, double>> time_spent() const override;
+  std::vector<std::string> problems() const override { return problems_; }
 
  private:
   struct Batch;
@@ -63,6 +64,7 @@ class WorkerMeasurer : public Measurer {
   uint64_t races_ = 0;
   double mean_compile_ = 0.025, mean_run_ = 0.015;  ///< seconds, of the candidates of late
   std::map<std::string, double> spent_;
+  std::vector<std::string> problems_;
 };
 
 /// Adds the time until its end to a name, less what was added to others meanwhile.

@@ -16,13 +16,29 @@ NDArray checked_input(const TuneTask& task, size_t i, NDArray array) {
                    t.op()->where(), "give it the type and the shape of its placeholder");
 }
 
+std::optional<InputRange> range_of(const TuneTask& task, size_t i) {
+  return i < task.input_ranges.size() ? task.input_ranges[i] : std::nullopt;
+}
+
+bool same_range(const TuneTask& a, const TuneTask& b, size_t i) {
+  const std::optional<InputRange> x = range_of(a, i), y = range_of(b, i);
+  if (!x || !y) return !x && !y;
+  return x->lo == y->lo && x->hi == y->hi;
+}
+
 NDArray random_input(const TuneTask& task, size_t i,
                      std::span<const std::shared_ptr<MeasuredTask>> others) {
   const Tensor& t = task.args[i];
   for (const std::shared_ptr<MeasuredTask>& other : others) {
     if (!other || other->task.make_input || i >= other->inputs.size()) continue;
     const NDArray& known = other->inputs[i];
-    if (known.defined() && known.dtype() == t.dtype() && known.shape() == t.extents()) return known;
+    if (known.defined() && known.dtype() == t.dtype() && known.shape() == t.extents() &&
+        same_range(task, other->task, i)) {
+      return known;
+    }
+  }
+  if (const std::optional<InputRange> r = range_of(task, i)) {
+    return NDArray::random(t.extents(), t.dtype(), /*seed=*/i + 1, r->lo, r->hi);
   }
   return NDArray::random(t.extents(), t.dtype(), /*seed=*/i + 1);
 }

@@ -21,6 +21,7 @@ TaskRun::TaskRun(TuneTask t)
 
 void TaskRun::add(const Config& config, uint64_t key, double seconds, MeasureError error) {
   if (!measured_.insert(key).second) return;
+  if (key == static_key_) static_error_ = error;
   if (error != MeasureError::None) {
     if (error != MeasureError::Rejected) add_failure(error);
     return;

@@ -38,6 +38,11 @@ class TaskRun {
 
   uint64_t static_key() const { return static_key_; }
   bool was_measured(uint64_t key) const { return measured_.contains(key); }
+  /// What became of the static choice; None before it was measured.
+  MeasureError static_error() const { return static_error_; }
+  /// The static choice gave what the check calls wrong. Who of the two errs is not known, so that
+  /// no result of this task is to be trusted.
+  bool in_doubt() const { return static_error_ == MeasureError::WrongAnswer; }
   /// Takes a result in: fails, static and best times, leaders.
   void add(const Config& config, uint64_t key, double seconds, MeasureError error);
   /// A fault found in the race.
@@ -63,6 +68,7 @@ class TaskRun {
 
  private:
   uint64_t static_key_;
+  MeasureError static_error_ = MeasureError::None;
   std::unordered_set<uint64_t> measured_;
   std::vector<Leader> leaders_;
   std::vector<RejectionCount> rejected_;

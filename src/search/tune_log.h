@@ -23,6 +23,8 @@ class TuneLog {
   void append(Record record);
   /// Tries once more; then lines that could not be read, and how many records were not written.
   std::vector<std::string> problems();
+  /// Records that are not in the file.
+  int unwritten() const { return static_cast<int>(unwritten_.size()); }
 
  private:
   void flush();

@@ -37,7 +37,9 @@ TuneReport Tuner::run() {
   out.model = predictions_.accuracy();
   out.log = options_.log;
   out.problems = problems_;
+  for (std::string& p : measurer_->problems()) out.problems.push_back(std::move(p));
   for (std::string& p : log_.problems()) out.problems.push_back(std::move(p));
+  out.unwritten = log_.unwritten();
   for (const auto& [phase, seconds] : phases_) out.time_spent.emplace_back(phase, seconds);
   for (const auto& [part, seconds] : measurer_->time_spent())
     out.time_spent.emplace_back("measure." + part, seconds);
@@ -54,6 +56,9 @@ void Tuner::measure_static() {
       show("static", i);
       std::vector<Candidate> batch = candidates(run, {run.task.tmpl.default_config()});
       measure(i, batch, clock_);
+      for (const Candidate& c : batch) {
+        if (run.in_doubt()) doubt(run, c.result.message);
+      }
     }
     std::string shape = shape_class_of(run.task.tmpl.dag());
     auto at = std::find(shapes.begin(), shapes.end(), shape);
@@ -64,6 +69,18 @@ void Tuner::measure_static() {
     if (at == shapes.end()) shapes.push_back(std::move(shape));
   }
   scheduler_.emplace(std::move(tasks), SchedulerOptions{.patience = options_.patience});
+  for (int i = 0; i < static_cast<int>(runs_.size()); ++i) {
+    if (runs_[static_cast<size_t>(i)].in_doubt()) scheduler_->finish(i);
+  }
+}
+
+// The static choice is right unless there is a fault in Heddle; what the check refuses says as much
+// of the check. Nothing can be told from it about other candidates.
+void Tuner::doubt(const TaskRun& run, const std::string& message) {
+  problems_.push_back("the check of '" + run.task.name +
+                      "' refused the static choice, which is returned untuned (" + message +
+                      "): a fault of the check or of the compiler, not of the candidates; "
+                      "please report it");
 }
 
 void Tuner::search() {

@@ -31,6 +31,7 @@ class Tuner {
 
   // The search (tuner.cpp).
   void measure_static();
+  void doubt(const TaskRun& run, const std::string& message);
   void search();
   bool round(int task, int count);
   int round_size(int task, double left) const;
@@ -49,8 +50,8 @@ class Tuner {
   double least_race(const TaskRun& run) const;
   double reserve() const;
   std::vector<TaskResult> finish();
-  TaskResult without_race(const TaskRun& run, bool stay = false);
-  TaskResult race(int task, double seconds);
+  TaskResult without_race(const TaskRun& run);
+  TaskResult race(int task, double seconds, const TuneClock& clock);
   TaskResult by_screening(const TaskRun& run) const;
   TaskResult result_of(const TaskRun& run) const;
 

@@ -18,9 +18,8 @@ constexpr double kMaybeFaster = 1.25, kAsGood = 1.02;
 constexpr int kRaceRounds = 16;  // for the estimate of what a race takes
 // Where a race is short, the fewer take part: with less rounds nothing can be won beyond doubt.
 constexpr int kFewestRounds = 8;
-// What was not raced must be faster by so much in screening to be returned: times taken once are a
-// third off now and then, static's as well.
-constexpr double kUnracedMargin = 0.75;
+// For the races of a run that was cancelled: what it found is not lost.
+constexpr double kGraceSeconds = 1;
 
 // A process, its pages, its threads, and the check of what the entrants answer.
 constexpr double kRaceStartSeconds = 0.05;
@@ -84,27 +83,25 @@ TaskResult Tuner::result_of(const TaskRun& run) const {
   return r;
 }
 
-// Without a race: the best of the screening, when it is faster than the static choice by far.
+// Without a race: the static choice, unless it does not run. Times taken once are a third off now
+// and then, static's as well.
 TaskResult Tuner::by_screening(const TaskRun& run) const {
   TaskResult r = result_of(run);
-  if (run.leaders().empty()) return r;
+  const bool static_fails = run.static_error() != MeasureError::None && !run.in_doubt();
+  if (!static_fails || run.leaders().empty()) return r;
   const Leader& best = run.leaders().front();
-  double base = run.progress.static_seconds;
-  // A static choice that was never measured may be the faster one; one that failed is not.
-  bool static_failed = base <= 0 && run.was_measured(run.static_key());
-  if (!static_failed && best.seconds >= kUnracedMargin * base) return r;
   r.config = best.config;
   r.schedule = run.task.tmpl.instantiate(best.config);
-  r.schedule.provenance = "tuned, not raced: " + r.schedule.provenance;
+  r.schedule.provenance = "tuned, the static choice does not run: " + r.schedule.provenance;
   r.best_seconds = best.seconds;
   r.improved = true;
   return r;
 }
 
-// What is returned without a race, the static choice or what screening says. A look-up in the log
-// finds it, too: not the fastest of the screening.
-TaskResult Tuner::without_race(const TaskRun& run, bool stay) {
-  TaskResult r = stay ? result_of(run) : by_screening(run);
+// What is returned without a race. A look-up in the log finds it, too: not the fastest of the
+// screening.
+TaskResult Tuner::without_race(const TaskRun& run) {
+  TaskResult r = by_screening(run);
   if (run.leaders().empty() || r.best_seconds <= 0) return r;
   MeasureResult screened;
   screened.seconds = {r.best_seconds};
@@ -112,7 +109,7 @@ TaskResult Tuner::without_race(const TaskRun& run, bool stay) {
   return r;
 }
 
-TaskResult Tuner::race(int task, double seconds) {
+TaskResult Tuner::race(int task, double seconds, const TuneClock& clock) {
   TaskRun& run = runs_[static_cast<size_t>(task)];
   const Template& t = run.task.tmpl;
   struct Entrant {
@@ -137,7 +134,7 @@ TaskResult Tuner::race(int task, double seconds) {
   std::vector<MeasureResult> results;
   try {
     Timed timed(*this, "race");
-    results = measurer_->race(run.task, schedules, seconds, clock_);
+    results = measurer_->race(run.task, schedules, seconds, clock);
     HEDDLE_ICHECK(results.size() == entrants.size(),
                   "a race of " + std::to_string(entrants.size()) + " gave " +
                       std::to_string(results.size()) + " results");
@@ -146,25 +143,23 @@ TaskResult Tuner::race(int task, double seconds) {
     return without_race(run);
   }
   auto not_raced = [](const MeasureResult& r) { return r.error == MeasureError::Cancelled; };
-  // Screening found that static works. What befell it here (stopped, out of memory) is no verdict.
-  const bool static_lost_by_chance = !results[0].ok() && !not_raced(results[0]) &&
-                                     results[0].error != MeasureError::WrongAnswer &&
-                                     run.progress.static_seconds > 0;
+  // Screening found that static works. What befell it here (stopped, out of memory, a check that
+  // changed its mind) is no verdict.
+  const bool static_lost_by_chance =
+      !results[0].ok() && !not_raced(results[0]) && run.progress.static_seconds > 0;
   const bool decided = !not_raced(results[0]) && !static_lost_by_chance &&
+                       results[0].error != MeasureError::WrongAnswer &&
                        !std::all_of(results.begin() + 1, results.end(), not_raced);
   const int winner = decided ? race_winner(results) : -1;
-  bool failures = false;
   for (size_t i = static_lost_by_chance ? 1 : 0; i < entrants.size(); ++i) {
     if (not_raced(results[i])) continue;
     record(run, entrants[i].config ? &*entrants[i].config : nullptr, entrants[i].schedule,
            results[i],
            (static_cast<int>(i) == winner ? "race won " : "race ") + measurer_->protocol());
-    if (results[i].error == MeasureError::None) continue;
-    run.add_failure(results[i].error);
-    failures = true;
+    if (results[i].error != MeasureError::None) run.add_failure(results[i].error);
   }
-  // Without a verdict screening decides, unless what it would choose may be what failed here.
-  if (!decided) return without_race(run, failures || static_lost_by_chance);
+  if (results[0].error == MeasureError::WrongAnswer) doubt(run, results[0].message);
+  if (!decided) return without_race(run);
 
   TaskResult r = result_of(run);
   if (results[0].ok()) r.static_seconds = r.best_seconds = results[0].median();
@@ -192,6 +187,7 @@ std::vector<TaskResult> Tuner::finish() {
   for (const TaskRun& run : runs_) need += race_need(run, kRaceRounds);
   const double all = need;
 
+  std::optional<TuneClock> grace;  // begins with the first race after the cancellation
   std::vector<std::optional<TaskResult>> results(runs_.size());
   for (int i : order) {
     TaskRun& run = runs_[static_cast<size_t>(i)];
@@ -208,13 +204,22 @@ std::vector<TaskResult> Tuner::finish() {
     // Rather few races that prove something than many that do not: what seems to gain has what such
     // a race takes while there is time, and what does not seem to needs none then.
     const double least = std::min(mine, least_race(run));
-    bool can = mine > 0 && !clock_.expired() && ended_ != "failed";
+    bool can = mine > 0 && !run.in_doubt() && !clock_.expired();
     if (seconds < least) {
       can = can && gain(i) > 0 && left > 0.25 * least;
       seconds = std::min(least, left);
     }
-    results[static_cast<size_t>(i)] = can ? race(i, seconds) : without_race(run);
-    run.progress.best_seconds = results[static_cast<size_t>(i)]->best_seconds;
+    std::optional<TaskResult>& result = results[static_cast<size_t>(i)];
+    if (can) result = race(i, seconds, clock_);
+    // A run that is cancelled ends at once, but for the shortest race of what seems to gain.
+    if (clock_.cancelled() && mine > 0 && gain(i) > 0 && !run.in_doubt()) {
+      if (!grace) grace.emplace(kGraceSeconds);
+      if (!grace->expired()) result = race(i, std::min(least, grace->left()), *grace);
+    }
+    if (!result) result = without_race(run);
+    run.progress.static_seconds = result->static_seconds;
+    run.progress.best_seconds = result->best_seconds;
+    run.progress.settled = true;
   }
   std::vector<TaskResult> out;
   for (std::optional<TaskResult>& r : results) out.push_back(std::move(*r));

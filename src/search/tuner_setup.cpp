@@ -99,9 +99,17 @@ void Tuner::resume() {
 
     std::vector<Trial> trials;
     std::vector<Candidate> measured;
+    std::vector<std::pair<const History::Measured*, Candidate>> earlier;
+    bool in_doubt = false;  // an earlier check refused the static choice
     for (const History::Measured& m : h.trials) {
       Candidate c{.config = m.config, .schedule = run.task.tmpl.instantiate(m.config)};
       c.key = steps_hash(c.schedule);
+      in_doubt |= c.key == run.static_key() && m.error == MeasureError::WrongAnswer;
+      earlier.emplace_back(&m, std::move(c));
+    }
+    for (auto& [known, c] : earlier) {
+      const History::Measured& m = *known;
+      if (in_doubt && m.error == MeasureError::WrongAnswer) continue;
       run.add(m.config, c.key, m.seconds, m.error);
       trials.push_back({m.config, m.seconds});
       try {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -18,6 +19,7 @@
 #include "heddle/support/hash.h"
 #include "heddle/support/rng.h"
 #include "search/measure_timing.h"
+#include "search/output_bound.h"
 
 namespace heddle::search {
 namespace {
@@ -274,8 +276,10 @@ class WorkerServer {
     const ScopedThreads threads(threads_of(task));
     const auto by = static_cast<ReferenceBy>(request.at("by").as_int());
     build_schedule(of, schedule_of(of.task.tmpl, by)).call(arrays);
-    of.reference->store(outputs_);
+    const OutputBounds bounds = bound_outputs(of.task, arrays, outputs_);
+    of.reference->store(outputs_, bounds.allowed);
     Json out = Json::object();
+    if (!bounds.problem.empty()) out["problem"] = Json(bounds.problem);
     out["seconds"] = Json(timer.elapsed_s());
     return out;
   }
@@ -395,6 +399,10 @@ uint64_t measured_task_key(const TuneTask& task) {
   for (const Tensor& t : task.args) {
     const int stage = task.tmpl.dag().index_of(t.op());
     key = hash_combine(key, static_cast<uint64_t>(stage) << 8 | static_cast<uint64_t>(t.index()));
+  }
+  for (const std::optional<InputRange>& r : task.input_ranges) {
+    key = hash_combine(
+        key, r ? hash_combine(std::bit_cast<uint64_t>(r->lo), std::bit_cast<uint64_t>(r->hi)) : 0);
   }
   return key;
 }

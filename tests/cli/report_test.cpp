@@ -176,6 +176,48 @@ TEST(Report, KnowsStaticBestAndCalls) {
   EXPECT_EQ(count(page, "class=\"point-best\""), 2 + 1);
 }
 
+// Screening had a lucky time; the race says otherwise, and all figures are the race's.
+TEST(Report, CurvesEndAtWhatTheRaceSays) {
+  std::vector<Record> records = synthetic_records({kTwo[0]}, 40, 0);
+  double screened = 1;
+  for (Record& r : records) {
+    if (!r.protocol.starts_with("race")) screened = std::min(screened, r.median());
+  }
+  for (Record& r : records) {
+    if (!r.protocol.starts_with("race")) continue;
+    const bool is_static = r.config.at("tile").as_int() == 8;
+    r.seconds = {is_static ? 2.57e-3 : 2.56e-3};  // no clear win: static stays
+    if (is_static) r.protocol = "race won";
+  }
+  // Later screening that was never raced changes nothing of what was decided.
+  Record late = records[5];
+  late.seconds = {screened / 2};
+  records.push_back(late);
+  const LogData data = log_data(std::move(records), {}, static_is_tile_8);
+  const TaskLog& t = data.tasks.at(0);
+  EXPECT_EQ(t.best_seconds(), 2.57e-3);
+  EXPECT_DOUBLE_EQ(t.speedup(), 1);
+  EXPECT_FALSE(t.screened());
+  ASSERT_FALSE(t.curve.empty());
+  EXPECT_EQ(t.curve.back().seconds, 2.57e-3);
+  double least = 1;
+  for (const CurvePoint& p : t.curve) least = std::min(least, p.seconds);
+  EXPECT_LE(least, screened);
+  const std::string page = report_page(data, {});
+  EXPECT_THAT(page, HasSubstr("2.57 ms to 2.57 ms, 1.00x"));
+  EXPECT_THAT(page, Not(HasSubstr("2.56 ms to")));
+}
+
+TEST(Report, ABestThatWasNeverRacedIsMarked) {
+  std::vector<Record> records = synthetic_records({kTwo[0]}, 40, 0);
+  std::erase_if(records, [](const Record& r) { return r.protocol.starts_with("race"); });
+  const LogData data = log_data(std::move(records), {}, static_is_tile_8);
+  EXPECT_TRUE(data.tasks.at(0).screened());
+  EXPECT_EQ(data.tasks[0].curve.back().seconds, data.tasks[0].best_seconds());
+  EXPECT_THAT(report_page(data, {}), HasSubstr("Timed in screening only"));
+  EXPECT_THAT(report_page(data, {}), HasSubstr("(screened, not raced)"));
+}
+
 TEST(Report, WithoutADeclarationTheFirstRunStandsForStatic) {
   const LogData data = log_data(synthetic_records({kTwo[1]}, 40), {}, {});
   EXPECT_FALSE(data.tasks[0].static_known);

@@ -52,7 +52,32 @@ TEST(Lines, ComeAtNewBestsAndEveryTenSeconds) {
   for (double t = 0; t < 59; t += 0.01) s.display.show(progress_at(t, 2), false);
   EXPECT_EQ(count(s.out.str(), "\n"), 6);
   EXPECT_THAT(s.out.str(), Not(HasSubstr("\x1b")));
-  EXPECT_THAT(s.out.str(), HasSubstr("static -> best 4.00 ms -> 4.00 ms, 1.00x"));
+  EXPECT_THAT(s.out.str(), HasSubstr("static -> best in screening 4.00 ms -> ~4.00 ms, ~1.00x"));
+}
+
+TEST(Lines, TellScreenedTimesFromRacedOnes) {
+  Shown lines(TuneDisplay::Mode::Lines), live(TuneDisplay::Mode::Live);
+  TuneProgress p = progress_at(20, 1);
+  lines.display.show(p, false);
+  live.display.show(p, false);
+  EXPECT_THAT(lines.out.str(),
+              HasSubstr("static -> best in screening 4.00 ms -> ~2.00 ms, ~2.00x"));
+  EXPECT_THAT(live.out.str(), HasSubstr("~1.00 ms"));
+  EXPECT_THAT(live.out.str(), HasSubstr("~ timed in screening only"));
+  // One lucky time; the race says 1.9 ms.
+  for (TaskProgress& t : p.tasks) {
+    t.best_seconds = 1.9e-3;
+    t.settled = true;
+  }
+  p.elapsed_seconds = 40;
+  p.phase = "done";
+  lines.out.str("");
+  live.out.str("");
+  lines.display.show(p, false);
+  live.display.show(p, false);
+  EXPECT_THAT(lines.out.str(), HasSubstr("static -> best 4.00 ms -> 3.80 ms, 1.05x"));
+  EXPECT_THAT(live.out.str(), HasSubstr("1.90 ms"));
+  EXPECT_THAT(live.out.str(), Not(HasSubstr("~")));
 }
 
 TEST(Lines, AreNotMoreForManyNewBests) {
@@ -292,6 +317,22 @@ TEST(TuneCommand, NothingMeasuredIsAFailure) {
   EXPECT_EQ(r.status, 1);
   EXPECT_THAT(r.out, HasSubstr("matmul:16x16x16: nothing was measured"));
   EXPECT_EQ(r.json.at("tasks").at(0).at("speedup").as_double(), 0);
+}
+
+TEST(TuneProcess, AFullDiskIsAFailureThatKeepsTheResults) {
+  const std::string tune =
+      "tune matmul:32x32x32 --budget 5s --trials 2 --batch 2 --threads 1 --policy random --model "
+      "random --log /dev/full";
+  const CommandResult r = heddle_command(tune + " --json -");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.err, HasSubstr("error: the log is incomplete"));
+  EXPECT_THAT(r.err, HasSubstr("could not be written to /dev/full"));
+  EXPECT_THAT(r.err, Not(HasSubstr("HEDDLE_LOG_FILE")));
+  EXPECT_GT(Json::parse(r.out).at("static_seconds").as_double(), 0);
+  const CommandResult quiet = heddle_command(tune + " --quiet");
+  EXPECT_EQ(quiet.status, 1);
+  EXPECT_EQ(quiet.out, "");
+  EXPECT_THAT(quiet.err, HasSubstr("error: the log is incomplete"));
 }
 
 TEST(TuneCommand, StaticThatStaysIsSaid) {

@@ -97,6 +97,21 @@ TEST(RecordLog, BrokenLinesAreSkippedAndReported) {
   EXPECT_EQ(read.problems[3], path + ":6: a record is a JSON object");
 }
 
+TEST(RecordLog, AProblemQuotesLittleOfWhatIsWrong) {
+  const Folder folder;
+  const std::string path = folder / "log.jsonl", line = to_lines({sample(1)});
+  Json huge = sample(1).to_json();
+  huge["hash"] = Json(std::string(1'000'000, 'f'));
+  Json unknown = sample(1).to_json();
+  unknown["error"] = Json(std::string(1'000'000, 'e'));
+  write(path, huge.dump() + "\n" + unknown.dump() + "\n" + line);
+  const ReadResult read = read_records(path);
+  EXPECT_EQ(read.records.size(), 1u);
+  ASSERT_EQ(read.problems.size(), 2u);
+  EXPECT_THAT(read.problems[0], StartsWith(path + ":1: key 'hash': 'fff"));
+  for (const std::string& problem : read.problems) EXPECT_LT(problem.size(), path.size() + 300);
+}
+
 TEST(RecordLog, LinesThatEndAsOnWindowsAreRead) {
   const Folder folder;
   std::string line = to_lines({sample(1)});

@@ -18,6 +18,11 @@
 
 namespace heddle {
 
+/// Floats drawn uniformly from [lo, hi).
+struct InputRange {
+  double lo = -1, hi = 1;
+};
+
 /// One declaration to be tuned.
 struct TuneTask {
   std::string name;          ///< readable subject
@@ -27,6 +32,9 @@ struct TuneTask {
   /// Values of the inputs (by argument position); default: uniform in [-1, 1], small integers for
   /// integer types.
   std::function<NDArray(size_t arg)> make_input = {};
+  /// Of floats that are drawn otherwise than that, by argument position, where it matters what
+  /// inputs are like: a network's tasks have what their producers can give. May be short.
+  std::vector<std::optional<InputRange>> input_ranges = {};
 
   uint64_t hash() const;  ///< structural hash combined with the target: the cost model's task
   double flops() const { return tmpl.dag().total_flops(); }
@@ -114,6 +122,8 @@ class Measurer {
   virtual std::string protocol() const = 0;
   /// Where the time went, seconds by name ("compile", "run", "check", "idle", ...); for reports.
   virtual std::vector<std::pair<std::string, double>> time_spent() const { return {}; }
+  /// What went wrong and made no candidate fail, such as a reference that is in doubt; for reports.
+  virtual std::vector<std::string> problems() const { return {}; }
 };
 
 struct WorkerOptions {

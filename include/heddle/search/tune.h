@@ -27,10 +27,12 @@ struct TaskProgress {
   double weight = 1;  ///< calls
   int trials = 0;     ///< measured this run, failures included
   int failures = 0;
-  int resumed = 0;            ///< trials taken over from the log
-  double flops = 0;           ///< of one call
-  double static_seconds = 0;  ///< 0 until measured
-  double best_seconds = 0;    ///< 0 until measured
+  int resumed = 0;   ///< trials taken over from the log
+  double flops = 0;  ///< of one call
+  /// 0 until measured. Until `settled` they are times of screening, each taken once or twice and
+  /// the smallest of many a lucky one; then those of the report, from the final race.
+  double static_seconds = 0, best_seconds = 0;
+  bool settled = false;
   bool converged = false;
 };
 
@@ -91,6 +93,7 @@ struct TuneReport {
   std::vector<std::pair<std::string, double>> time_spent;
   ModelAccuracy model;  ///< over candidates predicted before they were measured
   std::string log;      ///< where the records went
+  int unwritten = 0;    ///< records that it could not take: a full disk (see problems)
   /// What went wrong without stopping the run: records that could not be written or read, a model
   /// that could not be loaded, a measurer that gave up. Nothing of it makes a result wrong.
   std::vector<std::string> problems;

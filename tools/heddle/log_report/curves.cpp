@@ -48,8 +48,8 @@ std::string trial_tip(const LogTrial& t, size_t index) {
   return tip;
 }
 
-// Where along x a trial lies: its number, or its moment.
-using Position = double (*)(const LogTrial& t, size_t index, double unit);
+// Where along x a trial, the how manieth, lies: its number, or its moment.
+using Position = double (*)(double at, size_t number, double unit);
 
 void draw_trials(Chart* chart, const TaskLog& task, const Unit& unit, Position position,
                  double x_unit, bool tips) {
@@ -61,7 +61,7 @@ void draw_trials(Chart* chart, const TaskLog& task, const Unit& unit, Position p
     const bool better = r.ok() && r.median() < best;
     if (better) best = r.median();
     if (i % stride != 0 && !better && !t.race) continue;
-    const double x = chart->x(position(t, i, x_unit));
+    const double x = chart->x(position(t.at, i + 1, x_unit));
     const std::string tip = tips ? trial_tip(t, i) : std::string();
     if (!r.ok()) {
       chart->svg().cross(x, chart->top() + 7, 3, "failed " + failure_css(r.error), tip);
@@ -76,15 +76,10 @@ void draw_trials(Chart* chart, const TaskLog& task, const Unit& unit, Position p
 void draw_best(Chart* chart, const TaskLog& task, const Unit& unit, Position position,
                double x_unit) {
   std::vector<std::pair<double, double>> steps;
-  double best = std::numeric_limits<double>::infinity();
-  for (size_t i = 0; i < task.trials.size(); ++i) {
-    const LogTrial& t = task.trials[i];
-    // A race times anew what was timed before: it draws no line.
-    if (t.race || !t.record->ok() || t.record->median() >= best) continue;
-    const double x = chart->x(position(t, i, x_unit));
+  for (const CurvePoint& p : task.curve) {
+    const double x = chart->x(position(p.at, p.trials, x_unit));
     if (!steps.empty()) steps.emplace_back(x, steps.back().second);
-    best = t.record->median();
-    steps.emplace_back(x, chart->y(best / unit.scale));
+    steps.emplace_back(x, chart->y(p.seconds / unit.scale));
   }
   if (steps.empty()) return;
   steps.emplace_back(chart->right(), steps.back().second);
@@ -98,8 +93,9 @@ std::string task_chart(const TaskLog& task, const LogData& data, bool over_time)
   const AxisSpec x =
       over_time ? AxisSpec{"time of tuning, " + x_unit.name, 0, data.seconds / x_unit.scale}
                 : AxisSpec{"trials of this task", 0, static_cast<double>(task.trials.size())};
-  const Position position = over_time ? [](const LogTrial& t, size_t, double u) { return t.at / u; }
-                                      : [](const LogTrial&, size_t i, double) { return i + 1.0; };
+  const Position position = over_time
+                                ? [](double at, size_t, double u) { return at / u; }
+                                : [](double, size_t n, double) { return static_cast<double>(n); };
   Chart chart(x, time_axis(span, unit), kWidth, kHeight,
               task.name + (over_time ? ": best so far over time" : ": best so far over trials"));
   if (over_time) {
@@ -122,13 +118,15 @@ std::string heading(const TaskLog& task, size_t number) {
   if (task.best == nullptr) return out + "no trial succeeded";
   out += format_time(task.static_seconds()) + " to " + format_time(task.best_seconds()) + ", " +
          ratio(task.speedup());
+  if (task.screened()) out += " (screened, not raced)";
   return out;
 }
 
 std::vector<Key> legend_of(const LogData& data) {
-  std::vector<Key> keys = {{Key::Mark::Line, "best", "best so far"},
-                           {Key::Mark::Line, "static", "static schedule"},
-                           {Key::Mark::Dot, "trial", "a trial"}};
+  std::vector<Key> keys = {
+      {Key::Mark::Line, "best", "best so far in screening, then what the race says of it"},
+      {Key::Mark::Line, "static", "static schedule"},
+      {Key::Mark::Dot, "trial", "a trial"}};
   bool races = false;
   std::vector<bool> seen(16, false);
   for (const TaskLog& task : data.tasks) {

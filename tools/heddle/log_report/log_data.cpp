@@ -76,6 +76,27 @@ void tell_apart(std::vector<TaskLog>* tasks) {
   }
 }
 
+// The last decision: the winner of a race, as RecordDatabase ranks them, or else what was chosen
+// without one.
+const Record* decision_of(const TaskLog& task) {
+  return task.won != nullptr ? task.won : task.chosen;
+}
+
+// Times of one race belong together: of the static choice the one beside the winner.
+bool after_the_decision(const Record* record, const TaskLog& task) {
+  return task.won != nullptr && record > task.won;
+}
+
+void add_to_curve(TaskLog* task, const Record& r, double at) {
+  if (!r.ok()) return;
+  const Verdict v = verdict_of(r);
+  const bool decides = v == Verdict::Won || v == Verdict::Chosen;
+  const double best = task->curve.empty() ? r.median() : task->curve.back().seconds;
+  // A race times anew what was timed before: of its entrants only the winner counts.
+  if (v == Verdict::Raced || (!decides && !task->curve.empty() && r.median() >= best)) return;
+  task->curve.push_back({at, task->trials.size(), r.median()});
+}
+
 void find_static_and_best(TaskLog* task, const FindDeclared& find) {
   task->bytes = task->trials[0].record->bytes;
   const std::optional<Declared> declared =
@@ -94,10 +115,14 @@ void find_static_and_best(TaskLog* task, const FindDeclared& find) {
         r.alternative != declared->static_alternative)
       continue;
     // Of several measurements the last race: it was timed side by side with the best.
+    if (after_the_decision(&r, *task)) continue;
     if (task->first == nullptr || is_race(r) || !is_race(*task->first)) task->first = &r;
   }
-  if (task->chosen != nullptr && (task->best == nullptr || verdict_of(*task->best) != Verdict::Won))
-    task->best = task->chosen;
+  if (const Record* decision = decision_of(*task)) task->best = decision;
+  if (!task->curve.empty() && task->curve.back().seconds != task->best_seconds()) {
+    const LogTrial& last = task->trials.back();
+    task->curve.push_back({last.at, task->trials.size(), task->best_seconds()});
+  }
   if (task->first != nullptr) return;
   task->static_known = false;
   task->first = first_ran;
@@ -106,7 +131,8 @@ void find_static_and_best(TaskLog* task, const FindDeclared& find) {
   for (const LogTrial& t : task->trials) {
     const bool same =
         t.record->config == first_ran->config && t.record->alternative == first_ran->alternative;
-    if (t.race && t.record->ok() && same) task->first = t.record;
+    if (t.race && t.record->ok() && same && !after_the_decision(t.record, *task))
+      task->first = t.record;
   }
 }
 
@@ -115,6 +141,8 @@ void find_static_and_best(TaskLog* task, const FindDeclared& find) {
 double TaskLog::speedup() const {
   return first != nullptr && best != nullptr ? static_seconds() / best_seconds() : 0;
 }
+
+bool TaskLog::screened() const { return best != nullptr && verdict_of(*best) == Verdict::Screened; }
 
 double flops_per_second(const Record& record) {
   return record.ok() ? record.flops / record.median() : 0;
@@ -160,11 +188,14 @@ LogData log_data(std::vector<Record> records,
       data.tasks.back().name = name_of(r);
     }
     TaskLog& task = data.tasks[found->second];
-    if (verdict_of(r) == Verdict::Chosen) {  // no trial, but the choice among them
-      task.chosen = &r;
+    const Verdict verdict = verdict_of(r);
+    if (verdict == Verdict::Chosen) {  // no trial, but the choice among them
+      if (r.ok()) task.chosen = &r;
     } else {
       task.trials.push_back({&r, at[i], is_race(r)});
     }
+    if (verdict == Verdict::Won && r.ok()) task.won = &r;
+    add_to_curve(&task, r, at[i]);
   }
   for (TaskLog& task : data.tasks) {
     find_static_and_best(&task, find);

@@ -29,6 +29,13 @@ struct LogTrial {
   bool race = false;
 };
 
+/// A step of the best so far.
+struct CurvePoint {
+  double at = 0;       ///< seconds of tuning
+  size_t trials = 0;   ///< of the task, this one included
+  double seconds = 0;  ///< of one call
+};
+
 struct TaskLog {
   std::string name;
   double calls = 1;
@@ -37,12 +44,18 @@ struct TaskLog {
   const Record* first = nullptr;   ///< of the static choice; nullptr: not measured
   const Record* best = nullptr;    ///< nullptr: all failed
   const Record* chosen = nullptr;  ///< what tuning returned without a race; nullptr: it raced
-  bool static_known = false;       ///< false: taken to be the first that ran
+  const Record* won = nullptr;     ///< of the last race; nullptr: there was none
+  /// Screening's best so far, and what each race, or choice without one, put in its place. It ends
+  /// at best_seconds().
+  std::vector<CurvePoint> curve;
+  bool static_known = false;  ///< false: taken to be the first that ran
   double bytes = 0;
 
   double static_seconds() const { return first != nullptr ? first->median() : 0; }
   double best_seconds() const { return best != nullptr ? best->median() : 0; }
   double speedup() const;
+  /// The best is of screening alone: tuning was cut before it decided.
+  bool screened() const;
   double flops() const { return trials.empty() ? 0 : trials[0].record->flops; }
 };
 

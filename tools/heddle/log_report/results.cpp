@@ -23,9 +23,7 @@ std::string overall_chart(const LogData& data) {
   };
   std::vector<Event> events;
   for (size_t i = 0; i < data.tasks.size(); ++i) {
-    for (const LogTrial& t : data.tasks[i].trials) {
-      if (t.record->ok() && !t.race) events.push_back({t.at, i, t.record->median()});
-    }
+    for (const CurvePoint& p : data.tasks[i].curve) events.push_back({p.at, i, p.seconds});
   }
   std::stable_sort(events.begin(), events.end(),
                    [](const Event& a, const Event& b) { return a.at < b.at; });
@@ -33,7 +31,6 @@ std::string overall_chart(const LogData& data) {
   size_t missing = best.size();
   std::vector<std::pair<double, double>> steps;  // seconds of tuning, overall seconds
   for (const Event& e : events) {
-    if (best[e.task] > 0 && e.seconds >= best[e.task]) continue;
     if (best[e.task] == 0) --missing;
     best[e.task] = e.seconds;
     if (missing > 0) continue;
@@ -43,7 +40,8 @@ std::string overall_chart(const LogData& data) {
   }
   if (steps.empty()) return "";
 
-  const double most = std::max(steps.front().second, data.static_total);
+  double most = data.static_total;
+  for (const auto& [at, seconds] : steps) most = std::max(most, seconds);
   const Unit unit = time_unit(most), x_unit = duration_unit(data.seconds);
   Chart chart({"time of tuning, " + x_unit.name, 0, data.seconds / x_unit.scale},
               {"overall latency, " + unit.name, 0, 1.08 * most / unit.scale}, 900, 280,
@@ -60,8 +58,9 @@ std::string overall_chart(const LogData& data) {
   }
   points.emplace_back(chart.right(), points.back().second);
   chart.svg().polyline(points, "best");
-  return html_legend({{Key::Mark::Line, "best", "best so far, all tasks"},
-                      {Key::Mark::Line, "static", "static schedules"}}) +
+  return html_legend(
+             {{Key::Mark::Line, "best", "best so far in screening, then by races, all tasks"},
+              {Key::Mark::Line, "static", "static schedules"}}) +
          "<figure>" + chart.finish() + "</figure>\n";
 }
 
@@ -97,17 +96,18 @@ std::string share_chart(const LogData& data) {
 std::string tasks_section(const LogData& data) {
   if (data.tasks.empty()) return html_section("Results", html_note("There are no records."));
   std::vector<std::vector<std::string>> rows;
-  bool guessed = false;
+  bool guessed = false, screened = false;
   for (size_t i = 0; i < data.tasks.size(); ++i) {
     const TaskLog& t = data.tasks[i];
     guessed = guessed || (t.first != nullptr && !t.static_known);
+    screened = screened || t.screened();
     const bool ok = t.best != nullptr;
     rows.push_back(
         {std::to_string(i + 1), t.name, calls_text(t.calls), std::to_string(t.trials.size()),
          std::to_string(t.failures),
          ok ? format_time(t.static_seconds()) + (t.static_known ? "" : " *") : "-",
-         ok ? format_time(t.best_seconds()) : "-", ok ? ratio(t.speedup()) : "-",
-         ok ? figure(flops_per_second(*t.best) * 1e-9) : "-",
+         ok ? format_time(t.best_seconds()) + (t.screened() ? " +" : "") : "-",
+         ok ? ratio(t.speedup()) : "-", ok ? figure(flops_per_second(*t.best) * 1e-9) : "-",
          data.best_total > 0 ? percent(t.calls * t.best_seconds() / data.best_total) : "-"});
   }
   if (data.tasks.size() > 1 && data.best_total > 0) {
@@ -122,6 +122,10 @@ std::string tasks_section(const LogData& data) {
     body += html_note(
         "* Which record is the static schedule's could not be told; it is taken to be "
         "the first that ran.");
+  }
+  if (screened) {
+    body += html_note(
+        "+ Timed in screening only, once or twice: tuning ended before the race that would tell.");
   }
   return html_section("Results", body);
 }

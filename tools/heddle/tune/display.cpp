@@ -47,8 +47,9 @@ std::string bar(double share) {
 }
 
 std::string overall_text(const Overall& sum) {
-  return format_time(sum.static_seconds) + " -> " + format_time(sum.best_seconds) + ", " +
-         ratio(sum.speedup());
+  const std::string mark = sum.screened ? "~" : "";
+  return format_time(sum.static_seconds) + " -> " + mark + format_time(sum.best_seconds) + ", " +
+         mark + ratio(sum.speedup());
 }
 
 // Below the table: how far, how fast, and what now.
@@ -65,6 +66,7 @@ std::vector<std::string> status_lines(const TuneProgress& p, const Overall& sum,
   }
   lines.push_back(time + "  " + trials_text(p));
   lines.push_back("  " + phase_text(p, stopping));
+  if (sum.screened) lines.push_back("  ~ timed in screening only; the race at the end decides");
   return lines;
 }
 
@@ -158,7 +160,10 @@ void TuneDisplay::clear() {
 void TuneDisplay::print_line(const TuneProgress& p, bool stopping) {
   std::string line = "[" + clock_text(p.elapsed_seconds) + "] " + trials_text(p);
   const Overall sum = overall_of(task_rows(p, scales_));
-  if (sum.best_seconds > 0) line += ", static -> best " + overall_text(sum);
+  if (sum.best_seconds > 0) {
+    line += sum.screened ? ", static -> best in screening " : ", static -> best ";
+    line += overall_text(sum);
+  }
   line += ", " + phase_text(p, stopping);
   if (std::isfinite(budget_) && !stopping) line += ", " + clock_text(p.left_seconds) + " left";
   out_ << line << std::endl;

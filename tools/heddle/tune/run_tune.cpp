@@ -28,6 +28,8 @@ namespace {
 
 // As shells say of a program that was interrupted. What was found is kept all the same.
 constexpr int kInterrupted = 130;
+// What was found was printed, but the log has not all of it.
+constexpr int kIncompleteLog = 1;
 
 std::vector<Workload> subjects_of(const TuneRequest& request) {
   const DataType dtype = dtype_of(request.dtype.empty() ? "f32" : request.dtype);
@@ -127,9 +129,10 @@ bool above_peak(const std::vector<TaskRow>& rows) {
                      [](const TaskRow& row) { return row.peak_share() > 1; });
 }
 
-std::string use_text(const std::string& log, const std::vector<std::string>& subjects,
+std::string use_text(const TuneReport& report, const std::vector<std::string>& subjects,
                      const TuneRequest& request, bool networks) {
-  if (log.empty()) return "";
+  const std::string& log = report.log;
+  if (log.empty() || report.unwritten > 0) return "";
   const bool quote = log.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                          "0123456789._-+/") != std::string::npos;
@@ -205,8 +208,8 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   if (!request.quiet) {
     const int columns =
         output.live ? std::max(terminal_size(output.descriptor).columns - 1, 1) : INT_MAX;
-    out << summary_text(outcome, columns)
-        << use_text(outcome.report.log, names, request, list.networks) << std::flush;
+    out << summary_text(outcome, columns) << use_text(outcome.report, names, request, list.networks)
+        << std::flush;
   }
   if (request.json == "-") {
     std::cout << to_json(outcome).dump(1) << std::endl;
@@ -214,6 +217,14 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
     write_file_atomic(request.json, to_json(outcome).dump(1) + "\n");
   }
   if (outcome.report.cancelled) return kInterrupted;
+  if (outcome.report.unwritten > 0) {
+    std::cerr << "error: the log is incomplete: " << count_text(outcome.report.unwritten, "record")
+              << " could not be written to " << outcome.report.log
+              << "\n  results are those printed; make room, and tune again: it goes on from what is"
+                 " in the log"
+              << std::endl;
+    return kIncompleteLog;
+  }
   return std::any_of(outcome.rows.begin(), outcome.rows.end(),
                      [](const TaskRow& row) { return row.best_seconds > 0; })
              ? 0

@@ -16,6 +16,9 @@ TaskScale scale_of(std::span<const TaskScale> scales, size_t i) {
 
 std::string time_cell(double seconds) { return seconds > 0 ? format_time(seconds) : "-"; }
 
+// What may still change in the race is an estimate.
+std::string mark_of(const TaskRow& row) { return row.screened ? "~" : ""; }
+
 const char* rate_unit(const TaskRow& row) {
   return row.scale.bound == Bound::Compute ? "GFLOP/s" : "GB/s";
 }
@@ -45,8 +48,11 @@ std::vector<Column> columns_for(std::span<const TaskRow> rows) {
   add("trials", 5, [](const TaskRow& r) { return std::to_string(r.trials); });
   add("failed", 2, [](const TaskRow& r) { return std::to_string(r.failures); });
   add("static", 6, [](const TaskRow& r) { return time_cell(r.static_seconds); });
-  add("best", 9, [](const TaskRow& r) { return time_cell(r.best_seconds); });
-  add("speed-up", 8, [](const TaskRow& r) { return r.speedup() > 0 ? ratio(r.speedup()) : "-"; });
+  add("best", 9, [](const TaskRow& r) {
+    return r.best_seconds > 0 ? mark_of(r) + format_time(r.best_seconds) : "-";
+  });
+  add("speed-up", 8,
+      [](const TaskRow& r) { return r.speedup() > 0 ? mark_of(r) + ratio(r.speedup()) : "-"; });
   add(rows.empty() ? ""
       : one_unit   ? rate_unit(rows[0])
                    : "rate",
@@ -109,7 +115,8 @@ std::vector<TaskRow> task_rows(const TuneProgress& progress, std::span<const Tas
   for (size_t i = 0; i < progress.tasks.size(); ++i) {
     const TaskProgress& t = progress.tasks[i];
     rows.push_back({t.name, t.weight, t.trials, t.failures, t.static_seconds, t.best_seconds,
-                    static_cast<int>(i) == progress.active, t.converged, scale_of(scales, i)});
+                    static_cast<int>(i) == progress.active, t.converged, scale_of(scales, i),
+                    !t.settled});
   }
   return rows;
 }
@@ -131,6 +138,7 @@ Overall overall_of(std::span<const TaskRow> rows) {
     if (row.static_seconds <= 0 || row.best_seconds <= 0) return {};  // part of a sum is no sum
     sum.static_seconds += row.calls * row.static_seconds;
     sum.best_seconds += row.calls * row.best_seconds;
+    sum.screened = sum.screened || row.screened;
   }
   return sum;
 }

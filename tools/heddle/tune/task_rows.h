@@ -25,6 +25,7 @@ struct TaskRow {
   double static_seconds = 0, best_seconds = 0;  ///< 0 until measured
   bool active = false, converged = false;
   TaskScale scale;
+  bool screened = false;  ///< not raced yet: the best is of screening, and likely a lucky time
 
   double speedup() const;     ///< 0 until both are measured
   double rate() const;        ///< flops or bytes per second at best; 0 until measured
@@ -39,6 +40,7 @@ std::vector<TaskRow> task_rows(const TuneReport& report, std::span<const double>
 /// Weighted sums over the tasks; 0 unless every task was measured.
 struct Overall {
   double static_seconds = 0, best_seconds = 0;
+  bool screened = false;  ///< of some task the best was not raced yet
   double speedup() const { return best_seconds > 0 ? static_seconds / best_seconds : 0; }
 };
 Overall overall_of(std::span<const TaskRow> rows);

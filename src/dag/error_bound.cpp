@@ -1,0 +1,362 @@
+#include "heddle/dag/error_bound.h"
+
+#include <cmath>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "dag/error_expr.h"
+#include "heddle/support/error.h"
+
+namespace heddle {
+namespace {
+
+using dag::Bounded;
+using dag::ErrorExpr;
+
+// Written out as a tree, a body is to stay below this: its compilation takes a second otherwise.
+constexpr double kLargestTree = 20000;
+constexpr double kTf32Roundings = 0x1p-10;  // of a product: half for each operand
+
+double tree_size(const Expr& e, std::unordered_map<const ExprNode*, double>& known) {
+  if (const auto it = known.find(e.get()); it != known.end()) return it->second;
+  double size = 1;
+  for_each_child(e, [&](const Expr& c) { size += tree_size(c, known); });
+  known.emplace(e.get(), size);
+  return size;
+}
+
+DataType value_type(DataType t) { return t.is_float() ? f64 : t; }
+DataType error_type(DataType t) { return t.is_bool() ? boolean : f64; }
+
+Expr nothing(DataType t) { return t.is_bool() ? make_const(boolean, 0) : make_float(f64, 0); }
+
+/// Declares the stages of a graph again, producers first.
+class Declarer {
+ public:
+  Declarer(const ComputeDag& dag, const ErrorModel& model) : dag_(dag), model_(model) {}
+
+  std::vector<BoundedOutput> declare() {
+    for (int i = 0; i < dag_.size(); ++i) declare_stage(i);
+    std::vector<BoundedOutput> out;
+    for (const Tensor& t : dag_.outputs()) out.push_back(made_.at(t.buffer().get()));
+    return out;
+  }
+
+ private:
+  void declare_stage(int i) {
+    const Operation& op = dag_.stage(i);
+    if (op.is_placeholder()) {
+      made_[op.output_buffer(0).get()] = {op.output(0), {}};
+    } else if (!op.is_reduction()) {
+      declare_bodies(op);
+    } else {
+      declare_reduction(op, dag_.info(i));
+    }
+  }
+
+  Bounded load(const Load& l, std::vector<Expr> indices) const {
+    const BoundedOutput& from = made_.at(l.buffer.get());
+    Expr value = from.value.at(indices);
+    if (value.dtype().is_float() && value.dtype() != f64) value = cast(f64, value);
+    return {value, from.error ? from.error.at(std::move(indices)) : Expr()};
+  }
+
+  static std::vector<int64_t> extents_of(const Operation& op) { return op.output(0).extents(); }
+  static Shape shape_of(const Operation& op) {
+    Shape shape;
+    for (const int64_t e : extents_of(op)) shape.push_back(Expr(e));
+    return shape;
+  }
+
+  // What the axes of `op` are in a new declaration.
+  static std::vector<std::pair<Var, Bounded>> bind(const std::vector<Axis>& old,
+                                                   const std::vector<Axis>& axes) {
+    std::vector<std::pair<Var, Bounded>> out;
+    for (size_t d = 0; d < old.size(); ++d) out.push_back({old[d].var(), {axes[d], {}}});
+    return out;
+  }
+
+  void check_size(const std::vector<Expr>& bodies, const Operation& op) const {
+    std::unordered_map<const ExprNode*, double> known;
+    for (const Expr& e : bodies) {
+      if (tree_size(e, known) < kLargestTree) continue;
+      throw_user_error("the errors of '" + op.name() + "' cannot be followed: it is too large",
+                       op.where());
+    }
+  }
+
+  void declare_bodies(const Operation& op) {
+    std::vector<int> with_error;  // the component of the new operation, -1: exact
+    const std::vector<Tensor> made = compute_all(
+        shape_of(op),
+        [&](const std::vector<Axis>& axes) {
+          std::vector<Expr> values, errors;
+          const auto read = [&](const Load& l, std::vector<Expr> i) {
+            return load(l, std::move(i));
+          };
+          ErrorExpr follow(bind(op.axes(), axes), read);
+          for (const Expr& body : op.bodies()) {
+            const Bounded b = follow.follow(body);
+            values.push_back(b.value);
+            with_error.push_back(b.error.defined() ? static_cast<int>(errors.size()) : -1);
+            if (!b.error.defined()) continue;
+            errors.push_back(body.dtype().is_float()
+                                 ? dag::stored_error(body.dtype(), b.value, b.error)
+                                 : b.error);
+          }
+          values.insert(values.end(), errors.begin(), errors.end());
+          check_size(values, op);
+          return values;
+        },
+        op.name() + ".value");
+    const size_t count = op.bodies().size();
+    for (size_t c = 0; c < count; ++c) {
+      BoundedOutput out{made[c], {}};
+      if (with_error[c] >= 0) out.error = made[count + static_cast<size_t>(with_error[c])];
+      made_[op.output_buffer(static_cast<int>(c)).get()] = out;
+    }
+  }
+
+  /// A reduction of what `source` makes of the followed sources.
+  template <class F>
+  Tensor reduce(const Operation& op, const char* suffix, F source) {
+    return compute(
+        shape_of(op),
+        [&](const std::vector<Axis>& axes) {
+          std::vector<Axis> over;
+          for (const Axis& a : op.reduce_axes()) over.push_back(reduce_axis(a.extent(), a.name()));
+          return source(axes, over);
+        },
+        op.name() + suffix);
+  }
+
+  std::vector<Bounded> sources(const Operation& op, const std::vector<Axis>& axes,
+                               const std::vector<Axis>& over) {
+    auto variables = bind(op.axes(), axes);
+    for (const auto& b : bind(op.reduce_axes(), over)) variables.push_back(b);
+    const auto read = [&](const Load& l, std::vector<Expr> i) { return load(l, std::move(i)); };
+    ErrorExpr follow(std::move(variables), read);
+    std::vector<Bounded> out;
+    std::vector<Expr> all;
+    for (const Expr& s : op.bodies()[0].as<Reduce>()->sources) {
+      out.push_back(follow.follow(s));
+      all.push_back(out.back().value);
+      if (out.back().error.defined()) all.push_back(out.back().error);
+    }
+    check_size(all, op);
+    return out;
+  }
+
+  void declare_reduction(const Operation& op, const StageInfo& info) {
+    const auto& r = *op.bodies()[0].as<Reduce>();
+    if (r.combiner->kind == ReduceKind::Custom) return declare_custom(op, *r.combiner);
+    const DataType type = op.bodies()[0].dtype();
+    BoundedOutput out;
+    bool exact = true;
+    out.value = reduce(op, ".value", [&](const auto& axes, const auto& over) {
+      const Bounded s = sources(op, axes, over)[0];
+      exact = !s.error.defined();
+      return make_reduce(builtin_combiner(r.combiner->kind, value_type(type)), {s.value}, over);
+    });
+    const bool rounds = type.is_float() && (r.combiner->kind == ReduceKind::Sum ||
+                                            r.combiner->kind == ReduceKind::Prod);
+    if (rounds || !exact) out.error = error_of(op, info, r.combiner->kind, out.value);
+    made_[op.output_buffer(0).get()] = out;
+  }
+
+  Tensor error_of(const Operation& op, const StageInfo& info, ReduceKind kind,
+                  const Tensor& value) {
+    switch (kind) {
+      case ReduceKind::Sum: return error_of_sum(op, info, value);
+      case ReduceKind::Prod: return error_of_product(op, info, value);
+      case ReduceKind::Any:
+      case ReduceKind::All:
+        return reduce(op, ".error", [&](const auto& axes, const auto& over) {
+          return any(sources(op, axes, over)[0].error, over);
+        });
+      default: break;
+    }
+    return reduce(op, ".error", [&](const auto& axes, const auto& over) {
+      return reduce_max(sources(op, axes, over)[0].error, over);
+    });
+  }
+
+  Tensor error_of_sum(const Operation& op, const StageInfo& info, const Tensor& value) {
+    const DataType type = op.bodies()[0].dtype();
+    const bool product = info.stage_class == StageClass::ComplexReduction;
+    const double n = static_cast<double>(info.reduce_points);
+    double each = type.is_float() ? (8 + 4 * std::sqrt(n)) * dag::unit_roundoff(type) : 0;
+    if (model_.tf32 && product && type == f32) each += kTf32Roundings;
+    const Tensor own = reduce(op, ".error", [&](const auto& axes, const auto& over) {
+      const Bounded s = sources(op, axes, over)[0];
+      if (each == 0) return sum(s.error, over);
+      const Expr rounding = make_float(f64, each) * abs(s.value);
+      return sum(dag::add_errors(s.error, rounding), over);
+    });
+    if (!type.is_float()) return own;
+    const bool by_largest = model_.by_largest && product && own.rank() > 0;
+    Tensor most;
+    if (by_largest) most = largest_of(own);
+    return compute(
+        shape_of(op),
+        [&](const std::vector<Axis>& axes) {
+          Expr error = own(axes);
+          if (by_largest) error = error + most.at({});
+          return dag::stored_error(type, value(axes), error);
+        },
+        op.name() + ".error");
+  }
+
+  static Tensor largest_of(const Tensor& t) {
+    return compute(
+        {},
+        [&](const std::vector<Axis>&) {
+          std::vector<Axis> over;
+          for (const int64_t e : t.extents()) over.push_back(reduce_axis(e));
+          return reduce_max(t(over), over);
+        },
+        t.name() + ".largest");
+  }
+
+  // Factors that are off by their errors, and n roundings.
+  Tensor error_of_product(const Operation& op, const StageInfo& info, const Tensor& value) {
+    const DataType type = op.bodies()[0].dtype();
+    const Tensor most = reduce(op, ".most", [&](const auto& axes, const auto& over) {
+      const Bounded s = sources(op, axes, over)[0];
+      const Expr size = abs(s.value.dtype() == f64 ? s.value : cast(f64, s.value));
+      return make_reduce(builtin_combiner(ReduceKind::Prod, f64), {dag::add_errors(size, s.error)},
+                         over);
+    });
+    const double n = static_cast<double>(info.reduce_points);
+    return compute(
+        shape_of(op),
+        [&](const std::vector<Axis>& axes) {
+          const Expr right = value(axes);
+          const Expr size = abs(right.dtype() == f64 ? right : cast(f64, right));
+          const Expr error = most(axes) - size;
+          if (!type.is_float()) return Expr(error);
+          const double roundings = 2 * n * dag::unit_roundoff(type);
+          return dag::stored_error(type, right, error + make_float(f64, roundings) * most(axes));
+        },
+        op.name() + ".error");
+  }
+
+  // A reducer of twice the components: values, then their errors.
+  void declare_custom(const Operation& op, const Combiner& c) {
+    const size_t count = c.size();
+    std::vector<DataType> types, error_types;
+    std::vector<Expr> identity, no_error;
+    const auto no_load = [](const Load&, std::vector<Expr>) -> Bounded {
+      HEDDLE_ICHECK(false, "a combiner reads nothing");
+      return {};
+    };
+    for (size_t i = 0; i < count; ++i) {
+      const DataType t = c.lhs[i]->dtype;
+      types.push_back(value_type(t));
+      error_types.push_back(error_type(t));
+      identity.push_back(ErrorExpr({}, no_load).follow(c.identity[i]).value);
+      no_error.push_back(nothing(t));
+    }
+    types.insert(types.end(), error_types.begin(), error_types.end());
+    identity.insert(identity.end(), no_error.begin(), no_error.end());
+    const Reducer both = reducer(
+        c.name, types, identity,
+        [&](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+          std::vector<std::pair<Var, Bounded>> variables;
+          for (size_t i = 0; i < count; ++i) {
+            variables.push_back({c.lhs[i], {a[i], a[count + i]}});
+            variables.push_back({c.rhs[i], {b[i], b[count + i]}});
+          }
+          ErrorExpr follow(std::move(variables), no_load);
+          std::vector<Expr> values, errors;
+          for (const Expr& r : c.result) {
+            const Bounded bounded = follow.follow(r);
+            values.push_back(bounded.value);
+            errors.push_back(bounded.error.defined() ? bounded.error : nothing(r.dtype()));
+          }
+          values.insert(values.end(), errors.begin(), errors.end());
+          check_size(values, op);
+          return values;
+        },
+        c.commutative);
+    const std::vector<Tensor> made = compute_all(
+        shape_of(op),
+        [&](const std::vector<Axis>& axes) {
+          std::vector<Axis> over;
+          for (const Axis& a : op.reduce_axes()) over.push_back(reduce_axis(a.extent(), a.name()));
+          std::vector<Expr> values, errors;
+          for (const Bounded& s : sources(op, axes, over)) {
+            values.push_back(s.value);
+            errors.push_back(s.error.defined() ? s.error : nothing(s.value.dtype()));
+          }
+          values.insert(values.end(), errors.begin(), errors.end());
+          return both(values, over);
+        },
+        op.name() + ".value");
+    for (const Expr& body : op.bodies()) {
+      const auto component = static_cast<size_t>(body.as<Reduce>()->index);
+      const auto at = static_cast<size_t>(&body - op.bodies().data());
+      made_[op.output_buffer(static_cast<int>(at)).get()] = {made[component],
+                                                             made[count + component]};
+    }
+  }
+
+  const ComputeDag& dag_;
+  const ErrorModel& model_;
+  std::unordered_map<const BufferNode*, BoundedOutput> made_;
+};
+
+bool enlarges(const Expr& e) {
+  if (const auto* u = e.as<Unary>()) {
+    switch (u->op) {
+      case UnaryOp::Neg:
+      case UnaryOp::Abs:
+      case UnaryOp::Not:
+      case UnaryOp::BitNot: return false;
+      default: return u->a.dtype().is_float();
+    }
+  }
+  if (const auto* b = e.as<Binary>()) {
+    if (!b->a.dtype().is_float()) return false;
+    switch (b->op) {
+      case BinaryOp::Add:
+      case BinaryOp::Sub:
+      case BinaryOp::Mul:
+      case BinaryOp::Min:
+      case BinaryOp::Max: return false;
+      case BinaryOp::Div: return !is_const(b->b);
+      default: return true;
+    }
+  }
+  if (const auto* c = e.as<Cast>()) return c->value.dtype().is_float() && !c->dtype.is_float();
+  if (const auto* r = e.as<Reduce>()) {
+    return r->combiner->kind == ReduceKind::Custom || r->combiner->kind == ReduceKind::Prod;
+  }
+  return false;
+}
+
+bool enlarges_somewhere(const Expr& e, std::unordered_set<const ExprNode*>& seen) {
+  if (!seen.insert(e.get()).second) return false;
+  if (enlarges(e)) return true;
+  bool any = false;
+  for_each_child(e, [&](const Expr& c) { any = any || enlarges_somewhere(c, seen); });
+  return any;
+}
+
+}  // namespace
+
+std::vector<BoundedOutput> declare_error_bounds(const ComputeDag& dag, const ErrorModel& model) {
+  return Declarer(dag, model).declare();
+}
+
+bool may_enlarge_errors(const ComputeDag& dag) {
+  std::unordered_set<const ExprNode*> seen;
+  for (int i = 0; i < dag.size(); ++i) {
+    for (const Expr& body : dag.stage(i).bodies()) {
+      if (enlarges_somewhere(body, seen)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace heddle

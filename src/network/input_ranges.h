@@ -1,0 +1,21 @@
+// What the inputs of a network's tasks are like.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "dag/value_range.h"
+#include "heddle/network/network.h"
+
+namespace heddle::network {
+
+/// What to draw uniformly for a tensor whose values lie in `range`: the part of it in [-1, 1], or
+/// its nearest part of about that size. Empty where that is what NDArray::random draws anyhow.
+std::optional<InputRange> drawn_range(const dag::ValueRange& range, DataType t);
+
+/// Sets `input_ranges` of all tasks: of the inputs that the network's nodes read there, all calls
+/// together.
+void set_input_ranges(const ComputeDag& network, const std::vector<NetworkNode>& nodes,
+                      std::vector<TuneTask>& tasks);
+
+}  // namespace heddle::network
