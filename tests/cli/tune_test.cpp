@@ -63,7 +63,7 @@ TEST(Lines, TellScreenedTimesFromRacedOnes) {
   EXPECT_THAT(lines.out.str(),
               HasSubstr("static -> best in screening 4.00 ms -> ~2.00 ms, ~2.00x"));
   EXPECT_THAT(live.out.str(), HasSubstr("~1.00 ms"));
-  EXPECT_THAT(live.out.str(), HasSubstr("~ timed in screening only"));
+  EXPECT_THAT(live.out.str(), HasSubstr("(~: in screening; the race at the end decides)"));
   // One lucky time; the race says 1.9 ms.
   for (TaskProgress& t : p.tasks) {
     t.best_seconds = 1.9e-3;

@@ -1,7 +1,9 @@
 // tune(network): every task gets its trials, and what comes back builds and computes the same.
 #include <set>
 
+#include "heddle/ops/ops.h"
 #include "network/network_testing.h"
+#include "search/worker_main.h"
 
 namespace heddle::testing {
 namespace {
@@ -62,6 +64,35 @@ TEST(TuneNetwork, ReturnsAScheduleATaskThatBuildsTheSameNetwork) {
   const std::vector<NDArray> arrays = arrays_for(args);
   run.call(arrays);
   EXPECT_EQ(differs_from_interpreter(outputs, args, arrays), "");
+}
+
+// A sum of exponentials is positive; drawn from [-1, 1] it would make quotients of anything.
+TEST(TuneNetwork, TasksGetInputsOfTheKindThatTheirProducersGive) {
+  const Tensor x = placeholder({6, 32}, f32, "x"), w = constant_placeholder({32, 48}, f32, "w"),
+               v = constant_placeholder({48, 16}, f32, "v");
+  const Tensor a = ops::matmul(x, w);
+  const Axis k = reduce_axis(48, "k");
+  const Tensor e = compute({6, 48}, [&](Axis i, Axis j) { return exp(a(i, j)); }, "e");
+  const Tensor s = compute({6}, [&](Axis i) { return sum(e(i, k), k); }, "s");
+  const Tensor p = compute({6, 48}, [&](Axis i, Axis j) { return e(i, j) / s(i); }, "p");
+  const Network net({ops::matmul(ops::relu(ops::matmul(p, v)), constant_placeholder({16, 8}))});
+  int positive = 0;
+  for (const TuneTask& task : net.tasks()) {
+    const search::MeasuredTask measured(task);
+    for (size_t i = 0; i < task.args.size(); ++i) {
+      const std::string& name = task.args[i].name();
+      if (!task.args[i].op()->is_placeholder() || name == "x" || name == "w" || name == "v")
+        continue;
+      if (name != "e" && name != "s" && name != "p" && name != "relu") continue;
+      ++positive;
+      double least = 1;
+      for (int64_t n = 0; n < measured.inputs[i].size(); ++n) {
+        least = std::min(least, measured.inputs[i].get(n));
+      }
+      EXPECT_GE(least, 0) << name << " of " << task.name;
+    }
+  }
+  EXPECT_GT(positive, 0);
 }
 
 }  // namespace

@@ -65,8 +65,8 @@ std::vector<std::string> status_lines(const TuneProgress& p, const Overall& sum,
            clock_text(budget) + ", " + clock_text(p.left_seconds) + " left";
   }
   lines.push_back(time + "  " + trials_text(p));
-  lines.push_back("  " + phase_text(p, stopping));
-  if (sum.screened) lines.push_back("  ~ timed in screening only; the race at the end decides");
+  const char* note = sum.screened ? "  (~: in screening; the race at the end decides)" : "";
+  lines.push_back("  " + phase_text(p, stopping) + note);
   return lines;
 }
 
