@@ -14,6 +14,7 @@
 #include <cmath>
 
 #include "cuda_common.h"
+#include "product_loops.h"
 #include "tensor_core.h"
 
 namespace heddle::meta {
@@ -66,7 +67,13 @@ class Writer {
         g_(g),
         dag_(t.dag()),
         op_(dag_.stage(g.main)),
-        sh_(contraction_shape(dag_, g.main, kVector)) {}
+        sh_(contraction_shape(dag_, g.main, kVector)),
+        view_(several_axes_view(op_)) {
+    if (!view_) return;
+    sh_.rows = ContractionView::points(view_->rows);
+    sh_.cols = ContractionView::points(view_->cols);
+    sh_.depth = ContractionView::points(view_->depth);
+  }
 
   void write() {
     choose_tile();
@@ -76,7 +83,23 @@ class Writer {
   }
 
  private:
+  // The view of a product of matrices some dimension of which is several axes.
+  static std::optional<ContractionView> several_axes_view(const Operation& op) {
+    constexpr int64_t kFew = 4;
+    std::optional<ContractionView> view =
+        op.num_outputs() == 1 ? contraction_view(op) : std::nullopt;
+    if (!view) return {};
+    bool several = false;
+    for (const auto* list : {&view->rows, &view->cols, &view->depth}) {
+      several |= std::count_if(list->begin(), list->end(),
+                               [](const ViewDigit& d) { return d.extent > 1; }) > 1;
+      if (ContractionView::points(*list) < kFew) return {};
+    }
+    return several ? view : std::nullopt;
+  }
+
   int64_t others() const {
+    if (view_) return ContractionView::points(view_->batch);
     int64_t n = 1;
     for (const auto* list : {&sh_.batch, &sh_.m_others, &sh_.v_others}) {
       for (int i : *list) n *= op_.axes()[static_cast<size_t>(i)].extent();
@@ -146,7 +169,7 @@ class Writer {
     col_threads_ = knob("col_threads", {4, 8, 16, 32, 64}, best.col_threads, "threads across");
     col_groups_ = knob("col_groups", {1, 2, 4}, best.col_groups, "groups of 4 columns of a thread");
     last_reduce_ = innermost_reduce();
-    const int64_t depth = op_.reduce_axes()[static_cast<size_t>(last_reduce_)].extent();
+    const int64_t depth = depth_of_steps();
     std::vector<int64_t> steps{4, 8, 16, 32};
     std::erase_if(steps, [&](int64_t k) { return k > depth; });
     if (steps.empty()) steps.push_back(depth);
@@ -160,7 +183,9 @@ class Writer {
     Param gr = group_rows_, rg = row_groups_, rt = row_threads_, ct = col_threads_,
           cg = col_groups_, tk = tile_k_, st = stages_;
     const Gpu gpu = t_.target().gpu;
-    const int64_t bytes = sh_.vector ? sh_.vector->tensor.dtype().bytes() : 4;
+    const int64_t bytes = view_        ? view_->col_operand.load->dtype.bytes()
+                          : sh_.vector ? sh_.vector->tensor.dtype().bytes()
+                                       : 4;
     t_.require("a block has 32 to 1024 threads, whole warps", [=](const auto& v) {
       const int64_t n = v(rt) * v(ct);
       return n >= 32 && n <= gpu.threads_per_block && n % 32 == 0;
@@ -180,6 +205,11 @@ class Writer {
            t.accumulators() <= 64 && t.accumulators() >= 2;
   }
 
+  // What is cut into steps.
+  int64_t depth_of_steps() const {
+    return view_ ? sh_.depth : op_.reduce_axes()[static_cast<size_t>(last_reduce_)].extent();
+  }
+
   // The axis that is cut into steps: along which an operand is contiguous, else the longest.
   int innermost_reduce() const {
     const auto& axes = op_.reduce_axes();
@@ -192,7 +222,7 @@ class Writer {
   }
 
   void choose_parts() {
-    const int64_t depth = op_.reduce_axes()[static_cast<size_t>(last_reduce_)].extent();
+    const int64_t depth = depth_of_steps();
     has_parts_ = op_.bodies()[0].as<Reduce>()->combiner->commutative && depth >= 128;
     const bool chosen = has_parts_ && best_parts_ > 1;
     std::vector<int64_t> modes{0};
@@ -219,36 +249,59 @@ class Writer {
     Loop vector;
   };
 
-  // rows -> (tile, group, thread, in group), columns -> (tile, group, thread, lane)
-  Loops tile_loops(StageRef s, int first, bool has_tiles) {
-    Loops l;
-    auto axis = [&](int i) { return s.axis(first + i); };
-    for (int i = 0; i < first; ++i) l.blocks.push_back(s.axis(i));
-    for (const auto* list : {&sh_.batch, &sh_.m_others, &sh_.v_others}) {
-      for (int i : *list) l.blocks.push_back(axis(i));
+  bool has_rows() const { return view_ || sh_.m >= 0; }
+
+  // The loops over batch (to `blocks`), rows (none: an invalid loop) and columns of stage `s`,
+  // which has the axes of the sum behind `first` others, or, `sink`, those of the declaration.
+  std::array<Loop, 2> rows_and_columns(StageRef s, int first, bool sink,
+                                       std::vector<Loop>* blocks) {
+    for (int i = 0; i < first; ++i) blocks->push_back(s.axis(i));
+    if (view_ && sink) {
+      const ProductLoops p = taken_together(s, *view_);
+      blocks->insert(blocks->end(), p.batch.begin(), p.batch.end());
+      return {p.rows, p.cols};
     }
+    if (view_) {
+      const int batch = first + static_cast<int>(view_->batch.size());
+      for (int i = first; i < batch; ++i) blocks->push_back(s.axis(i));
+      return {s.axis(batch), s.axis(batch + 1)};
+    }
+    for (const auto* list : {&sh_.batch, &sh_.m_others, &sh_.v_others}) {
+      for (int i : *list) blocks->push_back(s.axis(first + i));
+    }
+    return {sh_.m >= 0 ? s.axis(first + sh_.m) : Loop(), s.axis(first + sh_.v)};
+  }
+
+  // rows -> (tile, group, thread, in group), columns -> (tile, group, thread, lane)
+  Loops tile_loops(StageRef s, int first, bool has_tiles, bool sink) {
+    Loops l;
+    // A viewed sum is one of whole tiles.
+    const auto split = [&](Loop loop, Param factor) {
+      return view_ ? s.split_whole(loop, factor) : s.split(loop, factor);
+    };
+    const auto [rows, cols] = rows_and_columns(s, first, sink, &l.blocks);
     Loop row_group, row_thread, row_in;
-    if (sh_.m >= 0) {
-      auto [o, in] = s.split(axis(sh_.m), group_rows_);
-      auto [o2, thread] = s.split(o, row_threads_);
+    if (rows.valid()) {
+      auto [o, in] = split(rows, group_rows_);
+      auto [o2, thread] = split(o, row_threads_);
       row_in = in;
       row_thread = thread;
       row_group = o2;
       if (has_tiles) {
-        auto [tile, group] = s.split(o2, row_groups_);
+        auto [tile, group] = split(o2, row_groups_);
         l.row_tile = tile;
         row_group = group;
       }
     }
-    auto [vo, lane] = s.split(axis(sh_.v), kVector);
-    auto [vo2, col_thread] = s.split(vo, col_threads_);
+    auto [vo, lane] = split(cols, kVector);
+    auto [vo2, col_thread] = split(vo, col_threads_);
     Loop col_group = vo2;
     if (has_tiles) {
-      auto [tile, group] = s.split(vo2, col_groups_);
+      auto [tile, group] = split(vo2, col_groups_);
       l.col_tile = tile;
       col_group = group;
     }
-    if (sh_.m >= 0) {
+    if (rows.valid()) {
       l.threads.push_back(row_thread);
       l.inner.push_back(row_group);
       l.inner.push_back(row_in);
@@ -268,8 +321,8 @@ class Writer {
 
   // The loops of the stage at the root that a tile of results goes to; returns the innermost block
   // loop.
-  Loop host_loops(StageRef s, int first) {
-    Loops l = tile_loops(s, first, true);
+  Loop host_loops(StageRef s, int first, bool sink) {
+    Loops l = tile_loops(s, first, true, sink);
     std::vector<Loop> order = l.blocks;
     if (l.col_tile.valid()) order.push_back(l.col_tile);
     if (l.row_tile.valid()) order.push_back(l.row_tile);
@@ -286,12 +339,12 @@ class Writer {
 
   // The accumulators, in registers, with all of the reduction inside; operands in shared memory.
   void accumulate(StageRef acc, int first, StageRef host, Loop place) {
-    Loops l = tile_loops(acc, first, false);
+    Loops l = tile_loops(acc, first, false, false);
     std::vector<Loop> order, reduce = acc.all_reduce_axes();
     for (size_t i = 0; i < reduce.size(); ++i) {
-      if (static_cast<int>(i) != last_reduce_) order.push_back(reduce[i]);
+      if (!view_ && static_cast<int>(i) != last_reduce_) order.push_back(reduce[i]);
     }
-    auto [ko, ki] = acc.split(reduce[static_cast<size_t>(last_reduce_)], tile_k_);
+    auto [ko, ki] = acc.split(reduce[view_ ? 0 : static_cast<size_t>(last_reduce_)], tile_k_);
     order.insert(order.begin(), l.blocks.begin(), l.blocks.end());
     order.push_back(ko);
     order.insert(order.end(), l.threads.begin(), l.threads.end());
@@ -302,6 +355,10 @@ class Writer {
     acc.unroll(ki);
     bind_threads(acc, l);
     acc.compute_at(host, place);
+    if (view_) {
+      share_viewed(view_->row_operand, operands_[0], acc, ko);
+      return share_viewed(view_->col_operand, operands_[1], acc, ko);
+    }
     // A copy of what both read would have to hold its rows and its columns: caches do that.
     if (sh_.row && sh_.vector && sh_.row->producer == sh_.vector->producer) return;
     for (const Access* a : {sh_.row, sh_.vector}) {
@@ -329,16 +386,34 @@ class Writer {
       reduce_dims.insert(reduce_dims.end(), dims.begin(), dims.end());
       p.layout(reduce_dims);
     }
+    fill(p, transposed, kVector);
+  }
+
+  // The same, of the stage of an operand of a viewed sum.
+  void share_viewed(const ViewOperand& operand, StageRef p, StageRef acc, Loop at) {
+    p.compute_at(acc, at);
+    p.set_scope(Scope::Shared);
+    p.multi_buffer(stages_);
+    const int rank = p.num_axes(), depth = operand.along_depth ? rank - 1 : rank - 2;
+    std::vector<StageRef::StorageDim> dims{{depth, 1, 0}};
+    for (int d = 0; d < rank; ++d) {
+      if (d != depth) dims.push_back({d, 1, 0});
+    }
+    p.layout(dims);
+    fill(p, operand.along_depth, whole_vector(operand.vector, kVector));
+  }
+
+  // All threads load, 16 bytes each where source and tile are contiguous alike.
+  void fill(StageRef p, bool transposed, int64_t vector) {
     if (transposed) p.storage_pad(4);
-    // All threads load, 16 bytes each where source and tile are contiguous alike.
     Loop f = p.fuse(p.all_axes());
     if (!transposed) {
-      auto [o, v] = p.split(f, kVector);
+      auto [o, v] = p.split(f, vector);
       p.vectorize(v);
       f = o;
     }
     auto [o, x] = p.split(f, col_threads_);
-    if (sh_.m >= 0) {
+    if (has_rows()) {
       auto [o2, y] = p.split(o, row_threads_);
       p.bind(y, LoopKind::ThreadY);
       p.unroll(o2);
@@ -356,17 +431,31 @@ class Writer {
 
   bool has_epilogue() const { return g_.sink != g_.main; }
 
+  // The sum as a product of matrices, of whole tiles; its depth is a multiple of `depth`.
+  StageRef viewed_sum(Param depth) {
+    StageRef main = t_.stage(g_.main);
+    StageRef::ProductView v = product_step(main, *view_);
+    v.row_multiple = {group_rows_, row_groups_, row_threads_};
+    v.col_multiple = {kVector, col_groups_, col_threads_};
+    v.depth_multiple = {depth, 1, 1};
+    const StageRef::Product made = main.as_product(v);
+    operands_ = {made.rows, made.cols};
+    if (has_epilogue()) main.compute_inline();
+    return made.sum;
+  }
+
   void whole() {
     StageRef main = t_.stage(g_.main), sink = t_.stage(g_.sink);
-    StageRef acc = has_epilogue() ? main : main.cache_write();
-    accumulate(acc, 0, sink, host_loops(sink, 0));
+    StageRef acc = view_ ? viewed_sum(tile_k_) : has_epilogue() ? main : main.cache_write();
+    accumulate(acc, 0, sink, host_loops(sink, 0, true));
   }
 
   void parts() {
-    StageRef main = t_.stage(g_.main);
-    StageRef rf = main.rfactor(main.reduce_axis(last_reduce_), k_part_, false);
+    StageRef sum = view_ ? viewed_sum(k_part_) : t_.stage(g_.main);
+    StageRef rf = sum.rfactor(sum.reduce_axis(view_ ? 0 : last_reduce_), k_part_, false);
     StageRef acc = rf.cache_write();
-    accumulate(acc, 1, rf, host_loops(rf, 1));
+    accumulate(acc, 1, rf, host_loops(rf, 1, false));
+    if (view_) return sum_of_parts(t_, g_, sum);
     sum_of_parts(t_, g_);
   }
 
@@ -375,6 +464,8 @@ class Writer {
   const ComputeDag& dag_;
   const Operation& op_;
   ContractionShape sh_;
+  std::optional<ContractionView> view_;  // where several axes are taken as one; sh_ has its sizes
+  std::vector<StageRef> operands_;       // of the viewed sum: of rows, of columns
   Param group_rows_, row_groups_, row_threads_, col_threads_, col_groups_, tile_k_, stages_, mode_,
       k_part_;
   int64_t best_parts_ = 1;

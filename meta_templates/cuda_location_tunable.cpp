@@ -6,6 +6,7 @@
 //                  a row by the threads that share it (in their registers)
 #include "cuda_direct.h"
 #include "cuda_rows.h"
+#include "tensor_core.h"
 
 namespace heddle::meta {
 namespace {
@@ -45,6 +46,17 @@ Reads reads_of(const ComputeDag& dag, int s) {
   return r;
 }
 
+// Whether all readers of stage `s` are convolutions whose tiles come by computed addresses, and `s`
+// but moves elements, or pads: then nothing is gained by a padded copy.
+bool fetched_by_tiles(const ComputeDag& dag, int s, const Target& target) {
+  const std::vector<int>& readers = dag.info(s).consumers;
+  return has_tensor_cores(target) && dag.info(s).flops_per_point == 0 &&
+         std::all_of(readers.begin(), readers.end(), [&](int c) {
+           return dag.info(c).stage_class == StageClass::ComplexReduction &&
+                  tensor_core_view(dag, c);
+         });
+}
+
 void build(TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   StageRef s = t.stage(g.sink);
@@ -78,6 +90,9 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     if (padding || few) {
       chosen = -1;
       reason = "cheaper to compute again than to store and read";
+    } else if (fetched_by_tiles(dag, g.sink, t.target())) {
+      chosen = -1;
+      reason = "the tiles of its readers are fetched with zeros around them";
     }
   }
   if (where.empty()) where.push_back(0);

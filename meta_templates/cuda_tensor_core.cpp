@@ -10,12 +10,16 @@
 //         for 16 rows, for 8 columns: mma          (unrolled)
 //     epilogue(C.local) -> sink                    two columns a lane
 //
+// A convolution is a product too, of as many rows as it has pixels (implicit GEMM, product_view.h):
+// its tiles are fetched from computed addresses, its padding as zeros.
+//
 // Any size: what a tile has beyond an operand is zero, and results there are not stored. Rows of
 // which the length is no multiple of 16 bytes are copied in shorter pieces.
 #include <cmath>
 
 #include "cuda_common.h"
-#include "tensor_core.h"
+#include "product_loops.h"
+#include "tensor_core_tiles.h"
 
 namespace heddle::meta {
 namespace {
@@ -32,22 +36,51 @@ class Writer {
         dag_(t.dag()),
         op_(dag_.stage(g.main)),
         sh_(contraction_shape(dag_, g.main, 8)),
+        view_(tensor_core_view(dag_, g.main)),
         pack_(4 / tensor_core_operands(op_)->bytes()),
-        depth_(8 * pack_) {}
+        depth_(8 * pack_),
+        size_(size_of_product()) {}
 
   void write() {
     choose();
+    choose_copies();
+    if (!innermost_) return modes();
+    t_.when(copies_, 0, [&] { modes(); });
+    t_.when(copies_, 1, [&] {
+      view_ = innermost_->view;
+      copying_ = true;
+      modes();
+    });
+  }
+
+ private:
+  void modes() {
     t_.when(mode_, 0, [&] { whole(); });
     if (has_parts_) t_.when(mode_, 1, [&] { parts(); });
   }
 
- private:
-  struct Tile {
-    int64_t row_tiles, row_warps, col_tiles, col_warps;
-    int64_t rows() const { return kRows * row_tiles * row_warps; }
-    int64_t cols() const { return kCols * col_tiles * col_warps; }
-    int64_t warps() const { return row_warps * col_warps; }
-  };
+  // Whether what does not lie along the depth is copied so first: what is constant once, at no
+  // cost; an image, of which each element is read many times, where its tiles would come by single
+  // elements.
+  void choose_copies() {
+    if (view_) innermost_ = depth_innermost(op_, *view_);
+    if (!innermost_) return;
+    bool chosen = false, reused = true;
+    for (size_t o = 0; o < 2; ++o) {
+      if (!innermost_->copied[o]) continue;
+      const ViewOperand& old = o == 0 ? view_->row_operand : view_->col_operand;
+      const int p = producer_of(dag_, g_.main, old.load);
+      const bool constant = dag_.stage(p).is_constant() || dag_.info(p).preparable;
+      const bool single = by_elements(old);
+      chosen |= single || (constant && pack_ == 4 && !old.along_depth);
+      reused &= constant || !single || (o == 0 ? size_.cols : size_.rows) >= 32;
+    }
+    copies_ = t_.choice("channels_last", chosen && reused,
+                        "operands whose elements along the depth lie side by side");
+  }
+
+  // Whether cp.async cannot copy the operand's tiles.
+  static bool by_elements(const ViewOperand& o) { return o.vector * o.load->dtype.bytes() < 4; }
 
   // Those of `values` that are less than twice what `extent` needs.
   static std::vector<int64_t> useful(int64_t extent, std::vector<int64_t> values) {
@@ -55,70 +88,20 @@ class Writer {
     return values;
   }
 
-  int64_t batch() const {
-    int64_t n = 1;
+  ProductSize size_of_product() const {
+    if (view_)
+      return {ContractionView::points(view_->rows), ContractionView::points(view_->cols),
+              ContractionView::points(view_->depth), ContractionView::points(view_->batch), pack_};
+    int64_t batch = 1;
     for (const auto* list : {&sh_.batch, &sh_.m_others, &sh_.v_others}) {
-      for (int i : *list) n *= op_.axes()[static_cast<size_t>(i)].extent();
+      for (int i : *list) batch *= op_.axes()[static_cast<size_t>(i)].extent();
     }
-    return n;
-  }
-
-  // Cycles of the whole with tile `t`: the rounds that the busiest SM runs, each as long as
-  // mma.sync, L2 or shared memory needs for its part of the reduction, whichever is slowest.
-  double cost(const Tile& t, int64_t parts) const {
-    const Gpu& gpu = t_.target().gpu;
-    const double blocks = static_cast<double>(ceil_div(sh_.rows, t.rows()) *
-                                              ceil_div(sh_.cols, t.cols()) * batch() * parts);
-    const double per_sm = blocks / static_cast<double>(gpu.sms);
-    const double rounds = per_sm > 8 ? per_sm : std::ceil(per_sm);
-    const double r = static_cast<double>(t.rows()), c = static_cast<double>(t.cols());
-    const double warps = static_cast<double>(t.warps()) * std::clamp(rounds, 1.0, 2.0);
-    const double bytes = 4 / static_cast<double>(pack_);
-    const double mma = r * c * bytes / 2600 * (1 + 1.5 / warps);
-    // An SM gets 25 bytes a cycle where enough are under way: three tiles of 64 steps, over the
-    // 1100 cycles that memory takes. Lines of which a block reads a half cost it the whole.
-    const double under_way = 3 * 64 * (r + c) * bytes * std::clamp(rounds, 1.0, 2.0);
-    const double half_lines = c * bytes < 128 ? 1.5 : 1;
-    const double l2 = (r + c) * bytes * half_lines / std::min(25.0, under_way / 1100);
-    const double warp_r = static_cast<double>(kRows * t.row_tiles),
-                 warp_c = static_cast<double>(kCols * t.col_tiles);
-    const double shared = (warp_r + warp_c) * bytes * static_cast<double>(t.warps()) / 128;
-    const double step =
-        std::max({mma, l2, shared}) + 0.25 * (mma + l2 + shared - std::max({mma, l2, shared}));
-    const double depth = static_cast<double>(sh_.depth / parts);
-    const double sum = parts > 1
-                           ? 4000 + static_cast<double>(sh_.rows * sh_.cols * batch() * parts) * 8 /
-                                        (25.0 * gpu.sms)
-                           : 0;
-    return rounds * (step * depth + 1500) + sum;
+    return {sh_.rows, sh_.cols, sh_.depth, batch, pack_};
   }
 
   void choose() {
-    Tile best{1, 1, 1, 1};
-    int64_t best_parts = 1;
-    double least = -1;
-    for (int64_t rt : {1, 2, 4}) {
-      for (int64_t rw : {1, 2, 4}) {
-        for (int64_t ct : {1, 2, 4, 8}) {
-          for (int64_t cw : {1, 2, 4}) {
-            Tile t{rt, rw, ct, cw};
-            if (t.rows() >= 2 * sh_.rows && t.rows() > kRows) continue;
-            if (t.cols() >= 2 * sh_.cols && t.cols() > kCols) continue;
-            if (t.warps() > 8 || most_stages(t, 1) < 2) continue;
-            if (t.row_tiles * t.col_tiles > 32) continue;
-            for (int64_t parts : {1, 2, 4, 8, 16, 32, 64, 128}) {
-              if (parts > 1 && sh_.depth / parts < 128) break;
-              const double c = cost(t, parts);
-              if (least >= 0 && c >= least * 0.999) continue;
-              least = c;
-              best = t;
-              best_parts = parts;
-            }
-          }
-        }
-      }
-    }
-    const int64_t row_units = ceil_div(sh_.rows, kRows), col_units = ceil_div(sh_.cols, kCols);
+    const TensorCoreTile best = choose_tensor_core_tile(size_, t_.target().gpu);
+    const int64_t row_units = ceil_div(size_.rows, kRows), col_units = ceil_div(size_.cols, kCols);
     row_tiles_ = t_.knob("row_tiles", useful(row_units, {1, 2, 4}), best.row_tiles,
                          "16-row tiles of a warp");
     row_warps_ = t_.knob("row_warps", useful(row_units, {1, 2, 4}), best.row_warps,
@@ -127,19 +110,19 @@ class Writer {
                          "8-column tiles of a warp");
     col_warps_ = t_.knob("col_warps", useful(col_units, {1, 2, 4, 8}), best.col_warps,
                          "warps across the block's tile");
-    has_parts_ = sh_.depth >= 512;
+    has_parts_ = size_.depth >= 512;
     std::vector<int64_t> lengths;
     for (int64_t parts : {2, 4, 8, 16, 32, 64, 128}) {
-      if (sh_.depth / parts >= 64) lengths.push_back(part_length(parts));
+      if (size_.depth / parts >= 64) lengths.push_back(part_length(parts));
     }
-    const bool split = has_parts_ && best_parts > 1;
+    const bool split = has_parts_ && best.parts > 1;
     mode_ = t_.knob("mode", has_parts_ ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
                     split ? 1 : 0,
                     split ? "too few tiles for the SMs: parts of the reduction side by side"
                           : "the whole reduction in one block");
-    int64_t length = round_up(sh_.depth, depth_);
+    int64_t length = round_up(size_.depth, depth_);
     if (has_parts_) {
-      const int64_t part = std::clamp(part_length(best_parts), lengths.back(), lengths.front());
+      const int64_t part = std::clamp(part_length(best.parts), lengths.back(), lengths.front());
       k_part_ = t_.knob("k_part", lengths, part, "steps of the reduction in a part");
       if (split) length = part;
     }
@@ -148,8 +131,8 @@ class Writer {
     Param rt = row_tiles_, rw = row_warps_, ct = col_tiles_, cw = col_warps_, tk = tile_k_,
           st = stages_;
     const int64_t pack = pack_, depth = depth_;
-    const int64_t row_limit = std::max(2 * sh_.rows, 2 * kRows),
-                  col_limit = std::max(2 * sh_.cols, 2 * kCols);
+    const int64_t row_limit = std::max(2 * size_.rows, 2 * kRows),
+                  col_limit = std::max(2 * size_.cols, 2 * kCols);
     t_.require("half of the tile must be of use", [=](const auto& v) {
       return kRows * v(rt) * v(rw) < row_limit && kCols * v(ct) * v(cw) < col_limit;
     });
@@ -169,19 +152,11 @@ class Writer {
     });
   }
 
-  // Of shared memory, for the operands of `k` steps of the reduction.
-  static int64_t tile_bytes(int64_t rows, int64_t cols, int64_t k, int64_t pack) {
-    const int64_t pad = std::max<int64_t>(8, 4 * pack);
-    return (std::max(rows * (k + pad), k * (rows + pad)) +
-            std::max(cols * (k + pad), k * (cols + pad))) *
-           4 / pack;
-  }
-
   static int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
 
   // Of whole steps, several where that adds little to the reduction.
   int64_t part_length(int64_t parts) const {
-    const int64_t n = ceil_div(sh_.depth, parts);
+    const int64_t n = ceil_div(size_.depth, parts);
     int64_t unit = depth_;
     while (unit < 8 * depth_ && n >= 16 * unit) unit *= 2;
     return round_up(n, n % unit == 0 || n < 8 * depth_ ? depth_ : unit);
@@ -189,36 +164,58 @@ class Writer {
 
   // The longest of at most four steps that adds little to `steps` of them, and as many of such
   // tiles as shared memory holds.
-  void choose_tile_k(int64_t steps, const Tile& tile) {
+  void choose_tile_k(int64_t steps, const TensorCoreTile& tile) {
     const bool split = t_.chosen(mode_) == 1;
     std::vector<int64_t> values = useful(steps, {1, 2, 4, 8});
     int64_t chosen = 1;
     for (int64_t k : values) {
-      const bool fits = k == 1 || most_stages(tile, k) >= 3;
+      const bool fits = k == 1 || most_stages(tile, k, pack_, t_.target().gpu) >= 3;
       if (k <= 4 && fits && (split ? steps % k == 0 : round_up(steps, k) * 8 <= steps * 9))
         chosen = k;
     }
     tile_k_ = t_.knob("tile_k", values, chosen, "steps of the reduction in shared memory");
-    const int64_t stages = std::min<int64_t>(4, most_stages(tile, chosen));
+    const int64_t stages = std::min<int64_t>(4, most_stages(tile, chosen, pack_, t_.target().gpu));
     stages_ = t_.knob("stages", {2, 3, 4, 5, 6}, stages,
                       "loads " + std::to_string(stages - 1) + " tiles ahead");
   }
 
-  int64_t most_stages(const Tile& t, int64_t tile_k) const {
-    return t_.target().gpu.smem_per_block / tile_bytes(t.rows(), t.cols(), depth_ * tile_k, pack_);
-  }
-
   struct Loops {
     std::vector<Loop> outer;  // batch and the like
+    Loop all_rows, all_cols;
     Loop row_block, col_block, row_warp, col_warp, row_tile, col_tile, row, col;
   };
 
-  Loops tile_loops(StageRef s, int first, bool has_blocks) {
+  // The loops over batch, rows and columns of a stage with the axes of the sum, behind `first`
+  // others; `sink`: of one with the axes of the declaration.
+  Loops outer_loops(StageRef s, int first, bool sink) {
     Loops l;
     for (int i = 0; i < first; ++i) l.outer.push_back(s.axis(i));
-    for (const auto* list : {&sh_.batch, &sh_.m_others, &sh_.v_others}) {
-      for (int i : *list) l.outer.push_back(s.axis(first + i));
+    if (view_ && sink) {
+      const ProductLoops p = taken_together(s, *view_);
+      l.outer = p.batch;
+      l.all_rows = p.rows;
+      l.all_cols = p.cols;
+      return l;
     }
+    if (view_) {
+      const int batch = static_cast<int>(view_->batch.size());
+      for (int i = 0; i < batch; ++i) l.outer.push_back(s.axis(first + i));
+    } else {
+      for (const auto* list : {&sh_.batch, &sh_.m_others, &sh_.v_others}) {
+        for (int i : *list) l.outer.push_back(s.axis(first + i));
+      }
+    }
+    l.all_rows = s.axis(first + row_axis());
+    l.all_cols = s.axis(first + col_axis());
+    return l;
+  }
+
+  // Where the sum's stage has rows and columns.
+  int row_axis() const { return view_ ? static_cast<int>(view_->batch.size()) : sh_.m; }
+  int col_axis() const { return view_ ? static_cast<int>(view_->batch.size()) + 1 : sh_.v; }
+
+  Loops tile_loops(StageRef s, int first, bool has_blocks, bool sink) {
+    Loops l = outer_loops(s, first, sink);
     auto cut = [&](Loop axis, int64_t unit, Param tiles, Param warps, Loop* block, Loop* warp,
                    Loop* tile, Loop* in) {
       auto [o, i] = s.split_whole(axis, unit);
@@ -232,10 +229,8 @@ class Writer {
         *warp = w;
       }
     };
-    cut(s.axis(first + sh_.m), kRows, row_tiles_, row_warps_, &l.row_block, &l.row_warp,
-        &l.row_tile, &l.row);
-    cut(s.axis(first + sh_.v), kCols, col_tiles_, col_warps_, &l.col_block, &l.col_warp,
-        &l.col_tile, &l.col);
+    cut(l.all_rows, kRows, row_tiles_, row_warps_, &l.row_block, &l.row_warp, &l.row_tile, &l.row);
+    cut(l.all_cols, kCols, col_tiles_, col_warps_, &l.col_block, &l.col_warp, &l.col_tile, &l.col);
     return l;
   }
 
@@ -245,9 +240,10 @@ class Writer {
     StageRef main = t_.stage(g_.main);
     tiles_.clear();
     sources_.clear();
+    if (view_) return viewed_sum(main, depth, steps);
     for (const Access* a : {sh_.row, sh_.vector}) {
       StageRef source = t_.stage(a->producer);
-      sources_.push_back(turned(*a) ? source.cache_read({main}) : source);
+      sources_.push_back(turned(tiles_.size()) ? source.cache_read({main}) : source);
       tiles_.push_back(sources_.back().cache_read({main}));
     }
     StageRef sum = main.pad({{main.axis(sh_.m), kRows, row_tiles_, row_warps_},
@@ -257,10 +253,28 @@ class Writer {
     return sum;
   }
 
+  // The same, of several axes taken as one.
+  StageRef viewed_sum(StageRef main, Param depth, Param steps) {
+    StageRef::ProductView v = product_step(main, *view_);
+    v.row_multiple = {kRows, row_tiles_, row_warps_};
+    v.col_multiple = {kCols, col_tiles_, col_warps_};
+    v.depth_multiple = {depth, steps, 1};
+    for (size_t o = 0; copying_ && o < 2; ++o) {
+      if (innermost_->copied[o]) copy_innermost(t_, g_.main, *innermost_, o);
+    }
+    const StageRef::Product made = main.as_product(v);
+    for (StageRef source : {made.rows, made.cols}) {
+      sources_.push_back(source);
+      tiles_.push_back(turned(tiles_.size()) ? source.cache_read({made.sum}) : source);
+    }
+    if (g_.sink != g_.main) main.compute_inline();
+    return made.sum;
+  }
+
   // The stage at the root that a tile of results goes to, two columns a lane: row = 8*i + lane / 4,
   // column = 2*(lane % 4) + j.
-  Loop host_loops(StageRef s, int first) {
-    Loops l = tile_loops(s, first, true);
+  Loop host_loops(StageRef s, int first, bool sink) {
+    Loops l = tile_loops(s, first, true, sink);
     auto [half, lane_row] = s.split(l.row, 8);
     auto [lane_col, pair] = s.split(l.col, 2);
     std::vector<Loop> order = l.outer;
@@ -283,7 +297,7 @@ class Writer {
   }
 
   void accumulate(StageRef acc, int first, StageRef host, Loop place) {
-    Loops l = tile_loops(acc, first, false);
+    Loops l = tile_loops(acc, first, false, false);
     auto [k_step, k] = acc.split(acc.reduce_axis(0), depth_);
     auto [k_tile, step] = acc.split(k_step, tile_k_);
     std::vector<Loop> order = l.outer;
@@ -294,7 +308,7 @@ class Writer {
     for (Loop u : {step, l.row_tile, l.col_tile}) acc.unroll(u);
     acc.tensorize(l.row);
     // [.. m/16][n/8] [m%8][n/2%4] [m/8%2][n%2]
-    const int m = first + sh_.m, n = first + sh_.v;
+    const int m = first + row_axis(), n = first + col_axis();
     std::vector<StageRef::StorageDim> dims;
     for (int d = 0; d < acc.num_axes(); ++d) {
       if (d != m && d != n) dims.push_back({d, 1, 0});
@@ -302,17 +316,33 @@ class Writer {
     dims.insert(dims.end(), {{m, 16, 0}, {n, 8, 0}, {m, 1, 8}, {n, 2, 4}, {m, 8, 2}, {n, 1, 2}});
     acc.layout(dims);
     acc.compute_at(host, place);
-    operand(*sh_.row, 0, sh_.m, true, acc, k_tile, step);
-    operand(*sh_.vector, 1, sh_.v, false, acc, k_tile, step);
+    operand(0, acc, k_tile, step);
+    operand(1, acc, k_tile, step);
+  }
+
+  // How operand `which` (of rows, of columns) lies.
+  struct Lie {
+    int s = -1, k = -1;  // its dimensions of rows or columns, and of the depth
+    int64_t vector = 1;  // elements that begin at a multiple of their number wherever they do
+  };
+  Lie lie(size_t which) const {
+    if (view_) {
+      const ViewOperand& o = which == 0 ? view_->row_operand : view_->col_operand;
+      const int last = static_cast<int>(view_->batch.size()) + 1;
+      return {o.along_depth ? last - 1 : last, o.along_depth ? last : last - 1, o.vector};
+    }
+    const Access& a = which == 0 ? *sh_.row : *sh_.vector;
+    // All rows of the operand start at a multiple of this: 16 bytes or less, as its length allows.
+    return {plain_dim(a, op_.axes()[static_cast<size_t>(which == 0 ? sh_.m : sh_.v)]),
+            plain_dim(a, op_.reduce_axes()[0]), whole_vector(a.tensor.extents().back(), 4 * pack_)};
   }
 
   // A tile of an operand in shared memory, and the fragments that a warp takes from it.
-  void operand(const Access& a, size_t which, int axis, bool rows, StageRef acc, Loop k_tile,
-               Loop step) {
+  void operand(size_t which, StageRef acc, Loop k_tile, Loop step) {
+    const bool rows = which == 0;
     StageRef tile = tiles_[which];
     StageRef frag = tile.cache_read({acc});
-    const int s = plain_dim(a, op_.axes()[static_cast<size_t>(axis)]);
-    const int k = plain_dim(a, op_.reduce_axes()[0]);
+    const auto [s, k, vector] = lie(which);
     frag.compute_at(acc, step);
     std::vector<StageRef::StorageDim> dims;
     std::vector<Loop> order;
@@ -351,10 +381,9 @@ class Writer {
     // warp read eight elements of each: those eight banks.
     tile.storage_pad(pack_ == 1 && k < s ? 8 : 4 * pack_);
     tile.multi_buffer(stages_);
-    if (turned(a)) return turn(a, which, s, k);
+    if (turned(which)) return turn(which);
     Loop f = tile.fuse(tile.all_axes());
-    // All rows of the operand start at a multiple of this: 16 bytes or less, as its length allows.
-    auto [o, v] = tile.split(f, whole_vector(a.tensor.extents().back(), 4 * pack_));
+    auto [o, v] = tile.split(f, vector);
     auto [o2, x] = tile.split(o, 32);
     auto [o3, y] = tile.split(o2, col_warps_);
     auto [o4, z] = tile.split(o3, row_warps_);
@@ -362,21 +391,25 @@ class Writer {
     tile.bind(x, LoopKind::ThreadX);
     tile.bind(y, LoopKind::ThreadY);
     tile.bind(z, LoopKind::ThreadZ);
-    tile.unroll(o4);
+    // Elements that come through registers, each with an index of its own, would fill them.
+    if (!view_ || !by_elements(which == 0 ? view_->row_operand : view_->col_operand))
+      tile.unroll(o4);
     tile.vectorize(v);
   }
 
   // Whether an operand of bytes lies the other way than a fragment, in which four neighbours along
   // k share a register: ldmatrix turns 16-bit elements only.
-  bool turned(const Access& a) const {
-    return pack_ == 4 &&
-           plain_dim(a, op_.reduce_axes()[0]) + 1 < static_cast<int>(a.indices.size());
+  bool turned(size_t which) const {
+    if (pack_ != 4) return false;
+    const Lie l = lie(which);
+    return l.k < l.s;
   }
 
   // Such a tile is turned on its way to shared memory: a thread takes 4 x 4 bytes to registers,
   // four along the operand's rows, and leaves them as four along k.
-  void turn(const Access& a, size_t which, int s, int k) {
+  void turn(size_t which) {
     StageRef tile = tiles_[which], block = sources_[which];
+    const auto [s, k, vector] = lie(which);
     std::vector<StageRef::StorageDim> dims;
     std::vector<Loop> order;
     for (int d = 0; d < tile.num_axes(); ++d) {
@@ -414,7 +447,7 @@ class Writer {
     inner.insert(inner.end(), {bk, bs});
     block.reorder(inner);
     block.unroll(bk);
-    if (a.tensor.extents().back() % 4 == 0) {
+    if (vector % 4 == 0) {
       block.vectorize(bs);
     } else {
       block.unroll(bs);
@@ -424,14 +457,14 @@ class Writer {
   void whole() {
     StageRef sink = t_.stage(g_.sink);
     StageRef acc = padded_sum(depth_, tile_k_);
-    accumulate(acc, 0, sink, host_loops(sink, 0));
+    accumulate(acc, 0, sink, host_loops(sink, 0, true));
   }
 
   void parts() {
     StageRef sum = padded_sum(k_part_, 1);
     StageRef rf = sum.rfactor(sum.reduce_axis(0), k_part_, false);
     StageRef acc = rf.cache_write();
-    accumulate(acc, 1, rf, host_loops(rf, 1));
+    accumulate(acc, 1, rf, host_loops(rf, 1, false));
     sum_of_parts(t_, g_, sum);
   }
 
@@ -440,9 +473,14 @@ class Writer {
   const ComputeDag& dag_;
   const Operation& op_;
   ContractionShape sh_;
+  std::optional<ContractionView> view_;  // where several axes are taken as one
+  std::optional<DepthInnermost> innermost_;
+  bool copying_ = false;
+  Param copies_;
   Param row_tiles_, row_warps_, col_tiles_, col_warps_, tile_k_, stages_, mode_, k_part_;
   bool has_parts_ = false;
   const int64_t pack_, depth_;  // operands in a register of 32 bits; along k, in one mma
+  const ProductSize size_;
   // Of rows, of columns: in shared memory, and what that copies.
   std::vector<StageRef> tiles_, sources_;
 };

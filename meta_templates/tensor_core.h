@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "contraction_shape.h"
+#include "product_view.h"
 
 namespace heddle::meta {
 
@@ -41,17 +42,43 @@ inline bool plain_operand(const Access& a, const Operation& op, int axis) {
   return s >= 0 && k >= 0 && std::max(s, k) + 1 == static_cast<int>(a.indices.size());
 }
 
-/// Whether the group is a product that mma.sync takes whole. Of any size: tiles are padded.
-inline bool feeds_tensor_cores(const ComputeDag& dag, const StageGroup& g, const Target& target) {
-  if (!target.is_cuda() || target.gpu.sm() < 80 || g.hosted) return false;
-  if (g.main_class != StageClass::ComplexReduction) return false;
-  const Operation& op = dag.stage(g.main);
-  if (op.num_outputs() != 1 || !tensor_core_operands(op)) return false;
-  const ContractionShape sh = contraction_shape(dag, g.main, 8);
+/// Whether the stage is a product of matrices as it stands, one axis each, and of any size: tiles
+/// are padded.
+inline bool is_plain_product(const ComputeDag& dag, int stage) {
+  const Operation& op = dag.stage(stage);
+  const ContractionShape sh = contraction_shape(dag, stage, 8);
   if (sh.m < 0 || !sh.row || !sh.vector || sh.row->producer == sh.vector->producer) return false;
   // Of one row a batch, the batch would be the rows: but every column of it has its own operand.
   if (sh.vector->depends_on(op.axes()[static_cast<size_t>(sh.m)])) return false;
   return plain_operand(*sh.row, op, sh.m) && plain_operand(*sh.vector, op, sh.v);
+}
+
+/// The view of a stage that is a product of matrices only when several axes are taken as one (a
+/// convolution), and large enough for the tiles of mma: a depthwise convolution is not.
+inline std::optional<ContractionView> tensor_core_view(const ComputeDag& dag, int stage) {
+  constexpr int64_t kFewColumns = 4, kShallow = 8;
+  const Operation& op = dag.stage(stage);
+  if (!op.is_reduction() || op.num_outputs() != 1 || !tensor_core_operands(op)) return {};
+  if (is_plain_product(dag, stage)) return {};
+  std::optional<ContractionView> view = contraction_view(op);
+  if (!view || ContractionView::points(view->cols) < kFewColumns ||
+      ContractionView::points(view->rows) < kFewColumns ||
+      ContractionView::points(view->depth) < kShallow)
+    return {};
+  return view;
+}
+
+inline bool has_tensor_cores(const Target& target) {
+  return target.is_cuda() && target.gpu.sm() >= 80;
+}
+
+/// Whether the group is a product that mma.sync takes whole.
+inline bool feeds_tensor_cores(const ComputeDag& dag, const StageGroup& g, const Target& target) {
+  if (!has_tensor_cores(target) || g.hosted) return false;
+  if (g.main_class != StageClass::ComplexReduction) return false;
+  const Operation& op = dag.stage(g.main);
+  if (op.num_outputs() != 1 || !tensor_core_operands(op)) return false;
+  return is_plain_product(dag, g.main) || tensor_core_view(dag, g.main);
 }
 
 }  // namespace heddle::meta

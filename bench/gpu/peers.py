@@ -19,14 +19,55 @@ def shape_of(text):
     return [int(x) for x in text.split("x")]
 
 
+def named(words, defaults):
+    """The parameters of a subject, c=64,h=56 and the like, with those left out."""
+    values = dict(defaults)
+    for word in words:
+        key, _, value = word.partition("=")
+        values[key] = value if key == "layout" else int(value)
+    return values
+
+
+def declare_convolution(words, rand):
+    """conv2d and conv_bias_relu. Where channels are last ours lie as (n, h, w, c) and (r, s, c, k),
+    theirs in PyTorch's channels_last; the weights are turned once, as ours are prepared once."""
+    p = named(words, {"n": 1, "r": 3, "stride": 1, "pad": 0, "dilation": 1, "groups": 1, "layout": "nchw"})
+    n, c, h, k, r = p["n"], p["c"], p["h"], p["k"], p["r"]
+    w, s, group = p.get("w", h), p.get("s", r), c // p["groups"]
+    last = p["layout"] == "nhwc"
+    attributes = {key: p[name] for key, name in (("stride", "stride"), ("padding", "pad"),
+                                                 ("dilation", "dilation"), ("groups", "groups"))}
+    turned = {}
+
+    def filters(weight):
+        key = weight.data_ptr()
+        if key not in turned:
+            turned[key] = weight.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+        return turned[key]
+
+    def convolve(x, weight):
+        if not last:
+            return F.conv2d(x, weight, **attributes)
+        return F.conv2d(x.permute(0, 3, 1, 2), filters(weight), **attributes).permute(0, 2, 3, 1)
+
+    if last:
+        return convolve, (rand(n, h, w, c), rand(r, s, group, k))
+    return convolve, (rand(n, c, h, w), rand(k, group, r, s))
+
+
 def declare(subject, dtype):
     """(function, tuple of arguments) for a subject, or None where PyTorch has no one call for it."""
     name, _, rest = subject.partition(":")
     words = rest.split(",")
-    dims = shape_of(words[0]) if words else []
 
     def rand(*shape):
         return torch.empty(*shape, device="cuda", dtype=torch.float32).uniform_(-1, 1).to(dtype)
+
+    if name == "conv2d":
+        return declare_convolution(words, rand)
+    dims = shape_of(words[0]) if words else []
+    if name == "attention":
+        return F.scaled_dot_product_attention, tuple(rand(*dims) for _ in range(3))
 
     if name == "matmul":
         m, n, k = dims
@@ -125,6 +166,8 @@ def main():
     o = parser.parse_args()
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[o.dtype]
     torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
     torch.manual_seed(1)
     for subject in o.subjects:
         line = {"subject": subject, "dtype": o.dtype}

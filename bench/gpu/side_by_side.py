@@ -32,6 +32,24 @@ LISTS = {
     "matmul16": ["matmul:4096x4096x4096", "matmul:1024x1024x1024", "matmul:1x4096x4096",
                  "matmul:16x4096x4096", "matmul:32x32x4096", "matmul:32x32x28672"],
 }
+def convolutions(batch, layout):
+    """The shapes of ResNet-50's convolutions, each once."""
+    out = [f"conv2d:n={batch},c=3,h=224,k=64,r=7,stride=2,pad=3,layout={layout}"]
+    for c, k, h in ((64, 256, 56), (128, 512, 28), (256, 1024, 14), (512, 2048, 7)):
+        for of in (f"c={c},h={h},k={c},pad=1", f"c={c},h={h},k={k},r=1", f"c={k},h={h},k={c},r=1"):
+            out.append(f"conv2d:n={batch},{of},layout={layout}")
+    for c, k, h in ((256, 512, 56), (512, 1024, 28), (1024, 2048, 14)):
+        out.append(f"conv2d:n={batch},c={c},h={h},k={k},r=1,stride=2,layout={layout}")
+    return out
+
+
+LISTS |= {f"resnet{batch}_{layout}": convolutions(batch, layout)
+          for batch in (1, 32) for layout in ("nhwc", "nchw")}
+LISTS["conv"] = [f"conv2d:{c},layout=nhwc" for c in (
+    "n=32,c=256,h=14,k=256,pad=1", "n=1,c=1024,h=14,k=256,r=1", "n=32,c=64,h=56,k=256,r=1",
+    "n=1,c=64,h=56,k=64,pad=1", "n=1,c=256,h=14,k=256,pad=1")]
+LISTS["conv"] += [c.replace("nhwc", "nchw") for c in LISTS["conv"]]
+LISTS["attention"] = ["attention:96x512x64", "attention:12x512x64"]
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "i32": torch.int32,
           "i64": torch.int64, "i8": torch.int8}
 # Largest difference from PyTorch's result, relative to 1 + |result|.
@@ -188,6 +206,8 @@ def main():
     if not subjects:
         parser.error("name subjects, or a --list")
     torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
     torch.manual_seed(1)
     random.seed(1)
     library = Library(o.library)

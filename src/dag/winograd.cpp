@@ -310,6 +310,11 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   Convolution conv;
   const std::string why = dag::match_convolution(site.dag, site.stage, &conv);
   HEDDLE_ICHECK(why.empty(), "winograd where it is not legal: " + why);
+  if (target.is_cuda()) {
+    return {.speedup = 0.1,
+            .reason = "",
+            .why_not = "its transforms would each write all tiles to a GPU's memory"};
+  }
   const auto extent = [&](int i) {
     return static_cast<double>(site.op().axes()[static_cast<std::size_t>(i)].extent());
   };

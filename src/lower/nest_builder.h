@@ -111,9 +111,20 @@ class NestBuilder {
   SymEnv reader_env(int q, int host, size_t n, std::map<int, Region>* memo);
   // The extent of a reduce axis may depend on spatial axes (the last block of an rfactor).
   SymInterval reduce_interval(int a, SymInterval i, const SymEnv& env);
-  void collect_reads(int q, int p, const SymEnv& env, Region* r, bool* any);
-  void collect_reads_in(const Expr& e, int p, const SymEnv& env, bool guarded, Region* r,
-                        bool* any);
+  // Axes of the host in terms of open loops that are not theirs alone: the fusion of several, or
+  // what a known part of an axis leaves of it. An index that puts such axes together again,
+  // (f / 14) * 14 + f % 14, is as exact as f.
+  struct OpenParts {
+    std::vector<VarBinding> axes;
+    std::vector<Var> loops;
+  };
+  OpenParts open_parts(int host, SymEnv* env);
+  Var open_loop(int axis, SymEnv* env, OpenParts* out);
+  void take_fusion_apart(int axis, const Expr& value, std::map<int, Expr>* members);
+  void collect_reads(int q, int p, const SymEnv& env, const OpenParts& parts, Region* r, bool* any);
+  void collect_reads_in(const Expr& e, int p, const SymEnv& env, const OpenParts& parts,
+                        bool guarded, Region* r, bool* any);
+  SymInterval index_interval(const Expr& index, const SymEnv& env, const OpenParts& parts);
 
   // ---- bodies ----
   std::vector<Expr> own_indices(int st) const;

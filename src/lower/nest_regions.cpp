@@ -68,7 +68,9 @@ const NestBuilder::Region& NestBuilder::demand(int p, int host, size_t n,
                        {}, "choose a loop that encloses every reader");
     }
     SymEnv env = reader_env(q, host, n, memo);
-    collect_reads(q, p, env, &r, &any);
+    const OpenParts parts = q == host ? open_parts(host, &env) : OpenParts();
+    collect_reads(q, p, env, parts, &r, &any);
+    for (const Var& f : parts.loops) ranges_.erase(f);
   }
   for (size_t d = 0; d < r.dims.size(); ++d) {
     Expr last(s_.axes[stage(p).spatial[d]].static_extent - 1);
@@ -112,19 +114,88 @@ SymInterval NestBuilder::reduce_interval(int a, SymInterval i, const SymEnv& env
   return {i.lo, hi.hi, i.exact && hi.exact && hi.lo.same_as(hi.hi)};
 }
 
-void NestBuilder::collect_reads(int q, int p, const SymEnv& env, Region* r, bool* any) {
+NestBuilder::OpenParts NestBuilder::open_parts(int host, SymEnv* env) {
+  OpenParts out;
+  std::map<int, Expr> members;  // of fused loops, by axis
+  for (int id : axes_of_[host]) {
+    const AxisState& a = s_.axes[id];
+    if (a.origin != AxisOrigin::Fused || a.fused_into >= 0 || axes_[id].known() || !open(id))
+      continue;
+    take_fusion_apart(id, open_loop(id, env, &out).expr(), &members);
+  }
+  const auto& spatial = stage(host).spatial;
+  for (size_t d = 0; d < spatial.size(); ++d) {
+    const AxisState& a = s_.axes[spatial[d]];
+    if (axes_[spatial[d]].known()) continue;
+    Expr value;
+    if (const auto it = members.find(spatial[d]); it != members.end()) {
+      value = it->second;
+    } else if (a.split_outer >= 0 && axes_[a.split_outer].known() &&
+               is_const(simple(floormod(extent_of(spatial[d]), Expr(a.factor))), 0)) {
+      const auto inner = members.find(a.split_inner);
+      value = axes_[a.split_outer].value * Expr(a.factor) +
+              (inner != members.end() ? inner->second : open_loop(a.split_inner, env, &out).expr());
+    } else {
+      continue;
+    }
+    out.axes.push_back({a.var, root_min_[host][d] + value});
+  }
+  return out;
+}
+
+// A variable for the iterations of `axis`, which may be open in part.
+Var NestBuilder::open_loop(int axis, SymEnv* env, OpenParts* out) {
+  const Var f(s_.axes[axis].name);
+  SymInterval at = axis_interval(axis);
+  if (!guards_.empty()) at.exact = false;
+  (*env)[f.get()] = at;
+  const Interval n = range_of(extent_of(axis), ranges_);
+  ranges_.set(f, {0, std::max<int64_t>(0, n.max - 1)});
+  out->loops.push_back(f);
+  return f;
+}
+
+void NestBuilder::take_fusion_apart(int axis, const Expr& value, std::map<int, Expr>* members) {
+  const AxisState& a = s_.axes[axis];
+  if (a.origin != AxisOrigin::Fused) {
+    members->emplace(axis, value);
+    return;
+  }
+  const Expr inner = extent_of(a.fuse_b);
+  take_fusion_apart(a.fuse_a, floordiv(value, inner), members);
+  take_fusion_apart(a.fuse_b, floormod(value, inner), members);
+}
+
+// Of an index that needs no quotient or remainder of an open part: by that. Else by the axes.
+SymInterval NestBuilder::index_interval(const Expr& index, const SymEnv& env,
+                                        const OpenParts& parts) {
+  if (!parts.axes.empty() && index.kind() != ExprKind::Var) {
+    const Expr together = simplify(substitute(index, parts.axes), ranges_);
+    bool by_loop = false, apart = false;
+    visit(together, [&](const Expr& e) {
+      const Binary* b = e.as<Binary>();
+      apart |= b && (b->op == BinaryOp::FloorDiv || b->op == BinaryOp::FloorMod);
+    });
+    for (const Var& f : parts.loops) by_loop |= uses_var(together, f);
+    if (by_loop && !apart) return interval_of(together, env, ranges_);
+  }
+  return interval_of(index, env, ranges_);
+}
+
+void NestBuilder::collect_reads(int q, int p, const SymEnv& env, const OpenParts& parts, Region* r,
+                                bool* any) {
   for (const Expr& body : stage(q).bodies) {
-    collect_reads_in(body, p, env, false, r, any);
+    collect_reads_in(body, p, env, parts, false, r, any);
   }
 }
 
-void NestBuilder::collect_reads_in(const Expr& e, int p, const SymEnv& env, bool guarded, Region* r,
-                                   bool* any) {
+void NestBuilder::collect_reads_in(const Expr& e, int p, const SymEnv& env, const OpenParts& parts,
+                                   bool guarded, Region* r, bool* any) {
   if (const Load* load = e.as<Load>()) {
     auto it = stage_of_.find(load->buffer.get());
     if (it != stage_of_.end() && it->second == p) {
       for (size_t d = 0; d < load->indices.size(); ++d) {
-        SymInterval x = interval_of(load->indices[d], env, ranges_);
+        SymInterval x = index_interval(load->indices[d], env, parts);
         if (guarded) x.exact = false;
         r->dims[d] = *any ? hull(r->dims[d], x, ranges_) : x;
       }
@@ -132,7 +203,8 @@ void NestBuilder::collect_reads_in(const Expr& e, int p, const SymEnv& env, bool
     }
   }
   bool select = e.kind() == ExprKind::Select;
-  for_each_child(e, [&](const Expr& c) { collect_reads_in(c, p, env, guarded || select, r, any); });
+  for_each_child(
+      e, [&](const Expr& c) { collect_reads_in(c, p, env, parts, guarded || select, r, any); });
 }
 
 }  // namespace heddle

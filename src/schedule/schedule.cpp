@@ -146,6 +146,13 @@ std::string step_to_text(const ScheduleState& state, const Step& step) {
     for (int a : step.axes) add(axis(a));
   }
   if (step.kind == StepKind::Pad) {
+  } else if (step.kind == StepKind::AsProduct) {
+    const size_t n = 3 * step.axes.size();
+    for (size_t i = 0; i < 3 && n + 3 * i + 2 < step.params.size(); ++i) {
+      int64_t multiple = 1;
+      for (size_t f = 0; f < 3; ++f) multiple *= step.params[n + 3 * i + f].value;
+      add(std::string(1, "mnk"[i]) + " to " + std::to_string(multiple));
+    }
   } else if (step.kind == StepKind::CacheRead) {
     for (const Param& p : step.params) add(stage(static_cast<int>(p.value)));
   } else if (step.kind == StepKind::Prefetch) {
@@ -174,7 +181,8 @@ std::string step_to_text(const ScheduleState& state, const Step& step) {
   }
   std::string out = stage(step.stage) + "." + to_string(step.kind) + "(" + args + ")";
   if (step.kind == StepKind::CacheWrite || step.kind == StepKind::CacheRead ||
-      step.kind == StepKind::Rfactor || step.kind == StepKind::Pad) {
+      step.kind == StepKind::Rfactor || step.kind == StepKind::Pad ||
+      step.kind == StepKind::AsProduct) {
     out += " -> " + stage(step.results.at(0));
   } else if (!step.results.empty()) {
     out += " -> ";

@@ -100,6 +100,8 @@ std::string why_not_by_last_block(const ScheduleState& state, int stage);
 void apply_step(ScheduleState& state, const Step& step);
 /// The part of it for the steps that make stages; what holds for all steps is checked before.
 void apply_stage_step(ScheduleState& state, const Step& step);
+/// Likewise for as_product.
+void apply_product_step(ScheduleState& state, const Step& step);
 
 /// "C.split(j, 16) -> (j.o, j.i)"
 std::string step_to_text(const ScheduleState& state, const Step& step);

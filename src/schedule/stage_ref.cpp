@@ -197,6 +197,40 @@ StageRef StageRef::pad(const std::vector<Padding>& axes, Where at) {
   return move_out(std::move(step), ".pad");
 }
 
+StageRef::Product StageRef::as_product(const ProductView& view, Where at) {
+  Step step{StepKind::AsProduct, id_, {}, {}, {}, at};
+  int64_t role = 0;
+  for (const auto* list : {&view.batch, &view.rows, &view.cols, &view.depth}) {
+    for (const Digit& d : *list) {
+      step.axes.push_back(d.axis.id);
+      step.params.insert(step.params.end(), {Param(role), Param(d.divisor), Param(d.extent)});
+    }
+    ++role;
+  }
+  for (const auto* list : {&view.row_multiple, &view.col_multiple, &view.depth_multiple})
+    step.params.insert(step.params.end(), list->begin(), list->end());
+  for (bool along : {view.rows_along_depth, view.cols_along_depth})
+    step.params.push_back(Param(along ? 1 : 0));
+  const std::string name = sink_->stage_axes_[id_].name;
+  int id = static_cast<int>(sink_->stage_axes_.size());
+  std::vector<StepSink::StageAxes> made;
+  for (const char* suffix : {".product", ".rows", ".columns"}) {
+    StepSink::StageAxes axes;
+    axes.name = name + suffix;
+    step.results.push_back(id + static_cast<int>(made.size()));
+    for (size_t i = 0; i < view.batch.size() + 2; ++i) axes.spatial.push_back(sink_->next_axis_++);
+    if (made.empty()) axes.reduce.push_back(sink_->next_axis_++);
+    for (const auto* list : {&axes.spatial, &axes.reduce})
+      step.results.insert(step.results.end(), list->begin(), list->end());
+    made.push_back(std::move(axes));
+  }
+  sink_->record(std::move(step));
+  sink_->stage_axes_[id_].reduce.clear();
+  for (size_t i = 0; i < made.size(); ++i)
+    put(sink_->stage_axes_, id + static_cast<int>(i), std::move(made[i]));
+  return {StageRef(sink_, id), StageRef(sink_, id + 1), StageRef(sink_, id + 2)};
+}
+
 // The stage's computation moves to a new stage with axes like its own.
 StageRef StageRef::move_out(Step step, const char* suffix) {
   StepSink::StageAxes axes = sink_->stage_axes_[id_];

@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 // In the order of StepKind; also the names in JSON, so never rename.
-constexpr std::array<const char*, 25> kNames = {"split",
+constexpr std::array<const char*, 26> kNames = {"split",
                                                 "fuse",
                                                 "reorder",
                                                 "compute_at",
@@ -32,7 +32,8 @@ constexpr std::array<const char*, 25> kNames = {"split",
                                                 "pad",
                                                 "widen",
                                                 "store_at",
-                                                "overlap"};
+                                                "overlap",
+                                                "as_product"};
 }  // namespace
 
 const char* to_string(StepKind kind) { return kNames[static_cast<size_t>(kind)]; }
@@ -56,6 +57,7 @@ StepArity arity_of(StepKind kind) {
     case StepKind::CacheWrite: return {0, 0, -1};
     case StepKind::CacheRead: return {0, -1, -1};
     case StepKind::Rfactor: return {-1, 2, -1};
+    case StepKind::AsProduct:
     case StepKind::Pad: return {-1, -1, -1};
     case StepKind::Layout: return {0, -1, 0};
     case StepKind::Inline:

@@ -47,6 +47,37 @@ TEST(Illegal, Pad) {
   EXPECT_NE(shared.find("is read by other stages"), std::string::npos) << shared;
 }
 
+TEST(Illegal, AsProduct) {
+  const Tensor x = placeholder({6, 5}, f32, "X"), w = placeholder({3, 4}, f32, "W");
+  Axis r = reduce_axis(3, "r");
+  const Tensor y = compute(
+      {4, 5, 4}, [&](Axis i, Axis j, Axis k) { return sum(x(i + r, j) * w(r, k), r); }, "Y");
+  using Digit = StageRef::Digit;
+  auto error = [&](std::vector<Digit> rows, std::vector<Digit> cols, int64_t multiple) {
+    return error_of([&] {
+      Schedule s({y});
+      s[y].as_product({.batch = {},
+                       .rows = rows,
+                       .cols = cols,
+                       .depth = {{s[y].reduce_axis(0), 1, 3}},
+                       .row_multiple = {multiple, 1, 1}});
+    });
+  };
+  Schedule s({y});
+  auto [i, j, k] = s[y].axes<3>();
+  EXPECT_EQ(error({{i, 1, 4}, {j, 1, 5}}, {{k, 1, 4}}, 8), "no error");
+  EXPECT_EQ(error({{k, 1, 4}}, {{i, 2, 2}, {i, 1, 2}, {j, 1, 5}}, 8), "no error");
+  for (const auto& [text, why] :
+       {std::pair{error({{i, 1, 4}}, {{k, 1, 4}}, 8), "the digits of axis 'i1' do not make it up"},
+        {error({{i, 1, 4}, {j, 1, 3}}, {{k, 1, 4}}, 8), "'i1' do not make it up"},
+        {error({{i, 1, 4}, {j, 1, 5}, {j, 1, 5}}, {{k, 1, 4}}, 8), "a digit is of no use"},
+        {error({{i, 1, 4}}, {{j, 1, 5}, {k, 1, 4}}, 8), "digits of rows and of columns"},
+        {error({{i, 1, 4}, {j, 1, 5}, {k, 1, 4}}, {}, 8), "have one axis each at least"},
+        {error({{i, 1, 4}, {j, 1, 5}}, {{k, 1, 4}}, 0), "a factor is not positive"}}) {
+    EXPECT_NE(text.find(why), std::string::npos) << text;
+  }
+}
+
 TEST(Illegal, Widen) {
   const Tensor a = placeholder({8, 6}, i8, "a");
   const Tensor b = compute({8, 6}, [&](Axis i, Axis j) { return cast(i32, a(i, j)); }, "b");

@@ -317,8 +317,56 @@ TEST(Step, NonTemporalMarksTheStores) {
 )");
 }
 
+// A strided convolution of one dimension, its two images taken as rows: five of them and three
+// taps become six rows of a depth of four.
+TEST(Step, AsProductTakesAxesTogether) {
+  const Tensor x = placeholder({2, 7}, f32, "X"), w = placeholder({3, 4}, f32, "W");
+  Axis r = reduce_axis(3, "r");
+  const Tensor y = compute(
+      {2, 3, 4}, [&](Axis n, Axis i, Axis k) { return sum(x(n, i * 2 + r) * w(r, k), r); }, "Y");
+  Schedule s({y});
+  auto [n, i, k] = s[y].axes<3>();
+  const StageRef::Product made = s[y].as_product({.batch = {},
+                                                  .rows = {{n, 1, 2}, {i, 1, 3}},
+                                                  .cols = {{k, 1, 4}},
+                                                  .depth = {{s[y].reduce_axis(0), 1, 3}},
+                                                  .row_multiple = {4, 1, 1},
+                                                  .col_multiple = {4, 1, 1},
+                                                  .depth_multiple = {2, 1, 1},
+                                                  .rows_along_depth = true,
+                                                  .cols_along_depth = false});
+  EXPECT_EQ(loops(s, made.sum), "m 0..8 | n 0..4 | reduce d 0..4");
+  EXPECT_EQ(loops(s, made.rows), "m 0..8 | d 0..4");
+  EXPECT_EQ(loops(s, made.cols), "d 0..4 | n 0..4");
+  for (StageRef operand : {made.rows, made.cols}) operand.compute_inline();
+  StageRef(made.sum).compute_at(s[y], s[y].split(s[y].fuse(n, i), 2)[0]);
+  EXPECT_EQ(lowered(s), R"(func kernel(X: f32[2, 7], W: f32[3, 4], Y: f32[2, 3, 4]) {
+  for i0.i1.o in 0..3 {
+    local Y.product: f32[2, 4]
+    for m in 0..2 {
+      for n in 0..4 {
+        Y.product[m*4 + n] = 0.0f
+        for d in 0..3 {
+          Y.product[m*4 + n] = Y.product[m*4 + n] + X[d + floordiv(i0.i1.o*2 + m, 3)*7 + floormod(i0.i1.o*2 + m, 3)*2]*W[n + d*4]
+        }
+        Y.product[m*4 + n] = Y.product[m*4 + n] + 0.0f
+      }
+    }
+    for i0.i1.i in 0..2 {
+      for i2 in 0..4 {
+        Y[i0.i1.o*8 + i0.i1.i*4 + i2] = Y.product[i0.i1.i*4 + i2]
+      }
+    }
+  }
+}
+)");
+  EXPECT_NE(s.to_text().find("Y.as_product(i0, i1, i2, r, m to 4, n to 4, k to 2) -> Y.product"),
+            std::string::npos)
+      << s.to_text();
+}
+
 TEST(Step, NamesOfKindsReadBack) {
-  for (int k = 0; k <= static_cast<int>(StepKind::Pad); ++k) {
+  for (int k = 0; k <= static_cast<int>(StepKind::AsProduct); ++k) {
     StepKind back{};
     EXPECT_TRUE(parse_step_kind(to_string(static_cast<StepKind>(k)), &back));
     EXPECT_EQ(static_cast<int>(back), k);

@@ -55,6 +55,20 @@ bool is_wanted(const PairResult& result, const PairOptions& options) {
   return options.only.empty() || result.declaration.find(options.only) != std::string::npos;
 }
 
+namespace {
+
+// One of the alternatives on a GPU that round no worse than the declaration, or none of them.
+std::string random_alternative(const ComputeDag& dag, const Target& target, Rng& rng) {
+  if (!target.is_cuda() || rng.uniform_int(0, 2) > 0) return "";
+  std::vector<std::string> names;
+  for (const Alternative& a : alternatives_of(dag, target, {.use = true, .max_error_growth = 1})) {
+    if (a.legal()) names.push_back(a.name);
+  }
+  return names.empty() ? "" : rng.choose(names);
+}
+
+}  // namespace
+
 PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverage) {
   Rng rng(seed);
   PairResult result;
@@ -67,7 +81,13 @@ PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverag
     scheduler.allow_tf32 |= program.allow_tf32 && target.is_cuda();
     const AutoSchedulerOptionsScope scope(scheduler);
     if (!target.is_cuda()) target.cores = static_cast<int>(rng.uniform_int(1, 3));
-    const Template t = make_template(ComputeDag(program.outputs), target);
+    ComputeDag dag(program.outputs);
+    const std::string alternative = random_alternative(dag, target, rng);
+    if (!alternative.empty()) {
+      result.text += "\n  alternative " + alternative;
+      dag = apply_alternative(dag, alternative);
+    }
+    const Template t = make_template(dag, target);
     const Config c = rng.uniform_int(0, 9) == 0 ? t.default_config() : random_config(t, rng);
     result.text += "\n  " + t.name() + " " + t.config_to_json(c).dump();
     if (coverage != nullptr) coverage->count(t, c);

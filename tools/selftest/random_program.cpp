@@ -180,14 +180,23 @@ class Drawer {
     if (pick(0, 4) == 0) {  // enough filters for vectors of them, and channels to copy
       c = pick(8, 20), k = pick(16, 40), at.groups = 1;
     }
-    int64_t h = pick(1, 14) + (r - 1) * at.dilation[0], w = pick(1, 14) + (s - 1) * at.dilation[1];
-    p_.reduce_length = r * s * c;
     DataType t = pick(0, 4) == 0 ? one_of<DataType>({i8, u8, bf16}) : float_type();
+    if (pick(0, 2) == 0) {  // what matrix units take, their vectors whole or not
+      const int64_t unit = one_of<int64_t>({1, 2, 4, 8, 8, 16});
+      at.groups = one_of<int64_t>({1, 1, 1, 2, 4});
+      c = at.groups * unit * pick(1, 4), k = at.groups * one_of<int64_t>({3, 4, 8, 16, 24, 33});
+      t = one_of<DataType>({bf16, f16, f16, i8, u8, f32});
+      p_.allow_tf32 = t == f32;
+      if (pick(0, 5) == 0) c = at.groups * 64;  // deep enough to be cut
+    }
+    int64_t h = pick(1, 14) + (r - 1) * at.dilation[0], w = pick(1, 14) + (s - 1) * at.dilation[1];
+    p_.reduce_length = r * s * c / at.groups;
     Tensor x = nhwc ? input({n, h, w, c}, t, "X") : input({n, c, h, w}, t, "X");
     Tensor wt = nhwc ? input({r, s, c / at.groups, k}, t, "W", flip())
                      : input({k, c / at.groups, r, s}, t, "W", flip());
     Tensor y = ops::conv2d(x, wt, at, flip() ? input({k}, t, "b") : Tensor());
-    done("conv2d groups=" + std::to_string(at.groups) + " stride=" + std::to_string(at.stride[0]) +
+    done(std::string("conv2d ") + (nhwc ? "nhwc" : "nchw") + (p_.allow_tf32 ? " tf32" : "") +
+             " groups=" + std::to_string(at.groups) + " stride=" + std::to_string(at.stride[0]) +
              "," + std::to_string(at.stride[1]) + " pad=" + std::to_string(at.padding[0]) + "," +
              std::to_string(at.padding[1]),
          {flip() ? ops::relu(y) : y});

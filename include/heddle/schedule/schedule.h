@@ -142,6 +142,33 @@ class StageRef {
   /// stage alone) that it reads, which are zero where their sources are not. Each factor of the sum
   /// must be such a copy, at plain axes.
   StageRef pad(const std::vector<Padding>& axes, Where at = Where::current());
+  /// (index of `axis` / divisor) % extent: all of an axis, or one of the parts that make it up.
+  struct Digit {
+    Loop axis;
+    int64_t divisor = 1, extent = 1;
+  };
+  /// A sum of products as a product of matrices: the digits of all its axes, each of one of four
+  /// lists, outermost first.
+  struct ProductView {
+    std::vector<Digit> batch, rows, cols, depth;
+    /// Rows, columns and depth are rounded up to a multiple of the product of their three.
+    std::array<Param, 3> row_multiple = {1, 1, 1}, col_multiple = {1, 1, 1},
+                         depth_multiple = {1, 1, 1};
+    /// Whether the operand's elements along the depth lie side by side (else its rows or columns).
+    bool rows_along_depth = true, cols_along_depth = true;
+  };
+  struct Product;
+  /// Computes a sum of products of two operands over several axes (a convolution) as one product of
+  /// matrices, without writing them to memory: implicit GEMM.
+  /// rewrite: C[y, x, k] = sum(r, s, c, X[y + r, x + s, c] * W[r, s, c, k])
+  ///     -->  C.rows[m, d] = X[m / w + d / .., m % w + .., d % ..] where m, d are inside, else 0
+  ///          C.columns[d, n] = W[..] where d, n are inside, else 0
+  ///          C.product[m, n] = sum(d, C.rows[m, d] * C.columns[d, n])
+  ///          C[y, x, k] = C.product[y * w + x, k]
+  /// The rows' operand must not depend on the digits of columns, nor the other on those of rows.
+  /// The axes of C.product are those of batch, then m and n; those of the operands are those of
+  /// batch, then theirs, in the order in which they lie in memory.
+  Product as_product(const ProductView& view, Where at = Where::current());
   /// One storage dimension, outermost first: (index of `dim` / divisor) % modulus; modulus 0 =
   /// none.
   struct StorageDim {
@@ -189,6 +216,11 @@ class StageRef {
   void check_owner(const char* step, StageRef consumer, Loop loop, Where at) const;
   StepSink* sink_;
   int id_;
+};
+
+/// What as_product makes: the sum, and its operands.
+struct StageRef::Product {
+  StageRef sum, rows, cols;
 };
 
 class Schedule : public StepSink {

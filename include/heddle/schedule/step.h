@@ -41,6 +41,8 @@ enum class StepKind : uint8_t {
   Widen,        ///< params {type code, bits}: the stage keeps its elements in this wider type
   StoreAt,      ///< axes {loop around the one it is computed at}: keep the result for all of it
   Overlap,      ///< axes {leaf}: its iterations may begin before the one before has ended
+  AsProduct,    ///< axes {one a digit}, params {three a digit.., nine factors, two orders}, results
+                ///< {sum, its axes.., rows, its axes.., columns, its axes..}: StageRef::as_product
 };
 const char* to_string(StepKind kind);
 bool parse_step_kind(const std::string& text, StepKind* kind);

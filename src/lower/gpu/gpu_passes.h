@@ -29,6 +29,10 @@ Stmt distribute(const Stmt& s, const LaunchShape& shape);
 /// A store to memory of the block or of all, outside of some thread loop, is one thread's work.
 Stmt single_out_stores(const Stmt& s, const LaunchShape& shape);
 
+/// An element or zero by one condition, in the place of two: select(a, select(b, x, 0), 0) becomes
+/// select(a && b, x, 0), which cp.async does. Padding within a padded tile.
+Stmt join_zero_fills(const Stmt& s);
+
 /// for k { shared x N A; fill A from k; use A }  -->  fill N - 1; for k { wait; fill the next; use
 /// } After flatten and vectorize. Copies become asynchronous where cp.async can do them.
 Stmt software_pipeline(const Stmt& s);

@@ -128,7 +128,7 @@ Stmt to_thread_form(Stmt s, const LaunchShape& shape) {
   s = distribute(s, shape);
   s = single_out_stores(s, shape);
   // Every access gets one index; (f / n)*n + f % n is f again while f is still a scalar.
-  s = simplify(flatten(s));
+  s = simplify(join_zero_fills(flatten(s)));
   s = vectorize(s);
   s = simplify(s);
   // Before barriers go in: the ring of tiles brings its own.

@@ -1,0 +1,148 @@
+// Convolutions on the tensor cores: images and filters of either layout, strided, dilated, padded,
+// grouped, of channels that vectors divide and do not. What the emulator makes of the kernels is
+// what the interpreter makes of the declaration.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "codegen/cuda/nvrtc.h"
+#include "heddle/codegen/cuda.h"
+#include "heddle/ops/ops.h"
+#include "selftest/pair.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Target h200() { return Target::parse("cuda -gpu=h200"); }
+
+AutoSchedulerOptions options() {
+  AutoSchedulerOptions o;
+  o.use_records = false;
+  o.use_alternatives = false;
+  o.allow_tf32 = true;
+  return o;
+}
+
+struct Form {
+  DataType type = f16;
+  int64_t n = 2, c = 16, h = 9, w = 7, k = 24, r = 3;
+  int64_t stride = 1, pad = 1, dilation = 1, groups = 1;
+  bool nhwc = true, epilogue = false;
+};
+
+selftest::RandomProgram convolution(const Form& f) {
+  selftest::RandomProgram p;
+  const int64_t group = f.c / f.groups;
+  const Tensor x =
+      placeholder(f.nhwc ? Shape{f.n, f.h, f.w, f.c} : Shape{f.n, f.c, f.h, f.w}, f.type, "X");
+  const Tensor w =
+      placeholder(f.nhwc ? Shape{f.r, f.r, group, f.k} : Shape{f.k, group, f.r, f.r}, f.type, "W");
+  p.inputs = {x, w};
+  ops::Conv at;
+  at.stride = {f.stride};
+  at.padding = {f.pad};
+  at.dilation = {f.dilation};
+  at.groups = f.groups;
+  at.layout = f.nhwc ? ops::NHWC : ops::NCHW;
+  Tensor y = ops::conv2d(x, w, at);
+  if (f.epilogue) {
+    p.inputs.push_back(placeholder(y.shape(), y.dtype(), "residual"));
+    y = ops::relu(ops::add(y, p.inputs.back()));
+  }
+  p.outputs = {y};
+  p.reduce_length = f.r * f.r * group;
+  p.allow_tf32 = f.type == f32;
+  p.text = to_string(f.type) + (f.nhwc ? " nhwc" : " nchw") + " c" + std::to_string(f.c) + " k" +
+           std::to_string(f.k) + " r" + std::to_string(f.r) + " stride " +
+           std::to_string(f.stride) + " pad " + std::to_string(f.pad) + " dilation " +
+           std::to_string(f.dilation) + " groups " + std::to_string(f.groups);
+  return p;
+}
+
+std::string check(const Form& f) {
+  const selftest::RandomProgram p = convolution(f);
+  SCOPED_TRACE(p.text);
+  const Schedule s = create_schedule(p.outputs, h200());
+  const selftest::Case want(p, 3);
+  const std::vector<NDArray> arrays = want.fresh_arrays();
+  selftest::emulated(5)(s, p.args(), arrays);
+  EXPECT_EQ(want.difference(arrays), "");
+  return to_string(lower_gpu(s, p.args()));
+}
+
+TEST(TensorCoreConvolution, EveryTypeInBothLayouts) {
+  const AutoSchedulerOptionsScope scope(options());
+  for (const DataType t : {f16, bf16, i8, u8, f32}) {
+    for (const bool nhwc : {true, false}) {
+      EXPECT_THAT(check({.type = t, .nhwc = nhwc}), HasSubstr("mma."));
+      EXPECT_THAT(check({.type = t, .r = 1, .pad = 0, .nhwc = nhwc}), HasSubstr("mma."));
+    }
+  }
+}
+
+TEST(TensorCoreConvolution, StridesDilationsGroupsAndChannelsOfAnyNumber) {
+  const AutoSchedulerOptionsScope scope(options());
+  for (const bool nhwc : {true, false}) {
+    EXPECT_THAT(check({.stride = 2, .nhwc = nhwc}), HasSubstr("mma."));
+    EXPECT_THAT(check({.pad = 2, .dilation = 2, .nhwc = nhwc}), HasSubstr("mma."));
+    EXPECT_THAT(check({.c = 32, .k = 32, .groups = 2, .nhwc = nhwc}), HasSubstr("mma."));
+    EXPECT_THAT(check({.c = 12, .k = 18, .groups = 3, .nhwc = nhwc}), HasSubstr("mma."));
+    EXPECT_THAT(check({.c = 3, .k = 8, .r = 5, .stride = 2, .nhwc = nhwc}), HasSubstr("mma."));
+    EXPECT_THAT(check({.c = 6, .k = 5, .nhwc = nhwc}), HasSubstr("mma."));
+    EXPECT_THAT(check({.r = 1, .stride = 2, .pad = 0, .nhwc = nhwc}), HasSubstr("mma."));
+    EXPECT_THAT(check({.nhwc = nhwc, .epilogue = true}), HasSubstr("mma."));
+  }
+}
+
+TEST(TensorCoreConvolution, DeepOnesAreCutInParts) {
+  const AutoSchedulerOptionsScope scope(options());
+  const Form f{.n = 1, .c = 128, .h = 4, .w = 4, .k = 16};
+  const selftest::RandomProgram p = convolution(f);
+  const Template t = make_template(ComputeDag(p.outputs), h200());
+  Config c = t.default_config();
+  c.values[static_cast<size_t>(t.knob_index("mode"))] = 1;
+  const selftest::Case want(p, 3);
+  const std::vector<NDArray> arrays = want.fresh_arrays();
+  selftest::emulated(5)(t.instantiate(c), p.args(), arrays);
+  EXPECT_EQ(want.difference(arrays), "");
+}
+
+TEST(TensorCoreConvolution, DepthwiseOnesAreLeftToOthers) {
+  const AutoSchedulerOptionsScope scope(options());
+  EXPECT_THAT(check({.c = 16, .k = 16, .groups = 16}), Not(HasSubstr("mma.")));
+}
+
+// Channels side by side are copied by sixteen bytes, with zeros for the padding; no thread loads an
+// element by itself, and the padded image is never written.
+TEST(TensorCoreConvolution, TilesComeByAsynchronousCopies) {
+  const AutoSchedulerOptionsScope scope(options());
+  auto text = [](const Form& f) {
+    const selftest::RandomProgram p = convolution(f);
+    const GpuProgram program = lower_gpu(create_schedule(p.outputs, h200()), p.args());
+    EXPECT_TRUE(program.workspace.empty());
+    return emit_cuda(program);
+  };
+  const std::string image = text({.n = 16, .c = 64, .h = 14, .w = 14, .k = 64});
+  EXPECT_THAT(image, HasSubstr("cp_async_16_or_zero("));
+  EXPECT_THAT(image, HasSubstr("cp_async_16("));
+  EXPECT_THAT(image, Not(HasSubstr("void put16")));
+}
+
+TEST(TensorCoreConvolution, CompilesForEveryArchitecture) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const AutoSchedulerOptionsScope scope(options());
+  for (const std::string arch : {"sm_80", "sm_89", "sm_90a"}) {
+    for (const bool nhwc : {true, false}) {
+      const selftest::RandomProgram p =
+          convolution({.n = 32, .c = 64, .h = 14, .k = 64, .nhwc = nhwc});
+      const std::string text = emit_cuda(lower_gpu(create_schedule(p.outputs, h200()), p.args()));
+      for (const cuda::KernelResources& use : cuda::compile_cuda(text, arch).kernels)
+        EXPECT_EQ(use.spill_stores, 0) << p.text << " " << arch;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
