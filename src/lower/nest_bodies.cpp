@@ -88,7 +88,23 @@ Expr NestBuilder::translate(const Expr& e, int reader) const {
     for (const Expr& i : load->indices) logical.push_back(translate(i, reader));
     return make_load(real_[st].buffers[component], storage_indices(st, logical));
   }
+  if (const Expr part = split_part(e, reader); part.defined()) return part;
   return map_children(e, [&](const Expr& c) { return translate(c, reader); });
+}
+
+Expr NestBuilder::split_part(const Expr& e, int reader) const {
+  const Binary* b = e.as<Binary>();
+  if (!b || (b->op != BinaryOp::FloorDiv && b->op != BinaryOp::FloorMod)) return {};
+  const int64_t* by = as_int(b->b);
+  if (!by || b->a.kind() != ExprKind::Var) return {};
+  for (size_t d = 0; d < stage(reader).spatial.size(); ++d) {
+    const AxisState& a = s_.axes[stage(reader).spatial[d]];
+    if (!a.var.expr().same_as(b->a) || a.split_outer < 0 || a.factor != *by) continue;
+    if (!is_const(root_min_[reader][d], 0)) continue;
+    const AxisCtx& part = axes_[b->op == BinaryOp::FloorDiv ? a.split_outer : a.split_inner];
+    if (axes_[a.split_outer].known() && axes_[a.split_inner].known()) return part.value;
+  }
+  return {};
 }
 
 std::vector<Expr> NestBuilder::own_indices(int st) const {

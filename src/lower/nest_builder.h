@@ -65,6 +65,9 @@ class NestBuilder {
   std::vector<Expr> storage_indices(int st, const std::vector<Expr>& logical) const;
   // The body expression in terms of loop variables and lowered buffers.
   Expr translate(const Expr& e, int reader) const;
+  // axis / n or axis % n of the reader, where the axis was split by n: the loop that it is,
+  // whatever guard keeps that inside of the axis. Else null.
+  Expr split_part(const Expr& e, int reader) const;
 
   // ---- loops ----
   Stmt emit_stage(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents);

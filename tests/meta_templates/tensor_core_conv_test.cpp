@@ -89,6 +89,7 @@ TEST(TensorCoreConvolution, StridesDilationsGroupsAndChannelsOfAnyNumber) {
     EXPECT_THAT(check({.pad = 2, .dilation = 2, .nhwc = nhwc}), HasSubstr("mma."));
     EXPECT_THAT(check({.c = 32, .k = 32, .groups = 2, .nhwc = nhwc}), HasSubstr("mma."));
     EXPECT_THAT(check({.c = 12, .k = 18, .groups = 3, .nhwc = nhwc}), HasSubstr("mma."));
+    EXPECT_THAT(check({.c = 32, .k = 16, .groups = 4, .nhwc = nhwc}), HasSubstr("mma."));
     EXPECT_THAT(check({.c = 3, .k = 8, .r = 5, .stride = 2, .nhwc = nhwc}), HasSubstr("mma."));
     EXPECT_THAT(check({.c = 6, .k = 5, .nhwc = nhwc}), HasSubstr("mma."));
     EXPECT_THAT(check({.r = 1, .stride = 2, .pad = 0, .nhwc = nhwc}), HasSubstr("mma."));
