@@ -182,12 +182,11 @@ class Drawer {
     }
     DataType t = pick(0, 4) == 0 ? one_of<DataType>({i8, u8, bf16}) : float_type();
     if (pick(0, 2) == 0) {  // what matrix units take, their vectors whole or not
-      const int64_t unit = one_of<int64_t>({1, 2, 4, 8, 8, 16});
       at.groups = one_of<int64_t>({1, 1, 1, 2, 4});
-      c = at.groups * unit * pick(1, 4), k = at.groups * one_of<int64_t>({3, 4, 8, 16, 24, 33});
+      c = at.groups * one_of<int64_t>({1, 2, 3, 6, 8, 16, 24, 64});
+      k = at.groups * one_of<int64_t>({3, 4, 8, 16, 24, 33});
       t = one_of<DataType>({bf16, f16, f16, i8, u8, f32});
       p_.allow_tf32 = t == f32;
-      if (pick(0, 5) == 0) c = at.groups * 64;  // deep enough to be cut
     }
     int64_t h = pick(1, 14) + (r - 1) * at.dilation[0], w = pick(1, 14) + (s - 1) * at.dilation[1];
     p_.reduce_length = r * s * c / at.groups;
@@ -195,9 +194,9 @@ class Drawer {
     Tensor wt = nhwc ? input({r, s, c / at.groups, k}, t, "W", flip())
                      : input({k, c / at.groups, r, s}, t, "W", flip());
     Tensor y = ops::conv2d(x, wt, at, flip() ? input({k}, t, "b") : Tensor());
-    done(std::string("conv2d ") + (nhwc ? "nhwc" : "nchw") + (p_.allow_tf32 ? " tf32" : "") +
-             " groups=" + std::to_string(at.groups) + " stride=" + std::to_string(at.stride[0]) +
-             "," + std::to_string(at.stride[1]) + " pad=" + std::to_string(at.padding[0]) + "," +
+    done(std::string("conv2d ") + (nhwc ? "nhwc groups=" : "nchw groups=") +
+             std::to_string(at.groups) + " stride=" + std::to_string(at.stride[0]) + "," +
+             std::to_string(at.stride[1]) + " pad=" + std::to_string(at.padding[0]) + "," +
              std::to_string(at.padding[1]),
          {flip() ? ops::relu(y) : y});
   }
@@ -331,37 +330,21 @@ class Drawer {
     Tensor z = ops::mul(x, y);
     std::string text = "mul ";
     std::vector<Tensor> outs;
+    const auto step = [&](const Tensor& to, const char* what) {
+      z = to;
+      text += what;
+    };
     for (int i = static_cast<int>(pick(1, 4)); i > 0; --i) {
       switch (pick(0, 6)) {
-        case 0:
-          z = ops::tanh(z);
-          text += "tanh ";
-          break;
-        case 1:
-          z = ops::exp(z);
-          z = ops::sigmoid(z);
-          text += "exp sigmoid ";
-          break;
-        case 2:
-          z = ops::sub(z, y);
-          text += "sub ";
-          break;
-        case 3:
-          z = ops::silu(z);
-          text += "silu ";
-          break;
-        case 4:
-          z = ops::gelu_tanh(z);
-          text += "gelu_tanh ";
-          break;
-        case 5:
-          z = ops::clip(z, -0.5, 0.75);
-          text += "clip ";
-          break;
+        case 0: step(ops::tanh(z), "tanh "); break;
+        case 1: step(ops::sigmoid(ops::exp(z)), "exp sigmoid "); break;
+        case 2: step(ops::sub(z, y), "sub "); break;
+        case 3: step(ops::silu(z), "silu "); break;
+        case 4: step(ops::gelu_tanh(z), "gelu_tanh "); break;
+        case 5: step(ops::clip(z, -0.5, 0.75), "clip "); break;
         case 6:
           if (outs.empty() && i > 1) outs.push_back(z);
-          text += "(out) ";
-          z = ops::abs(z);
+          step(ops::abs(z), "(out) ");
           break;
       }
     }
