@@ -77,7 +77,7 @@ class Importer {
     if (count > kMostMistakes)
       add_line(unknown, "and " + std::to_string(count - kMostMistakes) + " more");
     throw_user_error("operators that are not supported:\n    " + unknown, {},
-                     "onnx_operators() lists those that are");
+                     "`heddle onnx --coverage` shows those that are");
   }
 
   void declare_input(const ValueInfo& info) {

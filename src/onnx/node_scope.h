@@ -88,6 +88,9 @@ std::vector<OperatorEntry> product_operators();
 std::vector<OperatorEntry> normalization_operators();
 std::vector<OperatorEntry> reduction_operators();
 std::vector<OperatorEntry> lookup_operators();
+std::vector<OperatorEntry> scatter_operators();
+std::vector<OperatorEntry> recurrent_operators();
+std::vector<OperatorEntry> quantize_operators();
 
 /// The function of an operator of the default domain, or null.
 Declare find_operator(const std::string& name);

@@ -41,13 +41,22 @@ std::vector<Value> instance_normalization(const NodeScope& s) {
                              s.at())};
 }
 
+// Mean and inverse deviation are two further results.
 std::vector<Value> layer_normalization(const NodeScope& s) {
-  for (size_t o = 1; o < s.node().outputs.size(); ++o) {
-    if (!s.node().outputs[o].empty()) s.fail("only its first output is supported");
-  }
   const int axis = s.axis(s.integer("axis", -1), s.rank(0));
-  return {ops::layer_norm(s.tensor(0), s.tensor(1), s.optional_tensor(2), axis,
-                          s.number("epsilon", 1e-5f), s.at())};
+  const double epsilon = s.number("epsilon", 1e-5f);
+  const Tensor x = s.tensor(0);
+  std::vector<Value> results{
+      ops::layer_norm(x, s.tensor(1), s.optional_tensor(2), axis, epsilon, s.at())};
+  if (s.node().outputs.size() == 1) return results;
+  std::vector<int> axes;
+  for (int d = axis; d < x.rank(); ++d) axes.push_back(d);
+  const Tensor wide = x.dtype().bits < 32 ? ops::cast(x, f32, s.at()) : x;
+  results.emplace_back(ops::mean(wide, axes, true, s.at()));
+  const Tensor variance = ops::var(wide, axes, true, false, s.at());
+  results.emplace_back(
+      ops::rsqrt(ops::add(variance, make_const(variance.dtype(), epsilon), s.at()), s.at()));
+  return results;
 }
 
 std::vector<Value> rms_normalization(const NodeScope& s) {

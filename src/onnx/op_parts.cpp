@@ -1,6 +1,7 @@
 // Parts and wholes: concatenation, slices, padding, repetition, triangles.
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "heddle/ops/transform.h"
 #include "onnx/node_scope.h"
@@ -42,15 +43,41 @@ std::vector<Value> split(const NodeScope& s) {
   return parts;
 }
 
+// The number of elements that a slice of an extent of `n` has.
+int64_t slice_extent(int64_t n, int64_t start, int64_t end, int64_t step) {
+  const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
+  const auto place = [&](int64_t v) {
+    v = std::max(v, -n - 1);  // keeps INT64_MIN from wrapping
+    return std::clamp(v < 0 ? v + n : v, low, high);
+  };
+  const int64_t length = step > 0 ? place(end) - place(start) : place(start) - place(end);
+  const int64_t size = step > 0 ? step : -std::max(step, -(n + 1));
+  return length <= 0 ? 0 : (length - 1) / size + 1;
+}
+
 std::vector<Value> slice(const NodeScope& s) {
   const bool by_inputs = s.has(1);
   const auto starts = by_inputs ? s.known_integers(1, "starts") : s.integers("starts");
   const auto ends = by_inputs ? s.known_integers(2, "ends") : s.integers("ends");
   const auto given = s.has(3) ? s.known_integers(3, "axes") : s.integers("axes");
-  const auto steps = s.has(4) ? s.known_integers(4, "steps") : std::vector<int64_t>{};
+  auto steps = s.has(4) ? s.known_integers(4, "steps") : std::vector<int64_t>{};
+  // Steps beyond any extent are all alike.
+  constexpr int64_t kFar = int64_t{1} << 40;
+  for (int64_t& step : steps) step = std::clamp(step, -kFar, kFar);
   std::vector<int> axes;
   for (const int64_t axis : given) axes.push_back(s.axis(axis, s.rank(0)));
   if (starts.empty()) return {s.value(0)};
+  // Shape arithmetic makes slices without elements, which only an array can be.
+  Extents shape = s.shape(0);
+  bool empty = false;
+  for (size_t i = 0; i < starts.size() && i < ends.size(); ++i) {
+    const size_t d = i < axes.size() ? static_cast<size_t>(axes[i]) : i;
+    const int64_t step = i < steps.size() ? steps[i] : 1;
+    if (d >= shape.size() || step == 0) break;
+    shape[d] = slice_extent(s.shape(0)[d], starts[i], ends[i], step);
+    empty = empty || shape[d] == 0;
+  }
+  if (empty) return {s.constant(NDArray::empty(shape, s.dtype(0)))};
   return {ops::slice(s.tensor(0), starts, ends, axes, steps, s.at())};
 }
 

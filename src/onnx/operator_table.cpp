@@ -15,7 +15,8 @@ const std::map<std::string, Declare>& table() {
     for (const auto family :
          {unary_operators, binary_operators, constant_operators, shape_operators, part_operators,
           convolution_operators, pool_operators, product_operators, normalization_operators,
-          reduction_operators, lookup_operators}) {
+          reduction_operators, lookup_operators, scatter_operators, recurrent_operators,
+          quantize_operators}) {
       for (const OperatorEntry& entry : family()) entries.emplace(entry.name, entry.declare);
     }
     return entries;

@@ -103,4 +103,9 @@ struct SelftestOptions {
 };
 int run_selftest(const SelftestOptions& options);
 
+struct OnnxListOptions {
+  bool coverage = false;
+};
+int run_onnx(const OnnxListOptions& options);
+
 }  // namespace heddle::cli

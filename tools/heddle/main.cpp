@@ -272,6 +272,12 @@ void add_selftest(CLI::App& app, SelftestOptions& o) {
       "  heddle selftest --only softmax --verbose");
 }
 
+void add_onnx(CLI::App& app, OnnxListOptions& o) {
+  CLI::App* c = app.add_subcommand("onnx", "Show what is known of ONNX");
+  c->add_flag("--coverage", o.coverage, "Which operators are supported, and which are not");
+  c->footer("Example: heddle onnx --coverage");
+}
+
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -344,6 +350,8 @@ int run(int argc, char** argv) {
   add_records(app, records);
   SelftestOptions selftest;
   add_selftest(app, selftest);
+  OnnxListOptions onnx;
+  add_onnx(app, onnx);
   if (argc == 1) {
     std::cerr << app.help();
     return kBadInput;
@@ -361,6 +369,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("tune")) return run_tune(tune);
   if (app.got_subcommand("report")) return run_report(report);
   if (app.got_subcommand("records")) return run_records(records);
+  if (app.got_subcommand("onnx")) return run_onnx(onnx);
   if (app.got_subcommand("selftest")) return run_selftest(selftest);
   return run_bench(bench);
 }

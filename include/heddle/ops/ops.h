@@ -10,6 +10,9 @@
 #include "heddle/ops/linalg.h"       // IWYU pragma: export
 #include "heddle/ops/nn.h"           // IWYU pragma: export
 #include "heddle/ops/pool.h"         // IWYU pragma: export
+#include "heddle/ops/recurrent.h"    // IWYU pragma: export
 #include "heddle/ops/reduce.h"       // IWYU pragma: export
 #include "heddle/ops/resize.h"       // IWYU pragma: export
+#include "heddle/ops/scatter.h"      // IWYU pragma: export
+#include "heddle/ops/sort.h"         // IWYU pragma: export
 #include "heddle/ops/transform.h"    // IWYU pragma: export

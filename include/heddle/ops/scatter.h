@@ -1,0 +1,39 @@
+// Look-ups and replacements at positions that are data. Results are new tensors: an element of a
+// scatter looks for the last update that names it, so the work is elements times updates along the
+// scattered dimensions.
+//
+//   Tensor y = ops::gather_nd(x, indices);
+//   Tensor z = ops::scatter_elements(x, indices, updates, 1, ops::ScatterReduction::Add);
+//
+// Indices are integers; negative ones count from the end. What is out of range reads the nearest
+// element in a gather, and writes nothing in a scatter.
+#pragma once
+
+#include <cstdint>
+
+#include "heddle/dsl/tensor.h"
+
+namespace heddle::ops {
+
+/// indices (b..., q..., k): element (b..., q..., r...) is x(b..., indices(b..., q..., :), r...),
+/// where the first `batch_dims` dimensions are common to both.
+Tensor gather_nd(const Tensor& x, const Tensor& indices, int batch_dims = 0,
+                 Where where = Where::current());
+
+/// What happens to an element that updates name: the last one of them replaces it, or all are
+/// combined with it.
+enum class ScatterReduction : uint8_t { Replace, Add, Mul, Max, Min };
+
+/// x(..., indices[i], ...) takes updates[i]: `indices` and `updates` have one shape, the rank of x,
+/// and extents of at most those of x other than along `axis`.
+Tensor scatter_elements(const Tensor& x, const Tensor& indices, const Tensor& updates, int axis = 0,
+                        ScatterReduction reduction = ScatterReduction::Replace,
+                        Where where = Where::current());
+
+/// indices (q..., k), updates (q..., x.shape[k:]): the slice x(indices(q, :), ...) takes
+/// updates(q).
+Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates,
+                  ScatterReduction reduction = ScatterReduction::Replace,
+                  Where where = Where::current());
+
+}  // namespace heddle::ops

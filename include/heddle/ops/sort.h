@@ -1,0 +1,27 @@
+// Order by value.
+//
+//   auto [values, positions] = ops::top_k(scores, 5);
+#pragma once
+
+#include <cstdint>
+
+#include "heddle/dsl/tensor.h"
+
+namespace heddle::ops {
+
+struct Sorted {
+  Tensor values;
+  Tensor positions;  ///< i64, along the axis
+};
+
+/// The `k` largest (or smallest) elements along `axis`, in that order; of equal ones the first goes
+/// first. NaNs have no place. Each element counts those that go before it, so the work is the
+/// square of the extent: for vocabularies, not for databases.
+Sorted top_k(const Tensor& x, int64_t k, int axis = -1, bool largest = true,
+             Where where = Where::current());
+
+/// All elements in ascending (or descending) order.
+Sorted sort(const Tensor& x, int axis = -1, bool descending = false,
+            Where where = Where::current());
+
+}  // namespace heddle::ops

@@ -1,0 +1,100 @@
+// Numbers as 8-bit integers and back.
+#include <cmath>
+
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/reduce.h"
+#include "heddle/ops/transform.h"
+#include "onnx/node_scope.h"
+
+namespace heddle::onnx {
+namespace {
+
+double lowest(DataType t) { return t.is_uint() ? 0 : -std::ldexp(1.0, t.bits - 1); }
+double highest(DataType t) { return std::ldexp(1.0, t.is_uint() ? t.bits : t.bits - 1) - 1; }
+
+// A scale or zero point as what broadcasts to x: one number, or one for each place of the axis.
+Tensor along_axis(const NodeScope& s, int input) {
+  const Tensor t = s.tensor(input);
+  if (s.integer("block_size", 0) != 0) s.fail("scales of blocks are not supported");
+  if (t.rank() == 0 || (t.rank() == 1 && t.extent(0) == 1)) return ops::reshape(t, {}, s.at());
+  if (t.rank() != 1) s.fail("its scale is neither a number nor a row of numbers");
+  const int axis = s.axis(s.integer("axis", 1), s.rank(0));
+  std::vector<int64_t> shape(static_cast<size_t>(s.rank(0) - axis), 1);
+  shape[0] = t.extent(0);
+  return ops::reshape(t, shape, s.at());
+}
+
+Expr saturated(const Expr& value, DataType type) {
+  const Expr low = make_const(value.dtype(), lowest(type));
+  return cast(type, min(max(value, low), make_const(value.dtype(), highest(type))));
+}
+
+std::vector<Value> quantize(const NodeScope& s) {
+  DataType type = u8;
+  if (s.integer("output_dtype", 0) != 0)
+    type = dtype_of(static_cast<int32_t>(s.integer("output_dtype")), "attribute 'output_dtype'");
+  if (s.has(2)) type = s.dtype(2);
+  if (!type.is_integral()) s.fail("to " + to_string(type) + " is not supported");
+  std::vector<Tensor> inputs{s.tensor(0), along_axis(s, 1)};
+  if (s.has(2)) inputs.push_back(along_axis(s, 2));
+  const bool whole = s.dtype(0).is_integral();
+  return {ops::elementwise(
+      "quantize", inputs,
+      [&](const std::vector<Expr>& v) {
+        const DataType wide = whole || v[1].dtype().bits < 32 ? f32 : v[1].dtype();
+        Expr q = round(cast(wide, v[0]) / cast(wide, v[1]));
+        if (v.size() > 2) q = q + cast(wide, v[2]);
+        return saturated(q, type);
+      },
+      s.at())};
+}
+
+std::vector<Value> dequantize(const NodeScope& s) {
+  std::vector<Tensor> inputs{s.tensor(0), along_axis(s, 1)};
+  if (s.has(2)) inputs.push_back(along_axis(s, 2));
+  const DataType type = s.dtype(1);
+  return {ops::elementwise(
+      "dequantize", inputs,
+      [&](const std::vector<Expr>& v) {
+        Expr x = cast(i32, v[0]);
+        if (v.size() > 2) x = x - cast(i32, v[2]);
+        return cast(type, x) * v[1];
+      },
+      s.at())};
+}
+
+// To u8, by the range of all values with 0 in it.
+std::vector<Value> dynamic_quantize(const NodeScope& s) {
+  const Tensor x = s.tensor(0);
+  const Tensor low = ops::min(x, {}, false, s.at()), high = ops::max(x, {}, false, s.at());
+  const auto number = [](double v) { return make_const(f32, v); };
+  const Tensor scale = ops::elementwise(
+      "quantize_scale", {low, high},
+      [&](const std::vector<Expr>& v) {
+        return (max(v[1], number(0)) - min(v[0], number(0))) / number(255);
+      },
+      s.at());
+  const Tensor point = ops::elementwise(
+      "quantize_zero", {low, scale},
+      [&](const std::vector<Expr>& v) {
+        return saturated(round(-min(v[0], number(0)) / v[1]), u8);
+      },
+      s.at());
+  const Tensor y = ops::elementwise(
+      "quantize", {x, scale, point},
+      [&](const std::vector<Expr>& v) {
+        return saturated(round(v[0] / v[1]) + cast(f32, v[2]), u8);
+      },
+      s.at());
+  return {y, scale, point};
+}
+
+}  // namespace
+
+std::vector<OperatorEntry> quantize_operators() {
+  return {{"DequantizeLinear", dequantize},
+          {"DynamicQuantizeLinear", dynamic_quantize},
+          {"QuantizeLinear", quantize}};
+}
+
+}  // namespace heddle::onnx

@@ -1,0 +1,184 @@
+#include "heddle/ops/recurrent.h"
+
+#include <utility>
+
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/linalg.h"
+#include "heddle/ops/transform.h"
+#include "ops/common.h"
+
+namespace heddle::ops {
+namespace {
+
+using impl::Call;
+
+// What the steps of all three layers share.
+class Layer {
+ public:
+  Layer(const Call& call, const Tensor& x, const RecurrentWeights& w,
+        const RecurrentAttributes& attributes, int gates)
+      : call_(call), w_(w), attributes_(attributes), gates_(gates) {
+    impl::check_rank(call, x, "x", 3, 3);
+    impl::check_float(call, x, "x");
+    impl::check_rank(call, w.input, "input", 2, 2);
+    impl::check_rank(call, w.recurrence, "recurrence", 2, 2);
+    steps_ = x.extent(0);
+    batch_ = x.extent(1);
+    hidden_ = w.recurrence.extent(1);
+    check_shape(w.input, "input", {gates * hidden_, x.extent(2)});
+    check_shape(w.recurrence, "recurrence", {gates * hidden_, hidden_});
+    check_shape(w.bias, "bias", {2 * gates * hidden_});
+    check_shape(w.state, "state", {batch_, hidden_});
+    check_shape(w.cell, "cell", {batch_, hidden_});
+    check_shape(w.peepholes, "peepholes", {3 * hidden_});
+    // The products with the inputs of all steps are one.
+    from_input_ = matmul(x, w.input, false, true, {}, call.where);
+    dtype_ = from_input_.dtype();
+  }
+
+  int64_t hidden() const { return hidden_; }
+  Tensor first(const Tensor& given) const {
+    return given ? given : full({batch_, hidden_}, 0, dtype_, call_.where);
+  }
+  Tensor product(const Tensor& state) const {
+    return matmul(state, w_.recurrence, false, true, {}, call_.where);
+  }
+  // The part of gate `g` that the input and the biases give; `input_bias` alone, or both.
+  Expr given(int64_t step, const std::vector<Axis>& i, int g, bool both = true) const {
+    const Expr j = i[1] + g * hidden_;
+    Expr value = from_input_(Expr(step), i[0], j);
+    if (!w_.bias) return value;
+    value = value + w_.bias(j);
+    return both ? value + recurrent_bias(i, g) : value;
+  }
+  Expr recurrent_bias(const std::vector<Axis>& i, int g) const {
+    if (!w_.bias) return make_const(dtype_, 0);
+    return w_.bias(i[1] + (gates_ + g) * hidden_);
+  }
+  Expr part(const Tensor& product, const std::vector<Axis>& i, int g) const {
+    return product(i[0], i[1] + g * hidden_);
+  }
+  Expr activated(size_t which, const Expr& value) const {
+    Expr v = value;
+    if (attributes_.clip > 0) {
+      v = max(min(v, make_const(dtype_, attributes_.clip)), make_const(dtype_, -attributes_.clip));
+    }
+    if (which < attributes_.activations.size()) return attributes_.activations[which](v);
+    const bool gate = which == 0 && gates_ > 1;
+    const Expr one = make_const(dtype_, 1);
+    return gate ? one / (one + exp(-v)) : tanh(v);
+  }
+  template <class F>
+  Tensor stage(const char* name, F f) const {
+    return compute({batch_, hidden_}, f, name, call_.op, call_.where);
+  }
+  // Runs `step(t)`, which gives the hidden state after step t.
+  template <class F>
+  RecurrentResult run(F step) const {
+    std::vector<Tensor> states(static_cast<size_t>(steps_));
+    Tensor last;
+    for (int64_t n = 0; n < steps_; ++n) {
+      const int64_t t = attributes_.reverse ? steps_ - 1 - n : n;
+      states[static_cast<size_t>(t)] = last = step(t);
+    }
+    return {stack(states, 0, call_.where), last, {}};
+  }
+
+ private:
+  void check_shape(const Tensor& t, const char* what, const impl::Dims& wanted) const {
+    if (t && t.extents() != wanted)
+      impl::fail(call_, "argument '" + std::string(what) + "' is " + impl::describe(t) +
+                            ", and must have the shape " + impl::text(wanted));
+  }
+
+  Call call_;
+  const RecurrentWeights& w_;
+  const RecurrentAttributes& attributes_;
+  int gates_;
+  int64_t steps_ = 0, batch_ = 0, hidden_ = 0;
+  Tensor from_input_;
+  DataType dtype_;
+};
+
+}  // namespace
+
+RecurrentResult lstm(const Tensor& x, const RecurrentWeights& w,
+                     const RecurrentAttributes& attributes, Where where) {
+  constexpr int kI = 0, kO = 1, kF = 2, kC = 3;
+  const Layer layer({"lstm", where}, x, w, attributes, 4);
+  Tensor h = layer.first(w.state), c = layer.first(w.cell);
+  const auto peep = [&](Expr value, const std::vector<Axis>& i, int gate, const Tensor& cell) {
+    return w.peepholes ? value + w.peepholes(i[1] + gate * layer.hidden()) * cell(i) : value;
+  };
+  RecurrentResult result = layer.run([&](int64_t t) {
+    const Tensor product = layer.product(h), before = c;
+    const auto gate = [&](const std::vector<Axis>& i, int g) {
+      return layer.given(t, i, g) + layer.part(product, i, g);
+    };
+    c = layer.stage("lstm_cell", [&](const std::vector<Axis>& i) {
+      const Expr in = layer.activated(0, peep(gate(i, kI), i, kI, before));
+      const Expr forget = attributes.input_forget
+                              ? make_const(in.dtype(), 1) - in
+                              : layer.activated(0, peep(gate(i, kF), i, kF, before));
+      return forget * before(i) + in * layer.activated(1, gate(i, kC));
+    });
+    h = layer.stage("lstm", [&](const std::vector<Axis>& i) {
+      return layer.activated(0, peep(gate(i, kO), i, kO, c)) * layer.activated(2, c(i));
+    });
+    return h;
+  });
+  result.cell = c;
+  return result;
+}
+
+RecurrentResult gru(const Tensor& x, const RecurrentWeights& w,
+                    const RecurrentAttributes& attributes, Where where) {
+  constexpr int kZ = 0, kR = 1, kH = 2;
+  const Call call{"gru", where};
+  const Layer layer(call, x, w, attributes, 3);
+  Tensor h = layer.first(w.state);
+  // The candidate's own weights, where the reset state is what is multiplied.
+  const int64_t size = layer.hidden();
+  const Tensor candidate =
+      attributes.linear_before_reset
+          ? Tensor()
+          : slice(w.recurrence, {kH * size}, {(kH + 1) * size}, {0}, {}, where);
+  return layer.run([&](int64_t t) {
+    const Tensor product = layer.product(h), before = h;
+    const auto gate = [&](const std::vector<Axis>& i, int g) {
+      return layer.activated(0, layer.given(t, i, g) + layer.part(product, i, g));
+    };
+    Tensor of_reset;
+    if (candidate) {
+      const Tensor reset = layer.stage(
+          "gru_reset", [&](const std::vector<Axis>& i) { return gate(i, kR) * before(i); });
+      of_reset = matmul(reset, candidate, false, true, {}, where);
+    }
+    h = layer.stage("gru", [&](const std::vector<Axis>& i) {
+      Expr inner = layer.given(t, i, kH, false);
+      if (candidate) {
+        inner = inner + of_reset(i) + layer.recurrent_bias(i, kH);
+      } else {
+        inner = inner + gate(i, kR) * (layer.part(product, i, kH) + layer.recurrent_bias(i, kH));
+      }
+      const Expr z = gate(i, kZ);
+      return (make_const(z.dtype(), 1) - z) * layer.activated(1, inner) + z * before(i);
+    });
+    return h;
+  });
+}
+
+RecurrentResult rnn(const Tensor& x, const RecurrentWeights& w,
+                    const RecurrentAttributes& attributes, Where where) {
+  const Layer layer({"rnn", where}, x, w, attributes, 1);
+  Tensor h = layer.first(w.state);
+  return layer.run([&](int64_t t) {
+    const Tensor product = layer.product(h);
+    h = layer.stage("rnn", [&](const std::vector<Axis>& i) {
+      return layer.activated(0, layer.given(t, i, 0) + layer.part(product, i, 0));
+    });
+    return h;
+  });
+}
+
+}  // namespace heddle::ops

@@ -1,0 +1,218 @@
+#include "heddle/ops/scatter.h"
+
+#include <functional>
+#include <utility>
+
+#include "ops/common.h"
+
+namespace heddle::ops {
+namespace {
+
+using impl::Call;
+using impl::Dims;
+
+void check_indices(const Call& call, const Tensor& indices, int rank) {
+  impl::check_rank(call, indices, "indices", rank);
+  const DataType t = indices.dtype();
+  if (!t.is_integral() || t.is_bool())
+    impl::fail(call, "argument 'indices' is " + impl::describe(indices) + ", and needs integers");
+}
+
+Expr from_end(const Expr& index, int64_t extent) {
+  const Expr i = heddle::cast(i64, index);
+  return index.dtype().is_uint() ? i : select(i < 0, i + extent, i);
+}
+
+Expr clamped(const Expr& index, int64_t extent) {
+  return max(min(from_end(index, extent), Expr(extent - 1)), Expr(0));
+}
+
+// What the updates do to an element: `hits(q)` tells whether the update at q names it, and
+// `update(q)` is that update. For Replace the flat position of the last hit is found first.
+struct Scatter {
+  Call call;
+  Tensor x;
+  Dims updates;  // the extents that q runs over
+  std::function<Expr(const std::vector<Axis>& i, const std::vector<Expr>& q)> hits, update;
+
+  std::vector<Axis> axes() const {
+    std::vector<Axis> q;
+    for (const int64_t extent : updates) q.push_back(reduce_axis(extent, "q", call.where));
+    return q;
+  }
+
+  Tensor replace() const {
+    const std::vector<Axis> q = axes();
+    const Tensor last = compute(
+        x.shape(),
+        [&](const std::vector<Axis>& i) {
+          Expr flat = Expr(0);
+          for (size_t d = 0; d < q.size(); ++d) flat = flat * updates[d] + q[d];
+          return heddle::max(select(hits(i, impl::exprs(q)), flat, Expr(-1)), q);
+        },
+        std::string(call.op) + "_last", call.op, call.where);
+    return compute(
+        x.shape(),
+        [&](const std::vector<Axis>& i) {
+          const Expr flat = max(last(i), Expr(0));
+          std::vector<Expr> at(updates.size());
+          int64_t stride = 1;
+          for (size_t d = updates.size(); d-- > 0;) {
+            const Expr place = floordiv(flat, stride);
+            at[d] = d == 0 ? min(place, Expr(updates[0] - 1)) : floormod(place, updates[d]);
+            stride *= updates[d];
+          }
+          return select(last(i) >= 0, update(i, at), x(i));
+        },
+        call.op, call.op, call.where);
+  }
+
+  template <class Reduce, class Combine>
+  Tensor combined(const Expr& neutral, Reduce reduce, Combine combine) const {
+    const std::vector<Axis> q = axes();
+    const Tensor all = compute(
+        x.shape(),
+        [&](const std::vector<Axis>& i) {
+          return Expr(
+              reduce(select(hits(i, impl::exprs(q)), update(i, impl::exprs(q)), neutral), q));
+        },
+        std::string(call.op) + "_updates", call.op, call.where);
+    return compute(
+        x.shape(), [&](const std::vector<Axis>& i) { return Expr(combine(x(i), all(i))); }, call.op,
+        call.op, call.where);
+  }
+
+  Tensor declare(ScatterReduction reduction) const {
+    const DataType t = x.dtype();
+    using Axes = std::vector<Axis>;
+    switch (reduction) {
+      case ScatterReduction::Replace: return replace();
+      case ScatterReduction::Add:
+        return combined(
+            make_const(t, 0), [](const Expr& e, const Axes& q) { return heddle::sum(e, q); },
+            [](const Expr& a, const Expr& b) { return a + b; });
+      case ScatterReduction::Mul:
+        return combined(
+            make_const(t, 1), [](const Expr& e, const Axes& q) { return heddle::prod(e, q); },
+            [](const Expr& a, const Expr& b) { return a * b; });
+      case ScatterReduction::Max:
+        return combined(
+            lowest_value(t), [](const Expr& e, const Axes& q) { return heddle::max(e, q); },
+            [](const Expr& a, const Expr& b) { return heddle::max(a, b); });
+      case ScatterReduction::Min:
+        return combined(
+            highest_value(t), [](const Expr& e, const Axes& q) { return heddle::min(e, q); },
+            [](const Expr& a, const Expr& b) { return heddle::min(a, b); });
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+Tensor gather_nd(const Tensor& x, const Tensor& indices, int batch_dims, Where where) {
+  const Call call{"gather_nd", where};
+  impl::check_rank(call, x, "x", 1);
+  check_indices(call, indices, 1);
+  const int k = static_cast<int>(indices.extent(-1)), b = batch_dims;
+  bool fits = b >= 0 && b < indices.rank() && b + k <= x.rank();
+  for (int d = 0; fits && d < b; ++d) fits = x.extent(d) == indices.extent(d);
+  if (!fits)
+    impl::fail(call, "'indices' " + impl::text(indices.extents()) + " does not fit x " +
+                         impl::text(x.extents()) + " with " + std::to_string(b) +
+                         " common dimensions");
+  const Dims from = x.extents(), outer = indices.extents();
+  Dims dims(outer.begin(), outer.end() - 1);
+  dims.insert(dims.end(), from.begin() + b + k, from.end());
+  return compute(
+      impl::to_shape(dims),
+      [&](const std::vector<Axis>& i) {
+        const auto rest = i.begin() + indices.rank() - 1;
+        std::vector<Expr> at(i.begin(), i.begin() + b);
+        for (int d = 0; d < k; ++d) {
+          std::vector<Expr> place(i.begin(), rest);
+          place.emplace_back(d);
+          at.push_back(clamped(indices.at(std::move(place)), x.extent(b + d)));
+        }
+        at.insert(at.end(), rest, i.end());
+        return x.at(std::move(at));
+      },
+      call.op, call.op, where);
+}
+
+Tensor scatter_elements(const Tensor& x, const Tensor& indices, const Tensor& updates, int axis,
+                        ScatterReduction reduction, Where where) {
+  const Call call{"scatter_elements", where};
+  impl::check_rank(call, x, "x", 1);
+  check_indices(call, indices, 1);
+  impl::check_same_type(call, x, updates);
+  axis = impl::normal_axis(call, axis, x.rank());
+  bool fits = indices.rank() == x.rank() && indices.extents() == updates.extents();
+  for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || indices.extent(d) <= x.extent(d);
+  if (!fits)
+    impl::fail(call, "'indices' " + impl::text(indices.extents()) + " and 'updates' " +
+                         impl::text(updates.extents()) + " do not fit x " +
+                         impl::text(x.extents()) + " along axis " + std::to_string(axis));
+  const auto d = static_cast<size_t>(axis);
+  // The place of update q for element i; beyond the updates the nearest, which does not count.
+  const auto place = [&](const std::vector<Axis>& i, const Expr& q) {
+    std::vector<Expr> at = impl::exprs(i);
+    for (size_t e = 0; e < at.size(); ++e) {
+      if (indices.extent(static_cast<int>(e)) < x.extent(static_cast<int>(e)))
+        at[e] = min(at[e], Expr(indices.extent(static_cast<int>(e)) - 1));
+    }
+    at[d] = q;
+    return at;
+  };
+  Scatter scatter{call, x, {indices.extent(axis)}, {}, {}};
+  scatter.hits = [&](const std::vector<Axis>& i, const std::vector<Expr>& q) {
+    Expr hit = from_end(indices.at(place(i, q[0])), x.extent(axis)) == Expr(i[d]);
+    for (size_t e = 0; e < i.size(); ++e) {
+      const int64_t there = indices.extent(static_cast<int>(e));
+      if (e != d && there < x.extent(static_cast<int>(e)))
+        hit = heddle::logical_and(hit, Expr(i[e]) < there);
+    }
+    return hit;
+  };
+  scatter.update = [&](const std::vector<Axis>& i, const std::vector<Expr>& q) {
+    return updates.at(place(i, q[0]));
+  };
+  return scatter.declare(reduction);
+}
+
+Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates,
+                  ScatterReduction reduction, Where where) {
+  const Call call{"scatter_nd", where};
+  impl::check_rank(call, x, "x", 1);
+  check_indices(call, indices, 1);
+  impl::check_same_type(call, x, updates);
+  const int k = static_cast<int>(indices.extent(-1));
+  const Dims from = x.extents(), named = indices.extents();
+  Dims outer(named.begin(), named.end() - 1), wanted = outer;
+  if (k <= x.rank()) wanted.insert(wanted.end(), from.begin() + k, from.end());
+  if (k > x.rank() || updates.extents() != wanted)
+    impl::fail(call, "'indices' " + impl::text(named) + " and 'updates' " +
+                         impl::text(updates.extents()) + " do not fit x " + impl::text(from));
+  if (outer.empty()) outer = {1};  // one update
+  const bool one = named.size() == 1;
+  Scatter scatter{call, x, outer, {}, {}};
+  scatter.hits = [&](const std::vector<Axis>& i, const std::vector<Expr>& q) {
+    Expr hit;
+    for (int d = 0; d < k; ++d) {
+      std::vector<Expr> at = one ? std::vector<Expr>{} : q;
+      at.emplace_back(d);
+      const Expr same =
+          from_end(indices.at(std::move(at)), x.extent(d)) == Expr(i[static_cast<size_t>(d)]);
+      hit = d == 0 ? same : heddle::logical_and(hit, same);
+    }
+    return hit;
+  };
+  scatter.update = [&](const std::vector<Axis>& i, const std::vector<Expr>& q) {
+    std::vector<Expr> at = one ? std::vector<Expr>{} : q;
+    at.insert(at.end(), i.begin() + k, i.end());
+    return updates.at(std::move(at));
+  };
+  return scatter.declare(reduction);
+}
+
+}  // namespace heddle::ops

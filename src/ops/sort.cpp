@@ -1,0 +1,71 @@
+#include "heddle/ops/sort.h"
+
+#include <utility>
+
+#include "ops/common.h"
+
+namespace heddle::ops {
+namespace {
+
+using impl::Call;
+using impl::Dims;
+
+Sorted select_in_order(const Call& call, const Tensor& x, int64_t k, int axis, bool largest) {
+  const auto d = static_cast<size_t>(axis);
+  const int64_t n = x.extent(axis);
+  // How many go before: larger ones, and equal ones that come first.
+  const Axis other = reduce_axis(n, "j", call.where);
+  const Tensor rank = compute(
+      x.shape(),
+      [&](const std::vector<Axis>& i) {
+        std::vector<Expr> at = impl::exprs(i);
+        at[d] = other;
+        const Expr mine = x(i), theirs = x.at(std::move(at));
+        const Expr before = largest ? theirs > mine : theirs < mine;
+        const Expr tie = heddle::logical_and(theirs == mine, other < i[d]);
+        return heddle::sum(select(heddle::logical_or(before, tie), Expr(1), Expr(0)), other);
+      },
+      std::string(call.op) + "_rank", call.op, call.where);
+  Dims dims = x.extents();
+  dims[d] = k;
+  const Axis from = reduce_axis(n, "j", call.where);
+  const Tensor positions = compute(
+      impl::to_shape(dims),
+      [&](const std::vector<Axis>& i) {
+        std::vector<Expr> at = impl::exprs(i);
+        at[d] = from;
+        return heddle::sum(select(rank.at(std::move(at)) == i[d], Expr(from), Expr(0)), from);
+      },
+      std::string(call.op) + "_positions", call.op, call.where);
+  const Tensor values = compute(
+      impl::to_shape(dims),
+      [&](const std::vector<Axis>& i) {
+        std::vector<Expr> at = impl::exprs(i);
+        at[d] = max(min(positions(i), Expr(n - 1)), Expr(0));
+        return x.at(std::move(at));
+      },
+      call.op, call.op, call.where);
+  return {values, positions};
+}
+
+}  // namespace
+
+Sorted top_k(const Tensor& x, int64_t k, int axis, bool largest, Where where) {
+  const Call call{"top_k", where};
+  impl::check_rank(call, x, "x", 1);
+  axis = impl::normal_axis(call, axis, x.rank());
+  if (k < 1 || k > x.extent(axis))
+    impl::fail(call, "k is " + std::to_string(k) + ", and dimension " + std::to_string(axis) +
+                         " of " + impl::text(x.extents()) + " has extent " +
+                         std::to_string(x.extent(axis)));
+  return select_in_order(call, x, k, axis, largest);
+}
+
+Sorted sort(const Tensor& x, int axis, bool descending, Where where) {
+  const Call call{"sort", where};
+  impl::check_rank(call, x, "x", 1);
+  axis = impl::normal_axis(call, axis, x.rank());
+  return select_in_order(call, x, x.extent(axis), axis, descending);
+}
+
+}  // namespace heddle::ops

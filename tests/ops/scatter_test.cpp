@@ -1,0 +1,164 @@
+// Scatters, gathers by several indices, order by value, recurrent layers.
+#include <algorithm>
+#include <numeric>
+
+#include "ops/ops_testing.h"
+
+namespace heddle {
+namespace {
+
+Input indices(const std::vector<int64_t>& values, const Dims& dims, const char* name = "indices") {
+  return input_of(NDArray::from(values, dims), name);
+}
+
+TEST(GatherNd, ReadsSlicesAndElements) {
+  const Input x = input({3, 4, 5});
+  const std::vector<int64_t> at = {2, 1, 0, 3, -1, -4};
+  const Input i = indices(at, {3, 2});
+  expect_elements(ops::gather_nd(x, i), {x, i}, [&](const Dims& p) {
+    const int64_t a = at[static_cast<size_t>(2 * p[0])], b = at[static_cast<size_t>(2 * p[0] + 1)];
+    return x(a < 0 ? a + 3 : a, b < 0 ? b + 4 : b, p[1]);
+  });
+  const Input rows = indices({4, 0, 2}, {3, 1});
+  const int64_t picked[] = {4, 0, 2};
+  const Input y = input({3, 5});
+  expect_elements(ops::gather_nd(y, rows, 1), {y, rows},
+                  [&](const Dims& p) { return y(p[0], picked[p[0]]); });
+  EXPECT_THROW(ops::gather_nd(y, indices({0, 0, 0}, {1, 3})), Error);
+}
+
+// The plain loop: updates in order; those out of range write nothing.
+template <class F>
+std::vector<double> scattered(const Input& x, const std::vector<int64_t>& at, const Input& updates,
+                              int64_t columns, F combine) {
+  std::vector<double> y;
+  for (int64_t i = 0; i < x.array.size(); ++i) y.push_back(x.array.get(i));
+  const int64_t rows = x.array.dim(0), width = x.array.dim(1);
+  for (size_t u = 0; u < at.size(); ++u) {
+    const int64_t row = at[u] < 0 ? at[u] + rows : at[u];
+    if (row < 0 || row >= rows) continue;
+    double& target = y[static_cast<size_t>(row * width + static_cast<int64_t>(u) % columns)];
+    target = combine(target, updates.array.get(static_cast<int64_t>(u)));
+  }
+  return y;
+}
+
+TEST(ScatterElements, TheLastUpdateWinsAndOthersCombine) {
+  const Input x = input({5, 4}, f32, 1), u = input({3, 2}, f32, 2);
+  const std::vector<int64_t> at = {1, 4, 1, -1, 9, 0};  // row 1 twice; 9 is out of range
+  const Input i = indices(at, {3, 2});
+  const auto check = [&](ops::ScatterReduction how, auto combine) {
+    const std::vector<double> want = scattered(x, at, u, 2, combine);
+    expect_elements(ops::scatter_elements(x, i, u, 0, how), {x, i, u},
+                    [&](const Dims& p) { return want[static_cast<size_t>(p[0] * 4 + p[1])]; });
+  };
+  check(ops::ScatterReduction::Replace, [](double, double b) { return b; });
+  check(ops::ScatterReduction::Add, [](double a, double b) { return a + b; });
+  check(ops::ScatterReduction::Mul, [](double a, double b) { return a * b; });
+  check(ops::ScatterReduction::Max, [](double a, double b) { return std::max(a, b); });
+  check(ops::ScatterReduction::Min, [](double a, double b) { return std::min(a, b); });
+  EXPECT_THROW(ops::scatter_elements(x, i, x), Error);
+}
+
+TEST(ScatterNd, WritesSlices) {
+  const Input x = input({4, 3}, f32, 1), u = input({2, 3}, f32, 2);
+  const Input i = indices({3, 1}, {2, 1});
+  expect_elements(ops::scatter_nd(x, i, u), {x, i, u}, [&](const Dims& p) {
+    if (p[0] == 3) return u(0, p[1]);
+    return p[0] == 1 ? u(1, p[1]) : x(p[0], p[1]);
+  });
+  const Input both = indices({2, 1, 2, 1}, {2, 2}), two = input({2}, f32, 3);
+  expect_elements(ops::scatter_nd(x, both, two, ops::ScatterReduction::Add), {x, both, two},
+                  [&](const Dims& p) {
+                    return x(p[0], p[1]) + (p[0] == 2 && p[1] == 1 ? two(0) + two(1) : 0.0);
+                  });
+  EXPECT_THROW(ops::scatter_nd(x, both, u), Error);
+}
+
+TEST(TopK, OrdersEqualElementsByPlace) {
+  const Input x = input({3, 17}, i32, 5);  // few values: many are equal
+  for (const bool largest : {true, false}) {
+    const ops::Sorted sorted = ops::top_k(x, 6, 1, largest);
+    std::vector<std::vector<int64_t>> order;
+    for (int64_t row = 0; row < 3; ++row) {
+      std::vector<int64_t> o(17);
+      std::iota(o.begin(), o.end(), 0);
+      std::stable_sort(o.begin(), o.end(), [&](int64_t a, int64_t b) {
+        return largest ? x(row, a) > x(row, b) : x(row, a) < x(row, b);
+      });
+      order.push_back(o);
+    }
+    const auto place = [&](const Dims& p) {
+      return order[static_cast<size_t>(p[0])][static_cast<size_t>(p[1])];
+    };
+    expect_elements(sorted.positions, {x},
+                    [&](const Dims& p) { return static_cast<double>(place(p)); });
+    expect_elements(sorted.values, {x}, [&](const Dims& p) { return x(p[0], place(p)); });
+  }
+  EXPECT_THROW(ops::top_k(x, 18, 1), Error);
+  EXPECT_EQ(ops::sort(x, 0).values.extents(), (Dims{3, 17}));
+}
+
+// A layer of one hidden unit, step by step. PyTorch's formulas, ONNX's order of gates.
+struct Recurrence {
+  Input x = input({4, 1, 2}, f32, 1), w, r, b;
+  explicit Recurrence(int64_t gates)
+      : w(input({gates, 2}, f32, 2)), r(input({gates, 1}, f32, 3)), b(input({2 * gates}, f32, 4)) {}
+  ops::RecurrentWeights weights() const { return {w, r, b}; }
+  double given(int64_t t, int64_t g) const {
+    return x(t, 0, 0) * w(g, 0) + x(t, 0, 1) * w(g, 1) + b(g);
+  }
+};
+
+double sigmoid(double v) { return 1 / (1 + std::exp(-v)); }
+
+TEST(Lstm, IsWhatItsFormulasSay) {
+  const Recurrence n(4);
+  for (const bool reverse : {false, true}) {
+    double h = 0, c = 0;
+    std::vector<double> states(4);
+    for (int64_t step = 0; step < 4; ++step) {
+      const int64_t t = reverse ? 3 - step : step;
+      const auto gate = [&](int64_t g) { return n.given(t, g) + n.r(g, 0) * h + n.b(4 + g); };
+      c = sigmoid(gate(2)) * c + sigmoid(gate(0)) * std::tanh(gate(3));
+      h = sigmoid(gate(1)) * std::tanh(c);
+      states[static_cast<size_t>(t)] = h;
+    }
+    const ops::RecurrentResult result = ops::lstm(n.x, n.weights(), {.reverse = reverse});
+    expect_elements(result.all, {n.x, n.w, n.r, n.b},
+                    [&](const Dims& p) { return states[static_cast<size_t>(p[0])]; });
+    expect_elements(result.cell, {n.x, n.w, n.r, n.b}, [&](const Dims&) { return c; });
+  }
+}
+
+TEST(Gru, ResetsBeforeOrAfterTheProduct) {
+  const Recurrence n(3);
+  for (const bool after : {false, true}) {
+    double h = 0;
+    for (int64_t t = 0; t < 4; ++t) {
+      const auto gate = [&](int64_t g) {
+        return sigmoid(n.given(t, g) + n.r(g, 0) * h + n.b(3 + g));
+      };
+      const double z = gate(0), reset = gate(1);
+      const double inner =
+          after ? reset * (n.r(2, 0) * h + n.b(5)) : reset * h * n.r(2, 0) + n.b(5);
+      h = (1 - z) * std::tanh(n.given(t, 2) + inner) + z * h;
+    }
+    expect_elements(ops::gru(n.x, n.weights(), {.linear_before_reset = after}).state,
+                    {n.x, n.w, n.r, n.b}, [&](const Dims&) { return h; });
+  }
+}
+
+TEST(Rnn, TakesAnotherActivation) {
+  const Recurrence n(1);
+  double h = 0;
+  for (int64_t t = 0; t < 4; ++t) h = std::max(0.0, n.given(t, 0) + n.r(0, 0) * h + n.b(1));
+  const ops::RecurrentAttributes relu{
+      .activations = {[](const Expr& v) { return max(v, make_const(v.dtype(), 0)); }}};
+  expect_elements(ops::rnn(n.x, n.weights(), relu).state, {n.x, n.w, n.r, n.b},
+                  [&](const Dims&) { return h; });
+  EXPECT_THROW(ops::lstm(n.x, n.weights()), Error);
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,35 @@
+// heddle onnx: what is known of ONNX.
+#include <iostream>
+
+#include "commands.h"
+#include "heddle/onnx/import.h"
+#include "heddle/support/error.h"
+
+namespace heddle::cli {
+
+int run_onnx(const OnnxListOptions& options) {
+  if (!onnx_available())
+    throw_user_error("this build of Heddle has no ONNX import", {},
+                     "install libprotobuf-dev, protobuf-compiler and libonnx-dev, and build again");
+  if (!options.coverage) throw_user_error("nothing to show", {}, "add --coverage");
+  std::vector<std::string> known, unknown;
+  for (const OnnxOperator& op : onnx_operators())
+    (op.supported ? known : unknown).push_back(op.name);
+  const auto lines = [](const std::vector<std::string>& names) {
+    std::string text, line = " ";
+    for (const std::string& name : names) {
+      if (line.size() + name.size() > 98) {
+        text += line + "\n";
+        line = " ";
+      }
+      line += " " + name;
+    }
+    return text + line + "\n";
+  };
+  std::cout << known.size() << " operators are supported:\n"
+            << lines(known) << unknown.size() << " are not:\n"
+            << lines(unknown);
+  return 0;
+}
+
+}  // namespace heddle::cli
