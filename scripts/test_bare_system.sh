@@ -34,10 +34,11 @@ mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Create
 [[ -n $mirror ]] || skip "apt knows no source of $release"
 
 root=$(mktemp -d "${TMPDIR:-/tmp}/heddle-bare.XXXXXX")
+chmod 755 "$root"  # apt downloads as a user of its own
 clean_up() {
   local mounted
   for mounted in root/.cache/ccache dev/shm dev proc; do
-    if mountpoint -q "$root/$mounted"; then umount "$root/$mounted"; fi
+    if mountpoint -q "$root/$mounted"; then umount --lazy "$root/$mounted"; fi
   done
   if [[ $keep == yes ]]; then echo "bare system: left in $root"; else rm -rf --one-file-system "$root"; fi
 }
@@ -54,6 +55,7 @@ rm -f "$root.log"
 
 # This machine's package sources, their keys, and how apt reaches them.
 cp /etc/resolv.conf "$root/etc/"
+rm -f "$root/etc/apt/sources.list"
 for path in /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/keyrings /etc/apt/trusted.gpg.d \
             /usr/share/keyrings /etc/ssl/certs; do
   if [[ -e $path ]]; then mkdir -p "$root$(dirname "$path")"; cp -aL "$path" "$root$(dirname "$path")/"; fi
