@@ -11,8 +11,7 @@
 #
 # Needs root, debootstrap and the right to mount; says so and succeeds where it lacks one of them.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-source_tree=$PWD
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 
 full=no share_ccache=yes keep=no
 for option in "$@"; do
@@ -33,19 +32,20 @@ mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Create
          awk -v release="$release" '$2 == release && $3 == "main" {print $1; exit}')
 [[ -n $mirror ]] || skip "apt knows no source of $release"
 
+# Mounts in a namespace of its own: whatever ends this script ends them.
+if [[ -z ${HEDDLE_BARE_NAMESPACE:-} ]]; then
+  unshare --mount --propagation private mount -t tmpfs tmpfs /mnt 2>/dev/null || skip "may not mount"
+  HEDDLE_BARE_NAMESPACE=yes exec unshare --mount --propagation private -- scripts/test_bare_system.sh "$@"
+fi
+
 root=$(mktemp -d "${TMPDIR:-/tmp}/heddle-bare.XXXXXX")
 chmod 755 "$root"  # apt downloads as a user of its own
 clean_up() {
   local mounted
-  for mounted in root/.cache/ccache dev/shm dev proc; do
-    if mountpoint -q "$root/$mounted"; then umount --lazy "$root/$mounted"; fi
-  done
+  for mounted in root/.cache/ccache dev proc; do umount --lazy "$root/$mounted" 2>/dev/null || true; done
   if [[ $keep == yes ]]; then echo "bare system: left in $root"; else rm -rf --one-file-system "$root"; fi
 }
 trap clean_up EXIT
-mkdir "$root/proc"
-mount -t proc proc "$root/proc" 2>/dev/null || skip "may not mount"
-umount "$root/proc"
 
 step() { printf '\n== bare system, %d s: %s\n' "$SECONDS" "$*"; }
 step "debootstrap $release"
@@ -63,8 +63,7 @@ done
 apt-config dump --no-empty --format '%f "%v";%n' Acquire > "$root/etc/apt/apt.conf.d/99-of-the-host"
 
 mount -t proc proc "$root/proc"
-mount --bind /dev "$root/dev"
-mount -t tmpfs tmpfs "$root/dev/shm"
+mount --rbind /dev "$root/dev"
 mkdir "$root/heddle"
 git ls-files -z --cached --others --exclude-standard |
   tar --null --files-from=- --ignore-failed-read -c 2>/dev/null | tar -x -C "$root/heddle"
