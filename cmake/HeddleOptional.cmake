@@ -27,12 +27,14 @@ function(heddle_optional name)
     return()
   endif()
 
-  try_compile(HEDDLE_${upper}_WORKS
-    SOURCE_FROM_CONTENT ${name}.cpp "#include <${arg_HEADER}>\nint main() {}\n"
-    CMAKE_FLAGS -DINCLUDE_DIRECTORIES=${HEDDLE_${upper}_INCLUDE_DIR}
-    LINK_LIBRARIES ${libraries} ${CMAKE_DL_LIBS} Threads::Threads
-    CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON
-    OUTPUT_VARIABLE output)
+  if(NOT HEDDLE_${upper}_WORKS)  # tried once
+    try_compile(HEDDLE_${upper}_WORKS
+      SOURCE_FROM_CONTENT ${name}.cpp "#include <${arg_HEADER}>\nint main() {}\n"
+      CMAKE_FLAGS -DINCLUDE_DIRECTORIES=${HEDDLE_${upper}_INCLUDE_DIR}
+      LINK_LIBRARIES ${libraries} ${CMAKE_DL_LIBS} Threads::Threads
+      CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON
+      OUTPUT_VARIABLE output)
+  endif()
   if(NOT HEDDLE_${upper}_WORKS)
     unset(HEDDLE_${upper}_WORKS CACHE)  # looked at again next time: it may be mended then
     string(REGEX MATCH "[^\n]*(error|undefined|cannot find)[^\n]*" why "${output}")
