@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "dag/error_expr.h"
 #include "heddle/support/error.h"
@@ -187,12 +186,13 @@ class Declarer {
     const double n = static_cast<double>(info.reduce_points);
     double each = type.is_float() ? (8 + 4 * std::sqrt(n)) * dag::unit_roundoff(type) : 0;
     if (model_.tf32 && product && type == f32) each += kTf32Roundings;
-    const Tensor own = reduce(op, ".error", [&](const auto& axes, const auto& over) {
+    const auto term = [&](const auto& axes, const auto& over) {
       const Bounded s = sources(op, axes, over)[0];
       if (each == 0) return sum(s.error, over);
       const Expr rounding = make_float(f64, each) * abs(s.value);
       return sum(dag::add_errors(s.error, rounding), over);
-    });
+    };
+    const Tensor own = by_norms(op, each) ? error_of_norms(op, each) : reduce(op, ".error", term);
     if (!type.is_float()) return own;
     const bool by_largest = model_.by_largest && product && own.rank() > 0;
     Tensor most;
@@ -203,6 +203,78 @@ class Declarer {
           Expr error = own(axes);
           if (by_largest) error = error + most.at({});
           return dag::stored_error(type, value(axes), error);
+        },
+        op.name() + ".error");
+  }
+
+  static const Binary* product_of(const Operation& op) {
+    const auto* b = op.bodies()[0].as<Reduce>()->sources[0].as<Binary>();
+    return b && b->op == BinaryOp::Mul && b->dtype.is_float() ? b : nullptr;
+  }
+
+  static std::vector<Axis> axes_of(const Operation& op, const Expr& factor) {
+    std::vector<Axis> used;
+    for (const Axis& a : op.axes()) {
+      if (uses_var(factor, a.var())) used.push_back(a);
+    }
+    return used;
+  }
+
+  /// Whether the terms are products of exact factors neither of which depends on all axes.
+  bool by_norms(const Operation& op, double each) {
+    const Binary* p = product_of(op);
+    if (!p || each == 0) return false;
+    const size_t all = op.axes().size();
+    if (axes_of(op, p->a).size() == all || axes_of(op, p->b).size() == all) return false;
+    bool exact = true;
+    const auto look = [&](const Expr& e) {
+      if (const auto* l = e.as<Load>()) exact = exact && !made_.at(l->buffer.get()).error;
+      if (const auto* u = e.as<Unary>()) exact = exact && u->dtype.is_bool();
+      if (const auto* b = e.as<Binary>()) exact = exact && !b->dtype.is_float();
+      if (const auto* c = e.as<Cast>()) exact = exact && c->dtype.bits >= c->value.dtype().bits;
+    };
+    visit(p->a, look);
+    visit(p->b, look);
+    return exact;
+  }
+
+  // The sum of the squares of `factor`, over the axes that it depends on.
+  Tensor squares(const Operation& op, const Expr& factor) {
+    const std::vector<Axis> used = axes_of(op, factor);
+    Shape shape;
+    for (const Axis& a : used) shape.push_back(Expr(a.extent()));
+    return compute(
+        shape,
+        [&](const std::vector<Axis>& axes) {
+          std::vector<Axis> over;
+          for (const Axis& a : op.reduce_axes()) over.push_back(reduce_axis(a.extent(), a.name()));
+          auto variables = bind(used, axes);
+          for (const auto& b : bind(op.reduce_axes(), over)) variables.push_back(b);
+          const auto read = [&](const Load& l, std::vector<Expr> i) {
+            return load(l, std::move(i));
+          };
+          const Expr f = ErrorExpr(std::move(variables), read).follow(factor).value;
+          return sum(f * f, over);
+        },
+        op.name() + ".squares");
+  }
+
+  // The sum of |a b| is at most the root of that of a a times that of b b (Cauchy and Schwarz),
+  // which takes a row and a column where the sum takes a matrix.
+  Tensor error_of_norms(const Operation& op, double each) {
+    const Binary* p = product_of(op);
+    const Tensor a = squares(op, p->a), b = squares(op, p->b);
+    return compute(
+        shape_of(op),
+        [&](const std::vector<Axis>& axes) {
+          const auto at = [&](const Expr& factor) {
+            std::vector<Expr> indices;
+            for (size_t d = 0; d < axes.size(); ++d) {
+              if (uses_var(factor, op.axes()[d].var())) indices.push_back(axes[d]);
+            }
+            return indices;
+          };
+          return make_float(f64, each) * sqrt(a.at(at(p->a)) * b.at(at(p->b)));
         },
         op.name() + ".error");
   }
@@ -306,57 +378,10 @@ class Declarer {
   std::unordered_map<const BufferNode*, BoundedOutput> made_;
 };
 
-bool enlarges(const Expr& e) {
-  if (const auto* u = e.as<Unary>()) {
-    switch (u->op) {
-      case UnaryOp::Neg:
-      case UnaryOp::Abs:
-      case UnaryOp::Not:
-      case UnaryOp::BitNot: return false;
-      default: return u->a.dtype().is_float();
-    }
-  }
-  if (const auto* b = e.as<Binary>()) {
-    if (!b->a.dtype().is_float()) return false;
-    switch (b->op) {
-      case BinaryOp::Add:
-      case BinaryOp::Sub:
-      case BinaryOp::Mul:
-      case BinaryOp::Min:
-      case BinaryOp::Max: return false;
-      case BinaryOp::Div: return !is_const(b->b);
-      default: return true;
-    }
-  }
-  if (const auto* c = e.as<Cast>()) return c->value.dtype().is_float() && !c->dtype.is_float();
-  if (const auto* r = e.as<Reduce>()) {
-    return r->combiner->kind == ReduceKind::Custom || r->combiner->kind == ReduceKind::Prod;
-  }
-  return false;
-}
-
-bool enlarges_somewhere(const Expr& e, std::unordered_set<const ExprNode*>& seen) {
-  if (!seen.insert(e.get()).second) return false;
-  if (enlarges(e)) return true;
-  bool any = false;
-  for_each_child(e, [&](const Expr& c) { any = any || enlarges_somewhere(c, seen); });
-  return any;
-}
-
 }  // namespace
 
 std::vector<BoundedOutput> declare_error_bounds(const ComputeDag& dag, const ErrorModel& model) {
   return Declarer(dag, model).declare();
-}
-
-bool may_enlarge_errors(const ComputeDag& dag) {
-  std::unordered_set<const ExprNode*> seen;
-  for (int i = 0; i < dag.size(); ++i) {
-    for (const Expr& body : dag.stage(i).bodies()) {
-      if (enlarges_somewhere(body, seen)) return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace heddle

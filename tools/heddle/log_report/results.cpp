@@ -14,6 +14,12 @@ std::string calls_text(double calls) {
   return format_fixed(calls, calls == std::int64_t(calls) ? 0 : 1);
 }
 
+// As tuning counts them: what a race times again is no other trial.
+std::ptrdiff_t screened_trials(const TaskLog& task) {
+  return std::count_if(task.trials.begin(), task.trials.end(),
+                       [](const LogTrial& t) { return !t.race; });
+}
+
 // Calls x best so far, summed, from the moment every task has a time.
 std::string overall_chart(const LogData& data) {
   struct Event {
@@ -103,7 +109,7 @@ std::string tasks_section(const LogData& data) {
     screened = screened || t.screened();
     const bool ok = t.best != nullptr;
     rows.push_back(
-        {std::to_string(i + 1), t.name, calls_text(t.calls), std::to_string(t.trials.size()),
+        {std::to_string(i + 1), t.name, calls_text(t.calls), std::to_string(screened_trials(t)),
          std::to_string(t.failures),
          ok ? format_time(t.static_seconds()) + (t.static_known ? "" : " *") : "-",
          ok ? format_time(t.best_seconds()) + (t.screened() ? " +" : "") : "-",
