@@ -151,6 +151,9 @@ std::vector<Tensor> apply(const RewriteSite& site) {
 
 // Elements that are flipped or added up in the time of so many products.
 constexpr double kProductsAnElement = 8;
+// Of a tile (AMX): rows, and bytes of a row.
+constexpr int64_t kTileRows = 16;
+constexpr double kTileBytes = 64;
 // Fours are half the instructions and loads of pairs; not twice as fast.
 constexpr double kFoursOverPairs = 1.7;
 
@@ -166,6 +169,9 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   const ComputeDag& dag = site.dag;
   double depth = 1, elements = 0;
   for (const Axis& k : site.op().reduce_axes()) depth *= static_cast<double>(k.extent());
+  if (target.has("amx-int8") && depth >= kTileBytes &&
+      dag.info(site.stage).points >= kTileRows * kTileRows)
+    return {.why_not = "the target multiplies tiles of bytes of any signs"};
   if (!is_constant(dag, *factors.summed)) elements += sums_of(site.op(), *factors.summed) * depth;
   if (!is_constant(dag, *factors.flipped)) {
     double n = 1;

@@ -32,8 +32,9 @@ Stmt Simplifier::loop(const Stmt& s, const For& f) {
   Stmt body = stmt(f.body);
   // The variable was known to be 0: nothing names it any more.
   // A thread loop stays: in a GPU kernel it says which thread runs the body; so do those that say
-  // which blocks.
-  const bool says_who = is_thread(f.loop) || is_cluster(f.loop) || f.loop == LoopKind::LastBlock;
+  // which blocks. And so does one that marks a tile.
+  const bool says_who = is_thread(f.loop) || is_cluster(f.loop) || f.loop == LoopKind::LastBlock ||
+                        f.loop == LoopKind::Tensorized;
   if (r.is_point() && r.min == 1 && !says_who) return body;
   if (extent.same_as(f.extent) && body.same_as(f.body)) return s;
   return make_for(f.var, extent, f.loop, std::move(body));

@@ -249,18 +249,19 @@ Stmt partition_fused(const For& f, const Ranges& ranges) {
                   fused.put_back(branch(body, parts, 0, inside, kMaxNodes)));
 }
 
-// Around the operations of a matrix unit the tiles are whole, zeros where there is nothing. In two
-// loops each would have tiles of its own in shared memory.
+// Around the operations of a GPU's matrix unit the tiles are whole, zeros where there is nothing.
+// In two loops each would have tiles of its own in shared memory.
 bool feeds_matrix_unit(const Stmt& s) {
-  bool found = false;
+  bool found = false, on_gpu = false;
   visit(
       s,
       [&](const Stmt& x) {
         const For* f = x.as<For>();
         found |= f && f->loop == LoopKind::Tensorized;
+        on_gpu |= f && is_thread(f->loop);
       },
       [](const Expr&) {});
-  return found;
+  return found && on_gpu;
 }
 
 Stmt partition(const Stmt& s, const Ranges& ranges) {

@@ -4,12 +4,43 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
 namespace heddle::detail {
 namespace {
+
+#if defined(__x86_64__)
+// Linux lets a process use the tile registers only after it has asked for them: once, for all of
+// its threads and for the children that it forks (Documentation/arch/x86/xstate.rst).
+bool may_use_tiles() {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr int kTileData = 18;               // XFEATURE_XTILE_DATA
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+// AMX, where the CPU has it and the operating system grants it.
+void probe_tiles(std::vector<std::string>* found) {
+  constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24, kInt8 = 1U << 25;  // leaf 7, edx
+  constexpr unsigned kFp16 = 1U << 21;                                       // leaf 7.1, eax
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTiles) == 0 || !may_use_tiles()) return;
+  found->push_back("amx-tile");
+  if ((d & kBf16) != 0) found->push_back("amx-bf16");
+  if ((d & kInt8) != 0) found->push_back("amx-int8");
+  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & kFp16) != 0)
+    found->push_back("amx-fp16");
+}
+#endif
 
 std::vector<std::string> probe_features() {
   std::vector<std::string> found;
@@ -40,6 +71,7 @@ std::vector<std::string> probe_features() {
     if ((a & (1U << 4)) != 0) found.push_back("avxvnni");
     if ((d & (1U << 4)) != 0) found.push_back("avxvnniint8");
   }
+  probe_tiles(&found);
 #elif defined(__aarch64__)
   found.push_back("neon");
 #ifdef __linux__

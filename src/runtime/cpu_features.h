@@ -7,7 +7,8 @@
 
 namespace heddle::detail {
 
-/// Those that the operating system lets programs use; probed once.
+/// Those that the operating system lets programs use; probed once. The first call asks it for the
+/// tile registers of AMX, so it comes before any kernel that uses them.
 const std::vector<std::string>& host_features();
 
 /// Those of `needed` that this machine lacks.

@@ -8,13 +8,14 @@ namespace {
 constexpr std::int64_t kK = 1 << 10;
 constexpr std::int64_t kM = 1 << 20;
 
-// Feature levels, each on top of the one before. AMX is left out: nothing generates it yet.
+// Feature levels, each on top of the one before.
 #define HEDDLE_V2 "sse4.2"
 #define HEDDLE_AVX HEDDLE_V2 ",avx"
 #define HEDDLE_V3 HEDDLE_AVX ",avx2,fma,f16c"
 #define HEDDLE_V4 HEDDLE_V3 ",avx512f,avx512bw,avx512dq,avx512vl"
 #define HEDDLE_VNNI HEDDLE_V4 ",avx512vnni"
 #define HEDDLE_BF16 HEDDLE_VNNI ",avx512bf16"
+#define HEDDLE_AMX HEDDLE_BF16 ",avx512fp16,avxvnni,amx-tile,amx-bf16,amx-int8"
 #define HEDDLE_AVX_VNNI HEDDLE_V3 ",avxvnni"
 #define HEDDLE_INT8 HEDDLE_AVX_VNNI ",avxvnniint8"
 
@@ -39,9 +40,9 @@ constexpr CpuRow kTable[] = {
     {"cascadelake", kX86, HEDDLE_VNNI, 2, 16, 32 * kK, 1 * kM, 22 * kM},
     {"cooperlake", kX86, HEDDLE_BF16, 2, 16, 32 * kK, 1 * kM, 22 * kM},
     {"icelake-server", kX86, HEDDLE_VNNI, 2, 16, 48 * kK, 1280 * kK, 48 * kM},
-    {"sapphirerapids", kX86, HEDDLE_BF16 ",avx512fp16,avxvnni", 2, 32, 48 * kK, 2 * kM, 60 * kM},
-    {"emeraldrapids", kX86, HEDDLE_BF16 ",avx512fp16,avxvnni", 2, 32, 48 * kK, 2 * kM, 160 * kM},
-    {"graniterapids", kX86, HEDDLE_BF16 ",avx512fp16,avxvnni", 2, 32, 48 * kK, 2 * kM, 288 * kM},
+    {"sapphirerapids", kX86, HEDDLE_AMX, 2, 32, 48 * kK, 2 * kM, 60 * kM},
+    {"emeraldrapids", kX86, HEDDLE_AMX, 2, 32, 48 * kK, 2 * kM, 160 * kM},
+    {"graniterapids", kX86, HEDDLE_AMX ",amx-fp16", 2, 32, 48 * kK, 2 * kM, 288 * kM},
     {"alderlake", kX86, HEDDLE_AVX_VNNI, 2, 8, 48 * kK, 1280 * kK, 30 * kM},
     {"arrowlake-s", kX86, HEDDLE_INT8, 2, 8, 48 * kK, 3 * kM, 36 * kM},
     {"lunarlake", kX86, HEDDLE_INT8, 2, 4, 48 * kK, 2560 * kK, 12 * kM},

@@ -106,22 +106,28 @@ std::string_view probe_name() {
 std::string_view probe_name() { return {}; }
 #endif
 
-bool host_has_all(const CpuRow& row) {
-  for (const std::string& feature : split(row.features, ',')) {
-    const auto& have = host_features();
-    if (std::find(have.begin(), have.end(), feature) == have.end()) return false;
-  }
-  return row.arch == host_arch();
+// Those of the row's features that this machine lacks.
+std::vector<std::string> hidden_features(const CpuRow& row) {
+  return missing_features(split(row.features, ','));
 }
 
-// The CPU by its name; where a hypervisor hides some of its features, or we do not know it, the
-// richest level that this machine fulfils.
+// AMX is often hidden, or refused, where all else is there: the CPU is still what it is.
+bool host_has_all_but_tiles(const CpuRow& row) {
+  const std::vector<std::string> hidden = hidden_features(row);
+  return row.arch == host_arch() && std::all_of(hidden.begin(), hidden.end(), [](const auto& name) {
+           return name.starts_with("amx-");
+         });
+}
+
+// The CPU by its name; where a hypervisor hides some of its features, or its model, the richest
+// level that this machine fulfils. No other CPUs but those two have tile registers.
 const CpuRow& host_row() {
   const CpuRow* named = find_cpu(probe_name());
-  if (named != nullptr && host_has_all(*named)) return *named;
-  for (const char* level : {"x86-64-v4", "x86-64-v3", "x86-64-v2", "generic"}) {
+  if (named != nullptr && host_has_all_but_tiles(*named)) return *named;
+  for (const char* level :
+       {"graniterapids", "sapphirerapids", "x86-64-v4", "x86-64-v3", "x86-64-v2", "generic"}) {
     const CpuRow* row = find_cpu(level);
-    if (host_has_all(*row)) return *row;
+    if (row->arch == host_arch() && hidden_features(*row).empty()) return *row;
   }
   return *find_cpu("x86-64");
 }
@@ -135,6 +141,10 @@ int count_cpus(const std::string& list) {  // "0-3,8"
   }
   return std::max(count, 1);
 }
+
+// No CPU has as much L3 for each of its cores. Where a virtual machine of a few cores sees more,
+// the rest serves others.
+constexpr std::int64_t kMostL3ACore = 32 << 20;
 
 void probe_caches(Target& target) {
   const std::string cpu = "/sys/devices/system/cpu/cpu0/";
@@ -153,7 +163,7 @@ void probe_caches(Target& target) {
     const int cores = std::max(1, sharing / threads_per_core);
     if (level == "1") target.l1d_bytes = bytes / cores;
     if (level == "2") target.l2_bytes = bytes / cores;
-    if (level == "3") target.l3_bytes = bytes;
+    if (level == "3") target.l3_bytes = std::min(bytes, kMostL3ACore * cores);
   }
 }
 
@@ -166,10 +176,13 @@ const Target& Target::host() {
     const detail::CpuRow& row = detail::host_row();
     Target target = Target::parse("llvm -mcpu=" + std::string(row.name));
     const std::vector<std::string> known = detail::split(row.features, ',');
+    const auto change = [&](char sign, const std::string& feature) {
+      target.features += (target.features.empty() ? "" : ",") + std::string(1, sign) + feature;
+    };
     for (const std::string& feature : detail::host_features()) {
-      if (std::find(known.begin(), known.end(), feature) != known.end()) continue;
-      target.features += (target.features.empty() ? "+" : ",+") + feature;
+      if (std::find(known.begin(), known.end(), feature) == known.end()) change('+', feature);
     }
+    for (const std::string& feature : detail::hidden_features(row)) change('-', feature);
     const detail::Vector vector =
         detail::vector_of(row.arch, detail::apply_features(row.features, target.features));
     target.vector_bytes = vector.bytes;

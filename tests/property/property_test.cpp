@@ -148,6 +148,7 @@ void run_many(bool manual, int64_t count, const Target& target = Target::host(),
   coverage.print(std::cout);
   if (only_narrow && count >= 100) {
     EXPECT_TRUE(coverage.knobs["complex_reduction"]["dot"].drawn.count(4)) << to_string(target);
+    EXPECT_EQ(coverage.knobs.count("tile_product") > 0, target.has("amx-int8"));
     EXPECT_EQ(coverage.alternatives.count("flip_sign") > 0, !target.dots_bytes(true, true));
   }
   if (!manual && count >= 1000) {
@@ -182,9 +183,9 @@ TEST(Property, RandomConfigsForOlderCpus) {
 }
 // Sums of narrow products as CPUs with instructions for them choose, expanded to run here.
 TEST(Property, RandomNarrowProductsForNewerCpus) {
-  for (const char* text :
-       {"llvm -mcpu=cooperlake", "llvm -mcpu=alderlake", "llvm -mcpu=sierraforest"}) {
-    run_many(false, from_env("HEDDLE_PROPERTY_COUNT", 300) / 3 + 1, Target::parse(text), true);
+  for (const char* text : {"llvm -mcpu=cooperlake", "llvm -mcpu=alderlake",
+                           "llvm -mcpu=sierraforest", "llvm -mcpu=graniterapids"}) {
+    run_many(false, from_env("HEDDLE_PROPERTY_COUNT", 400) / 4 + 1, Target::parse(text), true);
   }
 }
 TEST(Property, RandomSchedules) { run_many(true, from_env("HEDDLE_PROPERTY_COUNT", 600)); }

@@ -23,56 +23,6 @@ namespace id = llvm::Intrinsic;
 
 namespace {
 
-struct Product {
-  NarrowFactor a, b;
-  Expr term;
-  bool used = false;
-};
-
-const Expr& without_broadcast(const Expr& e) {
-  return e.kind() == ExprKind::Broadcast ? e.as<Broadcast>()->value : e;
-}
-
-// Of a product that is added up in type `wide`.
-std::optional<NarrowFactor> as_factor(const Expr& e, DataType wide) {
-  const Cast* widened = without_broadcast(e).as<Cast>();
-  const Load* load = widened ? without_broadcast(widened->value).as<Load>() : nullptr;
-  if (!load || load->indices.size() != 1) return std::nullopt;
-  const DataType t = load->buffer->dtype;
-  if (wide == i32 ? t != i8 && t != u8 && t != i16 : t != bf16) return std::nullopt;
-  const Expr& index = load->indices[0];
-  if (index.dtype().is_scalar()) return NarrowFactor{load->buffer, index, 0};
-  const std::optional<AffineLanes> lanes = as_affine_lanes(index);
-  const int64_t* stride = lanes ? as_int(lanes->stride) : nullptr;
-  if (!stride) return std::nullopt;
-  return NarrowFactor{load->buffer, lanes->base, *stride};
-}
-
-std::optional<Product> as_product(const Expr& e) {
-  const Binary* mul = e.as<Binary>();
-  if (!mul || mul->op != BinaryOp::Mul) return std::nullopt;
-  std::optional<NarrowFactor> a = as_factor(mul->a, e.dtype().element()),
-                              b = as_factor(mul->b, e.dtype().element());
-  if (!a || !b) return std::nullopt;
-  // What is the same in all lanes first, so that all terms have their factors in one order.
-  if (b->stride == 0) std::swap(a, b);
-  return Product{*a, *b, e};
-}
-
-void terms_of(const Expr& e, std::vector<Expr>& out) {
-  if (const Binary* add = e.as<Binary>(); add && add->op == BinaryOp::Add) {
-    terms_of(add->a, out);
-    terms_of(add->b, out);
-  } else {
-    out.push_back(e);
-  }
-}
-
-bool follows(const NarrowFactor& first, const NarrowFactor& x, int distance, const Ranges& ranges) {
-  return first.buffer == x.buffer && first.stride == x.stride &&
-         is_const(simplify(x.base - first.base, ranges), distance);
-}
-
 // Either the groups of all lanes lie next to each other, or all lanes have the same.
 bool in_groups(const NarrowFactor& f, int size) { return f.stride == 0 || f.stride == size; }
 
@@ -106,7 +56,7 @@ id::ID Generator::dot_of_fours(DataType a, DataType b, int lanes) const {
 // Whether groups of `size` of these types are worth loading together.
 bool Generator::has_dot(DataType a, DataType b, int size, int lanes) const {
   const int bits = register_bits(lanes);
-  if (a == bf16) return size == 2;
+  if (a.is_float() || b.is_float()) return a == bf16 && b == bf16 && size == 2;
   if (size == 4) return a.bits == 8 && b.bits == 8;
   return machine_.x86 &&
          (bits == 128 || (bits == 256 && machine_.avx2) || (bits == 512 && machine_.avx512));
@@ -304,9 +254,9 @@ Value* Generator::emit_dot_products(const Binary& e) {
   const int lanes = e.dtype.lanes;
   std::vector<Expr> terms, rest;
   terms_of(Expr(&e), terms);
-  std::vector<Product> products;
+  std::vector<NarrowTerm> products;
   for (const Expr& term : terms) {
-    std::optional<Product> p = as_product(term);
+    std::optional<NarrowTerm> p = as_narrow_term(term);
     // What is in registers cannot be loaded together.
     if (p && storage_of(p->a.buffer).base && storage_of(p->b.buffer).base) {
       products.push_back(*p);
@@ -315,18 +265,18 @@ Value* Generator::emit_dot_products(const Binary& e) {
     }
   }
   struct Group {
-    const Product* first = nullptr;
+    const NarrowTerm* first = nullptr;
     int size = 0, members = 0;
   };
   std::vector<Group> groups;
   for (int size : {4, 2}) {
-    for (Product& first : products) {
+    for (NarrowTerm& first : products) {
       if (first.used || !in_groups(first.a, size) || !in_groups(first.b, size) ||
           !has_dot(first.a.buffer->dtype, first.b.buffer->dtype, size, lanes)) {
         continue;
       }
-      std::vector<Product*> members{&first};
-      for (Product& p : products) {
+      std::vector<NarrowTerm*> members{&first};
+      for (NarrowTerm& p : products) {
         const int at = static_cast<int>(members.size());
         if (at == size) break;
         if (!p.used && follows(first.a, p.a, at, ranges_) && follows(first.b, p.b, at, ranges_)) {
@@ -335,12 +285,12 @@ Value* Generator::emit_dot_products(const Binary& e) {
       }
       const int found = static_cast<int>(members.size());
       if (found < size && !may_be_filled_up(first.a, first.b, size, lanes)) continue;
-      for (Product* p : members) p->used = true;
+      for (NarrowTerm* p : members) p->used = true;
       groups.push_back({&first, size, found});
     }
   }
   if (groups.empty()) return nullptr;
-  for (const Product& p : products) {
+  for (const NarrowTerm& p : products) {
     if (!p.used) rest.push_back(p.term);
   }
   Value* sum = nullptr;

@@ -11,8 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/llvm/narrow_terms.h"
 #include "codegen/llvm/nests.h"
 #include "codegen/llvm/ops.h"
+#include "codegen/llvm/tile_product.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/ir/stmt.h"
 #include "llvm/IR/Module.h"
@@ -56,14 +58,6 @@ Expr slice_lanes(const Expr& e, int begin, int count);
 
 bool contains_load(const Expr& e);
 
-/// A factor of 8- or 16-bit integers in a product of i32, or of bf16 in one of f32: element base +
-/// stride * lane of `buffer`.
-struct NarrowFactor {
-  Buffer buffer;
-  Expr base;
-  int64_t stride = 0;
-};
-
 class Generator {
  public:
   /// `calls`: nests that are called in place of generating code for them, outside other nests.
@@ -92,6 +86,7 @@ class Generator {
     int64_t stack_bytes = 0;
     bool parallel_body = false;
     bool nontemporal = false;
+    std::optional<TileConfig> tiles;  ///< what the tile registers are configured for
   };
 
   // ---- functions.cpp ----
@@ -108,6 +103,8 @@ class Generator {
   void emit(const Stmt& s);
   void emit_for(const For& loop);
   void emit_loop(const For& loop, llvm::Value* begin, llvm::Value* end, bool maybe_empty);
+  void emit_loop(const For& loop, llvm::Value* begin, llvm::Value* end, bool maybe_empty,
+                 FunctionRef<void()> body);
   void emit_if(const If& s);
   void emit_let(const Let& s);
   void emit_allocate(const Allocate& s);
@@ -156,6 +153,18 @@ class Generator {
   llvm::Value* expand_fours(llvm::Value* x, DataType tx, llvm::Value* y, DataType ty, int lanes);
   llvm::Intrinsic::ID dot_of_fours(DataType a, DataType b, int lanes) const;
   bool has_dot(DataType a, DataType b, int size, int lanes) const;
+
+  // ---- tile_code.cpp ----
+  /// How many of `stmts` from `from` on were emitted as one product of tiles; 0: they are none.
+  size_t emit_tiles(const std::vector<Stmt>& stmts, size_t from);
+  void emit_tile_product(const TileProduct& p, bool from_zero);
+  void emit_tile_steps(const TileProduct& p, size_t depth);
+  void emit_tile_step(const TileProduct& p);
+  llvm::Value* tile_address(const TileProduct& p, const Buffer& buffer, const Expr& at, int row,
+                            int col);
+  void configure_tiles(const TileConfig& config);
+  bool begin_tiles(const Stmt& body);
+  void end_tiles();
 
   // ---- addresses.cpp ----
   struct Term {

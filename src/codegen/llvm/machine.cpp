@@ -116,6 +116,12 @@ Machine describe_machine(const Target& target, bool for_jit) {
   }
   machine.bf16 = machine.avx512 && subtarget.checkFeatures("+avx512bf16");
   machine.vnni_int8 = machine.avx2 && subtarget.checkFeatures("+avxvnniint8");
+  // LLVM knows the registers of 64-bit programs only.
+  if (machine.x86 && machine.triple.isArch64Bit()) {
+    machine.tile_bf16 = subtarget.checkFeatures("+amx-tile,+amx-bf16");
+    machine.tile_f16 = subtarget.checkFeatures("+amx-tile,+amx-fp16");
+    machine.tile_int8 = subtarget.checkFeatures("+amx-tile,+amx-int8");
+  }
   machine.dotprod = machine.triple.isAArch64() && subtarget.checkFeatures("+dotprod");
   machine.i8mm = machine.triple.isAArch64() && subtarget.checkFeatures("+i8mm");
   const int widest = machine.avx512 ? 64 : machine.avx ? 32 : machine.x86 ? 16 : 256;

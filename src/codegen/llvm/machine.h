@@ -22,6 +22,9 @@ struct Machine {
   bool i8mm = false;       ///< AArch64: usdot
   bool vnni_int8 = false;  ///< vpdpbssd and vpdpbuud, up to 32 bytes
   bool bf16 = false;       ///< vdpbf16ps
+  bool tile_bf16 = false;  ///< AMX: tdpbf16ps
+  bool tile_f16 = false;   ///< tdpfp16ps
+  bool tile_int8 = false;  ///< tdpbssd and its like
   int vnni_bits = 0;       ///< widest register of vpdpbusd and vpdpwssd
   int vector_bytes = 16;   ///< of the widest register
 

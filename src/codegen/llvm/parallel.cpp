@@ -99,7 +99,9 @@ void Generator::emit_parallel(const For& loop) {
     storage.base = next_field(buffer->name);
     frame_.buffers[buffer] = std::move(storage);
   }
+  const bool configured = begin_tiles(loop.body);
   emit_loop(loop, body->getArg(0), body->getArg(1), true);
+  if (configured) end_tiles();
   emit_leave(0);
   end_function();
   frame_ = std::move(outer);

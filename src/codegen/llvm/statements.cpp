@@ -38,6 +38,7 @@ void Generator::emit(const Stmt& s) {
       if (auto nest = calls_.find(s.get());
           nest != calls_.end() && nest->second.symbol != name_)  // which is being defined
         return emit_call(nest->second);
+      if (emit_tiles({s}, 0) > 0) return;
       return emit_for(*s.as<For>());
     case StmtKind::If: return emit_if(*s.as<If>());
     case StmtKind::Let: return emit_let(*s.as<Let>());
@@ -45,7 +46,8 @@ void Generator::emit(const Stmt& s) {
     case StmtKind::Block: {
       const std::vector<Stmt>& stmts = s.as<Block>()->stmts;
       for (size_t i = 0; i < stmts.size();) {
-        const size_t done = emit_transposed(stmts, i);
+        size_t done = emit_transposed(stmts, i);
+        if (done == 0) done = emit_tiles(stmts, i);
         if (done == 0) emit(stmts[i]);
         i += std::max<size_t>(1, done);
       }
@@ -83,11 +85,18 @@ void Generator::emit_for(const For& loop) {
   if (loop.loop == LoopKind::Parallel && !frame_.parallel_body) return emit_parallel(loop);
   Value* end = ops_.cast(emit(loop.extent), loop.extent.dtype(), i64);
   memo_rewind(0);
+  const bool configured = begin_tiles(loop.body);
   emit_loop(loop, b_.getInt64(0), end, !extent);
+  if (configured) end_tiles();
 }
 
 // Rotated: the test is at the end, after one in front of the loop where it might not run at all.
 void Generator::emit_loop(const For& loop, Value* begin, Value* end, bool maybe_empty) {
+  emit_loop(loop, begin, end, maybe_empty, [&] { emit(loop.body); });
+}
+
+void Generator::emit_loop(const For& loop, Value* begin, Value* end, bool maybe_empty,
+                          FunctionRef<void()> emit_body) {
   llvm::BasicBlock* body = new_block(loop.var->name.c_str());
   llvm::BasicBlock* done = new_block("done");
   llvm::BasicBlock* before = b_.GetInsertBlock();
@@ -103,7 +112,7 @@ void Generator::emit_loop(const For& loop, Value* begin, Value* end, bool maybe_
   const int64_t last = extent.max == Interval::kPosInf ? extent.max : extent.max - 1;
   ++frame_.loops;
   bind(loop.var, ops_.cast(i, i64, loop.var->dtype), {0, last});
-  emit(loop.body);
+  emit_body();
   unbind(loop.var);
   --frame_.loops;
   Value* next = b_.CreateAdd(i, b_.getInt64(1), "", true, true);

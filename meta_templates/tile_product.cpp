@@ -1,0 +1,373 @@
+// Products of narrow types on CPUs with registers for tiles (AMX): bytes of any signs added up in
+// i32, 16-bit floats in f32.
+//
+//   pack W in groups along k, in panels of columns         (root, once for constants)
+//   parallel for batch, row block, column block {
+//     for column tile, row tile {                          A's rows stay in L2
+//       acc[..] = 0
+//       tensorized for k { for row tiles, column tiles { for 16 rows, 16 groups of k: acc += a * w
+//       } } epilogue(acc) -> sink
+//   } }
+//
+// Rows of A are read where they lie: what a tile takes of a row is 64 bytes along k. Where they
+// cannot be (k is not contiguous, or computed by a stage such as padding), A is copied with k
+// innermost. Tiles are whole: a matrix product of other sizes is padded with zeros, a convolution,
+// whose image is no matrix, is taken where tiles divide it.
+#include "contraction_blocks.h"
+#include "copy_loops.h"
+#include "narrow_product.h"
+
+namespace heddle::meta {
+namespace {
+
+constexpr int64_t kTile = 16;       // rows of a tile; and lanes, groups in a row of 64 bytes
+constexpr int64_t kGroupBytes = 4;  // of a group along the reduction
+constexpr int64_t kLanes = 16;      // f32 or i32
+constexpr int64_t kRegisters = 8;
+
+bool has_tiles(const Target& target, const NarrowProduct& p) {
+  if (target.kind != "llvm" || !target.is_x86() || target.vector_bytes < 64) return false;
+  if (p.integers()) return p.x.bits == 8 && p.y.bits == 8 && target.has("amx-int8");
+  if (p.x != p.y) return false;
+  return target.has(p.x == bf16 ? "amx-bf16" : "amx-fp16");
+}
+
+// How a contraction is laid out in tiles.
+struct TilePlan {
+  ContractionShape sh;
+  GroupedReduction k;
+  int64_t size = 1;        // elements of a group
+  int64_t rows = kTile;    // of a tile
+  int64_t groups = kTile;  // of k in a tile
+  bool padded = false;     // tiles do not divide the axes
+  bool matrix = false;     // a plain product, which can be padded
+  bool copies_rows = false;
+};
+
+int64_t largest_divisor(int64_t n, int64_t most) {
+  int64_t d = std::min(n, most);
+  while (n % d != 0) --d;
+  return d;
+}
+
+bool at_own_axes(const Access& a) {
+  return std::all_of(a.affine.begin(), a.affine.end(), [](const auto& index) {
+    return index && index->constant == 0 && index->terms.size() == 1 &&
+           index->terms[0].coefficient == 1;
+  });
+}
+
+bool is_stored(const ComputeDag& dag, const StageGroup& g, const Access& a) {
+  auto has = [&](const std::vector<int>& stages) {
+    return std::find(stages.begin(), stages.end(), a.producer) != stages.end();
+  };
+  return dag.stage(a.producer).is_placeholder() ||
+         (!has(g.operands) && !has(g.inlined) && !has(g.tunable));
+}
+
+bool is_constant(const ComputeDag& dag, const Access& a) {
+  return a.tensor.op()->is_constant() || dag.info(a.producer).preparable;
+}
+
+// nullopt where tiles do not pay, or do not fit.
+std::optional<TilePlan> plan_tiles(const ComputeDag& dag, const StageGroup& g,
+                                   const NarrowProduct& narrow) {
+  const Operation& op = dag.stage(g.main);
+  TilePlan p;
+  p.sh = contraction_shape(dag, g.main, kLanes, /*scattered=*/true);
+  const ContractionShape& sh = p.sh;
+  const std::optional<GroupedReduction> k = grouped_reduction(op, sh);
+  if (!k || sh.m < 0 || sh.vector_dim < 0 || sh.group < sh.rows) return {};
+  if (sh.row->producer == sh.vector->producer) return {};
+  p.k = *k;
+  p.size = kGroupBytes / narrow.x.bytes();
+  int64_t reuse = sh.rows;
+  for (int i : sh.m_others) reuse *= op.axes()[static_cast<size_t>(i)].extent();
+  if (sh.rows < 4 || sh.cols < kLanes || k->extent < kTile * p.size / 4 ||
+      sh.depth < kTile * p.size || (!is_constant(dag, *sh.vector) && reuse < 32))
+    return {};
+  p.matrix = op.reduce_axes().size() == 1 && at_own_axes(*sh.row) && at_own_axes(*sh.vector);
+  // Along a row of a tile the elements of A lie side by side, and rows at one distance.
+  p.copies_rows = !is_stored(dag, g, *sh.row) || k->row_dim + 1 != sh.row->tensor.rank();
+  const int64_t groups = k->extent / p.size;
+  const bool whole_k = k->extent % p.size == 0;
+  p.rows = sh.rows < kTile ? sh.rows : largest_divisor(sh.rows, kTile);
+  if (whole_k) p.groups = largest_divisor(groups, kTile);
+  const bool whole = whole_k && sh.cols % kLanes == 0;
+  // Nearly whole tiles are better than a copy of A for the sake of quite whole ones.
+  if (whole && p.rows >= std::min<int64_t>(sh.rows, p.matrix ? 14 : 7) &&
+      p.groups >= std::min<int64_t>(groups, p.matrix ? 12 : 4))
+    return p;
+  if (!p.matrix) return {};
+  p.padded = p.copies_rows = true;
+  p.rows = std::min(sh.rows, kTile);
+  p.groups = kTile;
+  return p;
+}
+
+std::optional<TilePlan> plan_of(const ComputeDag& dag, const StageGroup& g, const Target& target) {
+  if (g.main_class != StageClass::ComplexReduction || g.hosted || g.in_chain || !g.chain.empty() ||
+      dag.stage(g.main).axes().empty() || dag.stage(g.main).num_outputs() != 1 ||
+      streams_one_operand(dag, g.main))
+    return {};
+  const std::optional<NarrowProduct> narrow = narrow_product(dag.stage(g.main));
+  if (!narrow || !has_tiles(target, *narrow)) return {};
+  return plan_tiles(dag, g, *narrow);
+}
+
+bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
+  return plan_of(dag, g, target).has_value();
+}
+
+class Writer {
+ public:
+  Writer(TemplateBuilder& t, const StageGroup& g)
+      : t_(t),
+        g_(g),
+        dag_(t.dag()),
+        op_(dag_.stage(g.main)),
+        p_(*plan_of(dag_, g, t.target())),
+        sh_(p_.sh) {}
+
+  void write() {
+    t_.note("tiles of " + std::to_string(p_.rows) + " rows along " + axis(sh_.m).name() + " and " +
+            std::to_string(p_.groups * p_.size) + " steps of " + reduced().name() +
+            (p_.padded ? ", padded with zeros" : ""));
+    parallel_ = worth_parallel(t_, stage_work(dag_, g_.main));
+    choose_tiles();
+    choose_blocks();
+    choose_copies();
+    StageRef main = t_.stage(g_.main), sink = t_.stage(g_.sink);
+    const bool epilogue = g_.sink != g_.main;
+    StageRef sum = p_.padded || epilogue ? main : main.cache_write();
+    if (p_.copies_rows) return multiply(sink, sum, true);
+    t_.when(copy_rows_, 0, [&] { multiply(sink, sum, false); });
+    t_.when(copy_rows_, 1, [&] { multiply(sink, sum, true); });
+  }
+
+ private:
+  const Axis& axis(int i) const { return op_.axes()[static_cast<size_t>(i)]; }
+  const Axis& reduced() const { return op_.reduce_axes()[static_cast<size_t>(p_.k.axis)]; }
+  int64_t row_tiles() const { return ceil_div(sh_.rows, p_.rows); }
+  int64_t col_tiles() const { return ceil_div(sh_.cols, kLanes); }
+
+  // Of `count` tiles along an axis those numbers that a product may keep: any where the axis is
+  // padded.
+  std::vector<int64_t> kept(int64_t count) const {
+    std::vector<int64_t> out{1, 2, 3, 4};
+    std::erase_if(out, [&](int64_t n) { return n > count || (!p_.padded && count % n != 0); });
+    return out;
+  }
+
+  // Two by two tiles take a load for each product; four in a row five for four.
+  void choose_tiles() {
+    // Where a row of an image is one tile, its neighbours are rows of the tile below.
+    stacks_ = row_tiles() == 1 && !sh_.m_others.empty();
+    stacked_ = stacks_ ? sh_.m_others.back() : -1;
+    std::vector<int64_t> down = kept(stacks_ ? axis(stacked_).extent() : row_tiles()),
+                         across = kept(col_tiles());
+    auto has = [](const std::vector<int64_t>& list, int64_t n) {
+      return std::find(list.begin(), list.end(), n) != list.end();
+    };
+    const int64_t rows = has(down, 2) ? 2 : 1;
+    const int64_t cols = rows == 1 && has(across, 4) ? 4 : has(across, 2) ? 2 : 1;
+    const int64_t most = cols == 1 && has(down, 4) ? 4 : rows;
+    auto times = [](std::vector<int64_t> list, int64_t n) {
+      for (int64_t& x : list) x *= n;
+      return list;
+    };
+    const int64_t unit = stacks_ ? 1 : p_.rows;
+    tile_rows_ = t_.knob("tile_rows", times(down, unit), most * unit,
+                         stacks_ ? "rows of the image" : "tiles of " + std::to_string(p_.rows));
+    tile_cols_ = t_.knob("tile_cols", times(across, kLanes), cols * kLanes, "tiles of 16 columns");
+    Param r = tile_rows_, c = tile_cols_;
+    t_.require("the tiles must fit the registers", [=](const auto& value) {
+      const int64_t m = value(r) / unit, n = value(c) / kLanes;
+      return m * n + std::min(m, n) + 1 <= kRegisters;
+    });
+  }
+
+  // Rows of A that stay in the second cache beside a panel of the other operand, and enough blocks
+  // for the threads.
+  void choose_blocks() {
+    const Target& target = t_.target();
+    auto extents = [&](const std::vector<int>& axes) {
+      int64_t n = 1;
+      for (int i : axes) n *= axis(i).extent();
+      return n;
+    };
+    const int64_t tasks = parallel_ ? target.cores : 1;
+    const int64_t outer = extents(sh_.batch) * extents(sh_.v_others);
+    const int64_t split_over = outer >= 4 * tasks ? 1 : tasks;
+    const int64_t unit_rows = t_.chosen(tile_rows_), unit_cols = t_.chosen(tile_cols_);
+    const int64_t rows = stacks_ ? 1 : ceil_div(sh_.rows, unit_rows);
+    const int64_t cols = ceil_div(sh_.cols, unit_cols);
+    const int64_t bytes = std::max<int64_t>(1, p_.k.extent * sh_.row->tensor.dtype().bytes() *
+                                                   (stacks_ ? sh_.rows * unit_rows : unit_rows));
+    const int64_t in_l2 = std::max<int64_t>(1, target.l2_bytes * 5 / 8 / bytes);
+    int64_t last = 1, others = extents(sh_.m_others);
+    if (!sh_.m_others.empty()) {
+      last = axis(sh_.m_others.back()).extent();
+      if (stacks_) {
+        others = others / last * ceil_div(last, unit_rows);
+        last = ceil_div(last, unit_rows);
+      }
+    }
+    const bool share_rows = outer * others * rows >= 2 * tasks;
+    const int64_t over = share_rows ? split_over : 1;
+    row_block_ =
+        t_.split_knob("row_block", rows, rows, balanced_block(rows, in_l2, others > 1 ? 1 : over),
+                      "row tiles that stay in L2");
+    col_block_ = t_.split_knob("col_block", cols, cols,
+                               share_rows ? cols : balanced_block(cols, cols, split_over),
+                               share_rows ? "all: rows are shared out" : "columns are shared out");
+    if (sh_.m_others.empty()) return;
+    other_block_ = t_.split_knob("other_block", last, last,
+                                 balanced_block(last, std::max<int64_t>(1, in_l2 / rows), over),
+                                 "rows of the image a block");
+  }
+
+  void choose_copies() {
+    // A knob even where there is no choice: what A is read from is then at the root.
+    const std::vector<int64_t> values =
+        p_.copies_rows ? std::vector<int64_t>{1} : std::vector<int64_t>{0, 1};
+    copy_rows_ = t_.knob("copy_rows", values, p_.copies_rows ? 1 : 0,
+                         p_.padded        ? "with zeros around it"
+                         : p_.copies_rows ? "with the reduction innermost"
+                                          : "read where it lies");
+    t_.keep_at_root(sh_.row->producer, copy_rows_, 1);
+    for (int64_t v : values) t_.keep_at_root(sh_.vector->producer, copy_rows_, v);
+  }
+
+  // A copy of operand `a` for `reader`; the loops come later.
+  StageRef copied(const Access& a, StageRef reader) {
+    return t_.stage(a.producer).cache_read({reader});
+  }
+  void share_out(const Access& a, StageRef p, const std::vector<Loop>& order) {
+    if (!parallel_ || is_constant(dag_, a)) return;
+    p.parallel(order.size() > 2 ? p.fuse(order[0], order[1]) : order[0]);
+  }
+
+  void multiply(StageRef sink, StageRef sum, bool copy_rows) {
+    std::optional<StageRef> a;
+    if (copy_rows) a = copied(*sh_.row, sum);
+    StageRef b = copied(*sh_.vector, sum);
+    StageRef acc = sum;
+    if (p_.padded) {
+      acc = sum.pad({{sum.axis(sh_.m), tile_rows_},
+                     {sum.axis(sh_.v), tile_cols_},
+                     {sum.reduce_axis(p_.k.axis), p_.groups, p_.size}});
+      if (g_.sink != g_.main) sum.compute_inline();
+    }
+    accumulate(acc, sink, host_loops(sink));
+    if (a) {
+      const int k = p_.k.row_dim;
+      share_out(*sh_.row, *a, group_copy(*a, k, p_.size, -1, 1, k, true, kLanes));
+    }
+    share_out(
+        *sh_.vector, b,
+        group_copy(b, p_.k.vector_dim, p_.size, sh_.vector_dim, tile_cols_, -1, true, kLanes));
+  }
+
+  // Blocks outside, tiles inside; returns the loop where a product of tiles belongs.
+  Loop host_loops(StageRef h) {
+    std::vector<Loop> outer, tiles, inside;
+    for (int i : sh_.batch) outer.push_back(h.axis(i));
+    for (int i : sh_.m_others) {
+      if (i != sh_.m_others.back()) {
+        outer.push_back(h.axis(i));
+        continue;
+      }
+      Loop l = h.axis(i);
+      if (stacks_) {
+        auto [o, rows] = h.split_whole(l, tile_rows_);
+        inside.push_back(rows);
+        l = o;
+      }
+      auto [lo, li] = h.split(l, other_block_);
+      outer.push_back(lo);
+      tiles.push_back(li);
+    }
+    if (stacks_) {
+      inside.push_back(h.axis(sh_.m));
+    } else {
+      auto [mt, mi] = h.split_whole(h.axis(sh_.m), tile_rows_);
+      auto [mb, m] = h.split(mt, row_block_);
+      outer.push_back(mb);
+      tiles.push_back(m);
+      inside.push_back(mi);
+    }
+    auto [vt, vi] = h.split_whole(h.axis(sh_.v), tile_cols_);
+    auto [vu, vl] = h.split_whole(vi, kLanes);
+    auto [vb, v] = h.split(vt, col_block_);
+    for (int i : sh_.v_others) outer.push_back(h.axis(i));
+    outer.push_back(vb);
+    tiles.insert(tiles.begin(), v);
+    inside.insert(inside.end(), {vu, vl});
+    std::vector<Loop> order = outer;
+    order.insert(order.end(), tiles.begin(), tiles.end());
+    order.insert(order.end(), inside.begin(), inside.end());
+    h.reorder(order);
+    h.unroll(vu);
+    h.vectorize(vl);
+    const Loop blocks = h.fuse(outer);
+    if (parallel_) h.parallel(blocks);
+    t_.offer_place(h, blocks, "block");
+    return tiles.back();
+  }
+
+  // The product of tiles.
+  void accumulate(StageRef acc, StageRef host, Loop place) {
+    std::vector<Loop> order, reduce;
+    for (int i = 0; i < acc.num_axes(); ++i) {
+      if (i != sh_.v && i != sh_.m && i != stacked_) order.push_back(acc.axis(i));
+    }
+    for (int i = 0; i < acc.num_reduce_axes(); ++i) {
+      if (i != p_.k.axis) reduce.push_back(acc.reduce_axis(i));
+    }
+    auto [groups, member] = acc.split(acc.reduce_axis(p_.k.axis), p_.size);
+    auto [step, group] = acc.split(groups, p_.groups);
+    reduce.push_back(step);
+    auto [nt, lanes] = acc.split(acc.axis(sh_.v), kLanes);
+    order.insert(order.end(), reduce.begin(), reduce.end());
+    Loop row = acc.axis(sh_.m);
+    if (stacks_) {
+      order.push_back(acc.axis(stacked_));
+    } else {
+      auto [mt, mi] = acc.split(row, p_.rows);
+      order.push_back(mt);
+      row = mi;
+    }
+    order.insert(order.end(), {nt, row, group, member, lanes});
+    acc.reorder(order);
+    acc.unroll(member);
+    acc.vectorize(lanes);
+    acc.tensorize(reduce.front());
+    if (sh_.v + 1 != acc.num_axes()) {
+      std::vector<StageRef::StorageDim> dims;
+      for (int i = 0; i < acc.num_axes(); ++i) {
+        if (i != sh_.v) dims.push_back({i, 1, 0});
+      }
+      dims.push_back({sh_.v, 1, 0});
+      acc.layout(dims);
+    }
+    acc.compute_at(host, place);
+  }
+
+  TemplateBuilder& t_;
+  const StageGroup& g_;
+  const ComputeDag& dag_;
+  const Operation& op_;
+  const TilePlan p_;
+  const ContractionShape& sh_;
+  Param tile_rows_, tile_cols_, row_block_, col_block_, other_block_, copy_rows_;
+  bool parallel_ = false, stacks_ = false;
+  int stacked_ = -1;  // an axis of the row operand, whose rows are tiles of one product
+};
+
+void build(TemplateBuilder& t, const StageGroup& g) { Writer(t, g).write(); }
+
+HEDDLE_REGISTER_META_TEMPLATE({"tile_product", 1, matches, build});
+
+}  // namespace
+}  // namespace heddle::meta

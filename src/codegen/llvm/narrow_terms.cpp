@@ -1,0 +1,53 @@
+#include "codegen/llvm/narrow_terms.h"
+
+#include "codegen/llvm/generator.h"
+
+namespace heddle::codegen {
+namespace {
+
+const Expr& without_broadcast(const Expr& e) {
+  return e.kind() == ExprKind::Broadcast ? e.as<Broadcast>()->value : e;
+}
+
+// Of a product that is added up in type `wide`.
+std::optional<NarrowFactor> as_factor(const Expr& e, DataType wide) {
+  const Cast* widened = without_broadcast(e).as<Cast>();
+  const Load* load = widened ? without_broadcast(widened->value).as<Load>() : nullptr;
+  if (!load || load->indices.size() != 1) return std::nullopt;
+  const DataType t = load->buffer->dtype;
+  if (wide == i32 ? t != i8 && t != u8 && t != i16 : t != bf16 && t != f16) return std::nullopt;
+  const Expr& index = load->indices[0];
+  if (index.dtype().is_scalar()) return NarrowFactor{load->buffer, index, 0};
+  const std::optional<AffineLanes> lanes = as_affine_lanes(index);
+  const int64_t* stride = lanes ? as_int(lanes->stride) : nullptr;
+  if (!stride) return std::nullopt;
+  return NarrowFactor{load->buffer, lanes->base, *stride};
+}
+
+}  // namespace
+
+std::optional<NarrowTerm> as_narrow_term(const Expr& e) {
+  const Binary* mul = e.as<Binary>();
+  const DataType wide = e.dtype().element();
+  if (!mul || mul->op != BinaryOp::Mul || (wide != i32 && wide != f32)) return std::nullopt;
+  std::optional<NarrowFactor> a = as_factor(mul->a, wide), b = as_factor(mul->b, wide);
+  if (!a || !b) return std::nullopt;
+  if (b->stride == 0) std::swap(a, b);
+  return NarrowTerm{*a, *b, e};
+}
+
+void terms_of(const Expr& e, std::vector<Expr>& out) {
+  if (const Binary* add = e.as<Binary>(); add && add->op == BinaryOp::Add) {
+    terms_of(add->a, out);
+    terms_of(add->b, out);
+  } else {
+    out.push_back(e);
+  }
+}
+
+bool follows(const NarrowFactor& first, const NarrowFactor& x, int distance, const Ranges& ranges) {
+  return first.buffer == x.buffer && first.stride == x.stride &&
+         is_const(simplify(x.base - first.base, ranges), distance);
+}
+
+}  // namespace heddle::codegen

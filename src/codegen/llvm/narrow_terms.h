@@ -1,0 +1,37 @@
+// The terms of a sum of products of narrow types, and what tells that they are neighbours along the
+// reduction.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "heddle/ir/simplify.h"
+
+namespace heddle::codegen {
+
+/// A factor of 8- or 16-bit integers in a product of i32, or of a 16-bit float in one of f32:
+/// element base + stride * lane of `buffer`.
+struct NarrowFactor {
+  Buffer buffer;
+  Expr base;
+  int64_t stride = 0;
+};
+
+/// A product of two of them. Where one is the same in all lanes it is `a`, so that all terms of a
+/// sum have their factors in one order.
+struct NarrowTerm {
+  NarrowFactor a, b;
+  Expr term;
+  bool used = false;
+};
+
+/// nullopt where `e`, of i32 or f32, is no such product.
+std::optional<NarrowTerm> as_narrow_term(const Expr& e);
+
+/// What `e` adds up, in its order.
+void terms_of(const Expr& e, std::vector<Expr>& out);
+
+/// Whether `x` is `distance` elements behind `first`, in every lane.
+bool follows(const NarrowFactor& first, const NarrowFactor& x, int distance, const Ranges& ranges);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,64 @@
+// Loop nests that add the product of two tiles to a third, as a schedule's tensorize() marks them:
+//
+//   tensorized for k in ..  { for k .. {                          any loops of the reduction
+//     for mt in 0..2 { for nt in 0..2 {                           tiles that stay in registers
+//       for m in 0..16 { for g in 0..16 {
+//         C[ramp(c, 1, 16)] += x16(f32(A[a])) * f32(B[ramp(b, 2, 16)])
+//                            + x16(f32(A[a + 1])) * f32(B[ramp(b + 1, 2, 16)])
+//   } } } } } }
+//
+// with indices c, a and b of which a row of a tile is a constant distance from the next. It is what
+// AMX calls a tile: up to 16 rows of 64 bytes, of B those of groups along the reduction (two 16-bit
+// floats, four bytes).
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "codegen/llvm/narrow_terms.h"
+#include "heddle/ir/stmt.h"
+
+namespace heddle::codegen {
+
+inline constexpr int kTileRegisters = 8;
+inline constexpr int64_t kTileRows = 16;
+
+/// What ldtilecfg loads.
+using TileConfig = std::array<uint8_t, 64>;
+
+struct TileProduct {
+  struct Operand {
+    Buffer buffer;
+    Expr at;           ///< the first element, where the loops inside of a tile are at 0
+    int64_t step = 0;  ///< elements from a row of a tile to the next
+  };
+  /// Loops over tiles: of rows, which C and A depend on, or of columns, which C and B depend on.
+  struct Tiles {
+    std::vector<const For*> loops;
+    int count() const;
+    /// The variables at tile `i`.
+    std::vector<VarBinding> at(int i) const;
+  };
+  Operand c, a, b;
+  std::vector<const For*> reduce;  ///< outermost first: the marked loop, and others
+  Tiles row_tiles, col_tiles;
+  int64_t rows = 1, groups = 1;  ///< of A's rows, a group is 4 bytes: of B, as many rows
+  int lanes = 1;                 ///< of C; a row of B has as many groups
+
+  /// Registers of C first, by rows; then those of A and of B, of which at least one side is held
+  /// while the other passes through.
+  int c_register(int row, int col) const;
+  int a_register(int row) const;
+  int b_register(int col) const;
+  bool holds_columns() const;  ///< B's: rows pass through
+  TileConfig config() const;
+};
+
+/// `why` says what it lacks where the nest of the marked `loop` is none.
+bool match_tile_product(const For& loop, TileProduct* product, std::string* why);
+
+/// Whether `s` does nothing but to set the elements of C that `p` adds to to zero.
+bool clears_tiles(const Stmt& s, const TileProduct& p);
+
+}  // namespace heddle::codegen
