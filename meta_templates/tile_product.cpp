@@ -13,6 +13,8 @@
 // cannot be (k is not contiguous, or computed by a stage such as padding), A is copied with k
 // innermost. Tiles are whole: a matrix product of other sizes is padded with zeros, a convolution,
 // whose image is no matrix, is taken where tiles divide it.
+#include <functional>
+
 #include "contraction_blocks.h"
 #include "copy_loops.h"
 #include "narrow_product.h"
@@ -137,12 +139,21 @@ class Writer {
     choose_tiles();
     choose_blocks();
     choose_copies();
-    StageRef main = t_.stage(g_.main), sink = t_.stage(g_.sink);
+    const auto for_each_form = [&](const std::function<void(bool)>& write) {
+      if (p_.copies_rows) return write(true);
+      t_.when(copy_rows_, 0, [&] { write(false); });
+      t_.when(copy_rows_, 1, [&] { write(true); });
+    };
     const bool epilogue = g_.sink != g_.main;
-    StageRef sum = p_.padded || epilogue ? main : main.cache_write();
-    if (p_.copies_rows) return multiply(sink, sum, true);
-    t_.when(copy_rows_, 0, [&] { multiply(sink, sum, false); });
-    t_.when(copy_rows_, 1, [&] { multiply(sink, sum, true); });
+    // Rows of a tile are rows of the result.
+    const bool can_store = !epilogue && !p_.padded && sh_.v + 1 == std::ssize(op_.axes());
+    if (can_store) {
+      const Param store = t_.choice("store_tiles", true, "there is no epilogue");
+      t_.when(store, 1, [&] { for_each_form([&](bool copies) { multiply_in_place(copies); }); });
+      t_.when(store, 0, [&] { by_buffer(for_each_form); });
+    } else {
+      by_buffer(for_each_form);
+    }
   }
 
  private:
@@ -248,18 +259,7 @@ class Writer {
     p.parallel(order.size() > 2 ? p.fuse(order[0], order[1]) : order[0]);
   }
 
-  void multiply(StageRef sink, StageRef sum, bool copy_rows) {
-    std::optional<StageRef> a;
-    if (copy_rows) a = copied(*sh_.row, sum);
-    StageRef b = copied(*sh_.vector, sum);
-    StageRef acc = sum;
-    if (p_.padded) {
-      acc = sum.pad({{sum.axis(sh_.m), tile_rows_},
-                     {sum.axis(sh_.v), tile_cols_},
-                     {sum.reduce_axis(p_.k.axis), p_.groups, p_.size}});
-      if (g_.sink != g_.main) sum.compute_inline();
-    }
-    accumulate(acc, sink, host_loops(sink));
+  void copy_loops(std::optional<StageRef> a, StageRef b) {
     if (a) {
       const int k = p_.k.row_dim;
       share_out(*sh_.row, *a, group_copy(*a, k, p_.size, -1, 1, k, true, kLanes));
@@ -269,89 +269,136 @@ class Writer {
         group_copy(b, p_.k.vector_dim, p_.size, sh_.vector_dim, tile_cols_, -1, true, kLanes));
   }
 
-  // Blocks outside, tiles inside; returns the loop where a product of tiles belongs.
-  Loop host_loops(StageRef h) {
-    std::vector<Loop> outer, tiles, inside;
-    for (int i : sh_.batch) outer.push_back(h.axis(i));
+  // Tiles go through a buffer, from which the results are computed.
+  void by_buffer(const std::function<void(const std::function<void(bool)>&)>& for_each_form) {
+    StageRef main = t_.stage(g_.main), sink = t_.stage(g_.sink);
+    StageRef sum = p_.padded || g_.sink != g_.main ? main : main.cache_write();
+    for_each_form([&](bool copy_rows) {
+      std::optional<StageRef> a;
+      if (copy_rows) a = copied(*sh_.row, sum);
+      StageRef b = copied(*sh_.vector, sum), acc = sum;
+      if (p_.padded) {
+        acc = sum.pad({{sum.axis(sh_.m), tile_rows_},
+                       {sum.axis(sh_.v), tile_cols_},
+                       {sum.reduce_axis(p_.k.axis), p_.groups, p_.size}});
+        if (g_.sink != g_.main) sum.compute_inline();
+      }
+      const Blocks host = block_loops(sink);
+      auto [vu, vl] = sink.split_whole(host.cols, kLanes);
+      std::vector<Loop> inside{host.rows, vu, vl};
+      if (stacks_) inside.insert(inside.begin(), host.stacked);
+      finish(sink, host, inside);
+      sink.unroll(vu);
+      sink.vectorize(vl);
+      accumulate(acc, acc.axis(sh_.m), acc.axis(sh_.v), nullptr);
+      if (sh_.v + 1 != acc.num_axes()) {
+        std::vector<StageRef::StorageDim> dims;
+        for (int i = 0; i < acc.num_axes(); ++i) {
+          if (i != sh_.v) dims.push_back({i, 1, 0});
+        }
+        dims.push_back({sh_.v, 1, 0});
+        acc.layout(dims);
+      }
+      acc.compute_at(sink, host.tiles.back());
+      copy_loops(a, b);
+    });
+  }
+
+  // The results are the tiles.
+  void multiply_in_place(bool copy_rows) {
+    StageRef main = t_.stage(g_.main);
+    std::optional<StageRef> a;
+    if (copy_rows) a = copied(*sh_.row, main);
+    StageRef b = copied(*sh_.vector, main);
+    const Blocks host = block_loops(main);
+    accumulate(main, host.rows, host.cols, &host);
+    copy_loops(a, b);
+  }
+
+  // Blocks outside, the tiles of one product inside.
+  struct Blocks {
+    std::vector<Loop> outer, tiles;
+    Loop stacked, rows, cols;  // of one product
+  };
+
+  Blocks block_loops(StageRef h) {
+    Blocks b;
+    for (int i : sh_.batch) b.outer.push_back(h.axis(i));
     for (int i : sh_.m_others) {
+      Loop l = h.axis(i);
       if (i != sh_.m_others.back()) {
-        outer.push_back(h.axis(i));
+        b.outer.push_back(l);
         continue;
       }
-      Loop l = h.axis(i);
       if (stacks_) {
         auto [o, rows] = h.split_whole(l, tile_rows_);
-        inside.push_back(rows);
+        b.stacked = rows;
         l = o;
       }
       auto [lo, li] = h.split(l, other_block_);
-      outer.push_back(lo);
-      tiles.push_back(li);
+      b.outer.push_back(lo);
+      b.tiles.push_back(li);
     }
-    if (stacks_) {
-      inside.push_back(h.axis(sh_.m));
-    } else {
-      auto [mt, mi] = h.split_whole(h.axis(sh_.m), tile_rows_);
+    b.rows = h.axis(sh_.m);
+    if (!stacks_) {
+      auto [mt, mi] = h.split_whole(b.rows, tile_rows_);
       auto [mb, m] = h.split(mt, row_block_);
-      outer.push_back(mb);
-      tiles.push_back(m);
-      inside.push_back(mi);
+      b.outer.push_back(mb);
+      b.tiles.push_back(m);
+      b.rows = mi;
     }
     auto [vt, vi] = h.split_whole(h.axis(sh_.v), tile_cols_);
-    auto [vu, vl] = h.split_whole(vi, kLanes);
     auto [vb, v] = h.split(vt, col_block_);
-    for (int i : sh_.v_others) outer.push_back(h.axis(i));
-    outer.push_back(vb);
-    tiles.insert(tiles.begin(), v);
-    inside.insert(inside.end(), {vu, vl});
-    std::vector<Loop> order = outer;
-    order.insert(order.end(), tiles.begin(), tiles.end());
-    order.insert(order.end(), inside.begin(), inside.end());
-    h.reorder(order);
-    h.unroll(vu);
-    h.vectorize(vl);
-    const Loop blocks = h.fuse(outer);
-    if (parallel_) h.parallel(blocks);
-    t_.offer_place(h, blocks, "block");
-    return tiles.back();
+    for (int i : sh_.v_others) b.outer.push_back(h.axis(i));
+    b.outer.push_back(vb);
+    b.tiles.insert(b.tiles.begin(), v);
+    b.cols = vi;
+    return b;
   }
 
-  // The product of tiles.
-  void accumulate(StageRef acc, StageRef host, Loop place) {
-    std::vector<Loop> order, reduce;
-    for (int i = 0; i < acc.num_axes(); ++i) {
-      if (i != sh_.v && i != sh_.m && i != stacked_) order.push_back(acc.axis(i));
-    }
+  // Orders the host's loops, `inside` innermost, and shares out the blocks.
+  void finish(StageRef h, const Blocks& b, const std::vector<Loop>& inside) {
+    std::vector<Loop> order = b.outer;
+    order.insert(order.end(), b.tiles.begin(), b.tiles.end());
+    order.insert(order.end(), inside.begin(), inside.end());
+    h.reorder(order);
+    const Loop blocks = h.fuse(b.outer);
+    if (parallel_) h.parallel(blocks);
+    t_.offer_place(h, blocks, "block");
+  }
+
+  // The product of tiles: `rows` and `cols` of stage `acc`, which is the host itself where that is
+  // given.
+  void accumulate(StageRef acc, Loop rows, Loop cols, const Blocks* host) {
+    std::vector<Loop> before, order;
     for (int i = 0; i < acc.num_reduce_axes(); ++i) {
-      if (i != p_.k.axis) reduce.push_back(acc.reduce_axis(i));
+      if (i != p_.k.axis) order.push_back(acc.reduce_axis(i));
     }
     auto [groups, member] = acc.split(acc.reduce_axis(p_.k.axis), p_.size);
     auto [step, group] = acc.split(groups, p_.groups);
-    reduce.push_back(step);
-    auto [nt, lanes] = acc.split(acc.axis(sh_.v), kLanes);
-    order.insert(order.end(), reduce.begin(), reduce.end());
-    Loop row = acc.axis(sh_.m);
+    order.push_back(step);
+    const Loop outermost = order.front();
+    auto [nt, lanes] = host ? acc.split_whole(cols, kLanes) : acc.split(cols, kLanes);
     if (stacks_) {
-      order.push_back(acc.axis(stacked_));
+      order.push_back(host ? host->stacked : acc.axis(stacked_));
     } else {
-      auto [mt, mi] = acc.split(row, p_.rows);
+      auto [mt, mi] = host ? acc.split_whole(rows, p_.rows) : acc.split(rows, p_.rows);
       order.push_back(mt);
-      row = mi;
+      rows = mi;
     }
-    order.insert(order.end(), {nt, row, group, member, lanes});
-    acc.reorder(order);
+    order.insert(order.end(), {nt, rows, group, member, lanes});
+    if (host) {
+      finish(acc, *host, order);
+    } else {
+      for (int i = 0; i < acc.num_axes(); ++i) {
+        if (i != sh_.v && i != sh_.m && i != stacked_) before.push_back(acc.axis(i));
+      }
+      order.insert(order.begin(), before.begin(), before.end());
+      acc.reorder(order);
+    }
     acc.unroll(member);
     acc.vectorize(lanes);
-    acc.tensorize(reduce.front());
-    if (sh_.v + 1 != acc.num_axes()) {
-      std::vector<StageRef::StorageDim> dims;
-      for (int i = 0; i < acc.num_axes(); ++i) {
-        if (i != sh_.v) dims.push_back({i, 1, 0});
-      }
-      dims.push_back({sh_.v, 1, 0});
-      acc.layout(dims);
-    }
-    acc.compute_at(host, place);
+    acc.tensorize(outermost);
   }
 
   TemplateBuilder& t_;

@@ -94,7 +94,7 @@ TEST(TileProduct, EveryTypeAndForm) {
        {std::pair{i8, i8}, {u8, i8}, {i8, u8}, {u8, u8}, {bf16, bf16}, {f16, f16}}) {
     for (const bool ta : {false, true}) {
       for (const bool tb : {false, true}) {
-        expect_right_here(product({a, b, ta, tb}, 64, 64, 128, seed % 3 == 0), seed, 2);
+        expect_right_here(product({a, b, ta, tb}, 48, 64, 128, seed % 3 == 0), seed, 2);
         ++seed;
       }
     }
@@ -111,16 +111,16 @@ TEST(TileProduct, OddSizes) {
                                 {112, 35, 64},
                                 {97, 64, 513}}) {
     for (const DataType t : {i8, bf16})
-      expect_right_here(product({t, t}, m, n, k, true), ++seed, 3);
+      expect_right_here(product({t, t}, m, n, k, true), ++seed, 2);
   }
 }
 
 TEST(TileProduct, Convolutions) {
   uint64_t seed = 200;
   for (const DataType t : {i8, u8, bf16}) {
-    expect_right_here(convolution(t, 14, 64, 32, 1), ++seed, 3);
-    expect_right_here(convolution(t, 8, 32, 64, 1), ++seed, 3);
-    expect_right_here(convolution(t, 28, 32, 16, 2), ++seed, 2);
+    expect_right_here(convolution(t, 14, 64, 32, 1), ++seed, 2);
+    expect_right_here(convolution(t, 8, 32, 64, 1), ++seed, 2);
+    expect_right_here(convolution(t, 16, 32, 16, 2), ++seed, 2);
     expect_right_here(convolution(t, 16, 64, 48, 1, 1), ++seed, 2);
   }
 }

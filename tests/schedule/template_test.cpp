@@ -10,7 +10,8 @@ TEST(Template, TheRegistryHoldsExactlyThoseThatShip) {
             (std::vector<std::string>{"complex_reduction", "cuda_complex_reduction",
                                       "cuda_direct_compute", "cuda_location_tunable", "cuda_naive",
                                       "cuda_simple_reduction", "cuda_tensor_core", "direct_compute",
-                                      "location_tunable", "simple_reduction", "tile_transform"}));
+                                      "location_tunable", "simple_reduction", "tile_product",
+                                      "tile_transform"}));
 }
 
 TEST(Template, KnobsAreSortedDeduplicatedAndHoldTheChosenValue) {
