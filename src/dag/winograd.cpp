@@ -318,6 +318,9 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   const auto extent = [&](int i) {
     return static_cast<double>(site.op().axes()[static_cast<std::size_t>(i)].extent());
   };
+  const DataType type = conv.image->tensor.dtype();
+  if ((type == bf16 && target.has("amx-bf16")) || (type == f16 && target.has("amx-fp16")))
+    return {0.5, "tiles multiply sixteen times as fast as vectors, which the transforms are for"};
   const double bytes = site.op().output(0).dtype().bytes();
   const auto m = static_cast<double>(site.values[0]), a2 = (m + 2) * (m + 2);
   const auto c = static_cast<double>(conv.channels());

@@ -178,7 +178,8 @@ Stmt NestBuilder::emit_loop(int st, const std::vector<int>& leaves, size_t n, Mo
   bind(leaf, unit ? Expr(0) : v.expr(), &pending);
   Stmt body = decide(st, leaves, n, mode, pending, 0);
   undo(before);
-  if (unit && !is_cluster(a.loop)) return body;
+  // One that marks a tile stays, whatever its extent.
+  if (unit && !is_cluster(a.loop) && a.loop != LoopKind::Tensorized) return body;
   if (!unit) ranges_.erase(v);
   return make_for(v, extent, a.loop, body);
 }

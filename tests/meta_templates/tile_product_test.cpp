@@ -221,6 +221,10 @@ TEST(TileProduct, TheInstructionsAreThere) {
           .instantiate(template_of(product({bf16, bf16}, 256, 256, 256), target).default_config())
           .to_text(),
       Not(HasSubstr("A.copy")));
+  // One step of the reduction is no loop, and yet a product of tiles; nor is the window of a 1x1
+  // convolution.
+  EXPECT_EQ(times(assembly(product({bf16, bf16}, 64, 64, 32)), "tdpbf16ps"), 4U);
+  EXPECT_EQ(times(assembly(convolution(i8, 28, 64, 64, 1, 1)), "tdpbssd"), 4U);
   // A convolution's taps are steps of one product.
   EXPECT_EQ(times(assembly(convolution(bf16, 28, 64, 64, 1)), "tdpbf16ps"), 4U);
 }
