@@ -2,6 +2,7 @@
 #include "heddle/onnx/import.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_set>
 #include <utility>
 
@@ -37,6 +38,7 @@ namespace {
 // What is calculated at import: few enough elements that the interpreter takes no time.
 constexpr int64_t kMostFoldedInputs = 1 << 15, kMostFoldedOutputs = 1 << 16;
 constexpr size_t kMostMistakes = 20;
+constexpr int32_t kFileFloat = 1;  // TensorProto::FLOAT
 
 void add_line(std::string& text, const std::string& line) {
   text += (text.empty() ? "" : "\n    ") + line;
@@ -45,9 +47,11 @@ void add_line(std::string& text, const std::string& line) {
 class Importer {
  public:
   Importer(Model model, const OnnxOptions& options, Where where)
-      : model_(std::move(model)), options_(options), where_(where) {}
+      : model_(std::move(model)), options_(options), precision_(options.precision), where_(where) {}
 
   OnnxModel run() {
+    if (precision_ != f32 && precision_ != f16 && precision_ != bf16)
+      throw_user_error("the precision is " + to_string(precision_), {}, "f32, f16 or bf16");
     inline_functions(model_);
     check_operators();
     order_nodes(model_);
@@ -96,7 +100,43 @@ class Importer {
     const Tensor tensor = placeholder(shape, dtype_of(info.type, what), info.name, Where{});
     result_.inputs.push_back(tensor);
     result_.input_names.push_back(info.name);
-    values_[info.name] = tensor;
+    values_[info.name] = narrowed(tensor);
+  }
+
+  bool narrows(DataType type) const { return precision_ != f32 && type == f32; }
+
+  Tensor narrowed(const Tensor& tensor) const {
+    return narrows(tensor.dtype()) ? ops::cast(tensor, precision_, Where{}) : tensor;
+  }
+
+  // A known array in the narrower type. Numbers beyond its range, such as the -3e38 of masks,
+  // become its largest, so that differences of them stay numbers.
+  Value narrowed_constant(const Value& value, const std::string& name) {
+    const auto known = narrow_.find(value.array().data());
+    if (known != narrow_.end()) return known->second;
+    NDArray array = value.array();
+    if (precision_ == f16) {
+      constexpr double kLargest = 65504;
+      array = array.copy();
+      for (int64_t i = 0; i < array.size(); ++i) {
+        float& v = array.data<float>()[i];
+        if (std::isfinite(v))
+          v = std::clamp(v, static_cast<float>(-kLargest), static_cast<float>(kLargest));
+      }
+    }
+    const Value narrow = pool_.add(array.cast(precision_), name);
+    return narrow_.emplace(value.array().data(), narrow).first->second;
+  }
+
+  // The inputs of a node that is not calculated now, in the narrower type.
+  std::vector<Value> narrowed_inputs(const Node& node, const std::vector<Value>& inputs) {
+    std::vector<Value> narrow = inputs;
+    for (size_t i = 0; i < narrow.size(); ++i) {
+      if (narrow[i].defined() && narrow[i].known() && narrows(narrow[i].dtype()) &&
+          narrow[i].array().size() > 0)
+        narrow[i] = narrowed_constant(narrow[i], node.inputs[i]);
+    }
+    return narrow;
   }
 
   int64_t extent_of(const ValueInfo& info, size_t d) {
@@ -147,7 +187,9 @@ class Importer {
     try {
       const std::vector<Value> outputs = folded(node, inputs, declared(node, inputs));
       for (size_t o = 0; o < node.outputs.size() && o < outputs.size(); ++o) {
-        if (!node.outputs[o].empty()) values_[node.outputs[o]] = outputs[o];
+        if (node.outputs[o].empty()) continue;
+        values_[node.outputs[o]] =
+            outputs[o].known() ? outputs[o] : Value(narrowed(outputs[o].tensor()));
       }
     } catch (const Error& e) {
       if (e.kind == ErrorKind::Internal) throw;
@@ -158,7 +200,11 @@ class Importer {
   }
 
   std::vector<Value> declared(const Node& node, const std::vector<Value>& inputs) {
-    const NodeScope scope(node, inputs, pool_);
+    const bool known = std::all_of(inputs.begin(), inputs.end(),
+                                   [](const Value& v) { return !v.defined() || v.known(); });
+    const bool narrow = precision_ != f32 && !known;
+    const NodeScope scope(node, inputs, narrow ? narrowed_inputs(node, inputs) : inputs,
+                          narrow ? precision_ : f32, pool_);
     std::vector<Value> outputs = find_operator(node.op)(scope);
     for (size_t o = outputs.size(); o < node.outputs.size(); ++o) {
       if (!node.outputs[o].empty())
@@ -207,6 +253,8 @@ class Importer {
       if (found == values_.end() || !found->second.defined())
         throw_user_error("nothing makes the output '" + info.name + "'");
       Tensor tensor = found->second.tensor();
+      if (precision_ != f32 && tensor.dtype() == precision_ && info.type == kFileFloat)
+        tensor = ops::cast(tensor, f32, Where{});
       const bool twice = std::any_of(result_.outputs.begin(), result_.outputs.end(),
                                      [&](const Tensor& other) { return other.same_as(tensor); });
       if (twice || tensor.op()->is_placeholder()) tensor = ops::identity(tensor, Where{});
@@ -242,8 +290,10 @@ class Importer {
 
   Model model_;
   const OnnxOptions& options_;
+  DataType precision_;
   Where where_;
   ConstantPool pool_;
+  std::map<const void*, Value> narrow_;  // by the elements of the f32 array
   std::map<std::string, Value> values_;
   std::vector<std::string> dim_names_, mistakes_;
   OnnxModel result_;

@@ -32,7 +32,7 @@ const NDArray& NodeScope::known(int i, const char* what) const {
     fail(std::string("the ") + what + " ('" + node_.inputs[static_cast<size_t>(i)] +
              "') depends on the inputs of the model",
          "what decides shapes must be known at import");
-  return value(i).array();
+  return exact_[static_cast<size_t>(i)].array();
 }
 
 std::vector<int64_t> NodeScope::known_integers(int i, const char* what) const {

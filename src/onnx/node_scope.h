@@ -14,8 +14,15 @@ namespace heddle::onnx {
 
 class NodeScope {
  public:
-  NodeScope(const Node& node, std::vector<Value> inputs, ConstantPool& pool)
-      : node_(node), inputs_(std::move(inputs)), pool_(pool) {}
+  /// `exact`: the inputs as the file has them; `inputs`: those that are declared with, where f32
+  /// may have become the narrower type `real`.
+  NodeScope(const Node& node, std::vector<Value> exact, std::vector<Value> inputs, DataType real,
+            ConstantPool& pool)
+      : node_(node),
+        exact_(std::move(exact)),
+        inputs_(std::move(inputs)),
+        real_(real),
+        pool_(pool) {}
 
   const Node& node() const { return node_; }
   int64_t opset() const { return node_.opset; }
@@ -23,6 +30,9 @@ class NodeScope {
   static constexpr Where at() { return {}; }
   /// A User error; the importer adds the file and the node.
   [[noreturn]] void fail(const std::string& message, const std::string& help = {}) const;
+
+  /// What the file's f32 is here.
+  DataType real() const { return real_; }
 
   // ---- inputs ----
   int count() const { return static_cast<int>(inputs_.size()); }
@@ -64,7 +74,8 @@ class NodeScope {
 
  private:
   const Node& node_;
-  std::vector<Value> inputs_;
+  std::vector<Value> exact_, inputs_;
+  DataType real_;
   ConstantPool& pool_;
 };
 

@@ -172,7 +172,8 @@ std::vector<Value> convert(const NodeScope& s, DataType type) {
 }
 
 std::vector<Value> cast_to(const NodeScope& s) {
-  return convert(s, dtype_of(static_cast<int32_t>(s.integer("to")), "attribute 'to'"));
+  const DataType to = dtype_of(static_cast<int32_t>(s.integer("to")), "attribute 'to'");
+  return convert(s, to == f32 ? s.real() : to);
 }
 
 std::vector<Value> cast_like(const NodeScope& s) { return convert(s, s.dtype(1)); }

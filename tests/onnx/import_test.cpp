@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "heddle/codegen/interpreter.h"
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
@@ -166,6 +168,29 @@ TEST(OnnxImport, ExternalDataAreMappedAndOutliveTheImport) {
   EXPECT_TRUE(mapped);
   EXPECT_THAT(values(results(model, {NDArray::full({1, 3}, f32, 1)})[0]),
               ::testing::ElementsAre(19, 0));
+}
+
+// Weights, sums and masks in 16 bits; inputs, outputs and shape arithmetic as the file has them.
+TEST(OnnxImport, APrecisionTakesThePlaceOfF32) {
+  ModelParts p = product_with_bias();
+  p.initializers.push_back(tensor("mask", {2}, std::vector<float>{-3e38F, 0}));
+  p.initializers.push_back(tensor("scale", {1}, std::vector<float>{1.0F / 3}));
+  p.nodes[2] = node("masked", "Add", {"sum", "mask"}, {"m"});
+  p.nodes.push_back(node("scaled", "Mul", {"m", "scale"}, {"y"}));
+  const NDArray x = NDArray::full({1, 3}, f32, 1);
+  for (const DataType type : {f16, bf16}) {
+    const ModelFolder folder("precision");
+    const OnnxModel model = import_onnx(folder.write("m.onnx", model_bytes(p)),
+                                        {.dims = {{"batch", 1}}, .precision = type});
+    EXPECT_EQ(model.inputs[0].dtype(), f32);
+    EXPECT_EQ(model.outputs[0].dtype(), f32);
+    for (const Tensor& constant : model.constants) EXPECT_EQ(constant.dtype(), type);
+    const std::vector<float> y = values(results(model, {x})[0]);
+    EXPECT_LT(y[0], -20000);
+    EXPECT_TRUE(std::isfinite(y[0]));
+    EXPECT_NEAR(y[1], -88.0 / 3, 0.3);
+  }
+  EXPECT_THROW(import_and_run(p, {x}, {.dims = {{"batch", 1}}, .precision = i8}), Error);
 }
 
 TEST(OnnxImport, ArraysInAFileAreCopiedOnlyWhereTheyAreNotAligned) {

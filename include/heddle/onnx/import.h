@@ -24,6 +24,10 @@ struct OnnxOptions {
   /// Extents of dimensions that the file names ("batch"). Those of the file that have neither name
   /// nor extent are called "INPUT:DIMENSION", such as "x:0".
   std::map<std::string, int64_t> dims = {};
+  /// f32, or what takes its place between inputs and outputs, which stay f32: f16 or bf16. Sums,
+  /// norms and softmax calculate in f32 still; constants beyond the type's range become its
+  /// largest.
+  DataType precision = f32;
 };
 
 /// A model as a declaration.
