@@ -79,6 +79,7 @@ class Writer {
                         "operands whose elements along the depth lie side by side");
   }
 
+  static constexpr int64_t kElementsUnderWay = 8;
   // Whether cp.async cannot copy the operand's tiles.
   static bool by_elements(const ViewOperand& o) { return o.vector * o.load->dtype.bytes() < 4; }
 
@@ -391,9 +392,9 @@ class Writer {
     tile.bind(x, LoopKind::ThreadX);
     tile.bind(y, LoopKind::ThreadY);
     tile.bind(z, LoopKind::ThreadZ);
-    // Elements that come through registers, each with an index of its own, would fill them.
-    if (!view_ || !by_elements(which == 0 ? view_->row_operand : view_->col_operand))
-      tile.unroll(o4);
+    // Elements that come through registers, each by an index of its own: a few at a time.
+    const bool single = view_ && by_elements(which == 0 ? view_->row_operand : view_->col_operand);
+    tile.unroll(single ? tile.split(o4, kElementsUnderWay)[1] : o4);
     tile.vectorize(v);
   }
 

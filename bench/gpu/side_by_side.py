@@ -32,6 +32,8 @@ LISTS = {
     "matmul16": ["matmul:4096x4096x4096", "matmul:1024x1024x1024", "matmul:1x4096x4096",
                  "matmul:16x4096x4096", "matmul:32x32x4096", "matmul:32x32x28672"],
 }
+
+
 def convolutions(batch, layout):
     """The shapes of ResNet-50's convolutions, each once."""
     out = [f"conv2d:n={batch},c=3,h=224,k=64,r=7,stride=2,pad=3,layout={layout}"]
@@ -144,7 +146,7 @@ def run(library, subject, dtype, rounds, compile_too):
     fn, args = declared
     with torch.no_grad():
         wanted = fn(*args)
-        sets = rotated(args, wanted)
+        sets = rotated(subject, args, wanted)
         stream = torch.cuda.Stream()
         graphs, ours = {}, []
         for choice in ("static", "tuned"):
