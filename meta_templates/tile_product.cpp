@@ -137,6 +137,7 @@ class Writer {
             (p_.padded ? ", padded with zeros" : ""));
     parallel_ = worth_parallel(t_, stage_work(dag_, g_.main));
     choose_tiles();
+    choose_panels();
     choose_blocks();
     choose_copies();
     const auto for_each_form = [&](const std::function<void(bool)>& write) {
@@ -198,6 +199,19 @@ class Writer {
     });
   }
 
+  // What is no constant may be packed as blocks come to it: a panel is read again by all rows while
+  // it is in L2, and memory is passed once. So A must fit there too.
+  void choose_panels() {
+    if (is_constant(dag_, *sh_.vector)) return;
+    int64_t bytes = bytes_of(sh_.row->tensor);
+    for (int i : sh_.batch) bytes /= axis(i).extent();
+    const bool chosen = sh_.m_others.empty() && 2 * bytes <= t_.target().l2_bytes;
+    panels_ =
+        t_.knob("pack_vectors", {1, 2}, chosen ? 2 : 1,
+                chosen ? "2: a panel at a time, all rows stay in L2" : "1: read by many blocks");
+    panels_chosen_ = chosen;
+  }
+
   // Rows of A that stay in the second cache beside a panel of the other operand, and enough blocks
   // for the threads.
   void choose_blocks() {
@@ -224,11 +238,13 @@ class Writer {
         last = ceil_div(last, unit_rows);
       }
     }
-    const bool share_rows = outer * others * rows >= 2 * tasks;
+    const bool share_rows = !panels_chosen_ && outer * others * rows >= 2 * tasks;
     const int64_t over = share_rows ? split_over : 1;
+    const int64_t block =
+        panels_chosen_ ? rows : balanced_block(rows, in_l2, others > 1 ? 1 : over);
     row_block_ =
-        t_.split_knob("row_block", rows, rows, balanced_block(rows, in_l2, others > 1 ? 1 : over),
-                      "row tiles that stay in L2");
+        t_.split_knob("row_block", rows, rows, block,
+                      panels_chosen_ ? "all: a panel is packed once" : "row tiles that stay in L2");
     col_block_ = t_.split_knob("col_block", cols, cols,
                                share_rows ? cols : balanced_block(cols, cols, split_over),
                                share_rows ? "all: rows are shared out" : "columns are shared out");
@@ -259,14 +275,17 @@ class Writer {
     p.parallel(order.size() > 2 ? p.fuse(order[0], order[1]) : order[0]);
   }
 
-  void copy_loops(std::optional<StageRef> a, StageRef b) {
+  // `panel`: the loop of `host` over panels of columns in a block.
+  void copy_loops(std::optional<StageRef> a, StageRef b, StageRef host, Loop panel) {
     if (a) {
       const int k = p_.k.row_dim;
       share_out(*sh_.row, *a, group_copy(*a, k, p_.size, -1, 1, k, true, kLanes));
     }
-    share_out(
-        *sh_.vector, b,
-        group_copy(b, p_.k.vector_dim, p_.size, sh_.vector_dim, tile_cols_, -1, true, kLanes));
+    const std::vector<Loop> order =
+        group_copy(b, p_.k.vector_dim, p_.size, sh_.vector_dim, tile_cols_, -1, true, kLanes);
+    if (panels_.is_const()) return;
+    t_.when(panels_, 1, [&] { share_out(*sh_.vector, b, order); });
+    t_.when(panels_, 2, [&] { b.compute_at(host, panel); });
   }
 
   // Tiles go through a buffer, from which the results are computed.
@@ -300,7 +319,7 @@ class Writer {
         acc.layout(dims);
       }
       acc.compute_at(sink, host.tiles.back());
-      copy_loops(a, b);
+      copy_loops(a, b, sink, host.tiles.front());
     });
   }
 
@@ -312,7 +331,7 @@ class Writer {
     StageRef b = copied(*sh_.vector, main);
     const Blocks host = block_loops(main);
     accumulate(main, host.rows, host.cols, &host);
-    copy_loops(a, b);
+    copy_loops(a, b, main, host.tiles.front());
   }
 
   // Blocks outside, the tiles of one product inside.
@@ -408,7 +427,8 @@ class Writer {
   const TilePlan p_;
   const ContractionShape& sh_;
   Param tile_rows_, tile_cols_, row_block_, col_block_, other_block_, copy_rows_;
-  bool parallel_ = false, stacks_ = false;
+  Param panels_;
+  bool parallel_ = false, stacks_ = false, panels_chosen_ = false;
   int stacked_ = -1;  // an axis of the row operand, whose rows are tiles of one product
 };
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "heddle/codegen/interpreter.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/lower/lower.h"
@@ -122,6 +124,31 @@ TEST(TileProduct, Convolutions) {
     expect_right_here(convolution(t, 8, 32, 64, 1), ++seed, 2);
     expect_right_here(convolution(t, 16, 32, 16, 2), ++seed, 2);
     expect_right_here(convolution(t, 16, 64, 48, 1, 1), ++seed, 2);
+  }
+}
+
+// HEDDLE_PROPERTY_COUNT and HEDDLE_PROPERTY_SEED set how many and from where.
+TEST(TileProduct, RandomProducts) {
+  const auto from_env = [](const char* name, uint64_t fallback) {
+    const char* v = std::getenv(name);
+    return v ? static_cast<uint64_t>(std::atoll(v)) : fallback;
+  };
+  const uint64_t first = from_env("HEDDLE_PROPERTY_SEED", 1000),
+                 count = from_env("HEDDLE_PROPERTY_COUNT", 30);
+  for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
+    Rng rng(seed);
+    constexpr std::pair<DataType, DataType> kTypes[] = {{i8, i8}, {u8, i8},     {i8, u8},
+                                                        {u8, u8}, {bf16, bf16}, {f16, f16}};
+    const auto [a, b] = kTypes[rng.uniform_int(0, 5)];
+    const auto length = [&](int64_t least, int64_t most) {
+      const int64_t n = rng.uniform_int(least, most);
+      return rng.uniform_int(0, 2) == 0 ? (n + 15) / 16 * 16 : n;
+    };
+    const bool constant = rng.uniform_int(0, 1) == 0;
+    const bool ta = rng.uniform_int(0, 3) == 0, tb = rng.uniform_int(0, 3) == 0;
+    const int64_t m = length(constant ? 4 : 32, 90), n = length(16, 120), k = length(64, 200);
+    SCOPED_TRACE("HEDDLE_PROPERTY_SEED=" + std::to_string(seed));
+    expect_right_here(product({a, b, ta, tb}, m, n, k, constant), seed, 2);
   }
 }
 
