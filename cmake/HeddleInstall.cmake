@@ -11,6 +11,7 @@ install(TARGETS heddle heddle_rt EXPORT heddle_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Whatever needs the library has built all that is installed with it: the archive costs no compilation.
 add_dependencies(heddle heddle_rt)
+install(TARGETS heddle_worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/heddle)
 if(TARGET heddle_cli)
   file(RELATIVE_PATH _heddle_lib_from_bin /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(heddle_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${_heddle_lib_from_bin}")

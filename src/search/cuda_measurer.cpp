@@ -7,8 +7,9 @@
 #include "heddle/support/hash.h"
 #include "heddle/support/log.h"
 #include "search/candidate_book.h"
-#include "search/cuda_server.h"
 #include "search/measure_worker.h"
+#include "search/worker_program.h"
+#include "search/worker_protocol.h"
 
 namespace heddle::search {
 namespace {
@@ -52,13 +53,14 @@ struct CudaMeasurer::Batch {
   bool over() const { return std::find(finished.begin(), finished.end(), false) == finished.end(); }
 };
 
-CudaMeasurer::CudaMeasurer(const WorkerOptions& options, TuningDeviceFactory device)
+CudaMeasurer::CudaMeasurer(const WorkerOptions& options)
     : options_(options),
-      device_(std::move(device)),
-      workers_(1 + (options.workers > 0 ? options.workers : std::max(1, default_num_threads() - 1)),
-               {.main = [this](Channel& channel, WorkerStatus& status) {
-                 serve_cuda(channel, status, tasks_.all(), options_, device_);
-               }}) {
+      workers_(
+          1 + (options.workers > 0 ? options.workers : std::max(1, default_num_threads() - 1)),
+          {.command = worker_command(options.command),
+           .shared_fd = tasks_.memory().fd(),
+           .hello = to_json(WorkerHello{.kind = WorkerKind::Cuda, .measure = options.protocol})},
+          [this](size_t task) { return tasks_.message(task, workers_.size()); }) {
   at_work_.resize(workers_.size());
 }
 
@@ -392,21 +394,15 @@ void CudaMeasurer::measure(const TuneTask& task, std::span<const Schedule> sched
 
 namespace heddle {
 
-std::unique_ptr<Measurer> search::make_cuda_measurer(const WorkerOptions& options,
-                                                     TuningDeviceFactory device) {
-  return std::make_unique<CudaMeasurer>(options, std::move(device));
+std::unique_ptr<Measurer> search::make_cuda_measurer_unchecked(const WorkerOptions& options) {
+  return std::make_unique<CudaMeasurer>(options);
 }
 
 std::unique_ptr<Measurer> make_cuda_measurer(const WorkerOptions& options) {
   if (!cuda::available()) {
     throw_runtime_error("measuring kernels for CUDA needs a GPU: " + cuda::unavailable_reason());
   }
-  if (cuda::initialised()) {
-    throw_user_error(
-        "this process has used the GPU already, and the processes that measure are forked from it",
-        {}, "tune before the first array or kernel on the GPU, or in a process of its own");
-  }
-  return search::make_cuda_measurer(options, search::make_gpu_device);
+  return search::make_cuda_measurer_unchecked(options);
 }
 
 }  // namespace heddle

@@ -24,7 +24,7 @@ class CudaMeasurer : public Measurer {
  public:
   using Done = std::function<void(size_t, const MeasureResult&)>;
 
-  CudaMeasurer(const WorkerOptions& options, TuningDeviceFactory device);
+  explicit CudaMeasurer(const WorkerOptions& options);
 
   void measure(const TuneTask& task, std::span<const Schedule> schedules, double best_seconds,
                const TuneClock& clock, const Done& done) override;
@@ -70,7 +70,6 @@ class CudaMeasurer : public Measurer {
   bool compile_racers(Race& race);
 
   WorkerOptions options_;
-  TuningDeviceFactory device_;
   MeasuredTasks tasks_;
   WorkerPool workers_;
   size_t epoch_ = 0;  ///< tasks that the workers know

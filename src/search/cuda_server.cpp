@@ -50,32 +50,34 @@ void allow_large_files() {
 
 class CudaServer {
  public:
-  CudaServer(Channel& channel, WorkerStatus& status,
-             const std::vector<std::shared_ptr<MeasuredTask>>& tasks, const WorkerOptions& options,
-             const TuningDeviceFactory& device)
-      : channel_(channel),
-        status_(status),
-        tasks_(tasks),
-        options_(options),
-        make_device_(device) {}
+  CudaServer(Channel& channel, WorkerStatus& status, WorkerTasks& tasks,
+             const MeasureProtocol& protocol, const WorkerHooks& hooks)
+      : channel_(channel), status_(status), tasks_(tasks), protocol_(protocol), hooks_(hooks) {}
 
   void serve() {
-    channel_.send(Json::object());  // started
     while (const std::optional<Json> request = channel_.receive()) {
-      const std::string& what = request->at("do").as_string();
       if (request->contains("id")) status_.request.store(request->at("id").as_int());
       forget_noise();
-      if (what == "compile") reply(guarded([&] { return compile(*request); }));
-      if (what == "compile_naive") reply(guarded([&] { return compile_naive(*request); }));
-      if (what == "reference") reply(guarded([&] { return reference(*request); }));
-      if (what == "open") reply(guarded([&] { return open(*request); }));
-      if (what == "run_reference") reply(guarded([&] { return run_reference(*request); }));
-      if (what == "run") reply(guarded([&] { return run(*request); }));
-      if (what == "race") race(*request);
+      answer(request->at("do").as_string(), *request);
     }
   }
 
  private:
+  void answer(const std::string& what, const Json& request) {
+    if (what == "task") return reply(tasks_.answer(request));
+    if (what == "drop") return tasks_.drop(request.at("task").as_int());
+    // A worker for a GPU keeps nothing between requests.
+    if (what == "rest" || what == "forget") return;
+    if (what == "race") return race(request);
+    if (what == "compile") return reply(guarded([&] { return compile(request); }));
+    if (what == "compile_naive") return reply(guarded([&] { return compile_naive(request); }));
+    if (what == "reference") return reply(guarded([&] { return reference(request); }));
+    if (what == "open") return reply(guarded([&] { return open(request); }));
+    if (what == "run_reference") return reply(guarded([&] { return run_reference(request); }));
+    if (what == "run") return reply(guarded([&] { return run(request); }));
+    throw_user_error("a worker is asked to '" + what + "'");
+  }
+
   void reply(Json message) {
     // Nothing more can be had of a device that is lost: the measurer starts another process.
     const bool lost = gone_ || (device_ && device_->lost());
@@ -107,11 +109,11 @@ class CudaServer {
   }
 
   void fault(const char* phase, int candidate, std::span<const NDArray> args = {}) {
-    if (options_.fault) options_.fault(phase, static_cast<size_t>(candidate), args);
+    if (hooks_.fault) hooks_.fault(phase, static_cast<size_t>(candidate), args);
   }
 
   const MeasuredTask& task_of(const Json& request) {
-    return *tasks_[static_cast<size_t>(request.at("task").as_int())];
+    return tasks_.at(request.at("task").as_int());
   }
 
   // ---- compilers -------------------------------------------------------------------------------
@@ -122,31 +124,31 @@ class CudaServer {
     settle_down();
     status_.set(WorkerPhase::Compile, candidate);
     fault("compile", candidate);
-    const TuneTask& task = task_of(request).task;
-    std::optional<Schedule> schedule;
+    const MeasuredTask& of = task_of(request);
+    std::optional<ReplayedSchedule> replayed;
     try {
-      schedule = Schedule::from_json(request.at("steps"), task.tmpl.dag());
+      replayed = replay_schedule(of, request.at("steps"));
     } catch (const Error& e) {
       return failure(MeasureError::Invalid, e.what());
     }
-    return compiled(task, *schedule, request.at("no_spills").as_bool(), timer);
+    return compiled(of.task.tmpl.target(), *replayed, request.at("no_spills").as_bool(), timer);
   }
 
   Json compile_naive(const Json& request) {
     const Timer timer;
     status_.set(WorkerPhase::Compile, -1);
     const TuneTask& task = task_of(request).task;
-    return compiled(task, naive_schedule(task.tmpl.dag().outputs(), task.tmpl.target()), false,
+    const Target& target = task.tmpl.target();
+    return compiled(target, {naive_schedule(task.tmpl.dag().outputs(), target), task.args}, false,
                     timer);
   }
 
-  static Json compiled(const TuneTask& task, const Schedule& schedule, bool no_spills,
+  static Json compiled(const Target& target, const ReplayedSchedule& replayed, bool no_spills,
                        const Timer& timer) {
-    const Target& target = task.tmpl.target();
-    const GpuProgram program = lower_candidate(schedule, task.args);
+    const GpuProgram program = lower_candidate(replayed.schedule, replayed.args);
     std::string why = why_not_launched(program, target.gpu);
     if (!why.empty()) return failure(MeasureError::Rejected, why);
-    const CudaCandidate made = compile_candidate(program, task.args, target);
+    const CudaCandidate made = compile_candidate(program, replayed.args, target);
     why = why_not_run(made, target.gpu, no_spills);
     Json out = Json::object();
     if (!why.empty()) out = failure(MeasureError::Rejected, why);
@@ -194,13 +196,13 @@ class CudaServer {
   TuningDevice& device_for(const Json& request) {
     if (!device_) {
       allow_large_files();
-      device_ = make_device_();
+      device_ = hooks_.device();
     }
-    const auto task = static_cast<int>(request.at("task").as_int());
+    const int64_t task = request.at("task").as_int();
     if (task != open_task_) {
       open_task_ = -1;
       const MeasuredTask& of = task_of(request);
-      device_->open(of.task, of.inputs, options_.protocol.cold.value_or(true));
+      device_->open(of.task, of.inputs, protocol_.cold.value_or(true));
       open_task_ = task;
     }
     return *device_;
@@ -216,7 +218,7 @@ class CudaServer {
     status_.set(WorkerPhase::Reference, -1);
     TuningDevice& device = device_for(request);
     const auto kernel = device.load(kernel_code_from_json(request.at("code")), Json());
-    if (!kernel->first_call(options_.protocol.timeout_seconds)) return endless(-1);
+    if (!kernel->first_call(protocol_.timeout_seconds)) return endless(-1);
     task_of(request).reference->store(device.outputs());
     return Json::object();
   }
@@ -233,7 +235,7 @@ class CudaServer {
 
   std::string wrong(const Json& request, bool all, int candidate) {
     const Reference& reference = *task_of(request).reference;
-    if (!options_.protocol.check_output || !reference.ready()) return "";
+    if (!protocol_.check_output || !reference.ready()) return "";
     const std::vector<NDArray> outputs = device_->outputs();
     fault("output", candidate, outputs);
     return reference.difference(outputs, all, static_cast<uint64_t>(candidate));
@@ -242,7 +244,7 @@ class CudaServer {
   Json run(const Json& request) {
     const auto candidate = static_cast<int>(request.at("candidate").as_int());
     const double best = request.get_double("best", kInfinity);
-    const MeasureProtocol& p = options_.protocol;
+    const MeasureProtocol& p = protocol_;
     const double limit = p.cutoff > 0 ? p.cutoff * best : kInfinity;
     const double most = p.timeout_seconds;
     const double allowed =
@@ -287,7 +289,7 @@ class CudaServer {
   }
 
   Timing sample(DeviceKernel& kernel, double best, double limit) const {
-    const MeasureProtocol& p = options_.protocol;
+    const MeasureProtocol& p = protocol_;
     Timing out;
     double total = 0;
     while (static_cast<int>(out.seconds.size()) < std::max(1, p.max_repeats)) {
@@ -322,7 +324,7 @@ class CudaServer {
       TuningDevice& device = device_for(request);
       racer.kernel = device.load(kernel_code_from_json(entry.at("code")), entry.at("steps"));
       fault("run", racer.candidate);
-      if (!racer.kernel->first_call(options_.protocol.timeout_seconds)) return endless(-1);
+      if (!racer.kernel->first_call(protocol_.timeout_seconds)) return endless(-1);
       status_.set(WorkerPhase::Check, racer.candidate);
       const std::string difference = wrong(request, /*all=*/true, racer.candidate);
       if (!difference.empty()) return failure(MeasureError::WrongAnswer, difference);
@@ -340,7 +342,7 @@ class CudaServer {
   bool decided(const std::vector<Racer>& racers) const {
     return std::all_of(racers.begin(), racers.end(), [&](const Racer& r) {
       return static_cast<int>(r.seconds.size()) >= kFewestRounds &&
-             median_interval(r.seconds).relative_width <= 0.25 * options_.protocol.relative_ci;
+             median_interval(r.seconds).relative_width <= 0.25 * protocol_.relative_ci;
     });
   }
 
@@ -385,22 +387,21 @@ class CudaServer {
 
   Channel& channel_;
   WorkerStatus& status_;
-  const std::vector<std::shared_ptr<MeasuredTask>>& tasks_;
-  const WorkerOptions& options_;
-  const TuningDeviceFactory& make_device_;
+  WorkerTasks& tasks_;
+  const MeasureProtocol& protocol_;
+  const WorkerHooks& hooks_;
   std::unique_ptr<TuningDevice> device_;
-  int open_task_ = -1;
+  int64_t open_task_ = -1;
   bool gone_ = false;  ///< a kernel that never ends is on the device
   bool nice_ = false;
 };
 
 }  // namespace
 
-void serve_cuda(Channel& channel, WorkerStatus& status,
-                const std::vector<std::shared_ptr<MeasuredTask>>& tasks,
-                const WorkerOptions& options, const TuningDeviceFactory& device) {
+void serve_cuda(Channel& channel, WorkerStatus& status, WorkerTasks& tasks,
+                const MeasureProtocol& protocol, const WorkerHooks& hooks) {
   cuda::compile_cuda_here();  // nothing is forked from this process
-  CudaServer(channel, status, tasks, options, device).serve();
+  CudaServer(channel, status, tasks, protocol, hooks).serve();
 }
 
 }  // namespace heddle::search

@@ -2,15 +2,14 @@
 // only one that ever touches the device. Which one a process is shows in what it is asked.
 #pragma once
 
-#include <memory>
-#include <vector>
-
-#include "search/tuning_device.h"
-#include "search/worker_main.h"
+#include "search/worker_hooks.h"
+#include "search/worker_process.h"
+#include "search/worker_task.h"
 
 namespace heddle::search {
 
-/// Serves requests until the channel ends. Of the compilers:
+/// Serves requests until the channel ends: those that every worker takes (worker_protocol.h); of
+/// the compilers
 ///
 ///   {do: compile, task, candidate, steps, no_spills}  ->  {seconds, nvrtc, code}
 ///   {do: compile_naive, task}                         ->  {seconds, nvrtc, code}
@@ -26,8 +25,7 @@ namespace heddle::search {
 ///            {done}
 ///
 /// In place of any answer: {error, message}.
-void serve_cuda(Channel& channel, WorkerStatus& status,
-                const std::vector<std::shared_ptr<MeasuredTask>>& tasks,
-                const WorkerOptions& options, const TuningDeviceFactory& device);
+void serve_cuda(Channel& channel, WorkerStatus& status, WorkerTasks& tasks,
+                const MeasureProtocol& protocol, const WorkerHooks& hooks);
 
 }  // namespace heddle::search

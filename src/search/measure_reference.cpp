@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <new>
 
 #include "heddle/support/error.h"
 #include "heddle/support/rng.h"
@@ -50,7 +49,7 @@ NDArray gather(const NDArray& from, const std::vector<int64_t>& positions) {
 
 }  // namespace
 
-Reference::Reference(const ComputeDag& dag) : dag_(dag) {
+Reference::Reference(const ComputeDag& dag, FunctionRef<SharedRegion(int64_t)> memory) : dag_(dag) {
   const size_t count = dag.outputs().size();
   size_t end = round_up(sizeof(Header), 64) + round_up(count * sizeof(Tolerance), 64);
   for (const Tensor& t : dag.outputs()) {
@@ -67,17 +66,10 @@ Reference::Reference(const ComputeDag& dag) : dag_(dag) {
     }
     outputs_.push_back(std::move(o));
   }
-  bytes_ = round_up(end, kPage);
-  void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    throw_runtime_error("cannot map " + std::to_string(bytes_) +
-                        " bytes for the outputs that measurements are compared with");
-  }
-  memory_ = static_cast<char*>(memory);
-  new (memory_) Header;
+  // A header of zeros is one that is not ready.
+  region_ = memory(static_cast<int64_t>(round_up(end, kPage)));
+  memory_ = region_.data();
 }
-
-Reference::~Reference() { ::munmap(memory_, bytes_); }
 
 bool Reference::ready() const {
   return reinterpret_cast<const Header*>(memory_)->ready.load(std::memory_order_acquire);
@@ -109,7 +101,8 @@ void Reference::store(std::span<const NDArray> outputs, std::span<const NDArray>
 std::string Reference::difference(std::span<const NDArray> outputs, bool all, uint64_t seed) const {
   HEDDLE_ICHECK(ready() && outputs.size() == outputs_.size(), "the reference is not there yet");
   const bool bounded = reinterpret_cast<const Header*>(memory_)->bounded;
-  ::mprotect(memory_, bytes_, PROT_READ);  // in this process; a refusal costs protection only
+  ::mprotect(memory_, static_cast<size_t>(region_.bytes()),
+             PROT_READ);  // in this process; a refusal costs protection only
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Output& o = outputs_[i];
     const Tolerance t = tolerance(i);

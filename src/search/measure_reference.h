@@ -11,16 +11,18 @@
 #include "heddle/driver/tolerance.h"
 #include "heddle/runtime/ndarray.h"
 #include "heddle/schedule/schedule.h"
+#include "heddle/support/function_ref.h"
+#include "search/shared_memory.h"
 
 namespace heddle::search {
 
-/// The outputs of a DAG. Made before the workers are forked, filled by one of them, read by all:
-/// whoever is forked later finds it filled. Readers map it read-only, so that a candidate that
-/// writes astray dies of it rather than changing what is right.
+/// The outputs of a DAG. Made by the tuner, filled by one worker, read by all. Readers map it
+/// read-only, so that a candidate that writes astray dies of it rather than changing what is right.
 class Reference {
  public:
-  explicit Reference(const ComputeDag& dag);
-  ~Reference();
+  /// `memory`: makes, or finds, as many bytes as it is asked for; zeros when they are new.
+  explicit Reference(const ComputeDag& dag,
+                     FunctionRef<SharedRegion(int64_t)> memory = SharedRegion::anonymous);
   Reference(const Reference&) = delete;
   Reference& operator=(const Reference&) = delete;
 
@@ -28,7 +30,9 @@ class Reference {
   /// answer (f32); empty: a tolerance that goes by the largest.
   void store(std::span<const NDArray> outputs, std::span<const NDArray> allowed = {});
   bool ready() const;
-  int64_t bytes() const { return static_cast<int64_t>(bytes_); }
+  int64_t bytes() const { return region_.bytes(); }
+  /// Where it is, for other processes.
+  Json place() const { return region_.place(); }
 
   /// Empty when `outputs` are right, else where they are not. All elements, or the first, the last
   /// and a thousand drawn by `seed`.
@@ -52,8 +56,8 @@ class Reference {
 
   ComputeDag dag_;
   std::vector<Output> outputs_;
-  size_t bytes_ = 0;
-  char* memory_ = nullptr;
+  SharedRegion region_;
+  char* memory_ = nullptr;  ///< of the region
 };
 
 /// The naive schedule, but rows of a reduction are summed as vectors, in the declaration's order:

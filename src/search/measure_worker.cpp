@@ -5,6 +5,9 @@
 
 #include "heddle/support/error.h"
 #include "heddle/support/log.h"
+#include "search/worker_main.h"
+#include "search/worker_program.h"
+#include "search/worker_protocol.h"
 
 namespace heddle::search {
 namespace {
@@ -60,17 +63,18 @@ int WorkerMeasurer::register_task(const TuneTask& task) {
   return tasks_.add(task);
 }
 
-WorkerProcess::Start WorkerMeasurer::start_options() {
-  WorkerProcess::Start start;
+WorkerProcess::Start WorkerMeasurer::start_options() const {
   const int64_t limit = options_.protocol.memory_limit_bytes;
   // Within a container the file cache counts as used: a floor, so that a full one stops nobody.
   constexpr int64_t kLeastMemory = int64_t{512} << 20;
   const int64_t free = free_memory_bytes();
-  start.memory_limit_bytes = limit > 0 ? limit : free > 0 ? std::max(free / 2, kLeastMemory) : 0;
-  start.main = [this](Channel& channel, WorkerStatus& status) {
-    serve_worker(channel, status, tasks_.all(), options_);
-  };
-  return start;
+  const WorkerHello hello{.measure = options_.protocol,
+                          .memory_limit_bytes = limit > 0  ? limit
+                                                : free > 0 ? std::max(free / 2, kLeastMemory)
+                                                           : 0};
+  return {.command = worker_command(options_.command),
+          .shared_fd = tasks_.memory().fd(),
+          .hello = to_json(hello)};
 }
 
 /// The first `count` workers are to know every task there is.

@@ -27,7 +27,8 @@ class WorkerMeasurer : public Measurer {
 
   explicit WorkerMeasurer(const WorkerOptions& options)
       : options_(options),
-        workers_(options.workers > 0 ? options.workers : default_num_threads(), start_options()) {}
+        workers_(options.workers > 0 ? options.workers : default_num_threads(), start_options(),
+                 [this](size_t task) { return tasks_.message(task, workers_.size()); }) {}
 
   void measure(const TuneTask& task, std::span<const Schedule> schedules, double best_seconds,
                const TuneClock& clock, const Done& done) override;
@@ -43,7 +44,7 @@ class WorkerMeasurer : public Measurer {
   class Lap;
 
   int register_task(const TuneTask& task);
-  WorkerProcess::Start start_options();
+  WorkerProcess::Start start_options() const;
   void start_workers(size_t count);
   bool make_reference(int task, const TuneClock& clock);
   size_t group_size(const Batch& batch) const;

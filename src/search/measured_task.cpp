@@ -1,6 +1,10 @@
-// What the candidates of a task share: its inputs, and room for the right answer.
+#include "search/measured_task.h"
+
+#include <algorithm>
+#include <bit>
+
 #include "heddle/support/error.h"
-#include "search/worker_main.h"
+#include "heddle/support/hash.h"
 
 namespace heddle::search {
 namespace {
@@ -26,39 +30,73 @@ bool same_range(const TuneTask& a, const TuneTask& b, size_t i) {
   return x->lo == y->lo && x->hi == y->hi;
 }
 
-NDArray random_input(const TuneTask& task, size_t i,
-                     std::span<const std::shared_ptr<MeasuredTask>> others) {
+/// Another task that has the random input `i` of this one.
+const MeasuredTask* who_has(const TuneTask& task, size_t i,
+                            std::span<const std::shared_ptr<MeasuredTask>> others) {
   const Tensor& t = task.args[i];
   for (const std::shared_ptr<MeasuredTask>& other : others) {
     if (!other || other->task.make_input || i >= other->inputs.size()) continue;
     const NDArray& known = other->inputs[i];
     if (known.defined() && known.dtype() == t.dtype() && known.shape() == t.extents() &&
         same_range(task, other->task, i)) {
-      return known;
+      return other.get();
     }
   }
-  if (const std::optional<InputRange> r = range_of(task, i)) {
-    return NDArray::random(t.extents(), t.dtype(), /*seed=*/i + 1, r->lo, r->hi);
-  }
-  return NDArray::random(t.extents(), t.dtype(), /*seed=*/i + 1);
+  return nullptr;
 }
 
 }  // namespace
 
-MeasuredTask::MeasuredTask(const TuneTask& of,
-                           std::span<const std::shared_ptr<MeasuredTask>> others)
-    : task(of) {
+NDArray random_input(const TuneTask& task, size_t i) {
+  const Tensor& t = task.args[i];
+  if (const std::optional<InputRange> r = range_of(task, i))
+    return NDArray::random(t.extents(), t.dtype(), /*seed=*/i + 1, r->lo, r->hi);
+  return NDArray::random(t.extents(), t.dtype(), /*seed=*/i + 1);
+}
+
+int64_t MeasuredTask::input_bytes() const {
+  int64_t bytes = 0;
+  for (const NDArray& a : inputs) bytes += a.defined() ? a.bytes() : 0;
+  return bytes;
+}
+
+std::shared_ptr<MeasuredTask> make_measured_task(
+    const TuneTask& task, SharedMemory& memory,
+    std::span<const std::shared_ptr<MeasuredTask>> others) {
+  auto made = std::make_shared<MeasuredTask>(task);
   for (size_t i = 0; i < task.args.size(); ++i) {
     const Tensor& t = task.args[i];
-    if (is_output(t)) {
-      inputs.emplace_back();
-    } else if (task.make_input) {
-      inputs.push_back(checked_input(task, i, task.make_input(i)));
-    } else {
-      inputs.push_back(random_input(task, i, others));
+    made->inputs.emplace_back();
+    made->regions.emplace_back();
+    if (is_output(t)) continue;
+    if (const MeasuredTask* other = task.make_input ? nullptr : who_has(task, i, others)) {
+      made->inputs[i] = other->inputs[i];
+      made->regions[i] = other->regions[i];
+      continue;
     }
+    const NDArray values =
+        task.make_input ? checked_input(task, i, task.make_input(i)) : random_input(task, i);
+    made->regions[i] =
+        std::make_shared<SharedRegion>(memory.allocate(std::max<int64_t>(values.bytes(), 1)));
+    made->inputs[i] = NDArray::wrap(made->regions[i]->data(), t.extents(), t.dtype());
+    made->inputs[i].copy_from(values);
   }
-  reference = std::make_unique<Reference>(task.tmpl.dag());
+  made->reference = std::make_unique<Reference>(
+      task.tmpl.dag(), [&](int64_t bytes) { return memory.allocate(bytes); });
+  return made;
+}
+
+uint64_t measured_task_key(const TuneTask& task) {
+  uint64_t key = hash_combine(hash_string(task.name), task.hash());
+  for (const Tensor& t : task.args) {
+    const int stage = task.tmpl.dag().index_of(t.op());
+    key = hash_combine(key, static_cast<uint64_t>(stage) << 8 | static_cast<uint64_t>(t.index()));
+  }
+  for (const std::optional<InputRange>& r : task.input_ranges) {
+    key = hash_combine(
+        key, r ? hash_combine(std::bit_cast<uint64_t>(r->lo), std::bit_cast<uint64_t>(r->hi)) : 0);
+  }
+  return key;
 }
 
 }  // namespace heddle::search

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "search/worker_pool.h"
+#include "search/worker_task.h"
 
 namespace heddle::search {
 namespace {
@@ -24,9 +25,16 @@ std::optional<int> MeasuredTasks::find(const TuneTask& task) const {
 
 int MeasuredTasks::add(const TuneTask& task) {
   evict();
-  tasks_.push_back(std::make_shared<MeasuredTask>(task, tasks_));
+  tasks_.push_back(make_measured_task(task, memory_, tasks_));
   keys_.push_back(measured_task_key(task));
   return static_cast<int>(tasks_.size()) - 1;
+}
+
+Json MeasuredTasks::message(size_t id, size_t workers) const {
+  if (!tasks_[id]) return {};
+  // Each its own copy, unless those of all would take too much.
+  const int64_t copies = tasks_[id]->input_bytes() * static_cast<int64_t>(workers);
+  return task_message(static_cast<int>(id), *tasks_[id], copies <= free_memory_bytes() / 8);
 }
 
 void MeasuredTasks::evict() {

@@ -6,7 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "search/worker_main.h"
+#include "search/measured_task.h"
+#include "search/shared_memory.h"
 
 namespace heddle::search {
 
@@ -22,12 +23,15 @@ class MeasuredTasks {
   size_t count() const { return tasks_.size(); }
   MeasuredTask& operator[](int id) const { return *tasks_[static_cast<size_t>(id)]; }
   uint64_t key(int id) const { return keys_[static_cast<size_t>(id)]; }
-  /// By number; null when evicted.
-  const std::vector<std::shared_ptr<MeasuredTask>>& all() const { return tasks_; }
+  /// What `workers` of them are told of it (worker_protocol.h); null when it was evicted.
+  Json message(size_t id, size_t workers) const;
+  /// Where inputs and references are.
+  const SharedMemory& memory() const { return memory_; }
 
  private:
   void evict();
 
+  SharedMemory memory_;
   std::vector<std::shared_ptr<MeasuredTask>> tasks_;
   std::vector<uint64_t> keys_;  // 0 when evicted
 };

@@ -1,5 +1,5 @@
 // TuningDevice: the GPU as the runner process of the CUDA measurer sees it. Nothing of it is called
-// in any other process; tests bring a device of their own.
+// in any other process; the workers of tests bring a device of their own.
 #pragma once
 
 #include <functional>
@@ -46,8 +46,8 @@ using TuningDeviceFactory = std::function<std::unique_ptr<TuningDevice>()>;
 /// The first GPU of this machine.
 std::unique_ptr<TuningDevice> make_gpu_device();
 
-/// As make_cuda_measurer, on that device; this process is not asked about CUDA.
-std::unique_ptr<Measurer> make_cuda_measurer(const WorkerOptions& options,
-                                             TuningDeviceFactory device);
+/// As make_cuda_measurer, but nobody is asked whether there is a GPU: for workers that bring one
+/// (worker_hooks.h).
+std::unique_ptr<Measurer> make_cuda_measurer_unchecked(const WorkerOptions& options);
 
 }  // namespace heddle::search

@@ -1,10 +1,10 @@
 #include "search/worker_channel.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -21,32 +21,80 @@ constexpr int kNoSignal = 0;
 
 // Far more than any message: a length beyond it is garbage.
 constexpr uint32_t kLongest = 256u << 20;
+// A frame that has begun is there at once, unless whoever writes it has stopped.
+constexpr int kFrameMilliseconds = 30'000;
+
+/// What a frame begins with: four letters, the last one the version, and the length of its text,
+/// least byte first.
+constexpr size_t kHeader = 8;
+
+std::string header_of(size_t length) {
+  std::string out = "HDW0";
+  out[3] = static_cast<char>('0' + kWorkerProtocol);
+  for (int byte = 0; byte < 4; ++byte) out += static_cast<char>(length >> (8 * byte) & 0xff);
+  return out;
+}
+
+/// The length of the text behind a header. Throws a User error for what is none.
+size_t length_in(const char* header) {
+  if (std::memcmp(header, "HDW", 3) != 0) throw_user_error("what arrived is no frame of a message");
+  const int version = header[3] - '0';
+  if (version != kWorkerProtocol) {
+    throw_user_error("a message of protocol " + std::to_string(version) + ", and this is " +
+                         std::to_string(kWorkerProtocol),
+                     {}, "use the worker of the same version of Heddle");
+  }
+  uint32_t length = 0;
+  for (int byte = 3; byte >= 0; --byte)
+    length = length << 8 | static_cast<unsigned char>(header[4 + byte]);
+  if (length > kLongest) {
+    throw_user_error("a message of " + std::to_string(length) + " bytes, and at most " +
+                     std::to_string(kLongest) + " are allowed");
+  }
+  return length;
+}
+
+/// A socket, or a pipe.
+ssize_t write_some(int fd, const char* bytes, size_t count) {
+  const ssize_t n = ::send(fd, bytes, count, kNoSignal);
+  return n < 0 && errno == ENOTSOCK ? ::write(fd, bytes, count) : n;
+}
+ssize_t read_some(int fd, char* bytes, size_t count, int flags) {
+  const ssize_t n = ::recv(fd, bytes, count, flags);
+  return n < 0 && errno == ENOTSOCK ? ::read(fd, bytes, count) : n;
+}
 
 }  // namespace
 
 Channel::Channel(Channel&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), buffer_(std::move(other.buffer_)) {}
+    : in_(std::exchange(other.in_, -1)),
+      out_(std::exchange(other.out_, -1)),
+      buffer_(std::move(other.buffer_)) {}
 
 Channel& Channel::operator=(Channel&& other) noexcept {
   close();
-  fd_ = std::exchange(other.fd_, -1);
+  in_ = std::exchange(other.in_, -1);
+  out_ = std::exchange(other.out_, -1);
   buffer_ = std::move(other.buffer_);
   return *this;
 }
 
 void Channel::close() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
+  if (in_ >= 0) ::close(in_);
+  if (out_ >= 0 && out_ != in_) ::close(out_);
+  in_ = out_ = -1;
   buffer_.clear();
 }
 
 bool Channel::send(const Json& message) {
   const std::string text = message.dump();
-  const auto length = static_cast<uint32_t>(text.size());
-  std::string bytes(reinterpret_cast<const char*>(&length), sizeof length);
-  bytes += text;
+  if (text.size() > kLongest) {
+    throw_user_error("a message of " + std::to_string(text.size()) +
+                     " bytes is too long for a worker");
+  }
+  const std::string bytes = header_of(text.size()) + text;
   for (size_t sent = 0; sent < bytes.size();) {
-    const ssize_t n = ::send(fd_, bytes.data() + sent, bytes.size() - sent, kNoSignal);
+    const ssize_t n = write_some(out_, bytes.data() + sent, bytes.size() - sent);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     sent += static_cast<size_t>(n);
@@ -57,7 +105,7 @@ bool Channel::send(const Json& message) {
 Channel::State Channel::read_available() {
   char bytes[16384];
   for (;;) {
-    const ssize_t n = ::recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT);
+    const ssize_t n = ::recv(in_, bytes, sizeof bytes, MSG_DONTWAIT);
     if (n > 0) {
       buffer_.append(bytes, static_cast<size_t>(n));
       return State::Open;
@@ -69,21 +117,30 @@ Channel::State Channel::read_available() {
 }
 
 std::optional<Json> Channel::next() {
-  uint32_t length = 0;
-  if (buffer_.size() < sizeof length) return std::nullopt;
-  std::memcpy(&length, buffer_.data(), sizeof length);
-  if (length > kLongest) throw_runtime_error("a worker sent what is no message");
-  if (buffer_.size() < sizeof length + length) return std::nullopt;
-  Json message = Json::parse(std::string_view(buffer_).substr(sizeof length, length), "worker");
-  buffer_.erase(0, sizeof length + length);
+  if (buffer_.size() < kHeader) return std::nullopt;
+  const size_t length = length_in(buffer_.data());
+  if (buffer_.size() < kHeader + length) return std::nullopt;
+  Json message = Json::parse(std::string_view(buffer_).substr(kHeader, length), "worker");
+  buffer_.erase(0, kHeader + length);
   return message;
 }
 
-bool Channel::read_exactly(char* bytes, size_t count) {
+/// `waits`: for the first byte as long as it takes. False at the end of the stream.
+bool Channel::read_exactly(char* bytes, size_t count, bool waits) {
+  const size_t whole = count;
   while (count > 0) {
-    const ssize_t n = ::recv(fd_, bytes, count, 0);
+    if (!waits || count < whole) {
+      pollfd readable{in_, POLLIN, 0};
+      const int ready = ::poll(&readable, 1, kFrameMilliseconds);
+      if (ready < 0 && errno == EINTR) continue;
+      if (ready == 0) throw_user_error("the rest of a message does not come");
+    }
+    const ssize_t n = read_some(in_, bytes, count, 0);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
+    if (n <= 0) {
+      if (!waits || count < whole) throw_user_error("the stream ends within a message");
+      return false;
+    }
     bytes += n;
     count -= static_cast<size_t>(n);
   }
@@ -91,12 +148,11 @@ bool Channel::read_exactly(char* bytes, size_t count) {
 }
 
 std::optional<Json> Channel::receive() {
-  uint32_t length = 0;
-  if (!read_exactly(reinterpret_cast<char*>(&length), sizeof length)) return std::nullopt;
-  if (length > kLongest) throw_runtime_error("what a worker was asked is no message");
-  std::string text(length, '\0');
-  if (!read_exactly(text.data(), length)) return std::nullopt;
-  return Json::parse(text, "tuner");
+  char header[kHeader];
+  if (!read_exactly(header, sizeof header, true)) return std::nullopt;
+  std::string text(length_in(header), '\0');
+  read_exactly(text.data(), text.size(), false);
+  return Json::parse(text, "request");
 }
 
 }  // namespace heddle::search

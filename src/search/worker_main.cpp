@@ -16,10 +16,10 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/runtime/workspace.h"
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "heddle/support/rng.h"
 #include "search/measure_timing.h"
 #include "search/output_bound.h"
+#include "search/worker_limits.h"
 
 namespace heddle::search {
 namespace {
@@ -44,25 +44,31 @@ bool is_output(const Tensor& t) { return !t.op()->is_placeholder(); }
 
 class WorkerServer {
  public:
-  WorkerServer(Channel& channel, WorkerStatus& status,
-               const std::vector<std::shared_ptr<MeasuredTask>>& tasks,
-               const WorkerOptions& options)
-      : channel_(channel), status_(status), tasks_(tasks), options_(options) {}
+  WorkerServer(Channel& channel, WorkerStatus& status, WorkerTasks& tasks,
+               const MeasureProtocol& protocol, const WorkerHooks& hooks)
+      : channel_(channel), status_(status), tasks_(tasks), protocol_(protocol), hooks_(hooks) {}
 
   void serve() {
-    send(Json::object());  // started
     while (const std::optional<Json> request = channel_.receive()) {
       const std::string& what = request->at("do").as_string();
       if (request->contains("id")) status_.request.store(request->at("id").as_int());
+      if (is_runner_ && (what == "compile" || what == "task"))
+        throw_user_error("a runner is asked to " + what + ": rest comes first");
       if (what == "compile") {
-        HEDDLE_ICHECK(!is_runner_, "a runner has no kernels of its own: rest comes first");
         forget_noise();
         reply(guarded([&] { return compile(*request); }));
+      } else if (what == "task") {
+        status_.set(WorkerPhase::Prepare, -1);
+        reply(tasks_.answer(*request));
+      } else if (what == "drop") {
+        tasks_.drop(request->at("task").as_int());
       } else if (what == "forget") {
         kernels_.clear();
       } else if (what == "rest") {
         // Nothing is torn down: a candidate may have smashed what that would touch.
         if (is_runner_) ::_exit(0);
+      } else if (what != "run" && what != "reference" && what != "race") {
+        throw_user_error("a worker is asked to '" + what + "'");
       } else if (is_runner_ || fork_runner()) {
         forget_noise();
         if (what == "run") reply(guarded([&] { return run(*request); }));
@@ -74,7 +80,7 @@ class WorkerServer {
 
  private:
   struct Compiled {
-    int task = -1;
+    int64_t task = -1;
     Kernel kernel;
   };
 
@@ -97,6 +103,8 @@ class WorkerServer {
     if (status != 0) {
       Json message = Json::object();
       message["died"] = Json(status);
+      message["phase"] = Json(to_string(status_.phase.load()));
+      message["candidate"] = Json(status_.candidate.load());
       send(std::move(message));
     }
     return false;
@@ -142,40 +150,41 @@ class WorkerServer {
   }
 
   void fault(const char* phase, int candidate, std::span<const NDArray> args = {}) {
-    if (options_.fault) options_.fault(phase, static_cast<size_t>(candidate), args);
+    if (hooks_.fault) hooks_.fault(phase, static_cast<size_t>(candidate), args);
   }
 
-  Kernel build_schedule(const MeasuredTask& task, const Schedule& schedule) {
+  static Kernel build_schedule(const MeasuredTask& task, const Schedule& schedule,
+                               const std::vector<Tensor>& args) {
     BuildOptions build_options;
     build_options.target = task.task.tmpl.target();
-    return build(schedule, task.task.args, build_options);
+    return build(schedule, args, build_options);
   }
 
   Json compile(const Json& request) {
     const Timer timer;
     const auto candidate = static_cast<int>(request.at("candidate").as_int());
-    const auto task = static_cast<int>(request.at("task").as_int());
+    const int64_t task = request.at("task").as_int(), slot = request.at("slot").as_int();
     status_.set(WorkerPhase::Compile, candidate);
     fault("compile", candidate);
-    const MeasuredTask& of = *tasks_[static_cast<size_t>(task)];
-    std::optional<Schedule> schedule;
+    const MeasuredTask& of = tasks_.at(task);
+    std::optional<ReplayedSchedule> replayed;
     try {
-      schedule = Schedule::from_json(request.at("steps"), of.task.tmpl.dag());
+      replayed = replay_schedule(of, request.at("steps"));
     } catch (const Error& e) {
       return failure(MeasureError::Invalid, e.what());
     }
-    kernels_[request.at("slot").as_int()] = {task, build_schedule(of, *schedule)};
+    kernels_[slot] = {task, build_schedule(of, replayed->schedule, replayed->args)};
     Json out = Json::object();
     out["seconds"] = Json(timer.elapsed_s());
     return out;
   }
 
   // Outputs of the task at hand; those of another are given back.
-  const std::vector<NDArray>& arrays_of(int task) {
+  const std::vector<NDArray>& arrays_of(int64_t task) {
     if (task == arrays_task_) return arrays_;
     arrays_.clear();
     outputs_.clear();
-    const MeasuredTask& of = *tasks_[static_cast<size_t>(task)];
+    const MeasuredTask& of = tasks_.at(task);
     arrays_ = of.inputs;
     for (size_t i = 0; i < arrays_.size(); ++i) {
       const Tensor& t = of.task.args[i];
@@ -191,7 +200,7 @@ class WorkerServer {
   }
 
   std::function<void()> flusher() {
-    if (!options_.protocol.cold.value_or(false)) return {};
+    if (!protocol_.cold.value_or(false)) return {};
     const int64_t l3 = Target::host().l3_bytes;
     const int64_t bytes = std::clamp<int64_t>(2 * l3, 16 << 20, 512 << 20);
     if (!flush_.defined()) flush_ = NDArray::zeros({bytes}, u8);
@@ -204,9 +213,9 @@ class WorkerServer {
     };
   }
 
-  std::string wrong(int task, bool all, int candidate) {
-    const Reference& reference = *tasks_[static_cast<size_t>(task)]->reference;
-    if (!options_.protocol.check_output || !reference.ready()) return "";
+  std::string wrong(int64_t task, bool all, int candidate) {
+    const Reference& reference = *tasks_.at(task).reference;
+    if (!protocol_.check_output || !reference.ready()) return "";
     return reference.difference(outputs_, all, static_cast<uint64_t>(candidate));
   }
 
@@ -222,6 +231,7 @@ class WorkerServer {
     status_.set(WorkerPhase::Prepare, candidate);
     const Timer timer;
     const auto found = kernels_.extract(request.at("slot").as_int());
+    if (found.empty()) throw_user_error("nothing was compiled into the slot of this run");
     const Compiled& compiled = found.mapped();
     const std::vector<NDArray>& arrays = arrays_of(compiled.task);
     const ScopedThreads threads(threads_of(compiled.task));
@@ -237,7 +247,7 @@ class WorkerServer {
       first = false;
     };
     if (!std::exchange(warm_, true)) warm_up(call);
-    const Timing timing = time_calls(options_.protocol, best, call, flusher());
+    const Timing timing = time_calls(protocol_, best, call, flusher());
     const double ran = timer.elapsed_s();
     status_.set(WorkerPhase::Check, candidate);
     fault("output", candidate, arrays);
@@ -254,28 +264,31 @@ class WorkerServer {
     return out;
   }
 
-  int threads_of(int task) const {
-    return std::max(1, tasks_[static_cast<size_t>(task)]->task.tmpl.target().cores);
+  int threads_of(int64_t task) const {
+    return std::max(1, tasks_.at(task).task.tmpl.target().cores);
   }
 
-  static Schedule schedule_of(const Template& tmpl, ReferenceBy by) {
+  /// Of the task's own declaration, or of an alternative of it.
+  static ReplayedSchedule schedule_of(const MeasuredTask& of, ReferenceBy by) {
+    const ComputeDag& dag = of.task.tmpl.dag();
     switch (by) {
-      case ReferenceBy::Naive: return naive_schedule(tmpl.dag().outputs());
-      case ReferenceBy::Vector: return vector_schedule(tmpl.dag());
+      case ReferenceBy::Naive: return {naive_schedule(dag.outputs()), of.task.args};
+      case ReferenceBy::Vector: return {vector_schedule(dag), of.task.args};
       case ReferenceBy::Default: break;
     }
-    return tmpl.instantiate(tmpl.default_config());
+    return replay_schedule(of, of.default_schedule);
   }
 
   Json make_reference(const Json& request) {
     const Timer timer;
-    const auto task = static_cast<int>(request.at("task").as_int());
+    const int64_t task = request.at("task").as_int();
     status_.set(WorkerPhase::Reference, -1);
-    const MeasuredTask& of = *tasks_[static_cast<size_t>(task)];
+    const MeasuredTask& of = tasks_.at(task);
     const std::vector<NDArray>& arrays = arrays_of(task);
     const ScopedThreads threads(threads_of(task));
     const auto by = static_cast<ReferenceBy>(request.at("by").as_int());
-    build_schedule(of, schedule_of(of.task.tmpl, by)).call(arrays);
+    const ReplayedSchedule replayed = schedule_of(of, by);
+    build_schedule(of, replayed.schedule, replayed.args).call(arrays);
     const OutputBounds bounds = bound_outputs(of.task, arrays, outputs_);
     of.reference->store(outputs_, bounds.allowed);
     Json out = Json::object();
@@ -310,9 +323,8 @@ class WorkerServer {
       status_.set(WorkerPhase::Run, racer.candidate);
       const Timer timer;
       racer.compiled->kernel.call(arrays);
-      racer.calls = options_.protocol.cold.value_or(false)
-                        ? 1
-                        : calls_per_sample(timer.elapsed_s(), kTurnSeconds);
+      racer.calls =
+          protocol_.cold.value_or(false) ? 1 : calls_per_sample(timer.elapsed_s(), kTurnSeconds);
       return Json::object();
     });
     racer.running = !checked.contains("error");
@@ -338,7 +350,7 @@ class WorkerServer {
     return std::all_of(racers.begin(), racers.end(), [&](const Racer& r) {
       return !r.running ||
              (static_cast<int>(r.seconds.size()) >= kFewestRounds &&
-              median_interval(r.seconds).relative_width <= 0.25 * options_.protocol.relative_ci);
+              median_interval(r.seconds).relative_width <= 0.25 * protocol_.relative_ci);
     });
   }
 
@@ -349,7 +361,10 @@ class WorkerServer {
     for (size_t i = 0; i < request.at("slots").size(); ++i) {
       Racer r{request.at("slots").at(i).as_int(),
               static_cast<int>(request.at("candidates").at(i).as_int())};
-      r.compiled = &kernels_.at(r.slot);
+      const auto compiled = kernels_.find(r.slot);
+      if (compiled == kernels_.end())
+        throw_user_error("nothing was compiled into slot " + std::to_string(r.slot) + " of a race");
+      r.compiled = &compiled->second;
       racers.push_back(std::move(r));
     }
     const ScopedThreads threads(racers.empty() ? 1 : threads_of(racers[0].compiled->task));
@@ -383,10 +398,11 @@ class WorkerServer {
   bool warm_ = false;
   Channel& channel_;
   WorkerStatus& status_;
-  const std::vector<std::shared_ptr<MeasuredTask>>& tasks_;
-  const WorkerOptions& options_;
+  WorkerTasks& tasks_;
+  const MeasureProtocol& protocol_;
+  const WorkerHooks& hooks_;
   std::map<int64_t, Compiled> kernels_;
-  int arrays_task_ = -1;
+  int64_t arrays_task_ = -1;
   std::vector<NDArray> arrays_, outputs_;
   NDArray flush_;
   std::atomic<unsigned> flushes_{0};
@@ -394,23 +410,9 @@ class WorkerServer {
 
 }  // namespace
 
-uint64_t measured_task_key(const TuneTask& task) {
-  uint64_t key = hash_combine(hash_string(task.name), task.hash());
-  for (const Tensor& t : task.args) {
-    const int stage = task.tmpl.dag().index_of(t.op());
-    key = hash_combine(key, static_cast<uint64_t>(stage) << 8 | static_cast<uint64_t>(t.index()));
-  }
-  for (const std::optional<InputRange>& r : task.input_ranges) {
-    key = hash_combine(
-        key, r ? hash_combine(std::bit_cast<uint64_t>(r->lo), std::bit_cast<uint64_t>(r->hi)) : 0);
-  }
-  return key;
-}
-
-void serve_worker(Channel& channel, WorkerStatus& status,
-                  const std::vector<std::shared_ptr<MeasuredTask>>& tasks,
-                  const WorkerOptions& options) {
-  WorkerServer(channel, status, tasks, options).serve();
+void serve_worker(Channel& channel, WorkerStatus& status, WorkerTasks& tasks,
+                  const MeasureProtocol& protocol, const WorkerHooks& hooks) {
+  WorkerServer(channel, status, tasks, protocol, hooks).serve();
 }
 
 }  // namespace heddle::search

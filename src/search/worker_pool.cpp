@@ -46,37 +46,39 @@ int64_t free_memory_bytes() {
   return bytes;
 }
 
-WorkerPool::WorkerPool(int workers, WorkerProcess::Start start) : start_(std::move(start)) {
+WorkerPool::WorkerPool(int workers, WorkerProcess::Start start, Introduce introduce)
+    : start_(std::move(start)), introduce_(std::move(introduce)) {
   workers_.resize(static_cast<size_t>(workers));
 }
 
-void WorkerPool::fork_worker(Worker& worker, uint64_t epoch) {
-  worker = {};
-  worker.process = std::make_unique<WorkerProcess>(start_);
-  worker.epoch = epoch;
-  worker.busy = true;  // until it says that it has started
+/// Starts it if it does not live, and tells it what it does not know; what it answers is waited for
+/// elsewhere.
+void WorkerPool::bring_up(Worker& worker, size_t tasks) {
+  if (!worker.process || !worker.process->alive()) {
+    worker = {};
+    worker.process = std::make_unique<WorkerProcess>(start_);
+    worker.awaited = 1;
+  }
+  for (; introduce_ && worker.known < tasks; ++worker.known) {
+    const Json task = introduce_(worker.known);
+    if (task.is_null()) continue;
+    worker.process->channel().send(task);
+    ++worker.awaited;
+  }
   worker.asked = SteadyClock::now();
   worker.allowed = start_.start_seconds;
 }
 
-void WorkerPool::start(size_t count, uint64_t epoch) {
+void WorkerPool::start(size_t count, size_t tasks) {
   std::string why;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    size_t waiting = 0;
-    for (size_t i = 0; i < count; ++i) {
-      Worker& worker = workers_[i];
-      if (worker.process && worker.epoch >= epoch && worker.process->alive()) continue;
-      fork_worker(worker, epoch);
-      ++waiting;
-    }
+    for (size_t i = 0; i < count; ++i) bring_up(workers_[i], tasks);
     bool all = true;
-    while (waiting > 0) {
-      const std::optional<WorkerEvent> event = poll(kGlance);
-      if (!event) continue;
-      --waiting;
-      if (event->answer) continue;
+    for (size_t i = 0; i < count; ++i) {
+      bool timed_out = false;
+      if (hear_of_start(workers_[i], &timed_out)) continue;
       all = false;
-      why = event->death.message;
+      why = died(i, timed_out).death.message;
     }
     if (all) return;
   }
@@ -84,36 +86,47 @@ void WorkerPool::start(size_t count, uint64_t epoch) {
                       "see whether other programs can start processes and allocate memory here");
 }
 
-void WorkerPool::restart(size_t index, uint64_t epoch) {
+void WorkerPool::restart(size_t index, size_t tasks) {
   Worker& worker = workers_[index];
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    fork_worker(worker, epoch);
     // It starts in milliseconds, and what the others say meanwhile is not lost.
+    bring_up(worker, tasks);
     bool timed_out = false;
-    const bool started = hear_of_start(worker, &timed_out);
-    worker.busy = false;
-    if (started) return;
+    if (hear_of_start(worker, &timed_out)) return;
     forgive(died(index, timed_out).death);
   }
 }
 
-// Waits for the first message of this one alone.
+// Waits for the answers of this one alone. False when it died, or took too long.
 bool WorkerPool::hear_of_start(Worker& worker, bool* timed_out) {
   Channel& channel = worker.process->channel();
   try {
-    for (;;) {
+    while (worker.awaited > 0) {
       const Channel::State state = channel.read_available();
-      if (channel.next()) return true;
+      while (const std::optional<Json> answer =
+                 worker.awaited > 0 ? channel.next() : std::nullopt) {
+        // Of an earlier request, or the end of a runner that had nothing to do.
+        if (!answer->contains("started")) continue;
+        --worker.awaited;
+        if (const Json* message = answer->find("message")) refused_ = message->as_string();
+      }
+      if (!refused_.empty() || worker.awaited == 0) break;
       if (state == Channel::State::Closed) return false;
-      if (seconds_since(worker.asked) > worker.allowed) break;
+      if (seconds_since(worker.asked) > worker.allowed) {
+        *timed_out = true;
+        return false;
+      }
       pollfd readable{channel.fd(), POLLIN, 0};
       ::poll(&readable, 1, static_cast<int>(kGlance * 1e3));
     }
   } catch (const Error&) {
     return false;  // that was no message
   }
-  *timed_out = true;
-  return false;
+  if (refused_.empty()) return true;
+  const std::string why = std::exchange(refused_, {});
+  worker = {};
+  throw_runtime_error("a measurement worker refuses what it is to measure: " + why, {},
+                      "see that " + start_.command[0] + " is of this version of Heddle");
 }
 
 void WorkerPool::ask(size_t index, const Json& request, double allowed, double first_call) {

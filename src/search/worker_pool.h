@@ -24,20 +24,21 @@ struct WorkerEvent {
 
 class WorkerPool {
  public:
-  /// `start.main` runs in each worker; it first sends a message, whatever it is. Each request has a
-  /// number, "id", and each message that answers it has the same.
-  WorkerPool(int workers, WorkerProcess::Start start);
+  /// The message by which a worker learns of a task, by number; null for one that is gone.
+  using Introduce = std::function<Json(size_t task)>;
+  /// A worker answers the hello, and each task. Each request has a number, "id", and each message
+  /// that answers it has the same.
+  WorkerPool(int workers, WorkerProcess::Start start, Introduce introduce = nullptr);
 
   size_t size() const { return workers_.size(); }
   bool alive(size_t worker) const { return workers_[worker].process != nullptr; }
   bool busy(size_t worker) const { return workers_[worker].busy; }
 
-  /// Sees to it that the first `count` workers live and were forked at or after `epoch`, a number
-  /// that grows: what they inherit must be new enough. Throws a Runtime error when they cannot be
-  /// started.
-  void start(size_t count, uint64_t epoch);
+  /// Sees to it that the first `count` workers live, are idle and know the first `tasks` tasks.
+  /// Throws a Runtime error when they cannot be started, or do not understand a task.
+  void start(size_t count, size_t tasks);
   /// Replaces one that died, while others are at work. Throws as start() does.
-  void restart(size_t worker, uint64_t epoch);
+  void restart(size_t worker, size_t tasks);
   void kill(size_t worker) { workers_[worker] = {}; }
   /// Ends the worker's runner, and has the worker forget what it compiled.
   void forget(size_t worker);
@@ -60,7 +61,8 @@ class WorkerPool {
  private:
   struct Worker {
     std::unique_ptr<WorkerProcess> process;
-    uint64_t epoch = 0;
+    size_t known = 0;  ///< tasks that it was told of
+    int awaited = 0;   ///< answers to what it was told at its start
     bool busy = false;
     int64_t request = 0;  ///< id of what it was asked last; messages about others are late
     bool asked_before = false;
@@ -71,7 +73,7 @@ class WorkerPool {
     double stopped_seconds = 0;                   ///< ... or because its first call took so long
     std::optional<Json> late;  ///< its runner answered while it was being killed: the end follows
   };
-  void fork_worker(Worker& worker, uint64_t epoch);
+  void bring_up(Worker& worker, size_t tasks);
   bool hear_of_start(Worker& worker, bool* timed_out);
   std::optional<WorkerEvent> poll(double seconds);
   std::optional<WorkerEvent> look_at(size_t index, bool readable);
@@ -80,9 +82,11 @@ class WorkerPool {
   WorkerEvent died(size_t worker, bool timed_out);
 
   WorkerProcess::Start start_;
+  Introduce introduce_;
   std::vector<Worker> workers_;
   int64_t last_request_ = 0;
-  int strays_ = 0;  ///< deaths in a row that no candidate is to blame for
+  std::string refused_;  ///< why a worker does not take what it was told at its start
+  int strays_ = 0;       ///< deaths in a row that no candidate is to blame for
 };
 
 /// Bytes that could be allocated now; 0 when that is not known.

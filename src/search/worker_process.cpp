@@ -1,34 +1,23 @@
 #include "search/worker_process.h"
 
 #include <fcntl.h>
+#include <spawn.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <new>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
+#include <utility>
 
 #include "heddle/support/error.h"
 
 namespace heddle::search {
 namespace {
 
-// The worker's end of the channel; everything above is closed.
-constexpr int kChannelFd = 3;
-// What a worker may print before the rest is lost.
-constexpr rlim_t kNoiseBytes = 1 << 20;
 // No status that waitpid() gives.
 constexpr int kUnknownStatus = -1;
 
@@ -53,86 +42,76 @@ std::string signal_name(int number) {
       "allow more processes and memory (ulimit -u, -v), or ask for fewer workers");
 }
 
-// Bytes of writable private memory now; what RLIMIT_DATA counts.
-int64_t data_bytes() {
-  int64_t kilobytes = 0;
-  if (std::FILE* file = std::fopen("/proc/self/status", "r")) {
-    char line[256];
-    while (std::fgets(line, sizeof line, file)) {
-      long long value = 0;
-      if (std::sscanf(line, "VmData: %lld kB", &value) == 1) kilobytes = value;
-    }
-    std::fclose(file);
+struct OwnedFile {
+  explicit OwnedFile(int descriptor) : fd(descriptor) {}
+  ~OwnedFile() {
+    if (fd >= 0) ::close(fd);
   }
-  return kilobytes << 10;
+  OwnedFile(const OwnedFile&) = delete;
+  OwnedFile& operator=(const OwnedFile&) = delete;
+  const int fd;
+};
+
+/// An own descriptor of `fd` beyond those that a worker's files are moved to.
+int moved_up(int fd) {
+  const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, 10);
+  const int error = errno;
+  ::close(fd);
+  if (moved < 0) throw_no_process("fcntl", error);
+  return moved;
 }
 
-void limit(int resource, rlim_t value) {
-  rlimit r{};
-  if (::getrlimit(static_cast<decltype(RLIMIT_CORE)>(resource), &r) != 0) return;
-  r.rlim_cur = r.rlim_max == RLIM_INFINITY ? value : std::min(value, r.rlim_max);
-  ::setrlimit(static_cast<decltype(RLIMIT_CORE)>(resource), &r);
+int new_memory_file(const char* name) {
+  const int fd = ::memfd_create(name, MFD_CLOEXEC);
+  if (fd < 0) throw_no_process("memfd_create", errno);
+  return moved_up(fd);
 }
 
-void limit_resources(int64_t memory_bytes) {
-  limit(RLIMIT_CORE, 0);
-  // Of what it prints. Beyond it writing fails, without a signal.
-  limit(RLIMIT_FSIZE, kNoiseBytes);
-  ::signal(SIGXFSZ, SIG_IGN);
-  // Not RLIMIT_AS: that counts what is only reserved, 64 MiB for every thread that allocates.
-  if (memory_bytes > 0) {
-    limit(RLIMIT_DATA, static_cast<rlim_t>(data_bytes() + memory_bytes));
+/// What posix_spawn is told of a worker's files and signals.
+class SpawnSettings {
+ public:
+  SpawnSettings(int channel, int status, int shared, int noise) {
+    ::posix_spawn_file_actions_init(&files_);
+    ::posix_spawnattr_init(&attributes_);
+    ::posix_spawn_file_actions_addopen(&files_, 0, "/dev/null", O_RDWR, 0);
+    ::posix_spawn_file_actions_adddup2(&files_, noise, 1);
+    ::posix_spawn_file_actions_adddup2(&files_, noise, 2);
+    ::posix_spawn_file_actions_adddup2(&files_, channel, kChannelFd);
+    ::posix_spawn_file_actions_adddup2(&files_, status, kStatusFd);
+    ::posix_spawn_file_actions_adddup2(&files_, shared, kSharedFd);
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (int s : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGTERM, SIGCHLD, SIGPIPE})
+      sigaddset(&signals, s);
+    ::posix_spawnattr_setsigdefault(&attributes_, &signals);
+    // Ctrl-C reaches everyone at the terminal: the tuner decides what becomes of a worker, which
+    // will ignore it as soon as it runs.
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    ::posix_spawnattr_setsigmask(&attributes_, &signals);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   }
-  // LLVM aborts when it is out of memory, and so would much else: say what it was, and end.
-  std::set_new_handler([] { ::_exit(kExitOutOfMemory); });
-  // If the whole machine runs out of memory, a worker is to go first.
-  if (const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); fd >= 0) {
-    [[maybe_unused]] const ssize_t written = ::write(fd, "900", 3);
-    ::close(fd);
+  ~SpawnSettings() {
+    ::posix_spawn_file_actions_destroy(&files_);
+    ::posix_spawnattr_destroy(&attributes_);
   }
-}
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
 
-// What one compilation frees the next one takes: not given back to the system in between (7 % of
-// the time to compile a matmul went into page faults). It counts as a worker's memory all the same.
-void keep_freed_memory() {
-#ifdef __GLIBC__
-  ::mallopt(M_TRIM_THRESHOLD, 256 << 20);
-  ::mallopt(M_TOP_PAD, 16 << 20);
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);  // arrays are as everywhere
-#endif
-}
-
-void reset_signals() {
-  for (int s : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGTERM, SIGCHLD, SIGPIPE}) {
-    ::signal(s, SIG_DFL);
+  pid_t spawn(std::vector<std::string> command) const {
+    std::vector<char*> words;
+    for (std::string& word : command) words.push_back(word.data());
+    words.push_back(nullptr);
+    pid_t pid = -1;
+    const int error = ::posix_spawn(&pid, words[0], &files_, &attributes_, words.data(), environ);
+    if (error != 0) throw_no_process(command[0].c_str(), error);
+    return pid;
   }
-  // Ctrl-C reaches everyone at the terminal: the tuner decides what becomes of a worker.
-  ::signal(SIGINT, SIG_IGN);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-}
 
-// Other workers' channels among them: a worker sees that the tuner is gone by the end of its
-// channel, which must not be held open by its brothers. And a log that the tuner has locked.
-void close_others() {
-#ifdef __linux__
-  if (::close_range(kChannelFd + 1, ~0U, 0) == 0) return;
-#endif
-  const long most = ::sysconf(_SC_OPEN_MAX);
-  for (int fd = kChannelFd + 1; fd < (most > 0 ? most : 1024); ++fd) ::close(fd);
-}
-
-void arrange_files(int channel, int noise) {
-  const int kept_channel = ::fcntl(channel, F_DUPFD, 10);
-  const int kept_noise = noise < 0 ? -1 : ::fcntl(noise, F_DUPFD, 10);
-  const int null = ::open("/dev/null", O_RDWR);
-  ::dup2(null, 0);
-  ::dup2(kept_noise >= 0 ? kept_noise : null, 1);
-  ::dup2(1, 2);
-  ::dup2(kept_channel, kChannelFd);
-  close_others();
-}
+ private:
+  posix_spawn_file_actions_t files_;
+  posix_spawnattr_t attributes_;
+};
 
 // LLVM aborts with a message when malloc fails; a kernel without memory is an exception.
 bool names_memory(const std::string& text) {
@@ -155,57 +134,34 @@ const char* to_string(WorkerPhase phase) {
   return "";
 }
 
-void die_with_parent(pid_t parent) {
-#ifdef __linux__
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-  if (::getppid() != parent) ::_exit(0);  // it died meanwhile
-}
-
 WorkerProcess::WorkerProcess(const Start& start) {
+  HEDDLE_ICHECK(!start.command.empty(), "a worker is a program");
   int fds[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0) throw_no_process("socketpair", errno);
-  ::fcntl(fds[0], F_SETFD, FD_CLOEXEC);
-  ::fcntl(fds[1], F_SETFD, FD_CLOEXEC);
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+    throw_no_process("socketpair", errno);
   channel_ = Channel(fds[0]);
-  Channel theirs(fds[1]);
-  void* shared = ::mmap(nullptr, sizeof(WorkerStatus), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) throw_no_process("mmap", errno);
-  status_ = new (shared) WorkerStatus;
-#ifdef __linux__
-  noise_ = ::memfd_create("heddle-worker", MFD_CLOEXEC);
-#endif
-  const pid_t parent = ::getpid();
-  pid_ = start.fork ? start.fork() : ::fork();
-  if (pid_ < 0) {
-    const int error = errno;
+  const OwnedFile theirs(moved_up(fds[1]));
+  const OwnedFile shared(new_memory_file("heddle-status"));  // closed when the worker has it
+  if (::ftruncate(shared.fd, sizeof(WorkerStatus)) != 0) throw_no_process("ftruncate", errno);
+  void* memory =
+      ::mmap(nullptr, sizeof(WorkerStatus), PROT_READ | PROT_WRITE, MAP_SHARED, shared.fd, 0);
+  if (memory == MAP_FAILED) throw_no_process("mmap", errno);
+  status_ = new (memory) WorkerStatus;
+  try {
+    noise_ = new_memory_file("heddle-worker");
+    const OwnedFile tasks(start.shared_fd < 0 ? new_memory_file("heddle-nothing")
+                                              : ::fcntl(start.shared_fd, F_DUPFD_CLOEXEC, 10));
+    if (tasks.fd < 0) throw_no_process("fcntl", errno);
+    const SpawnSettings settings(theirs.fd, shared.fd, tasks.fd, noise_);
+    std::vector<std::string> command = start.command;
+    command.push_back("--of-tuner=" + std::to_string(::getpid()));
+    pid_ = settings.spawn(std::move(command));
+    channel_.send(start.hello);  // if it is dead already, that is seen when it is waited for
+  } catch (...) {
     ::munmap(status_, sizeof(WorkerStatus));
     if (noise_ >= 0) ::close(noise_);
-    throw_no_process("fork", error);
+    throw;
   }
-  if (pid_ != 0) return;
-  die_with_parent(parent);
-  run_child(start, fds[1]);
-}
-
-void WorkerProcess::run_child(const Start& start, int fd) {
-  try {
-    reset_signals();
-    arrange_files(fd, noise_);
-    limit_resources(start.memory_limit_bytes);
-    keep_freed_memory();
-    Channel channel(kChannelFd);
-    start.main(channel, *status_);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    std::fflush(stderr);
-    ::_exit(1);
-  } catch (...) {
-    ::_exit(1);
-  }
-  // Not exit(): what the tuner registered for its end, and its buffered output, are not ours.
-  ::_exit(0);
 }
 
 WorkerProcess::~WorkerProcess() {

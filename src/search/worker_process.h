@@ -1,6 +1,6 @@
-// A worker process as the tuner sees it: forked from it, spoken to through a channel, watched, and
-// killed. It compiles, and forks a runner of itself to call what it compiled: what a kernel does to
-// its process is gone with the runner, and the other kernels are still there.
+// A worker process as the tuner sees it: a program of its own, spoken to through a channel,
+// watched, and killed. It compiles, and forks a runner of itself to call what it compiled: what a
+// kernel does to its process is gone with the runner, and the other kernels are still there.
 #pragma once
 
 #include <sys/types.h>
@@ -8,8 +8,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <string>
+#include <vector>
 
 #include "heddle/records/record.h"
 #include "search/worker_channel.h"
@@ -47,14 +47,15 @@ struct WorkerDeath {
 class WorkerProcess {
  public:
   struct Start {
-    /// Bytes a worker may allocate above what it starts with; 0: no limit.
-    int64_t memory_limit_bytes = 0;
-    /// What runs in the worker; its process ends when this returns.
-    std::function<void(Channel&, WorkerStatus&)> main;
-    pid_t (*fork)() = nullptr;  ///< null: the system's; for tests
-    double start_seconds = 20;  ///< one that has not said that it started by then is replaced
+    /// The program and its arguments (worker_program.h). Where it finds what it shares with this
+    /// process is added.
+    std::vector<std::string> command;
+    int shared_fd = -1;         ///< of the SharedMemory that it is to see; -1: of none
+    Json hello;                 ///< the first message (worker_protocol.h)
+    double start_seconds = 20;  ///< one that has not answered it by then is replaced
   };
-  /// Throws a Runtime error when the system allows no process.
+  /// Safe whatever else this process does: with many threads, or with a GPU in use. Throws a
+  /// Runtime error when the program cannot be run or the system allows no process.
   explicit WorkerProcess(const Start& start);
   /// Kills it if it lives, and leaves nothing of it.
   ~WorkerProcess();
@@ -75,7 +76,6 @@ class WorkerProcess {
   bool kill_runner();
 
  private:
-  [[noreturn]] void run_child(const Start& start, int fd);
   std::string last_words() const;
 
   pid_t pid_ = -1;
@@ -84,10 +84,10 @@ class WorkerProcess {
   int noise_ = -1;  ///< a file in memory that takes what the worker prints
 };
 
-/// Called in a child: it is killed when its parent ends, however that ends.
-void die_with_parent(pid_t parent);
-
 /// Exit status of a worker in which an allocation failed.
 inline constexpr int kExitOutOfMemory = 77;
+
+/// Where a worker finds what it shares with its tuner.
+inline constexpr int kChannelFd = 3, kStatusFd = 4, kSharedFd = 5;
 
 }  // namespace heddle::search

@@ -39,6 +39,14 @@ TEST(List, ShowsOneListOfWorkloads) {
   EXPECT_THAT(r.out, HasSubstr("matmul:1024x1024x1024 --dtype bf16\n"));
 }
 
+TEST(WorkerCommand, ServesWhatItUnderstands) {
+  EXPECT_EQ(heddle_command("worker < /dev/null").status, 0);
+  const CommandResult r = heddle_command("list | HEDDLE_TOPHUB=off " HEDDLE_COMMAND " worker");
+  EXPECT_EQ(r.status, 2);
+  EXPECT_EQ(r.out, "");
+  EXPECT_NE(r.err.find("what arrived is no frame of a message"), std::string::npos) << r.err;
+}
+
 TEST(Help, EachCommandHasExamples) {
   for (const char* arguments : {"--help", "list --help", "explain --help", "bench --help",
                                 "tune --help", "report --help"}) {

@@ -1,10 +1,13 @@
 // The first program of somebody who installed Heddle.
 //
 //   consumer                          computes
-//   consumer measure <log>            times a schedule that is not the static choice, and records
-//   it consumer recorded <prefix> <file> expects that record to be found, and used
+//   consumer measure <log>            times and records a schedule that is not the static choice
+//   consumer recorded <prefix> <file> expects that record to be found, and used
+//   consumer tune                     tunes, in worker processes that are installed with the
+//   library
 #include <heddle/heddle.h>
 #include <heddle/runtime/timer.h>
+#include <heddle/search/tune.h>
 
 #include <cstdio>
 #include <string>
@@ -74,10 +77,23 @@ int recorded(const std::string& prefix, const std::string& file) {
   return good ? 0 : 1;
 }
 
+int tune_it() {
+  const Product p;
+  TuneOptions options;
+  options.max_trials = 4;
+  options.budget = std::chrono::seconds(30);
+  options.progress = [](const TuneProgress&) {};
+  const TuneResult best = tune({p.c}, options);
+  const bool good = best.report.trials > 0 && best.failures == 0 && run(p, best.schedule) > 0;
+  std::printf("consumer: %s: %d trials\n", good ? "ok" : "WRONG", best.report.trials);
+  return good ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() == 1 && words[0] == "tune") return tune_it();
   if (words.size() == 2 && words[0] == "measure") return measure(argv[2]);
   if (words.size() == 3 && words[0] == "recorded") return recorded(words[1], words[2]);
   return compute_only();

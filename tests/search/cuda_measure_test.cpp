@@ -5,6 +5,7 @@
 
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/cuda_program.h"
+#include "runtime/cuda/fake_driver.h"
 #include "search/cuda_candidate.h"
 #include "search/cuda_testing.h"
 
@@ -88,14 +89,23 @@ TEST(CudaMeasure, ARunnerThatIsLostCostsOneCandidate) {
   EXPECT_TRUE(got.results[5].ok()) << got.results[5].message;
 }
 
+// Whoever runs kernels on a GPU can tune for it afterwards: the workers are other programs.
+TEST(CudaMeasure, AProcessThatUsesTheGpuTunes) {
+  cuda::FakeDriver driver;
+  const cuda::ScopedDriver scope(&driver.api());
+  ASSERT_TRUE(cuda::available());
+  const NDArray on_gpu = NDArray::zeros({16}, f32, Device::cuda());
+  ASSERT_TRUE(cuda::initialised());
+  const auto measurer = make_cuda_measurer(emulated_options());
+  HEDDLE_SKIP_WITHOUT_NVRTC();
+  const TuneTask task = gpu_matmul();
+  EXPECT_TRUE(measure_all(*measurer, task, gpu_candidates(task, 1)).results[0].ok());
+}
+
 TEST(CudaMeasure, AWrongAnswerIsFound) {
   HEDDLE_SKIP_WITHOUT_NVRTC();
   const TuneTask task = gpu_matmul();
-  WorkerOptions options;
-  options.fault = [](const std::string& phase, size_t candidate, std::span<const NDArray> outputs) {
-    if (phase == "output" && candidate == 1) outputs[0].set(5, 1e6);
-  };
-  const auto measurer = emulated_measurer({}, options);
+  const auto measurer = emulated_measurer({}, {}, "wrong output");
   const Collected got = measure_all(*measurer, task, gpu_candidates(task, 2));
   EXPECT_TRUE(got.results[0].ok()) << got.results[0].message;
   EXPECT_EQ(got.results[1].error, MeasureError::WrongAnswer);
@@ -122,11 +132,7 @@ TEST(CudaMeasure, RacesToTheEndAndDropsWhoFails) {
 TEST(CudaMeasure, AReferenceComesFromNaiveKernels) {
   HEDDLE_SKIP_WITHOUT_NVRTC();
   const TuneTask task = gpu_matmul();
-  WorkerOptions options;
-  options.fault = [](const std::string& phase, size_t, std::span<const NDArray>) {
-    if (phase == "cpu reference") throw_runtime_error("no reference today");
-  };
-  const auto measurer = emulated_measurer({}, options);
+  const auto measurer = emulated_measurer({}, {}, "no cpu reference");
   const Collected got = measure_all(*measurer, task, gpu_candidates(task, 1));
   EXPECT_TRUE(got.results[0].ok());
   EXPECT_EQ(got.results[0].message, "");  // it was checked

@@ -118,12 +118,14 @@ class EmulatedDevice : public search::TuningDevice {
   bool lost_ = false;
 };
 
-inline std::unique_ptr<Measurer> emulated_measurer(EmulatedDevice::Faults faults = {},
-                                                   WorkerOptions options = {}) {
-  options.workers = 2;
-  return search::make_cuda_measurer(options,
-                                    [faults] { return std::make_unique<EmulatedDevice>(faults); });
-}
+/// Of workers that have an EmulatedDevice; see emulated_measurer.
+WorkerOptions emulated_options(const EmulatedDevice::Faults& faults = {},
+                               WorkerOptions options = {}, const std::string& misfortune = "");
+/// A measurer whose workers have an EmulatedDevice. `misfortune`: what else goes wrong in them, a
+/// name that cuda_testing.cpp knows.
+std::unique_ptr<Measurer> emulated_measurer(const EmulatedDevice::Faults& faults = {},
+                                            WorkerOptions options = {},
+                                            const std::string& misfortune = "");
 
 /// Schedules of the task that a GPU would run, the default first.
 inline std::vector<Schedule> gpu_candidates(const TuneTask& task, size_t count) {

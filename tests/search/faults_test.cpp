@@ -1,22 +1,20 @@
 // Candidates that crash, hang, exhaust memory, or answer wrongly: each is recorded with its kind,
 // and none of them harms another.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cmath>
+#include <array>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
-#include <new>
 #include <thread>
 
 #include "heddle/support/error.h"
+#include "search/faults.h"
 #include "search/measure_testing.h"
 #include "search/worker_pool.h"
+#include "search/worker_protocol.h"
 
 namespace heddle {
 namespace {
@@ -28,36 +26,6 @@ constexpr bool kSanitized = true;  // takes signals and failed allocations for i
 #else
 constexpr bool kSanitized = false;
 #endif
-
-enum class Fault { None, Segv, Abort, Exit, Throw, Hang, Eat, EatArrays, Wrong, Unwritten };
-
-[[gnu::noinline]] void hang() {
-  for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
-}
-
-void commit(Fault fault, std::span<const NDArray> args) {
-  switch (fault) {
-    case Fault::None: return;
-    case Fault::Segv: std::raise(SIGSEGV); return;
-    case Fault::Abort: std::fputs("something is very wrong\n", stderr); std::abort();
-    case Fault::Exit: ::_exit(3);
-    case Fault::Throw: throw std::runtime_error("thrown in a worker");
-    case Fault::Hang: hang(); return;
-    case Fault::Eat:  // until there is no more
-      for (;;) {
-        volatile char* block = new char[32 << 20];
-        block[0] = 1;
-      }
-    case Fault::EatArrays:  // as a kernel's temporaries would
-      for (std::vector<NDArray> all;;) all.push_back(NDArray::empty({64 << 20}, u8));
-    case Fault::Wrong:
-      if (!args.empty()) args.back().fill(0.125);
-      return;
-    case Fault::Unwritten:  // as if the first element had never been written
-      if (!args.empty()) args.back().set(0, std::nan(""));
-      return;
-  }
-}
 
 MeasureError expected(Fault fault) {
   switch (fault) {
@@ -75,23 +43,27 @@ MeasureError expected(Fault fault) {
   return MeasureError::None;
 }
 
-WorkerOptions options_with(const std::string& phase, std::function<Fault(size_t)> fault) {
+WorkerOptions options_with(const std::vector<Plan>& plans, const std::string& journal = "") {
   WorkerOptions options;
   options.protocol = quick_protocol();
   options.protocol.timeout_seconds = 1;
   options.protocol.memory_limit_bytes = 512 << 20;
   options.workers = 2;
-  options.fault = [=](const std::string& now, size_t candidate, std::span<const NDArray> args) {
-    if (now == phase) commit(fault(candidate), args);
-  };
+  options.command = faulty_worker(plans, journal);
   return options;
 }
+
+/// A file for a journal, gone at the end.
+struct Journal {
+  std::string file = ::testing::TempDir() + "heddle_journal_" + std::to_string(::getpid());
+  Journal() { std::remove(file.c_str()); }
+  ~Journal() { std::remove(file.c_str()); }
+};
 
 // Candidate 1 of four has the fault.
 std::vector<MeasureResult> with_fault(const std::string& phase, Fault fault) {
   const TuneTask task = small_matmul();
-  const auto measurer = make_worker_measurer(
-      options_with(phase, [=](size_t c) { return c == 1 ? fault : Fault::None; }));
+  const auto measurer = make_worker_measurer(options_with({{phase, 1, fault}}));
   const Collected got = measure_all(*measurer, task, candidates(task, 4));
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(got.reports[i], 1) << phase << " " << i;
@@ -157,13 +129,11 @@ TEST(Faults, AMixtureOfEverything) {
   const TuneTask task = small_matmul();
   const std::vector<Schedule> schedules = candidates(task, 40);
   Rng rng(7);
-  struct Plan {
-    Fault fault = Fault::None;
-    std::string phase;
-  };
   std::vector<Plan> plans(schedules.size());
   int hangs = 0;
-  for (Plan& plan : plans) {
+  for (size_t i = 0; i < plans.size(); ++i) {
+    Plan& plan = plans[i];
+    plan.candidate = i;
     if (rng.chance(0.5)) continue;
     plan.fault = rng.choose(
         std::vector<Fault>{Fault::Abort, Fault::Exit, Fault::Wrong, Fault::Unwritten, Fault::Hang});
@@ -172,13 +142,9 @@ TEST(Faults, AMixtureOfEverything) {
     plan.phase = rng.chance(0.5) ? "compile" : "run";
     if (expected(plan.fault) == MeasureError::WrongAnswer) plan.phase = "output";
   }
-  WorkerOptions options = options_with("", [](size_t) { return Fault::None; });
-  options.fault = [&](const std::string& now, size_t candidate, std::span<const NDArray> args) {
-    if (now == plans[candidate].phase) commit(plans[candidate].fault, args);
-  };
   const int before = open_files();
   {
-    const auto measurer = make_worker_measurer(options);
+    const auto measurer = make_worker_measurer(options_with(plans));
     const Collected got = measure_all(*measurer, task, schedules);
     for (size_t i = 0; i < schedules.size(); ++i) {
       EXPECT_EQ(got.reports[i], 1) << i;
@@ -192,53 +158,45 @@ TEST(Faults, AMixtureOfEverything) {
 
 TEST(Faults, ARaceGoesOnWithoutTheDead) {
   const TuneTask task = small_matmul();
-  // It dies in the race itself, not at the first call: the fault is called once for each start.
-  auto* calls = static_cast<std::atomic<int>*>(
-      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  WorkerOptions options = options_with("", [](size_t) { return Fault::None; });
-  options.fault = [&](const std::string& phase, size_t candidate, std::span<const NDArray>) {
-    if (phase == "run" && candidate == 0) ++*calls;
-    if (phase == "run" && candidate == 1) commit(Fault::Abort, {});
-    if (phase == "compile" && candidate == 3) commit(Fault::Hang, {});
-    if (phase == "compile" && candidate == 4) commit(Fault::Throw, {});
-  };
-  const auto measurer = make_worker_measurer(options);
+  const Journal journal;
+  const auto measurer = make_worker_measurer(options_with(
+      {{"run", 1, Fault::Abort}, {"compile", 3, Fault::Hang}, {"compile", 4, Fault::Throw}},
+      journal.file));
   const auto got = measurer->race(task, candidates(task, 5), 0.05, TuneClock());
   EXPECT_TRUE(got[0].ok()) << got[0].message;
   EXPECT_EQ(got[1].error, MeasureError::Crash);
   EXPECT_TRUE(got[2].ok()) << got[2].message;
   EXPECT_EQ(got[3].error, MeasureError::Timeout);
   EXPECT_EQ(got[4].error, MeasureError::Compile);
-  EXPECT_EQ(calls->load(), 2);  // entered again after the crash of its neighbour
-  ::munmap(calls, 4096);
+  int calls = 0;
+  for (const JournalLine& line : read_journal(journal.file))
+    calls += line.phase == "run" && line.candidate == 0;
+  EXPECT_EQ(calls, 2);  // entered again after the crash of its neighbour
 }
 
 // What answers wrongly may have written anywhere: the others race in a runner that it was never in.
 TEST(Faults, AWrongAnswerInARaceTakesItsRunnerWithIt) {
   const TuneTask task = small_matmul();
-  auto* ran_in = static_cast<std::atomic<pid_t>*>(
-      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  WorkerOptions options = options_with("", [](size_t) { return Fault::None; });
-  options.fault = [&](const std::string& phase, size_t candidate, std::span<const NDArray> args) {
-    if (phase == "run") ran_in[candidate] = ::getpid();
-    if (phase == "output" && candidate == 1) commit(Fault::Wrong, args);
-  };
-  const auto measurer = make_worker_measurer(options);
+  const Journal journal;
+  const auto measurer =
+      make_worker_measurer(options_with({{"output", 1, Fault::Wrong}}, journal.file));
   const auto got = measurer->race(task, candidates(task, 3), 0.05, TuneClock());
   EXPECT_TRUE(got[0].ok()) << got[0].message;
   EXPECT_EQ(got[1].error, MeasureError::WrongAnswer);
   EXPECT_TRUE(got[2].ok()) << got[2].message;
-  EXPECT_EQ(ran_in[0].load(), ran_in[2].load());
-  EXPECT_NE(ran_in[1].load(), ran_in[0].load());
-  ::munmap(ran_in, 4096);
+  std::array<int, 3> ran_in{};
+  for (const JournalLine& line : read_journal(journal.file)) {
+    if (line.phase == "run") ran_in.at(line.candidate) = line.process;
+  }
+  EXPECT_EQ(ran_in[0], ran_in[2]);
+  EXPECT_NE(ran_in[1], ran_in[0]);
 }
 
 // An answer to the request before, one too many, the end of a runner that nobody waited for: none
 // of them is taken for the answer to this one.
-TEST(Faults, LateMessagesAreNoAnswers) {
-  search::WorkerProcess::Start start;
-  start.main = [](search::Channel& channel, search::WorkerStatus&) {
-    channel.send(Json::object());
+const TestWorker kTalkative("talkative", [](const std::string&) {
+  search::WorkerHooks hooks;
+  hooks.serve = [](search::Channel& channel, search::WorkerStatus&) {
     const auto message = [](int64_t id, const char* key, int64_t value) {
       return Json::object({{"id", id}, {key, value}});
     };
@@ -251,7 +209,15 @@ TEST(Faults, LateMessagesAreNoAnswers) {
       channel.send(message(id, "n", -3));
     }
   };
-  search::WorkerPool pool(1, start);
+  return hooks;
+});
+
+search::WorkerProcess::Start start_of(std::vector<std::string> command) {
+  return {.command = std::move(command), .hello = search::to_json(search::WorkerHello{})};
+}
+
+TEST(Faults, LateMessagesAreNoAnswers) {
+  search::WorkerPool pool(1, start_of(test_worker("talkative")));
   pool.start(1, 0);
   for (int n = 1; n <= 20; ++n) {
     pool.ask(0, Json::object({{"n", n}}), 10);
@@ -261,25 +227,27 @@ TEST(Faults, LateMessagesAreNoAnswers) {
   }
 }
 
-// One that hangs before it says that it has started, at its start and as a replacement.
-TEST(Faults, AWorkerThatNeverStartsIsNotWaitedForWithoutEnd) {
-  auto* hanging = static_cast<std::atomic<bool>*>(
-      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  search::WorkerProcess::Start start;
-  start.start_seconds = 0.2;
-  start.main = [=](search::Channel& channel, search::WorkerStatus&) {
-    if (hanging->load()) hang();
-    channel.send(Json::object());
-    channel.receive();
+// One that hangs before it says that it has started, while there is a file of that name.
+const TestWorker kHangsAtStart("hangs_at_start", [](const std::string& file) {
+  search::WorkerHooks hooks;
+  hooks.fault = [file](const std::string& phase, size_t, std::span<const NDArray>) {
+    if (phase == "start" && ::access(file.c_str(), F_OK) == 0) hang();
   };
+  return hooks;
+});
+
+TEST(Faults, AWorkerThatNeverStartsIsNotWaitedForWithoutEnd) {
+  const Journal hanging;
   {
+    search::WorkerPool patient(1, start_of(test_worker("hangs_at_start", hanging.file)));
+    patient.start(1, 0);
+    patient.kill(0);
+    patient.restart(0, 0);
+    EXPECT_FALSE(patient.busy(0));
+    std::ofstream(hanging.file) << "now\n";
+    search::WorkerProcess::Start start = start_of(test_worker("hangs_at_start", hanging.file));
+    start.start_seconds = 0.2;
     search::WorkerPool pool(1, start);
-    pool.start(1, 0);
-    pool.kill(0);
-    pool.restart(0, 0);
-    EXPECT_FALSE(pool.busy(0));
-    hanging->store(true);
-    pool.kill(0);
     try {
       pool.restart(0, 0);
       FAIL();
@@ -288,7 +256,6 @@ TEST(Faults, AWorkerThatNeverStartsIsNotWaitedForWithoutEnd) {
     }
   }
   EXPECT_FALSE(has_children());
-  ::munmap(hanging, 4096);
 }
 
 std::vector<pid_t> children() {
@@ -301,7 +268,7 @@ std::vector<pid_t> children() {
 
 TEST(Faults, WorkersKilledFromOutsideAreReplaced) {
   const TuneTask task = small_matmul();
-  const auto measurer = make_worker_measurer(options_with("", [](size_t) { return Fault::None; }));
+  const auto measurer = make_worker_measurer(options_with({}));
   const std::vector<Schedule> schedules = candidates(task, 4);
   for (int round = 0; round < 6; ++round) {
     for (const MeasureResult& r : measure_all(*measurer, task, schedules).results) {
@@ -311,26 +278,28 @@ TEST(Faults, WorkersKilledFromOutsideAreReplaced) {
   }
 }
 
-TEST(Faults, WhenNoProcessCanBeStarted) {
-  search::WorkerProcess::Start start;
-  start.main = [](search::Channel&, search::WorkerStatus&) {};
-  start.fork = [] {
-    errno = EAGAIN;
-    return pid_t{-1};
+const TestWorker kDiesAtStart("dies_at_start", [](const std::string&) {
+  search::WorkerHooks hooks;
+  hooks.fault = [](const std::string&, size_t, std::span<const NDArray>) {
+    throw std::runtime_error("no luck");
   };
+  return hooks;
+});
+
+TEST(Faults, WhenNoProcessCanBeStarted) {
   const int before = open_files();
   try {
-    search::WorkerPool(2, start).start(2, 0);
+    search::WorkerPool(2, start_of({"/no/such/program"})).start(2, 0);
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind, ErrorKind::Runtime);
-    EXPECT_NE(e.message.find("cannot start a measurement worker: fork: "), std::string::npos);
+    EXPECT_NE(e.message.find("cannot start a measurement worker: /no/such/program: "),
+              std::string::npos)
+        << e.message;
   }
   // One that dies before it says anything.
-  start.fork = nullptr;
-  start.main = [](search::Channel&, search::WorkerStatus&) { throw std::runtime_error("no luck"); };
   try {
-    search::WorkerPool(2, start).start(2, 0);
+    search::WorkerPool(2, start_of(test_worker("dies_at_start"))).start(2, 0);
     FAIL();
   } catch (const Error& e) {
     EXPECT_NE(e.message.find("die at their start: the worker exited with status 1"),
@@ -338,23 +307,34 @@ TEST(Faults, WhenNoProcessCanBeStarted) {
         << e.message;
     EXPECT_NE(e.message.find("no luck"), std::string::npos) << e.message;
   }
+  // One of another version.
+  search::WorkerProcess::Start start = start_of(test_worker("talkative"));
+  start.hello["version"] = Json("0.0.1");
+  try {
+    search::WorkerPool(1, start).start(1, 0);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(e.message.find("the tuner is of Heddle 0.0.1"), std::string::npos) << e.message;
+  }
   EXPECT_FALSE(has_children());
   EXPECT_EQ(open_files(), before);
 }
+
+// At work: it does not look at its channel.
+const TestWorker kDeaf("deaf", [](const std::string&) {
+  search::WorkerHooks hooks;
+  hooks.serve = [](search::Channel&, search::WorkerStatus&) { hang(); };
+  return hooks;
+});
 
 TEST(Faults, WorkersEndWithTheTuner) {
   int pipe_fds[2];
   ASSERT_EQ(::pipe(pipe_fds), 0);
   const pid_t tuner = ::fork();
   if (tuner == 0) {
-    search::WorkerProcess::Start start;
-    start.main = [](search::Channel& channel, search::WorkerStatus&) {
-      channel.send(Json::object());
-      hang();  // at work: it does not look at its channel
-    };
-    search::WorkerProcess worker(start);
-    worker.channel().receive();
-    const pid_t pid = worker.pid();
+    search::WorkerProcess process(start_of(test_worker("deaf")));
+    process.channel().receive();
+    const pid_t pid = process.pid();
     [[maybe_unused]] const ssize_t n = ::write(pipe_fds[1], &pid, sizeof pid);
     ::kill(::getpid(), SIGKILL);
   }

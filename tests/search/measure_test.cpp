@@ -1,17 +1,18 @@
 // What is measured of healthy candidates.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <thread>
 
 #include "heddle/driver/build.h"
 #include "heddle/dsl/tensor.h"
 #include "heddle/ops/conv.h"
 #include "heddle/support/error.h"
+#include "search/faults.h"
 #include "search/measure_reference.h"
 #include "search/measure_testing.h"
 #include "search/measure_timing.h"
@@ -129,16 +130,22 @@ TEST(Measure, AStepThatDoesNotApplyIsInvalid) {
   EXPECT_TRUE(got.results[2].ok());
 }
 
+// 40 products of 2 and 2; anything else is an error in the worker.
+const TestWorker kExpectsTwos("expects_twos", [](const std::string&) {
+  search::WorkerHooks hooks;
+  hooks.fault = [](const std::string& phase, size_t, std::span<const NDArray> args) {
+    if (phase == "output" && args[2].at<float>({47, 55}) != 160) throw std::runtime_error("inputs");
+  };
+  return hooks;
+});
+
 TEST(Measure, InputsMayBeTheCallers) {
   TuneTask task = small_matmul();
   task.make_input = [](size_t arg) {
     return NDArray::full(arg == 0 ? Extents{48, 40} : Extents{40, 56}, f32, 2);
   };
   WorkerOptions options = quick_options();
-  // 40 products of 2 and 2; anything else is an error in the worker.
-  options.fault = [](const std::string& phase, size_t, std::span<const NDArray> args) {
-    if (phase == "output" && args[2].at<float>({47, 55}) != 160) throw std::runtime_error("inputs");
-  };
+  options.command = test_worker("expects_twos");
   const auto measurer = make_worker_measurer(options);
   for (const MeasureResult& r : measure_all(*measurer, task, candidates(task, 3)).results) {
     EXPECT_TRUE(r.ok()) << r.message;
@@ -157,9 +164,7 @@ TEST(Measure, AnExpiredClockCancels) {
   const TuneTask task = small_matmul();
   const std::vector<Schedule> schedules = candidates(task, 6);
   WorkerOptions options = quick_options();
-  options.fault = [](const std::string& phase, size_t candidate, std::span<const NDArray>) {
-    if (phase == "run" && candidate == 3) std::this_thread::sleep_for(std::chrono::minutes(10));
-  };
+  options.command = faulty_worker({{"run", 3, Fault::Hang}});
   const auto measurer = make_worker_measurer(options);
   {
     const TuneClock clock(0);
@@ -233,15 +238,12 @@ TEST(Measure, AHopelessFirstCallIsStopped) {
                 {compute(
                     {1 << 20}, [&](Axis i) { return sum(sin(a(i) + cast(f32, k)), k); }, "C")},
                 two_threads());
-  auto* compiled = static_cast<std::atomic<int>*>(
-      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  const std::string journal = ::testing::TempDir() + "measure_" + std::to_string(::getpid());
   WorkerOptions options = quick_options();
   options.protocol.cutoff = 1.5;
   options.protocol.check_output = false;  // its reference would take as long
   options.workers = 1;
-  options.fault = [=](const std::string& phase, size_t, std::span<const NDArray>) {
-    if (phase == "compile") ++*compiled;
-  };
+  options.command = faulty_worker({}, journal);
   const auto measurer = make_worker_measurer(options);
   for (const MeasureResult& r :
        measure_all(*measurer, task, candidates(task, 3), TuneClock(), 1e-3).results) {
@@ -250,18 +252,26 @@ TEST(Measure, AHopelessFirstCallIsStopped) {
     ASSERT_EQ(r.seconds.size(), 1u);
     EXPECT_GE(r.seconds[0], 0.003);
   }
-  EXPECT_EQ(compiled->load(), 3);  // the kernel of one is not lost with the runner of another
+  int compiled = 0;
+  for (const JournalLine& line : read_journal(journal)) compiled += line.phase == "compile";
+  std::remove(journal.c_str());
+  EXPECT_EQ(compiled, 3);  // the kernel of one is not lost with the runner of another
   const TuneTask other = small_matmul();
   EXPECT_TRUE(measure_all(*measurer, other, candidates(other, 1)).results[0].ok());
-  ::munmap(compiled, 4096);
 }
+
+const TestWorker kOneOff("one_off", [](const std::string&) {
+  search::WorkerHooks hooks;
+  hooks.fault = [](const std::string& phase, size_t candidate, std::span<const NDArray> args) {
+    if (phase == "output" && candidate == 2) args[2].at<float>({17, 5}) += 1;
+  };
+  return hooks;
+});
 
 TEST(Measure, RaceTimesAllInTurnsAndChecksThem) {
   const TuneTask task = small_matmul();
   WorkerOptions options = quick_options();
-  options.fault = [](const std::string& phase, size_t candidate, std::span<const NDArray> args) {
-    if (phase == "output" && candidate == 2) args[2].at<float>({17, 5}) += 1;
-  };
+  options.command = test_worker("one_off");
   const auto measurer = make_worker_measurer(options);
   const std::vector<MeasureResult> got =
       measurer->race(task, candidates(task, 4), 0.1, TuneClock());

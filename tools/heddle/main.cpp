@@ -7,6 +7,7 @@
 
 #include "arguments.h"
 #include "commands.h"
+#include "heddle/search/worker.h"
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 
@@ -278,6 +279,16 @@ void add_onnx(CLI::App& app, OnnxListOptions& o) {
   c->footer("Example: heddle onnx --coverage");
 }
 
+void add_worker(CLI::App& app) {
+  CLI::App* c = app.add_subcommand("worker", "Compile and time candidates for whoever asks");
+  c->footer(
+      "Reads requests from the standard input and answers on the standard output, in frames that\n"
+      "src/search/worker_protocol.h describes, until the input ends. `heddle tune` starts workers\n"
+      "of its own; this is for tuners that run elsewhere.\n"
+      "Exit status 2: what arrived was no request.\n"
+      "Example: heddle worker < requests > answers");
+}
+
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -352,6 +363,7 @@ int run(int argc, char** argv) {
   add_selftest(app, selftest);
   OnnxListOptions onnx;
   add_onnx(app, onnx);
+  add_worker(app);
   if (argc == 1) {
     std::cerr << app.help();
     return kBadInput;
@@ -371,6 +383,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("records")) return run_records(records);
   if (app.got_subcommand("onnx")) return run_onnx(onnx);
   if (app.got_subcommand("selftest")) return run_selftest(selftest);
+  if (app.got_subcommand("worker")) return worker_main(1, argv);
   return run_bench(bench);
 }
 

@@ -129,22 +129,22 @@ class Measurer {
 struct WorkerOptions {
   MeasureProtocol protocol;
   int workers = 0;  ///< processes that compile at the same time; 0: one a core
-  /// For tests: called in the worker with the name of a phase ("compile", "run", "output") and the
-  /// index of the candidate in its batch; may crash, hang, exhaust memory, or change the output.
-  std::function<void(const std::string& phase, size_t candidate, std::span<const NDArray> args)>
-      fault = {};
+  /// The program that serves as a worker, and its arguments, to which some are added; it calls
+  /// worker_main (heddle/search/worker.h). Empty: heddle-worker, which was built or installed with
+  /// this library.
+  std::vector<std::string> command = {};
 };
 
 /// The measurer of `tune` for targets of kind "cuda". Worker processes compile (lowering, CUDA
 /// text, NVRTC) while a runner process of its own, the only one that ever initialises CUDA, times
 /// what is compiled: graphs of several launches, by events. A kernel that hangs or breaks the
 /// context costs that runner and is recorded; what the GPU could not launch, and what spills
-/// registers to memory once something better is known, is Rejected before it runs. This process
-/// must not have used CUDA itself (a User error): what is forked from it could not.
+/// registers to memory once something better is known, is Rejected before it runs.
 std::unique_ptr<Measurer> make_cuda_measurer(const WorkerOptions& options = {});
 
-/// Worker processes, forked from this one and reused for every candidate until one dies of it.
-/// Compilation runs on all cores; runs have the machine for themselves.
+/// Worker processes, reused for every candidate until one dies of it. They are programs of their
+/// own: this process may have threads, use a GPU, or whatever. Compilation runs on all cores; runs
+/// have the machine for themselves.
 std::unique_ptr<Measurer> make_worker_measurer(const WorkerOptions& options = {});
 
 }  // namespace heddle
