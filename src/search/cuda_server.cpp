@@ -125,6 +125,7 @@ class CudaServer {
     status_.set(WorkerPhase::Compile, candidate);
     fault("compile", candidate);
     const MeasuredTask& of = task_of(request);
+    const AutoSchedulerOptionsScope options(of.options);
     std::optional<ReplayedSchedule> replayed;
     try {
       replayed = replay_schedule(of, request.at("steps"));
@@ -138,6 +139,7 @@ class CudaServer {
     const Timer timer;
     status_.set(WorkerPhase::Compile, -1);
     const TuneTask& task = task_of(request).task;
+    const AutoSchedulerOptionsScope options(task_of(request).options);
     const Target& target = task.tmpl.target();
     return compiled(target, {naive_schedule(task.tmpl.dag().outputs(), target), task.args}, false,
                     timer);
@@ -169,6 +171,7 @@ class CudaServer {
     status_.set(WorkerPhase::Reference, -1);
     fault("cpu reference", -1);
     const MeasuredTask& of = task_of(request);
+    const AutoSchedulerOptionsScope options(of.options);
     BuildOptions build_options;
     build_options.target = Target::host();
     const ComputeDag& dag = of.task.tmpl.dag();
@@ -219,6 +222,7 @@ class CudaServer {
     TuningDevice& device = device_for(request);
     const auto kernel = device.load(kernel_code_from_json(request.at("code")), Json());
     if (!kernel->first_call(protocol_.timeout_seconds)) return endless(-1);
+    const AutoSchedulerOptionsScope options(task_of(request).options);  // by which it is compared
     task_of(request).reference->store(device.outputs());
     return Json::object();
   }

@@ -64,6 +64,7 @@ std::shared_ptr<MeasuredTask> make_measured_task(
     const TuneTask& task, SharedMemory& memory,
     std::span<const std::shared_ptr<MeasuredTask>> others) {
   auto made = std::make_shared<MeasuredTask>(task);
+  made->options = current_auto_scheduler_options();
   for (size_t i = 0; i < task.args.size(); ++i) {
     const Tensor& t = task.args[i];
     made->inputs.emplace_back();

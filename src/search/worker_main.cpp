@@ -167,6 +167,7 @@ class WorkerServer {
     status_.set(WorkerPhase::Compile, candidate);
     fault("compile", candidate);
     const MeasuredTask& of = tasks_.at(task);
+    const AutoSchedulerOptionsScope options(of.options);
     std::optional<ReplayedSchedule> replayed;
     try {
       replayed = replay_schedule(of, request.at("steps"));
@@ -287,6 +288,7 @@ class WorkerServer {
     const std::vector<NDArray>& arrays = arrays_of(task);
     const ScopedThreads threads(threads_of(task));
     const auto by = static_cast<ReferenceBy>(request.at("by").as_int());
+    const AutoSchedulerOptionsScope options(of.options);
     const ReplayedSchedule replayed = schedule_of(of, by);
     build_schedule(of, replayed.schedule, replayed.args).call(arrays);
     const OutputBounds bounds = bound_outputs(of.task, arrays, outputs_);

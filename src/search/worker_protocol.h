@@ -2,7 +2,8 @@
 // (worker_main.h, cuda_server.h).
 //
 //   {do: hello, protocol, version, kind, memory_limit, measure}                  ->  {started}
-//   {do: task, task, name, declaration, alternatives, target, default, ranges, inputs, own, reference}
+//   {do: task, task, name, declaration, alternatives, target, options, default, ranges, inputs,
+//   own, reference}
 //                                                                                ->  {started}
 //   {do: drop, task}                                                                 no answer
 //

@@ -20,6 +20,29 @@ int64_t bytes_of(const Tensor& t) {
   return std::max<int64_t>(bytes, 1);  // also of none
 }
 
+Json options_json(const AutoSchedulerOptions& o) {
+  return Json::object({{"vector_bytes", o.vector_bytes},
+                       {"threads", o.threads},
+                       {"l1_bytes", o.l1_bytes},
+                       {"l2_bytes", o.l2_bytes},
+                       {"l3_bytes", o.l3_bytes},
+                       {"max_unroll", o.max_unroll},
+                       {"allow_tf32", o.allow_tf32}});
+}
+
+/// Of those that matter when a schedule is built.
+AutoSchedulerOptions options_from(const Json& j) {
+  AutoSchedulerOptions o;
+  o.vector_bytes = static_cast<int>(j.at("vector_bytes").as_int());
+  o.threads = static_cast<int>(j.at("threads").as_int());
+  o.l1_bytes = j.at("l1_bytes").as_int();
+  o.l2_bytes = j.at("l2_bytes").as_int();
+  o.l3_bytes = j.at("l3_bytes").as_int();
+  o.max_unroll = static_cast<int>(j.at("max_unroll").as_int());
+  o.allow_tf32 = j.at("allow_tf32").as_bool();
+  return o;
+}
+
 Json ranges_json(const std::vector<std::optional<InputRange>>& ranges) {
   Json out = Json::array();
   for (const auto& r : ranges) out.push_back(r ? Json::array({r->lo, r->hi}) : Json());
@@ -58,6 +81,7 @@ Json task_message(int id, const MeasuredTask& of, bool own) {
   }
   out["alternatives"] = std::move(alternatives);
   out["default"] = task.tmpl.instantiate(task.tmpl.default_config()).to_json();
+  out["options"] = options_json(of.options);
   out["ranges"] = ranges_json(task.input_ranges);
   Json inputs = Json::array();
   for (const auto& region : of.regions) inputs.push_back(region ? region->place() : Json());
@@ -80,7 +104,10 @@ Json WorkerTasks::answer(const Json& message) {
 void WorkerTasks::add(const Json& message) {
   const int64_t id = message.at("task").as_int();
   const Declaration declaration = declaration_from_json(message.at("declaration"));
+  const AutoSchedulerOptions options = options_from(message.at("options"));
+  const AutoSchedulerOptionsScope scope(options);
   auto made = std::make_shared<MeasuredTask>(task_of(message, declaration));
+  made->options = options;
   for (const Json& j : message.at("alternatives").elements()) {
     Declaration alternative = declaration_from_json(j);
     std::string name = alternative.dag.alternative();

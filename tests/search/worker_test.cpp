@@ -25,6 +25,7 @@
 #include "search/worker_pool.h"
 #include "search/worker_program.h"
 #include "search/worker_protocol.h"
+#include "search/worker_task.h"
 
 namespace heddle {
 namespace {
