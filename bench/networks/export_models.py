@@ -180,9 +180,11 @@ def networks():
     }
 
 
-def randomize_norms(module):
-    """Statistics of batch norms are 0 and 1 at first: a test that would not see them swapped."""
+def randomize(module):
+    """Weights that are all 0 or all 1 at first would hide mistakes: statistics, the ViT's head."""
     for m in module.modules():
+        if isinstance(m, nn.Linear) and not m.weight.any():
+            nn.init.normal_(m.weight, std=0.05)
         if isinstance(m, nn.BatchNorm2d):
             nn.init.uniform_(m.running_mean, -0.1, 0.1)
             nn.init.uniform_(m.running_var, 0.8, 1.2)
@@ -212,7 +214,7 @@ def main():
     for name in chosen:
         torch.manual_seed(1)
         module, inputs = networks()[name]()
-        randomize_norms(module)
+        randomize(module)
         module.eval()
         for exporter in [options.exporter] if options.exporter else ["dynamo", "torchscript"]:
             path = options.folder / f"{name}.{exporter}.onnx"

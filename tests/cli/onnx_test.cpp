@@ -1,8 +1,13 @@
-// heddle onnx: what is supported.
+// heddle onnx, and the commands that take a model: run, explain.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <filesystem>
+
 #include "heddle/onnx/import.h"
+#include "heddle/runtime/ndarray.h"
+#include "npy_file.h"
 #include "run_command.h"
 
 namespace heddle {
@@ -23,6 +28,72 @@ TEST(OnnxCommand, ListsWhatIsSupportedAndWhatIsNot) {
   EXPECT_LT(r.out.find(" Conv "), second);
   EXPECT_GT(r.out.find(" Loop"), second);
   EXPECT_EQ(heddle_command("onnx").status, 2);
+}
+
+// The network of the lessons: its weights are external data beside it.
+const std::string kDigits = HEDDLE_SOURCE_DIR "/tutorials/data/digits.onnx";
+
+class ModelCommands : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!onnx_available()) GTEST_SKIP() << "built without ONNX import";
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string folder_ = temporary("models");
+};
+
+TEST_F(ModelCommands, RunTakesAndWritesArrays) {
+  const std::string in = folder_ + "/x.npy", out = folder_ + "/y.npy";
+  cli::save_npy(NDArray::random({2, 1, 8, 8}, f32, 7, 0, 1), in);
+  const std::string command =
+      "run " + kDigits + " --dims batch=2 --time 0 --threads 1 --output " + out;
+  const CommandResult r = heddle_command(command + " --input images=" + in);
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("images f32[2, 1, 8, 8], of " + in));
+  EXPECT_THAT(r.out, HasSubstr("in " + out));
+  const NDArray first = cli::load_npy(out);
+  EXPECT_EQ(first.shape(), (Extents{2, 10}));
+  // Random inputs are said to be random, and give something else.
+  const CommandResult other = heddle_command(command);
+  ASSERT_EQ(other.status, 0) << other.err;
+  EXPECT_THAT(other.out, HasSubstr("random"));
+  EXPECT_GT(max_abs_diff(first, cli::load_npy(out)), 1e-3);
+}
+
+TEST_F(ModelCommands, RunInAnotherPrecisionIsNear) {
+  const std::string run = "run " + kDigits + " --dims batch=1 --time 0 --threads 1 --output ";
+  const std::string exact = folder_ + "/f32.npy", near = folder_ + "/bf16.npy";
+  ASSERT_EQ(heddle_command(run + exact).status, 0);
+  const CommandResult r = heddle_command(run + near + " --precision bf16");
+  ASSERT_EQ(r.status, 0) << r.err;
+  const double difference = max_abs_diff(cli::load_npy(exact), cli::load_npy(near));
+  EXPECT_GT(difference, 0);
+  EXPECT_LT(difference, 1);
+}
+
+TEST_F(ModelCommands, MistakesAreExplainedAndNothingIsWritten) {
+  const std::string out = folder_ + "/y.npy", in = folder_ + "/x.npy";
+  cli::save_npy(NDArray::zeros({3, 1, 8, 8}, f32), in);
+  const std::string run = "run " + kDigits + " --time 0 --output " + out + " ";
+  for (const auto& [arguments, part] : std::vector<std::pair<std::string, std::string>>{
+           {"", "--dims batch=1"},
+           {"--dims batch", "NAME=EXTENT"},
+           {"--dims batch=2 --input images=" + in, "f32[3, 1, 8, 8]"},
+           {"--dims batch=2 --input image=" + in, "images"},
+           {"--dims batch=2 --precision i8", "f32, f16 or bf16"}}) {
+    const CommandResult r = heddle_command(run + arguments);
+    EXPECT_EQ(r.status, 2) << arguments << r.out;
+    EXPECT_THAT(r.err, HasSubstr(part)) << arguments;
+    EXPECT_FALSE(std::filesystem::exists(out));
+  }
+}
+
+TEST_F(ModelCommands, ExplainShowsTheNodes) {
+  const CommandResult r = heddle_command("explain " + kDigits + ":batch=4");
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("f32[4,16,8,8]"));
+  EXPECT_EQ(heddle_command("explain " + kDigits + ":batch=4 --show loops").status, 2);
 }
 
 }  // namespace

@@ -103,6 +103,18 @@ struct SelftestOptions {
 };
 int run_selftest(const SelftestOptions& options);
 
+struct RunOptions {
+  std::string model;
+  std::vector<std::string> inputs, outputs;  ///< NAME=FILE.npy
+  std::vector<std::string> dims;             ///< NAME=EXTENT
+  std::string precision = "f32";
+  int threads = 0;  ///< 0: as the target says
+  std::string target = "llvm -mcpu=native";
+  double seconds = 1;  ///< of timing; 0: none
+  uint64_t seed = 1;   ///< of random inputs
+};
+int run_model(const RunOptions& options);
+
 struct OnnxListOptions {
   bool coverage = false;
 };

@@ -6,6 +6,7 @@
 
 #include "build_times.h"
 #include "commands.h"
+#include "figures.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/dag/alternatives.h"
@@ -14,10 +15,12 @@
 #include "heddle/driver/gpu_kernel_use.h"
 #include "heddle/ir/print.h"
 #include "heddle/lower/lower.h"
+#include "heddle/network/network.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
+#include "model_subject.h"
 #include "subjects.h"
 
 namespace heddle::cli {
@@ -285,6 +288,22 @@ std::vector<std::string> parts_of(const ExplainOptions& options) {
   return parts;
 }
 
+// A model is many kernels: what they are and what passes between them.
+int explain_model(const ExplainOptions& options) {
+  if (!options.show.empty() || !options.pass.empty() || options.json || options.naive) {
+    throw_user_error("of a model only its nodes are shown, as text", {},
+                     "leave --show, --pass, --json and --naive out");
+  }
+  const Problem problem = model_problem(options.subject, dtype_of(options.dtype));
+  const Target target = target_of(options.target, options.threads);
+  const Network network(problem.outputs, target);
+  std::cout << problem.subject << "  for " << to_string(target) << ", " << flops_text(problem.flops)
+            << ", " << bytes_text(problem.bytes) << ", " << network.nodes().size() << " nodes, "
+            << network.tasks().size() << " kernels\n\n"
+            << network.to_text();
+  return 0;
+}
+
 }  // namespace
 
 const std::vector<std::string>& explain_parts() {
@@ -295,6 +314,7 @@ const std::vector<std::string>& explain_parts() {
 }
 
 int run_explain(const ExplainOptions& options) {
+  if (is_model(options.subject)) return explain_model(options);
   const std::vector<std::string> parts = parts_of(options);
   const DataType dtype = dtype_of(options.dtype);
   Target target = target_of(options.target, options.threads);

@@ -34,7 +34,11 @@ void add_list(CLI::App& app, ListOptions& o) {
 
 void add_explain(CLI::App& app, ExplainOptions& o) {
   CLI::App* c = app.add_subcommand("explain", "Show what Heddle makes of a subject, and why");
-  c->add_option("subject", o.subject, "Such as matmul:512x512x512; see `heddle list`")->required();
+  c->add_option(
+       "subject", o.subject,
+       "Such as matmul:512x512x512; see `heddle list`. Or an ONNX file, of which the nodes "
+       "are shown: net.onnx:batch=1")
+      ->required();
   // Options that may be repeated take one text each time: the subject may follow them.
   c->add_option("--show", o.show,
                 "What to show, repeated or with commas: " + join(explain_parts()) +
@@ -116,7 +120,8 @@ void add_tune(CLI::App& app, TuneRequest& o) {
   CLI::App* c =
       app.add_subcommand("tune", "Find better schedules than the static ones, within a time");
   c->add_option("subjects", o.subjects,
-                "Such as matmul:512x512x512; several share the time. See `heddle list`");
+                "Such as matmul:512x512x512; several share the time. See `heddle list`. Or an ONNX "
+                "file, with extents: net.onnx:batch=1");
   c->add_option("--workloads", o.workloads, "Lists of workloads: matmul, conv, ..., all")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -273,6 +278,31 @@ void add_selftest(CLI::App& app, SelftestOptions& o) {
       "  heddle selftest --only softmax --verbose");
 }
 
+void add_run(CLI::App& app, RunOptions& o) {
+  CLI::App* c = app.add_subcommand("run", "Run an ONNX model, and time it");
+  c->add_option("model", o.model, "An ONNX file; its weights may be beside it")->required();
+  c->add_option("-i,--input", o.inputs,
+                "NAME=FILE.npy, repeated (random numbers for inputs that are not named)")
+      ->allow_extra_args(false);
+  c->add_option("-o,--output", o.outputs, "Write an output: NAME=FILE.npy, repeated")
+      ->allow_extra_args(false);
+  c->add_option("--dims", o.dims, "Extents of the model's open dimensions: batch=1,sequence=128")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  c->add_option("--precision", o.precision, "f32, f16 or bf16 in place of the model's f32 (f32)");
+  c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
+      ->check(CLI::Range(1, 1024));
+  c->add_option("--target", o.target, "Machine to run on (llvm -mcpu=native)");
+  c->add_option("--time", o.seconds, "Seconds of timing; 0: none (1)")
+      ->check(CLI::Range(0.0, 3600.0));
+  c->add_option("--seed", o.seed, "Of random inputs (1)");
+  c->footer(
+      "Examples:\n"
+      "  heddle run resnet50.onnx --dims batch=1\n"
+      "  heddle run resnet50.onnx --input image=cat.npy --output scores=scores.npy\n"
+      "  heddle run bert.onnx --dims batch=1,sequence=128 --threads 1 --time 5");
+}
+
 void add_onnx(CLI::App& app, OnnxListOptions& o) {
   CLI::App* c = app.add_subcommand("onnx", "Show what is known of ONNX");
   c->add_flag("--coverage", o.coverage, "Which operators are supported, and which are not");
@@ -361,6 +391,8 @@ int run(int argc, char** argv) {
   add_records(app, records);
   SelftestOptions selftest;
   add_selftest(app, selftest);
+  RunOptions run_options;
+  add_run(app, run_options);
   OnnxListOptions onnx;
   add_onnx(app, onnx);
   add_worker(app);
@@ -381,6 +413,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("tune")) return run_tune(tune);
   if (app.got_subcommand("report")) return run_report(report);
   if (app.got_subcommand("records")) return run_records(records);
+  if (app.got_subcommand("run")) return run_model(run_options);
   if (app.got_subcommand("onnx")) return run_onnx(onnx);
   if (app.got_subcommand("selftest")) return run_selftest(selftest);
   if (app.got_subcommand("worker")) return worker_main(1, argv);

@@ -6,13 +6,14 @@
 
 #include "heddle/dag/compute_dag.h"
 #include "heddle/network/network.h"
+#include "model_subject.h"
 #include "subjects.h"
 
 namespace heddle::cli {
 namespace {
 
 bool is_network(const std::string& subject) {
-  return subject_kind(subject.substr(0, subject.find(':'))).network;
+  return is_model(subject) || subject_kind(subject.substr(0, subject.find(':'))).network;
 }
 
 // A part of a network has no subject that says what bounds it: its operands are reused, or not.
@@ -63,7 +64,8 @@ void TaskList::add(TuneTask task, TaskScale scale, DataType dtype) {
 TaskList tasks_of(const std::vector<Workload>& subjects, const Target& target) {
   TaskList list;
   for (const Workload& w : subjects) {
-    const Problem problem = make_problem(w.subject, w.dtype);
+    const Problem problem =
+        is_model(w.subject) ? model_problem(w.subject, w.dtype) : make_problem(w.subject, w.dtype);
     if (is_network(w.subject)) {
       add_network(&list, problem, target, subjects.size() == 1);
     } else {
