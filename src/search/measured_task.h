@@ -29,6 +29,7 @@ struct MeasuredTask {
   // In a worker.
   std::map<std::string, Declaration> alternatives;  ///< by name
   Json default_schedule;                            ///< the static choice
+  bool own_copies = false;  ///< of the inputs, while they are measured with (WorkerTasks::hold)
 
   explicit MeasuredTask(TuneTask of) : task(std::move(of)) {}
   int64_t input_bytes() const;

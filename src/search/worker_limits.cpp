@@ -89,7 +89,7 @@ void limit_resources(int64_t memory_bytes) {
 void allow_more_memory(int64_t bytes) {
   rlimit r{};
   if (::getrlimit(RLIMIT_DATA, &r) != 0 || r.rlim_cur == RLIM_INFINITY) return;
-  limit(RLIMIT_DATA, r.rlim_cur + static_cast<rlim_t>(bytes));
+  limit(RLIMIT_DATA, static_cast<rlim_t>(static_cast<int64_t>(r.rlim_cur) + bytes));
 }
 
 // What one compilation frees the next one takes: not given back to the system in between (7 % of

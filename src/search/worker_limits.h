@@ -21,7 +21,7 @@ void ignore_interrupts();
 /// No core files, little to print, and so many bytes of memory above what there is now (0: no
 /// limit). An allocation that fails ends the process with kExitOutOfMemory.
 void limit_resources(int64_t memory_bytes);
-/// So many bytes more may be allocated.
+/// So many bytes more (or fewer) may be allocated.
 void allow_more_memory(int64_t bytes);
 
 /// What one compilation frees the next one takes.

@@ -69,7 +69,7 @@ class WorkerServer {
         if (is_runner_) ::_exit(0);
       } else if (what != "run" && what != "reference" && what != "race") {
         throw_user_error("a worker is asked to '" + what + "'");
-      } else if (is_runner_ || fork_runner()) {
+      } else if (is_runner_ || fork_runner(*request)) {
         forget_noise();
         if (what == "run") reply(guarded([&] { return run(*request); }));
         if (what == "reference") reply(guarded([&] { return make_reference(*request); }));
@@ -84,9 +84,20 @@ class WorkerServer {
     Kernel kernel;
   };
 
+  /// The task that a run, a race or a reference is of; -1: of none that is known.
+  int64_t measured_with(const Json& request) const {
+    if (const Json* task = request.find("task")) return task->as_int();
+    const Json* slot = request.find("slot");
+    const Json* slots = request.find("slots");
+    if (slots && slots->size() > 0) slot = &slots->at(0);
+    const auto compiled = slot ? kernels_.find(slot->as_int()) : kernels_.end();
+    return compiled == kernels_.end() ? -1 : compiled->second.task;
+  }
+
   // True in the runner. In the worker it returns when the runner has ended, and the next request is
   // its own. The worker never starts threads, so that nothing is lost in the copy.
-  bool fork_runner() {
+  bool fork_runner(const Json& request) {
+    tasks_.hold(measured_with(request));  // its children share the copies
     const pid_t worker = ::getpid();
     const pid_t runner = ::fork();
     if (runner < 0) throw_runtime_error("fork: " + std::string(std::strerror(errno)));

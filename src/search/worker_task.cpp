@@ -58,6 +58,11 @@ std::vector<std::optional<InputRange>> ranges_from(const Json& list) {
   return out;
 }
 
+NDArray in_region(const MeasuredTask& of, size_t i) {
+  const Tensor& t = of.task.args[i];
+  return NDArray::wrap(of.regions[i]->data(), t.extents(), t.dtype());
+}
+
 TuneTask task_of(const Json& message, const Declaration& declaration) {
   const Target target = Target::parse(message.at("target").as_string());
   return {.name = message.at("name").as_string(),
@@ -116,7 +121,7 @@ void WorkerTasks::add(const Json& message) {
   made->default_schedule = message.at("default");
 
   const Json* inputs = message.find("inputs");
-  const bool own = message.get_bool("own", true);
+  made->own_copies = message.get_bool("own", true);
   const std::vector<Tensor>& args = made->task.args;
   if (inputs && inputs->elements().size() != args.size())
     throw_user_error("the task has another number of arguments than of inputs");
@@ -125,27 +130,42 @@ void WorkerTasks::add(const Json& message) {
     made->regions.emplace_back();
     if (is_output(args[i])) continue;
     const int64_t bytes = bytes_of(args[i]);
-    if (own) allow_more_memory(bytes);
     if (!inputs) {
+      allow_more_memory(bytes);
       made->inputs[i] = random_input(made->task, i);
       continue;
     }
-    auto region = std::make_shared<SharedRegion>(
+    made->regions[i] = std::make_shared<SharedRegion>(
         SharedRegion::map(shared_fd_, inputs->at(i), bytes, SharedRegion::Access::Private));
-    const NDArray mapped = NDArray::wrap(region->data(), args[i].extents(), args[i].dtype());
-    if (own) {
-      made->inputs[i] = mapped.copy();
-    } else {
-      made->inputs[i] = mapped;
-      made->regions[i] = std::move(region);
-    }
+    made->inputs[i] = in_region(*made, i);
   }
   const Json* place = message.find("reference");
   made->reference = std::make_unique<Reference>(made->task.tmpl.dag(), [&](int64_t bytes) {
     return place ? SharedRegion::map(shared_fd_, *place, bytes, SharedRegion::Access::Shared)
                  : SharedRegion::anonymous(bytes);
   });
+  if (id == held_) held_ = -1;
   tasks_[id] = std::move(made);
+}
+
+void WorkerTasks::hold(int64_t id) {
+  if (id == held_) return;
+  for (const auto& [other, task] : tasks_) {
+    if ((other != id && other != held_) || !task->own_copies) continue;
+    for (size_t i = 0; i < task->inputs.size(); ++i) {
+      if (!task->regions[i]) continue;
+      const int64_t bytes = task->inputs[i].bytes();
+      allow_more_memory(other == id ? bytes : -bytes);
+      task->inputs[i] = in_region(*task, i);
+      if (other != id) continue;
+      try {
+        task->inputs[i] = task->inputs[i].copy();
+      } catch (const Error&) {
+        // No memory for it: it is measured with where it is.
+      }
+    }
+  }
+  held_ = id;
 }
 
 ReplayedSchedule replay_schedule(const MeasuredTask& of, const Json& steps) {

@@ -10,8 +10,9 @@
 
 namespace heddle::search {
 
-/// The message by which a worker learns of task `id`. `own`: it makes copies of the inputs, which
-/// then lie as arrays do everywhere (in huge pages, where there are any); else it maps them.
+/// The message by which a worker learns of task `id`. `own`: it makes copies of the inputs that it
+/// measures with, which then lie as arrays do everywhere (in huge pages, where there are any); else
+/// it maps them.
 Json task_message(int id, const MeasuredTask& task, bool own);
 
 /// What a worker was told of.
@@ -23,6 +24,8 @@ class WorkerTasks {
   /// Takes a task in; what is wrong with it is in the answer.
   Json answer(const Json& message);
   void drop(int64_t id) { tasks_.erase(id); }
+  /// Makes copies of this task's inputs if it is to have any, and gives back those of another.
+  void hold(int64_t id);
   /// Throws a User error for one that it was not told of.
   const MeasuredTask& at(int64_t id) const;
 
@@ -30,6 +33,7 @@ class WorkerTasks {
   void add(const Json& message);
 
   int shared_fd_;
+  int64_t held_ = -1;
   std::map<int64_t, std::shared_ptr<MeasuredTask>> tasks_;
 };
 

@@ -40,8 +40,7 @@ WorkerOptions quick_options() {
   return options;
 }
 
-// ---- the state of the process that tunes
-// ---------------------------------------------------------
+// ---- the state of the process that tunes --------------------------------------------------------
 
 // Kernels ran on all threads, others are at work and hold the allocator's locks all the time.
 TEST(Worker, AProgramWithManyThreadsTunes) {
@@ -131,8 +130,45 @@ TEST(Worker, AUsersRewriteRuleWorksInTheWorker) {
   unregister_rewrite_rule("twice_is_a_sum");
 }
 
-// ---- the program
-// ---------------------------------------------------------------------------------
+// ---- the program --------------------------------------------------------------------------------
+
+// What a worker knows of a task is what the tuner does.
+TEST(Worker, ATaskArrivesWhole) {
+  AutoSchedulerOptions options;
+  options.max_unroll = 77;
+  options.allow_tf32 = true;
+  const AutoSchedulerOptionsScope scope(options);
+  TuneTask task = small_matmul();
+  task.input_ranges = {std::nullopt, InputRange{2, 3}};
+  search::MeasuredTasks tuners;
+  const int id = tuners.add(task);
+  for (const size_t workers : {size_t{1}, size_t{1} << 40}) {  // own copies fit, or they do not
+    search::WorkerTasks theirs(tuners.memory().fd());
+    const Json answer = theirs.answer(tuners.message(static_cast<size_t>(id), workers));
+    ASSERT_FALSE(answer.contains("message")) << answer.dump();
+    const search::MeasuredTask& there = theirs.at(id);
+    EXPECT_EQ(there.options.max_unroll, 77);
+    EXPECT_TRUE(there.options.allow_tf32);
+    EXPECT_EQ(there.task.tmpl.target(), task.tmpl.target());
+    EXPECT_EQ(there.task.tmpl.dag().structural_hash(), task.tmpl.dag().structural_hash());
+    // Copies of its own are of the task that is measured.
+    const void* mapped = there.inputs[0].data();
+    theirs.hold(id);
+    EXPECT_EQ(there.inputs[0].data() == mapped, workers > 1);
+    theirs.hold(-1);
+    EXPECT_EQ(there.inputs[0].data(), mapped);
+    theirs.hold(id);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(allclose(there.inputs[i], tuners[id].inputs[i], 0, 0));
+      there.inputs[i].fill(9);  // a candidate that errs: nobody else sees it
+      EXPECT_NE(tuners[id].inputs[i].get(0), 9);
+    }
+    EXPECT_GE(tuners[id].inputs[1].get(5), 2);
+    // A right answer is everybody's.
+    there.reference->store(std::vector{NDArray::full({48, 56}, f32, 5)});
+    EXPECT_TRUE(tuners[id].reference->ready());
+  }
+}
 
 struct Environment {
   explicit Environment(const char* value) { ::setenv("HEDDLE_WORKER", value, 1); }
@@ -340,8 +376,7 @@ TEST(WorkerProgram, AHostileFrameEndsTheWorkerAlone) {
   }
 }
 
-// ---- the tuner's side
-// ------------------------------------------------------------------------------
+// ---- the tuner's side ---------------------------------------------------------------------------
 
 const TestWorker kBabbles("babbles", [](const std::string& seed) {
   search::WorkerHooks hooks;
@@ -393,7 +428,7 @@ std::vector<pid_t> children_of(pid_t process) {
 TEST(Worker, KilledAtAnyMomentItCostsACandidateAtMost) {
   const TuneTask task = small_matmul();
   const auto measurer = make_worker_measurer(quick_options());
-  const std::vector<Schedule> schedules = candidates(task, 40);
+  const std::vector<Schedule> schedules = candidates(task, 24);
   std::atomic<bool> stop{false};
   std::atomic<int> kills{0};
   const pid_t self = ::getpid();
