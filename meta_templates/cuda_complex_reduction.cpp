@@ -85,7 +85,8 @@ class Writer {
  private:
   // The view of a product of matrices some dimension of which is several axes.
   static std::optional<ContractionView> several_axes_view(const Operation& op) {
-    constexpr int64_t kFew = 4;
+    // Of fewer than a thread takes, no thread but the first would have any.
+    constexpr int64_t kFew = 5;
     std::optional<ContractionView> view =
         op.num_outputs() == 1 ? contraction_view(op) : std::nullopt;
     if (!view) return {};

@@ -115,6 +115,28 @@ TEST(TensorCoreConvolution, DepthwiseOnesAreLeftToOthers) {
   EXPECT_THAT(check({.c = 16, .k = 16, .groups = 16}), Not(HasSubstr("mma.")));
 }
 
+// Of few filters or pixels, too, the accumulators are registers of the threads that they belong to.
+TEST(ViewedConvolution, AccumulatorsStayInRegisters) {
+  const AutoSchedulerOptionsScope scope(options());
+  Rng rng(1);
+  for (const int64_t k : {1, 2, 4, 5, 8}) {
+    for (const int64_t side : {1, 2, 7}) {
+      const selftest::RandomProgram p = convolution(
+          {.type = f64, .n = 1, .c = 8, .h = side, .w = side, .k = k, .nhwc = side != 7});
+      SCOPED_TRACE(p.text);
+      const Template t = make_template(ComputeDag(p.outputs), h200());
+      for (int i = 0; i < 10; ++i) {
+        const Config c = selftest::random_config(t, rng);
+        for (const GpuKernel& kernel : lower_gpu(t.instantiate(c), p.args()).main) {
+          for (const GpuKernel::SharedSlot& slot : kernel.shared)
+            EXPECT_EQ(slot.buffer->name.find(".product"), std::string::npos)
+                << slot.buffer->name << " " << t.config_to_json(c).dump();
+        }
+      }
+    }
+  }
+}
+
 // Channels side by side are copied by sixteen bytes, with zeros for the padding; no thread loads an
 // element by itself, and the padded image is never written.
 TEST(TensorCoreConvolution, TilesComeByAsynchronousCopies) {
