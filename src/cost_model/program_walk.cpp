@@ -256,9 +256,7 @@ class Walker {
   }
 
   static bool has_load(const Expr& e) {
-    bool found = e.kind() == ExprKind::Load;
-    if (!found) for_each_child(e, [&](const Expr& c) { found = found || has_load(c); });
-    return found;
+    return any_below(e, [](const Expr& x) { return x.kind() == ExprKind::Load; });
   }
 
   void count_unary(const Unary& u, double w) {

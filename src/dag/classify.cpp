@@ -184,6 +184,10 @@ void classify(const Operation& op, const std::vector<Consumer>& consumers, Stage
   if (op.is_placeholder()) {
     info->stage_class = StageClass::Placeholder;
     info->reason = op.name() + (op.is_constant() ? " is a constant input" : " is an input");
+  } else if (info->scan) {
+    info->stage_class = StageClass::SimpleReduction;
+    info->reason = op.name() + " is a simple reduction: a scan along " +
+                   op.axes()[static_cast<std::size_t>(info->scan->axis)].name();
   } else if (op.is_reduction()) {
     classify_reduction(op, info);
   } else if (info->is_output) {

@@ -88,8 +88,8 @@ void measure(const Operation& op, StageInfo* info) {
   const dag::Work work = dag::count_work(op);
   info->flops_per_point = work.flops;
   info->special_per_point = work.special;
-  info->flops =
-      work.flops * static_cast<double>(info->points) * static_cast<double>(info->reduce_points);
+  info->flops = work.flops * static_cast<double>(info->points) *
+                static_cast<double>(info->scan ? 1 : info->reduce_points);
 }
 
 }  // namespace
@@ -138,6 +138,7 @@ ComputeDag::ComputeDag(std::vector<Tensor> outputs) {
   for (std::size_t s = 0; s < impl->stages.size(); ++s) {
     const Operation& op = *impl->stages[s];
     StageInfo& info = impl->infos[s];
+    info.scan = dag::find_scan(op);
     measure(op, &info);
     const auto all_producers = [&](auto&& holds) {
       return std::all_of(info.producers.begin(), info.producers.end(), [&](int p) {

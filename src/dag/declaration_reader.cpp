@@ -358,8 +358,8 @@ class DeclarationReader {
 
   static Expr builtin(ReduceKind kind, const Expr& value, std::vector<Axis> over) {
     switch (kind) {
-      case ReduceKind::Sum: return sum(value, std::move(over));
-      case ReduceKind::Prod: return prod(value, std::move(over));
+      case ReduceKind::Sum: return sum_in(value.dtype(), value, std::move(over));
+      case ReduceKind::Prod: return prod_in(value.dtype(), value, std::move(over));
       case ReduceKind::Min: return reduce_min(value, std::move(over));
       case ReduceKind::Max: return reduce_max(value, std::move(over));
       case ReduceKind::Any: return any(value, std::move(over));

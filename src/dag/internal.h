@@ -45,6 +45,10 @@ Work count_work(const Operation& op);
 std::vector<int64_t> case_periods(const Operation& op, const std::vector<Access>& reads,
                                   FunctionRef<const std::vector<int64_t>&(int)> periods_of);
 
+// ---- scan.cpp ----
+/// StageInfo::scan.
+std::optional<ScanInfo> find_scan(const Operation& op);
+
 // ---- classify.cpp ----
 struct Consumer {
   std::string name;

@@ -61,7 +61,7 @@ std::vector<Tensor> apply(const RewriteSite& site) {
               reduce_axis(r == cut ? Expr(length) : old->extent, old.name(), op.where()));
           to.push_back({old.var(), r == cut ? i[0] * length + over.back() : Expr(over.back())});
         }
-        return sum(substitute(product, to), over);
+        return sum_in(product.dtype(), substitute(product, to), over);
       },
       op.name() + "_parts", "split_k", op.where());
   return {compute(
@@ -70,7 +70,7 @@ std::vector<Tensor> apply(const RewriteSite& site) {
         const Axis q = reduce_axis(parts, "part", op.where());
         std::vector<Expr> at{q};
         at.insert(at.end(), i.begin(), i.end());
-        return sum(partial.at(at), q);
+        return sum_in(partial.dtype(), partial.at(at), {q});
       },
       op.name(), op.tag(), op.where())};
 }

@@ -130,7 +130,9 @@ class Rewriter {
     const Axis c = reduce_axis(channels_, "rc", where_);
     const Tensor products = compute(
         {a_, a_, tiles_, results_},
-        [&](Axis i, Axis j, Axis p, Axis k) { return sum(v(i, j, p, c) * u(i, j, c, k), c); },
+        [&](Axis i, Axis j, Axis p, Axis k) {
+          return sum_in(v.dtype(), v(i, j, p, c) * u(i, j, c, k), {c});
+        },
         name("products"), "winograd", where_);
     return results(products);
   }

@@ -5,7 +5,11 @@
 // about a combination, such as `y * 2 + r - 1 >= 0`, which is how padding is written. So conditions
 // are kept as facts `f >= 0`, and an index e is bounded through e = f + (e - f) as well.
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "dsl/validate.h"
 #include "heddle/ir/print.h"
@@ -37,11 +41,20 @@ Interval intersect(Interval a, Interval b) {
 }
 bool empty(Interval r) { return r.min > r.max; }
 
+/// Shared nodes that were checked in one context, and in those around it.
+struct Checked {
+  std::shared_ptr<const Checked> outer;
+  mutable std::unordered_set<const ExprNode*> nodes;
+  bool has(const ExprNode* n) const { return nodes.contains(n) || (outer && outer->has(n)); }
+};
+
 /// What holds where an expression is evaluated.
 struct Context {
   Ranges ranges;
   std::vector<Expr> facts;  ///< each >= 0
   bool reachable = true;
+  /// The nodes whose reads were checked where this is known, or less.
+  std::shared_ptr<const Checked> checked = std::make_shared<Checked>();
 
   void assume(const Expr& condition, bool holds);
   Interval bound(const Expr& e) const;
@@ -119,9 +132,8 @@ Interval Context::bound(const Expr& e) const {
 std::optional<Interval> Context::from_parts(const Expr& e) const {
   if (facts.empty()) {
     // Nothing beyond range_of, save where a select inside the index brings facts of its own.
-    bool select = false;
-    visit(e, [&](const Expr& x) { select = select || x.kind() == ExprKind::Select; });
-    if (!select) return std::nullopt;
+    if (!any_below(e, [](const Expr& x) { return x.kind() == ExprKind::Select; }))
+      return std::nullopt;
   }
   if (const Select* s = e.as<Select>()) {
     Context yes = *this, no = *this;
@@ -169,24 +181,64 @@ std::optional<Interval> Context::from_parts(const Expr& e) const {
 
 class BoundsChecker {
  public:
-  BoundsChecker(const std::string& name, const Where& where) : name_(name), where_(where) {}
+  BoundsChecker(const std::string& name, const Where& where, const Ranges& ranges)
+      : name_(name), where_(where), ranges_(ranges) {}
 
   void check(const Expr& e, const Context& context) const {
     if (!context.reachable) return;
+    // An expression is a graph: a node is checked once with what is known around all its readers,
+    // as often as something more is known around one of them.
+    if (e->shared() && !SeenNodes::is_leaf(e)) {
+      if (context.checked->has(e.get()) || (!context.facts.empty() && is_fine_alone(e))) return;
+      context.checked->nodes.insert(e.get());
+    }
+    if (++visits_ > kMostVisits)
+      throw_user_error(
+          "'" + name_ + "' nests too many selects around unguarded reads to check them", where_,
+          "guard each read where it is: select(condition, A(...), other)");
+    check_node(e, context);
+  }
+
+ private:
+  static constexpr int kMostVisits = 1000000;
+
+  void check_node(const Expr& e, const Context& context) const {
     if (const Select* s = e.as<Select>()) {
       check(s->condition, context);
-      Context yes = context, no = context;
-      yes.assume(s->condition, true);
-      no.assume(s->condition, false);
-      check(s->on_true, yes);
-      check(s->on_false, no);
+      check(s->on_true, inside(context, s->condition, true));
+      check(s->on_false, inside(context, s->condition, false));
       return;
     }
     if (const Load* load = e.as<Load>()) check_read(*load, context);
     for_each_child(e, [&](const Expr& child) { check(child, context); });
   }
 
- private:
+  /// Whether no read in `e` needs a guard around `e`.
+  bool is_fine_alone(const Expr& e) const {
+    if (const auto it = fine_alone_.find(e.get()); it != fine_alone_.end()) return it->second;
+    Context nothing;
+    nothing.ranges = ranges_;
+    const bool outer = std::exchange(failed_, false);
+    const bool report = std::exchange(report_, false);
+    // Not `check`, which would ask again.
+    check_node(e, nothing);
+    const bool fine = !failed_;
+    failed_ = outer;
+    report_ = report;
+    fine_alone_.emplace(e.get(), fine);
+    return fine;
+  }
+
+  /// `outer`, and that `condition` holds or does not.
+  static Context inside(const Context& outer, const Expr& condition, bool holds) {
+    Context arm = outer;
+    arm.assume(condition, holds);
+    // Conditions on data say nothing of indices.
+    if (arm.facts.size() == outer.facts.size()) return arm;
+    arm.checked = std::make_shared<Checked>(Checked{outer.checked, {}});
+    return arm;
+  }
+
   void check_read(const Load& load, const Context& context) const {
     for (size_t d = 0; d < load.indices.size(); ++d) {
       const Expr& index = load.indices[d];
@@ -196,7 +248,8 @@ class BoundsChecker {
       if (r.min >= 0 && r.max < extent) continue;
       r = context.bound(index);
       if (empty(r) || (r.min >= 0 && r.max < extent)) continue;
-      fail(load, d, index, r, extent);
+      failed_ = true;
+      if (report_) fail(load, d, index, r, extent);
     }
   }
 
@@ -206,9 +259,7 @@ class BoundsChecker {
     const std::string dimension = "dimension " + std::to_string(d) + " has extent " +
                                   std::to_string(extent) + " and is indexed by '" +
                                   to_string(index) + "'";
-    bool data = false;
-    visit(index, [&](const Expr& x) { data = data || x.kind() == ExprKind::Load; });
-    if (data)
+    if (any_below(index, [](const Expr& x) { return x.kind() == ExprKind::Load; }))
       throw_user_error("'" + name_ + "' may read '" + load.buffer->name +
                            "' out of bounds: " + dimension + ", which depends on data",
                        where_, "clamp it: max(0, min(" + std::to_string(extent - 1) + ", index))");
@@ -223,6 +274,10 @@ class BoundsChecker {
 
   const std::string& name_;
   const Where& where_;
+  const Ranges& ranges_;  ///< of the axes
+  mutable int visits_ = 0;
+  mutable bool report_ = true, failed_ = false;
+  mutable std::unordered_map<const ExprNode*, bool> fine_alone_;
 };
 
 }  // namespace
@@ -233,7 +288,7 @@ void check_bounds(const std::string& name, const std::vector<Axis>& axes,
   Context context;
   for (const std::vector<Axis>* group : {&axes, &reduce_axes})
     for (const Axis& axis : *group) context.ranges.set(axis.var(), {0, axis.extent() - 1});
-  const BoundsChecker checker(name, where);
+  const BoundsChecker checker(name, where, context.ranges);
   for (const Expr& body : bodies) {
     checker.check(body, context);
     // The components of a tuple reduction share all their sources.

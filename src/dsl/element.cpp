@@ -36,6 +36,20 @@ Expr isnan(Expr x) { return make_unary(UnaryOp::IsNan, std::move(x)); }
 Expr isinf(Expr x) { return make_unary(UnaryOp::IsInf, std::move(x)); }
 Expr bitwise_not(Expr x) { return make_unary(UnaryOp::BitNot, std::move(x)); }
 
+namespace {
+
+/// `extreme` is max or min of two operands, which it has brought to one type.
+Expr drop_nan(const Expr& extreme) {
+  const Binary* op = extreme.as<Binary>();
+  if (!op || !extreme.dtype().is_float()) return extreme;
+  const Expr first = op->op == BinaryOp::Max ? op->a >= op->b : op->a <= op->b;
+  return select(first || isnan(op->b), op->a, op->b);
+}
+
+}  // namespace
+
+Expr fmax(Expr a, Expr b) { return drop_nan(max(std::move(a), std::move(b))); }
+Expr fmin(Expr a, Expr b) { return drop_nan(min(std::move(a), std::move(b))); }
 Expr pow(Expr a, Expr b) { return make_binary(BinaryOp::Pow, std::move(a), std::move(b)); }
 Expr atan2(Expr a, Expr b) { return make_binary(BinaryOp::Atan2, std::move(a), std::move(b)); }
 Expr logical_and(Expr a, Expr b) { return make_binary(BinaryOp::And, std::move(a), std::move(b)); }

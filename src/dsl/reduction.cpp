@@ -1,3 +1,4 @@
+#include <cmath>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -5,6 +6,7 @@
 
 #include "heddle/dsl/tensor.h"
 #include "heddle/ir/print.h"
+#include "ir/fold.h"
 
 namespace heddle {
 namespace {
@@ -43,6 +45,28 @@ Expr reduce(ReduceKind kind, const char* name, Expr value, std::vector<Axis> axe
   return make_reduce(std::move(combiner), {std::move(value)}, std::move(axes));
 }
 
+Expr reduce_in(DataType t, ReduceKind kind, const char* name, Expr value, std::vector<Axis> axes) {
+  if (value.defined() && !value.dtype().is_bool() && value.dtype() != t) value = cast(t, value);
+  return reduce(kind, name, std::move(value), std::move(axes));
+}
+
+/// The type of what is reduced; of nothing (which `reduce` refuses) any.
+DataType type_of(const Expr& value) { return value.defined() ? value.dtype() : f32; }
+
+/// `combine` drops NaN, which is its identity; integers have none, and `plain` will do.
+Expr reduce_number(const char* name, Expr (*combine)(Expr, Expr),
+                   Expr (*plain)(Expr, std::vector<Axis>), Expr value, std::vector<Axis> axes) {
+  check_axes(axes, name);
+  if (!value.defined() || !value.dtype().is_float())
+    return plain(std::move(value), std::move(axes));
+  const DataType t = value.dtype();
+  const Reducer made = reducer(name, {t}, {make_float(t, std::numeric_limits<double>::quiet_NaN())},
+                               [&](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+                                 return std::vector<Expr>{combine(a[0], b[0])};
+                               });
+  return made({std::move(value)}, std::move(axes))[0];
+}
+
 const char* name_of(ReduceKind kind) {
   switch (kind) {
     case ReduceKind::Sum: return "sum";
@@ -55,6 +79,27 @@ const char* name_of(ReduceKind kind) {
   }
   throw_user_error("a custom reduction has no built-in combiner", {}, "make one with reducer(...)");
 }
+
+/// `value`, a constant, as one of type `t`: literals take the type that is asked for, where it has
+/// that number.
+Expr identity_of(DataType t, const Expr& value, const std::string& who, const Where& where) {
+  const IntImm* whole = value.as<IntImm>();
+  const FloatImm* real = value.as<FloatImm>();
+  const bool numbers = value.dtype().is_bool() == t.is_bool();
+  const bool fits =
+      whole ? t.is_float() || int_fits(t, whole->value)
+            : real && t.is_float() &&
+                  (!std::isfinite(real->value) || std::isfinite(round_float(t, real->value)));
+  if (value.dtype() != t && !(numbers && fits))
+    throw_user_error("the identity of " + who + " is " + to_string(value) + " of type " +
+                         to_string(value.dtype()) + ", and its component is of type " +
+                         to_string(t),
+                     where, "give a constant of that type: make_const(" + to_string(t) + ", ...)");
+  return cast(t, value);
+}
+
+/// What 16-bit floats are added up and multiplied in.
+DataType accumulator_of(DataType t) { return t.is_float() && t.bits < 32 ? f32 : t; }
 
 Ref<const Combiner> make_builtin(ReduceKind kind, DataType t) {
   auto combiner = make_ref<Combiner>();
@@ -95,11 +140,25 @@ Ref<const Combiner> make_builtin(ReduceKind kind, DataType t) {
 
 }  // namespace
 
+Expr sum_in(DataType t, Expr value, std::vector<Axis> axes) {
+  return reduce_in(t, ReduceKind::Sum, "sum", std::move(value), std::move(axes));
+}
+Expr prod_in(DataType t, Expr value, std::vector<Axis> axes) {
+  return reduce_in(t, ReduceKind::Prod, "prod", std::move(value), std::move(axes));
+}
 Expr sum(Expr value, std::vector<Axis> axes) {
-  return reduce(ReduceKind::Sum, "sum", std::move(value), std::move(axes));
+  const DataType t = type_of(value);
+  return cast(t, sum_in(accumulator_of(t), std::move(value), std::move(axes)));
 }
 Expr prod(Expr value, std::vector<Axis> axes) {
-  return reduce(ReduceKind::Prod, "prod", std::move(value), std::move(axes));
+  const DataType t = type_of(value);
+  return cast(t, prod_in(accumulator_of(t), std::move(value), std::move(axes)));
+}
+Expr reduce_fmax(Expr value, std::vector<Axis> axes) {
+  return reduce_number("fmax", fmax, reduce_max, std::move(value), std::move(axes));
+}
+Expr reduce_fmin(Expr value, std::vector<Axis> axes) {
+  return reduce_number("fmin", fmin, reduce_min, std::move(value), std::move(axes));
 }
 Expr reduce_max(Expr value, std::vector<Axis> axes) {
   return reduce(ReduceKind::Max, "max", std::move(value), std::move(axes));
@@ -152,7 +211,7 @@ Reducer reducer(std::string name, std::vector<DataType> types, std::vector<Expr>
     if (!identity[i].defined() || !is_const(identity[i]))
       throw_user_error("identity " + std::to_string(i) + " of " + who + " is not a constant",
                        where);
-    combiner->identity.push_back(cast(types[i], identity[i]));
+    combiner->identity.push_back(identity_of(types[i], identity[i], who, where));
   }
   std::vector<Expr> result;
   detail::run_body(combiner->name, where, [&] { result = combine(lhs, rhs); });

@@ -104,6 +104,18 @@ std::vector<Axis> make_spatial_axes(const std::string& name, const Shape& shape,
 
 Tensor finish_compute(std::string name, std::vector<Axis> axes, std::vector<Expr> bodies,
                       std::string tag, const Where& where) {
+  // A reduction is the whole body of a stage: what converts its result is a stage of its own.
+  const Cast* converted = bodies.size() == 1 ? bodies[0].as<Cast>() : nullptr;
+  if (const Reduce* r = converted ? converted->value.as<Reduce>() : nullptr;
+      r && r->combiner->size() == 1) {
+    Shape shape;
+    for (const Axis& axis : axes) shape.push_back(axis->extent);
+    const Tensor wide = finish_compute(name + "." + to_string(r->dtype), std::move(axes),
+                                       {converted->value}, tag, where);
+    std::vector<Axis> own = make_spatial_axes(name, shape, where);
+    std::vector<Expr> body{cast(converted->dtype, wide(own))};
+    return finish_compute(std::move(name), std::move(own), std::move(body), std::move(tag), where);
+  }
   return Operation::make_compute(std::move(name), std::move(axes), std::move(bodies),
                                  std::move(tag), where)
       ->output(0);
@@ -112,6 +124,9 @@ Tensor finish_compute(std::string name, std::vector<Axis> axes, std::vector<Expr
 std::vector<Tensor> finish_compute_all(std::string name, std::vector<Axis> axes,
                                        std::vector<Expr> bodies, std::string tag,
                                        const Where& where) {
+  if (bodies.size() == 1)
+    return {
+        finish_compute(std::move(name), std::move(axes), std::move(bodies), std::move(tag), where)};
   const Ref<const Operation> op = Operation::make_compute(std::move(name), std::move(axes),
                                                           std::move(bodies), std::move(tag), where);
   std::vector<Tensor> outputs;

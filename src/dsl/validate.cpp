@@ -9,9 +9,7 @@ namespace heddle {
 namespace {
 
 bool contains_reduce(const Expr& e) {
-  bool found = false;
-  visit(e, [&](const Expr& x) { found = found || x.kind() == ExprKind::Reduce; });
-  return found;
+  return any_below(e, [](const Expr& x) { return x.kind() == ExprKind::Reduce; });
 }
 
 bool same_reduction(const Reduce& a, const Reduce& b) {

@@ -130,8 +130,15 @@ Axis::Axis(std::string name, Expr extent, AxisKind kind)
                 "the extent of an axis is i64");
 }
 
+void Axis::fail_unassigned() {
+  throw_user_error(
+      "an Axis that was never assigned is used", {},
+      "a compute gives its body the axes of its shape; reduce_axis makes one to reduce "
+      "over");
+}
+
 int64_t Axis::extent() const {
-  const int64_t* value = as_int(node_->extent);
+  const int64_t* value = as_int(assigned().extent);
   HEDDLE_ICHECK(value, "the extent of axis '" + name() + "' is not a constant");
   return *value;
 }

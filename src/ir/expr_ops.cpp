@@ -1,5 +1,8 @@
 // The operators of expressions, the names of operations, and small questions about constants.
+#include <string>
+
 #include "heddle/ir/expr.h"
+#include "heddle/support/error.h"
 
 namespace heddle {
 
@@ -75,21 +78,34 @@ const char* to_string(BinaryOp op) {
 HEDDLE_BINARY_FUNCTION(operator+, Add)
 HEDDLE_BINARY_FUNCTION(operator-, Sub)
 HEDDLE_BINARY_FUNCTION(operator*, Mul)
-HEDDLE_BINARY_FUNCTION(operator/, Div)
-HEDDLE_BINARY_FUNCTION(operator%, Mod)
 HEDDLE_CONDITION(operator==, Eq)
 HEDDLE_CONDITION(operator!=, Ne)
 HEDDLE_CONDITION(operator<, Lt)
 HEDDLE_CONDITION(operator<=, Le)
 HEDDLE_CONDITION(operator&&, And)
 HEDDLE_CONDITION(operator||, Or)
-HEDDLE_BINARY_FUNCTION(floordiv, FloorDiv)
-HEDDLE_BINARY_FUNCTION(floormod, FloorMod)
 HEDDLE_BINARY_FUNCTION(min, Min)
 HEDDLE_BINARY_FUNCTION(max, Max)
 #undef HEDDLE_BINARY_FUNCTION
 #undef HEDDLE_CONDITION
 
+namespace {
+
+/// What people write. (A pass may well make x / 0 of an expression that never runs.)
+Expr quotient(BinaryOp op, Expr a, Expr b) {
+  const int64_t* divisor = b.defined() && b.dtype().is_integral() ? as_int(b) : nullptr;
+  if (divisor && *divisor == 0 && a.defined() && a.dtype().is_integral())
+    throw_user_error(std::string("the integer division '") + to_string(op) + "' is by 0", {},
+                     "divide by something else; floats may be divided by 0.0f");
+  return make_binary(op, std::move(a), std::move(b));
+}
+
+}  // namespace
+
+Expr operator/(Expr a, Expr b) { return quotient(BinaryOp::Div, std::move(a), std::move(b)); }
+Expr operator%(Expr a, Expr b) { return quotient(BinaryOp::Mod, std::move(a), std::move(b)); }
+Expr floordiv(Expr a, Expr b) { return quotient(BinaryOp::FloorDiv, std::move(a), std::move(b)); }
+Expr floormod(Expr a, Expr b) { return quotient(BinaryOp::FloorMod, std::move(a), std::move(b)); }
 Condition operator>(Expr a, Expr b) { return std::move(b) < std::move(a); }
 Condition operator>=(Expr a, Expr b) { return std::move(b) <= std::move(a); }
 Expr operator-(Expr a) { return make_unary(UnaryOp::Neg, std::move(a)); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 
 namespace heddle {
 namespace {
@@ -9,14 +10,6 @@ namespace {
 template <class T>
 int order(const T& a, const T& b) {
   return a < b ? -1 : (b < a ? 1 : 0);
-}
-
-int compare_all(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  if (const int c = order(a.size(), b.size())) return c;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (const int c = compare(a[i], b[i])) return c;
-  }
-  return 0;
 }
 
 int compare_types(DataType a, DataType b) {
@@ -28,64 +21,92 @@ int compare_types(DataType a, DataType b) {
 // Variables first, so that sums read as people write them.
 int rank(ExprKind kind) { return kind == ExprKind::Var ? -1 : static_cast<int>(kind); }
 
-int compare_reduce(const Reduce& x, const Reduce& y) {
-  if (const int c = order(x.index, y.index)) return c;
-  if (const int c = order(x.combiner->kind, y.combiner->kind)) return c;
-  if (const int c = order(x.combiner->name, y.combiner->name)) return c;
-  if (const int c = order(x.axes.size(), y.axes.size())) return c;
-  for (size_t i = 0; i < x.axes.size(); ++i) {
-    if (const int c = order(x.axes[i].var()->id, y.axes[i].var()->id)) return c;
+/// The order of two graphs: pairs of shared nodes that were found equal are remembered. (What is
+/// found different ends the comparison.)
+class Order {
+ public:
+  int compare(const Expr& a, const Expr& b) {
+    if (a.same_as(b)) return 0;
+    if (++steps_ < 64 || !a->shared() || !b->shared()) return compare_nodes(a, b);
+    if (const auto it = equal_to_.find(a.get()); it != equal_to_.end() && it->second == b.get())
+      return 0;
+    if (const int c = compare_nodes(a, b)) return c;
+    equal_to_[a.get()] = b.get();
+    return 0;
   }
-  return compare_all(x.sources, y.sources);
-}
+
+ private:
+  int compare_nodes(const Expr& a, const Expr& b) {
+    if (const int c = order(rank(a.kind()), rank(b.kind()))) return c;
+    if (const int c = compare_types(a.dtype(), b.dtype())) return c;
+    switch (a.kind()) {
+      case ExprKind::IntImm: return order(a.as<IntImm>()->value, b.as<IntImm>()->value);
+      case ExprKind::FloatImm: {
+        // By the bits: NaN must have a place too.
+        return order(a->hash, b->hash);
+      }
+      case ExprKind::Var: return order(a.as<VarNode>()->id, b.as<VarNode>()->id);
+      case ExprKind::Cast: return compare(a.as<Cast>()->value, b.as<Cast>()->value);
+      case ExprKind::Unary:
+        if (const int c = order(a.as<Unary>()->op, b.as<Unary>()->op)) return c;
+        return compare(a.as<Unary>()->a, b.as<Unary>()->a);
+      case ExprKind::Binary: {
+        const Binary *x = a.as<Binary>(), *y = b.as<Binary>();
+        if (const int c = order(x->op, y->op)) return c;
+        if (const int c = compare(x->a, y->a)) return c;
+        return compare(x->b, y->b);
+      }
+      case ExprKind::Select: {
+        const Select *x = a.as<Select>(), *y = b.as<Select>();
+        if (const int c = compare(x->condition, y->condition)) return c;
+        if (const int c = compare(x->on_true, y->on_true)) return c;
+        return compare(x->on_false, y->on_false);
+      }
+      case ExprKind::Load: {
+        const Load *x = a.as<Load>(), *y = b.as<Load>();
+        if (const int c = order(x->buffer->id, y->buffer->id)) return c;
+        return compare_all(x->indices, y->indices);
+      }
+      case ExprKind::Ramp: {
+        const Ramp *x = a.as<Ramp>(), *y = b.as<Ramp>();
+        if (const int c = compare(x->base, y->base)) return c;
+        return compare(x->stride, y->stride);
+      }
+      case ExprKind::Broadcast: return compare(a.as<Broadcast>()->value, b.as<Broadcast>()->value);
+      case ExprKind::Shuffle:
+        if (const int c = order(a.as<Shuffle>()->lane_xor, b.as<Shuffle>()->lane_xor)) return c;
+        return compare(a.as<Shuffle>()->value, b.as<Shuffle>()->value);
+      case ExprKind::Reduce: return compare_reduce(*a.as<Reduce>(), *b.as<Reduce>());
+    }
+    return 0;
+  }
+
+  int compare_all(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+    if (const int c = order(a.size(), b.size())) return c;
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (const int c = compare(a[i], b[i])) return c;
+    }
+    return 0;
+  }
+
+  int compare_reduce(const Reduce& x, const Reduce& y) {
+    if (const int c = order(x.index, y.index)) return c;
+    if (const int c = order(x.combiner->kind, y.combiner->kind)) return c;
+    if (const int c = order(x.combiner->name, y.combiner->name)) return c;
+    if (const int c = order(x.axes.size(), y.axes.size())) return c;
+    for (size_t i = 0; i < x.axes.size(); ++i) {
+      if (const int c = order(x.axes[i].var()->id, y.axes[i].var()->id)) return c;
+    }
+    return compare_all(x.sources, y.sources);
+  }
+
+  int steps_ = 0;
+  std::unordered_map<const ExprNode*, const ExprNode*> equal_to_;
+};
 
 }  // namespace
 
-int compare(const Expr& a, const Expr& b) {
-  if (a.same_as(b)) return 0;
-  if (const int c = order(rank(a.kind()), rank(b.kind()))) return c;
-  if (const int c = compare_types(a.dtype(), b.dtype())) return c;
-  switch (a.kind()) {
-    case ExprKind::IntImm: return order(a.as<IntImm>()->value, b.as<IntImm>()->value);
-    case ExprKind::FloatImm: {
-      // By the bits: NaN must have a place too.
-      return order(a->hash, b->hash);
-    }
-    case ExprKind::Var: return order(a.as<VarNode>()->id, b.as<VarNode>()->id);
-    case ExprKind::Cast: return compare(a.as<Cast>()->value, b.as<Cast>()->value);
-    case ExprKind::Unary:
-      if (const int c = order(a.as<Unary>()->op, b.as<Unary>()->op)) return c;
-      return compare(a.as<Unary>()->a, b.as<Unary>()->a);
-    case ExprKind::Binary: {
-      const Binary *x = a.as<Binary>(), *y = b.as<Binary>();
-      if (const int c = order(x->op, y->op)) return c;
-      if (const int c = compare(x->a, y->a)) return c;
-      return compare(x->b, y->b);
-    }
-    case ExprKind::Select: {
-      const Select *x = a.as<Select>(), *y = b.as<Select>();
-      if (const int c = compare(x->condition, y->condition)) return c;
-      if (const int c = compare(x->on_true, y->on_true)) return c;
-      return compare(x->on_false, y->on_false);
-    }
-    case ExprKind::Load: {
-      const Load *x = a.as<Load>(), *y = b.as<Load>();
-      if (const int c = order(x->buffer->id, y->buffer->id)) return c;
-      return compare_all(x->indices, y->indices);
-    }
-    case ExprKind::Ramp: {
-      const Ramp *x = a.as<Ramp>(), *y = b.as<Ramp>();
-      if (const int c = compare(x->base, y->base)) return c;
-      return compare(x->stride, y->stride);
-    }
-    case ExprKind::Broadcast: return compare(a.as<Broadcast>()->value, b.as<Broadcast>()->value);
-    case ExprKind::Shuffle:
-      if (const int c = order(a.as<Shuffle>()->lane_xor, b.as<Shuffle>()->lane_xor)) return c;
-      return compare(a.as<Shuffle>()->value, b.as<Shuffle>()->value);
-    case ExprKind::Reduce: return compare_reduce(*a.as<Reduce>(), *b.as<Reduce>());
-  }
-  return 0;
-}
+int compare(const Expr& a, const Expr& b) { return Order().compare(a, b); }
 
 void Linear::add_constant(int64_t value, int64_t times) {
   int64_t product;
@@ -170,25 +191,51 @@ int64_t gcd_of_coefficients(const Linear& a) {
   return g > static_cast<uint64_t>(INT64_MAX) ? 1 : static_cast<int64_t>(g);
 }
 
-void collect_canonical(const Expr& e, int64_t times, Linear& out) {
-  if (const IntImm* imm = e.as<IntImm>()) return out.add_constant(imm->value, times);
-  const auto scaled = [&](const Expr& child, int64_t k) {
-    int64_t product;
-    out.overflow |= __builtin_mul_overflow(times, k, &product);
-    collect_canonical(child, product, out);
-  };
-  if (const Binary* b = e.as<Binary>()) {
-    if (b->op == BinaryOp::Add || b->op == BinaryOp::Sub) {
-      collect_canonical(b->a, times, out);
-      return scaled(b->b, b->op == BinaryOp::Add ? 1 : -1);
-    }
-    if (b->op == BinaryOp::Mul) {
-      if (const IntImm* k = b->b.as<IntImm>()) return scaled(b->a, k->value);
-      if (const IntImm* k = b->a.as<IntImm>()) return scaled(b->b, k->value);
-    }
+namespace {
+
+class SumCollector {
+ public:
+  void collect(const Expr& e, int64_t times, Linear& out) {
+    if (const IntImm* imm = e.as<IntImm>()) return out.add_constant(imm->value, times);
+    // Most sums are over before a table would pay.
+    if (++steps_ < 64 || !e->shared()) return parts(e, times, out);
+    if (const auto it = done_.find(e.get()); it != done_.end()) return out.add(it->second, times);
+    Linear own;
+    parts(e, 1, own);
+    own.normalize();
+    out.add(own, times);
+    done_.emplace(e.get(), std::move(own));
   }
-  if (const Unary* u = e.as<Unary>(); u && u->op == UnaryOp::Neg) return scaled(u->a, -1);
-  out.add(e, times);
+
+ private:
+  void parts(const Expr& e, int64_t times, Linear& out) {
+    const auto scaled = [&](const Expr& child, int64_t k) {
+      int64_t product;
+      out.overflow |= __builtin_mul_overflow(times, k, &product);
+      collect(child, product, out);
+    };
+    if (const Binary* b = e.as<Binary>()) {
+      if (b->op == BinaryOp::Add || b->op == BinaryOp::Sub) {
+        collect(b->a, times, out);
+        return scaled(b->b, b->op == BinaryOp::Add ? 1 : -1);
+      }
+      if (b->op == BinaryOp::Mul) {
+        if (const IntImm* k = b->b.as<IntImm>()) return scaled(b->a, k->value);
+        if (const IntImm* k = b->a.as<IntImm>()) return scaled(b->b, k->value);
+      }
+    }
+    if (const Unary* u = e.as<Unary>(); u && u->op == UnaryOp::Neg) return scaled(u->a, -1);
+    out.add(e, times);
+  }
+
+  int steps_ = 0;
+  std::unordered_map<const ExprNode*, Linear> done_;  ///< of shared nodes
+};
+
+}  // namespace
+
+void collect_canonical(const Expr& e, int64_t times, Linear& out) {
+  SumCollector().collect(e, times, out);
 }
 
 Linear canonical_linear(const Expr& e) {
@@ -231,7 +278,10 @@ Expr to_expr(const Linear& a) {
   return sum;
 }
 
-bool may_fault(const Expr& e) {
+namespace {
+
+/// Whether `e` itself, not what it is made of, may fail where it is computed in vain.
+bool faults(const Expr& e) {
   if (e.kind() == ExprKind::Load) return true;
   if (const Binary* b = e.as<Binary>(); b && b->a.dtype().is_integral()) {
     switch (b->op) {
@@ -244,16 +294,15 @@ bool may_fault(const Expr& e) {
       default: break;
     }
   }
-  bool found = false;
-  for_each_child(e, [&](const Expr& child) { found = found || may_fault(child); });
-  return found;
+  return false;
 }
 
+}  // namespace
+
+bool may_fault(const Expr& e) { return any_below(e, faults); }
+
 bool has_load(const Expr& e) {
-  if (e.kind() == ExprKind::Load) return true;
-  bool found = false;
-  for_each_child(e, [&](const Expr& child) { found = found || has_load(child); });
-  return found;
+  return any_below(e, [](const Expr& x) { return x.kind() == ExprKind::Load; });
 }
 
 }  // namespace heddle

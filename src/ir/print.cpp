@@ -2,7 +2,11 @@
 
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <ostream>
+#include <unordered_map>
+
+#include "ir/reads.h"
 
 namespace heddle {
 namespace {
@@ -69,13 +73,42 @@ std::string float_text(DataType t, double value) {
   return single ? digits + "f" : digits;
 }
 
+/// Which nodes of a graph get a name: none where the tree that it stands for can be read.
+class SharedNames {
+ public:
+  explicit SharedNames(const Expr& root) {
+    if (!root.defined() || tree_size(root, sizes_) <= kReadable) return;
+    for (const auto& [node, of_tree] : sizes_) named_.emplace(node, of_tree > kWorthAName ? -1 : 0);
+  }
+  /// Null: `e` has no name. -1: it gets its name here; any other number is that name.
+  int* of(const Expr& e) {
+    if (named_.empty()) return nullptr;
+    const auto it = named_.find(e.get());
+    return it != named_.end() && it->second != 0 ? &it->second : nullptr;
+  }
+  int next() { return ++last_; }
+
+ private:
+  static constexpr double kReadable = 1000, kWorthAName = 3;
+
+  TreeSizes sizes_;  ///< of shared nodes
+  std::unordered_map<const ExprNode*, int> named_;
+  int last_ = 0;
+};
+
 class Printer {
  public:
   std::string take() { return std::move(out_); }
+  void root(const Expr& e, int min_precedence = kLowest, bool typed = true) {
+    names_.emplace(e);
+    expr(e, min_precedence, typed);
+    names_.reset();
+  }
 
   /// `typed`: whether a constant of another type than i64 shows it (next to an operand that is no
   /// constant it is clear).
   void expr(const Expr& e, int min_precedence = kLowest, bool typed = true);
+  void node(const Expr& e, int min_precedence, bool typed);
   void tile_op(const TileOp& t);
   void stmt(const Stmt& s, int indent, bool tail = true);
   void function(const LoweredFunction& f);
@@ -127,6 +160,7 @@ class Printer {
   void if_chain(const If& s, int indent);
 
   std::string out_;
+  std::optional<SharedNames> names_;  ///< of the expression that is being printed
 };
 
 void Printer::integer(const IntImm& imm, bool typed) {
@@ -197,7 +231,21 @@ void Printer::reduce(const Reduce& r) {
   if (tuple) out_ += "[" + std::to_string(r.index) + "]";
 }
 
+// A long graph is printed with names: (t1 := x*x + c) where a node is first met, t1 from then on.
 void Printer::expr(const Expr& e, int min_precedence, bool typed) {
+  int* name = e.defined() && names_ ? names_->of(e) : nullptr;
+  if (!name) return node(e, min_precedence, typed);
+  if (*name > 0) {
+    out_ += "t" + std::to_string(*name);
+    return;
+  }
+  *name = names_->next();
+  out_ += "(t" + std::to_string(*name) + " := ";
+  node(e, kLowest, typed);
+  out_ += ")";
+}
+
+void Printer::node(const Expr& e, int min_precedence, bool typed) {
   if (!e.defined()) {
     out_ += "null";
     return;
@@ -232,7 +280,7 @@ void Printer::expr(const Expr& e, int min_precedence, bool typed) {
 
 void Printer::if_chain(const If& s, int indent) {
   out_ += "if ";
-  expr(s.condition);
+  root(s.condition);
   out_ += " {\n";
   stmt(s.then_body, indent + 1);
   line(indent);
@@ -286,7 +334,7 @@ void Printer::stmt(const Stmt& s, int indent, bool tail) {
       if (n->hint == StoreHint::Async) out_ += "async ";
       access(n->buffer, n->indices);
       out_ += " = ";
-      expr(n->value, kLowest, false);
+      root(n->value, kLowest, false);
       out_ += "\n";
       return;
     }
@@ -303,7 +351,7 @@ void Printer::stmt(const Stmt& s, int indent, bool tail) {
     case StmtKind::Let: {
       const Let* n = s.as<Let>();
       out_ += "let " + n->var->name + " = ";
-      expr(n->value);
+      root(n->value);
       return scope(n->body, indent, tail);
     }
     case StmtKind::Prefetch: {
@@ -343,7 +391,7 @@ void Printer::function(const LoweredFunction& f) {
 
 std::string to_string(const Expr& e) {
   Printer p;
-  p.expr(e);
+  p.root(e);
   return p.take();
 }
 

@@ -16,6 +16,11 @@ class Simplifier {
  public:
   explicit Simplifier(const Ranges& ranges) : ranges_(ranges) {}
 
+  /// A whole expression: what is spent on it is counted anew.
+  Expr whole(const Expr& e) {
+    visits_ = 0;
+    return expr(e);
+  }
   Expr expr(const Expr& e);
   Stmt stmt(const Stmt& s);
 
@@ -29,6 +34,7 @@ class Simplifier {
   // ---- simplify_sum.cpp: i64 scalars as sums ----
   /// The canonical form of any i64 scalar.
   Linear linear(const Expr& e);
+  Linear linear_node(const Expr& e);
   void collect(const Expr& e, int64_t times, Linear& out);
   void collect_node(const Expr& e, int64_t times, Linear& out);
   Linear product(const Linear& a, const Linear& b);
@@ -67,7 +73,7 @@ class Simplifier {
     Linear atoms;         ///< vectors of no known structure
   };
   Expr vector_sum(const Expr& e);
-  void collect_vector(const Expr& e, int64_t times, VectorForm& out);
+  void collect_vector(const Expr& e, int64_t times, VectorForm& out, bool whole = false);
   Expr vector_binary(const Expr& e, const Binary& b);
   std::optional<Expr> lane_expr(const Expr& e);
 
@@ -105,6 +111,13 @@ class Simplifier {
   };
   std::unordered_map<const ExprNode*, Done> done_;
   int condition_depth_ = 0;
+  /// Arms of selects are simplified in the light of conditions, so a node that several arms share
+  /// is simplified in each. Beyond so many visits of one expression conditions are no longer looked
+  /// at.
+  static constexpr int kMostVisits = 20000;
+  /// And so many until what is shared is left whole: conjunctions are not negated part by part.
+  static constexpr int kMostBeforeSharing = 1000;
+  int visits_ = 0;
 };
 
 /// What is assumed through it holds until it goes out of scope.

@@ -9,7 +9,7 @@ namespace {
 
 /// Sums, quotients and comparisons are canonical after one pass. What moves between the arms of
 /// nested minima or the parts of conditions may open one more step, about once in 10^5 expressions.
-bool may_go_on(const Expr& e) {
+bool may_open_a_step(const Expr& e) {
   if (const Binary* b = e.as<Binary>(); b && e.dtype().is_integral()) {
     switch (b->op) {
       case BinaryOp::Min:
@@ -19,9 +19,7 @@ bool may_go_on(const Expr& e) {
       default: break;
     }
   }
-  bool found = false;
-  for_each_child(e, [&](const Expr& child) { found = found || may_go_on(child); });
-  return found;
+  return false;
 }
 
 }  // namespace
@@ -39,7 +37,8 @@ Expr simplify(const Expr& e, const Ranges& ranges) {
     default: break;
   }
   Expr result = Simplifier(ranges).expr(e);
-  for (int round = 0; round < 3 && !result.same_as(e) && may_go_on(result); ++round) {
+  for (int round = 0; round < 3 && !result.same_as(e) && any_below(result, may_open_a_step);
+       ++round) {
     Expr next = Simplifier(ranges).expr(result);
     if (next.same_as(result)) break;
     result = std::move(next);
@@ -75,6 +74,7 @@ Expr Simplifier::expr(const Expr& e) {
 }
 
 Expr Simplifier::dispatch(const Expr& e) {
+  ++visits_;
   switch (e.kind()) {
     case ExprKind::IntImm:
     case ExprKind::FloatImm: return e;
@@ -100,10 +100,10 @@ Expr Simplifier::dispatch(const Expr& e) {
 
 Expr Simplifier::unary(const Expr& e, const Unary& u) {
   if (u.op == UnaryOp::Neg && e.dtype().element() == i64) {
-    return e.dtype().is_scalar() ? to_expr(linear(e)) : vector_sum(e);
+    return e.dtype().is_scalar() ? to_expr(linear_node(e)) : vector_sum(e);
   }
   if (u.op == UnaryOp::Not && e.dtype() == boolean) return negation(expr(u.a));
-  if (u.op == UnaryOp::Abs && e.dtype() == i64) return to_expr(linear(e));
+  if (u.op == UnaryOp::Abs && e.dtype() == i64) return to_expr(linear_node(e));
   return map_children(e, [this](const Expr& child) { return expr(child); });
 }
 
@@ -127,7 +127,7 @@ Expr Simplifier::binary(const Expr& e, const Binary& b) {
       case BinaryOp::Shl:
       case BinaryOp::Shr:
       case BinaryOp::BitAnd: {
-        const Linear form = linear(e);
+        const Linear form = linear_node(e);
         if (form.overflow) break;
         return to_expr(form);
       }

@@ -7,13 +7,19 @@
 namespace heddle {
 namespace {
 
-void flatten(const Expr& e, BinaryOp op, std::vector<Expr>& out) {
+void flatten(const Expr& e, BinaryOp op, std::vector<Expr>& out, SeenNodes& seen) {
+  if (!seen.first(e)) return;  // a && a is a
   if (const Binary* b = e.as<Binary>(); b && b->op == op) {
-    flatten(b->a, op, out);
-    flatten(b->b, op, out);
+    flatten(b->a, op, out, seen);
+    flatten(b->b, op, out, seen);
   } else {
     out.push_back(e);
   }
+}
+
+void flatten(const Expr& e, BinaryOp op, std::vector<Expr>& out) {
+  SeenNodes seen;
+  flatten(e, op, out, seen);
 }
 
 bool all_same(const std::vector<Expr>& a, const std::vector<Expr>& b) {
@@ -29,6 +35,8 @@ Expr Simplifier::negation(const Expr& c) {
     switch (b->op) {
       case BinaryOp::And:
       case BinaryOp::Or:
+        // Parts that are shared would be copied, and copied again where those are negated.
+        if (++visits_ > kMostBeforeSharing) break;
         return make_binary(b->op == BinaryOp::And ? BinaryOp::Or : BinaryOp::And, negation(b->a),
                            negation(b->b));
       case BinaryOp::Lt:
@@ -67,7 +75,7 @@ void Simplifier::forward(std::vector<Expr>& parts, BinaryOp op) {
         return;
       }
       if (std::any_of(out.begin(), out.end(), [&](const Expr& o) { return equal(o, p); })) continue;
-      before.add(p, is_and);
+      if (visits_ < kMostVisits) before.add(p, is_and);
       out.push_back(std::move(p));
     }
   }
@@ -81,7 +89,7 @@ Expr Simplifier::conjunction(const Expr& e, BinaryOp op) {
   forward(parts, op);
   // Then each in the light of all others. Only near the top of a condition: the rounds multiply
   // with the depth.
-  if (parts.size() > 1 && parts.size() <= 8 && condition_depth_ < 2) {
+  if (parts.size() > 1 && parts.size() <= 8 && condition_depth_ < 2 && visits_ < kMostVisits) {
     ++condition_depth_;
     for (int round = 0; round < 3; ++round) {
       const std::vector<Expr> before = parts;
@@ -127,7 +135,7 @@ Expr Simplifier::select(const Expr& e, const Select& s) {
   Expr arms[2];
   for (const bool value : {true, false}) {
     Assumption branch(*this);
-    if (c.dtype() == boolean) branch.add(c, value);
+    if (c.dtype() == boolean && visits_ < kMostVisits) branch.add(c, value);
     arms[value] = expr(value ? *when : *otherwise);
   }
   Expr result = make_select(c, arms[1], arms[0]);

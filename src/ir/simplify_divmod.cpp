@@ -186,6 +186,9 @@ Linear Simplifier::divmod(BinaryOp op, const Expr& ea, const Expr& eb) {
   if (b.is_constant() && b.constant != 0 && b.constant != INT64_MIN) {
     int64_t c = b.constant;
     bool negate_result = false;
+    // The negative of the lowest number is itself: what may be it is not negated.
+    const bool may_be_lowest = range(a).min == Interval::kNegInf;
+    if (c < 0 && may_be_lowest) return Linear(over(op, a, c), 1);
     if (c < 0) {
       // a/-c is -a/c when flooring, -(a/c) when truncating; a%-c is -(-a%c), or a%c.
       c = -c;
@@ -199,7 +202,8 @@ Linear Simplifier::divmod(BinaryOp op, const Expr& ea, const Expr& eb) {
     Linear out;
     if (floor || r.min >= 0) {
       out = divide(std::move(a));
-    } else if (r.max <= 0 || (gcd_of_coefficients(a) % c == 0 && a.constant % c == 0)) {
+    } else if ((r.max <= 0 && !may_be_lowest) ||
+               (gcd_of_coefficients(a) % c == 0 && a.constant % c == 0)) {
       out = negated(divide(negated(std::move(a))));
     } else {
       out = Linear(over(op, a, c), 1);

@@ -18,11 +18,11 @@ Stmt Simplifier::stmt(const Stmt& s) {
   }
   return map_children(
       s, [this](const Stmt& child) { return stmt(child); },
-      [this](const Expr& e) { return expr(e); });
+      [this](const Expr& e) { return whole(e); });
 }
 
 Stmt Simplifier::loop(const Stmt& s, const For& f) {
-  const Expr extent = expr(f.extent);
+  const Expr extent = whole(f.extent);
   const Linear n = canonical_linear(extent);
   const Interval r = range(n);
   if (r.max <= 0) return {};
@@ -41,7 +41,7 @@ Stmt Simplifier::loop(const Stmt& s, const For& f) {
 }
 
 Stmt Simplifier::branch(const Stmt& s, const If& f) {
-  const Expr condition = expr(f.condition);
+  const Expr condition = whole(f.condition);
   if (const int64_t* known = as_int(condition)) return stmt(*known ? f.then_body : f.else_body);
   Stmt bodies[2];
   for (const bool value : {true, false}) {
@@ -58,7 +58,7 @@ Stmt Simplifier::branch(const Stmt& s, const If& f) {
 }
 
 Stmt Simplifier::let(const Stmt& s, const Let& l) {
-  const Expr value = expr(l.value);
+  const Expr value = whole(l.value);
   Assumption inside(*this);
   if (value.dtype() == i64 || value.dtype() == boolean) {
     inside.set(l.var, value.dtype() == i64 ? range(canonical_linear(value))

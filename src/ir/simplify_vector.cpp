@@ -17,7 +17,8 @@ Expr emit(const Linear& base, const Linear& stride, int lanes) {
 
 }  // namespace
 
-void Simplifier::collect_vector(const Expr& e, int64_t times, VectorForm& out) {
+// `whole`: `e` is what is being simplified, and no part of it.
+void Simplifier::collect_vector(const Expr& e, int64_t times, VectorForm& out, bool whole) {
   const auto structure = [&](const Expr& v) {  // v canonical
     if (const Ramp* r = v.as<Ramp>()) {
       out.base.add(canonical_linear(r->base), times);
@@ -33,6 +34,8 @@ void Simplifier::collect_vector(const Expr& e, int64_t times, VectorForm& out) {
     out.base.overflow |= __builtin_mul_overflow(times, by, &k);
     collect_vector(v, k, out);
   };
+  // A graph may stand for an exponentially larger sum: then its shared parts stay terms.
+  if (++visits_ > kMostBeforeSharing && e->shared() && !whole) return structure(expr(e));
   if (const Broadcast* b = e.as<Broadcast>()) return out.base.add(linear(b->value), times);
   if (const Ramp* r = e.as<Ramp>()) {
     out.base.add(linear(r->base), times);
@@ -68,7 +71,7 @@ void Simplifier::collect_vector(const Expr& e, int64_t times, VectorForm& out) {
 
 Expr Simplifier::vector_sum(const Expr& e) {
   VectorForm form;
-  collect_vector(e, 1, form);
+  collect_vector(e, 1, form, true);
   finish(form.base);
   finish(form.stride);
   form.atoms.normalize();

@@ -1,4 +1,5 @@
 // Walking, rebuilding and comparing expressions.
+#include <algorithm>
 #include <bit>
 #include <unordered_map>
 
@@ -7,25 +8,88 @@
 namespace heddle {
 namespace {
 
-bool all_equal(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (!equal(a[i], b[i])) return false;
-  }
-  return true;
-}
-
 bool same_combiner(const Combiner& a, const Combiner& b) {
   return &a == &b || (a.kind == b.kind && a.kind != ReduceKind::Custom);
 }
 
-bool equal_reduce(const Reduce& x, const Reduce& y) {
-  if (x.index != y.index || x.axes.size() != y.axes.size()) return false;
-  for (size_t i = 0; i < x.axes.size(); ++i) {
-    if (!x.axes[i].same_as(y.axes[i])) return false;
+/// Deep equality of two graphs: pairs of shared nodes that were found equal are remembered. (What
+/// is found different ends the comparison.)
+class Equality {
+ public:
+  bool equal(const Expr& a, const Expr& b) {
+    if (a.same_as(b)) return true;
+    if (!a.defined() || !b.defined() || a->hash != b->hash || a.kind() != b.kind() ||
+        a.dtype() != b.dtype()) {
+      return false;
+    }
+    // Most comparisons are over before a table would pay.
+    if (++steps_ < 64 || !a->shared() || !b->shared()) return equal_nodes(a, b);
+    if (const auto it = equal_to_.find(a.get()); it != equal_to_.end() && it->second == b.get())
+      return true;
+    if (!equal_nodes(a, b)) return false;
+    equal_to_[a.get()] = b.get();
+    return true;
   }
-  return same_combiner(*x.combiner, *y.combiner) && all_equal(x.sources, y.sources);
-}
+
+ private:
+  bool equal_nodes(const Expr& a, const Expr& b) {
+    switch (a.kind()) {
+      case ExprKind::IntImm: return a.as<IntImm>()->value == b.as<IntImm>()->value;
+      case ExprKind::FloatImm:
+        return std::bit_cast<uint64_t>(a.as<FloatImm>()->value) ==
+               std::bit_cast<uint64_t>(b.as<FloatImm>()->value);
+      case ExprKind::Var: return false;  // another identity
+      case ExprKind::Cast: return equal(a.as<Cast>()->value, b.as<Cast>()->value);
+      case ExprKind::Unary: {
+        const Unary *x = a.as<Unary>(), *y = b.as<Unary>();
+        return x->op == y->op && equal(x->a, y->a);
+      }
+      case ExprKind::Binary: {
+        const Binary *x = a.as<Binary>(), *y = b.as<Binary>();
+        return x->op == y->op && equal(x->a, y->a) && equal(x->b, y->b);
+      }
+      case ExprKind::Select: {
+        const Select *x = a.as<Select>(), *y = b.as<Select>();
+        return equal(x->condition, y->condition) && equal(x->on_true, y->on_true) &&
+               equal(x->on_false, y->on_false);
+      }
+      case ExprKind::Load: {
+        const Load *x = a.as<Load>(), *y = b.as<Load>();
+        return x->buffer == y->buffer && all_equal(x->indices, y->indices);
+      }
+      case ExprKind::Ramp: {
+        const Ramp *x = a.as<Ramp>(), *y = b.as<Ramp>();
+        return equal(x->base, y->base) && equal(x->stride, y->stride);
+      }
+      case ExprKind::Broadcast: return equal(a.as<Broadcast>()->value, b.as<Broadcast>()->value);
+      case ExprKind::Reduce: return equal_reduce(*a.as<Reduce>(), *b.as<Reduce>());
+      case ExprKind::Shuffle: {
+        const Shuffle *x = a.as<Shuffle>(), *y = b.as<Shuffle>();
+        return x->lane_xor == y->lane_xor && equal(x->value, y->value);
+      }
+    }
+    return false;
+  }
+
+  bool equal_reduce(const Reduce& x, const Reduce& y) {
+    if (x.index != y.index || x.axes.size() != y.axes.size()) return false;
+    for (size_t i = 0; i < x.axes.size(); ++i) {
+      if (!x.axes[i].same_as(y.axes[i])) return false;
+    }
+    return same_combiner(*x.combiner, *y.combiner) && all_equal(x.sources, y.sources);
+  }
+
+  bool all_equal(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (!equal(a[i], b[i])) return false;
+    }
+    return true;
+  }
+
+  int steps_ = 0;
+  std::unordered_map<const ExprNode*, const ExprNode*> equal_to_;
+};
 
 /// Applies `fn` to each of `in`; whether any changed.
 bool map_all(const std::vector<Expr>& in, std::vector<Expr>& out,
@@ -69,51 +133,23 @@ class Substitution {
   std::unordered_map<const ExprNode*, Expr> done_;
 };
 
+void visit(const Expr& e, FunctionRef<void(const Expr&)> fn, SeenNodes& seen) {
+  if (!seen.first(e)) return;
+  fn(e);
+  for_each_child(e, [&](const Expr& child) { visit(child, fn, seen); });
+}
+
+bool any_below(const Expr& e, FunctionRef<bool(const Expr&)> fn, SeenNodes& seen) {
+  if (!seen.first(e)) return false;
+  if (fn(e)) return true;
+  bool found = false;
+  for_each_child(e, [&](const Expr& child) { found = found || any_below(child, fn, seen); });
+  return found;
+}
+
 }  // namespace
 
-bool equal(const Expr& a, const Expr& b) {
-  if (a.same_as(b)) return true;
-  if (!a.defined() || !b.defined() || a->hash != b->hash || a.kind() != b.kind() ||
-      a.dtype() != b.dtype()) {
-    return false;
-  }
-  switch (a.kind()) {
-    case ExprKind::IntImm: return a.as<IntImm>()->value == b.as<IntImm>()->value;
-    case ExprKind::FloatImm:
-      return std::bit_cast<uint64_t>(a.as<FloatImm>()->value) ==
-             std::bit_cast<uint64_t>(b.as<FloatImm>()->value);
-    case ExprKind::Var: return false;  // another identity
-    case ExprKind::Cast: return equal(a.as<Cast>()->value, b.as<Cast>()->value);
-    case ExprKind::Unary: {
-      const Unary *x = a.as<Unary>(), *y = b.as<Unary>();
-      return x->op == y->op && equal(x->a, y->a);
-    }
-    case ExprKind::Binary: {
-      const Binary *x = a.as<Binary>(), *y = b.as<Binary>();
-      return x->op == y->op && equal(x->a, y->a) && equal(x->b, y->b);
-    }
-    case ExprKind::Select: {
-      const Select *x = a.as<Select>(), *y = b.as<Select>();
-      return equal(x->condition, y->condition) && equal(x->on_true, y->on_true) &&
-             equal(x->on_false, y->on_false);
-    }
-    case ExprKind::Load: {
-      const Load *x = a.as<Load>(), *y = b.as<Load>();
-      return x->buffer == y->buffer && all_equal(x->indices, y->indices);
-    }
-    case ExprKind::Ramp: {
-      const Ramp *x = a.as<Ramp>(), *y = b.as<Ramp>();
-      return equal(x->base, y->base) && equal(x->stride, y->stride);
-    }
-    case ExprKind::Broadcast: return equal(a.as<Broadcast>()->value, b.as<Broadcast>()->value);
-    case ExprKind::Reduce: return equal_reduce(*a.as<Reduce>(), *b.as<Reduce>());
-    case ExprKind::Shuffle: {
-      const Shuffle *x = a.as<Shuffle>(), *y = b.as<Shuffle>();
-      return x->lane_xor == y->lane_xor && equal(x->value, y->value);
-    }
-  }
-  return false;
-}
+bool equal(const Expr& a, const Expr& b) { return Equality().equal(a, b); }
 
 Expr map_children(const Expr& e, FunctionRef<Expr(const Expr&)> fn) {
   switch (e.kind()) {
@@ -204,17 +240,29 @@ void for_each_child(const Expr& e, FunctionRef<void(const Expr&)> fn) {
   }
 }
 
+bool SeenNodes::add(const ExprNode* node) {
+  const ExprNode** end = few_ + count_;
+  if (std::find(few_, end, node) != end) return false;
+  if (count_ < kFew) {
+    few_[count_++] = node;
+    return true;
+  }
+  return many_.insert(node).second;
+}
+
 void visit(const Expr& e, FunctionRef<void(const Expr&)> fn) {
   if (!e.defined()) return;
-  fn(e);
-  for_each_child(e, [fn](const Expr& child) { visit(child, fn); });
+  SeenNodes seen;
+  visit(e, fn, seen);
+}
+
+bool any_below(const Expr& e, FunctionRef<bool(const Expr&)> fn) {
+  SeenNodes seen;
+  return e.defined() && any_below(e, fn, seen);
 }
 
 bool uses_var(const Expr& e, const Var& v) {
-  if (e.get() == v.get()) return true;
-  bool found = false;
-  for_each_child(e, [&](const Expr& child) { found = found || uses_var(child, v); });
-  return found;
+  return any_below(e, [&](const Expr& x) { return x.get() == v.get(); });
 }
 
 Expr substitute(const Expr& e, const std::vector<VarBinding>& bindings) {

@@ -10,19 +10,22 @@ std::vector<Expr> flat_index(const Buffer& buffer, const std::vector<Expr>& indi
   return {flat};
 }
 
-Expr flatten_expr(const Expr& e) {
-  Expr r = map_children(e, [](const Expr& c) { return flatten_expr(c); });
-  const Load* load = r.as<Load>();
-  if (!load) return r;
-  return make_load(load->buffer, flat_index(load->buffer, load->indices));
+Expr flatten_expr(const Expr& e, RewriteMemo& memo) {
+  return memo(e, [&](const Expr& x) {
+    Expr r = map_children(x, [&](const Expr& c) { return flatten_expr(c, memo); });
+    const Load* load = r.as<Load>();
+    return load ? make_load(load->buffer, flat_index(load->buffer, load->indices)) : r;
+  });
 }
 
 }  // namespace
 
 Stmt flatten(const Stmt& s) {
   if (!s) return s;
+  RewriteMemo memo;
   Stmt r = map_children(
-      s, [](const Stmt& c) { return flatten(c); }, [](const Expr& e) { return flatten_expr(e); });
+      s, [](const Stmt& c) { return flatten(c); },
+      [&](const Expr& e) { return flatten_expr(e, memo); });
   if (const Store* st = r.as<Store>()) {
     return make_store(st->buffer, flat_index(st->buffer, st->indices), st->value, st->hint);
   }

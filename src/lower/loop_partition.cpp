@@ -64,9 +64,7 @@ class Finder {
   }
 
   static bool has_load(const Expr& e) {
-    bool found = false;
-    visit(e, [&](const Expr& x) { found |= x.kind() == ExprKind::Load; });
-    return found;
+    return any_below(e, [](const Expr& x) { return x.kind() == ExprKind::Load; });
   }
 
   void look(const Expr& e) {
@@ -91,10 +89,15 @@ class Finder {
   }
 
   void conjuncts(const Expr& e) {
+    SeenNodes seen;
+    conjuncts(e, seen);
+  }
+  void conjuncts(const Expr& e, SeenNodes& seen) {
+    if (!seen.first(e)) return;
     const Binary* b = e.as<Binary>();
     if (b && (b->op == BinaryOp::And || b->op == BinaryOp::Or)) {
-      conjuncts(b->a);
-      conjuncts(b->b);
+      conjuncts(b->a, seen);
+      conjuncts(b->b, seen);
       return;
     }
     add(e, false);
@@ -140,14 +143,17 @@ Expr threshold(const Atom& a, int64_t r) {
   return floordiv(rest - Expr(1), Expr(-a.coefficient)) + Expr(1);
 }
 
-Expr replace(const Expr& e, const Expr& from, const Expr& to) {
-  if (equal(e, from)) return to;
-  return map_children(e, [&](const Expr& c) { return replace(c, from, to); });
+Expr replace(const Expr& e, const Expr& from, const Expr& to, RewriteMemo& memo) {
+  return memo(e, [&](const Expr& x) {
+    if (equal(x, from)) return to;
+    return map_children(x, [&](const Expr& c) { return replace(c, from, to, memo); });
+  });
 }
 Stmt replace(const Stmt& s, const Expr& from, const Expr& to) {
+  RewriteMemo memo;
   return map_children(
       s, [&](const Stmt& c) { return replace(c, from, to); },
-      [&](const Expr& e) { return replace(e, from, to); });
+      [&](const Expr& e) { return replace(e, from, to, memo); });
 }
 
 Stmt segment(const For& f, const Expr& from, const Expr& length, const Stmt& body) {

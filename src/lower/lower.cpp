@@ -173,6 +173,8 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.note("build_nest", begin);
 
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
+  // Before conditions are cut out of loops: a scan is known by its condition.
+  pipeline.run("linear_scans", [](const Stmt& x) { return linear_scans(x); });
   pipeline.run("loop_partition", [](const Stmt& x) { return loop_partition(x); });
   // Before vectorizing: (f / n)*n + f % n of fused loops is f again while f is still a scalar.
   pipeline.run("flatten", [](const Stmt& x) { return flatten(x); });

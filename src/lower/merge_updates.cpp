@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <unordered_map>
+
 #include "heddle/ir/simplify.h"
 #include "lower/passes.h"
 
@@ -14,22 +17,34 @@ bool same_place(const A& a, const Store& b) {
   return true;
 }
 
-// How often `e` reads the place that `s` writes; -1 when it reads its buffer anywhere else, or
-// under a select (where the value would be computed in vain or not at all).
-int reads_of(const Expr& e, const Store& s) {
+using Counts = std::unordered_map<const ExprNode*, int>;  // of shared nodes
+
+// How often `e` reads the place that `s` writes, 2 for any more; -1 when it reads its buffer
+// anywhere else, or under a select (where the value would be computed in vain or not at all).
+int reads_of(const Expr& e, const Store& s, Counts& counts) {
+  if (const auto it = counts.find(e.get()); it != counts.end()) return it->second;
   if (const Load* load = e.as<Load>(); load && load->buffer == s.buffer)
     return same_place(*load, s) ? 1 : -1;
   int n = 0;
   for_each_child(e, [&](const Expr& c) {
-    int r = reads_of(c, s);
-    n = r < 0 || n < 0 ? -1 : n + r;
+    const int r = reads_of(c, s, counts);
+    n = r < 0 || n < 0 ? -1 : std::min(2, n + r);
   });
-  return n > 0 && e.kind() == ExprKind::Select ? -1 : n;
+  if (n > 0 && e.kind() == ExprKind::Select) n = -1;
+  if (e->shared()) counts.emplace(e.get(), n);
+  return n;
 }
 
-Expr put(const Expr& e, const Store& s) {
-  if (const Load* load = e.as<Load>(); load && same_place(*load, s)) return s.value;
-  return map_children(e, [&](const Expr& c) { return put(c, s); });
+int reads_of(const Expr& e, const Store& s) {
+  Counts counts;
+  return reads_of(e, s, counts);
+}
+
+Expr put(const Expr& e, const Store& s, RewriteMemo& memo) {
+  return memo(e, [&](const Expr& x) {
+    if (const Load* load = x.as<Load>(); load && same_place(*load, s)) return s.value;
+    return map_children(x, [&](const Expr& c) { return put(c, s, memo); });
+  });
 }
 
 }  // namespace
@@ -47,7 +62,8 @@ Stmt merge_updates(const Stmt& s) {
     // The merged value is evaluated once, so it may be read only once; and it must not change what
     // else the later statement reads (it reads no other place of the buffer).
     if (now && last && same_place(*last, *now) && reads_of(now->value, *last) == 1) {
-      out.back() = make_store(now->buffer, now->indices, put(now->value, *last), now->hint);
+      RewriteMemo memo;
+      out.back() = make_store(now->buffer, now->indices, put(now->value, *last, memo), now->hint);
     } else {
       out.push_back(c);
     }

@@ -66,6 +66,15 @@ std::vector<Expr> NestBuilder::storage_indices(int st, const std::vector<Expr>& 
 }
 
 Expr NestBuilder::translate(const Expr& e, int reader) const {
+  RewriteMemo memo;
+  return translate(e, reader, memo);
+}
+
+Expr NestBuilder::translate(const Expr& e, int reader, RewriteMemo& memo) const {
+  return memo(e, [&](const Expr& x) { return translate_node(x, reader, memo); });
+}
+
+Expr NestBuilder::translate_node(const Expr& e, int reader, RewriteMemo& memo) const {
   if (const VarNode* v = e.as<VarNode>()) {
     auto it = bound_.find(v);
     return it == bound_.end() ? e : it->second;
@@ -73,7 +82,7 @@ Expr NestBuilder::translate(const Expr& e, int reader) const {
   if (const Load* load = e.as<Load>()) {
     auto it = stage_of_.find(load->buffer.get());
     if (it == stage_of_.end())
-      return map_children(e, [&](const Expr& c) { return translate(c, reader); });
+      return map_children(e, [&](const Expr& c) { return translate(c, reader, memo); });
     int st = it->second;
     if (real_[st].buffers.empty()) {
       throw_user_error("stage '" + stage(st).name + "' is computed inside '" +
@@ -85,11 +94,11 @@ Expr NestBuilder::translate(const Expr& e, int reader) const {
     size_t component = 0;
     while (!(stage(st).buffers[component] == load->buffer)) ++component;
     std::vector<Expr> logical;
-    for (const Expr& i : load->indices) logical.push_back(translate(i, reader));
+    for (const Expr& i : load->indices) logical.push_back(translate(i, reader, memo));
     return make_load(real_[st].buffers[component], storage_indices(st, logical));
   }
   if (const Expr part = split_part(e, reader); part.defined()) return part;
-  return map_children(e, [&](const Expr& c) { return translate(c, reader); });
+  return map_children(e, [&](const Expr& c) { return translate(c, reader, memo); });
 }
 
 Expr NestBuilder::split_part(const Expr& e, int reader) const {

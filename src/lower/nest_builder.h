@@ -65,6 +65,8 @@ class NestBuilder {
   std::vector<Expr> storage_indices(int st, const std::vector<Expr>& logical) const;
   // The body expression in terms of loop variables and lowered buffers.
   Expr translate(const Expr& e, int reader) const;
+  Expr translate(const Expr& e, int reader, RewriteMemo& memo) const;
+  Expr translate_node(const Expr& e, int reader, RewriteMemo& memo) const;
   // axis / n or axis % n of the reader, where the axis was split by n: the loop that it is,
   // whatever guard keeps that inside of the axis. Else null.
   Expr split_part(const Expr& e, int reader) const;
@@ -126,7 +128,7 @@ class NestBuilder {
   void take_fusion_apart(int axis, const Expr& value, std::map<int, Expr>* members);
   void collect_reads(int q, int p, const SymEnv& env, const OpenParts& parts, Region* r, bool* any);
   void collect_reads_in(const Expr& e, int p, const SymEnv& env, const OpenParts& parts,
-                        bool guarded, Region* r, bool* any);
+                        bool guarded, SeenNodes (&seen)[2], Region* r, bool* any);
   SymInterval index_interval(const Expr& index, const SymEnv& env, const OpenParts& parts);
 
   // ---- bodies ----

@@ -184,13 +184,16 @@ SymInterval NestBuilder::index_interval(const Expr& index, const SymEnv& env,
 
 void NestBuilder::collect_reads(int q, int p, const SymEnv& env, const OpenParts& parts, Region* r,
                                 bool* any) {
+  SeenNodes seen[2];
   for (const Expr& body : stage(q).bodies) {
-    collect_reads_in(body, p, env, parts, false, r, any);
+    collect_reads_in(body, p, env, parts, false, seen, r, any);
   }
 }
 
+// `seen`: shared nodes that were met without and with a guard.
 void NestBuilder::collect_reads_in(const Expr& e, int p, const SymEnv& env, const OpenParts& parts,
-                                   bool guarded, Region* r, bool* any) {
+                                   bool guarded, SeenNodes (&seen)[2], Region* r, bool* any) {
+  if (!seen[guarded].first(e)) return;
   if (const Load* load = e.as<Load>()) {
     auto it = stage_of_.find(load->buffer.get());
     if (it != stage_of_.end() && it->second == p) {
@@ -203,8 +206,9 @@ void NestBuilder::collect_reads_in(const Expr& e, int p, const SymEnv& env, cons
     }
   }
   bool select = e.kind() == ExprKind::Select;
-  for_each_child(
-      e, [&](const Expr& c) { collect_reads_in(c, p, env, parts, guarded || select, r, any); });
+  for_each_child(e, [&](const Expr& c) {
+    collect_reads_in(c, p, env, parts, guarded || select, seen, r, any);
+  });
 }
 
 }  // namespace heddle

@@ -5,6 +5,11 @@
 
 namespace heddle {
 
+/// for i { S[i] = 0  for k { S[i] = S[i] + select(k <= i, x[k], 0) } }
+///   -->  local total = 0  for i { total = total + x[i]  S[i] = total }
+/// Scans whose loops are in order take one operation a point.
+Stmt linear_scans(const Stmt& s);
+
 /// Cuts serial loops where a condition (of an If, or of a select that guards a load) changes:
 ///   for x in 0..n { if (x < m) A else B }  -->  for x in 0..m { A }  for x in 0..n-m { B[x + m] }
 /// so that no inner loop tests anything. Of fused loops (parallel ones as well), conditions on what

@@ -1,5 +1,7 @@
 #include "lower/region.h"
 
+#include <unordered_map>
+
 namespace heddle {
 namespace {
 
@@ -8,24 +10,29 @@ struct Evaluator {
   const Ranges& ranges;
 
   bool touched(const Expr& e) const {
-    bool hit = false;
-    visit(e, [&](const Expr& x) {
-      if (const VarNode* v = x.as<VarNode>()) hit |= env.count(v) != 0;
+    return any_below(e, [&](const Expr& x) {
+      const VarNode* v = x.as<VarNode>();
+      return v && env.count(v) != 0;
     });
-    return hit;
   }
   // Whether some variable of `env` occurs on both sides.
   bool share_variable(const Expr& a, const Expr& b) const {
-    bool shared = false;
-    visit(a, [&](const Expr& x) {
+    return any_below(a, [&](const Expr& x) {
       const VarNode* v = x.as<VarNode>();
-      if (v && !shared && env.count(v)) shared = uses_var(b, Var::from(x));
+      return v && env.count(v) && uses_var(b, Var::from(x));
     });
-    return shared;
   }
   static SymInterval unknown() { return {Expr(), Expr(), false}; }
 
-  SymInterval eval(const Expr& e) const {
+  std::unordered_map<const ExprNode*, SymInterval> done{};  // of shared nodes
+
+  SymInterval eval(const Expr& e) {
+    if (!e->shared() || SeenNodes::is_leaf(e)) return eval_node(e);
+    if (const auto it = done.find(e.get()); it != done.end()) return it->second;
+    return done.emplace(e.get(), eval_node(e)).first->second;
+  }
+
+  SymInterval eval_node(const Expr& e) {
     if (const VarNode* v = e.as<VarNode>()) {
       auto it = env.find(v);
       return it == env.end() ? SymInterval{e, e, true} : it->second;

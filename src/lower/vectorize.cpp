@@ -77,11 +77,10 @@ class Widener {
 
  private:
   static bool reads(const Expr& e, const Buffer& buffer) {
-    bool found = false;
-    visit(e, [&](const Expr& x) {
-      if (const Load* load = x.as<Load>()) found |= load->buffer == buffer;
+    return any_below(e, [&](const Expr& x) {
+      const Load* load = x.as<Load>();
+      return load && load->buffer == buffer;
     });
-    return found;
   }
   bool varies(const Expr& e) const {
     for (const VarBinding& b : map_) {
@@ -92,7 +91,8 @@ class Widener {
 
   Expr widen(const Expr& e) const {
     if (!varies(e)) return e;
-    return substitute(decided_together(e), map_);
+    RewriteMemo memo;
+    return substitute(decided_together(e, memo), map_);
   }
 
   // A condition that all lanes share, as one lane's: what varies in it are comparisons that no lane
@@ -120,12 +120,14 @@ class Widener {
   }
 
   // Selects by such conditions choose for all lanes at once.
-  Expr decided_together(const Expr& e) const {
-    const Expr r = map_children(e, [&](const Expr& c) { return decided_together(c); });
-    const Select* s = r.as<Select>();
-    if (!s || !varies(s->condition)) return r;
-    const std::optional<Expr> condition = same_in_all_lanes(s->condition);
-    return condition ? make_select(*condition, s->on_true, s->on_false) : r;
+  Expr decided_together(const Expr& e, RewriteMemo& memo) const {
+    return memo(e, [&](const Expr& x) {
+      const Expr r = map_children(x, [&](const Expr& c) { return decided_together(c, memo); });
+      const Select* s = r.as<Select>();
+      if (!s || !varies(s->condition)) return r;
+      const std::optional<Expr> condition = same_in_all_lanes(s->condition);
+      return condition ? make_select(*condition, s->on_true, s->on_false) : r;
+    });
   }
 
   Var lane_;

@@ -69,7 +69,8 @@ Tensor convolution(const Call& call, int n, const Tensor& x, const Tensor& w, co
     if (conv.layout != NCHW) at_w.insert(at_w.end(), {c, k});
     std::vector<Axis> over{c};
     over.insert(over.end(), r.begin(), r.end());
-    return heddle::sum(
+    return sum_in(
+        types.accumulate,
         impl::product_in(types.accumulate, padded.at(dims.arrange<Expr>(i[0], channel, at)),
                          w.at(std::move(at_w))),
         over);

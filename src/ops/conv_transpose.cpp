@@ -170,7 +170,8 @@ class Transposed {
       if (!first) at_w.insert(at_w.end(), {filter, channel});
       std::vector<Axis> over{c};
       over.insert(over.end(), m.begin(), m.end());
-      return heddle::sum(
+      return sum_in(
+          types.accumulate,
           impl::product_in(types.accumulate, padded.at(dims_.arrange<Expr>(i[0], channel, at)),
                            weight.at(std::move(at_w))),
           over);

@@ -98,7 +98,7 @@ Tensor contract(const Call& call, const std::string& text, const std::vector<Ten
     const Expr value = values.size() == 1
                            ? heddle::cast(types.accumulate, values[0])
                            : impl::product_in(types.accumulate, values[0], values[1]);
-    return reduced.empty() ? value : heddle::sum(value, reduced);
+    return reduced.empty() ? value : sum_in(types.accumulate, value, reduced);
   };
   const Tensor sums = compute(shape, body, "einsum", "einsum", call.where);
   return impl::finish_contraction(call, sums, {}, 0, types);

@@ -1,4 +1,4 @@
-// Look-ups by data, triangles, running sums and blocks of pixels.
+// Look-ups by data, triangles and blocks of pixels.
 #include <utility>
 
 #include "heddle/ops/transform.h"
@@ -134,82 +134,6 @@ Tensor tril(const Tensor& x, int64_t k, Where where) {
 
 Tensor triu(const Tensor& x, int64_t k, Where where) {
   return triangle({"triu", where}, x, k, false);
-}
-
-namespace {
-
-// The running sum of `x` along `axis`, in the type of `x`. The axis is cut into blocks: a sum in a
-// block starts from the sum of all blocks before it, which is a running sum of fewer numbers. So
-// the work is linear: a block's length for each element, and a sixteenth of it for each further
-// level.
-Tensor running_sum(const Call& call, const Tensor& x, int axis, bool exclusive, bool reverse) {
-  constexpr int64_t kBlock = 16;
-  const auto d = static_cast<size_t>(axis);
-  const int64_t n = x.extent(axis);
-  const DataType dtype = x.dtype();
-  const Expr zero = make_const(dtype, 0);
-  const auto place = [&](const Expr& i) { return reverse ? Expr(n - 1) - i : i; };
-  if (n <= 4 * kBlock) {
-    const Axis k = reduce_axis(n, "k", call.where);
-    return compute(
-        x.shape(),
-        [&](const std::vector<Axis>& i) {
-          std::vector<Expr> at = impl::exprs(i);
-          at[d] = k;
-          const Expr gap = reverse ? k - i[d] : i[d] - k;
-          return heddle::sum(select(gap >= (exclusive ? 1 : 0), x.at(std::move(at)), zero), k);
-        },
-        call.op, call.op, call.where);
-  }
-  const int64_t blocks = (n + kBlock - 1) / kBlock;
-  // The element at place r of a block, counted from where the sum begins; zero past its end.
-  const auto element = [&](std::vector<Expr> at, const Expr& block, const Expr& r) {
-    const Expr i = block * kBlock + r;
-    at[d] = place(i);
-    const Expr value = x.at(std::move(at));
-    return n % kBlock == 0 ? value : select(i < n, value, zero);
-  };
-  const Axis r = reduce_axis(kBlock, "r", call.where), k = reduce_axis(kBlock, "k", call.where);
-  std::vector<int64_t> shape = x.extents();
-  shape[d] = blocks;
-  const Tensor totals = compute(
-      impl::to_shape(shape),
-      [&](const std::vector<Axis>& i) { return heddle::sum(element(impl::exprs(i), i[d], r), r); },
-      std::string(call.op) + "_block", call.op, call.where);
-  const Tensor before = running_sum(call, totals, axis, true, false);
-  shape.insert(shape.begin() + axis + 1, kBlock);
-  const Tensor within = compute(
-      impl::to_shape(shape),
-      [&](const std::vector<Axis>& i) {
-        std::vector<Expr> at = impl::exprs(i);
-        at.erase(at.begin() + axis + 1);
-        const Expr gap = i[d + 1] - k;
-        return heddle::sum(
-            select(gap >= (exclusive ? 1 : 0), element(std::move(at), i[d], k), zero), k);
-      },
-      std::string(call.op) + "_within", call.op, call.where);
-  return compute(
-      x.shape(),
-      [&](const std::vector<Axis>& i) {
-        const Expr p = place(i[d]);
-        std::vector<Expr> at = impl::exprs(i);
-        at[d] = floordiv(p, kBlock);
-        const Expr base = before.at(at);
-        at.insert(at.begin() + axis + 1, floormod(p, kBlock));
-        return base + within.at(std::move(at));
-      },
-      call.op, call.op, call.where);
-}
-
-}  // namespace
-
-Tensor cumsum(const Tensor& x, int axis, bool exclusive, bool reverse, Where where) {
-  const Call call{"cumsum", where};
-  impl::check_rank(call, x, "x", 1);
-  axis = impl::normal_axis(call, axis, x.rank());
-  const Tensor sums =
-      running_sum(call, impl::convert(call, x, impl::wide(x.dtype())), axis, exclusive, reverse);
-  return impl::convert(call, sums, x.dtype());
 }
 
 Tensor space_to_depth(const Tensor& x, int64_t block, Where where) {

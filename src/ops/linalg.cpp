@@ -75,8 +75,9 @@ Tensor product(const Call& call, const Tensor& a, const Tensor& b, bool ta, bool
     at_b.push_back(k);
     if (!column) at_b.push_back(i[next]);
     if (!column && tb) std::swap(at_b[at_b.size() - 2], at_b.back());
-    return heddle::sum(
-        impl::product_in(types.accumulate, a.at(std::move(at_a)), b.at(std::move(at_b))), k);
+    return sum_in(types.accumulate,
+                  impl::product_in(types.accumulate, a.at(std::move(at_a)), b.at(std::move(at_b))),
+                  {k});
   };
   const Tensor sums = compute(impl::to_shape(dims), body, call.op, call.op, call.where);
   return impl::finish_contraction(call, sums, bias, -1, types);

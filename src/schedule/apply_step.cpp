@@ -329,7 +329,9 @@ class Applier : public StepApplier {
       stage().bodies[c] = cast(*to, stage().bodies[c]);
     }
     // Values are the same, so that what a reader makes of them is.
-    std::function<Expr(const Expr&)> go = [&](const Expr& e) -> Expr {
+    RewriteMemo memo;
+    std::function<Expr(const Expr&)> go;
+    const auto rewritten = [&](const Expr& e) -> Expr {
       const Cast* conversion = e.as<Cast>();
       const Load* load = conversion ? conversion->value.as<Load>() : e.as<Load>();
       if (load) {
@@ -342,6 +344,7 @@ class Applier : public StepApplier {
       }
       return map_children(e, [&](const Expr& child) { return go(child); });
     };
+    go = [&](const Expr& e) { return memo(e, rewritten); };
     for (int reader : readers) {
       for (Expr& body : s_.stages[reader].bodies) body = go(body);
     }

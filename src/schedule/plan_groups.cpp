@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "heddle/schedule/template.h"
 #include "schedule/row_chain.h"
@@ -55,7 +56,8 @@ class Planner {
   }
 
   void place(int s, const StageInfo& info) {
-    if (info.is_output) return open(s);
+    // A scan has loops of its own: in the order that it goes.
+    if (info.is_output || info.scan) return open(s);
     bool inline_it = inlinable(s, info);
     // Inlined, or computed along with its readers, it would be computed at every call. A mere
     // change of index is free where it is read, and packing takes it in.
@@ -128,18 +130,26 @@ class Planner {
     group_of_[s] = groups;
   }
 
+  // Reads of `s` in the tree that `e` stands for.
+  static double loads_of(const Operation& s, const Expr& e,
+                         std::unordered_map<const ExprNode*, double>* counted) {
+    if (const auto it = counted->find(e.get()); it != counted->end()) return it->second;
+    const Load* load = e.as<Load>();
+    double n = load && load->buffer->producer() == &s;
+    for_each_child(e, [&](const Expr& child) { n += loads_of(s, child, counted); });
+    if (e->shared()) counted->emplace(e.get(), n);
+    return n;
+  }
+
   // In how many places the body of `s` would end up if it were inlined: x * sigmoid(x) doubles what
   // x is, and a chain of such stages doubles again and again.
-  int64_t copies(int s, const StageInfo& info) const {
-    int64_t n = 0;
+  double copies(int s, const StageInfo& info) const {
+    double n = 0;
     for (int c : info.consumers) {
-      int64_t loads = 0;
-      for (const Expr& body : dag_.stage(c).bodies()) {
-        visit(body, [&](const Expr& e) {
-          const Load* load = e.as<Load>();
-          loads += load && load->buffer->producer() == &dag_.stage(s);
-        });
-      }
+      double loads = 0;
+      std::unordered_map<const ExprNode*, double> counted;
+      for (const Expr& body : dag_.stage(c).bodies())
+        loads += loads_of(dag_.stage(s), body, &counted);
       n += loads * (inlined_[c] ? copies_[c] : 1);
     }
     return n;
@@ -259,7 +269,7 @@ class Planner {
   std::vector<StageGroup> groups_;
   std::vector<std::set<int>> group_of_;
   std::vector<char> inlined_;
-  std::vector<int64_t> copies_;
+  std::vector<double> copies_;
   std::map<int, RowChain> chains_;  // by main
   static constexpr int64_t kMaxCopies = 16;
 };

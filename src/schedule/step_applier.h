@@ -101,7 +101,9 @@ class StepApplier {
   // Rewrites every load of the buffers of `from` in the bodies of `reader`.
   void rewrite_loads(int reader, const std::vector<Buffer>& from,
                      FunctionRef<Expr(int component, const std::vector<Expr>& indices)> to) {
-    std::function<Expr(const Expr&)> go = [&](const Expr& e) -> Expr {
+    RewriteMemo memo;
+    std::function<Expr(const Expr&)> go;
+    const auto rewritten = [&](const Expr& e) -> Expr {
       Expr r = map_children(e, [&](const Expr& c) { return go(c); });
       if (const Load* load = r.as<Load>()) {
         for (size_t c = 0; c < from.size(); ++c) {
@@ -110,6 +112,7 @@ class StepApplier {
       }
       return r;
     };
+    go = [&](const Expr& e) { return memo(e, rewritten); };
     for (Expr& body : s_.stages[reader].bodies) body = go(body);
   }
 

@@ -20,6 +20,14 @@ Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options)
       model_(options.model),
       log_(options.log) {
   if (tasks.empty()) throw_user_error("there are no tasks to tune");
+  // A clock of the caller's has a budget of its own.
+  if (const double seconds = options.budget.count(); !options.clock && !(seconds > 0)) {
+    throw_user_error("TuneOptions: budget is " + std::to_string(seconds) + " s", {},
+                     "more than 0 seconds: {.budget = 60s}");
+  }
+  if (options.max_trials < 0)
+    throw_user_error("TuneOptions: max_trials is " + std::to_string(options.max_trials), {},
+                     "at least 1, or 0 to go on until the budget ends");
   if (options.batch < 1)
     throw_user_error("TuneOptions: batch is " + std::to_string(options.batch), {}, "at least 1");
   if (!(options.final_race_share >= 0 && options.final_race_share < 1)) {

@@ -1,4 +1,6 @@
 // Every mistake that a declaration can make, with the full text that the user sees.
+#include <limits>
+
 #include "dsl/dsl_testing.h"
 #include "heddle/ir/print.h"
 
@@ -27,6 +29,45 @@ TEST_F(DslError, ReadOfTheWrongRank) {
   EXPECT_EQ(error_of([&] { compute({4}, [&](Axis i) { return a(i); }, "y"); }),
             "tensor 'A' has 2 dimensions but is read with 1 index, in the body of 'y' | "
             "its shape is (4, 8); give one index a dimension");
+}
+
+TEST_F(DslError, AxisNeverAssigned) {
+  const Axis none;
+  EXPECT_EQ(error_of([&] { compute({4}, [&](Axis i) { return a(i, none); }, "y"); }),
+            "an Axis that was never assigned is used, in the body of 'y' | a compute gives its "
+            "body the axes of its shape; reduce_axis makes one to reduce over");
+  EXPECT_NE(error_of([&] { none.extent(); }), "no error");
+  EXPECT_NE(error_of([&] { compute({4}, [&](Axis i) { return cast(f32, i + none); }); }),
+            "no error");
+}
+
+TEST_F(DslError, DivisionByTheConstantZero) {
+  for (const auto& divide :
+       {+[](Expr x, Expr y) { return x / y; }, +[](Expr x, Expr y) { return x % y; },
+        +[](Expr x, Expr y) { return floordiv(std::move(x), std::move(y)); },
+        +[](Expr x, Expr y) { return floormod(std::move(x), std::move(y)); }}) {
+    EXPECT_THAT(
+        error_of([&] { compute({4}, [&](Axis i) { return cast(f32, divide(i, Expr(0))); }, "y"); }),
+        testing::HasSubstr("is by 0, in the body of 'y' | divide by something else"));
+  }
+  compute({4}, [&](Axis i) { return a(i, 0) / 0.f; });  // of floats it is infinite
+}
+
+TEST_F(DslError, IdentityOfAnotherType) {
+  const auto add = [](const std::vector<Expr>& x, const std::vector<Expr>& y) {
+    return std::vector<Expr>{x[0] + y[0]};
+  };
+  EXPECT_EQ(error_of([&] { reducer("r", {i32}, {0.5}, add); }),
+            "the identity of reducer 'r' is 0.5 of type f64, and its component is of type i32 | "
+            "give a constant of that type: make_const(i32, ...)");
+  EXPECT_NE(error_of([&] { reducer("r", {i8}, {1000}, add); }), "no error");
+  EXPECT_NE(error_of([&] { reducer("r", {f32}, {Expr(true)}, add); }), "no error");
+  EXPECT_NE(error_of([&] { reducer("r", {f16}, {1e30}, add); }), "no error");
+  // Literals of numbers that the type has.
+  reducer("r", {f32}, {0}, add);
+  reducer("r", {f32}, {0.0}, add);
+  reducer("r", {f32}, {std::numeric_limits<double>::infinity()}, add);
+  reducer("r", {i8}, {-3}, add);
 }
 
 TEST_F(DslError, FloatIndex) {

@@ -1,3 +1,5 @@
+#include <functional>
+
 #include "heddle/dag/compute_dag.h"
 #include "heddle/ir/simplify.h"
 #include "ops/ops_testing.h"
@@ -238,6 +240,96 @@ TEST(CumSum, OfLongAxesIsRightAndLinear) {
     return ComputeDag({ops::cumsum(placeholder({n}, f32), 0)}).total_flops();
   };
   EXPECT_LT(work(1 << 20), 2.1 * work(1 << 19));
+}
+
+// What a plain loop makes of x along `axis`.
+std::vector<double> running(const Input& x, size_t axis, bool exclusive, bool reverse, double first,
+                            const std::function<double(double, double)>& combine) {
+  const auto& shape = x.array.shape();
+  int64_t inner = 1, outer = 1;
+  for (size_t d = 0; d < shape.size(); ++d) (d < axis ? outer : inner) *= shape[d];
+  const int64_t n = shape[axis];
+  inner /= n;
+  std::vector<double> out(static_cast<size_t>(outer * n * inner));
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t j = 0; j < inner; ++j) {
+      double total = first;
+      for (int64_t p = 0; p < n; ++p) {
+        const int64_t at = (o * n + (reverse ? n - 1 - p : p)) * inner + j;
+        const double next = combine(total, x.array.get(at));
+        out[static_cast<size_t>(at)] = exclusive ? total : next;
+        total = next;
+      }
+    }
+  }
+  return out;
+}
+
+TEST(Scan, OfAnyReducerIsWhatALoopMakes) {
+  const Input x = input({3, 7, 5}, i32);
+  // Associative and not commutative: the last that is not 0.
+  const Reducer last = reducer(
+      "last", {i32}, {0},
+      [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+        return std::vector<Expr>{select(b[0] != 0, b[0], a[0])};
+      },
+      false);
+  for (int axis : {0, 1, 2}) {
+    for (bool exclusive : {false, true}) {
+      for (bool reverse : {false, true}) {
+        const auto d = static_cast<size_t>(axis);
+        const auto expect = [&](const Tensor& t, const std::vector<double>& want) {
+          expect_elements(t, {x}, [&](const Dims& i) {
+            return want[static_cast<size_t>((i[0] * 7 + i[1]) * 5 + i[2])];
+          });
+        };
+        expect(ops::scan(x, axis, last, exclusive, reverse),
+               running(x, d, exclusive, reverse, 0,
+                       [](double a, double b) { return b != 0 ? b : a; }));
+        expect(ops::cumprod(x, axis, exclusive, reverse),
+               running(x, d, exclusive, reverse, 1, [](double a, double b) {
+                 return static_cast<double>(
+                     static_cast<int32_t>(static_cast<int64_t>(a) * static_cast<int64_t>(b)));
+               }));
+      }
+    }
+  }
+}
+
+TEST(Scan, IsRecognised) {
+  const Tensor x = placeholder({6, 40}, f32, "X");
+  const Axis k = reduce_axis(40, "k");
+  const auto info = [](const Tensor& t) {
+    const ComputeDag dag({t});
+    return dag.info(dag.size() - 1);
+  };
+  const Tensor written =
+      compute({6, 40}, [&](Axis i, Axis j) { return sum(select(k <= j, x(i, k), 0.f), k); });
+  for (const Tensor& t :
+       {written, ops::cumsum(x, 1), ops::cumprod(x, 0), ops::cumsum(x, 1, true)}) {
+    ASSERT_TRUE(info(t).scan) << t.name();
+    // One addition a point.
+    EXPECT_LE(info(t).flops, 2.0 * 240);
+  }
+  // What every point takes must be the same for all behind it.
+  EXPECT_FALSE(info(compute({6, 40}, [&](Axis i, Axis j) {
+                 return sum(select(k <= j, x(i, k) * cast(f32, Expr(j)), 0.f), k);
+               })).scan);
+  EXPECT_FALSE(info(compute({6, 40}, [&](Axis i, Axis j) {
+                 return sum(select(k <= j, x(i, k), 1.f), k);
+               })).scan);
+}
+
+TEST(Scan, WrongArgumentsAreErrors) {
+  const Tensor x = placeholder({4}, f32, "X");
+  EXPECT_THROW(ops::scan(x, 0, Reducer()), Error);
+  const auto add = [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+    std::vector<Expr> out;
+    for (size_t i = 0; i < a.size(); ++i) out.push_back(a[i] + b[i]);
+    return out;
+  };
+  EXPECT_THROW(ops::scan(x, 0, reducer("two", {f32, f32}, {0, 0}, add)), Error);
+  EXPECT_THROW(ops::scan(x, 0, reducer("of i32", {i32}, {0}, add)), Error);
 }
 
 TEST(Blocks, MoveBetweenDepthAndSpace) {

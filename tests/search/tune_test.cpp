@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <limits>
 #include <thread>
 
 #include "search/history.h"
@@ -466,6 +467,13 @@ TEST_F(Tune, BadOptionsAreRefused) {
   TuneOptions o = options(m);
   EXPECT_THROW(tune_tasks({}, o), Error);
   o.batch = 0;
+  EXPECT_THROW(tune_tasks({splits_task()}, o), Error);
+  for (const double seconds : {0.0, -5.0, std::numeric_limits<double>::quiet_NaN()}) {
+    o = options(m);
+    o.budget = std::chrono::duration<double>(seconds);
+    EXPECT_THROW(tune_tasks({splits_task()}, o), Error) << seconds;
+  }
+  o = options(m, -1);
   EXPECT_THROW(tune_tasks({splits_task()}, o), Error);
   o = options(m);
   o.final_race_share = 1;

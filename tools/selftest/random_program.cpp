@@ -20,7 +20,8 @@ class Drawer {
         &Drawer::contraction,   &Drawer::contraction, &Drawer::matrix_unit, &Drawer::matrix_unit,
         &Drawer::convolution,   &Drawer::convolution, &Drawer::reduction,   &Drawer::reduction,
         &Drawer::normalisation, &Drawer::movement,    &Drawer::chain,       &Drawer::pooling,
-        &Drawer::tuple,         &Drawer::affine,      &Drawer::layers,      &Drawer::attention};
+        &Drawer::tuple,         &Drawer::affine,      &Drawer::layers,      &Drawer::attention,
+        &Drawer::scan};
     (this->*families[pick(0, std::size(families) - 1)])();
     return std::move(p_);
   }
@@ -363,6 +364,27 @@ class Drawer {
     p_.reduce_length = at.kernel[0] * at.kernel[1];
     if (flip()) return done("max_pool", {ops::max_pool(x, at)});
     done("avg_pool", {ops::avg_pool(x, at)});
+  }
+
+  void scan() {
+    std::vector<int64_t> s{extent(), extent()};
+    if (flip()) s.push_back(extent());
+    const int axis = static_cast<int>(pick(0, std::ssize(s) - 1));
+    const bool exclusive = flip(), reverse = flip();
+    const DataType t = one_of<DataType>({f32, f32, f64, i32});
+    const Tensor x = input(s, t, "X");
+    p_.reduce_length = s[static_cast<size_t>(axis)];
+    const std::string how = " along " + std::to_string(axis) + (exclusive ? " exclusive" : "") +
+                            (reverse ? " reverse" : "");
+    if (pick(0, 2) > 0)
+      return done("cumsum" + how, {epilogue(ops::cumsum(x, axis, exclusive, reverse))});
+    const Reducer highest = reducer(
+        "highest", {t}, {lowest_value(t)},
+        [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+          return std::vector<Expr>{max(a[0], b[0])};
+        },
+        flip());
+    done("running max" + how, {ops::scan(x, axis, highest, exclusive, reverse)});
   }
 
   void tuple() {

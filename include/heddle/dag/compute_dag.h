@@ -56,6 +56,15 @@ struct Access {
   bool depends_on(const Axis& a) const;
 };
 
+/// A reduction that gives every point of an axis what is before it: in order, one more element a
+/// point.
+///
+///   sum(select(k <= i % block, x(i - i % block + k), 0), k)
+struct ScanInfo {
+  int axis = -1;      ///< of the stage: the position of i
+  int64_t block = 0;  ///< the extent of k; i begins anew after so many points
+};
+
 struct StageInfo {
   StageClass stage_class = StageClass::Placeholder;
   std::string reason;  ///< one sentence for people
@@ -78,6 +87,7 @@ struct StageInfo {
   /// Winograd's): after how many steps along each spatial axis it comes again, 1 where it does not
   /// differ. Empty for all others. Such a tile wants to be unrolled.
   std::vector<int64_t> case_periods;
+  std::optional<ScanInfo> scan;  ///< of a scan; its flops are those of one element a point
 };
 
 class ComputeDag {

@@ -209,13 +209,22 @@ std::vector<Tensor> compute_all(const Shape& shape, F body, std::string name = "
                                     std::move(tag), where);
 }
 
-// ---- reductions: only as the whole body of a compute ----
+// ---- reductions: only as the whole body of a compute, or converted there: cast(t, sum(x, k)) ----
+/// f16 and bf16 are added up (and multiplied) in f32, and the result is rounded once.
 Expr sum(Expr value, std::vector<Axis> axes);
 Expr prod(Expr value, std::vector<Axis> axes);
 Expr reduce_max(Expr value, std::vector<Axis> axes);
 Expr reduce_min(Expr value, std::vector<Axis> axes);
 Expr any(Expr condition, std::vector<Axis> axes);
 Expr all(Expr condition, std::vector<Axis> axes);
+/// Adds up, or multiplies, in type `t`, which is the type of the result: sum_in(bf16, x, {k})
+/// rounds to bf16 after every addition, sum_in(f32, x, {k}) of bf16 keeps the digits of f32.
+Expr sum_in(DataType t, Expr value, std::vector<Axis> axes);
+Expr prod_in(DataType t, Expr value, std::vector<Axis> axes);
+/// The extremes of what is no NaN; NaN where there is nothing else. (`max` and `min` give NaN where
+/// any element is.)
+Expr reduce_fmax(Expr value, std::vector<Axis> axes);
+Expr reduce_fmin(Expr value, std::vector<Axis> axes);
 inline Expr sum(Expr value, Axis axis) {
   return sum(std::move(value), std::vector{std::move(axis)});
 }
@@ -289,6 +298,10 @@ Expr floor(Expr x);
 Expr ceil(Expr x);
 Expr round(Expr x);  ///< half to even, as ONNX and PyTorch
 Expr trunc(Expr x);
+/// The larger, or smaller, of two floats; a NaN gives way to a number. `max` and `min` of floats
+/// are NaN where either is.
+Expr fmax(Expr a, Expr b);
+Expr fmin(Expr a, Expr b);
 Expr pow(Expr x, Expr y);
 Expr atan2(Expr y, Expr x);
 Expr isnan(Expr x);

@@ -6,6 +6,9 @@
 // A pass is a plain recursive function that handles its cases and ends in `map_children`; the same
 // handle coming back means "unchanged". Variables and axes are identities (their address); a name
 // is for printing only, so no pass ever has to rename. Integer arithmetic on indices is i64.
+//
+// Expressions are graphs: `x * x` holds one node twice. Every walk goes through a node with several
+// parents once (`SeenNodes`, `RewriteMemo`).
 // Thread-safe to share; `Expr` is cheap to copy.
 #pragma once
 
@@ -13,6 +16,8 @@
 #include <concepts>
 #include <cstdint>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -70,6 +75,7 @@ enum class UnaryOp : uint8_t {
   IsInf,
 };
 
+/// `Min` and `Max` of floats are NaN where an operand is; of two zeros either may come back.
 /// `Div` truncates on integers; `FloorDiv`/`FloorMod` are integer only, `Mod` truncates (C's % and
 /// fmod). `Shr` is arithmetic on signed types. Comparisons give bool. Greater-than is Lt swapped.
 enum class BinaryOp : uint8_t {
@@ -293,16 +299,22 @@ class Axis {
   Axis(std::string name, Expr extent, AxisKind kind);
   const AxisNode* get() const { return node_.get(); }
   const AxisNode* operator->() const { return node_.get(); }
-  const Var& var() const { return node_->var; }
-  const std::string& name() const { return node_->var->name; }
+  const Var& var() const { return assigned().var; }
+  const std::string& name() const { return assigned().var->name; }
   /// The constant extent; throws an internal error when it is symbolic.
   int64_t extent() const;
-  operator const Expr&() const { return node_->var.expr(); }  // NOLINT(google-explicit-constructor)
+  operator const Expr&() const { return var().expr(); }  // NOLINT(google-explicit-constructor)
   explicit operator bool() const { return static_cast<bool>(node_); }
   /// Identity. (`i == j` builds the bool expression "equal positions".)
   bool same_as(const Axis& o) const { return node_.get() == o.node_.get(); }
 
  private:
+  /// The node; a user error where there is none.
+  const AxisNode& assigned() const {
+    if (!node_) fail_unassigned();
+    return *node_;
+  }
+  [[noreturn]] static void fail_unassigned();
   Ref<const AxisNode> node_;
 };
 
@@ -381,9 +393,50 @@ bool equal(const Expr& a, const Expr& b);
 /// Does not enter a Reduce's combiner.
 Expr map_children(const Expr& e, FunctionRef<Expr(const Expr&)> fn);
 void for_each_child(const Expr& e, FunctionRef<void(const Expr&)> fn);
-/// Calls `fn` on `e` and everything below it, parents first.
+/// Calls `fn` on `e` and everything below it, parents first. A node with several parents is visited
+/// once (leaves as often as they occur).
 void visit(const Expr& e, FunctionRef<void(const Expr&)> fn);
+/// Whether `fn` holds for `e` or anything below it; stops at the first, asks each node once.
+bool any_below(const Expr& e, FunctionRef<bool(const Expr&)> fn);
 bool uses_var(const Expr& e, const Var& v);
+
+/// The nodes with several parents that a walk has been at. Expressions are graphs, and the trees
+/// that they stand for may be exponentially larger: a walk asks `first` before it goes down. What
+/// is walked must outlive this.
+class SeenNodes {
+ public:
+  /// Whether `e` was not here before. Of nodes with one parent, and of leaves, always true.
+  bool first(const Expr& e) { return !e->shared() || is_leaf(e) || add(e.get()); }
+  static bool is_leaf(const Expr& e) {
+    return e.kind() == ExprKind::Var || e.kind() == ExprKind::IntImm ||
+           e.kind() == ExprKind::FloatImm;
+  }
+
+ private:
+  static constexpr size_t kFew = 16;
+  bool add(const ExprNode* node);
+  const ExprNode* few_[kFew];
+  size_t count_ = 0;                          ///< of `few_`
+  std::unordered_set<const ExprNode*> many_;  ///< in use once there are more than a few
+};
+
+/// What a rewrite made of nodes with several parents, so that each is rewritten once. It keeps
+/// alive what it knows.
+class RewriteMemo {
+ public:
+  /// `fn(e)`, or what that was before.
+  template <class Fn>
+  Expr operator()(const Expr& e, const Fn& fn) {
+    if (!e->shared() || SeenNodes::is_leaf(e)) return fn(e);
+    if (const auto it = done_.find(e.get()); it != done_.end()) return it->second.second;
+    Expr result = fn(e);
+    done_.emplace(e.get(), std::pair(e, result));
+    return result;
+  }
+
+ private:
+  std::unordered_map<const ExprNode*, std::pair<Expr, Expr>> done_;
+};
 
 struct VarBinding {
   Var var;

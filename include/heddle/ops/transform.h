@@ -81,10 +81,18 @@ Tensor one_hot(const Tensor& indices, int64_t depth, int axis = -1, double on = 
 /// the others become 0.
 Tensor tril(const Tensor& x, int64_t k = 0, Where where = Where::current());
 Tensor triu(const Tensor& x, int64_t k = 0, Where where = Where::current());
-/// Running sums, in blocks of 16 and sums over those: linear in the extent. 16-bit floats add up in
-/// f32.
+/// Running sums: element i is the sum of all up to i (`exclusive`: before i; `reverse`: from the
+/// end). Work is linear in the extent: see `scan`. 16-bit floats add up in f32.
 Tensor cumsum(const Tensor& x, int axis, bool exclusive = false, bool reverse = false,
               Where where = Where::current());
+/// Running products.
+Tensor cumprod(const Tensor& x, int axis, bool exclusive = false, bool reverse = false,
+               Where where = Where::current());
+/// Running results of a reducer of one component, which must be associative, and need not be
+/// commutative; x has its type. (A long axis of few rows is cut into blocks, whose totals are
+/// combined first.)
+Tensor scan(const Tensor& x, int axis, const Reducer& reducer, bool exclusive = false,
+            bool reverse = false, Where where = Where::current());
 
 // ---- blocks of pixels; x is (N, C, H, W) ----
 /// (N, C, H, W) -> (N, C * b * b, H / b, W / b), as ONNX.

@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "codegen/cuda/kernel_writer.h"
 #include "codegen/cuda/types.h"
+#include "ir/reads.h"
 
 namespace heddle::cuda {
 namespace {
@@ -56,6 +59,7 @@ void KernelWriter::begin(const std::vector<Expr>& roots) {
   frames_.clear();
   frames_.push_back({-1, 0, "", {}});
   frame_ = 0;
+  eager_ = std::any_of(roots.begin(), roots.end(), is_large_tree);
   for (const Expr& e : roots) count(e, 1);
 }
 
@@ -74,20 +78,27 @@ void KernelWriter::count_body(const Stmt& s) {
   visit(s, of_statement, [](const Expr&) {});
 }
 
-// Returns whether `e` is pure.
-bool KernelWriter::count(const Expr& e, int times) {
+const KernelWriter::Use& KernelWriter::count(const Expr& e, int times) {
   const auto [it, added] = uses_.try_emplace(e);
   it->second.times += times;
-  if (!added) return it->second.pure;
+  if (!added) return it->second;
   // What is the same for all lanes is used for each of them.
   int each = e.dtype().is_vector() && (e.as<Broadcast>() || e.as<Ramp>()) ? 2 : 1;
   if (const Select* s = e.as<Select>();
       s && e.dtype().is_vector() && s->condition.dtype().is_scalar())
     each = 2;
-  bool pure = e.kind() != ExprKind::Load && e.kind() != ExprKind::Shuffle;
-  for_each_child(e, [&](const Expr& child) { pure &= count(child, each); });
-  uses_[e].pure = pure;
-  return pure;
+  const Load* load = e.as<Load>();
+  bool pure = !load && e.kind() != ExprKind::Shuffle;
+  bool anywhere = pure || (load && eager_ && stays_inside(*load, ranges_));
+  for_each_child(e, [&](const Expr& child) {
+    const Use& part = count(child, each);
+    pure &= part.pure;
+    anywhere &= part.anywhere;
+  });
+  Use& use = uses_[e];
+  use.pure = pure;
+  use.anywhere = anywhere;
+  return use;
 }
 
 Interval KernelWriter::range(const Expr& e) {
@@ -156,7 +167,7 @@ Text KernelWriter::value(const Expr& e, int lane) {
   const auto use = uses_.find(e);
   if (use == uses_.end() || use->second.times < 2 || !worth_naming(e)) return fresh(e, lane);
   const int arm = frame_;
-  if (use->second.pure) frame_ = 0;  // one for all arms
+  if (use->second.anywhere) frame_ = 0;  // one for all arms
   Text text = fresh(e, lane);
   if (const Text* known = find_named(key)) {
     text = *known;
@@ -268,6 +279,15 @@ KernelWriter::Arm KernelWriter::arm(const Expr& e, int first_lane, int lanes) {
   return a;
 }
 
+// What both arms compute is computed in front of them, where arms share much.
+void KernelWriter::name_common(const Select& s, int lane) {
+  if (!eager_) return;
+  const auto named = [&](const Expr& e) {
+    return find_named({e, e.dtype().is_vector() ? lane : 0, rounding_}) != nullptr;
+  };
+  for (const Expr& e : computed_by_both(s.on_true, s.on_false, named)) value(e, lane);
+}
+
 Text KernelWriter::select(const Expr& e, int lane) {
   const Select& s = *e.as<Select>();
   const int lanes = e.dtype().lanes;
@@ -275,6 +295,7 @@ Text KernelWriter::select(const Expr& e, int lane) {
   if (lanes > 1 && !by_lane && !per_lane_) {
     // All lanes at once, so that the arms may load vectors.
     const Text condition = value(s.condition);
+    for (int l = 0; l < lanes; ++l) name_common(s, l);
     const Arm t = arm(s.on_true, 0, lanes), f = arm(s.on_false, 0, lanes);
     if (!t.lines.empty() || !f.lines.empty()) {
       branches(e, condition, t, f, 0);
@@ -284,6 +305,7 @@ Text KernelWriter::select(const Expr& e, int lane) {
   const bool outer = per_lane_;
   per_lane_ |= by_lane;
   const Text condition = value(s.condition, lane);
+  name_common(s, lane);
   const Arm t = arm(s.on_true, lane, 1), f = arm(s.on_false, lane, 1);
   per_lane_ = outer;
   if (!t.lines.empty() || !f.lines.empty()) return branches(e, condition, t, f, lane);

@@ -73,7 +73,8 @@ class KernelWriter {
   // ---- expressions.cpp ----
   /// Begins a statement with these expressions: counts how often each part is used.
   void begin(const std::vector<Expr>& roots);
-  bool count(const Expr& e, int times);
+  struct Use;
+  const Use& count(const Expr& e, int times);
   void count_body(const Stmt& s);
   /// The value of a scalar, or of one lane of a vector.
   Text value(const Expr& e, int lane = 0);
@@ -83,6 +84,7 @@ class KernelWriter {
   Text unrounded(const Expr& e, int lane);
   Text operand(const Expr& x, int lane);
   Text select(const Expr& e, int lane);
+  void name_common(const Select& s, int lane);
   Text logical(const Binary& b, int lane);
   Text shuffle(const Shuffle& s);
   IntFacts facts_of(const Expr& e, const Expr& left, const Expr& right);
@@ -165,8 +167,11 @@ class KernelWriter {
   // Of the current statement.
   struct Use {
     int times = 0;
-    bool pure = true;  ///< neither loads nor shuffles: may be computed where it is not needed
+    bool pure = true;      ///< neither loads nor shuffles: does not change with memory
+    bool anywhere = true;  ///< may be computed where it is not needed
   };
+  bool eager_ =
+      false;  ///< lazy parts share so much that loads are done anywhere, where they can be
   std::unordered_map<Expr, Use, ExprHash, ExprEqual> uses_;
   std::unordered_map<Expr, Interval, ExprHash, ExprEqual> known_ranges_;
   std::vector<Frame> frames_;  ///< the statement's, then those of its arms

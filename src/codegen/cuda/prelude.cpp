@@ -130,11 +130,27 @@ constexpr Helper kHelpers[] = {
   const long long r = mod_i64(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 })"},
-    // ---- floats: the second operand when one is NaN ----
-    {"min_f32", "", false, R"($ float min_f32(float a, float b) { return a < b ? a : b; })"},
-    {"max_f32", "", false, R"($ float max_f32(float a, float b) { return a > b ? a : b; })"},
-    {"min_f64", "", false, R"($ double min_f64(double a, double b) { return a < b ? a : b; })"},
-    {"max_f64", "", false, R"($ double max_f64(double a, double b) { return a > b ? a : b; })"},
+    // ---- floats: NaN when an operand is ----
+    {"min_f32", "", false, R"($ float min_f32(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float r;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  return a < b || a != a ? a : b;
+#endif
+})"},
+    {"max_f32", "", false, R"($ float max_f32(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  return a > b || a != a ? a : b;
+#endif
+})"},
+    {"min_f64", "", false, R"($ double min_f64(double a, double b) { return a < b || a != a ? a : b; })"},
+    {"max_f64", "", false, R"($ double max_f64(double a, double b) { return a > b || a != a ? a : b; })"},
     // At most 2 ulp over the full range; the exact ones have slow paths of their own.
     {"div_f32", "", true, R"($ float div_f32(float a, float b) {
   float r;

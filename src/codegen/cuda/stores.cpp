@@ -10,19 +10,15 @@ namespace {
 constexpr size_t kLongLane = 48;
 
 bool has_load(const Expr& e) {
-  bool found = false;
-  visit(e, [&](const Expr& x) { found |= x.kind() == ExprKind::Load; });
-  return found;
+  return any_below(e, [](const Expr& x) { return x.kind() == ExprKind::Load; });
 }
 
 /// Whether `value` reads elements of `buffer` other than the one that the same lane stores.
 bool reads_others(const Expr& value, const Buffer& buffer, const Expr& index) {
-  bool found = false;
-  visit(value, [&](const Expr& x) {
+  return any_below(value, [&](const Expr& x) {
     const Load* load = x.as<Load>();
-    found |= load && load->buffer == buffer && !equal(load->indices[0], index);
+    return load && load->buffer == buffer && !equal(load->indices[0], index);
   });
-  return found;
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ double apply(double x, double y) {
   if constexpr (kOp == BinaryOp::Mul) return x * y;
   if constexpr (kOp == BinaryOp::Div) return x / y;
   if constexpr (kOp == BinaryOp::Mod) return std::fmod(x, y);
-  if constexpr (kOp == BinaryOp::Min) return x < y ? x : y;
-  if constexpr (kOp == BinaryOp::Max) return x > y ? x : y;
+  if constexpr (kOp == BinaryOp::Min) return x < y || std::isnan(x) ? x : y;
+  if constexpr (kOp == BinaryOp::Max) return x > y || std::isnan(x) ? x : y;
   if constexpr (kOp == BinaryOp::Pow) return std::pow(x, y);
   if constexpr (kOp == BinaryOp::Atan2) return std::atan2(x, y);
 }

@@ -254,6 +254,7 @@ Value* Generator::emit_dot_products(const Binary& e) {
   const int lanes = e.dtype.lanes;
   std::vector<Expr> terms, rest;
   terms_of(Expr(&e), terms);
+  if (terms.size() > kMostTerms) return nullptr;
   std::vector<NarrowTerm> products;
   for (const Expr& term : terms) {
     std::optional<NarrowTerm> p = as_narrow_term(term);

@@ -2,24 +2,37 @@
 // select with a vector condition lazy.
 #include "codegen/llvm/generator.h"
 #include "heddle/support/error.h"
+#include "ir/reads.h"
 
 namespace heddle::codegen {
 
 using llvm::Value;
 
 bool contains_load(const Expr& e) {
-  if (e.kind() == ExprKind::Load) return true;
+  return any_below(e, [](const Expr& x) { return x.kind() == ExprKind::Load; });
+}
+
+// Whether computing `e` here reads memory. What lies in registers may be read in any lane at any
+// time, and what is computed already is not read again; nor does it matter of a statement that is
+// computed whole what is read inside of its buffer.
+bool Generator::reads_memory(const Expr& e) {
+  SeenNodes seen;
+  return reads_memory(e, seen);
+}
+
+bool Generator::reads_memory(const Expr& e, SeenNodes& seen) {
+  if (!seen.first(e) || memo_.contains(e.get())) return false;
+  if (auto* load = e.as<Load>(); load && storage_of(load->buffer).base)
+    return !eager_ || !stays_inside(*load, ranges_);
   bool found = false;
-  for_each_child(e, [&](const Expr& child) { found = found || contains_load(child); });
+  for_each_child(e, [&](const Expr& child) { found = found || reads_memory(child, seen); });
   return found;
 }
 
-// What lies in registers may be read in any lane at any time.
-bool Generator::reads_memory(const Expr& e) {
-  if (auto* load = e.as<Load>(); load && storage_of(load->buffer).base) return true;
-  bool found = false;
-  for_each_child(e, [&](const Expr& child) { found = found || reads_memory(child); });
-  return found;
+// What both arms compute is computed in front of them: nested selects would else double it each.
+void Generator::emit_common(const Expr& on_true, const Expr& on_false) {
+  const auto known = [this](const Expr& e) { return memo_.contains(e.get()); };
+  for (const Expr& e : computed_by_both(on_true, on_false, known)) emit(e);
 }
 
 void Generator::memo_rewind(size_t mark) {
@@ -125,11 +138,12 @@ Value* Generator::emit_binary(const Binary& e) {
 }
 
 Value* Generator::emit_select(const Expr& condition, const Expr& on_true, const Expr& on_false) {
-  const bool lazy_true = reads_memory(on_true), lazy_false = reads_memory(on_false);
   Value* c = emit(condition);
   if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(c)) {
     return emit(constant->isOne() ? on_true : on_false);
   }
+  if (reads_memory(on_true) || reads_memory(on_false)) emit_common(on_true, on_false);
+  const bool lazy_true = reads_memory(on_true), lazy_false = reads_memory(on_false);
   if (!lazy_true && !lazy_false) {
     Value* t = emit(on_true);
     return b_.CreateSelect(c, t, emit(on_false));

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -134,6 +135,8 @@ class Generator {
   llvm::Value* emit_masked(llvm::Value* mask, int lanes, const Expr& e);
   llvm::Value* emit_if_any_lane(const Expr& e);
   bool reads_memory(const Expr& e);
+  bool reads_memory(const Expr& e, SeenNodes& seen);
+  void emit_common(const Expr& on_true, const Expr& on_false);
   size_t memo_mark() const { return memo_log_.size(); }
   void memo_rewind(size_t mark);
 
@@ -224,6 +227,8 @@ class Generator {
   /// The lanes in which loads may happen (<padded x i1>), or null for all.
   llvm::Value* mask_ = nullptr;
   bool in_index_ = false;
+  /// Of a statement whose lazy parts share so much that it is computed whole, where it can be.
+  bool eager_ = false;
   /// Values of this statement's expressions, which are graphs, not trees; a lazily executed part
   /// takes back what it added.
   std::unordered_map<const ExprNode*, llvm::Value*> memo_;

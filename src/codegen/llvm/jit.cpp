@@ -175,6 +175,9 @@ class Stopwatch {
 
 CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const Target& target,
                             const CodegenOptions& options) {
+  if (options.opt_level != 1 && options.opt_level != 2)
+    throw_user_error("opt_level is " + std::to_string(options.opt_level), {},
+                     "1, a few cheap passes, or 2, LLVM's O2");
   Stopwatch watch;
   const Machine machine = codegen::describe_machine(target, /*for_jit=*/true);
   llvm::TargetMachine& tm = codegen::thread_target_machine(machine, options.opt_level);

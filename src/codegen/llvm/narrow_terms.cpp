@@ -37,6 +37,7 @@ std::optional<NarrowTerm> as_narrow_term(const Expr& e) {
 }
 
 void terms_of(const Expr& e, std::vector<Expr>& out) {
+  if (out.size() > kMostTerms) return;
   if (const Binary* add = e.as<Binary>(); add && add->op == BinaryOp::Add) {
     terms_of(add->a, out);
     terms_of(add->b, out);

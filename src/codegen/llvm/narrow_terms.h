@@ -28,6 +28,10 @@ struct NarrowTerm {
 /// nullopt where `e`, of i32 or f32, is no such product.
 std::optional<NarrowTerm> as_narrow_term(const Expr& e);
 
+/// A sum whose terms several others share is taken apart up to so many; what has more is no sum
+/// of products.
+inline constexpr size_t kMostTerms = 4096;
+
 /// What `e` adds up, in its order.
 void terms_of(const Expr& e, std::vector<Expr>& out);
 

@@ -179,15 +179,29 @@ Value* Ops::float_binary(BinaryOp op, DataType type, Value* a, Value* b) {
     case BinaryOp::Sub: return b_.CreateFSub(a, b);
     case BinaryOp::Mul: return b_.CreateFMul(a, b);
     case BinaryOp::Div: return b_.CreateFDiv(a, b);
-    case BinaryOp::Mod:
-      return b_.CreateFRem(a, b);  // calls fmod
-    // Exactly what minps and maxps do: the second operand if either is NaN.
-    case BinaryOp::Min: return b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b);
-    case BinaryOp::Max: return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b);
+    case BinaryOp::Mod: return b_.CreateFRem(a, b);  // calls fmod
+    case BinaryOp::Min:
+    case BinaryOp::Max: return float_extreme(op, a, b);
     case BinaryOp::Pow: return math_call("pow", type, {a, b});
     case BinaryOp::Atan2: return math_call("atan2", type, {a, b});
     default: throw_internal_error(std::string("no code for ") + to_string(op) + " of floats");
   }
+}
+
+// NaN where an operand is. minps and maxps give the second operand where either is NaN, which is
+// all that is wanted where the first is none; else a NaN there is put in its place.
+Value* Ops::float_extreme(BinaryOp op, Value* a, Value* b) {
+  const auto is_number = [](Value* v) {
+    auto* c = llvm::dyn_cast<llvm::Constant>(v);
+    if (c && c->getType()->isVectorTy()) c = c->getSplatValue();
+    auto* f = llvm::dyn_cast_or_null<llvm::ConstantFP>(c);
+    return f && !f->isNaN();
+  };
+  if (is_number(b)) std::swap(a, b);
+  Value* first = op == BinaryOp::Min ? b_.CreateFCmpOLT(a, b) : b_.CreateFCmpOGT(a, b);
+  Value* second_of_nan = b_.CreateSelect(first, a, b);
+  if (is_number(a)) return second_of_nan;
+  return b_.CreateSelect(b_.CreateFCmpUNO(a, a), a, second_of_nan);
 }
 
 Value* Ops::int_binary(BinaryOp op, DataType type, Value* a, Value* b, ArithmeticFacts facts) {

@@ -46,6 +46,7 @@ class Ops {
 
   llvm::Value* compare(BinaryOp op, DataType type, llvm::Value* a, llvm::Value* b);
   llvm::Value* float_binary(BinaryOp op, DataType type, llvm::Value* a, llvm::Value* b);
+  llvm::Value* float_extreme(BinaryOp op, llvm::Value* a, llvm::Value* b);
   llvm::Value* int_binary(BinaryOp op, DataType type, llvm::Value* a, llvm::Value* b,
                           ArithmeticFacts facts);
   llvm::Value* int_divide(BinaryOp op, DataType type, llvm::Value* a, llvm::Value* b,

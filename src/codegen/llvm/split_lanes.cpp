@@ -9,14 +9,18 @@
 
 namespace heddle::codegen {
 
-Expr slice_lanes(const Expr& e, int begin, int count) {
+namespace {
+
+Expr sliced(const Expr& e, int begin, int count, RewriteMemo& memo);
+
+Expr slice_node(const Expr& e, int begin, int count, RewriteMemo& memo) {
   if (e.dtype().is_scalar()) return e;
   if (auto* ramp = e.as<Ramp>()) {
     Expr offset = ramp->stride * make_int(ramp->stride->dtype, begin);
     return make_ramp(ramp->base + offset, ramp->stride, count);
   }
   if (auto* broadcast = e.as<Broadcast>()) return make_broadcast(broadcast->value, count);
-  auto part = [&](const Expr& child) { return slice_lanes(child, begin, count); };
+  auto part = [&](const Expr& child) { return sliced(child, begin, count, memo); };
   switch (e.kind()) {
     case ExprKind::Cast: return cast(e.dtype(), part(e.as<Cast>()->value));
     case ExprKind::Unary: return make_unary(e.as<Unary>()->op, part(e.as<Unary>()->a));
@@ -31,6 +35,17 @@ Expr slice_lanes(const Expr& e, int begin, int count) {
     case ExprKind::Load: return make_load(e.as<Load>()->buffer, {part(e.as<Load>()->indices[0])});
     default: return {};
   }
+}
+
+Expr sliced(const Expr& e, int begin, int count, RewriteMemo& memo) {
+  return memo(e, [&](const Expr& x) { return slice_node(x, begin, count, memo); });
+}
+
+}  // namespace
+
+Expr slice_lanes(const Expr& e, int begin, int count) {
+  RewriteMemo memo;
+  return sliced(e, begin, count, memo);
 }
 
 namespace {

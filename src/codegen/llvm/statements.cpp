@@ -2,6 +2,7 @@
 
 #include "codegen/llvm/generator.h"
 #include "heddle/support/error.h"
+#include "ir/reads.h"
 #include "llvm/IR/MDBuilder.h"
 
 namespace heddle::codegen {
@@ -53,7 +54,11 @@ void Generator::emit(const Stmt& s) {
       }
       return;
     }
-    case StmtKind::Store: emit_store(*s.as<Store>()); break;
+    case StmtKind::Store:
+      eager_ = is_large_tree(s.as<Store>()->value);
+      emit_store(*s.as<Store>());
+      eager_ = false;
+      break;
     case StmtKind::Prefetch: emit_prefetch(*s.as<Prefetch>()); break;
     case StmtKind::Sync:
     case StmtKind::TileOp: throw_internal_error("a GPU statement reached '" + name_ + "'");

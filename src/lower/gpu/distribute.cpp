@@ -155,10 +155,9 @@ class Distributor {
         for (const Expr& i : st->indices) own |= uses_var(i, f.var);
         if (own) return;
         const Expr value = substitute(st->value, lets);
-        bool local = false;
-        visit(value, [&](const Expr& e) {
+        const bool local = any_below(value, [](const Expr& e) {
           const Load* load = e.as<Load>();
-          local |= load && load->buffer->scope == Scope::Local;
+          return load && load->buffer->scope == Scope::Local;
         });
         ok &= !varies && !local && !uses_var(value, f.var);
         return;
@@ -459,12 +458,19 @@ class Distributor {
   }
 
   Expr rewrite(const Expr& e) const {
+    RewriteMemo memo;
+    return rewrite(e, memo);
+  }
+  Expr rewrite(const Expr& e, RewriteMemo& memo) const {
+    return memo(e, [&](const Expr& x) { return rewrite_node(x, memo); });
+  }
+  Expr rewrite_node(const Expr& e, RewriteMemo& memo) const {
     if (const Load* load = e.as<Load>()) {
       auto it = decisions_.find(load->buffer.get());
       if (it != decisions_.end())
         return make_load(it->second.buffer, place(it->second, load->indices));
     }
-    return map_children(e, [&](const Expr& c) { return rewrite(c); });
+    return map_children(e, [&](const Expr& c) { return rewrite(c, memo); });
   }
 
   TileOperand operand(const TileNest::Place& p) const {

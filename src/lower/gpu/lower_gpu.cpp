@@ -168,8 +168,8 @@ GpuKernel make_kernel(const std::string& name, const Nests& nests,
                       const std::vector<Buffer>& candidates) {
   GpuKernel k;
   k.name = name;
-  const Stmt body = loop_partition(simplify(nests.body));
-  const Stmt tail = nests.tail ? loop_partition(simplify(nests.tail)) : Stmt();
+  const Stmt body = loop_partition(linear_scans(simplify(nests.body)));
+  const Stmt tail = nests.tail ? loop_partition(linear_scans(simplify(nests.tail))) : Stmt();
   const LaunchShape shape = launch_shape(make_block({body, tail}));
   check_shape(name, shape, body);
   k.grid = shape.grid;

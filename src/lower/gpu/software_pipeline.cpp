@@ -82,10 +82,17 @@ class Rotated {
 
  private:
   Expr apply(const Expr& e) const {
+    RewriteMemo memo;
+    return apply(e, memo);
+  }
+  Expr apply(const Expr& e, RewriteMemo& memo) const {
+    return memo(e, [&](const Expr& x) { return apply_node(x, memo); });
+  }
+  Expr apply_node(const Expr& e, RewriteMemo& memo) const {
     const Load* load = e.as<Load>();
     if (load && from_.has(load->buffer))
-      return make_load(copy(load->buffer), {shift(load->buffer, apply(load->indices[0]))});
-    return map_children(e, [&](const Expr& c) { return apply(c); });
+      return make_load(copy(load->buffer), {shift(load->buffer, apply(load->indices[0], memo))});
+    return map_children(e, [&](const Expr& c) { return apply(c, memo); });
   }
   Stmt tile_op(const TileOp& op) const {
     std::vector<TileOperand> operands;

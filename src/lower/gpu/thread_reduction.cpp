@@ -7,11 +7,14 @@
 namespace heddle::gpu {
 namespace {
 
-Expr replace_loads(const Expr& e, const std::vector<std::pair<Expr, Expr>>& map) {
-  for (const auto& [from, to] : map) {
-    if (equal(e, from)) return to;
-  }
-  return map_children(e, [&](const Expr& c) { return replace_loads(c, map); });
+Expr replace_loads(const Expr& e, const std::vector<std::pair<Expr, Expr>>& map,
+                   RewriteMemo& memo) {
+  return memo(e, [&](const Expr& x) {
+    for (const auto& [from, to] : map) {
+      if (equal(x, from)) return to;
+    }
+    return map_children(x, [&](const Expr& c) { return replace_loads(c, map, memo); });
+  });
 }
 
 bool uses_any(const std::vector<Expr>& list, const Var& v) {
@@ -37,11 +40,10 @@ std::optional<Expr> simple_part(const Expr& value, const Expr& self) {
 }
 
 bool reads(const Expr& e, const Buffer& buffer) {
-  bool found = false;
-  visit(e, [&](const Expr& x) {
-    if (const Load* load = x.as<Load>()) found |= load->buffer == buffer;
+  return any_below(e, [&](const Expr& x) {
+    const Load* load = x.as<Load>();
+    return load && load->buffer == buffer;
   });
-  return found;
 }
 
 }  // namespace
@@ -108,7 +110,8 @@ std::optional<ThreadReduction> as_thread_reduction(const For& loop) {
     map.emplace_back(parts[k], r.components[k].rhs.expr());
   }
   for (const Expr& v : values) {
-    r.combine.push_back(replace_loads(v, map));
+    RewriteMemo memo;
+    r.combine.push_back(replace_loads(v, map, memo));
     if (uses_var(r.combine.back(), loop.var)) return {};
     for (const auto& c : r.components) {
       if (reads(r.combine.back(), c.to)) return {};

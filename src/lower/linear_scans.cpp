@@ -1,0 +1,260 @@
+// rewrite: for i { S[i] = 0  for k { S[i] = S[i] + select(k <= i, x[k], 0) } }
+//      --> local total = 0  for i { total = total + x[i]  S[i] = total }
+// and the same from the end (k <= n - 1 - i), and without the point itself (k < i). Between the
+// loop over i and the stores there may be further loops, whose points have a total each: vectors,
+// unrolled rows.
+//
+// What is combined, and in which order, is the same; only the identity, which the select gave where
+// its condition did not hold, is combined less often. That it changes nothing is what makes it one.
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "heddle/ir/simplify.h"
+#include "lower/passes.h"
+
+namespace heddle {
+namespace {
+
+/// A store at the bottom of loops, and these loops, outermost first.
+struct Nest {
+  std::vector<const For*> loops;
+  const Store* store = nullptr;
+};
+
+/// The stores of `s`, one after the other; false where there is anything else.
+bool collect_nests(const Stmt& s, std::vector<const For*> loops, std::vector<Nest>& out) {
+  if (const Block* b = s.as<Block>()) {
+    return loops.empty() && std::all_of(b->stmts.begin(), b->stmts.end(),
+                                        [&](const Stmt& c) { return collect_nests(c, {}, out); });
+  }
+  if (const For* f = s.as<For>()) {
+    if (!as_int(f->extent)) return false;
+    loops.push_back(f);
+    return collect_nests(f->body, std::move(loops), out);
+  }
+  if (!s.as<Store>()) return false;
+  out.push_back({std::move(loops), s.as<Store>()});
+  return true;
+}
+
+bool all_equal(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Expr& x, const Expr& y) { return equal(x, y); });
+}
+
+/// The loop over i, taken apart.
+class Scan {
+ public:
+  explicit Scan(const For& loop) : i_(loop) {}
+
+  /// The rewritten loop; null where it is none that can be.
+  Stmt rewritten() {
+    if (!match()) return {};
+    std::vector<Stmt> first, each;
+    std::vector<Buffer> totals;
+    for (size_t n = 0; n < inits_.size(); ++n) {
+      init_ = inits_[n];
+      update_ = updates_[n];
+      totals.push_back(add_total(first, each));
+    }
+    Stmt s = make_block({make_block(std::move(first)), make_for(i_.var, i_.extent, LoopKind::Serial,
+                                                                make_block(std::move(each)))});
+    for (const Buffer& total : totals) s = make_allocate(total, std::move(s));
+    return s;
+  }
+
+ private:
+  /// Whether a select chooses by both i and k: most loops are left at that.
+  bool may_be_one() const {
+    const Block* b = i_.body.as<Block>();
+    if (i_.loop != LoopKind::Serial || !b || b->stmts.empty()) return false;
+    const For* k = b->stmts.back().as<For>();
+    if (!k || k->loop != LoopKind::Serial) return false;
+    bool found = false;
+    visit(
+        k->body, [](const Stmt&) {},
+        [&](const Expr& e) {
+          const Select* s = found ? nullptr : e.as<Select>();
+          found |= s && uses_var(s->condition, i_.var) && uses_var(s->condition, k->var);
+        });
+    return found;
+  }
+
+  bool match() {
+    if (!may_be_one()) return false;
+    // Unrolled rows and vectors each have a total: a copy of the body is what can be matched.
+    body_ = simplify(unroll(i_.body, kMostCopies));
+    const Block* b = body_.as<Block>();
+    k_ = b && !b->stmts.empty() ? b->stmts.back().as<For>() : nullptr;
+    if (!k_ || k_->loop != LoopKind::Serial || !as_int(k_->extent)) return false;
+    for (size_t n = 0; n + 1 < b->stmts.size(); ++n) {
+      if (!collect_nests(b->stmts[n], {}, inits_)) return false;
+    }
+    if (!collect_nests(k_->body, {}, updates_) || inits_.size() != updates_.size()) return false;
+    for (size_t n = 0; n < inits_.size(); ++n) {
+      init_ = inits_[n];
+      update_ = updates_[n];
+      const bool backward = backward_, exclusive = exclusive_;
+      if (init_.loops.size() != update_.loops.size() || !same_places() || !match_value())
+        return false;
+      if (n > 0 && (backward != backward_ || exclusive != exclusive_)) return false;
+    }
+    return !inits_.empty();
+  }
+
+  /// The statements of one store: its total's first value, and what is done for each i.
+  Buffer add_total(std::vector<Stmt>& first, std::vector<Stmt>& each) const {
+    std::vector<Expr> shape, at;
+    for (const For* f : update_.loops) {
+      shape.push_back(f->extent);
+      at.emplace_back(f->var);
+    }
+    if (shape.empty()) {
+      shape.emplace_back(1);
+      at.emplace_back(0);
+    }
+    const Buffer& result = update_.store->buffer;
+    const Buffer total = Buffer::make(result->name + ".total", result->dtype, shape, Scope::Local);
+    // The loop runs from where the scan begins.
+    const Expr place = backward_ ? i_.extent - 1 - i_.var.expr() : i_.var.expr();
+    RewriteMemo memo;
+    // What is combined has no i, and its k is the number of the iteration.
+    const Expr value = substitute(next_total(update_.store->value, make_load(total, at), memo),
+                                  {{k_->var, i_.var.expr()}});
+    std::vector<Expr> indices;
+    for (const Expr& x : update_.store->indices)
+      indices.push_back(substitute(x, {{i_.var, place}}));
+    const Stmt add = make_store(total, at, value);
+    const Stmt out = make_store(result, indices, make_load(total, at), update_.store->hint);
+    first.push_back(within(make_store(total, at, init_.store->value)));
+    each.push_back(within(exclusive_ ? make_block({out, add}) : make_block({add, out})));
+    return total;
+  }
+
+  /// Whether both store to the same places, in the same loops.
+  bool same_places() const {
+    const Store &a = *init_.store, &b = *update_.store;
+    if (!(a.buffer == b.buffer) || a.indices.size() != b.indices.size() || !is_const(a.value))
+      return false;
+    std::vector<VarBinding> to;
+    for (size_t l = 0; l < init_.loops.size(); ++l) {
+      if (!equal(init_.loops[l]->extent, update_.loops[l]->extent)) return false;
+      to.push_back({init_.loops[l]->var, update_.loops[l]->var.expr()});
+    }
+    for (size_t d = 0; d < a.indices.size(); ++d) {
+      if (uses_var(b.indices[d], k_->var) ||
+          !equal(simplify(substitute(a.indices[d], to)), simplify(b.indices[d])))
+        return false;
+    }
+    return true;
+  }
+
+  /// Finds the condition, and checks that with it decided the value depends on k only through what
+  /// the select gives, and reads the buffer only where it stores.
+  bool match_value() {
+    const Var self("self", update_.store->buffer->dtype);
+    RewriteMemo memo;
+    Expr element;
+    bool one = true;
+    const Expr rest = without_select(update_.store->value, self, memo, element, one);
+    if (!one || !element.defined() || uses_var(rest, k_->var) || uses_var(rest, i_.var))
+      return false;
+    if (uses_var(element, i_.var)) return false;
+    return !any_below(element, reads_buffer()) && !any_below(rest, reads_buffer());
+  }
+
+  std::function<bool(const Expr&)> reads_buffer() const {
+    return [this](const Expr& e) {
+      const Load* load = e.as<Load>();
+      return load && load->buffer == update_.store->buffer;
+    };
+  }
+
+  bool is_self(const Expr& e) const {
+    const Load* load = e.as<Load>();
+    return load && load->buffer == update_.store->buffer &&
+           load->indices.size() == update_.store->indices.size() &&
+           all_equal(load->indices, update_.store->indices);
+  }
+
+  /// `value` with variables for what the buffer has and for the select.
+  Expr without_select(const Expr& value, const Var& self, RewriteMemo& memo, Expr& element,
+                      bool& one) {
+    return memo(value, [&](const Expr& e) -> Expr {
+      if (is_self(e)) return self;
+      if (const Select* s = e.as<Select>(); s && is_prefix(*s)) {
+        one &= !element.defined() || equal(element, s->on_true);
+        element = s->on_true;
+        return Var("element", e.dtype());
+      }
+      return map_children(
+          e, [&](const Expr& c) { return without_select(c, self, memo, element, one); });
+    });
+  }
+
+  /// `value` with `total` for what the buffer has, and the select decided.
+  Expr next_total(const Expr& value, const Expr& total, RewriteMemo& memo) const {
+    return memo(value, [&](const Expr& e) -> Expr {
+      if (is_self(e)) return total;
+      if (const Select* s = e.as<Select>();
+          s && equal(s->on_false, init_.store->value) && uses_var(s->condition, k_->var))
+        return s->on_true;
+      return map_children(e, [&](const Expr& c) { return next_total(c, total, memo); });
+    });
+  }
+
+  /// Whether `s` is the element where k is before i (or i itself), the identity elsewhere; notes in
+  /// which direction, and whether without i.
+  bool is_prefix(const Select& s) {
+    if (!equal(s.on_false, init_.store->value)) return false;
+    const Binary* c = s.condition.as<Binary>();
+    if (!c || (c->op != BinaryOp::Le && c->op != BinaryOp::Lt) || c->a.dtype() != i64) return false;
+    // k <= bound
+    const int64_t strict = c->op == BinaryOp::Lt ? 1 : 0;
+    const Expr bound = simplify(c->b - c->a + k_->var.expr() - Expr(strict));
+    if (is_const(simplify(bound - i_.var.expr()), 0) ||
+        is_const(simplify(bound - i_.var.expr()), -1)) {
+      backward_ = false;
+      exclusive_ = is_const(simplify(bound - i_.var.expr()), -1);
+      // All k up to i are there.
+      const Interval n = range_of(i_.extent, {});
+      return n.max <= *as_int(k_->extent) + (exclusive_ ? 1 : 0);
+    }
+    const Expr from_end = simplify(bound + i_.var.expr() - i_.extent + Expr(1));
+    if (!is_const(from_end, 0) && !is_const(from_end, -1)) return false;
+    backward_ = true;
+    exclusive_ = is_const(from_end, -1);
+    const int64_t* n = as_int(i_.extent);
+    return n && *n <= *as_int(k_->extent) + (exclusive_ ? 1 : 0);
+  }
+
+  Stmt within(Stmt s) const {
+    for (size_t l = update_.loops.size(); l-- > 0;) {
+      const For& f = *update_.loops[l];
+      s = make_for(f.var, f.extent, f.loop, std::move(s));
+    }
+    return s;
+  }
+
+  static constexpr int kMostCopies = 1024;
+  const For& i_;
+  Stmt body_;  ///< of i_, unrolled; what follows points into it
+  const For* k_ = nullptr;
+  std::vector<Nest> inits_, updates_;
+  Nest init_, update_;  ///< the pair at hand
+  bool backward_ = false, exclusive_ = false;
+};
+
+}  // namespace
+
+Stmt linear_scans(const Stmt& s) {
+  if (!s) return s;
+  if (const For* f = s.as<For>()) {
+    if (Stmt linear = Scan(*f).rewritten()) return linear;
+  }
+  return map_children(
+      s, [](const Stmt& c) { return linear_scans(c); }, [](const Expr& e) { return e; });
+}
+
+}  // namespace heddle
