@@ -367,24 +367,10 @@ class Drawer {
   }
 
   void scan() {
-    std::vector<int64_t> s{extent(), extent()};
-    if (flip()) s.push_back(extent());
-    const int axis = static_cast<int>(pick(0, std::ssize(s) - 1));
-    const bool exclusive = flip(), reverse = flip();
-    const DataType t = one_of<DataType>({f32, f32, f64, i32});
-    const Tensor x = input(s, t, "X");
+    const std::vector<int64_t> s{extent(), extent(), pick(1, 9)};
+    const int axis = static_cast<int>(pick(0, 2));
     p_.reduce_length = s[static_cast<size_t>(axis)];
-    const std::string how = " along " + std::to_string(axis) + (exclusive ? " exclusive" : "") +
-                            (reverse ? " reverse" : "");
-    if (pick(0, 2) > 0)
-      return done("cumsum" + how, {epilogue(ops::cumsum(x, axis, exclusive, reverse))});
-    const Reducer highest = reducer(
-        "highest", {t}, {lowest_value(t)},
-        [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
-          return std::vector<Expr>{max(a[0], b[0])};
-        },
-        flip());
-    done("running max" + how, {ops::scan(x, axis, highest, exclusive, reverse)});
+    done("cumsum", {ops::cumsum(input(s, float_type(), "X"), axis, flip())});
   }
 
   void tuple() {
