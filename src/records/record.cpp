@@ -170,6 +170,7 @@ Json Record::to_json() const {
   j["flops"] = flops;
   if (bytes > 0) j["bytes"] = bytes;
   if (calls != 1) j["calls"] = calls;
+  if (base_seconds > 0) j["base_seconds"] = base_seconds;
   if (std::isfinite(predicted)) j["predicted"] = predicted;
   j["machine"] = machine;
   j["build"] = build;
@@ -217,6 +218,7 @@ Record Record::from_json(const Json& json) {
   r.flops = in.number("flops");
   r.bytes = in.number("bytes");
   r.calls = in.of("calls", read_calls, 1.0);
+  if (in.find("base_seconds") != nullptr) r.base_seconds = in.number("base_seconds");
   if (in.find("predicted") != nullptr) r.predicted = in.number("predicted");
   r.machine = in.text("machine", "");
   r.build = in.text("build", "");

@@ -86,10 +86,11 @@ class Reader {
     }
     auto [at, is_new] = index_.try_emplace(config.values, out_.trials.size());
     if (is_new) {
-      out_.trials.push_back({config, r.median(), r.error});
+      out_.trials.push_back({config, r.median(), r.base_seconds, r.error});
     } else if (r.protocol.starts_with("race") || r.error != MeasureError::None) {
       // A race is the better measurement, and a fault found later (a wrong answer) stays found.
       out_.trials[at->second].seconds = r.median();
+      out_.trials[at->second].base_seconds = r.base_seconds;
       out_.trials[at->second].error = r.error;
     }
   }

@@ -12,7 +12,8 @@ namespace heddle {
 struct History {
   struct Measured {
     Config config;
-    double seconds = 0;  ///< infinity for a failure
+    double seconds = 0;       ///< infinity for a failure
+    double base_seconds = 0;  ///< Record::base_seconds
     MeasureError error = MeasureError::None;
   };
   /// Trials of this declaration, target and template, in the order of the log, timed by a protocol

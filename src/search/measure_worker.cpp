@@ -25,6 +25,10 @@ constexpr double kColdSeconds = 0.02;
 constexpr double kNaiveFlopsPerSecond = 0.5e9;
 constexpr double kNaiveSeconds = 0.1;
 constexpr double kReferenceTimeout = 60;
+// The static choice is timed beside so many candidates at least; what it is known by.
+constexpr size_t kWorthABase = 3;
+constexpr size_t kBases = 5;
+constexpr int64_t kBase = -1;
 
 }  // namespace
 
@@ -53,6 +57,8 @@ struct WorkerMeasurer::Batch {
   std::vector<std::vector<size_t>> compiled = {};  ///< by worker
   std::vector<int> forgiven = {};                  ///< deaths after which a candidate was run again
   std::string remark = {};                         ///< on every result: "not checked: ..."
+  double base = 0;                                 ///< the static choice, timed last; 0: never
+  bool base_fails = false;                         ///< it is not timed again
 };
 
 // ---- tasks and workers -------------------------------------------------------------------------
@@ -192,6 +198,42 @@ bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& grou
   return true;
 }
 
+/// Times the static choice in the worker that runs the next candidates, so that they are compared
+/// with it and not with the machine of a minute ago; without a verdict where that fails. False when
+/// the worker died of it.
+bool WorkerMeasurer::time_base(Batch& batch, size_t worker) {
+  const Template& t = tasks_[batch.task].task.tmpl;
+  Json request = compile_request(batch.task, 0, t.instantiate(t.default_config()));
+  request["slot"] = request["candidate"] = Json(kBase);
+  workers_.ask(worker, request, options_.protocol.timeout_seconds);
+  std::optional<WorkerEvent> event = workers_.next_event(batch.clock);
+  if (event && event->answer && !event->answer->contains("error")) {
+    request = Json::object({{"do", "run"}, {"slot", kBase}, {"candidate", kBase}});
+    workers_.ask(worker, request, run_allowance(0));
+    event = workers_.next_event(batch.clock);
+  }
+  batch.base = 0;
+  batch.base_fails = true;
+  if (!event) return true;  // the clock expired: for the candidates, too
+  if (!event->answer) {
+    workers_.forgive(event->death);
+    return event->worker_lives;
+  }
+  const Json* samples = event->answer->find("samples");
+  if (samples == nullptr) return true;
+  MeasureResult base;
+  for (const Json& s : samples->elements()) base.seconds.push_back(s.as_double());
+  // One time of it is as noisy as any other: the median of the last few follows the machine.
+  std::deque<double>& last = bases_[batch.task];
+  last.push_back(base.median());
+  if (last.size() > kBases) last.pop_front();
+  std::vector<double> sorted(last.begin(), last.end());
+  std::sort(sorted.begin(), sorted.end());
+  batch.base = sorted[sorted.size() / 2];
+  batch.base_fails = false;
+  return true;
+}
+
 /// Runs what is compiled, worker after worker: the threads of one go to sleep once. What a dying
 /// worker takes with it goes back to the front of the queue; with a runner nothing else dies. False
 /// when the clock expired.
@@ -200,6 +242,10 @@ bool WorkerMeasurer::run_group(Batch& batch) {
     std::vector<size_t> list = std::move(batch.compiled[w]);
     batch.compiled[w].clear();
     std::sort(list.begin(), list.end());
+    if (list.size() >= kWorthABase && !batch.base_fails && !time_base(batch, w)) {
+      batch.todo.insert(batch.todo.begin(), list.begin(), list.end());
+      continue;
+    }
     for (size_t i = 0; i < list.size(); ++i) {
       const std::optional<WorkerEvent> event = run_one(batch, w, list[i]);
       if (!event) return false;
@@ -257,6 +303,7 @@ std::optional<WorkerEvent> WorkerMeasurer::run_one(Batch& batch, size_t worker, 
     if (!result.cut_off) batch.best = std::min(batch.best, result.median());
   }
   result.compile_seconds = batch.compile_seconds[candidate];
+  result.base_seconds = batch.base;
   // What failed took its time too: the scheduler must not think it free.
   if (!result.ok() && result.run_seconds == 0) result.run_seconds = timer.elapsed_s();
   spent_["run"] += result.run_seconds;

@@ -7,6 +7,7 @@
 // still be shared.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -50,6 +51,7 @@ class WorkerMeasurer : public Measurer {
   size_t group_size(const Batch& batch) const;
   bool compile_group(Batch& batch, const std::vector<size_t>& group);
   bool run_group(Batch& batch);
+  bool time_base(Batch& batch, size_t worker);
   std::optional<WorkerEvent> run_one(Batch& batch, size_t worker, size_t candidate);
   Json compile_request(int task, size_t candidate, const Schedule& schedule) const;
   void finish(Batch& batch, size_t candidate, const MeasureResult& result);
@@ -66,6 +68,7 @@ class WorkerMeasurer : public Measurer {
   double mean_compile_ = 0.025, mean_run_ = 0.015;  ///< seconds, of the candidates of late
   std::map<std::string, double> spent_;
   std::vector<std::string> problems_;
+  std::map<int, std::deque<double>> bases_;  ///< by task: the last times of its static choice
 };
 
 /// Adds the time until its end to a name, less what was added to others meanwhile.

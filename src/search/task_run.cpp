@@ -19,6 +19,12 @@ TaskRun::TaskRun(TuneTask t)
   progress.flops = task.flops();
 }
 
+double TaskRun::adjusted(double seconds, double base) {
+  if (base <= 0) return seconds;
+  if (reference_ <= 0) reference_ = base;
+  return seconds / base * reference_;
+}
+
 void TaskRun::add(const Config& config, uint64_t key, double seconds, MeasureError error) {
   if (!measured_.insert(key).second) return;
   if (key == static_key_) static_error_ = error;
@@ -29,6 +35,7 @@ void TaskRun::add(const Config& config, uint64_t key, double seconds, MeasureErr
   if (progress.best_seconds <= 0 || seconds < progress.best_seconds)
     progress.best_seconds = seconds;
   if (key == static_key_) {
+    if (reference_ <= 0) reference_ = seconds;
     progress.static_seconds = seconds;
     return;
   }

@@ -17,6 +17,7 @@ struct Candidate {
   double predicted = 0;
   bool was_predicted = false;
   MeasureResult result = {};  ///< Cancelled until measured
+  double seconds = 0;         ///< of the result, adjusted; infinity for a failure
 };
 
 /// A measured candidate that may win.
@@ -43,7 +44,10 @@ class TaskRun {
   /// The static choice gave what the check calls wrong. Who of the two errs is not known, so that
   /// no result of this task is to be trusted.
   bool in_doubt() const { return static_error_ == MeasureError::WrongAnswer; }
-  /// Takes a result in: fails, static and best times, leaders.
+  /// What took `seconds` while the static choice took `base` (0: not known), on the machine as it
+  /// was when the static choice was measured first. What is compared, and learned, are these.
+  double adjusted(double seconds, double base);
+  /// Takes a result in: fails, static and best times, leaders. `seconds` are adjusted.
   void add(const Config& config, uint64_t key, double seconds, MeasureError error);
   /// A fault found in the race.
   void add_failure(MeasureError error);
@@ -72,6 +76,7 @@ class TaskRun {
   std::unordered_set<uint64_t> measured_;
   std::vector<Leader> leaders_;
   std::vector<RejectionCount> rejected_;
+  double reference_ = 0;  ///< the first time of the static choice
   double cost_ = 0, compile_ = 0;
   int costs_ = 0;
 };

@@ -225,7 +225,8 @@ void Tuner::measure(int task, std::vector<Candidate>& batch, const TuneClock& cl
     if (c.result.error == MeasureError::Cancelled) return;
     record(run, &c.config, c.schedule, c.result, measurer_->protocol(),
            c.was_predicted ? c.predicted : std::numeric_limits<double>::quiet_NaN());
-    run.add(c.config, c.key, c.result.median(), c.result.error);
+    c.seconds = run.adjusted(c.result.median(), c.result.base_seconds);
+    run.add(c.config, c.key, c.seconds, c.result.error);
     if (c.result.error == MeasureError::Rejected)
       run.reject(c.result.message.substr(0, c.result.message.find(':')));
     run.add_cost(c.result);
@@ -247,9 +248,8 @@ void Tuner::measure(int task, std::vector<Candidate>& batch, const TuneClock& cl
   std::vector<Trial> trials;
   for (const Candidate& c : batch) {
     if (c.result.error == MeasureError::Cancelled) continue;
-    trials.push_back({c.config, c.result.median()});
-    if (c.was_predicted)
-      predictions_.add(task, c.predicted, c.result.ok() ? 1 / c.result.median() : 0);
+    trials.push_back({c.config, c.seconds});
+    if (c.was_predicted) predictions_.add(task, c.predicted, c.result.ok() ? 1 / c.seconds : 0);
   }
   Timed timed(*this, "train");
   run.policy->report(trials);
@@ -270,6 +270,7 @@ void Tuner::record(const TaskRun& run, const Config* config, const Schedule& sch
   r.alternative = schedule.dag().alternative();
   r.steps = schedule.to_json();
   r.seconds = result.seconds;
+  r.base_seconds = result.base_seconds;
   r.error = result.error;
   r.message = result.message;
   r.protocol = protocol;

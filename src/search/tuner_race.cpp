@@ -142,6 +142,9 @@ TaskResult Tuner::race(int task, double seconds, const TuneClock& clock) {
     problems_.push_back("the final race of " + run.task.name + " failed: " + e.message);
     return without_race(run);
   }
+  if (results[0].ok()) {
+    for (MeasureResult& r : results) r.base_seconds = results[0].median();
+  }
   auto not_raced = [](const MeasureResult& r) { return r.error == MeasureError::Cancelled; };
   // Screening found that static works. What befell it here (stopped, out of memory, a check that
   // changed its mind) is no verdict.

@@ -76,7 +76,7 @@ void Tuner::train(TaskRun& run, const std::vector<Candidate>& measured) {
   std::vector<TrainingRow> rows;
   for (const Candidate& c : measured) {
     if (c.features.empty() || c.result.error == MeasureError::Cancelled) continue;
-    rows.push_back({run.task.hash(), c.features, c.result.ok() ? 1 / c.result.median() : 0});
+    rows.push_back({run.task.hash(), c.features, c.result.ok() ? 1 / c.seconds : 0});
   }
   if (!rows.empty()) model_->update(rows);
 }
@@ -118,8 +118,9 @@ void Tuner::resume() {
     for (auto& [known, c] : earlier) {
       const History::Measured& m = *known;
       if (in_doubt && m.error == MeasureError::WrongAnswer) continue;
-      run.add(m.config, c.key, m.seconds, m.error);
-      trials.push_back({m.config, m.seconds});
+      c.seconds = run.adjusted(m.seconds, m.base_seconds);
+      run.add(m.config, c.key, c.seconds, m.error);
+      trials.push_back({m.config, c.seconds});
       try {
         c.features = features_(run.task, c.schedule);
       } catch (const Error&) {

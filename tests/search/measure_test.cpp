@@ -115,6 +115,17 @@ TEST(Measure, PackingOfWeightsIsNoPartOfACall) {
   EXPECT_GT(spent(*measurer, "prepare"), 0);
 }
 
+TEST(Measure, TheStaticChoiceIsTimedBesideTheCandidates) {
+  const auto measurer = make_worker_measurer(quick_options());
+  const TuneTask task = small_matmul();
+  for (const MeasureResult& r : measure_all(*measurer, task, candidates(task, 12)).results) {
+    EXPECT_TRUE(r.ok()) << r.message;
+    EXPECT_GT(r.base_seconds, 0);
+  }
+  // Alone it is its own.
+  EXPECT_EQ(measure_all(*measurer, task, {candidates(task, 1)[0]}).results[0].base_seconds, 0);
+}
+
 TEST(Measure, AStepThatDoesNotApplyIsInvalid) {
   const TuneTask task = small_matmul();
   // A schedule of another declaration: its steps name axes that this one does not have.

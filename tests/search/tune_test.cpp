@@ -208,6 +208,51 @@ TEST_F(Tune, WhatDidNotRaceIsNotReturned) {
   EXPECT_EQ(r.best_seconds, r.static_seconds);
 }
 
+// The machine becomes three times as fast halfway. Compared by plain times everything measured
+// before would be forgotten; what is learned and raced are ratios to the static choice.
+TEST_F(Tune, AMachineThatDriftsIsNotWhatIsLearned) {
+  const TuneTask task = matmul_task();
+  const uint64_t fixed = key_of(task, task.tmpl.default_config());
+  std::vector<std::pair<double, double>> times;  // true, as measured
+  uint64_t best = 0;
+  double least = 1;
+  FakeMeasurer m(
+      [&](const TuneTask& t, const Schedule& s) {
+        const double drift = times.size() < 20 ? 1 : 1.0 / 3, truth = landscape(s, 3);
+        MeasureResult r = seconds_of(drift * truth);
+        if (steps_hash(s) != fixed) {
+          r.base_seconds = drift * landscape(t.tmpl.instantiate(t.tmpl.default_config()), 3);
+        }
+        times.emplace_back(truth, r.median());
+        if (truth < least) {
+          least = truth;
+          best = steps_hash(s);
+        }
+        return r;
+      },
+      [&](const TuneTask&, const Schedule& s) { return seconds_of(landscape(s, 3)); });
+  TuneOptions o = options(m, 40);
+  // Nothing depends on what is measured: the same candidates with and without drift.
+  o.policy = [](const SearchContext& c) { return make_random_policy(c); };
+  o.log = path("drift.jsonl");
+  TuneProgress last;
+  o.progress = [&](const TuneProgress& p) {
+    if (p.phase == "train") last = p;
+  };
+  const TaskResult r = tune_tasks({task}, o).tasks[0];
+  EXPECT_NEAR(last.tasks[0].best_seconds, least, 1e-9);
+  EXPECT_EQ(steps_hash(r.schedule), best);
+  // A second run knows it as well.
+  const History h = history_of(task, read_records(o.log).records, "warm fake", nullptr);
+  ASSERT_GT(h.trials.size(), 30u);
+  double known = 1;
+  for (const History::Measured& t : h.trials) {
+    if (t.base_seconds <= 0) continue;
+    known = std::min(known, t.seconds / t.base_seconds);
+  }
+  EXPECT_NEAR(known, least / landscape(task.tmpl.instantiate(task.tmpl.default_config()), 3), 1e-9);
+}
+
 TEST_F(Tune, AMeasurerWithoutTimesIsACrash) {
   FakeMeasurer m([](const TuneTask&, const Schedule&) { return MeasureResult(); });
   TaskResult r = tune_tasks({splits_task()}, options(m)).tasks[0];

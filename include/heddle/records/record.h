@@ -46,6 +46,7 @@ struct Record {
   Json config;                    ///< knob name -> value (Template::config_to_json)
   Json steps;                     ///< Schedule::to_json: replays without the template
   std::vector<double> seconds;    ///< samples of one call each; empty when there was an error
+  double base_seconds = 0;        ///< the static choice, timed beside it; 0: it was not
   MeasureError error = MeasureError::None;
   std::string message;         ///< of the error
   std::string protocol;        ///< how it was timed: "warm repeats=5", "cold repeats=3", "race"

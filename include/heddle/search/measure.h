@@ -71,6 +71,9 @@ struct MeasureResult {
   /// stopped in its first call: its one sample is the time until then, and its output was not
   /// checked.
   bool cut_off = false;
+  /// The static choice, timed beside this: a machine drifts by tens of per cent within minutes, and
+  /// the ratio of the two does not. 0: it was not timed.
+  double base_seconds = 0;
   double compile_seconds = 0, run_seconds = 0, check_seconds = 0;
   bool ok() const { return error == MeasureError::None && !seconds.empty(); }
   double median() const;  ///< infinity when not ok
