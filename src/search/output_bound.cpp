@@ -41,11 +41,9 @@ bool affordable(const TuneTask& task) {
 ErrorModel error_model(const TuneTask& task) {
   ErrorModel model;
   model.tf32 = current_auto_scheduler_options().allow_tf32;
-  for (int b = 0; b < task.tmpl.num_branches(); ++b) {
-    const std::string& name = task.tmpl.branch(b).dag().alternative();
-    if (!name.empty() && alternative_error_growth(task.tmpl.dag(), name) > 1) {
-      model.by_largest = true;
-    }
+  // Of the declaration, not of the task's template: a worker has the declaration alone.
+  for (const Alternative& a : alternatives_of(task.tmpl.dag(), task.tmpl.target(), {})) {
+    model.by_largest = model.by_largest || a.error_growth > 1;
   }
   return model;
 }

@@ -161,8 +161,7 @@ class WorkerServer {
   }
 
   void fault(const char* phase, int candidate, std::span<const NDArray> args = {}) {
-    if (hooks_.fault && candidate >= 0)
-      hooks_.fault(phase, static_cast<size_t>(candidate), args);
+    if (hooks_.fault && candidate >= 0) hooks_.fault(phase, static_cast<size_t>(candidate), args);
   }
 
   static Kernel build_schedule(const MeasuredTask& task, const Schedule& schedule,

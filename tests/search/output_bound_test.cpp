@@ -245,6 +245,31 @@ TEST(OutputBound, ProductsRowsOfInfinitiesAndUsersReducers) {
   }
 }
 
+TEST(OutputBound, OtherFormsOfAConvolutionPassThoughTheyRoundMore) {
+  ops::Conv padded;
+  padded.padding = {1};
+  const Checked c(
+      {placeholder({1, 64, 14, 14}, f32, "x"), constant_placeholder({64, 64, 3, 3}, f32, "w")},
+      [&](const auto& in) { return std::vector{ops::sigmoid(ops::conv2d(in[0], in[1], padded))}; });
+  ASSERT_EQ(c.allowed.size(), 1u);
+  EXPECT_EQ(c.problem, "");
+  const Template& t = c.task.tmpl;
+  int winograd = 0;
+  for (int b = 0; b < t.num_branches(); ++b) {
+    const Config config = t.config_of_branch(b, t.branch(b).default_config());
+    winograd += t.branch(b).dag().alternative().starts_with("winograd");
+    EXPECT_EQ(c.difference(c.task.args, t.instantiate(config)), "")
+        << t.branch(b).dag().alternative();
+  }
+  EXPECT_GT(winograd, 0);
+  // What a worker knows of a task has no alternatives; its bounds are the same.
+  const TuneTask bare{
+      .name = c.task.name, .args = c.task.args, .tmpl = make_template(t.dag(), t.target())};
+  const search::OutputBounds there =
+      search::bound_outputs(bare, c.arrays, outputs_of(c.task.args, c.arrays));
+  EXPECT_TRUE(allclose(there.allowed.at(0), c.allowed[0], 0, 0));
+}
+
 TEST(OutputBound, SumsOfProductsNeedNone) {
   const Checked c({placeholder({20, 30}, f32, "a"), placeholder({30, 40}, f32, "b")},
                   [](const auto& in) { return std::vector{ops::relu(ops::matmul(in[0], in[1]))}; });
