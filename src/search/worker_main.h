@@ -24,6 +24,7 @@ enum class ReferenceBy : uint8_t { Naive, Vector, Default };
 ///   {do: rest}                                       ends the runner; no answer
 ///   {do: forget}                                     drops all kernels; no answer
 ///
+/// Candidate -1 is the static choice, timed beside others: its answer is not checked again.
 /// What names a task or a slot that there is not, or asks for what cannot be, throws an Error.
 /// All but compile, rest and forget are answered by the runner, or, when it dies of them, by the
 /// worker with {died: status, phase, candidate}. A request's "id" is in everything that answers it.
