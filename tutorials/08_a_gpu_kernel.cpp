@@ -104,8 +104,7 @@ double time_us(const Kernel& kernel, const std::vector<NDArray>& arrays) {
 }
 
 void run_on_gpu(const Dense& dense, const Target& target, double seconds) {
-  // Tuning comes first: the processes that measure are forked from this one, and CUDA does not
-  // survive a fork. Candidates are compiled on all cores while the GPU measures others.
+  // Candidates are compiled on all cores while the GPU measures others, in processes of their own.
   TuneOptions options;
   options.target = target;
   options.budget = std::chrono::duration<double>(seconds);
