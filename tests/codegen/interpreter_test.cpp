@@ -129,8 +129,8 @@ TEST(InterpretDeclaration, ZeroDimensionsAndNonCommutativeReducer) {
 TEST(InterpretDeclaration, SixteenBitFloatsRoundAfterEveryOperation) {
   Tensor h = placeholder({4096}, f16, "H"), b = placeholder({4096}, bf16, "B");
   Axis k = reduce_axis(4096, "k");
-  Tensor s = compute({1}, [&](Axis) { return sum(h(k), k); });
-  Tensor t = compute({1}, [&](Axis) { return sum(b(k), k); });
+  Tensor s = compute({1}, [&](Axis) { return sum_in(f16, h(k), {k}); });
+  Tensor t = compute({1}, [&](Axis) { return sum_in(bf16, b(k), {k}); });
   const auto out =
       interpret({s, t}, {{h, NDArray::full({4096}, f16, 1)}, {b, NDArray::full({4096}, bf16, 1)}});
   EXPECT_EQ(out[0].get(0), 2048);  // 2048 + 1 rounds to 2048

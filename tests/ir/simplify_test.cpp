@@ -61,10 +61,11 @@ TEST_F(SimplifyTest, FloorDivisionByConstants) {
   EXPECT_SIMPLE(floordiv(ji - 16, 16), "-1");
   EXPECT_SIMPLE(floormod(floormod(y, 32), 8), "floormod(y, 8)");
   EXPECT_SIMPLE(floordiv(floormod(y, 32), 8), "floormod(floordiv(y, 8), 4)");
-  EXPECT_SIMPLE(floordiv(y, -4), "floordiv(-y, 4)");
+  EXPECT_SIMPLE(floordiv(y, -4), "floordiv(y, -4)");  // -y of the lowest number is no other
   EXPECT_SIMPLE(floordiv(x * y, y), "floordiv(x*y, y)");
   ranges.set(y, {1, Interval::kPosInf});
   EXPECT_SIMPLE(floordiv(x * y, y), "x");
+  EXPECT_SIMPLE(floordiv(y, -4), "floordiv(-y, 4)");
 }
 
 TEST_F(SimplifyTest, QuotientAndRemainderRecombine) {
