@@ -2,6 +2,12 @@
 
 namespace heddle::meta {
 
+int64_t most_block_threads(const Gpu& gpu) {
+  int64_t most = kWarp;
+  while (2 * most <= std::min(1024, gpu.threads_per_block)) most *= 2;
+  return most;
+}
+
 int64_t access_lanes(const ComputeDag& dag, int s) {
   int64_t bytes = 1;
   for (const Access& a : dag.info(s).reads)
@@ -40,8 +46,8 @@ Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const st
   // What the host computes alone it accumulates in a register, and stores once.
   StageRef s = reduction == host.id() ? host.cache_write() : t.stage(std::max(reduction, 0));
   Loop all = host.fuse(axes);
-  Param threads = t.knob(prefix + "threads", powers_of_two(64, kMaxBlockThreads), 128,
-                         "small blocks spread over all multiprocessors");
+  Param threads = t.knob(prefix + "threads", powers_of_two(64, most_block_threads(t.target().gpu)),
+                         128, "small blocks spread over all multiprocessors");
   auto [block, thread] = host.split(all, threads);
   host.bind(block, LoopKind::BlockX);
   host.bind(thread, LoopKind::ThreadX);

@@ -7,7 +7,10 @@
 namespace heddle::meta {
 
 inline constexpr int64_t kWarp = 32;
-inline constexpr int64_t kMaxBlockThreads = 1024;
+
+/// Threads that a block of ours may have: the largest power of two that the GPU, or
+/// AutoSchedulerOptions::block_threads, allows. 1024 on every GPU there is.
+int64_t most_block_threads(const Gpu& gpu);
 
 /// Elements of one 16-byte access of the widest type that stage `s` reads or writes.
 int64_t access_lanes(const ComputeDag& dag, int s);

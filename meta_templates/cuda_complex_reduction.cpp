@@ -162,6 +162,8 @@ class Writer {
         }
       }
     }
+    // A result so small that no tile of a whole warp is of use takes the usual one.
+    while (best.threads() > most_block_threads(t_.target().gpu)) best.row_threads /= 2;
     auto knob = [&](const char* name, std::vector<int64_t> values, int64_t chosen,
                     const char* why) { return t_.knob(name, std::move(values), chosen, why); };
     group_rows_ = knob("group_rows", {1, 2, 4}, best.group_rows, "rows side by side in a thread");
@@ -179,15 +181,24 @@ class Writer {
     for (int64_t k : steps) {
       if (k <= want && (depth % k == 0 || depth % step != 0)) step = k;
     }
-    tile_k_ = knob("tile_k", steps, step, "one step of the reduction in shared memory");
-    stages_ = knob("stages", {1, 2, 3, 4}, 3, "loads two steps ahead");
-    Param gr = group_rows_, rg = row_groups_, rt = row_threads_, ct = col_threads_,
-          cg = col_groups_, tk = tile_k_, st = stages_;
     const Gpu gpu = t_.target().gpu;
     const int64_t bytes = view_        ? view_->col_operand.load->dtype.bytes()
                           : sh_.vector ? sh_.vector->tensor.dtype().bytes()
                                        : 4;
-    t_.require("a block has 32 to 1024 threads, whole warps", [=](const auto& v) {
+    // Of a tile of so many rows and columns, and so many copies of it.
+    auto memory_fits = [=](int64_t rows, int64_t cols, int64_t k, int64_t copies) {
+      return (rows + 4 + cols + 4) * k * copies * bytes * 5 / 4 <= gpu.smem_per_block;
+    };
+    int64_t stages = 3;
+    while (stages > 1 && !memory_fits(best.rows(), best.cols(), steps.front(), stages)) --stages;
+    while (step > steps.front() && !memory_fits(best.rows(), best.cols(), step, stages)) {
+      step = *std::prev(std::find(steps.begin(), steps.end(), step));
+    }
+    tile_k_ = knob("tile_k", steps, step, "one step of the reduction in shared memory");
+    stages_ = knob("stages", {1, 2, 3, 4}, stages, "loads ahead of the step at hand");
+    Param gr = group_rows_, rg = row_groups_, rt = row_threads_, ct = col_threads_,
+          cg = col_groups_, tk = tile_k_, st = stages_;
+    t_.require("a block has whole warps, and no more threads than it may", [=](const auto& v) {
       const int64_t n = v(rt) * v(ct);
       return n >= 32 && n <= gpu.threads_per_block && n % 32 == 0;
     });
@@ -196,14 +207,14 @@ class Writer {
       return acc <= 160 && (acc + 40) * v(rt) * v(ct) <= gpu.registers_per_sm;
     });
     t_.require("the tiles must fit shared memory", [=](const auto& v) {
-      const int64_t rows = v(gr) * v(rg) * v(rt) + 4, cols = kVector * v(cg) * v(ct) + 4;
-      return (rows + cols) * v(tk) * v(st) * bytes * 5 / 4 <= gpu.smem_per_block;
+      return memory_fits(v(gr) * v(rg) * v(rt), kVector * v(cg) * v(ct), v(tk), v(st));
     });
   }
 
   bool legal(const Tile& t) const {
-    return t.threads() >= 32 && t.threads() <= 512 && t.threads() % 32 == 0 &&
-           t.accumulators() <= 64 && t.accumulators() >= 2;
+    return t.threads() >= 32 &&
+           t.threads() <= std::min<int64_t>(512, most_block_threads(t_.target().gpu)) &&
+           t.threads() % 32 == 0 && t.accumulators() <= 64 && t.accumulators() >= 2;
   }
 
   // What is cut into steps.

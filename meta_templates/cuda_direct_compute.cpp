@@ -59,8 +59,10 @@ void flat_over_threads(TemplateBuilder& t, int stage, const std::string& prefix)
   }
   streaming_stores(t, s, prefix);
   const int64_t sms = t.target().gpu.sms, total = points / v;
-  Param threads = t.knob(prefix + "threads", powers_of_two(64, kMaxBlockThreads),
-                         total < 256 * sms ? 128 : 256, "several blocks to a multiprocessor");
+  const int64_t most = most_block_threads(t.target().gpu);
+  Param threads = t.knob(prefix + "threads", powers_of_two(64, most),
+                         std::min<int64_t>(total < 256 * sms ? 128 : 256, most),
+                         "several blocks to a multiprocessor");
   // More loads under way, as long as every multiprocessor still has blocks to choose from.
   int64_t each = 4;
   while (each > 1 && total < each * 256 * 4 * sms) each /= 2;

@@ -48,12 +48,12 @@ Reads reads_of(const ComputeDag& dag, int s) {
 
 // Whether all readers of stage `s` are convolutions whose tiles come by computed addresses, and `s`
 // but moves elements, or pads: then nothing is gained by a padded copy.
-bool fetched_by_tiles(const ComputeDag& dag, int s, const Target& target) {
+bool fetched_by_tiles(const ComputeDag& dag, int s, const Target& target, bool allow_tf32) {
   const std::vector<int>& readers = dag.info(s).consumers;
   return has_tensor_cores(target) && dag.info(s).flops_per_point == 0 &&
          std::all_of(readers.begin(), readers.end(), [&](int c) {
            return dag.info(c).stage_class == StageClass::ComplexReduction &&
-                  tensor_core_view(dag, c);
+                  tensor_core_view(dag, c, allow_tf32);
          });
 }
 
@@ -90,7 +90,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     if (padding || few) {
       chosen = -1;
       reason = "cheaper to compute again than to store and read";
-    } else if (fetched_by_tiles(dag, g.sink, t.target())) {
+    } else if (fetched_by_tiles(dag, g.sink, t.target(), g.allow_tf32)) {
       chosen = -1;
       reason = "the tiles of its readers are fetched with zeros around them";
     }

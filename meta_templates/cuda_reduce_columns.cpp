@@ -3,24 +3,24 @@
 namespace heddle::meta {
 
 void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
-                    int64_t length, int64_t lanes, int64_t most_down, const std::string& prefix) {
+                    int64_t length, int64_t lanes, int64_t bytes, int64_t most_down,
+                    const std::string& prefix) {
   const int64_t vector = whole_vector(extent, lanes), vectors = extent / vector;
-  const int64_t bytes = 16 / lanes, smem = t.target().gpu.smem_per_block;
-  Param across = t.knob(prefix + "threads_across", powers_of_two(4, 128),
-                        std::min<int64_t>(32, std::max<int64_t>(4, vectors)),
+  const int64_t smem = t.target().gpu.smem_per_block;
+  const int64_t most = most_block_threads(t.target().gpu);
+  const int64_t side = std::min<int64_t>(32, std::max<int64_t>(4, vectors));
+  auto fits = [=](int64_t threads) { return threads <= most && threads * vector * bytes <= smem; };
+  Param across = t.knob(prefix + "threads_across", powers_of_two(4, 128), side,
                         "a warp reads 512 bytes of a row at a time");
   // Four rows a thread are under way at once; where that is all, it takes one round trip.
   int64_t side_by_side = 1;
-  while (8 * side_by_side <= length && side_by_side < most_down) side_by_side *= 2;
+  while (8 * side_by_side <= length && side_by_side < most_down && fits(2 * side * side_by_side))
+    side_by_side *= 2;
   Param down = t.knob(prefix + "threads_down", powers_of_two(1, 32), side_by_side,
                       "rows side by side, a few each");
   Param unroll = t.knob(prefix + "unroll", {1, 2, 4, 8}, 4, "rows a thread has under way");
-  t.require("a block has at most 1024 threads", [=](const TemplateBuilder::Value& v) {
-    return v(across) * v(down) <= kMaxBlockThreads;
-  });
-  t.require("the parts fit shared memory", [=](const TemplateBuilder::Value& v) {
-    return v(across) * v(down) * vector * bytes <= smem;
-  });
+  t.require("a block has no more threads than it may, and their parts fit shared memory",
+            [=](const TemplateBuilder::Value& v) { return fits(v(across) * v(down)); });
 
   std::vector<Loop> axes = host.all_axes();
   StageRef sum = reduction.id() == host.id() ? host.cache_write() : reduction;

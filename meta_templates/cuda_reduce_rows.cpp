@@ -19,10 +19,10 @@ RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int
       t.knob(prefix + "rows_per_block", {1, 2, 4, 8, 16}, !given && chosen == kWarp ? 4 : 1,
              "warps that need no barrier share a block");
   Param cluster = cluster_knob(t, sharing, threads, 1, prefix, "rows enough for a block each");
-  t.require("several rows a block are a warp each, of 1024 threads together",
-            [=](const TemplateBuilder::Value& v) {
+  t.require("several rows a block are a warp each, all within a block's threads",
+            [=, most = sharing.most](const TemplateBuilder::Value& v) {
               return (v(at_once) == 1 || (v(threads) == kWarp && v(cluster) == 1)) &&
-                     v(at_once) * v(threads) <= kMaxBlockThreads * v(cluster);
+                     v(at_once) * v(threads) <= most * v(cluster);
             });
   Param unroll = t.knob(prefix + "unroll", {1, 2, 4, 8},
                         given ? 8 : std::min<int64_t>(8, sharing.rounds(chosen)),

@@ -25,8 +25,10 @@ RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int
 
 /// A value for each column: neighbouring threads take neighbouring vectors of the host's last axis
 /// (of `extent` elements), rows go over threadIdx.y; their parts meet in shared memory. `length`:
-/// of reduce axis `k`. `most_down`: threadIdx.y goes no further by default.
+/// of reduce axis `k`. `bytes`: of a value, all its components. `most_down`: threadIdx.y goes no
+/// further by default.
 void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
-                    int64_t length, int64_t lanes, int64_t most_down, const std::string& prefix);
+                    int64_t length, int64_t lanes, int64_t bytes, int64_t most_down,
+                    const std::string& prefix);
 
 }  // namespace heddle::meta

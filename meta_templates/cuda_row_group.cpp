@@ -57,7 +57,8 @@ class RowGroup {
   void row_per_thread() {
     std::vector<Loop> axes = s_.all_axes();
     Loop rows = s_.fuse(std::vector<Loop>(axes.begin(), axes.begin() + static_cast<long>(rank_)));
-    Param threads = t_.knob("threads", powers_of_two(32, 256), 128, "a row a thread");
+    const int64_t most = std::min<int64_t>(256, most_block_threads(t_.target().gpu));
+    Param threads = t_.knob("threads", powers_of_two(32, most), 128, "a row a thread");
     auto [block, thread] = s_.split(rows, threads);
     s_.bind(block, LoopKind::BlockX);
     s_.bind(thread, LoopKind::ThreadX);
@@ -95,10 +96,10 @@ class RowGroup {
     Param cluster = cluster_knob(t_, sharing, threads, blocks, "",
                                  blocks > 1 ? "more than the registers of a block hold"
                                             : "a block has registers enough for a row");
-    t_.require("several rows a block are a warp each, of 1024 threads together",
-               [=](const TemplateBuilder::Value& v) {
+    t_.require("several rows a block are a warp each, all within a block's threads",
+               [=, limit = sharing.most](const TemplateBuilder::Value& v) {
                  return (v(at_once) == 1 || (v(threads) == kWarp && v(cluster) == 1)) &&
-                        v(at_once) * v(threads) <= kMaxBlockThreads * v(cluster);
+                        v(at_once) * v(threads) <= limit * v(cluster);
                });
     Param resident = t_.choice("resident", stays,
                                stays ? "the row fits the registers of its threads"
@@ -111,7 +112,7 @@ class RowGroup {
     });
     // What a block has read must still be in the cache when it comes back to it: one long row to a
     // multiprocessor, which many vectors keep busy (their registers leave no room for a second).
-    Param unroll = t_.knob("unroll", {1, 2, 4, 8}, want >= kMaxBlockThreads ? 8 : 4,
+    Param unroll = t_.knob("unroll", {1, 2, 4, 8}, want >= sharing.most ? 8 : 4,
                            "vectors under way in a pass over the row");
     streaming_stores(t_, s_);
 
@@ -141,7 +142,7 @@ class RowGroup {
     for (int64_t n : sharing.options) {
       if (sharing.rounds(n) * elements > kClusterElements) continue;
       for (int64_t c : sharing.clusters) {
-        if (c > 1 && n % (c * kWarp) == 0 && n / c >= kClusterThreads) {
+        if (c > 1 && n % (c * kWarp) == 0 && n / c >= kClusterThreads && n / c <= sharing.most) {
           *threads = n;
           *blocks = c;
         }

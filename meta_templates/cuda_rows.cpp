@@ -17,10 +17,9 @@ Param cluster_knob(TemplateBuilder& t, const RowSharing& sharing, Param threads,
                    const std::string& prefix, const std::string& reason) {
   if (sharing.clusters.size() == 1) return 1;
   Param cluster = t.knob(prefix + "cluster", sharing.clusters, chosen, reason);
-  t.require("each block of a cluster has whole warps, 1024 threads at most",
-            [=](const TemplateBuilder::Value& v) {
-              return v(threads) % (v(cluster) * kWarp) == 0 &&
-                     v(threads) / v(cluster) <= kMaxBlockThreads;
+  t.require("each block of a cluster has whole warps, and no more threads than it may",
+            [=, most = sharing.most](const TemplateBuilder::Value& v) {
+              return v(threads) % (v(cluster) * kWarp) == 0 && v(threads) / v(cluster) <= most;
             });
   return cluster;
 }
@@ -42,10 +41,11 @@ RowSharing share_rows(int64_t extent, int64_t lanes, int64_t rows, const Gpu& gp
   RowSharing r;
   r.clusters = {1};
   r.extent = extent;
+  r.most = most_block_threads(gpu);
   r.vector = whole_vector(extent, lanes);
   // A warp must find a vector for each of its lanes.
   while (r.vector > 1 && kWarp * r.vector > extent) r.vector /= 2;
-  for (int64_t n = kWarp; n <= kMaxBlockThreads && n * r.vector <= extent; n += kWarp) {
+  for (int64_t n = kWarp; n <= r.most && n * r.vector <= extent; n += kWarp) {
     const bool power = (n & (n - 1)) == 0;
     const bool whole = extent % (n * r.vector) == 0;
     if (power || whole) r.options.push_back(n);
@@ -56,7 +56,7 @@ RowSharing share_rows(int64_t extent, int64_t lanes, int64_t rows, const Gpu& gp
   const int64_t vectors = ceil_div(extent, r.vector);
   // (argmax on an H200, us: 4096 rows of 4096 19.6 by four vectors a thread, 18.0 by two; 16384 of
   // 1024 19.0 by a warp each, 17.1 by two vectors a thread.)
-  const int64_t want = heavy ? 2 : rows < 2 * sms ? 1 : 4, most = heavy ? 512 : kMaxBlockThreads;
+  const int64_t want = heavy ? 2 : rows < 2 * sms ? 1 : 4, most = heavy ? 512 : r.most;
   r.chosen = r.options.front();
   const bool warp_each = vectors <= (heavy ? want : 8) * kWarp && rows >= 8 * sms;
   for (int64_t n : r.options) {
@@ -74,7 +74,7 @@ RowSharing share_rows(int64_t extent, int64_t lanes, int64_t rows, const Gpu& gp
   }
   if (by_clusters && gpu.has_clusters() && extent >= kClusterElements) {
     r.clusters = {1, 2, 4, 8};
-    for (int64_t n = 2 * kMaxBlockThreads; n <= 8 * kMaxBlockThreads; n *= 2) {
+    for (int64_t n = 2 * r.most; n <= 8 * r.most; n *= 2) {
       if (n * r.vector <= extent) r.options.push_back(n);
     }
   }

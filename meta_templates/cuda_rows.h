@@ -21,6 +21,7 @@ struct RowSharing {
   int64_t chosen = 0;             ///< at most a block's
   std::vector<int64_t> clusters;  ///< blocks a row
 
+  int64_t most = 1024;  ///< threads of a block
   int64_t rounds(int64_t threads) const { return ceil_div(extent, threads * vector); }
 };
 

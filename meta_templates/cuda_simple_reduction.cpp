@@ -86,7 +86,8 @@ class Builder {
         r_(t.stage(g.main)),
         sink_(t.stage(g.sink)),
         plan_(plan_of(dag_, g.main)),
-        sms_(t.target().gpu.sms) {}
+        sms_(t.target().gpu.sms),
+        most_(most_block_threads(t.target().gpu)) {}
 
   void build() {
     if (!g_.hosted) return at_root("");
@@ -154,10 +155,10 @@ class Builder {
       const int64_t rows = plan_.points * ceil_div(extent, chosen);
       if (plan_.shape == Shape::Columns) {
         const int64_t columns = op_.axes().back().extent();
-        reduce_columns(t_, parts, parts, plan_.k, columns, chosen, plan_.lanes, 8,
+        reduce_columns(t_, parts, parts, plan_.k, columns, chosen, plan_.lanes, value_bytes(), 8,
                        prefix + "part_");
         // (Little memory: single elements make more blocks.)
-        reduce_columns(t_, sink_, r_, 0, columns, ceil_div(extent, chosen), 1, 32,
+        reduce_columns(t_, sink_, r_, 0, columns, ceil_div(extent, chosen), 1, value_bytes(), 32,
                        prefix + "last_");
         return;
       }
@@ -187,9 +188,15 @@ class Builder {
         return;
       case Shape::Columns:
         return reduce_columns(t_, sink_, r_, plan_.k, op_.axes().back().extent(),
-                              extent_of(op_, plan_.k), plan_.lanes, 8, prefix);
+                              extent_of(op_, plan_.k), plan_.lanes, value_bytes(), 8, prefix);
       case Shape::Points: point_per_thread(t_, sink_, g_.main, prefix); return;
     }
+  }
+
+  int64_t value_bytes() const {
+    int64_t bytes = 0;
+    for (int o = 0; o < op_.num_outputs(); ++o) bytes += op_.output(o).dtype().bytes();
+    return bytes;
   }
 
   // How many parts keep the machine busy; 1: no cut is needed.
@@ -242,14 +249,15 @@ class Builder {
     const int64_t extent = extent_of(op_, plan_.cut);
     auto parts_of = [=](int64_t length) { return ceil_div(extent, length); };
     std::vector<int64_t> lengths;
-    for (int64_t parts = kWarp; parts <= kMaxBlockThreads; parts *= 2) {
+    for (int64_t parts = kWarp; parts <= most_; parts *= 2) {
       const int64_t length = ceil_div(extent, parts);
       if (parts_of(length) == parts) lengths.push_back(length);
     }
     if (lengths.empty()) {
       if (extent < kWarp) return;
       // A thread a part.
-      StageRef parts = r_.rfactor(r_.reduce_axis(plan_.cut), extent / kWarp * kWarp, true);
+      const int64_t threads = std::min(extent / kWarp * kWarp, most_);
+      StageRef parts = r_.rfactor(r_.reduce_axis(plan_.cut), threads, true);
       point_per_thread(t_, parts, parts.id(), prefix + "part_");
       r_.bind(r_.reduce_axis(0), LoopKind::ThreadX);
       return;
@@ -259,7 +267,7 @@ class Builder {
                       (cut_row ? lengths.front() : extent_of(op_, plan_.k)) >= kWarp;
     // Two blocks to a multiprocessor, of some work each; a thread for each part in the last one.
     const int64_t vectors =
-        cut_row ? kMaxBlockThreads : extent_of(op_, plan_.k) / std::max<int64_t>(1, plan_.lanes);
+        cut_row ? most_ : extent_of(op_, plan_.k) / std::max<int64_t>(1, plan_.lanes);
     int64_t chosen = lengths.front();
     for (int64_t length : lengths) {
       const bool worth = !cut_row || length >= 1024;
@@ -298,6 +306,7 @@ class Builder {
   StageRef r_, sink_;
   const Plan plan_;
   const int64_t sms_;
+  const int64_t most_;  // threads of a block
 };
 
 void build(TemplateBuilder& t, const StageGroup& g) { Builder(t, g).build(); }

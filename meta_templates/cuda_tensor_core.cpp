@@ -36,8 +36,8 @@ class Writer {
         dag_(t.dag()),
         op_(dag_.stage(g.main)),
         sh_(contraction_shape(dag_, g.main, 8)),
-        view_(tensor_core_view(dag_, g.main)),
-        pack_(4 / tensor_core_operands(op_)->bytes()),
+        view_(tensor_core_view(dag_, g.main, g.allow_tf32)),
+        pack_(4 / tensor_core_operands(op_, g.allow_tf32)->bytes()),
         depth_(8 * pack_),
         size_(size_of_product()) {}
 
@@ -101,6 +101,7 @@ class Writer {
   }
 
   void choose() {
+    const int64_t most_warps = std::min<int64_t>(16, most_block_threads(t_.target().gpu) / kWarp);
     const TensorCoreTile best = choose_tensor_core_tile(size_, t_.target().gpu);
     const int64_t row_units = ceil_div(size_.rows, kRows), col_units = ceil_div(size_.cols, kCols);
     row_tiles_ = t_.knob("row_tiles", useful(row_units, {1, 2, 4}), best.row_tiles,
@@ -142,7 +143,8 @@ class Writer {
       t_.require("a part must be whole tiles",
                  [=](const auto& v) { return v(mode) == 0 || v(kp) % (depth * v(tk)) == 0; });
     }
-    t_.require("a block has at most 16 warps", [=](const auto& v) { return v(rw) * v(cw) <= 16; });
+    t_.require("a block has at most " + std::to_string(most_warps) + " warps",
+               [=](const auto& v) { return v(rw) * v(cw) <= most_warps; });
     t_.require("the fragments must fit the registers", [=](const auto& v) {
       const int64_t registers = v(rt) * v(ct) * 4 + v(rt) * 8 + v(ct) * 4 + 40;
       return registers <= 250 && registers * v(rw) * v(cw) * 32 <= gpu.registers_per_sm;

@@ -59,20 +59,29 @@ bool transpose_by_tiles(TemplateBuilder& t, const StageGroup& g) {
   const int64_t lanes = access_lanes(dag, g.sink);
   const int64_t bytes = 16 / lanes;
   const int64_t widest = whole_vector(rows, whole_vector(columns, lanes));
+  const int64_t smem = t.target().gpu.smem_per_block, tiles = static_cast<int64_t>(turned.size());
+  const int64_t most = most_block_threads(t.target().gpu);
+  auto threads_fit = [=](int64_t side, int64_t lanes_of_one, int64_t down) {
+    const int64_t n = side / lanes_of_one * down;
+    return n >= kWarp && n <= most && side >= lanes_of_one;
+  };
+  auto memory_fits = [=](int64_t side) { return tiles * side * (side + 1) * bytes <= smem; };
+  int64_t side = std::min(rows, columns) < 64 ? 32 : 64, down = widest > 1 ? 16 : 8;
+  while (side > 16 && !memory_fits(side)) side /= 2;
+  while (down > 4 && side / widest * down > most) down /= 2;
+  while (side > 16 && side / widest * down > most) side /= 2;
   Param vector =
       t.knob("vector", powers_of_two(1, widest), widest, "16-byte accesses on both sides");
-  Param tile = t.knob("tile", {16, 32, 64, 128}, std::min(rows, columns) < 64 ? 32 : 64,
+  Param tile = t.knob("tile", {16, 32, 64, 128}, side,
                       "long runs in memory, and several tiles to a multiprocessor");
-  Param thread_rows = t.knob("tile_rows", {4, 8, 16, 32}, widest > 1 ? 16 : 8,
-                             "several accesses a thread under way");
-  const int64_t smem = t.target().gpu.smem_per_block, tiles = static_cast<int64_t>(turned.size());
-  t.require("the threads of a tile are 32 to 1024", [=](const TemplateBuilder::Value& v) {
-    const int64_t n = v(tile) / v(vector) * v(thread_rows);
-    return n >= kWarp && n <= kMaxBlockThreads && v(tile) >= v(vector);
-  });
-  t.require("the tiles fit shared memory", [=](const TemplateBuilder::Value& v) {
-    return tiles * v(tile) * (v(tile) + 1) * bytes <= smem;
-  });
+  Param thread_rows =
+      t.knob("tile_rows", {4, 8, 16, 32}, down, "several accesses a thread under way");
+  t.require("the threads of a tile are a warp at least, and no more than a block may have",
+            [=](const TemplateBuilder::Value& v) {
+              return threads_fit(v(tile), v(vector), v(thread_rows));
+            });
+  t.require("the tiles fit shared memory",
+            [=](const TemplateBuilder::Value& v) { return memory_fits(v(tile)); });
 
   std::vector<Loop> axes = s.all_axes();
   auto [jo, ji] = s.split(axes[static_cast<size_t>(along)], tile);

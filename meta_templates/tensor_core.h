@@ -13,7 +13,7 @@ inline constexpr int64_t kRows = 16, kCols = 8;  // of one mma
 /// The type of the operands of sum(a * b) where mma.sync multiplies them: 16-bit floats added up in
 /// f32, bytes added up in i32 (signed and not may be mixed: the type is that of the first), and f32
 /// where the options allow to round it to tf32.
-inline std::optional<DataType> tensor_core_operands(const Operation& op) {
+inline std::optional<DataType> tensor_core_operands(const Operation& op, bool allow_tf32) {
   const Reduce* r = op.bodies()[0].as<Reduce>();
   if (!r || r->combiner->kind != ReduceKind::Sum || r->sources.size() != 1) return {};
   const Binary* mul = r->sources[0].as<Binary>();
@@ -28,7 +28,7 @@ inline std::optional<DataType> tensor_core_operands(const Operation& op) {
   const auto is_byte = [](DataType x) { return x == i8 || x == u8; };
   if (is_byte(t) && is_byte(b->dtype) && mul->dtype == i32) return t;
   if (b->dtype != t || mul->dtype != f32) return {};
-  const bool tf32 = t == f32 && current_auto_scheduler_options().allow_tf32;
+  const bool tf32 = t == f32 && allow_tf32;
   if (t == f16 || t == bf16 || tf32) return t;
   return {};
 }
@@ -55,10 +55,12 @@ inline bool is_plain_product(const ComputeDag& dag, int stage) {
 
 /// The view of a stage that is a product of matrices only when several axes are taken as one (a
 /// convolution), and large enough for the tiles of mma: a depthwise convolution is not.
-inline std::optional<ContractionView> tensor_core_view(const ComputeDag& dag, int stage) {
+inline std::optional<ContractionView> tensor_core_view(const ComputeDag& dag, int stage,
+                                                       bool allow_tf32) {
   constexpr int64_t kFewColumns = 4, kShallow = 8;
   const Operation& op = dag.stage(stage);
-  if (!op.is_reduction() || op.num_outputs() != 1 || !tensor_core_operands(op)) return {};
+  if (!op.is_reduction() || op.num_outputs() != 1 || !tensor_core_operands(op, allow_tf32))
+    return {};
   if (is_plain_product(dag, stage)) return {};
   std::optional<ContractionView> view = contraction_view(op);
   if (!view || ContractionView::points(view->cols) < kFewColumns ||
@@ -77,8 +79,8 @@ inline bool feeds_tensor_cores(const ComputeDag& dag, const StageGroup& g, const
   if (!has_tensor_cores(target) || g.hosted) return false;
   if (g.main_class != StageClass::ComplexReduction) return false;
   const Operation& op = dag.stage(g.main);
-  if (op.num_outputs() != 1 || !tensor_core_operands(op)) return false;
-  return is_plain_product(dag, g.main) || tensor_core_view(dag, g.main);
+  if (op.num_outputs() != 1 || !tensor_core_operands(op, g.allow_tf32)) return false;
+  return is_plain_product(dag, g.main) || tensor_core_view(dag, g.main, g.allow_tf32);
 }
 
 }  // namespace heddle::meta

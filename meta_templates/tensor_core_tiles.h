@@ -64,12 +64,14 @@ inline double tensor_core_cycles(const ProductSize& p, const TensorCoreTile& t, 
 
 /// The tile of the least cycles; the first of equals.
 inline TensorCoreTile choose_tensor_core_tile(const ProductSize& p, const Gpu& gpu) {
+  const int64_t most_warps = std::min<int64_t>(8, most_block_threads(gpu) / kWarp);
   TensorCoreTile best;
   double least = -1;
   const auto consider = [&](TensorCoreTile t) {
     if (t.rows() >= 2 * p.rows && t.rows() > kRows) return;
     if (t.cols() >= 2 * p.cols && t.cols() > kCols) return;
-    if (t.warps() > 8 || t.row_tiles * t.col_tiles > 32 || most_stages(t, 1, p.pack, gpu) < 2)
+    if (t.warps() > most_warps || t.row_tiles * t.col_tiles > 32 ||
+        most_stages(t, 1, p.pack, gpu) < 2)
       return;
     for (int64_t parts : {1, 2, 4, 8, 16, 32, 64, 128}) {
       if (parts > 1 && p.depth / parts < 128) break;

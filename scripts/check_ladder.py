@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks who includes whom, and how long files are.
+"""Checks who includes whom, who reads the options of a scope, and how long files are.
 
 A folder may include only itself and the folders above it in LADDER; heavy outside libraries stay in
 the one place that owns them. Prints file:line: problem for each violation; exit status 1 if any.
@@ -32,6 +32,9 @@ OWNED = {
     "heddle_onnx_file.pb.h": ["src/onnx/parse.cpp", "src/onnx/tensor_data.cpp"],
     "dlpack/": ["src/runtime/", "src/onnx/mapped_file.cpp", "tests/runtime/", "tests/driver/", "bench/gpu/"],
 }
+# The options of a thread's scope are read at the API's edge (default arguments) and handed on.
+AMBIENT = "current_auto_scheduler_options"
+MAY_READ_AMBIENT = ["include/", "src/schedule/options.cpp", "src/search/tune.cpp"]
 NOT_IN_PUBLIC_HEADERS = ["fmt/", "CLI/", "iostream", "regex"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -83,6 +86,14 @@ def check_include(path, quote, header):
         yield f"<{header}> is too heavy for a public header"
 
 
+def check_ambient(name, lines):
+    if any(name.startswith(may) for may in MAY_READ_AMBIENT):
+        return
+    for number, line in enumerate(lines, 1):
+        if AMBIENT in line:
+            yield f"{number}: takes options from the thread's scope: have them handed on"
+
+
 def main():
     problems, count = [], 0
     for top in ["src", "include", "meta_templates", "tests", "tools", "tutorials", "bench"]:
@@ -96,6 +107,9 @@ def main():
                 problems.append(f"{relative}:{len(lines)}: longer than {MAX_LINES} lines: split it")
             if top in ("src", "include") and path.suffix == ".h" and "#pragma once" not in lines:
                 problems.append(f"{relative}:1: a header without #pragma once")
+            if top in ("src", "meta_templates"):
+                for problem in check_ambient(relative.as_posix(), lines):
+                    problems.append(f"{relative}:{problem}")
             for number, line in enumerate(lines, 1):
                 match = INCLUDE.match(line)
                 if match:

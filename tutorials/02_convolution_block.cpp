@@ -176,27 +176,22 @@ int main() {
 
   // ---- Options ---------------------------------------------------------------------------------
   //
-  // What the rules believe of the machine can be overruled for a scope, on this thread. Vectors of
-  // 16 bytes and one thread, for example, give another tile and no parallel loops.
+  // What the rules believe of the machine can be overruled. Vectors of 16 bytes and one thread, for
+  // example, give another tile and no parallel loops. Templates and schedules hold the target and
+  // the options that they were made with, and build() takes them from there.
   heading("other choices with 16-byte vectors and one thread");
-  Schedule narrow({y});
-  {
-    AutoSchedulerOptions options;
-    options.vector_bytes = 16;
-    options.threads = 1;
-    const AutoSchedulerOptionsScope scope(options);
-    const Template limited = make_template(dag, host);
-    HEDDLE_EXPECT(limited.target().vector_bytes == 16 && limited.target().cores == 1,
-                  "the options are in force");
-    for (const Knob& k : limited.knobs()) {
-      const int there = on_host.knob_index(k.name);
-      if (there < 0 || on_host.knobs()[there].default_value == k.default_value) continue;
-      std::printf("%-14s = %4lld   instead of %lld\n", k.name.c_str(),
-                  static_cast<long long>(k.default_value),
-                  static_cast<long long>(on_host.knobs()[there].default_value));
-    }
-    narrow = create_schedule({y});
+  const AutoSchedulerOptions options{.vector_bytes = 16, .threads = 1};
+  const Template limited = make_template(dag, host, options);
+  HEDDLE_EXPECT(limited.target().vector_bytes == 16 && limited.target().cores == 1,
+                "the options are in force");
+  for (const Knob& k : limited.knobs()) {
+    const int there = on_host.knob_index(k.name);
+    if (there < 0 || on_host.knobs()[there].default_value == k.default_value) continue;
+    std::printf("%-14s = %4lld   instead of %lld\n", k.name.c_str(),
+                static_cast<long long>(k.default_value),
+                static_cast<long long>(on_host.knobs()[there].default_value));
   }
+  const Schedule narrow = create_schedule({y}, host, options);
   const Kernel narrow_kernel = build(narrow, args, {.name = "narrow"});
 
   // ---- Right? ----------------------------------------------------------------------------------

@@ -216,7 +216,8 @@ int main() {
 
   // ---- Against the built-in one ----------------------------------------------------------------
   //
-  // Options can force a meta-template by its name, whatever its priority.
+  // Options can force a meta-template by its name, whatever its priority. Here they are said to all
+  // calls of a scope; make_template takes them as an argument, too.
   {
     const AutoSchedulerOptionsScope scope({.force_template = "direct_compute"});
     HEDDLE_EXPECT(make_template(dag, host).name() == "direct_compute", "the option is in force");

@@ -116,11 +116,10 @@ void run_on_gpu(const Dense& dense, const Target& target, double seconds) {
     std::printf("  %5d refused: %s\n", r.count, r.reason.c_str());
   }
 
-  AutoSchedulerOptions rules;
-  rules.use_records = false;
-  const AutoSchedulerOptionsScope scope(rules);
-  const Kernel fixed = build(create_schedule({dense.D}, target), dense.args(), {.target = target});
-  const Kernel best = build(tuned.schedule, dense.args(), {.target = target});
+  // A schedule knows what it is for, and so does build().
+  const Schedule rules = create_schedule({dense.D}, target, {.use_records = false});
+  const Kernel fixed = build(rules, dense.args());
+  const Kernel best = build(tuned.schedule, dense.args());
   const std::vector<NDArray> host = dense.arrays();
   std::vector<NDArray> arrays;
   for (const NDArray& a : host) arrays.push_back(a.to_device(Device::cuda()));

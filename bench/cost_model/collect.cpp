@@ -19,7 +19,7 @@ double now(const Target& target) {
 }
 
 double time_of(const Schedule& s, const std::vector<Tensor>& args, const Target& target) {
-  Kernel kernel = build(s, args, {.target = target});
+  Kernel kernel = build(s, args);
   std::vector<NDArray> arrays;
   for (const Tensor& t : args) arrays.push_back(NDArray::random(t.extents(), t.dtype(), 1));
   kernel.call(arrays);

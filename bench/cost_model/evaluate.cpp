@@ -29,8 +29,7 @@ std::vector<Row> rows_of(const std::string& path) {
     r.task = s.task;
     r.row.task = hash_string(s.task);
     r.row.throughput = 1 / s.seconds;
-    r.row.features =
-        schedule_features(it->second.tmpl.instantiate(s.config), it->second.args, target);
+    r.row.features = schedule_features(it->second.tmpl.instantiate(s.config), it->second.args);
     out.push_back(std::move(r));
   }
   return out;

@@ -39,11 +39,10 @@ int speed() {
       for (const Config& c : configs) task.tmpl.instantiate(c);
     });
     double nest = per_second(n, [&] {
-      for (const Schedule& s : schedules) schedule_features(s, task.args, target);
+      for (const Schedule& s : schedules) schedule_features(s, task.args);
     });
     double all = per_second(n, [&] {
-      for (const Config& c : configs)
-        schedule_features(task.tmpl.instantiate(c), task.args, target);
+      for (const Config& c : configs) schedule_features(task.tmpl.instantiate(c), task.args);
     });
     double extract = per_second(n, [&] {
       for (const LoweredFunction& f : lowered) extract_features(f, target);

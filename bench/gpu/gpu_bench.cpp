@@ -67,9 +67,7 @@ void compile(std::vector<Candidate>& list, const Template& t, const std::vector<
   auto work = [&] {
     for (size_t i; (i = next++) < list.size();) {
       try {
-        BuildOptions b;
-        b.target = t.target();
-        list[i].kernel = build(t.instantiate(list[i].config), args, b);
+        list[i].kernel = build(t.instantiate(list[i].config), args);
       } catch (const std::exception& e) {
         list[i].error = e.what();
       }
@@ -96,8 +94,7 @@ Json run(const std::string& subject, const Options& o) {
   const Target target = Target::cuda();
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
   scheduler.allow_tf32 = o.allow_tf32;
-  const AutoSchedulerOptionsScope scope(scheduler);
-  const Template t = make_template(ComputeDag(p.outputs), target);
+  const Template t = make_template(ComputeDag(p.outputs), target, scheduler);
   Json out = Json::object();
   out["subject"] = subject;
   out["dtype"] = to_string(o.dtype);

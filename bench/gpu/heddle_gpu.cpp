@@ -46,8 +46,7 @@ std::optional<Schedule> schedule_of(const cli::Problem& p, const std::string& ch
   if (choice == "tuned") return recorded_schedule(p.outputs, Target::cuda());
   AutoSchedulerOptions options = current_auto_scheduler_options();
   options.use_records = false;
-  const AutoSchedulerOptionsScope scope(options);
-  return create_schedule(p.outputs, Target::cuda());
+  return create_schedule(p.outputs, Target::cuda(), options);
 }
 
 }  // namespace
@@ -68,9 +67,7 @@ void* heddle_gpu_open(const char* subject, const char* dtype, const char* choice
           last_error = "no record applies";
           return nullptr;
         }
-        BuildOptions options;
-        options.target = Target::cuda();
-        s->kernel = build(*schedule, s->problem.args(), options);
+        s->kernel = build(*schedule, s->problem.args());
         return s.release();
       },
       nullptr);

@@ -70,16 +70,14 @@ std::vector<double> race(const std::string& subject, const Options& o) {
   const cli::Problem problem = cli::make_problem(subject, o.dtype);
   Target target = Target::host();
   target.cores = o.threads;
-  BuildOptions options;
-  options.target = target;
   const ComputeDag dag(problem.outputs);
   auto built = [&](const Template& t, const Config& config) {
-    return build(t.instantiate(config), problem.args(), options);
+    return build(t.instantiate(config), problem.args());
   };
   auto rewritten = [&](const std::string& name) {
     return make_template(apply_alternative(dag, name), target);
   };
-  const Template t = rewritten(choose_alternative(dag, target, AlternativePolicy{}));
+  const Template t = make_static_template(dag, target, {});
   std::vector<std::optional<Kernel>> variants{built(t, t.default_config())};
   // Nothing where the subject has no such knob or rewrite, or where it is not legal.
   auto add = [&](auto&& variant) {

@@ -202,7 +202,7 @@ void Comparison::read_log() {
   if (std::ifstream(options_.log).good()) {
     for (const Record& r : read_records(options_.log).records) {
       if (r.structural_hash != task_.tmpl.dag().structural_hash()) continue;
-      take(steps_hash(Schedule::from_json(r.steps, task_.tmpl.dag())), r.median());
+      take(steps_hash(Schedule::from_json(r.steps, task_.tmpl.dag(), r.target)), r.median());
     }
   }
   log_ = std::make_unique<RecordLog>(options_.log);
@@ -219,7 +219,7 @@ void Comparison::report(Search& s, const std::vector<Config>& configs) {
     s.steps.push_back({c, key, seconds});
     if (!s.model) continue;
     auto [at, is_new] = features_.try_emplace(key);
-    if (is_new) at->second = schedule_features(schedule, task_.args, task_.tmpl.target());
+    if (is_new) at->second = schedule_features(schedule, task_.args);
     rows.push_back({task_.hash(), at->second, std::isfinite(seconds) ? 1 / seconds : 0});
   }
   s.policy->report(trials);

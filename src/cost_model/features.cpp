@@ -58,10 +58,9 @@ Features extract_features(const LoweredFunction& program, const Target& target) 
   return row;
 }
 
-Features schedule_features(const Schedule& schedule, const std::vector<Tensor>& args,
-                           const Target& target) {
+Features schedule_features(const Schedule& schedule, const std::vector<Tensor>& args) {
   return extract_features(lower_to_nest(schedule, args, "features", NestPurpose::Look).main,
-                          target);
+                          schedule.target());
 }
 
 }  // namespace heddle

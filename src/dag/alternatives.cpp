@@ -308,16 +308,19 @@ std::vector<Alternative> alternatives_of(const ComputeDag& dag, const Target& ta
   return out;
 }
 
-std::string choose_alternative(const ComputeDag& dag, const Target& target,
-                               const AlternativePolicy& policy) {
-  std::string best;
-  double most = 1;
-  for (const Alternative& a : alternatives_of(dag, target, policy)) {
-    if (!a.legal() || a.speedup <= most) continue;
-    most = a.speedup;
-    best = a.name;
+const Alternative* most_promising(const std::vector<Alternative>& alternatives) {
+  const Alternative* best = nullptr;
+  for (const Alternative& a : alternatives) {
+    if (a.legal() && a.speedup > (best ? best->speedup : 1)) best = &a;
   }
   return best;
+}
+
+std::string choose_alternative(const ComputeDag& dag, const Target& target,
+                               const AlternativePolicy& policy) {
+  const std::vector<Alternative> all = alternatives_of(dag, target, policy);
+  const Alternative* best = most_promising(all);
+  return best ? best->name : "";
 }
 
 ComputeDag apply_alternative(const ComputeDag& dag, const std::string& name) {

@@ -41,7 +41,8 @@ KernelArg describe(const Buffer& b) {
 
 Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const BuildOptions& options,
              BuildTimes* times) {
-  if (options.target.is_cuda()) return build_cuda(schedule, args, options, times);
+  const Target& target = target_of(schedule, options);
+  if (target.is_cuda()) return build_cuda(schedule, args, options, times);
   using Clock = std::chrono::steady_clock;
   auto begin = Clock::now();
   auto ms_since = [](Clock::time_point t) {
@@ -54,7 +55,7 @@ Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const Bu
   if (program.prepare.body) functions.push_back(program.prepare);
   CodegenOptions codegen;
   codegen.opt_level = options.opt_level;
-  CompiledModule module = compile_llvm(functions, options.target, codegen);
+  CompiledModule module = compile_llvm(functions, target, codegen);
 
   KernelCode code;
   code.name = options.name;
@@ -64,7 +65,7 @@ Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const Bu
   if (program.prepare.body) code.prepare = module.entries[1];
   code.code = module.code;
   code.source = source_text;
-  code.source_context = std::make_shared<Source>(Source{std::move(functions), options.target});
+  code.source_context = std::make_shared<Source>(Source{std::move(functions), target});
   if (times) {
     times->lower = lower_ms;
     times->llvm_ir = module.times.build_ir;

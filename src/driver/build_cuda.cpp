@@ -66,6 +66,13 @@ std::vector<cuda::Launch> launches(const GpuProgram& p, const std::vector<GpuKer
 void check_limits(const GpuProgram& p, const Gpu& gpu) {
   for (const auto* list : {&p.prepare, &p.main}) {
     for (const GpuKernel& k : *list) {
+      const int64_t threads = k.block[0] * k.block[1] * k.block[2];
+      if (threads > gpu.threads_per_block) {
+        throw_user_error("kernel '" + k.name + "' has " + std::to_string(threads) +
+                             " threads a block; " + gpu.name + " allows " +
+                             std::to_string(gpu.threads_per_block),
+                         {}, "bind shorter loops to threadIdx");
+      }
       if (k.shared_bytes > gpu.smem_per_block) {
         throw_user_error("kernel '" + k.name + "' needs " + std::to_string(k.shared_bytes) +
                              " bytes of shared memory; " + gpu.name + " gives a block " +
@@ -121,13 +128,14 @@ Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
   };
   LowerOptions lower_options;
   lower_options.name = options.name;
+  lower_options.max_unroll = options.max_unroll;
+  const Gpu& gpu = schedule.target().gpu;
   auto source = std::make_shared<Source>(Source{lower_gpu(schedule, args, lower_options)});
   const GpuProgram& p = source->program;
-  check_limits(p, options.target.gpu);
+  check_limits(p, gpu);
   const double lower_ms = ms_since(begin);
   const auto compile_begin = Clock::now();
-  KernelCode code =
-      cuda_kernel_code(p, args, cuda::compile_cuda(emit_cuda(p), options.target.gpu.arch));
+  KernelCode code = cuda_kernel_code(p, args, cuda::compile_cuda(emit_cuda(p), gpu.arch));
   code.source = source_text;
   code.source_context = source;
   if (times) {

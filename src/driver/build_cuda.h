@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-/// build() for a target of kind "cuda".
+/// build() for a schedule whose target is of kind "cuda".
 Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
                   const BuildOptions& options, BuildTimes* times);
 

@@ -13,8 +13,13 @@ namespace {
 /// Do the options leave the choice to whoever made a record? They may only say what is compared
 /// with the record's target.
 bool records_may_answer(const AutoSchedulerOptions& o) {
-  return o.use_records && o.l1_bytes == 0 && o.l2_bytes == 0 && o.l3_bytes == 0 &&
-         o.max_unroll == 0 && o.max_knob_values == 0 && o.force_template.empty() && !o.allow_tf32;
+  AutoSchedulerOptions rest = o;
+  rest.vector_bytes = rest.threads = 0;
+  rest.record_log.clear();
+  // An alternative is looked at by itself (why_forbidden).
+  rest.use_alternatives = true;
+  rest.max_error_growth = AutoSchedulerOptions().max_error_growth;
+  return rest == AutoSchedulerOptions();
 }
 
 /// Why the options do not allow the alternative that a record is of.
@@ -31,11 +36,10 @@ std::string why_forbidden(const Record& r, const ComputeDag& dag, const AutoSche
 
 /// The schedule of the best record that applies. What did not apply is added to `skipped`.
 std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
-                                     std::string* skipped) {
-  const AutoSchedulerOptions& options = current_auto_scheduler_options();
+                                     const AutoSchedulerOptions& options, std::string* skipped) {
   if (!records_may_answer(options)) return std::nullopt;
   const Target target = apply_options(base, options);
-  const std::shared_ptr<const RecordDatabase> known = tophub();
+  const std::shared_ptr<const RecordDatabase> known = tophub(options.record_log);
   // The best few either apply or all fail for one reason; what is far down the list may be slower
   // than the rules.
   constexpr int kTried = 8;
@@ -45,7 +49,7 @@ std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
     std::string why = why_forbidden(*r, dag, options);
     if (why.empty()) ++tried;  // what is forbidden says nothing of the others
     try {
-      if (why.empty()) return schedule_of(*r, dag, target);
+      if (why.empty()) return schedule_of(*r, dag, base, options);
     } catch (const Error& e) {
       why = e.message;
     } catch (const std::exception& e) {  // a log may hold anything
@@ -59,30 +63,29 @@ std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
 
 }  // namespace
 
-std::optional<Schedule> recorded_schedule(const std::vector<Tensor>& outputs,
-                                          const Target& target) {
+std::optional<Schedule> recorded_schedule(const std::vector<Tensor>& outputs, const Target& target,
+                                          const AutoSchedulerOptions& options) {
+  check_options(options);
   std::string skipped;
-  return from_records(ComputeDag(outputs), target, &skipped);
+  return from_records(ComputeDag(outputs), target, options, &skipped);
 }
 
-Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& target) {
+Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& target,
+                         const AutoSchedulerOptions& options) {
+  check_options(options);
   const ComputeDag dag(outputs);
   std::string skipped;
-  if (std::optional<Schedule> recorded = from_records(dag, target, &skipped)) return *recorded;
-  const AutoSchedulerOptions& options = current_auto_scheduler_options();
-  const std::string chosen =
-      choose_alternative(dag, apply_options(target, options), alternative_policy(options));
-  Template t = make_template(apply_alternative(dag, chosen), target);
-  Schedule s = t.instantiate(t.default_config());
-  s.provenance =
-      "analytic rule of " + t.name() + (chosen.empty() ? "" : ", alternative " + chosen) + skipped;
+  if (std::optional<Schedule> recorded = from_records(dag, target, options, &skipped))
+    return *recorded;
+  Schedule s = make_static_template(dag, target, options).static_schedule();
+  s.provenance += skipped;
   return s;
 }
 
 namespace {
 
-Schedule naive_cpu(const std::vector<Tensor>& outputs) {
-  Schedule s(outputs);
+Schedule naive_cpu(const std::vector<Tensor>& outputs, const Target& target) {
+  Schedule s(outputs, target);
   for (int i = 0; i < s.dag().size(); ++i) {
     const Operation& op = s.dag().stage(i);
     if (op.is_placeholder() || op.axes().empty()) continue;
@@ -97,9 +100,9 @@ Schedule naive_cpu(const std::vector<Tensor>& outputs) {
   return s;
 }
 
-Schedule naive_gpu(const std::vector<Tensor>& outputs) {
+Schedule naive_gpu(const std::vector<Tensor>& outputs, const Target& target) {
   constexpr int64_t kThreads = 128;
-  Schedule s(outputs);
+  Schedule s(outputs, target);
   for (int i = 0; i < s.dag().size(); ++i) {
     const Operation& op = s.dag().stage(i);
     if (op.is_placeholder() || op.axes().empty()) continue;
@@ -118,7 +121,7 @@ Schedule naive_gpu(const std::vector<Tensor>& outputs) {
 }  // namespace
 
 Schedule naive_schedule(const std::vector<Tensor>& outputs, const Target& target) {
-  return target.kind == "cuda" ? naive_gpu(outputs) : naive_cpu(outputs);
+  return target.is_cuda() ? naive_gpu(outputs, target) : naive_cpu(outputs, target);
 }
 
 }  // namespace heddle

@@ -32,7 +32,8 @@ std::vector<std::string> features_of(const Target& target) {
 
 void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
                    const std::string& stem, const BuildOptions& options) {
-  if (options.target.is_cuda()) {
+  const Target& target = target_of(schedule, options);
+  if (target.is_cuda()) {
     throw_user_error("a kernel for a GPU cannot be exported as an object file", {},
                      "take its text from Kernel::source(\"cuda\")");
   }
@@ -44,12 +45,12 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
     functions.push_back(program.prepare);
     functions[1].name = "heddle_kernel_prepare";
   }
-  Json j = Json::object({{"name", options.name}, {"target", to_string(options.target)}});
-  j["features"] = Json::array_of(features_of(options.target));
+  Json j = Json::object({{"name", options.name}, {"target", to_string(target)}});
+  j["features"] = Json::array_of(features_of(target));
   j["prepares"] = prepares;
   j["args"] = to_json(kernel_args(program, args));
   j["persistent"] = to_json(persistent_args(program));
-  write_file_atomic(stem + ".o", emit_llvm(functions, options.target, "o"));
+  write_file_atomic(stem + ".o", emit_llvm(functions, target, "o"));
   write_file_atomic(stem + ".json", j.dump(1) + "\n");
 }
 

@@ -1,15 +1,54 @@
 #include "driver/program_args.h"
 
 #include "driver/build_cuda.h"
+#include "heddle/support/error.h"
+#include "schedule/schedule_state.h"
 
 namespace heddle {
+namespace {
+
+// Whether code for the one is code for the other. Of a CPU's threads and caches it knows nothing.
+bool same_code(const Target& a, const Target& b) {
+  if (a.kind != b.kind) return false;
+  if (a.is_cuda()) return a.gpu.arch == b.gpu.arch;
+  return a.mcpu == b.mcpu && a.triple == b.triple && a.features == b.features &&
+         a.vector_bytes == b.vector_bytes;
+}
+
+void check_asked(const Target& own, const Target& asked) {
+  check_kind(asked);
+  if (same_code(own, asked)) return;
+  throw_user_error("the schedule is for '" + to_string(own) + "', and BuildOptions::target is '" +
+                       to_string(asked) + "'",
+                   {},
+                   "leave BuildOptions::target out; make the schedule for that target, "
+                   "create_schedule({C}, target) or Schedule({C}, target); or build "
+                   "schedule.for_target(target)");
+}
+
+void check_loops(const Schedule& schedule) {
+  for (const AxisState& axis : schedule.state().axes) {
+    if (!axis.defined || !axis.is_leaf()) continue;
+    if (!is_block(axis.loop) && !is_thread(axis.loop)) continue;
+    throw_user_error("loop '" + axis.name + "' is bound to " + to_string(axis.loop) +
+                         ", and the schedule is for '" + to_string(schedule.target()) + "'",
+                     {}, "make it for a GPU: Schedule({C}, Target::cuda())");
+  }
+}
+
+}  // namespace
+
+const Target& target_of(const Schedule& schedule, const BuildOptions& options) {
+  if (options.target) check_asked(schedule.target(), *options.target);
+  if (!schedule.target().is_cuda()) check_loops(schedule);
+  return schedule.target();
+}
 
 LoweredProgram lower_for_build(const Schedule& schedule, const std::vector<Tensor>& args,
                                const BuildOptions& options) {
   LowerOptions lower_options;
   lower_options.name = options.name;
   lower_options.max_unroll = options.max_unroll;
-  if (int limit = current_auto_scheduler_options().max_unroll) lower_options.max_unroll = limit;
   return lower(schedule, args, lower_options);
 }
 

@@ -1,5 +1,5 @@
-// What build() and export_kernel() share: lowering as the options say, and the arguments of the
-// result.
+// What build() and export_kernel() share: the target, lowering as the options say, and the
+// arguments of the result.
 #pragma once
 
 #include <vector>
@@ -7,6 +7,10 @@
 #include "heddle/driver/build.h"
 
 namespace heddle {
+
+/// The schedule's target. Throws a User error where the options say another one, and for loops that
+/// are bound to the blocks and threads of a GPU in a schedule that is for none.
+const Target& target_of(const Schedule& schedule, const BuildOptions& options);
 
 LoweredProgram lower_for_build(const Schedule& schedule, const std::vector<Tensor>& args,
                                const BuildOptions& options);

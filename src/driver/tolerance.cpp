@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/schedule/template.h"
-
 namespace heddle {
 namespace {
 
@@ -26,9 +24,8 @@ double largest(const NDArray& a) {
   return most;
 }
 
-// Whether the options in force let a product in `dag` round its operands to tf32.
+// Whether there is a product in `dag` that tf32 is for.
 bool rounds_to_tf32(const ComputeDag& dag) {
-  if (!current_auto_scheduler_options().allow_tf32) return false;
   for (int i = 0; i < dag.size(); ++i) {
     if (dag.info(i).stage_class != StageClass::ComplexReduction) continue;
     for (const Access& a : dag.info(i).reads) {
@@ -40,7 +37,8 @@ bool rounds_to_tf32(const ComputeDag& dag) {
 
 }  // namespace
 
-Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, double magnitude) {
+Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, double magnitude,
+                             bool allow_tf32) {
   const DataType t = reference.dtype();
   if (!t.is_float()) return {};
   double terms = 0;
@@ -51,7 +49,7 @@ Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, do
   const double scale = std::max(largest(reference), magnitude);
   double atol = sum_epsilon * (64 + 4 * std::sqrt(terms)) * scale;
   if (epsilon > sum_epsilon) atol += 4 * epsilon * scale;
-  if (t == f32 && rounds_to_tf32(dag)) {
+  if (t == f32 && allow_tf32 && rounds_to_tf32(dag)) {
     // Each product is off by up to 2^-10 of itself, one half for each operand.
     const double products = magnitude > 0 ? std::sqrt(terms) : 0;
     return {64 * epsilon + 0x1p-10, atol + 0x1p-10 * (4 * scale + products)};

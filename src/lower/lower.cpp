@@ -165,9 +165,26 @@ LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>
   return program;
 }
 
+namespace {
+
+constexpr int kMaxUnroll = 512;
+
+int unroll_limit(const Schedule& schedule, const LowerOptions& options) {
+  const int own = schedule.options().max_unroll, asked = options.max_unroll;
+  if (asked < 0 || (asked > 0 && own > 0 && asked != own)) {
+    throw_user_error("max_unroll is " + std::to_string(asked) +
+                         (own > 0 ? ", and the schedule was made with " + std::to_string(own) : ""),
+                     {}, "leave it 0: the schedule's options say it");
+  }
+  return asked > 0 ? asked : own > 0 ? own : kMaxUnroll;
+}
+
+}  // namespace
+
 LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
                      const LowerOptions& options) {
   auto begin = Clock::now();
+  const int max_unroll = unroll_limit(schedule, options);
   LoweredProgram program = lower_to_nest(schedule, args, options.name, NestPurpose::Lower);
   Pipeline pipeline(&program, options);
   pipeline.note("build_nest", begin);
@@ -181,7 +198,7 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
   // Before unrolling: one vector statement is copied instead of one per lane.
   pipeline.run("vectorize", [](const Stmt& x) { return vectorize(x); });
-  pipeline.run("unroll", [&](const Stmt& x) { return unroll(x, options.max_unroll); });
+  pipeline.run("unroll", [&](const Stmt& x) { return unroll(x, max_unroll); });
   // Equal places must look equal before their updates are merged.
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
   pipeline.run("merge_updates", [](const Stmt& x) { return merge_updates(x); });

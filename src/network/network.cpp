@@ -67,8 +67,10 @@ std::string unique_name(const std::vector<TuneTask>& tasks, const std::string& n
 
 }  // namespace
 
-Network::Network(std::vector<Tensor> outputs, Target target) {
-  auto impl = std::make_shared<Impl>(std::move(outputs), std::move(target));
+Network::Network(std::vector<Tensor> outputs, const Target& target,
+                 const AutoSchedulerOptions& options) {
+  check_options(options);
+  auto impl = std::make_shared<Impl>(std::move(outputs), target, options);
   std::unordered_map<uint64_t, int> task_of;
   for (network::ExtractedNode& node : network::extract_nodes(impl->dag, impl->target)) {
     const ComputeDag dag(node.task_outputs);
@@ -79,7 +81,7 @@ Network::Network(std::vector<Tensor> outputs, Target target) {
       args.insert(args.end(), node.task_outputs.begin(), node.task_outputs.end());
       impl->tasks.push_back(TuneTask{.name = unique_name(impl->tasks, task_name(impl->dag, node)),
                                      .args = std::move(args),
-                                     .tmpl = make_template_of_alternatives(dag, impl->target),
+                                     .tmpl = make_template_of_alternatives(dag, target, options),
                                      .weight = 0});
     }
     impl->tasks[it->second].weight += 1;
@@ -96,8 +98,7 @@ const std::vector<Tensor>& Network::outputs() const { return impl_->dag.outputs(
 std::vector<Schedule> Network::static_schedules() const {
   std::vector<Schedule> schedules;
   for (const TuneTask& task : tasks()) {
-    schedules.push_back(task.tmpl.instantiate(task.tmpl.default_config()));
-    schedules.back().provenance = "analytic rule of " + task.tmpl.name();
+    schedules.push_back(task.tmpl.static_schedule());
   }
   return schedules;
 }

@@ -6,10 +6,12 @@
 namespace heddle {
 
 struct Network::Impl {
-  Impl(std::vector<Tensor> outputs, Target t) : dag(std::move(outputs)), target(std::move(t)) {}
+  Impl(std::vector<Tensor> outputs, const Target& t, const AutoSchedulerOptions& o)
+      : dag(std::move(outputs)), target(apply_options(t, o)), options(o) {}
 
   ComputeDag dag;
-  Target target;
+  Target target;  ///< as the options limit it
+  AutoSchedulerOptions options;
   std::vector<TuneTask> tasks;
   std::vector<NetworkNode> nodes;
 };

@@ -64,6 +64,12 @@ void check_schedules(const std::vector<TuneTask>& tasks, const std::vector<Sched
                      {}, "give one a task, in the order of Network::tasks(), or none");
   }
   for (size_t i = 0; i < tasks.size(); ++i) {
+    const Target &have = schedules[i].target(), &want = tasks[i].tmpl.target();
+    if (have.is_cuda() != want.is_cuda()) {
+      throw_user_error("schedule " + std::to_string(i) + " is for '" + to_string(have) +
+                           "', and the network for '" + to_string(want) + "'",
+                       {}, "make it for the network's target");
+    }
     if (schedules[i].dag().direct().structural_hash() == tasks[i].tmpl.dag().structural_hash())
       continue;
     throw_user_error("schedule " + std::to_string(i) + " is not for task '" + tasks[i].name + "'",
@@ -71,28 +77,25 @@ void check_schedules(const std::vector<TuneTask>& tasks, const std::vector<Sched
   }
 }
 
-Kernel compile_task(const Target& target, const Schedule& schedule, size_t task) {
+Kernel compile_task(const Schedule& schedule, size_t task) {
   // As declared: arguments correspond by position, whatever the graph was rewritten to.
   const ComputeDag& dag = schedule.dag().direct();
   std::vector<Tensor> args = dag.placeholders();
   args.insert(args.end(), dag.outputs().begin(), dag.outputs().end());
-  return heddle::build(
-      schedule, args,
-      {.target = target, .name = kName + std::string("_task") + std::to_string(task)});
+  return heddle::build(schedule, args,
+                       {.name = kName + std::string("_task") + std::to_string(task)});
 }
 
 // On threads of its own: the pool is for kernels, which would have to wait for seconds.
-std::vector<Kernel> compile_all(const Target& target, const std::vector<Schedule>& schedules) {
+std::vector<Kernel> compile_all(const std::vector<Schedule>& schedules) {
   std::vector<Kernel> kernels(schedules.size());
   std::vector<std::exception_ptr> errors(schedules.size());
-  const AutoSchedulerOptions options = current_auto_scheduler_options();
   std::atomic<size_t> next{0};
   // Tasks differ in how long they take to compile: whoever is free takes the next.
   const auto work = [&] {
-    const AutoSchedulerOptionsScope scope(options);
     for (size_t i = next++; i < schedules.size(); i = next++) {
       try {
-        kernels[i] = compile_task(target, schedules[i], i);
+        kernels[i] = compile_task(schedules[i], i);
       } catch (...) {
         errors[i] = std::current_exception();
         next = schedules.size();
@@ -229,12 +232,12 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   if (schedules.empty()) {
     std::vector<Schedule> chosen;
     for (const TuneTask& task : tasks()) {
-      chosen.push_back(create_schedule(task.tmpl.dag().outputs(), impl_->target));
+      chosen.push_back(create_schedule(task.tmpl.dag().outputs(), impl_->target, impl_->options));
     }
     return build(args, chosen);
   }
   check_schedules(tasks(), schedules);
-  const std::vector<Kernel> kernels = compile_all(impl_->target, schedules);
+  const std::vector<Kernel> kernels = compile_all(schedules);
 
   NetworkKernel result;
   result.impl_ = std::make_shared<NetworkKernel::Impl>();

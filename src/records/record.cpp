@@ -230,6 +230,15 @@ Record Record::from_json(const Json& json) {
 std::string shape_class_of(const ComputeDag& dag) { return to_hex(dag.shape_class()); }
 std::vector<int64_t> extents_of(const ComputeDag& dag) { return dag.extents(); }
 
+Json steps_of(const Schedule& schedule) {
+  const Json whole = schedule.to_json();
+  Json out = Json::object();
+  for (const auto& [key, value] : whole.members()) {
+    if (key != "target") out[key] = value;
+  }
+  return out;
+}
+
 Record make_record(const std::string& subject, const Template& t, const Config& config) {
   Record r;
   const ComputeDag& declared = t.dag().direct();
@@ -253,7 +262,7 @@ Record make_record(const std::string& subject, const Template& t, const Config& 
                     std::chrono::system_clock::now().time_since_epoch())
                     .count();
   // An illegal config has no steps; it may still be recorded, as Invalid.
-  r.steps = t.why_invalid(config).empty() ? t.instantiate(config).to_json() : Json::object();
+  r.steps = t.why_invalid(config).empty() ? steps_of(t.instantiate(config)) : Json::object();
   return r;
 }
 

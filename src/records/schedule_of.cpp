@@ -10,12 +10,31 @@ std::string describe(const Record& record) {
   return record.ok() ? text + ", " + format_time(record.median()) : text;
 }
 
-Schedule schedule_of(const Record& record, const ComputeDag& dag, const Target& target) {
+namespace {
+
+// What the record's code was lowered with belongs to it, unless the caller says otherwise.
+AutoSchedulerOptions with_own_limits(const Record& record, AutoSchedulerOptions options) {
+  const Json* made = record.steps.find("options");
+  if (made && options.max_unroll == 0) options.max_unroll = options_from_json(*made).max_unroll;
+  return options;
+}
+
+}  // namespace
+
+Schedule replay(const Record& record, const ComputeDag& dag, const Target& target,
+                const AutoSchedulerOptions& options) {
+  return Schedule::from_json(record.steps, dag, record.target)
+      .for_target(target, with_own_limits(record, options));
+}
+
+Schedule schedule_of(const Record& record, const ComputeDag& dag, const Target& target,
+                     const AutoSchedulerOptions& options) {
   std::string why_no_template;
   try {
     // A template made for this declaration may lack the values that the record has, or refuse them:
     // then the steps themselves are what counts.
-    const Template t = make_template(apply_alternative(dag, record.alternative), target);
+    const Template t = make_template(apply_alternative(dag, record.alternative), target,
+                                     with_own_limits(record, options));
     if (t.fingerprint() == record.template_version) {
       Schedule s = t.instantiate(t.config_from_json(record.config));
       s.provenance = describe(record);
@@ -27,7 +46,7 @@ Schedule schedule_of(const Record& record, const ComputeDag& dag, const Target& 
     why_no_template = e.message;
   }
   try {
-    Schedule s = Schedule::from_json(record.steps, dag);
+    Schedule s = replay(record, dag, target, options);
     s.provenance = describe(record) + ", replayed";
     return s;
   } catch (const Error& e) {

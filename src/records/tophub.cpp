@@ -35,9 +35,8 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-Settings current_settings() {
-  return {variable("HEDDLE_TOPHUB"), variable("HEDDLE_LOG_FILE"),
-          current_auto_scheduler_options().record_log};
+Settings current_settings(const std::string& own_log = "") {
+  return {variable("HEDDLE_TOPHUB"), variable("HEDDLE_LOG_FILE"), own_log};
 }
 
 /// The folder that this code's library (or program, where it is part of one) lies in.
@@ -137,17 +136,17 @@ Cache& cache() {
 
 }  // namespace
 
-std::vector<std::string> tophub_files() {
+std::vector<std::string> tophub_files(const std::string& own_log) {
   std::vector<std::string> files;
-  for (const Source& source : sources_of(current_settings())) {
+  for (const Source& source : sources_of(current_settings(own_log))) {
     std::error_code error;
     if (fs::exists(source.path, error)) files.push_back(source.path);
   }
   return files;
 }
 
-std::shared_ptr<const RecordDatabase> tophub() {
-  const Settings settings = current_settings();
+std::shared_ptr<const RecordDatabase> tophub(const std::string& own_log) {
+  const Settings settings = current_settings(own_log);
   Cache& c = cache();
   const std::lock_guard lock(c.mutex);
   if (c.database == nullptr || !(c.settings == settings)) {

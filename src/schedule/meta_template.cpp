@@ -24,7 +24,7 @@ std::vector<MetaTemplate>& registry() {
 struct CacheEntry {
   uint64_t dag = 0;
   Target target;
-  std::string options;
+  AutoSchedulerOptions options;
   Template value;
 };
 std::list<CacheEntry>& cache() {  // most recent first
@@ -33,22 +33,13 @@ std::list<CacheEntry>& cache() {  // most recent first
 }
 constexpr size_t kCacheEntries = 256;
 
-thread_local AutoSchedulerOptions g_options;
-
-// What a template depends on besides its target. Whether records are used is none of it.
-std::string key_of(const AutoSchedulerOptions& o) {
-  return std::to_string(o.max_unroll) + "," + std::to_string(o.max_knob_values) + "," +
-         o.force_template + (o.allow_tf32 ? ",tf32" : "");
-}
-
 const MetaTemplate& pick(const std::vector<MetaTemplate>& all, const ComputeDag& dag,
-                         const StageGroup& g, const Target& target) {
-  const AutoSchedulerOptions& options = current_auto_scheduler_options();
+                         const StageGroup& g, const TemplateBuilder& builder) {
   const MetaTemplate* best = nullptr;
   bool tie = false;
   for (const MetaTemplate& t : all) {
-    if (!t.matches(dag, g, target)) continue;
-    if (t.name == options.force_template) return t;
+    if (!t.matches(dag, g, builder.target())) continue;
+    if (t.name == builder.options().force_template) return t;
     if (!best || t.priority > best->priority) {
       best = &t;
       tie = false;
@@ -141,6 +132,7 @@ StageGroup hosted_group(const TemplateBuilder& t, const ComputeDag& dag, const S
   g.sink = g.main = stage;
   g.main_class = dag.info(stage).stage_class;
   g.hosted = true;
+  g.allow_tf32 = host.allow_tf32;
   g.places = t.places_;
   g.reader_loops = reader_loops_of(t, dag, stage);
   g.deepest = deepest_default(t, dag, stage);
@@ -242,60 +234,11 @@ std::vector<std::string> meta_template_names() {
   return names;
 }
 
-namespace {
-
-void check_options(const AutoSchedulerOptions& o) {
-  auto fail = [](const std::string& what, const std::string& help) {
-    throw_user_error("AutoSchedulerOptions: " + what, {}, help);
-  };
-  if (o.vector_bytes < 0 || (o.vector_bytes & (o.vector_bytes - 1)) != 0 || o.vector_bytes > 256) {
-    fail("vector_bytes is " + std::to_string(o.vector_bytes),
-         "a power of two up to 256, or 0 to ask the target");
-  }
-  if (!(o.max_error_growth >= 1)) {
-    fail("max_error_growth is " + std::to_string(o.max_error_growth),
-         "at least 1, which forbids what rounds worse than the direct form");
-  }
-  if (o.threads < 0 || o.max_unroll < 0 || o.max_knob_values < 0 || o.l1_bytes < 0 ||
-      o.l2_bytes < 0 || o.l3_bytes < 0) {
-    fail("a limit is negative", "0 asks the target");
-  }
-  if (o.force_template.empty()) return;
-  std::vector<std::string> names = meta_template_names();
-  if (std::find(names.begin(), names.end(), o.force_template) != names.end()) return;
-  std::string list;
-  for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
-  fail("there is no meta-template '" + o.force_template + "'", "one of: " + list);
-}
-
-}  // namespace
-
-AutoSchedulerOptionsScope::AutoSchedulerOptionsScope(AutoSchedulerOptions options)
-    : saved_(g_options) {
+Template make_template(const ComputeDag& dag, const Target& base,
+                       const AutoSchedulerOptions& options) {
   check_options(options);
-  g_options = std::move(options);
-}
-AutoSchedulerOptionsScope::~AutoSchedulerOptionsScope() { g_options = saved_; }
-const AutoSchedulerOptions& current_auto_scheduler_options() { return g_options; }
-
-AlternativePolicy alternative_policy(const AutoSchedulerOptions& o) {
-  return {o.use_alternatives, o.max_error_growth};
-}
-
-Target apply_options(const Target& target, const AutoSchedulerOptions& o) {
-  Target t = target;
-  if (o.vector_bytes > 0) t.vector_bytes = o.vector_bytes;
-  if (o.threads > 0) t.cores = o.threads;
-  if (o.l1_bytes > 0) t.l1d_bytes = o.l1_bytes;
-  if (o.l2_bytes > 0) t.l2_bytes = o.l2_bytes;
-  if (o.l3_bytes > 0) t.l3_bytes = o.l3_bytes;
-  return t;
-}
-
-Template make_template(const ComputeDag& dag, const Target& base) {
-  Target target = apply_options(base, current_auto_scheduler_options());
-  uint64_t hash = dag.structural_hash();
-  std::string options = key_of(current_auto_scheduler_options());
+  const Target target = apply_options(base, options);
+  const uint64_t hash = dag.structural_hash();
   std::vector<MetaTemplate> all;
   {
     std::lock_guard lock(mutex());
@@ -307,11 +250,12 @@ Template make_template(const ComputeDag& dag, const Target& base) {
     }
     all = registry();
   }
-  TemplateBuilder builder(dag, target);
+  TemplateBuilder builder(dag, target, options);
   std::vector<StageGroup> groups = plan_groups(dag, &target);
   std::string name;
   for (size_t i = 0; i < groups.size(); ++i) {
-    const MetaTemplate& t = pick(all, dag, groups[i], target);
+    groups[i].allow_tf32 = options.allow_tf32;
+    const MetaTemplate& t = pick(all, dag, groups[i], builder);
     builder.set_prefix(groups.size() > 1 ? "g" + std::to_string(i) + "." : "");
     builder.note(t.name + ": " + groups[i].reason);
     // Inlined stages vanish before any loop is shaped, readers' bodies first complete.
@@ -332,7 +276,7 @@ Template make_template(const ComputeDag& dag, const Target& base) {
     std::string prefix = builder.prefix_;
     for (size_t h = groups[i].tunable.size(); h-- > 0;) {
       StageGroup hosted = hosted_group(builder, dag, groups[i], groups[i].tunable[h]);
-      const MetaTemplate& ht = pick(all, dag, hosted, target);
+      const MetaTemplate& ht = pick(all, dag, hosted, builder);
       // By number: names would clash where two stages share one, and the template serves every
       // declaration of this structure, whatever its tensors are called.
       builder.set_prefix(prefix + "s" + std::to_string(hosted.sink) + ".");

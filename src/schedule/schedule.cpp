@@ -10,8 +10,13 @@
 
 namespace heddle {
 
-Schedule::Schedule(const std::vector<Tensor>& outputs) : Schedule(ComputeDag(outputs)) {}
-Schedule::Schedule(ComputeDag dag) : state_(std::make_unique<ScheduleState>(std::move(dag))) {
+Schedule::Schedule(const std::vector<Tensor>& outputs, const Target& target,
+                   AutoSchedulerOptions options)
+    : Schedule(ComputeDag(outputs), target, std::move(options)) {}
+Schedule::Schedule(ComputeDag dag, const Target& target, AutoSchedulerOptions options)
+    : state_(std::make_unique<ScheduleState>(std::move(dag))),
+      target_(apply_options(target, options)),
+      options_(std::move(options)) {
   init_axes(state_->dag);
 }
 Schedule::~Schedule() = default;
@@ -19,13 +24,22 @@ Schedule::Schedule(const Schedule& o)
     : StepSink(o),
       provenance(o.provenance),
       state_(std::make_unique<ScheduleState>(*o.state_)),
-      steps_(o.steps_) {}
+      steps_(o.steps_),
+      target_(o.target_),
+      options_(o.options_) {}
 Schedule& Schedule::operator=(const Schedule& o) {
   Schedule copy(o);
   return *this = std::move(copy);
 }
 Schedule::Schedule(Schedule&&) noexcept = default;
 Schedule& Schedule::operator=(Schedule&&) noexcept = default;
+
+Schedule Schedule::for_target(const Target& target, AutoSchedulerOptions options) const {
+  Schedule s(*this);
+  s.target_ = apply_options(target, options);
+  s.options_ = std::move(options);
+  return s;
+}
 
 const ComputeDag& Schedule::dag() const { return state_->dag; }
 const std::vector<Step>& Schedule::steps() const { return steps_; }
@@ -72,11 +86,14 @@ Json Schedule::to_json() const {
   out["v"] = Json(int64_t{1});
   if (!dag().alternative().empty()) out["alternative"] = Json(dag().alternative());
   out["steps"] = std::move(steps);
+  out["target"] = Json(to_string(target_));
+  if (Json options = heddle::to_json(options_); !options.empty())
+    out["options"] = std::move(options);
   out["provenance"] = Json(provenance);
   return out;
 }
 
-Schedule Schedule::from_json(const Json& json, const ComputeDag& dag) {
+Schedule Schedule::from_json(const Json& json, const ComputeDag& dag, const Target& otherwise) {
   auto bad = [](size_t i, const std::string& why) {
     throw_user_error("step " + std::to_string(i) + " of the schedule " + why, {},
                      "a step is [kind, stage, [axes], [params], [results]]");
@@ -88,7 +105,10 @@ Schedule Schedule::from_json(const Json& json, const ComputeDag& dag) {
   }
   const std::string alternative = json.get_string("alternative", "");
   const bool rewrite = !alternative.empty() && alternative != dag.alternative();
-  Schedule s(rewrite ? apply_alternative(dag, alternative) : dag);
+  const Json *target = json.find("target"), *options = json.find("options");
+  Schedule s(rewrite ? apply_alternative(dag, alternative) : dag,
+             target ? Target::parse(target->as_string()) : otherwise,
+             options ? options_from_json(*options) : AutoSchedulerOptions());
   const Json& steps = json.at("steps");
   for (size_t i = 0; i < steps.size(); ++i) {
     const Json& j = steps.at(i);

@@ -31,6 +31,7 @@ uint64_t hash_of(const Step& step) {
 struct Template::Impl {
   std::string name;
   Target target;
+  AutoSchedulerOptions options;
   std::vector<Knob> knobs;
   std::vector<TemplateBuilder::GuardedStep> steps;
   std::vector<TemplateBuilder::Requirement> requirements;
@@ -40,8 +41,8 @@ struct Template::Impl {
   std::vector<size_t> begin;
 };
 
-TemplateBuilder::TemplateBuilder(ComputeDag dag, Target target)
-    : dag_(std::move(dag)), target_(std::move(target)) {
+TemplateBuilder::TemplateBuilder(ComputeDag dag, const Target& target, AutoSchedulerOptions options)
+    : dag_(std::move(dag)), target_(apply_options(target, options)), options_(std::move(options)) {
   init_axes(dag_);
 }
 TemplateBuilder::~TemplateBuilder() = default;
@@ -53,7 +54,7 @@ Param TemplateBuilder::knob(const std::string& name, std::vector<int64_t> values
   if (!std::binary_search(values.begin(), values.end(), chosen)) {
     values.insert(std::lower_bound(values.begin(), values.end(), chosen), chosen);
   }
-  int most = current_auto_scheduler_options().max_knob_values;
+  const int most = options_.max_knob_values;
   if (most > 0) {
     // Keep the values nearest to the chosen one, so that a limited space is still centred on it.
     auto at = [&] {
@@ -130,6 +131,7 @@ Template TemplateBuilder::finish(std::string name) {
   auto impl = std::make_shared<Template::Impl>();
   impl->name = std::move(name);
   impl->target = target_;
+  impl->options = options_;
   impl->knobs = std::move(knobs_);
   impl->steps = std::move(steps_);
   impl->requirements = std::move(requirements_);
@@ -140,6 +142,7 @@ Template TemplateBuilder::finish(std::string name) {
 Template Template::rebind(const ComputeDag& dag) const { return Template(dag, impl_); }
 const std::string& Template::name() const { return impl_->name; }
 const Target& Template::target() const { return impl_->target; }
+const AutoSchedulerOptions& Template::options() const { return impl_->options; }
 const std::vector<Knob>& Template::knobs() const { return impl_->knobs; }
 const std::vector<std::string>& Template::notes() const { return impl_->notes; }
 
@@ -211,7 +214,7 @@ Schedule Template::instantiate(const Config& config) const {
     throw_user_error("this config is not legal for template '" + impl_->name + "': " + why);
   if (!impl_->branches.empty())
     return branch(branch_of(config)).instantiate(config_in_branch(config));
-  Schedule s(dag_);
+  Schedule s(dag_, impl_->target, impl_->options);
   for (const auto& g : impl_->steps) {
     bool on = std::all_of(g.guards.begin(), g.guards.end(),
                           [&](const auto& x) { return config.values[x.knob] == x.value; });
@@ -224,6 +227,16 @@ Schedule Template::instantiate(const Config& config) const {
   }
   s.provenance = "template " + impl_->name;
   if (!dag_.alternative().empty()) s.provenance += " of " + dag_.alternative();
+  return s;
+}
+
+Schedule Template::static_schedule() const {
+  const Config config = default_config();
+  const Template& used = branch(branch_of(config));
+  Schedule s = instantiate(config);
+  const std::string& alternative = used.dag().alternative();
+  s.provenance = "analytic rule of " + used.name() +
+                 (alternative.empty() ? "" : ", alternative " + alternative);
   return s;
 }
 
@@ -308,23 +321,31 @@ int Template::branch_of_knob(size_t knob) const {
   return static_cast<int>(at - impl_->begin.begin()) - 1;
 }
 
-Template make_template_of_alternatives(const ComputeDag& dag, const Target& target) {
-  const AlternativePolicy policy = alternative_policy(current_auto_scheduler_options());
-  const Template direct = make_template(dag, target);
+Template make_static_template(const ComputeDag& dag, const Target& target,
+                              const AutoSchedulerOptions& options) {
+  const std::string chosen =
+      choose_alternative(dag, apply_options(target, options), alternative_policy(options));
+  return make_template(apply_alternative(dag, chosen), target, options);
+}
+
+Template make_template_of_alternatives(const ComputeDag& dag, const Target& target,
+                                       const AutoSchedulerOptions& options) {
+  const AlternativePolicy policy = alternative_policy(options);
+  const Template direct = make_template(dag, target, options);
+  const std::vector<Alternative> all = alternatives_of(dag, direct.target(), policy);
+  const Alternative* best = most_promising(all);
   auto impl = std::make_shared<Template::Impl>();
   impl->branches.push_back(direct);
   int64_t chosen = 0;
-  double most = 1;
-  for (const Alternative& a : alternatives_of(dag, direct.target(), policy)) {
+  for (const Alternative& a : all) {
     if (!a.legal()) continue;
-    impl->branches.push_back(make_template(apply_alternative(dag, a.name), target));
-    if (a.speedup <= most) continue;
-    most = a.speedup;
-    chosen = static_cast<int64_t>(impl->branches.size()) - 1;
+    if (&a == best) chosen = static_cast<int64_t>(impl->branches.size());
+    impl->branches.push_back(make_template(apply_alternative(dag, a.name), target, options));
   }
   if (impl->branches.size() == 1) return direct;
   impl->name = direct.name();
   impl->target = direct.target();
+  impl->options = options;
   Knob which{kAlternative, {}, chosen, "the direct form", "alternatives"};
   impl->notes = direct.notes();
   for (size_t b = 0; b < impl->branches.size(); ++b) {
@@ -364,7 +385,7 @@ std::string Template::to_text() const {
     out += "}" + (k.reason.empty() ? "" : "  # " + k.reason) + "\n";
   }
   // Names come from replaying the steps that apply by default; the others show ids.
-  Schedule s = instantiate(default_config());
+  const Schedule s = static_schedule();
   for (const auto& g : impl_->steps) {
     out += "  ";
     for (const auto& x : g.guards) {

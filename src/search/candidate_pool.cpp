@@ -25,9 +25,7 @@ CandidatePool::CandidatePool(const TuneTask& task, CostModel* model, FeatureFunc
       book_(book),
       task_hash_(task.hash()) {
   if (!extract_) {
-    extract_ = [](const TuneTask& t, const Schedule& s) {
-      return schedule_features(s, t.args, t.tmpl.target());
-    };
+    extract_ = [](const TuneTask& t, const Schedule& s) { return schedule_features(s, t.args); };
   }
 }
 

@@ -125,28 +125,25 @@ class CudaServer {
     status_.set(WorkerPhase::Compile, candidate);
     fault("compile", candidate);
     const MeasuredTask& of = task_of(request);
-    const AutoSchedulerOptionsScope options(of.options);
     std::optional<ReplayedSchedule> replayed;
     try {
       replayed = replay_schedule(of, request.at("steps"));
     } catch (const Error& e) {
       return failure(MeasureError::Invalid, e.what());
     }
-    return compiled(of.task.tmpl.target(), *replayed, request.at("no_spills").as_bool(), timer);
+    return compiled(*replayed, request.at("no_spills").as_bool(), timer);
   }
 
   Json compile_naive(const Json& request) {
     const Timer timer;
     status_.set(WorkerPhase::Compile, -1);
     const TuneTask& task = task_of(request).task;
-    const AutoSchedulerOptionsScope options(task_of(request).options);
-    const Target& target = task.tmpl.target();
-    return compiled(target, {naive_schedule(task.tmpl.dag().outputs(), target), task.args}, false,
-                    timer);
+    return compiled({naive_schedule(task.tmpl.dag().outputs(), task.tmpl.target()), task.args},
+                    false, timer);
   }
 
-  static Json compiled(const Target& target, const ReplayedSchedule& replayed, bool no_spills,
-                       const Timer& timer) {
+  static Json compiled(const ReplayedSchedule& replayed, bool no_spills, const Timer& timer) {
+    const Target& target = replayed.schedule.target();
     const GpuProgram program = lower_candidate(replayed.schedule, replayed.args);
     std::string why = why_not_launched(program, target.gpu);
     if (!why.empty()) return failure(MeasureError::Rejected, why);
@@ -171,11 +168,8 @@ class CudaServer {
     status_.set(WorkerPhase::Reference, -1);
     fault("cpu reference", -1);
     const MeasuredTask& of = task_of(request);
-    const AutoSchedulerOptionsScope options(of.options);
-    BuildOptions build_options;
-    build_options.target = Target::host();
     const ComputeDag& dag = of.task.tmpl.dag();
-    const Kernel kernel = build(vector_schedule(dag), of.task.args, build_options);
+    const Kernel kernel = build(vector_schedule(dag), of.task.args);
     std::vector<NDArray> arrays = of.inputs, outputs;
     for (size_t i = 0; i < arrays.size(); ++i) {
       const Tensor& t = of.task.args[i];
@@ -222,7 +216,6 @@ class CudaServer {
     TuningDevice& device = device_for(request);
     const auto kernel = device.load(kernel_code_from_json(request.at("code")), Json());
     if (!kernel->first_call(protocol_.timeout_seconds)) return endless(-1);
-    const AutoSchedulerOptionsScope options(task_of(request).options);  // by which it is compared
     task_of(request).reference->store(device.outputs());
     return Json::object();
   }

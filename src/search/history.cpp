@@ -67,7 +67,8 @@ class Reader {
     for (const Record* r : other_template_) {
       if (out_.replayed.size() == 1) break;
       try {
-        out_.replayed.push_back(Schedule::from_json(r->steps, task_.tmpl.dag()));
+        out_.replayed.push_back(
+            replay(*r, task_.tmpl.dag(), task_.tmpl.target(), task_.tmpl.options()));
       } catch (const Error&) {
         // Steps of a version whose schedules no longer replay.
       }

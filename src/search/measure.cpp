@@ -21,7 +21,7 @@ uint64_t TuneTask::hash() const {
 }
 
 TuneTask make_task(std::string name, const std::vector<Tensor>& outputs, const Target& target,
-                   std::vector<Tensor> args) {
+                   std::vector<Tensor> args, const AutoSchedulerOptions& options) {
   ComputeDag dag(outputs);
   if (args.empty()) {
     args = dag.placeholders();
@@ -29,7 +29,7 @@ TuneTask make_task(std::string name, const std::vector<Tensor>& outputs, const T
   }
   return {.name = std::move(name),
           .args = std::move(args),
-          .tmpl = make_template_of_alternatives(dag, target)};
+          .tmpl = make_template_of_alternatives(dag, target, options)};
 }
 
 std::string to_string(const MeasureProtocol& p) {

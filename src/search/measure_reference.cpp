@@ -49,7 +49,9 @@ NDArray gather(const NDArray& from, const std::vector<int64_t>& positions) {
 
 }  // namespace
 
-Reference::Reference(const ComputeDag& dag, FunctionRef<SharedRegion(int64_t)> memory) : dag_(dag) {
+Reference::Reference(const ComputeDag& dag, bool allow_tf32,
+                     FunctionRef<SharedRegion(int64_t)> memory)
+    : dag_(dag), allow_tf32_(allow_tf32) {
   const size_t count = dag.outputs().size();
   size_t end = round_up(sizeof(Header), 64) + round_up(count * sizeof(Tolerance), 64);
   for (const Tensor& t : dag.outputs()) {
@@ -91,7 +93,7 @@ void Reference::store(std::span<const NDArray> outputs, std::span<const NDArray>
   HEDDLE_ICHECK(outputs.size() == outputs_.size(), "a reference has all outputs");
   for (size_t i = 0; i < outputs.size(); ++i) {
     values(outputs_[i]).copy_from(outputs[i]);
-    tolerance(i) = rounding_tolerance(dag_, outputs[i], outputs_[i].magnitude);
+    tolerance(i) = rounding_tolerance(dag_, outputs[i], outputs_[i].magnitude, allow_tf32_);
     if (!allowed.empty()) this->allowed(outputs_[i]).copy_from(allowed[i]);
   }
   reinterpret_cast<Header*>(memory_)->bounded = !allowed.empty();
@@ -133,9 +135,9 @@ std::string Reference::difference(std::span<const NDArray> outputs, bool all, ui
   return "";
 }
 
-Schedule vector_schedule(const ComputeDag& dag) {
+Schedule vector_schedule(const ComputeDag& dag, const Target& target) {
   constexpr int kColumns = 64;
-  Schedule s(dag);
+  Schedule s(dag, target);
   for (int i = 0; i < dag.size(); ++i) {
     const Operation& op = dag.stage(i);
     if (op.is_placeholder() || op.axes().empty()) continue;

@@ -20,8 +20,9 @@ namespace heddle::search {
 /// read-only, so that a candidate that writes astray dies of it rather than changing what is right.
 class Reference {
  public:
-  /// `memory`: makes, or finds, as many bytes as it is asked for; zeros when they are new.
-  explicit Reference(const ComputeDag& dag,
+  /// `allow_tf32`: candidates may round products to it (AutoSchedulerOptions). `memory`: makes, or
+  /// finds, as many bytes as it is asked for; zeros when they are new.
+  explicit Reference(const ComputeDag& dag, bool allow_tf32 = false,
                      FunctionRef<SharedRegion(int64_t)> memory = SharedRegion::anonymous);
   Reference(const Reference&) = delete;
   Reference& operator=(const Reference&) = delete;
@@ -55,6 +56,7 @@ class Reference {
   Tolerance& tolerance(size_t i) const;
 
   ComputeDag dag_;
+  bool allow_tf32_;
   std::vector<Output> outputs_;
   SharedRegion region_;
   char* memory_ = nullptr;  ///< of the region
@@ -62,7 +64,7 @@ class Reference {
 
 /// The naive schedule, but rows of a reduction are summed as vectors, in the declaration's order:
 /// as simple, and 20 to 100 times faster, where the naive one would take seconds.
-Schedule vector_schedule(const ComputeDag& dag);
+Schedule vector_schedule(const ComputeDag& dag, const Target& target = Target::host());
 
 /// Fills outputs with what no kernel computes, so that an element that is not written is seen.
 void poison(const NDArray& array);

@@ -64,7 +64,6 @@ std::shared_ptr<MeasuredTask> make_measured_task(
     const TuneTask& task, SharedMemory& memory,
     std::span<const std::shared_ptr<MeasuredTask>> others) {
   auto made = std::make_shared<MeasuredTask>(task);
-  made->options = current_auto_scheduler_options();
   for (size_t i = 0; i < task.args.size(); ++i) {
     const Tensor& t = task.args[i];
     made->inputs.emplace_back();
@@ -82,13 +81,15 @@ std::shared_ptr<MeasuredTask> make_measured_task(
     made->inputs[i] = NDArray::wrap(made->regions[i]->data(), t.extents(), t.dtype());
     made->inputs[i].copy_from(values);
   }
-  made->reference = std::make_unique<Reference>(
-      task.tmpl.dag(), [&](int64_t bytes) { return memory.allocate(bytes); });
+  made->reference =
+      std::make_unique<Reference>(task.tmpl.dag(), task.tmpl.options().allow_tf32,
+                                  [&](int64_t bytes) { return memory.allocate(bytes); });
   return made;
 }
 
 uint64_t measured_task_key(const TuneTask& task) {
   uint64_t key = hash_combine(hash_string(task.name), task.hash());
+  key = hash_combine(key, hash_string(to_json(task.tmpl.options()).dump()));
   for (const Tensor& t : task.args) {
     const int stage = task.tmpl.dag().index_of(t.op());
     key = hash_combine(key, static_cast<uint64_t>(stage) << 8 | static_cast<uint64_t>(t.index()));

@@ -22,8 +22,7 @@ struct MeasuredTask {
   TuneTask task;
   std::vector<NDArray> inputs;  ///< by argument; outputs are undefined
   std::unique_ptr<Reference> reference;
-  bool no_reference = false;     ///< it could not be computed; results are not checked
-  AutoSchedulerOptions options;  ///< in force where the task was made: candidates are built by them
+  bool no_reference = false;  ///< it could not be computed; results are not checked
   /// What the inputs lie in, by argument; null where an input is this process's own.
   std::vector<std::shared_ptr<const SharedRegion>> regions;
   // In a worker.

@@ -40,7 +40,7 @@ bool affordable(const TuneTask& task) {
 
 ErrorModel error_model(const TuneTask& task) {
   ErrorModel model;
-  model.tf32 = current_auto_scheduler_options().allow_tf32;
+  model.tf32 = task.tmpl.options().allow_tf32;
   // Of the declaration, not of the task's template: a worker has the declaration alone.
   for (const Alternative& a : alternatives_of(task.tmpl.dag(), task.tmpl.target(), {})) {
     model.by_largest = model.by_largest || a.error_growth > 1;

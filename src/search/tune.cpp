@@ -27,7 +27,9 @@ TuneReport tune_tasks(std::vector<TuneTask> tasks, const TuneOptions& options) {
 }
 
 TuneResult tune(const std::vector<Tensor>& outputs, const TuneOptions& options) {
-  TuneReport report = tune_tasks({make_task(name_of(outputs), outputs, options.target)}, options);
+  TuneTask task = make_task(name_of(outputs), outputs, options.target.value_or(Target::host()), {},
+                            options.scheduler.value_or(current_auto_scheduler_options()));
+  TuneReport report = tune_tasks({std::move(task)}, options);
   TuneResult result{report.tasks.at(0), {}};
   result.report = std::move(report);
   return result;

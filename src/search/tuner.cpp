@@ -268,7 +268,7 @@ void Tuner::record(const TaskRun& run, const Config* config, const Schedule& sch
     r.template_version = 0;
   }
   r.alternative = schedule.dag().alternative();
-  r.steps = schedule.to_json();
+  r.steps = steps_of(schedule);
   r.seconds = result.seconds;
   r.base_seconds = result.base_seconds;
   r.error = result.error;

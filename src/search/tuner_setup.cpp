@@ -10,6 +10,22 @@
 
 namespace heddle {
 
+namespace {
+
+void check_what_for(const TuneTask& task, const TuneOptions& options) {
+  const Template& t = task.tmpl;
+  if (options.scheduler && *options.scheduler != t.options()) {
+    throw_user_error("TuneOptions::scheduler is not what task '" + task.name + "' was made with",
+                     {}, "leave it out, or make the task or network with it");
+  }
+  if (!options.target || apply_options(*options.target, t.options()) == t.target()) return;
+  throw_user_error("TuneOptions::target is '" + to_string(*options.target) + "', and task '" +
+                       task.name + "' is for '" + to_string(t.target()) + "'",
+                   {}, "leave it out, or make the task or network for that target");
+}
+
+}  // namespace
+
 Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options)
     : options_(options),
       own_clock_(options.budget.count()),
@@ -34,15 +50,16 @@ Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options)
     throw_user_error("TuneOptions: final_race_share is " + std::to_string(options.final_race_share),
                      {}, "a share of the budget: at least 0, less than 1");
   }
-  if (!options.log.empty() && current_auto_scheduler_options().allow_tf32) {
+  for (const TuneTask& t : tasks) check_what_for(t, options);
+  const bool tf32 = std::any_of(tasks.begin(), tasks.end(),
+                                [](const TuneTask& t) { return t.tmpl.options().allow_tf32; });
+  if (!options.log.empty() && tf32) {
     // It would answer later where tf32 is not allowed.
     throw_user_error("a record does not say that it was made with allow_tf32", {},
                      "tune without a log, and keep the result's schedule");
   }
   if (!features_) {
-    features_ = [](const TuneTask& t, const Schedule& s) {
-      return schedule_features(s, t.args, t.tmpl.target());
-    };
+    features_ = [](const TuneTask& t, const Schedule& s) { return schedule_features(s, t.args); };
   }
   if (!measurer_) {
     const WorkerOptions how{.protocol = options.protocol};
@@ -83,10 +100,10 @@ void Tuner::train(TaskRun& run, const std::vector<Candidate>& measured) {
 
 void Tuner::resume() {
   Timed timed(*this, "resume");
-  std::shared_ptr<const RecordDatabase> shipped;
-  if (options_.warm_start) shipped = tophub();
   SearchPolicyFactory make_policy = policy_factory();
   for (TaskRun& run : runs_) {
+    std::shared_ptr<const RecordDatabase> shipped;
+    if (options_.warm_start) shipped = tophub(run.task.tmpl.options().record_log);
     History h = history_of(run.task, log_.earlier(), measurer_->protocol(), shipped.get());
     run.replayed = std::move(h.replayed);
 

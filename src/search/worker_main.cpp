@@ -164,13 +164,6 @@ class WorkerServer {
     if (hooks_.fault && candidate >= 0) hooks_.fault(phase, static_cast<size_t>(candidate), args);
   }
 
-  static Kernel build_schedule(const MeasuredTask& task, const Schedule& schedule,
-                               const std::vector<Tensor>& args) {
-    BuildOptions build_options;
-    build_options.target = task.task.tmpl.target();
-    return build(schedule, args, build_options);
-  }
-
   Json compile(const Json& request) {
     const Timer timer;
     const auto candidate = static_cast<int>(request.at("candidate").as_int());
@@ -178,14 +171,13 @@ class WorkerServer {
     status_.set(WorkerPhase::Compile, candidate);
     fault("compile", candidate);
     const MeasuredTask& of = tasks_.at(task);
-    const AutoSchedulerOptionsScope options(of.options);
     std::optional<ReplayedSchedule> replayed;
     try {
       replayed = replay_schedule(of, request.at("steps"));
     } catch (const Error& e) {
       return failure(MeasureError::Invalid, e.what());
     }
-    kernels_[slot] = {task, build_schedule(of, replayed->schedule, replayed->args)};
+    kernels_[slot] = {task, build(replayed->schedule, replayed->args)};
     Json out = Json::object();
     out["seconds"] = Json(timer.elapsed_s());
     return out;
@@ -285,9 +277,10 @@ class WorkerServer {
   /// Of the task's own declaration, or of an alternative of it.
   static ReplayedSchedule schedule_of(const MeasuredTask& of, ReferenceBy by) {
     const ComputeDag& dag = of.task.tmpl.dag();
+    const Target& target = of.task.tmpl.target();
     switch (by) {
-      case ReferenceBy::Naive: return {naive_schedule(dag.outputs()), of.task.args};
-      case ReferenceBy::Vector: return {vector_schedule(dag), of.task.args};
+      case ReferenceBy::Naive: return {naive_schedule(dag.outputs(), target), of.task.args};
+      case ReferenceBy::Vector: return {vector_schedule(dag, target), of.task.args};
       case ReferenceBy::Default: break;
     }
     return replay_schedule(of, of.default_schedule);
@@ -301,9 +294,8 @@ class WorkerServer {
     const std::vector<NDArray>& arrays = arrays_of(task);
     const ScopedThreads threads(threads_of(task));
     const auto by = static_cast<ReferenceBy>(request.at("by").as_int());
-    const AutoSchedulerOptionsScope options(of.options);
     const ReplayedSchedule replayed = schedule_of(of, by);
-    build_schedule(of, replayed.schedule, replayed.args).call(arrays);
+    build(replayed.schedule, replayed.args).call(arrays);
     const OutputBounds bounds = bound_outputs(of.task, arrays, outputs_);
     of.reference->store(outputs_, bounds.allowed);
     Json out = Json::object();

@@ -20,29 +20,6 @@ int64_t bytes_of(const Tensor& t) {
   return std::max<int64_t>(bytes, 1);  // also of none
 }
 
-Json options_json(const AutoSchedulerOptions& o) {
-  return Json::object({{"vector_bytes", o.vector_bytes},
-                       {"threads", o.threads},
-                       {"l1_bytes", o.l1_bytes},
-                       {"l2_bytes", o.l2_bytes},
-                       {"l3_bytes", o.l3_bytes},
-                       {"max_unroll", o.max_unroll},
-                       {"allow_tf32", o.allow_tf32}});
-}
-
-/// Of those that matter when a schedule is built.
-AutoSchedulerOptions options_from(const Json& j) {
-  AutoSchedulerOptions o;
-  o.vector_bytes = static_cast<int>(j.at("vector_bytes").as_int());
-  o.threads = static_cast<int>(j.at("threads").as_int());
-  o.l1_bytes = j.at("l1_bytes").as_int();
-  o.l2_bytes = j.at("l2_bytes").as_int();
-  o.l3_bytes = j.at("l3_bytes").as_int();
-  o.max_unroll = static_cast<int>(j.at("max_unroll").as_int());
-  o.allow_tf32 = j.at("allow_tf32").as_bool();
-  return o;
-}
-
 Json ranges_json(const std::vector<std::optional<InputRange>>& ranges) {
   Json out = Json::array();
   for (const auto& r : ranges) out.push_back(r ? Json::array({r->lo, r->hi}) : Json());
@@ -65,9 +42,10 @@ NDArray in_region(const MeasuredTask& of, size_t i) {
 
 TuneTask task_of(const Json& message, const Declaration& declaration) {
   const Target target = Target::parse(message.at("target").as_string());
+  const AutoSchedulerOptions options = options_from_json(message.at("options"));
   return {.name = message.at("name").as_string(),
           .args = declaration.args,
-          .tmpl = TemplateBuilder(declaration.dag, target).finish("declaration"),
+          .tmpl = TemplateBuilder(declaration.dag, target, options).finish("declaration"),
           .input_ranges = ranges_from(message.at("ranges"))};
 }
 
@@ -85,8 +63,8 @@ Json task_message(int id, const MeasuredTask& of, bool own) {
     if (!dag.alternative().empty()) alternatives.push_back(declaration_to_json(dag, task.args));
   }
   out["alternatives"] = std::move(alternatives);
-  out["default"] = task.tmpl.instantiate(task.tmpl.default_config()).to_json();
-  out["options"] = options_json(of.options);
+  out["default"] = task.tmpl.static_schedule().to_json();
+  out["options"] = to_json(task.tmpl.options());
   out["ranges"] = ranges_json(task.input_ranges);
   Json inputs = Json::array();
   for (const auto& region : of.regions) inputs.push_back(region ? region->place() : Json());
@@ -109,10 +87,7 @@ Json WorkerTasks::answer(const Json& message) {
 void WorkerTasks::add(const Json& message) {
   const int64_t id = message.at("task").as_int();
   const Declaration declaration = declaration_from_json(message.at("declaration"));
-  const AutoSchedulerOptions options = options_from(message.at("options"));
-  const AutoSchedulerOptionsScope scope(options);
   auto made = std::make_shared<MeasuredTask>(task_of(message, declaration));
-  made->options = options;
   for (const Json& j : message.at("alternatives").elements()) {
     Declaration alternative = declaration_from_json(j);
     std::string name = alternative.dag.alternative();
@@ -140,10 +115,12 @@ void WorkerTasks::add(const Json& message) {
     made->inputs[i] = in_region(*made, i);
   }
   const Json* place = message.find("reference");
-  made->reference = std::make_unique<Reference>(made->task.tmpl.dag(), [&](int64_t bytes) {
-    return place ? SharedRegion::map(shared_fd_, *place, bytes, SharedRegion::Access::Shared)
-                 : SharedRegion::anonymous(bytes);
-  });
+  const Template& tmpl = made->task.tmpl;
+  made->reference =
+      std::make_unique<Reference>(tmpl.dag(), tmpl.options().allow_tf32, [&](int64_t bytes) {
+        return place ? SharedRegion::map(shared_fd_, *place, bytes, SharedRegion::Access::Shared)
+                     : SharedRegion::anonymous(bytes);
+      });
   if (id == held_) held_ = -1;
   tasks_[id] = std::move(made);
 }
@@ -169,11 +146,12 @@ void WorkerTasks::hold(int64_t id) {
 }
 
 ReplayedSchedule replay_schedule(const MeasuredTask& of, const Json& steps) {
+  const Target& target = of.task.tmpl.target();
   const auto told = of.alternatives.find(steps.get_string("alternative", ""));
   if (told == of.alternatives.end())
-    return {Schedule::from_json(steps, of.task.tmpl.dag()), of.task.args};
+    return {Schedule::from_json(steps, of.task.tmpl.dag(), target), of.task.args};
   const Declaration& graph = told->second;
-  return {Schedule::from_json(steps, graph.dag), graph.args};
+  return {Schedule::from_json(steps, graph.dag, target), graph.args};
 }
 
 const MeasuredTask& WorkerTasks::at(int64_t id) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "heddle/support/edit_distance.h"
+#include "heddle/support/error.h"
 #include "target/cpu_table.h"
 #include "target/target_text.h"
 
@@ -31,6 +32,12 @@ constexpr Field kFields[] = {
     {"l2", nullptr, &Target::l2_bytes, 1 << 10, std::int64_t{1} << 32},
     {"l3", nullptr, &Target::l3_bytes, 0, std::int64_t{1} << 36},
 };
+
+// What to write for an unknown kind.
+std::string known_kinds(const std::string& kind) {
+  const std::string guess = did_you_mean(kind, {"llvm", "cuda"});
+  return guess.empty() ? "the kinds are: llvm, cuda" : guess;
+}
 
 std::vector<std::string> option_names() {
   std::vector<std::string> names = {"mcpu", "mattr", "mtriple"};
@@ -99,8 +106,7 @@ Target Target::parse(std::string_view text) {
   const std::string& kind = words[0];
   if (kind == "cuda") return detail::parse_cuda(text, words);
   if (kind != "llvm") {
-    const std::string guess = did_you_mean(kind, {"llvm", "cuda"});
-    plain.fail("unknown kind '" + kind + "'", guess.empty() ? "the kinds are: llvm, cuda" : guess);
+    plain.fail("unknown kind '" + kind + "'", known_kinds(kind));
   }
   const TargetText parsed = detail::parse_options(text, words, option_names());
 
@@ -164,6 +170,12 @@ bool Target::dots_bf16() const { return is_x86() && has("avx512bf16") && vector_
 // it apart into four operations, no more than two multiply-adds each; AMX is what they have for
 // bf16.
 bool Target::prefers_bf16_dots() const { return dots_bf16() && !has("avx512fp16"); }
+
+void check_kind(const Target& target) {
+  if (target.kind == "llvm" || target.is_cuda()) return;
+  throw_user_error("there are no targets of kind '" + target.kind + "'", {},
+                   known_kinds(target.kind));
+}
 
 std::string to_string(const Target& target) {
   if (target.is_cuda()) return detail::cuda_text(target);

@@ -267,7 +267,7 @@ TEST(TuneCommand, HandsOverWhatWasAsked) {
   EXPECT_TRUE(static_cast<bool>(r.options.policy));
   EXPECT_NE(r.options.model, nullptr);
   EXPECT_FALSE(r.options.warm_start);
-  EXPECT_EQ(r.options.target.cores, 1);
+  EXPECT_EQ(r.options.target->cores, 1);
   ASSERT_EQ(r.tasks.size(), 1u);
   // Inputs come from the subject's own ranges.
   EXPECT_FALSE(r.tasks[0].make_input);  // by default, so that tasks of one shape share them

@@ -38,7 +38,7 @@ TEST(RandomFeatures, AreFiniteForEveryProgramThatLowers) {
       }
       ++schedules;
       std::string what = "seed " + std::to_string(seed) + ": " + p.text;
-      expect_sound(schedule_features(s, p.args(), small_target()), what);
+      expect_sound(schedule_features(s, p.args()), what);
       expect_sound(extract_features(lowered.main, small_target()), what + " (lowered)");
       if (HasFatalFailure()) return;
     }
@@ -57,7 +57,7 @@ TEST(RandomFeatures, PlainAccessesGiveNearlyTheSame) {
     LowerOptions options;
     options.keep_passes = true;
     LoweredProgram lowered = lower(s, p.args(), options);
-    Features plain = schedule_features(s, p.args(), small_target());
+    Features plain = schedule_features(s, p.args());
     Features simple = extract_features(lowered.passes.at(0).main, small_target());
     ++all;
     equal += plain == simple;

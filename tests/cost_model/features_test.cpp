@@ -240,8 +240,8 @@ TEST(Features, NamesDoNotMatter) {
   Template tp = make_template(ComputeDag({p.c}), small_target());
   Template tq = make_template(ComputeDag({q.c}), small_target());
   Config c = tp.default_config();
-  EXPECT_EQ(schedule_features(tp.instantiate(c), p.args(), small_target()),
-            schedule_features(tq.instantiate(c), q.args(), small_target()));
+  EXPECT_EQ(schedule_features(tp.instantiate(c), p.args()),
+            schedule_features(tq.instantiate(c), q.args()));
 }
 
 TEST(Features, CachesDecideTraffic) {
@@ -258,7 +258,7 @@ TEST(Features, CachesDecideTraffic) {
 
 TEST(Features, AMissingArgumentIsAnError) {
   Add p(8);
-  EXPECT_THROW(schedule_features(Schedule({p.c}), {p.a, p.c}, small_target()), Error);
+  EXPECT_THROW(schedule_features(Schedule({p.c}, small_target()), {p.a, p.c}), Error);
 }
 
 TEST(Features, NothingAtAll) {

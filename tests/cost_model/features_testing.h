@@ -17,7 +17,7 @@ class Row {
  public:
   explicit Row(Features row) : row_(std::move(row)) {}
   Row(const Schedule& s, const std::vector<Tensor>& args, const Target& target)
-      : row_(schedule_features(s, args, target)) {}
+      : row_(schedule_features(s.for_target(target), args)) {}
 
   const Features& raw() const { return row_; }
   /// The column as it is.

@@ -44,7 +44,7 @@ struct Scale {
 // its own piece of the row.
 Features of_scale(bool side_by_side, int64_t lanes) {
   Scale p;
-  Schedule s({p.b});
+  Schedule s({p.b}, an_h200());
   StageRef st = s.stage(1);
   st.bind(st.axis(0), LoopKind::BlockX);
   if (side_by_side) {
@@ -58,7 +58,7 @@ Features of_scale(bool side_by_side, int64_t lanes) {
     (void)piece;
     st.bind(thread, LoopKind::ThreadX);
   }
-  return schedule_features(s, p.args(), an_h200());
+  return schedule_features(s, p.args());
 }
 
 TEST(GpuFeatures, KnowTheLaunch) {
@@ -80,12 +80,12 @@ TEST(GpuFeatures, KnowTheLaunch) {
 TEST(GpuFeatures, CountTheBlocksOfClusters) {
   const Tensor x = placeholder({64, 4096}, f32, "x");
   const Tensor y = compute({64, 4096}, [&](Axis i, Axis j) { return x(i, j) * 2.f; }, "y");
-  Schedule s({y});
+  Schedule s({y}, an_h200());
   StageRef st = s[y];
   auto [rest, thread] = st.split(st.axis(1), 1024);
   (void)rest;
   st.bind(st.axis(0), LoopKind::Cluster4).bind(thread, LoopKind::ThreadX);
-  const Features row = schedule_features(s, {x, y}, an_h200());
+  const Features row = schedule_features(s, {x, y});
   EXPECT_EQ(count(row, "kernel0.grid.x"), 256);
   EXPECT_EQ(count(row, "kernel0.threads"), 256);
   EXPECT_EQ(column(row, "kernel0.resident"), 8);
@@ -96,10 +96,10 @@ TEST(GpuFeatures, CountTheBlocksOfClusters) {
   const int one = t.knob_index("one_launch");
   ASSERT_GE(one, 0);
   c.values[static_cast<size_t>(one)] = 1;
-  const Features once = schedule_features(t.instantiate(c), {x, all}, an_h200());
+  const Features once = schedule_features(t.instantiate(c), {x, all});
   EXPECT_EQ(column(once, "total.kernels"), 1);
   c.values[static_cast<size_t>(one)] = 0;
-  const Features twice = schedule_features(t.instantiate(c), {x, all}, an_h200());
+  const Features twice = schedule_features(t.instantiate(c), {x, all});
   EXPECT_GT(column(twice, "total.kernels"), 1);
 }
 
@@ -123,13 +123,13 @@ TEST(GpuFeatures, SeeATransposeReadAgainstTheGrain) {
   Tensor a = placeholder({1024, 1024}, f32, "A");
   Tensor t = compute({1024, 1024}, [&](Axis i, Axis j) { return a(j, i) + 0.f; }, "T");
   const Features direct = [&] {
-    Schedule d({t});
+    Schedule d({t}, an_h200());
     StageRef st = d.stage(1);
     auto [block, thread] = st.split(st.axis(1), 256);
     st.bind(st.axis(0), LoopKind::BlockY);
     st.bind(block, LoopKind::BlockX);
     st.bind(thread, LoopKind::ThreadX);
-    return schedule_features(d, {a, t}, an_h200());
+    return schedule_features(d, {a, t});
   }();
   // What is written lies side by side, what is read a row apart.
   EXPECT_EQ(column(direct, "store0.buf0.efficiency"), 1);
@@ -157,7 +157,7 @@ TEST(GpuFeatures, AreSoundForWhatTemplatesMake) {
       if (!t.why_invalid(c).empty()) continue;
       ++made;
       const Schedule s = t.instantiate(c);
-      const Features row = schedule_features(s, args, an_h200());
+      const Features row = schedule_features(s, args);
       ASSERT_EQ(row.size(), feature_columns("cuda").size());
       for (float x : row) ASSERT_TRUE(std::isfinite(x));
       different.insert(row);

@@ -6,7 +6,7 @@
 
 namespace heddle::testing {
 
-/// "" when the kernel built for `options` gives what the interpreter gives.
+/// "" when the kernel built with `options` gives what the interpreter gives.
 inline std::string wrong_when_run(const Schedule& s, const BuildOptions& options = {},
                                   double tolerance = 1e-4) {
   Kernel kernel = build(s, all_args(s.dag()), options);

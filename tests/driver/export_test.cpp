@@ -46,12 +46,10 @@ std::string message_of(const std::string& stem) {
 
 TEST_F(Export, AKernelRunsAsTheOneThatWasBuilt) {
   for (const char* cpu : {"", "llvm -mcpu=x86-64-v2"}) {
-    BuildOptions options;
-    if (*cpu != '\0') options.target = Target::parse(cpu);
-    if (!options.target.runs_here()) continue;
-    options.name = "block";
-    const Schedule s = create_schedule({conv_block()}, options.target);  // packs its weights
-    export_kernel(s, all_args(s.dag()), stem("block"), options);
+    const Target target = *cpu != '\0' ? Target::parse(cpu) : Target::host();
+    if (!target.runs_here()) continue;
+    const Schedule s = create_schedule({conv_block()}, target);  // packs its weights
+    export_kernel(s, all_args(s.dag()), stem("block"), {.name = "block"});
     link(stem("block"));
     const Kernel kernel = load_kernel(stem("block"));
     EXPECT_EQ(kernel.name(), "block");
@@ -71,17 +69,16 @@ TEST_F(Export, WhatThisCpuLacksIsAnErrorAndNoIllegalInstruction) {
   for (const char* text : {"llvm -mcpu=skylake-avx512 -mtriple=x86_64-linux-gnu",
                            "llvm -mcpu=sapphirerapids -mtriple=x86_64-linux-gnu",
                            "llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu"}) {
-    BuildOptions options;
-    options.target = Target::parse(text);
-    const Schedule s = create_schedule({conv_block()}, options.target);
-    export_kernel(s, all_args(s.dag()), stem("other"), options);
-    if (options.target.runs_here()) continue;
+    const Target target = Target::parse(text);
+    const Schedule s = create_schedule({conv_block()}, target);
+    export_kernel(s, all_args(s.dag()), stem("other"));
+    if (target.runs_here()) continue;
     ++refused;
     // No library is needed to say so: the check comes before anything is loaded.
     const std::string message = message_of(stem("other"));
     EXPECT_NE(message.find("this CPU lacks"), std::string::npos) << message;
-    EXPECT_NE(message.find(options.target.mcpu), std::string::npos) << message;
-    if (options.target.has("avx512f") && !Target::host().has("avx512f")) {
+    EXPECT_NE(message.find(target.mcpu), std::string::npos) << message;
+    if (target.has("avx512f") && !Target::host().has("avx512f")) {
       EXPECT_NE(message.find("avx512f"), std::string::npos) << message;
     }
   }
@@ -93,9 +90,11 @@ TEST_F(Export, MistakesAreSaid) {
   export_kernel(s, all_args(s.dag()), stem("unlinked"));
   EXPECT_NE(message_of(stem("unlinked")).find("c++ -shared"), std::string::npos);
   EXPECT_NE(message_of(stem("missing")), "no error");
-  BuildOptions gpu;
-  gpu.target = Target::parse("cuda -gpu=h200");
-  EXPECT_THROW(export_kernel(s, all_args(s.dag()), stem("gpu"), gpu), Error);
+  const Target gpu = Target::parse("cuda -gpu=h200");
+  EXPECT_THROW(export_kernel(s, all_args(s.dag()), stem("gpu"), {.target = gpu}), Error);
+  const Schedule on_gpu = create_schedule({conv_block()}, gpu);
+  EXPECT_THROW(export_kernel(on_gpu, all_args(on_gpu.dag()), stem("gpu")), Error);
+  EXPECT_FALSE(std::filesystem::exists(stem("gpu") + ".o"));
 }
 
 }  // namespace

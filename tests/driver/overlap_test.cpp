@@ -49,7 +49,7 @@ TEST(Options, AreCheckedWhenTheScopeOpens) {
     return message_of([&] { AutoSchedulerOptionsScope s(o); });
   };
   EXPECT_EQ(with({.vector_bytes = 7}), "AutoSchedulerOptions: vector_bytes is 7");
-  EXPECT_EQ(with({.threads = -3}), "AutoSchedulerOptions: a limit is negative");
+  EXPECT_EQ(with({.threads = -3}), "AutoSchedulerOptions: threads is -3");
   EXPECT_EQ(with({.force_template = "nope"}),
             "AutoSchedulerOptions: there is no meta-template 'nope'");
   EXPECT_EQ(with({.force_template = "direct_compute"}), "");

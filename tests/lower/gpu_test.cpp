@@ -13,6 +13,8 @@
 namespace heddle {
 namespace {
 
+Target a_gpu() { return Target::parse("cuda -gpu=h200"); }
+
 constexpr LoopKind BX = LoopKind::BlockX, BY = LoopKind::BlockY, TX = LoopKind::ThreadX,
                    TY = LoopKind::ThreadY;
 
@@ -62,7 +64,7 @@ struct Matmul {
   // Tiles of 16 x 16, 4 x 8 threads of 4 x 2 each; operands in shared memory, and of those what a
   // step needs in registers, loaded a step ahead, where asked for.
   Schedule tiled(int copies, bool registers_ahead = false) const {
-    Schedule s({c});
+    Schedule s({c}, a_gpu());
     StageRef out = s[c], acc = out.cache_write();
     auto [i, j] = out.axes<2>();
     auto [io, ii] = out.split(i, 16);
@@ -142,7 +144,7 @@ TEST(Gpu, RegistersAreLoadedAheadOverTheEndOfATile) {
 
 // sum over rows of `n`, `threads` threads a row; a row is for a block, or for a cluster.
 Schedule row_sum(const Tensor& out, int threads, LoopKind rows = BX) {
-  Schedule s({out});
+  Schedule s({out}, a_gpu());
   StageRef c = s[out], acc = c.cache_write();
   Loop row = c.axis(0);
   c.bind(row, rows);
@@ -189,7 +191,7 @@ TEST(Gpu, TupleReductionShufflesAllItsComponents) {
                 return std::vector<Expr>{select(take, x[0], y[0]), select(take, x[1], y[1])};
               });
   auto m = compute_all({6}, [&](Axis i) { return larger({k, a(i, k)}, {k}); });
-  Schedule s({m[0], m[1]});
+  Schedule s({m[0], m[1]}, a_gpu());
   StageRef c = s[m[0]], acc = c.cache_write();
   Loop row = c.axis(0);
   c.bind(row, BX);
@@ -207,7 +209,7 @@ TEST(Gpu, ARowInRegistersServesTwoStages) {
   Axis k = reduce_axis(256, "k");
   Tensor top = compute({4}, [&](Axis i) { return max(a(i, k), k); }, "top");
   Tensor out = compute({4, 256}, [&](Axis i, Axis j) { return a(i, j) - top(i); }, "out");
-  Schedule s({out});
+  Schedule s({out}, a_gpu());
   StageRef o = s[out], t = s[top];
   auto [i, j] = o.axes<2>();
   auto [jo, jt] = o.split(j, 64);
@@ -231,7 +233,7 @@ TEST(Gpu, WhatThreadsReadOfEachOtherGoesThroughSharedMemoryWithABarrier) {
   Tensor a = placeholder({128}, f32, "A");
   Tensor b = compute({128}, [&](Axis i) { return a(i) * 2.f; }, "B");
   Tensor c = compute({128}, [&](Axis i) { return b(127 - i); }, "C");
-  Schedule s({c});
+  Schedule s({c}, a_gpu());
   StageRef out = s[c];
   auto [block, thread] = out.split(out.axis(0), 128);
   out.bind(block, BX).bind(thread, TX);
@@ -247,7 +249,7 @@ TEST(Gpu, StagesAtTheRootAreKernelsOfTheirOwn) {
   Tensor a = placeholder({64}, f32, "A");
   Tensor b = compute({64}, [&](Axis i) { return a(i) + 1.f; }, "B");
   Tensor c = compute({64}, [&](Axis i) { return b(63 - i); }, "C");
-  Schedule s({c});
+  Schedule s({c}, a_gpu());
   for (const Tensor& t : {b, c}) {
     StageRef r = s[t];
     auto [block, thread] = r.split(r.axis(0), 32);
@@ -261,7 +263,7 @@ TEST(Gpu, StagesAtTheRootAreKernelsOfTheirOwn) {
 
 TEST(Gpu, AScheduleThatBindsNothingStillRuns) {
   Tensor a = placeholder({7, 9}, f32, "A"), s = sum_of_rows(a);
-  run(Schedule({s}), {a}, {s});
+  run(Schedule({s}, a_gpu()), {a}, {s});
 }
 
 TEST(Gpu, ConstantsArePreparedByKernelsOfTheirOwn) {
@@ -271,7 +273,7 @@ TEST(Gpu, ConstantsArePreparedByKernelsOfTheirOwn) {
   Axis k = reduce_axis(8, "k");
   Tensor c =
       compute({16, 16}, [&](Axis i, Axis j) { return sum(m.a(i, k) * twice(k, j), k); }, "C");
-  const GpuProgram p = lower_gpu(Schedule({c}), {m.a, w, c});
+  const GpuProgram p = lower_gpu(Schedule({c}, a_gpu()), {m.a, w, c});
   EXPECT_EQ(p.prepare.size(), 1u);
   EXPECT_EQ(p.persistent.size(), 1u);
 }
@@ -279,7 +281,7 @@ TEST(Gpu, ConstantsArePreparedByKernelsOfTheirOwn) {
 TEST(Gpu, TooManyThreadsIsAnError) {
   Tensor a = placeholder({4096}, f32, "A");
   Tensor b = compute({4096}, [&](Axis i) { return a(i) + 1.f; }, "B");
-  Schedule s({b});
+  Schedule s({b}, a_gpu());
   s[b].bind(s[b].axis(0), TX);
   try {
     lower_gpu(s, {a, b});
@@ -316,7 +318,7 @@ TEST(Gpu, WhatAClusterKeepsInSharedMemoryAllItsBlocksHave) {
   Tensor a = placeholder({2, 128}, f32, "A");
   Tensor b = compute({2, 128}, [&](Axis i, Axis j) { return a(i, j) * 2.f; }, "B");
   Tensor c = compute({2, 128}, [&](Axis i, Axis j) { return b(i, 127 - j) + b(i, j); }, "C");
-  Schedule s({c});
+  Schedule s({c}, a_gpu());
   StageRef out = s[c], mid = s[b];
   out.bind(out.axis(0), LoopKind::Cluster2).bind(out.axis(1), TX);
   mid.compute_at(out, out.axis(0));
@@ -328,7 +330,7 @@ TEST(Gpu, WhatAClusterKeepsInSharedMemoryAllItsBlocksHave) {
 TEST(Gpu, ClustersOfBlocksThatAreNoWholeWarpsAreAnError) {
   Tensor a = placeholder({2, 96}, f32, "A");
   Tensor b = compute({2, 96}, [&](Axis i, Axis j) { return a(i, j) + 1.f; }, "B");
-  Schedule s({b});
+  Schedule s({b}, a_gpu());
   s[b].bind(s[b].axis(0), LoopKind::Cluster2).bind(s[b].axis(1), TX);
   try {
     lower_gpu(s, {a, b});
@@ -337,14 +339,14 @@ TEST(Gpu, ClustersOfBlocksThatAreNoWholeWarpsAreAnError) {
     EXPECT_TRUE(has(e.what(), "shares threadIdx.x of 96 among clusters of 2 blocks")) << e.what();
   }
   // A loop over blocks and one over clusters are both along x.
-  Schedule both({b});
+  Schedule both({b}, a_gpu());
   both[b].bind(both[b].axis(0), LoopKind::Cluster2);
   EXPECT_THROW(both[b].bind(both[b].axis(1), BX), Error);
 }
 
 // The sum of all: `parts` of them by blocks of 64 threads.
 Schedule sum_of_parts(const Tensor& out, int length, bool last_block) {
-  Schedule s({out});
+  Schedule s({out}, a_gpu());
   StageRef c = s[out];
   StageRef parts = c.rfactor(c.reduce_axis(0), length, false);
   StageRef sum = parts.cache_write();
@@ -386,7 +388,7 @@ TEST(Gpu, TheOnlyBlockIsTheLast) {
   ASSERT_EQ(one.main.size(), 1u);
   EXPECT_FALSE(one.main[0].tail);
   run(sum_of_parts(total, 6400, true), {a}, {total});
-  Schedule alone({total});
+  Schedule alone({total}, a_gpu());
   alone[total].by_last_block();
   EXPECT_EQ(lower_gpu(alone, {a, total}).main.size(), 1u);
   run(alone, {a}, {total});
@@ -395,10 +397,10 @@ TEST(Gpu, TheOnlyBlockIsTheLast) {
 TEST(Gpu, TheLastBlockIsOne) {
   Tensor a = placeholder({64}, f32, "A");
   Tensor b = compute({64}, [&](Axis i) { return a(i) + 1.f; }, "B");
-  Schedule s({b});
+  Schedule s({b}, a_gpu());
   s[b].bind(s[b].axis(0), BX);
   EXPECT_THROW(s[b].by_last_block(), Error);
-  Schedule t({b});
+  Schedule t({b}, a_gpu());
   t[b].by_last_block();
   EXPECT_THROW(t[b].bind(t[b].axis(0), BX), Error);
 }
@@ -406,7 +408,7 @@ TEST(Gpu, TheLastBlockIsOne) {
 TEST(Gpu, AnIndexIsBoundOnceAStage) {
   Tensor a = placeholder({8, 8}, f32, "A");
   Tensor b = compute({8, 8}, [&](Axis i, Axis j) { return a(i, j) + 1.f; }, "B");
-  Schedule s({b});
+  Schedule s({b}, a_gpu());
   s[b].bind(s[b].axis(0), TX);
   EXPECT_THROW(s[b].bind(s[b].axis(1), TX), Error);
   const Schedule replayed = Schedule::from_json(s.to_json(), s.dag());

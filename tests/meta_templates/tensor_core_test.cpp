@@ -61,7 +61,7 @@ std::vector<Form> forms() {
 std::string check(const selftest::RandomProgram& p) {
   SCOPED_TRACE(p.text);
   const Schedule s = create_schedule(p.outputs, h200());
-  const selftest::Case want(p, 3);
+  const selftest::Case want(p, 3, s.options().allow_tf32);
   const std::vector<NDArray> arrays = want.fresh_arrays();
   selftest::emulated(5)(s, p.args(), arrays);
   EXPECT_EQ(want.difference(arrays), "");

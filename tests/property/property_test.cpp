@@ -57,9 +57,7 @@ std::string check(const RandomProgram& p, const Schedule& schedule, uint64_t see
       if (!d.empty()) return d;
     }
   }
-  BuildOptions options;
-  options.target = target;
-  Kernel kernel = build(schedule, p.args(), options);
+  Kernel kernel = build(schedule.for_target(target), p.args());
   std::vector<NDArray> args = want.fresh_arrays();
   kernel.call(args);
   return agree(args, "compiled");

@@ -148,6 +148,9 @@ TEST_F(CreateSchedule, OptionsTurnRecordsOff) {
     const AutoSchedulerOptionsScope scope(options);
     EXPECT_THAT(create().provenance, StartsWith("analytic"));
   }
+  for (const AutoSchedulerOptions& options : all) {
+    EXPECT_THAT(create_schedule({tensor_}, target_, options).provenance, StartsWith("analytic"));
+  }
   EXPECT_THAT(create().provenance, StartsWith("record of"));
 }
 

@@ -51,6 +51,52 @@ TEST(Options, TheyAreAppliedToTheTarget) {
   EXPECT_EQ(make_template(big_matmul(), base).target(), t);
 }
 
+TEST(Options, ThoseForGpusLimitTheirs) {
+  const Target gpu = Target::parse("cuda -gpu=h200");
+  const AutoSchedulerOptions o{
+      .l2_bytes = 1 << 20, .block_threads = 256, .block_shared_bytes = 32 << 10};
+  const Target t = apply_options(gpu, o);
+  EXPECT_EQ(t.gpu.l2_bytes, 1 << 20);
+  EXPECT_EQ(t.gpu.threads_per_block, 256);
+  EXPECT_EQ(t.gpu.smem_per_block, 32 << 10);
+  EXPECT_EQ(apply_options(t, o), t);
+  EXPECT_EQ(make_template(big_matmul(), gpu, o).target(), t);
+}
+
+// What would be without effect, and what no GPU or no schedule can do with, is said.
+TEST(Options, ThoseThatSayNothingAboutATargetAreRefused) {
+  const Target gpu = Target::parse("cuda -gpu=h200"), cpu = Target::host();
+  auto message = [](const Target& target, const AutoSchedulerOptions& o) -> std::string {
+    try {
+      apply_options(target, o);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind, ErrorKind::User);
+      return e.message;
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message(gpu, {.vector_bytes = 16}),
+            "AutoSchedulerOptions: vector_bytes says nothing about a GPU");
+  EXPECT_EQ(message(gpu, {.threads = 2}), "AutoSchedulerOptions: threads says nothing about a GPU");
+  EXPECT_EQ(message(gpu, {.l1_bytes = 1 << 15}),
+            "AutoSchedulerOptions: l1_bytes says nothing about a GPU");
+  EXPECT_EQ(message(gpu, {.l3_bytes = 1 << 20}),
+            "AutoSchedulerOptions: l3_bytes says nothing about a GPU");
+  EXPECT_EQ(message(gpu, {.max_unroll = 4}),
+            "AutoSchedulerOptions: max_unroll says nothing about a GPU");
+  EXPECT_EQ(message(cpu, {.block_threads = 128}),
+            "AutoSchedulerOptions: block_threads says nothing about a CPU");
+  EXPECT_EQ(message(cpu, {.block_shared_bytes = 1 << 15}),
+            "AutoSchedulerOptions: block_shared_bytes says nothing about a CPU");
+  EXPECT_EQ(message(gpu, {.block_threads = 64}), "AutoSchedulerOptions: block_threads is 64");
+  EXPECT_EQ(message(gpu, {.block_threads = 2048}), "AutoSchedulerOptions: block_threads is 2048");
+  EXPECT_EQ(message(gpu, {.block_shared_bytes = 1 << 20}),
+            "AutoSchedulerOptions: block_shared_bytes is 1048576");
+  EXPECT_EQ(message(gpu, {.allow_tf32 = true}), "no error");
+  EXPECT_EQ(message(cpu, {.allow_tf32 = true}), "no error");
+  EXPECT_THROW(make_template(big_matmul(), gpu, {.threads = 2}), Error);
+}
+
 bool any_loop(const Schedule& s, LoopKind kind) {
   for (const AxisState& a : s.state().axes) {
     if (a.defined && a.is_leaf() && a.loop == kind) return true;

@@ -30,7 +30,7 @@ std::vector<NDArray> run(const std::vector<Tensor>& args, const Schedule& schedu
             ? NDArray::random(t.extents(), t.dtype(), arrays.size() + 1, -largest, largest)
             : NDArray::random(t.extents(), t.dtype(), arrays.size() + 1));
   }
-  build(schedule, args, {.target = two_threads()}).call(arrays);
+  build(schedule, args).call(arrays);
   return arrays;
 }
 

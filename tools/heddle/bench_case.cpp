@@ -28,12 +28,10 @@ struct Built {
   void operator()() const { kernel.call(arrays); }
 };
 
-Built compile(const Problem& problem, const Schedule& schedule, const std::vector<NDArray>& inputs,
-              const Target& target) {
-  BuildOptions options;
-  options.target = target;
+Built compile(const Problem& problem, const Schedule& schedule,
+              const std::vector<NDArray>& inputs) {
   Built b;
-  b.kernel = build(schedule, problem.args(), options);
+  b.kernel = build(schedule, problem.args());
   b.outputs = problem.make_outputs();
   b.arrays = inputs;
   b.arrays.insert(b.arrays.end(), b.outputs.begin(), b.outputs.end());
@@ -56,6 +54,7 @@ class Case {
         say_(std::move(say)),
         target_(options.target) {
     target_.cores = options.threads;
+    scheduler_.threads = options.threads;
     result_.subject = problem.subject;
     result_.dtype = problem.dtype;
     result_.threads = options.threads;
@@ -66,10 +65,6 @@ class Case {
 
   CaseResult run() {
     const ScopedThreads threads(options_.threads);
-    AutoSchedulerOptions scheduler = current_auto_scheduler_options();
-    scheduler.threads = options_.threads;
-    const AutoSchedulerOptionsScope scope(scheduler);
-
     build_static();
     build_tuned();
     if (options_.naive) run_naive();
@@ -96,7 +91,7 @@ class Case {
 
   std::optional<Built> attempt(const char* what, const std::function<Schedule()>& schedule) {
     try {
-      return compile(problem_, schedule(), inputs_, target_);
+      return compile(problem_, schedule(), inputs_);
     } catch (const std::exception& error) {
       result_.failures.push_back(std::string(what) + " failed: " + error.what());
       return std::nullopt;
@@ -105,15 +100,16 @@ class Case {
 
   void build_static() {
     say_("building the static schedule");
-    AutoSchedulerOptions no_records = current_auto_scheduler_options();
+    AutoSchedulerOptions no_records = scheduler_;
     no_records.use_records = false;
-    const AutoSchedulerOptionsScope scope(no_records);
-    static_.built = attempt("static", [&] { return create_schedule(problem_.outputs, target_); });
+    static_.built =
+        attempt("static", [&] { return create_schedule(problem_.outputs, target_, no_records); });
   }
 
   // What a record of this problem says, where the log or tophub has one.
   void build_tuned() {
-    const std::optional<Schedule> schedule = recorded_schedule(problem_.outputs, target_);
+    const std::optional<Schedule> schedule =
+        recorded_schedule(problem_.outputs, target_, scheduler_);
     if (!schedule) return;
     say_("building the tuned schedule");
     tuned_.note = schedule->provenance;
@@ -132,7 +128,7 @@ class Case {
     }
     say_("running the naive schedule");
     const Timer timer;
-    naive_ = attempt("naive", [&] { return naive_schedule(problem_.outputs); });
+    naive_ = attempt("naive", [&] { return naive_schedule(problem_.outputs, target_); });
     if (!naive_) return;
     const double first = timer.elapsed_s();
     // What is slow is timed once, by itself: rounds of it would take all the time there is.
@@ -241,6 +237,7 @@ class Case {
   const CaseOptions& options_;
   Say say_;
   Target target_;
+  AutoSchedulerOptions scheduler_ = current_auto_scheduler_options();
   Candidate static_{"static"}, tuned_{"tuned"};
   std::optional<Built> naive_;
   double naive_seconds_ = 0;

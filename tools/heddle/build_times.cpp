@@ -40,17 +40,15 @@ std::vector<Sample> build_once(const std::string& subject, DataType dtype, const
     return result;
   };
   auto schedule = [&] {
-    if (naive) return timed("schedule", [&] { return naive_schedule(problem.outputs); });
+    if (naive) return timed("schedule", [&] { return naive_schedule(problem.outputs, target); });
     const ComputeDag dag = timed("dag", [&] { return ComputeDag(problem.outputs); });
     const ComputeDag used = timed("alternatives", [&] { return chosen_graph(dag, target); });
     const Template t = timed("template", [&] { return make_template(used, target); });
-    return timed("instantiate", [&] { return t.instantiate(t.default_config()); });
+    return timed("instantiate", [&] { return t.static_schedule(); });
   }();
 
-  BuildOptions options;
-  options.target = target;
   BuildTimes times;
-  build(schedule, problem.args(), options, &times);
+  build(schedule, problem.args(), {}, &times);
   double passes = 0;
   for (const PassRecord& p : times.passes) {
     samples.push_back({"lower: " + p.name, Stage::Lower, p.ms});

@@ -209,7 +209,7 @@ class Explanation {
 
   // What NVRTC makes of it, without a GPU.
   Part resources() {
-    const std::vector<GpuKernelUse> uses = gpu_kernel_uses(gpu_program(), target_);
+    const std::vector<GpuKernelUse> uses = gpu_kernel_uses(gpu_program(), schedule().target());
     Table table({"kernel", "blocks", "threads", "shared", "registers", "spilled", "blocks/SM"});
     Json all = Json::array();
     for (const GpuKernelUse& u : uses) {
@@ -320,7 +320,7 @@ int run_explain(const ExplainOptions& options) {
   Target target = target_of(options.target, options.threads);
   const ScopedThreads threads(target.cores);
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
-  scheduler.threads = target.cores;
+  if (!target.is_cuda()) scheduler.threads = target.cores;
   scheduler.allow_tf32 = options.allow_tf32;
   const AutoSchedulerOptionsScope scope(scheduler);
 

@@ -15,13 +15,11 @@ int run_export(const ExportOptions& o) {
   const Problem problem = make_problem(o.subject, dtype_of(o.dtype));
   for (const char* suffix : {".o", ".json"}) check_writable(o.output + suffix);
   const Schedule schedule = create_schedule(problem.outputs, target);
-  BuildOptions options;
-  options.target = target;
-  options.name = problem.subject;
-  export_kernel(schedule, problem.args(), o.output, options);
+  export_kernel(schedule, problem.args(), o.output, {.name = problem.subject});
 
   std::cout << o.output << ".o, " << std::filesystem::file_size(o.output + ".o") << " bytes, and "
-            << o.output << ".json: " << problem.subject << " for " << to_string(target) << "\n"
+            << o.output << ".json: " << problem.subject << " for " << to_string(schedule.target())
+            << "\n"
             << "schedule: " << schedule.provenance << "\n"
             << "to call it from C++, where no compiler is needed any more:\n"
             << "  c++ -shared -o " << o.output << ".so " << o.output << ".o -lmvec -lm\n"

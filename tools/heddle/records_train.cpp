@@ -44,7 +44,7 @@ std::vector<TaskRows> rows_of(const std::vector<Record>& records, int* skipped) 
     const TuneTask& task = it->second->task;
     try {
       const Schedule schedule = schedule_of(r, task.tmpl.dag(), r.target);
-      TrainingRow row{task.hash(), schedule_features(schedule, task.args, r.target),
+      TrainingRow row{task.hash(), schedule_features(schedule, task.args),
                       r.ok() ? 1 / r.median() : 0};
       TaskRows& mine = tasks[row.task];
       mine.name = r.subject;

@@ -99,7 +99,7 @@ int run_model(const RunOptions& options) {
     throw_user_error("kernels for " + to_string(target) + " do not run on this machine");
   const ScopedThreads threads(target.cores);
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
-  scheduler.threads = target.cores;
+  if (!target.is_cuda()) scheduler.threads = target.cores;
   const AutoSchedulerOptionsScope scope(scheduler);
 
   const Timer importing;

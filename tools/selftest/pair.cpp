@@ -6,8 +6,8 @@
 
 namespace heddle::selftest {
 
-Case::Case(const RandomProgram& program, uint64_t seed)
-    : program_(program), inputs_(random_inputs(program, seed)) {
+Case::Case(const RandomProgram& program, uint64_t seed, bool allow_tf32)
+    : program_(program), inputs_(random_inputs(program, seed)), allow_tf32_(allow_tf32) {
   std::vector<TensorValue> values;
   for (size_t i = 0; i < inputs_.size(); ++i) values.push_back({program.inputs[i], inputs_[i]});
   want_ = interpret(program.outputs, values);
@@ -26,7 +26,7 @@ std::string Case::difference(const std::vector<NDArray>& arrays) const {
   for (size_t o = 0; o < want_.size(); ++o) {
     const NDArray& got = arrays[inputs_.size() + o];
     // Inputs are of the order of 1, and so are the terms of every sum.
-    const Tolerance t = rounding_tolerance(dag, want_[o], 1);
+    const Tolerance t = rounding_tolerance(dag, want_[o], 1, allow_tf32_);
     const Difference d = compare(got, want_[o], t.rtol, t.atol);
     if (!d.ok()) {
       return "output " + std::to_string(o) + " and the interpreter's: " + describe(d, got);
@@ -49,9 +49,7 @@ Run emulated(uint64_t seed) {
 Run compiled(const Target& target) {
   return [target](const Schedule& schedule, const std::vector<Tensor>& args,
                   const std::vector<NDArray>& arrays) {
-    BuildOptions options;
-    options.target = target;
-    build(schedule, args, options).call(arrays);
+    build(schedule.for_target(target), args).call(arrays);
   };
 }
 
@@ -83,7 +81,6 @@ PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverag
     Target target = options.target;
     AutoSchedulerOptions scheduler = current_auto_scheduler_options();
     scheduler.allow_tf32 |= program.allow_tf32 && target.is_cuda();
-    const AutoSchedulerOptionsScope scope(scheduler);
     if (!target.is_cuda()) target.cores = static_cast<int>(rng.uniform_int(1, 3));
     ComputeDag dag(program.outputs);
     const std::string alternative = random_alternative(dag, target, rng);
@@ -91,11 +88,11 @@ PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverag
       result.text += "\n  alternative " + alternative;
       dag = apply_alternative(dag, alternative);
     }
-    const Template t = make_template(dag, target);
+    const Template t = make_template(dag, target, scheduler);
     const Config c = rng.uniform_int(0, 9) == 0 ? t.default_config() : random_config(t, rng);
     result.text += "\n  " + t.name() + " " + t.config_to_json(c).dump();
     if (coverage != nullptr) coverage->count(t, c);
-    const Case want(program, seed);
+    const Case want(program, seed, scheduler.allow_tf32);
     const std::vector<NDArray> arrays = want.fresh_arrays();
     const Run run = options.emulate ? emulated(seed) : compiled(target);
     const Schedule schedule = t.instantiate(c);

@@ -13,8 +13,8 @@ namespace heddle::selftest {
 /// A declaration with inputs, and what the interpreter makes of them.
 class Case {
  public:
-  /// `seed`: of the inputs.
-  Case(const RandomProgram& program, uint64_t seed);
+  /// `seed`: of the inputs. `allow_tf32`: results may be as far off as tf32 is.
+  Case(const RandomProgram& program, uint64_t seed, bool allow_tf32 = false);
 
   /// The arrays of a call: the inputs, and outputs full of a value that no result has.
   std::vector<NDArray> fresh_arrays() const;
@@ -24,6 +24,7 @@ class Case {
  private:
   const RandomProgram& program_;
   std::vector<NDArray> inputs_, want_;
+  bool allow_tf32_;
 };
 
 /// Runs `schedule` on `arrays` in some way: compiled, or emulated.
@@ -32,7 +33,7 @@ using Run = std::function<void(const Schedule& schedule, const std::vector<Tenso
 
 /// Lowers for a GPU and emulates, blocks and warps in the order that `seed` draws.
 Run emulated(uint64_t seed);
-/// Compiles for `target`, which must be one that runs here.
+/// Compiles for `target`, which must be one that runs here, whatever the schedule was made for.
 Run compiled(const Target& target);
 
 struct PairResult {

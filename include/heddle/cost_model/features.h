@@ -30,8 +30,8 @@ const std::vector<FeatureColumn>& feature_columns(std::string_view target_kind =
 Features extract_features(const LoweredFunction& program, const Target& target);
 
 /// The features of a schedule by the shortest way: its loop nest, not yet partitioned, flattened or
-/// unrolled. Throws what `lower` would for a schedule that cannot be.
-Features schedule_features(const Schedule& schedule, const std::vector<Tensor>& args,
-                           const Target& target);
+/// unrolled; on the target that the schedule is for. Throws what `lower` would for a schedule that
+/// cannot be.
+Features schedule_features(const Schedule& schedule, const std::vector<Tensor>& args);
 
 }  // namespace heddle

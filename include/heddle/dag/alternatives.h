@@ -110,8 +110,9 @@ struct Alternative {
 std::vector<Alternative> alternatives_of(const ComputeDag& dag, const Target& target,
                                          const AlternativePolicy& policy);
 
-/// The name of the legal alternative that promises most, if it promises something; else empty, for
-/// the direct form.
+/// The legal one that promises most, if one promises something; else null, for the direct form.
+const Alternative* most_promising(const std::vector<Alternative>& alternatives);
+/// The name of the most promising of alternatives_of; empty for the direct form.
 std::string choose_alternative(const ComputeDag& dag, const Target& target,
                                const AlternativePolicy& policy);
 

@@ -16,23 +16,28 @@ namespace heddle {
 
 /// The choice without measuring. The best record of this declaration and target (the user's log,
 /// tophub: see records/tophub.h) where there is one that applies; otherwise the meta-templates'
-/// analytic rules fill in every knob, from `target` and the AutoSchedulerOptions in force, which
-/// can also turn records off. `Schedule::provenance` says how it was chosen.
-Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& target = Target::host());
+/// analytic rules fill in every knob, from `target` and `options` (those of this thread's scope, if
+/// nothing else is said), which can also turn records off. `Schedule::provenance` says how it was
+/// chosen; the schedule holds target and options, for build().
+Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& target = Target::host(),
+                         const AutoSchedulerOptions& options = current_auto_scheduler_options());
 
 /// The record's schedule alone; empty where no record applies, or the options turn them off.
-std::optional<Schedule> recorded_schedule(const std::vector<Tensor>& outputs,
-                                          const Target& target = Target::host());
+std::optional<Schedule> recorded_schedule(
+    const std::vector<Tensor>& outputs, const Target& target = Target::host(),
+    const AutoSchedulerOptions& options = current_auto_scheduler_options());
 
 /// The untuned reference: every stage computed whole, one after the other, outer loops fused and
 /// parallel; for a GPU, a kernel a stage, and a thread an element.
 Schedule naive_schedule(const std::vector<Tensor>& outputs, const Target& target = Target::host());
 
 struct BuildOptions {
-  Target target = Target::host();
+  /// The schedule says what it is for, so this may be left out. What code does not depend on
+  /// (threads, caches) may differ; another kind, CPU or vector width is a User error.
+  std::optional<Target> target = {};
   std::string name = "kernel";
-  int opt_level = 1;  ///< see CodegenOptions
-  int max_unroll = 512;
+  int opt_level = 1;   ///< see CodegenOptions
+  int max_unroll = 0;  ///< see LowerOptions
 };
 
 /// Where the time of a build went, in milliseconds.
@@ -41,7 +46,8 @@ struct BuildTimes {
   std::vector<PassRecord> passes;
 };
 
-/// Compiles `schedule` into a kernel that takes `args` in this order: every input and every output.
+/// Compiles `schedule`, for its target, into a kernel that takes `args` in this order: every input
+/// and every output.
 Kernel build(const Schedule& schedule, const std::vector<Tensor>& args,
              const BuildOptions& options = {}, BuildTimes* times = nullptr);
 

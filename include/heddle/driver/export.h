@@ -14,8 +14,8 @@ namespace heddle {
 
 /// Writes `<stem>.o`, with the functions heddle_kernel_main and, where constants are packed,
 /// heddle_kernel_prepare, and `<stem>.json`: the arguments, and the CPU features that the code
-/// uses, which load_kernel checks. `options.target` may be a CPU that this machine is not; a User
-/// error for a GPU.
+/// uses, which load_kernel checks. The schedule's target may be a CPU that this machine is not; a
+/// User error for a GPU.
 void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
                    const std::string& stem, const BuildOptions& options = {});
 

@@ -14,8 +14,9 @@ struct Tolerance {
 
 /// The tolerance for an output of `dag` whose right values are `reference`. `magnitude`: how large
 /// partial results get, where the results themselves do not tell: a sum of very many numbers may
-/// come out near zero, and its rounding errors do not. Where the options in force allow tf32, the
-/// tolerance is one for that, with terms of sums of the order of 1 if `magnitude` is given.
-Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, double magnitude = 0);
+/// come out near zero, and its rounding errors do not. `allow_tf32` (AutoSchedulerOptions): the
+/// tolerance is one for tf32, with terms of sums of the order of 1 if `magnitude` is given.
+Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, double magnitude = 0,
+                             bool allow_tf32 = false);
 
 }  // namespace heddle

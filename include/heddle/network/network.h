@@ -27,7 +27,9 @@ class NetworkKernel;
 
 class Network {
  public:
-  explicit Network(std::vector<Tensor> outputs, Target target = Target::host());
+  /// `options`: of every task; those of this thread's scope, if nothing else is said.
+  explicit Network(std::vector<Tensor> outputs, const Target& target = Target::host(),
+                   const AutoSchedulerOptions& options = current_auto_scheduler_options());
 
   /// Distinct tasks (equal structural hashes are one), weights = number of nodes that call them.
   const std::vector<TuneTask>& tasks() const;

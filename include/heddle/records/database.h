@@ -64,10 +64,16 @@ class RecordDatabase {
 /// chip, architecture and number of SMs.
 bool target_matches(const Target& have, const Target& want);
 
-/// The schedule a record stands for, on `dag`: through the template when its version is the same,
-/// else (or where the template no longer offers this config) by replaying the steps. `provenance`
-/// is `describe(record)`. Throws a User error that says why neither works.
-Schedule schedule_of(const Record& record, const ComputeDag& dag, const Target& target);
+/// The schedule a record stands for, on `dag` and for `target`: through the template when its
+/// version is the same, else (or where the template no longer offers this config) by replaying the
+/// steps. `provenance` is `describe(record)`. Throws a User error that says why neither works.
+Schedule schedule_of(const Record& record, const ComputeDag& dag, const Target& target,
+                     const AutoSchedulerOptions& options = {});
+
+/// The steps of a record on `dag`, for `target`, without any template. Throws as
+/// Schedule::from_json does.
+Schedule replay(const Record& record, const ComputeDag& dag, const Target& target,
+                const AutoSchedulerOptions& options = {});
 
 /// "record of dense.jsonl:17, 41.2 us"; the machine where it comes from no file.
 std::string describe(const Record& record);

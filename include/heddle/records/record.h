@@ -44,7 +44,7 @@ struct Record {
   std::string template_name;
   uint64_t template_version = 0;  ///< Template::fingerprint
   Json config;                    ///< knob name -> value (Template::config_to_json)
-  Json steps;                     ///< Schedule::to_json: replays without the template
+  Json steps;                     ///< steps_of: replays without the template
   std::vector<double> seconds;    ///< samples of one call each; empty when there was an error
   double base_seconds = 0;        ///< the static choice, timed beside it; 0: it was not
   MeasureError error = MeasureError::None;
@@ -77,6 +77,9 @@ struct Record {
 /// Everything but the measurement: the declaration, template, config, steps, machine, build and
 /// time. The steps of a config that the template refuses are an empty object.
 Record make_record(const std::string& subject, const Template& t, const Config& config);
+
+/// What a record keeps of a schedule: Schedule::to_json without the target, which the record has.
+Json steps_of(const Schedule& schedule);
 
 /// "AMD EPYC (2 cores, L2 512K, L3 32M)".
 const std::string& machine_fingerprint();

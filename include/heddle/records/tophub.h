@@ -17,12 +17,15 @@
 
 namespace heddle {
 
-/// The files that are consulted now, in order; those that exist.
-std::vector<std::string> tophub_files();
+/// The files that are consulted now, in order; those that exist. `own_log`: the user's log; empty:
+/// that of HEDDLE_LOG_FILE.
+std::vector<std::string> tophub_files(
+    const std::string& own_log = current_auto_scheduler_options().record_log);
 
 /// The database of those files; read once, and again after `reload_tophub()` or a change of the
 /// variables or option. What it returned stays valid.
-std::shared_ptr<const RecordDatabase> tophub();
+std::shared_ptr<const RecordDatabase> tophub(
+    const std::string& own_log = current_auto_scheduler_options().record_log);
 void reload_tophub();
 
 /// The shipped cost model for a target's kind and CPU, if there is one: a path for CostModel::load.

@@ -10,6 +10,7 @@
 //
 // Splits need not divide: lowering makes a clean main part and a tail. A step that cannot apply
 // throws an Error that says which, on what, and why. Copying a Schedule is cheap (it is a value).
+// A schedule is for a target, which build() takes from it: Schedule s({D}, Target::cuda()).
 #pragma once
 
 #include <array>
@@ -19,8 +20,10 @@
 #include <vector>
 
 #include "heddle/dag/compute_dag.h"
+#include "heddle/schedule/options.h"
 #include "heddle/schedule/step.h"
 #include "heddle/support/json.h"
+#include "heddle/target/target.h"
 
 namespace heddle {
 
@@ -226,8 +229,12 @@ struct StageRef::Product {
 class Schedule : public StepSink {
  public:
   /// The default schedule of `outputs`: every stage at the root, serial loops in axis order.
-  explicit Schedule(const std::vector<Tensor>& outputs);
-  explicit Schedule(ComputeDag dag);
+  /// `options` limit the target (apply_options) and what lowering does. Throws a User error for a
+  /// target of unknown kind.
+  explicit Schedule(const std::vector<Tensor>& outputs, const Target& target = Target::host(),
+                    AutoSchedulerOptions options = {});
+  explicit Schedule(ComputeDag dag, const Target& target = Target::host(),
+                    AutoSchedulerOptions options = {});
   ~Schedule() override;
   Schedule(const Schedule&);
   Schedule& operator=(const Schedule&);
@@ -235,16 +242,26 @@ class Schedule : public StepSink {
   Schedule& operator=(Schedule&&) noexcept;
 
   const ComputeDag& dag() const;
+  /// What it is for: build(), export_kernel() and the cost model take the target from here.
+  const Target& target() const { return target_; }
+  /// What it was made with, in force when it is lowered.
+  const AutoSchedulerOptions& options() const { return options_; }
+  /// The same steps for another target: what was chosen for a newer CPU, built for this one.
+  Schedule for_target(const Target& target) const { return for_target(target, options_); }
+  Schedule for_target(const Target& target, AutoSchedulerOptions options) const;
   const std::vector<Step>& steps() const;
   /// Applies one concrete step (ids as recorded); what replaying is made of.
   void apply(const Step& step);
   /// Where the choice came from: "default", "analytic rule: ...", "record ...". For people.
   std::string provenance = "default: serial loops";
 
+  /// Steps, target, and the options that differ from the defaults.
   Json to_json() const;
   /// Replays `json` (from to_json) on `dag`, which is rewritten first where the schedule is one of
-  /// an alternative (dag/alternatives.h). Throws an Error that names the first bad step.
-  static Schedule from_json(const Json& json, const ComputeDag& dag);
+  /// an alternative (dag/alternatives.h). `otherwise`: the target where `json` says none (records
+  /// keep it beside the steps, Record::target). Throws an Error that names the first bad step.
+  static Schedule from_json(const Json& json, const ComputeDag& dag,
+                            const Target& otherwise = Target::host());
   std::string to_text() const;
 
   /// The result of the steps; for lowering and tests.
@@ -258,6 +275,8 @@ class Schedule : public StepSink {
  private:
   std::unique_ptr<ScheduleState> state_;
   std::vector<Step> steps_;
+  Target target_;
+  AutoSchedulerOptions options_;
 };
 std::ostream& operator<<(std::ostream& os, const Schedule& s);
 

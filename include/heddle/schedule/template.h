@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/dag/alternatives.h"
+#include "heddle/schedule/options.h"
 #include "heddle/schedule/schedule.h"
 #include "heddle/target/target.h"
 
@@ -40,48 +40,6 @@ struct Config {
   std::vector<int64_t> values;
   friend bool operator==(const Config&, const Config&) = default;
 };
-
-/// Overrides for the scheduler, in force while an `AutoSchedulerOptionsScope` lives. 0 = ask the
-/// target.
-struct AutoSchedulerOptions {
-  int vector_bytes = 0;
-  int threads = 0;  ///< threads to schedule for
-  int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
-  int max_unroll = 0;               ///< largest number of statements an unrolled body may have
-  int max_knob_values = 0;          ///< keep at most so many values a knob (around the default)
-  std::string force_template = {};  ///< use this meta-template wherever it matches
-  /// Take the schedule of a record (the user's log, tophub) where there is one for the declaration
-  /// and target. Records answer only while nothing above but `threads` and `vector_bytes` is set,
-  /// nor allow_tf32: the other options ask for something that the record's maker did not.
-  bool use_records = true;
-  /// Let the static choice and the tuner rewrite the graph (dag/alternatives.h), by rules whose
-  /// rounding errors are at most `max_error_growth` times the direct form's. The default lets in
-  /// what stays within the tolerance that results are checked with (driver/tolerance.h); 1 forbids
-  /// whatever rounds worse than the declaration as it was written.
-  bool use_alternatives = true;
-  double max_error_growth = AlternativePolicy().max_error_growth;
-  /// Let products of f32 on a GPU round their operands to tf32 (10 bits of mantissa in place of 23)
-  /// and run on the tensor cores, as torch.backends.cuda.matmul.allow_tf32 does. Off: f32 means
-  /// f32.
-  bool allow_tf32 = false;
-  std::string record_log = {};  ///< the user's log, in place of HEDDLE_LOG_FILE
-};
-
-/// Sets the options of this thread until destroyed; scopes nest.
-class AutoSchedulerOptionsScope {
- public:
-  explicit AutoSchedulerOptionsScope(AutoSchedulerOptions options);
-  ~AutoSchedulerOptionsScope();
-  AutoSchedulerOptionsScope(const AutoSchedulerOptionsScope&) = delete;
-  AutoSchedulerOptionsScope& operator=(const AutoSchedulerOptionsScope&) = delete;
-
- private:
-  AutoSchedulerOptions saved_;
-};
-const AutoSchedulerOptions& current_auto_scheduler_options();
-AlternativePolicy alternative_policy(const AutoSchedulerOptions& options);
-/// `target` with the options of this thread applied.
-Target apply_options(const Target& target, const AutoSchedulerOptions& options);
 
 /// Stages that one meta-template schedules together: one loop nest at the root.
 struct StageGroup {
@@ -135,6 +93,8 @@ struct StageGroup {
   std::vector<ReaderLoop> reader_loops = {};
   bool hosted = false;
   bool in_chain = false;  ///< hosted: one of the host's chain
+  /// Products of f32 may round their operands to tf32 (AutoSchedulerOptions::allow_tf32).
+  bool allow_tf32 = false;
   /// The deepest place (index + 1 into places) that the readers' own default places allow.
   int deepest = 0;
   std::vector<Place> places;
@@ -148,11 +108,13 @@ class Template;
 
 class TemplateBuilder : public StepSink {
  public:
-  TemplateBuilder(ComputeDag dag, Target target);
+  /// For `target` as the options limit it.
+  TemplateBuilder(ComputeDag dag, const Target& target, AutoSchedulerOptions options = {});
   ~TemplateBuilder() override;
 
   const ComputeDag& dag() const { return dag_; }
   const Target& target() const { return target_; }
+  const AutoSchedulerOptions& options() const { return options_; }
 
   /// A knob over `values` (duplicates dropped; `chosen` is added when absent).
   Param knob(const std::string& name, std::vector<int64_t> values, int64_t chosen,
@@ -209,6 +171,7 @@ class TemplateBuilder : public StepSink {
   };
   ComputeDag dag_;
   Target target_;
+  AutoSchedulerOptions options_;
   std::vector<Knob> knobs_;
   std::vector<GuardedStep> steps_;
   std::vector<Guard> guards_;
@@ -218,7 +181,7 @@ class TemplateBuilder : public StepSink {
   std::vector<StageGroup::Place> places_;
   std::vector<StageGroup::ReaderLoop> reader_loops_;
   std::vector<std::pair<int, Param>> locations_;  ///< stage, decision
-  friend Template make_template(const ComputeDag&, const Target&);
+  friend Template make_template(const ComputeDag&, const Target&, const AutoSchedulerOptions&);
   std::vector<int> inlined_;  ///< of the group at hand
   struct KeptAtRoot {
     int stage = -1;
@@ -235,25 +198,31 @@ class TemplateBuilder : public StepSink {
   friend bool read_through_located(const TemplateBuilder&, const ComputeDag&, int, int);
 };
 
-/// A schedule with knobs for one DAG and target. Immutable; cheap to copy; safe to share.
+/// A schedule with knobs for one DAG, target and set of options. Immutable; cheap to copy; safe to
+/// share.
 class Template {
  public:
   const std::string& name() const;  ///< of the meta-templates used, e.g. "complex_reduction"
   const ComputeDag& dag() const { return dag_; }
   /// The same template for another DAG of the same structural hash (other tensors).
   Template rebind(const ComputeDag& dag) const;
+  /// As the options limit it. Its schedules are for it.
   const Target& target() const;
+  const AutoSchedulerOptions& options() const;
   const std::vector<Knob>& knobs() const;
   const std::vector<std::string>& notes() const;
   /// Stable across runs; differs when the knobs or the steps do. What records call the version.
   uint64_t fingerprint() const;
   int knob_index(const std::string& name) const;  ///< -1 when absent
   double space_size() const;                      ///< product of the knob sizes
-  Config default_config() const;
+  Config default_config() const;  ///< the static choice: what the analytic rules say
   /// Empty when `config` is legal, else the requirement it breaks.
   std::string why_invalid(const Config& config) const;
   /// The schedule for `config`. Throws an Error when it is not legal.
   Schedule instantiate(const Config& config) const;
+  /// That of the default config; its provenance says so. Whoever means *the static choice* asks
+  /// this: create_schedule, the tuner, a network, reports.
+  Schedule static_schedule() const;
   Json config_to_json(const Config& config) const;
   Config config_from_json(const Json& json) const;
   std::string to_text() const;  ///< the guarded steps and the knobs, for people
@@ -274,7 +243,8 @@ class Template {
   int branch_of_knob(size_t knob) const;
 
  private:
-  friend Template make_template_of_alternatives(const ComputeDag&, const Target&);
+  friend Template make_template_of_alternatives(const ComputeDag&, const Target&,
+                                                const AutoSchedulerOptions&);
   friend class TemplateBuilder;
   struct Impl;
   Template(ComputeDag dag, std::shared_ptr<const Impl> impl)
@@ -305,12 +275,23 @@ std::vector<std::string> meta_template_names();
 #define HEDDLE_JOIN_EXPANDED(a, b) a##b
 
 /// Groups the DAG, lets the matching meta-template of each group write its part, and returns the
-/// result. Cached by structural hash, target and options (see `clear_template_cache`).
-Template make_template(const ComputeDag& dag, const Target& target);
+/// result. Cached by structural hash, target and options (see `clear_template_cache`). `options`:
+/// those of this thread's scope, if nothing else is said.
+Template make_template(const ComputeDag& dag, const Target& target,
+                       const AutoSchedulerOptions& options = current_auto_scheduler_options());
 void clear_template_cache();
 
-/// The template of `dag` and of every alternative of it that the options in force allow, as one:
-/// which graph is a decision like any other. By default it is the one that promises most.
-Template make_template_of_alternatives(const ComputeDag& dag, const Target& target);
+/// The template of the graph that promises most: `dag`, or an alternative that the options allow.
+/// Its static_schedule() is the static choice for `dag`.
+Template make_static_template(
+    const ComputeDag& dag, const Target& target,
+    const AutoSchedulerOptions& options = current_auto_scheduler_options());
+
+/// The template of `dag` and of every alternative of it that the options allow, as one: which graph
+/// is a decision like any other. By default it is the one that promises most: the static choice is
+/// that of make_static_template.
+Template make_template_of_alternatives(
+    const ComputeDag& dag, const Target& target,
+    const AutoSchedulerOptions& options = current_auto_scheduler_options());
 
 }  // namespace heddle

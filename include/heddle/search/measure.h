@@ -27,7 +27,7 @@ struct InputRange {
 struct TuneTask {
   std::string name;          ///< readable subject
   std::vector<Tensor> args;  ///< inputs and outputs in call order
-  Template tmpl;             ///< of ComputeDag(outputs); carries DAG and target (threads)
+  Template tmpl;             ///< of ComputeDag(outputs); carries DAG, target (threads) and options
   double weight = 1;         ///< how often the network calls it
   /// Values of the inputs (by argument position); default: uniform in [-1, 1], small integers for
   /// integer types.
@@ -41,7 +41,8 @@ struct TuneTask {
 };
 /// The task of a declaration; args default to placeholders in order of first use, then outputs.
 TuneTask make_task(std::string name, const std::vector<Tensor>& outputs, const Target& target,
-                   std::vector<Tensor> args = {});
+                   std::vector<Tensor> args = {},
+                   const AutoSchedulerOptions& options = current_auto_scheduler_options());
 
 /// How to time. A recorded choice: `to_string` is written into every record.
 struct MeasureProtocol {
@@ -130,7 +131,7 @@ class Measurer {
 };
 
 struct WorkerOptions {
-  MeasureProtocol protocol;
+  MeasureProtocol protocol = {};
   int workers = 0;  ///< processes that compile at the same time; 0: one a core
   /// The program that serves as a worker, and its arguments, to which some are added; it calls
   /// worker_main (heddle/search/worker.h). Empty: heddle-worker, which was built or installed with

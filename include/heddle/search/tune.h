@@ -48,12 +48,15 @@ struct TuneProgress {
 
 struct TuneOptions {
   std::chrono::duration<double> budget{60.0};
-  int max_trials = 0;  ///< of all tasks; 0: until the budget ends
-  std::string log;     ///< record log to resume from and append to; empty: nothing is kept
-  Target target = Target::host();
+  int max_trials = 0;    ///< of all tasks; 0: until the budget ends
+  std::string log = {};  ///< record log to resume from and append to; empty: nothing is kept
+  /// Of tune(outputs): empty is this machine, and the options of this thread's scope. Tasks and
+  /// networks have their own: others here are a User error.
+  std::optional<Target> target = {};
+  std::optional<AutoSchedulerOptions> scheduler = {};
   uint64_t seed = 0;
   int batch = 32;  ///< candidates of one round
-  MeasureProtocol protocol;
+  MeasureProtocol protocol = {};
   double final_race_share = 0.1;  ///< of the budget, for re-measuring the leaders
   bool warm_start = true;         ///< seeds and model from tophub
   /// A task is converged after so many rounds (and half of all its rounds) without a gain of 1 %;

@@ -80,6 +80,9 @@ struct Target {
 
 std::string to_string(const Target& target);
 
+/// Throws a User error for a kind that there is none of.
+void check_kind(const Target& target);
+
 /// The names that -mcpu= knows, with "native" first.
 std::vector<std::string> known_cpus();
 

@@ -213,6 +213,15 @@ void make_kernels(const LoweredFunction& f, const std::vector<Buffer>& args,
 
 GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
                      const LowerOptions& options) {
+  if (!schedule.target().is_cuda()) {
+    throw_user_error(
+        "the schedule is for '" + to_string(schedule.target()) + "', and that is no GPU", {},
+        "make it for one: create_schedule({C}, Target::cuda()), or "
+        "Schedule({C}, Target::cuda())");
+  }
+  if (options.max_unroll != 0) {
+    throw_user_error("max_unroll says nothing about a GPU", {}, "leave it 0");
+  }
   LoweredProgram p = lower_to_nest(schedule, args, options.name, NestPurpose::Lower);
   GpuProgram out;
   out.name = options.name;

@@ -155,10 +155,8 @@ std::optional<Declared> declared_subject(const Record& record) {
       const ComputeDag dag(problem.outputs);
       if (dag.structural_hash() != record.structural_hash) continue;
       Declared declared;
-      declared.static_alternative = choose_alternative(
-          dag, record.target, alternative_policy(current_auto_scheduler_options()));
-      const Template t =
-          make_template(apply_alternative(dag, declared.static_alternative), record.target);
+      const Template t = make_static_template(dag, record.target);
+      declared.static_alternative = t.dag().alternative();
       declared.bytes = static_cast<double>(problem.bytes);
       if (t.fingerprint() == record.template_version) {
         declared.static_config = t.config_to_json(t.default_config());

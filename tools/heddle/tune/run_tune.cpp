@@ -160,25 +160,26 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   const std::unique_ptr<CostModel> model = model_of(request);
   options.model = model.get();
   const int threads = request.threads > 0 ? request.threads : default_num_threads();
-  options.target = Target::parse(request.target);
-  check_tunable(options.target);
-  const bool on_gpu = options.target.is_cuda();
-  if (!on_gpu) options.target.cores = threads;
+  Target target = Target::parse(request.target);
+  check_tunable(target);
+  const bool on_gpu = target.is_cuda();
+  if (!on_gpu) target.cores = threads;
+  options.target = target;
   options.budget = std::chrono::duration<double>(budget);
   options.max_trials = request.trials;
   options.seed = request.seed;
   if (request.batch > 0) options.batch = request.batch;
   options.warm_start = !request.no_warm_start;
 
-  TaskList list = tasks_of(subjects, options.target);
-  on_gpu ? data_sheet_peaks(options.target.gpu, list, &list.scales)
+  TaskList list = tasks_of(subjects, target);
+  on_gpu ? data_sheet_peaks(target.gpu, list, &list.scales)
          : measure_peaks(list, threads, &list.scales);
   std::ostream& out = output.out;
   if (!request.quiet) {
     out << "tuning " << count_text(static_cast<int64_t>(list.tasks.size()), "task") << " for "
         << clock_text(budget) << " on "
-        << (on_gpu ? "a " + options.target.gpu.name : count_text(threads, "thread"))
-        << ", records go to " << options.log << std::endl;
+        << (on_gpu ? "a " + target.gpu.name : count_text(threads, "thread")) << ", records go to "
+        << options.log << std::endl;
   }
 
   const ScopedThreads scoped_threads(threads);
@@ -203,7 +204,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
     outcome.rows = task_rows(outcome.report, list.calls, list.scales);
   }
   outcome.budget_seconds = budget;
-  outcome.target = to_string(options.target);
+  outcome.target = to_string(target);
   outcome.subjects = names;
   if (!request.quiet) {
     const int columns =

@@ -1,0 +1,99 @@
+// Limits to what a block of a GPU may have (AutoSchedulerOptions::block_threads and
+// block_shared_bytes): the static choice keeps to them, configs that would not are refused, and
+// what comes out is right.
+#include <gtest/gtest.h>
+
+#include "heddle/ops/ops.h"
+#include "meta_templates/cuda_programs.h"
+#include "selftest/pair.h"
+
+namespace heddle::testing {
+namespace {
+
+Target h200() { return Target::parse("cuda -gpu=h200"); }
+
+struct Limits {
+  int threads = 0;
+  int64_t shared = 0;
+};
+
+std::vector<MemoryBound> programs(int64_t m, int64_t n) {
+  std::vector<MemoryBound> out = row_programs(m, n);
+  for (MemoryBound& p : image_programs(2, 8, 12)) out.push_back(std::move(p));
+  // (Products whose tiles do not divide them keep more of their operands than a tile needs.)
+  for (const DataType type : {f32, f64, bf16}) {
+    out.push_back({"matmul_" + to_string(type),
+                   {ops::matmul(placeholder({256, 192}, type), placeholder({192, 256}, type))}});
+  }
+  out.push_back({"transpose_f64", {ops::transpose(placeholder({m, n}, f64))}});
+  return out;
+}
+
+void expect_within(const Schedule& s, const Limits& limits, const std::string& what) {
+  std::vector<Tensor> args = s.dag().direct().placeholders();
+  for (const Tensor& t : s.dag().direct().outputs()) args.push_back(t);
+  const GpuProgram p = lower_gpu(s, args);
+  for (const auto* kernels : {&p.prepare, &p.main}) {
+    for (const GpuKernel& k : *kernels) {
+      if (limits.threads > 0) {
+        EXPECT_LE(k.block[0] * k.block[1] * k.block[2], limits.threads) << what;
+      }
+      if (limits.shared > 0) {
+        EXPECT_LE(k.shared_bytes, limits.shared) << what;
+      }
+    }
+  }
+}
+
+TEST(BlockLimits, TheStaticChoiceAndRandomConfigsKeepToThem) {
+  for (const Limits& limits : {Limits{128, 0}, Limits{256, 32 << 10}, Limits{0, 16 << 10}}) {
+    const AutoSchedulerOptions options{.block_threads = limits.threads,
+                                       .block_shared_bytes = limits.shared};
+    for (const auto& [m, n] : {std::pair{96, 260}, {3, 5000}, {700, 2048}}) {
+      for (const MemoryBound& p : programs(m, n)) {
+        const std::string what = p.name + " " + std::to_string(m) + "x" + std::to_string(n) + ", " +
+                                 std::to_string(limits.threads) + " threads, " +
+                                 std::to_string(limits.shared) + " bytes";
+        const Template t = make_template(ComputeDag(p.outputs), h200(), options);
+        expect_within(t.static_schedule(), limits, what);
+        Rng rng(7);
+        for (int i = 0; i < 3; ++i) {
+          const Config c = selftest::random_config(t, rng);
+          expect_within(t.instantiate(c), limits, what + " " + t.config_to_json(c).dump());
+        }
+      }
+    }
+  }
+}
+
+TEST(BlockLimits, ResultsAreRight) {
+  for (const MemoryBound& p : programs(40, 260)) {
+    selftest::RandomProgram program;
+    const ComputeDag dag(p.outputs);
+    program.inputs = dag.placeholders();
+    program.outputs = p.outputs;
+    program.text = p.name;
+    const Schedule s = create_schedule(
+        p.outputs, h200(),
+        {.block_threads = 128, .block_shared_bytes = 16 << 10, .use_records = false});
+    const selftest::Case want(program, 3);
+    const std::vector<NDArray> arrays = want.fresh_arrays();
+    selftest::emulated(5)(s, program.args(), arrays);
+    EXPECT_EQ(want.difference(arrays), "") << p.name;
+  }
+}
+
+TEST(BlockLimits, WithoutThemNothingChanges) {
+  for (const MemoryBound& p : programs(96, 260)) {
+    const ComputeDag dag(p.outputs);
+    const Template all = make_template(dag, h200());
+    const Gpu gpu = h200().gpu;
+    const Template same = make_template(
+        dag, h200(),
+        {.block_threads = gpu.threads_per_block, .block_shared_bytes = gpu.smem_per_block});
+    EXPECT_EQ(same.static_schedule().to_text(), all.static_schedule().to_text()) << p.name;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
