@@ -147,8 +147,8 @@ TEST(Worker, ATaskArrivesWhole) {
     const Json answer = theirs.answer(tuners.message(static_cast<size_t>(id), workers));
     ASSERT_FALSE(answer.contains("message")) << answer.dump();
     const search::MeasuredTask& there = theirs.at(id);
-    EXPECT_EQ(there.options.max_unroll, 77);
-    EXPECT_TRUE(there.options.allow_tf32);
+    EXPECT_EQ(there.task.tmpl.options().max_unroll, 77);
+    EXPECT_TRUE(there.task.tmpl.options().allow_tf32);
     EXPECT_EQ(there.task.tmpl.target(), task.tmpl.target());
     EXPECT_EQ(there.task.tmpl.dag().structural_hash(), task.tmpl.dag().structural_hash());
     // Copies of its own are of the task that is measured.
