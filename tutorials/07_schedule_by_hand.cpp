@@ -8,8 +8,6 @@
 // The times below are of one run on your machine. The figure to look at is the last column: how
 // much of the static choice's speed there is.
 #include <heddle/heddle.h>
-#include <heddle/runtime/thread_pool.h>
-#include <heddle/runtime/timer.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -170,9 +168,8 @@ Schedule with_threads(const Product& p, const Sizes& z) {
 int main() {
   const Product p;
   const Sizes z;
-  const NDArray a = NDArray::random({kSize, kSize}, f32, 1);
-  const NDArray b = NDArray::random({kSize, kSize}, f32, 2);
-  NDArray expected, c = NDArray::zeros({kSize, kSize}, f32);
+  const NDArray a = random_like(p.A, 1), b = random_like(p.B, 2);
+  NDArray expected = zeros_like(p.C), c = zeros_like(p.C);
 
   struct Version {
     const char* name;

@@ -1,17 +1,27 @@
-// Heddle: compute declarations to fast kernels, with no schedule written.
+// Heddle: compute declarations to fast kernels, with no schedule written. All that most programs
+// use; for GPUs by hand there is runtime/cuda.h, for kernels compiled ahead of time
+// driver/export.h.
 #pragma once
 
 #include "heddle/dag/compute_dag.h"
 #include "heddle/driver/build.h"
+#include "heddle/dsl/arrays.h"
 #include "heddle/dsl/tensor.h"
 #include "heddle/ir/print.h"
+#include "heddle/network/network.h"
+#include "heddle/ops/ops.h"
 #include "heddle/records/database.h"
 #include "heddle/records/record.h"
 #include "heddle/records/record_log.h"
 #include "heddle/records/tophub.h"
 #include "heddle/runtime/kernel.h"
 #include "heddle/runtime/ndarray.h"
+#include "heddle/runtime/profile.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/runtime/timer.h"
 #include "heddle/schedule/schedule.h"
 #include "heddle/schedule/template.h"
+#include "heddle/search/print.h"
+#include "heddle/search/tune.h"
 #include "heddle/support/error.h"
 #include "heddle/target/target.h"

@@ -6,6 +6,7 @@
 #include <boost/graph/topological_sort.hpp>
 #include <iterator>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "dag/internal.h"
 #include "heddle/support/error.h"
@@ -239,6 +240,25 @@ std::vector<Tensor> ComputeDag::placeholders() const {
   std::vector<Tensor> result;
   for (const auto& op : impl_->stages) {
     if (op->is_placeholder()) result.push_back(op->output(0));
+  }
+  return result;
+}
+
+std::vector<Tensor> ComputeDag::unread_placeholders() const {
+  std::vector<Tensor> result;
+  std::unordered_set<const Operation*> seen;
+  std::vector<Tensor> todo;
+  const auto follow = [&](const std::vector<Tensor>& tensors) {
+    todo.insert(todo.end(), tensors.rbegin(), tensors.rend());
+  };
+  for (const auto& op : impl_->stages) follow(op->unread());
+  while (!todo.empty()) {
+    const Tensor t = todo.back();
+    todo.pop_back();
+    if (!seen.insert(t.op()).second) continue;
+    if (t.op()->is_placeholder() && index_of(t.op()) < 0) result.push_back(t);
+    follow(t.op()->unread());
+    follow(t.op()->inputs());
   }
   return result;
 }

@@ -48,7 +48,8 @@ Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const Bu
   auto ms_since = [](Clock::time_point t) {
     return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
   };
-  LoweredProgram program = lower_for_build(schedule, args, options);
+  const std::vector<Tensor> all = with_bound(schedule, args);
+  LoweredProgram program = lower_for_build(schedule, all, options);
   double lower_ms = ms_since(begin);
 
   std::vector<LoweredFunction> functions{program.main};
@@ -59,12 +60,14 @@ Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const Bu
 
   KernelCode code;
   code.name = options.name;
-  code.args = kernel_args(program, args);
+  code.args = kernel_args(program, all, args.size());
+  code.bound = bound_constants(all, args.size());
   code.persistent = persistent_args(program);
   code.main = module.entries[0];
   if (program.prepare.body) code.prepare = module.entries[1];
   code.code = module.code;
   code.source = source_text;
+  code.work = work_of(schedule.dag().direct(), target);
   code.source_context = std::make_shared<Source>(Source{std::move(functions), target});
   if (times) {
     times->lower = lower_ms;

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "codegen/cuda/nvrtc.h"
+#include "driver/program_args.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/runtime/cuda_program.h"
 #include "heddle/support/error.h"
@@ -95,7 +96,7 @@ void check_limits(const GpuProgram& p, const Gpu& gpu) {
 
 }  // namespace
 
-KernelCode cuda_kernel_code(const GpuProgram& p, const std::vector<Tensor>& args,
+KernelCode cuda_kernel_code(const GpuProgram& p, const std::vector<Tensor>& all, size_t listed,
                             cuda::Cubin cubin) {
   auto program = std::make_shared<cuda::Program>();
   program->arch = cubin.arch;
@@ -107,13 +108,14 @@ KernelCode cuda_kernel_code(const GpuProgram& p, const std::vector<Tensor>& args
 
   KernelCode code;
   code.name = p.name;
-  for (size_t i = 0; i < args.size(); ++i) {
-    KernelArg a = describe(args[i].buffer());  // an alternative may give it other dimensions
-    a.output = !args[i].op()->is_placeholder();
-    a.constant = !p.constant_args.empty() && args[i].op()->is_constant();
+  for (size_t i = 0; i < listed; ++i) {
+    KernelArg a = describe(all[i].buffer());  // an alternative may give it other dimensions
+    a.output = !all[i].op()->is_placeholder();
+    a.constant = !p.constant_args.empty() && all[i].op()->is_constant();
     a.alignment = 16;  // what the text counts on (codegen/cuda.h)
     code.args.push_back(std::move(a));
   }
+  code.bound = bound_constants(all, listed);
   for (const Buffer& b : p.persistent) code.persistent.push_back(describe(b));
   code.cuda = std::move(program);
   return code;
@@ -130,12 +132,16 @@ Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
   lower_options.name = options.name;
   lower_options.max_unroll = options.max_unroll;
   const Gpu& gpu = schedule.target().gpu;
-  auto source = std::make_shared<Source>(Source{lower_gpu(schedule, args, lower_options)});
+  const std::vector<Tensor> all = with_bound(schedule, args);
+  auto source = std::make_shared<Source>(Source{lower_gpu(schedule, all, lower_options)});
   const GpuProgram& p = source->program;
   check_limits(p, gpu);
   const double lower_ms = ms_since(begin);
   const auto compile_begin = Clock::now();
-  KernelCode code = cuda_kernel_code(p, args, cuda::compile_cuda(emit_cuda(p), gpu.arch));
+  cuda::Cubin cubin;  // of a program that does nothing, where no output has an element
+  if (!p.main.empty() || !p.prepare.empty()) cubin = cuda::compile_cuda(emit_cuda(p), gpu.arch);
+  KernelCode code = cuda_kernel_code(p, all, args.size(), std::move(cubin));
+  code.work = work_of(schedule.dag().direct(), schedule.target());
   code.source = source_text;
   code.source_context = source;
   if (times) {

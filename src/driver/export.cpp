@@ -23,6 +23,19 @@ Json to_json(const std::vector<KernelArg>& args) {
   return list;
 }
 
+/// Writes each into a file of its own.
+Json export_constants(const std::vector<BoundConstant>& constants, const std::string& stem) {
+  Json list = Json::array();
+  for (size_t i = 0; i < constants.size(); ++i) {
+    const std::string ending = ".constant" + std::to_string(i) + ".npy";
+    constants[i].array.save(stem + ending);
+    Json j = to_json(constants[i].arg);
+    j["file"] = ending;  // behind the stem, which may change
+    list.push_back(std::move(j));
+  }
+  return list;
+}
+
 std::vector<std::string> features_of(const Target& target) {
   const detail::CpuRow* row = detail::find_cpu(target.mcpu);
   return detail::apply_features(row == nullptr ? "" : row->features, target.features);
@@ -37,7 +50,8 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
     throw_user_error("a kernel for a GPU cannot be exported as an object file", {},
                      "take its text from Kernel::source(\"cuda\")");
   }
-  const LoweredProgram program = lower_for_build(schedule, args, options);
+  const std::vector<Tensor> all = with_bound(schedule, args);
+  const LoweredProgram program = lower_for_build(schedule, all, options);
   std::vector<LoweredFunction> functions{program.main};
   functions[0].name = "heddle_kernel_main";
   const bool prepares = static_cast<bool>(program.prepare.body);
@@ -48,7 +62,8 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
   Json j = Json::object({{"name", options.name}, {"target", to_string(target)}});
   j["features"] = Json::array_of(features_of(target));
   j["prepares"] = prepares;
-  j["args"] = to_json(kernel_args(program, args));
+  j["args"] = to_json(kernel_args(program, all, args.size()));
+  j["constants"] = export_constants(bound_constants(all, args.size()), stem);
   j["persistent"] = to_json(persistent_args(program));
   write_file_atomic(stem + ".o", emit_llvm(functions, target, "o"));
   write_file_atomic(stem + ".json", j.dump(1) + "\n");

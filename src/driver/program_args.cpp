@@ -1,6 +1,9 @@
 #include "driver/program_args.h"
 
+#include <algorithm>
+
 #include "driver/build_cuda.h"
+#include "driver/roof.h"
 #include "heddle/support/error.h"
 #include "schedule/schedule_state.h"
 
@@ -44,6 +47,16 @@ const Target& target_of(const Schedule& schedule, const BuildOptions& options) {
   return schedule.target();
 }
 
+std::vector<Tensor> with_bound(const Schedule& schedule, const std::vector<Tensor>& listed) {
+  std::vector<Tensor> all = listed;
+  for (const Tensor& t : schedule.dag().direct().placeholders()) {
+    const bool given =
+        std::any_of(listed.begin(), listed.end(), [&](const Tensor& l) { return l.same_as(t); });
+    if (!given && t.op()->data() != nullptr) all.push_back(t);
+  }
+  return all;
+}
+
 LoweredProgram lower_for_build(const Schedule& schedule, const std::vector<Tensor>& args,
                                const BuildOptions& options) {
   LowerOptions lower_options;
@@ -52,15 +65,43 @@ LoweredProgram lower_for_build(const Schedule& schedule, const std::vector<Tenso
   return lower(schedule, args, lower_options);
 }
 
-std::vector<KernelArg> kernel_args(const LoweredProgram& program, const std::vector<Tensor>& args) {
+std::vector<KernelArg> kernel_args(const LoweredProgram& program, const std::vector<Tensor>& all,
+                                   size_t listed) {
   std::vector<KernelArg> out;
-  for (size_t i = 0; i < args.size(); ++i) {
-    KernelArg a = describe(args[i].buffer());  // an alternative may give it other dimensions
-    a.output = !args[i].op()->is_placeholder();
-    a.constant = !program.constant_args.empty() && args[i].op()->is_constant();
+  for (size_t i = 0; i < listed; ++i) {
+    KernelArg a = describe(all[i].buffer());  // an alternative may give it other dimensions
+    a.output = !all[i].op()->is_placeholder();
+    a.constant = !program.constant_args.empty() && all[i].op()->is_constant();
     out.push_back(std::move(a));
   }
   return out;
+}
+
+std::vector<BoundConstant> bound_constants(const std::vector<Tensor>& all, size_t listed) {
+  std::vector<BoundConstant> out;
+  for (size_t i = listed; i < all.size(); ++i) {
+    KernelArg a = describe(all[i].buffer());
+    a.constant = true;
+    out.push_back({std::move(a), *all[i].op()->data()});
+  }
+  return out;
+}
+
+KernelWork work_of(const ComputeDag& dag, const Target& target) {
+  KernelWork work;
+  DataType dtype = dag.outputs()[0].dtype();
+  double most = 0;
+  for (int s = 0; s < dag.size(); ++s) {
+    const StageInfo& info = dag.info(s);
+    if (info.preparable) continue;
+    work.flops += info.flops;
+    if (info.flops <= most) continue;
+    most = info.flops;
+    dtype = dag.stage(s).output(0).dtype();
+  }
+  work.bytes = static_cast<double>(dag.compulsory_bytes());
+  work.roof = [target, dtype] { return roof_of(target, dtype); };
+  return work;
 }
 
 std::vector<KernelArg> persistent_args(const LoweredProgram& program) {

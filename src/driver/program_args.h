@@ -12,11 +12,21 @@ namespace heddle {
 /// are bound to the blocks and threads of a GPU in a schedule that is for none.
 const Target& target_of(const Schedule& schedule, const BuildOptions& options);
 
+/// `listed`, and behind them the constants with values that the declaration reads and the list
+/// leaves out: the kernel supplies those.
+std::vector<Tensor> with_bound(const Schedule& schedule, const std::vector<Tensor>& listed);
+
 LoweredProgram lower_for_build(const Schedule& schedule, const std::vector<Tensor>& args,
                                const BuildOptions& options);
 
-/// The arguments of the kernel, and of what it keeps of its constants.
-std::vector<KernelArg> kernel_args(const LoweredProgram& program, const std::vector<Tensor>& args);
+/// The arguments that are listed, the constants behind them, and what is kept of constants.
+/// `all`: as with_bound gave them; the first `listed` are arguments of the kernel.
+std::vector<KernelArg> kernel_args(const LoweredProgram& program, const std::vector<Tensor>& all,
+                                   size_t listed);
+std::vector<BoundConstant> bound_constants(const std::vector<Tensor>& all, size_t listed);
 std::vector<KernelArg> persistent_args(const LoweredProgram& program);
+
+/// What a call has to do: the arithmetic of all stages that are not computed ahead of it.
+KernelWork work_of(const ComputeDag& dag, const Target& target);
 
 }  // namespace heddle

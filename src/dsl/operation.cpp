@@ -1,31 +1,18 @@
 #include <utility>
 
+#include "dsl/empty.h"
 #include "dsl/validate.h"
 #include "heddle/dsl/tensor.h"
+#include "heddle/runtime/ndarray.h"
 
 namespace heddle {
 
-std::vector<Tensor> Operation::inputs() const {
-  std::vector<Tensor> result;
-  const auto collect = [&](const Expr& e) {
-    const Load* load = e.as<Load>();
-    if (!load) return;
-    Tensor tensor = tensor_of(load->buffer);
-    if (!tensor) return;
-    for (const Tensor& seen : result)
-      if (seen.same_as(tensor)) return;
-    result.push_back(std::move(tensor));
-  };
-  for (const Expr& body : bodies_) {
-    visit(body, collect);
-    // The components of a tuple reduction share all their sources.
-    if (body.kind() == ExprKind::Reduce) break;
-  }
-  return result;
-}
+std::vector<Tensor> Operation::inputs() const { return tensors_read(bodies_); }
 
 Ref<const Operation> Operation::make_placeholder(Shape shape, DataType dtype, std::string name,
-                                                 bool constant, Where where) {
+                                                 bool constant, Where where,
+                                                 std::shared_ptr<const NDArray> data) {
+  HEDDLE_ICHECK(!data || constant, "only constants have data");
   if (dtype.is_vector())
     throw_user_error("placeholder '" + name + "' has the vector type " + to_string(dtype), where,
                      "tensors hold scalars: " + to_string(dtype.element()));
@@ -34,6 +21,7 @@ Ref<const Operation> Operation::make_placeholder(Shape shape, DataType dtype, st
   op->name_ = std::move(name);
   op->where_ = where;
   op->constant_ = constant;
+  op->data_ = std::move(data);
   op->outputs_.emplace_back(new BufferNode(op->name_, dtype, check_shape(shape, op->name_, where),
                                            Scope::Argument, op.get()));
   return op;
@@ -43,9 +31,16 @@ Ref<const Operation> Operation::make_compute(std::string name, std::vector<Axis>
                                              std::vector<Expr> bodies, std::string tag,
                                              Where where) {
   std::vector<Axis> reduce_axes = check_bodies(name, axes, bodies, where);
-  check_bounds(name, axes, reduce_axes, bodies, where);
-
   Ref<Operation> op(new Operation);
+  // Where nothing is ever evaluated there is nothing to read.
+  if (is_empty(axes) || is_empty(reduce_axes)) {
+    op->unread_ = tensors_read(bodies);
+    bodies = unevaluated(bodies, is_empty(axes));
+    reduce_axes.clear();
+  } else {
+    check_bounds(name, axes, reduce_axes, bodies, where);
+    bodies = without_empty_reads(bodies, &op->unread_);
+  }
   op->kind_ = Kind::Compute;
   op->name_ = std::move(name);
   op->tag_ = std::move(tag);

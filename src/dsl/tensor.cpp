@@ -40,6 +40,12 @@ std::vector<int64_t> Tensor::extents() const {
   return result;
 }
 
+int64_t Tensor::size() const {
+  int64_t size = 1;
+  for (const Expr& e : shape()) size *= *as_int(e);
+  return size;
+}
+
 Expr Tensor::operator()(const std::vector<Axis>& indices) const {
   return at(std::vector<Expr>(indices.begin(), indices.end()));
 }

@@ -96,9 +96,9 @@ Expr check_extent(const Expr& extent, const std::string& what, const Where& wher
     throw_user_error("the extent of " + what + " is '" + to_string(folded) +
                          "', and symbolic extents are not supported yet",
                      where, "use a constant, one declaration a size");
-  if (*value <= 0)
+  if (*value < 0)
     throw_user_error("the extent of " + what + " is " + std::to_string(*value), where,
-                     "extents are at least 1");
+                     "extents are at least 0");
   return folded;
 }
 

@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-/// Extents are positive integer constants (folded first); `what` is "dimension 0 of 'A'".
+/// Extents are integer constants, at least 0 (folded first); `what` is "dimension 0 of 'A'".
 Expr check_extent(const Expr& extent, const std::string& what, const Where& where);
 Shape check_shape(const Shape& shape, const std::string& name, const Where& where);
 

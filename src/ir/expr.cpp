@@ -63,6 +63,10 @@ void ExprNode::destroy(const ExprNode* node) {
 }
 
 Expr Expr::from_int(int64_t value) { return Expr(new IntImm(i64, value)); }
+Expr Expr::from_uint(uint64_t value) {
+  const bool fits = value <= static_cast<uint64_t>(INT64_MAX);
+  return Expr(new IntImm(fits ? i64 : u64, static_cast<int64_t>(value)));
+}
 Expr::Expr(float value) : Expr(new FloatImm(f32, static_cast<double>(value))) {}
 Expr::Expr(double value) : Expr(new FloatImm(f64, value)) {}
 Expr::Expr(bool value) : Expr(new IntImm(boolean, value ? 1 : 0)) {}
@@ -72,9 +76,10 @@ IntImm::IntImm(DataType t, int64_t v) : ExprNode(kKind, t, node_hash(kKind, t, v
 FloatImm::FloatImm(DataType t, double v)
     : ExprNode(kKind, t, node_hash(kKind, t, hash_double(v))), value(v) {}
 
-VarNode::VarNode(std::string name, DataType t) : VarNode(std::move(name), t, next_var_id()) {}
-VarNode::VarNode(std::string name, DataType t, uint64_t id)
-    : ExprNode(kKind, t, node_hash(kKind, t, id)), name(std::move(name)), id(id) {}
+VarNode::VarNode(std::string name, DataType t, int64_t extent)
+    : VarNode(std::move(name), t, extent, next_var_id()) {}
+VarNode::VarNode(std::string name, DataType t, int64_t extent, uint64_t id)
+    : ExprNode(kKind, t, node_hash(kKind, t, id)), name(std::move(name)), id(id), extent(extent) {}
 
 Cast::Cast(DataType t, Expr v)
     : ExprNode(kKind, t, node_hash(kKind, t, v->hash)), value(std::move(v)) {}
@@ -122,10 +127,20 @@ Reduce::Reduce(Ref<const Combiner> c, std::vector<Expr> s, std::vector<Axis> a, 
       axes(std::move(a)),
       index(i) {}
 
-Var::Var(std::string name, DataType t) : expr_(new VarNode(std::move(name), t)) {}
+Var::Var(std::string name, DataType t, int64_t extent)
+    : expr_(new VarNode(std::move(name), t, extent)) {}
+
+namespace {
+
+Var axis_var(std::string name, const Expr& extent) {
+  const int64_t* known = as_int(extent);
+  return Var(std::move(name), i64, known ? *known : -1);
+}
+
+}  // namespace
 
 Axis::Axis(std::string name, Expr extent, AxisKind kind)
-    : node_(new AxisNode(Var(std::move(name)), std::move(extent), kind)) {
+    : node_(new AxisNode(axis_var(std::move(name), extent), extent, kind)) {
   HEDDLE_ICHECK(node_->extent.defined() && node_->extent.dtype() == i64,
                 "the extent of an axis is i64");
 }

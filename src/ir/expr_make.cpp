@@ -1,9 +1,11 @@
 // The constructors: type checks, adaption of literals, folding of constants.
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "fold.h"
 #include "heddle/ir/expr.h"
+#include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 
 namespace heddle {
@@ -75,6 +77,50 @@ bool unify_lanes(Expr& a, Expr& b) {
     return false;
   }
   return true;
+}
+
+/// The integers of absolute value up to this are all floats of type `t`.
+int64_t exact_integers(DataType t) {
+  if (t.bits == 64) return int64_t{1} << 53;
+  if (t.bits == 32) return int64_t{1} << 24;
+  return t.code == TypeCode::BFloat ? 1 << 8 : 1 << 11;
+}
+
+/// What an integer expression can be, by the types of what it reads and the extents of axes.
+Interval values_of(const Expr& e) {
+  Ranges ranges;
+  visit(e, [&](const Expr& x) {
+    const VarNode* v = x.as<VarNode>();
+    if (v && v->extent >= 0) ranges.set(Var::from(x), {0, std::max<int64_t>(v->extent - 1, 0)});
+  });
+  return range_of(e, ranges);
+}
+
+/// Is it an integer, not constant, next to a float constant?
+bool beside_float_constant(const Expr& e, const Expr& beside) {
+  return !is_const(e) && e.dtype().is_integral() && !e.dtype().is_bool() && is_const(beside) &&
+         beside.dtype().is_float();
+}
+
+/// An integer next to a float constant becomes a float of its type where that is exact.
+void adapt_integer(Expr& e, const Expr& beside) {
+  if (!beside_float_constant(e, beside)) return;
+  const DataType t = beside.dtype().element();
+  const int64_t most = exact_integers(t);
+  const Interval values = values_of(scalar_of(e));
+  if (-most <= values.min && values.max <= most) e = cast(t, std::move(e));
+}
+
+[[noreturn]] void operand_mismatch(BinaryOp op, const Expr& a, const Expr& b) {
+  const std::string what = std::string("the operands of '") + to_string(op) + "'";
+  if (!beside_float_constant(a, b) && !beside_float_constant(b, a)) {
+    mismatch(what, a.dtype(), b.dtype());
+  }
+  const DataType t = (a.dtype().is_float() ? a : b).dtype().element();
+  throw_user_error(
+      what + " have different types: " + to_string(a.dtype()) + " and " + to_string(b.dtype()), {},
+      "the integers may be ones that " + to_string(t) + " does not have: use cast(" + to_string(t) +
+          ", ...) where they are to be rounded");
 }
 
 bool is_compare(BinaryOp op) {
@@ -247,8 +293,10 @@ Expr make_unary(UnaryOp op, Expr a) {
 
 Expr make_binary(BinaryOp op, Expr a, Expr b) {
   HEDDLE_ICHECK(a.defined() && b.defined(), "operand of an operator is null");
+  adapt_integer(a, b);
+  adapt_integer(b, a);
   if (!unify_types(a, b) || !unify_lanes(a, b)) {
-    mismatch(std::string("the operands of '") + to_string(op) + "'", a.dtype(), b.dtype());
+    operand_mismatch(op, a, b);
   }
   check_operands(op, a.dtype());
   const DataType result = is_compare(op) ? boolean.with_lanes(a.dtype().lanes) : a.dtype();

@@ -41,9 +41,23 @@ std::vector<char> constant_stages(const ScheduleState& s, const std::vector<int>
   return constant;
 }
 
+// Of a declaration without elements: listed, but nothing reads it.
+bool is_unread(const ScheduleState& s, const Tensor& t) {
+  const std::vector<Tensor> unread = s.dag.direct().unread_placeholders();
+  return std::any_of(unread.begin(), unread.end(), [&](const Tensor& u) { return u.same_as(t); });
+}
+
+// No element of the stage exists.
+bool is_empty(const ScheduleState& s, int st) {
+  const std::vector<int>& axes = s.stages[st].spatial;
+  return std::any_of(axes.begin(), axes.end(),
+                     [&](int a) { return is_const(s.axes[a].extent, 0); });
+}
+
 void check_args(const ScheduleState& s, const std::vector<Tensor>& args) {
   for (const Tensor& t : args) {
     int st = s.dag.index_of(t.op());
+    if (st < 0 && is_unread(s, t)) continue;
     if (st < 0 || (!s.stages[st].placeholder && !s.stages[st].output)) {
       throw_user_error(
           "argument '" + t.name() + "' is neither an input nor an output of the program", {},
@@ -56,12 +70,13 @@ void check_args(const ScheduleState& s, const std::vector<Tensor>& args) {
   std::vector<Tensor> needed = s.dag.placeholders();
   for (const Tensor& t : s.dag.outputs()) needed.push_back(t);
   for (const Tensor& t : needed) {
-    if (has(t) == 0) {
-      throw_user_error("'" + t.name() + "' is missing from the arguments", t.op()->where(),
-                       "list every input and every output of the program once");
-    }
-    if (has(t) > 1)
-      throw_user_error("'" + t.name() + "' is listed twice among the arguments", t.op()->where());
+    if (has(t) > 0) continue;
+    throw_user_error("'" + t.name() + "' is missing from the arguments", t.op()->where(),
+                     "list every input and every output of the program once");
+  }
+  for (const Tensor& t : args) {
+    if (has(t) == 1) continue;
+    throw_user_error("'" + t.name() + "' is listed twice among the arguments", t.op()->where());
   }
 }
 
@@ -71,7 +86,7 @@ class Pipeline {
 
   void run(const std::string& name, FunctionRef<Stmt(const Stmt&)> pass) {
     auto begin = Clock::now();
-    program_->main.body = pass(program_->main.body);
+    if (program_->main.body) program_->main.body = pass(program_->main.body);
     if (program_->prepare.body) program_->prepare.body = pass(program_->prepare.body);
     note(name, begin);
   }
@@ -107,7 +122,8 @@ LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>
   std::vector<int> order = topological_stages(s);
   std::vector<char> constant = constant_stages(s, order);
   auto at_root = [&](int st) {
-    return !s.stages[st].placeholder && s.stages[st].placement == Placement::Root;
+    return !s.stages[st].placeholder && s.stages[st].placement == Placement::Root &&
+           !is_empty(s, st);
   };
   std::vector<int> main_roots, prepare_roots;
   for (int st : order) {
@@ -119,6 +135,10 @@ LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>
   program.prepare.name = name + "_prepare";
   for (size_t i = 0; i < args.size(); ++i) {
     int st = s.dag.index_of(args[i].op());
+    if (st < 0) {  // unread
+      program.main.args.push_back(args[i].buffer());
+      continue;
+    }
     if (external[st].buffers.empty()) external[st] = root_buffers(s, st, Scope::Argument);
     program.main.args.push_back(external[st].buffers[args[i].index()]);
     if (s.stages[st].constant && !prepare_roots.empty()) {

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "dag/map_loads.h"
+#include "heddle/runtime/ndarray.h"
 #include "heddle/schedule/template.h"
 
 namespace heddle::network {
@@ -115,8 +116,11 @@ class NodeBuilder {
       if (node_.inputs[i].same_as(t)) return node_.task_inputs[i];
     }
     node_.inputs.push_back(t);
+    std::shared_ptr<const NDArray> data;
+    if (const NDArray* values = t.op()->data()) data = std::make_shared<const NDArray>(*values);
     node_.task_inputs.push_back(Operation::make_placeholder(t.shape(), t.dtype(), t.name(),
-                                                            t.op()->is_constant(), t.op()->where())
+                                                            t.op()->is_constant(), t.op()->where(),
+                                                            std::move(data))
                                     ->output(0));
     return node_.task_inputs.back();
   }

@@ -112,7 +112,7 @@ std::vector<Value> non_zero(const NodeScope& s) {
     for (int64_t i = 0; i < count; ++i) {
       values[static_cast<size_t>(d * count + i)] = found[static_cast<size_t>(i)] /
                                                    strides[static_cast<size_t>(d)] %
-                                                   array.dim(static_cast<int>(d));
+                                                   array.extent(static_cast<int>(d));
     }
   }
   return {s.constant(array_of_integers(values, {rank, count}))};

@@ -105,7 +105,7 @@ Tensor roll(const Tensor& x, int64_t shift, int axis, Where where) {
   const Call call{"roll", where};
   impl::check_rank(call, x, "x", 1);
   axis = impl::normal_axis(call, axis, x.rank());
-  const int64_t n = x.extent(axis), back = ((-shift) % n + n) % n;
+  const int64_t n = std::max<int64_t>(x.extent(axis), 1), back = ((-shift) % n + n) % n;
   return with_index(call, x, x.extents(), axis,
                     [&](const Expr& i) { return floormod(i + back, n); });
 }

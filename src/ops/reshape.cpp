@@ -53,7 +53,10 @@ std::vector<Expr> reshaped_indices(const Dims& from, const Dims& to, const std::
 Tensor with_shape(const Call& call, const Tensor& x, const Dims& to) {
   return compute(
       impl::to_shape(to),
-      [&](const std::vector<Axis>& i) { return x.at(reshaped_indices(x.extents(), to, i)); },
+      [&](const std::vector<Axis>& i) {
+        if (x.size() > 0) return x.at(reshaped_indices(x.extents(), to, i));
+        return x.at(std::vector<Expr>(static_cast<size_t>(x.rank()), Expr(0)));  // never read
+      },
       call.op, call.op, call.where);
 }
 
@@ -81,7 +84,7 @@ Tensor reshape(const Tensor& x, std::vector<int64_t> shape, Where where) {
     if (shape[d] < 0) impl::fail(call, "the shape " + impl::text(asked) + " has a negative extent");
     known *= shape[d];
   }
-  if (open >= 0 && elements % known == 0) {
+  if (open >= 0 && known > 0 && elements % known == 0) {
     shape[static_cast<size_t>(open)] = elements / known;
     known = elements;
   }

@@ -14,4 +14,12 @@ namespace heddle {
 Device check_arguments(const std::string& name, std::span<const KernelArg> args,
                        std::span<const NDArray> arrays, bool for_gpu = false);
 
+/// Throws a Runtime error where an output shares memory with a constant that the kernel supplies.
+void check_apart(const std::string& name, std::span<const KernelArg> args,
+                 std::span<const NDArray> arrays, std::span<const NDArray> constants);
+
+/// The same as check_arguments of the constant arguments alone: the other arrays may be undefined.
+Device check_constants(const std::string& name, std::span<const KernelArg> args,
+                       std::span<const NDArray> arrays, bool for_gpu = false);
+
 }  // namespace heddle

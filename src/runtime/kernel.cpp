@@ -1,6 +1,7 @@
 #include "heddle/runtime/kernel.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 
 #include "heddle/support/error.h"
@@ -50,9 +51,30 @@ class Pointers {
 struct Kernel::Impl {
   std::shared_ptr<const KernelCode> code;
   std::shared_ptr<const cuda::Executable> cuda;  // of a kernel for a GPU
+  std::vector<NDArray> bound;                    // the constants that it supplies, on the CPU
   std::mutex mutex;  // never held while code runs, which may wait for the thread pool
   std::vector<PreparedRef> prepared;  // the last used first
+  // Bound constants where they are needed, by the index of the GPU.
+  std::map<int, std::shared_ptr<const std::vector<NDArray>>> bound_on_gpu;
   uint64_t refreshes = 0;
+
+  size_t num_args() const { return code->args.size() + bound.size(); }
+
+  /// The constants that the kernel supplies, on a GPU.
+  std::shared_ptr<const std::vector<NDArray>> bound_on(Device device) {
+    uint64_t refreshed = 0;
+    {
+      const std::lock_guard lock(mutex);
+      const auto known = bound_on_gpu.find(device.index);
+      if (known != bound_on_gpu.end()) return known->second;
+      refreshed = refreshes;
+    }
+    auto copies = std::make_shared<std::vector<NDArray>>();
+    for (const NDArray& a : bound) copies->push_back(a.to_device(device));
+    const std::lock_guard lock(mutex);
+    if (refreshes != refreshed) return copies;
+    return bound_on_gpu.emplace(device.index, std::move(copies)).first->second;
+  }
 
   PreparedRef find(const std::vector<NDArray>& constants) {
     auto same = [](const NDArray& a, const NDArray& b) { return a.data() == b.data(); };
@@ -95,10 +117,10 @@ struct Kernel::Impl {
     return fresh;
   }
 
-  void run_prepare(Prepared& p, Device device) const {
+  void run_prepare(Prepared& p, Device device) {
     if (cuda) {
       // Launches name their buffers by position among all arguments; theirs are constants alone.
-      Pointers pointers(code->args.size() + p.arrays.size());
+      Pointers pointers(num_args() + p.arrays.size());
       size_t next = 0;
       for (size_t i = 0; i < code->args.size(); ++i) {
         pointers[i] = nullptr;
@@ -107,14 +129,19 @@ struct Kernel::Impl {
         pointers[i] = constant.data();
         p.on_gpu.push_back(std::move(constant));
       }
+      const auto here = bound_on(device);
+      for (size_t i = 0; i < here->size(); ++i) {
+        pointers[code->args.size() + i] = (*here)[i].data();
+      }
       for (size_t i = 0; i < p.arrays.size(); ++i) {
-        pointers[code->args.size() + i] = p.arrays[i].data();
+        pointers[num_args() + i] = p.arrays[i].data();
       }
       cuda->prepare(device.index, pointers.span());
       return;
     }
     std::vector<void*> pointers;
     for (const NDArray& a : p.constants) pointers.push_back(a.data());
+    for (const NDArray& a : bound) pointers.push_back(a.data());
     for (const NDArray& a : p.arrays) pointers.push_back(a.data());
     if (code->prepare(pointers.data()) != 0) {
       throw_runtime_error("out of memory while kernel '" + code->name + "' prepared its constants");
@@ -152,11 +179,16 @@ struct Kernel::Impl {
     }
   }
 
-  void launch(std::span<const NDArray> arrays, const PreparedRef& ready, Device device) const {
+  void launch(std::span<const NDArray> arrays, const PreparedRef& ready, Device device) {
     const size_t persistent = ready ? ready->arrays.size() : 0;
-    Pointers pointers(arrays.size() + persistent);
+    Pointers pointers(num_args() + persistent);
     for (size_t i = 0; i < arrays.size(); ++i) pointers[i] = arrays[i].data();
-    for (size_t i = 0; i < persistent; ++i) pointers[arrays.size() + i] = ready->arrays[i].data();
+    if (!bound.empty()) {
+      const auto here = bound_on(device);
+      for (size_t i = 0; i < here->size(); ++i) pointers[arrays.size() + i] = (*here)[i].data();
+      cuda::keep_in_capture(device.index, *here);
+    }
+    for (size_t i = 0; i < persistent; ++i) pointers[num_args() + i] = ready->arrays[i].data();
     cuda->run(device.index, pointers.span());
     cuda::keep_in_capture(device.index, arrays);
     if (ready) cuda::keep_in_capture(device.index, ready->arrays);
@@ -165,9 +197,10 @@ struct Kernel::Impl {
 
 Kernel::Kernel(KernelCode code) : impl_(std::make_shared<Impl>()) {
   if (code.cuda) {
-    impl_->cuda = std::make_shared<const cuda::Executable>(code.cuda, code.name, code.args.size(),
-                                                           code.persistent.size());
+    impl_->cuda = std::make_shared<const cuda::Executable>(
+        code.cuda, code.name, code.args.size() + code.bound.size(), code.persistent.size());
   }
+  for (const BoundConstant& b : code.bound) impl_->bound.push_back(b.array);
   impl_->code = std::make_shared<const KernelCode>(std::move(code));
 }
 
@@ -176,20 +209,25 @@ Kernel Kernel::clone() const {
   copy.impl_ = std::make_shared<Impl>();
   copy.impl_->code = impl().code;
   copy.impl_->cuda = impl().cuda;
+  copy.impl_->bound = impl().bound;
   return copy;
 }
 
 void Kernel::call(std::span<const NDArray> arrays) const {
   const KernelCode& code = *impl().code;
   const Device device = check_arguments(code.name, code.args, arrays, impl_->cuda != nullptr);
+  check_apart(code.name, code.args, arrays, impl_->bound);
   if (impl_->cuda) return impl_->call_cuda(arrays, device);
-  Pointers pointers(code.args.size() + code.persistent.size());
+  Pointers pointers(impl_->num_args() + code.persistent.size());
   for (size_t i = 0; i < arrays.size(); ++i) pointers[i] = arrays[i].data();
+  for (size_t i = 0; i < impl_->bound.size(); ++i) {
+    pointers[arrays.size() + i] = impl_->bound[i].data();
+  }
   PreparedRef prepared;
   if (code.prepare) {
     prepared = impl_->prepare(arrays, device);
     for (size_t i = 0; i < code.persistent.size(); ++i) {
-      pointers[code.args.size() + i] = prepared->arrays[i].data();
+      pointers[impl_->num_args() + i] = prepared->arrays[i].data();
     }
   }
   if (code.main(pointers.data()) != 0) {
@@ -204,19 +242,38 @@ Kernel::Impl& Kernel::impl() const {
 
 void Kernel::prepare(std::span<const NDArray> arrays) const {
   const KernelCode& code = *impl().code;
-  const Device device = check_arguments(code.name, code.args, arrays, impl_->cuda != nullptr);
-  if (!impl_->has_prepare()) return;
-  impl_->prepare(arrays, impl_->cuda && device.is_cpu() ? Device::cuda() : device);
+  const Device device = check_constants(code.name, code.args, arrays, impl_->cuda != nullptr);
+  const Device where = impl_->cuda && device.is_cpu() ? Device::cuda() : device;
+  if (impl_->has_prepare()) {
+    impl_->prepare(arrays, where);
+  } else if (impl_->cuda && !code.bound.empty()) {
+    impl_->bound_on(where);
+  }
+}
+
+void Kernel::prepare() const {
+  const KernelCode& code = *impl().code;
+  for (const KernelArg& arg : code.args) {
+    if (!arg.constant) continue;
+    throw_user_error(
+        "kernel '" + code.name + "' does not have the values of its constant '" + arg.name + "'",
+        {}, "pass the arrays to prepare, or declare it with constant(array)");
+  }
+  prepare(std::vector<NDArray>(code.args.size()));
 }
 
 void Kernel::refresh() const {
   std::lock_guard lock(impl().mutex);
   impl().prepared.clear();
+  impl_->bound_on_gpu.clear();
   ++impl().refreshes;
 }
 
 const std::string& Kernel::name() const { return impl().code->name; }
 const std::vector<KernelArg>& Kernel::args() const { return impl().code->args; }
+
+const std::vector<BoundConstant>& Kernel::bound() const { return impl().code->bound; }
+const KernelWork& Kernel::work() const { return impl().code->work; }
 
 const cuda::Program* Kernel::cuda_program() const { return impl().code->cuda.get(); }
 bool Kernel::has_persistent() const { return impl().has_prepare(); }

@@ -32,6 +32,22 @@ std::vector<KernelArg> args_of(const Json& list) {
   return args;
 }
 
+/// The constants that the kernel supplies itself, from the files next to its description.
+std::vector<BoundConstant> constants_of(const Json& description, const std::string& stem) {
+  std::vector<BoundConstant> constants;
+  if (!description.contains("constants")) return constants;  // written by an older Heddle
+  for (const Json& j : description.at("constants").elements()) {
+    const std::string file = stem + j.at("file").as_string();
+    BoundConstant c{arg_of(j), NDArray::load(file)};
+    if (c.array.dtype() != c.arg.dtype || c.array.shape() != c.arg.shape) {
+      throw_runtime_error("constant '" + c.arg.name + "' is not what was exported: " + file +
+                          " holds " + describe(c.array));
+    }
+    constants.push_back(std::move(c));
+  }
+  return constants;
+}
+
 void check_cpu(const Json& description) {
   std::vector<std::string> needed;
   for (const Json& feature : description.at("features").elements()) {
@@ -71,6 +87,7 @@ Kernel load_kernel(const std::string& stem) {
   code.code = std::shared_ptr<void>(library, [](void* handle) { ::dlclose(handle); });
   code.name = description.at("name").as_string();
   code.args = args_of(description.at("args"));
+  code.bound = constants_of(description, stem);
   code.persistent = args_of(description.at("persistent"));
   code.main = entry(library, "heddle_kernel_main", path);
   if (description.at("prepares").as_bool()) {

@@ -122,10 +122,18 @@ NDArray NDArray::zeros(Extents shape, DataType dtype, Device device) {
   return array;
 }
 
-NDArray NDArray::full(Extents shape, DataType dtype, double value) {
-  NDArray array = empty(std::move(shape), dtype);
+NDArray NDArray::full(Extents shape, DataType dtype, double value, Device device) {
+  NDArray array = empty(std::move(shape), dtype, device);
   array.fill(value);
   return array;
+}
+
+NDArray zeros_like(const NDArray& array) {
+  return NDArray::zeros(array.extents(), array.dtype(), array.device());
+}
+
+NDArray full_like(const NDArray& array, double value) {
+  return NDArray::full(array.extents(), array.dtype(), value, array.device());
 }
 
 NDArray NDArray::random(Extents shape, DataType dtype, std::uint64_t seed) {
@@ -165,11 +173,11 @@ NDArray NDArray::wrap(void* data, Extents shape, DataType dtype, Device device) 
   return {nullptr, data, std::move(shape), dtype, device};
 }
 
-std::int64_t NDArray::dim(int i) const {
-  if (i < 0 || i >= ndim()) {
-    throw_user_error("no dimension " + std::to_string(i) + " in " + describe(*this));
+std::int64_t NDArray::extent(int d) const {
+  if (d < -rank() || d >= rank()) {
+    throw_user_error("no dimension " + std::to_string(d) + " in " + describe(*this));
   }
-  return shape_[static_cast<std::size_t>(i)];
+  return shape_[static_cast<std::size_t>(d < 0 ? d + rank() : d)];
 }
 
 Extents NDArray::strides() const {

@@ -133,7 +133,7 @@ DLManagedTensor* NDArray::to_dlpack() const {
   DLManagedTensor& managed = exported->managed;
   managed.dl_tensor.data = data_;
   managed.dl_tensor.device = {device_.is_cuda() ? kDLCUDA : kDLCPU, device_.index};
-  managed.dl_tensor.ndim = ndim();
+  managed.dl_tensor.ndim = rank();
   managed.dl_tensor.dtype = to_dl(dtype_);
   managed.dl_tensor.shape = exported->shape.data();
   managed.dl_tensor.strides = exported->strides.data();

@@ -37,6 +37,7 @@ const MeasuredTask* who_has(const TuneTask& task, size_t i,
   for (const std::shared_ptr<MeasuredTask>& other : others) {
     if (!other || other->task.make_input || i >= other->inputs.size()) continue;
     const NDArray& known = other->inputs[i];
+    if (other->task.args[i].op()->data() != nullptr) continue;
     if (known.defined() && known.dtype() == t.dtype() && known.shape() == t.extents() &&
         same_range(task, other->task, i)) {
       return other.get();
@@ -69,13 +70,15 @@ std::shared_ptr<MeasuredTask> make_measured_task(
     made->inputs.emplace_back();
     made->regions.emplace_back();
     if (is_output(t)) continue;
-    if (const MeasuredTask* other = task.make_input ? nullptr : who_has(task, i, others)) {
+    if (const MeasuredTask* other =
+            task.make_input || t.op()->data() ? nullptr : who_has(task, i, others)) {
       made->inputs[i] = other->inputs[i];
       made->regions[i] = other->regions[i];
       continue;
     }
-    const NDArray values =
-        task.make_input ? checked_input(task, i, task.make_input(i)) : random_input(task, i);
+    const NDArray values = task.make_input  ? checked_input(task, i, task.make_input(i))
+                           : t.op()->data() ? *t.op()->data()
+                                            : random_input(task, i);
     made->regions[i] =
         std::make_shared<SharedRegion>(memory.allocate(std::max<int64_t>(values.bytes(), 1)));
     made->inputs[i] = NDArray::wrap(made->regions[i]->data(), t.extents(), t.dtype());
@@ -93,6 +96,8 @@ uint64_t measured_task_key(const TuneTask& task) {
   for (const Tensor& t : task.args) {
     const int stage = task.tmpl.dag().index_of(t.op());
     key = hash_combine(key, static_cast<uint64_t>(stage) << 8 | static_cast<uint64_t>(t.index()));
+    const NDArray* values = t.op()->data();
+    if (values) key = hash_combine(key, reinterpret_cast<uint64_t>(values->data()));
   }
   for (const std::optional<InputRange>& r : task.input_ranges) {
     key = hash_combine(

@@ -1,5 +1,7 @@
 #include "heddle/search/tune.h"
 
+#include <algorithm>
+
 #include "heddle/records/tophub.h"
 #include "search/tuner.h"
 
@@ -17,10 +19,44 @@ std::string name_of(const std::vector<Tensor>& outputs) {
   return name;
 }
 
+// An empty batch: no schedule of it is faster than another.
+bool has_elements(const TuneTask& task) {
+  const std::vector<Tensor>& outputs = task.tmpl.dag().direct().outputs();
+  return std::any_of(outputs.begin(), outputs.end(), [](const Tensor& t) { return t.size() > 0; });
+}
+
+TaskResult untuned(const TuneTask& task) {
+  return {.name = task.name,
+          .config = task.tmpl.default_config(),
+          .schedule = task.tmpl.instantiate(task.tmpl.default_config()),
+          .static_seconds = 0,
+          .best_seconds = 0};
+}
+
+TuneReport run(std::vector<TuneTask> tasks, const TuneOptions& options) {
+  std::vector<TuneTask> with_work;
+  for (const TuneTask& t : tasks) {
+    if (has_elements(t)) with_work.push_back(t);
+  }
+  if (with_work.size() == tasks.size()) return Tuner(std::move(tasks), options).run();
+  TuneReport report;
+  if (with_work.empty()) {
+    report.ended = "converged";
+    report.log = options.log;
+  } else {
+    report = Tuner(std::move(with_work), options).run();
+  }
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (has_elements(tasks[i])) continue;
+    report.tasks.insert(report.tasks.begin() + static_cast<std::ptrdiff_t>(i), untuned(tasks[i]));
+  }
+  return report;
+}
+
 }  // namespace
 
 TuneReport tune_tasks(std::vector<TuneTask> tasks, const TuneOptions& options) {
-  TuneReport report = Tuner(std::move(tasks), options).run();
+  TuneReport report = run(std::move(tasks), options);
   // The log may be one that create_schedule consults: what was found now is to be found there.
   if (!options.log.empty()) reload_tophub();
   return report;

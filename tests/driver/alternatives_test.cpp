@@ -128,7 +128,7 @@ TEST(Collapse, IsCalledWithTheArraysOfTheDeclaration) {
     const Kernel kernel = build(s, args);
     const Template gpu = make_template(s.dag(), Target::parse("cuda -gpu=a100"));
     const KernelCode code = cuda_kernel_code(lower_gpu(gpu.instantiate(gpu.default_config()), args),
-                                             args, cuda::Cubin());
+                                             args, args.size(), cuda::Cubin());
     for (size_t i = 0; i < args.size(); ++i) {
       EXPECT_EQ(kernel.args()[i].shape, args[i].extents()) << args[i].name();
       EXPECT_EQ(code.args[i].shape, args[i].extents()) << args[i].name();

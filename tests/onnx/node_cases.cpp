@@ -47,7 +47,7 @@ void fix_inputs(Case& c, bool all) {
   std::vector<onnx::ValueInfo> open;
   for (const onnx::ValueInfo& info : c.model.graph.inputs) {
     const NDArray& array = c.inputs.at(info.name);
-    const bool decides = array.ndim() <= 1 && (array.dtype().is_integral() || array.size() <= 1);
+    const bool decides = array.rank() <= 1 && (array.dtype().is_integral() || array.size() <= 1);
     if (all || decides || array.size() == 0) {
       c.model.graph.initializers.emplace(info.name, array);
     } else {

@@ -21,7 +21,7 @@ TEST(NDArray, KnowsItsShape) {
   EXPECT_EQ(a.size(), 24);
   EXPECT_EQ(a.bytes(), 96);
   EXPECT_EQ(a.strides(), (Extents{12, 4, 1}));
-  EXPECT_EQ(a.dim(1), 3);
+  EXPECT_EQ(a.extent(1), 3);
   EXPECT_EQ(describe(a), "f32[2, 3, 4]");
   EXPECT_EQ(NDArray::zeros({}, f64).size(), 1);
   EXPECT_EQ(NDArray::zeros({0, 5}, f64).size(), 0);
@@ -108,7 +108,7 @@ TEST(NDArray, MistakesAreErrors) {
   EXPECT_THROW(a.set(-1, 0), Error);
   EXPECT_THROW(a.view({5}), Error);
   EXPECT_THROW(a.rows(1, 3), Error);
-  EXPECT_THROW(a.dim(2), Error);
+  EXPECT_THROW(a.extent(2), Error);
   EXPECT_THROW(a.copy_from(NDArray::zeros({2, 3}, f64)), Error);
   EXPECT_THROW(NDArray::zeros({-1}, f32), Error);
   EXPECT_THROW(NDArray::zeros({1LL << 40, 1LL << 40}, f32), Error);

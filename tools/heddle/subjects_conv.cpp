@@ -45,7 +45,7 @@ double conv_flops(const Tensor& out, int64_t channels, int64_t taps) {
 
 // The image (1, H, W, C) with a border of zeros: Halide's pipeline takes it so.
 NDArray with_border(const NDArray& x, int64_t pad) {
-  const int64_t h = x.dim(1), w = x.dim(2), c = x.dim(3);
+  const int64_t h = x.extent(1), w = x.extent(2), c = x.extent(3);
   NDArray out = NDArray::zeros({1, h + 2 * pad, w + 2 * pad, c}, f32);
   for (int64_t i = 0; i < h; ++i) {
     const float* from = x.data<float>() + i * w * c;
@@ -158,8 +158,8 @@ Problem depthwise_conv2d(const Arguments& a, DataType dtype) {
 // The image (N, C, W) with `pad` zeros at both ends: oneDNN is asked for a 2-d convolution of one
 // row, whose padding would add rows too.
 NDArray padded_rows(const NDArray& x, int64_t pad) {
-  const int64_t rows = x.dim(0) * x.dim(1), width = x.dim(2);
-  NDArray out = NDArray::zeros({x.dim(0), x.dim(1), 1, width + 2 * pad}, f32);
+  const int64_t rows = x.extent(0) * x.extent(1), width = x.extent(2);
+  NDArray out = NDArray::zeros({x.extent(0), x.extent(1), 1, width + 2 * pad}, f32);
   for (int64_t i = 0; i < rows; ++i) {
     const float* from = x.data<float>() + i * width;
     std::copy(from, from + width, out.data<float>() + i * (width + 2 * pad) + pad);

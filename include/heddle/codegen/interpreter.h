@@ -10,7 +10,8 @@
 namespace heddle {
 
 /// Evaluates `outputs` element by element from their declarations. `inputs` pairs each placeholder
-/// with its contents. Reductions run in declaration order; f16/bf16 round after every operation.
+/// with its contents; constants that are left out have their own. Reductions run in declaration
+/// order; f16/bf16 round after every operation.
 struct TensorValue {
   Tensor tensor;
   NDArray value;

@@ -109,6 +109,9 @@ class ComputeDag {
   int index_of(const Operation* op) const;  ///< -1 when not in this graph
   const StageInfo& info(int i) const;
   std::vector<Tensor> placeholders() const;  ///< in order of first use
+  /// Those that the declaration names and never reads (Operation::unread): a kernel takes them as
+  /// arguments where they are listed, and needs none of them.
+  std::vector<Tensor> unread_placeholders() const;
 
   double total_flops() const;
   /// Bytes that must move at least: every placeholder read once, every output written once.

@@ -47,7 +47,8 @@ struct BuildTimes {
 };
 
 /// Compiles `schedule`, for its target, into a kernel that takes `args` in this order: every input
-/// and every output.
+/// and every output. Constants with values (dsl/arrays.h) may be left out: the kernel supplies
+/// those.
 Kernel build(const Schedule& schedule, const std::vector<Tensor>& args,
              const BuildOptions& options = {}, BuildTimes* times = nullptr);
 

@@ -15,7 +15,8 @@ namespace heddle {
 /// Writes `<stem>.o`, with the functions heddle_kernel_main and, where constants are packed,
 /// heddle_kernel_prepare, and `<stem>.json`: the arguments, and the CPU features that the code
 /// uses, which load_kernel checks. The schedule's target may be a CPU that this machine is not; a
-/// User error for a GPU.
+/// User error for a GPU. Constants with values that `args` leaves out go along, each in a file
+/// `<stem>.constant<n>.npy`: load_kernel gives a kernel that supplies them.
 void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
                    const std::string& stem, const BuildOptions& options = {});
 

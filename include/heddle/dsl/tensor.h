@@ -10,11 +10,14 @@
 // is `select(i >= 1 && i <= N, A(i - 1), 0.f)`. An index that is itself read from a tensor is
 // clamped: `A(max(0, min(N - 1, I(i))))`.
 // Shapes are constants today; entries are `Expr` so that symbolic sizes can come without a rewrite.
+// An extent may be 0, as in an empty batch: such a tensor has no elements, and a reduction over
+// nothing gives its identity.
 #pragma once
 
 #include <array>
 #include <concepts>
 #include <functional>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -25,6 +28,7 @@
 
 namespace heddle {
 
+class NDArray;
 class Operation;
 using Shape = std::vector<Expr>;
 
@@ -40,10 +44,11 @@ class Tensor {
   const Buffer& buffer() const;         ///< the identity that loads name
   const std::string& name() const;
   DataType dtype() const;
-  const Shape& shape() const;
   int rank() const;
   int64_t extent(int d) const;  ///< constant extent; negative d counts from the back
   std::vector<int64_t> extents() const;
+  int64_t size() const;        ///< the number of elements
+  const Shape& shape() const;  ///< the extents as expressions
   explicit operator bool() const { return static_cast<bool>(op_); }
   bool same_as(const Tensor& o) const { return op_.get() == o.op_.get() && index_ == o.index_; }
 
@@ -76,6 +81,8 @@ class Operation : public RefCounted {
   /// A placeholder whose contents never change between calls (weights): what depends only on such
   /// inputs is computed once and kept.
   bool is_constant() const { return constant_; }
+  /// The values of a `constant` (dsl/arrays.h); null for all other operations.
+  const NDArray* data() const { return data_.get(); }
   const std::vector<Axis>& axes() const { return axes_; }  ///< spatial; one per output dimension
   const std::vector<Axis>& reduce_axes() const { return reduce_axes_; }
   /// One per output; either all are Reduce nodes of one reduction (components 0, 1, ...) or none
@@ -87,9 +94,14 @@ class Operation : public RefCounted {
   bool is_reduction() const { return !reduce_axes_.empty(); }
   /// The distinct tensors the bodies read, in order of first appearance.
   std::vector<Tensor> inputs() const;
+  /// The tensors that the bodies name and never read: their results have no elements, or are
+  /// reduced over none. Such a body is kept as a constant, which reads nothing.
+  const std::vector<Tensor>& unread() const { return unread_; }
 
+  /// `data`: the values, where they are known; only of constants.
   static Ref<const Operation> make_placeholder(Shape shape, DataType dtype, std::string name,
-                                               bool constant, Where where);
+                                               bool constant, Where where,
+                                               std::shared_ptr<const NDArray> data = nullptr);
   static Ref<const Operation> make_compute(std::string name, std::vector<Axis> axes,
                                            std::vector<Expr> bodies, std::string tag, Where where);
 
@@ -99,6 +111,8 @@ class Operation : public RefCounted {
   std::string name_, tag_;
   Where where_;
   bool constant_ = false;
+  std::shared_ptr<const NDArray> data_;
+  std::vector<Tensor> unread_;
   std::vector<Axis> axes_, reduce_axes_;
   std::vector<Expr> bodies_;
   std::vector<Buffer> outputs_;  // the first handles, which do not count: BufferNode::producer
@@ -113,6 +127,18 @@ Tensor placeholder(Shape shape, DataType dtype = f32, std::string name = "placeh
 /// An input that stays the same from call to call, such as trained weights.
 Tensor constant_placeholder(Shape shape, DataType dtype = f32, std::string name = "weights",
                             Where where = Where::current());
+
+/// The same with extents that are numbers, such as those of an NDArray.
+template <std::integral I>
+Tensor placeholder(const std::vector<I>& extents, DataType dtype = f32,
+                   std::string name = "placeholder", Where where = Where::current()) {
+  return placeholder(Shape(extents.begin(), extents.end()), dtype, std::move(name), where);
+}
+template <std::integral I>
+Tensor constant_placeholder(const std::vector<I>& extents, DataType dtype = f32,
+                            std::string name = "weights", Where where = Where::current()) {
+  return constant_placeholder(Shape(extents.begin(), extents.end()), dtype, std::move(name), where);
+}
 
 /// An axis over [0, extent) to reduce along.
 Axis reduce_axis(Expr extent, std::string name = "k", Where where = Where::current());
@@ -207,6 +233,20 @@ std::vector<Tensor> compute_all(const Shape& shape, F body, std::string name = "
   auto bodies = detail::evaluate_body<std::vector<Expr>>(body, axes, name, where);
   return detail::finish_compute_all(std::move(name), std::move(axes), std::move(bodies),
                                     std::move(tag), where);
+}
+
+/// The same with extents that are numbers, such as those of an NDArray.
+template <std::integral I, class F>
+Tensor compute(const std::vector<I>& extents, F body, std::string name = "compute",
+               std::string tag = "", Where where = Where::current()) {
+  return compute(Shape(extents.begin(), extents.end()), std::move(body), std::move(name),
+                 std::move(tag), where);
+}
+template <std::integral I, class F>
+std::vector<Tensor> compute_all(const std::vector<I>& extents, F body, std::string name = "compute",
+                                std::string tag = "", Where where = Where::current()) {
+  return compute_all(Shape(extents.begin(), extents.end()), std::move(body), std::move(name),
+                     std::move(tag), where);
 }
 
 // ---- reductions: only as the whole body of a compute, or converted there: cast(t, sum(x, k)) ----

@@ -135,11 +135,10 @@ class Expr {
   Expr() = default;
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  Expr(T value)
-      : Expr(from_int(static_cast<int64_t>(value))) {}  // NOLINT(google-explicit-constructor)
-  Expr(float value);                                    // NOLINT(google-explicit-constructor)
-  Expr(double value);                                   // NOLINT(google-explicit-constructor)
-  Expr(bool value);                                     // NOLINT(google-explicit-constructor)
+  Expr(T value) : Expr(from_integer(value)) {}  // NOLINT(google-explicit-constructor)
+  Expr(float value);                            // NOLINT(google-explicit-constructor)
+  Expr(double value);                           // NOLINT(google-explicit-constructor)
+  Expr(bool value);                             // NOLINT(google-explicit-constructor)
   explicit Expr(const ExprNode* node) : node_(node) {
     if (node_) node_->acquire();
   }
@@ -169,7 +168,16 @@ class Expr {
   bool same_as(const Expr& o) const { return node_ == o.node_; }
 
  private:
-  static Expr from_int(int64_t value);  // an i64 constant
+  template <std::integral T>
+  static Expr from_integer(T value) {
+    if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(uint64_t)) {
+      return from_uint(value);
+    } else {
+      return from_int(static_cast<int64_t>(value));
+    }
+  }
+  static Expr from_int(int64_t value);    // an i64 constant
+  static Expr from_uint(uint64_t value);  // the same; of u64 where no i64 has this value
   const ExprNode* node_ = nullptr;
 };
 
@@ -195,12 +203,13 @@ struct FloatImm : ExprNode {
 
 struct VarNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Var;
-  VarNode(std::string name, DataType t);
+  VarNode(std::string name, DataType t, int64_t extent = -1);
   const std::string name;
-  const uint64_t id;  ///< unique in the process, in order of creation; for hashing and ordering
+  const uint64_t id;     ///< unique in the process, in order of creation; for hashing and ordering
+  const int64_t extent;  ///< of a declaration's axis: its values are [0, extent); else -1
 
  private:
-  VarNode(std::string name, DataType t, uint64_t id);
+  VarNode(std::string name, DataType t, int64_t extent, uint64_t id);
 };
 
 struct Cast : ExprNode {
@@ -264,7 +273,7 @@ struct Shuffle : ExprNode {
 class Var {
  public:
   Var() = default;
-  explicit Var(std::string name, DataType t = i64);
+  explicit Var(std::string name, DataType t = i64, int64_t extent = -1);
   /// The variable that `e` (which must be one) is.
   static Var from(const Expr& e) {
     Var v;
@@ -349,7 +358,9 @@ Expr make_float(DataType t, double value);
 /// A constant of any element type.
 Expr make_const(DataType t, double value);
 Expr make_unary(UnaryOp op, Expr a);
-/// Operand types must match, save that a constant takes the other operand's type where it fits.
+/// Operand types must match, save that a constant takes the other operand's type where it fits, and
+/// that an integer next to a float constant becomes a float where that is exact for all its values:
+/// those of its type, or those that follow from the extents of axes (`axis * 0.5f`).
 Expr make_binary(BinaryOp op, Expr a, Expr b);
 Expr make_select(Expr condition, Expr on_true, Expr on_false);
 Expr make_load(const Buffer& buffer, std::vector<Expr> indices);

@@ -2,8 +2,9 @@
 //
 //   Network net({logits});                       // fused by the DAG: one task a group of stages
 //   TuneReport report = tune(net, {.budget = 60s, .log = "lenet.jsonl"});
-//   NetworkKernel run = net.build({image, w1, b1, logits}, report);
-//   run(x, w1_values, b1_values, y);
+//   NetworkKernel run = net.build({image, logits}, report);  // weights: constant(array)
+//   run(x, y);
+//   std::cout << run.profile({x, y});
 #pragma once
 
 #include <array>
@@ -45,7 +46,7 @@ class Network {
   /// A kernel a task (compiled in parallel), from `schedules` (one a task; empty: what
   /// create_schedule chooses, a record or the rules), and buffers for what passes between nodes,
   /// shared where lifetimes do not overlap. `args`: placeholders and outputs of the network in call
-  /// order.
+  /// order; those with values (`constant`) may be left out, and the kernel supplies them.
   NetworkKernel build(const std::vector<Tensor>& args,
                       const std::vector<Schedule>& schedules = {}) const;
   NetworkKernel build(const std::vector<Tensor>& args, const TuneReport& report) const;
@@ -72,6 +73,14 @@ class NetworkKernel {
     call(list);
   }
   void call(std::span<const NDArray> arrays) const;
+  /// Computes what depends on constants alone, so that the first call takes no longer than others.
+  /// Arrays that are not constant may be undefined here.
+  void prepare(std::span<const NDArray> arrays) const;
+  /// The same for a network all of whose constants have values; else a User error.
+  void prepare() const;
+  /// Where the time of a call with these arrays goes, node by node: runs them for about so many
+  /// seconds. Print it, or take its to_json().
+  Profile profile(const std::vector<NDArray>& arrays, double seconds = 1) const;
   /// Forget what was derived from constant arguments: the next call computes it anew.
   void refresh() const;
   const std::vector<KernelArg>& args() const;

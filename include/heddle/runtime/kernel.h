@@ -5,7 +5,8 @@
 //
 // Calls check number, shape and type, and are safe from several threads at once. What depends only
 // on constant arguments (packed weights) is computed at the first call with those arrays and kept
-// for the last four sets of them; `refresh()` after changing their contents.
+// for the last four sets of them; `refresh()` after changing their contents. Constants whose values
+// were known to build() (dsl/arrays.h) are no arguments: the kernel supplies them.
 //
 // A kernel for a GPU takes arrays that live on that GPU, and its calls return when the work is on
 // the thread's current stream (cuda.h). Called with arrays that all live on the CPU it copies them
@@ -13,6 +14,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,6 +28,8 @@ namespace cuda {
 struct Program;
 }
 
+struct Profile;  // runtime/profile.h
+
 struct KernelArg {
   std::string name;
   DataType dtype;
@@ -35,12 +39,31 @@ struct KernelArg {
   int alignment = 0;  ///< bytes that its address on a GPU is a multiple of; 0: as its type
 };
 
+/// An argument that the kernel passes itself.
+struct BoundConstant {
+  KernelArg arg;
+  NDArray array;
+};
+
+/// What a machine can do at best with a kernel's kind of work; 0: not known.
+struct Roof {
+  double flops_per_second = 0, bytes_per_second = 0;
+};
+
+/// What a call has to do at least, for profiles: arithmetic, and bytes of inputs and outputs that
+/// must move. `roof`, which may measure, is asked when a profile is wanted; it may be empty.
+struct KernelWork {
+  double flops = 0, bytes = 0;
+  std::function<Roof()> roof;
+};
+
 /// What makes a Kernel; filled by the compiler (or by an exported kernel's loader).
 struct KernelCode {
   using Entry = int (*)(void* const* args);
   std::string name;
   std::vector<KernelArg> args;
-  std::vector<KernelArg> persistent;  ///< passed after `args`; computed by `prepare`
+  std::vector<BoundConstant> bound;   ///< passed after `args`
+  std::vector<KernelArg> persistent;  ///< passed after those; computed by `prepare`
   Entry main = nullptr;
   Entry prepare = nullptr;     ///< takes the constant arguments, then `persistent`; may be null
   std::shared_ptr<void> code;  ///< keeps the machine code alive
@@ -49,6 +72,7 @@ struct KernelCode {
   /// Text of the kernel in some form ("llvm", "asm", "loops", ...); may be null.
   std::string (*source)(const void* context, const std::string& form) = nullptr;
   std::shared_ptr<void> source_context;
+  KernelWork work = {};
 };
 
 class Kernel {
@@ -67,13 +91,22 @@ class Kernel {
   /// Throws a Runtime error that names the argument for a wrong count, shape or type, or when
   /// memory for temporaries could not be had.
   void call(std::span<const NDArray> arrays) const;
-  /// Computes what depends on constant arguments only, as the first call with them would.
+  /// Computes what depends on constant arguments only, as the first call with them would: that call
+  /// then takes no longer than others. Arrays that are not constant may be undefined here.
   void prepare(std::span<const NDArray> arrays) const;
+  /// The same for a kernel that supplies all its constants itself; else a User error. On a GPU, for
+  /// the first device.
+  void prepare() const;
+  /// Where the time of a call with these arrays goes: runs it for about so many seconds.
+  Profile profile(const std::vector<NDArray>& arrays, double seconds = 1) const;
   /// Forget what was derived from constant arguments: the next calls compute it anew.
   void refresh() const;
 
   const std::string& name() const;
   const std::vector<KernelArg>& args() const;
+  /// The constants that it supplies itself.
+  const std::vector<BoundConstant>& bound() const;
+  const KernelWork& work() const;
   /// What runs on the GPU; null for a kernel of the CPU.
   const cuda::Program* cuda_program() const;
   /// Does it keep what it derives from constant arguments (packed weights)?

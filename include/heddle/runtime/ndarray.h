@@ -4,6 +4,7 @@
 //   NDArray c = NDArray::zeros({M, N}, f32);
 //   float first = c.at<float>({0, 0});
 //   NDArray d = NDArray::from_dlpack(tensor_of_another_library);
+//   NDArray w = NDArray::load("weights.npy").permute({2, 3, 1, 0});
 //
 // A handle: copying it is cheap and shares the elements; copy() copies them. Memory of ours is
 // 64-byte aligned, from 2 MiB on 2 MiB aligned with huge pages. f16 and bf16 elements are read as
@@ -74,7 +75,7 @@ class NDArray {
   /// Contents undefined.
   static NDArray empty(Extents shape, DataType dtype, Device device = Device::cpu());
   static NDArray zeros(Extents shape, DataType dtype, Device device = Device::cpu());
-  static NDArray full(Extents shape, DataType dtype, double value);
+  static NDArray full(Extents shape, DataType dtype, double value, Device device = Device::cpu());
   /// The same numbers for the same seed on every machine. Floats lie in [-1, 1), signed integers in
   /// -8..8, unsigned in 0..8, bools are fair.
   static NDArray random(Extents shape, DataType dtype, std::uint64_t seed);
@@ -85,6 +86,14 @@ class NDArray {
   static NDArray from(const std::vector<T>& values, Extents shape = {});
   /// A view of memory that the caller keeps alive.
   static NDArray wrap(void* data, Extents shape, DataType dtype, Device device = Device::cpu());
+  /// The array of a file of NumPy's format .npy, versions 1 to 3, of any type of ours in either
+  /// byte order, its rows or (Fortran order) its columns together. The types are NumPy's, and V2 is
+  /// bf16, as ml_dtypes writes it. What is damaged, longer or shorter than it says, or of another
+  /// type, is a User error that names the file.
+  static NDArray load(const std::string& path);
+  /// Writes such a file, version 1 where its header is short enough, at once or not at all
+  /// (write_file_atomic). np.load reads bf16 as V2; `.view(ml_dtypes.bfloat16)` names the type.
+  void save(const std::string& path) const;
   /// Takes over the tensor and calls its deleter when the last handle goes. A tensor of the CPU
   /// that is not row-major is copied, one of a GPU is refused. The CPU and CUDA devices are known.
   static NDArray from_dlpack(DLManagedTensor* tensor);
@@ -92,9 +101,11 @@ class NDArray {
   DLManagedTensor* to_dlpack() const;
 
   bool defined() const { return data_ != nullptr; }
-  const Extents& shape() const { return shape_; }
-  int ndim() const { return static_cast<int>(shape_.size()); }
-  std::int64_t dim(int i) const;
+  int rank() const { return static_cast<int>(shape_.size()); }
+  /// Negative d counts from the back.
+  std::int64_t extent(int d) const;
+  const Extents& extents() const { return shape_; }
+  const Extents& shape() const { return shape_; }  // the same, as other libraries call it
   /// In elements, row-major.
   Extents strides() const;
   DataType dtype() const { return dtype_; }
@@ -120,8 +131,13 @@ class NDArray {
   void set(std::int64_t position, double value) const;
   void fill(double value) const;
 
-  /// The same elements under another shape of the same size.
+  /// The same elements under another shape of the same size; shares them.
   NDArray view(Extents shape) const;
+  /// The same; one extent may be -1: what remains.
+  NDArray reshape(Extents shape) const;
+  /// A copy whose dimension d is dimension order[d] of this; each may be named once, negative ones
+  /// count from the back. On the CPU.
+  NDArray permute(const std::vector<int>& order) const;
   /// The rows begin..end of the first dimension; shares the elements.
   NDArray rows(std::int64_t begin, std::int64_t end) const;
   /// On the same device.
@@ -149,6 +165,10 @@ class NDArray {
   Device device_;
   std::int64_t size_ = 0;
 };
+
+/// Of the type, the shape and on the device of `array`.
+NDArray zeros_like(const NDArray& array);
+NDArray full_like(const NDArray& array, double value);
 
 /// "f32[16, 32]", "f32[16, 32] on cuda:0"
 std::string describe(const NDArray& array);

@@ -1,0 +1,80 @@
+// What callers do with a NetworkKernel.
+#include <algorithm>
+
+#include "heddle/support/error.h"
+#include "network/network_kernel_impl.h"
+#include "runtime/check_arguments.h"
+#include "runtime/profile_steps.h"
+
+namespace heddle {
+namespace {
+
+constexpr const char* kName = "network";  // in messages
+
+}  // namespace
+
+NetworkKernel::Impl& NetworkKernel::impl() const {
+  if (!impl_) throw_runtime_error("this network was never built");
+  return *impl_;
+}
+
+void NetworkKernel::call(std::span<const NDArray> arrays) const {
+  check_arguments(kName, impl().args, arrays, impl().on_gpu != nullptr);
+  check_apart(kName, impl_->args, arrays, impl_->bound);
+  const auto run = [&](std::span<const NDArray> given) { Impl::Call(*impl_, given).run(); };
+  impl_->on_gpu ? impl_->on_gpu->call(impl_->args, arrays, run) : run(arrays);
+}
+
+void NetworkKernel::prepare(std::span<const NDArray> arrays) const {
+  const Device device = check_constants(kName, impl().args, arrays, impl_->on_gpu != nullptr);
+  const bool any = std::any_of(impl_->args.begin(), impl_->args.end(),
+                               [](const KernelArg& a) { return a.constant; });
+  if (impl_->on_gpu && any && device.is_cpu()) {
+    throw_user_error("a network on a GPU prepares constants that are there", {},
+                     "pass to_device(Device::cuda()), or declare them with constant(array)");
+  }
+  const Impl::Call call(*impl_, arrays);
+  for (size_t i = 0; i < impl_->steps.size(); ++i) impl_->steps[i].prepare(call.arrays()[i]);
+}
+
+void NetworkKernel::prepare() const {
+  for (const KernelArg& arg : impl().args) {
+    if (!arg.constant) continue;
+    throw_user_error("the network does not have the values of its constant '" + arg.name + "'", {},
+                     "pass the arrays to prepare, or declare it with constant(array)");
+  }
+  prepare(std::vector<NDArray>(impl_->args.size()));
+}
+
+Profile NetworkKernel::profile(const std::vector<NDArray>& arrays, double seconds) const {
+  check_arguments(kName, impl().args, arrays, impl_->on_gpu != nullptr);
+  std::vector<NDArray> used = arrays;
+  if (impl_->on_gpu) {
+    for (NDArray& a : used) a = a.to_device(Device::cuda());
+  }
+  const Impl::Call frame(*impl_, used);
+  std::vector<ProfiledStep> steps;
+  for (size_t i = 0; i < impl_->steps.size(); ++i) {
+    steps.push_back({impl_->names[i], impl_->steps[i], frame.arrays()[i]});
+  }
+  const Profile profile = profile_steps(steps, [&] { call(used); }, seconds);
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (args()[i].output && used[i].data() != arrays[i].data()) arrays[i].copy_from(used[i]);
+  }
+  return profile;
+}
+
+void NetworkKernel::refresh() const {
+  if (impl().on_gpu) impl_->on_gpu->forget();
+  for (const Kernel& step : impl_->steps) step.refresh();
+  if (!impl_->on_gpu) return;
+  const std::lock_guard lock(impl_->mutex);
+  ++impl_->refreshes;
+  impl_->free.clear();
+  impl_->bound_on_gpu.clear();
+}
+
+const std::vector<KernelArg>& NetworkKernel::args() const { return impl().args; }
+int64_t NetworkKernel::workspace_bytes() const { return impl().arena_bytes; }
+
+}  // namespace heddle

@@ -1,0 +1,91 @@
+// What a NetworkKernel is made of: kernels, and where their arrays come from.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/network/network.h"
+#include "network/device_calls.h"
+
+namespace heddle {
+
+struct NetworkKernel::Impl {
+  /// Where a caller's array goes, or a bound constant's.
+  struct Binding {
+    size_t array = 0, step = 0, position = 0;
+  };
+  /// What lies between two nodes: a place in the arena.
+  struct Between {
+    size_t step = 0, position = 0;
+    int64_t offset = 0;
+    std::vector<int64_t> shape;
+    DataType dtype;
+  };
+  /// What one call works in.
+  struct Frame {
+    NDArray arena;
+    std::vector<std::vector<NDArray>> arrays;  ///< by step
+    uint64_t refreshes = 0;                    ///< of the kernel when this was made
+  };
+  std::vector<KernelArg> args;
+  std::vector<NDArray> bound;  ///< constants that callers do not pass
+  std::vector<Kernel> steps;
+  std::vector<std::string> names;  ///< of the steps
+  std::vector<size_t> step_args;   ///< how many arrays each takes
+  std::vector<Binding> bindings, bound_bindings;
+  std::unique_ptr<network::DeviceCalls> on_gpu;  ///< null: a network for the CPU
+  std::vector<Between> between;
+  int64_t arena_bytes = 0;
+  // Never held while a kernel runs: that may wait for a parallel region whose body calls us.
+  std::mutex mutex;
+  std::vector<Frame> free;            ///< as many as there were calls at the same time
+  std::vector<NDArray> bound_on_gpu;  ///< copies of `bound`, once a call needed them
+  uint64_t refreshes = 0;
+
+  Frame make_frame();
+  /// The bound constants where the steps run.
+  std::vector<NDArray> bound_here();
+
+  /// A frame with the caller's arrays in it. They are taken out again at the end, so that none is
+  /// kept alive until the next call.
+  class Call {
+   public:
+    Call(Impl& impl, std::span<const NDArray> arrays) : impl_(impl) {
+      {
+        const std::lock_guard lock(impl_.mutex);
+        if (!impl_.free.empty()) {
+          frame_ = std::move(impl_.free.back());
+          impl_.free.pop_back();
+        }
+      }
+      if (frame_.arrays.empty()) frame_ = impl_.make_frame();
+      for (const Binding& b : impl_.bindings) frame_.arrays[b.step][b.position] = arrays[b.array];
+    }
+    ~Call() {
+      for (const Binding& b : impl_.bindings) frame_.arrays[b.step][b.position] = NDArray();
+      const std::lock_guard lock(impl_.mutex);
+      if (frame_.refreshes == impl_.refreshes) impl_.free.push_back(std::move(frame_));
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+    void run() const {
+      for (size_t i = 0; i < impl_.steps.size(); ++i) impl_.steps[i].call(frame_.arrays[i]);
+    }
+
+    const std::vector<std::vector<NDArray>>& arrays() const { return frame_.arrays; }
+
+   private:
+    Impl& impl_;
+    Frame frame_;
+  };
+
+  /// The buffers between nodes get their places, everything else a binding. `tensors`: the
+  /// arguments, and the bound constants behind them.
+  void connect(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors);
+};
+
+}  // namespace heddle
