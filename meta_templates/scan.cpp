@@ -127,7 +127,7 @@ void build_gpu(TemplateBuilder& t, const StageGroup& g) {
   const std::vector<Loop> outer = joined(l.rows, l.columns);
   s.reorder(joined(outer, {l.place, l.reduce}));
   if (outer.empty()) return;  // one row: one thread
-  Param threads = t.knob("threads", powers_of_two(32, kMaxBlockThreads), 64,
+  Param threads = t.knob("threads", powers_of_two(32, most_block_threads(t.target().gpu)), 64,
                          "small blocks spread over all multiprocessors");
   auto [block, thread] = s.split(s.fuse(outer), threads);
   s.bind(block, LoopKind::BlockX);
