@@ -76,16 +76,24 @@ double flops(const Row& row) {
   return sum;
 }
 
+bool has_scan(const ComputeDag& dag) {
+  for (int i = 0; i < dag.size(); ++i)
+    if (dag.info(i).scan) return true;
+  return false;
+}
+
 // Nearly: what is known of a condition on a tail or on padding differs from pass to pass, and
 // merged updates leave out zeros. Worst where blocks of axes that do not divide are fused: in the
 // branch of the tail, a loop of 11 - (f % 2)*8 is 3 long, and is counted with its mean of 7. Seed
 // 11 has 29,700 multiply-adds; the nest gives 24,224, the lowered program 48,600. Hence 2 and
-// not 1.5.
+// not 1.5. Scans are left out: a pass makes one loop of the two that the nest has.
 TEST(RandomFeatures, ArithmeticHardlyDependsOnThePass) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Rng rng(seed);
     RandomProgram p = random_program(rng);
-    Template t = make_template(ComputeDag(p.outputs), small_target());
+    const ComputeDag dag(p.outputs);
+    if (has_scan(dag)) continue;
+    Template t = make_template(dag, small_target());
     Schedule s = t.instantiate(random_config(t, rng));
     Row nest(s, p.args(), small_target());
     Row whole(extract_features(lower(s, p.args()).main, small_target()));

@@ -252,8 +252,8 @@ TEST(Declaration, WhatTheDslRefusesIsRefused) {
   EXPECT_SAYS(problem_with(compute_of(R"(["axis", 77])", last(0))), "there is no axis 77");
   EXPECT_SAYS(problem_with(compute_of(R"(["axis", 2])", "[]")), "has no outputs");
   EXPECT_SAYS(
-      problem_with(R"({"placeholder": "p", "type": "f32", "shape": [0], "constant": false})"),
-      "is 0");
+      problem_with(R"({"placeholder": "p", "type": "f32", "shape": [-1], "constant": false})"),
+      "is -1");
   EXPECT_SAYS(problem_with(R"({"placeholder": "p", "type": "f32", "constant": false,
                                "shape": [4294967296, 4294967296]})"),
               "too many elements");

@@ -81,7 +81,7 @@ struct Generator {
           case 5: return make_binary(BinaryOp::Shr, sub(), rng.uniform_int(0, 4));
           default: return make_binary(BinaryOp::BitAnd, sub(), constant());
         }
-      default: return floordiv(sub(), sub());
+      default: return make_binary(BinaryOp::FloorDiv, sub(), sub());
     }
   }
 

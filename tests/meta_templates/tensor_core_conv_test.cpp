@@ -104,7 +104,7 @@ TEST(TensorCoreConvolution, DeepOnesAreCutInParts) {
   const Template t = make_template(ComputeDag(p.outputs), h200());
   Config c = t.default_config();
   c.values[static_cast<size_t>(t.knob_index("mode"))] = 1;
-  const selftest::Case want(p, 3, s.options().allow_tf32);
+  const selftest::Case want(p, 3, t.options().allow_tf32);
   const std::vector<NDArray> arrays = want.fresh_arrays();
   selftest::emulated(5)(t.instantiate(c), p.args(), arrays);
   EXPECT_EQ(want.difference(arrays), "");

@@ -33,7 +33,7 @@ std::vector<double> scattered(const Input& x, const std::vector<int64_t>& at, co
                               int64_t columns, F combine) {
   std::vector<double> y;
   for (int64_t i = 0; i < x.array.size(); ++i) y.push_back(x.array.get(i));
-  const int64_t rows = x.array.dim(0), width = x.array.dim(1);
+  const int64_t rows = x.array.extent(0), width = x.array.extent(1);
   for (size_t u = 0; u < at.size(); ++u) {
     const int64_t row = at[u] < 0 ? at[u] + rows : at[u];
     if (row < 0 || row >= rows) continue;

@@ -82,6 +82,9 @@ Ops::ExpParts Ops::exp_parts(Value* x, bool base_two) {
 Value* Ops::exp_f32(Value* x, bool base_two) {
   llvm::Type* type = x->getType();
   const int width = lanes_of(x);
+  // A scalar is a lane of four: it has the bits that it would have in a vector.
+  if (machine_.avx512 && width == 1)
+    return b_.CreateExtractElement(exp_f32(b_.CreateVectorSplat(4, x), base_two), uint64_t{0});
   if (machine_.avx512 && (width == 4 || width == 8 || width == 16)) {
     // vscalefps rounds and overflows as it should. Past these ends the result is infinity or zero.
     x = base_two ? clamp(x, -151, 129) : clamp(x, -104.5, 89);
