@@ -10,8 +10,9 @@ bool has_load(const Expr& e) {
   return found;
 }
 
-Expr joined(const Expr& e) {
-  const Expr r = map_children(e, [](const Expr& c) { return joined(c); });
+Expr joined(const Expr& e, RewriteMemo& memo) {
+  const Expr r = map_children(
+      e, [&](const Expr& c) { return memo(c, [&](const Expr& x) { return joined(x, memo); }); });
   const Select* outer = r.as<Select>();
   const Select* inner = outer ? outer->on_true.as<Select>() : nullptr;
   if (!inner || !is_const(outer->on_false, 0) || !equal(outer->on_false, inner->on_false) ||
@@ -25,7 +26,11 @@ Expr joined(const Expr& e) {
 Stmt join_zero_fills(const Stmt& s) {
   if (!s) return s;
   return map_children(
-      s, [](const Stmt& c) { return join_zero_fills(c); }, [](const Expr& e) { return joined(e); });
+      s, [](const Stmt& c) { return join_zero_fills(c); },
+      [](const Expr& e) {
+        RewriteMemo memo;
+        return joined(e, memo);
+      });
 }
 
 }  // namespace heddle::gpu
