@@ -90,6 +90,7 @@ inside "cmake --build build --parallel \$(nproc) --target heddle_cli"
 inside "cmake --install build --prefix /opt/heddle > /dev/null && /opt/heddle/bin/heddle --version"
 
 step "the Debian package, without the build folder"
+inside "apt-get -qq install --yes --no-install-recommends file > /dev/null"  # what cpack asks for
 inside "cd build && cpack > cpack.log || { cat cpack.log; exit 1; }; mv heddle_*.deb /root"
 inside "mv build /root/built && rm -rf /opt/heddle"
 inside "apt-get -qq install --yes --no-install-recommends /root/heddle_*.deb > /dev/null && dpkg -s heddle | grep -E 'Version|Depends'"
