@@ -5,6 +5,7 @@
 
 #include "dag/error_expr.h"
 #include "heddle/support/error.h"
+#include "ir/reads.h"
 
 namespace heddle {
 namespace {
@@ -15,14 +16,6 @@ using dag::ErrorExpr;
 // Written out as a tree, a body is to stay below this: its compilation takes a second otherwise.
 constexpr double kLargestTree = 20000;
 constexpr double kTf32Roundings = 0x1p-10;  // of a product: half for each operand
-
-double tree_size(const Expr& e, std::unordered_map<const ExprNode*, double>& known) {
-  if (const auto it = known.find(e.get()); it != known.end()) return it->second;
-  double size = 1;
-  for_each_child(e, [&](const Expr& c) { size += tree_size(c, known); });
-  known.emplace(e.get(), size);
-  return size;
-}
 
 DataType value_type(DataType t) { return t.is_float() ? f64 : t; }
 DataType error_type(DataType t) { return t.is_bool() ? boolean : f64; }
@@ -76,7 +69,7 @@ class Declarer {
   }
 
   void check_size(const std::vector<Expr>& bodies, const Operation& op) const {
-    std::unordered_map<const ExprNode*, double> known;
+    TreeSizes known;
     for (const Expr& e : bodies) {
       if (tree_size(e, known) < kLargestTree) continue;
       throw_user_error("the errors of '" + op.name() + "' cannot be followed: it is too large",

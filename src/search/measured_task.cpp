@@ -9,8 +9,6 @@
 namespace heddle::search {
 namespace {
 
-bool is_output(const Tensor& t) { return !t.op()->is_placeholder(); }
-
 NDArray checked_input(const TuneTask& task, size_t i, NDArray array) {
   const Tensor& t = task.args[i];
   if (array.defined() && array.dtype() == t.dtype() && array.shape() == t.extents()) return array;

@@ -15,6 +15,9 @@
 
 namespace heddle::search {
 
+/// Whether an argument of a task is written.
+inline bool is_output(const Tensor& t) { return !t.op()->is_placeholder(); }
+
 /// A task with everything that its candidates share: made by the tuner, and mapped by workers, so
 /// that inputs are filled once for all of them.
 struct MeasuredTask {

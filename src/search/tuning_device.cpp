@@ -7,6 +7,7 @@
 #include "heddle/runtime/cuda_timing.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
+#include "search/measured_task.h"
 
 namespace heddle::search {
 namespace {
@@ -18,8 +19,6 @@ constexpr int kMostSets = 1024;
 constexpr double kSetsShare = 0.25;
 
 using Sets = std::vector<std::vector<NDArray>>;
-
-bool is_output(const Tensor& t) { return !t.op()->is_placeholder(); }
 
 /// What no kernel computes: NaN, or no likely value of an integer.
 double poison_of(DataType type) {

@@ -40,8 +40,6 @@ Json failure(MeasureError error, const std::string& message) {
   return out;
 }
 
-bool is_output(const Tensor& t) { return !t.op()->is_placeholder(); }
-
 class WorkerServer {
  public:
   WorkerServer(Channel& channel, WorkerStatus& status, WorkerTasks& tasks,

@@ -9,8 +9,6 @@
 namespace heddle::search {
 namespace {
 
-bool is_output(const Tensor& t) { return !t.op()->is_placeholder(); }
-
 int64_t bytes_of(const Tensor& t) {
   int64_t bytes = t.dtype().bytes();
   for (const int64_t e : t.extents()) {

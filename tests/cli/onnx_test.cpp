@@ -7,7 +7,6 @@
 
 #include "heddle/onnx/import.h"
 #include "heddle/runtime/ndarray.h"
-#include "npy_file.h"
 #include "run_command.h"
 
 namespace heddle {
@@ -45,20 +44,20 @@ class ModelCommands : public ::testing::Test {
 
 TEST_F(ModelCommands, RunTakesAndWritesArrays) {
   const std::string in = folder_ + "/x.npy", out = folder_ + "/y.npy";
-  cli::save_npy(NDArray::random({2, 1, 8, 8}, f32, 7, 0, 1), in);
+  NDArray::random({2, 1, 8, 8}, f32, 7, 0, 1).save(in);
   const std::string command =
       "run " + kDigits + " --dims batch=2 --time 0 --threads 1 --output " + out;
   const CommandResult r = heddle_command(command + " --input images=" + in);
   ASSERT_EQ(r.status, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("images f32[2, 1, 8, 8], of " + in));
   EXPECT_THAT(r.out, HasSubstr("in " + out));
-  const NDArray first = cli::load_npy(out);
+  const NDArray first = NDArray::load(out);
   EXPECT_EQ(first.shape(), (Extents{2, 10}));
   // Random inputs are said to be random, and give something else.
   const CommandResult other = heddle_command(command);
   ASSERT_EQ(other.status, 0) << other.err;
   EXPECT_THAT(other.out, HasSubstr("random"));
-  EXPECT_GT(max_abs_diff(first, cli::load_npy(out)), 1e-3);
+  EXPECT_GT(max_abs_diff(first, NDArray::load(out)), 1e-3);
 }
 
 TEST_F(ModelCommands, RunInAnotherPrecisionIsNear) {
@@ -67,14 +66,14 @@ TEST_F(ModelCommands, RunInAnotherPrecisionIsNear) {
   ASSERT_EQ(heddle_command(run + exact).status, 0);
   const CommandResult r = heddle_command(run + near + " --precision bf16");
   ASSERT_EQ(r.status, 0) << r.err;
-  const double difference = max_abs_diff(cli::load_npy(exact), cli::load_npy(near));
+  const double difference = max_abs_diff(NDArray::load(exact), NDArray::load(near));
   EXPECT_GT(difference, 0);
   EXPECT_LT(difference, 1);
 }
 
 TEST_F(ModelCommands, MistakesAreExplainedAndNothingIsWritten) {
   const std::string out = folder_ + "/y.npy", in = folder_ + "/x.npy";
-  cli::save_npy(NDArray::zeros({3, 1, 8, 8}, f32), in);
+  NDArray::zeros({3, 1, 8, 8}, f32).save(in);
   const std::string run = "run " + kDigits + " --time 0 --output " + out + " ";
   for (const auto& [arguments, part] : std::vector<std::pair<std::string, std::string>>{
            {"", "--dims batch=1"},

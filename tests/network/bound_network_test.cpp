@@ -7,16 +7,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-template <class F>
-std::string message_of(F&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
 // Three equal layers, each with weights of its own.
 struct Layers {
   Tensor x = placeholder({4, 16}, f32, "x");

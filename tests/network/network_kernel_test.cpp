@@ -15,16 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-template <class F>
-std::string message_of(F&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
 // x -> four equal dense layers with a relu.
 struct Stack {
   Tensor x = placeholder({4, 16}, f32, "x");

@@ -16,6 +16,17 @@
 
 namespace heddle::testing {
 
+/// What the error of `call` says.
+template <class F>
+std::string message_of(F&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
 /// Placeholders in the order of the graph, then the outputs.
 inline std::vector<Tensor> args_of(const std::vector<Tensor>& outputs) {
   std::vector<Tensor> args = ComputeDag(outputs).placeholders();

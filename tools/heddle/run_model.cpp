@@ -14,7 +14,6 @@
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
 #include "model_subject.h"
-#include "npy_file.h"
 #include "output_file.h"
 
 namespace heddle::cli {
@@ -58,7 +57,7 @@ std::vector<NDArray> read_inputs(const OnnxModel& model, const RunOptions& optio
       std::cout << "input   " << text_of(name, arrays.back()) << ", random\n";
       continue;
     }
-    NDArray array = load_npy(file->second);
+    NDArray array = NDArray::load(file->second);
     if (array.shape() != t.extents() || array.dtype() != t.dtype()) {
       const NDArray wanted = NDArray::empty(t.extents(), t.dtype());
       throw_user_error("'" + file->second + "' holds " + describe(array) + ", and input '" + name +
@@ -124,7 +123,7 @@ int run_model(const RunOptions& options) {
               << summary(outputs[o]);
     const auto file = output_files.find(model.output_names[o]);
     if (file != output_files.end()) {
-      save_npy(outputs[o], file->second);
+      outputs[o].save(file->second);
       std::cout << ", in " << file->second;
     }
     std::cout << "\n";
