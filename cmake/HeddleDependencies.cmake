@@ -82,7 +82,9 @@ endif()
 # LLVM: the shared library; its headers are seen by the folders that ask for heddle::llvm only.
 add_library(heddle_dep_llvm INTERFACE)
 add_library(heddle::llvm ALIAS heddle_dep_llvm)
+# Not __STDC_LIMIT_MACROS and the like: no C++ since 2011 asks for them, and precompiled headers were made without.
 separate_arguments(_heddle_llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+list(FILTER _heddle_llvm_definitions EXCLUDE REGEX "__STDC_")
 target_include_directories(heddle_dep_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 target_compile_options(heddle_dep_llvm INTERFACE ${_heddle_llvm_definitions})
 target_link_libraries(heddle_dep_llvm INTERFACE LLVM)

@@ -6,6 +6,10 @@ function(heddle_compile_options target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # gcc 12 sees overlapping copies inside std::string's operator+ (its bug 105651).
     target_compile_options(${target} PRIVATE -Wno-restrict)
+    if(HEDDLE_PRECOMPILE)
+      # Of what it has read precompiled it forgets that it is the system's, and warns of std::string's inside.
+      target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+    endif()
   endif()
   if(HEDDLE_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
@@ -14,8 +18,30 @@ function(heddle_compile_options target)
     target_compile_options(${target} PRIVATE -fsanitize=${HEDDLE_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PRIVATE -fsanitize=${HEDDLE_SANITIZE})
   endif()
-  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  # Not the property POSITION_INDEPENDENT_CODE: it means -fPIE for programs, which could not use the headers
+  # that are precompiled with -fPIC.
+  target_compile_options(${target} PRIVATE -fPIC)
+  if(HEDDLE_PRECOMPILE)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(${target} PRIVATE -fpch-preprocess)  # what ccache reads them by
+    endif()
+    if(NOT target STREQUAL "heddle_precompiled")
+      target_precompile_headers(${target} REUSE_FROM heddle_precompiled)
+    endif()
+  endif()
 endfunction()
+
+# The standard library's headers, compiled once for all targets. Only these: a header of ours in it would
+# compile everything anew with each change. Sources name what they use all the same (HEDDLE_PRECOMPILE=OFF).
+if(HEDDLE_PRECOMPILE)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "// A target has a source.\n")
+  add_library(heddle_precompiled OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
+  target_precompile_headers(heddle_precompiled PRIVATE
+    <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <mutex>
+    <optional> <set> <span> <sstream> <string> <string_view> <thread> <tuple> <unordered_map> <unordered_set>
+    <utility> <variant> <vector>)
+  heddle_compile_options(heddle_precompiled)
+endif()
 
 # A library that outside projects link with.
 function(heddle_public_library target)

@@ -21,6 +21,9 @@ ONLY = {
     "ops": {"support", "ir", "dsl", "ops"},  # declarations, no schedules
 }
 
+# The folders of meta_templates, and whose parts each of them sees.
+MAY_SEE_TEMPLATES = {"common": {"common", "cuda"}, "cpu": {"common", "cpu"}, "cuda": {"common", "cuda"}}
+
 # Outside headers, by prefix -> where they may appear.
 OWNED = {
     "llvm/": ["src/codegen/llvm/", "tests/codegen/"],
@@ -76,9 +79,9 @@ def check_include(path, quote, header):
     if public and quote == '"' and not header.startswith("heddle/"):
         yield f"a public header includes the internal '{header}'"
     if name.startswith("meta_templates/") and ("/" in header or quote == '"'):
-        beside = (ROOT / path).parent / header  # helpers that the templates share
-        if not header.startswith("heddle/") and not beside.is_file():
-            yield f"meta_templates sees public headers only: {header}"
+        parts = header.split("/")
+        if not header.startswith("heddle/") and parts[0] not in MAY_SEE_TEMPLATES.get(path.parts[1], ()):
+            yield f"'meta_templates/{path.parts[1]}' sees public headers and common parts only: {header}"
     for prefix, owners in OWNED.items():
         if header.startswith(prefix) and not any(name.startswith(o) for o in owners):
             yield f"<{prefix}...> belongs in {', '.join(owners)} only: {header}"

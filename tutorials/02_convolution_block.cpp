@@ -111,23 +111,23 @@ int main() {
 
   // ---- The group -------------------------------------------------------------------------------
   //
-  // Stages that go well together share one loop nest. The sink is the stage that is written to
-  // memory; the main stage is the reduction computed inside of it, a register tile at a time;
+  // Stages that go well together share one loop nest. The output stage is the stage that is written
+  // to memory; the anchor is the reduction computed inside of it, a register tile at a time;
   // inlined stages disappear into their readers, and for the tunable ones a place is looked for.
   heading("the groups");
   const std::vector<StageGroup> groups = plan_groups(dag);
   for (const StageGroup& g : groups) {
-    std::printf("sink %s, main %s, inlined %s, tunable %s\n", dag.stage(g.sink).name().c_str(),
-                dag.stage(g.main).name().c_str(), names(dag, g.inlined).c_str(),
-                names(dag, g.tunable).c_str());
+    std::printf("output stage %s, anchor %s, inlined %s, tunable %s\n",
+                dag.stage(g.output_stage).name().c_str(), dag.stage(g.anchor).name().c_str(),
+                names(dag, g.inlined).c_str(), names(dag, g.tunable).c_str());
   }
   HEDDLE_EXPECT(groups.size() == 1, "padding, sum, bias and relu are one group");
-  HEDDLE_EXPECT(groups[0].main_class == StageClass::ComplexReduction,
+  HEDDLE_EXPECT(groups[0].anchor_class == StageClass::ComplexReduction,
                 "the sum is what decides: its operands are used again and again");
 
   // ---- The template ----------------------------------------------------------------------------
   //
-  // The meta-template that takes a group (meta_templates/complex_reduction.cpp here) writes its
+  // The meta-template that takes a group (meta_templates/cpu/complex_reduction.cpp here) writes its
   // schedule once, with knobs in the places where a number or a choice is open. It also says which
   // value it would take on this machine, and why: that is the static choice, made without running
   // anything. A tuner searches the whole space.

@@ -41,15 +41,15 @@ constexpr int kRows = 700, kCols = 1003;
 
 // ---- The meta-template -------------------------------------------------------------------------
 
-// Which groups it takes. `g.sink` is the stage that is written to memory; `g.inlined` are those
-// that are substituted into it. Look at access patterns, not at names: somebody else's operators
-// should be welcome too.
+// Which groups it takes. `g.output stage` is the stage that is written to memory; `g.inlined` are
+// those that are substituted into it. Look at access patterns, not at names: somebody else's
+// operators should be welcome too.
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
-  if (target.kind != "llvm" || g.hosted || !g.tunable.empty()) return false;
-  if (g.main != g.sink || g.main_class != StageClass::DirectCompute) return false;
-  if (dag.stage(g.sink).axes().size() < 2) return false;
+  if (target.kind != "llvm" || g.attached || !g.tunable.empty()) return false;
+  if (g.anchor != g.output_stage || g.anchor_class != StageClass::DirectCompute) return false;
+  if (dag.stage(g.output_stage).axes().size() < 2) return false;
   std::vector<int> stages = g.inlined;
-  stages.push_back(g.sink);
+  stages.push_back(g.output_stage);
   return std::all_of(stages.begin(), stages.end(), [&](int s) {
     const std::vector<Access>& reads = dag.info(s).reads;
     return std::all_of(reads.begin(), reads.end(), [](const Access& a) {
@@ -62,7 +62,7 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
 // and every knob stands for all of its values. The last argument of a knob is the reason for the
 // value that is chosen when nobody tunes; `heddle explain` prints it.
 void build_bands(TemplateBuilder& t, const StageGroup& g) {
-  const Operation& op = t.dag().stage(g.sink);
+  const Operation& op = t.dag().stage(g.output_stage);
   const int64_t lanes = t.target().vector_lanes(op.output(0).dtype().bytes());
   const int64_t registers = t.target().vector_registers;
 
@@ -76,7 +76,7 @@ void build_bands(TemplateBuilder& t, const StageGroup& g) {
       [=](const TemplateBuilder::Value& value) { return value(chunk) / lanes * 4 <= registers; });
 
   // The primitives return handles to the loops they make.
-  StageRef s = t.stage(g.sink);
+  StageRef s = t.stage(g.output_stage);
   std::vector<Loop> leading = s.all_axes();
   leading.pop_back();
   auto [bands, rows] = s.split(s.fuse(leading), band);

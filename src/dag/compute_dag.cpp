@@ -88,7 +88,7 @@ void measure(const Operation& op, StageInfo* info) {
   for (const Axis& a : op.reduce_axes()) info->reduce_points *= dag::extent_of(a->extent);
   const dag::Work work = dag::count_work(op);
   info->flops_per_point = work.flops;
-  info->special_per_point = work.special;
+  info->transcendentals_per_point = work.special;
   info->flops = work.flops * static_cast<double>(info->points) *
                 static_cast<double>(info->scan ? 1 : info->reduce_points);
 }
@@ -152,10 +152,10 @@ ComputeDag::ComputeDag(std::vector<Tensor> outputs) {
                             : all_producers([](const StageInfo& producer, const Operation&) {
                                 return producer.depends_only_on_constants;
                               });
-    info.preparable = !info.producers.empty() &&
-                      all_producers([](const StageInfo& producer, const Operation& by) {
-                        return by.is_placeholder() ? by.is_constant() : producer.preparable;
-                      });
+    info.precomputable = !info.producers.empty() &&
+                         all_producers([](const StageInfo& producer, const Operation& by) {
+                           return by.is_placeholder() ? by.is_constant() : producer.precomputable;
+                         });
     info.case_periods =
         dag::case_periods(op, info.reads, [&](int p) -> const std::vector<int64_t>& {
           return impl->infos[static_cast<std::size_t>(p)].case_periods;
@@ -185,7 +185,7 @@ const std::string& ComputeDag::alternative() const {
 
 const ComputeDag& ComputeDag::direct() const { return origin_ ? origin_->direct : *this; }
 
-Tensor ComputeDag::own(const Tensor& t) const {
+Tensor ComputeDag::counterpart(const Tensor& t) const {
   if (!origin_) return t;
   for (const auto& [theirs, ours] : origin_->placeholders) {
     if (theirs.same_as(t)) return ours;

@@ -229,7 +229,7 @@ class DeclarationWriter {
   Json alternative(const ComputeDag& dag) const {
     Json placeholders = Json::array();
     for (const Tensor& theirs : dag.direct().placeholders()) {
-      const Tensor ours = dag.own(theirs);
+      const Tensor ours = dag.counterpart(theirs);
       if (!ours.same_as(theirs))
         placeholders.push_back(Json::array({tensor(theirs), tensor(ours)}));
     }

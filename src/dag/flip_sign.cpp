@@ -37,7 +37,7 @@ double sums_of(const Operation& op, const Access& a) {
 }
 
 bool is_constant(const ComputeDag& dag, const Access& a) {
-  return a.tensor.op()->is_constant() || dag.info(a.producer).preparable;
+  return a.tensor.op()->is_constant() || dag.info(a.producer).precomputable;
 }
 
 /// Whether `k` alone is the index of a dimension of `a`: where groups of it can be laid side by

@@ -93,7 +93,7 @@ KernelWork work_of(const ComputeDag& dag, const Target& target) {
   double most = 0;
   for (int s = 0; s < dag.size(); ++s) {
     const StageInfo& info = dag.info(s);
-    if (info.preparable) continue;
+    if (info.precomputable) continue;
     work.flops += info.flops;
     if (info.flops <= most) continue;
     most = info.flops;

@@ -114,7 +114,7 @@ LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>
   const ScheduleState& s = schedule.state();
   // A rewritten graph takes the arguments of the one it was made of.
   std::vector<Tensor> args;
-  for (const Tensor& t : declared) args.push_back(s.dag.own(t));
+  for (const Tensor& t : declared) args.push_back(s.dag.counterpart(t));
   check_args(s, args);
   LoweredProgram program;
 

@@ -22,13 +22,13 @@ class Cuts {
  public:
   Cuts(const ComputeDag& dag, const Target& target)
       : dag_(dag), cut_(static_cast<size_t>(dag.size())), taken_(cut_) {
-    for (const StageGroup& g : plan_groups(dag, &target)) cut_[g.sink] = 1;
+    for (const StageGroup& g : plan_groups(dag, &target)) cut_[g.output_stage] = 1;
   }
 
   std::vector<char> run() {
     taken_ = cut_;
     for (int s = dag_.size() - 1; s >= 0; --s) {
-      if (!cut_[s] || dag_.info(s).is_output || dag_.info(s).preparable) continue;
+      if (!cut_[s] || dag_.info(s).is_output || dag_.info(s).precomputable) continue;
       if (dag_.stage(s).num_outputs() == 1) extend(s);
     }
     return std::move(cut_);
@@ -86,9 +86,9 @@ class NodeBuilder {
       : dag_(dag), external_(external) {}
 
   ExtractedNode build(int last, const std::vector<Tensor>& outputs) {
-    const Ref<const Operation> sink = copy(last);
+    const Ref<const Operation> output_stage = copy(last);
     node_.outputs = outputs;
-    for (const Tensor& t : outputs) node_.task_outputs.push_back(sink->output(t.index()));
+    for (const Tensor& t : outputs) node_.task_outputs.push_back(output_stage->output(t.index()));
     sort_inputs();
     return std::move(node_);
   }
@@ -151,21 +151,21 @@ std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const Target& ta
   std::vector<char> external(cuts);
   for (int s = 0; s < dag.size(); ++s) {
     if (dag.stage(s).is_placeholder()) external[s] = 1;
-    if (dag.info(s).preparable) external[s] = 0;
+    if (dag.info(s).precomputable) external[s] = 0;
   }
   // From the outputs backwards: a stage that nobody reads (all its readers prepare it) is no node.
   std::vector<Tensor> wanted = dag.outputs();
   std::vector<ExtractedNode> nodes;
-  for (int sink = dag.size() - 1; sink >= 0; --sink) {
-    if (!cuts[sink]) continue;
+  for (int output_stage = dag.size() - 1; output_stage >= 0; --output_stage) {
+    if (!cuts[output_stage]) continue;
     std::vector<Tensor> outputs;
     for (const Tensor& t : wanted) {
-      if (dag.index_of(t.op()) == sink) outputs.push_back(t);
+      if (dag.index_of(t.op()) == output_stage) outputs.push_back(t);
     }
     if (outputs.empty()) continue;
     std::sort(outputs.begin(), outputs.end(),
               [](const Tensor& a, const Tensor& b) { return a.index() < b.index(); });
-    nodes.push_back(NodeBuilder(dag, external).build(sink, outputs));
+    nodes.push_back(NodeBuilder(dag, external).build(output_stage, outputs));
     for (const Tensor& t : nodes.back().inputs) {
       const bool known =
           std::any_of(wanted.begin(), wanted.end(), [&](const Tensor& w) { return w.same_as(t); });

@@ -42,7 +42,7 @@ std::string task_name(const ComputeDag& network, const network::ExtractedNode& n
   std::sort(stages.begin(), stages.end());
   std::vector<std::string> operators;
   for (int s : stages) {
-    if (network.info(s).preparable && stages.size() > 1) continue;
+    if (network.info(s).precomputable && stages.size() > 1) continue;
     const Operation& op = network.stage(s);
     const std::string& name = op.tag().empty() ? op.name() : op.tag();
     if (std::find(operators.begin(), operators.end(), name) == operators.end()) {

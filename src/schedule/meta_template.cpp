@@ -48,10 +48,10 @@ const MetaTemplate& pick(const std::vector<MetaTemplate>& all, const ComputeDag&
     }
   }
   if (!best)
-    throw_internal_error("no meta-template takes the group of stage '" + dag.stage(g.sink).name() +
-                         "'");
-  HEDDLE_ICHECK(
-      !tie, "two meta-templates of one priority match stage '" + dag.stage(g.sink).name() + "'");
+    throw_internal_error("no meta-template takes the group of stage '" +
+                         dag.stage(g.output_stage).name() + "'");
+  HEDDLE_ICHECK(!tie, "two meta-templates of one priority match stage '" +
+                          dag.stage(g.output_stage).name() + "'");
   return *best;
 }
 
@@ -126,12 +126,12 @@ std::vector<StageGroup::ReaderLoop> reader_loops_of(const TemplateBuilder& t, co
   return out;
 }
 
-StageGroup hosted_group(const TemplateBuilder& t, const ComputeDag& dag, const StageGroup& host,
-                        int stage) {
+StageGroup attached_group(const TemplateBuilder& t, const ComputeDag& dag, const StageGroup& host,
+                          int stage) {
   StageGroup g;
-  g.sink = g.main = stage;
-  g.main_class = dag.info(stage).stage_class;
-  g.hosted = true;
+  g.output_stage = g.anchor = stage;
+  g.anchor_class = dag.info(stage).stage_class;
+  g.attached = true;
   g.allow_tf32 = host.allow_tf32;
   g.places = t.places_;
   g.reader_loops = reader_loops_of(t, dag, stage);
@@ -146,7 +146,7 @@ StageGroup hosted_group(const TemplateBuilder& t, const ComputeDag& dag, const S
   return g;
 }
 
-// A stage must be computed at a loop that encloses its readers: no deeper than any hosted reader.
+// A stage must be computed at a loop that encloses its readers: no deeper than any attached reader.
 /// Whether `reader` reads `stage`, directly or through stages whose location is a decision.
 bool read_through_located(const TemplateBuilder& t, const ComputeDag& dag, int stage, int reader) {
   std::vector<int> todo{stage}, seen;
@@ -275,16 +275,16 @@ Template make_template(const ComputeDag& dag, const Target& base,
     // Readers before what they read, so that a producer knows where its readers may be.
     std::string prefix = builder.prefix_;
     for (size_t h = groups[i].tunable.size(); h-- > 0;) {
-      StageGroup hosted = hosted_group(builder, dag, groups[i], groups[i].tunable[h]);
-      const MetaTemplate& ht = pick(all, dag, hosted, builder);
+      StageGroup attached = attached_group(builder, dag, groups[i], groups[i].tunable[h]);
+      const MetaTemplate& ht = pick(all, dag, attached, builder);
       // By number: names would clash where two stages share one, and the template serves every
       // declaration of this structure, whatever its tensors are called.
-      builder.set_prefix(prefix + "s" + std::to_string(hosted.sink) + ".");
-      builder.note(ht.name + ": " + hosted.reason);
+      builder.set_prefix(prefix + "s" + std::to_string(attached.output_stage) + ".");
+      builder.note(ht.name + ": " + attached.reason);
       builder.writing_ = ht.name;
-      ht.build(builder, hosted);
+      ht.build(builder, attached);
       if (name.find(ht.name) == std::string::npos) name += "+" + ht.name;
-      require_enclosing(builder, dag, hosted.sink);
+      require_enclosing(builder, dag, attached.output_stage);
     }
   }
   // Now that their packed copies exist, which take in what they are made from.

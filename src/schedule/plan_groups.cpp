@@ -1,8 +1,8 @@
 // Fusion: which stages share one loop nest. Greedy from the outputs backwards, by access pattern:
-//   - an output, or a stage that several groups need, is materialised: the sink of a group;
-//   - a reduction whose only readers are an element-wise chain up to a sink that hosts none joins
-//   it;
-//   - a reduction along the rows of a sink (a softmax's maximum) may be computed per row;
+//   - an output, or a stage that several groups need, is materialised: the output stage of a group;
+//   - a reduction whose only readers are an element-wise chain up to an output stage that hosts
+//   none joins it;
+//   - a reduction along the rows of an output stage (a softmax's maximum) may be computed per row;
 //   - stages behind a product whose rows are its rows go along with it (row_chain.h), on CPUs;
 //   - what depends on constants alone and calculates is materialised: it is computed once;
 //   - cheap stages without reuse are inlined; what remains is placed by its own meta-template.
@@ -33,14 +33,15 @@ class Planner {
       place(s, info);
     }
     std::sort(groups_.begin(), groups_.end(),
-              [](const auto& a, const auto& b) { return a.sink < b.sink; });
+              [](const auto& a, const auto& b) { return a.output_stage < b.output_stage; });
     find_operands();
     for (StageGroup& g : groups_) {
       std::sort(g.inlined.begin(), g.inlined.end());
       std::sort(g.tunable.begin(), g.tunable.end());
       std::sort(g.chain.begin(), g.chain.end());
-      g.reason = dag_.info(g.main).reason;
-      if (g.main != g.sink) g.reason += "; computed inside '" + dag_.stage(g.sink).name() + "'";
+      g.reason = dag_.info(g.anchor).reason;
+      if (g.anchor != g.output_stage)
+        g.reason += "; computed inside '" + dag_.stage(g.output_stage).name() + "'";
     }
     return std::move(groups_);
   }
@@ -48,9 +49,9 @@ class Planner {
  private:
   void open(int s) {
     StageGroup g;
-    g.sink = g.main = s;
-    g.main_class = dag_.info(s).stage_class;
-    if (g.main_class == StageClass::LocationTunable) g.main_class = StageClass::DirectCompute;
+    g.output_stage = g.anchor = s;
+    g.anchor_class = dag_.info(s).stage_class;
+    if (g.anchor_class == StageClass::LocationTunable) g.anchor_class = StageClass::DirectCompute;
     group_of_[s] = {static_cast<int>(groups_.size())};
     groups_.push_back(std::move(g));
   }
@@ -61,7 +62,7 @@ class Planner {
     bool inline_it = inlinable(s, info);
     // Inlined, or computed along with its readers, it would be computed at every call. A mere
     // change of index is free where it is read, and packing takes it in.
-    if (info.preparable && (info.flops_per_point > 0 || !inline_it)) return open(s);
+    if (info.precomputable && (info.flops_per_point > 0 || !inline_it)) return open(s);
     std::set<int> groups;
     for (int c : info.consumers) groups.insert(group_of_[c].begin(), group_of_[c].end());
     if (!info.case_periods.empty()) return place_cases(s, info, groups);
@@ -70,9 +71,9 @@ class Planner {
     if (!reduction && copies_[s] <= kMaxCopies && inline_it) {
       inlined_[s] = 1;
       group_of_[s] = groups;
-      // Whoever schedules first substitutes it: the group whose sink comes first.
+      // Whoever schedules first substitutes it: the group whose output stage comes first.
       int owner = *std::max_element(groups.begin(), groups.end(), [&](int a, int b) {
-        return groups_[a].sink > groups_[b].sink;
+        return groups_[a].output_stage > groups_[b].output_stage;
       });
       groups_[owner].inlined.push_back(s);
       return;
@@ -86,8 +87,9 @@ class Planner {
   }
 
   bool in_chain(int s, const StageGroup& g) {
-    if (!cpu_ || g.main_class != StageClass::ComplexReduction) return false;
-    return chains_.try_emplace(g.main, dag_, *cpu_, g.main, g.sink).first->second.takes(s);
+    if (!cpu_ || g.anchor_class != StageClass::ComplexReduction) return false;
+    return chains_.try_emplace(g.anchor, dag_, *cpu_, g.anchor, g.output_stage)
+        .first->second.takes(s);
   }
 
   // What products read by way of a stage that is inlined.
@@ -95,7 +97,7 @@ class Planner {
     std::set<int> operands;
     for (StageGroup& g : groups_) {
       std::vector<int> readers = g.tunable;
-      readers.push_back(g.main);
+      readers.push_back(g.anchor);
       for (int r : readers) {
         if (dag_.info(r).stage_class != StageClass::ComplexReduction) continue;
         for (int s : dag_.info(r).producers) {
@@ -110,20 +112,20 @@ class Planner {
     }
   }
 
-  // A stage by cases is computed a tile at a time: within the sink where nothing but element-wise
-  // stages lie between, in the tile of a reader by cases, else whole.
+  // A stage by cases is computed a tile at a time: within the output stage where nothing but
+  // element-wise stages lie between, in the tile of a reader by cases, else whole.
   void place_cases(int s, const StageInfo& info, const std::set<int>& groups) {
     if (groups.size() != 1) return open(s);
     StageGroup& g = groups_[*groups.begin()];
-    if (g.main != g.sink || g.main_class != StageClass::DirectCompute) return open(s);
-    if (elementwise_to_sink(s, g) && dag_.stage(s).num_outputs() == 1) {
+    if (g.anchor != g.output_stage || g.anchor_class != StageClass::DirectCompute) return open(s);
+    if (elementwise_to_output_stage(s, g) && dag_.stage(s).num_outputs() == 1) {
       inlined_[s] = 1;
       group_of_[s] = groups;
       g.inlined.push_back(s);
       return;
     }
     const bool in_tile = std::all_of(info.consumers.begin(), info.consumers.end(), [&](int c) {
-      return (c == g.sink || inlined_[c]) && !dag_.info(c).case_periods.empty();
+      return (c == g.output_stage || inlined_[c]) && !dag_.info(c).case_periods.empty();
     });
     if (!in_tile) return open(s);
     g.tunable.push_back(s);
@@ -176,10 +178,10 @@ class Planner {
         if (complex && (!moves_only || has_guard(s) || !all_affine(s))) return false;
         bool repeated = !a->reuse_axes.empty() || dag_.stage(c).is_reduction() ||
                         a->pattern == AccessPattern::Opaque;
-        if (info.special_per_point > 0 && repeated && reread(*a, c)) return false;
+        if (info.transcendentals_per_point > 0 && repeated && reread(*a, c)) return false;
       }
     }
-    if (info.special_per_point > 0 && info.consumers.size() > 1) return false;
+    if (info.transcendentals_per_point > 0 && info.consumers.size() > 1) return false;
     return info.flops_per_point <= kMaxInlineFlops || info.consumers.size() == 1;
   }
 
@@ -204,17 +206,17 @@ class Planner {
     return true;
   }
 
-  // Every reader of `s` is inlined or the sink itself, and reads element by element.
-  bool elementwise_to_sink(int s, const StageGroup& g) const {
+  // Every reader of `s` is inlined or the output stage itself, and reads element by element.
+  bool elementwise_to_output_stage(int s, const StageGroup& g) const {
     if (dag_.stage(s).num_outputs() != 1 && !dag_.stage(s).is_reduction()) return false;
     for (int c : dag_.info(s).consumers) {
-      if (c != g.sink && !inlined_[c]) return false;
+      if (c != g.output_stage && !inlined_[c]) return false;
       for (const Access* a : reads_of(s, c)) {
         if (a->pattern != AccessPattern::Elementwise) return false;
       }
-      if (c != g.sink && !elementwise_to_sink(c, g)) return false;
+      if (c != g.output_stage && !elementwise_to_output_stage(c, g)) return false;
     }
-    return same_shape(s, g.sink);
+    return same_shape(s, g.output_stage);
   }
   bool same_shape(int a, int b) const {
     const auto &x = dag_.stage(a).axes(), &y = dag_.stage(b).axes();
@@ -223,13 +225,13 @@ class Planner {
   }
 
   bool join_reduction(int s, const StageInfo& info, StageGroup& g) {
-    bool direct_sink = g.main == g.sink && g.main_class == StageClass::DirectCompute;
-    if (direct_sink && g.tunable.empty() && elementwise_to_sink(s, g)) {
-      g.main = s;
-      g.main_class = info.stage_class;
+    bool direct_output = g.anchor == g.output_stage && g.anchor_class == StageClass::DirectCompute;
+    if (direct_output && g.tunable.empty() && elementwise_to_output_stage(s, g)) {
+      g.anchor = s;
+      g.anchor_class = info.stage_class;
       return true;
     }
-    if (info.stage_class == StageClass::SimpleReduction && direct_sink && along_rows(s, g)) {
+    if (info.stage_class == StageClass::SimpleReduction && direct_output && along_rows(s, g)) {
       g.tunable.push_back(s);
       return true;
     }
@@ -238,14 +240,14 @@ class Planner {
     return true;
   }
 
-  // The reduction has one value per row of the sink: its axes are the sink's leading axes, or those
-  // with 1 for the rest (keepdims).
+  // The reduction has one value per row of the output stage: its axes are the output stage's
+  // leading axes, or those with 1 for the rest (keepdims).
   bool along_rows(int s, const StageGroup& g) const {
-    const auto &own = dag_.stage(s).axes(), &sink = dag_.stage(g.sink).axes();
-    if (sink.size() < 2 || own.empty()) return false;
+    const auto &own = dag_.stage(s).axes(), &output_stage = dag_.stage(g.output_stage).axes();
+    if (output_stage.size() < 2 || own.empty()) return false;
     size_t i = 0;
-    while (i < own.size() && i < sink.size() && own[i].extent() == sink[i].extent() &&
-           i + 1 < sink.size())
+    while (i < own.size() && i < output_stage.size() &&
+           own[i].extent() == output_stage[i].extent() && i + 1 < output_stage.size())
       ++i;
     if (i == 0) return false;
     for (size_t d = i; d < own.size(); ++d) {
@@ -254,11 +256,11 @@ class Planner {
     return row_reads_only(s, g, i);
   }
 
-  // Every path from `s` to the sink reads it at the sink's leading indices.
+  // Every path from `s` to the output stage reads it at the output stage's leading indices.
   bool row_reads_only(int s, const StageGroup& g, size_t rows) const {
     for (int c : dag_.info(s).consumers) {
       if (!reads_own_rows(dag_, s, c, rows)) return false;
-      if (c != g.sink && !row_reads_only(c, g, rows)) return false;
+      if (c != g.output_stage && !row_reads_only(c, g, rows)) return false;
     }
     return true;
   }
@@ -270,7 +272,7 @@ class Planner {
   std::vector<std::set<int>> group_of_;
   std::vector<char> inlined_;
   std::vector<double> copies_;
-  std::map<int, RowChain> chains_;  // by main
+  std::map<int, RowChain> chains_;  // by the anchor
   static constexpr int64_t kMaxCopies = 16;
 };
 

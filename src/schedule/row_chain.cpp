@@ -22,22 +22,23 @@ constexpr int64_t kLeastExtent = 8;
 
 }  // namespace
 
-RowChain::RowChain(const ComputeDag& dag, const Target& target, int main, int sink)
+RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int output_stage)
     : dag_(dag),
-      main_(main),
-      sink_(sink),
-      rows_(dag.stage(main).axes().size()),
-      has_rows_(static_cast<size_t>(sink) + 1) {
-  const auto& axes = dag.stage(main).axes();
-  if (rows_ < 2 || dag.stage(sink).axes().size() != rows_) return;
+      main_(anchor),
+      output_stage_(output_stage),
+      rows_(dag.stage(anchor).axes().size()),
+      has_rows_(static_cast<size_t>(output_stage) + 1) {
+  const auto& axes = dag.stage(anchor).axes();
+  if (rows_ < 2 || dag.stage(output_stage).axes().size() != rows_) return;
   --rows_;
   if (axes[rows_ - 1].extent() < kLeastExtent || axes[rows_].extent() < kLeastExtent) return;
-  has_rows_[static_cast<size_t>(sink)] = 1;
-  for (int s = sink - 1; s >= 0; --s) has_rows_[static_cast<size_t>(s)] = has_rows(s) ? 1 : 0;
-  int64_t lead = 1, row_bytes = 0, shared = shared_bytes(main);
+  has_rows_[static_cast<size_t>(output_stage)] = 1;
+  for (int s = output_stage - 1; s >= 0; --s)
+    has_rows_[static_cast<size_t>(s)] = has_rows(s) ? 1 : 0;
+  int64_t lead = 1, row_bytes = 0, shared = shared_bytes(anchor);
   for (size_t d = 0; d < rows_; ++d) lead *= axes[d].extent();
   bool product = false;
-  for (int s = 0; s < main; ++s) {
+  for (int s = 0; s < anchor; ++s) {
     if (dag.info(s).stage_class == StageClass::Placeholder || !has_rows_[static_cast<size_t>(s)])
       continue;
     row_bytes =
@@ -58,14 +59,15 @@ bool RowChain::has_rows(int s) const {
   const auto &own = dag_.stage(s).axes(), &axes = dag_.stage(main_).axes();
   const StageInfo& info = dag_.info(s);
   // (Images have rows of their own, which one loop over blocks of results does not serve.)
-  if (own.size() < rows_ || own.size() > rows_ + 1 || info.is_output || info.preparable ||
+  if (own.size() < rows_ || own.size() > rows_ + 1 || info.is_output || info.precomputable ||
       !info.case_periods.empty() || info.consumers.empty() || dag_.stage(s).num_outputs() != 1)
     return false;
   for (size_t d = 0; d < rows_; ++d) {
     if (own[d].extent() != axes[d].extent()) return false;
   }
   return std::all_of(info.consumers.begin(), info.consumers.end(), [&](int c) {
-    return c <= sink_ && has_rows_[static_cast<size_t>(c)] && reads_own_rows(dag_, s, c, rows_);
+    return c <= output_stage_ && has_rows_[static_cast<size_t>(c)] &&
+           reads_own_rows(dag_, s, c, rows_);
   });
 }
 

@@ -21,7 +21,7 @@ Schedule::Schedule(ComputeDag dag, const Target& target, AutoSchedulerOptions op
 }
 Schedule::~Schedule() = default;
 Schedule::Schedule(const Schedule& o)
-    : StepSink(o),
+    : StepRecorder(o),
       provenance(o.provenance),
       state_(std::make_unique<ScheduleState>(*o.state_)),
       steps_(o.steps_),

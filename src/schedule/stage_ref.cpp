@@ -1,10 +1,10 @@
-// The primitives as recorded by either sink: each allots result ids and hands on one Step.
+// The primitives as recorded by either recorder: each allots result ids and hands on one Step.
 #include "heddle/schedule/schedule.h"
 #include "heddle/support/error.h"
 
 namespace heddle {
 
-void StepSink::init_axes(const ComputeDag& dag) {
+void StepRecorder::init_axes(const ComputeDag& dag) {
   stage_axes_.clear();
   next_axis_ = 0;
   for (int i = 0; i < dag.size(); ++i) {
@@ -19,13 +19,13 @@ void StepSink::init_axes(const ComputeDag& dag) {
   }
 }
 
-StageRef StepSink::operator[](const Tensor& t) {
-  int id = sink_dag().index_of(t.op());
+StageRef StepRecorder::operator[](const Tensor& t) {
+  int id = recorded_dag().index_of(t.op());
   if (id < 0) throw_user_error("tensor '" + t.name() + "' is not part of this schedule's program");
   return StageRef(this, id);
 }
 
-StageRef StepSink::stage(int id) {
+StageRef StepRecorder::stage(int id) {
   HEDDLE_ICHECK(id >= 0 && id < static_cast<int>(stage_axes_.size()), "no such stage");
   return StageRef(this, id);
 }
@@ -53,44 +53,46 @@ std::vector<int> ids(const std::vector<Loop>& loops) {
 }  // namespace
 
 Loop StageRef::axis(int i) const {
-  const auto& a = sink_->stage_axes_[id_];
+  const auto& a = recorder_->stage_axes_[id_];
   return pick(a.spatial, i, a.name, "spatial");
 }
 Loop StageRef::reduce_axis(int i) const {
-  const auto& a = sink_->stage_axes_[id_];
+  const auto& a = recorder_->stage_axes_[id_];
   return pick(a.reduce, i, a.name, "reduce");
 }
-int StageRef::num_axes() const { return static_cast<int>(sink_->stage_axes_[id_].spatial.size()); }
+int StageRef::num_axes() const {
+  return static_cast<int>(recorder_->stage_axes_[id_].spatial.size());
+}
 int StageRef::num_reduce_axes() const {
-  return static_cast<int>(sink_->stage_axes_[id_].reduce.size());
+  return static_cast<int>(recorder_->stage_axes_[id_].reduce.size());
 }
 
 std::vector<Loop> StageRef::all_axes() const {
   std::vector<Loop> out;
-  for (int a : sink_->stage_axes_[id_].spatial) out.push_back(Loop{a});
+  for (int a : recorder_->stage_axes_[id_].spatial) out.push_back(Loop{a});
   return out;
 }
 std::vector<Loop> StageRef::all_reduce_axes() const {
   std::vector<Loop> out;
-  for (int a : sink_->stage_axes_[id_].reduce) out.push_back(Loop{a});
+  for (int a : recorder_->stage_axes_[id_].reduce) out.push_back(Loop{a});
   return out;
 }
 
 std::array<Loop, 2> StageRef::split(Loop i, Param factor, Where at) {
-  int o = sink_->next_axis_++, in = sink_->next_axis_++;
-  sink_->record({StepKind::Split, id_, {i.id}, {factor}, {o, in}, at});
+  int o = recorder_->next_axis_++, in = recorder_->next_axis_++;
+  recorder_->record({StepKind::Split, id_, {i.id}, {factor}, {o, in}, at});
   return {Loop{o}, Loop{in}};
 }
 
 std::array<Loop, 2> StageRef::split_whole(Loop i, Param factor, Where at) {
-  int o = sink_->next_axis_++, in = sink_->next_axis_++;
-  sink_->record({StepKind::SplitWhole, id_, {i.id}, {factor}, {o, in}, at});
+  int o = recorder_->next_axis_++, in = recorder_->next_axis_++;
+  recorder_->record({StepKind::SplitWhole, id_, {i.id}, {factor}, {o, in}, at});
   return {Loop{o}, Loop{in}};
 }
 
 Loop StageRef::fuse(Loop a, Loop b, Where at) {
-  int f = sink_->next_axis_++;
-  sink_->record({StepKind::Fuse, id_, {a.id, b.id}, {}, {f}, at});
+  int f = recorder_->next_axis_++;
+  recorder_->record({StepKind::Fuse, id_, {a.id, b.id}, {}, {f}, at});
   return Loop{f};
 }
 
@@ -102,85 +104,85 @@ Loop StageRef::fuse(const std::vector<Loop>& loops, Where at) {
 }
 
 StageRef& StageRef::reorder(const std::vector<Loop>& order, Where at) {
-  sink_->record({StepKind::Reorder, id_, ids(order), {}, {}, at});
+  recorder_->record({StepKind::Reorder, id_, ids(order), {}, {}, at});
   return *this;
 }
 StageRef& StageRef::vectorize(Loop i, Where at) {
-  sink_->record({StepKind::Vectorize, id_, {i.id}, {}, {}, at});
+  recorder_->record({StepKind::Vectorize, id_, {i.id}, {}, {}, at});
   return *this;
 }
 StageRef& StageRef::unroll(Loop i, Where at) {
-  sink_->record({StepKind::Unroll, id_, {i.id}, {}, {}, at});
+  recorder_->record({StepKind::Unroll, id_, {i.id}, {}, {}, at});
   return *this;
 }
 StageRef& StageRef::parallel(Loop i, Where at) {
-  sink_->record({StepKind::Parallel, id_, {i.id}, {}, {}, at});
+  recorder_->record({StepKind::Parallel, id_, {i.id}, {}, {}, at});
   return *this;
 }
 StageRef& StageRef::overlap(Loop i, Where at) {
-  sink_->record({StepKind::Overlap, id_, {i.id}, {}, {}, at});
+  recorder_->record({StepKind::Overlap, id_, {i.id}, {}, {}, at});
   return *this;
 }
 void StageRef::check_owner(const char* step, StageRef consumer, Loop loop, Where at) const {
-  int owner = sink_->stage_of_axis(loop.id);
+  int owner = recorder_->stage_of_axis(loop.id);
   if (owner >= 0 && owner != consumer.id()) {
     throw_user_error(std::string("cannot apply ") + step + ": the loop belongs to stage '" +
-                         sink_->stage_axes_[owner].name + "', not to '" +
-                         sink_->stage_axes_[consumer.id()].name + "'",
+                         recorder_->stage_axes_[owner].name + "', not to '" +
+                         recorder_->stage_axes_[consumer.id()].name + "'",
                      at, "name a loop of the consumer");
   }
 }
 StageRef& StageRef::compute_at(StageRef consumer, Loop loop, Where at) {
   check_owner("compute_at", consumer, loop, at);
-  sink_->record({StepKind::ComputeAt, id_, {loop.id}, {}, {}, at});
+  recorder_->record({StepKind::ComputeAt, id_, {loop.id}, {}, {}, at});
   return *this;
 }
 StageRef& StageRef::store_at(StageRef host, Loop loop, Where at) {
   check_owner("store_at", host, loop, at);
-  sink_->record({StepKind::StoreAt, id_, {loop.id}, {}, {}, at});
+  recorder_->record({StepKind::StoreAt, id_, {loop.id}, {}, {}, at});
   return *this;
 }
 StageRef& StageRef::compute_inline(Where at) {
-  sink_->record({StepKind::Inline, id_, {}, {}, {}, at});
+  recorder_->record({StepKind::Inline, id_, {}, {}, {}, at});
   return *this;
 }
 StageRef& StageRef::widen(DataType to, Where at) {
-  sink_->record(
+  recorder_->record(
       {StepKind::Widen, id_, {}, {Param(static_cast<int>(to.code)), Param(to.bits)}, {}, at});
   return *this;
 }
 StageRef& StageRef::store_nontemporal(Where at) {
-  sink_->record({StepKind::NonTemporal, id_, {}, {}, {}, at});
+  recorder_->record({StepKind::NonTemporal, id_, {}, {}, {}, at});
   return *this;
 }
 StageRef& StageRef::prefetch(StageRef producer, int dim, Param distance, Where at) {
-  sink_->record(
+  recorder_->record(
       {StepKind::Prefetch, id_, {}, {Param(producer.id()), Param(dim), distance}, {}, at});
   return *this;
 }
 
 StageRef& StageRef::bind(Loop i, LoopKind index, Where at) {
-  sink_->record({StepKind::Bind, id_, {i.id}, {Param(static_cast<int>(index))}, {}, at});
+  recorder_->record({StepKind::Bind, id_, {i.id}, {Param(static_cast<int>(index))}, {}, at});
   return *this;
 }
 StageRef& StageRef::set_scope(Scope scope, Where at) {
-  sink_->record({StepKind::SetScope, id_, {}, {Param(static_cast<int>(scope))}, {}, at});
+  recorder_->record({StepKind::SetScope, id_, {}, {Param(static_cast<int>(scope))}, {}, at});
   return *this;
 }
 StageRef& StageRef::storage_pad(Param elements, Where at) {
-  sink_->record({StepKind::StoragePad, id_, {}, {elements}, {}, at});
+  recorder_->record({StepKind::StoragePad, id_, {}, {elements}, {}, at});
   return *this;
 }
 StageRef& StageRef::multi_buffer(Param copies, Where at) {
-  sink_->record({StepKind::MultiBuffer, id_, {}, {copies}, {}, at});
+  recorder_->record({StepKind::MultiBuffer, id_, {}, {copies}, {}, at});
   return *this;
 }
 StageRef& StageRef::tensorize(Loop i, Where at) {
-  sink_->record({StepKind::Tensorize, id_, {i.id}, {}, {}, at});
+  recorder_->record({StepKind::Tensorize, id_, {i.id}, {}, {}, at});
   return *this;
 }
 StageRef& StageRef::by_last_block(Where at) {
-  sink_->record({StepKind::LastBlock, id_, {}, {}, {}, at});
+  recorder_->record({StepKind::LastBlock, id_, {}, {}, {}, at});
   return *this;
 }
 
@@ -211,56 +213,57 @@ StageRef::Product StageRef::as_product(const ProductView& view, Where at) {
     step.params.insert(step.params.end(), list->begin(), list->end());
   for (bool along : {view.rows_along_depth, view.cols_along_depth})
     step.params.push_back(Param(along ? 1 : 0));
-  const std::string name = sink_->stage_axes_[id_].name;
-  int id = static_cast<int>(sink_->stage_axes_.size());
-  std::vector<StepSink::StageAxes> made;
+  const std::string name = recorder_->stage_axes_[id_].name;
+  int id = static_cast<int>(recorder_->stage_axes_.size());
+  std::vector<StepRecorder::StageAxes> made;
   for (const char* suffix : {".product", ".rows", ".columns"}) {
-    StepSink::StageAxes axes;
+    StepRecorder::StageAxes axes;
     axes.name = name + suffix;
     step.results.push_back(id + static_cast<int>(made.size()));
-    for (size_t i = 0; i < view.batch.size() + 2; ++i) axes.spatial.push_back(sink_->next_axis_++);
-    if (made.empty()) axes.reduce.push_back(sink_->next_axis_++);
+    for (size_t i = 0; i < view.batch.size() + 2; ++i)
+      axes.spatial.push_back(recorder_->next_axis_++);
+    if (made.empty()) axes.reduce.push_back(recorder_->next_axis_++);
     for (const auto* list : {&axes.spatial, &axes.reduce})
       step.results.insert(step.results.end(), list->begin(), list->end());
     made.push_back(std::move(axes));
   }
-  sink_->record(std::move(step));
-  sink_->stage_axes_[id_].reduce.clear();
+  recorder_->record(std::move(step));
+  recorder_->stage_axes_[id_].reduce.clear();
   for (size_t i = 0; i < made.size(); ++i)
-    put(sink_->stage_axes_, id + static_cast<int>(i), std::move(made[i]));
-  return {StageRef(sink_, id), StageRef(sink_, id + 1), StageRef(sink_, id + 2)};
+    put(recorder_->stage_axes_, id + static_cast<int>(i), std::move(made[i]));
+  return {StageRef(recorder_, id), StageRef(recorder_, id + 1), StageRef(recorder_, id + 2)};
 }
 
 // The stage's computation moves to a new stage with axes like its own.
 StageRef StageRef::move_out(Step step, const char* suffix) {
-  StepSink::StageAxes axes = sink_->stage_axes_[id_];
+  StepRecorder::StageAxes axes = recorder_->stage_axes_[id_];
   axes.name += suffix;
-  int id = static_cast<int>(sink_->stage_axes_.size());
+  int id = static_cast<int>(recorder_->stage_axes_.size());
   step.results.push_back(id);
   for (auto* list : {&axes.spatial, &axes.reduce}) {
-    for (int& a : *list) step.results.push_back(a = sink_->next_axis_++);
+    for (int& a : *list) step.results.push_back(a = recorder_->next_axis_++);
   }
   // Recorded first: a step that cannot apply throws, and must leave the axes as they were.
-  sink_->record(std::move(step));
-  sink_->stage_axes_[id_].reduce.clear();
-  put(sink_->stage_axes_, id, std::move(axes));
-  return StageRef(sink_, id);
+  recorder_->record(std::move(step));
+  recorder_->stage_axes_[id_].reduce.clear();
+  put(recorder_->stage_axes_, id, std::move(axes));
+  return StageRef(recorder_, id);
 }
 
 StageRef StageRef::cache_read(const std::vector<StageRef>& readers, Where at) {
   Step step{StepKind::CacheRead, id_, {}, {}, {}, at};
   for (const StageRef& r : readers) step.params.push_back(Param(r.id()));
-  StepSink::StageAxes axes;
-  axes.name = sink_->stage_axes_[id_].name + ".copy";
-  int id = static_cast<int>(sink_->stage_axes_.size());
+  StepRecorder::StageAxes axes;
+  axes.name = recorder_->stage_axes_[id_].name + ".copy";
+  int id = static_cast<int>(recorder_->stage_axes_.size());
   step.results.push_back(id);
-  for (size_t i = 0; i < sink_->stage_axes_[id_].spatial.size(); ++i) {
-    axes.spatial.push_back(sink_->next_axis_);
-    step.results.push_back(sink_->next_axis_++);
+  for (size_t i = 0; i < recorder_->stage_axes_[id_].spatial.size(); ++i) {
+    axes.spatial.push_back(recorder_->next_axis_);
+    step.results.push_back(recorder_->next_axis_++);
   }
-  sink_->record(std::move(step));
-  put(sink_->stage_axes_, id, std::move(axes));
-  return StageRef(sink_, id);
+  recorder_->record(std::move(step));
+  put(recorder_->stage_axes_, id, std::move(axes));
+  return StageRef(recorder_, id);
 }
 
 StageRef StageRef::rfactor(Loop k, Param factor, bool inner, Where at) {
@@ -269,25 +272,25 @@ StageRef StageRef::rfactor(Loop k, Param factor, bool inner, Where at) {
 
 StageRef StageRef::rfactor(const std::vector<Loop>& ks, Param factor, bool inner, Where at) {
   Step step{StepKind::Rfactor, id_, ids(ks), {factor, Param(inner ? 1 : 0)}, {}, at};
-  StepSink::StageAxes old = sink_->stage_axes_[id_], axes;
+  StepRecorder::StageAxes old = recorder_->stage_axes_[id_], axes;
   axes.name = old.name + ".rf";
-  int id = static_cast<int>(sink_->stage_axes_.size());
+  int id = static_cast<int>(recorder_->stage_axes_.size());
   step.results.push_back(id);
   for (size_t i = 0; i < old.spatial.size() + 1; ++i) {
-    axes.spatial.push_back(sink_->next_axis_);
-    step.results.push_back(sink_->next_axis_++);
+    axes.spatial.push_back(recorder_->next_axis_);
+    step.results.push_back(recorder_->next_axis_++);
   }
   // All of `ks` leave one axis behind.
   for (size_t i = ks.size(); i < old.reduce.size() + 1; ++i) {
-    axes.reduce.push_back(sink_->next_axis_);
-    step.results.push_back(sink_->next_axis_++);
+    axes.reduce.push_back(recorder_->next_axis_);
+    step.results.push_back(recorder_->next_axis_++);
   }
-  int parts = sink_->next_axis_++;
+  int parts = recorder_->next_axis_++;
   step.results.push_back(parts);
-  sink_->record(std::move(step));
-  sink_->stage_axes_[id_].reduce = {parts};
-  put(sink_->stage_axes_, id, std::move(axes));
-  return StageRef(sink_, id);
+  recorder_->record(std::move(step));
+  recorder_->stage_axes_[id_].reduce = {parts};
+  put(recorder_->stage_axes_, id, std::move(axes));
+  return StageRef(recorder_, id);
 }
 
 StageRef& StageRef::layout(const std::vector<StorageDim>& dims, Where at) {
@@ -297,7 +300,7 @@ StageRef& StageRef::layout(const std::vector<StorageDim>& dims, Where at) {
     step.params.push_back(d.divisor);
     step.params.push_back(d.modulus);
   }
-  sink_->record(std::move(step));
+  recorder_->record(std::move(step));
   return *this;
 }
 

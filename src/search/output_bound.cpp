@@ -29,7 +29,7 @@ bool affordable(const TuneTask& task) {
     if (dag.stage(i).is_placeholder()) continue;
     const auto points = static_cast<double>(info.points);
     const auto all = points * static_cast<double>(info.reduce_points);
-    flops += info.flops + all * (1 + kFunctionFlops * info.special_per_point);
+    flops += info.flops + all * (1 + kFunctionFlops * info.transcendentals_per_point);
     bytes += 24 * points;
   }
   const double threads = std::max(1, Target::host().cores);

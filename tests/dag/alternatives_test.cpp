@@ -198,9 +198,9 @@ TEST(Collapse, ArgumentsAreThoseOfTheDeclaration) {
   const ComputeDag dag({y});
   const std::string name = "collapse@" + std::to_string(reduction_of(dag));
   const ComputeDag other = apply_alternative(dag, name);
-  EXPECT_EQ(other.own(a).extents(), (Extents{24, 16}));
-  EXPECT_TRUE(other.own(b).same_as(b)) << "nothing of it has changed";
-  EXPECT_TRUE(other.own(y).same_as(other.outputs()[0]));
+  EXPECT_EQ(other.counterpart(a).extents(), (Extents{24, 16}));
+  EXPECT_TRUE(other.counterpart(b).same_as(b)) << "nothing of it has changed";
+  EXPECT_TRUE(other.counterpart(y).same_as(other.outputs()[0]));
   EXPECT_NE(message_of(dag, name + "+" + name).find("twice"), std::string::npos);
   EXPECT_EQ(alternative_error_growth(dag, name), 1);
 }
@@ -289,12 +289,12 @@ TEST(Alternatives, KeepPlaceholdersAndOutputs) {
   EXPECT_NE(other.structural_hash(), dag.structural_hash());
   ASSERT_EQ(other.outputs().size(), 2U);
   for (size_t i = 0; i < 2; ++i) {
-    EXPECT_TRUE(other.own(dag.outputs()[i]).same_as(other.outputs()[i]));
+    EXPECT_TRUE(other.counterpart(dag.outputs()[i]).same_as(other.outputs()[i]));
     EXPECT_EQ(other.outputs()[i].extents(), dag.outputs()[i].extents());
   }
   for (const Tensor& t : dag.placeholders()) {
     EXPECT_GE(other.index_of(t.op()), 0) << t.name();
-    EXPECT_TRUE(other.own(t).same_as(t));
+    EXPECT_TRUE(other.counterpart(t).same_as(t));
   }
 }
 

@@ -104,7 +104,7 @@ TEST(Classify, Softmax) {
             "high is a simple reduction: no element of x serves two output points");
   EXPECT_EQ(info(dag, "total").stage_class, StageClass::SimpleReduction);
   EXPECT_EQ(info(dag, "y").stage_class, StageClass::DirectCompute);
-  EXPECT_EQ(info(dag, "total").special_per_point, 1);
+  EXPECT_EQ(info(dag, "total").transcendentals_per_point, 1);
   EXPECT_EQ(info(dag, "total").flops_per_point, 3);  // subtract, exp, add
 }
 

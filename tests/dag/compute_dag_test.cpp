@@ -87,10 +87,11 @@ TEST(ComputeDag, KnowsWhatDependsOnConstantsOnly) {
   EXPECT_TRUE(info(dag, "w2").depends_only_on_constants);
   EXPECT_TRUE(info(dag, "iota").depends_only_on_constants);
   EXPECT_FALSE(info(dag, "x").depends_only_on_constants);
-  EXPECT_TRUE(info(dag, "w2").preparable);
-  EXPECT_FALSE(info(dag, "iota").preparable);  // nothing to prepare it from: computed at each call
-  EXPECT_FALSE(info(dag, "w").preparable);     // it is there already
-  EXPECT_FALSE(info(dag, "x").preparable);
+  EXPECT_TRUE(info(dag, "w2").precomputable);
+  EXPECT_FALSE(
+      info(dag, "iota").precomputable);        // nothing to prepare it from: computed at each call
+  EXPECT_FALSE(info(dag, "w").precomputable);  // it is there already
+  EXPECT_FALSE(info(dag, "x").precomputable);
   EXPECT_FALSE(info(dag, "y").depends_only_on_constants);
 }
 

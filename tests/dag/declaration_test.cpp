@@ -123,8 +123,8 @@ TEST(Declaration, AnAlternativeIsReadWithWhatItWasMadeOf) {
     const Declaration read = round_trip(rewritten, {x, w, y});
     EXPECT_EQ(read.dag.alternative(), a.name);
     EXPECT_EQ(read.dag.direct().structural_hash(), dag.structural_hash());
-    EXPECT_GE(read.dag.index_of(read.dag.own(read.args[0]).op()), 0);
-    EXPECT_TRUE(read.dag.own(read.args[2]).same_as(read.dag.outputs()[0]));
+    EXPECT_GE(read.dag.index_of(read.dag.counterpart(read.args[0]).op()), 0);
+    EXPECT_TRUE(read.dag.counterpart(read.args[2]).same_as(read.dag.outputs()[0]));
     ++seen;
   }
   EXPECT_GT(seen, 0);
@@ -135,7 +135,7 @@ TEST(Declaration, AnAlternativeIsReadWithWhatItWasMadeOf) {
   for (const Alternative& a : alternatives_of(ComputeDag({z}), Target::host(), {})) {
     if (!a.legal()) continue;
     const Declaration read = round_trip(apply_alternative(ComputeDag({z}), a.name), {x, one, z});
-    others += !read.dag.own(read.args[0]).same_as(read.args[0]);
+    others += !read.dag.counterpart(read.args[0]).same_as(read.args[0]);
   }
   EXPECT_GT(others, 0);
 }

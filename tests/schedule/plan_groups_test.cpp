@@ -4,7 +4,7 @@
 namespace heddle::testing {
 namespace {
 
-// A line a group: "sink <- main (class) inlined: ... tunable: ...".
+// A line a group: "output stage <- main (class) inlined: ... tunable: ...".
 std::string groups_text(const std::vector<Tensor>& outputs) {
   ComputeDag dag(outputs);
   auto names = [&](const std::vector<int>& stages) {
@@ -14,9 +14,9 @@ std::string groups_text(const std::vector<Tensor>& outputs) {
   };
   std::string out;
   for (const StageGroup& g : plan_groups(dag)) {
-    out += dag.stage(g.sink).name();
-    if (g.main != g.sink) out += " with main " + dag.stage(g.main).name();
-    out += std::string(" (") + to_string(g.main_class) + ")";
+    out += dag.stage(g.output_stage).name();
+    if (g.anchor != g.output_stage) out += " with anchor " + dag.stage(g.anchor).name();
+    out += std::string(" (") + to_string(g.anchor_class) + ")";
     if (!g.inlined.empty()) out += "; inlined" + names(g.inlined);
     if (!g.operands.empty()) out += "; operands" + names(g.operands);
     if (!g.tunable.empty()) out += "; tunable" + names(g.tunable);
@@ -30,7 +30,7 @@ TEST(PlanGroups, AConvolutionTakesItsBiasAndActivation) {
   at.padding = {1, 1};
   Tensor x = placeholder({1, 8, 14, 14}), w = placeholder({16, 8, 3, 3});
   EXPECT_EQ(groups_text({ops::relu(ops::conv2d(x, w, at, placeholder({16})))}),
-            R"(relu with main conv2d (complex reduction); inlined conv2d_bias; tunable pad
+            R"(relu with anchor conv2d (complex reduction); inlined conv2d_bias; tunable pad
 )");
 }
 
@@ -41,7 +41,7 @@ TEST(PlanGroups, ArithmeticOnConstantsIsMaterialisedWhereItIsPreparedOnce) {
       groups_text({ops::relu(ops::batch_norm(y, constant(), constant(), constant(), constant()))}),
       R"(batch_norm_factor (direct compute)
 batch_norm_offset (direct compute)
-relu with main conv2d (complex reduction); inlined batch_norm
+relu with anchor conv2d (complex reduction); inlined batch_norm
 )");
 }
 
@@ -99,7 +99,7 @@ C (direct compute)
 TEST(PlanGroups, ATupleReductionIsOneGroup) {
   // The index is found in 32 bits, and widened where it is stored.
   EXPECT_EQ(groups_text({ops::argmax(placeholder({64, 128}))}),
-            "argmax with main argmax (simple reduction)\n");
+            "argmax with anchor argmax (simple reduction)\n");
 }
 
 TEST(PlanGroups, TheyAreTheSameEveryTime) {
@@ -116,7 +116,7 @@ TEST(PlanGroups, RowsOfAttentionGoThroughItsStagesTogetherOnACpu) {
   auto chains = [&](const Target* target) {
     std::string out;
     for (const StageGroup& g : plan_groups(dag, target)) {
-      out += dag.stage(g.sink).name() + ":";
+      out += dag.stage(g.output_stage).name() + ":";
       for (int s : g.chain) out += " " + dag.stage(s).name();
       out += "\n";
     }

@@ -202,7 +202,7 @@ TEST(Template, ATemplateOfTheUsersWinsByPriorityAndGoesAgain) {
   register_meta_template({"of_the_test", 5,
                           [](const ComputeDag&, const StageGroup&, const Target&) { return true; },
                           [](TemplateBuilder& t, const StageGroup& g) {
-                            t.stage(g.sink).unroll(t.stage(g.sink).axis(0));
+                            t.stage(g.output_stage).unroll(t.stage(g.output_stage).axis(0));
                           }});
   EXPECT_EQ(make_template(ComputeDag({p.C}), Target::host()).name(), "of_the_test");
   EXPECT_EQ(meta_template_names().size(), shipped + 1);

@@ -41,7 +41,7 @@ Run emulated(uint64_t seed) {
     // A rewritten graph takes them by other dimensions, as they lie.
     std::vector<NDArray> own;
     for (size_t i = 0; i < args.size(); ++i)
-      own.push_back(arrays[i].view(schedule.dag().own(args[i]).extents()));
+      own.push_back(arrays[i].view(schedule.dag().counterpart(args[i]).extents()));
     emulate(lower_gpu(schedule, args), own, {seed});
   };
 }

@@ -77,12 +77,12 @@ struct StageInfo {
   /// Arithmetic of one innermost evaluation, combining included: a multiply-add is 2, exp and
   /// friends are 1, comparisons, casts and index arithmetic 0.
   double flops_per_point = 0;
-  double flops = 0;              ///< of the whole stage
-  double special_per_point = 0;  ///< of which slow (exp, tanh, erf, pow, sqrt, division...)
+  double flops = 0;                      ///< of the whole stage
+  double transcendentals_per_point = 0;  ///< of which slow (exp, tanh, erf, pow, sqrt, division...)
   bool depends_only_on_constants = false;
   /// It reads something, and nothing but constant placeholders or such stages: at the root, it is
   /// computed once (`lower` puts it into `prepare`) and not at every call.
-  bool preparable = false;
+  bool precomputable = false;
   /// Of a stage by cases, whose formula differs from point to point of a small tile (a transform of
   /// Winograd's): after how many steps along each spatial axis it comes again, 1 where it does not
   /// differ. Empty for all others. Such a tile wants to be unrolled.
@@ -136,7 +136,7 @@ class ComputeDag {
   const ComputeDag& direct() const;
   /// The tensor of this graph that stands for `t`, an output or a placeholder of direct(); else
   /// `t`.
-  Tensor own(const Tensor& t) const;
+  Tensor counterpart(const Tensor& t) const;
   /// This graph as the alternative `name` of `direct`, whose outputs its own are. `placeholders`:
   /// those of `direct` that one of this graph stands for.
   ComputeDag as_alternative(std::string name, const ComputeDag& direct,

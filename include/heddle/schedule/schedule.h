@@ -8,9 +8,9 @@
 //   s[C].compute_at(s[D], io);
 //   std::cout << s;                           // the steps as text; to_json / from_json round-trip
 //
-// Splits need not divide: lowering makes a clean main part and a tail. A step that cannot apply
-// throws an Error that says which, on what, and why. Copying a Schedule is cheap (it is a value).
-// A schedule is for a target, which build() takes from it: Schedule s({D}, Target::cuda()).
+// Splits need not divide: lowering makes a clean the anchor part and a tail. A step that cannot
+// apply throws an Error that says which, on what, and why. Copying a Schedule is cheap (it is a
+// value). A schedule is for a target, which build() takes from it: Schedule s({D}, Target::cuda()).
 #pragma once
 
 #include <array>
@@ -39,9 +39,9 @@ struct Loop {
 class StageRef;
 
 /// What accepts steps: a Schedule applies them at once, a TemplateBuilder records them.
-class StepSink {
+class StepRecorder {
  public:
-  virtual ~StepSink() = default;
+  virtual ~StepRecorder() = default;
   /// The stage of `t`, for steps.
   StageRef operator[](const Tensor& t);
   StageRef stage(int id);
@@ -49,7 +49,7 @@ class StepSink {
  protected:
   friend class StageRef;
   virtual void record(Step step) = 0;
-  virtual const ComputeDag& sink_dag() const = 0;
+  virtual const ComputeDag& recorded_dag() const = 0;
   /// The stage an axis belongs to; -1 where that is not known before replay.
   virtual int stage_of_axis(int axis) const {
     (void)axis;
@@ -68,7 +68,7 @@ class StepSink {
 /// The primitives. Each is one step; `at` is the caller's line, for messages.
 class StageRef {
  public:
-  StageRef(StepSink* sink, int id) : sink_(sink), id_(id) {}
+  StageRef(StepRecorder* recorder, int id) : recorder_(recorder), id_(id) {}
   int id() const { return id_; }
 
   Loop axis(int i) const;         ///< root spatial axis i; negative counts from the back
@@ -217,7 +217,7 @@ class StageRef {
  private:
   StageRef move_out(Step step, const char* suffix);
   void check_owner(const char* step, StageRef consumer, Loop loop, Where at) const;
-  StepSink* sink_;
+  StepRecorder* recorder_;
   int id_;
 };
 
@@ -226,7 +226,7 @@ struct StageRef::Product {
   StageRef sum, rows, cols;
 };
 
-class Schedule : public StepSink {
+class Schedule : public StepRecorder {
  public:
   /// The default schedule of `outputs`: every stage at the root, serial loops in axis order.
   /// `options` limit the target (apply_options) and what lowering does. Throws a User error for a
@@ -269,7 +269,7 @@ class Schedule : public StepSink {
 
  protected:
   void record(Step step) override;
-  const ComputeDag& sink_dag() const override { return dag(); }
+  const ComputeDag& recorded_dag() const override { return dag(); }
   int stage_of_axis(int axis) const override;
 
  private:

@@ -5,7 +5,7 @@
 // microseconds, without running the meta-template again.
 //
 //   void build(TemplateBuilder& t, const StageGroup& g) {
-//     StageRef c = t.stage(g.sink);
+//     StageRef c = t.stage(g.output stage);
 //     Param tile = t.knob("tile", {8, 16, 32}, 16, "two native vectors");
 //     auto [o, i] = c.split(c.axis(-1), tile);
 //     c.vectorize(i);
@@ -43,21 +43,26 @@ struct Config {
 
 /// Stages that one meta-template schedules together: one loop nest at the root.
 struct StageGroup {
-  int sink = -1;  ///< materialised at the root; its loops are the group's
-  int main = -1;  ///< the reduction computed inside the sink (may be the sink itself), or the sink
-  StageClass main_class = StageClass::DirectCompute;
-  /// Non-main stages between main and sink, and producers read by the group alone, whose place is
-  /// to be decided (location-tunable stages and reductions computed per row of the sink).
+  int output_stage = -1;  ///< materialised at the root; its loops are the group's
+  int anchor = -1;  ///< the reduction computed inside the output stage (may be the output stage
+                    ///< itself), or the output stage
+  StageClass anchor_class = StageClass::DirectCompute;
+  /// non-anchor stages between the anchor and output stage, and producers read by the group alone,
+  /// whose place is to be decided (location-tunable stages and reductions computed per row of the
+  /// output stage).
   std::vector<int> inlined;  ///< always substituted into their readers
-  std::vector<int> tunable;  ///< in topological order; scheduled after the sink, as hosted groups
-  /// Operands of main that are mere changes of index (transpositions). They are substituted too,
-  /// but after the meta-templates have written: a copy packed from one is computed from its source.
+  std::vector<int>
+      tunable;  ///< in topological order; scheduled after the output stage, as attached groups
+  /// Operands of the anchor that are mere changes of index (transpositions). They are substituted
+  /// too, but after the meta-templates have written: a copy packed from one is computed from its
+  /// source.
   std::vector<int> operands;
-  /// Of the tunable stages, those whose rows are the rows of main, one to one, behind which there
-  /// is another product: a block of rows goes through all of them while it is in cache (attention).
+  /// Of the tunable stages, those whose rows are the rows of the anchor, one to one, behind which
+  /// there is another product: a block of rows goes through all of them while it is in cache
+  /// (attention).
   std::vector<int> chain;
   std::string reason;
-  /// A hosted group is one tunable stage of another group: it may be computed at any of the loops
+  /// A attached group is one tunable stage of another group: it may be computed at any of the loops
   /// that the host offered, outermost first, or at the root.
   struct Place {
     int stage = -1;
@@ -79,8 +84,8 @@ struct StageGroup {
     /// An iteration has all rows of a batch: what is copied for it is copied once.
     bool whole_batch = false;
   };
-  /// A loop of a hosted reduction that goes over the elements of a row one after the other: a stage
-  /// that it reads may be computed there as it is read, and kept for others (store_at).
+  /// A loop of a attached reduction that goes over the elements of a row one after the other: a
+  /// stage that it reads may be computed there as it is read, and kept for others (store_at).
   struct ReaderLoop {
     int reader = -1;  ///< the reduction,
     int stage = -1;   ///< the stage of its partial results,
@@ -89,10 +94,10 @@ struct StageGroup {
     /// The decisions under which the loop exists: (knob, value), all of which must hold.
     std::vector<std::pair<Param, int64_t>> needs = {};
   };
-  /// Of a hosted group: where it may be computed like that.
+  /// Of a attached group: where it may be computed like that.
   std::vector<ReaderLoop> reader_loops = {};
-  bool hosted = false;
-  bool in_chain = false;  ///< hosted: one of the host's chain
+  bool attached = false;
+  bool in_chain = false;  ///< attached: one of the host's chain
   /// Products of f32 may round their operands to tf32 (AutoSchedulerOptions::allow_tf32).
   bool allow_tf32 = false;
   /// The deepest place (index + 1 into places) that the readers' own default places allow.
@@ -106,7 +111,7 @@ std::vector<StageGroup> plan_groups(const ComputeDag& dag, const Target* target 
 
 class Template;
 
-class TemplateBuilder : public StepSink {
+class TemplateBuilder : public StepRecorder {
  public:
   /// For `target` as the options limit it.
   TemplateBuilder(ComputeDag dag, const Target& target, AutoSchedulerOptions options = {});
@@ -133,16 +138,16 @@ class TemplateBuilder : public StepSink {
   /// Inside a when(), the place is only open to configs that take that branch.
   void offer_place(StageRef stage, Loop loop, const std::string& label,
                    StageGroup::Place::Sharing sharing = {}, bool whole_batch = false);
-  /// A loop at which the stages that `reader`, a hosted reduction, reads element by element may be
-  /// computed; `partial` is the stage that the loop belongs to.
+  /// A loop at which the stages that `reader`, a attached reduction, reads element by element may
+  /// be computed; `partial` is the stage that the loop belongs to.
   void offer_reader_loop(int reader, StageRef partial, Loop loop, Param location);
   /// The value that the analytic rule chose for `knob`; of a constant, itself.
   int64_t chosen(Param knob) const;
-  /// The decision where a hosted stage is computed: -1 inlined, 0 root, n: places[n - 1]. The
+  /// The decision where a attached stage is computed: -1 inlined, 0 root, n: places[n - 1]. The
   /// stages it reads must then be computed no deeper; the dispatcher adds that requirement.
   void set_location(int stage, Param location);
-  /// When `knob` has `value`, hosted `stage` must be computed at the root: something there reads it
-  /// (a packed copy of an operand).
+  /// When `knob` has `value`, attached `stage` must be computed at the root: something there reads
+  /// it (a packed copy of an operand).
   void keep_at_root(int stage, Param knob, int64_t value) { kept_.push_back({stage, knob, value}); }
   /// Adds a line to the template's explanation.
   void note(const std::string& line);
@@ -153,7 +158,7 @@ class TemplateBuilder : public StepSink {
 
  protected:
   void record(Step step) override;
-  const ComputeDag& sink_dag() const override { return dag_; }
+  const ComputeDag& recorded_dag() const override { return dag_; }
 
  private:
   friend class Template;
@@ -194,7 +199,8 @@ class TemplateBuilder : public StepSink {
   friend std::vector<StageGroup::ReaderLoop> reader_loops_of(const TemplateBuilder&,
                                                              const ComputeDag&, int);
   friend int deepest_default(const TemplateBuilder&, const ComputeDag&, int);
-  friend StageGroup hosted_group(const TemplateBuilder&, const ComputeDag&, const StageGroup&, int);
+  friend StageGroup attached_group(const TemplateBuilder&, const ComputeDag&, const StageGroup&,
+                                   int);
   friend bool read_through_located(const TemplateBuilder&, const ComputeDag&, int, int);
 };
 

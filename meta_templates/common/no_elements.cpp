@@ -1,0 +1,17 @@
+// Results without elements, such as those of an empty batch: there is nothing to schedule, and
+// lowering makes nothing of them.
+#include "heddle/schedule/template.h"
+
+namespace heddle::meta {
+namespace {
+
+bool matches(const ComputeDag& dag, const StageGroup& g, const Target&) {
+  return dag.info(g.output_stage).points == 0;
+}
+
+void build(TemplateBuilder&, const StageGroup&) {}
+
+HEDDLE_REGISTER_META_TEMPLATE({"no_elements", 1000, matches, build});
+
+}  // namespace
+}  // namespace heddle::meta

@@ -1,0 +1,81 @@
+#include "cuda/common.h"
+
+namespace heddle::meta {
+
+int64_t most_block_threads(const Gpu& gpu) {
+  int64_t most = kWarp;
+  while (2 * most <= std::min(1024, gpu.threads_per_block)) most *= 2;
+  return most;
+}
+
+int64_t access_lanes(const ComputeDag& dag, int s) {
+  int64_t bytes = 1;
+  for (const Access& a : dag.info(s).reads)
+    bytes = std::max<int64_t>(bytes, a.tensor.dtype().bytes());
+  for (int o = 0; o < dag.stage(s).num_outputs(); ++o)
+    bytes = std::max<int64_t>(bytes, dag.stage(s).output(o).dtype().bytes());
+  return std::max<int64_t>(1, 16 / bytes);
+}
+
+void streaming_stores(TemplateBuilder& t, StageRef s, const std::string& prefix) {
+  const Operation& op = t.dag().stage(s.id());
+  const int64_t bytes = spatial_points(op) * op.output(0).dtype().bytes();
+  Param streaming = t.choice(prefix + "nontemporal", bytes > t.target().gpu.l2_bytes,
+                             "result of " + std::to_string(bytes >> 10) + " KiB against the cache");
+  t.when(streaming, 1, [&] { s.store_nontemporal(); });
+}
+
+std::vector<int64_t> powers_of_two(int64_t first, int64_t last) {
+  std::vector<int64_t> out;
+  for (int64_t v = first; v <= last; v *= 2) out.push_back(v);
+  return out;
+}
+
+void unroll_short(StageRef s, const std::vector<Loop>& loops, const std::vector<int64_t>& extents,
+                  int64_t most) {
+  for (size_t i = loops.size(); i-- > 0;) {
+    if (extents[i] > most) return;
+    s.unroll(loops[i]);
+    most /= std::max<int64_t>(1, extents[i]);
+  }
+}
+
+Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const std::string& prefix) {
+  std::vector<Loop> axes = host.all_axes();
+  if (axes.empty()) return {};
+  // What the host computes alone it accumulates in a register, and stores once.
+  StageRef s = reduction == host.id() ? host.cache_write() : t.stage(std::max(reduction, 0));
+  Loop all = host.fuse(axes);
+  Param threads = t.knob(prefix + "threads", powers_of_two(64, most_block_threads(t.target().gpu)),
+                         128, "small blocks spread over all multiprocessors");
+  auto [block, thread] = host.split(all, threads);
+  host.bind(block, LoopKind::BlockX);
+  host.bind(thread, LoopKind::ThreadX);
+  if (reduction >= 0) {
+    s.compute_at(host, thread);
+    if (reduction < t.dag().size()) {
+      std::vector<int64_t> extents;
+      for (const Axis& a : t.dag().stage(reduction).reduce_axes()) extents.push_back(a.extent());
+      if (static_cast<int>(extents.size()) == s.num_reduce_axes())
+        unroll_short(s, s.all_reduce_axes(), extents, 64);
+    }
+  }
+  return thread;
+}
+
+void sum_of_parts(TemplateBuilder& t, const StageGroup& g) {
+  StageRef anchor = t.stage(g.anchor);
+  sum_of_parts(t, g, g.output_stage != g.anchor ? anchor : anchor.cache_write());
+}
+
+void sum_of_parts(TemplateBuilder& t, const StageGroup& g, StageRef sum) {
+  StageRef output_stage = t.stage(g.output_stage);
+  Loop f = output_stage.fuse(output_stage.all_axes());
+  auto [block, thread] = output_stage.split(f, 128);
+  output_stage.bind(block, LoopKind::BlockX);
+  output_stage.bind(thread, LoopKind::ThreadX);
+  sum.compute_at(output_stage, thread);
+  sum.unroll(sum.reduce_axis(0));
+}
+
+}  // namespace heddle::meta
