@@ -136,8 +136,8 @@ int main() {
   const Template on_host = make_template(dag, host);
   for (const std::string& note : on_host.notes()) std::printf("# %s\n", note.c_str());
   for (const Knob& k : on_host.knobs()) {
-    std::printf("%-14s = %4lld   of %2zu values: %s\n", k.name.c_str(),
-                static_cast<long long>(k.default_value), k.values.size(), k.reason.c_str());
+    std::printf("%-14s = %4s   of %2zu values: %s\n", k.name.c_str(),
+                k.text_of(k.default_value).c_str(), k.values.size(), k.reason.c_str());
   }
   std::printf("%.0f schedules in all\n", on_host.space_size());
 
@@ -187,9 +187,8 @@ int main() {
   for (const Knob& k : limited.knobs()) {
     const int there = on_host.knob_index(k.name);
     if (there < 0 || on_host.knobs()[there].default_value == k.default_value) continue;
-    std::printf("%-14s = %4lld   instead of %lld\n", k.name.c_str(),
-                static_cast<long long>(k.default_value),
-                static_cast<long long>(on_host.knobs()[there].default_value));
+    std::printf("%-14s = %4s   instead of %s\n", k.name.c_str(), k.text_of(k.default_value).c_str(),
+                k.text_of(on_host.knobs()[there].default_value).c_str());
   }
   const Schedule narrow = create_schedule({y}, host, options);
   const Kernel narrow_kernel = build(narrow, args, {.name = "narrow"});

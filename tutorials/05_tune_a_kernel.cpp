@@ -102,9 +102,9 @@ int run(double seconds) {
     for (size_t k = 0; k < knobs.knobs().size(); ++k) {
       const Knob& knob = knobs.knobs()[k];
       if (tuned.config->values[k] == knob.default_value) continue;
-      std::printf("    %-24s %6lld, not %lld (%s)\n", knob.name.c_str(),
-                  static_cast<long long>(tuned.config->values[k]),
-                  static_cast<long long>(knob.default_value), knob.reason.c_str());
+      std::printf("    %-24s %6s, not %s (%s)\n", knob.name.c_str(),
+                  knob.text_of(tuned.config->values[k]).c_str(),
+                  knob.text_of(knob.default_value).c_str(), knob.reason.c_str());
     }
   }
 

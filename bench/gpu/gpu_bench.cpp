@@ -106,7 +106,10 @@ Json run(const std::string& subject, const Options& o) {
     const size_t eq = s.find('=');
     const int knob = t.knob_index(s.substr(0, eq));
     if (knob < 0) throw_user_error("there is no knob '" + s.substr(0, eq) + "'");
-    list[0].config.values[static_cast<size_t>(knob)] = std::stoll(s.substr(eq + 1));
+    const std::optional<int64_t> value =
+        t.knobs()[static_cast<size_t>(knob)].parse(s.substr(eq + 1));
+    if (!value) throw_user_error("'" + s + "' names no value of the knob");
+    list[0].config.values[static_cast<size_t>(knob)] = *value;
   }
   for (int i = 0; i < o.random; ++i) {
     Candidate c;

@@ -66,9 +66,58 @@ Param TemplateBuilder::knob(const std::string& name, std::vector<int64_t> values
     }
   }
   std::string full = prefix_ + name;
-  for (const Knob& k : knobs_) HEDDLE_ICHECK(k.name != full, "two knobs of the name " + full);
+  HEDDLE_ICHECK(!names_a_knob(full), "two knobs of the name " + full);
   knobs_.push_back({full, std::move(values), chosen, reason, writing_});
   return Param::of_knob(static_cast<int>(knobs_.size()) - 1);
+}
+
+bool TemplateBuilder::names_a_knob(const std::string& full_name) const {
+  return std::any_of(knobs_.begin(), knobs_.end(),
+                     [&](const Knob& k) { return k.is_called(full_name); });
+}
+
+Param TemplateBuilder::kind(const std::string& name, std::vector<std::string> labels,
+                            int64_t chosen, const std::string& reason,
+                            std::vector<int64_t> offered) {
+  const auto count = static_cast<int64_t>(labels.size());
+  auto known = [&](int64_t v) { return v >= 0 && v < count; };
+  HEDDLE_ICHECK(known(chosen) && std::all_of(offered.begin(), offered.end(), known),
+                "knob '" + name + "' has no label for a value that it may take");
+  if (offered.empty()) {
+    for (int64_t v = 0; v < count; ++v) offered.push_back(v);
+  }
+  const Param made = knob(name, std::move(offered), chosen, reason);
+  knobs_.back().labels = std::move(labels);
+  return made;
+}
+
+Param TemplateBuilder::kind(const std::string& name, std::vector<std::string> labels,
+                            const std::string& chosen, const std::string& reason,
+                            const std::vector<std::string>& offered) {
+  auto at = [&](const std::string& label) {
+    const auto found = std::find(labels.begin(), labels.end(), label);
+    HEDDLE_ICHECK(found != labels.end(), "knob '" + name + "' has no label '" + label + "'");
+    return static_cast<int64_t>(found - labels.begin());
+  };
+  std::vector<int64_t> values;
+  for (const std::string& label : offered) values.push_back(at(label));
+  const int64_t value = at(chosen);
+  return kind(name, std::move(labels), value, reason, std::move(values));
+}
+
+int64_t TemplateBuilder::value_of(Param knob, const std::string& label) const {
+  HEDDLE_ICHECK(!knob.is_const(), "a constant has no labels");
+  const Knob& k = knobs_[static_cast<size_t>(knob.knob)];
+  const auto at = std::find(k.labels.begin(), k.labels.end(), label);
+  HEDDLE_ICHECK(at != k.labels.end(), "knob '" + k.name + "' has no label '" + label + "'");
+  return at - k.labels.begin();
+}
+
+void TemplateBuilder::alias(Param knob, const std::string& old_name) {
+  HEDDLE_ICHECK(!knob.is_const(), "a constant has no name");
+  const std::string full = prefix_ + old_name;
+  HEDDLE_ICHECK(!names_a_knob(full), "two knobs of the name " + full);
+  knobs_[static_cast<size_t>(knob.knob)].aliases.push_back(full);
 }
 
 Param TemplateBuilder::choice(const std::string& name, bool chosen, const std::string& reason) {
@@ -153,7 +202,7 @@ uint64_t Template::fingerprint() const {
   for (const Template& b : impl_->branches) {
     h = hash_combine(hash_combine(h, hash_string(b.dag().alternative())), b.fingerprint());
   }
-  for (const Knob& k : impl_->knobs) h = hash_combine(h, hash_string(k.name));
+  for (const Knob& k : impl_->knobs) h = hash_combine(h, hash_string(k.first_name()));
   for (const auto& g : impl_->steps) {
     for (const auto& x : g.guards) {
       h = hash_combine(hash_combine(h, static_cast<uint64_t>(x.knob)),
@@ -166,7 +215,7 @@ uint64_t Template::fingerprint() const {
 
 int Template::knob_index(const std::string& name) const {
   for (size_t i = 0; i < impl_->knobs.size(); ++i) {
-    if (impl_->knobs[i].name == name) return static_cast<int>(i);
+    if (impl_->knobs[i].is_called(name)) return static_cast<int>(i);
   }
   return -1;
 }
@@ -196,7 +245,7 @@ std::string Template::why_invalid(const Config& config) const {
   for (size_t i = 0; i < impl_->knobs.size(); ++i) {
     const Knob& k = impl_->knobs[i];
     if (!std::binary_search(k.values.begin(), k.values.end(), config.values[i])) {
-      return "knob '" + k.name + "' cannot be " + std::to_string(config.values[i]);
+      return "knob '" + k.name + "' cannot be " + k.text_of(config.values[i]);
     }
   }
   if (!impl_->branches.empty())
@@ -249,7 +298,7 @@ Json Template::config_to_json(const Config& config) const {
   }
   Json out = Json::object();
   for (size_t i = 0; i < impl_->knobs.size(); ++i)
-    out[impl_->knobs[i].name] = Json(config.values.at(i));
+    out[impl_->knobs[i].name] = impl_->knobs[i].json_of(config.values.at(i));
   return out;
 }
 
@@ -269,10 +318,20 @@ Config Template::config_from_json(const Json& json) const {
     return config_of_branch(b, branch(b).config_from_json(rest));
   }
   Config c = default_config();
+  std::vector<bool> named(c.values.size());
   for (const auto& [name, value] : json.members()) {
-    int k = knob_index(name);
-    if (k < 0) throw_user_error("template '" + impl_->name + "' has no knob '" + name + "'");
-    c.values[k] = value.as_int();
+    const int at = knob_index(name);
+    if (at < 0) throw_user_error("template '" + impl_->name + "' has no knob '" + name + "'");
+    const Knob& k = impl_->knobs[static_cast<size_t>(at)];
+    if (named[static_cast<size_t>(at)])
+      throw_user_error("the config names knob '" + k.name + "' twice, once as '" + name + "'");
+    named[static_cast<size_t>(at)] = true;
+    const std::optional<int64_t> v = k.value_of(value);
+    if (!v) {
+      throw_user_error("knob '" + k.name + "' cannot be " + value.dump(), {},
+                       "it is one of: " + k.values_text());
+    }
+    c.values[static_cast<size_t>(at)] = *v;
   }
   std::string why = why_invalid(c);
   if (!why.empty())
@@ -352,6 +411,7 @@ Template make_template_of_alternatives(const ComputeDag& dag, const Target& targ
     const Template& t = impl->branches[b];
     const std::string& name = t.dag().alternative();
     which.values.push_back(static_cast<int64_t>(b));
+    which.labels.push_back(name.empty() ? "direct" : name);
     if (static_cast<int64_t>(b) == chosen && b > 0) which.reason = name + " promises most";
     if (b > 0) impl->notes.push_back("alternative " + std::to_string(b) + ": " + name);
   }
@@ -360,7 +420,10 @@ Template make_template_of_alternatives(const ComputeDag& dag, const Target& targ
     impl->begin.push_back(impl->knobs.size());
     const std::string& name = t.dag().alternative();
     for (Knob k : t.knobs()) {
-      if (!name.empty()) k.name = name + ":" + k.name;
+      if (!name.empty()) {
+        k.name = name + ":" + k.name;
+        for (std::string& alias : k.aliases) alias = name + ":" + alias;
+      }
       impl->knobs.push_back(std::move(k));
     }
   }
@@ -379,9 +442,7 @@ std::string Template::to_text() const {
   std::string out = "template " + impl_->name + " for " + to_string(impl_->target) + "\n";
   for (const std::string& n : impl_->notes) out += "  # " + n + "\n";
   for (const Knob& k : impl_->knobs) {
-    out += "  knob " + k.name + " = " + std::to_string(k.default_value) + "  of {";
-    for (size_t i = 0; i < k.values.size(); ++i)
-      out += (i ? ", " : "") + std::to_string(k.values[i]);
+    out += "  knob " + k.name + " = " + k.text_of(k.default_value) + "  of {" + k.values_text();
     out += "}" + (k.reason.empty() ? "" : "  # " + k.reason) + "\n";
   }
   // Names come from replaying the steps that apply by default; the others show ids.
@@ -389,7 +450,8 @@ std::string Template::to_text() const {
   for (const auto& g : impl_->steps) {
     out += "  ";
     for (const auto& x : g.guards) {
-      out += "[" + impl_->knobs[x.knob].name + "=" + std::to_string(x.value) + "] ";
+      const Knob& k = impl_->knobs[static_cast<size_t>(x.knob)];
+      out += "[" + k.name + "=" + k.text_of(x.value) + "] ";
     }
     Step shown = g.step;
     std::string knobs;

@@ -9,6 +9,7 @@ namespace {
 
 // Choices, modes and locations are numbered one by one from 0 or -1; sizes start at 1 or jump.
 KnobKind kind_of(const Knob& knob) {
+  if (knob.is_kind()) return KnobKind::Alternatives;
   int64_t first = knob.values.front(), last = knob.values.back();
   bool consecutive = last - first + 1 == static_cast<int64_t>(knob.values.size());
   return first <= 0 && consecutive ? KnobKind::Alternatives : KnobKind::Ordered;

@@ -124,12 +124,19 @@ Config nearest_config(const Template& t, const Json& config) {
   if (config.kind() != Json::Kind::Object) return out;
   for (const auto& [name, value] : config.members()) {
     int k = t.knob_index(name);
-    if (k < 0 || !value.is_int()) continue;
-    const std::vector<int64_t>& values = t.knobs()[static_cast<size_t>(k)].values;
-    out.values[static_cast<size_t>(k)] =
-        *std::min_element(values.begin(), values.end(), [&](int64_t a, int64_t b) {
-          return distance(a, value.as_int()) < distance(b, value.as_int());
-        });
+    if (k < 0) continue;
+    const Knob& knob = t.knobs()[static_cast<size_t>(k)];
+    const bool readable = value.is_int() || (knob.is_kind() && value.is_string());
+    const std::optional<int64_t> wanted = readable ? knob.value_of(value) : std::nullopt;
+    if (!wanted) continue;
+    if (knob.is_kind()) {  // no kind is near another
+      if (std::binary_search(knob.values.begin(), knob.values.end(), *wanted))
+        out.values[static_cast<size_t>(k)] = *wanted;
+      continue;
+    }
+    out.values[static_cast<size_t>(k)] = *std::min_element(
+        knob.values.begin(), knob.values.end(),
+        [&](int64_t a, int64_t b) { return distance(a, *wanted) < distance(b, *wanted); });
   }
   for (size_t k = 0; k < out.values.size() && !t.why_invalid(out).empty(); ++k)
     out.values[k] = t.knobs()[k].default_value;

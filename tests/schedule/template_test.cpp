@@ -78,6 +78,71 @@ TEST(Template, ConfigsRoundTripThroughJson) {
   EXPECT_NE(error_of([&] { t.config_from_json(Json::parse("[3]")); }), "no error");
 }
 
+TEST(Template, KnobsOfKindsAreNamedInConfigsAndTexts) {
+  Pair p;
+  TemplateBuilder b(ComputeDag({p.C}), Target::host());
+  const std::vector<std::string> labels = {"whole", "k_blocked", "split_k"};
+  const Param reduction = b.kind("reduction", labels, "split_k", "few rows", {"whole", "split_k"});
+  b.kind("order", {"rows", "columns"}, 0);
+  b.when(reduction, "split_k", [&] { b[p.C].parallel(b[p.C].axis(0)); });
+  EXPECT_EQ(b.value_of(reduction, "k_blocked"), 1);
+  EXPECT_EQ(error_of([&] { b.value_of(reduction, "half"); }).substr(0, 8), "INTERNAL");
+  EXPECT_EQ(error_of([&] { b.kind("bad", labels, "half"); }).substr(0, 8), "INTERNAL");
+  EXPECT_EQ(error_of([&] { b.kind("bad", labels, 3); }).substr(0, 8), "INTERNAL");
+  const Template t = b.finish("mine");
+  EXPECT_EQ(t.knobs()[0].values, (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(t.knobs()[1].values, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(t.default_config(), (Config{{2, 0}}));
+  EXPECT_EQ(t.config_to_json({{2, 1}}).dump(), R"({"reduction":"split_k","order":"columns"})");
+  EXPECT_EQ(t.config_from_json(t.config_to_json({{0, 1}})), (Config{{0, 1}}));
+  EXPECT_EQ(t.why_invalid({{1, 0}}), "knob 'reduction' cannot be k_blocked");
+  EXPECT_EQ(t.why_invalid({{7, 0}}), "knob 'reduction' cannot be 7");
+  EXPECT_EQ(error_of([&] { t.config_from_json(Json::parse(R"({"reduction":"half"})")); }),
+            "knob 'reduction' cannot be \"half\"\n  help: it is one of: whole, split_k");
+  EXPECT_NE(error_of([&] { t.config_from_json(Json::parse(R"({"reduction":true})")); }),
+            "no error");
+  const std::string text = t.to_text();
+  EXPECT_NE(text.find("knob reduction = split_k  of {whole, split_k}  # few rows"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("[reduction=split_k] C.parallel"), std::string::npos) << text;
+  EXPECT_EQ(t.knobs()[0].parse("split_k"), 2);
+  EXPECT_EQ(t.knobs()[0].parse("2"), 2);
+  EXPECT_EQ(t.knobs()[0].parse("2x"), std::nullopt);
+}
+
+TEST(Template, ConfigsFromBeforeAKnobWasRenamedReplay) {
+  Pair p;
+  const std::vector<std::string> labels = {"whole", "k_blocked", "split_k"};
+  auto made = [&](bool renamed) {
+    TemplateBuilder b(ComputeDag({p.C}), Target::host());
+    b.set_prefix("g1.");
+    if (renamed) {
+      b.alias(b.kind("reduction", labels, "whole"), "mode");
+    } else {
+      b.knob("mode", {0, 1, 2}, 0);
+    }
+    const Param factor = b.knob("tile", {2, 4}, 2);
+    b[p.C].split(b[p.C].axis(0), factor);
+    return b.finish("mine");
+  };
+  const Template before = made(false), now = made(true);
+  // The version of a template is that of its records.
+  EXPECT_EQ(now.fingerprint(), before.fingerprint());
+  EXPECT_EQ(now.knob_index("g1.mode"), now.knob_index("g1.reduction"));
+  const Config config = now.config_from_json(Json::parse(R"({"g1.mode":2,"g1.tile":4})"));
+  EXPECT_EQ(config, (Config{{2, 4}}));
+  EXPECT_EQ(now.config_to_json(config).dump(), R"({"g1.reduction":"split_k","g1.tile":4})");
+  EXPECT_EQ(error_of([&] {
+              now.config_from_json(Json::parse(R"({"g1.mode":2,"g1.reduction":"whole"})"));
+            }),
+            "the config names knob 'g1.reduction' twice, once as 'g1.reduction'");
+  TemplateBuilder b(ComputeDag({p.C}), Target::host());
+  b.choice("flag", true);
+  const Param other = b.choice("other", true);
+  EXPECT_EQ(error_of([&] { b.alias(other, "flag"); }).substr(0, 8), "INTERNAL");
+}
+
 TEST(Template, AlternativesDoNotSeeEachOthersChanges) {
   Chain p;
   TemplateBuilder b(ComputeDag({p.C}), Target::host());

@@ -153,12 +153,12 @@ class Explanation {
     table.align_left(3);
     Json knobs = Json::array();
     for (const Knob& k : t.knobs()) {
-      std::vector<std::string> values;
-      for (const int64_t v : k.values) values.push_back(std::to_string(v));
-      table.add_row({k.name, std::to_string(k.default_value), join(values, " "), k.reason});
+      table.add_row({k.name, k.text_of(k.default_value), k.values_text(" "), k.reason});
+      Json values = Json::array();
+      for (const int64_t v : k.values) values.push_back(k.json_of(v));
       knobs.push_back(Json::object({{"name", k.name},
-                                    {"values", Json::array_of(k.values)},
-                                    {"default", k.default_value},
+                                    {"values", std::move(values)},
+                                    {"default", k.json_of(k.default_value)},
                                     {"reason", k.reason}}));
     }
     char size[32];

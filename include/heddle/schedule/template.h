@@ -20,26 +20,12 @@
 #include <string>
 #include <vector>
 
+#include "heddle/schedule/knob.h"
 #include "heddle/schedule/options.h"
 #include "heddle/schedule/schedule.h"
 #include "heddle/target/target.h"
 
 namespace heddle {
-
-/// One decision: a name, the values it may take, and the analytic rule's choice with its reason.
-struct Knob {
-  std::string name;
-  std::vector<int64_t> values;
-  int64_t default_value = 0;
-  std::string reason;
-  std::string meta_template;  ///< who asked for the decision
-};
-
-/// A value for every knob of a template, by position.
-struct Config {
-  std::vector<int64_t> values;
-  friend bool operator==(const Config&, const Config&) = default;
-};
 
 /// Stages that one meta-template schedules together: one loop nest at the root.
 struct StageGroup {
@@ -126,11 +112,27 @@ class TemplateBuilder : public StepRecorder {
              const std::string& reason = "");
   /// A yes/no knob.
   Param choice(const std::string& name, bool chosen, const std::string& reason = "");
+  /// A knob of kinds: value v is called labels[v] in configs, tables and messages. In a Config it
+  /// stays the integer. `offered`: those that may be chosen here; empty for all.
+  ///   Param reduction = t.kind("reduction", {"whole", "k_blocked", "split_k"}, "whole", reason);
+  ///   t.when(reduction, "split_k", [&] { .. });
+  Param kind(const std::string& name, std::vector<std::string> labels, const std::string& chosen,
+             const std::string& reason = "", const std::vector<std::string>& offered = {});
+  Param kind(const std::string& name, std::vector<std::string> labels, int64_t chosen,
+             const std::string& reason = "", std::vector<int64_t> offered = {});
+  /// The value of a knob of kinds that is called `label`. An internal error where there is none.
+  int64_t value_of(Param knob, const std::string& label) const;
+  /// Configs may call `knob` by `old_name` too, as records made before it was renamed do. Its
+  /// values must mean what they meant.
+  void alias(Param knob, const std::string& old_name);
   /// Split factors for an extent: powers of two, divisors and the given extras, up to `limit`.
   Param split_knob(const std::string& name, int64_t extent, int64_t limit, int64_t chosen,
                    const std::string& reason = "");
   /// Steps recorded by `fn` apply only when `knob` has `value`. Nests.
   void when(Param knob, int64_t value, const std::function<void()>& fn);
+  void when(Param knob, const std::string& label, const std::function<void()>& fn) {
+    when(knob, value_of(knob, label), fn);
+  }
   /// Configs for which `ok` is false are rejected before anything is compiled. `what` says why.
   using Value = std::function<int64_t(Param)>;
   void require(const std::string& what, std::function<bool(const Value&)> ok);
@@ -162,6 +164,7 @@ class TemplateBuilder : public StepRecorder {
 
  private:
   friend class Template;
+  bool names_a_knob(const std::string& full_name) const;
   struct Guard {
     int knob = -1;
     int64_t value = 0;
@@ -219,8 +222,9 @@ class Template {
   const std::vector<std::string>& notes() const;
   /// Stable across runs; differs when the knobs or the steps do. What records call the version.
   uint64_t fingerprint() const;
-  int knob_index(const std::string& name) const;  ///< -1 when absent
-  double space_size() const;                      ///< product of the knob sizes
+  /// By its name or one that it had before; -1 when absent.
+  int knob_index(const std::string& name) const;
+  double space_size() const;      ///< product of the knob sizes
   Config default_config() const;  ///< the static choice: what the analytic rules say
   /// Empty when `config` is legal, else the requirement it breaks.
   std::string why_invalid(const Config& config) const;
@@ -229,7 +233,10 @@ class Template {
   /// That of the default config; its provenance says so. Whoever means *the static choice* asks
   /// this: create_schedule, the tuner, a network, reports.
   Schedule static_schedule() const;
+  /// Knob name -> value; a knob of kinds by its label.
   Json config_to_json(const Config& config) const;
+  /// Knobs may be called by their old names, kinds by their numbers. What is left out has its
+  /// default. Throws an Error for a knob that there is not, one named twice, or an illegal config.
   Config config_from_json(const Json& json) const;
   std::string to_text() const;  ///< the guarded steps and the knobs, for people
 

@@ -97,6 +97,12 @@ void add_to_curve(TaskLog* task, const Record& r, double at) {
   task->curve.push_back({at, task->trials.size(), r.median()});
 }
 
+bool is_static(const Declared& declared, const Record& r) {
+  if (r.alternative != declared.static_alternative) return false;
+  const Json config = declared.in_todays_names ? declared.in_todays_names(r.config) : r.config;
+  return config == declared.static_config;
+}
+
 void find_static_and_best(TaskLog* task, const FindDeclared& find) {
   task->bytes = task->trials[0].record->bytes;
   const std::optional<Declared> declared =
@@ -111,9 +117,7 @@ void find_static_and_best(TaskLog* task, const FindDeclared& find) {
     if (r.error != MeasureError::None) ++task->failures;
     if (beats(r, task->best)) task->best = &r;
     if (first_ran == nullptr && r.ok()) first_ran = &r;
-    if (!task->static_known || !r.ok() || !(r.config == declared->static_config) ||
-        r.alternative != declared->static_alternative)
-      continue;
+    if (!task->static_known || !r.ok() || !is_static(*declared, r)) continue;
     // Of several measurements the last race: it was timed side by side with the best.
     if (after_the_decision(&r, *task)) continue;
     if (task->first == nullptr || is_race(r) || !is_race(*task->first)) task->first = &r;
@@ -160,6 +164,14 @@ std::optional<Declared> declared_subject(const Record& record) {
       declared.bytes = static_cast<double>(problem.bytes);
       if (t.fingerprint() == record.template_version) {
         declared.static_config = t.config_to_json(t.default_config());
+        declared.in_todays_names = [t](const Json& config) {
+          try {
+            return t.config_to_json(t.config_from_json(config));
+          } catch (const Error& error) {
+            if (error.kind == ErrorKind::Internal) throw;
+            return config;  // of another template
+          }
+        };
       }
       return declared;
     } catch (const Error& error) {

@@ -17,6 +17,9 @@ struct Declared {
   Json static_config;  ///< what the static choice is; null: not known
   double bytes = 0;    ///< each input read once, each output written once; 0: not known
   std::string static_alternative = {};  ///< of the static choice: Record::alternative
+  /// A config as the template writes it today: knobs may have been renamed since the log began.
+  /// None: configs are compared as they stand.
+  std::function<Json(const Json&)> in_todays_names = {};
 };
 /// By a record; nullopt where its declaration cannot be found.
 using FindDeclared = std::function<std::optional<Declared>(const Record&)>;
