@@ -16,6 +16,7 @@ bool records_may_answer(const AutoSchedulerOptions& o) {
   AutoSchedulerOptions rest = o;
   rest.vector_bytes = rest.threads = 0;
   rest.record_log.clear();
+  rest.use_heuristics = true;  // a record is better than either
   // An alternative is looked at by itself (why_forbidden).
   rest.use_alternatives = true;
   rest.max_error_growth = AutoSchedulerOptions().max_error_growth;

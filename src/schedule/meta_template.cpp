@@ -25,6 +25,7 @@ struct CacheEntry {
   uint64_t dag = 0;
   Target target;
   AutoSchedulerOptions options;
+  std::string source;  ///< the version of the ChoiceSource, "" where there is none
   Template value;
 };
 std::list<CacheEntry>& cache() {  // most recent first
@@ -234,23 +235,14 @@ std::vector<std::string> meta_template_names() {
   return names;
 }
 
-Template make_template(const ComputeDag& dag, const Target& base,
-                       const AutoSchedulerOptions& options) {
-  check_options(options);
-  const Target target = apply_options(base, options);
-  const uint64_t hash = dag.structural_hash();
-  std::vector<MetaTemplate> all;
-  {
-    std::lock_guard lock(mutex());
-    for (auto it = cache().begin(); it != cache().end(); ++it) {
-      if (it->dag == hash && it->target == target && it->options == options) {
-        cache().splice(cache().begin(), cache(), it);
-        return it->value.rebind(dag);
-      }
-    }
-    all = registry();
-  }
+// The template that `all` write for `dag`, with what `source` chooses (null: the rules alone).
+Template write_template(const std::vector<MetaTemplate>& all, const ComputeDag& dag,
+                        const Target& target, const AutoSchedulerOptions& options,
+                        const std::shared_ptr<const ChoiceSource>& source,
+                        const std::string& first_note) {
   TemplateBuilder builder(dag, target, options);
+  builder.consult(source);
+  if (!first_note.empty()) builder.note(first_note);
   std::vector<StageGroup> groups = plan_groups(dag, &target);
   std::string name;
   for (size_t i = 0; i < groups.size(); ++i) {
@@ -291,9 +283,40 @@ Template make_template(const ComputeDag& dag, const Target& base,
   std::set<int, std::greater<>> operands;
   for (const StageGroup& g : groups) operands.insert(g.operands.begin(), g.operands.end());
   for (int s : operands) builder.stage(s).compute_inline();
+  const bool answered = builder.answered();
   Template result = builder.finish(name);
+  if (!answered) return result;
+  const std::string why = result.why_invalid(result.default_config());
+  if (why.empty()) return result;
+  // The rules' choices go together; answers for some knobs may not go with the rest.
+  return write_template(
+      all, dag, target, options, nullptr,
+      "the rules chose alone: what " + source->version() + " chose is not legal: " + why);
+}
+
+Template make_template(const ComputeDag& dag, const Target& base,
+                       const AutoSchedulerOptions& options) {
+  check_options(options);
+  const Target target = apply_options(base, options);
+  const uint64_t hash = dag.structural_hash();
+  const std::shared_ptr<const ChoiceSource> source =
+      options.use_heuristics ? installed_choice_source() : nullptr;
+  const std::string version = source ? source->version() : "";
+  std::vector<MetaTemplate> all;
+  {
+    std::lock_guard lock(mutex());
+    for (auto it = cache().begin(); it != cache().end(); ++it) {
+      if (it->dag == hash && it->target == target && it->options == options &&
+          it->source == version) {
+        cache().splice(cache().begin(), cache(), it);
+        return it->value.rebind(dag);
+      }
+    }
+    all = registry();
+  }
+  Template result = write_template(all, dag, target, options, source, "");
   std::lock_guard lock(mutex());
-  cache().push_front({hash, target, options, result});
+  cache().push_front({hash, target, options, version, result});
   if (cache().size() > kCacheEntries) cache().pop_back();
   return result;
 }

@@ -46,6 +46,7 @@ struct Flag {
 };
 // Whether records are used is no part of what was made.
 constexpr Flag kFlags[] = {{"use_alternatives", &Options::use_alternatives},
+                           {"use_heuristics", &Options::use_heuristics},
                            {"allow_tf32", &Options::allow_tf32}};
 
 constexpr const char* kForceTemplate = "force_template";

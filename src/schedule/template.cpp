@@ -126,14 +126,8 @@ Param TemplateBuilder::choice(const std::string& name, bool chosen, const std::s
 
 Param TemplateBuilder::split_knob(const std::string& name, int64_t extent, int64_t limit,
                                   int64_t chosen, const std::string& reason) {
-  std::vector<int64_t> values;
-  int64_t most = std::max<int64_t>(1, std::min(extent, limit));
-  for (int64_t v = 1; v <= most; v *= 2) values.push_back(v);
-  for (int64_t v = 1; v <= most; ++v) {
-    if (extent % v == 0) values.push_back(v);
-  }
-  return knob(name, std::move(values), std::clamp<int64_t>(chosen, 1, std::max<int64_t>(1, extent)),
-              reason);
+  return knob(name, split_factors(extent, limit),
+              std::clamp<int64_t>(chosen, 1, std::max<int64_t>(1, extent)), reason);
 }
 
 void TemplateBuilder::when(Param knob, int64_t value, const std::function<void()>& fn) {

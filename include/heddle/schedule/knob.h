@@ -24,6 +24,7 @@ struct Knob {
   std::vector<std::string> labels = {};
   /// What the knob was called before, oldest first; configs in records may use these names.
   std::vector<std::string> aliases = {};
+  std::string source = "rule";  ///< who chose the default (Choice::source)
 
   bool is_kind() const { return !labels.empty(); }
   /// The label of `value`, or the number itself: what tables and messages show.

@@ -43,6 +43,8 @@ struct AutoSchedulerOptions {
   /// whatever rounds worse than the declaration as it was written.
   bool use_alternatives = true;
   double max_error_growth = AlternativePolicy().max_error_growth;
+  /// Let an installed ChoiceSource (schedule/choice.h) choose in place of the analytic rules.
+  bool use_heuristics = true;
   /// Let products of f32 on a GPU round their operands to tf32 (10 bits of mantissa in place of 23)
   /// and run on the tensor cores, as torch.backends.cuda.matmul.allow_tf32 does. Off: f32 means
   /// f32. A CPU has no use for the permission.

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/schedule/choice.h"
 #include "heddle/schedule/knob.h"
 #include "heddle/schedule/options.h"
 #include "heddle/schedule/schedule.h"
@@ -96,6 +97,10 @@ struct StageGroup {
 std::vector<StageGroup> plan_groups(const ComputeDag& dag, const Target* target = nullptr);
 
 class Template;
+struct MetaTemplate;
+
+/// Powers of two and divisors of `extent`, up to `limit`.
+std::vector<int64_t> split_factors(int64_t extent, int64_t limit);
 
 class TemplateBuilder : public StepRecorder {
  public:
@@ -128,6 +133,25 @@ class TemplateBuilder : public StepRecorder {
   /// Split factors for an extent: powers of two, divisors and the given extras, up to `limit`.
   Param split_knob(const std::string& name, int64_t extent, int64_t limit, int64_t chosen,
                    const std::string& reason = "");
+  /// The same knobs with the default and the reason of `choice`, which has one of that name. What a
+  /// ChoiceSource says counts where it is among the values offered, else the rule's choice stands.
+  /// The rule of a split_knob chooses from 1 to `extent`.
+  Param knob(const std::string& name, std::vector<int64_t> values, const Choice& choice);
+  Param choice(const std::string& name, const Choice& choice);
+  Param kind(const std::string& name, std::vector<std::string> labels, const Choice& choice,
+             std::vector<int64_t> offered = {});
+  Param split_knob(const std::string& name, int64_t extent, int64_t limit, const Choice& choice);
+  /// What `rule`, a function of `problem`, chooses, with the answer of the ChoiceSource laid over
+  /// it, if there is one that knows `heuristic`. `problem` has a member `NamedFeatures features()
+  /// const`.
+  template <typename Problem, typename Rule>
+  Choice decide(std::string_view heuristic, const Problem& problem, const Rule& rule) {
+    return with_answer(heuristic, problem.features(), rule(problem));
+  }
+  /// From now on decide() asks `source` (nullptr: the rules alone).
+  void consult(std::shared_ptr<const ChoiceSource> source) { source_ = std::move(source); }
+  /// Whether a decision so far is a ChoiceSource's.
+  bool answered() const { return answered_; }
   /// Steps recorded by `fn` apply only when `knob` has `value`. Nests.
   void when(Param knob, int64_t value, const std::function<void()>& fn);
   void when(Param knob, const std::string& label, const std::function<void()>& fn) {
@@ -165,6 +189,7 @@ class TemplateBuilder : public StepRecorder {
  private:
   friend class Template;
   bool names_a_knob(const std::string& full_name) const;
+  Choice with_answer(std::string_view heuristic, const NamedFeatures& features, Choice rule);
   struct Guard {
     int knob = -1;
     int64_t value = 0;
@@ -185,11 +210,15 @@ class TemplateBuilder : public StepRecorder {
   std::vector<Guard> guards_;
   std::vector<Requirement> requirements_;
   std::vector<std::string> notes_;
-  std::string prefix_, writing_;  ///< of knob names; the meta-template at work
+  std::string prefix_, writing_;                ///< of knob names; the meta-template at work
+  std::shared_ptr<const ChoiceSource> source_;  ///< null: the rules alone
+  bool answered_ = false;                       ///< by the source, for some heuristic
   std::vector<StageGroup::Place> places_;
   std::vector<StageGroup::ReaderLoop> reader_loops_;
   std::vector<std::pair<int, Param>> locations_;  ///< stage, decision
-  friend Template make_template(const ComputeDag&, const Target&, const AutoSchedulerOptions&);
+  friend Template write_template(const std::vector<MetaTemplate>&, const ComputeDag&, const Target&,
+                                 const AutoSchedulerOptions&,
+                                 const std::shared_ptr<const ChoiceSource>&, const std::string&);
   std::vector<int> inlined_;  ///< of the group at hand
   struct KeptAtRoot {
     int stage = -1;

@@ -1,0 +1,104 @@
+// The interface between a meta-template's recipe and whoever picks the numbers in it.
+//
+// A meta-template has three parts. The *problem* is a small struct with named facts of the shapes
+// and of the machine. The *rule* is a plain function from a problem to a Choice: a default and a
+// reason for each knob. The *recipe* writes the loops and asks for knobs, whose defaults come from
+// the Choice:
+//
+//   struct TileProblem {
+//     int64_t rows = 1, registers = 16;
+//     NamedFeatures features() const { return {{"rows", 1. * rows}, {"registers", 1. * registers}};
+//     }
+//   };
+//   Choice tile_rule(const TileProblem& p) {
+//     return Choice().set("tile_rows", std::min<int64_t>(p.rows, 6), "fits the registers");
+//   }
+//   ...
+//   const Choice choice = t.decide("tile", TileProblem{rows, registers}, tile_rule);
+//   Param tile_rows = t.knob("tile_rows", {1, 2, 4, 6}, choice);
+//
+// A ChoiceSource, such as a learned tree, may answer in place of a rule. Where it has no answer,
+// and for each knob that it does not name, the rule's choice stands.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/target/target.h"
+
+namespace heddle {
+
+/// One named fact of a problem or a machine. A boolean is 0 or 1. The name outlives the feature (it
+/// is a literal).
+struct NamedFeature {
+  std::string_view name;
+  double value = 0;
+};
+
+/// The facts that one heuristic sees. Their names and their order are the same for every problem of
+/// that heuristic.
+using NamedFeatures = std::vector<NamedFeature>;
+
+/// A value with a reason for each knob of one heuristic, and who chose it.
+class Choice {
+ public:
+  static constexpr std::string_view kRule = "rule";
+
+  /// `source`: who chooses, such as "tree NAME".
+  explicit Choice(std::string source = std::string(kRule)) : source_(std::move(source)) {}
+
+  /// Chooses `value` for `knob`. The last call for a knob counts.
+  Choice& set(std::string_view knob, int64_t value, std::string reason = "");
+
+  bool has(std::string_view knob) const;
+  /// What was chosen for `knob`, why, and by whom. An internal error where has(knob) is false.
+  int64_t value(std::string_view knob) const;
+  const std::string& reason(std::string_view knob) const;
+  const std::string& source(std::string_view knob) const;
+
+  /// Who chose, unless an answer was laid over it.
+  const std::string& source() const { return source_; }
+  /// The knobs in the order in which they were first set.
+  std::vector<std::string> knobs() const;
+
+  /// Lets `answer` speak for the knobs that both name. Returns the knobs that `answer` names in
+  /// vain, because this choice has none of that name.
+  std::vector<std::string> overlay(const Choice& answer);
+  /// The choice as it was before anything was laid over it.
+  Choice before_overlay() const;
+
+ private:
+  struct Entry {
+    std::string knob;
+    int64_t value = 0;
+    std::string reason, source;
+  };
+  const Entry& find(std::string_view knob) const;
+  std::string source_;
+  std::vector<Entry> entries_;
+  std::vector<Entry> replaced_;  ///< by overlay, as they were
+};
+
+/// Answers in place of rules. Safe to call from several threads.
+class ChoiceSource {
+ public:
+  virtual ~ChoiceSource() = default;
+  /// Differs where answers may differ. Templates are cached by it.
+  virtual std::string version() const = 0;
+  /// The choice of `heuristic` for a problem with these features on `target`. nullopt: unsure, the
+  /// rule speaks. An answer may name some of the rule's knobs only.
+  virtual std::optional<Choice> choose(std::string_view heuristic, const NamedFeatures& features,
+                                       const Target& target) const = 0;
+};
+
+/// Installs the source that make_template consults from now on; nullptr: none. Returns the one
+/// before. There is none at the start of a process.
+std::shared_ptr<const ChoiceSource> install_choice_source(
+    std::shared_ptr<const ChoiceSource> source);
+std::shared_ptr<const ChoiceSource> installed_choice_source();
+
+}  // namespace heddle
