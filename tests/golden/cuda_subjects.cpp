@@ -1,0 +1,118 @@
+#include "golden/subjects.h"
+#include "heddle/ops/ops.h"
+
+namespace heddle::testing {
+namespace {
+
+const char* const kH200 = "cuda -gpu=h200";
+const char* const kA100 = "cuda -gpu=a100";
+
+using Subjects = std::vector<GoldenSubject>;
+
+Tensor input(const Shape& shape, const char* name, DataType t = f32) {
+  return placeholder(shape, t, name);
+}
+
+void add_products(Subjects& out) {
+  out.push_back({"matmul_f32",
+                 "A @ B, 512 x 512 x 512, f32: multiply-adds of threads",
+                 kH200,
+                 {ops::matmul(input({512, 512}, "A"), input({512, 512}, "B"))}});
+  AutoSchedulerOptions tf32;
+  tf32.allow_tf32 = true;
+  out.push_back({"matmul_tf32",
+                 "A @ B, 512 x 512 x 512, f32 rounded to tf32",
+                 kH200,
+                 {ops::matmul(input({512, 512}, "A"), input({512, 512}, "B"))},
+                 tf32});
+  out.push_back({"matmul_bf16",
+                 "A @ B, 4096 x 4096 x 4096, bf16",
+                 kH200,
+                 {ops::matmul(input({4096, 4096}, "A", bf16), input({4096, 4096}, "B", bf16))}});
+  out.push_back(
+      {"matmul_f16_tails",
+       "gelu(A @ B + bias), 250 x 200 x 120, f16",
+       kA100,
+       {ops::gelu(ops::add(ops::matmul(input({250, 120}, "A", f16), input({120, 200}, "B", f16)),
+                           input({200}, "bias", f16)))}});
+  out.push_back({"matvec",
+                 "A @ x, 2048 x 2048, f32",
+                 kH200,
+                 {ops::matvec(input({2048, 2048}, "A"), input({2048}, "x"))}});
+  ops::Conv same{.padding = {1, 1}};
+  out.push_back(
+      {"conv2d_f32",
+       "relu(conv2d), 1 x 32 x 28 x 28, 64 filters of 3 x 3, f32",
+       kH200,
+       {ops::relu(ops::conv2d(input({1, 32, 28, 28}, "X"), input({64, 32, 3, 3}, "W"), same))}});
+  same.layout = ops::NHWC;
+  out.push_back(
+      {"conv2d_f16_nhwc",
+       "conv2d, 8 x 28 x 28 x 64, 64 filters of 3 x 3, f16: implicit GEMM",
+       kH200,
+       {ops::conv2d(input({8, 28, 28, 64}, "X", f16), input({3, 3, 64, 64}, "W", f16), same)}});
+  AutoSchedulerOptions naive;
+  naive.force_template = "cuda_naive";
+  out.push_back({"matmul_naive",
+                 "A @ B, 64 x 64 x 64, f32, a thread an element",
+                 kH200,
+                 {ops::matmul(input({64, 64}, "A"), input({64, 64}, "B"))},
+                 naive});
+}
+
+void add_reductions(Subjects& out) {
+  const Tensor rows = input({4096, 1024}, "X");
+  out.push_back({"row_sum", "sums of rows, 4096 x 1024, f32", kH200, {ops::sum(rows, {1})}});
+  out.push_back({"column_sum", "sums of columns, 4096 x 1024, f32", kH200, {ops::sum(rows, {0})}});
+  out.push_back({"full_sum", "the sum of 4 Mi elements, f32", kH200, {ops::sum(rows, {})}});
+  out.push_back({"argmax", "argmax of rows, 4096 x 1024, f32", kA100, {ops::argmax(rows, 1)}});
+  out.push_back({"softmax", "softmax of rows, 4096 x 1024, f32", kH200, {ops::softmax(rows)}});
+  out.push_back({"softmax_cluster",
+                 "softmax of long rows, 256 x 65536, f32: a cluster a row",
+                 kH200,
+                 {ops::softmax(input({256, 65536}, "X"))}});
+  out.push_back({"layer_norm",
+                 "layer norm of rows, 4096 x 1024, f16",
+                 kA100,
+                 {ops::layer_norm(input({4096, 1024}, "X", f16), input({1024}, "scale", f16),
+                                  input({1024}, "shift", f16))}});
+}
+
+void add_direct(Subjects& out) {
+  out.push_back({"gelu", "gelu, 4096 x 1024, f32", kH200, {ops::gelu(input({4096, 1024}, "X"))}});
+  out.push_back({"residual_relu",
+                 "relu(X + Y), 33 x 1001, f16",
+                 kA100,
+                 {ops::relu(ops::add(input({33, 1001}, "X", f16), input({33, 1001}, "Y", f16)))}});
+  out.push_back({"transpose",
+                 "a transposed matrix, 1024 x 1024, f32",
+                 kH200,
+                 {ops::transpose(input({1024, 1024}, "X"))}});
+  out.push_back({"max_pool",
+                 "max_pool 3 x 3, stride 2, padded, 8 x 64 x 56 x 56, f32",
+                 kH200,
+                 {ops::max_pool(input({8, 64, 56, 56}, "X"),
+                                {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}})}});
+  out.push_back(
+      {"two_results",
+       "exp(X) and its sums of rows, 512 x 512, f32: a producer of two",
+       kH200,
+       {ops::exp(input({512, 512}, "X")), ops::sum(ops::exp(input({512, 512}, "Y")), {1})}});
+  out.push_back({"cumsum_rows",
+                 "sums of what is before, 64 x 4096, f32",
+                 kH200,
+                 {ops::cumsum(input({64, 4096}, "X"), 1)}});
+  out.push_back({"no_elements", "relu of nothing", kH200, {ops::relu(input({0, 16}, "X"))}});
+}
+
+}  // namespace
+
+std::vector<GoldenSubject> cuda_subjects() {
+  Subjects out;
+  add_products(out);
+  add_reductions(out);
+  add_direct(out);
+  return out;
+}
+
+}  // namespace heddle::testing

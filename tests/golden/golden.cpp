@@ -1,0 +1,58 @@
+#include "golden/golden.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "golden/text_diff.h"
+#include "heddle/support/file.h"
+
+namespace heddle::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kHowToRewrite =
+    "If the change is meant, rewrite the goldens and review them as a diff:\n"
+    "  HEDDLE_UPDATE_GOLDENS=1 ctest --test-dir <build> -R golden; git diff tests/golden\n";
+
+fs::path golden_folder() { return fs::path(HEDDLE_SOURCE_DIR) / "tests" / "golden"; }
+
+}  // namespace
+
+bool updating_goldens() {
+  const char* asked = std::getenv("HEDDLE_UPDATE_GOLDENS");
+  return asked && *asked && std::string(asked) != "0";
+}
+
+void expect_golden(const std::string& name, const std::string& text) {
+  const fs::path file = golden_folder() / (name + ".txt");
+  const bool exists = fs::exists(file);
+  const std::string checked_in = exists ? read_file(file.string()) : "";
+  if (exists && checked_in == text) return;
+  if (updating_goldens()) {
+    fs::create_directories(file.parent_path());
+    write_file_atomic(file.string(), text);
+    return;
+  }
+  ADD_FAILURE() << "tests/golden/" << name << ".txt "
+                << (exists ? "is not what is made now" : "does not exist") << ":\n"
+                << unified_diff(checked_in, text) << kHowToRewrite;
+}
+
+void expect_no_other_goldens(const std::string& folder, const std::vector<std::string>& names) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(golden_folder() / folder)) {
+    if (entry.path().extension() != ".txt") continue;
+    const std::string name = folder + "/" + entry.path().stem().string();
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    if (updating_goldens()) {
+      fs::remove(entry.path());
+      continue;
+    }
+    ADD_FAILURE() << "tests/golden/" << name << ".txt belongs to no subject.\n" << kHowToRewrite;
+  }
+}
+
+}  // namespace heddle::testing

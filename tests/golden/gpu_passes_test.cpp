@@ -1,0 +1,164 @@
+// What each pass from the sequential program to the thread form does to a small kernel: the text
+// before and after it, against checked-in text.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "golden/golden.h"
+#include "heddle/dsl/tensor.h"
+#include "heddle/ir/print.h"
+#include "heddle/ir/simplify.h"
+#include "heddle/lower/lower.h"
+#include "heddle/ops/ops.h"
+#include "heddle/schedule/schedule.h"
+#include "heddle/schedule/template.h"
+#include "lower/gpu/gpu_passes.h"
+#include "lower/lower_to_nest.h"
+#include "lower/passes.h"
+
+namespace heddle::testing {
+namespace {
+
+constexpr LoopKind BX = LoopKind::BlockX, BY = LoopKind::BlockY, TX = LoopKind::ThreadX,
+                   TY = LoopKind::ThreadY;
+
+Target a_gpu() { return Target::parse("cuda -gpu=h200"); }
+
+struct Pass {
+  std::string name;
+  std::function<Stmt(const Stmt&)> run;
+};
+
+// In the order of lower_gpu.
+std::vector<Pass> passes(const gpu::LaunchShape& shape) {
+  return {
+      {"distribute", [=](const Stmt& s) { return gpu::distribute(s, shape); }},
+      {"single_out_stores", [=](const Stmt& s) { return gpu::single_out_stores(s, shape); }},
+      {"flatten", [](const Stmt& s) { return flatten(s); }},
+      {"join_zero_fills", [](const Stmt& s) { return gpu::join_zero_fills(s); }},
+      {"vectorize", [](const Stmt& s) { return simplify(vectorize(simplify(s))); }},
+      {"software_pipeline", [](const Stmt& s) { return gpu::software_pipeline(s); }},
+      {"insert_sync", [=](const Stmt& s) { return gpu::insert_sync(s, shape); }},
+  };
+}
+
+void expect_golden_pass_text(const std::string& pass, const std::string& file, const Stmt& before,
+                             const Stmt& after) {
+  const std::string before_text = to_string(before), after_text = to_string(after);
+  EXPECT_NE(before_text, after_text) << "the subject shows nothing";
+  expect_golden("gpu_passes/" + file,
+                "== before " + pass + " ==\n" + before_text + "\n== after ==\n" + after_text);
+}
+
+void expect_golden_pass(const std::string& pass, const std::string& file, const Schedule& schedule,
+                        const std::vector<Tensor>& args) {
+  Stmt s = simplify(lower_to_nest(schedule, args, "kernel", NestPurpose::Lower).main.body);
+  for (const Pass& p : passes(gpu::launch_shape(s))) {
+    const Stmt after = p.run(s);
+    if (p.name == pass) return expect_golden_pass_text(pass, file, s, after);
+    s = after;
+  }
+  FAIL() << "no pass of the name " << pass;
+}
+void expect_golden_pass(const std::string& pass, const Schedule& schedule,
+                        const std::vector<Tensor>& args) {
+  expect_golden_pass(pass, pass, schedule, args);
+}
+
+// A product whose tiles of 16 x 16 are shared by 4 x 8 threads, operands in shared memory.
+struct Product {
+  Tensor a = placeholder({32, 64}, f32, "A"), b = placeholder({64, 32}, f32, "B"), c;
+  Product() {
+    Axis k = reduce_axis(64, "k");
+    c = compute({32, 32}, [&](Axis i, Axis j) { return sum(a(i, k) * b(k, j), k); }, "C");
+  }
+  Schedule schedule(int copies) const {
+    Schedule s({c}, a_gpu());
+    StageRef out = s[c], acc = out.cache_write();
+    auto [i, j] = out.axes<2>();
+    auto [io, ii] = out.split(i, 16);
+    auto [jo, ji] = out.split(j, 16);
+    auto [ty, mi] = out.split(ii, 4);
+    auto [tx, ni] = out.split(ji, 2);
+    out.reorder({io, jo, ty, tx, mi, ni});
+    out.bind(io, BY).bind(jo, BX).bind(ty, TY).bind(tx, TX);
+    acc.compute_at(out, jo);
+    auto [ai, aj] = acc.axes<2>();
+    auto [ko, ki] = acc.split(acc.reduce_axis(0), 8);
+    auto [aty, ami] = acc.split(ai, 4);
+    auto [atx, ani] = acc.split(aj, 2);
+    acc.reorder({ko, aty, atx, ki, ami, ani});
+    acc.bind(aty, TY).bind(atx, TX);
+    for (const Tensor& t : {a, b}) {
+      StageRef copy = s[t].cache_read({acc});
+      copy.compute_at(acc, ko).set_scope(Scope::Shared).multi_buffer(copies);
+      auto [rest, x] = copy.split(copy.fuse(copy.all_axes()), 8);
+      auto [rounds, y] = copy.split(rest, 4);
+      (void)rounds;
+      copy.bind(x, TX).bind(y, TY);
+    }
+    return s;
+  }
+  std::vector<Tensor> args() const { return {a, b, c}; }
+};
+
+TEST(GoldenGpuPasses, DistributeMakesAccumulatorsRegisters) {
+  const Product p;
+  expect_golden_pass("distribute", p.schedule(1), p.args());
+}
+
+TEST(GoldenGpuPasses, DistributeMakesReductionsOverThreadsShuffles) {
+  Tensor a = placeholder({5, 256}, f32, "A");
+  Axis k = reduce_axis(256, "k");
+  Tensor out = compute({5}, [&](Axis i) { return sum(a(i, k), k); }, "S");
+  Schedule s({out}, a_gpu());
+  StageRef c = s[out], acc = c.cache_write();
+  c.bind(c.axis(0), BX);
+  StageRef part = acc.rfactor(acc.reduce_axis(0), 64, true);
+  acc.compute_at(c, c.axis(0));
+  acc.bind(acc.reduce_axis(0), TX);
+  part.compute_at(c, c.axis(0));
+  part.bind(part.axis(0), TX);
+  expect_golden_pass("distribute", "distribute_reduction", s, {a, out});
+  expect_golden_pass("single_out_stores", s, {a, out});
+}
+
+// Padding within a padded tile. (The simplifier joins most of these before.)
+TEST(GoldenGpuPasses, JoinZeroFillsMakesOneCondition) {
+  const Buffer from = Buffer::make("A", f32, {Expr(60)}, Scope::Global);
+  const Buffer to = Buffer::make("tile", f32, {Expr(64)}, Scope::Shared);
+  const Var v("t");
+  const Expr t = v;
+  const Expr image = make_select(t >= 2 && t < 62, make_load(from, {t - 2}), make_const(f32, 0.0));
+  const Expr tile = make_select(t < 63, image, make_const(f32, 0.0));
+  const Stmt s = make_for(v, Expr(64), LoopKind::ThreadX, make_store(to, {t}, tile));
+  expect_golden_pass_text("join_zero_fills", "join_zero_fills", s, gpu::join_zero_fills(s));
+}
+
+TEST(GoldenGpuPasses, DistributeMakesMarkedNestsOperationsOfTheMatrixUnit) {
+  Tensor a = placeholder({32, 32}, f16, "A"), b = placeholder({32, 32}, f16, "B");
+  Tensor c = ops::matmul(a, b);
+  const Template t = make_template(ComputeDag({c}), a_gpu(), AutoSchedulerOptions());
+  expect_golden_pass("distribute", "distribute_tiles", t.static_schedule(), {a, b, c});
+}
+
+TEST(GoldenGpuPasses, SoftwarePipelineLoadsTilesAhead) {
+  const Product p;
+  expect_golden_pass("software_pipeline", p.schedule(3), p.args());
+}
+
+TEST(GoldenGpuPasses, InsertSyncSeparatesPhasesThatShareMemory) {
+  const Product p;
+  expect_golden_pass("insert_sync", p.schedule(1), p.args());
+}
+
+TEST(GoldenGpuPasses, HaveNoOtherFiles) {
+  expect_no_other_goldens(
+      "gpu_passes",
+      {"gpu_passes/distribute", "gpu_passes/distribute_reduction", "gpu_passes/single_out_stores",
+       "gpu_passes/join_zero_fills", "gpu_passes/software_pipeline", "gpu_passes/insert_sync",
+       "gpu_passes/distribute_tiles"});
+}
+
+}  // namespace
+}  // namespace heddle::testing

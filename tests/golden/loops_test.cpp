@@ -1,0 +1,119 @@
+// The loops that the static choice makes of typical declarations, against checked-in text: the
+// decisions with their reasons, then the loop nests before they are vectorized and unrolled.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "golden/golden.h"
+#include "golden/subjects.h"
+#include "golden/text_diff.h"
+#include "heddle/ir/print.h"
+#include "heddle/lower/lower.h"
+#include "heddle/schedule/template.h"
+#include "heddle/support/error.h"
+#include "lower/lower_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+std::string decisions(const Template& t) {
+  std::string out;
+  for (const Knob& k : t.knobs()) {
+    out += k.meta_template + ": " + k.name + " = " + k.text_of(k.default_value) + " of {" +
+           k.values_text() + "}" + (k.reason.empty() ? "" : ": " + k.reason) + "\n";
+  }
+  for (const std::string& note : t.notes()) out += "note: " + note + "\n";
+  return out;
+}
+
+// As lowering simplifies them first.
+std::string loops(const Schedule& s, const std::vector<Tensor>& args) {
+  LowerOptions options;
+  options.keep_passes = true;
+  const LoweredProgram p = lower(s, args, options);
+  for (const PassRecord& pass : p.passes) {
+    if (pass.name != "simplify") continue;
+    return (pass.prepare.body ? to_string(pass.prepare) : "") + to_string(pass.main);
+  }
+  throw_user_error("lowering has no pass of the name 'simplify'");
+}
+
+Template template_of(const GoldenSubject& s) {
+  return make_static_template(ComputeDag(s.outputs), Target::parse(s.target), s.options);
+}
+
+std::string text_of(const GoldenSubject& s) {
+  const Template t = template_of(s);
+  const Schedule schedule = t.static_schedule();
+  return s.what + "\n" + s.target + "\n" + schedule.provenance + "\n\n== decisions ==\n" +
+         decisions(t) + "\n== loops ==\n" + loops(schedule, all_args(ComputeDag(s.outputs)));
+}
+
+struct FolderOfSubjects {
+  std::string folder;
+  std::vector<GoldenSubject> subjects;
+};
+
+const std::vector<FolderOfSubjects>& all_subjects() {
+  static const std::vector<FolderOfSubjects> all = {{"cpu", cpu_subjects()},
+                                                    {"cuda", cuda_subjects()}};
+  return all;
+}
+
+class GoldenLoops : public ::testing::TestWithParam<std::pair<std::string, GoldenSubject>> {};
+
+TEST_P(GoldenLoops, AreThoseCheckedIn) {
+  const auto& [folder, subject] = GetParam();
+  expect_golden(folder + "/" + subject.name, text_of(subject));
+}
+
+std::vector<std::pair<std::string, GoldenSubject>> params() {
+  std::vector<std::pair<std::string, GoldenSubject>> out;
+  for (const auto& [folder, subjects] : all_subjects()) {
+    for (const GoldenSubject& s : subjects) out.emplace_back(folder, s);
+  }
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Loops, GoldenLoops, ::testing::ValuesIn(params()), [](const auto& info) {
+  return info.param.first + "_" + info.param.second.name;
+});
+
+TEST(GoldenSubjects, ShowEveryMetaTemplate) {
+  std::set<std::string> shown;
+  for (const auto& [folder, subjects] : all_subjects()) {
+    for (const GoldenSubject& s : subjects) {
+      const Template t = template_of(s);
+      shown.insert(t.name());
+      for (const Knob& k : t.knobs()) shown.insert(k.meta_template);
+    }
+  }
+  for (const std::string& name : meta_template_names())
+    EXPECT_THAT(shown, ::testing::Contains(name)) << "add a subject that it takes to tests/golden";
+}
+
+TEST(GoldenSubjects, HaveAFileEachAndNoOthers) {
+  for (const auto& [folder, subjects] : all_subjects()) {
+    std::vector<std::string> names;
+    for (const GoldenSubject& s : subjects) names.push_back(folder + "/" + s.name);
+    EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+    expect_no_other_goldens(folder, names);
+  }
+}
+
+TEST(UnifiedDiff, ShowsWhatLeftAndWhatCameWithLinesAround) {
+  EXPECT_EQ(unified_diff("a\nb\nc\nd\ne\nf\n", "a\nb\nc\nx\ne\nf\n"),
+            "@@ line 2 @@\n b\n c\n-d\n+x\n e\n f\n");
+  EXPECT_EQ(unified_diff("a\nb\n", "a\nb\n"), "");
+  EXPECT_EQ(unified_diff("", "a\n"), "@@ line 1 @@\n+a\n");
+}
+
+TEST(UnifiedDiff, BeginsAnewWherePartsLieApartAndSaysHowMuchIsLeftOut) {
+  EXPECT_EQ(unified_diff("a\n1\n2\n3\n4\n5\n6\nb\n", "A\n1\n2\n3\n4\n5\n6\nB\n"),
+            "@@ line 1 @@\n-a\n+A\n 1\n 2\n@@ line 6 @@\n 5\n 6\n-b\n+B\n");
+  EXPECT_EQ(unified_diff("a\nb\nc\n", "", 2), "@@ line 1 @@\n-a\n-b\n... and 1 more lines\n");
+}
+
+}  // namespace
+}  // namespace heddle::testing
