@@ -1,6 +1,6 @@
-// Heddle: compute declarations to fast kernels, with no schedule written. All that most programs
-// use; for GPUs by hand there is runtime/cuda.h, for kernels compiled ahead of time
-// driver/export.h.
+// Heddle turns compute declarations into fast kernels without a hand-written schedule. This header
+// includes what most programs use. runtime/cuda.h controls GPUs directly, and driver/export.h
+// compiles kernels ahead of time.
 #pragma once
 
 #include "heddle/dag/compute_dag.h"

@@ -1,4 +1,5 @@
-// The oracle: slow, plain evaluation of declarations and of the loop IR at any stage of lowering.
+// The oracle of the tests: a slow, plain evaluation of declarations and of the loop IR after any
+// pass of lowering.
 #pragma once
 
 #include <vector>
@@ -10,8 +11,8 @@
 namespace heddle {
 
 /// Evaluates `outputs` element by element from their declarations. `inputs` pairs each placeholder
-/// with its contents; constants that are left out have their own. Reductions run in declaration
-/// order; f16/bf16 round after every operation.
+/// with its contents. Constants that are left out use their own values. Reductions run in the order
+/// of the declaration. f16 and bf16 are rounded after every operation.
 struct TensorValue {
   Tensor tensor;
   NDArray value;
@@ -20,9 +21,10 @@ std::vector<NDArray> interpret(const std::vector<Tensor>& outputs,
                                const std::vector<TensorValue>& inputs);
 
 /// Runs a lowered function (multi-dimensional or flat indices, scalar or vector expressions, after
-/// any pass) on `args`. Checks every access against the buffer's extents and every read of a local
-/// or temporary against "was it ever written"; a violation throws an internal Error naming the
-/// buffer, the indices and the statement. Parallel loops run in order.
+/// any pass) on `args`. Checks that every access is within the extents of the buffer, and that
+/// every element of a local or temporary was written before it is read. A violation throws an
+/// internal Error that names the buffer, the indices and the statement. Parallel loops run in
+/// order.
 void interpret(const LoweredFunction& function, const std::vector<NDArray>& args);
 
 }  // namespace heddle

@@ -15,8 +15,8 @@ struct CodegenOptions {
   bool keep_assembly = false;  ///< fill CompiledModule::assembly (a second run of the backend)
   int opt_level = 1;  ///< 1: mem2reg and a few cheap passes only (the default, for tuning and
                       ///< build); 2: LLVM's O2
-  /// Loop nests that this process compiled before, for any program, are not compiled again. (Not
-  /// where text is kept.)
+  /// Loop nests that this process compiled before, for any program, are not compiled again. It has
+  /// no effect where text is kept.
   bool reuse_nests = true;
 };
 
@@ -33,8 +33,8 @@ struct CompiledModule {
   std::vector<Entry> entries;  ///< one per function, in order
   std::shared_ptr<void> code;
   std::string llvm_ir, assembly;
-  int nests = 0;         ///< that could be shared with other programs: 0 for a program of one
-  int reused_nests = 0;  ///< of these, compiled before
+  int nests = 0;  ///< nests that can be shared with other programs; 0 for a program of one nest
+  int reused_nests = 0;  ///< of these, nests that were compiled before
   CodegenTimes times;
 };
 
@@ -43,10 +43,12 @@ struct CompiledModule {
 CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const Target& target,
                             const CodegenOptions& options = {});
 
-/// Forgets the nests that are kept for reuse (up to 64 MiB of code). Kernels keep what they need.
+/// Releases the nests that are kept for reuse (up to 64 MiB of code). Kernels keep the code that
+/// they need.
 void release_code_cache();
 
-/// LLVM IR ("ll"), assembly ("s") or an object file ("o") for any target LLVM knows; nothing runs.
+/// LLVM IR ("ll"), assembly ("s") or an object file ("o") for any target that LLVM knows. Nothing
+/// is executed.
 std::string emit_llvm(const std::vector<LoweredFunction>& functions, const Target& target,
                       const std::string& format);
 

@@ -1,6 +1,6 @@
-// Features of a program: what the cost model sees of a candidate. See docs/features.md for the
-// list, each with its unit; after Ansor (Zheng et al., OSDI 2020, appendix B) with its dead
-// columns left out and knob-free program totals added.
+// Features of a program: the input of the cost model for a candidate. docs/features.md lists them
+// with their units. They follow Ansor (Zheng et al., OSDI 2020, appendix B), without columns that
+// are always zero and with totals of the whole program added.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ const std::vector<FeatureColumn>& feature_columns(std::string_view target_kind =
 /// loops and vector expressions give the same numbers). Thread-safe, no global state.
 Features extract_features(const LoweredFunction& program, const Target& target);
 
-/// The features of a schedule by the shortest way: its loop nest, not yet partitioned, flattened or
-/// unrolled; on the target that the schedule is for. Throws what `lower` would for a schedule that
-/// cannot be.
+/// The features of a schedule for its target, from its loop nest before it is partitioned,
+/// flattened or unrolled. This is the fastest way. Throws the errors of `lower` for a schedule that
+/// cannot be lowered.
 Features schedule_features(const Schedule& schedule, const std::vector<Tensor>& args);
 
 }  // namespace heddle

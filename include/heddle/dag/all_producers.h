@@ -1,4 +1,4 @@
-// What a stage is computed from, directly and through others.
+// The stages that a stage is computed from, directly and indirectly.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-/// Distinct, ascending stage indices: the producers of `stage`, theirs, and so on; `stage` itself
-/// is not among them. Each edge is followed once, however many paths there are.
+/// The distinct indices, in ascending order, of the direct and indirect producers of `stage`,
+/// without `stage` itself. Each edge is followed once, however many paths there are.
 std::vector<int> all_producers(const ComputeDag& dag, int stage);
 
 }  // namespace heddle

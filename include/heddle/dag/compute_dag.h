@@ -1,4 +1,4 @@
-// The graph of a declaration: operations, who reads whom and how, and the class of each stage.
+// The graph of a declaration: its operations, their reads, and the class of each stage.
 //
 //   ComputeDag dag({D});
 //   for (int s = 0; s < dag.size(); ++s) std::cout << dag.info(s).reason << "\n";
@@ -18,10 +18,10 @@
 
 namespace heddle {
 
-/// By access pattern, never by the operator's name.
+/// The class of a stage. It depends on the access pattern and never on the name of the operator.
 enum class StageClass : uint8_t {
   Placeholder,
-  DirectCompute,     ///< no reduction, materialised: a DAG output, or too dear to recompute
+  DirectCompute,     ///< no reduction, stored in memory: an output, or too expensive to recompute
   LocationTunable,   ///< no reduction, not an output: inlined, at a consumer's loop, or at the root
   SimpleReduction,   ///< a reduction in which no operand element serves several output points
   ComplexReduction,  ///< a reduction whose operands are reused across output points (matmul, conv)
@@ -32,7 +32,8 @@ const char* to_string(StageClass c);
 enum class AccessPattern : uint8_t {
   Elementwise,  ///< indices are exactly the consumer's spatial axes in order
   Broadcast,    ///< distinct spatial axes in order, some missing (or constants)
-  Injective,    ///< an axis at most an index, no axis twice: transpose, slice, pad, stride
+  Injective,    ///< at most one axis in each index, each axis at most once: transpose, slice, pad,
+                ///< stride
   Affine,       ///< affine, general: windows (y + r), reductions, reuse
   Opaque,       ///< an index is not affine (gather, floordiv, ...)
 };
@@ -42,13 +43,13 @@ const char* to_string(AccessPattern p);
 struct Access {
   int producer = -1;  ///< stage index
   Tensor tensor;
-  Buffer buffer;  ///< what is read; of a rewritten body it may belong to no tensor
+  Buffer buffer;  ///< the buffer that is read; in a rewritten body it may belong to no tensor
   std::vector<Expr> indices;
   std::vector<std::optional<Affine>> affine;  ///< per dimension; nullopt where not affine
   AccessPattern pattern = AccessPattern::Opaque;
   bool guarded = false;  ///< only in arms of a select
-  /// Spatial axes of the consumer (positions) the read does not depend on: along these every
-  /// element read is reused. Extent-1 axes are left out.
+  /// Positions of the spatial axes of the consumer that the read does not depend on. Every element
+  /// is reused along these axes. Axes of extent 1 are left out.
   std::vector<int> reuse_axes;
   /// Spatial axes along which points read overlapping windows (axis + another axis).
   std::vector<int> window_axes;
@@ -56,13 +57,13 @@ struct Access {
   bool depends_on(const Axis& a) const;
 };
 
-/// A reduction that gives every point of an axis what is before it: in order, one more element a
+/// A reduction that gives each point of an axis the elements before it: one more element for each
 /// point.
 ///
 ///   sum(select(k <= i % block, x(i - i % block + k), 0), k)
 struct ScanInfo {
-  int axis = -1;      ///< of the stage: the position of i
-  int64_t block = 0;  ///< the extent of k; i begins anew after so many points
+  int axis = -1;      ///< position of i among the axes of the stage
+  int64_t block = 0;  ///< the extent of k: the scan begins anew after this number of points
 };
 
 struct StageInfo {
@@ -74,20 +75,20 @@ struct StageInfo {
   bool is_output = false;
   int64_t points = 0;         ///< spatial points
   int64_t reduce_points = 1;  ///< product of the reduce extents
-  /// Arithmetic of one innermost evaluation, combining included: a multiply-add is 2, exp and
-  /// friends are 1, comparisons, casts and index arithmetic 0.
+  /// Arithmetic operations of one innermost evaluation, combining included. A multiply-add counts
+  /// as 2, a transcendental function as 1, comparisons, casts and index arithmetic as 0.
   double flops_per_point = 0;
   double flops = 0;                      ///< of the whole stage
-  double transcendentals_per_point = 0;  ///< of which slow (exp, tanh, erf, pow, sqrt, division...)
+  double transcendentals_per_point = 0;  ///< of these: exp, tanh, erf, pow, sqrt, division, ...
   bool depends_only_on_constants = false;
-  /// It reads something, and nothing but constant placeholders or such stages: at the root, it is
-  /// computed once (`lower` puts it into `prepare`) and not at every call.
+  /// The stage has reads, and all of them are of constant placeholders or of precomputable stages.
+  /// At the root it is computed once, by `prepare`, and not at every call.
   bool precomputable = false;
-  /// Of a stage by cases, whose formula differs from point to point of a small tile (a transform of
-  /// Winograd's): after how many steps along each spatial axis it comes again, 1 where it does not
-  /// differ. Empty for all others. Such a tile wants to be unrolled.
+  /// Of a stage by cases, whose formula differs from point to point of a small tile (a Winograd
+  /// transform): the period of the formula along each spatial axis, 1 where it does not vary. Empty
+  /// for all other stages. Such a tile is best unrolled.
   std::vector<int64_t> case_periods;
-  std::optional<ScanInfo> scan;  ///< of a scan; its flops are those of one element a point
+  std::optional<ScanInfo> scan;  ///< set for a scan, whose flops count one element a point
 };
 
 class ComputeDag {
@@ -109,53 +110,56 @@ class ComputeDag {
   int index_of(const Operation* op) const;  ///< -1 when not in this graph
   const StageInfo& info(int i) const;
   std::vector<Tensor> placeholders() const;  ///< in order of first use
-  /// Those that the declaration names and never reads (Operation::unread): a kernel takes them as
-  /// arguments where they are listed, and needs none of them.
+  /// The placeholders that the declaration names and never reads (Operation::unread). A kernel
+  /// accepts them as arguments and does not need them.
   std::vector<Tensor> unread_placeholders() const;
 
   double total_flops() const;
-  /// Bytes that must move at least: every placeholder read once, every output written once.
+  /// The least number of bytes that must move: every placeholder read once, every output written
+  /// once.
   int64_t compulsory_bytes() const;
 
-  /// Equal for declarations that compute the same thing: independent of tensor and axis names and
-  /// of the order of creation; stable across runs and machines. Covers shapes, types, bodies, the
-  /// constant flag and the order of the outputs.
+  /// A hash that is equal for declarations that compute the same outputs. It is independent of
+  /// names of tensors and axes and of the order of creation, and stable across runs and machines.
+  /// It covers shapes, types, bodies, the constant flag and the order of the outputs.
   uint64_t structural_hash() const;
 
-  /// Equal for declarations that differ in extents only: matmuls of all sizes. Left out with the
-  /// extents are numbers that follow from them (padding, bounds, the divisor of a mean); strides
-  /// and dilations count. Computed anew at each call, some microseconds a stage.
+  /// A hash that is equal for declarations that differ in extents only, such as matrix products of
+  /// all sizes. Numbers that follow from extents (padding, bounds, the divisor of a mean) are left
+  /// out too; strides and dilations are not. Each call computes it anew in some microseconds for
+  /// each stage.
   uint64_t shape_class() const;
-  /// The shape of every placeholder, the spatial and then the reduce axes of every other stage, in
-  /// the order of stages: what shape_class leaves out. 1 where an extent is symbolic.
+  /// The extents that shape_class leaves out, in the order of stages: the shape of every
+  /// placeholder, and the spatial and then the reduce axes of every other stage. 1 where an extent
+  /// is symbolic.
   std::vector<int64_t> extents() const;
 
-  /// Of a graph that a rewrite made (dag/alternatives.h): which one, and the graph it was made of;
-  /// empty and `*this` for a declaration as it was written.
+  /// For a graph that a rewrite made (dag/alternatives.h): the name of the alternative, and the
+  /// original graph. Empty and `*this` for an original declaration.
   const std::string& alternative() const;
   const ComputeDag& direct() const;
   /// The tensor of this graph that stands for `t`, an output or a placeholder of direct(); else
   /// `t`.
   Tensor counterpart(const Tensor& t) const;
-  /// This graph as the alternative `name` of `direct`, whose outputs its own are. `placeholders`:
-  /// those of `direct` that one of this graph stands for.
+  /// This graph as the alternative `name` of `direct`, which has the same outputs. `placeholders`:
+  /// pairs of a placeholder of `direct` and the one of this graph that replaces it.
   ComputeDag as_alternative(std::string name, const ComputeDag& direct,
                             std::vector<std::pair<Tensor, Tensor>> placeholders = {}) const;
 
-  /// The graph as text: a line a stage with class, shape, reads and their patterns.
+  /// The graph as text: one line for each stage with class, shape, reads and their patterns.
   std::string to_text() const;
   std::string to_dot() const;
 
  private:
   struct Impl;
   std::shared_ptr<const Impl> impl_;
-  /// Set where a rewrite made this graph. Not part of impl_, which knows nothing of it.
+  /// Set where a rewrite made this graph. It is kept apart from impl_, which does not depend on it.
   struct Origin;
   std::shared_ptr<const Origin> origin_;
 };
 
-/// The reads in `bodies` over `axes`/`reduce_axes`, as for a stage (used on rewritten bodies too).
-/// `producer` fields are left -1; in the order of appearance.
+/// The reads in `bodies` over `axes` and `reduce_axes` in the order of appearance, as for a stage.
+/// It works on rewritten bodies too. The `producer` fields are -1.
 std::vector<Access> analyze_reads(const std::vector<Expr>& bodies, const std::vector<Axis>& axes,
                                   const std::vector<Axis>& reduce_axes);
 

@@ -1,18 +1,19 @@
-// A declaration as JSON: what another process, or another machine, needs to schedule, compile and
-// check the same computation. Schedules, which have a JSON form of their own, replay on it.
+// A declaration as JSON, so that another process or machine can schedule, compile and check the
+// same computation. Schedules have a JSON form of their own and replay on it.
 //
 //   const Json text = declaration_to_json(dag, {A, B, C});
 //   const Declaration same = declaration_from_json(text);
 //   build(Schedule::from_json(steps, same.dag), same.args);
 //
-// What is read is a declaration of its own (other tensors, axes and buffers) that is exactly like
-// the one written: equal in structural hash, in printed text, in what every pass makes of it, and
-// so in its results. Tensors, axes and operations keep the order in which they were made, since
-// passes put the terms of sums in that order. Left out are the lines of the user's source that
-// messages name.
+// Reading gives a new declaration, with other tensors, axes and buffers, that is exactly like the
+// one that was written. It is equal in structural hash, in printed text, in the output of every
+// pass, and therefore in its results. Tensors, axes and operations keep the order in which they
+// were made, because passes sort the terms of sums in that order. The lines of the user's source
+// that messages name are left out.
 //
 // The form, version 1. Operations, axes and reducers are numbered by their place in their list, and
-// nodes by the order in which they appear in all operations; a number always points backwards.
+// nodes by the order in which they appear in all operations. A number always refers to an earlier
+// entry.
 //
 //   {"format": "heddle-declaration", "version": 1,
 //    "checksum": of "declaration", "structural_hash": of the graph (hexadecimal digits),
@@ -29,9 +30,9 @@
 //
 // A node is ["int", type, value], ["float", type, value or the digits of its bits], ["axis", axis],
 // ["lhs" or "rhs", component] (in reducers), ["cast", type, node], ["unary", operator, node],
-// ["binary", operator, node, node], ["select", node, node, node],
-// ["load", operation, output, [node...]] or ["reduce", reducer, [node...], [axis...], component].
-// What several expressions share is written once.
+// ["binary", operator, node, node], ["select", node, node, node], ["load", operation, output,
+// [node...]] or ["reduce", reducer, [node...], [axis...], component]. Nodes that several
+// expressions share are written once.
 #pragma once
 
 #include <vector>
@@ -47,10 +48,10 @@ struct Declaration {
   std::vector<Tensor> args;
 };
 
-/// `dag` with `args`: placeholders, and tensors of the graph, in call order; of an alternative
-/// (dag/alternatives.h) those of the declaration that it was made of, which is written as well.
-/// Throws a User error for what has no such form: an expression nested deeper than 4000 levels, an
-/// argument that is computed elsewhere.
+/// Writes `dag` with `args`: placeholders and tensors of the graph in call order. For an
+/// alternative (dag/alternatives.h) these are those of the original declaration, which is written
+/// as well. Throws a User error where there is no such form: for an expression nested deeper than
+/// 4000 levels, or an argument that is computed in another graph.
 Json declaration_to_json(const ComputeDag& dag, const std::vector<Tensor>& args = {});
 
 /// The declaration that was written. Everything is checked as if it had been declared in this

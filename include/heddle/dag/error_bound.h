@@ -1,15 +1,15 @@
-// How far right answers may lie apart, element by element: a declaration of what another computes,
-// in f64, and of a bound on what rounding makes of it.
+// How far two right answers may differ, element by element. From a declaration it makes another
+// one, which computes the same values in f64 and a bound of their rounding errors.
 //
 //   for (const BoundedOutput& o : declare_error_bounds(ComputeDag({y}))) {
 //     build(..., {x, o.value, o.error});
 //
-// Each rounding of the declaration adds an error, and each operation hands on those of its operands
-// as its condition says: a quotient by a sum that came out near zero has a large bound, one by a
-// sum of positive numbers a small one (first-order analysis as in Higham, Accuracy and Stability of
-// Numerical Algorithms, chapters 2 and 3). Sums of n terms are taken to be off by 4 sqrt(n) + 8
-// roundings of the sum of absolute values, whatever their order (Higham and Mary, A New Approach to
-// Probabilistic Rounding Error Analysis, 2019), not by the n of the worst case.
+// Each rounding of the declaration adds an error, and each operation propagates those of its
+// operands by its condition number. A quotient by a sum near zero has a large bound, one by a sum
+// of positive numbers a small one (first-order analysis as in Higham, Accuracy and Stability of
+// Numerical Algorithms, chapters 2 and 3). The error of a sum of n terms in any order is taken to
+// be 4 sqrt(n) + 8 roundings of the sum of absolute values (Higham and Mary, A New Approach to
+// Probabilistic Rounding Error Analysis, 2019), and not the n roundings of the worst case.
 #pragma once
 
 #include <vector>
@@ -18,31 +18,31 @@
 
 namespace heddle {
 
-/// An output of a declaration, declared again.
+/// An output of a declaration with its error bound.
 struct BoundedOutput {
   Tensor value;  ///< in f64; integers and bools in their own type
-  /// At most so far (f64) is a right answer from `value`; infinite where nothing is known. Of bools
-  /// (bool): whether either is right. A null tensor: the value is exact.
+  /// The largest difference (f64) of a right answer from `value`; infinite where it is not known.
+  /// For bools (bool): whether both answers are right. A null tensor means that the value is exact.
   Tensor error;
 };
 
 struct ErrorModel {
   /// Operands of products are rounded to tf32.
   bool tf32 = false;
-  /// Sums of products may come from a form whose errors go by the largest result and not by each
-  /// (Winograd's).
+  /// Sums of products may come from a form such as Winograd, whose errors are relative to the
+  /// largest result and not to each result.
   bool by_largest = false;
 };
 
-/// One for each output of `dag`, which read its placeholders. Throws a user error where the
-/// declaration cannot be followed: very large bodies, and reads that only a computed condition
-/// keeps in bounds.
+/// One for each output of `dag`; they read its placeholders. Throws a user error where the
+/// declaration cannot be analysed: for very large bodies, and for reads that only a computed
+/// condition keeps in bounds.
 std::vector<BoundedOutput> declare_error_bounds(const ComputeDag& dag,
                                                 const ErrorModel& model = {});
 
-/// Whether something in `dag` may enlarge the errors of what it reads: a division, a root, a
-/// logarithm, a decision by a computed number. Where nothing does (sums of products, activations by
-/// min and max), errors are small beside the largest result.
+/// Whether an operation of `dag` may enlarge the errors of its operands: a division, a root, a
+/// logarithm, a decision by a computed number. Where none does (sums of products, activations by
+/// min and max), errors are small relative to the largest result.
 bool may_enlarge_errors(const ComputeDag& dag);
 
 }  // namespace heddle

@@ -14,33 +14,34 @@
 
 namespace heddle {
 
-/// The choice without measuring. The best record of this declaration and target (the user's log,
-/// tophub: see records/tophub.h) where there is one that applies; otherwise the meta-templates'
-/// analytic rules fill in every knob, from `target` and `options` (those of this thread's scope, if
-/// nothing else is said), which can also turn records off. `Schedule::provenance` says how it was
-/// chosen; the schedule holds target and options, for build().
+/// Chooses a schedule without measuring. It takes the best record of this declaration and target,
+/// from the user's log or tophub (see records/tophub.h), where one applies. Otherwise the analytic
+/// rules of the meta-templates set every knob from `target` and `options`. The default for
+/// `options` is those of this thread's scope; they can also turn records off.
+/// `Schedule::provenance` says how the schedule was chosen. The schedule holds target and options
+/// for build().
 Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& target = Target::host(),
                          const AutoSchedulerOptions& options = current_auto_scheduler_options());
 
-/// The record's schedule alone; empty where no record applies, or the options turn them off.
+/// The schedule of the best record; empty where no record applies or the options turn records off.
 std::optional<Schedule> recorded_schedule(
     const std::vector<Tensor>& outputs, const Target& target = Target::host(),
     const AutoSchedulerOptions& options = current_auto_scheduler_options());
 
-/// The untuned reference: every stage computed whole, one after the other, outer loops fused and
-/// parallel; for a GPU, a kernel a stage, and a thread an element.
+/// The reference without optimisation: the stages are computed one after the other, with outer
+/// loops fused and parallel. For a GPU: one kernel for each stage and one thread for each element.
 Schedule naive_schedule(const std::vector<Tensor>& outputs, const Target& target = Target::host());
 
 struct BuildOptions {
-  /// The schedule says what it is for, so this may be left out. What code does not depend on
-  /// (threads, caches) may differ; another kind, CPU or vector width is a User error.
+  /// The schedule names its target, so this may be left out. Properties that code does not depend
+  /// on (threads, caches) may differ. Another kind, CPU or vector width is a User error.
   std::optional<Target> target = {};
   std::string name = "kernel";
   int opt_level = 1;   ///< see CodegenOptions
   int max_unroll = 0;  ///< see LowerOptions
 };
 
-/// Where the time of a build went, in milliseconds.
+/// The time of each part of a build, in milliseconds.
 struct BuildTimes {
   double lower = 0, llvm_ir = 0, optimize = 0, codegen = 0, link = 0, total = 0;
   std::vector<PassRecord> passes;
@@ -48,7 +49,7 @@ struct BuildTimes {
 
 /// Compiles `schedule`, for its target, into a kernel that takes `args` in this order: every input
 /// and every output. Constants with values (dsl/arrays.h) may be left out: the kernel supplies
-/// those.
+/// them.
 Kernel build(const Schedule& schedule, const std::vector<Tensor>& args,
              const BuildOptions& options = {}, BuildTimes* times = nullptr);
 

@@ -1,4 +1,4 @@
-// Ahead of time: a kernel as an object file, for this machine or another one.
+// Compilation ahead of time: a kernel as an object file, for this machine or another one.
 //
 //   export_kernel(schedule, {a, b, c}, "out/dense", options);   // out/dense.o, out/dense.json
 //   $ c++ -shared -o out/dense.so out/dense.o -lmvec -lm
@@ -14,9 +14,9 @@ namespace heddle {
 
 /// Writes `<stem>.o`, with the functions heddle_kernel_main and, where constants are packed,
 /// heddle_kernel_prepare, and `<stem>.json`: the arguments, and the CPU features that the code
-/// uses, which load_kernel checks. The schedule's target may be a CPU that this machine is not; a
-/// User error for a GPU. Constants with values that `args` leaves out go along, each in a file
-/// `<stem>.constant<n>.npy`: load_kernel gives a kernel that supplies them.
+/// uses, which load_kernel checks. The target of the schedule may be another CPU than this
+/// machine's. A GPU is a User error. Constants with values that `args` leaves out are written too,
+/// each to a file `<stem>.constant<n>.npy`: load_kernel gives a kernel that supplies them.
 void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
                    const std::string& stem, const BuildOptions& options = {});
 

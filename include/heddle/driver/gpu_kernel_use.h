@@ -1,4 +1,5 @@
-// What the kernels of a GPU program use, as the compiler says: known without a GPU.
+// The resources that the kernels of a GPU program use, as reported by the compiler. This needs no
+// GPU.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,15 @@ namespace heddle {
 
 struct GpuKernelUse {
   std::string kernel;
-  int64_t blocks = 0, threads = 0;  ///< of the grid; of a block
+  int64_t blocks = 0, threads = 0;  ///< blocks of the grid; threads of a block
   int64_t shared_bytes = 0;         ///< of a block
   int registers = 0;                ///< of a thread
   int spilled_bytes = 0;            ///< of a thread, stored and loaded
-  int blocks_per_sm = 0;            ///< at a time, by all of these
+  int blocks_per_sm = 0;            ///< blocks that an SM holds at a time, limited by all of these
 };
 
-/// Compiles the program for the target's architecture (NVRTC, or its cache); those of `prepare`
-/// first. Throws what compilation throws.
+/// Compiles the program for the architecture of the target (with NVRTC, or from its cache). The
+/// kernels of `prepare` come first. Throws the errors of compilation.
 std::vector<GpuKernelUse> gpu_kernel_uses(const GpuProgram& program, const Target& target);
 
 }  // namespace heddle

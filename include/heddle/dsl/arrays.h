@@ -1,4 +1,4 @@
-// Where declarations meet arrays: constants whose values are known, and arrays made to fit tensors.
+// Constants whose values are known, and arrays that have the type and shape of tensors.
 //
 //   Tensor w = constant(weights, "w");                // an input that the kernel brings along
 //   Tensor y = ops::relu(ops::matmul(x, w));
@@ -16,10 +16,10 @@
 namespace heddle {
 
 /// An input with the values of `values`, an array on the CPU, which is shared and not copied. The
-/// arguments of build() leave it out: the kernel supplies it, and what is derived from it alone
-/// (packed weights) is computed once. Who lists it among the arguments passes an array at each
-/// call, as for a constant_placeholder. Tuning measures with these values. Neither hashes nor
-/// records depend on them; who changes them in place calls Kernel::refresh().
+/// arguments of build() leave it out, and the kernel supplies it. Values derived from it alone,
+/// such as packed weights, are computed once. Where it is listed among the arguments, each call
+/// passes an array, as for a constant_placeholder. Tuning measures with these values. Neither
+/// hashes nor records depend on them. After changing them in place call Kernel::refresh().
 Tensor constant(NDArray values, std::string name = "constant", Where where = Where::current());
 
 /// Arrays on the CPU of the type and the shape of `t`.

@@ -1,4 +1,4 @@
-// The compute DSL: what to compute, never how.
+// The compute DSL. It states what is computed and never how.
 //
 //   Tensor A = placeholder({M, K}, f32, "A"), B = placeholder({K, N}, f32, "B");
 //   Axis k = reduce_axis(K, "k");
@@ -6,12 +6,11 @@
 //
 // Declarations are validated when made (rank, types, reduce axes used outside their reduction,
 // out-of-bounds reads found by interval analysis); mistakes throw `Error` with the caller's line.
-// Reads must be provably in bounds; the conditions of the selects around a read count, so padding
-// is `select(i >= 1 && i <= N, A(i - 1), 0.f)`. An index that is itself read from a tensor is
-// clamped: `A(max(0, min(N - 1, I(i))))`.
-// Shapes are constants today; entries are `Expr` so that symbolic sizes can come without a rewrite.
-// An extent may be 0, as in an empty batch: such a tensor has no elements, and a reduction over
-// nothing gives its identity.
+// Reads must be provably in bounds. The conditions of the selects around a read are taken into
+// account, so padding is `select(i >= 1 && i <= N, A(i - 1), 0.f)`. An index that is itself read
+// from a tensor is clamped: `A(max(0, min(N - 1, I(i))))`. Shapes are constants. Their entries are
+// `Expr`, which leaves room for symbolic sizes. An extent may be 0, as in an empty batch: such a
+// tensor has no elements, and a reduction over nothing gives its identity.
 #pragma once
 
 #include <array>
@@ -32,7 +31,8 @@ class NDArray;
 class Operation;
 using Shape = std::vector<Expr>;
 
-/// A cheap handle to one output of an operation; compares by identity (`same_as`).
+/// A handle to one output of an operation. It is cheap to copy and compares by identity
+/// (`same_as`).
 class Tensor {
  public:
   Tensor() = default;
@@ -41,11 +41,11 @@ class Tensor {
   const Operation* op() const { return op_.get(); }
   const Ref<const Operation>& op_ref() const { return op_; }
   int index() const { return index_; }  ///< which output of `op()`
-  const Buffer& buffer() const;         ///< the identity that loads name
+  const Buffer& buffer() const;         ///< the buffer that loads name
   const std::string& name() const;
   DataType dtype() const;
   int rank() const;
-  int64_t extent(int d) const;  ///< constant extent; negative d counts from the back
+  int64_t extent(int d) const;  ///< constant; a negative d counts from the last dimension
   std::vector<int64_t> extents() const;
   int64_t size() const;        ///< the number of elements
   const Shape& shape() const;  ///< the extents as expressions
@@ -67,7 +67,7 @@ class Tensor {
   int index_ = 0;
 };
 
-/// What produces tensors: a placeholder (an input) or a compute. Immutable.
+/// An operation that produces tensors: a placeholder (an input) or a compute. Immutable.
 class Operation : public RefCounted {
  public:
   enum class Kind : uint8_t { Placeholder, Compute };
@@ -78,15 +78,15 @@ class Operation : public RefCounted {
   /// Free text for people and reports, such as "conv2d".
   const std::string& tag() const { return tag_; }
   const Where& where() const { return where_; }
-  /// A placeholder whose contents never change between calls (weights): what depends only on such
-  /// inputs is computed once and kept.
+  /// A placeholder whose contents never change between calls (weights). Stages that depend only on
+  /// such inputs are computed once and kept.
   bool is_constant() const { return constant_; }
   /// The values of a `constant` (dsl/arrays.h); null for all other operations.
   const NDArray* data() const { return data_.get(); }
   const std::vector<Axis>& axes() const { return axes_; }  ///< spatial; one per output dimension
   const std::vector<Axis>& reduce_axes() const { return reduce_axes_; }
-  /// One per output; either all are Reduce nodes of one reduction (components 0, 1, ...) or none
-  /// is.
+  /// One body for each output. Either all are Reduce nodes of one reduction (components 0, 1, ...)
+  /// or none is.
   const std::vector<Expr>& bodies() const { return bodies_; }
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
   const Buffer& output_buffer(int i) const { return outputs_[static_cast<size_t>(i)]; }
@@ -94,11 +94,11 @@ class Operation : public RefCounted {
   bool is_reduction() const { return !reduce_axes_.empty(); }
   /// The distinct tensors the bodies read, in order of first appearance.
   std::vector<Tensor> inputs() const;
-  /// The tensors that the bodies name and never read: their results have no elements, or are
-  /// reduced over none. Such a body is kept as a constant, which reads nothing.
+  /// The tensors that the bodies name and never read, because the result has no elements or the
+  /// reduction has none. Such a body is kept as a constant, which reads nothing.
   const std::vector<Tensor>& unread() const { return unread_; }
 
-  /// `data`: the values, where they are known; only of constants.
+  /// `data`: the values of a constant, where they are known.
   static Ref<const Operation> make_placeholder(Shape shape, DataType dtype, std::string name,
                                                bool constant, Where where,
                                                std::shared_ptr<const NDArray> data = nullptr);
@@ -115,7 +115,7 @@ class Operation : public RefCounted {
   std::vector<Tensor> unread_;
   std::vector<Axis> axes_, reduce_axes_;
   std::vector<Expr> bodies_;
-  std::vector<Buffer> outputs_;  // the first handles, which do not count: BufferNode::producer
+  std::vector<Buffer> outputs_;  // the first handles, which are not counted: BufferNode::producer
 };
 
 /// The tensor that a buffer of the DSL belongs to; a null tensor for lowered buffers.
@@ -185,8 +185,8 @@ auto invoke_body(F& f, const std::vector<Axis>& axes) {
     return call_with_axes(f, axes, std::make_index_sequence<N>());
   }
 }
-/// The result of the body as a `Result`. Every check comes before the first use of `body`, so that
-/// a wrong lambda gives one line.
+/// The result of the body as a `Result`. Every check precedes the first use of `body`, so that a
+/// wrong lambda gives an error of one line.
 template <class Result, class F>
 Result evaluate_body(F& body, const std::vector<Axis>& axes, const std::string& name,
                      const Where& where) {
@@ -214,7 +214,7 @@ Result evaluate_body(F& body, const std::vector<Axis>& axes, const std::string& 
 
 /// Declares a tensor of shape `shape` whose element at (i, j, ...) is `body(i, j, ...)`. The body
 /// takes one `Axis` per dimension, or one `const std::vector<Axis>&` for any rank. The type of the
-/// body is the type of the tensor; a reduction keeps the type of what it reduces.
+/// body is the type of the tensor. A reduction has the type of the values that it reduces.
 template <class F>
 Tensor compute(const Shape& shape, F body, std::string name = "compute", std::string tag = "",
                Where where = Where::current()) {
@@ -224,8 +224,8 @@ Tensor compute(const Shape& shape, F body, std::string name = "compute", std::st
                                 where);
 }
 
-/// Several outputs computed together: the body returns `std::vector<Expr>` (for a tuple reduction,
-/// what the reducer returned).
+/// Several outputs computed together. The body returns a `std::vector<Expr>`; for a tuple
+/// reduction, the result of the reducer.
 template <class F>
 std::vector<Tensor> compute_all(const Shape& shape, F body, std::string name = "compute",
                                 std::string tag = "", Where where = Where::current()) {
@@ -250,19 +250,20 @@ std::vector<Tensor> compute_all(const std::vector<I>& extents, F body, std::stri
 }
 
 // ---- reductions: only as the whole body of a compute, or converted there: cast(t, sum(x, k)) ----
-/// f16 and bf16 are added up (and multiplied) in f32, and the result is rounded once.
+/// Sums and products of f16 and bf16 are accumulated in f32, and the result is rounded once.
 Expr sum(Expr value, std::vector<Axis> axes);
 Expr prod(Expr value, std::vector<Axis> axes);
 Expr reduce_max(Expr value, std::vector<Axis> axes);
 Expr reduce_min(Expr value, std::vector<Axis> axes);
 Expr any(Expr condition, std::vector<Axis> axes);
 Expr all(Expr condition, std::vector<Axis> axes);
-/// Adds up, or multiplies, in type `t`, which is the type of the result: sum_in(bf16, x, {k})
-/// rounds to bf16 after every addition, sum_in(f32, x, {k}) of bf16 keeps the digits of f32.
+/// Sums and products that are accumulated in type `t`, which is the type of the result.
+/// sum_in(bf16, x, {k}) rounds to bf16 after every addition; sum_in(f32, x, {k}) of bf16 keeps the
+/// precision of f32.
 Expr sum_in(DataType t, Expr value, std::vector<Axis> axes);
 Expr prod_in(DataType t, Expr value, std::vector<Axis> axes);
-/// The extremes of what is no NaN; NaN where there is nothing else. (`max` and `min` give NaN where
-/// any element is.)
+/// The largest and smallest element that is not NaN, or NaN where all elements are. (`max` and
+/// `min` are NaN where any element is.)
 Expr reduce_fmax(Expr value, std::vector<Axis> axes);
 Expr reduce_fmin(Expr value, std::vector<Axis> axes);
 inline Expr sum(Expr value, Axis axis) {
@@ -286,7 +287,8 @@ inline Expr min(Expr value, std::vector<Axis> axes) {
   return reduce_min(std::move(value), std::move(axes));
 }
 
-/// A user's reducer over tuples: an associative combine and its identity, one component an output.
+/// A user-defined reducer over tuples: an associative operation and its identity. It has one
+/// component for each output.
 ///
 ///   Reducer argmax = reducer("argmax", {i64, f32}, {int64_t{-1}, -inf},
 ///       [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
@@ -338,8 +340,8 @@ Expr floor(Expr x);
 Expr ceil(Expr x);
 Expr round(Expr x);  ///< half to even, as ONNX and PyTorch
 Expr trunc(Expr x);
-/// The larger, or smaller, of two floats; a NaN gives way to a number. `max` and `min` of floats
-/// are NaN where either is.
+/// The larger, or smaller, of two floats. Where one is NaN, the result is the other. (`max` and
+/// `min` of floats are NaN where either operand is.)
 Expr fmax(Expr a, Expr b);
 Expr fmin(Expr a, Expr b);
 Expr pow(Expr x, Expr y);

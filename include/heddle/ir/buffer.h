@@ -1,7 +1,7 @@
 // A named region of memory that expressions read and statements write.
 //
-// Buffers are identities: two buffers with one name and shape are still two buffers. A tensor of
-// the DSL *is* a buffer owned by its operation (`producer()` tells which), so a declaration, a
+// Buffers are identities: two buffers with the same name and shape are two buffers. A tensor of the
+// DSL *is* a buffer owned by its operation (`producer()` tells which), so a declaration, a
 // scheduled stage and the lowered program all read memory through one node, `Load`.
 #pragma once
 
@@ -38,12 +38,11 @@ class BufferNode {
   const DataType dtype;
   const std::vector<Expr> shape;  ///< extents, outermost first; row-major
   const Scope scope;
-  const uint64_t
-      id;  ///< unique in the process, in order of creation; for hashing, never for output
+  const uint64_t id;  ///< unique in the process, in order of creation; never printed
 
-  /// The operation that owns this buffer, or null. The first handle of an owned buffer is its
-  /// owner's (a member, made in place) and counts for nothing; every further one keeps the owner
-  /// alive, so declarations never dangle and never form cycles.
+  /// The operation that owns this buffer, or null. The first handle of an owned buffer belongs to
+  /// its owner and is not counted. Every other handle keeps the owner alive, so declarations
+  /// neither dangle nor form cycles.
   const RefCounted* producer() const { return owner_; }
 
   void acquire() const;

@@ -3,9 +3,9 @@
 //   Expr e = x * 2 + 1;
 //   if (const Binary* add = e.as<Binary>(); add && add->op == BinaryOp::Add) ...
 //
-// A pass is a plain recursive function that handles its cases and ends in `map_children`; the same
-// handle coming back means "unchanged". Variables and axes are identities (their address); a name
-// is for printing only, so no pass ever has to rename. Integer arithmetic on indices is i64.
+// A pass is a plain recursive function that handles its cases and ends in `map_children`. Where it
+// returns the same handle, nothing changed. Variables and axes are identities (their address).
+// Names are for printing only, so no pass renames anything. Integer arithmetic on indices is i64.
 //
 // Expressions are graphs: `x * x` holds one node twice. Every walk goes through a node with several
 // parents once (`SeenNodes`, `RewriteMemo`).
@@ -75,9 +75,10 @@ enum class UnaryOp : uint8_t {
   IsInf,
 };
 
-/// `Min` and `Max` of floats are NaN where an operand is; of two zeros either may come back.
-/// `Div` truncates on integers; `FloorDiv`/`FloorMod` are integer only, `Mod` truncates (C's % and
-/// fmod). `Shr` is arithmetic on signed types. Comparisons give bool. Greater-than is Lt swapped.
+/// `Min` and `Max` of floats are NaN where an operand is NaN. Of two zeros either one may be
+/// returned. `Div` truncates on integers; `FloorDiv`/`FloorMod` are integer only, `Mod` truncates
+/// (C's % and fmod). `Shr` is arithmetic on signed types. Comparisons give bool. Greater-than is Lt
+/// with swapped operands.
 enum class BinaryOp : uint8_t {
   Add,
   Sub,
@@ -116,8 +117,8 @@ class ExprNode {
   void release() const {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(this);
   }
-  /// Whether several handles hold this node: a pass then remembers its result (a DAG written as a
-  /// tree may be exponentially larger).
+  /// Whether several handles hold this node. A pass then remembers its result, because a tree may
+  /// be exponentially larger than the graph that it is stored as.
   bool shared() const { return refs_.load(std::memory_order_relaxed) > 1; }
 
  protected:
@@ -153,7 +154,8 @@ class Expr {
   }
 
   explicit operator bool() const { return node_ != nullptr; }
-  /// Not null. Say this where the operators would build an expression: `!e`, `e && other`.
+  /// Whether the handle is not null. Use this where the operators would build an expression: `!e`,
+  /// `e && other`.
   bool defined() const { return node_ != nullptr; }
   const ExprNode* get() const { return node_; }
   const ExprNode* operator->() const { return node_; }
@@ -181,8 +183,9 @@ class Expr {
   const ExprNode* node_ = nullptr;
 };
 
-/// What `!`, `&&`, `||` and the comparisons return: an Expr that C++ cannot test, so that the slips
-/// `if (!e)`, `if (a == b)` and `if (a && b)` do not compile. See defined(), equal() and same_as().
+/// The result of `!`, `&&`, `||` and comparisons: an Expr that C++ cannot test, so that the
+/// mistakes `if (!e)`, `if (a == b)` and `if (a && b)` do not compile. See defined(), equal() and
+/// same_as().
 class Condition : public Expr {
  public:
   explicit Condition(Expr e) : Expr(std::move(e)) {}
@@ -206,7 +209,7 @@ struct VarNode : ExprNode {
   VarNode(std::string name, DataType t, int64_t extent = -1);
   const std::string name;
   const uint64_t id;     ///< unique in the process, in order of creation; for hashing and ordering
-  const int64_t extent;  ///< of a declaration's axis: its values are [0, extent); else -1
+  const int64_t extent;  ///< for an axis of a declaration, whose values are [0, extent); else -1
 
  private:
   VarNode(std::string name, DataType t, int64_t extent, uint64_t id);
@@ -232,14 +235,14 @@ struct Binary : ExprNode {
   const Expr a, b;
 };
 
-/// Lazy: loads in the arm that is not taken do not happen (a vector select masks its loads).
+/// Lazy: loads in the arm that is not taken are not executed (a vector select masks its loads).
 struct Select : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Select;
   Select(Expr c, Expr t, Expr f);
   const Expr condition, on_true, on_false;
 };
 
-/// Reads `buffer` at one index per dimension (or, after flattening, at one flat index).
+/// Reads `buffer` at one index for each dimension or, after flattening, at one flat index.
 struct Load : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Load;
   Load(Buffer b, std::vector<Expr> i, DataType t);
@@ -247,7 +250,7 @@ struct Load : ExprNode {
   const std::vector<Expr> indices;
 };
 
-/// lanes values base, base + stride, ...; only of integers.
+/// A vector of `lanes` integers: base, base + stride, ...
 struct Ramp : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Ramp;
   Ramp(Expr b, Expr s, int lanes);
@@ -260,8 +263,8 @@ struct Broadcast : ExprNode {
   const Expr value;
 };
 
-/// What `value` is in another lane of the warp; all lanes that are read must run it together. Only
-/// in the bodies of GPU kernels.
+/// The value of `value` in another lane of the warp. All lanes that are read must run it together.
+/// It occurs only in the bodies of GPU kernels.
 struct Shuffle : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Shuffle;
   Shuffle(Expr v, int m);
@@ -269,7 +272,7 @@ struct Shuffle : ExprNode {
   const int lane_xor;  ///< lane l reads lane l ^ lane_xor
 };
 
-/// A variable: an identity, of which the name is only for printing.
+/// A variable: an identity whose name is for printing only.
 class Var {
  public:
   Var() = default;
@@ -329,9 +332,9 @@ class Axis {
 
 enum class ReduceKind : uint8_t { Sum, Prod, Min, Max, Any, All, Custom };
 
-/// How two partial results combine. For a tuple reduction all vectors have one entry a component.
-/// Must be associative; `commutative` tells whether lanes and threads may be combined in any order
-/// (all built-in reducers are).
+/// How two partial results are combined. For a tuple reduction all vectors have one entry for each
+/// component. The operation must be associative. `commutative` tells whether lanes and threads may
+/// be combined in any order, as for all built-in reducers.
 struct Combiner : RefCounted {
   ReduceKind kind = ReduceKind::Sum;
   std::string name;
@@ -358,9 +361,9 @@ Expr make_float(DataType t, double value);
 /// A constant of any element type.
 Expr make_const(DataType t, double value);
 Expr make_unary(UnaryOp op, Expr a);
-/// Operand types must match, save that a constant takes the other operand's type where it fits, and
-/// that an integer next to a float constant becomes a float where that is exact for all its values:
-/// those of its type, or those that follow from the extents of axes (`axis * 0.5f`).
+/// Operand types must match, with two exceptions. A constant takes the type of the other operand
+/// where its value fits. An integer beside a float constant becomes a float where that is exact for
+/// all its values, which follow from its type or from the extents of axes (`axis * 0.5f`).
 Expr make_binary(BinaryOp op, Expr a, Expr b);
 Expr make_select(Expr condition, Expr on_true, Expr on_false);
 Expr make_load(const Buffer& buffer, std::vector<Expr> indices);
@@ -400,23 +403,25 @@ bool is_const(const Expr& e, double value);
 /// Deep equality; variables, axes and buffers by identity.
 bool equal(const Expr& a, const Expr& b);
 
-/// Rebuilds `e` with `fn` applied to each direct child; `e` itself when none changed.
+/// Rebuilds `e` with `fn` applied to each direct child. Returns `e` itself where no child changed.
 /// Does not enter a Reduce's combiner.
 Expr map_children(const Expr& e, FunctionRef<Expr(const Expr&)> fn);
 void for_each_child(const Expr& e, FunctionRef<void(const Expr&)> fn);
-/// Calls `fn` on `e` and everything below it, parents first. A node with several parents is visited
-/// once (leaves as often as they occur).
+/// Calls `fn` on `e` and all nodes below it, parents first. A node with several parents is visited
+/// once; leaves are visited as often as they occur.
 void visit(const Expr& e, FunctionRef<void(const Expr&)> fn);
-/// Whether `fn` holds for `e` or anything below it; stops at the first, asks each node once.
+/// Whether `fn` holds for `e` or any node below it. Stops at the first such node and asks each node
+/// once.
 bool any_below(const Expr& e, FunctionRef<bool(const Expr&)> fn);
 bool uses_var(const Expr& e, const Var& v);
 
-/// The nodes with several parents that a walk has been at. Expressions are graphs, and the trees
-/// that they stand for may be exponentially larger: a walk asks `first` before it goes down. What
-/// is walked must outlive this.
+/// The nodes with several parents that a walk has visited. Expressions are graphs whose trees may
+/// be exponentially larger, so a walk asks `first` before it goes down. The expressions must
+/// outlive this object.
 class SeenNodes {
  public:
-  /// Whether `e` was not here before. Of nodes with one parent, and of leaves, always true.
+  /// Whether `e` is visited for the first time. Always true for leaves and for nodes with one
+  /// parent.
   bool first(const Expr& e) { return !e->shared() || is_leaf(e) || add(e.get()); }
   static bool is_leaf(const Expr& e) {
     return e.kind() == ExprKind::Var || e.kind() == ExprKind::IntImm ||
@@ -431,11 +436,11 @@ class SeenNodes {
   std::unordered_set<const ExprNode*> many_;  ///< in use once there are more than a few
 };
 
-/// What a rewrite made of nodes with several parents, so that each is rewritten once. It keeps
-/// alive what it knows.
+/// The results of a rewrite for nodes with several parents, so that each is rewritten once. Keeps
+/// the nodes and their results alive.
 class RewriteMemo {
  public:
-  /// `fn(e)`, or what that was before.
+  /// `fn(e)`, or its remembered result.
   template <class Fn>
   Expr operator()(const Expr& e, const Fn& fn) {
     if (!e->shared() || SeenNodes::is_leaf(e)) return fn(e);

@@ -1,4 +1,5 @@
-// Text for people: expressions as C-like infix, statements as indented loops. Stable (goldens).
+// Text for people: expressions in C-like infix form, statements as indented loops. The form is
+// stable, because tests compare it.
 #pragma once
 
 #include <iosfwd>

@@ -47,7 +47,8 @@ class Ranges {
   }
 
  private:
-  // As many as loops are open around an expression: a search beats a table.
+  // One entry for each open loop around an expression. There are few, so a linear search is faster
+  // than a table.
   struct Known {
     const VarNode* var;
     Interval range;
@@ -55,8 +56,8 @@ class Ranges {
   std::vector<Known> known_;
 };
 
-/// The tightest range this analysis can prove for an integer or bool expression (scalar or vector:
-/// over all lanes). Sound: every value the expression can take lies inside.
+/// The tightest range that this analysis can prove for an integer or bool expression; for a vector,
+/// over all lanes. It is sound: every value of the expression lies inside.
 Interval range_of(const Expr& e, const Ranges& ranges);
 
 /// An equivalent, simpler expression. Integer sums are brought to a canonical linear form (so that

@@ -1,4 +1,5 @@
-// Statements of the loop IR, and the function that lowering produces. Same scheme as expr.h.
+// Statements of the loop IR, and the function that lowering produces. The class hierarchy is like
+// that of expr.h.
 #pragma once
 
 #include <atomic>
@@ -12,13 +13,14 @@ namespace heddle {
 
 enum class StmtKind : uint8_t { For, Store, Allocate, If, Block, Let, Prefetch, Sync, TileOp };
 
-/// How the iterations of a loop run. The block and thread kinds bind it to an index of a GPU grid;
-/// run one after the other, their iterations give the same result (see lower/gpu_program.h).
-/// `Tensorized` marks the outermost loop of a tile that a matrix unit computes at once. A loop of
-/// kind Cluster2, 4 or 8 is one of blockIdx.x, each iteration run by so many blocks together, which
-/// share out the iterations of its threadIdx.x loops. `LastBlock`, of one iteration, is run by the
-/// block that finishes last of the kernel before it. `Overlapped` is a serial loop whose iterations
-/// may begin before the one before has ended (lower/overlap.cpp).
+/// How the iterations of a loop run. The block and thread kinds bind the loop to an index of a GPU
+/// grid. Where their iterations run one after the other, they give the same result (see
+/// lower/gpu_program.h). `Tensorized` marks the outermost loop of a tile that a matrix unit
+/// computes at once. A loop of kind Cluster2, Cluster4 or Cluster8 runs over blockIdx.x. Two, four
+/// or eight blocks run each iteration together and share the iterations of its threadIdx.x loops. A
+/// `LastBlock` loop has one iteration, which the last block to finish of the kernel before it runs.
+/// `Overlapped` is a serial loop whose iterations may begin before the previous one has ended
+/// (lower/overlap.cpp).
 enum class LoopKind : uint8_t {
   Serial,
   Parallel,
@@ -100,7 +102,7 @@ class Stmt {
   const StmtNode* node_ = nullptr;
 };
 
-/// for var in [0, extent): loops always start at zero (an offset is part of the index expressions).
+/// for var in [0, extent). Loops always start at zero; an offset is part of the index expressions.
 struct For : StmtNode {
   static constexpr StmtKind kKind = StmtKind::For;
   For(Var v, Expr e, LoopKind k, Stmt b)
@@ -111,10 +113,10 @@ struct For : StmtNode {
   const Stmt body;
 };
 
-/// How a store goes to memory; never changes what is stored.
+/// How a store goes to memory. The hint never changes the stored value.
 enum class StoreHint : uint8_t {
   None,
-  NonTemporal,  ///< the line will not be read soon
+  NonTemporal,  ///< bypasses the caches: the line will not be read soon
   Async,        ///< a copy from global to shared memory that a later Sync::AsyncWait completes
 };
 
@@ -139,7 +141,7 @@ struct Allocate : StmtNode {
       : StmtNode(kKind), buffer(std::move(buf)), body(std::move(b)), copies(n) {}
   const Buffer buffer;
   const Stmt body;
-  const int copies;  ///< shared memory to rotate through, so that filling one overlaps with use
+  const int copies;  ///< of shared memory, in rotation: one is filled while another is used
 };
 
 struct If : StmtNode {
@@ -156,7 +158,7 @@ struct If : StmtNode {
 struct Block : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Block;
   explicit Block(std::vector<Stmt> s) : StmtNode(kKind), stmts(std::move(s)) {}
-  const std::vector<Stmt> stmts;  ///< none null
+  const std::vector<Stmt> stmts;  ///< no element is null
 };
 
 struct Let : StmtNode {
@@ -168,7 +170,7 @@ struct Let : StmtNode {
   const Stmt body;
 };
 
-/// Touches the cache line at `indices`; no effect on results.
+/// Fetches the cache line at `indices`. It has no effect on results.
 struct Prefetch : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Prefetch;
   Prefetch(Buffer b, std::vector<Expr> i)
@@ -177,14 +179,14 @@ struct Prefetch : StmtNode {
   const std::vector<Expr> indices;
 };
 
-/// Orders the threads of a block, or its asynchronous copies. Only in the bodies of GPU kernels.
+/// Orders the threads of a block, or its asynchronous copies. It occurs only in the bodies of GPU
+/// kernels.
 enum class SyncKind : uint8_t {
-  Block,        ///< __syncthreads: all threads of the block (of the cluster, where there is one)
-                ///< arrive, then all go on
-  Warp,         ///< __syncwarp
+  Block,  ///< __syncthreads: waits until all threads of the block, or of the cluster, have arrived
+  Warp,   ///< __syncwarp
   AsyncCommit,  ///< this thread's Async stores since the last commit make one group
-  AsyncWait,    ///< until at most `pending` of this thread's groups are not complete
-  Started,      ///< until all blocks of the cluster have begun; orders nothing else
+  AsyncWait,    ///< waits until at most `pending` of this thread's groups are incomplete
+  Started,      ///< waits until all blocks of the cluster have begun; it orders nothing else
 };
 struct Sync : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Sync;
@@ -193,16 +195,17 @@ struct Sync : StmtNode {
   const int pending;
 };
 
-/// An operation of a whole warp on a tile. Only in the bodies of GPU kernels, where all 32 lanes of
-/// the warp run it together. Fragments lie in registers as PTX says (mma.sync, ldmatrix).
+/// An operation of a whole warp on a tile. It occurs only in the bodies of GPU kernels, where all
+/// 32 lanes of the warp run it together. Fragments have the register layout of PTX (mma.sync,
+/// ldmatrix).
 enum class TileOpKind : uint8_t {
-  LoadMatrix,  ///< {to: local, from: shared}: `count` matrices of 8 rows of 16 bytes; lane l's
-               ///< `from` is the address of row l % 8 of matrix l / 8; 32 bits a matrix to each
-               ///< lane: the (l % 4)th of row l / 4
-  RoundTf32,   ///< {x: local}: `count` f32 registers of each lane, from x on, are rounded to tf32
-               ///< (to nearest, ties away from zero): what Mma makes of f32 operands otherwise is
-               ///< cut
-  Mma,         ///< {d, a, b}: d += a * b for an m x n x k tile; each names a lane's registers
+  LoadMatrix,  ///< {to: local, from: shared}: loads `count` matrices of 8 rows of 16 bytes. `from`
+               ///< of lane l is the address of row l % 8 of matrix l / 8. Each lane receives 32
+               ///< bits of each matrix: element l % 4 of row l / 4.
+  RoundTf32,   ///< {x: local}: rounds `count` f32 registers of each lane, from x on, to tf32 (to
+               ///< nearest, ties away from zero). Without it Mma truncates f32 operands.
+  Mma,  ///< {d, a, b}: d += a * b for an m x n x k tile. Each operand names the registers of a
+        ///< lane.
 };
 struct TileOperand {
   Buffer buffer;
@@ -227,14 +230,14 @@ struct TileOp : StmtNode {
   const bool transposed;  ///< LoadMatrix: each 8x8 matrix of 16-bit elements is transposed
 };
 
-/// Null when `body` is null or `extent` is the constant 0.
+/// Returns null where `body` is null or `extent` is the constant 0.
 Stmt make_for(Var var, Expr extent, LoopKind kind, Stmt body);
 Stmt make_store(const Buffer& buffer, std::vector<Expr> indices, Expr value,
                 StoreHint hint = StoreHint::None);
 Stmt make_allocate(const Buffer& buffer, Stmt body, int copies = 1);
-/// Folds constant conditions; null when both bodies are.
+/// Folds constant conditions. Returns null where both bodies are null.
 Stmt make_if(Expr condition, Stmt then_body, Stmt else_body = {});
-/// Drops nulls and flattens nested blocks; a single statement comes back as itself.
+/// Drops nulls and flattens nested blocks. Returns a single statement as it is.
 Stmt make_block(std::vector<Stmt> stmts);
 Stmt make_let(Var var, Expr value, Stmt body);
 Stmt make_prefetch(const Buffer& buffer, std::vector<Expr> indices);
@@ -251,7 +254,7 @@ void visit(const Stmt& s, FunctionRef<void(const Stmt&)> fs, FunctionRef<void(co
 Stmt substitute(const Stmt& s, const std::vector<VarBinding>& bindings);
 bool equal(const Stmt& a, const Stmt& b);
 
-/// A lowered function: what code generation and the interpreter take.
+/// A lowered function, the input of code generation and of the interpreter.
 struct LoweredFunction {
   std::string name;
   std::vector<Buffer> args;  ///< inputs and outputs in call order

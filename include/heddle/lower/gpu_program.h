@@ -1,4 +1,4 @@
-// What lowering makes of a schedule for a GPU: kernels, to be launched one after the other.
+// The result of lowering a schedule for a GPU: kernels that are launched one after the other.
 //
 // Two forms of the loop IR meet here. Up to the pass that distributes work over threads the program
 // is *sequential*: block and thread loops run like serial ones, so the interpreter is its oracle:
@@ -11,19 +11,20 @@
 // A loop nest over threads is a *phase*: what a block does between two barriers. In the bodies of
 // GpuKernels (the *thread form*) each thread runs the body once:
 //   - a block loop binds its variable to blockIdx; a thread loop binds its variable to threadIdx
-//     and, where its extent is less than the block's, runs its body only in the threads below it;
+//     and, where its extent is less than that of the block, runs its body only in the threads below
+//     it;
 //   - Local buffers belong to one thread, Shared ones to the block, Global ones and arguments to
 //     all;
-//   - what lies outside of thread loops is run by every thread of the block, alike;
-//   - Sync, Shuffle, TileOp and Async stores do what CUDA's counterparts do;
+//   - statements outside of thread loops are run by every thread of the block;
+//   - Sync, Shuffle, TileOp and Async stores have the meaning of their CUDA counterparts;
 //   - every access has one flat index; vector accesses are contiguous.
 //
-// A cluster of n blocks stands in for one block of n times as many threads: threadIdx.x loops run
-// over the threads of all its blocks, those of the first block first, Sync Block is a barrier of
-// the cluster, and each block has a copy of all shared memory, to which every store goes (into the
-// memory of the other blocks, sm_90's distributed shared memory); loads read the block's own. There
-// an Async store is one whose arrival each block counts: an AsyncWait, to which all threads come
-// once, is until all elements of the buffers that were so stored since the last have arrived.
+// A cluster of n blocks acts as one block of n times as many threads. threadIdx.x loops run over
+// the threads of all its blocks, those of the first block first. Sync Block is a barrier of the
+// cluster. Each block has a copy of all shared memory: a store goes to every copy (sm_90's
+// distributed shared memory), and a load reads the block's own. Each block counts the arrival of
+// Async stores. An AsyncWait, which all threads reach once, waits until all elements of the buffers
+// that were stored in this way since the last one have arrived.
 #pragma once
 
 #include <array>
@@ -41,10 +42,12 @@ struct GpuKernel {
   std::array<int64_t, 3> grid{1, 1, 1};   ///< blocks along x, y, z
   std::array<int64_t, 3> block{1, 1, 1};  ///< threads along x, y, z
   int64_t cluster = 1;  ///< blocks of a cluster, along x; block loops along x count clusters
-  /// What the last block to finish `body` does then, with all that the others wrote; may be null.
+  /// Run by the last block to finish `body`, which sees all that the other blocks wrote. May be
+  /// null.
   Stmt tail;
-  Buffer tickets;  ///< where there is a tail: one u32, zero before and after; the last argument
-  /// Where each Shared buffer of the body lies. Those of the two arms of an If may overlap.
+  Buffer tickets;  ///< counter of a kernel with a tail: one u32, zero before and after; the last
+                   ///< argument
+  /// The place of each Shared buffer of the body. Buffers of the two arms of an If may overlap.
   struct SharedSlot {
     Buffer buffer;
     int64_t offset;  ///< in bytes, a multiple of 16
@@ -59,7 +62,7 @@ struct GpuProgram {
   std::string name;
   std::vector<Buffer> args;
   std::vector<GpuKernel> main, prepare;
-  std::vector<Buffer> workspace;  ///< Global temporaries of `main` and `prepare`, and tickets
+  std::vector<Buffer> workspace;  ///< Global temporaries, and counters of tails
   std::vector<Buffer> persistent;
   std::vector<int> constant_args;  ///< positions among `args`
 };

@@ -13,21 +13,22 @@ namespace heddle {
 struct LowerOptions {
   std::string name = "kernel";
   bool keep_passes = false;  ///< fill LoweredProgram::passes with the program after each pass
-  /// Loops whose unrolled body would have more statements stay loops. 0: as the schedule's options
-  /// say, else 512. A User error where those say something else.
+  /// Loops whose unrolled body would have more statements are not unrolled. 0: the value of the
+  /// schedule's options, or 512 where they have none. A value that differs from theirs is a User
+  /// error.
   int max_unroll = 0;
 };
 
-/// The program after one pass, and what the pass cost.
+/// The program after one pass, and the time of the pass.
 struct PassRecord {
   std::string name;
   double ms = 0;
   LoweredFunction main, prepare;  ///< filled only with keep_passes
 };
 
-/// `main` takes the arguments of the kernel, then the buffers of `persistent`. What depends only on
-/// constant placeholders (packed weights) is computed by `prepare`, whose arguments are those
-/// constants, then `persistent`; its body is null when there is no such thing.
+/// `main` takes the arguments of the kernel, then the buffers of `persistent`. Values that depend
+/// only on constant placeholders (packed weights) are computed by `prepare`, whose arguments are
+/// those constants and then `persistent`. Its body is null where there are none.
 struct LoweredProgram {
   LoweredFunction main, prepare;
   std::vector<Buffer> persistent;
@@ -36,14 +37,14 @@ struct LoweredProgram {
 };
 
 /// `args`: every placeholder and every output of the schedule's DAG, in call order. Throws a user
-/// error for a missing or foreign argument, or a stage read outside of where it is computed. A
-/// schedule for a GPU gives its sequential form, as the interpreter runs it.
+/// error for a missing or foreign argument, or for a stage that is read outside of the loop where
+/// it is computed. A schedule for a GPU gives its sequential form, which the interpreter runs.
 LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
                      const LowerOptions& options = {});
 
-/// The same for a GPU: one kernel for each stage at the root. Loops say by bind() which are blocks
-/// and threads; what is bound to nothing runs in each thread of its block, one after the other. A
-/// User error for a schedule whose target is no GPU, and for a limit to unrolling.
+/// The same for a GPU: one kernel for each stage at the root. bind() makes loops block or thread
+/// indices. Loops that are not bound run serially in each thread. A schedule whose target is not a
+/// GPU, and a limit of unrolling, are User errors.
 GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
                      const LowerOptions& options = {});
 

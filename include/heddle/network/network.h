@@ -1,4 +1,5 @@
-// Network: a declaration with many stages, cut into tasks that are tuned, compiled and run apart.
+// Network: a declaration with many stages, cut into tasks that are tuned, compiled and run
+// separately.
 //
 //   Network net({logits});                       // fused by the DAG: one task a group of stages
 //   TuneReport report = tune(net, {.budget = 60s, .log = "lenet.jsonl"});
@@ -21,32 +22,33 @@ namespace heddle {
 /// One call of a task within the network.
 struct NetworkNode {
   int task = -1;
-  std::vector<Tensor> inputs, outputs;  ///< of the network's declaration, in the task's order
+  std::vector<Tensor> inputs, outputs;  ///< of the network, in the order of the task
 };
 
 class NetworkKernel;
 
 class Network {
  public:
-  /// `options`: of every task; those of this thread's scope, if nothing else is said.
+  /// `options` apply to every task. The default is those of this thread's scope.
   explicit Network(std::vector<Tensor> outputs, const Target& target = Target::host(),
                    const AutoSchedulerOptions& options = current_auto_scheduler_options());
 
-  /// Distinct tasks (equal structural hashes are one), weights = number of nodes that call them.
+  /// The distinct tasks; nodes of equal structural hash are one task. The weight is the number of
+  /// nodes that call it.
   const std::vector<TuneTask>& tasks() const;
   /// In an order in which they can run.
   const std::vector<NetworkNode>& nodes() const;
   const std::vector<Tensor>& outputs() const;
   std::string to_text() const;  ///< a table of nodes: task, shapes, calls
 
-  /// One a task: the analytic rules' choice, whatever was recorded; and the untuned reference.
+  /// One schedule for each task: the static choice, without records; and the naive reference.
   std::vector<Schedule> static_schedules() const;
   std::vector<Schedule> naive_schedules() const;
 
-  /// A kernel a task (compiled in parallel), from `schedules` (one a task; empty: what
-  /// create_schedule chooses, a record or the rules), and buffers for what passes between nodes,
-  /// shared where lifetimes do not overlap. `args`: placeholders and outputs of the network in call
-  /// order; those with values (`constant`) may be left out, and the kernel supplies them.
+  /// Compiles a kernel for each task, in parallel, from `schedules` (one for each task; empty: the
+  /// choice of create_schedule, which is a record or the rules). Buffers between nodes share memory
+  /// where their lifetimes do not overlap. `args` are the placeholders and outputs of the network
+  /// in call order. Constants with values may be left out: the kernel supplies them.
   NetworkKernel build(const std::vector<Tensor>& args,
                       const std::vector<Schedule>& schedules = {}) const;
   NetworkKernel build(const std::vector<Tensor>& args, const TuneReport& report) const;
@@ -56,15 +58,15 @@ class Network {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// Runs the nodes in turn; outputs are written directly. Arguments are checked as those of a Kernel
-/// are. What depends on constant arguments alone is prepared at the first call, for each node its
-/// own. Safe from several threads at once, each call with buffers of its own; copies share
-/// everything.
+/// Runs the nodes one after the other. Outputs are written directly. Arguments are checked as those
+/// of a Kernel are. Values that depend on constant arguments alone are prepared at the first call,
+/// separately for each node. Calls from several threads at once are safe, and each call has buffers
+/// of its own. Copies of the handle share everything.
 ///
-/// For a CUDA target the arrays live on the GPU, or all on the CPU: then they are copied there and
-/// back. From the second call with the same arrays on, a call is the launch of one CUDA graph; the
-/// graphs of the last four sets are kept, and the arrays with them. Calls are one after the other
-/// on the GPU, whatever their streams: they share the buffers between nodes.
+/// For a CUDA target the arrays live on the GPU, or all on the CPU, from where they are copied to
+/// the GPU and back. From the second call with the same arrays on, a call is the launch of one CUDA
+/// graph. The graphs and arrays of the last four sets are kept. Calls run one after the other on
+/// the GPU, on any streams, because they share the buffers between nodes.
 class NetworkKernel {
  public:
   template <class... A>
@@ -73,18 +75,19 @@ class NetworkKernel {
     call(list);
   }
   void call(std::span<const NDArray> arrays) const;
-  /// Computes what depends on constants alone, so that the first call takes no longer than others.
-  /// Arrays that are not constant may be undefined here.
+  /// Computes the values that depend on constants alone, so that the first call takes no longer
+  /// than others. Arrays that are not constant may be undefined handles.
   void prepare(std::span<const NDArray> arrays) const;
-  /// The same for a network all of whose constants have values; else a User error.
+  /// The same for a network whose constants all have values; a User error for others.
   void prepare() const;
-  /// Where the time of a call with these arrays goes, node by node: runs them for about so many
-  /// seconds. Print it, or take its to_json().
+  /// Measures where the time of a call with these arrays is spent, node by node. It runs for about
+  /// `seconds`. Print the result, or use its to_json().
   Profile profile(const std::vector<NDArray>& arrays, double seconds = 1) const;
-  /// Forget what was derived from constant arguments: the next call computes it anew.
+  /// Discards the values that were derived from constant arguments. The next call computes them
+  /// anew.
   void refresh() const;
   const std::vector<KernelArg>& args() const;
-  int64_t workspace_bytes() const;  ///< of the buffers between nodes; for each call at a time
+  int64_t workspace_bytes() const;  ///< size of the buffers between nodes, for each concurrent call
   explicit operator bool() const { return static_cast<bool>(impl_); }
 
  private:

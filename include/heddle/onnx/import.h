@@ -5,9 +5,9 @@
 //   NetworkKernel run = net.build(model.args());
 //   run.call(model.arrays({image}, {scores}));
 //
-// Opsets 11 to 21 are known; older operators work where their meaning is the same. Shapes are fixed
-// at import, and what the file calculates of shapes alone is calculated then. Weights stay where
-// they are: in the file, which is mapped into memory, wherever they are aligned to their type.
+// Opsets 11 to 21 are supported; older operators work where their meaning is the same. Shapes are
+// fixed at import, where nodes that depend on shapes alone are evaluated. The file is mapped into
+// memory, and weights are used in place wherever they are aligned to their type.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@
 namespace heddle {
 
 struct OnnxOptions {
-  /// Extents of dimensions that the file names ("batch"). Those of the file that have neither name
-  /// nor extent are called "INPUT:DIMENSION", such as "x:0".
+  /// The extents of dimensions that the file names ("batch"). Dimensions with neither name nor
+  /// extent are called "INPUT:DIMENSION", such as "x:0".
   std::map<std::string, int64_t> dims = {};
-  /// f32, or what takes its place between inputs and outputs, which stay f32: f16 or bf16. Sums,
-  /// norms and softmax calculate in f32 still; constants beyond the type's range become its
-  /// largest.
+  /// The type of values between inputs and outputs: f32, f16 or bf16. Inputs and outputs remain
+  /// f32. Sums, norms and softmax are always computed in f32. Constants beyond the range of the
+  /// type become its largest value.
   DataType precision = f32;
 };
 
@@ -47,9 +47,9 @@ struct OnnxModel {
                               const std::vector<NDArray>& outputs) const;
 };
 
-/// Reads a model. What is wrong with the file, its data or a node is a User error that names the
-/// file and the node; operators that are not supported are named all at once. External data must
-/// lie in the folder of the model or below.
+/// Reads a model. A fault of the file, its data or a node is a User error that names the file and
+/// the node. Unsupported operators are reported all at once. External data must be in the folder of
+/// the model or below.
 OnnxModel import_onnx(const std::string& path, const OnnxOptions& options = {},
                       Where where = Where::current());
 

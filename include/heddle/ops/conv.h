@@ -22,7 +22,8 @@
 
 namespace heddle::ops {
 
-/// Lists have no value (then the default holds), one for all dimensions, or one a dimension.
+/// A list is empty (the default holds), has one value for all dimensions, or one for each
+/// dimension.
 struct Conv {
   std::vector<int64_t> stride = {};    ///< 1
   std::vector<int64_t> padding = {};   ///< 0; or 2n values: all begins, then all ends, as ONNX
@@ -40,14 +41,14 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& attributes = {}
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Conv& attributes = {},
               const Tensor& bias = {}, Where where = Where::current());
 
-/// Each channel by itself: weight (C * m, 1, R, S), or (R, S, 1, C * m) for ChannelsLast, where
-/// output channel c * m + i comes from channel c. `attributes.groups` is not looked at.
+/// Convolves each channel by itself: weight (C * m, 1, R, S), or (R, S, 1, C * m) for ChannelsLast,
+/// where output channel c * m + i comes from channel c. `attributes.groups` is ignored.
 Tensor depthwise_conv2d(const Tensor& x, const Tensor& weight, const Conv& attributes = {},
                         const Tensor& bias = {}, Where where = Where::current());
 
 struct ConvTranspose {
   std::vector<int64_t> stride = {};
-  std::vector<int64_t> padding = {};  ///< taken off the result
+  std::vector<int64_t> padding = {};  ///< removed from the result
   std::vector<int64_t> dilation = {};
   std::vector<int64_t> output_padding = {};  ///< added at the end of the result; 0
   int64_t groups = 1;

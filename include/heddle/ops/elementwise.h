@@ -1,5 +1,5 @@
-// Element by element operators. All broadcast as numpy does: shapes are aligned at the back, and an
-// extent of 1 is repeated. Operands of one operator have one type; `cast` converts.
+// Element-wise operators. All broadcast as numpy does: shapes are aligned at the last dimension,
+// and an extent of 1 is repeated. Operands of one operator have one type; `cast` converts.
 //
 //   Tensor y = ops::relu(ops::add(x, bias));       // x: (N, C), bias: (C)
 //   Tensor z = ops::elementwise("swish2", {x}, [](const std::vector<Expr>& v) {
@@ -7,7 +7,7 @@
 //   });
 //
 // Functions such as exp and gelu take floats only; on f16 and bf16 a function of several steps is
-// calculated in f32 and rounded once.
+// computed in f32 and rounded once.
 #pragma once
 
 #include <string>
@@ -18,14 +18,15 @@
 
 namespace heddle::ops {
 
-/// `f` of the elements of `inputs`, broadcast against each other. `name` becomes name and tag.
+/// Applies `f` to the elements of `inputs`, broadcast against each other. `name` is the name and
+/// the tag of the stage.
 Tensor elementwise(const std::string& name, const std::vector<Tensor>& inputs,
                    FunctionRef<Expr(const std::vector<Expr>&)> f, Where where = Where::current());
 
 Tensor cast(const Tensor& x, DataType dtype, Where where = Where::current());
-/// A copy; a stage of its own.
+/// A copy, as a stage of its own.
 Tensor identity(const Tensor& x, Where where = Where::current());
-/// A tensor of one value.
+/// A tensor whose elements all have one value.
 Tensor full(const Shape& shape, double value, DataType dtype = f32, Where where = Where::current());
 
 // ---- arithmetic. The right operand may be a number, such as add(x, 1.5) ----
@@ -119,7 +120,7 @@ Tensor selu(const Tensor& x, Where where = Where::current());
 Tensor sigmoid(const Tensor& x, Where where = Where::current());
 /// x * P(N(0, 1) < x), by erf.
 Tensor gelu(const Tensor& x, Where where = Where::current());
-/// Its approximation by tanh.
+/// The approximation of gelu by tanh.
 Tensor gelu_tanh(const Tensor& x, Where where = Where::current());
 Tensor silu(const Tensor& x, Where where = Where::current());  ///< x * sigmoid(x)
 Tensor softplus(const Tensor& x, Where where = Where::current());

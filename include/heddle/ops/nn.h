@@ -4,7 +4,7 @@
 //   Tensor y = ops::layer_norm(x, gamma, beta);                       // over the last axis
 //   Tensor o = ops::scaled_dot_product_attention(q, k, v);
 //
-// All take floats. On f16 and bf16 they calculate in f32 and round the result once. Scales and
+// All take floats. f16 and bf16 are computed in f32, and the result is rounded once. Scales and
 // shifts may be left out: pass {}.
 #pragma once
 
@@ -20,7 +20,8 @@ Tensor softmax(const Tensor& x, int axis = -1, Where where = Where::current());
 Tensor log_softmax(const Tensor& x, int axis = -1, Where where = Where::current());
 
 /// Inference: (x - mean) / sqrt(variance + epsilon) * scale + shift, each of them (C) along `axis`.
-/// What depends on the four alone is a stage of its own, computed once where they are constant.
+/// The part that depends on these four alone is a stage of its own, which is computed once where
+/// they are constant.
 Tensor batch_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, const Tensor& mean,
                   const Tensor& variance, double epsilon = 1e-5, int axis = 1,
                   Where where = Where::current());
@@ -44,8 +45,9 @@ Tensor lrn(const Tensor& x, int64_t size, double alpha = 1e-4, double beta = 0.7
            double bias = 1.0, Where where = Where::current());
 
 /// softmax(q k^T * scale + mask) v: q (..., L, E), k (..., S, E), v (..., S, F) -> (..., L, F).
-/// `mask` broadcasts to (..., L, S) and is added, or, of bool, tells which to attend to. A `scale`
-/// of 0 means 1 / sqrt(E). A row of which all is masked is not defined.
+/// `mask` broadcasts to (..., L, S). It is added, or, if bool, is true for the positions to attend
+/// to. A `scale` of 0 means 1 / sqrt(E). The result of a row that is masked completely is
+/// undefined.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const Tensor& mask = {}, double scale = 0,
                                     Where where = Where::current());

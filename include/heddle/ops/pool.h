@@ -1,4 +1,4 @@
-// Pooling over 1, 2 or 3 spatial dimensions: the rank of x tells which.
+// Pooling over 1, 2 or 3 spatial dimensions. The rank of x determines their number.
 //
 //   Tensor y = ops::max_pool(x, {.kernel = {3}, .stride = {2}, .padding = {1}});
 #pragma once
@@ -11,10 +11,10 @@
 
 namespace heddle::ops {
 
-/// Lists have one value for all spatial dimensions or one a dimension.
+/// A list has one value for all spatial dimensions or one for each dimension.
 struct Pool {
   std::vector<int64_t> kernel = {};
-  std::vector<int64_t> stride = {};    ///< the kernel, as PyTorch; ONNX's default is 1
+  std::vector<int64_t> stride = {};    ///< default: the kernel, as in PyTorch (ONNX: 1)
   std::vector<int64_t> padding = {};   ///< 0; or 2n values: all begins, then all ends, as ONNX
   std::vector<int64_t> dilation = {};  ///< 1
   bool ceil_mode = false;              ///< round the number of windows up
@@ -22,9 +22,9 @@ struct Pool {
   Layout layout = Layout::ChannelsFirst;
 };
 
-/// x (N, C, spatial...) -> (N, C, windows...). Padding never wins.
+/// x (N, C, spatial...) -> (N, C, windows...). Padding is never the maximum.
 Tensor max_pool(const Tensor& x, const Pool& attributes, Where where = Where::current());
-/// Floats only; 16-bit floats add up in f32.
+/// Floats only. 16-bit floats are accumulated in f32.
 Tensor avg_pool(const Tensor& x, const Pool& attributes, Where where = Where::current());
 
 /// -> (N, C, 1, ...)

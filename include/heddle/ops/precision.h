@@ -1,4 +1,4 @@
-// In which types a contraction (matmul, convolution, ...) adds up and answers.
+// The types in which a contraction (matmul, convolution, ...) accumulates and returns its result.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace heddle::ops {
 
-/// Unset means: f16 and bf16 add up in f32 and answer in their own type; 8- and 16-bit integers add
-/// up and answer in i32; every other type does both in itself. Both operands have one type, except
-/// that i8 and u8 may be mixed.
+/// Defaults: f16 and bf16 accumulate in f32 and return their own type. 8-bit and 16-bit integers
+/// accumulate and return i32. All other types do both in their own type. Both operands have one
+/// type, except that i8 and u8 may be mixed.
 struct Precision {
   std::optional<DataType> accumulate = std::nullopt;
   std::optional<DataType> output = std::nullopt;

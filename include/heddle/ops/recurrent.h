@@ -1,10 +1,10 @@
-// Recurrent layers, one direction, unrolled: each step is declared by itself, and steps of one
-// shape are one kernel.
+// Recurrent layers of one direction, unrolled: each step is a declaration of its own, and steps of
+// one shape share one kernel.
 //
 //   ops::RecurrentResult r = ops::lstm(x, w, {recurrence, bias});
 //
-// x is (T, N, I), T steps of N sequences; states are (N, H). Weights and the order of the gates are
-// those of ONNX. f32 and f64.
+// x is (T, N, I): T steps of N sequences. States are (N, H). Weights and the order of the gates are
+// those of ONNX. Types: f32 and f64.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ using Activation = std::function<Expr(const Expr&)>;
 struct RecurrentWeights {
   Tensor input;           ///< (G * H, I), with G gates
   Tensor recurrence;      ///< (G * H, H)
-  Tensor bias = {};       ///< (2 * G * H): of the input, then of the recurrence; or none
+  Tensor bias = {};       ///< (2 * G * H), bias of the input and then of the recurrence; or none
   Tensor state = {};      ///< (N, H), the first hidden state; none: zeros
   Tensor cell = {};       ///< lstm: (N, H), the first cell state; none: zeros
   Tensor peepholes = {};  ///< lstm: (3 * H), for the gates i, o, f; or none
@@ -29,14 +29,14 @@ struct RecurrentAttributes {
   bool reverse = false;              ///< from the last step to the first
   bool linear_before_reset = false;  ///< gru: the reset gate applies after the product
   bool input_forget = false;         ///< lstm: f = 1 - i
-  double clip = 0;                   ///< of what the activations get; 0: none
+  double clip = 0;                   ///< limit of the inputs of the activations; 0: none
   /// lstm: f, g, h (sigmoid, tanh, tanh); gru: f, g (sigmoid, tanh); rnn: f (tanh)
   std::vector<Activation> activations = {};
 };
 
 struct RecurrentResult {
   Tensor all;    ///< (T, N, H), the hidden states in the order of x
-  Tensor state;  ///< (N, H), the last one
+  Tensor state;  ///< (N, H), the last hidden state
   Tensor cell;   ///< lstm: (N, H)
 };
 

@@ -3,8 +3,9 @@
 //   Tensor s = ops::sum(x, {-1});                      // (N, C) -> (N)
 //   Tensor m = ops::mean(x, {2, 3}, true);             // (N, C, H, W) -> (N, C, 1, 1)
 //
-// `axes` may be negative; an empty list means all of them. With `keepdims` reduced dimensions stay
-// with extent 1. Results have the type of x, unless said otherwise; 16-bit floats add up in f32.
+// `axes` may be negative; an empty list means all axes. With `keepdims` reduced dimensions remain
+// with extent 1. Results have the type of x unless stated otherwise. 16-bit floats are accumulated
+// in f32.
 #pragma once
 
 #include <vector>
@@ -43,7 +44,7 @@ Tensor norm_l1(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims
 Tensor norm_l2(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false,
                Where where = Where::current());
 
-/// The position of the largest element along `axis`, as i64; of equal ones the first. Not defined
+/// The position of the largest element along `axis`, as i64; of equal ones the first. Undefined
 /// where there are NaNs.
 Tensor argmax(const Tensor& x, int axis = -1, bool keepdims = false,
               Where where = Where::current());

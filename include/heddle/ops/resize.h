@@ -13,7 +13,7 @@
 namespace heddle::ops {
 
 enum class ResizeMode : uint8_t { Nearest, Linear };
-/// Which position p of an input of `in` elements an output position o of `out` elements shows.
+/// The position p in an input of `in` elements that output position o of `out` elements shows.
 enum class ResizeCoordinates : uint8_t {
   HalfPixel,     ///< (o + 0.5) * in / out - 0.5: ONNX's default, PyTorch's align_corners=false
   Asymmetric,    ///< o * in / out
@@ -31,8 +31,8 @@ struct Resize {
 };
 
 /// x (N, C, spatial...) or (N, spatial..., C), with 1 to 3 spatial dimensions, to the spatial
-/// extents `size`. Positions are calculated in whole numbers, so nearest never rounds to a
-/// neighbour.
+/// extents `size`. Positions are computed with integers, so Nearest never picks a wrong neighbour
+/// by rounding.
 Tensor resize(const Tensor& x, const std::vector<int64_t>& size, Resize attributes = {},
               Where where = Where::current());
 

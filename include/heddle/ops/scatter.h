@@ -1,12 +1,12 @@
-// Look-ups and replacements at positions that are data. Results are new tensors: an element of a
-// scatter looks for the last update that names it, so the work is elements times updates along the
-// scattered dimensions.
+// Reads and replacements at positions that are data. Results are new tensors. Each element of a
+// scatter searches for the last update that names it, so the work is elements times updates along
+// the scattered dimensions.
 //
 //   Tensor y = ops::gather_nd(x, indices);
 //   Tensor z = ops::scatter_elements(x, indices, updates, 1, ops::ScatterReduction::Add);
 //
-// Indices are integers; negative ones count from the end. What is out of range reads the nearest
-// element in a gather, and writes nothing in a scatter.
+// Indices are integers; negative ones count from the end. An index out of range reads the nearest
+// element in a gather and writes nothing in a scatter.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,7 @@ namespace heddle::ops {
 Tensor gather_nd(const Tensor& x, const Tensor& indices, int batch_dims = 0,
                  Where where = Where::current());
 
-/// What happens to an element that updates name: the last one of them replaces it, or all are
-/// combined with it.
+/// The effect of updates on an element: the last one replaces it, or all are combined with it.
 enum class ScatterReduction : uint8_t { Replace, Add, Mul, Max, Min };
 
 /// x(..., indices[i], ...) takes updates[i]: `indices` and `updates` have one shape, the rank of x,

@@ -1,4 +1,4 @@
-// Order by value.
+// Sorting by value.
 //
 //   auto [values, positions] = ops::top_k(scores, 5);
 #pragma once
@@ -14,9 +14,9 @@ struct Sorted {
   Tensor positions;  ///< i64, along the axis
 };
 
-/// The `k` largest (or smallest) elements along `axis`, in that order; of equal ones the first goes
-/// first. NaNs have no place. Each element counts those that go before it, so the work is the
-/// square of the extent: for vocabularies, not for databases.
+/// The `k` largest (or smallest) elements along `axis`, in that order; of equal elements the first
+/// comes first. Undefined where there are NaNs. Each element counts those before it, so the work is
+/// the square of the extent, which suits vocabularies and not databases.
 Sorted top_k(const Tensor& x, int64_t k, int axis = -1, bool largest = true,
              Where where = Where::current());
 

@@ -1,10 +1,10 @@
-// Data movement: shapes, orders, slices, look-ups. Nothing here calculates, except cumsum.
+// Data movement: shapes, orders, slices, look-ups. Only scans compute values.
 //
 //   Tensor y = ops::transpose(x, {0, 2, 3, 1});
 //   Tensor z = ops::pad(x, {0, 0, 1, 1}, {0, 0, 1, 1});          // H and W of NCHW by 1
 //   Tensor s = ops::slice(x, {0}, {-1}, {2}, {2});               // x[:, :, 0:-1:2]
 //
-// Axes may be negative: they count from the back.
+// Axes may be negative: they then count from the last dimension.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 namespace heddle::ops {
 
 // ---- shape ----
-/// The elements in the same row-major order under another shape. One extent may be -1: what
-/// remains; an extent of 0 keeps that of x at the same place.
+/// The elements in the same row-major order under another shape. One extent may be -1 and is then
+/// inferred. An extent of 0 keeps that of x at the same place.
 Tensor reshape(const Tensor& x, std::vector<int64_t> shape, Where where = Where::current());
 /// (d0, ..., dn) -> (d0 * ... * d[axis-1], d[axis] * ... * dn)
 Tensor flatten(const Tensor& x, int axis = 1, Where where = Where::current());
-/// Drops dimensions of extent 1: `axes`, or all such.
+/// Drops the dimensions `axes`, which have extent 1, or all dimensions of extent 1.
 Tensor squeeze(const Tensor& x, const std::vector<int>& axes = {}, Where where = Where::current());
 /// Adds dimensions of extent 1 at the positions `axes` of the result.
 Tensor expand_dims(const Tensor& x, const std::vector<int>& axes, Where where = Where::current());
@@ -39,12 +39,12 @@ Tensor roll(const Tensor& x, int64_t shift, int axis, Where where = Where::curre
 
 // ---- parts and wholes ----
 Tensor concat(const std::vector<Tensor>& tensors, int axis, Where where = Where::current());
-/// Along a new dimension at `axis`.
+/// Joins the tensors along a new dimension at `axis`.
 Tensor stack(const std::vector<Tensor>& tensors, int axis = 0, Where where = Where::current());
-/// Into parts of the given extents, which sum up to that of the axis.
+/// Splits into parts of the given extents, whose sum is the extent of the axis.
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& extents, int axis = 0,
                           Where where = Where::current());
-/// Into `parts` equal parts.
+/// Splits into `parts` equal parts.
 std::vector<Tensor> split(const Tensor& x, int parts, int axis = 0, Where where = Where::current());
 /// As ONNX: starts and ends are clamped to the extent, negative ones count from the end; steps may
 /// be negative (then an end of INT64_MIN means "to the first"). Without `axes` the leading
@@ -53,19 +53,19 @@ Tensor slice(const Tensor& x, const std::vector<int64_t>& starts, const std::vec
              const std::vector<int>& axes = {}, const std::vector<int64_t>& steps = {},
              Where where = Where::current());
 enum class PadMode : uint8_t { Constant, Edge, Reflect };
-/// `before` and `after` have one count a dimension; negative counts cut off.
+/// `before` and `after` have one count for each dimension. Negative counts remove elements.
 Tensor pad(const Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
            PadMode mode = PadMode::Constant, double value = 0, Where where = Where::current());
-/// The whole tensor again and again: extents are multiplied by `repeats`, one a dimension.
+/// Repeats the whole tensor: extents are multiplied by `repeats`, one for each dimension.
 Tensor tile(const Tensor& x, const std::vector<int64_t>& repeats, Where where = Where::current());
-/// Each element `times` times in a row, along `axis`.
+/// Repeats each element `times` times along `axis`.
 Tensor repeat(const Tensor& x, int64_t times, int axis, Where where = Where::current());
 
 // ---- look-ups. Indices are any integers; negative ones count from the end; what is out of range
 // ---- reads the nearest element (never foreign memory) ----
 /// x (..., n, ...) with `axis` replaced by the shape of `indices`.
 Tensor gather(const Tensor& x, const Tensor& indices, int axis = 0, Where where = Where::current());
-/// From the flattened x: the result has the shape of `indices`.
+/// Reads from the flattened x. The result has the shape of `indices`.
 Tensor take(const Tensor& x, const Tensor& indices, Where where = Where::current());
 /// result[..., i, ...] = x[..., indices[..., i, ...], ...]; both have one rank, and extents of
 /// `indices` other than at `axis` are at most those of x.
@@ -81,27 +81,28 @@ Tensor one_hot(const Tensor& indices, int64_t depth, int axis = -1, double on = 
 /// the others become 0.
 Tensor tril(const Tensor& x, int64_t k = 0, Where where = Where::current());
 Tensor triu(const Tensor& x, int64_t k = 0, Where where = Where::current());
-/// Running sums: element i is the sum of all up to i (`exclusive`: before i; `reverse`: from the
-/// end). Work is linear in the extent: see `scan`. 16-bit floats add up in f32.
+/// Running sums: element i is the sum of all elements up to i (`exclusive`: before i; `reverse`:
+/// from the end). The work is linear in the extent: see `scan`. 16-bit floats are accumulated in
+/// f32.
 Tensor cumsum(const Tensor& x, int axis, bool exclusive = false, bool reverse = false,
               Where where = Where::current());
 /// Running products.
 Tensor cumprod(const Tensor& x, int axis, bool exclusive = false, bool reverse = false,
                Where where = Where::current());
-/// Running results of a reducer of one component, which must be associative, and need not be
-/// commutative; x has its type. (A long axis of few rows is cut into blocks, whose totals are
-/// combined first.)
+/// Running results of a reducer of one component, which must be associative and need not be
+/// commutative. x has the type of the reducer. A long axis of few rows is cut into blocks, whose
+/// totals are combined first.
 Tensor scan(const Tensor& x, int axis, const Reducer& reducer, bool exclusive = false,
             bool reverse = false, Where where = Where::current());
 
 // ---- blocks of pixels; x is (N, C, H, W) ----
 /// (N, C, H, W) -> (N, C * b * b, H / b, W / b), as ONNX.
 Tensor space_to_depth(const Tensor& x, int64_t block, Where where = Where::current());
-/// (N, C, H, W) -> (N, C / (b * b), H * b, W * b). The channels are blocks of all (ONNX's DCR), or
-/// with `column_major` all of blocks (CRD).
+/// (N, C, H, W) -> (N, C / (b * b), H * b, W * b). The channels are ordered (b, b, C / (b * b)),
+/// which is DCR in ONNX, or with `column_major` (C / (b * b), b, b), which is CRD.
 Tensor depth_to_space(const Tensor& x, int64_t block, bool column_major = false,
                       Where where = Where::current());
-/// As PyTorch: depth_to_space with CRD.
+/// depth_to_space with CRD, as in PyTorch.
 Tensor pixel_shuffle(const Tensor& x, int64_t factor, Where where = Where::current());
 
 }  // namespace heddle::ops

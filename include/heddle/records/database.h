@@ -2,7 +2,7 @@
 //
 //   RecordDatabase db;
 //   db.add_file("tophub/zen3.jsonl");
-//   db.add_file("mine.jsonl", 1);                    // of a higher rank: whatever tophub says
+//   db.add_file("mine.jsonl", 1);                    // a higher rank overrides tophub
 //   if (const Record* r = db.best(dag.structural_hash(), target)) ...
 //   std::cout << db.why_no_hit(dag, target);
 #pragma once
@@ -16,11 +16,11 @@
 
 namespace heddle {
 
-/// What a record's protocol says of how it came to be, the least first.
+/// How a record was obtained, by its protocol. In ascending order of precedence.
 enum class Verdict {
-  Screened,  ///< timed by itself
-  Raced,     ///< "race ...": timed beside other leaders, and did not win
-  Chosen,    ///< "chosen ...": no measurement, but what tuning returned without a race
+  Screened,  ///< timed alone
+  Raced,     ///< "race ...": timed beside other leaders and not the winner
+  Chosen,    ///< "chosen ...": not a measurement; the result of tuning without a race
   Won,       ///< "race won ..."
 };
 Verdict verdict_of(const Record& record);
@@ -32,26 +32,28 @@ class RecordDatabase {
   RecordDatabase(RecordDatabase&&) noexcept;
   RecordDatabase& operator=(RecordDatabase&&) noexcept;
 
-  /// Valid records of a higher rank are better than all of a lower one, whatever their times, which
-  /// may be another machine's: so that a user's own log overrides what was shipped.
+  /// Valid records of a higher rank are better than all records of a lower one, whatever their
+  /// times, which may come from another machine. A user's own log therefore overrides shipped
+  /// records.
   void add(Record record, int rank = 0);
-  /// Returns what could not be read (see ReadResult::problems). A missing file is a Runtime error.
+  /// Returns the problems of reading (see ReadResult::problems). A missing file is a Runtime error.
   std::vector<std::string> add_file(const std::string& path, int rank = 0);
 
   const std::vector<Record>& records() const;
-  /// The fastest valid record of this declaration for this target; later additions win ties.
-  /// The higher Verdict comes first, whatever the times; of winners, and of what was chosen, the
-  /// latest. nullptr when none.
+  /// The best valid record of this declaration for this target, or nullptr. A higher Verdict
+  /// precedes a lower one, whatever the times. Among Won and Chosen records the latest is the best,
+  /// among others the fastest; later additions win ties.
   const Record* best(uint64_t structural_hash, const Target& target) const;
   /// The valid records of this declaration and target, best first.
   std::vector<const Record*> ranked(uint64_t structural_hash, const Target& target) const;
-  /// The best record of each other shape of the same structure and target, nearest first: by the
-  /// sum over extents of |log2(a/b)|; among equally near ones the first added.
+  /// The best record of each other shape of the same structure and target, nearest first. The
+  /// distance is the sum over extents of |log2(a/b)|; of equally near shapes the one added first
+  /// comes first.
   std::vector<const Record*> nearest(const ComputeDag& dag, const Target& target, int most) const;
   /// All records of a declaration and target, in the order added.
   std::vector<const Record*> of(uint64_t structural_hash, const Target& target) const;
-  /// One paragraph: no record of this structure at all / of these extents (the nearest are ...) /
-  /// for this target (there are some for ...) / only failed ones.
+  /// One paragraph that says why no record applies: there is none of this structure, none of these
+  /// extents (it names the nearest), none for this target (it names others), or only failed ones.
   std::string why_no_hit(const ComputeDag& dag, const Target& target) const;
 
  private:
@@ -59,14 +61,14 @@ class RecordDatabase {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Do records of `have` apply to `want`? Same kind, CPU, triple, features (in any order), vectors
-/// and threads; cache sizes may differ (virtual machines report them at will). Of GPUs: the same
-/// chip, architecture and number of SMs.
+/// Whether records for `have` apply to `want`. They need the same kind, CPU, triple, features (in
+/// any order), vectors and threads. Cache sizes may differ, because virtual machines report them
+/// inconsistently. GPUs need the same chip, architecture and number of SMs.
 bool target_matches(const Target& have, const Target& want);
 
-/// The schedule a record stands for, on `dag` and for `target`: through the template when its
-/// version is the same, else (or where the template no longer offers this config) by replaying the
-/// steps. `provenance` is `describe(record)`. Throws a User error that says why neither works.
+/// The schedule of a record on `dag` for `target`. It comes from the template where its version is
+/// the same and it still offers the config, else from replaying the steps. `provenance` is
+/// `describe(record)`. Throws a User error that says why neither works.
 Schedule schedule_of(const Record& record, const ComputeDag& dag, const Target& target,
                      const AutoSchedulerOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Record: what one measurement is on disk. One line of JSON each (schema in docs/records.md).
+// Record: one measurement as it is stored on disk, in one line of JSON (schema in docs/records.md).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace heddle {
 
-/// What became of a candidate. The names on disk are those of `to_string`.
+/// The outcome of a candidate. The names on disk are those of `to_string`.
 enum class MeasureError : uint8_t {
   None,
   Invalid,      ///< the template's requirements refuse the config, or a step does not apply
@@ -22,9 +22,9 @@ enum class MeasureError : uint8_t {
   Crash,        ///< the worker died of a signal (its name is in the message)
   Timeout,      ///< compiling or running took longer than allowed
   OutOfMemory,  ///< an allocation failed, or the worker's memory limit was hit
-  WrongAnswer,  ///< it ran, and its output is not the reference's
-  Rejected,  ///< compiled for a GPU, but not worth or not able to run: it spills, it needs too much
-  Cancelled,  ///< the budget ended or someone pressed Ctrl-C before it was measured; not recorded
+  WrongAnswer,  ///< it ran, and its output differs from the reference
+  Rejected,     ///< compiled for a GPU and not run, because it spills registers or exceeds a limit
+  Cancelled,    ///< the budget ended or someone pressed Ctrl-C before it was measured; not recorded
 };
 const char* to_string(MeasureError e);
 /// Throws a User error for an unknown name.
@@ -34,35 +34,35 @@ struct Record {
   static constexpr int kVersion = 1;
 
   uint64_t structural_hash = 0;  ///< of the declaration (ComputeDag::structural_hash)
-  std::string subject;           ///< readable: "matmul:512x512x512", or what the caller named it
+  std::string subject;           ///< readable: "matmul:512x512x512", or the caller's name
   std::string shape_class;       ///< equal for declarations that differ in extents only; see tophub
-  std::vector<int64_t> extents;  ///< of all stages in order: how near a shape is
+  std::vector<int64_t> extents;  ///< of all stages in order; they give distances of shapes
   Target target;                 ///< as given to the template (cores = threads of the kernel)
-  /// What the schedule computes in the place of the declaration (dag/alternatives.h), of which
-  /// template, config and steps are; empty for the declaration itself.
+  /// The alternative of the declaration (dag/alternatives.h) that template, config and steps belong
+  /// to; empty for the declaration itself.
   std::string alternative;
   std::string template_name;
   uint64_t template_version = 0;  ///< Template::fingerprint
   Json config;                    ///< knob name -> value (Template::config_to_json)
   Json steps;                     ///< steps_of: replays without the template
   std::vector<double> seconds;    ///< samples of one call each; empty when there was an error
-  double base_seconds = 0;        ///< the static choice, timed beside it; 0: it was not
+  double base_seconds = 0;  ///< time of the static choice, measured beside it; 0: not measured
   MeasureError error = MeasureError::None;
   std::string message;         ///< of the error
   std::string protocol;        ///< how it was timed: "warm repeats=5", "cold repeats=3", "race"
   double compile_seconds = 0;  ///< lower + codegen, in the worker
-  double measure_seconds = 0;  ///< everything the measurement took, repeats included
+  double measure_seconds = 0;  ///< time of the whole measurement, repeats included
   double flops = 0;            ///< of one call, as the DAG counts them
-  double calls = 1;            ///< how often the network that was tuned calls it
-  double bytes = 0;            ///< that one call must move (compulsory_bytes); 0: not known
-  /// What the cost model said before the measurement (higher is better, comparable within a task);
-  /// NaN: it was not asked.
+  double calls = 1;            ///< number of calls in one run of the network that was tuned
+  double bytes = 0;            ///< bytes that one call must move (compulsory_bytes); 0: not known
+  /// The prediction of the cost model before the measurement (higher is better, comparable within a
+  /// task); NaN: there was none.
   double predicted = std::numeric_limits<double>::quiet_NaN();
   std::string machine;    ///< fingerprint: CPU model, cores, caches
   std::string build;      ///< fingerprint of Heddle: version and commit
   uint64_t seed = 0;      ///< of the search
   int64_t unix_time = 0;  ///< seconds
-  std::string origin;     ///< "dense.jsonl:17", where it was read; not written
+  std::string origin;     ///< "dense.jsonl:17", where it was read from; not written
 
   bool ok() const { return error == MeasureError::None && !seconds.empty(); }
   /// Median of `seconds`; infinity when not ok().
@@ -74,20 +74,20 @@ struct Record {
   static Record from_json(const Json& json);
 };
 
-/// Everything but the measurement: the declaration, template, config, steps, machine, build and
-/// time. The steps of a config that the template refuses are an empty object.
+/// A record without its measurement: declaration, template, config, steps, machine, build and time.
+/// The steps of a config that the template refuses are an empty object.
 Record make_record(const std::string& subject, const Template& t, const Config& config);
 
-/// What a record keeps of a schedule: Schedule::to_json without the target, which the record has.
+/// The form of a schedule in a record: Schedule::to_json without the target, which the record
+/// holds.
 Json steps_of(const Schedule& schedule);
 
 /// "AMD EPYC (2 cores, L2 512K, L3 32M)".
 const std::string& machine_fingerprint();
-/// "0.1.0+0123abc456": version, and commit where Heddle was configured in a git tree.
+/// "0.1.0+0123abc456": the version, and the commit where Heddle was configured in a git tree.
 const std::string& build_fingerprint();
 
-/// The declaration with every extent left out, as a hash in hexadecimal: equal for matmuls of all
-/// sizes (ComputeDag::shape_class).
+/// ComputeDag::shape_class in hexadecimal: equal for matrix products of all sizes.
 std::string shape_class_of(const ComputeDag& dag);
 /// ComputeDag::extents.
 std::vector<int64_t> extents_of(const ComputeDag& dag);

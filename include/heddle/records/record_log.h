@@ -5,8 +5,8 @@
 //   ReadResult all = read_records("dense.jsonl");
 //
 // Several processes may append to one file: each line is one write to a descriptor opened with
-// O_APPEND, under an advisory lock. A process may be killed at any byte: a torn last line is
-// skipped by readers, reported, and closed off by the next writer, so that no later record is lost.
+// O_APPEND, under an advisory lock. A process may be killed at any byte. Readers skip and report a
+// torn last line, and the next writer ends it with a newline, so that no later record is lost.
 #pragma once
 
 #include <mutex>
@@ -25,10 +25,9 @@ class RecordLog {
   RecordLog(const RecordLog&) = delete;
   RecordLog& operator=(const RecordLog&) = delete;
 
-  /// Throws a Runtime error (disk full, file system gone); then nothing of the record is in the
-  /// file, as far as the system lets us: what was written in part is truncated away.
-  /// Threads may share a log. Where the file was replaced meanwhile (`heddle records prune`), the
-  /// record goes to the new one.
+  /// Throws a Runtime error where the disk is full or the file system is gone. A part that was
+  /// written is removed again where the system allows it. Threads may share a log. Where the file
+  /// was replaced meanwhile (`heddle records prune`), the record goes to the new file.
   void append(const Record& record);
   const std::string& path() const { return path_; }
 
@@ -38,8 +37,8 @@ class RecordLog {
   int fd_ = -1;
 };
 
-/// Holds the writers of a log off while it lives: for whoever reads a log and then replaces it.
-/// Does nothing where there is no such file.
+/// Blocks the writers of a log while it exists. Hold it while reading a log and replacing it. It
+/// does nothing where there is no such file.
 class RecordLogLock {
  public:
   explicit RecordLogLock(const std::string& path);
@@ -55,14 +54,14 @@ struct ReadResult {
   std::vector<Record> records;
   /// "dense.jsonl:17: torn last line skipped", "dense.jsonl:3: key 'target' is missing"
   std::vector<std::string> problems;
-  /// Those lines among the problems that are JSON objects, as they are: records of a newer Heddle,
-  /// most likely. Who rewrites a log keeps them; what is no JSON (torn) is of use to nobody.
+  /// The unreadable lines that are JSON objects, probably records of a newer Heddle. Code that
+  /// rewrites a log keeps them. Torn lines are not included.
   std::vector<std::string> unknown;
 };
-/// Reads what can be read. A missing file is a Runtime error.
+/// Reads all valid records. A missing file is a Runtime error.
 ReadResult read_records(const std::string& path);
 
-/// The lines of a log with these records. Write them with `write_file_atomic`.
+/// The text of a log with these records. Write it with `write_file_atomic`.
 std::string to_lines(const std::vector<Record>& records);
 
 }  // namespace heddle

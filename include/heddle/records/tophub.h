@@ -1,11 +1,12 @@
-// tophub: shipped records of the best schedules, by target, found automatically.
+// tophub: records of the best schedules, by target, which are shipped with Heddle and found
+// automatically.
 //
-// Searched, later ones overriding earlier ones: the folder installed with the library (or the
-// source tree's, when it runs from a build folder), then the colon-separated files and folders of
-// HEDDLE_TOPHUB, then the user's log (HEDDLE_LOG_FILE, or what AutoSchedulerOptions names).
+// Three places are searched, and later ones override earlier ones: the folder installed with the
+// library (in a build folder, the one of the source tree), the colon-separated files and folders of
+// HEDDLE_TOPHUB, and the user's log (HEDDLE_LOG_FILE, or the one that AutoSchedulerOptions names).
 // HEDDLE_TOPHUB=off turns shipped records off. In a folder, files are <kind>-<mcpu>.jsonl (any
-// *.jsonl is read) and <kind>-<mcpu>.model, a cost model. What cannot be read is skipped and logged
-// (HEDDLE_LOG=records).
+// *.jsonl is read) and <kind>-<mcpu>.model, a cost model. Files that cannot be read are skipped and
+// logged (HEDDLE_LOG=records).
 #pragma once
 
 #include <memory>
@@ -17,13 +18,13 @@
 
 namespace heddle {
 
-/// The files that are consulted now, in order; those that exist. `own_log`: the user's log; empty:
-/// that of HEDDLE_LOG_FILE.
+/// The existing files that are searched, in order. `own_log` is the user's log; empty: the one of
+/// HEDDLE_LOG_FILE.
 std::vector<std::string> tophub_files(
     const std::string& own_log = current_auto_scheduler_options().record_log);
 
-/// The database of those files; read once, and again after `reload_tophub()` or a change of the
-/// variables or option. What it returned stays valid.
+/// The database of those files. It is read once, and again after `reload_tophub()` or a change of
+/// the variables or the option. Earlier results stay valid.
 std::shared_ptr<const RecordDatabase> tophub(
     const std::string& own_log = current_auto_scheduler_options().record_log);
 void reload_tophub();

@@ -1,6 +1,5 @@
-// NVIDIA GPUs: devices, streams, events, modules, graphs; on the driver API, which is looked for
-// when something of it is first asked for. Nothing links with CUDA, and a machine without a GPU
-// runs everything else.
+// NVIDIA GPUs: devices, streams, events, modules and graphs, through the driver API. The driver is
+// loaded at first use. Nothing links with CUDA, and all other parts run on machines without a GPU.
 //
 //   NDArray a = NDArray::random({4096}, f32, 1).to_device(Device::cuda());
 //   kernel(a, b);                                   // on the current stream; returns at once
@@ -14,14 +13,15 @@
 //   graph.launch();                                 // both kernels, with one call
 //
 // The current stream of a thread is CUDA's default stream unless a StreamScope says otherwise; that
-// is where PyTorch works, too, and our context is the device's primary one, as PyTorch's is. Memory
-// comes from a pool of ours (plain cuMemAlloc): an array's block is reused in the order of the
-// stream on which it was created; synchronize before dropping one that another stream still uses.
+// is where PyTorch works too. The context is the primary one of the device, as in PyTorch. Memory
+// comes from a pool of Heddle (plain cuMemAlloc). The block of an array is reused in the order of
+// the stream on which it was created; synchronize before dropping an array that another stream
+// still uses.
 //
-// Failures are Runtime errors with CUDA's name and text of them and, where a kernel is concerned,
-// its name. After an illegal access and the like the context is lost: everything that follows in
-// this process fails with that reason. A process that used CUDA and then forks has no CUDA in the
-// child; devices(), available() and Target::cuda() alone do not count as use.
+// Failures are Runtime errors with the name and text that CUDA gives them and, where a kernel is
+// concerned, its name. After an error such as an illegal access the context is lost, and all later
+// calls in this process fail with that reason. A process that used CUDA and then forks has no CUDA
+// in the child; devices(), available() and Target::cuda() alone do not count as use.
 #pragma once
 
 #include <array>
@@ -37,10 +37,9 @@
 
 namespace heddle::cuda {
 
-// ---- devices
-// -------------------------------------------------------------------------------------
+// ---- devices ----
 
-/// What the driver says of a device. Sizes in bytes.
+/// The properties of a device, from the driver. Sizes are in bytes.
 struct DeviceInfo {
   int index = 0;
   std::string name;          // "NVIDIA H200"
@@ -51,54 +50,53 @@ struct DeviceInfo {
   int threads_per_sm = 0;
   int blocks_per_sm = 0;
   int registers_per_sm = 0;
-  int smem_per_block = 0;        // without asking
-  int smem_per_block_optin = 0;  // at most
+  int smem_per_block = 0;        // without opting in
+  int smem_per_block_optin = 0;  // the most with opting in
   int smem_per_sm = 0;
-  int smem_reserved = 0;  // of a block, for the driver
+  int smem_reserved = 0;  // of each block, for the driver
   int l2_bytes = 0;
-  int clock_khz = 0;         // 0: the driver does not say
+  int clock_khz = 0;         // 0: not known
   int memory_clock_khz = 0;  // likewise
   int memory_bus_bits = 0;
   std::int64_t memory_bytes = 0;
 };
 
-/// The devices of this machine; empty where there is no driver. Asked once, of a child process, so
-/// that this one can still fork afterwards.
+/// The devices of this machine; empty where there is no driver. A child process asks once, so that
+/// this process can still fork afterwards.
 std::vector<DeviceInfo> devices();
 bool available();
-/// Why devices() is empty, in words; "" where it is not.
+/// Why devices() is empty; "" where it is not.
 std::string unavailable_reason();
 
-/// Was CUDA initialised in this process? Then no process forked from it can use CUDA.
+/// Whether CUDA was initialised in this process. If so, processes forked from it cannot use CUDA.
 bool initialised();
 
-/// Waits for all work on a device; throws what went wrong with it.
+/// Waits for all work on a device. Throws an error if it failed.
 void synchronize(int device = 0);
-/// Did an earlier failure cost this process its context on the device?
+/// Whether this process lost its context on the device by an earlier failure.
 bool context_lost(int device = 0);
 
 struct MemoryStats {
   std::int64_t used_bytes = 0;    // by arrays
-  std::int64_t cached_bytes = 0;  // kept for the next ones
-  std::int64_t peak_bytes = 0;    // the most that was used
+  std::int64_t cached_bytes = 0;  // kept for later arrays
+  std::int64_t peak_bytes = 0;    // the largest used_bytes so far
 };
 MemoryStats memory_stats(int device = 0);
 /// Gives cached memory back to the driver. Waits for the device.
 void release_memory(int device = 0);
 
-// ---- streams and events
-// --------------------------------------------------------------------------
+// ---- streams and events ----
 
 class Event;
 
-/// A queue of work. A handle; the last one to go waits for the work and destroys the stream.
+/// A handle to a queue of work. The last handle waits for the work and destroys the stream.
 class Stream {
  public:
-  /// A new one, whose work is not ordered against the default stream's.
+  /// A new stream, whose work is not ordered with that of the default stream.
   explicit Stream(int device = 0);
-  /// The one that this thread's work on the device goes to.
+  /// The stream that work of this thread on the device goes to.
   static Stream current(int device = 0);
-  /// Another library's, which stays its.
+  /// A stream of another library, which keeps its ownership.
   static Stream wrap(void* handle, int device = 0);
 
   int device() const;
@@ -106,7 +104,7 @@ class Stream {
   void* handle() const;
   void synchronize() const;
   bool done() const;
-  /// What comes later on this stream waits for what was before the event's record.
+  /// Later work on this stream waits for the work before the record of the event.
   void wait(const Event& event) const;
 
  private:
@@ -140,10 +138,10 @@ class Event {
   void record() const { record(Stream::current(device_)); }
   bool done() const;
   void synchronize() const;
-  /// Polls; false if it is not done within the time. After that a kernel may well never end: call
-  /// abandon() and let the process go.
+  /// Polls. Returns false if the event is not done within the time. A kernel may then never end:
+  /// call abandon() and end the process.
   bool wait_for(double seconds) const;
-  /// From `start` to this one, both done. Resolution about half a microsecond.
+  /// The time from `start` to this event, both done. The resolution is about half a microsecond.
   double seconds_since(const Event& start) const;
   void* handle() const { return handle_; }
 
@@ -152,12 +150,11 @@ class Event {
   void* handle_ = nullptr;
 };
 
-/// Counts the device's context as lost for this reason, so that nothing waits for it any more: not
-/// the destructors of its streams and arrays, and no later call. For kernels that never end.
+/// Marks the context of the device as lost for this reason. No destructor of its streams and
+/// arrays, and no later call, waits for it any more. For kernels that never end.
 void abandon(int device, const std::string& reason);
 
-// ---- code
-// ----------------------------------------------------------------------------------------
+// ---- code ----
 
 /// A `__global__` function on a device. Valid as long as its Module.
 class Function {
@@ -167,9 +164,9 @@ class Function {
   int static_smem() const;        // bytes of a block
   int local_bytes() const;        // of a thread: spills and arrays that are not in registers
   int threads_per_block() const;  // at most
-  /// How many blocks of this size an SM holds at a time.
+  /// The number of blocks of this size that an SM holds at a time.
   int blocks_per_sm(int threads, int dynamic_smem) const;
-  /// `params` are addresses of the parameters' values. The runtime's own path is a Kernel.
+  /// `params` are the addresses of the values of the parameters. Kernels use another path.
   void launch(const Stream& stream, std::array<unsigned, 3> grid, std::array<unsigned, 3> block,
               std::span<void* const> params, unsigned dynamic_smem = 0, unsigned cluster = 1) const;
   void* handle() const { return handle_; }
@@ -182,7 +179,7 @@ class Function {
   int device_ = 0;
 };
 
-/// Machine code on a device. A handle.
+/// A handle to machine code on a device.
 class Module {
  public:
   /// A cubin for the device, or PTX. `name` is for messages.
@@ -195,19 +192,18 @@ class Module {
   std::shared_ptr<Impl> impl_;
 };
 
-// ---- graphs
-// --------------------------------------------------------------------------------------
+// ---- graphs ----
 
-/// Work that is launched with one call. A handle. It keeps the arrays and the workspaces that its
-/// kernels use; the last handle to go waits for the last launch.
+/// A handle to work that is launched with one call. It keeps the arrays and workspaces that its
+/// kernels use. The last handle waits for the last launch.
 class Graph {
  public:
   void launch() const;  // on the current stream
   void launch(const Stream& stream) const;
-  /// Moves it to the device ahead of the first launch.
+  /// Moves the graph to the device ahead of the first launch.
   void upload(const Stream& stream) const;
   int device() const;
-  /// Kernels, copies and fills in it.
+  /// The number of its kernels, copies and fills.
   std::size_t size() const;
 
  private:
@@ -216,9 +212,9 @@ class Graph {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Records what `calls` does on this thread's current stream of the device, in place of doing it:
-/// calls of kernels, fills, copies within the device. Constants that a kernel has yet to prepare
-/// are prepared on the spot. What waits for the GPU (copies to the CPU) throws.
+/// Records the work that `calls` puts on this thread's current stream of the device, and does not
+/// run it: calls of kernels, fills, copies within the device. Constants that a kernel has not yet
+/// prepared are prepared at once. Work that waits for the GPU, such as a copy to the CPU, throws.
 Graph capture(FunctionRef<void()> calls, int device = 0);
 
 }  // namespace heddle::cuda

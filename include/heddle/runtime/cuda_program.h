@@ -1,5 +1,5 @@
-// cuda::Program: what the CUDA back end hands to a Kernel: machine code and the launches that make
-// one call. Plain data; the compiler fills it, Kernel runs it (KernelCode::cuda).
+// cuda::Program: the machine code of a kernel and the launches that make one call. Plain data: the
+// compiler fills it, and Kernel runs it (KernelCode::cuda).
 //
 //   auto program = std::make_shared<cuda::Program>();
 //   program->cubin = compile_cuda(source, "sm_90a").bytes;
@@ -22,7 +22,7 @@ struct Launch {
   std::string kernel;                      ///< its name in the cubin
   std::array<unsigned, 3> grid{1, 1, 1};   ///< blocks; a multiple of the cluster in x
   std::array<unsigned, 3> block{1, 1, 1};  ///< threads
-  unsigned dynamic_smem = 0;  ///< bytes; above 48 KiB the runtime asks the driver for them
+  unsigned dynamic_smem = 0;  ///< bytes; above 48 KiB the runtime opts in with the driver
   unsigned cluster = 1;       ///< blocks of a cluster, along x; above 1 needs sm_90
   /// The buffer behind each parameter: 0 .. args - 1 are the kernel's arguments, then come the
   /// persistent buffers, then the workspaces.
@@ -32,13 +32,13 @@ struct Launch {
 /// Scratch memory on the GPU, allocated at a kernel's first call on a stream and then kept.
 struct Workspace {
   std::int64_t bytes = 0;
-  /// Zeroed when it is allocated, and only then: the launches must leave it as zero as they found
-  /// it (tickets of "the last block to finish").
+  /// Zeroed when it is allocated, and only then. The launches must leave it zero (the counter of
+  /// the last block to finish).
   bool zeroed = false;
 };
 
 struct Program {
-  std::string arch;   ///< what the cubin is for: "sm_90a"
+  std::string arch;   ///< architecture of the cubin: "sm_90a"
   std::string cubin;  ///< the bytes
   std::vector<Workspace> workspaces;
   std::vector<Launch> launches;  ///< one call: these, in order, on one stream

@@ -1,4 +1,4 @@
-// Device: where an array lives. A plain value.
+// Device: the CPU, or the GPU, whose memory holds an array. A plain value.
 //
 //   NDArray on_gpu = array.to_device(Device::cuda());
 #pragma once
@@ -11,7 +11,7 @@ namespace heddle {
 struct Device {
   enum class Kind : std::uint8_t { Cpu, Cuda };
   Kind kind = Kind::Cpu;
-  int index = 0;  // which GPU
+  int index = 0;  // number of the GPU
 
   static constexpr Device cpu() { return {}; }
   static constexpr Device cuda(int index = 0) { return {Kind::Cuda, index}; }

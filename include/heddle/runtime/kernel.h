@@ -3,14 +3,15 @@
 //   kernel(a, b, bias, d);      // NDArrays, one per argument, in the order given to build()
 //   std::cout << kernel.source();
 //
-// Calls check number, shape and type, and are safe from several threads at once. What depends only
-// on constant arguments (packed weights) is computed at the first call with those arrays and kept
-// for the last four sets of them; `refresh()` after changing their contents. Constants whose values
-// were known to build() (dsl/arrays.h) are no arguments: the kernel supplies them.
+// Calls check the number, shapes and types of their arguments, and are safe from several threads at
+// once. Values that depend only on constant arguments (packed weights) are computed at the first
+// call with those arrays and kept for the last four sets of them. Call `refresh()` after changing
+// their contents. Constants whose values were known to build() (dsl/arrays.h) are not arguments:
+// the kernel supplies them.
 //
 // A kernel for a GPU takes arrays that live on that GPU, and its calls return when the work is on
-// the thread's current stream (cuda.h). Called with arrays that all live on the CPU it copies them
-// to the GPU, runs, and copies the outputs back: right, and slow.
+// the thread's current stream (cuda.h). Called with arrays that all live on the CPU, it copies them
+// to the GPU, runs, and copies the outputs back. That is right but slow.
 #pragma once
 
 #include <array>
@@ -36,7 +37,7 @@ struct KernelArg {
   std::vector<int64_t> shape;
   bool output = false;
   bool constant = false;
-  int alignment = 0;  ///< bytes that its address on a GPU is a multiple of; 0: as its type
+  int alignment = 0;  ///< alignment in bytes of its address on a GPU; 0: the size of its type
 };
 
 /// An argument that the kernel passes itself.
@@ -45,19 +46,19 @@ struct BoundConstant {
   NDArray array;
 };
 
-/// What a machine can do at best with a kernel's kind of work; 0: not known.
+/// The peak rates of a machine for the kind of work of a kernel; 0: not known.
 struct Roof {
   double flops_per_second = 0, bytes_per_second = 0;
 };
 
-/// What a call has to do at least, for profiles: arithmetic, and bytes of inputs and outputs that
-/// must move. `roof`, which may measure, is asked when a profile is wanted; it may be empty.
+/// The least work of a call, for profiles: arithmetic, and the bytes of inputs and outputs that
+/// must move. `roof` is called when a profile is taken, because it may measure. It may be empty.
 struct KernelWork {
   double flops = 0, bytes = 0;
   std::function<Roof()> roof;
 };
 
-/// What makes a Kernel; filled by the compiler (or by an exported kernel's loader).
+/// The parts of a Kernel, filled by the compiler or by the loader of exported kernels.
 struct KernelCode {
   using Entry = int (*)(void* const* args);
   std::string name;
@@ -67,7 +68,7 @@ struct KernelCode {
   Entry main = nullptr;
   Entry prepare = nullptr;     ///< takes the constant arguments, then `persistent`; may be null
   std::shared_ptr<void> code;  ///< keeps the machine code alive
-  /// In place of `main` and `prepare`: the kernel runs on a GPU (cuda_program.h).
+  /// Set in place of `main` and `prepare` for a kernel that runs on a GPU (cuda_program.h).
   std::shared_ptr<const cuda::Program> cuda;
   /// Text of the kernel in some form ("llvm", "asm", "loops", ...); may be null.
   std::string (*source)(const void* context, const std::string& form) = nullptr;
@@ -79,8 +80,8 @@ class Kernel {
  public:
   Kernel() = default;
   explicit Kernel(KernelCode code);
-  /// The same code with nothing prepared: where one kernel serves several layers, each layer's
-  /// clone keeps its own packed weights. Plain copies share what was prepared.
+  /// The same code with nothing prepared. Where one kernel serves several layers, the clone of each
+  /// layer keeps its own packed weights. Plain copies share the prepared values.
   Kernel clone() const;
 
   template <class... A>
@@ -91,28 +92,29 @@ class Kernel {
   /// Throws a Runtime error that names the argument for a wrong count, shape or type, or when
   /// memory for temporaries could not be had.
   void call(std::span<const NDArray> arrays) const;
-  /// Computes what depends on constant arguments only, as the first call with them would: that call
-  /// then takes no longer than others. Arrays that are not constant may be undefined here.
+  /// Computes the values that depend on constant arguments only, so that the first call takes no
+  /// longer than others. Arrays that are not constant may be undefined handles.
   void prepare(std::span<const NDArray> arrays) const;
-  /// The same for a kernel that supplies all its constants itself; else a User error. On a GPU, for
-  /// the first device.
+  /// The same for a kernel that supplies all its constants itself; a User error for others. On a
+  /// GPU it prepares for the first device.
   void prepare() const;
-  /// Where the time of a call with these arrays goes: runs it for about so many seconds.
+  /// Measures where the time of a call with these arrays is spent. It runs the kernel for about
+  /// `seconds`.
   Profile profile(const std::vector<NDArray>& arrays, double seconds = 1) const;
-  /// Forget what was derived from constant arguments: the next calls compute it anew.
+  /// Discards the values that were derived from constant arguments. The next calls compute them
+  /// anew.
   void refresh() const;
 
   const std::string& name() const;
   const std::vector<KernelArg>& args() const;
-  /// The constants that it supplies itself.
+  /// The constants that the kernel supplies itself.
   const std::vector<BoundConstant>& bound() const;
   const KernelWork& work() const;
-  /// What runs on the GPU; null for a kernel of the CPU.
+  /// The program for the GPU; null for a kernel of the CPU.
   const cuda::Program* cuda_program() const;
-  /// Does it keep what it derives from constant arguments (packed weights)?
+  /// Whether the kernel keeps values derived from constant arguments (packed weights).
   bool has_persistent() const;
-  /// The kernel as text: "llvm" (LLVM IR, the default), "asm", or "loops"; of a kernel for a GPU
-  /// "cuda".
+  /// The kernel as text: "llvm" (LLVM IR, the default), "asm" or "loops"; for a GPU "cuda".
   std::string source(const std::string& form = "llvm") const;
   explicit operator bool() const { return static_cast<bool>(impl_); }
 

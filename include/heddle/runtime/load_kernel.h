@@ -1,5 +1,5 @@
-// Kernels that were compiled ahead of time (export_kernel, driver/export.h). Needs no compiler:
-// links with the runtime library alone.
+// Kernels that were compiled ahead of time (export_kernel, driver/export.h). This needs no
+// compiler: it links with the runtime library alone.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace heddle {
 
-/// The kernel of `<stem>.json`, from the shared library `<stem>.so`, with its constants. Before any
-/// of its code is mapped, what it was compiled for is compared with this CPU: a Runtime error names
-/// the features that are missing, in place of an illegal instruction later. The library calls back
-/// into the runtime (heddle_parallel_for), so a program that holds that statically must export it
-/// (-rdynamic).
+/// Loads the kernel of `<stem>.json` from the shared library `<stem>.so`, with its constants. The
+/// features that it was compiled for are compared with this CPU before its code is mapped. A
+/// Runtime error names missing features, instead of an illegal instruction later. The library calls
+/// the runtime (heddle_parallel_for), so a program that links the runtime statically must export
+/// its symbols (-rdynamic).
 Kernel load_kernel(const std::string& stem);
 
 }  // namespace heddle

@@ -6,15 +6,16 @@
 //   NDArray d = NDArray::from_dlpack(tensor_of_another_library);
 //   NDArray w = NDArray::load("weights.npy").permute({2, 3, 1, 0});
 //
-// A handle: copying it is cheap and shares the elements; copy() copies them. Memory of ours is
-// 64-byte aligned, from 2 MiB on 2 MiB aligned with huge pages. f16 and bf16 elements are read as
-// std::uint16_t bits, or as numbers through get() and set().
+// An NDArray is a handle: copying it is cheap and shares the elements, and copy() copies them.
+// Allocated memory is 64-byte aligned; from 2 MiB on it is 2 MiB aligned and uses huge pages. f16
+// and bf16 elements are read as std::uint16_t bits, or as numbers through get() and set().
 //
 //   NDArray on_gpu = a.to_device(Device::cuda());
 //   NDArray back = on_gpu.to_host();
 //
-// The elements of an array on a GPU are only copied, filled and passed to kernels: what reads or
-// writes single ones throws. Work on it is in the order of the thread's current stream (cuda.h).
+// The elements of an array on a GPU can be copied, filled and passed to kernels. Functions that
+// read or write single elements throw. Work on the array is in the order of the thread's current
+// stream (cuda.h).
 #pragma once
 
 #include <cstddef>
@@ -38,7 +39,7 @@ namespace detail {
 
 class Storage;
 
-/// May elements of this type be accessed as T?
+/// Whether elements of this type may be accessed as T.
 template <typename T>
 constexpr bool is_element_type(DataType type) {
   if (type.lanes != 1) return false;
@@ -65,7 +66,7 @@ constexpr DataType dtype_of() {
 
 class NDArray {
  public:
-  NDArray();  // no array; only defined() and assignment are allowed
+  NDArray();  // An undefined array: only defined() and assignment are allowed
   NDArray(const NDArray&);
   NDArray(NDArray&&) noexcept;
   NDArray& operator=(const NDArray&);
@@ -76,8 +77,8 @@ class NDArray {
   static NDArray empty(Extents shape, DataType dtype, Device device = Device::cpu());
   static NDArray zeros(Extents shape, DataType dtype, Device device = Device::cpu());
   static NDArray full(Extents shape, DataType dtype, double value, Device device = Device::cpu());
-  /// The same numbers for the same seed on every machine. Floats lie in [-1, 1), signed integers in
-  /// -8..8, unsigned in 0..8, bools are fair.
+  /// The same numbers for the same seed on every machine. Floats lie in [-1, 1), signed integers
+  /// from -8 to 8, unsigned ones from 0 to 8. Bools are true with probability 1/2.
   static NDArray random(Extents shape, DataType dtype, std::uint64_t seed);
   /// Floats in [lo, hi); integers in lo..hi, both included.
   static NDArray random(Extents shape, DataType dtype, std::uint64_t seed, double lo, double hi);
@@ -86,16 +87,18 @@ class NDArray {
   static NDArray from(const std::vector<T>& values, Extents shape = {});
   /// A view of memory that the caller keeps alive.
   static NDArray wrap(void* data, Extents shape, DataType dtype, Device device = Device::cpu());
-  /// The array of a file of NumPy's format .npy, versions 1 to 3, of any type of ours in either
-  /// byte order, its rows or (Fortran order) its columns together. The types are NumPy's, and V2 is
-  /// bf16, as ml_dtypes writes it. What is damaged, longer or shorter than it says, or of another
-  /// type, is a User error that names the file.
+  /// Reads a file of NumPy's format .npy, versions 1 to 3, of any type of Heddle, in either byte
+  /// order, in C or Fortran order. The types are those of NumPy; V2 is bf16, as ml_dtypes writes
+  /// it. A file that is damaged, longer or shorter than its header says, or of another type is a
+  /// User error that names the file.
   static NDArray load(const std::string& path);
-  /// Writes such a file, version 1 where its header is short enough, at once or not at all
-  /// (write_file_atomic). np.load reads bf16 as V2; `.view(ml_dtypes.bfloat16)` names the type.
+  /// Writes such a file, version 1 where its header is short enough. The file is written whole or
+  /// not at all (write_file_atomic). np.load reads bf16 as V2; `.view(ml_dtypes.bfloat16)` names
+  /// the type.
   void save(const std::string& path) const;
-  /// Takes over the tensor and calls its deleter when the last handle goes. A tensor of the CPU
-  /// that is not row-major is copied, one of a GPU is refused. The CPU and CUDA devices are known.
+  /// Takes over the tensor and calls its deleter when the last handle is destroyed. A CPU tensor
+  /// that is not row-major is copied, and such a GPU tensor is refused. CPU and CUDA devices are
+  /// supported.
   static NDArray from_dlpack(DLManagedTensor* tensor);
   /// Shares the elements; the receiver calls the deleter.
   DLManagedTensor* to_dlpack() const;
@@ -105,8 +108,8 @@ class NDArray {
   /// Negative d counts from the back.
   std::int64_t extent(int d) const;
   const Extents& extents() const { return shape_; }
-  const Extents& shape() const { return shape_; }  // the same, as other libraries call it
-  /// In elements, row-major.
+  const Extents& shape() const { return shape_; }  // the same as extents(), under the usual name
+  /// Row-major strides in elements.
   Extents strides() const;
   DataType dtype() const { return dtype_; }
   Device device() const { return device_; }
@@ -116,7 +119,7 @@ class NDArray {
 
   /// An address of device().
   void* data() const { return data_; }
-  /// Throws if the elements are not of this type, or not on the CPU.
+  /// The elements as T. Throws if they are of another type or not on the CPU.
   template <typename T>
   T* data() const {
     if (!detail::is_element_type<T>(dtype_) || !device_.is_cpu()) wrong_type(sizeof(T));
@@ -126,25 +129,25 @@ class NDArray {
   T& at(std::initializer_list<std::int64_t> index) const {
     return data<T>()[offset(index)];
   }
-  /// Any type as a number, by row-major position; integers beyond 2^53 are rounded.
+  /// An element of any type as a number, by row-major position. Integers beyond 2^53 are rounded.
   double get(std::int64_t position) const;
   void set(std::int64_t position, double value) const;
   void fill(double value) const;
 
   /// The same elements under another shape of the same size; shares them.
   NDArray view(Extents shape) const;
-  /// The same; one extent may be -1: what remains.
+  /// The same, where one extent may be -1 and is then inferred.
   NDArray reshape(Extents shape) const;
-  /// A copy whose dimension d is dimension order[d] of this; each may be named once, negative ones
-  /// count from the back. On the CPU.
+  /// A copy whose dimension d is dimension order[d] of this array. Each dimension is named once;
+  /// negative numbers count from the last. CPU only.
   NDArray permute(const std::vector<int>& order) const;
   /// The rows begin..end of the first dimension; shares the elements.
   NDArray rows(std::int64_t begin, std::int64_t end) const;
-  /// On the same device.
+  /// A copy on the same device.
   NDArray copy() const;
-  /// From any device to any. A copy to or from the CPU is complete when this returns.
+  /// Copies between any two devices. A copy to or from the CPU is complete when this returns.
   void copy_from(const NDArray& source) const;
-  /// This array if it is there already, else a copy.
+  /// This array if it is on `device` already, else a copy.
   NDArray to_device(Device device) const;
   NDArray to_host() const { return to_device(Device::cpu()); }
   /// Converted to another type, rounding to nearest.
@@ -173,8 +176,8 @@ NDArray full_like(const NDArray& array, double value);
 /// "f32[16, 32]", "f32[16, 32] on cuda:0"
 std::string describe(const NDArray& array);
 
-/// How two arrays of one shape, of any types, differ. NaN equals NaN; NaN and a number are
-/// infinitely far apart. Arrays on a GPU are copied to the CPU first.
+/// How two arrays of one shape and any types differ. NaN equals NaN, and NaN differs infinitely
+/// from a number. Arrays on a GPU are copied to the CPU first.
 struct Difference {
   double max_abs = 0;
   double max_rel = 0;                // |a-b| / max(|a|, |b|)

@@ -1,4 +1,4 @@
-// Where the time of a call goes.
+// Where the time of a call is spent.
 //
 //   std::cout << kernel.profile({x, y});                 // one line
 //   std::cout << network_kernel.profile({image, logits});
@@ -6,11 +6,11 @@
 //   node                 share  in network    alone     cold  GFLOP/s   GB/s  of roof
 //   conv2d+relu ...       41 %     1.20 ms  1.15 ms  1.31 ms     98.1    3.2     79 %
 //
-// "in network": within calls of the whole, as they are made. "alone": the node again and again with
-// the same arrays, which its caches then hold as far as they can. "cold": the node after other data
+// "in network": the time within calls of the whole network. "alone": the node is called repeatedly
+// with the same arrays, which caches hold if they fit. "cold": the node is called after other data
 // went through the caches. "of roof": the least time that the machine's multiply-adds and its main
-// memory allow, over the time in the network; more than 100 % where data come from caches. Rates
-// count the arithmetic of the declaration: Winograd does less.
+// memory allow, over the time in the network. It exceeds 100 % where data come from caches. Rates
+// count the arithmetic of the declaration; Winograd does less.
 #pragma once
 
 #include <iosfwd>
@@ -27,15 +27,15 @@ class Json;
 struct ProfileRow {
   std::string name;
   double in_network_s = 0, alone_s = 0, cold_s = 0;
-  double share = 0;             ///< of the sum of all nodes in the network
+  double share = 0;             ///< share of the sum of all nodes in the network
   double flops = 0, bytes = 0;  ///< of a call
-  double least_s = 0;           ///< what the roof allows; 0: not known
+  double least_s = 0;           ///< least time that the roof allows; 0: not known
 };
 
 struct Profile {
   std::vector<ProfileRow> rows;
-  double call_s = 0;  ///< of the whole, with nothing timed inside; median
-  int calls = 0;      ///< of the whole that were timed
+  double call_s = 0;  ///< median time of the whole call, without timing inside
+  int calls = 0;      ///< number of timed calls of the whole
   int threads = 1;
 
   std::string to_string() const;

@@ -3,10 +3,10 @@
 //   set_num_threads(8);                       // for all later calls of the process
 //   { ScopedThreads one(1); kernel(a, b); }   // for the calls of this host thread, in this scope
 //
-// A parallel region forks and joins in half a microsecond: workers spin for four milliseconds after
-// their last job before they park, since waking a parked thread costs 30-100 us. Everything here is
-// thread-safe. Host threads that call at the same time take turns; a parallel region inside another
-// runs serially in the thread that reached it.
+// A parallel region forks and joins in half a microsecond. Workers spin for four milliseconds after
+// their last job before they park, because waking a parked thread takes 30 to 100 us. All functions
+// are thread-safe. Host threads that call at the same time take turns. A parallel region inside
+// another one runs serially in the thread that reached it.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@
 
 extern "C" {
 
-/// What generated code calls: runs body over [0, n) in contiguous chunks whose sizes differ by one
-/// at most, one for each thread; the caller takes part, and runs the chunks that no worker has
-/// begun in time. `body` must not throw. Returns 0.
+/// Generated code calls this function. It runs `body` over [0, n) in contiguous chunks, one for
+/// each thread, whose sizes differ by one at most. The caller takes part and also runs the chunks
+/// that no worker has begun in time. `body` must not throw. Returns 0.
 int heddle_parallel_for(void (*body)(std::int64_t begin, std::int64_t end, void* context),
                         void* context, std::int64_t n);
 }
@@ -31,15 +31,15 @@ int default_num_threads();
 /// The number of threads a parallel region of this host thread may use now.
 int num_threads();
 
-/// For the whole process; 0 restores the default.
+/// Sets the number of threads of the whole process; 0 restores the default.
 void set_num_threads(int n);
 
-/// Pins each worker to a core of its own (off by default). The calling thread is the user's: it
-/// stays as it is, and finds the core that is left.
+/// Pins each worker to a core of its own (off by default). The calling thread belongs to the user
+/// and is not pinned; one core is left for it.
 void set_thread_pinning(bool on);
 bool thread_pinning();
 
-/// Another number of threads for this host thread until the end of the scope.
+/// Sets the number of threads for this host thread until the end of the scope.
 class ScopedThreads {
  public:
   explicit ScopedThreads(int n);
@@ -51,7 +51,8 @@ class ScopedThreads {
   int outer_;
 };
 
-/// heddle_parallel_for for C++: body(begin, end) may throw; the first exception arrives here.
+/// heddle_parallel_for for C++. body(begin, end) may throw; the first exception is rethrown to the
+/// caller.
 void parallel_for(std::int64_t n, FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
 
 }  // namespace heddle

@@ -23,12 +23,12 @@ class Timer {
 };
 
 struct Measurement {
-  double median_s = 0;  // all times are of one call
+  double median_s = 0;  // all times are times of one call
   double min_s = 0;
   std::vector<double> samples_s = {};  // sorted
   int calls_per_sample = 1;
 
-  /// (third quartile - first quartile) / median: how far to trust the median.
+  /// (third quartile - first quartile) / median, a measure of the uncertainty of the median.
   double spread() const;
 };
 

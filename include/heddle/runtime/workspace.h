@@ -10,7 +10,7 @@ extern "C" {
 /// any. Contents are undefined. Null if there is no memory.
 void* heddle_workspace_alloc(std::int64_t bytes);
 
-/// Null is fine. Any thread may free any block.
+/// Null is allowed. Any thread may free any block.
 void heddle_workspace_free(void* block);
 }
 

@@ -1,4 +1,4 @@
-// "did you mean": the nearest of the names that would have been right.
+// "did you mean": the valid name that is nearest to a mistyped one.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace heddle {
 
-/// Least number of insertions, deletions, replacements and swaps of neighbours that turn a into b.
+/// The least number of insertions, deletions, replacements and swaps of neighbours that turn a into
+/// b.
 int edit_distance(std::string_view a, std::string_view b);
 
 /// "did you mean 'i.outer'?", or "" if no candidate is near enough to be a typing error.

@@ -7,7 +7,8 @@
 //   my_model.cpp:42: error: extent 12 is not a multiple of 8 lanes
 //     help: split 'j' by 8, 16 or 32
 //
-// A message starts in lower case, has no final period, and says what, where and by how much.
+// A message starts in lower case, has no final period, and says what is wrong, where, and by how
+// much.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@
 
 namespace heddle {
 
-/// A line of somebody's source. Functions of the public API take `Where at = Where::current()`
-/// last: the default argument is evaluated at the call, so that messages show the user's line.
+/// A line of a program that uses Heddle. Functions of the public API take `Where at =
+/// Where::current()` last: the default argument is evaluated at the call, so that messages show the
+/// user's line.
 struct Where {
   const char* file = nullptr;
   int line = 0;

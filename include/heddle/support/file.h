@@ -1,4 +1,5 @@
-// Files, whole. Failures throw a Runtime error that names the file and the reason.
+// Reading and writing of whole files. Failures throw a Runtime error that names the file and the
+// reason.
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@ namespace heddle {
 
 std::string read_file(const std::string& path);
 
-/// Writes to a temporary file next to it, flushes that to the disk, and renames it: whoever looks,
-/// at whatever moment we are killed, sees the old file or the new one, never a half.
+/// Writes a temporary file in the same folder, flushes it to the disk, and renames it. A reader
+/// sees the old file or the new one and never a part, even when this process is killed.
 void write_file_atomic(const std::string& path, std::string_view content);
 
 }  // namespace heddle

@@ -1,5 +1,5 @@
-// Conversions between float and the two 16-bit formats, rounding to nearest even; NaN stays NaN,
-// what is too large becomes infinity, subnormals are kept.
+// Conversions between float and the two 16-bit formats, rounding to nearest even. NaN stays NaN,
+// values that are too large become infinity, and subnormal values are kept.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ float half_to_float(std::uint16_t bits);
 std::uint16_t float_to_bfloat16(float value);
 float bfloat16_to_float(std::uint16_t bits);
 
-/// From double in one rounding: going through float first would round twice.
+/// Converts from double with one rounding. A conversion through float would round twice.
 std::uint16_t double_to_half(double value);
 std::uint16_t double_to_bfloat16(double value);
 

@@ -17,24 +17,24 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Order matters: hash_combine(hash_combine(s, a), b) differs from (s, b), a.
+/// The order matters: combining a and then b differs from combining b and then a.
 constexpr std::uint64_t hash_combine(std::uint64_t seed, std::uint64_t value) {
   return mix64(seed ^ (mix64(value) + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2)));
 }
 
-/// FNV-1a over the bytes, then mixed.
+/// FNV-1a over the bytes, then mix().
 constexpr std::uint64_t hash_string(std::string_view text) {
   std::uint64_t h = 0xcbf29ce484222325ULL;
   for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return mix64(h ^ text.size());
 }
 
-/// -0.0 and 0.0 differ, equal NaN patterns agree: a hash of the bits, not of the value.
+/// A hash of the bits, not of the value: -0.0 and 0.0 differ, and equal NaN patterns agree.
 constexpr std::uint64_t hash_double(double value) {
   return mix64(std::bit_cast<std::uint64_t>(value));
 }
 
-/// Eight bytes a step; the result does not depend on the byte order of the machine.
+/// Takes eight bytes at a time. The result does not depend on the byte order of the machine.
 std::uint64_t hash_bytes(const void* data, std::size_t size, std::uint64_t seed = 0);
 
 }  // namespace heddle

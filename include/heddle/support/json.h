@@ -7,8 +7,8 @@
 //   Json k = Json::parse(j.dump());
 //   std::int64_t first = k.at("tile").at(0).as_int();
 //
-// Reading a value as what it is not, a missing key, and text that is not JSON throw a User error.
-// JSON has no NaN and no infinity: those are written as null.
+// Reading a value as another kind, reading a missing key, and parsing text that is not JSON throw a
+// User error. JSON has no NaN and no infinity, so these are written as null.
 #pragma once
 
 #include <concepts>
@@ -54,10 +54,10 @@ class Json {
     return result;
   }
 
-  /// `source` is what an error names: a file, for example. Positions are line:column.
+  /// Errors name `source`, which may be a file, and the position as line:column.
   static Json parse(std::string_view text, std::string_view source = "json");
 
-  /// One line if indent < 0, else that many spaces a level.
+  /// One line if indent < 0, else `indent` spaces for each level.
   std::string dump(int indent = -1) const;
 
   Kind kind() const { return static_cast<Kind>(value_.index()); }
@@ -71,7 +71,7 @@ class Json {
 
   bool as_bool() const;
   std::int64_t as_int() const;
-  double as_double() const;  // an integer is fine
+  double as_double() const;  // integers are converted
   const std::string& as_string() const;
 
   /// Elements of an array, members of an object.
@@ -81,14 +81,14 @@ class Json {
   // Arrays.
   const std::vector<Json>& elements() const;
   const Json& at(std::size_t index) const;
-  void push_back(Json element);  // a null becomes an array first
+  void push_back(Json element);  // a null value becomes an array first
 
-  // Objects. Look-up is linear: objects are small.
+  // Objects. Look-up is linear, because objects are small.
   const std::vector<Member>& members() const;
   const Json& at(std::string_view key) const;
-  const Json* find(std::string_view key) const;  // nullptr if absent, or if this is no object
+  const Json* find(std::string_view key) const;  // nullptr if there is no such key, or no object
   bool contains(std::string_view key) const { return find(key) != nullptr; }
-  Json& operator[](std::string_view key);  // inserts null if absent; a null becomes an object first
+  Json& operator[](std::string_view key);  // inserts null if absent; null becomes an object first
 
   // at(0) and ["x"] would otherwise be ambiguous between an index and a null pointer.
   const Json& at(int index) const { return at(static_cast<std::size_t>(index)); }

@@ -1,12 +1,13 @@
-// Logging for the people who work on Heddle: quiet unless the environment asks.
+// Logging for developers of Heddle. Nothing is printed unless the environment variable is set.
 //
 //   HEDDLE_LOG=lower:2,search:1   levels by component (usually the folder's name)
 //   HEDDLE_LOG=1                  one level for all
 //
 //   HEDDLE_LOG_AT("lower", 2, "after vectorize:\n" + to_string(stmt));
 //
-// Level 1 is a line an event, 2 a line a step, 3 everything. The text is evaluated only when it is
-// printed. Lines go to stderr, each in one write; all functions are thread-safe.
+// Level 1 prints one line for each event, level 2 one for each step, level 3 everything. The text
+// is evaluated only when it is printed. Lines go to stderr, each in one write; all functions are
+// thread-safe.
 #pragma once
 
 #include <string_view>

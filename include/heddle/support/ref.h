@@ -3,8 +3,8 @@
 //   struct Node : RefCounted { int value = 0; };
 //   Ref<Node> node = make_ref<Node>();
 //
-// T needs `void acquire() const` and `void release() const`: derive from RefCounted, or, for a
-// hierarchy that must have no virtual functions, provide them yourself.
+// T needs `void acquire() const` and `void release() const`. It derives from RefCounted, or defines
+// them itself where a class hierarchy must have no virtual functions.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class RefCounted {
   void release() const {
     if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
-  /// How many owners there are now. Only "is it 1" is meaningful, and only to the one owner.
+  /// The number of owners. Only the value 1 is meaningful, and only to the single owner.
   std::uint32_t use_count() const { return count_.load(std::memory_order_acquire); }
 
  private:
@@ -57,7 +57,8 @@ class Ref {
     if (pointer_ != nullptr) pointer_->release();
   }
 
-  // By value: one function does copy and move, and assigning a part of *this to *this is safe.
+  // The parameter is taken by value, so one function copies and moves, and assigning a part of
+  // *this to *this is safe.
   Ref& operator=(Ref other) noexcept {
     std::swap(pointer_, other.pointer_);
     return *this;
@@ -91,7 +92,8 @@ Ref<T> make_ref(Args&&... args) {
 
 }  // namespace heddle
 
-/// Identity hash, for look-ups within a process only: never let its order become visible.
+/// An identity hash for look-ups within a process. The order of its values must never become
+/// visible.
 template <typename T>
 struct std::hash<heddle::Ref<T>> {
   std::size_t operator()(const heddle::Ref<T>& ref) const { return std::hash<T*>()(ref.get()); }

@@ -17,9 +17,10 @@ class Table {
  public:
   explicit Table(std::vector<std::string> header);
 
-  /// A row with fewer cells than the header is filled up with empty ones; more is an error.
+  /// A row with fewer cells than the header is filled with empty ones. More cells than the header
+  /// is an error.
   void add_row(std::vector<std::string> cells);
-  /// A line across, between the rows before and after.
+  /// A horizontal line between the rows before and after.
   void add_rule();
   void align_left(std::size_t column) { left_[column] = true; }
 

@@ -1,6 +1,6 @@
-// Gpu: what code generation and the templates know of an NVIDIA GPU; part of a Target of kind
-// "cuda". A plain value. Limits are those of the CUDA C++ Programming Guide's tables of compute
-// capabilities, rates those of the data sheets.
+// Gpu: the properties of an NVIDIA GPU that code generation and templates use; part of a Target of
+// kind "cuda". A plain value. Limits come from the tables of compute capabilities of the CUDA C++
+// Programming Guide, rates from data sheets.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 namespace heddle {
 
 struct Gpu {
-  std::string name;  // "h200", "rtx4090"; of a GPU we do not know, what its driver calls it
+  std::string name;  // "h200", "rtx4090"; for a GPU that is not in the table, the name that the
+                     // driver gives
   std::string arch;  // as NVRTC spells it: "sm_80", "sm_90a"
 
   int sms = 0;  // streaming multiprocessors
@@ -21,7 +22,7 @@ struct Gpu {
   int registers_per_sm = 65536;  // of 32 bits
   int registers_per_thread = 255;
   int smem_per_block = 48 << 10;  // bytes a block may ask for; beyond 48 KiB dynamic, with opt-in
-  int smem_per_sm = 64 << 10;     // bytes; each resident block costs smem_reserved more
+  int smem_per_sm = 64 << 10;     // bytes; each resident block takes smem_reserved more
   int smem_reserved = 1 << 10;    // bytes of a block that the driver keeps for itself
   int f32_lanes = 128;            // multiply-adds of f32 that an SM starts in one cycle
   int clock_mhz = 1500;           // boost
@@ -32,7 +33,8 @@ struct Gpu {
 
   /// The compute capability as a number: 90 for "sm_90a", 100 for "sm_100a".
   int sm() const;
-  /// Does the arch have its own instructions (the "a" of sm_90a), which no later GPU runs?
+  /// Whether the architecture has instructions of its own (the "a" of sm_90a), which no later GPU
+  /// runs.
   bool arch_specific() const { return !arch.empty() && arch.back() == 'a'; }
 
   bool has_cp_async() const { return sm() >= 80; }

@@ -1,19 +1,20 @@
-// Target: what code generation and the templates know of a machine. A plain value.
+// Target: the properties of a machine that code generation and templates use. A plain value.
 //
-//   Target here = Target::host();                                      // measured on this machine
+//   Target here = Target::host();                                // this machine, probed
+//   Target two = Target::parse("llvm -mcpu=native -threads=2");  // this machine, two threads
 //   Target there = Target::parse("llvm -mcpu=skylake-avx512 -threads=16");
-//   Target two_cores = Target::parse("llvm -mcpu=native -threads=2");  // host, with one thing
-//   changed
-//   Target gpu = Target::cuda();                                       // the GPU here, or an H200
+//   Target gpu = Target::cuda();                                 // the GPU of this machine
 //   Target other = Target::parse("cuda -gpu=a100");
 //
 // Text form: `llvm [-mcpu=name] [-mattr=+a,-b] [-mtriple=triple] [-threads=n] [-vector=bytes]
 // [-registers=n] [-fma=n] [-l1d=bytes] [-l2=bytes] [-l3=bytes]`; sizes may end in K or M.
-// or: `cuda [-gpu=name] [-arch=sm_90a] [-sms=n] [-block_threads=n] [-sm_threads=n] [-sm_blocks=n]
+//
+// Or: `cuda [-gpu=name] [-arch=sm_90a] [-sms=n] [-block_threads=n] [-sm_threads=n] [-sm_blocks=n]
 // [-registers=n] [-thread_registers=n] [-block_smem=bytes] [-sm_smem=bytes] [-reserved_smem=bytes]
 // [-warp=n] [-f32_lanes=n] [-clock=MHz] [-bandwidth=GB/s] [-l2=bytes]`.
-// What the text leaves out comes from a table of CPUs or GPUs. to_string(t) names everything that
-// differs from that table, so that Target::parse(to_string(t)) == t.
+//
+// Properties that the text leaves out come from a table of CPUs or GPUs. to_string(t) names all
+// properties that differ from that table, so that Target::parse(to_string(t)) == t.
 #pragma once
 
 #include <cstdint>
@@ -26,35 +27,38 @@
 namespace heddle {
 
 struct Target {
-  std::string kind = "llvm";    // or "cuda": then `gpu` says it all, and mcpu is empty
+  std::string kind = "llvm";    // or "cuda": then `gpu` has all properties, and mcpu is empty
   std::string mcpu = "x86-64";  // as LLVM spells it
   std::string features;         // as LLVM's -mattr, on top of mcpu: "+avx512bf16,-avx512fp16"
   std::string triple;           // empty: that of the machine Heddle runs on
 
   int vector_bytes = 16;      // widest SIMD register worth using
-  int vector_registers = 16;  // how many of them
+  int vector_registers = 16;  // number of them
   int fma_units = 1;          // full-width multiply-adds that can start in one cycle, per core
-  int cores = 1;              // physical, = threads that a kernel uses
+  int cores = 1;              // physical cores, the number of threads that a kernel uses
   std::int64_t l1d_bytes = 32 << 10;  // per core
   std::int64_t l2_bytes = 256 << 10;  // per core
-  std::int64_t l3_bytes = 8 << 20;    // of all cores that share it; 0: none
+  std::int64_t l3_bytes = 8 << 20;    // shared by several cores; 0: none
 
-  Gpu gpu;  // of kind "cuda"
+  Gpu gpu;  // of a target of kind "cuda"
 
   bool operator==(const Target&) const = default;
 
-  /// The machine this runs on; probed once. cores follows the process's affinity mask.
+  /// The machine that this process runs on, probed once. `cores` follows the affinity mask of the
+  /// process.
   static const Target& host();
 
   /// The first GPU of this machine, or an H200 where there is none. CUDA is not initialised in this
-  /// process (a fork must still be able to use it): a child that is gone when this returns asks.
+  /// process, because a fork of it must still be able to use CUDA. A child process asks and has
+  /// ended when this returns.
   static Target cuda();
 
-  /// Throws a User error that says which part is wrong and what would be right.
+  /// Reads the text form. Throws a User error that says which part is wrong and what would be
+  /// right.
   static Target parse(std::string_view text);
 
-  /// Can kernels for this target run on this machine? For "cuda": is there a driver, and a device
-  /// that takes code for gpu.arch?
+  /// Whether kernels for this target can run on this machine. For "cuda": whether there are a
+  /// driver and a device that runs code for gpu.arch.
   bool runs_here() const;
 
   bool is_cuda() const { return kind == "cuda"; }
@@ -67,20 +71,21 @@ struct Target {
   }
   bool is_x86() const;
   bool is_aarch64() const;
-  /// Is a feature on, by its LLVM name ("avx512bf16", "dotprod")? From the table and `features`.
+  /// Whether a feature is on, by its LLVM name ("avx512bf16", "dotprod"), from the table and
+  /// `features`.
   bool has(std::string_view feature) const;
-  /// Is there an instruction that adds up products of four pairs of bytes in 32 bits, where those
-  /// of the one side and of the other are signed or not? (vpdpbusd, vpdpbssd; sdot, usdot.)
+  /// Whether there is an instruction that accumulates products of four pairs of bytes in 32 bits,
+  /// with these signs of the operands (vpdpbusd, vpdpbssd; sdot, usdot).
   bool dots_bytes(bool a_signed, bool b_signed) const;
-  /// The same for two pairs of bf16 in f32 (vdpbf16ps).
+  /// The same for products of two pairs of bf16 in f32 (vdpbf16ps).
   bool dots_bf16() const;
-  /// Is that faster than two multiply-adds of f32?
+  /// Whether that instruction is faster than two multiply-adds of f32.
   bool prefers_bf16_dots() const;
 };
 
 std::string to_string(const Target& target);
 
-/// Throws a User error for a kind that there is none of.
+/// Throws a User error where the kind is unknown.
 void check_kind(const Target& target);
 
 /// The names that -mcpu= knows, with "native" first.
