@@ -5,7 +5,7 @@
 #include <functional>
 #include <numeric>
 
-#include "common/common.h"
+#include "common/accesses.h"
 
 namespace heddle::meta {
 
@@ -17,13 +17,13 @@ struct ContractionShape {
   int vector_dim = -1;             // the dimension of the vector operand that v indexes alone
   int row_dim = -1;
   int64_t rows = 1, cols = 1, depth = 1;       // extents of m and v; product of the reduce extents
-  int64_t group = 1;                           // of `rows`, so many in a row read the same vectors
+  int64_t group = 1;                           // consecutive rows that share a vector operand
   int64_t reuse = 1;                           // multiply-adds an element of the vector operand
   std::vector<int> batch, m_others, v_others;  // the other axes, by who depends on them
 };
 
-// So many rows in a row read the same vectors: all, or those of a group where the row only says
-// which (a grouped convolution: channels of floordiv(filter, filters of a group)).
+// Number of consecutive rows that share a vector operand: all, or those of a group where the row
+// only says which (a grouped convolution: channels of floordiv(filter, filters of a group)).
 inline int64_t rows_of_a_group(const Access& vector, const Axis& m) {
   int64_t rows = m.extent();
   if (!vector.depends_on(m)) return rows;

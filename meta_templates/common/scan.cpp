@@ -11,6 +11,7 @@
 // A scan that begins anew after so many points has runs, which are rows like others.
 //
 // Knobs: vectors (of columns at a time), streams (rows at a time), threads (of a GPU's block).
+#include "cpu/vectors.h"
 #include "cuda/common.h"
 
 namespace heddle::meta {

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "common/common.h"
+#include "heddle/schedule/template.h"
 
 namespace heddle::meta {
 

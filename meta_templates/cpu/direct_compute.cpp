@@ -17,7 +17,8 @@
 // bypass the caches).
 #include <tuple>
 
-#include "common/common.h"
+#include "cpu/streamed_rows.h"
+#include "cpu/vectors.h"
 
 namespace heddle::meta {
 namespace {

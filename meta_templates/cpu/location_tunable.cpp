@@ -5,7 +5,8 @@
 //            =  n: at the n-th loop that the host group offers, only what that iteration needs
 //
 // with_reader: there, but in the loop of a reduction that reads it, and kept for the other readers.
-#include "common/common.h"
+#include "cpu/streamed_rows.h"
+#include "cpu/vectors.h"
 
 namespace heddle::meta {
 namespace {

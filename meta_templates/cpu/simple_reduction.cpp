@@ -13,7 +13,8 @@
 // itself. Knobs: split_reduction, part_length; lanes_unroll, streams (rows read at a time), tile;
 // the same with part_ before them for the cut form; location; prefetch_rows
 // (how far ahead rows are fetched, attached), prefetch_lines (the same along a row).
-#include "common/common.h"
+#include "cpu/streamed_rows.h"
+#include "cpu/vectors.h"
 
 namespace heddle::meta {
 namespace {

@@ -15,9 +15,11 @@
 // whose image is no matrix, is taken where tiles divide it.
 #include <functional>
 
-#include "cpu/contraction_blocks.h"
+#include "common/contraction_shape.h"
+#include "cpu/balanced_block.h"
 #include "cpu/copy_loops.h"
 #include "cpu/narrow_product.h"
+#include "cpu/vectors.h"
 
 namespace heddle::meta {
 namespace {

@@ -12,7 +12,7 @@
 // what it computes of its indices is a loop variable in the nest.
 #include <set>
 
-#include "common/common.h"
+#include "cpu/vectors.h"
 
 namespace heddle::meta {
 namespace {

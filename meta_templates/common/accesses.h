@@ -1,0 +1,141 @@
+// How a stage reads: at its own point, along which axis consecutively, which rows.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "common/elements.h"
+#include "heddle/schedule/template.h"
+
+namespace heddle::meta {
+
+/// Whether every read of stage `s` is at exactly the stage's own point, so that its axes can be
+/// fused.
+inline bool all_elementwise(const ComputeDag& dag, int s) {
+  for (const Access& a : dag.info(s).reads) {
+    if (a.pattern != AccessPattern::Elementwise) return false;
+  }
+  return true;
+}
+
+/// The position of the axis that runs along consecutive elements of read `a`, or nullptr.
+inline const Axis* contiguous_axis(const Access& a, const std::vector<Axis>& axes) {
+  if (a.affine.empty() || !a.affine.back()) return nullptr;
+  for (const Axis& x : axes) {
+    if (a.affine.back()->coefficient(x.var()) == 1) return &x;
+  }
+  return nullptr;
+}
+
+/// The axis (position) that some read runs along consecutively, when that is not the last axis of
+/// the stage: a transposition. -1 when there is none.
+inline int transposed_axis(const ComputeDag& dag, int s) {
+  const auto& axes = dag.stage(s).axes();
+  if (axes.size() < 2) return -1;
+  for (const Access& a : dag.info(s).reads) {
+    const Axis* c = contiguous_axis(a, axes);
+    if (!c || c->same_as(axes.back()) || !a.depends_on(axes.back())) continue;
+    for (size_t i = 0; i + 1 < axes.size(); ++i) {
+      if (axes[i].same_as(*c) && c->extent() > 1) return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+/// How many leading axes of the output stage the row stages share.
+inline int row_rank(const ComputeDag& dag, const StageGroup& g) {
+  int rank = static_cast<int>(dag.stage(g.output_stage).axes().size()) - 1;
+  for (int s : g.tunable) {
+    const auto& own = dag.stage(s).axes();
+    if (!dag.stage(s).is_reduction()) continue;
+    int r = 0;
+    while (r < rank && r < static_cast<int>(own.size()) &&
+           own[r].extent() == dag.stage(g.output_stage).axes()[r].extent()) {
+      ++r;
+    }
+    rank = std::min(rank, r);
+  }
+  return rank;
+}
+
+/// Whether each index of read `a` is an axis: of a reduction, it reads whole rows.
+inline bool at_plain_axes(const Access& a) {
+  return std::all_of(a.affine.begin(), a.affine.end(), [](const auto& index) {
+    return index && index->constant == 0 && index->terms.size() == 1 &&
+           index->terms[0].coefficient == 1;
+  });
+}
+
+/// The reduce axis (position) along which the largest operand of `s` is contiguous, or -1.
+inline int contiguous_reduce_axis(const ComputeDag& dag, int s) {
+  const Operation& op = dag.stage(s);
+  double most = -1;
+  int found = -1;
+  for (const Access& a : dag.info(s).reads) {
+    double size = 1;
+    for (int64_t e : a.tensor.extents()) size *= static_cast<double>(e);
+    if (size <= most) continue;
+    const Axis* spatial = contiguous_axis(a, op.axes());
+    const Axis* reduce = contiguous_axis(a, op.reduce_axes());
+    if (!spatial && !reduce) continue;
+    most = size;
+    found = -1;
+    // A window (x*stride + s) is contiguous along both: the longer one is worth vectors.
+    if (reduce && (!spatial || spatial->extent() < reduce->extent())) {
+      for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
+        if (op.reduce_axes()[i].same_as(*reduce)) found = static_cast<int>(i);
+      }
+    }
+  }
+  return found;
+}
+
+/// The reduce axes (positions, outermost first) along which the largest operand of `s` is one run
+/// of elements: the contiguous one and those outside of it whose steps are whole runs. The pixels
+/// of an image of (n, c, h, w) are {h, w}. Empty where contiguous_reduce_axis finds none.
+inline std::vector<int> contiguous_reduce_axes(const ComputeDag& dag, int s) {
+  const int innermost = contiguous_reduce_axis(dag, s);
+  if (innermost < 0) return {};
+  const auto& reduce = dag.stage(s).reduce_axes();
+  const Access* largest = nullptr;
+  for (const Access& a : dag.info(s).reads) {
+    if (contiguous_axis(a, reduce) && (!largest || bytes_of(a.tensor) > bytes_of(largest->tensor)))
+      largest = &a;
+  }
+  // The position of the reduce axis that dimension `d` is indexed by, alone and from 0 to its end;
+  // axes that have but one point do not count.
+  const auto whole_dimension = [&](int d) {
+    const auto& index = largest->affine[static_cast<size_t>(d)];
+    if (!index || index->constant != 0) return -1;
+    int found = -1;
+    for (size_t i = 0; i < reduce.size(); ++i) {
+      if (index->coefficient(reduce[i].var()) == 1 &&
+          reduce[i].extent() == largest->tensor.extent(d))
+        found = static_cast<int>(i);
+    }
+    for (const auto* axes : {&dag.stage(s).axes(), &reduce}) {
+      for (const Axis& x : *axes) {
+        const bool itself = found >= 0 && x.same_as(reduce[static_cast<size_t>(found)]);
+        if (!itself && x.extent() > 1 && index->coefficient(x.var()) != 0) return -1;
+      }
+    }
+    return found;
+  };
+  std::vector<int> out{innermost};
+  int d = largest->tensor.rank() - 1;
+  if (whole_dimension(d) != innermost) return out;
+  while (--d >= 0) {
+    // The outermost may run over a part of its dimension: its steps are whole runs all the same.
+    const auto& index = largest->affine[static_cast<size_t>(d)];
+    int found = -1;
+    for (size_t i = 0; index && i < reduce.size(); ++i) {
+      if (index->coefficient(reduce[i].var()) == 1) found = static_cast<int>(i);
+    }
+    if (found < 0 || std::find(out.begin(), out.end(), found) != out.end()) break;
+    out.insert(out.begin(), found);
+    if (whole_dimension(d) != found) break;
+  }
+  return out;
+}
+
+}  // namespace heddle::meta

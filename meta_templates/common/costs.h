@@ -1,0 +1,48 @@
+// What a stage costs: bytes moved, operations done.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "common/elements.h"
+#include "heddle/dag/compute_dag.h"
+
+namespace heddle::meta {
+
+/// Bytes of the tensors that stage `s` reads and writes, each once.
+inline double stage_bytes(const ComputeDag& dag, int s) {
+  double bytes = 0;
+  std::vector<Tensor> tensors = dag.stage(s).inputs();
+  for (int o = 0; o < dag.stage(s).num_outputs(); ++o) tensors.push_back(dag.stage(s).output(o));
+  for (const Tensor& x : tensors) bytes += static_cast<double>(bytes_of(x));
+  return bytes;
+}
+
+/// Whether reduction `s` is bound by the reading of one operand whose elements each serve a single
+/// result, whatever is reused beside it: the matrix of a matrix-vector product.
+inline bool streams_one_operand(const ComputeDag& dag, int s) {
+  const Access* largest = nullptr;
+  for (const Access& a : dag.info(s).reads) {
+    if (!largest || bytes_of(a.tensor) > bytes_of(largest->tensor)) largest = &a;
+  }
+  return largest && largest->reuse_axes.empty() && largest->window_axes.empty() &&
+         static_cast<double>(bytes_of(largest->tensor)) >= 0.9 * stage_bytes(dag, s);
+}
+
+/// How much work a stage is, in units of about one arithmetic operation or element moved.
+inline double stage_work(const ComputeDag& dag, int s) {
+  const StageInfo& i = dag.info(s);
+  return i.flops +
+         8 * i.transcendentals_per_point * static_cast<double>(i.points * i.reduce_points) +
+         static_cast<double>(i.points * i.reduce_points);
+}
+
+/// Whether stage `s`, or one of `inlined` that it takes in, calls dear functions (exp, erf, ..).
+inline bool has_transcendentals(const ComputeDag& dag, int s,
+                                const std::vector<int>& inlined = {}) {
+  return dag.info(s).transcendentals_per_point > 0 ||
+         std::any_of(inlined.begin(), inlined.end(),
+                     [&](int x) { return dag.info(x).transcendentals_per_point > 0; });
+}
+
+}  // namespace heddle::meta

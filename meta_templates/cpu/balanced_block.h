@@ -1,0 +1,31 @@
+// How many tiles a block has, so that blocks share out evenly over threads.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "common/elements.h"
+
+namespace heddle::meta {
+
+/// The number of tiles a block should have so that `count` tiles in blocks of at most `most` share
+/// evenly over `tasks`: the busiest task is to be done first, where each block costs a quarter of a
+/// tile more.
+inline int64_t balanced_block(int64_t count, int64_t most, int64_t tasks) {
+  most = std::clamp<int64_t>(most, 1, std::max<int64_t>(1, ceil_div(count, tasks)));
+  if (tasks == 1) return ceil_div(count, ceil_div(count, most));
+  int64_t best = most, least = std::numeric_limits<int64_t>::max();
+  for (int64_t block = most; block >= 1; --block) {
+    const int64_t turns = ceil_div(ceil_div(count, block), tasks);
+    const int64_t time = turns * (4 * block + 1);
+    if (time >= least) continue;
+    least = time;
+    best = block;
+  }
+  return best;
+}
+
+/// Independent blocks a task from which on nothing inside of them need be cut for the threads.
+inline constexpr int64_t kBlocksEnoughATask = 4;
+
+}  // namespace heddle::meta

@@ -1,0 +1,180 @@
+#include "cpu/contraction_knobs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cpu/location.h"
+#include "cpu/register_tile.h"
+
+namespace heddle::meta {
+namespace {
+
+class Questions {
+ public:
+  Questions(TemplateBuilder& t, const Contraction& c, const ContractionProblem& p,
+            const Choice& choice)
+      : t_(t), c_(c), sh_(c.shape), p_(p), choice_(choice) {}
+
+  ContractionKnobs ask() {
+    if (p_.attached)
+      k_.location = ask_location(t_, c_.group, "its rows are used while they are in cache");
+    channels();
+    tile();
+    unroll();
+    dot();
+    blocks();
+    reduction();
+    keep_groups_whole();
+    copy_of_vectors();
+    copy_of_broadcasts();
+    keep_sources_at_root();
+    widening();
+    return k_;
+  }
+
+ private:
+  void channels() {
+    if (!c_.channels_in_planes) return;
+    k_.copies.channels_last = t_.choice("channels_last", choice_);
+    t_.keep_at_root(sh_.row->producer, k_.copies.channels_last, 1);
+  }
+
+  void tile() {
+    std::vector<int64_t> rows{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14}, vectors{1, 2, 3, 4}, cols;
+    // One row reuses nothing: long runs of the vector operand are all there is to gain.
+    if (p_.rows == 1) vectors.insert(vectors.end(), {6, 8, 12});
+    std::erase_if(rows, [&](int64_t r) { return r > p_.rows; });
+    std::erase_if(vectors, [&](int64_t v) { return v > ceil_div(p_.cols, p_.lanes); });
+    for (int64_t v : vectors) cols.push_back(v * p_.lanes);
+    const Param tile_rows = k_.tile_rows = t_.knob("tile_rows", rows, choice_);
+    const Param tile_cols = k_.tile_cols = t_.knob("tile_cols", cols, choice_);
+    t_.require("the register tile must fit the vector registers",
+               [=, target = t_.target(), lanes = p_.lanes](const auto& value) {
+                 return fits_registers(target,
+                                       {value(tile_rows), ceil_div(value(tile_cols), lanes)});
+               });
+  }
+
+  void unroll() {
+    const int64_t chosen = t_.chosen(k_.copies.channels_last);
+    const int64_t steps = (chosen != 0 ? p_.channel_window : p_.window).extent;
+    std::vector<int64_t> values{1, 2, 4};
+    // A short window whole: its loop would end, mispredicted, after a few rounds.
+    if (steps <= kShortWindow) values.push_back(steps);
+    k_.unroll_k = t_.knob("unroll_k", values, choice_);
+  }
+
+  void dot() {
+    if (c_.dot_sizes.size() == 1) return;
+    k_.dot = t_.knob("dot", c_.dot_sizes, choice_);
+    for (int64_t size : c_.dot_sizes) {
+      if (size == 1) continue;
+      t_.keep_at_root(sh_.vector->producer, k_.dot, size);
+      t_.keep_at_root(sh_.row->producer, k_.dot, size);
+    }
+  }
+
+  void blocks() {
+    const int64_t tile_rows = t_.chosen(k_.tile_rows);
+    const int64_t row_tiles = ceil_div(p_.rows, tile_rows);
+    const int64_t col_tiles = ceil_div(p_.cols, t_.chosen(k_.tile_cols));
+    if (p_.hosts_chain) {
+      std::vector<int64_t> values{p_.rows};
+      for (int64_t r = tile_rows; r < p_.rows; r *= 2) values.push_back(r);
+      k_.chain_rows = t_.knob("chain_rows", values, choice_);
+      k_.block_has_batch = t_.chosen(k_.chain_rows) == p_.rows;
+    } else {
+      k_.row_block = t_.split_knob("row_block", row_tiles, row_tiles, choice_);
+    }
+    k_.col_block = t_.split_knob("col_block", col_tiles, col_tiles, choice_);
+    const int64_t others = p_.last_other_rows;
+    if (p_.has_other_rows) k_.other_block = t_.split_knob("other_block", others, others, choice_);
+  }
+
+  void reduction() {
+    const int64_t k = p_.longest_reduction, cores = p_.target.cores;
+    if (can_block_k(p_)) {
+      k_.reductions.push_back(kBlocked);
+      k_.k_block = t_.split_knob("k_block", k, k, choice_);
+    }
+    if (can_split_k(p_)) {
+      k_.reductions.push_back(kSplitK);
+      const std::vector<int64_t> parts{whole_groups(p_, ceil_div(k, cores)),
+                                       whole_groups(p_, ceil_div(k, 2 * cores))};
+      k_.k_part = t_.knob("k_part", parts, choice_);
+    }
+    k_.reduction = t_.knob("mode", k_.reductions, choice_);
+  }
+
+  // Where the reduction is cut, no group may be.
+  void keep_groups_whole() {
+    if (k_.dot.is_const() || c_.longest != c_.grouped->axis) return;
+    const int64_t k = p_.longest_reduction;
+    for (const auto& [reduction, length] :
+         {std::pair{kBlocked, k_.k_block}, std::pair{kSplitK, k_.k_part}}) {
+      if (!k_.offers(reduction)) continue;
+      t_.require("parts of the reduction must be whole groups",
+                 [=, dot = k_.dot, which = k_.reduction, reduction = reduction,
+                  length = length](const auto& value) {
+                   return value(which) != reduction || value(length) >= k ||
+                          value(length) % value(dot) == 0;
+                 });
+    }
+  }
+
+  void copy_of_vectors() {
+    if (!p_.vector.packable || !p_.row.exists) return;  // nothing of it is used again
+    std::vector<int64_t> forms{kAsItLies, kPackWhole};
+    if (!p_.vector.constant) forms.push_back(kPackPanels);
+    k_.copies.pack_vectors = t_.knob("pack_vectors", forms, choice_);
+    constexpr int64_t kWideEnough = 64;  // columns, of which some may be fetched ahead
+    if (!p_.vector.constant && c_.is_stored(*sh_.vector) && p_.cols >= kWideEnough)
+      k_.copies.prefetch_panels = t_.knob("prefetch_panels", {0, 16, 32, 64}, choice_);
+  }
+
+  void copy_of_broadcasts() {
+    if (!p_.row.packable) return;
+    std::vector<int64_t> forms{kBroadcastAsItLies, kPackTiles};
+    if (p_.halves()) forms.push_back(kWidenInPlace);
+    k_.copies.pack_broadcasts = t_.knob("pack_broadcasts", forms, choice_);
+  }
+
+  // What is packed is not computed within the blocks.
+  void keep_sources_at_root() {
+    const auto keep = [&](const Access* a, Param pack, std::initializer_list<int64_t> forms) {
+      if (pack.is_const()) return;
+      for (int64_t form : forms) t_.keep_at_root(a->producer, pack, form);
+    };
+    keep(sh_.vector, k_.copies.pack_vectors, {kPackWhole, kPackPanels});
+    keep(sh_.row, k_.copies.pack_broadcasts, {kPackTiles});
+    if (p_.halves()) keep(sh_.row, k_.copies.pack_broadcasts, {kWidenInPlace});
+  }
+
+  // 16-bit floats are converted in their copies; bytes in copies of pairs for one instruction.
+  void widening() {
+    if (!p_.narrow) return;
+    const auto ask = [&](const char* name, const ContractionProblem::Operand& a, Param pack) {
+      const bool bytes_of_pairs = a.exists && a.element_bytes == 1 && c_.has_dot(2);
+      if (p_.halves() ? pack.is_const() : !bytes_of_pairs) return Param(0);
+      return t_.choice(name, choice_);
+    };
+    k_.copies.widen_vectors = ask("widen_vectors", p_.vector, k_.copies.pack_vectors);
+    k_.copies.widen_broadcasts = ask("widen_broadcasts", p_.row, k_.copies.pack_broadcasts);
+  }
+
+  TemplateBuilder& t_;
+  const Contraction& c_;
+  const ContractionShape& sh_;
+  const ContractionProblem& p_;
+  const Choice& choice_;
+  ContractionKnobs k_;
+};
+
+}  // namespace
+
+ContractionKnobs ask_contraction_knobs(TemplateBuilder& t, const Contraction& c,
+                                       const ContractionProblem& p, const Choice& choice) {
+  return Questions(t, c, p, choice).ask();
+}
+
+}  // namespace heddle::meta

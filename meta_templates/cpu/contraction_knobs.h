@@ -1,0 +1,42 @@
+// What is left open in the schedule of a contraction: knobs, the values they offer, and which
+// values do not go together.
+#pragma once
+
+#include "cpu/contraction_rule.h"
+#include "heddle/schedule/template.h"
+
+namespace heddle::meta {
+
+/// Knobs of the copies that operands are read from. One that is not asked is the constant 0.
+struct CopyKnobs {
+  Param channels_last;    ///< the image is copied with its channels innermost
+  Param pack_vectors;     ///< PackVectors
+  Param prefetch_panels;  ///< columns that are fetched ahead of those that are copied
+  Param pack_broadcasts;  ///< PackBroadcasts
+  Param widen_vectors, widen_broadcasts;  ///< the copy has the wider type
+};
+
+struct ContractionKnobs {
+  Param location;              ///< attached: 0 at the root, n in the n-th place
+  Param tile_rows, tile_cols;  ///< of a register tile, in elements
+  Param unroll_k;              ///< steps of the reduction
+  Param dot = 1;               ///< products that one instruction adds up
+  Param row_block, col_block;  ///< in register tiles
+  Param chain_rows;            ///< in place of row_block where a chain is hosted, in rows
+  Param other_block;           ///< of the innermost of the other axes of rows
+  Param reduction;             ///< Reduction
+  Param k_block, k_part;       ///< steps of the longest reduction a block, a part
+  CopyKnobs copies;
+  std::vector<int64_t> reductions{kWholeReduction};  ///< those offered
+  bool block_has_batch = false;  ///< a block of a chain has all rows of a batch, by default
+
+  bool offers(Reduction r) const {
+    return std::find(reductions.begin(), reductions.end(), r) != reductions.end();
+  }
+};
+
+/// Asks for all of them, with the defaults of `choice`.
+ContractionKnobs ask_contraction_knobs(TemplateBuilder& t, const Contraction& c,
+                                       const ContractionProblem& p, const Choice& choice);
+
+}  // namespace heddle::meta

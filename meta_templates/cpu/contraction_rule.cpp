@@ -1,0 +1,294 @@
+#include "cpu/contraction_rule.h"
+
+#include <algorithm>
+
+#include "cpu/balanced_block.h"
+#include "cpu/register_tile.h"
+
+namespace heddle::meta {
+namespace {
+
+using Problem = ContractionProblem;
+
+// Steps of the reduction from which on its blocks are cut: what L1 and L2 keep of a panel.
+constexpr int64_t kPanelSteps = 1024, kLongReduction = 1536;
+
+// Vectors of filters read an image that has its channels in planes (NCHW) by a line of memory for
+// each channel. Copied with its channels innermost it is read as one that lies so.
+bool channels_last(const Problem& p) { return p.channels > 0 && p.channels >= p.lanes; }
+
+void choose_channels(const Problem& p, Choice& choice) {
+  const bool last = channels_last(p);
+  choice.set("channels_last", last, last ? "no line for each plane" : "few channels");
+}
+
+const Problem::Window& innermost(const Problem& p) {
+  return channels_last(p) ? p.channel_window : p.window;
+}
+
+// A window of few steps, unrolled whole: what neighbouring rows have of it in common takes
+// registers as well (first convolutions: 4x16 1.0 to 2.6 times as fast as 6x16 in a loop, 6x16
+// unrolled 0.4 to 1.3).
+bool rows_share_window(const Problem& p) {
+  const Problem::Window& w = innermost(p);
+  return w.extent <= kShortWindow && w.slides_along_rows;
+}
+
+RegisterTile choose_tile(const Problem& p, Choice& choice) {
+  const int64_t registers = p.target.vector_registers;
+  RegisterTile tile = best_register_tile(p, rows_share_window(p) ? registers / 2 : registers);
+  tile.rows = std::min(tile.rows, p.rows);
+  choice.set("tile_rows", tile.rows, "register tile");
+  choice.set("tile_cols", tile.vectors * p.lanes,
+             "register tile: " + std::to_string(tile.vectors) + " vectors");
+  return tile;
+}
+
+// Four steps share the loop's bookkeeping and a line of the broadcast operand (docs/benchmarks.md,
+// "knobs of the register tile"). Not where much of a short loop would be its tail.
+void choose_unroll(const Problem& p, Choice& choice) {
+  constexpr int64_t kLongLoop = 16, kSteps = 4, kShortestSteps = 2;
+  // Lines of a window that slides along vectors: of more, the loads do not fit the registers.
+  constexpr int64_t kSlidingWindow = 5;
+  const Problem::Window& w = innermost(p);
+  const bool whole =
+      p.row.exists ? rows_share_window(p) || (w.slides_along_vectors && w.extent <= kSlidingWindow)
+                   : w.extent <= kShortWindow;
+  if (whole) {
+    choice.set("unroll_k", w.extent, "a window");
+    return;
+  }
+  const int64_t steps = w.extent >= kLongLoop || w.extent % kSteps == 0 ? kSteps
+                        : w.extent >= kSteps                            ? kShortestSteps
+                                                                        : 1;
+  choice.set("unroll_k", p.row.exists ? steps : 1, "the loop's own instructions weigh less");
+}
+
+// Whether each block may copy its panels of the vector operand. Where it has some rows of a batch
+// only, each would copy all of them.
+bool blocks_have_batch(const Problem& p, const Choice& choice) {
+  if (p.attached) return p.block_has_batch;
+  return !p.hosts_chain || choice.value("chain_rows") == p.rows;
+}
+
+PackVectors packing_of_vectors(const Problem& p, bool panels_allowed) {
+  // Rows of at least so many bytes lie so far apart that the lines of a panel are each of another
+  // page; rows of 512 bytes share few sets of L1, which counts where a panel is not there anyway.
+  constexpr int64_t kLongRow = 1024, kFewSets = 512;
+  constexpr int64_t kWorthACopy = 32, kWorthPanels = 16;  // reads of an element
+  // All rows are one block then: of 2048 they come from beyond L2 too often.
+  constexpr int64_t kMostRowsOfPanels = 1024;
+  if (!p.vector.packable || !p.row.exists) return kAsItLies;
+  if (p.vector.constant) return kPackWhole;
+  const int64_t reads = p.rows * p.other_rows;
+  if (p.halves()) return reads >= kWorthACopy ? kPackWhole : kAsItLies;
+  const bool long_strides =
+      p.vector_row_bytes > kLongRow ||
+      (p.vector_row_bytes >= kFewSets && p.vector.batch_bytes > p.target.l1d_bytes);
+  if (p.vector_contiguous && !long_strides) return kAsItLies;
+  if (panels_allowed && !p.has_other_rows && reads >= kWorthPanels && reads <= kMostRowsOfPanels)
+    return kPackPanels;
+  return reads >= kWorthACopy ? kPackWhole : kAsItLies;
+}
+
+// Groups of products that one instruction adds up. Both operands are then copied.
+void choose_dot(const Problem& p, Choice& choice) {
+  // Halves that are read a few times are best left where they lie.
+  const bool packed = p.integers || packing_of_vectors(p, true) != kAsItLies;
+  const bool faster = p.integers || p.target.prefers_bf16_dots();
+  choice.set("dot", packed && faster ? p.largest_dot : 1,
+             !packed  ? "not worth a copy"
+             : faster ? "products that one instruction adds up"
+                      : "widened once: multiply-adds of f32 are as fast");
+}
+
+int64_t tasks_of(const Problem& p) { return p.parallel ? p.target.cores : 1; }
+
+// Rows that go through a whole chain of products at a time: what it keeps of them stays in half of
+// the second cache.
+void choose_chain_rows(const Problem& p, const RegisterTile& tile, Choice& choice) {
+  const int64_t tasks = tasks_of(p);
+  const int64_t most =
+      std::clamp<int64_t>(p.target.l2_bytes / 2 / p.chain_row_bytes, tile.rows, p.rows);
+  const bool enough = p.chain_batches >= kBlocksEnoughATask * tasks;
+  const int64_t even = balanced_block(p.rows, most, enough ? 1 : tasks);
+  const int64_t tiles = std::min(ceil_div(even, tile.rows), most / tile.rows);
+  choice.set("chain_rows", even == p.rows ? even : std::max(tile.rows, tiles * tile.rows),
+             "rows that stay near L2 from the first product to the last");
+}
+
+// Row tiles whose operand stays near the second cache. It may spill over: it is read in long
+// streams, and larger blocks read the vector operand less often, the more so where the reduction is
+// cut and results are read again too (docs/benchmarks.md, "blocks of 2048^3").
+int64_t row_tiles_in_l2(const Problem& p, const RegisterTile& tile) {
+  const int64_t block_bytes = p.target.l2_bytes * (p.depth > kLongReduction ? 6 : 3) / 2;
+  const int64_t tile_bytes = std::min(p.depth, kPanelSteps) * p.row.element_bytes * tile.rows;
+  return std::max<int64_t>(1, block_bytes / std::max<int64_t>(1, tile_bytes));
+}
+
+// Tiles a block, for the second cache and for the threads.
+struct Blocks {
+  int64_t row = 1, col = 1;
+  int64_t other = 1;        // of the innermost of the other axes of the row operand
+  bool share_rows = false;  // among the threads
+};
+
+// Each block copies its panels of the vector operand. It then has all rows, lest a panel be copied
+// again, and columns are shared out.
+void with_panels(int64_t row_tiles, int64_t col_tiles, int64_t split_over, Blocks& b) {
+  // Panels a block: they share the pages and the lines of the operand's rows.
+  constexpr int64_t kPanelsABlock = 8;
+  b.row = row_tiles;
+  b.col = split_over == 1 ? col_tiles : balanced_block(col_tiles, kPanelsABlock, split_over);
+}
+
+Blocks blocks_of(const Problem& p, const RegisterTile& tile, bool panels) {
+  Blocks b;
+  const int64_t row_tiles = ceil_div(p.rows, tile.rows);
+  const int64_t col_tiles = ceil_div(p.cols, tile.vectors * p.lanes);
+  const int64_t in_l2 = row_tiles_in_l2(p, tile), tasks = tasks_of(p);
+  // Not cut where there is enough to share out already.
+  const int64_t split_over = p.outer >= kBlocksEnoughATask * tasks ? 1 : tasks;
+  if (p.has_other_rows) {
+    // Rows of a convolution's image count as rows of the block.
+    const int64_t most = std::clamp<int64_t>(in_l2 / row_tiles, 1, p.other_rows);
+    b.other = balanced_block(p.last_other_rows, most, split_over);
+  }
+  const bool image = p.other_rows > 1;
+  b.share_rows = !panels && p.outer * (image ? p.other_rows : row_tiles) >= tasks * 2;
+  if (panels) {
+    with_panels(row_tiles, col_tiles, split_over, b);
+    return b;
+  }
+  b.row = image ? row_tiles : balanced_block(row_tiles, in_l2, b.share_rows ? split_over : 1);
+  // Channels or groups of an image in planes: the next tile of rows is in other planes, so all
+  // columns of this one first, in the order of memory.
+  if (p.rows_in_planes) b.row = std::max<int64_t>(1, p.row_group / tile.rows);
+  b.col = b.share_rows ? col_tiles : balanced_block(col_tiles, col_tiles, split_over);
+  return b;
+}
+
+void choose_blocks(const Problem& p, const RegisterTile& tile, PackVectors packing,
+                   Choice& choice) {
+  Blocks b = blocks_of(p, tile, packing == kPackPanels);
+  if (p.hosts_chain) {
+    // All columns: else the whole chain would be computed for each block of them.
+    b.col = ceil_div(p.cols, tile.vectors * p.lanes);
+    b.other = 1;
+  }
+  choice.set("row_block", b.row, "row tiles whose operand stays near L2");
+  choice.set("col_block", b.col,
+             b.share_rows || p.hosts_chain ? "all: rows are shared out" : "columns are shared out");
+  choice.set("other_block", b.other, "rows of the image a block");
+}
+
+// A block of the longest reduction, such that the blocks of all are about kPanelSteps long.
+int64_t block_of_reduction(const Problem& p) {
+  constexpr int64_t kShortestBlock = 64;
+  const int64_t k = p.longest_reduction;
+  if (p.depth <= kPanelSteps) return ceil_div(k, 2);
+  const int64_t most = std::max(kShortestBlock, kPanelSteps * k / p.depth);
+  return ceil_div(k, ceil_div(k, most));
+}
+
+void choose_reduction(const Problem& p, const RegisterTile& tile, PackVectors packing,
+                      Choice& choice) {
+  constexpr int64_t kManyResults = int64_t{256} * 256, kDeepReduction = 4096;
+  constexpr int64_t kVectorsATask = 16;  // results below which a task is not worth waking
+  const int64_t k = p.longest_reduction, cores = p.target.cores;
+  choice.set("k_block", std::min(k, whole_groups(p, block_of_reduction(p))),
+             "a panel of the vector operand stays near");
+  choice.set("k_part", whole_groups(p, ceil_div(k, cores)), "one part a core");
+  choice.set("mode", kWholeReduction, "the whole reduction in one go");
+  // What is computed within a block of a chain is read by the whole reduction.
+  if (!p.can_cut || p.hosts_chain) return;
+  // A panel is read again by each row tile of its block.
+  const int64_t panel_bytes = p.depth * tile.vectors * p.target.vector_bytes;
+  if (can_block_k(p) && packing == kPackPanels && 2 * panel_bytes > p.target.l2_bytes)
+    choice.set("mode", kBlocked, "a panel of the whole reduction is too long for L2");
+  else if (can_block_k(p) && p.depth > kLongReduction && p.rows * p.cols >= kManyResults)
+    choice.set("mode", kBlocked, "the reduction is too long for the caches");
+  const int64_t tasks = p.results / std::max<int64_t>(1, kVectorsATask * p.lanes);
+  if (can_split_k(p) && p.parallel && tasks < 2 * cores && p.depth >= kDeepReduction)
+    choice.set("mode", kSplitK, "too few results to share out over the cores");
+}
+
+void choose_copy_of_vectors(const Problem& p, PackVectors packing, Choice& choice) {
+  constexpr int64_t kColumnsAhead = 32;
+  choice.set("pack_vectors", packing,
+             p.vector.constant        ? "constant: packed once"
+             : packing == kPackPanels ? "2: long strides, a panel at a time"
+             : packing == kPackWhole  ? "long strides, read often"
+                                      : "read in order as it lies");
+  // The lines of a panel are each of another page, where no stream runs ahead: the next panel's are
+  // fetched while one is copied.
+  choice.set("prefetch_panels", packing == kPackPanels ? kColumnsAhead : 0,
+             "columns ahead of those that are copied");
+}
+
+// As it lies, a block is many rows that compete for sets of L2. A copy is worth it from where it no
+// longer fits there and is read often (docs/benchmarks.md, "packing the broadcast operand").
+void choose_copy_of_broadcasts(const Problem& p, Choice& choice) {
+  constexpr int64_t kManyColumns = 512, kSomeColumns = 256, kDeep = 128, kWidenColumns = 32;
+  const bool large = p.cols >= kManyColumns && p.row.batch_bytes >= p.target.l2_bytes;
+  // A line for each step of k otherwise, of which a tile uses some elements.
+  const bool across = p.cols >= kSomeColumns && p.depth >= kDeep && p.row_run <= 1;
+  const std::string reason = p.row.constant ? "constant: packed once"
+                             : large        ? "larger than L2, read for many columns"
+                             : across       ? "rows lie across the lines of memory"
+                                            : "broadcasts read it in order";
+  if (!p.halves()) {
+    choice.set("pack_broadcasts",
+               p.row.constant || large || across ? kPackTiles : kBroadcastAsItLies, reason);
+  } else if (p.cols >= kWidenColumns) {
+    choice.set("pack_broadcasts", kWidenInPlace, "2: widened as it lies, for many columns");
+  } else {
+    choice.set("pack_broadcasts", kBroadcastAsItLies, reason);
+  }
+}
+
+// Packing converts each element once, the inner loop each time that it is read. What is read little
+// is better kept short.
+void choose_widening(const Problem& p, Choice& choice) {
+  constexpr int64_t kReadOften = 8;  // rows
+  const auto set = [&](const char* knob, bool widen) {
+    choice.set(knob, widen, widen ? "converted once, read often" : "kept short");
+  };
+  set("widen_vectors", p.rows >= kReadOften);
+  set("widen_broadcasts", true);
+}
+
+}  // namespace
+
+int64_t whole_groups(const Problem& p, int64_t length) {
+  return ceil_div(length, p.largest_dot) * p.largest_dot;
+}
+
+bool can_block_k(const Problem& p) {
+  constexpr int64_t kShortest = 64;  // steps; blocks of fewer reduce too little at a time
+  return p.can_cut && p.longest_reduction >= kShortest;
+}
+
+bool can_split_k(const Problem& p) {
+  constexpr int64_t kStepsACore = 8;
+  const int64_t cores = p.target.cores;
+  return p.can_cut && cores > 1 && p.longest_reduction >= kStepsACore * cores;
+}
+
+Choice contraction_rule(const Problem& p) {
+  Choice choice;
+  choose_channels(p, choice);
+  const RegisterTile tile = choose_tile(p, choice);
+  choose_unroll(p, choice);
+  choose_dot(p, choice);
+  choose_chain_rows(p, tile, choice);
+  const PackVectors packing = packing_of_vectors(p, blocks_have_batch(p, choice));
+  choose_blocks(p, tile, packing, choice);
+  choose_reduction(p, tile, packing, choice);
+  choose_copy_of_vectors(p, packing, choice);
+  choose_copy_of_broadcasts(p, choice);
+  choose_widening(p, choice);
+  return choice;
+}
+
+}  // namespace heddle::meta

@@ -1,0 +1,104 @@
+#include "cpu/register_tile.h"
+
+#include <algorithm>
+
+namespace heddle::meta {
+namespace {
+
+// Bytes a cycle that a stream from L2 sustains beside the arithmetic (at best it has 32 or 64);
+// measured with the generator of docs/decisions (register tiles).
+constexpr double kL2BytesPerCycle = 17;
+// Steps of the reduction after which blocks of it are cut: a panel has no more of them.
+constexpr int64_t kPanelSteps = 1024;
+// Accumulators for each multiply-adder that hide its latency: 8 of them on a machine with two reach
+// 86 % of the peak, 10 reach 99 %.
+constexpr double kAccumulatorsAnAdder = 5;
+// The share of the peak that a tile is fed with, given its loads for each multiply-add: 14x32 (0.57
+// loads) reaches 99 %, 4x16 on AVX2 (0.75) 86 to 98 %.
+constexpr double kFeed = 1.08, kFeedALoad = 0.12;
+// What the smallest part of a tile at an edge costs, of a whole one: it leaves few accumulators.
+constexpr double kLeastEdge = 0.3;
+constexpr int64_t kMostRows = 30, kMostVectors = 4;
+// With one row nothing is reused: long runs of the vector operand are all there is to gain.
+constexpr int64_t kMostVectorsOfOneRow = 12;
+// Where nothing is broadcast (depthwise convolution), more accumulators only evict the weights from
+// the registers (144x56x56, 3x3: tiles of 4x2 take 119 us, 4x3 280, 7x1 122).
+constexpr int64_t kMostAccumulatorsUnshared = 8, kMostVectorsUnshared = 2;
+// Multiply-adds an element below which an operand's stream from memory takes the time.
+constexpr int64_t kFewUses = 4;
+
+// The share of the time of edge tiles that is not lost.
+double edge_share(int64_t extent, int64_t tile) {
+  const int64_t rest = extent % tile;
+  const double cost =
+      static_cast<double>((extent - rest) / tile) +
+      (rest ? kLeastEdge + (1 - kLeastEdge) * static_cast<double>(rest) / static_cast<double>(tile)
+            : 0);
+  return static_cast<double>(extent) / (static_cast<double>(tile) * cost);
+}
+
+// Rows that a tile may count on: those that share the vector operand.
+int64_t rows_of_tiles(const ContractionProblem& p) {
+  if (p.row_group > 1 && p.row_group < p.rows) return p.row_group;
+  constexpr int64_t kWholeTiles = 1 << 20;  // blocks of a chain are whole tiles
+  return p.chained ? kWholeTiles : p.rows;
+}
+
+// Memory is what takes the time of few multiply-adds an element, or of an image that L3 (others use
+// it too) does not keep: then long runs of it count for more than reuse of the weights.
+bool streams_vectors(const ContractionProblem& p) {
+  return p.vector.bytes > 2 * p.target.l2_bytes &&
+         (p.reuse < kFewUses || p.vector.bytes > p.target.l3_bytes / 6);
+}
+
+}  // namespace
+
+bool fits_registers(const Target& target, const RegisterTile& tile) {
+  const bool folded = tile.vectors == 1 && target.vector_bytes >= 64;
+  return tile.rows * tile.vectors + tile.vectors + (folded ? 0 : 1) <= target.vector_registers;
+}
+
+double tile_score(const ContractionProblem& p, int64_t rows, const RegisterTile& tile) {
+  const double accumulators = static_cast<double>(tile.rows * tile.vectors);
+  const double in_flight =
+      std::min(1.0, accumulators / (kAccumulatorsAnAdder * p.target.fma_units));
+  const double loads = static_cast<double>(tile.rows + tile.vectors) / accumulators;
+  double feed = std::min(1.0, kFeed - kFeedALoad * loads);
+  const int64_t all_vectors = ceil_div(p.cols, p.lanes);
+  const double lanes_used =
+      static_cast<double>(p.cols) / static_cast<double>(all_vectors * p.lanes);
+  // A panel that is longer than L1 streams from L2 at the rate that its rows of reuse allow.
+  const int64_t panel = std::min(p.depth, kPanelSteps) * tile.vectors * p.target.vector_bytes;
+  if (panel > p.target.l1d_bytes / 2) {
+    const double bytes_per_cycle = static_cast<double>(p.target.fma_units * p.target.vector_bytes) /
+                                   static_cast<double>(tile.rows);
+    feed *= std::min(1.0, kL2BytesPerCycle / bytes_per_cycle);
+  }
+  return in_flight * feed * edge_share(rows, tile.rows) * edge_share(all_vectors, tile.vectors) *
+         lanes_used;
+}
+
+RegisterTile best_register_tile(const ContractionProblem& p, int64_t most) {
+  const int64_t rows = rows_of_tiles(p), vectors = ceil_div(p.cols, p.lanes);
+  if (!p.row.exists && streams_vectors(p) && p.cols >= 4 * p.lanes)
+    return {std::min<int64_t>(2, rows), 4};
+  const int64_t most_vectors = !p.row.exists ? kMostVectorsUnshared
+                               : rows == 1   ? kMostVectorsOfOneRow
+                                             : kMostVectors;
+  if (!p.row.exists) most = kMostAccumulatorsUnshared;
+  RegisterTile best;
+  double score = -1;
+  for (int64_t v = 1; v <= std::min(most_vectors, vectors); ++v) {
+    for (int64_t r = 1; r <= std::min(kMostRows, rows); ++r) {
+      const RegisterTile tile{r, v};
+      if (r * v > most || (p.row.exists && !fits_registers(p.target, tile))) continue;
+      const double s = tile_score(p, rows, tile);
+      if (s <= score + 1e-9) continue;
+      score = s;
+      best = tile;
+    }
+  }
+  return best;
+}
+
+}  // namespace heddle::meta
