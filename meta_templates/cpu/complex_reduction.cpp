@@ -28,6 +28,7 @@
 #include <array>
 
 #include "common/costs.h"
+#include "common/loops.h"
 #include "cpu/contraction_knobs.h"
 #include "cpu/operand_copies.h"
 
@@ -37,11 +38,6 @@ namespace {
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   return target.kind == "llvm" && g.anchor_class == StageClass::ComplexReduction &&
          !dag.stage(g.anchor).axes().empty() && !streams_one_operand(dag, g.anchor);
-}
-
-std::vector<Loop> joined(std::vector<Loop> a, const std::vector<Loop>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
 }
 
 /// The loops of the stage that register tiles are written into.

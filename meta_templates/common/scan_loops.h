@@ -1,0 +1,56 @@
+// Scans: every point takes what the point before it has and one element more. Which loops there
+// are, on CPUs and GPUs alike.
+//
+// The loop along the scanned axis and the reduction in it stay in order; lowering makes them one
+// (linear_scans). A scan that begins anew after so many points has runs, which are rows like
+// others.
+#pragma once
+
+#include <vector>
+
+#include "common/elements.h"
+#include "common/loops.h"
+#include "heddle/schedule/template.h"
+
+namespace heddle::meta {
+
+inline bool is_scan(const ComputeDag& dag, const StageGroup& g) {
+  return dag.info(g.anchor).scan.has_value() && g.anchor == g.output_stage;
+}
+
+struct ScanLoops {
+  std::vector<Loop> rows;     ///< outside of the scanned axis, and its runs
+  std::vector<Loop> columns;  ///< inside of it
+  Loop place;                 ///< along it, from the beginning of a run
+  Loop reduce;
+  int64_t last_rows = 1;     ///< the extent of the last of `rows`
+  int64_t column_count = 1;  ///< of all `columns`
+  bool whole = true;         ///< every run has the same length
+};
+
+/// The loops of scan `g`; its axis is split into runs.
+inline ScanLoops scan_loops(TemplateBuilder& t, const StageGroup& g) {
+  const Operation& op = t.dag().stage(g.anchor);
+  const ScanInfo& scan = *t.dag().info(g.anchor).scan;
+  StageRef s = t.stage(g.anchor);
+  ScanLoops out;
+  const std::vector<Loop> axes = s.all_axes();
+  const auto d = static_cast<size_t>(scan.axis);
+  out.rows.assign(axes.begin(), axes.begin() + scan.axis);
+  out.columns.assign(axes.begin() + scan.axis + 1, axes.end());
+  for (size_t i = d + 1; i < axes.size(); ++i) out.column_count *= op.axes()[i].extent();
+  if (d > 0) out.last_rows = op.axes()[d - 1].extent();
+  out.place = axes[d];
+  out.reduce = s.reduce_axis(0);
+  const int64_t n = op.axes()[d].extent();
+  if (scan.block < n) {
+    auto [run, place] = s.split(axes[d], scan.block);
+    out.rows.push_back(run);
+    out.place = place;
+    out.last_rows = ceil_div(n, scan.block);
+    out.whole = n % scan.block == 0;
+  }
+  return out;
+}
+
+}  // namespace heddle::meta
