@@ -27,8 +27,8 @@ const Problem::Window& innermost(const Problem& p) {
 }
 
 // A window of few steps, unrolled whole: what neighbouring rows have of it in common takes
-// registers as well (first convolutions: 4x16 1.0 to 2.6 times as fast as 6x16 in a loop, 6x16
-// unrolled 0.4 to 1.3).
+// registers as well (docs/decisions/measured-choices.md, "first convolutions": 4x16 is 1.0 to 2.6
+// times as fast as 6x16 in a loop, 6x16 unrolled 0.4 to 1.3).
 bool rows_share_window(const Problem& p) {
   const Problem::Window& w = innermost(p);
   return w.extent <= kShortWindow && w.slides_along_rows;
@@ -44,8 +44,9 @@ RegisterTile choose_tile(const Problem& p, Choice& choice) {
   return tile;
 }
 
-// Four steps share the loop's bookkeeping and a line of the broadcast operand (docs/benchmarks.md,
-// "knobs of the register tile"). Not where much of a short loop would be its tail.
+// Four steps share the loop's bookkeeping and a line of the broadcast operand
+// (docs/decisions/measured-choices.md, "knobs of the register tile"). Not where much of a short
+// loop would be its tail.
 void choose_unroll(const Problem& p, Choice& choice) {
   constexpr int64_t kLongLoop = 16, kSteps = 4, kShortestSteps = 2;
   // Lines of a window that slides along vectors: of more, the loads do not fit the registers.
@@ -119,7 +120,7 @@ void choose_chain_rows(const Problem& p, const RegisterTile& tile, Choice& choic
 
 // Row tiles whose operand stays near the second cache. It may spill over: it is read in long
 // streams, and larger blocks read the vector operand less often, the more so where the reduction is
-// cut and results are read again too (docs/benchmarks.md, "blocks of 2048^3").
+// cut and results are read again too (docs/decisions/measured-choices.md, "blocks of 2048^3").
 int64_t row_tiles_in_l2(const Problem& p, const RegisterTile& tile) {
   const int64_t block_bytes = p.target.l2_bytes * (p.depth > kLongReduction ? 6 : 3) / 2;
   const int64_t tile_bytes = std::min(p.depth, kPanelSteps) * p.row.element_bytes * tile.rows;
@@ -227,7 +228,8 @@ void choose_copy_of_vectors(const Problem& p, PackVectors packing, Choice& choic
 }
 
 // As it lies, a block is many rows that compete for sets of L2. A copy is worth it from where it no
-// longer fits there and is read often (docs/benchmarks.md, "packing the broadcast operand").
+// longer fits there and is read often (docs/decisions/measured-choices.md, "packing the broadcast
+// operand").
 void choose_copy_of_broadcasts(const Problem& p, Choice& choice) {
   constexpr int64_t kManyColumns = 512, kSomeColumns = 256, kDeep = 128, kWidenColumns = 32;
   const bool large = p.cols >= kManyColumns && p.row.batch_bytes >= p.target.l2_bytes;

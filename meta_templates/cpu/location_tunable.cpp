@@ -60,7 +60,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   }
   // The loops of a contraction split where a padded read is inside of its bounds, so that writing
   // the padded copy is worth it only for one that is read often, or in which many vectors would lie
-  // across a bound (docs/benchmarks.md, "padding in place").
+  // across a bound (docs/decisions/measured-choices.md, "padding in place").
   const bool short_rows = windows_along_rows && dag.stage(g.output_stage).axes().back().extent() <
                                                     6 * native_lanes(t, g.output_stage);
   const bool cheap = info.transcendentals_per_point == 0 && reads <= (short_rows ? 32 : 128);

@@ -6,7 +6,7 @@ namespace heddle::meta {
 namespace {
 
 // Bytes a cycle that a stream from L2 sustains beside the arithmetic (at best it has 32 or 64);
-// measured with the generator of docs/decisions (register tiles).
+// measured, docs/decisions/cpu-products.md.
 constexpr double kL2BytesPerCycle = 17;
 // Steps of the reduction after which blocks of it are cut: a panel has no more of them.
 constexpr int64_t kPanelSteps = 1024;

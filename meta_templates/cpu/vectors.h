@@ -14,7 +14,7 @@ inline int64_t native_lanes(const TemplateBuilder& t, int stage) {
 }
 
 /// Below this a parallel region costs more than it saves: waking a worker takes 30 to 100 us, a
-/// spinning one 0.5 us (docs/benchmarks.md), so a few hundred thousand operations.
+/// spinning one 0.5 us (docs/decisions/measured-choices.md), so a few hundred thousand operations.
 inline constexpr double kMinParallelWork = 2e5;
 
 inline bool worth_parallel(const TemplateBuilder& t, double work) {
