@@ -134,6 +134,11 @@ Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
   const Gpu& gpu = schedule.target().gpu;
   const std::vector<Tensor> all = with_bound(schedule, args);
   auto source = std::make_shared<Source>(Source{lower_gpu(schedule, all, lower_options)});
+  if (times) {
+    for (const GpuPassRecord& r : source->program.passes)
+      times->passes.push_back({r.name, r.ms, {}, {}});
+  }
+  source->program.passes.clear();
   const GpuProgram& p = source->program;
   check_limits(p, gpu);
   const double lower_ms = ms_since(begin);

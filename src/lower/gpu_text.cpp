@@ -8,6 +8,14 @@ std::string dims(const std::array<int64_t, 3>& d) {
   return std::to_string(d[0]) + " x " + std::to_string(d[1]) + " x " + std::to_string(d[2]);
 }
 
+std::string all_text(const std::vector<GpuKernel>& prepare, const std::vector<GpuKernel>& main) {
+  std::string out;
+  for (const auto* list : {&prepare, &main}) {
+    for (const GpuKernel& k : *list) out += to_string(k);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string to_string(const GpuKernel& k) {
@@ -19,11 +27,8 @@ std::string to_string(const GpuKernel& k) {
   return out;
 }
 
-std::string to_string(const GpuProgram& p) {
-  std::string out;
-  for (const GpuKernel& k : p.prepare) out += to_string(k);
-  for (const GpuKernel& k : p.main) out += to_string(k);
-  return out;
-}
+std::string to_string(const GpuProgram& p) { return all_text(p.prepare, p.main); }
+
+std::string to_string(const GpuPassRecord& p) { return all_text(p.prepare, p.main); }
 
 }  // namespace heddle

@@ -67,13 +67,9 @@ class Explanation {
 
   /// Before anything is printed or built: what cannot be shown.
   void check_pass() {
-    if (!options_.pass.empty() && target_.is_cuda()) {
-      throw_user_error("the loops of a GPU's kernels can be shown after the last pass only", {},
-                       "leave --pass out");
-    }
     if (options_.pass.empty() || options_.pass == "all") return;
     std::vector<std::string> names;
-    for (const PassRecord& p : lowered().passes) {
+    for (const AfterPass& p : passes()) {
       if (p.name == options_.pass) return;
       if (std::find(names.begin(), names.end(), p.name) == names.end()) names.push_back(p.name);
     }
@@ -199,11 +195,30 @@ class Explanation {
     return out;
   }
 
+  // The program after each pass.
+  struct AfterPass {
+    std::string name, text;
+  };
+  std::vector<AfterPass> passes() {
+    std::vector<AfterPass> out;
+    if (target_.is_cuda()) {
+      for (const GpuPassRecord& p : gpu_program().passes) out.push_back({p.name, to_string(p)});
+    } else {
+      for (const PassRecord& p : lowered().passes)
+        out.push_back({p.name, program_text(p.main, p.prepare)});
+    }
+    return out;
+  }
+
   const GpuProgram& gpu_program() {
     if (!target_.is_cuda()) {
       throw_user_error("only a GPU's kernels have a CUDA text", {}, "add --target cuda");
     }
-    if (!gpu_program_) gpu_program_.emplace(lower_gpu(schedule(), problem_.args()));
+    if (!gpu_program_) {
+      LowerOptions lower_options;
+      lower_options.keep_passes = !options_.pass.empty();
+      gpu_program_.emplace(lower_gpu(schedule(), problem_.args(), lower_options));
+    }
     return *gpu_program_;
   }
 
@@ -228,15 +243,16 @@ class Explanation {
   }
 
   Part loops() {
-    if (target_.is_cuda()) return plain(to_string(gpu_program()));
-    if (options_.pass.empty()) return plain(program_text(lowered().main, lowered().prepare));
+    if (options_.pass.empty()) {
+      return plain(target_.is_cuda() ? to_string(gpu_program())
+                                     : program_text(lowered().main, lowered().prepare));
+    }
     std::string text;
     int number = 0;
-    for (const PassRecord& p : lowered().passes) {
+    for (const AfterPass& p : passes()) {
       ++number;
       if (options_.pass != "all" && p.name != options_.pass) continue;
-      text += "# after pass " + std::to_string(number) + ", " + p.name + "\n" +
-              program_text(p.main, p.prepare) + "\n";
+      text += "# after pass " + std::to_string(number) + ", " + p.name + "\n" + p.text + "\n";
     }
     return plain(text);
   }

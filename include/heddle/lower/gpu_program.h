@@ -56,6 +56,13 @@ struct GpuKernel {
   int64_t shared_bytes = 0;  ///< of all of them together
 };
 
+/// The kernels after one pass of lower_gpu, and what the pass cost.
+struct GpuPassRecord {
+  std::string name;
+  double ms = 0;
+  std::vector<GpuKernel> main, prepare;  ///< filled only with LowerOptions::keep_passes
+};
+
 /// Like LoweredProgram: `main` takes the arguments of the program, then the buffers of
 /// `persistent`, which `prepare` computes from the constant arguments.
 struct GpuProgram {
@@ -65,9 +72,12 @@ struct GpuProgram {
   std::vector<Buffer> workspace;  ///< Global temporaries, and counters of tails
   std::vector<Buffer> persistent;
   std::vector<int> constant_args;  ///< positions among `args`
+  std::vector<GpuPassRecord> passes;
 };
 
 std::string to_string(const GpuKernel& kernel);
 std::string to_string(const GpuProgram& program);
+/// The kernels after a pass, which kept them.
+std::string to_string(const GpuPassRecord& pass);
 
 }  // namespace heddle

@@ -12,7 +12,7 @@ namespace heddle {
 
 struct LowerOptions {
   std::string name = "kernel";
-  bool keep_passes = false;  ///< fill LoweredProgram::passes with the program after each pass
+  bool keep_passes = false;  ///< fill the records of passes with the program after each of them
   /// Loops whose unrolled body would have more statements are not unrolled. 0: the value of the
   /// schedule's options, or 512 where they have none. A value that differs from theirs is a User
   /// error.

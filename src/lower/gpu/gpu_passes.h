@@ -1,11 +1,13 @@
 // The passes that take a sequential program to the thread form (see lower/gpu_program.h), each in a
-// file of its name. All are pure.
+// file of its name. Those that return a Stmt are pure; the others fill in what a kernel needs
+// beside its body.
 #pragma once
 
 #include <array>
-#include <vector>
+#include <string>
 
 #include "heddle/ir/stmt.h"
+#include "heddle/lower/gpu_program.h"
 
 namespace heddle::gpu {
 
@@ -19,6 +21,13 @@ struct LaunchShape {
   int64_t threads() const { return block[0] * block[1] * block[2]; }
 };
 LaunchShape launch_shape(const Stmt& s);
+
+/// Throws a User error for what no GPU can launch. `body`: of the kernel.
+void check_launch_shape(const std::string& name, const LaunchShape& shape, const Stmt& body);
+
+/// The blocks and threads of `kernel`, in which a cluster is several blocks, and back.
+void set_shape(GpuKernel& kernel, const LaunchShape& shape);
+LaunchShape shape_of(const GpuKernel& kernel);
 
 /// Local buffers that all threads of a block share in the sequential form become one thread's own:
 ///   acc[ty*8 + i][tx*8 + j]  -->  acc[i][j]
@@ -39,5 +48,8 @@ Stmt software_pipeline(const Stmt& s);
 
 /// Barriers between phases that share memory, and none where they do not.
 Stmt insert_sync(const Stmt& s, const LaunchShape& shape);
+
+/// Gives each Shared buffer of the kernel its place.
+void place_shared(GpuKernel& kernel);
 
 }  // namespace heddle::gpu

@@ -1,10 +1,14 @@
 #include <algorithm>
 
 #include "heddle/ir/simplify.h"
+#include "heddle/support/error.h"
 #include "lower/gpu/gpu_passes.h"
 
 namespace heddle::gpu {
 namespace {
+
+// Of a block, on every GPU there is.
+constexpr int64_t kMaxThreads = 1024;
 
 void collect(const Stmt& s, const Ranges& ranges, LaunchShape* shape) {
   if (!s) return;
@@ -36,6 +40,48 @@ void collect(const Stmt& s, const Ranges& ranges, LaunchShape* shape) {
 LaunchShape launch_shape(const Stmt& s) {
   LaunchShape shape;
   collect(s, {}, &shape);
+  return shape;
+}
+
+void check_launch_shape(const std::string& name, const LaunchShape& shape, const Stmt& body) {
+  if (shape.block[0] % shape.cluster != 0 ||
+      (shape.cluster > 1 && shape.block[0] / shape.cluster % 32 != 0)) {
+    throw_user_error("kernel '" + name + "' shares threadIdx.x of " +
+                         std::to_string(shape.block[0]) + " among clusters of " +
+                         std::to_string(shape.cluster) + " blocks",
+                     {}, "give each block of a cluster whole warps");
+  }
+  const int64_t threads = shape.threads() / shape.cluster;
+  if (threads > kMaxThreads) {
+    throw_user_error("kernel '" + name + "' would have " + std::to_string(threads) +
+                         " threads in a block; there can be " + std::to_string(kMaxThreads),
+                     {}, "bind shorter loops to threads");
+  }
+  visit(
+      body,
+      [&](const Stmt& s) {
+        const Allocate* a = s.as<Allocate>();
+        if (shape.cluster == 1 || !a || a->copies == 1) return;
+        throw_user_error("kernel '" + name + "' of clusters keeps " + std::to_string(a->copies) +
+                             " copies of '" + a->buffer->name +
+                             "', and asynchronous copies do not reach the other blocks",
+                         {}, "leave out multi_buffer, or the clusters");
+      },
+      [](const Expr&) {});
+}
+
+void set_shape(GpuKernel& kernel, const LaunchShape& shape) {
+  kernel.grid = shape.grid;
+  kernel.block = shape.block;
+  kernel.cluster = shape.cluster;
+  kernel.grid[0] *= shape.cluster;
+  kernel.block[0] /= shape.cluster;
+}
+
+LaunchShape shape_of(const GpuKernel& kernel) {
+  LaunchShape shape{kernel.grid, kernel.block, kernel.cluster};
+  shape.grid[0] /= kernel.cluster;
+  shape.block[0] *= kernel.cluster;
   return shape;
 }
 

@@ -2,165 +2,20 @@
 // in shared memory, N - 1 iterations' loads are in flight while one iteration computes, and one
 // barrier an iteration orders both the arrival of its tile and the reuse of the one before.
 #include <algorithm>
-#include <functional>
 #include <optional>
 
 #include "heddle/ir/simplify.h"
 #include "lower/gpu/gpu_passes.h"
+#include "lower/gpu/tile_ring.h"
 
 namespace heddle::gpu {
 namespace {
-
-struct Tiles {
-  std::vector<Buffer> tiles;
-  int copies = 1;
-  bool has(const Buffer& b) const {
-    return std::find(tiles.begin(), tiles.end(), b) != tiles.end();
-  }
-};
-
-bool writes(const Stmt& s, const Tiles& t) {
-  bool found = false;
-  visit(
-      s,
-      [&](const Stmt& x) {
-        if (const Store* st = x.as<Store>()) found |= t.has(st->buffer);
-        const TileOp* op = x.as<TileOp>();
-        if (op && op->op != TileOpKind::Mma) found |= t.has(op->operands[0].buffer);
-      },
-      [](const Expr&) {});
-  return found;
-}
-
-int64_t elements(const Buffer& b) { return b.num_elements(); }
-
-// A copy that cp.async can do: 4, 8 or 16 bytes as they lie, from global memory.
-bool can_be_async(const Store& st, const Ranges& ranges) {
-  const Expr* value = &st.value;
-  if (const Select* s = value->as<Select>()) {
-    if (s->condition.dtype().lanes > 1 || !is_const(s->on_false, 0)) return false;
-    value = &s->on_true;
-  }
-  const Load* load = value->as<Load>();
-  if (!load || load->buffer->scope == Scope::Local || load->buffer->scope == Scope::Shared)
-    return false;
-  const int lanes = st.value.dtype().lanes;
-  const int64_t bytes = int64_t{lanes} * load->buffer->dtype.bytes();
-  if (bytes != 4 && bytes != 8 && bytes != 16) return false;
-  if (lanes == 1) return true;
-  auto aligned = [&](const std::vector<Expr>& indices) {
-    const Ramp* r = indices[0].as<Ramp>();
-    return r && is_const(r->stride, 1) &&
-           is_const(simplify(floormod(r->base, Expr(int64_t{lanes})), ranges), 0);
-  };
-  return aligned(st.indices) && aligned(load->indices);
-}
-
-// Accesses to the tiles go to copy `slot`; stores of the producer become asynchronous where they
-// can.
-class Rotated {
- public:
-  Rotated(const Tiles& from, const std::vector<Buffer>& to, Expr slot, bool producer)
-      : from_(from), to_(to), slot_(std::move(slot)), producer_(producer) {}
-
-  Stmt apply(const Stmt& s, Ranges ranges) const {
-    if (!s) return s;
-    if (const For* f = s.as<For>()) {
-      const Interval n = range_of(f->extent, ranges);
-      ranges.set(f->var, {0, std::max<int64_t>(0, n.max - 1)});
-    }
-    if (const Store* st = s.as<Store>(); st && from_.has(st->buffer)) {
-      const bool async = producer_ && can_be_async(*st, ranges);
-      return make_store(copy(st->buffer), {shift(st->buffer, apply(st->indices[0]))},
-                        apply(st->value), async ? StoreHint::Async : st->hint);
-    }
-    if (const TileOp* op = s.as<TileOp>()) return tile_op(*op);
-    return map_children(
-        s, [&](const Stmt& c) { return apply(c, ranges); },
-        [&](const Expr& e) { return apply(e); });
-  }
-
- private:
-  Expr apply(const Expr& e) const {
-    RewriteMemo memo;
-    return apply(e, memo);
-  }
-  Expr apply(const Expr& e, RewriteMemo& memo) const {
-    return memo(e, [&](const Expr& x) { return apply_node(x, memo); });
-  }
-  Expr apply_node(const Expr& e, RewriteMemo& memo) const {
-    const Load* load = e.as<Load>();
-    if (load && from_.has(load->buffer))
-      return make_load(copy(load->buffer), {shift(load->buffer, apply(load->indices[0], memo))});
-    return map_children(e, [&](const Expr& c) { return apply(c, memo); });
-  }
-  Stmt tile_op(const TileOp& op) const {
-    std::vector<TileOperand> operands;
-    for (const TileOperand& o : op.operands) {
-      const bool tile = from_.has(o.buffer);
-      operands.push_back(
-          {tile ? copy(o.buffer) : o.buffer, tile ? shift(o.buffer, o.index) : o.index});
-    }
-    return Stmt(new TileOp(op.op, std::move(operands), op.m, op.n, op.k, op.count, op.transposed));
-  }
-  const Buffer& copy(const Buffer& b) const {
-    return to_[static_cast<size_t>(std::find(from_.tiles.begin(), from_.tiles.end(), b) -
-                                   from_.tiles.begin())];
-  }
-  Expr shift(const Buffer& b, const Expr& index) const {
-    Expr by = slot_ * Expr(elements(b));
-    if (const Ramp* r = index.as<Ramp>())
-      return make_ramp(r->base + by, r->stride, index.dtype().lanes);
-    return index + by;
-  }
-
-  const Tiles& from_;
-  const std::vector<Buffer>& to_;
-  Expr slot_;
-  bool producer_;
-};
-
-// A loop that fills buffers of several copies in `scope` and then uses them.
-struct FillAndUse {
-  Tiles t;
-  std::vector<Buffer> others;  // allocated in the loop too, one copy
-  std::vector<Buffer> rings;   // of all copies, one for each tile
-  Stmt fill, use;
-};
-
-std::optional<FillAndUse> fill_and_use(const For& loop, Scope scope) {
-  FillAndUse r;
-  Stmt body = loop.body;
-  while (const Allocate* a = body.as<Allocate>()) {
-    if (a->copies > 1) {
-      if (a->buffer->scope != scope) return {};
-      r.t.tiles.push_back(a->buffer);
-      r.t.copies = std::max(r.t.copies, a->copies);
-    } else {
-      r.others.push_back(a->buffer);
-    }
-    body = a->body;
-  }
-  const Block* block = body.as<Block>();
-  if (r.t.tiles.empty() || !block) return {};
-  auto first_use = std::find_if(block->stmts.begin(), block->stmts.end(),
-                                [&](const Stmt& s) { return !writes(s, r.t); });
-  r.fill = make_block(std::vector<Stmt>(block->stmts.begin(), first_use));
-  r.use = make_block(std::vector<Stmt>(first_use, block->stmts.end()));
-  if (!r.fill || !r.use || writes(r.use, r.t)) return {};
-  for (const Buffer& b : r.t.tiles) {
-    r.rings.push_back(Buffer::make(b->name, b->dtype, {Expr(elements(b) * r.t.copies)}, b->scope));
-  }
-  return r;
-}
-
-Expr slot(const Tiles& t, const Expr& k) { return floormod(k, Expr(int64_t{t.copies})); }
 
 // The fill of iteration `k`, if there is one.
 Stmt filled(const For& loop, const FillAndUse& p, const Expr& k) {
   const bool shared = p.t.tiles[0]->scope == Scope::Shared;
   Stmt s = substitute(p.fill, {{loop.var, k}});
-  s = Rotated(p.t, p.rings, slot(p.t, k), shared).apply(s, {});
+  s = in_slot(s, p, slot(p.t, k), shared);
   return make_if(k < loop.extent, s);
 }
 
@@ -183,8 +38,8 @@ Stmt pipelined_registers(const For& loop, const FillAndUse& p, std::vector<Buffe
   std::vector<Stmt> out;
   for (int i = 0; i < ahead; ++i) out.push_back(filled(loop, p, Expr(int64_t{i})));
   const Expr k = loop.var.expr();
-  const Stmt round = make_block({filled(loop, p, k + Expr(int64_t{ahead})),
-                                 Rotated(p.t, p.rings, slot(p.t, k), false).apply(p.use, {})});
+  const Stmt round = make_block(
+      {filled(loop, p, k + Expr(int64_t{ahead})), in_slot(p.use, p, slot(p.t, k), false)});
   out.push_back(make_for(loop.var, loop.extent, loop.loop, allocated(p.others, round)));
   return allocated(p, make_block(std::move(out)), made);
 }
@@ -209,7 +64,7 @@ Stmt pipelined_tiles(const For& loop, const FillAndUse& p, bool repeated,
   const Stmt round =
       make_block({make_sync(SyncKind::AsyncWait, ahead - 1), make_sync(SyncKind::Block),
                   filled(loop, p, k + Expr(int64_t{ahead})), make_sync(SyncKind::AsyncCommit),
-                  Rotated(p.t, p.rings, slot(p.t, k), false).apply(p.use, {})});
+                  in_slot(p.use, p, slot(p.t, k), false)});
   out.push_back(make_for(loop.var, loop.extent, loop.loop, allocated(p.others, round)));
   return allocated(p, make_block(std::move(out)), made);
 }
@@ -256,13 +111,13 @@ Stmt pipelined_across(const For& loop, const FillAndUse& tiles, const Steps& ste
   const FillAndUse& p = steps.p;
   auto load = [&](const Expr& of_tile, const Expr& of_step) {
     Stmt s = substitute(p.fill, {{loop.var, of_tile}, {steps.loop->var, of_step}});
-    s = Rotated(p.t, p.rings, slot(p.t, of_step), false).apply(s, {});
-    return Rotated(tiles.t, tiles.rings, slot(tiles.t, of_tile), false).apply(s, {});
+    s = in_slot(s, p, slot(p.t, of_step), false);
+    return in_slot(s, tiles, slot(tiles.t, of_tile), false);
   };
   auto use = [&](const Expr& of_step) {
     Stmt s = substitute(p.use, {{steps.loop->var, of_step}});
-    s = Rotated(p.t, p.rings, slot(p.t, of_step), false).apply(s, {});
-    return allocated(p.others, Rotated(tiles.t, tiles.rings, slot(tiles.t, k), false).apply(s, {}));
+    s = in_slot(s, p, slot(p.t, of_step), false);
+    return allocated(p.others, in_slot(s, tiles, slot(tiles.t, k), false));
   };
   const Stmt wait =
       make_block({make_sync(SyncKind::AsyncWait, ahead - 1), make_sync(SyncKind::Block)});

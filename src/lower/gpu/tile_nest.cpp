@@ -151,60 +151,77 @@ Fragments find_fragments(const Stmt& s) {
   return out;
 }
 
-TileNest parse_tile_nest(const For& loop, const Fragments& fragments) {
-  std::vector<TileLoop> loops{{loop.var, 0}};
-  const int64_t* extent = as_int(loop.extent);
-  const Store* st = nullptr;
-  if (extent) {
-    loops[0].extent = *extent;
-    st = open_nest(loop.body, &loops);
-  }
-  auto fail = [&]() {
-    throw_internal_error("the loops marked as tensorized are no tile of a matrix unit:\n" +
-                         to_string(make_for(loop.var, loop.extent, loop.loop, loop.body)));
-  };
-  if (!st) fail();
+namespace {
+
+// The parts of parse_tile_nest: each gives nothing for loops that are no such tile.
+TileNest::Place first_element(const Buffer& b, const std::vector<Expr>& indices,
+                              const std::vector<TileLoop>& loops) {
+  return {b, at(indices, zero(loops))};
+}
+
+std::optional<TileNest> product_nest(const Product& p, const std::vector<TileLoop>& loops) {
   TileNest t;
-  auto first = [&](const Buffer& b, const std::vector<Expr>& indices) {
-    return TileNest::Place{b, at(indices, zero(loops))};
-  };
-  if (std::optional<Product> p = as_product(loops, *st)) {
-    t.pack = operands_per_register(p->a->dtype);
-    if (!laid_out(p->c->indices, p->m, p->n, Fragment::C, 2) ||
-        !laid_out(p->a->indices, p->m, p->k, Fragment::A, t.pack) ||
-        !laid_out(p->b->indices, p->k, p->n, Fragment::B, t.pack))
-      fail();
-    t.kind = TileNest::Kind::Product;
-    t.c = first(p->c->buffer, p->c->indices);
-    t.a = first(p->a->buffer, p->a->indices);
-    t.b = first(p->b->buffer, p->b->indices);
-    return t;
-  }
-  auto role = fragments.find(st->buffer.get());
-  if (role == fragments.end() || loops.size() != 2) fail();
-  const bool b = role->second == Fragment::B;
+  t.kind = TileNest::Kind::Product;
+  t.pack = operands_per_register(p.a->dtype);
+  if (!laid_out(p.c->indices, p.m, p.n, Fragment::C, 2) ||
+      !laid_out(p.a->indices, p.m, p.k, Fragment::A, t.pack) ||
+      !laid_out(p.b->indices, p.k, p.n, Fragment::B, t.pack))
+    return {};
+  t.c = first_element(p.c->buffer, p.c->indices, loops);
+  t.a = first_element(p.a->buffer, p.a->indices, loops);
+  t.b = first_element(p.b->buffer, p.b->indices, loops);
+  return t;
+}
+
+std::optional<TileNest> fill_or_load_nest(const Store& st, Fragment role,
+                                          const std::vector<TileLoop>& loops) {
+  if (loops.size() != 2) return {};
+  TileNest t;
   t.row = loops[0].var;
   t.col = loops[1].var;
   t.columns = loops[1].extent;
-  const bool pair = b && t.columns == 16;
-  t.pack = role->second == Fragment::C ? 2 : operands_per_register(st->buffer->dtype);
-  if (loops[0].extent != (b ? 8 * t.pack : 16)) fail();
-  if (t.columns != (role->second == Fragment::A ? 8 * t.pack : 8) && !pair) fail();
-  if (!laid_out(st->indices, t.row, t.col, role->second, t.pack)) fail();
-  if (pair && !second_follows(st->indices, t.row, t.col)) fail();
-  t.value = st->value;
-  if (role->second == Fragment::C) {
-    if (uses_var(t.value, t.row) || uses_var(t.value, t.col)) fail();
+  const bool b = role == Fragment::B, pair = b && t.columns == 16;
+  t.pack = role == Fragment::C ? 2 : operands_per_register(st.buffer->dtype);
+  if (loops[0].extent != (b ? 8 * t.pack : 16)) return {};
+  if (t.columns != (role == Fragment::A ? 8 * t.pack : 8) && !pair) return {};
+  if (!laid_out(st.indices, t.row, t.col, role, t.pack)) return {};
+  if (pair && !second_follows(st.indices, t.row, t.col)) return {};
+  t.value = st.value;
+  if (role == Fragment::C) {
+    if (uses_var(t.value, t.row) || uses_var(t.value, t.col)) return {};
     t.kind = TileNest::Kind::Fill;
-    t.c = first(st->buffer, st->indices);
+    t.c = first_element(st.buffer, st.indices, loops);
     return t;
   }
   const Load* load = t.value.as<Load>();
-  if (!load || load->buffer->scope != Scope::Shared) fail();
+  if (!load || load->buffer->scope != Scope::Shared) return {};
   t.kind = TileNest::Kind::Load;
-  t.loaded = b ? Fragment::B : Fragment::A;
-  t.a = first(st->buffer, st->indices);
+  t.loaded = role;
+  t.a = first_element(st.buffer, st.indices, loops);
   return t;
+}
+
+std::optional<TileNest> try_parse(const For& loop, const Fragments& fragments) {
+  const int64_t* extent = as_int(loop.extent);
+  if (!extent) return {};
+  std::vector<TileLoop> loops{{loop.var, *extent}};
+  const Store* st = open_nest(loop.body, &loops);
+  if (!st) return {};
+  if (std::optional<Product> p = as_product(loops, *st)) return product_nest(*p, loops);
+  auto role = fragments.find(st->buffer.get());
+  if (role == fragments.end()) return {};
+  return fill_or_load_nest(*st, role->second, loops);
+}
+
+}  // namespace
+
+TileNest parse_tile_nest(const For& loop, const Fragments& fragments) {
+  std::optional<TileNest> t = try_parse(loop, fragments);
+  if (!t) {
+    throw_internal_error("the loops marked as tensorized are no tile of a matrix unit:\n" +
+                         to_string(make_for(loop.var, loop.extent, loop.loop, loop.body)));
+  }
+  return std::move(*t);
 }
 
 }  // namespace heddle::gpu

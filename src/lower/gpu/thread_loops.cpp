@@ -1,0 +1,128 @@
+#include "lower/gpu/thread_loops.h"
+
+#include <functional>
+
+#include "lower/gpu/buffer_uses.h"
+#include "lower/gpu/thread_reduction.h"
+
+namespace heddle::gpu {
+namespace {
+
+// Whether each iteration of `f` writes elements of its own, or the same values as all others.
+bool independent(const For& f) {
+  bool ok = true;
+  std::set<const BufferNode*> inside;
+  std::vector<VarBinding> lets;
+  // Of a store to memory from outside of the loop; `varies`: not every iteration comes to it.
+  const auto allowed = [&](const Store& st, bool varies) {
+    for (const Expr& i : st.indices) {
+      if (uses_var(i, f.var)) return true;
+    }
+    const Expr value = substitute(st.value, lets);
+    const bool local = any_below(value, [](const Expr& e) {
+      const Load* load = e.as<Load>();
+      return load && load->buffer->scope == Scope::Local;
+    });
+    return !varies && !local && !uses_var(value, f.var);
+  };
+  std::function<void(const Stmt&, bool)> go = [&](const Stmt& s, bool varies) {
+    if (!s || !ok) return;
+    if (const Allocate* a = s.as<Allocate>()) inside.insert(a->buffer.get());
+    if (const If* i = s.as<If>()) varies |= uses_var(i->condition, f.var);
+    if (const Let* l = s.as<Let>()) lets.push_back({l->var, substitute(l->value, lets)});
+    if (const For* g = s.as<For>()) varies |= uses_var(g->extent, f.var);
+    if (const Store* st = s.as<Store>()) {
+      ok &= inside.count(st->buffer.get()) > 0 || allowed(*st, varies);
+      return;
+    }
+    map_children(
+        s,
+        [&](const Stmt& c) {
+          go(c, varies);
+          return c;
+        },
+        [](const Expr& e) { return e; });
+  };
+  go(f.body, false);
+  return ok;
+}
+
+class Classifier {
+ public:
+  explicit Classifier(const LaunchShape& shape) : shape_(shape) {}
+
+  ThreadLoops run(Stmt s) {
+    // A loop that cannot run on threads is run by each thread: others may then change their mind.
+    for (;;) {
+      serial_.clear();
+      reductions_.clear();
+      run_once_.clear();
+      check(s, {}, false, true);
+      if (serial_.empty()) return {s, reductions_, run_once_};
+      s = serialized(s);
+    }
+  }
+
+ private:
+  // `divergent`: not all threads come to `s`; `once`: a block comes to it once.
+  void check(const Stmt& s, std::vector<OpenLoop> open, bool divergent, bool once) {
+    if (!s) return;
+    if (const For* f = s.as<For>()) {
+      if (f->loop == LoopKind::Tensorized) return;
+      const int64_t* n = as_int(f->extent);
+      if (is_thread(f->loop)) {
+        if (as_thread_reduction(*f)) {
+          (shuffles(*f, open, divergent) ? reductions_ : serial_).insert(f);
+          if (once) run_once_.insert(f);
+          return;
+        }
+        if (!independent(*f)) serial_.insert(f);
+      }
+      open.push_back({f->var, f->loop, n ? *n : 0});
+      return check(f->body, std::move(open), divergent, once && is_block(f->loop));
+    }
+    if (const If* i = s.as<If>()) {
+      divergent |= uses_any_thread(i->condition, open);
+      once = false;
+    }
+    map_children(
+        s,
+        [&](const Stmt& c) {
+          check(c, open, divergent, once);
+          return c;
+        },
+        [](const Expr& e) { return e; });
+  }
+
+  // Whether shuffles can do it: whole warps, all of whose lanes are here.
+  bool shuffles(const For& f, const std::vector<OpenLoop>& open, bool divergent) const {
+    const int64_t* n = as_int(f.extent);
+    if (f.loop != LoopKind::ThreadX || !n || *n % kWarp != 0 || divergent) return false;
+    const bool whole = *n == shape_.block[0];
+    for (const OpenLoop& l : open) {
+      // A barrier would divide the rows.
+      if (is_thread(l.kind) && (*n != kWarp || !whole)) return false;
+    }
+    const int64_t warps = *n / kWarp;
+    return warps <= kWarp || (whole && warps % kWarp == 0);
+  }
+
+  Stmt serialized(const Stmt& s) const {
+    Stmt r = map_children(
+        s, [&](const Stmt& c) { return serialized(c); }, [](const Expr& e) { return e; });
+    if (!serial_.count(s.get()) || !r) return r;
+    const For* f = r.as<For>();
+    return make_for(f->var, f->extent, LoopKind::Serial, f->body);
+  }
+
+  const LaunchShape& shape_;
+  std::set<const StmtNode*> serial_, reductions_, run_once_;
+};
+
+}  // namespace
+
+ThreadLoops with_legal_thread_loops(const Stmt& s, const LaunchShape& shape) {
+  return Classifier(shape).run(s);
+}
+
+}  // namespace heddle::gpu

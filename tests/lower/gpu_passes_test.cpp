@@ -1,0 +1,79 @@
+// The list of passes that lower_gpu records.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "heddle/driver/build.h"
+#include "heddle/lower/lower.h"
+#include "heddle/ops/ops.h"
+
+namespace heddle {
+namespace {
+
+struct Product {
+  Tensor a = placeholder({256, 128}, bf16, "A");
+  Tensor b = placeholder({128, 256}, bf16, "B");
+  Tensor c = ops::matmul(a, b);
+  Schedule schedule = create_schedule({c}, Target::parse("cuda -gpu=h200"));
+
+  GpuProgram lowered(bool keep_passes) const {
+    return lower_gpu(schedule, {a, b, c}, {.keep_passes = keep_passes});
+  }
+};
+
+size_t position(const GpuProgram& p, const std::string& pass) {
+  const auto at = std::find_if(p.passes.begin(), p.passes.end(),
+                               [&](const GpuPassRecord& r) { return r.name == pass; });
+  EXPECT_NE(at, p.passes.end()) << pass;
+  return static_cast<size_t>(at - p.passes.begin());
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(GpuPasses, AreRecordedInOrderWithTheirTimes) {
+  const GpuProgram p = Product().lowered(false);
+  EXPECT_EQ(p.passes.front().name, "build_nest");
+  size_t last = 0;
+  for (const char* name :
+       {"linear_scans", "loop_partition", "launch_shape", "distribute", "single_out_stores",
+        "flatten", "vectorize", "software_pipeline", "insert_sync", "place_shared"}) {
+    const size_t at = position(p, name);
+    EXPECT_GT(at, last) << name;
+    last = at;
+  }
+  for (const GpuPassRecord& r : p.passes) {
+    EXPECT_GE(r.ms, 0) << r.name;
+    EXPECT_TRUE(r.main.empty()) << r.name << " was not to be kept";
+  }
+}
+
+TEST(GpuPasses, KeepTheProgramWhereAskedTo) {
+  const GpuProgram p = Product().lowered(true);
+  ASSERT_EQ(p.main.size(), 1u);
+  EXPECT_EQ(to_string(p.passes.back()), to_string(p));
+  const auto after = [&](const char* pass) { return to_string(p.passes[position(p, pass)]); };
+  // Threads take their parts: a fragment's nest becomes an operation of the matrix unit.
+  EXPECT_TRUE(has(after("launch_shape"), "tensorized"));
+  EXPECT_FALSE(has(after("distribute"), "tensorized"));
+  EXPECT_TRUE(has(after("distribute"), "mma"));
+  EXPECT_FALSE(has(after("vectorize"), "async"));
+  EXPECT_TRUE(has(after("software_pipeline"), "async"));
+}
+
+TEST(GpuPasses, OfLowerTheSameNamesForWhatBothDo) {
+  const Product x;
+  const LoweredProgram cpu = lower(x.schedule, {x.a, x.b, x.c});
+  const GpuProgram gpu = x.lowered(false);
+  for (const char* name :
+       {"build_nest", "simplify", "linear_scans", "loop_partition", "flatten", "vectorize"}) {
+    EXPECT_TRUE(std::any_of(cpu.passes.begin(), cpu.passes.end(), [&](const PassRecord& r) {
+      return r.name == name;
+    })) << name;
+    position(gpu, name);
+  }
+}
+
+}  // namespace
+}  // namespace heddle
