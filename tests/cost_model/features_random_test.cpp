@@ -2,6 +2,7 @@
 #include "features_testing.h"
 #include "heddle/lower/lower.h"
 #include "selftest/random_program.h"
+#include "selftest/random_schedule.h"
 
 namespace heddle::testing {
 using namespace selftest;

@@ -10,6 +10,7 @@
 #include "lower/lower_testing.h"
 #include "meta_templates/cuda_programs.h"
 #include "selftest/random_program.h"
+#include "selftest/random_schedule.h"
 
 namespace heddle::testing {
 namespace {

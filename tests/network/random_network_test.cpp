@@ -6,6 +6,7 @@
 #include "heddle/support/rng.h"
 #include "network/network_testing.h"
 #include "selftest/random_program.h"
+#include "selftest/random_schedule.h"
 
 namespace heddle::testing {
 using namespace selftest;

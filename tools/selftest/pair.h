@@ -7,6 +7,7 @@
 
 #include "selftest/coverage.h"
 #include "selftest/random_program.h"
+#include "selftest/random_schedule.h"
 
 namespace heddle::selftest {
 

@@ -1,4 +1,4 @@
-// Random declarations, configs and manual schedules, each from one seed that reproduces it.
+// Random declarations, each from one seed that reproduces it, their inputs, and when results agree.
 #pragma once
 
 #include <string>
@@ -20,12 +20,6 @@ struct RandomProgram {
 /// A declaration of a random family (contraction, convolution, reduction, normalisation, movement,
 /// element-wise chain, or a composition), of odd small shapes.
 RandomProgram random_program(Rng& rng);
-
-/// A random legal config, or the default one when none was found in a few draws.
-Config random_config(const Template& t, Rng& rng);
-
-/// A schedule of random primitives; steps that do not apply are skipped.
-Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng);
 
 /// Inputs with values that keep every operation well behaved.
 std::vector<NDArray> random_inputs(const RandomProgram& p, uint64_t seed);
