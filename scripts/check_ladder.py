@@ -21,6 +21,16 @@ ONLY = {
     "ops": {"support", "ir", "dsl", "ops"},  # declarations, no schedules
 }
 
+# The rooms of tools/, and the benchmarks: whose parts each of them sees. Tests see all.
+MAY_SEE_ROOMS = {
+    "tools/peers": {"peers"},
+    "tools/subjects": {"peers", "subjects"},
+    "tools/selftest": {"selftest"},
+    "tools/heddle": {"peers", "subjects", "selftest"},
+    "bench": {"peers", "subjects"},
+    "tests": {"peers", "subjects", "selftest"},
+}
+
 # The folders of meta_templates, and whose parts each of them sees.
 MAY_SEE_TEMPLATES = {"common": {"common", "cuda"}, "cpu": {"common", "cpu"}, "cuda": {"common", "cuda"}}
 
@@ -30,7 +40,7 @@ OWNED = {
     "llvm-c/": ["src/codegen/llvm/", "tests/codegen/"],
     "boost/": ["src/dag/"],
     "nlohmann/": ["src/support/json.cpp"],
-    "xgboost/": ["src/cost_model/", "tools/", "bench/"],
+    "xgboost/": ["src/cost_model/"],
     "google/protobuf/": ["src/onnx/"],
     "heddle_onnx_file.pb.h": ["src/onnx/parse.cpp", "src/onnx/tensor_data.cpp"],
     "dlpack/": ["src/runtime/", "src/onnx/mapped_file.cpp", "tests/runtime/", "tests/driver/", "bench/gpu/"],
@@ -61,6 +71,16 @@ def folder_included(header):
     return parts[0] if len(parts) > 1 and parts[0] in LADDER else None
 
 
+def check_room(name, header):
+    """The command line's rooms are used one way only, and the peers know nothing of Heddle."""
+    room = next((r for r in MAY_SEE_ROOMS if name.startswith(r + "/")), None)
+    first = header.split("/")[0] if "/" in header else None
+    if first in MAY_SEE_ROOMS["tests"] and first not in MAY_SEE_ROOMS.get(room, ()):
+        yield f"'{room or name}' may not include tools/{header}"
+    if room == "tools/peers" and first == "heddle":
+        yield f"the peers know nothing of Heddle: {header}"
+
+
 def check_include(path, quote, header):
     name = path.as_posix()
     folder = folder_of(path)
@@ -82,6 +102,7 @@ def check_include(path, quote, header):
         parts = header.split("/")
         if not header.startswith("heddle/") and parts[0] not in MAY_SEE_TEMPLATES.get(path.parts[1], ()):
             yield f"'meta_templates/{path.parts[1]}' sees public headers and common parts only: {header}"
+    yield from check_room(name, header)
     for prefix, owners in OWNED.items():
         if header.startswith(prefix) and not any(name.startswith(o) for o in owners):
             yield f"<{prefix}...> belongs in {', '.join(owners)} only: {header}"

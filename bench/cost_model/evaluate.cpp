@@ -1,6 +1,9 @@
 // Held-out accuracy, by task: how well a model orders configs it has not seen.
+#include <array>
 #include <cstdio>
 #include <map>
+#include <memory>
+#include <utility>
 
 #include "bench.h"
 #include "heddle/cost_model/cost_model.h"
@@ -108,86 +111,120 @@ void fit_time(const std::vector<Row>& rows, const XgboostOptions& options) {
   }
 }
 
-}  // namespace
+using Accuracies = std::map<std::string, ModelAccuracy>;  // by task
+using Sums = std::map<std::string, Sum>;
 
-// Three questions: rows of every task are known (half, at random); the task is new; only 64 rows of
-// the task itself are known.
-int evaluate(const std::string& path, const std::vector<std::string>& settings) {
-  std::vector<Row> rows = rows_of(path);
-  XgboostOptions options = options_of(settings);
-  for (const std::string& s : settings) {
-    if (s.rfind("without=", 0) == 0) leave_out(&rows, s.substr(8));
+struct Data {
+  std::vector<Row> rows;
+  std::map<std::string, std::vector<size_t>> by_task;  // which rows are a task's
+};
+
+// How well a model that has seen the rows `train` orders the rows `test`.
+Accuracies score(const Data& data, const std::vector<size_t>& train,
+                 const std::vector<size_t>& test, XgboostOptions options, uint64_t seed) {
+  options.seed = seed;
+  std::unique_ptr<CostModel> model = make_xgboost_model(options);
+  std::vector<TrainingRow> known;
+  for (size_t i : train) known.push_back(data.rows[i].row);
+  model->update(known);
+  std::map<std::string, std::pair<std::vector<Features>, std::vector<double>>> asked;
+  for (size_t i : test) {
+    asked[data.rows[i].task].first.push_back(data.rows[i].row.features);
+    asked[data.rows[i].task].second.push_back(data.rows[i].row.throughput);
   }
-  std::map<std::string, std::vector<size_t>> by_task;
-  for (size_t i = 0; i < rows.size(); ++i) by_task[rows[i].task].push_back(i);
-  std::map<std::string, Sum> mixed, unseen, few;
-  auto score = [&](const std::vector<size_t>& train, const std::vector<size_t>& test,
-                   uint64_t seed) {
-    options.seed = seed;
-    std::unique_ptr<CostModel> model = make_xgboost_model(options);
-    std::vector<TrainingRow> known;
-    for (size_t i : train) known.push_back(rows[i].row);
-    model->update(known);
-    std::map<std::string, std::pair<std::vector<Features>, std::vector<double>>> asked;
-    for (size_t i : test) {
-      asked[rows[i].task].first.push_back(rows[i].row.features);
-      asked[rows[i].task].second.push_back(rows[i].row.throughput);
-    }
-    std::map<std::string, ModelAccuracy> out;
-    for (auto& [task, x] : asked)
-      out[task] = evaluate_ranking(model->predict(hash_string(task), x.first), x.second);
-    return out;
-  };
+  Accuracies out;
+  for (auto& [task, x] : asked) {
+    out[task] = evaluate_ranking(model->predict(hash_string(task), x.first), x.second);
+  }
+  return out;
+}
+
+void add(Sums& sums, const Accuracies& accuracies) {
+  for (const auto& [task, a] : accuracies) sums[task].add(a);
+}
+
+struct Answers {
+  Sums mixed;   // rows of every task are known: half of them, at random
+  Sums few;     // only 64 rows of the task itself are known
+  Sums unseen;  // the task is new
+};
+
+// With three halves at random. Shuffles the rows of each task.
+void score_known_tasks(Data& data, const XgboostOptions& options, Answers& answers) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     Rng rng(seed);
     std::vector<size_t> train, test;
-    for (auto& [task, list] : by_task) {
+    for (auto& [task, list] : data.by_task) {
       rng.shuffle(list);
       for (size_t i = 0; i < list.size(); ++i) (i % 2 ? train : test).push_back(list[i]);
     }
-    for (auto& [task, a] : score(train, test, seed)) mixed[task].add(a);
-    for (auto& [task, list] : by_task) {
+    add(answers.mixed, score(data, train, test, options, seed));
+    for (const auto& [task, list] : data.by_task) {
       if (list.size() < 100) continue;
-      std::vector<size_t> own(list.begin(), list.begin() + 64), rest(list.begin() + 64, list.end());
-      for (auto& [t, a] : score(own, rest, seed)) few[t].add(a);
+      const std::vector<size_t> own(list.begin(), list.begin() + 64);
+      const std::vector<size_t> rest(list.begin() + 64, list.end());
+      add(answers.few, score(data, own, rest, options, seed));
     }
   }
-  fit_time(rows, options);
-  for (const auto& [task, list] : by_task) {
+}
+
+void score_new_tasks(const Data& data, const XgboostOptions& options, Answers& answers) {
+  for (const auto& [task, list] : data.by_task) {
     std::vector<size_t> others;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].task != task) others.push_back(i);
+    for (size_t i = 0; i < data.rows.size(); ++i) {
+      if (data.rows[i].task != task) others.push_back(i);
     }
-    for (auto& [t, a] : score(others, list, 1)) unseen[t].add(a);
+    add(answers.unseen, score(data, others, list, options, 1));
   }
+}
+
+// Each task counts once.
+void add_mean(Sum& into, const Sum& s) {
+  if (s.n == 0) return;
+  ModelAccuracy a = s.total;
+  a.spearman /= s.n;
+  a.top10_recall /= s.n;
+  a.best_of_top10 /= s.n;
+  into.add(a);
+}
+
+void print(const Data& data, Answers& answers) {
   Table table({"task", "rows", "half known: rho", "top-10", "best", "64 own rows: rho", "top-10",
                "best", "task unseen: rho", "top-10", "best"});
-  Sum all_mixed, all_few, all_unseen;
-  auto mean_into = [](Sum* into, const Sum& s) {
-    if (s.n == 0) return;
-    ModelAccuracy a = s.total;
-    a.spearman /= s.n;
-    a.top10_recall /= s.n;
-    a.best_of_top10 /= s.n;
-    into->add(a);
-  };
-  auto row = [&](const std::string& name, size_t n, const Sum& a, const Sum& b, const Sum& c) {
+  auto row = [&](const std::string& name, size_t n, const std::array<Sum, 3>& sums) {
     std::vector<std::string> cells{name, std::to_string(n)};
-    for (const Sum* s : {&a, &b, &c}) {
-      for (const std::string& x : s->cells()) cells.push_back(s->n ? x : "");
+    for (const Sum& s : sums) {
+      for (const std::string& x : s.cells()) cells.push_back(s.n ? x : "");
     }
     table.add_row(cells);
   };
-  for (const auto& [task, list] : by_task) {
-    row(task, list.size(), mixed[task], few[task], unseen[task]);
+  std::array<Sum, 3> means;
+  for (const auto& [task, list] : data.by_task) {
+    const std::array<Sum, 3> sums{answers.mixed[task], answers.few[task], answers.unseen[task]};
+    row(task, list.size(), sums);
     if (list.size() < 50) continue;  // too few to say anything
-    mean_into(&all_mixed, mixed[task]);
-    mean_into(&all_few, few[task]);
-    mean_into(&all_unseen, unseen[task]);
+    for (size_t i = 0; i < sums.size(); ++i) add_mean(means[i], sums[i]);
   }
   table.add_rule();
-  row("mean", rows.size(), all_mixed, all_few, all_unseen);
+  row("mean", data.rows.size(), means);
   std::printf("%s", table.to_string().c_str());
+}
+
+}  // namespace
+
+int evaluate(const std::string& path, const std::vector<std::string>& settings) {
+  Data data;
+  data.rows = rows_of(path);
+  const XgboostOptions options = options_of(settings);
+  for (const std::string& s : settings) {
+    if (s.rfind("without=", 0) == 0) leave_out(&data.rows, s.substr(8));
+  }
+  for (size_t i = 0; i < data.rows.size(); ++i) data.by_task[data.rows[i].task].push_back(i);
+  Answers answers;
+  score_known_tasks(data, options, answers);
+  fit_time(data.rows, options);
+  score_new_tasks(data, options, answers);
+  print(data, answers);
   return 0;
 }
 

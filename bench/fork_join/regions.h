@@ -1,7 +1,6 @@
 // One parallel region of two or more threads by each runtime; a source file each, since gomp's
 // needs -fopenmp.
-#ifndef HEDDLE_BENCH_FORK_JOIN_REGIONS_H_
-#define HEDDLE_BENCH_FORK_JOIN_REGIONS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -19,5 +18,3 @@ bool have_openmp();
 bool have_tbb();
 
 }  // namespace heddle::bench
-
-#endif  // HEDDLE_BENCH_FORK_JOIN_REGIONS_H_

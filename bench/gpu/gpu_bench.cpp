@@ -23,7 +23,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
 #include "heddle/support/rng.h"
-#include "subjects.h"
+#include "subjects/subjects.h"
 
 namespace heddle {
 namespace {
@@ -89,16 +89,8 @@ Config random_config(const Template& t, Rng& rng) {
   return t.default_config();
 }
 
-Json run(const std::string& subject, const Options& o) {
-  const cli::Problem p = cli::make_problem(subject, o.dtype);
-  const Target target = Target::cuda();
-  AutoSchedulerOptions scheduler = current_auto_scheduler_options();
-  scheduler.allow_tf32 = o.allow_tf32;
-  const Template t = make_template(ComputeDag(p.outputs), target, scheduler);
-  Json out = Json::object();
-  out["subject"] = subject;
-  out["dtype"] = to_string(o.dtype);
-  out["template"] = t.name();
+// The static config first, as --set changes it, then random ones.
+std::vector<Candidate> candidates_of(const Template& t, const Options& o) {
   Rng rng(o.seed);
   std::vector<Candidate> list(1);
   list[0].config = t.default_config();
@@ -116,14 +108,12 @@ Json run(const std::string& subject, const Options& o) {
     c.config = random_config(t, rng);
     list.push_back(std::move(c));
   }
-  compile(list, t, p.args(), o);
-  if (!list[0].error.empty()) throw_runtime_error("static: " + list[0].error);
-  if (o.source) std::cerr << list[0].kernel.source("cuda");
+  return list;
+}
 
-  const std::vector<NDArray> inputs = p.make_inputs();
-  std::vector<NDArray> host = inputs;
-  for (const NDArray& a : p.make_outputs()) host.push_back(a);
-  const std::vector<NDArray> args = on_gpu(host);
+// Times each roughly; says on standard error why some have no time. Returns how many those are.
+int time_all(std::vector<Candidate>& list, const std::vector<NDArray>& args,
+             const std::string& subject) {
   int failed = 0;
   for (Candidate& c : list) {
     if (c.error.empty()) {
@@ -137,6 +127,12 @@ Json run(const std::string& subject, const Options& o) {
     failed += !c.error.empty();
     if (!c.error.empty()) std::cerr << subject << ": " << c.error.substr(0, 600) << "\n";
   }
+  return failed;
+}
+
+// The fastest of those that ran: the five best are timed again, with care, and so is the first of
+// all.
+const Candidate& best_of(std::vector<Candidate>& list, const std::vector<NDArray>& args) {
   std::vector<Candidate*> order;
   for (Candidate& c : list) {
     if (c.error.empty()) order.push_back(&c);
@@ -146,8 +142,50 @@ Json run(const std::string& subject, const Options& o) {
   for (Candidate* c : order) c->us = time_us(c->kernel, args, false);
   std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->us < b->us; });
   list[0].us = time_us(list[0].kernel, args, false);
-  const Candidate& best = *order[0];
+  return *order[0];
+}
+
+// The largest difference from what the CPU makes of it, relative to 1 + |value|, of about a million
+// elements of each output. `host`: the arrays of a call on the CPU.
+double largest_error(const cli::Problem& p, const std::vector<const Kernel*>& kernels,
+                     const std::vector<NDArray>& host, const std::vector<NDArray>& args) {
+  const Kernel cpu = build(create_schedule(p.outputs), p.args());
+  cpu.call(host);
+  double worst = 0;
+  for (const Kernel* k : kernels) {
+    k->call(args);
+    for (size_t i = p.inputs.size(); i < args.size(); ++i) {
+      const NDArray got = args[i].to_host();
+      for (int64_t e = 0; e < got.size(); e += 1 + got.size() / 1000003) {
+        const double want = host[i].get(e);
+        worst = std::max(worst, std::abs(got.get(e) - want) / (1 + std::abs(want)));
+        if (!(got.get(e) == got.get(e)) && want == want) worst = 1e30;
+      }
+    }
+  }
+  return worst;
+}
+
+Json run(const std::string& subject, const Options& o) {
+  const cli::Problem p = cli::make_problem(subject, o.dtype);
+  AutoSchedulerOptions scheduler = current_auto_scheduler_options();
+  scheduler.allow_tf32 = o.allow_tf32;
+  const Template t = make_template(ComputeDag(p.outputs), Target::cuda(), scheduler);
+  std::vector<Candidate> list = candidates_of(t, o);
+  compile(list, t, p.args(), o);
+  if (!list[0].error.empty()) throw_runtime_error("static: " + list[0].error);
+  if (o.source) std::cerr << list[0].kernel.source("cuda");
+
+  std::vector<NDArray> host = p.make_inputs();
+  for (const NDArray& a : p.make_outputs()) host.push_back(a);
+  const std::vector<NDArray> args = on_gpu(host);
+  const int failed = time_all(list, args, subject);
+  const Candidate& best = best_of(list, args);
   const double us = std::min(best.us, list[0].us);
+  Json out = Json::object();
+  out["subject"] = subject;
+  out["dtype"] = to_string(o.dtype);
+  out["template"] = t.name();
   out["static_us"] = list[0].us;
   out["best_us"] = us;
   out["tflops"] = p.flops / us * 1e-6;
@@ -156,23 +194,7 @@ Json run(const std::string& subject, const Options& o) {
   out["failed"] = static_cast<double>(failed);
   out["static"] = t.config_to_json(list[0].config);
   out["best"] = t.config_to_json(best.us < list[0].us ? best.config : list[0].config);
-  if (o.check) {
-    const Kernel cpu = build(create_schedule(p.outputs), p.args());
-    cpu.call(host);
-    double worst = 0;
-    for (const Kernel* k : {static_cast<const Kernel*>(&list[0].kernel), &best.kernel}) {
-      k->call(args);
-      for (size_t i = inputs.size(); i < args.size(); ++i) {
-        const NDArray got = args[i].to_host();
-        for (int64_t e = 0; e < got.size(); e += 1 + got.size() / 1000003) {
-          const double want = host[i].get(e);
-          worst = std::max(worst, std::abs(got.get(e) - want) / (1 + std::abs(want)));
-          if (!(got.get(e) == got.get(e)) && want == want) worst = 1e30;
-        }
-      }
-    }
-    out["error"] = worst;
-  }
+  if (o.check) out["error"] = largest_error(p, {&list[0].kernel, &best.kernel}, host, args);
   return out;
 }
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "commands.h"
 #include "heddle/driver/build.h"
 #include "heddle/runtime/cuda.h"
-#include "subjects.h"
+#include "subjects/subjects.h"
+#include "subjects/target_text.h"
 
 namespace {
 

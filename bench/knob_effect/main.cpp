@@ -18,8 +18,8 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
-#include "interleave.h"
-#include "subjects.h"
+#include "peers/interleave.h"
+#include "subjects/subjects.h"
 
 namespace {
 
@@ -102,13 +102,13 @@ std::vector<double> race(const std::string& subject, const Options& o) {
   std::vector<NDArray> arrays = problem.make_inputs();
   for (NDArray& a : problem.make_outputs()) arrays.push_back(a);
   const ScopedThreads threads(o.threads);
-  std::vector<bench::TimedCase> cases;
+  std::vector<peers::TimedCase> cases;
   for (const std::optional<Kernel>& v : variants) {
     if (v) cases.push_back({"", [&] { v->call(arrays); }});
   }
-  bench::InterleaveOptions timing;
+  peers::InterleaveOptions timing;
   timing.min_rounds = timing.max_rounds = o.rounds;
-  const std::vector<bench::CaseTimes> times = bench::time_interleaved(cases, timing);
+  const std::vector<peers::CaseTimes> times = peers::time_interleaved(cases, timing);
   std::vector<double> out;
   size_t timed = 0;
   for (const std::optional<Kernel>& v : variants)

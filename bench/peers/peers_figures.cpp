@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "ceilings.h"
-#include "interleave.h"
-#include "peer_onednn.h"
-#include "peer_openblas.h"
+#include "peers/ceilings.h"
+#include "peers/interleave.h"
+#include "peers/peer_onednn.h"
+#include "peers/peer_openblas.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 namespace {
 
 using Floats = std::vector<float>;
@@ -162,4 +162,4 @@ void print_figures(int threads) {
   print_rows();
 }
 
-}  // namespace heddle::bench
+}  // namespace heddle::peers

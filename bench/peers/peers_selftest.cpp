@@ -15,13 +15,13 @@
 #include <thread>
 #include <vector>
 
-#include "cpu_features.h"
-#include "idle.h"
-#include "peer_onednn.h"
-#include "peer_openblas.h"
+#include "peers/cpu_features.h"
+#include "peers/idle.h"
+#include "peers/peer_onednn.h"
+#include "peers/peer_openblas.h"
 #include "peers_figures.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 namespace {
 
 using Floats = std::vector<float>;
@@ -250,15 +250,18 @@ void check_images() {
 
 float gelu(float x) { return 0.5f * x * (1 + std::erf(x / std::sqrt(2.0f))); }
 
-void check_rows() {
-  constexpr int64_t kRows = 13;
-  constexpr int64_t kCols = 37;
-  const Floats x = noise(kRows * kCols, 8);
-  const Floats scale = noise(kCols, 9);
-  const Floats shift = noise(kCols, 10);
-  Floats soft, log_soft, norm, bias_gelu, added, flipped, row_sum, row_max, col_sum(kCols, 0),
-      col_max(kCols, -INFINITY);
+constexpr int64_t kRows = 13;
+constexpr int64_t kCols = 37;
+
+// What plain loops make of a matrix and two vectors of a row's length.
+struct RowResults {
+  Floats soft, log_soft, norm, bias_gelu, added, flipped, row_sum, row_max;
+  Floats col_sum = Floats(kCols, 0), col_max = Floats(kCols, -INFINITY);
   float total = 0;
+};
+
+RowResults naive_rows(const Floats& x, const Floats& scale, const Floats& shift) {
+  RowResults want;
   for (int64_t i = 0; i < kRows; ++i) {
     const float* row = x.data() + i * kCols;
     double sum = 0, squares = 0, exps = 0;
@@ -271,73 +274,94 @@ void check_rows() {
     const double deviation = std::sqrt(squares / kCols - mean * mean + 1e-5);
     for (int64_t j = 0; j < kCols; ++j) {
       const auto c = static_cast<size_t>(j);
-      soft.push_back(static_cast<float>(std::exp(double{row[j]}) / exps));
-      log_soft.push_back(static_cast<float>(row[j] - std::log(exps)));
-      norm.push_back(static_cast<float>((row[j] - mean) / deviation) * scale[c] + shift[c]);
-      bias_gelu.push_back(gelu(row[j] + shift[c]));
-      added.push_back(row[j] + shift[c]);
-      col_sum[c] += row[j];
-      col_max[c] = std::max(col_max[c], row[j]);
+      want.soft.push_back(static_cast<float>(std::exp(double{row[j]}) / exps));
+      want.log_soft.push_back(static_cast<float>(row[j] - std::log(exps)));
+      want.norm.push_back(static_cast<float>((row[j] - mean) / deviation) * scale[c] + shift[c]);
+      want.bias_gelu.push_back(gelu(row[j] + shift[c]));
+      want.added.push_back(row[j] + shift[c]);
+      want.col_sum[c] += row[j];
+      want.col_max[c] = std::max(want.col_max[c], row[j]);
     }
-    row_sum.push_back(static_cast<float>(sum));
-    row_max.push_back(*std::max_element(row, row + kCols));
-    total += static_cast<float>(sum);
+    want.row_sum.push_back(static_cast<float>(sum));
+    want.row_max.push_back(*std::max_element(row, row + kCols));
+    want.total += static_cast<float>(sum);
   }
   for (int64_t j = 0; j < kCols; ++j) {
-    for (int64_t i = 0; i < kRows; ++i) flipped.push_back(x[static_cast<size_t>(i * kCols + j)]);
+    for (int64_t i = 0; i < kRows; ++i) {
+      want.flipped.push_back(x[static_cast<size_t>(i * kCols + j)]);
+    }
   }
-  const float* in = x.data();
+  return want;
+}
+
+void check_normalisations(const float* in, const Floats& scale, const Floats& shift,
+                          const RowResults& want) {
   expect_op(
-      "oneDNN softmax", [&](float* out) { return onednn_softmax(kRows, kCols, in, out); }, soft);
+      "oneDNN softmax", [&](float* out) { return onednn_softmax(kRows, kCols, in, out); },
+      want.soft);
   expect_op(
       "oneDNN logsoftmax", [&](float* out) { return onednn_logsoftmax(kRows, kCols, in, out); },
-      log_soft);
+      want.log_soft);
   expect_op(
       "oneDNN layer normalization",
       [&](float* out) {
         return onednn_layer_norm(kRows, kCols, 1e-5f, scale.data(), shift.data(), in, out);
       },
-      norm);
+      want.norm);
+}
+
+void check_additions(const float* in, const Floats& shift, const RowResults& want) {
   expect_op(
       "oneDNN bias and gelu",
       [&](float* out) {
         return onednn_bias_eltwise(kRows, kCols, OnednnEltwise::kGeluErf, in, shift.data(), out);
       },
-      bias_gelu);
+      want.bias_gelu);
   expect_op(
       "oneDNN add",
       [&](float* out) { return onednn_add({kRows, kCols}, {1, kCols}, in, shift.data(), out); },
-      added);
-  Floats rectified(added.size()), twice;
+      want.added);
+  Floats rectified(want.added.size());
   for (size_t i = 0; i < rectified.size(); ++i) rectified[i] = std::max(0.0f, 2 * in[i]);
-  for (int64_t row = 0; row < kRows; ++row) {
-    for (int part = 0; part < 2; ++part)
-      twice.insert(twice.end(), in + row * kCols, in + (row + 1) * kCols);
-  }
   expect_op(
       "oneDNN add and relu",
       [&](float* out) { return onednn_add_relu({kRows, kCols}, in, in, out); }, rectified);
+}
+
+void check_movement(const float* in, const RowResults& want) {
+  Floats twice;
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int part = 0; part < 2; ++part) {
+      twice.insert(twice.end(), in + row * kCols, in + (row + 1) * kCols);
+    }
+  }
   expect_op(
       "oneDNN concat", [&](float* out) { return onednn_concat(kRows, kCols, 1, {in, in}, out); },
       twice);
   expect_op(
       "oneDNN transpose", [&](float* out) { return onednn_transpose(kRows, kCols, in, out); },
-      flipped);
-  auto reduce = [&](const char* what, OnednnReduceKind kind, OnednnReduceOver over,
-                    const Floats& want) {
-    expect_op(
-        what, [&](float* out) { return onednn_reduce(kind, over, kRows, kCols, in, out); }, want);
-  };
-  reduce("oneDNN row sum", OnednnReduceKind::kSum, OnednnReduceOver::kRows, row_sum);
-  reduce("oneDNN row max", OnednnReduceKind::kMax, OnednnReduceOver::kRows, row_max);
-  reduce("oneDNN column sum", OnednnReduceKind::kSum, OnednnReduceOver::kCols, col_sum);
-  reduce("oneDNN column max", OnednnReduceKind::kMax, OnednnReduceOver::kCols, col_max);
-  reduce("oneDNN full sum", OnednnReduceKind::kSum, OnednnReduceOver::kAll, {total});
+      want.flipped);
+}
 
+void check_reductions(const float* in, const RowResults& want) {
+  auto reduce = [&](const char* what, OnednnReduceKind kind, OnednnReduceOver over,
+                    const Floats& result) {
+    expect_op(
+        what, [&](float* out) { return onednn_reduce(kind, over, kRows, kCols, in, out); }, result);
+  };
+  reduce("oneDNN row sum", OnednnReduceKind::kSum, OnednnReduceOver::kRows, want.row_sum);
+  reduce("oneDNN row max", OnednnReduceKind::kMax, OnednnReduceOver::kRows, want.row_max);
+  reduce("oneDNN column sum", OnednnReduceKind::kSum, OnednnReduceOver::kCols, want.col_sum);
+  reduce("oneDNN column max", OnednnReduceKind::kMax, OnednnReduceOver::kCols, want.col_max);
+  reduce("oneDNN full sum", OnednnReduceKind::kSum, OnednnReduceOver::kAll, {want.total});
+}
+
+void check_functions(const Floats& x) {
   auto eltwise = [&](const char* what, OnednnEltwise kind, float (*f)(float)) {
     Floats want;
     for (float value : x) want.push_back(f(value));
-    expect_op(what, [&](float* out) { return onednn_eltwise(kind, kRows * kCols, in, out); }, want);
+    expect_op(
+        what, [&](float* out) { return onednn_eltwise(kind, kRows * kCols, x.data(), out); }, want);
   };
   eltwise("oneDNN relu", OnednnEltwise::kRelu, [](float v) { return std::max(v, 0.0f); });
   eltwise("oneDNN gelu", OnednnEltwise::kGeluErf, gelu);
@@ -346,6 +370,18 @@ void check_rows() {
   });
   eltwise("oneDNN swish", OnednnEltwise::kSwish, [](float v) { return v / (1 + std::exp(-v)); });
   eltwise("oneDNN tanh", OnednnEltwise::kTanh, [](float v) { return std::tanh(v); });
+}
+
+void check_rows() {
+  const Floats x = noise(kRows * kCols, 8);
+  const Floats scale = noise(kCols, 9);
+  const Floats shift = noise(kCols, 10);
+  const RowResults want = naive_rows(x, scale, shift);
+  check_normalisations(x.data(), scale, shift, want);
+  check_additions(x.data(), shift, want);
+  check_movement(x.data(), want);
+  check_reductions(x.data(), want);
+  check_functions(x);
 }
 
 // A thread that runs is seen and waited for.
@@ -401,7 +437,7 @@ void figures(const char* threads) {
 }
 
 }  // namespace
-}  // namespace heddle::bench
+}  // namespace heddle::peers
 
 int main(int argc, char** argv) {
   const char* mode = argc > 1 ? argv[1] : "";
@@ -410,7 +446,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   int status = 0;
-  if (std::strcmp(mode, "--figures") != 0) status = heddle::bench::check();
-  if (std::strcmp(mode, "--check") != 0) heddle::bench::figures(argc > 2 ? argv[2] : nullptr);
+  if (std::strcmp(mode, "--figures") != 0) status = heddle::peers::check();
+  if (std::strcmp(mode, "--check") != 0) heddle::peers::figures(argc > 2 ? argv[2] : nullptr);
   return status;
 }

@@ -9,7 +9,7 @@
 #include "heddle/support/hash.h"
 #include "search/candidate_book.h"
 #include "search/history.h"
-#include "subjects.h"
+#include "subjects/subjects.h"
 
 namespace heddle::bench {
 namespace {

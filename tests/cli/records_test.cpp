@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "run_command.h"
-#include "subjects.h"
+#include "subjects/subjects.h"
 
 namespace heddle {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "heddle/support/file.h"
-#include "log_report/html.h"
-#include "log_report/plot.h"
-#include "log_report/sections.h"
+#include "report/html.h"
+#include "report/plot.h"
+#include "report/sections.h"
 #include "run_command.h"
 #include "synthetic_log.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "figures.h"
+#include "common/figures.h"
 #include "heddle/support/error.h"
 #include "tune/budget.h"
 #include "tune/task_rows.h"

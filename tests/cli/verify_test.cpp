@@ -5,10 +5,10 @@
 #include <cmath>
 #include <string>
 
-#include "bench_case.h"
-#include "machine.h"
-#include "peer_set.h"
-#include "report.h"
+#include "bench/bench_case.h"
+#include "bench/tables.h"
+#include "common/machine.h"
+#include "subjects/peer_set.h"
 
 namespace heddle::cli {
 namespace {

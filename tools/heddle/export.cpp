@@ -5,8 +5,9 @@
 #include <iostream>
 
 #include "commands.h"
-#include "output_file.h"
-#include "subjects.h"
+#include "common/output_file.h"
+#include "subjects/subjects.h"
+#include "subjects/target_text.h"
 
 namespace heddle::cli {
 

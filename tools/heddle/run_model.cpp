@@ -4,8 +4,8 @@
 #include <limits>
 #include <map>
 
-#include "arguments.h"
 #include "commands.h"
+#include "common/output_file.h"
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
 #include "heddle/runtime/thread_pool.h"
@@ -13,8 +13,9 @@
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
-#include "model_subject.h"
-#include "output_file.h"
+#include "subjects/arguments.h"
+#include "subjects/model_subject.h"
+#include "subjects/target_text.h"
 
 namespace heddle::cli {
 namespace {

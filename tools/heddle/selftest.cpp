@@ -2,9 +2,9 @@
 #include <iostream>
 
 #include "commands.h"
+#include "common/progress.h"
 #include "heddle/support/error.h"
 #include "heddle/target/target.h"
-#include "progress.h"
 #include "selftest/pair.h"
 
 namespace heddle::cli {

@@ -1,14 +1,13 @@
 // What the libraries with a CBLAS interface that are loaded at run time have in common.
-#ifndef HEDDLE_BENCH_PEERS_CBLAS_LIBRARY_H_
-#define HEDDLE_BENCH_PEERS_CBLAS_LIBRARY_H_
+#pragma once
 
 #include <dlfcn.h>
 
 #include <cstdint>
 
-#include "gemm_shape.h"
+#include "peers/gemm_shape.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 // From cblas.h: an enumeration's values are part of the ABI. Debian's integers are 32 bits wide.
 inline constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
@@ -31,6 +30,4 @@ void call_gemm(GemmFn<T> gemm, const GemmShape& s, const T* a, const T* b, T* c)
        cblas_int(s.k), T{1}, a, cblas_int(s.lda()), b, cblas_int(s.ldb()), T{0}, c, cblas_int(s.n));
 }
 
-}  // namespace heddle::bench
-
-#endif  // HEDDLE_BENCH_PEERS_CBLAS_LIBRARY_H_
+}  // namespace heddle::peers

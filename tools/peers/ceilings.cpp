@@ -1,4 +1,4 @@
-#include "ceilings.h"
+#include "peers/ceilings.h"
 
 #include <algorithm>
 #include <barrier>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "cpu_features.h"
+#include "peers/cpu_features.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -20,7 +20,7 @@
 #include <immintrin.h>
 #endif
 
-namespace heddle::bench {
+namespace heddle::peers {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -388,4 +388,4 @@ std::string TrafficProbe::text() const {
          (impl_->streams == 1 ? " stream" : " streams");
 }
 
-}  // namespace heddle::bench
+}  // namespace heddle::peers

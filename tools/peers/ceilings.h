@@ -1,14 +1,13 @@
 // Measured ceilings of the machine, to state a kernel's speed as a share of what is possible.
 // Each figure is the best of several repetitions on `threads` std::threads released together, so
 // it is what the machine could do at its best moment of the measurement.
-#ifndef HEDDLE_BENCH_PEERS_CEILINGS_H_
-#define HEDDLE_BENCH_PEERS_CEILINGS_H_
+#pragma once
 
 #include <cstddef>
 #include <memory>
 #include <string>
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 struct FmaPeak {
   double gflops = 0;        // a fused multiply-add counts as two
@@ -64,6 +63,4 @@ class TrafficProbe {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace heddle::bench
-
-#endif  // HEDDLE_BENCH_PEERS_CEILINGS_H_
+}  // namespace heddle::peers

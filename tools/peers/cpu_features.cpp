@@ -1,4 +1,4 @@
-#include "cpu_features.h"
+#include "peers/cpu_features.h"
 
 #include <cstring>
 
@@ -6,7 +6,7 @@
 #include <cpuid.h>
 #endif
 
-namespace heddle::bench {
+namespace heddle::peers {
 namespace {
 
 #if defined(__x86_64__)
@@ -63,4 +63,4 @@ const CpuFeatures& cpu_features() {
   return features;
 }
 
-}  // namespace heddle::bench
+}  // namespace heddle::peers

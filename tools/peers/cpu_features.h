@@ -1,10 +1,9 @@
 // What the peers and the ceilings need to know of the CPU, from CPUID.
-#ifndef HEDDLE_BENCH_PEERS_CPU_FEATURES_H_
-#define HEDDLE_BENCH_PEERS_CPU_FEATURES_H_
+#pragma once
 
 #include <string>
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 struct CpuFeatures {
   bool amd = false;
@@ -19,6 +18,4 @@ struct CpuFeatures {
 
 const CpuFeatures& cpu_features();
 
-}  // namespace heddle::bench
-
-#endif  // HEDDLE_BENCH_PEERS_CPU_FEATURES_H_
+}  // namespace heddle::peers

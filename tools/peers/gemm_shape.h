@@ -1,10 +1,9 @@
 // The shape of one matrix product, shared by the peers.
-#ifndef HEDDLE_BENCH_PEERS_GEMM_SHAPE_H_
-#define HEDDLE_BENCH_PEERS_GEMM_SHAPE_H_
+#pragma once
 
 #include <cstdint>
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 // C (m x n) = op(A) (m x k) * op(B) (k x n), all row-major and dense. With trans_a, A is stored
 // k x m; with trans_b, B is stored n x k.
@@ -22,6 +21,4 @@ struct GemmShape {
   int64_t ldb() const { return trans_b ? k : n; }
 };
 
-}  // namespace heddle::bench
-
-#endif  // HEDDLE_BENCH_PEERS_GEMM_SHAPE_H_
+}  // namespace heddle::peers

@@ -1,4 +1,4 @@
-#include "idle.h"
+#include "peers/idle.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <system_error>
 #include <thread>
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 int other_running_threads() {
   namespace fs = std::filesystem;
@@ -39,4 +39,4 @@ bool wait_until_idle(double at_most_seconds) {
   }
 }
 
-}  // namespace heddle::bench
+}  // namespace heddle::peers

@@ -1,8 +1,7 @@
 // Waits until the other threads of this process have gone to sleep.
-#ifndef HEDDLE_BENCH_PEERS_IDLE_H_
-#define HEDDLE_BENCH_PEERS_IDLE_H_
+#pragma once
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 // The threads of this process that run or want to, without the caller; 0 where the system does not
 // tell (no /proc).
@@ -13,6 +12,4 @@ int other_running_threads();
 // 2 to 8 ms, OpenBLAS's for up to 25 ms, ours for 1 ms. True: all sleep.
 bool wait_until_idle(double at_most_seconds);
 
-}  // namespace heddle::bench
-
-#endif  // HEDDLE_BENCH_PEERS_IDLE_H_
+}  // namespace heddle::peers

@@ -1,4 +1,4 @@
-#include "interleave.h"
+#include "peers/interleave.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,9 +6,9 @@
 #include <numeric>
 #include <random>
 
-#include "idle.h"
+#include "peers/idle.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -107,4 +107,4 @@ std::vector<CaseTimes> time_interleaved(const std::vector<TimedCase>& cases,
   return out;
 }
 
-}  // namespace heddle::bench
+}  // namespace heddle::peers

@@ -1,13 +1,12 @@
 // Times several functions in interleaved rounds, so that a change of the machine's state (clock,
 // another load) falls on all of them alike and not on the one that was being timed.
-#ifndef HEDDLE_BENCH_PEERS_INTERLEAVE_H_
-#define HEDDLE_BENCH_PEERS_INTERLEAVE_H_
+#pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 struct TimedCase {
   std::string name;
@@ -38,6 +37,4 @@ struct CaseTimes {
 std::vector<CaseTimes> time_interleaved(const std::vector<TimedCase>& cases,
                                         const InterleaveOptions& options = {});
 
-}  // namespace heddle::bench
-
-#endif  // HEDDLE_BENCH_PEERS_INTERLEAVE_H_
+}  // namespace heddle::peers

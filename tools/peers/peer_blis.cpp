@@ -1,11 +1,11 @@
-#include "peer_blis.h"
+#include "peers/peer_blis.h"
 
 #include <cstdint>
 #include <stdexcept>
 
-#include "cblas_library.h"
+#include "peers/cblas_library.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 namespace {
 
 // BLIS's own integers are 64 bits wide.
@@ -66,4 +66,4 @@ void blis_sgemm(const GemmShape& s, const float* a, const float* b, float* c) {
   call_gemm(loaded_library().sgemm, s, a, b, c);
 }
 
-}  // namespace heddle::bench
+}  // namespace heddle::peers

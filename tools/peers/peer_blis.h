@@ -1,13 +1,12 @@
 // BLIS as a peer to time against; loaded at run time, as OpenBLAS is (peer_openblas.h). Row-major,
 // dense.
-#ifndef HEDDLE_BENCH_PEERS_PEER_BLIS_H_
-#define HEDDLE_BENCH_PEERS_PEER_BLIS_H_
+#pragma once
 
 #include <string>
 
-#include "gemm_shape.h"
+#include "peers/gemm_shape.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 struct BlisInfo {
   bool available = false;
@@ -22,6 +21,4 @@ inline bool blis_available() { return blis_info().available; }
 void blis_set_threads(int threads);
 void blis_sgemm(const GemmShape& shape, const float* a, const float* b, float* c);
 
-}  // namespace heddle::bench
-
-#endif  // HEDDLE_BENCH_PEERS_PEER_BLIS_H_
+}  // namespace heddle::peers

@@ -1,8 +1,8 @@
-#include "peer_halide.h"
+#include "peers/peer_halide.h"
 
 #ifndef HEDDLE_HAVE_HALIDE
 
-namespace heddle::bench {
+namespace heddle::peers {
 bool halide_available() { return false; }
 HalideOp halide_matmul(const GemmShape&, int, const float*, const float*, float*) {
   return {nullptr, "built without Halide"};
@@ -10,7 +10,7 @@ HalideOp halide_matmul(const GemmShape&, int, const float*, const float*, float*
 HalideOp halide_conv(const HalideConv&, int, const float*, const float*, float*) {
   return {nullptr, "built without Halide"};
 }
-}  // namespace heddle::bench
+}  // namespace heddle::peers
 
 #else
 
@@ -23,7 +23,7 @@ HalideOp halide_conv(const HalideConv&, int, const float*, const float*, float*)
 #include <memory>
 #include <vector>
 
-namespace heddle::bench {
+namespace heddle::peers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -132,6 +132,6 @@ HalideOp halide_conv(const HalideConv& v, int threads, const float* x, const flo
               std::move(arrays));
 }
 
-}  // namespace heddle::bench
+}  // namespace heddle::peers
 
 #endif

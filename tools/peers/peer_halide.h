@@ -1,15 +1,14 @@
-// Halide's Adams2019 autoscheduler as a peer. Its own executable (bench/halide, beside the program
-// that runs) compiles a pipeline for given sizes to a shared library, which is loaded here: so its
-// kernels are timed in one process with the others, and Halide's LLVM never meets Heddle's.
-#ifndef HEDDLE_BENCH_PEERS_PEER_HALIDE_H_
-#define HEDDLE_BENCH_PEERS_PEER_HALIDE_H_
+// Halide's Adams2019 autoscheduler as a peer. Its own executable (tools/peers/halide, beside the
+// program that runs) compiles a pipeline for given sizes to a shared library, which is loaded here:
+// so its kernels are timed in one process with the others, and Halide's LLVM never meets Heddle's.
+#pragma once
 
 #include <functional>
 #include <string>
 
-#include "gemm_shape.h"
+#include "peers/gemm_shape.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 bool halide_available();  // built with Halide's runtime header, and the executable is there
 
@@ -30,6 +29,4 @@ struct HalideConv {
 HalideOp halide_conv(const HalideConv& conv, int threads, const float* x, const float* weight,
                      float* y);
 
-}  // namespace heddle::bench
-
-#endif  // HEDDLE_BENCH_PEERS_PEER_HALIDE_H_
+}  // namespace heddle::peers

@@ -1,10 +1,10 @@
-#include "peer_libxsmm.h"
+#include "peers/peer_libxsmm.h"
 
 #ifdef HEDDLE_HAVE_LIBXSMM
 #include <libxsmm.h>
 #endif
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 #ifdef HEDDLE_HAVE_LIBXSMM
 
@@ -34,4 +34,4 @@ std::function<void(const float*, const float*, float*)> libxsmm_kernel(const Gem
 
 #endif
 
-}  // namespace heddle::bench
+}  // namespace heddle::peers

@@ -1,13 +1,12 @@
 // libxsmm as a peer: kernels compiled at run time for one small product. Row-major, dense, f32.
-#ifndef HEDDLE_BENCH_PEERS_PEER_LIBXSMM_H_
-#define HEDDLE_BENCH_PEERS_PEER_LIBXSMM_H_
+#pragma once
 
 #include <functional>
 #include <string>
 
-#include "gemm_shape.h"
+#include "peers/gemm_shape.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 bool libxsmm_available();
 std::string libxsmm_version();
@@ -17,6 +16,4 @@ std::string libxsmm_version();
 std::function<void(const float* a, const float* b, float* c)> libxsmm_kernel(
     const GemmShape& shape);
 
-}  // namespace heddle::bench
-
-#endif  // HEDDLE_BENCH_PEERS_PEER_LIBXSMM_H_
+}  // namespace heddle::peers

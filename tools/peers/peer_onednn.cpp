@@ -1,11 +1,11 @@
 // The oneDNN peer: what all ops share, and the matrix products.
-#include "peer_onednn.h"
+#include "peers/peer_onednn.h"
 
 #include <dlfcn.h>
 
-#include "peer_onednn_internal.h"
+#include "peers/peer_onednn_internal.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 namespace onednn_internal {
 
 const dnnl::engine& engine() {
@@ -189,4 +189,4 @@ OnednnOp onednn_sgemm(const GemmShape& s, const float* a, const float* b, float*
   return OnednnOp(std::move(state));
 }
 
-}  // namespace heddle::bench
+}  // namespace heddle::peers

@@ -8,8 +8,7 @@
 //
 // What oneDNN does not support gives an op that is false, with the reason in error(): factories do
 // not throw. Without oneDNN in the build every op is such an op.
-#ifndef HEDDLE_BENCH_PEERS_PEER_ONEDNN_H_
-#define HEDDLE_BENCH_PEERS_PEER_ONEDNN_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -17,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "gemm_shape.h"
+#include "peers/gemm_shape.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 bool onednn_available();
 std::string onednn_version();  // "2.6.3 (...)", empty without oneDNN
@@ -195,6 +194,4 @@ inline OnednnOp onednn_transpose(int64_t rows, int64_t cols, const float* src, f
   return onednn_permute({rows, cols}, {1, 0}, src, dst);
 }
 
-}  // namespace heddle::bench
-
-#endif  // HEDDLE_BENCH_PEERS_PEER_ONEDNN_H_
+}  // namespace heddle::peers

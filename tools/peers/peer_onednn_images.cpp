@@ -1,8 +1,8 @@
 // The oneDNN peer: convolution, pooling and resize.
-#include "peer_onednn.h"
-#include "peer_onednn_internal.h"
+#include "peers/peer_onednn.h"
+#include "peers/peer_onednn_internal.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 using namespace onednn_internal;  // NOLINT: this file is written in its terms
 
@@ -100,4 +100,4 @@ OnednnOp onednn_resize(const OnednnResizeSpec& spec, const float* src, float* ds
   });
 }
 
-}  // namespace heddle::bench
+}  // namespace heddle::peers

@@ -1,6 +1,5 @@
 // Shared by the sources of the oneDNN peer; includes oneDNN's headers.
-#ifndef HEDDLE_BENCH_PEERS_PEER_ONEDNN_INTERNAL_H_
-#define HEDDLE_BENCH_PEERS_PEER_ONEDNN_INTERNAL_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -10,9 +9,9 @@
 #include <vector>
 
 #include "oneapi/dnnl/dnnl.hpp"
-#include "peer_onednn.h"
+#include "peers/peer_onednn.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 struct OnednnOp::State {
   dnnl::stream stream;
@@ -76,6 +75,4 @@ OnednnOp build(const char* what, Body&& body) {
 }
 
 }  // namespace onednn_internal
-}  // namespace heddle::bench
-
-#endif  // HEDDLE_BENCH_PEERS_PEER_ONEDNN_INTERNAL_H_
+}  // namespace heddle::peers

@@ -1,8 +1,8 @@
 // The oneDNN peer: products and convolutions of other types than f32.
-#include "peer_onednn.h"
-#include "peer_onednn_internal.h"
+#include "peers/peer_onednn.h"
+#include "peers/peer_onednn_internal.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 using namespace onednn_internal;  // NOLINT: this file is written in its terms
 
@@ -95,4 +95,4 @@ OnednnOp onednn_conv_of(const OnednnConvSpec& spec, const OnednnTypes& types, bo
   });
 }
 
-}  // namespace heddle::bench
+}  // namespace heddle::peers

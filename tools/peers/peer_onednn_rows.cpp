@@ -1,11 +1,11 @@
 // The oneDNN peer: row-wise ops, elementwise ops, reductions and permutations.
 #include <algorithm>
 
-#include "interleave.h"
-#include "peer_onednn.h"
-#include "peer_onednn_internal.h"
+#include "peers/interleave.h"
+#include "peers/peer_onednn.h"
+#include "peers/peer_onednn_internal.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 using namespace onednn_internal;  // NOLINT: this file is written in its terms
 
@@ -241,4 +241,4 @@ OnednnOp onednn_permute(const std::vector<int64_t>& dims, const std::vector<int>
   });
 }
 
-}  // namespace heddle::bench
+}  // namespace heddle::peers

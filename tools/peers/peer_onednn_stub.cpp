@@ -1,7 +1,7 @@
 // The oneDNN peer of a build without oneDNN: every op says so.
-#include "peer_onednn.h"
+#include "peers/peer_onednn.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 namespace {
 OnednnOp absent() { return OnednnOp::unsupported("built without oneDNN"); }
 }  // namespace
@@ -64,4 +64,4 @@ OnednnOp onednn_permute(const std::vector<int64_t>&, const std::vector<int>&, co
   return absent();
 }
 
-}  // namespace heddle::bench
+}  // namespace heddle::peers

@@ -1,14 +1,14 @@
-#include "peer_openblas.h"
+#include "peers/peer_openblas.h"
 
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
-#include "cblas_library.h"
-#include "cpu_features.h"
-#include "interleave.h"
+#include "peers/cblas_library.h"
+#include "peers/cpu_features.h"
+#include "peers/interleave.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 namespace {
 
 using SgemvFn = void (*)(int, int, int, int, float, const float*, int, const float*, int, float,
@@ -135,4 +135,4 @@ void OpenBlasSgemm::run() const {
   }
 }
 
-}  // namespace heddle::bench
+}  // namespace heddle::peers

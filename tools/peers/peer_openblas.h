@@ -3,14 +3,13 @@
 // and the kernels it picks can be chosen before it starts (see openblas_info()).
 //
 // All matrices are row-major and dense: op(A) is m x k, op(B) is k x n, C is m x n and overwritten.
-#ifndef HEDDLE_BENCH_PEERS_PEER_OPENBLAS_H_
-#define HEDDLE_BENCH_PEERS_PEER_OPENBLAS_H_
+#pragma once
 
 #include <string>
 
-#include "gemm_shape.h"
+#include "peers/gemm_shape.h"
 
-namespace heddle::bench {
+namespace heddle::peers {
 
 struct OpenBlasInfo {
   bool available = false;
@@ -52,6 +51,4 @@ class OpenBlasSgemm {
   bool uses_gemv_ = false;
 };
 
-}  // namespace heddle::bench
-
-#endif  // HEDDLE_BENCH_PEERS_PEER_OPENBLAS_H_
+}  // namespace heddle::peers

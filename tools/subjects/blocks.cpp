@@ -8,7 +8,7 @@
 #include "heddle/ops/nn.h"
 #include "heddle/ops/pool.h"
 #include "heddle/ops/transform.h"
-#include "images.h"
+#include "subjects/image_parts.h"
 
 namespace heddle::cli {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 struct Block {
   ops::Layout layout;
   ops::Conv conv;
-  bench::OnednnConvSpec spec;
+  peers::OnednnConvSpec spec;
   Tensor x, weight;
 };
 
@@ -27,7 +27,7 @@ Block block(const Arguments& a, DataType dtype) {
   b.conv.stride = {a["stride"]};
   b.conv.padding = {a["pad"]};
   b.conv.layout = b.layout;
-  bench::OnednnConvSpec& s = b.spec;
+  peers::OnednnConvSpec& s = b.spec;
   s.n = a["n"];
   s.c = a["c"];
   s.h = a["h"];
@@ -36,7 +36,7 @@ Block block(const Arguments& a, DataType dtype) {
   s.r = s.s = a["r"];
   s.stride = a["stride"];
   s.pad = a["pad"];
-  s.activation = bench::OnednnEltwise::kRelu;
+  s.activation = peers::OnednnEltwise::kRelu;
   b.x = placeholder(image_shape(a), dtype, "x");
   b.weight = constant_placeholder(
       b.layout == ops::NHWC ? Shape{s.r, s.s, s.c, s.k} : Shape{s.k, s.c, s.r, s.s}, dtype,
@@ -60,7 +60,7 @@ Problem conv_bias_relu(const Arguments& a, DataType dtype) {
 }
 
 // The normalisation folded into filters and bias, as whoever deploys with oneDNN does it.
-void add_folded_peers(PeerSet& set, const bench::OnednnConvSpec& spec, ops::Layout layout) {
+void add_folded_peers(PeerSet& set, const peers::OnednnConvSpec& spec, ops::Layout layout) {
   if (!set.onednn() || !set.all_f32()) return;
   const NDArray weight = to_oihw(set.input(1), layout).copy();
   const NDArray bias = NDArray::empty({spec.k}, f32);
@@ -96,7 +96,7 @@ Problem conv_bn_relu(const Arguments& a, DataType dtype) {
 }
 
 Problem matmul_bias_gelu(const Arguments& a, DataType dtype) {
-  const bench::GemmShape s{a["m"], a["n"], a["k"]};
+  const peers::GemmShape s{a["m"], a["n"], a["k"]};
   Tensor x = placeholder({s.m, s.k}, dtype, "x");
   Tensor weight = constant_placeholder({s.k, s.n}, dtype, "weight");
   Tensor bias = constant_placeholder({s.n}, dtype, "bias");
@@ -107,10 +107,10 @@ Problem matmul_bias_gelu(const Arguments& a, DataType dtype) {
   p.peers = [s](PeerSet& set) {
     if (!set.onednn() || !set.all_f32()) return;
     const NDArray c = set.keep(NDArray::empty({s.m, s.n}, f32));
-    bench::OnednnMatmulSpec spec;
+    peers::OnednnMatmulSpec spec;
     spec.shape = s;
     spec.packed_weights = true;
-    spec.activation = bench::OnednnEltwise::kGeluErf;
+    spec.activation = peers::OnednnEltwise::kGeluErf;
     set.add_onednn(onednn_matmul(spec, set.f32(0), set.f32(1), set.f32(2), c.data<float>()), c);
   };
   return p;
@@ -125,12 +125,12 @@ void add_attention_peer(PeerSet& set, int64_t h, int64_t l, int64_t d) {
   const NDArray scores = set.keep(NDArray::empty({h, l, l}, f32));
   const NDArray weights = set.keep(NDArray::empty({h, l, l}, f32));
   const NDArray out = set.keep(NDArray::empty({h, l, d}, f32));
-  bench::OnednnMatmulSpec first, last;
+  peers::OnednnMatmulSpec first, last;
   first.batch = last.batch = h;
   first.shape = {l, l, d, false, true};
   last.shape = {l, d, l};
   const auto qk = onednn_matmul(first, q.data<float>(), set.f32(1), nullptr, scores.data<float>());
-  const auto softmax = bench::onednn_softmax(h * l, l, scores.data<float>(), weights.data<float>());
+  const auto softmax = peers::onednn_softmax(h * l, l, scores.data<float>(), weights.data<float>());
   const auto pv =
       onednn_matmul(last, weights.data<float>(), set.f32(2), nullptr, out.data<float>());
   if (!qk || !softmax || !pv) return;

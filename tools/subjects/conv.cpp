@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "heddle/ops/conv.h"
-#include "images.h"
-#include "peer_halide.h"
+#include "peers/peer_halide.h"
+#include "subjects/image_parts.h"
 
 namespace heddle::cli {
 namespace {
 
-bench::OnednnConvSpec spec_of(const Arguments& a) {
-  bench::OnednnConvSpec spec;
+peers::OnednnConvSpec spec_of(const Arguments& a) {
+  peers::OnednnConvSpec spec;
   spec.n = a["n"];
   spec.c = a["c"];
   spec.h = a["h"];
@@ -54,12 +54,12 @@ NDArray with_border(const NDArray& x, int64_t pad) {
   return out;
 }
 
-void add_halide_conv(PeerSet& set, const bench::OnednnConvSpec& s, ops::Layout layout) {
+void add_halide_conv(PeerSet& set, const peers::OnednnConvSpec& s, ops::Layout layout) {
   if (!set.halide() || layout != ops::NHWC || s.n != 1 || s.groups != 1 || s.dilation != 1) return;
   const NDArray image = set.keep(with_border(set.input(0), s.pad));
   const NDArray out = set.keep(NDArray::empty({1, s.out_h(), s.out_w(), s.k}, f32));
-  const bench::HalideOp op =
-      bench::halide_conv({s.c, s.h + 2 * s.pad, s.w + 2 * s.pad, s.k, s.r, s.s, s.stride},
+  const peers::HalideOp op =
+      peers::halide_conv({s.c, s.h + 2 * s.pad, s.w + 2 * s.pad, s.k, s.r, s.s, s.stride},
                          set.threads(), image.data<float>(), set.f32(1), out.data<float>());
   if (op.run) {
     set.add({"halide", "Adams2019, border given", op.run, [out] { return out; }});
@@ -71,16 +71,16 @@ void add_halide_conv(PeerSet& set, const bench::OnednnConvSpec& s, ops::Layout l
 // In oneDNN's own layout of images or in the caller's, whichever is faster. Where it has no VNNI it
 // halves weights, lest pairs of products saturate, and drops their last bit: it is given weights
 // twice as large, and half of what it makes of them is what should be.
-void add_int8_conv_peer(PeerSet& set, bench::OnednnConvSpec spec, ops::Layout layout) {
+void add_int8_conv_peer(PeerSet& set, peers::OnednnConvSpec spec, ops::Layout layout) {
   const bool last = layout == ops::NHWC;
   const Extents shape = last ? Extents{spec.n, spec.out_h(), spec.out_w(), spec.k}
                              : Extents{spec.n, spec.k, spec.out_h(), spec.out_w()};
-  using bench::OnednnType;
+  using peers::OnednnType;
   const NDArray doubled = set.keep(NDArray::empty(set.input(1).shape(), i8));
   for (int64_t i = 0; i < doubled.size(); ++i) doubled.set(i, 2 * set.input(1).get(i));
   std::vector<PeerSet::Candidate> candidates;
-  for (auto [how, note] : {std::pair{bench::OnednnLayout::kAny, "its own layout"},
-                           std::pair{bench::OnednnLayout::kNhwc, "the same layout"}}) {
+  for (auto [how, note] : {std::pair{peers::OnednnLayout::kAny, "its own layout"},
+                           std::pair{peers::OnednnLayout::kNhwc, "the same layout"}}) {
     spec.layout = how;
     const NDArray y = set.keep(NDArray::empty(shape, i32));
     candidates.push_back({note,
@@ -98,7 +98,7 @@ void add_int8_conv_peer(PeerSet& set, bench::OnednnConvSpec spec, ops::Layout la
 Problem conv2d(const Arguments& a, DataType dtype) {
   const ops::Conv conv = attributes(a);
   const ops::Layout layout = conv.layout;
-  const bench::OnednnConvSpec spec = spec_of(a);
+  const peers::OnednnConvSpec spec = spec_of(a);
   const int64_t group_channels = spec.c / spec.groups;
   Tensor x = placeholder(image_shape(a), dtype, "x");
   Tensor w =
@@ -133,7 +133,7 @@ Problem depthwise_conv2d(const Arguments& a, DataType dtype) {
   Tensor w = constant_placeholder(
       layout == ops::NHWC ? Shape{r, r, 1, out_channels} : Shape{out_channels, 1, r, r}, dtype,
       "weight");
-  bench::OnednnConvSpec spec;
+  peers::OnednnConvSpec spec;
   spec.n = a["n"];
   spec.c = spec.groups = a["c"];
   spec.h = a["h"];
@@ -175,7 +175,7 @@ Problem conv1d(const Arguments& a, DataType dtype) {
   Tensor x = placeholder(last ? Shape{n, w, c} : Shape{n, c, w}, dtype, "x");
   Tensor weight = constant_placeholder(
       last ? Shape{r, group_channels, k} : Shape{k, group_channels, r}, dtype, "weight");
-  bench::OnednnConvSpec spec;
+  peers::OnednnConvSpec spec;
   spec.n = n;
   spec.c = c;
   spec.w = w + 2 * pad;

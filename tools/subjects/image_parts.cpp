@@ -1,10 +1,10 @@
-#include "images.h"
+#include "subjects/image_parts.h"
 
 #include <utility>
 
 namespace heddle::cli {
 
-using bench::OnednnLayout;
+using peers::OnednnLayout;
 
 ops::Layout layout_of(const Arguments& a) {
   return a.word("layout") == "nhwc" ? ops::NHWC : ops::NCHW;
@@ -45,7 +45,7 @@ NDArray to_oihw(const NDArray& weight, ops::Layout layout) {
   return layout == ops::NHWC ? permuted(weight, {3, 2, 0, 1}) : weight;
 }
 
-void add_conv_peers(PeerSet& set, bench::OnednnConvSpec spec, const NDArray& image,
+void add_conv_peers(PeerSet& set, peers::OnednnConvSpec spec, const NDArray& image,
                     const NDArray& weight, const NDArray& bias, const PeerSet::Convert& convert) {
   const float* x = set.keep(image).data<float>();
   const float* w = set.keep(weight).data<float>();
@@ -67,9 +67,9 @@ void add_conv_peers(PeerSet& set, bench::OnednnConvSpec spec, const NDArray& ima
     return;
   }
   spec.layout = OnednnLayout::kAny;
-  spec.algorithm = bench::OnednnConvAlgorithm::kWinograd;
+  spec.algorithm = peers::OnednnConvAlgorithm::kWinograd;
   const NDArray out = output();
-  const bench::OnednnOp winograd = onednn_conv(spec, x, w, b, out.data<float>());
+  const peers::OnednnOp winograd = onednn_conv(spec, x, w, b, out.data<float>());
   if (winograd) set.add_onednn(winograd, out, convert, "onednn_winograd");
 }
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "heddle/ops/layout.h"
-#include "peer_onednn.h"
-#include "peer_set.h"
-#include "subjects.h"
+#include "peers/peer_onednn.h"
+#include "subjects/peer_set.h"
+#include "subjects/subjects.h"
 
 namespace heddle::cli {
 
@@ -27,7 +27,7 @@ NDArray to_oihw(const NDArray& weight, ops::Layout layout);
 
 /// oneDNN's convolution in the layouts it may prefer, the fastest of which counts. `image` is NCHW,
 /// `weight` OIHW; `bias` may be undefined.
-void add_conv_peers(PeerSet& set, bench::OnednnConvSpec spec, const NDArray& image,
+void add_conv_peers(PeerSet& set, peers::OnednnConvSpec spec, const NDArray& image,
                     const NDArray& weight, const NDArray& bias, const PeerSet::Convert& convert);
 
 }  // namespace heddle::cli

@@ -3,12 +3,12 @@
 
 #include "heddle/ops/pool.h"
 #include "heddle/ops/resize.h"
-#include "images.h"
+#include "subjects/image_parts.h"
 
 namespace heddle::cli {
 namespace {
 
-using bench::OnednnPoolKind;
+using peers::OnednnPoolKind;
 
 ops::Pool attributes(const Arguments& a) {
   ops::Pool pool;
@@ -20,12 +20,12 @@ ops::Pool attributes(const Arguments& a) {
 }
 
 // oneDNN's pooling of our image, in the layouts it has implementations for; the fastest counts.
-void add_pool_peers(PeerSet& set, bench::OnednnPoolSpec spec, ops::Layout layout) {
+void add_pool_peers(PeerSet& set, peers::OnednnPoolSpec spec, ops::Layout layout) {
   if (!set.onednn() || !set.all_f32()) return;
   const NDArray image = set.keep(to_nchw(set.input(0), layout));
   std::vector<PeerSet::Candidate> candidates;
-  for (const auto& [peer_layout, name] : {std::pair{bench::OnednnLayout::kNchw, "nchw"},
-                                          std::pair{bench::OnednnLayout::kNhwc, "nhwc"}}) {
+  for (const auto& [peer_layout, name] : {std::pair{peers::OnednnLayout::kNchw, "nchw"},
+                                          std::pair{peers::OnednnLayout::kNhwc, "nhwc"}}) {
     spec.layout = peer_layout;
     const NDArray out = set.keep(NDArray::empty({spec.n, spec.c, spec.out_h(), spec.out_w()}, f32));
     candidates.push_back({name, onednn_pool(spec, image.data<float>(), out.data<float>()), out});
@@ -34,8 +34,8 @@ void add_pool_peers(PeerSet& set, bench::OnednnPoolSpec spec, ops::Layout layout
                          [layout](const NDArray& y) { return from_nchw(y, layout); });
 }
 
-bench::OnednnPoolSpec spec_of(const Arguments& a, OnednnPoolKind kind) {
-  bench::OnednnPoolSpec spec;
+peers::OnednnPoolSpec spec_of(const Arguments& a, OnednnPoolKind kind) {
+  peers::OnednnPoolSpec spec;
   spec.n = a["n"];
   spec.c = a["c"];
   spec.h = a["h"];
@@ -49,7 +49,7 @@ Problem pooled(const Arguments& a, const Tensor& x, Tensor y, OnednnPoolKind kin
   p.inputs = {x};
   p.outputs = {std::move(y)};
   p.bound = Bound::Copy;
-  bench::OnednnPoolSpec spec = spec_of(a, kind);
+  peers::OnednnPoolSpec spec = spec_of(a, kind);
   spec.window = a["r"];
   spec.stride = a["stride"];
   spec.pad = a["pad"];
@@ -75,7 +75,7 @@ Problem global_avg_pool(const Arguments& a, DataType dtype) {
   p.bound = Bound::Read;
   // oneDNN's windows are square here.
   if (a["h"] == a["w"]) {
-    bench::OnednnPoolSpec spec = spec_of(a, OnednnPoolKind::kAvgExcludePad);
+    peers::OnednnPoolSpec spec = spec_of(a, OnednnPoolKind::kAvgExcludePad);
     spec.window = spec.stride = a["h"];
     p.peers = [spec, layout = layout_of(a)](PeerSet& set) { add_pool_peers(set, spec, layout); };
   }
@@ -84,7 +84,7 @@ Problem global_avg_pool(const Arguments& a, DataType dtype) {
 
 Problem resize_bilinear(const Arguments& a, DataType dtype) {
   const ops::Layout layout = layout_of(a);
-  bench::OnednnResizeSpec spec;
+  peers::OnednnResizeSpec spec;
   spec.n = a["n"];
   spec.c = a["c"];
   spec.h = a["h"];
@@ -103,9 +103,9 @@ Problem resize_bilinear(const Arguments& a, DataType dtype) {
     if (!set.onednn() || !set.all_f32()) return;
     const NDArray image = set.keep(to_nchw(set.input(0), layout));
     std::vector<PeerSet::Candidate> candidates;
-    bench::OnednnResizeSpec s = spec;
-    for (const auto& [peer_layout, name] : {std::pair{bench::OnednnLayout::kNchw, "nchw"},
-                                            std::pair{bench::OnednnLayout::kNhwc, "nhwc"}}) {
+    peers::OnednnResizeSpec s = spec;
+    for (const auto& [peer_layout, name] : {std::pair{peers::OnednnLayout::kNchw, "nchw"},
+                                            std::pair{peers::OnednnLayout::kNhwc, "nhwc"}}) {
       s.layout = peer_layout;
       const NDArray out = set.keep(NDArray::empty({s.n, s.c, s.out_h, s.out_w}, f32));
       candidates.push_back({name, onednn_resize(s, image.data<float>(), out.data<float>()), out});

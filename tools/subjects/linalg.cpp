@@ -5,17 +5,17 @@
 #include "heddle/ops/linalg.h"
 #include "heddle/ops/transform.h"
 #include "heddle/runtime/thread_pool.h"
-#include "peer_blis.h"
-#include "peer_halide.h"
-#include "peer_libxsmm.h"
-#include "peer_openblas.h"
-#include "peer_set.h"
-#include "subjects.h"
+#include "peers/peer_blis.h"
+#include "peers/peer_halide.h"
+#include "peers/peer_libxsmm.h"
+#include "peers/peer_openblas.h"
+#include "subjects/peer_set.h"
+#include "subjects/subjects.h"
 
 namespace heddle::cli {
 namespace {
 
-using bench::GemmShape;
+using peers::GemmShape;
 
 double matmul_flops(const GemmShape& s, int64_t batch = 1) {
   return s.flops() * static_cast<double>(batch);
@@ -32,21 +32,21 @@ void add_matmul_peers(PeerSet& set, const GemmShape& s, bool constant_b) {
   if (set.openblas() && set.all_f32()) {
     const NDArray c = set.keep(NDArray::empty({s.m, s.n}, f32));
     const auto gemm =
-        std::make_shared<bench::OpenBlasSgemm>(s, set.f32(0), set.f32(1), c.data<float>());
-    const std::string note = bench::openblas_info().core_name + (gemm->uses_gemv() ? ", gemv" : "");
+        std::make_shared<peers::OpenBlasSgemm>(s, set.f32(0), set.f32(1), c.data<float>());
+    const std::string note = peers::openblas_info().core_name + (gemm->uses_gemv() ? ", gemv" : "");
     set.add({"openblas", note, [gemm] { gemm->run(); }, [c] { return c; }});
   }
   if (set.openblas() && set.all_f64()) {
     const NDArray c = set.keep(NDArray::empty({s.m, s.n}, f64));
     const double* a = set.input(0).data<double>();
     const double* b = set.input(1).data<double>();
-    set.add({"openblas", bench::openblas_info().core_name,
-             [s, a, b, c] { bench::openblas_dgemm(s, a, b, c.data<double>()); },
+    set.add({"openblas", peers::openblas_info().core_name,
+             [s, a, b, c] { peers::openblas_dgemm(s, a, b, c.data<double>()); },
              [c] { return c; }});
   }
   if (set.onednn() && set.all_f32()) {
     const NDArray c = set.keep(NDArray::empty({s.m, s.n}, f32));
-    bench::OnednnMatmulSpec spec;
+    peers::OnednnMatmulSpec spec;
     spec.shape = s;
     spec.packed_weights = constant_b;
     set.add_onednn(onednn_matmul(spec, set.f32(0), set.f32(1), nullptr, c.data<float>()), c);
@@ -60,14 +60,14 @@ void add_more_matmul_peers(PeerSet& set, const GemmShape& s) {
   auto output = [&] { return set.keep(NDArray::empty({s.m, s.n}, f32)); };
   if (set.blis()) {
     const NDArray c = output();
-    set.add({"blis", bench::blis_info().version,
-             [s, a, b, c] { bench::blis_sgemm(s, a, b, c.data<float>()); }, [c] { return c; }});
+    set.add({"blis", peers::blis_info().version,
+             [s, a, b, c] { peers::blis_sgemm(s, a, b, c.data<float>()); }, [c] { return c; }});
   }
   // It has no threads: each of ours does as many rows.
   if (set.libxsmm() && s.m % set.threads() == 0) {
     GemmShape part = s;
     part.m = s.m / set.threads();
-    if (const auto kernel = bench::libxsmm_kernel(part)) {
+    if (const auto kernel = peers::libxsmm_kernel(part)) {
       const NDArray c = output();
       auto run = [=, threads = set.threads()] {
         parallel_for(threads, [&](int64_t begin, int64_t end) {
@@ -81,7 +81,7 @@ void add_more_matmul_peers(PeerSet& set, const GemmShape& s) {
   }
   if (set.halide()) {
     const NDArray c = output();
-    const bench::HalideOp op = bench::halide_matmul(s, set.threads(), a, b, c.data<float>());
+    const peers::HalideOp op = peers::halide_matmul(s, set.threads(), a, b, c.data<float>());
     if (op.run) {
       set.add({"halide", "Adams2019", op.run, [c] { return c; }});
     } else {
@@ -99,9 +99,9 @@ NDArray converted(const NDArray& x, DataType dtype) {
 // The same of two matrices of bytes: the fastest of oneDNN's two ways.
 void add_int8_matmul_peer(PeerSet& set, const GemmShape& s, bool constant_b) {
   if (!set.onednn() || set.input(1).dtype() != i8) return;
-  using bench::OnednnType;
+  using peers::OnednnType;
   const OnednnType a = set.input(0).dtype() == u8 ? OnednnType::kU8 : OnednnType::kS8;
-  bench::OnednnMatmulSpec spec;
+  peers::OnednnMatmulSpec spec;
   spec.shape = s;
   spec.packed_weights = constant_b;
   const NDArray c = set.keep(NDArray::empty({s.m, s.n}, i32));
@@ -116,13 +116,13 @@ void add_int8_matmul_peer(PeerSet& set, const GemmShape& s, bool constant_b) {
 void add_half_matmul_peer(PeerSet& set, const GemmShape& s, bool constant_b) {
   const DataType t = set.input(0).dtype();
   if (!set.onednn() || (t != bf16 && t != f16)) return;
-  using bench::OnednnType;
+  using peers::OnednnType;
   const OnednnType type = t == bf16 ? OnednnType::kBf16 : OnednnType::kF16;
-  bench::OnednnMatmulSpec spec;
+  peers::OnednnMatmulSpec spec;
   spec.shape = s;
   spec.packed_weights = constant_b;
   const NDArray c = set.keep(NDArray::empty({s.m, s.n}, t));
-  bench::OnednnOp op = onednn_matmul_of(spec, {type, type, type}, set.input(0).data(),
+  peers::OnednnOp op = onednn_matmul_of(spec, {type, type, type}, set.input(0).data(),
                                         set.input(1).data(), c.data());
   if (op) return set.add_onednn(std::move(op), c);
   const NDArray x = set.keep(converted(set.input(0), f32)),
@@ -179,12 +179,12 @@ Problem batch_matmul(const Arguments& a, DataType dtype) {
       float* c0 = c.data<float>();
       auto run = [=] {
         for (int64_t i = 0; i < batch; ++i) {
-          bench::openblas_sgemm(s, x0 + i * s.m * s.k, y0 + i * s.k * s.n, c0 + i * s.m * s.n);
+          peers::openblas_sgemm(s, x0 + i * s.m * s.k, y0 + i * s.k * s.n, c0 + i * s.m * s.n);
         }
       };
       set.add({"openblas", "one sgemm after the other", run, [c] { return c; }});
     }
-    if (const auto kernel = set.libxsmm() ? bench::libxsmm_kernel(s) : nullptr) {
+    if (const auto kernel = set.libxsmm() ? peers::libxsmm_kernel(s) : nullptr) {
       const NDArray c = set.keep(NDArray::empty({batch, s.m, s.n}, f32));
       const float *x0 = set.f32(0), *y0 = set.f32(1);
       auto run = [=] {
@@ -198,7 +198,7 @@ Problem batch_matmul(const Arguments& a, DataType dtype) {
     }
     if (set.onednn()) {
       const NDArray c = set.keep(NDArray::empty({batch, s.m, s.n}, f32));
-      bench::OnednnMatmulSpec spec;
+      peers::OnednnMatmulSpec spec;
       spec.shape = s;
       spec.batch = batch;
       set.add_onednn(onednn_matmul(spec, set.f32(0), set.f32(1), nullptr, c.data<float>()), c);
@@ -226,7 +226,7 @@ Problem dense(const Arguments& a, DataType dtype) {
     // OpenBLAS has no bias, so it would do another thing.
     if (!set.all_f32() || !set.onednn()) return;
     const NDArray c = set.keep(NDArray::empty({s.m, s.n}, f32));
-    bench::OnednnMatmulSpec spec;
+    peers::OnednnMatmulSpec spec;
     spec.shape = s;
     spec.packed_weights = true;
     set.add_onednn(onednn_matmul(spec, set.f32(0), set.f32(1), set.f32(2), c.data<float>()), c);
@@ -240,11 +240,11 @@ void add_tbg_peer(PeerSet& set, int64_t h, int64_t l, int64_t d) {
   const NDArray q = set.keep(NDArray::empty({h, l, d}, f32));
   const NDArray k = set.keep(NDArray::empty({h, l, d}, f32));
   const NDArray out = set.keep(NDArray::empty({h, l, l}, f32));
-  bench::OnednnMatmulSpec spec;
+  peers::OnednnMatmulSpec spec;
   spec.batch = h;
   spec.shape = {l, l, d, false, true};
-  const auto first = bench::onednn_permute({l, h, d}, {1, 0, 2}, set.f32(0), q.data<float>());
-  const auto second = bench::onednn_permute({l, h, d}, {1, 0, 2}, set.f32(1), k.data<float>());
+  const auto first = peers::onednn_permute({l, h, d}, {1, 0, 2}, set.f32(0), q.data<float>());
+  const auto second = peers::onednn_permute({l, h, d}, {1, 0, 2}, set.f32(1), k.data<float>());
   const auto product =
       onednn_matmul(spec, q.data<float>(), k.data<float>(), nullptr, out.data<float>());
   if (!first || !second || !product) return;

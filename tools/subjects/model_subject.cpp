@@ -1,4 +1,4 @@
-#include "model_subject.h"
+#include "subjects/model_subject.h"
 
 #include <cmath>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heddle/onnx/import.h"
-#include "subjects.h"
+#include "subjects/subjects.h"
 
 namespace heddle::cli {
 

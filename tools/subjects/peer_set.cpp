@@ -1,13 +1,13 @@
-#include "peer_set.h"
+#include "subjects/peer_set.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "heddle/runtime/timer.h"
-#include "peer_blis.h"
-#include "peer_halide.h"
-#include "peer_libxsmm.h"
-#include "peer_openblas.h"
+#include "peers/peer_blis.h"
+#include "peers/peer_halide.h"
+#include "peers/peer_libxsmm.h"
+#include "peers/peer_openblas.h"
 
 namespace heddle::cli {
 namespace {
@@ -17,7 +17,7 @@ bool all_of_type(const std::vector<NDArray>& arrays, DataType dtype) {
                      [&](const NDArray& a) { return a.dtype() == dtype; });
 }
 
-double quick_seconds(const bench::OnednnOp& op) {
+double quick_seconds(const peers::OnednnOp& op) {
   op.run();
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < 5; ++i) {
@@ -42,14 +42,14 @@ PeerSet::PeerSet(std::vector<NDArray> inputs, std::vector<std::string> wanted, i
   auto wants = [&](const char* name) {
     return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
   };
-  openblas_ = wants("openblas") && bench::openblas_available();
-  onednn_ = wants("onednn") && bench::onednn_available();
-  blis_ = wants("blis") && bench::blis_available();
-  libxsmm_ = wants("libxsmm") && bench::libxsmm_available();
-  halide_ = wants("halide") && bench::halide_available();
-  if (openblas_) bench::openblas_set_threads(threads);
-  if (blis_) bench::blis_set_threads(threads);
-  if (onednn_) bench::onednn_set_threads(threads);
+  openblas_ = wants("openblas") && peers::openblas_available();
+  onednn_ = wants("onednn") && peers::onednn_available();
+  blis_ = wants("blis") && peers::blis_available();
+  libxsmm_ = wants("libxsmm") && peers::libxsmm_available();
+  halide_ = wants("halide") && peers::halide_available();
+  if (openblas_) peers::openblas_set_threads(threads);
+  if (blis_) peers::blis_set_threads(threads);
+  if (onednn_) peers::onednn_set_threads(threads);
 }
 
 bool PeerSet::all_f32() const { return all_of_type(inputs_, heddle::f32); }
@@ -60,7 +60,7 @@ NDArray PeerSet::keep(NDArray array) {
   return array;
 }
 
-void PeerSet::add_onednn(bench::OnednnOp op, const NDArray& out, Convert convert,
+void PeerSet::add_onednn(peers::OnednnOp op, const NDArray& out, Convert convert,
                          const std::string& name) {
   if (!op) {
     remarks_.push_back(name + ": " + op.error());

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heddle/runtime/ndarray.h"
-#include "peer_onednn.h"
+#include "peers/peer_onednn.h"
 
 namespace heddle::cli {
 
@@ -45,11 +45,11 @@ class PeerSet {
 
   using Convert = std::function<NDArray(const NDArray&)>;
   /// `out` is what the op writes; `convert` makes our layout of it.
-  void add_onednn(bench::OnednnOp op, const NDArray& out, Convert convert = {},
+  void add_onednn(peers::OnednnOp op, const NDArray& out, Convert convert = {},
                   const std::string& name = "onednn");
   struct Candidate {
     std::string note;
-    bench::OnednnOp op;
+    peers::OnednnOp op;
     NDArray out;
   };
   /// The fastest of them, by a few calls of each.

@@ -6,14 +6,14 @@
 #include "heddle/ops/nn.h"
 #include "heddle/ops/reduce.h"
 #include "heddle/ops/transform.h"
-#include "peer_set.h"
-#include "subjects.h"
+#include "subjects/peer_set.h"
+#include "subjects/subjects.h"
 
 namespace heddle::cli {
 namespace {
 
-using bench::OnednnReduceKind;
-using bench::OnednnReduceOver;
+using peers::OnednnReduceKind;
+using peers::OnednnReduceOver;
 
 Tensor matrix(const Arguments& a, DataType dtype, const std::string& name = "x") {
   return placeholder({a["rows"], a["cols"]}, dtype, name);
@@ -73,7 +73,7 @@ Problem softmax(const Arguments& a, DataType dtype) {
   Problem p = with({x}, ops::softmax(x));
   p.peers = [=](PeerSet& set) {
     add_onednn(set, {rows, cols},
-               [&](float* out) { return bench::onednn_softmax(rows, cols, set.f32(0), out); });
+               [&](float* out) { return peers::onednn_softmax(rows, cols, set.f32(0), out); });
   };
   return p;
 }
@@ -84,7 +84,7 @@ Problem log_softmax(const Arguments& a, DataType dtype) {
   Problem p = with({x}, ops::log_softmax(x));
   p.peers = [=](PeerSet& set) {
     add_onednn(set, {rows, cols},
-               [&](float* out) { return bench::onednn_logsoftmax(rows, cols, set.f32(0), out); });
+               [&](float* out) { return peers::onednn_logsoftmax(rows, cols, set.f32(0), out); });
   };
   return p;
 }
@@ -96,7 +96,7 @@ Problem layer_norm(const Arguments& a, DataType dtype) {
   Problem p = with({x, scale, shift}, ops::layer_norm(x, scale, shift));
   p.peers = [=](PeerSet& set) {
     add_onednn(set, {rows, cols}, [&](float* out) {
-      return bench::onednn_layer_norm(rows, cols, 1e-5f, set.f32(1), set.f32(2), set.f32(0), out);
+      return peers::onednn_layer_norm(rows, cols, 1e-5f, set.f32(1), set.f32(2), set.f32(0), out);
     });
   };
   return p;
@@ -113,10 +113,10 @@ Problem bias_gelu(const Arguments& a, DataType dtype) {
   Tensor x = matrix(a, dtype), bias = placeholder({cols}, dtype, "bias");
   Tensor shifted = ops::add(x, bias);
   Problem p = with({x, bias}, tanh_form ? ops::gelu_tanh(shifted) : ops::gelu(shifted));
-  const auto kind = tanh_form ? bench::OnednnEltwise::kGeluTanh : bench::OnednnEltwise::kGeluErf;
+  const auto kind = tanh_form ? peers::OnednnEltwise::kGeluTanh : peers::OnednnEltwise::kGeluErf;
   p.peers = [=](PeerSet& set) {
     add_onednn(set, {rows, cols}, [&](float* out) {
-      return bench::onednn_bias_eltwise(rows, cols, kind, set.f32(0), set.f32(1), out);
+      return peers::onednn_bias_eltwise(rows, cols, kind, set.f32(0), set.f32(1), out);
     });
   };
   return p;
@@ -128,7 +128,7 @@ Problem add_relu(const Arguments& a, DataType dtype) {
   Problem p = with({x, y}, ops::relu(ops::add(x, y)));
   p.peers = [=](PeerSet& set) {
     add_onednn(set, shape, [&](float* out) {
-      return bench::onednn_add_relu(shape, set.f32(0), set.f32(1), out);
+      return peers::onednn_add_relu(shape, set.f32(0), set.f32(1), out);
     });
   };
   return p;
@@ -140,7 +140,7 @@ Problem transpose(const Arguments& a, DataType dtype) {
   Problem p = with({x}, ops::transpose(x));
   p.peers = [=](PeerSet& set) {
     add_onednn(set, {cols, rows},
-               [&](float* out) { return bench::onednn_transpose(rows, cols, set.f32(0), out); });
+               [&](float* out) { return peers::onednn_transpose(rows, cols, set.f32(0), out); });
   };
   return p;
 }
@@ -153,7 +153,7 @@ Problem concat(const Arguments& a, DataType dtype) {
   Problem p = with(parts, ops::concat(parts, axis));
   p.peers = [=](PeerSet& set) {
     add_onednn(set, axis == 0 ? Extents{3 * rows, cols} : Extents{rows, 3 * cols}, [&](float* out) {
-      return bench::onednn_concat(rows, cols, axis, {set.f32(0), set.f32(1), set.f32(2)}, out);
+      return peers::onednn_concat(rows, cols, axis, {set.f32(0), set.f32(1), set.f32(2)}, out);
     });
   };
   return p;

@@ -1,4 +1,4 @@
-#include "subjects.h"
+#include "subjects/subjects.h"
 
 #include <cmath>
 #include <limits>

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "arguments.h"
 #include "heddle/dsl/tensor.h"
 #include "heddle/runtime/ndarray.h"
+#include "subjects/arguments.h"
 
 namespace heddle::cli {
 

@@ -3,7 +3,7 @@
 
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
-#include "subjects.h"
+#include "subjects/subjects.h"
 
 namespace heddle::cli {
 namespace {

@@ -1,10 +1,9 @@
-#include "bench_case.h"
+#include "bench/bench_case.h"
 
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "ceilings.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/driver/build.h"
@@ -13,8 +12,9 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
-#include "interleave.h"
-#include "peer_set.h"
+#include "peers/ceilings.h"
+#include "peers/interleave.h"
+#include "subjects/peer_set.h"
 
 namespace heddle::cli {
 namespace {
@@ -190,7 +190,7 @@ class Case {
 
   void time_all(const PeerSet& peers) {
     say_("timing");
-    std::vector<bench::TimedCase> cases;
+    std::vector<peers::TimedCase> cases;
     std::vector<std::string> notes;
     auto add = [&](std::string name, std::function<void()> run, std::string note) {
       cases.push_back({std::move(name), std::move(run)});
@@ -202,9 +202,9 @@ class Case {
       if (mine->built && mine->right) add(mine->name, *mine->built, mine->note);
     }
     for (const Peer& peer : peers.peers()) add(peer.name, peer.run, peer.note);
-    std::optional<bench::TrafficProbe> probe;
+    std::optional<peers::TrafficProbe> probe;
     if (problem_.bound != Bound::Compute) {
-      using Kind = bench::TrafficProbe::Kind;
+      using Kind = peers::TrafficProbe::Kind;
       probe.emplace(problem_.bound == Bound::Read ? Kind::kRead : Kind::kCopy, options_.threads,
                     static_cast<size_t>(problem_.bytes));
       add(
@@ -219,9 +219,9 @@ class Case {
     if (naive_seconds_ > 0) {
       result_.timings.push_back({"naive", naive_seconds_ * 1e3, "one run"});
     }
-    bench::InterleaveOptions timing;
+    peers::InterleaveOptions timing;
     timing.time_cap_seconds = options_.seconds * static_cast<double>(cases.size());
-    const std::vector<bench::CaseTimes> times = bench::time_interleaved(cases, timing);
+    const std::vector<peers::CaseTimes> times = peers::time_interleaved(cases, timing);
     for (size_t i = 0; i < times.size(); ++i) {
       if (probe && i + 1 == times.size()) {
         result_.memory_bytes_per_second = probe->bytes() / times[i].median_seconds;

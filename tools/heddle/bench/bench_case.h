@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heddle/target/target.h"
-#include "subjects.h"
+#include "subjects/subjects.h"
 
 namespace heddle::cli {
 

@@ -3,23 +3,24 @@
 #include <fstream>
 #include <iostream>
 
-#include "bench_case.h"
+#include "bench/bench_case.h"
+#include "bench/tables.h"
 #include "commands.h"
+#include "common/machine.h"
+#include "common/output_file.h"
+#include "common/progress.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "heddle/support/table.h"
-#include "machine.h"
-#include "output_file.h"
-#include "peer_blis.h"
-#include "peer_halide.h"
-#include "peer_libxsmm.h"
-#include "peer_onednn.h"
-#include "peer_openblas.h"
-#include "peer_set.h"
-#include "progress.h"
-#include "report.h"
+#include "peers/peer_blis.h"
+#include "peers/peer_halide.h"
+#include "peers/peer_libxsmm.h"
+#include "peers/peer_onednn.h"
+#include "peers/peer_openblas.h"
+#include "subjects/peer_set.h"
+#include "subjects/target_text.h"
 
 namespace heddle::cli {
 namespace {
@@ -89,20 +90,20 @@ std::string machine_text(const std::vector<std::string>& peers) {
   std::string out = to_string(Target::host()) + "\n";
   for (const std::string& peer : peers) {
     if (peer == "openblas") {
-      const bench::OpenBlasInfo& info = bench::openblas_info();
+      const peers::OpenBlasInfo& info = peers::openblas_info();
       out += info.available ? "openblas: " + info.config + ", kernels " + info.core_name
                             : "openblas: not used, " + info.error;
     } else if (peer == "blis") {
-      const bench::BlisInfo& info = bench::blis_info();
+      const peers::BlisInfo& info = peers::blis_info();
       out += info.available ? "blis: " + info.version : "blis: not used, " + info.error;
     } else if (peer == "libxsmm") {
-      out += bench::libxsmm_available() ? "libxsmm: " + bench::libxsmm_version()
+      out += peers::libxsmm_available() ? "libxsmm: " + peers::libxsmm_version()
                                         : "libxsmm: not used, built without it";
     } else if (peer == "halide") {
-      out += bench::halide_available() ? "halide: 14, Adams2019"
+      out += peers::halide_available() ? "halide: 14, Adams2019"
                                        : "halide: not used, its executable was not built";
     } else {
-      out += bench::onednn_available() ? "onednn: " + bench::onednn_version()
+      out += peers::onednn_available() ? "onednn: " + peers::onednn_version()
                                        : "onednn: not used, built without it";
     }
     out += "\n";
@@ -110,9 +111,7 @@ std::string machine_text(const std::vector<std::string>& peers) {
   return out;
 }
 
-}  // namespace
-
-int run_bench(const BenchOptions& options) {
+CaseOptions case_options(const BenchOptions& options) {
   CaseOptions each;
   each.peers = peers_of(options);
   each.naive = !options.no_naive;
@@ -124,20 +123,14 @@ int run_bench(const BenchOptions& options) {
                      "time kernels on a GPU with gpu_bench, beside PyTorch with "
                      "bench/gpu/side_by_side.py");
   }
-  const bool to_stdout = options.json == "-";
-  if (!options.json.empty() && !to_stdout) check_writable(options.json);
-  std::vector<int> threads = options.threads;
-  if (threads.empty()) threads.push_back(default_num_threads());
-  const std::vector<Problem> problems = problems_of(options);
+  return each;
+}
 
-  std::ostream& out = to_stdout ? std::cerr : std::cout;
-  Progress progress;
-  Machine machine(each.target);
+// Each problem with each number of threads; a table of each as it comes.
+std::vector<CaseResult> run_cases(const std::vector<Problem>& problems,
+                                  const std::vector<int>& threads, CaseOptions each,
+                                  Machine& machine, Progress& progress, std::ostream& out) {
   std::vector<CaseResult> results;
-  out << machine_text(each.peers);
-  if (each.target != Target::host()) out << "compiled for " << to_string(each.target) << "\n";
-  out << std::endl;
-  bool good = true;
   for (size_t i = 0; i < problems.size(); ++i) {
     const Problem& problem = problems[i];
     auto say = [&](const std::string& what) {
@@ -149,14 +142,33 @@ int run_bench(const BenchOptions& options) {
     for (const int n : threads) {
       each.threads = n;
       results.push_back(run_case(problem, inputs, each, say));
-      const CaseResult& r = results.back();
-      good &= r.mismatches.empty() && r.failures.empty();
       say("measuring the machine");
-      const std::string table = case_table(r, machine);
+      const std::string table = case_table(results.back(), machine);
       progress.clear();
       out << table << std::endl;
     }
   }
+  return results;
+}
+
+}  // namespace
+
+int run_bench(const BenchOptions& options) {
+  const CaseOptions each = case_options(options);
+  const bool to_stdout = options.json == "-";
+  if (!options.json.empty() && !to_stdout) check_writable(options.json);
+  std::vector<int> threads = options.threads;
+  if (threads.empty()) threads.push_back(default_num_threads());
+  const std::vector<Problem> problems = problems_of(options);
+
+  std::ostream& out = to_stdout ? std::cerr : std::cout;
+  Progress progress;
+  Machine machine(each.target);
+  out << machine_text(each.peers);
+  if (each.target != Target::host()) out << "compiled for " << to_string(each.target) << "\n";
+  out << std::endl;
+  const std::vector<CaseResult> results =
+      run_cases(problems, threads, each, machine, progress, out);
   if (results.size() > 1) out << summary_table(results, machine) << std::flush;
 
   if (!options.json.empty()) {
@@ -173,6 +185,9 @@ int run_bench(const BenchOptions& options) {
       write_file_atomic(options.json, text);
     }
   }
+  const bool good = std::all_of(results.begin(), results.end(), [](const CaseResult& r) {
+    return r.mismatches.empty() && r.failures.empty();
+  });
   return good ? 0 : 1;
 }
 

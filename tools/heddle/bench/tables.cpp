@@ -1,8 +1,8 @@
-#include "report.h"
+#include "bench/tables.h"
 
 #include <cmath>
 
-#include "figures.h"
+#include "common/figures.h"
 #include "heddle/support/table.h"
 
 namespace heddle::cli {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "bench_case.h"
+#include "bench/bench_case.h"
+#include "common/machine.h"
 #include "heddle/support/json.h"
-#include "machine.h"
 
 namespace heddle::cli {
 

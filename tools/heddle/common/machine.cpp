@@ -1,4 +1,4 @@
-#include "machine.h"
+#include "common/machine.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,14 +6,14 @@
 #include <ctime>
 #include <sstream>
 
-#include "cpu_features.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/table.h"
 #include "heddle/target/target.h"
-#include "peer_blis.h"
-#include "peer_libxsmm.h"
-#include "peer_onednn.h"
-#include "peer_openblas.h"
+#include "peers/cpu_features.h"
+#include "peers/peer_blis.h"
+#include "peers/peer_libxsmm.h"
+#include "peers/peer_onednn.h"
+#include "peers/peer_openblas.h"
 
 namespace heddle::cli {
 namespace {
@@ -32,7 +32,7 @@ std::string utc_now() {
 }
 
 Json openblas_json() {
-  const bench::OpenBlasInfo& info = bench::openblas_info();
+  const peers::OpenBlasInfo& info = peers::openblas_info();
   Json j = Json::object();
   j["version"] = info.config;
   j["core"] = info.core_name;
@@ -43,15 +43,15 @@ Json openblas_json() {
 }  // namespace
 
 Machine::Machine(const Target& target)
-    : simd_(!target.is_x86() || target.has("avx512f") ? bench::Simd::kBest
-            : target.has("fma")                       ? bench::Simd::kAvx2
-                                                      : bench::Simd::kSse) {}
+    : simd_(!target.is_x86() || target.has("avx512f") ? peers::Simd::kBest
+            : target.has("fma")                       ? peers::Simd::kAvx2
+                                                      : peers::Simd::kSse) {}
 
-const bench::FmaPeak& Machine::peak(int threads) {
+const peers::FmaPeak& Machine::peak(int threads) {
   for (const Peak& p : peaks_) {
     if (p.threads == threads) return p.peak;
   }
-  peaks_.push_back({threads, bench::fma_peak_f32(threads, 20, simd_)});
+  peaks_.push_back({threads, peers::fma_peak_f32(threads, 20, simd_)});
   return peaks_.back().peak;
 }
 
@@ -67,18 +67,18 @@ double Machine::measured(Speed& s, Bound bound) {
   const bool read = bound == Bound::Read;
   double& value = read ? s.read : s.copy;
   if (value == 0) {
-    auto gb = [&](bench::Traffic kind) {
-      return bench::memory_bandwidth(kind, s.threads, static_cast<size_t>(s.bytes), 10)
+    auto gb = [&](peers::Traffic kind) {
+      return peers::memory_bandwidth(kind, s.threads, static_cast<size_t>(s.bytes), 10)
           .gb_per_second;
     };
-    value = read ? gb(bench::Traffic::kRead)
-                 : std::max(gb(bench::Traffic::kCopy), gb(bench::Traffic::kCopyNonTemporal));
+    value = read ? gb(peers::Traffic::kRead)
+                 : std::max(gb(peers::Traffic::kCopy), gb(peers::Traffic::kCopyNonTemporal));
   }
   return value;
 }
 
 Ceiling Machine::fma(int threads, DataType dtype) {
-  const bench::FmaPeak& p = peak(threads);
+  const peers::FmaPeak& p = peak(threads);
   double factor = 0;
   if (dtype == f32) factor = 1;
   if (dtype == f64) factor = 0.5;
@@ -111,7 +111,7 @@ Ceiling Machine::bandwidth(Bound bound, int threads, int64_t bytes) {
 
 Json Machine::to_json(const std::vector<int>& threads, const std::vector<std::string>& peers) {
   Json j = Json::object();
-  j["cpu"] = bench::cpu_features().brand;
+  j["cpu"] = peers::cpu_features().brand;
   j["cores"] = default_num_threads();
   j["target"] = to_string(Target::host());
   j["date"] = utc_now();
@@ -122,7 +122,7 @@ Json Machine::to_json(const std::vector<int>& threads, const std::vector<std::st
   Json fma = Json::array();
   Json bandwidth = Json::array();
   for (const int n : threads) {
-    const bench::FmaPeak& p = peak(n);
+    const peers::FmaPeak& p = peak(n);
     fma.push_back(
         Json::object({{"threads", n}, {"gflops", p.gflops}, {"instruction", p.instruction}}));
     Speed& s = speed(n, kReportedBytes);
@@ -142,15 +142,15 @@ Json Machine::to_json(const std::vector<int>& threads, const std::vector<std::st
   auto wanted = [&](const char* name) {
     return std::find(peers.begin(), peers.end(), name) != peers.end();
   };
-  if (wanted("openblas") && bench::openblas_available()) versions["openblas"] = openblas_json();
-  if (wanted("onednn") && bench::onednn_available()) {
-    versions["onednn"] = Json::object({{"version", bench::onednn_version()}});
+  if (wanted("openblas") && peers::openblas_available()) versions["openblas"] = openblas_json();
+  if (wanted("onednn") && peers::onednn_available()) {
+    versions["onednn"] = Json::object({{"version", peers::onednn_version()}});
   }
-  if (wanted("blis") && bench::blis_available()) {
-    versions["blis"] = Json::object({{"version", bench::blis_info().version}});
+  if (wanted("blis") && peers::blis_available()) {
+    versions["blis"] = Json::object({{"version", peers::blis_info().version}});
   }
-  if (wanted("libxsmm") && bench::libxsmm_available()) {
-    versions["libxsmm"] = Json::object({{"version", bench::libxsmm_version()}});
+  if (wanted("libxsmm") && peers::libxsmm_available()) {
+    versions["libxsmm"] = Json::object({{"version", peers::libxsmm_version()}});
   }
   j["peers"] = std::move(versions);
   return j;

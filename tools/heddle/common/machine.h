@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "ceilings.h"
 #include "heddle/support/json.h"
 #include "heddle/target/target.h"
-#include "subjects.h"
+#include "peers/ceilings.h"
+#include "subjects/subjects.h"
 
 namespace heddle::cli {
 
@@ -31,17 +31,17 @@ class Machine {
  private:
   struct Peak {
     int threads;
-    bench::FmaPeak peak;
+    peers::FmaPeak peak;
   };
   struct Speed {
     int threads;
     int64_t bytes;
     double read = 0, copy = 0;  // GB/s
   };
-  const bench::FmaPeak& peak(int threads);
+  const peers::FmaPeak& peak(int threads);
   Speed& speed(int threads, int64_t bytes);
   double measured(Speed& speed, Bound bound);
-  bench::Simd simd_;
+  peers::Simd simd_;
   std::vector<Peak> peaks_;
   std::vector<Speed> speeds_;
 };

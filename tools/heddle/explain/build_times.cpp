@@ -1,4 +1,4 @@
-#include "build_times.h"
+#include "explain/build_times.h"
 
 #include <algorithm>
 #include <utility>

@@ -7,7 +7,7 @@
 
 #include "heddle/support/json.h"
 #include "heddle/target/target.h"
-#include "subjects.h"
+#include "subjects/subjects.h"
 
 namespace heddle::cli {
 

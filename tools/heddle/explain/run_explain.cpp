@@ -4,9 +4,9 @@
 #include <iostream>
 #include <optional>
 
-#include "build_times.h"
 #include "commands.h"
-#include "figures.h"
+#include "common/figures.h"
+#include "explain/build_times.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/dag/alternatives.h"
@@ -20,8 +20,9 @@
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
-#include "model_subject.h"
-#include "subjects.h"
+#include "subjects/model_subject.h"
+#include "subjects/subjects.h"
+#include "subjects/target_text.h"
 
 namespace heddle::cli {
 namespace {

@@ -16,9 +16,10 @@
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "heddle/support/table.h"
-#include "records_train.h"
-#include "records_upgrade.h"
-#include "subjects.h"
+#include "records/train.h"
+#include "records/upgrade.h"
+#include "subjects/subjects.h"
+#include "subjects/target_text.h"
 
 namespace heddle::cli {
 namespace {

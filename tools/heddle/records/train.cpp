@@ -1,4 +1,4 @@
-#include "records_train.h"
+#include "records/train.h"
 
 #include <iostream>
 #include <map>
@@ -9,7 +9,7 @@
 #include "heddle/search/measure.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
-#include "records_upgrade.h"
+#include "records/upgrade.h"
 
 namespace heddle::cli {
 namespace {

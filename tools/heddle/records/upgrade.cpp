@@ -1,4 +1,4 @@
-#include "records_upgrade.h"
+#include "records/upgrade.h"
 
 #include "heddle/support/error.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "heddle/records/record.h"
-#include "subjects.h"
+#include "subjects/subjects.h"
 
 namespace heddle::cli {
 

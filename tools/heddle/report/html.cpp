@@ -1,8 +1,8 @@
-#include "log_report/html.h"
+#include "report/html.h"
 
 #include <algorithm>
 
-#include "figures.h"
+#include "common/figures.h"
 
 namespace heddle::cli {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heddle/records/record.h"
-#include "log_report/plot.h"
+#include "report/plot.h"
 
 namespace heddle::cli {
 

@@ -1,4 +1,4 @@
-#include "log_report/log_data.h"
+#include "report/log_data.h"
 
 #include <algorithm>
 #include <map>

@@ -8,7 +8,7 @@
 
 #include "heddle/records/record.h"
 #include "heddle/support/json.h"
-#include "subjects.h"
+#include "subjects/subjects.h"
 
 namespace heddle::cli {
 

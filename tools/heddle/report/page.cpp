@@ -3,10 +3,10 @@
 #include <ctime>
 #include <set>
 
-#include "figures.h"
+#include "common/figures.h"
 #include "heddle/support/table.h"
-#include "log_report/html.h"
-#include "log_report/sections.h"
+#include "report/html.h"
+#include "report/sections.h"
 
 namespace heddle::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "log_report/plot.h"
+#include "report/plot.h"
 
 #include <algorithm>
 #include <cmath>

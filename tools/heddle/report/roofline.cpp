@@ -3,10 +3,10 @@
 #include <cmath>
 #include <limits>
 
-#include "figures.h"
+#include "common/figures.h"
 #include "heddle/support/table.h"
-#include "log_report/html.h"
-#include "log_report/sections.h"
+#include "report/html.h"
+#include "report/sections.h"
 
 namespace heddle::cli {
 namespace {
@@ -84,64 +84,76 @@ void name_roofs(Chart* chart, std::vector<Roof> roofs) {
   }
 }
 
-}  // namespace
+struct Point {
+  size_t number;  // as the table of results counts
+  double intensity, best, first;
+};
 
-std::string roofline_section(const LogData& data, const std::vector<Roof>& roofs) {
-  struct Point {
-    size_t number;
-    double intensity, best, first;
-  };
+// The tasks that can be drawn, and what the axes must reach.
+struct Points {
   std::vector<Point> points;
-  std::string unknown;
-  double low = 1, high = 16, floor = std::numeric_limits<double>::infinity(), ceiling = 0;
+  std::string
+      unknown;  // names of those that cannot: how many bytes they must move is not in the log
+  double low = 1, high = 16;                                            // FLOP per byte
+  double floor = std::numeric_limits<double>::infinity(), ceiling = 0;  // GFLOP/s
+};
+
+Points points_of(const LogData& data) {
+  Points p;
   for (size_t i = 0; i < data.tasks.size(); ++i) {
     const TaskLog& t = data.tasks[i];
     if (t.best == nullptr) continue;
     if (t.bytes <= 0 || t.flops() <= 0) {
-      unknown += (unknown.empty() ? "" : ", ") + t.name;
+      p.unknown += (p.unknown.empty() ? "" : ", ") + t.name;
       continue;
     }
-    const Point p{i + 1, t.flops() / t.bytes, t.flops() / t.best_seconds() * 1e-9,
-                  t.flops() / t.static_seconds() * 1e-9};
-    points.push_back(p);
-    low = std::min(low, p.intensity);
-    high = std::max(high, p.intensity);
-    floor = std::min(floor, p.first);
-    ceiling = std::max({ceiling, p.best, p.first});
+    const Point point{i + 1, t.flops() / t.bytes, t.flops() / t.best_seconds() * 1e-9,
+                      t.flops() / t.static_seconds() * 1e-9};
+    p.points.push_back(point);
+    p.low = std::min(p.low, point.intensity);
+    p.high = std::max(p.high, point.intensity);
+    p.floor = std::min(p.floor, point.first);
+    p.ceiling = std::max({p.ceiling, point.best, point.first});
   }
-  if (points.empty()) {
-    if (unknown.empty()) return "";
-    return html_section("Roofline", html_note("Not drawn: how many bytes " + unknown +
-                                              " must move is not in the log."));
-  }
-  low /= 2;
-  high *= 2;
+  return p;
+}
+
+// Around the points and the roofs' ridges.
+Chart empty_chart(const Points& p, const std::vector<Roof>& roofs) {
+  double low = p.low / 2, high = p.high * 2, ceiling = p.ceiling;
   for (const Roof& roof : roofs) {
     ceiling = std::max(ceiling, roof.gflops);
     low = std::min(low, roof.gflops / roof.gb_per_second / 4);
     high = std::max(high, roof.gflops / roof.gb_per_second * 4);
   }
   Chart chart({"arithmetic intensity, FLOP per byte that must move (logarithmic)", low, high, true},
-              {"GFLOP/s (logarithmic)", std::min(floor, ceiling / 4) / 2, ceiling * 1.6, true},
+              {"GFLOP/s (logarithmic)", std::min(p.floor, ceiling / 4) / 2, ceiling * 1.6, true},
               kWidth, kHeight, "roofline", roofs.empty() ? 14 : 80);
   for (const Roof& roof : roofs) draw_roof(&chart, roof, low, high);
   name_roofs(&chart, roofs);
-  Labels labels(&chart);
+  return chart;
+}
+
+// From the static schedule's speed to the best one's, with the task's number beside it.
+void draw_points(Chart* chart, const std::vector<Point>& points, const LogData& data) {
+  Labels labels(chart);
   for (const Point& p : points) {
-    const double x = chart.x(p.intensity);
-    const TaskLog& t = data.tasks[p.number - 1];
-    const std::string tip = std::to_string(p.number) + ". " + t.name + ": " + figure(p.intensity) +
-                            " FLOP/byte, static " + figure(p.first) + ", best " + figure(p.best) +
-                            " GFLOP/s";
-    chart.svg().line(x, chart.y(p.first), x, chart.y(p.best), "gain");
-    chart.svg().circle(x, chart.y(p.first), 4, "point-static", tip);
-    chart.svg().circle(x, chart.y(p.best), 5, "point-best", tip);
-    labels.occupy(x, chart.y(p.first), 6);
-    labels.occupy(x, chart.y(p.best), 6);
+    const double x = chart->x(p.intensity);
+    const std::string tip = std::to_string(p.number) + ". " + data.tasks[p.number - 1].name + ": " +
+                            figure(p.intensity) + " FLOP/byte, static " + figure(p.first) +
+                            ", best " + figure(p.best) + " GFLOP/s";
+    chart->svg().line(x, chart->y(p.first), x, chart->y(p.best), "gain");
+    chart->svg().circle(x, chart->y(p.first), 4, "point-static", tip);
+    chart->svg().circle(x, chart->y(p.best), 5, "point-best", tip);
+    labels.occupy(x, chart->y(p.first), 6);
+    labels.occupy(x, chart->y(p.best), 6);
   }
   for (const Point& p : points) {
-    labels.put(chart.x(p.intensity), chart.y(p.best), std::to_string(p.number), "number");
+    labels.put(chart->x(p.intensity), chart->y(p.best), std::to_string(p.number), "number");
   }
+}
+
+std::vector<Key> keys_of(const std::vector<Roof>& roofs) {
   std::vector<Key> keys = {{Key::Mark::Dot, "point-best", "best"},
                            {Key::Mark::Dot, "point-static", "static"}};
   for (const Roof& roof : roofs) {
@@ -149,7 +161,20 @@ std::string roofline_section(const LogData& data, const std::vector<Roof>& roofs
                     roof_name(roof) + ": " + figure(roof.gflops) + " GFLOP/s, " +
                         figure(roof.gb_per_second) + " GB/s"});
   }
-  std::string body = html_legend(keys) + "<figure>" + chart.finish() + "</figure>\n";
+  return keys;
+}
+
+}  // namespace
+
+std::string roofline_section(const LogData& data, const std::vector<Roof>& roofs) {
+  const Points p = points_of(data);
+  if (p.points.empty()) {
+    if (p.unknown.empty()) return "";
+    return html_section("Roofline", html_note("Not drawn: how many bytes " + p.unknown +
+                                              " must move is not in the log."));
+  }
+  Chart chart = empty_chart(p, roofs);
+  draw_points(&chart, p.points, data);
   std::string note =
       "Numbers are those of the table of results. Bytes are counted as if each input "
       "were read once and each output written once; what stays in caches may lie "
@@ -159,8 +184,9 @@ std::string roofline_section(const LogData& data, const std::vector<Roof>& roofs
         " The machine's ceilings are not in the log: `heddle report --ceilings` measures them "
         "here, --peak and --bandwidth tell them.";
   }
-  if (!unknown.empty()) note += " Not drawn, since their bytes are not known: " + unknown + ".";
-  return html_section("Roofline", body + html_note(note));
+  if (!p.unknown.empty()) note += " Not drawn, since their bytes are not known: " + p.unknown + ".";
+  return html_section("Roofline", html_legend(keys_of(roofs)) + "<figure>" + chart.finish() +
+                                      "</figure>\n" + html_note(note));
 }
 
 }  // namespace heddle::cli

@@ -6,14 +6,14 @@
 #include <set>
 
 #include "commands.h"
-#include "figures.h"
+#include "common/figures.h"
+#include "common/machine.h"
+#include "common/output_file.h"
 #include "heddle/records/record_log.h"
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
-#include "log_report/log_data.h"
-#include "log_report/sections.h"
-#include "machine.h"
-#include "output_file.h"
+#include "report/log_data.h"
+#include "report/sections.h"
 
 namespace heddle::cli {
 namespace {

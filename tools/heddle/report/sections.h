@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "log_report/log_data.h"
+#include "report/log_data.h"
 
 namespace heddle::cli {
 

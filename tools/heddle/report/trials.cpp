@@ -3,11 +3,11 @@
 #include <cmath>
 #include <map>
 
-#include "figures.h"
+#include "common/figures.h"
 #include "heddle/cost_model/cost_model.h"
 #include "heddle/support/table.h"
-#include "log_report/html.h"
-#include "log_report/sections.h"
+#include "report/html.h"
+#include "report/sections.h"
 
 namespace heddle::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <ostream>
 #include <string_view>
 
-#include "figures.h"
+#include "common/figures.h"
 #include "heddle/support/table.h"
 
 namespace heddle::cli {

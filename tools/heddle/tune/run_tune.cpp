@@ -7,7 +7,9 @@
 #include <iostream>
 #include <memory>
 
-#include "figures.h"
+#include "common/figures.h"
+#include "common/machine.h"
+#include "common/output_file.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
@@ -15,8 +17,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "heddle/support/table.h"
-#include "machine.h"
-#include "output_file.h"
+#include "subjects/target_text.h"
 #include "tune/budget.h"
 #include "tune/display.h"
 #include "tune/interrupt.h"
@@ -146,41 +147,83 @@ std::string use_text(const TuneReport& report, const std::vector<std::string>& s
   return out + "\n  heddle report " + file + " -o report.html\n";
 }
 
-}  // namespace
+// Where the request says nothing, all cores.
+int threads_of(const TuneRequest& request) {
+  return request.threads > 0 ? request.threads : default_num_threads();
+}
 
-int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& tuner) {
+Target target_of(const TuneRequest& request) {
+  Target target = Target::parse(request.target);
+  check_tunable(target);
+  if (!target.is_cuda()) target.cores = threads_of(request);
+  return target;
+}
+
+// All but what belongs to a run: model, clock and progress.
+TuneOptions options_of(const TuneRequest& request, const std::vector<std::string>& names) {
   TuneOptions options;
-  const double budget = parse_budget(request.budget);
-  const std::vector<Workload> subjects = subjects_of(request);
-  const std::vector<std::string> names = names_of(subjects);
+  options.budget = std::chrono::duration<double>(parse_budget(request.budget));
   options.log = request.log.empty() ? default_log_name(names) : request.log;
   check_writable(options.log);
   if (!request.json.empty() && request.json != "-") check_writable(request.json);
   options.policy = policy_of(request.policy);
-  const std::unique_ptr<CostModel> model = model_of(request);
-  options.model = model.get();
-  const int threads = request.threads > 0 ? request.threads : default_num_threads();
-  Target target = Target::parse(request.target);
-  check_tunable(target);
-  const bool on_gpu = target.is_cuda();
-  if (!on_gpu) target.cores = threads;
-  options.target = target;
-  options.budget = std::chrono::duration<double>(budget);
   options.max_trials = request.trials;
   options.seed = request.seed;
   if (request.batch > 0) options.batch = request.batch;
   options.warm_start = !request.no_warm_start;
+  return options;
+}
+
+std::string first_line(const TuneOptions& options, const Target& target, size_t tasks) {
+  return "tuning " + count_text(static_cast<int64_t>(tasks), "task") + " for " +
+         clock_text(options.budget.count()) + " on " +
+         (target.is_cuda() ? "a " + target.gpu.name : count_text(target.cores, "thread")) +
+         ", records go to " + options.log;
+}
+
+void write_json(const TuneOutcome& outcome, const std::string& path) {
+  if (path == "-") {
+    std::cout << to_json(outcome).dump(1) << std::endl;
+  } else if (!path.empty()) {
+    write_file_atomic(path, to_json(outcome).dump(1) + "\n");
+  }
+}
+
+int exit_status(const TuneOutcome& outcome) {
+  const TuneReport& report = outcome.report;
+  if (report.cancelled) return kInterrupted;
+  if (report.unwritten > 0) {
+    std::cerr << "error: the log is incomplete: " << count_text(report.unwritten, "record")
+              << " could not be written to " << report.log
+              << "\n  results are those printed; make room, and tune again: it goes on from what is"
+                 " in the log"
+              << std::endl;
+    return kIncompleteLog;
+  }
+  return std::any_of(outcome.rows.begin(), outcome.rows.end(),
+                     [](const TaskRow& row) { return row.best_seconds > 0; })
+             ? 0
+             : 1;
+}
+
+}  // namespace
+
+int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& tuner) {
+  const std::vector<Workload> subjects = subjects_of(request);
+  const std::vector<std::string> names = names_of(subjects);
+  TuneOptions options = options_of(request, names);
+  const std::unique_ptr<CostModel> model = model_of(request);
+  options.model = model.get();
+  const int threads = threads_of(request);
+  const Target target = target_of(request);
+  options.target = target;
+  const double budget = options.budget.count();
 
   TaskList list = tasks_of(subjects, target);
-  on_gpu ? data_sheet_peaks(target.gpu, list, &list.scales)
-         : measure_peaks(list, threads, &list.scales);
+  target.is_cuda() ? data_sheet_peaks(target.gpu, list, &list.scales)
+                   : measure_peaks(list, threads, &list.scales);
   std::ostream& out = output.out;
-  if (!request.quiet) {
-    out << "tuning " << count_text(static_cast<int64_t>(list.tasks.size()), "task") << " for "
-        << clock_text(budget) << " on "
-        << (on_gpu ? "a " + target.gpu.name : count_text(threads, "thread")) << ", records go to "
-        << options.log << std::endl;
-  }
+  if (!request.quiet) out << first_line(options, target, list.tasks.size()) << std::endl;
 
   const ScopedThreads scoped_threads(threads);
   TuneDisplay::Mode mode = output.live ? TuneDisplay::Mode::Live : TuneDisplay::Mode::Lines;
@@ -199,7 +242,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
 
   outcome.report.cancelled = outcome.report.cancelled || clock.cancelled();
   outcome.rows = task_rows(outcome.report, list.calls, list.scales);
-  if (!on_gpu && above_peak(outcome.rows)) {
+  if (!target.is_cuda() && above_peak(outcome.rows)) {
     measure_peaks(list, threads, &list.scales);
     outcome.rows = task_rows(outcome.report, list.calls, list.scales);
   }
@@ -212,24 +255,8 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
     out << summary_text(outcome, columns) << use_text(outcome.report, names, request, list.networks)
         << std::flush;
   }
-  if (request.json == "-") {
-    std::cout << to_json(outcome).dump(1) << std::endl;
-  } else if (!request.json.empty()) {
-    write_file_atomic(request.json, to_json(outcome).dump(1) + "\n");
-  }
-  if (outcome.report.cancelled) return kInterrupted;
-  if (outcome.report.unwritten > 0) {
-    std::cerr << "error: the log is incomplete: " << count_text(outcome.report.unwritten, "record")
-              << " could not be written to " << outcome.report.log
-              << "\n  results are those printed; make room, and tune again: it goes on from what is"
-                 " in the log"
-              << std::endl;
-    return kIncompleteLog;
-  }
-  return std::any_of(outcome.rows.begin(), outcome.rows.end(),
-                     [](const TaskRow& row) { return row.best_seconds > 0; })
-             ? 0
-             : 1;
+  write_json(outcome, request.json);
+  return exit_status(outcome);
 }
 
 int run_tune(const TuneRequest& request) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "figures.h"
+#include "common/figures.h"
 #include "heddle/support/table.h"
 
 namespace heddle::cli {

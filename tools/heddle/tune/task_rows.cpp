@@ -4,7 +4,7 @@
 #include <functional>
 #include <numeric>
 
-#include "figures.h"
+#include "common/figures.h"
 #include "heddle/support/table.h"
 
 namespace heddle::cli {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heddle/search/tune.h"
-#include "subjects.h"
+#include "subjects/subjects.h"
 
 namespace heddle::cli {
 

@@ -6,8 +6,8 @@
 
 #include "heddle/dag/compute_dag.h"
 #include "heddle/network/network.h"
-#include "model_subject.h"
-#include "subjects.h"
+#include "subjects/model_subject.h"
+#include "subjects/subjects.h"
 
 namespace heddle::cli {
 namespace {

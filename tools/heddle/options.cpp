@@ -1,0 +1,167 @@
+#include "options.h"
+
+#include <CLI/CLI.hpp>
+#include <climits>
+
+#include "subjects/arguments.h"
+
+namespace heddle::cli {
+
+void add_list(CLI::App& app, ListOptions& o) {
+  CLI::App* c = app.add_subcommand("list", "Show what can be explained and timed");
+  c->add_option("name", o.name, "One kind of subject, or one list of workloads, in detail");
+  c->footer(
+      "Examples:\n"
+      "  heddle list                    all kinds of subjects and lists of workloads\n"
+      "  heddle list conv2d             the arguments of one kind\n"
+      "  heddle list memory             the subjects of one list");
+}
+
+void add_explain(CLI::App& app, ExplainOptions& o) {
+  CLI::App* c = app.add_subcommand("explain", "Show what Heddle makes of a subject, and why");
+  c->add_option(
+       "subject", o.subject,
+       "Such as matmul:512x512x512; see `heddle list`. Or an ONNX file, of which the nodes "
+       "are shown: net.onnx:batch=1")
+      ->required();
+  // Options that may be repeated take one text each time: the subject may follow them.
+  c->add_option("--show", o.show,
+                "What to show, repeated or with commas: " + join(explain_parts()) +
+                    " (classes,alternatives,schedule,times)")
+      ->allow_extra_args(false);
+  c->add_option("--pass", o.pass, "Show the loops after this pass of lowering; all: after each");
+  c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
+  c->add_option("--threads", o.threads, "Threads to schedule for (all cores)")
+      ->check(CLI::Range(1, 1024));
+  c->add_option("--target", o.target, "Machine to schedule and compile for (llvm -mcpu=native)");
+  c->add_flag("--naive", o.naive, "The naive schedule in place of the static choice");
+  c->add_flag("--allow-tf32", o.allow_tf32, "Let products of f32 on a GPU round to tf32");
+  c->add_flag("--json", o.json, "As JSON");
+  c->footer(
+      "Examples:\n"
+      "  heddle explain matmul:512x512x512\n"
+      "  heddle explain conv2d:c=64,h=56,k=64,r=3,pad=1,layout=nhwc --show dag,template,space\n"
+      "  heddle explain softmax:4096x4096 --show loops --pass vectorize --threads 1\n"
+      "  heddle explain matmul:64x64x64 --show asm --target \"llvm -mcpu=haswell\"\n"
+      "  heddle explain matmul:1024x1024x1024 --target \"cuda -gpu=a100\" --show cuda,resources\n"
+      "  heddle explain lenet:128 --show times --json");
+}
+
+void add_export(CLI::App& app, ExportOptions& o) {
+  CLI::App* c = app.add_subcommand("export", "Write a subject's kernel as an object file");
+  c->add_option("subject", o.subject, "Such as matmul:512x512x512; see `heddle list`")->required();
+  c->add_option("-o,--output", o.output, "Write PATH.o, and PATH.json which describes it")
+      ->type_name("PATH")
+      ->required();
+  c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
+  c->add_option("--threads", o.threads, "Threads to schedule for (all cores)")
+      ->check(CLI::Range(1, 1024));
+  c->add_option("--target", o.target,
+                "CPU to compile for; it need not be this one (llvm -mcpu=native)");
+  c->footer(
+      "The schedule is the best record's where there is one (`heddle records why`), else the\n"
+      "static choice.\n"
+      "Whoever loads the kernel is told which CPU features it lacks, before any of it runs.\n"
+      "Examples:\n"
+      "  heddle export matmul:512x512x512 -o out/matmul\n"
+      "  heddle export softmax:197x768 -o softmax --target \"llvm -mcpu=haswell\" --threads 4\n"
+      "  heddle export matmul:64x64x64 -o mm --target \"llvm -mcpu=neoverse-n1\"");
+}
+
+void add_bench(CLI::App& app, BenchOptions& o) {
+  CLI::App* c = app.add_subcommand(
+      "bench",
+      "Time subjects beside the naive schedule and other libraries, and check the results");
+  c->add_option("subjects", o.subjects, "Such as matmul:512x512x512; see `heddle list`");
+  auto list = [](CLI::Option* option) { return option->delimiter(',')->allow_extra_args(false); };
+  list(c->add_option("--workloads", o.workloads,
+                     "Lists of workloads: matmul, conv, memory, ..., all"));
+  list(c->add_option("--dtype", o.dtypes, "Types of the inputs (f32)"));
+  list(c->add_option("--threads", o.threads, "Numbers of threads (all cores)"))
+      ->check(CLI::Range(1, 1024));
+  list(c->add_option("--peers", o.peers,
+                     "openblas, onednn, blis, libxsmm (these four), halide, or none"));
+  c->add_option("--target", o.target,
+                "CPU to schedule and compile for, which must run here (llvm -mcpu=native)");
+  c->add_option("--time", o.seconds, "Seconds of timing for each implementation (0.5)")
+      ->check(CLI::Range(0.0, 3600.0));
+  c->add_flag("--no-naive", o.no_naive, "Leave the naive schedule out");
+  c->add_option("--naive-limit", o.naive_limit_s,
+                "Leave it out where it would take longer than these seconds (10)")
+      ->check(CLI::Range(0.0, 36000.0));
+  c->add_option("--json", o.json,
+                "Write the results to this file too; -: to standard output, and the tables to "
+                "standard error");
+  c->footer(
+      "Times are medians of interleaved rounds in one process. Exit status 1: a result was wrong.\n"
+      "Examples:\n"
+      "  heddle bench matmul:1024x1024x1024 --threads 1,2\n"
+      "  heddle bench conv2d:c=64,h=56,k=64,r=3,pad=1,layout=nhwc softmax:4096x4096\n"
+      "  heddle bench --workloads matmul,conv --no-naive --json results.json\n"
+      "  heddle bench row_sum:4096x4096 --peers none --dtype f32,f64");
+}
+
+void add_selftest(CLI::App& app, SelftestOptions& o) {
+  CLI::App* c = app.add_subcommand(
+      "selftest", "Run random declarations under random schedules, and check every result");
+  c->add_option("--target", o.target, "Machine to schedule and compile for (llvm -mcpu=native)");
+  c->add_flag("--emulate", o.emulate,
+              "Run GPU kernels in the emulator, which also finds races and missing barriers");
+  c->add_option("--count", o.count, "Pairs of a declaration and a schedule (500)")
+      ->check(CLI::Range(1, INT_MAX));
+  c->add_option("--seed", o.seed, "Of the first pair; the next ones count up (1)");
+  c->add_option("--only", o.only, "Only declarations whose text has this, such as matmul");
+  c->add_flag(
+      "-v,--verbose", o.verbose,
+      "Print every pair, the kernels of those that fail, and the choices that were covered");
+  c->footer(
+      "The last line says how many pairs passed. Exit status 1: some did not; each has a command "
+      "that runs it alone.\n"
+      "Examples:\n"
+      "  heddle selftest --target cuda\n"
+      "  heddle selftest --target \"cuda -gpu=a100\" --emulate --count 1000 --seed 7\n"
+      "  heddle selftest --only softmax --verbose");
+}
+
+void add_run(CLI::App& app, RunOptions& o) {
+  CLI::App* c = app.add_subcommand("run", "Run an ONNX model, and time it");
+  c->add_option("model", o.model, "An ONNX file; its weights may be beside it")->required();
+  c->add_option("-i,--input", o.inputs,
+                "NAME=FILE.npy, repeated (random numbers for inputs that are not named)")
+      ->allow_extra_args(false);
+  c->add_option("-o,--output", o.outputs, "Write an output: NAME=FILE.npy, repeated")
+      ->allow_extra_args(false);
+  c->add_option("--dims", o.dims, "Extents of the model's open dimensions: batch=1,sequence=128")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  c->add_option("--precision", o.precision, "f32, f16 or bf16 in place of the model's f32 (f32)");
+  c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
+      ->check(CLI::Range(1, 1024));
+  c->add_option("--target", o.target, "Machine to run on (llvm -mcpu=native)");
+  c->add_option("--time", o.seconds, "Seconds of timing; 0: none (1)")
+      ->check(CLI::Range(0.0, 3600.0));
+  c->add_option("--seed", o.seed, "Of random inputs (1)");
+  c->footer(
+      "Examples:\n"
+      "  heddle run resnet50.onnx --dims batch=1\n"
+      "  heddle run resnet50.onnx --input image=cat.npy --output scores=scores.npy\n"
+      "  heddle run bert.onnx --dims batch=1,sequence=128 --threads 1 --time 5");
+}
+
+void add_onnx(CLI::App& app, OnnxListOptions& o) {
+  CLI::App* c = app.add_subcommand("onnx", "Show what is known of ONNX");
+  c->add_flag("--coverage", o.coverage, "Which operators are supported, and which are not");
+  c->footer("Example: heddle onnx --coverage");
+}
+
+void add_worker(CLI::App& app) {
+  CLI::App* c = app.add_subcommand("worker", "Compile and time candidates for whoever asks");
+  c->footer(
+      "Reads requests from the standard input and answers on the standard output, in frames that\n"
+      "src/search/worker_protocol.h describes, until the input ends. `heddle tune` starts workers\n"
+      "of its own; this is for tuners that run elsewhere.\n"
+      "Exit status 2: what arrived was no request.\n"
+      "Example: heddle worker < requests > answers");
+}
+
+}  // namespace heddle::cli

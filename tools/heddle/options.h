@@ -1,0 +1,25 @@
+// The options of each subcommand, as CLI11 reads them and --help shows them.
+#pragma once
+
+#include "commands.h"
+
+namespace CLI {
+class App;
+}
+
+namespace heddle::cli {
+
+// Each adds a subcommand to `app`, whose options are read into `o`.
+void add_list(CLI::App& app, ListOptions& o);
+void add_explain(CLI::App& app, ExplainOptions& o);
+void add_export(CLI::App& app, ExportOptions& o);
+void add_bench(CLI::App& app, BenchOptions& o);
+void add_tune(CLI::App& app, TuneRequest& o);
+void add_report(CLI::App& app, ReportRequest& o);
+void add_records(CLI::App& app, RecordsOptions& o);
+void add_selftest(CLI::App& app, SelftestOptions& o);
+void add_run(CLI::App& app, RunOptions& o);
+void add_onnx(CLI::App& app, OnnxListOptions& o);
+void add_worker(CLI::App& app);
+
+}  // namespace heddle::cli

@@ -1,0 +1,177 @@
+// The options of what makes, draws and tidies up records: tune, report and records.
+#include <CLI/CLI.hpp>
+#include <climits>
+
+#include "options.h"
+
+namespace heddle::cli {
+
+void add_tune(CLI::App& app, TuneRequest& o) {
+  CLI::App* c =
+      app.add_subcommand("tune", "Find better schedules than the static ones, within a time");
+  c->add_option("subjects", o.subjects,
+                "Such as matmul:512x512x512; several share the time. See `heddle list`. Or an ONNX "
+                "file, with extents: net.onnx:batch=1");
+  c->add_option("--workloads", o.workloads, "Lists of workloads: matmul, conv, ..., all")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  c->add_option("--budget", o.budget, "How long: 90, 90s, 2m, 1h30m (60s)");
+  c->add_option("--log", o.log,
+                "Records go here, and what is here already is built upon "
+                "(heddle-SUBJECT.jsonl)");
+  c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
+      ->check(CLI::Range(1, 1024));
+  c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
+  c->add_option(
+      "--target", o.target,
+      "Machine to tune on: llvm -mcpu=native, or cuda, the first GPU (llvm -mcpu=native)");
+  c->add_option("--trials", o.trials, "Stop after so many measurements (when the time is up)")
+      ->check(CLI::Range(1, INT_MAX));
+  c->add_option("--batch", o.batch, "Candidates of one round (32)")->check(CLI::Range(1, 4096));
+  c->add_option("--seed", o.seed, "Of the search (0)");
+  c->add_option("--policy", o.policy, "evolutionary or random (evolutionary)");
+  c->add_option("--model", o.model, "xgboost, random, or the file of a saved model (xgboost)");
+  c->add_flag("--no-warm-start", o.no_warm_start, "Take nothing from the shipped records");
+  c->add_option("--json", o.json,
+                "Write the results to this file too; -: to standard output, and the tables to "
+                "standard error");
+  c->add_flag("-q,--quiet", o.quiet, "Print nothing but errors");
+  c->footer(
+      "On a terminal a table shows how it goes (> the task at work, = nothing left to try), "
+      "elsewhere a line now and then.\n"
+      "Ctrl-C stops with the best so far; a second one at once. What was measured is on disk in "
+      "either case, and the same command goes on from there.\n"
+      "Exit status 0: tuned; 1: nothing could be measured, or the log is incomplete (a full "
+      "disk);\n"
+      "2: bad input; 130: stopped by "
+      "Ctrl-C.\n"
+      "Examples:\n"
+      "  heddle tune matmul:512x512x512 --budget 60s\n"
+      "  heddle tune digits --budget 2m --log digits.jsonl\n"
+      "  heddle tune --workloads conv --budget 10m --threads 1 --json results.json\n"
+      "  heddle tune softmax:4096x4096 --trials 200 --policy random --seed 3\n"
+      "  heddle tune matmul:4096x4096x4096 --target cuda --dtype bf16");
+}
+
+void add_report(CLI::App& app, ReportRequest& o) {
+  CLI::App* c = app.add_subcommand("report", "Draw what tuning logs hold, as one HTML file");
+  c->add_option("logs", o.logs, "Logs of `heddle tune`")->required();
+  c->add_option("-o,--output", o.output, "Write it here; -: to standard output (report.html)");
+  c->add_option("--calls", o.calls,
+                "How often a network calls a task, repeated: matmul:512x512x512=3 (else what the "
+                "records say)")
+      ->allow_extra_args(false);
+  c->add_flag("--ceilings", o.ceilings, "Measure this machine's ceilings for the roofline");
+  c->add_option("--peak", o.peak_gflops, "Or say them: GFLOP/s of multiply-adds")
+      ->check(CLI::PositiveNumber);
+  c->add_option("--bandwidth", o.bandwidth_gb, "... and GB/s of memory")
+      ->check(CLI::PositiveNumber);
+  c->footer(
+      "The file needs nothing else: no scripts, no network.\n"
+      "Examples:\n"
+      "  heddle report heddle-matmul-512x512x512.jsonl -o report.html\n"
+      "  heddle report monday.jsonl tuesday.jsonl --ceilings\n"
+      "  heddle report digits.jsonl --peak 200 --bandwidth 40 -o -");
+}
+
+namespace {
+
+// The subcommands of `records` fill in the same options; the callback says which it was.
+class RecordsCommands {
+ public:
+  RecordsCommands(CLI::App& records, RecordsOptions& options) : records_(records), o_(options) {}
+
+  void add_those_that_show() {
+    CLI::App* list = add("list", "Show records");
+    files(list, false);
+    list->add_option("--subject", o_.filter, "Only those whose subject contains this");
+    list->add_flag("--json", o_.json, "As JSON");
+    list->footer("Example: heddle records list dense.jsonl --subject matmul");
+
+    CLI::App* best =
+        add("best", "Show the best record of each declaration and target, or write them");
+    files(best, false);
+    out(best, false);
+    best->add_flag("--json", o_.json, "As JSON");
+    best->footer("Example: heddle records best dense.jsonl conv.jsonl -o best.jsonl");
+  }
+
+  void add_those_that_write() {
+    CLI::App* merge = add("merge", "Put logs together; what is there twice is kept once");
+    files(merge, true);
+    out(merge, true);
+    merge->footer("Example: heddle records merge a.jsonl b.jsonl -o all.jsonl");
+
+    CLI::App* prune = add("prune", "Keep the best records of each declaration and target");
+    files(prune, true);
+    out(prune, true);
+    prune->add_option("--keep", o_.keep, "How many of each")
+        ->required()
+        ->check(CLI::Range(1, 1 << 30));
+    prune->footer("Example: heddle records prune dense.jsonl --keep 10 -o dense.jsonl");
+
+    CLI::App* upgrade = add("upgrade", "Rewrite a log in the current form");
+    files(upgrade, true);
+    out(upgrade, true);
+    upgrade->footer("Example: heddle records upgrade old.jsonl -o new.jsonl");
+
+    CLI::App* train =
+        add("train", "Train a cost model, and tell how well it orders records it was not shown");
+    files(train, true);
+    out(train, true);
+    train->footer("Example: heddle records train *.jsonl -o tophub/llvm-znver3.model");
+  }
+
+  void add_why() {
+    CLI::App* why =
+        add("why", "Tell which record a subject's schedule comes from, or why from none");
+    why->add_option("subject", o_.subject, "Such as matmul:512x512x512; see `heddle list`")
+        ->required();
+    files(why, false);
+    why->add_option("--threads", o_.threads, "Threads of the kernel (all cores)")
+        ->check(CLI::Range(1, 1024));
+    why->add_option("--dtype", o_.dtype, "Type of the inputs (f32)");
+    why->add_option("--target", o_.target, "Machine (llvm -mcpu=native)");
+    why->footer("Example: heddle records why matmul:512x512x512 --threads 2");
+  }
+
+ private:
+  CLI::App* add(const char* name, const char* what) {
+    CLI::App* c = records_.add_subcommand(name, what);
+    c->callback([&o = o_, name] { o.command = name; });
+    return c;
+  }
+  void files(CLI::App* c, bool needed) {
+    CLI::Option* option = c->add_option("files", o_.files,
+                                        needed ? "Logs of records (JSON Lines)"
+                                               : "Logs; none: those that create_schedule consults");
+    if (needed) option->required();
+  }
+  void out(CLI::App* c, bool needed) {
+    CLI::Option* option =
+        c->add_option("-o,--out", o_.out, "The log to write; replaced as a whole");
+    if (needed) option->required();
+  }
+
+  CLI::App& records_;
+  RecordsOptions& o_;
+};
+
+}  // namespace
+
+void add_records(CLI::App& app, RecordsOptions& o) {
+  CLI::App* records = app.add_subcommand("records", "Look at and tidy up logs of measurements");
+  records->require_subcommand(1);
+  RecordsCommands commands(*records, o);
+  commands.add_those_that_show();
+  commands.add_those_that_write();
+  commands.add_why();
+  records->footer(
+      "Examples:\n"
+      "  heddle records list dense.jsonl\n"
+      "  heddle records why matmul:512x512x512\n"
+      "  heddle records best dense.jsonl -o best.jsonl\n"
+      "The form of a record is in docs/records.md.");
+}
+
+}  // namespace heddle::cli
