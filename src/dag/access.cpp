@@ -68,7 +68,8 @@ class ReadAnalysis {
   void analyze(Access& read) const {
     for (const Expr& index : read.indices) {
       std::optional<Affine> affine = as_affine(index);
-      // Ranges may resolve what is not affine as written: floordiv(4*i + r, 4) for r < 4.
+      // Ranges may resolve an index that is not written as an affine one: floordiv(4*i + r, 4) for
+      // r < 4.
       if (!affine) affine = as_affine(simplify(index, ranges_));
       read.affine.push_back(std::move(affine));
     }
@@ -167,7 +168,8 @@ class ReadAnalysis {
     return found;
   }
 
-  /// Do two points along `axis` read the same element, another axis making up the difference?
+  /// Whether two points along `axis` read the same element because another axis compensates the
+  /// difference.
   bool is_window(const Access& read, const Axis& axis) const {
     const int d = only_dimension(read, axis.var());
     if (d < 0) return false;

@@ -149,7 +149,7 @@ class Rebuilder {
 
   Tensor rebuild(const Tensor& t) {
     if (const auto it = replaced_.find(t.op()); it != replaced_.end()) {
-      // What takes the place may read other stages that are replaced, or rebuilt; not itself.
+      // The replacement may read other stages that are replaced or rebuilt, but not itself.
       HEDDLE_ICHECK(open_.insert(t.op()).second,
                     "the rewrite of '" + t.name() + "' reads what it is to replace");
       Tensor out = rebuild(it->second[static_cast<std::size_t>(t.index())]);
@@ -218,7 +218,8 @@ std::vector<std::vector<int64_t>> combinations(const std::vector<RewriteParamete
   return out;
 }
 
-/// Of a graph of which some stages take `speedup` less time: time goes as operations do.
+/// The speed-up of a graph in which some stages are faster by `speedup`. Time is taken to be
+/// proportional to operations.
 double whole_speedup(const ComputeDag& dag, const std::vector<std::pair<int, double>>& stages) {
   double total = std::max(1.0, dag.total_flops()), now = total;
   for (const auto& [stage, speedup] : stages)

@@ -3,8 +3,8 @@
 //   select(i == 0, a + b, select(i == 1, a - b, ...))      along i, the whole axis
 //   select(x % 4 == 0, ...)                                along x, with period 4
 //
-// Evaluated a point at a time, such a stage tests and reads far more than it needs; with its tile
-// unrolled, every test is gone and what the points share is computed once.
+// Evaluated point by point, such a stage tests and reads far more than it needs. With its tile
+// unrolled, all tests disappear and shared values are computed once.
 #include <algorithm>
 
 #include "dag/internal.h"
@@ -23,8 +23,7 @@ int axis_of(const Operation& op, const Expr& e) {
   return -1;
 }
 
-/// What `e` is, where it is an axis or the remainder of one: its position, and after how many steps
-/// it comes again.
+/// The position and the period of `e`, where it is an axis or the remainder of one.
 struct Position {
   int axis = -1;
   int64_t period = 0;
@@ -60,7 +59,7 @@ std::vector<int64_t> case_periods(const Operation& op, const std::vector<Access>
     });
   }
   if (std::all_of(out.begin(), out.end(), [](int64_t p) { return p == 1; })) return {};
-  // The cases of what it reads are its own, where it reads them all.
+  // A stage inherits the cases of a producer where it reads all of them.
   for (const Access& a : reads) {
     const std::vector<int64_t>& theirs = periods_of(a.producer);
     for (std::size_t d = 0; d < theirs.size(); ++d) {

@@ -1,4 +1,4 @@
-// The class of a stage, and why.
+// The class of a stage, and the reason for it.
 //
 // A reduction is complex where blocking pays: an element of some operand serves several output
 // points, and it meets another operand there. Precisely: at least two different reads depend on a

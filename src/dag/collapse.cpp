@@ -1,5 +1,5 @@
-// Neighbouring axes that a graph takes together wherever it takes them, as one axis: rows and
-// columns of the image of a 1x1 convolution, a batch and the rows of products with one matrix.
+// Merges neighbouring axes that always occur together in a graph into one axis: the rows and
+// columns of the image of a 1x1 convolution, or a batch and the rows of products with one matrix.
 //
 //   y[n, h, w, k] = sum over c of x[n, h, w, c] * u[0, 0, c, k]     2 x 14 x 14 results of a k
 //   y[p, k]       = sum over c of x[p, c] * u[0, 0, c, k]           392
@@ -31,7 +31,7 @@ class JointDims {
       joint_.push_back(std::move(joint));
     }
     for (int s = 0; s < dag.size(); ++s) look(s);
-    // Where the one pair cannot be one, no pair that it goes with can.
+    // Where one pair cannot be merged, no pair that depends on it can.
     for (bool changed = true; changed;) {
       changed = false;
       for (const auto& [a, b] : together_) {
@@ -73,7 +73,7 @@ class JointDims {
     for (const Access& read : dag_.info(s).reads) look(s, read);
   }
 
-  /// An axis that counts by itself (in a condition, as a value) is no part of another.
+  /// An axis that is used alone, in a condition or as a value, cannot be merged.
   void outside_of_reads(int s, const Expr& e, std::unordered_set<const ExprNode*>* seen) {
     if (e.kind() == ExprKind::Load || !seen->insert(e.get()).second) return;
     const std::vector<Axis>& axes = dag_.stage(s).axes();
@@ -216,7 +216,7 @@ class Collapser {
     return Operation::make_compute(op.name(), axes, std::move(bodies), op.tag(), op.where());
   }
 
-  /// What takes the place of the axis that is `index` (see JointDims::axis_at_index).
+  /// The replacement of the axis that is `index` (see JointDims::axis_at_index).
   static Expr axis_in(const Operation& op, const Expr& index,
                       const std::unordered_map<const ExprNode*, Expr>& place) {
     for (const Axis& a : op.axes()) {

@@ -1,4 +1,4 @@
-// A stage as a two-dimensional convolution, by how it reads its operands.
+// Recognises a stage as a two-dimensional convolution by its reads.
 #pragma once
 
 #include <string>
@@ -24,11 +24,12 @@ struct Convolution {
   int64_t channels() const { return c.extent(); }
 };
 
-/// Empty, or why stage `s` is none; a reason that starts with "not " where it is nothing like one.
+/// Empty where stage `s` is a convolution, else the reason why it is not. The reason starts with
+/// "not " where the stage does not resemble one.
 std::string match_convolution(const ComputeDag& dag, int s, Convolution* out);
 
-/// A sum of products of two reads, maybe converted: the two, in order of appearance. Empty, or why
-/// not.
+/// Recognises a sum of products of two reads, which may be converted, and returns them in order of
+/// appearance. The result is empty, or the reason why not.
 std::string match_contraction(const ComputeDag& dag, int s, const Access* operands[2]);
 
 }  // namespace heddle::dag

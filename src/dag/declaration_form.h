@@ -1,4 +1,4 @@
-// What the writer and the reader of serialised declarations share.
+// Shared by the writer and the reader of serialised declarations.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,11 @@ namespace heddle::dag {
 inline constexpr const char* kDeclarationFormat = "heddle-declaration";
 inline constexpr int64_t kDeclarationVersion = 1;
 
-// Expressions and graphs are walked, and given back, by recursion.
+// The limit of nesting: expressions and graphs are walked and destroyed by recursion.
 inline constexpr int kDeepestExpression = 4000;
 inline constexpr int kLongestChain = 4000;
-// Far more than anybody declares: what is beyond is not worth its memory.
+// The limit of size, far above that of real declarations. It bounds the memory that a file can
+// request.
 inline constexpr size_t kMostOperations = 1 << 16;
 inline constexpr size_t kMostNodes = 1 << 20;
 inline constexpr size_t kMostAxes = 1 << 18;
@@ -26,7 +27,7 @@ inline constexpr size_t kMostAxes = 1 << 18;
 std::string hex64(uint64_t value);
 /// The value, of exactly sixteen such digits.
 std::optional<uint64_t> parse_hex64(std::string_view text);
-/// Of the member "declaration".
+/// The checksum of the member "declaration".
 uint64_t declaration_checksum(const Json& declaration);
 
 /// "sum" for Sum; empty for Custom.

@@ -1,8 +1,8 @@
 // Reads a declaration from JSON. The form is described in heddle/dag/declaration.h.
 //
-// Nothing is taken on trust. Nodes are made by the constructors of expressions and reductions, and
-// operations by those of the DSL, with all that they check; that a node comes out as it was written
-// (not folded, no constant given another type) is checked on top.
+// All input is checked. Nodes are made by the constructors of expressions and reductions, and
+// operations by those of the DSL, with all their checks. In addition, a node must come out as it
+// was written: not folded, and with no constant of another type.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -24,7 +24,7 @@ using namespace dag;
 
 [[noreturn]] void fail(const std::string& why) { throw_user_error(why); }
 
-/// Runs `read`; what it throws is said of `part`.
+/// Runs `read`. Errors that it throws name `part`.
 template <class F>
 auto in(const std::string& part, F read) {
   try {
@@ -44,7 +44,7 @@ size_t position(const Json& j, size_t size, const char* what) {
   return static_cast<size_t>(value);
 }
 
-/// At most `most` of them, all together.
+/// The elements of a list. Throws where there are more than `most`.
 const std::vector<Json>& limited(const Json& list, size_t most, const char* what) {
   if (list.elements().size() > most)
     fail("there are more than " + std::to_string(most) + " " + what);
@@ -60,7 +60,8 @@ DataType scalar_type(const Json& j) {
 /// The nodes of one list, by number.
 class NodeReader {
  public:
-  /// Of the kinds that depend on where the list is: axes, loads, reductions. Null: of no such kind.
+  /// Reads the kinds of nodes that depend on the place of the list: axes, loads, reductions. Null
+  /// for other kinds.
   using Leaf = std::function<Expr(const std::string& kind, const Json& node)>;
   explicit NodeReader(Leaf leaf) : leaf_(std::move(leaf)) {}
 
@@ -77,9 +78,9 @@ class NodeReader {
     chain_ = std::max(chain_, chains_[i]);
     return nodes_[i];
   }
-  /// The node at hand reads the last of a chain of so many operations.
+  /// The current node reads the last operation of a chain of this length.
   void reads(int chain) { chain_ = std::max(chain_, chain); }
-  /// The longest chain that `numbers` end.
+  /// The length of the longest chain that ends in `numbers`.
   int chain_of(const Json& numbers) {
     chain_ = 0;
     (void)all(numbers);
@@ -201,7 +202,7 @@ class NodeReader {
   Leaf leaf_;
   std::vector<Expr> nodes_;
   std::vector<int> heights_, chains_;
-  int below_ = 0, chain_ = 0;  ///< of the operands of the node at hand, the largest
+  int below_ = 0, chain_ = 0;  ///< the largest of the operands of the current node
 };
 
 /// A built-in reduction, or a user's.
@@ -369,7 +370,7 @@ class DeclarationReader {
     return {};
   }
 
-  /// In one graph, what is an axis of two operations is one that both reduce over.
+  /// An axis may belong to two operations of one graph only if both reduce over it.
   static ComputeDag graph(const std::vector<Tensor>& outputs, const std::string& part) {
     return in(part, [&] {
       ComputeDag dag(outputs);

@@ -16,8 +16,8 @@ namespace {
 
 using namespace dag;
 
-/// A list of nodes in which each node appears once, behind what it is made of. What stands for
-/// variables, loads and reductions depends on where the list is.
+/// A list of nodes in which each node appears once, after its operands. The form of variables,
+/// loads and reductions depends on the place of the list.
 class NodeWriter {
  public:
   using Leaf = std::function<Json(const Expr&)>;
@@ -129,7 +129,7 @@ class DeclarationWriter {
     }
     collect(arg.op_ref());
   }
-  /// In the order in which they were made, which is one of producers before consumers.
+  /// In the order of creation, in which producers precede consumers.
   void collect(const Ref<const Operation>& op) {
     operations_.emplace(op->output_buffer(0)->id, op);
     for (const auto* axes : {&op->axes(), &op->reduce_axes()}) {

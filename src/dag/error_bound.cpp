@@ -13,7 +13,7 @@ namespace {
 using dag::Bounded;
 using dag::ErrorExpr;
 
-// Written out as a tree, a body is to stay below this: its compilation takes a second otherwise.
+// The largest size of a body as a tree. Larger ones take a second to compile.
 constexpr double kLargestTree = 20000;
 constexpr double kTf32Roundings = 0x1p-10;  // of a product: half for each operand
 
@@ -60,7 +60,7 @@ class Declarer {
     return shape;
   }
 
-  // What the axes of `op` are in a new declaration.
+  // The replacements of the axes of `op` in a new declaration.
   static std::vector<std::pair<Var, Bounded>> bind(const std::vector<Axis>& old,
                                                    const std::vector<Axis>& axes) {
     std::vector<std::pair<Var, Bounded>> out;
@@ -109,7 +109,7 @@ class Declarer {
     }
   }
 
-  /// A reduction of what `source` makes of the followed sources.
+  /// A reduction of the result of `source` for the processed sources.
   template <class F>
   Tensor reduce(const Operation& op, const char* suffix, F source) {
     return compute(
@@ -283,7 +283,7 @@ class Declarer {
         t.name() + ".largest");
   }
 
-  // Factors that are off by their errors, and n roundings.
+  // The errors of the factors, and n roundings.
   Tensor error_of_product(const Operation& op, const StageInfo& info, const Tensor& value) {
     const DataType type = op.bodies()[0].dtype();
     const Tensor most = reduce(op, ".most", [&](const auto& axes, const auto& over) {

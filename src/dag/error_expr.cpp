@@ -12,7 +12,8 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 // Of +, -, *, /: each side of a comparison rounds once, by half of this.
 constexpr double kArithmetic = 2;
-// Of exp and the like: ours are right to 4 ulp, those of a GPU nearly so.
+// Roundings of exp and similar functions: those of Heddle are within 4 ulp, those of a GPU nearly
+// so.
 constexpr double kFunction = 16;
 
 Expr number(double v) { return make_float(f64, v); }
@@ -22,10 +23,10 @@ double largest_of(DataType t) {
   return t == f16 ? 65504.0 : t == f64 ? std::numeric_limits<double>::max() : 0x1.fffffep127;
 }
 
-// Below this, numbers of the type lose bits or become zero.
+// Numbers below this lose bits or become zero in the type.
 double smallest_of(DataType t) { return t == f16 ? 0x1p-24 : t == f64 ? 0x1p-1022 : 0x1p-126; }
 
-// Float and integer types that hold all of an integer type's values.
+// Whether the float or integer type holds all values of an integer type.
 bool holds(DataType wide, DataType t) {
   if (wide == f64) return t.bits <= 32;
   if (wide == f32) return t.bits <= 16;
@@ -48,7 +49,7 @@ Expr or_zero(const Expr& error) { return error.defined() ? error : number(0); }
 
 Expr as_f64(const Expr& e) { return e.dtype() == f64 ? e : cast(f64, e); }
 
-// Whether the error of an argument stays below `room`; what it does to the result, or all there is.
+// `then` where the error of an argument is below `room`, else infinity.
 Expr within(const Expr& error, const Expr& room, const Expr& then) {
   return make_select(error < room, then, number(kInf));
 }
@@ -254,7 +255,7 @@ Bounded ErrorExpr::binary(const Binary& b) {
     return {value, Expr(apart <= add_errors(x.error, y.error))};
   }
   if (b.dtype.is_float()) return arithmetic(b, x, y);
-  // Integers are off where they are made from floats.
+  // Integers have errors where they are converted from floats.
   const Expr any = add_errors(x.error, y.error);
   if (!any.defined()) return {value, {}};
   const Expr p = abs(as_f64(x.value)), q = abs(as_f64(y.value));
@@ -309,7 +310,7 @@ Bounded ErrorExpr::arithmetic(const Binary& b, const Bounded& x, const Bounded& 
     }
     default: break;
   }
-  // What is left of a division jumps where the quotient is whole.
+  // The remainder of a division jumps where the quotient is an integer.
   if (!both.defined()) return {value, rounding};
   return {value, make_select(both > number(0), number(kInf), rounding)};
 }
@@ -331,7 +332,8 @@ Bounded ErrorExpr::select_of(const Select& s) {
     error = make_select(c.value, or_zero(t.error), or_zero(f.error));
   }
   if (!c.error.defined()) return {value, error};
-  // Either arm may be right: as far apart as they are, and as the other's own error.
+  // Either arm may be right, so the bound is the difference of the arms plus the error of the other
+  // one.
   const Expr apart = abs(as_f64(t.value) - as_f64(f.value));
   const Expr other = larger(t.error, f.error);
   const Expr decided = error.defined() ? error : number(0);
@@ -348,7 +350,7 @@ Bounded ErrorExpr::read(const Load& l) {
   }
   Bounded out = load_(l, std::move(indices));
   if (!moved.defined()) return out;
-  // Another element may be the right one.
+  // Another element may be right.
   if (l.dtype.is_bool()) return {out.value, either(out.error, moved > number(0))};
   return {out.value, make_select(moved > number(0), number(kInf), or_zero(out.error))};
 }

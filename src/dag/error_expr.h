@@ -9,26 +9,27 @@
 
 namespace heddle::dag {
 
-/// A value and how far it may be off.
+/// A value and the bound of its error.
 struct Bounded {
   Expr value;  ///< f64 for every float type, else of its own type
-  Expr error;  ///< f64; of a bool: a bool, whether it is uncertain. Null: exact.
+  Expr error;  ///< f64; for a bool, a bool that tells whether it is uncertain. Null: exact.
 };
 
 /// The unit roundoff of a float type.
 double unit_roundoff(DataType t);
 /// An error bound in f64 of a number whose `value` is stored as `t`: infinite where `t` overflows.
 Expr stored_error(DataType t, const Expr& value, const Expr& error);
-/// What one rounding to `t` may do to `value` (f64), times `roundings`; nothing to an infinity.
+/// The largest error of one rounding of `value` (f64) to `t`, times `roundings`. It is 0 for an
+/// infinity.
 Expr rounding_error(DataType t, const Expr& value, double roundings);
 /// The sum of two bounds, either of which may be null.
 Expr add_errors(const Expr& a, const Expr& b);
 
-/// Follows expressions of a declaration.
+/// Computes values and error bounds of the expressions of a declaration.
 class ErrorExpr {
  public:
-  /// `variables`: what an axis or a component of a combiner stands for. `load`: what a read is, at
-  /// indices that are followed already.
+  /// `variables` gives the replacement of an axis or of a component of a combiner. `load` gives the
+  /// replacement of a read at indices that were processed already.
   ErrorExpr(std::vector<std::pair<Var, Bounded>> variables,
             FunctionRef<Bounded(const Load&, std::vector<Expr>)> load)
       : variables_(std::move(variables)), load_(load) {}
@@ -49,7 +50,7 @@ class ErrorExpr {
   std::vector<std::pair<Var, Bounded>> variables_;
   FunctionRef<Bounded(const Load&, std::vector<Expr>)> load_;
   std::unordered_map<const ExprNode*, Bounded> known_;
-  std::vector<Expr> kept_;  ///< what known_ points to
+  std::vector<Expr> kept_;  ///< keeps the nodes alive that known_ points to
 };
 
 }  // namespace heddle::dag

@@ -1,4 +1,4 @@
-// Products of bytes of one sign as products of both signs, which is what vpdpbusd multiplies
+// Rewrites products of bytes of one sign as products of both signs, which vpdpbusd multiplies
 // (oneDNN's s8s8 compensation): a ^ 0x80 is a + 128 as u8 where a is i8, a - 128 as i8 where it is
 // u8.
 //
@@ -27,7 +27,7 @@ struct Factors {
   const Access* summed = nullptr;  ///< the other one
 };
 
-/// How many sums there are of what `a` reads.
+/// The number of sums over the operand `a`.
 double sums_of(const Operation& op, const Access& a) {
   double n = 1;
   for (const Axis& x : op.axes()) {
@@ -40,8 +40,8 @@ bool is_constant(const ComputeDag& dag, const Access& a) {
   return a.tensor.op()->is_constant() || dag.info(a.producer).precomputable;
 }
 
-/// Whether `k` alone is the index of a dimension of `a`: where groups of it can be laid side by
-/// side.
+/// Whether `k` alone is the index of a dimension of `a`, so that groups along it can be adjacent in
+/// memory.
 bool is_dimension(const Access& a, const Axis& k) {
   return std::any_of(a.affine.begin(), a.affine.end(), [&](const std::optional<Affine>& index) {
     return index && index->terms.size() == 1 && index->coefficient(k.var()) == 1 &&
@@ -94,7 +94,7 @@ std::vector<Tensor> apply(const RewriteSite& site) {
       },
       from.name() + "_flipped", "flip_sign", op.where());
 
-  // The stage's own indices over axes of another.
+  // The indices of the stage in terms of the axes of another one.
   const auto over = [&](const std::vector<Axis>& spatial, const std::vector<std::size_t>& which,
                         std::vector<Axis>* reduce) {
     std::vector<VarBinding> to;
@@ -142,19 +142,19 @@ std::vector<Tensor> apply(const RewriteSite& site) {
       [&](const std::vector<Axis>& i) {
         std::vector<Expr> at;
         for (std::size_t a : own) at.emplace_back(i[a]);
-        // The sums first: stages are planned backwards, and the product is to be the one that is
-        // computed within this stage.
+        // The sums come first: stages are planned backwards, and the product must be the one that
+        // is computed within this stage.
         return sums.at(at) * make_const(i32, other.is_int() ? 128 : -128) + product(i);
       },
       op.name(), op.tag(), op.where())};
 }
 
-// Elements that are flipped or added up in the time of so many products.
+// The time to flip or sum an element, in products.
 constexpr double kProductsAnElement = 8;
-// Of a tile (AMX): rows, and bytes of a row.
+// Rows of an AMX tile, and bytes of a row.
 constexpr int64_t kTileRows = 16;
 constexpr double kTileBytes = 64;
-// Fours are half the instructions and loads of pairs; not twice as fast.
+// Groups of four take half the instructions and loads of pairs, but are not twice as fast.
 constexpr double kFoursOverPairs = 1.7;
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {

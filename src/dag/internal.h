@@ -1,4 +1,4 @@
-// What the files of this folder share.
+// Declarations shared by the files of this folder.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ int64_t extent_of(const Expr& extent);
 /// `text` with its items as "a", "a and b", "a, b and c".
 std::string join_words(const std::vector<std::string>& items);
 
-/// The expressions that are evaluated in the innermost loop: a reduction's sources, else the
+/// The expressions that are evaluated in the innermost loop: the sources of a reduction, else the
 /// bodies.
 const std::vector<Expr>& inner_bodies(const Operation& op);
 

@@ -1,4 +1,4 @@
-// Bodies of a stage that read other tensors than they did.
+// Replaces the reads of the bodies of a stage.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,9 @@
 
 namespace heddle::dag {
 
-/// `bodies` with each read replaced by what `fn` makes of it; a read in the index of another first.
-/// What they share (the components of a tuple reduction: their sources), they share afterwards.
+/// `bodies` with each read replaced by the result of `fn`. A read in the index of another read is
+/// replaced first. Bodies that share nodes, such as the components of a tuple reduction, share them
+/// afterwards too.
 std::vector<Expr> map_loads(const std::vector<Expr>& bodies, FunctionRef<Expr(const Load&)> fn);
 
 }  // namespace heddle::dag

@@ -1,18 +1,18 @@
-// Scans: reductions that give every point of an axis what is before it.
+// Recognises scans: reductions that give each point of an axis the elements before it.
 //
-//   sum(select(k <= i, x(k), 0), k)                                 a running sum of x
-//   sum(select(k <= i % 64, x(i - i % 64 + k), 0), k)               that begins anew every 64
-//   points sum(select(k <= n - 1 - i, x(n - 1 - k), 0), k)                 from the end
+//   sum(select(k <= i, x(k), 0), k)                     a running sum of x
+//   sum(select(k <= i % 64, x(i - i % 64 + k), 0), k)   one that begins anew every 64 points
+//   sum(select(k <= n - 1 - i, x(n - 1 - k), 0), k)     one from the end
 //
-// As written they take n operations a point. Loops in order take one (lower/linear_scans.cpp), so
-// they are scheduled by meta-templates of their own.
+// As written they take n operations for each point. Loops in order take one
+// (lower/linear_scans.cpp), so scans have meta-templates of their own.
 #include "dag/internal.h"
 #include "heddle/ir/simplify.h"
 
 namespace heddle::dag {
 namespace {
 
-/// `k` alone on one side of `c`, which holds where k is small; the other side, or null.
+/// Where `c` compares `k` alone and holds for small k, the other side of the comparison; else null.
 Expr bound_of(const Expr& c, const Var& k) {
   const Binary* b = c.as<Binary>();
   if (!b || (b->op != BinaryOp::Le && b->op != BinaryOp::Lt) || b->a.dtype() != i64) return {};
@@ -21,7 +21,7 @@ Expr bound_of(const Expr& c, const Var& k) {
   return uses_var(rest, k) ? Expr() : rest;
 }
 
-/// Whether `source` takes the same elements at every point of a run of `block` points along `axis`.
+/// Whether `source` reads the same elements at every point of a run of `block` points along `axis`.
 bool same_along(const Expr& source, const Axis& axis, int64_t block) {
   const Var run("run"), place("place");
   Ranges ranges;

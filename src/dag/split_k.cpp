@@ -1,13 +1,13 @@
-// A long sum of products in parts: as many sums as there are parts, each a contraction with one
-// more batch axis, and their sum (decompose-K, split-K).
+// Cuts a long sum of products into parts (decompose-K, split-K). The partial sums are a contraction
+// with one more batch axis, and a second stage adds them.
 //
 //   P[q, i, j] = sum over k < K / parts of f(i, j, q * K / parts + k)
 //   result[i, j] = sum over q of P[q, i, j]
 //
-// Mode 2 of the meta-template for contractions cuts a sum into a part or two a core, by a step of
-// the schedule. Here the parts are a batch axis of a graph: any number of them, each with the
-// blocks, packing and tiles of a contraction of its own, and their sum takes the epilogue in.
-// Sums of sums round no worse than one long sum.
+// The meta-template for contractions (reduction = split_k) cuts a sum into one or two parts for
+// each core, by a step of the schedule. Here the parts are a batch axis of a graph. There may be
+// any number of them, each with the blocks, packing and tiles of a contraction of its own, and the
+// epilogue is fused with their sum. Sums of sums do not round worse than one long sum.
 #include <algorithm>
 
 #include "dag/convolution.h"
@@ -16,8 +16,8 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kShortSum = 1024;      // nothing to gain below
-constexpr int64_t kManyResults = 65536;  // enough to share out, whatever the machine
+constexpr int64_t kShortSum = 1024;      // no gain below
+constexpr int64_t kManyResults = 65536;  // enough tasks for any machine
 
 /// The longest reduce axis (position).
 std::size_t longest(const Operation& op) {
@@ -76,7 +76,7 @@ std::vector<Tensor> apply(const RewriteSite& site) {
 }
 
 RewriteEstimate estimate(const RewriteSite&, const Target&) {
-  // The template's own way with long sums is as good a first choice; the tuner tries this one.
+  // The split_k reduction of the template is as good as a static choice; the tuner tries this one.
   return {1, "for the tuner to try: no fewer operations, more to share out"};
 }
 

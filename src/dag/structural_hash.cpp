@@ -1,12 +1,13 @@
 // A hash of what a graph computes, for records and caches that live longer than a process.
 //
-// Nothing in it comes from a name, an address or an order of creation: stages count in their order
-// from the outputs, axes by position in their operation, other variables in order of appearance.
-// Operators enter by their spelling and not by their number, so that adding one changes no hash.
-// Changing anything here makes every record on disk unreadable: see the golden value in the tests.
+// It does not depend on names, addresses or the order of creation. Stages are numbered in their
+// order from the outputs, axes by position in their operation, other variables in order of
+// appearance. Operators enter by their spelling and not by their number, so that a new one changes
+// no hash. Any change of this file makes all records on disk unreachable: see the golden value in
+// the tests.
 //
-// The same walk gives the hash of the structure alone (Detail::Structure), which tells how near two
-// declarations are: extents are left out, and with them the numbers that follow from extents.
+// The same walk gives the hash of the structure alone (Detail::Structure), which groups similar
+// declarations. It leaves out extents and the numbers that follow from extents.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -50,9 +51,9 @@ uint64_t of(DataType t) { return hash_string(to_string(t)); }
 /// A factor of an index that is a stride or a dilation; larger ones are row lengths of a reshape.
 constexpr int64_t kLargestStride = 8;
 
-/// Is `value` a count of elements, one less (an unbiased variance), or the root of one (the scale
-/// of attention), or one over these? Those come from extents, whoever wrote them. Of small counts
-/// only the count itself: 2 and 3 are in many formulas.
+/// Whether `value` is a count of elements, one less (an unbiased variance), its root (the scale of
+/// attention), or the inverse of one of these. Such values follow from extents. Of small counts
+/// only the count itself is recognised, because 2 and 3 occur in many formulas.
 bool follows_from(double value, const std::vector<int64_t>& counts) {
   const double size = std::abs(value);
   if (size == 0 || size == 1) return false;
@@ -66,7 +67,7 @@ bool follows_from(double value, const std::vector<int64_t>& counts) {
 
 class StageHasher {
  public:
-  /// `counts`: elements that the reductions of the graph go over.
+  /// `counts`: the numbers of elements of the reductions of the graph.
   StageHasher(const StageIndex& index, Detail detail, std::vector<int64_t> counts)
       : index_(index), structure_(detail == Detail::Structure), counts_(std::move(counts)) {}
 
@@ -118,7 +119,7 @@ class StageHasher {
     return h;
   }
 
-  /// `e` as part of a place: an index, or what an index is compared with.
+  /// Hashes `e` as part of a position: an index, or a value that an index is compared with.
   template <class What>
   uint64_t hash_place(const What& e, bool place = true) {
     const bool before = std::exchange(place_, place && structure_);
@@ -157,7 +158,7 @@ class StageHasher {
 
   uint64_t hash_var(const VarNode* v) {
     if (const auto it = scope_.find(v); it != scope_.end()) return it->second;
-    // A symbolic size: it keeps its number through the whole graph.
+    // A symbolic size keeps its number in the whole graph.
     return hash_combine(kSymbol, symbols_.try_emplace(v, symbols_.size()).first->second);
   }
 
@@ -177,7 +178,7 @@ class StageHasher {
     return hash_combine(h, hash_combiner(*r.combiner));
   }
 
-  /// By what it computes: a user's reducer that adds equals sum.
+  /// Hashes a reducer by its formula, so a user-defined reducer that adds equals sum.
   uint64_t hash_combiner(const Combiner& c) {
     for (std::size_t i = 0; i < c.size(); ++i) {
       scope_[c.lhs[i].get()] = hash_combine(kLeft, i);
@@ -194,7 +195,8 @@ class StageHasher {
       case ExprKind::FloatImm: return hash_float(e.as<FloatImm>()->value);
       case ExprKind::Var: return hash_var(e.as<VarNode>());
       case ExprKind::Cast: {
-        // A whole number computed with becomes a float: a count of elements, from indices.
+        // An integer that is converted to a float for computation: a count of elements, from
+        // indices.
         const Expr& value = e.as<Cast>()->value;
         return hash_combine(
             kCast, hash_place(value, place_ || (value.dtype().is_int() && e.dtype().is_float())));

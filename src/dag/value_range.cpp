@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// Of interval ends: zero factors make zero of infinities.
+// The product of two interval ends, where zero times infinity is zero.
 double times(double a, double b) { return a == 0 || b == 0 ? 0 : a * b; }
 
 ValueRange hull_of(std::initializer_list<double> values) {
@@ -161,7 +161,7 @@ class RangeOf {
     }
   }
 
-  // An arm that the condition compares with a number is on its side of it.
+  // An arm that the condition compares with a number is bounded by that number.
   ValueRange select_of(const Select& s) {
     ValueRange t = follow(s.on_true), f = follow(s.on_false);
     const auto* c = s.condition.as<Binary>();

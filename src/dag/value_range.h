@@ -1,4 +1,4 @@
-// What values a tensor can have, where those of the inputs are known.
+// The range of values of a tensor, from the ranges of the inputs.
 #pragma once
 
 #include <limits>
@@ -8,7 +8,7 @@
 
 namespace heddle::dag {
 
-/// All values lie in [lo, hi]; NaNs aside.
+/// All values except NaN lie in [lo, hi].
 struct ValueRange {
   double lo = -std::numeric_limits<double>::infinity();
   double hi = std::numeric_limits<double>::infinity();
@@ -17,9 +17,9 @@ struct ValueRange {
 /// The smallest range that holds both.
 ValueRange hull(const ValueRange& a, const ValueRange& b);
 
-/// By interval arithmetic from placeholders as NDArray::random fills them: exponentials and their
-/// sums are positive, squares and activations not negative. Wide ranges grow with every layer; what
-/// stays is the sign, and what a bounded function bounds.
+/// Interval arithmetic from placeholders as NDArray::random fills them: exponentials and their sums
+/// are positive, squares and activations are not negative. Ranges grow with every layer, but signs
+/// and the bounds of bounded functions remain.
 class ValueRanges {
  public:
   explicit ValueRanges(const ComputeDag& dag);

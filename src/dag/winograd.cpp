@@ -11,7 +11,7 @@
 //   result[y, x]  = (A^T M A)[y % m, x % m]      of the tile that y and x are in
 //
 // Each transform is two stages, along rows and then along columns. Where m does not divide the
-// image, the last tiles read zeros beyond it, and what they make there is dropped.
+// image, the last tiles read zeros beyond it, and their results there are dropped.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -28,7 +28,7 @@ using dag::Convolution;
 using Terms = std::vector<Expr>;
 
 // ---- the transforms of one dimension ------------------------------------------------------------
-// Written out, so that shared sums are computed once.
+// The formulas are written out, so that shared sums are computed once.
 
 // m = 4 takes the points 0, a, -a, b, -b and infinity. Lavin and Gray's a = 1, b = 2 spare some
 // multiplications, which cost nothing here, and make errors four times as large as these: the best
@@ -171,8 +171,8 @@ class Rewriter {
     return conv_.image->tensor.at(at);
   }
 
-  /// The image with channels last and as large as the tiles want it; the image itself where it is
-  /// so already.
+  /// The image with channels last, padded to the size of the tiles. The image itself where it is so
+  /// already.
   Tensor padded_image(bool* made) const {
     const Tensor& image = conv_.image->tensor;
     const int64_t y = rows_ * m_ + 2, x = cols_ * m_ + 2;
@@ -302,11 +302,12 @@ double error_growth(const RewriteSite& site) {
   return one * one;
 }
 
-// What the arithmetic reaches of the peak, and what memory delivers to all cores and the last cache
-// to one, in bytes a cycle: rough, for a choice between forms that differ by factors.
+// The share of the peak that arithmetic reaches, and the bytes a cycle of memory for all cores and
+// of the last cache for one. The values are rough, because the forms to choose between differ by
+// factors.
 constexpr double kDirectShare = 0.9, kProductShare = 0.85;
 constexpr double kMemoryBytes = 6, kCacheBytes = 16;
-constexpr double kFewChannels = 16;  // fewer do not pay for their transforms
+constexpr double kFewChannels = 16;  // with fewer channels the transforms cost more than they save
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   Convolution conv;

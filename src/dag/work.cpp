@@ -33,7 +33,7 @@ class WorkCounter {
     if (special) work_.special += flops;
   }
 
-  /// Hashes only find candidates: their values differ from run to run, the count does not.
+  /// Hashes only find candidates. Their values differ from run to run, but the count does not.
   bool first_visit(const Expr& e) {
     std::vector<Expr>& bucket = seen_[e->hash];
     for (const Expr& other : bucket) {

@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-// Two hashes of the same values that have nothing else in common.
+// Two independent hashes of the same values.
 struct Digest {
   uint64_t high = 0x243f6a8885a308d3, low = 0x13198a2e03707344;
 
@@ -27,8 +27,8 @@ uint64_t bits(DataType t) {
          static_cast<uint64_t>(t.lanes);
 }
 
-// Variables and buffers are known by the order in which they are met. A graph of expressions is
-// hashed like the tree that it stands for, each node once.
+// Variables and buffers are identified by the order of their first appearance. A graph of
+// expressions is hashed like the tree that it stands for, but each node is visited once.
 class Canonicalizer {
  public:
   CanonicalForm run(const Stmt& s) {

@@ -1,4 +1,5 @@
-// What a statement is, whatever its variables and buffers are called and wherever they came from.
+// A key of what a statement computes, independent of the names and origins of its variables and
+// buffers.
 #pragma once
 
 #include <compare>
@@ -9,17 +10,18 @@
 
 namespace heddle {
 
-/// 128 bits: among the billions of statements that a process may see no two keys meet by chance.
+/// 128 bits, so that no two keys of the billions of statements in a process collide by chance.
 struct CanonicalKey {
   uint64_t high = 0, low = 0;
   auto operator<=>(const CanonicalKey&) const = default;
 };
 
 struct CanonicalForm {
-  /// Two statements with one key do the same to their `buffers`, taken in order.
+  /// Two statements with equal keys have the same effect on their `buffers`, taken in order.
   CanonicalKey key;
   std::vector<Buffer> buffers;  ///< not allocated within, in order of first use
-  /// It needs nothing but `buffers`: no variable from outside, no Local buffer, nothing of a GPU.
+  /// Whether the statement depends on `buffers` alone: on no outer variable, no Local buffer, and
+  /// nothing specific to a GPU.
   bool closed = true;
 };
 

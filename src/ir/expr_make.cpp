@@ -61,7 +61,7 @@ bool unify_types(Expr& a, Expr& b) {
     e = std::move(adapted);
     return true;
   };
-  // Of two constants the one of the type that literals have (i64, f64) adapts first.
+  // Of two constants the one of a literal's type (i64, f64) is adapted first.
   const bool b_first = is_const(b) && (tb == i64 || tb == f64) && !(ta == i64);
   return b_first ? try_adapt(b, ta) || try_adapt(a, tb) : try_adapt(a, tb) || try_adapt(b, ta);
 }
@@ -86,7 +86,7 @@ int64_t exact_integers(DataType t) {
   return t.code == TypeCode::BFloat ? 1 << 8 : 1 << 11;
 }
 
-/// What an integer expression can be, by the types of what it reads and the extents of axes.
+/// The range of an integer expression, from the types of its loads and the extents of axes.
 Interval values_of(const Expr& e) {
   Ranges ranges;
   visit(e, [&](const Expr& x) {
@@ -96,7 +96,7 @@ Interval values_of(const Expr& e) {
   return range_of(e, ranges);
 }
 
-/// Is it an integer, not constant, next to a float constant?
+/// Whether it is an integer that is not constant, beside a float constant.
 bool beside_float_constant(const Expr& e, const Expr& beside) {
   return !is_const(e) && e.dtype().is_integral() && !e.dtype().is_bool() && is_const(beside) &&
          beside.dtype().is_float();
@@ -165,7 +165,7 @@ void check_operands(BinaryOp op, DataType t) {
   }
 }
 
-/// Both operands constant: the constant result, or null.
+/// The constant result where both operands are constant, else null.
 Expr fold_constants(BinaryOp op, DataType result, const Expr& a, const Expr& b) {
   const DataType t = a.dtype().element();
   if (t.is_integral()) {

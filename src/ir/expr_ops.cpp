@@ -91,7 +91,7 @@ HEDDLE_BINARY_FUNCTION(max, Max)
 
 namespace {
 
-/// What people write. (A pass may well make x / 0 of an expression that never runs.)
+/// Division as users write it. A pass may produce x / 0 in an expression that is never evaluated.
 Expr quotient(BinaryOp op, Expr a, Expr b) {
   const int64_t* divisor = b.defined() && b.dtype().is_integral() ? as_int(b) : nullptr;
   if (divisor && *divisor == 0 && a.defined() && a.dtype().is_integral())

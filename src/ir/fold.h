@@ -15,11 +15,11 @@ int64_t wrap_int(DataType t, int64_t v);
 bool int_fits(DataType t, int64_t v);
 /// `v` rounded to float type `t`.
 double round_float(DataType t, double v);
-/// `v` truncated to integer type `t`; nothing when it does not fit (or is NaN).
+/// `v` truncated to integer type `t`; nullopt where it does not fit or is NaN.
 std::optional<int64_t> float_to_int(DataType t, double v);
 
-/// The result of `a op b` for operands of type `t` (comparisons give 0 or 1); nothing where it is
-/// undefined, such as a division by zero, or may differ between machines.
+/// The result of `a op b` for operands of type `t`; comparisons give 0 or 1. nullopt where the
+/// result is undefined, as for a division by zero, or differs between machines.
 std::optional<int64_t> fold_int(BinaryOp op, DataType t, int64_t a, int64_t b);
 std::optional<double> fold_float(BinaryOp op, DataType t, double a, double b);
 std::optional<bool> fold_float_compare(BinaryOp op, double a, double b);

@@ -1,5 +1,5 @@
-// Arithmetic on closed integer ranges. Whatever leaves i64 becomes unbounded on that side; nothing
-// ever wraps.
+// Arithmetic on closed integer ranges. A bound that leaves i64 becomes infinite on that side, and
+// no bound wraps.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@ inline constexpr Interval kUnbounded{};
 inline Interval join(Interval a, Interval b) {
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
 }
-/// Both ranges hold. May be empty (min > max) when they contradict each other: dead code.
+/// The intersection of both ranges. It is empty (min > max) where they contradict each other, in
+/// dead code.
 inline Interval intersect(Interval a, Interval b) {
   return {std::max(a.min, b.min), std::min(a.max, b.max)};
 }
@@ -22,17 +23,17 @@ Interval add(Interval a, Interval b);
 Interval negate(Interval a);
 Interval multiply(Interval a, int64_t k);
 Interval multiply(Interval a, Interval b);
-/// The four divisions: a divisor that may be zero or negative gives an unbounded result.
+/// The four divisions. A divisor that may be zero or negative gives an unbounded result.
 Interval floor_div(Interval a, Interval b);
 Interval floor_mod(Interval a, Interval b);
 Interval trunc_div(Interval a, Interval b);
 Interval trunc_mod(Interval a, Interval b);
 
-/// Every value of integer type `t` that fits i64.
+/// The range of all values of integer type `t` that fit i64.
 Interval range_of_type(DataType t);
 
-/// The range of `e` by its structure, without gathering like terms first: for expressions that are
-/// canonical already.
+/// The range of `e` by its structure, without merging like terms first. It is meant for expressions
+/// that are canonical already.
 Interval structural_range(const Expr& e, const Ranges& ranges);
 
 }  // namespace heddle

@@ -42,7 +42,7 @@ class Order {
     switch (a.kind()) {
       case ExprKind::IntImm: return order(a.as<IntImm>()->value, b.as<IntImm>()->value);
       case ExprKind::FloatImm: {
-        // By the bits: NaN must have a place too.
+        // By the bits, so that NaN has a place in the order.
         return order(a->hash, b->hash);
       }
       case ExprKind::Var: return order(a.as<VarNode>()->id, b.as<VarNode>()->id);
@@ -197,7 +197,7 @@ class SumCollector {
  public:
   void collect(const Expr& e, int64_t times, Linear& out) {
     if (const IntImm* imm = e.as<IntImm>()) return out.add_constant(imm->value, times);
-    // Most sums are over before a table would pay.
+    // Most sums are finished before a table would be faster.
     if (++steps_ < 64 || !e->shared()) return parts(e, times, out);
     if (const auto it = done_.find(e.get()); it != done_.end()) return out.add(it->second, times);
     Linear own;
@@ -280,7 +280,7 @@ Expr to_expr(const Linear& a) {
 
 namespace {
 
-/// Whether `e` itself, not what it is made of, may fail where it is computed in vain.
+/// Whether `e` itself, without its operands, may trap where its value is not needed.
 bool faults(const Expr& e) {
   if (e.kind() == ExprKind::Load) return true;
   if (const Binary* b = e.as<Binary>(); b && b->a.dtype().is_integral()) {

@@ -20,7 +20,7 @@ struct LinearTerm {
 struct Linear {
   std::vector<LinearTerm> terms;
   int64_t constant = 0;
-  /// A coefficient or the constant left i64: the form is meaningless and must not be used.
+  /// Set when a coefficient or the constant left i64. The form must then not be used.
   bool overflow = false;
 
   Linear() = default;
@@ -28,7 +28,7 @@ struct Linear {
   Linear(const Expr& term, int64_t coefficient) { add(term, coefficient); }
 
   bool is_constant() const { return terms.empty(); }
-  /// Exactly 1 * one term.
+  /// Whether the form is exactly one term with coefficient 1.
   const Expr* as_single() const {
     return terms.size() == 1 && constant == 0 && terms[0].coefficient == 1 ? &terms[0].expr
                                                                            : nullptr;
@@ -51,15 +51,16 @@ bool same(const Linear& a, const Linear& b);
 /// The greatest common divisor of the coefficients (not of the constant); 0 without terms.
 int64_t gcd_of_coefficients(const Linear& a);
 
-/// Adds `times * e` where `e` is canonical already: takes sums apart, keeps all else as terms.
+/// Adds `times * e`, where `e` is canonical. Sums are split into their terms, and all other
+/// expressions are terms.
 void collect_canonical(const Expr& e, int64_t times, Linear& out);
 Linear canonical_linear(const Expr& e);
 /// The expression of a normalized form.
 Expr to_expr(const Linear& a);
 
 bool has_load(const Expr& e);
-/// Whether evaluating `e` where it was not evaluated before may trap: it loads, or divides by what
-/// may be zero.
+/// Whether evaluating `e` where it was not evaluated before may trap, because it loads or divides
+/// by a value that may be zero.
 bool may_fault(const Expr& e);
 
 }  // namespace heddle

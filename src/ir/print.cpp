@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-// How tightly an operator binds; an operand that binds less tightly gets parentheses.
+// The precedence of an operator. An operand of lower precedence gets parentheses.
 enum Precedence {
   kLowest,
   kOr,
@@ -73,7 +73,8 @@ std::string float_text(DataType t, double value) {
   return single ? digits + "f" : digits;
 }
 
-/// Which nodes of a graph get a name: none where the tree that it stands for can be read.
+/// The nodes of a graph that get a name. None do where the tree of the graph is short enough to
+/// read.
 class SharedNames {
  public:
   explicit SharedNames(const Expr& root) {
@@ -151,7 +152,7 @@ class Printer {
     line(indent);
     out_ += "}\n";
   }
-  /// What is in scope for `s`: no braces where nothing follows that they would shut out.
+  /// Prints a scope around `s`, without braces where no statement follows that they would exclude.
   void scope(const Stmt& s, int indent, bool tail) {
     if (!tail) return body(s, indent);
     out_ += "\n";

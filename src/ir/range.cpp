@@ -10,7 +10,8 @@ class RangeAnalysis {
   RangeAnalysis(const Ranges& ranges, bool gather) : ranges_(ranges), gather_(gather) {}
 
   Interval range(const Expr& e) {
-    // A DAG can be exponentially larger than its nodes: beyond this many the type must do.
+    // The tree of a graph can be exponentially larger than the graph. Beyond this number of nodes
+    // the range of the type is used.
     if (--budget_ < 0) return range_of_type(e.dtype().element());
     const DataType t = e.dtype().element();
     if (!t.is_integral()) return {};
@@ -24,8 +25,8 @@ class RangeAnalysis {
   Interval compared(BinaryOp op, const Expr& a, const Expr& b);
   Interval cast(const Cast& c);
 
-  /// The values of type `t` in `r`, where `r` is what exact integers would give: a result that does
-  /// not fit has wrapped and may be anything. (i64 indices are taken not to overflow.)
+  /// The values of type `t` in `r`, which is the range in exact integers. A result that does not
+  /// fit has wrapped and may be any value. (i64 indices are assumed not to overflow.)
   static Interval clamp(DataType t, Interval r) {
     const Interval type = range_of_type(t);
     if (t.bits == 64 && t.is_int()) return r;
@@ -76,7 +77,7 @@ Interval RangeAnalysis::cast(const Cast& c) {
   const DataType from = c.value.dtype().element();
   if (!from.is_integral()) return range_of_type(c.dtype.element());
   const Interval r = range(c.value);
-  // A u64 beyond i64 turns negative: `r` cannot tell.
+  // A u64 beyond i64 turns negative, which `r` does not show.
   if (from == u64 && r.max == Interval::kPosInf) return range_of_type(c.dtype.element());
   return r;
 }

@@ -1,6 +1,6 @@
-// The simplifier: one object a call, which carries what is known of the variables down the tree.
-// Every function returns canonical results: what it returns, it would return again unchanged.
-// The parts live in simplify_*.cpp.
+// The simplifier. Each call makes one object, which carries the known facts of variables down the
+// tree. Every function returns canonical results, which it would return unchanged. The parts are in
+// simplify_*.cpp.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ class Simplifier {
  public:
   explicit Simplifier(const Ranges& ranges) : ranges_(ranges) {}
 
-  /// A whole expression: what is spent on it is counted anew.
+  /// Simplifies a whole expression, with a new budget of visits.
   Expr whole(const Expr& e) {
     visits_ = 0;
     return expr(e);
@@ -38,7 +38,7 @@ class Simplifier {
   void collect(const Expr& e, int64_t times, Linear& out);
   void collect_node(const Expr& e, int64_t times, Linear& out);
   Linear product(const Linear& a, const Linear& b);
-  /// Like terms merged, quotients and remainders recombined, minima cancelled against the rest.
+  /// Merges like terms, recombines quotients and remainders, and cancels minima against the rest.
   void finish(Linear& a);
   bool recombine_remainder(Linear& a);
   bool absorb_into_minimum(Linear& a);
@@ -111,16 +111,16 @@ class Simplifier {
   };
   std::unordered_map<const ExprNode*, Done> done_;
   int condition_depth_ = 0;
-  /// Arms of selects are simplified in the light of conditions, so a node that several arms share
-  /// is simplified in each. Beyond so many visits of one expression conditions are no longer looked
-  /// at.
+  /// Arms of selects are simplified under their conditions, so a node that several arms share is
+  /// simplified in each. Beyond this number of visits of one expression conditions are ignored.
   static constexpr int kMostVisits = 20000;
-  /// And so many until what is shared is left whole: conjunctions are not negated part by part.
+  /// Beyond this number of visits shared nodes are left whole: conjunctions are not negated part by
+  /// part.
   static constexpr int kMostBeforeSharing = 1000;
   int visits_ = 0;
 };
 
-/// What is assumed through it holds until it goes out of scope.
+/// Its assumptions hold until it goes out of scope.
 class Assumption {
  public:
   explicit Assumption(Simplifier& s)

@@ -7,8 +7,8 @@ namespace heddle {
 
 namespace {
 
-/// Sums, quotients and comparisons are canonical after one pass. What moves between the arms of
-/// nested minima or the parts of conditions may open one more step, about once in 10^5 expressions.
+/// Sums, quotients and comparisons are canonical after one pass. Moves between the arms of nested
+/// minima or the parts of conditions may allow one more step, about once in 10^5 expressions.
 bool may_open_a_step(const Expr& e) {
   if (const Binary* b = e.as<Binary>(); b && e.dtype().is_integral()) {
     switch (b->op) {
@@ -67,7 +67,7 @@ Expr Simplifier::expr(const Expr& e) {
   if (e.dtype() == boolean && !conditions_.empty()) {
     if (const bool* known = known_condition(result)) result = Expr(*known);
   }
-  // The same tree built anew would look like a change to the callers.
+  // Callers would take an equal tree that was built anew for a change.
   if (equal(result, e)) result = e;
   if (remember) done_.insert_or_assign(e.get(), Done{e, result});
   return result;

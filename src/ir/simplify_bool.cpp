@@ -35,7 +35,7 @@ Expr Simplifier::negation(const Expr& c) {
     switch (b->op) {
       case BinaryOp::And:
       case BinaryOp::Or:
-        // Parts that are shared would be copied, and copied again where those are negated.
+        // Shared parts would be copied, and copied again for each negation.
         if (++visits_ > kMostBeforeSharing) break;
         return make_binary(b->op == BinaryOp::And ? BinaryOp::Or : BinaryOp::And, negation(b->a),
                            negation(b->b));
@@ -56,8 +56,9 @@ Expr Simplifier::negation(const Expr& c) {
   return make_unary(UnaryOp::Not, c);
 }
 
-/// Simplifies each part in the light of those before it. Not what may trap: all parts are evaluated
-/// in any case, and an index or divisor must not change where another part is false.
+/// Simplifies each part under the condition of the parts before it. Parts that may trap are left
+/// alone: all parts are always evaluated, and an index or divisor must not change where another
+/// part is false.
 void Simplifier::forward(std::vector<Expr>& parts, BinaryOp op) {
   const bool is_and = op == BinaryOp::And;
   std::vector<Expr> out;
@@ -87,8 +88,8 @@ Expr Simplifier::conjunction(const Expr& e, BinaryOp op) {
   std::vector<Expr> parts;
   flatten(e, op, parts);
   forward(parts, op);
-  // Then each in the light of all others. Only near the top of a condition: the rounds multiply
-  // with the depth.
+  // Then each part under the condition of all others. This is done only near the top of a
+  // condition, because the rounds multiply with the depth.
   if (parts.size() > 1 && parts.size() <= 8 && condition_depth_ < 2 && visits_ < kMostVisits) {
     ++condition_depth_;
     for (int round = 0; round < 3; ++round) {

@@ -31,7 +31,7 @@ bool in_one_period(Interval r, int64_t c, int64_t& period) {
   return period == floor_div(r.max, c);
 }
 
-/// Whether no multiple of c can be taken out.
+/// Whether no multiple of c can be split off.
 bool is_remainder(const Linear& r, int64_t c) {
   return r.constant >= 0 && r.constant < c &&
          std::all_of(
@@ -210,7 +210,7 @@ Linear Simplifier::divmod(BinaryOp op, const Expr& ea, const Expr& eb) {
     }
     return negate_result ? negated(std::move(out)) : out;
   }
-  if (a.is_constant() && a.constant == 0) return a;  // whatever it is divided by, short of zero
+  if (a.is_constant() && a.constant == 0) return a;  // for any divisor except zero
   const Interval ra = range(a), rb = range(b);
   if (rb.min > 0 && ra.min >= 0) {
     if (ra.max < rb.min) return quotient ? Linear(0) : a;

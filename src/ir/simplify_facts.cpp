@@ -1,5 +1,5 @@
-// What is known inside a branch or loop: ranges of variables, linear forms that are negative, and
-// conditions of no further structure.
+// The facts inside a branch or loop: ranges of variables, linear forms that are negative, and
+// conditions without further structure.
 #include "simplifier.h"
 
 namespace heddle {
@@ -27,7 +27,7 @@ void Simplifier::narrow(const VarNode* v, Interval r) {
   const bool known = ranges_.known(v);
   const Interval before = ranges_.get(v), after = intersect(before, r);
   if (known && after == before) return;
-  // A contradiction means that the branch never runs; an empty range would only confuse.
+  // A contradiction means that the branch never runs. An empty range is not recorded.
   if (after.min > after.max) return;
   undo_.push_back({v, known ? std::optional(before) : std::nullopt});
   ranges_.set(Var::from(Expr(v)), after);
@@ -66,7 +66,7 @@ void Simplifier::assume(const Expr& c, bool value) {
             assume_negative(at_most(opposite, 0));
             return;
           }
-          // Not equal: cuts one off a range that ends there.
+          // Not equal: removes the value from a range that ends there.
           const Interval r = range(d);
           if (r.min == 0) assume_negative(opposite);
           if (r.max == 0) assume_negative(d);
@@ -75,7 +75,8 @@ void Simplifier::assume(const Expr& c, bool value) {
         default: break;
       }
     }
-    if (b->a.dtype() != i64 && b->a.dtype() != boolean) return;  // floats: nothing to gain
+    if (b->a.dtype() != i64 && b->a.dtype() != boolean)
+      return;  // comparisons of floats give no facts
   }
   if (has_load(c)) return;
   conditions_.push_back({c, value});

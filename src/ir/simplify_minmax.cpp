@@ -21,7 +21,7 @@ void add_arguments(BinaryOp op, const Linear& a, std::vector<Linear>& out) {
     ++count;
     if (t.coefficient == 1 && t.expr.as<Binary>()->op == op) nested = &t;
   }
-  // Several of them would multiply out.
+  // Several of them would multiply the number of arguments.
   if (!nested || count > 1 || out.size() > 8) {
     out.push_back(a);
     return;
@@ -35,7 +35,7 @@ void add_arguments(BinaryOp op, const Linear& a, std::vector<Linear>& out) {
   }
 }
 
-/// What all have in common, constants aside, taken out of each.
+/// Removes the terms that all arguments share, constants excluded, and returns them.
 Linear take_common(std::vector<Linear>& args) {
   Linear common;
   for (const LinearTerm& t : args[0].terms) {
@@ -77,7 +77,7 @@ Linear Simplifier::minmax(BinaryOp op, const Linear& a, const Linear& b) {
     finish(x);
     if (x.overflow) return x;
   }
-  // Drop what another one always beats.
+  // Drop arguments that another argument always beats.
   for (size_t i = 0; i < args.size(); ++i) {
     for (size_t j = i + 1; j < args.size();) {
       Linear d = difference(args[i], args[j]);

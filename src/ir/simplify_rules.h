@@ -1,4 +1,4 @@
-// Identities that the linear form does not see, as data: a test proves each row with z3.
+// Identities that linear forms do not express, as data. A test proves each row with z3.
 #pragma once
 
 #include <optional>
@@ -14,9 +14,10 @@ struct SimplifyRule {
   const char* name;
   Expr pattern, result;
   Expr condition;
-  /// x, y, z, w may be of any one type that is no bool (a select between floats).
+  /// x, y, z, w may have any common type except bool (a select between floats).
   bool any_type = false;
-  /// Moves a condition to where it is evaluated although it was not before: it must not fault.
+  /// The rule evaluates a condition in a place where it was not evaluated before, so the condition
+  /// must not fault.
   bool no_faults = false;
 };
 
@@ -24,7 +25,8 @@ const std::vector<SimplifyRule>& simplify_rules();
 /// Whether pattern variable `v` stands for constants only.
 bool is_constant_wildcard(const VarNode* v);
 
-/// What the first matching rule makes of `e` (whose children are canonical): not simplified yet.
+/// The result of the first matching rule for `e`, whose children are canonical. It is not
+/// simplified yet.
 std::optional<Expr> apply_rules(const Expr& e, const Ranges& ranges);
 
 }  // namespace heddle

@@ -60,7 +60,7 @@ bool contains(const Linear& a, const Linear& x, int64_t times) {
 }  // namespace
 
 Linear Simplifier::linear(const Expr& e) {
-  // A graph may stand for an exponentially larger sum of products.
+  // The graph may stand for an exponentially larger sum of products.
   const bool leaf = e.kind() == ExprKind::Var || e.kind() == ExprKind::IntImm;
   if (leaf || !e->shared() || visits_ < kMostBeforeSharing) return linear_node(e);
   return canonical_linear(expr(e));

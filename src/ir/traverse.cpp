@@ -22,7 +22,7 @@ class Equality {
         a.dtype() != b.dtype()) {
       return false;
     }
-    // Most comparisons are over before a table would pay.
+    // Most comparisons are finished before a table would be faster.
     if (++steps_ < 64 || !a->shared() || !b->shared()) return equal_nodes(a, b);
     if (const auto it = equal_to_.find(a.get()); it != equal_to_.end() && it->second == b.get())
       return true;

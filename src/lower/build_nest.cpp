@@ -178,7 +178,7 @@ Stmt NestBuilder::emit_loop(int st, const std::vector<int>& leaves, size_t n, Mo
   bind(leaf, unit ? Expr(0) : v.expr(), &pending);
   Stmt body = decide(st, leaves, n, mode, pending, 0);
   undo(before);
-  // One that marks a tile stays, whatever its extent.
+  // A loop that marks a tile stays, whatever its extent.
   if (unit && !is_cluster(a.loop) && a.loop != LoopKind::Tensorized) return body;
   if (!unit) ranges_.erase(v);
   return make_for(v, extent, a.loop, body);
@@ -273,7 +273,7 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
     return r;
   };
   if (is_const(simple(floormod(whole, factor)), 0)) return with(factor);
-  Expr mains = simple(floordiv(whole, factor));  // how many outer iterations are full
+  Expr mains = simple(floordiv(whole, factor));  // the number of full outer iterations
   Expr is_main = simple(outer < mains);
   if (is_const(is_main, 1)) return with(factor);
   Expr rest = simple(whole - mains * factor);
@@ -283,7 +283,7 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
   const VarNode* v = outer.as<VarNode>();
   const int64_t* m = as_int(mains);
   if (!v || !m) return make_if(is_main, with(factor), with(rest));
-  // Both copies know where they are.
+  // Both copies know the range of the outer loop.
   Interval all = ranges_.get(v);
   Var var = var_of(outer);
   ranges_.set(var, {all.min, std::min(all.max, *m - 1)});

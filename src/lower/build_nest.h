@@ -13,17 +13,18 @@ struct StageBuffers {
   std::vector<Buffer> buffers;
 };
 
-/// The nests of the stages `roots` (placed at the root, producers first) with everything computed
-/// inside them. `external` gives the buffers of stages that exist already: arguments and persistent
-/// ones. Root stages that are not external become Global temporaries around what follows.
+/// The nests of the stages `roots`, which are at the root, producers first, with all stages that
+/// are computed inside them. `external` gives the buffers of stages that exist already: arguments
+/// and persistent buffers. The buffers of other root stages are Global temporaries around the nests
+/// that follow.
 ///
 /// A split that does not divide gives, where an inner loop is unrolled or vectorised, two copies of
 /// the body with constant extents under `if (outer < n / factor)` (loop_partition then cuts the
 /// loop there); elsewhere the inner loop runs to min(factor, n - outer*factor). Indices stay
 /// multi-dimensional, relative to the part of a stage that its buffer holds.
 ///
-/// With `plain_accesses` indices and values stay as they are put together, which is a third faster:
-/// for a nest that is only looked at. Its loops are the same.
+/// With `plain_accesses` indices and values are not simplified, which is a third faster. This is
+/// for a nest that is only analysed. Its loops are the same.
 Stmt build_nest(const ScheduleState& state, const std::vector<int>& roots,
                 const std::vector<StageBuffers>& external, bool plain_accesses = false);
 

@@ -1,4 +1,4 @@
-// What fused loops were: f / 14 and f % 14 of their variable f, as variables.
+// The original indices of fused loops, f / 14 and f % 14 of their variable f, as variables.
 #pragma once
 
 #include <unordered_map>
@@ -21,11 +21,11 @@ class FusedParts {
   /// Of variable `f` in [0, extent).
   FusedParts(const Var& f, int64_t extent) { known_.push_back({f, f.expr(), extent}); }
 
-  /// `body` with variables in the place of all parts.
+  /// `body` with all parts replaced by variables.
   Stmt take_out(const Stmt& body);
-  /// And back.
+  /// The inverse: replaces the variables by the parts.
   Stmt put_back(Stmt body) const;
-  /// Those that take_out has found.
+  /// The parts that take_out has found.
   std::vector<Part> parts() const { return {known_.begin() + 1, known_.end()}; }
 
  private:

@@ -4,8 +4,8 @@
 // loop over i and the stores there may be further loops, whose points have a total each: vectors,
 // unrolled rows.
 //
-// What is combined, and in which order, is the same; only the identity, which the select gave where
-// its condition did not hold, is combined less often. That it changes nothing is what makes it one.
+// The same elements are combined in the same order. Only the identity, which the select gave where
+// its condition did not hold, is combined less often, and an identity changes no result.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -43,12 +43,12 @@ bool all_equal(const std::vector<Expr>& a, const std::vector<Expr>& b) {
                     [](const Expr& x, const Expr& y) { return equal(x, y); });
 }
 
-/// The loop over i, taken apart.
+/// The parts of the loop over i.
 class Scan {
  public:
   explicit Scan(const For& loop) : i_(loop) {}
 
-  /// The rewritten loop; null where it is none that can be.
+  /// The rewritten loop; null where the loop cannot be rewritten.
   Stmt rewritten() {
     if (!match()) return {};
     std::vector<Stmt> first, each;
@@ -65,7 +65,7 @@ class Scan {
   }
 
  private:
-  /// Whether a select chooses by both i and k: most loops are left at that.
+  /// Whether a select chooses by both i and k. Most loops fail this test and are left alone.
   bool may_be_one() const {
     const Block* b = i_.body.as<Block>();
     if (i_.loop != LoopKind::Serial || !b || b->stmts.empty()) return false;
@@ -83,7 +83,7 @@ class Scan {
 
   bool match() {
     if (!may_be_one()) return false;
-    // Unrolled rows and vectors each have a total: a copy of the body is what can be matched.
+    // Unrolled rows and vectors each have a total, so each copy of the body is matched.
     body_ = simplify(unroll(i_.body, kMostCopies));
     const Block* b = body_.as<Block>();
     k_ = b && !b->stmts.empty() ? b->stmts.back().as<For>() : nullptr;
@@ -103,7 +103,7 @@ class Scan {
     return !inits_.empty();
   }
 
-  /// The statements of one store: its total's first value, and what is done for each i.
+  /// The statements of one store: the first value of its total, and the work for each i.
   Buffer add_total(std::vector<Stmt>& first, std::vector<Stmt>& each) const {
     std::vector<Expr> shape, at;
     for (const For* f : update_.loops) {
@@ -119,7 +119,7 @@ class Scan {
     // The loop runs from where the scan begins.
     const Expr place = backward_ ? i_.extent - 1 - i_.var.expr() : i_.var.expr();
     RewriteMemo memo;
-    // What is combined has no i, and its k is the number of the iteration.
+    // The combined value does not depend on i, and its k is the number of the iteration.
     const Expr value = substitute(next_total(update_.store->value, make_load(total, at), memo),
                                   {{k_->var, i_.var.expr()}});
     std::vector<Expr> indices;
@@ -178,7 +178,7 @@ class Scan {
            all_equal(load->indices, update_.store->indices);
   }
 
-  /// `value` with variables for what the buffer has and for the select.
+  /// `value` with the element of the buffer and the select replaced by variables.
   Expr without_select(const Expr& value, const Var& self, RewriteMemo& memo, Expr& element,
                       bool& one) {
     return memo(value, [&](const Expr& e) -> Expr {
@@ -193,7 +193,7 @@ class Scan {
     });
   }
 
-  /// `value` with `total` for what the buffer has, and the select decided.
+  /// `value` with the element of the buffer replaced by `total`, and with the select decided.
   Expr next_total(const Expr& value, const Expr& total, RewriteMemo& memo) const {
     return memo(value, [&](const Expr& e) -> Expr {
       if (is_self(e)) return total;
@@ -239,10 +239,10 @@ class Scan {
 
   static constexpr int kMostCopies = 1024;
   const For& i_;
-  Stmt body_;  ///< of i_, unrolled; what follows points into it
+  Stmt body_;  ///< the unrolled body of i_; the members below point into it
   const For* k_ = nullptr;
   std::vector<Nest> inits_, updates_;
-  Nest init_, update_;  ///< the pair at hand
+  Nest init_, update_;  ///< the current pair
   bool backward_ = false, exclusive_ = false;
 };
 

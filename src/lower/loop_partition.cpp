@@ -10,15 +10,15 @@ namespace heddle {
 namespace {
 
 constexpr int kMaxSegments = 4;
-constexpr int kMaxNodes = 20000;  // of a body that is worth copying
+constexpr int kMaxNodes = 20000;  // largest body to copy
 
 // One comparison inside a loop over v, as  coefficient*v + inner + outer > 0.
 struct Atom {
   Expr condition;
   int64_t coefficient = 0;
-  Interval inner;       // range of what varies inside the loop
-  Expr outer;           // what is fixed while the loop runs
-  bool clamp = false;   // not a condition: which arm of a min or max in an index counts
+  Interval inner;       // range of the part that varies inside the loop
+  Expr outer;           // the part that is fixed while the loop runs
+  bool clamp = false;   // the arm of a min or max in an index, not a condition
   bool copied = false;  // it varies over a loop of which copies are made (unrolled, vectorized)
 };
 
@@ -77,7 +77,7 @@ class Finder {
     });
   }
 
-  // Where the clamp of a vector has no effect, its lanes lie as they would without it.
+  // Where the clamp of a vector has no effect, its lanes are contiguous as without it.
   void clamps(const Expr& index) {
     visit(index, [&](const Expr& x) {
       const Binary* b = x.as<Binary>();
@@ -135,8 +135,8 @@ class Finder {
   std::vector<Var> lanes_, copies_;  // of the vectorized, and the unrolled loops around as well
 };
 
-// From where on (rising) or until where (falling) the atom holds for inner value r: the first v
-// past the change.
+// The first v after the change of the atom for inner value r: from there on it holds (rising) or
+// does not hold (falling).
 Expr threshold(const Atom& a, int64_t r) {
   Expr rest = a.outer + Expr(r);
   if (a.coefficient > 0) return floordiv(Expr(0) - rest, Expr(a.coefficient)) + Expr(1);
@@ -163,7 +163,7 @@ Stmt segment(const For& f, const Expr& from, const Expr& length, const Stmt& bod
 
 Stmt partition(const Stmt& s, const Ranges& ranges);
 
-// Where a variable in [0, n) changes what holds.
+// The places where a variable in [0, n) changes a condition.
 std::set<int64_t> constant_cuts(const std::vector<Atom>& atoms, int64_t n) {
   std::set<int64_t> cuts, with_clamps;
   for (const Atom& a : atoms) {
@@ -215,8 +215,8 @@ Stmt partition_loop(const For& f, const Ranges& ranges) {
   return {};
 }
 
-// A copy of `body` for each range of the part in which the same holds, of `most_nodes` altogether.
-// Conditions that only serial loops inside decide are left to those.
+// A copy of `body` for each range of the part in which the same conditions hold, with `most_nodes`
+// nodes in all. Conditions that only inner serial loops decide are left to those loops.
 Stmt branch(const Stmt& body, const std::vector<FusedParts::Part>& parts, size_t next,
             const Ranges& ranges, int most_nodes) {
   if (next == parts.size()) return partition(body, ranges);
@@ -240,7 +240,7 @@ Stmt branch(const Stmt& body, const std::vector<FusedParts::Part>& parts, size_t
   return out;
 }
 
-// Of fused loops each was one that could have been cut.
+// Each of the fused loops could have been cut by itself.
 Stmt partition_fused(const For& f, const Ranges& ranges) {
   const int64_t* n = as_int(f.extent);
   if (!n) return {};
@@ -255,8 +255,8 @@ Stmt partition_fused(const For& f, const Ranges& ranges) {
                   fused.put_back(branch(body, parts, 0, inside, kMaxNodes)));
 }
 
-// Around the operations of a GPU's matrix unit the tiles are whole, zeros where there is nothing.
-// In two loops each would have tiles of its own in shared memory.
+// Loops around operations of a GPU's matrix unit are not cut: their tiles are full, with zeros
+// beyond the ends, and two loops would each have tiles of their own in shared memory.
 bool feeds_matrix_unit(const Stmt& s) {
   bool found = false, on_gpu = false;
   visit(

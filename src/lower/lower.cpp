@@ -41,13 +41,13 @@ std::vector<char> constant_stages(const ScheduleState& s, const std::vector<int>
   return constant;
 }
 
-// Of a declaration without elements: listed, but nothing reads it.
+// Whether `t` is an argument that no stage reads, in a declaration without elements.
 bool is_unread(const ScheduleState& s, const Tensor& t) {
   const std::vector<Tensor> unread = s.dag.direct().unread_placeholders();
   return std::any_of(unread.begin(), unread.end(), [&](const Tensor& u) { return u.same_as(t); });
 }
 
-// No element of the stage exists.
+// Whether the stage has no elements.
 bool is_empty(const ScheduleState& s, int st) {
   const std::vector<int>& axes = s.stages[st].spatial;
   return std::any_of(axes.begin(), axes.end(),
@@ -118,7 +118,7 @@ LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>
   check_args(s, args);
   LoweredProgram program;
 
-  // Who is computed when: constants once (prepare), the rest at each call (main).
+  // Constant stages are computed once (prepare), the others at each call (main).
   std::vector<int> order = topological_stages(s);
   std::vector<char> constant = constant_stages(s, order);
   auto at_root = [&](int st) {
@@ -150,7 +150,7 @@ LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>
   for (auto& b : external) {
     if (!b.buffers.empty()) given.push_back(b);
   }
-  // An output stage of which only some outputs are arguments keeps the others in temporaries.
+  // Outputs of an output stage that are not arguments are kept in temporaries.
   std::vector<Buffer> unused;
   for (const StageBuffers& g : given) {
     for (const Buffer& b : g.buffers) {
@@ -158,7 +158,7 @@ LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>
       if (std::find(listed.begin(), listed.end(), b) == listed.end()) unused.push_back(b);
     }
   }
-  // What main reads of the constant stages is kept between calls.
+  // The constant stages that main reads are kept between calls.
   auto runs_in_main = [&](int st) {  // a constant stage may be computed inside one that is not
     while (s.stages[st].placement == Placement::At) st = s.stages[st].at_stage;
     return !constant[st];

@@ -1,4 +1,4 @@
-// The first step of lowering by itself: what features are extracted from.
+// The first step of lowering alone. Features are extracted from its result.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace heddle {
 
-/// What a nest is for.
+/// The purpose of a nest.
 enum class NestPurpose : uint8_t {
   Lower,  ///< to be lowered further
-  Look,   ///< only to be looked at: what is computed once, from constants, is left out, and what is
-          ///< read and written is not simplified
+  Look,   ///< only to be analysed: stages that depend on constants alone are left out, and accesses
+          ///< are not simplified
 };
 
 /// `lower` up to its first pass: the program as loop nests, indices still multi-dimensional, loops

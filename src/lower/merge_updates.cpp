@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// Store and Load name a place alike.
+// Whether the store and the load access the same element.
 template <class A>
 bool same_place(const A& a, const Store& b) {
   if (!(a.buffer == b.buffer) || a.indices.size() != b.indices.size()) return false;
@@ -59,8 +59,8 @@ Stmt merge_updates(const Stmt& s) {
   for (const Stmt& c : block->stmts) {
     const Store* now = c.as<Store>();
     const Store* last = out.empty() ? nullptr : out.back().as<Store>();
-    // The merged value is evaluated once, so it may be read only once; and it must not change what
-    // else the later statement reads (it reads no other place of the buffer).
+    // The merged value is evaluated once, so it may be read only once. It must not change other
+    // reads of the later statement, so that statement may read no other element of the buffer.
     if (now && last && same_place(*last, *now) && reads_of(now->value, *last) == 1) {
       RewriteMemo memo;
       out.back() = make_store(now->buffer, now->indices, put(now->value, *last, memo), now->hint);

@@ -21,7 +21,7 @@ std::vector<Expr> storage_shape(const StageState& p, const std::vector<int64_t>&
 StageBuffers root_buffers(const ScheduleState& state, int stage, Scope scope) {
   const StageState& p = state.stages[stage];
   std::vector<int64_t> extents;
-  // An input has no axes of its own to ask; and neither has a layout.
+  // An input has neither axes nor a layout.
   if (p.spatial.empty()) {
     for (const Expr& e : p.buffers[0]->shape) extents.push_back(*as_int(e));
   }
@@ -145,7 +145,8 @@ Stmt NestBuilder::emit_init_store(int st) {
   return guarded(make_block(std::move(out)));
 }
 
-// A touch ahead of every distinct read of the hinted stage. It may run past the end: harmless.
+// A prefetch ahead of every distinct read of the hinted stage. It may run past the end, which is
+// harmless.
 void NestBuilder::emit_prefetches(int st, const StageState::PrefetchHint& hint,
                                   std::vector<Stmt>* out) const {
   std::vector<Expr> seen;
@@ -183,8 +184,8 @@ Stmt NestBuilder::emit_store(int st) {
     int k = component(st, c);
     bind.push_back({r.combiner->lhs[k], make_load(real_[st].buffers[c], at)});
   }
-  // What several components are made of is read once, before any of them is decided. (On a GPU
-  // the compiler sees to that, and reductions over threads are recognised by their form.)
+  // Values that several components use are read once, before any component is decided. On a GPU the
+  // compiler does this, and reductions over threads are recognised by their form.
   const bool on_gpu = std::any_of(s_.axes.begin(), s_.axes.end(), [](const AxisState& a) {
     return is_block(a.loop) || is_thread(a.loop);
   });

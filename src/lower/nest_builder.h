@@ -38,8 +38,8 @@ class NestBuilder {
   };
   const StageState& stage(int st) const { return s_.stages[st]; }
 
-  // ---- what is known of axes, by scope ----
-  // Every change goes through these two, so that leaving a loop can take it back.
+  // ---- what is known of axes, by scope ---- Every change goes through these two functions, so
+  // that leaving a loop can undo it.
   AxisCtx& change(int id) {
     changed_axes_.emplace_back(id, axes_[id]);
     return axes_[id];
@@ -56,7 +56,7 @@ class NestBuilder {
   void undo(const Mark& to);
 
   Expr simple(const Expr& e) const { return simplify(e, ranges_); }
-  /// Likewise for what is read and written, which no loop depends on.
+  /// The same for accesses, which no loop depends on.
   Expr simple_access(const Expr& e) const { return plain_accesses_ ? e : simplify(e, ranges_); }
 
   // ---- storage ----
@@ -78,40 +78,40 @@ class NestBuilder {
   Stmt emit_loops(int st, const std::vector<int>& leaves, size_t n, Mode mode);
   bool is_first_reduce(const std::vector<int>& leaves, size_t n) const;
   Stmt emit_loop(int st, const std::vector<int>& leaves, size_t n, Mode mode);
-  // Gives `id` a value and works out what follows for the axes it came from. Splits whose inner
+  // Gives `id` a value and derives the values of the axes that it was made from. Splits whose inner
   // extent depends on the value go to `pending`.
   void bind(int id, const Expr& value, std::vector<int>* pending);
-  // Whether loops below `id` need a constant extent to be worth their annotation.
+  // Whether loops below `id` need a constant extent for their annotation to be useful.
   bool needs_const(int id) const;
   // Whether a stage computed between loop `n` and the loops below axis `id` has a region that spans
-  // them: its own unrolled and vectorized loops then want to know how far.
+  // them. Its own unrolled and vectorized loops then need the extent.
   bool region_of_inside(int st, const std::vector<int>& leaves, size_t n, int id) const;
   size_t first_leaf(const std::vector<int>& leaves, int id) const;
   Stmt decide(int st, const std::vector<int>& leaves, size_t n, Mode mode,
               const std::vector<int>& pending, size_t i);
   static Var var_of(const Expr& e) { return Var::from(e); }
-  // What runs inside loop `leaves[n]`: the stages computed here, then the rest of the loops.
+  // The statements inside loop `leaves[n]`: the stages computed here, then the remaining loops.
   Stmt inside(int st, const std::vector<int>& leaves, size_t n, Mode mode);
 
   // ---- what is kept for longer than it is computed for (nest_kept.cpp) ----
   // Whether the results of stage `p` are kept for a loop around all of loop `n` of `host`.
   bool kept_around(int p, int host, size_t n) const;
-  // That all of the region of `p` that loop `n` of `host` needs is computed before it is read by
-  // what does not run in the loop that computes it.
+  // Checks that all of the region of `p` that loop `n` of `host` needs is computed before a stage
+  // outside of the computing loop reads it.
   void check_has_storage(int p) const;
   void check_kept(int p, int host, size_t n, std::map<int, Region>* memo);
   bool computed_whole(int p, int host, size_t n, std::map<int, Region>* memo);
   bool reads_whole(int reader, int p, int host, size_t n, std::map<int, Region>* memo);
   bool depends_on(int st, int producer) const;
 
-  // ---- regions ----
-  // Where axis `id` can be, its loops that are not open yet ranging over all they will.
+  // ---- regions ---- The interval of axis `id`, where its loops that are not open yet range over
+  // all their iterations.
   SymInterval axis_interval(int id);
-  // Whether some loop made from axis `id` is open.
+  // Whether a loop made from axis `id` is open.
   bool open(int id) const;
   // Whether stage `q` runs inside loop `n` of `host`.
   bool runs_inside(int q, int host, size_t n) const;
-  // The part of stage `p` that everything inside loop `n` of `host` reads.
+  // The part of stage `p` that all statements inside loop `n` of `host` read.
   const Region& demand(int p, int host, size_t n, std::map<int, Region>* memo);
   SymEnv reader_env(int q, int host, size_t n, std::map<int, Region>* memo);
   // The extent of a reduce axis may depend on spatial axes (the last block of an rfactor).

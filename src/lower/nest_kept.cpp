@@ -1,5 +1,5 @@
-// Stages that are computed at one loop and kept for one around it (store_at): whoever runs later in
-// the outer loop reads what the inner one has computed by then, which must be all of it.
+// Stages that are computed at one loop and kept for a loop around it (store_at). Later statements
+// of the outer loop read them, so the inner loop must have computed all of them by then.
 #include <algorithm>
 
 #include "heddle/support/error.h"
@@ -83,8 +83,8 @@ bool NestBuilder::computed_whole(int p, int host, size_t n, std::map<int, Region
   });
 }
 
-// Whether `reader` reads every element of the region of `p`, as far as its loops reach: some read
-// of it is at sums of axes, those of each dimension without gaps and of no other dimension.
+// Whether `reader` reads every element of the region of `p` that its loops cover. One of its reads
+// must be at sums of axes without gaps, with different axes in each dimension.
 bool NestBuilder::reads_whole(int reader, int p, int host, size_t n, std::map<int, Region>* memo) {
   const SymEnv env = reader_env(reader, host, n, memo);
   const Region& region = demand(p, host, n, memo);
@@ -96,7 +96,7 @@ bool NestBuilder::reads_whole(int reader, int p, int host, size_t n, std::map<in
       std::vector<Affine::Term> terms = index->terms;
       std::sort(terms.begin(), terms.end(),
                 [](const auto& a, const auto& b) { return a.coefficient < b.coefficient; });
-      int64_t reach = 1;  // so many elements one after the other
+      int64_t reach = 1;  // number of contiguous elements
       for (const Affine::Term& t : terms) {
         const auto range = env.find(t.var.get());
         const bool again = std::find(used.begin(), used.end(), t.var.get()) != used.end();

@@ -1,4 +1,4 @@
-// Which part of a stage the loops that are not open yet will read.
+// The part of a stage that the loops that are not open yet will read.
 #include <algorithm>
 
 #include "heddle/support/error.h"
@@ -61,7 +61,7 @@ const NestBuilder::Region& NestBuilder::demand(int p, int host, size_t n,
   if (readers_[p].empty()) throw_user_error("nothing reads stage '" + stage(p).name + "'");
   for (int q : readers_[p]) {
     if (!runs_inside(q, host, n)) {
-      if (kept_around(p, host, n)) continue;  // what it reads is computed here all the same
+      if (kept_around(p, host, n)) continue;  // its producers are computed here nevertheless
       throw_user_error("stage '" + stage(p).name + "' is computed at loop '" +
                            s_.axes[stage(host).leaves[n]].name + "' of '" + stage(host).name +
                            "', but '" + stage(q).name + "' reads it outside of that loop",
@@ -166,7 +166,8 @@ void NestBuilder::take_fusion_apart(int axis, const Expr& value, std::map<int, E
   take_fusion_apart(a.fuse_b, floormod(value, inner), members);
 }
 
-// Of an index that needs no quotient or remainder of an open part: by that. Else by the axes.
+// The interval of an index: from the open parts where it needs no quotient or remainder of them,
+// else from the axes.
 SymInterval NestBuilder::index_interval(const Expr& index, const SymEnv& env,
                                         const OpenParts& parts) {
   if (!parts.axes.empty() && index.kind() != ExprKind::Var) {

@@ -12,9 +12,9 @@ Stmt linear_scans(const Stmt& s);
 
 /// Cuts serial loops where a condition (of an If, or of a select that guards a load) changes:
 ///   for x in 0..n { if (x < m) A else B }  -->  for x in 0..m { A }  for x in 0..n-m { B[x + m] }
-/// so that no inner loop tests anything. Of fused loops (parallel ones as well), conditions on what
-/// they were (f / n, f % n) become branches around copies of the body, where those conditions
-/// differ over loops that will be unrolled or vectorized.
+/// so that no inner loop tests a condition. For fused loops, also parallel ones, conditions on the
+/// original indices (f / n, f % n) become branches around copies of the body where they vary over
+/// loops that will be unrolled or vectorized.
 Stmt loop_partition(const Stmt& s);
 
 /// for (vectorized) j in 0..8 { C[j] = A[j] * k }  -->  C[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] * x8(k)

@@ -54,7 +54,7 @@ struct Evaluator {
     if (!b) return touched(e) ? unknown() : SymInterval{e, e, true};
     SymInterval x = eval(b->a), y = eval(b->b);
     if (!x.bounded() || !y.bounded()) return unknown();
-    // Ends that need one variable at both of its ends at once are never taken: i - i % 4.
+    // An end that needs both ends of one variable at the same time is never reached: i - i % 4.
     bool exact = x.exact && y.exact && !share_variable(b->a, b->b);
     switch (b->op) {
       case BinaryOp::Add: return {x.lo + y.lo, x.hi + y.hi, exact};

@@ -1,4 +1,4 @@
-// Symbolic interval analysis: which part of a buffer a piece of a loop nest reads.
+// Symbolic interval analysis: the part of a buffer that a piece of a loop nest reads.
 #pragma once
 
 #include <unordered_map>
@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-/// Values from `lo` to `hi`, both expressions of the variables in scope; `exact` when both ends are
-/// taken, so that in-bounds elements have an in-bounds hull.
+/// Values from `lo` to `hi`, which are expressions of the variables in scope. `exact` when both
+/// ends are reached, so that elements in bounds have a hull in bounds.
 struct SymInterval {
   Expr lo, hi;
   bool exact = true;
@@ -18,8 +18,8 @@ struct SymInterval {
 
 using SymEnv = std::unordered_map<const VarNode*, SymInterval>;
 
-/// The interval of an index expression, variables of `env` ranging over theirs and all others
-/// fixed. Unbounded (null ends) where the expression is beyond the analysis.
+/// The interval of an index expression, where variables of `env` range over their intervals and all
+/// others are fixed. Unbounded (null ends) where the expression cannot be analysed.
 SymInterval interval_of(const Expr& e, const SymEnv& env, const Ranges& ranges);
 
 /// The smallest interval that holds both.

@@ -30,7 +30,8 @@ class Widener {
         }
         Expr value = widen(st->value);
         if (!vector_index) {
-          // One element for all lanes: fine only when all lanes agree, and none sees another's.
+          // A store of one element by all lanes is valid only where all lanes agree and none reads
+          // the value of another.
           if (value.dtype().lanes > 1 || reads(st->value, st->buffer)) failed = true;
           return s;
         }
@@ -65,7 +66,7 @@ class Widener {
       case StmtKind::Allocate:  // each lane would need a copy
         failed = true;
         return s;
-      case StmtKind::Prefetch: {  // one line holds the lanes: the first stands for all
+      case StmtKind::Prefetch: {  // the lanes are in one line, so the first lane suffices
         std::vector<VarBinding> first{{lane_, Expr(0)}};
         return substitute(s, first);
       }
