@@ -66,10 +66,15 @@ const Param* location_of(const TemplateBuilder& t, int stage) {
   return nullptr;
 }
 
-// By default no deeper than any reader is by default; readers that are inlined pass the question
-// on.
+// By default no deeper than any reader is by default, and at a place that exists then; readers that
+// are inlined pass the question on.
 int deepest_default(const TemplateBuilder& t, const ComputeDag& dag, int stage) {
+  const auto missing = [&](const StageGroup::Place& place) {
+    return std::any_of(place.needs.begin(), place.needs.end(),
+                       [&](const auto& need) { return t.chosen(need.first) != need.second; });
+  };
   int deepest = static_cast<int>(t.places_.size());
+  while (deepest > 0 && missing(t.places_[static_cast<size_t>(deepest) - 1])) --deepest;
   for (int c : dag.info(stage).consumers) {
     const Param* p = location_of(t, c);
     int64_t at = p ? t.knobs_[p->knob].default_value : -1;

@@ -60,12 +60,22 @@ void add_products(Subjects& out) {
                  "A @ B, 128 x 128 x 128, u8 x i8 in i32: fours",
                  "llvm -mcpu=cascadelake -mtriple=x86_64-linux-gnu",
                  {product(128, 128, 128, u8, i8)}});
-  out.push_back(
-      {"attention",
-       "softmax(q @ k^T) @ v, 2 heads of 864 x 64, f32: by blocks of rows",
-       kZen3,
-       {ops::scaled_dot_product_attention(input({2, 864, 64}, "q"), input({2, 864, 64}, "k"),
-                                          input({2, 864, 64}, "v"))}});
+}
+
+Tensor attention(int heads, int length) {
+  const Shape shape{heads, length, 64};
+  return ops::scaled_dot_product_attention(input(shape, "q"), input(shape, "k"), input(shape, "v"));
+}
+
+void add_attention(Subjects& out) {
+  out.push_back({"attention",
+                 "softmax(q @ k^T) @ v, 2 heads of 864 x 64, f32: by blocks of rows",
+                 kZen3,
+                 {attention(2, 864)}});
+  out.push_back({"attention_long",
+                 "softmax(q @ k^T) @ v, 2 heads of 2304 x 64, f32: blocks of the last reduction",
+                 kZen3,
+                 {attention(2, 2304)}});
 }
 
 void add_convolutions(Subjects& out) {
@@ -179,6 +189,7 @@ void add_direct(Subjects& out) {
 std::vector<GoldenSubject> cpu_subjects() {
   Subjects out;
   add_products(out);
+  add_attention(out);
   add_convolutions(out);
   add_tile_products(out);
   add_reductions(out);
