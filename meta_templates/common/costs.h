@@ -37,7 +37,8 @@ inline double stage_work(const ComputeDag& dag, int s) {
          static_cast<double>(i.points * i.reduce_points);
 }
 
-/// Whether stage `s`, or one of `inlined` that it takes in, calls dear functions (exp, erf, ..).
+/// Whether stage `s`, or one of `inlined` that it takes in, calls transcendental functions (exp,
+/// erf, ..).
 inline bool has_transcendentals(const ComputeDag& dag, int s,
                                 const std::vector<int>& inlined = {}) {
   return dag.info(s).transcendentals_per_point > 0 ||

@@ -1,10 +1,18 @@
 // Location-tunable stages: cheap or data-movement stages inside another group (padding, layout
 // change, an exponential that two readers share).
 //
-//   location = -1: substituted into the readers      0: at the root, rows in parallel
-//            =  n: at the n-th loop that the host group offers, only what that iteration needs
+//   location = -1: substituted into the readers
+//               0: at the root, rows in parallel:          parallel for rows { vectors }
+//               n: at the n-th loop of the host group:     for .. { vectors of what it reads; .. }
 //
-// with_reader: there, but in the loop of a reduction that reads it, and kept for the other readers.
+// with_reader: there, but in the loop of a reduction that reads it, and kept for the other readers:
+//
+//   for row { for chunk { this stage; partial sums of it }  other readers }
+//
+// Knobs: location, width (elements a vector), prefetch_rows (how far ahead rows are fetched),
+// with_reader.
+#include "common/loops.h"
+#include "cpu/cpu_features.h"
 #include "cpu/streamed_rows.h"
 #include "cpu/vectors.h"
 
@@ -15,106 +23,192 @@ bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
   return target.kind == "llvm" && g.attached && g.anchor_class == StageClass::LocationTunable;
 }
 
-// How many rows ahead to fetch (0: none); no knob where there is nothing to fetch.
-Param fetch_ahead(TemplateBuilder& t, const StageGroup& g) {
-  const ComputeDag& dag = t.dag();
-  if (g.places.empty() || rows_read(dag, g.output_stage).empty()) return {};
-  bool worth = dag.info(g.output_stage).transcendentals_per_point > 0 &&
-               stage_bytes(dag, g.output_stage) > static_cast<double>(2 * t.target().l2_bytes);
-  return rows_ahead(t, worth ? 2 : 0, "memory works while this computes");
-}
+enum Location : int64_t { kInlined = -1, kAtRoot = 0 };  // n: in the n-th place
 
-// Whether to compute it in a loop of a reduction that reads it as well (a softmax's exponentials
-// with their sum); no knob where there is no such loop.
-Param along_with_reader(TemplateBuilder& t, const StageGroup& g, Param location) {
-  if (g.reader_loops.empty()) return {};
-  const StageGroup::ReaderLoop& with = g.reader_loops.front();
-  const bool dear = t.dag().info(g.output_stage).transcendentals_per_point > 0;
-  Param along = t.choice("with_reader", dear, "one pass over the row in place of two");
-  t.require("'" + t.dag().stage(g.output_stage).name() + "' must be computed where its reader is",
-            [along, location, theirs = with.location,
-             needs = with.needs](const TemplateBuilder::Value& v) {
-              return v(along) == 0 || v(location) <= 0 ||
-                     (v(theirs) == v(location) &&
-                      std::all_of(needs.begin(), needs.end(),
-                                  [&](const auto& need) { return v(need.first) == need.second; }));
-            });
-  return along;
-}
+struct LocationProblem {
+  Target target;
+  int64_t lanes = 1;                ///< of a native vector
+  int64_t deepest = 0;              ///< the deepest place that the readers allow
+  double bytes = 0;                 ///< read and written
+  bool computes = false;            ///< it calls a transcendental function
+  bool in_chain = false;            ///< of products that blocks of rows go through
+  bool feeds_contraction = false;   ///< a contraction reads it,
+  double contraction_reads = 0;     ///< so often an element,
+  bool windows_along_rows = false;  ///< by windows that slide along its rows
+  int64_t row_length = 1;
 
-void build(TemplateBuilder& t, const StageGroup& g) {
+  NamedFeatures features() const {
+    NamedFeatures f = cpu_features(target);
+    const auto add = [&](std::string_view name, auto value) {
+      f.push_back({name, static_cast<double>(value)});
+    };
+    add("lanes", lanes);
+    add("deepest", deepest);
+    add("bytes", bytes);
+    add("computes", computes);
+    add("in_chain", in_chain);
+    add("feeds_contraction", feeds_contraction);
+    add("contraction_reads", contraction_reads);
+    add("windows_along_rows", windows_along_rows);
+    add("row_length", row_length);
+    return f;
+  }
+};
+
+LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
-  StageRef s = t.stage(g.output_stage);
   const StageInfo& info = dag.info(g.output_stage);
-  bool feeds_contraction = false, windows_along_rows = false;
-  double reads = 0;  // of an element, by contractions
+  const Operation& op = dag.stage(g.output_stage);
+  LocationProblem p;
+  p.target = t.target();
+  p.lanes = native_lanes(t, g.output_stage);
+  p.deepest = g.deepest;
+  p.bytes = stage_bytes(dag, g.output_stage);
+  p.computes = info.transcendentals_per_point > 0;
+  p.in_chain = g.in_chain;
+  if (!op.axes().empty()) p.row_length = op.axes().back().extent();
   for (int c : info.consumers) {
     const StageInfo& reader = dag.info(c);
     if (reader.stage_class != StageClass::ComplexReduction) continue;
-    feeds_contraction = true;
+    p.feeds_contraction = true;
+    p.contraction_reads += static_cast<double>(reader.points * reader.reduce_points) /
+                           static_cast<double>(std::max<int64_t>(1, info.points));
     for (const Access& a : reader.reads)
-      windows_along_rows |= a.producer == g.output_stage && !a.affine.empty() && a.affine.back() &&
-                            a.affine.back()->terms.size() > 1;
-    reads += static_cast<double>(reader.points * reader.reduce_points) /
-             static_cast<double>(std::max<int64_t>(1, info.points));
+      p.windows_along_rows |= a.producer == g.output_stage && !a.affine.empty() &&
+                              a.affine.back() && a.affine.back()->terms.size() > 1;
   }
-  // The loops of a contraction split where a padded read is inside of its bounds, so that writing
-  // the padded copy is worth it only for one that is read often, or in which many vectors would lie
-  // across a bound (docs/decisions/measured-choices.md, "padding in place").
-  const bool short_rows = windows_along_rows && dag.stage(g.output_stage).axes().back().extent() <
-                                                    6 * native_lanes(t, g.output_stage);
-  const bool cheap = info.transcendentals_per_point == 0 && reads <= (short_rows ? 32 : 128);
+  return p;
+}
 
-  std::vector<int64_t> where{0};
-  if (!feeds_contraction || info.transcendentals_per_point == 0) where.push_back(-1);
-  for (size_t p = 0; p < g.places.size(); ++p) where.push_back(static_cast<int64_t>(p) + 1);
-  // Computed once for all readers at the root; or, when it goes row by row, where the row is still
-  // in cache.
-  int64_t chosen = !feeds_contraction || g.in_chain ? g.deepest : cheap ? -1 : 0;
-  Param location = t.knob("location", where, chosen,
-                          chosen == 0    ? "read many times by a contraction: computed once, whole"
-                          : chosen == -1 ? "cheap, and read few times"
-                                         : "computed where it is read, while it is in cache");
-  t.set_location(g.output_stage, location);
+// The loops of a contraction split where a padded read is inside of its bounds, so that writing the
+// padded copy is worth it only for one that is read often, or in which many vectors would lie
+// across a bound (docs/decisions/measured-choices.md, "padding in place").
+bool cheap_to_repeat(const LocationProblem& p) {
+  constexpr double kReads = 128, kReadsOfShortRows = 32;  // of an element, by contractions
+  constexpr int64_t kShortRow = 6;                        // vectors
+  const bool short_rows = p.windows_along_rows && p.row_length < kShortRow * p.lanes;
+  return !p.computes && p.contraction_reads <= (short_rows ? kReadsOfShortRows : kReads);
+}
 
-  // (One value a row, the reciprocal of a sum, is no work.)
-  const bool row_value =
-      !g.places.empty() && dag.info(g.places[0].stage).points > dag.info(g.output_stage).points;
-  Param width = vector_width(t, g.output_stage,
-                             has_transcendentals(dag, g.output_stage, g.inlined) && !row_value);
-  std::vector<Loop> axes = s.all_axes();
-  if (axes.empty()) return;
-  auto shape = [&](bool root) {
-    auto [vo, vi] = s.split(axes.back(), width);
-    (void)vo;
-    s.vectorize(vi);
-    if (!root || axes.size() < 2 || !worth_parallel(t, stage_work(dag, g.output_stage))) return;
-    s.parallel(s.fuse(std::vector<Loop>(axes.begin(), axes.end() - 1)));
-  };
-  // Row by row, memory idles while a dear function (an exponential) is computed: let it fetch the
-  // rows that come next.
-  Param ahead = fetch_ahead(t, g);
-  const Param along = along_with_reader(t, g, location);
-  for (int64_t value : where) {
-    t.when(location, value, [&] {
-      if (value == -1) {
-        s.compute_inline();
-        return;
-      }
-      shape(value == 0);
-      if (value > 0 && ahead.knob >= 0) prefetch_rows(t, s, rows_read(dag, g.output_stage), ahead);
-      if (value <= 0) return;
-      const StageGroup::Place& place = g.places[static_cast<size_t>(value) - 1];
-      const auto whole_row = [&] { s.compute_at(t.stage(place.stage), place.loop); };
-      if (along.knob < 0) return whole_row();
-      t.when(along, 0, whole_row);
-      t.when(along, 1, [&] {
-        const StageGroup::ReaderLoop& with = g.reader_loops.front();
-        s.compute_at(t.stage(with.stage), with.loop);
-        s.store_at(t.stage(place.stage), place.loop);
-      });
+// Computed once for all readers at the root; or, when it goes row by row, where the row is still in
+// cache.
+void choose_location(const LocationProblem& p, Choice& choice) {
+  const int64_t chosen = !p.feeds_contraction || p.in_chain ? p.deepest
+                         : cheap_to_repeat(p)               ? kInlined
+                                                            : kAtRoot;
+  choice.set("location", chosen,
+             chosen == kAtRoot    ? "read many times by a contraction: computed once, whole"
+             : chosen == kInlined ? "cheap, and read few times"
+                                  : "computed where it is read, while it is in cache");
+}
+
+Choice location_rule(const LocationProblem& p) {
+  // Row by row, memory idles while a transcendental function is computed: rows fetched meanwhile.
+  constexpr int64_t kRowsAhead = 2;
+  const bool from_memory = p.bytes > static_cast<double>(2 * p.target.l2_bytes);
+  Choice choice;
+  choose_location(p, choice);
+  choose_vector_width(p.lanes, choice);
+  choice.set("prefetch_rows", p.computes && from_memory ? kRowsAhead : 0,
+             "memory works while this computes");
+  choice.set("with_reader", p.computes, "one pass over the row in place of two");
+  return choice;
+}
+
+class Recipe {
+ public:
+  Recipe(TemplateBuilder& t, const StageGroup& g, const LocationProblem& p, const Choice& choice)
+      : t_(t), g_(g), p_(p), choice_(choice), s_(t.stage(g.output_stage)) {}
+
+  void write() {
+    std::vector<int64_t> where{kAtRoot};
+    if (!p_.feeds_contraction || !p_.computes) where.push_back(kInlined);
+    for (size_t p = 0; p < g_.places.size(); ++p) where.push_back(static_cast<int64_t>(p) + 1);
+    location_ = t_.knob("location", where, choice_);
+    t_.set_location(g_.output_stage, location_);
+    const bool computes = has_transcendentals(t_.dag(), g_.output_stage, g_.inlined);
+    width_ = ask_vector_width(t_, p_.lanes, computes && !one_value_a_row(), choice_);
+    if (s_.all_axes().empty()) return;
+    ask_prefetch();
+    ask_with_reader();
+    for (int64_t value : where) t_.when(location_, value, [&] { write_at(value); });
+  }
+
+ private:
+  // The reciprocal of a sum, say: that is no work.
+  bool one_value_a_row() const {
+    return !g_.places.empty() &&
+           t_.dag().info(g_.places[0].stage).points > t_.dag().info(g_.output_stage).points;
+  }
+
+  // No knob where there is nothing to fetch.
+  void ask_prefetch() {
+    if (!g_.places.empty() && !rows_read(t_.dag(), g_.output_stage).empty())
+      rows_ahead_ = ask_rows_ahead(t_, choice_);
+  }
+
+  // Whether to compute it in a loop of a reduction that reads it as well (a softmax's exponentials
+  // with their sum); no knob where there is no such loop.
+  void ask_with_reader() {
+    if (g_.reader_loops.empty()) return;
+    const StageGroup::ReaderLoop& with = g_.reader_loops.front();
+    with_reader_ = t_.choice("with_reader", choice_);
+    t_.require(
+        "'" + t_.dag().stage(g_.output_stage).name() + "' must be computed where its reader is",
+        [along = with_reader_, location = location_, theirs = with.location,
+         needs = with.needs](const TemplateBuilder::Value& v) {
+          return v(along) == 0 || v(location) <= 0 ||
+                 (v(theirs) == v(location) &&
+                  std::all_of(needs.begin(), needs.end(),
+                              [&](const auto& need) { return v(need.first) == need.second; }));
+        });
+  }
+
+  void write_at(int64_t location) {
+    if (location == kInlined) {
+      s_.compute_inline();
+    } else if (location == kAtRoot) {
+      at_root();
+    } else {
+      in_place(g_.places[static_cast<size_t>(location) - 1]);
+    }
+  }
+
+  void at_root() {
+    const std::vector<Loop> axes = s_.all_axes();
+    vectorize(axes.back());
+    if (axes.size() < 2 || !worth_parallel(t_, stage_work(t_.dag(), g_.output_stage))) return;
+    s_.parallel(s_.fuse(std::vector<Loop>(axes.begin(), axes.end() - 1)));
+  }
+
+  void in_place(const StageGroup::Place& place) {
+    vectorize(s_.all_axes().back());
+    if (!rows_ahead_.is_const())
+      prefetch_rows(t_, s_, rows_read(t_.dag(), g_.output_stage), rows_ahead_);
+    const auto whole_row = [&] { s_.compute_at(t_.stage(place.stage), place.loop); };
+    if (with_reader_.is_const()) return whole_row();
+    t_.when(with_reader_, 0, whole_row);
+    t_.when(with_reader_, 1, [&] {
+      const StageGroup::ReaderLoop& with = g_.reader_loops.front();
+      s_.compute_at(t_.stage(with.stage), with.loop);
+      s_.store_at(t_.stage(place.stage), place.loop);
     });
   }
+
+  void vectorize(Loop loop) { s_.vectorize(s_.split(loop, width_)[1]); }
+
+  TemplateBuilder& t_;
+  const StageGroup& g_;
+  const LocationProblem& p_;
+  const Choice& choice_;
+  StageRef s_;
+  Param location_, width_, rows_ahead_, with_reader_;
+};
+
+void build(TemplateBuilder& t, const StageGroup& g) {
+  const LocationProblem problem = location_problem(t, g);
+  const Choice choice = t.decide("location", problem, location_rule);
+  Recipe(t, g, problem, choice).write();
 }
 
 HEDDLE_REGISTER_META_TEMPLATE({"location_tunable", 0, matches, build});

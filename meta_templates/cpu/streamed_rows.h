@@ -52,25 +52,26 @@ inline bool reads_again(const ComputeDag& dag, int s) {
 
 /// Whether a row of `bytes` is so short that the next one fits the first cache beside it, whatever
 /// else is there.
-inline bool short_row(const TemplateBuilder& t, int64_t bytes) {
-  return bytes * 8 <= t.target().l1d_bytes;
+inline bool is_short_row(const Target& target, int64_t bytes) {
+  return bytes * 8 <= target.l1d_bytes;
 }
 
-inline bool larger_than_caches(const TemplateBuilder& t, int64_t bytes) {
-  return bytes > std::max(t.target().l3_bytes, t.target().l2_bytes);
+inline bool larger_than_caches(const Target& target, int64_t bytes) {
+  return bytes > std::max(target.l3_bytes, target.l2_bytes);
 }
 
-inline constexpr int64_t kPageBytes = 4096;
+inline constexpr int64_t kPageBytes = 4096, kLineBytes = 64;
 
-/// Whether the `rows` that stage `output stage` writes, each reduced before (a norm), go past the
-/// caches and nothing dear is computed of their elements. To read a row, to reduce it and to write
-/// it then take about the same time: the next row is reduced while one is written. Rows of less
-/// than a page gain nothing, as the fetch ahead along a row (kLinesAhead) leaves it.
+/// Whether the `rows` that stage `output_stage` writes, each reduced before (a norm), go past the
+/// caches and no transcendental function is computed of their elements. To read a row, to reduce it
+/// and to write it then take about the same time: the next row is reduced while one is written.
+/// Rows of less than a page gain nothing, as the fetch ahead along a row (kLinesAhead) leaves it.
 inline bool streams_rows(const TemplateBuilder& t, int output_stage, int64_t rows) {
   const ComputeDag& dag = t.dag();
   const Operation& op = dag.stage(output_stage);
   const int64_t bytes = spatial_points(op) * op.output(0).dtype().bytes();
-  if (!larger_than_caches(t, bytes) || bytes / rows < kPageBytes || rows < 64 * t.target().cores)
+  if (!larger_than_caches(t.target(), bytes) || bytes / rows < kPageBytes ||
+      rows < 64 * t.target().cores)
     return false;
   const std::vector<int> before = all_producers(dag, output_stage);
   return !has_transcendentals(dag, output_stage) &&
@@ -91,13 +92,13 @@ inline void prefetch_ahead(TemplateBuilder& t, StageRef s, StageRef from, int di
     t.when(ahead, distance, [&] { s.prefetch(from, dim, distance); });
 }
 
-/// The decision how many rows ahead memory is read: what prefetch_rows takes.
-inline Param rows_ahead(TemplateBuilder& t, int64_t chosen, const std::string& why) {
-  return t.knob("prefetch_rows", {0, 1, 2, 4, 8}, chosen, why);
+/// The knob how many rows ahead memory is read: what prefetch_rows takes.
+inline Param ask_rows_ahead(TemplateBuilder& t, const Choice& choice) {
+  return t.knob("prefetch_rows", {0, 1, 2, 4, 8}, choice);
 }
 
-/// Lets stage `s` touch the rows of `reads` that come `ahead` rows later (see rows_ahead): memory
-/// works while the stage computes, or writes.
+/// Lets stage `s` touch the rows of `reads` that come `ahead` rows later (see ask_rows_ahead):
+/// memory works while the stage computes, or writes.
 inline void prefetch_rows(TemplateBuilder& t, StageRef s, const std::vector<Access>& reads,
                           Param ahead) {
   for (const Access& a : reads) prefetch_ahead(t, s, t.stage(a.producer), 0, ahead, {1, 2, 4, 8});

@@ -21,14 +21,18 @@ inline bool worth_parallel(const TemplateBuilder& t, double work) {
   return t.target().cores > 1 && work >= kMinParallelWork;
 }
 
-/// How many elements a vector loop of stage `s` takes at once: a native vector, or two of them side
-/// by side where it calls dear functions. Those are long chains of instructions, and two of them
-/// share the loads of their constants, which do not all fit the registers (softmax 197x768: 131 and
-/// 102 us).
-inline Param vector_width(TemplateBuilder& t, int s, bool dear) {
-  const int64_t lanes = native_lanes(t, s);
-  if (!dear) return Param(lanes);
-  return t.knob("width", {lanes, 2 * lanes}, 2 * lanes, "dear functions of two vectors at a time");
+/// Where transcendental functions are called, vectors of two native ones are the default. Such
+/// functions are long chains of instructions, and two of them share the loads of their constants,
+/// which do not all fit the registers (softmax 197x768: 131 us with one, 102 us with two).
+inline void choose_vector_width(int64_t lanes, Choice& choice) {
+  choice.set("width", 2 * lanes, "transcendental functions of two vectors at a time");
+}
+
+/// How many elements a vector loop takes at once: a native vector, or a knob where it calls
+/// transcendental functions.
+inline Param ask_vector_width(TemplateBuilder& t, int64_t lanes, bool transcendental,
+                              const Choice& choice) {
+  return transcendental ? t.knob("width", {lanes, 2 * lanes}, choice) : Param(lanes);
 }
 
 }  // namespace heddle::meta

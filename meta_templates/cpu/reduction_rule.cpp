@@ -1,0 +1,122 @@
+#include "cpu/reduction_rule.h"
+
+#include <algorithm>
+
+#include "cpu/streamed_rows.h"
+
+namespace heddle::meta {
+namespace {
+
+using Problem = ReductionProblem;
+
+bool from_beyond_l2(const Problem& p, int64_t times = 1) {
+  return p.bytes > static_cast<double>(times * p.target.l2_bytes);
+}
+
+// Rows that come from memory, enough for each core to take several at a time.
+bool many_rows(const Problem& p) {
+  constexpr int64_t kRowsACore = 16;
+  return p.along_row && !p.scalar && p.rows >= kRowsACore * p.target.cores && from_beyond_l2(p);
+}
+
+// Each thread then reads whole rows of its own, one after the other: at the end of a piece of a
+// row, prefetchers run on into another thread's. A part is to be long beside the sum of all.
+bool shares_whole_rows(const Problem& p) {
+  constexpr int64_t kStepsACoreAndPart = 32;
+  return p.parallel && !p.along_row && p.one_row && p.results <= columns_in_l1(p) &&
+         p.cut_length >= kStepsACoreAndPart * p.target.cores * p.target.cores;
+}
+
+// Too few results to share out: the reduction is cut into parts, one a task.
+bool few_results(const Problem& p) {
+  constexpr int64_t kResultsACore = 4, kVectorsACore = 8;
+  const int64_t cores = p.target.cores;
+  const bool wide = !p.along_row && !p.scalar && p.columns >= kVectorsACore * p.lanes * cores;
+  return p.parallel && p.results < kResultsACore * cores * (p.along_row ? 1 : p.lanes) && !wide;
+}
+
+void choose_split(const Problem& p, Choice& choice) {
+  const bool whole_rows = shares_whole_rows(p);
+  const bool split = p.can_split &&
+                     (whole_rows || (!p.has_epilogue && (few_results(p) || p.scalar))) &&
+                     p.cut_length >= kLeastStepsACore * p.target.cores;
+  choice.set("split_reduction", split,
+             !split       ? "enough rows for the cores"
+             : whole_rows ? "each thread reads whole rows"
+                          : "fewer rows than cores");
+  choice.set("part_length", ceil_div(p.cut_length, p.target.cores), "one part a core");
+}
+
+// Accumulators along a row of `length`. Those of a tuple share the registers. Long rows of another
+// group come one or two at a time.
+void choose_accumulators(const Problem& p, const std::string& knob, int64_t length,
+                         Choice& choice) {
+  constexpr int64_t kVectors = 4, kVectorsOfEachRow = 2;  // of which several are read at a time
+  constexpr int64_t kLongRowsInL2 = 4;
+  const bool long_rows =
+      p.attached && p.row_length * p.element_bytes * kLongRowsInL2 > p.target.l2_bytes;
+  const bool several_rows = many_rows(p) && !long_rows && !p.attached;
+  const int64_t width = terms_at_once(p, length);
+  const int64_t vectors =
+      p.terms_compute ? width / p.lanes : (several_rows ? kVectorsOfEachRow : kVectors) / p.outputs;
+  const int64_t most = std::max(width, length / p.lanes * p.lanes);
+  choice.set(knob, std::clamp(vectors * p.lanes, width, most),
+             "independent accumulators hide the add latency");
+}
+
+// Memory delivers more to several streams than to one. Of columns, each accumulator is loaded and
+// stored once for all of them.
+void choose_streams(const Problem& p, Choice& choice) {
+  constexpr int64_t kRows = 4, kRowsOfColumns = 8;
+  const bool several = p.scalar ? from_beyond_l2(p, 4) : many_rows(p);
+  const int64_t streams = !p.along_row ? kRowsOfColumns : several ? kRows : 1;
+  for (const char* knob : {"streams", "part_streams"})
+    choice.set(knob, streams, "rows read at a time");
+}
+
+void choose_columns(const Problem& p, Choice& choice) {
+  const int64_t fit = std::min(p.columns, columns_in_l1(p));
+  const int64_t share = ceil_div(ceil_div(p.columns, p.target.cores), p.lanes) * p.lanes;
+  const std::string reason = "accumulators stay in the first cache";
+  choice.set("tile", p.parallel && p.one_row ? std::min(fit, share) : fit, reason);
+  choice.set("part_tile", fit, reason);
+}
+
+// Row by row, memory idles while transcendental functions are computed, or while short rows are
+// read again: the rows that come next may be fetched. The first stage to read them may run while
+// the row before is written.
+void choose_prefetch(const Problem& p, Choice& choice) {
+  constexpr int64_t kRowsWhileComputing = 2, kRowsWhileReadingAgain = 1;
+  const bool near = is_short_row(p.target, p.row_length * p.element_bytes);
+  const bool worth = (p.computes || (near && p.reads_again)) && from_beyond_l2(p, 2);
+  choice.set("prefetch_rows",
+             !worth       ? 0
+             : p.computes ? kRowsWhileComputing
+                          : kRowsWhileReadingAgain,
+             "memory works while this computes");
+  choice.set("prefetch_lines", p.beside_stores ? kLinesAhead : 0,
+             "memory has stores to wait for as well");
+}
+
+}  // namespace
+
+int64_t terms_at_once(const Problem& p, int64_t length) {
+  return p.terms_compute && length >= 4 * p.lanes ? 2 * p.lanes : p.lanes;
+}
+
+int64_t columns_in_l1(const Problem& p) {
+  return p.scalar ? 0 : p.target.l1d_bytes / 2 / p.element_bytes;
+}
+
+Choice reduction_rule(const Problem& p) {
+  Choice choice;
+  choose_split(p, choice);
+  choose_accumulators(p, "lanes_unroll", p.row_length, choice);
+  choose_accumulators(p, "part_lanes_unroll", p.part_row_length, choice);
+  choose_streams(p, choice);
+  choose_columns(p, choice);
+  choose_prefetch(p, choice);
+  return choice;
+}
+
+}  // namespace heddle::meta
