@@ -84,7 +84,7 @@ class Recipe {
     if (p_.reduces_rows && !p_.rows_compute) {
       const Param rows_of_task = t_.knob("overlap_rows", {1, 16, 64}, choice_);
       std::tie(task, row) = std::tuple_cat(s_.split(task, rows_of_task));
-      s_.overlap(row);
+      s_.software_pipeline(row);
     }
     if (p_.parallel) s_.parallel(task);
     t_.offer_place(s_, row, "rows");

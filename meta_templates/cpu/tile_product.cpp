@@ -305,7 +305,7 @@ class Writer {
         if (g_.output_stage != g_.anchor) sum.compute_inline();
       }
       const Blocks host = block_loops(output_stage);
-      auto [vu, vl] = output_stage.split_whole(host.cols, kLanes);
+      auto [vu, vl] = output_stage.split(host.cols, kLanes, TailStrategy::PredicateStores);
       std::vector<Loop> inside{host.rows, vu, vl};
       if (stacks_) inside.insert(inside.begin(), host.stacked);
       finish(output_stage, host, inside);
@@ -352,7 +352,7 @@ class Writer {
         continue;
       }
       if (stacks_) {
-        auto [o, rows] = h.split_whole(l, tile_rows_);
+        auto [o, rows] = h.split(l, tile_rows_, TailStrategy::PredicateStores);
         b.stacked = rows;
         l = o;
       }
@@ -362,13 +362,13 @@ class Writer {
     }
     b.rows = h.axis(sh_.m);
     if (!stacks_) {
-      auto [mt, mi] = h.split_whole(b.rows, tile_rows_);
+      auto [mt, mi] = h.split(b.rows, tile_rows_, TailStrategy::PredicateStores);
       auto [mb, m] = h.split(mt, row_block_);
       b.outer.push_back(mb);
       b.tiles.push_back(m);
       b.rows = mi;
     }
-    auto [vt, vi] = h.split_whole(h.axis(sh_.v), tile_cols_);
+    auto [vt, vi] = h.split(h.axis(sh_.v), tile_cols_, TailStrategy::PredicateStores);
     auto [vb, v] = h.split(vt, col_block_);
     for (int i : sh_.v_others) b.outer.push_back(h.axis(i));
     b.outer.push_back(vb);
@@ -399,11 +399,13 @@ class Writer {
     auto [step, group] = acc.split(groups, p_.groups);
     order.push_back(step);
     const Loop outermost = order.front();
-    auto [nt, lanes] = host ? acc.split_whole(cols, kLanes) : acc.split(cols, kLanes);
+    auto [nt, lanes] =
+        host ? acc.split(cols, kLanes, TailStrategy::PredicateStores) : acc.split(cols, kLanes);
     if (stacks_) {
       order.push_back(host ? host->stacked : acc.axis(stacked_));
     } else {
-      auto [mt, mi] = host ? acc.split_whole(rows, p_.rows) : acc.split(rows, p_.rows);
+      auto [mt, mi] =
+          host ? acc.split(rows, p_.rows, TailStrategy::PredicateStores) : acc.split(rows, p_.rows);
       order.push_back(mt);
       rows = mi;
     }

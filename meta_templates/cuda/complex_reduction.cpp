@@ -290,7 +290,7 @@ class Writer {
     Loops l;
     // A viewed sum is one of whole tiles.
     const auto split = [&](Loop loop, Param factor) {
-      return view_ ? s.split_whole(loop, factor) : s.split(loop, factor);
+      return s.split(loop, factor, view_ ? TailStrategy::PredicateStores : TailStrategy::Shorten);
     };
     const auto [rows, cols] = rows_and_columns(s, first, output_stage, &l.blocks);
     Loop row_group, row_thread, row_in;

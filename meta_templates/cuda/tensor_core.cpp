@@ -221,13 +221,13 @@ class Writer {
     Loops l = outer_loops(s, first, output_stage);
     auto cut = [&](Loop axis, int64_t unit, Param tiles, Param warps, Loop* block, Loop* warp,
                    Loop* tile, Loop* in) {
-      auto [o, i] = s.split_whole(axis, unit);
-      auto [o2, t] = s.split_whole(o, tiles);
+      auto [o, i] = s.split(axis, unit, TailStrategy::PredicateStores);
+      auto [o2, t] = s.split(o, tiles, TailStrategy::PredicateStores);
       *in = i;
       *tile = t;
       *warp = o2;
       if (has_blocks) {
-        auto [b, w] = s.split_whole(o2, warps);
+        auto [b, w] = s.split(o2, warps, TailStrategy::PredicateStores);
         *block = b;
         *warp = w;
       }

@@ -169,7 +169,7 @@ void fill_annotations(Sink& out, const StoreView& v) {
       case LoopKind::Cluster8:
       case LoopKind::LastBlock:
       case LoopKind::Tensorized:
-      case LoopKind::Overlapped:
+      case LoopKind::SoftwarePipelined:
       case LoopKind::Serial:
         serial *= l.extent;
         loops += 1;

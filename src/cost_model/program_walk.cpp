@@ -80,8 +80,8 @@ class Walker {
     LoopNode node;
     node.parent = nest_.loops.empty() ? -1 : nest_.loops.back().node;
     node.depth = static_cast<int>(nest_.loops.size());
-    // (Overlapped rows take the loads and stores that they take one after the other.)
-    const LoopKind kind = f.loop == LoopKind::Overlapped ? LoopKind::Serial : f.loop;
+    // (Software-pipelined rows take the loads and stores that they take one after the other.)
+    const LoopKind kind = f.loop == LoopKind::SoftwarePipelined ? LoopKind::Serial : f.loop;
     node.kind = kind;
     out_.loops.push_back(node);
     nest_.loops.push_back({f.var.get(), mean, most, kind, static_cast<int>(out_.loops.size()) - 1});

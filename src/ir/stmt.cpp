@@ -82,7 +82,7 @@ const char* to_string(LoopKind kind) {
     case LoopKind::Cluster4: return "clusters of 4";
     case LoopKind::Cluster8: return "clusters of 8";
     case LoopKind::LastBlock: return "last block";
-    case LoopKind::Overlapped: return "overlapped";
+    case LoopKind::SoftwarePipelined: return "software_pipelined";
   }
   return "?";
 }

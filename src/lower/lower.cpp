@@ -223,7 +223,7 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
   pipeline.run("merge_updates", [](const Stmt& x) { return merge_updates(x); });
   // Last: the loops that it merges are then what they will be.
-  pipeline.run("overlap", [](const Stmt& x) { return overlap(x); });
+  pipeline.run("pipeline_rows", [](const Stmt& x) { return pipeline_rows(x); });
   return program;
 }
 

@@ -28,10 +28,10 @@ Stmt unroll(const Stmt& s, int max_statements);
 /// One store where unrolling made several.
 Stmt merge_updates(const Stmt& s);
 
-/// for (overlapped) i { for k reduce(i, k)  for j write(i, j) }
+/// for (software_pipelined) i { for k reduce(i, k)  for j write(i, j) }
 ///   -->  for k reduce(0, k)  for i { for k { reduce(i + 1, k)  write(i, k) } }
-/// A loop that cannot be (see overlap.cpp) becomes serial.
-Stmt overlap(const Stmt& s);
+/// A loop that cannot be (see row_pipeline.cpp) becomes serial.
+Stmt pipeline_rows(const Stmt& s);
 
 /// C[i, j]  -->  C[i*N + j]: every access gets one flat index.
 Stmt flatten(const Stmt& s);

@@ -24,8 +24,7 @@ class Applier : public StepApplier {
     }
     check_arity();
     switch (step_.kind) {
-      case StepKind::Split:
-      case StepKind::SplitWhole: return split();
+      case StepKind::Split: return split();
       case StepKind::Fuse: return fuse();
       case StepKind::Reorder: return reorder();
       case StepKind::ComputeAt: return compute_at();
@@ -60,7 +59,7 @@ class Applier : public StepApplier {
         return;
       case StepKind::Tensorize: return annotate(LoopKind::Tensorized);
       case StepKind::LastBlock: return by_last_block();
-      case StepKind::Overlap: return annotate(LoopKind::Overlapped);
+      case StepKind::SoftwarePipeline: return annotate(LoopKind::SoftwarePipelined);
     }
   }
 
@@ -69,12 +68,18 @@ class Applier : public StepApplier {
     check_computes();
     int id = axis_arg(0);
     AxisState& a = leaf(id);
+    STEP_CHECK(step_.params.size() == 1 || step_.params.size() == 2,
+               "a split has a factor, and a tail strategy or none");
     int64_t f = param(0);
     STEP_CHECK(f > 0, "the factor " + std::to_string(f) + " is not positive");
     STEP_CHECK(a.loop == LoopKind::Serial, "axis '" + a.name + "' is already " + to_string(a.loop),
                "split first, then annotate the parts");
     check_nothing_inside(id);
-    const bool whole = step_.kind == StepKind::SplitWhole;
+    const int64_t tail = step_.params.size() > 1 ? param(1) : 0;
+    STEP_CHECK(tail == static_cast<int64_t>(TailStrategy::Shorten) ||
+                   tail == static_cast<int64_t>(TailStrategy::PredicateStores),
+               "there is no tail strategy " + std::to_string(tail));
+    const bool whole = tail == static_cast<int64_t>(TailStrategy::PredicateStores);
     STEP_CHECK(!whole || f <= kMaxTile, "the factor " + std::to_string(f) + " is too large");
     if (!whole) f = std::min(f, std::max<int64_t>(a.static_extent, 1));
     AxisState outer, inner;

@@ -127,6 +127,7 @@ Schedule Schedule::from_json(const Json& json, const ComputeDag& dag, const Targ
     numbers(j.at(2), [&](int64_t v) { step.axes.push_back(id(v)); });
     numbers(j.at(3), [&](int64_t v) { step.params.push_back(Param(v)); });
     numbers(j.at(4), [&](int64_t v) { step.results.push_back(id(v)); });
+    upgrade_step(j.at(0).as_string(), &step);
     try {
       s.apply(step);
     } catch (const Error& e) {
@@ -173,6 +174,9 @@ std::string step_to_text(const ScheduleState& state, const Step& step) {
       for (size_t f = 0; f < 3; ++f) multiple *= step.params[n + 3 * i + f].value;
       add(std::string(1, "mnk"[i]) + " to " + std::to_string(multiple));
     }
+  } else if (step.kind == StepKind::Split) {
+    add(std::to_string(step.params.at(0).value));
+    if (tail_of(step) != TailStrategy::Shorten) add(to_string(tail_of(step)));
   } else if (step.kind == StepKind::CacheRead) {
     for (const Param& p : step.params) add(stage(static_cast<int>(p.value)));
   } else if (step.kind == StepKind::Prefetch) {

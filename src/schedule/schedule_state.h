@@ -87,6 +87,19 @@ struct StepArity {
 };
 StepArity arity_of(StepKind kind);
 
+/// Of a Split.
+TailStrategy tail_of(const Step& step);
+/// Brings a step whose kind was read by the name `name` into today's form: `split_whole` was a
+/// split with TailStrategy::PredicateStores.
+void upgrade_step(const std::string& name, Step* step);
+/// The step's number and parameters in the form that it had first. The versions of templates are
+/// made of these, so that a step may be renamed and the records of its templates stay in force.
+struct FirstForm {
+  uint64_t number = 0;
+  size_t params = 0;  ///< so many of the step's, the first
+};
+FirstForm first_form(const Step& step);
+
 /// Whether the parts of dimension `dim` make it up exactly once: sorted by divisor they chain, 1,
 /// m0, m0*m1, ..., and the last is unbounded. Products of moduli are at most `limit`.
 bool makes_up_dimension(const std::vector<StageState::LayoutDim>& dims, int dim, int64_t limit);

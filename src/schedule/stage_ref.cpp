@@ -78,15 +78,11 @@ std::vector<Loop> StageRef::all_reduce_axes() const {
   return out;
 }
 
-std::array<Loop, 2> StageRef::split(Loop i, Param factor, Where at) {
+std::array<Loop, 2> StageRef::split(Loop i, Param factor, TailStrategy tail, Where at) {
   int o = recorder_->next_axis_++, in = recorder_->next_axis_++;
-  recorder_->record({StepKind::Split, id_, {i.id}, {factor}, {o, in}, at});
-  return {Loop{o}, Loop{in}};
-}
-
-std::array<Loop, 2> StageRef::split_whole(Loop i, Param factor, Where at) {
-  int o = recorder_->next_axis_++, in = recorder_->next_axis_++;
-  recorder_->record({StepKind::SplitWhole, id_, {i.id}, {factor}, {o, in}, at});
+  std::vector<Param> params = {factor};
+  if (tail != TailStrategy::Shorten) params.push_back(Param(static_cast<int>(tail)));
+  recorder_->record({StepKind::Split, id_, {i.id}, std::move(params), {o, in}, at});
   return {Loop{o}, Loop{in}};
 }
 
@@ -119,8 +115,8 @@ StageRef& StageRef::parallel(Loop i, Where at) {
   recorder_->record({StepKind::Parallel, id_, {i.id}, {}, {}, at});
   return *this;
 }
-StageRef& StageRef::overlap(Loop i, Where at) {
-  recorder_->record({StepKind::Overlap, id_, {i.id}, {}, {}, at});
+StageRef& StageRef::software_pipeline(Loop i, Where at) {
+  recorder_->record({StepKind::SoftwarePipeline, id_, {i.id}, {}, {}, at});
   return *this;
 }
 void StageRef::check_owner(const char* step, StageRef consumer, Loop loop, Where at) const {

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include "heddle/schedule/step.h"
 #include "heddle/support/error.h"
@@ -7,78 +7,100 @@
 
 namespace heddle {
 namespace {
-// In the order of StepKind; also the names in JSON, so never rename.
-constexpr std::array<const char*, 26> kNames = {"split",
-                                                "fuse",
-                                                "reorder",
-                                                "compute_at",
-                                                "compute_inline",
-                                                "cache_write",
-                                                "cache_read",
-                                                "rfactor",
-                                                "layout",
-                                                "vectorize",
-                                                "unroll",
-                                                "parallel",
-                                                "store_nontemporal",
-                                                "prefetch",
-                                                "bind",
-                                                "set_scope",
-                                                "storage_pad",
-                                                "multi_buffer",
-                                                "tensorize",
-                                                "last_block",
-                                                "split_whole",
-                                                "pad",
-                                                "widen",
-                                                "store_at",
-                                                "overlap",
-                                                "as_product"};
+
+struct StepRow {
+  StepKind kind;
+  const char* name;  ///< in JSON and texts; a step that is renamed keeps its old name as an alias
+  StepArity arity;
+};
+
+constexpr StepRow kSteps[] = {
+    {StepKind::Split, "split", {1, -1, 2}},
+    {StepKind::Fuse, "fuse", {2, 0, 1}},
+    {StepKind::Reorder, "reorder", {-1, 0, 0}},
+    {StepKind::ComputeAt, "compute_at", {1, 0, 0}},
+    {StepKind::Inline, "compute_inline", {0, 0, 0}},
+    {StepKind::CacheWrite, "cache_write", {0, 0, -1}},
+    {StepKind::CacheRead, "cache_read", {0, -1, -1}},
+    {StepKind::Rfactor, "rfactor", {-1, 2, -1}},
+    {StepKind::Layout, "layout", {0, -1, 0}},
+    {StepKind::Vectorize, "vectorize", {1, 0, 0}},
+    {StepKind::Unroll, "unroll", {1, 0, 0}},
+    {StepKind::Parallel, "parallel", {1, 0, 0}},
+    {StepKind::NonTemporal, "store_nontemporal", {0, 0, 0}},
+    {StepKind::Prefetch, "prefetch", {0, 3, 0}},
+    {StepKind::Bind, "bind", {1, 1, 0}},
+    {StepKind::SetScope, "set_scope", {0, 1, 0}},
+    {StepKind::StoragePad, "storage_pad", {0, 1, 0}},
+    {StepKind::MultiBuffer, "multi_buffer", {0, 1, 0}},
+    {StepKind::Tensorize, "tensorize", {1, 0, 0}},
+    {StepKind::LastBlock, "last_block", {0, 0, 0}},
+    {StepKind::Pad, "pad", {-1, -1, -1}},
+    {StepKind::Widen, "widen", {0, 2, 0}},
+    {StepKind::StoreAt, "store_at", {1, 0, 0}},
+    {StepKind::SoftwarePipeline, "software_pipeline", {1, 0, 0}},
+    {StepKind::AsProduct, "as_product", {-1, -1, -1}},
+};
+
+// What steps were called in schedules of the past.
+struct OldName {
+  const char* name;
+  StepKind kind;
+};
+constexpr const char* kSplitWhole = "split_whole";
+constexpr OldName kOldNames[] = {{"overlap", StepKind::SoftwarePipeline},
+                                 {kSplitWhole, StepKind::Split}};
+constexpr uint64_t kSplitWholeNumber = 20;
+
+const StepRow& row_of(StepKind kind) {
+  const auto* row = std::find_if(std::begin(kSteps), std::end(kSteps),
+                                 [&](const StepRow& r) { return r.kind == kind; });
+  HEDDLE_ICHECK(row != std::end(kSteps),
+                "there is no step of number " + std::to_string(static_cast<int>(kind)));
+  return *row;
+}
+
 }  // namespace
 
-const char* to_string(StepKind kind) { return kNames[static_cast<size_t>(kind)]; }
+const char* to_string(StepKind kind) { return row_of(kind).name; }
+
+const char* to_string(TailStrategy tail) {
+  return tail == TailStrategy::Shorten ? "shorten" : "predicate_stores";
+}
 
 bool parse_step_kind(const std::string& text, StepKind* kind) {
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (text == kNames[i]) {
-      *kind = static_cast<StepKind>(i);
+  for (const StepRow& row : kSteps) {
+    if (text == row.name) {
+      *kind = row.kind;
+      return true;
+    }
+  }
+  for (const OldName& old : kOldNames) {
+    if (text == old.name) {
+      *kind = old.kind;
       return true;
     }
   }
   return false;
 }
 
-StepArity arity_of(StepKind kind) {
-  switch (kind) {
-    case StepKind::Split:
-    case StepKind::SplitWhole: return {1, 1, 2};
-    case StepKind::Fuse: return {2, 0, 1};
-    case StepKind::Reorder: return {-1, 0, 0};
-    case StepKind::CacheWrite: return {0, 0, -1};
-    case StepKind::CacheRead: return {0, -1, -1};
-    case StepKind::Rfactor: return {-1, 2, -1};
-    case StepKind::AsProduct:
-    case StepKind::Pad: return {-1, -1, -1};
-    case StepKind::Layout: return {0, -1, 0};
-    case StepKind::Inline:
-    case StepKind::LastBlock:
-    case StepKind::NonTemporal: return {0, 0, 0};
-    case StepKind::Bind: return {1, 1, 0};
-    case StepKind::SetScope:
-    case StepKind::StoragePad:
-    case StepKind::MultiBuffer: return {0, 1, 0};
-    case StepKind::Widen: return {0, 2, 0};
-    case StepKind::Prefetch: return {0, 3, 0};
-    case StepKind::ComputeAt:
-    case StepKind::StoreAt:
-    case StepKind::Tensorize:
-    case StepKind::Vectorize:
-    case StepKind::Unroll:
-    case StepKind::Parallel:
-    case StepKind::Overlap: return {1, 0, 0};
-  }
-  return {};
+TailStrategy tail_of(const Step& step) {
+  return step.params.size() > 1 ? static_cast<TailStrategy>(step.params[1].value)
+                                : TailStrategy::Shorten;
 }
+
+void upgrade_step(const std::string& name, Step* step) {
+  if (name == kSplitWhole && step->params.size() == 1)
+    step->params.push_back(Param(static_cast<int>(TailStrategy::PredicateStores)));
+}
+
+FirstForm first_form(const Step& step) {
+  if (step.kind == StepKind::Split && tail_of(step) == TailStrategy::PredicateStores)
+    return {kSplitWholeNumber, 1};
+  return {static_cast<uint64_t>(step.kind), step.params.size()};
+}
+
+StepArity arity_of(StepKind kind) { return row_of(kind).arity; }
 
 bool makes_up_dimension(const std::vector<StageState::LayoutDim>& dims, int dim, int64_t limit) {
   std::vector<StageState::LayoutDim> parts;

@@ -16,9 +16,11 @@ uint64_t hash_of(const Step& step) {
     for (int v : values) h = hash_combine(h, static_cast<uint64_t>(v));
     return hash_combine(h, values.size());
   };
-  uint64_t h = hash_combine(static_cast<uint64_t>(step.kind), static_cast<uint64_t>(step.stage));
+  const FirstForm form = first_form(step);
+  uint64_t h = hash_combine(form.number, static_cast<uint64_t>(step.stage));
   h = list(list(h, step.axes), step.results);
-  for (const Param& p : step.params) {
+  for (size_t i = 0; i < form.params; ++i) {
+    const Param& p = step.params[i];
     h = hash_combine(h, p.is_const() ? static_cast<uint64_t>(p.value) : 0);
     h = hash_combine(h, static_cast<uint64_t>(p.knob + 1));
   }

@@ -143,7 +143,7 @@ TEST(LayerNorm, FetchesShortRowsInThePassBetween) {
   EXPECT_EQ(rows_of_16.find("layer_norm_variance_sum.rf.prefetch("), std::string::npos);
   // Longer ones are read, and their means taken, while the row before is written.
   EXPECT_EQ(rows_of_16.find("layer_norm.prefetch("), std::string::npos);
-  EXPECT_NE(rows_of_16.find("layer_norm.overlap("), std::string::npos);
+  EXPECT_NE(rows_of_16.find("layer_norm.software_pipeline("), std::string::npos);
   EXPECT_NE(rows_of_16.find("layer_norm_mean_sum.rf.prefetch("), std::string::npos) << rows_of_16;
   EXPECT_EQ(wrong_when_run(create_schedule({ops::layer_norm(
                 placeholder({600, 1003}), placeholder({1003}), placeholder({1003}))})),

@@ -57,6 +57,69 @@ TEST(ScheduleJson, EveryKnobValueOfEveryTemplateRoundTrips) {
   }
 }
 
+// Rows divided by their sums.
+struct Shares {
+  Tensor x, total, y;
+  Shares() {
+    x = placeholder({6, 10}, f32, "x");
+    const Axis k = reduce_axis(10, "k");
+    total = compute({6}, [&](Axis i) { return sum(x(i, k), k); }, "total");
+    y = compute({6, 10}, [&](Axis i, Axis j) { return x(i, j) / total(i); }, "y");
+  }
+};
+
+// Written by Heddle when two steps still had other names.
+TEST(ScheduleJson, SchedulesFromBeforeStepsWereRenamedReplay) {
+  const Shares p;
+  const Schedule old = Schedule::from_json(
+      Json::parse(R"({"v":1,"steps":[["compute_at",1,[4],[],[]],["overlap",2,[4],[],[]],)"
+                  R"(["split_whole",2,[5],[4],[6,7]],["vectorize",2,[7],[],[]]],)"
+                  R"("target":"llvm -mcpu=znver3","provenance":"default: serial loops"})"),
+      ComputeDag({p.y}));
+  Schedule now({p.y}, Target::parse("llvm -mcpu=znver3"));
+  now[p.total].compute_at(now[p.y], now[p.y].axis(0));
+  now[p.y].software_pipeline(now[p.y].axis(0));
+  const auto [o, i] = now[p.y].split(now[p.y].axis(1), 4, TailStrategy::PredicateStores);
+  now[p.y].vectorize(i);
+  EXPECT_EQ(old.to_text(), now.to_text());
+  EXPECT_EQ(old.to_json().dump(), now.to_json().dump());
+  EXPECT_EQ(lowered(old), lowered(now));
+  EXPECT_NE(now.to_text().find("y.split(j, 4, predicate_stores) -> j.o, j.i"), std::string::npos)
+      << now.to_text();
+  EXPECT_EQ(Schedule::from_json(now.to_json(), now.dag()).to_text(), now.to_text());
+}
+
+TEST(ScheduleJson, NoOtherTailStrategyIsRead) {
+  const Shares p;
+  EXPECT_NE(error_of([&] {
+              Schedule::from_json(Json::parse(R"({"v":1,"steps":[["split",2,[5],[4,2],[6,7]]]})"),
+                                  ComputeDag({p.y}));
+            }).find("there is no tail strategy 2"),
+            std::string::npos);
+  for (const char* step : {R"(["split",2,[5],[],[6,7]])", R"(["split",2,[5],[4,1,1],[6,7]])",
+                           R"(["split_whole",2,[5],[4,1],[6]])"}) {
+    const std::string text = R"({"v":1,"steps":[)" + std::string(step) + "]}";
+    EXPECT_NE(error_of([&] { Schedule::from_json(Json::parse(text), ComputeDag({p.y})); }),
+              "no error")
+        << step;
+  }
+}
+
+// Records name the version of their template; this one is from before names changed.
+TEST(ScheduleJson, TheVersionOfATemplateOutlivesNewNames) {
+  const Shares p;
+  TemplateBuilder b(ComputeDag({p.y}), Target::parse("llvm -mcpu=znver3"));
+  const Param factor = b.knob("factor", {2, 4}, 4);
+  const Param order = b.kind("order", {"serial", "parallel"}, "serial");
+  b.alias(order, "mode");
+  b.when(order, "parallel", [&] { b[p.y].parallel(b[p.y].axis(0)); });
+  b[p.total].compute_at(b[p.y], b[p.y].axis(0));
+  b[p.y].software_pipeline(b[p.y].axis(0));
+  b[p.y].split(b[p.y].axis(1), factor, TailStrategy::PredicateStores);
+  b[p.y].split(b[p.y].axis(0), 2);
+  EXPECT_EQ(b.finish("mine").fingerprint(), 0xfcda05116d83ce3eU);
+}
+
 TEST(ScheduleJson, AReplayedScheduleCanBeGoneOnWith) {
   Chain p;
   Schedule s({p.C});

@@ -29,12 +29,12 @@ TEST(Step, SplitByMoreThanTheExtentIsSplitByTheExtent) {
   EXPECT_EQ(loops(s, s[p.C]), "i.o 0..1 | i.i 0..8 | j 0..12");
 }
 
-TEST(Step, SplitWholeRunsBeyondTheExtentAndLeavesOutTheStore) {
+TEST(Step, ASplitWithPredicatedStoresRunsBeyondTheExtentAndLeavesOutTheStore) {
   Pair p;
   Schedule s({p.C});
   s[p.B].compute_inline();
-  auto [o, i] = s[p.C].split_whole(s[p.C].axis(1), 5);
-  s[p.C].split_whole(s[p.C].axis(0), 8);
+  auto [o, i] = s[p.C].split(s[p.C].axis(1), 5, TailStrategy::PredicateStores);
+  s[p.C].split(s[p.C].axis(0), 8, TailStrategy::PredicateStores);
   s[p.C].bind(o, LoopKind::BlockX).bind(i, LoopKind::ThreadX);
   EXPECT_EQ(loops(s, s[p.C]), "i.o 0..1 | i.i 0..8 | blockIdx.x j.o 0..3 | threadIdx.x j.i 0..5");
   EXPECT_EQ(lowered(s), R"(func kernel(A: f32[8, 12], C: f32[8, 12]) {
@@ -367,6 +367,7 @@ TEST(Step, AsProductTakesAxesTogether) {
 
 TEST(Step, NamesOfKindsReadBack) {
   for (int k = 0; k <= static_cast<int>(StepKind::AsProduct); ++k) {
+    if (k == 20) continue;  // of a kind that is gone
     StepKind back{};
     EXPECT_TRUE(parse_step_kind(to_string(static_cast<StepKind>(k)), &back));
     EXPECT_EQ(static_cast<int>(back), k);

@@ -83,7 +83,7 @@ class ScheduleDrawer {
       case 6: st.unroll(any_loop(id)); break;
       case 7:
         if (pick(0, 2) == 0) {
-          st.overlap(any_loop(id));
+          st.software_pipeline(any_loop(id));
         } else {
           st.parallel(any_loop(id));
         }
@@ -93,7 +93,7 @@ class ScheduleDrawer {
       case 10: sync(st.cache_write()); break;
       case 11: factor(st); break;
       case 12: copy(st); break;
-      case 13: keep(id, st.split_whole(any_loop(id), Param(pick(1, 9)))); break;
+      case 13: keep(id, st.split(any_loop(id), Param(pick(1, 9)), TailStrategy::PredicateStores)); break;
       case 14: pad(st); break;
     }
   }

@@ -19,8 +19,8 @@ enum class StmtKind : uint8_t { For, Store, Allocate, If, Block, Let, Prefetch, 
 /// computes at once. A loop of kind Cluster2, Cluster4 or Cluster8 runs over blockIdx.x. Two, four
 /// or eight blocks run each iteration together and share the iterations of its threadIdx.x loops. A
 /// `LastBlock` loop has one iteration, which the last block to finish of the kernel before it runs.
-/// `Overlapped` is a serial loop whose iterations may begin before the previous one has ended
-/// (lower/overlap.cpp).
+/// `SoftwarePipelined` is a serial loop whose iterations may begin before the previous one has
+/// ended (lower/row_pipeline.cpp).
 enum class LoopKind : uint8_t {
   Serial,
   Parallel,
@@ -37,7 +37,7 @@ enum class LoopKind : uint8_t {
   Cluster4,
   Cluster8,
   LastBlock,
-  Overlapped,
+  SoftwarePipelined,
 };
 const char* to_string(LoopKind kind);
 constexpr bool is_cluster(LoopKind k) { return k >= LoopKind::Cluster2 && k <= LoopKind::Cluster8; }

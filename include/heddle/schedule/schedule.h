@@ -8,7 +8,7 @@
 //   s[C].compute_at(s[D], io);
 //   std::cout << s;                           // the steps as text; to_json / from_json round-trip
 //
-// Splits need not divide: lowering makes a clean the anchor part and a tail. A step that cannot
+// Splits need not divide: lowering makes a clean main part and a tail. A step that cannot
 // apply throws an Error that says which, on what, and why. Copying a Schedule is cheap (it is a
 // value). A schedule is for a target, which build() takes from it: Schedule s({D}, Target::cuda()).
 #pragma once
@@ -86,10 +86,9 @@ class StageRef {
 
   /// rewrite: for i in 0..n
   ///     -->  for io in 0..ceil(n/factor) { for ii in 0..min(factor, n - io*factor) }
-  std::array<Loop, 2> split(Loop i, Param factor, Where at = Where::current());
-  /// The same, but every run of the inner loop has `factor` iterations: those beyond the axis leave
-  /// out the store. For threads, vectors and tiles, whose number of iterations must not vary.
-  std::array<Loop, 2> split_whole(Loop i, Param factor, Where at = Where::current());
+  /// That is TailStrategy::Shorten; see there for the other.
+  std::array<Loop, 2> split(Loop i, Param factor, TailStrategy tail = TailStrategy::Shorten,
+                            Where at = Where::current());
   /// rewrite: for a { for b }  -->  for f in 0..|a|*|b|
   /// `a` and `b` must be adjacent loops, `a` outside.
   Loop fuse(Loop a, Loop b, Where at = Where::current());
@@ -103,7 +102,7 @@ class StageRef {
   /// computed there, of the next iteration, runs in one loop with the stores of this one.
   /// rewrite: for i { for k sum += x[i, k]  for j y[i, j] = .. }
   ///     -->  for k sum += x[0, k]  for i { for k { next += x[i + 1, k]  y[i, k] = .. } }
-  StageRef& overlap(Loop i, Where at = Where::current());
+  StageRef& software_pipeline(Loop i, Where at = Where::current());
 
   /// Computes, inside `loop` of `consumer`, just the part that the iteration needs.
   StageRef& compute_at(StageRef consumer, Loop loop, Where at = Where::current());

@@ -14,8 +14,11 @@
 
 namespace heddle {
 
+/// Versions of templates are made of the numbers: a kind keeps its own. (20 was a split with
+/// TailStrategy::PredicateStores.)
 enum class StepKind : uint8_t {
-  Split,        ///< axes {i} params {factor} -> results {outer, inner}
+  Split,        ///< axes {i} params {factor, tail?} -> results {outer, inner}; tail: TailStrategy,
+                ///< Shorten where it is left out
   Fuse,         ///< axes {a, b} -> results {fused}
   Reorder,      ///< axes, outermost first: they take, in this order, the places they hold now
   ComputeAt,    ///< axes {loop of the consumer}: compute where it is needed, inside that loop
@@ -35,16 +38,25 @@ enum class StepKind : uint8_t {
   MultiBuffer,  ///< params {copies}: shared memory to rotate through
   Tensorize,    ///< axes {leaf}: from this loop inwards, one operation of a matrix unit
   LastBlock,    ///< the stage is computed by the last block of the kernel before to finish
-  SplitWhole,   ///< axes {i} params {factor} -> results {outer, inner}: every inner loop is whole
-  Pad,          ///< axes, params {three factors an axis}..., results {new stage, its axes...}: the
+  Pad = 21,     ///< axes, params {three factors an axis}..., results {new stage, its axes...}: the
                 ///< reduction moves to a stage over longer axes
   Widen,        ///< params {type code, bits}: the stage keeps its elements in this wider type
   StoreAt,      ///< axes {loop around the one it is computed at}: keep the result for all of it
-  Overlap,      ///< axes {leaf}: its iterations may begin before the one before has ended
-  AsProduct,    ///< axes {one a digit}, params {three a digit.., nine factors, two orders}, results
-                ///< {sum, its axes.., rows, its axes.., columns, its axes..}: StageRef::as_product
+  SoftwarePipeline,  ///< axes {leaf}: its iterations may begin before the one before has ended
+  AsProduct,  ///< axes {one a digit}, params {three a digit.., nine factors, two orders}, results
+              ///< {sum, its axes.., rows, its axes.., columns, its axes..}: StageRef::as_product
 };
+/// What a split does with the iterations of the inner loop that lie beyond the axis.
+enum class TailStrategy : uint8_t {
+  Shorten,  ///< the inner loop runs to min(factor, what is left of the axis)
+  /// Every run of the inner loop has `factor` iterations; those beyond the axis leave out the
+  /// store. For threads, vectors and tiles, whose number of iterations must not vary.
+  PredicateStores,
+};
+const char* to_string(TailStrategy tail);
+
 const char* to_string(StepKind kind);
+/// By its name, or one that it had before.
 bool parse_step_kind(const std::string& text, StepKind* kind);
 
 /// A number in a step: a constant, or the value of a template's knob.

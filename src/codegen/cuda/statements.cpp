@@ -82,7 +82,7 @@ void KernelWriter::loop(const For& f) {
     case LoopKind::ThreadY:
     case LoopKind::ThreadZ: return grid_loop(f);
     case LoopKind::Serial:
-    case LoopKind::Overlapped:
+    case LoopKind::SoftwarePipelined:
     case LoopKind::Vectorized:
     case LoopKind::Unrolled: return serial_loop(f);
     case LoopKind::Parallel:

@@ -1,7 +1,7 @@
-// Loops that are software-pipelined by one iteration (LoopKind::Overlapped): a reduction that the
-// next iteration starts with reads memory while this one writes its results.
+// Loops that are software-pipelined by one iteration (LoopKind::SoftwarePipelined): a reduction
+// that the next iteration starts with reads memory while this one writes its results.
 //
-//   for (overlapped) i {                    A(0)  for k K(0, k)  B(0)
+//   for (software_pipelined) i {            A(0)  for k K(0, k)  B(0)
 //     A(i)  for k K(i, k)  B(i)       -->   for i { let n = min(i + 1, last)
 //     for j C(i, j)                           A(n)  for k { K(n, k)  C(i, k) }
 //   }                                         if (i < last) B(n) }
@@ -56,9 +56,9 @@ std::vector<Stmt>::const_iterator first_loop(const std::vector<Stmt>& stmts) {
   });
 }
 
-class Overlap {
+class RowPipeline {
  public:
-  explicit Overlap(const For& rows) : rows_(rows) {}
+  explicit RowPipeline(const For& rows) : rows_(rows) {}
 
   // Null where the loop has another form.
   Stmt run(const Ranges& ranges) {
@@ -145,31 +145,32 @@ class Overlap {
   std::vector<Stmt> stmts_;
 };
 
-Stmt overlap(const Stmt& s, Ranges& ranges) {
+Stmt pipeline_rows(const Stmt& s, Ranges& ranges) {
   if (!s) return s;
   const For* loop = s.as<For>();
   if (!loop) {
     return map_children(
-        s, [&](const Stmt& c) { return overlap(c, ranges); }, [](const Expr& e) { return e; });
+        s, [&](const Stmt& c) { return pipeline_rows(c, ranges); },
+        [](const Expr& e) { return e; });
   }
-  const bool marked = loop->loop == LoopKind::Overlapped;
+  const bool marked = loop->loop == LoopKind::SoftwarePipelined;
   const Interval extent = range_of(loop->extent, ranges);
   ranges.set(loop->var, {0, extent.max == Interval::kPosInf ? extent.max : extent.max - 1});
-  const Stmt body = overlap(loop->body, ranges);
+  const Stmt body = pipeline_rows(loop->body, ranges);
   ranges.erase(loop->var);
   if (!marked && body.same_as(loop->body)) return s;
   const LoopKind kind = marked ? LoopKind::Serial : loop->loop;
   const Stmt out = make_for(loop->var, loop->extent, kind, body);
   const For* rows = marked ? out.as<For>() : nullptr;
-  const Stmt overlapped = rows ? Overlap(*rows).run(ranges) : Stmt();
-  return overlapped ? simplify(overlapped, ranges) : out;
+  const Stmt pipelined = rows ? RowPipeline(*rows).run(ranges) : Stmt();
+  return pipelined ? simplify(pipelined, ranges) : out;
 }
 
 }  // namespace
 
-Stmt overlap(const Stmt& s) {
+Stmt pipeline_rows(const Stmt& s) {
   Ranges ranges;
-  return overlap(s, ranges);
+  return pipeline_rows(s, ranges);
 }
 
 }  // namespace heddle

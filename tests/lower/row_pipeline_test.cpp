@@ -1,4 +1,4 @@
-// Loops whose iterations begin before the one before has ended (lower/overlap.cpp).
+// Loops whose iterations begin before the one before has ended (lower/row_pipeline.cpp).
 #include <gmock/gmock.h>
 
 #include "lower/lower_testing.h"
@@ -21,12 +21,12 @@ struct Norm {
   }
 };
 
-TEST(LowerOverlap, TheNextRowIsReducedWhileOneIsWritten) {
+TEST(LowerRowPipeline, TheNextRowIsReducedWhileOneIsWritten) {
   Norm p(4, 5);
   Schedule s({p.y});
   s[p.r].compute_at(s[p.y], s[p.y].axis(0));
   s[p.S].compute_at(s[p.y], s[p.y].axis(0));
-  s[p.y].overlap(s[p.y].axis(0));
+  s[p.y].software_pipeline(s[p.y].axis(0));
   EXPECT_EQ(text_after(s), R"(func kernel(x: f32[4, 5], y: f32[4, 5]) {
   local r: f32[1]
   local S: f32[1] {
@@ -51,12 +51,12 @@ TEST(LowerOverlap, TheNextRowIsReducedWhileOneIsWritten) {
 }
 )");
   EXPECT_EQ(wrong_after(s), "");
-  EXPECT_THAT(s.to_text(), HasSubstr("y.overlap(i)"));
+  EXPECT_THAT(s.to_text(), HasSubstr("y.software_pipeline(i)"));
   EXPECT_EQ(Schedule::from_json(s.to_json(), s.dag()).to_text(), s.to_text());
 }
 
 // As the meta-templates write it: tasks of rows, vectors of partial sums; with what is left over.
-TEST(LowerOverlap, EveryNumberAndLengthOfRows) {
+TEST(LowerRowPipeline, EveryNumberAndLengthOfRows) {
   for (int64_t rows : {1, 2, 5, 8}) {
     for (int64_t n : {1, 4, 9, 16, 21}) {
       for (int64_t task : {1, 2, 3, 8}) {
@@ -64,7 +64,7 @@ TEST(LowerOverlap, EveryNumberAndLengthOfRows) {
           Norm p(rows, n);
           Schedule s({p.y});
           auto [to, row] = s[p.y].split(s[p.y].axis(0), task);
-          s[p.y].parallel(to).overlap(row);
+          s[p.y].parallel(to).software_pipeline(row);
           auto [jo, ji] = s[p.y].split(s[p.y].axis(1), 4);
           s[p.y].vectorize(ji);
           s[p.r].compute_at(s[p.y], row);
@@ -78,7 +78,7 @@ TEST(LowerOverlap, EveryNumberAndLengthOfRows) {
   }
 }
 
-TEST(LowerOverlap, ARowThatIsKeptIsNotOverwrittenBeforeItIsRead) {
+TEST(LowerRowPipeline, ARowThatIsKeptIsNotOverwrittenBeforeItIsRead) {
   Tensor x = placeholder({4, 6}, f32, "x");
   Tensor e = compute({4, 6}, [&](Axis i, Axis j) { return exp(x(i, j)); }, "e");
   Axis k = reduce_axis(6, "k");
@@ -87,16 +87,16 @@ TEST(LowerOverlap, ARowThatIsKeptIsNotOverwrittenBeforeItIsRead) {
   Schedule s({y});
   s[S].compute_at(s[y], s[y].axis(0));
   s[e].compute_at(s[S], s[S].reduce_axis(0)).store_at(s[y], s[y].axis(0));
-  s[y].overlap(s[y].axis(0));
+  s[y].software_pipeline(s[y].axis(0));
   EXPECT_THAT(text_after(s), Not(HasSubstr(".next")));
   EXPECT_EQ(wrong_after(s), "");
 }
 
-TEST(LowerOverlap, WithNothingToReduceItIsASerialLoop) {
+TEST(LowerRowPipeline, WithNothingToReduceItIsASerialLoop) {
   Tensor x = placeholder({4, 6}, f32, "x");
   Tensor y = compute({4, 6}, [&](Axis i, Axis j) { return x(i, j) + 1.f; }, "y");
   Schedule s({y});
-  s[y].overlap(s[y].axis(0));
+  s[y].software_pipeline(s[y].axis(0));
   EXPECT_THAT(text_after(s), HasSubstr("\n  for i in 0..4 {"));
   EXPECT_EQ(wrong_after(s), "");
 }
