@@ -94,7 +94,7 @@ std::shared_ptr<const ChoiceSource> installed_choice_source() {
 Choice TemplateBuilder::with_answer(std::string_view heuristic, const NamedFeatures& features,
                                     Choice rule) {
   if (!source_) return rule;
-  const std::optional<Choice> answer = source_->choose(heuristic, features, target_);
+  const std::optional<Choice> answer = source_->choose(heuristic, features, recorded_.target);
   if (!answer) return rule;
   answered_ = true;
   const std::string who = std::string(heuristic) + ": " + answer->source();
@@ -117,7 +117,7 @@ Param TemplateBuilder::knob(const std::string& name, std::vector<int64_t> values
   }
   values.push_back(safe);
   const Param p = knob(name, std::move(values), said, source + ": " + choice.reason(name));
-  knobs_.back().source = source;
+  recorded_.knobs.back().source = source;
   return p;
 }
 
@@ -130,10 +130,10 @@ Param TemplateBuilder::kind(const std::string& name, std::vector<std::string> la
   for (size_t v = 0; offered.empty() && v < labels.size(); ++v)
     offered.push_back(static_cast<int64_t>(v));
   const Param made = knob(name, std::move(offered), choice);
-  const std::vector<int64_t>& values = knobs_.back().values;
+  const std::vector<int64_t>& values = recorded_.knobs.back().values;
   HEDDLE_ICHECK(values.front() >= 0 && values.back() < std::ssize(labels),
                 "knob '" + name + "' has no label for a value that it may take");
-  knobs_.back().labels = std::move(labels);
+  recorded_.knobs.back().labels = std::move(labels);
   return made;
 }
 

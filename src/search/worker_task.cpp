@@ -57,7 +57,7 @@ Json task_message(int id, const MeasuredTask& of, bool own) {
   // Also those of rules that only this process has.
   Json alternatives = Json::array();
   for (int b = 0; b < task.tmpl.num_branches(); ++b) {
-    const ComputeDag& dag = task.tmpl.branch(b).dag();
+    const ComputeDag dag = task.tmpl.branch(b).dag();
     if (!dag.alternative().empty()) alternatives.push_back(declaration_to_json(dag, task.args));
   }
   out["alternatives"] = std::move(alternatives);

@@ -116,7 +116,7 @@ TEST(Template, ConfigsFromBeforeAKnobWasRenamedReplay) {
   const std::vector<std::string> labels = {"whole", "k_blocked", "split_k"};
   auto made = [&](bool renamed) {
     TemplateBuilder b(ComputeDag({p.C}), Target::host());
-    b.set_prefix("g1.");
+    b.begin_part("mine", "g1.");
     if (renamed) {
       b.alias(b.kind("reduction", labels, "whole"), "mode");
     } else {

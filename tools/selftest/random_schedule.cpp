@@ -93,7 +93,9 @@ class ScheduleDrawer {
       case 10: sync(st.cache_write()); break;
       case 11: factor(st); break;
       case 12: copy(st); break;
-      case 13: keep(id, st.split(any_loop(id), Param(pick(1, 9)), TailStrategy::PredicateStores)); break;
+      case 13:
+        keep(id, st.split(any_loop(id), Param(pick(1, 9)), TailStrategy::PredicateStores));
+        break;
       case 14: pad(st); break;
     }
   }

@@ -1,0 +1,73 @@
+// Meta-templates: their registry, and the dispatch of a graph's groups to them.
+//
+// A meta-template is given a group of stages and writes a schedule *once*, asking for decisions as
+// it goes; what it wrote is recorded as a Template. Filling in a Config is then a replay of steps:
+// microseconds, without running the meta-template again.
+//
+//   void build(TemplateBuilder& t, const StageGroup& g) {
+//     StageRef c = t.stage(g.output_stage);
+//     Param tile = t.knob("tile", {8, 16, 32}, 16, "two native vectors");
+//     auto [o, i] = c.split(c.axis(-1), tile);
+//     c.vectorize(i);
+//     Param par = t.choice("parallel", true, "enough rows for every core");
+//     t.when(par, 1, [&] { c.parallel(c.axis(0)); });
+//   }
+//   HEDDLE_REGISTER_META_TEMPLATE({"my_template", /*priority=*/10, matches, build});
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "heddle/dag/compute_dag.h"
+#include "heddle/schedule/options.h"
+#include "heddle/schedule/stage_group.h"
+#include "heddle/target/target.h"
+
+namespace heddle {
+
+class Template;
+class TemplateBuilder;
+
+/// A meta-template: which groups it takes, and how it writes their schedule.
+struct MetaTemplate {
+  std::string name;
+  int priority = 0;  ///< the highest that matches wins; ours are at 0
+  std::function<bool(const ComputeDag&, const StageGroup&, const Target&)> matches;
+  std::function<void(TemplateBuilder&, const StageGroup&)> build;
+};
+/// Registers for the life of the process; returns true. Two of one name is an internal error.
+bool register_meta_template(MetaTemplate t);
+/// For tests and plug-ins that come and go.
+void unregister_meta_template(const std::string& name);
+std::vector<std::string> meta_template_names();
+
+#define HEDDLE_REGISTER_META_TEMPLATE(...)                                                     \
+  HEDDLE_REGISTER_META_TEMPLATE_AS(HEDDLE_JOIN(heddle_registered_meta_template_, __COUNTER__), \
+                                   __VA_ARGS__)
+#define HEDDLE_REGISTER_META_TEMPLATE_AS(name, ...) \
+  [[maybe_unused]] static const bool name = ::heddle::register_meta_template(__VA_ARGS__)
+#define HEDDLE_JOIN(a, b) HEDDLE_JOIN_EXPANDED(a, b)
+#define HEDDLE_JOIN_EXPANDED(a, b) a##b
+
+/// Groups the DAG, lets the matching meta-template of each group write its part, and returns the
+/// result. Cached by structural hash, target and options (see `clear_template_cache`). `options`:
+/// those of this thread's scope, if nothing else is said.
+Template make_template(const ComputeDag& dag, const Target& target,
+                       const AutoSchedulerOptions& options = current_auto_scheduler_options());
+void clear_template_cache();
+
+/// The template of the graph that promises most: `dag`, or an alternative that the options allow.
+/// Its static_schedule() is the static choice for `dag`.
+Template make_static_template(
+    const ComputeDag& dag, const Target& target,
+    const AutoSchedulerOptions& options = current_auto_scheduler_options());
+
+/// The template of `dag` and of every alternative of it that the options allow, as one: which graph
+/// is a decision like any other. By default it is the one that promises most: the static choice is
+/// that of make_static_template.
+Template make_template_of_alternatives(
+    const ComputeDag& dag, const Target& target,
+    const AutoSchedulerOptions& options = current_auto_scheduler_options());
+
+}  // namespace heddle
