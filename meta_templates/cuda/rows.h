@@ -1,7 +1,8 @@
 // Rows that the threads of a block (or the lanes of a warp) share:
 //
-//   for t (threadIdx.x) { for round { for lane in 0..vector { row[(round*threads + t)*vector +
-//   lane] } } }
+//   for t (threadIdx.x) {
+//     for round { for lane in 0..vector { row[(round*threads + t)*vector + lane] } }
+//   }
 //
 // All stages of a row that share it alike keep their elements in the registers of one thread.
 #pragma once

@@ -2,13 +2,12 @@
 // mma.sync (the path of sm_80 to sm_89, and of Hopper for what wgmma does not take).
 //
 //   for blocks (blockIdx): a tile of rows x columns
-//     C.local[..] = 0                              fragments in registers: a warp's part of the
-//     tile for k in steps of tile_k:                    `stages` tiles of A and B under way
-//     (cp.async)
+//     C.local[..] = 0                       fragments in registers: a warp's part of the tile
+//     for k in steps of tile_k:             `stages` tiles of A and B under way (cp.async)
 //       for warps: for k in steps of one mma:
 //         A.frag, B.frag = ldmatrix(tiles)
-//         for 16 rows, for 8 columns: mma          (unrolled)
-//     epilogue(C.local) -> output stage                    two columns a lane
+//         for 16 rows, for 8 columns: mma   (unrolled)
+//     epilogue(C.local) -> output stage     two columns a lane
 //
 // A convolution is a product too, of as many rows as it has pixels (implicit GEMM, product_view.h):
 // its tiles are fetched from computed addresses, its padding as zeros.

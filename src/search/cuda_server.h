@@ -21,8 +21,8 @@ namespace heddle::search {
 ///   {do: run_reference, task, code}                   ->  {}
 ///   {do: run, task, candidate, steps, code, best}     ->  {samples, cut_off, run, check}
 ///   {do: race, task, racers: [{candidate, steps, code}], seconds, seed}
-///        ->  {checked, error?, message?} for each, {round: [[candidate, seconds]...]} for each,
-///            {done}
+///                       ->  {checked, error?, message?} for each,
+///                           {round: [[candidate, seconds]...]} for each, {done}
 ///
 /// In place of any answer: {error, message}.
 void serve_cuda(Channel& channel, WorkerStatus& status, WorkerTasks& tasks,

@@ -1,11 +1,10 @@
 // What a tuner and its workers say to each other, beyond the requests that the servers describe
 // (worker_main.h, cuda_server.h).
 //
-//   {do: hello, protocol, version, kind, memory_limit, measure}                  ->  {started}
-//   {do: task, task, name, declaration, alternatives, target, options, default, ranges, inputs,
-//   own, reference}
-//                                                                                ->  {started}
-//   {do: drop, task}                                                                 no answer
+//   {do: hello, protocol, version, kind, memory_limit, measure}     ->  {started}
+//   {do: task, task, name, declaration, alternatives, target, options, default, ranges,
+//    inputs, own, reference}                                        ->  {started}
+//   {do: drop, task}                                                    no answer
 //
 // What is refused is {started, message}.
 //

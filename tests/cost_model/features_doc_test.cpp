@@ -9,47 +9,39 @@
 namespace heddle::testing {
 namespace {
 
-const char* const kIntroduction =
-    "# Features of a program\n"
-    "\n"
-    "What the cost model sees of a candidate: a row of numbers, extracted from its loop nest by\n"
-    "`schedule_features`, or from a lowered function by `extract_features`. Magnitudes are given "
-    "as\n"
-    "log2(1 + x), so that a step of a tree is a factor. After Ansor's features (Zheng et al., "
-    "OSDI\n"
-    "2020, appendix B), with these differences: multiply-adds are counted as such; where nothing "
-    "is\n"
-    "used again the columns of reuse are 0; no one-hot columns of positions; and what decides the\n"
-    "speed of a kernel on a CPU is worked out instead of left to be found: registers against "
-    "those\n"
-    "there are, loads for each multiply-add, the bytes that come from beyond each cache, how "
-    "evenly\n"
-    "tasks fill the cores.\n"
-    "\n"
-    "The columns of the whole program come first. Then two stores have columns of their own, "
-    "those\n"
-    "with most arithmetic (of equals, those that move most bytes), and of each of them three "
-    "buffers:\n"
-    "what it writes, then what it reads by vectors, then what all lanes share, then the rest.\n"
-    "Accumulators in registers are no buffers. A tail of a loop belongs to its main part. A store "
-    "or\n"
-    "buffer that is not there has zeros.\n"
-    "\n"
-    "This file is written by a test from `feature_columns()`\n"
-    "(`HEDDLE_UPDATE_DOCS=1 build/bin/cost_model_test --gtest_filter='FeaturesDoc.*'`).\n";
+const char* const kIntroduction = R"(# Features of a program
+
+The cost model sees a candidate as a row of numbers. `schedule_features` extracts it from the loop
+nest, and `extract_features` from a lowered function. Magnitudes are log2(1 + x), so that a step of
+a tree is a factor.
+
+The features follow those of Ansor (Zheng et al., OSDI 2020, appendix B), with these differences:
+
+- Multiply-adds are counted as such.
+- The columns of reuse are 0 where no element is used again.
+- There are no one-hot columns of positions.
+- Quantities that decide the speed of a kernel on a CPU are computed: the registers that it needs
+  against those of the machine, loads for each multiply-add, the bytes from beyond each cache, and
+  how evenly tasks fill the cores.
+
+The columns of the whole program come first. Two stores then have columns of their own: those with
+most arithmetic, and of equals those that move most bytes. Each of them has three buffers: the one
+that it writes, then those that it reads by vectors, then those that all lanes share, then the
+others. Accumulators in registers are not counted as buffers. A tail of a loop belongs to its main
+part. The columns of a missing store or buffer are zero.
+
+A test writes this file from `feature_columns()`
+(`HEDDLE_UPDATE_DOCS=1 build/bin/cost_model_test --gtest_filter='FeaturesDoc.*'`).
+)";
 
 const char* const kGpuIntroduction =
-    "Programs for CUDA have columns of their own, and models for them are files of their own: "
-    "which\n"
-    "set a model is for is part of what its file is checked by. They come from the same walk over "
-    "the\n"
-    "loop nest, before work is distributed over threads. The two kernels that a rough model takes "
-    "to\n"
-    "be the longest come first, then the three stores with most arithmetic, and of each the "
-    "buffers\n"
-    "in global and shared memory that it touches, what it writes first. What a warp's 32 threads "
-    "ask\n"
-    "for at once is worked out address by address.\n";
+    R"(Programs for CUDA have columns of their own, and their models are separate files. The file of a
+model names its columns, and loading checks them. The columns come from the same walk over the loop
+nest, before work is distributed over threads. The two kernels that a rough model takes to be the
+longest come first, then the three stores with most arithmetic. Each store has the buffers in global
+and shared memory that it touches, the written one first. The requests of a warp of 32 threads are
+computed address by address.
+)";
 
 bool starts(const std::string& s, const std::string& prefix) { return s.rfind(prefix, 0) == 0; }
 

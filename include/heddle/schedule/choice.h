@@ -7,7 +7,8 @@
 //
 //   struct TileProblem {
 //     int64_t rows = 1, registers = 16;
-//     NamedFeatures features() const { return {{"rows", 1. * rows}, {"registers", 1. * registers}};
+//     NamedFeatures features() const {
+//       return {{"rows", 1. * rows}, {"registers", 1. * registers}};
 //     }
 //   };
 //   Choice tile_rule(const TileProblem& p) {

@@ -42,8 +42,9 @@ Stmt single_out_stores(const Stmt& s, const LaunchShape& shape);
 /// select(a && b, x, 0), which cp.async does. Padding within a padded tile.
 Stmt join_zero_fills(const Stmt& s);
 
-/// for k { shared x N A; fill A from k; use A }  -->  fill N - 1; for k { wait; fill the next; use
-/// } After flatten and vectorize. Copies become asynchronous where cp.async can do them.
+///   for k { shared x N A; fill A from k; use A }
+///     -->  fill N - 1; for k { wait; fill the next; use A }
+/// Runs after flatten and vectorize. Copies become asynchronous where cp.async can do them.
 Stmt software_pipeline(const Stmt& s);
 
 /// Barriers between phases that share memory, and none where they do not.

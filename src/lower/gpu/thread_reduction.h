@@ -1,8 +1,9 @@
 // A reduction over a thread loop, as the nest builder writes it:
 //
 //   for t (threadIdx.x) { C[i] = C[i] + part[t] }
-//   for t (threadIdx.x) { let a = f(C0[i], C1[i], p0[t], p1[t]); let b = g(..); C0[i] = a; C1[i] =
-//   b }
+//   for t (threadIdx.x) {
+//     let a = f(C0[i], C1[i], p0[t], p1[t]); let b = g(..); C0[i] = a; C1[i] = b
+//   }
 #pragma once
 
 #include <optional>
