@@ -15,7 +15,9 @@ function(heddle_compile_options target)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
   if(HEDDLE_SANITIZE)
-    target_compile_options(${target} PRIVATE -fsanitize=${HEDDLE_SANITIZE} -fno-omit-frame-pointer)
+    # What is undefined ends the program as a bad address does: a test cannot pass with it.
+    target_compile_options(${target} PRIVATE -fsanitize=${HEDDLE_SANITIZE} -fno-omit-frame-pointer
+                                             -fno-sanitize-recover=all)
     target_link_options(${target} PRIVATE -fsanitize=${HEDDLE_SANITIZE})
   endif()
   # Not the property POSITION_INDEPENDENT_CODE: it means -fPIE for programs, which could not use the headers
@@ -24,6 +26,9 @@ function(heddle_compile_options target)
   if(HEDDLE_PRECOMPILE)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       target_compile_options(${target} PRIVATE -fpch-preprocess)  # what ccache reads them by
+    elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+      # The same headers give the same bytes, so that ccache knows them again.
+      target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
     endif()
     if(NOT target STREQUAL "heddle_precompiled")
       target_precompile_headers(${target} REUSE_FROM heddle_precompiled)
@@ -76,6 +81,11 @@ function(heddle_folder name)
   endforeach()
   add_library(heddle_${name} OBJECT ${arg_SOURCES})
   heddle_compile_options(heddle_${name})
+  if(HEDDLE_FUZZ AND name IN_LIST HEDDLE_FUZZED_FOLDERS)
+    # -fsanitize=fuzzer-no-link in parts: as a whole it would refuse the precompiled headers.
+    target_compile_options(heddle_${name} PRIVATE
+      -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table)
+  endif()
   target_include_directories(heddle_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include)
   if(NOT arg_PUBLIC_HEADERS_ONLY)
     target_include_directories(heddle_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)

@@ -4,6 +4,7 @@
 #
 #   scripts/install_deps.sh             what the library, the command line and the lessons need
 #   scripts/install_deps.sh --tests     that, and what the tests need
+#   scripts/install_deps.sh --sanitizers  what the library needs, and clang with its sanitizers and libFuzzer
 #   scripts/install_deps.sh --peers     that, and the libraries that Heddle is timed against, where
 #                                       the distribution has them
 set -euo pipefail
@@ -19,9 +20,10 @@ for option in "$@"; do
   case $option in
     --tests) need+=(git python3 libgtest-dev libgmock-dev)
              want+=(clang-format-19 libz3-dev) ;;
+    --sanitizers) need+=(clang-19 libclang-rt-19-dev) ;;
     --peers) want+=(libopenblas-dev libdnnl-dev libbenchmark-dev libtbb-dev libblis-openmp-dev
                     libxsmm-dev libhalide14-0-dev) ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 

@@ -3,11 +3,19 @@
 #
 #   scripts/test.sh [options of ctest]     for example: scripts/test.sh -L unit
 #   scripts/test.sh --configure            stops when CMake has configured
+#   scripts/test.sh --preset asan          the unit tests with AddressSanitizer and UBSan, in build/asan
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 configure_only=no
 if [[ ${1:-} == --configure ]]; then configure_only=yes; shift; fi
+if [[ ${1:-} == --preset ]]; then
+  preset=${2:?--preset asan}; shift 2
+  scripts/install_deps.sh --tests $([[ $preset == asan ]] && echo --sanitizers)
+  cmake --preset "$preset"
+  cmake --build "build/$preset" --parallel "$(nproc)"
+  exec ctest --preset "$preset" --parallel 2 "$@"
+fi
 build=${HEDDLE_BUILD_DIR:-build}
 scripts/install_deps.sh --tests --peers
 generator=()

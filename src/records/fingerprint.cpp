@@ -1,4 +1,4 @@
-// Identifies the machine and the build of Heddle that measured.
+// Who measured: the machine and the build of Heddle.
 #include <fstream>
 #include <string>
 
@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-/// The name of the CPU from the operating system. A virtual machine may report any name.
+/// What the operating system calls the CPU; a virtual machine may call it anything.
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

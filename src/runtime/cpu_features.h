@@ -1,4 +1,5 @@
-// The features of this CPU by LLVM's names, used by Target and by the loader of exported kernels.
+// What the CPU here can do, by LLVM's names of features; used by Target and by the loader of
+// exported kernels.
 #pragma once
 
 #include <string>
@@ -6,11 +7,11 @@
 
 namespace heddle::detail {
 
-/// The features that the operating system lets programs use, probed once. The first call requests
-/// the tile registers of AMX, so it must precede any kernel that uses them.
+/// Those that the operating system lets programs use; probed once. The first call asks it for the
+/// tile registers of AMX, so it comes before any kernel that uses them.
 const std::vector<std::string>& host_features();
 
-/// The features of `needed` that this machine lacks.
+/// Those of `needed` that this machine lacks.
 std::vector<std::string> missing_features(const std::vector<std::string>& needed);
 
 }  // namespace heddle::detail

@@ -1,4 +1,4 @@
-// The CPUs that this process may run on.
+// Which CPUs this process may run on.
 #pragma once
 
 #include <vector>

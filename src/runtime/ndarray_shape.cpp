@@ -1,4 +1,4 @@
-// Changes of shape: the same elements, or a copy of them in another order.
+// Arrays of other shapes: the same elements, or a copy of them in another order.
 #include <algorithm>
 #include <cstring>
 #include <numeric>

@@ -1,4 +1,4 @@
-// The owner of the elements of an NDArray. Views share one Storage.
+// Who owns the elements of an NDArray. Views share one Storage.
 #pragma once
 
 #include "heddle/support/ref.h"

@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// The largest number of kept blocks. A kernel needs a few at a time.
+// A kernel needs a handful of blocks at a time; more are kept only by mistake.
 constexpr std::size_t kMaxBlocks = 32;
 constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
 
@@ -18,7 +18,7 @@ class Cache {
   ~Cache() { clear(); }
 
   void* take(std::size_t bytes) {
-    // The smallest block that fits, unless more than half of it would be unused.
+    // The smallest that fits, unless it would waste more than half of itself.
     auto best = blocks_.end();
     for (auto it = blocks_.begin(); it != blocks_.end(); ++it) {
       const std::size_t capacity = detail::aligned_capacity(*it);
@@ -58,8 +58,7 @@ class Cache {
   std::size_t bytes_ = 0;
 };
 
-// Code at thread exit may free a block after the cache of this thread was destroyed. Then it is
-// freed directly.
+// Thread-exit code may free a block after this thread's cache was destroyed: then there is none.
 thread_local bool cache_gone = false;
 struct ThreadCache : Cache {
   ~ThreadCache() { cache_gone = true; }

@@ -1,4 +1,4 @@
-// Parses the output of `ptxas -v`.
+// What `ptxas -v` prints, as numbers.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The representation of Heddle's types in CUDA C++.
+// How Heddle's types are written in CUDA C++.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The stream that the work of a thread goes to, and the resources of a graph under construction.
+// Which stream a thread's work goes to, and what a graph under construction holds.
 #pragma once
 
 #include <map>
@@ -10,10 +10,10 @@
 
 namespace heddle::cuda {
 
-/// The resources that a captured graph must keep alive.
+/// What a captured graph must keep alive.
 struct Captured {
   std::vector<NDArray> arrays;
-  /// Workspaces by executable. Graphs may run at the same time, so each has its own.
+  /// By the executable whose they are: graphs may run at the same time, so each has its own.
   std::map<const void*, std::vector<NDArray>> workspaces;
 };
 
@@ -26,10 +26,9 @@ struct CaptureState {
 /// The capture that this thread's work on the device goes to; null when there is none.
 CaptureState* capture_of(int device);
 api::StreamHandle current_stream(int device);
-/// Throws while work of the device is captured. `what`, such as "a copy to the CPU", needs its
-/// result at once.
+/// Throws while the device's work is captured: "a copy to the CPU" needs its result now.
 void refuse_in_capture(int device, const char* what);
-/// Called before work on these arrays is put into the current stream. A capture keeps them.
+/// Work on these arrays is about to be put into the current stream: a capture keeps them.
 void keep_in_capture(int device, std::span<const NDArray> arrays);
 
 }  // namespace heddle::cuda

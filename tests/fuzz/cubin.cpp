@@ -1,0 +1,80 @@
+// A file of the cache of machine code. Its checksum is made right, so that what lies behind it is
+// read too; the compiler's log in it is also read by itself.
+#include <stdlib.h>
+
+#include <cstdio>
+
+#include "codegen/cuda/cubin_cache.h"
+#include "codegen/cuda/ptxas_log.h"
+#include "fuzz/fuzz_target.h"
+#include "fuzz/scratch.h"
+#include "heddle/support/error.h"
+#include "heddle/support/file.h"
+#include "heddle/support/hash.h"
+#include "heddle/support/json.h"
+
+namespace heddle::fuzz {
+namespace {
+
+constexpr const char* kKey = "0123456789abcdef0123456789abcdef";
+
+std::string file_of_key() { return scratch_folder() + "/" + kKey + ".cubin"; }
+
+std::string with_right_checksum(std::string_view bytes) {
+  const size_t line = bytes.find('\n');
+  if (line == std::string_view::npos) return std::string(bytes);
+  try {
+    Json head = Json::parse(bytes.substr(0, line));
+    const std::string covered = std::string(bytes.substr(line + 1)) + head.at("log").as_string();
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx",
+                  static_cast<unsigned long long>(hash_bytes(covered.data(), covered.size())));
+    head["checksum"] = Json(text);
+    head["key"] = Json(kKey);
+    return head.dump() + std::string(bytes.substr(line));
+  } catch (const Error&) {
+    return std::string(bytes);
+  }
+}
+
+}  // namespace
+
+void read_cubin(std::string_view bytes) {
+  ::setenv("HEDDLE_CUBIN_CACHE", scratch_folder().c_str(), 1);
+  scratch_file(std::string(kKey) + ".cubin", with_right_checksum(bytes));
+  const std::string log(bytes);
+  cuda::parse_resources(log);
+  cuda::parse_warnings(log);
+  cuda::first_error_line(log, "kernel.cu");
+  const std::optional<cuda::Cubin> cubin = cuda::load_cubin(kKey);
+  if (!cubin) throw_user_error("the cache does not have it");
+  cuda::store_cubin(kKey, *cubin);
+  const std::optional<cuda::Cubin> again = cuda::load_cubin(kKey);
+  HEDDLE_ICHECK(
+      again && again->bytes == cubin->bytes && again->kernels.size() == cubin->kernels.size(),
+      "a stored cubin is read as another");
+}
+
+std::vector<std::string> cubin_seeds() {
+  ::setenv("HEDDLE_CUBIN_CACHE", scratch_folder().c_str(), 1);
+  cuda::Cubin cubin;
+  cubin.arch = "sm_90a";
+  cubin.compile_s = 0.25;
+  cubin.bytes = std::string(
+      "\x7f"
+      "ELF\0\n\xff",
+      7);
+  cubin.log =
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'k' for 'sm_90a'\n"
+      "ptxas info    : Function properties for k\n"
+      "    32 bytes stack frame, 24 bytes spill stores, 28 bytes spill loads\n"
+      "ptxas info    : Used 168 registers, used 1 barriers, 49152 bytes smem, 400 bytes cmem[0]\n"
+      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are "
+      "serialized\n"
+      "kernel.cu(12): error: identifier \"x\" is undefined\n";
+  cuda::store_cubin(kKey, cubin);
+  return {read_file(file_of_key())};
+}
+
+}  // namespace heddle::fuzz
