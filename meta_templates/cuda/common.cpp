@@ -1,6 +1,12 @@
 #include "cuda/common.h"
 
 namespace heddle::meta {
+namespace {
+
+// Threads of a block that has nothing to share: small blocks spread over all multiprocessors.
+constexpr int64_t kPointThreads = 128;
+
+}  // namespace
 
 int64_t most_block_threads(const Gpu& gpu) {
   int64_t most = kWarp;
@@ -17,11 +23,41 @@ int64_t access_lanes(const ComputeDag& dag, int s) {
   return std::max<int64_t>(1, 16 / bytes);
 }
 
+Choice with_prefix(const Choice& choice, const std::string& prefix) {
+  const Choice rule = choice.before_overlay();
+  Choice out(rule.source());
+  for (const std::string& k : rule.knobs()) out.set(prefix + k, rule.value(k), rule.reason(k));
+  for (const std::string& k : choice.knobs()) {
+    if (choice.source(k) == rule.source(k)) continue;
+    out.overlay(Choice(choice.source(k)).set(prefix + k, choice.value(k), choice.reason(k)));
+  }
+  return out;
+}
+
+namespace {
+
+// Stores of a result.
+struct StoreProblem {
+  int64_t bytes = 0, l2_bytes = 0;
+  NamedFeatures features() const {
+    return {{"bytes", static_cast<double>(bytes)}, {"l2_bytes", static_cast<double>(l2_bytes)}};
+  }
+};
+
+// What the cache does not hold displaces what it could.
+Choice streaming_rule(const StoreProblem& p) {
+  return Choice().set("nontemporal", p.bytes > p.l2_bytes,
+                      "result of " + std::to_string(p.bytes >> 10) + " KiB against the cache");
+}
+
+}  // namespace
+
 void streaming_stores(TemplateBuilder& t, StageRef s, const std::string& prefix) {
   const Operation& op = t.dag().stage(s.id());
-  const int64_t bytes = spatial_points(op) * op.output(0).dtype().bytes();
-  Param streaming = t.choice(prefix + "nontemporal", bytes > t.target().gpu.l2_bytes,
-                             "result of " + std::to_string(bytes >> 10) + " KiB against the cache");
+  const StoreProblem p{spatial_points(op) * op.output(0).dtype().bytes(), t.target().gpu.l2_bytes};
+  Param streaming =
+      t.choice(prefix + "nontemporal",
+               with_prefix(t.decide("cuda_streaming_stores", p, streaming_rule), prefix));
   t.when(streaming, 1, [&] { s.store_nontemporal(); });
 }
 
@@ -47,7 +83,7 @@ Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const st
   StageRef s = reduction == host.id() ? host.cache_write() : t.stage(std::max(reduction, 0));
   Loop all = host.fuse(axes);
   Param threads = t.knob(prefix + "threads", powers_of_two(64, most_block_threads(t.target().gpu)),
-                         128, "small blocks spread over all multiprocessors");
+                         kPointThreads, "small blocks spread over all multiprocessors");
   auto [block, thread] = host.split(all, threads);
   host.bind(block, LoopKind::BlockX);
   host.bind(thread, LoopKind::ThreadX);
@@ -57,7 +93,7 @@ Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const st
       std::vector<int64_t> extents;
       for (const Axis& a : t.dag().stage(reduction).reduce_axes()) extents.push_back(a.extent());
       if (static_cast<int>(extents.size()) == s.num_reduce_axes())
-        unroll_short(s, s.all_reduce_axes(), extents, 64);
+        unroll_short(s, s.all_reduce_axes(), extents, kShortBody);
     }
   }
   return thread;
@@ -71,7 +107,7 @@ void sum_of_parts(TemplateBuilder& t, const StageGroup& g) {
 void sum_of_parts(TemplateBuilder& t, const StageGroup& g, StageRef sum) {
   StageRef output_stage = t.stage(g.output_stage);
   Loop f = output_stage.fuse(output_stage.all_axes());
-  auto [block, thread] = output_stage.split(f, 128);
+  auto [block, thread] = output_stage.split(f, kPointThreads);
   output_stage.bind(block, LoopKind::BlockX);
   output_stage.bind(thread, LoopKind::ThreadX);
   sum.compute_at(output_stage, thread);

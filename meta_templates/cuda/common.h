@@ -21,6 +21,10 @@ inline int64_t whole_vector(int64_t extent, int64_t lanes) {
   return std::max<int64_t>(1, lanes);
 }
 
+/// `choice` of knobs whose names have `prefix` before them: part_threads, where the rule says
+/// threads.
+Choice with_prefix(const Choice& choice, const std::string& prefix);
+
 /// Whether the stores of `s`, the result of a group, bypass the caches: a knob.
 void streaming_stores(TemplateBuilder& t, StageRef s, const std::string& prefix = "");
 
@@ -31,6 +35,9 @@ std::vector<int64_t> powers_of_two(int64_t first, int64_t last);
 /// host itself, a stage to be computed inside it, or -1) runs its loops in that thread. Returns the
 /// thread's loop; invalid where the host has no axes.
 Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const std::string& prefix);
+
+/// Copies of its innermost statement that a body is unrolled to.
+inline constexpr int64_t kShortBody = 64;
 
 /// Unrolls loops of `extents` from the innermost outwards while the body stays short.
 void unroll_short(StageRef s, const std::vector<Loop>& loops, const std::vector<int64_t>& extents,

@@ -2,7 +2,7 @@
 //
 //   element by element (flat_over_threads, here):
 //     for block { for t (threadIdx.x) { for vectors { 16 bytes } } }
-//   a transposed read: cuda_transpose.cpp      reductions along its rows: cuda_row_group.cpp
+//   a transposed read: transpose.cpp      reductions along its rows: row_group.cpp
 //
 // Knobs: threads, vectors (16-byte accesses a thread, all under way at once).
 #include "cuda/direct.h"
@@ -34,6 +34,34 @@ int64_t row_vector(const ComputeDag& dag, int s, int64_t lanes) {
   return v;
 }
 
+// Element by element work.
+struct FlatProblem {
+  int64_t vectors = 1;  // of all elements
+  Gpu gpu;
+  NamedFeatures features() const {
+    return {{"vectors", static_cast<double>(vectors)},
+            {"sms", static_cast<double>(gpu.sms)},
+            {"block_threads", static_cast<double>(most_block_threads(gpu))}};
+  }
+};
+
+// Defaults of threads and vectors.
+Choice flat_rule(const FlatProblem& p) {
+  // Threads of a block, and of one where they would leave multiprocessors without a block.
+  constexpr int64_t kThreads = 256, kFewThreads = 128;
+  // Vectors of a thread, all under way, as long as every multiprocessor still has so many blocks to
+  // choose from.
+  constexpr int64_t kMostVectors = 4, kBlocksOfSm = 4;
+  const int64_t sms = p.gpu.sms;
+  const int64_t threads = p.vectors < kThreads * sms ? kFewThreads : kThreads;
+  int64_t each = kMostVectors;
+  while (each > 1 && p.vectors < each * kThreads * kBlocksOfSm * sms) each /= 2;
+  return Choice()
+      .set("threads", std::min(threads, most_block_threads(p.gpu)),
+           "several blocks to a multiprocessor")
+      .set("vectors", each, "vectors a thread loads before it stores");
+}
+
 }  // namespace
 
 void flat_over_threads(TemplateBuilder& t, int stage, const std::string& prefix) {
@@ -58,16 +86,10 @@ void flat_over_threads(TemplateBuilder& t, int stage, const std::string& prefix)
     vectors = s.fuse(axes);
   }
   streaming_stores(t, s, prefix);
-  const int64_t sms = t.target().gpu.sms, total = points / v;
-  const int64_t most = most_block_threads(t.target().gpu);
-  Param threads = t.knob(prefix + "threads", powers_of_two(64, most),
-                         std::min<int64_t>(total < 256 * sms ? 128 : 256, most),
-                         "several blocks to a multiprocessor");
-  // More loads under way, as long as every multiprocessor still has blocks to choose from.
-  int64_t each = 4;
-  while (each > 1 && total < each * 256 * 4 * sms) each /= 2;
-  Param in_flight =
-      t.knob(prefix + "vectors", {1, 2, 4, 8}, each, "vectors a thread loads before it stores");
+  const FlatProblem p{points / v, t.target().gpu};
+  const Choice choice = with_prefix(t.decide("cuda_direct_compute", p, flat_rule), prefix);
+  Param threads = t.knob(prefix + "threads", powers_of_two(64, most_block_threads(p.gpu)), choice);
+  Param in_flight = t.knob(prefix + "vectors", {1, 2, 4, 8}, choice);
   auto [chunk, thread] = s.split(vectors, threads);
   auto [block, round] = s.split(chunk, in_flight);
   s.reorder({block, thread, round});
@@ -81,9 +103,10 @@ namespace {
 // A few long rows leave multiprocessors idle: their reductions are then cut into parts, at the
 // root.
 bool rows_fill_machine(const TemplateBuilder& t, const StageGroup& g) {
+  constexpr int64_t kLongRow = 32 << 10;  // elements
   const Operation& op = t.dag().stage(g.output_stage);
   const int64_t rows = leading_points(op, static_cast<size_t>(row_rank(t.dag(), g)));
-  return 2 * rows >= t.target().gpu.sms || spatial_points(op) / rows < 32 << 10;
+  return 2 * rows >= t.target().gpu.sms || spatial_points(op) / rows < kLongRow;
 }
 
 void build(TemplateBuilder& t, const StageGroup& g) {

@@ -5,8 +5,9 @@
 //            =  n: at the n-th place that the host group offers: one value a row by every thread,
 //                  a row by the threads that share it (in their registers)
 #include "cuda/direct.h"
+#include "cuda/location_rule.h"
 #include "cuda/rows.h"
-#include "cuda/tensor_core.h"
+#include "cuda/tensor_core_shape.h"
 
 namespace heddle::meta {
 namespace {
@@ -31,21 +32,6 @@ Part part_at(const ComputeDag& dag, int s, const StageGroup::Place& place) {
   return same < host.size() ? Part::Value : Part::Other;
 }
 
-// Reads of an element by contractions, and by everything else.
-struct Reads {
-  double contractions = 0, others = 0;
-};
-Reads reads_of(const ComputeDag& dag, int s) {
-  Reads r;
-  for (int c : dag.info(s).consumers) {
-    const StageInfo& reader = dag.info(c);
-    const double n = static_cast<double>(reader.points * reader.reduce_points) /
-                     static_cast<double>(std::max<int64_t>(1, dag.info(s).points));
-    (reader.stage_class == StageClass::ComplexReduction ? r.contractions : r.others) += n;
-  }
-  return r;
-}
-
 // Whether all readers of stage `s` are convolutions whose tiles come by computed addresses, and `s`
 // but moves elements, or pads: then nothing is gained by a padded copy.
 bool fetched_by_tiles(const ComputeDag& dag, int s, const Target& target, bool allow_tf32) {
@@ -57,85 +43,104 @@ bool fetched_by_tiles(const ComputeDag& dag, int s, const Target& target, bool a
          });
 }
 
-void build(TemplateBuilder& t, const StageGroup& g) {
+LocationProblem problem_of(const TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
-  StageRef s = t.stage(g.output_stage);
   const StageInfo& info = dag.info(g.output_stage);
-  const Reads reads = reads_of(dag, g.output_stage);
-  std::vector<int64_t> where;
-  const bool may_inline = reads.contractions == 0 || info.transcendentals_per_point == 0;
-  if (may_inline) where.push_back(-1);
-  // What the row's reductions are made into is computed with them.
-  if (g.deepest == 0) where.push_back(0);
-  int64_t chosen = 0;
-  std::string reason = "computed once for all readers";
-  for (size_t p = 0; p < g.places.size(); ++p) {
-    const Part part = part_at(dag, g.output_stage, g.places[p]);
-    if (part == Part::Other) continue;
-    const auto at = static_cast<int64_t>(p) + 1;
-    if (at > g.deepest) continue;
-    where.push_back(at);
-    const auto& sharing = g.places[p].sharing;
-    if (part == Part::Value || sharing.options.empty() || t.chosen(sharing.resident) == 1) {
-      chosen = at;
-      reason = "computed where it is read, in registers";
-    } else if (may_inline) {
-      chosen = -1;
-      reason = "computed again by each pass over the row";
-    }
+  LocationProblem p;
+  for (int c : info.consumers) {
+    const StageInfo& reader = dag.info(c);
+    const double reads = static_cast<double>(reader.points * reader.reduce_points) /
+                         static_cast<double>(std::max<int64_t>(1, info.points));
+    (reader.stage_class == StageClass::ComplexReduction ? p.contraction_reads : p.other_reads) +=
+        reads;
   }
-  if (chosen == 0 && may_inline) {
-    const bool padding = reads.contractions > 0 && reads.contractions <= 32;
-    const bool few = reads.contractions == 0 && reads.others <= 2;
-    if (padding || few) {
-      chosen = -1;
-      reason = "cheaper to compute again than to store and read";
-    } else if (fetched_by_tiles(dag, g.output_stage, t.target(), g.allow_tf32)) {
-      chosen = -1;
-      reason = "the tiles of its readers are fetched with zeros around them";
-    }
+  p.may_inline = p.contraction_reads == 0 || info.transcendentals_per_point == 0;
+  p.fetched_by_tiles = fetched_by_tiles(dag, g.output_stage, t.target(), g.allow_tf32);
+  for (size_t i = 0; i < g.places.size(); ++i) {
+    const auto location = static_cast<int64_t>(i) + 1;
+    const Part part = part_at(dag, g.output_stage, g.places[i]);
+    if (part == Part::Other || location > g.deepest) continue;
+    const auto& sharing = g.places[i].sharing;
+    p.places.push_back({location, part == Part::Value || sharing.options.empty() ||
+                                      t.chosen(sharing.resident) == 1});
   }
-  if (where.empty()) where.push_back(0);
-  Param location = t.knob("location", where, chosen, reason);
-  t.set_location(g.output_stage, location);
-  // Where a row stays in registers, what reads them must be computed there as well.
-  for (const auto& place : g.places) {
-    if (place.sharing.options.empty()) continue;
-    const Param resident = place.sharing.resident;
-    t.require(
-        "'" + dag.stage(g.output_stage).name() + "' is computed where the row is resident",
-        [=](const TemplateBuilder::Value& v) { return v(location) != 0 || v(resident) == 0; });
+  return p;
+}
+
+class Recipe {
+ public:
+  Recipe(TemplateBuilder& t, const StageGroup& g)
+      : t_(t), dag_(t.dag()), g_(g), op_(dag_.stage(g.output_stage)), s_(t.stage(g.output_stage)) {}
+
+  void write() {
+    const LocationProblem p = problem_of(t_, g_);
+    const Choice choice = t_.decide("cuda_location", p, location_rule);
+    std::vector<int64_t> where;
+    if (p.may_inline) where.push_back(-1);
+    // What the row's reductions are made into is computed with them.
+    if (g_.deepest == 0) where.push_back(0);
+    for (const LocationProblem::Place& place : p.places) where.push_back(place.location);
+    if (where.empty()) where.push_back(0);
+    const Param location = t_.knob("location", where, choice);
+    t_.set_location(g_.output_stage, location);
+    require_resident(location);
+    const bool at_root = std::find(where.begin(), where.end(), 0) != where.end();
+    if (at_root || t_.chosen(location) == 0)
+      t_.when(location, 0, [&] { flat_over_threads(t_, g_.output_stage, "root_"); });
+    if (p.may_inline) t_.when(location, -1, [&] { s_.compute_inline(); });
+    for (const LocationProblem::Place& place : p.places) at_place(place.location, location);
   }
 
-  if (chosen == 0 || std::find(where.begin(), where.end(), 0) != where.end())
-    t.when(location, 0, [&] { flat_over_threads(t, g.output_stage, "root_"); });
-  if (may_inline) t.when(location, -1, [&] { s.compute_inline(); });
-  for (int64_t at : where) {
-    if (at <= 0) continue;
-    const StageGroup::Place& place = g.places[static_cast<size_t>(at) - 1];
-    t.when(location, at, [&] {
-      s.compute_at(t.stage(place.stage), place.loop);
-      std::vector<Loop> axes = s.all_axes();
-      if (part_at(dag, g.output_stage, place) == Part::Value || axes.empty()) return;
-      if (place.sharing.options.empty()) {
-        std::vector<int64_t> extents;
-        for (const Axis& a : dag.stage(g.output_stage).axes()) extents.push_back(a.extent());
-        return unroll_short(s, axes, extents, 64);
-      }
-      for_each_option(t, place.sharing.threads, place.sharing.options, [&](int64_t n) {
-        s.unroll(share(s, axes.back(), n, place.sharing.vector).round);
-      });
-      // The leading axes are the row's, of one element; those between are its own.
-      for (size_t d = 0; d + 1 < axes.size(); ++d) s.unroll(axes[d]);
-    });
-    if (part_at(dag, g.output_stage, place) == Part::Row && !place.sharing.options.empty()) {
+ private:
+  // Where a row stays in registers, what reads them must be computed there as well.
+  void require_resident(Param location) {
+    for (const auto& place : g_.places) {
+      if (place.sharing.options.empty()) continue;
       const Param resident = place.sharing.resident;
-      t.require(
-          "'" + dag.stage(g.output_stage).name() + "' is kept only where rows fit the registers",
+      t_.require(
+          "'" + op_.name() + "' is computed where the row is resident",
+          [=](const TemplateBuilder::Value& v) { return v(location) != 0 || v(resident) == 0; });
+    }
+  }
+
+  void at_place(int64_t at, Param location) {
+    const StageGroup::Place& place = g_.places[static_cast<size_t>(at) - 1];
+    const Part part = part_at(dag_, g_.output_stage, place);
+    t_.when(location, at, [&] {
+      s_.compute_at(t_.stage(place.stage), place.loop);
+      if (part != Part::Value && s_.num_axes() > 0) share_row(place);
+    });
+    if (part == Part::Row && !place.sharing.options.empty()) {
+      const Param resident = place.sharing.resident;
+      t_.require(
+          "'" + op_.name() + "' is kept only where rows fit the registers",
           [=](const TemplateBuilder::Value& v) { return v(location) != at || v(resident) == 1; });
     }
   }
-}
+
+  // The elements of a row, by the threads that share it.
+  void share_row(const StageGroup::Place& place) {
+    const std::vector<Loop> axes = s_.all_axes();
+    if (place.sharing.options.empty()) {
+      std::vector<int64_t> extents;
+      for (const Axis& a : op_.axes()) extents.push_back(a.extent());
+      return unroll_short(s_, axes, extents, kShortBody);
+    }
+    for_each_option(t_, place.sharing.threads, place.sharing.options, [&](int64_t n) {
+      s_.unroll(share(s_, axes.back(), n, place.sharing.vector).round);
+    });
+    // The leading axes are the row's, of one element; those between are its own.
+    for (size_t d = 0; d + 1 < axes.size(); ++d) s_.unroll(axes[d]);
+  }
+
+  TemplateBuilder& t_;
+  const ComputeDag& dag_;
+  const StageGroup& g_;
+  const Operation& op_;
+  StageRef s_;
+};
+
+void build(TemplateBuilder& t, const StageGroup& g) { Recipe(t, g).write(); }
 
 HEDDLE_REGISTER_META_TEMPLATE({"cuda_location_tunable", 0, matches, build});
 

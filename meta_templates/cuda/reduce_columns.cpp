@@ -1,31 +1,69 @@
+// clang-format off
+//   for strip (blockIdx.x) {
+//     for rows (threadIdx.y), vectors of columns (threadIdx.x) {
+//       own[lanes] = the sum of every threads_down-th row                  registers
+//       part[row][columns] = own                                           shared memory
+//     }
+//     for vectors of columns (threadIdx.x) { host[columns] = the sum of part[..][columns] }
+//   }
+// clang-format on
 #include "cuda/reductions.h"
 
 namespace heddle::meta {
+namespace {
 
-void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
-                    int64_t length, int64_t lanes, int64_t bytes, int64_t most_down,
-                    const std::string& prefix) {
-  const int64_t vector = whole_vector(extent, lanes), vectors = extent / vector;
-  const int64_t smem = t.target().gpu.smem_per_block;
-  const int64_t most = most_block_threads(t.target().gpu);
-  const int64_t side = std::min<int64_t>(32, std::max<int64_t>(4, vectors));
-  auto fits = [=](int64_t threads) { return threads <= most && threads * vector * bytes <= smem; };
-  Param across = t.knob(prefix + "threads_across", powers_of_two(4, 128), side,
-                        "a warp reads 512 bytes of a row at a time");
-  // Four rows a thread are under way at once; where that is all, it takes one round trip.
-  int64_t side_by_side = 1;
-  while (8 * side_by_side <= length && side_by_side < most_down && fits(2 * side * side_by_side))
-    side_by_side *= 2;
-  Param down = t.knob(prefix + "threads_down", powers_of_two(1, 32), side_by_side,
-                      "rows side by side, a few each");
-  Param unroll = t.knob(prefix + "unroll", {1, 2, 4, 8}, 4, "rows a thread has under way");
+struct ColumnKnobs {
+  Param across, down, unroll;
+};
+
+ColumnKnobs ask(TemplateBuilder& t, const ColumnProblem& problem, const std::string& prefix) {
+  const Choice choice =
+      with_prefix(t.decide("cuda_reduce_columns", problem, reduce_columns_rule), prefix);
+  ColumnKnobs k;
+  k.across = t.knob(prefix + "threads_across", powers_of_two(4, 128), choice);
+  k.down = t.knob(prefix + "threads_down", powers_of_two(1, 32), choice);
+  k.unroll = t.knob(prefix + "unroll", {1, 2, 4, 8}, choice);
   t.require("a block has no more threads than it may, and their parts fit shared memory",
-            [=](const TemplateBuilder::Value& v) { return fits(v(across) * v(down)); });
+            [=](const TemplateBuilder::Value& v) { return problem.fits(v(k.across) * v(k.down)); });
+  return k;
+}
 
+// What a thread adds up in registers: its rows, `unroll` of them under way.
+void add_up_rows(StageRef own, int k, Param unroll) {
+  std::vector<Loop> order = own.all_axes(), over = own.all_reduce_axes();
+  const Loop lane = order.back();
+  order.pop_back();
+  const Loop rows = over[static_cast<size_t>(k)];
+  over.erase(over.begin() + k);
+  order.insert(order.end(), over.begin(), over.end());
+  order.push_back(rows);
+  order.push_back(lane);
+  own.reorder(order);
+  own.unroll(own.split(rows, unroll)[1]);
+  own.vectorize(lane);
+}
+
+// The parts of all threadIdx.y, for one vector of columns.
+void add_up_parts(StageRef sum) {
+  std::vector<Loop> order = sum.all_axes();
+  const Loop lane = order.back();
+  order.back() = sum.reduce_axis(0);
+  order.push_back(lane);
+  sum.reorder(order);
+  sum.unroll(sum.reduce_axis(0));
+  sum.vectorize(lane);
+}
+
+}  // namespace
+
+void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction, int k,
+                    const ColumnProblem& problem, const std::string& prefix) {
+  const ColumnKnobs knobs = ask(t, problem, prefix);
+  const int64_t vector = problem.vector();
   std::vector<Loop> axes = host.all_axes();
   StageRef sum = reduction.id() == host.id() ? host.cache_write() : reduction;
   auto [columns, lane] = host.split(axes.back(), vector);
-  auto [strip, thread] = host.split(columns, across);
+  auto [strip, thread] = host.split(columns, knobs.across);
   axes.back() = strip;
   const Loop block = host.fuse(axes);
   host.bind(block, LoopKind::BlockX);
@@ -33,7 +71,7 @@ void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction, int k
   host.vectorize(lane);
 
   // The part of each threadIdx.y: added up in registers, then left in shared memory for all.
-  StageRef part = sum.rfactor(sum.reduce_axis(k), down, true);
+  StageRef part = sum.rfactor(sum.reduce_axis(k), knobs.down, true);
   part.set_scope(Scope::Shared);
   StageRef own = part.cache_write();
   auto [part_column, part_lane] = part.split(part.axis(-1), vector);
@@ -42,26 +80,9 @@ void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction, int k
   part.vectorize(part_lane);
   part.compute_at(host, block);
 
-  std::vector<Loop> order = own.all_axes(), over = own.all_reduce_axes();
-  const Loop own_lane = order.back();
-  order.pop_back();
-  const Loop rows = over[static_cast<size_t>(k)];
-  over.erase(over.begin() + k);
-  order.insert(order.end(), over.begin(), over.end());
-  order.push_back(rows);
-  order.push_back(own_lane);
-  own.reorder(order);
-  own.unroll(own.split(rows, unroll)[1]);
-  own.vectorize(own_lane);
+  add_up_rows(own, k, knobs.unroll);
   own.compute_at(part, part_column);
-
-  std::vector<Loop> of_sum = sum.all_axes();
-  const Loop sum_lane = of_sum.back();
-  of_sum.back() = sum.reduce_axis(0);
-  of_sum.push_back(sum_lane);
-  sum.reorder(of_sum);
-  sum.unroll(sum.reduce_axis(0));
-  sum.vectorize(sum_lane);
+  add_up_parts(sum);
   sum.compute_at(host, thread);
 }
 

@@ -1,46 +1,40 @@
+// clang-format off
+//   for block (blockIdx.x, or a cluster) { for row (threadIdx.y) {
+//     for t (threadIdx.x) { for round { for lane { part[t][lane] += row[..] } } }     registers
+//     sum = the lanes of all threads                                                 shuffles
+//     host[row] = sum
+//   } }
+// clang-format on
 #include "cuda/reductions.h"
 
 namespace heddle::meta {
 
-RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int k, int64_t extent,
-                      int64_t lanes, int64_t rows, const std::string& prefix,
+RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int k,
+                      const RowProblem& problem, const std::string& prefix,
                       const RowsOptions& options) {
-  const RowSharing sharing =
-      share_rows(extent, lanes, rows, t.target().gpu, options.by_clusters, options.heavy);
-  const auto& offered = sharing.options;
-  const bool given = std::find(offered.begin(), offered.end(), options.threads) != offered.end();
-  const int64_t chosen = given ? options.threads : sharing.chosen;
-  Param threads = t.knob(prefix + "threads", sharing.options, chosen,
-                         given             ? "as many as there are parts to combine"
-                         : chosen == kWarp ? "a short row: a warp has it in few vectors"
-                         : options.heavy   ? "two vectors a thread, 512 threads at most"
-                                           : "four vectors a thread, all under way");
-  Param at_once =
-      t.knob(prefix + "rows_per_block", {1, 2, 4, 8, 16}, !given && chosen == kWarp ? 4 : 1,
-             "warps that need no barrier share a block");
-  Param cluster = cluster_knob(t, sharing, threads, 1, prefix, "rows enough for a block each");
-  t.require("several rows a block are a warp each, all within a block's threads",
-            [=, most = sharing.most](const TemplateBuilder::Value& v) {
-              return (v(at_once) == 1 || (v(threads) == kWarp && v(cluster) == 1)) &&
-                     v(at_once) * v(threads) <= most * v(cluster);
-            });
-  Param unroll = t.knob(prefix + "unroll", {1, 2, 4, 8},
-                        given ? 8 : std::min<int64_t>(8, sharing.rounds(chosen)),
-                        "vectors a thread has under way");
+  const RowSharing sharing = share_rows(problem);
+  const auto rule = [&](const RowProblem& p) { return reduce_rows_rule(p, options.threads); };
+  const Choice choice = with_prefix(t.decide("cuda_reduce_rows", problem, rule), prefix);
+  Param threads = t.knob(prefix + "threads", sharing.options, choice);
+  Param rows_per_block = t.knob(prefix + "rows_per_block", {1, 2, 4, 8, 16}, choice);
+  Param cluster = cluster_knob(t, sharing, threads, prefix, choice);
+  require_rows_of_block(t, sharing, rows_per_block, threads, cluster);
+  Param unroll = t.knob(prefix + "unroll", {1, 2, 4, 8}, choice);
   if (const Param length = options.length; !length.is_const()) {
     const int64_t vector = sharing.vector;
     t.require("every thread has a vector of the row",
               [=](const TemplateBuilder::Value& v) { return v(threads) * vector <= v(length); });
   }
+
   StageRef sum = reduction.id() == host.id() ? host.cache_write() : reduction;
   Loop all = host.fuse(host.all_axes());
-  auto [block, row] = host.split(all, at_once);
+  auto [block, row] = host.split(all, rows_per_block);
   bind_rows(t, host, block, sharing, cluster);
   host.bind(row, LoopKind::ThreadY);
   sum.compute_at(host, row);
   for_each_option(t, threads, sharing.options,
                   [&](int64_t n) { reduce_row(t, sum, k, n, sharing.vector, unroll, host, row); });
-  return {threads, at_once};
+  return {threads, rows_per_block};
 }
 
 }  // namespace heddle::meta

@@ -4,24 +4,30 @@ namespace heddle::meta {
 
 namespace {
 
-// Shorter rows are no work for several blocks.
-constexpr int64_t kClusterElements = 1024;
-
 LoopKind cluster_kind(int64_t blocks) {
   return blocks == 8 ? LoopKind::Cluster8 : blocks == 4 ? LoopKind::Cluster4 : LoopKind::Cluster2;
 }
 
 }  // namespace
 
-Param cluster_knob(TemplateBuilder& t, const RowSharing& sharing, Param threads, int64_t chosen,
-                   const std::string& prefix, const std::string& reason) {
+Param cluster_knob(TemplateBuilder& t, const RowSharing& sharing, Param threads,
+                   const std::string& prefix, const Choice& choice) {
   if (sharing.clusters.size() == 1) return 1;
-  Param cluster = t.knob(prefix + "cluster", sharing.clusters, chosen, reason);
+  Param cluster = t.knob(prefix + "cluster", sharing.clusters, choice);
   t.require("each block of a cluster has whole warps, and no more threads than it may",
             [=, most = sharing.most](const TemplateBuilder::Value& v) {
               return v(threads) % (v(cluster) * kWarp) == 0 && v(threads) / v(cluster) <= most;
             });
   return cluster;
+}
+
+void require_rows_of_block(TemplateBuilder& t, const RowSharing& sharing, Param rows_per_block,
+                           Param threads, Param cluster) {
+  t.require("several rows a block are a warp each, all within a block's threads",
+            [=, most = sharing.most](const TemplateBuilder::Value& v) {
+              return (v(rows_per_block) == 1 || (v(threads) == kWarp && v(cluster) == 1)) &&
+                     v(rows_per_block) * v(threads) <= most * v(cluster);
+            });
 }
 
 void bind_rows(TemplateBuilder& t, StageRef s, Loop rows, const RowSharing& sharing,
@@ -33,52 +39,6 @@ void bind_rows(TemplateBuilder& t, StageRef s, Loop rows, const RowSharing& shar
   for (int64_t n : sharing.clusters) {
     t.when(cluster, n, [&] { s.bind(rows, n == 1 ? LoopKind::BlockX : cluster_kind(n)); });
   }
-}
-
-RowSharing share_rows(int64_t extent, int64_t lanes, int64_t rows, const Gpu& gpu, bool by_clusters,
-                      bool heavy) {
-  const int64_t sms = gpu.sms;
-  RowSharing r;
-  r.clusters = {1};
-  r.extent = extent;
-  r.most = most_block_threads(gpu);
-  r.vector = whole_vector(extent, lanes);
-  // A warp must find a vector for each of its lanes.
-  while (r.vector > 1 && kWarp * r.vector > extent) r.vector /= 2;
-  for (int64_t n = kWarp; n <= r.most && n * r.vector <= extent; n += kWarp) {
-    const bool power = (n & (n - 1)) == 0;
-    const bool whole = extent % (n * r.vector) == 0;
-    if (power || whole) r.options.push_back(n);
-  }
-  if (r.options.empty()) return r;
-  // Short rows: a warp each, and no barrier. Longer ones: four vectors a thread, all under way at
-  // once; more where there are too few rows to fill the multiprocessors.
-  const int64_t vectors = ceil_div(extent, r.vector);
-  // (argmax on an H200, us: 4096 rows of 4096 19.6 by four vectors a thread, 18.0 by two; 16384 of
-  // 1024 19.0 by a warp each, 17.1 by two vectors a thread.)
-  const int64_t want = heavy ? 2 : rows < 2 * sms ? 1 : 4, most = heavy ? 512 : r.most;
-  r.chosen = r.options.front();
-  const bool warp_each = vectors <= (heavy ? want : 8) * kWarp && rows >= 8 * sms;
-  for (int64_t n : r.options) {
-    if (warp_each || n > most) break;
-    r.chosen = n;
-    if (r.rounds(n) <= want) break;
-  }
-  // Nothing to test at the end of the row, where that is near.
-  if (!warp_each && extent % (r.chosen * r.vector) != 0) {
-    int64_t best = 0;
-    for (int64_t n : r.options) {
-      if (extent % (n * r.vector) == 0 && 2 * n >= r.chosen && n <= 2 * r.chosen) best = n;
-    }
-    if (best > 0) r.chosen = best;
-  }
-  if (by_clusters && gpu.has_clusters() && extent >= kClusterElements) {
-    r.clusters = {1, 2, 4, 8};
-    for (int64_t n = 2 * r.most; n <= 8 * r.most; n *= 2) {
-      if (n * r.vector <= extent) r.options.push_back(n);
-    }
-  }
-  return r;
 }
 
 void for_each_option(TemplateBuilder& t, Param threads, const std::vector<int64_t>& options,

@@ -9,33 +9,17 @@
 
 #include <functional>
 
-#include "cuda/common.h"
+#include "cuda/rows_rule.h"
 
 namespace heddle::meta {
 
-/// How threads share rows of `extent` elements.
-struct RowSharing {
-  int64_t extent = 0;
-  int64_t vector = 1;  ///< elements a thread takes at a time
-  /// Threads a row: whole warps; empty: a row a thread. More than a block has: those of a cluster.
-  std::vector<int64_t> options;
-  int64_t chosen = 0;             ///< at most a block's
-  std::vector<int64_t> clusters;  ///< blocks a row
-
-  int64_t most = 1024;  ///< threads of a block
-  int64_t rounds(int64_t threads) const { return ceil_div(extent, threads * vector); }
-};
-
-/// For rows of `extent` elements, of which vectors of up to `lanes` can be read. `rows`: how many.
-/// `by_clusters`: several blocks may share one, where it is long and the GPU has clusters. `heavy`:
-/// an element is more than an operation or two (it has an index beside it): more, smaller blocks.
-RowSharing share_rows(int64_t extent, int64_t lanes, int64_t rows, const Gpu& gpu, bool by_clusters,
-                      bool heavy = false);
-
-/// The knob that says how many blocks have a row together, and what it asks of `threads`; 1 where
-/// there is no choice.
-Param cluster_knob(TemplateBuilder& t, const RowSharing& sharing, Param threads, int64_t chosen,
-                   const std::string& prefix, const std::string& reason);
+/// The knob that says how many blocks have a row together (`prefix` + "cluster"), and what it asks
+/// of `threads`; 1 where there is no choice.
+Param cluster_knob(TemplateBuilder& t, const RowSharing& sharing, Param threads,
+                   const std::string& prefix, const Choice& choice);
+/// What several rows of a block ask of the other knobs.
+void require_rows_of_block(TemplateBuilder& t, const RowSharing& sharing, Param rows_per_block,
+                           Param threads, Param cluster);
 /// Binds `rows`, of a row each, to blocks or to clusters of them.
 void bind_rows(TemplateBuilder& t, StageRef s, Loop rows, const RowSharing& sharing, Param cluster);
 

@@ -41,61 +41,86 @@ std::vector<Turned> turned_reads(const ComputeDag& dag, const StageGroup& g, int
   return out;
 }
 
-}  // namespace
+// A result of rows x columns that is read along its rows.
+struct TransposeProblem {
+  int64_t rows = 1, columns = 1;
+  int64_t lanes = 1;  // of a 16-byte access
+  int64_t tiles = 1;  // tensors that are read so
+  Gpu gpu;
 
-bool transpose_by_tiles(TemplateBuilder& t, const StageGroup& g) {
-  const ComputeDag& dag = t.dag();
-  const Operation& op = dag.stage(g.output_stage);
-  const int along = transposed_axis(dag, g.output_stage);
-  if (along < 0) return false;
-  const int64_t rows = op.axes()[static_cast<size_t>(along)].extent();
-  const int64_t columns = op.axes().back().extent();
-  if (std::min(rows, columns) < 16) return false;  // chunks are short either way
-  const std::vector<Turned> turned = turned_reads(dag, g, along);
-  if (turned.empty()) return false;
+  int64_t element_bytes() const { return 16 / lanes; }
+  // The longest vector that both sides allow.
+  int64_t widest() const { return whole_vector(rows, whole_vector(columns, lanes)); }
+  // Whether `down` rows of threads with `vector` elements each are a warp at least, and a block.
+  bool threads_fit(int64_t side, int64_t vector, int64_t down) const {
+    const int64_t n = side / vector * down;
+    return n >= kWarp && n <= most_block_threads(gpu) && side >= vector;
+  }
+  bool memory_fits(int64_t side) const {
+    return tiles * side * (side + 1) * element_bytes() <= gpu.smem_per_block;
+  }
+  NamedFeatures features() const {
+    const auto number = [](auto x) { return static_cast<double>(x); };
+    return {{"rows", number(rows)},
+            {"columns", number(columns)},
+            {"lanes", number(lanes)},
+            {"tiles", number(tiles)},
+            {"smem_per_block_bytes", number(gpu.smem_per_block)},
+            {"block_threads", number(most_block_threads(gpu))}};
+  }
+};
 
-  StageRef s = t.stage(g.output_stage);
-  streaming_stores(t, s);
-  const int64_t lanes = access_lanes(dag, g.output_stage);
-  const int64_t bytes = 16 / lanes;
-  const int64_t widest = whole_vector(rows, whole_vector(columns, lanes));
-  const int64_t smem = t.target().gpu.smem_per_block, tiles = static_cast<int64_t>(turned.size());
-  const int64_t most = most_block_threads(t.target().gpu);
-  auto threads_fit = [=](int64_t side, int64_t lanes_of_one, int64_t down) {
-    const int64_t n = side / lanes_of_one * down;
-    return n >= kWarp && n <= most && side >= lanes_of_one;
-  };
-  auto memory_fits = [=](int64_t side) { return tiles * side * (side + 1) * bytes <= smem; };
-  int64_t side = std::min(rows, columns) < 64 ? 32 : 64, down = widest > 1 ? 16 : 8;
-  while (side > 16 && !memory_fits(side)) side /= 2;
-  while (down > 4 && side / widest * down > most) down /= 2;
-  while (side > 16 && side / widest * down > most) side /= 2;
-  Param vector =
-      t.knob("vector", powers_of_two(1, widest), widest, "16-byte accesses on both sides");
-  Param tile = t.knob("tile", {16, 32, 64, 128}, side,
-                      "long runs in memory, and several tiles to a multiprocessor");
-  Param thread_rows =
-      t.knob("tile_rows", {4, 8, 16, 32}, down, "several accesses a thread under way");
+// Defaults of vector, tile (its side) and tile_rows (of threads).
+Choice transpose_rule(const TransposeProblem& p) {
+  // Sides of a tile, and rows of threads: by vectors, by single elements; at least.
+  constexpr int64_t kSide = 64, kShortSide = 32, kLeastSide = 16;
+  constexpr int64_t kDown = 16, kDownOfElements = 8, kLeastDown = 4;
+  const int64_t widest = p.widest(), most = most_block_threads(p.gpu);
+  int64_t side = std::min(p.rows, p.columns) < kSide ? kShortSide : kSide;
+  int64_t down = widest > 1 ? kDown : kDownOfElements;
+  while (side > kLeastSide && !p.memory_fits(side)) side /= 2;
+  while (down > kLeastDown && side / widest * down > most) down /= 2;
+  while (side > kLeastSide && side / widest * down > most) side /= 2;
+  return Choice()
+      .set("vector", widest, "16-byte accesses on both sides")
+      .set("tile", side, "long runs in memory, and several tiles to a multiprocessor")
+      .set("tile_rows", down, "several accesses a thread under way");
+}
+
+struct TransposeKnobs {
+  Param vector, tile, rows;
+};
+
+TransposeKnobs ask(TemplateBuilder& t, const TransposeProblem& p) {
+  const Choice choice = t.decide("cuda_transpose", p, transpose_rule);
+  TransposeKnobs k;
+  k.vector = t.knob("vector", powers_of_two(1, p.widest()), choice);
+  k.tile = t.knob("tile", {16, 32, 64, 128}, choice);
+  k.rows = t.knob("tile_rows", {4, 8, 16, 32}, choice);
   t.require("the threads of a tile are a warp at least, and no more than a block may have",
             [=](const TemplateBuilder::Value& v) {
-              return threads_fit(v(tile), v(vector), v(thread_rows));
+              return p.threads_fit(v(k.tile), v(k.vector), v(k.rows));
             });
   t.require("the tiles fit shared memory",
-            [=](const TemplateBuilder::Value& v) { return memory_fits(v(tile)); });
+            [=](const TemplateBuilder::Value& v) { return p.memory_fits(v(k.tile)); });
+  return k;
+}
 
+// The loops of the output stage, over its axis `along` and its last one; returns the block's.
+Loop output_loops(StageRef s, size_t along, const TransposeKnobs& k) {
   std::vector<Loop> axes = s.all_axes();
-  auto [jo, ji] = s.split(axes[static_cast<size_t>(along)], tile);
-  auto [io, ii] = s.split(axes.back(), tile);
-  auto [round, row] = s.split(ji, thread_rows);
-  auto [column, lane] = s.split(ii, vector);
-  std::vector<Loop> outer, order;
+  auto [jo, ji] = s.split(axes[along], k.tile);
+  auto [io, ii] = s.split(axes.back(), k.tile);
+  auto [round, row] = s.split(ji, k.rows);
+  auto [column, lane] = s.split(ii, k.vector);
+  std::vector<Loop> outer;
   for (size_t d = 0; d + 1 < axes.size(); ++d) {
-    if (static_cast<int>(d) != along) outer.push_back(axes[d]);
+    if (d != along) outer.push_back(axes[d]);
   }
   // Neighbouring blocks read neighbouring tiles of one row.
   outer.push_back(io);
   outer.push_back(jo);
-  order = outer;
+  std::vector<Loop> order = outer;
   for (Loop l : {row, column, round, lane}) order.push_back(l);
   s.reorder(order);
   const Loop block = s.fuse(outer);
@@ -104,24 +129,53 @@ bool transpose_by_tiles(TemplateBuilder& t, const StageGroup& g) {
   s.bind(column, LoopKind::ThreadX);
   s.unroll(round);
   s.vectorize(lane);
-  for (const Turned& x : turned) {
-    StageRef copy = t.stage(x.producer).cache_read({s});
-    copy.set_scope(Scope::Shared);
-    copy.storage_pad(1);  // the elements of a column lie in different banks
-    std::vector<Loop> own = copy.all_axes(), in_order;
-    auto [r, y] = copy.split(own[static_cast<size_t>(x.across)], thread_rows);
-    auto [c, l] = copy.split(own.back(), vector);
-    for (size_t d = 0; d + 1 < own.size(); ++d) {
-      if (static_cast<int>(d) != x.across) in_order.push_back(own[d]);
-    }
-    for (Loop loop : {y, c, r, l}) in_order.push_back(loop);
-    copy.reorder(in_order);
-    copy.bind(y, LoopKind::ThreadY);
-    copy.bind(c, LoopKind::ThreadX);
-    copy.unroll(r);
-    copy.vectorize(l);
-    copy.compute_at(s, block);
+  return block;
+}
+
+// The tile of tensor `x` in shared memory, read along its own rows.
+void copy_tile(TemplateBuilder& t, const Turned& x, StageRef s, Loop block,
+               const TransposeKnobs& k) {
+  StageRef copy = t.stage(x.producer).cache_read({s});
+  copy.set_scope(Scope::Shared);
+  copy.storage_pad(1);  // the elements of a column lie in different banks
+  std::vector<Loop> axes = copy.all_axes(), order;
+  auto [round, row] = copy.split(axes[static_cast<size_t>(x.across)], k.rows);
+  auto [column, lane] = copy.split(axes.back(), k.vector);
+  for (size_t d = 0; d + 1 < axes.size(); ++d) {
+    if (static_cast<int>(d) != x.across) order.push_back(axes[d]);
   }
+  for (Loop loop : {row, column, round, lane}) order.push_back(loop);
+  copy.reorder(order);
+  copy.bind(row, LoopKind::ThreadY);
+  copy.bind(column, LoopKind::ThreadX);
+  copy.unroll(round);
+  copy.vectorize(lane);
+  copy.compute_at(s, block);
+}
+
+}  // namespace
+
+bool transpose_by_tiles(TemplateBuilder& t, const StageGroup& g) {
+  constexpr int64_t kLeastRun = 16;  // with less, chunks are short either way
+  const ComputeDag& dag = t.dag();
+  const Operation& op = dag.stage(g.output_stage);
+  const int along = transposed_axis(dag, g.output_stage);
+  if (along < 0) return false;
+  TransposeProblem p;
+  p.rows = op.axes()[static_cast<size_t>(along)].extent();
+  p.columns = op.axes().back().extent();
+  if (std::min(p.rows, p.columns) < kLeastRun) return false;
+  const std::vector<Turned> turned = turned_reads(dag, g, along);
+  if (turned.empty()) return false;
+  p.lanes = access_lanes(dag, g.output_stage);
+  p.tiles = std::ssize(turned);
+  p.gpu = t.target().gpu;
+
+  StageRef s = t.stage(g.output_stage);
+  streaming_stores(t, s);
+  const TransposeKnobs knobs = ask(t, p);
+  const Loop block = output_loops(s, static_cast<size_t>(along), knobs);
+  for (const Turned& x : turned) copy_tile(t, x, s, block, knobs);
   t.note("by tiles through shared memory: a read is transposed");
   return true;
 }

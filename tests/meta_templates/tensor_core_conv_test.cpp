@@ -103,7 +103,7 @@ TEST(TensorCoreConvolution, DeepOnesAreCutInParts) {
   const selftest::RandomProgram p = convolution(f);
   const Template t = make_template(ComputeDag(p.outputs), h200());
   Config c = t.default_config();
-  c.values[static_cast<size_t>(t.knob_index("mode"))] = 1;
+  c.values[static_cast<size_t>(t.knob_index("reduction"))] = 1;
   const selftest::Case want(p, 3, t.options().allow_tf32);
   const std::vector<NDArray> arrays = want.fresh_arrays();
   selftest::emulated(5)(t.instantiate(c), p.args(), arrays);

@@ -1,0 +1,38 @@
+// The loops of a contraction without tensor cores.
+#pragma once
+
+#include <optional>
+
+#include "common/contraction_shape.h"
+#include "cuda/complex_reduction_rule.h"
+#include "cuda/product_view.h"
+
+namespace heddle::meta {
+
+/// A contraction as the recipe takes it.
+struct SimtShape {
+  SimtShape(const ComputeDag& dag, const StageGroup& g);
+
+  const Operation* op;
+  ContractionShape axes;
+  /// Where several axes are taken as one; `axes` has its sizes then.
+  std::optional<ContractionView> view;
+  int step_axis = 0;  ///< the reduce axis that is cut into steps, where there is no view
+
+  bool has_rows() const { return view || axes.m >= 0; }
+  SimtProblem problem(const Gpu& gpu) const;
+};
+
+/// The knobs of the recipe; `k_part` where the reduction may be cut into parts.
+struct SimtKnobs {
+  Param group_rows, row_groups, row_threads, col_threads, col_groups, tile_k, stages, reduction,
+      k_part;
+};
+
+/// One way to reduce: the whole depth in each block, or parts of it that a second kernel adds up.
+void simt_whole(TemplateBuilder& t, const StageGroup& g, const SimtShape& shape,
+                const SimtKnobs& knobs);
+void simt_parts(TemplateBuilder& t, const StageGroup& g, const SimtShape& shape,
+                const SimtKnobs& knobs);
+
+}  // namespace heddle::meta

@@ -1,0 +1,226 @@
+#include "cuda/complex_reduction_rule.h"
+
+#include <cmath>
+
+namespace heddle::meta {
+namespace {
+
+// ---- The model of an SM. The constants are set by hand after a few tiles timed on an H200
+// (docs/benchmarks.md, "SIMT tiles"). ----
+
+// Schedulers of an SM: warp instructions in a cycle.
+constexpr double kIssuesPerCycle = 4;
+// Bytes that an SM gets from the second cache, and from shared memory, in a cycle.
+constexpr double kL2BytesPerCycle = 42, kSharedBytesPerCycle = 128;
+// Bytes of a thread's read of shared memory, and of f32.
+constexpr double kReadBytes = 16, kFloatBytes = 4;
+// Instructions that copy 32 elements of a tile's edge: an address, cp.async, a predicate.
+constexpr double kCopyInstructions = 3;
+// The share of the lesser costs that the largest does not hide.
+constexpr double kNotHidden = 0.25;
+// With one warp an SM takes 1 + this times as long: others hide the latency of each.
+constexpr double kWaitOfOneWarp = 1.5;
+// Steps of the reduction that a block's start and its epilogue take as long as.
+constexpr double kBlockSteps = 24;
+// The second kernel of a cut reduction: cycles of its launch.
+constexpr double kSumCycles = 3000;
+// Registers of a thread beside its accumulators.
+constexpr int64_t kOtherRegisters = 48;
+// Blocks that an SM holds at most; with more rounds than that, SMs finish at about the same time.
+constexpr int64_t kMostResident = 16;
+
+// ---- What is considered. ----
+
+constexpr int64_t kMostThreads = 512, kMostAccumulators = 64, kLeastAccumulators = 2;
+// Another tile is chosen when it saves more than this share: near equals stay with the first.
+constexpr double kWorthwhile = 0.999;
+// Steps of the shortest part that pays for a block of its own, and of the shortest that is offered;
+// parts are multiples of that. The depth from which it may be cut.
+constexpr int64_t kLeastChosenPart = 64, kPartUnit = 32, kLeastSplitDepth = 128;
+// Steps in shared memory: fewer where many accumulators keep each of them busy for long.
+constexpr int64_t kStepsOfLargeTile = 16, kStepsOfSmallTile = 32, kLargeTileAccumulators = 32;
+constexpr int64_t kWantedStages = 3;
+// Elements behind each row of a tile, and the share of shared memory kept for what else there is.
+constexpr int64_t kPad = 4;
+
+bool considered(const SimtTile& t, const SimtProblem& p) {
+  const int64_t most = std::min<int64_t>(kMostThreads, most_block_threads(p.gpu));
+  const bool whole_warps = t.threads() >= kWarp && t.threads() % kWarp == 0;
+  if (!whole_warps || t.threads() > most) return false;
+  if (t.accumulators() > kMostAccumulators || t.accumulators() < kLeastAccumulators) return false;
+  // Single rows are in groups only where they fill 16 bytes.
+  if (t.row_groups > 1 && t.group_rows < 4) return false;
+  // Half of the tile must be of use.
+  if (t.rows() >= 2 * p.rows && t.rows() > 1) return false;
+  return t.cols() < 2 * p.cols || t.col_threads * t.col_groups <= 4;
+}
+
+struct Best {
+  SimtTile tile;
+  int64_t parts = 1;
+};
+
+// The tile and the number of parts of the least cycles; the first of equals.
+Best choose_tile(const SimtProblem& p) {
+  Best best;
+  double least = -1;
+  const auto consider = [&](const SimtTile& t) {
+    if (!considered(t, p)) return;
+    for (int64_t parts : {1, 2, 4, 8, 16, 32}) {
+      if (parts > 1 && p.depth / parts < kLeastChosenPart) break;
+      const double cycles = simt_cycles(p, t, parts);
+      if (least >= 0 && cycles >= least * kWorthwhile) continue;
+      least = cycles;
+      best = {t, parts};
+    }
+  };
+  for (int64_t group_rows : {4, 2, 1}) {
+    for (int64_t row_groups : {1, 2, 4}) {
+      for (int64_t row_threads : {1, 2, 4, 8, 16, 32}) {
+        for (int64_t col_threads : {4, 8, 16, 32}) {
+          for (int64_t col_groups : {1, 2})
+            consider({group_rows, row_groups, row_threads, col_threads, col_groups});
+        }
+      }
+    }
+  }
+  // A result so small that no tile of a whole warp is of use takes the usual one.
+  while (best.tile.threads() > most_block_threads(p.gpu)) best.tile.row_threads /= 2;
+  return best;
+}
+
+// The longest of the steps wanted that divides the depth, if one does.
+int64_t wanted_step(const SimtProblem& p, const SimtTile& t) {
+  const int64_t want =
+      t.accumulators() >= kLargeTileAccumulators ? kStepsOfLargeTile : kStepsOfSmallTile;
+  const std::vector<int64_t> steps = simt_steps(p);
+  int64_t step = steps.front();
+  for (int64_t k : steps) {
+    if (k <= want && (p.step_depth % k == 0 || p.step_depth % step != 0)) step = k;
+  }
+  return step;
+}
+
+int64_t part_of(int64_t depth, int64_t parts) {
+  return ceil_div(ceil_div(depth, parts), kPartUnit) * kPartUnit;
+}
+
+}  // namespace
+
+NamedFeatures SimtProblem::features() const {
+  const auto number = [](auto x) { return static_cast<double>(x); };
+  return {{"rows", number(rows)},
+          {"cols", number(cols)},
+          {"depth", number(depth)},
+          {"others", number(others)},
+          {"step_depth", number(step_depth)},
+          {"operand_bytes", number(operand_bytes)},
+          {"commutative", number(commutative)},
+          {"sms", number(gpu.sms)},
+          {"f32_lanes", number(gpu.f32_lanes)},
+          {"threads_per_sm", number(gpu.threads_per_sm)},
+          {"registers_per_sm", number(gpu.registers_per_sm)},
+          {"smem_per_block_bytes", number(gpu.smem_per_block)},
+          {"block_threads", number(most_block_threads(gpu))}};
+}
+
+// Multiply-adds, reads of shared memory, instructions and traffic from L2 overlap for the most
+// part.
+double simt_step_cycles(const SimtTile& t, const Gpu& gpu) {
+  const double rows = static_cast<double>(t.rows()), cols = static_cast<double>(t.cols());
+  const double warps = static_cast<double>(t.threads()) / kWarp;
+  const double across = static_cast<double>(std::min<int64_t>(kWarp, t.col_threads));
+  // A warp's read of 16 bytes a lane: one pass when all lanes read the same, else two or more.
+  auto passes = [](double lanes) {
+    return lanes <= 1 ? 1.0 : std::max(2.0, lanes * kReadBytes / kSharedBytesPerCycle);
+  };
+  const double row_reads = static_cast<double>(t.row_groups * t.group_rows) / 4,
+               col_reads = static_cast<double>(t.col_groups);
+  const double fma = rows * cols / gpu.f32_lanes;
+  const double shared = warps * (row_reads * passes(kWarp / across) + col_reads * passes(across));
+  const double copies = kCopyInstructions * (rows + cols / kColumnLanes) / kWarp;
+  const double issue =
+      (rows * cols / kWarp + warps * (row_reads + col_reads) + copies) / kIssuesPerCycle;
+  const double l2 = (rows + cols) * kFloatBytes / kL2BytesPerCycle;
+  const double most = std::max({fma, shared, issue, l2});
+  return most + kNotHidden * (fma + shared + issue + l2 - most);
+}
+
+double simt_cycles(const SimtProblem& p, const SimtTile& t, int64_t parts) {
+  const Gpu& gpu = p.gpu;
+  const int64_t tiles = ceil_div(p.rows, t.rows()) * ceil_div(p.cols, t.cols()) * p.others;
+  const double blocks = static_cast<double>(tiles * parts);
+  const int64_t registers = t.threads() * (t.accumulators() + kOtherRegisters);
+  const int64_t fit = std::clamp<int64_t>(
+      std::min<int64_t>(gpu.threads_per_sm / t.threads(), gpu.registers_per_sm / registers), 1,
+      kMostResident);
+  const double per_sm = blocks / static_cast<double>(gpu.sms);
+  const double rounds = per_sm > kMostResident ? per_sm : std::ceil(per_sm);
+  const int64_t resident = std::min<int64_t>(fit, static_cast<int64_t>(std::ceil(per_sm)));
+  const double warps = static_cast<double>(t.threads() * resident) / kWarp;
+  const double steps = static_cast<double>(p.depth) / static_cast<double>(parts) + kBlockSteps;
+  const double block = simt_step_cycles(t, gpu) * (1 + kWaitOfOneWarp / warps) * steps;
+  // The second kernel of a cut reduction reads the parts.
+  const double sum = parts > 1
+                         ? kSumCycles + static_cast<double>(p.rows * p.cols * p.others * parts) *
+                                            kFloatBytes / (kL2BytesPerCycle * gpu.sms)
+                         : 0;
+  return rounds * block + sum;
+}
+
+bool simt_tiles_fit(const SimtProblem& p, int64_t rows, int64_t cols, int64_t k, int64_t stages) {
+  // With a quarter more, for padding and alignment.
+  const int64_t bytes = (rows + kPad + cols + kPad) * k * stages * p.operand_bytes;
+  return bytes * 5 / 4 <= p.gpu.smem_per_block;
+}
+
+std::vector<int64_t> simt_steps(const SimtProblem& p) {
+  std::vector<int64_t> steps{4, 8, 16, 32};
+  std::erase_if(steps, [&](int64_t k) { return k > p.step_depth; });
+  if (steps.empty()) steps.push_back(p.step_depth);
+  return steps;
+}
+
+bool may_split_depth(const SimtProblem& p) {
+  return p.commutative && p.step_depth >= kLeastSplitDepth;
+}
+
+std::vector<int64_t> part_lengths(const SimtProblem& p) {
+  std::vector<int64_t> out;
+  for (int64_t parts : {2, 4, 8, 16, 32, 64}) {
+    if (ceil_div(p.step_depth, parts) >= kPartUnit) out.push_back(part_of(p.step_depth, parts));
+  }
+  return out;
+}
+
+Choice simt_rule(const SimtProblem& p) {
+  const Best best = choose_tile(p);
+  const SimtTile& t = best.tile;
+  Choice c;
+  c.set("group_rows", t.group_rows, "rows side by side in a thread");
+  c.set("row_groups", t.row_groups, "groups of rows of a thread");
+  c.set("row_threads", t.row_threads, "threads down");
+  c.set("col_threads", t.col_threads, "threads across");
+  c.set("col_groups", t.col_groups, "groups of 4 columns of a thread");
+  const std::vector<int64_t> steps = simt_steps(p);
+  int64_t stages = kWantedStages;
+  while (stages > 1 && !simt_tiles_fit(p, t.rows(), t.cols(), steps.front(), stages)) --stages;
+  int64_t tile_k = wanted_step(p, t);
+  while (tile_k > steps.front() && !simt_tiles_fit(p, t.rows(), t.cols(), tile_k, stages)) {
+    tile_k = *std::prev(std::find(steps.begin(), steps.end(), tile_k));
+  }
+  c.set("tile_k", tile_k, "one step of the reduction in shared memory");
+  c.set("stages", stages, "loads ahead of the step at hand");
+  const bool split = may_split_depth(p) && best.parts > 1;
+  c.set("reduction", split ? 1 : 0,
+        split ? "too few tiles for the SMs: parts of the reduction side by side"
+              : "the whole reduction in one block");
+  if (may_split_depth(p)) {
+    const std::vector<int64_t> lengths = part_lengths(p);
+    c.set("k_part", std::clamp(part_of(p.step_depth, best.parts), lengths.back(), lengths.front()),
+          "steps of the reduction in a part");
+  }
+  return c;
+}
+
+}  // namespace heddle::meta

@@ -1,0 +1,49 @@
+#include "cuda/location_rule.h"
+
+namespace heddle::meta {
+namespace {
+
+// Reads of an element from which on it is cheaper to store it than to compute it again: by
+// contractions, whose tiles are read over and over from shared memory; by anything else.
+constexpr double kMostContractionReads = 32, kMostOtherReads = 2;
+
+bool cheap_to_repeat(const LocationProblem& p) {
+  if (p.contraction_reads > 0) return p.contraction_reads <= kMostContractionReads;
+  return p.other_reads <= kMostOtherReads;
+}
+
+}  // namespace
+
+NamedFeatures LocationProblem::features() const {
+  const auto number = [](auto x) { return static_cast<double>(x); };
+  const bool in_registers = !places.empty() && places.back().in_registers;
+  return {{"places", number(places.size())},  {"last_place_in_registers", number(in_registers)},
+          {"may_inline", number(may_inline)}, {"contraction_reads", contraction_reads},
+          {"other_reads", other_reads},       {"fetched_by_tiles", number(fetched_by_tiles)}};
+}
+
+Choice location_rule(const LocationProblem& p) {
+  int64_t chosen = 0;
+  const char* reason = "computed once for all readers";
+  for (const LocationProblem::Place& place : p.places) {
+    if (place.in_registers) {
+      chosen = place.location;
+      reason = "computed where it is read, in registers";
+    } else if (p.may_inline) {
+      chosen = -1;
+      reason = "computed again by each pass over the row";
+    }
+  }
+  if (chosen == 0 && p.may_inline) {
+    if (cheap_to_repeat(p)) {
+      chosen = -1;
+      reason = "cheaper to compute again than to store and read";
+    } else if (p.fetched_by_tiles) {
+      chosen = -1;
+      reason = "the tiles of its readers are fetched with zeros around them";
+    }
+  }
+  return Choice().set("location", chosen, reason);
+}
+
+}  // namespace heddle::meta

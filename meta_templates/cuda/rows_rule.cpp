@@ -1,0 +1,179 @@
+#include "cuda/rows_rule.h"
+
+namespace heddle::meta {
+namespace {
+
+// Rows shorter than this many elements are no work for several blocks.
+constexpr int64_t kLeastClusterRow = 1024;
+// Blocks of a cluster.
+constexpr int64_t kMostClusterBlocks = 8;
+// Vectors of a row in a thread, all under way at once; fewer where there are too few rows to fill
+// the multiprocessors. Of heavy elements: argmax on an H200, us: 4096 rows of 4096 19.6 by four
+// vectors a thread, 18.0 by two; 16384 rows of 1024 19.0 by a warp each, 17.1 by two vectors a
+// thread.
+constexpr int64_t kVectors = 4, kVectorsOfFewRows = 1, kVectorsOfHeavy = 2;
+constexpr int64_t kMostHeavyThreads = 512;
+// Vectors that a warp takes of a short row, so that it needs no barrier, and the rows for each
+// multiprocessor that make so many warps worth while.
+constexpr int64_t kVectorsOfWarp = 8, kRowsForWarps = 8;
+// Vectors under way of what is read again and again; of a part among many.
+constexpr int64_t kUnroll = 4, kMostUnroll = 8;
+// Registers that addresses, accumulators and the like take beside the elements of a row.
+constexpr int64_t kOtherRegisters = 24;
+// Of a row that several blocks share: threads of one, at least, and elements of it in a thread.
+constexpr int64_t kLeastClusterThreads = 256, kMostClusterElements = 32;
+
+// Fewer rows than these are few for the machine.
+bool few_rows(const RowProblem& p) { return p.rows < 2 * p.gpu.sms; }
+
+// The fewest threads that keep a row in registers with few elements in each, over as many blocks as
+// there can be: small ones, so that others of a multiprocessor load while one computes.
+struct Spread {
+  int64_t threads, blocks;
+};
+Spread spread(const RowGroupProblem& p, const RowSharing& sharing, int64_t threads) {
+  Spread out{threads, 1};
+  for (int64_t n : sharing.options) {
+    if (sharing.rounds(n) * p.elements_of_vector > kMostClusterElements) continue;
+    for (int64_t c : sharing.clusters) {
+      const bool legal = c > 1 && n % (c * kWarp) == 0 && n / c <= sharing.most;
+      if (legal && n / c >= kLeastClusterThreads) out = {n, c};
+    }
+    if (out.blocks > 1) break;
+  }
+  return out;
+}
+
+}  // namespace
+
+NamedFeatures RowProblem::features() const {
+  const auto number = [](auto x) { return static_cast<double>(x); };
+  return {{"extent", number(extent)},
+          {"lanes", number(lanes)},
+          {"rows", number(rows)},
+          {"by_clusters", number(by_clusters)},
+          {"heavy", number(heavy)},
+          {"sms", number(gpu.sms)},
+          {"has_clusters", number(gpu.has_clusters())},
+          {"block_threads", number(most_block_threads(gpu))}};
+}
+
+RowSharing share_rows(const RowProblem& p) {
+  RowSharing r;
+  r.clusters = {1};
+  r.extent = p.extent;
+  r.most = most_block_threads(p.gpu);
+  r.vector = whole_vector(p.extent, p.lanes);
+  // A warp must find a vector for each of its lanes.
+  while (r.vector > 1 && kWarp * r.vector > p.extent) r.vector /= 2;
+  for (int64_t n = kWarp; n <= r.most && n * r.vector <= p.extent; n += kWarp) {
+    const bool power = (n & (n - 1)) == 0;
+    const bool whole = p.extent % (n * r.vector) == 0;
+    if (power || whole) r.options.push_back(n);
+  }
+  if (r.options.empty()) return r;
+  if (p.by_clusters && p.gpu.has_clusters() && p.extent >= kLeastClusterRow) {
+    r.clusters = {1, 2, 4, 8};
+    for (int64_t n = 2 * r.most; n <= kMostClusterBlocks * r.most; n *= 2) {
+      if (n * r.vector <= p.extent) r.options.push_back(n);
+    }
+  }
+  return r;
+}
+
+int64_t threads_of_row(const RowProblem& p) {
+  RowProblem of_block = p;
+  of_block.by_clusters = false;
+  const RowSharing r = share_rows(of_block);
+  if (r.options.empty()) return 0;
+  // Short rows: a warp each, and no barrier. Longer ones: a few vectors a thread.
+  const int64_t vectors = ceil_div(p.extent, r.vector);
+  const int64_t want = p.heavy ? kVectorsOfHeavy : few_rows(p) ? kVectorsOfFewRows : kVectors;
+  const int64_t most = p.heavy ? kMostHeavyThreads : r.most;
+  const bool warp_each =
+      vectors <= (p.heavy ? want : kVectorsOfWarp) * kWarp && p.rows >= kRowsForWarps * p.gpu.sms;
+  int64_t chosen = r.options.front();
+  for (int64_t n : r.options) {
+    if (warp_each || n > most) break;
+    chosen = n;
+    if (r.rounds(n) <= want) break;
+  }
+  // Nothing to test at the end of the row, where that is near.
+  if (!warp_each && p.extent % (chosen * r.vector) != 0) {
+    int64_t best = 0;
+    for (int64_t n : r.options) {
+      if (p.extent % (n * r.vector) == 0 && 2 * n >= chosen && n <= 2 * chosen) best = n;
+    }
+    if (best > 0) chosen = best;
+  }
+  return chosen;
+}
+
+Choice reduce_rows_rule(const RowProblem& p, int64_t wanted) {
+  const RowSharing sharing = share_rows(p);
+  const auto& offered = sharing.options;
+  const bool given = std::find(offered.begin(), offered.end(), wanted) != offered.end();
+  const int64_t threads = given ? wanted : threads_of_row(p);
+  Choice c;
+  c.set("threads", threads,
+        given              ? "as many as there are parts to combine"
+        : threads == kWarp ? "a short row: a warp has it in few vectors"
+        : p.heavy          ? "two vectors a thread, 512 threads at most"
+                           : "four vectors a thread, all under way");
+  c.set("rows_per_block", !given && threads == kWarp ? kRowsOfWarps : 1,
+        "warps that need no barrier share a block");
+  c.set("cluster", 1, "rows enough for a block each");
+  c.set("unroll", given ? kMostUnroll : std::min(kMostUnroll, sharing.rounds(threads)),
+        "vectors a thread has under way");
+  return c;
+}
+
+RowSharing RowGroupProblem::sharing() const {
+  RowSharing s = share_rows(row);
+  s.extent = last_extent;
+  return s;
+}
+
+bool RowGroupProblem::fits(const RowSharing& sharing, int64_t threads, int64_t cluster,
+                           int64_t rows) const {
+  const int64_t of_block = row.gpu.registers_per_sm / (threads / cluster * rows);
+  const int64_t room = std::min<int64_t>(row.gpu.registers_per_thread, of_block) - kOtherRegisters;
+  return sharing.rounds(threads) * elements_of_vector <= room;
+}
+
+NamedFeatures RowGroupProblem::features() const {
+  NamedFeatures f = row.features();
+  const auto number = [](auto x) { return static_cast<double>(x); };
+  f.push_back({"last_extent", number(last_extent)});
+  f.push_back({"elements_of_vector", number(elements_of_vector)});
+  f.push_back({"registers_per_thread", number(row.gpu.registers_per_thread)});
+  f.push_back({"registers_per_sm", number(row.gpu.registers_per_sm)});
+  return f;
+}
+
+Choice row_group_rule(const RowGroupProblem& p) {
+  const RowSharing sharing = p.sharing();
+  Spread s{threads_of_row(p.row), 1};
+  const int64_t rows = s.threads == kWarp ? kRowsOfWarps : 1;
+  if (!p.fits(sharing, s.threads, 1, rows)) s = spread(p, sharing, s.threads);
+  const bool stays = p.fits(sharing, s.threads, s.blocks, rows);
+  Choice c;
+  c.set("threads", s.threads,
+        s.threads == kWarp ? "a short row: a warp has it in few vectors"
+        : s.blocks > 1     ? "a long row: a few vectors a thread, in registers"
+                           : "four vectors a thread, all under way");
+  c.set("rows_per_block", rows, "warps that need no barrier share a block");
+  c.set("cluster", s.blocks,
+        s.blocks > 1 ? "more than the registers of a block hold"
+                     : "a block has registers enough for a row");
+  c.set("resident", stays,
+        stays ? "the row fits the registers of its threads"
+              : "the row is too long for registers: passes over it");
+  // What a block has read must still be in the cache when it comes back to it: one long row to a
+  // multiprocessor, which many vectors keep busy (their registers leave no room for a second).
+  c.set("unroll", s.threads >= sharing.most ? kMostUnroll : kUnroll,
+        "vectors under way in a pass over the row");
+  return c;
+}
+
+}  // namespace heddle::meta

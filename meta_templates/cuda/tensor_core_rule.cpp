@@ -1,0 +1,232 @@
+#include "cuda/tensor_core_rule.h"
+
+#include <cmath>
+
+namespace heddle::meta {
+namespace {
+
+// ---- The model of an SM. The constants are set by hand after tiles of bf16 products that were
+// timed on an H200 (mma.sync, sm_90). ----
+
+// Multiply-adds of an SM in a cycle, times the bytes of an operand: 1300 of 16-bit operands.
+constexpr double kMmaBytesPerCycle = 2600;
+// With one warp an SM takes 1 + this times as long: others hide the latency of each mma.
+constexpr double kWaitOfOneWarp = 1.5;
+// Bytes that an SM gets from the second cache in a cycle, where enough of them are under way.
+constexpr double kL2BytesPerCycle = 25;
+// Cycles that memory takes to answer, and steps of the depth under way meanwhile: three tiles
+// of 64.
+constexpr double kMemoryCycles = 1100, kStepsUnderWay = 3 * 64;
+// A line of the cache; lines of which a block reads a half cost it the whole, half of the time.
+constexpr double kLineBytes = 128, kHalfLineCost = 1.5;
+constexpr double kSharedBytesPerCycle = 128;
+// The share of the lesser of these costs that the largest does not hide.
+constexpr double kNotHidden = 0.25;
+// Cycles of a block beside its reduction: its start, the first tiles, the epilogue.
+constexpr double kBlockCycles = 1500;
+// The second kernel of a cut reduction: its launch, and a part written and read, in bytes of f32.
+constexpr double kSumCycles = 4000, kSumBytes = 8;
+// With more rounds of blocks than this, SMs finish at about the same time.
+constexpr double kEvenRounds = 8;
+
+// ---- What is considered. ----
+
+// Warps of a block that the rule chooses at most; knobs go to 16.
+constexpr int64_t kMostWarps = 8;
+// Accumulators of a lane: 4 for each of these tiles.
+constexpr int64_t kMostTilesOfWarp = 32;
+// Another tile is chosen when it saves more than this share: near equals stay with the first.
+constexpr double kWorthwhile = 0.999;
+// The shortest part that pays for a block of its own, and the shortest that is offered; the depth
+// from which it may be cut at all.
+constexpr int64_t kLeastChosenPart = 128, kLeastPart = 64, kLeastSplitDepth = 512;
+// Tiles of mma_k that one tile in shared memory has at most, by default, and tiles in rotation.
+constexpr int64_t kMostStepsOfTile = 4, kMostStages = 4, kLeastStagesOfLongTile = 3;
+// Rows or columns from which on an operand that comes by single elements is read often enough for a
+// copy of it to pay.
+constexpr int64_t kReusedLines = 32;
+
+int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
+
+// Tiles of `tile_k` times mma_k steps that fit the shared memory of a block.
+int64_t most_stages(const TensorCoreProblem& p, const TensorCoreTile& t, int64_t tile_k) {
+  return p.gpu.smem_per_block / tile_bytes(t.rows(), t.cols(), p.mma_k() * tile_k, p.pack);
+}
+
+// The tile of the least cycles; the first of equals.
+TensorCoreTile choose_tile(const TensorCoreProblem& p) {
+  const int64_t most_warps = std::min<int64_t>(kMostWarps, most_block_threads(p.gpu) / kWarp);
+  TensorCoreTile best;
+  double least = -1;
+  const auto consider = [&](TensorCoreTile t) {
+    if (t.rows() >= 2 * p.rows && t.rows() > kMmaRows) return;
+    if (t.cols() >= 2 * p.cols && t.cols() > kMmaCols) return;
+    if (t.warps() > most_warps || t.row_tiles * t.col_tiles > kMostTilesOfWarp ||
+        most_stages(p, t, 1) < 2)
+      return;
+    for (int64_t parts : {1, 2, 4, 8, 16, 32, 64, 128}) {
+      if (parts > 1 && p.depth / parts < kLeastChosenPart) break;
+      t.parts = parts;
+      const double cycles = tensor_core_cycles(p, t);
+      if (least >= 0 && cycles >= least * kWorthwhile) continue;
+      least = cycles;
+      best = t;
+    }
+  };
+  for (int64_t row_tiles : {1, 2, 4}) {
+    for (int64_t row_warps : {1, 2, 4}) {
+      for (int64_t col_tiles : {1, 2, 4, 8}) {
+        for (int64_t col_warps : {1, 2, 4})
+          consider({row_tiles, row_warps, col_tiles, col_warps, 1});
+      }
+    }
+  }
+  return best;
+}
+
+// Steps of the depth in each of so many parts: whole tiles of mma_k, several at a time where that
+// adds little to the reduction.
+int64_t part_length(const TensorCoreProblem& p, int64_t parts) {
+  const int64_t n = ceil_div(p.depth, parts), mma_k = p.mma_k();
+  int64_t unit = mma_k;
+  while (unit < 8 * mma_k && n >= 16 * unit) unit *= 2;
+  return round_up(n, n % unit == 0 || n < 8 * mma_k ? mma_k : unit);
+}
+
+// The longest tile of at most kMostStepsOfTile times mma_k that adds little to `steps` of them.
+// `split`: parts must be whole tiles.
+int64_t choose_tile_k(const TensorCoreProblem& p, const TensorCoreTile& tile, int64_t steps,
+                      bool split) {
+  int64_t chosen = 1;
+  for (int64_t k : useful(steps, {1, 2, 4, 8})) {
+    const bool fits = k == 1 || most_stages(p, tile, k) >= kLeastStagesOfLongTile;
+    // Adds no more than an eighth.
+    const bool adds_little = split ? steps % k == 0 : round_up(steps, k) * 8 <= steps * 9;
+    if (k <= kMostStepsOfTile && fits && adds_little) chosen = k;
+  }
+  return chosen;
+}
+
+// Whether what does not lie along the depth is copied so first: what is constant once, at no cost;
+// an image, of which each element is read many times, where its tiles would come by single
+// elements.
+bool choose_copies(const TensorCoreProblem& p) {
+  bool wanted = false, reused = true;
+  for (size_t o = 0; o < 2; ++o) {
+    const TensorCoreProblem::Operand& x = p.operands[o];
+    if (!x.copied) continue;
+    // Bytes that do not lie along the depth are turned on their way to shared memory.
+    wanted |= x.by_elements || (x.constant && p.pack == 4 && !x.along_depth);
+    reused &= x.constant || !x.by_elements || (o == 0 ? p.cols : p.rows) >= kReusedLines;
+  }
+  return wanted && reused;
+}
+
+}  // namespace
+
+NamedFeatures TensorCoreProblem::features() const {
+  const auto number = [](auto x) { return static_cast<double>(x); };
+  return {{"rows", number(rows)},
+          {"cols", number(cols)},
+          {"depth", number(depth)},
+          {"batch", number(batch)},
+          {"operand_bytes", 4.0 / number(pack)},
+          {"row_operand_copied", number(operands[0].copied)},
+          {"row_operand_constant", number(operands[0].constant)},
+          {"row_operand_by_elements", number(operands[0].by_elements)},
+          {"row_operand_along_depth", number(operands[0].along_depth)},
+          {"col_operand_copied", number(operands[1].copied)},
+          {"col_operand_constant", number(operands[1].constant)},
+          {"col_operand_by_elements", number(operands[1].by_elements)},
+          {"col_operand_along_depth", number(operands[1].along_depth)},
+          {"sms", number(gpu.sms)},
+          {"smem_per_block_bytes", number(gpu.smem_per_block)},
+          {"block_threads", number(most_block_threads(gpu))}};
+}
+
+int64_t tile_bytes(int64_t rows, int64_t cols, int64_t k, int64_t pack) {
+  const int64_t pad = std::max<int64_t>(8, 4 * pack);  // elements behind each row: see the recipe
+  return (std::max(rows * (k + pad), k * (rows + pad)) +
+          std::max(cols * (k + pad), k * (cols + pad))) *
+         4 / pack;
+}
+
+// The rounds that the busiest SM runs, each as long as mma.sync, L2 or shared memory needs for its
+// part of the reduction, whichever is slowest.
+double tensor_core_cycles(const TensorCoreProblem& p, const TensorCoreTile& t) {
+  const double blocks = static_cast<double>(ceil_div(p.rows, t.rows()) *
+                                            ceil_div(p.cols, t.cols()) * p.batch * t.parts);
+  const double per_sm = blocks / static_cast<double>(p.gpu.sms);
+  const double rounds = per_sm > kEvenRounds ? per_sm : std::ceil(per_sm);
+  // Two blocks of an SM run side by side, if there are two.
+  const double resident = std::clamp(rounds, 1.0, 2.0);
+  const double r = static_cast<double>(t.rows()), c = static_cast<double>(t.cols());
+  const double bytes = 4 / static_cast<double>(p.pack);
+  const double warps = static_cast<double>(t.warps()) * resident;
+  const double mma = r * c * bytes / kMmaBytesPerCycle * (1 + kWaitOfOneWarp / warps);
+  const double under_way = kStepsUnderWay * (r + c) * bytes * resident;
+  const double half_lines = c * bytes < kLineBytes ? kHalfLineCost : 1;
+  const double l2 =
+      (r + c) * bytes * half_lines / std::min(kL2BytesPerCycle, under_way / kMemoryCycles);
+  const double warp_r = static_cast<double>(kMmaRows * t.row_tiles),
+               warp_c = static_cast<double>(kMmaCols * t.col_tiles);
+  const double shared =
+      (warp_r + warp_c) * bytes * static_cast<double>(t.warps()) / kSharedBytesPerCycle;
+  const double most = std::max({mma, l2, shared});
+  const double step = most + kNotHidden * (mma + l2 + shared - most);
+  const double depth = static_cast<double>(p.depth / t.parts);
+  const double sum = t.parts > 1
+                         ? kSumCycles + static_cast<double>(p.rows * p.cols * p.batch * t.parts) *
+                                            kSumBytes / (kL2BytesPerCycle * p.gpu.sms)
+                         : 0;
+  return rounds * (step * depth + kBlockCycles) + sum;
+}
+
+bool may_split_depth(const TensorCoreProblem& p) { return p.depth >= kLeastSplitDepth; }
+
+std::vector<int64_t> part_lengths(const TensorCoreProblem& p) {
+  std::vector<int64_t> out;
+  for (int64_t parts : {2, 4, 8, 16, 32, 64, 128}) {
+    if (p.depth / parts >= kLeastPart) out.push_back(part_length(p, parts));
+  }
+  return out;
+}
+
+int64_t mma_steps(const TensorCoreProblem& p, int64_t k_part) {
+  return ceil_div(k_part > 0 ? k_part : p.depth, p.mma_k());
+}
+
+std::vector<int64_t> useful(int64_t extent, std::vector<int64_t> values) {
+  std::erase_if(values, [&](int64_t v) { return v > 1 && v >= 2 * extent; });
+  return values;
+}
+
+Choice tensor_core_rule(const TensorCoreProblem& p) {
+  const TensorCoreTile tile = choose_tile(p);
+  Choice c;
+  c.set("row_tiles", tile.row_tiles, "16-row tiles of a warp");
+  c.set("row_warps", tile.row_warps, "warps down the block's tile");
+  c.set("col_tiles", tile.col_tiles, "8-column tiles of a warp");
+  c.set("col_warps", tile.col_warps, "warps across the block's tile");
+  const bool split = may_split_depth(p) && tile.parts > 1;
+  c.set("reduction", split ? 1 : 0,
+        split ? "too few tiles for the SMs: parts of the reduction side by side"
+              : "the whole reduction in one block");
+  int64_t k_part = 0;
+  if (may_split_depth(p)) {
+    const std::vector<int64_t> lengths = part_lengths(p);
+    k_part = std::clamp(part_length(p, tile.parts), lengths.back(), lengths.front());
+    c.set("k_part", k_part, "steps of the reduction in a part");
+  }
+  const int64_t tile_k = choose_tile_k(p, tile, mma_steps(p, split ? k_part : 0), split);
+  c.set("tile_k", tile_k, "steps of the reduction in shared memory");
+  const int64_t stages = std::min(kMostStages, most_stages(p, tile, tile_k));
+  c.set("stages", stages, "loads " + std::to_string(stages - 1) + " tiles ahead");
+  if (p.may_copy()) {
+    c.set("channels_last", choose_copies(p),
+          "operands whose elements along the depth lie side by side");
+  }
+  return c;
+}
+
+}  // namespace heddle::meta

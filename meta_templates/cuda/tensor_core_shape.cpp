@@ -1,0 +1,147 @@
+#include "cuda/tensor_core_shape.h"
+
+#include "cuda/product_loops.h"
+
+namespace heddle::meta {
+namespace {
+
+constexpr int64_t kLanes = 8;  // that a row of columns must fill for its axis to be the columns
+constexpr int64_t kFewLines = 4, kShallow = 8;  // less than these is no work for a matrix unit
+
+// Whether rows or columns, and the reduction, index a dimension of the operand each, alone, and one
+// of them runs along consecutive elements.
+bool plain_operand(const Access& a, const Operation& op, int axis) {
+  if (op.reduce_axes().size() != 1) return false;
+  const int s = plain_dim(a, op.axes()[static_cast<size_t>(axis)]);
+  const int k = plain_dim(a, op.reduce_axes()[0]);
+  return s >= 0 && k >= 0 && std::max(s, k) + 1 == static_cast<int>(a.indices.size());
+}
+
+// Whether the stage is a product of matrices as it stands, one axis each, and of any size: tiles
+// are padded.
+bool is_plain_product(const ComputeDag& dag, int stage) {
+  const Operation& op = dag.stage(stage);
+  const ContractionShape sh = contraction_shape(dag, stage, kLanes);
+  if (sh.m < 0 || !sh.row || !sh.vector || sh.row->producer == sh.vector->producer) return false;
+  // Of one row a batch, the batch would be the rows: but every column of it has its own operand.
+  if (sh.vector->depends_on(op.axes()[static_cast<size_t>(sh.m)])) return false;
+  return plain_operand(*sh.row, op, sh.m) && plain_operand(*sh.vector, op, sh.v);
+}
+
+}  // namespace
+
+std::optional<DataType> tensor_core_operands(const Operation& op, bool allow_tf32) {
+  const Reduce* r = op.bodies()[0].as<Reduce>();
+  if (!r || r->combiner->kind != ReduceKind::Sum || r->sources.size() != 1) return {};
+  const Binary* mul = r->sources[0].as<Binary>();
+  if (!mul || mul->op != BinaryOp::Mul) return {};
+  auto operand = [](const Expr& e) {
+    const Cast* c = e.as<Cast>();
+    return (c ? c->value : e).as<Load>();
+  };
+  const Load *a = operand(mul->a), *b = operand(mul->b);
+  if (!a || !b || a->buffer == b->buffer) return {};
+  const DataType t = a->dtype;
+  const auto is_byte = [](DataType x) { return x == i8 || x == u8; };
+  if (is_byte(t) && is_byte(b->dtype) && mul->dtype == i32) return t;
+  if (b->dtype != t || mul->dtype != f32) return {};
+  const bool tf32 = t == f32 && allow_tf32;
+  if (t == f16 || t == bf16 || tf32) return t;
+  return {};
+}
+
+std::optional<ContractionView> tensor_core_view(const ComputeDag& dag, int stage, bool allow_tf32) {
+  const Operation& op = dag.stage(stage);
+  if (!op.is_reduction() || op.num_outputs() != 1 || !tensor_core_operands(op, allow_tf32))
+    return {};
+  if (is_plain_product(dag, stage)) return {};
+  std::optional<ContractionView> view = contraction_view(op);
+  if (!view || ContractionView::points(view->cols) < kFewLines ||
+      ContractionView::points(view->rows) < kFewLines ||
+      ContractionView::points(view->depth) < kShallow)
+    return {};
+  return view;
+}
+
+bool has_tensor_cores(const Target& target) { return target.is_cuda() && target.gpu.sm() >= 80; }
+
+bool feeds_tensor_cores(const ComputeDag& dag, const StageGroup& g, const Target& target) {
+  if (!has_tensor_cores(target) || g.attached) return false;
+  if (g.anchor_class != StageClass::ComplexReduction) return false;
+  const Operation& op = dag.stage(g.anchor);
+  if (op.num_outputs() != 1 || !tensor_core_operands(op, g.allow_tf32)) return false;
+  return is_plain_product(dag, g.anchor) || tensor_core_view(dag, g.anchor, g.allow_tf32);
+}
+
+TensorCoreShape::TensorCoreShape(const ComputeDag& dag, const StageGroup& g)
+    : dag_(&dag),
+      op_(&dag.stage(g.anchor)),
+      anchor_(g.anchor),
+      axes_(contraction_shape(dag, g.anchor, kLanes)),
+      view_(tensor_core_view(dag, g.anchor, g.allow_tf32)),
+      pack_(4 / tensor_core_operands(*op_, g.allow_tf32)->bytes()) {
+  if (view_) innermost_ = depth_innermost(*op_, *view_);
+}
+
+TensorCoreShape TensorCoreShape::of_copies() const {
+  TensorCoreShape out = *this;
+  out.view_ = innermost_->view;
+  out.of_copies_ = true;
+  return out;
+}
+
+const ViewOperand& TensorCoreShape::view_operand(size_t which) const {
+  return which == 0 ? view_->row_operand : view_->col_operand;
+}
+
+bool TensorCoreShape::by_elements(size_t which) const {
+  constexpr int64_t kLeastAsyncBytes = 4;
+  if (!view_) return false;
+  const ViewOperand& o = view_operand(which);
+  return o.vector * o.load->dtype.bytes() < kLeastAsyncBytes;
+}
+
+TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu) const {
+  TensorCoreProblem p;
+  p.pack = pack_;
+  p.gpu = gpu;
+  if (!view_) {
+    p.rows = axes_.rows;
+    p.cols = axes_.cols;
+    p.depth = axes_.depth;
+    for (const auto* list : {&axes_.batch, &axes_.m_others, &axes_.v_others}) {
+      for (int i : *list) p.batch *= op_->axes()[static_cast<size_t>(i)].extent();
+    }
+    return p;
+  }
+  p.rows = ContractionView::points(view_->rows);
+  p.cols = ContractionView::points(view_->cols);
+  p.depth = ContractionView::points(view_->depth);
+  p.batch = ContractionView::points(view_->batch);
+  for (size_t o = 0; innermost_ && o < 2; ++o) {
+    const int source = producer_of(*dag_, anchor_, view_operand(o).load);
+    const bool constant = dag_->stage(source).is_constant() || dag_->info(source).precomputable;
+    p.operands[o] = {innermost_->copied[o], constant, by_elements(o), view_operand(o).along_depth};
+  }
+  return p;
+}
+
+TensorCoreShape::Layout TensorCoreShape::layout(size_t which) const {
+  if (view_) {
+    const ViewOperand& o = view_operand(which);
+    const int last = static_cast<int>(view_->batch.size()) + 1;
+    return {o.along_depth ? last - 1 : last, o.along_depth ? last : last - 1, o.vector};
+  }
+  const Access& a = which == 0 ? *axes_.row : *axes_.vector;
+  // All rows of the operand start at a multiple of this: 16 bytes or less, as its length allows.
+  return {plain_dim(a, op_->axes()[static_cast<size_t>(which == 0 ? axes_.m : axes_.v)]),
+          plain_dim(a, op_->reduce_axes()[0]), whole_vector(a.tensor.extents().back(), 4 * pack_)};
+}
+
+bool TensorCoreShape::turned(size_t which) const {
+  if (pack_ != 4) return false;
+  const Layout l = layout(which);
+  return l.depth_dim < l.line_dim;
+}
+
+}  // namespace heddle::meta
