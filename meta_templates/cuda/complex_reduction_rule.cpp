@@ -6,7 +6,7 @@ namespace heddle::meta {
 namespace {
 
 // ---- The model of an SM. The constants are set by hand after a few tiles timed on an H200
-// (docs/benchmarks.md, "SIMT tiles"). ----
+// (docs/decisions/measured-choices.md, "SIMT tiles"). ----
 
 // Schedulers of an SM: warp instructions in a cycle.
 constexpr double kIssuesPerCycle = 4;

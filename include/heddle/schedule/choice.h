@@ -1,4 +1,4 @@
-// The interface between a meta-template's recipe and whoever picks the numbers in it.
+// The interface between the recipe of a meta-template and the source of the numbers in it.
 //
 // A meta-template has three parts. The *problem* is a small struct with named facts of the shapes
 // and of the machine. The *rule* is a plain function from a problem to a Choice: a default and a
@@ -49,27 +49,28 @@ class Choice {
  public:
   static constexpr std::string_view kRule = "rule";
 
-  /// `source`: who chooses, such as "tree NAME".
+  /// `source` names the origin of the choice, such as "tree NAME".
   explicit Choice(std::string source = std::string(kRule)) : source_(std::move(source)) {}
 
   /// Chooses `value` for `knob`. The last call for a knob counts.
   Choice& set(std::string_view knob, int64_t value, std::string reason = "");
 
   bool has(std::string_view knob) const;
-  /// What was chosen for `knob`, why, and by whom. An internal error where has(knob) is false.
+  /// The value chosen for `knob`, the reason, and the source. An internal error where has(knob) is
+  /// false.
   int64_t value(std::string_view knob) const;
   const std::string& reason(std::string_view knob) const;
   const std::string& source(std::string_view knob) const;
 
-  /// Who chose, unless an answer was laid over it.
+  /// The origin of the choice, without overlays.
   const std::string& source() const { return source_; }
   /// The knobs in the order in which they were first set.
   std::vector<std::string> knobs() const;
 
-  /// Lets `answer` speak for the knobs that both name. Returns the knobs that `answer` names in
-  /// vain, because this choice has none of that name.
+  /// Replaces the values of the knobs that `answer` names too. Returns the knobs of `answer` that
+  /// this choice does not have.
   std::vector<std::string> overlay(const Choice& answer);
-  /// The choice as it was before anything was laid over it.
+  /// The choice without overlays.
   Choice before_overlay() const;
 
  private:
@@ -88,16 +89,16 @@ class Choice {
 class ChoiceSource {
  public:
   virtual ~ChoiceSource() = default;
-  /// Differs where answers may differ. Templates are cached by it.
+  /// Differs between sources whose answers may differ. It is part of the key of cached templates.
   virtual std::string version() const = 0;
-  /// The choice of `heuristic` for a problem with these features on `target`. nullopt: unsure, the
-  /// rule speaks. An answer may name some of the rule's knobs only.
+  /// The choice of `heuristic` for a problem with these features on `target`. nullopt: unsure, so
+  /// the rule decides. An answer may name only some of the rule's knobs.
   virtual std::optional<Choice> choose(std::string_view heuristic, const NamedFeatures& features,
                                        const Target& target) const = 0;
 };
 
-/// Installs the source that make_template consults from now on; nullptr: none. Returns the one
-/// before. There is none at the start of a process.
+/// Installs the source that make_template consults from now on; nullptr: none. Returns the previous
+/// one. A process starts without one.
 std::shared_ptr<const ChoiceSource> install_choice_source(
     std::shared_ptr<const ChoiceSource> source);
 std::shared_ptr<const ChoiceSource> installed_choice_source();

@@ -1,8 +1,8 @@
 // Meta-templates: their registry, and the dispatch of a graph's groups to them.
 //
-// A meta-template is given a group of stages and writes a schedule *once*, asking for decisions as
-// it goes; what it wrote is recorded as a Template. Filling in a Config is then a replay of steps:
-// microseconds, without running the meta-template again.
+// A meta-template writes the schedule of a group of stages *once* and declares a knob for each
+// decision. The result is recorded as a Template. Applying a Config is then a replay of steps,
+// which takes microseconds and does not run the meta-template again.
 //
 //   void build(TemplateBuilder& t, const StageGroup& g) {
 //     StageRef c = t.stage(g.output_stage);
@@ -32,11 +32,12 @@ class TemplateBuilder;
 /// A meta-template: which groups it takes, and how it writes their schedule.
 struct MetaTemplate {
   std::string name;
-  int priority = 0;  ///< the highest that matches wins; ours are at 0
+  int priority = 0;  ///< the matching one of highest priority wins; built-in ones have 0
   std::function<bool(const ComputeDag&, const StageGroup&, const Target&)> matches;
   std::function<void(TemplateBuilder&, const StageGroup&)> build;
 };
-/// Registers for the life of the process; returns true. Two of one name is an internal error.
+/// Registers for the life of the process and returns true. Registering a name twice is an internal
+/// error.
 bool register_meta_template(MetaTemplate t);
 /// For tests and plug-ins that come and go.
 void unregister_meta_template(const std::string& name);
@@ -51,21 +52,21 @@ std::vector<std::string> meta_template_names();
 #define HEDDLE_JOIN_EXPANDED(a, b) a##b
 
 /// Groups the DAG, lets the matching meta-template of each group write its part, and returns the
-/// result. Cached by structural hash, target and options (see `clear_template_cache`). `options`:
-/// those of this thread's scope, if nothing else is said.
+/// result. It is cached by structural hash, target and options (see `clear_template_cache`). The
+/// default for `options` is those of this thread's scope.
 Template make_template(const ComputeDag& dag, const Target& target,
                        const AutoSchedulerOptions& options = current_auto_scheduler_options());
 void clear_template_cache();
 
-/// The template of the graph that promises most: `dag`, or an alternative that the options allow.
-/// Its static_schedule() is the static choice for `dag`.
+/// The template of the graph with the best estimate: `dag`, or an alternative that the options
+/// allow. Its static_schedule() is the static choice for `dag`.
 Template make_static_template(
     const ComputeDag& dag, const Target& target,
     const AutoSchedulerOptions& options = current_auto_scheduler_options());
 
-/// The template of `dag` and of every alternative of it that the options allow, as one: which graph
-/// is a decision like any other. By default it is the one that promises most: the static choice is
-/// that of make_static_template.
+/// One template for `dag` and every alternative of it that the options allow. The graph is one more
+/// decision. Its default is the graph with the best estimate, so the static choice equals that of
+/// make_static_template.
 Template make_template_of_alternatives(
     const ComputeDag& dag, const Target& target,
     const AutoSchedulerOptions& options = current_auto_scheduler_options());

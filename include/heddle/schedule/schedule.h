@@ -1,5 +1,5 @@
-// How a declaration is computed: loops, their order, where each stage is computed, where data
-// lives.
+// A schedule: the loops of a declaration, their order, where each stage is computed, and where data
+// are stored.
 //
 //   Schedule s({D});                          // default: one serial loop per axis, all at the root
 //   auto [i, j] = s[D].axes<2>();
@@ -8,9 +8,10 @@
 //   s[C].compute_at(s[D], io);
 //   std::cout << s;                           // the steps as text; to_json / from_json round-trip
 //
-// Splits need not divide: lowering makes a clean main part and a tail. A step that cannot
-// apply throws an Error that says which, on what, and why. Copying a Schedule is cheap (it is a
-// value). A schedule is for a target, which build() takes from it: Schedule s({D}, Target::cuda()).
+// Splits need not divide: lowering makes a main part without conditions and a tail. A step that
+// cannot apply throws an Error that says which step, on what, and why. A Schedule is a value that
+// is cheap to copy. It holds its target, which build() takes from it: Schedule s({D},
+// Target::cuda()).
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@ namespace heddle {
 
 struct ScheduleState;
 
-/// An axis of a stage: a loop, or something that loops were made from.
+/// An axis of a stage: a loop, or an axis that loops were made from.
 struct Loop {
   int id = -1;
   bool valid() const { return id >= 0; }
@@ -38,11 +39,11 @@ struct Loop {
 
 class StageRef;
 
-/// What accepts steps: a Schedule applies them at once, a TemplateBuilder records them.
+/// Accepts steps. A Schedule applies them at once, and a TemplateBuilder records them.
 class StepRecorder {
  public:
   virtual ~StepRecorder() = default;
-  /// The stage of `t`, for steps.
+  /// The stage of `t`, whose primitives record steps.
   StageRef operator[](const Tensor& t);
   StageRef stage(int id);
 
@@ -50,12 +51,12 @@ class StepRecorder {
   friend class StageRef;
   virtual void record(Step step) = 0;
   virtual const ComputeDag& recorded_dag() const = 0;
-  /// The stage an axis belongs to; -1 where that is not known before replay.
+  /// The stage that an axis belongs to; -1 where it is not known before replay.
   virtual int stage_of_axis(int axis) const {
     (void)axis;
     return -1;
   }
-  /// Root axes of every stage, created stages included; grown by the primitives.
+  /// The root axes of every stage, created stages included. The primitives extend it.
   struct StageAxes {
     std::string name;
     std::vector<int> spatial, reduce;
@@ -65,13 +66,14 @@ class StepRecorder {
   int next_axis_ = 0;
 };
 
-/// The primitives. Each is one step; `at` is the caller's line, for messages.
+/// The scheduling primitives of a stage. Each is one step. `at` is the line of the caller, for
+/// messages.
 class StageRef {
  public:
   StageRef(StepRecorder* recorder, int id) : recorder_(recorder), id_(id) {}
   int id() const { return id_; }
 
-  Loop axis(int i) const;         ///< root spatial axis i; negative counts from the back
+  Loop axis(int i) const;         ///< root spatial axis i; a negative i counts from the last one
   Loop reduce_axis(int i) const;  ///< root reduce axis i
   int num_axes() const;
   int num_reduce_axes() const;
@@ -86,29 +88,29 @@ class StageRef {
 
   /// rewrite: for i in 0..n
   ///     -->  for io in 0..ceil(n/factor) { for ii in 0..min(factor, n - io*factor) }
-  /// That is TailStrategy::Shorten; see there for the other.
+  /// This is TailStrategy::Shorten. The other strategy is described in step.h.
   std::array<Loop, 2> split(Loop i, Param factor, TailStrategy tail = TailStrategy::Shorten,
                             Where at = Where::current());
   /// rewrite: for a { for b }  -->  for f in 0..|a|*|b|
   /// `a` and `b` must be adjacent loops, `a` outside.
   Loop fuse(Loop a, Loop b, Where at = Where::current());
   Loop fuse(const std::vector<Loop>& loops, Where at = Where::current());
-  /// The named loops take, in the order given, the places that they hold together now.
+  /// Puts the named loops, in the given order, into the positions that they occupy now.
   StageRef& reorder(const std::vector<Loop>& order, Where at = Where::current());
   StageRef& vectorize(Loop i, Where at = Where::current());
   StageRef& unroll(Loop i, Where at = Where::current());
   StageRef& parallel(Loop i, Where at = Where::current());
-  /// Lets iterations of `i` begin before the one before has ended: the first reduction that is
-  /// computed there, of the next iteration, runs in one loop with the stores of this one.
+  /// Lets an iteration of `i` begin before the previous one has ended. The first reduction of the
+  /// next iteration runs in one loop with the stores of this iteration.
   /// rewrite: for i { for k sum += x[i, k]  for j y[i, j] = .. }
   ///     -->  for k sum += x[0, k]  for i { for k { next += x[i + 1, k]  y[i, k] = .. } }
   StageRef& software_pipeline(Loop i, Where at = Where::current());
 
-  /// Computes, inside `loop` of `consumer`, just the part that the iteration needs.
+  /// Computes the stage inside `loop` of `consumer`: the part that the iteration needs.
   StageRef& compute_at(StageRef consumer, Loop loop, Where at = Where::current());
-  /// Keeps what is computed at compute_at's loop for a whole iteration of `loop` of `host`, which
-  /// is around it: what runs after the loops between, and depends on them, reads it too. The loops
-  /// between must compute all of it.
+  /// Keeps the results of compute_at's loop for a whole iteration of `loop` of `host`, which is
+  /// around it. Later statements of that iteration read them too. The loops in between must compute
+  /// all of them.
   /// rewrite: for i { for k { e[k] = exp(x[i, k]) }  for k { sum += e[k] }  .. e[k] / sum .. }
   ///     -->  for i { for k { e[k] = exp(x[i, k]); sum += e[k] }  .. e[k] / sum .. }
   StageRef& store_at(StageRef host, Loop loop, Where at = Where::current());
@@ -119,7 +121,7 @@ class StageRef {
   /// The new stage (returned) starts at the root: place it with compute_at.
   StageRef cache_write(Where at = Where::current());
   /// rewrite: C[i] = f(B[..])  -->  B.copy[..] = B[..]; C[i] = f(B.copy[..])
-  /// For the given readers; the copy (returned) starts at the root.
+  /// The copy serves the given readers. It is returned and starts at the root.
   StageRef cache_read(const std::vector<StageRef>& readers, Where at = Where::current());
   /// Splits a reduction over k into partial results, in a new stage (returned), and their
   /// reduction.
@@ -128,35 +130,37 @@ class StageRef {
   /// The new stage's first spatial axis is the partial index. Needs a commutative reducer when
   /// inner.
   StageRef rfactor(Loop k, Param factor, bool inner, Where at = Where::current());
-  /// The same over several reduce axes taken as one, outermost first, which lie one after the other
-  /// in memory: the pixels of an image are h*w elements in a row. Needs a commutative reducer.
+  /// The same over several reduce axes, outermost first, which are taken as one because their
+  /// elements are contiguous: the pixels of an image are h*w contiguous elements. Needs a
+  /// commutative reducer.
   StageRef rfactor(const std::vector<Loop>& ks, Param factor, bool inner,
                    Where at = Where::current());
-  /// An axis, and of what product its extent is to become a multiple.
+  /// An axis whose extent is rounded up to a multiple of a * b * c.
   struct Padding {
     Loop axis;
     Param a = 1, b = 1, c = 1;
   };
-  /// Computes a sum over longer axes than it has, so that tiles divide them.
+  /// Computes a sum over longer axes, so that tiles divide them.
   /// rewrite: C[i] = sum(k, A.copy[i, k] * B.copy[k])
   ///     -->  C.pad[i] = sum(k, A.copy[i, k] * B.copy[k]); C[i] = C.pad[i]
-  /// The axes of C.pad (returned) are rounded up, as are those of the copies (cache_read, for this
-  /// stage alone) that it reads, which are zero where their sources are not. Each factor of the sum
-  /// must be such a copy, at plain axes.
+  /// The axes of C.pad (returned) are rounded up. So are those of the copies that it reads
+  /// (cache_read for this stage alone), which are zero where their sources have no element. Each
+  /// factor of the sum must be such a copy, read at plain axes.
   StageRef pad(const std::vector<Padding>& axes, Where at = Where::current());
-  /// (index of `axis` / divisor) % extent: all of an axis, or one of the parts that make it up.
+  /// (index of `axis` / divisor) % extent: a whole axis, or one digit of it.
   struct Digit {
     Loop axis;
     int64_t divisor = 1, extent = 1;
   };
-  /// A sum of products as a product of matrices: the digits of all its axes, each of one of four
+  /// A sum of products seen as a product of matrices. Each digit of its axes is in one of four
   /// lists, outermost first.
   struct ProductView {
     std::vector<Digit> batch, rows, cols, depth;
-    /// Rows, columns and depth are rounded up to a multiple of the product of their three.
+    /// Rows, columns and depth are each rounded up to a multiple of the product of three factors.
     std::array<Param, 3> row_multiple = {1, 1, 1}, col_multiple = {1, 1, 1},
                          depth_multiple = {1, 1, 1};
-    /// Whether the operand's elements along the depth lie side by side (else its rows or columns).
+    /// Whether the elements of the operand along the depth are contiguous; else its rows or columns
+    /// are.
     bool rows_along_depth = true, cols_along_depth = true;
   };
   struct Product;
@@ -167,9 +171,9 @@ class StageRef {
   ///          C.columns[d, n] = W[..] where d, n are inside, else 0
   ///          C.product[m, n] = sum(d, C.rows[m, d] * C.columns[d, n])
   ///          C[y, x, k] = C.product[y * w + x, k]
-  /// The rows' operand must not depend on the digits of columns, nor the other on those of rows.
-  /// The axes of C.product are those of batch, then m and n; those of the operands are those of
-  /// batch, then theirs, in the order in which they lie in memory.
+  /// The row operand must not depend on digits of columns, nor the column operand on digits of
+  /// rows. The axes of C.product are those of batch, then m and n. The axes of the operands are
+  /// those of batch, then their own, in memory order.
   Product as_product(const ProductView& view, Where at = Where::current());
   /// One storage dimension, outermost first: (index of `dim` / divisor) % modulus; modulus 0 =
   /// none.
@@ -177,40 +181,41 @@ class StageRef {
     int dim = 0;
     Param divisor = 1, modulus = 0;
   };
-  /// The order in which the stage's elements lie in memory; the loops do not change. The storage
-  /// dimensions must together be a bijection: e.g. tiles of 16 columns of a matrix, each row-major:
+  /// Sets the order of the stage's elements in memory. The loops do not change. The storage
+  /// dimensions must together be a bijection. Tiles of 16 columns of a matrix, each row-major, are
   /// {{1, 16}, {0}, {1, 1, 16}}.
   StageRef& layout(const std::vector<StorageDim>& dims, Where at = Where::current());
-  /// The stage keeps its results in a type that holds all values of theirs, so that they are
-  /// converted once, not at each read. Not for reductions, inputs or outputs.
+  /// Stores the results of the stage in a type that holds all their values, so that they are
+  /// converted once and not at each read. Not for reductions, inputs or outputs.
   /// rewrite: B[i] = A[i]; C[i] = f32(B[i])  -->  B[i] = f32(A[i]); C[i] = B[i]
   StageRef& widen(DataType to, Where at = Where::current());
-  /// Hint: results bypass the caches (they are larger than them and not read soon).
+  /// Hint: stores bypass the caches. It is for results that are larger than the caches and not read
+  /// soon.
   StageRef& store_nontemporal(Where at = Where::current());
-  /// Hint: with each element of `producer` that is read, touches the one `distance` further along
-  /// its dimension `dim`, so that memory works while this stage computes.
+  /// Hint: for each element of `producer` that is read, prefetches the element `distance` further
+  /// along its dimension `dim`, so that memory is busy while this stage computes.
   StageRef& prefetch(StageRef producer, int dim, Param distance, Where at = Where::current());
 
   // ---- for GPUs ----
-  /// The iterations of `i` go to the blocks of the grid or to the threads of a block, along one of
-  /// their dimensions (LoopKind::BlockX ... ThreadZ). A reduce axis can be bound to threads: their
-  /// results are combined across threads. With LoopKind::Cluster2, 4 or 8 in place of BlockX an
-  /// iteration goes to so many blocks, which share the threadIdx.x loops inside it (sm_90 and up):
-  /// such a loop may have up to 1024 iterations for each of them.
+  /// Distributes the iterations of `i` over the blocks of the grid or the threads of a block, along
+  /// one of their dimensions (LoopKind::BlockX ... ThreadZ). A reduce axis can be bound to threads,
+  /// whose results are then combined. With LoopKind::Cluster2, 4 or 8 in place of BlockX two, four
+  /// or eight blocks run an iteration together and share the threadIdx.x loops inside it (sm_90 and
+  /// later). Such a loop may have up to 1024 iterations for each block.
   StageRef& bind(Loop i, LoopKind index, Where at = Where::current());
-  /// Where the stage, which must be computed at a loop, keeps its result: Scope::Local (registers
-  /// of the thread that computes an element; the default) or Scope::Shared.
+  /// The memory of a stage that is computed at a loop: Scope::Local (registers of the thread that
+  /// computes an element; the default) or Scope::Shared.
   StageRef& set_scope(Scope scope, Where at = Where::current());
-  /// `elements` unused ones after each row of the stage's storage, so that the rows of a column lie
-  /// in different banks of shared memory.
+  /// Adds `elements` unused elements after each row of the stage's storage, so that the elements of
+  /// a column are in different banks of shared memory.
   StageRef& storage_pad(Param elements, Where at = Where::current());
-  /// Keeps `copies` of the stage's shared memory: while the block computes on one, the copies of
-  /// the next iterations of the loop are under way (software pipelining; cp.async where it can).
+  /// Keeps `copies` buffers of the stage in shared memory. While the block computes on one, those
+  /// of the next iterations are filled (software pipelining, by cp.async where possible).
   StageRef& multi_buffer(Param copies, Where at = Where::current());
-  /// The loops from `i` inwards are one operation of a matrix unit (mma, ldmatrix).
+  /// Makes the loops from `i` inwards one operation of a matrix unit (mma, ldmatrix, AMX).
   StageRef& tensorize(Loop i, Where at = Where::current());
-  /// The stage, at the root and with no loop over blocks, needs no kernel of its own: the block
-  /// that finishes last of the kernel before computes it (threadfence reduction, CUDA samples).
+  /// For a stage at the root without a loop over blocks. The last block to finish of the kernel
+  /// before computes it, without a kernel of its own (threadfence reduction, CUDA samples).
   StageRef& by_last_block(Where at = Where::current());
 
  private:
@@ -220,7 +225,7 @@ class StageRef {
   int id_;
 };
 
-/// What as_product makes: the sum, and its operands.
+/// The result of as_product: the sum and its operands.
 struct StageRef::Product {
   StageRef sum, rows, cols;
 };
@@ -228,8 +233,8 @@ struct StageRef::Product {
 class Schedule : public StepRecorder {
  public:
   /// The default schedule of `outputs`: every stage at the root, serial loops in axis order.
-  /// `options` limit the target (apply_options) and what lowering does. Throws a User error for a
-  /// target of unknown kind.
+  /// `options` limit the target (apply_options) and lowering. Throws a User error for a target of
+  /// unknown kind.
   explicit Schedule(const std::vector<Tensor>& outputs, const Target& target = Target::host(),
                     AutoSchedulerOptions options = {});
   explicit Schedule(ComputeDag dag, const Target& target = Target::host(),
@@ -241,24 +246,25 @@ class Schedule : public StepRecorder {
   Schedule& operator=(Schedule&&) noexcept;
 
   const ComputeDag& dag() const;
-  /// What it is for: build(), export_kernel() and the cost model take the target from here.
+  /// The target of the schedule. build(), export_kernel() and the cost model take it from here.
   const Target& target() const { return target_; }
-  /// What it was made with, in force when it is lowered.
+  /// The options that it was made with. Lowering applies them.
   const AutoSchedulerOptions& options() const { return options_; }
-  /// The same steps for another target: what was chosen for a newer CPU, built for this one.
+  /// The same steps for another target. A schedule for a newer CPU can be built for this one.
   Schedule for_target(const Target& target) const { return for_target(target, options_); }
   Schedule for_target(const Target& target, AutoSchedulerOptions options) const;
   const std::vector<Step>& steps() const;
-  /// Applies one concrete step (ids as recorded); what replaying is made of.
+  /// Applies one concrete step, with ids as recorded. Replaying consists of such calls.
   void apply(const Step& step);
-  /// Where the choice came from: "default", "analytic rule: ...", "record ...". For people.
+  /// The source of the schedule, for people: "default", "analytic rule: ...", "record ...".
   std::string provenance = "default: serial loops";
 
   /// Steps, target, and the options that differ from the defaults.
   Json to_json() const;
-  /// Replays `json` (from to_json) on `dag`, which is rewritten first where the schedule is one of
-  /// an alternative (dag/alternatives.h). `otherwise`: the target where `json` says none (records
-  /// keep it beside the steps, Record::target). Throws an Error that names the first bad step.
+  /// Replays `json` (from to_json) on `dag`, which is rewritten first where the schedule belongs to
+  /// an alternative (dag/alternatives.h). `otherwise` is the target where `json` has none, because
+  /// records keep it beside the steps (Record::target). Throws an Error that names the first bad
+  /// step.
   static Schedule from_json(const Json& json, const ComputeDag& dag,
                             const Target& otherwise = Target::host());
   std::string to_text() const;

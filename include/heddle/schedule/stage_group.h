@@ -1,4 +1,4 @@
-// Groups of stages: what shares a loop nest, and where its other stages may be computed.
+// Groups of stages that share a loop nest, and the places where attached stages may be computed.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,22 @@ namespace heddle {
 
 /// Stages that one meta-template schedules together: one loop nest at the root.
 struct StageGroup {
-  int output_stage = -1;  ///< materialised at the root; its loops are the group's
+  int output_stage = -1;  ///< stored in memory at the root; its loops are the loops of the group
   int anchor = -1;  ///< the reduction computed inside the output stage (may be the output stage
                     ///< itself), or the output stage
   StageClass anchor_class = StageClass::DirectCompute;
-  /// non-anchor stages between the anchor and output stage, and producers read by the group alone,
-  /// whose place is to be decided (location-tunable stages and reductions computed per row of the
-  /// output stage).
+  /// The stages between the anchor and the output stage, and producers that only the group reads,
+  /// are inlined or tunable. Tunable stages are location-tunable stages, and reductions that are
+  /// computed for each row of the output stage.
   std::vector<int> inlined;  ///< always substituted into their readers
   std::vector<int>
       tunable;  ///< in topological order; scheduled after the output stage, as attached groups
-  /// Operands of the anchor that are mere changes of index (transpositions). They are substituted
-  /// too, but after the meta-templates have written: a copy packed from one is computed from its
-  /// source.
+  /// Operands of the anchor that only change indices (transpositions). They are inlined after the
+  /// meta-templates have written their steps, so a packed copy of one is computed from its source.
   std::vector<int> operands;
-  /// Of the tunable stages, those whose rows are the rows of the anchor, one to one, behind which
-  /// there is another product: a block of rows goes through all of them while it is in cache
-  /// (attention).
+  /// The tunable stages whose rows correspond one to one to the rows of the anchor, with another
+  /// product among their producers (attention). A block of rows goes through all of them while it
+  /// is in a cache.
   std::vector<int> chain;
   std::string reason;
   /// An attached group is one tunable stage of another group: it may be computed at any of the
@@ -41,9 +40,9 @@ struct StageGroup {
     std::string label;
     /// The decisions under which the loop exists: (knob, value), all of which must hold.
     std::vector<std::pair<Param, int64_t>> needs = {};
-    /// On a GPU: the threads of a block share the innermost axis below the loop, vector by vector
-    /// in turn; a stage that does the same keeps its elements in registers. No options: what is
-    /// computed there runs in one thread.
+    /// On a GPU: the threads of a block share the innermost axis below the loop, one vector after
+    /// the other. A stage that is shared in the same way keeps its elements in registers. Without
+    /// options, stages computed there run in one thread.
     struct Sharing {
       Param threads = {};                 ///< how many,
       std::vector<int64_t> options = {};  ///< of these
@@ -52,20 +51,20 @@ struct StageGroup {
       Param resident = {};                ///< 1: the row stays in registers, its loops unrolled
     };
     Sharing sharing = {};
-    /// An iteration has all rows of a batch: what is copied for it is copied once.
+    /// An iteration covers all rows of a batch, so its copies are made once.
     bool whole_batch = false;
   };
-  /// A loop of an attached reduction that goes over the elements of a row one after the other: a
-  /// stage that it reads may be computed there as it is read, and kept for others (store_at).
+  /// A loop of an attached reduction over the elements of a row. A stage that the reduction reads
+  /// may be computed at this loop and kept for other readers (store_at).
   struct ReaderLoop {
     int reader = -1;  ///< the reduction,
     int stage = -1;   ///< the stage of its partial results,
     Loop loop;        ///< and a loop of that
-    Param location;   ///< where the reduction is computed: the stage must be there too
+    Param location;   ///< where the reduction is computed; the stage must be computed there too
     /// The decisions under which the loop exists: (knob, value), all of which must hold.
     std::vector<std::pair<Param, int64_t>> needs = {};
   };
-  /// Of an attached group: where it may be computed like that.
+  /// For an attached group: the loops at which it may be computed like that.
   std::vector<ReaderLoop> reader_loops = {};
   bool attached = false;
   bool in_chain = false;  ///< attached: one of the host's chain
@@ -76,12 +75,12 @@ struct StageGroup {
   std::vector<Place> places;
 };
 
-/// The groups of a DAG, producers first. Deterministic. Without a target, or with one that is no
-/// CPU, no group has a chain.
+/// The groups of a DAG, producers first. The result is deterministic. Only groups for a CPU target
+/// have a chain.
 std::vector<StageGroup> plan_groups(const ComputeDag& dag, const Target* target = nullptr);
 
-/// What the meta-templates that write one group tell each other: the loops that the host offers,
-/// and where its attached stages are decided to be.
+/// Data shared by the meta-templates that write one group: the loops that the host offers, and the
+/// places that were decided for its attached stages.
 struct GroupPlaces {
   std::vector<StageGroup::Place> places;  ///< outermost first
   std::vector<StageGroup::ReaderLoop> reader_loops;
@@ -98,7 +97,7 @@ struct GroupPlaces {
     int64_t value = 0;
   };
   std::vector<KeptAtRoot> kept;
-  std::vector<int> inlined;  ///< stages that are substituted into their readers whatever is decided
+  std::vector<int> inlined;  ///< stages that are always substituted into their readers
 };
 
 }  // namespace heddle

@@ -1,7 +1,7 @@
 // A schedule as data: a list of steps over stages and axes, each a row of one table.
 //
 // Stages and axes are named by small integers. The stages of a ComputeDag keep their index; axes
-// are numbered stage by stage, spatial before reduce; what a step creates gets the ids in
+// are numbered stage by stage, spatial before reduce; new stages and axes get the ids in
 // `Step::results`. Explicit results keep ids stable when a template leaves steps out.
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace heddle {
 
-/// Versions of templates are made of the numbers: a kind keeps its own. (20 was a split with
-/// TailStrategy::PredicateStores.)
+/// The kinds of steps. Versions of templates depend on the numbers, so a kind never changes its
+/// number. (20 was a split with TailStrategy::PredicateStores.)
 enum class StepKind : uint8_t {
   Split,        ///< axes {i} params {factor, tail?} -> results {outer, inner}; tail: TailStrategy,
                 ///< Shorten where it is left out
@@ -31,32 +31,32 @@ enum class StepKind : uint8_t {
   Unroll,       ///< axes {leaf}
   Parallel,     ///< axes {leaf}
   NonTemporal,  ///< the stage's stores bypass the cache
-  Prefetch,     ///< params {stage read, dim, distance}: touch ahead what the stage will read
+  Prefetch,     ///< params {stage read, dim, distance}: fetch ahead what the stage will read
   Bind,         ///< axes {leaf} params {LoopKind}: the loop becomes a block or thread index
   SetScope,     ///< params {Scope}: where a stage that is computed at a loop keeps its result
   StoragePad,   ///< params {elements}: unused elements at the end of each row of the storage
-  MultiBuffer,  ///< params {copies}: shared memory to rotate through
+  MultiBuffer,  ///< params {copies}: buffers in shared memory, used in rotation
   Tensorize,    ///< axes {leaf}: from this loop inwards, one operation of a matrix unit
-  LastBlock,    ///< the stage is computed by the last block of the kernel before to finish
+  LastBlock,    ///< the stage is computed by the last block to finish of the previous kernel
   Pad = 21,     ///< axes, params {three factors an axis}..., results {new stage, its axes...}: the
                 ///< reduction moves to a stage over longer axes
   Widen,        ///< params {type code, bits}: the stage keeps its elements in this wider type
   StoreAt,      ///< axes {loop around the one it is computed at}: keep the result for all of it
-  SoftwarePipeline,  ///< axes {leaf}: its iterations may begin before the one before has ended
+  SoftwarePipeline,  ///< axes {leaf}: an iteration may begin before the previous one has ended
   AsProduct,  ///< axes {one a digit}, params {three a digit.., nine factors, two orders}, results
               ///< {sum, its axes.., rows, its axes.., columns, its axes..}: StageRef::as_product
 };
-/// What a split does with the iterations of the inner loop that lie beyond the axis.
+/// The treatment of iterations of a split's inner loop that lie beyond the axis.
 enum class TailStrategy : uint8_t {
-  Shorten,  ///< the inner loop runs to min(factor, what is left of the axis)
-  /// Every run of the inner loop has `factor` iterations; those beyond the axis leave out the
-  /// store. For threads, vectors and tiles, whose number of iterations must not vary.
+  Shorten,  ///< the inner loop runs to min(factor, the rest of the axis)
+  /// The inner loop always has `factor` iterations, and those beyond the axis leave out the store.
+  /// This is for threads, vectors and tiles, whose number of iterations must not vary.
   PredicateStores,
 };
 const char* to_string(TailStrategy tail);
 
 const char* to_string(StepKind kind);
-/// By its name, or one that it had before.
+/// Accepts the name of a kind or one of its former names.
 bool parse_step_kind(const std::string& text, StepKind* kind);
 
 /// A number in a step: a constant, or the value of a template's knob.

@@ -21,52 +21,52 @@ namespace heddle {
 /// share.
 class Template {
  public:
-  /// What was recorded for `dag`.
+  /// Makes a template of the recording for `dag`.
   Template(ComputeDag dag, TemplateRecording recorded);
-  /// Of several graphs, the direct one first and then alternatives of it, each with a template of
-  /// its own; `chosen` is the default.
+  /// A template of several graphs: the direct one first, then its alternatives, each with a
+  /// template of its own. `chosen` is the index of the default.
   static Template of_alternatives(const std::vector<Template>& forms, size_t chosen);
 
   const std::string& name() const;  ///< of the meta-templates used, e.g. "complex_reduction"
   const ComputeDag& dag() const { return branches_.front().dag; }
   /// The same template for another DAG of the same structural hash (other tensors).
   Template rebind(const ComputeDag& dag) const;
-  /// As the options limit it. Its schedules are for it.
+  /// The target of its schedules, as the options limit it.
   const Target& target() const;
   const AutoSchedulerOptions& options() const;
   const std::vector<Knob>& knobs() const { return *knobs_; }
   std::vector<std::string> notes() const;
-  /// Stable across runs; differs when the knobs or the steps do. What records call the version.
+  /// A hash of knobs and steps that is stable across runs. Records call it the version.
   uint64_t fingerprint() const;
-  /// By its name or one that it had before; -1 when absent.
+  /// The index of a knob by its name or a former name; -1 where there is none.
   int knob_index(const std::string& name) const;
   double space_size() const;      ///< product of the knob sizes
-  Config default_config() const;  ///< the static choice: what the analytic rules say
+  Config default_config() const;  ///< the static choice: the defaults of all knobs
   /// Empty when `config` is legal, else the requirement it breaks.
   std::string why_invalid(const Config& config) const;
   /// The schedule for `config`. Throws an Error when it is not legal.
   Schedule instantiate(const Config& config) const;
-  /// That of the default config; its provenance says so. Whoever means *the static choice* asks
-  /// this: create_schedule, the tuner, a network, reports.
+  /// The schedule of the default config, with a provenance that says so. This function defines *the
+  /// static choice* for create_schedule, the tuner, networks and reports.
   Schedule static_schedule() const;
   /// Knob name -> value; a knob of kinds by its label.
   Json config_to_json(const Config& config) const;
-  /// Knobs may be called by their old names, kinds by their numbers. What is left out has its
-  /// default. Throws an Error for a knob that there is not, one named twice, or an illegal config.
+  /// Knobs may have their former names, and kinds may be numbers. Knobs that are left out have
+  /// their default. Throws an Error for an unknown knob, a knob named twice, or an illegal config.
   Config config_from_json(const Json& json) const;
   std::string to_text() const;  ///< the guarded steps and the knobs, for people
 
   /// A template of several graphs (make_template_of_alternatives) has a branch for each, the direct
-  /// one first; a knob "alternative" says which, the others are those of the branches, one after
-  /// the other. Any other template is its own only branch.
+  /// one first. The knob "alternative" selects the branch; the knobs of all branches follow it. Any
+  /// other template is its own only branch.
   int num_branches() const;
   Template branch(int i) const;
   /// By the name of the alternative ("" is the direct form); -1 when there is none.
   int find_branch(const std::string& alternative) const;
   int branch_of(const Config& config) const;
-  /// What `config` says to its branch.
+  /// The part of `config` for its branch.
   Config config_in_branch(const Config& config) const;
-  /// The config here that says `config` to branch `i`.
+  /// The config of this template that selects branch `i` with `config`.
   Config config_of_branch(int i, const Config& config) const;
   /// The branch that a knob belongs to; -1: the choice itself.
   int branch_of_knob(size_t knob) const;
@@ -75,7 +75,7 @@ class Template {
   struct Branch {
     ComputeDag dag;
     std::shared_ptr<const TemplateRecording> recorded;
-    size_t first_knob = 0;  ///< its knobs' place among all
+    size_t first_knob = 0;  ///< the index of its first knob among all knobs
     const std::string& alternative() const { return dag.alternative(); }
   };
   Template(ComputeDag dag, std::shared_ptr<const TemplateRecording> recorded);
