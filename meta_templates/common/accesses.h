@@ -9,6 +9,11 @@
 
 namespace heddle::meta {
 
+/// Whether `a` reads weights, or what is made of them alone: it may be packed once.
+inline bool is_constant(const ComputeDag& dag, const Access& a) {
+  return a.tensor.op()->is_constant() || dag.info(a.producer).precomputable;
+}
+
 /// Whether every read of stage `s` is at exactly the stage's own point, so that its axes can be
 /// fused.
 inline bool all_elementwise(const ComputeDag& dag, int s) {

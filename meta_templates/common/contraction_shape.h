@@ -102,8 +102,8 @@ inline int constant_vector_axis(const ComputeDag& dag, const Operation& op,
     const bool reads = std::count_if(operands.begin(), operands.end(),
                                      [&](const Access* a) { return a->depends_on(axis); }) == 1;
     for (const Access* a : operands) {
-      const bool constant = a->tensor.op()->is_constant() || dag.info(a->producer).precomputable;
-      if (reads && constant && plain_dim(*a, axis) >= 0 && !a->depends_on(last)) return i;
+      if (reads && is_constant(dag, *a) && plain_dim(*a, axis) >= 0 && !a->depends_on(last))
+        return i;
     }
   }
   return -1;

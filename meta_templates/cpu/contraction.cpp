@@ -48,9 +48,7 @@ int64_t Contraction::extents(const std::vector<int>& axes) const {
   return n;
 }
 
-bool Contraction::is_constant(const Access& a) const {
-  return a.tensor.op()->is_constant() || dag.info(a.producer).precomputable;
-}
+bool Contraction::is_constant(const Access& a) const { return meta::is_constant(dag, a); }
 
 bool Contraction::is_stored(const Access& a) const {
   return !contains(group.operands, a.producer) && !contains(group.inlined, a.producer);
