@@ -12,6 +12,7 @@
 // what it computes of its indices is a loop variable in the nest.
 #include <set>
 
+#include "common/loops.h"
 #include "cpu/vectors.h"
 
 namespace heddle::meta {
@@ -54,111 +55,133 @@ void divisors_of(const Operation& op, size_t a, std::set<int64_t>* out) {
   }
 }
 
-class Writer {
+// The loops of a stage, by what becomes of them.
+struct TransformLoops {
+  std::vector<Loop> rows;   ///< outside: fused and shared out but for the last
+  std::vector<Loop> cases;  ///< of a tile, unrolled
+  Loop chunk, vector;       ///< over vectors, and the lanes of one; invalid where there is no axis
+};
+
+// There is no rule: tiles are what the declaration's cases say, and its one knob has one value.
+class Recipe {
  public:
-  Writer(TemplateBuilder& t, const StageGroup& g)
+  Recipe(TemplateBuilder& t, const StageGroup& g)
       : t_(t),
         g_(g),
         dag_(t.dag()),
         op_(dag_.stage(g.output_stage)),
+        s_(t.stage(g.output_stage)),
         lanes_(native_lanes(t, g.output_stage)) {}
 
   void output_stage() {
-    StageRef s = t_.stage(g_.output_stage);
     const std::vector<int64_t> periods = periods_of(dag_, g_);
-    const size_t rank = op_.axes().size();
-    double work = stage_work(dag_, g_.output_stage);
-    for (int x : g_.inlined) work += stage_work(dag_, x);
-    for (int x : g_.tunable) work += stage_work(dag_, x);
     const int v = vector_axis(periods);
-
-    std::vector<Loop> outer, tile;
-    Loop vector, chunk;
-    for (size_t a = 0; a < rank; ++a) {
-      Loop loop = s.axis(static_cast<int>(a));
-      if (static_cast<int>(a) == v) {
-        std::tie(chunk, vector) = pair(s.split(loop, lanes_));
-        continue;
-      }
-      if (periods[a] > 1) {
-        if (periods[a] < op_.axes()[a].extent()) {
-          auto [o, i] = s.split(loop, periods[a]);
-          outer.push_back(o);
-          loop = i;
-        }
-        tile.push_back(loop);
-        continue;
-      }
-      std::set<int64_t> cuts;
-      divisors_of(op_, a, &cuts);
-      for (int r : g_.tunable) inherited_cuts(r, a, &cuts);
-      // The innermost cut alone: what is outside of it is fused and shared out.
-      if (!cuts.empty()) {
-        auto [o, i] = s.split(loop, *cuts.begin());
-        outer.push_back(o);
-        loop = i;
-      }
-      outer.push_back(loop);
-    }
-    std::vector<Loop> order = outer;
-    if (chunk.valid()) order.push_back(chunk);
-    order.insert(order.end(), tile.begin(), tile.end());
-    if (vector.valid()) order.push_back(vector);
-    s.reorder(order);
-    for (Loop l : tile) s.unroll(l);
-    if (vector.valid()) s.vectorize(vector);
-
-    Loop inner;
-    if (outer.size() > 1) {
-      inner = outer.back();
-      outer.pop_back();
-    }
-    Loop rows;
-    if (!outer.empty()) {
-      rows = s.fuse(outer);
-      if (worth_parallel(t_, work)) s.parallel(rows);
-      t_.offer_place(s, rows, "rows");
-    }
-    const Loop deepest = chunk.valid() ? chunk : inner.valid() ? inner : rows;
-    if (deepest.valid() && !(deepest == rows)) t_.offer_place(s, deepest, "tile");
+    TransformLoops l = cut_axes(periods, v);
+    std::vector<Loop> order = l.rows;
+    if (l.chunk.valid()) order.push_back(l.chunk);
+    write_tile(l, order);
+    share_out(l);
     t_.note("tiles unrolled, vectors along " +
             (v >= 0 ? op_.axes()[static_cast<size_t>(v)].name() : std::string("none")));
   }
 
   // Within the tile of its reader, all of it unrolled: its results are registers.
   void attached() {
-    StageRef s = t_.stage(g_.output_stage);
     const int64_t at = static_cast<int64_t>(g_.places.size());
-    Param location = t_.knob("location", {at}, at, "in the tile of its reader");
+    const Param location = t_.knob("location", {at}, at, "in the tile of its reader");
     t_.set_location(g_.output_stage, location);
     const std::vector<int64_t>& periods = dag_.info(g_.output_stage).case_periods;
     const int v = vector_axis(periods);
-    std::vector<Loop> order, cases;
-    Loop chunk, vector;
+    TransformLoops l;
     for (size_t a = 0; a < op_.axes().size(); ++a) {
-      Loop loop = s.axis(static_cast<int>(a));
-      if (static_cast<int>(a) == v) {
-        std::tie(chunk, vector) = pair(s.split(loop, lanes_));
-      } else {
-        (periods[a] > 1 ? cases : order).push_back(loop);
-      }
+      const Loop loop = s_.axis(static_cast<int>(a));
+      if (static_cast<int>(a) == v)
+        cut_vectors(loop, l);
+      else
+        (periods[a] > 1 ? l.cases : l.rows).push_back(loop);
     }
-    if (chunk.valid()) order.push_back(chunk);
-    order.insert(order.end(), cases.begin(), cases.end());
-    std::vector<Loop> unrolled = order;
-    if (vector.valid()) order.push_back(vector);
-    s.reorder(order);
-    for (Loop l : unrolled) s.unroll(l);
-    if (vector.valid()) s.vectorize(vector);
+    std::vector<Loop> order = l.rows;
+    if (l.chunk.valid()) order.push_back(l.chunk);
+    const std::vector<Loop> unrolled = joined(order, l.cases);
+    l.cases = unrolled;
+    write_tile(l, {});
     const StageGroup::Place& place = g_.places.back();
-    s.compute_at(t_.stage(place.stage), place.loop);
+    s_.compute_at(t_.stage(place.stage), place.loop);
   }
 
  private:
-  static std::tuple<Loop, Loop> pair(const std::array<Loop, 2>& l) { return {l[0], l[1]}; }
+  void cut_vectors(Loop loop, TransformLoops& l) {
+    auto [chunk, vector] = s_.split(loop, lanes_);
+    l.chunk = chunk;
+    l.vector = vector;
+  }
 
-  // Of a attached reader's axes that correspond by position and extent.
-  void inherited_cuts(int s, size_t a, std::set<int64_t>* out) {
+  TransformLoops cut_axes(const std::vector<int64_t>& periods, int vector_axis) {
+    TransformLoops l;
+    for (size_t a = 0; a < op_.axes().size(); ++a) {
+      const Loop loop = s_.axis(static_cast<int>(a));
+      if (static_cast<int>(a) == vector_axis)
+        cut_vectors(loop, l);
+      else if (periods[a] > 1)
+        l.cases.push_back(cut(loop, periods[a] < op_.axes()[a].extent() ? periods[a] : 0, l));
+      else
+        l.rows.push_back(cut(loop, innermost_cut(a), l));
+    }
+    return l;
+  }
+
+  // The part of `loop` inside of blocks of `size`, whose loop goes to the rows; all of it where
+  // `size` is 0.
+  Loop cut(Loop loop, int64_t size, TransformLoops& l) {
+    if (size == 0) return loop;
+    auto [blocks, inside] = s_.split(loop, size);
+    l.rows.push_back(blocks);
+    return inside;
+  }
+
+  // The innermost cut of axis `a` in the declaration, alone: what is outside of it is fused and
+  // shared out. 0: there is none.
+  int64_t innermost_cut(size_t a) const {
+    std::set<int64_t> cuts;
+    divisors_of(op_, a, &cuts);
+    for (int r : g_.tunable) inherited_cuts(r, a, &cuts);
+    return cuts.empty() ? 0 : *cuts.begin();
+  }
+
+  // The loops of `outer`, then the cases, unrolled, and the lanes.
+  void write_tile(const TransformLoops& l, const std::vector<Loop>& outer) {
+    std::vector<Loop> order = joined(outer, l.cases);
+    if (l.vector.valid()) order.push_back(l.vector);
+    s_.reorder(order);
+    for (Loop x : l.cases) s_.unroll(x);
+    if (l.vector.valid()) s_.vectorize(l.vector);
+  }
+
+  // Rows are shared out and offered to attached stages, and so are tiles.
+  void share_out(TransformLoops& l) {
+    Loop inner, rows;
+    if (l.rows.size() > 1) {
+      inner = l.rows.back();
+      l.rows.pop_back();
+    }
+    if (!l.rows.empty()) {
+      rows = s_.fuse(l.rows);
+      if (worth_parallel(t_, work())) s_.parallel(rows);
+      t_.offer_place(s_, rows, "rows");
+    }
+    const Loop deepest = l.chunk.valid() ? l.chunk : inner.valid() ? inner : rows;
+    if (deepest.valid() && !(deepest == rows)) t_.offer_place(s_, deepest, "tile");
+  }
+
+  double work() const {
+    double work = stage_work(dag_, g_.output_stage);
+    for (int x : g_.inlined) work += stage_work(dag_, x);
+    for (int x : g_.tunable) work += stage_work(dag_, x);
+    return work;
+  }
+
+  // Of an attached reader's axes that correspond by position and extent.
+  void inherited_cuts(int s, size_t a, std::set<int64_t>* out) const {
     const Operation& op = dag_.stage(s);
     if (a < op.axes().size() && op.axes()[a].extent() == op_.axes()[a].extent())
       divisors_of(op, a, out);
@@ -177,12 +200,13 @@ class Writer {
   const StageGroup& g_;
   const ComputeDag& dag_;
   const Operation& op_;
+  StageRef s_;
   int64_t lanes_;
 };
 
 void build(TemplateBuilder& t, const StageGroup& g) {
-  Writer w(t, g);
-  g.attached ? w.attached() : w.output_stage();
+  Recipe recipe(t, g);
+  g.attached ? recipe.attached() : recipe.output_stage();
 }
 
 HEDDLE_REGISTER_META_TEMPLATE({"tile_transform", 1, matches, build});
