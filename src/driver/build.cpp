@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-// Kept with a kernel so that its text can be made when someone asks.
+// Kept with a kernel, so that its text can be generated on request.
 struct Source {
   std::vector<LoweredFunction> functions;
   Target target;

@@ -24,7 +24,7 @@ std::string source_text(const void* context, const std::string& form) {
                    "ask for cuda or loops");
 }
 
-// Zeroed once; each launch leaves them as zero as it found them.
+// Zeroed once. Each launch leaves them zero.
 bool is_tickets(const GpuProgram& p, const Buffer& b) {
   for (const auto* list : {&p.prepare, &p.main}) {
     for (const GpuKernel& k : *list) {
@@ -63,7 +63,7 @@ std::vector<cuda::Launch> launches(const GpuProgram& p, const std::vector<GpuKer
   return out;
 }
 
-// What the GPU would refuse at the launch.
+// Checks limits that the GPU would refuse at the launch.
 void check_limits(const GpuProgram& p, const Gpu& gpu) {
   for (const auto* list : {&p.prepare, &p.main}) {
     for (const GpuKernel& k : *list) {
@@ -143,7 +143,7 @@ Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
   check_limits(p, gpu);
   const double lower_ms = ms_since(begin);
   const auto compile_begin = Clock::now();
-  cuda::Cubin cubin;  // of a program that does nothing, where no output has an element
+  cuda::Cubin cubin;  // empty for a program without launches, where no output has an element
   if (!p.main.empty() || !p.prepare.empty()) cubin = cuda::compile_cuda(emit_cuda(p), gpu.arch);
   KernelCode code = cuda_kernel_code(p, all, args.size(), std::move(cubin));
   code.work = work_of(schedule.dag().direct(), schedule.target());

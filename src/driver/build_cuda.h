@@ -10,12 +10,12 @@ namespace heddle {
 Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
                   const BuildOptions& options, BuildTimes* times);
 
-/// What the runtime makes a Kernel of, without its source; `cubin` is of emit_cuda(program). The
-/// first `listed` of all arguments are passed by callers, the others are bound constants.
+/// The parts of a Kernel for the runtime, without its source. `cubin` is the machine code of
+/// emit_cuda(program). Callers pass the first `listed` arguments; the others are bound constants.
 KernelCode cuda_kernel_code(const GpuProgram& program, const std::vector<Tensor>& all,
                             size_t listed, cuda::Cubin cubin);
 
-/// A kernel's argument as the runtime checks it.
+/// The description of a kernel argument that the runtime checks.
 KernelArg describe(const Buffer& buffer);
 
 }  // namespace heddle

@@ -10,20 +10,20 @@
 namespace heddle {
 namespace {
 
-/// Do the options leave the choice to whoever made a record? They may only say what is compared
-/// with the record's target.
+/// Whether the options allow records. They may only set properties that are compared with the
+/// target of the record.
 bool records_may_answer(const AutoSchedulerOptions& o) {
   AutoSchedulerOptions rest = o;
   rest.vector_bytes = rest.threads = 0;
   rest.record_log.clear();
-  rest.use_heuristics = true;  // a record is better than either
+  rest.use_heuristics = true;  // a record is better than both
   // An alternative is looked at by itself (why_forbidden).
   rest.use_alternatives = true;
   rest.max_error_growth = AutoSchedulerOptions().max_error_growth;
   return rest == AutoSchedulerOptions();
 }
 
-/// Why the options do not allow the alternative that a record is of.
+/// Why the options do not allow the alternative of a record; empty where they do.
 std::string why_forbidden(const Record& r, const ComputeDag& dag, const AutoSchedulerOptions& o) {
   if (r.alternative.empty()) return "";
   if (!o.use_alternatives) return "it is of " + r.alternative + ", and alternatives are turned off";
@@ -35,25 +35,25 @@ std::string why_forbidden(const Record& r, const ComputeDag& dag, const AutoSche
   return "it is of " + r.alternative + ", whose rounding errors the options do not allow";
 }
 
-/// The schedule of the best record that applies. What did not apply is added to `skipped`.
+/// The schedule of the best record that applies. Records that do not apply are added to `skipped`.
 std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
                                      const AutoSchedulerOptions& options, std::string* skipped) {
   if (!records_may_answer(options)) return std::nullopt;
   const Target target = apply_options(base, options);
   const std::shared_ptr<const RecordDatabase> known = tophub(options.record_log);
-  // The best few either apply or all fail for one reason; what is far down the list may be slower
-  // than the rules.
+  // The best few records either apply or all fail for one reason. Later ones may be slower than the
+  // rules.
   constexpr int kTried = 8;
   int tried = 0;
   for (const Record* r : known->ranked(dag.structural_hash(), target)) {
     if (tried == kTried) break;
     std::string why = why_forbidden(*r, dag, options);
-    if (why.empty()) ++tried;  // what is forbidden says nothing of the others
+    if (why.empty()) ++tried;  // a forbidden record tells nothing about the others
     try {
       if (why.empty()) return schedule_of(*r, dag, base, options);
     } catch (const Error& e) {
       why = e.message;
-    } catch (const std::exception& e) {  // a log may hold anything
+    } catch (const std::exception& e) {  // a log may have any contents
       why = e.what();
     }
     log_line("records", 1, describe(*r) + " skipped: " + why);
@@ -91,8 +91,8 @@ Schedule naive_cpu(const std::vector<Tensor>& outputs, const Target& target) {
     const Operation& op = s.dag().stage(i);
     if (op.is_placeholder() || op.axes().empty()) continue;
     StageRef st = s.stage(i);
-    // All but the innermost axis, so that rows stay contiguous; a vector is split over threads
-    // whole.
+    // All axes except the innermost one, so that rows stay contiguous. A vector is split over
+    // threads.
     std::vector<Loop> outer = st.all_axes();
     if (outer.size() > 1) outer.pop_back();
     st.parallel(st.fuse(outer));

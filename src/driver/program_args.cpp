@@ -10,7 +10,8 @@
 namespace heddle {
 namespace {
 
-// Whether code for the one is code for the other. Of a CPU's threads and caches it knows nothing.
+// Whether code for one target is code for the other. Code does not depend on the threads and caches
+// of a CPU.
 bool same_code(const Target& a, const Target& b) {
   if (a.kind != b.kind) return false;
   if (a.is_cuda()) return a.gpu.arch == b.gpu.arch;

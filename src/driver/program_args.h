@@ -1,5 +1,5 @@
-// What build() and export_kernel() share: the target, lowering as the options say, and the
-// arguments of the result.
+// Shared by build() and export_kernel(): the target, lowering under the options, and the arguments
+// of the result.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace heddle {
 
-/// The schedule's target. Throws a User error where the options say another one, and for loops that
-/// are bound to the blocks and threads of a GPU in a schedule that is for none.
+/// The target of the schedule. Throws a User error where the options name another one, and for
+/// loops bound to blocks and threads in a schedule that is not for a GPU.
 const Target& target_of(const Schedule& schedule, const BuildOptions& options);
 
-/// `listed`, and behind them the constants with values that the declaration reads and the list
-/// leaves out: the kernel supplies those.
+/// `listed`, followed by the constants with values that the declaration reads and the list leaves
+/// out. The kernel supplies those.
 std::vector<Tensor> with_bound(const Schedule& schedule, const std::vector<Tensor>& listed);
 
 LoweredProgram lower_for_build(const Schedule& schedule, const std::vector<Tensor>& args,
@@ -26,7 +26,7 @@ std::vector<KernelArg> kernel_args(const LoweredProgram& program, const std::vec
 std::vector<BoundConstant> bound_constants(const std::vector<Tensor>& all, size_t listed);
 std::vector<KernelArg> persistent_args(const LoweredProgram& program);
 
-/// What a call has to do: the arithmetic of all stages that are not computed ahead of it.
+/// The work of a call: the arithmetic of all stages that are not computed ahead of it.
 KernelWork work_of(const ComputeDag& dag, const Target& target);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// What a machine can do at best, to hold a kernel's time against.
+// The peak rates of a machine, for comparison with the time of a kernel.
 #pragma once
 
 #include "heddle/runtime/kernel.h"
@@ -6,9 +6,10 @@
 
 namespace heddle {
 
-/// For multiply-adds of `dtype` and for traffic of the main memory. Of a GPU from its data sheet;
-/// of a CPU measured, for the threads that are in force, in some tens of ms at the first call and
-/// kept. Arithmetic is known of f32 and f64; 0 for other types, whose instructions differ too much.
+/// For multiply-adds of `dtype` and for traffic of the main memory. For a GPU they come from its
+/// data sheet. For a CPU they are measured with the current number of threads, in some tens of ms
+/// at the first call, and kept. Arithmetic is known for f32 and f64. It is 0 for other types, whose
+/// instructions differ too much.
 Roof roof_of(const Target& target, DataType dtype);
 
 }  // namespace heddle

@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-// An infinity says nothing of the size of the others.
+// An infinity tells nothing about the size of the other elements.
 double largest(const NDArray& a) {
   if (a.dtype() == f32) {  // all of a reference, once a task: get() takes ten times as long
     float most = 0;
@@ -24,7 +24,7 @@ double largest(const NDArray& a) {
   return most;
 }
 
-// Whether there is a product in `dag` that tf32 is for.
+// Whether `dag` has a product that may use tf32.
 bool rounds_to_tf32(const ComputeDag& dag) {
   for (int i = 0; i < dag.size(); ++i) {
     if (dag.info(i).stage_class != StageClass::ComplexReduction) continue;
@@ -50,7 +50,7 @@ Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, do
   double atol = sum_epsilon * (64 + 4 * std::sqrt(terms)) * scale;
   if (epsilon > sum_epsilon) atol += 4 * epsilon * scale;
   if (t == f32 && allow_tf32 && rounds_to_tf32(dag)) {
-    // Each product is off by up to 2^-10 of itself, one half for each operand.
+    // Each product has a relative error of up to 2^-10, one half for each operand.
     const double products = magnitude > 0 ? std::sqrt(terms) : 0;
     return {64 * epsilon + 0x1p-10, atol + 0x1p-10 * (4 * scale + products)};
   }

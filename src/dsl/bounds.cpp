@@ -1,5 +1,5 @@
-// Are all reads inside their tensors? Intervals of the axes, narrowed by the conditions of the
-// selects around a read.
+// Checks that all reads are inside their tensors, by intervals of the axes, narrowed by the
+// conditions of the selects around a read.
 //
 // `range_of` bounds an index from the ranges of single variables. That loses what a condition says
 // about a combination, such as `y * 2 + r - 1 >= 0`, which is how padding is written. So conditions
@@ -41,19 +41,19 @@ Interval intersect(Interval a, Interval b) {
 }
 bool empty(Interval r) { return r.min > r.max; }
 
-/// Shared nodes that were checked in one context, and in those around it.
+/// The shared nodes that were checked in one context or in the contexts around it.
 struct Checked {
   std::shared_ptr<const Checked> outer;
   mutable std::unordered_set<const ExprNode*> nodes;
   bool has(const ExprNode* n) const { return nodes.contains(n) || (outer && outer->has(n)); }
 };
 
-/// What holds where an expression is evaluated.
+/// The facts that hold where an expression is evaluated.
 struct Context {
   Ranges ranges;
   std::vector<Expr> facts;  ///< each >= 0
   bool reachable = true;
-  /// The nodes whose reads were checked where this is known, or less.
+  /// The nodes whose reads were checked under these facts or fewer.
   std::shared_ptr<const Checked> checked = std::make_shared<Checked>();
 
   void assume(const Expr& condition, bool holds);
@@ -128,10 +128,11 @@ Interval Context::bound(const Expr& e) const {
   return r;
 }
 
-/// From the bounds of the operands, which may profit from facts where the whole does not.
+/// From the bounds of the operands. Facts may narrow the operands where they do not narrow the
+/// whole.
 std::optional<Interval> Context::from_parts(const Expr& e) const {
   if (facts.empty()) {
-    // Nothing beyond range_of, save where a select inside the index brings facts of its own.
+    // The same as range_of, except where a select inside the index adds facts.
     if (!any_below(e, [](const Expr& x) { return x.kind() == ExprKind::Select; }))
       return std::nullopt;
   }
@@ -229,11 +230,11 @@ class BoundsChecker {
     return fine;
   }
 
-  /// `outer`, and that `condition` holds or does not.
+  /// The facts of `outer`, and `condition` or its negation.
   static Context inside(const Context& outer, const Expr& condition, bool holds) {
     Context arm = outer;
     arm.assume(condition, holds);
-    // Conditions on data say nothing of indices.
+    // Conditions on data give no facts about indices.
     if (arm.facts.size() == outer.facts.size()) return arm;
     arm.checked = std::make_shared<Checked>(Checked{outer.checked, {}});
     return arm;
@@ -243,7 +244,7 @@ class BoundsChecker {
     for (size_t d = 0; d < load.indices.size(); ++d) {
       const Expr& index = load.indices[d];
       const int64_t extent = *as_int(load.buffer->shape[d]);
-      // The plain interval settles nearly every read at a fraction of the price.
+      // The plain interval decides nearly every read at a fraction of the cost.
       Interval r = range_of(index, context.ranges);
       if (r.min >= 0 && r.max < extent) continue;
       r = context.bound(index);

@@ -1,8 +1,8 @@
-// Extents of 0: what a declaration is where some of its elements do not exist.
+// Extents of 0: the form of a declaration where some of its elements do not exist.
 //
 // A body that is never evaluated reads nothing, and neither does a read of a tensor that has no
 // elements, which can only stand in the arm of a select that is never taken. Both become constants
-// here, so that nothing after a declaration sees a loop that never runs within one that does.
+// here, so that no later part meets a loop without iterations inside of one with iterations.
 #pragma once
 
 #include <vector>
@@ -11,13 +11,13 @@
 
 namespace heddle {
 
-/// Has one of them the extent 0?
+/// Whether one of them has the extent 0.
 bool is_empty(const std::vector<Axis>& axes);
 
 /// The distinct tensors that the bodies read, in order of first appearance.
 std::vector<Tensor> tensors_read(const std::vector<Expr>& bodies);
 
-/// What stands for `bodies` that are evaluated nowhere: 0 where the results have no elements, the
+/// The replacement of `bodies` that are never evaluated: 0 where the results have no elements, the
 /// identity where each is reduced over nothing.
 std::vector<Expr> unevaluated(const std::vector<Expr>& bodies, bool no_elements);
 

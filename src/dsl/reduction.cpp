@@ -50,7 +50,7 @@ Expr reduce_in(DataType t, ReduceKind kind, const char* name, Expr value, std::v
   return reduce(kind, name, std::move(value), std::move(axes));
 }
 
-/// The type of what is reduced; of nothing (which `reduce` refuses) any.
+/// The type of the reduced values; any type where there are none, which `reduce` refuses.
 DataType type_of(const Expr& value) { return value.defined() ? value.dtype() : f32; }
 
 /// `combine` drops NaN, which is its identity; integers have none, and `plain` will do.
@@ -98,7 +98,7 @@ Expr identity_of(DataType t, const Expr& value, const std::string& who, const Wh
   return cast(t, value);
 }
 
-/// What 16-bit floats are added up and multiplied in.
+/// The type in which sums and products of 16-bit floats are accumulated.
 DataType accumulator_of(DataType t) { return t.is_float() && t.bits < 32 ? f32 : t; }
 
 Ref<const Combiner> make_builtin(ReduceKind kind, DataType t) {
@@ -173,8 +173,8 @@ Expr all(Expr condition, std::vector<Axis> axes) {
   return reduce(ReduceKind::All, "all", std::move(condition), std::move(axes));
 }
 
-// One combiner a kind and type for the whole process, so that "the same reduction" is a pointer
-// comparison.
+// One combiner for each kind and type in the whole process, so that equal reductions are found by
+// comparing pointers.
 Ref<const Combiner> builtin_combiner(ReduceKind kind, DataType dtype) {
   using Key = std::pair<int, int>;
   static std::mutex mutex;

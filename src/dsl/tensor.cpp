@@ -100,7 +100,8 @@ std::vector<Axis> make_spatial_axes(const std::string& name, const Shape& shape,
   const Shape extents = check_shape(shape, name, where);
   std::vector<Axis> axes;
   for (size_t d = 0; d < extents.size(); ++d) {
-    // C++ cannot tell the lambda's own names; these read best for the ranks people look at most.
+    // The parameter names of a lambda are not available in C++. These names are usual for the
+    // common ranks.
     std::string axis =
         extents.size() <= 2 ? std::string(1, d == 0 ? 'i' : 'j') : "i" + std::to_string(d);
     axes.emplace_back(std::move(axis), extents[d], AxisKind::Spatial);
@@ -110,7 +111,8 @@ std::vector<Axis> make_spatial_axes(const std::string& name, const Shape& shape,
 
 Tensor finish_compute(std::string name, std::vector<Axis> axes, std::vector<Expr> bodies,
                       std::string tag, const Where& where) {
-  // A reduction is the whole body of a stage: what converts its result is a stage of its own.
+  // A reduction is the whole body of a stage, so the conversion of its result is a stage of its
+  // own.
   const Cast* converted = bodies.size() == 1 ? bodies[0].as<Cast>() : nullptr;
   if (const Reduce* r = converted ? converted->value.as<Reduce>() : nullptr;
       r && r->combiner->size() == 1) {

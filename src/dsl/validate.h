@@ -1,4 +1,4 @@
-// What makes a declaration acceptable. Each function throws a user error that names the tensor.
+// Checks of declarations. Each function throws a user error that names the tensor.
 #pragma once
 
 #include <string>

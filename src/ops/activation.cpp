@@ -9,7 +9,7 @@ namespace {
 
 using impl::Call;
 
-/// `f` in the type to calculate in, rounded to the type of x once.
+/// `f` computed in the wider type and rounded once to the type of x.
 template <class F>
 Tensor activation(const Call& call, const Tensor& x, F f) {
   impl::check_rank(call, x, "x", 0);
@@ -44,7 +44,7 @@ Tensor clip(const Tensor& x, double low, double high, Where where) {
       x.shape(),
       [&](const std::vector<Axis>& i) {
         const Expr v = x(i);
-        // A bound outside an integer type's range bounds nothing.
+        // A bound outside the range of an integer type has no effect.
         const auto bound = [&](double limit, bool is_low) {
           if (v.dtype().is_float()) return make_float(v.dtype(), limit);
           const double bits = v.dtype().bits - (v.dtype().is_int() ? 1 : 0);

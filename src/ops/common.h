@@ -1,4 +1,4 @@
-// What the operators share: argument checks that name the operator, and broadcasting reads.
+// Shared by the operators: argument checks that name the operator, and broadcasting reads.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ void check_same_type(const Call& call, const Tensor& a, const Tensor& b);
 int normal_axis(const Call& call, int axis, int rank);
 /// The same for a list, sorted; an axis given twice is an error. Empty stays empty.
 std::vector<int> normal_axes(const Call& call, const std::vector<int>& axes, int rank);
-/// `values` as one value a dimension: none gives `fallback`, one stands for all.
+/// `values` with one value for each dimension. An empty list gives `fallback`; one value applies to
+/// all.
 Dims per_dimension(const Call& call, const char* what, const Dims& values, int n, int64_t fallback);
 
 /// The shape that `tensors` broadcast to, as in numpy.
@@ -41,8 +42,8 @@ Dims broadcast_dims(const Call& call, const std::vector<Tensor>& tensors);
 /// Reads `t` at position `at` of a shape that it broadcasts to.
 Expr read_broadcast(const Tensor& t, const std::vector<Axis>& at);
 
-/// The type to calculate in: f32 for the 16-bit floats, since rounding after each of several
-/// operations would cost them most of their digits; otherwise `t`.
+/// The type to compute in: f32 for 16-bit floats, because rounding after each of several operations
+/// would lose most of their digits; otherwise `t`.
 DataType wide(DataType t);
 /// A converting stage, or `t` itself when it has the type already.
 Tensor convert(const Call& call, const Tensor& t, DataType dtype);

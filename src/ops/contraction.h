@@ -1,4 +1,5 @@
-// What matmul, einsum and convolution share: the types of a sum of products, and the stages after.
+// Shared by matmul, einsum and convolution: the types of a sum of products, and the stages after
+// it.
 #pragma once
 
 #include "heddle/ops/precision.h"
@@ -10,7 +11,7 @@ struct ContractionTypes {
   DataType accumulate, output;
 };
 
-/// Checks that the operands go together and fills in the defaults of `precision`.
+/// Checks that the operands match and fills in the defaults of `precision`.
 ContractionTypes contraction_types(const Call& call, const Tensor& a, const Tensor& b,
                                    const Precision& precision);
 

@@ -17,8 +17,8 @@ void check_indices(const Call& call, const Tensor& indices) {
     impl::fail(call, "argument 'indices' is " + impl::describe(indices) + ", and needs integers");
 }
 
-/// `index` counted from the end where negative, then clamped: data cannot be trusted to stay
-/// inside.
+/// `index` counted from the end where negative, then clamped, because indices from data may be out
+/// of range.
 Expr safe_index(const Expr& index, int64_t extent) {
   Expr i = heddle::cast(i64, index);
   if (!index.dtype().is_uint()) i = select(i < 0, i + extent, i);

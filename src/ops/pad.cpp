@@ -25,7 +25,7 @@ Tensor pad_constant(const Call& call, const Tensor& x, const Dims& before, const
         };
         std::vector<Expr> indices;
         for (size_t d = 0; d < i.size(); ++d) {
-          // A condition that always holds would only stand in the way of whoever reads the body.
+          // A condition that always holds would only complicate the body.
           if (before[d] > 0) require(i[d] >= before[d]);
           if (after[d] > 0) require(i[d] < x.shape()[d] + before[d]);
           indices.push_back(i[d] - before[d]);
@@ -61,7 +61,7 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& before, const std::vecto
                "give one count a dimension");
   for (size_t d = 0; d < from.size(); ++d) {
     dims[d] += before[d] + after[d];
-    // Cutting off more than there is would start behind the end.
+    // Removing more elements than there are would start beyond the end.
     if (dims[d] < 1 || before[d] <= -from[d] || after[d] <= -from[d])
       impl::fail(call, "nothing is left of dimension " + std::to_string(d) + " of " +
                            impl::text(from) + " padded by " + std::to_string(before[d]) + " and " +

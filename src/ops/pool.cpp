@@ -43,14 +43,14 @@ Tensor pool(const Call& call, const Tensor& x, const Pool& p, bool is_max) {
   const impl::Window w =
       impl::window_of(call, n, p.stride.empty() ? kernel : p.stride, p.padding, p.dilation);
   for (size_t d = 0; d < kernel.size(); ++d) {
-    // A window of padding alone has no largest element, and no elements to count.
+    // A window of padding alone has neither a largest element nor elements to count.
     const int64_t reach = w.dilation[d] * (kernel[d] - 1) + 1;
     if (w.before[d] >= reach || w.after[d] >= reach)
       impl::fail(call, "padding " + std::to_string(std::max(w.before[d], w.after[d])) +
                            " leaves windows of " + std::to_string(reach) + " without elements");
   }
   const Dims out = impl::window_counts(call, in, kernel, w, p.ceil_mode);
-  // Rounding up may reach beyond the padding that was asked for.
+  // Rounding up may reach beyond the requested padding.
   Dims after = w.after;
   for (size_t d = 0; d < in.size(); ++d) {
     const int64_t reached = (out[d] - 1) * w.stride[d] + w.dilation[d] * (kernel[d] - 1) + 1;

@@ -12,7 +12,7 @@ namespace {
 
 using impl::Call;
 
-// What the steps of all three layers share.
+// Shared by the steps of all three layers.
 class Layer {
  public:
   Layer(const Call& call, const Tensor& x, const RecurrentWeights& w,
@@ -31,7 +31,7 @@ class Layer {
     check_shape(w.state, "state", {batch_, hidden_});
     check_shape(w.cell, "cell", {batch_, hidden_});
     check_shape(w.peepholes, "peepholes", {3 * hidden_});
-    // The products with the inputs of all steps are one.
+    // The products with the inputs of all steps are one product.
     from_input_ = matmul(x, w.input, false, true, {}, call.where);
     dtype_ = from_input_.dtype();
   }
@@ -43,7 +43,7 @@ class Layer {
   Tensor product(const Tensor& state) const {
     return matmul(state, w_.recurrence, false, true, {}, call_.where);
   }
-  // The part of gate `g` that the input and the biases give; `input_bias` alone, or both.
+  // The part of gate `g` from the input and the biases: `input_bias` alone, or both.
   Expr given(int64_t step, const std::vector<Axis>& i, int g, bool both = true) const {
     const Expr j = i[1] + g * hidden_;
     Expr value = from_input_(Expr(step), i[0], j);
@@ -137,7 +137,7 @@ RecurrentResult gru(const Tensor& x, const RecurrentWeights& w,
   const Call call{"gru", where};
   const Layer layer(call, x, w, attributes, 3);
   Tensor h = layer.first(w.state);
-  // The candidate's own weights, where the reset state is what is multiplied.
+  // The weights of the candidate, where the reset state is multiplied.
   const int64_t size = layer.hidden();
   const Tensor candidate =
       attributes.linear_before_reset

@@ -55,7 +55,7 @@ namespace {
 using impl::Call;
 using impl::ReductionPlan;
 
-/// The reduction that `reduce` makes of the elements (in type `type`) and the axes.
+/// The reduction of `reduce` over the elements (in type `type`) and the axes.
 template <class Reduction>
 Tensor reduction(const Call& call, const std::string& name, const Tensor& x,
                  const ReductionPlan& plan, DataType type, Reduction reduce) {
@@ -67,7 +67,7 @@ Tensor reduction(const Call& call, const std::string& name, const Tensor& x,
       name, call.op, call.where);
 }
 
-/// Element-wise work on what was reduced, rounded to `type`.
+/// Element-wise work on reduced values, rounded to `type`.
 template <class F>
 Tensor finish(const Call& call, const std::string& name, const Tensor& x, DataType type, F f) {
   return compute(
@@ -200,7 +200,7 @@ Tensor logsumexp(const Tensor& x, const std::vector<int>& axes, bool keepdims, W
   const ReductionPlan plan(call, x, axes, keepdims);
   const DataType wide = impl::wide(x.dtype());
   const Tensor highest = reduction(call, "logsumexp_max", x, plan, wide, reduce_max);
-  // An infinite shift would make NaN of an infinite element.
+  // An infinite shift would turn an infinite element into NaN.
   const Tensor shift = finish(call, "logsumexp_shift", highest, wide, [&](const Expr& v) {
     return select(heddle::isinf(v), make_const(wide, 0), v);
   });

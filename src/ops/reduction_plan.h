@@ -1,4 +1,4 @@
-// Which dimensions a reduction runs over, and how an element of x is reached from the result.
+// The dimensions of a reduction, and the mapping from positions of the result to elements of x.
 #pragma once
 
 #include "ops/common.h"

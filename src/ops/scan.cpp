@@ -1,4 +1,4 @@
-// Running sums, products, and what else an associative reducer makes of all elements up to each.
+// Running sums, products and other scans of associative reducers.
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -12,7 +12,7 @@ namespace {
 
 using impl::Call;
 
-/// What a scan combines with.
+/// The operation of a scan.
 struct Combine {
   std::function<Expr(const Expr&, const Axis&)> reduce;
   std::function<Expr(const Expr&, const Expr&)> two;
@@ -23,7 +23,7 @@ struct Direction {
   bool exclusive = false, reverse = false;
 };
 
-/// A scan whose axis is this long is cut into blocks where there are few rows to share out.
+/// The least length of an axis that is cut into blocks where there are few rows for the threads.
 constexpr int64_t kLong = 1 << 14, kFewRows = 64, kShortestBlock = 512, kLongestBlock = 4096;
 
 /// The length of the blocks of an axis of `n`, `n` itself where it is not cut: whole blocks if
@@ -44,7 +44,7 @@ Tensor scanned(const Call& call, const Tensor& x, int axis, const Combine& combi
   const int64_t n = x.extent(axis), others = impl::product(x.extents()) / n;
   const int64_t block = block_of(n, others, way.reverse);
   const auto place = [&](const Expr& i) { return way.reverse ? Expr(n - 1) - i : i; };
-  // The element that is number `p` from where the scan begins.
+  // The element at distance `p` from the beginning of the scan.
   const auto element = [&](std::vector<Expr> at, const Expr& p) {
     at[d] = place(way.exclusive ? p - 1 : p);
     const Expr value = x.at(std::move(at));
@@ -78,14 +78,14 @@ Tensor scanned(const Call& call, const Tensor& x, int axis, const Combine& combi
         std::vector<Expr> at = impl::exprs(i);
         const Expr own = element(at, which * block + r);
         at[d] = which;
-        // A block begins with what is before it.
+        // A block begins with the total of the blocks before it.
         const Expr value = select(r < 1, combine.two(before.at(std::move(at)), own), own);
         return combine.reduce(select(r <= floormod(p, block), value, combine.identity), r);
       },
       call.op, call.op, call.where);
 }
 
-/// In the type that sums and products are made in.
+/// In the type in which sums and products are accumulated.
 Tensor wide_scan(const Call& call, const Tensor& x, int axis, bool product, Direction way) {
   impl::check_rank(call, x, "x", 1);
   const DataType t = impl::wide(x.dtype());

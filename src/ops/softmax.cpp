@@ -33,7 +33,7 @@ Row row_of(const Call& call, const Tensor& x, int axis) {
   return row;
 }
 
-// A softmax before its last step: the exponentials, and what a row of them is to be multiplied by.
+// A softmax before its last step: the exponentials, and the factor of each row.
 struct Weights {
   ReductionPlan plan;
   Tensor powers, scale;
@@ -54,7 +54,8 @@ Weights weights_of(const Call& call, const Tensor& x, int axis) {
         return heddle::sum(powers.at(row.plan.source(i)), row.plan.over);
       },
       name + "_sum", call.op, call.where);
-  // One division a row, not one an element: the product rounds once more, by half a unit.
+  // One division for each row and not for each element. The product rounds once more, by half a
+  // unit.
   const Tensor scale = compute(
       impl::to_shape(row.plan.dims),
       [&](const std::vector<Axis>& i) { return heddle::make_const(row.wide, 1) / sums(i); },
@@ -113,7 +114,8 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
                "q is (..., L, E), k is (..., S, E), v is (..., S, F)");
   const double factor = scale == 0 ? 1.0 / std::sqrt(static_cast<double>(q.extent(-1))) : scale;
   const DataType wide = impl::wide(q.dtype());
-  // Scores stay in the wide type up to the weights: they grow with E, and exp magnifies errors.
+  // Scores remain in the wide type up to the weights, because they grow with E and exp magnifies
+  // errors.
   const Tensor products = matmul(q, k, false, true, {.accumulate = wide, .output = wide}, where);
   std::vector<Tensor> inputs{products};
   if (mask) inputs.push_back(mask);

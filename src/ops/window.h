@@ -1,4 +1,4 @@
-// Sliding windows: what convolution and pooling share.
+// Sliding windows, shared by convolution and pooling.
 #pragma once
 
 #include "heddle/ops/layout.h"
@@ -6,7 +6,7 @@
 
 namespace heddle::ops::impl {
 
-/// Where batch, channels and the n spatial dimensions are.
+/// The positions of batch, channels and the n spatial dimensions.
 struct Dimensions {
   Dimensions(Layout layout, int n) : n(n), channel(layout == NCHW ? 1 : n + 1) {}
   int n;        ///< spatial dimensions
@@ -24,7 +24,7 @@ struct Dimensions {
   }
 };
 
-/// The counts of a sliding window, one a spatial dimension.
+/// The parameters of a sliding window, one for each spatial dimension.
 struct Window {
   Dims stride, dilation, before, after;
 };

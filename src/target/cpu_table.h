@@ -1,4 +1,4 @@
-// What is known of a CPU by its name alone.
+// The properties of a CPU that follow from its name.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct Vector {
   int registers = 16;
 };
 
-/// The SIMD registers that a set of features brings.
+/// The SIMD registers of a set of features.
 Vector vector_of(Arch arch, const std::vector<std::string>& features);
 
 std::vector<std::string> split(std::string_view text, char separator);  // no empty pieces

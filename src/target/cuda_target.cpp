@@ -75,7 +75,7 @@ Target target_of(const cuda::DeviceInfo& device) {
   gpu.smem_per_sm = device.smem_per_sm;
   gpu.smem_reserved = device.smem_reserved;
   gpu.l2_bytes = device.l2_bytes;
-  // What the driver says of clocks is of the moment's settings, or nothing at all.
+  // The driver reports clocks of the current settings, or none.
   if (!known && device.clock_khz > 0) gpu.clock_mhz = device.clock_khz / 1000;
   if (!known && device.memory_clock_khz > 0 && device.memory_bus_bits > 0) {
     // Two transfers a clock.
@@ -107,7 +107,9 @@ Target parse_cuda(std::string_view text, const std::vector<std::string>& words) 
     if (!arch.empty()) target.gpu.arch = arch;
   } else if (row != nullptr) {
     target = target_of(gpu_of(*row));
-    if (!arch.empty()) target.gpu.arch = arch;  // the chip is that one, whatever it is compiled for
+    if (!arch.empty())
+      target.gpu.arch =
+          arch;  // the chip stays the same, whatever architecture code is compiled for
   } else if (!arch.empty()) {
     const auto of_arch = std::find_if(gpu_table().begin(), gpu_table().end(),
                                       [&](const GpuRow& r) { return r.arch == arch; });

@@ -1,4 +1,4 @@
-// What is known of a GPU by its name or its architecture alone.
+// The properties of a GPU that follow from its name or its architecture.
 #pragma once
 
 #include <span>
@@ -21,7 +21,7 @@ struct GpuRow {
 /// The first row of an architecture stands for it.
 std::span<const GpuRow> gpu_table();
 const GpuRow* find_gpu(std::string_view name);
-/// By what the driver calls it.
+/// Finds a row by the name that the driver gives.
 const GpuRow* find_gpu_of_device(std::string_view device_name);
 
 /// A row with the limits of its architecture.
@@ -32,7 +32,7 @@ Gpu gpu_of_arch(std::string_view name, std::string_view arch);
 
 /// "sm_90a" of (9, 0): with the architecture's own instructions where it has any.
 std::string arch_of_capability(int major, int minor);
-/// Is it sm_<number>, with an "a" behind it or not, of a GPU that we generate code for?
+/// Whether it is sm_<number>, with or without an "a", of a GPU that Heddle generates code for.
 bool is_arch(std::string_view arch);
 
 }  // namespace heddle::detail

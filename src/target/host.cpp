@@ -106,12 +106,13 @@ std::string_view probe_name() {
 std::string_view probe_name() { return {}; }
 #endif
 
-// Those of the row's features that this machine lacks.
+// The features of the row that this machine lacks.
 std::vector<std::string> hidden_features(const CpuRow& row) {
   return missing_features(split(row.features, ','));
 }
 
-// AMX is often hidden, or refused, where all else is there: the CPU is still what it is.
+// AMX is often hidden or refused where all other features are available. The CPU is still
+// recognised.
 bool host_has_all_but_tiles(const CpuRow& row) {
   const std::vector<std::string> hidden = hidden_features(row);
   return row.arch == host_arch() && std::all_of(hidden.begin(), hidden.end(), [](const auto& name) {

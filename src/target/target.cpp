@@ -33,7 +33,7 @@ constexpr Field kFields[] = {
     {"l3", nullptr, &Target::l3_bytes, 0, std::int64_t{1} << 36},
 };
 
-// What to write for an unknown kind.
+// The hint for an unknown kind.
 std::string known_kinds(const std::string& kind) {
   const std::string guess = did_you_mean(kind, {"llvm", "cuda"});
   return guess.empty() ? "the kinds are: llvm, cuda" : guess;
@@ -70,7 +70,7 @@ Arch arch_of(const Target& target) {
   return row != nullptr ? row->arch : Arch::Other;
 }
 
-// What the table says for this CPU with these features.
+// The entry of the table for this CPU with these features.
 Target base_target(const std::string& kind, const CpuRow& row, const std::string& features) {
   Target target;
   target.kind = kind;
@@ -166,9 +166,8 @@ bool Target::dots_bytes(bool a_signed, bool b_signed) const {
 
 bool Target::dots_bf16() const { return is_x86() && has("avx512bf16") && vector_bytes >= 64; }
 
-// Cooper Lake and Zen start one in the time of a multiply-add. Cores with FP16 (Golden Cove) take
-// it apart into four operations, no more than two multiply-adds each; AMX is what they have for
-// bf16.
+// Cooper Lake and Zen start one in the time of a multiply-add. Cores with FP16 (Golden Cove) split
+// it into four operations, which is no faster than two multiply-adds each. They have AMX for bf16.
 bool Target::prefers_bf16_dots() const { return dots_bf16() && !has("avx512fp16"); }
 
 void check_kind(const Target& target) {
