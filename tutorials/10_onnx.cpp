@@ -80,7 +80,7 @@ int run(const std::string& folder) {
   const NetworkKernel kernel = network.build(model.args());
   std::printf("compiled in %.0f ms\n\n", timer.elapsed_s() * 1e3);
 
-  // Arrays in the order of model.args(): inputs, the file's constants, outputs.
+  // Arrays in the order of model.args(): inputs, outputs. The kernel has the file's constants.
   const TensorFile test = read_tensor_file(folder + "/digits_test.bin");
   const std::vector<float> pixels = test.at("images").f32();
   const auto count = static_cast<int64_t>(test.at("labels").i32().size());

@@ -8,6 +8,7 @@
 #include "heddle/dsl/arrays.h"
 #include "heddle/dsl/tensor.h"
 #include "heddle/ir/print.h"
+#include "heddle/network/export_network.h"
 #include "heddle/network/network.h"
 #include "heddle/ops/ops.h"
 #include "heddle/records/database.h"

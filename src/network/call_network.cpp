@@ -75,6 +75,6 @@ void NetworkKernel::refresh() const {
 }
 
 const std::vector<KernelArg>& NetworkKernel::args() const { return impl().args; }
-int64_t NetworkKernel::workspace_bytes() const { return impl().arena_bytes; }
+int64_t NetworkKernel::workspace_bytes() const { return impl().plan.arena_bytes; }
 
 }  // namespace heddle

@@ -9,71 +9,13 @@
 #include "heddle/network/network.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
-#include "network/memory_plan.h"
+#include "network/check_network.h"
 #include "network/network_impl.h"
 #include "network/network_kernel_impl.h"
+#include "network/step_plan.h"
 
 namespace heddle {
 namespace {
-
-int64_t bytes_of(const Tensor& t) {
-  int64_t bytes = t.dtype().bytes();
-  for (int64_t e : t.extents()) bytes *= e;
-  return bytes;
-}
-
-/// The position of `t` in `list`, or -1.
-int position_of(const std::vector<Tensor>& list, const Tensor& t) {
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (list[i].same_as(t)) return static_cast<int>(i);
-  }
-  return -1;
-}
-
-// The same rules as for the arguments of build().
-void check_tensors(const ComputeDag& dag, const std::vector<Tensor>& args) {
-  std::vector<Tensor> needed = dag.placeholders();
-  needed.insert(needed.end(), dag.outputs().begin(), dag.outputs().end());
-  const std::vector<Tensor> unread = dag.unread_placeholders();
-  for (const Tensor& t : args) {
-    if (t && (position_of(needed, t) >= 0 || position_of(unread, t) >= 0)) continue;
-    throw_user_error(
-        "argument '" + (t ? t.name() : "") + "' is neither an input nor an output of the network",
-        {}, "pass the placeholders that the outputs read, and the outputs");
-  }
-  for (const Tensor& t : needed) {
-    const auto listed =
-        std::count_if(args.begin(), args.end(), [&](const Tensor& a) { return a.same_as(t); });
-    if (listed == 0 && t.op()->data() != nullptr) continue;
-    if (listed == 0) {
-      throw_user_error("'" + t.name() + "' is missing from the arguments", t.op()->where(),
-                       "list every input and every output of the network once");
-    }
-    if (listed > 1) {
-      throw_user_error("'" + t.name() + "' is listed twice among the arguments", t.op()->where());
-    }
-  }
-}
-
-void check_schedules(const std::vector<TuneTask>& tasks, const std::vector<Schedule>& schedules) {
-  if (schedules.size() != tasks.size()) {
-    throw_user_error("the network has " + std::to_string(tasks.size()) + " tasks, but " +
-                         std::to_string(schedules.size()) + " schedules were given",
-                     {}, "give one a task, in the order of Network::tasks(), or none");
-  }
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    const Target &have = schedules[i].target(), &want = tasks[i].tmpl.target();
-    if (have.is_cuda() != want.is_cuda()) {
-      throw_user_error("schedule " + std::to_string(i) + " is for '" + to_string(have) +
-                           "', and the network for '" + to_string(want) + "'",
-                       {}, "make it for the network's target");
-    }
-    if (schedules[i].dag().direct().structural_hash() == tasks[i].tmpl.dag().structural_hash())
-      continue;
-    throw_user_error("schedule " + std::to_string(i) + " is not for task '" + tasks[i].name + "'",
-                     {}, "give one a task, in the order of Network::tasks()");
-  }
-}
 
 Kernel compile_task(const Schedule& schedule, size_t task) {
   // As declared: arguments correspond by position, whatever the graph was rewritten to.
@@ -133,58 +75,21 @@ NetworkKernel::Impl::Frame NetworkKernel::Impl::make_frame() {
     f.refreshes = refreshes;
   }
   const Device device = on_gpu ? Device::cuda() : Device::cpu();
-  if (arena_bytes > 0) f.arena = NDArray::empty({arena_bytes}, u8, device);
-  for (const size_t count : step_args) f.arrays.emplace_back(count);
-  for (const Between& b : between) {
+  if (plan.arena_bytes > 0) f.arena = NDArray::empty({plan.arena_bytes}, u8, device);
+  for (const size_t count : plan.step_args) f.arrays.emplace_back(count);
+  for (const network::StepPlan::Between& b : plan.between) {
     f.arrays[b.step][b.position] =
         NDArray::wrap(static_cast<char*>(f.arena.data()) + b.offset, b.shape, b.dtype, device);
   }
   const std::vector<NDArray> constants = bound_here();
-  for (const Binding& b : bound_bindings) f.arrays[b.step][b.position] = constants[b.array];
+  for (const network::StepPlan::Binding& b : plan.bound)
+    f.arrays[b.step][b.position] = constants[b.array];
   return f;
-}
-
-void NetworkKernel::Impl::connect(const std::vector<NetworkNode>& nodes,
-                                  const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> passed;
-  std::vector<network::BufferLifetime> lifetimes;
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    const int step = static_cast<int>(n);
-    for (const Tensor& t : nodes[n].inputs) {
-      if (const int b = position_of(passed, t); b >= 0) lifetimes[b].last = step;
-    }
-    for (const Tensor& t : nodes[n].outputs) {
-      if (position_of(tensors, t) >= 0) continue;
-      passed.push_back(t);
-      lifetimes.push_back({bytes_of(t), step, step});
-    }
-  }
-  const network::MemoryPlan plan = network::plan_memory(lifetimes);
-  arena_bytes = plan.bytes;
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    std::vector<Tensor> list = nodes[n].inputs;
-    list.insert(list.end(), nodes[n].outputs.begin(), nodes[n].outputs.end());
-    step_args.push_back(list.size());
-    for (size_t p = 0; p < list.size(); ++p) {
-      if (const int at = position_of(tensors, list[p]); at >= 0) {
-        const auto array = static_cast<size_t>(at);
-        if (array < args.size()) {
-          bindings.push_back({array, n, p});
-        } else {
-          bound_bindings.push_back({array - args.size(), n, p});
-        }
-        continue;
-      }
-      const int b = position_of(passed, list[p]);
-      HEDDLE_ICHECK(b >= 0, "'" + list[p].name() + "' is read before any node wrote it");
-      between.push_back({n, p, plan.offsets[b], list[p].extents(), list[p].dtype()});
-    }
-  }
 }
 
 NetworkKernel Network::build(const std::vector<Tensor>& args,
                              const std::vector<Schedule>& schedules) const {
-  check_tensors(impl_->dag, args);
+  network::check_tensors(impl_->dag, args);
   if (schedules.empty()) {
     std::vector<Schedule> chosen;
     for (const TuneTask& task : tasks()) {
@@ -192,7 +97,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
     }
     return build(args, chosen);
   }
-  check_schedules(tasks(), schedules);
+  network::check_schedules(tasks(), schedules);
   const std::vector<Kernel> kernels = compile_all(schedules);
 
   NetworkKernel result;
@@ -200,7 +105,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   NetworkKernel::Impl& impl = *result.impl_;
   std::vector<Tensor> tensors = args;
   for (const Tensor& t : impl_->dag.placeholders()) {
-    if (position_of(args, t) >= 0) continue;
+    if (network::position_of(args, t) >= 0) continue;
     tensors.push_back(t);
     impl.bound.push_back(*t.op()->data());
   }
@@ -217,7 +122,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
     impl.steps.push_back(kernels[node.task].clone());
     impl.names.push_back(tasks()[node.task].name);
   }
-  impl.connect(nodes(), tensors);
+  impl.plan = network::plan_steps(nodes(), tensors, args.size());
   // Of a GPU nothing is asked for before the first call.
   if (!impl.on_gpu) impl.free.push_back(impl.make_frame());
   return result;
@@ -226,7 +131,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
 NetworkKernel Network::build(const std::vector<Tensor>& args, const TuneReport& report) const {
   std::vector<Schedule> schedules;
   for (const TaskResult& task : report.tasks) schedules.push_back(task.schedule);
-  check_schedules(tasks(), schedules);
+  network::check_schedules(tasks(), schedules);
   return build(args, schedules);
 }
 

@@ -9,21 +9,11 @@
 
 #include "heddle/network/network.h"
 #include "network/device_calls.h"
+#include "network/step_plan.h"
 
 namespace heddle {
 
 struct NetworkKernel::Impl {
-  /// Where a caller's array goes, or a bound constant's.
-  struct Binding {
-    size_t array = 0, step = 0, position = 0;
-  };
-  /// What lies between two nodes: a place in the arena.
-  struct Between {
-    size_t step = 0, position = 0;
-    int64_t offset = 0;
-    std::vector<int64_t> shape;
-    DataType dtype;
-  };
   /// What one call works in.
   struct Frame {
     NDArray arena;
@@ -34,11 +24,8 @@ struct NetworkKernel::Impl {
   std::vector<NDArray> bound;  ///< constants that callers do not pass
   std::vector<Kernel> steps;
   std::vector<std::string> names;  ///< of the steps
-  std::vector<size_t> step_args;   ///< how many arrays each takes
-  std::vector<Binding> bindings, bound_bindings;
+  network::StepPlan plan;
   std::unique_ptr<network::DeviceCalls> on_gpu;  ///< null: a network for the CPU
-  std::vector<Between> between;
-  int64_t arena_bytes = 0;
   // Never held while a kernel runs: that may wait for a parallel region whose body calls us.
   std::mutex mutex;
   std::vector<Frame> free;            ///< as many as there were calls at the same time
@@ -62,10 +49,12 @@ struct NetworkKernel::Impl {
         }
       }
       if (frame_.arrays.empty()) frame_ = impl_.make_frame();
-      for (const Binding& b : impl_.bindings) frame_.arrays[b.step][b.position] = arrays[b.array];
+      for (const network::StepPlan::Binding& b : impl_.plan.bindings)
+        frame_.arrays[b.step][b.position] = arrays[b.array];
     }
     ~Call() {
-      for (const Binding& b : impl_.bindings) frame_.arrays[b.step][b.position] = NDArray();
+      for (const network::StepPlan::Binding& b : impl_.plan.bindings)
+        frame_.arrays[b.step][b.position] = NDArray();
       const std::lock_guard lock(impl_.mutex);
       if (frame_.refreshes == impl_.refreshes) impl_.free.push_back(std::move(frame_));
     }
@@ -82,10 +71,6 @@ struct NetworkKernel::Impl {
     Impl& impl_;
     Frame frame_;
   };
-
-  /// The buffers between nodes get their places, everything else a binding. `tensors`: the
-  /// arguments, and the bound constants behind them.
-  void connect(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors);
 };
 
 }  // namespace heddle

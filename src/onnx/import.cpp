@@ -17,7 +17,6 @@ namespace heddle {
 
 std::vector<Tensor> OnnxModel::args() const {
   std::vector<Tensor> all = inputs;
-  all.insert(all.end(), constants.begin(), constants.end());
   all.insert(all.end(), outputs.begin(), outputs.end());
   return all;
 }
@@ -25,7 +24,6 @@ std::vector<Tensor> OnnxModel::args() const {
 std::vector<NDArray> OnnxModel::arrays(const std::vector<NDArray>& input_arrays,
                                        const std::vector<NDArray>& output_arrays) const {
   std::vector<NDArray> all = input_arrays;
-  all.insert(all.end(), constant_arrays.begin(), constant_arrays.end());
   all.insert(all.end(), output_arrays.begin(), output_arrays.end());
   return all;
 }
@@ -284,7 +282,6 @@ class Importer {
       const Tensor& tensor = constant->tensor;
       if (!tensor || !tensor.op()->is_placeholder() || !reached.count(tensor.op())) continue;
       result_.constants.push_back(tensor);
-      result_.constant_arrays.push_back(constant->array);
     }
   }
 

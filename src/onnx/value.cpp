@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "heddle/dsl/arrays.h"
 #include "heddle/support/error.h"
 
 namespace heddle::onnx {
@@ -41,7 +42,7 @@ Tensor Value::tensor() const {
         to_shape(c.array.shape()), [&](const std::vector<Axis>&) { return immediate(); }, c.name,
         "constant", Where{});
   } else {
-    c.tensor = constant_placeholder(to_shape(c.array.shape()), c.array.dtype(), c.name, Where{});
+    c.tensor = constant(c.array, c.name, Where{});
   }
   return c.tensor;
 }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "heddle/onnx/import.h"
 #include "heddle/runtime/load_kernel.h"
 #include "run_command.h"
 
@@ -39,6 +40,24 @@ TEST_F(Export, WhatIsWrittenCanBeLinkedAndCalled) {
       EXPECT_NEAR(c.at<float>({i, j}), sum, 1e-4) << i << ", " << j;
     }
   }
+}
+
+TEST_F(Export, AModelBecomesALibrary) {
+  if (!onnx_available()) GTEST_SKIP() << "built without protobuf";
+  const std::string model = HEDDLE_SOURCE_DIR "/tutorials/data/digits.onnx";
+  const CommandResult r =
+      heddle_command("export " + model + ":batch=2 -o " + folder_ + "/out --threads 1");
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("digits_open, digits_run, digits_close"));
+  for (const char* file : {"libdigits.so", "digits.h", "digits.weights"}) {
+    EXPECT_THAT(r.out, HasSubstr(file));
+    EXPECT_TRUE(std::filesystem::is_regular_file(folder_ + "/out/" + file)) << file;
+  }
+  const CommandResult gpu = heddle_command("export " + model + ":batch=2 -o " + folder_ +
+                                           "/gpu --target \"cuda -gpu=a100\"");
+  EXPECT_EQ(gpu.status, 2);
+  EXPECT_THAT(gpu.err, HasSubstr("export it for a CPU"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/gpu"));
 }
 
 TEST_F(Export, ForAnotherMachine) {

@@ -17,8 +17,6 @@ namespace {
 std::vector<NDArray> results(const OnnxModel& model, const std::vector<NDArray>& inputs) {
   std::vector<TensorValue> known;
   for (size_t i = 0; i < inputs.size(); ++i) known.push_back({model.inputs[i], inputs[i]});
-  for (size_t i = 0; i < model.constants.size(); ++i)
-    known.push_back({model.constants[i], model.constant_arrays[i]});
   return interpret(model.outputs, known);
 }
 
@@ -163,8 +161,8 @@ TEST(OnnxImport, ExternalDataAreMappedAndOutliveTheImport) {
       import_onnx(folder.write("m.onnx", model_bytes(p)), {.dims = {{"batch", 1}}});
   // Mapped pages begin at multiples of 4096 bytes; copies are not at 64 of one.
   bool mapped = false;
-  for (const NDArray& array : model.constant_arrays)
-    mapped = mapped || reinterpret_cast<uintptr_t>(array.data()) % 4096 == 64;
+  for (const Tensor& constant : model.constants)
+    mapped = mapped || reinterpret_cast<uintptr_t>(constant.op()->data()->data()) % 4096 == 64;
   EXPECT_TRUE(mapped);
   EXPECT_THAT(values(results(model, {NDArray::full({1, 3}, f32, 1)})[0]),
               ::testing::ElementsAre(19, 0));

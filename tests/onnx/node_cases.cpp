@@ -80,8 +80,6 @@ std::vector<NDArray> evaluate(const OnnxModel& model, const Arrays& inputs, Engi
   }
   std::vector<TensorValue> known;
   for (size_t i = 0; i < given.size(); ++i) known.push_back({model.inputs[i], given[i]});
-  for (size_t i = 0; i < model.constants.size(); ++i)
-    known.push_back({model.constants[i], model.constant_arrays[i]});
   return interpret(model.outputs, known);
 }
 

@@ -29,7 +29,7 @@ int run_explain(const ExplainOptions& options);
 
 struct ExportOptions {
   std::string subject;
-  std::string output;  ///< `.o` and `.json` are added to it
+  std::string output;  ///< `.o` and `.json` are added to it; of a model, a folder
   std::string dtype = "f32";
   int threads = 0;  ///< 0: as the target says
   std::string target = "llvm -mcpu=native";

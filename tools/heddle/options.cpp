@@ -48,9 +48,13 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
 }
 
 void add_export(CLI::App& app, ExportOptions& o) {
-  CLI::App* c = app.add_subcommand("export", "Write a subject's kernel as an object file");
-  c->add_option("subject", o.subject, "Such as matmul:512x512x512; see `heddle list`")->required();
-  c->add_option("-o,--output", o.output, "Write PATH.o, and PATH.json which describes it")
+  CLI::App* c =
+      app.add_subcommand("export", "Write a kernel as an object file, or a model as a library");
+  c->add_option("subject", o.subject, "Such as matmul:512x512x512, or a file: model.onnx:batch=1")
+      ->required();
+  c->add_option(
+       "-o,--output", o.output,
+       "Write PATH.o, and PATH.json which describes it; of a model, the folder to write in")
       ->type_name("PATH")
       ->required();
   c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
@@ -65,7 +69,9 @@ void add_export(CLI::App& app, ExportOptions& o) {
       "Examples:\n"
       "  heddle export matmul:512x512x512 -o out/matmul\n"
       "  heddle export softmax:197x768 -o softmax --target \"llvm -mcpu=haswell\" --threads 4\n"
-      "  heddle export matmul:64x64x64 -o mm --target \"llvm -mcpu=neoverse-n1\"");
+      "  heddle export matmul:64x64x64 -o mm --target \"llvm -mcpu=neoverse-n1\"\n"
+      "  heddle export resnet50.onnx:batch=1 -o out    # libresnet50.so, resnet50.h, "
+      "resnet50.weights");
 }
 
 void add_bench(CLI::App& app, BenchOptions& o) {

@@ -36,11 +36,11 @@ struct OnnxModel {
   /// In the file's order; inputs that no output depends on are left out.
   std::vector<Tensor> inputs, outputs;
   std::vector<std::string> input_names, output_names;
-  /// The initialisers that the outputs depend on, and their elements.
+  /// The initialisers that the outputs depend on. They have their values (`constant`), so they are
+  /// no arguments.
   std::vector<Tensor> constants;
-  std::vector<NDArray> constant_arrays;
 
-  /// Inputs, constants, outputs: the order for Network::build.
+  /// Inputs, then outputs: the order for Network::build.
   std::vector<Tensor> args() const;
   /// The arrays of a call in the same order.
   std::vector<NDArray> arrays(const std::vector<NDArray>& inputs,

@@ -1,0 +1,46 @@
+// A network as a library of its own: for programs in C, Python or anything that calls C, on
+// machines without Heddle.
+//
+//   OnnxModel model = import_onnx("resnet50.onnx");
+//   Network net(model.outputs);
+//   export_network(net, model.args(), "out", {.name = "resnet50"});
+//
+// writes
+//   out/libresnet50.so     the kernels, the plan of the steps, and the small runtime (threads,
+//   workspaces) out/resnet50.h         resnet50_open, resnet50_run, resnet50_close and the
+//   descriptions of inputs and outputs out/resnet50.weights   the weights as the kernels read them
+//   (packed), in one file that is mapped
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heddle/network/network.h"
+
+namespace heddle {
+
+struct ExportNetworkOptions {
+  /// Of the files and the functions: a letter, then letters, digits and underscores.
+  std::string name = "network";
+  /// One a task, as for Network::build; empty: what create_schedule chooses.
+  std::vector<Schedule> schedules = {};
+};
+
+/// What was written.
+struct ExportedNetwork {
+  std::string library, header, weights;  ///< paths
+  int64_t library_bytes = 0, weights_bytes = 0;
+  int64_t arena_bytes = 0;  ///< what a call needs for what passes between steps
+  int steps = 0;
+};
+
+/// `args`: inputs and outputs of the network in call order; every constant must have its values
+/// (`constant`). The folder is made where it is missing; files appear whole or not at all. A User
+/// error where a constant has no values, the name is no identifier, or the network is for a GPU or
+/// for a CPU of another architecture; a Runtime error where there is no linker: the compiler driver
+/// `c++`, or what the environment variable CXX names, makes the library.
+ExportedNetwork export_network(const Network& network, const std::vector<Tensor>& args,
+                               const std::string& folder, const ExportNetworkOptions& options = {});
+
+}  // namespace heddle

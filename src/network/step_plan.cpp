@@ -1,0 +1,64 @@
+#include "network/step_plan.h"
+
+#include "heddle/support/error.h"
+#include "network/memory_plan.h"
+
+namespace heddle::network {
+namespace {
+
+int64_t bytes_of(const Tensor& t) {
+  int64_t bytes = t.dtype().bytes();
+  for (int64_t e : t.extents()) bytes *= e;
+  return bytes;
+}
+
+}  // namespace
+
+int position_of(const std::vector<Tensor>& list, const Tensor& t) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].same_as(t)) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors,
+                    size_t num_args) {
+  std::vector<Tensor> passed;
+  std::vector<BufferLifetime> lifetimes;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    const int step = static_cast<int>(n);
+    for (const Tensor& t : nodes[n].inputs) {
+      if (const int b = position_of(passed, t); b >= 0) lifetimes[b].last = step;
+    }
+    for (const Tensor& t : nodes[n].outputs) {
+      if (position_of(tensors, t) >= 0) continue;
+      passed.push_back(t);
+      lifetimes.push_back({bytes_of(t), step, step});
+    }
+  }
+  const MemoryPlan memory = plan_memory(lifetimes);
+  StepPlan plan;
+  plan.arena_bytes = memory.bytes;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    std::vector<Tensor> list = nodes[n].inputs;
+    list.insert(list.end(), nodes[n].outputs.begin(), nodes[n].outputs.end());
+    plan.step_args.push_back(list.size());
+    for (size_t p = 0; p < list.size(); ++p) {
+      if (const int at = position_of(tensors, list[p]); at >= 0) {
+        const auto array = static_cast<size_t>(at);
+        if (array < num_args) {
+          plan.bindings.push_back({array, n, p});
+        } else {
+          plan.bound.push_back({array - num_args, n, p});
+        }
+        continue;
+      }
+      const int b = position_of(passed, list[p]);
+      HEDDLE_ICHECK(b >= 0, "'" + list[p].name() + "' is read before any node wrote it");
+      plan.between.push_back({n, p, memory.offsets[b], list[p].extents(), list[p].dtype()});
+    }
+  }
+  return plan;
+}
+
+}  // namespace heddle::network

@@ -1,0 +1,39 @@
+// Where the arrays of a network's steps lie, known before any of them exists.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "heddle/network/network.h"
+
+namespace heddle::network {
+
+/// Each step takes its inputs, then its outputs.
+struct StepPlan {
+  /// An array that somebody else owns: an argument of the network, or a constant it brings along.
+  struct Binding {
+    size_t array = 0, step = 0, position = 0;
+  };
+  /// What lies between two steps: a place in the arena.
+  struct Between {
+    size_t step = 0, position = 0;
+    int64_t offset = 0;  ///< bytes
+    std::vector<int64_t> shape;
+    DataType dtype;
+  };
+  std::vector<size_t> step_args;  ///< how many arrays each step takes
+  std::vector<Binding> bindings;  ///< `array` counts the arguments
+  std::vector<Binding> bound;     ///< `array` counts the constants that the network brings along
+  std::vector<Between> between;
+  int64_t arena_bytes = 0;
+};
+
+/// The position of `t` in `list`, or -1.
+int position_of(const std::vector<Tensor>& list, const Tensor& t);
+
+/// `tensors`: the arguments of the network, `num_args` of them, then the constants that it brings
+/// along. What else passes from node to node shares an arena, by lifetimes (plan_memory).
+StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors,
+                    size_t num_args);
+
+}  // namespace heddle::network

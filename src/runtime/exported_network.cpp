@@ -1,0 +1,209 @@
+#include "runtime/exported_network.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/runtime/workspace.h"
+#include "heddle/support/error.h"
+#include "runtime/cpu_features.h"
+
+namespace heddle {
+namespace {
+
+thread_local std::string last_error;
+
+[[noreturn]] void cannot_read(const std::string& path, const std::string& why) {
+  throw_runtime_error("cannot read the weights '" + path + "': " + why);
+}
+
+/// A weights file in memory: mapped, so that its pages are read when they are used, and shared
+/// among processes.
+class Weights {
+ public:
+  Weights(const std::string& path, const heddle_network_tables& tables) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) cannot_read(path, std::strerror(errno));
+    struct stat status{};
+    const bool is_file = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+    bytes_ = kExportedPage + static_cast<size_t>(tables.weights_bytes);
+    ExportedWeightsHeader header, expected;
+    const bool whole = is_file && static_cast<size_t>(status.st_size) == bytes_ &&
+                       ::pread(file, &header, sizeof header, 0) == sizeof header;
+    expected.hash = tables.weights_hash;
+    expected.bytes = tables.weights_bytes;
+    if (!whole || std::memcmp(&header, &expected, sizeof header) != 0) {
+      ::close(file);
+      cannot_read(path, std::string("it is not the file that was written with this library of '") +
+                            tables.name + "'");
+    }
+    data_ = ::mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, file, 0);
+    const int reason = errno;
+    ::close(file);
+    if (data_ == MAP_FAILED) cannot_read(path, std::strerror(reason));
+    ::madvise(data_, bytes_, MADV_WILLNEED);
+  }
+  ~Weights() { ::munmap(data_, bytes_); }
+  Weights(const Weights&) = delete;
+  Weights& operator=(const Weights&) = delete;
+
+  char* at(int64_t offset) const { return static_cast<char*>(data_) + kExportedPage + offset; }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+void check_tables(const heddle_network_tables& t) {
+  if (t.version != kExportedVersion) {
+    throw_runtime_error(std::string("the library of '") + t.name + "' has tables of version " +
+                        std::to_string(t.version) + ", and its runtime knows version " +
+                        std::to_string(kExportedVersion));
+  }
+  const std::vector<std::string> missing =
+      detail::missing_features({t.features, t.features + t.num_features});
+  if (missing.empty()) return;
+  std::string list;
+  for (const std::string& feature : missing) list += (list.empty() ? "" : ", ") + feature;
+  throw_runtime_error(std::string("'") + t.name + "' was compiled for '" + t.target +
+                      "', and this CPU lacks " + list);
+}
+
+}  // namespace
+}  // namespace heddle
+
+struct heddle_network {
+  heddle_network(const heddle_network_tables& t, const std::string& weights)
+      : tables(t), mapped(weights, t) {
+    for (int32_t s = 0; s < t.num_steps; ++s) {
+      first.push_back(num_parameters);
+      for (int32_t p = 0; p < t.steps[s].num_places; ++p) {
+        const heddle_place& place = t.steps[s].places[p];
+        if (place.where == HEDDLE_ARGUMENT) arguments.push_back({num_parameters + p, place.at});
+      }
+      num_parameters += static_cast<size_t>(t.steps[s].num_places);
+    }
+  }
+
+  /// What one call works in.
+  struct Frame {
+    explicit Frame(const heddle_network& n) : parameters(n.num_parameters) {
+      if (n.tables.arena_bytes > 0) {
+        arena.reset(static_cast<char*>(heddle_workspace_alloc(n.tables.arena_bytes)));
+        if (!arena) heddle::throw_runtime_error("out of memory for what passes between steps");
+      }
+      for (int32_t s = 0; s < n.tables.num_steps; ++s) {
+        for (int32_t p = 0; p < n.tables.steps[s].num_places; ++p) {
+          const heddle_place& place = n.tables.steps[s].places[p];
+          void*& to = parameters[n.first[s] + static_cast<size_t>(p)];
+          if (place.where == HEDDLE_ARENA) to = arena.get() + place.at;
+          if (place.where == HEDDLE_WEIGHTS) to = n.mapped.at(place.at);
+        }
+      }
+    }
+    struct Free {
+      void operator()(char* block) const { heddle_workspace_free(block); }
+    };
+    std::unique_ptr<char, Free> arena;
+    std::vector<void*> parameters;  ///< of all steps, one after the other
+  };
+  struct Argument {
+    size_t parameter;
+    int64_t tensor;  ///< inputs, then outputs
+  };
+
+  void run(const void* const* inputs, void* const* outputs) {
+    const auto address = [&](int64_t tensor) {
+      return tensor < tables.num_inputs ? const_cast<void*>(inputs[tensor])
+                                        : outputs[tensor - tables.num_inputs];
+    };
+    for (int64_t i = 0; i < tables.num_inputs + tables.num_outputs; ++i) {
+      if (address(i) != nullptr) continue;
+      heddle::throw_runtime_error(std::string("'") + tables.tensors[i].name + "' of '" +
+                                  tables.name + "' is given a null pointer");
+    }
+    std::unique_ptr<Frame> frame = take_frame();
+    for (const Argument& a : arguments) frame->parameters[a.parameter] = address(a.tensor);
+    for (int32_t s = 0; s < tables.num_steps; ++s) {
+      if (tables.steps[s].entry(frame->parameters.data() + first[s]) == 0) continue;
+      heddle::throw_runtime_error(std::string("out of memory for the temporaries of '") +
+                                  tables.steps[s].name + "' of '" + tables.name + "'");
+    }
+    const std::lock_guard lock(mutex);
+    free.push_back(std::move(frame));
+  }
+
+  std::unique_ptr<Frame> take_frame() {
+    {
+      const std::lock_guard lock(mutex);
+      if (!free.empty()) {
+        std::unique_ptr<Frame> frame = std::move(free.back());
+        free.pop_back();
+        return frame;
+      }
+    }
+    return std::make_unique<Frame>(*this);
+  }
+
+  const heddle_network_tables& tables;
+  heddle::Weights mapped;
+  std::vector<size_t> first;  ///< of each step's parameters
+  size_t num_parameters = 0;
+  std::vector<Argument> arguments;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Frame>> free;  ///< as many as there were calls at the same time
+};
+
+namespace {
+
+/// What `action` throws becomes the thread's last error. Nothing may throw into C.
+template <class Action>
+bool succeeds(const Action& action) {
+  try {
+    action();
+    return true;
+  } catch (const heddle::Error& error) {
+    heddle::last_error = error.message + (error.help.empty() ? "" : "; " + error.help);
+  } catch (const std::exception& error) {
+    heddle::last_error = error.what();
+  }
+  return false;
+}
+
+}  // namespace
+
+extern "C" {
+
+heddle_network* heddle_network_open(const heddle_network_tables* tables, const char* weights) {
+  heddle_network* network = nullptr;
+  succeeds([&] {
+    heddle::check_tables(*tables);
+    network = new heddle_network(*tables, weights);
+  });
+  return network;
+}
+
+int heddle_network_run(heddle_network* network, const void* const* inputs, void* const* outputs) {
+  return succeeds([&] {
+    if (network == nullptr) heddle::throw_runtime_error("the network is a null pointer");
+    network->run(inputs, outputs);
+  })
+             ? 0
+             : 1;
+}
+
+void heddle_network_close(heddle_network* network) { delete network; }
+
+const char* heddle_network_error(void) { return heddle::last_error.c_str(); }
+
+void heddle_network_set_threads(int count) { heddle::set_num_threads(count); }
+}

@@ -1,0 +1,299 @@
+// Networks as libraries of their own: called from C and from Python, on inputs whose results the
+// interpreter knows.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+#include <thread>
+
+#include "heddle/network/export_network.h"
+#include "heddle/support/file.h"
+#include "network/network_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A convolution and a classifier behind it, with a second output, weights that two layers share,
+/// and one whose values are read as they are.
+struct SmallNetwork {
+  Tensor image = placeholder({2, 3, 12, 12}, f32, "image");
+  Tensor filter = constant(NDArray::random({8, 3, 3, 3}, f32, 5), "filter");
+  Tensor shift = constant(NDArray::random({8, 5, 5}, f32, 6), "shift");
+  Tensor square = constant(NDArray::random({200, 200}, f32, 7), "square");
+  Tensor flat, hidden, scores;
+
+  SmallNetwork() {
+    const Tensor conv = ops::conv2d(image, filter, {.stride = {2, 2}});
+    const Tensor shifted = compute(
+        conv.shape(),
+        [&](Axis n, Axis c, Axis y, Axis x) { return conv(n, c, y, x) * shift(c, y, x); },
+        "shifted");
+    flat = ops::flatten(ops::relu(shifted));
+    hidden = ops::relu(ops::matmul(flat, square));
+    scores = ops::softmax(ops::matmul(hidden, square));
+  }
+  std::vector<Tensor> outputs() const { return {scores, hidden}; }
+  std::vector<Tensor> args() const { return {image, scores, hidden}; }
+};
+
+class ExportNetwork : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  /// Runs a command of the shell; what it prints on failure is in the test's output.
+  static int shell(const std::string& command) { return std::system(command.c_str()); }
+
+  std::string folder_ = (std::filesystem::path(::testing::TempDir()) /
+                         ("heddle_network_" + std::to_string(::getpid())))
+                            .string();
+};
+
+/// The functions of a library, as a C program finds them.
+struct Loaded {
+  explicit Loaded(const std::string& library, const std::string& name)
+      : handle(::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    EXPECT_NE(handle, nullptr) << ::dlerror();
+    open = find<void*(const char*)>(name + "_open");
+    run = find<int(void*, const void* const*, void* const*)>(name + "_run");
+    close = find<void(void*)>(name + "_close");
+    error = find<const char*()>(name + "_error");
+  }
+  ~Loaded() { ::dlclose(handle); }
+  template <class F>
+  F* find(const std::string& symbol) const {
+    void* found = ::dlsym(handle, symbol.c_str());
+    EXPECT_NE(found, nullptr) << symbol;
+    return reinterpret_cast<F*>(found);
+  }
+  void* handle;
+  void* (*open)(const char*);
+  int (*run)(void*, const void* const*, void* const*);
+  void (*close)(void*);
+  const char* (*error)();
+};
+
+std::vector<NDArray> called(const Loaded& loaded, void* network, const SmallNetwork& net,
+                            const NDArray& image) {
+  std::vector<NDArray> made;
+  for (const Tensor& t : net.outputs()) made.push_back(NDArray::full(t.extents(), t.dtype(), 77));
+  const void* inputs[] = {image.data()};
+  void* outputs[] = {made[0].data(), made[1].data()};
+  EXPECT_EQ(loaded.run(network, inputs, outputs), 0) << loaded.error();
+  return made;
+}
+
+TEST_F(ExportNetwork, ComputesWhatTheInterpreterDoes) {
+  const SmallNetwork net;
+  const ExportedNetwork written =
+      export_network(Network(net.outputs()), net.args(), folder_, {.name = "small"});
+  EXPECT_EQ(written.library, folder_ + "/libsmall.so");
+  // Nothing else is left: three files.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 3);
+  const Loaded loaded(written.library, "small");
+  void* network = loaded.open(nullptr);  // the weights lie beside it
+  ASSERT_NE(network, nullptr) << loaded.error();
+  for (uint64_t seed : {1, 2}) {
+    const NDArray image = random_like(net.image, seed);
+    const std::vector<NDArray> want = interpret(net.outputs(), {{net.image, image}});
+    const std::vector<NDArray> got = called(loaded, network, net, image);
+    for (size_t o = 0; o < want.size(); ++o)
+      EXPECT_TRUE(allclose(got[o], want[o], 1e-4, 1e-5)) << o;
+  }
+  const void* nothing[] = {nullptr};
+  EXPECT_NE(loaded.run(network, nothing, nullptr), 0);
+  EXPECT_THAT(loaded.error(), HasSubstr("'image' of 'small' is given a null pointer"));
+  loaded.close(network);
+}
+
+TEST_F(ExportNetwork, SeveralThreadsCallAtTheSameTime) {
+  const SmallNetwork net;
+  const ExportedNetwork written =
+      export_network(Network(net.outputs()), net.args(), folder_, {.name = "small"});
+  const Loaded loaded(written.library, "small");
+  void* network = loaded.open(written.weights.c_str());
+  ASSERT_NE(network, nullptr) << loaded.error();
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      const NDArray image = random_like(net.image, t + 1);
+      const std::vector<NDArray> want = interpret(net.outputs(), {{net.image, image}});
+      for (int call = 0; call < 20; ++call) {
+        const std::vector<NDArray> got = called(loaded, network, net, image);
+        EXPECT_TRUE(allclose(got[0], want[0], 1e-4, 1e-5));
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  loaded.close(network);
+}
+
+TEST_F(ExportNetwork, WeightsThatLayersShareAreStoredOnce) {
+  const Tensor x = placeholder({40, 128}, f32, "x"),
+               w = constant(NDArray::random({128, 128}, f32, 3), "w");
+  std::vector<int64_t> bytes;
+  for (const int layers : {1, 4}) {
+    Tensor y = x;
+    for (int i = 0; i < layers; ++i) y = ops::relu(ops::matmul(y, w));
+    const Network network({y});
+    ASSERT_EQ(network.nodes().size(), static_cast<size_t>(layers));
+    bytes.push_back(export_network(network, {x, y}, folder_, {.name = "layers"}).weights_bytes);
+  }
+  EXPECT_EQ(bytes[0], bytes[1]);
+  EXPECT_GE(bytes[0], 128 * 128 * 4);
+}
+
+TEST_F(ExportNetwork, ForeignWeightsAreRefused) {
+  const SmallNetwork net;
+  const ExportedNetwork written =
+      export_network(Network(net.outputs()), net.args(), folder_, {.name = "small"});
+  const Loaded loaded(written.library, "small");
+  EXPECT_EQ(loaded.open("/no/such/file"), nullptr);
+  EXPECT_THAT(loaded.error(), HasSubstr("/no/such/file"));
+  std::string bytes = read_file(written.weights);
+  bytes[9] ^= 1;  // the hash in the header
+  write_file_atomic(folder_ + "/other", bytes);
+  EXPECT_EQ(loaded.open((folder_ + "/other").c_str()), nullptr);
+  EXPECT_THAT(loaded.error(), HasSubstr("is not the file that was written with this library"));
+  bytes[9] ^= 1;
+  bytes.pop_back();
+  write_file_atomic(folder_ + "/short", bytes);
+  EXPECT_EQ(loaded.open((folder_ + "/short").c_str()), nullptr);
+}
+
+TEST_F(ExportNetwork, AnotherCpuIsRefusedAtOpen) {
+  const SmallNetwork net;
+  for (const char* text :
+       {"llvm -mcpu=sapphirerapids", "llvm -mcpu=znver4", "llvm -mcpu=x86-64-v2"}) {
+    const Target target = Target::parse(text);
+    const ExportedNetwork written =
+        export_network(Network(net.outputs(), target), net.args(), folder_, {.name = "other"});
+    const Loaded loaded(written.library, "other");
+    void* network = loaded.open(nullptr);
+    EXPECT_EQ(network != nullptr, target.runs_here()) << text << ": " << loaded.error();
+    if (network == nullptr) {
+      EXPECT_THAT(loaded.error(), HasSubstr("this CPU lacks"));
+    }
+    loaded.close(network);
+    std::filesystem::remove_all(folder_);
+  }
+}
+
+constexpr const char* kProgram = R"(
+#include <stdio.h>
+#include <stdlib.h>
+#include "small.h"
+int main(void) {
+  small_network* net = small_open(NULL);
+  if (net == NULL) return fprintf(stderr, "%s\n", small_error()), 1;
+  if (small_num_inputs() != 1 || small_num_outputs() != 2 || small_output(2) != NULL) return 2;
+  float* image = malloc((size_t)small_input(0)->bytes);
+  for (int64_t i = 0; i < small_input(0)->bytes / 4; ++i) image[i] = (float)(i % 7) - 3.0f;
+  float* scores = malloc((size_t)small_output(0)->bytes);
+  float* hidden = malloc((size_t)small_output(1)->bytes);
+  const void* inputs[] = {image};
+  void* outputs[] = {scores, hidden};
+  small_set_threads(1);
+  if (small_run(net, inputs, outputs) != 0) return fprintf(stderr, "%s\n", small_error()), 3;
+  FILE* file = fopen("result", "wb");
+  fwrite(scores, 1, (size_t)small_output(0)->bytes, file);
+  fclose(file);
+  small_close(net);
+  return small_output(0)->rank == 2 && small_output(0)->shape[1] == 200 ? 0 : 4;
+}
+)";
+
+constexpr const char* kPython = R"(
+import array, ctypes
+class Tensor(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_char_p), ("rank", ctypes.c_int32),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("bytes", ctypes.c_int64)]
+net = ctypes.CDLL("./libsmall.so")
+net.small_open.restype = ctypes.c_void_p
+net.small_input.restype = net.small_output.restype = ctypes.POINTER(Tensor)
+net.small_error.restype = ctypes.c_char_p
+handle = net.small_open(None)
+assert handle, net.small_error()
+assert net.small_input(0).contents.name == b"image"
+count = net.small_input(0).contents.bytes // 4
+image = (ctypes.c_float * count)(*[(i % 7) - 3.0 for i in range(count)])
+outputs = [(ctypes.c_float * (net.small_output(o).contents.bytes // 4))() for o in range(2)]
+pointers = lambda arrays: (ctypes.c_void_p * len(arrays))(*[ctypes.addressof(a) for a in arrays])
+assert net.small_run(ctypes.c_void_p(handle), pointers([image]), pointers(outputs)) == 0, net.small_error()
+open("result", "wb").write(bytes(outputs[0]))
+)";
+
+TEST_F(ExportNetwork, ProgramsInCAndInPythonUseIt) {
+  const SmallNetwork net;
+  export_network(Network(net.outputs()), net.args(), folder_, {.name = "small"});
+  NDArray image = zeros_like(net.image);
+  for (int64_t i = 0; i < image.size(); ++i) image.data<float>()[i] = static_cast<float>(i % 7) - 3;
+  const NDArray want = interpret(net.outputs(), {{net.image, image}})[0];
+  write_file_atomic(folder_ + "/program.c", kProgram);
+  write_file_atomic(folder_ + "/program.py", kPython);
+  ASSERT_EQ(shell("cd '" + folder_ +
+                  "' && '" HEDDLE_TEST_CXX
+                  "' -x c -std=c11 -Wall -Wextra -Werror program.c -x none -o program -L. -lsmall "
+                  "-Wl,-rpath,'$ORIGIN'"),
+            0);
+  std::vector<std::string> programs = {"./program"};
+  if (shell("python3 -c '' 2>/dev/null") == 0) programs.emplace_back("python3 program.py");
+  for (const std::string& program : programs) {
+    ASSERT_EQ(shell("cd '" + folder_ + "' && rm -f result && " + program), 0) << program;
+    const std::string bytes = read_file(folder_ + "/result");
+    ASSERT_EQ(static_cast<int64_t>(bytes.size()), want.bytes());
+    const NDArray got = zeros_like(net.scores);
+    std::memcpy(got.data(), bytes.data(), bytes.size());
+    EXPECT_TRUE(allclose(got, want, 1e-4, 1e-5)) << program;
+  }
+}
+
+// Nothing of Heddle, nor of the C++ library, has to be installed where the library runs; and it
+// shows no other symbols.
+TEST_F(ExportNetwork, NeedsTheSystemsCLibraryAlone) {
+  const SmallNetwork net;
+  const ExportedNetwork written =
+      export_network(Network(net.outputs()), net.args(), folder_, {.name = "small"});
+  const std::string list = folder_ + "/needed";
+  ASSERT_EQ(shell("ldd '" + written.library + "' > '" + list + "'"), 0);
+  const std::string needed = read_file(list);
+  for (const char* foreign : {"heddle", "stdc++", "LLVM", "xgboost"})
+    EXPECT_EQ(needed.find(foreign), std::string::npos) << needed;
+  ASSERT_EQ(shell("nm -D --defined-only '" + written.library + "' > '" + list + "'"), 0);
+  std::istringstream lines(read_file(list));
+  int symbols = 0;
+  for (std::string line; std::getline(lines, line); ++symbols)
+    EXPECT_NE(line.find(" small_"), std::string::npos) << line;
+  EXPECT_EQ(symbols, 9);
+}
+
+TEST_F(ExportNetwork, MistakesAreToldAndNothingIsWritten) {
+  const SmallNetwork net;
+  const auto message = [&](const Network& network, const std::vector<Tensor>& args,
+                           const ExportNetworkOptions& options) {
+    return message_of([&] { export_network(network, args, folder_, options); });
+  };
+  const Network network(net.outputs());
+  EXPECT_THAT(message(network, net.args(), {.name = "resnet-50"}), HasSubstr("resnet-50"));
+  EXPECT_THAT(message(network, {net.image, net.scores}, {}), HasSubstr("missing"));
+  EXPECT_THAT(message(Network(net.outputs(), Target::parse("cuda -gpu=a100")), net.args(), {}),
+              HasSubstr("CPU"));
+  const Tensor w = constant_placeholder({4, 4}, f32, "w"), x = placeholder({4, 4}, f32, "x"),
+               y = ops::matmul(x, w);
+  EXPECT_THAT(message(Network({y}), {x, y}, {}), HasSubstr("'w' is missing"));
+  EXPECT_THAT(message(Network({y}), {x, w, y}, {}), HasSubstr("'w' is a constant, and"));
+  ASSERT_EQ(::setenv("CXX", "/no/such/compiler", 1), 0);
+  EXPECT_THAT(message(network, net.args(), {}), HasSubstr("cannot start the linker"));
+  ::unsetenv("CXX");
+  EXPECT_TRUE(!std::filesystem::exists(folder_) || std::filesystem::is_empty(folder_));
+  EXPECT_THAT(message_of([&] { export_network(network, net.args(), "/proc/nowhere", {}); }),
+              HasSubstr("/proc/nowhere"));
+}
+
+}  // namespace
+}  // namespace heddle::testing
