@@ -9,7 +9,7 @@
 
 namespace heddle::network {
 
-/// What a step is given for one of its parameters: exported_tables.h.
+/// What a step is given for one of its parameters: exported_tables.inc.
 struct ExportedPlace {
   int where = 0;
   int64_t at = 0;

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 extern "C" {
-#include "runtime/exported_tables.h"
+#include "runtime/exported_tables.inc"
 }
 
 namespace heddle {
@@ -23,7 +23,7 @@ struct ExportedWeightsHeader {
 inline constexpr int64_t kExportedPage = 4096;     ///< bytes; where the weights begin in the file
 inline constexpr int64_t kExportedAlignment = 64;  ///< bytes, of each array among the weights
 
-/// The text of exported_tables.h.
+/// The text of exported_tables.inc.
 extern const char* const kExportedTablesText;
 
 }  // namespace heddle
