@@ -11,7 +11,7 @@ namespace {
 
 void check(int status, const char* what) {
   if (status == 0) return;
-  // Its messages end in a trace of addresses.
+  // The messages of XGBoost end in a trace of addresses, which is removed.
   std::string why = XGBGetLastError();
   if (size_t end = why.find("\nStack trace"); end != std::string::npos) why.resize(end);
   while (!why.empty() && (why.back() == '\n' || why.back() == ' ')) why.pop_back();

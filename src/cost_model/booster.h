@@ -1,5 +1,5 @@
-// Booster: gradient-boosted trees, as little of XGBoost's C API as we need. The only place that
-// knows it. What fails there throws a Runtime error with XGBoost's own message.
+// Booster: gradient-boosted trees through the part of XGBoost's C API that is needed. No other file
+// uses that API. Its failures throw a Runtime error with XGBoost's message.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ struct DenseRows {
 
 struct TrainingData {
   DenseRows rows;
-  std::span<const float> labels, weights;  ///< one a row; weights may be empty
+  std::span<const float> labels, weights;  ///< one for each row; weights may be empty
   std::span<const unsigned> groups;        ///< sizes of runs of rows to be ranked; may be empty
 };
 

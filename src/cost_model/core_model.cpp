@@ -6,14 +6,14 @@
 namespace heddle::cost_model {
 namespace {
 
-// Cycles of a vector instruction where it matters; of the right order on the CPUs of ten years.
+// Rough cycles of vector instructions on CPUs of the last ten years.
 constexpr double kLatency = 4, kDivide = 8, kSpecial = 20, kLoadsACycle = 2, kGathersACycle = 1;
 
 bool stays_a_loop(const OpenLoop& l) {
   return l.kind == LoopKind::Serial || l.kind == LoopKind::Parallel;
 }
 
-/// Copies of a body that differ for this access.
+/// The number of copies of a body that differ for this access.
 double distinct_copies(const Statement& s, const Access& a, const CoreFigures& c) {
   double n = 1;
   for (const Digit& d : a.form) {
@@ -23,7 +23,7 @@ double distinct_copies(const Statement& s, const Access& a, const CoreFigures& c
   return std::min(n, c.copies);
 }
 
-/// Of loops that stay: how often the access is repeated when it moves out of those it does not
+/// How often the access is executed when it is moved out of the remaining loops that it does not
 /// depend on.
 double hoisted(const Statement& s, const Access& a, const CoreFigures& c) {
   double share = 1;
@@ -55,7 +55,7 @@ void count_accesses(const Statement& s, const Target& target, CoreFigures* c) {
       c->gathers += often * c->lanes * ways;
     }
   }
-  // A row of the operand that is read by vectors, and one broadcast.
+  // One row of the vector operand and one broadcast.
   c->registers = c->accumulators + std::min(alive, std::max(1.0, c->accumulators)) +
                  (c->broadcasts > 0 ? 1 : 0);
 }
@@ -91,7 +91,8 @@ CoreFigures model_core(const Statement& s, const Target& target) {
                         ops.logic + ops.select + ops.cast;
   c.arith = (instructions + ops.div + ops.int_div + ops.special) * c.copies * chunks;
 
-  // C[..] = C[..] + x where some loop that stays does not move C: a chain of additions.
+  // C[..] = C[..] + x where a remaining loop does not change the element of C: a chain of
+  // additions.
   const Access& target_access = s.accesses[0];
   if (target_access.read && target_access.written) {
     bool moves = c.body > 0 && target_access.depends_on(c.body - 1);

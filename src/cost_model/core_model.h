@@ -6,22 +6,22 @@
 
 namespace heddle::cost_model {
 
-/// Of one statement. A "body" is what runs in one iteration of the innermost loop that stays a
-/// loop: lanes and unrolled copies together.
+/// Figures of one statement. A "body" is one iteration of the innermost loop that is neither
+/// unrolled nor vectorized: lanes and unrolled copies together.
 struct CoreFigures {
   int body = 0;           ///< depth of the first loop that is unrolled or a vector
   int vector_depth = -1;  ///< of the vector loop (kLaneDepth for vector expressions); -1: scalar
   double lanes = 1;       ///< of a vector statement
   double fill = 1;        ///< lanes over those of the native vectors they take
   double copies = 1;      ///< vectors (or scalars) of one body
-  double bodies = 1;      ///< how often the body runs
+  double bodies = 1;      ///< executions of the body
   double arith = 0;       ///< instructions of one body: arithmetic
   double loads = 0;       ///< contiguous vector (or scalar) loads
   double broadcasts = 0;  ///< one element for all lanes
   double gathers = 0;     ///< elements loaded or stored one by one
   double stores = 0;
-  double accumulators = 0;  ///< vectors that a reduction keeps in registers; 0: no such thing
-  double registers = 0;     ///< vectors that are alive at once, roughly
+  double accumulators = 0;  ///< vectors that a reduction keeps in registers; 0: none
+  double registers = 0;     ///< rough number of vectors that are live at once
   double chain = 0;         ///< dependent operations on each accumulator in a body
   double cycles = 0;        ///< of one body, data in L1
   double total_cycles() const { return cycles * bodies; }
@@ -29,7 +29,7 @@ struct CoreFigures {
 
 CoreFigures model_core(const Statement& s, const Target& target);
 
-/// How the iterations of a statement are shared out.
+/// How the iterations of a statement are shared among cores.
 struct Sharing {
   double tasks = 1;    ///< iterations of the parallel loops
   double speedup = 1;  ///< tasks / (tasks of the busiest core)

@@ -7,7 +7,8 @@
 namespace heddle::cost_model {
 namespace {
 
-// Bytes a cycle from beyond each cache, for the rough estimate; a core's, the last shared.
+// Bytes a cycle from beyond each cache, for the rough estimate: of one core, except the last, which
+// is shared.
 constexpr double kBytesACycle[3] = {32, 12, 5};
 
 template <class Sink>
@@ -74,7 +75,7 @@ void fill(Sink& out, const ProgramView& view) {
   out.plain("slowest", "share", "Of the estimated cycles that the slowest statement takes.",
             slowest / std::max(1.0, cycles));
 
-  // Parallel regions, and the one with most to do.
+  // Parallel regions, and the one with the most work.
   double regions = 0;
   const StoreView* most = nullptr;
   for (const LoopNode& n : p.loops) {

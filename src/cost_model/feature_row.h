@@ -1,5 +1,5 @@
-// The columns and how each is filled, in one place: the same code names a column and gives its
-// value, so that the two cannot part.
+// The columns and their values. The same code names a column and computes its value, so that the
+// two always agree.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 namespace heddle::cost_model {
 
 constexpr int kStores = 2;  ///< statements that have columns of their own, the busiest first
-constexpr int kSlots = 3;   ///< buffers of each: what it writes, then what it reads
+constexpr int kSlots = 3;   ///< buffers of each: the one it writes, then those it reads
 constexpr int kCurve = 6;   ///< points of the intensity curve
 
 /// Takes values in the order of the columns.
@@ -25,14 +25,14 @@ class ValueSink {
   void log(const char*, const char*, const char*, double x) {
     put(std::log2(1 + std::max(0.0, x)));
   }
-  /// As it is: a share, a yes or no, a ratio of at most a few dozen.
+  /// A value without a logarithm: a share, a flag, a ratio of at most a few dozen.
   void plain(const char*, const char*, const char*, double x) { put(x); }
   void group(const std::string&) {}
   void zeros(size_t n) { out_->insert(out_->end(), n, 0.0f); }
   static constexpr bool kDescribes = false;
 
  private:
-  // A program may be absurd; a row never holds what a tree cannot compare.
+  // Values of an absurd program are limited, so that a tree can compare all values of a row.
   void put(double x) {
     out_->push_back(std::isfinite(x) ? static_cast<float>(std::clamp(x, -1e6, 1e6)) : 0.0f);
   }
@@ -58,7 +58,7 @@ class ColumnSink {
   std::string prefix_;
 };
 
-/// A statement with the tails that do the same, and what the models say of it.
+/// A statement with its tails, and the results of the models for it.
 struct StoreView {
   const Statement* s = nullptr;
   CoreFigures core;

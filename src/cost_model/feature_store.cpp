@@ -6,7 +6,7 @@
 namespace heddle::cost_model {
 namespace {
 
-/// The innermost loop that stays a loop, whose iterations find the access where it was; -1: none.
+/// The innermost remaining loop whose iterations access the same place; -1: none.
 int reusing_loop(const Statement& s, const CoreFigures& core, const Access& a) {
   for (int d = core.body; d-- > 0;) {
     if (s.loops[d].extent > 1 && !a.depends_on(d)) return d;
@@ -111,8 +111,8 @@ size_t access_columns() {
   return n;
 }
 
-/// What is written, then what is read: by vectors, one for all lanes, element by element; of equals
-/// the one with more lines first.
+/// The buffer that is written, then those that are read: by vectors, as broadcasts, element by
+/// element. Of equals the one with more lines comes first.
 std::vector<const Access*> slots_of(const StoreView& v) {
   std::vector<const Access*> out;
   for (const Access& a : v.s->accesses) {

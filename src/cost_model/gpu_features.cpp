@@ -7,9 +7,9 @@
 namespace heddle::cost_model {
 namespace {
 
-constexpr size_t kLaunches = 2;    // kernels that have columns of their own, the longest first
-constexpr size_t kStatements = 3;  // statements likewise, those of most arithmetic first
-constexpr size_t kAccesses = 3;    // of each: what it writes, then what it reads
+constexpr size_t kLaunches = 2;    // kernels with columns of their own, the longest first
+constexpr size_t kStatements = 3;  // statements with columns, most arithmetic first
+constexpr size_t kAccesses = 3;    // accesses of each: the write, then the reads
 
 template <class Sink>
 void fill_totals(Sink& out, const GpuView& view) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kWarp = 32, kBanks = 32;
 constexpr double kSector = 32;
-// Registers of a thread besides its arrays: addresses, indices, what is under way.
+// Registers of a thread besides its arrays: addresses, indices, pending loads.
 constexpr double kOtherRegisters = 28;
 constexpr double kLaunchSeconds = 2e-6;
 
@@ -60,7 +60,7 @@ double sectors(const std::array<double, kWarp>& lanes, int active, double width)
     const double first = std::floor(lanes[static_cast<size_t>(l)] / kSector);
     const double last = std::floor((lanes[static_cast<size_t>(l)] + width - 1) / kSector);
     for (double at = first; at <= last && n < touched.size(); ++at) {
-      if (n > 0 && touched[n - 1] == at) continue;  // as a rule the neighbour's
+      if (n > 0 && touched[n - 1] == at) continue;  // usually that of the neighbour
       touched[n++] = at;
     }
   }
@@ -102,7 +102,7 @@ WarpAccess warp_access(const GpuStatement& g, const Access& a) {
   WarpAccess w;
   w.access = &a;
   w.scope = a.buffer->scope;
-  // A vector loop that it moves along by one element makes its accesses wide.
+  // A vector loop along which the access moves by one element makes it wide.
   double lanes = 1, repeated = 1;
   for (size_t d = 0; d < s.loops.size(); ++d) {
     if (s.loops[d].kind != LoopKind::Vectorized) continue;
@@ -185,7 +185,7 @@ void finish_launch(GpuLaunch* k, const Gpu& gpu) {
   k->resident = std::max(1.0, resident);
   const double sms = std::max(1, gpu.sms);
   k->waves = k->blocks() / (sms * k->resident);
-  // What share of the machine is at work, on average over the waves.
+  // The share of the machine that is busy, averaged over the waves.
   const double fill = k->waves / std::max(1.0, std::ceil(k->waves));
   const double clock = gpu.clock_mhz * 1e6;
   const double memory = k->global_bytes / (gpu.bandwidth_gbs * 1e9);
@@ -205,7 +205,7 @@ GpuView view_on_gpu(const Program& p, const Target& target) {
     GpuStatement g = statement_of(s);
     const int root = s.loops.empty() ? -1 - static_cast<int>(roots.size()) : s.loops[0].node;
     auto known = std::find(roots.begin(), roots.end(), root);
-    // What the last block does is no launch of its own.
+    // The tail of the last block is not a launch.
     if (known == roots.end() && !roots.empty() && !s.loops.empty() &&
         s.loops[0].kind == LoopKind::LastBlock) {
       known = roots.end() - 1;

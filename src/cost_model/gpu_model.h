@@ -1,6 +1,6 @@
-// What a loop nest does on a GPU, in numbers: kernels, their launches, and what a warp asks of
-// memory. From the same walk as the CPU's (program_walk.h), before lowering distributes work over
-// threads: thread loops still enclose what a block does between two barriers.
+// Figures of a loop nest on a GPU: its kernels, their launches, and the memory requests of a warp.
+// They come from the same walk as those for CPUs (program_walk.h), before lowering distributes work
+// over threads. Thread loops still enclose the work of a block between two barriers.
 #pragma once
 
 #include <vector>
@@ -15,10 +15,10 @@ struct WarpAccess {
   Scope scope = Scope::Argument;
   double vector_bytes = 4;  ///< of a thread's load or store
   double requests = 0;      ///< of warps, in the whole kernel
-  /// Global memory: sectors of 32 bytes that a request touches. Shared memory: turns that the banks
-  /// take for it.
+  /// Global memory: sectors of 32 bytes that a request touches. Shared memory: cycles that the
+  /// banks need for it.
   double transactions = 0;
-  double least = 1;    ///< transactions if the threads' bytes lay side by side
+  double least = 1;    ///< transactions if the bytes of the threads were adjacent
   double stride = 0;   ///< bytes from one threadIdx.x to the next
   double bytes = 0;    ///< that threads ask for, in all
   double traffic = 0;  ///< bytes that transactions move, in all
@@ -31,7 +31,7 @@ struct GpuStatement {
   double blocks = 1, threads = 1;  ///< of its own loops; threads: of a block
   double serial = 1;               ///< iterations in a thread, vectors counted once
   double vector = 1, unrolled = 1;
-  double phases = 0;  ///< times a block comes to its thread loops, each followed by a barrier
+  double phases = 0;  ///< executions of its thread loops by a block, each followed by a barrier
   bool tensor = false;
   double executions = 0;  ///< scalar
   std::vector<WarpAccess> accesses;
@@ -44,7 +44,7 @@ struct GpuLaunch {
   double registers = 0;  ///< of a thread: arrays in registers and a few more; an estimate
   double resident = 1;   ///< blocks on an SM
   double waves = 1;      ///< blocks over what all SMs hold
-  double syncs = 0;      ///< barriers that a block comes to, at most
+  double syncs = 0;      ///< largest number of barriers that a block executes
   double flops = 0, tensor_flops = 0, global_bytes = 0, shared_traffic = 0;
   double seconds = 0;  ///< estimate: the longest of memory, shared memory and arithmetic, by waves
   double blocks() const { return grid[0] * grid[1] * grid[2]; }

@@ -80,7 +80,7 @@ void Nest::put(IndexForm* out, const Expr& e, double scale) const {
     }
     case BinaryOp::Min:
     case BinaryOp::Max: {
-      // A clamp: what moves is what matters.
+      // A clamp: the moving part determines the form.
       IndexForm x = form(b->a);
       return x.size > 0 ? out->add(x, scale) : put(out, b->b, scale);
     }
@@ -106,11 +106,11 @@ void Nest::put_remainder(IndexForm* out, const IndexForm& x, double by, double s
     if (std::fmod(step, by) == 0) continue;
     out->add({d.depth, d.divisor, std::min(d.extent, std::ceil(by / step)), scale * d.stride});
   }
-  // Within one period the constant moves the rest; beyond, it does not matter.
+  // Within one period the constant shifts the rest. Beyond it has no effect.
   out->constant += scale * (x.constant - by * std::floor(x.constant / by));
 }
 
-// Something of every variable in it, at places that nobody knows: a line each.
+// An unknown function of its variables: each value is taken to touch a line of its own.
 void Nest::put_opaque(IndexForm* out, const Expr& e, double scale) const {
   visit(e, [&](const Expr& x) {
     if (x.kind() != ExprKind::Var) return;
@@ -206,7 +206,7 @@ double Nest::share(const Expr& condition, int* cut) const {
     case BinaryOp::Le:
     case BinaryOp::Eq:
     case BinaryOp::Ne: {
-      if (!b->a.dtype().is_integral()) return 0.5;  // data decide
+      if (!b->a.dtype().is_integral()) return 0.5;  // depends on data
       IndexForm x;
       put(&x, b->a, 1);
       put(&x, b->b, -1);

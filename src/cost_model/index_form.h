@@ -1,5 +1,4 @@
-// Index expressions as sums of digits: what footprints, strides and trip counts are worked out
-// from.
+// Index expressions as sums of digits, from which footprints, strides and trip counts are computed.
 //
 //   (f / 8)*64 + f % 8 + 3, f in 0..32   -->   {f/8: 4 values, stride 64} + {f%8: 8, stride 1} + 3
 #pragma once
@@ -13,9 +12,9 @@
 
 namespace heddle::cost_model {
 
-/// Where the lanes of a vector expression stand among the loops: inside of all of them.
+/// The depth of the lanes of a vector expression: inside of all loops.
 constexpr int kLaneDepth = 1000;
-/// ... and the copies that unrolling made: between the loops and the lanes.
+/// The depth of the copies that unrolling made: between the loops and the lanes.
 constexpr int kCopyDepth = 900;
 
 /// (variable of the loop at `depth` / divisor), taking `extent` values, times `stride`.
@@ -25,8 +24,8 @@ struct Digit {
   friend bool operator==(const Digit&, const Digit&) = default;
 };
 
-/// A sum of digits and a constant. More digits than fit are left out: such an expression is beyond
-/// what any loop nest of ours writes.
+/// A sum of digits and a constant. Digits beyond the capacity are dropped; no loop nest of Heddle
+/// has such an expression.
 struct IndexForm {
   static constexpr int kMost = 20;
   double constant = 0;
@@ -62,12 +61,11 @@ struct IndexForm {
   const Digit* end() const { return digits.data() + size; }
 };
 
-/// A loop that is open around the statement at hand.
+/// A loop around the current statement.
 struct OpenLoop {
   const VarNode* var = nullptr;
-  double extent =
-      1;            ///< how often it runs: a mean where that varies, fewer under a condition on it
-  double most = 1;  ///< its largest extent
+  double extent = 1;  ///< its iterations: a mean where they vary, fewer under a condition
+  double most = 1;    ///< its largest extent
   LoopKind kind = LoopKind::Serial;
   int node = -1;  ///< in Program::loops
 };
@@ -80,7 +78,7 @@ struct Nest {
   IndexForm form(const Expr& e) const;
   /// Adds `scale` times the form of `e`.
   void put(IndexForm* out, const Expr& e, double scale) const;
-  /// How long a loop of this extent is: on average over the open loops, and at most.
+  /// The mean and the largest length of a loop of this extent over the open loops.
   std::pair<double, double> extent(const Expr& e) const;
   /// The share of the iterations of the open loops in which `condition` holds. When it cuts one
   /// loop in two, `*cut` is that loop's depth.

@@ -6,7 +6,8 @@
 namespace heddle::cost_model {
 namespace {
 
-/// Copies made by unrolling lie at a few constant places: told as digits, as loops would be.
+/// Copies made by unrolling are at a few constant positions, which are expressed as digits like
+/// those of loops.
 void places_to_digits(Access* a) {
   if (a->places.size() < 2) return;
   std::vector<double>& at = a->places;
@@ -17,7 +18,7 @@ void places_to_digits(Access* a) {
     double step = at[1] - at[0];
     size_t run = 1;
     while (run < n && at[run] - at[run - 1] == step) ++run;
-    if (n % run != 0) run = n;  // no grid: taken as evenly spread
+    if (n % run != 0) run = n;  // not a grid: taken as evenly spread
     if (run == n) step = (at[n - 1] - at[0]) / static_cast<double>(n - 1);
     a->form.add({kCopyDepth, 1, static_cast<double>(run), step});
     if (run < n) {

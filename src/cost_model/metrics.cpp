@@ -1,4 +1,4 @@
-// How well a prediction orders what was measured.
+// How well predictions order measurements.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -34,7 +34,7 @@ double correlation(const std::vector<double>& x, const std::vector<double>& y) {
     xx += (x[i] - mx) * (x[i] - mx);
     yy += (y[i] - my) * (y[i] - my);
   }
-  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;  // all equal: no order to speak of
+  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;  // all equal: there is no order
 }
 
 /// The positions of the `n` largest; of equals the first.

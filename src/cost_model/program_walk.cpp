@@ -17,7 +17,8 @@ double Access::stride_at(int depth) const {
 
 namespace {
 
-/// Expressions are DAGs: beyond so many visits the rest of a body is taken to be free.
+/// Expressions are graphs whose trees may be very large. Beyond this number of visits the rest of a
+/// body is ignored.
 constexpr int kMostVisits = 4096;
 
 class Walker {
@@ -80,7 +81,7 @@ class Walker {
     LoopNode node;
     node.parent = nest_.loops.empty() ? -1 : nest_.loops.back().node;
     node.depth = static_cast<int>(nest_.loops.size());
-    // (Software-pipelined rows take the loads and stores that they take one after the other.)
+    // (Software-pipelined rows have the same loads and stores as serial ones.)
     const LoopKind kind = f.loop == LoopKind::SoftwarePipelined ? LoopKind::Serial : f.loop;
     node.kind = kind;
     out_.loops.push_back(node);
@@ -357,7 +358,7 @@ class Walker {
     std::sort(
         a.form.digits.begin(), a.form.digits.begin() + a.form.size,
         [](const Digit& x, const Digit& y) { return std::abs(x.stride) < std::abs(y.stride); });
-    // The same place once more: C[i] = C[i] + ..., or a neighbour of it.
+    // Another access to the same place, as in C[i] = C[i] + ..., or to a neighbour of it.
     for (Access& o : current_->accesses) {
       if (o.slot != a.slot ||
           !std::equal(o.form.begin(), o.form.end(), a.form.begin(), a.form.end())) {
@@ -379,7 +380,7 @@ class Walker {
   double weight_ = 1;
   size_t block_begin_ = 0;
   Statement* current_ = nullptr;
-  Statement scratch_;          ///< the statement at hand
+  Statement scratch_;          ///< the current statement
   std::vector<Access> spare_;  ///< memory of one that was joined
   std::vector<const ExprNode*> seen_;
   int visits_ = 0;

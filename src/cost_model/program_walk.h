@@ -1,5 +1,5 @@
-// What a loop nest does, in numbers: loops, statements and their accesses. Made by one walk over
-// the statements; figures of memory are added by memory_model.h.
+// Figures of a loop nest: its loops, statements and their accesses, from one walk over the
+// statements. memory_model.h adds figures of memory.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct Footprint {
   double elements = 0, lines = 0;
 };
 
-/// All reads and writes of one buffer by one statement whose indices move alike.
+/// All reads and writes of one buffer by one statement whose indices move in the same way.
 struct Access {
   const BufferNode* buffer = nullptr;
   int slot = -1;  ///< of the buffer in Program::buffers
@@ -64,19 +64,19 @@ struct Access {
     }
     return false;
   }
-  /// Elements from one iteration of that loop to the next; 0: it stays.
+  /// Distance in elements from one iteration of that loop to the next; 0: the same element.
   double stride_at(int depth) const;
 };
 
 struct Statement {
   std::vector<OpenLoop> loops;  ///< outermost first
-  double weight = 1;            ///< share of iterations in which it runs, beyond what cuts loops
-  double copies = 1;            ///< statements in a row that unrolling made of one
-  int lanes = 1;                ///< of the stored value
+  double weight = 1;  ///< share of iterations in which it runs, without conditions that cut loops
+  double copies = 1;  ///< consecutive statements that unrolling made of one
+  int lanes = 1;      ///< of the stored value
   OpCounts ops;
   std::vector<Access> accesses;  ///< the store's first
   bool nontemporal = false, is_copy = false, is_constant = false;
-  int copy_of = -1;  ///< the tail of a loop: the statement that does the same in its main part
+  int copy_of = -1;  ///< for the tail of a loop: the same statement in its main part
 
   double iterations() const {
     double n = weight;

@@ -1,5 +1,5 @@
-// The learned cost model: rows are kept with their raw throughputs, and labelled anew at each fit,
-// because the best of a task, which every label is relative to, changes.
+// The learned cost model. Rows keep their raw throughputs and are labelled anew at each fit,
+// because labels are relative to the best of the task, which changes.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -18,10 +18,10 @@ using cost_model::Booster;
 using cost_model::DenseRows;
 using cost_model::TrainingData;
 
-/// With fewer rows a tree says nothing.
+/// The least number of rows for a meaningful tree.
 constexpr size_t kFewestRows = 16;
 
-/// Names and units in order: what has changed when a row means something else.
+/// Names and units in order, which change whenever the meaning of a row changes.
 std::string columns_fingerprint(const std::string& target_kind) {
   uint64_t h = 0;
   for (const FeatureColumn& c : feature_columns(target_kind)) {
@@ -129,7 +129,7 @@ class XgboostModel : public CostModel {
 
   void fit() {
     size_t n = throughputs_.size();
-    // Rows of a task together: that is what ranking objectives take, and any order will do.
+    // Rows of a task are adjacent, because ranking objectives need it.
     std::vector<size_t> order(n);
     for (size_t i = 0; i < n; ++i) order[i] = i;
     std::map<uint64_t, size_t> first;  // tasks in the order in which they came
@@ -146,7 +146,7 @@ class XgboostModel : public CostModel {
       double best = best_.at(tasks_[r]);
       auto label = static_cast<float>(best > 0 ? throughputs_[r] / best : 0);
       labels.push_back(label);
-      // What matters is the order of the good ones.
+      // The order of the best rows matters most.
       weights.push_back(0.1f + label);
       if (i == 0 || tasks_[r] != tasks_[order[i - 1]]) groups.push_back(0);
       groups.back() += 1;
@@ -182,7 +182,7 @@ class XgboostModel : public CostModel {
   std::vector<uint64_t> tasks_;
   std::map<uint64_t, double> best_;  ///< throughput of each task
   size_t fitted_ = 0;                ///< rows of the last fit
-  std::string base_;                 ///< trees that were loaded: further ones go on top
+  std::string base_;                 ///< trees that were loaded; further ones are added to them
   Booster booster_;
 };
 

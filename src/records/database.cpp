@@ -19,7 +19,7 @@ Verdict verdict_of(const Record& record) {
 
 struct RecordDatabase::Impl {
   std::vector<Record> records;
-  /// What decides between two records, found once for each.
+  /// The values that rank a record, computed once for each.
   struct Standing {
     int rank = 0;
     Verdict verdict = Verdict::Screened;
@@ -40,12 +40,12 @@ struct RecordDatabase::Impl {
     return it != by_class.end() && !name.empty() ? it->second : none;
   }
 
-  /// Is record `a` better than `b`? Both valid.
+  /// Whether record `a` is better than `b`; both are valid.
   bool better(std::size_t a, std::size_t b) const {
     const Standing &x = standings[a], &y = standings[b];
     if (x.rank != y.rank) return x.rank > y.rank;
-    // Who won a race is what tuning returned, whatever other races measured on other days: the
-    // latest of them counts. So is what it chose where there was no time for a race.
+    // The winner of a race is what tuning returned, whatever other races measured on other days, so
+    // the latest one counts. The same holds for a choice without a race.
     if (x.verdict != y.verdict) return x.verdict > y.verdict;
     if (x.verdict >= Verdict::Chosen) return a > b;
     return x.median != y.median ? x.median < y.median : a > b;
@@ -54,7 +54,7 @@ struct RecordDatabase::Impl {
 
 namespace {
 
-/// How far apart two lists of extents are; infinity where they cannot be compared.
+/// The distance of two lists of extents; infinity where they cannot be compared.
 double distance(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
   double sum = 0;

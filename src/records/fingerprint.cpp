@@ -1,4 +1,4 @@
-// Who measured: the machine and the build of Heddle.
+// Identifies the machine and the build of Heddle that measured.
 #include <fstream>
 #include <string>
 
@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-/// What the operating system calls the CPU; a virtual machine may call it anything.
+/// The name of the CPU from the operating system. A virtual machine may report any name.
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

@@ -1,4 +1,4 @@
-// 64-bit numbers in JSON: as text, since a JSON number is a double to most readers.
+// 64-bit numbers in JSON, written as text because most readers take JSON numbers for doubles.
 #pragma once
 
 #include <cstdint>

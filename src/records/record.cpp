@@ -44,7 +44,7 @@ constexpr std::pair<MeasureError, const char*> kErrors[] = {
     {MeasureError::Cancelled, "cancelled"},
 };
 
-/// Reads members, and says which one is missing or wrong.
+/// Reads members. Errors name the one that is missing or wrong.
 class Reader {
  public:
   explicit Reader(const Json& json) : json_(json) {
@@ -185,9 +185,9 @@ Record Record::from_json(const Json& json) {
   Record r;
   r.structural_hash = in.hex("hash");
   r.subject = in.text("subject", "");
-  // Version 0 had neither. What they are can only be told from the declaration, so that such a
-  // record answers for its own shape and is nobody's neighbour (`heddle records upgrade` finds the
-  // declaration where the subject names it).
+  // Version 0 had neither. They follow only from the declaration, so such a record answers for its
+  // own shape and is never a neighbour of others. `heddle records upgrade` finds the declaration
+  // where the subject names it.
   if (version >= 1) {
     r.shape_class = in.of("shape_class", [](const Json& j) { return j.as_string(); });
     r.extents = in.of("extents", [](const Json& j) {
@@ -201,7 +201,7 @@ Record Record::from_json(const Json& json) {
   r.template_name = in.text("template", "");
   r.template_version = in.hex("template_version");
   const auto object = [](const Json& j) {
-    j.members();  // throws where it is none
+    j.members();  // throws where it is not an object
     return j;
   };
   r.config = in.of("config", object);
@@ -247,7 +247,7 @@ Record make_record(const std::string& subject, const Template& t, const Config& 
   r.shape_class = shape_class_of(declared);
   r.extents = extents_of(declared);
   r.target = t.target();
-  // A config may be one of another template, or too short: then it is of the direct form.
+  // A config of another template, or one that is too short, is taken to be of the direct form.
   const bool whole = config.values.size() == t.knobs().size();
   const Template& branch = t.branch(whole ? t.branch_of(config) : 0);
   r.alternative = branch.dag().alternative();

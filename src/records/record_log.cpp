@@ -23,14 +23,14 @@ namespace {
 }
 
 int open_log(const std::string& path) {
-  // Readable too: whether the last line is whole is seen by reading its last byte.
+  // Opened for reading too, because the last byte tells whether the last line is complete.
   const int fd = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) fail(path, std::strerror(errno));
   return fd;
 }
 
-/// Exclusive, until destroyed. A file system without locks is no reason to lose a record: the write
-/// is still a single one.
+/// An exclusive lock until destroyed. Where the file system has no locks, the record is still
+/// written by a single write.
 class FileLock {
  public:
   explicit FileLock(int fd) : fd_(fd) {
@@ -45,14 +45,14 @@ class FileLock {
   int fd_;
 };
 
-/// Is `path` still the file that `fd` has open?
+/// Whether `path` is still the file that is open as `fd`.
 bool is_file_of(const std::string& path, int fd) {
   struct stat opened{}, named{};
   return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
          opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-/// Does the file end within a line, its writer killed?
+/// Whether the file ends within a line, because its writer was killed.
 bool is_torn(int fd, off_t size) {
   char last = '\n';
   return size > 0 && ::pread(fd, &last, 1, size - 1) == 1 && last != '\n';
@@ -64,7 +64,7 @@ std::string at_column(const std::string& message) {
   return message.starts_with(kPlace) ? "column " + message.substr(kPlace.size()) : message;
 }
 
-/// Under the lock. False when the file was replaced or removed while we waited for it.
+/// Called under the lock. False where the file was replaced or removed while waiting for it.
 bool append_line(const std::string& path, int fd, std::string line) {
   const FileLock lock(fd);
   if (!is_file_of(path, fd)) return false;
@@ -81,7 +81,8 @@ bool append_line(const std::string& path, int fd, std::string line) {
                         ? std::strerror(errno)
                         : "only " + std::to_string(written) + " of " + std::to_string(line.size()) +
                               " bytes were taken (is the disk full?)";
-  // Nobody else writes while we hold the lock: what is past the old end is ours.
+  // No other process writes while the lock is held, so the bytes past the old end belong to this
+  // record.
   if (written > 0 && ::ftruncate(fd, before.st_size) != 0) {
     why += ", and cannot be taken back: " + std::string(std::strerror(errno));
   }
@@ -102,14 +103,14 @@ RecordLog::~RecordLog() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-// The data is the kernel's once write() returns: killing this process by any means loses nothing.
-// Only a crash of the whole machine could, and a flush a record (milliseconds each) would take more
-// than the few records that this saves are worth.
+// Once write() returns, the kernel has the data, and killing this process loses nothing. Only a
+// crash of the machine could. Flushing each record would take milliseconds, which a few lost
+// records are not worth.
 void RecordLog::append(const Record& record) {
   const std::string line = record.to_json().dump() + "\n";
   const std::lock_guard guard(mutex_);
   while (!append_line(path_, fd_, line)) {
-    // Closed only now that it is unlocked: its number may be another file's at once.
+    // Closed only after it is unlocked, because its number may be reused at once.
     const int fd = open_log(path_);
     ::close(fd_);
     fd_ = fd;
@@ -118,7 +119,7 @@ void RecordLog::append(const Record& record) {
 
 namespace {
 
-// A message may quote what was read, and that may be anything.
+// A message may quote input, which may contain any bytes.
 std::string cut(const std::string& message) {
   constexpr std::size_t kMost = 200;
   if (message.size() <= kMost) return message;
@@ -133,14 +134,14 @@ RecordLogLock::RecordLogLock(const std::string& path) {
     fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
     }
-    // Whoever had the lock before may have put another file in its place.
+    // The previous holder of the lock may have replaced the file.
     if (fd_ < 0 || is_file_of(path, fd_)) return;
     ::close(fd_);
   }
 }
 
 RecordLogLock::~RecordLogLock() {
-  if (fd_ >= 0) ::close(fd_);  // which releases it
+  if (fd_ >= 0) ::close(fd_);  // which releases the lock
 }
 
 ReadResult read_records(const std::string& path) {
@@ -158,7 +159,7 @@ ReadResult read_records(const std::string& path) {
     const std::string at = path + ":" + std::to_string(number);
     Json json;
     try {
-      // A last line that lacks its newline alone is a record like any other.
+      // A last line that only lacks its newline is a valid record.
       json = Json::parse(line, "line");
       Record record = Record::from_json(json);
       record.origin = at;

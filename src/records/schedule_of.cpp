@@ -12,7 +12,7 @@ std::string describe(const Record& record) {
 
 namespace {
 
-// What the record's code was lowered with belongs to it, unless the caller says otherwise.
+// The options that the record was lowered with belong to it, unless the caller sets others.
 AutoSchedulerOptions with_own_limits(const Record& record, AutoSchedulerOptions options) {
   const Json* made = record.steps.find("options");
   if (made && options.max_unroll == 0) options.max_unroll = options_from_json(*made).max_unroll;
@@ -31,8 +31,8 @@ Schedule schedule_of(const Record& record, const ComputeDag& dag, const Target& 
                      const AutoSchedulerOptions& options) {
   std::string why_no_template;
   try {
-    // A template made for this declaration may lack the values that the record has, or refuse them:
-    // then the steps themselves are what counts.
+    // A template for this declaration may lack the values of the record or refuse them. Then the
+    // steps themselves are replayed.
     const Template t = make_template(apply_alternative(dag, record.alternative), target,
                                      with_own_limits(record, options));
     if (t.fingerprint() == record.template_version) {
@@ -50,8 +50,8 @@ Schedule schedule_of(const Record& record, const ComputeDag& dag, const Target& 
     s.provenance = describe(record) + ", replayed";
     return s;
   } catch (const Error& e) {
-    // Steps come from a file, where anything may stand; what no step may do, the checks of the
-    // steps say, some of them as invariants.
+    // Steps come from a file with arbitrary contents. The checks of the steps reject what is not
+    // legal, some of them as invariants.
     throw_user_error("the record of '" + record.subject + "' does not apply: " + why_no_template +
                          "; " + e.message,
                      {}, "measure it anew (heddle tune), or leave the record out");

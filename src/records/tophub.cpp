@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What overrides what: see RecordDatabase::add.
+// Ranks of the sources of records: see RecordDatabase::add.
 enum Rank : int { kShipped, kNamed, kOwn };
 
 struct Source {
@@ -24,7 +24,7 @@ struct Source {
   int rank = kShipped;
 };
 
-/// Everything that the answer depends on and that may change while a process runs.
+/// The inputs of the answer that may change while a process runs.
 struct Settings {
   std::string tophub, log_file, option;
   bool operator==(const Settings&) const = default;
@@ -39,7 +39,7 @@ Settings current_settings(const std::string& own_log = "") {
   return {variable("HEDDLE_TOPHUB"), variable("HEDDLE_LOG_FILE"), own_log};
 }
 
-/// The folder that this code's library (or program, where it is part of one) lies in.
+/// The folder of the library, or of the program, that contains this code.
 fs::path library_folder() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&reload_tophub), &info) == 0) return {};
@@ -48,12 +48,13 @@ fs::path library_folder() {
   return error ? fs::path() : library.parent_path();
 }
 
-/// The folder of shipped records, by where the library lies now: no path of the machine that built
-/// it is compiled in. Empty where there is none.
+/// The folder of shipped records, relative to the library, so that no path of the build machine is
+/// compiled in. Empty where there is none.
 fs::path shipped_folder() {
   const fs::path library = library_folder();
   if (library.empty()) return {};
-  // As installed; then as in a build folder, where it is a link to the source tree's.
+  // The place in an installation, then in a build folder, where it is a link to the one of the
+  // source tree.
   for (const char* from_library : {HEDDLE_TOPHUB_FROM_LIB, "../share/heddle/tophub"}) {
     std::error_code error;
     const fs::path folder = fs::canonical(library / from_library, error);
@@ -77,7 +78,7 @@ bool is_off(const Settings& s) {
   return std::find(items.begin(), items.end(), "off") != items.end();
 }
 
-/// `path` itself, or the logs in it where it is a folder, by name.
+/// `path` itself, or, where it is a folder, the logs in it in the order of their names.
 void add_sources(const fs::path& path, Rank rank, std::vector<Source>& out) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {
@@ -111,7 +112,7 @@ std::shared_ptr<const RecordDatabase> read_sources(const std::vector<Source>& so
   auto database = std::make_shared<RecordDatabase>();
   for (const Source& source : sources) {
     std::error_code error;
-    // The user's log may be about to be written for the first time.
+    // The user's log may not exist yet.
     if (source.rank == kOwn && !fs::exists(source.path, error)) continue;
     try {
       for (const std::string& problem : database->add_file(source.path, source.rank)) {

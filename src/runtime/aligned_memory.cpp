@@ -31,17 +31,17 @@ void* place(void* base, std::size_t alignment, std::size_t mapped, std::size_t c
 void* allocate_aligned(std::size_t bytes) {
   if (bytes > PTRDIFF_MAX / 2) return nullptr;
   if (bytes >= kHugePage) {
-    // One huge page more than asked for: room for the alignment, of which only the page with the
-    // header is ever touched.
+    // One huge page more than requested, for the alignment. Only its page with the header is
+    // touched.
     const std::size_t capacity = (bytes + kHugePage - 1) / kHugePage * kHugePage;
     const std::size_t mapped = capacity + kHugePage;
     void* base =
         ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) return nullptr;
-    // mmap's addresses are page-aligned, so the header always fits before the next 2 MiB boundary.
+    // Addresses of mmap are page-aligned, so the header always fits before the next 2 MiB boundary.
     void* block = place(base, kHugePage, mapped, capacity);
 #ifdef MADV_HUGEPAGE
-    ::madvise(block, capacity, MADV_HUGEPAGE);  // advice: it may well fail
+    ::madvise(block, capacity, MADV_HUGEPAGE);  // a hint that may fail
 #endif
     return block;
   }

@@ -1,4 +1,4 @@
-// Memory blocks aligned for vectors and huge pages. Each is preceded by a line that knows its size.
+// Memory blocks aligned for vectors and huge pages. A cache line before each block holds its size.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 void* allocate_aligned(std::size_t bytes);
 void free_aligned(void* block);
 
-/// What the block can hold: at least what was asked for.
+/// The capacity of the block in bytes, at least the requested size.
 std::size_t aligned_capacity(const void* block);
 
 }  // namespace heddle::detail

@@ -13,14 +13,14 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return out + "}";
 }
 
-// An array of no bytes shares none.
+// An array without bytes shares no memory.
 bool overlap(const NDArray& a, const NDArray& b) {
   const auto begin = [](const NDArray& x) { return static_cast<const char*>(x.data()); };
   return a.bytes() > 0 && b.bytes() > 0 && begin(a) < begin(b) + b.bytes() &&
          begin(b) < begin(a) + a.bytes();
 }
 
-// The code is compiled on the promise that what it writes overlaps nothing else.
+// The code is compiled under the assumption that its outputs overlap no other array.
 void check_overlap(const std::string& name, std::span<const KernelArg> args,
                    std::span<const NDArray> arrays) {
   for (size_t o = 0; o < arrays.size(); ++o) {

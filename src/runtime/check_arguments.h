@@ -1,4 +1,4 @@
-// What a call checks before any code runs; shared by kernels and networks of kernels.
+// The checks of a call before any code runs, shared by kernels and networks of kernels.
 #pragma once
 
 #include <span>
@@ -10,7 +10,8 @@ namespace heddle {
 
 /// Throws a Runtime error that names the argument: for a wrong count, type, shape or alignment, or
 /// for an output that shares memory with another argument, or for arrays that are not all on one
-/// device, the CPU unless `for_gpu`. `name` is the kernel's. Returns where the arrays are.
+/// device, the CPU unless `for_gpu`. `name` is the name of the kernel. Returns the device of the
+/// arrays.
 Device check_arguments(const std::string& name, std::span<const KernelArg> args,
                        std::span<const NDArray> arrays, bool for_gpu = false);
 
@@ -18,7 +19,8 @@ Device check_arguments(const std::string& name, std::span<const KernelArg> args,
 void check_apart(const std::string& name, std::span<const KernelArg> args,
                  std::span<const NDArray> arrays, std::span<const NDArray> constants);
 
-/// The same as check_arguments of the constant arguments alone: the other arrays may be undefined.
+/// The same as check_arguments, for the constant arguments alone. The other arrays may be
+/// undefined.
 Device check_constants(const std::string& name, std::span<const KernelArg> args,
                        std::span<const NDArray> arrays, bool for_gpu = false);
 

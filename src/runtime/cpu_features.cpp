@@ -61,7 +61,7 @@ std::vector<std::string> probe_features() {
   HEDDLE_PROBE("avx512vnni");
   HEDDLE_PROBE("avx512bf16");
 #undef HEDDLE_PROBE
-  // The builtin does not know these in every compiler we build with.
+  // The builtin of some supported compilers does not know these.
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1U << 23)) != 0 &&
       __builtin_cpu_supports("avx512f")) {

@@ -1,5 +1,4 @@
-// What the CPU here can do, by LLVM's names of features; used by Target and by the loader of
-// exported kernels.
+// The features of this CPU by LLVM's names, used by Target and by the loader of exported kernels.
 #pragma once
 
 #include <string>
@@ -7,11 +6,11 @@
 
 namespace heddle::detail {
 
-/// Those that the operating system lets programs use; probed once. The first call asks it for the
-/// tile registers of AMX, so it comes before any kernel that uses them.
+/// The features that the operating system lets programs use, probed once. The first call requests
+/// the tile registers of AMX, so it must precede any kernel that uses them.
 const std::vector<std::string>& host_features();
 
-/// Those of `needed` that this machine lacks.
+/// The features of `needed` that this machine lacks.
 std::vector<std::string> missing_features(const std::vector<std::string>& needed);
 
 }  // namespace heddle::detail

@@ -1,4 +1,4 @@
-// Which CPUs this process may run on.
+// The CPUs that this process may run on.
 #pragma once
 
 #include <vector>

@@ -47,7 +47,7 @@ auto visit_elements(DataType type, void* data, F&& f) {
   return f(static_cast<float*>(data));
 }
 
-/// Rounds to nearest even; integers saturate, and take NaN as 0.
+/// Rounds to nearest even. Integers saturate, and NaN becomes 0.
 template <typename T>
 void store_number(T& element, double value) {
   if constexpr (std::is_same_v<T, Half>) {
@@ -59,7 +59,7 @@ void store_number(T& element, double value) {
   } else if constexpr (std::is_integral_v<T>) {
     using Limits = std::numeric_limits<T>;
     const double rounded = std::nearbyint(value);
-    // The largest 64-bit value is no double; what reaches the power of two above it saturates.
+    // The largest 64-bit value is not a double. Values from the power of two above it on saturate.
     if (std::isnan(rounded)) {
       element = 0;
     } else if (rounded <= static_cast<double>(Limits::min())) {

@@ -12,9 +12,9 @@
 namespace heddle {
 namespace {
 
-// What `prepare` made of one set of constant arrays.
+// The results of `prepare` for one set of constant arrays.
 struct Prepared {
-  // Kept alive, so that no other array can come to lie at the same address.
+  // Kept alive, so that no other array can get the same address.
   std::vector<NDArray> constants;
   std::vector<NDArray> arrays;
   std::vector<NDArray> on_gpu;  // copies of constants that are on the CPU, for a kernel of a GPU
@@ -51,9 +51,9 @@ class Pointers {
 struct Kernel::Impl {
   std::shared_ptr<const KernelCode> code;
   std::shared_ptr<const cuda::Executable> cuda;  // of a kernel for a GPU
-  std::vector<NDArray> bound;                    // the constants that it supplies, on the CPU
-  std::mutex mutex;  // never held while code runs, which may wait for the thread pool
-  std::vector<PreparedRef> prepared;  // the last used first
+  std::vector<NDArray> bound;  // the constants that the kernel supplies, on the CPU
+  std::mutex mutex;            // never held while code runs, which may wait for the thread pool
+  std::vector<PreparedRef> prepared;  // most recently used first
   // Bound constants where they are needed, by the index of the GPU.
   std::map<int, std::shared_ptr<const std::vector<NDArray>>> bound_on_gpu;
   uint64_t refreshes = 0;
@@ -108,8 +108,8 @@ struct Kernel::Impl {
     }
     run_prepare(*fresh, device);
     const std::lock_guard lock(mutex);
-    // Two first calls at once prepare twice, and keep one. What a refresh overtook serves this call
-    // alone.
+    // Two simultaneous first calls prepare twice and keep one result. A result that a refresh
+    // overtook serves this call alone.
     if (refreshes != refreshed) return fresh;
     if (PreparedRef known = find(fresh->constants)) return known;
     if (prepared.size() == kPreparedSets) prepared.pop_back();
@@ -119,7 +119,8 @@ struct Kernel::Impl {
 
   void run_prepare(Prepared& p, Device device) {
     if (cuda) {
-      // Launches name their buffers by position among all arguments; theirs are constants alone.
+      // Launches name their buffers by position among all arguments, and those of prepare use
+      // constants only.
       Pointers pointers(num_args() + p.arrays.size());
       size_t next = 0;
       for (size_t i = 0; i < code->args.size(); ++i) {
@@ -155,7 +156,7 @@ struct Kernel::Impl {
     launch(arrays, ready, device);
   }
 
-  // Arrays of the CPU: in, run, out.
+  // Arrays on the CPU: copy in, run, copy out.
   void call_staged(std::span<const NDArray> arrays) {
     const Device device = Device::cuda();
     cuda::refuse_in_capture(device.index, "a call with arrays on the CPU");

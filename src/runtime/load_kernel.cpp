@@ -35,7 +35,7 @@ std::vector<KernelArg> args_of(const Json& list) {
 /// The constants that the kernel supplies itself, from the files next to its description.
 std::vector<BoundConstant> constants_of(const Json& description, const std::string& stem) {
   std::vector<BoundConstant> constants;
-  if (!description.contains("constants")) return constants;  // written by an older Heddle
+  if (!description.contains("constants")) return constants;  // a description of an older Heddle
   for (const Json& j : description.at("constants").elements()) {
     const std::string file = stem + j.at("file").as_string();
     BoundConstant c{arg_of(j), NDArray::load(file)};
@@ -76,7 +76,7 @@ KernelCode::Entry entry(void* library, const char* symbol, const std::string& pa
 Kernel load_kernel(const std::string& stem) {
   const Json description = Json::parse(read_file(stem + ".json"), stem + ".json");
   check_cpu(description);
-  // A name without a slash would be looked for in the system's folders.
+  // A name without a slash would be searched for in the system's folders.
   const std::string path = std::filesystem::absolute(stem + ".so").string();
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {

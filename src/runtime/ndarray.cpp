@@ -99,7 +99,7 @@ NDArray::NDArray(Ref<detail::Storage> storage, void* data, Extents shape, DataTy
       size_(checked_size(shape_, dtype)) {}
 
 NDArray NDArray::empty(Extents shape, DataType dtype, Device device) {
-  // Never of zero bytes: an array without elements still has an address, and so is defined.
+  // At least one byte, so that an array without elements has an address and is defined.
   const auto bytes = static_cast<std::size_t>(
       std::max<std::int64_t>(checked_size(shape, dtype) * dtype.bytes(), 1));
   if (device.is_cuda()) {

@@ -59,7 +59,8 @@ bool is_row_major(const DLTensor& tensor) {
   if (tensor.strides == nullptr) return true;
   std::int64_t step = 1;
   for (int i = tensor.ndim; i-- > 0;) {
-    // The stride of a dimension of one element is never used, and libraries put anything there.
+    // The stride of a dimension of one element is never used, and libraries store arbitrary values
+    // there.
     if (tensor.shape[i] != 1 && tensor.strides[i] != step) return false;
     step *= tensor.shape[i];
   }
@@ -79,7 +80,7 @@ void copy_strided(const DLTensor& tensor, const char* source, char*& target, std
   }
 }
 
-// The DLManagedTensor that we hand out, with what it points to.
+// The DLManagedTensor that is handed out, and the data that it points to.
 struct Exported {
   DLManagedTensor managed = {};
   NDArray array;

@@ -1,4 +1,4 @@
-// Arrays of other shapes: the same elements, or a copy of them in another order.
+// Changes of shape: the same elements, or a copy of them in another order.
 #include <algorithm>
 #include <cstring>
 #include <numeric>

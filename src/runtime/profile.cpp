@@ -28,7 +28,7 @@ double median(std::vector<double> samples) {
   return *middle;
 }
 
-/// The steps one after the other, each timed.
+/// Times the steps one after the other.
 std::vector<double> round_on_cpu(std::span<const ProfiledStep> steps) {
   std::vector<double> seconds;
   for (const ProfiledStep& step : steps) {
@@ -55,7 +55,7 @@ std::vector<double> round_on_gpu(std::span<const ProfiledStep> steps, int device
   return seconds;
 }
 
-/// Puts other data into the caches: those of each thread too.
+/// Fills the caches, also those of each thread, with other data.
 class CacheFlusher {
  public:
   CacheFlusher() {
@@ -76,7 +76,7 @@ class CacheFlusher {
   unsigned char value_ = 0;
 };
 
-/// Each step alone: first with what its own calls leave in the caches, then without.
+/// Times each step alone: first with the data that its own calls leave in the caches, then without.
 void time_alone_on_cpu(std::span<const ProfiledStep> steps, double seconds, Profile* profile) {
   const double each = seconds / static_cast<double>(2 * steps.size());
   CacheFlusher flusher;

@@ -1,4 +1,4 @@
-// Times the kernels that a call is made of; shared by kernels and networks of kernels.
+// Times the kernels that make up a call, shared by kernels and networks of kernels.
 #pragma once
 
 #include <span>
@@ -13,11 +13,11 @@ namespace heddle {
 struct ProfiledStep {
   std::string name;
   Kernel kernel;
-  std::vector<NDArray> arrays;  ///< all on one device, the GPU for a kernel of one
+  std::vector<NDArray> arrays;  ///< all on one device: the GPU for a kernel of a GPU
 };
 
-/// `whole` is one call of all steps, in whatever way that is usually made. Takes about so many
-/// seconds, but makes one call of everything at least.
+/// `whole` makes one call of all steps in the usual way. Takes about `seconds`, but makes at least
+/// one call of each step.
 Profile profile_steps(std::span<const ProfiledStep> steps, FunctionRef<void()> whole,
                       double seconds);
 

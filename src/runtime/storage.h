@@ -1,4 +1,4 @@
-// Who owns the elements of an NDArray. Views share one Storage.
+// The owner of the elements of an NDArray. Views share one Storage.
 #pragma once
 
 #include "heddle/support/ref.h"

@@ -24,16 +24,18 @@ using Body = void (*)(std::int64_t, std::int64_t, void*);
 using Clock = std::chrono::steady_clock;
 
 // How long a thread spins before it parks: programs do a millisecond of other things between two
-// kernels, and waking a worker takes 50 us and more. gomp's threads spin for 2 to 8 ms here. More
-// threads than cores: a spinning thread then keeps the one it waits for from running.
+// kernels, and waking a worker takes 50 us and more. gomp's threads spin for 2 to 8 ms on the same
+// machine. With more threads than cores, a spinning thread keeps the one that it waits for from
+// running.
 constexpr auto kSpin = std::chrono::milliseconds(4);
 constexpr auto kSpinCrowded = std::chrono::microseconds(10);
-// From then on it offers its core now and then: the thread it waits for may be queued behind it,
-// when other processes hold the other cores. Kernels leave shorter gaps between their regions. At
-// every turn, the system calls were a third of its time, and it answered a microsecond late.
+// After this time it yields its core now and then, because the thread that it waits for may be
+// queued behind it when other processes hold the other cores. Gaps between the regions of kernels
+// are shorter. Yielding at every turn took a third of the time in system calls and delayed its
+// answer by a microsecond.
 constexpr auto kSpinAlone = std::chrono::microseconds(20);
 constexpr int kTurnsBetweenYields = 8;  // some 10 us
-// How long the caller, done with its own chunk, waits for a worker that is awake to begin: a call
+// The time that the caller, after its own chunk, waits for a worker that is awake to begin. A call
 // takes a tenth of a microsecond to reach it.
 constexpr int kGracePauses = 32;
 
@@ -52,7 +54,7 @@ void pause_cpu() {
 #endif
 }
 
-/// Spins until the condition holds; false if it did not within the time.
+/// Spins until the condition holds. Returns false if it did not hold within the time.
 template <typename Condition>
 bool spin_until(Condition condition, Clock::duration limit) {
   const Clock::time_point begin = Clock::now();
@@ -74,7 +76,7 @@ struct Job {
   int threads = 1;
 };
 
-/// What one thread does of a job.
+/// The part of a job for one thread.
 struct Chunk {
   Body body = nullptr;
   void* context = nullptr;
@@ -90,23 +92,23 @@ Chunk chunk_of(const Job& job, int index) {
   return {job.body, job.context, begin, begin + share + (index < longer ? 1 : 0)};
 }
 
-// Each worker has a mailbox on a cache line of its own: a region of two threads on a machine of
-// sixty-four disturbs one worker, and the others go on sleeping. A call and what it is about travel
-// in one line.
+// Each worker has a mailbox on a cache line of its own. A region of two threads on a machine of
+// sixty-four disturbs one worker, and the others remain parked. A call and its chunk are in one
+// line.
 struct alignas(detail::kCacheLine) Mailbox {
   std::atomic<unsigned> ticket{0};  // counts the jobs given to this worker; it parks on this word
-  std::atomic<unsigned> taken{0};   // the last job whose chunk somebody has begun
-  std::atomic<unsigned> noticed{~0U};  // the last job that the worker saw; a new one: none
+  std::atomic<unsigned> taken{0};   // the last job whose chunk a thread has begun
+  std::atomic<unsigned> noticed{~0U};  // the last job that the worker saw; ~0 for a new worker
   std::atomic<bool> parked{false};
-  std::atomic<bool> sent_away{false};  // may not run on the core of the caller, until it runs
-  Chunk chunk;                         // stays as it is until whoever has taken it is done
+  std::atomic<bool> sent_away{false};  // forbidden to run on the core of the caller until it runs
+  Chunk chunk;                         // unchanged until the thread that took it is done
 };
 
 struct Worker {
   Mailbox mail;
   std::thread thread = {};
   bool attentive = false;  // was awake at the last call
-  int away_from = -1;      // the core it may not run on while it is sent away
+  int away_from = -1;      // the core that it must not run on while it is sent away
 };
 
 class Pool {
@@ -122,8 +124,8 @@ class Pool {
 
     inside_region = true;
     chunk_of(job, 0).run();
-    // What has not begun by now belongs to a worker that sleeps, or whose core another process
-    // holds: doing it here takes no longer than waiting for it.
+    // A chunk that has not begun by now belongs to a worker that is parked, or whose core another
+    // process holds. Running it here takes no longer than waiting.
     for (int i = 1; i < job.threads && pending_.load(std::memory_order_acquire) != 0; ++i) {
       Mailbox& mail = worker(i).mail;
       if (!to_take_over(worker(i)) || !take(mail, mail.ticket.load(std::memory_order_relaxed))) {
@@ -136,8 +138,8 @@ class Pool {
 
     const auto done = [this] { return pending_.load(std::memory_order_acquire) == 0; };
     if (spin_until(done, spin_time())) return;
-    // Sequentially consistent on both sides: either the last worker sees that we park, or we see
-    // that it is done.
+    // Sequentially consistent on both sides: either the last worker sees that the caller parks, or
+    // the caller sees that the worker is done.
     caller_parked_.store(true);
     for (int left = pending_.load(); left != 0; left = pending_.load()) pending_.wait(left);
     caller_parked_.store(false);
@@ -150,7 +152,7 @@ class Pool {
 
   /// Ends the workers, so that a library that holds this code can be unloaded.
   void stop() {
-    if (inside_region) return;  // exit() inside a region: waiting for it would be forever
+    if (inside_region) return;  // exit() inside a region: waiting for it would never end
     const std::lock_guard lock(mutex_);
     stopped_ = true;
     stopping_.store(true);
@@ -167,11 +169,11 @@ class Pool {
                                                     : Clock::duration(kSpin);
   }
 
-  // The system, left alone, wakes a parked worker on the core of the thread that wakes it, where it
-  // waits for the next tick: 2 to 4 ms here, against 50 us on another core. A worker that has just
-  // been made may land there as well, and stayed for up to 20 ms, while the caller did its chunks.
-  // So it is woken, or called again when it was late, with that core forbidden, and takes the
-  // restriction off itself once it runs.
+  // By default the system wakes a parked worker on the core of the thread that wakes it. There it
+  // waits for the next tick, 2 to 4 ms, against 50 us on another core. A new worker may be placed
+  // there too and remain for up to 20 ms while the caller runs its chunks. A worker is therefore
+  // woken, or called again when it was late, with that core forbidden. It removes the restriction
+  // once it runs.
   static void forbid_core([[maybe_unused]] std::thread& thread, [[maybe_unused]] int core) {
 #ifdef __linux__
     const std::vector<int>& cpus = detail::cpu_topology().cpus;
@@ -197,12 +199,12 @@ class Pool {
     mail.chunk = chunk;
     const unsigned before = mail.ticket.fetch_add(1);  // also publishes the chunk
     const bool parked = mail.parked.load();
-    // It may have noticed this one by now.
+    // The worker may have noticed this job by now.
     const unsigned noticed = mail.noticed.load(std::memory_order_relaxed);
     worker.attentive = !parked && (noticed == before || noticed == before + 1);
     if (worker.attentive) return;
     const int core = this_core();
-    // Else it has been sent away before, and has not run since.
+    // Else it was sent away before and has not run since.
     if (!mail.sent_away.load() || worker.away_from != core) {
       worker.away_from = core;
       mail.sent_away.store(true);
@@ -211,7 +213,7 @@ class Pool {
     if (parked) mail.ticket.notify_one();
   }
 
-  // Has the worker still not begun? One that was awake gets a moment.
+  // Whether the worker has still not begun. One that was awake is given a moment.
   static bool to_take_over(const Worker& worker) {
     const Mailbox& mail = worker.mail;
     const unsigned ticket = mail.ticket.load(std::memory_order_relaxed);
@@ -235,7 +237,7 @@ class Pool {
       try {
         worker->thread = std::thread([this, worker] { work(*worker); });
       } catch (const std::system_error&) {
-        workers_.pop_back();  // the system allows no more threads: go on with those there are
+        workers_.pop_back();  // the system allows no more threads: continue with the existing ones
         return;
       }
       if (pin_threads.load()) pin(workers_.size() - 1, true);
@@ -243,7 +245,7 @@ class Pool {
   }
 
   void work(Worker& self) {
-    inside_region = true;  // whatever runs here is part of one
+    inside_region = true;  // this thread is now inside a region
     Mailbox& mail = self.mail;
     for (unsigned seen = 0;;) {
       const auto called = [&] { return mail.ticket.load(std::memory_order_acquire) != seen; };
@@ -259,7 +261,7 @@ class Pool {
       seen = mail.ticket.load(std::memory_order_acquire);
       const bool mine = take(mail, seen);
       mail.noticed.store(seen, std::memory_order_relaxed);
-      if (!mine) continue;  // the caller did it, maybe several times over
+      if (!mine) continue;  // the caller ran it, perhaps for several jobs
       mail.chunk.run();
       if (pending_.fetch_sub(1) == 1 && caller_parked_.load()) pending_.notify_one();
     }
@@ -276,12 +278,12 @@ class Pool {
     } else {
       for (int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &mask);
     }
-    // A refusal (the mask of the process shrank since) costs speed only.
+    // A refusal, because the mask of the process has shrunk, only costs speed.
     ::pthread_setaffinity_np(workers_[worker]->thread.native_handle(), sizeof mask, &mask);
 #endif
   }
 
-  std::mutex mutex_;  // held for the whole of a region: callers take turns
+  std::mutex mutex_;  // held during a region, so that callers take turns
   std::vector<std::unique_ptr<Worker>> workers_;
   bool stopped_ = false;
   std::atomic<bool> stopping_{false};
@@ -303,8 +305,8 @@ Pool& pool() {
   if (Pool* existing = the_pool.load(std::memory_order_acquire)) return *existing;
   static std::mutex mutex;
   static const bool watches_fork = [] {
-    // fork() copies the caller's thread only, and maybe a locked mutex: the child starts afresh,
-    // and the copy of its parent's pool is left alone.
+    // fork() copies only the calling thread, and perhaps a locked mutex. The child starts with a
+    // new pool and leaves the copy of its parent's pool alone.
     return ::pthread_atfork(nullptr, nullptr, [] {
              the_pool.store(nullptr);
              inside_region = false;

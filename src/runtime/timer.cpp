@@ -26,7 +26,7 @@ Measurement measure(FunctionRef<void()> fn, double min_time_s, int max_repeats) 
     const double elapsed = timer.elapsed_s();
     result.calls_per_sample = calls;
     if (elapsed >= kShortestSample || calls >= (1 << 20)) {
-      // A slow call is not thrown away: its budget would be spent twice.
+      // A slow call is kept as a sample; repeating it would spend the budget twice.
       if (calls == 1) result.samples_s.push_back(elapsed);
       break;
     }

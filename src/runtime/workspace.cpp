@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// A kernel needs a handful of blocks at a time; more are kept only by mistake.
+// The largest number of kept blocks. A kernel needs a few at a time.
 constexpr std::size_t kMaxBlocks = 32;
 constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
 
@@ -18,7 +18,7 @@ class Cache {
   ~Cache() { clear(); }
 
   void* take(std::size_t bytes) {
-    // The smallest that fits, unless it would waste more than half of itself.
+    // The smallest block that fits, unless more than half of it would be unused.
     auto best = blocks_.end();
     for (auto it = blocks_.begin(); it != blocks_.end(); ++it) {
       const std::size_t capacity = detail::aligned_capacity(*it);
@@ -58,7 +58,8 @@ class Cache {
   std::size_t bytes_ = 0;
 };
 
-// Thread-exit code may free a block after this thread's cache was destroyed: then there is none.
+// Code at thread exit may free a block after the cache of this thread was destroyed. Then it is
+// freed directly.
 thread_local bool cache_gone = false;
 struct ThreadCache : Cache {
   ~ThreadCache() { cache_gone = true; }

@@ -107,9 +107,7 @@ Target parse_cuda(std::string_view text, const std::vector<std::string>& words) 
     if (!arch.empty()) target.gpu.arch = arch;
   } else if (row != nullptr) {
     target = target_of(gpu_of(*row));
-    if (!arch.empty())
-      target.gpu.arch =
-          arch;  // the chip stays the same, whatever architecture code is compiled for
+    if (!arch.empty()) target.gpu.arch = arch;  // the chip stays the same
   } else if (!arch.empty()) {
     const auto of_arch = std::find_if(gpu_table().begin(), gpu_table().end(),
                                       [&](const GpuRow& r) { return r.arch == arch; });

@@ -20,9 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kExtension = ".cubin";
-// A look at all the files, which may be thousands, is worth one in this many stores.
+// Scanning all files, which may be thousands, is done once in this number of stores.
 constexpr unsigned kStoresPerSweep = 64;
-// A sweep goes somewhat below the limit, so that the next one finds something to keep.
+// A sweep goes somewhat below the limit, so that it is not needed again at once.
 constexpr double kSweepTo = 0.75;
 
 std::string variable(const char* name) {
@@ -51,7 +51,7 @@ std::uintmax_t limit_bytes() {
   return megabytes << 20;
 }
 
-// Deletes what was used longest ago.
+// Deletes the least recently used files.
 void sweep(const std::string& folder) {
   struct File {
     fs::path path;
@@ -63,7 +63,7 @@ void sweep(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     if (it->path().extension() != kExtension) continue;
-    std::error_code gone;  // by another process
+    std::error_code gone;  // deleted by another process
     const std::uintmax_t bytes = it->file_size(gone);
     const fs::file_time_type used = it->last_write_time(gone);
     if (gone) continue;
@@ -129,9 +129,10 @@ std::optional<Cubin> load_cubin(const std::string& key) {
     cubin.kernels = parse_resources(cubin.log);
     cubin.warnings = parse_warnings(cubin.log);
     cubin.cached = true;
-    fs::last_write_time(file, fs::file_time_type::clock::now(), error);  // it was of use now
+    fs::last_write_time(file, fs::file_time_type::clock::now(),
+                        error);  // marks the file as recently used
     return cubin;
-  } catch (const Error&) {  // no JSON, a field that is not there, or the file has just gone
+  } catch (const Error&) {  // not JSON, a missing field, or a file that was just deleted
     return std::nullopt;
   }
 }
@@ -151,7 +152,7 @@ void store_cubin(const std::string& key, const Cubin& cubin) {
   } catch (const Error&) {
     return;
   }
-  // The first one, too: many processes store a file or two each.
+  // At the first store too, because many processes store one or two files each.
   static std::atomic<unsigned> stores{0};
   if (stores.fetch_add(1) % kStoresPerSweep == 0) sweep(folder);
 }

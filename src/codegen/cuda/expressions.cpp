@@ -32,7 +32,7 @@ bool is_rounding(UnaryOp op) {
          op == UnaryOp::Trunc;
 }
 
-// What these give of two numbers of a type is a number of that type.
+// The results of these operations are always numbers of the operands' type.
 bool is_exact(UnaryOp op) { return is_rounding(op) || op == UnaryOp::Neg || op == UnaryOp::Abs; }
 bool is_exact(BinaryOp op) {
   return op == BinaryOp::Min || op == BinaryOp::Max || op == BinaryOp::Mod;
@@ -63,7 +63,7 @@ void KernelWriter::begin(const std::vector<Expr>& roots) {
   for (const Expr& e : roots) count(e, 1);
 }
 
-// The statement's own expressions, for names that go on in those of its body.
+// The expressions of the statement itself, for names that remain valid in its body.
 void KernelWriter::count_body(const Stmt& s) {
   const auto of_statement = [&](const Stmt& x) {
     if (const Store* store = x.as<Store>()) {
@@ -82,7 +82,7 @@ const KernelWriter::Use& KernelWriter::count(const Expr& e, int times) {
   const auto [it, added] = uses_.try_emplace(e);
   it->second.times += times;
   if (!added) return it->second;
-  // What is the same for all lanes is used for each of them.
+  // A value that is the same for all lanes is used once for each lane.
   int each = e.dtype().is_vector() && (e.as<Broadcast>() || e.as<Ramp>()) ? 2 : 1;
   if (const Select* s = e.as<Select>();
       s && e.dtype().is_vector() && s->condition.dtype().is_scalar())
@@ -174,7 +174,7 @@ Text KernelWriter::value(const Expr& e, int lane) {
   } else {
     if (!is_identifier(text.s)) text = named(e, text, stem_of(t));
     remember(key, text);
-    // Nothing that it is made of changes as long as its name is there.
+    // Its operands do not change as long as its name is in scope.
     if (use->second.pure && frame_ == 0) scopes_.back().emplace(key, text);
   }
   frame_ = arm;
@@ -279,7 +279,7 @@ KernelWriter::Arm KernelWriter::arm(const Expr& e, int first_lane, int lanes) {
   return a;
 }
 
-// What both arms compute is computed in front of them, where arms share much.
+// Where arms share many nodes, the shared nodes are computed in front of them.
 void KernelWriter::name_common(const Select& s, int lane) {
   if (!eager_) return;
   const auto named = [&](const Expr& e) {

@@ -1,5 +1,5 @@
-// What is known of flat indices: by which power of two they can be divided, and how a run of lanes
-// is cut into accesses.
+// Properties of flat indices: the power of two that divides them, and how a run of lanes is cut
+// into accesses.
 #pragma once
 
 #include <unordered_map>
@@ -10,7 +10,7 @@
 
 namespace heddle::cuda {
 
-/// The largest power of two, at most 16, that is known to divide a variable; 1 if it is not here.
+/// The largest power of two, at most 16, that is known to divide a variable; 1 for other variables.
 using Divisors = std::unordered_map<const VarNode*, int>;
 
 /// The largest power of two, at most 16, that is known to divide `e` (of a Ramp: its base).

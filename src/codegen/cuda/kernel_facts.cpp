@@ -5,7 +5,7 @@
 namespace heddle::cuda {
 namespace {
 
-// Beyond this many elements no array lies in registers.
+// Larger arrays are never in registers.
 constexpr int64_t kMaxUnrolled = 256;
 
 /// Whether the index of some Local buffer in `s` depends on one of `vars`; grows `vars` by the

@@ -1,4 +1,4 @@
-// What the text of a kernel depends on that one statement does not tell.
+// Facts about a whole kernel that the text of its statements depends on.
 #pragma once
 
 #include <unordered_set>

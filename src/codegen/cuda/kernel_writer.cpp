@@ -32,8 +32,8 @@ std::string KernelWriter::signature() {
   return s + ") {\n";
 }
 
-// Before a block of a cluster tells the others that it has begun, it makes ready what counts the
-// bytes that they store in its memory.
+// Before a block of a cluster tells the others that it has begun, it initialises the counters of
+// the bytes that they store in its memory.
 void KernelWriter::begin_cluster() {
   bool started = false;
   int64_t bytes = 0;

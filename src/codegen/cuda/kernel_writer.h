@@ -1,8 +1,8 @@
 // Writes one kernel of a GPU program as CUDA C++.
 //
-// An expression becomes a text; what it needs before it (names for values that are used several
-// times, vector loads) becomes lines in front of the statement. Arms of selects are lazy: what an
-// arm needs before it stays in that arm, which then becomes a branch.
+// An expression becomes text. Names for values that are used several times, and vector loads,
+// become lines in front of the statement. Arms of selects are lazy: such lines of an arm stay in
+// that arm, which then becomes a branch.
 #pragma once
 
 #include <string>
@@ -26,11 +26,11 @@ class KernelWriter {
   std::string run();
 
  private:
-  /// Where a buffer lies and what it is called.
+  /// The place and the name of a buffer.
   struct Storage {
     std::string name;
     Scope scope = Scope::Argument;
-    int per_word = 0;     ///< words of so many elements each; 0: an array of elements
+    int per_word = 0;     ///< elements in each word; 0: an array of elements
     bool single = false;  ///< a variable, not an array
   };
 
@@ -42,7 +42,7 @@ class KernelWriter {
 
   // ---- statements.cpp ----
   void line(const std::string& text);
-  /// `head` {, the statement, }; the closing brace is left to the caller.
+  /// Writes `head` {, and the statement. The caller writes the closing brace.
   void block(const std::string& head, const Stmt& body);
   bool is_uniform(const Expr& e) const;
   void statement(const Stmt& s);
@@ -65,7 +65,7 @@ class KernelWriter {
   void store_run(const Store& s, const Storage& to, const std::vector<Text>& values);
   void store_words(const Store& s, const Storage& to, const std::vector<Text>& values);
   void store_element(const Store& s, const Storage& to, const Text& index, const Text& value);
-  /// Whether it could be done: the value is a plain copy in pieces of 4, 8 or 16 bytes.
+  /// Returns whether it was possible: the value is a plain copy in pieces of 4, 8 or 16 bytes.
   bool store_async(const Store& s, const Storage& to, int lanes);
   /// Lanes as one vector, or as the 32-bit word that holds them.
   std::string packed(DataType t, const std::vector<Text>& lanes, size_t begin, size_t count);
@@ -105,7 +105,7 @@ class KernelWriter {
   std::string address(const Storage& s, const Text& index) const;
   Text index_at(const Ramp& run, int offset);
 
-  /// What is written before the current statement, or before the value of the current arm.
+  /// The lines before the current statement, or before the value of the current arm.
   struct Key {
     Expr e;
     int lane;
@@ -156,12 +156,12 @@ class KernelWriter {
   Divisors divisors_;
   std::unordered_map<const VarNode*, std::vector<Text>> vars_;  ///< a text per lane
   std::unordered_map<const BufferNode*, Storage> storage_;
-  /// Of a cluster: what counts the arrivals that each AsyncWait is for, and which of them is next.
+  /// For a cluster: the counter of arrivals of each AsyncWait, and the index of the next one.
   std::string arrivals_;
   int next_arrival_ = 0;
   std::string warp_mask_ = "0xffffffffu";  ///< the lanes of a warp that run the current statement
   std::unordered_set<const VarNode*> uniform_;  ///< variables that are equal in all threads
-  /// Names of the C++ scopes that are open, from the outermost, for what never changes.
+  /// Names for invariant values in the open C++ scopes, outermost first.
   std::vector<std::unordered_map<Key, Text, KeyHash, KeyEqual>> scopes_;
 
   // Of the current statement.
@@ -170,8 +170,8 @@ class KernelWriter {
     bool pure = true;      ///< neither loads nor shuffles: does not change with memory
     bool anywhere = true;  ///< may be computed where it is not needed
   };
-  bool eager_ =
-      false;  ///< lazy parts share so much that loads are done anywhere, where they can be
+  bool eager_ = false;  ///< lazy parts share so many nodes that loads are done anywhere where that
+                        ///< is possible
   std::unordered_map<Expr, Use, ExprHash, ExprEqual> uses_;
   std::unordered_map<Expr, Interval, ExprHash, ExprEqual> known_ranges_;
   std::vector<Frame> frames_;  ///< the statement's, then those of its arms

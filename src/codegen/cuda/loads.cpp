@@ -59,7 +59,7 @@ Text KernelWriter::load(const Expr& e, int lane) {
   return element(storage_of(l.buffer), l.dtype.element(), index, lane);
 }
 
-// Loads all lanes by vectors, where that can be done, and remembers them as names.
+// Loads all lanes by vectors, where that is possible, and gives them names.
 bool KernelWriter::load_vector(const Expr& e) {
   const Load& l = *e.as<Load>();
   const DataType t = l.dtype.element();

@@ -7,7 +7,7 @@
 namespace heddle::cuda {
 namespace {
 
-// What a parameter or a variable must not hide: keywords, CUDA's names that the text uses.
+// Names that a parameter or variable must not hide: keywords, and CUDA names that the text uses.
 constexpr const char* kReserved[] = {
     "alignas",    "alignof",  "and",       "and_eq",    "asm",       "auto",     "bitand",
     "bitor",      "bool",     "break",     "case",      "catch",     "char",     "class",

@@ -56,9 +56,9 @@ int version_of(const NvrtcApi& api) {
   throw_internal_error(what + (line > 0 ? "\n" + numbered_lines(source, line) : ""));
 }
 
-// NVRTC initialises the driver (13.0 does), and what is forked from a process that did that can
-// never use the GPU: the tuner's measuring processes could not. So where there is a driver that
-// this process has not used yet, another compiles.
+// NVRTC initialises the driver (13.0 does). Processes forked after that, such as the tuner's
+// measuring processes, can never use the GPU. Where there is a driver that this process has not
+// used yet, another process therefore compiles.
 bool spare_driver() {
   static const bool driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
   return driver && !compiles_here.load() && !initialised();

@@ -1,11 +1,11 @@
-// CUDA C++ text to machine code, by NVIDIA's NVRTC, which is looked for at run time: building needs
-// nothing of CUDA, compiling no GPU.
+// Compiles CUDA C++ text to machine code with NVIDIA's NVRTC, which is loaded at run time. Building
+// Heddle needs no part of CUDA, and compiling kernels needs no GPU.
 //
 //   Cubin cubin = compile_cuda(source, "sm_90a");
 //   if (cubin.find("k")->spill_stores > 0) ...        // reject this candidate
 //   program->cubin = cubin.bytes;
 //
-// Looked for, first to last: HEDDLE_NVRTC (the library, or its folder; nothing else is tried then),
+// Searched in this order: HEDDLE_NVRTC (the library, or its folder; no other place is tried then),
 // the loader's own path, $CUDA_PATH and $CUDA_HOME, /usr/local/cuda, and NVIDIA's Python wheels.
 #pragma once
 
@@ -15,11 +15,11 @@
 
 namespace heddle::cuda {
 
-/// Counted into the keys of cached machine code: raise it when text of the same meaning is to be
-/// compiled anew.
+/// A part of the keys of cached machine code. Increase it when equal text must be compiled anew.
 inline constexpr int kCodegenVersion = 1;
 
-/// What ptxas says of one `__global__` function. Bytes are of a thread, but for static_smem.
+/// The resources of one `__global__` function, from ptxas. Bytes are for each thread, except
+/// static_smem.
 struct KernelResources {
   std::string kernel;
   int registers = 0;    // of a thread
@@ -51,14 +51,15 @@ struct Cubin {
 Cubin compile_cuda(const std::string& source, const std::string& arch,
                    const std::vector<std::string>& options = {});
 
-/// From now on this process compiles itself, though that spoils CUDA for what is forked from it. By
-/// default another process does, as long as this one has not used the GPU: one that builds a kernel
-/// can still tune afterwards. It costs a tenth of a second a kernel that is not in the cache.
+/// From now on this process compiles by itself, after which processes forked from it cannot use
+/// CUDA. By default another process compiles as long as this one has not used the GPU, so that a
+/// process can still fork after it has built a kernel. That takes a tenth of a second for each
+/// kernel that is not in the cache.
 void compile_cuda_here();
 
-/// Is there an NVRTC? Asks the same places each time, so that a test can change the environment.
+/// Whether there is an NVRTC. Searches each time, so that a test can change the environment.
 bool nvrtc_available();
-/// What compile_cuda's Runtime error would say; "" where there is an NVRTC.
+/// The text of compile_cuda's Runtime error; "" where there is an NVRTC.
 std::string nvrtc_missing_reason();
 /// 13000 for 13.0; throws where there is none.
 int nvrtc_version();

@@ -1,5 +1,4 @@
-// NVRTC's C API, of which these declarations of ours are all we need; it is the same from CUDA 11.2
-// on.
+// The part of NVRTC's C API that is used, declared here. It is the same from CUDA 11.2 on.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +30,8 @@ struct NvrtcApi {
   std::string path;  // what was opened
 };
 
-/// Opened at first use and never closed. Null where there is none; then `reason` lists what was
-/// tried. Found again when HEDDLE_NVRTC has changed.
+/// Opened at first use and never closed. Null where there is none; `reason` then lists the places
+/// that were tried. Searched again when HEDDLE_NVRTC has changed.
 const NvrtcApi* find_nvrtc(std::string& reason);
 
 }  // namespace heddle::cuda

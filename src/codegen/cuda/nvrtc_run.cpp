@@ -34,7 +34,7 @@ struct ProgramHandle {
   }
 };
 
-// What goes through the pipe before the log and the machine code.
+// The header in the pipe, before the log and the machine code.
 struct Header {
   std::int64_t result = 0, log = 0, bytes = 0;
 };
@@ -50,7 +50,8 @@ bool write_all(int fd, const char* data, std::size_t size) {
   return true;
 }
 
-// By lengths, not to the end: a process forked meanwhile may hold the other end open.
+// Reads by length and not to the end of the pipe, because a process forked meanwhile may hold the
+// other end open.
 bool read_all(int fd, char* data, std::size_t size) {
   while (size > 0) {
     const ssize_t n = ::read(fd, data, size);

@@ -17,7 +17,7 @@ struct NvrtcOutput {
 NvrtcOutput run_nvrtc(const NvrtcApi& api, const std::string& source, const char* file,
                       const std::vector<std::string>& options);
 
-/// The same in a process forked for it. Throws an Internal error when that dies.
+/// The same in a forked process. Throws an Internal error when that process dies.
 NvrtcOutput run_nvrtc_in_child(const NvrtcApi& api, const std::string& source, const char* file,
                                const std::vector<std::string>& options);
 

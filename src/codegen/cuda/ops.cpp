@@ -234,7 +234,7 @@ Text Ops::unary(UnaryOp op, DataType t, const Text& a, const IntFacts& facts, Ro
     default: no_code(to_string(op), t);
   }
   if (small) return converted(value_type(t), r);
-  // Minus the lowest int is no int: computed wide from the start.
+  // The negative of the lowest int is not an int, so it is computed wide.
   if (wide && !a.wide && op == UnaryOp::Neg && facts.exact) {
     r = {"-" + converted("long long", a).at(kAtom), kUnary};
   }

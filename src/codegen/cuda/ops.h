@@ -11,7 +11,7 @@
 
 namespace heddle::cuda {
 
-/// What is known of an integer operation from the ranges of its operands.
+/// Properties of an integer operation, from the ranges of its operands.
 struct IntFacts {
   bool exact = false;              ///< the result cannot leave its type
   bool narrow = false;             ///< of i64: the result fits in 32 bits
@@ -29,8 +29,8 @@ class Ops {
  public:
   explicit Ops(Prelude& prelude) : prelude_(prelude) {}
 
-  /// `t` is the type of the operands. f16 and bf16 are given as f32 (see widen), and so is what
-  /// comes of them, not yet rounded.
+  /// `t` is the type of the operands. Operands of f16 and bf16 are given as f32 (see widen), and
+  /// the result is f32, not yet rounded.
   Text binary(BinaryOp op, DataType t, const Text& a, const Text& b, const IntFacts& facts,
               Rounding rounding);
   Text unary(UnaryOp op, DataType t, const Text& a, const IntFacts& facts, Rounding rounding);

@@ -9,7 +9,7 @@ namespace {
 
 struct Helper {
   std::string_view name;
-  std::string_view needs;  ///< other helpers, separated by blanks; they stand before in the table
+  std::string_view needs;  ///< other helpers, separated by blanks; they precede it in the table
   bool ptx;                ///< made of PTX instructions
   std::string_view body;   ///< $ stands for what makes a function inline
 };

@@ -1,4 +1,4 @@
-// The helper functions at the head of the text: those that are used, and those that they use.
+// The helper functions at the head of the text: those that are used, directly or by other helpers.
 #pragma once
 
 #include <set>
@@ -20,7 +20,7 @@ class Prelude {
   /// The definitions of all functions used so far, in a fixed order.
   std::string text(Which which = Which::All) const;
 
-  /// The names of all helpers there are, for who must not use them for something else.
+  /// The names of all helpers, which must not be used for other purposes.
   static std::vector<std::string> names();
 
  private:

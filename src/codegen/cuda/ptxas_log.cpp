@@ -16,7 +16,7 @@ void for_each_line(std::string_view text, F&& f) {
   }
 }
 
-/// What stands between two texts; empty if they are not there.
+/// The text between two texts; empty where they do not occur.
 std::string_view between(std::string_view line, std::string_view before, std::string_view after) {
   const std::size_t begin = line.find(before);
   if (begin == std::string_view::npos) return {};
@@ -24,7 +24,7 @@ std::string_view between(std::string_view line, std::string_view before, std::st
   return line.substr(0, line.find(after));
 }
 
-/// The number before a text: 24 of "..., 24 bytes smem"; 0 if it is not there.
+/// The number before a text: 24 in "..., 24 bytes smem"; 0 where the text does not occur.
 int number_before(std::string_view line, std::string_view text) {
   const std::size_t end = line.find(text);
   if (end == std::string_view::npos) return 0;

@@ -1,4 +1,4 @@
-// What `ptxas -v` prints, as numbers.
+// Parses the output of `ptxas -v`.
 #pragma once
 
 #include <string>

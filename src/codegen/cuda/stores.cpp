@@ -39,7 +39,7 @@ void KernelWriter::store(const Store& s) {
   if (lanes > 1 && reads_others(s.value, s.buffer, index)) {
     for (Text& v : values) v = named(s.value, v, "t");
   }
-  // Lanes that are side by side stay readable.
+  // Keeps adjacent lanes readable.
   if (lanes > 1 && (to.per_word || run_of(index))) {
     for (Text& v : values) {
       if (v.s.size() > kLongLane) v = named(s.value, v, "t");
@@ -176,7 +176,7 @@ bool KernelWriter::store_async(const Store& s, const Storage& to, int lanes) {
   if (lanes == 1) {
     chunks.push_back({0, 1});
   } else if (run_of(to_index) && run_of(from_index)) {
-    // A condition of its own for each lane leaves nothing to copy together.
+    // Where each lane has its own condition, lanes cannot be copied together.
     const bool by_lane = select && select->condition.dtype().is_vector();
     chunks = cut_lanes(lanes, t.bytes(),
                        by_lane ? 1

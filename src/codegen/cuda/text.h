@@ -6,7 +6,7 @@
 
 namespace heddle::cuda {
 
-/// How tightly the outermost operator of a text binds, as in C++.
+/// The precedence of the outermost operator of a text, as in C++.
 enum Precedence {
   kTernary,
   kOr,
@@ -28,12 +28,12 @@ struct Text {
   Precedence precedence = kAtom;
   bool wide = false;  ///< of i64: the text is a `long long`; otherwise an `int` holds its value
 
-  /// In parentheses unless it binds at least as tightly as `min`.
+  /// The text, in parentheses unless its precedence is at least `min`.
   std::string at(Precedence min) const { return precedence < min ? "(" + s + ")" : s; }
 };
 
-/// Operands of shifts and bit operations are in parentheses unless they are atoms: few remember how
-/// those bind.
+/// Operands of shifts and bit operations are in parentheses unless they are atoms, because few
+/// readers know their precedence.
 inline Text infix(const Text& a, const char* op, const Text& b, Precedence p) {
   const bool bits = p == kShift || (p >= kBitOr && p <= kBitAnd);
   const Precedence left = bits ? kUnary : p == kOr ? kEquality : p;

@@ -1,4 +1,4 @@
-// How Heddle's types are written in CUDA C++.
+// The representation of Heddle's types in CUDA C++.
 #pragma once
 
 #include <string>

@@ -51,8 +51,8 @@ class StmtCompiler {
 ActionPtr compile_sync(Machine* machine, const Sync* s);
 ActionPtr compile_tile_op(Machine* machine, ExprCompiler* exprs, const TileOp* t);
 
-/// The threads of `active` by warp, each warp's in order of lane. Fails unless every warp that is
-/// here is here with all its lanes; `what` is what needs them.
+/// The threads of `active` by warp, in order of lane. Fails unless every warp that takes part has
+/// all its lanes. `what` names the operation that needs them.
 std::vector<std::vector<int>> whole_warps(Machine& m, const Active& active, const char* what);
 
 }  // namespace heddle::emu

@@ -1,4 +1,4 @@
-// A GPU program from the outside: its buffers, its kernels one after the other, their blocks.
+// Runs a GPU program: its buffers, its kernels one after the other, and their blocks.
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
@@ -51,7 +51,7 @@ class Emulation {
 
   void launch(const GpuKernel& kernel) {
     check_sizes(kernel);
-    // What no thread writes needs no history.
+    // Buffers that no thread writes need no history.
     const auto written = written_by(kernel);
     std::vector<std::vector<History>> histories;
     for (auto& [buffer, storage] : storages_) {

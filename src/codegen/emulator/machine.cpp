@@ -131,7 +131,7 @@ void Machine::start_copy(Storage& s, std::int64_t position, Slot value) {
 void Machine::send(Storage& s, std::int64_t position, Slot value) {
   std::string unseen = unseen_;
   claim(s, position);
-  unseen_ = std::move(unseen);  // who waits for it is there
+  unseen_ = std::move(unseen);  // its readers wait for its arrival, not for a barrier
   const auto i = static_cast<std::size_t>(position);
   s.values[i] = value;
   s.states[i] = State::InFlight;
@@ -165,7 +165,7 @@ void Machine::wait_for_copies(int pending) {
   const std::size_t complete = q.groups.size() - kept, end = q.groups[complete - 1];
   for (std::size_t i = 0; i < end; ++i) {
     const Copy& c = q.copies[i];
-    // The element was nobody else's since the copy began; what matters is the write of now.
+    // No other thread accessed the element since the copy began, so the write counts as of now.
     c.storage->states[static_cast<std::size_t>(c.position)] = State::Unwritten;
     write(*c.storage, c.position, c.value);
   }

@@ -1,4 +1,5 @@
-// The state of a grid while it runs: memory with its checks, asynchronous copies, who and where.
+// The state of a running grid: memory with its checks, asynchronous copies, the current block and
+// thread.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +20,8 @@ using interp::Slot;
 
 enum class State : std::uint8_t { Unwritten, Written, InFlight };
 
-/// The elements of one buffer. Registers and shared memory are kept as values; what kernels share
-/// lies in arrays.
+/// The elements of one buffer. Registers and shared memory are stored as values, memory that
+/// kernels share as arrays.
 struct Storage {
   Buffer buffer;
   std::int64_t size = 0;
@@ -72,22 +73,22 @@ class Machine {
   const int threads;           ///< of a block, or of a cluster
   const std::array<std::int64_t, 3> block_dim, grid_dim;  ///< along x, y, z
   Clock clock;
-  std::array<std::int64_t, 3> block{};  ///< the one that runs
-  int thread = -1;                      ///< the one that is evaluated, -1 for none
+  std::array<std::int64_t, 3> block{};  ///< the running block
+  int thread = -1;                      ///< the thread that is evaluated, -1 for none
 
   std::array<std::int64_t, 3> thread_index(int t) const {
     return {t % block_dim[0], t / block_dim[0] % block_dim[1], t / block_dim[0] / block_dim[1]};
   }
 
-  /// Gives a Shared buffer its place, from here to `leave_shared`; fails where it has none, or
-  /// where it lies upon another that is in scope.
+  /// Gives a Shared buffer its place until `leave_shared`. Fails where it has none, or where it
+  /// overlaps another one in scope.
   void enter_shared(Storage& s);
   void leave_shared() { live_.pop_back(); }
 
   void start_block(const std::array<std::int64_t, 3>& at);
-  /// Fails where a block could be gone while another of its cluster still writes to its memory.
+  /// Fails where a block could end while another one of its cluster still writes to its memory.
   void finish_block();
-  /// From here on a block runs what is left to the last to finish: it sees all that the others did.
+  /// From here on a block runs the tail of the kernel: it sees all writes of the other blocks.
   void start_tail();
 
   // Of a cluster: its blocks have begun; its barrier.
@@ -107,11 +108,12 @@ class Machine {
     settle(s, position, value);
   }
 
-  /// An Async store: nobody may touch the element until `thread` has waited for it.
+  /// An Async store. No thread may access the element until `thread` has waited for it.
   void start_copy(Storage& s, std::int64_t position, Slot value);
-  /// Of a cluster: an Async store to all blocks; nobody may touch the element until it is received.
+  /// In a cluster: an Async store to all blocks. No thread may access the element until it is
+  /// received.
   void send(Storage& s, std::int64_t position, Slot value);
-  /// All threads have waited for what was sent, which must be all elements of its buffers.
+  /// All threads have waited for the sent elements, which must be all elements of their buffers.
   void receive();
   void commit_copies();
   void wait_for_copies(int pending);
@@ -146,7 +148,7 @@ class Machine {
   void note(const Storage& s, std::int64_t position, bool writes) {
     History* h = s.history + position * s.histories;
     for (History* end = h + s.histories; h != end; ++h) {
-      // What lies there now has nothing to do with what another block had there.
+      // The contents are unrelated to those of another block in the same place.
       if (s.buffer->scope == Scope::Shared && clock.of_other_block(*h)) *h = {};
       const StmtNode* statement = program.context.statement;
       const Access* a =

@@ -38,7 +38,7 @@ class Clock {
       : warp_phase_(static_cast<std::size_t>((threads + kWarp - 1) / kWarp)) {}
   void start_block() { block_ = ++phase_; }
   void sync_block() { ++phase_; }
-  /// What other blocks did so far comes before all that this one does now.
+  /// All accesses of other blocks so far precede those of this block from now on.
   void order_all() { ordered_ = block_; }
   void sync_warp(int warp) { ++warp_phase_[static_cast<std::size_t>(warp)]; }
 
@@ -79,7 +79,7 @@ class Clock {
   void remember_read(History& h, const Access& a) const;
 
   std::uint32_t phase_ = 0, block_ = 0;
-  std::uint32_t ordered_ = 1;  // what came before this phase is ordered; phase 0: nothing
+  std::uint32_t ordered_ = 1;  // accesses before this phase are ordered; phase 0: none
   std::vector<std::uint32_t> warp_phase_;
 };
 

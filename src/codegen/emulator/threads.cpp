@@ -73,7 +73,7 @@ Unit ExprCompiler::begin(Expr& root) {
   return unit;
 }
 
-// A shuffle must be run by all lanes that it reads, so it may not stand where evaluation is lazy.
+// All lanes that a shuffle reads must run it, so it must not occur where evaluation is lazy.
 Expr ExprCompiler::take_shuffles(const Expr& e, std::vector<ShuffleStep*>& steps) {
   if (const auto it = taken_.find(e.get()); it != taken_.end()) return it->second;
   Expr out;

@@ -39,7 +39,7 @@ struct Unit {
   std::vector<Varying*> varying;
   bool uniform = false;  ///< has the same value in all threads, and reads no memory
 
-  /// Brings the block to where `f(thread)` may evaluate the unit for each thread.
+  /// Runs the shuffles, after which `f(thread)` may evaluate the unit for each thread.
   template <typename F>
   void for_each(Machine& m, const Active& active, F f) {
     if (!shuffles.empty()) run_shuffles(m, active);
@@ -99,7 +99,7 @@ class ExprCompiler final : public interp::Compiler {
   std::unordered_map<const interp::Memory*, Storage*> storages_;
   std::vector<std::unique_ptr<Varying>> owned_;
   std::vector<std::unique_ptr<ShuffleStep>> steps_;
-  std::unordered_map<const ExprNode*, Expr> taken_;  // of the unit at hand
+  std::unordered_map<const ExprNode*, Expr> taken_;  // of the current unit
   std::vector<Var> shuffle_vars_;
 };
 

@@ -9,8 +9,9 @@
 
 namespace heddle::interp {
 
-/// Makes `array` the contents of `buffer`; throws a user error that calls the buffer `role` 'name'
-/// where type or shape differ. A dimension that is an unbound variable takes the array's extent.
+/// Makes `array` the contents of `buffer`. Where type or shape differ, throws a user error that
+/// names the buffer as `role` 'name'. A dimension that is an unbound variable is bound to the
+/// extent of the array.
 void bind_argument(Compiler& exprs, const Buffer& buffer, const NDArray& array, const char* role);
 
 /// The extents of `shape`, evaluated.

@@ -22,7 +22,7 @@ struct IntToFloat final : Node {
   explicit IntToFloat(Node* x) : a(x) {}
   double float_value() override {
     const auto v = static_cast<From>(a->int_value());
-    // Straight to float: by way of double a large integer would be rounded twice.
+    // Converted directly to float: through double a large integer would be rounded twice.
     if constexpr (std::is_same_v<Type, F32>) return static_cast<float>(v);
     return Type::round(static_cast<double>(v));
   }

@@ -72,7 +72,7 @@ struct LaneTimes final : Node {
   const Slot* lane;
 };
 
-/// Evaluates what several users share once in each epoch: a chain of shared expressions would take
+/// Evaluates a shared expression once in each epoch. A chain of shared expressions would take
 /// exponential time otherwise.
 struct Shared final : Node {
   Shared(const Context* c, Node* n) : context(c), node(n) {}

@@ -21,9 +21,9 @@ class Compiler {
   void unbind(const Buffer& b) { memory_.erase(b.get()); }
   Memory* memory_of(const Buffer& b) const;
 
-  /// Starts an evaluation unit: all that is compiled until the next one is evaluated under the same
-  /// variables and memory, so that what `roots` share is evaluated once. Each run of the unit must
-  /// begin with ++context.epoch.
+  /// Starts an evaluation unit. All expressions that are compiled until the next one are evaluated
+  /// with the same variables and memory, so that nodes shared by `roots` are evaluated once. Each
+  /// run of the unit must begin with ++context.epoch.
   void begin_unit(const std::vector<Expr>& roots);
 
   Node* compile(const Expr& e);
@@ -32,7 +32,7 @@ class Compiler {
   Address compile_address(const Buffer& buffer, const std::vector<Expr>& indices);
 
  protected:
-  /// How memory is read; the GPU emulator has its own way.
+  /// Reads memory. The GPU emulator overrides it.
   virtual Node* compile_load(const Load* l);
 
  private:

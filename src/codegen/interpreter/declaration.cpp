@@ -11,7 +11,7 @@ namespace {
 
 using namespace interp;
 
-/// What `outputs` need, producers first, each once.
+/// The operations that `outputs` need, producers first, each once.
 class StageOrder {
  public:
   void add(const Operation* op) {
@@ -85,7 +85,7 @@ class DeclarationRunner {
   std::vector<Result> results_;
 };
 
-/// What writes values[i] to the current point of output i.
+/// Writes values[i] to the current point of output i.
 std::vector<std::unique_ptr<Writer>> DeclarationRunner::make_writers(
     const Operation& op, const std::vector<Node*>& values) {
   std::vector<std::unique_ptr<Writer>> writers;
@@ -131,7 +131,7 @@ void DeclarationRunner::run_reduction(const Operation& op, const Loops& spatial)
   const Combiner& combiner = *reduce.combiner;
   const Loops loops = bind_axes(reduce.axes);
 
-  // accumulator <- combine(accumulator, element), component by component but all at once.
+  // accumulator <- combine(accumulator, element). All components are computed before any is stored.
   std::vector<Component> elements, accumulators, start;
   exprs_.begin_unit(reduce.sources);
   for (std::size_t c = 0; c < combiner.size(); ++c) {

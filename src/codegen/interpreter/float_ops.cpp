@@ -50,7 +50,7 @@ double round_even(double x) { return std::nearbyint(x); }
 
 using Function = double (*)(double);
 
-/// One node for all functions: the call costs less than what it calls.
+/// One node serves all functions, because the indirect call is cheap compared with the function.
 template <typename Type>
 struct FloatUnary final : Node {
   FloatUnary(Function f, Node* x) : function(f), a(x) {}

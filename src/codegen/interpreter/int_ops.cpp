@@ -6,7 +6,7 @@
 namespace heddle::interp {
 namespace {
 
-/// x ** y by squaring, wrapping; a negative exponent gives what the quotient truncates to.
+/// x ** y by squaring, wrapping. A negative exponent gives the truncated quotient.
 template <typename T>
 std::uint64_t int_pow(T x, T y) {
   if constexpr (std::is_signed_v<T>) {

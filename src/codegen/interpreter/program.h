@@ -26,11 +26,11 @@ class Node {
   virtual double float_value();
 };
 
-/// What the nodes of one program share.
+/// State shared by the nodes of one program.
 struct Context {
   Slot lane{0};
-  /// Grows whenever variables or memory may have changed: a value remembered under another number
-  /// is stale.
+  /// Increased whenever variables or memory may have changed. A value remembered under another
+  /// number is stale.
   std::uint64_t epoch = 0;
   const StmtNode* statement = nullptr;  ///< what runs now, for messages
   std::string stage;                    ///< or the declaration that is evaluated
@@ -40,7 +40,7 @@ struct Context {
   [[noreturn]] void fail(const std::string& what) const;
 };
 
-/// The contents of a buffer. An argument's belong to the caller and count as written.
+/// The contents of a buffer. Those of an argument belong to the caller and count as written.
 struct Memory {
   Buffer buffer;
   std::byte* data = nullptr;
@@ -78,7 +78,7 @@ class Linear {
 
   bool is_constant() const { return count_ == 0 && nodes_.empty(); }
   std::int64_t constant() const { return constant_; }
-  /// The slot or node that this is nothing else than, else null.
+  /// The slot or node that this form is equal to, else null.
   const Slot* single_slot() const;
   Node* single_node() const;
 

@@ -19,7 +19,7 @@ class Action {
 };
 using ActionPtr = std::unique_ptr<Action>;
 
-/// What every action that evaluates something starts with.
+/// Every action that evaluates expressions begins with this.
 void enter(Context* context, const StmtNode* statement) {
   context->statement = statement;
   ++context->epoch;

@@ -1,5 +1,5 @@
-// How the interpreter represents values: every scalar is eight bytes. Integers and bools are int64
-// (u64 by its bit pattern), floats are doubles that hold a value of their own type exactly.
+// The interpreter's representation of values: every scalar has eight bytes. Integers and bools are
+// int64 (u64 by its bit pattern), floats are doubles that hold a value of their own type exactly.
 //
 // Computing in double and rounding once to f32, f16 or bf16 gives the same result as computing in
 // that type: 53 bits are more than twice 24 plus 2, so rounding twice does no harm for + - * /

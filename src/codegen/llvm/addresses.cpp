@@ -1,4 +1,4 @@
-// Where an element is. An index is split into a constant, which the instruction takes as its
+// Addresses of elements. An index is split into a constant, which the instruction takes as its
 // displacement, and terms that are added from the outermost loop's to the innermost's: partial sums
 // then are the same for neighbouring accesses and do not change in inner loops.
 #include <algorithm>
@@ -118,7 +118,7 @@ Value* Generator::address(const Storage& storage, DataType dtype, const Expr& in
     sum = sum ? b_.CreateAdd(sum, value, "", false, true) : value;
   }
   Value* pointer = storage.base;
-  // The constant may be what brings the index into the buffer: only then not inbounds by itself.
+  // The index without the constant may lie outside of the buffer. It is then not inbounds.
   if (sum) {
     pointer = offset == 0 ? b_.CreateInBoundsGEP(element_memory(dtype), pointer, sum)
                           : b_.CreateGEP(element_memory(dtype), pointer, sum);

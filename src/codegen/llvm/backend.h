@@ -14,8 +14,8 @@
 
 namespace heddle::codegen {
 
-/// LLVM IR of `functions` (see split_lanes), in `context`. Function i is called `names[i]`; the
-/// `calls` in them go to functions of their own, here or elsewhere.
+/// LLVM IR of `functions` (see split_lanes), in `context`. The name of function i is `names[i]`.
+/// The nests in `calls` are functions of their own, in this module or another one.
 std::unique_ptr<llvm::Module> build_module(llvm::LLVMContext& context,
                                            const std::vector<LoweredFunction>& functions,
                                            const std::vector<std::string>& names,

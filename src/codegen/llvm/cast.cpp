@@ -24,8 +24,8 @@ Value* Ops::from_f32(Value* v, DataType to) {
   llvm::Type* i32_type = with_lanes(b_.getInt32Ty(), width);
   Value* bits = b_.CreateBitCast(v, i32_type);
   Value* high = b_.CreateLShr(bits, int_like(i32_type, 16));
-  // To nearest even: add half of the last place kept, less one unless that place is odd. No carry
-  // turns a number into anything but the next one, up to infinity.
+  // To nearest even: add half of the last place kept, less one unless that place is odd. A carry
+  // gives the next number, up to infinity.
   Value* odd = b_.CreateAnd(high, int_like(i32_type, 1));
   Value* rounded = b_.CreateLShr(b_.CreateAdd(bits, b_.CreateAdd(odd, int_like(i32_type, 0x7fff))),
                                  int_like(i32_type, 16));
@@ -34,8 +34,8 @@ Value* Ops::from_f32(Value* v, DataType to) {
   return b_.CreateTrunc(result, with_lanes(b_.getInt16Ty(), width));
 }
 
-// Rounds to odd: what is cut off leaves a mark in the last bit, so that a second rounding, to fewer
-// than 23 bits, gives what one rounding from double would have given.
+// Rounds to odd: the last bit is set where bits are cut off. A second rounding to fewer than 23
+// bits then gives the result of a single rounding from double.
 Value* Ops::f64_to_odd_f32(Value* v) {
   const int width = lanes_of(v);
   llvm::Type* f32_type = with_lanes(b_.getFloatTy(), width);

@@ -22,7 +22,7 @@ struct CompiledNest {
 
 class CodeCache {
  public:
-  /// Code of at most so many bytes is kept for reuse; what kernels hold counts for nothing.
+  /// The limit of the code that is kept for reuse, in bytes. Code that kernels hold does not count.
   explicit CodeCache(std::size_t capacity_bytes) : capacity_(capacity_bytes) {}
 
   std::optional<CompiledNest> find(const CanonicalKey& key);

@@ -5,11 +5,10 @@
 //   --> vpmaddwd of 16 elements of B from b on and the pair A[a], A[a + 1] in every lane
 // or, of fours of bytes, vpdpbusd (u8 with i8), vpdpbssd, vpdpbuud, sdot, udot and usdot.
 //
-// What makes a pair, or a group of four, is found here, in the indices; a schedule brings it about
-// by a layout that has groups of the reduction innermost. Sums of i32 wrap, so their order is free,
-// and each of these instructions gives the exact sum: vpmaddubsw, which saturates, is none of them.
-// Pairs of bf16 are vdpbf16ps, which rounds each sum as a multiply-add of f32 does, and takes
-// subnormal numbers for 0.
+// Pairs and groups of four are recognised in the indices. A schedule makes them by a layout that
+// has groups of the reduction innermost. Sums of i32 wrap, so their order is free, and each of
+// these instructions gives the exact sum. vpmaddubsw saturates and is not used. Pairs of bf16 are
+// vdpbf16ps, which rounds each sum as a multiply-add of f32 does and treats subnormal numbers as 0.
 #include <numeric>
 
 #include "codegen/llvm/generator.h"
@@ -23,7 +22,7 @@ namespace id = llvm::Intrinsic;
 
 namespace {
 
-// Either the groups of all lanes lie next to each other, or all lanes have the same.
+// Either the groups of all lanes are adjacent in memory, or all lanes have the same group.
 bool in_groups(const NarrowFactor& f, int size) { return f.stride == 0 || f.stride == size; }
 
 // No register is narrower than four lanes.
@@ -53,7 +52,7 @@ id::ID Generator::dot_of_fours(DataType a, DataType b, int lanes) const {
                     : of_width(id::x86_avx2_vpdpbuud_128, id::x86_avx2_vpdpbuud_256, 0);
 }
 
-// Whether groups of `size` of these types are worth loading together.
+// Whether loading groups of `size` of these types together is faster.
 bool Generator::has_dot(DataType a, DataType b, int size, int lanes) const {
   const int bits = register_bits(lanes);
   if (a.is_float() || b.is_float()) return a == bf16 && b == bf16 && size == 2;
@@ -113,7 +112,7 @@ Value* Generator::emit_groups(const NarrowFactor& f, int size, int members, int 
   return b_.CreateBitCast(ops_.splat(group, width), with_lanes(element_memory(as), size * width));
 }
 
-// `sum` and what groups of products add up to.
+// `sum` plus the sum of the groups of products.
 Value* Generator::emit_dot(Value* sum, const NarrowFactor& a, const NarrowFactor& b, int size,
                            int members, int lanes) {
   Value *x = emit_groups(a, size, members, lanes), *y = emit_groups(b, size, members, lanes);
@@ -140,7 +139,8 @@ Value* Generator::emit_bf16_pairs(Value* sum, Value* x, Value* y, int lanes) {
                                             : id::x86_avx512bf16_dpbf16ps_512,
                               {}, {sum, b_.CreateBitCast(x, type), b_.CreateBitCast(y, type)});
   }
-  // In its order: the upper ones, which are f32 but for the lower ones' bits, and then those.
+  // In the order of the instruction: first the upper elements, whose words are f32 after the lower
+  // bits are cleared, then the lower ones.
   llvm::Type* ints = with_lanes(b_.getInt32Ty(), width);
   for (const bool upper : {true, false}) {
     Value* factors[2];
@@ -188,7 +188,7 @@ Value* Generator::emit_fours(Value* sum, Value* x, DataType tx, Value* y, DataTy
   return b_.CreateIntrinsic(dot, {}, {sum, b_.CreateBitCast(x, type), b_.CreateBitCast(y, type)});
 }
 
-// Fours where there is no instruction for them: what was scheduled for another machine runs here.
+// Groups of four without an instruction for them, so that schedules for other machines run too.
 Value* Generator::expand_fours(Value* x, DataType tx, Value* y, DataType ty, int lanes) {
   const int width = register_lanes(lanes);
   const bool pairs = has_dot(i16, i16, 2, lanes);
@@ -225,7 +225,7 @@ Value* Generator::expand_fours(Value* x, DataType tx, Value* y, DataType ty, int
                       b_.CreateShuffleVector(halves[0], halves[1], odd));
 }
 
-// Whether `n` elements from the factor's first on are certain to be in memory.
+// Whether `n` elements from the first one of the factor on are certainly inside the buffer.
 bool Generator::has_elements(const NarrowFactor& f, int64_t n) const {
   int64_t total = 1;
   for (const Expr& extent : f.buffer->shape) {
@@ -236,11 +236,11 @@ bool Generator::has_elements(const NarrowFactor& f, int64_t n) const {
   return range_of(f.base, ranges_).max <= total - n;
 }
 
-// The last group of a sum of other than whole groups: its members, and products with zero. Copies
-// in whole groups have room for it.
+// The incomplete last group of a sum: its members, and products with zero. Copies in full groups
+// have room for it.
 bool Generator::may_be_filled_up(const NarrowFactor& a, const NarrowFactor& b, int size,
                                  int lanes) const {
-  // What is there besides may be no number.
+  // The unused elements may be NaN.
   if (b.buffer->dtype == bf16) return false;
   return a.stride == 0 && b.stride == size && has_elements(b, int64_t{size} * lanes);
 }
@@ -258,7 +258,7 @@ Value* Generator::emit_dot_products(const Binary& e) {
   std::vector<NarrowTerm> products;
   for (const Expr& term : terms) {
     std::optional<NarrowTerm> p = as_narrow_term(term);
-    // What is in registers cannot be loaded together.
+    // Elements in registers cannot be loaded together.
     if (p && storage_of(p->a.buffer).base && storage_of(p->b.buffer).base) {
       products.push_back(*p);
     } else {

@@ -1,4 +1,4 @@
-// Expressions other than loads. `mask_` says in which lanes a load may happen: it is what makes a
+// Expressions other than loads. `mask_` holds the lanes in which a load may be executed. It makes a
 // select with a vector condition lazy.
 #include "codegen/llvm/generator.h"
 #include "heddle/support/error.h"
@@ -12,9 +12,9 @@ bool contains_load(const Expr& e) {
   return any_below(e, [](const Expr& x) { return x.kind() == ExprKind::Load; });
 }
 
-// Whether computing `e` here reads memory. What lies in registers may be read in any lane at any
-// time, and what is computed already is not read again; nor does it matter of a statement that is
-// computed whole what is read inside of its buffer.
+// Whether computing `e` here reads memory that needs a mask. Registers may be read in any lane, and
+// values that are computed already are not read again. In a statement that is computed whole, loads
+// inside of their buffers are allowed.
 bool Generator::reads_memory(const Expr& e) {
   SeenNodes seen;
   return reads_memory(e, seen);
@@ -29,7 +29,8 @@ bool Generator::reads_memory(const Expr& e, SeenNodes& seen) {
   return found;
 }
 
-// What both arms compute is computed in front of them: nested selects would else double it each.
+// Nodes that both arms compute are computed in front of them. Otherwise each level of nested
+// selects would double them.
 void Generator::emit_common(const Expr& on_true, const Expr& on_false) {
   const auto known = [this](const Expr& e) { return memo_.contains(e.get()); };
   for (const Expr& e : computed_by_both(on_true, on_false, known)) emit(e);
@@ -109,7 +110,7 @@ Value* Generator::emit_ramp(const Ramp& r) {
 }
 
 Value* Generator::emit_binary(const Binary& e) {
-  // As in C, so that `i < n && A(i) > 0` is safe.
+  // The right operand is lazy, as in C, so that `i < n && A(i) > 0` is safe.
   if ((e.op == BinaryOp::And || e.op == BinaryOp::Or) && reads_memory(e.b)) {
     const Expr known = make_int(e.dtype, e.op == BinaryOp::Or);
     return e.op == BinaryOp::And ? emit_select(e.a, e.b, known) : emit_select(e.a, known, e.b);
@@ -183,7 +184,8 @@ Value* Generator::emit_branches(Value* condition, llvm::Type* type, FunctionRef<
   return phi;
 }
 
-// Values computed under a mask hold only in its lanes: they leave the memo with it.
+// Values computed under a mask are valid only in its lanes, so they are removed from the memo with
+// it.
 Value* Generator::emit_masked(Value* mask, int lanes, const Expr& e) {
   if (padded_lanes(lanes) != lanes) {
     mask = b_.CreateSelect(lane_mask(context(), lanes), mask,

@@ -1,4 +1,4 @@
-// LLVM functions: their attributes, frames, and the ways out of them.
+// LLVM functions: their attributes, frames and exits.
 #include <algorithm>
 
 #include "codegen/llvm/generator.h"
@@ -57,8 +57,8 @@ llvm::FunctionCallee Generator::runtime_function(const char* name, llvm::Functio
   return callee;
 }
 
-// One scope per argument and shared temporary: no two of them overlap. That a Local buffer is
-// nobody else's LLVM sees by itself, and an unrolled loop may have hundreds.
+// One alias scope for each argument and shared temporary, because no two of them overlap. LLVM
+// proves by itself that Local buffers do not alias, and an unrolled loop may have hundreds of them.
 void Generator::make_alias_scopes(const LoweredFunction& function) {
   alias_scopes_.clear();
   std::vector<const BufferNode*> buffers;
@@ -128,7 +128,7 @@ void Generator::emit_failure(Value* failed) {
 }
 
 void Generator::emit_leave(int status) {
-  // Other threads must not see a flag before the data that went around the cache.
+  // Non-temporal data must be visible to other threads before a flag is.
   if (frame_.nontemporal && machine_.x86) {
     b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   }

@@ -22,7 +22,7 @@
 
 namespace heddle::codegen {
 
-/// `lanes` elements from `begin` on that live in one register value.
+/// `lanes` elements from `begin` on that are held in one register value.
 struct Chunk {
   int64_t begin = 0;
   int lanes = 1;
@@ -32,12 +32,13 @@ struct Chunk {
   }
 };
 
-/// The chunks in which `buffer` can live in registers, or nullopt when `body` reaches it at places
-/// that are not constants, at overlapping ones, or from a parallel loop.
+/// The chunks of `buffer` that can be held in registers. nullopt where `body` accesses it at
+/// indices that are not constant or that overlap, or from a parallel loop.
 std::optional<std::vector<Chunk>> plan_chunks(const Buffer& buffer, const Stmt& body);
 
-/// Replaces stores of many lanes, not a power of two, by pieces that fill registers: 24 f32 lanes
-/// are three AVX2 registers, not a vector of 32. Code is generated of what it returns.
+/// Replaces stores whose number of lanes is large and not a power of two by pieces that fill
+/// registers: 24 f32 lanes are three AVX2 registers and not a vector of 32. Code is generated from
+/// the result.
 Stmt split_lanes(const Stmt& s, int vector_bytes);
 std::vector<LoweredFunction> split_lanes(std::vector<LoweredFunction> functions, int vector_bytes);
 
@@ -54,7 +55,7 @@ struct LanePattern {
 };
 std::optional<LanePattern> as_lane_pattern(const Expr& index, const Ranges& ranges);
 
-/// Lanes [begin, begin + count) of `e`, in which no variable is a vector.
+/// Lanes [begin, begin + count) of `e`, which has no vector variable.
 Expr slice_lanes(const Expr& e, int begin, int count);
 
 bool contains_load(const Expr& e);
@@ -74,7 +75,7 @@ class Generator {
     llvm::MDNode* other_scopes = nullptr;
     std::vector<Chunk> chunks;
   };
-  /// What changes when another LLVM function is begun.
+  /// The state of the current LLVM function.
   struct Frame {
     llvm::Function* function = nullptr;
     llvm::BasicBlock* entry = nullptr;  ///< holds the allocas; its branch comes last
@@ -87,7 +88,7 @@ class Generator {
     int64_t stack_bytes = 0;
     bool parallel_body = false;
     bool nontemporal = false;
-    std::optional<TileConfig> tiles;  ///< what the tile registers are configured for
+    std::optional<TileConfig> tiles;  ///< the configuration of the tile registers
   };
 
   // ---- functions.cpp ----
@@ -114,7 +115,7 @@ class Generator {
   void unbind(const Var& v);
 
   // ---- transposed_loads.cpp ----
-  /// How many of `stmts` from `from` on were emitted as one transposed square; 0: they are none.
+  /// The number of `stmts` from `from` on that were emitted as one transposed square; 0: none.
   size_t emit_transposed(const std::vector<Stmt>& stmts, size_t from);
 
   // ---- parallel.cpp ----
@@ -158,7 +159,7 @@ class Generator {
   bool has_dot(DataType a, DataType b, int size, int lanes) const;
 
   // ---- tile_code.cpp ----
-  /// How many of `stmts` from `from` on were emitted as one product of tiles; 0: they are none.
+  /// The number of `stmts` from `from` on that were emitted as one product of tiles; 0: none.
   size_t emit_tiles(const std::vector<Stmt>& stmts, size_t from);
   void emit_tile_product(const TileProduct& p, bool from_zero);
   void emit_tile_steps(const TileProduct& p, size_t depth);
@@ -227,10 +228,11 @@ class Generator {
   /// The lanes in which loads may happen (<padded x i1>), or null for all.
   llvm::Value* mask_ = nullptr;
   bool in_index_ = false;
-  /// Of a statement whose lazy parts share so much that it is computed whole, where it can be.
+  /// Set for a statement whose lazy parts share so many nodes that it is computed whole where that
+  /// is possible.
   bool eager_ = false;
-  /// Values of this statement's expressions, which are graphs, not trees; a lazily executed part
-  /// takes back what it added.
+  /// Values of the expressions of this statement, which are graphs and not trees. A lazily executed
+  /// part removes the values that it added.
   std::unordered_map<const ExprNode*, llvm::Value*> memo_;
   std::vector<Expr> memo_log_;  ///< keeps alive whose address memo_ knows
 };

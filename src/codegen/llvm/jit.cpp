@@ -1,5 +1,5 @@
-// compile_llvm. One ORC session for the process: making one costs more than compiling an empty
-// function. Each module is an object under a resource tracker of its own, removed with it.
+// compile_llvm. The process has one ORC session, because making one costs more than compiling an
+// empty function. Each module is an object under a resource tracker of its own, removed with it.
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -51,7 +51,7 @@ class Session {
 
   Loaded load(llvm::SmallVector<char, 0> object, const std::vector<std::string>& names) {
     orc::ResourceTrackerSP tracker = library_->createResourceTracker();
-    // Whatever happens from here on, the tracker's code goes away with its last owner.
+    // From here on the last owner of the tracker removes its code.
     std::shared_ptr<void> code(tracker.get(), [tracker](void*) {
       if (llvm::Error error = tracker->remove()) llvm::consumeError(std::move(error));
     });
@@ -115,8 +115,8 @@ codegen::CodeCache& code_cache() {
   return *cache;
 }
 
-// The nests of a program: those to be compiled with it, and whom it calls for all of them. The
-// code of the others must outlive it.
+// The nests of a program: the ones to compile with it, and the functions that it calls for all of
+// them. The code of the reused ones must outlive it.
 struct Nests {
   std::vector<LoweredFunction> functions;
   std::vector<std::string> symbols;
@@ -195,7 +195,7 @@ CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const
   }
   CompiledModule result;
   llvm::LLVMContext context;
-  // What is called comes before its callers: LLVM gives a name to whoever says it first.
+  // Functions precede their callers, because LLVM gives a name to its first user.
   std::unique_ptr<llvm::Module> module =
       codegen::build_module(context, joined(nests.functions, all), joined(nests.symbols, names),
                             machine, tm, nests.calls);

@@ -1,6 +1,6 @@
-// Index vectors that are no ramp, but the same pattern wherever they are: one place and a constant
-// distance from it for every lane. Reading every pixel twice, (16*j + lane) / 2, is 8*j + {0, 0, 1,
-// 1, 2, 2, ..}: a load or two and a shuffle, where a gather would fetch lane by lane.
+// Index vectors that are not a ramp but have the same pattern everywhere: one position, and a
+// constant distance from it for each lane. Reading each pixel twice, (16*j + lane) / 2, is 8*j +
+// {0, 0, 1, 1, 2, 2, ..}: a load or two and a shuffle, where a gather would fetch lane by lane.
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -40,8 +40,8 @@ Value* Generator::emit_lane_pattern(const LanePattern& pattern, DataType dtype) 
                       llvm::ConstantVector::get(offsets));
 }
 
-// Runs of a few elements that lie anywhere, each as one integer: the rows of a tile that are packed
-// side by side. Null where runs are of one element, or too long.
+// Short runs of elements at any positions, each loaded as one integer: the rows of a tile that are
+// packed side by side. Null where runs have one element or are too long.
 Value* Generator::load_runs(const Storage& storage, DataType dtype, const LanePattern& pattern) {
   const auto runs_of = [&](int length) {
     for (int lane = 0; lane < dtype.lanes; ++lane) {
@@ -69,7 +69,7 @@ Value* Generator::load_runs(const Storage& storage, DataType dtype, const LanePa
   return b_.CreateBitCast(result, memory_type(context(), dtype));
 }
 
-// A few stretches, whose elements alternate: rows that are interleaved. Null where they are more
+// A few contiguous stretches whose elements alternate: interleaved rows. Null where there are more
 // than four.
 Value* Generator::load_stretches(const Storage& storage, DataType dtype,
                                  const LanePattern& pattern) {
@@ -106,8 +106,8 @@ Value* Generator::load_stretches(const Storage& storage, DataType dtype,
   return result;
 }
 
-// From the first element that is read to the last, nothing outside: one load, or two. Where they
-// lie further apart, a load for each stretch or run; null where there are too many.
+// One or two loads from the first element to the last, and nothing outside of them. Where elements
+// are further apart, one load for each stretch or run. Null where there are too many.
 Value* Generator::load_pattern(const Storage& storage, DataType dtype, const LanePattern& pattern) {
   const auto [least, most] = std::minmax_element(pattern.offsets.begin(), pattern.offsets.end());
   const int lanes = dtype.lanes;

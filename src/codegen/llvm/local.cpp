@@ -1,5 +1,5 @@
-// Local buffers in registers: an accumulator tile whose every access is at a constant place becomes
-// SSA values, which is what keeps it out of memory in the inner loop.
+// Local buffers in registers. An accumulator tile whose accesses all have constant indices becomes
+// SSA values, so the inner loop does not access memory for it.
 #include <algorithm>
 
 #include "codegen/llvm/generator.h"
@@ -24,7 +24,7 @@ std::optional<Chunk> constant_access(const Expr& index) {
   return Chunk{*base, *stride == 0 ? 1 : index.dtype().lanes};
 }
 
-// Collects the accesses of one buffer; false when one of them is at no constant place.
+// Collects the accesses of one buffer. Returns false where an index is not constant.
 class AccessFinder {
  public:
   explicit AccessFinder(const Buffer& buffer) : buffer_(buffer) {}
@@ -35,7 +35,7 @@ class AccessFinder {
         [&](const Stmt& s) {
           if (auto* store = s.as<Store>()) add(store->buffer, store->indices, true);
           if (auto* loop = s.as<For>(); loop && loop->loop == LoopKind::Parallel) {
-            // What other threads reach must be in memory.
+            // A buffer that other threads access must be in memory.
             AccessFinder inside(buffer_);
             if (!inside.run(loop->body) || !inside.accesses.empty()) constant_ = false;
           }

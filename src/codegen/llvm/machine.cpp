@@ -29,16 +29,16 @@ void initialize_native() {
     // into rotations of a dozen register moves: 24 of 60 instructions of a softmax. Without it the
     // constants that do not fit are reloaded, and allocation is faster.
     set("grow-region-complexity-budget", "0");
-    // The machine combiner adds up the products of several steps of k before it adds them to the
-    // accumulator, to shorten a chain of integer additions of a cycle each. What waits needs
-    // registers, and a tile has left none: 35 spills in the loop of an int8 convolution.
+    // The machine combiner adds the products of several steps of k before it adds them to the
+    // accumulator, to shorten a chain of integer additions of a cycle each. The waiting products
+    // need registers, and a tile leaves none: the loop of an int8 convolution got 35 spills.
     set("x86-machine-combiner", "false");
     return true;
   }();
   (void)done;
 }
 
-// Takes milliseconds: only where code for another architecture is asked for.
+// This takes milliseconds, so it is done only for code of another architecture.
 void initialize_all() {
   static const bool done = [] {
     llvm::InitializeAllTargetInfos();
@@ -116,7 +116,7 @@ Machine describe_machine(const Target& target, bool for_jit) {
   }
   machine.bf16 = machine.avx512 && subtarget.checkFeatures("+avx512bf16");
   machine.vnni_int8 = machine.avx2 && subtarget.checkFeatures("+avxvnniint8");
-  // LLVM knows the registers of 64-bit programs only.
+  // LLVM supports the tile registers in 64-bit programs only.
   if (machine.x86 && machine.triple.isArch64Bit()) {
     machine.tile_bf16 = subtarget.checkFeatures("+amx-tile,+amx-bf16");
     machine.tile_f16 = subtarget.checkFeatures("+amx-tile,+amx-fp16");

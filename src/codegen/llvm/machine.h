@@ -1,5 +1,5 @@
-// What the generator and the backend know of a machine: LLVM's target and the few facts that decide
-// how code is emitted.
+// The properties of a machine that the generator and the backend use: LLVM's target and the
+// features that decide how code is emitted.
 #pragma once
 
 #include <memory>

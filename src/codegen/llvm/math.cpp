@@ -14,7 +14,7 @@ namespace {
 constexpr double kLog2E = 1.44269504088896341;
 // ln 2 in two parts, the first with so few bits that its product with an exponent is exact.
 constexpr double kLn2High = 0.693359375, kLn2Low = -2.12194440e-4;
-// Added to a small number it leaves the nearest integer in the low bits of the mantissa.
+// Adding it to a small number leaves the nearest integer in the low bits of the mantissa.
 constexpr double kRoundingShift = 12582912.0;  // 1.5 * 2^23
 constexpr int64_t kRoundingShiftBits = 0x4b400000;
 
@@ -77,12 +77,12 @@ Ops::ExpParts Ops::exp_parts(Value* x, bool base_two) {
 
 // x = n ln 2 + r with |r| <= ln(2) / 2, and 2 exp(r) by a minimax polynomial (1.04 ulp in all), so
 // that the scale 2^(n-1) is finite where the result is. With an exponent's bias in the shift that
-// rounds, the low bits of the sum are those of the scale: none at n = -126, a scale of zero. So
-// results below 2^-125.5 are zero; two factors, which would keep them, took a quarter longer.
+// rounds, the low bits of the sum are those of the scale: none at n = -126, a scale of zero.
+// Results below 2^-125.5 are therefore zero. Two factors would keep them and take a quarter longer.
 Value* Ops::exp_f32(Value* x, bool base_two) {
   llvm::Type* type = x->getType();
   const int width = lanes_of(x);
-  // A scalar is a lane of four: it has the bits that it would have in a vector.
+  // A scalar is computed as a lane of four, so that it has the bits that it would have in a vector.
   if (machine_.avx512 && width == 1)
     return b_.CreateExtractElement(exp_f32(b_.CreateVectorSplat(4, x), base_two), uint64_t{0});
   if (machine_.avx512 && (width == 4 || width == 8 || width == 16)) {
@@ -128,7 +128,7 @@ Value* Ops::expm1_f32(Value* x) {
   Value* scale = power_of_two(b_.CreateSub(parts.exponent, int_like(parts.exponent->getType(), 1)));
   Value* half = fma(parts.minus_one, scale, b_.CreateFSub(scale, float_like(type, 0.5)));
   Value* result = b_.CreateFAdd(half, half);
-  // Keeps -0, and denormals that the halving would lose.
+  // Keeps -0 and subnormal numbers, which the halving would lose.
   Value* tiny =
       b_.CreateFCmpOLT(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x), float_like(type, 1e-10));
   return b_.CreateSelect(tiny, x, result);

@@ -1,5 +1,5 @@
-// The functions that have no form of their own here: glibc's vector library libmvec by its names
-// (_ZGVdN8v_sinf: AVX2, 8 lanes, one vector argument, sinf), lane by lane from libm otherwise.
+// Functions that math.cpp does not implement: calls of glibc's vector library libmvec by its names
+// (_ZGVdN8v_sinf: AVX2, 8 lanes, one vector argument, sinf), else lane by lane from libm.
 #include <dlfcn.h>
 
 #include <string>
@@ -26,7 +26,8 @@ VectorIsa pick_isa(const Machine& machine, int bytes) {
   return {'b', 16};
 }
 
-// As functions of their arguments only: what they do to errno and the flags is of no interest.
+// Declared as functions of their arguments only. Effects on errno and floating-point flags are
+// ignored.
 llvm::FunctionCallee declare_pure(llvm::Module& module, const std::string& name, llvm::Type* type,
                                   size_t arity) {
   llvm::SmallVector<llvm::Type*, 2> parameters(arity, type);
@@ -60,7 +61,7 @@ Value* Ops::math_call(const char* name, DataType type, llvm::ArrayRef<Value*> ar
   const int step = isa.bytes / element_bytes;
   const std::string vector_name = std::string("_ZGV") + isa.letter + "N" + std::to_string(step) +
                                   std::string(args.size(), 'v') + "_" + scalar_name;
-  // A vector library of another machine is taken to have what this one has.
+  // The vector library of another machine is assumed to have the functions of this one.
   const bool have_vector = machine_.x86 && machine_.triple.isOSLinux() && libmvec() &&
                            dlsym(libmvec(), vector_name.c_str());
   Value* result = llvm::PoisonValue::get(args[0]->getType());

@@ -58,8 +58,8 @@ Value* Generator::load_contiguous(const Storage& storage, DataType dtype, Value*
   return from_memory(result, dtype);
 }
 
-// Every second, third or fourth element: whole vectors and shuffles. The last vector ends at the
-// last lane, so that nothing past it is read.
+// Every second, third or fourth element: full vectors and shuffles. The last vector ends at the
+// last lane, so that nothing beyond it is read.
 Value* Generator::load_strided(const Storage& storage, DataType dtype, const AffineLanes& lanes) {
   const int n = dtype.lanes;
   const int64_t* stride = as_int(lanes.stride);
@@ -76,7 +76,7 @@ Value* Generator::load_strided(const Storage& storage, DataType dtype, const Aff
       llvm::SmallVector<int, 64> mask(n, llvm::PoisonMaskElem);
       for (int lane = 0; lane < n; ++lane) {
         const int at = lane * s;
-        if (at < std::min(part * n, last_begin)) mask[lane] = lane;  // of an earlier part
+        if (at < std::min(part * n, last_begin)) mask[lane] = lane;  // lanes of an earlier part
         if (at >= begin && at < begin + n) mask[lane] = n + at - begin;
       }
       result = b_.CreateShuffleVector(result ? result : load, load, mask);
@@ -187,7 +187,7 @@ void Generator::store_contiguous(const Storage& storage, DataType dtype, Value* 
     annotate(b_.CreateAlignedStore(value, pointer, align), storage);
     return;
   }
-  // A masked store is slow on AVX2 machines (AMD takes some 20 operations); AVX-512 has real ones.
+  // Masked stores are slow on AVX2 machines (about 20 operations on AMD) and fast with AVX-512.
   if (machine_.avx512) {
     annotate(b_.CreateMaskedStore(value, pointer, align, lane_mask(context(), dtype.lanes)),
              storage);

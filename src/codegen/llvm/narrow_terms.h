@@ -1,4 +1,4 @@
-// The terms of a sum of products of narrow types, and what tells that they are neighbours along the
+// The terms of a sum of products of narrow types, and tests whether they are adjacent along the
 // reduction.
 #pragma once
 
@@ -17,7 +17,7 @@ struct NarrowFactor {
   int64_t stride = 0;
 };
 
-/// A product of two of them. Where one is the same in all lanes it is `a`, so that all terms of a
+/// A product of two factors. A factor that is the same in all lanes is `a`, so that all terms of a
 /// sum have their factors in one order.
 struct NarrowTerm {
   NarrowFactor a, b;
@@ -28,11 +28,11 @@ struct NarrowTerm {
 /// nullopt where `e`, of i32 or f32, is no such product.
 std::optional<NarrowTerm> as_narrow_term(const Expr& e);
 
-/// A sum whose terms several others share is taken apart up to so many; what has more is no sum
-/// of products.
+/// The limit of terms for sums whose terms are shared by other sums. A larger one is not treated as
+/// a sum of products.
 inline constexpr size_t kMostTerms = 4096;
 
-/// What `e` adds up, in its order.
+/// The terms of the sum `e`, in its order.
 void terms_of(const Expr& e, std::vector<Expr>& out);
 
 /// Whether `x` is `distance` elements behind `first`, in every lane.

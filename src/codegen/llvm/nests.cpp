@@ -19,7 +19,7 @@ void collect_loops(const Stmt& s, std::vector<Stmt>& out) {
 std::vector<Nest> outermost_nests(const std::vector<LoweredFunction>& functions) {
   std::vector<Stmt> loops;
   for (const LoweredFunction& f : functions) collect_loops(f.body, loops);
-  if (loops.size() < 2) return {};  // most programs: they are not even looked at
+  if (loops.size() < 2) return {};  // most programs have one nest
   std::vector<Nest> out;
   for (const Stmt& loop : loops) {
     Nest nest{loop, canonical_form(loop)};

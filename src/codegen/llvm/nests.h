@@ -16,8 +16,8 @@ struct Nest {
   CanonicalForm form;  ///< closed; its buffers are the arguments
 };
 
-/// The nests of a program that can stand alone: loops that no other loop contains. None where there
-/// are fewer than two: there is no part of it to have in common with another.
+/// The nests of a program that can be functions of their own: loops that no other loop contains.
+/// Empty where there are fewer than two, because such a program has no part to share with another.
 std::vector<Nest> outermost_nests(const std::vector<LoweredFunction>& functions);
 
 /// A nest that is called: `int symbol(void* const* buffers)`.

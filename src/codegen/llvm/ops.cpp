@@ -188,8 +188,8 @@ Value* Ops::float_binary(BinaryOp op, DataType type, Value* a, Value* b) {
   }
 }
 
-// NaN where an operand is. minps and maxps give the second operand where either is NaN, which is
-// all that is wanted where the first is none; else a NaN there is put in its place.
+// NaN where an operand is NaN. minps and maxps return the second operand where either is NaN. That
+// is right where the first operand is never NaN; otherwise a NaN of the first operand is selected.
 Value* Ops::float_extreme(BinaryOp op, Value* a, Value* b) {
   const auto is_number = [](Value* v) {
     auto* c = llvm::dyn_cast<llvm::Constant>(v);
@@ -218,7 +218,7 @@ Value* Ops::int_binary(BinaryOp op, DataType type, Value* a, Value* b, Arithmeti
                                       a, b);
     case BinaryOp::Shl:
     case BinaryOp::Shr: {
-      // LLVM leaves a shift by the width or more undefined; x86 and C's habit take it modulo.
+      // A shift by the width or more is undefined in LLVM; it is taken modulo the width, as on x86.
       Value* amount = b_.CreateAnd(b, int_like(b->getType(), type.bits - 1));
       if (op == BinaryOp::Shl) return b_.CreateShl(a, amount);
       return type.is_int() ? b_.CreateAShr(a, amount) : b_.CreateLShr(a, amount);
@@ -244,8 +244,8 @@ Value* Ops::int_divide(BinaryOp op, DataType type, Value* a, Value* b, Arithmeti
     }
   }
   if (!divisor) {
-    // Neither a lane that does not exist, nor x / 0, nor INT_MIN / -1 may trap: by 1 instead, which
-    // is what wrapping arithmetic gives for the last.
+    // Lanes beyond the vector, x / 0 and INT_MIN / -1 must not trap. They divide by 1 instead,
+    // which is the wrapped result for the last case.
     Value* bad = b_.CreateIsNull(b);
     if (type.is_int()) {
       Value* lowest = llvm::ConstantInt::get(t, llvm::APInt::getSignedMinValue(type.bits));

@@ -10,7 +10,7 @@
 
 namespace heddle::codegen {
 
-/// What the generator knows of an integer operation.
+/// Known properties of an integer operation.
 struct ArithmeticFacts {
   bool index = false;        ///< part of an address: cannot overflow
   bool nonnegative = false;  ///< the left operand is never below zero
@@ -23,10 +23,10 @@ class Ops {
   llvm::Value* int_constant(DataType t, int64_t value);
   llvm::Value* float_constant(DataType t, double value);
 
-  /// To `lanes` lanes: a splat of a scalar.
+  /// A splat of a scalar to `lanes` lanes.
   llvm::Value* splat(llvm::Value* scalar, int lanes);
   /// `count` lanes of `v` from `begin` on, as a vector of `width` lanes (0: the power of two from
-  /// `count`); lanes that are not asked for repeat the first, so that they hold a sane value.
+  /// `count`); the other lanes repeat the first one, so that they hold a valid value.
   llvm::Value* lanes(llvm::Value* v, int begin, int count, int width = 0);
   /// `v` with the first lanes of `part` at `begin`.
   llvm::Value* insert_lanes(llvm::Value* v, llvm::Value* part, int begin, int count);

@@ -1,6 +1,6 @@
 // A parallel loop: its body becomes `void body(begin, end, context)`, where the context is a struct
-// on the caller's stack with the values and pointers that the body uses. And nests that are
-// functions already.
+// on the caller's stack with the values and pointers that the body uses. Also calls of nests that
+// are functions of their own.
 #include <algorithm>
 
 #include "codegen/llvm/generator.h"
@@ -58,7 +58,7 @@ void Generator::emit_parallel(const For& loop) {
     fields.push_back(value->getType());
     values.push_back(value);
   }
-  // A buffer in registers can be here through a Prefetch only, which is nothing to it.
+  // A buffer in registers can occur here only in a Prefetch, which has no effect on it.
   std::erase_if(captures.buffers, [&](const BufferNode* b) { return !frame_.buffers[b].base; });
   for (const BufferNode* buffer : captures.buffers) {
     fields.push_back(b_.getPtrTy());

@@ -1,7 +1,7 @@
 // rewrite: B[ramp(b, 1, 24)] = A[ramp(a, 1, 24)] + 1     (8 lanes fill a register)
 //      --> let v0 = A[ramp(a, 1, 8)] + 1; v1 = A[ramp(a + 8, 1, 8)] + 1; v2 = ...
 //          B[ramp(b, 1, 8)] = v0; B[ramp(b + 8, 1, 8)] = v1; B[ramp(b + 16, 1, 8)] = v2
-// All pieces are computed before the first is stored: the store may overlap what is read.
+// All pieces are computed before the first is stored, because the store may overlap the loads.
 #include <algorithm>
 #include <bit>
 
@@ -56,7 +56,7 @@ void inspect(const Expr& e, int& bytes, bool& possible) {
     if (x.dtype().is_scalar()) return;
     if (x.kind() == ExprKind::Var || x.kind() == ExprKind::Reduce) possible = false;
     if (auto* load = x.as<Load>(); load && load->indices.size() != 1) possible = false;
-    // Addresses are mostly scalar arithmetic in the end: their 8 bytes do not count.
+    // Addresses become mostly scalar arithmetic, so their 8 bytes do not count.
     if (x.kind() != ExprKind::Ramp && x.dtype().element() != i64) {
       bytes = std::max(bytes, x.dtype().element().bytes());
     }

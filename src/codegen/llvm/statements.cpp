@@ -37,7 +37,8 @@ void Generator::emit(const Stmt& s) {
   switch (s.kind()) {
     case StmtKind::For:
       if (auto nest = calls_.find(s.get());
-          nest != calls_.end() && nest->second.symbol != name_)  // which is being defined
+          nest != calls_.end() &&
+          nest->second.symbol != name_)  // which is the function being defined
         return emit_call(nest->second);
       if (emit_tiles({s}, 0) > 0) return;
       return emit_for(*s.as<For>());
@@ -63,7 +64,7 @@ void Generator::emit(const Stmt& s) {
     case StmtKind::Sync:
     case StmtKind::TileOp: throw_internal_error("a GPU statement reached '" + name_ + "'");
   }
-  memo_rewind(0);  // memory has changed, and what comes next may be another block
+  memo_rewind(0);  // memory has changed, and the next instruction may be in another block
 }
 
 void Generator::bind(const Var& v, Value* value, Interval range) {
@@ -95,7 +96,8 @@ void Generator::emit_for(const For& loop) {
   if (configured) end_tiles();
 }
 
-// Rotated: the test is at the end, after one in front of the loop where it might not run at all.
+// The loop is rotated: its test is at the end, with another test in front where the loop may have
+// no iteration.
 void Generator::emit_loop(const For& loop, Value* begin, Value* end, bool maybe_empty) {
   emit_loop(loop, begin, end, maybe_empty, [&] { emit(loop.body); });
 }
@@ -136,7 +138,7 @@ void Generator::emit_if(const If& s) {
   llvm::BasicBlock* else_block = s.else_body ? new_block("else") : nullptr;
   llvm::BasicBlock* end = new_block("end.if");
   b_.CreateCondBr(condition, then_block, else_block ? else_block : end);
-  // Where loops were cut, `v < constant` tells the parts apart.
+  // Where loops were cut, `v < constant` separates the parts.
   const Binary* less = s.condition.as<Binary>();
   const VarNode* var = less && less->op == BinaryOp::Lt ? less->a.as<VarNode>() : nullptr;
   const int64_t* bound = var ? as_int(less->b) : nullptr;

@@ -1,7 +1,8 @@
-// Products of tiles by AMX. The registers are named here, not by LLVM's allocator: a nest says how
-// many tiles it keeps, nothing else uses them, and what ldtilecfg loads is then one constant for
-// all nests of a function. It is loaded once, around the outermost loop that has only products of
-// one form inside (a task's, mostly), since loading it takes as long as a dozen products.
+// Products of tiles by AMX. This file numbers the tile registers, not LLVM's allocator: the nest
+// knows how many tiles it keeps, and no other code uses them. The configuration for ldtilecfg is
+// then one constant for all nests of a function. It is loaded once, around the outermost loop that
+// contains only products of one form (mostly the loop of a task), because loading takes as long as
+// a dozen products.
 #include "codegen/llvm/generator.h"
 #include "heddle/support/error.h"
 #include "llvm/IR/IntrinsicsX86.h"
@@ -37,7 +38,7 @@ TileProduct checked_product(const For& loop) {
 
 }  // namespace
 
-// What is not done by tiles here runs as the loops that it is: every machine has its results.
+// Nests that are not done by tiles run as plain loops, so that every machine gives the results.
 size_t Generator::emit_tiles(const std::vector<Stmt>& stmts, size_t from) {
   auto marked = [&](size_t i) {
     const For* f = i < stmts.size() ? stmts[i].as<For>() : nullptr;
@@ -59,8 +60,8 @@ size_t Generator::emit_tiles(const std::vector<Stmt>& stmts, size_t from) {
   return 1 + cleared;
 }
 
-// Configures the registers before a loop with `body`, where all products in it agree on how.
-// Whether it did.
+// Configures the registers before a loop with `body`, where all products in it use one
+// configuration. Returns whether it did.
 bool Generator::begin_tiles(const Stmt& body) {
   if (frame_.tiles || (!machine_.tile_int8 && !machine_.tile_bf16)) return false;
   std::optional<TileConfig> config;
@@ -70,7 +71,7 @@ bool Generator::begin_tiles(const Stmt& body) {
       [&](const Stmt& s) {
         const For* f = s.as<For>();
         if (!f) return;
-        // What other functions do with the registers is not known.
+        // Other functions may change the registers.
         agree &= f->loop != LoopKind::Parallel && !calls_.contains(f);
         if (f->loop != LoopKind::Tensorized) return;
         const TileConfig wanted = checked_product(*f).config();

@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kGroupBytes = 4;
 
-// The loops from `s` inwards, each the only statement of the one around it, and what is inside.
+// The loops from `s` inwards, each the only statement of the loop around it, and the innermost
+// body.
 Stmt innermost(const Stmt& s, std::vector<const For*>* loops) {
   Stmt at = s;
   while (const For* f = at.as<For>()) {
@@ -20,7 +21,7 @@ Stmt innermost(const Stmt& s, std::vector<const For*>* loops) {
   return at;
 }
 
-// How far `e` goes with each step of `v`, where that is always the same.
+// The change of `e` with each step of `v`, where it is constant.
 std::optional<int64_t> step_of(const Expr& e, const Var& v) {
   if (!uses_var(e, v)) return 0;
   const Expr difference = simplify(substitute(e, {{v, v.expr() + Expr(1)}}) - e);

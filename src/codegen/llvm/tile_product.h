@@ -7,8 +7,8 @@
 //                            + x16(f32(A[a + 1])) * f32(B[ramp(b + 1, 2, 16)])
 //   } } } } } }
 //
-// with indices c, a and b of which a row of a tile is a constant distance from the next. It is what
-// AMX calls a tile: up to 16 rows of 64 bytes, of B those of groups along the reduction (two 16-bit
+// where the rows of a tile are a constant distance apart in the indices c, a and b. A tile of AMX
+// has up to 16 rows of 64 bytes. The rows of B consist of groups along the reduction (two 16-bit
 // floats, four bytes).
 #pragma once
 
@@ -24,13 +24,13 @@ namespace heddle::codegen {
 inline constexpr int kTileRegisters = 8;
 inline constexpr int64_t kTileRows = 16;
 
-/// What ldtilecfg loads.
+/// The configuration that ldtilecfg loads.
 using TileConfig = std::array<uint8_t, 64>;
 
 struct TileProduct {
   struct Operand {
     Buffer buffer;
-    Expr at;           ///< the first element, where the loops inside of a tile are at 0
+    Expr at;           ///< the first element, with the loops inside of a tile at 0
     int64_t step = 0;  ///< elements from a row of a tile to the next
   };
   /// Loops over tiles: of rows, which C and A depend on, or of columns, which C and B depend on.
@@ -55,10 +55,10 @@ struct TileProduct {
   TileConfig config() const;
 };
 
-/// `why` says what it lacks where the nest of the marked `loop` is none.
+/// `why` receives the reason where the nest of the marked `loop` is not such a product.
 bool match_tile_product(const For& loop, TileProduct* product, std::string* why);
 
-/// Whether `s` does nothing but to set the elements of C that `p` adds to to zero.
+/// Whether `s` only sets to zero the elements of C that `p` adds to.
 bool clears_tiles(const Stmt& s, const TileProduct& p);
 
 }  // namespace heddle::codegen

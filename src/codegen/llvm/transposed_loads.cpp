@@ -84,7 +84,7 @@ size_t Generator::emit_transposed(const std::vector<Stmt>& stmts, size_t from) {
   for (int i = 0; i < n; ++i) {
     const auto* s = stmts[from + static_cast<size_t>(i)].as<Store>();
     const auto* l = s ? s->value.as<Load>() : nullptr;
-    // What is stored must not be what is read: all is read first.
+    // All elements are read before any is stored, so the store must not overlap the loads.
     if (!l || l->buffer != load->buffer || l->dtype != dtype || s->buffer == load->buffer ||
         l->indices.size() != 1 || s->indices.size() != 1)
       return 0;

@@ -1,8 +1,8 @@
-// How Heddle's types look in LLVM.
+// The representation of Heddle's types in LLVM.
 //
 // In registers: bool is i1, bf16 is its bits in an i16 (LLVM's bfloat becomes library calls), and a
-// vector of n lanes has the next power of two; what the lanes past n hold is arbitrary but defined
-// enough that no operation on them can trap. In memory: bool is a byte, and exactly n lanes exist.
+// vector of n lanes has the next power of two; the lanes past n hold arbitrary values on which no
+// operation can trap. In memory: bool is a byte, and exactly n lanes exist.
 #pragma once
 
 #include "heddle/support/dtype.h"

@@ -8,15 +8,15 @@
 
 namespace heddle::cuda {
 
-/// From the pool, in the order of the current stream. Never null.
+/// Allocates from the pool, in the order of the current stream. Never null.
 void* allocate_array(std::size_t bytes, int device);
 /// For destructors: never throws.
 void free_array(void* block, int device) noexcept;
-/// At least one side on a GPU. Waits when the other is the CPU; else in the order of the current
-/// stream of the target's device.
+/// Copies; at least one side is on a GPU. Waits where the other side is the CPU, else runs in the
+/// order of the current stream of the target's device.
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device,
                 std::size_t bytes);
-/// Elements of 1, 2, 4 or 8 bytes, all of these bits; in the order of the current stream.
+/// Fills elements of 1, 2, 4 or 8 bytes with these bits, in the order of the current stream.
 void fill_elements(void* data, int device, std::uint64_t bits, int element_bytes,
                    std::size_t count);
 

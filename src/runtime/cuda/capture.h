@@ -1,4 +1,4 @@
-// Which stream a thread's work goes to, and what a graph under construction holds.
+// The stream that the work of a thread goes to, and the resources of a graph under construction.
 #pragma once
 
 #include <map>
@@ -10,10 +10,10 @@
 
 namespace heddle::cuda {
 
-/// What a captured graph must keep alive.
+/// The resources that a captured graph must keep alive.
 struct Captured {
   std::vector<NDArray> arrays;
-  /// By the executable whose they are: graphs may run at the same time, so each has its own.
+  /// Workspaces by executable. Graphs may run at the same time, so each has its own.
   std::map<const void*, std::vector<NDArray>> workspaces;
 };
 
@@ -26,9 +26,10 @@ struct CaptureState {
 /// The capture that this thread's work on the device goes to; null when there is none.
 CaptureState* capture_of(int device);
 api::StreamHandle current_stream(int device);
-/// Throws while the device's work is captured: "a copy to the CPU" needs its result now.
+/// Throws while work of the device is captured. `what`, such as "a copy to the CPU", needs its
+/// result at once.
 void refuse_in_capture(int device, const char* what);
-/// Work on these arrays is about to be put into the current stream: a capture keeps them.
+/// Called before work on these arrays is put into the current stream. A capture keeps them.
 void keep_in_capture(int device, std::span<const NDArray> arrays);
 
 }  // namespace heddle::cuda

@@ -9,7 +9,7 @@ namespace heddle::cuda::api {
 std::unique_ptr<const Api> load_driver(std::string& reason) {
   const char* chosen = std::getenv("HEDDLE_LIBCUDA");
   const char* path = chosen != nullptr && *chosen != '\0' ? chosen : "libcuda.so.1";
-  // Never closed: the driver has threads of its own.
+  // Never closed, because the driver has threads of its own.
   void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* error = ::dlerror();

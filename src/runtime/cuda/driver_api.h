@@ -1,6 +1,6 @@
-// The part of CUDA's driver API that we use, declared by us: no header of CUDA is needed to build,
-// and the library is opened at run time. Layouts and values are CUDA's, stable since CUDA 11.8;
-// tests/runtime/cuda_header_test.cpp holds them against cuda.h where there is one.
+// The part of CUDA's driver API that is used, declared here. No CUDA header is needed to build, and
+// the library is opened at run time. Layouts and values are those of CUDA, stable since CUDA 11.8.
+// tests/runtime/cuda_header_test.cpp compares them with cuda.h where there is one.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +69,7 @@ inline constexpr int kLaunchClusterDimension = 4;
 inline constexpr int kJitErrorLog = 5;
 inline constexpr int kJitErrorLogBytes = 6;
 
-/// CUlaunchAttribute, of which we use one kind.
+/// CUlaunchAttribute, of which one kind is used.
 struct LaunchAttribute {
   int id = 0;
   char pad[4] = {};
@@ -150,7 +150,7 @@ struct LaunchConfig {
   X(graph_launch, (GraphExec, StreamHandle), "cuGraphLaunch")                                     \
   X(graph_exec_destroy, (GraphExec), "cuGraphExecDestroy")
 
-/// One pointer to each function; what a test replaces.
+/// One pointer to each function. Tests replace this table.
 struct Api {
 #define HEDDLE_CUDA_DECLARE(name, parameters, symbol) Result(*name) parameters = nullptr;
   HEDDLE_CUDA_DRIVER_FUNCTIONS(HEDDLE_CUDA_DECLARE)

@@ -40,12 +40,12 @@ struct Executable::Loaded {
     }
   }
 
-  // Zeroed at once, whatever the current stream is doing: a captured graph would zero at each
+  // Zeroed at once and not on the current stream, because a captured graph would zero it at each
   // replay.
   std::vector<NDArray> allocate(const std::vector<Workspace>& workspaces) const {
     std::vector<NDArray> arrays;
     const int index = device->index;
-    // A block may have been another array's, with work on it in the queue.
+    // The block may have belonged to another array whose work is still in the queue.
     if (capture_of(index) == nullptr) {
       device->check(device->api->stream_synchronize(current_stream(index)), "cuStreamSynchronize");
     }
@@ -75,7 +75,7 @@ struct Executable::Loaded {
       if (s.stream == stream) return s.arrays;
     }
     scratch.push_back({stream, allocate(wanted)});
-    return scratch.back().arrays;  // stays where it is
+    return scratch.back().arrays;  // its address is stable
   }
 };
 
@@ -177,7 +177,7 @@ void Executable::prepare(int device, std::span<void* const> buffers) const {
   Loaded& l = loaded(device);
   l.device->enter();
   const std::vector<NDArray> workspaces = l.allocate(program_->workspaces);
-  // What fills the constant arguments may still be in the current queue.
+  // Work that fills the constant arguments may still be in the current queue.
   if (capture_of(device) == nullptr) {
     l.device->check(l.device->api->stream_synchronize(current_stream(device)),
                     "cuStreamSynchronize");

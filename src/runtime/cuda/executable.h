@@ -1,5 +1,5 @@
-// A Program ready to run: loaded on each device at its first call there, launched from then on with
-// nothing but the driver's launches.
+// A Program that is ready to run. It is loaded on each device at its first call there. Later calls
+// are only launches of the driver.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace heddle::cuda {
 
 class Executable {
  public:
-  /// Checks the program against itself: buffer indices, extents. Needs no GPU.
+  /// Checks the consistency of the program: buffer indices, extents. Needs no GPU.
   Executable(std::shared_ptr<const Program> program, std::string name, std::size_t args,
              std::size_t persistent);
   ~Executable();

@@ -87,7 +87,7 @@ Graph capture(FunctionRef<void()> calls, int device) {
   graph.impl_->device = device;
   const Stream stream(device);
   CaptureState state{device, static_cast<api::StreamHandle>(stream.handle()), {}};
-  // Relaxed: allocations on the way are no part of the graph, and allowed.
+  // Relaxed mode allows allocations during the capture; they are not part of the graph.
   d.check(d.api->stream_begin_capture(state.stream, api::kCaptureRelaxed), "cuStreamBeginCapture");
   api::GraphHandle recorded = nullptr;
   the_capture = &state;

@@ -11,7 +11,7 @@ namespace heddle::cuda {
 class Launcher {
  public:
   Launcher() = default;
-  /// Asks for the shared memory and the cluster; throws when the device has not got them. The
+  /// Requests the shared memory and the cluster. Throws when the device does not have them. The
   /// device must be entered. `name` is interned.
   Launcher(DeviceState& device, api::FunctionHandle function, const std::string* name,
            unsigned dynamic_smem, unsigned cluster);

@@ -7,8 +7,8 @@
 namespace heddle::cuda {
 namespace {
 
-// Sizes are rounded so that arrays of nearly one size share blocks: to what vector loads and
-// sectors like, and where it matters little to the driver's own 2 MiB pages.
+// Sizes are rounded so that arrays of similar size share blocks: small ones to multiples that suit
+// vector loads and sectors, large ones to the driver's pages of 2 MiB.
 constexpr std::size_t kSmall = std::size_t{1} << 20;
 constexpr std::size_t kSmallStep = 512;
 constexpr std::size_t kLargeStep = std::size_t{2} << 20;
@@ -24,7 +24,8 @@ api::DevicePtr MemoryPool::take(std::size_t capacity, api::StreamHandle stream) 
   const auto of_stream = free_.find(stream);
   if (of_stream == free_.end()) return 0;
   const auto block = of_stream->second.lower_bound(capacity);
-  // An eighth of waste is worth less than the wait of an allocation, more is not.
+  // Up to an eighth of a block may be unused, because an allocation would have to wait for the
+  // device.
   if (block == of_stream->second.end() || block->first > capacity + capacity / 8) return 0;
   const auto [found, address] = *block;
   of_stream->second.erase(block);

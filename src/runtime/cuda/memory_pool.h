@@ -1,4 +1,5 @@
-// Device memory that is kept for the next array: cuMemAlloc and cuMemFree wait for the device.
+// Device memory that is kept for later arrays, because cuMemAlloc and cuMemFree wait for the
+// device.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +14,17 @@ namespace heddle::cuda {
 
 struct DeviceState;
 
-/// Blocks go back to the stream that they were taken for: the next taker's work comes after what
-/// the last one's had in the queue. Thread-safe; the device must be entered.
+/// Blocks are returned to the stream that they were taken for. Work of the next owner therefore
+/// follows that of the last one in the queue. Thread-safe; the device must be entered.
 class MemoryPool {
  public:
-  /// At least 256-byte aligned. Before it fails for want of memory it gives back all that is
-  /// cached, of all streams.
+  /// At least 256-byte aligned. Before it fails for lack of memory it gives back all cached blocks
+  /// of all streams.
   api::DevicePtr allocate(DeviceState& device, std::size_t bytes, api::StreamHandle stream);
   void free(api::DevicePtr block);
   /// Gives cached blocks back to the driver; the device must have been waited for.
   void release(DeviceState& device);
-  /// The stream is gone, and its work done: its blocks are anyone's.
+  /// The stream was destroyed and its work is done, so its blocks may be used for any stream.
   void forget_stream(api::StreamHandle stream);
   MemoryStats stats() const;
 

@@ -1,5 +1,5 @@
-// The devices of this machine, asked of a child process: CUDA, once initialised, does not survive a
-// fork, and a process that only wants to know should still be able to fork its workers.
+// Finds the devices of this machine in a child process. CUDA, once initialised, does not survive a
+// fork, and a process that only lists devices must still be able to fork its workers.
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ void copy_text(char* to, std::size_t size, const std::string& text) {
   to[n] = '\0';
 }
 
-// What the child writes: a header, then a Wire for each device.
+// The child writes a header, then a Wire for each device.
 struct Header {
   int count = 0;
   char reason[512] = {};
@@ -185,7 +185,7 @@ Probe probe_in_child(const api::Api& api) {
   Probe probe{{}, "no child process to ask the driver"};
   if (child > 0) {
     probe = receive(pipe[0]);
-    ::kill(child, SIGKILL);  // whether it hangs or is done
+    ::kill(child, SIGKILL);  // it may hang or have finished
     while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }
   }

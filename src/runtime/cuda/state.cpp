@@ -10,12 +10,12 @@ namespace heddle::cuda {
 
 struct Environment {
   const api::Api* api = nullptr;
-  bool loaded = false;  // was the driver looked for?
+  bool loaded = false;  // whether the driver was searched for
   std::string missing;  // why there is none
   std::unique_ptr<const api::Api> own;
   std::optional<Probe> probe;
   bool initialised = false;  // cuInit was called here
-  bool forked = false;       // it was called by the process that this one was forked from
+  bool forked = false;       // cuInit was called by the process that this one was forked from
   std::vector<std::unique_ptr<DeviceState>> devices;
   std::mutex mutex;
 
@@ -31,7 +31,7 @@ struct Environment {
 
 namespace {
 
-// Never deleted: arrays of static storage may go after everything else.
+// Never deleted, because arrays of static storage may be destroyed last.
 std::atomic<Environment*> the_environment{nullptr};
 
 Environment& environment() {
@@ -41,8 +41,8 @@ Environment& environment() {
   if (the_environment.load() == nullptr) {
     the_environment.store(new Environment);
     static const bool watches_fork = [] {
-      // CUDA does not survive a fork. A fork in the middle of a call of ours may leave the mutex
-      // locked for ever; the child's environment starts with what needs no lock.
+      // CUDA does not survive a fork. A fork during a call may leave the mutex locked for ever, so
+      // the environment of the child starts with a state that needs no lock.
       return ::pthread_atfork(nullptr, nullptr, [] {
                Environment* old = the_environment.load();
                if (old == nullptr) return;
@@ -62,7 +62,7 @@ Environment& environment() {
   return *the_environment.load();
 }
 
-// Errors after which CUDA answers every call with the same: the context is gone.
+// Errors after which every CUDA call fails with the same error, because the context is lost.
 bool loses_context(api::Result result) {
   switch (result) {
     case 4:    // deinitialized
@@ -107,8 +107,7 @@ const std::string* intern(const std::string& name) {
   return &*names.insert(name).first;
 }
 
-// ---- devices
-// -------------------------------------------------------------------------------------
+// ---- devices ----
 
 bool initialised() {
   Environment& env = environment();
@@ -150,7 +149,7 @@ DeviceState& device_state(int index) {
   state->info = query_device(*api, index);
   api::DeviceId id = 0;
   check(api->device_get(&id, index), "cuDeviceGet");
-  // Kept to the end of the process; other libraries use the same one.
+  // Kept until the end of the process, because other libraries use the same context.
   check(api->primary_ctx_retain(&state->context, id),
         "the context of " + to_string(Device::cuda(index)));
   env.devices.resize(std::max<std::size_t>(env.devices.size(), static_cast<std::size_t>(count)));
@@ -258,8 +257,7 @@ void release_memory(int device) {
   d->pool.release(*d);
 }
 
-// ---- tests
-// ---------------------------------------------------------------------------------------
+// ---- tests ----
 
 ScopedDriver::ScopedDriver(const api::Api* fake) {
   outer_ = &environment();

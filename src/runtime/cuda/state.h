@@ -1,5 +1,5 @@
-// What this process holds of CUDA: the driver's functions, and of each device in use its context
-// and memory pool. All of it hangs on one Environment, which a test replaces (ScopedDriver).
+// The CUDA state of this process: the functions of the driver, and the context and memory pool of
+// each device in use. All of it belongs to one Environment, which a test replaces (ScopedDriver).
 #pragma once
 
 #include <atomic>
@@ -15,19 +15,19 @@
 
 namespace heddle::cuda {
 
-/// A device with our hold on its primary context. Lives as long as its Environment.
+/// A device and its retained primary context. Lives as long as its Environment.
 struct DeviceState {
   const api::Api* api = nullptr;
   int index = 0;
   api::Context context = nullptr;
   DeviceInfo info;
   MemoryPool pool;
-  /// The kernel launched last: where an error turns up later, most likely its cause. Points to an
-  /// interned name.
+  /// The kernel that was launched last, the most likely cause of an error that is reported later.
+  /// Points to an interned name.
   std::atomic<const std::string*> last_kernel{nullptr};
 
-  /// Makes the context this thread's; every function that calls the driver begins with it. Throws
-  /// when the context is lost.
+  /// Makes the context current in this thread. Every function that calls the driver begins with it.
+  /// Throws when the context is lost.
   void enter();
   /// For destructors: false where the driver must not be called any more.
   bool try_enter() noexcept;
@@ -54,26 +54,26 @@ DeviceState& device_state(int index);
 /// The device if it is in use and CUDA works in this process, else null. For destructors.
 DeviceState* find_device_state(int index) noexcept;
 
-/// A name that stays, for DeviceState::last_kernel and Function.
+/// An interned name that is never freed, for DeviceState::last_kernel and Function.
 const std::string* intern(const std::string& name);
 
 /// "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
 std::string error_text(const api::Api& api, api::Result result);
-/// What the driver says of a device; needs cuInit only.
+/// The properties of a device from the driver; needs cuInit only.
 DeviceInfo query_device(const api::Api& api, int index);
 
 /// The answer of devices(), found once.
 struct Probe {
   std::vector<DeviceInfo> devices;
-  std::string reason;  // why there are none
+  std::string reason;  // why there are no devices
 };
 /// Asks in a child process.
 Probe probe_in_child(const api::Api& api);
 /// Asks in this process, after cuInit.
 Probe probe_here(const api::Api& api);
 
-/// A driver of a test's making in place of the system's, with no device in use yet; at the end of
-/// the scope all is as before. Null: no driver. What was made of the driver must be gone by then.
+/// Replaces the driver of the system by that of a test, with no device in use yet, until the end of
+/// the scope. Null: no driver. Objects made with the driver must be destroyed before.
 class ScopedDriver {
  public:
   explicit ScopedDriver(const api::Api* fake);

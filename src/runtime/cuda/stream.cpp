@@ -87,8 +87,7 @@ api::StreamHandle current_stream(int device) {
   return static_cast<api::StreamHandle>(scoped_stream->handle());
 }
 
-// ---- events
-// --------------------------------------------------------------------------------------
+// ---- events ----
 
 Event::Event(int device) : device_(device) {
   DeviceState& d = device_state(device);
@@ -142,7 +141,7 @@ bool Event::wait_for(double seconds) const {
   while (!done()) {
     const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
     if (waited > seconds) return false;
-    // Short waits spin; long ones leave the core to those who compile.
+    // Short waits spin; long ones yield the core to compiling threads.
     if (waited > 2e-3) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     } else {

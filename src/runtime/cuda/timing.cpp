@@ -22,7 +22,7 @@ std::int64_t bytes_of(std::span<const NDArray> arguments) {
   return bytes;
 }
 
-// What went past the deadline; only within this file.
+// Thrown past the deadline, only within this file.
 struct DeadlinePassed {
   std::string reason;
 };
@@ -31,14 +31,15 @@ class TimedRun {
  public:
   TimedRun(const Kernel& kernel, const Sets& sets, const TimingOptions& options, int device)
       : sets_(sets), options_(options), device_(device), stream_(device) {
-    // Each set is packed once and for all: one kernel remembers but a few.
+    // Each set has a clone of the kernel that keeps its packed constants, because one kernel
+    // remembers only a few sets.
     for (std::size_t i = 0; i < sets.size(); ++i) {
       kernels_.push_back(kernel.has_persistent() && i > 0 ? kernel.clone() : kernel);
     }
   }
 
   void run(Timing& timing) {
-    // What fills the arguments may still be in the caller's stream.
+    // Work that fills the arguments may still be in the caller's stream.
     const Event filled(device_);
     filled.record();
     wait(filled);
@@ -61,7 +62,8 @@ class TimedRun {
  private:
   void call(std::size_t i) { kernels_[i % sets_.size()].call(sets_[i % sets_.size()]); }
 
-  // Given up before anything unwinds: a destructor must not wait for what never ends.
+  // Abandoned before the stack unwinds, because a destructor must not wait for work that never
+  // ends.
   void wait(const Event& event) const {
     if (event.wait_for(options_.deadline_s)) return;
     const std::string reason = "kernel '" + kernels_[0].name() + "' did not end within " +
@@ -102,7 +104,7 @@ class TimedRun {
       for (int i = 1; i <= n; ++i) {
         graph.launch(stream_);
         marks[static_cast<std::size_t>(i)].record(stream_);
-        // Long graphs need no company, and each is watched.
+        // Long graphs are not queued together, and each one is waited for.
         if (!samples.empty() && samples.back() * timing.launches > options_.budget_s / kBatch) {
           wait(marks[static_cast<std::size_t>(i)]);
         }
