@@ -1,4 +1,4 @@
-// What callers do with a NetworkKernel.
+// The calls of a NetworkKernel.
 #include <algorithm>
 
 #include "heddle/support/error.h"

@@ -1,4 +1,4 @@
-// What users hand to a network, checked.
+// Checks of the arguments that users pass to a network.
 #pragma once
 
 #include <vector>

@@ -30,7 +30,8 @@ void DeviceCalls::launch_or_run(std::span<const NDArray> arrays, Run run) {
   const auto at = std::find_if(known_.begin(), known_.end(),
                                [&](const Known& k) { return k.addresses == addresses; });
   if (at == known_.end()) {
-    // The first call loads code and prepares constants; a graph is for those that come again.
+    // The first call loads code and prepares constants. A graph is made for arrays that are used
+    // again.
     run(arrays);
     known_.push_front({std::move(addresses), {}});
     if (known_.size() > kGraphs) known_.pop_back();
@@ -46,7 +47,7 @@ void DeviceCalls::launch_or_run(std::span<const NDArray> arrays, Run run) {
 
 void DeviceCalls::run_here(std::span<const NDArray> arrays, Run run) {
   const int device = arrays[0].device().index;
-  // Within somebody's own capture the kernels become part of that.
+  // Within a capture of the caller the kernels become part of it.
   if (cuda::capture_of(device) != nullptr) return run(arrays);
   const cuda::Stream stream = cuda::Stream::current(device);
   if (last_) stream.wait(*last_);

@@ -1,4 +1,4 @@
-// How a network runs on a GPU: one CUDA graph a set of arrays.
+// Runs a network on a GPU, with one CUDA graph for each set of arrays.
 #pragma once
 
 #include <deque>
@@ -12,14 +12,14 @@
 
 namespace heddle::network {
 
-/// Calls take turns: what they share lies on the GPU, and the next one waits there.
+/// Calls take turns. Their shared buffers are on the GPU, where the next call waits.
 class DeviceCalls {
  public:
   /// `run` puts the kernels of the network, called with these arrays, into the current stream.
   using Run = FunctionRef<void(std::span<const NDArray>)>;
 
-  /// Arrays of the CPU are staged on the first GPU; of those of constants the copy is kept as long
-  /// as the same arrays come.
+  /// Arrays on the CPU are copied to the first GPU. Copies of constants are kept as long as the
+  /// same arrays are passed.
   void call(std::span<const KernelArg> args, std::span<const NDArray> arrays, Run run);
   /// The contents of constant arguments have changed.
   void forget();
@@ -34,7 +34,7 @@ class DeviceCalls {
   void launch_or_run(std::span<const NDArray> arrays, Run run);
 
   std::mutex mutex_;
-  std::deque<Known> known_;             ///< the last one used first
+  std::deque<Known> known_;             ///< most recently used first
   std::vector<NDArray> from_, staged_;  ///< the last arrays of the CPU, and their copies
   std::optional<cuda::Event> last_;     ///< the end of the last call, which used the arena
 };

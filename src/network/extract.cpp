@@ -10,11 +10,11 @@
 namespace heddle::network {
 namespace {
 
-/// Which stages end a node. plan_groups decides what needs memory, looking from the outputs
-/// backwards: there an element-wise stage goes to whoever reads it. Between kernels that is dear
-/// (two readers compute it twice, a sum of residuals grows with every layer), and equal layers do
-/// not look equal. So here a node goes on along the element-wise stages that follow, as far as all
-/// that depends on it comes together in one:
+/// The stages that end a node. plan_groups works from the outputs backwards and gives an
+/// element-wise stage to its reader. Between kernels that is expensive: two readers compute it
+/// twice, a sum of residuals grows with every layer, and equal layers are not recognised. Here a
+/// node therefore continues along the element-wise stages that follow, up to the stage where all
+/// that depends on it meets:
 ///
 ///   conv -> norm -> relu -+-> pad -> conv       conv's node ends at relu, and not at conv: a
 ///                         +----> add ...        convolution with its epilogue
@@ -52,7 +52,7 @@ class Cuts {
     for (size_t m = 0; m <= end; ++m) taken_[members[m]] = 1;
   }
 
-  /// `u` goes element by element over what the region computes, and is no other node's.
+  /// Whether `u` reads the results of the region element by element and belongs to no other node.
   bool follows(int u, const std::vector<char>& region, int s) const {
     const Operation& op = dag_.stage(u);
     if (op.is_placeholder() || op.is_reduction() || taken_[u] || op.num_outputs() != 1)
@@ -66,7 +66,7 @@ class Cuts {
     return reads && dag_.stage(s).output(0).extents() == op.output(0).extents();
   }
 
-  /// Nobody but the last member is read outside of the region.
+  /// Whether only the last member is read outside of the region.
   bool closed(const std::vector<int>& members, const std::vector<char>& region) const {
     return std::all_of(members.begin(), members.end() - 1, [&](int m) {
       const std::vector<int>& readers = dag_.info(m).consumers;
@@ -79,7 +79,7 @@ class Cuts {
   std::vector<char> cut_, taken_;
 };
 
-/// What one node is made from: which stages are read from memory, the others are computed here.
+/// The stages of one node: those that it reads from memory, and those that it computes.
 class NodeBuilder {
  public:
   NodeBuilder(const ComputeDag& dag, const std::vector<char>& external)
@@ -108,7 +108,7 @@ class NodeBuilder {
     return copies_.emplace(s, std::move(result)).first->second;
   }
 
-  /// The tensor that stands for `t` here.
+  /// The tensor of this node that corresponds to `t`.
   Tensor own(const Tensor& t) {
     const int s = dag_.index_of(t.op());
     if (!external_[s]) return copy(s)->output(t.index());
@@ -153,7 +153,8 @@ std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const Target& ta
     if (dag.stage(s).is_placeholder()) external[s] = 1;
     if (dag.info(s).precomputable) external[s] = 0;
   }
-  // From the outputs backwards: a stage that nobody reads (all its readers prepare it) is no node.
+  // From the outputs backwards. A stage without readers, because all its readers prepare it, is not
+  // a node.
   std::vector<Tensor> wanted = dag.outputs();
   std::vector<ExtractedNode> nodes;
   for (int output_stage = dag.size() - 1; output_stage >= 0; --output_stage) {

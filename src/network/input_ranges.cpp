@@ -6,7 +6,7 @@
 namespace heddle::network {
 namespace {
 
-// Beyond it a range says nothing of use, and a 16-bit float overflows.
+// The limit of useful ranges, above which a 16-bit float overflows.
 constexpr double kLargest = 1e4;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the inputs of a network's tasks are like.
+// The ranges of the inputs of a network's tasks.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace heddle::network {
 
-/// What to draw uniformly for a tensor whose values lie in `range`: the part of it in [-1, 1], or
-/// its nearest part of about that size. Empty where that is what NDArray::random draws anyhow.
+/// The range of uniform inputs for a tensor whose values lie in `range`: its part in [-1, 1], or
+/// its nearest part of about that size. Empty where it equals the range of NDArray::random.
 std::optional<InputRange> drawn_range(const dag::ValueRange& range, DataType t);
 
 /// Sets `input_ranges` of all tasks: of the inputs that the network's nodes read there, all calls

@@ -1,5 +1,5 @@
-// Where the buffers between the nodes of a network lie in one arena: two may share memory when they
-// are never needed at the same time.
+// The places of the buffers between the nodes of a network in one arena. Two buffers may share
+// memory when they are never needed at the same time.
 #pragma once
 
 #include <cstdint>

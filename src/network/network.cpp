@@ -55,7 +55,7 @@ std::string task_name(const ComputeDag& network, const network::ExtractedNode& n
   return text + " " + shape_text(node.outputs[0]);
 }
 
-// Names are for people, but they tell tasks apart: "... (2)" for another stride, say.
+// Names are for people, but must distinguish tasks: "... (2)" for another stride.
 std::string unique_name(const std::vector<TuneTask>& tasks, const std::string& name) {
   std::string unique = name;
   auto taken = [&](const TuneTask& t) { return t.name == unique; };

@@ -1,4 +1,4 @@
-// What the files of this folder share.
+// Declarations shared by the files of this folder.
 #pragma once
 
 #include "heddle/network/network.h"

@@ -1,4 +1,5 @@
-// From tasks to one callable: a kernel a node, one arena for what passes between them.
+// Makes one callable from tasks: a kernel for each node, and one arena for the buffers between
+// them.
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -25,12 +26,12 @@ Kernel compile_task(const Schedule& schedule, size_t task) {
   return heddle::build(schedule, args, {.name = "network_task" + std::to_string(task)});
 }
 
-// On threads of its own: the pool is for kernels, which would have to wait for seconds.
+// Compiles on separate threads, because kernels would have to wait for the pool for seconds.
 std::vector<Kernel> compile_all(const std::vector<Schedule>& schedules) {
   std::vector<Kernel> kernels(schedules.size());
   std::vector<std::exception_ptr> errors(schedules.size());
   std::atomic<size_t> next{0};
-  // Tasks differ in how long they take to compile: whoever is free takes the next.
+  // Tasks take different times to compile, so a free thread takes the next one.
   const auto work = [&] {
     for (size_t i = next++; i < schedules.size(); i = next++) {
       try {
@@ -47,7 +48,7 @@ std::vector<Kernel> compile_all(const std::vector<Schedule>& schedules) {
     try {
       while (threads.size() + 1 < most) threads.emplace_back(work);
     } catch (const std::system_error&) {
-      // The system allows no more threads: those that there are do it.
+      // The system allows no more threads, so the existing ones do the work.
     }
     work();
   }
@@ -117,7 +118,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
                          .constant = t.op()->is_constant()});
   }
   if (impl_->target.is_cuda()) impl.on_gpu = std::make_unique<network::DeviceCalls>();
-  // A clone a node: nodes that share a task have weights of their own to prepare.
+  // One clone for each node, because nodes that share a task prepare different weights.
   for (const NetworkNode& node : nodes()) {
     impl.steps.push_back(kernels[node.task].clone());
     impl.names.push_back(tasks()[node.task].name);

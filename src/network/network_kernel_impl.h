@@ -1,4 +1,4 @@
-// What a NetworkKernel is made of: kernels, and where their arrays come from.
+// The parts of a NetworkKernel: its kernels and the sources of their arrays.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 namespace heddle {
 
 struct NetworkKernel::Impl {
-  /// What one call works in.
+  /// The buffers of one call.
   struct Frame {
     NDArray arena;
     std::vector<std::vector<NDArray>> arrays;  ///< by step
@@ -26,7 +26,8 @@ struct NetworkKernel::Impl {
   std::vector<std::string> names;  ///< of the steps
   network::StepPlan plan;
   std::unique_ptr<network::DeviceCalls> on_gpu;  ///< null: a network for the CPU
-  // Never held while a kernel runs: that may wait for a parallel region whose body calls us.
+  // Never held while a kernel runs, because it may wait for a parallel region whose body calls this
+  // network.
   std::mutex mutex;
   std::vector<Frame> free;            ///< as many as there were calls at the same time
   std::vector<NDArray> bound_on_gpu;  ///< copies of `bound`, once a call needed them

@@ -1,4 +1,4 @@
-// Where the arrays of a network's steps lie, known before any of them exists.
+// The places of the arrays of a network's steps, planned before they exist.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace heddle::network {
 
 /// Each step takes its inputs, then its outputs.
 struct StepPlan {
-  /// An array that somebody else owns: an argument of the network, or a constant it brings along.
+  /// An array owned by others: an argument of the network, or a constant that it supplies.
   struct Binding {
     size_t array = 0, step = 0, position = 0;
   };
-  /// What lies between two steps: a place in the arena.
+  /// A buffer between two steps: a place in the arena.
   struct Between {
     size_t step = 0, position = 0;
     int64_t offset = 0;  ///< bytes

@@ -1,4 +1,4 @@
-// An ONNX model as plain structures: what is left of the file once protobuf has read it.
+// An ONNX model as plain structures, after protobuf has read it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace heddle::onnx {
 
 struct Graph;
 
-/// The value of an attribute. A graph (of If, Loop, Scan) is kept as a mark only.
+/// The value of an attribute. Only the presence of a graph (of If, Loop, Scan) is recorded.
 struct Subgraph {};
 using AttributeValue =
     std::variant<std::monostate, int64_t, float, std::string, NDArray, std::vector<int64_t>,
@@ -74,7 +74,7 @@ DataType dtype_of(int32_t type, const std::string& what);
 
 /// Reads and checks a file. `path` is what messages say.
 Model read_model(const std::string& path);
-/// The same from memory, which is copied where needed; external data are looked for in `folder`.
+/// The same from memory, which is copied where needed. External data are searched for in `folder`.
 Model parse_model(const std::string& bytes, const std::string& path);
 
 /// Replaces calls of local functions by their bodies, as often as needed.

@@ -33,7 +33,8 @@ bool onnx_available() { return true; }
 namespace onnx {
 namespace {
 
-// What is calculated at import: few enough elements that the interpreter takes no time.
+// The largest number of elements that are computed at import, so that the interpreter takes no
+// noticeable time.
 constexpr int64_t kMostFoldedInputs = 1 << 15, kMostFoldedOutputs = 1 << 16;
 constexpr size_t kMostMistakes = 20;
 constexpr int32_t kFileFloat = 1;  // TensorProto::FLOAT
@@ -173,8 +174,8 @@ class Importer {
     return needed;
   }
 
-  // A node that fails is remembered, and what reads from it is left out, so that one import tells
-  // of all mistakes that do not follow from another.
+  // A node that fails is recorded, and its readers are left out, so that one import reports all
+  // independent mistakes.
   void declare(const Node& node) {
     std::vector<Value> inputs;
     for (const std::string& input : node.inputs) {
@@ -211,7 +212,7 @@ class Importer {
     return outputs;
   }
 
-  // What depends on known arrays alone is calculated now.
+  // Nodes that depend on known arrays alone are computed now.
   std::vector<Value> folded(const Node& node, const std::vector<Value>& inputs,
                             std::vector<Value> outputs) {
     int64_t read = 0, written = 0;

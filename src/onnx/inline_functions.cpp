@@ -8,7 +8,8 @@
 namespace heddle::onnx {
 namespace {
 
-// A function that calls itself would go on for ever, and functions that call others twice double.
+// The limit of copies: a function that calls itself would never end, and functions that call others
+// twice double the size.
 constexpr int kDeepest = 32;
 constexpr size_t kMostNodes = 1000000;
 

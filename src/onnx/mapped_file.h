@@ -1,4 +1,5 @@
-// A file in memory: pages are read when touched, and arrays that show parts of it keep it mapped.
+// A file mapped into memory. Pages are read on first access, and arrays of its parts keep it
+// mapped.
 #pragma once
 
 #include <cstddef>

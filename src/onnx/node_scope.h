@@ -1,4 +1,4 @@
-// What an operator sees of its node while it is declared: inputs, attributes, and how to complain.
+// The interface of an operator to its node while it is declared: inputs, attributes and errors.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,12 @@ class NodeScope {
 
   const Node& node() const { return node_; }
   int64_t opset() const { return node_.opset; }
-  /// Where the declarations are from: no line of C++.
+  /// The place of the declarations, which is not a line of C++.
   static constexpr Where at() { return {}; }
   /// A User error; the importer adds the file and the node.
   [[noreturn]] void fail(const std::string& message, const std::string& help = {}) const;
 
-  /// What the file's f32 is here.
+  /// The type that replaces the file's f32.
   DataType real() const { return real_; }
 
   // ---- inputs ----

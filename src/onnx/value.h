@@ -1,4 +1,4 @@
-// What a name of the graph stands for: a declared tensor, or an array that is known at import.
+// The value of a name of the graph: a declared tensor, or an array that is known at import.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The attributes that convolutions and pooling share.
+// The attributes shared by convolutions and pooling.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct WindowAttributes {
 };
 
 /// Reads strides, dilations, pads and auto_pad of a node whose input has the spatial extents
-/// `image`. Numbers that make no sense are User errors.
+/// `image`. Invalid numbers are User errors.
 WindowAttributes window_attributes(const NodeScope& s, const std::vector<int64_t>& kernel,
                                    const std::vector<int64_t>& image);
 
