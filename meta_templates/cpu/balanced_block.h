@@ -6,7 +6,7 @@
 
 #include "common/elements.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 /// The number of tiles a block should have so that `count` tiles in blocks of at most `most` share
 /// evenly over `tasks`: the busiest task is to be done first, where each block costs a quarter of a
@@ -28,4 +28,4 @@ inline int64_t balanced_block(int64_t count, int64_t most, int64_t tasks) {
 /// Independent blocks a task from which on nothing inside of them need be cut for the threads.
 inline constexpr int64_t kBlocksEnoughATask = 4;
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

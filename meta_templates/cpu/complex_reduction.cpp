@@ -12,10 +12,10 @@
 //       epilogue(acc) -> output stage                  bias, activation, conversion
 //   } }
 //
-// The knob "mode" says how the reduction is done:
-//   0 whole     as above
-//   1 blocked   for k block, column tile, row tile { C += acc }     panels too long for the caches
-//   2 split_k   parallel for k part, .. { part[..] = acc }          few results, a long reduction
+// The knob "reduction" says how the reduction is done:
+//   whole       as above
+//   k_blocked   for k block, column tile, row tile { C += acc }     panels too long for the caches
+//   split_k     parallel for k part, .. { part[..] = acc }          few results, a long reduction
 //               C = sum(part)
 //
 // Products whose rows another product reads (attention) are attached by that one: computed within
@@ -32,7 +32,7 @@
 #include "cpu/contraction_knobs.h"
 #include "cpu/operand_copies.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
@@ -61,7 +61,7 @@ class Recipe {
       return;
     }
     t_.when(k_.reduction, kWholeReduction, [&] { whole(); });
-    if (k_.offers(kBlocked)) t_.when(k_.reduction, kBlocked, [&] { blocked(); });
+    if (k_.offers(kKBlocked)) t_.when(k_.reduction, kKBlocked, [&] { k_blocked(); });
     if (k_.offers(kSplitK)) t_.when(k_.reduction, kSplitK, [&] { split_k(); });
   }
 
@@ -103,7 +103,7 @@ class Recipe {
   }
 
   // Blocks of the reduction add into the result.
-  void blocked() {
+  void k_blocked() {
     StageRef anchor = t_.stage(c_.group.anchor), output_stage = t_.stage(c_.group.output_stage);
     StageRef block = anchor.rfactor(anchor.reduce_axis(c_.longest), k_.k_block, false);
     HostLoops h;
@@ -147,7 +147,7 @@ class Recipe {
     const auto axis = [&](int i) { return h.axis(first + i); };
     auto [col_tile, col] = h.split(axis(sh_.v), k_.tile_cols);
     auto [vector, lane] = h.split(col, c_.lanes);
-    auto [col_block, col_of_block] = h.split(col_tile, k_.col_block);
+    auto [col_block, col_of_block] = h.split(col_tile, k_.col_block_tiles);
     std::vector<Loop> blocks, row_tiles;
     for (int i = 0; i < first; ++i) blocks.push_back(h.axis(i));
     for (int i : sh_.batch) blocks.push_back(axis(i));
@@ -156,7 +156,7 @@ class Recipe {
         blocks.push_back(axis(i));
         continue;
       }
-      auto [other_block, other] = h.split(axis(i), k_.other_block);
+      auto [other_block, other] = h.split(axis(i), k_.other_block_rows);
       blocks.push_back(other_block);
       row_tiles.push_back(other);
     }
@@ -182,12 +182,12 @@ class Recipe {
   // Blocks of rows, tiles in a block, rows in a tile. Of a chain a block is so many rows.
   std::array<Loop, 3> split_rows(StageRef h, Loop rows) {
     if (!c_.group.chain.empty()) {
-      auto [block, in_block] = h.split(rows, k_.chain_rows);
+      auto [block, in_block] = h.split(rows, k_.chain_block_rows);
       auto [tile, row] = h.split(in_block, k_.tile_rows);
       return {block, tile, row};
     }
     auto [tiles, row] = h.split(rows, k_.tile_rows);
-    auto [block, tile] = h.split(tiles, k_.row_block);
+    auto [block, tile] = h.split(tiles, k_.row_block_tiles);
     return {block, tile, row};
   }
 
@@ -295,4 +295,4 @@ void build(TemplateBuilder& t, const StageGroup& g) {
 HEDDLE_REGISTER_META_TEMPLATE({"complex_reduction", 0, matches, build});
 
 }  // namespace
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

@@ -4,7 +4,7 @@
 
 #include "cpu/vectors.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 bool contains(const std::vector<int>& stages, int s) {
@@ -33,7 +33,7 @@ Contraction::Contraction(const TemplateBuilder& t, const StageGroup& g)
   channels_in_planes = grouped && shape.m >= 0 && shape.row_dim < 0 && is_stored(*shape.row) &&
                        grouped->row_dim + 1 != shape.row->tensor.rank();
   if (!narrow || !grouped) return;
-  for (int64_t size : meta::dot_sizes(*narrow, t.target())) {
+  for (int64_t size : cpu::dot_sizes(*narrow, t.target())) {
     if (grouped->extent >= size) dot_sizes.push_back(size);
   }
 }
@@ -118,4 +118,4 @@ int Contraction::innermost_reduce(bool channels_last) const {
   return static_cast<int>(last);
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

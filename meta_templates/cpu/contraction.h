@@ -7,7 +7,7 @@
 #include "common/contraction_shape.h"
 #include "cpu/narrow_product.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 /// What is known of the contraction of a group. It lives no longer than the group and its DAG.
 struct Contraction {
@@ -58,4 +58,4 @@ struct Contraction {
   int64_t stride(const Access& a, int dim) const;
 };
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

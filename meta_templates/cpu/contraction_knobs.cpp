@@ -6,7 +6,7 @@
 #include "cpu/location.h"
 #include "cpu/register_tile.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 class Questions {
@@ -81,20 +81,20 @@ class Questions {
     if (p_.hosts_chain) {
       std::vector<int64_t> values{p_.rows};
       for (int64_t r = tile_rows; r < p_.rows; r *= 2) values.push_back(r);
-      k_.chain_rows = t_.knob("chain_rows", values, choice_);
-      k_.block_has_batch = t_.chosen(k_.chain_rows) == p_.rows;
+      k_.chain_block_rows = ask("chain_block_rows", "chain_rows", std::move(values));
+      k_.block_has_batch = t_.chosen(k_.chain_block_rows) == p_.rows;
     } else {
-      k_.row_block = t_.split_knob("row_block", row_tiles, row_tiles, choice_);
+      k_.row_block_tiles = ask_split("row_block_tiles", "row_block", row_tiles);
     }
-    k_.col_block = t_.split_knob("col_block", col_tiles, col_tiles, choice_);
-    const int64_t others = p_.last_other_rows;
-    if (p_.has_other_rows) k_.other_block = t_.split_knob("other_block", others, others, choice_);
+    k_.col_block_tiles = ask_split("col_block_tiles", "col_block", col_tiles);
+    if (p_.has_other_rows)
+      k_.other_block_rows = ask_split("other_block_rows", "other_block", p_.last_other_rows);
   }
 
   void reduction() {
     const int64_t k = p_.longest_reduction, cores = p_.target.cores;
     if (can_block_k(p_)) {
-      k_.reductions.push_back(kBlocked);
+      k_.reductions.push_back(kKBlocked);
       k_.k_block = t_.split_knob("k_block", k, k, choice_);
     }
     if (can_split_k(p_)) {
@@ -103,7 +103,8 @@ class Questions {
                                        whole_groups(p_, ceil_div(k, 2 * cores))};
       k_.k_part = t_.knob("k_part", parts, choice_);
     }
-    k_.reduction = t_.knob("mode", k_.reductions, choice_);
+    k_.reduction = t_.kind("reduction", {"whole", "k_blocked", "split_k"}, choice_, k_.reductions);
+    t_.alias(k_.reduction, "mode");
   }
 
   // Where the reduction is cut, no group may be.
@@ -111,7 +112,7 @@ class Questions {
     if (k_.dot.is_const() || c_.longest != c_.grouped->axis) return;
     const int64_t k = p_.longest_reduction;
     for (const auto& [reduction, length] :
-         {std::pair{kBlocked, k_.k_block}, std::pair{kSplitK, k_.k_part}}) {
+         {std::pair{kKBlocked, k_.k_block}, std::pair{kSplitK, k_.k_part}}) {
       if (!k_.offers(reduction)) continue;
       t_.require("parts of the reduction must be whole groups",
                  [=, dot = k_.dot, which = k_.reduction, reduction = reduction,
@@ -126,7 +127,8 @@ class Questions {
     if (!p_.vector.packable || !p_.row.exists) return;  // nothing of it is used again
     std::vector<int64_t> forms{kAsItLies, kPackWhole};
     if (!p_.vector.constant) forms.push_back(kPackPanels);
-    k_.copies.pack_vectors = t_.knob("pack_vectors", forms, choice_);
+    k_.copies.pack_vectors =
+        t_.kind("pack_vectors", {"as_it_lies", "whole", "panels"}, choice_, forms);
     constexpr int64_t kWideEnough = 64;  // columns, of which some may be fetched ahead
     if (!p_.vector.constant && c_.is_stored(*sh_.vector) && p_.cols >= kWideEnough)
       k_.copies.prefetch_panels = t_.knob("prefetch_panels", {0, 16, 32, 64}, choice_);
@@ -136,7 +138,8 @@ class Questions {
     if (!p_.row.packable) return;
     std::vector<int64_t> forms{kBroadcastAsItLies, kPackTiles};
     if (p_.halves()) forms.push_back(kWidenInPlace);
-    k_.copies.pack_broadcasts = t_.knob("pack_broadcasts", forms, choice_);
+    k_.copies.pack_broadcasts =
+        t_.kind("pack_broadcasts", {"as_it_lies", "tiles", "widened"}, choice_, forms);
   }
 
   // What is packed is not computed within the blocks.
@@ -162,6 +165,16 @@ class Questions {
     k_.copies.widen_broadcasts = ask("widen_broadcasts", p_.row, k_.copies.pack_broadcasts);
   }
 
+  // Knobs that had another name: records may use it.
+  Param ask(const char* name, const char* old_name, std::vector<int64_t> values) {
+    const Param knob = t_.knob(name, std::move(values), choice_);
+    t_.alias(knob, old_name);
+    return knob;
+  }
+  Param ask_split(const char* name, const char* old_name, int64_t extent) {
+    return ask(name, old_name, split_factors(extent, extent));
+  }
+
   TemplateBuilder& t_;
   const Contraction& c_;
   const ContractionShape& sh_;
@@ -177,4 +190,4 @@ ContractionKnobs ask_contraction_knobs(TemplateBuilder& t, const Contraction& c,
   return Questions(t, c, p, choice).ask();
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

@@ -5,7 +5,7 @@
 #include "cpu/contraction_rule.h"
 #include "heddle/schedule/template.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 /// Knobs of the copies that operands are read from. One that is not asked is the constant 0.
 struct CopyKnobs {
@@ -17,15 +17,15 @@ struct CopyKnobs {
 };
 
 struct ContractionKnobs {
-  Param location;              ///< attached: 0 at the root, n in the n-th place
-  Param tile_rows, tile_cols;  ///< of a register tile, in elements
-  Param unroll_k;              ///< steps of the reduction
-  Param dot = 1;               ///< products that one instruction adds up
-  Param row_block, col_block;  ///< in register tiles
-  Param chain_rows;            ///< in place of row_block where a chain is hosted, in rows
-  Param other_block;           ///< of the innermost of the other axes of rows
-  Param reduction;             ///< Reduction
-  Param k_block, k_part;       ///< steps of the longest reduction a block, a part
+  Param location;                          ///< attached: 0 at the root, n in the n-th place
+  Param tile_rows, tile_cols;              ///< of a register tile, in elements
+  Param unroll_k;                          ///< steps of the reduction
+  Param dot = 1;                           ///< products that one instruction adds up
+  Param row_block_tiles, col_block_tiles;  ///< of a block, in register tiles
+  Param chain_block_rows;  ///< of a block that a chain goes through, in place of row_block_tiles
+  Param other_block_rows;  ///< of a block, along the innermost of the other axes of rows
+  Param reduction;         ///< Reduction
+  Param k_block, k_part;   ///< steps of the longest reduction a block, a part
   CopyKnobs copies;
   std::vector<int64_t> reductions{kWholeReduction};  ///< those offered
   bool block_has_batch = false;  ///< a block of a chain has all rows of a batch, by default
@@ -39,4 +39,4 @@ struct ContractionKnobs {
 ContractionKnobs ask_contraction_knobs(TemplateBuilder& t, const Contraction& c,
                                        const ContractionProblem& p, const Choice& choice);
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

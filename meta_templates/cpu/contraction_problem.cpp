@@ -5,7 +5,7 @@
 #include "cpu/cpu_features.h"
 #include "cpu/vectors.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 using Problem = ContractionProblem;
@@ -154,4 +154,4 @@ NamedFeatures ContractionProblem::features() const {
   return f;
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

@@ -4,7 +4,7 @@
 #include "cpu/contraction.h"
 #include "heddle/schedule/choice.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 struct ContractionProblem {
   /// The reduction that goes innermost in the register tile.
@@ -64,4 +64,4 @@ struct ContractionProblem {
 
 ContractionProblem contraction_problem(const TemplateBuilder& t, const Contraction& c);
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

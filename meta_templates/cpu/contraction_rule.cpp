@@ -5,7 +5,7 @@
 #include "cpu/balanced_block.h"
 #include "cpu/register_tile.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 using Problem = ContractionProblem;
@@ -69,7 +69,7 @@ void choose_unroll(const Problem& p, Choice& choice) {
 // only, each would copy all of them.
 bool blocks_have_batch(const Problem& p, const Choice& choice) {
   if (p.attached) return p.block_has_batch;
-  return !p.hosts_chain || choice.value("chain_rows") == p.rows;
+  return !p.hosts_chain || choice.value("chain_block_rows") == p.rows;
 }
 
 PackVectors packing_of_vectors(const Problem& p, bool panels_allowed) {
@@ -114,7 +114,7 @@ void choose_chain_rows(const Problem& p, const RegisterTile& tile, Choice& choic
   const bool enough = p.chain_batches >= kBlocksEnoughATask * tasks;
   const int64_t even = balanced_block(p.rows, most, enough ? 1 : tasks);
   const int64_t tiles = std::min(ceil_div(even, tile.rows), most / tile.rows);
-  choice.set("chain_rows", even == p.rows ? even : std::max(tile.rows, tiles * tile.rows),
+  choice.set("chain_block_rows", even == p.rows ? even : std::max(tile.rows, tiles * tile.rows),
              "rows that stay near L2 from the first product to the last");
 }
 
@@ -177,10 +177,10 @@ void choose_blocks(const Problem& p, const RegisterTile& tile, PackVectors packi
     b.col = ceil_div(p.cols, tile.vectors * p.lanes);
     b.other = 1;
   }
-  choice.set("row_block", b.row, "row tiles whose operand stays near L2");
-  choice.set("col_block", b.col,
+  choice.set("row_block_tiles", b.row, "row tiles whose operand stays near L2");
+  choice.set("col_block_tiles", b.col,
              b.share_rows || p.hosts_chain ? "all: rows are shared out" : "columns are shared out");
-  choice.set("other_block", b.other, "rows of the image a block");
+  choice.set("other_block_rows", b.other, "rows of the image a block");
 }
 
 // A block of the longest reduction, such that the blocks of all are about kPanelSteps long.
@@ -200,25 +200,25 @@ void choose_reduction(const Problem& p, const RegisterTile& tile, PackVectors pa
   choice.set("k_block", std::min(k, whole_groups(p, block_of_reduction(p))),
              "a panel of the vector operand stays near");
   choice.set("k_part", whole_groups(p, ceil_div(k, cores)), "one part a core");
-  choice.set("mode", kWholeReduction, "the whole reduction in one go");
+  choice.set("reduction", kWholeReduction, "the whole reduction in one go");
   // What is computed within a block of a chain is read by the whole reduction.
   if (!p.can_cut || p.hosts_chain) return;
   // A panel is read again by each row tile of its block.
   const int64_t panel_bytes = p.depth * tile.vectors * p.target.vector_bytes;
   if (can_block_k(p) && packing == kPackPanels && 2 * panel_bytes > p.target.l2_bytes)
-    choice.set("mode", kBlocked, "a panel of the whole reduction is too long for L2");
+    choice.set("reduction", kKBlocked, "a panel of the whole reduction is too long for L2");
   else if (can_block_k(p) && p.depth > kLongReduction && p.rows * p.cols >= kManyResults)
-    choice.set("mode", kBlocked, "the reduction is too long for the caches");
+    choice.set("reduction", kKBlocked, "the reduction is too long for the caches");
   const int64_t tasks = p.results / std::max<int64_t>(1, kVectorsATask * p.lanes);
   if (can_split_k(p) && p.parallel && tasks < 2 * cores && p.depth >= kDeepReduction)
-    choice.set("mode", kSplitK, "too few results to share out over the cores");
+    choice.set("reduction", kSplitK, "too few results to share out over the cores");
 }
 
 void choose_copy_of_vectors(const Problem& p, PackVectors packing, Choice& choice) {
   constexpr int64_t kColumnsAhead = 32;
   choice.set("pack_vectors", packing,
              p.vector.constant        ? "constant: packed once"
-             : packing == kPackPanels ? "2: long strides, a panel at a time"
+             : packing == kPackPanels ? "long strides, a panel at a time"
              : packing == kPackWhole  ? "long strides, read often"
                                       : "read in order as it lies");
   // The lines of a panel are each of another page, where no stream runs ahead: the next panel's are
@@ -243,7 +243,7 @@ void choose_copy_of_broadcasts(const Problem& p, Choice& choice) {
     choice.set("pack_broadcasts",
                p.row.constant || large || across ? kPackTiles : kBroadcastAsItLies, reason);
   } else if (p.cols >= kWidenColumns) {
-    choice.set("pack_broadcasts", kWidenInPlace, "2: widened as it lies, for many columns");
+    choice.set("pack_broadcasts", kWidenInPlace, "widened as it lies, for many columns");
   } else {
     choice.set("pack_broadcasts", kBroadcastAsItLies, reason);
   }
@@ -293,4 +293,4 @@ Choice contraction_rule(const Problem& p) {
   return choice;
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

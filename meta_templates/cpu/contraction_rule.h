@@ -4,12 +4,12 @@
 
 #include "cpu/contraction_problem.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
-/// How the reduction of a contraction is done (knob "mode").
+/// How the reduction of a contraction is done (knob "reduction").
 enum Reduction : int64_t {
   kWholeReduction = 0,  ///< at once, for each register tile
-  kBlocked = 1,         ///< in blocks that add into the result
+  kKBlocked = 1,        ///< in blocks that add into the result
   kSplitK = 2,          ///< in parts, in parallel, that are added up after
 };
 
@@ -42,4 +42,4 @@ inline constexpr int64_t kShortWindow = 8;
 /// `length`, lengthened to whole groups of products for one instruction.
 int64_t whole_groups(const ContractionProblem& p, int64_t length);
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

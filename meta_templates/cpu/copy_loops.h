@@ -6,7 +6,7 @@
 
 #include "heddle/schedule/template.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 /// Dimensions 0..n-1 but `without`, and then `last`, where that is one (-1: it is none).
 inline std::vector<int> dims_but(int n, int without, int last) {
@@ -121,4 +121,4 @@ inline std::vector<Loop> group_copy(StageRef p, int k, int64_t size, int dim, Pa
   return order;
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

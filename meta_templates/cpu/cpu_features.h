@@ -3,7 +3,7 @@
 
 #include "heddle/schedule/choice.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 inline NamedFeatures cpu_features(const Target& target) {
   const auto number = [](auto x) { return static_cast<double>(x); };
@@ -17,4 +17,4 @@ inline NamedFeatures cpu_features(const Target& target) {
           {"prefers_bf16_dots", number(target.prefers_bf16_dots())}};
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

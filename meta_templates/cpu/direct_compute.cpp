@@ -8,7 +8,7 @@
 //     parallel for tasks { for rows, overlapped { [attached stages]  for chunk { vectors } } }
 //   a transposed read: transposed_tiles.cpp
 //
-// Knobs: unroll (vectors a chunk), width (elements a vector), grain (chunks a task), row_block
+// Knobs: unroll (vectors a chunk), width (elements a vector), grain (chunks a task), block_rows
 // (rows a block), overlap_rows (rows a task, each reduced while the one before is written),
 // prefetch_rows (how far ahead rows are fetched), nontemporal (stores that bypass the caches). The
 // numbers come from direct_rule.cpp.
@@ -20,7 +20,7 @@
 #include "cpu/transposed_tiles.h"
 #include "cpu/vectors.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
@@ -78,8 +78,9 @@ class Recipe {
   }
 
   void by_rows(std::vector<Loop> rows) {
-    const Param row_block = t_.knob("row_block", {1, 2, 4}, choice_);
-    rows.back() = s_.split(rows.back(), row_block)[0];
+    const Param block_rows = t_.knob("block_rows", {1, 2, 4}, choice_);
+    t_.alias(block_rows, "row_block");
+    rows.back() = s_.split(rows.back(), block_rows)[0];
     Loop task = s_.fuse(rows), row = task;
     if (p_.reduces_rows && !p_.rows_compute) {
       const Param rows_of_task = t_.knob("overlap_rows", {1, 16, 64}, choice_);
@@ -113,4 +114,4 @@ void build(TemplateBuilder& t, const StageGroup& g) {
 HEDDLE_REGISTER_META_TEMPLATE({"direct_compute", 0, matches, build});
 
 }  // namespace
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

@@ -7,7 +7,7 @@
 #include "cpu/streamed_rows.h"
 #include "cpu/vectors.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 // Several rows at a time where a row is read again and again: the first pass over them then draws
@@ -37,7 +37,7 @@ void choose_row_block(const DirectProblem& p, Choice& choice) {
   constexpr int64_t kLongRowsInL2 = 4, kLongRowsACore = 4;
   const bool long_rows = p.rows_compute && p.row_bytes * kLongRowsInL2 > p.target.l2_bytes &&
                          p.last_rows >= kLongRowsACore * p.target.cores;
-  choice.set("row_block",
+  choice.set("block_rows",
              rows_in_blocks(p) ? kRowsOfBlock
              : long_rows       ? kLongRowsOfBlock
                                : 1,
@@ -143,4 +143,4 @@ NamedFeatures DirectProblem::features() const {
   return f;
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

@@ -5,7 +5,7 @@
 #include "heddle/schedule/choice.h"
 #include "heddle/schedule/template.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 struct DirectProblem {
   Target target;
@@ -33,4 +33,4 @@ DirectProblem direct_problem(const TemplateBuilder& t, const StageGroup& g);
 /// A default for every knob.
 Choice direct_rule(const DirectProblem& p);
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

@@ -6,7 +6,7 @@
 
 #include "heddle/schedule/template.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 /// The knob "location" of attached group `g`: 0 is at the root, n at the n-th place that the host
 /// offers. The default is the deepest that its readers allow.
@@ -18,4 +18,4 @@ inline Param ask_location(TemplateBuilder& t, const StageGroup& g, const std::st
   return location;
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

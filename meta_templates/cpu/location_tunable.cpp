@@ -16,7 +16,7 @@
 #include "cpu/streamed_rows.h"
 #include "cpu/vectors.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
@@ -214,4 +214,4 @@ void build(TemplateBuilder& t, const StageGroup& g) {
 HEDDLE_REGISTER_META_TEMPLATE({"location_tunable", 0, matches, build});
 
 }  // namespace
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

@@ -7,7 +7,7 @@
 
 #include "common/contraction_shape.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 /// sum(wide(x[..]) * wide(y[..])), where x and y have narrower types.
 struct NarrowProduct {
@@ -80,4 +80,4 @@ inline std::optional<GroupedReduction> grouped_reduction(const Operation& op,
   return g.axis >= 0 ? std::optional(g) : std::nullopt;
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

@@ -3,7 +3,7 @@
 #include "cpu/copy_loops.h"
 #include "cpu/streamed_rows.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 void OperandCopies::write(StageRef reader, StageRef host, Loop panel, bool channels_last) {
   copy_vectors(reader, host, panel, channels_last);
@@ -105,4 +105,4 @@ void OperandCopies::share_out(const Access& a, StageRef p, const std::vector<Loo
   p.parallel(order.size() > 2 ? p.fuse(order[0], order[1]) : order[0]);
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

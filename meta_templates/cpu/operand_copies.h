@@ -8,7 +8,7 @@
 
 #include "cpu/contraction_knobs.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 class OperandCopies {
  public:
@@ -41,4 +41,4 @@ class OperandCopies {
   bool parallel_;
 };
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

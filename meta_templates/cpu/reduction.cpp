@@ -8,7 +8,7 @@
 #include "cpu/streamed_rows.h"
 #include "cpu/vectors.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 int64_t length_of(const Operation& op, const std::vector<int>& run) {
@@ -132,4 +132,4 @@ NamedFeatures ReductionProblem::features() const {
   return f;
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

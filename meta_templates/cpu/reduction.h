@@ -7,7 +7,7 @@
 #include "heddle/schedule/choice.h"
 #include "heddle/schedule/template.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 /// Positions of axes that the recipe cuts.
 struct ReductionAxes {
@@ -53,4 +53,4 @@ struct ReductionProblem {
 ReductionProblem reduction_problem(const TemplateBuilder& t, const StageGroup& g,
                                    const ReductionAxes& axes);
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

@@ -4,7 +4,7 @@
 
 #include "cpu/streamed_rows.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 using Problem = ReductionProblem;
@@ -119,4 +119,4 @@ Choice reduction_rule(const Problem& p) {
   return choice;
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

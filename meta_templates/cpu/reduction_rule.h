@@ -4,7 +4,7 @@
 
 #include "cpu/reduction.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 /// A default for every knob. Those of a reduction that is cut into parts begin with "part_".
 Choice reduction_rule(const ReductionProblem& p);
@@ -20,4 +20,4 @@ int64_t columns_in_l1(const ReductionProblem& p);
 /// Steps of a reduction for each core, below which it is not cut into parts.
 inline constexpr int64_t kLeastStepsACore = 4;
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 // Bytes a cycle that a stream from L2 sustains beside the arithmetic (at best it has 32 or 64);
@@ -101,4 +101,4 @@ RegisterTile best_register_tile(const ContractionProblem& p, int64_t most) {
   return best;
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

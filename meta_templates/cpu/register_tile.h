@@ -3,7 +3,7 @@
 
 #include "cpu/contraction_problem.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 struct RegisterTile {
   int64_t rows = 1;
@@ -21,4 +21,4 @@ double tile_score(const ContractionProblem& p, int64_t rows, const RegisterTile&
 /// The tile of the best score of at most `most` accumulators.
 RegisterTile best_register_tile(const ContractionProblem& p, int64_t most);
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

@@ -8,7 +8,7 @@
 #include "cpu/cpu_features.h"
 #include "cpu/vectors.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
@@ -108,4 +108,4 @@ void build(TemplateBuilder& t, const StageGroup& g) {
 HEDDLE_REGISTER_META_TEMPLATE({"scan", 5, matches, build});
 
 }  // namespace
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

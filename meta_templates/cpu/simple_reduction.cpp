@@ -22,7 +22,7 @@
 #include "cpu/streamed_rows.h"
 #include "cpu/vector_partials.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
@@ -201,4 +201,4 @@ void build(TemplateBuilder& t, const StageGroup& g) {
 HEDDLE_REGISTER_META_TEMPLATE({"simple_reduction", 0, matches, build});
 
 }  // namespace
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

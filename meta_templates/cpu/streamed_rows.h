@@ -11,7 +11,7 @@
 #include "heddle/dag/all_producers.h"
 #include "heddle/schedule/template.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 /// The inputs that stage `s` (with what it takes in) reads element by element, in rows larger than
 /// a cache line.
@@ -104,4 +104,4 @@ inline void prefetch_rows(TemplateBuilder& t, StageRef s, const std::vector<Acce
   for (const Access& a : reads) prefetch_ahead(t, s, t.stage(a.producer), 0, ahead, {1, 2, 4, 8});
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

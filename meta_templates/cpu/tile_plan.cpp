@@ -4,7 +4,7 @@
 
 #include "common/costs.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 bool has_tiles(const Target& target, const NarrowProduct& p) {
@@ -87,4 +87,4 @@ std::optional<TilePlan> tile_plan(const ComputeDag& dag, const StageGroup& g,
   return plan_tiles(dag, g, *narrow);
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

@@ -6,7 +6,7 @@
 #include "common/contraction_shape.h"
 #include "cpu/narrow_product.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 // A tile is 16 rows of 64 bytes: 16 groups of four bytes along the reduction, or 16 results.
 inline constexpr int64_t kTileRows = 16;
@@ -29,4 +29,4 @@ struct TilePlan {
 /// nullopt where the target has no tiles for the product, where they do not pay, or do not fit.
 std::optional<TilePlan> tile_plan(const ComputeDag& dag, const StageGroup& g, const Target& target);
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

@@ -26,7 +26,7 @@
 #include "cpu/tile_rule.h"
 #include "cpu/vectors.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
@@ -68,9 +68,10 @@ TileProblem tile_problem(const TemplateBuilder& t, const StageGroup& g, const Ti
 
 /// Knobs; one that is not asked is the constant 0.
 struct TileKnobs {
-  Param tile_rows, tile_cols;               ///< of the tiles of one product, in elements
-  Param pack_vectors;                       ///< TilePacking
-  Param row_block, col_block, other_block;  ///< in products
+  Param tile_rows, tile_cols;  ///< of the tiles of one product, in elements
+  Param pack_vectors;          ///< TilePacking
+  /// Of a block, in products; with other_block_rows along the innermost of the other axes of rows.
+  Param row_block_tiles, col_block_tiles, other_block_rows;
   Param copy_rows;
 };
 
@@ -90,13 +91,19 @@ TileKnobs ask_tile_knobs(TemplateBuilder& t, const TilePlan& plan, const TilePro
               return m * n + std::min(m, n) + 1 <= kTileRegisters;
             });
   if (!p.vector_constant)
-    k.pack_vectors = t.knob("pack_vectors", {kPackedWhole, kPackedPanels}, choice);
+    k.pack_vectors = t.kind("pack_vectors", {"as_it_lies", "whole", "panels"}, choice,
+                            {kPackedWhole, kPackedPanels});
   const int64_t rows = row_products(p, t.chosen(k.tile_rows));
   const int64_t cols = ceil_div(p.cols, t.chosen(k.tile_cols));
   const int64_t others = other_products(p, t.chosen(k.tile_rows));
-  k.row_block = t.split_knob("row_block", rows, rows, choice);
-  k.col_block = t.split_knob("col_block", cols, cols, choice);
-  if (p.has_other_rows) k.other_block = t.split_knob("other_block", others, others, choice);
+  const auto ask_split = [&](const char* name, const char* old_name, int64_t extent) {
+    const Param knob = t.split_knob(name, extent, extent, choice);
+    t.alias(knob, old_name);
+    return knob;
+  };
+  k.row_block_tiles = ask_split("row_block_tiles", "row_block", rows);
+  k.col_block_tiles = ask_split("col_block_tiles", "col_block", cols);
+  if (p.has_other_rows) k.other_block_rows = ask_split("other_block_rows", "other_block", others);
   // A knob even where there is no choice: what A is read from is then at the root.
   std::vector<int64_t> copies{1};
   if (!p.copies_rows) copies.insert(copies.begin(), 0);
@@ -235,20 +242,20 @@ class Recipe {
         b.stacked = rows;
         l = products;
       }
-      auto [block, product] = h.split(l, k_.other_block);
+      auto [block, product] = h.split(l, k_.other_block_rows);
       b.outer.push_back(block);
       b.tiles.push_back(product);
     }
     b.rows = h.axis(sh_.m);
     if (!p_.stacks()) {
       auto [products, rows] = whole_tiles(h, b.rows, k_.tile_rows);
-      auto [block, product] = h.split(products, k_.row_block);
+      auto [block, product] = h.split(products, k_.row_block_tiles);
       b.outer.push_back(block);
       b.tiles.push_back(product);
       b.rows = rows;
     }
     auto [products, cols] = whole_tiles(h, h.axis(sh_.v), k_.tile_cols);
-    auto [block, product] = h.split(products, k_.col_block);
+    auto [block, product] = h.split(products, k_.col_block_tiles);
     for (int i : sh_.v_others) b.outer.push_back(h.axis(i));
     b.outer.push_back(block);
     b.tiles.insert(b.tiles.begin(), product);
@@ -333,4 +340,4 @@ void build(TemplateBuilder& t, const StageGroup& g) {
 HEDDLE_REGISTER_META_TEMPLATE({"tile_product", 1, matches, build});
 
 }  // namespace
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

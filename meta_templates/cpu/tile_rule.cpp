@@ -5,7 +5,7 @@
 #include "cpu/balanced_block.h"
 #include "cpu/cpu_features.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 using Problem = TileProblem;
@@ -39,7 +39,7 @@ bool choose_panels(const Problem& p, Choice& choice) {
   const bool panels =
       !p.vector_constant && !p.has_other_rows && 2 * p.row_batch_bytes <= p.target.l2_bytes;
   choice.set("pack_vectors", panels ? kPackedPanels : kPackedWhole,
-             panels ? "2: a panel at a time, all rows stay in L2" : "1: read by many blocks");
+             panels ? "a panel at a time, all rows stay in L2" : "read by many blocks");
   return panels;
 }
 
@@ -61,11 +61,11 @@ void choose_blocks(const Problem& p, const Kept& kept, bool panels, Choice& choi
   const int64_t others = p.stacks() ? p.other_rows / p.last_other_rows * last : p.other_rows;
   const bool share_rows = !panels && p.outer * others * rows >= 2 * tasks;
   const int64_t over = share_rows ? split_over : 1;
-  choice.set("row_block", panels ? rows : balanced_block(rows, in_l2, others > 1 ? 1 : over),
+  choice.set("row_block_tiles", panels ? rows : balanced_block(rows, in_l2, others > 1 ? 1 : over),
              panels ? "all: a panel is packed once" : "row tiles that stay in L2");
-  choice.set("col_block", share_rows ? cols : balanced_block(cols, cols, split_over),
+  choice.set("col_block_tiles", share_rows ? cols : balanced_block(cols, cols, split_over),
              share_rows ? "all: rows are shared out" : "columns are shared out");
-  choice.set("other_block", balanced_block(last, std::max<int64_t>(1, in_l2 / rows), over),
+  choice.set("other_block_rows", balanced_block(last, std::max<int64_t>(1, in_l2 / rows), over),
              "rows of the image a block");
 }
 
@@ -120,4 +120,4 @@ NamedFeatures TileProblem::features() const {
   return f;
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

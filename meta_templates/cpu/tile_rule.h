@@ -4,7 +4,7 @@
 #include "cpu/tile_plan.h"
 #include "heddle/schedule/choice.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 struct TileProblem {
   Target target;
@@ -48,4 +48,4 @@ int64_t other_products(const TileProblem& p, int64_t tile_rows);
 /// A default for every knob.
 Choice tile_rule(const TileProblem& p);
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

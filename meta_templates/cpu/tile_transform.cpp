@@ -15,7 +15,7 @@
 #include "common/loops.h"
 #include "cpu/vectors.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 // The case periods of a group's output stage and of what is inlined into it element by element.
@@ -212,4 +212,4 @@ void build(TemplateBuilder& t, const StageGroup& g) {
 HEDDLE_REGISTER_META_TEMPLATE({"tile_transform", 1, matches, build});
 
 }  // namespace
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

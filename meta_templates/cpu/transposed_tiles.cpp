@@ -16,7 +16,7 @@
 #include "cpu/streamed_rows.h"
 #include "cpu/vectors.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 namespace {
 
 struct TransposeProblem {
@@ -155,4 +155,4 @@ void tile_transposed(TemplateBuilder& t, const StageGroup& g, int transposed, bo
   t.note("tiled: a read is transposed");
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

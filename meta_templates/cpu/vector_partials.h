@@ -13,7 +13,7 @@
 #include "common/loops.h"
 #include "heddle/schedule/template.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 /// What vectors of partial results are made of.
 struct PartialVectors {
@@ -92,4 +92,4 @@ inline std::pair<StageRef, Loop> vector_partials(StageRef s, const PartialVector
   return {rf, vectors};
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

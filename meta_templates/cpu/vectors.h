@@ -6,7 +6,7 @@
 #include "common/costs.h"
 #include "heddle/schedule/template.h"
 
-namespace heddle::meta {
+namespace heddle::meta::cpu {
 
 /// The lanes of one native vector of the stage's (first) result.
 inline int64_t native_lanes(const TemplateBuilder& t, int stage) {
@@ -35,4 +35,4 @@ inline Param ask_vector_width(TemplateBuilder& t, int64_t lanes, bool transcende
   return transcendental ? t.knob("width", {lanes, 2 * lanes}, choice) : Param(lanes);
 }
 
-}  // namespace heddle::meta
+}  // namespace heddle::meta::cpu

@@ -172,7 +172,7 @@ TEST(Contraction, PlanesOfGroupsAreReadOneAfterAnother) {
     const Tensor w = constant_placeholder(
         last ? Shape{3, 3, c / groups, c} : Shape{c, c / groups, 3, 3}, f32, "W");
     const Template t = make_template(ComputeDag({ops::conv2d(x, w, at)}), avx2());
-    return std::vector<int64_t>{chosen(t, "row_block") * chosen(t, "tile_rows"),
+    return std::vector<int64_t>{chosen(t, "row_block_tiles") * chosen(t, "tile_rows"),
                                 chosen(t, "s1.location")};
   };
   EXPECT_EQ(choices(32, 56, ops::NCHW), (std::vector<int64_t>{4, -1}));

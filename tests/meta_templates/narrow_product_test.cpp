@@ -288,7 +288,7 @@ TEST(NarrowProduct, GroupsStayWholeWhereTheReductionIsCut) {
   auto set = [&](const char* name, int64_t value) {
     config.values[static_cast<size_t>(t.knob_index(name))] = value;
   };
-  set("mode", 1);
+  set("reduction", 1);
   set("k_block", 3);
   EXPECT_THAT(t.why_invalid(config), HasSubstr("whole groups"));
   set("dot", 1);

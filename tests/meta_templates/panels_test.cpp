@@ -42,8 +42,8 @@ TEST(Panels, AreTheChoiceWhereRowsAreFewAndStridesLong) {
   EXPECT_EQ(chosen(on(target, {1, 8, 4096, 1024}), "pack_vectors"), kAsItLies);
   EXPECT_EQ(chosen(on(target, {1, 128, 64, 1024}), "pack_vectors"), kAsItLies);
   // Of a panel too long for L2, a part at a time.
-  EXPECT_EQ(chosen(on(target, {1, 128, 512, 1024}), "mode"), 0);
-  EXPECT_EQ(chosen(on(target, {1, 32, 512, 8192}), "mode"), 1);
+  EXPECT_EQ(chosen(on(target, {1, 128, 512, 1024}), "reduction"), 0);
+  EXPECT_EQ(chosen(on(target, {1, 32, 512, 8192}), "reduction"), 1);
 }
 
 TEST(Panels, HaveNoLoopOfTheirOwnBeforeTheProduct) {
@@ -62,7 +62,7 @@ TEST(Panels, AreRightInAnyMode) {
     const Template t = make_template(ComputeDag(p.outputs), Target::host());
     const selftest::Case reference(p, seed);
     Rng rng(seed++);
-    const int form = t.knob_index("pack_vectors"), mode = t.knob_index("mode");
+    const int form = t.knob_index("pack_vectors"), mode = t.knob_index("reduction");
     ASSERT_GE(form, 0);
     ASSERT_GE(mode, 0);
     const size_t modes = t.knobs()[static_cast<size_t>(mode)].values.size();

@@ -124,7 +124,7 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage, Target targ
 std::vector<std::string> undrawn(const Coverage& coverage) {
   std::vector<std::string> names;
   for (const auto& [name, of] : coverage.knobs) {
-    for (const char* knob : {"mode", "unroll_k", "pack_operand", "nontemporal", "unroll",
+    for (const char* knob : {"reduction", "unroll_k", "pack_operand", "nontemporal", "unroll",
                              "location", "split_reduction", "streams", "prefetch_rows",
                              "prefetch_lines", "overlap_rows", "with_reader", "prefetch_panels",
                              "channels_last", "dot", "widen_vectors", "widen_broadcasts"}) {

@@ -238,7 +238,7 @@ TEST(ConfigMoves, TellSizesFromAlternatives) {
   };
   EXPECT_EQ(kind("tile_rows"), KnobKind::Ordered);
   EXPECT_EQ(kind("k_block"), KnobKind::Ordered);
-  EXPECT_EQ(kind("mode"), KnobKind::Alternatives);
+  EXPECT_EQ(kind("reduction"), KnobKind::Alternatives);
   EXPECT_EQ(kind("pack_vectors"), KnobKind::Alternatives);
   TuneTask soft = softmax_task();
   ConfigMoves soft_moves(soft.tmpl);
