@@ -129,7 +129,7 @@ NamedFeatures ContractionProblem::features() const {
   add("vector_constant", vector.constant);
   add("vector_packable", vector.packable);
   add("vector_element_bytes", vector.element_bytes);
-  add("vector_bytes", vector.bytes);
+  add("vector_operand_bytes", vector.bytes);
   add("vector_batch_bytes", vector.batch_bytes);
   add("vector_contiguous", vector_contiguous);
   add("vector_row_bytes", vector_row_bytes);
@@ -137,7 +137,7 @@ NamedFeatures ContractionProblem::features() const {
   add("row_constant", row.constant);
   add("row_packable", row.packable);
   add("row_element_bytes", row.element_bytes);
-  add("row_bytes", row.bytes);
+  add("row_operand_bytes", row.bytes);
   add("row_batch_bytes", row.batch_bytes);
   add("row_run", row_run);
   add("narrow", narrow);

@@ -1,0 +1,183 @@
+// The rules of the CPU templates: what they are told, who may answer in their place, and that old
+// records still replay.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "heddle/ops/ops.h"
+#include "heddle/schedule/template.h"
+
+namespace heddle {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// One declaration for each kind of rule, and what it is scheduled for.
+struct Subject {
+  const char* name;
+  Tensor output;
+  const char* target = "llvm -mcpu=znver3 -threads=2";
+};
+
+Tensor product(int64_t m, int64_t n, int64_t k, DataType type = f32) {
+  return ops::matmul(placeholder({m, k}, type, "A"), placeholder({k, n}, type, "B"));
+}
+
+Tensor padded_convolution() {
+  ops::Conv conv;
+  conv.padding = {1};
+  return ops::conv2d(placeholder({1, 64, 56, 56}, f32, "X"),
+                     constant_placeholder({64, 64, 3, 3}, f32, "W"), conv);
+}
+
+std::vector<Subject> subjects() {
+  return {{"product", product(512, 512, 512)},
+          {"long product", product(32, 512, 8192)},
+          {"few results", product(32, 32, 65536)},
+          {"matrix and vector", product(1, 4096, 4096)},
+          {"bytes", product(256, 256, 256, i8), "llvm -mcpu=sapphirerapids -threads=2"},
+          {"convolution", padded_convolution()},
+          {"sum of rows", ops::sum(placeholder({4096, 1024}, f32, "X"), {1})},
+          {"sum of columns", ops::sum(placeholder({4096, 1024}, f32, "X"), {0})},
+          {"sum of all", ops::sum(placeholder({4096, 4096}, f32, "X"), {0, 1})},
+          {"softmax", ops::softmax(placeholder({4096, 1024}, f32, "X"))},
+          {"layer norm", ops::layer_norm(placeholder({16384, 4096}, f32, "X"))},
+          {"elements", ops::relu(placeholder({1024, 1024}, f32, "X"))},
+          {"transposition", ops::transpose(placeholder({4096, 4096}, f32, "X"), {1, 0})},
+          {"scan", ops::cumsum(placeholder({512, 1000}, f32, "X"), 1)}};
+}
+
+Template template_of(const Subject& s) {
+  return make_template(ComputeDag({s.output}), Target::parse(s.target), AutoSchedulerOptions());
+}
+
+class Installed {
+ public:
+  explicit Installed(std::shared_ptr<const ChoiceSource> source)
+      : before_(install_choice_source(std::move(source))) {}
+  ~Installed() { install_choice_source(before_); }
+  Installed(const Installed&) = delete;
+  Installed& operator=(const Installed&) = delete;
+
+ private:
+  std::shared_ptr<const ChoiceSource> before_;
+};
+
+/// Is always unsure, and notes what it was asked.
+class Listener : public ChoiceSource {
+ public:
+  std::string version() const override { return "listener"; }
+  std::optional<Choice> choose(std::string_view heuristic, const NamedFeatures& features,
+                               const Target&) const override {
+    std::vector<std::string> names;
+    for (const NamedFeature& f : features) {
+      names.emplace_back(f.name);
+      EXPECT_TRUE(std::isfinite(f.value)) << heuristic << "." << f.name;
+    }
+    EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size())
+        << heuristic << " has two features of one name";
+    const auto [known, first] = asked.emplace(heuristic, names);
+    EXPECT_EQ(known->second, names) << heuristic;
+    return std::nullopt;
+  }
+  mutable std::map<std::string, std::vector<std::string>> asked;
+};
+
+TEST(CpuRules, AHeuristicHasTheSameFeaturesForEveryProblem) {
+  const auto listener = std::make_shared<Listener>();
+  for (const Subject& s : subjects()) {
+    const std::string by_rule = template_of(s).to_text();
+    const Installed installed(listener);
+    EXPECT_EQ(template_of(s).to_text(), by_rule) << s.name;
+  }
+  std::vector<std::string> heuristics;
+  for (const auto& [name, features] : listener->asked) heuristics.push_back(name);
+  EXPECT_EQ(heuristics, (std::vector<std::string>{"contraction", "direct", "location", "reduction",
+                                                  "scan", "tile_product", "transpose"}));
+}
+
+/// Says one value for knobs of one heuristic.
+class Answers : public ChoiceSource {
+ public:
+  Answers(std::string heuristic, std::map<std::string, int64_t> says)
+      : heuristic_(std::move(heuristic)), says_(std::move(says)) {}
+  std::string version() const override {
+    std::string text = heuristic_;
+    for (const auto& [knob, value] : says_) text += " " + knob + "=" + std::to_string(value);
+    return text;
+  }
+  std::optional<Choice> choose(std::string_view heuristic, const NamedFeatures&,
+                               const Target&) const override {
+    if (heuristic != heuristic_) return std::nullopt;
+    Choice choice("tree of the test");
+    for (const auto& [knob, value] : says_) choice.set(knob, value, "measured");
+    return choice;
+  }
+
+ private:
+  std::string heuristic_;
+  std::map<std::string, int64_t> says_;
+};
+
+const Knob& knob(const Template& t, const std::string& name) {
+  return t.knobs().at(static_cast<size_t>(t.knob_index(name)));
+}
+
+TEST(CpuRules, AnAnswerTakesThePlaceOfTheRules) {
+  const Subject s = subjects()[0];
+  ASSERT_NE(knob(template_of(s), "tile_rows").default_value, 4);
+  const Installed source(std::make_shared<Answers>(
+      "contraction", std::map<std::string, int64_t>{{"tile_rows", 4}, {"tile_cols", 7}}));
+  const Template t = template_of(s);
+  EXPECT_EQ(knob(t, "tile_rows").default_value, 4);
+  EXPECT_EQ(knob(t, "tile_rows").source, "tree of the test");
+  EXPECT_EQ(knob(t, "tile_cols").source, "rule") << "7 columns are no vectors";
+  EXPECT_THAT(t.to_text(), HasSubstr("tree of the test says 7 for 'tile_cols'"));
+  EXPECT_THAT(t.static_schedule().to_text(), HasSubstr(".split(i, 4)"));
+}
+
+// Registers for 14 rows of 4 vectors there are none: the rule's tile stands, and it is said.
+TEST(CpuRules, AnAnswerThatIsNotLegalLeavesTheRules) {
+  const Subject s = subjects()[0];
+  const Config by_rule = template_of(s).default_config();
+  const Installed source(std::make_shared<Answers>(
+      "contraction", std::map<std::string, int64_t>{{"tile_rows", 14}, {"tile_cols", 32}}));
+  const Template t = template_of(s);
+  EXPECT_EQ(t.default_config(), by_rule);
+  EXPECT_THAT(t.to_text(), HasSubstr("the register tile must fit the vector registers"));
+}
+
+// Whatever is said of all knobs at once, there is a legal static choice.
+TEST(CpuRules, NoAnswerBreaksTheStaticChoice) {
+  for (const Subject& s : subjects()) {
+    std::map<std::string, std::set<std::string>> knobs;  // of each heuristic
+    for (const char* heuristic :
+         {"contraction", "direct", "location", "reduction", "scan", "tile_product", "transpose"}) {
+      for (int64_t value : {0, 1, 2, 64}) {
+        std::map<std::string, int64_t> says;
+        for (const Knob& k : template_of(s).knobs())
+          says[k.name.substr(k.name.rfind('.') + 1)] = value;
+        const Installed source(std::make_shared<Answers>(heuristic, says));
+        const Template t = template_of(s);
+        EXPECT_EQ(t.why_invalid(t.default_config()), "") << s.name << " " << heuristic << value;
+      }
+    }
+  }
+}
+
+TEST(CpuRules, RecordsWithOldNamesReplay) {
+  const Template t = template_of(subjects()[1]);
+  const auto config = [&](const char* text) { return t.config_from_json(Json::parse(text)); };
+  EXPECT_EQ(config(R"({"mode": 0, "pack_vectors": 2})"),
+            config(R"({"reduction": "whole", "pack_vectors": "panels"})"));
+  EXPECT_EQ(config(R"({"mode": 1, "row_block": 1, "col_block": 2})"),
+            config(R"({"reduction": "k_blocked", "row_block_tiles": 1, "col_block_tiles": 2})"));
+  EXPECT_EQ(config(R"({"mode": 2})"), config(R"({"reduction": "split_k"})"));
+}
+
+}  // namespace
+}  // namespace heddle
