@@ -1,0 +1,184 @@
+#include "common/contraction_shape.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace heddle::meta {
+namespace {
+
+using Operands = std::vector<const Access*>;
+
+// Number of consecutive rows that share a vector operand: all, or those of a group where the row
+// only says which (a grouped convolution: channels of floordiv(filter, filters of a group)).
+int64_t rows_of_a_group(const Access& vector, const Axis& m) {
+  int64_t rows = m.extent();
+  if (!vector.depends_on(m)) return rows;
+  const std::function<void(const Expr&)> look = [&](const Expr& e) {
+    const auto* binary = e.as<Binary>();
+    if (binary && binary->op == BinaryOp::FloorDiv && uses_var(binary->a, m.var())) {
+      const auto* var = binary->a.as<VarNode>();
+      const int64_t* members = as_int(binary->b);
+      rows = var && members ? std::gcd(rows, *members) : 1;
+    } else if (e.as<VarNode>() && uses_var(e, m.var())) {
+      rows = 1;
+    } else {
+      for_each_child(e, look);
+    }
+  };
+  for (const Expr& index : vector.indices) look(index);
+  return rows;
+}
+
+bool reads_reduction(const Access& a, const Operation& op) {
+  return std::any_of(op.reduce_axes().begin(), op.reduce_axes().end(),
+                     [&](const Axis& k) { return a.depends_on(k); });
+}
+
+// Whether a window slides along `axis` over operand `a`: vectors along it are not aligned, and
+// where it is strided, they are not in a row either. A copy of `a` that mends both is paid for by a
+// deep reduction.
+bool slides(const Access& a, const Axis& axis, const Operation& op, int64_t depth) {
+  constexpr int64_t kDeep = 256;
+  const auto& index = a.affine.back();
+  const int64_t stride = index ? index->coefficient(axis.var()) : 0;
+  if (stride == 0) return false;
+  if (stride > 1) return true;
+  return depth >= kDeep &&
+         std::any_of(op.reduce_axes().begin(), op.reduce_axes().end(), [&](const Axis& k) {
+           return k.extent() > 1 && index->coefficient(k.var()) != 0;
+         });
+}
+
+// Vectors along an axis that fills only one, and that not to the brim, are few accumulators and as
+// many loads; along one that a window slides over they are loads across lines. Where a constant
+// (packed once) is read along a longer axis, vectors go there, and the results, which are few
+// beside a deep reduction, are stored one by one: channels of a convolution in NCHW. -1: there is
+// none.
+int constant_vector_axis(const ComputeDag& dag, const Operation& op, const Operands& operands,
+                         int64_t lanes) {
+  constexpr int64_t kDeep = 64;
+  int64_t depth = 1;
+  for (const Axis& k : op.reduce_axes()) depth *= k.extent();
+  const Axis& last = op.axes().back();
+  const bool windows = std::any_of(operands.begin(), operands.end(),
+                                   [&](const Access* a) { return slides(*a, last, op, depth); });
+  if (depth < kDeep || (last.extent() > lanes && !windows)) return -1;
+  for (int i = static_cast<int>(op.axes().size()) - 2; i >= 0; --i) {
+    const Axis& axis = op.axes()[static_cast<size_t>(i)];
+    if (axis.extent() < 2 * lanes) continue;
+    const bool reads = std::count_if(operands.begin(), operands.end(),
+                                     [&](const Access* a) { return a->depends_on(axis); }) == 1;
+    for (const Access* a : operands) {
+      if (reads && is_constant(dag, *a) && plain_dim(*a, axis) >= 0 && !a->depends_on(last))
+        return i;
+    }
+  }
+  return -1;
+}
+
+// Stores should be contiguous, so the last axis unless it is too short to fill a vector and another
+// is not.
+int vector_axis(const Operation& op, const Operands& operands, int64_t lanes) {
+  const std::vector<Axis>& axes = op.axes();
+  size_t last = axes.size() - 1;
+  while (last > 0 && axes[last].extent() == 1) --last;
+  if (axes[last].extent() >= lanes / 2) return static_cast<int>(last);
+  for (size_t i = axes.size(); i-- > 0;) {
+    const bool contiguous = std::any_of(operands.begin(), operands.end(), [&](const Access* a) {
+      const Axis* c = contiguous_axis(*a, axes);
+      return c && c->same_as(axes[i]);
+    });
+    if (contiguous && axes[i].extent() >= 2 * lanes) return static_cast<int>(i);
+  }
+  return static_cast<int>(last);
+}
+
+// The longest axis that reuses the vector operand; the innermost of equals. Any other axis still
+// gives independent accumulators. -1: there is none.
+int row_axis(const std::vector<Axis>& axes, const ContractionShape& sh) {
+  const auto reuses = [&](const Axis& axis) {
+    return sh.vector && rows_of_a_group(*sh.vector, axis) > 1;
+  };
+  const Axis* best = nullptr;
+  int at = -1;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (static_cast<int>(i) == sh.v || axes[i].extent() <= 1) continue;
+    const bool better =
+        !best ||
+        (reuses(axes[i]) != reuses(*best) ? reuses(axes[i]) : axes[i].extent() >= best->extent());
+    if (!better) continue;
+    best = &axes[i];
+    at = static_cast<int>(i);
+  }
+  return at;
+}
+
+// The largest operand that depends on the vector axis, and the largest that does not.
+void find_operands(const std::vector<Axis>& axes, const Operands& operands, ContractionShape& sh) {
+  for (const Access* a : operands) {
+    const Access*& mine = a->depends_on(axes[static_cast<size_t>(sh.v)]) ? sh.vector : sh.row;
+    if (!mine || bytes_of(a->tensor) > bytes_of(mine->tensor)) mine = a;
+  }
+}
+
+// The axes that are neither rows nor vectors, by who depends on them.
+void sort_other_axes(const std::vector<Axis>& axes, ContractionShape& sh) {
+  for (int i = 0; i < static_cast<int>(axes.size()); ++i) {
+    if (i == sh.v || i == sh.m) continue;
+    const Axis& axis = axes[static_cast<size_t>(i)];
+    const bool on_vector = sh.vector && sh.vector->depends_on(axis);
+    const bool on_row = sh.row && sh.row->depends_on(axis);
+    (on_vector == on_row ? sh.batch : on_vector ? sh.v_others : sh.m_others).push_back(i);
+  }
+}
+
+}  // namespace
+
+int plain_dim(const Access& a, const Axis& axis, const Operation* op) {
+  auto is_nothing = [&](const Affine::Term& t) {
+    auto is_it = [&](const Axis& x) { return x.var().same_as(t.var) && x.extent() == 1; };
+    return op && !t.var.same_as(axis.var()) &&
+           (std::any_of(op->axes().begin(), op->axes().end(), is_it) ||
+            std::any_of(op->reduce_axes().begin(), op->reduce_axes().end(), is_it));
+  };
+  for (size_t d = 0; d < a.indices.size(); ++d) {
+    if (!a.affine[d] || a.affine[d]->coefficient(axis.var()) != 1 || a.affine[d]->constant != 0)
+      continue;
+    const auto& terms = a.affine[d]->terms;
+    if (std::count_if(terms.begin(), terms.end(), is_nothing) + 1 == std::ssize(terms))
+      return static_cast<int>(d);
+  }
+  return -1;
+}
+
+ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t lanes, bool scattered) {
+  const Operation& op = dag.stage(s);
+  const std::vector<Axis>& axes = op.axes();
+  Operands operands;
+  for (const Access& a : dag.info(s).reads) {
+    if (reads_reduction(a, op)) operands.push_back(&a);
+  }
+  ContractionShape sh;
+  sh.v = scattered ? constant_vector_axis(dag, op, operands, lanes) : -1;
+  if (sh.v < 0) sh.v = vector_axis(op, operands, lanes);
+  const Axis& v = axes[static_cast<size_t>(sh.v)];
+  find_operands(axes, operands, sh);
+  sh.m = row_axis(axes, sh);
+  sort_other_axes(axes, sh);
+  sh.cols = v.extent();
+  for (const Axis& k : op.reduce_axes()) sh.depth *= k.extent();
+  if (sh.vector) {
+    sh.reuse = spatial_points(op) * sh.depth * sh.vector->tensor.dtype().bytes() /
+               bytes_of(sh.vector->tensor);
+    sh.vector_dim = plain_dim(*sh.vector, v, &op);
+  }
+  if (sh.m < 0) return sh;
+  const Axis& m = axes[static_cast<size_t>(sh.m)];
+  sh.rows = m.extent();
+  sh.group = sh.vector ? rows_of_a_group(*sh.vector, m) : sh.rows;
+  if (sh.row) sh.row_dim = plain_dim(*sh.row, m, &op);
+  return sh;
+}
+
+}  // namespace heddle::meta
