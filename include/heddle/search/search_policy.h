@@ -1,4 +1,4 @@
-// SearchPolicy: which configs of a task's template to measure next.
+// SearchPolicy: proposes the configs of a task's template to measure next.
 #pragma once
 
 #include <functional>
@@ -30,18 +30,18 @@ class SearchPolicy {
  public:
   virtual ~SearchPolicy() = default;
   virtual std::string name() const = 0;
-  /// At most `count` legal configs, none of which was proposed before; fewer (at last none) when
-  /// the space is exhausted. Deterministic for a seed and a history of `report`s.
+  /// At most `count` legal configs that were not proposed before. Fewer, and at last none, when the
+  /// space is exhausted. Deterministic for a seed and a history of `report` calls.
   virtual std::vector<Config> propose(int count) = 0;
   virtual void report(std::span<const Trial> trials) = 0;
   virtual std::vector<RejectionCount> rejections() const { return {}; }
 };
 
-/// What the cost model sees of a candidate.
+/// Computes the features of a candidate for the cost model.
 using FeatureFunction = std::function<Features(const TuneTask& task, const Schedule& schedule)>;
 
-/// Counts, not seconds: a round scores about population x (generations + 1) candidates, so that
-/// what is proposed depends on nothing but the seed and what was measured.
+/// The effort of a round is counted and not timed: it scores about population x (generations + 1)
+/// candidates. Proposals therefore depend only on the seed and the measurements.
 struct EvolutionOptions {
   int population = 128;
   int generations = 3;
@@ -51,8 +51,8 @@ struct EvolutionOptions {
   int elites = 64;                                 ///< measured configs that seed each round
 };
 
-/// What a policy is made from. `seeds` (static choice first, then tophub neighbours and earlier
-/// records) are proposed before anything else.
+/// The inputs of a policy. `seeds` (the static choice first, then tophub neighbours and earlier
+/// records) are proposed first.
 struct SearchContext {
   const TuneTask* task = nullptr;
   std::vector<Config> seeds = {};

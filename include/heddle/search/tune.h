@@ -3,9 +3,9 @@
 //   TuneResult best = tune({D}, {.budget = 60s, .log = "dense.jsonl"});
 //   Kernel kernel = build(best.schedule, {A, B, bias, D});
 //
-// Everything measured is appended to the log; a second call on the same log continues where the
-// first stopped, and never measures a config twice. What is returned is never slower than the
-// static choice: the final best is timed against it, interleaved, and loses ties.
+// All measurements are appended to the log. A second call with the same log continues where the
+// first one stopped and never measures a config twice. The returned schedule is never slower than
+// the static choice: the final best is timed against it in interleaved rounds and loses ties.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@
 
 namespace heddle {
 
-/// A task as it stands; what a progress display shows a row of.
+/// The current state of a task, a row of a progress display.
 struct TaskProgress {
   std::string name;
   double weight = 1;  ///< calls
@@ -29,8 +29,9 @@ struct TaskProgress {
   int failures = 0;
   int resumed = 0;   ///< trials taken over from the log
   double flops = 0;  ///< of one call
-  /// 0 until measured. Until `settled` they are times of screening, each taken once or twice and
-  /// the smallest of many a lucky one; then those of the report, from the final race.
+  /// 0 until measured. Until `settled` they are screened times, each measured once or twice, and
+  /// the smallest of many is probably a lucky one. Afterwards they are the times of the final race,
+  /// as in the report.
   double static_seconds = 0, best_seconds = 0;
   bool settled = false;
   bool converged = false;
@@ -50,8 +51,8 @@ struct TuneOptions {
   std::chrono::duration<double> budget{60.0};
   int max_trials = 0;    ///< of all tasks; 0: until the budget ends
   std::string log = {};  ///< record log to resume from and append to; empty: nothing is kept
-  /// Of tune(outputs): empty is this machine, and the options of this thread's scope. Tasks and
-  /// networks have their own: others here are a User error.
+  /// For tune(outputs): empty means this machine and the options of this thread's scope. Tasks and
+  /// networks have their own target and options, and different ones here are a User error.
   std::optional<Target> target = {};
   std::optional<AutoSchedulerOptions> scheduler = {};
   uint64_t seed = 0;
@@ -59,10 +60,10 @@ struct TuneOptions {
   MeasureProtocol protocol = {};
   double final_race_share = 0.1;  ///< of the budget, for re-measuring the leaders
   bool warm_start = true;         ///< seeds and model from tophub
-  /// A task is converged after so many rounds (and half of all its rounds) without a gain of 1 %;
-  /// tuning ends early when all are. 0: never.
+  /// A task is converged after this number of rounds, and half of all its rounds, without a gain of
+  /// 1 %. Tuning ends early when all tasks are converged. 0: never.
   int patience = 10;
-  /// Replace parts. The pointers must outlive the call.
+  /// Replacements for parts of the tuner. The pointers must outlive the call.
   Measurer* measurer = nullptr;
   CostModel* model = nullptr;
   SearchPolicyFactory policy = {};
@@ -88,22 +89,22 @@ struct TuneReport {
   int trials = 0;
   double elapsed_seconds = 0;
   bool cancelled = false;
-  /// Why the search ended: "budget", "trials", "converged" (or every space exhausted), "cancelled",
-  /// "failed" (see problems).
+  /// The reason why the search ended: "budget", "trials", "converged" (or all spaces exhausted),
+  /// "cancelled", "failed" (see problems).
   std::string ended;
-  /// Where a trial goes, in seconds: wall clock by phase ("resume", "search", "measure", "train",
-  /// "record", "race"), then what the measurer says of itself ("measure.compile", ...).
+  /// Where the time is spent, in seconds: wall clock by phase ("resume", "search", "measure",
+  /// "train", "record", "race"), then the parts that the measurer reports ("measure.compile", ...).
   std::vector<std::pair<std::string, double>> time_spent;
   ModelAccuracy model;  ///< over candidates predicted before they were measured
-  std::string log;      ///< where the records went
-  int unwritten = 0;    ///< records that it could not take: a full disk (see problems)
-  /// What went wrong without stopping the run: records that could not be written or read, a model
-  /// that could not be loaded, a measurer that gave up. Nothing of it makes a result wrong.
+  std::string log;      ///< the file of the records
+  int unwritten = 0;    ///< records that could not be written, as on a full disk (see problems)
+  /// Failures that did not stop the run: records that could not be written or read, a model that
+  /// could not be loaded, a measurer that gave up. None of them makes a result wrong.
   std::vector<std::string> problems;
 };
 
-/// Tunes several tasks under one budget: a round for every task first, then rounds where they
-/// shorten sum(weight x time) most (gradient of Ansor, section 6).
+/// Tunes several tasks under one budget. Each task gets one round first, and further rounds go
+/// where they shorten sum(weight x time) most (gradient of Ansor, section 6).
 TuneReport tune_tasks(std::vector<TuneTask> tasks, const TuneOptions& options = {});
 
 struct TuneResult : TaskResult {
