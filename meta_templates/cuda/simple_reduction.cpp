@@ -17,7 +17,7 @@
 namespace heddle::meta {
 namespace {
 
-using Shape = ReductionProblem::Shape;
+using Shape = GpuReductionProblem::Shape;
 
 // Rows of a thread, and no further, where few parts of columns are combined.
 constexpr int64_t kMostDown = 8, kMostDownOfParts = 32;
@@ -209,7 +209,7 @@ class Recipe {
   const StageGroup& g_;
   const Operation& op_;
   StageRef r_, output_stage_;
-  const ReductionProblem problem_;
+  const GpuReductionProblem problem_;
 };
 
 void build(TemplateBuilder& t, const StageGroup& g) { Recipe(t, g).write(); }

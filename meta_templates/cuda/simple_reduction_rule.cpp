@@ -3,7 +3,7 @@
 namespace heddle::meta {
 namespace {
 
-using Shape = ReductionProblem::Shape;
+using Shape = GpuReductionProblem::Shape;
 
 // Shorter axes than this are not shared by threads, nor cut.
 constexpr int64_t kLeastShared = 8;
@@ -45,7 +45,7 @@ bool along_last_axis(const ComputeDag& dag, int s) {
   return largest && !op.axes().empty() && contiguous_axis(*largest, op.axes()) == &op.axes().back();
 }
 
-void find_shape(const ComputeDag& dag, int s, ReductionProblem* p) {
+void find_shape(const ComputeDag& dag, int s, GpuReductionProblem* p) {
   const Operation& op = dag.stage(s);
   p->axis = p->cut_axis = longest_axis(op);
   if (!p->commutative) return;
@@ -63,7 +63,7 @@ void find_shape(const ComputeDag& dag, int s, ReductionProblem* p) {
 }
 
 // How many parts keep the machine busy; 1: no cut is needed.
-int64_t wanted_parts(const ReductionProblem& p) {
+int64_t wanted_parts(const GpuReductionProblem& p) {
   const bool columns = p.shape == Shape::Columns;
   int64_t blocks = p.results;
   if (columns) blocks = p.results / p.columns * ceil_div(p.columns, kWarp * p.lanes);
@@ -78,7 +78,7 @@ int64_t wanted_parts(const ReductionProblem& p) {
 
 }  // namespace
 
-NamedFeatures ReductionProblem::features() const {
+NamedFeatures GpuReductionProblem::features() const {
   const auto number = [](auto x) { return static_cast<double>(x); };
   return {{"by_rows", number(shape == Shape::Rows)},
           {"by_columns", number(shape == Shape::Columns)},
@@ -94,10 +94,10 @@ NamedFeatures ReductionProblem::features() const {
           {"block_threads", number(most_block_threads(gpu))}};
 }
 
-ReductionProblem reduction_problem(const ComputeDag& dag, int stage, const Gpu& gpu) {
+GpuReductionProblem reduction_problem(const ComputeDag& dag, int stage, const Gpu& gpu) {
   const Operation& op = dag.stage(stage);
   const auto& combiner = op.bodies()[0].as<Reduce>()->combiner;
-  ReductionProblem p;
+  GpuReductionProblem p;
   p.commutative = combiner->commutative;
   p.heavy = combiner->size() > 1;
   p.results = spatial_points(op);
@@ -113,7 +113,7 @@ ReductionProblem reduction_problem(const ComputeDag& dag, int stage, const Gpu& 
   return p;
 }
 
-std::vector<int64_t> part_lengths(const ReductionProblem& p) {
+std::vector<int64_t> part_lengths(const GpuReductionProblem& p) {
   if (!p.commutative || p.shape == Shape::Points) return {};
   const bool cuts_rows = p.shape == Shape::Rows && p.cuts_row();
   const int64_t warp = kWarp * p.lanes;  // elements of one access of a warp
@@ -133,7 +133,7 @@ std::vector<int64_t> part_lengths(const ReductionProblem& p) {
   return out;
 }
 
-Choice split_reduction_rule(const ReductionProblem& p) {
+Choice split_reduction_rule(const GpuReductionProblem& p) {
   Choice c;
   const std::vector<int64_t> lengths = part_lengths(p);
   if (lengths.empty()) return c;
@@ -149,7 +149,7 @@ Choice split_reduction_rule(const ReductionProblem& p) {
   return c;
 }
 
-std::vector<int64_t> one_value_lengths(const ReductionProblem& p) {
+std::vector<int64_t> one_value_lengths(const GpuReductionProblem& p) {
   std::vector<int64_t> out;
   for (int64_t parts = kWarp; parts <= most_block_threads(p.gpu); parts *= 2) {
     const int64_t length = ceil_div(p.cut_extent, parts);
@@ -158,12 +158,12 @@ std::vector<int64_t> one_value_lengths(const ReductionProblem& p) {
   return out;
 }
 
-bool one_value_by_rows(const ReductionProblem& p) {
+bool one_value_by_rows(const GpuReductionProblem& p) {
   const int64_t row = p.cuts_row() ? one_value_lengths(p).front() : p.extent;
   return p.shape == Shape::Rows && row >= kWarp;
 }
 
-Choice one_value_rule(const ReductionProblem& p) {
+Choice one_value_rule(const GpuReductionProblem& p) {
   Choice c;
   const std::vector<int64_t> lengths = one_value_lengths(p);
   if (lengths.empty()) return c;

@@ -9,7 +9,7 @@
 namespace heddle::meta {
 
 /// What is known of a reduction before any knob.
-struct ReductionProblem {
+struct GpuReductionProblem {
   enum class Shape : uint8_t {
     Rows,     ///< a contiguous axis is reduced
     Columns,  ///< the result runs along what is contiguous
@@ -34,21 +34,21 @@ struct ReductionProblem {
 };
 
 /// Of reduction `stage`.
-ReductionProblem reduction_problem(const ComputeDag& dag, int stage, const Gpu& gpu);
+GpuReductionProblem reduction_problem(const ComputeDag& dag, int stage, const Gpu& gpu);
 
 /// Lengths of parts to choose from, ascending; none where no cut is sensible.
-std::vector<int64_t> part_lengths(const ReductionProblem& p);
+std::vector<int64_t> part_lengths(const GpuReductionProblem& p);
 /// Defaults of split_reduction and part_length, where there are such lengths.
-Choice split_reduction_rule(const ReductionProblem& p);
+Choice split_reduction_rule(const GpuReductionProblem& p);
 
 // ---- A reduction to one value: blocks leave parts, and a block has a thread for each. ----
 
 /// Lengths that make whole warps of parts, longest first; none where there are too few elements.
-std::vector<int64_t> one_value_lengths(const ReductionProblem& p);
+std::vector<int64_t> one_value_lengths(const GpuReductionProblem& p);
 /// Whether parts of the shortest length are rows.
-bool one_value_by_rows(const ReductionProblem& p);
+bool one_value_by_rows(const GpuReductionProblem& p);
 /// The default of part_length.
-Choice one_value_rule(const ReductionProblem& p);
+Choice one_value_rule(const GpuReductionProblem& p);
 
 /// The end of a reduction to one value.
 struct OneLaunchProblem {

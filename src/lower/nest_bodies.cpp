@@ -39,7 +39,7 @@ NestBuilder::Realization NestBuilder::realize(int st, const std::vector<Expr>& m
   std::vector<int64_t> bound(extents.size());
   for (size_t d = 0; d < extents.size(); ++d) {
     int64_t most = s_.axes[p.spatial[d]].static_extent;
-    bound[d] = std::max<int64_t>(1, std::min(most, range_of(extents[d], ranges_).max));
+    bound[d] = std::max<int64_t>(1, std::min(most, upper_bound(extents[d], ranges_)));
   }
   std::vector<Expr> shape = storage_shape(p, bound);
   Realization r;

@@ -1,5 +1,6 @@
 #include "lower/region.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace heddle {
@@ -91,7 +92,52 @@ struct Evaluator {
   }
 };
 
+// `e` with one minimum that it grows with (or a maximum that it falls with) replaced by the operand
+// that `first` names, which leaves it as large or makes it larger. Null where there is none.
+Expr without_clamp(const Expr& e, bool grows, bool first) {
+  const Binary* b = e.as<Binary>();
+  if (!b) return {};
+  if (b->op == (grows ? BinaryOp::Min : BinaryOp::Max)) return first ? b->a : b->b;
+  switch (b->op) {
+    case BinaryOp::Add:
+      if (const Expr x = without_clamp(b->a, grows, first)) return x + b->b;
+      if (const Expr y = without_clamp(b->b, grows, first)) return b->a + y;
+      return {};
+    case BinaryOp::Sub:
+      if (const Expr x = without_clamp(b->a, grows, first)) return x - b->b;
+      if (const Expr y = without_clamp(b->b, !grows, first)) return b->a - y;
+      return {};
+    case BinaryOp::Mul: {
+      const int64_t* c = as_int(b->b);
+      if (!c) return {};
+      const Expr x = without_clamp(b->a, *c >= 0 ? grows : !grows, first);
+      return x ? x * b->b : Expr();
+    }
+    case BinaryOp::FloorDiv: {
+      const int64_t* c = as_int(b->b);
+      const Expr x = c && *c > 0 ? without_clamp(b->a, grows, first) : Expr();
+      return x ? floordiv(x, b->b) : Expr();
+    }
+    default: return {};
+  }
+}
+
+int64_t upper_bound(const Expr& e, const Ranges& ranges, int clamps) {
+  int64_t least = range_of(e, ranges).max;
+  for (const bool first : {true, false}) {
+    const Expr x = clamps > 0 ? without_clamp(e, true, first) : Expr();
+    if (!x.get()) break;
+    least = std::min(least, upper_bound(simplify(x, ranges), ranges, clamps - 1));
+  }
+  return least;
+}
+
 }  // namespace
+
+int64_t upper_bound(const Expr& e, const Ranges& ranges) {
+  constexpr int kClamps = 4;  // that are taken away at a time, either way: 30 expressions at most
+  return upper_bound(e, ranges, kClamps);
+}
 
 SymInterval interval_of(const Expr& e, const SymEnv& env, const Ranges& ranges) {
   SymInterval r = Evaluator{env, ranges}.eval(e);

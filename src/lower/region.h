@@ -22,6 +22,10 @@ using SymEnv = std::unordered_map<const VarNode*, SymInterval>;
 /// others are fixed. Unbounded (null ends) where the expression cannot be analysed.
 SymInterval interval_of(const Expr& e, const SymEnv& env, const Ranges& ranges);
 
+/// No value of `e` is larger, whatever values the variables of `ranges` have. Tighter than range_of
+/// where a minimum hides that terms cancel: of min(8*b + 7, 124) - 8*b + 1 it is 8.
+int64_t upper_bound(const Expr& e, const Ranges& ranges);
+
 /// The smallest interval that holds both.
 SymInterval hull(const SymInterval& a, const SymInterval& b, const Ranges& ranges);
 

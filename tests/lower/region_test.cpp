@@ -58,6 +58,24 @@ TEST(Interval, WhatIsBeyondTheAnalysisIsUnbounded) {
   EXPECT_EQ(s.of(make_load(table, {s.o})), "t[o] .. t[o]");
 }
 
+TEST(Interval, UpperBoundsSeeThroughClamps) {
+  const Var b("b");
+  Ranges ranges;
+  ranges.set(b, {0, 15});
+  const Expr start = b * 16;
+  // A tile of 16 that the end of an axis of 250 cuts off.
+  const Expr extent = min(b * 8 + 7, Expr(124)) * 2 + 2 - start;
+  EXPECT_EQ(upper_bound(extent, ranges), 16);
+  // Both ends are clamped: a window of 5 around a point.
+  const Expr window = min(b + 2, Expr(15)) - max(b - 2, Expr(0)) + 1;
+  EXPECT_EQ(upper_bound(window, ranges), 5);
+  // What does not cancel is bounded by the ranges alone.
+  EXPECT_EQ(upper_bound(min(start + 7, Expr(100)), ranges), 100);
+  // A maximum that it grows with is no clamp from above.
+  EXPECT_EQ(upper_bound(max(b * 8 + 7, Expr(124)) - b * 8, ranges), 127);
+  EXPECT_EQ(upper_bound(Expr(7), ranges), 7);
+}
+
 TEST(Interval, TheHullHoldsBoth) {
   Interval4 s;
   SymInterval a = interval_of(s.i, s.env, s.ranges), b = interval_of(s.i + 2, s.env, s.ranges);

@@ -3,6 +3,8 @@
 // what comes out is right.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "heddle/ops/ops.h"
 #include "meta_templates/cuda_programs.h"
 #include "selftest/pair.h"
@@ -20,10 +22,13 @@ struct Limits {
 std::vector<MemoryBound> programs(int64_t m, int64_t n) {
   std::vector<MemoryBound> out = row_programs(m, n);
   for (MemoryBound& p : image_programs(2, 8, 12)) out.push_back(std::move(p));
-  // (Products whose tiles do not divide them keep more of their operands than a tile needs.)
   for (const DataType type : {f32, f64, bf16}) {
-    out.push_back({"matmul_" + to_string(type),
-                   {ops::matmul(placeholder({256, 192}, type), placeholder({192, 256}, type))}});
+    // The second has tiles that do not divide it.
+    for (const auto& [rows, depth, cols] : {std::array{256, 192, 256}, {250, 77, 203}}) {
+      const Tensor a = placeholder({rows, depth}, type), b = placeholder({depth, cols}, type);
+      out.push_back(
+          {"matmul_" + to_string(type) + "_" + std::to_string(rows), {ops::matmul(a, b)}});
+    }
   }
   out.push_back({"transpose_f64", {ops::transpose(placeholder({m, n}, f64))}});
   return out;
