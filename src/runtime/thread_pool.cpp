@@ -16,6 +16,7 @@
 #include "heddle/support/error.h"
 #include "runtime/aligned_memory.h"
 #include "runtime/cpu_topology.h"
+#include "runtime/thread_pool_state.h"
 
 namespace heddle {
 namespace {
@@ -150,6 +151,15 @@ class Pool {
     for (std::size_t i = 0; i < workers_.size(); ++i) pin(i, on);
   }
 
+  detail::WorkerCounts count() {
+    const std::lock_guard lock(mutex_);
+    detail::WorkerCounts counts;
+    counts.workers = static_cast<int>(workers_.size());
+    for (const auto& worker : workers_) counts.parked += worker->mail.parked.load() ? 1 : 0;
+    return counts;
+  }
+  bool caller_is_parked() const { return caller_parked_.load(); }
+
   /// Ends the workers, so that a library that holds this code can be unloaded.
   void stop() {
     if (inside_region) return;  // exit() inside a region: waiting for it would never end
@@ -207,8 +217,10 @@ class Pool {
     // Else it was sent away before and has not run since.
     if (!mail.sent_away.load() || worker.away_from != core) {
       worker.away_from = core;
-      mail.sent_away.store(true);
+      // In this order: a worker that runs in between lifts the restriction at its next job. The
+      // other way round it would find nothing to lift, and keep the restriction for good.
       forbid_core(worker.thread, core);
+      mail.sent_away.store(true);
     }
     if (parked) mail.ticket.notify_one();
   }
@@ -345,6 +357,9 @@ void set_thread_pinning(bool on) {
 }
 
 bool thread_pinning() { return pin_threads.load(); }
+
+detail::WorkerCounts detail::count_workers() { return pool().count(); }
+bool detail::caller_is_parked() { return pool().caller_is_parked(); }
 
 ScopedThreads::ScopedThreads(int n) : outer_(scoped_threads) {
   scoped_threads = checked_threads(n);

@@ -3,11 +3,19 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/timer_clock.h"
+
 namespace heddle {
 namespace {
 
 // A sample this long makes the two clock reads (some 50 ns) less than one part in two hundred.
 constexpr double kShortestSample = 10e-6;
+
+double seconds_of(FunctionRef<double()> now_s, FunctionRef<void()> fn, int calls) {
+  const double begin = now_s();
+  for (int i = 0; i < calls; ++i) fn();
+  return now_s() - begin;
+}
 
 }  // namespace
 
@@ -16,14 +24,21 @@ double Measurement::spread() const {
   return (samples_s[samples_s.size() * 3 / 4] - samples_s[samples_s.size() / 4]) / median_s;
 }
 
+double detail::steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 Measurement measure(FunctionRef<void()> fn, double min_time_s, int max_repeats) {
+  return detail::measure_by(detail::steady_seconds, fn, min_time_s, max_repeats);
+}
+
+Measurement detail::measure_by(FunctionRef<double()> now_s, FunctionRef<void()> fn,
+                               double min_time_s, int max_repeats) {
   fn();
   Measurement result;
   // Grow the batch until it lasts long enough; this warms up too.
   for (int calls = 1;;) {
-    const Timer timer;
-    for (int i = 0; i < calls; ++i) fn();
-    const double elapsed = timer.elapsed_s();
+    const double elapsed = seconds_of(now_s, fn, calls);
     result.calls_per_sample = calls;
     if (elapsed >= kShortestSample || calls >= (1 << 20)) {
       // A slow call is kept as a sample; repeating it would spend the budget twice.
@@ -36,9 +51,7 @@ Measurement measure(FunctionRef<void()> fn, double min_time_s, int max_repeats) 
   double total = result.samples_s.empty() ? 0 : result.samples_s[0];
   while (result.samples_s.empty() ||
          (total < min_time_s && static_cast<int>(result.samples_s.size()) < max_repeats)) {
-    const Timer timer;
-    for (int i = 0; i < result.calls_per_sample; ++i) fn();
-    const double elapsed = timer.elapsed_s();
+    const double elapsed = seconds_of(now_s, fn, result.calls_per_sample);
     total += elapsed;
     result.samples_s.push_back(elapsed / result.calls_per_sample);
   }

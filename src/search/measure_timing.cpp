@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/runtime/timer.h"
-
 namespace heddle::search {
 namespace {
 
@@ -22,10 +20,10 @@ constexpr double kHopeless = 1.5;
 constexpr double kHopelessSeconds = 3e-3;
 constexpr double kColdSeconds = 8e-3;
 
-double time_once(int64_t calls, FunctionRef<void()> call) {
-  const Timer timer;
+double mean_seconds(FunctionRef<double()> now_s, int64_t calls, FunctionRef<void()> call) {
+  const double begin = now_s();
   for (int64_t i = 0; i < calls; ++i) call();
-  return timer.elapsed_s() / static_cast<double>(calls);
+  return (now_s() - begin) / static_cast<double>(calls);
 }
 
 }  // namespace
@@ -49,14 +47,15 @@ int64_t calls_per_sample(double call_seconds, double seconds) {
 }
 
 Timing time_calls(const MeasureProtocol& protocol, double best_seconds, FunctionRef<void()> call,
-                  const std::function<void()>& before_sample) {
+                  const std::function<void()>& before_sample, FunctionRef<double()> now_s) {
+  const auto time_once = [&](int64_t calls) { return mean_seconds(now_s, calls, call); };
   Timing result;
-  const double first = time_once(1, call);
+  const double first = time_once(1);
   const double limit = protocol.cutoff > 0 ? protocol.cutoff * best_seconds
                                            : std::numeric_limits<double>::infinity();
   if (first - kColdSeconds > kHopeless * limit) return {{first}, true};
   if (first > kHopeless * limit && first > kHopelessSeconds) {
-    const double second = time_once(1, call);
+    const double second = time_once(1);
     if (second > kHopeless * limit) return {{second}, true};
   }
   int64_t calls = 1;
@@ -65,7 +64,7 @@ Timing time_calls(const MeasureProtocol& protocol, double best_seconds, Function
     // The first call of a short kernel is mostly cold misses: how long a warm one takes is seen
     // once there are a few.
     while (calls > 1) {
-      const double warm = time_once(calls, call);
+      const double warm = time_once(calls);
       const int64_t wanted = calls_per_sample(warm, kShortestSample);
       if (wanted <= 2 * calls) break;
       calls = wanted;
@@ -74,7 +73,7 @@ Timing time_calls(const MeasureProtocol& protocol, double best_seconds, Function
   double total = 0;
   while (static_cast<int>(result.seconds.size()) < std::max(1, protocol.max_repeats)) {
     if (before_sample) before_sample();
-    const double sample = time_once(calls, call);
+    const double sample = time_once(calls);
     result.seconds.push_back(sample);
     total += sample * static_cast<double>(calls);
     // Twice, unless the first call was slow enough itself: a thread may still have been on its way.

@@ -6,6 +6,7 @@
 
 #include "heddle/search/measure.h"
 #include "heddle/support/function_ref.h"
+#include "runtime/timer_clock.h"
 
 namespace heddle::search {
 
@@ -24,9 +25,10 @@ struct Timing {
 
 /// Times `call` as the protocol says. The first call warms up and is timed: what it took decides
 /// how many calls make a sample, and whether the candidate is cut off. `before_sample` (flushing
-/// the cache) is not timed; with it every sample is a single call.
+/// the cache) is not timed; with it every sample is a single call. `now_s`: the clock, in seconds.
 Timing time_calls(const MeasureProtocol& protocol, double best_seconds, FunctionRef<void()> call,
-                  const std::function<void()>& before_sample = {});
+                  const std::function<void()>& before_sample = {},
+                  FunctionRef<double()> now_s = detail::steady_seconds);
 
 /// Calls that make one sample of at least `seconds`, for calls of `call_seconds`.
 int64_t calls_per_sample(double call_seconds, double seconds);

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -515,12 +514,12 @@ TEST(InterpretStmt, ScopesAreChecked) {
 TEST(InterpretStmt, PrefetchMayPointAnywhere) {
   Buffer b = argument("B", f32, {4});
   NDArray y = NDArray::zeros({4}, f32);
-  interpret(function({b}, make_prefetch(b, {Expr(1000)})), {y});
+  EXPECT_NO_THROW(interpret(function({b}, make_prefetch(b, {Expr(1000)})), {y}));
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(y.get(i), 0) << i;
 }
 
-// Not a bar, a figure for people: matrix product by the plain loop nest.
-TEST(InterpretStmt, ReportsItsSpeed) {
-  const int64_t n = 128;
+TEST(InterpretStmt, MatrixProductByThePlainLoopNest) {
+  const int64_t n = 24;
   Buffer a = argument("A", f32, {n, n}), b = argument("B", f32, {n, n}),
          c = argument("C", f32, {n, n});
   Var i("i"), j("j"), k("k");
@@ -531,16 +530,14 @@ TEST(InterpretStmt, ReportsItsSpeed) {
       make_for(j, Expr(n), LoopKind::Serial, make_for(k, Expr(n), LoopKind::Serial, update)));
   NDArray x = NDArray::random({n, n}, f32, 1), y = NDArray::random({n, n}, f32, 2);
   NDArray z = NDArray::zeros({n, n}, f32);
-  const auto start = std::chrono::steady_clock::now();
   interpret(function({a, b, c}, body), {x, y, z});
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  RecordProperty("updates_per_second", std::to_string(static_cast<double>(n * n * n) / seconds));
-  if (std::getenv("HEDDLE_PRINT_SPEED") != nullptr) {
-    std::printf("%.1f million multiply-adds a second\n",
-                static_cast<double>(n * n * n) / seconds / 1e6);
+  for (int64_t row = 0; row < n; ++row) {
+    for (int64_t column = 0; column < n; ++column) {
+      float sum = 0;
+      for (int64_t d = 0; d < n; ++d) sum += x.at<float>({row, d}) * y.at<float>({d, column});
+      EXPECT_NEAR(z.at<float>({row, column}), sum, 1e-5) << row << ", " << column;
+    }
   }
-  EXPECT_LT(seconds, 60);
 }
 
 }  // namespace

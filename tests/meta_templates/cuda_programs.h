@@ -1,6 +1,7 @@
 // The memory-bound declarations that the CUDA templates are tested with, at any shape.
 #pragma once
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,13 @@ inline std::vector<MemoryBound> row_programs(int64_t m, int64_t n, DataType t = 
       {"variance", {ops::var(x, {1})}},
       {"logsumexp", {ops::logsumexp(x, {-1})}},
   };
+}
+
+/// That of `row_programs` with this name.
+inline MemoryBound row_program(const std::string& name, int64_t m, int64_t n) {
+  for (MemoryBound& p : row_programs(m, n))
+    if (p.name == name) return p;
+  throw std::out_of_range("no row program of the name " + name);
 }
 
 /// Over images of (batch, channels, side, side + 1).

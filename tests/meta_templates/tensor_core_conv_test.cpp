@@ -161,7 +161,9 @@ TEST(TensorCoreConvolution, CompilesForEveryArchitecture) {
       const selftest::RandomProgram p =
           convolution({.n = 32, .c = 64, .h = 14, .k = 64, .nhwc = nhwc});
       const std::string text = emit_cuda(lower_gpu(create_schedule(p.outputs, h200()), p.args()));
-      for (const cuda::KernelResources& use : cuda::compile_cuda(text, arch).kernels)
+      const cuda::Cubin cubin = cuda::compile_cuda(text, arch);
+      EXPECT_FALSE(cubin.kernels.empty()) << p.text << " " << arch;
+      for (const cuda::KernelResources& use : cubin.kernels)
         EXPECT_EQ(use.spill_stores, 0) << p.text << " " << arch;
     }
   }

@@ -1,11 +1,13 @@
 #include "heddle/runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
+#include <barrier>
 #include <cstdint>
 #include <mutex>
 #include <numeric>
@@ -17,6 +19,7 @@
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
+#include "runtime/thread_pool_state.h"
 
 namespace heddle {
 namespace {
@@ -43,6 +46,37 @@ bool covers_once(std::int64_t n) {
     if (hit != 1) return false;
   }
   return true;
+}
+
+/// Waits until the condition holds; false if it does not within 20 s.
+template <class Condition>
+bool await(Condition condition) {
+  const Timer timer;
+  while (!condition()) {
+    if (timer.elapsed_s() > 20) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+/// Waits until all workers of the pool sleep; false if there are none, or some never do.
+bool await_parked_workers() {
+  return await([] {
+    const detail::WorkerCounts now = detail::count_workers();
+    return now.workers > 0 && now.parked == now.workers;
+  });
+}
+
+/// A region of n threads, none of which goes on before all are in it; each then calls `then`.
+bool all_meet(int n, FunctionRef<void()> then = [] {}) {
+  std::atomic<int> begun{0};
+  std::atomic<bool> met{true};
+  parallel_for(n, [&](std::int64_t, std::int64_t) {
+    ++begun;
+    if (!await([&] { return begun >= n || !met; })) met = false;
+    then();
+  });
+  return met;
 }
 
 TEST(ThreadPool, ChunksAreContiguousAndBalanced) {
@@ -149,21 +183,21 @@ TEST(ThreadPool, CountsAreSetByProcessAndByScope) {
   EXPECT_THROW(ScopedThreads(0), Error);
 }
 
-TEST(ThreadPool, WakesAfterItParked) {
+TEST(ThreadPool, WorkersWakeAfterTheyParked) {
   const ScopedThreads four(4);
+  ASSERT_TRUE(all_meet(4));  // the workers are made
   for (int repeat = 0; repeat < 5; ++repeat) {
-    // Longer than any spin: the workers are parked when the region begins.
-    const Timer timer;
-    while (timer.elapsed_s() < 8e-3) std::this_thread::yield();
-    EXPECT_TRUE(covers_once(40));
+    ASSERT_TRUE(await_parked_workers());
+    EXPECT_TRUE(all_meet(4));
   }
 }
 
 TEST(ThreadPool, RegionsWhileAWorkerWakesAreEachDoneOnce) {
   // The calls that it finds when it comes are the caller's work by then, all but the last.
   const ScopedThreads three(3);
+  ASSERT_TRUE(all_meet(3));
   for (int repeat = 0; repeat < 5; ++repeat) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(8));  // long enough to park
+    ASSERT_TRUE(await_parked_workers());
     for (int region = 0; region < 300; ++region) ASSERT_TRUE(covers_once(3 + region % 5));
   }
 }
@@ -172,48 +206,48 @@ TEST(ThreadPool, AParkedWorkerIsWokenEachTime) {
   // A wake-up that is lost costs nobody a result, since the caller takes over: so the body waits.
   const ScopedThreads two(2);
   for (int repeat = 0; repeat < 40; ++repeat) {
-    for (int region = 0; region < 3; ++region) {
-      std::atomic<int> begun{0};
-      std::atomic<bool> alone{false};
-      parallel_for(2, [&](std::int64_t, std::int64_t) {
-        const Timer timer;
-        for (++begun; begun < 2 && !alone;) {
-          std::this_thread::yield();
-          if (timer.elapsed_s() > 5) alone = true;
-        }
-      });
-      ASSERT_FALSE(alone);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(6));  // long enough to park
+    for (int region = 0; region < 3; ++region) ASSERT_TRUE(all_meet(2));
+    ASSERT_TRUE(await_parked_workers());
   }
 }
 
 TEST(ThreadPool, HostThreadsShareWorkersThatParkInBetween) {
   std::atomic<int> wrong{0};
+  int parked = 0;
+  std::barrier all_rest(3, [&]() noexcept { parked += await_parked_workers() ? 1 : 0; });
   std::vector<std::thread> hosts;
   for (int host = 0; host < 3; ++host) {
     hosts.emplace_back([&, host] {
       const ScopedThreads scope(2 + host);
       for (int repeat = 0; repeat < 60; ++repeat) {
-        if (repeat % 20 == 19) std::this_thread::sleep_for(std::chrono::milliseconds(8));
+        if (repeat % 20 == 19) all_rest.arrive_and_wait();
         if (!covers_once(50 + host)) ++wrong;
       }
     });
   }
   for (auto& host : hosts) host.join();
   EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(parked, 3);
 }
 
 TEST(ThreadPool, TheCallerParksWhileAWorkerIsSlow) {
   const ScopedThreads two(2);
-  std::atomic<bool> finished{false};
-  parallel_for(2, [&](std::int64_t begin, std::int64_t) {
-    if (begin == 0) return;
-    const Timer timer;
-    while (timer.elapsed_s() < 20e-3) std::this_thread::yield();
-    finished = true;
-  });
-  EXPECT_TRUE(finished);
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<bool> by_worker{false}, parked{false}, finished{false};
+  // The caller does the chunk itself where the worker comes late: then once more.
+  for (int attempt = 0; attempt < 1000 && !by_worker; ++attempt) {
+    ASSERT_TRUE(all_meet(2));  // the worker is awake
+    finished = false;
+    parallel_for(2, [&](std::int64_t begin, std::int64_t) {
+      if (begin == 0 || std::this_thread::get_id() == caller) return;
+      by_worker = true;
+      parked = await([] { return detail::caller_is_parked(); });
+      finished = true;
+    });
+  }
+  EXPECT_TRUE(by_worker);
+  EXPECT_TRUE(parked);
+  EXPECT_TRUE(finished);  // parallel_for returned after it
 }
 
 TEST(ThreadPool, PinningChangesNoResult) {
@@ -226,13 +260,35 @@ TEST(ThreadPool, PinningChangesNoResult) {
   EXPECT_TRUE(covers_once(100));
 }
 
+#ifdef __linux__
+// A parked worker is woken on another core than the caller's. It takes the restriction off itself
+// when it runs, in the next region at the latest where it was faster than its caller.
 TEST(ThreadPool, AWorkerThatWasParkedMayRunAnywhereAgain) {
   const ScopedThreads two(2);
-  ASSERT_TRUE(covers_once(2));
-  std::this_thread::sleep_for(std::chrono::milliseconds(8));  // long enough to park
-  ASSERT_TRUE(covers_once(2));
-  EXPECT_TRUE(covers_once(100));
+  const std::thread::id caller = std::this_thread::get_id();
+  const auto allowed_cpus = [] {
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    ::pthread_getaffinity_np(::pthread_self(), sizeof mask, &mask);
+    return CPU_COUNT(&mask);
+  };
+  ASSERT_TRUE(all_meet(2));
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    ASSERT_TRUE(await_parked_workers());
+    std::atomic<int> of_worker{0};
+    const auto anywhere = [&] {
+      return all_meet(2,
+                      [&] {
+                        if (std::this_thread::get_id() != caller) of_worker = allowed_cpus();
+                      }) &&
+             of_worker == allowed_cpus();
+    };
+    bool may = false;
+    for (int region = 0; region < 20 && !may; ++region) may = anywhere();
+    EXPECT_TRUE(may) << of_worker << " of " << allowed_cpus() << " CPUs";
+  }
 }
+#endif
 
 TEST(ThreadPool, AForkedChildHasAPoolOfItsOwn) {
   const ScopedThreads four(4);

@@ -85,8 +85,17 @@ TEST(Workspace, LiveBlocksNeverOverlap) {
 }
 
 TEST(Workspace, AnotherThreadMayFree) {
+  // The thread that frees a block is the one that gets it again.
   void* block = heddle_workspace_alloc(4096);
-  std::thread([block] { heddle_workspace_free(block); }).join();
+  ASSERT_NE(block, nullptr);
+  std::memset(block, 7, 4096);
+  void* again = nullptr;
+  std::thread([&] {
+    heddle_workspace_free(block);
+    again = heddle_workspace_alloc(4096);
+    heddle_workspace_free(again);
+  }).join();
+  EXPECT_EQ(again, block);
 }
 
 }  // namespace

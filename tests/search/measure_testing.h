@@ -2,9 +2,12 @@
 #pragma once
 
 #include <dirent.h>
+#include <sys/types.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -69,6 +72,15 @@ inline Collected measure_all(Measurer& measurer, const TuneTask& task,
 
 /// Neither living nor dead ones.
 inline bool has_children() { return !(::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD); }
+
+/// Of the first thread of this process.
+inline std::vector<pid_t> children() {
+  const std::string self = std::to_string(::getpid());
+  std::ifstream file("/proc/self/task/" + self + "/children");
+  std::vector<pid_t> out;
+  for (pid_t pid = 0; file >> pid;) out.push_back(pid);
+  return out;
+}
 
 inline int open_files() {
   int count = 0;

@@ -338,8 +338,9 @@ TEST(EvolutionaryPolicy, PassesOverWhatCannotBeLowered) {
   };
   SearchContext c{.task = &task, .model = &model, .seed = 1, .features = features};
   EvolutionOptions no_random{.epsilon_begin = 0, .epsilon_end = 0};
-  for (const Config& x : make_evolutionary_policy(c, no_random)->propose(8))
-    EXPECT_NE(x.values[0], 8);
+  const std::vector<Config> proposed = make_evolutionary_policy(c, no_random)->propose(8);
+  EXPECT_EQ(proposed.size(), 8u);
+  for (const Config& x : proposed) EXPECT_NE(x.values[0], 8);
 }
 
 }  // namespace

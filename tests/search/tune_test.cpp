@@ -331,15 +331,15 @@ TEST_F(Tune, CancellationInTheRaceKeepsTheBestSoFar) {
 
 TEST_F(Tune, KeepsToTheBudget) {
   FakeMeasurer m(on_landscape(3));
-  m.before_each = [](size_t) { std::this_thread::sleep_for(std::chrono::milliseconds(5)); };
+  m.last_before_the_end = 20;
   TuneOptions o = options(m, 0);
   o.budget = std::chrono::milliseconds(600);
   o.patience = 0;
   TuneReport report = tune_tasks({matmul_task()}, o);
   EXPECT_EQ(report.ended, "budget");
   EXPECT_GT(report.trials, 1);
+  EXPECT_LE(report.trials, 20);   // none is measured when the time is over
   EXPECT_EQ(m.raced.size(), 1u);  // there was time left for it
-  EXPECT_LT(report.elapsed_seconds, 3);
 }
 
 TEST_F(Tune, ABudgetThatIsOverAtOnceGivesTheStaticChoice) {
