@@ -2,19 +2,17 @@
 // before and after it, against checked-in text.
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <filesystem>
+#include <set>
 
 #include "golden/golden.h"
 #include "heddle/dsl/tensor.h"
 #include "heddle/ir/print.h"
-#include "heddle/ir/simplify.h"
 #include "heddle/lower/lower.h"
 #include "heddle/ops/ops.h"
 #include "heddle/schedule/schedule.h"
 #include "heddle/schedule/template.h"
 #include "lower/gpu/gpu_passes.h"
-#include "lower/lower_to_nest.h"
-#include "lower/passes.h"
 
 namespace heddle::testing {
 namespace {
@@ -24,39 +22,20 @@ constexpr LoopKind BX = LoopKind::BlockX, BY = LoopKind::BlockY, TX = LoopKind::
 
 Target a_gpu() { return Target::parse("cuda -gpu=h200"); }
 
-struct Pass {
-  std::string name;
-  std::function<Stmt(const Stmt&)> run;
-};
-
-// In the order of lower_gpu.
-std::vector<Pass> passes(const gpu::LaunchShape& shape) {
-  return {
-      {"distribute", [=](const Stmt& s) { return gpu::distribute(s, shape); }},
-      {"single_out_stores", [=](const Stmt& s) { return gpu::single_out_stores(s, shape); }},
-      {"flatten", [](const Stmt& s) { return flatten(s); }},
-      {"join_zero_fills", [](const Stmt& s) { return gpu::join_zero_fills(s); }},
-      {"vectorize", [](const Stmt& s) { return simplify(vectorize(simplify(s))); }},
-      {"software_pipeline", [](const Stmt& s) { return gpu::software_pipeline(s); }},
-      {"insert_sync", [=](const Stmt& s) { return gpu::insert_sync(s, shape); }},
-  };
-}
-
-void expect_golden_pass_text(const std::string& pass, const std::string& file, const Stmt& before,
-                             const Stmt& after) {
-  const std::string before_text = to_string(before), after_text = to_string(after);
-  EXPECT_NE(before_text, after_text) << "the subject shows nothing";
+void expect_golden_texts(const std::string& pass, const std::string& file,
+                         const std::string& before, const std::string& after) {
+  EXPECT_NE(before, after) << "the subject shows nothing";
   expect_golden("gpu_passes/" + file,
-                "== before " + pass + " ==\n" + before_text + "\n== after ==\n" + after_text);
+                "== before " + pass + " ==\n" + before + "\n== after ==\n" + after);
 }
 
 void expect_golden_pass(const std::string& pass, const std::string& file, const Schedule& schedule,
                         const std::vector<Tensor>& args) {
-  Stmt s = simplify(lower_to_nest(schedule, args, "kernel", NestPurpose::Lower).main.body);
-  for (const Pass& p : passes(gpu::launch_shape(s))) {
-    const Stmt after = p.run(s);
-    if (p.name == pass) return expect_golden_pass_text(pass, file, s, after);
-    s = after;
+  const GpuProgram program = lower_gpu(schedule, args, {.keep_passes = true});
+  for (size_t i = 1; i < program.passes.size(); ++i) {
+    if (program.passes[i].name != pass) continue;
+    return expect_golden_texts(pass, file, to_string(program.passes[i - 1]),
+                               to_string(program.passes[i]));
   }
   FAIL() << "no pass of the name " << pass;
 }
@@ -132,7 +111,8 @@ TEST(GoldenGpuPasses, JoinZeroFillsMakesOneCondition) {
   const Expr image = make_select(t >= 2 && t < 62, make_load(from, {t - 2}), make_const(f32, 0.0));
   const Expr tile = make_select(t < 63, image, make_const(f32, 0.0));
   const Stmt s = make_for(v, Expr(64), LoopKind::ThreadX, make_store(to, {t}, tile));
-  expect_golden_pass_text("join_zero_fills", "join_zero_fills", s, gpu::join_zero_fills(s));
+  expect_golden_texts("join_zero_fills", "join_zero_fills", to_string(s),
+                      to_string(gpu::join_zero_fills(s)));
 }
 
 TEST(GoldenGpuPasses, DistributeMakesMarkedNestsOperationsOfTheMatrixUnit) {
@@ -150,6 +130,21 @@ TEST(GoldenGpuPasses, SoftwarePipelineLoadsTilesAhead) {
 TEST(GoldenGpuPasses, InsertSyncSeparatesPhasesThatShareMemory) {
   const Product p;
   expect_golden_pass("insert_sync", p.schedule(1), p.args());
+}
+
+// The passes that lowering for a CPU has too are shown by its own tests; the others do not change
+// the loops.
+TEST(GoldenGpuPasses, ShowEveryPassOfTheThreadForm) {
+  const Product p;
+  const std::set<std::string> others{"build_nest",     "simplify",     "linear_scans",
+                                     "loop_partition", "launch_shape", "flatten",
+                                     "vectorize",      "place_shared", "drop_unused_args"};
+  for (const GpuPassRecord& pass : lower_gpu(p.schedule(1), p.args()).passes) {
+    if (others.count(pass.name)) continue;
+    EXPECT_TRUE(std::filesystem::exists(std::string(HEDDLE_SOURCE_DIR) +
+                                        "/tests/golden/gpu_passes/" + pass.name + ".txt"))
+        << "no golden shows the pass " << pass.name;
+  }
 }
 
 TEST(GoldenGpuPasses, HaveNoOtherFiles) {
