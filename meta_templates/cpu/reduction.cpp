@@ -88,8 +88,8 @@ ReductionProblem reduction_problem(const TemplateBuilder& t, const StageGroup& g
     p.rows = op.axes()[static_cast<size_t>(axes.row_axis)].extent();
     p.one_row = p.results == p.columns;
   }
-  p.can_split =
-      is_commutative(op) && !g.attached && (!p.has_epilogue || (!p.along_row && p.one_row));
+  p.can_split = is_commutative(op) && !g.attached &&
+                (!p.has_epilogue || p.scalar || (!p.along_row && p.one_row));
   p.row_length = length_of(op, axes.run);
   p.part_row_length = length_of(op, axes.part_run);
   p.cut_length = op.reduce_axes()[static_cast<size_t>(axes.cut)].extent();

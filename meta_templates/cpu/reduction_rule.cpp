@@ -38,7 +38,7 @@ bool few_results(const Problem& p) {
 void choose_split(const Problem& p, Choice& choice) {
   const bool whole_rows = shares_whole_rows(p);
   const bool split = p.can_split &&
-                     (whole_rows || (!p.has_epilogue && (few_results(p) || p.scalar))) &&
+                     (whole_rows || p.scalar || (!p.has_epilogue && few_results(p))) &&
                      p.cut_length >= kLeastStepsACore * p.target.cores;
   choice.set("split_reduction", split,
              !split       ? "enough rows for the cores"

@@ -114,12 +114,17 @@ TEST(Softmax, SumsTheExponentialsAsTheyAreComputed) {
 }
 
 TEST(FullSum, ReadsSeveralRowsAtATime) {
-  EXPECT_NE(static_schedule(ops::sum(placeholder({4096, 4096}), {0, 1})).find("split(r0.i, 4)"),
-            std::string::npos);
+  const Tensor x = placeholder({4096, 4096});
+  // Alone, or with something to do with the sum.
+  for (const Tensor& t : {ops::sum(x, {0, 1}), ops::mean(x, {0, 1})}) {
+    const std::string steps = static_schedule(t);
+    EXPECT_NE(steps.find("split(r0.i, 4)"), std::string::npos) << steps;
+  }
   for (const Shape& shape : {Shape{1500, 1003}, Shape{37, 3, 40}, Shape{1 << 20}}) {
     std::vector<int> all(shape.size());
     std::iota(all.begin(), all.end(), 0);
     EXPECT_EQ(wrong_when_run(create_schedule({ops::sum(placeholder(shape), all)})), "");
+    EXPECT_EQ(wrong_when_run(create_schedule({ops::mean(placeholder(shape), all)})), "");
   }
 }
 
