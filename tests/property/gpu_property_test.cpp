@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 
+#include "property/undrawn_rules.h"
 #include "selftest/pair.h"
 
 namespace heddle::testing {
@@ -27,7 +28,12 @@ TEST(GpuProperty, RandomConfigs) {
   selftest::Coverage coverage;
   std::map<std::string, int> matrix_unit;  // pairs that ran on it, by the type of the first operand
   int failures = 0;
-  for (int64_t i = 0; i < count && failures < 10; ++i) {
+  // What is seldom offered may need more pairs than were asked for: at most twice as many.
+  const auto enough = [&](int64_t pairs) {
+    return pairs >= count && (count < 500 || pairs >= 2 * count ||
+                              undrawn_rules(coverage, Target::parse("cuda -gpu=h200")).empty());
+  };
+  for (int64_t i = 0; !enough(i) && failures < 10; ++i) {
     const uint64_t seed = static_cast<uint64_t>(first + i);
     const std::string target = "cuda -gpu=" + chips[seed % chips.size()];
     selftest::PairOptions options;
@@ -43,6 +49,10 @@ TEST(GpuProperty, RandomConfigs) {
                   << target << "\" --emulate --count 1 --seed " << seed;
   }
   coverage.print(std::cout);
+  if (count >= 500) {
+    for (const std::string& rule : undrawn_rules(coverage, Target::parse("cuda -gpu=h200")))
+      ADD_FAILURE() << "no pair exercised the rule " << rule;
+  }
   for (const char* type : {"f16", "bf16", "f32", "i8", "u8"}) {
     std::cout << "  on matrix units, of " << type << ": " << matrix_unit[type] << " pairs\n";
     if (count >= 500) {

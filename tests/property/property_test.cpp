@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "heddle/codegen/interpreter.h"
+#include "property/undrawn_rules.h"
 #include "selftest/pair.h"
 
 namespace heddle::testing {
@@ -103,7 +104,7 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage, Target targ
                            : 0;
     const Template& t = all.branch(branch);
     const std::string& alternative = t.dag().alternative();
-    if (branch > 0) ++coverage->alternatives[alternative.substr(0, alternative.find('@'))];
+    if (branch > 0) coverage->count_alternative(alternative);
     text += "\n  " + alternative;
     Config c = rng.uniform_int(0, 9) == 0 ? t.default_config() : random_config(t, rng);
     text += "\n  " + t.name() + " " + t.config_to_json(c).dump();
@@ -145,7 +146,9 @@ void run_many(bool manual, int64_t count, const Target& target = Target::host(),
   // What is seldom offered may need more pairs than were asked for: at most twice as many.
   const bool covers = !manual && count >= 1000;
   const auto enough = [&] {
-    return pairs >= count && (!covers || pairs >= 2 * count || undrawn(coverage).empty());
+    return pairs >= count &&
+           (!covers || pairs >= 2 * count ||
+            (undrawn(coverage).empty() && undrawn_rules(coverage, target).empty()));
   };
   for (int64_t i = 0; !enough() && failures < 10; ++i) {
     uint64_t seed = static_cast<uint64_t>(first + i);
@@ -171,8 +174,8 @@ void run_many(bool manual, int64_t count, const Target& target = Target::host(),
     EXPECT_EQ(coverage.alternatives.count("flip_sign") > 0, !target.dots_bytes(true, true));
   }
   if (covers) {
-    for (const char* a : {"winograd(tile=2)", "winograd(tile=4)", "collapse"})
-      EXPECT_TRUE(coverage.alternatives.count(a)) << "no pair exercised " << a;
+    for (const std::string& rule : undrawn_rules(coverage, target))
+      ADD_FAILURE() << "no pair exercised the rule " << rule;
     for (const char* t : {"complex_reduction", "direct_compute", "location_tunable",
                           "simple_reduction", "tile_transform"}) {
       EXPECT_TRUE(coverage.knobs.count(t)) << "no pair exercised the meta-template " << t;

@@ -13,6 +13,10 @@ void Coverage::count(const Template& t, const Config& c) {
   }
 }
 
+void Coverage::count_alternative(const std::string& name) {
+  ++alternatives[name.substr(0, name.find('@'))];
+}
+
 void Coverage::print(std::ostream& out) const {
   for (const auto& [name, drawn] : alternatives) out << "  " << name << ": " << drawn << " pairs\n";
   for (const auto& [name, of] : knobs) {

@@ -19,6 +19,8 @@ struct Coverage {
   std::map<std::string, int64_t> alternatives;                 ///< pairs of each rule(parameters)
 
   void count(const Template& t, const Config& c);
+  /// By its name, "winograd(tile=4)@3".
+  void count_alternative(const std::string& name);
   /// Values that depend on the shape (block sizes) are many: only their number is printed.
   void print(std::ostream& out) const;
 };

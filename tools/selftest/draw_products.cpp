@@ -10,7 +10,19 @@
 
 namespace heddle::selftest {
 
+// Few results of a sum so long that it may be cut into parts (the rule split_k).
+void Drawer::long_sum() {
+  const int64_t m = pick(1, 6), n = one_of<int64_t>({1, 3, 8, 17}), k = 16 * pick(64, 80);
+  const bool ta = flip(), tb = flip();
+  const DataType t = one_of<DataType>({f32, f32, f64, i32, bf16});
+  const Tensor a = ta ? input({k, m}, t, "A") : input({m, k}, t, "A");
+  const Tensor b = tb ? input({n, k}, t, "B", flip()) : input({k, n}, t, "B", flip());
+  p_.reduce_length = k;
+  done("long sum", {epilogue(ops::matmul(a, b, ta, tb))});
+}
+
 void Drawer::contraction() {
+  if (pick(0, 2) == 0) return long_sum();
   int64_t m = extent(), n = extent(), k = extent() * (pick(0, 3) == 0 ? 5 : 1);
   bool ta = flip(), tb = flip(), batch = pick(0, 3) == 0;
   DataType t = one_of<DataType>({f32, f32, f32, f32, f64, i32, i8, u8, i16, bf16, f16});

@@ -21,6 +21,7 @@ class Drawer {
  private:
   // ---- draw_products.cpp
   void contraction();
+  void long_sum();
   void matrix_unit();
   void attention();
   void layers();

@@ -59,9 +59,9 @@ bool is_wanted(const PairResult& result, const PairOptions& options) {
 
 namespace {
 
-// One of the alternatives on a GPU that round no worse than the declaration, or none of them.
+// One of the alternatives that round no worse than the declaration, or none of them.
 std::string random_alternative(const ComputeDag& dag, const Target& target, Rng& rng) {
-  if (!target.is_cuda() || rng.uniform_int(0, 2) > 0) return "";
+  if (rng.uniform_int(0, 1) > 0) return "";
   std::vector<std::string> names;
   for (const Alternative& a : alternatives_of(dag, target, {.use = true, .max_error_growth = 1})) {
     if (a.legal()) names.push_back(a.name);
@@ -86,6 +86,7 @@ PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverag
     const std::string alternative = random_alternative(dag, target, rng);
     if (!alternative.empty()) {
       result.text += "\n  alternative " + alternative;
+      if (coverage != nullptr) coverage->count_alternative(alternative);
       dag = apply_alternative(dag, alternative);
     }
     const Template t = make_template(dag, target, scheduler);
