@@ -43,7 +43,8 @@ TEST(Matmul, OfHalvesAddsUpInF32) {
   EXPECT_TRUE(wide.op()->is_reduction());
   expect_elements(wide, {a, b}, [](const Dims&) { return 4097.0; }, 0);
   const Tensor narrow = ops::matmul(a, b, false, false, {.accumulate = f16});
-  expect_elements(narrow, {a, b}, [](const Dims&) { return 2048.0; }, 0);
+  // One after the other; schedules may add up in parts, and lose less.
+  expect_result(narrow, run_interpreted(narrow, {a, b}), [](const Dims&) { return 2048.0; }, 0);
 }
 
 TEST(Matmul, BroadcastsBatches) {

@@ -1,5 +1,6 @@
-// Operators are checked through the interpreter against plain loops: each test says what an element
-// of the result must be, in terms of elements of the inputs.
+// Operators are checked against plain loops: each test says what an element of the result must be,
+// in terms of elements of the inputs. Each declaration runs in every way that Heddle has: by the
+// interpreter, compiled for this CPU, and as CUDA kernels in the emulator.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -62,28 +63,44 @@ inline double tolerance_of(DataType t) {
   return t == f64 ? 1e-12 : t == f32 ? 2e-6 : 0;
 }
 
-/// `expected(index)` for every element of `result`, to a relative and absolute tolerance.
+/// What a declaration gives in one of the ways to run it.
+struct WayToRun {
+  std::string name;  ///< "interpreted", "compiled", "emulated"
+  NDArray result;
+  double slack = 1;  ///< how many times the tolerance it may be off: sums in another order
+};
+/// The interpreter's result, and those of the static choice for this CPU and for a GPU. Inputs that
+/// the result does not read are left out.
+std::vector<WayToRun> run_every_way(const Tensor& result, const std::vector<Input>& inputs);
+WayToRun run_interpreted(const Tensor& result, const std::vector<Input>& inputs);
+
+/// `expected(index)` for every element of one way's result. `tolerance`: relative and absolute; -1:
+/// that of the type.
 template <class F>
-void expect_elements(const Tensor& result, const std::vector<Input>& inputs, F expected,
-                     double tolerance = -1) {
-  std::vector<TensorValue> values;
-  for (const Input& in : inputs) values.push_back({in.tensor, in.array});
-  const NDArray got = interpret({result}, values)[0];
+void expect_result(const Tensor& result, const WayToRun& way, F expected, double tolerance = -1) {
   const Dims dims = result.extents();
-  ASSERT_EQ(got.shape(), dims);
-  if (tolerance < 0) tolerance = tolerance_of(result.dtype());
+  ASSERT_EQ(way.result.shape(), dims);
+  const double bound = (tolerance < 0 ? tolerance_of(result.dtype()) : tolerance) * way.slack;
   Dims index(dims.size(), 0);
-  for (int64_t position = 0; position < got.size(); ++position) {
-    const double want = expected(index), is = got.get(position);
+  for (int64_t position = 0; position < way.result.size(); ++position) {
+    const double want = expected(index), is = way.result.get(position);
     const bool close = want == is || (std::isnan(want) && std::isnan(is)) ||
-                       std::abs(want - is) <= tolerance * std::max(1.0, std::abs(want));
-    ASSERT_TRUE(close) << result.name() << " at " << testing::PrintToString(index) << " is " << is
-                       << ", expected " << want;
+                       std::abs(want - is) <= bound * std::max(1.0, std::abs(want));
+    ASSERT_TRUE(close) << result.name() << ", " << way.name << ", at "
+                       << testing::PrintToString(index) << " is " << is << ", expected " << want;
     for (size_t d = dims.size(); d-- > 0;) {
       if (++index[d] < dims[d]) break;
       index[d] = 0;
     }
   }
+}
+
+/// The same of `result`, however it is run.
+template <class F>
+void expect_elements(const Tensor& result, const std::vector<Input>& inputs, F expected,
+                     double tolerance = -1) {
+  for (const WayToRun& way : run_every_way(result, inputs))
+    expect_result(result, way, expected, tolerance);
 }
 
 /// What `f` throws, as "message | help"; the place must be in the test that calls.
