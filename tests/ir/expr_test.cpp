@@ -215,8 +215,8 @@ TEST(Buffer, AHandleOfAnOwnedBufferKeepsItsOwner) {
   Buffer kept;
   {
     Ref<Owner> owner = make_ref<Owner>(&gone);
-    owner->counterpart();
-    owner->counterpart();  // the vector grows: handles move
+    owner->own();
+    owner->own();  // the vector grows: handles move
     kept = owner->buffers[0];
     EXPECT_EQ(kept->producer(), owner.get());
   }
