@@ -45,6 +45,7 @@ void write_seeds(const std::string& folder) {
     if (chosen->format == Format::JsonLines) quoted_in(seed, words);
   }
   std::ofstream dictionary(folder + ".dict");
+  dictionary << "# from the seeds\n";  // libFuzzer refuses an empty file
   for (const std::string& word : words) dictionary << word << "\n";
 }
 
