@@ -46,7 +46,7 @@ TEST(Json, NumbersReadBackToTheSameBits) {
   EXPECT_FALSE(Json::parse("3.0").is_int());
   EXPECT_EQ(Json(3).as_double(), 3.0);
   EXPECT_EQ(Json(std::numeric_limits<double>::quiet_NaN()).dump(), "null");
-  EXPECT_THROW(Json(std::numeric_limits<std::uint64_t>::max()), Error);
+  EXPECT_THROW(Json{std::numeric_limits<std::uint64_t>::max()}, Error);
 }
 
 TEST(Json, StringsAreEscaped) {
