@@ -155,11 +155,10 @@ int main() {
   std::cout << skeleton(naive.source("loops"));
 
   heading("loops of create_schedule");
-  BuildTimes times;
   Timer timer;
   const Schedule schedule = create_schedule({y});
   const double schedule_ms = timer.elapsed_s() * 1e3;
-  const Kernel kernel = build(schedule, args, {.name = "conv_block"}, &times);
+  const auto [kernel, times] = build_timed(schedule, args, {.name = "conv_block"});
   std::cout << skeleton(kernel.source("loops"));
 
   // ---- Where the time of a build goes ----------------------------------------------------------

@@ -198,9 +198,8 @@ int run(const std::string& folder) {
   Timer timer;
   const Schedule schedule = create_schedule({net.logits});
   const double schedule_ms = timer.elapsed_s() * 1e3;
-  BuildTimes times;
-  const Classifier scheduled(build(schedule, net.args(), {.name = "digits"}, &times), net.weights,
-                             weights);
+  const auto [kernel, times] = build_timed(schedule, net.args(), {.name = "digits"});
+  const Classifier scheduled(kernel, net.weights, weights);
   std::printf("%zu images that the network never saw, on %s\n\n", count,
               to_string(Target::host()).c_str());
 

@@ -215,8 +215,9 @@ bool Access::depends_on(const Axis& a) const {
   return false;
 }
 
-std::vector<Access> analyze_reads(const std::vector<Expr>& bodies, const std::vector<Axis>& axes,
-                                  const std::vector<Axis>& reduce_axes) {
+std::vector<Access> internal::analyze_reads(const std::vector<Expr>& bodies,
+                                            const std::vector<Axis>& axes,
+                                            const std::vector<Axis>& reduce_axes) {
   ReadCollector collector;
   for (const Expr& body : bodies) collector.collect(body, false);
   std::vector<Access> reads = collector.take();

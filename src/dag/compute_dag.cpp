@@ -31,7 +31,7 @@ class Discovery {
     if (!index_.insert({op.get(), -1}).second) return;
     Stage stage{op, {}};
     if (!op->is_placeholder()) {
-      stage.reads = analyze_reads(op->bodies(), op->axes(), op->reduce_axes());
+      stage.reads = internal::analyze_reads(op->bodies(), op->axes(), op->reduce_axes());
     }
     for (const Access& read : stage.reads) {
       HEDDLE_ICHECK(static_cast<bool>(read.tensor),

@@ -148,7 +148,8 @@ class Declarer {
     out.value = reduce(op, ".value", [&](const auto& axes, const auto& over) {
       const Bounded s = sources(op, axes, over)[0];
       exact = !s.error.defined();
-      return make_reduce(builtin_combiner(r.combiner->kind, value_type(type)), {s.value}, over);
+      return make_reduce(internal::builtin_combiner(r.combiner->kind, value_type(type)), {s.value},
+                         over);
     });
     const bool rounds = type.is_float() && (r.combiner->kind == ReduceKind::Sum ||
                                             r.combiner->kind == ReduceKind::Prod);
@@ -289,8 +290,8 @@ class Declarer {
     const Tensor most = reduce(op, ".most", [&](const auto& axes, const auto& over) {
       const Bounded s = sources(op, axes, over)[0];
       const Expr size = abs(s.value.dtype() == f64 ? s.value : cast(f64, s.value));
-      return make_reduce(builtin_combiner(ReduceKind::Prod, f64), {dag::add_errors(size, s.error)},
-                         over);
+      return make_reduce(internal::builtin_combiner(ReduceKind::Prod, f64),
+                         {dag::add_errors(size, s.error)}, over);
     });
     const double n = static_cast<double>(info.reduce_points);
     return compute(

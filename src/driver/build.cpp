@@ -39,10 +39,15 @@ KernelArg describe(const Buffer& b) {
   return a;
 }
 
-Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const BuildOptions& options,
-             BuildTimes* times) {
+Kernel build(const Schedule& schedule, const std::vector<Tensor>& args,
+             const BuildOptions& options) {
+  return build_timed(schedule, args, options).kernel;
+}
+
+TimedBuild build_timed(const Schedule& schedule, const std::vector<Tensor>& args,
+                       const BuildOptions& options) {
   const Target& target = target_of(schedule, options);
-  if (target.is_cuda()) return build_cuda(schedule, args, options, times);
+  if (target.is_cuda()) return build_cuda(schedule, args, options);
   using Clock = std::chrono::steady_clock;
   auto begin = Clock::now();
   auto ms_since = [](Clock::time_point t) {
@@ -50,7 +55,8 @@ Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const Bu
   };
   const std::vector<Tensor> all = with_bound(schedule, args);
   LoweredProgram program = lower_for_build(schedule, all, options);
-  double lower_ms = ms_since(begin);
+  BuildTimes times;
+  times.lower = ms_since(begin);
 
   std::vector<LoweredFunction> functions{program.main};
   if (program.prepare.body) functions.push_back(program.prepare);
@@ -69,16 +75,13 @@ Kernel build(const Schedule& schedule, const std::vector<Tensor>& args, const Bu
   code.source = source_text;
   code.work = work_of(schedule.dag().direct(), target);
   code.source_context = std::make_shared<Source>(Source{std::move(functions), target});
-  if (times) {
-    times->lower = lower_ms;
-    times->llvm_ir = module.times.build_ir;
-    times->optimize = module.times.optimize;
-    times->codegen = module.times.codegen;
-    times->link = module.times.link;
-    times->passes = std::move(program.passes);
-    times->total = ms_since(begin);
-  }
-  return Kernel(std::move(code));
+  times.llvm_ir = module.times.build_ir;
+  times.optimize = module.times.optimize;
+  times.codegen = module.times.codegen;
+  times.link = module.times.link;
+  times.passes = std::move(program.passes);
+  times.total = ms_since(begin);
+  return {Kernel(std::move(code)), std::move(times)};
 }
 
 }  // namespace heddle

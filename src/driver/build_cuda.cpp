@@ -121,8 +121,8 @@ KernelCode cuda_kernel_code(const GpuProgram& p, const std::vector<Tensor>& all,
   return code;
 }
 
-Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
-                  const BuildOptions& options, BuildTimes* times) {
+TimedBuild build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
+                      const BuildOptions& options) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   auto ms_since = [](Clock::time_point t) {
@@ -134,14 +134,14 @@ Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
   const Gpu& gpu = schedule.target().gpu;
   const std::vector<Tensor> all = with_bound(schedule, args);
   auto source = std::make_shared<Source>(Source{lower_gpu(schedule, all, lower_options)});
-  if (times) {
-    for (const GpuPassRecord& r : source->program.passes)
-      times->passes.push_back({r.name, r.ms, {}, {}});
+  BuildTimes times;
+  for (const GpuPassRecord& r : source->program.passes) {
+    times.passes.push_back({r.name, r.ms, {}, {}});
   }
   source->program.passes.clear();
   const GpuProgram& p = source->program;
   check_limits(p, gpu);
-  const double lower_ms = ms_since(begin);
+  times.lower = ms_since(begin);
   const auto compile_begin = Clock::now();
   cuda::Cubin cubin;  // empty for a program without launches, where no output has an element
   if (!p.main.empty() || !p.prepare.empty()) cubin = cuda::compile_cuda(emit_cuda(p), gpu.arch);
@@ -149,12 +149,9 @@ Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
   code.work = work_of(schedule.dag().direct(), schedule.target());
   code.source = source_text;
   code.source_context = source;
-  if (times) {
-    times->lower = lower_ms;
-    times->codegen = ms_since(compile_begin);
-    times->total = ms_since(begin);
-  }
-  return Kernel(std::move(code));
+  times.codegen = ms_since(compile_begin);
+  times.total = ms_since(begin);
+  return {Kernel(std::move(code)), std::move(times)};
 }
 
 }  // namespace heddle

@@ -6,9 +6,9 @@
 
 namespace heddle {
 
-/// build() for a schedule whose target is of kind "cuda".
-Kernel build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
-                  const BuildOptions& options, BuildTimes* times);
+/// build_timed() for a schedule whose target is of kind "cuda".
+TimedBuild build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
+                      const BuildOptions& options);
 
 /// The parts of a Kernel for the runtime, without its source. `cubin` is the machine code of
 /// emit_cuda(program). Callers pass the first `listed` arguments; the others are bound constants.

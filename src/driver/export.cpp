@@ -37,8 +37,8 @@ Json export_constants(const std::vector<BoundConstant>& constants, const std::st
 }
 
 std::vector<std::string> features_of(const Target& target) {
-  const detail::CpuRow* row = detail::find_cpu(target.mcpu);
-  return detail::apply_features(row == nullptr ? "" : row->features, target.features);
+  const internal::CpuRow* row = internal::find_cpu(target.mcpu);
+  return internal::apply_features(row == nullptr ? "" : row->features, target.features);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ Expr reduce(ReduceKind kind, const char* name, Expr value, std::vector<Axis> axe
   if (!logical && value.dtype().is_bool())
     throw_user_error("the reduction '" + std::string(name) + "' is given a bool value", {},
                      "convert it first, as in sum(cast(i32, x), k), or use any or all");
-  Ref<const Combiner> combiner = builtin_combiner(kind, value.dtype());
+  Ref<const Combiner> combiner = internal::builtin_combiner(kind, value.dtype());
   return make_reduce(std::move(combiner), {std::move(value)}, std::move(axes));
 }
 
@@ -175,7 +175,7 @@ Expr all(Expr condition, std::vector<Axis> axes) {
 
 // One combiner for each kind and type in the whole process, so that equal reductions are found by
 // comparing pointers.
-Ref<const Combiner> builtin_combiner(ReduceKind kind, DataType dtype) {
+Ref<const Combiner> internal::builtin_combiner(ReduceKind kind, DataType dtype) {
   using Key = std::pair<int, int>;
   static std::mutex mutex;
   static std::map<Key, Ref<const Combiner>> made;
@@ -214,7 +214,7 @@ Reducer reducer(std::string name, std::vector<DataType> types, std::vector<Expr>
     combiner->identity.push_back(identity_of(types[i], identity[i], who, where));
   }
   std::vector<Expr> result;
-  detail::run_body(combiner->name, where, [&] { result = combine(lhs, rhs); });
+  internal::run_body(combiner->name, where, [&] { result = combine(lhs, rhs); });
   if (result.size() != n)
     throw_user_error("the combine of " + who + " returns " + std::to_string(result.size()) +
                          " values for " + std::to_string(n) + " components",

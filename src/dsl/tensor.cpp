@@ -93,7 +93,7 @@ Axis reduce_axis(Expr extent, std::string name, Where where) {
   return Axis(std::move(name), std::move(checked), AxisKind::Reduce);
 }
 
-namespace detail {
+namespace internal {
 
 std::vector<Axis> make_spatial_axes(const std::string& name, const Shape& shape,
                                     const Where& where) {
@@ -157,5 +157,5 @@ void run_body(const std::string& name, const Where& where, FunctionRef<void()> b
   }
 }
 
-}  // namespace detail
+}  // namespace internal
 }  // namespace heddle

@@ -168,8 +168,8 @@ class Exporter {
   void describe_network(const Target& target) {
     plan_.name = options_.name;
     plan_.target = to_string(target);
-    const detail::CpuRow* row = detail::find_cpu(target.mcpu);
-    plan_.features = detail::apply_features(row == nullptr ? "" : row->features, target.features);
+    const internal::CpuRow* row = internal::find_cpu(target.mcpu);
+    plan_.features = internal::apply_features(row == nullptr ? "" : row->features, target.features);
     for (const Tensor& t : args_) {
       KernelArg arg{.name = t.name(), .dtype = t.dtype(), .shape = t.extents()};
       arg.output = !t.op()->is_placeholder();

@@ -9,6 +9,12 @@ namespace {
 
 using impl::Call;
 
+Tensor filled(const Call& call, const Shape& shape, double value, DataType dtype) {
+  return compute(
+      shape, [&](const std::vector<Axis>&) { return make_const(dtype, value); }, call.op, call.op,
+      call.where);
+}
+
 template <class F>
 Tensor unary(const Call& call, const Tensor& x, F f) {
   impl::check_rank(call, x, "x", 0);
@@ -61,9 +67,13 @@ Tensor identity(const Tensor& x, Where where) {
 }
 
 Tensor full(const Shape& shape, double value, DataType dtype, Where where) {
-  return compute(
-      shape, [&](const std::vector<Axis>&) { return make_const(dtype, value); }, "full", "full",
-      where);
+  return filled({"full", where}, shape, value, dtype);
+}
+Tensor zeros(const Shape& shape, DataType dtype, Where where) {
+  return filled({"zeros", where}, shape, 0, dtype);
+}
+Tensor ones(const Shape& shape, DataType dtype, Where where) {
+  return filled({"ones", where}, shape, 1, dtype);
 }
 
 Tensor add(const Tensor& a, const Tensor& b, Where where) {

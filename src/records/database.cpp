@@ -143,10 +143,10 @@ std::vector<const Record*> RecordDatabase::nearest(const ComputeDag& dag, const 
     double distance;
     const Record* record;
   };
-  const std::vector<int64_t> extents = extents_of(dag);
+  const std::vector<int64_t> extents = dag.extents();
   std::vector<uint64_t> seen = {dag.structural_hash()};
   std::vector<Neighbour> found;
-  for (const std::size_t i : impl_->with_class(shape_class_of(dag))) {
+  for (const std::size_t i : impl_->with_class(internal::shape_class_of(dag))) {
     const Record& r = impl_->records[i];
     if (std::find(seen.begin(), seen.end(), r.structural_hash) != seen.end()) continue;
     seen.push_back(r.structural_hash);
@@ -195,7 +195,7 @@ std::string RecordDatabase::why_no_hit(const ComputeDag& dag, const Target& targ
     return "there are records of this structure, but of other extents; nearest first: " +
            list_text(names) + ". They are seeds for a search, no answer";
   }
-  for (const std::size_t i : impl_->with_class(shape_class_of(dag))) {
+  for (const std::size_t i : impl_->with_class(internal::shape_class_of(dag))) {
     const Record& r = impl_->records[i];
     add_once(names, name_of(r) + " for '" + to_string(r.target) + "'" +
                         (r.ok() ? "" : std::string(" (failed: ") + to_string(r.error) + ")"));

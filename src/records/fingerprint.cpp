@@ -31,7 +31,7 @@ std::string size_text(int64_t bytes) {
 
 }  // namespace
 
-const std::string& machine_fingerprint() {
+const std::string& internal::machine_fingerprint() {
   static const std::string text = [] {
     const Target& host = Target::host();
     std::string out = cpu_name() + " (" + std::to_string(host.cores) +
@@ -42,7 +42,7 @@ const std::string& machine_fingerprint() {
   return text;
 }
 
-const std::string& build_fingerprint() {
+const std::string& internal::build_fingerprint() {
   static const std::string text =
       std::string(HEDDLE_VERSION) + (*HEDDLE_COMMIT != '\0' ? "+" HEDDLE_COMMIT : "");
   return text;

@@ -227,8 +227,7 @@ Record Record::from_json(const Json& json) {
   return r;
 }
 
-std::string shape_class_of(const ComputeDag& dag) { return to_hex(dag.shape_class()); }
-std::vector<int64_t> extents_of(const ComputeDag& dag) { return dag.extents(); }
+std::string internal::shape_class_of(const ComputeDag& dag) { return to_hex(dag.shape_class()); }
 
 Json steps_of(const Schedule& schedule) {
   const Json whole = schedule.to_json();
@@ -244,8 +243,8 @@ Record make_record(const std::string& subject, const Template& t, const Config& 
   const ComputeDag& declared = t.dag().direct();
   r.structural_hash = declared.structural_hash();
   r.subject = subject;
-  r.shape_class = shape_class_of(declared);
-  r.extents = extents_of(declared);
+  r.shape_class = internal::shape_class_of(declared);
+  r.extents = declared.extents();
   r.target = t.target();
   // A config of another template, or one that is too short, is taken to be of the direct form.
   const bool whole = config.values.size() == t.knobs().size();
@@ -256,8 +255,8 @@ Record make_record(const std::string& subject, const Template& t, const Config& 
   r.config = branch.config_to_json(whole ? t.config_in_branch(config) : config);
   r.flops = declared.total_flops();
   r.bytes = static_cast<double>(declared.compulsory_bytes());
-  r.machine = machine_fingerprint();
-  r.build = build_fingerprint();
+  r.machine = internal::machine_fingerprint();
+  r.build = internal::build_fingerprint();
   r.unix_time = std::chrono::duration_cast<std::chrono::seconds>(
                     std::chrono::system_clock::now().time_since_epoch())
                     .count();

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-namespace heddle::detail {
+namespace heddle::internal {
 namespace {
 
 struct alignas(kCacheLine) Header {
@@ -63,4 +63,4 @@ void free_aligned(void* block) {
 
 std::size_t aligned_capacity(const void* block) { return header_of(block)->capacity; }
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace heddle::detail {
+namespace heddle::internal {
 
 inline constexpr std::size_t kCacheLine = 64;
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
@@ -16,4 +16,4 @@ void free_aligned(void* block);
 /// The capacity of the block in bytes, at least the requested size.
 std::size_t aligned_capacity(const void* block);
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

@@ -12,7 +12,7 @@
 #include <sys/auxv.h>
 #endif
 
-namespace heddle::detail {
+namespace heddle::internal {
 namespace {
 
 #if defined(__x86_64__)
@@ -106,4 +106,4 @@ std::vector<std::string> missing_features(const std::vector<std::string>& needed
   return missing;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace heddle::detail {
+namespace heddle::internal {
 
 /// The features that the operating system lets programs use, probed once. The first call requests
 /// the tile registers of AMX, so it must precede any kernel that uses them.
@@ -13,4 +13,4 @@ const std::vector<std::string>& host_features();
 /// The features of `needed` that this machine lacks.
 std::vector<std::string> missing_features(const std::vector<std::string>& needed);
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

@@ -11,7 +11,7 @@
 #include <sched.h>
 #endif
 
-namespace heddle::detail {
+namespace heddle::internal {
 namespace {
 
 #ifdef __linux__
@@ -58,4 +58,4 @@ const CpuTopology& cpu_topology() {
   return *topology;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

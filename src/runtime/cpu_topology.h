@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace heddle::detail {
+namespace heddle::internal {
 
 struct CpuTopology {
   int cores = 1;               // physical cores in the affinity mask
@@ -13,4 +13,4 @@ struct CpuTopology {
 /// Read once, at first use.
 const CpuTopology& cpu_topology();
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

@@ -9,7 +9,7 @@
 #include "heddle/support/dtype.h"
 #include "heddle/support/half.h"
 
-namespace heddle::detail {
+namespace heddle::internal {
 
 /// Calls f with a pointer of the element's C++ type; for f16 and bf16 with these wrappers, which
 /// convert like numbers.
@@ -74,4 +74,4 @@ void store_number(T& element, double value) {
   }
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

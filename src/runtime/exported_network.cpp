@@ -70,7 +70,7 @@ void check_tables(const heddle_network_tables& t) {
                         std::to_string(kExportedVersion));
   }
   const std::vector<std::string> missing =
-      detail::missing_features({t.features, t.features + t.num_features});
+      internal::missing_features({t.features, t.features + t.num_features});
   if (missing.empty()) return;
   std::string list;
   for (const std::string& feature : missing) list += (list.empty() ? "" : ", ") + feature;

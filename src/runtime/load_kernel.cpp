@@ -53,7 +53,7 @@ void check_cpu(const Json& description) {
   for (const Json& feature : description.at("features").elements()) {
     needed.push_back(feature.as_string());
   }
-  const std::vector<std::string> missing = detail::missing_features(needed);
+  const std::vector<std::string> missing = internal::missing_features(needed);
   if (missing.empty()) return;
   std::string list;
   for (const std::string& feature : missing) list += (list.empty() ? "" : ", ") + feature;

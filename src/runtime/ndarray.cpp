@@ -14,19 +14,19 @@
 namespace heddle {
 namespace {
 
-class OwnedStorage : public detail::Storage {
+class OwnedStorage : public internal::Storage {
  public:
-  explicit OwnedStorage(std::size_t bytes) : block(detail::allocate_aligned(bytes)) {
+  explicit OwnedStorage(std::size_t bytes) : block(internal::allocate_aligned(bytes)) {
     if (block == nullptr) {
       throw_runtime_error("cannot allocate an array of " + std::to_string(bytes) + " bytes");
     }
   }
-  ~OwnedStorage() override { detail::free_aligned(block); }
+  ~OwnedStorage() override { internal::free_aligned(block); }
 
   void* block;
 };
 
-class CudaStorage : public detail::Storage {
+class CudaStorage : public internal::Storage {
  public:
   CudaStorage(std::size_t bytes, int index)
       : device(index), block(cuda::allocate_array(bytes, index)) {}
@@ -89,7 +89,7 @@ NDArray& NDArray::operator=(NDArray&& other) noexcept {
   return *this;
 }
 
-NDArray::NDArray(Ref<detail::Storage> storage, void* data, Extents shape, DataType dtype,
+NDArray::NDArray(Ref<internal::Storage> storage, void* data, Extents shape, DataType dtype,
                  Device device)
     : storage_(std::move(storage)),
       data_(data),
@@ -153,15 +153,15 @@ NDArray NDArray::random(Extents shape, DataType dtype, std::uint64_t seed, doubl
   }
   NDArray array = empty(std::move(shape), dtype);
   Rng rng(seed);
-  detail::visit_elements(dtype, array.data_, [&](auto* elements) {
+  internal::visit_elements(dtype, array.data_, [&](auto* elements) {
     if (dtype.is_integral()) {
       const auto first = static_cast<std::int64_t>(lo), last = static_cast<std::int64_t>(hi);
       for (std::int64_t i = 0; i < array.size_; ++i) {
-        detail::store_number(elements[i], static_cast<double>(rng.uniform_int(first, last)));
+        internal::store_number(elements[i], static_cast<double>(rng.uniform_int(first, last)));
       }
     } else {
       for (std::int64_t i = 0; i < array.size_; ++i) {
-        detail::store_number(elements[i], rng.uniform_real(lo, hi));
+        internal::store_number(elements[i], rng.uniform_real(lo, hi));
       }
     }
   });
@@ -195,7 +195,7 @@ double NDArray::get(std::int64_t position) const {
   if (position < 0 || position >= size_) {
     throw_user_error("no element " + std::to_string(position) + " in " + describe(*this));
   }
-  return detail::visit_elements(
+  return internal::visit_elements(
       dtype_, data_, [&](const auto* elements) { return static_cast<double>(elements[position]); });
 }
 
@@ -204,8 +204,8 @@ void NDArray::set(std::int64_t position, double value) const {
   if (position < 0 || position >= size_) {
     throw_user_error("no element " + std::to_string(position) + " in " + describe(*this));
   }
-  detail::visit_elements(dtype_, data_,
-                         [&](auto* elements) { detail::store_number(elements[position], value); });
+  internal::visit_elements(
+      dtype_, data_, [&](auto* elements) { internal::store_number(elements[position], value); });
 }
 
 void NDArray::fill(double value) const {
@@ -219,8 +219,8 @@ void NDArray::fill(double value) const {
                         static_cast<std::size_t>(size_));
     return;
   }
-  detail::visit_elements(dtype_, data_, [&](auto* elements) {
-    for (std::int64_t i = 0; i < size_; ++i) detail::store_number(elements[i], value);
+  internal::visit_elements(dtype_, data_, [&](auto* elements) {
+    for (std::int64_t i = 0; i < size_; ++i) internal::store_number(elements[i], value);
   });
 }
 
@@ -278,15 +278,15 @@ void NDArray::copy_from(const NDArray& source) const {
 NDArray NDArray::cast(DataType dtype) const {
   require_host("cast");
   NDArray result = empty(shape_, dtype);
-  detail::visit_elements(dtype_, data_, [&](const auto* from) {
-    detail::visit_elements(dtype, result.data_, [&](auto* to) {
+  internal::visit_elements(dtype_, data_, [&](const auto* from) {
+    internal::visit_elements(dtype, result.data_, [&](auto* to) {
       using From = std::remove_cvref_t<decltype(*from)>;
       using To = std::remove_cvref_t<decltype(*to)>;
       for (std::int64_t i = 0; i < size_; ++i) {
         if constexpr (std::is_integral_v<From> && std::is_integral_v<To>) {
           to[i] = static_cast<To>(from[i]);  // through double, large integers would be rounded
         } else {
-          detail::store_number(to[i], static_cast<double>(from[i]));
+          internal::store_number(to[i], static_cast<double>(from[i]));
         }
       }
     });

@@ -59,8 +59,8 @@ std::string number(double value) {
 template <typename F>
 Difference compare_within(const NDArray& a, const NDArray& b, F within) {
   Difference result;
-  detail::visit_elements(a.dtype(), a.data(), [&](const auto* x) {
-    detail::visit_elements(b.dtype(), b.data(), [&](const auto* y) {
+  internal::visit_elements(a.dtype(), a.data(), [&](const auto* x) {
+    internal::visit_elements(b.dtype(), b.data(), [&](const auto* y) {
       for (std::int64_t i = 0; i < a.size(); ++i) {
         const double d = distance(x[i], y[i]);
         if (d == 0) continue;

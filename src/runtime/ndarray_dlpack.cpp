@@ -14,7 +14,7 @@ namespace {
 // DLPack 0.6, which Debian ships, has no name for it yet; later versions and numpy do.
 constexpr std::uint8_t kBoolCode = 6;
 
-class ForeignStorage : public detail::Storage {
+class ForeignStorage : public internal::Storage {
  public:
   explicit ForeignStorage(DLManagedTensor* tensor) : tensor_(tensor) {}
   ~ForeignStorage() override {

@@ -3,8 +3,8 @@
 
 #include "heddle/support/ref.h"
 
-namespace heddle::detail {
+namespace heddle::internal {
 
 class Storage : public RefCounted {};
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

@@ -96,7 +96,7 @@ Chunk chunk_of(const Job& job, int index) {
 // Each worker has a mailbox on a cache line of its own. A region of two threads on a machine of
 // sixty-four disturbs one worker, and the others remain parked. A call and its chunk are in one
 // line.
-struct alignas(detail::kCacheLine) Mailbox {
+struct alignas(internal::kCacheLine) Mailbox {
   std::atomic<unsigned> ticket{0};  // counts the jobs given to this worker; it parks on this word
   std::atomic<unsigned> taken{0};   // the last job whose chunk a thread has begun
   std::atomic<unsigned> noticed{~0U};  // the last job that the worker saw; ~0 for a new worker
@@ -119,7 +119,7 @@ class Pool {
     start_workers(wanted.threads - 1);
     Job job = wanted;
     job.threads = std::min(wanted.threads, static_cast<int>(workers_.size()) + 1);
-    crowded_.store(job.threads > detail::cpu_topology().cores, std::memory_order_relaxed);
+    crowded_.store(job.threads > internal::cpu_topology().cores, std::memory_order_relaxed);
     pending_.store(job.threads - 1, std::memory_order_relaxed);
     for (int i = 1; i < job.threads; ++i) send(worker(i), chunk_of(job, i));
 
@@ -186,7 +186,7 @@ class Pool {
   // once it runs.
   static void forbid_core([[maybe_unused]] std::thread& thread, [[maybe_unused]] int core) {
 #ifdef __linux__
-    const std::vector<int>& cpus = detail::cpu_topology().cpus;
+    const std::vector<int>& cpus = internal::cpu_topology().cpus;
     if (cpus.size() < 2 || pin_threads.load(std::memory_order_relaxed)) return;
     cpu_set_t mask;
     CPU_ZERO(&mask);
@@ -281,7 +281,7 @@ class Pool {
 
   void pin([[maybe_unused]] std::size_t worker, [[maybe_unused]] bool on) {
 #ifdef __linux__
-    const std::vector<int>& cpus = detail::cpu_topology().cpus;
+    const std::vector<int>& cpus = internal::cpu_topology().cpus;
     if (cpus.empty()) return;
     cpu_set_t mask;
     CPU_ZERO(&mask);
@@ -300,7 +300,7 @@ class Pool {
   bool stopped_ = false;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> crowded_{false};
-  alignas(detail::kCacheLine) std::atomic<int> pending_{0};
+  alignas(internal::kCacheLine) std::atomic<int> pending_{0};
   std::atomic<bool> caller_parked_{false};
 };
 
@@ -341,7 +341,7 @@ int checked_threads(int n) {
 
 }  // namespace
 
-int default_num_threads() { return detail::cpu_topology().cores; }
+int default_num_threads() { return internal::cpu_topology().cores; }
 
 int num_threads() {
   if (scoped_threads != 0) return scoped_threads;

@@ -21,26 +21,26 @@ class Cache {
     // The smallest block that fits, unless more than half of it would be unused.
     auto best = blocks_.end();
     for (auto it = blocks_.begin(); it != blocks_.end(); ++it) {
-      const std::size_t capacity = detail::aligned_capacity(*it);
-      if (capacity < bytes || capacity > 2 * bytes + detail::kCacheLine) continue;
-      if (best == blocks_.end() || capacity < detail::aligned_capacity(*best)) best = it;
+      const std::size_t capacity = internal::aligned_capacity(*it);
+      if (capacity < bytes || capacity > 2 * bytes + internal::kCacheLine) continue;
+      if (best == blocks_.end() || capacity < internal::aligned_capacity(*best)) best = it;
     }
     if (best == blocks_.end()) return nullptr;
     void* block = *best;
     blocks_.erase(best);
-    bytes_ -= detail::aligned_capacity(block);
+    bytes_ -= internal::aligned_capacity(block);
     return block;
   }
 
   void put(void* block) {
-    const std::size_t capacity = detail::aligned_capacity(block);
+    const std::size_t capacity = internal::aligned_capacity(block);
     if (capacity > kMaxBytes) {
-      detail::free_aligned(block);
+      internal::free_aligned(block);
       return;
     }
     while (blocks_.size() >= kMaxBlocks || (bytes_ + capacity > kMaxBytes && !blocks_.empty())) {
-      bytes_ -= detail::aligned_capacity(blocks_.front());
-      detail::free_aligned(blocks_.front());
+      bytes_ -= internal::aligned_capacity(blocks_.front());
+      internal::free_aligned(blocks_.front());
       blocks_.erase(blocks_.begin());
     }
     blocks_.push_back(block);
@@ -48,7 +48,7 @@ class Cache {
   }
 
   void clear() {
-    for (void* block : blocks_) detail::free_aligned(block);
+    for (void* block : blocks_) internal::free_aligned(block);
     blocks_.clear();
     bytes_ = 0;
   }
@@ -83,7 +83,7 @@ void* heddle_workspace_alloc(std::int64_t bytes) {
   if (heddle::Cache* cache = heddle::thread_cache()) {
     if (void* block = cache->take(wanted)) return block;
   }
-  return heddle::detail::allocate_aligned(wanted);
+  return heddle::internal::allocate_aligned(wanted);
 }
 
 void heddle_workspace_free(void* block) {
@@ -91,6 +91,6 @@ void heddle_workspace_free(void* block) {
   if (heddle::Cache* cache = heddle::thread_cache()) {
     cache->put(block);
   } else {
-    heddle::detail::free_aligned(block);
+    heddle::internal::free_aligned(block);
   }
 }

@@ -1,6 +1,7 @@
 #include "heddle/schedule/schedule.h"
 
 #include <algorithm>
+#include <optional>
 #include <ostream>
 #include <utility>
 
@@ -114,8 +115,9 @@ Schedule Schedule::from_json(const Json& json, const ComputeDag& dag, const Targ
     const Json& j = steps.at(i);
     Step step;
     if (!j.is_array() || j.size() != 5) bad(i, "does not have five parts");
-    if (!parse_step_kind(j.at(0).as_string(), &step.kind))
-      bad(i, "has the unknown kind '" + j.at(0).as_string() + "'");
+    const std::optional<StepKind> kind = parse_step_kind(j.at(0).as_string());
+    if (!kind) bad(i, "has the unknown kind '" + j.at(0).as_string() + "'");
+    step.kind = *kind;
     auto id = [&](int64_t v) {
       if (!std::in_range<int>(v)) bad(i, "has the id " + std::to_string(v));
       return static_cast<int>(v);

@@ -68,20 +68,14 @@ const char* to_string(TailStrategy tail) {
   return tail == TailStrategy::Shorten ? "shorten" : "predicate_stores";
 }
 
-bool parse_step_kind(const std::string& text, StepKind* kind) {
+std::optional<StepKind> parse_step_kind(const std::string& text) {
   for (const StepRow& row : kSteps) {
-    if (text == row.name) {
-      *kind = row.kind;
-      return true;
-    }
+    if (text == row.name) return row.kind;
   }
   for (const OldName& old : kOldNames) {
-    if (text == old.name) {
-      *kind = old.kind;
-      return true;
-    }
+    if (text == old.name) return old.kind;
   }
-  return false;
+  return std::nullopt;
 }
 
 TailStrategy tail_of(const Step& step) {

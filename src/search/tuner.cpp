@@ -60,7 +60,7 @@ void Tuner::measure_static() {
         if (run.in_doubt()) doubt(run, c.result.message);
       }
     }
-    std::string shape = shape_class_of(run.task.tmpl.dag());
+    std::string shape = internal::shape_class_of(run.task.tmpl.dag());
     auto at = std::find(shapes.begin(), shapes.end(), shape);
     tasks.push_back({.weight = run.task.weight,
                      .flops = run.task.flops(),

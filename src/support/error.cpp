@@ -43,12 +43,12 @@ void throw_internal_error(std::string message, Where where, std::string help) {
   throw Error(ErrorKind::Internal, std::move(message), where, std::move(help));
 }
 
-namespace detail {
+namespace internal {
 
 void icheck_failed(const char* condition, std::string message, Where where) {
   if (!message.empty()) message += " ";
   throw_internal_error(message + "(violated: " + condition + ")", where);
 }
 
-}  // namespace detail
+}  // namespace internal
 }  // namespace heddle

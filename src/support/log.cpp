@@ -7,7 +7,7 @@
 #include <string>
 
 namespace heddle {
-namespace detail {
+namespace internal {
 
 int parse_log_level(std::string_view spec, std::string_view component) {
   int level = 0;
@@ -28,14 +28,14 @@ int parse_log_level(std::string_view spec, std::string_view component) {
   return level;
 }
 
-}  // namespace detail
+}  // namespace internal
 
 bool log_enabled(std::string_view component, int level) {
   static const std::string spec = [] {
     const char* text = std::getenv("HEDDLE_LOG");
     return std::string(text != nullptr ? text : "");
   }();
-  return !spec.empty() && detail::parse_log_level(spec, component) >= level;
+  return !spec.empty() && internal::parse_log_level(spec, component) >= level;
 }
 
 void log_line(std::string_view component, int level, std::string_view text) {

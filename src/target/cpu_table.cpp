@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace heddle::detail {
+namespace heddle::internal {
 namespace {
 
 constexpr std::int64_t kK = 1 << 10;
@@ -102,4 +102,4 @@ std::vector<std::string> apply_features(std::string_view base, std::string_view 
   return features;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace heddle::detail {
+namespace heddle::internal {
 
 enum class Arch : std::uint8_t { X86, Aarch64, Other };
 
@@ -49,4 +49,4 @@ std::vector<std::string> split(std::string_view text, char separator);  // no em
 /// The row's features with changes like "+avx512bf16,-fma" applied.
 std::vector<std::string> apply_features(std::string_view base, std::string_view changes);
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

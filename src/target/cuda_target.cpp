@@ -9,7 +9,7 @@
 #include "target/target_text.h"
 
 namespace heddle {
-namespace detail {
+namespace internal {
 namespace {
 
 // One number of a GPU, with the option that sets it.
@@ -155,12 +155,12 @@ bool cuda_runs_here(const Gpu& gpu) {
   return false;
 }
 
-}  // namespace detail
+}  // namespace internal
 
 Target Target::cuda() {
   const std::vector<cuda::DeviceInfo> devices = cuda::devices();
-  return devices.empty() ? detail::target_of(detail::gpu_of(*detail::find_gpu("h200")))
-                         : detail::target_of(devices[0]);
+  return devices.empty() ? internal::target_of(internal::gpu_of(*internal::find_gpu("h200")))
+                         : internal::target_of(devices[0]);
 }
 
 }  // namespace heddle

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 namespace heddle {
-namespace detail {
+namespace internal {
 namespace {
 
 // L2 is what the driver reports of the whole chip. Clocks are boost clocks.
@@ -119,13 +119,13 @@ bool is_arch(std::string_view arch) {
   return sm >= 80 && sm < 1000 && (arch == plain || (sm >= 90 && arch == plain + "a"));
 }
 
-}  // namespace detail
+}  // namespace internal
 
-int Gpu::sm() const { return detail::sm_of(arch); }
+int Gpu::sm() const { return internal::sm_of(arch); }
 
 std::vector<std::string> known_gpus() {
   std::vector<std::string> names = {"native"};
-  for (const detail::GpuRow& row : detail::gpu_table()) names.emplace_back(row.name);
+  for (const internal::GpuRow& row : internal::gpu_table()) names.emplace_back(row.name);
   return names;
 }
 

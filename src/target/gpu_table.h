@@ -6,7 +6,7 @@
 
 #include "heddle/target/gpu.h"
 
-namespace heddle::detail {
+namespace heddle::internal {
 
 struct GpuRow {
   std::string_view name;  // of -gpu=
@@ -35,4 +35,4 @@ std::string arch_of_capability(int major, int minor);
 /// Whether it is sm_<number>, with or without an "a", of a GPU that Heddle generates code for.
 bool is_arch(std::string_view arch);
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

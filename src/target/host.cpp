@@ -17,7 +17,7 @@
 #endif
 
 namespace heddle {
-namespace detail {
+namespace internal {
 namespace {
 
 std::string read_line(const std::string& path) {
@@ -170,37 +170,37 @@ void probe_caches(Target& target) {
 
 }  // namespace
 
-}  // namespace detail
+}  // namespace internal
 
 const Target& Target::host() {
   static const Target host = [] {
-    const detail::CpuRow& row = detail::host_row();
+    const internal::CpuRow& row = internal::host_row();
     Target target = Target::parse("llvm -mcpu=" + std::string(row.name));
-    const std::vector<std::string> known = detail::split(row.features, ',');
+    const std::vector<std::string> known = internal::split(row.features, ',');
     const auto change = [&](char sign, const std::string& feature) {
       target.features += (target.features.empty() ? "" : ",") + std::string(1, sign) + feature;
     };
-    for (const std::string& feature : detail::host_features()) {
+    for (const std::string& feature : internal::host_features()) {
       if (std::find(known.begin(), known.end(), feature) == known.end()) change('+', feature);
     }
-    for (const std::string& feature : detail::hidden_features(row)) change('-', feature);
-    const detail::Vector vector =
-        detail::vector_of(row.arch, detail::apply_features(row.features, target.features));
+    for (const std::string& feature : internal::hidden_features(row)) change('-', feature);
+    const internal::Vector vector =
+        internal::vector_of(row.arch, internal::apply_features(row.features, target.features));
     target.vector_bytes = vector.bytes;
     target.vector_registers = vector.registers;
     target.cores = default_num_threads();
-    detail::probe_caches(target);
+    internal::probe_caches(target);
     return target;
   }();
   return host;
 }
 
 bool Target::runs_here() const {
-  if (is_cuda()) return detail::cuda_runs_here(gpu);
-  const detail::CpuRow* row = detail::find_cpu(mcpu);
-  if (row == nullptr || row->arch != detail::host_arch()) return false;
-  const auto& have = detail::host_features();
-  for (const std::string& feature : detail::apply_features(row->features, features)) {
+  if (is_cuda()) return internal::cuda_runs_here(gpu);
+  const internal::CpuRow* row = internal::find_cpu(mcpu);
+  if (row == nullptr || row->arch != internal::host_arch()) return false;
+  const auto& have = internal::host_features();
+  for (const std::string& feature : internal::apply_features(row->features, features)) {
     if (std::find(have.begin(), have.end(), feature) == have.end()) return false;
   }
   return true;

@@ -10,9 +10,9 @@
 namespace heddle {
 namespace {
 
-using detail::Arch;
-using detail::CpuRow;
-using detail::TargetText;
+using internal::Arch;
+using internal::CpuRow;
+using internal::TargetText;
 
 // One number of a target, with the option that sets it.
 struct Field {
@@ -60,13 +60,13 @@ void set_field(Target& target, const Field& field, std::string_view value, const
 }
 
 std::string default_triple(const CpuRow& row) {
-  if (row.arch == detail::host_arch()) return {};
+  if (row.arch == internal::host_arch()) return {};
   if (row.name.starts_with("apple")) return "arm64-apple-macosx";
   return row.arch == Arch::Aarch64 ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu";
 }
 
 Arch arch_of(const Target& target) {
-  const CpuRow* row = detail::find_cpu(target.mcpu);
+  const CpuRow* row = internal::find_cpu(target.mcpu);
   return row != nullptr ? row->arch : Arch::Other;
 }
 
@@ -77,8 +77,8 @@ Target base_target(const std::string& kind, const CpuRow& row, const std::string
   target.mcpu = std::string(row.name);
   target.features = features;
   target.triple = default_triple(row);
-  const detail::Vector vector =
-      detail::vector_of(row.arch, detail::apply_features(row.features, features));
+  const internal::Vector vector =
+      internal::vector_of(row.arch, internal::apply_features(row.features, features));
   target.vector_bytes = vector.bytes;
   target.vector_registers = vector.registers;
   target.fma_units = row.fma_units;
@@ -90,7 +90,7 @@ Target base_target(const std::string& kind, const CpuRow& row, const std::string
 }
 
 void check_features(const std::string& features, const TargetText& text) {
-  for (const std::string& feature : detail::split(features, ',')) {
+  for (const std::string& feature : internal::split(features, ',')) {
     if (feature.size() < 2 || (feature[0] != '+' && feature[0] != '-')) {
       text.fail("feature '" + feature + "' in -mattr has no sign", "write +name or -name");
     }
@@ -100,18 +100,18 @@ void check_features(const std::string& features, const TargetText& text) {
 }  // namespace
 
 Target Target::parse(std::string_view text) {
-  const std::vector<std::string> words = detail::split(text, ' ');
+  const std::vector<std::string> words = internal::split(text, ' ');
   const TargetText plain{text, {}};
   if (words.empty()) plain.fail("empty", "for example: llvm -mcpu=haswell -threads=2");
   const std::string& kind = words[0];
-  if (kind == "cuda") return detail::parse_cuda(text, words);
+  if (kind == "cuda") return internal::parse_cuda(text, words);
   if (kind != "llvm") {
     plain.fail("unknown kind '" + kind + "'", known_kinds(kind));
   }
-  const TargetText parsed = detail::parse_options(text, words, option_names());
+  const TargetText parsed = internal::parse_options(text, words, option_names());
 
   // The CPU and its features first, whatever the order: the numbers are changes to what they imply.
-  const char* generic = detail::host_arch() == Arch::Aarch64 ? "generic" : "x86-64";
+  const char* generic = internal::host_arch() == Arch::Aarch64 ? "generic" : "x86-64";
   const std::string cpu = parsed.value_of("mcpu", generic);
   std::string features = parsed.value_of("mattr", "");
   check_features(features, parsed);
@@ -121,17 +121,17 @@ Target Target::parse(std::string_view text) {
     if (!features.empty()) {
       const Target& here = host();
       if (!here.features.empty()) features = here.features + "," + features;
-      const Target changed = base_target(kind, *detail::find_cpu(here.mcpu), features);
+      const Target changed = base_target(kind, *internal::find_cpu(here.mcpu), features);
       target.features = features;
       target.vector_bytes = changed.vector_bytes;
       target.vector_registers = changed.vector_registers;
     }
   } else {
-    const CpuRow* row = detail::find_cpu(cpu);
+    const CpuRow* row = internal::find_cpu(cpu);
     if (row == nullptr) {
       const std::string guess = did_you_mean(cpu, known_cpus());
       parsed.fail("unknown CPU '" + cpu + "'",
-                  guess.empty() ? "known are " + detail::join(known_cpus()) : guess);
+                  guess.empty() ? "known are " + internal::join(known_cpus()) : guess);
     }
     target = base_target(kind, *row, features);
   }
@@ -150,9 +150,9 @@ bool Target::is_x86() const { return arch_of(*this) == Arch::X86; }
 bool Target::is_aarch64() const { return arch_of(*this) == Arch::Aarch64; }
 
 bool Target::has(std::string_view feature) const {
-  const CpuRow* row = detail::find_cpu(mcpu);
+  const CpuRow* row = internal::find_cpu(mcpu);
   const std::vector<std::string> all =
-      detail::apply_features(row != nullptr ? row->features : std::string_view(), features);
+      internal::apply_features(row != nullptr ? row->features : std::string_view(), features);
   return std::find(all.begin(), all.end(), feature) != all.end();
 }
 
@@ -177,23 +177,23 @@ void check_kind(const Target& target) {
 }
 
 std::string to_string(const Target& target) {
-  if (target.is_cuda()) return detail::cuda_text(target);
+  if (target.is_cuda()) return internal::cuda_text(target);
   std::string text = target.kind + " -mcpu=" + target.mcpu;
   if (!target.features.empty()) text += " -mattr=" + target.features;
-  const CpuRow* row = detail::find_cpu(target.mcpu);
+  const CpuRow* row = internal::find_cpu(target.mcpu);
   const Target base = row != nullptr ? base_target(target.kind, *row, target.features) : Target();
   if (target.triple != base.triple) text += " -mtriple=" + target.triple;
   for (const Field& field : kFields) {
     const std::int64_t value = field_of(target, field);
     if (value == field_of(base, field)) continue;
-    text += detail::option_text(field.option, value, field.bytes != nullptr);
+    text += internal::option_text(field.option, value, field.bytes != nullptr);
   }
   return text;
 }
 
 std::vector<std::string> known_cpus() {
   std::vector<std::string> names = {"native"};
-  for (const CpuRow& row : detail::cpu_table()) names.emplace_back(row.name);
+  for (const CpuRow& row : internal::cpu_table()) names.emplace_back(row.name);
   return names;
 }
 

@@ -6,7 +6,7 @@
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 
-namespace heddle::detail {
+namespace heddle::internal {
 
 void TargetText::fail(const std::string& problem, std::string help) const {
   throw_user_error("target '" + std::string(text) + "': " + problem, {}, std::move(help));
@@ -75,4 +75,4 @@ std::string option_text(std::string_view name, std::int64_t value, bool is_size)
          (kilobytes ? std::to_string(value / 1024) + "K" : std::to_string(value));
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

@@ -8,7 +8,7 @@
 
 #include "heddle/target/target.h"
 
-namespace heddle::detail {
+namespace heddle::internal {
 
 /// A target as written, for messages, with the options behind its kind.
 struct TargetText {
@@ -39,4 +39,4 @@ Target parse_cuda(std::string_view text, const std::vector<std::string>& words);
 std::string cuda_text(const Target& target);
 bool cuda_runs_here(const Gpu& gpu);
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

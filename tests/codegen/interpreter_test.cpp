@@ -150,7 +150,7 @@ TEST(InterpretDeclaration, MistakesOfTheCaller) {
 
 template <typename T>
 DataType type_of() {
-  return heddle::detail::dtype_of<T>();
+  return heddle::internal::dtype_of<T>();
 }
 
 /// Values with the extremes among them.

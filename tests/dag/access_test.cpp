@@ -16,7 +16,7 @@ Access read_of(int rank, F indices, std::vector<Axis> reduce = {}) {
   std::vector<Axis> axes{Axis("i", 4, AxisKind::Spatial), Axis("j", 6, AxisKind::Spatial),
                          Axis("k", 8, AxisKind::Spatial)};
   const std::vector<Expr> bodies{t.at(indices(axes[0], axes[1], axes[2]))};
-  std::vector<Access> reads = analyze_reads(bodies, axes, reduce);
+  std::vector<Access> reads = internal::analyze_reads(bodies, axes, reduce);
   EXPECT_EQ(reads.size(), 1u);
   return reads.front();
 }
@@ -47,7 +47,7 @@ TEST(AccessPattern, FromSimplestToMostGeneral) {
 TEST(AccessPattern, AnAxisOfExtentOneMayBeReadAtZero) {
   Tensor t = placeholder({1, 8}, f32, "T");
   std::vector<Axis> axes{Axis("i", 1, AxisKind::Spatial), Axis("j", 8, AxisKind::Spatial)};
-  const auto reads = analyze_reads({t(0, axes[1])}, axes, {});
+  const auto reads = internal::analyze_reads({t(0, axes[1])}, axes, {});
   EXPECT_EQ(reads[0].pattern, AccessPattern::Elementwise);
   EXPECT_THAT(reads[0].reuse_axes, IsEmpty());  // extent 1: nothing is reused
 }
@@ -98,7 +98,7 @@ TEST(AccessReads, DistinctByTensorAndIndices) {
   std::vector<Axis> axes{Axis("i", 8, AxisKind::Spatial), Axis("j", 8, AxisKind::Spatial)};
   const Axis &i = axes[0], &j = axes[1];
   const Expr gathered = a(idx(i), j);
-  const auto reads = analyze_reads({a(i, j) * a(i, j) + a(j, i) + gathered}, axes, {});
+  const auto reads = internal::analyze_reads({a(i, j) * a(i, j) + a(j, i) + gathered}, axes, {});
   ASSERT_EQ(reads.size(), 4u);
   EXPECT_EQ(reads[0].pattern, AccessPattern::Elementwise);
   EXPECT_EQ(reads[1].pattern, AccessPattern::Injective);
@@ -115,7 +115,8 @@ TEST(AccessReads, GuardedOnlyIfEveryOccurrenceIs) {
   std::vector<Axis> axes{Axis("i", 8, AxisKind::Spatial)};
   const Axis& i = axes[0];
   const Expr twice = b(i);
-  const auto reads = analyze_reads({select(c(i) > 0.f, a(i) + twice, 0.f) * twice}, axes, {});
+  const auto reads =
+      internal::analyze_reads({select(c(i) > 0.f, a(i) + twice, 0.f) * twice}, axes, {});
   ASSERT_EQ(reads.size(), 3u);
   EXPECT_FALSE(reads[0].guarded);  // the condition
   EXPECT_TRUE(reads[1].guarded);
@@ -130,8 +131,10 @@ TEST(AccessReads, TuplesShareTheirReads) {
                              return std::vector<Expr>{min(x[0], y[0]), max(x[1], y[1])};
                            });
   const auto t = compute_all({4}, [&](Axis i) { return minmax({a(i, k), a(i, k)}, {k}); });
-  EXPECT_EQ(analyze_reads(t[0].op()->bodies(), t[0].op()->axes(), t[0].op()->reduce_axes()).size(),
-            1u);
+  EXPECT_EQ(
+      internal::analyze_reads(t[0].op()->bodies(), t[0].op()->axes(), t[0].op()->reduce_axes())
+          .size(),
+      1u);
 }
 
 }  // namespace

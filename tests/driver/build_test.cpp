@@ -86,8 +86,8 @@ TEST(Build, TheSameScheduleGivesTheSameCodeToTheByte) {
 
 TEST(Build, TimesAddUp) {
   Schedule s = create_schedule({conv_block()});
-  BuildTimes times;
-  build(s, all_args(s.dag()), {}, &times);
+  const auto [kernel, times] = build_timed(s, all_args(s.dag()));
+  EXPECT_EQ(kernel.name(), "kernel");
   EXPECT_GT(times.lower, 0);
   EXPECT_GT(times.codegen, 0);
   EXPECT_LE(times.lower + times.llvm_ir + times.optimize + times.codegen + times.link,

@@ -321,7 +321,7 @@ TEST_F(DslError, CombineThatReadsATensor) {
 }
 
 TEST_F(DslError, BuiltinCombinerOfACustomReduction) {
-  EXPECT_EQ(error_of([&] { builtin_combiner(ReduceKind::Custom, f32); }),
+  EXPECT_EQ(error_of([&] { internal::builtin_combiner(ReduceKind::Custom, f32); }),
             "a custom reduction has no built-in combiner | make one with reducer(...)");
 }
 

@@ -119,9 +119,11 @@ TEST(TensorOf, FindsTheTensorOfABuffer) {
 }
 
 TEST(BuiltinCombiner, IsOneForEachKindAndType) {
-  EXPECT_EQ(builtin_combiner(ReduceKind::Sum, f32), builtin_combiner(ReduceKind::Sum, f32));
-  EXPECT_FALSE(builtin_combiner(ReduceKind::Sum, f32) == builtin_combiner(ReduceKind::Sum, f64));
-  EXPECT_EQ(to_string(builtin_combiner(ReduceKind::Max, i8)->identity[0]),
+  EXPECT_EQ(internal::builtin_combiner(ReduceKind::Sum, f32),
+            internal::builtin_combiner(ReduceKind::Sum, f32));
+  EXPECT_FALSE(internal::builtin_combiner(ReduceKind::Sum, f32) ==
+               internal::builtin_combiner(ReduceKind::Sum, f64));
+  EXPECT_EQ(to_string(internal::builtin_combiner(ReduceKind::Max, i8)->identity[0]),
             to_string(make_int(i8, -128)));
 }
 

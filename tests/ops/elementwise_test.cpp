@@ -1,3 +1,5 @@
+#include "heddle/driver/build.h"
+#include "heddle/dsl/arrays.h"
 #include "ops/ops_testing.h"
 
 namespace heddle {
@@ -173,7 +175,44 @@ TEST(Cast, Converts) {
   expect_elements(ops::cast(x, i32), {x}, [&](const Dims& i) { return std::trunc(x.at(i)); });
   expect_elements(ops::cast(x, boolean), {x}, [&](const Dims& i) { return x.at(i) != 0; });
   expect_elements(ops::cast(x, f16), {x}, [&](const Dims& i) { return x.at(i); });
+}
+
+TEST(Full, HasOneValueInEveryElement) {
   expect_elements(ops::full({2, 3}, 1.5), {}, [](const Dims&) { return 1.5; });
+  expect_elements(ops::zeros({4}, i8), {}, [](const Dims&) { return 0; });
+  const Input x = input({3, 5}, f32);
+  const Tensor one = ops::ones(x.tensor.extents());
+  EXPECT_EQ(one.extents(), (Dims{3, 5}));
+  expect_elements(ops::add(x, one), {x}, [&](const Dims& i) { return x.at(i) + 1; });
+  EXPECT_EQ(ops::full(std::vector<int>{7, 0}, 1).size(), 0);
+  EXPECT_EQ(ops::full({}, 2, f64).rank(), 0);
+}
+
+TEST(Full, IsBuiltWithoutInputsAndIntoWhatReadsIt) {
+  const Tensor minus_three = ops::full({5, 17}, -3, i32);
+  NDArray alone = zeros_like(minus_three);
+  build(create_schedule({minus_three}), {minus_three})(alone);
+  EXPECT_TRUE(allclose(alone, full_like(minus_three, -3), 0, 0));
+
+  const Tensor x = placeholder({5, 17}, i32, "x");
+  const Tensor y = ops::mul(x, minus_three);
+  const NDArray in = random_like(x, 1);
+  NDArray out = zeros_like(y);
+  build(create_schedule({y}), {x, y})(in, out);
+  for (int64_t i = 0; i < out.size(); ++i) EXPECT_EQ(out.get(i), in.get(i) * -3);
+}
+
+TEST(Full, AValueThatTheTypeDoesNotHoldIsAnError) {
+  for (const auto& [value, type] : {std::pair{300.0, i8}, {0.5, i32}, {-1.0, u16}}) {
+    try {
+      ops::full({4}, value, type);
+      FAIL() << value;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind, ErrorKind::User);
+      EXPECT_THAT(e.message, testing::HasSubstr(to_string(type)));
+      EXPECT_TRUE(e.where.known());
+    }
+  }
 }
 
 TEST(ElementwiseErrors, NameOperatorArgumentAndShapes) {

@@ -63,8 +63,8 @@ TEST(Record, TheExampleOfTheDocumentationIsOne) {
   EXPECT_EQ(r.to_json().dump(), json.dump());
   const ComputeDag dag({matmul(16, 8, 32)});
   EXPECT_EQ(r.structural_hash, dag.structural_hash());
-  EXPECT_EQ(r.shape_class, shape_class_of(dag));
-  EXPECT_EQ(r.extents, extents_of(dag));
+  EXPECT_EQ(r.shape_class, internal::shape_class_of(dag));
+  EXPECT_EQ(r.extents, dag.extents());
 }
 
 TEST(Record, MedianOfSamples) {
@@ -128,8 +128,8 @@ TEST(Record, AnIllegalConfigHasNoSteps) {
 }
 
 TEST(Record, FingerprintsNameMachineAndBuild) {
-  EXPECT_THAT(machine_fingerprint(), HasSubstr("L2 "));
-  EXPECT_THAT(build_fingerprint(), StartsWith("0."));
+  EXPECT_THAT(internal::machine_fingerprint(), HasSubstr("L2 "));
+  EXPECT_THAT(internal::build_fingerprint(), StartsWith("0."));
 }
 
 TEST(ScheduleOf, TheTemplateWhereItIsTheSame) {

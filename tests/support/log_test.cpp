@@ -6,7 +6,7 @@ namespace heddle {
 namespace {
 
 TEST(Log, LevelsComeByComponentOrForAll) {
-  using detail::parse_log_level;
+  using internal::parse_log_level;
   EXPECT_EQ(parse_log_level("", "lower"), 0);
   EXPECT_EQ(parse_log_level("lower:2,search:1", "lower"), 2);
   EXPECT_EQ(parse_log_level("lower:2,search:1", "search"), 1);

@@ -122,11 +122,11 @@ TEST(CudaTarget, AnUnknownDeviceKeepsItsName) {
 }
 
 TEST(CudaTarget, DevicesAreFoundByWholeWords) {
-  EXPECT_EQ(detail::find_gpu_of_device("NVIDIA A100-SXM4-80GB")->name, "a100");
-  EXPECT_EQ(detail::find_gpu_of_device("NVIDIA A10")->name, "a10");
-  EXPECT_EQ(detail::find_gpu_of_device("NVIDIA GeForce RTX 4090")->name, "rtx4090");
-  EXPECT_EQ(detail::find_gpu_of_device("NVIDIA L40S"), nullptr);
-  EXPECT_EQ(detail::find_gpu_of_device("NVIDIA H100 80GB HBM3")->name, "h100");
+  EXPECT_EQ(internal::find_gpu_of_device("NVIDIA A100-SXM4-80GB")->name, "a100");
+  EXPECT_EQ(internal::find_gpu_of_device("NVIDIA A10")->name, "a10");
+  EXPECT_EQ(internal::find_gpu_of_device("NVIDIA GeForce RTX 4090")->name, "rtx4090");
+  EXPECT_EQ(internal::find_gpu_of_device("NVIDIA L40S"), nullptr);
+  EXPECT_EQ(internal::find_gpu_of_device("NVIDIA H100 80GB HBM3")->name, "h100");
 }
 
 TEST(CudaTarget, MistakesAreExplained) {

@@ -158,9 +158,13 @@ class ComputeDag {
   std::shared_ptr<const Origin> origin_;
 };
 
+namespace internal {
+
 /// The reads in `bodies` over `axes` and `reduce_axes` in the order of appearance, as for a stage.
 /// It works on rewritten bodies too. The `producer` fields are -1.
 std::vector<Access> analyze_reads(const std::vector<Expr>& bodies, const std::vector<Axis>& axes,
                                   const std::vector<Axis>& reduce_axes);
+
+}  // namespace internal
 
 }  // namespace heddle

@@ -51,6 +51,15 @@ struct BuildTimes {
 /// and every output. Constants with values (dsl/arrays.h) may be left out: the kernel supplies
 /// them.
 Kernel build(const Schedule& schedule, const std::vector<Tensor>& args,
-             const BuildOptions& options = {}, BuildTimes* times = nullptr);
+             const BuildOptions& options = {});
+
+struct TimedBuild {
+  Kernel kernel;
+  BuildTimes times;
+};
+/// The same, with the time that each part took. For a GPU `codegen` is the time of emitting and
+/// compiling CUDA text, and `llvm_ir`, `optimize` and `link` are 0.
+TimedBuild build_timed(const Schedule& schedule, const std::vector<Tensor>& args,
+                       const BuildOptions& options = {});
 
 }  // namespace heddle

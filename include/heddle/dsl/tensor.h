@@ -143,7 +143,7 @@ Tensor constant_placeholder(const std::vector<I>& extents, DataType dtype = f32,
 /// An axis over [0, extent) to reduce along.
 Axis reduce_axis(Expr extent, std::string name = "k", Where where = Where::current());
 
-namespace detail {
+namespace internal {
 std::vector<Axis> make_spatial_axes(const std::string& name, const Shape& shape,
                                     const Where& where);
 Tensor finish_compute(std::string name, std::vector<Axis> axes, std::vector<Expr> bodies,
@@ -210,7 +210,7 @@ Result evaluate_body(F& body, const std::vector<Axis>& axes, const std::string& 
   }
   return result;
 }
-}  // namespace detail
+}  // namespace internal
 
 /// Declares a tensor of shape `shape` whose element at (i, j, ...) is `body(i, j, ...)`. The body
 /// takes one `Axis` per dimension, or one `const std::vector<Axis>&` for any rank. The type of the
@@ -218,10 +218,10 @@ Result evaluate_body(F& body, const std::vector<Axis>& axes, const std::string& 
 template <class F>
 Tensor compute(const Shape& shape, F body, std::string name = "compute", std::string tag = "",
                Where where = Where::current()) {
-  std::vector<Axis> axes = detail::make_spatial_axes(name, shape, where);
-  std::vector<Expr> bodies{detail::evaluate_body<Expr>(body, axes, name, where)};
-  return detail::finish_compute(std::move(name), std::move(axes), std::move(bodies), std::move(tag),
-                                where);
+  std::vector<Axis> axes = internal::make_spatial_axes(name, shape, where);
+  std::vector<Expr> bodies{internal::evaluate_body<Expr>(body, axes, name, where)};
+  return internal::finish_compute(std::move(name), std::move(axes), std::move(bodies),
+                                  std::move(tag), where);
 }
 
 /// Several outputs computed together. The body returns a `std::vector<Expr>`; for a tuple
@@ -229,10 +229,10 @@ Tensor compute(const Shape& shape, F body, std::string name = "compute", std::st
 template <class F>
 std::vector<Tensor> compute_all(const Shape& shape, F body, std::string name = "compute",
                                 std::string tag = "", Where where = Where::current()) {
-  std::vector<Axis> axes = detail::make_spatial_axes(name, shape, where);
-  auto bodies = detail::evaluate_body<std::vector<Expr>>(body, axes, name, where);
-  return detail::finish_compute_all(std::move(name), std::move(axes), std::move(bodies),
-                                    std::move(tag), where);
+  std::vector<Axis> axes = internal::make_spatial_axes(name, shape, where);
+  auto bodies = internal::evaluate_body<std::vector<Expr>>(body, axes, name, where);
+  return internal::finish_compute_all(std::move(name), std::move(axes), std::move(bodies),
+                                      std::move(tag), where);
 }
 
 /// The same with extents that are numbers, such as those of an NDArray.
@@ -311,8 +311,11 @@ Reducer reducer(std::string name, std::vector<DataType> types, std::vector<Expr>
                 const std::function<std::vector<Expr>(const std::vector<Expr>&,
                                                       const std::vector<Expr>&)>& combine,
                 bool commutative = true, Where where = Where::current());
+
+namespace internal {
 /// The built-in combiner of `kind` for `dtype`.
 Ref<const Combiner> builtin_combiner(ReduceKind kind, DataType dtype);
+}  // namespace internal
 
 // ---- element functions ----
 Expr select(Expr condition, Expr on_true, Expr on_false);

@@ -10,6 +10,7 @@
 // computed in f32 and rounded once.
 #pragma once
 
+#include <concepts>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,25 @@ Tensor elementwise(const std::string& name, const std::vector<Tensor>& inputs,
 Tensor cast(const Tensor& x, DataType dtype, Where where = Where::current());
 /// A copy, as a stage of its own.
 Tensor identity(const Tensor& x, Where where = Where::current());
-/// A tensor whose elements all have one value.
+/// A tensor whose elements all have one value: part of a declaration and no array (zeros_like in
+/// dsl/arrays.h makes arrays). A value that `dtype` does not hold is a User error.
 Tensor full(const Shape& shape, double value, DataType dtype = f32, Where where = Where::current());
+Tensor zeros(const Shape& shape, DataType dtype = f32, Where where = Where::current());
+Tensor ones(const Shape& shape, DataType dtype = f32, Where where = Where::current());
+/// The same with extents that are numbers, such as those of another tensor: full(x.extents(), 1).
+template <std::integral I>
+Tensor full(const std::vector<I>& extents, double value, DataType dtype = f32,
+            Where where = Where::current()) {
+  return full(Shape(extents.begin(), extents.end()), value, dtype, where);
+}
+template <std::integral I>
+Tensor zeros(const std::vector<I>& extents, DataType dtype = f32, Where where = Where::current()) {
+  return zeros(Shape(extents.begin(), extents.end()), dtype, where);
+}
+template <std::integral I>
+Tensor ones(const std::vector<I>& extents, DataType dtype = f32, Where where = Where::current()) {
+  return ones(Shape(extents.begin(), extents.end()), dtype, where);
+}
 
 // ---- arithmetic. The right operand may be a number, such as add(x, 1.5) ----
 Tensor add(const Tensor& a, const Tensor& b, Where where = Where::current());

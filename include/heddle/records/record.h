@@ -82,6 +82,8 @@ Record make_record(const std::string& subject, const Template& t, const Config& 
 /// holds.
 Json steps_of(const Schedule& schedule);
 
+namespace internal {
+
 /// "AMD EPYC (2 cores, L2 512K, L3 32M)".
 const std::string& machine_fingerprint();
 /// "0.1.0+0123abc456": the version, and the commit where Heddle was configured in a git tree.
@@ -89,7 +91,7 @@ const std::string& build_fingerprint();
 
 /// ComputeDag::shape_class in hexadecimal: equal for matrix products of all sizes.
 std::string shape_class_of(const ComputeDag& dag);
-/// ComputeDag::extents.
-std::vector<int64_t> extents_of(const ComputeDag& dag);
+
+}  // namespace internal
 
 }  // namespace heddle

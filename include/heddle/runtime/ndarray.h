@@ -35,7 +35,7 @@ namespace heddle {
 
 using Extents = std::vector<std::int64_t>;
 
-namespace detail {
+namespace internal {
 
 class Storage;
 
@@ -62,7 +62,7 @@ constexpr DataType dtype_of() {
   return {};
 }
 
-}  // namespace detail
+}  // namespace internal
 
 class NDArray {
  public:
@@ -122,7 +122,7 @@ class NDArray {
   /// The elements as T. Throws if they are of another type or not on the CPU.
   template <typename T>
   T* data() const {
-    if (!detail::is_element_type<T>(dtype_) || !device_.is_cpu()) wrong_type(sizeof(T));
+    if (!internal::is_element_type<T>(dtype_) || !device_.is_cpu()) wrong_type(sizeof(T));
     return static_cast<T*>(data_);
   }
   template <typename T>
@@ -154,14 +154,14 @@ class NDArray {
   NDArray cast(DataType dtype) const;
 
  private:
-  NDArray(Ref<detail::Storage> storage, void* data, Extents shape, DataType dtype,
+  NDArray(Ref<internal::Storage> storage, void* data, Extents shape, DataType dtype,
           Device device = Device::cpu());
   std::int64_t offset(std::initializer_list<std::int64_t> index) const;
   [[noreturn]] void wrong_type(std::size_t bytes_of_t) const;
   void require_defined(const char* what) const;
   void require_host(const char* what) const;
 
-  Ref<detail::Storage> storage_;
+  Ref<internal::Storage> storage_;
   void* data_ = nullptr;
   Extents shape_;
   DataType dtype_;
@@ -196,8 +196,9 @@ bool allclose(const NDArray& a, const NDArray& b, double rtol = 1e-5, double ato
 
 template <typename T>
 NDArray NDArray::from(const std::vector<T>& values, Extents shape) {
-  constexpr DataType dtype = detail::dtype_of<T>();
-  static_assert(detail::is_element_type<T>(dtype), "no DataType has this C++ type as its element");
+  constexpr DataType dtype = internal::dtype_of<T>();
+  static_assert(internal::is_element_type<T>(dtype),
+                "no DataType has this C++ type as its element");
   if (shape.empty()) shape = {static_cast<std::int64_t>(values.size())};
   NDArray wrapped = empty({static_cast<std::int64_t>(values.size())}, dtype);
   for (std::size_t i = 0; i < values.size(); ++i) wrapped.data<T>()[i] = values[i];

@@ -7,6 +7,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,8 @@ enum class TailStrategy : uint8_t {
 const char* to_string(TailStrategy tail);
 
 const char* to_string(StepKind kind);
-/// Accepts the name of a kind or one of its former names.
-bool parse_step_kind(const std::string& text, StepKind* kind);
+/// The kind of this name, or of one that it had before; empty where there is none.
+std::optional<StepKind> parse_step_kind(const std::string& text);
 
 /// A number in a step: a constant, or the value of a template's knob.
 struct Param {

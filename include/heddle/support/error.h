@@ -55,16 +55,17 @@ class Error : public std::runtime_error {
 [[noreturn]] void throw_internal_error(std::string message, Where where = {},
                                        std::string help = {});
 
-namespace detail {
+namespace internal {
 [[noreturn]] void icheck_failed(const char* condition, std::string message, Where where);
-}  // namespace detail
+}  // namespace internal
 
 }  // namespace heddle
 
 /// Checks an invariant of Heddle itself, in every build; a user's mistake must never reach one.
 /// The message is evaluated only when the check fails.
-#define HEDDLE_ICHECK(condition, message)                                                          \
-  do {                                                                                             \
-    if (!(condition)) [[unlikely]]                                                                 \
-      ::heddle::detail::icheck_failed(#condition, (message), ::heddle::Where{__FILE__, __LINE__}); \
+#define HEDDLE_ICHECK(condition, message)                                     \
+  do {                                                                        \
+    if (!(condition)) [[unlikely]]                                            \
+      ::heddle::internal::icheck_failed(#condition, (message),                \
+                                        ::heddle::Where{__FILE__, __LINE__}); \
   } while (false)

@@ -20,10 +20,10 @@ bool log_enabled(std::string_view component, int level);
 /// Prints "[component] text" if the component is logged at this level.
 void log_line(std::string_view component, int level, std::string_view text);
 
-namespace detail {
+namespace internal {
 /// The level that a HEDDLE_LOG text gives a component.
 int parse_log_level(std::string_view spec, std::string_view component);
-}  // namespace detail
+}  // namespace internal
 
 }  // namespace heddle
 

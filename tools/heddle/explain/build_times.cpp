@@ -47,8 +47,7 @@ std::vector<Sample> build_once(const std::string& subject, DataType dtype, const
     return timed("instantiate", [&] { return t.static_schedule(); });
   }();
 
-  BuildTimes times;
-  build(schedule, problem.args(), {}, &times);
+  const BuildTimes times = build_timed(schedule, problem.args()).times;
   double passes = 0;
   for (const PassRecord& p : times.passes) {
     samples.push_back({"lower: " + p.name, Stage::Lower, p.ms});

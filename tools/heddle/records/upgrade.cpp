@@ -21,8 +21,8 @@ bool complete(Record& record) {
   const std::optional<Problem> problem = problem_of(record);
   if (!problem) return false;
   const ComputeDag dag(problem->outputs);
-  record.shape_class = shape_class_of(dag);
-  record.extents = extents_of(dag);
+  record.shape_class = internal::shape_class_of(dag);
+  record.extents = dag.extents();
   return true;
 }
 
