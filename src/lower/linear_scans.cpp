@@ -183,9 +183,11 @@ class Scan {
                       bool& one) {
     return memo(value, [&](const Expr& e) -> Expr {
       if (is_self(e)) return self;
-      if (const Select* s = e.as<Select>(); s && is_prefix(*s)) {
-        one &= !element.defined() || equal(element, s->on_true);
-        element = s->on_true;
+      if (const std::optional<Prefix> p = prefix_of(e)) {
+        backward_ = p->backward;
+        exclusive_ = p->exclusive;
+        one &= !element.defined() || equal(element, p->element);
+        element = p->element;
         return Var("element", e.dtype());
       }
       return map_children(
@@ -197,36 +199,70 @@ class Scan {
   Expr next_total(const Expr& value, const Expr& total, RewriteMemo& memo) const {
     return memo(value, [&](const Expr& e) -> Expr {
       if (is_self(e)) return total;
-      if (const Select* s = e.as<Select>();
-          s && equal(s->on_false, init_.store->value) && uses_var(s->condition, k_->var))
-        return s->on_true;
+      if (const std::optional<Prefix> p = prefix_of(e)) return p->element;
       return map_children(e, [&](const Expr& c) { return next_total(c, total, memo); });
     });
   }
 
-  /// Whether `s` is the element where k is before i (or i itself), the identity elsewhere; notes in
-  /// which direction, and whether without i.
-  bool is_prefix(const Select& s) {
-    if (!equal(s.on_false, init_.store->value)) return false;
-    const Binary* c = s.condition.as<Binary>();
-    if (!c || (c->op != BinaryOp::Le && c->op != BinaryOp::Lt) || c->a.dtype() != i64) return false;
+  /// A select that gives the elements before i (or i itself, too), and elsewhere the identity.
+  struct Prefix {
+    bool backward = false, exclusive = false;
+    Expr element;
+  };
+
+  /// `e` as such a select. Its condition may be a conjunction: `k <= i && 1 <= k` is what the
+  /// simplifier makes of an element that is itself a select. What does not compare k with i stays
+  /// with the element.
+  std::optional<Prefix> prefix_of(const Expr& e) const {
+    const Select* s = e.as<Select>();
+    if (!s || !equal(s->on_false, init_.store->value)) return std::nullopt;
+    std::vector<Expr> conditions;
+    conjuncts(s->condition, conditions);
+    std::optional<Prefix> found;
+    Expr rest;
+    for (const Expr& c : conditions) {
+      std::optional<Prefix> p = found ? std::nullopt : direction_of(c);
+      if (p) {
+        found = std::move(p);
+      } else {
+        rest = rest.defined() ? Expr(rest && c) : c;
+      }
+    }
+    if (found)
+      found->element = rest.defined() ? make_select(rest, s->on_true, s->on_false) : s->on_true;
+    return found;
+  }
+
+  static void conjuncts(const Expr& condition, std::vector<Expr>& out) {
+    if (const Binary* b = condition.as<Binary>(); b && b->op == BinaryOp::And) {
+      conjuncts(b->a, out);
+      conjuncts(b->b, out);
+      return;
+    }
+    out.push_back(condition);
+  }
+
+  /// How the condition compares k with i, where it holds for all k from the first to that of i.
+  std::optional<Prefix> direction_of(const Expr& condition) const {
+    const Binary* c = condition.as<Binary>();
+    if (!c || (c->op != BinaryOp::Le && c->op != BinaryOp::Lt) || c->a.dtype() != i64)
+      return std::nullopt;
     // k <= bound
     const int64_t strict = c->op == BinaryOp::Lt ? 1 : 0;
     const Expr bound = simplify(c->b - c->a + k_->var.expr() - Expr(strict));
-    if (is_const(simplify(bound - i_.var.expr()), 0) ||
-        is_const(simplify(bound - i_.var.expr()), -1)) {
-      backward_ = false;
-      exclusive_ = is_const(simplify(bound - i_.var.expr()), -1);
-      // All k up to i are there.
-      const Interval n = range_of(i_.extent, {});
-      return n.max <= *as_int(k_->extent) + (exclusive_ ? 1 : 0);
+    const int64_t reached = *as_int(k_->extent);
+    const Expr ahead = simplify(bound - i_.var.expr());
+    if (is_const(ahead, 0) || is_const(ahead, -1)) {
+      const bool exclusive = is_const(ahead, -1);
+      if (range_of(i_.extent, {}).max > reached + (exclusive ? 1 : 0)) return std::nullopt;
+      return Prefix{false, exclusive, {}};
     }
     const Expr from_end = simplify(bound + i_.var.expr() - i_.extent + Expr(1));
-    if (!is_const(from_end, 0) && !is_const(from_end, -1)) return false;
-    backward_ = true;
-    exclusive_ = is_const(from_end, -1);
+    if (!is_const(from_end, 0) && !is_const(from_end, -1)) return std::nullopt;
+    const bool exclusive = is_const(from_end, -1);
     const int64_t* n = as_int(i_.extent);
-    return n && *n <= *as_int(k_->extent) + (exclusive_ ? 1 : 0);
+    if (!n || *n > reached + (exclusive ? 1 : 0)) return std::nullopt;
+    return Prefix{true, exclusive, {}};
   }
 
   Stmt within(Stmt s) const {

@@ -151,9 +151,9 @@ class Pool {
     for (std::size_t i = 0; i < workers_.size(); ++i) pin(i, on);
   }
 
-  detail::WorkerCounts count() {
+  internal::WorkerCounts count() {
     const std::lock_guard lock(mutex_);
-    detail::WorkerCounts counts;
+    internal::WorkerCounts counts;
     counts.workers = static_cast<int>(workers_.size());
     for (const auto& worker : workers_) counts.parked += worker->mail.parked.load() ? 1 : 0;
     return counts;
@@ -358,8 +358,8 @@ void set_thread_pinning(bool on) {
 
 bool thread_pinning() { return pin_threads.load(); }
 
-detail::WorkerCounts detail::count_workers() { return pool().count(); }
-bool detail::caller_is_parked() { return pool().caller_is_parked(); }
+internal::WorkerCounts internal::count_workers() { return pool().count(); }
+bool internal::caller_is_parked() { return pool().caller_is_parked(); }
 
 ScopedThreads::ScopedThreads(int n) : outer_(scoped_threads) {
   scoped_threads = checked_threads(n);

@@ -2,7 +2,7 @@
 // is hoped to be long enough.
 #pragma once
 
-namespace heddle::detail {
+namespace heddle::internal {
 
 struct WorkerCounts {
   int workers = 0;  ///< threads of the pool, without the callers
@@ -14,4 +14,4 @@ WorkerCounts count_workers();
 /// Does the caller of the region that is under way sleep until its workers are done?
 bool caller_is_parked();
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

@@ -24,16 +24,16 @@ double Measurement::spread() const {
   return (samples_s[samples_s.size() * 3 / 4] - samples_s[samples_s.size() / 4]) / median_s;
 }
 
-double detail::steady_seconds() {
+double internal::steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 Measurement measure(FunctionRef<void()> fn, double min_time_s, int max_repeats) {
-  return detail::measure_by(detail::steady_seconds, fn, min_time_s, max_repeats);
+  return internal::measure_by(internal::steady_seconds, fn, min_time_s, max_repeats);
 }
 
-Measurement detail::measure_by(FunctionRef<double()> now_s, FunctionRef<void()> fn,
-                               double min_time_s, int max_repeats) {
+Measurement internal::measure_by(FunctionRef<double()> now_s, FunctionRef<void()> fn,
+                                 double min_time_s, int max_repeats) {
   fn();
   Measurement result;
   // Grow the batch until it lasts long enough; this warms up too.

@@ -3,7 +3,7 @@
 
 #include "heddle/runtime/timer.h"
 
-namespace heddle::detail {
+namespace heddle::internal {
 
 /// Seconds of the steady clock, from some beginning.
 double steady_seconds();
@@ -12,4 +12,4 @@ double steady_seconds();
 Measurement measure_by(FunctionRef<double()> now_s, FunctionRef<void()> fn, double min_time_s,
                        int max_repeats);
 
-}  // namespace heddle::detail
+}  // namespace heddle::internal

@@ -28,7 +28,7 @@ struct Timing {
 /// the cache) is not timed; with it every sample is a single call. `now_s`: the clock, in seconds.
 Timing time_calls(const MeasureProtocol& protocol, double best_seconds, FunctionRef<void()> call,
                   const std::function<void()>& before_sample = {},
-                  FunctionRef<double()> now_s = detail::steady_seconds);
+                  FunctionRef<double()> now_s = internal::steady_seconds);
 
 /// Calls that make one sample of at least `seconds`, for calls of `call_seconds`.
 int64_t calls_per_sample(double call_seconds, double seconds);

@@ -37,6 +37,47 @@ TEST(Scans, TakeOnePassInEveryDirection) {
   }
 }
 
+// An exclusive one reads the element before, under a select of its own.
+TEST(Scans, OfTheOperatorTakeOnePass) {
+  for (const bool exclusive : {false, true}) {
+    for (const bool reverse : {false, true}) {
+      for (const int axis : {0, 1}) {
+        const Tensor t = ops::cumsum(placeholder({6, 64}, f32, "X"), axis, exclusive, reverse);
+        const Schedule s = create_schedule({t});
+        EXPECT_EQ(text_of(s).find("for k "), std::string::npos) << text_of(s);
+        EXPECT_EQ(wrong_after(s), "");
+      }
+    }
+  }
+}
+
+// The scan of the blocks' totals too.
+TEST(Scans, InBlocksTakeOnePass) {
+  const Tensor t = ops::cumsum(placeholder({1 << 16}, f32, "X"), 0);
+  const Schedule s = create_schedule({t});
+  EXPECT_EQ(text_of(s).find("for k "), std::string::npos) << text_of(s);
+}
+
+// Narrow and wide tiles. Columns that fill no whole vectors have narrow ones only.
+TEST(Scans, AlongColumnsTakeOnePassInEveryTile) {
+  for (const int64_t columns : {4096, 4136}) {
+    const Tensor t = ops::cumsum(placeholder({3, columns}, f32, "X"), 0);
+    const Template tmpl =
+        make_template(ComputeDag({t}), Target::parse("llvm -mcpu=skylake-avx512"));
+    Config config = tmpl.default_config();
+    const auto vectors = static_cast<size_t>(tmpl.knob_index("vectors"));
+    EXPECT_EQ(config.values[vectors] > 16, columns == 4096);
+    for (const int64_t v : tmpl.knobs()[vectors].values) {
+      config.values[vectors] = v;
+      const Schedule s = tmpl.instantiate(config);
+      if (columns == 4096) {
+        EXPECT_EQ(text_of(s).find("for k "), std::string::npos) << text_of(s);
+      }
+      EXPECT_EQ(wrong_after(s), "") << v;
+    }
+  }
+}
+
 TEST(Scans, OfOtherLoopsAreRightAllTheSame) {
   const Tensor t = running_sum(8, 16, false, false);
   Schedule s({t});

@@ -62,7 +62,7 @@ bool await(Condition condition) {
 /// Waits until all workers of the pool sleep; false if there are none, or some never do.
 bool await_parked_workers() {
   return await([] {
-    const detail::WorkerCounts now = detail::count_workers();
+    const internal::WorkerCounts now = internal::count_workers();
     return now.workers > 0 && now.parked == now.workers;
   });
 }
@@ -241,7 +241,7 @@ TEST(ThreadPool, TheCallerParksWhileAWorkerIsSlow) {
     parallel_for(2, [&](std::int64_t begin, std::int64_t) {
       if (begin == 0 || std::this_thread::get_id() == caller) return;
       by_worker = true;
-      parked = await([] { return detail::caller_is_parked(); });
+      parked = await([] { return internal::caller_is_parked(); });
       finished = true;
     });
   }

@@ -12,7 +12,7 @@ struct FakeClock {
   double now = 0, call_s = 0;
   int calls = 0;
   Measurement measure(double min_time_s, int max_repeats) {
-    return detail::measure_by([&] { return now; }, [&] { work(); }, min_time_s, max_repeats);
+    return internal::measure_by([&] { return now; }, [&] { work(); }, min_time_s, max_repeats);
   }
   void work() {
     ++calls;
@@ -52,12 +52,12 @@ TEST(Measure, AClockThatStandsStillEndsTheGrowthOfBatches) {
 TEST(Measure, SummarisesItsSamples) {
   // 1 to 8 ms a call, the first to warm up.
   FakeClock clock;
-  const Measurement m = detail::measure_by([&] { return clock.now; },
-                                           [&] {
-                                             clock.call_s += 1e-3;
-                                             clock.work();
-                                           },
-                                           100, 7);
+  const Measurement m = internal::measure_by([&] { return clock.now; },
+                                             [&] {
+                                               clock.call_s += 1e-3;
+                                               clock.work();
+                                             },
+                                             100, 7);
   ASSERT_EQ(m.samples_s.size(), 7U);  // 2 to 8 ms
   EXPECT_NEAR(m.min_s, 2e-3, 1e-9);
   EXPECT_NEAR(m.median_s, 5e-3, 1e-9);
@@ -65,10 +65,10 @@ TEST(Measure, SummarisesItsSamples) {
 }
 
 TEST(Measure, IsByTheSteadyClock) {
-  const double before = detail::steady_seconds();
+  const double before = internal::steady_seconds();
   int calls = 0;
   const Measurement m = measure([&] { ++calls; }, 0, 1);
-  const double all = detail::steady_seconds() - before;
+  const double all = internal::steady_seconds() - before;
   EXPECT_GE(m.median_s, 0);
   EXPECT_LE(m.median_s * m.calls_per_sample, all);
   EXPECT_GE(calls, 2);
