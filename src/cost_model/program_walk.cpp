@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/op_class.h"
+
 namespace heddle::cost_model {
 
 double Access::stride_at(int depth) const {
@@ -260,65 +262,36 @@ class Walker {
     return any_below(e, [](const Expr& x) { return x.kind() == ExprKind::Load; });
   }
 
-  void count_unary(const Unary& u, double w) {
+  void count_unary(const Unary& u, double w) { add(op_class(u.op), u.dtype.is_float(), w); }
+
+  // Whole numbers have no units of their own for minima: those are sums.
+  void add(OpClass c, bool real, double w) {
     OpCounts& ops = current_->ops;
-    switch (u.op) {
-      case UnaryOp::Not:
-      case UnaryOp::BitNot:
-      case UnaryOp::IsNan:
-      case UnaryOp::IsInf: ops.logic += w; return;
-      case UnaryOp::Neg:
-      case UnaryOp::Abs:
-      case UnaryOp::Floor:
-      case UnaryOp::Ceil:
-      case UnaryOp::Round:
-      case UnaryOp::Trunc: (u.dtype.is_float() ? ops.add : ops.int_add) += w; return;
-      case UnaryOp::Sqrt:
-      case UnaryOp::Rsqrt: ops.div += w; return;
-      default: ops.special += w; return;
+    switch (c) {
+      case OpClass::Logic: ops.logic += w; return;
+      case OpClass::Add: (real ? ops.add : ops.int_add) += w; return;
+      case OpClass::Multiply: (real ? ops.mul : ops.int_mul) += w; return;
+      case OpClass::MinMax: (real ? ops.minmax : ops.int_add) += w; return;
+      case OpClass::Divide: (real ? ops.div : ops.int_div) += w; return;
+      case OpClass::Root: ops.div += w; return;
+      case OpClass::Transcendental: ops.special += w; return;
     }
   }
 
   void count_binary(const Binary& b, double w) {
-    OpCounts& ops = current_->ops;
-    bool real = b.a.dtype().is_float();
-    switch (b.op) {
-      case BinaryOp::Add:
-      case BinaryOp::Sub:
-        if (real) {
-          // x*y + z is one instruction.
-          for (const Expr* side : {&b.a, &b.b}) {
-            const Binary* m = side->as<Binary>();
-            if (!m || m->op != BinaryOp::Mul) continue;
-            ops.mad += w;
-            count(m->a, w);
-            count(m->b, w);
-            return count(side == &b.a ? b.b : b.a, w);
-          }
-        }
-        (real ? ops.add : ops.int_add) += w;
-        break;
-      case BinaryOp::Mul: (real ? ops.mul : ops.int_mul) += w; break;
-      case BinaryOp::Div:
-      case BinaryOp::FloorDiv:
-      case BinaryOp::FloorMod:
-      case BinaryOp::Mod: (real ? ops.div : ops.int_div) += w; break;
-      case BinaryOp::Min:
-      case BinaryOp::Max: (real ? ops.minmax : ops.int_add) += w; break;
-      case BinaryOp::Pow:
-      case BinaryOp::Atan2: ops.special += w; break;
-      case BinaryOp::Eq:
-      case BinaryOp::Ne:
-      case BinaryOp::Lt:
-      case BinaryOp::Le:
-      case BinaryOp::And:
-      case BinaryOp::Or:
-      case BinaryOp::BitAnd:
-      case BinaryOp::BitOr:
-      case BinaryOp::BitXor:
-      case BinaryOp::Shl:
-      case BinaryOp::Shr: ops.logic += w; break;
+    const bool real = b.a.dtype().is_float();
+    if (real && (b.op == BinaryOp::Add || b.op == BinaryOp::Sub)) {
+      // x*y + z is one instruction.
+      for (const Expr* side : {&b.a, &b.b}) {
+        const Binary* m = side->as<Binary>();
+        if (!m || m->op != BinaryOp::Mul) continue;
+        current_->ops.mad += w;
+        count(m->a, w);
+        count(m->b, w);
+        return count(side == &b.a ? b.b : b.a, w);
+      }
     }
+    add(op_class(b.op), real, w);
     count(b.a, w);
     count(b.b, w);
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dag/internal.h"
+#include "ir/op_class.h"
 
 namespace heddle::dag {
 namespace {
@@ -21,16 +22,17 @@ class WorkCounter {
     if (e.kind() == ExprKind::Load) return;
     const bool index = !e.dtype().is_float() && !has_load(e);
     if (index && !e.dtype().is_bool()) return;
-    if (const auto* u = e.as<Unary>()) add(flops(u->op), is_special(u->op));
-    if (const auto* b = e.as<Binary>()) add(flops(b->op), is_special(b->op));
+    if (const auto* u = e.as<Unary>()) add(op_class(u->op));
+    if (const auto* b = e.as<Binary>()) add(op_class(b->op));
     for_each_child(e, [this](const Expr& child) { count(child); });
   }
   Work work() const { return work_; }
 
  private:
-  void add(int flops, bool special) {
-    work_.flops += flops;
-    if (special) work_.special += flops;
+  void add(OpClass c) {
+    if (c == OpClass::Logic) return;
+    work_.flops += 1;
+    if (is_slow(c)) work_.special += 1;
   }
 
   /// Hashes only find candidates. Their values differ from run to run, but the count does not.
@@ -49,63 +51,6 @@ class WorkCounter {
     if (!found) for_each_child(e, [&](const Expr& child) { found = found || has_load(child); });
     has_load_.emplace(e.get(), found);
     return found;
-  }
-
-  static int flops(UnaryOp op) {
-    switch (op) {
-      case UnaryOp::Not:
-      case UnaryOp::BitNot:
-      case UnaryOp::IsNan:
-      case UnaryOp::IsInf: return 0;
-      default: return 1;
-    }
-  }
-  static int flops(BinaryOp op) {
-    switch (op) {
-      case BinaryOp::Add:
-      case BinaryOp::Sub:
-      case BinaryOp::Mul:
-      case BinaryOp::Div:
-      case BinaryOp::FloorDiv:
-      case BinaryOp::FloorMod:
-      case BinaryOp::Mod:
-      case BinaryOp::Min:
-      case BinaryOp::Max:
-      case BinaryOp::Pow:
-      case BinaryOp::Atan2: return 1;
-      case BinaryOp::Eq:
-      case BinaryOp::Ne:
-      case BinaryOp::Lt:
-      case BinaryOp::Le:
-      case BinaryOp::And:
-      case BinaryOp::Or:
-      case BinaryOp::BitAnd:
-      case BinaryOp::BitOr:
-      case BinaryOp::BitXor:
-      case BinaryOp::Shl:
-      case BinaryOp::Shr: return 0;
-    }
-    return 0;
-  }
-  static bool is_special(UnaryOp op) {
-    switch (op) {
-      case UnaryOp::Neg:
-      case UnaryOp::Abs:
-      case UnaryOp::Floor:
-      case UnaryOp::Ceil:
-      case UnaryOp::Round:
-      case UnaryOp::Trunc:
-      case UnaryOp::Not:
-      case UnaryOp::BitNot:
-      case UnaryOp::IsNan:
-      case UnaryOp::IsInf: return false;
-      default: return true;
-    }
-  }
-  /// Division is slow in every type.
-  static bool is_special(BinaryOp op) {
-    return op == BinaryOp::Div || op == BinaryOp::Mod || op == BinaryOp::FloorDiv ||
-           op == BinaryOp::FloorMod || op == BinaryOp::Pow || op == BinaryOp::Atan2;
   }
 
   Work work_;

@@ -1,0 +1,25 @@
+// What kind of work an operation is: one table for whoever counts operations.
+#pragma once
+
+#include "heddle/ir/expr.h"
+
+namespace heddle {
+
+enum class OpClass : uint8_t {
+  Logic,  ///< comparisons, logic and operations on bits
+  Add,    ///< sums, and what costs as much: signs and roundings
+  Multiply,
+  MinMax,
+  Divide,          ///< quotients and remainders, slow in every type
+  Root,            ///< sqrt and rsqrt: as slow as a division
+  Transcendental,  ///< exp, tanh, erf, pow, ..: a series of operations
+};
+OpClass op_class(UnaryOp op);
+OpClass op_class(BinaryOp op);
+
+/// Whether it takes many times as long as a sum.
+constexpr bool is_slow(OpClass c) {
+  return c == OpClass::Divide || c == OpClass::Root || c == OpClass::Transcendental;
+}
+
+}  // namespace heddle
