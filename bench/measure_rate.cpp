@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "heddle/driver/build.h"
+#include "heddle/measure/measure.h"
 #include "heddle/ops/conv.h"
 #include "heddle/ops/linalg.h"
 #include "heddle/runtime/timer.h"
-#include "heddle/search/measure.h"
 #include "heddle/support/error.h"
 #include "heddle/support/rng.h"
 
@@ -85,7 +85,7 @@ int run(const std::string& subject, int threads, double seconds, uint64_t seed) 
       }
     });
   }
-  const double elapsed = clock.elapsed();
+  const double elapsed = clock.elapsed_s();
   int failures = 0;
   for (const auto& [error, count] : errors)
     failures += error == MeasureError::Cancelled ? 0 : count;

@@ -13,12 +13,10 @@
 #include <vector>
 
 #include "heddle/search/search_policy.h"
+#include "measure/steps_hash.h"
 #include "search/config_moves.h"
 
 namespace heddle {
-
-/// Equal for schedules of the same steps.
-uint64_t steps_hash(const Schedule& schedule);
 
 class CandidateBook {
  public:

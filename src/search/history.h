@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "heddle/measure/measure.h"
 #include "heddle/records/database.h"
-#include "heddle/search/measure.h"
 #include "heddle/search/search_policy.h"
 
 namespace heddle {

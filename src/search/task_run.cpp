@@ -12,8 +12,7 @@ constexpr size_t kLeaders = 16;
 }  // namespace
 
 TaskRun::TaskRun(TuneTask t)
-    : task(std::move(t)),
-      static_key_(steps_hash(task.tmpl.instantiate(task.tmpl.default_config()))) {
+    : task(std::move(t)), static_key_(steps_hash(task.tmpl.static_schedule())) {
   progress.name = task.name;
   progress.weight = task.weight;
   progress.flops = task.flops();

@@ -28,7 +28,7 @@ bool has_elements(const TuneTask& task) {
 TaskResult untuned(const TuneTask& task) {
   return {.name = task.name,
           .config = task.tmpl.default_config(),
-          .schedule = task.tmpl.instantiate(task.tmpl.default_config()),
+          .schedule = task.tmpl.static_schedule(),
           .static_seconds = 0,
           .best_seconds = 0};
 }

@@ -43,7 +43,7 @@ TuneReport Tuner::run() {
   for (const auto& [phase, seconds] : phases_) out.time_spent.emplace_back(phase, seconds);
   for (const auto& [part, seconds] : measurer_->time_spent())
     out.time_spent.emplace_back("measure." + part, seconds);
-  out.elapsed_seconds = own_clock_.elapsed();
+  out.elapsed_seconds = own_clock_.elapsed_s();
   return out;
 }
 
@@ -85,7 +85,7 @@ void Tuner::doubt(const TaskRun& run, const std::string& message) {
 
 void Tuner::search() {
   while (ended_.empty()) {
-    double left = clock_.left() - reserve();
+    double left = clock_.left_s() - reserve();
     int task = scheduler_->next();
     int count = task < 0 ? 0 : round_size(task, left);
     if (clock_.cancelled()) {
@@ -130,7 +130,7 @@ bool Tuner::round(int task, int count) {
   if (batch.empty()) return false;
   look_ahead(run, batch, static_cast<size_t>(count));
   show("measure", task);
-  measure(task, batch, TuneClock(clock_.left() - reserve(), &clock_));
+  measure(task, batch, TuneClock(clock_.left_s() - reserve(), &clock_));
   double spent = 0;
   for (const Candidate& c : batch)
     spent += c.result.compile_seconds + c.result.run_seconds + c.result.check_seconds;
@@ -291,8 +291,8 @@ TuneProgress Tuner::progress(const std::string& phase, int active) const {
   p.active = active;
   p.phase = phase;
   p.trials = trials_;
-  p.elapsed_seconds = own_clock_.elapsed();
-  p.left_seconds = clock_.left();
+  p.elapsed_seconds = own_clock_.elapsed_s();
+  p.left_seconds = clock_.left_s();
   for (const TaskRun& run : runs_) {
     const TaskProgress& t = run.progress;
     p.tasks.push_back(t);

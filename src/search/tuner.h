@@ -59,7 +59,7 @@ class Tuner {
   class Timed {
    public:
     Timed(Tuner& tuner, const char* phase) : tuner_(tuner), phase_(phase) {}
-    ~Timed() { tuner_.phases_[phase_] += clock_.elapsed(); }
+    ~Timed() { tuner_.phases_[phase_] += clock_.elapsed_s(); }
     Timed(const Timed&) = delete;
     Timed& operator=(const Timed&) = delete;
 

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "heddle/support/error.h"
-#include "search/race.h"
+#include "measure/race.h"
 #include "search/tuner.h"
 
 namespace heddle {
@@ -41,6 +41,27 @@ bool contends(const TaskRun& run, const Leader& leader) {
   return first || leader.seconds <= kContender * all.front().seconds;
 }
 
+struct Entrant {
+  std::optional<Config> config;
+  Schedule schedule;
+};
+
+// The static choice, replayed records, and as many leaders as a race of `seconds` can tell apart.
+std::vector<Entrant> entrants_of(const TaskRun& run, double seconds) {
+  const Template& t = run.task.tmpl;
+  std::vector<Entrant> entrants{{t.default_config(), t.static_schedule()}};
+  const double each = entrant_seconds(run, kFewestRounds);
+  const double in_time = (seconds - kRaceStartSeconds) / std::max(each, 1e-9);
+  const int most = std::clamp(static_cast<int>(in_time) - 1, 1, kRaced);
+  for (const Schedule& s : run.replayed) entrants.push_back({std::nullopt, s});
+  for (const Leader& l : run.leaders()) {
+    if (static_cast<int>(entrants.size()) > most) break;
+    if (!contends(run, l)) break;
+    entrants.push_back({l.config, t.instantiate(l.config)});
+  }
+  return entrants;
+}
+
 }  // namespace
 
 // Seconds that a race of this task's best takes; 0 when there is nothing to race.
@@ -69,12 +90,8 @@ double Tuner::reserve() const {
 
 TaskResult Tuner::result_of(const TaskRun& run) const {
   const Template& t = run.task.tmpl;
-  TaskResult r{.name = run.task.name,
-               .config = t.default_config(),
-               .schedule = t.instantiate(t.default_config())};
-  const std::string& alternative = r.schedule.dag().alternative();
-  r.schedule.provenance = "analytic rule of " + t.branch(t.branch_of(*r.config)).name() +
-                          (alternative.empty() ? "" : ", alternative " + alternative);
+  TaskResult r{
+      .name = run.task.name, .config = t.default_config(), .schedule = t.static_schedule()};
   r.static_seconds = r.best_seconds = run.progress.static_seconds;
   r.trials = run.progress.trials;
   r.failures = run.progress.failures;
@@ -111,21 +128,7 @@ TaskResult Tuner::without_race(const TaskRun& run) {
 
 TaskResult Tuner::race(int task, double seconds, const TuneClock& clock) {
   TaskRun& run = runs_[static_cast<size_t>(task)];
-  const Template& t = run.task.tmpl;
-  struct Entrant {
-    std::optional<Config> config;
-    Schedule schedule;
-  };
-  std::vector<Entrant> entrants{{t.default_config(), t.instantiate(t.default_config())}};
-  double each = entrant_seconds(run, kFewestRounds);
-  double entrants_in_time = (seconds - kRaceStartSeconds) / std::max(each, 1e-9);
-  int most = std::clamp(static_cast<int>(entrants_in_time) - 1, 1, kRaced);
-  for (const Schedule& s : run.replayed) entrants.push_back({std::nullopt, s});
-  for (const Leader& l : run.leaders()) {
-    if (static_cast<int>(entrants.size()) > most) break;
-    if (!contends(run, l)) break;
-    entrants.push_back({l.config, t.instantiate(l.config)});
-  }
+  const std::vector<Entrant> entrants = entrants_of(run, seconds);
   if (entrants.size() == 1) return without_race(run);
 
   show("race", task);
@@ -194,7 +197,7 @@ std::vector<TaskResult> Tuner::finish() {
   std::vector<std::optional<TaskResult>> results(runs_.size());
   for (int i : order) {
     TaskRun& run = runs_[static_cast<size_t>(i)];
-    double mine = race_need(run, kRaceRounds), left = clock_.left();
+    double mine = race_need(run, kRaceRounds), left = clock_.left_s();
     // Its part of the share, but no less than what it is likely to take and as much again, and no
     // more than four times that; never more than its part of what is left. A search that ended
     // early gives its time back.
@@ -217,7 +220,7 @@ std::vector<TaskResult> Tuner::finish() {
     // A run that is cancelled ends at once, but for the shortest race of what seems to gain.
     if (clock_.cancelled() && mine > 0 && gain(i) > 0 && !run.in_doubt()) {
       if (!grace) grace.emplace(kGraceSeconds);
-      if (!grace->expired()) result = race(i, std::min(least, grace->left()), *grace);
+      if (!grace->expired()) result = race(i, std::min(least, grace->left_s()), *grace);
     }
     if (!result) result = without_race(run);
     run.progress.static_seconds = result->static_seconds;

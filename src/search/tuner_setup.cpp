@@ -30,7 +30,7 @@ Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options)
     : options_(options),
       own_clock_(options.budget.count()),
       clock_(options.clock ? *options.clock : own_clock_),
-      total_(clock_.left()),
+      total_(clock_.left_s()),
       features_(options.features),
       measurer_(options.measurer),
       model_(options.model),

@@ -7,8 +7,8 @@
 
 #include "fuzz/fuzz_target.h"
 #include "heddle/support/error.h"
-#include "search/worker_channel.h"
-#include "search/worker_protocol.h"
+#include "measure/worker_channel.h"
+#include "measure/worker_protocol.h"
 
 namespace heddle::fuzz {
 namespace {
@@ -17,10 +17,10 @@ namespace {
 constexpr size_t kMostBytes = 65536;
 
 /// A channel in which `bytes` have arrived, and whose other end is gone.
-search::Channel channel_of(std::string_view bytes) {
+measuring::Channel channel_of(std::string_view bytes) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) throw_internal_error("there is no socket");
-  search::Channel channel(ends[0]);
+  measuring::Channel channel(ends[0]);
   for (size_t sent = 0; sent < bytes.size();) {
     const ssize_t n = ::write(ends[1], bytes.data() + sent, bytes.size() - sent);
     if (n <= 0) break;
@@ -34,8 +34,8 @@ search::Channel channel_of(std::string_view bytes) {
 
 void read_frames(std::string_view bytes) {
   bytes = bytes.substr(0, kMostBytes);
-  search::Channel tuner = channel_of(bytes);
-  while (tuner.read_available() == search::Channel::State::Open) {
+  measuring::Channel tuner = channel_of(bytes);
+  while (tuner.read_available() == measuring::Channel::State::Open) {
   }
   std::string refused;
   try {
@@ -45,9 +45,9 @@ void read_frames(std::string_view bytes) {
     if (error.kind == ErrorKind::Internal) throw;
     refused = error.what();
   }
-  search::Channel worker = channel_of(bytes);
+  measuring::Channel worker = channel_of(bytes);
   while (const std::optional<Json> message = worker.receive()) {
-    if (message->get_string("do", "") == "hello") search::hello_from_json(*message);
+    if (message->get_string("do", "") == "hello") measuring::hello_from_json(*message);
   }
   HEDDLE_ICHECK(refused.empty(), "the tuner refuses what a worker takes: " + refused);
 }
@@ -55,8 +55,8 @@ void read_frames(std::string_view bytes) {
 std::vector<std::string> frame_seeds() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) throw_internal_error("there is no socket");
-  search::Channel from(ends[0]);
-  from.send(search::to_json(search::WorkerHello{}));
+  measuring::Channel from(ends[0]);
+  from.send(measuring::to_json(measuring::WorkerHello{}));
   from.send(Json::object({{"do", "compile"}, {"task", 1}, {"steps", Json::array()}}));
   from.close();
   std::string bytes;

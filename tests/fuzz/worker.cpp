@@ -5,9 +5,9 @@
 #include "heddle/driver/build.h"
 #include "heddle/schedule/options.h"
 #include "heddle/support/error.h"
-#include "search/cuda_candidate.h"
-#include "search/worker_protocol.h"
-#include "search/worker_task.h"
+#include "measure/cuda_candidate.h"
+#include "measure/worker_protocol.h"
+#include "measure/worker_task.h"
 
 namespace heddle::fuzz {
 namespace {
@@ -26,10 +26,10 @@ void require_small(const Json& message) {
   if (elements > kMostElements) throw_user_error("the inputs are too large for a fuzzer");
 }
 
-void answer(search::WorkerTasks& tasks, const Json& message) {
+void answer(measuring::WorkerTasks& tasks, const Json& message) {
   const std::string what = message.get_string("do", "");
   if (what == "hello") {
-    search::hello_from_json(message);
+    measuring::hello_from_json(message);
   } else if (what == "task") {
     require_small(message);
     const Json answered = tasks.answer(message);
@@ -37,9 +37,9 @@ void answer(search::WorkerTasks& tasks, const Json& message) {
     HEDDLE_ICHECK(refused.find("internal error") == std::string::npos, refused);
     if (!refused.empty()) throw_user_error(refused);
   } else if (what == "compile") {
-    search::replay_schedule(tasks.at(message.at("task").as_int()), message.at("steps"));
+    measuring::replay_schedule(tasks.at(message.at("task").as_int()), message.at("steps"));
   } else if (what == "run") {
-    search::kernel_code_from_json(message.at("code"));
+    measuring::kernel_code_from_json(message.at("code"));
   } else {
     throw_user_error("a worker knows no '" + what + "'");
   }
@@ -66,7 +66,7 @@ Json task_of(int id, const Tensor& output) {
 }  // namespace
 
 void read_worker_messages(std::string_view bytes) {
-  search::WorkerTasks tasks(-1);
+  measuring::WorkerTasks tasks(-1);
   while (!bytes.empty()) {
     const size_t end = std::min(bytes.find('\n'), bytes.size());
     answer(tasks, with_right_checksums(Json::parse(bytes.substr(0, end))));
@@ -75,7 +75,8 @@ void read_worker_messages(std::string_view bytes) {
 }
 
 std::vector<std::string> worker_seeds() {
-  const Json hello = search::to_json(search::WorkerHello{.memory_limit_bytes = int64_t{1} << 30});
+  const Json hello =
+      measuring::to_json(measuring::WorkerHello{.memory_limit_bytes = int64_t{1} << 30});
   std::vector<std::string> seeds{hello.dump()};
   for (const auto& [name, tensor] : sample_declarations()) {
     const Json task = task_of(7, tensor);

@@ -2,8 +2,8 @@
 #include <set>
 
 #include "heddle/ops/ops.h"
+#include "measure/worker_main.h"
 #include "network/network_testing.h"
-#include "search/worker_main.h"
 
 namespace heddle::testing {
 namespace {
@@ -84,7 +84,7 @@ TEST(TuneNetwork, TasksGetInputsOfTheKindThatTheirProducersGive) {
         continue;
       if (name != "e" && name != "s" && name != "p" && name != "relu") continue;
       ++positive;
-      const NDArray values = search::random_input(task, i);
+      const NDArray values = measuring::random_input(task, i);
       double least = 1;
       for (int64_t n = 0; n < values.size(); ++n) least = std::min(least, values.get(n));
       EXPECT_GE(least, 0) << name << " of " << task.name;

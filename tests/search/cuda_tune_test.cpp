@@ -9,7 +9,7 @@
 #include "heddle/cost_model/features.h"
 #include "heddle/records/record_log.h"
 #include "heddle/search/tune.h"
-#include "search/cuda_testing.h"
+#include "measure/cuda_testing.h"
 
 namespace heddle::testing {
 namespace {

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <optional>
 
-#include "heddle/search/worker.h"
+#include "heddle/measure/worker.h"
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "options.h"

@@ -164,7 +164,8 @@ void add_worker(CLI::App& app) {
   CLI::App* c = app.add_subcommand("worker", "Compile and time candidates for whoever asks");
   c->footer(
       "Reads requests from the standard input and answers on the standard output, in frames that\n"
-      "src/search/worker_protocol.h describes, until the input ends. `heddle tune` starts workers\n"
+      "src/measure/worker_protocol.h describes, until the input ends. `heddle tune` starts "
+      "workers\n"
       "of its own; this is for tuners that run elsewhere.\n"
       "Exit status 2: what arrived was no request.\n"
       "Example: heddle worker < requests > answers");

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "heddle/cost_model/cost_model.h"
+#include "heddle/measure/measure.h"
 #include "heddle/schedule/template.h"
-#include "heddle/search/measure.h"
 #include "heddle/support/rng.h"
 
 namespace heddle {

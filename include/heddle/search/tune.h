@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "heddle/cost_model/cost_model.h"
-#include "heddle/search/measure.h"
+#include "heddle/measure/measure.h"
 #include "heddle/search/search_policy.h"
 
 namespace heddle {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "heddle/cost_model/cost_model.h"
+#include "heddle/measure/measure.h"
 #include "heddle/records/database.h"
-#include "heddle/search/measure.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
 #include "records/upgrade.h"

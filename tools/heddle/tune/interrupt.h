@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "heddle/search/measure.h"
+#include "heddle/measure/measure.h"
 
 namespace heddle::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/search/measure.h"
+#include "heddle/measure/measure.h"
 #include "heddle/target/target.h"
 #include "tune/task_rows.h"
 

@@ -1,0 +1,155 @@
+// Measuring candidates, safely in worker processes, and with reliable figures.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/records/record.h"
+#include "heddle/runtime/ndarray.h"
+#include "heddle/schedule/template.h"
+
+namespace heddle {
+
+/// The range [lo, hi) of uniformly drawn floats.
+struct InputRange {
+  double lo = -1, hi = 1;
+};
+
+/// One declaration to be tuned.
+struct TuneTask {
+  std::string name;          ///< readable subject
+  std::vector<Tensor> args;  ///< inputs and outputs in call order
+  Template tmpl;             ///< of ComputeDag(outputs); carries DAG, target (threads) and options
+  double weight = 1;         ///< how often the network calls it
+  /// Values of the inputs (by argument position); default: uniform in [-1, 1], small integers for
+  /// integer types.
+  std::function<NDArray(size_t arg)> make_input = {};
+  /// Other ranges of floats by argument position. The tasks of a network have the ranges that their
+  /// producers can give. The list may be shorter than the arguments.
+  std::vector<std::optional<InputRange>> input_ranges = {};
+
+  uint64_t hash() const;  ///< structural hash combined with the target: the cost model's task
+  double flops() const { return tmpl.dag().total_flops(); }
+};
+/// The task of a declaration; args default to placeholders in order of first use, then outputs.
+TuneTask make_task(std::string name, const std::vector<Tensor>& outputs, const Target& target,
+                   std::vector<Tensor> args = {},
+                   const AutoSchedulerOptions& options = current_auto_scheduler_options());
+
+/// How candidates are timed. `to_string` of it is written to every record.
+struct MeasureProtocol {
+  int min_repeats = 2;         ///< timed samples, after one warm-up call
+  int max_repeats = 12;        ///< the leaders are raced in the end
+  double min_seconds = 0.004;  ///< least time of sampling (unless cut off)
+  double max_seconds = 0.05;   ///< largest time of sampling once there are min_repeats samples
+  double relative_ci = 0.02;  ///< sampling ends when the 95 % interval of the median is this narrow
+  double cutoff = 1.5;        ///< stop at once when slower than cutoff x best; 0: never
+  /// Cold: a call finds nothing of its arguments in the caches. On a CPU (default: warm) a buffer
+  /// larger than the last-level cache is overwritten. On a GPU (default: cold) calls rotate over
+  /// copies of the arguments that are together twice as large as the L2.
+  std::optional<bool> cold = {};
+  double timeout_seconds = 10;     ///< compile plus run of one candidate
+  int64_t memory_limit_bytes = 0;  ///< of a worker, beyond its start; 0: half of free memory
+  bool check_output = true;        ///< compare with the reference (all of it for a new best, else
+                                   ///< a sample of points)
+};
+std::string to_string(const MeasureProtocol& p);
+
+struct MeasureResult {
+  MeasureError error = MeasureError::None;
+  std::string message;
+  std::vector<double> seconds;  ///< a sample each; of one call
+  /// The candidate was clearly slower than the best and has fewer samples than requested. A
+  /// hopeless one (twice the cut-off) is stopped in its first call. Its one sample is the time
+  /// until then, and its output was not checked.
+  bool cut_off = false;
+  /// The time of the static choice, measured beside this. A machine drifts by tens of per cent
+  /// within minutes, and the ratio of the two does not. 0: not measured.
+  double base_seconds = 0;
+  double compile_seconds = 0, run_seconds = 0, check_seconds = 0;
+  bool ok() const { return error == MeasureError::None && !seconds.empty(); }
+  double median() const;  ///< infinity when not ok
+};
+
+/// The clock of a budget, shared by all parts that work under it.
+class TuneClock {
+ public:
+  /// `whole`, if given, is the clock of a larger budget. This one ends no later and is cancelled
+  /// with it. `whole` must outlive this clock.
+  explicit TuneClock(double budget_seconds = std::numeric_limits<double>::infinity(),
+                     const TuneClock* whole = nullptr);
+  double elapsed_s() const;
+  double left_s() const;  ///< 0 when cancelled
+  bool expired() const { return left_s() <= 0; }
+  /// Safe from a signal handler.
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  bool cancelled() const {
+    return cancelled_.load(std::memory_order_relaxed) || (whole_ && whole_->cancelled());
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_;
+  double budget_;
+  const TuneClock* whole_;
+  std::atomic<bool> cancelled_{false};
+};
+
+/// Compiles and times candidates. Implement it to measure elsewhere (a simulator, a remote board).
+class Measurer {
+ public:
+  virtual ~Measurer() = default;
+  /// Measures schedules of one task. `best_seconds` is the best so far, for early cut-off. Each
+  /// result is handed to `done` as soon as it is there (in any order), from the caller's thread.
+  /// Returns early, with the rest Cancelled, when `clock` expires.
+  virtual void measure(const TuneTask& task, std::span<const Schedule> schedules,
+                       double best_seconds, const TuneClock& clock,
+                       const std::function<void(size_t index, const MeasureResult&)>& done) = 0;
+  /// Times a few schedules against each other. Nothing compiles meanwhile. Each round calls all of
+  /// them in an order that is drawn anew, for `seconds` in all or until every interval is narrow.
+  /// All elements of their outputs are checked.
+  virtual std::vector<MeasureResult> race(const TuneTask& task, std::span<const Schedule> schedules,
+                                          double seconds, const TuneClock& clock) = 0;
+  /// Announces the schedules that will be measured next, so that compilation may begin. Returns
+  /// false where the measurer does nothing ahead; it need not be called again.
+  virtual bool prefetch(const TuneTask& task, std::span<const Schedule> schedules) {
+    (void)task, (void)schedules;
+    return false;
+  }
+  virtual std::string protocol() const = 0;
+  /// Where the time was spent, in seconds by name ("compile", "run", "check", "idle", ...), for
+  /// reports.
+  virtual std::vector<std::pair<std::string, double>> time_spent() const { return {}; }
+  /// Problems that made no candidate fail, such as a doubtful reference, for reports.
+  virtual std::vector<std::string> problems() const { return {}; }
+};
+
+struct WorkerOptions {
+  MeasureProtocol protocol = {};
+  int workers = 0;  ///< processes that compile at the same time; 0: one for each core
+  /// The program that serves as a worker, and its arguments, to which some are added; it calls
+  /// worker_main (heddle/measure/worker.h). Empty: heddle-worker, which was built or installed with
+  /// this library.
+  std::vector<std::string> command = {};
+};
+
+/// The measurer of `tune` for targets of kind "cuda". Worker processes compile (lowering, CUDA
+/// text, NVRTC). One runner process, the only one that initialises CUDA, times graphs of several
+/// launches by events. A kernel that hangs or breaks the context costs that runner and is recorded.
+/// Kernels that the GPU cannot launch are Rejected before they run. So are kernels that spill
+/// registers, once a better one is known.
+std::unique_ptr<Measurer> make_cuda_measurer(const WorkerOptions& options = {});
+
+/// The measurer for CPUs. Worker processes are reused for all candidates until one of them ends it.
+/// They are programs of their own, so this process may have threads or use a GPU. Compilation runs
+/// on all cores. Timed runs have the machine for themselves.
+std::unique_ptr<Measurer> make_worker_measurer(const WorkerOptions& options = {});
+
+}  // namespace heddle

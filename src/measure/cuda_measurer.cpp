@@ -1,0 +1,325 @@
+#include "measure/cuda_measurer.h"
+
+#include <algorithm>
+
+#include "heddle/runtime/cuda.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/support/error.h"
+#include "heddle/support/hash.h"
+#include "measure/steps_hash.h"
+#include "measure/worker_answers.h"
+#include "measure/worker_program.h"
+#include "measure/worker_protocol.h"
+
+namespace heddle::measuring {
+namespace {
+
+// The first use of CUDA in a process, and arguments on their way to the device.
+constexpr double kOpenTimeout = 60;
+
+}  // namespace
+
+/// The candidates of one call of measure().
+struct CudaMeasurer::Batch {
+  int task = 0;
+  std::span<const Schedule> schedules;
+  const TuneClock& clock;
+  const Done& done;
+  double best = 0;
+  std::vector<uint64_t> keys = {};  ///< of their jobs
+  std::vector<bool> finished = {}, ready = {};
+  std::vector<int> forgiven = {};      ///< deaths after which a candidate was run again
+  std::deque<size_t> to_run = {};      ///< compiled
+  std::optional<size_t> running = {};  ///< by the runner, which is opening the task otherwise
+  Timer since = {};                    ///< the runner was asked
+  std::string remark = {};             ///< on every result: "not checked: ..."
+  bool over() const { return std::find(finished.begin(), finished.end(), false) == finished.end(); }
+};
+
+CudaMeasurer::CudaMeasurer(const WorkerOptions& options)
+    : options_(options),
+      workers_(
+          1 + (options.workers > 0 ? options.workers : std::max(1, default_num_threads() - 1)),
+          {.command = worker_command(options.command),
+           .shared_fd = tasks_.memory().fd(),
+           .hello = to_json(WorkerHello{.kind = WorkerKind::Cuda, .measure = options.protocol})},
+          [this](size_t task) { return tasks_.message(task, workers_.size()); }) {
+  at_work_.resize(workers_.size());
+}
+
+std::string CudaMeasurer::protocol() const {
+  MeasureProtocol p = options_.protocol;
+  p.cold = p.cold.value_or(true);
+  std::string text = to_string(p);
+  return text.insert(text.find(' '), " graph");
+}
+
+std::vector<std::pair<std::string, double>> CudaMeasurer::time_spent() const {
+  return {spent_.begin(), spent_.end()};
+}
+
+// ---- tasks and workers -------------------------------------------------------------------------
+
+int CudaMeasurer::register_task(const TuneTask& task) {
+  if (const std::optional<int> known = tasks_.find(task)) return *known;
+  const Lap lap(spent_, "inputs");
+  settle();
+  return tasks_.add(task);
+}
+
+/// All workers live and know every task there is.
+void CudaMeasurer::ready_workers() {
+  const Lap lap(spent_, "start");
+  if (epoch_ != tasks_.count()) {
+    settle();
+    workers_.start(workers_.size(), tasks_.count());
+    epoch_ = tasks_.count();
+    opened_ = -1;
+  }
+  for (size_t w = 0; w < workers_.size(); ++w) {
+    if (workers_.alive(w)) continue;
+    workers_.restart(w, epoch_);
+    if (w == kRunner) opened_ = -1;
+  }
+}
+
+/// Nobody is at work any more, and nothing is left to be compiled.
+void CudaMeasurer::settle() {
+  for (size_t w = 0; w < workers_.size(); ++w) {
+    if (workers_.busy(w)) workers_.kill(w);
+    at_work_[w] = 0;
+  }
+  if (!workers_.alive(kRunner)) opened_ = -1;
+  jobs_.clear();
+  queue_.clear();
+}
+
+void CudaMeasurer::lose_runner() {
+  workers_.kill(kRunner);
+  opened_ = -1;
+}
+
+// ---- compilers ---------------------------------------------------------------------------------
+
+uint64_t CudaMeasurer::add_job(int task, size_t index, const Schedule& schedule, bool no_spills) {
+  uint64_t key = hash_combine(tasks_.key(task), steps_hash(schedule));
+  key += key == 0;
+  const auto [at, is_new] = jobs_.try_emplace(key);
+  Job& job = at->second;
+  job.index = index;
+  if (!is_new) return key;
+  job.task = task;
+  job.steps = schedule.to_json();
+  job.no_spills = no_spills;
+  queue_.push_back(key);
+  return key;
+}
+
+void CudaMeasurer::feed_compilers() {
+  for (size_t w = 1; w < workers_.size() && !queue_.empty(); ++w) {
+    if (workers_.busy(w)) continue;
+    if (!workers_.alive(w)) workers_.restart(w, epoch_);
+    const uint64_t key = queue_.front();
+    queue_.pop_front();
+    const Job& job = jobs_.at(key);
+    at_work_[w] = key;
+    workers_.ask(w,
+                 Json::object({{"do", "compile"},
+                               {"task", job.task},
+                               {"candidate", job.index},
+                               {"steps", job.steps},
+                               {"no_spills", job.no_spills}}),
+                 options_.protocol.timeout_seconds);
+  }
+}
+
+void CudaMeasurer::compiler_said(const WorkerEvent& event) {
+  const uint64_t key = std::exchange(at_work_[event.worker], 0);
+  const auto at = jobs_.find(key);
+  if (at == jobs_.end()) return;
+  Job& job = at->second;
+  if (!event.answer && event.death.phase == WorkerPhase::Idle && job.deaths++ == 0) {
+    workers_.forgive(event.death);
+    queue_.push_front(key);
+    return;
+  }
+  job.compiled = true;
+  job.answer = event.answer ? *event.answer
+                            : Json::object({{"error", static_cast<int64_t>(event.death.error)},
+                                            {"message", event.death.message}});
+  spent_["compile (all cores)"] += job.answer.get_double("seconds", 0);
+  spent_["nvrtc (all cores)"] += job.answer.get_double("nvrtc", 0);
+}
+
+bool CudaMeasurer::prefetch(const TuneTask& task, std::span<const Schedule> schedules) {
+  const std::optional<int> known = tasks_.find(task);
+  // A task of which nothing was measured yet has no workers that know it.
+  if (!known || epoch_ != tasks_.count()) return true;
+  const int id = *known;
+  for (size_t i = 0; i < schedules.size(); ++i) add_job(id, i, schedules[i], true);
+  return true;
+}
+
+// ---- a batch -----------------------------------------------------------------------------------
+
+void CudaMeasurer::finish(Batch& batch, size_t index, MeasureResult result) {
+  if (const auto job = jobs_.find(batch.keys[index]); job != jobs_.end()) {
+    result.compile_seconds = job->second.answer.get_double("seconds", 0);
+    jobs_.erase(job);
+  }
+  batch.finished[index] = true;
+  batch.done(index, result);
+}
+
+// What the compilers made since the last look.
+void CudaMeasurer::take_compiled(Batch& batch) {
+  for (size_t i = 0; i < batch.keys.size(); ++i) {
+    if (batch.finished[i] || batch.ready[i]) continue;
+    const Job& job = jobs_.at(batch.keys[i]);
+    if (!job.compiled) continue;
+    if (job.answer.contains("error")) {
+      finish(batch, i, failed(job.answer));
+    } else {
+      batch.ready[i] = true;
+      batch.to_run.push_back(i);
+    }
+  }
+}
+
+void CudaMeasurer::feed_runner(Batch& batch) {
+  if (workers_.busy(kRunner)) return;
+  if (batch.to_run.empty() && opened_ == batch.task) return;
+  if (!workers_.alive(kRunner)) {
+    workers_.restart(kRunner, epoch_);
+    opened_ = -1;
+  }
+  batch.running.reset();
+  batch.since = Timer();
+  if (opened_ != batch.task) {  // while the first candidates compile
+    workers_.ask(kRunner, Json::object({{"do", "open"}, {"task", batch.task}}), kOpenTimeout);
+    return;
+  }
+  batch.running = batch.to_run.front();
+  batch.to_run.pop_front();
+  const Job& job = jobs_.at(batch.keys[*batch.running]);
+  Json request = Json::object({{"do", "run"},
+                               {"task", batch.task},
+                               {"candidate", *batch.running},
+                               {"steps", job.steps},
+                               {"code", job.answer.at("code")}});
+  if (batch.best < std::numeric_limits<double>::infinity()) request["best"] = Json(batch.best);
+  workers_.ask(kRunner, request, options_.protocol.timeout_seconds);
+}
+
+void CudaMeasurer::runner_said(Batch& batch, const WorkerEvent& event) {
+  const double seconds = batch.since.elapsed_s();
+  if (!event.answer || event.answer->contains("lost")) lose_runner();
+  if (!batch.running) {
+    spent_["open"] += seconds;
+    if (!event.answer) return workers_.forgive(event.death);
+    if (event.answer->contains("error")) {
+      throw_runtime_error("nothing can be measured: " + event.answer->at("message").as_string());
+    }
+    opened_ = batch.task;
+    return;
+  }
+  const size_t index = *batch.running;
+  batch.running.reset();
+  // A death that is nobody's is forgiven once: what dies again and again with one candidate is its.
+  if (!event.answer && event.death.candidate != static_cast<int>(index) &&
+      batch.forgiven[index]++ == 0) {
+    workers_.forgive(event.death);
+    batch.to_run.push_front(index);
+    return;
+  }
+  MeasureResult result;
+  if (!event.answer) {
+    result = failed(event.death.error, event.death.message);
+  } else if (event.answer->contains("error")) {
+    result = failed(*event.answer);
+  } else {
+    result = timed(*event.answer, batch.remark);
+    if (!result.cut_off) batch.best = std::min(batch.best, result.median());
+  }
+  // What failed took its time too: the scheduler must not think it free.
+  if (!result.ok()) result.run_seconds = seconds;
+  spent_["run"] += result.run_seconds;
+  spent_["check"] += result.check_seconds;
+  finish(batch, index, std::move(result));
+}
+
+void CudaMeasurer::measure(const TuneTask& task, std::span<const Schedule> schedules,
+                           double best_seconds, const TuneClock& clock, const Done& done) {
+  const bool nothing_known =
+      !(best_seconds > 0 && best_seconds < std::numeric_limits<double>::infinity());
+  Batch batch{.task = -1,
+              .schedules = schedules,
+              .clock = clock,
+              .done = done,
+              .best = nothing_known ? std::numeric_limits<double>::infinity() : best_seconds};
+  batch.keys.resize(schedules.size());
+  batch.finished.resize(schedules.size());
+  batch.ready.resize(schedules.size());
+  batch.forgiven.resize(schedules.size());
+  if (!clock.expired() && !schedules.empty()) {
+    batch.task = register_task(task);
+    bool in_time = make_reference(batch.task, clock);
+    const MeasuredTask& of = tasks_[batch.task];
+    if (options_.protocol.check_output && !of.reference->ready()) {
+      batch.remark = kNotChecked;
+    }
+    ready_workers();
+    std::deque<uint64_t> later = std::move(queue_);  // prefetched: after these
+    queue_.clear();
+    for (size_t i = 0; i < schedules.size(); ++i) {
+      // Where nothing runs yet, what spills is better than nothing.
+      batch.keys[i] = add_job(batch.task, i, schedules[i], !nothing_known);
+      std::erase(later, batch.keys[i]);
+      const bool waiting =
+          !jobs_.at(batch.keys[i]).compiled &&
+          std::find(at_work_.begin(), at_work_.end(), batch.keys[i]) == at_work_.end();
+      if (waiting && std::find(queue_.begin(), queue_.end(), batch.keys[i]) == queue_.end())
+        queue_.push_back(batch.keys[i]);
+    }
+    queue_.insert(queue_.end(), later.begin(), later.end());
+    while (in_time) {
+      take_compiled(batch);
+      if (batch.over()) break;
+      feed_compilers();
+      feed_runner(batch);
+      const Timer waited;
+      const bool idle = !workers_.busy(kRunner);
+      const std::optional<WorkerEvent> event = workers_.next_event(clock);
+      if (idle) spent_["gpu idle"] += waited.elapsed_s();
+      in_time = event.has_value();
+      if (!event) break;
+      event->worker == kRunner ? runner_said(batch, *event) : compiler_said(*event);
+    }
+  }
+  if (!batch.over()) {
+    settle();
+    for (size_t i = 0; i < schedules.size(); ++i) {
+      if (batch.finished[i]) continue;
+      finish(batch, i, out_of_time());
+    }
+  } else if (workers_.busy(kRunner)) {
+    lose_runner();  // it was opening a task of which nothing compiled
+  }
+}
+
+}  // namespace heddle::measuring
+
+namespace heddle {
+
+std::unique_ptr<Measurer> measuring::make_cuda_measurer_unchecked(const WorkerOptions& options) {
+  return std::make_unique<CudaMeasurer>(options);
+}
+
+std::unique_ptr<Measurer> make_cuda_measurer(const WorkerOptions& options) {
+  if (!cuda::available()) {
+    throw_runtime_error("measuring kernels for CUDA needs a GPU: " + cuda::unavailable_reason());
+  }
+  return measuring::make_cuda_measurer_unchecked(options);
+}
+
+}  // namespace heddle

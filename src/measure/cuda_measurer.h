@@ -1,0 +1,84 @@
+// The CUDA measurer: who compiles and runs what when, and what becomes of a process that dies.
+//
+// Worker 0 of the pool is the runner, the others compile. What is compiled goes from one to the
+// other through this process. Compilation overlaps with runs: a GPU does not mind what the cores
+// do, as long as the host keeps ahead of it (tuning_device.cpp). With prefetch() the compilers go
+// on with the next batch while the last kernels of this one run and the search thinks.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/lap.h"
+#include "measure/measured_tasks.h"
+#include "measure/tuning_device.h"
+#include "measure/worker_pool.h"
+
+namespace heddle::measuring {
+
+class CudaMeasurer : public Measurer {
+ public:
+  using Done = std::function<void(size_t, const MeasureResult&)>;
+
+  explicit CudaMeasurer(const WorkerOptions& options);
+
+  void measure(const TuneTask& task, std::span<const Schedule> schedules, double best_seconds,
+               const TuneClock& clock, const Done& done) override;
+  bool prefetch(const TuneTask& task, std::span<const Schedule> schedules) override;
+  std::vector<MeasureResult> race(const TuneTask& task, std::span<const Schedule> schedules,
+                                  double seconds, const TuneClock& clock) override;
+  std::string protocol() const override;
+  std::vector<std::pair<std::string, double>> time_spent() const override;
+  std::vector<std::string> problems() const override { return problems_; }
+
+ private:
+  static constexpr size_t kRunner = 0;  ///< of the workers
+  struct Batch;
+  struct Race;
+  /// A candidate on its way to machine code.
+  struct Job {
+    int task = 0;
+    size_t index = 0;  ///< in its batch
+    Json steps;
+    bool no_spills = false;
+    bool compiled = false;  ///< `answer` is there
+    int deaths = 0;         ///< of compilers, that were nobody's fault
+    Json answer;            ///< of the compiler, or {error, message}
+  };
+
+  int register_task(const TuneTask& task);
+  void ready_workers();
+  void settle();
+  bool make_reference(int task, const TuneClock& clock);
+  bool reference_on_gpu(int task, const TuneClock& clock);
+  std::optional<WorkerEvent> ask_alone(size_t worker, const Json& request, double allowed,
+                                       const TuneClock& clock);
+  uint64_t add_job(int task, size_t index, const Schedule& schedule, bool no_spills);
+  void feed_compilers();
+  void compiler_said(const WorkerEvent& event);
+  void feed_runner(Batch& batch);
+  void runner_said(Batch& batch, const WorkerEvent& event);
+  void take_compiled(Batch& batch);
+  void finish(Batch& batch, size_t index, MeasureResult result);
+  void lose_runner();
+  bool race_once(Race& race, double seconds);
+  bool compile_racers(Race& race);
+
+  WorkerOptions options_;
+  MeasuredTasks tasks_;
+  WorkerPool workers_;
+  size_t epoch_ = 0;  ///< tasks that the workers know
+  int opened_ = -1;   ///< the task whose arguments the runner has on the device
+  std::map<uint64_t, Job> jobs_;
+  std::deque<uint64_t> queue_;     ///< of jobs, to be compiled
+  std::vector<uint64_t> at_work_;  ///< the job of each worker; 0: none
+  uint64_t races_ = 0;
+  TimeSpent spent_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace heddle::measuring

@@ -1,0 +1,74 @@
+// The right answer of a task for a GPU: computed by the CPU where that is quick, else by a naive
+// kernel on the GPU.
+#include "heddle/support/log.h"
+#include "measure/cuda_measurer.h"
+
+namespace heddle::measuring {
+namespace {
+
+// The CPU computes a reference of so much work itself; more is left to naive kernels on the GPU.
+constexpr double kReferenceFlops = 2e10;
+constexpr double kReferenceTimeout = 60;
+
+}  // namespace
+
+/// A request while nobody else is at work; nothing when the clock expired.
+std::optional<WorkerEvent> CudaMeasurer::ask_alone(size_t worker, const Json& request,
+                                                   double allowed, const TuneClock& clock) {
+  ready_workers();
+  workers_.ask(worker, request, allowed);
+  std::optional<WorkerEvent> event = workers_.next_event(clock);
+  if (!event) return event;
+  if (worker == kRunner && event->answer && event->answer->contains("lost")) lose_runner();
+  if (!event->answer) {
+    event->answer = Json::object(
+        {{"error", static_cast<int64_t>(event->death.error)}, {"message", event->death.message}});
+  }
+  return event;
+}
+
+bool CudaMeasurer::reference_on_gpu(int task, const TuneClock& clock) {
+  Json request = Json::object({{"do", "compile_naive"}, {"task", task}});
+  std::optional<WorkerEvent> event = ask_alone(1, request, kReferenceTimeout, clock);
+  if (!event) return false;
+  if (const Json* code = event->answer->find("code")) {
+    request = Json::object({{"do", "run_reference"}, {"task", task}, {"code", *code}});
+    event = ask_alone(kRunner, request, kReferenceTimeout, clock);
+    if (!event) return false;
+  }
+  if (event->answer->contains("error")) {
+    HEDDLE_LOG_AT("search", 1,
+                  "no reference from the GPU: " + event->answer->at("message").as_string());
+  }
+  return true;
+}
+
+/// Nothing to do when it is there. False when the clock expired. A task without a reference is
+/// measured unchecked, and its results say so.
+bool CudaMeasurer::make_reference(int task, const TuneClock& clock) {
+  MeasuredTask& of = tasks_[task];
+  if (!options_.protocol.check_output || of.reference->ready() || of.no_reference) return true;
+  const Lap lap(spent_, "reference");
+  settle();
+  const bool small = of.task.flops() <= kReferenceFlops;
+  if (!small && !reference_on_gpu(task, clock)) return false;
+  if (!of.reference->ready()) {
+    const Json request = Json::object({{"do", "reference"}, {"task", task}});
+    const std::optional<WorkerEvent> event = ask_alone(1, request, kReferenceTimeout, clock);
+    if (!event) return false;
+    if (event->answer->contains("problem")) {
+      problems_.push_back(event->answer->at("problem").as_string());
+    }
+    if (event->answer->contains("error")) {
+      HEDDLE_LOG_AT("search", 1,
+                    "no reference from the CPU: " + event->answer->at("message").as_string());
+    }
+    // Its threads stay behind, and it is to compile only.
+    workers_.kill(1);
+  }
+  if (!of.reference->ready() && small && !reference_on_gpu(task, clock)) return false;
+  of.no_reference = !of.reference->ready();  // once is enough: it would fail in every round
+  return true;
+}
+
+}  // namespace heddle::measuring

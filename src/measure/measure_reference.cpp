@@ -1,0 +1,174 @@
+#include "measure/measure_reference.h"
+
+#include <sys/mman.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "heddle/support/error.h"
+#include "heddle/support/rng.h"
+#include "runtime/compare_each.h"
+
+namespace heddle::measuring {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr int64_t kSampled = 1024;
+
+size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+std::string index_text(int64_t position, const std::vector<int64_t>& shape) {
+  std::string index;
+  for (size_t i = shape.size(); i-- > 0;) {
+    index = std::to_string(position % shape[i]) + (index.empty() ? "" : ", ") + index;
+    position /= shape[i];
+  }
+  return "[" + index + "]";
+}
+
+std::vector<int64_t> draw_positions(int64_t size, uint64_t seed) {
+  std::vector<int64_t> positions{0, size - 1};
+  Rng rng(seed);
+  while (static_cast<int64_t>(positions.size()) < kSampled) {
+    positions.push_back(rng.uniform_int(0, size - 1));
+  }
+  return positions;
+}
+
+NDArray gather(const NDArray& from, const std::vector<int64_t>& positions) {
+  NDArray out = NDArray::empty({static_cast<int64_t>(positions.size())}, from.dtype());
+  const auto width = static_cast<size_t>(from.dtype().bytes());
+  for (size_t i = 0; i < positions.size(); ++i) {
+    std::memcpy(static_cast<char*>(out.data()) + i * width,
+                static_cast<const char*>(from.data()) + static_cast<size_t>(positions[i]) * width,
+                width);
+  }
+  return out;
+}
+
+}  // namespace
+
+Reference::Reference(const ComputeDag& dag, bool allow_tf32,
+                     FunctionRef<SharedRegion(int64_t)> memory)
+    : dag_(dag), allow_tf32_(allow_tf32) {
+  const size_t count = dag.outputs().size();
+  size_t end = round_up(sizeof(Header), 64) + round_up(count * sizeof(Tolerance), 64);
+  for (const Tensor& t : dag.outputs()) {
+    Output o{t.name(), t.extents(), t.dtype(), end};
+    size_t count = 1;
+    for (int64_t e : o.shape) count *= static_cast<size_t>(e);
+    end += round_up(count * static_cast<size_t>(t.dtype().bytes()), 64);
+    o.allowed_offset = end;  // pages that are not touched take no memory
+    end += round_up(count * sizeof(float), 64);
+    // The only case in which a result does not show how large its parts were: one sum of very many.
+    if (t.op()->is_reduction()) {
+      const StageInfo& info = dag.info(dag.index_of(t.op()));
+      o.magnitude = 0.5 * std::sqrt(static_cast<double>(info.reduce_points));
+    }
+    outputs_.push_back(std::move(o));
+  }
+  // A header of zeros is one that is not ready.
+  region_ = memory(static_cast<int64_t>(round_up(end, kPage)));
+  memory_ = region_.data();
+}
+
+bool Reference::ready() const {
+  return reinterpret_cast<const Header*>(memory_)->ready.load(std::memory_order_acquire);
+}
+
+Tolerance& Reference::tolerance(size_t i) const {
+  return reinterpret_cast<Tolerance*>(memory_ + round_up(sizeof(Header), 64))[i];
+}
+
+NDArray Reference::values(const Output& o) const {
+  return NDArray::wrap(memory_ + o.offset, o.shape, o.dtype);
+}
+
+NDArray Reference::allowed(const Output& o) const {
+  return NDArray::wrap(memory_ + o.allowed_offset, o.shape, f32);
+}
+
+void Reference::store(std::span<const NDArray> outputs, std::span<const NDArray> allowed) {
+  HEDDLE_ICHECK(outputs.size() == outputs_.size(), "a reference has all outputs");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    values(outputs_[i]).copy_from(outputs[i]);
+    tolerance(i) = rounding_tolerance(dag_, outputs[i], outputs_[i].magnitude, allow_tf32_);
+    if (!allowed.empty()) this->allowed(outputs_[i]).copy_from(allowed[i]);
+  }
+  reinterpret_cast<Header*>(memory_)->bounded = !allowed.empty();
+  reinterpret_cast<Header*>(memory_)->ready.store(true, std::memory_order_release);
+}
+
+std::string Reference::difference(std::span<const NDArray> outputs, bool all, uint64_t seed) const {
+  HEDDLE_ICHECK(ready() && outputs.size() == outputs_.size(), "the reference is not there yet");
+  const bool bounded = reinterpret_cast<const Header*>(memory_)->bounded;
+  ::mprotect(memory_, static_cast<size_t>(region_.bytes()),
+             PROT_READ);  // in this process; a refusal costs protection only
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Output& o = outputs_[i];
+    const Tolerance t = tolerance(i);
+    const NDArray right = values(o);
+    if (right.size() == 0) continue;
+    const bool sampled = !all && right.size() > 4 * kSampled;
+    std::vector<int64_t> positions;
+    Difference d;
+    if (sampled) {
+      positions = draw_positions(right.size(), seed + i);
+      const NDArray got = gather(outputs[i], positions), want = gather(right, positions);
+      d = bounded ? compare_each(got, want, gather(allowed(o), positions))
+                  : compare(got, want, t.rtol, t.atol);
+    } else if (bounded) {
+      d = compare_each(outputs[i], right, allowed(o));
+    } else if (!allclose(outputs[i], right, t.rtol, t.atol)) {
+      d = compare(outputs[i], right, t.rtol, t.atol);
+    }
+    if (d.ok()) continue;
+    const int64_t first =
+        sampled ? positions[static_cast<size_t>(d.first_mismatch)] : d.first_mismatch;
+    char values[96];
+    std::snprintf(values, sizeof values, "%.9g for %.9g", d.first_a, d.first_b);
+    return "output '" + o.name + "': " + std::to_string(d.mismatches) + " of " +
+           std::to_string(sampled ? kSampled : right.size()) + (sampled ? " sampled" : "") +
+           " elements are wrong, first at " + index_text(first, o.shape) + ": " + values;
+  }
+  return "";
+}
+
+Schedule vector_schedule(const ComputeDag& dag, const Target& target) {
+  constexpr int kColumns = 64;
+  Schedule s(dag, target);
+  for (int i = 0; i < dag.size(); ++i) {
+    const Operation& op = dag.stage(i);
+    if (op.is_placeholder() || op.axes().empty()) continue;
+    StageRef stage = s.stage(i);
+    std::vector<Loop> outer = stage.all_axes();
+    if (outer.size() > 1) {
+      const Loop last = outer.back();
+      outer.pop_back();
+      if (op.is_reduction()) {
+        auto [block, column] = stage.split(last, kColumns);
+        std::vector<Loop> order{block};
+        for (const Loop k : stage.all_reduce_axes()) order.push_back(k);
+        order.push_back(column);
+        stage.reorder(order);
+        stage.vectorize(column);
+      }
+    }
+    stage.parallel(stage.fuse(outer));
+  }
+  return s;
+}
+
+void poison(const NDArray& array) {
+  // Not a number for every floating-point type, and no likely value of an integer.
+  if (array.dtype() == boolean) {
+    array.fill(1);
+  } else if (array.dtype().is_float()) {
+    std::memset(array.data(), 0xff, static_cast<size_t>(array.bytes()));
+  } else {
+    std::memset(array.data(), 0xab, static_cast<size_t>(array.bytes()));
+  }
+}
+
+}  // namespace heddle::measuring

@@ -1,0 +1,73 @@
+// The worker measurer: who compiles and runs what when, and what becomes of a worker that dies.
+//
+// Compilation and runs take turns: a group of candidates is compiled by all workers at once, then
+// the group's kernels run one at a time while nobody compiles. With as many workers as cores,
+// compiling beside a run costs it a fifth of its speed; where there are many more cores than a
+// kernel has threads the two could overlap, which is left out: the caches and the memory bus would
+// still be shared.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/measure/measure.h"
+#include "heddle/runtime/thread_pool.h"
+#include "measure/lap.h"
+#include "measure/measured_tasks.h"
+#include "measure/worker_pool.h"
+
+namespace heddle::measuring {
+
+class WorkerMeasurer : public Measurer {
+ public:
+  using Done = std::function<void(size_t, const MeasureResult&)>;
+
+  explicit WorkerMeasurer(const WorkerOptions& options)
+      : options_(options),
+        workers_(options.workers > 0 ? options.workers : default_num_threads(), start_options(),
+                 [this](size_t task) { return tasks_.message(task, workers_.size()); }) {}
+
+  void measure(const TuneTask& task, std::span<const Schedule> schedules, double best_seconds,
+               const TuneClock& clock, const Done& done) override;
+  std::vector<MeasureResult> race(const TuneTask& task, std::span<const Schedule> schedules,
+                                  double seconds, const TuneClock& clock) override;
+  std::string protocol() const override { return to_string(options_.protocol); }
+  std::vector<std::pair<std::string, double>> time_spent() const override;
+  std::vector<std::string> problems() const override { return problems_; }
+
+ private:
+  struct Batch;
+  struct Race;
+
+  int register_task(const TuneTask& task);
+  WorkerProcess::Start start_options() const;
+  void start_workers(size_t count);
+  bool make_reference(int task, const TuneClock& clock);
+  size_t group_size(const Batch& batch) const;
+  bool compile_group(Batch& batch, const std::vector<size_t>& group);
+  bool run_group(Batch& batch);
+  bool time_base(Batch& batch, size_t worker);
+  std::optional<WorkerEvent> run_one(Batch& batch, size_t worker, size_t candidate);
+  Json compile_request(int task, size_t candidate, const Schedule& schedule) const;
+  void finish(Batch& batch, size_t candidate, const MeasureResult& result);
+  bool race_once(Race& race, double seconds);
+  bool compile_racers(Race& race);
+  bool bury(Race& race, const WorkerEvent& event);
+  double run_allowance(double compile_seconds) const;
+  double first_call_allowance(double best_seconds) const;
+
+  WorkerOptions options_;
+  MeasuredTasks tasks_;
+  WorkerPool workers_;
+  uint64_t races_ = 0;
+  double mean_compile_ = 0.025, mean_run_ = 0.015;  ///< seconds, of the candidates of late
+  TimeSpent spent_;
+  std::vector<std::string> problems_;
+  std::map<int, std::deque<double>> bases_;  ///< by task: the last times of its static choice
+};
+
+}  // namespace heddle::measuring

@@ -1,0 +1,70 @@
+// Memory that the tuner and its workers share: inputs and right answers of tasks, made once.
+//
+// One file in memory, which workers inherit by its descriptor and of which they map what they are
+// told of. It grows, and what is given back leaves a hole without pages: places are never used
+// twice, so that what somebody still has mapped never changes its meaning.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "heddle/support/json.h"
+
+namespace heddle::measuring {
+
+/// A part of the file, or of nothing, mapped into this process until destroyed.
+class SharedRegion {
+ public:
+  enum class Access : uint8_t {
+    Shared,   ///< read and written by all
+    Private,  ///< what is written is seen by this process and its children alone
+  };
+  SharedRegion() = default;
+  /// Memory of this process and its children, full of zeros.
+  static SharedRegion anonymous(int64_t bytes);
+  /// `place` (of SharedMemory::place) of the file behind `fd`. Throws a User error for a place that
+  /// is not one of `bytes` in that file.
+  static SharedRegion map(int fd, const Json& place, int64_t bytes, Access access);
+  ~SharedRegion();
+  SharedRegion(SharedRegion&& other) noexcept { swap(other); }
+  SharedRegion& operator=(SharedRegion&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+
+  char* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  /// Where it is: [offset, bytes], for SharedRegion::map in another process.
+  Json place() const;
+
+ private:
+  friend class SharedMemory;
+  void swap(SharedRegion& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(offset_, other.offset_);
+    std::swap(owner_, other.owner_);
+  }
+  static SharedRegion map_at(int fd, int64_t offset, int64_t bytes, Access access);
+
+  char* data_ = nullptr;
+  int64_t bytes_ = 0, offset_ = 0;
+  std::shared_ptr<int> owner_;  ///< the file, where this is to give the pages back
+};
+
+/// The file. Regions may outlive it.
+class SharedMemory {
+ public:
+  /// Throws a Runtime error where the system has no such file.
+  SharedMemory();
+  int fd() const { return *file_; }
+  /// New, full of zeros. Its pages go when the region is destroyed here.
+  SharedRegion allocate(int64_t bytes);
+
+ private:
+  std::shared_ptr<int> file_;
+  int64_t end_ = 0;
+};
+
+}  // namespace heddle::measuring

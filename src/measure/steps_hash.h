@@ -1,0 +1,13 @@
+// What tells candidates apart.
+#pragma once
+
+#include <cstdint>
+
+#include "heddle/schedule/schedule.h"
+
+namespace heddle {
+
+/// Equal for schedules of the same steps.
+uint64_t steps_hash(const Schedule& schedule);
+
+}  // namespace heddle

@@ -1,0 +1,126 @@
+// The worker program: what it does before it serves, and what becomes of it when it cannot.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <new>
+#include <optional>
+#include <string_view>
+
+#include "heddle/measure/worker.h"
+#include "heddle/support/error.h"
+#include "measure/cuda_server.h"
+#include "measure/worker_hooks.h"
+#include "measure/worker_limits.h"
+#include "measure/worker_main.h"
+#include "measure/worker_protocol.h"
+
+namespace heddle::measuring {
+namespace {
+
+/// What a worker has of whoever asks it.
+struct Connection {
+  Channel channel;
+  WorkerStatus* status = nullptr;
+  int shared_fd = -1;
+};
+
+WorkerStatus* map_status(int fd) {
+  const int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
+  void* memory = ::mmap(nullptr, sizeof(WorkerStatus), PROT_READ | PROT_WRITE, flags, fd, 0);
+  if (memory == MAP_FAILED) throw_runtime_error("cannot map the status of a worker");
+  // The tuner has made it where it is shared.
+  return fd < 0 ? new (memory) WorkerStatus : static_cast<WorkerStatus*>(memory);
+}
+
+Connection connect_to_tuner(pid_t tuner) {
+  die_with_parent(tuner);
+  ignore_interrupts();
+  close_from(kSharedFd + 1);
+  return {Channel(kChannelFd), map_status(kStatusFd), kSharedFd};
+}
+
+/// Requests on the standard input, answers on the standard output, which candidates are kept from.
+Connection connect_to_pipes() {
+  ::signal(SIGPIPE, SIG_IGN);
+  const int in = ::fcntl(0, F_DUPFD_CLOEXEC, 10), out = ::fcntl(1, F_DUPFD_CLOEXEC, 10);
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  ::dup2(null, 0);
+  ::dup2(null, 1);
+  ::close(null);
+  return {Channel(in, out), map_status(-1), -1};
+}
+
+/// Of `--of-tuner=pid`, the last argument.
+std::optional<pid_t> tuner_of(int argc, const char* const* argv) {
+  constexpr std::string_view kOption = "--of-tuner=";
+  const std::string_view last = argc > 1 ? argv[argc - 1] : "";
+  if (!last.starts_with(kOption)) return std::nullopt;
+  pid_t pid = 0;
+  std::from_chars(last.data() + kOption.size(), last.data() + last.size(), pid);
+  return pid;
+}
+
+void serve(Connection& connection, const WorkerHooks& hooks) {
+  Channel& channel = connection.channel;
+  const std::optional<Json> first = channel.receive();
+  if (!first) return;
+  WorkerHello hello;
+  try {
+    hello = hello_from_json(*first);
+  } catch (const Error& e) {
+    Json refusal = hello_answer();
+    refusal["message"] = Json(e.what());
+    channel.send(refusal);
+    throw;
+  }
+  limit_resources(hello.memory_limit_bytes);
+  keep_freed_memory();
+  if (hooks.fault) hooks.fault("start", 0, {});
+  if (!channel.send(hello_answer())) return;
+  WorkerTasks tasks(connection.shared_fd);
+  if (hooks.serve) {
+    hooks.serve(channel, *connection.status);
+  } else if (hello.kind == WorkerKind::Cpu) {
+    serve_worker(channel, *connection.status, tasks, hello.measure, hooks);
+  } else {
+    serve_cuda(channel, *connection.status, tasks, hello.measure, hooks);
+  }
+}
+
+}  // namespace
+
+int run_worker(int argc, const char* const* argv, const WorkerHooks& hooks) {
+  int status = 0;
+  try {
+    const std::optional<pid_t> tuner = tuner_of(argc, argv);
+    Connection connection = tuner ? connect_to_tuner(*tuner) : connect_to_pipes();
+    serve(connection, hooks);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "heddle-worker: %s\n", error.what());
+    status = 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    status = 1;
+  }
+  std::fflush(stderr);
+  // Nothing is torn down: this may be a runner, in which a candidate has smashed what that would
+  // touch.
+  ::_exit(status);
+}
+
+}  // namespace heddle::measuring
+
+namespace heddle {
+
+int worker_main(int argc, const char* const* argv) { return measuring::run_worker(argc, argv, {}); }
+
+}  // namespace heddle
+
+/// What the program heddle-worker looks for in the library.
+extern "C" int heddle_worker_main(int argc, const char* const* argv) {
+  return heddle::worker_main(argc, argv);
+}

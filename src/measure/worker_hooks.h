@@ -1,0 +1,30 @@
+// What a test puts into a worker: its own program serves as one (worker_main.cpp, WorkerOptions::
+// command), and calls run_worker with these.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "heddle/runtime/ndarray.h"
+#include "measure/tuning_device.h"
+#include "measure/worker_channel.h"
+#include "measure/worker_process.h"
+
+namespace heddle::measuring {
+
+struct WorkerHooks {
+  /// Called with the name of a phase ("start", "compile", "run", "output", "cpu reference") and the
+  /// index of the candidate in its batch; may crash, hang, exhaust memory, or change the output.
+  std::function<void(const std::string& phase, size_t candidate, std::span<const NDArray> args)>
+      fault = {};
+  /// In the place of the first GPU of this machine.
+  TuningDeviceFactory device = make_gpu_device;
+  /// In the place of all servers, once the worker has started.
+  std::function<void(Channel&, WorkerStatus&)> serve = {};
+};
+
+/// heddle::worker_main with `hooks`.
+int run_worker(int argc, const char* const* argv, const WorkerHooks& hooks);
+
+}  // namespace heddle::measuring

@@ -1,0 +1,336 @@
+#include "measure/worker_main.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "heddle/driver/build.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/runtime/timer.h"
+#include "heddle/runtime/workspace.h"
+#include "heddle/support/error.h"
+#include "measure/measure_timing.h"
+#include "measure/worker_limits.h"
+#include "measure/worker_server.h"
+
+namespace heddle::measuring {
+namespace {
+
+// A turn of a candidate in a race lasts about so long, so that what the one before it left in the
+// caches and in the branch predictor weighs little.
+constexpr double kTurnSeconds = 1e-3;
+// A new runner's first calls pay for pages that are not mapped yet and for threads that still share
+// a core (row sum 197x768 took 14 us for its first 6 ms, 4.4 us then); so do those after a pause in
+// which answers were checked. Nothing is timed before.
+constexpr double kWarmUpSeconds = 20e-3;
+
+class CpuServer : public WorkerServer {
+ public:
+  using WorkerServer::WorkerServer;
+
+  void serve() {
+    while (const std::optional<Json> request = channel_.receive()) {
+      const std::string& what = request->at("do").as_string();
+      if (request->contains("id")) status_.request.store(request->at("id").as_int());
+      if (is_runner_ && (what == "compile" || what == "task"))
+        throw_user_error("a runner is asked to " + what + ": rest comes first");
+      if (what == "compile") {
+        forget_noise();
+        reply(guarded([&] { return compile(*request); }));
+      } else if (what == "task") {
+        status_.set(WorkerPhase::Prepare, -1);
+        reply(tasks_.answer(*request));
+      } else if (what == "drop") {
+        tasks_.drop(request->at("task").as_int());
+      } else if (what == "forget") {
+        kernels_.clear();
+      } else if (what == "rest") {
+        // Nothing is torn down: a candidate may have smashed what that would touch.
+        if (is_runner_) ::_exit(0);
+      } else if (what != "run" && what != "reference" && what != "race") {
+        throw_user_error("a worker is asked to '" + what + "'");
+      } else if (is_runner_ || fork_runner(*request)) {
+        forget_noise();
+        if (what == "run") reply(guarded([&] { return run(*request); }));
+        if (what == "reference") reply(guarded([&] { return make_reference(*request); }));
+        if (what == "race") race(*request);
+      }
+    }
+  }
+
+ private:
+  struct Compiled {
+    int64_t task = -1;
+    Kernel kernel;
+  };
+
+  /// The task that a run, a race or a reference is of; -1: of none that is known.
+  int64_t measured_with(const Json& request) const {
+    if (const Json* task = request.find("task")) return task->as_int();
+    const Json* slot = request.find("slot");
+    const Json* slots = request.find("slots");
+    if (slots && slots->size() > 0) slot = &slots->at(0);
+    const auto compiled = slot ? kernels_.find(slot->as_int()) : kernels_.end();
+    return compiled == kernels_.end() ? -1 : compiled->second.task;
+  }
+
+  // True in the runner. In the worker it returns when the runner has ended, and the next request is
+  // its own. The worker never starts threads, so that nothing is lost in the copy.
+  bool fork_runner(const Json& request) {
+    tasks_.hold(measured_with(request));  // its children share the copies
+    const pid_t worker = ::getpid();
+    const pid_t runner = ::fork();
+    if (runner < 0) throw_runtime_error("fork: " + std::string(std::strerror(errno)));
+    if (runner == 0) {
+      is_runner_ = true;
+      die_with_parent(worker);
+      return true;
+    }
+    status_.runner.store(runner);
+    int status = 0;
+    while (::waitpid(runner, &status, 0) < 0 && errno == EINTR) {
+    }
+    status_.runner.store(0);
+    if (status != 0) {
+      Json message = Json::object();
+      message["died"] = Json(status);
+      message["phase"] = Json(to_string(status_.phase.load()));
+      message["candidate"] = Json(status_.candidate.load());
+      send(std::move(message));
+    }
+    return false;
+  }
+
+  Json failure_of(const std::exception& e) override {
+    const auto* error = dynamic_cast<const Error*>(&e);
+    if (status_.phase.load() == WorkerPhase::Compile) {
+      const bool memory =
+          error && error->message.find("Cannot allocate memory") != std::string::npos;
+      return failure(memory ? MeasureError::OutOfMemory : MeasureError::Compile, e.what());
+    }
+    if (!error) return failure(MeasureError::Crash, e.what());
+    // Arguments are right, so that a kernel or an array that throws had no memory.
+    release_workspaces();
+    return failure(
+        error->kind == ErrorKind::Runtime ? MeasureError::OutOfMemory : MeasureError::Crash,
+        e.what());
+  }
+
+  // The static choice beside others (-1) is nobody's fault.
+  void fault_of(const char* phase, int candidate, std::span<const NDArray> args) {
+    if (candidate >= 0) fault(phase, candidate, args);
+  }
+
+  Json compile(const Json& request) {
+    const Timer timer;
+    return with_schedule(request, [&](const ReplayedSchedule& replayed) {
+      kernels_[request.at("slot").as_int()] = {request.at("task").as_int(),
+                                               build(replayed.schedule, replayed.args)};
+      return Json::object({{"seconds", timer.elapsed_s()}});
+    });
+  }
+
+  // Arguments of the task at hand; the outputs of another are given back.
+  const TaskArrays& arrays_of(int64_t task) {
+    if (task == arrays_task_) return arrays_;
+    arrays_task_ = -1;
+    arrays_ = {};
+    arrays_ = make_arrays(tasks_.at(task));
+    arrays_task_ = task;
+    return arrays_;
+  }
+
+  std::function<void()> flusher() {
+    if (!protocol_.cold.value_or(false)) return {};
+    const int64_t l3 = Target::host().l3_bytes;
+    const int64_t bytes = std::clamp<int64_t>(2 * l3, 16 << 20, 512 << 20);
+    if (!flush_.defined()) flush_ = NDArray::zeros({bytes}, u8);
+    // Every thread its share: their own caches are to be cold as well.
+    return [this] {
+      parallel_for(flush_.size(), [&](int64_t begin, int64_t end) {
+        std::memset(flush_.data<uint8_t>() + begin, ++flushes_ & 0xff,
+                    static_cast<size_t>(end - begin));
+      });
+    };
+  }
+
+  static void warm_up(FunctionRef<void()> call) {
+    const Timer timer;
+    do call();
+    while (timer.elapsed_s() < kWarmUpSeconds);
+  }
+
+  Json run(const Json& request) {
+    const auto candidate = static_cast<int>(request.at("candidate").as_int());
+    const double best = request.get_double("best", std::numeric_limits<double>::infinity());
+    status_.set(WorkerPhase::Prepare, candidate);
+    const Timer timer;
+    const auto found = kernels_.extract(request.at("slot").as_int());
+    if (found.empty()) throw_user_error("nothing was compiled into the slot of this run");
+    const Compiled& compiled = found.mapped();
+    const std::vector<NDArray>& arrays = arrays_of(compiled.task).args;
+    const ScopedThreads threads(threads_of(compiled.task));
+    for (const NDArray& output : arrays_.outputs) poison(output);
+    fault_of("run", candidate, arrays);
+    compiled.kernel.prepare(arrays);  // packed weights: once, and no part of a call
+    const double prepared = timer.elapsed_s();
+    status_.set(WorkerPhase::FirstCall, candidate);
+    bool first = true;
+    const auto call = [&] {
+      compiled.kernel.call(arrays);
+      if (first) status_.set(WorkerPhase::Run, candidate);
+      first = false;
+    };
+    if (!std::exchange(warm_, true)) warm_up(call);
+    const Timing timing = time_calls(protocol_, best, call, flusher());
+    const double ran = timer.elapsed_s();
+    status_.set(WorkerPhase::Check, candidate);
+    fault_of("output", candidate, arrays);
+    MeasureResult result;
+    result.seconds = timing.seconds;
+    // The static choice beside the candidates (-1) was checked when it was one.
+    const std::string wrong =
+        candidate < 0 ? "" : difference(compiled.task, result.median() < best, candidate);
+    if (!wrong.empty()) return failure(MeasureError::WrongAnswer, wrong);
+    Json out = Json::object();
+    out["samples"] = Json::array_of(timing.seconds);
+    out["cut_off"] = Json(timing.cut_off);
+    out["prepare"] = Json(prepared);
+    out["run"] = Json(ran - prepared);
+    out["check"] = Json(timer.elapsed_s() - ran);
+    return out;
+  }
+
+  int threads_of(int64_t task) const {
+    return std::max(1, tasks_.at(task).task.tmpl.target().cores);
+  }
+
+  /// Of the task's own declaration, or of an alternative of it.
+  static ReplayedSchedule schedule_of(const MeasuredTask& of, ReferenceBy by) {
+    const ComputeDag& dag = of.task.tmpl.dag();
+    const Target& target = of.task.tmpl.target();
+    switch (by) {
+      case ReferenceBy::Naive: return {naive_schedule(dag.outputs(), target), of.task.args};
+      case ReferenceBy::Vector: return {vector_schedule(dag, target), of.task.args};
+      case ReferenceBy::Default: break;
+    }
+    return replay_schedule(of, of.default_schedule);
+  }
+
+  Json make_reference(const Json& request) {
+    const Timer timer;
+    const int64_t task = request.at("task").as_int();
+    status_.set(WorkerPhase::Reference, -1);
+    const MeasuredTask& of = tasks_.at(task);
+    const TaskArrays& arrays = arrays_of(task);
+    const ScopedThreads threads(threads_of(task));
+    const auto by = static_cast<ReferenceBy>(request.at("by").as_int());
+    const ReplayedSchedule replayed = schedule_of(of, by);
+    Json out = store_reference(of, arrays, build(replayed.schedule, replayed.args));
+    out["seconds"] = Json(timer.elapsed_s());
+    return out;
+  }
+
+  std::string difference(int64_t task, bool all, int candidate) {
+    return WorkerServer::difference(tasks_.at(task), arrays_of(task).outputs, all, candidate);
+  }
+
+  // Runs a candidate once, on poisoned outputs, checks all of it, and sees how many calls make a
+  // turn. Nothing where it fails.
+  std::optional<Racer> enter(int candidate, const Compiled& compiled) {
+    status_.set(WorkerPhase::Prepare, candidate);
+    int64_t calls = 1;
+    Json checked = guarded([&] {
+      const std::vector<NDArray>& arrays = arrays_of(compiled.task).args;
+      for (const NDArray& output : arrays_.outputs) poison(output);
+      fault("run", candidate, arrays);
+      compiled.kernel.prepare(arrays);
+      status_.set(WorkerPhase::Run, candidate);
+      compiled.kernel.call(arrays);
+      status_.set(WorkerPhase::Check, candidate);
+      fault("output", candidate, arrays);
+      const std::string wrong = difference(compiled.task, /*all=*/true, candidate);
+      if (!wrong.empty()) return failure(MeasureError::WrongAnswer, wrong);
+      status_.set(WorkerPhase::Run, candidate);
+      const Timer timer;
+      compiled.kernel.call(arrays);
+      calls =
+          protocol_.cold.value_or(false) ? 1 : calls_per_sample(timer.elapsed_s(), kTurnSeconds);
+      return Json::object();
+    });
+    const bool failed = checked.contains("error");
+    const bool wrong_answer =
+        failed && checked.at("error").as_int() == static_cast<int64_t>(MeasureError::WrongAnswer);
+    checked["checked"] = Json(candidate);
+    reply(std::move(checked));
+    // It may have written elsewhere, too: the others race in another runner.
+    if (wrong_answer) ::_exit(0);
+    if (failed) return std::nullopt;
+    return Racer{candidate, [this, &compiled, calls] { return turn(compiled, calls); }};
+  }
+
+  double turn(const Compiled& compiled, int64_t calls) {
+    const std::vector<NDArray>& arrays = arrays_of(compiled.task).args;
+    // Warm or cold, but never what the candidate before it made of the caches.
+    flush_before_turn_ ? flush_before_turn_() : compiled.kernel.call(arrays);
+    const Timer timer;
+    for (int64_t i = 0; i < calls; ++i) compiled.kernel.call(arrays);
+    return timer.elapsed_s() / static_cast<double>(calls);
+  }
+
+  const Compiled& compiled_in(int64_t slot) const {
+    const auto compiled = kernels_.find(slot);
+    if (compiled == kernels_.end())
+      throw_user_error("nothing was compiled into slot " + std::to_string(slot) + " of a race");
+    return compiled->second;
+  }
+
+  void race(const Json& request) {
+    const Timer timer;
+    const Json &slots = request.at("slots"), &candidates = request.at("candidates");
+    std::vector<const Compiled*> compiled;
+    for (const Json& slot : slots.elements()) compiled.push_back(&compiled_in(slot.as_int()));
+    const ScopedThreads threads(compiled.empty() ? 1 : threads_of(compiled[0]->task));
+    std::vector<Racer> racers;
+    flush_before_turn_ = {};
+    for (size_t i = 0; i < compiled.size(); ++i) {
+      std::optional<Racer> racer = enter(static_cast<int>(candidates.at(i).as_int()), *compiled[i]);
+      if (racer) racers.push_back(std::move(*racer));
+    }
+    const std::function<void()> flush = flusher();
+    // In turns as well: the status names who runs, should it die.
+    size_t next = 0;
+    const auto one_turn = [&] {
+      const Racer& r = racers[next++ % racers.size()];
+      status_.set(WorkerPhase::Run, r.candidate);
+      r.turn();
+    };
+    if (!racers.empty()) warm_up(one_turn);
+    flush_before_turn_ = flush;
+    run_rounds(std::move(racers), request, timer);
+  }
+
+  bool is_runner_ = false;
+  bool warm_ = false;
+  std::map<int64_t, Compiled> kernels_;
+  int64_t arrays_task_ = -1;
+  TaskArrays arrays_;
+  NDArray flush_;
+  std::function<void()> flush_before_turn_;  ///< of a race; none: a call that is not timed
+  std::atomic<unsigned> flushes_{0};
+};
+
+}  // namespace
+
+void serve_worker(Channel& channel, WorkerStatus& status, WorkerTasks& tasks,
+                  const MeasureProtocol& protocol, const WorkerHooks& hooks) {
+  CpuServer(channel, status, tasks, protocol, hooks).serve();
+}
+
+}  // namespace heddle::measuring
