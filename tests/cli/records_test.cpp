@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/records/database.h"
 #include "run_command.h"
 #include "subjects/subjects.h"
 
@@ -251,6 +252,34 @@ TEST_F(Records, ExplainSaysWhereTheScheduleComesFrom) {
   EXPECT_THAT(heddle_command(explain, "HEDDLE_LOG_FILE=" + a).out,
               StartsWith("# record of " + a + ":1, 3.00 us"));
   EXPECT_THAT(heddle_command(explain).out, StartsWith("# analytic rule of"));
+}
+
+// Each of them still makes a schedule: of the template, or of its steps alone, by the names that
+// they had when it was made.
+TEST(ShippedRecords, MakeSchedules) {
+  size_t files = 0, replayed = 0;
+  for (const auto& file : std::filesystem::directory_iterator(HEDDLE_SOURCE_DIR "/tophub")) {
+    if (file.path().extension() != ".jsonl") continue;
+    ++files;
+    RecordDatabase hub;
+    EXPECT_THAT(hub.add_file(file.path()), IsEmpty());
+    for (const Record& r : hub.records()) {
+      bool declared = false;
+      for (const DataType dtype : {f32, f16, bf16}) {
+        const ComputeDag dag(cli::make_problem(r.subject, dtype).outputs);
+        if (dag.structural_hash() != r.structural_hash) continue;
+        declared = true;
+        EXPECT_THAT(schedule_of(r, dag, r.target).provenance, StartsWith("record of")) << r.subject;
+        if (r.alternative.empty()) {
+          EXPECT_NO_THROW(replay(r, dag, r.target)) << r.subject;
+          ++replayed;
+        }
+      }
+      EXPECT_TRUE(declared) << r.subject << ": no declaration has its hash any more";
+    }
+  }
+  EXPECT_GT(files, 0u);
+  EXPECT_GT(replayed, 0u);
 }
 
 }  // namespace
