@@ -151,6 +151,26 @@ GpuProgram one_thread(std::vector<Buffer> args, Stmt body) {
   return one_kernel(k);
 }
 
+// A compiler may move loads through __restrict__ pointers across barriers: it is a promise that no
+// other thread stores there.
+TEST(CudaText, WhatThreadsPassOnInMemoryHasAPlainPointer) {
+  const Buffer passed = gpu_buffer("passed", f32, 2), out = gpu_buffer("out", f32, 2);
+  for (const bool barrier : {false, true}) {
+    Var i("i"), j("j");
+    GpuProgram p = one_thread(
+        {passed, out},
+        make_block(
+            {thread_loop(LoopKind::ThreadX, i, 2, make_store(passed, {i.expr()}, Expr(1.0f))),
+             barrier ? make_sync(SyncKind::Block) : Stmt(),
+             thread_loop(LoopKind::ThreadX, j, 2,
+                         make_store(out, {j.expr()}, make_load(passed, {1 - j.expr()})))}));
+    p.main[0].block = {2, 1, 1};
+    const std::string text = emit_cuda(p);
+    EXPECT_EQ(text.find("float* __restrict__ passed") == std::string::npos, barrier) << text;
+    EXPECT_NE(text.find("float* __restrict__ out"), std::string::npos) << text;
+  }
+}
+
 TEST(CudaText, IndicesAreAsWideAsTheyMustBe) {
   const Buffer a = gpu_buffer("a", f32, int64_t{1} << 33), b = gpu_buffer("b", f32, 1 << 20);
   Var i("i"), j("j");

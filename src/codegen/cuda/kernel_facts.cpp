@@ -58,6 +58,8 @@ KernelFacts kernel_facts(const Stmt& body) {
       [&](const Stmt& s) {
         if (const Store* store = s.as<Store>()) {
           facts.written.insert(store->buffer.get());
+        } else if (s.as<Sync>()) {
+          facts.synchronizes = true;
         } else if (const TileOp* tile = s.as<TileOp>()) {
           for (const TileOperand& operand : tile->operands) {
             const Buffer& b = operand.buffer;
@@ -73,7 +75,9 @@ KernelFacts kernel_facts(const Stmt& body) {
           if (search.found) facts.register_loops.insert(s.get());
         }
       },
-      [](const Expr&) {});
+      [&](const Expr& e) {
+        if (const Load* load = e.as<Load>()) facts.read.insert(load->buffer.get());
+      });
   return facts;
 }
 

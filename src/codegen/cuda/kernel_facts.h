@@ -8,7 +8,8 @@
 namespace heddle::cuda {
 
 struct KernelFacts {
-  std::unordered_set<const BufferNode*> written;
+  std::unordered_set<const BufferNode*> read, written;
+  bool synchronizes = false;  ///< threads of the kernel wait for each other
   /// Local buffers of elements under 32 bits that tile operations use: they are arrays of 32-bit
   /// words, since a register is what those operations take.
   std::unordered_set<const BufferNode*> words;

@@ -16,7 +16,10 @@ void KernelWriter::fail(const std::string& what) const {
                        "' is not in the form that CUDA code takes: " + what);
 }
 
-// Two arguments never overlap, so each pointer is the only way to its memory.
+// Two arguments never overlap, so each pointer is the only way to its memory: __restrict__. It is a
+// promise about other threads, too: the compiler may move a load of such memory across a barrier,
+// because nobody else can have stored there. So what one thread stores and another one loads,
+// behind a barrier or in the last block, has a plain pointer.
 std::string KernelWriter::signature() {
   const int64_t threads = kernel_.block[0] * kernel_.block[1] * kernel_.block[2];
   std::string s = "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threads) +
@@ -25,7 +28,10 @@ std::string KernelWriter::signature() {
   for (const Buffer& b : kernel_.args) {
     Storage storage{names_.unique(b->name)};
     const bool written = facts_.written.contains(b.get()) || (kernel_.tail && b == kernel_.tickets);
-    s += gap + (written ? "" : "const ") + memory_type(b->dtype) + "* __restrict__ " + storage.name;
+    const bool passed_on = written && facts_.read.contains(b.get()) &&
+                           (facts_.synchronizes || static_cast<bool>(kernel_.tail));
+    s += gap + (written ? "" : "const ") + memory_type(b->dtype) +
+         (passed_on ? "* " : "* __restrict__ ") + storage.name;
     if (!storage_.emplace(b.get(), storage).second) fail("'" + b->name + "' is an argument twice");
     gap = ",\n" + std::string(kernel_.name.size() + 1, ' ');
   }

@@ -12,8 +12,8 @@ static __device__ __forceinline__ bool last_to_finish(unsigned* tickets, unsigne
 // grid 8 x 1 x 1, block 64 x 1 x 1, 16 bytes of shared memory
 extern "C" __global__ void __launch_bounds__(64)
 sum_of_all(const float* __restrict__ x,
-           float* __restrict__ out,
-           float* __restrict__ out_rf,
+           float* out,
+           float* out_rf,
            unsigned* __restrict__ tickets) {
   extern __shared__ __align__(16) unsigned char smem[];
   const int bx = blockIdx.x;
