@@ -104,7 +104,8 @@ bool NestBuilder::reads_whole(int reader, int p, int host, size_t n, std::map<in
           return false;
         used.push_back(t.var.get());
         const SymInterval& r = range->second;
-        const int64_t* last = as_int(simple(r.hi - r.lo));
+        const Expr length = simple(r.hi - r.lo);
+        const int64_t* last = as_int(length);
         if (!last && &t != &terms.back()) return false;
         reach += t.coefficient * (last ? *last : 0);
       }

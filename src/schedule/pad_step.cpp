@@ -105,15 +105,16 @@ class PadStep : public StageMaker {
     return 0;
   }
 
-  void extend(const Buffer& buffer, const std::vector<int64_t>& extents, int reader) {
+  // By value: rewriting loads drops those that hold the buffer.
+  void extend(Buffer buffer, const std::vector<int64_t>& extents, int reader) {
     const int id = s_.stage_of(buffer);
     STEP_CHECK(id >= 0 && is_copy(id), "'" + buffer->name + "' is no copy for it to lengthen",
                "cache_read what it reads first");
     StageState& copy = s_.stages[id];
     STEP_CHECK(s_.readers(id) == std::vector<int>{reader},
                "'" + copy.name + "' is read by other stages, too");
-    const Load* from = load_of(copy);
-    const int source = s_.stage_of(from->buffer);
+    const Buffer from = load_of(copy)->buffer;
+    const int source = s_.stage_of(from);
     Expr inside(true);
     bool longer = false;
     for (size_t d = 0; d < extents.size(); ++d) {
@@ -132,7 +133,7 @@ class PadStep : public StageMaker {
     });
     if (!longer) return;
     // A copy of a copy: the first of them has the zeros.
-    if (source >= 0 && is_copy(source)) return extend(from->buffer, extents, id);
+    if (source >= 0 && is_copy(source)) return extend(from, extents, id);
     copy.bodies = {make_select(inside, copy.bodies[0], make_const(buffer->dtype, 0))};
   }
 

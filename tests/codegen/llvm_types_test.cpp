@@ -198,7 +198,9 @@ void check_division(DataType t, bool by_constant) {
           fq = std::is_signed_v<T> ? static_cast<T>(floor_div(static_cast<int64_t>(a[i]),
                                                               static_cast<int64_t>(b[i])))
                                    : q;
-          fr = static_cast<T>(a[i] - fq * b[i]);
+          // The product may lie beyond the type's ends; unsigned numbers wrap around.
+          fr = static_cast<T>(static_cast<uint64_t>(a[i]) -
+                              static_cast<uint64_t>(fq) * static_cast<uint64_t>(b[i]));
         }
         ASSERT_EQ(div[i], q) << to_string(t) << " " << +a[i] << " / " << +b[i];
         ASSERT_EQ(mod[i], r) << to_string(t) << " " << +a[i] << " % " << +b[i];

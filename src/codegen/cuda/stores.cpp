@@ -198,8 +198,9 @@ bool KernelWriter::store_async(const Store& s, const Storage& to, int lanes) {
   }
   for (const Chunk& c : chunks) {
     const std::string name = "cp_async_" + std::to_string(c.count * t.bytes());
-    const std::string pointers =
-        address(to, value(to_index, c.begin)) + ", " + address(from, value(from_index, c.begin));
+    // One after the other: both may add lines, in an order that compilers of operator+ differ in.
+    const std::string source = address(from, value(from_index, c.begin));
+    const std::string pointers = address(to, value(to_index, c.begin)) + ", " + source;
     if (select) {
       before(prelude_.use(name + "_or_zero") + "(" + pointers + ", " +
              value(select->condition, c.begin).s + ");");
