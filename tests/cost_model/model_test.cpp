@@ -9,6 +9,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "heddle/support/rng.h"
+#include "sanitized.h"
 
 namespace heddle {
 namespace {
@@ -263,10 +264,13 @@ TEST_F(ModelFile, BadFilesAreRefused) {
   write_file_atomic(path_, good.substr(0, good.size() - 10));
   EXPECT_THAT(load_error(), HasSubstr("bytes of"));
 
-  std::string broken = good;
-  for (size_t i = line + 1; i < broken.size(); i += 3) broken[i] = '#';
-  write_file_atomic(path_, broken);
-  EXPECT_THAT(load_error(), HasSubstr("damaged"));
+  // XGBoost asks for as much memory as such a file says, and takes the refusal for damage.
+  if (!testing::kSanitized) {
+    std::string broken = good;
+    for (size_t i = line + 1; i < broken.size(); i += 3) broken[i] = '#';
+    write_file_atomic(path_, broken);
+    EXPECT_THAT(load_error(), HasSubstr("damaged"));
+  }
 
   std::string other = good;
   size_t at = other.find("\"columns\":\"") + 11;

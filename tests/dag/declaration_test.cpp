@@ -335,7 +335,10 @@ Json random_value(Rng& rng) {
 /// `json` with one value, somewhere within, in the place of another.
 Json mutated(const Json& json, Rng& rng) {
   if (rng.chance(0.05)) return random_value(rng);
-  if (json.is_int() && rng.chance(0.7)) return Json(json.as_int() + rng.uniform_int(-3, 3));
+  if (json.is_int() && rng.chance(0.7)) {
+    return Json(static_cast<int64_t>(static_cast<uint64_t>(json.as_int()) +
+                                     static_cast<uint64_t>(rng.uniform_int(-3, 3))));
+  }
   const bool leaf = !(json.is_array() || json.is_object()) || json.size() == 0;
   if (leaf) return random_value(rng);
   const auto at = static_cast<size_t>(rng.uniform_int(0, static_cast<int64_t>(json.size()) - 1));

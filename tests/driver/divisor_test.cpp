@@ -12,6 +12,12 @@ int64_t floor_quotient(int64_t a, int64_t b) {
   return static_cast<int64_t>(q);
 }
 
+// v - q * c; the product may lie beyond the type's ends, and unsigned numbers wrap around.
+int64_t difference(int64_t v, int64_t q, int64_t c) {
+  return static_cast<int64_t>(static_cast<uint64_t>(v) -
+                              static_cast<uint64_t>(q) * static_cast<uint64_t>(c));
+}
+
 TEST(ConstantDivisor, OfTheLowestNumbersIsRight) {
   const std::vector<int64_t> values{
       INT64_MIN, INT64_MIN + 1, INT64_MIN + 6, INT64_MAX, INT64_MAX - 1, -15, -14, -1, 0, 1, 13,
@@ -37,7 +43,7 @@ TEST(ConstantDivisor, OfTheLowestNumbersIsRight) {
             int64_t v = values[static_cast<size_t>(i)];
             if (negative) v = std::min<int64_t>(v, 0);
             const int64_t q = floor_quotient(v, c);
-            const int64_t want = r == 0 ? q : r == 1 ? v - q * c : r == 2 ? v / c : v % c;
+            const int64_t want = r == 0 ? q : r == 1 ? difference(v, q, c) : r == 2 ? v / c : v % c;
             EXPECT_EQ(got.at<int64_t>({i}), want)
                 << who << ": " << results[r].name() << "(" << v << ", " << c << ")";
           }

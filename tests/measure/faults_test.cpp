@@ -14,17 +14,12 @@
 #include "measure/measure_testing.h"
 #include "measure/worker_pool.h"
 #include "measure/worker_protocol.h"
+#include "sanitized.h"
 
 namespace heddle {
 namespace {
 
 using namespace testing;
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;  // takes signals and failed allocations for itself
-#else
-constexpr bool kSanitized = false;
-#endif
 
 MeasureError expected(Fault fault) {
   switch (fault) {

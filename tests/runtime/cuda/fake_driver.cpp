@@ -176,11 +176,11 @@ struct FakeFunctions {
   d.enqueue(stream, [=] { fill(to, v, n); });
   HEDDLE_END
   HEDDLE_FAKE(stream_create, api::StreamHandle* stream, unsigned)
-  *stream = reinterpret_cast<api::StreamHandle>(new FakeDriver::Stream);
+  *stream = reinterpret_cast<api::StreamHandle>(d.own(new FakeDriver::Stream));
   ++d.streams;
   HEDDLE_END
   HEDDLE_FAKE(stream_destroy, api::StreamHandle stream)
-  delete unwrap<api::StreamHandle, FakeDriver::Stream>(stream);
+  d.owned_.erase(unwrap<api::StreamHandle, FakeDriver::Stream>(stream));
   --d.streams;
   HEDDLE_END
   HEDDLE_FAKE(stream_synchronize, api::StreamHandle stream)
@@ -202,16 +202,16 @@ struct FakeFunctions {
   HEDDLE_END
   HEDDLE_FAKE(stream_end_capture, api::StreamHandle stream, api::GraphHandle* graph)
   auto* s = unwrap<api::StreamHandle, FakeDriver::Stream>(stream);
-  *graph = reinterpret_cast<api::GraphHandle>(new FakeGraph{std::move(s->captured)});
+  *graph = reinterpret_cast<api::GraphHandle>(d.own(new FakeGraph{std::move(s->captured)}));
   s->capturing = false;
   ++d.graphs;
   HEDDLE_END
   HEDDLE_FAKE(event_create, api::EventHandle* event, unsigned)
-  *event = reinterpret_cast<api::EventHandle>(new FakeEvent);
+  *event = reinterpret_cast<api::EventHandle>(d.own(new FakeEvent));
   ++d.events;
   HEDDLE_END
   HEDDLE_FAKE(event_destroy, api::EventHandle event)
-  delete unwrap<api::EventHandle, FakeEvent>(event);
+  d.owned_.erase(unwrap<api::EventHandle, FakeEvent>(event));
   --d.events;
   HEDDLE_END
   HEDDLE_FAKE(event_record, api::EventHandle event, api::StreamHandle)
@@ -237,11 +237,12 @@ struct FakeFunctions {
     std::strcpy(static_cast<char*>(values[0]), "line 3: syntax error");
     return 218;
   }
-  *module = reinterpret_cast<api::ModuleHandle>(new std::vector<std::unique_ptr<FakeFunction>>);
+  *module =
+      reinterpret_cast<api::ModuleHandle>(d.own(new std::vector<std::unique_ptr<FakeFunction>>));
   ++d.modules;
   HEDDLE_END
   HEDDLE_FAKE(module_unload, api::ModuleHandle module)
-  delete unwrap<api::ModuleHandle, std::vector<std::unique_ptr<FakeFunction>>>(module);
+  d.owned_.erase(unwrap<api::ModuleHandle, std::vector<std::unique_ptr<FakeFunction>>>(module));
   --d.modules;
   HEDDLE_END
   HEDDLE_FAKE(module_get_function, api::FunctionHandle* function, api::ModuleHandle module,
@@ -306,8 +307,8 @@ struct FakeFunctions {
          params, c->stream);
   HEDDLE_END
   HEDDLE_FAKE(graph_instantiate, api::GraphExec* exec, api::GraphHandle graph, unsigned long long)
-  *exec =
-      reinterpret_cast<api::GraphExec>(new FakeGraph(*unwrap<api::GraphHandle, FakeGraph>(graph)));
+  *exec = reinterpret_cast<api::GraphExec>(
+      d.own(new FakeGraph(*unwrap<api::GraphHandle, FakeGraph>(graph))));
   ++d.graphs;
   HEDDLE_END
   HEDDLE_FAKE(graph_get_nodes, api::GraphHandle graph, api::GraphNode*, std::size_t* count)
@@ -315,7 +316,7 @@ struct FakeFunctions {
   (void)d;
   HEDDLE_END
   HEDDLE_FAKE(graph_destroy, api::GraphHandle graph)
-  delete unwrap<api::GraphHandle, FakeGraph>(graph);
+  d.owned_.erase(unwrap<api::GraphHandle, FakeGraph>(graph));
   --d.graphs;
   HEDDLE_END
   HEDDLE_FAKE(graph_upload, api::GraphExec, api::StreamHandle)
@@ -327,7 +328,7 @@ struct FakeFunctions {
   (void)d;
   HEDDLE_END
   HEDDLE_FAKE(graph_exec_destroy, api::GraphExec exec)
-  delete unwrap<api::GraphExec, FakeGraph>(exec);
+  d.owned_.erase(unwrap<api::GraphExec, FakeGraph>(exec));
   --d.graphs;
   HEDDLE_END
 };

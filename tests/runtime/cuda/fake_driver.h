@@ -57,6 +57,14 @@ class FakeDriver {
  private:
   friend struct FakeFunctions;
   using Work = std::function<void()>;
+  /// Keeps what a handle stands for: nobody destroys the handles of a context that is lost.
+  template <class T>
+  T* own(T* object) {
+    owned_.emplace(object,
+                   std::shared_ptr<void>(object, [](void* p) { delete static_cast<T*>(p); }));
+    return object;
+  }
+  std::map<void*, std::shared_ptr<void>> owned_;
   struct Stream {
     bool capturing = false;
     std::vector<Work> captured;
