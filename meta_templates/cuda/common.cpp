@@ -23,6 +23,16 @@ int64_t access_lanes(const ComputeDag& dag, int s) {
   return std::max<int64_t>(1, 16 / bytes);
 }
 
+void require_resident(TemplateBuilder& t, const StageGroup& g, Param location) {
+  const std::string name = t.dag().stage(g.output_stage).name();
+  for (const StageGroup::Place& place : g.places) {
+    if (place.sharing.options.empty()) continue;
+    const Param resident = place.sharing.resident;
+    t.require("'" + name + "' is computed where the row is resident",
+              [=](const KnobValue& v) { return v(location) != 0 || v(resident) == 0; });
+  }
+}
+
 Choice with_prefix(const Choice& choice, const std::string& prefix) {
   const Choice rule = choice.before_overlay();
   Choice out(rule.source());

@@ -25,6 +25,10 @@ inline int64_t whole_vector(int64_t extent, int64_t lanes) {
 /// threads.
 Choice with_prefix(const Choice& choice, const std::string& prefix);
 
+/// Where a row stays in registers, what reads it must be computed there: rejects the configs that
+/// keep a row of one of the places of `g` resident and compute `g` at its root (`location` 0).
+void require_resident(TemplateBuilder& t, const StageGroup& g, Param location);
+
 /// Whether the stores of `s`, the result of a group, bypass the caches: a knob.
 void streaming_stores(TemplateBuilder& t, StageRef s, const std::string& prefix = "");
 

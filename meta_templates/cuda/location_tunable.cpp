@@ -83,7 +83,7 @@ class Recipe {
     if (where.empty()) where.push_back(0);
     const Param location = t_.knob("location", where, choice);
     t_.set_location(g_.output_stage, location);
-    require_resident(location);
+    require_resident(t_, g_, location);
     const bool at_root = std::find(where.begin(), where.end(), 0) != where.end();
     if (at_root || t_.chosen(location) == 0)
       t_.when(location, 0, [&] { flat_over_threads(t_, g_.output_stage, "root_"); });
@@ -92,17 +92,6 @@ class Recipe {
   }
 
  private:
-  // Where a row stays in registers, what reads them must be computed there as well.
-  void require_resident(Param location) {
-    for (const auto& place : g_.places) {
-      if (place.sharing.options.empty()) continue;
-      const Param resident = place.sharing.resident;
-      t_.require(
-          "'" + op_.name() + "' is computed where the row is resident",
-          [=](const TemplateBuilder::Value& v) { return v(location) != 0 || v(resident) == 0; });
-    }
-  }
-
   void at_place(int64_t at, Param location) {
     const StageGroup::Place& place = g_.places[static_cast<size_t>(at) - 1];
     const Part part = part_at(dag_, g_.output_stage, place);

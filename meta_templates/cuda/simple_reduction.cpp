@@ -49,13 +49,7 @@ class Recipe {
     t_.when(location, 0, [&] { at_root("root_"); });
     for (size_t p = 0; p < g_.places.size(); ++p)
       t_.when(location, static_cast<int64_t>(p) + 1, [&] { at(g_.places[p]); });
-    for (const auto& place : g_.places) {
-      if (place.sharing.options.empty()) continue;
-      const Param resident = place.sharing.resident;
-      t_.require(
-          "'" + op_.name() + "' is computed where the row is resident",
-          [=](const TemplateBuilder::Value& v) { return v(location) != 0 || v(resident) == 0; });
-    }
+    require_resident(t_, g_, location);
   }
 
  private:

@@ -36,11 +36,6 @@ Json export_constants(const std::vector<BoundConstant>& constants, const std::st
   return list;
 }
 
-std::vector<std::string> features_of(const Target& target) {
-  const internal::CpuRow* row = internal::find_cpu(target.mcpu);
-  return internal::apply_features(row == nullptr ? "" : row->features, target.features);
-}
-
 }  // namespace
 
 void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
@@ -60,7 +55,7 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
     functions[1].name = "heddle_kernel_prepare";
   }
   Json j = Json::object({{"name", options.name}, {"target", to_string(target)}});
-  j["features"] = Json::array_of(features_of(target));
+  j["features"] = Json::array_of(internal::features_of(target));
   j["prepares"] = prepares;
   j["args"] = to_json(kernel_args(program, all, args.size()));
   j["constants"] = export_constants(bound_constants(all, args.size()), stem);

@@ -2,7 +2,6 @@
 #include "heddle/lower/lower.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 
 #include "heddle/ir/simplify.h"
@@ -10,12 +9,11 @@
 #include "lower/build_nest.h"
 #include "lower/lower_to_nest.h"
 #include "lower/passes.h"
+#include "lower/record_pass.h"
 #include "schedule/schedule_state.h"
 
 namespace heddle {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Root stages that depend on nothing but constant placeholders: computed once, kept.
 std::vector<char> constant_stages(const ScheduleState& s, const std::vector<int>& order) {
@@ -85,21 +83,10 @@ class Pipeline {
   Pipeline(LoweredProgram* p, const LowerOptions& o) : program_(p), options_(o) {}
 
   void run(const std::string& name, FunctionRef<Stmt(const Stmt&)> pass) {
-    auto begin = Clock::now();
+    auto begin = PassClock::now();
     if (program_->main.body) program_->main.body = pass(program_->main.body);
     if (program_->prepare.body) program_->prepare.body = pass(program_->prepare.body);
-    note(name, begin);
-  }
-
-  void note(const std::string& name, Clock::time_point begin) {
-    PassRecord r;
-    r.name = name;
-    r.ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-    if (options_.keep_passes) {
-      r.main = program_->main;
-      r.prepare = program_->prepare;
-    }
-    program_->passes.push_back(std::move(r));
+    record_pass(*program_, options_, name, begin);
   }
 
  private:
@@ -203,11 +190,11 @@ int unroll_limit(const Schedule& schedule, const LowerOptions& options) {
 
 LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
                      const LowerOptions& options) {
-  auto begin = Clock::now();
+  auto begin = PassClock::now();
   const int max_unroll = unroll_limit(schedule, options);
   LoweredProgram program = lower_to_nest(schedule, args, options.name, NestPurpose::Lower);
   Pipeline pipeline(&program, options);
-  pipeline.note("build_nest", begin);
+  record_pass(program, options, "build_nest", begin);
 
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
   // Before conditions are cut out of loops: a scan is known by its condition.

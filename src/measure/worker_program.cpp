@@ -1,12 +1,12 @@
 #include "measure/worker_program.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 
 #include "heddle/support/error.h"
+#include "support/this_library.h"
 
 namespace heddle::measuring {
 namespace {
@@ -17,14 +17,8 @@ bool can_run(const std::string& path) {
   return std::filesystem::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0;
 }
 
-/// The file that this library was loaded from.
 std::filesystem::path library_file() {
-  Dl_info info{};
-  std::error_code error;
-  if (::dladdr(reinterpret_cast<const void*>(&worker_command), &info) != 0 && info.dli_fname) {
-    std::filesystem::path path = std::filesystem::canonical(info.dli_fname, error);
-    if (!error) return path;
-  }
+  if (const auto library = internal::this_library()) return *library;
   throw_runtime_error("the file that Heddle's library was loaded from is not there any more", {},
                       "start this program anew");
 }

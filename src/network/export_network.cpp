@@ -16,6 +16,7 @@
 #include "network/exported_plan.h"
 #include "network/link_library.h"
 #include "network/step_plan.h"
+#include "network/task_schedules.h"
 #include "network/weights_file.h"
 #include "runtime/exported_network.h"
 #include "target/cpu_table.h"
@@ -78,9 +79,7 @@ std::set<const BufferNode*> touched(const Stmt& body) {
 }
 
 CompiledTask compile_task(const Schedule& schedule, size_t task, const std::string& object) {
-  const ComputeDag& dag = schedule.dag().direct();
-  std::vector<Tensor> args = dag.placeholders();
-  args.insert(args.end(), dag.outputs().begin(), dag.outputs().end());
+  const std::vector<Tensor> args = task_args(schedule);
   LoweredProgram program =
       lower_for_build(schedule, args, {.name = "heddle_task" + std::to_string(task)});
   CompiledTask result;
@@ -129,13 +128,7 @@ class Exporter {
 
  private:
   std::vector<Schedule> chosen_schedules() const {
-    if (!options_.schedules.empty()) return options_.schedules;
-    std::vector<Schedule> schedules;
-    for (const TuneTask& task : network_.tasks()) {
-      schedules.push_back(
-          create_schedule(task.tmpl.dag().outputs(), task.tmpl.target(), task.tmpl.options()));
-    }
-    return schedules;
+    return options_.schedules.empty() ? static_schedules(network_.tasks()) : options_.schedules;
   }
 
   void check(const std::vector<Schedule>& schedules) const {
@@ -168,8 +161,7 @@ class Exporter {
   void describe_network(const Target& target) {
     plan_.name = options_.name;
     plan_.target = to_string(target);
-    const internal::CpuRow* row = internal::find_cpu(target.mcpu);
-    plan_.features = internal::apply_features(row == nullptr ? "" : row->features, target.features);
+    plan_.features = internal::features_of(target);
     for (const Tensor& t : args_) {
       KernelArg arg{.name = t.name(), .dtype = t.dtype(), .shape = t.extents()};
       arg.output = !t.op()->is_placeholder();

@@ -1,6 +1,5 @@
 #include "network/link_library.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -11,6 +10,7 @@
 
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
+#include "support/this_library.h"
 
 extern char** environ;  // NOLINT: POSIX leaves its declaration to programs
 
@@ -19,12 +19,7 @@ namespace {
 
 /// libheddle_runtime.a, which lies beside the library that this function is in.
 std::string runtime_archive() {
-  Dl_info info{};
-  std::filesystem::path library;
-  if (::dladdr(reinterpret_cast<const void*>(&link_library), &info) != 0 && info.dli_fname) {
-    std::error_code error;
-    library = std::filesystem::canonical(info.dli_fname, error);
-  }
+  const std::filesystem::path library = internal::this_library().value_or("");
   const std::filesystem::path archive = library.parent_path() / "libheddle_runtime.a";
   if (std::filesystem::is_regular_file(archive)) return archive.string();
   throw_runtime_error(

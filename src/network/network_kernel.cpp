@@ -14,16 +14,14 @@
 #include "network/network_impl.h"
 #include "network/network_kernel_impl.h"
 #include "network/step_plan.h"
+#include "network/task_schedules.h"
 
 namespace heddle {
 namespace {
 
 Kernel compile_task(const Schedule& schedule, size_t task) {
-  // As declared: arguments correspond by position, whatever the graph was rewritten to.
-  const ComputeDag& dag = schedule.dag().direct();
-  std::vector<Tensor> args = dag.placeholders();
-  args.insert(args.end(), dag.outputs().begin(), dag.outputs().end());
-  return heddle::build(schedule, args, {.name = "network_task" + std::to_string(task)});
+  return heddle::build(schedule, network::task_args(schedule),
+                       {.name = "network_task" + std::to_string(task)});
 }
 
 // Compiles on separate threads, because kernels would have to wait for the pool for seconds.
@@ -91,13 +89,7 @@ NetworkKernel::Impl::Frame NetworkKernel::Impl::make_frame() {
 NetworkKernel Network::build(const std::vector<Tensor>& args,
                              const std::vector<Schedule>& schedules) const {
   network::check_tensors(impl_->dag, args);
-  if (schedules.empty()) {
-    std::vector<Schedule> chosen;
-    for (const TuneTask& task : tasks()) {
-      chosen.push_back(create_schedule(task.tmpl.dag().outputs(), impl_->target, impl_->options));
-    }
-    return build(args, chosen);
-  }
+  if (schedules.empty()) return build(args, network::static_schedules(tasks()));
   network::check_schedules(tasks(), schedules);
   const std::vector<Kernel> kernels = compile_all(schedules);
 

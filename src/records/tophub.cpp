@@ -1,15 +1,15 @@
 #include "heddle/records/tophub.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <system_error>
 
 #include "heddle/support/error.h"
 #include "heddle/support/log.h"
+#include "support/this_library.h"
 
 namespace heddle {
 namespace {
@@ -39,25 +39,16 @@ Settings current_settings(const std::string& own_log = "") {
   return {variable("HEDDLE_TOPHUB"), variable("HEDDLE_LOG_FILE"), own_log};
 }
 
-/// The folder of the library, or of the program, that contains this code.
-fs::path library_folder() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&reload_tophub), &info) == 0) return {};
-  std::error_code error;
-  const fs::path library = fs::canonical(info.dli_fname, error);
-  return error ? fs::path() : library.parent_path();
-}
-
 /// The folder of shipped records, relative to the library, so that no path of the build machine is
 /// compiled in. Empty where there is none.
 fs::path shipped_folder() {
-  const fs::path library = library_folder();
-  if (library.empty()) return {};
+  const std::optional<fs::path> library = internal::this_library();
+  if (!library) return {};
   // The place in an installation, then in a build folder, where it is a link to the one of the
   // source tree.
   for (const char* from_library : {HEDDLE_TOPHUB_FROM_LIB, "../share/heddle/tophub"}) {
     std::error_code error;
-    const fs::path folder = fs::canonical(library / from_library, error);
+    const fs::path folder = fs::canonical(library->parent_path() / from_library, error);
     if (!error && fs::is_directory(folder, error)) return folder;
   }
   return {};

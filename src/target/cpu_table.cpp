@@ -102,4 +102,9 @@ std::vector<std::string> apply_features(std::string_view base, std::string_view 
   return features;
 }
 
+std::vector<std::string> features_of(const Target& target) {
+  const CpuRow* row = find_cpu(target.mcpu);
+  return apply_features(row == nullptr ? std::string_view() : row->features, target.features);
+}
+
 }  // namespace heddle::internal

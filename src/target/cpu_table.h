@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/target/target.h"
+
 namespace heddle::internal {
 
 enum class Arch : std::uint8_t { X86, Aarch64, Other };
@@ -48,5 +50,8 @@ std::vector<std::string> split(std::string_view text, char separator);  // no em
 
 /// The row's features with changes like "+avx512bf16,-fma" applied.
 std::vector<std::string> apply_features(std::string_view base, std::string_view changes);
+
+/// The features of a CPU target: those of its `mcpu` with the target's own changes.
+std::vector<std::string> features_of(const Target& target);
 
 }  // namespace heddle::internal

@@ -200,7 +200,7 @@ bool Target::runs_here() const {
   const internal::CpuRow* row = internal::find_cpu(mcpu);
   if (row == nullptr || row->arch != internal::host_arch()) return false;
   const auto& have = internal::host_features();
-  for (const std::string& feature : internal::apply_features(row->features, features)) {
+  for (const std::string& feature : internal::features_of(*this)) {
     if (std::find(have.begin(), have.end(), feature) == have.end()) return false;
   }
   return true;

@@ -150,9 +150,7 @@ bool Target::is_x86() const { return arch_of(*this) == Arch::X86; }
 bool Target::is_aarch64() const { return arch_of(*this) == Arch::Aarch64; }
 
 bool Target::has(std::string_view feature) const {
-  const CpuRow* row = internal::find_cpu(mcpu);
-  const std::vector<std::string> all =
-      internal::apply_features(row != nullptr ? row->features : std::string_view(), features);
+  const std::vector<std::string> all = internal::features_of(*this);
   return std::find(all.begin(), all.end(), feature) != all.end();
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "golden/golden.h"
+#include "gpu_product.h"
 #include "heddle/dsl/tensor.h"
 #include "heddle/ir/print.h"
 #include "heddle/lower/lower.h"
@@ -16,11 +17,6 @@
 
 namespace heddle::testing {
 namespace {
-
-constexpr LoopKind BX = LoopKind::BlockX, BY = LoopKind::BlockY, TX = LoopKind::ThreadX,
-                   TY = LoopKind::ThreadY;
-
-Target a_gpu() { return Target::parse("cuda -gpu=h200"); }
 
 void expect_golden_texts(const std::string& pass, const std::string& file,
                          const std::string& before, const std::string& after) {
@@ -44,46 +40,9 @@ void expect_golden_pass(const std::string& pass, const Schedule& schedule,
   expect_golden_pass(pass, pass, schedule, args);
 }
 
-// A product whose tiles of 16 x 16 are shared by 4 x 8 threads, operands in shared memory.
-struct Product {
-  Tensor a = placeholder({32, 64}, f32, "A"), b = placeholder({64, 32}, f32, "B"), c;
-  Product() {
-    Axis k = reduce_axis(64, "k");
-    c = compute({32, 32}, [&](Axis i, Axis j) { return sum(a(i, k) * b(k, j), k); }, "C");
-  }
-  Schedule schedule(int copies) const {
-    Schedule s({c}, a_gpu());
-    StageRef out = s[c], acc = out.cache_write();
-    auto [i, j] = out.axes<2>();
-    auto [io, ii] = out.split(i, 16);
-    auto [jo, ji] = out.split(j, 16);
-    auto [ty, mi] = out.split(ii, 4);
-    auto [tx, ni] = out.split(ji, 2);
-    out.reorder({io, jo, ty, tx, mi, ni});
-    out.bind(io, BY).bind(jo, BX).bind(ty, TY).bind(tx, TX);
-    acc.compute_at(out, jo);
-    auto [ai, aj] = acc.axes<2>();
-    auto [ko, ki] = acc.split(acc.reduce_axis(0), 8);
-    auto [aty, ami] = acc.split(ai, 4);
-    auto [atx, ani] = acc.split(aj, 2);
-    acc.reorder({ko, aty, atx, ki, ami, ani});
-    acc.bind(aty, TY).bind(atx, TX);
-    for (const Tensor& t : {a, b}) {
-      StageRef copy = s[t].cache_read({acc});
-      copy.compute_at(acc, ko).set_scope(Scope::Shared).multi_buffer(copies);
-      auto [rest, x] = copy.split(copy.fuse(copy.all_axes()), 8);
-      auto [rounds, y] = copy.split(rest, 4);
-      (void)rounds;
-      copy.bind(x, TX).bind(y, TY);
-    }
-    return s;
-  }
-  std::vector<Tensor> args() const { return {a, b, c}; }
-};
-
 TEST(GoldenGpuPasses, DistributeMakesAccumulatorsRegisters) {
-  const Product p;
-  expect_golden_pass("distribute", p.schedule(1), p.args());
+  const TiledProduct p(32, 32, 64);
+  expect_golden_pass("distribute", p.tiled(1), p.args());
 }
 
 TEST(GoldenGpuPasses, DistributeMakesReductionsOverThreadsShuffles) {
@@ -123,23 +82,23 @@ TEST(GoldenGpuPasses, DistributeMakesMarkedNestsOperationsOfTheMatrixUnit) {
 }
 
 TEST(GoldenGpuPasses, SoftwarePipelineLoadsTilesAhead) {
-  const Product p;
-  expect_golden_pass("software_pipeline", p.schedule(3), p.args());
+  const TiledProduct p(32, 32, 64);
+  expect_golden_pass("software_pipeline", p.tiled(3), p.args());
 }
 
 TEST(GoldenGpuPasses, InsertSyncSeparatesPhasesThatShareMemory) {
-  const Product p;
-  expect_golden_pass("insert_sync", p.schedule(1), p.args());
+  const TiledProduct p(32, 32, 64);
+  expect_golden_pass("insert_sync", p.tiled(1), p.args());
 }
 
 // The passes that lowering for a CPU has too are shown by its own tests; the others do not change
 // the loops.
 TEST(GoldenGpuPasses, ShowEveryPassOfTheThreadForm) {
-  const Product p;
+  const TiledProduct p(32, 32, 64);
   const std::set<std::string> others{"build_nest",     "simplify",     "linear_scans",
                                      "loop_partition", "launch_shape", "flatten",
                                      "vectorize",      "place_shared", "drop_unused_args"};
-  for (const GpuPassRecord& pass : lower_gpu(p.schedule(1), p.args()).passes) {
+  for (const GpuPassRecord& pass : lower_gpu(p.tiled(1), p.args()).passes) {
     if (others.count(pass.name)) continue;
     EXPECT_TRUE(std::filesystem::exists(std::string(HEDDLE_SOURCE_DIR) +
                                         "/tests/golden/gpu_passes/" + pass.name + ".txt"))

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "gpu_product.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/ir/print.h"
@@ -13,10 +14,8 @@
 namespace heddle {
 namespace {
 
-Target a_gpu() { return Target::parse("cuda -gpu=h200"); }
-
-constexpr LoopKind BX = LoopKind::BlockX, BY = LoopKind::BlockY, TX = LoopKind::ThreadX,
-                   TY = LoopKind::ThreadY;
+using heddle::testing::a_gpu, heddle::testing::TiledProduct;
+using heddle::testing::BX, heddle::testing::BY, heddle::testing::TX, heddle::testing::TY;
 
 // The program's text, after it gave the interpreter's result in the emulator, in several orders of
 // the warps. Integers of small size: sums are exact in any order.
@@ -53,61 +52,21 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-struct Matmul {
-  Tensor a, b, c;
-  Matmul(int m, int n, int k) {
-    a = placeholder({m, k}, f32, "A");
-    b = placeholder({k, n}, f32, "B");
-    Axis r = reduce_axis(k, "k");
-    c = compute({m, n}, [&](Axis i, Axis j) { return sum(a(i, r) * b(r, j), r); }, "C");
-  }
-  // Tiles of 16 x 16, 4 x 8 threads of 4 x 2 each; operands in shared memory, and of those what a
-  // step needs in registers, loaded a step ahead, where asked for.
-  Schedule tiled(int copies, bool registers_ahead = false) const {
-    Schedule s({c}, a_gpu());
-    StageRef out = s[c], acc = out.cache_write();
-    auto [i, j] = out.axes<2>();
-    auto [io, ii] = out.split(i, 16);
-    auto [jo, ji] = out.split(j, 16);
-    auto [ty, mi] = out.split(ii, 4);
-    auto [tx, ni] = out.split(ji, 2);
-    out.reorder({io, jo, ty, tx, mi, ni});
-    out.bind(io, BY).bind(jo, BX).bind(ty, TY).bind(tx, TX);
-    acc.compute_at(out, jo);
-    auto [ai, aj] = acc.axes<2>();
-    auto [ko, ki] = acc.split(acc.reduce_axis(0), 8);
-    auto [aty, ami] = acc.split(ai, 4);
-    auto [atx, ani] = acc.split(aj, 2);
-    acc.reorder({ko, aty, atx, ki, ami, ani});
-    acc.bind(aty, TY).bind(atx, TX);
-    for (const Tensor& t : {a, b}) {
-      StageRef copy = s[t].cache_read({acc});
-      copy.compute_at(acc, ko).set_scope(Scope::Shared).multi_buffer(copies);
-      auto [o, x] = copy.split(copy.fuse(copy.all_axes()), 8);
-      auto [rest, y] = copy.split(o, 4);
-      (void)rest;
-      copy.bind(x, TX).bind(y, TY);
-      if (registers_ahead) copy.cache_read({acc}).compute_at(acc, ki).multi_buffer(2);
-    }
-    return s;
-  }
-};
-
 TEST(Gpu, AccumulatorsOfABlockBecomeRegistersOfItsThreads) {
-  const Matmul m(32, 32, 16);
+  const TiledProduct m(32, 32, 16);
   const std::string text = run(m.tiled(1), {m.a, m.b}, {m.c});
   EXPECT_TRUE(has(text, "// grid 2 x 2 x 1, block 8 x 4 x 1, 1024 bytes of shared memory")) << text;
   EXPECT_TRUE(has(text, "local C.local: f32[4, 2]")) << text;
 }
 
 TEST(Gpu, TilesThatDoNotDivideKeepTheirThreads) {
-  const Matmul m(37, 29, 19);
+  const TiledProduct m(37, 29, 19);
   const std::string text = run(m.tiled(1), {m.a, m.b}, {m.c});
   EXPECT_FALSE(has(text, "shared C.local")) << text;
 }
 
 TEST(Gpu, PipelineLoadsAheadWithOneBarrierARound) {
-  const Matmul m(32, 32, 64);
+  const TiledProduct m(32, 32, 64);
   const std::string text = run(m.tiled(3), {m.a, m.b}, {m.c});
   EXPECT_TRUE(has(text, "shared 3 x")) << text;
   EXPECT_TRUE(has(text, "async A.copy[")) << text;
@@ -122,7 +81,7 @@ TEST(Gpu, PipelineLoadsAheadWithOneBarrierARound) {
 
 TEST(Gpu, PipelineOfFewerRoundsThanCopies) {
   for (int k : {8, 16, 21}) {
-    const Matmul m(16, 16, k);
+    const TiledProduct m(16, 16, k);
     run(m.tiled(4), {m.a, m.b}, {m.c});
     run(m.tiled(4, true), {m.a, m.b}, {m.c});
   }
@@ -130,7 +89,7 @@ TEST(Gpu, PipelineOfFewerRoundsThanCopies) {
 
 TEST(Gpu, RegistersAreLoadedAheadOverTheEndOfATile) {
   for (int copies : {2, 3}) {
-    const Matmul m(32, 32, 64);
+    const TiledProduct m(32, 32, 64);
     const std::string text = run(m.tiled(copies, true), {m.a, m.b}, {m.c});
     EXPECT_TRUE(has(text, "local 2 x")) << text;
     // The loads of a tile's first step stand before the uses of the last step of the tile before.
@@ -267,7 +226,7 @@ TEST(Gpu, AScheduleThatBindsNothingStillRuns) {
 }
 
 TEST(Gpu, ConstantsArePreparedByKernelsOfTheirOwn) {
-  const Matmul m(16, 16, 8);
+  const TiledProduct m(16, 16, 8);
   Tensor w = constant_placeholder({8, 16}, f32, "W");
   Tensor twice = compute({8, 16}, [&](Axis i, Axis j) { return w(i, j) * 2.f; }, "W2");
   Axis k = reduce_axis(8, "k");

@@ -1,6 +1,5 @@
 // The whole pipeline from a schedule to GPU kernels, top to bottom. Order matters where a comment
 // says so.
-#include <chrono>
 
 #include "heddle/ir/simplify.h"
 #include "heddle/lower/lower.h"
@@ -9,12 +8,12 @@
 #include "lower/gpu/kernel_nests.h"
 #include "lower/lower_to_nest.h"
 #include "lower/passes.h"
+#include "lower/record_pass.h"
 
 namespace heddle {
 namespace {
 
 using namespace gpu;
-using Clock = std::chrono::steady_clock;
 
 void check_options(const Schedule& schedule, const LowerOptions& options) {
   if (!schedule.target().is_cuda()) {
@@ -51,22 +50,11 @@ class Pipeline {
   }
 
   void run_on_kernels(const std::string& name, FunctionRef<void(GpuKernel&)> pass) {
-    const auto begin = Clock::now();
+    const auto begin = PassClock::now();
     for (auto* list : {&program_->main, &program_->prepare}) {
       for (GpuKernel& k : *list) pass(k);
     }
-    note(name, begin);
-  }
-
-  void note(const std::string& name, Clock::time_point begin) {
-    GpuPassRecord r;
-    r.name = name;
-    r.ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-    if (options_.keep_passes) {
-      r.main = program_->main;
-      r.prepare = program_->prepare;
-    }
-    program_->passes.push_back(std::move(r));
+    record_pass(*program_, options_, name, begin);
   }
 
  private:
@@ -91,11 +79,11 @@ void drop_unused_args(GpuKernel& k) {
 GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
                      const LowerOptions& options) {
   check_options(schedule, options);
-  const auto begin = Clock::now();
+  const auto begin = PassClock::now();
   GpuProgram program = split_into_kernels(
       lower_to_nest(schedule, args, options.name, NestPurpose::Lower), options.name);
   Pipeline pipeline(&program, options);
-  pipeline.note("build_nest", begin);
+  record_pass(program, options, "build_nest", begin);
 
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
   // Before conditions are cut out of loops: a scan is known by its condition.

@@ -1,0 +1,17 @@
+// The schedules of a network's tasks, and the arguments that they are compiled with.
+#pragma once
+
+#include <vector>
+
+#include "heddle/network/network.h"
+
+namespace heddle::network {
+
+/// The static choice of each task.
+std::vector<Schedule> static_schedules(const std::vector<TuneTask>& tasks);
+
+/// The arguments of a task's kernel: the inputs, then the outputs, of the task as declared. They
+/// correspond by position to those of its nodes, whatever graph the schedule is for.
+std::vector<Tensor> task_args(const Schedule& schedule);
+
+}  // namespace heddle::network
