@@ -1,0 +1,56 @@
+// What a tree is worth: its time beside that of the best choice and of the rule, on problems that
+// it was not trained on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heddle/heuristics/dataset.h"
+#include "heddle/heuristics/train_tree.h"
+#include "heddle/support/decision_tree.h"
+#include "heddle/support/json.h"
+
+namespace heddle {
+
+/// The answer for one held-out problem. Where the tree is unsure, `seconds` is the fallback's time.
+struct EvaluatedProblem {
+  std::string id;
+  double best = 0, rule = 0, seconds = 0;
+  std::int32_t choice = kRuleChoice;  ///< an index into HeuristicData::choices
+  LeafVerdict verdict = LeafVerdict::Unsure;
+  Doubt doubt = Doubt::None;
+};
+
+/// Geometric mean and largest of a ratio of times.
+struct RatioFigures {
+  double mean = 1, worst = 1;
+  std::string worst_problem;
+};
+
+struct TreeEvaluation {
+  std::vector<EvaluatedProblem> problems;
+  RatioFigures tree_over_best, rule_over_best, tree_over_rule;
+  int chose = 0, kept_rule = 0;  ///< answers
+  int unsure_leaf = 0, unsure_range = 0, unsure_category = 0;
+  int faster = 0, slower = 0;  ///< than the rule, beyond the noise
+
+  int unsure() const { return unsure_leaf + unsure_range + unsure_category; }
+  double unsure_share() const;
+  /// All figures, and the problems if `with_problems`.
+  Json to_json(bool with_problems = false) const;
+  /// A table for people.
+  std::string to_text() const;
+};
+
+/// Answers each problem of `data`, which are not those that the tree was trained on. Where the
+/// first choice of a leaf is missing the next of its ranking counts, and after the last the
+/// fallback. Errors: another heuristic, or other features.
+TreeEvaluation evaluate_tree(const TreeTable& tree, const HeuristicData& data);
+
+/// Trains on all folds but one and answers the problems of that one, for each fold in turn. This
+/// judges the whole procedure: no answer was seen by what chose the depth or the safe leaves.
+TreeEvaluation cross_evaluate(const HeuristicData& data, const TrainOptions& options = {},
+                              int folds = 5);
+
+}  // namespace heddle

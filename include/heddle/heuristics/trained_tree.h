@@ -1,0 +1,65 @@
+// A trained tree with all that its file holds, and the table that answers from it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/support/decision_tree.h"
+#include "heddle/support/json.h"
+
+namespace heddle {
+
+/// A feature with the part of its values that training saw.
+struct TrainedFeature {
+  std::string name;
+  FeatureKind kind = FeatureKind::Numeric;
+  double least = 0, most = 0;       ///< numeric and boolean
+  std::vector<std::string> values;  ///< categorical
+  std::uint64_t seen = 0;           ///< bit i: value i was seen
+
+  bool operator==(const TrainedFeature&) const = default;
+};
+
+struct TrainedTree {
+  std::string heuristic, version;
+  std::string machine, target;  ///< where the measurements were made
+  std::string date;             ///< of the training, as its caller gave it
+  std::int64_t problems = 0, measurements = 0;
+  std::uint64_t seed = 0;
+  /// How far outside of the range that training saw a number may be: a share of it. 0.25 accepts
+  /// 80..1250 where training saw 100..1000.
+  double margin = 0;
+  Json training;  ///< how it was trained, and what it reached on held-out problems: for people
+
+  std::vector<TrainedFeature> features;
+  std::vector<TreeNode> nodes;
+  std::vector<TreeLeaf> leaves;
+  std::vector<RankedChoice> ranking;
+  std::vector<std::string> choices;  ///< those that the ranking names
+};
+
+/// The table of a tree, with all that it refers to.
+class TreeHolder {
+ public:
+  explicit TreeHolder(TrainedTree tree);
+  TreeHolder(const TreeHolder&) = delete;
+  TreeHolder& operator=(const TreeHolder&) = delete;
+
+  const TreeTable& table() const { return table_; }
+  const TrainedTree& tree() const { return tree_; }
+
+ private:
+  TrainedTree tree_;
+  std::vector<TreeFeature> features_;
+  std::vector<std::vector<std::string_view>> values_;
+  std::vector<std::string_view> choices_;
+  TreeTable table_;
+};
+
+/// The range that a tree answers for, where training saw least..most. A constant has no margin.
+double lowest_accepted(double least, double most, double margin);
+double highest_accepted(double least, double most, double margin);
+
+}  // namespace heddle

@@ -1,0 +1,125 @@
+// A decision tree as a flat table: what is looked up, and how a problem is answered by it.
+//
+// A table is a view. Its parts are arrays that someone else owns: constants of a generated source
+// file (heuristics/generate_table.h), or what was read from a file (heuristics/trained_tree.h).
+// Answering walks from the root to a leaf. It allocates nothing and takes well under a microsecond.
+//
+//   double features[] = {49, 1024};
+//   TreeAnswer answer = answer_of(table, features);
+//   if (answer.verdict == LeafVerdict::Choice) use(table.choices[answer.choice]);
+//
+// The tree answers *unsure* for a problem unlike those that it was trained on: one with a number
+// outside of the range that training saw, an unknown category, or one in a leaf whose measurements
+// do not show that its choice is safe. Whoever asks then decides by other means.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace heddle {
+
+/// Numeric: any finite number. Boolean: 0 or 1. Categorical: an index into the names of the values.
+/// A feature that is not known is NaN.
+enum class FeatureKind : std::uint8_t { Numeric, Boolean, Categorical };
+
+/// The most values of a categorical feature: a set of them is a word of bits.
+inline constexpr int kMostCategories = 64;
+/// In place of a choice: what the fallback says, which is the hand-written rule.
+inline constexpr std::int32_t kRuleChoice = -1;
+
+struct TreeFeature {
+  std::string_view name;
+  FeatureKind kind = FeatureKind::Numeric;
+  /// The values that the tree answers for, both included: the range of the training data and a
+  /// margin. Numeric and boolean features.
+  double lowest = 0, highest = 0;
+  /// Bit i: training saw value i. Categorical features.
+  std::uint64_t seen = 0;
+  std::span<const std::string_view> values = {};  ///< names of the values of a categorical feature
+};
+
+/// A question or a leaf. Node 0 is the root. Children come after their parent, so that each walk
+/// ends.
+struct TreeNode {
+  std::int32_t feature = -1;  ///< -1: a leaf
+  /// Where to go on when the answer is yes, and no. For a leaf, `yes` is its index in `leaves`.
+  std::int32_t yes = 0, no = 0;
+  double at_most = 0;        ///< numeric and boolean: yes means value <= at_most
+  std::uint64_t one_of = 0;  ///< categorical: yes means that the bit of the value is set
+};
+
+/// Choice: the first of the leaf's ranking. Rule: measurements show that the fallback is as good as
+/// any. Unsure: too little is known.
+enum class LeafVerdict : std::uint8_t { Choice, Rule, Unsure };
+
+struct RankedChoice {
+  std::int32_t choice = kRuleChoice;  ///< an index into `choices`, or kRuleChoice
+  /// The geometric mean of its time over that of the best choice, over the leaf's problems.
+  double slowdown = 1;
+};
+
+/// What is known of the problems of a leaf. Regrets are logarithms of ratios of times.
+struct TreeLeaf {
+  LeafVerdict verdict = LeafVerdict::Unsure;
+  std::int32_t support = 0;  ///< problems of the training data
+  /// Mean log(time / best time) of held-out problems, and its upper confidence bound.
+  double regret = 0, regret_bound = 0;
+  /// Mean log(time / time of the fallback) of held-out problems, its upper confidence bound, and
+  /// the largest.
+  double loss = 0, loss_bound = 0, worst_loss = 0;
+  std::int32_t first = 0, count = 0;  ///< its part of `ranking`, best first
+};
+
+/// Where a tree comes from.
+struct TreeOrigin {
+  std::string_view heuristic, version, machine, target, date;
+  std::int64_t problems = 0, measurements = 0;
+  std::uint64_t seed = 0;
+};
+
+struct TreeTable {
+  TreeOrigin origin;
+  std::span<const TreeFeature> features;
+  std::span<const TreeNode> nodes;
+  std::span<const TreeLeaf> leaves;
+  std::span<const RankedChoice> ranking;
+  std::span<const std::string_view> choices;
+};
+
+/// Why a tree is unsure.
+enum class Doubt : std::uint8_t {
+  None,
+  Leaf,         ///< the leaf says so
+  Range,        ///< a number outside of the range that training saw
+  Category,     ///< a value that training did not see
+  NotKnown,     ///< a feature that is NaN
+  WrongNumber,  ///< of features: this is not a problem of this heuristic
+};
+
+struct TreeAnswer {
+  LeafVerdict verdict = LeafVerdict::Unsure;
+  std::int32_t choice = kRuleChoice;  ///< an index into `choices` if the verdict is Choice
+  Doubt doubt = Doubt::None;
+  std::int32_t feature = -1;  ///< the one in doubt
+  std::int32_t leaf = -1;     ///< -1: none was reached
+};
+
+/// Whether node `node` of a tree answers yes for a feature of this value. The value is one that
+/// doubt_about accepts.
+inline bool says_yes(const TreeFeature& feature, const TreeNode& node, double value) {
+  if (feature.kind != FeatureKind::Categorical) return value <= node.at_most;
+  return ((node.one_of >> static_cast<unsigned>(value)) & 1U) != 0;
+}
+
+/// Why a value is unlike those that training saw, or None.
+Doubt doubt_about(const TreeFeature& feature, double value);
+
+/// The answer for a problem with these features, in the table's order. Safe to call from several
+/// threads. The table is one that training made or that a file's reader has checked.
+TreeAnswer answer_of(const TreeTable& tree, std::span<const double> features);
+
+/// The index of the leaf that a problem without doubts reaches.
+std::int32_t leaf_of(const TreeTable& tree, std::span<const double> features);
+
+}  // namespace heddle
