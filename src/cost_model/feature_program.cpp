@@ -11,71 +11,81 @@ namespace {
 // is shared.
 constexpr double kBytesACycle[3] = {32, 12, 5};
 
-template <class Sink>
-void fill(Sink& out, const ProgramView& view) {
-  const Program& p = *view.p;
-  const Target& t = *view.target;
-  out.group("total.");
+// What the columns need of all stores together.
+struct Totals {
   OpCounts ops;
-  double executions = 0, tails = 0, vector_work = 0, work = 0, shared_work = 0, bytes = 0;
-  double traffic[3] = {0, 0, 0}, copied = 0, streamed = 0, code = 0, worst_registers = 0;
-  double cycles = 0, compute = 0, beyond[3] = {0, 0, 0}, ideal = 0, slowest = 0;
-  for (const StoreView& v : view.stores) {
-    const OpCounts& o = v.s->ops;
-    double n = v.executions;
-    ops.add_times(o, n);
-    executions += n;
-    tails += v.tail_executions;
-    work += v.cycles;
-    if (v.core.vector_depth >= 0) vector_work += v.cycles;
-    if (v.sharing.parallel) shared_work += v.cycles;
-    bytes += v.bytes;
-    if (v.s->is_copy) copied += v.bytes;
-    if (v.s->nontemporal) streamed += v.bytes;
-    code += v.core.arith + v.core.loads + v.core.broadcasts + v.core.gathers + v.core.stores;
-    worst_registers = std::max(worst_registers, v.core.registers / t.vector_registers);
-    double own = v.cycles / v.sharing.speedup;
-    compute += own;
-    double longest = own;
-    for (int c = 0; c < 3; ++c) {
-      traffic[c] += v.traffic[c];
-      double time = v.traffic[c] / kBytesACycle[c] / (c < 2 ? v.sharing.speedup : 1);
-      beyond[c] += time;
-      longest = std::max(longest, time);
-    }
-    cycles += longest;
-    slowest = std::max(slowest, longest);
-    double lanes = t.vector_lanes(v.s->accesses[0].element_bytes);
-    ideal += o.arithmetic() * n / lanes / t.fma_units / t.cores / 2;
+  double executions = 0, tails = 0, bytes = 0, copied = 0, streamed = 0;
+  double work = 0, vector_work = 0, shared_work = 0;  ///< cycles of one core
+  double traffic[3] = {0, 0, 0};                      ///< bytes from beyond each cache
+  double compute = 0, beyond[3] = {0, 0, 0};          ///< cycles, over the cores
+  double cycles = 0, slowest = 0, ideal = 0;          ///< cycles, over the cores
+  double code = 0, worst_registers = 0;
+};
+
+void add_store(Totals& sum, const StoreView& v, const Target& t) {
+  const OpCounts& ops = v.s->ops;
+  sum.ops.add_times(ops, v.executions);
+  sum.executions += v.executions;
+  sum.tails += v.tail_executions;
+  sum.work += v.cycles;
+  if (v.core.vector_depth >= 0) sum.vector_work += v.cycles;
+  if (v.sharing.parallel) sum.shared_work += v.cycles;
+  sum.bytes += v.bytes;
+  if (v.s->is_copy) sum.copied += v.bytes;
+  if (v.s->nontemporal) sum.streamed += v.bytes;
+  sum.code += v.core.arith + v.core.loads + v.core.broadcasts + v.core.gathers + v.core.stores;
+  sum.worst_registers = std::max(sum.worst_registers, v.core.registers / t.vector_registers);
+  const double own = v.cycles / v.sharing.speedup;
+  sum.compute += own;
+  double longest = own;
+  for (int c = 0; c < 3; ++c) {
+    sum.traffic[c] += v.traffic[c];
+    const double time = v.traffic[c] / kBytesACycle[c] / (c < 2 ? v.sharing.speedup : 1);
+    sum.beyond[c] += time;
+    longest = std::max(longest, time);
   }
-  fill_ops(out, ops, 1);
-  out.log("executions", "executions", "Of all statements, lane by lane.", executions);
+  sum.cycles += longest;
+  sum.slowest = std::max(sum.slowest, longest);
+  const double lanes = t.vector_lanes(v.s->accesses[0].element_bytes);
+  sum.ideal += ops.arithmetic() * v.executions / lanes / t.fma_units / t.cores / 2;
+}
+
+template <class Sink>
+void fill_totals(Sink& out, const Program& p, const Totals& sum) {
+  fill_ops(out, sum.ops, 1);
+  out.log("executions", "executions", "Of all statements, lane by lane.", sum.executions);
   out.plain("tail", "share", "Of the executions that are in tails of loops.",
-            tails / std::max(1.0, executions));
+            sum.tails / std::max(1.0, sum.executions));
   out.plain("vector", "share", "Of the estimated cycles that are in vector code.",
-            vector_work / std::max(1.0, work));
-  out.log("bytes", "bytes", "Read and written, every execution counted.", bytes);
+            sum.vector_work / std::max(1.0, sum.work));
+  out.log("bytes", "bytes", "Read and written, every execution counted.", sum.bytes);
   out.log("unique_bytes", "bytes", "In all lines that are touched.", p.working_set);
-  out.log("traffic.l1", "bytes", "From beyond the first cache.", traffic[0]);
-  out.log("traffic.l2", "bytes", "From beyond the second cache.", traffic[1]);
-  out.log("traffic.l3", "bytes", "From memory.", traffic[2]);
+  out.log("traffic.l1", "bytes", "From beyond the first cache.", sum.traffic[0]);
+  out.log("traffic.l2", "bytes", "From beyond the second cache.", sum.traffic[1]);
+  out.log("traffic.l3", "bytes", "From memory.", sum.traffic[2]);
   out.log("cycles", "cycles",
           "Estimate: for each statement the longest of computing and waiting for a cache, over the "
           "cores.",
-          cycles);
+          sum.cycles);
   out.log("cycles.compute", "cycles", "Estimate with all data in the first cache, over the cores.",
-          compute);
-  out.log("cycles.l1", "cycles", "Estimate for what comes from beyond the first cache.", beyond[0]);
+          sum.compute);
+  out.log("cycles.l1", "cycles", "Estimate for what comes from beyond the first cache.",
+          sum.beyond[0]);
   out.log("cycles.l2", "cycles", "Estimate for what comes from beyond the second cache.",
-          beyond[1]);
-  out.log("cycles.l3", "cycles", "Estimate for what comes from memory.", beyond[2]);
+          sum.beyond[1]);
+  out.log("cycles.l3", "cycles", "Estimate for what comes from memory.", sum.beyond[2]);
   out.plain("efficiency", "share",
             "Cycles of full vectors on every unit of every core over the estimate.",
-            ideal / std::max(1.0, cycles));
+            sum.ideal / std::max(1.0, sum.cycles));
   out.plain("slowest", "share", "Of the estimated cycles that the slowest statement takes.",
-            slowest / std::max(1.0, cycles));
+            sum.slowest / std::max(1.0, sum.cycles));
+}
 
-  // Parallel regions, and the one with the most work.
+// Parallel regions, and the one with the most work.
+template <class Sink>
+void fill_parallel(Sink& out, const ProgramView& view, const Totals& sum) {
+  const Program& p = *view.p;
+  const Target& t = *view.target;
   double regions = 0;
   const StoreView* most = nullptr;
   for (const LoopNode& n : p.loops) {
@@ -87,14 +97,19 @@ void fill(Sink& out, const ProgramView& view) {
   double tasks = most ? most->sharing.tasks : 1, speedup = most ? most->sharing.speedup : 1;
   out.log("parallel.regions", "loops", "Times that threads are woken.", regions);
   out.plain("parallel.work", "share", "Of the estimated cycles that are in parallel loops.",
-            shared_work / std::max(1.0, work));
+            sum.shared_work / std::max(1.0, sum.work));
   out.log("parallel.tasks", "iterations", "Of the parallel loop with most to do.", tasks);
   out.plain("parallel.balance", "share",
             "Of the cores' time that its tasks fill: tasks / (cores * tasks of the busiest).",
             speedup / std::max(1, t.cores));
   out.log("parallel.grain", "cycles", "Estimate for one of its tasks.",
           most ? most->cycles / std::max(1.0, tasks) : 0);
+}
 
+template <class Sink>
+void fill_size(Sink& out, const ProgramView& view, const Totals& sum) {
+  const Program& p = *view.p;
+  const Target& t = *view.target;
   double loops = 0, deepest = 0;
   for (const LoopNode& n : p.loops) {
     if (n.kind == LoopKind::Serial || n.kind == LoopKind::Parallel) loops += 1;
@@ -107,10 +122,10 @@ void fill(Sink& out, const ProgramView& view) {
             "Stores in the program, copies made by unrolling counted once.",
             std::min<double>(256, static_cast<double>(p.statements.size())));
   out.log("code", "instructions", "In all bodies: what has to fit the caches of instructions.",
-          code);
+          sum.code);
   out.plain("registers", "ratio",
             "Vectors alive at once over the registers there are, where it is worst.",
-            std::min(16.0, worst_registers));
+            std::min(16.0, sum.worst_registers));
   out.log("alloc.global", "bytes", "Of temporaries that all threads share.", p.global_bytes);
   out.plain("alloc.global.l2", "log2 ratio", "These over the second cache.",
             std::log2(1 + p.global_bytes / static_cast<double>(t.l2_bytes)));
@@ -119,9 +134,19 @@ void fill(Sink& out, const ProgramView& view) {
             std::log2(1 + p.largest_local_bytes / static_cast<double>(t.l1d_bytes)));
   out.plain("alloc.count", "buffers", "Allocated.", std::min(64, p.allocations));
   out.log("copied", "bytes",
-          "Read and written by statements that only move data: packing, padding.", copied);
-  out.log("streamed", "bytes", "Stored past the caches.", streamed);
+          "Read and written by statements that only move data: packing, padding.", sum.copied);
+  out.log("streamed", "bytes", "Stored past the caches.", sum.streamed);
   out.log("prefetches", "lines", "Touched ahead of their use.", p.prefetches);
+}
+
+template <class Sink>
+void fill(Sink& out, const ProgramView& view) {
+  out.group("total.");
+  Totals sum;
+  for (const StoreView& v : view.stores) add_store(sum, v, *view.target);
+  fill_totals(out, *view.p, sum);
+  fill_parallel(out, view, sum);
+  fill_size(out, view, sum);
 }
 
 }  // namespace

@@ -95,10 +95,9 @@ void measure(const Operation& op, StageInfo* info) {
 
 }  // namespace
 
-ComputeDag::ComputeDag(std::vector<Tensor> outputs) {
-  check_outputs(outputs);
+void ComputeDag::Impl::add_stages(const std::vector<Tensor>& of) {
   Discovery found;
-  for (const Tensor& t : outputs) found.visit(t.op_ref());
+  for (const Tensor& t : of) found.visit(t.op_ref());
 
   Graph graph(found.stages().size());
   for (std::size_t s = 0; s < found.stages().size(); ++s) {
@@ -112,8 +111,6 @@ ComputeDag::ComputeDag(std::vector<Tensor> outputs) {
   std::vector<int> position(order.size());
   for (std::size_t n = 0; n < order.size(); ++n) position[order[n]] = static_cast<int>(n);
 
-  auto impl = std::make_shared<Impl>();
-  impl->outputs = std::move(outputs);
   for (std::size_t vertex : order) {
     Discovery::Stage& stage = found.stages()[vertex];
     StageInfo info;
@@ -129,45 +126,52 @@ ComputeDag::ComputeDag(std::vector<Tensor> outputs) {
     }
     std::sort(info.producers.begin(), info.producers.end());
     std::sort(info.consumers.begin(), info.consumers.end());
-    impl->index.emplace(stage.op.get(), static_cast<int>(impl->stages.size()));
-    impl->stages.push_back(std::move(stage.op));
-    impl->infos.push_back(std::move(info));
+    index.emplace(stage.op.get(), static_cast<int>(stages.size()));
+    stages.push_back(std::move(stage.op));
+    infos.push_back(std::move(info));
   }
+}
+
+void ComputeDag::Impl::analyze(std::size_t s) {
+  const Operation& op = *stages[s];
+  StageInfo& info = infos[s];
+  info.scan = dag::find_scan(op);
+  measure(op, &info);
+  const auto all_producers = [&](auto&& holds) {
+    return std::all_of(info.producers.begin(), info.producers.end(), [&](int p) {
+      return holds(infos[static_cast<std::size_t>(p)], *stages[static_cast<std::size_t>(p)]);
+    });
+  };
+  info.depends_only_on_constants =
+      op.is_placeholder() ? op.is_constant()
+                          : all_producers([](const StageInfo& producer, const Operation&) {
+                              return producer.depends_only_on_constants;
+                            });
+  info.precomputable =
+      !info.producers.empty() && all_producers([](const StageInfo& producer, const Operation& by) {
+        return by.is_placeholder() ? by.is_constant() : producer.precomputable;
+      });
+  info.case_periods = dag::case_periods(op, info.reads, [&](int p) -> const std::vector<int64_t>& {
+    return infos[static_cast<std::size_t>(p)].case_periods;
+  });
+  std::vector<dag::Consumer> consumers;
+  for (int c : info.consumers) {
+    const auto n = static_cast<std::size_t>(c);
+    consumers.push_back({stages[n]->name(), most_general(infos[n].reads, static_cast<int>(s))});
+  }
+  dag::classify(op, consumers, &info);
+}
+
+ComputeDag::ComputeDag(std::vector<Tensor> outputs) {
+  check_outputs(outputs);
+  auto impl = std::make_shared<Impl>();
+  impl->add_stages(outputs);
+  impl->outputs = std::move(outputs);
   for (const Tensor& t : impl->outputs) {
     impl->infos[static_cast<std::size_t>(impl->index.at(t.op()))].is_output = true;
   }
-  for (std::size_t s = 0; s < impl->stages.size(); ++s) {
-    const Operation& op = *impl->stages[s];
-    StageInfo& info = impl->infos[s];
-    info.scan = dag::find_scan(op);
-    measure(op, &info);
-    const auto all_producers = [&](auto&& holds) {
-      return std::all_of(info.producers.begin(), info.producers.end(), [&](int p) {
-        return holds(impl->infos[static_cast<std::size_t>(p)],
-                     *impl->stages[static_cast<std::size_t>(p)]);
-      });
-    };
-    info.depends_only_on_constants =
-        op.is_placeholder() ? op.is_constant()
-                            : all_producers([](const StageInfo& producer, const Operation&) {
-                                return producer.depends_only_on_constants;
-                              });
-    info.precomputable = !info.producers.empty() &&
-                         all_producers([](const StageInfo& producer, const Operation& by) {
-                           return by.is_placeholder() ? by.is_constant() : producer.precomputable;
-                         });
-    info.case_periods =
-        dag::case_periods(op, info.reads, [&](int p) -> const std::vector<int64_t>& {
-          return impl->infos[static_cast<std::size_t>(p)].case_periods;
-        });
-    std::vector<dag::Consumer> consumers;
-    for (int c : info.consumers) {
-      const auto n = static_cast<std::size_t>(c);
-      consumers.push_back(
-          {impl->stages[n]->name(), most_general(impl->infos[n].reads, static_cast<int>(s))});
-    }
-    dag::classify(op, consumers, &info);
-  }
+  // Producers come before their readers, so what a stage needs of its producers is there.
+  for (std::size_t s = 0; s < impl->stages.size(); ++s) impl->analyze(s);
   impl->hash = dag::hash_stages(impl->stages, impl->index, impl->outputs);
   impl_ = std::move(impl);
 }

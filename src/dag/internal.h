@@ -16,6 +16,11 @@ struct ComputeDag::Impl {
   std::unordered_map<const Operation*, int> index;
   std::vector<StageInfo> infos;
   uint64_t hash = 0;
+
+  /// Finds the stages that `of` needs and their edges, producers first.
+  void add_stages(const std::vector<Tensor>& of);
+  /// Fills in the facts of stage `s`, whose producers are analyzed, and its class.
+  void analyze(std::size_t s);
 };
 
 namespace dag {

@@ -120,6 +120,17 @@ class Generator {
 
   // ---- parallel.cpp ----
   void emit_parallel(const For& loop);
+  /// The names that the body of a parallel loop takes from outside.
+  struct Captures {
+    std::vector<const VarNode*> vars;
+    std::vector<const BufferNode*> buffers;  ///< those in memory
+    bool may_fail = false;                   ///< the body allocates
+  };
+  Captures captures_of(const Stmt& body);
+  /// The context on the caller's stack: a status, then what is captured, constants left out.
+  llvm::AllocaInst* emit_context(const Captures& captures);
+  llvm::Function* emit_parallel_body(const For& loop, const Captures& captures,
+                                     llvm::StructType* context_type);
   void emit_call(const NestCall& call);
 
   // ---- expressions.cpp ----

@@ -11,11 +11,6 @@ using llvm::Value;
 
 namespace {
 
-struct Captures {
-  std::vector<const VarNode*> vars;
-  std::vector<const BufferNode*> buffers;
-};
-
 template <class T, class Map>
 void capture(std::vector<const T*>& list, const Map& in_scope, const T* node) {
   if (in_scope.count(node) && std::find(list.begin(), list.end(), node) == list.end()) {
@@ -23,55 +18,57 @@ void capture(std::vector<const T*>& list, const Map& in_scope, const T* node) {
   }
 }
 
+bool is_constant(llvm::Value* value) { return llvm::isa<llvm::Constant>(value); }
+
 }  // namespace
 
-void Generator::emit_parallel(const For& loop) {
+Generator::Captures Generator::captures_of(const Stmt& body) {
   Captures captures;
-  auto capture_in_expr = [&](const Expr& e) {
+  const auto in_expr = [&](const Expr& e) {
     if (auto* v = e.as<VarNode>()) capture(captures.vars, frame_.vars, v);
     if (auto* l = e.as<Load>()) capture(captures.buffers, frame_.buffers, l->buffer.get());
   };
-  bool may_fail = false;
   visit(
-      loop.body,
+      body,
       [&](const Stmt& s) {
         if (auto* store = s.as<Store>()) {
           capture(captures.buffers, frame_.buffers, store->buffer.get());
         } else if (auto* prefetch = s.as<Prefetch>()) {
           capture(captures.buffers, frame_.buffers, prefetch->buffer.get());
         } else if (auto* allocate = s.as<Allocate>()) {
-          may_fail = true;
-          for (const Expr& extent : allocate->buffer->shape) visit(extent, capture_in_expr);
+          captures.may_fail = true;
+          for (const Expr& extent : allocate->buffer->shape) visit(extent, in_expr);
         }
       },
-      capture_in_expr);
+      in_expr);
+  // A buffer in registers can occur here only in a Prefetch, which has no effect on it.
+  std::erase_if(captures.buffers, [&](const BufferNode* b) { return !frame_.buffers[b].base; });
+  return captures;
+}
 
-  Value* extent = ops_.cast(emit(loop.extent), loop.extent.dtype(), i64);
-  memo_rewind(0);
-
-  // ---- the context: status first, then what is captured ----
+llvm::AllocaInst* Generator::emit_context(const Captures& captures) {
   std::vector<llvm::Type*> fields{b_.getInt32Ty()};
   std::vector<Value*> values{b_.getInt32(0)};
   for (const VarNode* v : captures.vars) {
     Value* value = frame_.vars[v];
-    if (llvm::isa<llvm::Constant>(value)) continue;
+    if (is_constant(value)) continue;
     fields.push_back(value->getType());
     values.push_back(value);
   }
-  // A buffer in registers can occur here only in a Prefetch, which has no effect on it.
-  std::erase_if(captures.buffers, [&](const BufferNode* b) { return !frame_.buffers[b].base; });
   for (const BufferNode* buffer : captures.buffers) {
     fields.push_back(b_.getPtrTy());
     values.push_back(frame_.buffers[buffer].base);
   }
-  auto* context_type = llvm::StructType::get(context(), fields);
-  llvm::AllocaInst* context_slot =
-      entry_alloca(context_type, module_.getDataLayout().getPrefTypeAlign(context_type), "context");
-  for (size_t i = 0; i < values.size(); ++i) {
-    b_.CreateStore(values[i], b_.CreateStructGEP(context_type, context_slot, i));
-  }
+  auto* type = llvm::StructType::get(context(), fields);
+  llvm::AllocaInst* slot =
+      entry_alloca(type, module_.getDataLayout().getPrefTypeAlign(type), "context");
+  for (size_t i = 0; i < values.size(); ++i)
+    b_.CreateStore(values[i], b_.CreateStructGEP(type, slot, i));
+  return slot;
+}
 
-  // ---- the body ----
+llvm::Function* Generator::emit_parallel_body(const For& loop, const Captures& captures,
+                                              llvm::StructType* context_type) {
   Frame outer = std::move(frame_);
   const llvm::IRBuilderBase::InsertPoint outer_point = b_.saveIP();
   auto* body_type = llvm::FunctionType::get(
@@ -83,15 +80,15 @@ void Generator::emit_parallel(const For& loop) {
   Value* context_arg = body->getArg(2);
   frame_.status = b_.CreateStructGEP(context_type, context_arg, 0);
   unsigned field = 1;
-  auto next_field = [&](const std::string& name) {
+  const auto next_field = [&](const std::string& name) {
     Value* place = b_.CreateStructGEP(context_type, context_arg, field);
-    auto* value = b_.CreateLoad(fields[field++], place, name);
+    auto* value = b_.CreateLoad(context_type->getElementType(field++), place, name);
     value->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context(), {}));
     return value;
   };
   for (const VarNode* v : captures.vars) {
     Value* outside = outer.vars[v];
-    frame_.vars[v] = llvm::isa<llvm::Constant>(outside) ? outside : next_field(v->name);
+    frame_.vars[v] = is_constant(outside) ? outside : next_field(v->name);
     frame_.depth[v] = 0;
   }
   for (const BufferNode* buffer : captures.buffers) {
@@ -106,13 +103,22 @@ void Generator::emit_parallel(const For& loop) {
   end_function();
   frame_ = std::move(outer);
   b_.restoreIP(outer_point);
+  return body;
+}
 
+void Generator::emit_parallel(const For& loop) {
+  const Captures captures = captures_of(loop.body);
+  Value* extent = ops_.cast(emit(loop.extent), loop.extent.dtype(), i64);
+  memo_rewind(0);
+  llvm::AllocaInst* slot = emit_context(captures);
+  auto* context_type = llvm::cast<llvm::StructType>(slot->getAllocatedType());
+  llvm::Function* body = emit_parallel_body(loop, captures, context_type);
   auto* run_type = llvm::FunctionType::get(b_.getInt32Ty(),
                                            {b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
-  b_.CreateCall(runtime_function("heddle_parallel_for", run_type), {body, context_slot, extent});
-  if (may_fail) {
+  b_.CreateCall(runtime_function("heddle_parallel_for", run_type), {body, slot, extent});
+  if (captures.may_fail) {
     Value* status =
-        b_.CreateLoad(b_.getInt32Ty(), b_.CreateStructGEP(context_type, context_slot, 0), "status");
+        b_.CreateLoad(b_.getInt32Ty(), b_.CreateStructGEP(context_type, slot, 0), "status");
     emit_failure(b_.CreateIsNotNull(status));
   }
 }
