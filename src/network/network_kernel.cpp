@@ -1,62 +1,18 @@
 // Makes one callable from tasks: a kernel for each node, and one arena for the buffers between
 // them.
-#include <algorithm>
-#include <atomic>
-#include <exception>
-#include <system_error>
-#include <thread>
+#include <numeric>
 
 #include "heddle/driver/build.h"
 #include "heddle/network/network.h"
-#include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "network/check_network.h"
+#include "network/compile_tasks.h"
 #include "network/network_impl.h"
 #include "network/network_kernel_impl.h"
 #include "network/step_plan.h"
 #include "network/task_schedules.h"
 
 namespace heddle {
-namespace {
-
-Kernel compile_task(const Schedule& schedule, size_t task) {
-  return heddle::build(schedule, network::task_args(schedule),
-                       {.name = "network_task" + std::to_string(task)});
-}
-
-// Compiles on separate threads, because kernels would have to wait for the pool for seconds.
-std::vector<Kernel> compile_all(const std::vector<Schedule>& schedules) {
-  std::vector<Kernel> kernels(schedules.size());
-  std::vector<std::exception_ptr> errors(schedules.size());
-  std::atomic<size_t> next{0};
-  // Tasks take different times to compile, so a free thread takes the next one.
-  const auto work = [&] {
-    for (size_t i = next++; i < schedules.size(); i = next++) {
-      try {
-        kernels[i] = compile_task(schedules[i], i);
-      } catch (...) {
-        errors[i] = std::current_exception();
-        next = schedules.size();
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    const size_t most = std::min(static_cast<size_t>(num_threads()), schedules.size());
-    try {
-      while (threads.size() + 1 < most) threads.emplace_back(work);
-    } catch (const std::system_error&) {
-      // The system allows no more threads, so the existing ones do the work.
-    }
-    work();
-  }
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
-  return kernels;
-}
-
-}  // namespace
 
 std::vector<NDArray> NetworkKernel::Impl::bound_here() {
   if (!on_gpu) return bound;
@@ -91,7 +47,9 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   network::check_tensors(impl_->dag, args);
   if (schedules.empty()) return build(args, network::static_schedules(tasks()));
   network::check_schedules(tasks(), schedules);
-  const std::vector<Kernel> kernels = compile_all(schedules);
+  std::vector<size_t> numbers(schedules.size());
+  std::iota(numbers.begin(), numbers.end(), size_t{0});
+  const std::vector<Kernel> kernels = network::compile_tasks(schedules, numbers);
 
   NetworkKernel result;
   result.impl_ = std::make_shared<NetworkKernel::Impl>();

@@ -34,6 +34,7 @@ TuneReport Tuner::run() {
   out.trials = trials_;
   out.cancelled = clock_.cancelled();
   out.ended = ended_;
+  out.network = network_;
   out.model = predictions_.accuracy();
   out.log = options_.log;
   out.problems = problems_;

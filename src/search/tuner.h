@@ -46,6 +46,12 @@ class Tuner {
   TuneProgress progress(const std::string& phase, int active) const;
 
   // The final race (tuner_race.cpp).
+  struct Entrant {
+    std::optional<Config> config;  ///< none: a replayed record
+    Schedule schedule;
+  };
+  /// The static choice, replayed records, and the leaders that contend, `most` in all.
+  std::vector<Entrant> entrants_of(const TaskRun& run, int most) const;
   double race_need(const TaskRun& run, int rounds) const;
   double least_race(const TaskRun& run) const;
   double reserve() const;
@@ -54,6 +60,15 @@ class Tuner {
   TaskResult race(int task, double seconds, const TuneClock& clock);
   TaskResult by_screening(const TaskRun& run) const;
   TaskResult result_of(const TaskRun& run) const;
+  void settle(TaskRun& run, const TaskResult& result);
+
+  // The final race of all tasks at once (tuner_joint_race.cpp).
+  bool races_jointly() const;
+  double joint_need() const;
+  std::vector<size_t> joint_priority() const;
+  std::vector<TaskResult> finish_jointly();
+  TaskResult joint_result(TaskRun& run, const std::vector<Entrant>& entrants,
+                          const std::vector<MeasureResult>& results, int winner, bool proven);
 
   /// Adds the time that it lives to a phase.
   class Timed {
@@ -85,6 +100,7 @@ class Tuner {
   std::map<std::string, double> phases_;
   std::vector<std::string> problems_;
   std::string ended_;
+  std::optional<NetworkTimes> network_;
   int trials_ = 0;
 };
 

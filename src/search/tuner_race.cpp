@@ -41,28 +41,26 @@ bool contends(const TaskRun& run, const Leader& leader) {
   return first || leader.seconds <= kContender * all.front().seconds;
 }
 
-struct Entrant {
-  std::optional<Config> config;
-  Schedule schedule;
-};
-
-// The static choice, replayed records, and as many leaders as a race of `seconds` can tell apart.
-std::vector<Entrant> entrants_of(const TaskRun& run, double seconds) {
-  const Template& t = run.task.tmpl;
-  std::vector<Entrant> entrants{{t.default_config(), t.static_schedule()}};
+// As many as a race of `seconds` can tell apart.
+int most_entrants(const TaskRun& run, double seconds) {
   const double each = entrant_seconds(run, kFewestRounds);
   const double in_time = (seconds - kRaceStartSeconds) / std::max(each, 1e-9);
-  const int most = std::clamp(static_cast<int>(in_time) - 1, 1, kRaced);
+  return 1 + std::clamp(static_cast<int>(in_time) - 1, 1, kRaced);
+}
+
+}  // namespace
+
+std::vector<Tuner::Entrant> Tuner::entrants_of(const TaskRun& run, int most) const {
+  const Template& t = run.task.tmpl;
+  std::vector<Entrant> entrants{{t.default_config(), t.static_schedule()}};
   for (const Schedule& s : run.replayed) entrants.push_back({std::nullopt, s});
   for (const Leader& l : run.leaders()) {
-    if (static_cast<int>(entrants.size()) > most) break;
+    if (static_cast<int>(entrants.size()) >= most) break;
     if (!contends(run, l)) break;
     entrants.push_back({l.config, t.instantiate(l.config)});
   }
   return entrants;
 }
-
-}  // namespace
 
 // Seconds that a race of this task's best takes; 0 when there is nothing to race.
 double Tuner::race_need(const TaskRun& run, int rounds) const {
@@ -83,6 +81,7 @@ double Tuner::least_race(const TaskRun& run) const {
 // What is kept of the budget for the race: what it is likely to take, at most its share.
 double Tuner::reserve() const {
   if (!std::isfinite(total_)) return 0;
+  if (races_jointly()) return joint_need();
   double need = 0;
   for (const TaskRun& run : runs_) need += race_need(run, kRaceRounds);
   return std::min(options_.final_race_share * total_, 1.3 * need);
@@ -128,7 +127,7 @@ TaskResult Tuner::without_race(const TaskRun& run) {
 
 TaskResult Tuner::race(int task, double seconds, const TuneClock& clock) {
   TaskRun& run = runs_[static_cast<size_t>(task)];
-  const std::vector<Entrant> entrants = entrants_of(run, seconds);
+  const std::vector<Entrant> entrants = entrants_of(run, most_entrants(run, seconds));
   if (entrants.size() == 1) return without_race(run);
 
   show("race", task);
@@ -180,7 +179,14 @@ TaskResult Tuner::race(int task, double seconds, const TuneClock& clock) {
   return r;
 }
 
+void Tuner::settle(TaskRun& run, const TaskResult& result) {
+  run.progress.static_seconds = result.static_seconds;
+  run.progress.best_seconds = result.best_seconds;
+  run.progress.settled = true;
+}
+
 std::vector<TaskResult> Tuner::finish() {
+  if (races_jointly() && !clock_.cancelled()) return finish_jointly();
   // The largest gains first, should time run out.
   std::vector<int> order(runs_.size());
   std::iota(order.begin(), order.end(), 0);
@@ -223,9 +229,7 @@ std::vector<TaskResult> Tuner::finish() {
       if (!grace->expired()) result = race(i, std::min(least, grace->left_s()), *grace);
     }
     if (!result) result = without_race(run);
-    run.progress.static_seconds = result->static_seconds;
-    run.progress.best_seconds = result->best_seconds;
-    run.progress.settled = true;
+    settle(run, *result);
   }
   std::vector<TaskResult> out;
   for (std::optional<TaskResult>& r : results) out.push_back(std::move(*r));

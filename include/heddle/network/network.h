@@ -19,6 +19,10 @@
 
 namespace heddle {
 
+namespace network {
+class VariantRunner;
+}
+
 /// One call of a task within the network.
 struct NetworkNode {
   int task = -1;
@@ -92,11 +96,20 @@ class NetworkKernel {
 
  private:
   friend class Network;
+  friend class network::VariantRunner;
   struct Impl;
   Impl& impl() const;  // throws when there is none
   std::shared_ptr<Impl> impl_;
 };
 
+/// Tunes the tasks of a network, and races all of them in it (make_network_race). The schedules of
+/// the report together are never slower than the static ones: where the race does not prove a gain,
+/// the static ones are returned. With a measurer of the caller's each task is raced by that.
 TuneReport tune(const Network& network, const TuneOptions& options = {});
+
+/// The final race of tuning, for TuneOptions::joint_race: the leaders of all tasks race at once in
+/// calls of the whole network, then the winners together against the static choice. Null for a
+/// network for a GPU, whose tasks race each alone.
+std::unique_ptr<JointRace> make_network_race(const Network& network);
 
 }  // namespace heddle

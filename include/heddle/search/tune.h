@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,36 @@ struct TuneProgress {
   double trials_per_second = 0;
 };
 
+/// The whole network, as tuned and as by the static choice, called in turns.
+struct NetworkTimes {
+  double static_seconds = 0, best_seconds = 0;  ///< of one call, medians
+  int rounds = 0;                               ///< in which each of the two was timed
+  int changed = 0;                              ///< tasks that run another than the static schedule
+  /// "faster": by a sign test over the rounds. "not proven": the static schedules were returned.
+  /// "nothing to race": no task had a candidate. "no time": the budget ended before.
+  /// "answers differ": the outputs of the two did, so that the static schedules were returned.
+  std::string verdict = "no time";
+  std::vector<std::string> problems = {};  ///< of the race, for reports
+};
+
+/// A race of all tasks at once, where they run: in their network (network/network_race.h).
+class JointRace {
+ public:
+  struct Verdict {
+    /// By task, by schedule: the times of one call within the network. Cancelled: it did not race.
+    std::vector<std::vector<MeasureResult>> results;
+    std::vector<int> winners;  ///< by task; 0: the static choice
+    NetworkTimes whole;
+  };
+  virtual ~JointRace() = default;
+  /// `schedules`: by task; the first is the static choice. `priority`: all tasks, what promises
+  /// most first, because there may not be time or memory for all schedules. The race takes about
+  /// `seconds`, and ends when `clock` expires.
+  virtual Verdict race(std::span<const std::vector<Schedule>> schedules,
+                       std::span<const size_t> priority, double seconds,
+                       const TuneClock& clock) = 0;
+};
+
 struct TuneOptions {
   std::chrono::duration<double> budget{60.0};
   int max_trials = 0;    ///< of all tasks; 0: until the budget ends
@@ -68,6 +99,9 @@ struct TuneOptions {
   CostModel* model = nullptr;
   SearchPolicyFactory policy = {};
   FeatureFunction features = {};  ///< default: schedule_features
+  /// The final race, in place of one for each task. It takes up to twice `final_race_share`,
+  /// because all tasks race in it. tune(Network) brings its own.
+  JointRace* joint_race = nullptr;
   TuneClock* clock =
       nullptr;  ///< cancellation token: clock->cancel(); its budget replaces `budget`
   std::function<void(const TuneProgress&)> progress = {};  ///< from the calling thread
@@ -95,9 +129,10 @@ struct TuneReport {
   /// Where the time is spent, in seconds: wall clock by phase ("resume", "search", "measure",
   /// "train", "record", "race"), then the parts that the measurer reports ("measure.compile", ...).
   std::vector<std::pair<std::string, double>> time_spent;
-  ModelAccuracy model;  ///< over candidates predicted before they were measured
-  std::string log;      ///< the file of the records
-  int unwritten = 0;    ///< records that could not be written, as on a full disk (see problems)
+  std::optional<NetworkTimes> network;  ///< of the race of a whole network, where there was one
+  ModelAccuracy model;                  ///< over candidates predicted before they were measured
+  std::string log;                      ///< the file of the records
+  int unwritten = 0;  ///< records that could not be written, as on a full disk (see problems)
   /// Failures that did not stop the run: records that could not be written or read, a model that
   /// could not be loaded, a measurer that gave up. None of them makes a result wrong.
   std::vector<std::string> problems;

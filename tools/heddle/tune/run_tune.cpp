@@ -230,6 +230,9 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   if (request.quiet) mode = TuneDisplay::Mode::Quiet;
   TuneDisplay display(
       mode, out, [&] { return terminal_size(output.descriptor); }, budget, list.scales);
+  const std::unique_ptr<JointRace> race =
+      list.network && !options.measurer ? make_network_race(*list.network) : nullptr;
+  options.joint_race = race.get();
   TuneClock clock(budget);
   options.clock = &clock;
   options.progress = [&](const TuneProgress& p) { display.show(p, clock.cancelled()); };

@@ -114,6 +114,25 @@ double per_second(const TuneReport& report) {
   return report.elapsed_seconds > 0 ? report.trials / report.elapsed_seconds : 0;
 }
 
+// How the race of a whole network ended.
+std::string network_text(const NetworkTimes& n) {
+  if (n.rounds == 0) return "the whole network was not raced: " + n.verdict + "\n";
+  std::string out = "the whole network, in " + count_text(n.rounds, "round") + " of turns: ";
+  if (n.verdict != "faster")
+    return out + format_time(n.static_seconds) + ", a gain is not proven: static stays\n";
+  return out + "static " + format_time(n.static_seconds) + " -> " + format_time(n.best_seconds) +
+         ", " + ratio(n.static_seconds / n.best_seconds) + ", with " +
+         count_text(n.changed, "task") + " changed\n";
+}
+
+Json network_json(const NetworkTimes& n) {
+  return Json::object({{"static_seconds", n.static_seconds},
+                       {"best_seconds", n.best_seconds},
+                       {"rounds", n.rounds},
+                       {"changed", n.changed},
+                       {"verdict", n.verdict}});
+}
+
 Json task_json(const TaskResult& t, const TaskRow& row, double total_seconds) {
   Json j = Json::object();
   j["name"] = t.name;
@@ -148,6 +167,7 @@ std::string summary_text(const TuneOutcome& o, int columns) {
     out += "  overall static -> best  " + format_time(sum.static_seconds) + " -> " +
            format_time(sum.best_seconds) + ", " + ratio(sum.speedup()) + "\n";
   }
+  if (o.report.network) out += "  " + network_text(*o.report.network);
   out += "\n";
   for (const TaskResult& t : o.report.tasks) {
     if (t.best_seconds <= 0) {
@@ -180,6 +200,7 @@ Json to_json(const TuneOutcome& o) {
   j["static_seconds"] = sum.static_seconds;
   j["best_seconds"] = sum.best_seconds;
   j["speedup"] = sum.speedup();
+  if (o.report.network) j["network"] = network_json(*o.report.network);
   j["log"] = o.report.log;
   j["tasks"] = Json::array();
   for (size_t i = 0; i < o.rows.size(); ++i) {

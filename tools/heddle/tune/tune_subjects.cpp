@@ -34,6 +34,7 @@ void add_network(TaskList* list, const Problem& problem, const Target& target, b
     list->add(std::move(task), scale, problem.dtype);
   }
   list->networks = true;
+  if (alone) list->network = network;
 }
 
 void add_kernel(TaskList* list, const Problem& problem, const Target& target) {

@@ -1,10 +1,12 @@
 // Subjects as tuning tasks.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "heddle/measure/measure.h"
+#include "heddle/network/network.h"
 #include "heddle/target/target.h"
 #include "tune/task_rows.h"
 
@@ -16,6 +18,8 @@ struct TaskList {
   std::vector<double> calls;      ///< one a task
   std::vector<DataType> dtypes;   ///< one a task, of its inputs
   bool networks = false;          ///< some tasks are parts of a network
+  /// The network, where it is the only subject: its tasks are those of the list, in order.
+  std::optional<Network> network = {};
 
   /// A task that is there already is called more often instead.
   void add(TuneTask task, TaskScale scale, DataType dtype);

@@ -1,0 +1,75 @@
+// The final race of tuning a network for a CPU.
+#include <algorithm>
+
+#include "heddle/network/network.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/support/error.h"
+#include "network/network_impl.h"
+#include "network/variant_runner.h"
+
+namespace heddle {
+namespace {
+
+class NetworkRace : public JointRace {
+ public:
+  explicit NetworkRace(const Network& network) : network_(network) {}
+
+  Verdict race(std::span<const std::vector<Schedule>> schedules, std::span<const size_t> priority,
+               double seconds, const TuneClock& clock) override {
+    const TuneClock own(seconds, &clock);
+    const ScopedThreads threads(std::max(1, network_.tasks()[0].tmpl.target().cores));
+    // A kernel that is compiled late is not raced: the race needs half of the time.
+    const TuneClock compiling(0.5 * seconds, &own);
+    network::VariantRunner runner(network_, schedules, priority, compiling);
+    std::vector<int> counts;
+    for (const std::vector<int>& list : runner.available())
+      counts.push_back(static_cast<int>(list.size()));
+    std::string difference;
+    Verdict found = network::race_variants(
+        counts, [&](std::span<const int> variants) { return runner.call(variants); },
+        [&](std::span<const int> variants) {
+          difference = runner.difference(variants);
+          return difference.empty();
+        },
+        {.seconds = own.left_s()}, own);
+    if (!difference.empty())
+      found.whole.problems.push_back("the tuned network computes something else: " + difference);
+    Verdict verdict = by_schedule(std::move(found), schedules, runner.available());
+    for (size_t t = 0; t < verdict.results.size(); ++t) {
+      // From the time of all nodes of a task to that of one.
+      for (MeasureResult& r : verdict.results[t]) {
+        for (double& s : r.seconds) s /= network_.tasks()[t].weight;
+      }
+    }
+    return verdict;
+  }
+
+ private:
+  /// From variants that raced to the schedules that were given.
+  static Verdict by_schedule(Verdict found, std::span<const std::vector<Schedule>> schedules,
+                             const std::vector<std::vector<int>>& available) {
+    Verdict verdict;
+    verdict.whole = std::move(found.whole);
+    for (size_t t = 0; t < schedules.size(); ++t) {
+      MeasureResult none;
+      none.error = MeasureError::Cancelled;
+      std::vector<MeasureResult> results(schedules[t].size(), none);
+      for (size_t v = 0; v < available[t].size(); ++v)
+        results[static_cast<size_t>(available[t][v])] = std::move(found.results[t][v]);
+      verdict.results.push_back(std::move(results));
+      verdict.winners.push_back(available[t][static_cast<size_t>(found.winners[t])]);
+    }
+    return verdict;
+  }
+
+  const Network network_;
+};
+
+}  // namespace
+
+std::unique_ptr<JointRace> make_network_race(const Network& network) {
+  if (network.tasks().empty() || network.tasks()[0].tmpl.target().is_cuda()) return nullptr;
+  return std::make_unique<NetworkRace>(network);
+}
+
+}  // namespace heddle

@@ -1,0 +1,147 @@
+#include "network/variant_runner.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/runtime/timer.h"
+#include "heddle/support/error.h"
+#include "measure/worker_pool.h"
+#include "network/compile_tasks.h"
+
+namespace heddle::network {
+namespace {
+
+// Below, a call is made twice and timed once, so that the packed weights of these variants are in
+// the caches as they are in a network that is called again and again. Longer calls go through so
+// much memory that it makes no difference.
+constexpr double kShortCall = 0.05;
+// Packed weights of all variants together take at most this share of the free memory.
+constexpr double kShareOfMemory = 0.3;
+
+int64_t constant_bytes(const TuneTask& task) {
+  int64_t bytes = 0;
+  for (const Tensor& t : task.args) {
+    if (t.op()->is_constant()) bytes += t.size() * t.dtype().bytes();
+  }
+  return bytes;
+}
+
+/// Largest difference that rounding explains, relative to the largest element.
+double relative_tolerance(DataType t) {
+  if (t == f16) return 2e-2;
+  if (t == bf16) return 1e-1;
+  return t.is_float() ? 1e-3 : 0;
+}
+
+std::vector<Tensor> args_of(const Network& network, const ComputeDag& dag) {
+  std::vector<Tensor> args;
+  for (const Tensor& t : dag.placeholders()) {
+    if (t.op()->data() == nullptr) args.push_back(t);
+  }
+  args.insert(args.end(), network.outputs().begin(), network.outputs().end());
+  return args;
+}
+
+}  // namespace
+
+VariantRunner::VariantRunner(const Network& network,
+                             std::span<const std::vector<Schedule>> schedules,
+                             std::span<const size_t> priority, const TuneClock& clock)
+    : network_(network) {
+  const std::vector<TuneTask>& tasks = network_.tasks();
+  HEDDLE_ICHECK(schedules.size() == tasks.size(), "schedules for every task");
+  std::vector<Schedule> untuned, others;
+  std::vector<size_t> tasks_of_others;
+  for (const std::vector<Schedule>& list : schedules) untuned.push_back(list.at(0));
+  const ComputeDag dag(network_.outputs());
+  const std::vector<Tensor> args = args_of(network_, dag);
+  kernel_ = network_.build(args, untuned);
+  uint64_t seed = 1;
+  for (const Tensor& t : args) {
+    const bool input = t.op()->is_placeholder();
+    arrays_.push_back(input ? NDArray::random(t.extents(), t.dtype(), seed++)
+                            : NDArray::zeros(t.extents(), t.dtype()));
+    if (!input) outputs_.push_back(arrays_.back());
+  }
+  frame_ = std::make_unique<NetworkKernel::Impl::Call>(kernel_.impl(), arrays_);
+
+  // One more of each task, then one more of each, as far as memory goes.
+  double bytes = 0;
+  const double most_bytes = kShareOfMemory * static_cast<double>(measuring::free_memory_bytes());
+  std::vector<int> positions;
+  for (size_t v = 1, any = 1; any != 0; ++v) {
+    any = 0;
+    for (const size_t t : priority) {
+      if (v >= schedules[t].size()) continue;
+      any = 1;
+      const double more = static_cast<double>(constant_bytes(tasks[t])) * tasks[t].weight;
+      if (bytes + more > most_bytes) continue;
+      bytes += more;
+      others.push_back(schedules[t][v]);
+      tasks_of_others.push_back(t);
+      positions.push_back(static_cast<int>(v));
+    }
+  }
+  const std::vector<Kernel> kernels =
+      compile_tasks(others, tasks_of_others, [&] { return clock.expired(); });
+  available_.assign(tasks.size(), {0});
+  for (const Kernel& step : kernel_.impl().steps) steps_.push_back({step});
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (!kernels[i]) continue;
+    available_[tasks_of_others[i]].push_back(positions[i]);
+    prepare(tasks_of_others[i], kernels[i]);
+  }
+  kernel_.prepare(arrays_);
+}
+
+VariantRunner::~VariantRunner() = default;
+
+/// Adds a variant to the nodes of a task.
+void VariantRunner::prepare(size_t task, const Kernel& kernel) {
+  for (size_t n = 0; n < network_.nodes().size(); ++n) {
+    if (network_.nodes()[n].task != static_cast<int>(task)) continue;
+    steps_[n].push_back(kernel.clone());
+    steps_[n].back().prepare(frame_->arrays()[n]);
+  }
+}
+
+VariantTimes VariantRunner::call(std::span<const int> variants) {
+  VariantTimes times;
+  const auto once = [&] {
+    times.tasks.assign(variants.size(), 0);
+    const Timer timer;
+    double before = 0;
+    for (size_t n = 0; n < steps_.size(); ++n) {
+      const auto task = static_cast<size_t>(network_.nodes()[n].task);
+      steps_[n][static_cast<size_t>(variants[task])].call(frame_->arrays()[n]);
+      const double now = timer.elapsed_s();
+      times.tasks[task] += now - before;
+      before = now;
+    }
+    times.total = before;
+  };
+  if (last_seconds_ < kShortCall) once();
+  once();
+  last_seconds_ = times.total;
+  return times;
+}
+
+std::string VariantRunner::difference(std::span<const int> variants) {
+  call(std::vector<int>(variants.size(), 0));
+  std::vector<NDArray> want;
+  for (const NDArray& o : outputs_) want.push_back(o.copy());
+  call(variants);
+  for (size_t o = 0; o < outputs_.size(); ++o) {
+    double largest = 0;
+    for (int64_t i = 0; i < want[o].size(); ++i) {
+      const double value = std::abs(want[o].get(i));
+      if (std::isfinite(value)) largest = std::max(largest, value);
+    }
+    const double tolerance = relative_tolerance(want[o].dtype());
+    const Difference d = compare(outputs_[o], want[o], tolerance, tolerance * largest);
+    if (!d.ok()) return "output " + std::to_string(o) + ": " + describe(d, outputs_[o]);
+  }
+  return "";
+}
+
+}  // namespace heddle::network

@@ -1,0 +1,47 @@
+// Calls a network with this or that schedule of each of its tasks, and times its nodes.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "network/network_kernel_impl.h"
+#include "network/variant_race.h"
+
+namespace heddle::network {
+
+/// Holds kernels for several schedules of each task of a network for the CPU, in one memory plan.
+/// Each node keeps packed weights of its own for each of its kernels. Inputs are random, and so are
+/// constants without values.
+class VariantRunner {
+ public:
+  /// `schedules`: by task, the static choice first. Compiles until `clock` expires, the static
+  /// choices first, then the others in the order of `priority` (tasks). What does not fit into the
+  /// memory, or was not compiled in time, is left out. Throws a Runtime error when a static choice
+  /// could not be compiled in time.
+  VariantRunner(const Network& network, std::span<const std::vector<Schedule>> schedules,
+                std::span<const size_t> priority, const TuneClock& clock);
+  ~VariantRunner();
+
+  /// The variants that there are, by task, as positions in the constructor's `schedules`.
+  const std::vector<std::vector<int>>& available() const { return available_; }
+  /// One call. `variants`: by task, indices into available().
+  VariantTimes call(std::span<const int> variants);
+  /// How the outputs of these variants differ from those of the static choice by more than rounding
+  /// explains; "" when they do not.
+  std::string difference(std::span<const int> variants);
+
+ private:
+  void prepare(size_t task, const Kernel& kernel);
+
+  const Network network_;
+  NetworkKernel kernel_;  ///< of the static choices
+  std::vector<NDArray> arrays_, outputs_;
+  std::vector<std::vector<int>> available_;
+  std::vector<std::vector<Kernel>> steps_;  ///< by node, by variant of its task
+  std::unique_ptr<NetworkKernel::Impl::Call> frame_;
+  double last_seconds_ = 0;
+};
+
+}  // namespace heddle::network

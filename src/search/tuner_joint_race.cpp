@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "heddle/support/error.h"
+#include "search/tuner.h"
+
+namespace heddle {
+namespace {
+
+constexpr int kVariants = 4;  // of a task, its static choice included
+// What a race needs to prove gains of a few per cent: blocks of calls, in which each variant has a
+// turn, and rounds of the whole network.
+constexpr int kBlocks = 24, kWholeRounds = 24;
+// A joint race may take so many times the share of a race of each task.
+constexpr double kShareFactor = 2;
+constexpr double kLeastShare = 0.05;
+
+}  // namespace
+
+// A task whose static choice does not run has no place in a call of the whole network.
+bool Tuner::races_jointly() const {
+  return options_.joint_race && std::all_of(runs_.begin(), runs_.end(), [](const TaskRun& run) {
+           return run.static_error() == MeasureError::None && run.progress.static_seconds > 0;
+         });
+}
+
+// Compiling in this process, on as many threads as the kernels have, then the calls.
+double Tuner::joint_need() const {
+  double call = 0, compile = 0;
+  bool any = false;
+  for (const TaskRun& run : runs_) {
+    call += run.task.weight * run.progress.static_seconds;
+    const size_t leaders = entrants_of(run, kVariants).size() - 1;
+    compile += static_cast<double>(1 + leaders) * run.compile_seconds();
+    any = any || leaders > 0;
+  }
+  if (!any) return 0;
+  compile /= std::max(1, runs_[0].task.tmpl.target().cores);
+  // Short calls are made twice, to be timed once.
+  const double calls = 2 * (kVariants * kBlocks + 2 * kWholeRounds);
+  const double share = std::min(0.5, kShareFactor * options_.final_race_share);
+  const double most = std::isfinite(total_) ? share * total_ : total_;
+  // The faster the network, the more rounds: they cost little.
+  const double least = std::isfinite(total_) ? kLeastShare * total_ : 0;
+  return std::min(most, 1.5 * compile + std::max(calls * call, least));
+}
+
+// The largest gains first, as screening saw them.
+std::vector<size_t> Tuner::joint_priority() const {
+  std::vector<size_t> order(runs_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto gain = [&](size_t i) {
+    const TaskProgress& p = runs_[i].progress;
+    return p.weight * (p.static_seconds - p.best_seconds);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return gain(a) > gain(b); });
+  return order;
+}
+
+std::vector<TaskResult> Tuner::finish_jointly() {
+  std::vector<std::vector<Entrant>> entrants;
+  std::vector<std::vector<Schedule>> schedules;
+  for (const TaskRun& run : runs_) {
+    entrants.push_back(entrants_of(run, run.in_doubt() ? 1 : kVariants));
+    schedules.emplace_back();
+    for (const Entrant& e : entrants.back()) schedules.back().push_back(e.schedule);
+  }
+  JointRace::Verdict verdict;
+  bool raced = false;
+  const bool any = std::any_of(schedules.begin(), schedules.end(),
+                               [](const std::vector<Schedule>& list) { return list.size() > 1; });
+  if (any && !clock_.expired()) {
+    show("race");
+    try {
+      Timed timed(*this, "race");
+      // A search that ended early leaves more than any race needs.
+      const double seconds = std::min(clock_.left_s(), 2 * joint_need());
+      verdict = options_.joint_race->race(schedules, joint_priority(), seconds, clock_);
+      HEDDLE_ICHECK(
+          verdict.results.size() == runs_.size() && verdict.winners.size() == runs_.size(),
+          "a race of the network gave results for other tasks");
+      raced = true;
+    } catch (const Error& e) {
+      problems_.push_back("the final race of the network failed: " + e.message);
+    }
+  }
+  network_ = verdict.whole;
+  if (!any) network_->verdict = "nothing to race";
+  problems_.insert(problems_.end(), network_->problems.begin(), network_->problems.end());
+  std::vector<TaskResult> out;
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    TaskRun& run = runs_[i];
+    out.push_back(raced ? joint_result(run, entrants[i], verdict.results[i], verdict.winners[i],
+                                       verdict.whole.verdict == "faster")
+                        : without_race(run));
+    settle(run, out.back());
+  }
+  return out;
+}
+
+TaskResult Tuner::joint_result(TaskRun& run, const std::vector<Entrant>& entrants,
+                               const std::vector<MeasureResult>& results, int winner, bool proven) {
+  HEDDLE_ICHECK(results.size() == entrants.size(), "a result for each entrant");
+  TaskResult r = result_of(run);
+  const auto won = static_cast<size_t>(proven ? winner : 0);
+  for (size_t e = 0; e < entrants.size(); ++e) {
+    if (!results[e].ok()) continue;
+    MeasureResult result = results[e];
+    if (results[0].ok()) result.base_seconds = results[0].median();
+    record(run, entrants[e].config ? &*entrants[e].config : nullptr, entrants[e].schedule, result,
+           e == won ? "race won network" : "race network");
+  }
+  if (!results[0].ok()) return without_race(run);  // it had nobody to race against
+  r.static_seconds = r.best_seconds = results[0].median();
+  if (won == 0) return r;
+  const Entrant& e = entrants[won];
+  r.config = e.config;
+  r.schedule = e.schedule;
+  r.schedule.provenance = e.config ? "tuned: " + e.schedule.provenance : "tuned: replayed record";
+  r.best_seconds = results[won].median();
+  r.improved = true;
+  return r;
+}
+
+}  // namespace heddle

@@ -1,0 +1,151 @@
+// Who wins when all tasks of a network race at once: by a clock that the tests make.
+#include "network/variant_race.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "heddle/network/network.h"
+#include "heddle/support/error.h"
+#include "heddle/support/rng.h"
+
+namespace heddle::network {
+namespace {
+
+using ::testing::ElementsAre;
+
+/// A network whose tasks take these times, by task and variant; it drifts and it is noisy.
+struct FakeNetwork {
+  std::vector<std::vector<double>> seconds;
+  double noise = 0, drift = 0;
+  /// What a call takes beyond its tasks.
+  std::function<double(std::span<const int>)> extra = {};
+  bool right = true;
+  uint64_t seed = 1;
+
+  int calls = 0;
+  std::vector<std::vector<int>> called = {};
+
+  JointRace::Verdict race(VariantRaceLimits limits = {}, double budget = 1e9) {
+    limits.seconds = 1e9;
+    Rng rng(seed);
+    std::vector<int> counts;
+    for (const auto& list : seconds) counts.push_back(static_cast<int>(list.size()));
+    const TuneClock clock(budget);
+    return race_variants(
+        counts,
+        [&](std::span<const int> variants) {
+          VariantTimes times;
+          const double mood = 1 + drift * ++calls;
+          for (size_t t = 0; t < variants.size(); ++t) {
+            const double one = seconds[t].at(static_cast<size_t>(variants[t]));
+            times.tasks.push_back(one * mood * (1 + noise * rng.uniform_real()));
+            times.total += times.tasks.back();
+          }
+          if (extra) times.total += extra(variants) * mood;
+          called.emplace_back(variants.begin(), variants.end());
+          return times;
+        },
+        [&](std::span<const int>) { return right; }, limits, clock);
+  }
+};
+
+TEST(VariantRace, EachTaskGetsItsFastestVariant) {
+  FakeNetwork net{{{1.0, 0.9, 0.8}, {0.5, 0.6}, {0.2}, {0.3, 0.25}}};
+  const JointRace::Verdict v = net.race();
+  EXPECT_THAT(v.winners, ElementsAre(2, 0, 0, 1));
+  EXPECT_EQ(v.whole.verdict, "faster");
+  EXPECT_EQ(v.whole.changed, 2);
+  EXPECT_NEAR(v.whole.static_seconds, 2.0, 1e-9);
+  EXPECT_NEAR(v.whole.best_seconds, 1.75, 1e-9);
+  EXPECT_NEAR(v.results[0][2].median(), 0.8, 1e-9);
+  EXPECT_NEAR(v.results[2][0].median(), 0.2, 1e-9);
+}
+
+TEST(VariantRace, SeesSmallGainsThroughDriftAndNoise) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    FakeNetwork net{{{1.0, 0.95}, {1.0, 1.05}, {1.0, 0.93, 1.1}}};
+    net.noise = 0.1;
+    net.drift = 2e-3;
+    net.seed = seed;
+    const JointRace::Verdict v = net.race();
+    EXPECT_THAT(v.winners, ElementsAre(1, 0, 1)) << seed;
+    EXPECT_EQ(v.whole.verdict, "faster") << seed;
+  }
+}
+
+TEST(VariantRace, EqualsAreRarelyFaster) {
+  int faster = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    FakeNetwork net{{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}};
+    net.noise = 0.2;
+    net.seed = seed;
+    faster += net.race({.most_blocks = 30, .seed = seed}).whole.verdict == "faster";
+  }
+  EXPECT_LE(faster, 20);
+}
+
+TEST(VariantRace, WhatGainsAloneAndNotTogetherStaysStatic) {
+  FakeNetwork net{{{1.0, 0.8}, {1.0, 0.9}}};
+  net.extra = [](std::span<const int> v) { return v[0] + v[1] > 0 ? 0.5 : 0; };
+  const JointRace::Verdict v = net.race();
+  EXPECT_THAT(v.winners, ElementsAre(0, 0));
+  EXPECT_EQ(v.whole.verdict, "not proven");
+  EXPECT_EQ(v.whole.best_seconds, v.whole.static_seconds);
+}
+
+TEST(VariantRace, TheStrongestMayWinWithoutTheOthers) {
+  FakeNetwork net{{{1.0, 0.7}, {1.0, 0.98}}};
+  net.extra = [](std::span<const int> v) { return 0.4 * v[1]; };
+  const JointRace::Verdict v = net.race();
+  EXPECT_THAT(v.winners, ElementsAre(1, 0));
+  EXPECT_EQ(v.whole.verdict, "faster");
+  EXPECT_EQ(v.whole.changed, 1);
+}
+
+TEST(VariantRace, OtherAnswersLose) {
+  FakeNetwork net{{{1.0, 0.5}}};
+  net.right = false;
+  const JointRace::Verdict v = net.race();
+  EXPECT_THAT(v.winners, ElementsAre(0));
+  EXPECT_EQ(v.whole.verdict, "answers differ");
+}
+
+TEST(VariantRace, WithoutTimeNothingIsDecided) {
+  FakeNetwork net{{{1.0, 0.5}}};
+  const JointRace::Verdict v = net.race({}, 0);
+  EXPECT_THAT(v.winners, ElementsAre(0));
+  EXPECT_EQ(net.calls, 0);
+  EXPECT_EQ(v.results[0][1].error, MeasureError::Cancelled);
+  FakeNetwork one{{{1.0}, {2.0}}};
+  EXPECT_EQ(one.race().whole.verdict, "nothing to race");
+  EXPECT_EQ(one.calls, 0);
+}
+
+TEST(VariantRace, TheSeedDecidesTheOrder) {
+  FakeNetwork a{{{1.0, 0.9, 1.05}, {1.0, 0.9}}}, b = a, c = a;
+  a.race({.seed = 3});
+  b.race({.seed = 3});
+  c.race({.seed = 4});
+  EXPECT_EQ(a.called, b.called);
+  EXPECT_NE(a.called, c.called);
+}
+
+TEST(VariantRace, WhatCannotWinHasFewTurns) {
+  FakeNetwork net{{{1.0, 2.0, 3.0}, {1.0, 1.0}}};
+  net.race({.most_blocks = 50});
+  int hopeless = 0;
+  for (const std::vector<int>& variants : net.called) hopeless += variants[0] > 0;
+  EXPECT_LE(hopeless, 12);
+}
+
+TEST(VariantRace, NoNetworkRacesOnAGpu) {
+  const Tensor x = placeholder({64}, f32);
+  const Tensor y = compute({64}, [&](Axis i) { return x(i) * 2.f; });
+  EXPECT_EQ(make_network_race(Network({y}, Target::parse("cuda -arch=sm_90"))), nullptr);
+  EXPECT_NE(make_network_race(Network({y})), nullptr);
+}
+
+}  // namespace
+}  // namespace heddle::network
