@@ -8,7 +8,7 @@
 #include "heddle/heuristics/dataset.h"
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
-#include "heuristics/feature_kind.h"
+#include "heuristics/names.h"
 
 namespace heddle {
 namespace {

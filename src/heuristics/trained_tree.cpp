@@ -27,6 +27,7 @@ TreeHolder::TreeHolder(TrainedTree tree) : tree_(std::move(tree)) {
   choices_.assign(tree_.choices.begin(), tree_.choices.end());
   table_.origin = {tree_.heuristic, tree_.version,  tree_.machine,      tree_.target,
                    tree_.date,      tree_.problems, tree_.measurements, tree_.seed};
+  table_.limits = tree_.limits;
   table_.features = features_;
   table_.nodes = tree_.nodes;
   table_.leaves = tree_.leaves;

@@ -12,6 +12,7 @@ constexpr FuzzTarget kTargets[] = {
     {"declaration", Format::JsonLines, read_declaration, declaration_seeds},
     {"exported", Format::JsonLines, read_exported, exported_seeds},
     {"frames", Format::Bytes, read_frames, frame_seeds},
+    {"heuristic", Format::JsonLines, read_heuristic_lines, heuristic_seeds},
     {"npy", Format::Bytes, read_npy, npy_seeds},
 #ifdef HEDDLE_FUZZ_ONNX
     {"onnx", Format::Bytes, read_onnx, onnx_seeds},
@@ -22,6 +23,7 @@ constexpr FuzzTarget kTargets[] = {
     {"subject", Format::Bytes, read_subject, subject_seeds},
 #endif
     {"target", Format::Bytes, read_target, target_seeds},
+    {"tree", Format::JsonLines, read_tree_file, tree_seeds},
     {"worker", Format::JsonLines, read_worker_messages, worker_seeds},
 };
 

@@ -44,24 +44,28 @@ void read_cubin(std::string_view bytes);
 void read_declaration(std::string_view bytes);
 void read_exported(std::string_view bytes);
 void read_frames(std::string_view bytes);
+void read_heuristic_lines(std::string_view bytes);
 void read_npy(std::string_view bytes);
 void read_onnx(std::string_view bytes);
 void read_record_lines(std::string_view bytes);
 void read_schedule(std::string_view bytes);
 void read_subject(std::string_view bytes);
 void read_target(std::string_view bytes);
+void read_tree_file(std::string_view bytes);
 void read_worker_messages(std::string_view bytes);
 
 std::vector<std::string> cubin_seeds();
 std::vector<std::string> declaration_seeds();
 std::vector<std::string> exported_seeds();
 std::vector<std::string> frame_seeds();
+std::vector<std::string> heuristic_seeds();
 std::vector<std::string> npy_seeds();
 std::vector<std::string> onnx_seeds();
 std::vector<std::string> record_seeds();
 std::vector<std::string> schedule_seeds();
 std::vector<std::string> subject_seeds();
 std::vector<std::string> target_seeds();
+std::vector<std::string> tree_seeds();
 std::vector<std::string> worker_seeds();
 
 }  // namespace heddle::fuzz

@@ -16,7 +16,7 @@ namespace heddle {
 /// The answer for one held-out problem. Where the tree is unsure, `seconds` is the fallback's time.
 struct EvaluatedProblem {
   std::string id;
-  double best = 0, rule = 0, seconds = 0;
+  double best = 0, rule = 0, seconds = 0, noise = 0;
   std::int32_t choice = kRuleChoice;  ///< an index into HeuristicData::choices
   LeafVerdict verdict = LeafVerdict::Unsure;
   Doubt doubt = Doubt::None;

@@ -31,6 +31,7 @@ struct TrainedTree {
   /// How far outside of the range that training saw a number may be: a share of it. 0.25 accepts
   /// 80..1250 where training saw 100..1000.
   double margin = 0;
+  TreeLimits limits;
   Json training;  ///< how it was trained, and what it reached on held-out problems: for people
 
   std::vector<TrainedFeature> features;

@@ -63,10 +63,11 @@ struct RankedChoice {
 struct TreeLeaf {
   LeafVerdict verdict = LeafVerdict::Unsure;
   std::int32_t support = 0;  ///< problems of the training data
-  /// Mean log(time / best time) of held-out problems, and its upper confidence bound.
+  /// Mean log(time / best time) of held-out problems, and its upper confidence bound. The time is
+  /// that of the fallback unless the verdict is Choice.
   double regret = 0, regret_bound = 0;
   /// Mean log(time / time of the fallback) of held-out problems, its upper confidence bound, and
-  /// the largest.
+  /// the largest. The time is that of the leaf's choice, whatever the verdict.
   double loss = 0, loss_bound = 0, worst_loss = 0;
   std::int32_t first = 0, count = 0;  ///< its part of `ranking`, best first
 };
@@ -78,8 +79,16 @@ struct TreeOrigin {
   std::uint64_t seed = 0;
 };
 
+/// What training asked of a leaf that answers with a choice. Losses are shares: 0.02 for 2 %.
+struct TreeLimits {
+  double confidence = 0;          ///< one-sided, of the bounds of leaves
+  double allowed_loss = 0;        ///< against the fallback, for the bound of the mean
+  double allowed_worst_loss = 0;  ///< against the fallback, for each held-out problem
+};
+
 struct TreeTable {
   TreeOrigin origin;
+  TreeLimits limits;
   std::span<const TreeFeature> features;
   std::span<const TreeNode> nodes;
   std::span<const TreeLeaf> leaves;

@@ -1,0 +1,135 @@
+#include "heddle/heuristics/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "heddle/heuristics/trained_tree.h"
+#include "heddle/support/error.h"
+#include "heuristics/same_features.h"
+
+namespace heddle {
+namespace {
+
+/// The place of each choice of the tree in the list of the data, or -2: the data never has it.
+std::vector<std::int32_t> places_of(const TreeTable& tree, const HeuristicData& data) {
+  std::vector<std::int32_t> places;
+  for (const std::string_view choice : tree.choices) {
+    const auto at = std::lower_bound(data.choices.begin(), data.choices.end(), choice);
+    const bool there = at != data.choices.end() && *at == choice;
+    places.push_back(there ? static_cast<std::int32_t>(at - data.choices.begin()) : -2);
+  }
+  return places;
+}
+
+/// The first choice of the leaf's ranking that the problem has.
+std::int32_t first_available(const TreeTable& tree, const TreeLeaf& leaf,
+                             const std::vector<std::int32_t>& places,
+                             const HeuristicProblem& problem) {
+  for (std::int32_t i = leaf.first; i < leaf.first + leaf.count; ++i) {
+    const std::int32_t ranked = tree.ranking[static_cast<std::size_t>(i)].choice;
+    if (ranked == kRuleChoice) break;
+    const std::int32_t place = places[static_cast<std::size_t>(ranked)];
+    if (problem.has(place)) return place;
+  }
+  return kRuleChoice;
+}
+
+EvaluatedProblem evaluate_problem(const TreeTable& tree, const std::vector<std::int32_t>& places,
+                                  const HeuristicProblem& problem) {
+  EvaluatedProblem out;
+  out.id = problem.id;
+  out.best = problem.best();
+  out.rule = problem.seconds[static_cast<std::size_t>(problem.fallback)];
+  out.noise = problem.noise;
+  const TreeAnswer answer = answer_of(tree, problem.features);
+  out.verdict = answer.verdict;
+  out.doubt = answer.doubt;
+  if (answer.verdict == LeafVerdict::Choice) {
+    const TreeLeaf& leaf = tree.leaves[static_cast<std::size_t>(answer.leaf)];
+    out.choice = first_available(tree, leaf, places, problem);
+    if (out.choice == kRuleChoice) out.verdict = LeafVerdict::Rule;
+  }
+  out.seconds =
+      out.choice == kRuleChoice ? out.rule : problem.seconds[static_cast<std::size_t>(out.choice)];
+  return out;
+}
+
+template <typename Ratio>
+RatioFigures figures_of(const std::vector<EvaluatedProblem>& problems, Ratio ratio) {
+  RatioFigures figures;
+  double sum = 0;
+  bool first = true;
+  for (const EvaluatedProblem& p : problems) {
+    const double r = ratio(p);
+    sum += std::log(r);
+    if (first || r > figures.worst) {
+      figures.worst = r;
+      figures.worst_problem = p.id;
+    }
+    first = false;
+  }
+  if (!problems.empty()) figures.mean = std::exp(sum / static_cast<double>(problems.size()));
+  return figures;
+}
+
+void count_answer(const EvaluatedProblem& p, TreeEvaluation& out) {
+  switch (p.doubt) {
+    case Doubt::None: ++(p.verdict == LeafVerdict::Choice ? out.chose : out.kept_rule); break;
+    case Doubt::Leaf: ++out.unsure_leaf; break;
+    case Doubt::Range: ++out.unsure_range; break;
+    case Doubt::Category:
+    case Doubt::NotKnown:
+    case Doubt::WrongNumber: ++out.unsure_category; break;
+  }
+  const double noise = std::max(p.noise, TrainOptions().least_noise);
+  out.faster += p.seconds * (1 + noise) < p.rule;
+  out.slower += p.seconds > p.rule * (1 + noise);
+}
+
+TreeEvaluation summed_up(std::vector<EvaluatedProblem> problems) {
+  TreeEvaluation out;
+  for (const EvaluatedProblem& p : problems) count_answer(p, out);
+  out.tree_over_best = figures_of(problems, [](const auto& p) { return p.seconds / p.best; });
+  out.rule_over_best = figures_of(problems, [](const auto& p) { return p.rule / p.best; });
+  out.tree_over_rule = figures_of(problems, [](const auto& p) { return p.seconds / p.rule; });
+  out.problems = std::move(problems);
+  return out;
+}
+
+}  // namespace
+
+TreeEvaluation evaluate_tree(const TreeTable& tree, const HeuristicData& data) {
+  check_same_features(tree, data);
+  const std::vector<std::int32_t> places = places_of(tree, data);
+  std::vector<EvaluatedProblem> problems;
+  for (const HeuristicProblem& p : data.problems) {
+    problems.push_back(evaluate_problem(tree, places, p));
+  }
+  return summed_up(std::move(problems));
+}
+
+TreeEvaluation cross_evaluate(const HeuristicData& data, const TrainOptions& options, int folds) {
+  if (folds < 2) throw_user_error("an evaluation needs 2 folds at least");
+  // Other folds than those of training, which draws from the seed itself.
+  const std::vector<std::int32_t> fold = folds_of(data, folds, options.seed + 1);
+  std::vector<EvaluatedProblem> problems;
+  for (int f = 0; f < folds; ++f) {
+    std::vector<std::int32_t> seen, held_out;
+    for (std::size_t p = 0; p < fold.size(); ++p) {
+      (fold[p] == f ? held_out : seen).push_back(static_cast<std::int32_t>(p));
+    }
+    const TreeHolder tree(train_tree(subset(data, seen), options));
+    TreeEvaluation part = evaluate_tree(tree.table(), subset(data, held_out));
+    std::move(part.problems.begin(), part.problems.end(), std::back_inserter(problems));
+  }
+  std::sort(problems.begin(), problems.end(),
+            [](const auto& a, const auto& b) { return a.id < b.id; });
+  return summed_up(std::move(problems));
+}
+
+double TreeEvaluation::unsure_share() const {
+  return problems.empty() ? 0 : unsure() / static_cast<double>(problems.size());
+}
+
+}  // namespace heddle

@@ -1,0 +1,195 @@
+#include "heddle/heuristics/explain_tree.h"
+
+#include <cmath>
+#include <vector>
+
+#include "heddle/support/json.h"
+#include "heddle/support/table.h"
+
+namespace heddle {
+namespace {
+
+/// Whole numbers without a point.
+std::string number(double value) {
+  std::string text = Json(value).dump();
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
+}
+
+std::string value_text(const TreeFeature& feature, double value) {
+  if (std::isnan(value)) return "unknown";
+  if (feature.kind == FeatureKind::Boolean) return value != 0 ? "true" : "false";
+  const bool named = feature.kind == FeatureKind::Categorical && value >= 0 &&
+                     value < static_cast<double>(feature.values.size());
+  return named ? std::string(feature.values[static_cast<std::size_t>(value)]) : number(value);
+}
+
+std::string set_text(const TreeFeature& feature, std::uint64_t set) {
+  std::string text;
+  for (std::size_t i = 0; i < feature.values.size(); ++i) {
+    if (((set >> i) & 1U) != 0) text += (text.empty() ? "" : ", ") + std::string(feature.values[i]);
+  }
+  return "{" + text + "}";
+}
+
+/// "rows <= 64", or "rows > 64" for the answer no. `value` is put after the name, or is empty.
+std::string question(const TreeTable& tree, const TreeNode& node, bool yes,
+                     const std::string& value) {
+  const TreeFeature& feature = tree.features[static_cast<std::size_t>(node.feature)];
+  const std::string name = std::string(feature.name) + (value.empty() ? "" : " " + value);
+  switch (feature.kind) {
+    case FeatureKind::Numeric: return name + (yes ? " <= " : " > ") + number(node.at_most);
+    case FeatureKind::Boolean: return std::string(feature.name) + (yes ? " is false" : " is true");
+    case FeatureKind::Categorical: break;
+  }
+  return name + (yes ? " is one of " : " is none of ") + set_text(feature, node.one_of);
+}
+
+/// A logarithm of a ratio, as the ratio.
+std::string ratio(double logarithm) { return format_fixed(std::exp(logarithm), 3); }
+std::string per_cent(double share) { return number(std::round(share * 1000) / 10) + " %"; }
+
+std::string choice_text(const TreeTable& tree, std::int32_t choice) {
+  return choice == kRuleChoice ? "the rule"
+                               : std::string(tree.choices[static_cast<std::size_t>(choice)]);
+}
+
+std::string doubt_text(const TreeTable& tree, const TreeAnswer& answer,
+                       std::span<const double> features) {
+  if (answer.doubt == Doubt::WrongNumber) {
+    return "unsure: the problem has " + std::to_string(features.size()) +
+           " features, and the tree asks for " + std::to_string(tree.features.size());
+  }
+  const auto f = static_cast<std::size_t>(answer.feature);
+  const TreeFeature& feature = tree.features[f];
+  const std::string is = std::string(feature.name) + " is " + value_text(feature, features[f]);
+  switch (answer.doubt) {
+    case Doubt::Range:
+      return "unsure: " + is + ", outside of " + number(feature.lowest) + ".." +
+             number(feature.highest) + ", which training saw with its margin";
+    case Doubt::Category:
+      return "unsure: " + is + ", which training never saw: only " +
+             set_text(feature, feature.seen);
+    case Doubt::NotKnown:
+    case Doubt::None:
+    case Doubt::Leaf:
+    case Doubt::WrongNumber: break;
+  }
+  return "unsure: " + is;
+}
+
+std::string path_text(const TreeTable& tree, std::span<const double> features) {
+  std::string text;
+  for (const TreeNode* node = &tree.nodes[0]; node->feature >= 0;) {
+    const auto f = static_cast<std::size_t>(node->feature);
+    const bool yes = says_yes(tree.features[f], *node, features[f]);
+    text += "  " + question(tree, *node, yes, value_text(tree.features[f], features[f])) + "\n";
+    node = &tree.nodes[static_cast<std::size_t>(yes ? node->yes : node->no)];
+  }
+  return text;
+}
+
+std::string why_unsure(const TreeTable& tree, const TreeLeaf& leaf) {
+  const TreeLimits& limits = tree.limits;
+  if (leaf.loss_bound > std::log1p(limits.allowed_loss)) {
+    return "its choice may take up to " + ratio(leaf.loss_bound) +
+           " of the rule's time on average (" + per_cent(limits.confidence) +
+           " confidence), and a loss of " + per_cent(limits.allowed_loss) + " is allowed";
+  }
+  return "on one held-out problem its choice took " + ratio(leaf.worst_loss) +
+         " of the rule's time, and a loss of " + per_cent(limits.allowed_worst_loss) +
+         " is allowed";
+}
+
+std::string leaf_text(const TreeTable& tree, const TreeLeaf& leaf) {
+  const std::string bound = " of the best, at most " + ratio(leaf.regret_bound) + " (" +
+                            per_cent(tree.limits.confidence) + " confidence)\n";
+  std::string text;
+  switch (leaf.verdict) {
+    case LeafVerdict::Choice:
+      text = "  answer: " +
+             choice_text(tree, tree.ranking[static_cast<std::size_t>(leaf.first)].choice) +
+             "\n  expected time: " + ratio(leaf.regret) + bound +
+             "  against the rule: " + ratio(leaf.loss) + ", at most " + ratio(leaf.loss_bound) +
+             "; worst of the held-out problems " + ratio(leaf.worst_loss) + "\n";
+      break;
+    case LeafVerdict::Rule:
+      text = "  answer: the rule\n  expected time: " + ratio(leaf.regret) + bound;
+      break;
+    case LeafVerdict::Unsure:
+      text = "  unsure: " + why_unsure(tree, leaf) + "\n  the rule's time: " + ratio(leaf.regret) +
+             bound;
+      break;
+  }
+  for (std::int32_t i = leaf.first; i < leaf.first + leaf.count; ++i) {
+    const RankedChoice& ranked = tree.ranking[static_cast<std::size_t>(i)];
+    text += (i == leaf.first ? "  ranking: " : "           ") + format_fixed(ranked.slowdown, 3) +
+            "  " + choice_text(tree, ranked.choice) + "\n";
+  }
+  return text;
+}
+
+std::string leaf_title(const TreeTable& tree, std::int32_t leaf) {
+  const std::int32_t support = tree.leaves[static_cast<std::size_t>(leaf)].support;
+  return "leaf " + std::to_string(leaf) + " of " + std::to_string(tree.leaves.size()) + " (" +
+         std::to_string(support) + (support == 1 ? " problem)" : " problems)");
+}
+
+std::string title(const TreeTable& tree) {
+  const TreeOrigin& o = tree.origin;
+  std::string text = "tree '" + std::string(o.heuristic) + "' of version " +
+                     std::string(o.version) + ": " + std::to_string(o.problems) + " problems, " +
+                     std::to_string(o.measurements) + " measurements";
+  if (!o.machine.empty()) text += " on " + std::string(o.machine);
+  if (!o.date.empty()) text += ", " + std::string(o.date);
+  return text + "\n";
+}
+
+std::string verdict_text(const TreeTable& tree, const TreeLeaf& leaf) {
+  switch (leaf.verdict) {
+    case LeafVerdict::Choice:
+      return choice_text(tree, tree.ranking[static_cast<std::size_t>(leaf.first)].choice) + ", " +
+             ratio(leaf.regret) + " of the best";
+    case LeafVerdict::Rule: return "the rule, " + ratio(leaf.regret) + " of the best";
+    case LeafVerdict::Unsure: break;
+  }
+  return "unsure";
+}
+
+void add_outline(const TreeTable& tree, std::int32_t index, const std::string& indent,
+                 std::string& text) {
+  const TreeNode& node = tree.nodes[static_cast<std::size_t>(index)];
+  if (node.feature < 0) {
+    text += indent + leaf_title(tree, node.yes) + ": " +
+            verdict_text(tree, tree.leaves[static_cast<std::size_t>(node.yes)]) + "\n";
+    return;
+  }
+  for (const bool yes : {true, false}) {
+    text += indent + question(tree, node, yes, "") + "\n";
+    add_outline(tree, yes ? node.yes : node.no, indent + "  ", text);
+  }
+}
+
+}  // namespace
+
+std::string explain_answer(const TreeTable& tree, std::span<const double> features) {
+  const TreeAnswer answer = answer_of(tree, features);
+  if (answer.leaf < 0) return title(tree) + "  " + doubt_text(tree, answer, features) + "\n";
+  return title(tree) + path_text(tree, features) + leaf_title(tree, answer.leaf) + "\n" +
+         leaf_text(tree, tree.leaves[static_cast<std::size_t>(answer.leaf)]);
+}
+
+std::string describe_answer(const TreeTable& tree, const TreeAnswer& answer,
+                            std::span<const double> features) {
+  if (answer.leaf < 0) return doubt_text(tree, answer, features);
+  return leaf_title(tree, answer.leaf) + ": " +
+         verdict_text(tree, tree.leaves[static_cast<std::size_t>(answer.leaf)]);
+}
+
+std::string tree_outline(const TreeTable& tree) {
+  std::string text = title(tree);
+  add_outline(tree, 0, "  ", text);
+  return text;
+}
+
+}  // namespace heddle

@@ -1,0 +1,19 @@
+// What the leaves of a tree may answer, judged by answers for problems that were held out.
+#pragma once
+
+#include <vector>
+
+#include "heddle/heuristics/train_tree.h"
+#include "heddle/support/decision_tree.h"
+#include "heuristics/grow_tree.h"
+#include "heuristics/regret_table.h"
+#include "heuristics/select_size.h"
+
+namespace heddle {
+
+/// The leaf of each node of `tree` that is one, in the order of the nodes. `first` and `count` are
+/// not filled in.
+std::vector<TreeLeaf> judge_leaves(const std::vector<GrownNode>& tree, const RegretTable& regrets,
+                                   const TreeSize& size, const TrainOptions& options);
+
+}  // namespace heddle

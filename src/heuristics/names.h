@@ -1,0 +1,18 @@
+// Names of the kinds of features, of verdicts and doubts, as files and messages have them.
+#pragma once
+
+#include <string>
+
+#include "heddle/support/decision_tree.h"
+
+namespace heddle {
+
+const char* to_string(FeatureKind kind);
+const char* to_string(LeafVerdict verdict);
+const char* to_string(Doubt doubt);
+
+/// Throw a User error for an unknown name.
+FeatureKind feature_kind(const std::string& name);
+LeafVerdict leaf_verdict(const std::string& name);
+
+}  // namespace heddle

@@ -1,0 +1,248 @@
+// Reading of tree files. What answering relies on is checked here: indices, that each walk ends,
+// and that each node and leaf has one place in the tree.
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "heddle/heuristics/tree_file.h"
+#include "heddle/support/error.h"
+#include "heddle/support/file.h"
+#include "heuristics/names.h"
+
+namespace heddle {
+namespace {
+
+constexpr std::size_t kMostNodes = 65536, kMostFeatures = 4096, kMostChoices = 65536;
+constexpr std::int32_t kMostRanked = 64;
+constexpr int kDeepest = 64;
+
+/// "nodes[3]: ..."
+[[noreturn]] void refuse(const std::string& part, std::size_t index, const std::string& why) {
+  throw_user_error(part + "[" + std::to_string(index) + "]: " + why);
+}
+
+double number(const Json& json, const char* key, double least, double most) {
+  const double value = json.at(key).as_double();
+  if (value >= least && value <= most) return value;  // NaN is not
+  throw_user_error(std::string("'") + key + "' is " + Json(value).dump() + ", not in " +
+                   Json(least).dump() + ".." + Json(most).dump());
+}
+
+/// An integer of least..most.
+std::int64_t integer(const Json& json, const char* key, std::int64_t least, std::int64_t most) {
+  const std::int64_t value = json.at(key).as_int();
+  if (value >= least && value <= most) return value;
+  throw_user_error(std::string("'") + key + "' is " + std::to_string(value) + ", not in " +
+                   std::to_string(least) + ".." + std::to_string(most));
+}
+
+constexpr double kLargest = 1e300;
+constexpr std::int64_t kMostCount = std::int64_t{1} << 53;
+
+const std::vector<Json>& list(const Json& json, const char* key, std::size_t least,
+                              std::size_t most) {
+  const std::vector<Json>& elements = json.at(key).elements();
+  if (elements.size() >= least && elements.size() <= most) return elements;
+  throw_user_error(std::string("there are ") + std::to_string(elements.size()) + " " + key +
+                   ", not " + std::to_string(least) + " to " + std::to_string(most));
+}
+
+std::uint64_t set_of(const TrainedFeature& feature, const Json& names) {
+  std::uint64_t set = 0;
+  for (const Json& name : names.elements()) {
+    const auto at = std::find(feature.values.begin(), feature.values.end(), name.as_string());
+    if (at == feature.values.end()) {
+      throw_user_error("feature '" + feature.name + "' has no value " + name.dump());
+    }
+    set |= std::uint64_t{1} << (at - feature.values.begin());
+  }
+  return set;
+}
+
+TrainedFeature read_feature(const Json& json) {
+  TrainedFeature f;
+  f.name = json.at("name").as_string();
+  f.kind = feature_kind(json.at("kind").as_string());
+  if (f.kind != FeatureKind::Categorical) {
+    f.least = number(json, "least", -kLargest, kLargest);
+    f.most = number(json, "most", f.least, kLargest);
+    return f;
+  }
+  for (const Json& v : list(json, "values", 1, kMostCategories)) f.values.push_back(v.as_string());
+  if (std::set<std::string>(f.values.begin(), f.values.end()).size() < f.values.size()) {
+    throw_user_error("a value of feature '" + f.name + "' is there twice");
+  }
+  f.seen = set_of(f, json.at("seen"));
+  return f;
+}
+
+std::int32_t feature_index(const TrainedTree& tree, const std::string& name) {
+  for (std::size_t i = 0; i < tree.features.size(); ++i) {
+    if (tree.features[i].name == name) return static_cast<std::int32_t>(i);
+  }
+  throw_user_error("there is no feature '" + name + "'");
+}
+
+/// Children come later than their parent, so that no walk goes in a circle.
+TreeNode read_node(const TrainedTree& tree, const Json& json, std::size_t index,
+                   std::size_t count) {
+  TreeNode node;
+  if (json.contains("leaf")) {
+    node.yes = static_cast<std::int32_t>(integer(json, "leaf", 0, kMostNodes));
+    return node;
+  }
+  node.feature = feature_index(tree, json.at("feature").as_string());
+  const TrainedFeature& feature = tree.features[static_cast<std::size_t>(node.feature)];
+  if (feature.kind == FeatureKind::Categorical) {
+    node.one_of = set_of(feature, json.at("one_of"));
+  } else {
+    node.at_most = number(json, "at_most", -kLargest, kLargest);
+  }
+  const auto first = static_cast<std::int64_t>(index) + 1, last = static_cast<std::int64_t>(count);
+  node.yes = static_cast<std::int32_t>(integer(json, "yes", first, last - 1));
+  node.no = static_cast<std::int32_t>(integer(json, "no", first, last - 1));
+  return node;
+}
+
+RankedChoice read_ranked(const TrainedTree& tree, const Json& json) {
+  RankedChoice ranked;
+  if (json.size() != 2) throw_user_error("a ranked choice is [choice, slowdown]");
+  ranked.slowdown = json.at(1).as_double();
+  if (!(ranked.slowdown >= 1 && ranked.slowdown <= kLargest)) {
+    throw_user_error("a slowdown is " + json.at(1).dump() + ", which is no number from 1 on");
+  }
+  if (json.at(0).is_null()) return ranked;
+  const std::int64_t choice = json.at(0).as_int();
+  if (choice < 0 || choice >= std::ssize(tree.choices)) {
+    throw_user_error("there is no choice " + std::to_string(choice));
+  }
+  ranked.choice = static_cast<std::int32_t>(choice);
+  return ranked;
+}
+
+void read_leaf(const Json& json, TrainedTree& tree) {
+  TreeLeaf leaf;
+  leaf.verdict = leaf_verdict(json.at("verdict").as_string());
+  leaf.support = static_cast<std::int32_t>(integer(json, "support", 0, 1 << 30));
+  leaf.regret = number(json, "regret", -kLargest, kLargest);
+  leaf.regret_bound = number(json, "regret_bound", -kLargest, kLargest);
+  leaf.loss = number(json, "loss", -kLargest, kLargest);
+  leaf.loss_bound = number(json, "loss_bound", -kLargest, kLargest);
+  leaf.worst_loss = number(json, "worst_loss", -kLargest, kLargest);
+  leaf.first = static_cast<std::int32_t>(tree.ranking.size());
+  for (const Json& ranked : list(json, "ranking", 0, kMostRanked)) {
+    tree.ranking.push_back(read_ranked(tree, ranked));
+    ++leaf.count;
+  }
+  const bool answers =
+      leaf.count > 0 && tree.ranking[static_cast<std::size_t>(leaf.first)].choice != kRuleChoice;
+  if (leaf.verdict == LeafVerdict::Choice && !answers) {
+    throw_user_error("the verdict is a choice, and its ranking does not begin with one");
+  }
+  tree.leaves.push_back(leaf);
+}
+
+/// Each node but the root has one parent, each leaf one node, and no walk is too long.
+void check_shape(const TrainedTree& tree) {
+  std::vector<int> depth(tree.nodes.size(), -1);
+  std::vector<bool> used(tree.leaves.size(), false);
+  depth[0] = 0;
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+    const TreeNode& node = tree.nodes[i];
+    if (depth[i] < 0) refuse("nodes", i, "no earlier node leads to it");
+    if (depth[i] > kDeepest) refuse("nodes", i, "it is deeper than " + std::to_string(kDeepest));
+    if (node.feature < 0) {
+      const auto leaf = static_cast<std::size_t>(node.yes);
+      if (leaf >= used.size()) refuse("nodes", i, "there is no leaf " + std::to_string(leaf));
+      if (used[leaf]) refuse("nodes", i, "leaf " + std::to_string(leaf) + " is there twice");
+      used[leaf] = true;
+      continue;
+    }
+    for (const std::int32_t child : {node.yes, node.no}) {
+      int& below = depth[static_cast<std::size_t>(child)];
+      if (below >= 0) refuse("nodes", i, "node " + std::to_string(child) + " has two parents");
+      below = depth[i] + 1;
+    }
+  }
+  const auto unused = std::find(used.begin(), used.end(), false);
+  if (unused != used.end()) {
+    refuse("leaves", static_cast<std::size_t>(unused - used.begin()), "no node is this leaf");
+  }
+}
+
+void read_origin(const Json& json, TrainedTree& tree) {
+  tree.heuristic = json.at("heuristic").as_string();
+  tree.version = json.at("version").as_string();
+  tree.machine = json.get_string("machine", "");
+  tree.target = json.get_string("target", "");
+  tree.date = json.get_string("date", "");
+  tree.problems = integer(json, "problems", 0, kMostCount);
+  tree.measurements = integer(json, "measurements", 0, kMostCount);
+  tree.seed = static_cast<std::uint64_t>(json.at("seed").as_int());
+  tree.margin = number(json, "margin", 0, 1000);
+  tree.limits.confidence = number(json, "confidence", 0, 1);
+  tree.limits.allowed_loss = number(json, "allowed_loss", 0, kLargest);
+  tree.limits.allowed_worst_loss = number(json, "allowed_worst_loss", 0, kLargest);
+  if (const Json* training = json.find("training")) tree.training = *training;
+}
+
+/// Reads the elements of a list, and says which of them is wrong.
+template <typename Read>
+void read_list(const Json& json, const char* key, std::size_t least, std::size_t most, Read read) {
+  const std::vector<Json>& elements = list(json, key, least, most);
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    try {
+      read(elements[i], i, elements.size());
+    } catch (const Error& e) {
+      refuse(key, i, e.message);
+    }
+  }
+}
+
+TrainedTree read_json(const Json& json) {
+  const std::int64_t format = json.at("heddle_tree").as_int();
+  if (format != 1) {
+    throw_user_error("format " + std::to_string(format) + " is not known: this version reads 1");
+  }
+  TrainedTree tree;
+  read_origin(json, tree);
+  std::set<std::string> names;
+  read_list(json, "features", 1, kMostFeatures, [&](const Json& j, std::size_t, std::size_t) {
+    tree.features.push_back(read_feature(j));
+    if (!names.insert(tree.features.back().name).second) {
+      throw_user_error("feature '" + tree.features.back().name + "' is there twice");
+    }
+  });
+  read_list(json, "choices", 0, kMostChoices, [&](const Json& j, std::size_t, std::size_t) {
+    tree.choices.push_back(j.as_string());
+  });
+  read_list(json, "nodes", 1, kMostNodes, [&](const Json& j, std::size_t i, std::size_t count) {
+    tree.nodes.push_back(read_node(tree, j, i, count));
+  });
+  read_list(json, "leaves", 1, kMostNodes,
+            [&](const Json& j, std::size_t, std::size_t) { read_leaf(j, tree); });
+  check_shape(tree);
+  return tree;
+}
+
+/// A message may quote the input, which may be long.
+std::string cut(const std::string& message) {
+  constexpr std::size_t kMost = 300;
+  return message.size() <= kMost ? message : message.substr(0, kMost) + "...";
+}
+
+}  // namespace
+
+TrainedTree parse_tree(std::string_view text, std::string_view source) {
+  try {
+    return read_json(Json::parse(text, "tree"));
+  } catch (const Error& e) {
+    throw_user_error(std::string(source) + ": this is no tree: " + cut(e.message), {},
+                     "write the file anew with 'heddle heuristic train', or remove it");
+  }
+}
+
+TrainedTree read_tree(const std::string& path) { return parse_tree(read_file(path), path); }
+
+}  // namespace heddle

@@ -1,0 +1,110 @@
+// Writing of tree files.
+#include <utility>
+
+#include "heddle/heuristics/tree_file.h"
+#include "heddle/support/file.h"
+#include "heuristics/names.h"
+
+namespace heddle {
+namespace {
+
+/// A member whose elements have a line each.
+std::string lines(const char* key, const std::vector<Json>& elements) {
+  std::string text = Json(key).dump() + ": [";
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    text += (i > 0 ? ",\n  " : "\n  ") + elements[i].dump();
+  }
+  return text + "]";
+}
+
+Json names_of(const TrainedFeature& feature, std::uint64_t set) {
+  Json names = Json::array();
+  for (std::size_t i = 0; i < feature.values.size(); ++i) {
+    if (((set >> i) & 1U) != 0) names.push_back(feature.values[i]);
+  }
+  return names;
+}
+
+Json feature_json(const TrainedFeature& f) {
+  Json json = Json::object({{"name", f.name}, {"kind", to_string(f.kind)}});
+  if (f.kind == FeatureKind::Categorical) {
+    json["values"] = Json::array_of(f.values);
+    json["seen"] = names_of(f, f.seen);
+  } else {
+    json["least"] = f.least;
+    json["most"] = f.most;
+  }
+  return json;
+}
+
+Json node_json(const TrainedTree& tree, const TreeNode& node) {
+  if (node.feature < 0) return Json::object({{"leaf", node.yes}});
+  const TrainedFeature& feature = tree.features[static_cast<std::size_t>(node.feature)];
+  Json json = Json::object({{"feature", feature.name}});
+  if (feature.kind == FeatureKind::Categorical) {
+    json["one_of"] = names_of(feature, node.one_of);
+  } else {
+    json["at_most"] = node.at_most;
+  }
+  json["yes"] = node.yes;
+  json["no"] = node.no;
+  return json;
+}
+
+Json leaf_json(const TrainedTree& tree, const TreeLeaf& leaf) {
+  Json ranking = Json::array();
+  for (std::int32_t i = leaf.first; i < leaf.first + leaf.count; ++i) {
+    const RankedChoice& ranked = tree.ranking[static_cast<std::size_t>(i)];
+    ranking.push_back(Json::array(
+        {ranked.choice == kRuleChoice ? Json() : Json(ranked.choice), ranked.slowdown}));
+  }
+  return Json::object({{"verdict", to_string(leaf.verdict)},
+                       {"support", leaf.support},
+                       {"regret", leaf.regret},
+                       {"regret_bound", leaf.regret_bound},
+                       {"loss", leaf.loss},
+                       {"loss_bound", leaf.loss_bound},
+                       {"worst_loss", leaf.worst_loss},
+                       {"ranking", std::move(ranking)}});
+}
+
+template <typename T, typename ToJson>
+std::vector<Json> all(const std::vector<T>& items, ToJson to_json) {
+  std::vector<Json> out;
+  for (const T& item : items) out.push_back(to_json(item));
+  return out;
+}
+
+}  // namespace
+
+std::string tree_to_text(const TrainedTree& t) {
+  const auto member = [](const char* key, const Json& value) {
+    return Json(key).dump() + ": " + value.dump() + ",\n";
+  };
+  std::string text = "{";
+  text += member("heddle_tree", 1);
+  text += member("heuristic", t.heuristic) + member("version", t.version);
+  text += member("machine", t.machine) + member("target", t.target) + member("date", t.date);
+  text += member("problems", t.problems) + member("measurements", t.measurements);
+  text += member("seed", static_cast<std::int64_t>(t.seed)) + member("margin", t.margin);
+  text += member("confidence", t.limits.confidence);
+  text += member("allowed_loss", t.limits.allowed_loss);
+  text += member("allowed_worst_loss", t.limits.allowed_worst_loss);
+  text += member("training", t.training);
+  text += lines("features", all(t.features, feature_json)) + ",\n";
+  text += lines("choices", all(t.choices, [](const std::string& c) { return Json(c); })) + ",\n";
+  text += lines("nodes", all(t.nodes, [&](const TreeNode& n) { return node_json(t, n); })) + ",\n";
+  text += lines("leaves", all(t.leaves, [&](const TreeLeaf& l) { return leaf_json(t, l); }));
+  return text + "}\n";
+}
+
+void write_tree(const std::string& path, const TrainedTree& tree) {
+  write_file_atomic(path, tree_to_text(tree));
+}
+
+std::string tree_file_name(std::string_view kind, std::string_view chip,
+                           std::string_view heuristic) {
+  return std::string(kind) + "-" + std::string(chip) + "." + std::string(heuristic) + ".tree";
+}
+
+}  // namespace heddle

@@ -1,0 +1,284 @@
+#include "heddle/heuristics/train_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/heuristics/evaluate.h"
+#include "heddle/heuristics/tree_file.h"
+#include "heddle/support/error.h"
+#include "heuristics/planted.h"
+
+namespace heddle {
+namespace {
+
+using Times = std::vector<double>;
+
+HeuristicData data_of(int count, const PlantedTimes& times, std::uint64_t seed = 1,
+                      double noise = 0.005) {
+  HeuristicData data = planted_data();
+  Rng rng(seed);
+  add_problems(data, count, times, rng, noise);
+  return data;
+}
+
+/// Few rows and packed: b. Many rows in nchw or blocked: c. Else a.
+Times planted_rule(const std::vector<double>& f) {
+  if (f[0] <= 40) return f[1] != 0 ? Times{2, 1, 2} : Times{1, 2, 2};
+  return f[2] >= 1 ? Times{2, 2, 1} : Times{1, 2, 2};
+}
+
+TEST(TrainTree, RecoversAPlantedRule) {
+  const HeuristicData data = data_of(400, planted_rule);
+  const TreeHolder tree(train_tree(data));
+  EXPECT_EQ(answer_text(tree.table(), {20, 1, 0}), "b");
+  EXPECT_EQ(answer_text(tree.table(), {20, 1, 2}), "b");
+  EXPECT_EQ(answer_text(tree.table(), {500, 0, 1}), "c");
+  EXPECT_EQ(answer_text(tree.table(), {500, 1, 2}), "c");
+  // The fallback is "a": where it is best the tree may name it or keep the rule.
+  EXPECT_EQ(answer_text(tree.table(), {20, 0, 1}), "rule");
+  EXPECT_EQ(answer_text(tree.table(), {500, 1, 0}), "rule");
+  // The threshold lies between the problems on either side of 40.
+  double below = 0, above = 2000;
+  for (const HeuristicProblem& p : data.problems) {
+    (p.features[0] <= 40 ? below : above) =
+        p.features[0] <= 40 ? std::max(below, p.features[0]) : std::min(above, p.features[0]);
+  }
+  const auto& nodes = tree.tree().nodes;
+  EXPECT_TRUE(std::any_of(nodes.begin(), nodes.end(), [&](const TreeNode& n) {
+    return n.feature == 0 && n.at_most == below + (above - below) / 2;
+  }));
+  EXPECT_TRUE(std::any_of(nodes.begin(), nodes.end(), [](const TreeNode& n) {
+    return n.feature == 2 && (n.one_of == 1 || n.one_of == 6);
+  }));
+  const TreeEvaluation held_out = evaluate_tree(tree.table(), data_of(400, planted_rule, 2));
+  EXPECT_LT(held_out.tree_over_best.mean, 1.03);
+  EXPECT_GT(held_out.rule_over_best.mean, 1.2);
+}
+
+TEST(TrainTree, ARuleOfManyCategoriesIsFound) {
+  HeuristicData data = planted_data();
+  std::vector<std::string>& values = data.features[2].values;
+  values.clear();
+  for (int v = 0; v < 20; ++v) values.push_back("v" + std::to_string(v));
+  Rng rng(5);
+  for (int i = 0; i < 400; ++i) {
+    HeuristicProblem p;
+    p.id = std::to_string(i);
+    const double v = i % 20;
+    p.features = {1, 0, v};
+    p.seconds = static_cast<int>(v) % 3 == 0 ? Times{2, 1, 3} : Times{1, 2, 3};
+    data.problems.push_back(p);
+  }
+  const TreeHolder tree(train_tree(data));
+  EXPECT_EQ(tree.tree().leaves.size(), 2u);
+  for (int v = 0; v < 20; ++v) {
+    EXPECT_EQ(answer_text(tree.table(), {1, 0, 1. * v}), v % 3 == 0 ? "b" : "rule") << v;
+  }
+}
+
+// Choice b is best on most problems by little, and loses much on the others. Counting errors takes
+// b; a counts here.
+TEST(TrainTree, TheObjectiveIsRegretAndNotTheNumberOfErrors) {
+  HeuristicData data = data_of(300, [](const auto&) { return Times{1.1, 1, 3}; });
+  for (std::size_t i = 0; i < data.problems.size(); i += 3) data.problems[i].seconds[1] = 5;
+  for (HeuristicProblem& p : data.problems) p.fallback = 2;
+  int b_is_best = 0;
+  for (const HeuristicProblem& p : data.problems) b_is_best += p.best() == p.seconds[1];
+  ASSERT_GE(b_is_best, 200);  // an accuracy objective would answer b
+  TrainOptions options;
+  options.deepest = 0;
+  const TreeHolder tree(train_tree(data, options));
+  EXPECT_EQ(answer_text(tree.table(), {20, 0, 0}), "a");
+}
+
+// Labels flip between choices that differ by less than the noise. Such a tree would split on it.
+TEST(TrainTree, TiesAreNoErrors) {
+  const HeuristicData data = data_of(300, [](const auto&) { return Times{1, 1.001, 2}; });
+  const TrainedTree tree = train_tree(data);
+  EXPECT_EQ(tree.nodes.size(), 1u);
+  EXPECT_EQ(tree.leaves[0].verdict, LeafVerdict::Rule);
+  EXPECT_LT(tree.leaves[0].regret_bound, 0.02);
+}
+
+TEST(TrainTree, MissingChoicesCost) {
+  // b is twice as fast where it is there, and missing on every second problem. Missing is worth
+  // eight times the best: log(8) / 2 is more than the log(2) / 2 of the rule.
+  int calls = 0;
+  const HeuristicData data =
+      data_of(100, [&](const auto&) { return Times{2, ++calls % 2 == 0 ? kNotMeasured : 1, 3}; });
+  TrainOptions options;
+  options.deepest = 0;
+  EXPECT_EQ(answer_text(TreeHolder(train_tree(data, options)).table(), {10, 0, 0}), "rule");
+  // A choice that nearly all problems lack is no candidate.
+  HeuristicData rare = data_of(60, [](const auto&) { return Times{2, kNotMeasured, 3}; });
+  rare.problems[0].seconds[1] = 0.01;
+  const TrainedTree without = train_tree(rare);
+  EXPECT_TRUE(std::find(without.choices.begin(), without.choices.end(), "b") ==
+              without.choices.end());
+}
+
+TEST(TrainTree, RowsInAnotherOrderGiveTheSameTree) {
+  const HeuristicData data = data_of(200, planted_rule, 1, 0.1);
+  std::string header = heuristic_log_header(data).dump() + "\n";
+  std::vector<std::string> lines;
+  for (const HeuristicProblem& p : data.problems) {
+    lines.push_back(heuristic_log_line(data, p).dump() + "\n");
+  }
+  std::string first;
+  Rng rng(9);
+  for (int round = 0; round < 4; ++round) {
+    std::string text = header;
+    for (const std::string& line : lines) text += line;
+    const std::string tree = tree_to_text(train_tree(parse_heuristic_log(text, "log")));
+    if (round == 0) first = tree;
+    EXPECT_EQ(tree, first);
+    rng.shuffle(lines);
+  }
+}
+
+TEST(TrainTree, OutsideOfWhatTrainingSawItIsUnsure) {
+  HeuristicData data = data_of(400, planted_rule);
+  for (HeuristicProblem& p : data.problems) p.features[0] += 100;  // 101..1124
+  for (HeuristicProblem& p : data.problems) {
+    if (p.features[2] == 2) p.features[2] = 1;
+  }
+  TrainOptions options;
+  options.margin = 0.25;
+  const TreeHolder tree(train_tree(data, options));
+  const auto doubt = [&](std::vector<double> features) {
+    return answer_of(tree.table(), features).doubt;
+  };
+  double least = 1e9, most = 0;
+  for (const HeuristicProblem& p : data.problems) {
+    least = std::min(least, p.features[0]);
+    most = std::max(most, p.features[0]);
+  }
+  EXPECT_EQ(doubt({least, 0, 0}), Doubt::None);
+  EXPECT_EQ(doubt({least / 1.25, 0, 0}), Doubt::None);
+  EXPECT_EQ(doubt({most * 1.25, 0, 0}), Doubt::None);
+  EXPECT_EQ(doubt({least / 1.26, 0, 0}), Doubt::Range);
+  EXPECT_EQ(doubt({most * 1.26, 0, 0}), Doubt::Range);
+  EXPECT_EQ(doubt({-most, 0, 0}), Doubt::Range);
+  EXPECT_EQ(doubt({least, 2, 0}), Doubt::Range);  // no boolean
+  EXPECT_EQ(doubt({least, 0, 2}), Doubt::Category);
+  EXPECT_EQ(doubt({least, 0, 77}), Doubt::Category);
+  EXPECT_EQ(doubt({least, 0, 0.5}), Doubt::Category);
+  EXPECT_EQ(doubt({least, 0, kNotMeasured}), Doubt::NotKnown);
+  EXPECT_EQ(doubt({kNotMeasured, 0, 0}), Doubt::NotKnown);
+  EXPECT_EQ(doubt({least, 0}), Doubt::WrongNumber);
+}
+
+TEST(TrainTree, AFeatureWithoutAnySpreadHasNoMargin) {
+  HeuristicData data = data_of(100, [](const auto&) { return Times{2, 1, 3}; });
+  for (HeuristicProblem& p : data.problems) p.features[0] = 32;
+  const TreeHolder tree(train_tree(data));
+  EXPECT_EQ(answer_of(tree.table(), std::vector<double>{32, 1, 0}).doubt, Doubt::None);
+  EXPECT_EQ(answer_of(tree.table(), std::vector<double>{33, 1, 0}).doubt, Doubt::Range);
+}
+
+// What decides between b and the rule is no feature: the mean favours b, single problems do not.
+TEST(TrainTree, ALeafThatMayLoseToTheFallbackIsUnsure) {
+  Rng luck(8);
+  const HeuristicData data =
+      data_of(300, [&](const auto&) { return Times{luck.chance(0.45) ? 1 : 2.2, 1.5, 4}; });
+  const TreeHolder tree(train_tree(data));
+  const TreeLeaf& leaf = tree.tree().leaves[0];
+  ASSERT_EQ(tree.tree().leaves.size(), 1u);
+  EXPECT_EQ(leaf.verdict, LeafVerdict::Unsure);
+  EXPECT_GT(leaf.worst_loss, std::log1p(0.25));
+  EXPECT_EQ(answer_of(tree.table(), std::vector<double>{20, 0, 0}).doubt, Doubt::Leaf);
+  TrainOptions bold;
+  bold.allowed_worst_loss = 1;
+  EXPECT_EQ(answer_text(TreeHolder(train_tree(data, bold)).table(), {20, 0, 0}), "b");
+}
+
+// A mean gain that the few problems of a leaf do not show.
+TEST(TrainTree, AGainThatIsNotShownIsUnsure) {
+  Rng luck(8);
+  const PlantedTimes times = [&](const auto&) {
+    return Times{1.3 * std::exp(0.5 * luck.normal()), 1.2, 9};
+  };
+  TrainOptions options;
+  options.deepest = 0;
+  options.allowed_worst_loss = 100;
+  const TrainedTree few = train_tree(data_of(12, times), options);
+  EXPECT_EQ(few.leaves[0].verdict, LeafVerdict::Unsure);
+  const TrainedTree many = train_tree(data_of(1000, times), options);
+  EXPECT_EQ(many.leaves[0].verdict, LeafVerdict::Choice);
+  EXPECT_LT(many.leaves[0].loss_bound - many.leaves[0].loss,
+            few.leaves[0].loss_bound - few.leaves[0].loss);
+}
+
+TEST(TrainTree, RankingsAreInOrderOfExpectedTime) {
+  const TreeHolder tree(train_tree(data_of(200, [](const auto&) { return Times{2, 1, 1.5}; })));
+  const TreeLeaf& leaf = tree.tree().leaves[0];
+  ASSERT_EQ(leaf.count, 4);
+  const auto name = [&](int i) {
+    const std::int32_t c = tree.tree().ranking[static_cast<std::size_t>(leaf.first + i)].choice;
+    return c == kRuleChoice ? "rule" : tree.tree().choices[static_cast<std::size_t>(c)];
+  };
+  EXPECT_EQ(name(0), "b");
+  EXPECT_EQ(name(1), "c");
+  EXPECT_EQ(name(2), "rule");  // as fast as "a", which it is
+  EXPECT_EQ(name(3), "a");
+  EXPECT_NEAR(tree.tree().ranking[0].slowdown, 1, 0.01);
+  EXPECT_NEAR(tree.tree().ranking[1].slowdown, 1.5, 0.02);
+  EXPECT_NEAR(tree.tree().ranking[2].slowdown, 2, 0.02);
+}
+
+TEST(TrainTree, LeavesHaveTheirLeastSupport) {
+  TrainOptions options;
+  options.leaf_sizes = {30};
+  const TrainedTree tree = train_tree(data_of(300, planted_rule), options);
+  EXPECT_GT(tree.leaves.size(), 1u);
+  std::int64_t all = 0;
+  for (const TreeLeaf& leaf : tree.leaves) {
+    EXPECT_GE(leaf.support, 30);
+    all += leaf.support;
+  }
+  EXPECT_EQ(all, tree.problems);
+}
+
+// Where the features say nothing, cross-validation keeps one leaf.
+TEST(TrainTree, NoiseGrowsNoTree) {
+  Rng luck(8);
+  const HeuristicData data = data_of(200, [&](const auto&) {
+    return Times{1 + luck.uniform_real(), 1 + luck.uniform_real(), 1 + luck.uniform_real()};
+  });
+  EXPECT_EQ(train_tree(data).leaves.size(), 1u);
+}
+
+TEST(TrainTree, ProblemsWithUnknownFeaturesAreLeftOut) {
+  HeuristicData data = data_of(200, planted_rule);
+  for (std::size_t i = 0; i < 50; ++i) {
+    data.problems[i].features[i % 3] = kNotMeasured;
+    data.problems[i].seconds = {9, 9, 0.1};
+  }
+  const TrainedTree tree = train_tree(data);
+  EXPECT_EQ(tree.problems, 150);
+  EXPECT_EQ(tree.training.at("problems_with_unknown_features").as_int(), 50);
+  EXPECT_EQ(answer_text(TreeHolder(tree).table(), {20, 1, 0}), "b");
+}
+
+TEST(TrainTree, TooFewProblemsAndBadOptionsAreErrors) {
+  const HeuristicData few = data_of(9, planted_rule);
+  EXPECT_THROW(train_tree(few), Error);
+  const HeuristicData data = data_of(40, planted_rule);
+  const auto refused = [&](auto change) {
+    TrainOptions options;
+    change(options);
+    EXPECT_THROW(train_tree(data, options), Error);
+  };
+  refused([](TrainOptions& o) { o.folds = 1; });
+  refused([](TrainOptions& o) { o.deepest = -1; });
+  refused([](TrainOptions& o) { o.leaf_sizes = {}; });
+  refused([](TrainOptions& o) { o.leaf_sizes = {0}; });
+  refused([](TrainOptions& o) { o.confidence = 1; });
+  refused([](TrainOptions& o) { o.margin = kNotMeasured; });
+  refused([](TrainOptions& o) { o.ranked = 0; });
+}
+
+}  // namespace
+}  // namespace heddle
