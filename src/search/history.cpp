@@ -24,13 +24,6 @@ void sort_by_time(std::vector<const Record*>& records) {
                    [](const Record* a, const Record* b) { return a->median() < b->median(); });
 }
 
-/// A record's config as near as it can be had here; the default of an alternative that is not
-/// offered.
-Config seed_of(const Template& t, const Record& r) {
-  const int b = t.find_branch(r.alternative);
-  return b < 0 ? t.default_config() : t.config_of_branch(b, nearest_config(t.branch(b), r.config));
-}
-
 class Reader {
  public:
   Reader(const TuneTask& task, const std::string& protocol)
@@ -61,7 +54,7 @@ class Reader {
     sort_by_time(other_protocol_);
     for (const Record* r : other_protocol_) {
       if (static_cast<int>(out_.seeds.size()) < kSeedsOfAKind)
-        out_.seeds.push_back(seed_of(task_.tmpl, *r));
+        out_.seeds.push_back(nearest_config(task_.tmpl, *r));
     }
     sort_by_time(other_template_);
     for (const Record* r : other_template_) {
@@ -143,12 +136,17 @@ Config nearest_config(const Template& t, const Json& config) {
   return out;
 }
 
+Config nearest_config(const Template& t, const Record& r) {
+  const int b = t.find_branch(r.alternative);
+  return b < 0 ? t.default_config() : t.config_of_branch(b, nearest_config(t.branch(b), r.config));
+}
+
 History history_of(const TuneTask& task, const std::vector<Record>& log,
                    const std::string& protocol, const RecordDatabase* shipped) {
   Reader reader(task, protocol);
   for (const Record& r : log) reader.read(r);
   History out = reader.finish();
-  auto seed = [&](const Record& r) { out.seeds.push_back(seed_of(task.tmpl, r)); };
+  auto seed = [&](const Record& r) { out.seeds.push_back(nearest_config(task.tmpl, r)); };
   const ComputeDag& dag = task.tmpl.dag();
   const Target& target = task.tmpl.target();
   if (shipped) {

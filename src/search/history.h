@@ -35,6 +35,10 @@ History history_of(const TuneTask& task, const std::vector<Record>& log,
 /// breaks a requirement get their defaults.
 Config nearest_config(const Template& t, const Json& config);
 
+/// The config of a record of another task, as near as this one can have it: the default where the
+/// record's alternative is not offered.
+Config nearest_config(const Template& t, const Record& record);
+
 /// Do times under these two protocols compare? Warm ones with warm ones, cold with cold; of a race
 /// is always of interest.
 bool protocols_compare(const std::string& a, const std::string& b);

@@ -12,7 +12,9 @@ constexpr size_t kLeaders = 16;
 }  // namespace
 
 TaskRun::TaskRun(TuneTask t)
-    : task(std::move(t)), static_key_(steps_hash(task.tmpl.static_schedule())) {
+    : task(std::move(t)),
+      shape_class(internal::shape_class_of(task.tmpl.dag())),
+      static_key_(steps_hash(task.tmpl.static_schedule())) {
   progress.name = task.name;
   progress.weight = task.weight;
   progress.flops = task.flops();

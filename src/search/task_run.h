@@ -37,6 +37,8 @@ class TaskRun {
   TaskProgress progress;
   std::vector<std::pair<MeasureError, int>> failures_by_kind;
 
+  const std::string shape_class;  ///< equal for tasks that differ in extents only
+
   uint64_t static_key() const { return static_key_; }
   bool was_measured(uint64_t key) const { return measured_.contains(key); }
   /// What became of the static choice; None before it was measured.

@@ -14,12 +14,17 @@ TaskScheduler::TaskScheduler(std::vector<SchedulerTask> tasks, SchedulerOptions 
     : options_(options) {
   for (const SchedulerTask& t : tasks)
     states_.push_back({.task = t, .best = {t.start_seconds}, .gained_from = t.start_seconds});
+  double total = 0;
+  for (const SchedulerTask& t : tasks) total += t.weight * t.start_seconds;
+  for (State& s : states_) {
+    const double share = s.task.weight * s.task.start_seconds;
+    s.small = share > 0 && share < options_.min_share * total;
+  }
 }
 
 int TaskScheduler::waiting() const {
-  return static_cast<int>(std::count_if(states_.begin(), states_.end(), [](const State& s) {
-    return !s.done && s.best.size() == 1;
-  }));
+  return static_cast<int>(
+      std::count_if(states_.begin(), states_.end(), [](const State& s) { return s.waits(); }));
 }
 
 int TaskScheduler::next() const {
@@ -28,7 +33,7 @@ int TaskScheduler::next() const {
   double most = 0;
   for (int i = 0; i < static_cast<int>(states_.size()); ++i) {
     const State& s = states_[static_cast<size_t>(i)];
-    if (s.done || (first && s.best.size() > 1)) continue;
+    if (s.done || (first && !s.waits())) continue;
     // In the first rounds what is not known to be fast goes first; ties go to the earlier task.
     double value = !first             ? promise(i)
                    : s.best[0] <= 0.0 ? std::numeric_limits<double>::infinity()
@@ -54,12 +59,23 @@ double TaskScheduler::best_of_similar(int task) const {
   return behind && rounds(task) > kRoundsToJoinPeers ? 0 : best;
 }
 
+// Of a task without a round, as of the others.
+double TaskScheduler::cost_of_round(const State& s) const {
+  if (s.best.size() > 1) return std::max(s.spent / static_cast<double>(s.best.size() - 1), 1e-9);
+  double spent = 0, rounds = 0;
+  for (const State& other : states_) {
+    spent += other.spent;
+    rounds += static_cast<double>(other.best.size() - 1);
+  }
+  return rounds > 0 ? std::max(spent / rounds, 1e-9) : 1e-9;
+}
+
 double TaskScheduler::promise(int task) const {
   const State& s = states_[static_cast<size_t>(task)];
   double now = s.best.back();
   // Nothing that works was found: one round may change everything, many would have.
   int done_rounds = std::max(1, rounds(task));
-  double cost = std::max(s.spent / done_rounds, 1e-9);
+  const double cost = cost_of_round(s);
   if (now <= 0) return s.task.weight / (cost * done_rounds);
   int window = std::min(options_.window, rounds(task));
   double before = window > 0 ? s.best[s.best.size() - 1 - static_cast<size_t>(window)] : 0;

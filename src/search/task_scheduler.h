@@ -1,8 +1,10 @@
 // TaskScheduler: which task the next round of tuning goes to.
 //
-// Every task gets one round, the most expensive first. Then the task whose next round promises to
-// shorten sum(weight x time) most per second spent: the gradient of Ansor (Zheng et al., OSDI 2020,
-// section 6.2), with alpha = 0.2, beta = 2 and a window of 3 rounds:
+// Every task that matters gets one round, the most expensive first. A task with a smaller share of
+// sum(weight x time) waits until its first round promises more than another round of a larger one.
+// Then the task whose next round promises to shorten sum(weight x time) most per second spent: the
+// gradient of Ansor (Zheng et al., OSDI 2020, section 6.2), with alpha = 0.2, beta = 2 and a window
+// of 3 rounds:
 //
 //   alpha x (what its last rounds gained, a round)
 //   + (1 - alpha) x the more optimistic of: the time falls by time / rounds, as if rounds so far
@@ -30,6 +32,7 @@ struct SchedulerOptions {
   /// Converged: no gain of `min_gain` for `patience` rounds, nor for half of all its rounds.
   int patience = 10;  ///< 0: never
   double min_gain = 0.01;
+  double min_share = 0.02;  ///< of sum(weight x time), for a first round before all others
 };
 
 class TaskScheduler {
@@ -47,7 +50,7 @@ class TaskScheduler {
   int rounds(int task) const {
     return static_cast<int>(states_[static_cast<size_t>(task)].best.size()) - 1;
   }
-  /// Tasks without a round yet.
+  /// Tasks without a round yet that get one before any other task gets a second.
   int waiting() const;
   /// Expected gain of sum(weight x time) per second of tuning; what `next` compares.
   double promise(int task) const;
@@ -60,7 +63,11 @@ class TaskScheduler {
     double gained_from = 0;  ///< the time that a gain is measured against
     int last_gain = 0;       ///< round
     bool done = false;
+    bool small = false;  ///< its share of the time is below min_share
+
+    bool waits() const { return !done && !small && best.size() == 1; }
   };
+  double cost_of_round(const State& s) const;
   double best_of_similar(int task) const;
 
   std::vector<State> states_;

@@ -8,6 +8,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/log.h"
 #include "search/candidate_book.h"
+#include "search/history.h"
 
 namespace heddle {
 namespace {
@@ -21,6 +22,8 @@ constexpr int kSmallestRound = 8;
 // what evolution found in 150 trials was 2.0 % above the best known, before it 3.3 % (mean of four
 // subjects, four seeds each, on times recorded by bench/search_compare and a fit to them).
 constexpr int kSmallRounds = 7;
+// A config is worth a try for a similar task when it gained so much.
+constexpr double kWorthATry = 0.97;
 
 }  // namespace
 
@@ -50,7 +53,7 @@ TuneReport Tuner::run() {
 
 void Tuner::measure_static() {
   std::vector<SchedulerTask> tasks;
-  std::vector<std::string> shapes;
+  std::vector<std::string> shapes;  // by the number that the scheduler knows them by
   for (int i = 0; i < static_cast<int>(runs_.size()); ++i) {
     TaskRun& run = runs_[static_cast<size_t>(i)];
     if (!run.was_measured(run.static_key()) && ended_.empty()) {
@@ -61,13 +64,12 @@ void Tuner::measure_static() {
         if (run.in_doubt()) doubt(run, c.result.message);
       }
     }
-    std::string shape = internal::shape_class_of(run.task.tmpl.dag());
-    auto at = std::find(shapes.begin(), shapes.end(), shape);
+    auto at = std::find(shapes.begin(), shapes.end(), run.shape_class);
     tasks.push_back({.weight = run.task.weight,
                      .flops = run.task.flops(),
                      .similar = static_cast<int>(at - shapes.begin()),
                      .start_seconds = run.best_seconds()});
-    if (at == shapes.end()) shapes.push_back(std::move(shape));
+    if (at == shapes.end()) shapes.push_back(run.shape_class);
   }
   scheduler_.emplace(std::move(tasks), SchedulerOptions{.patience = options_.patience});
   for (int i = 0; i < static_cast<int>(runs_.size()); ++i) {
@@ -127,9 +129,9 @@ bool Tuner::round(int task, int count) {
   show("search", task);
   bool exhausted = false;
   std::vector<Candidate> batch = std::exchange(run.pending, {});
-  if (batch.empty()) batch = propose(run, count, &exhausted);
+  if (batch.empty()) batch = propose(task, count, &exhausted);
   if (batch.empty()) return false;
-  look_ahead(run, batch, static_cast<size_t>(count));
+  look_ahead(task, batch, static_cast<size_t>(count));
   show("measure", task);
   measure(task, batch, TuneClock(clock_.left_s() - reserve(), &clock_));
   double spent = 0;
@@ -145,7 +147,8 @@ bool Tuner::round(int task, int count) {
 
 // What a measurer can compile while it measures this batch is proposed now: it is chosen with one
 // round less of results.
-void Tuner::look_ahead(TaskRun& run, std::vector<Candidate>& batch, size_t count) {
+void Tuner::look_ahead(int task, std::vector<Candidate>& batch, size_t count) {
+  TaskRun& run = runs_[static_cast<size_t>(task)];
   if (batch.size() > count) {
     const auto rest = batch.begin() + static_cast<ptrdiff_t>(count);
     run.pending.assign(std::make_move_iterator(rest), std::make_move_iterator(batch.end()));
@@ -155,23 +158,46 @@ void Tuner::look_ahead(TaskRun& run, std::vector<Candidate>& batch, size_t count
     if (options_.max_trials > 0)
       next = std::min(next, options_.max_trials - trials_ - static_cast<int>(batch.size()));
     bool exhausted = false;
-    if (next > 0) run.pending = propose(run, next, &exhausted);
+    if (next > 0) run.pending = propose(task, next, &exhausted);
   }
   std::vector<Schedule> schedules;
   for (const Candidate& c : run.pending) schedules.push_back(c.schedule);
   if (!schedules.empty()) measurer_->prefetch(run.task, schedules);
 }
 
-std::vector<Candidate> Tuner::propose(TaskRun& run, int count, bool* exhausted) {
+// What won for a task of the same structure is tried first for those like it.
+std::vector<Config> Tuner::seeds_from_similar(int task) const {
+  const TaskRun& own = runs_[static_cast<size_t>(task)];
+  std::vector<Config> seeds;
+  for (const TaskRun& other : runs_) {
+    if (&other == &own || other.shape_class != own.shape_class || other.leaders().empty()) continue;
+    const Leader& best = other.leaders().front();
+    if (best.seconds > kWorthATry * other.progress.static_seconds) continue;
+    const Record record = make_record("", other.task.tmpl, best.config);
+    seeds.push_back(nearest_config(own.task.tmpl, record));
+  }
+  return seeds;
+}
+
+std::vector<Candidate> Tuner::propose(int task, int count, bool* exhausted) {
   Timed timed(*this, "search");
+  TaskRun& run = runs_[static_cast<size_t>(task)];
+  std::vector<Candidate> first = candidates(run, seeds_from_similar(task));
+  while (first.size() > static_cast<size_t>(count)) first.pop_back();
+  count -= static_cast<int>(first.size());
+  if (count == 0) return first;
   for (int i = 0; i < kVainProposals; ++i) {
     std::vector<Config> configs = run.policy->propose(count);
     if (configs.empty()) break;
     std::vector<Candidate> out = candidates(run, configs);
-    if (!out.empty()) return out;
+    for (Candidate& c : out) {
+      const auto same = [&](const Candidate& f) { return f.key == c.key; };
+      if (std::none_of(first.begin(), first.end(), same)) first.push_back(std::move(c));
+    }
+    if (!first.empty()) return first;
   }
-  *exhausted = true;
-  return {};
+  *exhausted = first.empty();
+  return first;
 }
 
 // Configs to measure: legal ones that were not measured, with what the model says of them.

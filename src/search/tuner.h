@@ -35,8 +35,9 @@ class Tuner {
   void search();
   bool round(int task, int count);
   int round_size(int task, double left) const;
-  void look_ahead(TaskRun& run, std::vector<Candidate>& batch, size_t count);
-  std::vector<Candidate> propose(TaskRun& run, int count, bool* exhausted);
+  void look_ahead(int task, std::vector<Candidate>& batch, size_t count);
+  std::vector<Config> seeds_from_similar(int task) const;
+  std::vector<Candidate> propose(int task, int count, bool* exhausted);
   std::vector<Candidate> candidates(TaskRun& run, const std::vector<Config>& configs);
   void measure(int task, std::vector<Candidate>& batch, const TuneClock& clock);
   void record(const TaskRun& run, const Config* config, const Schedule& schedule,

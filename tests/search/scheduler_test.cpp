@@ -1,7 +1,9 @@
 // Which task a round goes to, and when a task is done.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "search/task_scheduler.h"
@@ -22,6 +24,23 @@ TEST(TaskScheduler, GivesEveryTaskARoundFirstTheDearestFirst) {
   }
   EXPECT_EQ(order, (std::vector<int>{2, 1, 0, 3}));
   EXPECT_EQ(s.waiting(), 0);
+}
+
+TEST(TaskScheduler, SmallTasksWaitUntilTheLargeOnesGainLess) {
+  TaskScheduler s({{.weight = 1, .start_seconds = 1},
+                   {.weight = 1, .start_seconds = 0.01},
+                   {.weight = 10, .start_seconds = 0.1}},
+                  {.patience = 0});
+  EXPECT_EQ(s.waiting(), 2);
+  std::vector<int> order;
+  for (int i = 0; i < 400; ++i) {
+    order.push_back(s.next());
+    s.report(order.back(), order.back() == 1 ? 0.01 : 1.0 / (order.back() == 2 ? 10 : 1), 1);
+  }
+  EXPECT_EQ(std::set<int>(order.begin(), order.begin() + 20), (std::set<int>{0, 2}));
+  const auto small = std::count(order.begin(), order.end(), 1);
+  EXPECT_GE(small, 1);
+  EXPECT_LT(small, 20);
 }
 
 // Each task is a curve: its time after n rounds.

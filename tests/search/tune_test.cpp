@@ -458,6 +458,56 @@ TEST_F(Tune, EveryTaskGetsARoundAndTheHeavyOneMost) {
   EXPECT_EQ(m.raced.size(), 3u);
 }
 
+// Proposes these, a batch at a time, and nothing else.
+class ListPolicy : public SearchPolicy {
+ public:
+  explicit ListPolicy(std::vector<Config> list) : list_(std::move(list)) {}
+  std::string name() const override { return "list"; }
+  std::vector<Config> propose(int count) override {
+    std::vector<Config> out;
+    while (!list_.empty() && static_cast<int>(out.size()) < count) {
+      out.push_back(list_.front());
+      list_.erase(list_.begin());
+    }
+    return out;
+  }
+  void report(std::span<const Trial>) override {}
+
+ private:
+  std::vector<Config> list_;
+};
+
+TuneTask rows_task(int64_t rows) {
+  Tensor a = placeholder({Expr(rows), 96}, f32, "A");
+  Tensor b = compute({Expr(rows), 96}, [&](Axis i, Axis j) { return a(i, j) + 1.f; }, "B");
+  TemplateBuilder t(ComputeDag({b}), test_target());
+  const Param x = t.knob("x", {1, 2, 4, 8, 16, 32}, 1);
+  StageRef s = t.stage(1);
+  s.split(s.axis(0), x);
+  return {.name = "rows" + std::to_string(rows), .args = {a, b}, .tmpl = t.finish("rows")};
+}
+
+TEST_F(Tune, WhatWonForATaskIsTriedForOneOfItsShapeClass) {
+  std::vector<TuneTask> tasks{rows_task(64), rows_task(128)};
+  tasks[0].weight = 1000;  // it goes first
+  const uint64_t fast = key_of(tasks[0], {{16}}), same = key_of(tasks[1], {{16}});
+  std::set<uint64_t> measured;
+  FakeMeasurer m([&](const TuneTask&, const Schedule& s) {
+    measured.insert(steps_hash(s));
+    return seconds_of(steps_hash(s) == fast ? 0.5e-3 : 1e-3);
+  });
+  TuneOptions o = options(m, 100);
+  o.policy = [&](const SearchContext& c) -> std::unique_ptr<SearchPolicy> {
+    const bool first = c.task->name == tasks[0].name;
+    return std::make_unique<ListPolicy>(first ? std::vector<Config>{{{2}}, {{16}}}
+                                              : std::vector<Config>{{{4}}, {{8}}});
+  };
+  const TuneReport report = tune_tasks(tasks, o);
+  EXPECT_TRUE(measured.contains(same));
+  EXPECT_EQ(report.tasks[1].trials, 4);  // static, what it proposed, and what the other gained by
+  EXPECT_EQ(report.tasks[0].trials, 3);
+}
+
 TEST_F(Tune, ProgressTellsOfEveryResult) {
   std::vector<TuneTask> tasks{matmul_task(64), matmul_task(48)};
   tasks[0].weight = 3;
