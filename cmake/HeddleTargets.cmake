@@ -137,9 +137,9 @@ function(heddle_test name)
   target_link_libraries(${name} PRIVATE ${library} ${arg_LIBS} GTest::gmock GTest::gtest_main)
   # --gtest_brief keeps the log of a passing run short; a failure still prints in full.
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-  # No shipped record decides what a test sees.
+  # No shipped record decides what a test sees, and no code of an earlier run.
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-                                          ENVIRONMENT "HEDDLE_TOPHUB=off;HEDDLE_LOG_FILE=")
+                                          ENVIRONMENT "HEDDLE_TOPHUB=off;HEDDLE_LOG_FILE=;HEDDLE_CACHE=off")
   if(arg_SERIAL)
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()

@@ -62,6 +62,7 @@ TimedBuild build_timed(const Schedule& schedule, const std::vector<Tensor>& args
   if (program.prepare.body) functions.push_back(program.prepare);
   CodegenOptions codegen;
   codegen.opt_level = options.opt_level;
+  codegen.disk_cache = options.disk_cache;
   CompiledModule module = compile_llvm(functions, target, codegen);
 
   KernelCode code;
@@ -80,6 +81,7 @@ TimedBuild build_timed(const Schedule& schedule, const std::vector<Tensor>& args
   times.codegen = module.times.codegen;
   times.link = module.times.link;
   times.passes = std::move(program.passes);
+  times.cache = module.cache;
   times.total = ms_since(begin);
   return {Kernel(std::move(code)), std::move(times)};
 }

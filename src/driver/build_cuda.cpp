@@ -145,11 +145,15 @@ TimedBuild build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
   const auto compile_begin = Clock::now();
   cuda::Cubin cubin;  // empty for a program without launches, where no output has an element
   if (!p.main.empty() || !p.prepare.empty()) cubin = cuda::compile_cuda(emit_cuda(p), gpu.arch);
+  const CacheAnswer cache = cubin.bytes.empty() ? CacheAnswer::NotAsked
+                            : cubin.cached      ? CacheAnswer::Found
+                                                : CacheAnswer::Missing;
   KernelCode code = cuda_kernel_code(p, all, args.size(), std::move(cubin));
   code.work = work_of(schedule.dag().direct(), schedule.target());
   code.source = source_text;
   code.source_context = source;
   times.codegen = ms_since(compile_begin);
+  times.cache = cache;
   times.total = ms_since(begin);
   return {Kernel(std::move(code)), std::move(times)};
 }

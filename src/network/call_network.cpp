@@ -75,6 +75,7 @@ void NetworkKernel::refresh() const {
 }
 
 const std::vector<KernelArg>& NetworkKernel::args() const { return impl().args; }
+const NetworkBuildReport& NetworkKernel::build_report() const { return impl().report; }
 int64_t NetworkKernel::workspace_bytes() const { return impl().plan.arena_bytes; }
 
 }  // namespace heddle

@@ -49,7 +49,8 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   network::check_schedules(tasks(), schedules);
   std::vector<size_t> numbers(schedules.size());
   std::iota(numbers.begin(), numbers.end(), size_t{0});
-  const std::vector<Kernel> kernels = network::compile_tasks(schedules, numbers);
+  const network::CompiledTasks compiled =
+      network::compile_tasks(schedules, numbers, network::OnDisk::Yes);
 
   NetworkKernel result;
   result.impl_ = std::make_shared<NetworkKernel::Impl>();
@@ -70,9 +71,10 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   if (impl_->target.is_cuda()) impl.on_gpu = std::make_unique<network::DeviceCalls>();
   // One clone for each node, because nodes that share a task prepare different weights.
   for (const NetworkNode& node : nodes()) {
-    impl.steps.push_back(kernels[node.task].clone());
+    impl.steps.push_back(compiled.kernels[node.task].clone());
     impl.names.push_back(tasks()[node.task].name);
   }
+  impl.report = compiled.report;
   impl.plan = network::plan_steps(nodes(), tensors, args.size());
   // Of a GPU nothing is asked for before the first call.
   if (!impl.on_gpu) impl.free.push_back(impl.make_frame());

@@ -24,6 +24,7 @@ struct NetworkKernel::Impl {
   std::vector<NDArray> bound;  ///< constants that callers do not pass
   std::vector<Kernel> steps;
   std::vector<std::string> names;  ///< of the steps
+  NetworkBuildReport report;
   network::StepPlan plan;
   std::unique_ptr<network::DeviceCalls> on_gpu;  ///< null: a network for the CPU
   // Never held while a kernel runs, because it may wait for a parallel region whose body calls this

@@ -83,7 +83,7 @@ VariantRunner::VariantRunner(const Network& network,
     }
   }
   const std::vector<Kernel> kernels =
-      compile_tasks(others, tasks_of_others, [&] { return clock.expired(); });
+      compile_tasks(others, tasks_of_others, OnDisk::No, [&] { return clock.expired(); }).kernels;
   available_.assign(tasks.size(), {0});
   for (const Kernel& step : kernel_.impl().steps) steps_.push_back({step});
   for (size_t i = 0; i < kernels.size(); ++i) {

@@ -47,6 +47,18 @@ TEST(WorkerCommand, ServesWhatItUnderstands) {
   EXPECT_NE(r.err.find("what arrived is no frame of a message"), std::string::npos) << r.err;
 }
 
+TEST(CacheCommand, ListsAndClears) {
+  const std::string folder = temporary("cache");
+  const auto run = [&](const std::string& words) {
+    return heddle_command("cache " + words, "HEDDLE_CUBIN_CACHE= HEDDLE_CACHE=" + folder);
+  };
+  EXPECT_THAT(run("list").out, HasSubstr(folder + "/code"));
+  const CommandResult cleared = run("clear");
+  EXPECT_EQ(cleared.status, 0) << cleared.err;
+  EXPECT_THAT(cleared.out, HasSubstr("code: 0 files removed"));
+  EXPECT_EQ(run("").status, 2);
+}
+
 TEST(Help, EachCommandHasExamples) {
   for (const char* arguments : {"--help", "list --help", "explain --help", "bench --help",
                                 "tune --help", "report --help"}) {

@@ -1,47 +1,24 @@
-// A file of the cache of machine code. Its checksum is made right, so that what lies behind it is
-// read too; the compiler's log in it is also read by itself.
+// A file of the cache of machine code, whose checksum is right; the compiler's log in it is also
+// read by itself.
 #include <stdlib.h>
-
-#include <cstdio>
 
 #include "codegen/cuda/cubin_cache.h"
 #include "codegen/cuda/ptxas_log.h"
 #include "fuzz/fuzz_target.h"
 #include "fuzz/scratch.h"
+#include "heddle/codegen/cuda.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
-#include "heddle/support/hash.h"
-#include "heddle/support/json.h"
 
 namespace heddle::fuzz {
 namespace {
 
 constexpr const char* kKey = "0123456789abcdef0123456789abcdef";
 
-std::string file_of_key() { return scratch_folder() + "/" + kKey + ".cubin"; }
-
-std::string with_right_checksum(std::string_view bytes) {
-  const size_t line = bytes.find('\n');
-  if (line == std::string_view::npos) return std::string(bytes);
-  try {
-    Json head = Json::parse(bytes.substr(0, line));
-    const std::string covered = std::string(bytes.substr(line + 1)) + head.at("log").as_string();
-    char text[17];
-    std::snprintf(text, sizeof text, "%016llx",
-                  static_cast<unsigned long long>(hash_bytes(covered.data(), covered.size())));
-    head["checksum"] = Json(text);
-    head["key"] = Json(kKey);
-    return head.dump() + std::string(bytes.substr(line));
-  } catch (const Error&) {
-    return std::string(bytes);
-  }
-}
-
 }  // namespace
 
 void read_cubin(std::string_view bytes) {
   ::setenv("HEDDLE_CUBIN_CACHE", scratch_folder().c_str(), 1);
-  scratch_file(std::string(kKey) + ".cubin", with_right_checksum(bytes));
+  disk_cubin_cache().store(kKey, std::string(bytes));
   const std::string log(bytes);
   cuda::parse_resources(log);
   cuda::parse_warnings(log);
@@ -74,7 +51,7 @@ std::vector<std::string> cubin_seeds() {
       "serialized\n"
       "kernel.cu(12): error: identifier \"x\" is undefined\n";
   cuda::store_cubin(kKey, cubin);
-  return {read_file(file_of_key())};
+  return {disk_cubin_cache().load(kKey).content.value()};
 }
 
 }  // namespace heddle::fuzz

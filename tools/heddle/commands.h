@@ -107,6 +107,11 @@ struct RunOptions {
 };
 int run_model(const RunOptions& options);
 
+struct CacheOptions {
+  bool clear = false;  ///< else: list
+};
+int run_cache(const CacheOptions& options);
+
 struct OnnxListOptions {
   bool coverage = false;
 };

@@ -95,6 +95,8 @@ int run(int argc, char** argv) {
   add_selftest(app, selftest);
   RunOptions run_options;
   add_run(app, run_options);
+  CacheOptions cache;
+  add_cache(app, cache);
   OnnxListOptions onnx;
   add_onnx(app, onnx);
   add_worker(app);
@@ -116,6 +118,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("report")) return run_report(report);
   if (app.got_subcommand("records")) return run_records(records);
   if (app.got_subcommand("run")) return run_model(run_options);
+  if (app.got_subcommand("cache")) return run_cache(cache);
   if (app.got_subcommand("onnx")) return run_onnx(onnx);
   if (app.got_subcommand("selftest")) return run_selftest(selftest);
   if (app.got_subcommand("worker")) return worker_main(1, argv);

@@ -154,6 +154,23 @@ void add_run(CLI::App& app, RunOptions& o) {
       "  heddle run bert.onnx --dims batch=1,sequence=128 --threads 1 --time 5");
 }
 
+void add_cache(CLI::App& app, CacheOptions& o) {
+  CLI::App* c = app.add_subcommand("cache", "Show or remove the compiled kernels on the disk");
+  c->require_subcommand(1);
+  c->add_subcommand("list", "Show folders, sizes and limits");
+  c->add_subcommand("clear", "Remove all files")->callback([&o] { o.clear = true; });
+  c->footer(
+      "Networks leave their compiled kernels on the disk, and the next process finds them there:\n"
+      "by the code, the machine, and the build of Heddle. The folders lie below HEDDLE_CACHE (off: "
+      "no\n"
+      "cache), else heddle in $XDG_CACHE_HOME or ~/.cache. The files used least recently are "
+      "removed\n"
+      "above HEDDLE_CACHE_MB (1024) and HEDDLE_CUBIN_CACHE_MB (512).\n"
+      "Examples:\n"
+      "  heddle cache list\n"
+      "  heddle cache clear");
+}
+
 void add_onnx(CLI::App& app, OnnxListOptions& o) {
   CLI::App* c = app.add_subcommand("onnx", "Show what is known of ONNX");
   c->add_flag("--coverage", o.coverage, "Which operators are supported, and which are not");

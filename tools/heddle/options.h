@@ -19,6 +19,7 @@ void add_report(CLI::App& app, ReportRequest& o);
 void add_records(CLI::App& app, RecordsOptions& o);
 void add_selftest(CLI::App& app, SelftestOptions& o);
 void add_run(CLI::App& app, RunOptions& o);
+void add_cache(CLI::App& app, CacheOptions& o);
 void add_onnx(CLI::App& app, OnnxListOptions& o);
 void add_worker(CLI::App& app);
 

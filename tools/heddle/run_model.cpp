@@ -91,6 +91,16 @@ std::string summary(const NDArray& array) {
   return text;
 }
 
+// ", 28 of them kept on the disk": what the build did not have to compile.
+std::string kept_text(const NetworkBuildReport& report) {
+  std::string text;
+  if (report.from_disk > 0)
+    text += ", " + std::to_string(report.from_disk) + " of them kept on the disk";
+  if (report.damaged > 0)
+    text += ", " + std::to_string(report.damaged) + " compiled again: their files were damaged";
+  return text;
+}
+
 }  // namespace
 
 int run_model(const RunOptions& options) {
@@ -130,8 +140,8 @@ int run_model(const RunOptions& options) {
     std::cout << "\n";
   }
   std::cout << "import " << format_time(import_s) << ", compile " << format_time(build_s) << " ("
-            << network.nodes().size() << " nodes, " << network.tasks().size()
-            << " kernels), first call " << format_time(first_s) << "\n";
+            << network.nodes().size() << " nodes, " << network.tasks().size() << " kernels"
+            << kept_text(kernel.build_report()) << "), first call " << format_time(first_s) << "\n";
   if (options.seconds > 0) {
     const Measurement m = measure([&] { kernel.call(arrays); }, options.seconds);
     std::cout << "a call  " << format_time(m.median_s) << " (median of " << m.samples_s.size()

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "heddle/lower/gpu_program.h"
+#include "heddle/support/disk_cache.h"
 
 namespace heddle {
 
@@ -23,5 +24,9 @@ namespace heddle {
 ///
 /// Throws an internal Error for a program that is not in the thread form (lower/gpu_program.h).
 std::string emit_cuda(const GpuProgram& program);
+
+/// Where NVRTC's results are kept: HEDDLE_CUBIN_CACHE ("off": nowhere), else the folder "cubin"
+/// (support/disk_cache.h); at most HEDDLE_CUBIN_CACHE_MB, 512 MiB.
+DiskCache disk_cubin_cache();
 
 }  // namespace heddle

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heddle/ir/stmt.h"
+#include "heddle/support/disk_cache.h"
 #include "heddle/target/target.h"
 
 namespace heddle {
@@ -18,11 +19,23 @@ struct CodegenOptions {
   /// Loop nests that this process compiled before, for any program, are not compiled again. It has
   /// no effect where text is kept.
   bool reuse_nests = true;
+  /// Look for the code on the disk, where another process may have left it, and leave it there
+  /// (the folder "code", support/disk_cache.h; at most HEDDLE_CACHE_MB, 1024 MiB). The code is then
+  /// compiled as a whole: no nests are reused. It has no effect where text is kept.
+  bool disk_cache = false;
 };
 
 /// Milliseconds spent in each part of one compilation.
 struct CodegenTimes {
   double build_ir = 0, optimize = 0, codegen = 0, link = 0;
+};
+
+/// What the cache on the disk had to say about a program.
+enum class CacheAnswer {
+  NotAsked,
+  Found,
+  Missing,  ///< compiled, and left there
+  Damaged,  ///< the file there was not what had been stored; compiled, and replaced
 };
 
 /// Machine code of a module; the entries stay valid while `code` lives.
@@ -35,6 +48,7 @@ struct CompiledModule {
   std::string llvm_ir, assembly;
   int nests = 0;  ///< nests that can be shared with other programs; 0 for a program of one nest
   int reused_nests = 0;  ///< of these, nests that were compiled before
+  CacheAnswer cache = CacheAnswer::NotAsked;
   CodegenTimes times;
 };
 
@@ -46,6 +60,9 @@ CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const
 /// Releases the nests that are kept for reuse (up to 64 MiB of code). Kernels keep the code that
 /// they need.
 void release_code_cache();
+
+/// The cache that CodegenOptions::disk_cache uses.
+DiskCache disk_code_cache();
 
 /// LLVM IR ("ll"), assembly ("s") or an object file ("o") for any target that LLVM knows. Nothing
 /// is executed.

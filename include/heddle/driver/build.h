@@ -37,14 +37,16 @@ struct BuildOptions {
   /// on (threads, caches) may differ. Another kind, CPU or vector width is a User error.
   std::optional<Target> target = {};
   std::string name = "kernel";
-  int opt_level = 1;   ///< see CodegenOptions
-  int max_unroll = 0;  ///< see LowerOptions
+  int opt_level = 1;        ///< see CodegenOptions
+  int max_unroll = 0;       ///< see LowerOptions
+  bool disk_cache = false;  ///< see CodegenOptions; cubins are always looked for on the disk
 };
 
 /// The time of each part of a build, in milliseconds.
 struct BuildTimes {
   double lower = 0, llvm_ir = 0, optimize = 0, codegen = 0, link = 0, total = 0;
   std::vector<PassRecord> passes;
+  CacheAnswer cache = CacheAnswer::NotAsked;
 };
 
 /// Compiles `schedule`, for its target, into a kernel that takes `args` in this order: every input

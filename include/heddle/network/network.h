@@ -31,6 +31,13 @@ struct NetworkNode {
 
 class NetworkKernel;
 
+/// What a build did for the kernels of a network.
+struct NetworkBuildReport {
+  int kernels = 0;
+  int from_disk = 0;  ///< of these, kernels whose code another process had left on the disk
+  int damaged = 0;    ///< of these, kernels whose file on the disk was damaged, and was replaced
+};
+
 class Network {
  public:
   /// `options` apply to every task. The default is those of this thread's scope.
@@ -51,8 +58,10 @@ class Network {
 
   /// Compiles a kernel for each task, in parallel, from `schedules` (one for each task; empty: the
   /// choice of create_schedule, which is a record or the rules). Buffers between nodes share memory
-  /// where their lifetimes do not overlap. `args` are the placeholders and outputs of the network
-  /// in call order. Constants with values may be left out: the kernel supplies them.
+  /// where their lifetimes do not overlap. Code is kept on the disk for the next process
+  /// (support/disk_cache.h; the environment variable HEDDLE_CACHE=off turns that off). `args` are
+  /// the placeholders and outputs of the network in call order. Constants with values may be left
+  /// out: the kernel supplies them.
   NetworkKernel build(const std::vector<Tensor>& args,
                       const std::vector<Schedule>& schedules = {}) const;
   NetworkKernel build(const std::vector<Tensor>& args, const TuneReport& report) const;
@@ -91,6 +100,7 @@ class NetworkKernel {
   /// anew.
   void refresh() const;
   const std::vector<KernelArg>& args() const;
+  const NetworkBuildReport& build_report() const;
   int64_t workspace_bytes() const;  ///< size of the buffers between nodes, for each concurrent call
   explicit operator bool() const { return static_cast<bool>(impl_); }
 

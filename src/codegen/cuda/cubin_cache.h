@@ -1,8 +1,7 @@
 // Compiled machine code on disk, found by a hash of all its inputs.
 //
-// The folder is HEDDLE_CUBIN_CACHE ("off": none), else heddle/cubin in $XDG_CACHE_HOME or ~/.cache.
-// It keeps at most HEDDLE_CUBIN_CACHE_MB (512) MiB and removes the least recently used files. Any
-// number of threads and processes may share it. A damaged file is ignored.
+// The folder is HEDDLE_CUBIN_CACHE ("off": none), else "cubin" among the caches (disk_cache.h). It
+// keeps at most HEDDLE_CUBIN_CACHE_MB (512) MiB.
 #pragma once
 
 #include <optional>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "codegen/cuda/nvrtc.h"
+#include "heddle/support/disk_cache.h"
 
 namespace heddle::cuda {
 
@@ -20,7 +20,6 @@ std::string cubin_key(const std::string& source, const std::string& arch,
 /// Empty: there is no cache.
 std::string cubin_cache_folder();
 std::optional<Cubin> load_cubin(const std::string& key);
-/// A full disk or a folder that cannot be written is not an error; it only costs speed.
 void store_cubin(const std::string& key, const Cubin& cubin);
 
 }  // namespace heddle::cuda

@@ -8,6 +8,7 @@
 #include "codegen/llvm/code_cache.h"
 #include "codegen/llvm/generator.h"
 #include "codegen/llvm/math_library.h"
+#include "codegen/llvm/object_cache.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/workspace.h"
@@ -49,12 +50,34 @@ class Session {
     std::shared_ptr<void> code;
   };
 
+  /// Names must be unique in the process: code may refer to that of other modules.
   Loaded load(llvm::SmallVector<char, 0> object, const std::vector<std::string>& names) {
     orc::ResourceTrackerSP tracker = library_->createResourceTracker();
     // From here on the last owner of the tracker removes its code.
     std::shared_ptr<void> code(tracker.get(), [tracker](void*) {
       if (llvm::Error error = tracker->remove()) llvm::consumeError(std::move(error));
     });
+    return link(*library_, tracker, std::move(code), std::move(object), names);
+  }
+
+  /// A module with a name space of its own, which sees nothing but the runtime.
+  Loaded load_apart(llvm::SmallVector<char, 0> object, const std::vector<std::string>& names) {
+    static std::atomic<uint64_t> modules{0};
+    orc::JITDylib* apart =
+        &session_->createBareJITDylib("heddle.apart." + std::to_string(modules++));
+    std::shared_ptr<void> code(apart, [this](void* library) {
+      if (llvm::Error error = session_->removeJITDylib(*static_cast<orc::JITDylib*>(library)))
+        llvm::consumeError(std::move(error));
+    });
+    apart->addToLinkOrder(*library_);
+    return link(*apart, apart->getDefaultResourceTracker(), std::move(code), std::move(object),
+                names);
+  }
+
+ private:
+  Loaded link(orc::JITDylib& library, const orc::ResourceTrackerSP& tracker,
+              std::shared_ptr<void> code, llvm::SmallVector<char, 0> object,
+              const std::vector<std::string>& names) {
     auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), "heddle",
                                                                   /*RequiresNullTerminator=*/false);
     unwrap(layer_->add(tracker, std::move(buffer)), "adding generated code");
@@ -65,7 +88,7 @@ class Session {
       wanted.add(symbols.back());
     }
     orc::SymbolMap found =
-        unwrap(session_->lookup({{library_, orc::JITDylibLookupFlags::MatchAllSymbols}},
+        unwrap(session_->lookup({{&library, orc::JITDylibLookupFlags::MatchAllSymbols}},
                                 std::move(wanted)),
                "linking generated code");
     Loaded loaded;
@@ -76,7 +99,6 @@ class Session {
     return loaded;
   }
 
- private:
   Session() {
     codegen::libmvec();
     auto control = unwrap(orc::SelfExecutorProcessControl::Create(), "starting the JIT");
@@ -171,45 +193,44 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace
+struct Request {
+  const std::vector<LoweredFunction>& functions;
+  const Machine& machine;
+  llvm::TargetMachine& tm;
+  const CodegenOptions& options;
+};
 
-CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const Target& target,
-                            const CodegenOptions& options) {
-  if (options.opt_level != 1 && options.opt_level != 2)
-    throw_user_error("opt_level is " + std::to_string(options.opt_level), {},
-                     "1, a few cheap passes, or 2, LLVM's O2");
-  Stopwatch watch;
-  const Machine machine = codegen::describe_machine(target, /*for_jit=*/true);
-  llvm::TargetMachine& tm = codegen::thread_target_machine(machine, options.opt_level);
+// Compiled for this process, with the nests that it has compiled before.
+CompiledModule compile_here(const Request& request, Stopwatch& watch) {
+  const CodegenOptions& options = request.options;
   // One name space for all modules of the process.
   static std::atomic<uint64_t> modules{0};
   const std::string prefix = "heddle." + std::to_string(modules++) + ".";
-  const std::vector<LoweredFunction> all = codegen::split_lanes(functions, machine.vector_bytes);
   std::vector<std::string> names;
-  for (const LoweredFunction& function : functions) {
+  for (const LoweredFunction& function : request.functions) {
     names.push_back(prefix + std::to_string(names.size()) + "." + function.name);
   }
   Nests nests;
   if (options.reuse_nests && !options.keep_llvm_ir && !options.keep_assembly) {
-    nests = find_nests(all, prefix, machine, options.opt_level);
+    nests = find_nests(request.functions, prefix, request.machine, options.opt_level);
   }
   CompiledModule result;
   llvm::LLVMContext context;
   // Functions precede their callers, because LLVM gives a name to its first user.
   std::unique_ptr<llvm::Module> module =
-      codegen::build_module(context, joined(nests.functions, all), joined(nests.symbols, names),
-                            machine, tm, nests.calls);
+      codegen::build_module(context, joined(nests.functions, request.functions),
+                            joined(nests.symbols, names), request.machine, request.tm, nests.calls);
   result.times.build_ir = watch.lap();
-  codegen::optimize(*module, tm, options.opt_level);
+  codegen::optimize(*module, request.tm, options.opt_level);
   result.times.optimize = watch.lap();
   if (options.keep_llvm_ir) result.llvm_ir = codegen::print(*module);
   if (options.keep_assembly) {
     std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*module);
-    const auto text = codegen::run_backend(*copy, tm, llvm::CodeGenFileType::AssemblyFile);
+    const auto text = codegen::run_backend(*copy, request.tm, llvm::CodeGenFileType::AssemblyFile);
     result.assembly.assign(text.begin(), text.end());
   }
   watch.lap();
-  auto object = codegen::run_backend(*module, tm, llvm::CodeGenFileType::ObjectFile);
+  auto object = codegen::run_backend(*module, request.tm, llvm::CodeGenFileType::ObjectFile);
   const std::size_t bytes = object.size();
   result.times.codegen = watch.lap();
   Session::Loaded loaded = Session::get().load(std::move(object), names);
@@ -223,6 +244,59 @@ CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const
   result.code = std::make_shared<std::vector<std::shared_ptr<void>>>(std::move(nests.code));
   result.times.link = watch.lap();
   return result;
+}
+
+// Found on the disk, or compiled and left there.
+CompiledModule compile_for_disk(const Request& request, const std::string& key, Stopwatch& watch) {
+  // The same in each process, and for programs that differ in names alone.
+  std::vector<std::string> names;
+  while (names.size() < request.functions.size())
+    names.push_back("heddle." + std::to_string(names.size()));
+  const DiskCache cache = disk_code_cache();
+  DiskCache::Answer known = cache.load(key);
+  CompiledModule result;
+  llvm::SmallVector<char, 0> object;
+  if (known.content) {
+    result.cache = CacheAnswer::Found;
+    object.assign(known.content->begin(), known.content->end());
+    result.times.build_ir = watch.lap();
+  } else {
+    result.cache = known.damaged ? CacheAnswer::Damaged : CacheAnswer::Missing;
+    llvm::LLVMContext context;
+    std::unique_ptr<llvm::Module> module =
+        codegen::build_module(context, request.functions, names, request.machine, request.tm);
+    result.times.build_ir = watch.lap();
+    codegen::optimize(*module, request.tm, request.options.opt_level);
+    result.times.optimize = watch.lap();
+    object = codegen::run_backend(*module, request.tm, llvm::CodeGenFileType::ObjectFile);
+    cache.store(key, std::string(object.begin(), object.end()));
+    result.times.codegen = watch.lap();
+  }
+  Session::Loaded loaded = Session::get().load_apart(std::move(object), names);
+  result.entries = std::move(loaded.entries);
+  result.code = std::move(loaded.code);
+  result.times.link = watch.lap();
+  return result;
+}
+
+}  // namespace
+
+CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const Target& target,
+                            const CodegenOptions& options) {
+  if (options.opt_level != 1 && options.opt_level != 2)
+    throw_user_error("opt_level is " + std::to_string(options.opt_level), {},
+                     "1, a few cheap passes, or 2, LLVM's O2");
+  Stopwatch watch;
+  const Machine machine = codegen::describe_machine(target, /*for_jit=*/true);
+  llvm::TargetMachine& tm = codegen::thread_target_machine(machine, options.opt_level);
+  const std::vector<LoweredFunction> all = codegen::split_lanes(functions, machine.vector_bytes);
+  const Request request{all, machine, tm, options};
+  if (options.disk_cache && !options.keep_llvm_ir && !options.keep_assembly &&
+      !cache_folder("code").empty()) {
+    const std::string key = codegen::object_key(all, target, options.opt_level);
+    if (!key.empty()) return compile_for_disk(request, key, watch);
+  }
+  return compile_here(request, watch);
 }
 
 void release_code_cache() { code_cache().clear(); }

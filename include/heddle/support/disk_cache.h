@@ -1,0 +1,59 @@
+// Files that spare work another process did before: compiled kernels, found by a hash of all that
+// went into them.
+//
+// They lie in folders below HEDDLE_CACHE ("off": no cache), else heddle in $XDG_CACHE_HOME or
+// ~/.cache. Any number of threads and processes may share a folder: a file appears whole, by a
+// rename, and holds a checksum.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+/// The folder of one kind of files, such as "code". Empty: there is no cache.
+std::string cache_folder(const std::string& kind);
+
+class DiskCache {
+ public:
+  /// A folder, made at the first store; empty: nothing is stored and nothing found. Names end in
+  /// `extension`, such as ".o"; other files are left alone. Above `limit_bytes` the least recently
+  /// used files are removed.
+  DiskCache(std::string folder, std::string extension, std::uintmax_t limit_bytes)
+      : folder_(std::move(folder)), extension_(std::move(extension)), limit_(limit_bytes) {}
+
+  struct Answer {
+    std::optional<std::string> content;
+    bool damaged = false;  ///< there was a file, and it was not what had been stored
+  };
+  /// Marks the file as recently used. A damaged file is removed.
+  Answer load(const std::string& key) const;
+  /// A full disk or a folder that cannot be written is no error: it costs speed only.
+  void store(const std::string& key, const std::string& content) const;
+
+  struct Entry {
+    std::filesystem::path path;
+    std::filesystem::file_time_type used;
+    std::uintmax_t bytes = 0;
+  };
+  const std::string& folder() const { return folder_; }
+  std::uintmax_t limit_bytes() const { return limit_; }
+  std::vector<Entry> entries() const;  ///< least recently used first
+  /// Removes all files, and returns how many there were. A Runtime error where one stays.
+  int clear() const;
+
+ private:
+  std::filesystem::path file_of(const std::string& key) const;
+  void sweep() const;
+
+  std::string folder_, extension_;
+  std::uintmax_t limit_;
+};
+
+/// The limit of a cache in bytes: a number of MiB from an environment variable, else `megabytes`.
+std::uintmax_t cache_limit(const char* variable, std::uintmax_t megabytes);
+
+}  // namespace heddle

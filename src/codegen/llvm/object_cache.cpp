@@ -1,0 +1,52 @@
+#include "codegen/llvm/object_cache.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "codegen/llvm/code_cache.h"
+#include "heddle/codegen/llvm.h"
+#include "heddle/support/build_id.h"
+#include "heddle/support/hash.h"
+#include "ir/canonical.h"
+#include "llvm/Config/llvm-config.h"
+
+namespace heddle {
+namespace codegen {
+namespace {
+
+constexpr std::uintmax_t kMegabytes = 1024;
+
+CanonicalKey combined(const CanonicalKey& a, uint64_t b) {
+  return {hash_combine(a.high, b), hash_combine(a.low, mix64(b))};
+}
+
+}  // namespace
+
+std::string object_key(const std::vector<LoweredFunction>& functions, const Target& target,
+                       int opt_level) {
+  CanonicalKey key{hash_string(build_id()), hash_string(LLVM_VERSION_STRING)};
+  for (const LoweredFunction& f : functions) {
+    const CanonicalForm form = canonical_form(f.body);
+    if (!form.closed) return {};  // the form does not tell all of it
+    key = combined(combined(key, form.key.high), form.key.low);
+    // Which argument each buffer of the body is.
+    key = combined(combined(key, f.args.size()), form.buffers.size());
+    for (const Buffer& b : form.buffers) {
+      const auto at = std::find(f.args.begin(), f.args.end(), b);
+      key = combined(key, static_cast<uint64_t>(at - f.args.begin()));
+    }
+  }
+  key = code_key(key, describe_machine(target, /*for_jit=*/true), opt_level);
+  char text[33];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(key.high),
+                static_cast<unsigned long long>(key.low));
+  return text;
+}
+
+}  // namespace codegen
+
+DiskCache disk_code_cache() {
+  return {cache_folder("code"), ".o", cache_limit("HEDDLE_CACHE_MB", codegen::kMegabytes)};
+}
+
+}  // namespace heddle

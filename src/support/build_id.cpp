@@ -1,0 +1,91 @@
+#include "heddle/support/build_id.h"
+
+#include <elf.h>
+#include <link.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "heddle/support/hash.h"
+#include "support/this_library.h"
+
+namespace heddle {
+namespace {
+
+struct Search {
+  std::uintptr_t address = 0;  ///< of code in the file that is looked for
+  std::string id;
+};
+
+constexpr std::size_t kNoteAlignment = 4;
+
+std::size_t aligned(std::size_t n) { return (n + kNoteAlignment - 1) & ~(kNoteAlignment - 1); }
+
+// The id among the notes of one segment: a name, "GNU", and the bytes.
+std::string id_in(const char* notes, std::size_t bytes) {
+  std::size_t at = 0;
+  while (at + sizeof(ElfW(Nhdr)) <= bytes) {
+    ElfW(Nhdr) head;
+    std::memcpy(&head, notes + at, sizeof head);
+    const char* name = notes + at + sizeof head;
+    const std::size_t end = at + sizeof head + aligned(head.n_namesz) + aligned(head.n_descsz);
+    if (end > bytes) break;
+    if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0) {
+      const char* id = name + aligned(head.n_namesz);
+      std::string text;
+      for (std::size_t i = 0; i < head.n_descsz; ++i) {
+        char hex[3];
+        std::snprintf(hex, sizeof hex, "%02x", static_cast<unsigned>(id[i]) & 0xff);
+        text += hex;
+      }
+      return text;
+    }
+    at = end;
+  }
+  return {};
+}
+
+int look_at(dl_phdr_info* file, std::size_t /*size*/, void* data) {
+  auto& search = *static_cast<Search*>(data);
+  bool here = false;
+  for (int i = 0; i < file->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& p = file->dlpi_phdr[i];
+    const std::uintptr_t begin = file->dlpi_addr + p.p_vaddr;
+    here |= p.p_type == PT_LOAD && search.address >= begin && search.address < begin + p.p_memsz;
+  }
+  if (!here) return 0;
+  for (int i = 0; i < file->dlpi_phnum && search.id.empty(); ++i) {
+    const ElfW(Phdr)& p = file->dlpi_phdr[i];
+    if (p.p_type != PT_NOTE) continue;
+    search.id = id_in(reinterpret_cast<const char*>(file->dlpi_addr + p.p_vaddr), p.p_memsz);
+  }
+  return 1;
+}
+
+std::string find_id() {
+  Search search{reinterpret_cast<std::uintptr_t>(&build_id), {}};
+  ::dl_iterate_phdr(look_at, &search);
+  if (!search.id.empty()) return search.id;
+  const std::optional<std::filesystem::path> library = internal::this_library();
+  if (!library) return "unknown";
+  std::error_code error;
+  const std::filesystem::path& file = *library;
+  std::uint64_t hash = hash_string(file.string());
+  hash = hash_combine(hash, std::filesystem::file_size(file, error));
+  hash = hash_combine(
+      hash, static_cast<std::uint64_t>(
+                std::filesystem::last_write_time(file, error).time_since_epoch().count()));
+  return "file" + std::to_string(hash);
+}
+
+}  // namespace
+
+const std::string& build_id() {
+  static const std::string id = find_id();
+  return id;
+}
+
+}  // namespace heddle

@@ -1,0 +1,102 @@
+// Kernels of networks on the disk: a second build finds them, and nothing else does.
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "heddle/driver/build.h"
+#include "heddle/support/file.h"
+#include "network/network_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CachedNetwork : public ::testing::Test {
+ protected:
+  CachedNetwork() {
+    fs::remove_all(folder_);
+    if (const char* old = ::getenv("HEDDLE_CACHE")) old_ = old, had_ = true;
+    ::setenv("HEDDLE_CACHE", folder_.c_str(), 1);
+  }
+  ~CachedNetwork() override {
+    had_ ? ::setenv("HEDDLE_CACHE", old_.c_str(), 1) : ::unsetenv("HEDDLE_CACHE");
+    fs::remove_all(folder_);
+  }
+
+  // Two layers of different shapes, with weights to pack and a softmax: prepared and temporary
+  // buffers, parallel loops and mathematical functions.
+  NetworkBuildReport build(const Target& target = Target::host()) const {
+    const Tensor x = placeholder({24, 32}, f32, "x"), w = weights({32, 48}, "w"),
+                 v = weights({48, 16}, "v");
+    const Tensor y = ops::softmax(ops::matmul(ops::relu(ops::matmul(x, w)), v));
+    const std::vector<Tensor> args{x, w, v, y};
+    const NetworkKernel run = Network({y}, target).build(args);
+    std::vector<NDArray> arrays = arrays_for(args);
+    run.call(arrays);
+    EXPECT_EQ(differs_from_interpreter({y}, args, arrays), "");
+    return run.build_report();
+  }
+
+  const fs::path folder_ =
+      fs::temp_directory_path() / ("heddle_cached_network_test_" + std::to_string(::getpid()));
+
+ private:
+  std::string old_;
+  bool had_ = false;
+};
+
+TEST_F(CachedNetwork, TheSecondBuildFindsTheCode) {
+  const NetworkBuildReport first = build(), second = build();
+  EXPECT_GE(first.kernels, 2);
+  EXPECT_EQ(first.from_disk, 0);
+  EXPECT_EQ(second.from_disk, second.kernels);
+  EXPECT_EQ(disk_code_cache().entries().size(), static_cast<size_t>(first.kernels));
+}
+
+TEST_F(CachedNetwork, CodeOfAnotherMachineIsNotTaken) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "it names CPUs of x86";
+#endif
+  build();
+  EXPECT_EQ(build(Target::parse("llvm -mcpu=x86-64-v2 -threads=2")).from_disk, 0);
+}
+
+TEST_F(CachedNetwork, DamagedFilesAreCompiledAgain) {
+  const int kernels = build().kernels;
+  for (const DiskCache::Entry& e : disk_code_cache().entries()) {
+    std::string content = read_file(e.path.string());
+    content[content.size() / 2] ^= 1;
+    write_file_atomic(e.path.string(), content);
+  }
+  const NetworkBuildReport again = build();
+  EXPECT_EQ(again.damaged, kernels);
+  EXPECT_EQ(again.from_disk, 0);
+  EXPECT_EQ(build().from_disk, kernels);
+}
+
+TEST_F(CachedNetwork, WithoutACacheNothingIsWritten) {
+  ::setenv("HEDDLE_CACHE", "off", 1);
+  build();
+  EXPECT_EQ(build().from_disk, 0);
+  EXPECT_FALSE(fs::exists(folder_));
+}
+
+// The code of a kernel stays while it lives, whatever else is loaded and dropped.
+TEST_F(CachedNetwork, KernelsOfOneKeyLiveSideBySide) {
+  const Tensor x = placeholder({64}, f32, "x"), y = ops::relu(x);
+  const Schedule s = create_schedule({y});
+  const auto make = [&] { return heddle::build(s, {x, y}, {.disk_cache = true}); };
+  Kernel a = make(), b = make();
+  a = Kernel();
+  Kernel c = make();
+  const NDArray in = NDArray::random({64}, f32, 1), out = NDArray::zeros({64}, f32);
+  for (const Kernel& k : {b, c}) {
+    k(in, out);
+    for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(out.get(i), std::max(0.0, in.get(i)));
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
