@@ -27,7 +27,8 @@ class Grower {
     nodes_.emplace_back();
     GrownNode node;
     node.ranking = regrets_.ranking(problems, options_.ranked);
-    const bool may_split = depth < options_.depth && std::ssize(problems) >= 2 * options_.leaf_size;
+    const bool may_split =
+        depth < options_.depth && std::ssize(problems) >= std::ptrdiff_t{2} * options_.leaf_size;
     if (may_split) node.split = best_split(data_, regrets_, problems, options_.leaf_size);
     if (node.split.feature >= 0) {
       std::vector<std::int32_t> yes, no;

@@ -52,11 +52,9 @@ LeafVerdict verdict_of(const Evidence& evidence, const TreeLeaf& leaf, double ru
                                                                       : LeafVerdict::Unsure;
 }
 
-/// Figures in files have six digits after the point, so that a mathematical library that rounds
-/// otherwise gives the same file.
-double rounded(double figure) { return std::round(figure * 1e6) / 1e6; }
-
 }  // namespace
+
+double rounded(double figure) { return std::round(figure * 1e6) / 1e6; }
 
 std::vector<TreeLeaf> judge_leaves(const std::vector<GrownNode>& tree, const RegretTable& regrets,
                                    const TreeSize& size, const TrainOptions& options) {

@@ -11,6 +11,10 @@
 
 namespace heddle {
 
+/// Figures in files have six digits after the point, so that a mathematical library that rounds
+/// otherwise gives the same file.
+double rounded(double figure);
+
 /// The leaf of each node of `tree` that is one, in the order of the nodes. `first` and `count` are
 /// not filled in.
 std::vector<TreeLeaf> judge_leaves(const std::vector<GrownNode>& tree, const RegretTable& regrets,

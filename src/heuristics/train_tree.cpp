@@ -65,8 +65,6 @@ TrainedFeature trained_feature(const HeuristicData& data, std::span<const std::i
   return feature;
 }
 
-double rounded(double figure) { return std::round(figure * 1e6) / 1e6; }
-
 /// Fills in the nodes, the leaves, their rankings, and the choices that these name.
 void take_tree(const std::vector<GrownNode>& grown, const std::vector<TreeLeaf>& leaves,
                const HeuristicData& data, const RegretTable& regrets, TrainedTree& out) {
@@ -122,7 +120,7 @@ Json training_figures(const TrainOptions& options, const TreeSize& size, const R
 TrainedTree train_tree(const HeuristicData& data, const TrainOptions& options) {
   check_options(options);
   const std::vector<std::int32_t> known = known_problems(data);
-  if (std::ssize(known) < 2 * options.folds) {
+  if (std::ssize(known) < std::ptrdiff_t{2} * options.folds) {
     throw_user_error("'" + data.heuristic + "' has " + std::to_string(known.size()) +
                          " problems to train on, and " + std::to_string(options.folds) +
                          " folds need " + std::to_string(2 * options.folds),

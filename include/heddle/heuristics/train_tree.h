@@ -27,7 +27,10 @@ struct TrainOptions {
   int deepest = 8;                           ///< depths from 0 to this one are tried
   std::vector<int> leaf_sizes = {4, 8, 16};  ///< least numbers of problems in a leaf, tried all
   double missing_slowdown = 8;               ///< of a missing choice
-  double least_noise = 0.02;                 ///< differences below it are no errors
+  bool missing_is_rule = false;  ///< a missing choice takes the time of the rule in its place
+  /// What a loss against the rule costs, beside the regret: weight * log(time / time of the rule).
+  double loss_weight = 0;
+  double least_noise = 0.02;  ///< differences below it are no errors
   /// One-sided, for the mean regret and the mean loss of a leaf.
   double confidence = 0.9;
   /// A leaf whose mean time, by its confidence bound, may exceed that of the fallback by more than
