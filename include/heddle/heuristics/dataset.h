@@ -21,7 +21,7 @@ namespace heddle {
 struct HeuristicFeature {
   std::string name;
   FeatureKind kind = FeatureKind::Numeric;
-  std::vector<std::string> values;  ///< of a categorical feature
+  std::vector<std::string> values = {};  ///< of a categorical feature
 
   bool operator==(const HeuristicFeature&) const = default;
 };
