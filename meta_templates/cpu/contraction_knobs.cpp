@@ -172,7 +172,9 @@ class Questions {
     return knob;
   }
   Param ask_split(const char* name, const char* old_name, int64_t extent) {
-    return ask(name, old_name, split_factors(extent, extent));
+    const Param knob = t_.split_knob(name, extent, extent, choice_);
+    t_.alias(knob, old_name);
+    return knob;
   }
 
   TemplateBuilder& t_;

@@ -17,43 +17,53 @@ constexpr int64_t kPanelSteps = 1024, kLongReduction = 1536;
 // each channel. Copied with its channels innermost it is read as one that lies so.
 bool channels_last(const Problem& p) { return p.channels > 0 && p.channels >= p.lanes; }
 
-void choose_channels(const Problem& p, Choice& choice) {
-  const bool last = channels_last(p);
-  choice.set("channels_last", last, last ? "no line for each plane" : "few channels");
+/// The value that is given for a knob, else `value`.
+int64_t given_or(const Choice& given, std::string_view knob, int64_t value) {
+  return given.has(knob) ? given.value(knob) : value;
 }
 
-const Problem::Window& innermost(const Problem& p) {
-  return channels_last(p) ? p.channel_window : p.window;
+// Returns the reduction that goes innermost.
+const Problem::Window& choose_channels(const Problem& p, const Choice& given, Choice& choice) {
+  const bool last = channels_last(p);
+  choice.set("channels_last", last, last ? "no line for each plane" : "few channels");
+  return p.channels > 0 && given_or(given, "channels_last", last) != 0 ? p.channel_window
+                                                                       : p.window;
 }
 
 // A window of few steps, unrolled whole: what neighbouring rows have of it in common takes
 // registers as well (docs/decisions/measured-choices.md, "first convolutions": 4x16 is 1.0 to 2.6
 // times as fast as 6x16 in a loop, 6x16 unrolled 0.4 to 1.3).
-bool rows_share_window(const Problem& p) {
-  const Problem::Window& w = innermost(p);
+bool rows_share_window(const Problem::Window& w) {
   return w.extent <= kShortWindow && w.slides_along_rows;
 }
 
-RegisterTile choose_tile(const Problem& p, Choice& choice) {
+// Returns the tile that all else is to go with: the one that is given, if any.
+RegisterTile choose_tile(const Problem& p, const Problem::Window& innermost, const Choice& given,
+                         Choice& choice) {
   const int64_t registers = p.target.vector_registers;
-  RegisterTile tile = best_register_tile(p, rows_share_window(p) ? registers / 2 : registers);
+  RegisterTile tile =
+      best_register_tile(p, rows_share_window(innermost) ? registers / 2 : registers);
   tile.rows = std::min(tile.rows, p.rows);
   choice.set("tile_rows", tile.rows, "register tile");
   choice.set("tile_cols", tile.vectors * p.lanes,
              "register tile: " + std::to_string(tile.vectors) + " vectors");
+  const auto of_given = [&](std::string_view knob, int64_t value) {
+    return std::max<int64_t>(1, given_or(given, knob, value));  // a source may say anything
+  };
+  tile.rows = of_given("tile_rows", tile.rows);
+  tile.vectors = ceil_div(of_given("tile_cols", tile.vectors * p.lanes), p.lanes);
   return tile;
 }
 
 // Four steps share the loop's bookkeeping and a line of the broadcast operand
 // (docs/decisions/measured-choices.md, "knobs of the register tile"). Not where much of a short
 // loop would be its tail.
-void choose_unroll(const Problem& p, Choice& choice) {
+void choose_unroll(const Problem& p, const Problem::Window& w, Choice& choice) {
   constexpr int64_t kLongLoop = 16, kSteps = 4, kShortestSteps = 2;
   // Lines of a window that slides along vectors: of more, the loads do not fit the registers.
   constexpr int64_t kSlidingWindow = 5;
-  const Problem::Window& w = innermost(p);
   const bool whole =
-      p.row.exists ? rows_share_window(p) || (w.slides_along_vectors && w.extent <= kSlidingWindow)
+      p.row.exists ? rows_share_window(w) || (w.slides_along_vectors && w.extent <= kSlidingWindow)
                    : w.extent <= kShortWindow;
   if (whole) {
     choice.set("unroll_k", w.extent, "a window");
@@ -277,17 +287,22 @@ bool can_split_k(const Problem& p) {
   return p.can_cut && cores > 1 && p.longest_reduction >= kStepsACore * cores;
 }
 
-Choice contraction_rule(const Problem& p) {
+Choice contraction_rule(const Problem& p, const Choice& given) {
   Choice choice;
-  choose_channels(p, choice);
-  const RegisterTile tile = choose_tile(p, choice);
-  choose_unroll(p, choice);
+  const Problem::Window& innermost = choose_channels(p, given, choice);
+  const RegisterTile tile = choose_tile(p, innermost, given, choice);
+  choose_unroll(p, innermost, choice);
   choose_dot(p, choice);
   choose_chain_rows(p, tile, choice);
-  const PackVectors packing = packing_of_vectors(p, blocks_have_batch(p, choice));
+  const PackVectors of_rule = packing_of_vectors(p, blocks_have_batch(p, choice));
+  const auto packing = p.vector.packable && p.row.exists
+                           ? PackVectors(given_or(given, "pack_vectors", of_rule))
+                           : of_rule;
   choose_blocks(p, tile, packing, choice);
   choose_reduction(p, tile, packing, choice);
   choose_copy_of_vectors(p, packing, choice);
+  // What stands where the answer is not offered.
+  choice.set("pack_vectors", of_rule, choice.reason("pack_vectors"));
   choose_copy_of_broadcasts(p, choice);
   choose_widening(p, choice);
   return choice;

@@ -29,8 +29,9 @@ enum PackBroadcasts : int64_t {
   kWidenInPlace = 2,  ///< 16-bit floats: copied as they lie, as f32
 };
 
-/// A default for every knob of the contraction.
-Choice contraction_rule(const ContractionProblem& p);
+/// A default for every knob of the contraction. Blocks, and how the reduction is cut, go with the
+/// tile, the packing of vectors and the layout of channels that are `given`, if any.
+Choice contraction_rule(const ContractionProblem& p, const Choice& given = Choice());
 
 /// Whether the reduction may be cut into blocks, and into parts for the threads.
 bool can_block_k(const ContractionProblem& p);

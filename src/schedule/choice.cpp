@@ -91,14 +91,18 @@ std::shared_ptr<const ChoiceSource> installed_choice_source() {
   return installed();
 }
 
-Choice TemplateBuilder::with_answer(std::string_view heuristic, const NamedFeatures& features,
-                                    Choice rule) {
-  if (!source_) return rule;
-  const std::optional<Choice> answer = source_->choose(heuristic, features, recorded_.target);
-  if (!answer) return rule;
-  answered_ = true;
-  const std::string who = std::string(heuristic) + ": " + answer->source();
-  for (const std::string& knob : rule.overlay(*answer))
+std::optional<Choice> TemplateBuilder::ask_source(std::string_view heuristic,
+                                                  const NamedFeatures& features,
+                                                  const Choice& rule) {
+  ChoiceAnswer answer = source_->choose({heuristic, features, recorded_.target, rule});
+  if (!answer.why.empty()) note(std::string(heuristic) + ": " + answer.why);
+  if (answer.choice) answered_ = true;
+  return std::move(answer.choice);
+}
+
+Choice TemplateBuilder::overlaid(std::string_view heuristic, Choice rule, const Choice& answer) {
+  const std::string who = std::string(heuristic) + ": " + answer.source();
+  for (const std::string& knob : rule.overlay(answer))
     note(who + " names '" + knob + "', which is no knob here");
   return rule;
 }
@@ -139,7 +143,10 @@ Param TemplateBuilder::kind(const std::string& name, std::vector<std::string> la
 
 Param TemplateBuilder::split_knob(const std::string& name, int64_t extent, int64_t limit,
                                   const Choice& choice) {
-  return knob(name, split_factors(extent, limit), choice);
+  std::vector<int64_t> values = split_factors(extent, limit);
+  // A source may say other values than those that are searched, as the rule may.
+  if (const int64_t said = choice.value(name); said >= 1 && said <= extent) values.push_back(said);
+  return knob(name, std::move(values), choice);
 }
 
 std::vector<int64_t> split_factors(int64_t extent, int64_t limit) {

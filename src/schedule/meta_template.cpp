@@ -190,6 +190,18 @@ Template make_template(const ComputeDag& dag, const Target& base,
   return result;
 }
 
+Template make_template_with(const ComputeDag& dag, const Target& base,
+                            const AutoSchedulerOptions& options,
+                            std::shared_ptr<const ChoiceSource> source) {
+  check_options(options);
+  std::vector<MetaTemplate> all;
+  {
+    std::lock_guard lock(mutex());
+    all = registry();
+  }
+  return write_template(all, dag, apply_options(base, options), options, source);
+}
+
 Template make_static_template(const ComputeDag& dag, const Target& target,
                               const AutoSchedulerOptions& options) {
   const std::string chosen =

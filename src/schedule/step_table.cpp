@@ -40,7 +40,6 @@ constexpr StepRow kSteps[] = {
     {StepKind::StoreAt, "store_at", {1, 0, 0}},
     {StepKind::SoftwarePipeline, "software_pipeline", {1, 0, 0}},
     {StepKind::AsProduct, "as_product", {-1, -1, -1}},
-    {StepKind::Expect, "expect", {0, 1, 0}},
 };
 
 // What steps were called in schedules of the past.
@@ -64,10 +63,6 @@ const StepRow& row_of(StepKind kind) {
 }  // namespace
 
 const char* to_string(StepKind kind) { return row_of(kind).name; }
-
-const char* to_string(Instruction instruction) {
-  return instruction == Instruction::DotProduct ? "dot_product" : "transposed_square";
-}
 
 const char* to_string(TailStrategy tail) {
   return tail == TailStrategy::Shorten ? "shorten" : "predicate_stores";

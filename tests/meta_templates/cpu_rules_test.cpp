@@ -71,18 +71,17 @@ class Installed {
 class Listener : public ChoiceSource {
  public:
   std::string version() const override { return "listener"; }
-  std::optional<Choice> choose(std::string_view heuristic, const NamedFeatures& features,
-                               const Target&) const override {
+  ChoiceAnswer choose(const ChoiceQuestion& question) const override {
     std::vector<std::string> names;
-    for (const NamedFeature& f : features) {
+    for (const NamedFeature& f : question.features) {
       names.emplace_back(f.name);
-      EXPECT_TRUE(std::isfinite(f.value)) << heuristic << "." << f.name;
+      EXPECT_TRUE(std::isfinite(f.value)) << question.heuristic << "." << f.name;
     }
     EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size())
-        << heuristic << " has two features of one name";
-    const auto [known, first] = asked.emplace(heuristic, names);
-    EXPECT_EQ(known->second, names) << heuristic;
-    return std::nullopt;
+        << question.heuristic << " has two features of one name";
+    const auto [known, first] = asked.emplace(question.heuristic, names);
+    EXPECT_EQ(known->second, names) << question.heuristic;
+    return {};
   }
   mutable std::map<std::string, std::vector<std::string>> asked;
 };
@@ -110,12 +109,11 @@ class Answers : public ChoiceSource {
     for (const auto& [knob, value] : says_) text += " " + knob + "=" + std::to_string(value);
     return text;
   }
-  std::optional<Choice> choose(std::string_view heuristic, const NamedFeatures&,
-                               const Target&) const override {
-    if (heuristic != heuristic_) return std::nullopt;
+  ChoiceAnswer choose(const ChoiceQuestion& question) const override {
+    if (question.heuristic != heuristic_) return {};
     Choice choice("tree of the test");
     for (const auto& [knob, value] : says_) choice.set(knob, value, "measured");
-    return choice;
+    return {choice};
   }
 
  private:

@@ -25,12 +25,11 @@ const Knob& knob(const Template& t, const std::string& name) {
 class SixtyFourThreads : public ChoiceSource {
  public:
   std::string version() const override { return "64 threads"; }
-  std::optional<Choice> choose(std::string_view heuristic, const NamedFeatures& features,
-                               const Target&) const override {
-    if (heuristic != "cuda_reduce_rows") return {};
-    EXPECT_EQ(features.front().name, "extent");
+  ChoiceAnswer choose(const ChoiceQuestion& question) const override {
+    if (question.heuristic != "cuda_reduce_rows") return {};
+    EXPECT_EQ(question.features.front().name, "extent");
     // Several rows of a block would have to be a warp each.
-    return Choice("a test").set("threads", 64, "it says so").set("rows_per_block", 1, "then");
+    return {Choice("a test").set("threads", 64, "it says so").set("rows_per_block", 1, "then")};
   }
 };
 

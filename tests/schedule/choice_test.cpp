@@ -24,13 +24,12 @@ class FakeSource : public ChoiceSource {
   explicit FakeSource(std::map<std::string, int64_t> says, std::string version = "fake 1")
       : says_(std::move(says)), version_(std::move(version)) {}
   std::string version() const override { return version_; }
-  std::optional<Choice> choose(std::string_view heuristic, const NamedFeatures& features,
-                               const Target&) const override {
-    if (heuristic != "row" || features.at(0).name != "length" || features.at(0).value != 12)
-      return std::nullopt;
+  ChoiceAnswer choose(const ChoiceQuestion& question) const override {
+    const NamedFeature& length = question.features.at(0);
+    if (question.heuristic != "row" || length.name != "length" || length.value != 12) return {};
     Choice answer("tree row");
     for (const auto& [knob, value] : says_) answer.set(knob, value, "it was faster");
-    return answer;
+    return {answer};
   }
 
  private:

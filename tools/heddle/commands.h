@@ -85,6 +85,21 @@ struct RecordsOptions {
 };
 int run_records(const RecordsOptions& options);
 
+struct HeuristicOptions {
+  std::string command;  ///< "list", "collect", ...
+  std::string name;     ///< of the heuristic
+  std::vector<std::string> logs;
+  std::string budget = "10m";
+  int problems = 0;  ///< 0: until the budget ends
+  uint64_t seed = 1;
+  int threads = 0;      ///< 0: as the target says
+  std::string cores;    ///< to run on; empty: all
+  std::string target;   ///< empty: as the heuristic needs
+  std::string machine;  ///< a name; empty: the chip's
+  bool json = false, quiet = false;
+};
+int run_heuristic(const HeuristicOptions& options);
+
 struct SelftestOptions {
   std::string target = "llvm -mcpu=native";
   bool emulate = false;  ///< of a GPU: on the CPU

@@ -91,6 +91,8 @@ int run(int argc, char** argv) {
   add_tune(app, tune);
   add_report(app, report);
   add_records(app, records);
+  HeuristicOptions heuristic;
+  add_heuristic(app, heuristic);
   SelftestOptions selftest;
   add_selftest(app, selftest);
   RunOptions run_options;
@@ -117,6 +119,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("tune")) return run_tune(tune);
   if (app.got_subcommand("report")) return run_report(report);
   if (app.got_subcommand("records")) return run_records(records);
+  if (app.got_subcommand("heuristic")) return run_heuristic(heuristic);
   if (app.got_subcommand("run")) return run_model(run_options);
   if (app.got_subcommand("cache")) return run_cache(cache);
   if (app.got_subcommand("onnx")) return run_onnx(onnx);

@@ -17,6 +17,7 @@ void add_bench(CLI::App& app, BenchOptions& o);
 void add_tune(CLI::App& app, TuneRequest& o);
 void add_report(CLI::App& app, ReportRequest& o);
 void add_records(CLI::App& app, RecordsOptions& o);
+void add_heuristic(CLI::App& app, HeuristicOptions& o);
 void add_selftest(CLI::App& app, SelftestOptions& o);
 void add_run(CLI::App& app, RunOptions& o);
 void add_cache(CLI::App& app, CacheOptions& o);

@@ -9,13 +9,16 @@
 // torn last line, and the next writer ends it with a newline, so that no later record is lost.
 #pragma once
 
-#include <mutex>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "heddle/records/record.h"
 
 namespace heddle {
+
+class LineLog;
+class LineLogLock;
 
 class RecordLog {
  public:
@@ -29,12 +32,10 @@ class RecordLog {
   /// written is removed again where the system allows it. Threads may share a log. Where the file
   /// was replaced meanwhile (`heddle records prune`), the record goes to the new file.
   void append(const Record& record);
-  const std::string& path() const { return path_; }
+  const std::string& path() const;
 
  private:
-  std::string path_;
-  std::mutex mutex_;
-  int fd_ = -1;
+  std::unique_ptr<LineLog> log_;
 };
 
 /// Blocks the writers of a log while it exists. Hold it while reading a log and replacing it. It
@@ -47,7 +48,7 @@ class RecordLogLock {
   RecordLogLock& operator=(const RecordLogLock&) = delete;
 
  private:
-  int fd_ = -1;
+  std::unique_ptr<LineLogLock> lock_;
 };
 
 struct ReadResult {

@@ -19,7 +19,9 @@
 //   Param tile_rows = t.knob("tile_rows", {1, 2, 4, 6}, choice);
 //
 // A ChoiceSource, such as a learned tree, may answer in place of a rule. Where it has no answer,
-// and for each knob that it does not name, the rule's choice stands.
+// and for each knob that it does not name, the rule's choice stands. A rule that takes a second
+// argument, `const Choice& given`, is called again with the answer, so that what it chooses goes
+// with that: blocks with the tile that was given.
 #pragma once
 
 #include <cstdint>
@@ -85,20 +87,32 @@ class Choice {
   std::vector<Entry> replaced_;  ///< by overlay, as they were
 };
 
+/// What a ChoiceSource is asked: the choice of `heuristic` for a problem with these features.
+struct ChoiceQuestion {
+  std::string_view heuristic;
+  const NamedFeatures& features;
+  const Target& target;
+  const Choice& rule;  ///< what stands where there is no answer
+};
+
+/// Without a choice the source is unsure, and the rule decides. A choice may name only some of the
+/// rule's knobs.
+struct ChoiceAnswer {
+  std::optional<Choice> choice = {};
+  std::string why = {};  ///< for `explain`: how the source came to it, or why it is unsure
+};
+
 /// Answers in place of rules. Safe to call from several threads.
 class ChoiceSource {
  public:
   virtual ~ChoiceSource() = default;
   /// Differs between sources whose answers may differ. It is part of the key of cached templates.
   virtual std::string version() const = 0;
-  /// The choice of `heuristic` for a problem with these features on `target`. nullopt: unsure, so
-  /// the rule decides. An answer may name only some of the rule's knobs.
-  virtual std::optional<Choice> choose(std::string_view heuristic, const NamedFeatures& features,
-                                       const Target& target) const = 0;
+  virtual ChoiceAnswer choose(const ChoiceQuestion& question) const = 0;
 };
 
 /// Installs the source that make_template consults from now on; nullptr: none. Returns the previous
-/// one. A process starts without one.
+/// one. A process starts with the shipped trees (heuristics/tree_choices.h).
 std::shared_ptr<const ChoiceSource> install_choice_source(
     std::shared_ptr<const ChoiceSource> source);
 std::shared_ptr<const ChoiceSource> installed_choice_source();

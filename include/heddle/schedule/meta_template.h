@@ -16,6 +16,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@
 
 namespace heddle {
 
+class ChoiceSource;
 class Template;
 class TemplateBuilder;
 
@@ -57,6 +59,13 @@ std::vector<std::string> meta_template_names();
 Template make_template(const ComputeDag& dag, const Target& target,
                        const AutoSchedulerOptions& options = current_auto_scheduler_options());
 void clear_template_cache();
+
+/// The template in which `source` answers in place of the installed one (null: the rules alone). It
+/// is not cached. For what tries out choices: an answer that is not legal leaves the rules, and the
+/// template's notes say so.
+Template make_template_with(const ComputeDag& dag, const Target& target,
+                            const AutoSchedulerOptions& options,
+                            std::shared_ptr<const ChoiceSource> source);
 
 /// The template of the graph with the best estimate: `dag`, or an alternative that the options
 /// allow. Its static_schedule() is the static choice for `dag`.

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -91,10 +93,21 @@ class TemplateBuilder : public StepRecorder {
              std::vector<int64_t> offered = {});
   Param split_knob(const std::string& name, int64_t extent, int64_t limit, const Choice& choice);
   /// The choice of `rule`, a function of `problem`, overlaid by the answer of the ChoiceSource
-  /// where there is one for `heuristic`. `problem` has a member `NamedFeatures features() const`.
+  /// where there is one for `heuristic`. `problem` has a member `NamedFeatures features() const`. A
+  /// rule that takes a Choice as well is told the answer.
   template <typename Problem, typename Rule>
   Choice decide(std::string_view heuristic, const Problem& problem, const Rule& rule) {
-    return with_answer(heuristic, problem.features(), rule(problem));
+    constexpr bool kTold = std::is_invocable_v<const Rule&, const Problem&, const Choice&>;
+    const auto choose = [&](const Choice& given) {
+      if constexpr (kTold)
+        return rule(problem, given);
+      else
+        return rule(problem);
+    };
+    const Choice alone = choose(Choice());
+    if (!source_) return alone;
+    const std::optional<Choice> answer = ask_source(heuristic, problem.features(), alone);
+    return answer ? overlaid(heuristic, choose(*answer), *answer) : alone;
   }
   /// Steps recorded by `fn` apply only when `knob` has `value`. Nests.
   void when(Param knob, int64_t value, const std::function<void()>& fn);
@@ -147,7 +160,9 @@ class TemplateBuilder : public StepRecorder {
 
  private:
   using Guard = TemplateRecording::Guard;
-  Choice with_answer(std::string_view heuristic, const NamedFeatures& features, Choice rule);
+  std::optional<Choice> ask_source(std::string_view heuristic, const NamedFeatures& features,
+                                   const Choice& rule);
+  Choice overlaid(std::string_view heuristic, Choice rule, const Choice& answer);
   bool names_a_knob(const std::string& full_name) const;
   std::vector<std::pair<Param, int64_t>> open_guards() const;
 

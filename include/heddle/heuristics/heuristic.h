@@ -1,0 +1,157 @@
+// Heuristic: a choice that can be learned, declared in one place.
+//
+// A heuristic says by which features problems are told apart, which choices there are, which of
+// them are legal for a problem, what to do where nothing was learned (the fallback), and how
+// problems are drawn that a tree is trained on. Collection, training, evaluation and use all read
+// this one declaration.
+//
+//   Heuristic h;
+//   h.name = "sorting";
+//   h.features = {{"count"}, {"nearly_sorted", FeatureKind::Boolean}};
+//   h.augmented = {{{"log_count"}, [](const FeatureView& f) { return std::log2(f["count"]); }}};
+//   h.parameters = {{"algorithm", {"insertion", "merge"}}};
+//   h.fallback = ParameterSet().set("algorithm", 1);
+//   h.candidates = [](const Situation&) { ... };
+//
+// A choice is a set of typed parameters, in terms that hold for a problem of any shape: rows and
+// vectors of a tile, not steps of a schedule. Its id is canonical JSON of names and values,
+// {"algorithm":"merge"}. Logs and trees name choices by these ids only.
+//
+// A heuristic of a meta-template has the name by which the template asks (TemplateBuilder::decide).
+// Its fallback is the empty set, the rule; `resolve` turns a set into values of the template's
+// knobs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "heddle/dsl/tensor.h"
+#include "heddle/heuristics/dataset.h"
+#include "heddle/schedule/choice.h"
+#include "heddle/support/rng.h"
+#include "heddle/target/target.h"
+
+namespace heddle {
+
+/// The features of a problem, by name. A view: the features outlive it.
+class FeatureView {
+ public:
+  explicit FeatureView(const NamedFeatures& features) : features_(features) {}
+  /// NaN for a feature that the problem does not have.
+  double operator[](std::string_view name) const;
+  bool is(std::string_view name) const { return (*this)[name] == 1; }
+  const NamedFeatures& all() const { return features_; }
+
+ private:
+  const NamedFeatures& features_;
+};
+
+/// A feature that is computed from others. It is not logged as a fact of its own: collection,
+/// training and use compute it by this function.
+struct AugmentedFeature {
+  HeuristicFeature feature;
+  std::function<double(const FeatureView&)> value;
+};
+
+/// A parameter of a choice. Values of a kind have labels: labels[v] is the name of value v in ids.
+struct ChoiceParameter {
+  std::string name;
+  std::vector<std::string> labels = {};
+};
+
+/// Values for some parameters, by name. The empty set leaves everything to the fallback.
+class ParameterSet {
+ public:
+  ParameterSet& set(std::string_view name, std::int64_t value);
+  bool has(std::string_view name) const;
+  /// `otherwise` where the set has no such parameter.
+  std::int64_t get(std::string_view name, std::int64_t otherwise) const;
+  /// In the order of their names.
+  const std::vector<std::pair<std::string, std::int64_t>>& values() const { return values_; }
+  bool operator==(const ParameterSet&) const = default;
+
+ private:
+  std::vector<std::pair<std::string, std::int64_t>> values_;
+};
+
+/// A problem as a heuristic sees it.
+struct Situation {
+  FeatureView features;
+  const Choice& rule;  ///< of a meta-template: what its rule chose; else empty
+};
+
+/// A problem to measure. One of a meta-template is a declaration; any other is known by its
+/// features.
+struct DrawnProblem {
+  std::string id;  ///< readable, equal for equal problems: "matmul:512x512x512"
+  std::vector<Tensor> outputs = {};
+  NamedFeatures features = {};
+};
+
+struct Heuristic {
+  std::string name;  ///< of a-z, 0-9 and _; files and templates use it
+  /// Trees and logs of another version are refused. Raise it when the meaning of a feature or of a
+  /// parameter changes.
+  int version = 1;
+  std::string about = {};
+  std::string target_kind = {};  ///< "llvm" or "cuda"; empty: no matter which
+
+  std::vector<HeuristicFeature> features = {};
+  std::vector<AugmentedFeature> augmented = {};
+  std::vector<ChoiceParameter> parameters = {};
+  ParameterSet fallback = {};
+
+  /// Whether the heuristic is made for the problem; where not, the fallback stands. Empty: always.
+  std::function<bool(const Situation&)> precondition = {};
+  /// The portfolio: what is worth trying, without the fallback. The same sets for many problems,
+  /// because a tree learns nothing of a set that few problems have.
+  std::function<std::vector<ParameterSet>(const Situation&)> candidates = {};
+  /// Why a set cannot be used for the problem; empty where it can. Empty function: all can.
+  std::function<std::string(const ParameterSet&, const Situation&)> why_invalid = {};
+  /// The knobs that a set stands for. Empty for heuristics without a meta-template.
+  std::function<Choice(const ParameterSet&, const Situation&)> resolve = {};
+  /// Draws a problem. Equal states of `rng` draw equal problems.
+  std::function<DrawnProblem(Rng& rng, const Target& target)> draw = {};
+  /// Runs a choice once and returns the seconds. Empty: problems are declarations, which are built
+  /// with the choice and raced.
+  std::function<double(const DrawnProblem&, const ParameterSet&)> measure = {};
+
+  /// Features and augmented ones, as logs and trees declare them.
+  std::vector<HeuristicFeature> all_features() const;
+  /// Their values for a problem, in that order. NaN: not known.
+  std::vector<double> values_of(const NamedFeatures& features) const;
+  /// Empty where the set may be used for the problem.
+  std::string why_not(const ParameterSet& choice, const Situation& problem) const;
+  bool applies(const Situation& problem) const { return !precondition || precondition(problem); }
+
+  std::string id_of(const ParameterSet& choice) const;
+  /// Throws a User error for what is no id of this heuristic, such as one with an unknown
+  /// parameter.
+  ParameterSet choice_of(std::string_view id) const;
+};
+
+/// Registers for the life of the process; returns true. Two of one name, or a name that is no word,
+/// is an internal error.
+bool register_heuristic(Heuristic heuristic);
+/// For tests and plug-ins that come and go.
+void unregister_heuristic(const std::string& name);
+/// Null where there is none of this name. Valid until it is unregistered.
+const Heuristic* find_heuristic(std::string_view name);
+/// An unknown name is a User error with a hint.
+const Heuristic& heuristic_of(const std::string& name);
+/// By name.
+std::vector<const Heuristic*> all_heuristics();
+
+#define HEDDLE_REGISTER_HEURISTIC(...)                                                           \
+  HEDDLE_REGISTER_HEURISTIC_AS(HEDDLE_HEURISTIC_JOIN(heddle_registered_heuristic_, __COUNTER__), \
+                               __VA_ARGS__)
+#define HEDDLE_REGISTER_HEURISTIC_AS(name, ...) \
+  [[maybe_unused]] static const bool name = ::heddle::register_heuristic(__VA_ARGS__)
+#define HEDDLE_HEURISTIC_JOIN(a, b) HEDDLE_HEURISTIC_JOIN_EXPANDED(a, b)
+#define HEDDLE_HEURISTIC_JOIN_EXPANDED(a, b) a##b
+
+}  // namespace heddle

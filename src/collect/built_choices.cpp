@@ -1,0 +1,100 @@
+// The schedules that candidates of a heuristic make of a declaration.
+#include <algorithm>
+#include <map>
+
+#include "collect/planted_choice.h"
+#include "heddle/collect/collect.h"
+#include "heddle/support/error.h"
+#include "measure/steps_hash.h"
+
+namespace heddle {
+namespace {
+
+constexpr const char* kPlanted = "planted";
+
+// The graph as it is declared: rewrites are another choice.
+AutoSchedulerOptions direct_form() {
+  AutoSchedulerOptions options;
+  options.use_records = false;
+  options.use_alternatives = false;
+  return options;
+}
+
+/// Why `made` does not have what was planted, as its notes say; empty where it has. Knobs that this
+/// shape does not have are no matter.
+std::string why_not_taken(const Template& made) {
+  for (const std::string& line : made.notes()) {
+    if (line.find("the rules chose alone") != std::string::npos ||
+        line.starts_with(std::string(kPlanted) + " says"))
+      return line;
+  }
+  return "";
+}
+
+class Builder {
+ public:
+  Builder(const Heuristic& heuristic, const ComputeDag& dag, const Target& target)
+      : heuristic_(heuristic), dag_(dag), target_(target) {}
+
+  BuildOutcome build() {
+    const auto listener = std::make_shared<ListeningSource>(heuristic_.name);
+    const Template rule = make_template_with(dag_, target_, direct_form(), listener);
+    if (listener->asked() == 0) return {"no template asks '" + heuristic_.name + "' about it"};
+    if (listener->asked() > 1) return {"it is asked about several stages"};
+    const Situation problem{FeatureView(listener->features()), listener->rule()};
+    if (!heuristic_.applies(problem)) return {"the heuristic is not made for it"};
+    BuildOutcome out;
+    out.built.push_back({.features = listener->features(), .rule = rule});
+    BuiltChoices& built = out.built.front();
+    built.fallback = heuristic_.id_of(heuristic_.fallback);
+    add(built, built.fallback, rule.static_schedule());
+    for (const ParameterSet& choice : heuristic_.candidates(problem))
+      try_out(built, choice, problem);
+    return out;
+  }
+
+ private:
+  void try_out(BuiltChoices& built, const ParameterSet& choice, const Situation& problem) {
+    const std::string id = heuristic_.id_of(choice);
+    std::string why = heuristic_.why_not(choice, problem);
+    if (why.empty()) {
+      Choice planted(kPlanted);
+      const Choice resolved = heuristic_.resolve(choice, problem);
+      for (const std::string& knob : resolved.knobs()) planted.set(knob, resolved.value(knob));
+      try {
+        const Template made = make_template_with(dag_, target_, direct_form(),
+                                                 planted_choice(heuristic_.name, planted));
+        why = why_not_taken(made);
+        if (why.empty()) add(built, id, made.static_schedule());
+      } catch (const Error& e) {
+        why = e.message;
+      }
+    }
+    if (!why.empty()) built.rejections.push_back(id + ": " + why);
+  }
+
+  void add(BuiltChoices& built, const std::string& id, const Schedule& schedule) {
+    const auto [known, is_new] = by_steps_.emplace(steps_hash(schedule), built.schedules.size());
+    if (is_new) built.schedules.push_back(schedule);
+    for (const auto& [other, index] : built.choices) {
+      if (other == id) return;
+    }
+    built.choices.emplace_back(id, known->second);
+  }
+
+  const Heuristic& heuristic_;
+  const ComputeDag& dag_;
+  const Target& target_;
+  std::map<std::uint64_t, std::size_t> by_steps_;
+};
+
+}  // namespace
+
+BuildOutcome build_choices(const Heuristic& heuristic, const std::vector<Tensor>& outputs,
+                           const Target& target) {
+  HEDDLE_ICHECK(heuristic.candidates && heuristic.resolve,
+                "heuristic '" + heuristic.name + "' is not one of a meta-template");
+  return Builder(heuristic, ComputeDag(outputs), target).build();
+}
+
+}  // namespace heddle

@@ -1,0 +1,57 @@
+#include "heuristics/draw_reduction.h"
+
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/reduce.h"
+#include "heuristics/draw.h"
+
+namespace heddle {
+namespace {
+
+// Few long rows, many short ones, and what is neither.
+std::pair<std::int64_t, std::int64_t> draw_matrix(Rng& rng, double most_elements) {
+  constexpr double kFewest = 1024;
+  constexpr std::int64_t kLongest = 1 << 20;
+  for (;;) {
+    const std::int64_t rows = draw_extent(rng, 1, kLongest), cols = draw_extent(rng, 1, kLongest);
+    const double elements = double(rows) * double(cols);
+    if (elements >= kFewest && elements <= most_elements) return {rows, cols};
+  }
+}
+
+Tensor reduced(Rng& rng, const Tensor& x, const std::vector<int>& axes, std::string& id) {
+  const double kind = rng.uniform_real();
+  if (kind < 0.7) return ops::sum(x, axes);
+  if (kind < 0.85) {
+    id += ",max";
+    return ops::max(x, axes);
+  }
+  id += ",of squares";
+  return ops::sum(ops::mul(x, x), axes);
+}
+
+}  // namespace
+
+DrawnProblem draw_reduction(Rng& rng, DataType dtype, double most_elements, ReducedAxis axis) {
+  const auto [rows, cols] = draw_matrix(rng, most_elements);
+  const Tensor x = placeholder({rows, cols}, dtype, "x");
+  const std::vector<int> axes = axis == ReducedAxis::Rows      ? std::vector<int>{1}
+                                : axis == ReducedAxis::Columns ? std::vector<int>{0}
+                                                               : std::vector<int>{0, 1};
+  std::string name = axis == ReducedAxis::Rows      ? "row_sum"
+                     : axis == ReducedAxis::Columns ? "column_sum"
+                                                    : "full_sum";
+  const std::string subject = name;
+  const Tensor y = reduced(rng, x, axes, name);
+  // What is no sum is no subject: its id says what it is behind the sizes.
+  return {subject + ":" + sizes_text({rows, cols}) + name.substr(subject.size()), {y}, {}};
+}
+
+DrawnProblem draw_reduction(Rng& rng, DataType dtype, double most_elements) {
+  const double kind = rng.uniform_real();
+  const ReducedAxis axis = kind < 0.55   ? ReducedAxis::Rows
+                           : kind < 0.95 ? ReducedAxis::Columns
+                                         : ReducedAxis::All;
+  return draw_reduction(rng, dtype, most_elements, axis);
+}
+
+}  // namespace heddle

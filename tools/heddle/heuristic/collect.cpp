@@ -1,0 +1,105 @@
+#include <unistd.h>
+
+#include <iostream>
+
+#include "common/figures.h"
+#include "common/output_file.h"
+#include "common/progress.h"
+#include "heddle/collect/collect.h"
+#include "heddle/runtime/cuda.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/support/error.h"
+#include "heddle/support/log.h"
+#include "heuristic/heuristic.h"
+#include "subjects/target_text.h"
+#include "tune/budget.h"
+#include "tune/interrupt.h"
+
+namespace heddle::cli {
+namespace {
+
+constexpr int kInterrupted = 130;
+
+Target target_for(const Heuristic& heuristic, const HeuristicOptions& o) {
+  const std::string text = !o.target.empty()                 ? o.target
+                           : heuristic.target_kind == "cuda" ? "cuda"
+                                                             : "llvm -mcpu=native";
+  const Target target = target_of(text, o.threads);
+  if (target.runs_here()) return target;
+  const std::string why = target.is_cuda() ? cuda::unavailable_reason() : "";
+  throw_user_error("kernels for '" + to_string(target) + "' do not run on this machine" +
+                       (why.empty() ? "" : ": " + why),
+                   {}, "collect on the machine that is to be learned");
+}
+
+std::string line_of(const CollectProgress& p) {
+  return count_text(p.collected, "problem") +
+         (p.earlier > 0 ? " and " + std::to_string(p.earlier) + " from before" : "") + ", " +
+         clock_text(p.left_seconds) + " left" + (p.problem.empty() ? "" : ": " + p.problem);
+}
+
+// On a terminal one line that is overwritten, elsewhere a line now and then.
+std::function<void(const CollectProgress&)> shown_by(Progress& progress, bool quiet) {
+  constexpr double kSecondsALine = 30;
+  if (quiet) return {};
+  if (isatty(STDERR_FILENO) == 1)
+    return [&progress](const CollectProgress& p) { progress.show(line_of(p)); };
+  return [next = 0.0](const CollectProgress& p) mutable {
+    if (p.elapsed_seconds < next) return;
+    next = p.elapsed_seconds + kSecondsALine;
+    std::cerr << line_of(p) << std::endl;
+  };
+}
+
+Json to_json(const CollectReport& r, const HeuristicOptions& o) {
+  return Json::object({{"heuristic", o.name},
+                       {"log", o.logs.front()},
+                       {"collected", r.collected},
+                       {"earlier", r.earlier},
+                       {"skipped", r.skipped},
+                       {"failed", r.failed},
+                       {"ended", r.ended},
+                       {"problems", Json::array_of(r.problems)}});
+}
+
+}  // namespace
+
+int collect_for_heuristic(const HeuristicOptions& o) {
+  if (!o.cores.empty()) pin_to_cores(o.cores);
+  const Heuristic& heuristic = heuristic_of(o.name);
+  CollectOptions options;
+  options.log = o.logs.front();
+  check_writable(options.log);
+  options.target = target_for(heuristic, o);
+  options.seed = o.seed;
+  options.problems = o.problems;
+  options.machine = o.machine;
+  TuneClock clock(parse_budget(o.budget));
+  options.clock = &clock;
+  const ScopedThreads threads(options.target.is_cuda() ? default_num_threads()
+                                                       : options.target.cores);
+  Progress progress;
+  options.progress = shown_by(progress, o.quiet);
+  CollectReport report;
+  {
+    const InterruptScope interrupt(clock);
+    report = collect(heuristic, options);
+  }
+  progress.clear();
+  if (o.json) {
+    std::cout << to_json(report, o).dump(1) << "\n";
+  } else if (!o.quiet) {
+    std::cout << count_text(report.collected, "problem") << " collected in " << options.log
+              << (report.earlier > 0 ? ", beside " + std::to_string(report.earlier) : "")
+              << "; to train:\n  heddle heuristic train " << o.name << " --log " << options.log
+              << " -o " << options.target.kind << "-" << options.target.chip() << "." << o.name
+              << ".tree\n";
+    if (report.failed > 0)
+      std::cout << count_text(report.failed, "problem") << " failed, such as "
+                << report.problems.front() << "\n";
+  }
+  if (clock.cancelled()) return kInterrupted;
+  return report.collected + report.earlier > 0 ? 0 : 1;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,87 @@
+// The options of `heddle heuristic`.
+#include <CLI/CLI.hpp>
+#include <climits>
+
+#include "options.h"
+
+namespace heddle::cli {
+namespace {
+
+// The subcommands fill in the same options; the callback says which it was.
+class HeuristicCommands {
+ public:
+  HeuristicCommands(CLI::App& app, HeuristicOptions& options) : app_(app), o_(options) {}
+
+  void add_list() {
+    CLI::App* c = add("list", "Show the heuristics that can be learned");
+    json(c);
+    c->footer("Example: heddle heuristic list");
+  }
+
+  void add_collect() {
+    CLI::App* c = add("collect", "Measure every choice of a heuristic on problems drawn at random");
+    name(c);
+    c->add_option("--log", o_.logs, "Lines go here; what is here already is not measured again")
+        ->required()
+        ->expected(1);
+    c->add_option("--budget", o_.budget, "How long: 90, 90s, 2m, 1h30m (10m)");
+    c->add_option("--problems", o_.problems, "Stop after so many problems (when the time is up)")
+        ->check(CLI::Range(1, INT_MAX));
+    c->add_option("--seed", o_.seed,
+                  "Of the problems; collectors side by side need different ones (1)");
+    c->add_option("--threads", o_.threads, "Threads of the kernels (all cores)")
+        ->check(CLI::Range(1, 1024));
+    c->add_option(
+        "--cores", o_.cores,
+        "Run on these cores only, as 0,1 or 4-7, so that several collectors run side by side");
+    c->add_option("--target", o_.target,
+                  "Machine: llvm -mcpu=native, or cuda, the first GPU (as the heuristic needs)");
+    c->add_option("--machine", o_.machine, "A name of this machine, for the log (its chip)");
+    json(c);
+    c->add_flag("-q,--quiet", o_.quiet, "Print nothing but errors");
+    c->footer(
+        "Each problem is one line of the log, written when all its choices are measured. Ctrl-C "
+        "and "
+        "even kill -9 lose only the one at hand; the same command goes on from there.\n"
+        "Exit status 0: there are problems in the log; 1: none could be measured; 2: bad input; "
+        "130: stopped by Ctrl-C.\n"
+        "Examples:\n"
+        "  heddle heuristic collect contraction --budget 20m --log here.jsonl\n"
+        "Eight side by side on pairs of cores:\n"
+        "  for i in 0 1 2 3 4 5 6 7; do\n"
+        "    heddle heuristic collect contraction --budget 20m --seed $i \\\n"
+        "      --cores $((2*i)),$((2*i+1)) --log part$i.jsonl & done; wait");
+  }
+
+ private:
+  CLI::App* add(const char* command, const char* what) {
+    CLI::App* c = app_.add_subcommand(command, what);
+    c->callback([&o = o_, command] { o.command = command; });
+    return c;
+  }
+  void name(CLI::App* c) {
+    c->add_option("name", o_.name, "The heuristic; see `heddle heuristic list`")->required();
+  }
+  void json(CLI::App* c) { c->add_flag("--json", o_.json, "As JSON"); }
+
+  CLI::App& app_;
+  HeuristicOptions& o_;
+};
+
+}  // namespace
+
+void add_heuristic(CLI::App& app, HeuristicOptions& o) {
+  CLI::App* heuristic =
+      app.add_subcommand("heuristic", "Learn the static choice of this machine, and look at it");
+  heuristic->require_subcommand(1);
+  HeuristicCommands commands(*heuristic, o);
+  commands.add_list();
+  commands.add_collect();
+  heuristic->footer(
+      "Examples:\n"
+      "  heddle heuristic list\n"
+      "  heddle heuristic collect contraction --budget 20m --log here.jsonl\n"
+      "What is learned, and how, is in docs/heuristics.md.");
+}
+
+}  // namespace heddle::cli
