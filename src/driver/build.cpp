@@ -1,10 +1,10 @@
 #include "heddle/driver/build.h"
 
-#include <chrono>
-
 #include "driver/build_cuda.h"
+#include "driver/compile_lowered.h"
 #include "driver/program_args.h"
 #include "heddle/ir/print.h"
+#include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 
 namespace heddle {
@@ -48,18 +48,25 @@ TimedBuild build_timed(const Schedule& schedule, const std::vector<Tensor>& args
                        const BuildOptions& options) {
   const Target& target = target_of(schedule, options);
   if (target.is_cuda()) return build_cuda(schedule, args, options);
-  using Clock = std::chrono::steady_clock;
-  auto begin = Clock::now();
-  auto ms_since = [](Clock::time_point t) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
-  };
+  const Timer timer;
   const std::vector<Tensor> all = with_bound(schedule, args);
-  LoweredProgram program = lower_for_build(schedule, all, options);
-  BuildTimes times;
-  times.lower = ms_since(begin);
+  LoweredProgram lowered = lower_for_build(schedule, all, options);
+  const std::vector<Buffer> buffers = lowered.main.args;
+  const FiniteChecks checks = with_finite_checks(lowered, all, buffers, options);
+  const auto program = std::make_shared<const LoweredProgram>(std::move(lowered));
+  const double lower_ms = 1e3 * timer.elapsed_s();
+  TimedBuild built = compile_lowered(program, schedule, all, args.size(), checks, options);
+  built.times.lower = lower_ms;
+  built.times.total = 1e3 * timer.elapsed_s();
+  return built;
+}
 
-  std::vector<LoweredFunction> functions{program.main};
-  if (program.prepare.body) functions.push_back(program.prepare);
+TimedBuild compile_lowered(const std::shared_ptr<const LoweredProgram>& program,
+                           const Schedule& schedule, const std::vector<Tensor>& all, size_t listed,
+                           const FiniteChecks& checks, const BuildOptions& options) {
+  const Target& target = schedule.target();
+  std::vector<LoweredFunction> functions{program->main};
+  if (program->prepare.body) functions.push_back(program->prepare);
   CodegenOptions codegen;
   codegen.opt_level = options.opt_level;
   codegen.disk_cache = options.disk_cache;
@@ -67,22 +74,23 @@ TimedBuild build_timed(const Schedule& schedule, const std::vector<Tensor>& args
 
   KernelCode code;
   code.name = options.name;
-  code.args = kernel_args(program, all, args.size());
-  code.bound = bound_constants(all, args.size());
-  code.persistent = persistent_args(program);
+  code.args = kernel_args(all, listed, program->constant_args);
+  code.bound = bound_constants(all, listed);
+  code.persistent = persistent_args(*program);
+  code.finite = {checks.args, checks.slots};
   code.main = module.entries[0];
-  if (program.prepare.body) code.prepare = module.entries[1];
+  if (program->prepare.body) code.prepare = module.entries[1];
   code.code = module.code;
   code.source = source_text;
   code.work = work_of(schedule.dag().direct(), target);
   code.source_context = std::make_shared<Source>(Source{std::move(functions), target});
+  BuildTimes times;
   times.llvm_ir = module.times.build_ir;
   times.optimize = module.times.optimize;
   times.codegen = module.times.codegen;
   times.link = module.times.link;
-  times.passes = std::move(program.passes);
+  times.passes = program->passes;
   times.cache = module.cache;
-  times.total = ms_since(begin);
   return {Kernel(std::move(code)), std::move(times)};
 }
 

@@ -1,25 +1,26 @@
 #include "driver/build_cuda.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "codegen/cuda/nvrtc.h"
+#include "driver/compile_lowered.h"
 #include "driver/program_args.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/runtime/cuda_program.h"
+#include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 
 namespace heddle {
 namespace {
 
 struct Source {
-  GpuProgram program;
+  std::shared_ptr<const GpuProgram> program;
 };
 
 std::string source_text(const void* context, const std::string& form) {
   const Source& s = *static_cast<const Source*>(context);
-  if (form == "cuda" || form == "llvm") return emit_cuda(s.program);  // "llvm": the default form
-  if (form == "loops") return to_string(s.program);
+  if (form == "cuda" || form == "llvm") return emit_cuda(*s.program);  // "llvm": the default form
+  if (form == "loops") return to_string(*s.program);
   throw_user_error("a kernel for a GPU has no source of the form '" + form + "'", {},
                    "ask for cuda or loops");
 }
@@ -34,10 +35,12 @@ bool is_tickets(const GpuProgram& p, const Buffer& b) {
   return false;
 }
 
-// Buffers in the order of cuda::Launch::buffers: arguments, persistent buffers, workspaces.
-int position(const GpuProgram& p, const Buffer& b) {
+// Buffers in the order of cuda::Launch::buffers: arguments, persistent buffers, the report of
+// checks, workspaces.
+int position(const GpuProgram& p, const Buffer& report, const Buffer& b) {
+  const std::vector<Buffer> reports(report ? 1 : 0, report);
   int at = 0;
-  for (const auto* list : {&p.args, &p.persistent, &p.workspace}) {
+  for (const auto* list : {&p.args, &p.persistent, &reports, &p.workspace}) {
     for (const Buffer& x : *list) {
       if (x == b) return at;
       ++at;
@@ -46,7 +49,8 @@ int position(const GpuProgram& p, const Buffer& b) {
   throw_internal_error("kernel argument '" + b->name + "' is no buffer of the program");
 }
 
-std::vector<cuda::Launch> launches(const GpuProgram& p, const std::vector<GpuKernel>& kernels) {
+std::vector<cuda::Launch> launches(const GpuProgram& p, const Buffer& report,
+                                   const std::vector<GpuKernel>& kernels) {
   std::vector<cuda::Launch> out;
   for (const GpuKernel& k : kernels) {
     cuda::Launch l;
@@ -57,7 +61,7 @@ std::vector<cuda::Launch> launches(const GpuProgram& p, const std::vector<GpuKer
     }
     l.cluster = static_cast<unsigned>(k.cluster);
     l.dynamic_smem = static_cast<unsigned>(k.shared_bytes);
-    for (const Buffer& b : k.args) l.buffers.push_back(position(p, b));
+    for (const Buffer& b : k.args) l.buffers.push_back(position(p, report, b));
     out.push_back(std::move(l));
   }
   return out;
@@ -96,65 +100,72 @@ void check_limits(const GpuProgram& p, const Gpu& gpu) {
 
 }  // namespace
 
+std::vector<KernelArg> cuda_kernel_args(const std::vector<Tensor>& all, size_t listed,
+                                        const std::vector<int>& constant_args) {
+  std::vector<KernelArg> args = kernel_args(all, listed, constant_args);
+  for (KernelArg& a : args) a.alignment = 16;  // what the text counts on (codegen/cuda.h)
+  return args;
+}
+
 KernelCode cuda_kernel_code(const GpuProgram& p, const std::vector<Tensor>& all, size_t listed,
-                            cuda::Cubin cubin) {
+                            cuda::Cubin cubin, const FiniteChecks& checks) {
   auto program = std::make_shared<cuda::Program>();
   program->arch = cubin.arch;
   program->cubin = std::move(cubin.bytes);
   for (const Buffer& b : p.workspace)
     program->workspaces.push_back({b.num_elements() * b->dtype.bytes(), is_tickets(p, b)});
-  program->launches = launches(p, p.main);
-  program->prepare = launches(p, p.prepare);
+  program->launches = launches(p, checks.report, p.main);
+  program->prepare = launches(p, checks.report, p.prepare);
 
   KernelCode code;
   code.name = p.name;
-  for (size_t i = 0; i < listed; ++i) {
-    KernelArg a = describe(all[i].buffer());  // an alternative may give it other dimensions
-    a.output = !all[i].op()->is_placeholder();
-    a.constant = !p.constant_args.empty() && all[i].op()->is_constant();
-    a.alignment = 16;  // what the text counts on (codegen/cuda.h)
-    code.args.push_back(std::move(a));
-  }
+  code.args = cuda_kernel_args(all, listed, p.constant_args);
   code.bound = bound_constants(all, listed);
   for (const Buffer& b : p.persistent) code.persistent.push_back(describe(b));
+  code.finite = {checks.args, checks.slots};
   code.cuda = std::move(program);
   return code;
 }
 
 TimedBuild build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
                       const BuildOptions& options) {
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  auto ms_since = [](Clock::time_point t) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
-  };
-  LowerOptions lower_options;
-  lower_options.name = options.name;
-  lower_options.max_unroll = options.max_unroll;
-  const Gpu& gpu = schedule.target().gpu;
+  const Timer timer;
   const std::vector<Tensor> all = with_bound(schedule, args);
-  auto source = std::make_shared<Source>(Source{lower_gpu(schedule, all, lower_options)});
-  BuildTimes times;
-  for (const GpuPassRecord& r : source->program.passes) {
-    times.passes.push_back({r.name, r.ms, {}, {}});
-  }
-  source->program.passes.clear();
-  const GpuProgram& p = source->program;
+  GpuProgram lowered = lower_for_gpu(schedule, all, options);
+  std::vector<PassRecord> passes;
+  for (const GpuPassRecord& r : lowered.passes) passes.push_back({r.name, r.ms, {}, {}});
+  lowered.passes.clear();
+  const std::vector<Buffer> buffers = lowered.args;
+  const FiniteChecks checks = with_finite_checks(lowered, all, buffers, options);
+  const double lower_ms = 1e3 * timer.elapsed_s();
+  TimedBuild built = compile_lowered(std::make_shared<const GpuProgram>(std::move(lowered)),
+                                     schedule, all, args.size(), checks);
+  built.times.passes = std::move(passes);
+  built.times.lower = lower_ms;
+  built.times.total = 1e3 * timer.elapsed_s();
+  return built;
+}
+
+TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program,
+                           const Schedule& schedule, const std::vector<Tensor>& all, size_t listed,
+                           const FiniteChecks& checks) {
+  const Timer timer;
+  const GpuProgram& p = *program;
+  const Gpu& gpu = schedule.target().gpu;
   check_limits(p, gpu);
-  times.lower = ms_since(begin);
-  const auto compile_begin = Clock::now();
   cuda::Cubin cubin;  // empty for a program without launches, where no output has an element
   if (!p.main.empty() || !p.prepare.empty()) cubin = cuda::compile_cuda(emit_cuda(p), gpu.arch);
   const CacheAnswer cache = cubin.bytes.empty() ? CacheAnswer::NotAsked
                             : cubin.cached      ? CacheAnswer::Found
                                                 : CacheAnswer::Missing;
-  KernelCode code = cuda_kernel_code(p, all, args.size(), std::move(cubin));
+  KernelCode code = cuda_kernel_code(p, all, listed, std::move(cubin), checks);
   code.work = work_of(schedule.dag().direct(), schedule.target());
   code.source = source_text;
-  code.source_context = source;
-  times.codegen = ms_since(compile_begin);
+  code.source_context = std::make_shared<Source>(Source{program});
+  BuildTimes times;
   times.cache = cache;
-  times.total = ms_since(begin);
+  times.codegen = 1e3 * timer.elapsed_s();
+  times.total = times.codegen;
   return {Kernel(std::move(code)), std::move(times)};
 }
 

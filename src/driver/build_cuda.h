@@ -3,6 +3,7 @@
 #include "codegen/cuda/nvrtc.h"
 #include "heddle/driver/build.h"
 #include "heddle/lower/gpu_program.h"
+#include "lower/finite_checks.h"
 
 namespace heddle {
 
@@ -11,9 +12,14 @@ TimedBuild build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
                       const BuildOptions& options);
 
 /// The parts of a Kernel for the runtime, without its source. `cubin` is the machine code of
-/// emit_cuda(program). Callers pass the first `listed` arguments; the others are bound constants.
+/// emit_cuda(program), and `checks` those that it has. Callers pass the first `listed` arguments;
+/// the others are bound constants.
 KernelCode cuda_kernel_code(const GpuProgram& program, const std::vector<Tensor>& all,
-                            size_t listed, cuda::Cubin cubin);
+                            size_t listed, cuda::Cubin cubin, const FiniteChecks& checks = {});
+
+/// The arguments of such a kernel, which are aligned (see program_args.h).
+std::vector<KernelArg> cuda_kernel_args(const std::vector<Tensor>& all, size_t listed,
+                                        const std::vector<int>& constant_args);
 
 /// The description of a kernel argument that the runtime checks.
 KernelArg describe(const Buffer& buffer);

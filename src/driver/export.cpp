@@ -45,6 +45,10 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
     throw_user_error("a kernel for a GPU cannot be exported as an object file", {},
                      "take its text from Kernel::source(\"cuda\")");
   }
+  if (options.check_finite) {
+    throw_user_error("a kernel with checks for NaN and infinity cannot be exported", {},
+                     "leave BuildOptions::check_finite out; build() has it");
+  }
   const std::vector<Tensor> all = with_bound(schedule, args);
   const LoweredProgram program = lower_for_build(schedule, all, options);
   std::vector<LoweredFunction> functions{program.main};
@@ -57,7 +61,7 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
   Json j = Json::object({{"name", options.name}, {"target", to_string(target)}});
   j["features"] = Json::array_of(internal::features_of(target));
   j["prepares"] = prepares;
-  j["args"] = to_json(kernel_args(program, all, args.size()));
+  j["args"] = to_json(kernel_args(all, args.size(), program.constant_args));
   j["constants"] = export_constants(bound_constants(all, args.size()), stem);
   j["persistent"] = to_json(persistent_args(program));
   write_file_atomic(stem + ".o", emit_llvm(functions, target, "o"));

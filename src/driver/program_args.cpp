@@ -66,13 +66,22 @@ LoweredProgram lower_for_build(const Schedule& schedule, const std::vector<Tenso
   return lower(schedule, args, lower_options);
 }
 
-std::vector<KernelArg> kernel_args(const LoweredProgram& program, const std::vector<Tensor>& all,
-                                   size_t listed) {
+GpuProgram lower_for_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
+                         const BuildOptions& options) {
+  LowerOptions lower_options;
+  lower_options.name = options.name;
+  lower_options.max_unroll = options.max_unroll;
+  return lower_gpu(schedule, args, lower_options);
+}
+
+std::vector<KernelArg> kernel_args(const std::vector<Tensor>& all, size_t listed,
+                                   const std::vector<int>& constant_args) {
   std::vector<KernelArg> out;
   for (size_t i = 0; i < listed; ++i) {
     KernelArg a = describe(all[i].buffer());  // an alternative may give it other dimensions
     a.output = !all[i].op()->is_placeholder();
-    a.constant = !program.constant_args.empty() && all[i].op()->is_constant();
+    a.constant = std::find(constant_args.begin(), constant_args.end(), static_cast<int>(i)) !=
+                 constant_args.end();
     out.push_back(std::move(a));
   }
   return out;

@@ -18,11 +18,14 @@ std::vector<Tensor> with_bound(const Schedule& schedule, const std::vector<Tenso
 
 LoweredProgram lower_for_build(const Schedule& schedule, const std::vector<Tensor>& args,
                                const BuildOptions& options);
+GpuProgram lower_for_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
+                         const BuildOptions& options);
 
 /// The arguments that are listed, the constants behind them, and what is kept of constants.
-/// `all`: as with_bound gave them; the first `listed` are arguments of the kernel.
-std::vector<KernelArg> kernel_args(const LoweredProgram& program, const std::vector<Tensor>& all,
-                                   size_t listed);
+/// `all`: as with_bound gave them; the first `listed` are arguments of the kernel. `constant_args`:
+/// which of them `prepare` takes.
+std::vector<KernelArg> kernel_args(const std::vector<Tensor>& all, size_t listed,
+                                   const std::vector<int>& constant_args);
 std::vector<BoundConstant> bound_constants(const std::vector<Tensor>& all, size_t listed);
 std::vector<KernelArg> persistent_args(const LoweredProgram& program);
 

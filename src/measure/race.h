@@ -4,17 +4,12 @@
 #include <span>
 
 #include "heddle/measure/measure.h"
+#include "runtime/clearly_faster.h"
 
 namespace heddle {
 
-/// The error that a race may make: the share of races between equals that somebody wins by luck.
-inline constexpr double kRaceLuck = 1.0 / 15;
-
-/// Whether `candidate` is faster than `base` beyond doubt: by half a percent in the median and, as
-/// far as their samples were taken in turn, in clearly more rounds than it lost (a sign test: in
-/// the share `luck` of races one of `candidates` that are as fast as their base wins). Where
-/// there are too few rounds for that, all of its times must be less than all of the base's, by far.
-/// A tie is not faster.
+/// Whether `candidate` works and is faster than `base` beyond doubt, by the test of
+/// runtime/clearly_faster.h, or `base` does not work.
 bool clearly_faster(const MeasureResult& candidate, const MeasureResult& base, int candidates = 1,
                     double luck = kRaceLuck);
 

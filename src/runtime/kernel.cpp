@@ -8,6 +8,7 @@
 #include "runtime/check_arguments.h"
 #include "runtime/cuda/capture.h"
 #include "runtime/cuda/executable.h"
+#include "runtime/finite_report.h"
 
 namespace heddle {
 namespace {
@@ -59,6 +60,7 @@ struct Kernel::Impl {
   uint64_t refreshes = 0;
 
   size_t num_args() const { return code->args.size() + bound.size(); }
+  bool checks_finite() const { return code->finite.slots > 0; }
 
   /// The constants that the kernel supplies, on a GPU.
   std::shared_ptr<const std::vector<NDArray>> bound_on(Device device) {
@@ -121,7 +123,7 @@ struct Kernel::Impl {
     if (cuda) {
       // Launches name their buffers by position among all arguments, and those of prepare use
       // constants only.
-      Pointers pointers(num_args() + p.arrays.size());
+      Pointers pointers(num_args() + p.arrays.size() + (checks_finite() ? 1 : 0));
       size_t next = 0;
       for (size_t i = 0; i < code->args.size(); ++i) {
         pointers[i] = nullptr;
@@ -137,6 +139,8 @@ struct Kernel::Impl {
       for (size_t i = 0; i < p.arrays.size(); ++i) {
         pointers[num_args() + i] = p.arrays[i].data();
       }
+      // Nothing is checked here.
+      if (checks_finite()) pointers[num_args() + p.arrays.size()] = nullptr;
       cuda->prepare(device.index, pointers.span());
       return;
     }
@@ -147,6 +151,30 @@ struct Kernel::Impl {
     if (code->prepare(pointers.data()) != 0) {
       throw_runtime_error("out of memory while kernel '" + code->name + "' prepared its constants");
     }
+  }
+
+  /// `report`: where a kernel that checks for NaN and infinity reports them; else not used.
+  void call_cpu(std::span<const NDArray> arrays, Device device, void* report) {
+    Pointers pointers(num_args() + code->persistent.size() + (checks_finite() ? 1 : 0));
+    for (size_t i = 0; i < arrays.size(); ++i) pointers[i] = arrays[i].data();
+    for (size_t i = 0; i < bound.size(); ++i) pointers[arrays.size() + i] = bound[i].data();
+    PreparedRef ready;
+    if (code->prepare) {
+      ready = prepare(arrays, device);
+      for (size_t i = 0; i < code->persistent.size(); ++i) {
+        pointers[num_args() + i] = ready->arrays[i].data();
+      }
+    }
+    if (checks_finite()) pointers[num_args() + code->persistent.size()] = report;
+    if (code->main(pointers.data()) != 0) {
+      throw_runtime_error("out of memory for the temporaries of kernel '" + code->name + "'");
+    }
+  }
+
+  void call_checked(std::span<const NDArray> arrays, Device device) {
+    const NDArray report = make_finite_report(code->finite, device);
+    call_cpu(arrays, device, report.data());
+    throw_if_not_finite(*code, report);
   }
 
   void call_cuda(std::span<const NDArray> arrays, Device device) {
@@ -182,7 +210,10 @@ struct Kernel::Impl {
 
   void launch(std::span<const NDArray> arrays, const PreparedRef& ready, Device device) {
     const size_t persistent = ready ? ready->arrays.size() : 0;
-    Pointers pointers(num_args() + persistent);
+    if (checks_finite()) cuda::refuse_in_capture(device.index, "a check for NaN and infinity");
+    const NDArray report = make_finite_report(code->finite, device);
+    Pointers pointers(num_args() + persistent + (checks_finite() ? 1 : 0));
+    if (checks_finite()) pointers[num_args() + persistent] = report.data();
     for (size_t i = 0; i < arrays.size(); ++i) pointers[i] = arrays[i].data();
     if (!bound.empty()) {
       const auto here = bound_on(device);
@@ -193,13 +224,16 @@ struct Kernel::Impl {
     cuda->run(device.index, pointers.span());
     cuda::keep_in_capture(device.index, arrays);
     if (ready) cuda::keep_in_capture(device.index, ready->arrays);
+    if (checks_finite()) throw_if_not_finite(*code, report);
   }
 };
 
 Kernel::Kernel(KernelCode code) : impl_(std::make_shared<Impl>()) {
   if (code.cuda) {
     impl_->cuda = std::make_shared<const cuda::Executable>(
-        code.cuda, code.name, code.args.size() + code.bound.size(), code.persistent.size());
+        code.cuda, code.name,
+        code.args.size() + code.bound.size() + (code.finite.slots > 0 ? 1 : 0),
+        code.persistent.size());
   }
   for (const BoundConstant& b : code.bound) impl_->bound.push_back(b.array);
   impl_->code = std::make_shared<const KernelCode>(std::move(code));
@@ -219,21 +253,8 @@ void Kernel::call(std::span<const NDArray> arrays) const {
   const Device device = check_arguments(code.name, code.args, arrays, impl_->cuda != nullptr);
   check_apart(code.name, code.args, arrays, impl_->bound);
   if (impl_->cuda) return impl_->call_cuda(arrays, device);
-  Pointers pointers(impl_->num_args() + code.persistent.size());
-  for (size_t i = 0; i < arrays.size(); ++i) pointers[i] = arrays[i].data();
-  for (size_t i = 0; i < impl_->bound.size(); ++i) {
-    pointers[arrays.size() + i] = impl_->bound[i].data();
-  }
-  PreparedRef prepared;
-  if (code.prepare) {
-    prepared = impl_->prepare(arrays, device);
-    for (size_t i = 0; i < code.persistent.size(); ++i) {
-      pointers[impl_->num_args() + i] = prepared->arrays[i].data();
-    }
-  }
-  if (code.main(pointers.data()) != 0) {
-    throw_runtime_error("out of memory for the temporaries of kernel '" + code.name + "'");
-  }
+  if (impl_->checks_finite()) return impl_->call_checked(arrays, device);
+  impl_->call_cpu(arrays, device, nullptr);
 }
 
 Kernel::Impl& Kernel::impl() const {
@@ -278,6 +299,16 @@ const KernelWork& Kernel::work() const { return impl().code->work; }
 
 const cuda::Program* Kernel::cuda_program() const { return impl().code->cuda.get(); }
 bool Kernel::has_persistent() const { return impl().has_prepare(); }
+
+int64_t Kernel::persistent_bytes() const {
+  int64_t bytes = 0;
+  for (const KernelArg& p : impl().code->persistent) {
+    int64_t size = p.dtype.bytes();
+    for (const int64_t extent : p.shape) size *= extent;
+    bytes += size;
+  }
+  return bytes;
+}
 
 std::string Kernel::source(const std::string& form) const {
   const KernelCode& code = *impl().code;

@@ -40,6 +40,11 @@ struct BuildOptions {
   int opt_level = 1;        ///< see CodegenOptions
   int max_unroll = 0;       ///< see LowerOptions
   bool disk_cache = false;  ///< see CodegenOptions; cubins are always looked for on the disk
+  /// Debug mode: the kernel checks the elements of every argument of a floating-point type for NaN
+  /// and infinity, inputs before it computes and outputs after. A call then throws a Runtime error
+  /// that names the kernel, each such argument and the index of its first bad element. The call
+  /// waits for the GPU, so it cannot be captured.
+  bool check_finite = false;
 };
 
 /// The time of each part of a build, in milliseconds.

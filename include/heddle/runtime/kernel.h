@@ -15,6 +15,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -58,6 +59,16 @@ struct KernelWork {
   std::function<Roof()> roof;
 };
 
+/// Where a kernel with checks for NaN and infinity (BuildOptions::check_finite) reports what it
+/// found: a row for each checked argument, in an array of i64 that is passed after all others.
+struct FiniteReport {
+  std::vector<int> args;  ///< position of each row's argument among `args`, then `bound`
+  /// Elements of a row; 0: the kernel checks nothing. Each is 2 * i for a NaN and 2 * i + 1 for an
+  /// infinity at the flat index i, the least that one thread found, or kNothing.
+  int64_t slots = 0;
+  static constexpr int64_t kNothing = INT64_MAX;
+};
+
 /// The parts of a Kernel, filled by the compiler or by the loader of exported kernels.
 struct KernelCode {
   using Entry = int (*)(void* const* args);
@@ -74,6 +85,7 @@ struct KernelCode {
   std::string (*source)(const void* context, const std::string& form) = nullptr;
   std::shared_ptr<void> source_context;
   KernelWork work = {};
+  FiniteReport finite = {};
 };
 
 class Kernel {
@@ -114,6 +126,8 @@ class Kernel {
   const cuda::Program* cuda_program() const;
   /// Whether the kernel keeps values derived from constant arguments (packed weights).
   bool has_persistent() const;
+  /// The bytes of one set of those values; 0 where there are none.
+  int64_t persistent_bytes() const;
   /// The kernel as text: "llvm" (LLVM IR, the default), "asm" or "loops"; for a GPU "cuda".
   std::string source(const std::string& form = "llvm") const;
   explicit operator bool() const { return static_cast<bool>(impl_); }

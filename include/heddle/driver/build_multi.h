@@ -1,0 +1,55 @@
+// build_multi: several variants of one computation behind one callable.
+//
+//   Schedule rows = create_schedule({c}), tuned = result.best, winograd = ...;
+//   MultiKernel f = build_multi({{"static", rows}, {"tuned", tuned}, {"mine", my_function}},
+//                               {a, b, c});
+//   f(a, b, c);        // the first call measures and picks; see runtime/multi_kernel.h
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/driver/build.h"
+#include "heddle/runtime/multi_kernel.h"
+
+namespace heddle {
+
+/// One variant of build_multi: a schedule, of the declaration or of an alternative of it, or a
+/// function of the user.
+struct MultiVariant {
+  /// Named "variant<i>" after its place.
+  MultiVariant(Schedule s);  // NOLINT(google-explicit-constructor)
+  /// `own_args`, where given, are the tensors of this variant in the places of build_multi's
+  /// arguments, for a declaration of its own; a null tensor where it does not read one.
+  MultiVariant(std::string variant_name, Schedule s, std::vector<Tensor> own_args = {});
+  /// The function gets all arguments in the order of the call. `version` is any text that changes
+  /// when the function does. Without it no pick is remembered. `in_place`: the function reads what
+  /// the outputs hold before the call.
+  MultiVariant(std::string variant_name, std::function<void(std::span<const NDArray>)> f,
+               std::string version = {}, bool in_place = false);
+
+  std::string name;
+  std::optional<Schedule> schedule;
+  std::vector<Tensor> args;
+  std::function<void(std::span<const NDArray>)> function;
+  std::string code;
+  bool reads_outputs = false;
+};
+
+struct MultiOptions {
+  BuildOptions build = {};
+  PickOptions pick = {};
+};
+
+/// `args` are the arguments of all variants together: every input that one of them reads and every
+/// output. Each variant computes all outputs. Constants with values may be left out, as in build().
+/// The first variant is the static choice, whose answers the others are compared with. Variants are
+/// lowered here and compiled when they are first needed. Those of equal code are one. A User error
+/// where the schedules are for machines of different kinds, or an argument belongs to none of them.
+MultiKernel build_multi(std::vector<MultiVariant> variants, const std::vector<Tensor>& args,
+                        const MultiOptions& options = {});
+
+}  // namespace heddle

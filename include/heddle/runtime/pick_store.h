@@ -1,0 +1,71 @@
+// PickStore: the picks of multi-kernels on disk, for later processes.
+//
+// A pick is a file `<key>.json` in the store's folder, which is replaced as a whole: a process may
+// be killed at any moment, and readers see the old pick, the new one or none. While a process
+// measures it holds the lock of the key, a byte of the file `lock`. The system releases it when the
+// process ends in any way. Others wait and then find the pick, so nothing is measured twice.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/runtime/pick_row.h"
+
+namespace heddle {
+
+/// The lock of a key, held until destroyed.
+class PickLock {
+ public:
+  explicit PickLock(int fd) : fd_(fd) {}
+  ~PickLock();
+  PickLock(PickLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  PickLock& operator=(PickLock&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  PickLock(const PickLock&) = delete;
+  PickLock& operator=(const PickLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+class PickStore {
+ public:
+  /// The folder is made at the first write.
+  explicit PickStore(std::string folder);
+
+  /// The folder that HEDDLE_PICKS names, else heddle/picks in the user's cache folder. Empty where
+  /// HEDDLE_PICKS is "off" or the user has no home.
+  static std::string standard_folder();
+  /// The store of that folder; null where there is none.
+  static std::shared_ptr<const PickStore> standard();
+
+  /// The pick of a key. A file that cannot be read as one counts as none; `problem`, where given,
+  /// says why.
+  std::optional<PickRow> find(const std::string& key, std::string* problem = nullptr) const;
+  /// On disk when it returns. The row has a key. Throws a Runtime error where the disk is full or
+  /// the folder cannot be written.
+  void remember(const PickRow& row) const;
+  /// Whether there was one.
+  bool forget(const std::string& key) const;
+  /// All picks, the latest first. `problems`, where given, gets a line for each damaged file.
+  std::vector<PickRow> all(std::vector<std::string>* problems = nullptr) const;
+
+  /// Waits for the lock of a key for at most `seconds`; empty when that was not enough. Throws a
+  /// Runtime error where the lock file cannot be made. Locks exclude threads as well as processes.
+  std::optional<PickLock> lock(const std::string& key, double seconds) const;
+
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string path_of(const std::string& key) const;
+  void remove_left_overs(const std::string& key) const;
+
+  std::string folder_;
+};
+
+}  // namespace heddle

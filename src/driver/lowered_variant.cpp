@@ -1,0 +1,122 @@
+#include "driver/lowered_variant.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "driver/build_cuda.h"
+#include "driver/compile_lowered.h"
+#include "driver/program_args.h"
+#include "heddle/codegen/cuda.h"
+#include "heddle/support/hash.h"
+#include "ir/canonical.h"
+
+namespace heddle {
+namespace {
+
+std::string hex16(uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+/// Puts the buffers of unread arguments in their places among those of a program, and moves the
+/// positions of constants accordingly.
+void insert_unread(const std::vector<Tensor>& own, const std::vector<Tensor>& args,
+                   std::vector<Buffer>& buffers, std::vector<int>& constant_args) {
+  std::vector<int> moved;  // position before -> after
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (own[i]) {
+      moved.push_back(static_cast<int>(i));
+    } else {
+      buffers.insert(buffers.begin() + static_cast<long>(i), args[i].buffer());
+    }
+  }
+  const auto unread = static_cast<int>(own.size() - moved.size());
+  for (int& position : constant_args) {
+    const auto at = static_cast<size_t>(position);
+    position = at < moved.size() ? moved[at] : position + unread;
+  }
+}
+
+std::string code_of(const LoweredFunction& f) {
+  if (!f.body) return "none";
+  const CanonicalForm form = canonical_form(f.body);
+  std::string code = hex16(form.key.high) + hex16(form.key.low);
+  for (const Buffer& b : form.buffers) {
+    code += "," + std::to_string(std::find(f.args.begin(), f.args.end(), b) - f.args.begin());
+  }
+  return code;
+}
+
+std::string code_of(const GpuProgram& p) {
+  std::string text = emit_cuda(p);
+  for (const auto* list : {&p.prepare, &p.main}) {
+    for (const GpuKernel& k : *list) {
+      text += "\n" + k.name;
+      for (const int64_t n : k.grid) text += " " + std::to_string(n);
+      for (const int64_t n : k.block) text += " " + std::to_string(n);
+      text += " " + std::to_string(k.cluster) + " " + std::to_string(k.shared_bytes);
+      for (const Buffer& b : k.args) {
+        text += "," + std::to_string(std::find(p.args.begin(), p.args.end(), b) - p.args.begin());
+      }
+    }
+  }
+  return hex16(hash_bytes(text.data(), text.size(), 1)) +
+         hex16(hash_bytes(text.data(), text.size(), 2));
+}
+
+/// The constants that the kernel brings along are part of what it computes.
+std::string code_of_bound(const LoweredVariant& v) {
+  std::string code;
+  for (size_t i = v.listed; i < v.all.size(); ++i) {
+    const NDArray data = v.all[i].op()->data()->to_host();
+    code += " " + hex16(hash_bytes(data.data(), static_cast<size_t>(data.bytes())));
+  }
+  return code;
+}
+
+}  // namespace
+
+LoweredVariant lower_variant(const Schedule& schedule, const std::vector<Tensor>& own,
+                             const std::vector<Tensor>& args, const BuildOptions& options) {
+  const Target& target = target_of(schedule, options);
+  std::vector<Tensor> read;
+  for (const Tensor& t : own) {
+    if (t) read.push_back(t);
+  }
+  const std::vector<Tensor> with_constants = with_bound(schedule, read);
+  LoweredVariant v{schedule, nullptr, nullptr, {}, args.size(), {}, {}};
+  for (size_t i = 0; i < args.size(); ++i) v.all.push_back(own[i] ? own[i] : args[i]);
+  v.all.insert(v.all.end(), with_constants.begin() + static_cast<long>(read.size()),
+               with_constants.end());
+  if (target.is_cuda()) {
+    GpuProgram p = lower_for_gpu(schedule, with_constants, options);
+    insert_unread(own, args, p.args, p.constant_args);
+    const std::vector<Buffer> buffers = p.args;
+    v.checks = with_finite_checks(p, v.all, buffers, options);
+    v.gpu = std::make_shared<const GpuProgram>(std::move(p));
+    v.code = "cuda " + code_of(*v.gpu);
+  } else {
+    LoweredProgram p = lower_for_build(schedule, with_constants, options);
+    insert_unread(own, args, p.main.args, p.constant_args);
+    const std::vector<Buffer> buffers = p.main.args;
+    v.checks = with_finite_checks(p, v.all, buffers, options);
+    v.cpu = std::make_shared<const LoweredProgram>(std::move(p));
+    v.code = "llvm O" + std::to_string(options.opt_level) + " " + code_of(v.cpu->main) + " " +
+             code_of(v.cpu->prepare);
+  }
+  v.code += code_of_bound(v);
+  return v;
+}
+
+std::vector<KernelArg> args_of(const LoweredVariant& v) {
+  if (v.gpu) return cuda_kernel_args(v.all, v.listed, v.gpu->constant_args);
+  return kernel_args(v.all, v.listed, v.cpu->constant_args);
+}
+
+Kernel compile_variant(const LoweredVariant& v, const BuildOptions& options) {
+  if (v.gpu) return compile_lowered(v.gpu, v.schedule, v.all, v.listed, v.checks).kernel;
+  return compile_lowered(v.cpu, v.schedule, v.all, v.listed, v.checks, options).kernel;
+}
+
+}  // namespace heddle
