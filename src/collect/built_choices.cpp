@@ -33,18 +33,21 @@ std::string why_not_taken(const Template& made) {
 
 class Builder {
  public:
-  Builder(const Heuristic& heuristic, const ComputeDag& dag, const Target& target)
-      : heuristic_(heuristic), dag_(dag), target_(target) {}
+  Builder(const Heuristic& heuristic, const ComputeDag& dag, const Target& target,
+          std::size_t question)
+      : heuristic_(heuristic), dag_(dag), target_(target), question_(question) {}
 
   BuildOutcome build() {
     const auto listener = std::make_shared<ListeningSource>(heuristic_.name);
     const Template rule = make_template_with(dag_, target_, direct_form(), listener);
-    if (listener->asked() == 0) return {"no template asks '" + heuristic_.name + "' about it"};
-    if (listener->asked() > 1) return {"it is asked about several stages"};
-    const Situation problem{FeatureView(listener->features()), listener->rule()};
+    const std::vector<AskedQuestion>& asked = listener->asked();
+    if (asked.empty()) return {"no template asks '" + heuristic_.name + "' about it"};
+    const AskedQuestion& question = asked[question_ % asked.size()];
+    const Situation problem{FeatureView(question.features), question.rule};
     if (!heuristic_.applies(problem)) return {"the heuristic is not made for it"};
     BuildOutcome out;
-    out.built.push_back({.features = listener->features(), .rule = rule});
+    out.built.push_back(
+        {.features = question.features, .rule = rule, .question = question_ % asked.size()});
     BuiltChoices& built = out.built.front();
     built.fallback = heuristic_.id_of(heuristic_.fallback);
     add(built, built.fallback, rule.static_schedule());
@@ -62,8 +65,8 @@ class Builder {
       const Choice resolved = heuristic_.resolve(choice, problem);
       for (const std::string& knob : resolved.knobs()) planted.set(knob, resolved.value(knob));
       try {
-        const Template made = make_template_with(dag_, target_, direct_form(),
-                                                 planted_choice(heuristic_.name, planted));
+        const Template made = make_template_with(
+            dag_, target_, direct_form(), planted_choice(heuristic_.name, planted, built.features));
         why = why_not_taken(made);
         if (why.empty()) add(built, id, made.static_schedule());
       } catch (const Error& e) {
@@ -85,16 +88,17 @@ class Builder {
   const Heuristic& heuristic_;
   const ComputeDag& dag_;
   const Target& target_;
+  std::size_t question_;
   std::map<std::uint64_t, std::size_t> by_steps_;
 };
 
 }  // namespace
 
 BuildOutcome build_choices(const Heuristic& heuristic, const std::vector<Tensor>& outputs,
-                           const Target& target) {
+                           const Target& target, std::size_t question) {
   HEDDLE_ICHECK(heuristic.candidates && heuristic.resolve,
                 "heuristic '" + heuristic.name + "' is not one of a meta-template");
-  return Builder(heuristic, ComputeDag(outputs), target).build();
+  return Builder(heuristic, ComputeDag(outputs), target, question).build();
 }
 
 }  // namespace heddle

@@ -29,12 +29,15 @@ class Collector {
 
   CollectReport run() {
     // Far more draws than problems: most of a small space are known after a while.
-    constexpr int kVainDraws = 2000;
+    constexpr int kVainDraws = 2000, kMostQuestions = 3;
     int vain = 0;
     for (std::uint64_t i = 0; report_.ended.empty(); ++i) {
       // Each problem has a generator of its own, so that it does not depend on those before.
       Rng rng(hash_combine(hash_combine(hash_string(h_.name), o_.seed), i));
-      const DrawnProblem problem = h_.draw(rng, o_.target);
+      DrawnProblem problem = h_.draw(rng, o_.target);
+      // A declaration may ask about several stages: one of them is a problem.
+      const auto question = static_cast<std::size_t>(rng.uniform_int(0, kMostQuestions - 1));
+      if (!h_.measure && question > 0) problem.id += "#" + std::to_string(question);
       if (clock_.expired()) {
         report_.ended = clock_.cancelled() ? "cancelled" : "budget";
       } else if (log_.has(problem.id) || !seen_.insert(problem.id).second) {
@@ -42,7 +45,7 @@ class Collector {
       } else {
         vain = 0;
         show(problem.id);
-        h_.measure ? measure_own(problem) : measure_built(problem);
+        h_.measure ? measure_own(problem) : measure_built(problem, question);
         if (o_.problems > 0 && report_.collected >= o_.problems) report_.ended = "problems";
       }
     }
@@ -58,9 +61,11 @@ class Collector {
     report_.problems.push_back(problem + ": " + why);
   }
 
-  void measure_built(const DrawnProblem& problem) {
-    const BuildOutcome outcome = build_choices(h_, problem.outputs, o_.target);
-    if (outcome.built.empty() || outcome.built.front().schedules.size() < 2) {
+  void measure_built(const DrawnProblem& problem, std::size_t question) {
+    const BuildOutcome outcome = build_choices(h_, problem.outputs, o_.target, question);
+    // (A number past the last question is another one's.)
+    if (outcome.built.empty() || outcome.built.front().question != question ||
+        outcome.built.front().schedules.size() < 2) {
       ++report_.skipped;
       return;
     }

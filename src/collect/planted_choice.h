@@ -3,27 +3,31 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "heddle/schedule/choice.h"
 
 namespace heddle {
 
-/// Is always unsure, and keeps what the one heuristic was asked first.
+/// What a heuristic is asked about one stage.
+struct AskedQuestion {
+  NamedFeatures features;
+  Choice rule;
+};
+
+/// Is always unsure, and keeps what the one heuristic was asked: each set of features once.
 class ListeningSource : public ChoiceSource {
  public:
   explicit ListeningSource(std::string heuristic) : heuristic_(std::move(heuristic)) {}
   std::string version() const override { return "listening"; }
   ChoiceAnswer choose(const ChoiceQuestion& question) const override;
-
-  int asked() const { return asked_; }  ///< times
-  const NamedFeatures& features() const { return features_; }
-  const Choice& rule() const { return rule_; }
+  const std::vector<AskedQuestion>& asked() const { return asked_; }
 
  private:
   std::string heuristic_;
-  mutable int asked_ = 0;
-  mutable NamedFeatures features_;
-  mutable Choice rule_;
+  mutable std::vector<AskedQuestion> asked_;
 };
+
+bool same_values(const NamedFeatures& a, const NamedFeatures& b);
 
 }  // namespace heddle

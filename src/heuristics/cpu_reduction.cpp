@@ -23,6 +23,7 @@ std::string why_invalid(const ParameterSet& choice, const Situation& p) {
   if (choice.has("vectors") && !f.is("along_row")) return "columns have no accumulators of a row";
   if (choice.has("tile_vectors") && (f.is("along_row") || f.is("scalar")))
     return "there are no columns";
+  if (choice.has("prefetch_rows") && !f.is("attached")) return "no row of a group comes next";
   if (f.is("terms_compute") && choice.get("vectors", 2) < 2) return "terms take two vectors";
   return "";
 }
@@ -42,6 +43,7 @@ Choice resolve(const ParameterSet& choice, const Situation& p) {
   }
   if (choice.has("vectors")) both("lanes_unroll", choice.get("vectors", 1) * lanes);
   if (choice.has("streams")) both("streams", choice.get("streams", 1));
+  if (choice.has("prefetch_rows")) knobs.set("prefetch_rows", choice.get("prefetch_rows", 0));
   if (choice.has("tile_vectors")) both("tile", choice.get("tile_vectors", 1) * lanes);
   return knobs;
 }
@@ -54,6 +56,8 @@ std::vector<ParameterSet> candidates(const Situation& p) {
     all.push_back(ParameterSet(set).set("split", 1));
   };
   all.push_back(ParameterSet().set("split", 0));
+  for (const std::int64_t rows : {0, 1, 2})
+    all.push_back(ParameterSet().set("prefetch_rows", rows));
   for (const std::int64_t parts : {1, 4})
     all.push_back(ParameterSet().set("split", 1).set("parts_a_core", parts));
   if (p.features.is("along_row")) {
@@ -94,7 +98,10 @@ Heuristic reduction() {
                 {"cut_length"},
                 {"bytes"},
                 {"computes", flag},
-                {"terms_compute", flag}};
+                {"terms_compute", flag},
+                {"attached", flag},
+                {"reads_again", flag},
+                {"beside_stores", flag}};
   h.augmented = {
       {{"bytes_of_l2"}, [](const FeatureView& f) { return f["bytes"] / f["l2_bytes"]; }},
       {{"bytes_of_l3"},
@@ -105,10 +112,9 @@ Heuristic reduction() {
       {{"row_vectors"}, [](const FeatureView& f) { return f["row_length"] / f["lanes"]; }},
       {{"column_vectors"}, [](const FeatureView& f) { return f["columns"] / f["lanes"]; }},
       {{"cut_steps_a_core"}, [](const FeatureView& f) { return f["cut_length"] / f["cores"]; }}};
-  h.parameters = {{"split"}, {"parts_a_core"}, {"vectors"}, {"streams"}, {"tile_vectors"}};
-  h.precondition = [](const Situation& p) {
-    return !p.features.is("attached") && p.features["outputs"] == 1;
-  };
+  h.parameters = {{"split"},   {"parts_a_core"}, {"vectors"},
+                  {"streams"}, {"tile_vectors"}, {"prefetch_rows"}};
+  h.precondition = [](const Situation& p) { return p.features["outputs"] == 1; };
   h.candidates = candidates;
   h.why_invalid = why_invalid;
   h.resolve = resolve;

@@ -1,6 +1,7 @@
 #include "heuristics/draw_reduction.h"
 
 #include "heddle/ops/elementwise.h"
+#include "heddle/ops/nn.h"
 #include "heddle/ops/reduce.h"
 #include "heuristics/draw.h"
 
@@ -29,7 +30,22 @@ Tensor reduced(Rng& rng, const Tensor& x, const std::vector<int>& axes, std::str
   return ops::sum(ops::mul(x, x), axes);
 }
 
+// Reductions of rows whose values the rows are then worked on with.
+DrawnProblem declare_rows(Rng& rng, const Tensor& x, std::int64_t rows, std::int64_t cols) {
+  const std::string sizes = sizes_text({rows, cols});
+  if (rng.chance(0.6)) return {"softmax:" + sizes, {ops::softmax(x)}, {}};
+  const Tensor scale = placeholder({cols}, x.dtype(), "scale");
+  if (rng.chance(0.5)) return {"rms_norm:" + sizes, {ops::rms_norm(x, scale)}, {}};
+  const Tensor shift = placeholder({cols}, x.dtype(), "shift");
+  return {"layer_norm:" + sizes, {ops::layer_norm(x, scale, shift)}, {}};
+}
+
 }  // namespace
+
+DrawnProblem draw_row_group(Rng& rng, DataType dtype, double most_elements) {
+  const auto [rows, cols] = draw_matrix(rng, most_elements);
+  return declare_rows(rng, placeholder({rows, cols}, dtype, "x"), rows, cols);
+}
 
 DrawnProblem draw_reduction(Rng& rng, DataType dtype, double most_elements, ReducedAxis axis) {
   const auto [rows, cols] = draw_matrix(rng, most_elements);
@@ -47,6 +63,7 @@ DrawnProblem draw_reduction(Rng& rng, DataType dtype, double most_elements, Redu
 }
 
 DrawnProblem draw_reduction(Rng& rng, DataType dtype, double most_elements) {
+  if (rng.chance(0.3)) return draw_row_group(rng, dtype, most_elements);
   const double kind = rng.uniform_real();
   const ReducedAxis axis = kind < 0.55   ? ReducedAxis::Rows
                            : kind < 0.95 ? ReducedAxis::Columns

@@ -35,7 +35,8 @@ struct BuiltChoices {
   std::vector<Schedule> schedules = {};  ///< each once; the first is the fallback's
   /// Ids of choices, and which schedule each makes: several may make the same.
   std::vector<std::pair<std::string, std::size_t>> choices = {};
-  std::string fallback = {};                 ///< id
+  std::size_t question = 0;   ///< the stage that was asked about, in the order of the questions
+  std::string fallback = {};  ///< id
   std::vector<std::string> rejections = {};  ///< "{...}: the register tile must fit ..."
 };
 
@@ -44,11 +45,14 @@ struct BuildOutcome {
   std::string why_not = {};
   std::vector<BuiltChoices> built = {};  ///< one, or none where why_not says why
 };
+/// `question`: about which of the stages that the heuristic is asked about, modulo their number.
 BuildOutcome build_choices(const Heuristic& heuristic, const std::vector<Tensor>& outputs,
-                           const Target& target);
+                           const Target& target, std::size_t question = 0);
 
-/// The source that answers one heuristic with one choice, and no other.
-std::shared_ptr<const ChoiceSource> planted_choice(std::string heuristic, Choice choice);
+/// The source that answers one heuristic with one choice, for problems with these features (none:
+/// for all), and no other.
+std::shared_ptr<const ChoiceSource> planted_choice(std::string heuristic, Choice choice,
+                                                   NamedFeatures features = {});
 
 struct CollectProgress {
   std::string problem;  ///< at hand; empty at the end

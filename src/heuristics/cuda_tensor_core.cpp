@@ -1,0 +1,126 @@
+// The choice of products on tensor cores: the tile of a block, in tiles of an mma, and in how many
+// parts the reduction is cut (meta_templates/cuda/tensor_core_rule.h).
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "heuristics/draw_contraction.h"
+#include "heuristics/parts_of_depth.h"
+
+namespace heddle {
+namespace {
+
+constexpr double kMostFlops = 1e12;
+constexpr std::array kTile{"row_tiles", "row_warps", "col_tiles", "col_warps"};
+
+std::string why_invalid(const ParameterSet& choice, const Situation& p) {
+  const FeatureView& f = p.features;
+  if (choice.has("row_tiles")) {
+    const auto value = [&](const char* name) { return double(choice.get(name, 1)); };
+    const double rows = 16 * value("row_tiles") * value("row_warps");
+    const double cols = 8 * value("col_tiles") * value("col_warps");
+    if (rows >= 2 * f["rows"] && rows > 16) return "half of the tile's rows are of no use";
+    if (cols >= 2 * f["cols"] && cols > 8) return "half of the tile's columns are of no use";
+  }
+  return why_no_parts(choice, p);
+}
+
+Choice resolve(const ParameterSet& choice, const Situation& p) {
+  Choice knobs = parts_knobs(choice, p, "depth");
+  for (const char* name :
+       {"row_tiles", "row_warps", "col_tiles", "col_warps", "tile_k", "stages", "channels_last"}) {
+    if (choice.has(name)) knobs.set(name, choice.get(name, 1));
+  }
+  return knobs;
+}
+
+std::vector<ParameterSet> candidates(const Situation& p) {
+  std::vector<ParameterSet> all;
+  for (const std::array<std::int64_t, 4>& t :
+       std::vector<std::array<std::int64_t, 4>>{{4, 2, 8, 2},     // 128 x 128, 4 warps
+                                                {4, 2, 4, 4},     // 128 x 128, 8 warps
+                                                {4, 4, 8, 2},     // 256 x 128
+                                                {4, 2, 8, 4},     // 128 x 256
+                                                {4, 2, 8, 1},     // 128 x 64
+                                                {4, 1, 8, 2},     // 64 x 128
+                                                {2, 2, 8, 2},     // 64 x 128, smaller warps
+                                                {2, 2, 4, 2},     // 64 x 64
+                                                {4, 1, 4, 2},     // 64 x 64, 2 warps
+                                                {2, 1, 4, 4},     // 32 x 128
+                                                {2, 2, 4, 1},     // 64 x 32
+                                                {2, 1, 4, 2},     // 32 x 64
+                                                {1, 2, 2, 2},     // 32 x 32
+                                                {1, 1, 8, 4},     // 16 x 256
+                                                {1, 1, 4, 4},     // 16 x 128
+                                                {1, 1, 2, 4},     // 16 x 64
+                                                {4, 4, 1, 1}}) {  // 256 x 8
+    ParameterSet tile;
+    for (std::size_t i = 0; i < t.size(); ++i) tile.set(kTile[i], t[i]);
+    // The rule's stages go with the rule's tile.
+    tile.set("stages", 3).set("tile_k", 2);
+    all.push_back(tile);
+    for (const std::int64_t parts : {1, 4, 16})
+      all.push_back(ParameterSet(tile).set("parts", parts));
+  }
+  for (const std::int64_t parts : {1, 2, 4, 8, 16, 32, 64})
+    all.push_back(ParameterSet().set("parts", parts));
+  for (const std::int64_t k : {1, 2, 4}) {
+    for (const std::int64_t stages : {2, 3, 4})
+      all.push_back(ParameterSet().set("tile_k", k).set("stages", stages));
+  }
+  if (p.rule.has("channels_last")) {
+    for (const std::int64_t last : {0, 1}) all.push_back(ParameterSet().set("channels_last", last));
+  }
+  return all;
+}
+
+Heuristic tensor_core() {
+  Heuristic h;
+  h.name = "cuda_tensor_core";
+  h.about = "GPU products on tensor cores: the tile of a block, parts of the reduction, copies";
+  h.target_kind = "cuda";
+  const FeatureKind flag = FeatureKind::Boolean;
+  h.features = {{"rows"},
+                {"cols"},
+                {"depth"},
+                {"batch"},
+                {"operand_bytes"},
+                {"row_operand_copied", flag},
+                {"row_operand_constant", flag},
+                {"row_operand_by_elements", flag},
+                {"row_operand_along_depth", flag},
+                {"col_operand_copied", flag},
+                {"col_operand_constant", flag},
+                {"col_operand_by_elements", flag},
+                {"col_operand_along_depth", flag},
+                {"sms"}};
+  h.augmented = {
+      {{"multiply_adds"},
+       [](const FeatureView& f) { return f["rows"] * f["cols"] * f["depth"] * f["batch"]; }},
+      {{"tiles_of_128_an_sm"},
+       [](const FeatureView& f) {
+         return std::ceil(f["rows"] / 128) * std::ceil(f["cols"] / 128) * f["batch"] / f["sms"];
+       }},
+      {{"tiles_of_64_an_sm"},
+       [](const FeatureView& f) {
+         return std::ceil(f["rows"] / 64) * std::ceil(f["cols"] / 64) * f["batch"] / f["sms"];
+       }},
+      {{"depth_over_results"},
+       [](const FeatureView& f) { return f["depth"] / (f["rows"] * f["cols"] * f["batch"]); }},
+      {{"rows_over_cols"}, [](const FeatureView& f) { return f["rows"] / f["cols"]; }}};
+  for (const char* name : kTile) h.parameters.push_back({name});
+  for (const char* name : {"tile_k", "stages", "parts", "channels_last"})
+    h.parameters.push_back({name});
+  h.candidates = candidates;
+  h.why_invalid = why_invalid;
+  h.resolve = resolve;
+  h.draw = [](Rng& rng, const Target&) {
+    return draw_contraction(rng, rng.chance(0.6) ? bf16 : f16, kMostFlops);
+  };
+  return h;
+}
+
+HEDDLE_REGISTER_HEURISTIC(tensor_core());
+
+}  // namespace
+}  // namespace heddle
