@@ -22,11 +22,15 @@ class Cuts {
  public:
   Cuts(const ComputeDag& dag, const Target& target)
       : dag_(dag), cut_(static_cast<size_t>(dag.size())), taken_(cut_) {
-    for (const StageGroup& g : plan_groups(dag, &target)) cut_[g.output_stage] = 1;
+    for (const StageGroup& g : plan_groups(dag, &target)) {
+      cut_[g.output_stage] = 1;
+      if (g.anchor != g.output_stage) epilogues_.push_back({g.anchor, g.output_stage});
+    }
   }
 
   std::vector<char> run() {
     taken_ = cut_;
+    for (const auto& [anchor, last] : epilogues_) take_between(anchor, last);
     for (int s = dag_.size() - 1; s >= 0; --s) {
       if (!cut_[s] || dag_.info(s).is_output || dag_.info(s).precomputable) continue;
       if (dag_.stage(s).num_outputs() == 1) extend(s);
@@ -35,6 +39,20 @@ class Cuts {
   }
 
  private:
+  /// The stages from a reduction to the output stage of its group are its epilogue, and end no
+  /// other node. Where two convolutions meet in a sum, one of them has the sum and what follows:
+  ///
+  ///   conv -> bias -+                      a node that ends at bias
+  ///   conv -> bias -+-> add -> relu        a node that ends at relu
+  void take_between(int anchor, int last) {
+    std::vector<char> depends(cut_.size());
+    depends[anchor] = 1;
+    for (int u = anchor + 1; u < last; ++u) {
+      for (const int p : dag_.info(u).producers) depends[u] |= depends[p];
+      if (depends[u]) taken_[u] = 1;  // all that reads it goes on to `last`
+    }
+  }
+
   void extend(int s) {
     std::vector<char> region(cut_.size());
     std::vector<int> members{s};
@@ -77,6 +95,7 @@ class Cuts {
 
   const ComputeDag& dag_;
   std::vector<char> cut_, taken_;
+  std::vector<std::pair<int, int>> epilogues_;  ///< a reduction, and the output stage of its group
 };
 
 /// The stages of one node: those that it reads from memory, and those that it computes.

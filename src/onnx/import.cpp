@@ -60,7 +60,7 @@ class Importer {
     for (const ValueInfo& input : model_.graph.inputs) declare_input(input);
     check_dims_used();
     for (const Node& node : needed_nodes()) declare(node);
-    if (!mistakes_.empty()) throw_user_error(all_mistakes(), where_);
+    if (!mistakes_.empty()) throw_user_error(all_mistakes(), where_, batch_hint());
     collect_outputs();
     collect_constants();
     return std::move(result_);
@@ -90,7 +90,9 @@ class Importer {
     Shape shape;
     for (size_t d = 0; d < info.shape.size(); ++d) {
       const Dimension& dim = info.shape[d];
-      const int64_t extent = dim.extent >= 0 ? dim.extent : extent_of(info, d);
+      const int64_t extent = d == 0 && options_.batch != 0 ? batch_of(info)
+                             : dim.extent >= 0             ? dim.extent
+                                                           : extent_of(info, d);
       if (extent < 1 || extent > (int64_t{1} << 40))
         throw_user_error("dimension " + std::to_string(d) + " of " + what + " has the extent " +
                          std::to_string(extent));
@@ -147,6 +149,22 @@ class Importer {
     throw_user_error("dimension " + std::to_string(d) + " of input '" + info.name + "' is '" +
                          name + "', which has no extent",
                      {}, "set it: .dims = {{\"" + name + "\", 1}}, or --dims " + name + "=1");
+  }
+
+  // The first dimension, as OnnxOptions::batch says.
+  int64_t batch_of(const ValueInfo& info) {
+    const Dimension& dim = info.shape[0];
+    const std::string name = dim.name.empty() ? info.name + ":0" : dim.name;
+    dim_names_.push_back(name);
+    const auto given = options_.dims.find(name);
+    if (given != options_.dims.end() && given->second != options_.batch) {
+      throw_user_error("dimension '" + name + "' of input '" + info.name + "' is the batch, " +
+                           std::to_string(options_.batch) + ", and is also to be " +
+                           std::to_string(given->second),
+                       {}, "give one of the two");
+    }
+    if (dim.extent >= 0 && dim.extent != options_.batch) exported_batch_ = dim.extent;
+    return options_.batch;
   }
 
   void check_dims_used() const {
@@ -238,6 +256,13 @@ class Importer {
     return outputs;
   }
 
+  std::string batch_hint() const {
+    if (exported_batch_ < 0) return {};
+    return "the file was exported for a batch of " + std::to_string(exported_batch_) +
+           ", and here it is " + std::to_string(options_.batch) +
+           "; where nodes contain that number, export it again with an open batch";
+  }
+
   std::string all_mistakes() const {
     if (mistakes_.size() == 1) return mistakes_[0];
     std::string text;
@@ -294,6 +319,7 @@ class Importer {
   std::map<const void*, Value> narrow_;  // by the elements of the f32 array
   std::map<std::string, Value> values_;
   std::vector<std::string> dim_names_, mistakes_;
+  int64_t exported_batch_ = -1;  ///< a first dimension that OnnxOptions::batch replaced
   OnnxModel result_;
 };
 

@@ -42,6 +42,17 @@ class ModelCommands : public ::testing::Test {
   std::string folder_ = temporary("models");
 };
 
+TEST_F(ModelCommands, RunTakesABatch) {
+  const CommandResult r = heddle_command("run " + kDigits + " --batch 3 --time 0 --threads 1");
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("images f32[3, 1, 8, 8]"));
+  EXPECT_THAT(r.out, HasSubstr("f32[3, 10]"));
+  const CommandResult two = heddle_command("run " + kDigits + " --batch 3 --dims batch=2 --time 0");
+  EXPECT_EQ(two.status, 2);
+  EXPECT_THAT(two.err, HasSubstr("give one of the two"));
+  EXPECT_EQ(heddle_command("run " + kDigits + " --batch 0").status, 2);
+}
+
 TEST_F(ModelCommands, RunTakesAndWritesArrays) {
   const std::string in = folder_ + "/x.npy", out = folder_ + "/y.npy";
   NDArray::random({2, 1, 8, 8}, f32, 7, 0, 1).save(in);

@@ -93,6 +93,22 @@ TEST(Extract, AStackOfEqualResidualBlocksSharesItsTasks) {
   EXPECT_EQ(heaviest->weight, 4) << net.to_text();
 }
 
+TEST(Extract, WhereTwoConvolutionsMeetOneHasTheActivation) {
+  const Tensor x = placeholder({1, 8, 6, 6}, f32, "x");
+  const auto conv = [](const Tensor& t, int64_t to, int64_t kernel, int64_t stride) {
+    const ops::Conv options{.stride = {stride}, .padding = {kernel / 2}};
+    return ops::conv2d(t, weights({to, t.extent(1), kernel, kernel}), options,
+                       weights({to}, "bias"));
+  };
+  const Tensor inner = ops::relu(conv(x, 8, 3, 2));
+  const Tensor block = ops::relu(ops::add(conv(inner, 16, 1, 1), conv(x, 16, 1, 2)));
+  const Tensor next = ops::relu(conv(block, 8, 3, 1)), sum = ops::add(conv(next, 16, 1, 1), block);
+  const Network net({ops::relu(sum)});
+  expect_consistent(net);
+  for (const TuneTask& task : net.tasks()) EXPECT_THAT(task.name, HasSubstr("conv2d"));
+  EXPECT_EQ(wrong_network({ops::relu(sum)}), "");
+}
+
 TEST(Extract, OtherShapesAndOtherConstantsAreOtherTasks) {
   Tensor x = placeholder({8, 16}, f32, "x");
   Tensor wide = ops::relu(dense_layer(x, 32));

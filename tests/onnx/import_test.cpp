@@ -95,6 +95,31 @@ TEST(OnnxImport, ShapeArithmeticIsFolded) {
   EXPECT_TRUE(model.constants.empty());
 }
 
+TEST(OnnxImport, TheBatchReplacesTheFirstDimension) {
+  ModelParts p;
+  p.inputs = {value_info("x", {"2", "3", "4"})};
+  p.outputs = {value_info("y", {"", ""})};
+  p.initializers = {tensor("open", {2}, std::vector<int64_t>{-1, 12}),
+                    tensor("fixed", {2}, std::vector<int64_t>{2, 12})};
+  p.nodes = {node("r", "Reshape", {"x", "open"}, {"y"})};
+  const ModelFolder folder("batch");
+  const std::string path = folder.write("m.onnx", model_bytes(p));
+  EXPECT_EQ(import_onnx(path).outputs[0].extents(), (Extents{2, 12}));
+  EXPECT_EQ(import_onnx(path, {.batch = 5}).outputs[0].extents(), (Extents{5, 12}));
+  // A node that contains the batch of the export.
+  p.nodes = {node("cut", "Reshape", {"x", "fixed"}, {"y"})};
+  const std::string fixed = folder.write("fixed.onnx", model_bytes(p));
+  EXPECT_EQ(import_onnx(fixed, {.batch = 2}).outputs[0].extents(), (Extents{2, 12}));
+  try {
+    import_onnx(fixed, {.batch = 5});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind, ErrorKind::User);
+    EXPECT_THAT(e.message, ::testing::HasSubstr("node 'cut' (Reshape)"));
+    EXPECT_THAT(e.help, ::testing::HasSubstr("exported for a batch of 2"));
+  }
+}
+
 TEST(OnnxImport, WhatDecidesAShapeMustBeKnown) {
   ModelParts p;
   p.inputs = {value_info("x", {"4"}), value_info("shape", {"2"}, kInt64)};

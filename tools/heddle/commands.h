@@ -114,6 +114,7 @@ struct RunOptions {
   std::string model;
   std::vector<std::string> inputs, outputs;  ///< NAME=FILE.npy
   std::vector<std::string> dims;             ///< NAME=EXTENT
+  int64_t batch = 0;                         ///< 0: as the file says
   std::string precision = "f32";
   int threads = 0;  ///< 0: as the target says
   std::string target = "llvm -mcpu=native";

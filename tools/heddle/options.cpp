@@ -140,6 +140,9 @@ void add_run(CLI::App& app, RunOptions& o) {
   c->add_option("--dims", o.dims, "Extents of the model's open dimensions: batch=1,sequence=128")
       ->delimiter(',')
       ->allow_extra_args(false);
+  c->add_option("--batch", o.batch,
+                "The first dimension of every input, in place of what the file says")
+      ->check(CLI::Range(1, 1 << 20));
   c->add_option("--precision", o.precision, "f32, f16 or bf16 in place of the model's f32 (f32)");
   c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
       ->check(CLI::Range(1, 1024));
@@ -151,6 +154,7 @@ void add_run(CLI::App& app, RunOptions& o) {
       "Examples:\n"
       "  heddle run resnet50.onnx --dims batch=1\n"
       "  heddle run resnet50.onnx --input image=cat.npy --output scores=scores.npy\n"
+      "  heddle run resnet50.onnx --batch 8 --precision bf16\n"
       "  heddle run bert.onnx --dims batch=1,sequence=128 --threads 1 --time 5");
 }
 

@@ -24,6 +24,10 @@ struct OnnxOptions {
   /// The extents of dimensions that the file names ("batch"). Dimensions with neither name nor
   /// extent are called "INPUT:DIMENSION", such as "x:0".
   std::map<std::string, int64_t> dims = {};
+  /// The extent of the first dimension of every input, in place of what the file says; 0: as the
+  /// file says. A file whose nodes contain the extent that it was exported with, such as the
+  /// shape of a Reshape, is a User error that names them.
+  int64_t batch = 0;
   /// The type of values between inputs and outputs: f32, f16 or bf16. Inputs and outputs remain
   /// f32. Sums, norms and softmax are always computed in f32. Constants beyond the range of the
   /// type become its largest value.
