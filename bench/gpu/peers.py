@@ -55,6 +55,22 @@ def declare_convolution(words, rand):
     return convolve, (rand(n, c, h, w), rand(k, group, r, s))
 
 
+def declare_attention(dims, words, rand):
+    """attention. With a batch: without one PyTorch takes none of its fused kernels."""
+    heads, tokens, size = dims
+    p = named(words, {"s": 0, "kv": 0, "causal": 0})
+    keys, groups = p["s"] or tokens, p["kv"] or heads
+    more = {"is_causal": True} if p["causal"] else {}
+    if groups == heads:
+        return (lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None], **more)[0],
+                (rand(heads, tokens, size), rand(heads, keys, size), rand(heads, keys, size)))
+    flat = lambda x: x.reshape(1, -1, *x.shape[-2:])  # noqa: E731
+    return (lambda q, k, v: F.scaled_dot_product_attention(
+                flat(q), flat(k), flat(v), enable_gqa=True, **more).reshape(q.shape),
+            (rand(groups, heads // groups, tokens, size), rand(groups, 1, keys, size),
+             rand(groups, 1, keys, size)))
+
+
 def declare(subject, dtype):
     """(function, tuple of arguments) for a subject, or None where PyTorch has no one call for it."""
     name, _, rest = subject.partition(":")
@@ -67,9 +83,7 @@ def declare(subject, dtype):
         return declare_convolution(words, rand)
     dims = shape_of(words[0]) if words else []
     if name == "attention":
-        # With a batch: without one PyTorch takes none of its fused kernels.
-        return (lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None])[0],
-                tuple(rand(*dims) for _ in range(3)))
+        return declare_attention(dims, words[1:], rand)
 
     if name == "matmul":
         m, n, k = dims

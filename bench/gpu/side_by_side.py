@@ -51,7 +51,9 @@ LISTS["conv"] = [f"conv2d:{c},layout=nhwc" for c in (
     "n=32,c=256,h=14,k=256,pad=1", "n=1,c=1024,h=14,k=256,r=1", "n=32,c=64,h=56,k=256,r=1",
     "n=1,c=64,h=56,k=64,pad=1", "n=1,c=256,h=14,k=256,pad=1")]
 LISTS["conv"] += [c.replace("nhwc", "nchw") for c in LISTS["conv"]]
-LISTS["attention"] = ["attention:96x512x64", "attention:12x512x64"]
+LISTS["attention"] = [
+    "attention:96x512x64", "attention:96x512x64,causal=1", "attention:12x512x64",
+    "attention:128x4096x128", "attention:128x4096x128,causal=1", "attention:256x1x128,s=4096,kv=64"]
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "i32": torch.int32,
           "i64": torch.int64, "i8": torch.int8}
 # Largest difference from PyTorch's result, relative to 1 + |result|.

@@ -21,6 +21,10 @@ std::vector<int> topological_stages(const ScheduleState& state) {
     }
     order.push_back(s);
   };
+  // Before what reads their followers: these have their values when the loop has ended.
+  for (const StageState& x : state.stages) {
+    if (x.defined() && x.along >= 0) go(state.axes[static_cast<size_t>(x.along)].stage);
+  }
   for (size_t i = 0; i < state.stages.size(); ++i) {
     if (state.stages[i].defined() && state.stages[i].placement != Placement::Inlined)
       go(static_cast<int>(i));
@@ -34,6 +38,7 @@ NestBuilder::NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>
   axes_.resize(s.axes.size());
   real_.resize(s.stages.size());
   root_min_.resize(s.stages.size());
+  held_.resize(s.stages.size());
   readers_.resize(s.stages.size());
   axes_of_.resize(s.stages.size());
   for (size_t id = 0; id < s.axes.size(); ++id) {
@@ -141,19 +146,13 @@ Expr NestBuilder::extent_of(int id) {
 }
 
 Stmt NestBuilder::emit_loops(int st, const std::vector<int>& leaves, size_t n, Mode mode) {
-  if (n == leaves.size()) return mode == Mode::Init ? emit_init_store(st) : emit_store(st);
-  const AxisState& a = s_.axes[leaves[n]];
-  if (mode == Mode::Compute && a.kind == AxisKind::Reduce && is_first_reduce(leaves, n)) {
-    // The accumulators that the remaining loops update start at the identity.
-    std::vector<int> spatial;
-    for (size_t i = n; i < leaves.size(); ++i) {
-      if (s_.axes[leaves[i]].kind == AxisKind::Spatial) spatial.push_back(leaves[i]);
-    }
-    Mark before = mark();
-    Stmt init = emit_loops(st, spatial, 0, Mode::Init);
-    undo(before);
-    return make_block({init, emit_loop(st, leaves, n, mode)});
+  if (n == leaves.size()) {
+    if (mode == Mode::Init) return emit_init_store(st);
+    return mode == Mode::Rescale ? emit_rescale_store(st) : emit_store(st);
   }
+  const AxisState& a = s_.axes[leaves[n]];
+  if (mode == Mode::Compute && a.kind == AxisKind::Reduce && is_first_reduce(leaves, n))
+    return make_block({emit_inits(st, leaves, n), emit_loop(st, leaves, n, mode)});
   return emit_loop(st, leaves, n, mode);
 }
 
@@ -169,6 +168,8 @@ Stmt NestBuilder::emit_loop(int st, const std::vector<int>& leaves, size_t n, Mo
   const AxisState& a = s_.axes[leaf];
   Mark before = mark();
   Expr extent = extent_of(leaf);
+  if (mode == Mode::Compute && a.kind == AxisKind::Reduce && leaf == stage(st).reduce[0])
+    extent = within_reach(st, extent);
   Interval range = range_of(extent, ranges_);
   Var v(a.name);
   const int64_t* known = as_int(extent);
@@ -295,19 +296,23 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
 }
 
 Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode mode) {
-  if (mode == Mode::Init) return emit_loops(st, leaves, n + 1, mode);
+  if (mode != Mode::Compute) return emit_loops(st, leaves, n + 1, mode);
   // Stages that are computed here, kept here, or both.
   std::vector<int> here;
   for (int p : order_) {
     const StageState& x = stage(p);
     if (x.placement != Placement::At) continue;
-    if (x.store_axis == leaves[n] || (x.at_stage == st && x.at_axis == leaves[n]))
+    if (x.store_axis == leaves[n] || (x.at_stage == st && x.at_axis == leaves[n]) ||
+        x.along == leaves[n])
       here.push_back(p);
   }
-  if (here.empty()) return emit_loops(st, leaves, n + 1, mode);
+  const bool rescales =
+      stage(st).rescale.defined() && !stage(st).reduce.empty() && stage(st).reduce[0] == leaves[n];
+  if (here.empty() && !rescales) return emit_loops(st, leaves, n + 1, mode);
   std::map<int, Region> memo;
   std::vector<std::vector<Expr>> mins(here.size()), extents(here.size());
   for (size_t i = 0; i < here.size(); ++i) {
+    if (stage(here[i]).along == leaves[n]) continue;
     const Region& r = demand(here[i], st, n, &memo);
     for (const SymInterval& dim : r.dims) {
       mins[i].push_back(dim.lo);
@@ -320,6 +325,12 @@ Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode 
   for (size_t i = 0; i < here.size(); ++i) {
     const StageState& x = stage(here[i]);
     saved.push_back(real_[here[i]]);
+    if (x.along == leaves[n]) continue;
+    if (x.along >= 0) {
+      held_[here[i]].clear();
+      for (size_t d = 0; d < mins[i].size(); ++d)
+        held_[here[i]].push_back({mins[i][d], simple(mins[i][d] + extents[i][d] - Expr(1)), true});
+    }
     if (x.store_axis >= 0 && x.store_axis != leaves[n]) {
       check_has_storage(here[i]);
       continue;
@@ -329,9 +340,13 @@ Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode 
   }
   std::vector<Stmt> seq;
   for (size_t i = 0; i < here.size(); ++i) {
-    if (stage(here[i]).store_axis != leaves[n])
+    if (stage(here[i]).along == leaves[n]) {
+      seq.push_back(emit_update(here[i], st, n));
+    } else if (stage(here[i]).store_axis != leaves[n] && stage(here[i]).along < 0) {
       seq.push_back(emit_stage(here[i], mins[i], extents[i]));
+    }
   }
+  if (rescales) seq.push_back(emit_rescale(st, leaves));
   seq.push_back(emit_loops(st, leaves, n + 1, mode));
   for (size_t i = 0; i < here.size(); ++i) real_[here[i]] = saved[i];
   Stmt body = make_block(std::move(seq));

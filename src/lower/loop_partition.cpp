@@ -273,6 +273,8 @@ bool feeds_matrix_unit(const Stmt& s) {
 Stmt partition(const Stmt& s, const Ranges& ranges) {
   if (!s) return s;
   const For* f = s.as<For>();
+  // Lanes share the rows and columns of fragments as they are.
+  if (f && f->loop == LoopKind::Tensorized) return s;
   const bool serial = f && f->loop == LoopKind::Serial,
              parallel = f && f->loop == LoopKind::Parallel;
   if ((serial || parallel) && !feeds_matrix_unit(f->body)) {

@@ -21,9 +21,11 @@ class NestBuilder {
 
  private:
   enum class Mode {
-    Compute,
-    Init
-  };  // the loops of a stage, or those that initialise its accumulators
+    Compute,  // the loops of a stage,
+    Init,     // those that initialise its accumulators,
+    Update,   // those of one iteration of a stage that follows another's loop,
+    Rescale   // or those that multiply its accumulators
+  };
   struct AxisCtx {
     Expr extent, value;
     bool known() const { return value.get() != nullptr; }
@@ -93,6 +95,19 @@ class NestBuilder {
   // The statements inside loop `leaves[n]`: the stages computed here, then the remaining loops.
   Stmt inside(int st, const std::vector<int>& leaves, size_t n, Mode mode);
 
+  // ---- stages that follow a loop of another one (nest_along.cpp) ----
+  bool follows(int p, int host) const;
+  // The accumulators of all stages that loop `n` of `st` updates start at the identity.
+  Stmt emit_inits(int st, const std::vector<int>& leaves, size_t n);
+  // What loop `n` of `st` does to follower `p` in an iteration.
+  Stmt emit_update(int p, int st, size_t n);
+  Stmt emit_rescale(int st, const std::vector<int>& leaves);
+  void enter_follower(int p);
+  std::vector<int> own_leaves(int p, bool reduce) const;
+  Stmt emit_rescale_store(int st);
+  // The iterations of the first reduce axis that any point of the region needs.
+  Expr within_reach(int st, const Expr& extent);
+
   // ---- what is kept for longer than it is computed for (nest_kept.cpp) ----
   // Whether the results of stage `p` are kept for a loop around all of loop `n` of `host`.
   bool kept_around(int p, int host, size_t n) const;
@@ -149,8 +164,9 @@ class NestBuilder {
   std::vector<AxisCtx> axes_;
   std::vector<Realization> real_;
   std::vector<std::vector<Expr>> root_min_;
-  std::unordered_map<const VarNode*, Expr> bound_;             ///< value of each root variable
-  std::vector<std::pair<int, AxisCtx>> changed_axes_;          ///< as they were before
+  std::vector<std::vector<SymInterval>> held_;         ///< of followers: the region that they keep
+  std::unordered_map<const VarNode*, Expr> bound_;     ///< value of each root variable
+  std::vector<std::pair<int, AxisCtx>> changed_axes_;  ///< as they were before
   std::vector<std::pair<const VarNode*, Expr>> changed_vars_;  ///< likewise; null: not bound
   std::vector<std::vector<int>> axes_of_;                      ///< by stage
   std::vector<Expr> guards_;

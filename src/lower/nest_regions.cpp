@@ -40,6 +40,7 @@ bool NestBuilder::open(int id) const {
 bool NestBuilder::runs_inside(int q, int host, size_t n) const {
   while (q >= 0 && q != host) {
     const StageState& x = stage(q);
+    if (follows(q, host)) return s_.leaf_position(x.along) >= static_cast<int>(n);
     if (x.placement != Placement::At) return false;
     if (x.at_stage == host) {
       const auto& leaves = stage(host).leaves;
@@ -56,6 +57,10 @@ const NestBuilder::Region& NestBuilder::demand(int p, int host, size_t n,
   auto it = memo->find(p);
   if (it != memo->end()) return it->second;
   Region r;
+  if (follows(p, host)) {
+    r.dims = held_[p];
+    return (*memo)[p] = std::move(r);
+  }
   r.dims.resize(stage(p).spatial.size());
   bool any = false;
   if (readers_[p].empty()) throw_user_error("nothing reads stage '" + stage(p).name + "'");
@@ -103,6 +108,7 @@ SymEnv NestBuilder::reader_env(int q, int host, size_t n, std::map<int, Region>*
     env[s_.axes[x.spatial[d]].var.get()] = region.dims[d];
   for (int a : x.reduce) {
     SymInterval whole{Expr(0), s_.axes[a].extent - Expr(1), true};
+    if (follows(q, host) && a == x.reduce[0]) whole = axis_interval(x.along);
     env[s_.axes[a].var.get()] = reduce_interval(a, whole, env);
   }
   return env;

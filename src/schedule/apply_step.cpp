@@ -35,6 +35,7 @@ class Applier : public StepApplier {
       case StepKind::Rfactor:
       case StepKind::Pad: return apply_stage_step(s_, step_);
       case StepKind::AsProduct: return apply_product_step(s_, step_);
+      case StepKind::OnlineSoftmax: return apply_online_step(s_, step_);
       case StepKind::Layout: return layout();
       case StepKind::Widen: return widen();
       case StepKind::Vectorize: return annotate(LoopKind::Vectorized);

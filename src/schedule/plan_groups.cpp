@@ -3,6 +3,7 @@
 //   - a reduction whose only readers are an element-wise chain up to an output stage that hosts
 //   none joins it;
 //   - a reduction along the rows of an output stage (a softmax's maximum) may be computed per row;
+//   - the stages of attention on the tensor cores of a GPU are one group (dag/attention.h);
 //   - stages behind a product whose rows are its rows go along with it (row_chain.h), on CPUs;
 //   - what depends on constants alone and calculates is materialised: it is computed once;
 //   - cheap stages without reuse are inlined; what remains is placed by its own meta-template.
@@ -11,6 +12,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "heddle/dag/attention.h"
 #include "heddle/schedule/template.h"
 #include "schedule/row_chain.h"
 
@@ -19,12 +21,15 @@ namespace {
 
 class Planner {
  public:
-  Planner(const ComputeDag& dag, const Target* cpu)
+  Planner(const ComputeDag& dag, const Target* target)
       : dag_(dag),
-        cpu_(cpu),
+        cpu_(target && target->kind == "llvm" ? target : nullptr),
         group_of_(dag.size()),
         inlined_(dag.size(), 0),
-        copies_(dag.size(), 1) {}
+        copies_(dag.size(), 1),
+        chain_of_(dag.size(), -1) {
+    if (target && target->is_cuda()) find_attentions(*target);
+  }
 
   std::vector<StageGroup> run() {
     for (int s = dag_.size() - 1; s >= 0; --s) {
@@ -57,6 +62,7 @@ class Planner {
   }
 
   void place(int s, const StageInfo& info) {
+    if (chain_of_[s] >= 0) return place_fused(s, attentions_.at(chain_of_[s]));
     // A scan has loops of its own: in the order that it goes.
     if (info.is_output || info.scan) return open(s);
     bool inline_it = inlinable(s, info);
@@ -86,6 +92,52 @@ class Planner {
     group_of_[s] = groups;
   }
 
+  // Attention on tensor cores is one kernel (dag/attention.h), of the heads that fit registers.
+  void find_attentions(const Target& target) {
+    if (target.gpu.sm() < 80) return;
+    for (int s = 0; s < dag_.size(); ++s) {
+      const std::optional<Attention> a = chain_of_[s] < 0 ? find_attention(dag_, s) : std::nullopt;
+      if (!a || a->depth > kMostHeadSize || a->cols > kMostHeadSize) continue;
+      std::vector<int> all = a->fused;
+      all.insert(all.end(), a->outer.begin(), a->outer.end());
+      all.push_back(s);
+      if (a->reader >= 0) all.push_back(a->reader);
+      if (std::any_of(all.begin(), all.end(), [&](int x) { return chain_of_[x] >= 0; })) continue;
+      for (int x : all) chain_of_[x] = s;
+      attentions_.emplace(s, *a);
+    }
+  }
+
+  // A stage of `a`: the loops are those of the stage that divides, or of the weighted sum.
+  void place_fused(int s, const Attention& a) {
+    const int first = a.reader >= 0 ? a.reader : a.weighted;
+    if (s == first && !joins_epilogue(s)) open(s);
+    StageGroup& g = groups_[*group_of_[first].begin()];
+    group_of_[s] = group_of_[first];
+    if (s == a.weighted) {
+      g.anchor = s;
+      g.anchor_class = dag_.info(s).stage_class;
+    } else if (std::find(a.outer.begin(), a.outer.end(), s) != a.outer.end()) {
+      inlined_[s] = 1;
+      g.inlined.push_back(s);
+    } else if (s != first) {
+      inlined_[s] = 1;
+      g.fused.push_back(s);
+    }
+  }
+
+  // Whether the weighted sum is computed inside of a later stage, which reads it element by
+  // element.
+  bool joins_epilogue(int s) {
+    const StageInfo& info = dag_.info(s);
+    std::set<int> groups;
+    for (int c : info.consumers) groups.insert(group_of_[c].begin(), group_of_[c].end());
+    if (!dag_.stage(s).is_reduction() || info.is_output || groups.size() != 1) return false;
+    if (!join_reduction(s, info, groups_[*groups.begin()])) return false;
+    group_of_[s] = groups;
+    return true;
+  }
+
   bool in_chain(int s, const StageGroup& g) {
     if (!cpu_ || g.anchor_class != StageClass::ComplexReduction) return false;
     return chains_.try_emplace(g.anchor, dag_, *cpu_, g.anchor, g.output_stage)
@@ -101,7 +153,7 @@ class Planner {
       for (int r : readers) {
         if (dag_.info(r).stage_class != StageClass::ComplexReduction) continue;
         for (int s : dag_.info(r).producers) {
-          if (!inlined_[s]) continue;
+          if (!inlined_[s] || chain_of_[s] >= 0) continue;
           g.operands.push_back(s);
           operands.insert(s);
         }
@@ -273,13 +325,16 @@ class Planner {
   std::vector<char> inlined_;
   std::vector<double> copies_;
   std::map<int, RowChain> chains_;  // by the anchor
+  std::vector<int> chain_of_;       // by stage: the weighted sum of its attention
+  std::map<int, Attention> attentions_;
+  static constexpr int64_t kMostHeadSize = 256;
   static constexpr int64_t kMaxCopies = 16;
 };
 
 }  // namespace
 
 std::vector<StageGroup> plan_groups(const ComputeDag& dag, const Target* target) {
-  return Planner(dag, target && target->kind == "llvm" ? target : nullptr).run();
+  return Planner(dag, target).run();
 }
 
 }  // namespace heddle

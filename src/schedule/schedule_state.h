@@ -60,6 +60,15 @@ struct StageState {
     int64_t distance = 0;
   };
   std::vector<PrefetchHint> prefetches;
+  /// A reduction that follows another one: its first reduce axis runs along loop `along` of that
+  /// stage, at whose place both are. Its value inside of the loop is that of the iterations so far.
+  int along = -1;
+  /// What accumulators are multiplied by before each iteration of the first reduce axis; null: by
+  /// nothing.
+  Expr rescale;
+  /// How many iterations of the first reduce axis a point needs, which does not decrease along any
+  /// axis; null: all.
+  Expr reach;
   bool is_reduction() const { return !reduce.empty(); }
   /// Ids of stages that a template's guards left out are never defined.
   bool defined() const { return !buffers.empty(); }
@@ -113,8 +122,9 @@ std::string why_not_by_last_block(const ScheduleState& state, int stage);
 void apply_step(ScheduleState& state, const Step& step);
 /// The part of it for the steps that make stages; what holds for all steps is checked before.
 void apply_stage_step(ScheduleState& state, const Step& step);
-/// Likewise for as_product.
+/// Likewise for as_product and online_softmax.
 void apply_product_step(ScheduleState& state, const Step& step);
+void apply_online_step(ScheduleState& state, const Step& step);
 
 /// "C.split(j, 16) -> (j.o, j.i)"
 std::string step_to_text(const ScheduleState& state, const Step& step);

@@ -1,4 +1,5 @@
 // The primitives as recorded by either recorder: each allots result ids and hands on one Step.
+#include "heddle/dag/attention.h"
 #include "heddle/schedule/schedule.h"
 #include "heddle/support/error.h"
 
@@ -228,6 +229,38 @@ StageRef::Product StageRef::as_product(const ProductView& view, Where at) {
   for (size_t i = 0; i < made.size(); ++i)
     put(recorder_->stage_axes_, id + static_cast<int>(i), std::move(made[i]));
   return {StageRef(recorder_, id), StageRef(recorder_, id + 1), StageRef(recorder_, id + 2)};
+}
+
+StageRef::OnlineStages StageRef::online_softmax(const std::array<Param, 3>& rows, Param keys,
+                                                Where at) {
+  Step step{StepKind::OnlineSoftmax, id_, {}, {rows[0], rows[1], rows[2], keys}, {}, at};
+  const std::optional<Attention> chain = find_attention(recorder_->recorded_dag(), id_);
+  const size_t batch = chain ? chain->batch.size() : 0;
+  const std::string name = recorder_->stage_axes_[id_].name;
+  const int first = static_cast<int>(recorder_->stage_axes_.size());
+  std::vector<StepRecorder::StageAxes> made;
+  const auto add = [&](const char* suffix, size_t own, size_t reduce) {
+    StepRecorder::StageAxes axes;
+    axes.name = name + suffix;
+    step.results.push_back(first + static_cast<int>(made.size()));
+    for (size_t i = 0; i < batch + own; ++i) axes.spatial.push_back(recorder_->next_axis_++);
+    for (size_t i = 0; i < reduce; ++i) axes.reduce.push_back(recorder_->next_axis_++);
+    for (const auto* list : {&axes.spatial, &axes.reduce})
+      step.results.insert(step.results.end(), list->begin(), list->end());
+    made.push_back(std::move(axes));
+    return StageRef(recorder_, step.results[step.results.size() - 1 - batch - own - reduce]);
+  };
+  // In the order of the declaration.
+  const OnlineStages out{add(".queries", 2, 0),  add(".keys", 2, 0),     add(".values", 2, 0),
+                         add(".products", 2, 1), add(".scores", 2, 0),   add(".tile_max", 2, 1),
+                         add(".highest", 1, 1),  add(".powers", 2, 0),   add(".weights", 2, 0),
+                         add(".partial", 2, 2),  add(".weighted", 2, 2), add(".total", 1, 1)};
+  recorder_->record(std::move(step));
+  recorder_->stage_axes_[id_].reduce.clear();
+  if (chain && chain->total >= 0) recorder_->stage_axes_[chain->total].reduce.clear();
+  for (size_t i = 0; i < made.size(); ++i)
+    put(recorder_->stage_axes_, first + static_cast<int>(i), std::move(made[i]));
+  return out;
 }
 
 // The stage's computation moves to a new stage with axes like its own.

@@ -40,6 +40,7 @@ constexpr StepRow kSteps[] = {
     {StepKind::StoreAt, "store_at", {1, 0, 0}},
     {StepKind::SoftwarePipeline, "software_pipeline", {1, 0, 0}},
     {StepKind::AsProduct, "as_product", {-1, -1, -1}},
+    {StepKind::OnlineSoftmax, "online_softmax", {0, 4, -1}},
 };
 
 // What steps were called in schedules of the past.

@@ -103,7 +103,8 @@ class StepText {
       case StepKind::CacheRead:
       case StepKind::Rfactor:
       case StepKind::Pad:
-      case StepKind::AsProduct: return " -> " + stage(step_.results.at(0));
+      case StepKind::AsProduct:
+      case StepKind::OnlineSoftmax: return " -> " + stage(step_.results.at(0));
       default: break;
     }
     std::string out;

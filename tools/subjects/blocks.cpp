@@ -147,14 +147,26 @@ void add_attention_peer(PeerSet& set, int64_t h, int64_t l, int64_t d) {
 }
 
 Problem attention(const Arguments& a, DataType dtype) {
-  const int64_t h = a["h"], l = a["l"], d = a["d"];
-  Tensor q = placeholder({h, l, d}, dtype, "q"), k = placeholder({h, l, d}, dtype, "k");
-  Tensor v = placeholder({h, l, d}, dtype, "v");
+  const int64_t h = a["h"], l = a["l"], d = a["d"], kv = a["kv"] ? a["kv"] : h;
+  const int64_t s = a["s"] ? a["s"] : l;
+  const bool grouped = kv != h, causal = a["causal"] != 0;
+  if (h % kv != 0)
+    throw_user_error("attention: " + std::to_string(h) + " heads are no whole groups for " +
+                         std::to_string(kv) + " heads of keys",
+                     {}, "choose kv to divide h");
+  Tensor q = placeholder(grouped ? Shape{kv, h / kv, l, d} : Shape{h, l, d}, dtype, "q");
+  const Shape shape = grouped ? Shape{kv, 1, s, d} : Shape{h, s, d};
+  Tensor k = placeholder(shape, dtype, "k"), v = placeholder(shape, dtype, "v");
+  Tensor mask;
+  if (causal) {
+    mask = compute({l, s}, [&](const std::vector<Axis>& i) -> Expr { return i[1] <= i[0]; });
+  }
   Problem p;
   p.inputs = {q, k, v};
-  p.outputs = {ops::scaled_dot_product_attention(q, k, v)};
-  p.flops = 4.0 * static_cast<double>(h * l * l * d);
-  p.peers = [=](PeerSet& set) { add_attention_peer(set, h, l, d); };
+  p.outputs = {ops::scaled_dot_product_attention(q, k, v, mask)};
+  p.flops = (causal ? 2.0 : 4.0) * static_cast<double>(h * l * s * d);
+  if (!grouped && !causal && s == l)
+    p.peers = [=](PeerSet& set) { add_attention_peer(set, h, l, d); };
   return p;
 }
 
@@ -218,7 +230,12 @@ std::vector<SubjectKind> block_subjects() {
        "softmax(q k^T / sqrt(d)) v of (H, L, D) each",
        {"attention",
         3,
-        {{"h", "", "heads"}, {"l", "", "tokens"}, {"d", "", "size of a head"}},
+        {{"h", "", "heads"},
+         {"l", "", "tokens"},
+         {"d", "", "size of a head"},
+         {"s", "0", "keys; 0: one for each token"},
+         {"kv", "0", "heads of keys, each for a group of heads; 0: as many as heads"},
+         flag("causal", "1: tokens attend to none behind them")},
         "attention:12x128x64"},
        attention},
       {group,

@@ -175,6 +175,24 @@ class StageRef {
   /// rows. The axes of C.product are those of batch, then m and n. The axes of the operands are
   /// those of batch, then their own, in memory order.
   Product as_product(const ProductView& view, Where at = Where::current());
+  struct OnlineStages;
+  /// Computes a softmax and the sum that it weights (attention) in one pass over tiles of keys. The
+  /// maximum of a row is that of the keys so far; where it grows, what was added up shrinks by
+  /// exp(old - new) (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao 2023, arXiv:2307.08691).
+  /// The stage is the sum of weighted values of a chain that dag/attention.h describes.
+  /// rewrite: S[i, j] = sum(e, Q[i, e] * K[j, e]); m[i] = max(j, S[i, j])
+  ///          E[i, j] = exp(S[i, j] - m[i]); l[i] = sum(j, E[i, j])
+  ///          O[i, f] = sum(j, E[i, j] * V[j, f])
+  ///     -->  for t { S[i, T] = ..; tile[i] = max(j in T, S[i, j]);
+  ///                  m, shrink = max(m, tile), exp(m - max(m, tile))
+  ///                  E[i, T] = exp(S[i, T] - m[i])
+  ///                  l = l * shrink + sum(j in T, E[i, j])
+  ///                  O = O * shrink + sum(j in T, E[i, j] * V[j, f]) }
+  /// Rows are rounded up to a multiple of `rows`, keys to one of `keys`, both other extents to one
+  /// of 16; keys beyond the last weigh nothing. m and l follow the loop t of O: they are computed
+  /// where O is, and updated in each of its iterations.
+  OnlineStages online_softmax(const std::array<Param, 3>& rows, Param keys,
+                              Where at = Where::current());
   /// One storage dimension, outermost first: (index of `dim` / divisor) % modulus; modulus 0 =
   /// none.
   struct StorageDim {
@@ -228,6 +246,23 @@ class StageRef {
 /// The result of as_product: the sum and its operands.
 struct StageRef::Product {
   StageRef sum, rows, cols;
+};
+
+/// The result of online_softmax. All begin with the axes of the batch.
+struct StageRef::OnlineStages {
+  StageRef queries;   ///< [row, depth], or [depth, row] where that is the order in memory; zero
+                      ///< beyond the ends, as are the next two
+  StageRef keys;      ///< [key, depth] or [depth, key]
+  StageRef values;    ///< [key, column] or [column, key]
+  StageRef products;  ///< [row, key], over depth
+  StageRef scores;    ///< [row, key]: scaled and masked, times log2(e); -inf beyond the last
+  StageRef tile_max;  ///< [row, tile], over the keys of a tile
+  StageRef highest;   ///< [row], over tiles: the maximum so far, and by what it made sums shrink
+  StageRef powers;    ///< [row, key]: 2^(score - maximum so far), in f32
+  StageRef weights;   ///< [row, key]: the same in the type of the values
+  StageRef partial;   ///< [row, lane], over tiles and eighths of a tile: every eighth key's powers
+  StageRef weighted;  ///< [row, column], over tiles and the keys of a tile
+  StageRef total;     ///< [row], over lanes: the sum of a row's powers
 };
 
 class Schedule : public StepRecorder {

@@ -31,6 +31,9 @@ struct StageGroup {
   /// product among their producers (attention). A block of rows goes through all of them while it
   /// is in a cache.
   std::vector<int> chain;
+  /// Stages in whose place the anchor's template computes others: where the anchor is the weighted
+  /// sum of a softmax on the tensor cores of a GPU (dag/attention.h), all of that chain.
+  std::vector<int> fused;
   std::string reason;
   /// An attached group is one tunable stage of another group: it may be computed at any of the
   /// loops that the host offered, outermost first, or at the root.

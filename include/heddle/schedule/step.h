@@ -46,6 +46,8 @@ enum class StepKind : uint8_t {
   SoftwarePipeline,  ///< axes {leaf}: an iteration may begin before the previous one has ended
   AsProduct,  ///< axes {one a digit}, params {three a digit.., nine factors, two orders}, results
               ///< {sum, its axes.., rows, its axes.., columns, its axes..}: StageRef::as_product
+  OnlineSoftmax = 27,  ///< params {three factors of rows, keys of a tile}, results {stage, its
+                       ///< axes..} for each stage of StageRef::OnlineStages, in order
 };
 /// The treatment of iterations of a split's inner loop that lie beyond the axis.
 enum class TailStrategy : uint8_t {

@@ -96,6 +96,9 @@ Text Ops::float_unary(UnaryOp op, DataType t, const Text& a, Rounding rounding) 
     case UnaryOp::Sqrt:
       if (single && rounding == Rounding::Loose) return helper("sqrt_f32", a);
       break;
+    case UnaryOp::Exp2:
+      if (single && rounding == Rounding::Loose) return helper("exp2_f32", a);
+      break;
     default: break;
   }
   const char* name = function_of(op);

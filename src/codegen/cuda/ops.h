@@ -21,7 +21,7 @@ struct IntFacts {
 
 /// How closely floats have to follow the order of operations as written.
 enum class Rounding {
-  Loose,   ///< quotients and roots by an ulp or two, products fused into sums
+  Loose,   ///< quotients, roots and powers of two by an ulp or two, products fused into sums
   Strict,  ///< every operation rounded as IEEE says: the result is rounded to an integer
 };
 

@@ -63,6 +63,21 @@ constexpr Helper kHelpers[] = {
     {"pack16", "", false, R"($ unsigned pack16(unsigned short low, unsigned short high) {
   return (unsigned)high << 16 | low;
 })"},
+    // Two f32 become 16-bit floats in one instruction.
+    {"pack_f16", "f16_from_f32 pack16", true, R"($ unsigned pack_f16(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  unsigned r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+#else
+  return pack16(f16_from_f32(low), f16_from_f32(high));
+#endif
+})"},
+    {"pack_bf16", "", true, R"($ unsigned pack_bf16(float low, float high) {
+  unsigned r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+})"},
     {"pack8", "", false,
      R"($ unsigned pack8(unsigned char a, unsigned char b, unsigned char c, unsigned char d) {
   return (unsigned)d << 24 | (unsigned)c << 16 | (unsigned)b << 8 | a;
@@ -155,6 +170,12 @@ constexpr Helper kHelpers[] = {
     {"div_f32", "", true, R"($ float div_f32(float a, float b) {
   float r;
   asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+})"},
+    // By two ulp at most; results below the normal numbers are zero.
+    {"exp2_f32", "", true, R"($ float exp2_f32(float x) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
   return r;
 })"},
     {"sqrt_f32", "", true, R"($ float sqrt_f32(float x) {

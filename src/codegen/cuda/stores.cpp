@@ -21,6 +21,18 @@ bool reads_others(const Expr& value, const Buffer& buffer, const Expr& index) {
   });
 }
 
+// The argument of a call of `function` that `text` is as a whole; empty where it is no such call.
+std::string argument_of(const std::string& function, const std::string& text) {
+  const size_t open = function.size();
+  if (!text.starts_with(function + "(") || !text.ends_with(")")) return "";
+  int depth = 0;
+  for (size_t i = open; i + 1 < text.size(); ++i) {
+    depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    if (depth == 0) return "";
+  }
+  return text.substr(open + 1, text.size() - open - 2);
+}
+
 }  // namespace
 
 void KernelWriter::store(const Store& s) {
@@ -103,6 +115,16 @@ std::string KernelWriter::packed(DataType t, const std::vector<Text>& lanes, siz
     if (per_word == 1) {
       words.push_back(lanes[i].s);
       continue;
+    }
+    if (is_small_float(t) && per_word == 2) {
+      const std::string narrow = t == f16 ? "f16_from_f32" : "bf16_from_f32";
+      const std::string low = argument_of(narrow, lanes[i].s),
+                        high = argument_of(narrow, lanes[i + 1].s);
+      if (!low.empty() && !high.empty()) {
+        words.push_back(prelude_.use(t == f16 ? "pack_f16" : "pack_bf16") + "(" + low + ", " +
+                        high + ")");
+        continue;
+      }
     }
     std::string word = prelude_.use(per_word == 2 ? "pack16" : "pack8") + "(";
     for (size_t k = 0; k < per_word; ++k) word += (k ? ", " : "") + lanes[i + k].s;

@@ -32,6 +32,13 @@ class Collector {
       }
       depth_[a->buffer.get()] = open.size();
     }
+    if (const If* i = s.as<If>()) {
+      collect_loads(i->condition, open);
+      conditions_.push_back(i->condition);
+      collect(i->then_body, open, ranges);
+      conditions_.pop_back();
+      return collect(i->else_body, std::move(open), std::move(ranges));
+    }
     if (const Store* st = s.as<Store>()) note(st->buffer, st->indices, true, open);
     map_children(
         s,
@@ -78,12 +85,13 @@ class Collector {
     if (it == uses_.end()) return;
     const auto inside = open.begin() + static_cast<long>(depth_[b.get()]);
     it->second.accesses.push_back(
-        {indices, write, std::vector<OpenLoop>(inside, open.end()), tile});
+        {indices, write, std::vector<OpenLoop>(inside, open.end()), tile, conditions_});
   }
 
   const Fragments& fragments_;
   const std::set<const StmtNode*>& reductions_;
   BufferUses uses_;
+  std::vector<Expr> conditions_;               // of the open branches
   std::map<const BufferNode*, size_t> depth_;  // loops around the allocation
 };
 

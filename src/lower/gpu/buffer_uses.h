@@ -23,7 +23,8 @@ struct BufferAccess {
   std::vector<Expr> indices;
   bool write;
   std::vector<OpenLoop> loops;
-  bool tile = false;  ///< by a warp together: of the whole fragment
+  bool tile = false;                  ///< by a warp together: of the whole fragment
+  std::vector<Expr> conditions = {};  ///< under which it happens
 
   /// The loop of this variable; null: it is opened outside of the allocation, or none of a loop.
   const OpenLoop* loop(const VarNode* v) const;

@@ -6,6 +6,7 @@
 #include "lower/gpu/buffer_uses.h"
 #include "lower/gpu/fragment_load.h"
 #include "lower/gpu/gpu_passes.h"
+#include "lower/gpu/row_nest.h"
 #include "lower/gpu/thread_digits.h"
 #include "lower/gpu/thread_loops.h"
 #include "lower/gpu/thread_reduction.h"
@@ -20,19 +21,14 @@ struct Decision {
   std::vector<OpenLoop> around;  // whose variables lead the index: memory of the block that each of
                                  // the enclosing threads has a part of
   ThreadDigits digits;           // that leave the index
-  int lane_dim = -1;             // of a fragment: this dimension and the next are the lane, and go
+  int lane_dim = -1;  // of a fragment: from this one on so many dimensions are the lane, and go
+  int lane_dims = 2;
 
   bool is_lane(size_t dim) const {
-    return lane_dim >= 0 &&
-           (static_cast<int>(dim) == lane_dim || static_cast<int>(dim) == lane_dim + 1);
+    const int d = static_cast<int>(dim);
+    return lane_dim >= 0 && d >= lane_dim && d < lane_dim + lane_dims;
   }
 };
-
-Ranges range_of_loop(const OpenLoop& l) {
-  Ranges r;
-  r.set(l.var, {0, l.extent - 1});
-  return r;
-}
 
 Decision in_shared(const BufferUse& use) {
   const Buffer& b = use.allocate->buffer;
@@ -44,32 +40,53 @@ Decision in_shared(const BufferUse& use) {
           {std::vector<std::vector<Digit>>(b->shape.size())}};
 }
 
+// Whether `index` is `part`, a part of the lane's number, wherever the access happens: conditions
+// may have left but some lanes.
+bool is_part(const BufferAccess& a, const Expr& index, const Expr& part) {
+  Ranges ranges;
+  for (const OpenLoop& l : a.loops) ranges.set(l.var, {0, l.extent - 1});
+  if (equal(simplify(index), simplify(part, ranges))) return true;
+  const Buffer probe = Buffer::make("probe", f32, {Expr(kWarp)}, Scope::Local);
+  Stmt s = make_store(probe, {part - index}, make_const(f32, 0));
+  for (const Expr& c : a.conditions) s = make_if(c, s);
+  bool same = true;
+  visit(
+      simplify(s, ranges),
+      [&](const Stmt& x) {
+        const Store* st = x.as<Store>();
+        same &= !st || is_const(st->indices[0], 0);
+      },
+      [](const Expr&) {});
+  return same;
+}
+
 // The registers of a fragment: each lane has the elements that PTX gives it.
 Decision in_fragment(const BufferUse& use, Fragment f, const LaunchShape& shape) {
   const Buffer& b = use.allocate->buffer;
   const size_t lane = lane_dim(f, b->shape.size());
+  const size_t lanes = f == Fragment::Row ? 1 : 2;
   BufferUse rest = use;
   for (BufferAccess& a : rest.accesses) {
     if (!a.tile) {
       const OpenLoop* x = a.thread_loop(0);
-      const auto is = [&](const Expr& index, const Expr& part) {
-        return equal(simplify(index), simplify(part, range_of_loop(*x)));
-      };
-      const bool own = x && x->extent == kWarp &&
-                       is(a.indices[lane], floordiv(x->var.expr(), Expr(4))) &&
-                       is(a.indices[lane + 1], floormod(x->var.expr(), Expr(4)));
+      const bool own =
+          x && x->extent == kWarp &&
+          is_part(a, a.indices[lane], floordiv(x->var.expr(), Expr(4))) &&
+          (lanes < 2 || is_part(a, a.indices[lane + 1], floormod(x->var.expr(), Expr(4))));
       HEDDLE_ICHECK(own, "a lane reads elements of '" + b->name + "' that are another lane's");
     }
-    a.indices[lane] = a.indices[lane + 1] = Expr(0);
+    for (size_t d = lane; d < lane + lanes; ++d) a.indices[d] = Expr(0);
   }
   std::optional<ThreadDigits> digits = find_thread_digits(rest, shape, true);
   HEDDLE_ICHECK(digits, "the warps do not agree whose the fragment '" + b->name + "' is");
   std::vector<Expr> dims = without_digits(b, *digits)->shape;
-  dims.erase(dims.begin() + static_cast<long>(lane), dims.begin() + static_cast<long>(lane) + 2);
+  dims.erase(dims.begin() + static_cast<long>(lane),
+             dims.begin() + static_cast<long>(lane + lanes));
   return {Buffer::make(b->name, b->dtype, std::move(dims), Scope::Local),
           {},
           std::move(*digits),
-          static_cast<int>(lane)};
+          static_cast<int>(lane),
+          static_cast<int>(lanes)};
 }
 
 using Decisions = std::map<const BufferNode*, Decision>;
@@ -208,8 +225,8 @@ class Rewriter {
 }  // namespace
 
 Stmt distribute(const Stmt& s, const LaunchShape& shape) {
-  const Fragments fragments = find_fragments(s);
-  const ThreadLoops loops = with_legal_thread_loops(s, shape);
+  Fragments fragments = find_fragments(s);
+  const ThreadLoops loops = with_legal_thread_loops(spread_row_nests(s, &fragments), shape);
   const BufferUses uses = find_buffer_uses(loops.body, fragments, loops.reductions);
   const Decisions decisions = decide(uses, fragments, shape);
   return Rewriter(shape, fragments, loops, decisions).rewrite(loops.body);

@@ -78,10 +78,24 @@ std::vector<VarBinding> zero(const std::vector<TileLoop>& loops) {
   return bind;
 }
 
-// Whether the last dimensions of the storage are those of the register layout: compared at points
-// that each move one of their digits.
+// Whether B's tile of columns 8 to 15 lies right behind that of columns 0 to 7.
+bool second_follows(const std::vector<Expr>& indices, const Var& k, const Var& n) {
+  const size_t tile = lane_dim(Fragment::B, indices.size()) - 1;
+  const std::vector<Expr> first = at(indices, {{k, Expr(0)}, {n, Expr(0)}}),
+                          second = at(indices, {{k, Expr(0)}, {n, Expr(8)}});
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!equal(second[d], d == tile ? simplify(first[d] + Expr(1)) : first[d])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// Compared at points that each move one digit.
 bool laid_out(const std::vector<Expr>& indices, const Var& x, const Var& y, Fragment f, int p) {
-  const size_t rank = indices.size(), lane = lane_dim(f, rank);
+  const size_t rank = indices.size();
+  if (rank < (f == Fragment::A ? 7u : f == Fragment::Row ? 3u : 6u)) return false;
+  const size_t lane = lane_dim(f, rank);
   const std::vector<Expr> base = at(indices, {{x, Expr(0)}, {y, Expr(0)}});
   // Within the tile, which for one operand a register is 16 x 8 or 8 x 8.
   const int rows = f == Fragment::B ? 8 * p : 16, cols = f == Fragment::A ? 8 * p : 8;
@@ -98,6 +112,7 @@ bool laid_out(const std::vector<Expr>& indices, const Var& x, const Var& y, Frag
       case Fragment::C: want = {i % 8, j / 2 % 4, i / 8, j % 2}; break;
       case Fragment::A: want = {i % 8, j / p % 4, j / (4 * p), i / 8, j % p}; break;
       case Fragment::B: want = {j % 8, i / p % 4, i / (4 * p), i % p}; break;
+      case Fragment::Row: want = {i % 8, i / 8}; break;
     }
     for (size_t d = 0; d < rank; ++d) {
       const Expr expected = d < lane ? base[d] : simplify(base[d] + Expr(want[d - lane]));
@@ -107,19 +122,6 @@ bool laid_out(const std::vector<Expr>& indices, const Var& x, const Var& y, Frag
   return true;
 }
 
-// Whether B's tile of columns 8 to 15 lies right behind that of columns 0 to 7.
-bool second_follows(const std::vector<Expr>& indices, const Var& k, const Var& n) {
-  const size_t tile = lane_dim(Fragment::B, indices.size()) - 1;
-  const std::vector<Expr> first = at(indices, {{k, Expr(0)}, {n, Expr(0)}}),
-                          second = at(indices, {{k, Expr(0)}, {n, Expr(8)}});
-  for (size_t d = 0; d < indices.size(); ++d) {
-    if (!equal(second[d], d == tile ? simplify(first[d] + Expr(1)) : first[d])) return false;
-  }
-  return true;
-}
-
-}  // namespace
-
 int operands_per_register(DataType t) {
   if (t == f32) return 1;  // tf32
   if (t == f16 || t == bf16) return 2;
@@ -127,8 +129,8 @@ int operands_per_register(DataType t) {
 }
 
 size_t lane_dim(Fragment f, size_t rank) {
-  const size_t last = f == Fragment::A ? 5 : 4;
-  HEDDLE_ICHECK(rank >= last + 2, "a fragment's storage has too few dimensions");
+  const size_t last = f == Fragment::A ? 5 : f == Fragment::Row ? 2 : 4;
+  HEDDLE_ICHECK(rank >= last, "a fragment's storage has too few dimensions");
   return rank - last;
 }
 
@@ -201,7 +203,9 @@ std::optional<TileNest> fill_or_load_nest(const Store& st, Fragment role,
   return t;
 }
 
-std::optional<TileNest> try_parse(const For& loop, const Fragments& fragments) {
+}  // namespace
+
+std::optional<TileNest> try_parse_tile_nest(const For& loop, const Fragments& fragments) {
   const int64_t* extent = as_int(loop.extent);
   if (!extent) return {};
   std::vector<TileLoop> loops{{loop.var, *extent}};
@@ -213,10 +217,8 @@ std::optional<TileNest> try_parse(const For& loop, const Fragments& fragments) {
   return fill_or_load_nest(*st, role->second, loops);
 }
 
-}  // namespace
-
 TileNest parse_tile_nest(const For& loop, const Fragments& fragments) {
-  std::optional<TileNest> t = try_parse(loop, fragments);
+  std::optional<TileNest> t = try_parse_tile_nest(loop, fragments);
   if (!t) {
     throw_internal_error("the loops marked as tensorized are no tile of a matrix unit:\n" +
                          to_string(make_for(loop.var, loop.extent, loop.loop, loop.body)));

@@ -11,6 +11,10 @@
 //   C [..m/16][n/8]   [m%8][(n/2)%4]  [(m/8)%2][n%2]
 //   A [..m/16][k/8p]  [m%8][(k/p)%4]  [(k/4p)%2][(m/8)%2][k%p]
 //   B [..k/8p][n/8]   [n%8][(k/p)%4]  [(k/4p)%2][k%p]
+//
+// Other nests compute elements of fragments one by one, or reduce rows of them (row_nest.h). Values
+// of rows are fragments too, which the four lanes of a row each have:
+//   Row [..m/16]      [m%8]           [(m/8)%2]
 #pragma once
 
 #include <map>
@@ -21,10 +25,16 @@
 
 namespace heddle::gpu {
 
-enum class Fragment : uint8_t { C, A, B };
+enum class Fragment : uint8_t { C, A, B, Row };
 
-/// Which dimension of the fragment's storage holds lane / 4; the next one holds lane % 4.
+/// Which dimension of the fragment's storage holds lane / 4; the next one holds lane % 4, except
+/// for Row.
 size_t lane_dim(Fragment f, size_t rank);
+
+/// Whether the last dimensions of the storage are those of the register layout, at indices that use
+/// `x` for the rows of a tile and `y` for its columns (of B: for k and n), with `p` operands in a
+/// register.
+bool laid_out(const std::vector<Expr>& indices, const Var& x, const Var& y, Fragment f, int p);
 
 /// Operands in a register of 32 bits: p above. 0: the type is no operand of a matrix unit.
 int operands_per_register(DataType t);
@@ -48,7 +58,9 @@ struct TileNest {
   Var row, col;         ///< Load: the variables of the tile's rows and columns in `value`
 };
 
-/// What the loop marked as tensorized is. Throws an internal error when it is none of these: the
+/// What the loop marked as tensorized is; nothing where it is no operation of a matrix unit.
+std::optional<TileNest> try_parse_tile_nest(const For& loop, const Fragments& fragments);
+/// The same. Throws an internal error when it is none of these: the
 /// template that marked it is wrong.
 TileNest parse_tile_nest(const For& loop, const Fragments& fragments);
 

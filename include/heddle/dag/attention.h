@@ -1,0 +1,55 @@
+// Recognises the weighted sum of a softmax over scores of two operands (attention), by what its
+// stages read:
+//
+//   products[b.., i, j] = sum over e of query[b.., i, e] * key[b.., j, e]
+//   highest[b.., i]     = max over j of score(products[b.., i, j], b.., i, j)
+//   total[b.., i]       = sum over j of exp(score - highest)
+//   weighted[b.., i, f] = sum over j of exp(score - highest) [/ total] * value[b.., j, f]
+//
+// Scores may be scaled and masked in any way. Stages between these, element by element, are looked
+// through; so are transpositions of the operands. Weights are divided by their total before the sum
+// or after it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "heddle/dag/compute_dag.h"
+
+namespace heddle {
+
+struct Attention {
+  int products = -1, highest = -1, weighted = -1;
+  int total = -1;  ///< -1: nothing adds the weights up
+  /// Where the division comes after the sum: the only reader of both. Else -1.
+  int reader = -1;
+  /// All stages that nothing but this chain reads: products, highest, total, and those between.
+  std::vector<int> fused;
+  std::vector<int> outer;  ///< stages from total to reader, which are element-wise
+
+  // Positions among the axes of the weighted sum.
+  std::vector<int> batch;
+  int row = -1, col = -1;
+  int64_t rows = 1, keys = 1, depth = 1, cols = 1, batches = 1;
+
+  // In terms of the axes of the weighted sum, of its reduce axis (the key), and of `depth_var`:
+  Expr query, key, value;  ///< loads
+  Expr score;              ///< of the value `product` of the stage of products
+  /// How many of the first keys the row attends to, which does not decrease from row to row; null:
+  /// all of them, for what the chain says.
+  Expr reach;
+  Expr factor;  ///< of weights before the sum, of the value `sum` of total; null: none
+  Var depth_var, product, sum;
+  DataType type;  ///< of the operands and of the weights in the product
+  /// For each axis of total its position among the axes of the weighted sum; -1: of extent 1.
+  std::vector<int> total_axes;
+  // Whether the elements of an operand lie side by side along the axis that its product sums over.
+  bool query_along_depth = true, key_along_depth = true, value_along_keys = false;
+};
+
+/// The chain whose weighted sum is `stage` of the graph. All products are of f16 or bf16, added up
+/// in f32.
+std::optional<Attention> find_attention(const ComputeDag& dag, int stage);
+
+}  // namespace heddle

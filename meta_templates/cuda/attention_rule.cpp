@@ -1,0 +1,82 @@
+#include "cuda/attention_rule.h"
+
+#include <algorithm>
+
+namespace heddle::meta {
+namespace {
+
+// Elements behind each row of a tile in shared memory: 16 bytes, so that rows of a matrix lie in
+// different banks.
+constexpr int64_t kPad = 8, kBytes = 2;
+// Registers beside fragments: addresses, counters, values of rows.
+constexpr int64_t kOtherRegisters = 48;
+// Registers from which on the compiler has too few, or the multiprocessor too few warps.
+constexpr int64_t kGoodRegisters = 224;
+// Rows of a block that use tiles of keys often enough, and those of few blocks.
+constexpr int64_t kManyRows = 128, kFewRows = 64;
+
+int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
+
+}  // namespace
+
+int64_t AttentionProblem::padded_depth() const { return round_up(depth, kAttentionUnit); }
+int64_t AttentionProblem::padded_cols() const { return round_up(cols, kAttentionUnit); }
+
+NamedFeatures AttentionProblem::features() const {
+  const auto number = [](auto x) { return static_cast<double>(x); };
+  return {{"rows", number(rows)},
+          {"keys", number(keys)},
+          {"batches", number(batches)},
+          {"depth", number(depth)},
+          {"cols", number(cols)},
+          {"causal", number(causal)},
+          {"masked", number(masked)},
+          {"sms", number(gpu.sms)},
+          {"smem_per_block_bytes", number(gpu.smem_per_block)},
+          {"block_threads", number(most_block_threads(gpu))}};
+}
+
+int64_t attention_registers(const AttentionProblem& p, const AttentionTile& t) {
+  // Of four lanes to a row, in tiles of 8 columns: weighted sums, scores, weights in half of them.
+  const int64_t sums = p.padded_cols() / 2, scores = t.keys / 2, weights = t.keys / 4;
+  const int64_t queries = t.resident ? p.padded_depth() / 4 : 4;
+  return t.row_tiles * (sums + scores + weights + queries) + kOtherRegisters;
+}
+
+int64_t attention_bytes(const AttentionProblem& p, const AttentionTile& t) {
+  const int64_t depth = p.padded_depth() + kPad, cols = p.padded_cols() + kPad;
+  // Operands may lie the other way round, with other rows to pad.
+  const int64_t rows = std::max(t.rows() * depth, (t.rows() + kPad) * p.padded_depth());
+  const int64_t tiles = std::max(t.keys * depth, (t.keys + kPad) * p.padded_depth()) +
+                        std::max(t.keys * cols, (t.keys + kPad) * p.padded_cols());
+  return (rows + t.stages * tiles) * kBytes;
+}
+
+Choice attention_rule(const AttentionProblem& p) {
+  AttentionTile t;
+  // A warp of 32 rows uses each fragment of keys and values twice.
+  const int64_t many = ceil_div(p.rows, kManyRows) * p.batches;
+  const bool wide = p.rows > kFewRows && many >= p.gpu.sms;
+  t.row_tiles = wide ? 2 : 1;
+  t.row_warps = 4;
+  while (t.row_warps > 1 && t.rows() >= 2 * p.rows) t.row_warps /= 2;
+  t.keys = 64;
+  while (t.keys > kAttentionUnit && t.keys >= 2 * p.keys) t.keys /= 2;
+  t.resident = attention_registers(p, t) <= kGoodRegisters;
+  while (t.keys > 2 * kAttentionUnit && attention_registers(p, t) > kGoodRegisters) t.keys /= 2;
+  if (t.row_tiles > 1 && attention_registers(p, t) > kGoodRegisters) t.row_tiles = 1;
+  t.stages = 2;
+  while (t.keys > kAttentionUnit && attention_bytes(p, t) > p.gpu.smem_per_block) t.keys /= 2;
+  Choice c;
+  c.set("row_tiles", t.row_tiles,
+        wide ? "each fragment of keys and values is used twice" : "more blocks for the SMs");
+  c.set("row_warps", t.row_warps, "warps of a block, each with its rows");
+  c.set("keys", t.keys, "keys of a tile: their scores are in registers");
+  c.set("stages", t.stages, "the next tile of keys and values is loaded meanwhile");
+  c.set(
+      "resident", t.resident ? 1 : 0,
+      t.resident ? "queries stay in registers" : "registers are short: queries from shared memory");
+  return c;
+}
+
+}  // namespace heddle::meta

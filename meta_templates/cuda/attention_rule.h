@@ -1,0 +1,39 @@
+// How attention is cut into tiles of rows and keys: one rule, apart from the recipe
+// (attention_recipe.h).
+#pragma once
+
+#include "cuda/common.h"
+
+namespace heddle::meta {
+
+/// Rows of one mma.sync, and the unit of all other extents.
+inline constexpr int64_t kAttentionUnit = 16;
+
+/// What the rule knows of an attention and of the GPU.
+struct AttentionProblem {
+  int64_t rows = 1, keys = 1, batches = 1;
+  int64_t depth = 1, cols = 1;  ///< sizes of a head: of queries and keys, of values
+  bool causal = false;          ///< rows need some of the first keys only
+  bool masked = false;          ///< scores read memory
+  Gpu gpu;
+  NamedFeatures features() const;
+  int64_t padded_depth() const;
+  int64_t padded_cols() const;
+};
+
+/// Rows of a warp in tiles of 16, warps of a block, keys of a tile, tiles of keys under way, and
+/// whether the queries stay in registers.
+struct AttentionTile {
+  int64_t row_tiles = 1, row_warps = 4, keys = 64, stages = 2;
+  bool resident = true;
+  int64_t rows() const { return kAttentionUnit * row_tiles * row_warps; }
+};
+
+/// 32-bit registers that a lane needs, about; bytes of shared memory of a block.
+int64_t attention_registers(const AttentionProblem& p, const AttentionTile& t);
+int64_t attention_bytes(const AttentionProblem& p, const AttentionTile& t);
+
+/// Defaults of row_tiles, row_warps, keys, stages and queries.
+Choice attention_rule(const AttentionProblem& p);
+
+}  // namespace heddle::meta

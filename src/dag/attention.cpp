@@ -1,0 +1,456 @@
+#include "heddle/dag/attention.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "dag/map_loads.h"
+
+namespace heddle {
+namespace {
+
+constexpr int kMostStagesBetween = 64;
+
+Expr without_casts(Expr e) {
+  while (const Cast* c = e.as<Cast>()) e = c->value;
+  return e;
+}
+
+bool contains(const std::vector<int>& list, int x) {
+  return std::find(list.begin(), list.end(), x) != list.end();
+}
+
+// The one source of a reduction over one axis.
+const Reduce* reduction_of(const Operation& op, ReduceKind kind) {
+  if (!op.is_reduction() || op.num_outputs() != 1 || op.reduce_axes().size() != 1) return nullptr;
+  const Reduce* r = op.bodies()[0].as<Reduce>();
+  return r && r->combiner->kind == kind && r->sources.size() == 1 ? r : nullptr;
+}
+
+bool is_half(DataType t) { return t == f16 || t == bf16; }
+
+class Finder {
+ public:
+  Finder(const ComputeDag& dag, int stage) : dag_(dag), op_(dag.stage(stage)) {
+    a_.weighted = stage;
+  }
+
+  std::optional<Attention> run() {
+    if (!find_operands() || !find_exp() || !find_highest() || !find_products() || !find_axes() ||
+        !find_total() || !find_fused())
+      return {};
+    find_reach(a_.score);
+    return std::move(a_);
+  }
+
+ private:
+  int stage_of(const Load& load) const {
+    return dag_.index_of(static_cast<const Operation*>(load.buffer->producer()));
+  }
+
+  // A stage that may be looked through: one value of each element of what it reads.
+  bool is_between(int s) const {
+    if (s < 0) return false;
+    const Operation& op = dag_.stage(s);
+    const StageInfo& info = dag_.info(s);
+    return !op.is_placeholder() && !op.is_reduction() && op.num_outputs() == 1 &&
+           info.case_periods.empty() && !(info.precomputable && info.flops_per_point > 0);
+  }
+
+  static Expr at(const Operation& op, const Expr& e, const std::vector<Expr>& indices) {
+    std::vector<VarBinding> bind;
+    for (size_t d = 0; d < indices.size(); ++d) bind.push_back({op.axes()[d].var(), indices[d]});
+    return substitute(e, bind);
+  }
+
+  // `e` in terms of inputs and reductions.
+  Expr expanded(const Expr& e) {
+    return dag::map_loads({e}, [&](const Load& load) -> Expr {
+      const int s = stage_of(load);
+      const Expr self = make_load(load.buffer, load.indices);
+      if (!is_between(s) || looked_ > kMostStagesBetween) return self;
+      ++looked_;
+      through_.insert(s);
+      return expanded(at(dag_.stage(s), dag_.stage(s).bodies()[0], load.indices));
+    })[0];
+  }
+
+  // An operand of a product, behind what only changes its indices; null where it is none.
+  Expr operand(const Expr& e) {
+    Expr x = without_casts(e);
+    for (int n = 0; n < kMostStagesBetween; ++n) {
+      const Load* load = x.as<Load>();
+      if (!load) return {};
+      const int s = stage_of(*load);
+      if (!is_between(s)) return x;
+      const Operation& op = dag_.stage(s);
+      if (op.bodies()[0].kind() != ExprKind::Load) return x;
+      through_.insert(s);
+      x = at(op, op.bodies()[0], load->indices);
+    }
+    return {};
+  }
+
+  static bool has_exp(const Expr& e) {
+    return any_below(e, [](const Expr& x) {
+      const Unary* u = x.as<Unary>();
+      return u && u->op == UnaryOp::Exp;
+    });
+  }
+
+  bool uses(const Expr& e, const Axis& axis) const { return uses_var(e, axis.var()); }
+  const Axis& key() const { return op_.reduce_axes()[0]; }
+
+  bool find_operands() {
+    const Reduce* r = reduction_of(op_, ReduceKind::Sum);
+    const Binary* mul = r ? r->sources[0].as<Binary>() : nullptr;
+    if (!mul || mul->op != BinaryOp::Mul || mul->dtype != f32) return false;
+    for (const auto& [w, v] : {std::pair{mul->a, mul->b}, std::pair{mul->b, mul->a}}) {
+      through_.clear();
+      const Expr value = operand(v);
+      if (!value.defined() || !is_half(value.dtype())) continue;
+      const Expr weight = expanded(w);
+      if (!has_exp(weight)) continue;
+      a_.value = value;
+      a_.type = value.dtype();
+      return take_weight(weight);
+    }
+    return false;
+  }
+
+  // cast(exp(..) [* factor]), rounded to the type of the values.
+  bool take_weight(const Expr& weight) {
+    Expr e = weight;
+    bool rounded = false;
+    while (const Cast* c = e.as<Cast>()) {
+      rounded |= e.dtype() == a_.type;
+      e = c->value;
+      if (e.dtype() != f32 && e.dtype() != a_.type) return false;
+    }
+    if (!rounded) return false;
+    const Binary* b = e.as<Binary>();
+    if (b && b->op == BinaryOp::Mul && (has_exp(b->a) != has_exp(b->b))) {
+      power_ = has_exp(b->a) ? b->a : b->b;
+      a_.factor = has_exp(b->a) ? b->b : b->a;
+    } else if (b && b->op == BinaryOp::Div && has_exp(b->a)) {
+      power_ = b->a;
+      a_.factor = make_const(f32, 1) / b->b;
+    } else {
+      power_ = e;
+    }
+    return !a_.factor.defined() || (a_.factor.dtype() == f32 && !uses(a_.factor, key()));
+  }
+
+  // power_ = exp(score - highest)
+  bool find_exp() {
+    const Unary* exp = power_.as<Unary>();
+    const Binary* sub = exp && exp->op == UnaryOp::Exp ? exp->a.as<Binary>() : nullptr;
+    if (!sub || sub->op != BinaryOp::Sub || sub->dtype != f32) return false;
+    const Load* load = sub->b.as<Load>();
+    if (!load || uses(sub->b, key())) return false;
+    score_ = sub->a;
+    a_.highest = stage_of(*load);
+    highest_at_ = load->indices;
+    return a_.highest >= 0;
+  }
+
+  // The axes of reduction `s`, where it is read at `indices`, and its reduce axis as the key.
+  std::optional<std::vector<VarBinding>> as_read(int s, const std::vector<Expr>& indices) const {
+    const Operation& op = dag_.stage(s);
+    if (op.reduce_axes()[0].extent() != key().extent()) return {};
+    std::vector<VarBinding> bind{{op.reduce_axes()[0].var(), key().var().expr()}};
+    for (size_t d = 0; d < indices.size(); ++d) bind.push_back({op.axes()[d].var(), indices[d]});
+    return bind;
+  }
+
+  bool find_highest() {
+    const Operation& op = dag_.stage(a_.highest);
+    const Reduce* r = reduction_of(op, ReduceKind::Max);
+    const auto bind = r ? as_read(a_.highest, highest_at_) : std::nullopt;
+    return bind && equal(substitute(expanded(r->sources[0]), *bind), score_);
+  }
+
+  // The only reduction that scores are made of.
+  bool find_products() {
+    const Load* found = nullptr;
+    Expr product;
+    bool other = false;
+    visit(score_, [&](const Expr& e) {
+      const Load* load = e.as<Load>();
+      const int s = load ? stage_of(*load) : -1;
+      if (s < 0 || !uses(e, key()) || !reduction_of(dag_.stage(s), ReduceKind::Sum)) return;
+      other |= found && !equal(product, e);
+      found = load;
+      product = e;
+    });
+    if (!found || other) return false;
+    a_.products = stage_of(*found);
+    const Operation& op = dag_.stage(a_.products);
+    const Binary* mul = op.bodies()[0].as<Reduce>()->sources[0].as<Binary>();
+    if (!mul || mul->op != BinaryOp::Mul || mul->dtype != f32) return false;
+    a_.depth_var = Var("depth");
+    a_.product = Var("product", f32);
+    a_.sum = Var("total", f32);
+    a_.depth = op.reduce_axes()[0].extent();
+    const auto here = [&](const Expr& e) {
+      return substitute(at(op, e, found->indices),
+                        {{op.reduce_axes()[0].var(), a_.depth_var.expr()}});
+    };
+    Expr x = operand(mul->a), y = operand(mul->b);
+    if (!x.defined() || !y.defined() || x.dtype() != a_.type || y.dtype() != a_.type) return false;
+    x = here(x);
+    y = here(y);
+    if (uses(x, key())) std::swap(x, y);
+    a_.query = x;
+    a_.key = y;
+    a_.score = replaced(score_, product, a_.product.expr());
+    return !uses(a_.query, key()) && uses(a_.key, key());
+  }
+  static Expr replaced(const Expr& e, const Expr& from, const Expr& to) {
+    if (equal(e, from)) return to;
+    return map_children(e, [&](const Expr& c) { return replaced(c, from, to); });
+  }
+
+  bool find_axes() {
+    const auto& axes = op_.axes();
+    for (size_t p = 0; p < axes.size(); ++p) {
+      const bool of_scores = uses(score_, axes[p]), of_value = uses(a_.value, axes[p]);
+      if (!of_scores && of_value) a_.col = static_cast<int>(p);
+      // Of several (the queries of grouped heads) the longest.
+      if (uses(a_.query, axes[p]) && !uses(a_.key, axes[p]) && !of_value &&
+          (a_.row < 0 || axes[p].extent() >= axes[static_cast<size_t>(a_.row)].extent()))
+        a_.row = static_cast<int>(p);
+    }
+    if (a_.row < 0 || a_.col < 0 || !uses(a_.value, key())) return false;
+    const Axis &row = axes[static_cast<size_t>(a_.row)], &col = axes[static_cast<size_t>(a_.col)];
+    for (size_t p = 0; p < axes.size(); ++p) {
+      if (static_cast<int>(p) == a_.row || static_cast<int>(p) == a_.col) continue;
+      a_.batch.push_back(static_cast<int>(p));
+      a_.batches *= axes[p].extent();
+    }
+    a_.rows = row.extent();
+    a_.cols = col.extent();
+    a_.keys = key().extent();
+    const auto last = [](const Expr& load) { return load.as<Load>()->indices.back(); };
+    a_.query_along_depth = uses_var(last(a_.query), a_.depth_var) || !uses(last(a_.query), row);
+    a_.key_along_depth = uses_var(last(a_.key), a_.depth_var) || !uses(last(a_.key), key());
+    a_.value_along_keys = uses(last(a_.value), key());
+    return a_.keys > 0 && a_.depth > 0 && a_.rows > 0 && a_.cols > 0 && a_.batches > 0;
+  }
+
+  // The stage that adds up the powers of a row, read by whatever divides by it.
+  bool find_total() {
+    for (int s = 0; s < dag_.size(); ++s) {
+      const Reduce* r = s == a_.weighted ? nullptr : reduction_of(dag_.stage(s), ReduceKind::Sum);
+      if (!r || !has_exp_below(r->sources[0]) || !take_total(s, *r)) continue;
+      a_.total = s;
+      return !a_.factor.defined() || take_factor();
+    }
+    return !a_.factor.defined() || !reads_fused(a_.factor);
+  }
+  // Without looking through what is no softmax at all.
+  bool has_exp_below(const Expr& e) {
+    const std::set<int> before = through_;
+    const bool found = has_exp(expanded(e));
+    through_ = before;
+    return found;
+  }
+
+  bool take_total(int s, const Reduce& r) {
+    const Operation& op = dag_.stage(s);
+    const std::set<int> before = through_;
+    const Expr source = expanded(r.sources[0]);
+    std::vector<VarBinding> bind{{op.reduce_axes()[0].var(), key().var().expr()}};
+    std::vector<int> axes(op.axes().size(), -1);
+    visit(source, [&](const Expr& e) {
+      const Load* load = e.as<Load>();
+      if (!load || stage_of(*load) != a_.highest) return;
+      for (size_t d = 0; d < load->indices.size(); ++d) match(op, load->indices[d], d, &axes);
+    });
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (axes[i] < 0 && op.axes()[i].extent() > 1) return through_ = before, false;
+      if (axes[i] >= 0)
+        bind.push_back({op.axes()[i].var(), op_.axes()[static_cast<size_t>(axes[i])].var().expr()});
+    }
+    if (op.reduce_axes()[0].extent() != key().extent() ||
+        !equal(substitute(source, bind), power_)) {
+      through_ = before;
+      return false;
+    }
+    a_.total_axes = std::move(axes);
+    return true;
+  }
+  // Where dimension `d` of highest is read at an axis of `op`, and by the weighted sum at one of
+  // its own: the two are one.
+  void match(const Operation& op, const Expr& index, size_t d, std::vector<int>* axes) const {
+    for (size_t i = 0; i < op.axes().size(); ++i) {
+      if (!equal(index, op.axes()[i].var().expr())) continue;
+      for (size_t p = 0; p < op_.axes().size(); ++p) {
+        if (equal(highest_at_[d], op_.axes()[p].var().expr())) (*axes)[i] = static_cast<int>(p);
+      }
+    }
+  }
+
+  // The factor in terms of the total of its own row.
+  bool take_factor() {
+    bool own = true;
+    a_.factor = dag::map_loads({a_.factor}, [&](const Load& load) -> Expr {
+      if (stage_of(load) != a_.total) return make_load(load.buffer, load.indices);
+      own &= is_own_row(load.indices, op_);
+      return a_.sum.expr();
+    })[0];
+    return own && !reads_fused(a_.factor);
+  }
+  // Whether total is read at the row of the point of `op`, which has the axes of the weighted sum.
+  bool is_own_row(const std::vector<Expr>& indices, const Operation& op) const {
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const int p = a_.total_axes[d];
+      if (p >= 0 && op_.axes()[static_cast<size_t>(p)].extent() > 1 &&
+          !equal(indices[d], op.axes()[static_cast<size_t>(p)].var().expr()))
+        return false;
+    }
+    return true;
+  }
+  bool reads_fused(const Expr& e) const {
+    return any_below(e, [&](const Expr& x) {
+      const Load* load = x.as<Load>();
+      const int s = load ? stage_of(*load) : -1;
+      return s >= 0 && (s == a_.total || s == a_.highest || s == a_.products);
+    });
+  }
+
+  bool find_fused() {
+    std::set<int> mine = through_;
+    mine.insert({a_.products, a_.highest});
+    if (a_.total >= 0) mine.insert(a_.total);
+    if (!find_reader(mine)) return false;
+    const auto stays = [&](int s) {
+      if (dag_.info(s).is_output) return true;
+      return !std::all_of(dag_.info(s).consumers.begin(), dag_.info(s).consumers.end(), [&](int c) {
+        return mine.count(c) || c == a_.weighted ||
+               (s == a_.total && (c == a_.reader || contains(a_.outer, c)));
+      });
+    };
+    // What others read, too, is computed for them. That must not be a part of the softmax.
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (int s : std::vector<int>(mine.begin(), mine.end())) {
+        if (!stays(s)) continue;
+        if (s == a_.products || s == a_.highest || s == a_.total) return false;
+        mine.erase(s);
+        changed = true;
+      }
+    }
+    a_.fused.assign(mine.begin(), mine.end());
+    return true;
+  }
+
+  // The stage that divides, where weights are not divided.
+  bool find_reader(const std::set<int>& mine) {
+    if (a_.total < 0) return true;
+    std::set<int> outer;
+    bool outside = false;
+    const std::function<void(int)> follow = [&](int s) {
+      for (int c : dag_.info(s).consumers) {
+        if (mine.count(c) || c == a_.weighted) continue;
+        outside = true;
+        if (contains(dag_.info(a_.weighted).consumers, c)) {
+          a_.reader = c;
+        } else if (is_between(c) && !dag_.info(c).is_output) {
+          if (outer.insert(c).second) follow(c);
+        } else {
+          a_.reader = dag_.size();  // of something else
+          return;
+        }
+      }
+    };
+    follow(a_.total);
+    if (!outside) return true;
+    a_.outer.assign(outer.begin(), outer.end());
+    const std::vector<int>& readers = dag_.info(a_.weighted).consumers;
+    return readers == std::vector<int>{a_.reader} && reads_own_row();
+  }
+
+  // Whether the reader reads the sum element by element, and the total of its row.
+  bool reads_own_row() {
+    const Operation& reader = dag_.stage(a_.reader);
+    if (reader.is_reduction() || reader.num_outputs() != 1 ||
+        reader.axes().size() != op_.axes().size())
+      return false;
+    for (size_t d = 0; d < reader.axes().size(); ++d) {
+      if (reader.axes()[d].extent() != op_.axes()[d].extent()) return false;
+    }
+    for (const Access& r : dag_.info(a_.reader).reads) {
+      if (r.producer == a_.weighted && r.pattern != AccessPattern::Elementwise) return false;
+    }
+    const std::set<int> before = through_;
+    bool own = true;
+    visit(expanded(reader.bodies()[0]), [&](const Expr& e) {
+      const Load* load = e.as<Load>();
+      if (load && stage_of(*load) == a_.total) own &= is_own_row(load->indices, reader);
+    });
+    through_ = before;
+    return own;
+  }
+
+  // Scores beyond some key are -inf: select(j <= i, x, -inf), or x + select(j <= i, 0, -inf).
+  void find_reach(const Expr& e) {
+    if (const Binary* b = e.as<Binary>(); b && b->op == BinaryOp::Add) {
+      find_reach(b->a);
+      return find_reach(b->b);
+    }
+    const Select* s = e.as<Select>();
+    if (!s) return;
+    if (is_masked(s->on_false)) {
+      take_bound(s->condition, true);
+      find_reach(s->on_true);
+    } else if (is_masked(s->on_true)) {
+      take_bound(s->condition, false);
+      find_reach(s->on_false);
+    }
+  }
+  static bool is_masked(const Expr& e) {
+    const FloatImm* f = e.as<FloatImm>();
+    return f && f->value <= kMasked;
+  }
+  // `holds`: keys for which `c` holds are attended to; else those for which it does not.
+  void take_bound(const Expr& c, bool holds) {
+    const Binary* b = c.as<Binary>();
+    if (!b) return;
+    if (b->op == (holds ? BinaryOp::And : BinaryOp::Or)) {
+      take_bound(b->a, holds);
+      return take_bound(b->b, holds);
+    }
+    if ((b->op != BinaryOp::Le && b->op != BinaryOp::Lt) || b->a.dtype() != i64) return;
+    // a <= b as it holds; not a <= b is b < a.
+    const Expr &low = holds ? b->a : b->b, &high = holds ? b->b : b->a;
+    const bool strict = (b->op == BinaryOp::Lt) == holds;
+    const Expr bound = simplify(high - low + key().var().expr() + Expr(strict ? 0 : 1));
+    const std::optional<Affine> f = as_affine(bound);
+    if (!f) return;
+    for (const Affine::Term& t : f->terms) {
+      const Axis& row = op_.axes()[static_cast<size_t>(a_.row)];
+      if (t.var.get() != row.var().get() || t.coefficient < 0) return;
+    }
+    a_.reach = a_.reach.defined() ? min(a_.reach, bound) : bound;
+  }
+
+  // -inf, or so little that exp of a difference to it is nothing.
+  static constexpr double kMasked = -1e30;
+  const ComputeDag& dag_;
+  const Operation& op_;
+  Attention a_;
+  Expr power_, score_;
+  std::vector<Expr> highest_at_;
+  std::set<int> through_;
+  int looked_ = 0;
+};
+
+}  // namespace
+
+std::optional<Attention> find_attention(const ComputeDag& dag, int stage) {
+  if (!dag.stage(stage).is_reduction()) return {};
+  return Finder(dag, stage).run();
+}
+
+}  // namespace heddle

@@ -1,0 +1,192 @@
+#include "lower/gpu/row_nest.h"
+
+#include <limits>
+
+#include "heddle/ir/print.h"
+#include "heddle/ir/simplify.h"
+#include "heddle/support/error.h"
+#include "lower/gpu/thread_loops.h"
+
+namespace heddle::gpu {
+namespace {
+
+constexpr int64_t kRows = 16, kColumns = 8;
+
+Expr identity_of(BinaryOp op, DataType t) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  switch (op) {
+    case BinaryOp::Add: return make_const(t, 0);
+    case BinaryOp::Max: return make_const(t, -infinity);
+    case BinaryOp::Min: return make_const(t, infinity);
+    default: return {};
+  }
+}
+
+// One nest.
+class Spreader {
+ public:
+  Spreader(const For& loop, Fragments* fragments)
+      : loop_(loop), fragments_(*fragments), lane_("lane"), half_("half") {
+    ranges_.set(lane_, {0, kWarp - 1});
+    ranges_.set(half_, {0, 1});
+    bind_.push_back({loop.var, half_.expr() * Expr(8) + floordiv(lane_.expr(), Expr(4))});
+  }
+
+  Stmt run() {
+    const int64_t* rows = as_int(loop_.extent);
+    if (!rows || *rows != kRows) fail("it has not 16 rows");
+    const Stmt body = spread(loop_.body, nullptr);
+    return make_for(lane_, Expr(kWarp), LoopKind::ThreadX,
+                    make_for(half_, Expr(2), LoopKind::Unrolled, body));
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& why) const {
+    throw_internal_error("lanes cannot share this nest: " + why + "\n" +
+                         to_string(make_for(loop_.var, loop_.extent, loop_.loop, loop_.body)));
+  }
+
+  Expr bound(const Expr& e) const { return simplify(substitute(e, bind_), ranges_); }
+
+  // `col`: the loop over columns around `s`, if any.
+  Stmt spread(const Stmt& s, const Var* col) {
+    if (!s) return s;
+    if (const For* f = s.as<For>()) {
+      if (col) fail("it has a loop in that over columns");
+      return columns(*f);
+    }
+    if (const Store* st = s.as<Store>()) {
+      note(st->buffer, st->indices, col);
+      note_loads(st->value, col);
+      std::vector<Expr> at;
+      for (const Expr& i : st->indices) at.push_back(bound(i));
+      return make_store(st->buffer, std::move(at), bound(st->value), st->hint);
+    }
+    return map_children(
+        s, [&](const Stmt& c) { return spread(c, col); },
+        [&](const Expr& e) {
+          note_loads(e, col);
+          return bound(e);
+        });
+  }
+
+  // n = 16*pair + 8*odd + 2*(lane % 4) + j
+  Stmt columns(const For& f) {
+    const int64_t* extent = as_int(f.extent);
+    const int64_t n = extent ? *extent : 0;
+    if (n != kColumns && (n <= 0 || n % (2 * kColumns) != 0))
+      fail("its columns are no whole tiles");
+    const int64_t pairs = n / (2 * kColumns), odds = pairs > 0 ? 2 : 1;
+    const Var pair("pair"), odd("odd"), j("j");
+    ranges_.set(pair, {0, std::max<int64_t>(pairs - 1, 0)});
+    ranges_.set(odd, {0, 1});
+    ranges_.set(j, {0, 1});
+    bind_.push_back({f.var, (pairs > 0 ? pair.expr() * Expr(16) : Expr(0)) + odd.expr() * Expr(8) +
+                                floormod(lane_.expr(), Expr(4)) * Expr(2) + j.expr()});
+    const auto over_columns = [&](const Stmt& body, LoopKind inner) {
+      Stmt s = make_for(j, Expr(2), inner, body);
+      s = odds > 1 ? make_for(odd, Expr(odds), LoopKind::Unrolled, s)
+                   : substitute(s, {{odd, Expr(0)}});
+      return pairs > 0 ? make_for(pair, Expr(pairs), LoopKind::Unrolled, s) : s;
+    };
+    Stmt out;
+    if (const Store* row = row_store(f)) {
+      out = reduction(f, *row, over_columns);
+    } else {
+      // Two 16-bit elements fill a register.
+      const bool packs = stores_of_16_bits(f.body);
+      out = over_columns(spread(f.body, &f.var), packs ? LoopKind::Vectorized : LoopKind::Unrolled);
+    }
+    bind_.pop_back();
+    return out;
+  }
+
+  static bool stores_of_16_bits(const Stmt& s) {
+    const Store* st = s.as<Store>();
+    return st && st->buffer->dtype.bits == 16;
+  }
+
+  // The store of a reduction of rows, at the bottom of the loop over columns.
+  static const Store* row_store(const For& f) {
+    Stmt s = f.body;
+    while (const If* i = s.as<If>()) {
+      if (i->else_body) return nullptr;
+      s = i->then_body;
+    }
+    const Store* st = s ? s.as<Store>() : nullptr;
+    if (!st) return nullptr;
+    for (const Expr& i : st->indices) {
+      if (uses_var(i, f.var)) return nullptr;
+    }
+    return st;
+  }
+
+  // row = row op part, over all columns.
+  Stmt reduction(const For& f, const Store& row,
+                 FunctionRef<Stmt(const Stmt&, LoopKind)> over_columns) {
+    const Expr self = make_load(row.buffer, row.indices);
+    const Binary* b = row.value.as<Binary>();
+    if (!b || !(equal(b->a, self) || equal(b->b, self))) fail("it reduces rows by no operator");
+    const Expr start = identity_of(b->op, row.buffer->dtype);
+    if (!start.defined()) fail("it reduces rows by another operator than +, max and min");
+    const Expr part = equal(b->a, self) ? b->b : b->a;
+    note(row.buffer, row.indices, nullptr);
+    note_loads(part, &f.var);
+    const Buffer own =
+        Buffer::make(row.buffer->name + ".part", row.buffer->dtype, {Expr(1)}, Scope::Local);
+    const Expr mine = make_load(own, {Expr(0)});
+    const auto add = [&](const Expr& x) {
+      return make_store(own, {Expr(0)}, make_binary(b->op, mine, x));
+    };
+    Stmt each = add(bound(part));
+    Stmt guard = f.body;
+    while (const If* i = guard.as<If>()) {
+      each = make_if(bound(i->condition), each);
+      guard = i->then_body;
+    }
+    std::vector<Expr> at;
+    for (const Expr& i : row.indices) at.push_back(bound(i));
+    const Expr before = make_load(row.buffer, at);
+    return make_allocate(
+        own, make_block({make_store(own, {Expr(0)}, start), over_columns(each, LoopKind::Unrolled),
+                         add(make_shuffle(mine, 1)), add(make_shuffle(mine, 2)),
+                         make_store(row.buffer, at, make_binary(b->op, before, mine))}));
+  }
+
+  void note_loads(const Expr& e, const Var* col) {
+    visit(e, [&](const Expr& x) {
+      if (const Load* load = x.as<Load>()) note(load->buffer, load->indices, col);
+    });
+  }
+  // Local memory that a nest names is a fragment.
+  void note(const Buffer& b, const std::vector<Expr>& indices, const Var* col) {
+    if (b->scope != Scope::Local || fragments_.count(b.get())) return;
+    const Var none("none");
+    if (laid_out(indices, loop_.var, none, Fragment::Row, 2)) {
+      fragments_[b.get()] = Fragment::Row;
+    } else if (col && laid_out(indices, loop_.var, *col, Fragment::C, 2)) {
+      fragments_[b.get()] = Fragment::C;
+    } else {
+      fail("'" + b->name + "' is no fragment");
+    }
+  }
+
+  const For& loop_;
+  Fragments& fragments_;
+  Var lane_, half_;
+  Ranges ranges_;
+  std::vector<VarBinding> bind_;
+};
+
+}  // namespace
+
+Stmt spread_row_nests(const Stmt& s, Fragments* fragments) {
+  if (!s) return s;
+  if (const For* f = s.as<For>(); f && f->loop == LoopKind::Tensorized)
+    return try_parse_tile_nest(*f, *fragments) ? s : Spreader(*f, fragments).run();
+  return map_children(
+      s, [&](const Stmt& c) { return spread_row_nests(c, fragments); },
+      [](const Expr& e) { return e; });
+}
+
+}  // namespace heddle::gpu

@@ -1,0 +1,359 @@
+// The step online_softmax: a softmax and the sum that it weights, in one pass over tiles of keys.
+#include <limits>
+#include <numbers>
+
+#include "heddle/dag/attention.h"
+#include "heddle/dsl/tensor.h"
+#include "heddle/ir/simplify.h"
+#include "schedule/step_applier.h"
+
+namespace heddle {
+namespace {
+
+constexpr int64_t kMaxMultiple = 1 << 16, kUnit = 16, kLanes = 8;
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// Folds the maxima of tiles: the maximum so far, and by what this tile made earlier powers shrink.
+// The maximum begins with the lowest finite value: a tile that is masked whole leaves no NaN.
+Ref<const Combiner> running_maximum() {
+  static const Ref<const Combiner> made = [] {
+    auto* c = new Combiner;
+    Ref<const Combiner> ref(c);
+    c->kind = ReduceKind::Custom;
+    c->name = "running_max";
+    c->lhs = {Var("highest", f32), Var("shrink", f32)};
+    c->rhs = {Var("tile", f32), Var("one", f32)};
+    const Expr highest = max(c->lhs[0].expr(), c->rhs[0].expr());
+    c->result = {highest, exp2(c->lhs[0].expr() - highest)};
+    c->identity = {make_float(f32, std::numeric_limits<float>::lowest()), make_float(f32, 1)};
+    c->commutative = false;
+    return ref;
+  }();
+  return made;
+}
+
+class OnlineStep : public StepApplier {
+ public:
+  using StepApplier::StepApplier;
+
+  void run() {
+    check_computes();
+    const std::optional<Attention> found =
+        step_.stage < s_.dag.size() ? find_attention(s_.dag, step_.stage) : std::nullopt;
+    STEP_CHECK(found.has_value(), "it is no weighted sum of a softmax");
+    STEP_CHECK(stage().is_reduction(), "another step took its reduction away");
+    for (int id : stage().reduce) {
+      STEP_CHECK(s_.axes[id].is_leaf() && s_.axes[id].loop == LoopKind::Serial,
+                 "its reduce axis was split, fused or annotated before",
+                 "online_softmax comes first");
+      check_nothing_inside(id);
+    }
+    a_ = *found;
+    read_extents();
+    make_operands();
+    make_scores();
+    make_sums();
+    STEP_CHECK(next_ == step_.results.size(), "the step has the wrong number of results");
+    replace_chain();
+  }
+
+ private:
+  void read_extents() {
+    int64_t multiple = 1;
+    for (size_t i = 0; i < 4; ++i) {
+      STEP_CHECK(param(i) > 0 && param(i) <= kMaxMultiple,
+                 "a factor is not positive, or too large");
+      if (i < 3) multiple *= param(i);
+    }
+    tile_ = param(3);
+    STEP_CHECK(multiple % kUnit == 0 && tile_ % kUnit == 0,
+               "rows and keys are rounded to multiples of 16");
+    rows_ = round_up(a_.rows, multiple);
+    keys_ = round_up(a_.keys, tile_);
+    depth_ = round_up(a_.depth, kUnit);
+    cols_ = round_up(a_.cols, kUnit);
+  }
+
+  struct Own {
+    const char* name;
+    int64_t extent;
+  };
+  // A new stage: the axes of the batch, its own, and those that it reduces over.
+  StageState& add_stage(const char* suffix, const std::vector<Own>& own,
+                        const std::vector<Own>& reduce = {}) {
+    STEP_CHECK(next_ < step_.results.size(), "the step names too few results");
+    const int id = step_.results[next_++];
+    STEP_CHECK(id >= 0 && id < kMaxStages, "bad result id " + std::to_string(id));
+    if (id >= static_cast<int>(s_.stages.size())) s_.stages.resize(static_cast<size_t>(id) + 1);
+    STEP_CHECK(!s_.stages[static_cast<size_t>(id)].defined(), "the id of the new stage is taken");
+    StageState st;
+    st.name = stage().name + suffix;
+    const auto axis = [&](const std::string& name, AxisKind kind, int64_t extent) {
+      AxisState a;
+      a.name = name;
+      a.kind = kind;
+      a.stage = id;
+      a.var = Var(name);
+      a.extent = Expr(extent);
+      a.static_extent = extent;
+      return new_axis(next_++, std::move(a));
+    };
+    for (int p : a_.batch) {
+      const AxisState& b = s_.axes[stage().spatial[static_cast<size_t>(p)]];
+      const std::string name = b.name;
+      st.spatial.push_back(axis(name, AxisKind::Spatial, b.static_extent));
+    }
+    for (const Own& o : own) st.spatial.push_back(axis(o.name, AxisKind::Spatial, o.extent));
+    for (const Own& o : reduce) st.reduce.push_back(axis(o.name, AxisKind::Reduce, o.extent));
+    st.leaves = st.spatial;
+    st.leaves.insert(st.leaves.end(), st.reduce.begin(), st.reduce.end());
+    s_.stages[static_cast<size_t>(id)] = std::move(st);
+    return s_.stages[static_cast<size_t>(id)];
+  }
+  Expr var(int axis) const { return s_.axes[static_cast<size_t>(axis)].var.expr(); }
+  Expr own(const StageState& st, size_t i) const { return var(st.spatial[a_.batch.size() + i]); }
+  std::vector<Expr> batch_of(const StageState& st) const {
+    std::vector<Expr> out;
+    for (size_t i = 0; i < a_.batch.size(); ++i) out.push_back(var(st.spatial[i]));
+    return out;
+  }
+  void add_buffer(StageState& st, DataType type, const std::string& suffix = "") const {
+    std::vector<Expr> shape;
+    for (int id : st.spatial) shape.emplace_back(s_.axes[static_cast<size_t>(id)].static_extent);
+    st.buffers.push_back(Buffer::make(st.name + suffix, type, shape, Scope::Local));
+  }
+  // Reads output `which` of `of` at the batch of `by`, and at `indices`.
+  Expr read(const StageState& of, const StageState& by, const std::vector<Expr>& indices,
+            size_t which = 0) const {
+    std::vector<Expr> at = batch_of(by);
+    at.insert(at.end(), indices.begin(), indices.end());
+    return make_load(of.buffers[which], at);
+  }
+  static Expr reduced(const Ref<const Combiner>& combiner, const std::vector<Expr>& sources,
+                      int index = 0) {
+    return make_reduce(combiner, sources, {Axis("r", Expr(1), AxisKind::Reduce)}, index);
+  }
+
+  // An expression of the chain at the batch of `st`.
+  Expr here(const Expr& e, const StageState& st, std::vector<VarBinding> bind) const {
+    const Operation& op = s_.dag.stage(step_.stage);
+    for (size_t i = 0; i < a_.batch.size(); ++i)
+      bind.push_back({op.axes()[static_cast<size_t>(a_.batch[i])].var(), var(st.spatial[i])});
+    return substitute(e, bind);
+  }
+  const Var& row_var() const {
+    return s_.dag.stage(step_.stage).axes()[static_cast<size_t>(a_.row)].var();
+  }
+  const Var& col_var() const {
+    return s_.dag.stage(step_.stage).axes()[static_cast<size_t>(a_.col)].var();
+  }
+  const Var& key_var() const { return s_.dag.stage(step_.stage).reduce_axes()[0].var(); }
+
+  // ---- operands ----
+
+  struct Side {
+    const char* name;
+    Var var;
+    int64_t extent, padded;
+  };
+  int operand(const char* suffix, const Expr& load, Side line, Side inner, bool along_inner) {
+    const Side& first = along_inner ? line : inner;
+    const Side& last = along_inner ? inner : line;
+    StageState& st = add_stage(suffix, {{first.name, first.padded}, {last.name, last.padded}});
+    const Expr x = own(st, 0), y = own(st, 1);
+    Expr inside(true);
+    if (first.padded > first.extent) inside = inside && x < Expr(first.extent);
+    if (last.padded > last.extent) inside = inside && y < Expr(last.extent);
+    const Expr value = here(load, st, {{first.var, x}, {last.var, y}});
+    add_buffer(st, value.dtype());
+    st.bodies = {is_const(inside, 1) ? value
+                                     : make_select(inside, value, make_const(value.dtype(), 0))};
+    return static_cast<int>(&st - s_.stages.data());
+  }
+  const StageState& made(int id) const { return s_.stages[static_cast<size_t>(id)]; }
+
+  void make_operands() {
+    const Side row{"i", row_var(), a_.rows, rows_}, key{"j", key_var(), a_.keys, keys_},
+        depth{"e", a_.depth_var, a_.depth, depth_}, col{"f", col_var(), a_.cols, cols_};
+    queries_ = operand(".queries", a_.query, row, depth, a_.query_along_depth);
+    key_rows_ = operand(".keys", a_.key, key, depth, a_.key_along_depth);
+    values_ = operand(".values", a_.value, col, key, a_.value_along_keys);
+  }
+  Expr operand_at(int id, const StageState& by, const Expr& line, const Expr& inner,
+                  bool along_inner) const {
+    return cast(
+        f32, read(made(id), by,
+                  along_inner ? std::vector<Expr>{line, inner} : std::vector<Expr>{inner, line}));
+  }
+
+  // ---- scores ----
+
+  // `e` times a factor, which joins the constant that it is scaled by.
+  static Expr scaled(const Expr& e, double by) {
+    if (const Select* s = e.as<Select>())
+      return make_select(s->condition, scaled(s->on_true, by), scaled(s->on_false, by));
+    if (const FloatImm* f = e.as<FloatImm>()) return make_float(f32, f->value * by);
+    const Binary* b = e.as<Binary>();
+    const FloatImm* f = b && b->op == BinaryOp::Mul ? b->b.as<FloatImm>() : nullptr;
+    return f ? b->a * make_float(f32, f->value * by) : e * make_float(f32, by);
+  }
+
+  int id_of(const StageState& st) const { return static_cast<int>(&st - s_.stages.data()); }
+
+  void make_scores() {
+    StageState& products = add_stage(".products", {{"i", rows_}, {"j", keys_}}, {{"e", depth_}});
+    const Expr e = var(products.reduce[0]);
+    add_buffer(products, f32);
+    products.bodies = {
+        reduced(internal::builtin_combiner(ReduceKind::Sum, f32),
+                {operand_at(queries_, products, own(products, 0), e, a_.query_along_depth) *
+                 operand_at(key_rows_, products, own(products, 1), e, a_.key_along_depth)})};
+    products_ = id_of(products);
+    StageState& scores = add_stage(".scores", {{"i", rows_}, {"j", keys_}});
+    const Expr i = own(scores, 0), j = own(scores, 1);
+    const Expr score =
+        here(scaled(a_.score, std::numbers::log2e), scores,
+             {{row_var(), i}, {key_var(), j}, {a_.product, read(made(products_), scores, {i, j})}});
+    Expr inside(true);
+    const bool reads =
+        any_below(a_.score, [](const Expr& x) { return x.kind() == ExprKind::Load; });
+    if (reads && rows_ > a_.rows) inside = inside && i < Expr(a_.rows);
+    if (keys_ > a_.keys) inside = inside && j < Expr(a_.keys);
+    add_buffer(scores, f32);
+    scores.bodies = {is_const(inside, 1) ? score : make_select(inside, score, lowest_value(f32))};
+    scores_ = id_of(scores);
+    StageState& tile_max =
+        add_stage(".tile_max", {{"i", rows_}, {"t", keys_ / tile_}}, {{"c", tile_}});
+    add_buffer(tile_max, f32);
+    tile_max.bodies = {reduced(
+        internal::builtin_combiner(ReduceKind::Max, f32),
+        {read(made(scores_), tile_max,
+              {own(tile_max, 0), own(tile_max, 1) * Expr(tile_) + var(tile_max.reduce[0])})})};
+    tile_max_ = id_of(tile_max);
+  }
+
+  // ---- sums ----
+
+  void make_sums() {
+    const int64_t tiles = keys_ / tile_;
+    StageState& highest = add_stage(".highest", {{"i", rows_}}, {{"t", tiles}});
+    const std::vector<Expr> sources{
+        read(made(tile_max_), highest, {own(highest, 0), var(highest.reduce[0])}),
+        make_float(f32, 1)};
+    for (int c : {0, 1}) {
+      add_buffer(highest, f32, c == 0 ? "" : ".shrink");
+      highest.bodies.push_back(reduced(running_maximum(), sources, c));
+    }
+    highest_ = id_of(highest);
+    StageState& powers = add_stage(".powers", {{"i", rows_}, {"j", keys_}});
+    add_buffer(powers, f32);
+    powers.bodies = {exp2(read(made(scores_), powers, {own(powers, 0), own(powers, 1)}) -
+                          read(made(highest_), powers, {own(powers, 0)}))};
+    powers_ = id_of(powers);
+    StageState& weights = add_stage(".weights", {{"i", rows_}, {"j", keys_}});
+    add_buffer(weights, a_.type);
+    weights.bodies = {
+        cast(a_.type, read(made(powers_), weights, {own(weights, 0), own(weights, 1)}))};
+    weights_ = id_of(weights);
+    const Ref<const Combiner> sum = internal::builtin_combiner(ReduceKind::Sum, f32);
+    StageState& partial =
+        add_stage(".partial", {{"i", rows_}, {"n", kLanes}}, {{"t", tiles}, {"c", tile_ / kLanes}});
+    add_buffer(partial, f32);
+    partial.bodies = {reduced(
+        sum,
+        {read(made(powers_), partial,
+              {own(partial, 0), var(partial.reduce[0]) * Expr(tile_) +
+                                    var(partial.reduce[1]) * Expr(kLanes) + own(partial, 1)})})};
+    partial_ = id_of(partial);
+    add_weighted(sum, tiles);
+    StageState& total = add_stage(".total", {{"i", rows_}}, {{"n", kLanes}});
+    add_buffer(total, f32);
+    total.bodies = {
+        reduced(sum, {read(made(partial_), total, {own(total, 0), var(total.reduce[0])})})};
+    total_ = id_of(total);
+    follow(partial_);
+    follow(highest_);
+    s_.stages[static_cast<size_t>(highest_)].rescale = {};
+  }
+
+  void add_weighted(const Ref<const Combiner>& sum, int64_t tiles) {
+    StageState& st =
+        add_stage(".weighted", {{"i", rows_}, {"f", cols_}}, {{"t", tiles}, {"c", tile_}});
+    const Expr j = var(st.reduce[0]) * Expr(tile_) + var(st.reduce[1]);
+    add_buffer(st, f32);
+    // Values first: their tiles are filled before scores are computed.
+    st.bodies = {reduced(sum, {operand_at(values_, st, own(st, 1), j, a_.value_along_keys) *
+                               cast(f32, read(made(weights_), st, {own(st, 0), j}))})};
+    st.rescale = read(made(highest_), st, {own(st, 0)}, 1);
+    if (a_.reach.defined()) {
+      const Expr keys = here(a_.reach, st, {{row_var(), own(st, 0)}});
+      st.reach = floordiv(keys + Expr(tile_ - 1), Expr(tile_));
+    }
+    weighted_ = id_of(st);
+  }
+  // The first reduce axis of `id` runs along that of the weighted sum.
+  void follow(int id) {
+    StageState& st = s_.stages[static_cast<size_t>(id)];
+    st.along = made(weighted_).reduce[0];
+    st.rescale = read(made(highest_), st, {own(st, 0)}, 1);
+  }
+
+  // ---- the chain ----
+
+  void replace_chain() {
+    for (int s : a_.fused) {
+      if (s != a_.total) s_.stages[static_cast<size_t>(s)].placement = Placement::Inlined;
+    }
+    StageState& c = stage();
+    std::vector<Expr> at, rest;
+    const auto axis = [&](int p) { return var(c.spatial[static_cast<size_t>(p)]); };
+    for (int p : a_.batch) at.push_back(axis(p));
+    at.push_back(axis(a_.row));
+    rest = at;
+    at.push_back(axis(a_.col));
+    Expr value = make_load(made(weighted_).buffers[0], at);
+    if (a_.factor.defined()) {
+      std::vector<VarBinding> bind{{a_.sum, make_load(made(total_).buffers[0], rest)}};
+      const auto& axes = s_.dag.stage(step_.stage).axes();
+      for (size_t p = 0; p < axes.size(); ++p)
+        bind.push_back({axes[p].var(), axis(static_cast<int>(p))});
+      value = value * substitute(a_.factor, bind);
+    }
+    c.bodies = {value};
+    c.reduce.clear();
+    std::erase_if(c.leaves, [&](int id) { return s_.axes[id].kind == AxisKind::Reduce; });
+    if (a_.total >= 0) replace_total(s_.stages[static_cast<size_t>(a_.total)]);
+  }
+  void replace_total(StageState& st) {
+    if (a_.reader < 0) {
+      st.placement = Placement::Inlined;
+      return;
+    }
+    std::vector<Expr> at;
+    std::vector<int> rows = a_.batch;
+    rows.push_back(a_.row);
+    for (int p : rows) {
+      const auto d = std::find(a_.total_axes.begin(), a_.total_axes.end(), p);
+      at.push_back(d == a_.total_axes.end()
+                       ? Expr(0)
+                       : var(st.spatial[static_cast<size_t>(d - a_.total_axes.begin())]));
+    }
+    st.bodies = {make_load(made(total_).buffers[0], at)};
+    st.reduce.clear();
+    std::erase_if(st.leaves, [&](int id) { return s_.axes[id].kind == AxisKind::Reduce; });
+  }
+
+  static constexpr int kMaxStages = 1 << 12;
+  Attention a_;
+  int64_t rows_ = 0, keys_ = 0, depth_ = 0, cols_ = 0, tile_ = 0;  // rounded up
+  size_t next_ = 0;
+  int queries_ = -1, key_rows_ = -1, values_ = -1, products_ = -1, scores_ = -1, tile_max_ = -1,
+      highest_ = -1, powers_ = -1, weights_ = -1, partial_ = -1, weighted_ = -1, total_ = -1;
+};
+
+}  // namespace
+
+void apply_online_step(ScheduleState& state, const Step& step) { OnlineStep(state, step).run(); }
+
+}  // namespace heddle

@@ -1,0 +1,211 @@
+// Attention on the tensor cores: heads of any size, rows and keys that are no multiple of a tile,
+// masks, grouped heads, operands of any layout. What the emulator makes of the kernel is what the
+// interpreter makes of the declaration.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "codegen/cuda/nvrtc.h"
+#include "heddle/codegen/cuda.h"
+#include "heddle/dag/attention.h"
+#include "heddle/ops/ops.h"
+#include "selftest/pair.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Target h200() { return Target::parse("cuda -gpu=h200"); }
+
+AutoSchedulerOptions options() {
+  AutoSchedulerOptions o;
+  o.use_records = false;
+  o.use_alternatives = false;
+  return o;
+}
+
+enum class Mask { None, Causal, Added, Bool };
+
+struct Form {
+  DataType type = f16;
+  int64_t batch = 2, groups = 1, rows = 40, keys = 56, depth = 32, cols = 32;
+  Mask mask = Mask::None;
+  bool interleaved = false;     ///< operands are (rows, heads, size of a head)
+  bool keys_turned = false;     ///< keys are stored (depth, keys)
+  bool divided_before = false;  ///< softmax(..) and then a product
+  double scale = 0;
+};
+
+Tensor causal(int64_t rows, int64_t keys) {
+  return compute(
+      {Expr(rows), Expr(keys)},
+      [&](const std::vector<Axis>& i) -> Expr {
+        return i[1] <= i[0] + Expr(std::max<int64_t>(keys - rows, 0));
+      },
+      "causal");
+}
+
+selftest::RandomProgram attention(const Form& f) {
+  selftest::RandomProgram p;
+  const auto input = [&](const Shape& shape, const char* name) {
+    p.inputs.push_back(placeholder(shape, f.type, name));
+    return p.inputs.back();
+  };
+  const auto operand = [&](int64_t groups, int64_t rows, int64_t cols, const char* name) {
+    if (f.interleaved) return ops::transpose(input({rows, f.batch, cols}, name), {1, 0, 2});
+    if (f.groups == 1) return input({f.batch, rows, cols}, name);
+    return input({f.batch, groups, rows, cols}, name);
+  };
+  const Tensor q = operand(f.groups, f.rows, f.depth, "q");
+  const Tensor k = f.keys_turned ? ops::transpose(input({f.batch, f.depth, f.keys}, "k"), {0, 2, 1})
+                                 : operand(1, f.keys, f.depth, "k");
+  const Tensor v = operand(1, f.keys, f.cols, "v");
+  Tensor mask;
+  if (f.mask == Mask::Causal) mask = causal(f.rows, f.keys);
+  if (f.mask == Mask::Added) mask = input({f.rows, f.keys}, "mask");
+  if (f.mask == Mask::Bool) {
+    const Tensor keep = input({f.rows, f.keys}, "keep");
+    mask = compute(keep.shape(), [&](const std::vector<Axis>& i) -> Expr {
+      return keep(i) > Expr(-0.5f) || i[1] == Expr(0);
+    });
+  }
+  if (f.divided_before) {
+    const Tensor scores = ops::matmul(q, k, false, true, {.accumulate = f32, .output = f32});
+    const Tensor weights = ops::softmax(scores);
+    const Tensor narrow = compute(
+        weights.shape(), [&](const std::vector<Axis>& i) { return cast(f.type, weights(i)); });
+    p.outputs = {ops::matmul(narrow, v)};
+  } else {
+    p.outputs = {ops::scaled_dot_product_attention(q, k, v, mask, f.scale)};
+  }
+  p.reduce_length = f.depth + f.keys;
+  p.text = to_string(f.type) + " " + std::to_string(f.batch) + "x" + std::to_string(f.groups) +
+           " rows " + std::to_string(f.rows) + " keys " + std::to_string(f.keys) + " depth " +
+           std::to_string(f.depth) + " cols " + std::to_string(f.cols) + " mask " +
+           std::to_string(static_cast<int>(f.mask));
+  return p;
+}
+
+// Runs the static choice, and checks that it is one kernel.
+std::string check(const Form& f) {
+  const selftest::RandomProgram p = attention(f);
+  SCOPED_TRACE(p.text);
+  const Schedule s = create_schedule(p.outputs, h200());
+  const selftest::Case want(p, 3);
+  const std::vector<NDArray> arrays = want.fresh_arrays();
+  selftest::emulated(5)(s, p.args(), arrays);
+  EXPECT_EQ(want.difference(arrays), "");
+  const GpuProgram program = lower_gpu(s, p.args());
+  EXPECT_EQ(program.main.size(), 1);
+  EXPECT_TRUE(program.workspace.empty());
+  const std::string text = to_string(program);
+  EXPECT_THAT(text, HasSubstr("mma."));
+  return text;
+}
+
+TEST(FusedAttention, HeadsRowsAndKeysOfAnyNumber) {
+  const AutoSchedulerOptionsScope scope(options());
+  check({});
+  check({.type = bf16});
+  check({.rows = 64, .keys = 128, .depth = 64, .cols = 64});
+  check({.rows = 17, .keys = 131, .depth = 40, .cols = 24});
+  check({.type = bf16, .rows = 5, .keys = 7, .depth = 9, .cols = 5});
+  check({.batch = 1, .rows = 33, .keys = 70, .depth = 128, .cols = 128});
+  check({.batch = 1, .rows = 20, .keys = 40, .depth = 256, .cols = 256});
+}
+
+TEST(FusedAttention, MasksAndScales) {
+  const AutoSchedulerOptionsScope scope(options());
+  for (const Mask m : {Mask::Causal, Mask::Added, Mask::Bool}) {
+    check({.rows = 70, .keys = 70, .mask = m});
+    check({.type = bf16, .rows = 30, .keys = 150, .mask = m, .scale = 0.3});
+  }
+}
+
+TEST(FusedAttention, OperandsOfOtherLayouts) {
+  const AutoSchedulerOptionsScope scope(options());
+  check({.interleaved = true});
+  check({.keys_turned = true});
+  check({.keys = 57, .keys_turned = true});
+  check({.groups = 3});
+  check({.groups = 4, .rows = 1});
+  check({.rows = 1, .keys = 200});
+  check({.divided_before = true});
+}
+
+// Later tiles of keys that no row of a block attends to are left out.
+TEST(FusedAttention, CausalMasksLeaveOutTiles) {
+  const AutoSchedulerOptionsScope scope(options());
+  const Form f{.rows = 200, .keys = 200};
+  Form masked = f;
+  masked.mask = Mask::Causal;
+  EXPECT_THAT(check(f), HasSubstr("for t in 0..4 {"));
+  EXPECT_THAT(check(masked), HasSubstr("for t in 0..(i1.o.o.o + 1) {"));
+}
+
+TEST(FusedAttention, EveryConfigIsRight) {
+  const AutoSchedulerOptionsScope scope(options());
+  Rng rng(7);
+  for (const Form& f : {Form{.rows = 70, .keys = 150, .mask = Mask::Causal},
+                        Form{.type = bf16, .rows = 40, .keys = 90, .depth = 48, .cols = 64}}) {
+    const selftest::RandomProgram p = attention(f);
+    const Template t = make_template(ComputeDag(p.outputs), h200());
+    const selftest::Case want(p, 3);
+    for (int i = 0; i < 12; ++i) {
+      const Config c = selftest::random_config(t, rng);
+      SCOPED_TRACE(p.text + " " + t.config_to_json(c).dump());
+      const std::vector<NDArray> arrays = want.fresh_arrays();
+      selftest::emulated(static_cast<uint64_t>(i))(t.instantiate(c), p.args(), arrays);
+      EXPECT_EQ(want.difference(arrays), "");
+    }
+  }
+}
+
+// What only looks like it is left alone: another reduction, f32, scores that others need, too.
+TEST(FusedAttention, OthersAreNone) {
+  const auto found = [](const std::vector<Tensor>& outputs) {
+    const ComputeDag dag(outputs);
+    for (int s = 0; s < dag.size(); ++s) {
+      if (find_attention(dag, s)) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(found(attention({}).outputs));
+  EXPECT_TRUE(found(attention({.mask = Mask::Causal}).outputs));
+  EXPECT_FALSE(found(attention({.type = f32}).outputs));
+  const Tensor q = placeholder({40, 32}, f16, "q"), k = placeholder({50, 32}, f16, "k"),
+               v = placeholder({50, 32}, f16, "v");
+  const Tensor scores = ops::matmul(q, k, false, true, {.accumulate = f32, .output = f32});
+  const Tensor weights = ops::cast(ops::softmax(scores), f16);
+  EXPECT_TRUE(found({ops::matmul(weights, v)}));
+  EXPECT_FALSE(found({ops::matmul(weights, v), scores}));
+  EXPECT_FALSE(found({ops::matmul(weights, v), weights}));
+  EXPECT_FALSE(found({ops::matmul(ops::cast(ops::softmax(scores, 0), f16), v)}));
+}
+
+TEST(FusedAttention, CompilesForEveryArchitecture) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const AutoSchedulerOptionsScope scope(options());
+  for (const std::string arch : {"sm_80", "sm_90a"}) {
+    for (const int64_t size : {64, 128}) {
+      const selftest::RandomProgram p = attention({.batch = 96,
+                                                   .rows = 512,
+                                                   .keys = 512,
+                                                   .depth = size,
+                                                   .cols = size,
+                                                   .mask = Mask::Causal});
+      const std::string text = emit_cuda(lower_gpu(create_schedule(p.outputs, h200()), p.args()));
+      EXPECT_THAT(text, HasSubstr("cp_async_16"));
+      const cuda::Cubin cubin = cuda::compile_cuda(text, arch);
+      EXPECT_EQ(cubin.kernels.size(), 1);
+      for (const cuda::KernelResources& use : cubin.kernels)
+        EXPECT_EQ(use.spill_stores, 0) << p.text << " " << arch;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
