@@ -25,6 +25,14 @@ void add_products(Subjects& out) {
                  kH200,
                  {ops::matmul(input({512, 512}, "A"), input({512, 512}, "B"))},
                  tf32});
+  const Tensor causal = compute(
+      {300, 300}, [](const std::vector<Axis>& i) -> Expr { return i[1] <= i[0]; }, "causal");
+  out.push_back({"attention_f16",
+                 "attention, 8 heads, 300 tokens, causal, f16",
+                 kH200,
+                 {ops::scaled_dot_product_attention(input({8, 300, 64}, "Q", f16),
+                                                    input({8, 300, 64}, "K", f16),
+                                                    input({8, 300, 64}, "V", f16), causal)}});
   out.push_back({"matmul_bf16",
                  "A @ B, 4096 x 4096 x 4096, bf16",
                  kH200,

@@ -371,6 +371,7 @@ TEST(Step, NamesOfKindsReadBack) {
     const auto kind = static_cast<StepKind>(k);
     EXPECT_EQ(parse_step_kind(to_string(kind)), kind);
   }
+  EXPECT_EQ(parse_step_kind("online_softmax"), StepKind::OnlineSoftmax);
   EXPECT_EQ(parse_step_kind("splitt"), std::nullopt);
 }
 
