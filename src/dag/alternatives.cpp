@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <map>
 #include <mutex>
-#include <unordered_map>
-#include <unordered_set>
+#include <optional>
 
-#include "dag/map_loads.h"
+#include "dag/rebuilder.h"
+#include "heddle/dag/legal_rewrites.h"
+#include "heddle/dag/user_choice.h"
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 
@@ -102,7 +104,8 @@ Rewrite parse_one(const std::string& text, const std::vector<RewriteRule>& known
     const std::vector<std::string> pair = split_at(given[i], '=');
     if (pair.size() != 2 || pair[0] != p.name) bad_name(text, "lacks parameter '" + p.name + "'");
     r.values.push_back(number_of(pair[1], text));
-    if (std::find(p.values.begin(), p.values.end(), r.values.back()) == p.values.end())
+    if (!p.values.empty() &&
+        std::find(p.values.begin(), p.values.end(), r.values.back()) == p.values.end())
       bad_name(text, "has the value " + pair[1] + ", which '" + p.name + "' cannot be");
   }
   const int64_t stage = number_of(text.substr(at + 1), text);
@@ -116,6 +119,10 @@ Rewrite parse_one(const std::string& text, const std::vector<RewriteRule>& known
 std::vector<Rewrite> parse(const ComputeDag& dag, const std::string& name) {
   std::vector<Rewrite> out;
   if (name.empty()) return out;
+  if (is_user_choice(name))
+    throw_user_error("'" + name + "' is a graph of the caller's, which is not known here", {},
+                     "pass it to tune again (TuneOptions::choices), or keep the schedule that tune "
+                     "returned");
   const std::vector<RewriteRule> known = rules();
   for (const std::string& part : split_at(name, '+')) {
     out.push_back(parse_one(part, known, dag));
@@ -137,59 +144,7 @@ std::vector<Rewrite> parse(const ComputeDag& dag, const std::string& name) {
   return out;
 }
 
-// ---- rebuilding --------------------------------------------------------------------------------
-
-/// Makes the operations that depend on a replaced one again, each once.
-class Rebuilder {
- public:
-  void replace(const Tensor& from, const Tensor& to) {
-    replaced_[from.op()].resize(static_cast<std::size_t>(from.op()->num_outputs()));
-    replaced_[from.op()][static_cast<std::size_t>(from.index())] = to;
-  }
-
-  Tensor rebuild(const Tensor& t) {
-    if (const auto it = replaced_.find(t.op()); it != replaced_.end()) {
-      // The replacement may read other stages that are replaced or rebuilt, but not itself.
-      HEDDLE_ICHECK(open_.insert(t.op()).second,
-                    "the rewrite of '" + t.name() + "' reads what it is to replace");
-      Tensor out = rebuild(it->second[static_cast<std::size_t>(t.index())]);
-      open_.erase(t.op());
-      return out;
-    }
-    if (t.op()->is_placeholder()) return t;
-    return Tensor(rebuild(t.op_ref()), t.index());
-  }
-
- private:
-  Ref<const Operation> rebuild(const Ref<const Operation>& op) {
-    if (const auto it = done_.find(op.get()); it != done_.end()) return it->second;
-    // Keeps `op` alive: its address is the key.
-    kept_.push_back(op);
-    bool changed = false;
-    std::vector<std::pair<Buffer, Tensor>> reads;
-    for (const Tensor& in : op->inputs()) {
-      reads.emplace_back(in.buffer(), rebuild(in));
-      changed |= !reads.back().second.same_as(in);
-    }
-    Ref<const Operation> out = op;
-    if (changed) {
-      // The axes are the old ones: at most one of the two operations is in any graph.
-      std::vector<Expr> bodies = dag::map_loads(op->bodies(), [&](const Load& load) {
-        const auto read = std::find_if(reads.begin(), reads.end(),
-                                       [&](const auto& r) { return r.first == load.buffer; });
-        return make_load(read == reads.end() ? load.buffer : read->second.buffer(), load.indices);
-      });
-      out = Operation::make_compute(op->name(), op->axes(), std::move(bodies), op->tag(),
-                                    op->where());
-    }
-    return done_[op.get()] = out;
-  }
-
-  std::unordered_map<const Operation*, std::vector<Tensor>> replaced_;
-  std::unordered_map<const Operation*, Ref<const Operation>> done_;
-  std::vector<Ref<const Operation>> kept_;
-  std::unordered_set<const Operation*> open_;  ///< being replaced
-};
+// ---- enumeration -------------------------------------------------------------------------------
 
 void check_replacement(const Rewrite& r, const Operation& op, const std::vector<Tensor>& by) {
   bool fits = by.size() == static_cast<std::size_t>(op.num_outputs());
@@ -200,8 +155,6 @@ void check_replacement(const Rewrite& r, const Operation& op, const std::vector<
   HEDDLE_ICHECK(fits, "rewrite rule '" + r.rule.name + "' gave other tensors than those of '" +
                           op.name() + "'");
 }
-
-// ---- enumeration -------------------------------------------------------------------------------
 
 std::vector<std::vector<int64_t>> combinations(const std::vector<RewriteParameter>& parameters) {
   std::vector<std::vector<int64_t>> out{{}};
@@ -227,13 +180,29 @@ double whole_speedup(const ComputeDag& dag, const std::vector<std::pair<int, dou
   return total / std::max(now, 1e-3 * total);
 }
 
-std::string by_policy(const AlternativePolicy& policy, double growth) {
-  if (growth <= policy.max_error_growth) return "";
-  char text[96];
-  std::snprintf(text, sizeof text,
-                "its rounding errors may be %.3g times the direct form's, above %.3g", growth,
-                policy.max_error_growth);
-  return text;
+/// All that are to be considered on a stage of the graph, in ascending order.
+std::vector<std::vector<int64_t>> values_of(const RewriteRule& rule, const ComputeDag& dag,
+                                            const Target& target, int only = -1) {
+  if (!rule.suited) return combinations(rule.parameters);
+  std::vector<std::vector<int64_t>> out;
+  for (int s = 0; s < dag.size(); ++s) {
+    if (dag.stage(s).is_placeholder() || (only >= 0 && s != only)) continue;
+    for (std::vector<int64_t>& v : rule.suited(RewriteSite{dag, s, {}}, target))
+      out.push_back(std::move(v));
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+Numerics numerics_of(const RewriteRule& rule, const RewriteSite& site) {
+  if (rule.numerics != Numerics::Reassociated) return rule.numerics;
+  bool integers = true;
+  for (int i = 0; i < site.op().num_outputs(); ++i)
+    integers = integers && site.op().output(i).dtype().is_integral();
+  if (integers) return Numerics::Exact;
+  return rule.error_growth(site) > kReassociatedGrowth ? Numerics::Approximate
+                                                       : Numerics::Reassociated;
 }
 
 Alternative join(const ComputeDag& dag, const std::vector<std::pair<Rewrite, Alternative>>& all) {
@@ -242,6 +211,7 @@ Alternative join(const ComputeDag& dag, const std::vector<std::pair<Rewrite, Alt
   for (const auto& [rewrite, one] : all) {
     a.name += (a.name.empty() ? "" : "+") + one.name;
     a.error_growth = std::max(a.error_growth, one.error_growth);
+    a.numerics = std::max(a.numerics, one.numerics);
     stages.emplace_back(rewrite.stage, one.speedup);
   }
   a.speedup = whole_speedup(dag, stages);
@@ -249,7 +219,49 @@ Alternative join(const ComputeDag& dag, const std::vector<std::pair<Rewrite, Alt
   return a;
 }
 
+/// What is thought of a rewrite; nullopt where the rule is not made for such a stage.
+std::optional<Alternative> judge(const Rewrite& rewrite, const ComputeDag& dag,
+                                 const Target& target, const AlternativePolicy& policy) {
+  const RewriteSite site{dag, rewrite.stage, rewrite.values};
+  Alternative a{.name = name_of(rewrite), .why_not = rewrite.rule.why_not(site)};
+  if (a.why_not.starts_with("not ")) return std::nullopt;
+  if (!a.legal()) return a;
+  RewriteEstimate estimate = rewrite.rule.estimate(site, target);
+  a.error_growth = rewrite.rule.error_growth(site);
+  a.numerics = numerics_of(rewrite.rule, site);
+  a.reason = std::move(estimate.reason);
+  a.why_not = estimate.why_not.empty() ? why_excluded(policy, a.numerics, a.error_growth)
+                                       : std::move(estimate.why_not);
+  a.speedup = estimate.speedup;
+  return a;
+}
+
 }  // namespace
+
+const char* to_string(Numerics n) {
+  return n == Numerics::Exact          ? "exact"
+         : n == Numerics::Reassociated ? "reassociated"
+                                       : "approximate";
+}
+
+Numerics parse_numerics(const std::string& text) {
+  for (const Numerics n : {Numerics::Exact, Numerics::Reassociated, Numerics::Approximate}) {
+    if (text == to_string(n)) return n;
+  }
+  throw_user_error("there are no numerics '" + text + "'", {},
+                   "one of: exact, reassociated, approximate");
+}
+
+std::string why_excluded(const AlternativePolicy& policy, Numerics numerics, double error_growth) {
+  if (numerics == Numerics::Approximate && !policy.allow_approximate)
+    return "it is approximate, and the options do not allow that (allow_approximate)";
+  if (error_growth <= policy.max_error_growth) return "";
+  char text[96];
+  std::snprintf(text, sizeof text,
+                "its rounding errors may be %.3g times the direct form's, above %.3g", error_growth,
+                policy.max_error_growth);
+  return text;
+}
 
 bool register_rewrite_rule(RewriteRule rule) {
   std::lock_guard lock(mutex());
@@ -283,30 +295,40 @@ std::vector<Alternative> alternatives_of(const ComputeDag& dag, const Target& ta
   std::vector<Alternative> out;
   if (!policy.use || !dag.alternative().empty()) return out;
   for (const RewriteRule& rule : rules()) {
-    for (const std::vector<int64_t>& values : combinations(rule.parameters)) {
+    std::map<int, std::vector<std::vector<int64_t>>> suited;  // by stage
+    for (const std::vector<int64_t>& values : values_of(rule, dag, target)) {
       std::vector<std::pair<Rewrite, Alternative>> here;
       for (int s = 0; s < dag.size(); ++s) {
         if (dag.stage(s).is_placeholder()) continue;
-        const Rewrite rewrite{rule, s, values};
-        const RewriteSite site{dag, s, values};
-        Alternative a{.name = name_of(rewrite), .why_not = rule.why_not(site)};
-        if (a.why_not.starts_with("not ")) continue;
-        if (a.legal()) {
-          RewriteEstimate estimate = rule.estimate(site, target);
-          a.error_growth = rule.error_growth(site);
-          a.reason = std::move(estimate.reason);
-          a.why_not = estimate.why_not.empty() ? by_policy(policy, a.error_growth)
-                                               : std::move(estimate.why_not);
-          a.speedup = estimate.speedup;
-          if (a.legal()) here.emplace_back(rewrite, a);
-          a.speedup = whole_speedup(dag, {{s, estimate.speedup}});
+        if (rule.suited) {
+          if (!suited.contains(s)) suited[s] = values_of(rule, dag, target, s);
+          if (std::find(suited[s].begin(), suited[s].end(), values) == suited[s].end()) continue;
         }
-        out.push_back(std::move(a));
+        const Rewrite rewrite{rule, s, values};
+        std::optional<Alternative> a = judge(rewrite, dag, target, policy);
+        if (!a) continue;
+        if (a->legal()) here.emplace_back(rewrite, *a);
+        if (a->legal()) a->speedup = whole_speedup(dag, {{s, a->speedup}});
+        out.push_back(*std::move(a));
       }
       if (here.size() > 1 && rule.apply) out.push_back(join(dag, here));
     }
   }
   return out;
+}
+
+std::vector<std::string> legal_rewrites(const ComputeDag& dag, const Target& target) {
+  std::vector<std::string> names;
+  for (const RewriteRule& rule : rules()) {
+    for (int s = 0; s < dag.size(); ++s) {
+      if (dag.stage(s).is_placeholder()) continue;
+      for (const std::vector<int64_t>& values : values_of(rule, dag, target, s)) {
+        if (rule.why_not(RewriteSite{dag, s, values}).empty())
+          names.push_back(name_of({rule, s, values}));
+      }
+    }
+  }
+  return names;
 }
 
 const Alternative* most_promising(const std::vector<Alternative>& alternatives) {
@@ -330,7 +352,7 @@ ComputeDag apply_alternative(const ComputeDag& dag, const std::string& name) {
     throw_user_error("'" + dag.alternative() + "' cannot be rewritten into '" + name + "'", {},
                      "rewrite the graph as it was declared (ComputeDag::direct)");
   }
-  Rebuilder rebuilder;
+  dag::Rebuilder rebuilder;
   for (const Rewrite& r : parse(dag, name)) {
     const RewriteSite site{dag, r.stage, r.values};
     if (r.rule.rewrite) {
@@ -354,6 +376,13 @@ double alternative_error_growth(const ComputeDag& dag, const std::string& name) 
   for (const Rewrite& r : parse(dag, name))
     most = std::max(most, r.rule.error_growth(RewriteSite{dag, r.stage, r.values}));
   return most;
+}
+
+Numerics alternative_numerics(const ComputeDag& dag, const std::string& name) {
+  Numerics loosest = Numerics::Exact;
+  for (const Rewrite& r : parse(dag, name))
+    loosest = std::max(loosest, numerics_of(r.rule, RewriteSite{dag, r.stage, r.values}));
+  return loosest;
 }
 
 }  // namespace heddle

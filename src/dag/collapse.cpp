@@ -278,6 +278,7 @@ HEDDLE_REGISTER_REWRITE_RULE({.name = "collapse",
                               .why_not = why_not,
                               .error_growth = [](const RewriteSite&) { return 1.0; },
                               .estimate = estimate,
+                              .numerics = Numerics::Exact,
                               .rewrite =
                                   [](const RewriteSite& site) {
                                     const JointDims joint(site.dag);

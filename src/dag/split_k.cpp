@@ -1,70 +1,69 @@
 // Cuts a long sum of products into parts (decompose-K, split-K). The partial sums are a contraction
 // with one more batch axis, and a second stage adds them.
 //
-//   P[q, i, j] = sum over k < K / parts of f(i, j, q * K / parts + k)
-//   result[i, j] = sum over q of P[q, i, j]
+//   result[i, j] = sum over k < K of f(i, j, k)                                     (before)
 //
-// The meta-template for contractions (reduction = split_k) cuts a sum into one or two parts for
-// each core, by a step of the schedule. Here the parts are a batch axis of a graph. There may be
-// any number of them, each with the blocks, packing and tiles of a contraction of its own, and the
-// epilogue is fused with their sum. Sums of sums do not round worse than one long sum.
+//   P[q, i, j]   = sum over k < L of f(i, j, q * L + k)         L = K / parts, rounded down
+//   S[i, j]      = sum over q < parts of P[q, i, j]                                 (after)
+//   T[i, j]      = sum over k < K - parts * L of f(i, j, parts * L + k)    where parts are uneven
+//   result[i, j] = S[i, j] + T[i, j]
+//
+// Sums are cut into parts in three places, which the tuner compares:
+//   - `reduction = split_k` of the template for CPUs: a step of the schedule, one part for each
+//     core (knob k_part); the parts share the blocks, packing and tiles of the whole sum;
+//   - `reduction = split_k` of the templates for GPUs: the same, parts by waves of blocks;
+//   - this rule: the parts are a batch axis of a graph. There may be any number of them, each with
+//     the blocks, packing and tiles of a contraction of its own, and the epilogue is fused with
+//     their sum. It is the form for parts that stay in a core's cache.
+// Sums of sums do not round worse than one long sum.
 #include <algorithm>
 
 #include "dag/convolution.h"
+#include "dag/rewrite_parts.h"
 #include "heddle/dag/alternatives.h"
 
 namespace heddle {
 namespace {
 
 constexpr int64_t kShortSum = 1024;      // no gain below
+constexpr int64_t kShortestPart = 64;    // terms; a part of fewer is not worth its own sum
 constexpr int64_t kManyResults = 65536;  // enough tasks for any machine
+constexpr int64_t kEvenTerms = 16;       // parts of so many terms fill vectors and unrolled loops
+constexpr int64_t kBlockTile = 64;       // rows and columns of a block of a GPU, roughly
 
-/// The longest reduce axis (position).
-std::size_t longest(const Operation& op) {
-  const auto& axes = op.reduce_axes();
-  return static_cast<std::size_t>(
-      std::max_element(axes.begin(), axes.end(),
-                       [](const Axis& a, const Axis& b) { return a.extent() < b.extent(); }) -
-      axes.begin());
+int64_t depth_of(const Operation& op) {
+  return op.reduce_axes()[dag::longest_reduction(op)].extent();
 }
 
-std::string why_not(const RewriteSite& site) {
+std::string why_not_at_all(const RewriteSite& site) {
   const Access* operands[2];
   if (std::string why = dag::match_contraction(site.dag, site.stage, operands); !why.empty())
     return why;
-  const int64_t k = site.op().reduce_axes()[longest(site.op())].extent();
+  const int64_t k = depth_of(site.op());
   if (k < kShortSum) return "not a long sum: " + std::to_string(k) + " terms";
   const int64_t points = site.dag.info(site.stage).points;
   if (points > kManyResults)
     return "its " + std::to_string(points) + " results are enough to share out";
-  if (k % site.values[0] != 0) return std::to_string(k) + " terms are no whole parts";
+  return "";
+}
+
+std::string why_not(const RewriteSite& site) {
+  if (std::string why = why_not_at_all(site); !why.empty()) return why;
+  const int64_t k = depth_of(site.op()), parts = site.values[0];
+  if (parts < 2) return std::to_string(parts) + " parts divide nothing";
+  if (k / parts < kShortestPart)
+    return "its parts would have fewer than " + std::to_string(kShortestPart) + " terms";
   return "";
 }
 
 std::vector<Tensor> apply(const RewriteSite& site) {
   const Operation& op = site.op();
-  const std::size_t cut = longest(op);
-  const int64_t parts = site.values[0], length = op.reduce_axes()[cut].extent() / parts;
-  Shape shape{parts};
-  for (const Axis& a : op.axes()) shape.push_back(a->extent);
-  const Expr& product = op.bodies()[0].as<Reduce>()->sources[0];
-  const Tensor partial = compute(
-      shape,
-      [&](const std::vector<Axis>& i) {
-        std::vector<VarBinding> to;
-        std::vector<Axis> over;
-        for (std::size_t a = 0; a < op.axes().size(); ++a)
-          to.push_back({op.axes()[a].var(), i[a + 1]});
-        for (std::size_t r = 0; r < op.reduce_axes().size(); ++r) {
-          const Axis& old = op.reduce_axes()[r];
-          over.push_back(
-              reduce_axis(r == cut ? Expr(length) : old->extent, old.name(), op.where()));
-          to.push_back({old.var(), r == cut ? i[0] * length + over.back() : Expr(over.back())});
-        }
-        return sum_in(product.dtype(), substitute(product, to), over);
-      },
-      op.name() + "_parts", "split_k", op.where());
-  return {compute(
+  const int64_t parts = site.values[0], k = depth_of(op), length = k / parts;
+  const Tensor partial = dag::part_of_reduction(
+      op, {parts}, length, [&](const std::vector<Axis>& i) { return i[0] * length; },
+      op.name() + "_parts", "split_k");
+  const int64_t rest = k - parts * length;
+  const Tensor all = compute(
       op.output(0).shape(),
       [&](const std::vector<Axis>& i) {
         const Axis q = reduce_axis(parts, "part", op.where());
@@ -72,7 +71,65 @@ std::vector<Tensor> apply(const RewriteSite& site) {
         at.insert(at.end(), i.begin(), i.end());
         return sum_in(partial.dtype(), partial.at(at), {q});
       },
-      op.name(), op.tag(), op.where())};
+      rest > 0 ? op.name() + "_sum" : op.name(), rest > 0 ? "split_k" : op.tag(), op.where());
+  if (rest == 0) return {all};
+  const Tensor tail = dag::part_of_reduction(
+      op, {}, rest, [&](const std::vector<Axis>&) { return Expr(parts * length); },
+      op.name() + "_rest", "split_k");
+  // The short sum comes first: stages are planned backwards, and the long one must be the one that
+  // this stage is fused with.
+  return {compute(
+      op.output(0).shape(), [&](const std::vector<Axis>& i) { return tail(i) + all(i); }, op.name(),
+      op.tag(), op.where())};
+}
+
+/// Bytes of both operands for one step of the cut axis.
+int64_t bytes_a_step(const RewriteSite& site) {
+  const Access* operands[2];
+  dag::match_contraction(site.dag, site.stage, operands);
+  int64_t bytes = 0;
+  for (const Access* a : operands) {
+    int64_t n = a->tensor.dtype().bytes();
+    for (const Axis& x : site.op().axes()) n *= a->depends_on(x) ? x.extent() : 1;
+    bytes += n;
+  }
+  return std::max<int64_t>(1, bytes);
+}
+
+/// The number of parts near `count` for which all are even and long vectors fit, or `count`.
+int64_t even_near(int64_t count, int64_t k) {
+  for (int64_t by = 0; 4 * by <= count; ++by) {
+    for (const int64_t n : {count + by, count - by}) {
+      if (n >= 2 && k % (n * kEvenTerms) == 0) return n;
+    }
+  }
+  return count;
+}
+
+/// A core's L2 takes a part of both operands twice over.
+int64_t parts_for_cache(const RewriteSite& site, const Target& target) {
+  const int64_t steps = std::max<int64_t>(kShortestPart, target.l2_bytes / 4 / bytes_a_step(site));
+  const int64_t cores = std::max(1, target.cores);
+  return dag::ceil_div(dag::ceil_div(depth_of(site.op()), steps), cores) * cores;
+}
+
+std::vector<std::vector<int64_t>> suited(const RewriteSite& site, const Target& target) {
+  if (!why_not_at_all(site).empty()) return {{2}};  // any number shows the reason
+  std::vector<int64_t> counts;
+  if (target.is_cuda()) {
+    // One wave of blocks, and two.
+    const double tiles = std::max(
+        1.0, static_cast<double>(site.dag.info(site.stage).points) / (kBlockTile * kBlockTile));
+    const auto wave = std::max<int64_t>(2, static_cast<int64_t>(target.gpu.sms / tiles));
+    counts = {wave, 2 * wave};
+  } else {
+    const int64_t cores = std::max(1, target.cores);
+    counts = {std::max<int64_t>(2, cores), 4 * cores, parts_for_cache(site, target)};
+  }
+  const int64_t k = depth_of(site.op()), most = std::max<int64_t>(2, k / kShortestPart);
+  std::vector<std::vector<int64_t>> out;
+  for (const int64_t n : counts) out.push_back({even_near(std::clamp<int64_t>(n, 2, most), k)});
+  return out;
 }
 
 RewriteEstimate estimate(const RewriteSite&, const Target&) {
@@ -80,12 +137,13 @@ RewriteEstimate estimate(const RewriteSite&, const Target&) {
   return {1, "for the tuner to try: no fewer operations, more to share out"};
 }
 
-HEDDLE_REGISTER_REWRITE_RULE({"split_k",
-                              {{"parts", {4, 16}}},
-                              why_not,
-                              apply,
-                              [](const RewriteSite&) { return 1.0; },
-                              estimate});
+HEDDLE_REGISTER_REWRITE_RULE({.name = "split_k",
+                              .parameters = {{"parts"}},
+                              .why_not = why_not,
+                              .apply = apply,
+                              .error_growth = [](const RewriteSite&) { return 1.0; },
+                              .estimate = estimate,
+                              .suited = suited});
 
 }  // namespace
 }  // namespace heddle

@@ -20,6 +20,7 @@ bool records_may_answer(const AutoSchedulerOptions& o) {
   // An alternative is looked at by itself (why_forbidden).
   rest.use_alternatives = true;
   rest.max_error_growth = AutoSchedulerOptions().max_error_growth;
+  rest.allow_approximate = false;
   return rest == AutoSchedulerOptions();
 }
 
@@ -28,11 +29,13 @@ std::string why_forbidden(const Record& r, const ComputeDag& dag, const AutoSche
   if (r.alternative.empty()) return "";
   if (!o.use_alternatives) return "it is of " + r.alternative + ", and alternatives are turned off";
   try {
-    if (alternative_error_growth(dag, r.alternative) <= o.max_error_growth) return "";
+    const std::string why =
+        why_excluded(alternative_policy(o), alternative_numerics(dag, r.alternative),
+                     alternative_error_growth(dag, r.alternative));
+    return why.empty() ? "" : "it is of " + r.alternative + ", and " + why;
   } catch (const Error& e) {
     return e.message;
   }
-  return "it is of " + r.alternative + ", whose rounding errors the options do not allow";
 }
 
 /// The schedule of the best record that applies. Records that do not apply are added to `skipped`.

@@ -46,6 +46,7 @@ struct Flag {
 };
 // Whether records are used is no part of what was made.
 constexpr Flag kFlags[] = {{"use_alternatives", &Options::use_alternatives},
+                           {"allow_approximate", &Options::allow_approximate},
                            {"use_heuristics", &Options::use_heuristics},
                            {"allow_tf32", &Options::allow_tf32}};
 
@@ -113,7 +114,7 @@ AutoSchedulerOptionsScope::~AutoSchedulerOptionsScope() { g_options = std::move(
 const Options& current_auto_scheduler_options() { return g_options; }
 
 AlternativePolicy alternative_policy(const Options& o) {
-  return {o.use_alternatives, o.max_error_growth};
+  return {o.use_alternatives, o.max_error_growth, o.allow_approximate};
 }
 
 Target apply_options(const Target& target, const Options& o) {

@@ -92,7 +92,7 @@ TEST(SplitK, IsLegalForLongSumsOfFewResults) {
     return ops::matmul(placeholder({Expr(m), Expr(k)}), placeholder({Expr(k), 32}));
   };
   EXPECT_EQ(why_not(product(32, 4096), "split_k"), "");
-  EXPECT_EQ(why_not(product(32, 4098), "split_k"), "4098 terms are no whole parts");
+  EXPECT_EQ(why_not(product(32, 4098), "split_k"), "") << "parts may be uneven";
   EXPECT_EQ(why_not(product(4096, 4096), "split_k"), "its 131072 results are enough to share out");
   EXPECT_EQ(why_not(product(32, 512), "split_k"), "-");
 }
@@ -307,7 +307,7 @@ TEST(Alternatives, OfSeveralStagesCanBeJoined) {
   const ComputeDag dag({y});
   int joined = 0;
   for (const Alternative& a : alternatives_of(dag, host(), {})) {
-    if (a.name.find('+') == std::string::npos) continue;
+    if (a.name.find('+') == std::string::npos || !a.name.starts_with("winograd")) continue;
     ++joined;
     const ComputeDag both = apply_alternative(dag, a.name);
     int reductions = 0;
@@ -378,6 +378,81 @@ RewriteRule swap_rule(bool right = true) {
           },
           .error_growth = [](const RewriteSite&) { return 1.0; },
           .estimate = [](const RewriteSite&, const Target&) { return RewriteEstimate{}; }};
+}
+
+// What is thought of the swap of an addition of such numerics.
+Alternative swapped(Numerics numerics, double growth, DataType t, const AlternativePolicy& policy) {
+  RewriteRule rule = swap_rule();
+  rule.numerics = numerics;
+  rule.error_growth = [growth](const RewriteSite&) { return growth; };
+  register_rewrite_rule(std::move(rule));
+  Tensor a = placeholder({8}, t), b = placeholder({8}, t);
+  const ComputeDag dag({compute({8}, [&](Axis i) { return a(i) + b(i); })});
+  const Alternative found = alternatives_of(dag, host(), policy).at(0);
+  EXPECT_EQ(alternative_numerics(dag, found.name), found.numerics);
+  unregister_rewrite_rule("swap_test");
+  return found;
+}
+
+TEST(Numerics, FollowTheRuleItsErrorsAndTheType) {
+  const auto of = [](Numerics n, double growth, DataType t = f32) {
+    return swapped(n, growth, t, {}).numerics;
+  };
+  EXPECT_EQ(of(Numerics::Exact, 1), Numerics::Exact);
+  EXPECT_EQ(of(Numerics::Reassociated, 1), Numerics::Reassociated);
+  EXPECT_EQ(of(Numerics::Reassociated, 1, i32), Numerics::Exact);
+  EXPECT_EQ(of(Numerics::Reassociated, 17), Numerics::Approximate);
+  EXPECT_EQ(of(Numerics::Approximate, 1, i32), Numerics::Approximate);
+  for (const Numerics n : {Numerics::Exact, Numerics::Reassociated, Numerics::Approximate})
+    EXPECT_EQ(parse_numerics(to_string(n)), n);
+  EXPECT_THROW(parse_numerics("rough"), Error);
+}
+
+TEST(Numerics, ApproximateOnesNeedPermission) {
+  const auto why = [](const AlternativePolicy& policy) {
+    return swapped(Numerics::Approximate, 1, f32, policy).why_not;
+  };
+  EXPECT_NE(why({}).find("allow_approximate"), std::string::npos) << why({});
+  EXPECT_EQ(why({.allow_approximate = true}), "");
+  EXPECT_NE(why({.max_error_growth = 0.5, .allow_approximate = true}).find("rounding errors"),
+            std::string::npos);
+}
+
+TEST(Numerics, OfTheRules) {
+  const auto of = [](const Tensor& y, const std::string& rule) {
+    const ComputeDag dag({y});
+    for (const Alternative& a : alternatives_of(dag, host(), {})) {
+      if (a.name.starts_with(rule))
+        return std::string(to_string(alternative_numerics(dag, a.name)));
+    }
+    return std::string("-");
+  };
+  EXPECT_EQ(of(conv3x3(), "winograd"), "reassociated");
+  const auto long_product = [](DataType t) {
+    return ops::matmul(placeholder({32, 4096}, t), placeholder({4096, 32}, t));
+  };
+  EXPECT_EQ(of(long_product(f32), "split_k"), "reassociated");
+  EXPECT_EQ(of(long_product(i32), "split_k"), "exact");
+  EXPECT_EQ(of(ops::matmul(placeholder({128, 1031}), placeholder({1031, 127})), "pad_product"),
+            "exact");
+}
+
+TEST(SplitK, PartsFollowTheMachine) {
+  const ComputeDag dag({ops::matmul(placeholder({32, 28672}), placeholder({28672, 32}))});
+  const auto parts = [&](const char* target) {
+    std::vector<std::string> names;
+    for (const Alternative& a : alternatives_of(dag, Target::parse(target), {})) {
+      if (a.name.starts_with("split_k")) names.push_back(a.name.substr(8, a.name.find(')') - 8));
+    }
+    return names;
+  };
+  EXPECT_EQ(parts("llvm -mcpu=skylake -threads=2 -l2=1M"),
+            (std::vector<std::string>{"parts=2", "parts=8", "parts=28"}));
+  EXPECT_NE(parts("llvm -mcpu=skylake -threads=16 -l2=1M"),
+            parts("llvm -mcpu=skylake -threads=2 -l2=1M"));
+  const std::vector<std::string> waves = parts("cuda -gpu=h200");
+  ASSERT_EQ(waves.size(), 2U);
+  EXPECT_EQ(waves[0], "parts=128") << "near 132 multiprocessors, and even";
 }
 
 TEST(Alternatives, AUsersRuleTakesPart) {

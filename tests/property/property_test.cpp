@@ -98,20 +98,17 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage, Target targ
     // So small that what is drawn here does not fit it.
     if (rng.uniform_int(0, 2) == 0) target.l2_bytes = 8 << 10;
     // The graph as it is declared, or rewritten.
-    Template all = make_template_of_alternatives(ComputeDag(p.outputs), target);
-    const int branch = rng.uniform_int(0, 1) == 0
-                           ? static_cast<int>(rng.uniform_int(0, all.num_branches() - 1))
-                           : 0;
-    const Template& t = all.branch(branch);
-    const std::string& alternative = t.dag().alternative();
-    if (branch > 0) coverage->count_alternative(alternative);
+    const ComputeDag declared(p.outputs);
+    const std::string alternative = random_rewrite(declared, target, rng);
+    const Template t = make_template(apply_alternative(declared, alternative), target);
+    if (!alternative.empty()) coverage->count_alternative(alternative);
     text += "\n  " + alternative;
     Config c = rng.uniform_int(0, 9) == 0 ? t.default_config() : random_config(t, rng);
     text += "\n  " + t.name() + " " + t.config_to_json(c).dump();
     coverage->count(t, c);
     Schedule s = t.instantiate(c);
     // Rounding errors grow as the alternative says.
-    const double growth = alternative_error_growth(t.dag().direct(), alternative);
+    const double growth = alternative_error_growth(declared, alternative);
     p.reduce_length = static_cast<int64_t>(growth * growth * static_cast<double>(p.reduce_length));
     std::string d =
         check(p, s, seed, rng.uniform_int(0, 7) == 0, target.runs_here() ? target : Target::host());
@@ -146,9 +143,8 @@ void run_many(bool manual, int64_t count, const Target& target = Target::host(),
   // What is seldom offered may need more pairs than were asked for: at most twice as many.
   const bool covers = !manual && count >= 1000;
   const auto enough = [&] {
-    return pairs >= count &&
-           (!covers || pairs >= 2 * count ||
-            (undrawn(coverage).empty() && undrawn_rules(coverage, target).empty()));
+    return pairs >= count && (!covers || pairs >= 2 * count ||
+                              (undrawn(coverage).empty() && undrawn_rules(coverage).empty()));
   };
   for (int64_t i = 0; !enough() && failures < 10; ++i) {
     uint64_t seed = static_cast<uint64_t>(first + i);
@@ -171,10 +167,9 @@ void run_many(bool manual, int64_t count, const Target& target = Target::host(),
   if (only_narrow && count >= 100) {
     EXPECT_TRUE(coverage.knobs["complex_reduction"]["dot"].drawn.count(4)) << to_string(target);
     EXPECT_EQ(coverage.knobs.count("tile_product") > 0, target.has("amx-int8"));
-    EXPECT_EQ(coverage.alternatives.count("flip_sign") > 0, !target.dots_bytes(true, true));
   }
   if (covers) {
-    for (const std::string& rule : undrawn_rules(coverage, target))
+    for (const std::string& rule : undrawn_rules(coverage))
       ADD_FAILURE() << "no pair exercised the rule " << rule;
     for (const char* t : {"complex_reduction", "direct_compute", "location_tunable",
                           "simple_reduction", "tile_transform"}) {

@@ -56,13 +56,13 @@ TEST_F(TuneAlternatives, TheBestIsFoundAndTheOthersAreDropped) {
     return time_of(t, s);
   });
   const TuneTask task = conv_task();
-  ASSERT_EQ(task.tmpl.num_branches(), 3);
+  ASSERT_EQ(task.tmpl.num_branches(), 4);
   const TuneReport report = tune_tasks({task}, options(m, 160));
   const TaskResult& best = report.tasks.at(0);
   EXPECT_TRUE(best.schedule.dag().alternative().starts_with(kBest));
   EXPECT_NE(best.schedule.provenance.find(kBest), std::string::npos) << best.schedule.provenance;
   EXPECT_EQ(m.repeated, 0);
-  EXPECT_EQ(std::set<std::string>(measured.begin(), measured.end()).size(), 3U) << "each is tried";
+  EXPECT_EQ(std::set<std::string>(measured.begin(), measured.end()).size(), 4U) << "each is tried";
   const auto late = std::count_if(measured.end() - 50, measured.end(),
                                   [](const std::string& a) { return a != kBest; });
   EXPECT_LT(late, 10) << "and what is behind no longer";
@@ -112,7 +112,7 @@ TEST(ConfigMoves, StayWithinTheBranch) {
       }
     }
   }
-  moves.set_weights({0, 1, 0});
+  moves.set_weights({0, 1, 0, 0});
   for (int i = 0; i < 20; ++i) EXPECT_EQ(t.branch_of(moves.random(rng)), 1);
 }
 

@@ -12,7 +12,7 @@ namespace heddle::selftest {
 
 // Few results of a sum so long that it may be cut into parts (the rule split_k).
 void Drawer::long_sum() {
-  const int64_t m = pick(1, 6), n = one_of<int64_t>({1, 3, 8, 17}), k = 16 * pick(64, 80);
+  const int64_t m = pick(1, 6), n = one_of<int64_t>({1, 3, 8, 17}), k = pick(1024, 1280);
   const bool ta = flip(), tb = flip();
   const DataType t = one_of<DataType>({f32, f32, f64, i32, bf16});
   const Tensor a = ta ? input({k, m}, t, "A") : input({m, k}, t, "A");

@@ -20,7 +20,8 @@ class Case {
   /// The arrays of a call: the inputs, and outputs full of a value that no result has.
   std::vector<NDArray> fresh_arrays() const;
   /// "" when the outputs among `arrays` are right, else the first difference.
-  std::string difference(const std::vector<NDArray>& arrays) const;
+  /// `growth`: by which factor rounding errors may exceed the declaration's.
+  std::string difference(const std::vector<NDArray>& arrays, double growth = 1) const;
 
  private:
   const RandomProgram& program_;
@@ -49,6 +50,10 @@ struct PairOptions {
   std::string only = {};  ///< not empty: declarations without this text are not run
   bool keep_kernels = false;
 };
+/// A rewrite of `dag` that is legal, whatever is expected of it, each rule as often as the others;
+/// or none: "".
+std::string random_rewrite(const ComputeDag& dag, const Target& target, Rng& rng);
+
 /// The pair that `seed` draws. What is thrown is a problem, too.
 PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverage);
 

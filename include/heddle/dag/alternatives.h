@@ -24,10 +24,20 @@
 
 namespace heddle {
 
+/// How the results of another graph relate to those of the declaration.
+enum class Numerics : uint8_t {
+  Exact,         ///< the same terms, added up in an order that schedules may take too
+  Reassociated,  ///< equal but for rounding: other partial results, with error growth that is known
+  Approximate,   ///< not equal even without rounding, or with errors beyond the tolerance of checks
+};
+const char* to_string(Numerics n);
+/// Reads what to_string writes; throws a User error for anything else.
+Numerics parse_numerics(const std::string& text);
+
 /// A parameter of a rule and its possible values.
 struct RewriteParameter {
   std::string name;
-  std::vector<int64_t> values;
+  std::vector<int64_t> values = {};  ///< empty: every number that the rule's `why_not` accepts
 };
 
 /// Where a rule is applied, and how.
@@ -66,6 +76,14 @@ struct RewriteRule {
   /// their root mean square for independent operands, at the worst element. 1: no larger.
   std::function<double(const RewriteSite&)> error_growth = nullptr;
   std::function<RewriteEstimate(const RewriteSite&, const Target&)> estimate = nullptr;
+  /// Combinations of values that suit a stage and a machine, for rules of parameters without lists
+  /// of values. `site.values` is empty.
+  std::function<std::vector<std::vector<int64_t>>(const RewriteSite& site, const Target&)> suited =
+      nullptr;
+  /// The class of the rule. A reassociated rewrite counts as exact where all results of the stage
+  /// are integers, whose sums wrap, and as approximate where its error growth is above
+  /// kReassociatedGrowth.
+  Numerics numerics = Numerics::Reassociated;
   /// Used in place of `apply` by rules that rewrite the whole graph. The stage is the first one
   /// that gains. Such a rule is not combined with others.
   std::function<GraphRewrite(const RewriteSite&)> rewrite = nullptr;
@@ -85,13 +103,19 @@ std::vector<std::string> rewrite_rule_names();
 #define HEDDLE_REWRITE_JOIN(a, b) HEDDLE_REWRITE_JOIN_EXPANDED(a, b)
 #define HEDDLE_REWRITE_JOIN_EXPANDED(a, b) a##b
 
-/// Which alternatives are considered. `AutoSchedulerOptions` has the same two members.
+/// The largest error growth that the tolerance of checks (driver/tolerance.h) leaves room for.
+constexpr double kReassociatedGrowth = 16;
+
+/// Which alternatives are considered. `AutoSchedulerOptions` has the same members.
 struct AlternativePolicy {
   bool use = true;
   /// Alternatives whose error_growth is larger are excluded. 1: none that rounds worse than the
   /// direct form.
-  double max_error_growth = 16;
+  double max_error_growth = kReassociatedGrowth;
+  bool allow_approximate = false;  ///< also those of class Numerics::Approximate
 };
+/// Why the policy excludes alternatives of these numerics; empty where it does not.
+std::string why_excluded(const AlternativePolicy& policy, Numerics numerics, double error_growth);
 
 /// One rewrite of a graph that was considered.
 struct Alternative {
@@ -100,6 +124,7 @@ struct Alternative {
   std::string name;
   std::string why_not = {};  ///< reason of the rule or of the policy; empty: it may be used
   double error_growth = 1;
+  Numerics numerics = Numerics::Exact;
   /// Estimate for the whole graph: that of each stage, weighted by its operations.
   double speedup = 1;
   std::string reason = {};
@@ -126,5 +151,8 @@ ComputeDag apply_alternative(const ComputeDag& dag, const std::string& name);
 /// The error growth of the alternative over the direct form: the largest of its sites, 1 for an
 /// empty name. Throws as apply_alternative does.
 double alternative_error_growth(const ComputeDag& dag, const std::string& name);
+/// The class of the alternative: the loosest of its sites, Exact for an empty name. Throws as
+/// apply_alternative does.
+Numerics alternative_numerics(const ComputeDag& dag, const std::string& name);
 
 }  // namespace heddle

@@ -42,6 +42,9 @@ struct AutoSchedulerOptions {
   /// rounds worse than the original declaration.
   bool use_alternatives = true;
   double max_error_growth = AlternativePolicy().max_error_growth;
+  /// Also consider rewrites whose results are not equal to the declaration's even without rounding,
+  /// or whose errors exceed the tolerance of checks (Numerics::Approximate).
+  bool allow_approximate = false;
   /// Let an installed ChoiceSource (schedule/choice.h) choose in place of the analytic rules.
   bool use_heuristics = true;
   /// Let products of f32 on a GPU round their operands to tf32 (10 bits of mantissa in place of 23)

@@ -1,0 +1,35 @@
+// A graph of the caller's as an alternative to a declaration: another algorithm for the same
+// outputs, to be tuned beside it.
+//
+//   ComputeDag dag({y}), other({z});                  // y and z compute the same from x
+//   tune({y}, {.choices = {{"blocked", other}}});     // records call it user(blocked)
+#pragma once
+
+#include <string>
+
+#include "heddle/dag/alternatives.h"
+
+namespace heddle {
+
+struct UserChoice {
+  std::string name;  ///< of letters, digits, '_', '-' and '.'
+  /// Computes outputs of the same shapes and types, in the same order. Its placeholders are those
+  /// of the declaration. Where they are others, they stand for those of the declaration in order of
+  /// first use, and have their shapes, types and constness.
+  ComputeDag dag;
+  /// By which factor its rounding errors may exceed the declaration's. The check before tuning
+  /// allows so much.
+  double error_growth = 1;
+  Numerics numerics = Numerics::Reassociated;
+};
+
+/// The name of the choice in schedules and records.
+std::string alternative_name(const UserChoice& choice);
+/// Whether a schedule or record is of a user's choice.
+bool is_user_choice(const std::string& alternative);
+
+/// The choice as an alternative of `declared` (ComputeDag::as_alternative). Throws a User error
+/// that says where their names, inputs or outputs do not fit.
+ComputeDag as_alternative_of(const ComputeDag& declared, const UserChoice& choice);
+
+}  // namespace heddle

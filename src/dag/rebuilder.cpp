@@ -1,0 +1,52 @@
+#include "dag/rebuilder.h"
+
+#include <algorithm>
+
+#include "dag/map_loads.h"
+#include "heddle/support/error.h"
+
+namespace heddle::dag {
+
+void Rebuilder::replace(const Tensor& from, const Tensor& to) {
+  replaced_[from.op()].resize(static_cast<std::size_t>(from.op()->num_outputs()));
+  replaced_[from.op()][static_cast<std::size_t>(from.index())] = to;
+}
+
+Tensor Rebuilder::rebuild(const Tensor& t) {
+  if (const auto it = replaced_.find(t.op()); it != replaced_.end()) {
+    // The replacement may read other stages that are replaced or rebuilt, but not itself.
+    HEDDLE_ICHECK(open_.insert(t.op()).second,
+                  "the rewrite of '" + t.name() + "' reads what it is to replace");
+    Tensor out = rebuild(it->second[static_cast<std::size_t>(t.index())]);
+    open_.erase(t.op());
+    return out;
+  }
+  if (t.op()->is_placeholder()) return t;
+  return Tensor(rebuild(t.op_ref()), t.index());
+}
+
+Ref<const Operation> Rebuilder::rebuild(const Ref<const Operation>& op) {
+  if (const auto it = done_.find(op.get()); it != done_.end()) return it->second;
+  // Keeps `op` alive: its address is the key.
+  kept_.push_back(op);
+  bool changed = false;
+  std::vector<std::pair<Buffer, Tensor>> reads;
+  for (const Tensor& in : op->inputs()) {
+    reads.emplace_back(in.buffer(), rebuild(in));
+    changed |= !reads.back().second.same_as(in);
+  }
+  Ref<const Operation> out = op;
+  if (changed) {
+    // The axes are the old ones: at most one of the two operations is in any graph.
+    std::vector<Expr> bodies = map_loads(op->bodies(), [&](const Load& load) {
+      const auto read = std::find_if(reads.begin(), reads.end(),
+                                     [&](const auto& r) { return r.first == load.buffer; });
+      return make_load(read == reads.end() ? load.buffer : read->second.buffer(), load.indices);
+    });
+    out =
+        Operation::make_compute(op->name(), op->axes(), std::move(bodies), op->tag(), op->where());
+  }
+  return done_[op.get()] = out;
+}
+
+}  // namespace heddle::dag

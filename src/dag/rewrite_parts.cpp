@@ -1,0 +1,77 @@
+#include "dag/rewrite_parts.h"
+
+#include <algorithm>
+
+namespace heddle::dag {
+
+std::size_t longest_reduction(const Operation& op) {
+  const auto& axes = op.reduce_axes();
+  return static_cast<std::size_t>(
+      std::max_element(axes.begin(), axes.end(),
+                       [](const Axis& a, const Axis& b) { return a.extent() < b.extent(); }) -
+      axes.begin());
+}
+
+Tensor part_of_reduction(const Operation& op, const Shape& before, int64_t length,
+                         FunctionRef<Expr(const std::vector<Axis>&)> begin, const std::string& name,
+                         const std::string& tag) {
+  const std::size_t cut = longest_reduction(op);
+  Shape shape = before;
+  for (const Axis& a : op.axes()) shape.push_back(a->extent);
+  const auto* reduce = op.bodies()[0].as<Reduce>();
+  return compute(
+      shape,
+      [&](const std::vector<Axis>& i) {
+        std::vector<VarBinding> to;
+        std::vector<Axis> over;
+        for (std::size_t a = 0; a < op.axes().size(); ++a)
+          to.push_back({op.axes()[a].var(), i[a + before.size()]});
+        for (std::size_t r = 0; r < op.reduce_axes().size(); ++r) {
+          const Axis& old = op.reduce_axes()[r];
+          over.push_back(
+              reduce_axis(r == cut ? Expr(length) : old->extent, old.name(), op.where()));
+          to.push_back({old.var(), r == cut ? begin(i) + over.back() : Expr(over.back())});
+        }
+        return make_reduce(reduce->combiner, {substitute(reduce->sources[0], to)}, over);
+      },
+      name, tag, op.where());
+}
+
+std::vector<Expr> unflatten(const Expr& place, const std::vector<int64_t>& extents) {
+  std::vector<Expr> out(extents.size());
+  Expr rest = place;
+  for (std::size_t d = extents.size(); d-- > 0;) {
+    out[d] = d == 0 ? rest : floormod(rest, extents[d]);
+    if (d > 0) rest = floordiv(rest, extents[d]);
+  }
+  return out;
+}
+
+Expr flatten(const std::vector<Expr>& indices, const std::vector<int64_t>& extents) {
+  Expr out(0);
+  for (std::size_t d = 0; d < indices.size(); ++d)
+    out = d == 0 ? indices[0] : out * extents[d] + indices[d];
+  return out;
+}
+
+int plain_dimension(const Access& operand, const Axis& axis) {
+  int found = -1;
+  for (std::size_t d = 0; d < operand.affine.size(); ++d) {
+    if (!operand.affine[d]) {
+      if (uses_var(operand.indices[d], axis.var())) return -1;
+      continue;
+    }
+    const Affine& f = *operand.affine[d];
+    if (f.coefficient(axis.var()) == 0) continue;
+    if (found >= 0 || f.terms.size() != 1 || f.coefficient(axis.var()) != 1 || f.constant != 0)
+      return -1;
+    found = static_cast<int>(d);
+  }
+  return found;
+}
+
+bool is_constant_operand(const ComputeDag& dag, const Access& operand) {
+  return operand.tensor.op()->is_constant() || dag.info(operand.producer).precomputable;
+}
+
+}  // namespace heddle::dag

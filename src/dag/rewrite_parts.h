@@ -1,0 +1,37 @@
+// Parts that rules for rewriting graphs share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heddle/dag/compute_dag.h"
+
+namespace heddle::dag {
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t round_up(int64_t a, int64_t to) { return ceil_div(a, to) * to; }
+
+/// The position of the longest reduce axis.
+std::size_t longest_reduction(const Operation& op);
+
+/// The stage over a range of its longest reduce axis: `length` terms from `begin`, which is a
+/// function of the axes of the result. `before` are the extents of axes in front of the stage's.
+Tensor part_of_reduction(const Operation& op, const Shape& before, int64_t length,
+                         FunctionRef<Expr(const std::vector<Axis>&)> begin, const std::string& name,
+                         const std::string& tag);
+
+/// The indices of a place among dimensions of these extents, whose elements are counted in order:
+/// the last one runs fastest.
+std::vector<Expr> unflatten(const Expr& place, const std::vector<int64_t>& extents);
+/// The reverse of it.
+Expr flatten(const std::vector<Expr>& indices, const std::vector<int64_t>& extents);
+
+/// The dimension of the operand that `axis` alone indexes, from 0 and by steps of 1, or -1. Also -1
+/// where another dimension depends on the axis.
+int plain_dimension(const Access& operand, const Axis& axis);
+
+/// Whether the operand is constant, or computed from constants alone.
+bool is_constant_operand(const ComputeDag& dag, const Access& operand);
+
+}  // namespace heddle::dag

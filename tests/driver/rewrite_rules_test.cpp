@@ -1,0 +1,200 @@
+// Each rule on random declarations of odd and even shapes, with producers and epilogues, compiled
+// and called with the arguments of the declaration, against its interpretation.
+#include <cmath>
+
+#include "driver/driver_testing.h"
+#include "heddle/codegen/interpreter.h"
+#include "heddle/dag/legal_rewrites.h"
+#include "heddle/driver/tolerance.h"
+#include "heddle/support/rng.h"
+
+namespace heddle::testing {
+namespace {
+
+/// The rewrites by `rule` with the parameters that suit two cores.
+std::vector<std::string> rewrites(const ComputeDag& dag, const std::string& rule) {
+  Target target = Target::host();
+  target.cores = 2;
+  std::vector<std::string> out;
+  for (const std::string& name : legal_rewrites(dag, target)) {
+    if (name.starts_with(rule + "(") || name.starts_with(rule + "@")) out.push_back(name);
+  }
+  return out;
+}
+
+/// What is wrong with the results of the rewrite `name` of `y`; empty where nothing is.
+std::string wrong(const Tensor& y, const std::string& name) {
+  const ComputeDag dag({y});
+  const Template t = make_template(apply_alternative(dag, name), Target::host());
+  std::vector<Tensor> args = dag.placeholders();
+  args.push_back(y);
+  Kernel kernel = build(t.instantiate(t.default_config()), args);
+  const std::vector<NDArray> arrays = call_arrays(dag);
+  kernel.call(arrays);
+  const NDArray want = wanted(dag, arrays)[0];
+  Tolerance allowed = rounding_tolerance(dag, want, 1);
+  const double growth = alternative_error_growth(dag, name);
+  const Difference d = compare(arrays.back(), want, growth * allowed.rtol, growth * allowed.atol);
+  return d.ok() ? "" : name + ": " + describe(d, arrays.back());
+}
+
+/// All rewrites of `y` by the rule are right; how many there are.
+int check(const Tensor& y, const std::string& rule) {
+  const std::vector<std::string> names = rewrites(ComputeDag({y}), rule);
+  for (const std::string& name : names) EXPECT_EQ(wrong(y, name), "");
+  return static_cast<int>(names.size());
+}
+
+Tensor product(int64_t m, int64_t n, int64_t k, DataType t = f32, bool epilogue = false,
+               bool producer = false) {
+  Tensor a = placeholder({m, k}, t, "a");
+  if (producer) a = ops::relu(a);
+  const Tensor y = ops::matmul(a, constant_placeholder({k, n}, t, "b"));
+  return epilogue ? ops::relu(ops::add(y, placeholder({n}, y.dtype(), "bias"))) : y;
+}
+
+TEST(SplitK, PartsOfAnyNumberAreRight) {
+  Rng rng(1);
+  for (int i = 0; i < 8; ++i) {
+    const int64_t m = rng.uniform_int(1, 9), n = rng.uniform_int(8, 40),
+                  k = rng.uniform_int(1024, 3000);
+    const Tensor y =
+        product(m, n, k, rng.uniform_int(0, 3) == 0 ? i32 : f32, i % 2 == 0, i % 3 == 0);
+    EXPECT_GE(check(y, "split_k"), m > 1 ? 1 : 0);
+    for (const int64_t parts : {2, 3, 7, 13})
+      EXPECT_EQ(wrong(y, "split_k(parts=" + std::to_string(parts) + ")@" +
+                             rewrites(ComputeDag({y}), "split_k")[0].substr(
+                                 rewrites(ComputeDag({y}), "split_k")[0].find('@') + 1)),
+                "");
+  }
+}
+
+TEST(TwoPass, IsRightForEveryReduction) {
+  for (const int64_t k : {4096, 5000, 9973}) {
+    const Tensor x = placeholder({3, k}, f32, "x");
+    EXPECT_GE(check(ops::sum(x, {1}), "two_pass"), 1);
+    EXPECT_GE(check(ops::relu(ops::max(ops::relu(x), {1})), "two_pass"), 1);
+    EXPECT_GE(check(ops::min(placeholder({k, 5}, f32, "x"), {0}), "two_pass"), 1);
+    EXPECT_GE(check(ops::sum(placeholder({2, k}, i32, "x"), {1}), "two_pass"), 1);
+    EXPECT_GE(check(ops::mean(placeholder({k}, f64, "x"), {0}), "two_pass"), 1);
+  }
+  EXPECT_EQ(check(ops::sum(placeholder({3, 30}), {1}), "two_pass"), 0) << "a short one";
+}
+
+TEST(PadProduct, CropsWhatItAdds) {
+  Rng rng(2);
+  int drawn = 0;
+  for (int i = 0; i < 8; ++i) {
+    const int64_t m = rng.uniform_int(1, 40), n = rng.uniform_int(8, 75),
+                  k = rng.uniform_int(9, 90);
+    drawn += check(product(m, n, k, i % 4 == 3 ? f64 : f32, i % 2 == 0, i % 3 == 0), "pad_product");
+  }
+  EXPECT_GE(drawn, 3);
+  EXPECT_GE(check(product(17, 127, 131), "pad_product"), 1);
+  // A batch, and an operand that is read across.
+  const Tensor y = ops::matmul(placeholder({3, 31, 47}), placeholder({3, 61, 47}), false, true);
+  EXPECT_GE(check(y, "pad_product"), 1);
+}
+
+TEST(PadProduct, NothingThatIsNoNumberComesOfZeros) {
+  const Tensor a = placeholder({4, 31}, f32, "a"), b = placeholder({31, 33}, f32, "b");
+  const Tensor y = ops::matmul(a, b);
+  const ComputeDag dag({y});
+  const std::string name = rewrites(dag, "pad_product").at(0);
+  const Template t = make_template(apply_alternative(dag, name), Target::host());
+  Kernel kernel = build(t.instantiate(t.default_config()), {a, b, y});
+  std::vector<NDArray> arrays{NDArray::full({4, 31}, f32, 1), NDArray::full({31, 33}, f32, 1),
+                              NDArray::zeros({4, 33}, f32)};
+  arrays[0].set(30, INFINITY);  // the last term of the first row
+  kernel.call(arrays);
+  for (int64_t j = 0; j < 33; ++j) {
+    EXPECT_EQ(arrays[2].get(j), INFINITY);
+    EXPECT_EQ(arrays[2].get(33 + j), 31);
+  }
+}
+
+Tensor convolution(Rng& rng, ops::Layout layout, DataType t, bool epilogue) {
+  ops::Conv at;
+  at.layout = layout;
+  at.stride = {rng.uniform_int(1, 2), rng.uniform_int(1, 2)};
+  at.padding = {rng.uniform_int(0, 2), rng.uniform_int(0, 1)};
+  at.dilation = {rng.uniform_int(1, 2), 1};
+  const int64_t n = rng.uniform_int(1, 2), c = rng.uniform_int(1, 20),
+                k = 16 * rng.uniform_int(1, 2) + (epilogue ? 0 : rng.uniform_int(0, 5));
+  const int64_t r = rng.uniform_int(1, 3), s = rng.uniform_int(2, 5), h = rng.uniform_int(7, 14),
+                w = rng.uniform_int(9, 15);
+  const bool last = layout == ops::NHWC;
+  const Tensor x = placeholder(last ? Shape{n, h, w, c} : Shape{n, c, h, w}, t, "x");
+  const Tensor f = constant_placeholder(last ? Shape{r, s, c, k} : Shape{k, c, r, s}, t, "w");
+  const Tensor y = ops::conv2d(x, f, at, epilogue ? placeholder({k}, t, "b") : Tensor());
+  return epilogue ? ops::relu(y) : y;
+}
+
+TEST(ImplicitGemm, IsRightForConvolutionsOfBothLayouts) {
+  Rng rng(3);
+  for (int i = 0; i < 10; ++i) {
+    const DataType t = i == 4 ? bf16 : i == 5 ? i8 : f32;
+    EXPECT_EQ(
+        check(convolution(rng, i % 2 == 0 ? ops::NHWC : ops::NCHW, t, i % 4 < 2), "implicit_gemm"),
+        2)
+        << "as one sum and as three";
+  }
+}
+
+TEST(BlockChannels, IsRightWhereResultsAreWholeBlocks) {
+  Rng rng(4);
+  int drawn = 0;
+  for (int i = 0; i < 8; ++i)
+    drawn += check(convolution(rng, ops::NCHW, f32, i % 2 == 0), "block_channels");
+  EXPECT_GE(drawn, 4);
+  EXPECT_EQ(check(convolution(rng, ops::NHWC, f32, true), "block_channels"), 0);
+}
+
+TEST(Strassen, StaysWithinWhatTheRuleSays) {
+  Rng rng(5);
+  for (int i = 0; i < 6; ++i) {
+    const int64_t m = 2 * rng.uniform_int(1, 40), n = 2 * rng.uniform_int(4, 40),
+                  k = 2 * rng.uniform_int(1, 60);
+    EXPECT_EQ(check(product(m, n, k, i == 3 ? f64 : f32, i % 2 == 0, i % 3 == 0), "strassen"), 1);
+  }
+  EXPECT_EQ(check(product(31, 32, 32), "strassen"), 0) << "no quarters";
+  EXPECT_EQ(check(product(32, 32, 32, bf16), "strassen"), 0) << "sums would be rounded to bf16";
+}
+
+/// The root of the mean square of the errors against f64, of the worst results.
+double error_of(const Tensor& y, const std::string& name) {
+  const ComputeDag dag({y});
+  const Template t = make_template(apply_alternative(dag, name), Target::host());
+  Kernel kernel =
+      build(t.instantiate(t.default_config()), {dag.placeholders()[0], dag.placeholders()[1], y});
+  const int64_t n = y.extent(0);
+  Rng rng(6);
+  std::vector<NDArray> arrays{NDArray::zeros({n, n}, f32), NDArray::zeros({n, n}, f32),
+                              NDArray::zeros({n, n}, f32)};
+  for (const int o : {0, 1}) {
+    for (int64_t i = 0; i < n * n; ++i)
+      arrays[static_cast<size_t>(o)].set(i, rng.uniform_real(-1, 1));
+  }
+  kernel.call(arrays);
+  double sum[2][2] = {};
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      double want = 0;
+      for (int64_t k = 0; k < n; ++k) want += arrays[0].get(i * n + k) * arrays[1].get(k * n + j);
+      const double e = arrays[2].get(i * n + j) - want;
+      sum[i >= n / 2][j >= n / 2] += e * e;
+    }
+  }
+  return std::sqrt(std::max(std::max(sum[0][0], sum[0][1]), std::max(sum[1][0], sum[1][1])));
+}
+
+TEST(Strassen, ItsErrorsGrowAsTheRuleSays) {
+  const Tensor y = ops::matmul(placeholder({128, 128}), placeholder({128, 128}));
+  const std::string name = rewrites(ComputeDag({y}), "strassen").at(0);
+  const double growth = error_of(y, name) / error_of(y, "");
+  EXPECT_GT(growth, 1.2) << "it is not exact";
+  EXPECT_LT(growth, alternative_error_growth(ComputeDag({y}), name));
+}
+
+}  // namespace
+}  // namespace heddle::testing
