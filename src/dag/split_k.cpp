@@ -17,6 +17,8 @@
 //     their sum. It is the form for parts that stay in a core's cache.
 // Sums of sums do not round worse than one long sum.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "dag/convolution.h"
 #include "dag/rewrite_parts.h"
@@ -132,8 +134,71 @@ std::vector<std::vector<int64_t>> suited(const RewriteSite& site, const Target& 
   return out;
 }
 
-RewriteEstimate estimate(const RewriteSite&, const Target&) {
-  // The split_k reduction of the template is as good as a static choice; the tuner tries this one.
+/// Rows and columns of a product without a batch: of the operand that the last axis does not index,
+/// and of the one that it does. Nothing where there is a batch, or where operands are narrow.
+struct Sides {
+  double rows = 1, cols = 1;
+};
+std::optional<Sides> sides_of(const RewriteSite& site) {
+  const Access* operands[2];
+  dag::match_contraction(site.dag, site.stage, operands);
+  const std::vector<Axis>& axes = site.op().axes();
+  if (axes.empty()) return std::nullopt;
+  const DataType type = site.op().output(0).dtype();
+  if (operands[0]->tensor.dtype() != type || operands[1]->tensor.dtype() != type)
+    return std::nullopt;  // narrow ones have units and tiles of their own
+  const int vector = operands[0]->depends_on(axes.back()) ? 0 : 1;
+  Sides out;
+  for (const Axis& a : axes) {
+    if (a.extent() == 1) continue;
+    const bool in_rows = operands[1 - vector]->depends_on(a),
+               in_cols = operands[vector]->depends_on(a);
+    if (in_rows == in_cols) return std::nullopt;
+    (in_rows ? out.rows : out.cols) *= static_cast<double>(a.extent());
+  }
+  return out;
+}
+
+// The register tile that most rules choose, the share of the peak that such a product reaches, the
+// bytes a cycle that a core has from beyond its L2, and those from it.
+constexpr double kTileRows = 8, kTileVectors = 2, kShare = 0.6;
+constexpr double kFarBytes = 6, kNearBytes = 16;
+// Results a core from which the template for CPUs no longer cuts the sum itself, in vectors.
+constexpr double kVectorsATask = 16;
+// Of what the model finds: it is left alone that gains less, so that nothing chosen loses.
+constexpr double kLeastGain = 1.25;
+
+/// How much faster parts that stay in a core's L2 are than rows of tiles that each read a panel of
+/// the whole sum from beyond it. In cycles of a core: arithmetic, and bytes that move.
+double gain_of_caches(const RewriteSite& site, const Target& target) {
+  const std::optional<Sides> sides = sides_of(site);
+  if (!sides) return 1;
+  const double m = sides->rows, n = sides->cols, parts = static_cast<double>(site.values[0]),
+               cores = std::max(1, target.cores), l2 = static_cast<double>(target.l2_bytes);
+  const double bytes = site.op().output(0).dtype().bytes();
+  double k = 1;
+  for (const Axis& a : site.op().reduce_axes()) k *= static_cast<double>(a.extent());
+  const double lanes = std::max(1.0, target.vector_bytes / bytes);
+  if (m * n / (kVectorsATask * lanes) < 2 * cores) return 1;  // the template cuts it
+  if (m * n >= kManyResults || (m + n) * (k / parts) * bytes > l2 / 2) return 1;
+  const double panel = k * std::min(n, kTileVectors * lanes) * bytes;
+  if (panel <= l2 / 2) return 1;  // the next row of tiles finds it there
+  const double row_tiles = std::ceil(std::ceil(m / kTileRows) / cores);
+  const double rows = row_tiles * kTileRows, col_tiles = std::ceil(n / (kTileVectors * lanes));
+  const double arithmetic = 2 * m * n * k / cores / (2 * target.fma_units * lanes * kShare);
+  const double far = n * k * bytes * row_tiles + std::min(rows, m) * k * bytes * col_tiles;
+  const double far_in_parts = (m + n) * k * bytes / cores;
+  const double partial = 2 * parts * m * n * bytes / cores;
+  return (arithmetic + far / kFarBytes) /
+         (arithmetic + far_in_parts / kFarBytes + partial / kNearBytes);
+}
+
+RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
+  if (!target.is_cuda() && site.op().output(0).dtype().is_float()) {
+    const double gain = gain_of_caches(site, target);
+    if (gain >= kLeastGain)
+      return {gain, "parts stay in a core's L2, where panels of the whole sum would not"};
+  }
   return {1, "for the tuner to try: no fewer operations, more to share out"};
 }
 

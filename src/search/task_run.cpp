@@ -33,6 +33,11 @@ void TaskRun::add(const Config& config, uint64_t key, double seconds, MeasureErr
     if (error != MeasureError::Rejected) add_failure(error);
     return;
   }
+  const auto branch = static_cast<size_t>(task.tmpl.branch_of(config));
+  if (branch >= branches_.size()) branches_.resize(branch + 1);
+  Branch& own = branches_[branch];
+  ++own.trials;
+  if (!own.best || seconds < own.seconds) own.seconds = seconds, own.best = config;
   if (progress.best_seconds <= 0 || seconds < progress.best_seconds)
     progress.best_seconds = seconds;
   if (key == static_key_) {

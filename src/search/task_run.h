@@ -66,6 +66,14 @@ class TaskRun {
 
   /// Fastest first, the static choice left out.
   const std::vector<Leader>& leaders() const { return leaders_; }
+  /// What was measured of a graph of the task.
+  struct Branch {
+    int trials = 0;  ///< that ran
+    double seconds = 0;
+    std::optional<Config> best;
+  };
+  /// By branch of the template; shorter where the last ones were not measured.
+  const std::vector<Branch>& branches() const { return branches_; }
   /// Of one trial, mean so far; 0 before the first.
   double seconds_per_trial() const { return costs_ > 0 ? cost_ / costs_ : 0; }
   double compile_seconds() const { return costs_ > 0 ? compile_ / costs_ : 0; }
@@ -77,6 +85,7 @@ class TaskRun {
   MeasureError static_error_ = MeasureError::None;
   std::unordered_set<uint64_t> measured_;
   std::vector<Leader> leaders_;
+  std::vector<Branch> branches_;
   std::vector<RejectionCount> rejected_;
   double reference_ = 0;  ///< the first time of the static choice
   double cost_ = 0, compile_ = 0;

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "heddle/records/tophub.h"
+#include "heddle/support/error.h"
 #include "search/tuner.h"
+#include "search/user_choices.h"
 
 namespace heddle {
 namespace {
@@ -56,6 +58,13 @@ TuneReport run(std::vector<TuneTask> tasks, const TuneOptions& options) {
 }  // namespace
 
 TuneReport tune_tasks(std::vector<TuneTask> tasks, const TuneOptions& options) {
+  if (!options.choices.empty()) {
+    if (tasks.size() != 1)
+      throw_user_error(
+          "TuneOptions::choices are for one task, and there are " + std::to_string(tasks.size()),
+          {}, "tune that task by itself");
+    tasks[0] = with_choices(std::move(tasks[0]), options.choices);
+  }
   TuneReport report = run(std::move(tasks), options);
   // The log may be one that create_schedule consults: what was found now is to be found there.
   if (!options.log.empty()) reload_tophub();

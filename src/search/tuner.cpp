@@ -7,6 +7,7 @@
 
 #include "heddle/support/error.h"
 #include "heddle/support/log.h"
+#include "search/alternative_results.h"
 #include "search/candidate_book.h"
 #include "search/history.h"
 
@@ -33,6 +34,8 @@ TuneReport Tuner::run() {
   if (ended_.empty()) search();
   TuneReport out;
   out.tasks = finish();
+  for (size_t i = 0; i < runs_.size(); ++i)
+    out.tasks[i].alternatives = alternative_results(runs_[i], out.tasks[i], options_.choices);
   show("done");
   out.trials = trials_;
   out.cancelled = clock_.cancelled();

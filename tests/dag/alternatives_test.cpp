@@ -455,6 +455,21 @@ TEST(SplitK, PartsFollowTheMachine) {
   EXPECT_EQ(waves[0], "parts=128") << "near 132 multiprocessors, and even";
 }
 
+// Panels of the whole sum would not stay in the L2 of 1 MB, and the template does not cut the sum.
+TEST(SplitK, IsChosenForItsCachesWhereTheTemplateDoesNotCut) {
+  const auto chosen = [](int64_t m, int64_t n, int64_t k, const char* target) {
+    const Tensor y = ops::matmul(placeholder({m, k}), placeholder({k, n}));
+    const std::string name = choose_alternative(ComputeDag({y}), Target::parse(target), {});
+    return name.substr(0, name.find('('));
+  };
+  const char* cpu = "llvm -mcpu=skylake-avx512 -threads=2 -l2=1M";
+  EXPECT_EQ(chosen(32, 32, 28672, cpu), "split_k");
+  EXPECT_EQ(chosen(16, 16, 65536, cpu), "") << "few results, which the template cuts by cores";
+  EXPECT_EQ(chosen(64, 64, 2048, cpu), "") << "panels stay in L2";
+  EXPECT_EQ(chosen(256, 256, 28672, cpu), "") << "enough results";
+  EXPECT_EQ(chosen(32, 32, 28672, "cuda -gpu=h200"), "") << "its templates cut by waves";
+}
+
 TEST(Alternatives, AUsersRuleTakesPart) {
   Tensor a = placeholder({8}), b = placeholder({8});
   const ComputeDag dag({compute({8}, [&](Axis i) { return a(i) + b(i); })});

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "heddle/cost_model/cost_model.h"
+#include "heddle/dag/user_choice.h"
 #include "heddle/measure/measure.h"
 #include "heddle/search/search_policy.h"
 
@@ -86,6 +87,10 @@ struct TuneOptions {
   /// networks have their own target and options, and different ones here are a User error.
   std::optional<Target> target = {};
   std::optional<AutoSchedulerOptions> scheduler = {};
+  /// Graphs of the caller's that compute the same outputs from the same inputs, as alternatives to
+  /// those of the rules (dag/user_choice.h). Each is checked numerically against the declaration
+  /// before it is tuned. Only for one task: a User error with several.
+  std::vector<UserChoice> choices = {};
   uint64_t seed = 0;
   int batch = 32;  ///< candidates of one round
   MeasureProtocol protocol = {};
@@ -107,6 +112,18 @@ struct TuneOptions {
   std::function<void(const TuneProgress&)> progress = {};  ///< from the calling thread
 };
 
+/// What became of one graph of a task: the declaration's, or an alternative of it.
+struct AlternativeResult {
+  std::string name = {};  ///< empty for the declaration as it is
+  std::string template_name = {};
+  Numerics numerics = Numerics::Exact;
+  double error_growth = 1;
+  std::string why_not = {};  ///< why it was not considered; empty where it was
+  int trials = 0;            ///< that ran, earlier runs of the log included
+  double best_seconds = 0;   ///< screened; of the final race for what won it. 0: nothing ran
+  Json config = {};          ///< the knobs of its best, as in records; null where there is none
+};
+
 struct TaskResult {
   std::string name;
   std::optional<Config> config;  ///< of the best; absent when it is a replayed record
@@ -116,6 +133,8 @@ struct TaskResult {
   std::vector<std::pair<MeasureError, int>> failures_by_kind = {};
   std::vector<RejectionCount> rejections = {};  ///< before measuring
   bool improved = false;                        ///< false: the static schedule was returned
+  /// The declaration first, then the alternatives of rules, then the caller's choices.
+  std::vector<AlternativeResult> alternatives = {};
 };
 
 struct TuneReport {

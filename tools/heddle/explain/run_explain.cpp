@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "commands.h"
+#include "common/alternatives_table.h"
 #include "common/figures.h"
 #include "explain/build_times.h"
 #include "heddle/codegen/cuda.h"
@@ -16,6 +17,7 @@
 #include "heddle/ir/print.h"
 #include "heddle/lower/lower.h"
 #include "heddle/network/network.h"
+#include "heddle/records/tophub.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
@@ -109,27 +111,48 @@ class Explanation {
   Part alternatives() {
     const AlternativePolicy policy = alternative_policy(current_auto_scheduler_options());
     const std::string& used = schedule().dag().alternative();
-    Table table({"alternative", "errors", "promise", "used", "why"});
-    table.align_left(0);
-    table.align_left(4);
-    Json all = Json::array();
-    for (const Alternative& a : alternatives_of(dag_, target_, policy)) {
-      const std::string& why = a.legal() ? a.reason : a.why_not;
-      table.add_row({a.name, a.legal() ? "x" + format_fixed(a.error_growth, 1) : "",
-                     a.legal() ? "x" + format_fixed(a.speedup, 2) : "",
-                     a.name == used ? "yes"
-                     : a.legal()    ? "no"
-                                    : "not legal",
-                     why});
-      all.push_back(Json::object({{"name", a.name},
-                                  {"legal", a.legal()},
-                                  {"used", a.name == used},
-                                  {"error_growth", a.error_growth},
-                                  {"promise", a.speedup},
-                                  {"reason", why}}));
+    const std::vector<Alternative> all = alternatives_of(dag_, target_, policy);
+    if (all.empty())
+      return {"no rule rewrites this graph: it is computed as declared\n", Json::array()};
+    std::vector<AlternativeRow> rows{{.used = used.empty()}};
+    for (const Alternative& a : all) {
+      rows.push_back({.name = a.name,
+                      .numerics = a.numerics,
+                      .error_growth = a.error_growth,
+                      .used = a.name == used,
+                      .why_not = a.why_not,
+                      .note = "x" + format_fixed(a.speedup, 2) + " expected: " + a.reason});
     }
-    if (all.size() == 0) return {"no rule rewrites this graph: it is computed as declared\n", all};
-    return {table.to_string() + (used.empty() ? "it is computed as declared\n" : ""), all};
+    add_records(&rows);
+    Json json = Json::array();
+    const Json table = alternatives_json(rows);
+    for (Json j : table.elements()) {
+      const size_t i = json.size();
+      j["legal"] = i == 0 || all[i - 1].legal();
+      j["promise"] = i == 0 ? 1 : all[i - 1].speedup;
+      j["reason"] = i == 0 ? "" : all[i - 1].legal() ? all[i - 1].reason : all[i - 1].why_not;
+      json.push_back(std::move(j));
+    }
+    return {alternatives_text(rows) + (used.empty() ? "it is computed as declared\n" : ""),
+            std::move(json)};
+  }
+
+  // What the user's log and the shipped records know of each graph.
+  void add_records(std::vector<AlternativeRow>* rows) {
+    const std::shared_ptr<const RecordDatabase> known =
+        tophub(current_auto_scheduler_options().record_log);
+    const std::vector<const Record*> records = known->ranked(dag_.structural_hash(), target_);
+    for (AlternativeRow& row : *rows) {
+      if (row.why_not.empty())
+        row.template_name = make_template(apply_alternative(dag_, row.name), target_).name();
+      for (const Record* r : records) {
+        if (r->alternative != row.name) continue;
+        ++row.trials;
+        if (row.seconds > 0 && r->median() >= row.seconds) continue;
+        row.seconds = r->median();
+        row.config = r->config;
+      }
+    }
   }
 
   const Template& made() {

@@ -108,6 +108,7 @@ void find_static_and_best(TaskLog* task, const FindDeclared& find) {
   const std::optional<Declared> declared =
       find ? find(*task->trials[0].record) : std::optional<Declared>();
   if (declared) {
+    task->alternatives = declared->alternatives;
     if (task->bytes <= 0) task->bytes = declared->bytes;
     task->static_known = !declared->static_config.is_null();
   }
@@ -161,6 +162,7 @@ std::optional<Declared> declared_subject(const Record& record) {
       Declared declared;
       const Template t = make_static_template(dag, record.target);
       declared.static_alternative = t.dag().alternative();
+      declared.alternatives = alternatives_of(dag, record.target, {});
       declared.bytes = static_cast<double>(problem.bytes);
       if (t.fingerprint() == record.template_version) {
         declared.static_config = t.config_to_json(t.default_config());
@@ -224,6 +226,10 @@ LogData log_data(std::vector<Record> records,
     data.best_total += t.calls * t.best_seconds();
   }
   return data;
+}
+
+std::string numbered(const LogData& data, size_t i) {
+  return std::to_string(i + 1) + ". " + data.tasks[i].name;
 }
 
 }  // namespace heddle::cli

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/dag/alternatives.h"
 #include "heddle/records/record.h"
 #include "heddle/support/json.h"
 #include "subjects/subjects.h"
@@ -16,7 +17,8 @@ namespace heddle::cli {
 struct Declared {
   Json static_config;  ///< what the static choice is; null: not known
   double bytes = 0;    ///< each input read once, each output written once; 0: not known
-  std::string static_alternative = {};  ///< of the static choice: Record::alternative
+  std::string static_alternative = {};         ///< of the static choice: Record::alternative
+  std::vector<Alternative> alternatives = {};  ///< that rules offer, legal or not
   /// A config as the template writes it today: knobs may have been renamed since the log began.
   /// None: configs are compared as they stand.
   std::function<Json(const Json&)> in_todays_names = {};
@@ -51,7 +53,8 @@ struct TaskLog {
   /// Screening's best so far, and what each race, or choice without one, put in its place. It ends
   /// at best_seconds().
   std::vector<CurvePoint> curve;
-  bool static_known = false;  ///< false: taken to be the first that ran
+  bool static_known = false;              ///< false: taken to be the first that ran
+  std::vector<Alternative> alternatives;  ///< Declared::alternatives
   double bytes = 0;
 
   double static_seconds() const { return first != nullptr ? first->median() : 0; }
@@ -85,5 +88,8 @@ LogData log_data(std::vector<Record> records,
 
 /// What an OK record reached, in flops per second.
 double flops_per_second(const Record& record);
+
+/// The name of task `i` after its number.
+std::string numbered(const LogData& data, size_t i);
 
 }  // namespace heddle::cli

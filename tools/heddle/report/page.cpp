@@ -147,7 +147,8 @@ std::string report_page(const LogData& data, const std::vector<Roof>& roofs) {
          std::string(kStyle) + "</style>\n</head>\n<body>\n" + head(data) + problems_section(data) +
          tasks_section(data) + network_section(data) + curves_section(data) +
          roofline_section(data, roofs) + failures_section(data) + model_section(data) +
-         configs_section(data) + time_section(data) + "</body>\n</html>\n";
+         alternatives_section(data) + configs_section(data) + time_section(data) +
+         "</body>\n</html>\n";
 }
 
 }  // namespace heddle::cli

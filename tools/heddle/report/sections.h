@@ -21,7 +21,8 @@ std::string roofline_section(const LogData& data, const std::vector<Roof>& roofs
 std::string failures_section(const LogData& data);
 std::string model_section(const LogData& data);
 std::string configs_section(const LogData& data);  ///< knobs that differ from the static choice
-std::string time_section(const LogData& data);     ///< where tuning's time went
+std::string alternatives_section(const LogData& data);  ///< each graph of each task
+std::string time_section(const LogData& data);          ///< where tuning's time went
 
 /// The whole page.
 std::string report_page(const LogData& data, const std::vector<Roof>& roofs);

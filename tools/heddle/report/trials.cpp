@@ -12,10 +12,6 @@
 namespace heddle::cli {
 namespace {
 
-std::string numbered(const LogData& data, size_t i) {
-  return std::to_string(i + 1) + ". " + data.tasks[i].name;
-}
-
 // The messages that were seen most often.
 std::string messages_table(const LogData& data) {
   constexpr size_t kShown = 12, kLetters = 160;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/alternatives_table.h"
 #include "common/figures.h"
 #include "heddle/support/table.h"
 
@@ -133,6 +134,34 @@ Json network_json(const NetworkTimes& n) {
                        {"verdict", n.verdict}});
 }
 
+std::vector<AlternativeRow> alternative_rows(const TaskResult& t) {
+  std::vector<AlternativeRow> rows;
+  for (const AlternativeResult& a : t.alternatives) {
+    rows.push_back({.name = a.name,
+                    .template_name = a.template_name,
+                    .numerics = a.numerics,
+                    .error_growth = a.error_growth,
+                    .seconds = a.best_seconds,
+                    .trials = a.trials,
+                    .used = a.why_not.empty() && a.name == t.schedule.dag().alternative(),
+                    .why_not = a.why_not,
+                    .config = a.config});
+  }
+  return rows;
+}
+
+// Of a few tasks; those of a network are in the JSON and in the report.
+std::string alternatives_of_tasks(const TuneReport& report, int columns) {
+  constexpr size_t kFewTasks = 3;
+  std::string out;
+  for (const TaskResult& t : report.tasks) {
+    if (report.tasks.size() > kFewTasks || t.alternatives.size() < 2) continue;
+    out += "graphs of " + t.name + " (* is used):\n" +
+           alternatives_text(alternative_rows(t), columns) + "\n";
+  }
+  return out;
+}
+
 Json task_json(const TaskResult& t, const TaskRow& row, double total_seconds) {
   Json j = Json::object();
   j["name"] = t.name;
@@ -144,6 +173,7 @@ Json task_json(const TaskResult& t, const TaskRow& row, double total_seconds) {
   j["speedup"] = row.speedup();
   j["improved"] = t.improved;
   j["alternative"] = t.schedule.dag().alternative();
+  j["alternatives"] = alternatives_json(alternative_rows(t));
   const bool compute = row.scale.bound == Bound::Compute;
   j[compute ? "gflops" : "gb_per_s"] = row.rate() * 1e-9;
   j["peak_share"] = row.scale.peak > 0 ? Json(row.peak_share()) : Json();
@@ -178,6 +208,7 @@ std::string summary_text(const TuneOutcome& o, int columns) {
     if (const std::string& a = t.schedule.dag().alternative(); t.best_seconds > 0 && !a.empty())
       out += t.name + ": computed as " + a + "\n";
   }
+  out += alternatives_of_tasks(o.report, columns);
   out += count_text(o.report.trials, "trial") + " in " + format_fixed(o.report.elapsed_seconds, 1) +
          " s, " + format_fixed(per_second(o.report), 1) + "/s";
   out += ended_text(o.report) + "\n";
