@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -150,8 +151,15 @@ bool Channel::read_exactly(char* bytes, size_t count, bool waits) {
 std::optional<Json> Channel::receive() {
   char header[kHeader];
   if (!read_exactly(header, sizeof header, true)) return std::nullopt;
-  std::string text(length_in(header), '\0');
-  read_exactly(text.data(), text.size(), false);
+  // Piece by piece: a length that is announced and does not come takes no memory.
+  constexpr size_t kPiece = size_t{1} << 20;
+  const size_t length = length_in(header);
+  std::string text;
+  while (text.size() < length) {
+    const size_t from = text.size(), count = std::min(kPiece, length - from);
+    text.resize(from + count);
+    read_exactly(text.data() + from, count, false);
+  }
   return Json::parse(text, "request");
 }
 
