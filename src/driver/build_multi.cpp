@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "driver/build_cuda.h"
+#include "driver/build_variants.h"
 #include "driver/lowered_variant.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/driver/tolerance.h"
@@ -13,9 +14,11 @@
 #include "heddle/support/error.h"
 
 namespace heddle {
-namespace {
 
-/// The variant's tensors in the places of `args`.
+std::string variant_name(const MultiVariant& v, size_t i) {
+  return v.name.empty() ? "variant" + std::to_string(i) : v.name;
+}
+
 std::vector<Tensor> own_args(const MultiVariant& v, const std::vector<Tensor>& args) {
   if (!v.args.empty() && v.args.size() != args.size()) {
     throw_user_error("variant '" + v.name + "' lists " + std::to_string(v.args.size()) +
@@ -46,6 +49,32 @@ std::vector<Tensor> own_args(const MultiVariant& v, const std::vector<Tensor>& a
   }
   return own;
 }
+
+// The tolerance of checks (driver/tolerance.h) for an output whose largest element is 1, enlarged
+// as the alternatives among the variants may.
+std::vector<AnswerTolerance> tolerances_of(const std::vector<MultiVariant>& variants,
+                                           const std::vector<Tensor>& args) {
+  const Schedule* first = nullptr;
+  double growth = 1;
+  bool tf32 = false;
+  for (const MultiVariant& v : variants) {
+    if (!v.schedule) continue;
+    if (first == nullptr) first = &*v.schedule;
+    const ComputeDag& dag = v.schedule->dag();
+    growth = std::max(growth, alternative_error_growth(dag.direct(), dag.alternative()));
+    tf32 = tf32 || v.schedule->options().allow_tf32;
+  }
+  std::vector<AnswerTolerance> out;
+  for (const Tensor& t : args) {
+    if (t.op()->is_placeholder() || first == nullptr) continue;
+    const Tolerance at_one =
+        rounding_tolerance(first->dag().direct(), NDArray::full({1}, t.dtype(), 1), 0, tf32);
+    out.push_back({at_one.rtol, 0, growth * at_one.atol});
+  }
+  return out;
+}
+
+namespace {
 
 void check_target(const Target& first, const MultiVariant& v) {
   const Target& own = v.schedule->target();
@@ -82,30 +111,6 @@ KernelVariant function_variant(const MultiVariant& v, const std::vector<Tensor>&
   return out;
 }
 
-/// How far the answers of the variants may differ: the tolerance of checks (driver/tolerance.h) for
-/// an output whose largest element is 1, enlarged as the alternatives among them may.
-std::vector<AnswerTolerance> tolerances_of(const std::vector<MultiVariant>& variants,
-                                           const std::vector<Tensor>& args) {
-  const Schedule* first = nullptr;
-  double growth = 1;
-  bool tf32 = false;
-  for (const MultiVariant& v : variants) {
-    if (!v.schedule) continue;
-    if (first == nullptr) first = &*v.schedule;
-    const ComputeDag& dag = v.schedule->dag();
-    growth = std::max(growth, alternative_error_growth(dag.direct(), dag.alternative()));
-    tf32 = tf32 || v.schedule->options().allow_tf32;
-  }
-  std::vector<AnswerTolerance> out;
-  for (const Tensor& t : args) {
-    if (t.op()->is_placeholder() || first == nullptr) continue;
-    const Tolerance at_one =
-        rounding_tolerance(first->dag().direct(), NDArray::full({1}, t.dtype(), 1), 0, tf32);
-    out.push_back({at_one.rtol, 0, growth * at_one.atol});
-  }
-  return out;
-}
-
 void check_read(const std::vector<Tensor>& args, const std::vector<bool>& read) {
   for (size_t i = 0; i < args.size(); ++i) {
     if (read[i]) continue;
@@ -129,20 +134,25 @@ MultiVariant::MultiVariant(std::string variant_name,
       code(std::move(version)),
       reads_outputs(in_place) {}
 
+PickOrigin pick_origin() {
+  return {internal::machine_fingerprint(),
+          internal::build_fingerprint() + " " + build_id().substr(0, 16)};
+}
+
 MultiKernel build_multi(std::vector<MultiVariant> variants, const std::vector<Tensor>& args,
                         const MultiOptions& options) {
   MultiKernelFacts facts;
   facts.name = options.build.name;
   facts.target = to_string(Target::host());
-  facts.machine = internal::machine_fingerprint();
-  facts.build = internal::build_fingerprint() + " " + build_id().substr(0, 16);
+  facts.machine = pick_origin().machine;
+  facts.build = pick_origin().build;
   if (variants.empty()) {
     throw_user_error("'" + facts.name + "' has no variant", {}, "give one at least");
   }
   const Target* target = nullptr;
   for (size_t i = 0; i < variants.size(); ++i) {
     MultiVariant& v = variants[i];
-    if (v.name.empty()) v.name = "variant" + std::to_string(i);
+    v.name = variant_name(v, i);
     if (!v.schedule) continue;
     if (target == nullptr) target = &v.schedule->target();
     check_target(*target, v);

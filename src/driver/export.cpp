@@ -1,5 +1,6 @@
 #include "heddle/driver/export.h"
 
+#include "driver/export_parts.h"
 #include "driver/program_args.h"
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
@@ -7,6 +8,7 @@
 #include "target/cpu_table.h"
 
 namespace heddle {
+namespace exporting {
 namespace {
 
 Json to_json(const KernelArg& arg) {
@@ -17,13 +19,14 @@ Json to_json(const KernelArg& arg) {
   return j;
 }
 
+}  // namespace
+
 Json to_json(const std::vector<KernelArg>& args) {
   Json list = Json::array();
   for (const KernelArg& arg : args) list.push_back(to_json(arg));
   return list;
 }
 
-/// Writes each into a file of its own.
 Json export_constants(const std::vector<BoundConstant>& constants, const std::string& stem) {
   Json list = Json::array();
   for (size_t i = 0; i < constants.size(); ++i) {
@@ -36,10 +39,7 @@ Json export_constants(const std::vector<BoundConstant>& constants, const std::st
   return list;
 }
 
-}  // namespace
-
-void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
-                   const std::string& stem, const BuildOptions& options) {
+const Target& exported_target(const Schedule& schedule, const BuildOptions& options) {
   const Target& target = target_of(schedule, options);
   if (target.is_cuda()) {
     throw_user_error("a kernel for a GPU cannot be exported as an object file", {},
@@ -49,6 +49,15 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
     throw_user_error("a kernel with checks for NaN and infinity cannot be exported", {},
                      "leave BuildOptions::check_finite out; build() has it");
   }
+  return target;
+}
+
+}  // namespace exporting
+
+void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
+                   const std::string& stem, const BuildOptions& options) {
+  using namespace exporting;
+  const Target& target = exported_target(schedule, options);
   const std::vector<Tensor> all = with_bound(schedule, args);
   const LoweredProgram program = lower_for_build(schedule, all, options);
   std::vector<LoweredFunction> functions{program.main};

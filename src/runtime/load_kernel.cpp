@@ -71,29 +71,97 @@ KernelCode::Entry entry(void* library, const char* symbol, const std::string& pa
   return reinterpret_cast<KernelCode::Entry>(found);
 }
 
+/// The library beside a description, opened.
+struct Library {
+  std::string path;
+  std::shared_ptr<void> handle;
+};
+
+Library open_library(const std::string& stem) {
+  // A name without a slash would be searched for in the system's folders.
+  Library library{std::filesystem::absolute(stem + ".so").string(), nullptr};
+  void* opened = ::dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (opened == nullptr) {
+    throw_runtime_error(std::string("cannot load an exported kernel: ") + ::dlerror(), {},
+                        "link it with: c++ -shared -o " + stem + ".so " + stem + ".o");
+  }
+  library.handle = std::shared_ptr<void>(opened, [](void* handle) { ::dlclose(handle); });
+  return library;
+}
+
+/// A variant of an exported multi-kernel. The library is open already.
+KernelVariant variant_of(const Json& v, const std::string& name, const Library& library,
+                         const std::vector<BoundConstant>& constants) {
+  KernelCode code;
+  code.name = name;
+  code.args = args_of(v.at("args"));
+  code.bound = constants;
+  code.persistent = args_of(v.at("persistent"));
+  code.code = library.handle;
+  code.main = entry(library.handle.get(), v.at("main").as_string().c_str(), library.path);
+  if (const Json* prepare = v.find("prepare")) {
+    code.prepare = entry(library.handle.get(), prepare->as_string().c_str(), library.path);
+  }
+  KernelVariant variant;
+  variant.name = v.at("name").as_string();
+  variant.args = code.args;
+  variant.code = v.at("code").as_string();
+  variant.compile = [kernel = Kernel(std::move(code))] { return kernel; };
+  return variant;
+}
+
 }  // namespace
 
 Kernel load_kernel(const std::string& stem) {
   const Json description = Json::parse(read_file(stem + ".json"), stem + ".json");
   check_cpu(description);
-  // A name without a slash would be searched for in the system's folders.
-  const std::string path = std::filesystem::absolute(stem + ".so").string();
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    throw_runtime_error(std::string("cannot load an exported kernel: ") + ::dlerror(), {},
-                        "link it with: c++ -shared -o " + stem + ".so " + stem + ".o");
-  }
+  const Library library = open_library(stem);
   KernelCode code;
-  code.code = std::shared_ptr<void>(library, [](void* handle) { ::dlclose(handle); });
+  code.code = library.handle;
   code.name = description.at("name").as_string();
   code.args = args_of(description.at("args"));
   code.bound = constants_of(description, stem);
   code.persistent = args_of(description.at("persistent"));
-  code.main = entry(library, "heddle_kernel_main", path);
+  code.main = entry(library.handle.get(), "heddle_kernel_main", library.path);
   if (description.at("prepares").as_bool()) {
-    code.prepare = entry(library, "heddle_kernel_prepare", path);
+    code.prepare = entry(library.handle.get(), "heddle_kernel_prepare", library.path);
   }
   return Kernel(std::move(code));
+}
+
+PickOptions exported_pick_options() {
+  PickOptions options;
+  options.measure = false;
+  options.store = nullptr;
+  return options;
+}
+
+MultiKernel load_multi_kernel(const std::string& stem, PickOptions options) {
+  const Json description = Json::parse(read_file(stem + ".json"), stem + ".json");
+  check_cpu(description);
+  if (!description.contains("variants")) {
+    throw_runtime_error(stem + ".json describes one kernel, and no variants", {},
+                        "load it with load_kernel, or export it with export_multi");
+  }
+  const Library library = open_library(stem);
+  MultiKernelFacts facts;
+  facts.name = description.at("name").as_string();
+  facts.target = description.at("target").as_string();
+  facts.build = description.at("pick").at("build").as_string();
+  for (const Json& t : description.at("tolerances").elements()) {
+    facts.tolerances.push_back({t.at(0).as_double(), t.at(1).as_double(), t.at(2).as_double()});
+  }
+  const std::vector<BoundConstant> constants = constants_of(description, stem);
+  std::vector<KernelVariant> variants;
+  for (const Json& v : description.at("variants").elements()) {
+    variants.push_back(variant_of(v, facts.name, library, constants));
+  }
+  if (!options.measure && !options.choose) {
+    options.choose = [picked = description.at("picked").as_string()](const PickQuery&) {
+      return picked;
+    };
+  }
+  return MultiKernel(std::move(facts), std::move(variants), std::move(options));
 }
 
 }  // namespace heddle

@@ -20,6 +20,34 @@ class Export : public ::testing::Test {
   std::string folder_ = temporary("export");
 };
 
+TEST_F(Export, VariantsRaceAndComeAlong) {
+  const std::string stem = folder_ + "/mm";
+  const CommandResult r =
+      heddle_command("export matmul:24x40x56 --variants 3 --race-time 5 --threads 1 -o " + stem);
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("picked"));
+  EXPECT_THAT(r.out, HasSubstr("load_multi_kernel"));
+  const std::string link = "c++ -shared -o " + stem + ".so " + stem + ".o -lmvec -lm";
+  ASSERT_EQ(std::system(link.c_str()), 0);
+  const MultiKernel all = load_multi_kernel(stem);
+  EXPECT_GE(all.variants().size(), 2U) << r.out;
+  const NDArray a = NDArray::random({24, 56}, f32, 1), b = NDArray::random({56, 40}, f32, 2);
+  const NDArray first = NDArray::zeros({24, 40}, f32), c = NDArray::zeros({24, 40}, f32);
+  load_kernel(stem)(a, b, first);
+  for (const std::string& name : all.variants()) {
+    all.force(name);
+    c.fill(-1);
+    all(a, b, c);
+    EXPECT_LT(max_abs_diff(c, first), 1e-4) << name;
+  }
+  const CommandResult other =
+      heddle_command("export matmul:8x8x8 --variants 2 -o " + folder_ +
+                     "/no --target \"llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu\"");
+  EXPECT_EQ(other.status, 2);
+  EXPECT_THAT(other.err, HasSubstr("--variants needs a CPU like this machine's"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/no.o"));
+}
+
 TEST_F(Export, WhatIsWrittenCanBeLinkedAndCalled) {
   const std::string stem = folder_ + "/mm";
   const CommandResult r = heddle_command("export matmul:8x12x16 -o " + stem + " --threads 2");

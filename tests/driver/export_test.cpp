@@ -85,6 +85,54 @@ TEST_F(Export, WhatThisCpuLacksIsAnErrorAndNoIllegalInstruction) {
   EXPECT_GE(refused, 1);
 }
 
+TEST_F(Export, VariantsWithTheirPick) {
+  const Tensor block = conv_block();
+  const ComputeDag dag({block});
+  const std::vector<MultiVariant> variants = {
+      {"static", create_schedule({block})},
+      {"again", create_schedule({block})},
+      {"direct",
+       create_schedule({block}, Target::host(), {.vector_bytes = 16, .use_alternatives = false})},
+      {"naive", naive_schedule({block})}};
+  const PickRow pick = export_multi(variants, all_args(dag), stem("multi"), {.name = "block"}, 10);
+  EXPECT_EQ(pick.reason, PickReason::Measured);
+  EXPECT_EQ(pick.variants.size(), 3U) << "two are one";
+  link(stem("multi"));
+  const std::vector<NDArray> arrays = call_arrays(dag);
+  const Kernel one = load_kernel(stem("multi"));
+  one.call(arrays);
+  EXPECT_EQ(differs(dag, arrays, 1e-4), "");
+  const MultiKernel all = load_multi_kernel(stem("multi"));
+  all.call(arrays);
+  EXPECT_EQ(all.picks()[0].picked, pick.picked);
+  EXPECT_EQ(all.picks()[0].reason, PickReason::Chosen) << "nothing is timed";
+  for (const std::string& name : all.variants()) {
+    all.force(name);
+    arrays.back().fill(77);
+    all.call(arrays);
+    EXPECT_EQ(differs(dag, arrays, 1e-4), "") << name;
+  }
+  PickOptions asked = exported_pick_options();
+  asked.measure = true;
+  const MultiKernel timed = load_multi_kernel(stem("multi"), asked);
+  timed.call(arrays);
+  EXPECT_EQ(timed.picks()[0].reason, PickReason::Measured);
+}
+
+TEST_F(Export, VariantsThatCannotRaceHereAreRefused) {
+  const Tensor block = conv_block();
+  const auto refused = [&](const Target& target) {
+    const Schedule s = create_schedule({block}, target);
+    EXPECT_THROW(export_multi({s, naive_schedule({block}, target)}, all_args(s.dag()), stem("no")),
+                 Error);
+    EXPECT_FALSE(std::filesystem::exists(stem("no") + ".o"));
+  };
+  refused(Target::parse("llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu"));
+  refused(Target::parse("cuda -gpu=h200"));
+  export_kernel(create_schedule({block}), all_args(ComputeDag({block})), stem("one"));
+  EXPECT_THROW(load_multi_kernel(stem("one")), Error);
+}
+
 TEST_F(Export, MistakesAreSaid) {
   const Schedule s = create_schedule({conv_block()});
   export_kernel(s, all_args(s.dag()), stem("unlinked"));

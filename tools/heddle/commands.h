@@ -33,6 +33,8 @@ struct ExportOptions {
   std::string dtype = "f32";
   int threads = 0;  ///< 0: as the target says
   std::string target = "llvm -mcpu=native";
+  int variants = 1;     ///< above 1: that many race, and the pick is exported with them
+  double seconds = 10;  ///< of a race
 };
 int run_export(const ExportOptions& options);
 
@@ -65,7 +67,7 @@ struct TuneRequest {
 int run_tune(const TuneRequest& request);
 
 struct ReportRequest {
-  std::vector<std::string> logs;
+  std::vector<std::string> logs, picks;      ///< of tuning; of multi-kernels
   std::string output = "report.html";        ///< a file, or "-"
   std::vector<std::string> calls;            ///< "matmul:512x512x512=3"
   bool ceilings = false;                     ///< measure this machine for the roofline
@@ -127,6 +129,16 @@ struct CacheOptions {
   bool clear = false;  ///< else: list
 };
 int run_cache(const CacheOptions& options);
+
+struct PicksOptions {
+  std::string command;              ///< "list", "why" or "forget"
+  std::string key;                  ///< the beginning of one
+  std::string filter;               ///< of list: part of the kernel's name
+  std::string folder;               ///< empty: the standard one
+  bool stale = false, all = false;  ///< of forget
+  bool json = false;
+};
+int run_picks(const PicksOptions& options);
 
 struct OnnxListOptions {
   bool coverage = false;

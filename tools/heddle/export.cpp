@@ -7,8 +7,12 @@
 #include <iostream>
 
 #include "commands.h"
+#include "common/figures.h"
 #include "common/output_file.h"
+#include "common/variants.h"
 #include "heddle/network/export_network.h"
+#include "heddle/support/error.h"
+#include "heddle/support/table.h"
 #include "subjects/model_subject.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
@@ -28,11 +32,63 @@ std::string name_of(const std::string& path) {
   return begins_well ? name : "model_" + name;
 }
 
+void check_raceable(const Target& target) {
+  if (target.runs_here()) return;
+  throw_user_error(
+      "--variants needs a CPU like this machine's, and the target is '" + to_string(target) + "'",
+      {}, "leave --variants out, or export on a machine of that kind");
+}
+
+void print_race(const PickRow& pick) {
+  Table table({"variant", "time", ""});
+  table.align_left(2);
+  for (const VariantTimes& v : pick.variants) {
+    table.add_row({v.name, v.seconds.empty() ? "" : format_time(v.median()),
+                   v.name == pick.picked ? "picked" : v.dropped});
+  }
+  std::cout << table.to_string();
+  if (!pick.note.empty()) std::cout << pick.note << "\n";
+}
+
+/// The pick for each task of a model: raced here, on random inputs.
+std::vector<Schedule> raced_schedules(const ExportOptions& o, const Network& network) {
+  std::vector<Schedule> schedules;
+  for (const TuneTask& task : network.tasks()) {
+    const std::vector<MultiVariant> variants =
+        variants_of(task.tmpl.dag().outputs(), task.tmpl.target(), o.variants, task.tmpl.options());
+    MultiOptions options;
+    options.build.name = task.name;
+    options.pick.store = nullptr;
+    options.pick.seconds = o.seconds;
+    const MultiKernel kernel = build_multi(variants, task.args, options);
+    std::vector<NDArray> arrays;
+    for (const KernelArg& a : kernel.args()) {
+      arrays.push_back(a.output ? NDArray::zeros(a.shape, a.dtype)
+                                : NDArray::random(a.shape, a.dtype, arrays.size() + 1));
+    }
+    const PickRow pick = kernel.pick(arrays);
+    std::cout << task.name << ": " << pick.picked << " of " << pick.variants.size();
+    if (pick.speedup_over_static() > 0) {
+      std::cout << ", " << ratio(pick.speedup_over_static()) << " of the first one";
+    }
+    std::cout << "\n";
+    for (const MultiVariant& v : variants) {
+      if (v.name == pick.picked) schedules.push_back(*v.schedule);
+    }
+  }
+  return schedules;
+}
+
 int export_model(const ExportOptions& o, const Target& target) {
   const OnnxModel model = import_subject(o.subject, dtype_of(o.dtype));
   const std::string name = name_of(model.path);
-  const ExportedNetwork written =
-      export_network(Network(model.outputs, target), model.args(), o.output, {.name = name});
+  const Network network(model.outputs, target);
+  ExportNetworkOptions options{.name = name};
+  if (o.variants > 1) {
+    check_raceable(target);
+    options.schedules = raced_schedules(o, network);
+  }
+  const ExportedNetwork written = export_network(network, model.args(), o.output, options);
   std::cout
       << written.library << ", " << written.library_bytes << " bytes: " << written.steps
       << " steps for " << to_string(target) << "\n"
@@ -45,6 +101,22 @@ int export_model(const ExportOptions& o, const Target& target) {
   return 0;
 }
 
+int export_variants(const ExportOptions& o, const Problem& problem, const Target& target) {
+  check_raceable(target);
+  const PickRow pick = export_multi(variants_of(problem.outputs, target, o.variants),
+                                    problem.args(), o.output, {.name = problem.subject}, o.seconds);
+  std::cout << o.output << ".o, " << std::filesystem::file_size(o.output + ".o") << " bytes, and "
+            << o.output << ".json: " << problem.subject << " for " << to_string(target) << "\n";
+  print_race(pick);
+  std::cout << "to call the pick, or one of the others, from C++, where no compiler is needed any "
+               "more:\n"
+            << "  c++ -shared -o " << o.output << ".so " << o.output << ".o -lmvec -lm\n"
+            << "  heddle::Kernel kernel = heddle::load_kernel(\"" << o.output << "\");\n"
+            << "  heddle::MultiKernel all = heddle::load_multi_kernel(\"" << o.output
+            << "\");  // heddle/runtime/load_kernel.h\n";
+  return 0;
+}
+
 }  // namespace
 
 int run_export(const ExportOptions& o) {
@@ -52,6 +124,7 @@ int run_export(const ExportOptions& o) {
   if (is_model(o.subject)) return export_model(o, target);
   const Problem problem = make_problem(o.subject, dtype_of(o.dtype));
   for (const char* suffix : {".o", ".json"}) check_writable(o.output + suffix);
+  if (o.variants > 1) return export_variants(o, problem, target);
   const Schedule schedule = create_schedule(problem.outputs, target);
   export_kernel(schedule, problem.args(), o.output, {.name = problem.subject});
 

@@ -97,6 +97,8 @@ int run(int argc, char** argv) {
   add_selftest(app, selftest);
   RunOptions run_options;
   add_run(app, run_options);
+  PicksOptions picks;
+  add_picks(app, picks);
   CacheOptions cache;
   add_cache(app, cache);
   OnnxListOptions onnx;
@@ -121,6 +123,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("records")) return run_records(records);
   if (app.got_subcommand("heuristic")) return run_heuristic(heuristic);
   if (app.got_subcommand("run")) return run_model(run_options);
+  if (app.got_subcommand("picks")) return run_picks(picks);
   if (app.got_subcommand("cache")) return run_cache(cache);
   if (app.got_subcommand("onnx")) return run_onnx(onnx);
   if (app.got_subcommand("selftest")) return run_selftest(selftest);

@@ -62,6 +62,13 @@ void add_export(CLI::App& app, ExportOptions& o) {
       ->check(CLI::Range(1, 1024));
   c->add_option("--target", o.target,
                 "CPU to compile for; it need not be this one (llvm -mcpu=native)");
+  c->add_option(
+       "--variants", o.variants,
+       "Race so many schedules here on random inputs, and export the pick with the others; "
+       "of a model, the pick of each kernel (1: no race)")
+      ->check(CLI::Range(1, 16));
+  c->add_option("--race-time", o.seconds, "Seconds of each race (10)")
+      ->check(CLI::Range(0.1, 3600.0));
   c->footer(
       "The schedule is the best record's where there is one (`heddle records why`), else the\n"
       "static choice.\n"
@@ -69,6 +76,7 @@ void add_export(CLI::App& app, ExportOptions& o) {
       "Examples:\n"
       "  heddle export matmul:512x512x512 -o out/matmul\n"
       "  heddle export softmax:197x768 -o softmax --target \"llvm -mcpu=haswell\" --threads 4\n"
+      "  heddle export matmul:512x512x512 -o out/matmul --variants 3\n"
       "  heddle export matmul:64x64x64 -o mm --target \"llvm -mcpu=neoverse-n1\"\n"
       "  heddle export resnet50.onnx:batch=1 -o out    # libresnet50.so, resnet50.h, "
       "resnet50.weights");

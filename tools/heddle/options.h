@@ -20,6 +20,7 @@ void add_records(CLI::App& app, RecordsOptions& o);
 void add_heuristic(CLI::App& app, HeuristicOptions& o);
 void add_selftest(CLI::App& app, SelftestOptions& o);
 void add_run(CLI::App& app, RunOptions& o);
+void add_picks(CLI::App& app, PicksOptions& o);
 void add_cache(CLI::App& app, CacheOptions& o);
 void add_onnx(CLI::App& app, OnnxListOptions& o);
 void add_worker(CLI::App& app);

@@ -55,7 +55,11 @@ void add_tune(CLI::App& app, TuneRequest& o) {
 
 void add_report(CLI::App& app, ReportRequest& o) {
   CLI::App* c = app.add_subcommand("report", "Draw what tuning logs hold, as one HTML file");
-  c->add_option("logs", o.logs, "Logs of `heddle tune`")->required();
+  c->add_option("logs", o.logs, "Logs of `heddle tune`");
+  c->add_option("--picks", o.picks,
+                "A log of picks of multi-kernels (HEDDLE_PICK_LOG), repeated; logs of tuning may "
+                "then be left out")
+      ->allow_extra_args(false);
   c->add_option("-o,--output", o.output, "Write it here; -: to standard output (report.html)");
   c->add_option("--calls", o.calls,
                 "How often a network calls a task, repeated: matmul:512x512x512=3 (else what the "
@@ -71,6 +75,7 @@ void add_report(CLI::App& app, ReportRequest& o) {
       "Examples:\n"
       "  heddle report heddle-matmul-512x512x512.jsonl -o report.html\n"
       "  heddle report monday.jsonl tuesday.jsonl --ceilings\n"
+      "  heddle report --picks picks.jsonl\n"
       "  heddle report digits.jsonl --peak 200 --bandwidth 40 -o -");
 }
 
@@ -172,6 +177,40 @@ void add_records(CLI::App& app, RecordsOptions& o) {
       "  heddle records why matmul:512x512x512\n"
       "  heddle records best dense.jsonl -o best.jsonl\n"
       "The form of a record is in docs/records.md.");
+}
+
+void add_picks(CLI::App& app, PicksOptions& o) {
+  CLI::App* c = app.add_subcommand("picks", "Show or forget which variants multi-kernels picked");
+  c->require_subcommand(1);
+  const auto add = [&](const char* name, const char* what) {
+    CLI::App* sub = c->add_subcommand(name, what);
+    sub->callback([&o, name] { o.command = name; });
+    sub->add_option("--store", o.folder, "The store's folder (HEDDLE_PICKS, or in the cache)");
+    sub->add_flag("--json", o.json, "As JSON");
+    return sub;
+  };
+  CLI::App* list = add("list", "Show the picks, the latest first");
+  list->add_option("--kernel", o.filter, "Only those of kernels whose name contains this");
+  list->footer("Example: heddle picks list --kernel softmax");
+  CLI::App* why = add("why", "Show the evidence of a pick: the times of all variants");
+  why->add_option("key", o.key, "The beginning of its key, as `heddle picks list` shows")
+      ->required();
+  why->footer("Example: heddle picks why 3f2a");
+  CLI::App* forget = add("forget", "Remove picks, which are then measured anew");
+  forget->add_option("key", o.key, "The beginning of a key");
+  forget->add_flag("--stale", o.stale,
+                   "Those that are not valid here: of another build or machine");
+  forget->add_flag("--all", o.all, "All");
+  forget->footer(
+      "Examples:\n"
+      "  heddle picks forget 3f2a\n"
+      "  heddle picks forget --stale");
+  c->footer(
+      "A multi-kernel measures its variants at the first call and remembers the pick here.\n"
+      "Examples:\n"
+      "  heddle picks list --json\n"
+      "  heddle picks why 3f2a\n"
+      "  heddle picks forget --stale");
 }
 
 }  // namespace heddle::cli

@@ -39,6 +39,12 @@ struct MultiVariant {
   bool reads_outputs = false;
 };
 
+/// What picks of this process are valid for: the machine, and the build of Heddle.
+struct PickOrigin {
+  std::string machine, build;
+};
+PickOrigin pick_origin();
+
 struct MultiOptions {
   BuildOptions build = {};
   PickOptions pick = {};

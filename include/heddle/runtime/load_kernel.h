@@ -5,6 +5,7 @@
 #include <string>
 
 #include "heddle/runtime/kernel.h"
+#include "heddle/runtime/multi_kernel.h"
 
 namespace heddle {
 
@@ -14,5 +15,15 @@ namespace heddle {
 /// the runtime (heddle_parallel_for), so a program that links the runtime statically must export
 /// its symbols (-rdynamic).
 Kernel load_kernel(const std::string& stem);
+
+/// How load_multi_kernel picks where it is told nothing else: as it was picked at export.
+PickOptions exported_pick_options();
+
+/// All variants that export_multi wrote. By default the pick of the export is used and nothing is
+/// timed. HEDDLE_PICK and PickOptions::force name another variant; `measure`, set, times the
+/// variants on this machine at the first call. A Runtime error where `<stem>.json` describes one
+/// kernel alone.
+MultiKernel load_multi_kernel(const std::string& stem,
+                              PickOptions options = exported_pick_options());
 
 }  // namespace heddle

@@ -38,8 +38,8 @@ class PickStore {
   /// The folder is made at the first write.
   explicit PickStore(std::string folder);
 
-  /// The folder that HEDDLE_PICKS names, else heddle/picks in the user's cache folder. Empty where
-  /// HEDDLE_PICKS is "off" or the user has no home.
+  /// The folder that HEDDLE_PICKS names, else `picks` beside the caches of code
+  /// (support/disk_cache.h). Empty where HEDDLE_PICKS is "off" or there are no caches.
   static std::string standard_folder();
   /// The store of that folder; null where there is none.
   static std::shared_ptr<const PickStore> standard();

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "heddle/support/disk_cache.h"
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "heddle/support/hash.h"
@@ -58,11 +59,7 @@ PickStore::PickStore(std::string folder) : folder_(std::move(folder)) {}
 std::string PickStore::standard_folder() {
   const std::string chosen = variable("HEDDLE_PICKS");
   if (chosen == "off") return {};
-  if (!chosen.empty()) return chosen;
-  const std::string cache = variable("XDG_CACHE_HOME"), home = variable("HOME");
-  if (cache.empty() && home.empty()) return {};
-  return ((cache.empty() ? fs::path(home) / ".cache" : fs::path(cache)) / "heddle" / "picks")
-      .string();
+  return chosen.empty() ? cache_folder("picks") : chosen;
 }
 
 std::shared_ptr<const PickStore> PickStore::standard() {

@@ -8,6 +8,7 @@
 
 #include "heddle/dag/alternatives.h"
 #include "heddle/records/record.h"
+#include "heddle/runtime/pick_row.h"
 #include "heddle/support/json.h"
 #include "subjects/subjects.h"
 
@@ -66,6 +67,7 @@ struct TaskLog {
 };
 
 struct LogData {
+  std::vector<PickRow> picks;  ///< of multi-kernels
   std::vector<std::string> files;
   std::vector<Record> records;  ///< what the tasks point to: a LogData must not be copied
   std::vector<TaskLog> tasks;

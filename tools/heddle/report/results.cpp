@@ -100,6 +100,7 @@ std::string share_chart(const LogData& data) {
 }  // namespace
 
 std::string tasks_section(const LogData& data) {
+  if (data.tasks.empty() && !data.picks.empty()) return "";
   if (data.tasks.empty()) return html_section("Results", html_note("There are no records."));
   std::vector<std::vector<std::string>> rows;
   bool guessed = false, screened = false;

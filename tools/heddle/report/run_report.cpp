@@ -62,6 +62,10 @@ void check_calls(const LogData& data, const std::vector<std::pair<std::string, d
 }  // namespace
 
 int run_report(const ReportRequest& request) {
+  if (request.logs.empty() && request.picks.empty()) {
+    throw_user_error("there is no log to report", {},
+                     "name logs of `heddle tune`, or a log of picks with --picks");
+  }
   const bool to_stdout = request.output == "-";
   if (!to_stdout) check_writable(request.output);
   std::vector<std::pair<std::string, double>> calls;
@@ -81,6 +85,11 @@ int run_report(const ReportRequest& request) {
   LogData data = log_data(std::move(records), calls);
   check_calls(data, calls);
   data.files = request.logs;
+  for (const std::string& path : request.picks) {
+    data.files.push_back(path);
+    std::vector<PickRow> rows = read_picks(path, problems);
+    std::move(rows.begin(), rows.end(), std::back_inserter(data.picks));
+  }
   data.problems = std::move(problems);
   const std::string page = report_page(data, roofs_of(request, data));
   if (to_stdout) {
@@ -91,6 +100,9 @@ int run_report(const ReportRequest& request) {
   std::cout << request.output << ": "
             << count_text(static_cast<int64_t>(data.records.size()), "record") << " of "
             << count_text(static_cast<int64_t>(data.tasks.size()), "task");
+  if (!data.picks.empty()) {
+    std::cout << ", " << count_text(static_cast<int64_t>(data.picks.size()), "pick");
+  }
   if (!data.problems.empty()) {
     std::cout << ", " << count_text(static_cast<int64_t>(data.problems.size()), "line")
               << " could not be read";

@@ -1,0 +1,20 @@
+// What export_kernel and export_multi write alike: the description of a kernel as JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/driver/build.h"
+#include "heddle/support/json.h"
+
+namespace heddle::exporting {
+
+Json to_json(const std::vector<KernelArg>& args);
+
+/// Writes each constant into a file of its own beside `stem`.
+Json export_constants(const std::vector<BoundConstant>& constants, const std::string& stem);
+
+/// The target of the schedule. A User error for a GPU, and for options that cannot be exported.
+const Target& exported_target(const Schedule& schedule, const BuildOptions& options);
+
+}  // namespace heddle::exporting
