@@ -46,8 +46,10 @@ class Builder {
     const Situation problem{FeatureView(question.features), question.rule};
     if (!heuristic_.applies(problem)) return {"the heuristic is not made for it"};
     BuildOutcome out;
-    out.built.push_back(
-        {.features = question.features, .rule = rule, .question = question_ % asked.size()});
+    out.built.push_back({.features = question.features,
+                         .of_rule = question.rule,
+                         .rule = rule,
+                         .question = question_ % asked.size()});
     BuiltChoices& built = out.built.front();
     built.fallback = heuristic_.id_of(heuristic_.fallback);
     add(built, built.fallback, rule.static_schedule());

@@ -120,6 +120,7 @@ struct Cache {
   std::mutex mutex;
   Settings settings;
   std::shared_ptr<const RecordDatabase> database;
+  std::uint64_t generation = 0;
 };
 Cache& cache() {
   static Cache c;
@@ -151,16 +152,29 @@ std::shared_ptr<const RecordDatabase> tophub(const std::string& own_log) {
 void reload_tophub() {
   const std::lock_guard lock(cache().mutex);
   cache().database = nullptr;
+  ++cache().generation;
 }
 
+std::string tophub_version() {
+  const Settings settings = current_settings();
+  const std::lock_guard lock(cache().mutex);
+  return settings.tophub + "#" + std::to_string(cache().generation);
+}
+
+bool tophub_is_off() { return is_off(current_settings()); }
+
 std::optional<std::string> tophub_model(const Target& target) {
+  return tophub_file(target, ".model");
+}
+
+std::optional<std::string> tophub_file(const Target& target, const std::string& ending) {
   const Settings settings = current_settings();
   std::vector<fs::path> folders;  // the last one first
   for (const std::string& path : split_paths(settings.tophub))
     folders.insert(folders.begin(), path);
   if (!is_off(settings)) folders.push_back(shipped_folder());
   for (const fs::path& folder : folders) {
-    const fs::path file = folder / (target.kind + "-" + target.chip() + ".model");
+    const fs::path file = folder / (target.kind + "-" + target.chip() + ending);
     std::error_code error;
     if (fs::is_regular_file(file, error)) return file.string();
   }

@@ -182,7 +182,12 @@ Schedule Template::static_schedule() const {
   const Config config = default_config();
   const Branch& used = branch_at(branch_of(config));
   Schedule s = instantiate(config);
-  s.provenance = "analytic rule of " + used.recorded->name +
+  std::string learned;  // what spoke in place of rules
+  for (const Knob& k : used.recorded->knobs) {
+    if (k.source != Choice::kRule && learned.find(k.source) == std::string::npos)
+      learned += k.source + ", ";
+  }
+  s.provenance = learned + "analytic rule of " + used.recorded->name +
                  (used.alternative().empty() ? "" : ", alternative " + used.alternative());
   return s;
 }

@@ -53,7 +53,70 @@ class HeuristicCommands {
         "      --cores $((2*i)),$((2*i+1)) --log part$i.jsonl & done; wait");
   }
 
+  void add_train() {
+    CLI::App* c =
+        add("train", "Grow a tree from logs, and tell what it is worth on problems not shown");
+    name(c);
+    logs(c);
+    c->add_option("--records", o_.records, "Logs of `heddle tune` as well")
+        ->allow_extra_args(false);
+    c->add_option("-o,--out", o_.out, "The tree (KIND-CHIP.NAME.tree)");
+    c->add_option("--seed", o_.seed, "Of the folds (1)");
+    json(c);
+    c->footer(
+        "In a folder that HEDDLE_TOPHUB names, the tree answers from then on.\n"
+        "Examples:\n"
+        "  heddle heuristic train contraction --log part0.jsonl part1.jsonl -o "
+        "hub/llvm-znver3.contraction.tree\n"
+        "  HEDDLE_TOPHUB=hub heddle explain matmul:513x700x900");
+  }
+
+  void add_eval() {
+    CLI::App* c = add("eval", "Tell what trees are worth beside the rule and the best choice");
+    name(c);
+    logs(c);
+    c->add_option("--tree", o_.tree,
+                  "This tree, which was not trained on the logs (one for each fold)");
+    c->add_option("--seed", o_.seed, "Of the folds (1)");
+    json(c);
+    c->footer(
+        "Without --tree, trees are trained on four fifths of the problems and answer the rest, "
+        "five "
+        "times.\n"
+        "Example: heddle heuristic eval contraction --log held_out.jsonl --tree "
+        "hub/llvm-znver3.contraction.tree");
+  }
+
+  void add_gen() {
+    CLI::App* c = add("gen", "Write a tree as a C++ header with a constant table");
+    name(c);
+    c->add_option("--tree", o_.tree, "The tree")->required();
+    c->add_option("-o,--out", o_.out, "The header")->required();
+    c->add_option("--symbol", o_.symbol, "Name of the table (k_NAME)");
+    c->footer(
+        "Example: heddle heuristic gen contraction --tree llvm-znver3.contraction.tree -o table.h");
+  }
+
+  void add_explain() {
+    CLI::App* c = add("explain", "Tell how a tree comes to its answer for a subject");
+    name(c);
+    c->add_option("subject", o_.subject, "Such as matmul:512x512x512; see `heddle list`")
+        ->required();
+    c->add_option("--tree", o_.tree, "This tree (the one that create_schedule consults)");
+    c->add_option("--threads", o_.threads, "Threads of the kernel (all cores)")
+        ->check(CLI::Range(1, 1024));
+    c->add_option("--dtype", o_.dtype, "Type of the inputs (f32)");
+    c->add_option("--target", o_.target, "Machine (as the heuristic needs)");
+    json(c);
+    c->footer("Example: heddle heuristic explain contraction matmul:513x700x900");
+  }
+
  private:
+  void logs(CLI::App* c) {
+    c->add_option("--log", o_.logs,
+                  "Logs of `heddle heuristic collect`, of any number of machines' "
+                  "collectors");
+  }
   CLI::App* add(const char* command, const char* what) {
     CLI::App* c = app_.add_subcommand(command, what);
     c->callback([&o = o_, command] { o.command = command; });
@@ -77,10 +140,16 @@ void add_heuristic(CLI::App& app, HeuristicOptions& o) {
   HeuristicCommands commands(*heuristic, o);
   commands.add_list();
   commands.add_collect();
+  commands.add_train();
+  commands.add_eval();
+  commands.add_gen();
+  commands.add_explain();
   heuristic->footer(
       "Examples:\n"
       "  heddle heuristic list\n"
       "  heddle heuristic collect contraction --budget 20m --log here.jsonl\n"
+      "  heddle heuristic train contraction --log here.jsonl -o hub/llvm-znver3.contraction.tree\n"
+      "  heddle heuristic explain contraction matmul:513x700x900\n"
       "What is learned, and how, is in docs/heuristics.md.");
 }
 

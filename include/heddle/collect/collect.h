@@ -31,6 +31,7 @@ namespace heddle {
 /// The schedules that the candidates of a heuristic make of a problem.
 struct BuiltChoices {
   NamedFeatures features;                ///< as the template gives them
+  Choice of_rule = Choice();             ///< what the rule chose
   Template rule;                         ///< the fallback's
   std::vector<Schedule> schedules = {};  ///< each once; the first is the fallback's
   /// Ids of choices, and which schedule each makes: several may make the same.

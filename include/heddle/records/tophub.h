@@ -5,8 +5,8 @@
 // library (in a build folder, the one of the source tree), the colon-separated files and folders of
 // HEDDLE_TOPHUB, and the user's log (HEDDLE_LOG_FILE, or the one that AutoSchedulerOptions names).
 // HEDDLE_TOPHUB=off turns shipped records off. In a folder, files are <kind>-<mcpu>.jsonl (any
-// *.jsonl is read) and <kind>-<mcpu>.model, a cost model. Files that cannot be read are skipped and
-// logged (HEDDLE_LOG=records).
+// *.jsonl is read), <kind>-<mcpu>.model, a cost model, and <kind>-<mcpu>.<heuristic>.tree. Files
+// that cannot be read are skipped and logged (HEDDLE_LOG=records).
 #pragma once
 
 #include <memory>
@@ -31,5 +31,12 @@ void reload_tophub();
 
 /// The shipped cost model for a target's kind and CPU, if there is one: a path for CostModel::load.
 std::optional<std::string> tophub_model(const Target& target);
+/// The file <kind>-<chip><ending> of the folders, the last one that has it; ".model" ends a cost
+/// model.
+std::optional<std::string> tophub_file(const Target& target, const std::string& ending);
+/// Whether what is shipped is turned off.
+bool tophub_is_off();
+/// Changes when the variables do, and with reload_tophub().
+std::string tophub_version();
 
 }  // namespace heddle

@@ -11,6 +11,14 @@ namespace heddle::cli {
 
 void list_heuristics(const HeuristicOptions& options);
 int collect_for_heuristic(const HeuristicOptions& options);
+void train_heuristic(const HeuristicOptions& options);
+void evaluate_heuristic(const HeuristicOptions& options);
+void generate_heuristic(const HeuristicOptions& options);
+void explain_heuristic(const HeuristicOptions& options);
+
+/// What logs of tuning tell of a heuristic: a problem for each declaration whose subject is known
+/// and whose static choice was measured, with the choices of the portfolio that tuning tried.
+HeuristicData data_from_records(const std::vector<std::string>& files, const std::string& name);
 
 /// Confines this process, and those that it starts, to cores such as "0,1" or "4-7". Call it before
 /// anything asks for the machine. A core that is not there is a User error.

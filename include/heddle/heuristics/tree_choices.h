@@ -1,0 +1,75 @@
+// The trees that answer in place of rules: tophub's, then compiled-in ones.
+//
+// A process starts with tree_choices() installed as its ChoiceSource (heddle/schedule/choice.h).
+// For a heuristic and a target it looks for <kind>-<chip>.<heuristic>.tree in the folders of tophub
+// (heddle/records/tophub.h), then among the tables that were registered. HEDDLE_TOPHUB=off turns
+// the shipped ones off. A tree of another version of its heuristic is not used, and logged
+// (HEDDLE_LOG=heuristics).
+//
+// A tree answers with its leaf's best choice that is legal for the problem. Where it is unsure, or
+// finds the rule as good as any, the rule decides.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/heuristics/heuristic.h"
+#include "heddle/heuristics/trained_tree.h"
+#include "heddle/schedule/choice.h"
+
+namespace heddle {
+
+/// A tree, ready to answer for its heuristic.
+class LearnedChoice {
+ public:
+  /// A User error for a tree of another heuristic or version, or with features or choices that the
+  /// heuristic does not have. `name` says which tree it is, in explanations.
+  LearnedChoice(const Heuristic& heuristic, TrainedTree tree, std::string name);
+  /// The same with a compiled-in table, which outlives it.
+  LearnedChoice(const Heuristic& heuristic, const TreeTable& table, std::string name);
+
+  struct Answer {
+    /// The best choice of the leaf that is legal. nullopt: the fallback.
+    std::optional<ParameterSet> choice = {};
+    bool unsure = false;   ///< else the fallback is as good as any
+    std::string why = {};  ///< one line
+  };
+  Answer answer(const Situation& problem) const;
+  /// For a choice of a program's own, which has features and no rule.
+  Answer answer(const NamedFeatures& features) const;
+  /// The path through the tree in words; several lines.
+  std::string explain(const NamedFeatures& features) const;
+
+  const Heuristic& heuristic() const { return heuristic_; }
+  const std::string& name() const { return name_; }
+  const TreeTable& table() const { return *table_; }
+  /// The machine of the measurements, as far as the tree says it.
+  const std::optional<Target>& measured_on() const { return measured_on_; }
+
+ private:
+  void prepare();
+  std::vector<double> features_of(const NamedFeatures& features) const;
+
+  Heuristic heuristic_;
+  std::shared_ptr<const TreeHolder> holder_;  ///< null for a compiled-in table
+  const TreeTable* table_;
+  std::string name_;
+  std::vector<std::size_t> order_;     ///< of each feature of the tree, its index in the heuristic
+  std::vector<ParameterSet> choices_;  ///< of the tree
+  std::optional<Target> measured_on_;
+};
+
+/// Adds a compiled-in table for a kind of target and a chip; it outlives the process's use of it.
+bool register_tree_table(const std::string& kind, const std::string& chip, const TreeTable& table);
+/// For tests: takes it away again.
+void unregister_tree_table(const TreeTable& table);
+
+/// The tree for a heuristic and a target; null where there is none that can be used.
+std::shared_ptr<const LearnedChoice> find_tree(const Heuristic& heuristic, const Target& target);
+
+/// The source that answers by these trees.
+std::shared_ptr<const ChoiceSource> tree_choices();
+
+}  // namespace heddle

@@ -1,0 +1,125 @@
+// Which tree answers for a heuristic and a target.
+#include "heddle/heuristics/tree_choices.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "heddle/heuristics/tree_file.h"
+#include "heddle/records/tophub.h"
+#include "heddle/support/error.h"
+#include "heddle/support/log.h"
+
+namespace heddle {
+namespace {
+
+struct CompiledIn {
+  std::string kind, chip;
+  const TreeTable* table;
+};
+
+struct State {
+  std::mutex mutex;
+  std::vector<CompiledIn> compiled_in;
+  std::uint64_t generation = 0;  ///< of compiled_in
+  /// Of the version of tophub that they were looked up in.
+  std::string version;
+  std::map<std::tuple<std::string, std::string, std::string>, std::shared_ptr<const LearnedChoice>>
+      known;  ///< by kind, chip and heuristic; null where there is none
+};
+State& state() {
+  static State s;
+  return s;
+}
+
+std::string version_of(const State& s) {
+  return tophub_version() + "#" + std::to_string(s.generation);
+}
+
+std::shared_ptr<const LearnedChoice> load(const State& s, const Heuristic& h,
+                                          const Target& target) {
+  const std::string name = target.kind + "-" + target.chip() + "." + h.name;
+  try {
+    if (const auto file = tophub_file(target, "." + h.name + ".tree"))
+      return std::make_shared<LearnedChoice>(h, read_tree(*file), "tree " + name);
+    if (tophub_is_off()) return nullptr;
+    for (const CompiledIn& c : s.compiled_in) {
+      if (c.kind == target.kind && c.chip == target.chip() && c.table->origin.heuristic == h.name)
+        return std::make_shared<LearnedChoice>(h, *c.table, "compiled-in tree " + name);
+    }
+  } catch (const Error& e) {
+    HEDDLE_LOG_AT("heuristics", 1, e.message);
+  }
+  return nullptr;
+}
+
+class TreeSource : public ChoiceSource {
+ public:
+  std::string version() const override {
+    State& s = state();
+    const std::lock_guard lock(s.mutex);
+    return "trees " + version_of(s);
+  }
+
+  ChoiceAnswer choose(const ChoiceQuestion& question) const override {
+    const Heuristic* heuristic = find_heuristic(question.heuristic);
+    if (heuristic == nullptr || !heuristic->resolve) return {};
+    const std::shared_ptr<const LearnedChoice> tree = find_tree(*heuristic, question.target);
+    if (tree == nullptr) return {};
+    const std::optional<Target>& measured = tree->measured_on();
+    if (measured && measured->vector_bytes != question.target.vector_bytes)
+      return {std::nullopt, tree->name() + " is for vectors of " +
+                                std::to_string(measured->vector_bytes) +
+                                " bytes: the rule decides"};
+    const Situation problem{FeatureView(question.features), question.rule};
+    LearnedChoice::Answer answer = tree->answer(problem);
+    if (!answer.choice) return {std::nullopt, answer.why + ": the rule decides"};
+    const Choice knobs = heuristic->resolve(*answer.choice, problem);
+    Choice choice(tree->name());
+    for (const std::string& knob : knobs.knobs()) choice.set(knob, knobs.value(knob), "measured");
+    return {choice, answer.why};
+  }
+};
+
+// A process starts with it.
+[[maybe_unused]] const bool kInstalled = [] {
+  install_choice_source(tree_choices());
+  return true;
+}();
+
+}  // namespace
+
+bool register_tree_table(const std::string& kind, const std::string& chip, const TreeTable& table) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.compiled_in.push_back({kind, chip, &table});
+  ++s.generation;
+  return true;
+}
+
+void unregister_tree_table(const TreeTable& table) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  std::erase_if(s.compiled_in, [&](const CompiledIn& c) { return c.table == &table; });
+  ++s.generation;
+}
+
+std::shared_ptr<const LearnedChoice> find_tree(const Heuristic& heuristic, const Target& target) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (std::string now = version_of(s); now != s.version) {
+    s.known.clear();
+    s.version = std::move(now);
+  }
+  const auto [at, is_new] = s.known.try_emplace({target.kind, target.chip(), heuristic.name});
+  if (is_new) at->second = load(s, heuristic, target);
+  return at->second;
+}
+
+std::shared_ptr<const ChoiceSource> tree_choices() {
+  static const std::shared_ptr<const ChoiceSource> source = std::make_shared<TreeSource>();
+  return source;
+}
+
+}  // namespace heddle

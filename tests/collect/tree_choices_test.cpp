@@ -1,0 +1,159 @@
+// A tree in the place of a rule: it reaches the schedule, says so, and steps back where it must.
+#include "heddle/heuristics/tree_choices.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "heddle/collect/collect.h"
+#include "heddle/driver/build.h"
+#include "heddle/heuristics/train_tree.h"
+#include "heddle/heuristics/tree_file.h"
+#include "heddle/ops/linalg.h"
+#include "heddle/records/tophub.h"
+#include "heddle/schedule/template.h"
+
+namespace heddle {
+namespace {
+
+using ::testing::HasSubstr;
+
+const Target& target() {
+  static const Target t = Target::parse("llvm -mcpu=znver3 -threads=2");
+  return t;
+}
+
+Tensor product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return ops::matmul(placeholder({m, k}, f32, "A"), placeholder({k, n}, f32, "B"));
+}
+
+/// A tree that says `choice` for every product of 64 to 512, because it was twice as fast.
+TrainedTree tree_that_says(const ParameterSet& choice) {
+  const Heuristic& h = heuristic_of("contraction");
+  HeuristicData data;
+  data.heuristic = h.name;
+  data.version = std::to_string(h.version);
+  data.features = h.all_features();
+  data.target = to_string(target());
+  data.choices = {h.id_of(choice), h.id_of(h.fallback)};
+  for (std::int64_t size = 64; size <= 512; size += 16) {
+    const BuildOutcome built = build_choices(h, {product(size, size, size)}, target());
+    HeuristicProblem p;
+    p.id = std::to_string(size);
+    p.features = h.values_of(built.built.at(0).features);
+    p.seconds = {1, 2};
+    p.fallback = 1;
+    data.problems.push_back(p);
+  }
+  return train_tree(data);
+}
+
+/// A folder of tophub of the test's own.
+class TreeChoices : public ::testing::Test {
+ protected:
+  TreeChoices() {
+    std::filesystem::create_directories(folder_);
+    ::setenv("HEDDLE_TOPHUB", ("off:" + folder_).c_str(), 1);
+  }
+  ~TreeChoices() override {
+    std::filesystem::remove_all(folder_);
+    ::setenv("HEDDLE_TOPHUB", "off", 1);
+    reload_tophub();
+  }
+  void install(const ParameterSet& choice) {
+    write_tree(folder_ + "/llvm-znver3.contraction.tree", tree_that_says(choice));
+    reload_tophub();
+  }
+  static Template made(std::int64_t m, const AutoSchedulerOptions& options = {}) {
+    return make_static_template(ComputeDag({product(m, 256, 256)}), target(), options);
+  }
+  static const Knob& knob(const Template& t, const std::string& name) {
+    return t.knobs().at(static_cast<std::size_t>(t.knob_index(name)));
+  }
+  std::string folder_ = ::testing::TempDir() + "tree_choices_" + std::to_string(::getpid());
+};
+
+ParameterSet tile(std::int64_t rows, std::int64_t vectors) {
+  return ParameterSet().set("tile_rows", rows).set("tile_vectors", vectors);
+}
+
+TEST_F(TreeChoices, AnInstalledTreeChangesTheStaticChoiceAndSaysSo) {
+  const std::string by_rule = made(256).to_text();
+  ASSERT_NE(knob(made(256), "tile_rows").default_value, 3);
+  install(tile(3, 3));
+  const Template t = made(256);
+  EXPECT_EQ(knob(t, "tile_rows").default_value, 3);
+  EXPECT_EQ(knob(t, "tile_cols").default_value, 24);
+  EXPECT_EQ(knob(t, "tile_rows").source, "tree llvm-znver3.contraction");
+  EXPECT_EQ(knob(t, "reduction").source, "rule");
+  EXPECT_THAT(t.to_text(), HasSubstr("contraction: tree llvm-znver3.contraction, leaf 0 of 1"));
+  const Schedule s = create_schedule({product(256, 256, 256)}, target(), {.use_records = false});
+  EXPECT_THAT(s.to_text(), HasSubstr(".split(i, 3)"));
+  EXPECT_EQ(s.provenance, "tree llvm-znver3.contraction, analytic rule of complex_reduction");
+  // Without heuristics everything is as it was.
+  AutoSchedulerOptions rules;
+  rules.use_heuristics = false;
+  EXPECT_EQ(made(256, rules).to_text(), by_rule);
+}
+
+TEST_F(TreeChoices, ARuleFillsInWhatGoesWithTheTreesTile) {
+  install(tile(3, 3));
+  const Template t = made(256);
+  // All rows are a block: so many of the tree's tiles, twice as many as of the rule's own.
+  EXPECT_EQ(knob(t, "row_block_tiles").default_value, (256 + 2) / 3);
+  EXPECT_EQ(knob(t, "row_block_tiles").source, "rule");
+  EXPECT_EQ(t.why_invalid(t.default_config()), "");
+}
+
+TEST_F(TreeChoices, OutsideOfWhatItSawATreeIsUnsure) {
+  const std::string by_rule = knob(made(4096), "tile_rows").reason;
+  install(tile(3, 3));
+  const Template t = made(4096);
+  EXPECT_EQ(knob(t, "tile_rows").source, "rule");
+  EXPECT_EQ(knob(t, "tile_rows").reason, by_rule);
+  EXPECT_THAT(t.to_text(), HasSubstr("unsure"));
+  EXPECT_THAT(t.to_text(), HasSubstr("the rule decides"));
+}
+
+TEST_F(TreeChoices, AnIllegalAnswerLeavesTheRule) {
+  const std::int64_t by_rule = knob(made(256), "tile_rows").default_value;
+  install(tile(8, 4));  // 32 accumulators, of 16 registers
+  const Template t = made(256);
+  EXPECT_EQ(knob(t, "tile_rows").default_value, by_rule);
+  EXPECT_EQ(knob(t, "tile_rows").source, "rule");
+  EXPECT_THAT(t.to_text(), HasSubstr("the register tile does not fit the registers"));
+}
+
+TEST_F(TreeChoices, ATreeOfNarrowerVectorsDoesNotAnswer) {
+  install(tile(3, 3));
+  const Template t = made(256, {.vector_bytes = 16});
+  EXPECT_EQ(knob(t, "tile_rows").source, "rule");
+  EXPECT_THAT(t.to_text(), HasSubstr("is for vectors of 32 bytes: the rule decides"));
+}
+
+TEST_F(TreeChoices, ATreeOfAnotherVersionIsNotUsed) {
+  TrainedTree tree = tree_that_says(tile(3, 3));
+  tree.version = "0";
+  write_tree(folder_ + "/llvm-znver3.contraction.tree", tree);
+  reload_tophub();
+  EXPECT_EQ(find_tree(heuristic_of("contraction"), target()), nullptr);
+  EXPECT_EQ(knob(made(256), "tile_rows").source, "rule");
+}
+
+TEST_F(TreeChoices, ACompiledInTableAnswersWhereNoFileDoes) {
+  const TreeHolder table(tree_that_says(tile(3, 3)));
+  register_tree_table("llvm", "znver3", table.table());
+  EXPECT_EQ(knob(made(256), "tile_rows").source, "rule") << "what is shipped is turned off";
+  ::setenv("HEDDLE_TOPHUB", folder_.c_str(), 1);
+  EXPECT_EQ(knob(made(256), "tile_rows").default_value, 3);
+  install(tile(2, 4));
+  EXPECT_EQ(knob(made(256), "tile_rows").default_value, 2) << "the file is asked first";
+  unregister_tree_table(table.table());
+}
+
+}  // namespace
+}  // namespace heddle

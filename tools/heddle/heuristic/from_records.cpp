@@ -1,0 +1,106 @@
+// Logs of tuning as training data.
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "heddle/collect/collect.h"
+#include "heddle/records/record_log.h"
+#include "heddle/support/error.h"
+#include "heuristic/heuristic.h"
+#include "records/upgrade.h"
+#include "subjects/subjects.h"
+
+namespace heddle::cli {
+namespace {
+
+/// The records of one declaration for one target: times by steps, each by that of the static choice
+/// which was measured beside it, as far as it was.
+struct Measured {
+  const Record* first = nullptr;
+  std::map<std::string, double> seconds;
+  double base = 0;
+
+  void add(const Record& r) {
+    if (first == nullptr) first = &r;
+    if (!r.ok()) return;
+    if (base == 0) base = r.base_seconds;
+    const double drift = base > 0 && r.base_seconds > 0 ? base / r.base_seconds : 1;
+    seconds[r.steps.dump()] = r.median() * drift;
+  }
+};
+
+class FromRecords {
+ public:
+  FromRecords(const Heuristic& heuristic, HeuristicData& data) : h_(heuristic), data_(data) {}
+
+  void add(const Measured& m) {
+    const std::optional<Problem> subject = problem_of(*m.first);
+    if (!subject) return;
+    for (std::size_t question = 0;; ++question) {
+      const BuildOutcome outcome = build_choices(h_, subject->outputs, m.first->target, question);
+      if (outcome.built.empty() || outcome.built.front().question != question) return;
+      add(m, outcome.built.front());
+    }
+  }
+
+ private:
+  void add(const Measured& m, const BuiltChoices& built) {
+    HeuristicProblem row;
+    row.id = m.first->subject +
+             (built.question > 0 ? "#" + std::to_string(built.question) : std::string());
+    row.features = h_.values_of(built.features);
+    row.seconds.assign(data_.choices.size(), kNotMeasured);
+    std::size_t known = 0;
+    for (const auto& [id, schedule] : built.choices) {
+      const auto at = m.seconds.find(steps_of(built.schedules[schedule]).dump());
+      if (at == m.seconds.end()) continue;
+      ++known;
+      row.seconds[column(id, row)] = at->second;
+    }
+    row.fallback = static_cast<std::int32_t>(column(built.fallback, row));
+    if (known >= 2 && row.has(row.fallback)) data_.problems.push_back(std::move(row));
+  }
+
+  // New choices are columns of all problems.
+  std::size_t column(const std::string& id, HeuristicProblem& row) {
+    for (std::size_t c = 0; c < data_.choices.size(); ++c) {
+      if (data_.choices[c] == id) return c;
+    }
+    data_.choices.push_back(id);
+    for (HeuristicProblem& p : data_.problems) p.seconds.push_back(kNotMeasured);
+    row.seconds.push_back(kNotMeasured);
+    return data_.choices.size() - 1;
+  }
+
+  const Heuristic& h_;
+  HeuristicData& data_;
+};
+
+}  // namespace
+
+HeuristicData data_from_records(const std::vector<std::string>& files, const std::string& name) {
+  const Heuristic& heuristic = heuristic_of(name);
+  HeuristicData data;
+  data.heuristic = heuristic.name;
+  data.version = std::to_string(heuristic.version);
+  data.features = heuristic.all_features();
+  std::vector<Record> records;
+  for (const std::string& file : files) {
+    ReadResult read = read_records(file);
+    data.skipped.insert(data.skipped.end(), read.problems.begin(), read.problems.end());
+    for (Record& r : read.records) records.push_back(std::move(r));
+  }
+  std::map<std::pair<std::uint64_t, std::string>, Measured> declarations;
+  for (const Record& r : records) {
+    if (r.target.kind != heuristic.target_kind || !r.alternative.empty()) continue;
+    data.target = to_string(r.target);
+    data.machine = r.target.chip();
+    declarations[{r.structural_hash, to_string(r.target)}].add(r);
+  }
+  FromRecords from(heuristic, data);
+  for (const auto& [key, measured] : declarations) from.add(measured);
+  // As a reader of logs has it: columns and problems in order, each once.
+  return merge({data});
+}
+
+}  // namespace heddle::cli

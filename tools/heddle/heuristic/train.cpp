@@ -1,0 +1,104 @@
+#include <ctime>
+#include <iostream>
+
+#include "common/figures.h"
+#include "common/output_file.h"
+#include "heddle/heuristics/evaluate.h"
+#include "heddle/heuristics/generate_table.h"
+#include "heddle/heuristics/heuristic.h"
+#include "heddle/heuristics/train_tree.h"
+#include "heddle/heuristics/tree_choices.h"
+#include "heddle/heuristics/tree_file.h"
+#include "heddle/support/error.h"
+#include "heddle/support/file.h"
+#include "heuristic/heuristic.h"
+
+namespace heddle::cli {
+namespace {
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[16];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &utc)};
+}
+
+/// All logs as one, checked to be of this version of the heuristic.
+HeuristicData read_data(const HeuristicOptions& o) {
+  const Heuristic& heuristic = heuristic_of(o.name);
+  std::vector<HeuristicData> logs;
+  // Records first: of a problem that a collector measured as well, its times count.
+  if (!o.records.empty()) logs.push_back(data_from_records(o.records, o.name));
+  for (const std::string& path : o.logs) logs.push_back(read_heuristic_log(path));
+  if (logs.empty())
+    throw_user_error("there is nothing to learn from", {},
+                     "name logs of `heddle heuristic collect`: --log data.jsonl");
+  HeuristicData data = merge(logs);
+  for (const std::string& line : data.skipped) std::cerr << "warning: " << line << "\n";
+  if (data.heuristic != heuristic.name)
+    throw_user_error("the logs are of heuristic '" + data.heuristic + "', not '" + o.name + "'");
+  if (data.version != std::to_string(heuristic.version) ||
+      data.features != heuristic.all_features())
+    throw_user_error("the logs are of another version of heuristic '" + o.name + "'", {},
+                     "collect anew");
+  return data;
+}
+
+TrainOptions train_options(const HeuristicOptions& o) {
+  TrainOptions options;
+  options.seed = o.seed;
+  options.date = today();
+  return options;
+}
+
+// "llvm-znver3.contraction.tree", for the machine that the logs name first.
+std::string file_of(const HeuristicOptions& o, const HeuristicData& data) {
+  if (!o.out.empty()) return o.out;
+  const Target target = Target::parse(data.target.substr(0, data.target.find(", ")));
+  return tree_file_name(target.kind, target.chip(), o.name);
+}
+
+}  // namespace
+
+void train_heuristic(const HeuristicOptions& o) {
+  const HeuristicData data = read_data(o);
+  const std::string path = file_of(o, data);
+  check_writable(path);
+  const TrainedTree tree = train_tree(data, train_options(o));
+  const TreeEvaluation worth = cross_evaluate(data, train_options(o));
+  write_tree(path, tree);
+  if (o.json) {
+    Json json = worth.to_json();
+    json["tree"] = path;
+    std::cout << json.dump(1) << "\n";
+    return;
+  }
+  std::cout << count_text(static_cast<int64_t>(data.problems.size()), "problem") << ", "
+            << count_text(static_cast<int64_t>(tree.leaves.size()), "leaf") << " in " << path
+            << "\non problems that trees were not shown:\n"
+            << worth.to_text();
+}
+
+void evaluate_heuristic(const HeuristicOptions& o) {
+  const HeuristicData data = read_data(o);
+  TreeEvaluation worth;
+  if (o.tree.empty()) {
+    worth = cross_evaluate(data, train_options(o));
+  } else {
+    const TreeHolder tree(read_tree(o.tree));
+    worth = evaluate_tree(tree.table(), data);
+  }
+  std::cout << (o.json ? worth.to_json(true).dump(1) + "\n" : worth.to_text());
+}
+
+void generate_heuristic(const HeuristicOptions& o) {
+  const TrainedTree tree = read_tree(o.tree);
+  // Refuses a tree of another heuristic or version.
+  const LearnedChoice learned(heuristic_of(o.name), tree, "tree '" + o.tree + "'");
+  check_writable(o.out);
+  write_file_atomic(o.out, generate_table(tree, o.symbol.empty() ? "k_" + o.name : o.symbol));
+  std::cout << o.out << " has the table of " << o.tree << "\n";
+}
+
+}  // namespace heddle::cli
