@@ -97,7 +97,8 @@ class Planner {
     if (target.gpu.sm() < 80) return;
     for (int s = 0; s < dag_.size(); ++s) {
       const std::optional<Attention> a = chain_of_[s] < 0 ? find_attention(dag_, s) : std::nullopt;
-      if (!a || a->depth > kMostHeadSize || a->cols > kMostHeadSize) continue;
+      if (!a || a->depth > kMostHeadSize || a->cols > kMostHeadSize || a->batches > kMostBatches)
+        continue;
       std::vector<int> all = a->fused;
       all.insert(all.end(), a->outer.begin(), a->outer.end());
       all.push_back(s);
@@ -327,7 +328,8 @@ class Planner {
   std::map<int, RowChain> chains_;  // by the anchor
   std::vector<int> chain_of_;       // by stage: the weighted sum of its attention
   std::map<int, Attention> attentions_;
-  static constexpr int64_t kMostHeadSize = 256;
+  // Of attention in one kernel: what registers hold, and blocks along z.
+  static constexpr int64_t kMostHeadSize = 256, kMostBatches = 65535;
   static constexpr int64_t kMaxCopies = 16;
 };
 

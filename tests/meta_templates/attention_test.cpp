@@ -136,6 +136,27 @@ TEST(FusedAttention, OperandsOfOtherLayouts) {
   check({.divided_before = true});
 }
 
+// Projections before it and a residual behind it are kernels of their own.
+TEST(FusedAttention, InTheMiddleOfANetwork) {
+  const AutoSchedulerOptionsScope scope(options());
+  selftest::RandomProgram p;
+  const auto input = [&](const Shape& shape, const char* name) {
+    p.inputs.push_back(placeholder(shape, f16, name));
+    return p.inputs.back();
+  };
+  const Tensor x = input({2, 24, 32}, "x");
+  const Tensor q = ops::relu(ops::matmul(x, input({32, 16}, "wq"))),
+               k = ops::relu(input({2, 24, 16}, "k")), v = ops::matmul(x, input({32, 32}, "wv"));
+  p.outputs = {ops::add(ops::scaled_dot_product_attention(q, k, v), x)};
+  p.reduce_length = 64;
+  p.text = "a block of a transformer";
+  const Schedule s = create_schedule(p.outputs, h200());
+  const selftest::Case want(p, 3);
+  const std::vector<NDArray> arrays = want.fresh_arrays();
+  selftest::emulated(5)(s, p.args(), arrays);
+  EXPECT_EQ(want.difference(arrays), "");
+}
+
 // Later tiles of keys that no row of a block attends to are left out.
 TEST(FusedAttention, CausalMasksLeaveOutTiles) {
   const AutoSchedulerOptionsScope scope(options());

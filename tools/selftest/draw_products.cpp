@@ -93,7 +93,13 @@ void Drawer::attention() {
          {epilogue(ops::matmul(ops::relu(ops::matmul(q, k, false, true)), v))});
     return;
   }
-  const Tensor mask = flip() ? input({l, s}, t, "mask") : Tensor();
+  Tensor mask;
+  const int64_t kind = pick(0, 3);
+  if (kind == 0) mask = input({l, s}, t, "mask");
+  if (kind == 1) {
+    mask = compute({l, s}, [](const std::vector<Axis>& i) -> Expr { return i[1] <= i[0]; });
+    p_.text += " causal";
+  }
   done("attention", {epilogue(ops::scaled_dot_product_attention(q, k, v, mask))});
 }
 
