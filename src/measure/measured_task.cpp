@@ -97,6 +97,7 @@ uint64_t measured_task_key(const TuneTask& task) {
     const NDArray* values = t.op()->data();
     if (values) key = hash_combine(key, reinterpret_cast<uint64_t>(values->data()));
   }
+  key = hash_combine(key, static_cast<uint64_t>(task.network_bytes));
   for (const std::optional<InputRange>& r : task.input_ranges) {
     key = hash_combine(
         key, r ? hash_combine(std::bit_cast<uint64_t>(r->lo), std::bit_cast<uint64_t>(r->hi)) : 0);

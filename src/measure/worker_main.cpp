@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "heddle/driver/build.h"
@@ -16,6 +17,7 @@
 #include "heddle/runtime/workspace.h"
 #include "heddle/support/error.h"
 #include "measure/measure_timing.h"
+#include "measure/network_caches.h"
 #include "measure/worker_limits.h"
 #include "measure/worker_server.h"
 
@@ -146,8 +148,29 @@ class CpuServer : public WorkerServer {
     return arrays_;
   }
 
+  /// What leaves the caches for a call of this kernel as they are to be; none: they stay warm.
+  std::function<void()> before_call(const Compiled& compiled) {
+    if (protocol_.cold.value_or(false)) return flusher();
+    const int64_t bytes = tasks_.at(compiled.task).task.network_bytes;
+    if (bytes <= 0) return {};
+    if (!caches_ || caches_task_ != compiled.task) {
+      Target machine = Target::host();
+      machine.cores = threads_of(compiled.task);
+      caches_ = std::make_shared<NetworkCaches>(bytes, machine);
+      caches_task_ = compiled.task;
+    }
+    if (!caches_->active()) return {};
+    const std::vector<NDArray>& arrays = arrays_of(compiled.task).args;
+    std::vector<NDArray> weights = compiled.kernel.prepared(arrays), inputs;
+    const std::vector<Tensor>& args = tasks_.at(compiled.task).task.args;
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (!is_output(args[i]))
+        (args[i].op()->is_constant() ? weights : inputs).push_back(arrays[i]);
+    }
+    return [caches = caches_, weights, inputs] { caches->before_call(weights, inputs); };
+  }
+
   std::function<void()> flusher() {
-    if (!protocol_.cold.value_or(false)) return {};
     const int64_t l3 = Target::host().l3_bytes;
     const int64_t bytes = std::clamp<int64_t>(2 * l3, 16 << 20, 512 << 20);
     if (!flush_.defined()) flush_ = NDArray::zeros({bytes}, u8);
@@ -188,7 +211,7 @@ class CpuServer : public WorkerServer {
       first = false;
     };
     if (!std::exchange(warm_, true)) warm_up(call);
-    const Timing timing = time_calls(protocol_, best, call, flusher());
+    const Timing timing = time_calls(protocol_, best, call, before_call(compiled));
     const double ran = timer.elapsed_s();
     status_.set(WorkerPhase::Check, candidate);
     fault_of("output", candidate, arrays);
@@ -260,8 +283,9 @@ class CpuServer : public WorkerServer {
       status_.set(WorkerPhase::Run, candidate);
       const Timer timer;
       compiled.kernel.call(arrays);
-      calls =
-          protocol_.cold.value_or(false) ? 1 : calls_per_sample(timer.elapsed_s(), kTurnSeconds);
+      const double seconds = timer.elapsed_s();
+      before_turn_[&compiled] = before_call(compiled);
+      calls = before_turn_[&compiled] ? 1 : calls_per_sample(seconds, kTurnSeconds);
       return Json::object();
     });
     const bool failed = checked.contains("error");
@@ -278,7 +302,8 @@ class CpuServer : public WorkerServer {
   double turn(const Compiled& compiled, int64_t calls) {
     const std::vector<NDArray>& arrays = arrays_of(compiled.task).args;
     // Warm or cold, but never what the candidate before it made of the caches.
-    flush_before_turn_ ? flush_before_turn_() : compiled.kernel.call(arrays);
+    const std::function<void()>& before = before_turn_[&compiled];
+    before ? before() : compiled.kernel.call(arrays);
     const Timer timer;
     for (int64_t i = 0; i < calls; ++i) compiled.kernel.call(arrays);
     return timer.elapsed_s() / static_cast<double>(calls);
@@ -298,12 +323,11 @@ class CpuServer : public WorkerServer {
     for (const Json& slot : slots.elements()) compiled.push_back(&compiled_in(slot.as_int()));
     const ScopedThreads threads(compiled.empty() ? 1 : threads_of(compiled[0]->task));
     std::vector<Racer> racers;
-    flush_before_turn_ = {};
+    before_turn_.clear();
     for (size_t i = 0; i < compiled.size(); ++i) {
       std::optional<Racer> racer = enter(static_cast<int>(candidates.at(i).as_int()), *compiled[i]);
       if (racer) racers.push_back(std::move(*racer));
     }
-    const std::function<void()> flush = flusher();
     // In turns as well: the status names who runs, should it die.
     size_t next = 0;
     const auto one_turn = [&] {
@@ -312,7 +336,6 @@ class CpuServer : public WorkerServer {
       r.turn();
     };
     if (!racers.empty()) warm_up(one_turn);
-    flush_before_turn_ = flush;
     run_rounds(std::move(racers), request, timer);
   }
 
@@ -322,7 +345,9 @@ class CpuServer : public WorkerServer {
   int64_t arrays_task_ = -1;
   TaskArrays arrays_;
   NDArray flush_;
-  std::function<void()> flush_before_turn_;  ///< of a race; none: a call that is not timed
+  std::shared_ptr<NetworkCaches> caches_;
+  int64_t caches_task_ = -1;
+  std::map<const Compiled*, std::function<void()>> before_turn_;  ///< of a race
   std::atomic<unsigned> flushes_{0};
 };
 

@@ -3,7 +3,7 @@
 //
 //   {do: hello, protocol, version, kind, memory_limit, measure}     ->  {started}
 //   {do: task, task, name, declaration, alternatives, target, options, default, ranges,
-//    inputs, own, reference}                                        ->  {started}
+//    network_bytes, inputs, own, reference}                         ->  {started}
 //   {do: drop, task}                                                    no answer
 //
 // What is refused is {started, message}.

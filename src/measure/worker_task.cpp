@@ -44,7 +44,8 @@ TuneTask task_of(const Json& message, const Declaration& declaration) {
   return {.name = message.at("name").as_string(),
           .args = declaration.args,
           .tmpl = TemplateBuilder(declaration.dag, target, options).finish("declaration"),
-          .input_ranges = ranges_from(message.at("ranges"))};
+          .input_ranges = ranges_from(message.at("ranges")),
+          .network_bytes = message.get_int("network_bytes", 0)};
 }
 
 }  // namespace
@@ -63,6 +64,7 @@ Json task_message(int id, const MeasuredTask& of, bool own) {
   out["alternatives"] = std::move(alternatives);
   out["default"] = task.tmpl.static_schedule().to_json();
   out["options"] = to_json(task.tmpl.options());
+  if (task.network_bytes > 0) out["network_bytes"] = Json(task.network_bytes);
   out["ranges"] = ranges_json(task.input_ranges);
   Json inputs = Json::array();
   for (const auto& region : of.regions) inputs.push_back(region ? region->place() : Json());

@@ -9,6 +9,7 @@
 #include "heddle/support/table.h"
 #include "network/extract.h"
 #include "network/input_ranges.h"
+#include "network/network_bytes.h"
 #include "network/network_impl.h"
 
 namespace heddle {
@@ -92,6 +93,13 @@ Network::Network(std::vector<Tensor> outputs, const Target& target,
 }
 
 const std::vector<TuneTask>& Network::tasks() const { return impl_->tasks; }
+
+std::vector<TuneTask> Network::tasks_to_tune() const {
+  std::vector<TuneTask> tasks = impl_->tasks;
+  network::set_network_bytes(tasks);
+  return tasks;
+}
+
 const std::vector<NetworkNode>& Network::nodes() const { return impl_->nodes; }
 const std::vector<Tensor>& Network::outputs() const { return impl_->dag.outputs(); }
 

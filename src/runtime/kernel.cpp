@@ -273,6 +273,17 @@ void Kernel::prepare(std::span<const NDArray> arrays) const {
   }
 }
 
+std::vector<NDArray> Kernel::prepared(std::span<const NDArray> arrays) const {
+  const KernelCode& code = *impl().code;
+  const Device device = check_constants(code.name, code.args, arrays, impl_->cuda != nullptr);
+  if (impl_->cuda) return {};
+  std::vector<NDArray> values = impl_->bound;
+  if (!code.prepare) return values;
+  const PreparedRef ready = impl_->prepare(arrays, device);
+  values.insert(values.end(), ready->arrays.begin(), ready->arrays.end());
+  return values;
+}
+
 void Kernel::prepare() const {
   const KernelCode& code = *impl().code;
   for (const KernelArg& arg : code.args) {

@@ -253,7 +253,7 @@ void Tuner::measure(int task, std::vector<Candidate>& batch, const TuneClock& cl
       c.result.message = "the measurer gave no times";
     }
     if (c.result.error == MeasureError::Cancelled) return;
-    record(run, &c.config, c.schedule, c.result, measurer_->protocol(),
+    record(run, &c.config, c.schedule, c.result, protocol_of(run),
            c.was_predicted ? c.predicted : std::numeric_limits<double>::quiet_NaN());
     c.seconds = run.adjusted(c.result.median(), c.result.base_seconds);
     run.add(c.config, c.key, c.seconds, c.result.error);

@@ -27,6 +27,7 @@ class Tuner {
   // Set-up and resumption (tuner_setup.cpp).
   void resume();
   SearchPolicyFactory policy_factory() const;
+  std::string protocol_of(const TaskRun& run) const;
   void train(TaskRun& run, const std::vector<Candidate>& measured);
 
   // The search (tuner.cpp).

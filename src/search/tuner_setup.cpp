@@ -89,6 +89,14 @@ SearchPolicyFactory Tuner::policy_factory() const {
   return [](const SearchContext& context) { return make_evolutionary_policy(context); };
 }
 
+// Warm times of a task alone do not compare with its times in the state of a network's caches.
+std::string Tuner::protocol_of(const TaskRun& run) const {
+  const std::string protocol = measurer_->protocol();
+  const std::string_view warm = "warm";
+  if (run.task.network_bytes <= 0 || !protocol.starts_with(warm)) return protocol;
+  return "in-network" + protocol.substr(warm.size());
+}
+
 void Tuner::train(TaskRun& run, const std::vector<Candidate>& measured) {
   std::vector<TrainingRow> rows;
   for (const Candidate& c : measured) {
@@ -104,7 +112,7 @@ void Tuner::resume() {
   for (TaskRun& run : runs_) {
     std::shared_ptr<const RecordDatabase> shipped;
     if (options_.warm_start) shipped = tophub(run.task.tmpl.options().record_log);
-    History h = history_of(run.task, log_.earlier(), measurer_->protocol(), shipped.get());
+    History h = history_of(run.task, log_.earlier(), protocol_of(run), shipped.get());
     run.replayed = std::move(h.replayed);
 
     SearchContext context{.task = &run.task,

@@ -53,6 +53,20 @@ TEST_F(ModelCommands, RunTakesABatch) {
   EXPECT_EQ(heddle_command("run " + kDigits + " --batch 0").status, 2);
 }
 
+TEST_F(ModelCommands, ProfileShowsNodesAndTheTasksAsTuningMeasuresThem) {
+  const CommandResult r =
+      heddle_command("profile " + kDigits + ":batch=2 --threads 1 --time 0.05 --tasks");
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("in network"));
+  EXPECT_THAT(r.out, HasSubstr("the tasks as tuning measures them: "));
+  const CommandResult json =
+      heddle_command("profile " + kDigits + ":batch=2 --threads 1 --time 0.05 --json");
+  ASSERT_EQ(json.status, 0) << json.err;
+  EXPECT_THAT(json.out, HasSubstr("\"in_network_s\""));
+  EXPECT_THAT(json.out, ::testing::Not(HasSubstr("tasks_s")));
+  EXPECT_EQ(heddle_command("profile nothing:1").status, 2);
+}
+
 TEST_F(ModelCommands, RunTakesAndWritesArrays) {
   const std::string in = folder_ + "/x.npy", out = folder_ + "/y.npy";
   NDArray::random({2, 1, 8, 8}, f32, 7, 0, 1).save(in);

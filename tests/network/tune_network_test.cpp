@@ -69,6 +69,20 @@ TEST(TuneNetwork, ReturnsAScheduleATaskThatBuildsTheSameNetwork) {
   EXPECT_EQ(differs_from_interpreter(outputs, args, arrays), "");
 }
 
+TEST(TuneNetwork, TasksKnowWhatAllWeightsTake) {
+  const Tensor x = placeholder({6, 32}, f32, "x"), w = constant_placeholder({32, 48}, f32, "w"),
+               v = constant_placeholder({48, 32}, f32, "v"),
+               b = constant_placeholder({32}, f32, "b");
+  // Twice the same layer: its weights are other ones.
+  Tensor h = x;
+  for (int layer = 0; layer < 2; ++layer)
+    h = ops::add(ops::matmul(ops::relu(ops::matmul(h, w)), v), b);
+  const Network net({h});
+  const int64_t bytes = 4 * 2 * (32 * 48 + 48 * 32 + 32);
+  for (const TuneTask& task : net.tasks_to_tune()) EXPECT_EQ(task.network_bytes, bytes);
+  for (const TuneTask& task : net.tasks()) EXPECT_EQ(task.network_bytes, 0);
+}
+
 // A sum of exponentials is positive; drawn from [-1, 1] it would make quotients of anything.
 TEST(TuneNetwork, TasksGetInputsOfTheKindThatTheirProducersGive) {
   const Tensor x = placeholder({6, 32}, f32, "x"), w = constant_placeholder({32, 48}, f32, "w"),

@@ -145,6 +145,17 @@ struct PicksOptions {
 };
 int run_picks(const PicksOptions& options);
 
+struct ProfileOptions {
+  std::string subject;
+  std::string dtype = "f32";
+  int threads = 0;  ///< 0: as the target says
+  std::string target = "llvm -mcpu=native";
+  double seconds = 2;
+  bool tasks = false;  ///< also measure each task as tuning does
+  bool json = false;
+};
+int run_profile(const ProfileOptions& options);
+
 struct OnnxListOptions {
   bool coverage = false;
 };

@@ -101,6 +101,8 @@ int run(int argc, char** argv) {
   add_picks(app, picks);
   CacheOptions cache;
   add_cache(app, cache);
+  ProfileOptions profile;
+  add_profile(app, profile);
   OnnxListOptions onnx;
   add_onnx(app, onnx);
   add_worker(app);
@@ -125,6 +127,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("run")) return run_model(run_options);
   if (app.got_subcommand("picks")) return run_picks(picks);
   if (app.got_subcommand("cache")) return run_cache(cache);
+  if (app.got_subcommand("profile")) return run_profile(profile);
   if (app.got_subcommand("onnx")) return run_onnx(onnx);
   if (app.got_subcommand("selftest")) return run_selftest(selftest);
   if (app.got_subcommand("worker")) return worker_main(1, argv);

@@ -183,6 +183,24 @@ void add_cache(CLI::App& app, CacheOptions& o) {
       "  heddle cache clear");
 }
 
+void add_profile(CLI::App& app, ProfileOptions& o) {
+  CLI::App* c = app.add_subcommand("profile", "Show where the time of a network is spent");
+  c->add_option("subject", o.subject, "A network: an ONNX file, MODEL.onnx:batch=1, or a name")
+      ->required();
+  c->add_option("--dtype", o.dtype, "f32, f16 or bf16 (f32)");
+  c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
+      ->check(CLI::Range(1, 1024));
+  c->add_option("--target", o.target, "Machine to run on (llvm -mcpu=native)");
+  c->add_option("--time", o.seconds, "Seconds of profiling (2)")->check(CLI::Range(0.01, 3600.0));
+  c->add_flag("--tasks", o.tasks,
+              "Also measure each task as tuning does, and compare the sum with the network");
+  c->add_flag("--json", o.json, "Print JSON");
+  c->footer(
+      "Times are of the static schedules: of a node in calls of the network, of repeated calls of\n"
+      "it alone, and of calls that find nothing in the caches.\n"
+      "Example: heddle profile resnet50.onnx:batch=1 --tasks");
+}
+
 void add_onnx(CLI::App& app, OnnxListOptions& o) {
   CLI::App* c = app.add_subcommand("onnx", "Show what is known of ONNX");
   c->add_flag("--coverage", o.coverage, "Which operators are supported, and which are not");

@@ -22,6 +22,7 @@ void add_selftest(CLI::App& app, SelftestOptions& o);
 void add_run(CLI::App& app, RunOptions& o);
 void add_picks(CLI::App& app, PicksOptions& o);
 void add_cache(CLI::App& app, CacheOptions& o);
+void add_profile(CLI::App& app, ProfileOptions& o);
 void add_onnx(CLI::App& app, OnnxListOptions& o);
 void add_worker(CLI::App& app);
 

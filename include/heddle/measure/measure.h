@@ -36,6 +36,11 @@ struct TuneTask {
   /// producers can give. The list may be shorter than the arguments.
   std::vector<std::optional<InputRange>> input_ranges = {};
 
+  /// Bytes of all weights that a call of the task's network reads, packed as the static choice
+  /// packs them. Before a timed call on a CPU the caches are left as that network leaves them. 0:
+  /// the task runs alone, and is timed as the protocol says.
+  int64_t network_bytes = 0;
+
   uint64_t hash() const;  ///< structural hash combined with the target: the cost model's task
   double flops() const { return tmpl.dag().total_flops(); }
 };

@@ -47,6 +47,9 @@ class Network {
   /// The distinct tasks; nodes of equal structural hash are one task. The weight is the number of
   /// nodes that call it.
   const std::vector<TuneTask>& tasks() const;
+  /// The tasks for tuning: they know how much memory the weights of all nodes take
+  /// (TuneTask::network_bytes).
+  std::vector<TuneTask> tasks_to_tune() const;
   /// In an order in which they can run.
   const std::vector<NetworkNode>& nodes() const;
   const std::vector<Tensor>& outputs() const;

@@ -110,6 +110,10 @@ class Kernel {
   /// The same for a kernel that supplies all its constants itself; a User error for others. On a
   /// GPU it prepares for the first device.
   void prepare() const;
+  /// The values derived from constant arguments that calls with these arrays use (packed weights),
+  /// and the constants that the kernel supplies itself. It prepares what is not there yet. Empty
+  /// for a kernel for a GPU.
+  std::vector<NDArray> prepared(std::span<const NDArray> arrays) const;
   /// Measures where the time of a call with these arrays is spent. It runs the kernel for about
   /// `seconds`.
   Profile profile(const std::vector<NDArray>& arrays, double seconds = 1) const;

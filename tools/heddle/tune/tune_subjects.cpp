@@ -28,7 +28,7 @@ TaskScale scale_of(const ComputeDag& dag) {
 
 void add_network(TaskList* list, const Problem& problem, const Target& target, bool alone) {
   const Network network(problem.outputs, target);
-  for (TuneTask task : network.tasks()) {
+  for (TuneTask task : network.tasks_to_tune()) {
     if (!alone) task.name = problem.subject + " " + task.name;
     const TaskScale scale = scale_of(task.tmpl.dag());
     list->add(std::move(task), scale, problem.dtype);
