@@ -6,6 +6,15 @@ static __device__ __forceinline__ unsigned short f16_from_f32(float x) {
 static __device__ __forceinline__ unsigned pack16(unsigned short low, unsigned short high) {
   return (unsigned)high << 16 | low;
 }
+static __device__ __forceinline__ unsigned pack_f16(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  unsigned r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+#else
+  return pack16(f16_from_f32(low), f16_from_f32(high));
+#endif
+}
 static __device__ __forceinline__ unsigned shared_address(const void* p) {
   return (unsigned)__cvta_generic_to_shared(p);
 }
@@ -92,7 +101,7 @@ mma_f16(const unsigned short* __restrict__ a,
       for (int h = 0; h < 2; ++h) {
         const int i5 = i * 16 + j * 4 + h * 2;
         const int i6 = (by * 64 + ((tx >> 5) >> 1) * 32 + i * 16 + h * 8 + ((tx & 31) >> 2)) * 256 + (bx * 64 + ((tx >> 5) & 1) * 32 + j * 8 + ((tx & 31) & 3) * 2);
-        *(unsigned*)(c + i6) = pack16(f16_from_f32(acc[i5]), f16_from_f32(acc[i5 + 1]));
+        *(unsigned*)(c + i6) = pack_f16(acc[i5], acc[i5 + 1]);
       }
     }
   }
