@@ -23,13 +23,12 @@ std::vector<std::int32_t> places_of(const TreeTable& tree, const HeuristicData& 
 }
 
 /// The first choice of the leaf's ranking that the problem has.
-std::int32_t first_available(const TreeTable& tree, const TreeLeaf& leaf,
+std::int32_t first_available(const TreeTable& tree, std::int32_t leaf,
                              const std::vector<std::int32_t>& places,
                              const HeuristicProblem& problem) {
-  for (std::int32_t i = leaf.first; i < leaf.first + leaf.count; ++i) {
-    const std::int32_t ranked = tree.ranking[static_cast<std::size_t>(i)].choice;
-    if (ranked == kRuleChoice) break;
-    const std::int32_t place = places[static_cast<std::size_t>(ranked)];
+  for (const RankedChoice& ranked : ranking_of(tree, leaf)) {
+    if (ranked.choice == kRuleChoice) break;
+    const std::int32_t place = places[static_cast<std::size_t>(ranked.choice)];
     if (problem.has(place)) return place;
   }
   return kRuleChoice;
@@ -46,8 +45,7 @@ EvaluatedProblem evaluate_problem(const TreeTable& tree, const std::vector<std::
   out.verdict = answer.verdict;
   out.doubt = answer.doubt;
   if (answer.verdict == LeafVerdict::Choice) {
-    const TreeLeaf& leaf = tree.leaves[static_cast<std::size_t>(answer.leaf)];
-    out.choice = first_available(tree, leaf, places, problem);
+    out.choice = first_available(tree, answer.leaf, places, problem);
     if (out.choice == kRuleChoice) out.verdict = LeafVerdict::Rule;
   }
   out.seconds =

@@ -31,15 +31,12 @@ RegretTable::RegretTable(const HeuristicData& data, const TrainOptions& options)
   for (const HeuristicProblem& p : data.problems) {
     const double best = p.best();
     const double noise = std::log1p(std::max(p.noise, options.least_noise));
-    const double rule = p.seconds[static_cast<std::size_t>(p.fallback)];
     for (const std::int32_t choice : choices_) {
-      double time = choice == kRuleChoice ? rule : p.seconds[static_cast<std::size_t>(choice)];
-      if (std::isnan(time) && options.missing_is_rule) time = rule;
+      const std::int32_t c = choice == kRuleChoice ? p.fallback : choice;
+      const double time = p.seconds[static_cast<std::size_t>(c)];
       const double regret = std::isnan(time) ? most : std::min(std::log(time / best), most);
-      const double loss = std::isnan(time) ? most : std::log(time / rule);
       regrets_.push_back(regret);
-      costs_.push_back((regret <= noise ? 0 : regret) +
-                       (loss <= noise ? 0 : options.loss_weight * loss));
+      costs_.push_back(regret <= noise ? 0 : regret);
     }
   }
 }

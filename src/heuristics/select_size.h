@@ -19,8 +19,8 @@ struct TreeSize {
 };
 
 /// The smallest size whose held-out regret is not shown to be worse than the least one: the mean
-/// difference of the two, problem by problem, is within one standard error of it (Breiman et al.,
-/// section 3.4.3, for paired differences).
+/// difference of the two, problem by problem, is within one standard error of it (Breiman et
+/// al., section 3.4.3, with one standard error of unpaired costs).
 TreeSize select_size(const HeuristicData& data, const RegretTable& regrets,
                      std::span<const std::int32_t> known, const TrainOptions& options);
 

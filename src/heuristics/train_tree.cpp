@@ -25,6 +25,7 @@ void check_options(const TrainOptions& o) {
   check_range("deepest", o.deepest, 0, 20);
   check_range("ranked", o.ranked, 1, 64);
   check_range("missing_slowdown", o.missing_slowdown, 1.01, 1e6);
+  check_range("most_noise", o.most_noise, 0, 1e6);
   check_range("least_noise", o.least_noise, 0, 1);
   check_range("confidence", o.confidence, 0.51, 0.999);
   check_range("allowed_loss", o.allowed_loss, 0, 10);
@@ -35,11 +36,12 @@ void check_options(const TrainOptions& o) {
   for (const int size : o.leaf_sizes) check_range("leaf_sizes", size, 1, 1e6);
 }
 
-/// The problems whose features are all known. The others are unsure whatever the tree.
-std::vector<std::int32_t> known_problems(const HeuristicData& data) {
+/// The problems whose features are all known, and whose times are certain enough.
+std::vector<std::int32_t> usable_problems(const HeuristicData& data, const TrainOptions& options) {
   std::vector<std::int32_t> known;
   for (std::size_t p = 0; p < data.problems.size(); ++p) {
     const std::vector<double>& features = data.problems[p].features;
+    if (data.problems[p].noise > options.most_noise) continue;
     if (std::none_of(features.begin(), features.end(), [](double x) { return std::isnan(x); })) {
       known.push_back(static_cast<std::int32_t>(p));
     }
@@ -110,7 +112,7 @@ Json training_figures(const TrainOptions& options, const TreeSize& size, const R
   return Json::object({{"depth", size.depth},
                        {"leaf_size", size.leaf_size},
                        {"folds", options.folds},
-                       {"problems_with_unknown_features", all_problems - known.size()},
+                       {"problems_left_out", all_problems - known.size()},
                        {"held_out_over_best", rounded(std::exp(tree / n))},
                        {"rule_over_best", rounded(std::exp(rule / n))}});
 }
@@ -119,12 +121,14 @@ Json training_figures(const TrainOptions& options, const TreeSize& size, const R
 
 TrainedTree train_tree(const HeuristicData& data, const TrainOptions& options) {
   check_options(options);
-  const std::vector<std::int32_t> known = known_problems(data);
+  const std::vector<std::int32_t> known = usable_problems(data, options);
   if (std::ssize(known) < std::ptrdiff_t{2} * options.folds) {
     throw_user_error("'" + data.heuristic + "' has " + std::to_string(known.size()) +
-                         " problems to train on, and " + std::to_string(options.folds) +
+                         " usable problems to train on, and " + std::to_string(options.folds) +
                          " folds need " + std::to_string(2 * options.folds),
-                     {}, "collect for longer, or train with fewer folds");
+                     {},
+                     "collect for longer, on a machine that does nothing else, or train with fewer "
+                     "folds");
   }
   const RegretTable regrets(data, options);
   const TreeSize size = select_size(data, regrets, known, options);

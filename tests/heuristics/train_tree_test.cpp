@@ -183,11 +183,13 @@ TEST(TrainTree, ALeafThatMayLoseToTheFallbackIsUnsure) {
   Rng luck(8);
   const HeuristicData data =
       data_of(300, [&](const auto&) { return Times{luck.chance(0.45) ? 1 : 2.2, 1.5, 4}; });
-  const TreeHolder tree(train_tree(data));
+  TrainOptions careful;
+  careful.allowed_worst_loss = 0.25;
+  const TreeHolder tree(train_tree(data, careful));
   const TreeLeaf& leaf = tree.tree().leaves[0];
   ASSERT_EQ(tree.tree().leaves.size(), 1u);
   EXPECT_EQ(leaf.verdict, LeafVerdict::Unsure);
-  EXPECT_GT(leaf.worst_loss, std::log1p(0.25));
+  EXPECT_GT(leaf.worst_loss, std::log1p(0.4));
   EXPECT_EQ(answer_of(tree.table(), std::vector<double>{20, 0, 0}).doubt, Doubt::Leaf);
   TrainOptions bold;
   bold.allowed_worst_loss = 1;
@@ -258,8 +260,21 @@ TEST(TrainTree, ProblemsWithUnknownFeaturesAreLeftOut) {
   }
   const TrainedTree tree = train_tree(data);
   EXPECT_EQ(tree.problems, 150);
-  EXPECT_EQ(tree.training.at("problems_with_unknown_features").as_int(), 50);
+  EXPECT_EQ(tree.training.at("problems_left_out").as_int(), 50);
   EXPECT_EQ(answer_text(TreeHolder(tree).table(), {20, 1, 0}), "b");
+}
+
+TEST(TrainTree, ProblemsOfUncertainTimesAreLeftOut) {
+  HeuristicData data = data_of(200, planted_rule);
+  for (std::size_t i = 0; i < 100; ++i) {
+    data.problems[i].seconds = {9, 9, 0.01};
+    data.problems[i].noise = 0.2;
+  }
+  EXPECT_EQ(train_tree(data).problems, 100);
+  EXPECT_EQ(answer_text(TreeHolder(train_tree(data)).table(), {20, 1, 0}), "b");
+  TrainOptions all;
+  all.most_noise = 1;
+  EXPECT_EQ(train_tree(data, all).problems, 200);
 }
 
 TEST(TrainTree, TooFewProblemsAndBadOptionsAreErrors) {

@@ -26,18 +26,18 @@ struct TrainOptions {
   int folds = 5;
   int deepest = 8;                           ///< depths from 0 to this one are tried
   std::vector<int> leaf_sizes = {4, 8, 16};  ///< least numbers of problems in a leaf, tried all
-  double missing_slowdown = 8;               ///< of a missing choice
-  bool missing_is_rule = false;  ///< a missing choice takes the time of the rule in its place
-  /// What a loss against the rule costs, beside the regret: weight * log(time / time of the rule).
-  double loss_weight = 0;
-  double least_noise = 0.02;  ///< differences below it are no errors
+  /// Problems whose measurements spread more than this are left out: the least of many uncertain
+  /// times is too small.
+  double most_noise = 0.15;
+  double missing_slowdown = 8;  ///< of a missing choice
+  double least_noise = 0.02;    ///< differences below it are no errors
   /// One-sided, for the mean regret and the mean loss of a leaf.
   double confidence = 0.9;
   /// A leaf whose mean time, by its confidence bound, may exceed that of the fallback by more than
   /// this share is unsure.
   double allowed_loss = 0.02;
   /// So is a leaf with a held-out problem that took this share longer than the fallback.
-  double allowed_worst_loss = 0.25;
+  double allowed_worst_loss = 0.5;
   /// A leaf says "rule" where the fallback's time, by its confidence bound, exceeds the best by at
   /// most this share.
   double allowed_rule_regret = 0.1;
@@ -47,7 +47,7 @@ struct TrainOptions {
 };
 
 /// Deterministic: the same problems, in any order, and the same options give the same tree. Errors:
-/// fewer problems than twice the folds, or options out of their range.
+/// fewer usable problems than twice the folds, or options out of their range.
 TrainedTree train_tree(const HeuristicData& data, const TrainOptions& options = {});
 
 }  // namespace heddle

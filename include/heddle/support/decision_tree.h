@@ -13,6 +13,7 @@
 // do not show that its choice is safe. Whoever asks then decides by other means.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -127,6 +128,13 @@ Doubt doubt_about(const TreeFeature& feature, double value);
 /// The answer for a problem with these features, in the table's order. Safe to call from several
 /// threads. The table is one that training made or that a file's reader has checked.
 TreeAnswer answer_of(const TreeTable& tree, std::span<const double> features);
+
+/// The choices of a leaf, best first, for who cannot use the first one, or searches.
+inline std::span<const RankedChoice> ranking_of(const TreeTable& tree, std::int32_t leaf) {
+  const TreeLeaf& of = tree.leaves[static_cast<std::size_t>(leaf)];
+  return tree.ranking.subspan(static_cast<std::size_t>(of.first),
+                              static_cast<std::size_t>(of.count));
+}
 
 /// The index of the leaf that a problem without doubts reaches.
 std::int32_t leaf_of(const TreeTable& tree, std::span<const double> features);
