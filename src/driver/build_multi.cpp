@@ -173,4 +173,20 @@ MultiKernel build_multi(std::vector<MultiVariant> variants, const std::vector<Te
   return MultiKernel(std::move(facts), std::move(built), options.pick);
 }
 
+PickRow pick_on_random_inputs(const MultiKernel& kernel) {
+  for (const std::string& name : kernel.variants()) {
+    try {
+      kernel.kernel(name);
+    } catch (const Error&) {
+      // A function, or what does not compile: the race drops that with a message.
+    }
+  }
+  std::vector<NDArray> arrays;
+  for (const KernelArg& a : kernel.args()) {
+    arrays.push_back(a.output ? NDArray::zeros(a.shape, a.dtype)
+                              : NDArray::random(a.shape, a.dtype, arrays.size() + 1));
+  }
+  return kernel.pick(arrays);
+}
+
 }  // namespace heddle

@@ -17,23 +17,13 @@ struct ExportedVariant {
   LoweredVariant lowered;
 };
 
-std::vector<NDArray> synthetic_arrays(const MultiKernel& kernel) {
-  std::vector<NDArray> arrays;
-  for (const KernelArg& a : kernel.args()) {
-    arrays.push_back(a.output ? NDArray::zeros(a.shape, a.dtype)
-                              : NDArray::random(a.shape, a.dtype, arrays.size() + 1));
-  }
-  return arrays;
-}
-
 PickRow race(const std::vector<MultiVariant>& variants, const std::vector<Tensor>& args,
              const BuildOptions& build, double seconds) {
   MultiOptions options;
   options.build = build;
   options.pick.store = nullptr;
   options.pick.seconds = seconds;
-  const MultiKernel kernel = build_multi(variants, args, options);
-  return kernel.pick(synthetic_arrays(kernel));
+  return pick_on_random_inputs(build_multi(variants, args, options));
 }
 
 std::vector<ExportedVariant> lowered_variants(const std::vector<MultiVariant>& variants,

@@ -60,13 +60,7 @@ std::vector<Schedule> raced_schedules(const ExportOptions& o, const Network& net
     options.build.name = task.name;
     options.pick.store = nullptr;
     options.pick.seconds = o.seconds;
-    const MultiKernel kernel = build_multi(variants, task.args, options);
-    std::vector<NDArray> arrays;
-    for (const KernelArg& a : kernel.args()) {
-      arrays.push_back(a.output ? NDArray::zeros(a.shape, a.dtype)
-                                : NDArray::random(a.shape, a.dtype, arrays.size() + 1));
-    }
-    const PickRow pick = kernel.pick(arrays);
+    const PickRow pick = pick_on_random_inputs(build_multi(variants, task.args, options));
     std::cout << task.name << ": " << pick.picked << " of " << pick.variants.size();
     if (pick.speedup_over_static() > 0) {
       std::cout << ", " << ratio(pick.speedup_over_static()) << " of the first one";

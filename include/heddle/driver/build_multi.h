@@ -58,4 +58,8 @@ struct MultiOptions {
 MultiKernel build_multi(std::vector<MultiVariant> variants, const std::vector<Tensor>& args,
                         const MultiOptions& options = {});
 
+/// Picks on random inputs, at build time. All variants are compiled before, so that the time
+/// allowed for measuring is that of the race alone.
+PickRow pick_on_random_inputs(const MultiKernel& kernel);
+
 }  // namespace heddle

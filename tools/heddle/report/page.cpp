@@ -105,7 +105,7 @@ std::string head(const LogData& data) {
                format_fixed(static_cast<double>(data.records.size()) / data.seconds, 1) +
                " trials/s)";
   }
-  fact("records", records);
+  if (!data.records.empty() || data.picks.empty()) fact("records", records);
   if (data.tasks.size() > 1 && data.best_total > 0) {
     fact("overall", format_time(data.static_total) + " static, " + format_time(data.best_total) +
                         " best, " + ratio(data.static_total / data.best_total));
