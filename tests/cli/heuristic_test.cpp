@@ -1,0 +1,95 @@
+// heddle heuristic, as a process.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "heddle/collect/collect.h"
+#include "heddle/ops/linalg.h"
+#include "run_command.h"
+
+namespace heddle {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kTarget = "llvm -mcpu=znver3 -threads=2";
+
+class HeuristicCommand : public ::testing::Test {
+ protected:
+  HeuristicCommand() { std::filesystem::create_directories(folder_); }
+  ~HeuristicCommand() override { std::filesystem::remove_all(folder_); }
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+
+  /// A log in which tiles of four rows by two vectors were twice as fast as the rule's.
+  std::string log_of_products() const {
+    const Heuristic& h = heuristic_of("contraction");
+    const Target target = Target::parse(kTarget);
+    HeuristicLog log(path("log.jsonl"), h, "a machine", to_string(target));
+    const ParameterSet tile = ParameterSet().set("tile_rows", 4).set("tile_vectors", 2);
+    for (std::int64_t m = 64; m <= 512; m += 16) {
+      const Tensor c = ops::matmul(placeholder({m, m}, f32, "A"), placeholder({m, m}, f32, "B"));
+      log.add("matmul:" + std::to_string(m), build_choices(h, {c}, target).built.at(0).features,
+              {{tile, 1e-3}, {h.fallback, 2e-3}});
+    }
+    return path("log.jsonl");
+  }
+
+ private:
+  const std::string folder_ = temporary("heuristic");
+};
+
+TEST_F(HeuristicCommand, TrainsExplainsAndGenerates) {
+  const std::string log = log_of_products();
+  const std::string tree = path("llvm-znver3.contraction.tree");
+  const CommandResult trained =
+      heddle_command("heuristic train contraction --json --log " + log + " -o " + tree);
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const Json worth = Json::parse(trained.out);
+  EXPECT_EQ(worth.at("tree").as_string(), tree);
+
+  const std::string hub = "HEDDLE_TOPHUB=off:" + std::filesystem::path(tree).parent_path().string();
+  const std::string subject = std::string("matmul:200x200x200 --target '") + kTarget + "'";
+  const CommandResult said = heddle_command("heuristic explain contraction " + subject, hub);
+  ASSERT_EQ(said.status, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr("leaf 0 of 1 (29 problems)"));
+  EXPECT_THAT(said.out, HasSubstr("so: tile_rows 4, tile_cols 16"));
+  const CommandResult schedule = heddle_command("explain --show schedule " + subject, hub);
+  EXPECT_THAT(schedule.out, HasSubstr("tree llvm-znver3.contraction, analytic rule of"));
+  EXPECT_THAT(schedule.out, HasSubstr(".split(i, 4)"));
+
+  const std::string header = path("table.h");
+  EXPECT_EQ(heddle_command("heuristic gen contraction --tree " + tree + " -o " + header).status, 0);
+  EXPECT_THAT(read_file(header), HasSubstr("k_contraction"));
+}
+
+TEST_F(HeuristicCommand, BadInputExitsTwoAndHelps) {
+  const std::string log = log_of_products(), tree = path("t.tree");
+  const std::pair<std::string, const char*> all[] = {
+      {"heuristic", "subcommand"},
+      {"heuristic lsit", "did you mean 'list'?"},
+      {"heuristic collect contracton --log " + log, "did you mean 'contraction'?"},
+      {"heuristic collect contraction", "--log is required"},
+      {"heuristic collect contraction --log /nowhere/x.jsonl", "folder that is there"},
+      {"heuristic collect contraction --cores x --log " + log, "is no list of cores"},
+      {"heuristic collect contraction --budget 0 --log " + log, "budget"},
+      {"heuristic train contraction", "there is nothing to learn from"},
+      {"heuristic train reduction --log " + log, "the logs are of heuristic 'contraction'"},
+      {"heuristic eval contraction --log " + log + " --tree /nowhere.tree", "/nowhere.tree"},
+      {"heuristic explain contraction matmul:9x9x9", "there is no tree of 'contraction'"}};
+  for (const auto& [command, says] : all) {
+    const CommandResult r = heddle_command(command, "HEDDLE_TOPHUB=off");
+    EXPECT_EQ(r.status, command.find("nowhere") == std::string::npos ? 2 : r.status) << command;
+    EXPECT_NE(r.status, 0) << command;
+    EXPECT_THAT(r.err, HasSubstr(says)) << command;
+  }
+  EXPECT_FALSE(std::filesystem::exists(tree));
+  for (const char* command : {"list", "collect", "train", "eval", "gen", "explain"}) {
+    const CommandResult help = heddle_command(std::string("heuristic ") + command + " --help");
+    EXPECT_EQ(help.status, 0);
+    EXPECT_THAT(help.out, HasSubstr("Example")) << command;
+  }
+}
+
+}  // namespace
+}  // namespace heddle
