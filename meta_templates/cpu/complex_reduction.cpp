@@ -247,7 +247,7 @@ class Recipe {
     order.push_back(lane);
     acc.reorder(order);
     acc.unroll(step);
-    if (group.valid()) acc.unroll(group);
+    if (group.valid()) acc.unroll(group).expect(Instruction::DotProduct);
     if (sh_.m >= 0) acc.unroll(acc.axis(first + sh_.m));
     acc.unroll(vector);
     acc.vectorize(lane);

@@ -32,6 +32,7 @@ inline void transpose_squares(StageRef p, std::vector<Loop>& order, Loop run, Lo
   p.reorder(all);
   p.unroll(ri);
   p.vectorize(ai);
+  p.expect(Instruction::TransposedSquare);
 }
 
 /// In tiles of `tile` along `dim`: [dim/tile][the others..., inner][dim%tile]; `inner`: the one of

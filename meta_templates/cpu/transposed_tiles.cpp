@@ -86,6 +86,7 @@ Choice transpose_rule(const TransposeProblem& p) {
 /// The loops of a tile of stage `s`.
 struct Tile {
   Loop rows, vectors, lanes;
+  bool moves = false;  ///< 32-bit elements are only moved, so that squares stay in registers
 };
 
 // The parts of a line of the result are written one after the other.
@@ -93,6 +94,7 @@ void in_squares(StageRef s, const Tile& tile, int64_t lanes) {
   auto [square, row] = s.split(tile.rows, lanes);
   s.reorder({square, tile.vectors, row, tile.lanes});
   s.unroll(row);
+  if (tile.moves) s.expect(Instruction::TransposedSquare);
 }
 
 // A copy of the tile, at loop `at`; of it the parts of a line of the input are read one after the
@@ -106,6 +108,7 @@ void staged(StageRef s, const Tile& tile, Loop at, int transposed, int64_t lanes
   copy.reorder({vectors, square, row, lane});
   copy.unroll(row);
   copy.vectorize(lane);
+  if (tile.moves) copy.expect(Instruction::TransposedSquare);
 }
 
 }  // namespace
@@ -132,7 +135,8 @@ void tile_transposed(TemplateBuilder& t, const StageGroup& g, int transposed, bo
   auto [row_tile, rows] = s.split(axes[static_cast<size_t>(transposed)], tile_rows);
   auto [col_tile, cols] = s.split(axes.back(), tile_cols);
   auto [vectors, lane] = s.split(cols, p.lanes);
-  const Tile tile{rows, vectors, lane};
+  const bool moves = bytes == 4 && op.bodies()[0].as<Load>() != nullptr;
+  const Tile tile{rows, vectors, lane, moves};
   const auto write = [&](const std::vector<Loop>& tiles) {
     s.reorder(joined(tiles, {tile.rows, tile.vectors, tile.lanes}));
     s.vectorize(tile.lanes);

@@ -138,7 +138,7 @@ class Walker {
     x.accesses = std::move(spare_);
     x.accesses.clear();
     x.weight = weight_;
-    x.nontemporal = s.hint == StoreHint::NonTemporal;
+    x.nontemporal = has(s.hint, StoreHint::NonTemporal);
     x.lanes = s.value.dtype().lanes;
     for (const Expr& i : s.indices) x.lanes = std::max<int>(x.lanes, i.dtype().lanes);
     current_ = &x;

@@ -331,8 +331,10 @@ void Printer::stmt(const Stmt& s, int indent, bool tail) {
     }
     case StmtKind::Store: {
       const Store* n = s.as<Store>();
-      if (n->hint == StoreHint::NonTemporal) out_ += "nontemporal ";
-      if (n->hint == StoreHint::Async) out_ += "async ";
+      if (has(n->hint, StoreHint::NonTemporal)) out_ += "nontemporal ";
+      if (has(n->hint, StoreHint::Async)) out_ += "async ";
+      if (has(n->hint, StoreHint::DotProduct)) out_ += "dot_product ";
+      if (has(n->hint, StoreHint::TransposedSquare)) out_ += "transposed_square ";
       access(n->buffer, n->indices);
       out_ += " = ";
       root(n->value, kLowest, false);

@@ -173,8 +173,8 @@ Stmt NestBuilder::emit_store(int st) {
   for (const auto& hint : p.prefetches) emit_prefetches(st, hint, &out);
   if (!p.is_reduction()) {
     for (size_t c = 0; c < p.buffers.size(); ++c) {
-      out.push_back(make_store(real_[st].buffers[c], at, simple_access(translate(p.bodies[c], st)),
-                               p.nontemporal ? StoreHint::NonTemporal : StoreHint::None));
+      out.push_back(
+          make_store(real_[st].buffers[c], at, simple_access(translate(p.bodies[c], st)), p.hints));
     }
     return guarded(make_block(std::move(out)));
   }
@@ -199,7 +199,10 @@ Stmt NestBuilder::emit_store(int st) {
     bind.push_back({r.combiner->rhs[k], value});
   }
   if (p.buffers.size() == 1) {
-    out.push_back(make_store(real_[st].buffers[0], at, substitute(r.combiner->result[0], bind)));
+    const StoreHint hint =
+        has(p.hints, StoreHint::DotProduct) ? StoreHint::DotProduct : StoreHint::None;
+    out.push_back(
+        make_store(real_[st].buffers[0], at, substitute(r.combiner->result[0], bind), hint));
     return guarded(make_block(std::move(out)));
   }
   // All components are computed before any is stored: each may need the old value of the others.

@@ -43,7 +43,7 @@ class Applier : public StepApplier {
       case StepKind::Parallel: return annotate(LoopKind::Parallel);
       case StepKind::NonTemporal:
         check_computes();
-        stage().nontemporal = true;
+        stage().hints = stage().hints | StoreHint::NonTemporal;
         return;
       case StepKind::Prefetch: return prefetch();
       case StepKind::Bind: return bind();
@@ -61,10 +61,22 @@ class Applier : public StepApplier {
       case StepKind::Tensorize: return annotate(LoopKind::Tensorized);
       case StepKind::LastBlock: return by_last_block();
       case StepKind::SoftwarePipeline: return annotate(LoopKind::SoftwarePipelined);
+      case StepKind::Expect: return expect();
     }
   }
 
  private:
+  void expect() {
+    check_computes();
+    const int64_t what = param(0);
+    STEP_CHECK(what == static_cast<int64_t>(Instruction::DotProduct) ||
+                   what == static_cast<int64_t>(Instruction::TransposedSquare),
+               "there is no instruction " + std::to_string(what));
+    stage().hints = stage().hints | (what == static_cast<int64_t>(Instruction::DotProduct)
+                                         ? StoreHint::DotProduct
+                                         : StoreHint::TransposedSquare);
+  }
+
   void split() {
     check_computes();
     int id = axis_arg(0);

@@ -49,12 +49,12 @@ struct StageState {
     int dim = 0;
     int64_t divisor = 1, modulus = 0;
   };
-  std::vector<LayoutDim> layout;  ///< empty: row-major
-  bool nontemporal = false;
-  Scope scope = Scope::Local;  ///< where it keeps its result when it is computed at a loop
-  int64_t pad = 0;             ///< unused elements after each row of the storage
-  int copies = 1;              ///< of its shared memory
-  bool last_block = false;     ///< computed by the last block of the kernel before to finish
+  std::vector<LayoutDim> layout;      ///< empty: row-major
+  StoreHint hints = StoreHint::None;  ///< of the stores of its results
+  Scope scope = Scope::Local;         ///< where it keeps its result when it is computed at a loop
+  int64_t pad = 0;                    ///< unused elements after each row of the storage
+  int copies = 1;                     ///< of its shared memory
+  bool last_block = false;            ///< computed by the last block of the kernel before to finish
   struct PrefetchHint {
     int stage = -1, dim = 0;
     int64_t distance = 0;

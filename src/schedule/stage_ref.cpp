@@ -152,6 +152,10 @@ StageRef& StageRef::store_nontemporal(Where at) {
   recorder_->record({StepKind::NonTemporal, id_, {}, {}, {}, at});
   return *this;
 }
+StageRef& StageRef::expect(Instruction what, Where at) {
+  recorder_->record({StepKind::Expect, id_, {}, {Param(static_cast<int>(what))}, {}, at});
+  return *this;
+}
 StageRef& StageRef::prefetch(StageRef producer, int dim, Param distance, Where at) {
   recorder_->record(
       {StepKind::Prefetch, id_, {}, {Param(producer.id()), Param(dim), distance}, {}, at});

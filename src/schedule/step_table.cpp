@@ -40,6 +40,7 @@ constexpr StepRow kSteps[] = {
     {StepKind::StoreAt, "store_at", {1, 0, 0}},
     {StepKind::SoftwarePipeline, "software_pipeline", {1, 0, 0}},
     {StepKind::AsProduct, "as_product", {-1, -1, -1}},
+    {StepKind::Expect, "expect", {0, 1, 0}},
     {StepKind::OnlineSoftmax, "online_softmax", {0, 4, -1}},
 };
 
@@ -64,6 +65,10 @@ const StepRow& row_of(StepKind kind) {
 }  // namespace
 
 const char* to_string(StepKind kind) { return row_of(kind).name; }
+
+const char* to_string(Instruction instruction) {
+  return instruction == Instruction::DotProduct ? "dot_product" : "transposed_square";
+}
 
 const char* to_string(TailStrategy tail) {
   return tail == TailStrategy::Shorten ? "shorten" : "predicate_stores";

@@ -89,6 +89,7 @@ class StepText {
       case StepKind::Bind: return add(to_string(static_cast<LoopKind>(param(0))));
       case StepKind::SetScope:
         return add(param(0) == static_cast<int>(Scope::Shared) ? "shared" : "local");
+      case StepKind::Expect: return add(to_string(static_cast<Instruction>(param(0))));
       case StepKind::Widen:
         return add(
             to_string(DataType{static_cast<TypeCode>(param(0)), static_cast<uint8_t>(param(1))}));

@@ -8,6 +8,7 @@
 #include "golden/golden.h"
 #include "golden/subjects.h"
 #include "golden/text_diff.h"
+#include "heddle/codegen/llvm.h"
 #include "heddle/ir/print.h"
 #include "heddle/lower/lower.h"
 #include "heddle/schedule/template.h"
@@ -113,6 +114,24 @@ TEST(UnifiedDiff, BeginsAnewWherePartsLieApartAndSaysHowMuchIsLeftOut) {
   EXPECT_EQ(unified_diff("a\n1\n2\n3\n4\n5\n6\nb\n", "A\n1\n2\n3\n4\n5\n6\nB\n"),
             "@@ line 1 @@\n-a\n+A\n 1\n 2\n@@ line 6 @@\n 5\n 6\n-b\n+B\n");
   EXPECT_EQ(unified_diff("a\nb\nc\n", "", 2), "@@ line 1 @@\n-a\n-b\n... and 1 more lines\n");
+}
+
+// A schedule that is written for an instruction which code generation does not recognise is slow,
+// not wrong, so nothing else would tell.
+TEST(GoldenLoops, CodeGenerationRecognisesWhatSchedulesExpect) {
+  std::set<std::string> instructions;
+  for (const GoldenSubject& s : cpu_subjects()) {
+    const Schedule schedule = template_of(s).static_schedule();
+    const LoweredProgram p = lower(schedule, all_args(ComputeDag(s.outputs)));
+    std::vector<LoweredFunction> functions{p.main};
+    if (p.prepare.body) functions.push_back(p.prepare);
+    for (const ExpectedInstruction& e : expected_instructions(functions, schedule.target())) {
+      EXPECT_FALSE(e.missed()) << s.name << ": " << e.instruction << " in " << e.buffer;
+      EXPECT_LE(e.found, e.stores);
+      instructions.insert(e.instruction);
+    }
+  }
+  EXPECT_EQ(instructions, (std::set<std::string>{"dot_product", "transposed_square"}));
 }
 
 }  // namespace

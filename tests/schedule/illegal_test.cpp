@@ -251,6 +251,12 @@ TEST(Illegal, InputsAreNotComputed) {
   EXPECT_EQ(error_of([&] { s[p.A].store_nontemporal(); }),
             R"(cannot apply store_nontemporal to stage 'A': it is an input, nothing computes it
   loops: d0 0..8 | d1 0..12)");
+  EXPECT_EQ(error_of([&] { s[p.A].expect(Instruction::DotProduct); }),
+            R"(cannot apply expect to stage 'A': it is an input, nothing computes it
+  loops: d0 0..8 | d1 0..12)");
+  EXPECT_EQ(error_of([&] { s[p.B].expect(static_cast<Instruction>(9)); }),
+            R"(cannot apply expect to stage 'B': there is no instruction 9
+  loops: i 0..8 | j 0..12)");
   EXPECT_EQ(error_of([&] { s[p.B].compute_at(s[p.A], s[p.A].axis(0)); }),
             R"(cannot apply compute_at to stage 'B': stage 'A' is an input and has no loops
   loops: i 0..8 | j 0..12)");

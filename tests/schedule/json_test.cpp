@@ -228,7 +228,7 @@ TEST(ScheduleJson, EveryNumberReplacedByEveryNastyOneIsAnErrorOrALegalSchedule) 
   rf.layout({{1}, {2, 4}, {0}, {2, 1, 4}});
   rf.vectorize(rf.axis(2));
   s[p.A].cache_read({rf});
-  d.cache_write().store_nontemporal();
+  d.cache_write().store_nontemporal().expect(Instruction::DotProduct);
   const std::string text = s.to_json().dump();
   ASSERT_EQ(survives(text, dag), "");
   const char* nasty[] = {"-1",

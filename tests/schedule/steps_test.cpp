@@ -317,6 +317,15 @@ TEST(Step, NonTemporalMarksTheStores) {
 )");
 }
 
+TEST(Step, ExpectMarksTheStores) {
+  Pair p;
+  Schedule s({p.C});
+  s[p.B].compute_inline();
+  s[p.C].expect(Instruction::TransposedSquare);
+  EXPECT_NE(lowered(s).find("      transposed_square C[i*12 + j] = "), std::string::npos);
+  EXPECT_NE(s.to_text().find("C.expect(transposed_square)"), std::string::npos) << s.to_text();
+}
+
 // A strided convolution of one dimension, its two images taken as rows: five of them and three
 // taps become six rows of a depth of four.
 TEST(Step, AsProductTakesAxesTogether) {

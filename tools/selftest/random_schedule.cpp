@@ -73,7 +73,7 @@ class ScheduleDrawer {
 
   void step(int id) {
     StageRef st = s_.stage(id);
-    switch (pick(0, 14)) {
+    switch (pick(0, 15)) {
       case 0:
       case 1:
       case 2: keep(id, st.split(any_loop(id), Param(pick(1, 9)))); break;
@@ -97,6 +97,9 @@ class ScheduleDrawer {
         keep(id, st.split(any_loop(id), Param(pick(1, 9)), TailStrategy::PredicateStores));
         break;
       case 14: pad(st); break;
+      case 15:
+        st.expect(pick(0, 1) == 0 ? Instruction::DotProduct : Instruction::TransposedSquare);
+        break;
     }
   }
 

@@ -69,4 +69,19 @@ DiskCache disk_code_cache();
 std::string emit_llvm(const std::vector<LoweredFunction>& functions, const Target& target,
                       const std::string& format);
 
+/// What a schedule expects code generation to recognise in its loops (StageRef::expect), and what
+/// was recognised.
+struct ExpectedInstruction {
+  std::string buffer;       ///< that the stores write, as the loops call it
+  std::string instruction;  ///< dot_product or transposed_square
+  int stores = 0;           ///< statements that are expected to become the instruction
+  int found = 0;            ///< of these, those that do; tails of loops need not
+  bool missed() const { return found == 0; }
+};
+
+/// The expectations of all stores in `functions`, by buffer and instruction in their order of
+/// appearance. Nothing is optimised or executed. `target` may be any CPU that LLVM knows.
+std::vector<ExpectedInstruction> expected_instructions(
+    const std::vector<LoweredFunction>& functions, const Target& target);
+
 }  // namespace heddle

@@ -113,12 +113,22 @@ struct For : StmtNode {
   const Stmt body;
 };
 
-/// How a store goes to memory. The hint never changes the stored value.
+/// How a store goes to memory, and which instructions its value is expected to become: a set. A
+/// hint never changes the stored value.
 enum class StoreHint : uint8_t {
-  None,
-  NonTemporal,  ///< bypasses the caches: the line will not be read soon
-  Async,        ///< a copy from global to shared memory that a later Sync::AsyncWait completes
+  None = 0,
+  NonTemporal = 1,  ///< bypasses the caches: the line will not be read soon
+  Async = 2,        ///< a copy from global to shared memory that a later Sync::AsyncWait completes
+  DotProduct = 4,   ///< the value is expected to be sums of products in groups (dot products)
+  TransposedSquare = 8,  ///< the store is expected to be one of a square transposed in registers
 };
+constexpr StoreHint operator|(StoreHint a, StoreHint b) {
+  return static_cast<StoreHint>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
+}
+/// Whether the set `hints` contains `hint`.
+constexpr bool has(StoreHint hints, StoreHint hint) {
+  return (static_cast<uint8_t>(hints) & static_cast<uint8_t>(hint)) != 0;
+}
 
 struct Store : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Store;

@@ -210,6 +210,10 @@ class StageRef {
   /// Hint: stores bypass the caches. It is for results that are larger than the caches and not read
   /// soon.
   StageRef& store_nontemporal(Where at = Where::current());
+  /// States that the loops of the stage are written for `what`, which code generation for CPUs
+  /// recognises in them. The generated code does not change. expected_instructions
+  /// (heddle/codegen/llvm.h) tells whether it was recognised.
+  StageRef& expect(Instruction what, Where at = Where::current());
   /// Hint: for each element of `producer` that is read, prefetches the element `distance` further
   /// along its dimension `dim`, so that memory is busy while this stage computes.
   StageRef& prefetch(StageRef producer, int dim, Param distance, Where at = Where::current());

@@ -46,9 +46,20 @@ enum class StepKind : uint8_t {
   SoftwarePipeline,  ///< axes {leaf}: an iteration may begin before the previous one has ended
   AsProduct,  ///< axes {one a digit}, params {three a digit.., nine factors, two orders}, results
               ///< {sum, its axes.., rows, its axes.., columns, its axes..}: StageRef::as_product
+  Expect,     ///< params {Instruction}: what code generation is to make of the stage's stores
   OnlineSoftmax = 27,  ///< params {three factors of rows, keys of a tile}, results {stage, its
                        ///< axes..} for each stage of StageRef::OnlineStages, in order
 };
+
+/// What code generation recognises in loops. A schedule that is written for one says so
+/// (StageRef::expect), so that a failure to recognise it is reported. Numbers are in records and
+/// never change.
+enum class Instruction : uint8_t {
+  DotProduct = 0,        ///< groups of products of narrow types, added up in one instruction
+  TransposedSquare = 1,  ///< a square of elements, transposed in vector registers
+};
+const char* to_string(Instruction instruction);
+
 /// The treatment of iterations of a split's inner loop that lie beyond the axis.
 enum class TailStrategy : uint8_t {
   Shorten,  ///< the inner loop runs to min(factor, the rest of the axis)

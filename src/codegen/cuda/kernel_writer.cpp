@@ -47,7 +47,7 @@ void KernelWriter::begin_cluster() {
   visit(
       kernel_.body,
       [&](const Stmt& s) {
-        if (const Store* st = s.as<Store>(); st && st->hint == StoreHint::Async)
+        if (const Store* st = s.as<Store>(); st && has(st->hint, StoreHint::Async))
           bytes += st->buffer.num_elements() * st->buffer->dtype.bytes();
         const Sync* y = s.as<Sync>();
         started |= y && y->sync == SyncKind::Started;

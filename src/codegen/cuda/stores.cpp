@@ -41,7 +41,7 @@ void KernelWriter::store(const Store& s) {
   const int lanes = std::max(index.dtype().lanes, s.value.dtype().lanes);
   begin({index, s.value});
   const bool to_all = to.scope == Scope::Shared && kernel_.cluster > 1;
-  if (s.hint == StoreHint::Async && !to_all && store_async(s, to, lanes)) return flush();
+  if (has(s.hint, StoreHint::Async) && !to_all && store_async(s, to, lanes)) return flush();
   std::vector<Text> values;
   for (int lane = 0; lane < lanes; ++lane) values.push_back(value(s.value, lane));
   if (to_all) {
@@ -73,7 +73,7 @@ void KernelWriter::store(const Store& s) {
 void KernelWriter::store_in_cluster(const Store& s, const Storage& to,
                                     const std::vector<Text>& values) {
   const Expr& index = s.indices[0];
-  const bool counted = s.hint == StoreHint::Async;
+  const bool counted = has(s.hint, StoreHint::Async);
   const std::string call = prelude_.use(counted ? "send_in_cluster" : "store_in_cluster") + "<" +
                            std::to_string(kernel_.cluster) + ">(",
                     type = "(" + memory_type(s.buffer->dtype) + ")",
@@ -90,7 +90,7 @@ void KernelWriter::store_in_cluster(const Store& s, const Storage& to,
 
 void KernelWriter::store_element(const Store& s, const Storage& to, const Text& index,
                                  const Text& value) {
-  if (s.hint == StoreHint::NonTemporal && to.scope == Scope::Argument) {
+  if (has(s.hint, StoreHint::NonTemporal) && to.scope == Scope::Argument) {
     const Text v = s.buffer->dtype.is_bool() ? converted("unsigned char", value) : value;
     // By the type of the buffer: an int is no `long long` for an overloaded function.
     return before("__stcs(" + address(to, index) + ", (" + memory_type(s.buffer->dtype) + ")" +
@@ -156,7 +156,7 @@ void KernelWriter::store_run(const Store& s, const Storage& to, const std::vecto
     const std::string type = vector_type(t, c.count * t.bytes());
     const std::string vector = packed(t, values, first, static_cast<size_t>(c.count));
     const std::string pointer = "(" + type + "*)(" + address(to, index) + ")";
-    if (s.hint == StoreHint::NonTemporal && to.scope == Scope::Argument) {
+    if (has(s.hint, StoreHint::NonTemporal) && to.scope == Scope::Argument) {
       before("__stcs(" + pointer + ", " + vector + ");");
     } else {
       before("*" + pointer + " = " + vector + ";");

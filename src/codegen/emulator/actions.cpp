@@ -306,7 +306,7 @@ ActionPtr StmtCompiler::compile_store(const Store* s) {
   action->address = exprs_->address(s->buffer, roots);
   action->value = exprs_->compile(value);
   action->is_float = value.dtype().is_float();
-  action->async = s->hint == StoreHint::Async;
+  action->async = has(s->hint, StoreHint::Async);
   action->values.resize(static_cast<std::size_t>(lanes));
   action->positions.resize(static_cast<std::size_t>(lanes));
   const bool copies =

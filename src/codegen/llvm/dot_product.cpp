@@ -299,6 +299,7 @@ Value* Generator::emit_dot_products(const Binary& e) {
     Value* value = emit(term);
     sum = sum ? add(sum, value) : value;
   }
+  dot_products_ += static_cast<int>(groups.size());
   for (const Group& g : groups) {
     sum = emit_dot(sum, g.first->a, g.first->b, g.size, g.members, lanes);
   }

@@ -28,4 +28,18 @@ std::string emit_llvm(const std::vector<LoweredFunction>& functions, const Targe
   return std::string(output.begin(), output.end());
 }
 
+std::vector<ExpectedInstruction> expected_instructions(
+    const std::vector<LoweredFunction>& functions, const Target& target) {
+  const codegen::Machine machine = codegen::describe_machine(target, /*for_jit=*/false);
+  llvm::LLVMContext context;
+  llvm::Module module("heddle", context);
+  module.setTargetTriple(machine.triple.str());
+  module.setDataLayout(codegen::thread_target_machine(machine, 1).createDataLayout());
+  const codegen::NestCalls no_calls;
+  codegen::Generator generator(module, machine, no_calls);
+  for (const LoweredFunction& f : codegen::split_lanes(functions, machine.vector_bytes))
+    generator.add(f, f.name);
+  return generator.expected();
+}
+
 }  // namespace heddle

@@ -16,6 +16,7 @@
 #include "codegen/llvm/nests.h"
 #include "codegen/llvm/ops.h"
 #include "codegen/llvm/tile_product.h"
+#include "heddle/codegen/llvm.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/ir/stmt.h"
 #include "llvm/IR/Module.h"
@@ -67,6 +68,8 @@ class Generator {
 
   /// Adds `int name(void* const* args)`.
   void add(const LoweredFunction& function, const std::string& name);
+  /// Of all functions added so far.
+  const std::vector<ExpectedInstruction>& expected() const { return expected_; }
 
  private:
   struct Storage {
@@ -115,8 +118,10 @@ class Generator {
   void unbind(const Var& v);
 
   // ---- transposed_loads.cpp ----
-  /// The number of `stmts` from `from` on that were emitted as one transposed square; 0: none.
+  /// The number of `stmts` from `from` on, prefetches among them, that were emitted as one
+  /// transposed square; 0: none.
   size_t emit_transposed(const std::vector<Stmt>& stmts, size_t from);
+  void emit_prefetch_rows(const Prefetch& s, const Load& load, int64_t stride);
 
   // ---- parallel.cpp ----
   void emit_parallel(const For& loop);
@@ -211,6 +216,8 @@ class Generator {
   llvm::Value* from_memory(llvm::Value* v, DataType dtype);
   llvm::Value* to_memory(llvm::Value* v, DataType dtype);
   void emit_store(const Store& s);
+  /// Counts the store where its hints contain `hint`: it became that instruction, or not.
+  void note_expected(const Store& s, StoreHint hint, bool found);
   void store_value(const Store& s, llvm::Value* value);
   void store_contiguous(const Storage& storage, DataType dtype, llvm::Value* pointer,
                         llvm::Value* value, bool nontemporal);
@@ -233,6 +240,8 @@ class Generator {
   Ops ops_;
   Frame frame_;
   Ranges ranges_;
+  std::vector<ExpectedInstruction> expected_;
+  int dot_products_ = 0;    ///< emitted so far
   std::string name_;        ///< of the function being added
   int parallel_loops_ = 0;  ///< of it, so far
   std::unordered_map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_scopes_;

@@ -1,6 +1,8 @@
 // Loads, stores and prefetches. Memory outside of the lanes that an access names is never touched:
 // a vector may end at the end of a page. (Elements between two lanes of a strided load may be
 // read.)
+#include <algorithm>
+
 #include "codegen/llvm/generator.h"
 #include "heddle/support/error.h"
 #include "llvm/IR/Intrinsics.h"
@@ -209,7 +211,25 @@ void Generator::emit_store(const Store& s) {
   HEDDLE_ICHECK(dtype.lanes == index.dtype().lanes && dtype.element() == s.buffer->dtype,
                 "a store of " + to_string(dtype) + " to '" + s.buffer->name + "' at " +
                     std::to_string(index.dtype().lanes) + " indices");
+  const int dots_before = dot_products_;
   store_value(s, emit(s.value));
+  note_expected(s, StoreHint::DotProduct, dot_products_ > dots_before);
+  note_expected(s, StoreHint::TransposedSquare, false);
+}
+
+void Generator::note_expected(const Store& s, StoreHint hint, bool found) {
+  if (!has(s.hint, hint)) return;
+  const char* const instruction =
+      hint == StoreHint::DotProduct ? "dot_product" : "transposed_square";
+  auto it = std::find_if(expected_.begin(), expected_.end(), [&](const ExpectedInstruction& e) {
+    return e.buffer == s.buffer->name && e.instruction == instruction;
+  });
+  if (it == expected_.end()) {
+    expected_.push_back({s.buffer->name, instruction});
+    it = expected_.end() - 1;
+  }
+  ++it->stores;
+  it->found += found;
 }
 
 void Generator::store_value(const Store& s, Value* value) {
@@ -229,7 +249,7 @@ void Generator::store_value(const Store& s, Value* value) {
     const bool backwards = *stride < 0;
     if (backwards) value = ops_.reverse(value, dtype.lanes);
     Value* pointer = address(storage, dtype, lanes->base, backwards ? 1 - dtype.lanes : 0);
-    return store_contiguous(storage, dtype, pointer, value, s.hint == StoreHint::NonTemporal);
+    return store_contiguous(storage, dtype, pointer, value, has(s.hint, StoreHint::NonTemporal));
   }
   Value* base = stride ? address(storage, dtype, lanes->base) : nullptr;
   Value* indices = stride ? nullptr : emit_index(index);

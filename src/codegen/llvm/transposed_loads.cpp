@@ -63,14 +63,31 @@ llvm::SmallVector<Value*, 16> transpose(Builder& b, llvm::SmallVector<Value*, 16
 }  // namespace
 
 size_t Generator::emit_transposed(const std::vector<Stmt>& stmts, size_t from) {
-  const auto* store = stmts[from].as<Store>();
-  const auto* load = store ? store->value.as<Load>() : nullptr;
+  // Prefetches of what is read next may stand between the stores.
+  std::vector<const Store*> stores;
+  const Prefetch* ahead = nullptr;
+  size_t end = from;
+  const auto take = [&](size_t n) {
+    for (; end < stmts.size() && stores.size() < n; ++end) {
+      if (const auto* store = stmts[end].as<Store>()) {
+        stores.push_back(store);
+      } else if (const auto* prefetch = stmts[end].as<Prefetch>()) {
+        if (!ahead) ahead = prefetch;
+      } else {
+        return;
+      }
+    }
+  };
+  take(1);
+  const auto* load = stores.empty() ? nullptr : stores[0]->value.as<Load>();
   if (!load || load->indices.size() != 1 || contains_load(load->indices[0])) return 0;
   const DataType dtype = load->dtype;
   const int n = dtype.lanes;
   if (n < kBlock || !std::has_single_bit(static_cast<unsigned>(n)) || dtype.bits != 32 ||
-      dtype.bytes() > machine_.vector_bytes || from + static_cast<size_t>(n) > stmts.size())
+      dtype.bytes() > machine_.vector_bytes)
     return 0;
+  take(static_cast<size_t>(n));
+  if (stores.size() < static_cast<size_t>(n)) return 0;
   const auto columns = [&](const Load& l) -> std::optional<AffineLanes> {
     auto lanes = as_affine_lanes(l.indices[0]);
     const int64_t* stride = lanes ? as_int(lanes->stride) : nullptr;
@@ -82,8 +99,8 @@ size_t Generator::emit_transposed(const std::vector<Stmt>& stmts, size_t from) {
   const auto frame = frame_.buffers.find(load->buffer.get());
   if (!first || frame == frame_.buffers.end() || !frame->second.base) return 0;
   for (int i = 0; i < n; ++i) {
-    const auto* s = stmts[from + static_cast<size_t>(i)].as<Store>();
-    const auto* l = s ? s->value.as<Load>() : nullptr;
+    const Store* s = stores[static_cast<size_t>(i)];
+    const auto* l = s->value.as<Load>();
     // All elements are read before any is stored, so the store must not overlap the loads.
     if (!l || l->buffer != load->buffer || l->dtype != dtype || s->buffer == load->buffer ||
         l->indices.size() != 1 || s->indices.size() != 1)
@@ -92,19 +109,32 @@ size_t Generator::emit_transposed(const std::vector<Stmt>& stmts, size_t from) {
     if (!lanes || !equal(lanes->stride, first->stride)) return 0;
     if (!is_const(simplify(lanes->base - first->base, ranges_), i)) return 0;
   }
+  const int64_t stride = *as_int(first->stride);
+  if (ahead) emit_prefetch_rows(*ahead, *load, stride);
   const Storage& storage = storage_of(load->buffer);
   llvm::SmallVector<Value*, 16> rows;
   Value* base = address(storage, dtype, first->base);
   for (int lane = 0; lane < n; ++lane) {
-    Value* row = advance(base, dtype, *as_int(first->stride) * lane);
+    Value* row = advance(base, dtype, stride * lane);
     rows.push_back(load_contiguous(storage, dtype, row, nullptr));
   }
   rows = transpose(b_, std::move(rows));
   for (int i = 0; i < n; ++i) {
-    store_value(*stmts[from + static_cast<size_t>(i)].as<Store>(), rows[static_cast<size_t>(i)]);
+    const Store& store = *stores[static_cast<size_t>(i)];
+    store_value(store, rows[static_cast<size_t>(i)]);
+    note_expected(store, StoreHint::TransposedSquare, true);
     memo_rewind(0);
   }
-  return static_cast<size_t>(n);
+  return end - from;
+}
+
+// A prefetch has the place of the first lane, which stands for a line. The lanes of a square are
+// rows, each in a line of its own, and the columns of the square are in that line.
+void Generator::emit_prefetch_rows(const Prefetch& s, const Load& load, int64_t stride) {
+  const bool of_the_rows = s.buffer == load.buffer;
+  for (int lane = 0; lane < (of_the_rows ? load.dtype.lanes : 1); ++lane) {
+    emit_prefetch(*make_prefetch(s.buffer, {s.indices[0] + Expr(stride * lane)}).as<Prefetch>());
+  }
 }
 
 }  // namespace heddle::codegen

@@ -57,6 +57,7 @@ class Explanation {
     if (part == "template") return template_text();
     if (part == "space") return space();
     if (part == "schedule") return schedule_part();
+    if (part == "instructions") return instructions();
     if (part == "loops") return loops();
     if (part == "cuda") return plain(emit_cuda(gpu_program()));
     if (part == "resources") return resources();
@@ -266,6 +267,26 @@ class Explanation {
     return {table.to_string(), std::move(all)};
   }
 
+  // What the schedule is written for, and whether code generation recognised it.
+  Part instructions() {
+    if (target_.is_cuda()) return plain("schedules for GPUs name their instructions by steps\n");
+    Table table({"stores of", "instruction", "found", "of"});
+    table.align_left(1);
+    Json all = Json::array();
+    std::string missed;
+    for (const ExpectedInstruction& e : expected_instructions(functions(), schedule().target())) {
+      table.add_row({e.buffer, e.instruction, std::to_string(e.found), std::to_string(e.stores)});
+      all.push_back(Json::object({{"buffer", e.buffer},
+                                  {"instruction", e.instruction},
+                                  {"found", e.found},
+                                  {"stores", e.stores}}));
+      if (e.missed())
+        missed += "MISSED: no store of '" + e.buffer + "' became a " + e.instruction + "\n";
+    }
+    if (all.size() == 0) return {"the schedule expects no special instructions\n", all};
+    return {table.to_string() + missed, std::move(all)};
+  }
+
   Part loops() {
     if (options_.pass.empty()) {
       return plain(target_.is_cuda() ? to_string(gpu_program())
@@ -318,7 +339,7 @@ std::vector<std::string> parts_of(const ExplainOptions& options) {
     }
   }
   if (parts.empty()) {
-    parts = {"classes", "alternatives", "schedule", "times"};
+    parts = {"classes", "alternatives", "schedule", "instructions", "times"};
     if (Target::parse(options.target).is_cuda())
       parts = {"classes", "schedule", "cuda", "resources"};
   }
@@ -347,9 +368,9 @@ int explain_model(const ExplainOptions& options) {
 }  // namespace
 
 const std::vector<std::string>& explain_parts() {
-  static const std::vector<std::string> parts = {"dag",   "classes",  "alternatives", "template",
-                                                 "space", "schedule", "loops",        "llvm",
-                                                 "asm",   "cuda",     "resources",    "times"};
+  static const std::vector<std::string> parts = {
+      "dag",   "classes", "alternatives", "template", "space",     "schedule", "instructions",
+      "loops", "llvm",    "asm",          "cuda",     "resources", "times"};
   return parts;
 }
 
