@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"tune matmul:8x8x8 --json /tmp", {"it is a folder"}},
         Bad{"tune matmul:8x8x8 --trials 0", {"--trials"}},
         Bad{"tune matmul:8x8x8 --dtype f33", {"did you mean 'f32'?"}},
-        Bad{"report", {"logs is required", "heddle report --help"}},
+        Bad{"report", {"there is no log to report", "--picks"}},
         Bad{"report x.jsonl -o /nowhere/x.html", {"there is no folder /nowhere"}},
         Bad{"report x.jsonl -o - --calls matmul", {"--calls cannot be 'matmul'", "512=3"}}));
 

@@ -104,5 +104,12 @@ inline float f32_from_f16(unsigned short v) { return heddle::half_to_float(v); }
 inline unsigned short f16_from_f32(float v) { return heddle::float_to_half(v); }
 inline unsigned short f16_from_f64(double v) { return heddle::double_to_half(v); }
 inline unsigned short bf16_from_f32(float v) { return heddle::float_to_bfloat16(v); }
+inline unsigned pack_f16(float low, float high) {
+  return static_cast<unsigned>(f16_from_f32(high)) << 16 | f16_from_f32(low);
+}
+inline unsigned pack_bf16(float low, float high) {
+  return static_cast<unsigned>(bf16_from_f32(high)) << 16 | bf16_from_f32(low);
+}
 inline float div_f32(float a, float b) { return a / b; }
+inline float exp2_f32(float x) { return std::exp2(x); }
 inline float sqrt_f32(float x) { return std::sqrt(x); }

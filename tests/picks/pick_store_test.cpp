@@ -185,6 +185,7 @@ TEST(PickStore, WhereItIs) {
     const Variable off("HEDDLE_PICKS", "off");
     EXPECT_EQ(PickStore::standard(), nullptr);
   }
+  const Variable any("HEDDLE_PICKS", ""), all("HEDDLE_CACHE", "");
   EXPECT_EQ(PickStore::standard_folder(), "/c/heddle/picks");
 }
 

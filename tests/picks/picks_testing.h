@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -38,8 +39,11 @@ class Folder {
 /// Sets a variable of the environment until destroyed; "" unsets it.
 class Variable {
  public:
-  Variable(const char* name, const std::string& value) : name_(name) { set(value); }
-  ~Variable() { set(""); }
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    set(value);
+  }
+  ~Variable() { set(before_); }
   Variable(const Variable&) = delete;
   Variable& operator=(const Variable&) = delete;
 
@@ -48,6 +52,7 @@ class Variable {
     value.empty() ? ::unsetenv(name_) : ::setenv(name_, value.c_str(), 1);
   }
   const char* name_;
+  std::string before_;
 };
 
 /// y = 2 x in several variants, with times that the test says.
