@@ -11,6 +11,10 @@ namespace {
 
 constexpr int kMostStagesBetween = 64;
 
+// Conditions that leave one place of a fragment (fewer keys, or a single row whose mask is read
+// where the row exists) are not followed by lowering; and there is little to stream.
+constexpr int64_t kFewestKeys = 3;
+
 Expr without_casts(Expr e) {
   while (const Cast* c = e.as<Cast>()) e = c->value;
   return e;
@@ -40,6 +44,7 @@ class Finder {
         !find_total() || !find_fused())
       return {};
     find_reach(a_.score);
+    if (most_keys() < kFewestKeys || (a_.rows == 1 && reads_memory(a_.score))) return {};
     return std::move(a_);
   }
 
@@ -391,6 +396,19 @@ class Finder {
     });
     through_ = before;
     return own;
+  }
+
+  static bool reads_memory(const Expr& e) {
+    bool reads = false;
+    visit(e, [&](const Expr& x) { reads |= x.as<Load>() != nullptr; });
+    return reads;
+  }
+  // The number of keys that any row attends to.
+  int64_t most_keys() const {
+    if (!a_.reach.defined()) return a_.keys;
+    Ranges rows;
+    rows.set(op_.axes()[static_cast<size_t>(a_.row)].var(), {0, a_.rows - 1});
+    return std::min(a_.keys, range_of(a_.reach, rows).max);
   }
 
   // Scores beyond some key are -inf: select(j <= i, x, -inf), or x + select(j <= i, 0, -inf).

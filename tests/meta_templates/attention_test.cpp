@@ -189,6 +189,24 @@ TEST(FusedAttention, EveryConfigIsRight) {
 }
 
 // What only looks like it is left alone: another reduction, f32, scores that others need, too.
+// One or two keys, and one row with a mask, are computed as declared.
+TEST(FusedAttention, AFewKeysAndRowsAreRight) {
+  const AutoSchedulerOptionsScope scope(options());
+  for (const int64_t keys : {1, 2, 3, 16}) {
+    for (const Mask mask : {Mask::None, Mask::Causal, Mask::Added, Mask::Bool}) {
+      for (const int64_t rows : {1, 2, 9}) {
+        const selftest::RandomProgram p = attention({.rows = rows, .keys = keys, .mask = mask});
+        SCOPED_TRACE(p.text);
+        const Schedule s = create_schedule(p.outputs, h200());
+        const selftest::Case want(p, 3);
+        const std::vector<NDArray> arrays = want.fresh_arrays();
+        selftest::emulated(5)(s, p.args(), arrays);
+        EXPECT_EQ(want.difference(arrays), "");
+      }
+    }
+  }
+}
+
 TEST(FusedAttention, OthersAreNone) {
   const auto found = [](const std::vector<Tensor>& outputs) {
     const ComputeDag dag(outputs);

@@ -49,7 +49,8 @@ struct Attention {
 };
 
 /// The chain whose weighted sum is `stage` of the graph. All products are of f16 or bf16, added up
-/// in f32.
+/// in f32, and some row attends to three keys or more. A single row has no mask in
+/// memory.
 std::optional<Attention> find_attention(const ComputeDag& dag, int stage);
 
 }  // namespace heddle
