@@ -148,8 +148,12 @@ NDArray NDArray::random(Extents shape, DataType dtype, std::uint64_t seed) {
 }
 
 NDArray NDArray::random(Extents shape, DataType dtype, std::uint64_t seed, double lo, double hi) {
-  if (!(lo <= hi)) {
-    throw_user_error("random numbers from " + std::to_string(lo) + " to " + std::to_string(hi));
+  // Integers up to here are doubles without a gap.
+  constexpr double kLargest = 9007199254740992;  // 2^53
+  if (!(lo <= hi) || (dtype.is_integral() && (lo < -kLargest || hi > kLargest))) {
+    throw_user_error("random numbers of type " + to_string(dtype) + " from " + std::to_string(lo) +
+                         " to " + std::to_string(hi),
+                     {}, "the first is at most the second, and integers are within 2^53 of 0");
   }
   NDArray array = empty(std::move(shape), dtype);
   Rng rng(seed);

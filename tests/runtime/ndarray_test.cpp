@@ -182,5 +182,14 @@ TEST(Compare, SpecialValues) {
       max_abs_diff(NDArray::from<std::int64_t>({big}), NDArray::from<std::int64_t>({big - 1})), 1);
 }
 
+TEST(NDArray, RandomIntegersHaveBoundsThatExist) {
+  const double gap = 9007199254740992;  // 2^53
+  EXPECT_EQ(NDArray::random({4}, i64, 1, gap, gap).get(3), gap);
+  EXPECT_THROW(NDArray::random({4}, i64, 1, 0, 1e300), Error);
+  EXPECT_THROW(NDArray::random({4}, i8, 1, -1e300, 0), Error);
+  EXPECT_THROW(NDArray::random({4}, f32, 1, 1, 0), Error);
+  EXPECT_NO_THROW(NDArray::random({4}, f64, 1, -1e300, 1e300));
+}
+
 }  // namespace
 }  // namespace heddle
