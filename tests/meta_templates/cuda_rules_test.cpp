@@ -60,6 +60,21 @@ TEST(CudaRules, ASourceAnswersForKnobsWithAPrefixToo) {
   }
 }
 
+// Few threads can share a strip of a few columns, so long ones are cut however small they are.
+TEST(CudaRules, LongColumnsAreCutHoweverFew) {
+  const auto split = [](int64_t rows, int64_t columns) {
+    const Template t = on_h200(ops::sum(placeholder({rows, columns}, f32, "X"), {0}));
+    const int i = t.knob_index("split_reduction");
+    return i >= 0 && t.knobs().at(static_cast<size_t>(i)).default_value == 1;
+  };
+  EXPECT_TRUE(split(47722, 5));
+  EXPECT_TRUE(split(4096, 2));
+  EXPECT_TRUE(split(256, 8));
+  EXPECT_FALSE(split(64, 16));
+  EXPECT_FALSE(split(128, 512));
+  EXPECT_FALSE(split(4096, 100000));  // blocks enough
+}
+
 TEST(CudaRules, ConfigsMayNameTheWayToReduceAsTheyUsedTo) {
   for (const DataType type : {f32, bf16}) {
     const Template t = on_h200(
