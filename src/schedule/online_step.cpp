@@ -82,22 +82,11 @@ class OnlineStep : public StepApplier {
   // A new stage: the axes of the batch, its own, and those that it reduces over.
   StageState& add_stage(const char* suffix, const std::vector<Own>& own,
                         const std::vector<Own>& reduce = {}) {
-    STEP_CHECK(next_ < step_.results.size(), "the step names too few results");
-    const int id = step_.results[next_++];
-    STEP_CHECK(id >= 0 && id < kMaxStages, "bad result id " + std::to_string(id));
-    if (id >= static_cast<int>(s_.stages.size())) s_.stages.resize(static_cast<size_t>(id) + 1);
-    STEP_CHECK(!s_.stages[static_cast<size_t>(id)].defined(), "the id of the new stage is taken");
+    const int id = take_stage_id(next_++);
     StageState st;
     st.name = stage().name + suffix;
     const auto axis = [&](const std::string& name, AxisKind kind, int64_t extent) {
-      AxisState a;
-      a.name = name;
-      a.kind = kind;
-      a.stage = id;
-      a.var = Var(name);
-      a.extent = Expr(extent);
-      a.static_extent = extent;
-      return new_axis(next_++, std::move(a));
+      return new_axis(next_++, root_axis(id, name, kind, extent));
     };
     for (int p : a_.batch) {
       const AxisState& b = s_.axes[stage().spatial[static_cast<size_t>(p)]];
@@ -344,7 +333,6 @@ class OnlineStep : public StepApplier {
     std::erase_if(st.leaves, [&](int id) { return s_.axes[id].kind == AxisKind::Reduce; });
   }
 
-  static constexpr int kMaxStages = 1 << 12;
   Attention a_;
   int64_t rows_ = 0, keys_ = 0, depth_ = 0, cols_ = 0, tile_ = 0;  // rounded up
   size_t next_ = 0;

@@ -156,22 +156,11 @@ class ProductStep : public StepApplier {
 
   // A new stage at results_[next_]; the axes of batch, then those named.
   StageState& add_stage(const std::string& name, const std::vector<Role>& spatial, bool reduces) {
-    STEP_CHECK(next_ < step_.results.size(), "the step names too few results");
-    const int id = step_.results[next_++];
-    STEP_CHECK(id >= 0 && id < kMaxStages, "bad result id " + std::to_string(id));
-    if (id >= static_cast<int>(s_.stages.size())) s_.stages.resize(static_cast<size_t>(id) + 1);
-    STEP_CHECK(!s_.stages[static_cast<size_t>(id)].defined(), "the id of the new stage is taken");
+    const int id = take_stage_id(next_++);
     StageState st;
     st.name = stage().name + name;
     const auto axis = [&](const std::string& called, AxisKind kind, int64_t extent) {
-      AxisState a;
-      a.name = called;
-      a.kind = kind;
-      a.stage = id;
-      a.var = Var(called);
-      a.extent = Expr(extent);
-      a.static_extent = extent;
-      return new_axis(next_++, std::move(a));
+      return new_axis(next_++, root_axis(id, called, kind, extent));
     };
     for (const Digit& d : digits_[kBatch])
       st.spatial.push_back(axis(s_.axes[d.axis].name, AxisKind::Spatial, d.extent));
@@ -282,7 +271,6 @@ class ProductStep : public StepApplier {
     return at;
   }
 
-  static constexpr int kMaxStages = 1 << 12;
   std::array<std::vector<Digit>, kRoles> digits_;
   std::array<int64_t, 3> exact_{}, padded_{};  // rows, columns, depth
   std::array<bool, 2> along_depth_{};

@@ -39,11 +39,7 @@ class StageMaker : public StepApplier {
   // NOLINTNEXTLINE(performance-unnecessary-value-param)
   StageState& new_stage(const std::string& name, std::vector<int> spatial, std::vector<int> reduce,
                         std::vector<VarBinding>* bind) {
-    STEP_CHECK(!step_.results.empty(), "the step names too few results");
-    int id = step_.results[0];
-    STEP_CHECK(id >= 0 && id < kMaxStages, "bad result id " + std::to_string(id));
-    if (id >= static_cast<int>(s_.stages.size())) s_.stages.resize(id + 1);
-    STEP_CHECK(!s_.stages[id].defined(), "the id of the new stage is taken");
+    const int id = take_stage_id(0);
     StageState st;
     st.name = name;
     size_t next = 1;
@@ -81,10 +77,6 @@ class StageMaker : public StepApplier {
     for (int id : axes) out.push_back(s_.axes[id].var);
     return out;
   }
-
- private:
-  // Far beyond any schedule; what a damaged file names must not exhaust the memory.
-  static constexpr int kMaxStages = 1 << 12;
 };
 
 void apply_rfactor_step(ScheduleState& state, const Step& step);

@@ -20,7 +20,31 @@ class StepApplier {
   StepApplier(ScheduleState& s, const Step& step) : s_(s), step_(step) {}
 
  protected:
+  // Far beyond any schedule; what a damaged file names must not exhaust the memory.
+  static constexpr int kMaxStages = 1 << 12;
+
   StageState& stage() { return s_.stages[step_.stage]; }
+
+  // The id of a new stage, which is result number `result`. There is room for it then.
+  int take_stage_id(size_t result) {
+    STEP_CHECK(result < step_.results.size(), "the step names too few results");
+    const int id = step_.results[result];
+    STEP_CHECK(id >= 0 && id < kMaxStages, "bad result id " + std::to_string(id));
+    if (id >= static_cast<int>(s_.stages.size())) s_.stages.resize(static_cast<size_t>(id) + 1);
+    STEP_CHECK(!s_.stages[static_cast<size_t>(id)].defined(), "the id of the new stage is taken");
+    return id;
+  }
+  // A root axis of stage `id` with a variable of its own.
+  static AxisState root_axis(int id, const std::string& name, AxisKind kind, int64_t extent) {
+    AxisState a;
+    a.name = name;
+    a.kind = kind;
+    a.stage = id;
+    a.var = Var(name);
+    a.extent = Expr(extent);
+    a.static_extent = extent;
+    return a;
+  }
 
   [[noreturn]] void fail(const std::string& why, const std::string& help = "") const {
     std::string on = step_.stage >= 0 && step_.stage < static_cast<int>(s_.stages.size())
