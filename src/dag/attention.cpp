@@ -5,6 +5,7 @@
 #include <set>
 
 #include "dag/map_loads.h"
+#include "ir/linear.h"
 
 namespace heddle {
 namespace {
@@ -44,7 +45,7 @@ class Finder {
         !find_total() || !find_fused())
       return {};
     find_reach(a_.score);
-    if (most_keys() < kFewestKeys || (a_.rows == 1 && reads_memory(a_.score))) return {};
+    if (most_keys() < kFewestKeys || (a_.rows == 1 && has_load(a_.score))) return {};
     return std::move(a_);
   }
 
@@ -398,11 +399,6 @@ class Finder {
     return own;
   }
 
-  static bool reads_memory(const Expr& e) {
-    bool reads = false;
-    visit(e, [&](const Expr& x) { reads |= x.as<Load>() != nullptr; });
-    return reads;
-  }
   // The number of keys that any row attends to.
   int64_t most_keys() const {
     if (!a_.reach.defined()) return a_.keys;
