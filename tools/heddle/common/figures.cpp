@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 
 #include "heddle/support/table.h"
 
@@ -52,6 +53,16 @@ std::string shorten(const std::string& name, size_t width) {
   if (width < 4) return name.substr(0, width);
   const size_t kept = width - 2, tail = kept / 3;  // subjects differ at the front first
   return name.substr(0, kept - tail) + ".." + name.substr(name.size() - tail);
+}
+
+std::string date_text(int64_t unix_time) {
+  if (unix_time == 0) return "";
+  const auto seconds = static_cast<std::time_t>(unix_time);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts);
+  return text;
 }
 
 }  // namespace heddle::cli

@@ -23,4 +23,7 @@ std::string clock_text(double seconds);
 /// `name` in at most `width` columns; ".." stands for what was left out of its middle.
 std::string shorten(const std::string& name, size_t width);
 
+/// The day and minute of `unix_time` (seconds, UTC); empty for 0, which is no time.
+std::string date_text(int64_t unix_time);
+
 }  // namespace heddle::cli

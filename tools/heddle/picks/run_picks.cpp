@@ -1,6 +1,5 @@
 // heddle picks: which variants multi-kernels picked, as the store on the disk remembers.
 #include <algorithm>
-#include <ctime>
 #include <iostream>
 
 #include "commands.h"
@@ -13,15 +12,6 @@ namespace heddle::cli {
 namespace {
 
 constexpr size_t kShownKey = 8;
-
-std::string date_text(int64_t unix_time) {
-  const auto seconds = static_cast<std::time_t>(unix_time);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts);
-  return text;
-}
 
 /// Why a pick is not valid here; "" where it is.
 std::string stale_text(const PickRow& row) {

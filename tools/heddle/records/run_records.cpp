@@ -1,6 +1,5 @@
 // heddle records: look at logs of measurements, and tidy them up.
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "common/figures.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/records/database.h"
 #include "heddle/records/record_log.h"
@@ -131,16 +131,6 @@ std::vector<Record> best_of(const std::vector<Record>& all) {
     if (!order.empty()) best.push_back(*order.front());
   }
   return best;
-}
-
-std::string date_text(int64_t unix_time) {
-  if (unix_time == 0) return "";
-  const auto seconds = static_cast<std::time_t>(unix_time);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts);
-  return text;
 }
 
 std::string rate_text(const Record& r) {
