@@ -1,5 +1,6 @@
 #include <exception>
 
+#include "driver/rank_schedule.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/driver/build.h"
 #include "heddle/records/tophub.h"
@@ -16,7 +17,8 @@ bool records_may_answer(const AutoSchedulerOptions& o) {
   AutoSchedulerOptions rest = o;
   rest.vector_bytes = rest.threads = 0;
   rest.record_log.clear();
-  rest.use_heuristics = true;  // a record is better than both
+  rest.use_heuristics = true;  // a record is better than both, and than a prediction
+  rest.rank_with_model = false;
   // An alternative is looked at by itself (why_forbidden).
   rest.use_alternatives = true;
   rest.max_error_growth = AutoSchedulerOptions().max_error_growth;
@@ -81,7 +83,8 @@ Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& targe
   std::string skipped;
   if (std::optional<Schedule> recorded = from_records(dag, target, options, &skipped))
     return *recorded;
-  Schedule s = make_static_template(dag, target, options).static_schedule();
+  const Template t = make_static_template(dag, target, options);
+  Schedule s = options.rank_with_model ? ranked_schedule(t) : t.static_schedule();
   s.provenance += skipped;
   return s;
 }

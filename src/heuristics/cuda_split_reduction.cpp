@@ -1,5 +1,6 @@
 // The choice into how many parts a GPU cuts a reduction of few results
 // (meta_templates/cuda/simple_reduction_rule.h): split-K of what streams memory.
+#include <algorithm>
 #include <cmath>
 
 #include "heuristics/draw_reduction.h"
@@ -8,14 +9,42 @@ namespace heddle {
 namespace {
 
 constexpr double kMostElements = 64e6;
+// The template offers no more parts than these (part_lengths).
+constexpr std::int64_t kMostParts = 256;
+constexpr double kWarp = 32;
+
+// Blocks of the reduction in one piece: one for a row, one for a strip of columns.
+double blocks(const FeatureView& f) {
+  if (!f.is("by_columns")) return f["results"];
+  return f["results"] / f["columns"] * std::ceil(f["columns"] / (kWarp * f["lanes"]));
+}
+
+// The steps that a block takes along the reduction: rows of a strip of columns, or accesses of a
+// warp to a row.
+double steps(const FeatureView& f) {
+  if (f.is("by_columns")) return f["cut_extent"];
+  const double row = f["extent"] / (kWarp * f["lanes"]);
+  return f.is("cuts_row") ? row : row * f["cut_extent"];
+}
+
+// As many parts as fill the multiprocessors, but none shorter than `least_steps`; of the counts
+// that the template offers, which are powers of two.
+std::int64_t parts_of(const ParameterSet& choice, const FeatureView& f) {
+  const double wanted = double(choice.get("parts_an_sm", 0)) * f["sms"] / blocks(f);
+  const double most = steps(f) / double(choice.get("least_steps", 1));
+  std::int64_t parts = 1;
+  while (parts < kMostParts && double(parts) < std::min(wanted, most)) parts *= 2;
+  return parts;
+}
 
 std::string why_invalid(const ParameterSet& choice, const Situation& p) {
-  return double(choice.get("parts", 1)) > p.features["cut_extent"] ? "the axis is shorter" : "";
+  return double(parts_of(choice, p.features)) > p.features["cut_extent"] ? "the axis is shorter"
+                                                                         : "";
 }
 
 Choice resolve(const ParameterSet& choice, const Situation& p) {
   const FeatureView& f = p.features;
-  const std::int64_t parts = choice.get("parts", 1);
+  const std::int64_t parts = parts_of(choice, f);
   Choice knobs;
   knobs.set("split_reduction", parts > 1);
   if (parts == 1) return knobs;
@@ -32,6 +61,7 @@ Choice resolve(const ParameterSet& choice, const Situation& p) {
 Heuristic split_reduction() {
   Heuristic h;
   h.name = "cuda_split_reduction";
+  h.version = 2;
   h.about = "GPU reductions: into how many parts a reduction of few results is cut";
   h.target_kind = "cuda";
   const FeatureKind flag = FeatureKind::Boolean;
@@ -39,18 +69,16 @@ Heuristic split_reduction() {
                 {"cuts_row", flag}, {"columns"},          {"lanes"},  {"results"},
                 {"bytes"},          {"heavy", flag},      {"sms"}};
   h.augmented = {
-      {{"results_an_sm"}, [](const FeatureView& f) { return f["results"] / f["sms"]; }},
-      {{"strips_an_sm"},
-       [](const FeatureView& f) {
-         return f["results"] / f["columns"] * std::ceil(f["columns"] / (32 * f["lanes"])) /
-                f["sms"];
-       }},
-      {{"cut_over_results"}, [](const FeatureView& f) { return f["cut_extent"] / f["results"]; }}};
-  h.parameters = {{"parts"}};
+      {{"blocks_an_sm"}, [](const FeatureView& f) { return blocks(f) / f["sms"]; }},
+      {{"steps"}, [](const FeatureView& f) { return steps(f); }},
+      {{"steps_over_blocks"}, [](const FeatureView& f) { return steps(f) / blocks(f); }}};
+  h.parameters = {{"parts_an_sm"}, {"least_steps"}};
   h.candidates = [](const Situation&) {
-    std::vector<ParameterSet> all;
-    for (std::int64_t parts = 1; parts <= 2048; parts *= 2)
-      all.push_back(ParameterSet().set("parts", parts));
+    std::vector<ParameterSet> all{ParameterSet().set("parts_an_sm", 0)};
+    for (const std::int64_t parts : {1, 2, 4, 8}) {
+      for (const std::int64_t least : {4, 16, 64, 256})
+        all.push_back(ParameterSet().set("parts_an_sm", parts).set("least_steps", least));
+    }
     return all;
   };
   h.why_invalid = why_invalid;

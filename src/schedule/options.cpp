@@ -48,6 +48,7 @@ struct Flag {
 constexpr Flag kFlags[] = {{"use_alternatives", &Options::use_alternatives},
                            {"allow_approximate", &Options::allow_approximate},
                            {"use_heuristics", &Options::use_heuristics},
+                           {"rank_with_model", &Options::rank_with_model},
                            {"allow_tf32", &Options::allow_tf32}};
 
 constexpr const char* kForceTemplate = "force_template";

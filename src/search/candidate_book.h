@@ -14,7 +14,7 @@
 
 #include "heddle/search/search_policy.h"
 #include "measure/steps_hash.h"
-#include "search/config_moves.h"
+#include "schedule/config_moves.h"
 
 namespace heddle {
 

@@ -22,7 +22,7 @@ TEST(BuildChoices, EveryHeuristicHasProblemsWithSeveralChoices) {
     Rng rng(7);
     std::size_t most = 0, problems = 0;
     std::string why;
-    for (int i = 0; i < 40 && problems < 4; ++i) {
+    for (int i = 0; i < 80 && problems < 8; ++i) {
       const DrawnProblem p = h->draw(rng, target_of(*h));
       const BuildOutcome outcome = build_choices(*h, p.outputs, target_of(*h));
       why = outcome.why_not;

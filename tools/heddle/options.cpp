@@ -100,6 +100,8 @@ void add_bench(CLI::App& app, BenchOptions& o) {
   c->add_option("--time", o.seconds, "Seconds of timing for each implementation (0.5)")
       ->check(CLI::Range(0.0, 3600.0));
   c->add_flag("--no-naive", o.no_naive, "Leave the naive schedule out");
+  c->add_flag("--ranked", o.ranked,
+              "Also the schedule that the shipped cost model ranks best, without measuring");
   c->add_option("--naive-limit", o.naive_limit_s,
                 "Leave it out where it would take longer than these seconds (10)")
       ->check(CLI::Range(0.0, 36000.0));

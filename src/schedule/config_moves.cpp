@@ -1,4 +1,4 @@
-#include "search/config_moves.h"
+#include "schedule/config_moves.h"
 
 #include <algorithm>
 
