@@ -98,6 +98,13 @@ void check_limits(const GpuProgram& p, const Gpu& gpu) {
   }
 }
 
+/// Empty for a program without launches, where no output has an element.
+cuda::Cubin compile_checked(const GpuProgram& p, const Gpu& gpu) {
+  check_limits(p, gpu);
+  if (p.main.empty() && p.prepare.empty()) return {};
+  return cuda::compile_cuda(emit_cuda(p), gpu.arch);
+}
+
 }  // namespace
 
 std::vector<KernelArg> cuda_kernel_args(const std::vector<Tensor>& all, size_t listed,
@@ -146,15 +153,20 @@ TimedBuild build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
   return built;
 }
 
+KernelCode compile_cuda_code(const Schedule& schedule, const std::vector<Tensor>& args,
+                             const BuildOptions& options) {
+  const std::vector<Tensor> all = with_bound(schedule, args);
+  const GpuProgram program = lower_for_gpu(schedule, all, options);
+  const Gpu& gpu = schedule.target().gpu;
+  return cuda_kernel_code(program, all, args.size(), compile_checked(program, gpu));
+}
+
 TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program,
                            const Schedule& schedule, const std::vector<Tensor>& all, size_t listed,
                            const FiniteChecks& checks) {
   const Timer timer;
   const GpuProgram& p = *program;
-  const Gpu& gpu = schedule.target().gpu;
-  check_limits(p, gpu);
-  cuda::Cubin cubin;  // empty for a program without launches, where no output has an element
-  if (!p.main.empty() || !p.prepare.empty()) cubin = cuda::compile_cuda(emit_cuda(p), gpu.arch);
+  cuda::Cubin cubin = compile_checked(p, schedule.target().gpu);
   const CacheAnswer cache = cubin.bytes.empty() ? CacheAnswer::NotAsked
                             : cubin.cached      ? CacheAnswer::Found
                                                 : CacheAnswer::Missing;

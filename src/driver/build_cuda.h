@@ -11,6 +11,11 @@ namespace heddle {
 TimedBuild build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
                       const BuildOptions& options);
 
+/// The code of such a kernel: lowered, checked against the limits of the GPU, and compiled. Needs
+/// no GPU. Constants with values that `args` leaves out are supplied by the kernel.
+KernelCode compile_cuda_code(const Schedule& schedule, const std::vector<Tensor>& args,
+                             const BuildOptions& options);
+
 /// The parts of a Kernel for the runtime, without its source. `cubin` is the machine code of
 /// emit_cuda(program), and `checks` those that it has. Callers pass the first `listed` arguments;
 /// the others are bound constants.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/kernel.h"
 
 namespace heddle::network {
@@ -15,24 +16,59 @@ struct ExportedPlace {
   int64_t at = 0;
 };
 
+/// What users of the library see.
+struct ExportedInterface {
+  std::string name, target;
+  std::vector<KernelArg> inputs, outputs;
+  int steps = 0;
+  int64_t arena_bytes = 0, weights_bytes = 0;
+  uint64_t weights_hash = 0;
+};
+
 struct ExportedStep {
   std::string name;   ///< of the task, for people
   std::string entry;  ///< the function
   std::vector<ExportedPlace> places;
 };
 
+/// A network for a CPU.
 struct ExportedPlan {
-  std::string name, target;
+  ExportedInterface interface;
   std::vector<std::string> features;
-  std::vector<KernelArg> inputs, outputs;
   std::vector<ExportedStep> steps;
-  int64_t arena_bytes = 0, weights_bytes = 0;
-  uint64_t weights_hash = 0;
+};
+
+/// A network for a GPU (heddle_gpu_network_tables).
+struct ExportedGpuPlan {
+  struct Kernel {
+    std::string name;
+    std::string code_file;  ///< the cubin, which the library takes in
+    cuda::Program program;
+    int args = 0;
+    std::vector<int64_t> prepared_bytes;
+  };
+  struct Array {
+    int64_t at = 0, bytes = 0;
+  };
+  struct Preparation {
+    int kernel = 0;
+    std::vector<int> arrays;  ///< by argument; -1: no constant
+  };
+  struct Step {
+    int kernel = 0;
+    std::vector<ExportedPlace> places;
+  };
+  ExportedInterface interface;
+  std::vector<Kernel> kernels;
+  std::vector<Step> steps;
+  std::vector<Array> arrays;
+  std::vector<Preparation> preparations;
 };
 
 /// The header for users of the library.
-std::string header_text(const ExportedPlan& plan);
+std::string header_text(const ExportedInterface& interface, bool for_gpu);
 /// The tables and the functions that the header declares, in C.
 std::string tables_text(const ExportedPlan& plan);
+std::string tables_text(const ExportedGpuPlan& plan);
 
 }  // namespace heddle::network

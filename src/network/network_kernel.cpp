@@ -68,7 +68,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
                          .output = !t.op()->is_placeholder(),
                          .constant = t.op()->is_constant()});
   }
-  if (impl_->target.is_cuda()) impl.on_gpu = std::make_unique<network::DeviceCalls>();
+  if (impl_->target.is_cuda()) impl.on_gpu = std::make_unique<cuda::DeviceCalls>();
   // One clone for each node, because nodes that share a task prepare different weights.
   for (const NetworkNode& node : nodes()) {
     impl.steps.push_back(compiled.kernels[node.task].clone());

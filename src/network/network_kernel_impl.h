@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "heddle/network/network.h"
-#include "network/device_calls.h"
 #include "network/step_plan.h"
+#include "runtime/cuda/device_calls.h"
 
 namespace heddle {
 
@@ -26,7 +26,7 @@ struct NetworkKernel::Impl {
   std::vector<std::string> names;  ///< of the steps
   NetworkBuildReport report;
   network::StepPlan plan;
-  std::unique_ptr<network::DeviceCalls> on_gpu;  ///< null: a network for the CPU
+  std::unique_ptr<cuda::DeviceCalls> on_gpu;  ///< null: a network for the CPU
   // Never held while a kernel runs, because it may wait for a parallel region whose body calls this
   // network.
   std::mutex mutex;

@@ -1,12 +1,5 @@
 #include "runtime/exported_network.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,59 +9,14 @@
 #include "heddle/runtime/workspace.h"
 #include "heddle/support/error.h"
 #include "runtime/cpu_features.h"
+#include "runtime/exported_errors.h"
+#include "runtime/exported_weights.h"
 
 namespace heddle {
 namespace {
 
-thread_local std::string last_error;
-
-[[noreturn]] void cannot_read(const std::string& path, const std::string& why) {
-  throw_runtime_error("cannot read the weights '" + path + "': " + why);
-}
-
-/// A weights file in memory: mapped, so that its pages are read when they are used, and shared
-/// among processes.
-class Weights {
- public:
-  Weights(const std::string& path, const heddle_network_tables& tables) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) cannot_read(path, std::strerror(errno));
-    struct stat status{};
-    const bool is_file = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
-    bytes_ = kExportedPage + static_cast<size_t>(tables.weights_bytes);
-    ExportedWeightsHeader header, expected;
-    const bool whole = is_file && static_cast<size_t>(status.st_size) == bytes_ &&
-                       ::pread(file, &header, sizeof header, 0) == sizeof header;
-    expected.hash = tables.weights_hash;
-    expected.bytes = tables.weights_bytes;
-    if (!whole || std::memcmp(&header, &expected, sizeof header) != 0) {
-      ::close(file);
-      cannot_read(path, std::string("it is not the file that was written with this library of '") +
-                            tables.name + "'");
-    }
-    data_ = ::mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, file, 0);
-    const int reason = errno;
-    ::close(file);
-    if (data_ == MAP_FAILED) cannot_read(path, std::strerror(reason));
-    ::madvise(data_, bytes_, MADV_WILLNEED);
-  }
-  ~Weights() { ::munmap(data_, bytes_); }
-  Weights(const Weights&) = delete;
-  Weights& operator=(const Weights&) = delete;
-
-  char* at(int64_t offset) const { return static_cast<char*>(data_) + kExportedPage + offset; }
-
- private:
-  void* data_ = nullptr;
-  size_t bytes_ = 0;
-};
-
 void check_tables(const heddle_network_tables& t) {
-  if (t.version != kExportedVersion) {
-    throw_runtime_error(std::string("the library of '") + t.name + "' has tables of version " +
-                        std::to_string(t.version) + ", and its runtime knows version " +
-                        std::to_string(kExportedVersion));
-  }
+  check_exported_version(t.name, t.version);
   const std::vector<std::string> missing =
       internal::missing_features({t.features, t.features + t.num_features});
   if (missing.empty()) return;
@@ -83,7 +31,7 @@ void check_tables(const heddle_network_tables& t) {
 
 struct heddle_network {
   heddle_network(const heddle_network_tables& t, const std::string& weights)
-      : tables(t), mapped(weights, t) {
+      : tables(t), mapped(weights, t.name, {t.weights_bytes, t.weights_hash}) {
     for (int32_t s = 0; s < t.num_steps; ++s) {
       first.push_back(num_parameters);
       for (int32_t p = 0; p < t.steps[s].num_places; ++p) {
@@ -122,15 +70,12 @@ struct heddle_network {
   };
 
   void run(const void* const* inputs, void* const* outputs) {
+    heddle::check_exported_arrays(
+        tables.name, {tables.tensors, tables.num_inputs, tables.num_outputs}, inputs, outputs);
     const auto address = [&](int64_t tensor) {
       return tensor < tables.num_inputs ? const_cast<void*>(inputs[tensor])
                                         : outputs[tensor - tables.num_inputs];
     };
-    for (int64_t i = 0; i < tables.num_inputs + tables.num_outputs; ++i) {
-      if (address(i) != nullptr) continue;
-      heddle::throw_runtime_error(std::string("'") + tables.tensors[i].name + "' of '" +
-                                  tables.name + "' is given a null pointer");
-    }
     std::unique_ptr<Frame> frame = take_frame();
     for (const Argument& a : arguments) frame->parameters[a.parameter] = address(a.tensor);
     for (int32_t s = 0; s < tables.num_steps; ++s) {
@@ -155,7 +100,7 @@ struct heddle_network {
   }
 
   const heddle_network_tables& tables;
-  heddle::Weights mapped;
+  heddle::ExportedWeights mapped;
   std::vector<size_t> first;  ///< of each step's parameters
   size_t num_parameters = 0;
   std::vector<Argument> arguments;
@@ -163,29 +108,11 @@ struct heddle_network {
   std::vector<std::unique_ptr<Frame>> free;  ///< as many as there were calls at the same time
 };
 
-namespace {
-
-/// What `action` throws becomes the thread's last error. Nothing may throw into C.
-template <class Action>
-bool succeeds(const Action& action) {
-  try {
-    action();
-    return true;
-  } catch (const heddle::Error& error) {
-    heddle::last_error = error.message + (error.help.empty() ? "" : "; " + error.help);
-  } catch (const std::exception& error) {
-    heddle::last_error = error.what();
-  }
-  return false;
-}
-
-}  // namespace
-
 extern "C" {
 
 heddle_network* heddle_network_open(const heddle_network_tables* tables, const char* weights) {
   heddle_network* network = nullptr;
-  succeeds([&] {
+  heddle::succeeds([&] {
     heddle::check_tables(*tables);
     network = new heddle_network(*tables, weights);
   });
@@ -193,7 +120,7 @@ heddle_network* heddle_network_open(const heddle_network_tables* tables, const c
 }
 
 int heddle_network_run(heddle_network* network, const void* const* inputs, void* const* outputs) {
-  return succeeds([&] {
+  return heddle::succeeds([&] {
     if (network == nullptr) heddle::throw_runtime_error("the network is a null pointer");
     network->run(inputs, outputs);
   })
@@ -202,8 +129,6 @@ int heddle_network_run(heddle_network* network, const void* const* inputs, void*
 }
 
 void heddle_network_close(heddle_network* network) { delete network; }
-
-const char* heddle_network_error(void) { return heddle::last_error.c_str(); }
 
 void heddle_network_set_threads(int count) { heddle::set_num_threads(count); }
 }

@@ -3,9 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <sstream>
 
+#include "codegen/cuda/nvrtc.h"
+#include "heddle/heddle.h"
+#include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
 #include "heddle/runtime/load_kernel.h"
+#include "network/exported_library.h"
 #include "run_command.h"
 
 namespace heddle {
@@ -81,11 +86,51 @@ TEST_F(Export, AModelBecomesALibrary) {
     EXPECT_THAT(r.out, HasSubstr(file));
     EXPECT_TRUE(std::filesystem::is_regular_file(folder_ + "/out/" + file)) << file;
   }
-  const CommandResult gpu = heddle_command("export " + model + ":batch=2 -o " + folder_ +
-                                           "/gpu --target \"cuda -gpu=a100\"");
-  EXPECT_EQ(gpu.status, 2);
-  EXPECT_THAT(gpu.err, HasSubstr("export it for a CPU"));
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/gpu"));
+}
+
+TEST_F(Export, AModelForAGpuBecomesALibrary) {
+  if (!onnx_available()) GTEST_SKIP() << "built without protobuf";
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const std::string model = HEDDLE_SOURCE_DIR "/tutorials/data/digits.onnx";
+  const CommandResult r = heddle_command("export " + model + ":batch=2 -o " + folder_ +
+                                         "/out --target \"cuda -gpu=a100\"");
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("digits_run_on_gpu"));
+  for (const char* file : {"libdigits.so", "digits.h", "digits.weights"})
+    EXPECT_TRUE(std::filesystem::is_regular_file(folder_ + "/out/" + file)) << file;
+  const CommandResult raced = heddle_command("export " + model + ":batch=2 -o " + folder_ +
+                                             "/no --variants 2 --target \"cuda -gpu=a100\"");
+  EXPECT_EQ(raced.status, 2);
+  EXPECT_THAT(raced.err, HasSubstr("--variants needs"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/no"));
+}
+
+TEST_F(Export, TheKernelsOfAModelAreRacedAndTheLibraryHasThePicks) {
+  if (!onnx_available()) GTEST_SKIP() << "built without protobuf";
+  const std::string path = HEDDLE_SOURCE_DIR "/tutorials/data/digits.onnx";
+  const CommandResult r = heddle_command("export " + path + ":batch=2 -o " + folder_ +
+                                         "/out --threads 1 --variants 3 --race-time 0.2");
+  ASSERT_EQ(r.status, 0) << r.err;
+  const OnnxModel model = import_onnx(path, {.dims = {{"batch", 2}}});
+  const Network network(model.outputs);
+  std::istringstream lines(r.out);
+  std::string line;
+  for (const TuneTask& task : network.tasks()) {
+    std::getline(lines, line);
+    EXPECT_TRUE(line.starts_with(task.name)) << line;
+  }
+  EXPECT_THAT(r.out, HasSubstr(" of 3, ")) << "one of the kernels has three variants";
+  const testing::ExportedLibrary library(folder_ + "/out/libdigits.so", "digits");
+  void* handle = library.open(nullptr);
+  ASSERT_NE(handle, nullptr) << library.error();
+  const NDArray image = random_like(model.inputs[0], 3), want = zeros_like(model.outputs[0]),
+                got = zeros_like(model.outputs[0]);
+  network.build(model.args()).call(model.arrays({image}, {want}));
+  const void* inputs[] = {image.data()};
+  void* outputs[] = {got.data()};
+  ASSERT_EQ(library.run(handle, inputs, outputs), 0) << library.error();
+  EXPECT_TRUE(allclose(got, want, 1e-4, 1e-5));
+  library.close(handle);
 }
 
 TEST_F(Export, ForAnotherMachine) {

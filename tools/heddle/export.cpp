@@ -87,7 +87,8 @@ int export_model(const ExportOptions& o, const Target& target) {
       << written.library << ", " << written.library_bytes << " bytes: " << written.steps
       << " steps for " << to_string(target) << "\n"
       << written.weights << ", " << written.weights_bytes << " bytes, mapped when it is opened\n"
-      << written.header << ": " << name << "_open, " << name << "_run, " << name << "_close\n"
+      << written.header << ": " << name << "_open, " << name << "_run, "
+      << (target.is_cuda() ? name + "_run_on_gpu, " : "") << name << "_close\n"
       << "a call needs " << written.arena_bytes << " bytes for what passes between steps\n"
       << "to call it from C, where neither Heddle nor a compiler of kernels is needed any more:\n"
       << "  cc program.c -I" << o.output << " -L" << o.output << " -l" << name

@@ -61,7 +61,7 @@ void add_export(CLI::App& app, ExportOptions& o) {
   c->add_option("--threads", o.threads, "Threads to schedule for (all cores)")
       ->check(CLI::Range(1, 1024));
   c->add_option("--target", o.target,
-                "CPU to compile for; it need not be this one (llvm -mcpu=native)");
+                "What to compile for; it need not be here (llvm -mcpu=native)");
   c->add_option(
        "--variants", o.variants,
        "Race so many schedules here on random inputs, and export the pick with the others; "
@@ -79,7 +79,9 @@ void add_export(CLI::App& app, ExportOptions& o) {
       "  heddle export matmul:512x512x512 -o out/matmul --variants 3\n"
       "  heddle export matmul:64x64x64 -o mm --target \"llvm -mcpu=neoverse-n1\"\n"
       "  heddle export resnet50.onnx:batch=1 -o out    # libresnet50.so, resnet50.h, "
-      "resnet50.weights");
+      "resnet50.weights\n"
+      "  heddle export resnet50.onnx:batch=1 -o out --target \"cuda -gpu=h200\"   # needs no GPU "
+      "here");
 }
 
 void add_bench(CLI::App& app, BenchOptions& o) {

@@ -6,10 +6,15 @@
 //   export_network(net, model.args(), "out", {.name = "resnet50"});
 //
 // writes
-//   out/libresnet50.so     the kernels, the plan of the steps, and the small runtime (threads,
-//   workspaces) out/resnet50.h         resnet50_open, resnet50_run, resnet50_close and the
-//   descriptions of inputs and outputs out/resnet50.weights   the weights as the kernels read them
-//   (packed), in one file that is mapped
+//   out/libresnet50.so     the kernels, the plan of the steps, and the small runtime
+//   out/resnet50.h         resnet50_open, resnet50_run, resnet50_close and the descriptions of
+//                          inputs and outputs
+//   out/resnet50.weights   the weights in one file that is mapped: as the kernels read them
+//                          (packed), or for a GPU, where they are packed at open, as they are
+//
+// The library of a network for a GPU has machine code for that architecture, and opens NVIDIA's
+// driver (libcuda.so.1, or what HEDDLE_LIBCUDA names) at run time. It has resnet50_run_on_gpu too,
+// for arrays that are on the GPU.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +42,10 @@ struct ExportedNetwork {
 
 /// `args`: inputs and outputs of the network in call order; every constant must have its values
 /// (`constant`). The folder is made where it is missing; files appear whole or not at all. A User
-/// error where a constant has no values, the name is no identifier, or the network is for a GPU or
-/// for a CPU of another architecture; a Runtime error where there is no linker: the compiler driver
-/// `c++`, or what the environment variable CXX names, makes the library.
+/// error where a constant has no values, the name is no identifier, or the network is for a CPU of
+/// another architecture; a Runtime error where there is no linker: the compiler driver `c++`, or
+/// what the environment variable CXX names, makes the library. For a GPU NVRTC is needed, and no
+/// GPU.
 ExportedNetwork export_network(const Network& network, const std::vector<Tensor>& args,
                                const std::string& folder, const ExportNetworkOptions& options = {});
 

@@ -28,6 +28,9 @@ class Executable {
   /// Computes the persistent buffers; waits until that is done. Never part of a captured graph.
   void prepare(int device, std::span<void* const> buffers) const;
 
+  /// Loads the code onto the device, which the first call would do.
+  void load(int device) const { loaded(device); }
+
   bool has_prepare() const { return !program_->prepare.empty(); }
   const Program& program() const { return *program_; }
 

@@ -10,7 +10,7 @@
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/kernel.h"
 
-namespace heddle::network {
+namespace heddle::cuda {
 
 /// Calls take turns. Their shared buffers are on the GPU, where the next call waits.
 class DeviceCalls {
@@ -27,7 +27,7 @@ class DeviceCalls {
  private:
   struct Known {
     std::vector<const void*> addresses;
-    std::optional<cuda::Graph> graph;  ///< from the second call on
+    std::optional<Graph> graph;  ///< from the second call on
   };
   void run_here(std::span<const NDArray> arrays, Run run);
   void run_staged(std::span<const KernelArg> args, std::span<const NDArray> arrays, Run run);
@@ -36,7 +36,7 @@ class DeviceCalls {
   std::mutex mutex_;
   std::deque<Known> known_;             ///< most recently used first
   std::vector<NDArray> from_, staged_;  ///< the last arrays of the CPU, and their copies
-  std::optional<cuda::Event> last_;     ///< the end of the last call, which used the arena
+  std::optional<Event> last_;           ///< the end of the last call, which used the arena
 };
 
-}  // namespace heddle::network
+}  // namespace heddle::cuda

@@ -1,10 +1,10 @@
-#include "network/device_calls.h"
+#include "runtime/cuda/device_calls.h"
 
 #include <algorithm>
 
 #include "runtime/cuda/capture.h"
 
-namespace heddle::network {
+namespace heddle::cuda {
 namespace {
 
 constexpr size_t kGraphs = 4;
@@ -40,7 +40,7 @@ void DeviceCalls::launch_or_run(std::span<const NDArray> arrays, Run run) {
   std::rotate(known_.begin(), at, at + 1);
   Known& known = known_.front();
   if (!known.graph) {
-    known.graph = cuda::capture([&] { run(arrays); }, arrays[0].device().index);
+    known.graph = capture([&] { run(arrays); }, arrays[0].device().index);
   }
   known.graph->launch();
 }
@@ -48,8 +48,8 @@ void DeviceCalls::launch_or_run(std::span<const NDArray> arrays, Run run) {
 void DeviceCalls::run_here(std::span<const NDArray> arrays, Run run) {
   const int device = arrays[0].device().index;
   // Within a capture of the caller the kernels become part of it.
-  if (cuda::capture_of(device) != nullptr) return run(arrays);
-  const cuda::Stream stream = cuda::Stream::current(device);
+  if (capture_of(device) != nullptr) return run(arrays);
+  const Stream stream = Stream::current(device);
   if (last_) stream.wait(*last_);
   launch_or_run(arrays, run);
   if (!last_) last_.emplace(device);
@@ -59,23 +59,23 @@ void DeviceCalls::run_here(std::span<const NDArray> arrays, Run run) {
 void DeviceCalls::run_staged(std::span<const KernelArg> args, std::span<const NDArray> arrays,
                              Run run) {
   const Device device = Device::cuda();
-  cuda::refuse_in_capture(device.index, "a call with arrays on the CPU");
-  const auto same = [](const NDArray& a, const NDArray& b) { return a.data() == b.data(); };
-  const bool again = std::equal(arrays.begin(), arrays.end(), from_.begin(), from_.end(), same);
-  if (!again) {
-    from_.assign(arrays.begin(), arrays.end());
-    staged_.clear();
+  refuse_in_capture(device.index, "a call with arrays on the CPU");
+  if (staged_.empty()) {
+    // One set for all calls, whatever arrays they pass: one graph serves them all.
     for (const NDArray& a : arrays) {
       staged_.push_back(NDArray::empty(a.shape(), a.dtype(), device));
     }
   }
+  const auto same = [](const NDArray& a, const NDArray& b) { return a.data() == b.data(); };
+  const bool again = std::equal(arrays.begin(), arrays.end(), from_.begin(), from_.end(), same);
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (!args[i].output && !(again && args[i].constant)) staged_[i].copy_from(arrays[i]);
   }
+  from_.assign(arrays.begin(), arrays.end());
   run_here(staged_, run);
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (args[i].output) arrays[i].copy_from(staged_[i]);
   }
 }
 
-}  // namespace heddle::network
+}  // namespace heddle::cuda

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Does an exported network compute on a GPU what it computes on a CPU?
+#
+#   scripts/check_gpu_export.sh make model.onnx FOLDER [TARGET]   # where Heddle is; needs no GPU
+#   scripts/check_gpu_export.sh run FOLDER                        # where the GPU is; needs no Heddle
+#
+# make exports the model for the CPU and for the GPU (TARGET: "cuda -gpu=h200" if left out),
+# compiles the C program, and runs the CPU's library for the reference. FOLDER then has all that run
+# needs: it calls the GPU's library by the C program and compares. HEDDLE names the command
+# (build/bin/heddle). A model with f32 outputs is needed.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+case ${1:-} in
+  make)
+    model=${2:?model.onnx} folder=${3:?FOLDER} target=${4:-cuda -gpu=h200}
+    heddle=${HEDDLE:-$here/../build/bin/heddle}
+    mkdir -p "$folder"
+    "$heddle" export "$model" -o "$folder/cpu" --threads 2 --target "llvm -mcpu=x86-64-v3"
+    "$heddle" export "$model" -o "$folder/gpu" --target "$target"
+    library=$(basename "$folder"/gpu/lib*.so)
+    name=${library#lib}
+    echo "${name%.so}" > "$folder/name"
+    "${CC:-cc}" -O1 -static-libgcc -o "$folder/check" "$here/check_exported_library.c" -ldl -lm
+    "$folder/check" "$folder/cpu/$library" "${name%.so}" "$folder/reference"
+    rm -r "$folder/cpu"
+    echo "now, where the GPU is: $0 run $folder"
+    ;;
+  run)
+    folder=${2:?FOLDER}
+    name=$(cat "$folder/name")
+    "$folder/check" "$folder/gpu/lib$name.so" "$name" "$folder/outputs" "$folder/reference"
+    echo "the GPU computes what the CPU does"
+    ;;
+  *)
+    sed -n '2,12s/^# \{0,1\}//p' "$0"
+    exit 2
+    ;;
+esac

@@ -1,0 +1,57 @@
+// What the export of a network to CPUs and to GPUs has in common.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "heddle/network/network.h"
+#include "network/exported_plan.h"
+
+namespace heddle::network {
+
+/// A checked request.
+struct ExportRequest {
+  const Network& network;
+  std::vector<Tensor> args;         ///< inputs and outputs in call order
+  std::vector<Schedule> schedules;  ///< one a task
+  std::string name;
+
+  const Target& target() const { return schedules[0].target(); }
+};
+
+/// A folder for what is made on the way, within the folder that is exported to; removed at the end.
+class ExportScratch {
+ public:
+  explicit ExportScratch(const std::string& folder);
+  ~ExportScratch();
+  ExportScratch(const ExportScratch&) = delete;
+  ExportScratch& operator=(const ExportScratch&) = delete;
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// The steps of a network before their weights have places.
+struct PlacedSteps {
+  /// Of each step's inputs and outputs: an argument, in the arena, or HEDDLE_NOTHING for a
+  /// constant.
+  std::vector<std::vector<ExportedPlace>> places;
+  std::vector<std::map<size_t, NDArray>> constants;  ///< of each step, by position
+  int64_t arena_bytes = 0;
+};
+
+/// A User error for constants among the arguments: an exported network brings those along.
+PlacedSteps place_steps(const ExportRequest& request);
+
+/// Name, target, inputs and outputs.
+ExportedInterface interface_of(const ExportRequest& request);
+
+/// Write the files "library", "header" and "weights" into the scratch folder.
+ExportedInterface write_for_cpu(const ExportRequest& request, const ExportScratch& scratch);
+ExportedInterface write_for_gpu(const ExportRequest& request, const ExportScratch& scratch);
+
+}  // namespace heddle::network

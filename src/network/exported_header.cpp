@@ -1,0 +1,103 @@
+// The generated header of an exported network.
+#include <cctype>
+
+#include "network/exported_text_parts.h"
+
+namespace heddle::network {
+namespace {
+
+/// For a comment: what could end it is left out.
+std::string plain(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != '*' && c != '/' && c != '\\' && std::isprint(static_cast<unsigned char>(c))) out += c;
+  }
+  return out;
+}
+
+std::string list_text(const std::vector<KernelArg>& args) {
+  std::string text;
+  for (size_t i = 0; i < args.size(); ++i) {
+    text += " *   " + std::to_string(i) + "  " + plain(args[i].name) + "  " +
+            to_string(args[i].dtype) + "[";
+    for (size_t d = 0; d < args[i].shape.size(); ++d)
+      text += (d ? ", " : "") + std::to_string(args[i].shape[d]);
+    text += "]\n";
+  }
+  return text;
+}
+
+constexpr const char* kHeader = R"(#ifndef @NAME@_H
+#define @NAME@_H
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A description of an input or an output. Arrays are contiguous, the last dimension innermost. */
+#ifndef HEDDLE_TENSOR
+#define HEDDLE_TENSOR
+typedef struct {
+  const char* name;
+  const char* dtype; /* "f32", "i64", "bool", ... */
+  int32_t rank;
+  const int64_t* shape;
+  int64_t bytes;
+} heddle_tensor;
+#endif
+
+typedef struct @name@_network @name@_network;
+
+/* Maps the weights; NULL: @name@.weights in the folder of this library. NULL: an error, see @name@_error. */
+@name@_network* @name@_open(const char* weights);
+/* Runs the network on arrays in the order of @name@_input and @name@_output. Outputs overlap nothing. Several threads may
+ * call at the same time. 0: done; else see @name@_error. */
+int @name@_run(@name@_network* network, const void* const* inputs, void* const* outputs);
+/* Gives back what @name@_open took; NULL is fine. */
+void @name@_close(@name@_network* network);
+
+int @name@_num_inputs(void);
+int @name@_num_outputs(void);
+/* NULL where there is no such input or output. */
+const heddle_tensor* @name@_input(int index);
+const heddle_tensor* @name@_output(int index);
+/* What went wrong last in this thread. */
+const char* @name@_error(void);
+@more@
+#ifdef __cplusplus
+}
+#endif
+#endif
+)";
+
+constexpr const char* kThreads =
+    R"(/* How many threads calls may use, for the whole process; 0: one for each physical core. */
+void @name@_set_threads(int count);
+)";
+
+constexpr const char* kOnGpu =
+    R"(/* The same on arrays that are on the GPU, aligned to 16 bytes. The work is put into the stream, a CUstream or cudaStream_t
+ * (NULL: the default one), and not waited for. From the second call with the same arrays on it is one CUDA graph. */
+int @name@_run_on_gpu(@name@_network* network, const void* const* inputs, void* const* outputs, void* stream);
+)";
+
+}  // namespace
+
+std::string header_text(const ExportedInterface& interface, bool for_gpu) {
+  std::string text =
+      "/* " + interface.name + ": a network, compiled for " + plain(interface.target) + ".\n *\n";
+  text +=
+      " * Inputs:\n" + list_text(interface.inputs) + " * Outputs:\n" + list_text(interface.outputs);
+  if (for_gpu) {
+    text +=
+        " *\n * It runs on the first GPU, through NVIDIA's driver, which is opened at run time. "
+        "Calls "
+        "of @name@_run copy\n * inputs to the GPU and outputs back.\n";
+  }
+  text += " */\n";
+  text += kHeader;
+  text.replace(text.find("@more@"), 6, for_gpu ? kOnGpu : kThreads);
+  return with_name(text, interface.name);
+}
+
+}  // namespace heddle::network

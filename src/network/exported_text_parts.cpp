@@ -1,0 +1,123 @@
+#include "network/exported_text_parts.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <utility>
+
+#include "runtime/exported_network.h"
+
+namespace heddle::network {
+namespace {
+
+int64_t bytes_of(const KernelArg& arg) {
+  int64_t bytes = arg.dtype.bytes();
+  for (const int64_t extent : arg.shape) bytes *= extent;
+  return bytes;
+}
+
+void replace_all(std::string& text, const std::string& mark, const std::string& value) {
+  for (size_t at = text.find(mark); at != std::string::npos;
+       at = text.find(mark, at + value.size()))
+    text.replace(at, mark.size(), value);
+}
+
+constexpr const char* kFunctions = R"(
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT void* @name@_open(const char* weights) {
+  if (weights != NULL) return @runtime@_open(&tables, weights);
+  /* The file beside the library that this function is in. */
+  Dl_info info;
+  const char* library = dladdr((const void*)&tables, &info) != 0 ? info.dli_fname : "";
+  const char* slash = strrchr(library, '/');
+  const size_t folder = slash == NULL ? 0 : (size_t)(slash - library) + 1;
+  const char* file = "@name@.weights";
+  char* path = malloc(folder + strlen(file) + 1);
+  if (path == NULL) return NULL;
+  memcpy(path, library, folder);
+  strcpy(path + folder, file);
+  @runtime@* network = @runtime@_open(&tables, path);
+  free(path);
+  return network;
+}
+EXPORT int @name@_run(void* network, const void* const* inputs, void* const* outputs) {
+  return @runtime@_run(network, inputs, outputs);
+}
+EXPORT void @name@_close(void* network) { @runtime@_close(network); }
+EXPORT int @name@_num_inputs(void) { return tables.num_inputs; }
+EXPORT int @name@_num_outputs(void) { return tables.num_outputs; }
+EXPORT const heddle_tensor* @name@_input(int index) {
+  return index >= 0 && index < tables.num_inputs ? &tensors[index] : NULL;
+}
+EXPORT const heddle_tensor* @name@_output(int index) {
+  return index >= 0 && index < tables.num_outputs ? &tensors[tables.num_inputs + index] : NULL;
+}
+EXPORT const char* @name@_error(void) { return heddle_network_error(); }
+)";
+
+}  // namespace
+
+std::string c_string(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || c == '?') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 32 || static_cast<unsigned char>(c) > 126) {
+      char octal[8];
+      std::snprintf(octal, sizeof octal, "\\%03o", static_cast<unsigned char>(c));
+      out += octal;
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string with_name(std::string text, const std::string& name) {
+  std::string upper = name;
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  replace_all(text, "@NAME@", upper);
+  replace_all(text, "@name@", name);
+  return text;
+}
+
+std::string tensors_text(const ExportedInterface& interface) {
+  std::string text = std::string("#define _GNU_SOURCE\n") + kExportedTablesText;
+  std::vector<KernelArg> tensors = interface.inputs;
+  tensors.insert(tensors.end(), interface.outputs.begin(), interface.outputs.end());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    text += "static const int64_t shape" + std::to_string(i) + "[] = {";
+    for (const int64_t extent : tensors[i].shape) text += std::to_string(extent) + ", ";
+    text += "0};\n";  // a scalar's would be empty, which C does not have
+  }
+  text += "static const heddle_tensor tensors[] = {\n";
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    text += "  {" + c_string(tensors[i].name) + ", " + c_string(to_string(tensors[i].dtype)) +
+            ", " + std::to_string(tensors[i].shape.size()) + ", shape" + std::to_string(i) + ", " +
+            std::to_string(bytes_of(tensors[i])) + "},\n";
+  }
+  return text + "};\n";
+}
+
+std::string places_text(const std::string& name, const std::vector<ExportedPlace>& places) {
+  std::string text = "static const heddle_place " + name + "[] = {";
+  for (const ExportedPlace& p : places)
+    text += "{" + std::to_string(p.where) + ", " + std::to_string(p.at) + "}, ";
+  return text + "{0, 0}};\n";
+}
+
+std::string functions_text(const ExportedInterface& interface, const std::string& runtime) {
+  std::string text = kFunctions;
+  replace_all(text, "@runtime@", runtime);
+  return with_name(text, interface.name);
+}
+
+}  // namespace heddle::network

@@ -1,0 +1,27 @@
+// Pieces of generated C that exported networks for CPUs and for GPUs share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "network/exported_plan.h"
+
+namespace heddle::network {
+
+/// A string literal of C. Names come from files, so anything may be in them.
+std::string c_string(const std::string& text);
+
+/// `text` with @name@ and @NAME@ replaced.
+std::string with_name(std::string text, const std::string& name);
+
+/// The declarations of what the tables consist of, and the array `tensors`: inputs, then outputs.
+std::string tensors_text(const ExportedInterface& interface);
+
+/// The array `name` of places, with a last one that nobody reads: C has no empty arrays.
+std::string places_text(const std::string& name, const std::vector<ExportedPlace>& places);
+
+/// The functions that all libraries have, which use `tables`. `runtime` begins the names of the
+/// runtime's functions: "heddle_network".
+std::string functions_text(const ExportedInterface& interface, const std::string& runtime);
+
+}  // namespace heddle::network

@@ -1,0 +1,242 @@
+// Networks for a GPU that export_network wrote, running: what is linked into their library.
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/support/error.h"
+#include "runtime/check_arguments.h"
+#include "runtime/cuda/device_calls.h"
+#include "runtime/cuda/executable.h"
+#include "runtime/cuda/state.h"
+#include "runtime/exported_errors.h"
+#include "runtime/exported_network.h"
+#include "runtime/exported_weights.h"
+
+namespace heddle {
+namespace {
+
+using Tables = heddle_gpu_network_tables;
+
+const Device kGpu = Device::cuda();
+
+std::vector<cuda::Launch> launches_of(const heddle_launch* list, int32_t count) {
+  std::vector<cuda::Launch> launches;
+  for (const heddle_launch* l = list; l != list + count; ++l) {
+    launches.push_back({l->function,
+                        {l->grid[0], l->grid[1], l->grid[2]},
+                        {l->block[0], l->block[1], l->block[2]},
+                        l->shared_bytes,
+                        l->cluster,
+                        {l->buffers, l->buffers + l->num_buffers}});
+  }
+  return launches;
+}
+
+std::unique_ptr<cuda::Executable> executable_of(const heddle_gpu_kernel& k) {
+  auto program = std::make_shared<cuda::Program>();
+  program->arch = k.arch;
+  program->cubin.assign(reinterpret_cast<const char*>(k.code),
+                        reinterpret_cast<const char*>(k.code_end));
+  program->launches = launches_of(k.launches, k.num_launches);
+  program->prepare = launches_of(k.prepare, k.num_prepare);
+  for (int32_t i = 0; i < k.num_scratch; ++i)
+    program->workspaces.push_back({k.scratch[i].bytes, k.scratch[i].zeroed != 0});
+  return std::make_unique<cuda::Executable>(std::move(program), k.name,
+                                            static_cast<size_t>(k.num_args),
+                                            static_cast<size_t>(k.num_prepared));
+}
+
+/// Whether code for "sm_90a" or "sm_86" runs on the device: with the letter on that architecture
+/// alone, else on later ones of the same generation too.
+bool runs_on(const std::string& arch, const cuda::DeviceInfo& device) {
+  char* suffix = nullptr;
+  const long number = arch.size() > 3 ? std::strtol(arch.c_str() + 3, &suffix, 10) : 0;
+  const bool exact = suffix != nullptr && *suffix != '\0';
+  const long major = number / 10, minor = number % 10;
+  return device.major == major && (exact ? device.minor == minor : device.minor >= minor);
+}
+
+/// The first GPU, or a Runtime error that says what the machine lacks.
+void check_device(const Tables& t) {
+  const auto refuse = [&](const std::string& why, const std::string& help) {
+    throw_runtime_error(std::string("'") + t.name + "' was compiled for '" + t.target + "': " + why,
+                        {}, help);
+  };
+  const cuda::DeviceState* device = nullptr;
+  try {
+    device = &cuda::device_state(kGpu.index);
+  } catch (const Error& error) {
+    refuse(error.message,
+           "it needs an NVIDIA GPU and its driver, libcuda.so.1 or what HEDDLE_LIBCUDA names");
+  }
+  for (int32_t k = 0; k < t.num_kernels; ++k) {
+    const std::string arch = t.kernels[k].arch;
+    if (t.kernels[k].num_launches == 0 || runs_on(arch, device->info)) continue;
+    refuse("its code is for " + arch + ", and this GPU (" + device->info.name + ") is sm_" +
+               std::to_string(10 * device->info.major + device->info.minor),
+           "export it for this GPU");
+  }
+}
+
+std::vector<KernelArg> args_of(const Tables& t) {
+  std::vector<KernelArg> args;
+  for (int32_t i = 0; i < t.num_inputs + t.num_outputs; ++i) {
+    const heddle_tensor& tensor = t.tensors[i];
+    const std::optional<DataType> dtype = parse_dtype(tensor.dtype);
+    if (!dtype) throw_runtime_error(std::string("unknown type ") + tensor.dtype);
+    args.push_back({.name = tensor.name,
+                    .dtype = *dtype,
+                    .shape = {tensor.shape, tensor.shape + tensor.rank},
+                    .output = i >= t.num_inputs,
+                    .alignment = 16});
+  }
+  return args;
+}
+
+}  // namespace
+}  // namespace heddle
+
+struct heddle_gpu_network {
+  heddle_gpu_network(const heddle_gpu_network_tables& t, const std::string& weights)
+      : tables(t), args(heddle::args_of(t)) {
+    using heddle::kGpu;
+    for (int32_t k = 0; k < t.num_kernels; ++k) {
+      kernels.push_back(heddle::executable_of(t.kernels[k]));
+      if (t.kernels[k].num_launches > 0) kernels.back()->load(kGpu.index);
+    }
+    load_weights(weights);
+    if (t.arena_bytes > 0) arena = heddle::NDArray::empty({t.arena_bytes}, heddle::u8, kGpu);
+    for (int32_t s = 0; s < t.num_steps; ++s) bind(t.steps[s]);
+  }
+
+  /// Arrays that steps read stay on the GPU. Those that are only prepared do not.
+  void load_weights(const std::string& path) {
+    using heddle::NDArray;
+    const heddle::ExportedWeights mapped(path, tables.name,
+                                         {tables.weights_bytes, tables.weights_hash});
+    const auto on_gpu = [&](int32_t a) {
+      const heddle_array& array = tables.arrays[a];
+      return NDArray::wrap(mapped.at(array.at), {array.bytes}, heddle::u8).to_device(heddle::kGpu);
+    };
+    arrays.resize(static_cast<size_t>(tables.num_arrays));
+    for (int32_t s = 0; s < tables.num_steps; ++s) {
+      const heddle_gpu_step& step = tables.steps[s];
+      for (const heddle_place* p = step.places; p != step.places + step.num_places; ++p) {
+        if (p->where != HEDDLE_ARRAY) continue;
+        NDArray& array = arrays[static_cast<size_t>(p->at)];
+        if (!array.defined()) array = on_gpu(static_cast<int32_t>(p->at));
+      }
+    }
+    for (int32_t i = 0; i < tables.num_preparations; ++i) {
+      const heddle_preparation& wanted = tables.preparations[i];
+      const heddle_gpu_kernel& kernel = tables.kernels[wanted.kernel];
+      std::vector<NDArray> constants;  // alive until the preparation is done
+      std::vector<void*> buffers;
+      for (int32_t a = 0; a < kernel.num_args; ++a) {
+        const int32_t at = wanted.arrays[a];
+        if (at < 0) {
+          buffers.push_back(nullptr);
+          continue;
+        }
+        const NDArray& resident = arrays[static_cast<size_t>(at)];
+        constants.push_back(resident.defined() ? resident : on_gpu(at));
+        buffers.push_back(constants.back().data());
+      }
+      for (int32_t p = 0; p < kernel.num_prepared; ++p) {
+        prepared.push_back(NDArray::zeros({kernel.prepared_bytes[p]}, heddle::u8, heddle::kGpu));
+        buffers.push_back(prepared.back().data());
+      }
+      kernels[static_cast<size_t>(wanted.kernel)]->prepare(heddle::kGpu.index, buffers);
+    }
+  }
+
+  /// The addresses of a step's buffers that are the same in every call.
+  void bind(const heddle_gpu_step& step) {
+    first.push_back(buffers.size());
+    for (const heddle_place* p = step.places; p != step.places + step.num_places; ++p) {
+      void* address = nullptr;
+      const auto at = static_cast<size_t>(p->at);
+      if (p->where == HEDDLE_ARGUMENT) arguments.push_back({buffers.size(), at});
+      if (p->where == HEDDLE_ARENA) address = static_cast<char*>(arena.data()) + p->at;
+      if (p->where == HEDDLE_ARRAY) address = arrays[at].data();
+      if (p->where == HEDDLE_PREPARED) address = prepared[at].data();
+      buffers.push_back(address);
+    }
+  }
+
+  void run(const void* const* inputs, void* const* outputs, heddle::Device device) {
+    heddle::check_exported_arrays(
+        tables.name, {tables.tensors, tables.num_inputs, tables.num_outputs}, inputs, outputs);
+    std::vector<heddle::NDArray> given;
+    for (int32_t i = 0; i < tables.num_inputs + tables.num_outputs; ++i) {
+      void* data =
+          i < tables.num_inputs ? const_cast<void*>(inputs[i]) : outputs[i - tables.num_inputs];
+      const heddle::KernelArg& arg = args[static_cast<size_t>(i)];
+      given.push_back(heddle::NDArray::wrap(data, arg.shape, arg.dtype, device));
+    }
+    heddle::check_arguments(tables.name, args, given, true);
+    calls.call(args, given, [&](std::span<const heddle::NDArray> here) { launch(here); });
+  }
+
+  /// Puts the kernels into the current stream. Calls take turns.
+  void launch(std::span<const heddle::NDArray> here) {
+    for (const Argument& a : arguments) buffers[a.buffer] = here[a.tensor].data();
+    for (int32_t s = 0; s < tables.num_steps; ++s) {
+      const heddle_gpu_step& step = tables.steps[s];
+      kernels[static_cast<size_t>(step.kernel)]->run(
+          heddle::kGpu.index,
+          {buffers.data() + first[static_cast<size_t>(s)], static_cast<size_t>(step.num_places)});
+    }
+  }
+
+  struct Argument {
+    size_t buffer;
+    size_t tensor;  ///< inputs, then outputs
+  };
+  const heddle_gpu_network_tables& tables;
+  std::vector<heddle::KernelArg> args;
+  std::vector<std::unique_ptr<heddle::cuda::Executable>> kernels;
+  std::vector<heddle::NDArray> arrays;    ///< of the weights, by number; undefined: not needed
+  std::vector<heddle::NDArray> prepared;  ///< of all preparations, one after the other
+  heddle::NDArray arena;                  ///< what passes between steps
+  std::vector<size_t> first;              ///< of each step's buffers
+  std::vector<void*> buffers;             ///< of all steps
+  std::vector<Argument> arguments;
+  heddle::cuda::DeviceCalls calls;  ///< its graphs use the arrays above
+};
+
+extern "C" {
+
+heddle_gpu_network* heddle_gpu_network_open(const heddle_gpu_network_tables* tables,
+                                            const char* weights) {
+  heddle_gpu_network* network = nullptr;
+  heddle::succeeds([&] {
+    heddle::check_exported_version(tables->name, tables->version);
+    heddle::check_device(*tables);
+    network = new heddle_gpu_network(*tables, weights);
+  });
+  return network;
+}
+
+int heddle_gpu_network_run(heddle_gpu_network* network, const void* const* inputs,
+                           void* const* outputs) {
+  const bool done = heddle::succeeds([&] {
+    if (network == nullptr) heddle::throw_runtime_error("the network is a null pointer");
+    network->run(inputs, outputs, heddle::Device::cpu());
+  });
+  return done ? 0 : 1;
+}
+
+int heddle_gpu_network_run_on_gpu(heddle_gpu_network* network, const void* const* inputs,
+                                  void* const* outputs, void* stream) {
+  const bool done = heddle::succeeds([&] {
+    if (network == nullptr) heddle::throw_runtime_error("the network is a null pointer");
+    const heddle::cuda::StreamScope scope(heddle::cuda::Stream::wrap(stream));
+    network->run(inputs, outputs, heddle::kGpu);
+  });
+  return done ? 0 : 1;
+}
+
+void heddle_gpu_network_close(heddle_gpu_network* network) { delete network; }
+}

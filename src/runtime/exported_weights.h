@@ -1,0 +1,35 @@
+// The weights file of an exported network in memory: mapped, so that its pages are read when they
+// are used, and shared among processes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "runtime/exported_network.h"
+
+namespace heddle {
+
+class ExportedWeights {
+ public:
+  /// What the library expects of its file.
+  struct Expected {
+    int64_t bytes = 0;
+    uint64_t hash = 0;
+  };
+  /// A Runtime error where the file cannot be read, or is not the one that was written with the
+  /// library `name`.
+  ExportedWeights(const std::string& path, const char* name, const Expected& expected);
+  ~ExportedWeights();
+  ExportedWeights(const ExportedWeights&) = delete;
+  ExportedWeights& operator=(const ExportedWeights&) = delete;
+
+  /// `offset`: bytes from the start of the weights.
+  char* at(int64_t offset) const { return static_cast<char*>(data_) + kExportedPage + offset; }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace heddle

@@ -1,0 +1,217 @@
+// Networks for GPUs as libraries: a fake driver stands for NVIDIA's, and its kernels are run by the
+// emulator of the programs that they were compiled from.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "codegen/cuda/nvrtc.h"
+#include "driver/build_cuda.h"
+#include "driver/program_args.h"
+#include "heddle/codegen/emulator.h"
+#include "heddle/network/export_network.h"
+#include "heddle/support/file.h"
+#include "network/exported_library.h"
+#include "network/network_testing.h"
+#include "network/task_schedules.h"
+#include "runtime/cuda/fake_driver.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Two products with one matrix, and a classifier whose weights are scaled ahead of all calls.
+struct SmallNetwork {
+  Tensor image = placeholder({4, 40}, f32, "image");
+  Tensor square = constant(NDArray::random({40, 40}, f32, 7), "square");
+  Tensor weights = constant(NDArray::random({40, 24}, f32, 8), "weights");
+  Tensor hidden, scores;
+
+  SmallNetwork() {
+    const Tensor first = ops::relu(ops::matmul(image, square));
+    hidden = ops::relu(ops::matmul(first, square));
+    const Tensor scaled =
+        compute({40, 24}, [&](Axis k, Axis c) { return weights(k, c) * 0.125f; }, "scaled");
+    scores = ops::softmax(ops::matmul(hidden, scaled));
+  }
+  std::vector<Tensor> outputs() const { return {scores, hidden}; }
+  std::vector<Tensor> args() const { return {image, scores, hidden}; }
+};
+
+class ExportGpuNetwork : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+    use_driver(HEDDLE_TEST_FAKE_LIBCUDA);
+    // The library of the driver is never closed, so that all tests see one driver.
+    void* library = ::dlopen(HEDDLE_TEST_FAKE_LIBCUDA, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << ::dlerror();
+    driver_ = reinterpret_cast<cuda::FakeDriver* (*)()>(::dlsym(library, "heddle_fake_driver"))();
+    info_ = driver_->device;
+  }
+  void TearDown() override {
+    if (driver_ != nullptr) {
+      driver_->device = info_;
+      driver_->device_count = 1;
+      driver_->kernels.clear();
+      driver_->failing.clear();
+    }
+    ::unsetenv("HEDDLE_LIBCUDA");
+    std::filesystem::remove_all(folder_);
+  }
+  static void use_driver(const std::string& path) {
+    ASSERT_EQ(::setenv("HEDDLE_LIBCUDA", path.c_str(), 1), 0);
+  }
+
+  ExportedNetwork write(const Network& network) const {
+    return export_network(network, net_.args(), folder_, {.name = "small"});
+  }
+
+  /// Teaches the driver what the kernels of the network compute.
+  void emulate_kernels(const Network& network) {
+    for (size_t t = 0; t < network.tasks().size(); ++t) {
+      const Schedule schedule = network.static_schedules()[t];
+      const GpuProgram program = lower_for_gpu(schedule, network::task_args(schedule),
+                                               {.name = "network_task" + std::to_string(t)});
+      prepared_ += program.prepare.size();
+      for (const auto* kernels : {&program.main, &program.prepare})
+        for (const GpuKernel& kernel : *kernels) emulate_kernel(kernel);
+    }
+  }
+  void emulate_kernel(const GpuKernel& kernel) {
+    GpuProgram one;
+    one.name = kernel.name;
+    one.args = kernel.args;
+    one.main = {kernel};
+    const auto body = [one](const std::vector<void*>& parameters) {
+      std::vector<NDArray> arrays;
+      for (size_t i = 0; i < one.args.size(); ++i) {
+        const Buffer& b = one.args[i];
+        arrays.push_back(NDArray::wrap(parameters[i], describe(b).shape, b->dtype));
+      }
+      // Nothing may be thrown into the library, which has a C++ library of its own.
+      EXPECT_EQ(message_of([&] { emulate(one, arrays); }), "nothing was thrown");
+    };
+    driver_->kernels[kernel.name] = {kernel.args.size(), body};
+  }
+
+  std::vector<NDArray> called(const ExportedLibrary& library, void* network,
+                              const NDArray& image) const {
+    std::vector<NDArray> made;
+    for (const Tensor& t : net_.outputs()) made.push_back(NDArray::full(t.extents(), f32, 77));
+    const void* inputs[] = {image.data()};
+    void* outputs[] = {made[0].data(), made[1].data()};
+    EXPECT_EQ(library.run(network, inputs, outputs), 0) << library.error();
+    return made;
+  }
+  void expect_right(const std::vector<NDArray>& got, const NDArray& image) const {
+    const std::vector<NDArray> want = interpret(net_.outputs(), {{net_.image, image}});
+    for (size_t o = 0; o < want.size(); ++o)
+      EXPECT_TRUE(allclose(got[o], want[o], 1e-4, 1e-5)) << o;
+  }
+
+  SmallNetwork net_;
+  Target gpu_ = Target::parse("cuda -gpu=h200");
+  cuda::FakeDriver* driver_ = nullptr;
+  cuda::DeviceInfo info_;
+  size_t prepared_ = 0;  ///< kernels that prepare constants
+  std::string folder_ = (std::filesystem::path(::testing::TempDir()) /
+                         ("heddle_gpu_network_" + std::to_string(::getpid())))
+                            .string();
+};
+
+TEST_F(ExportGpuNetwork, ComputesWhatTheInterpreterDoes) {
+  const Network network(net_.outputs(), gpu_);
+  emulate_kernels(network);
+  EXPECT_GE(prepared_, 1U) << "the test is to prepare constants";
+  const ExportedLibrary library(write(network).library, "small");
+  const int modules = driver_->modules;
+  void* handle = library.open(nullptr);
+  ASSERT_NE(handle, nullptr) << library.error();
+  EXPECT_GT(driver_->modules, modules) << "code is loaded when the network is opened";
+  const int graphs = driver_->calls["graph_launch"];
+  for (uint64_t seed : {1, 2, 3}) {
+    const NDArray image = random_like(net_.image, seed);
+    expect_right(called(library, handle, image), image);
+  }
+  // The caller's arrays were others each time: copies are what the graph works on.
+  EXPECT_EQ(driver_->calls["graph_launch"], graphs + 2);
+  library.close(handle);
+  EXPECT_EQ(driver_->modules, modules);
+}
+
+TEST_F(ExportGpuNetwork, ArraysOnTheGpuAreUsedAsTheyAre) {
+  const Network network(net_.outputs(), gpu_);
+  emulate_kernels(network);
+  const ExportedLibrary library(write(network).library, "small");
+  void* handle = library.open(nullptr);
+  ASSERT_NE(handle, nullptr) << library.error();
+  const auto run_on_gpu =
+      library.find<int(void*, const void* const*, void* const*, void*)>("small_run_on_gpu");
+  const NDArray image = random_like(net_.image, 1);  // the fake GPU's memory is that of the host
+  std::vector<NDArray> made;
+  for (const Tensor& t : net_.outputs()) made.push_back(NDArray::full(t.extents(), f32, 77));
+  const void* inputs[] = {image.data()};
+  void* outputs[] = {made[0].data(), made[1].data()};
+  const int copies = driver_->calls["memcpy_htod_async"];
+  ASSERT_EQ(run_on_gpu(handle, inputs, outputs, nullptr), 0) << library.error();
+  EXPECT_EQ(driver_->calls["memcpy_htod_async"], copies);
+  expect_right(made, image);
+  const void* nothing[] = {nullptr};
+  EXPECT_NE(run_on_gpu(handle, nothing, outputs, nullptr), 0);
+  EXPECT_THAT(library.error(), HasSubstr("'image' of 'small' is given a null pointer"));
+  outputs[1] = outputs[0];
+  EXPECT_NE(run_on_gpu(handle, inputs, outputs, nullptr), 0);
+  EXPECT_THAT(library.error(), HasSubstr("overlap"));
+  library.close(handle);
+}
+
+TEST_F(ExportGpuNetwork, WhatTheMachineLacksIsSaid) {
+  const Network network(net_.outputs(), gpu_);
+  emulate_kernels(network);
+  const ExportedNetwork written = write(network);
+  // A library that was opened before has its driver and its device, so each case has a copy.
+  int copies = 0;
+  const auto error_at_open = [&] {
+    const std::string copy = folder_ + "/copy" + std::to_string(copies++) + ".so";
+    std::filesystem::copy_file(written.library, copy);
+    const ExportedLibrary library(copy, "small");
+    EXPECT_EQ(library.open(written.weights.c_str()), nullptr);
+    return std::string(library.error());
+  };
+  driver_->device_count = 0;
+  EXPECT_THAT(error_at_open(), HasSubstr("the driver has 0 devices"));
+  driver_->device_count = 1;
+  driver_->device.major = 8;
+  EXPECT_THAT(error_at_open(), HasSubstr("its code is for sm_90a, and this GPU (NVIDIA H200) is "
+                                         "sm_80; export it for this GPU"));
+  driver_->device = info_;
+  driver_->failing["mem_alloc"] = 2;
+  EXPECT_THAT(error_at_open(), HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
+  driver_->failing.clear();
+  use_driver("/no/such/libcuda.so");
+  EXPECT_THAT(error_at_open(), HasSubstr("'small' was compiled for 'cuda -gpu=h200"));
+  EXPECT_THAT(error_at_open(), HasSubstr("the NVIDIA driver was not found: /no/such/libcuda.so"));
+}
+
+TEST_F(ExportGpuNetwork, NeedsNeitherHeddleNorCuda) {
+  const Network network(net_.outputs(), gpu_);
+  const ExportedNetwork written = write(network);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 3);
+  const std::string list = folder_ + "/needed";
+  ASSERT_EQ(std::system(("ldd '" + written.library + "' > '" + list + "'").c_str()), 0);
+  const std::string needed = read_file(list);
+  for (const char* foreign : {"heddle", "stdc++", "cuda", "nvrtc", "LLVM"})
+    EXPECT_EQ(needed.find(foreign), std::string::npos) << needed;
+  EXPECT_THAT(read_file(written.header), HasSubstr("int small_run_on_gpu("));
+}
+
+TEST_F(ExportGpuNetwork, LayersThatShareWeightsStoreThemOnce) {
+  const Network network(net_.outputs(), gpu_);
+  const int64_t bytes = write(network).weights_bytes;
+  EXPECT_EQ(bytes, 4 * (40 * 40 + 40 * 24));
+}
+
+}  // namespace
+}  // namespace heddle::testing
