@@ -29,6 +29,7 @@ struct LocationProblem {
   Target target;
   int64_t lanes = 1;                ///< of a native vector
   int64_t deepest = 0;              ///< the deepest place that the readers allow
+  bool may_go_along = false;        ///< a reduction that reads it offers one of its loops
   double bytes = 0;                 ///< read and written
   bool computes = false;            ///< it calls a transcendental function
   bool in_chain = false;            ///< of products that blocks of rows go through
@@ -44,6 +45,7 @@ struct LocationProblem {
     };
     add("lanes", lanes);
     add("deepest", deepest);
+    add("may_go_along", may_go_along);
     add("bytes", bytes);
     add("computes", computes);
     add("in_chain", in_chain);
@@ -63,6 +65,7 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
   p.target = t.target();
   p.lanes = native_lanes(t, g.output_stage);
   p.deepest = g.deepest;
+  p.may_go_along = !g.reader_loops.empty();
   p.bytes = stage_bytes(dag, g.output_stage);
   p.computes = info.transcendentals_per_point > 0;
   p.in_chain = g.in_chain;

@@ -4,13 +4,12 @@
 #include <functional>
 #include <set>
 
+#include "dag/look_through.h"
 #include "dag/map_loads.h"
 #include "ir/linear.h"
 
 namespace heddle {
 namespace {
-
-constexpr int kMostStagesBetween = 64;
 
 // Conditions that leave one place of a fragment (fewer keys, or a single row whose mask is read
 // where the row exists) are not followed by lowering; and there is little to stream.
@@ -27,16 +26,14 @@ bool contains(const std::vector<int>& list, int x) {
 
 // The one source of a reduction over one axis.
 const Reduce* reduction_of(const Operation& op, ReduceKind kind) {
-  if (!op.is_reduction() || op.num_outputs() != 1 || op.reduce_axes().size() != 1) return nullptr;
-  const Reduce* r = op.bodies()[0].as<Reduce>();
-  return r && r->combiner->kind == kind && r->sources.size() == 1 ? r : nullptr;
+  return dag::reduction_of(op, kind, 1);
 }
 
 bool is_half(DataType t) { return t == f16 || t == bf16; }
 
 class Finder {
  public:
-  Finder(const ComputeDag& dag, int stage) : dag_(dag), op_(dag.stage(stage)) {
+  Finder(const ComputeDag& dag, int stage) : dag_(dag), op_(dag.stage(stage)), look_(dag) {
     a_.weighted = stage;
   }
 
@@ -50,49 +47,22 @@ class Finder {
   }
 
  private:
-  int stage_of(const Load& load) const {
-    return dag_.index_of(static_cast<const Operation*>(load.buffer->producer()));
-  }
-
-  // A stage that may be looked through: one value of each element of what it reads.
-  bool is_between(int s) const {
-    if (s < 0) return false;
-    const Operation& op = dag_.stage(s);
-    const StageInfo& info = dag_.info(s);
-    return !op.is_placeholder() && !op.is_reduction() && op.num_outputs() == 1 &&
-           info.case_periods.empty() && !(info.precomputable && info.flops_per_point > 0);
-  }
-
-  static Expr at(const Operation& op, const Expr& e, const std::vector<Expr>& indices) {
-    std::vector<VarBinding> bind;
-    for (size_t d = 0; d < indices.size(); ++d) bind.push_back({op.axes()[d].var(), indices[d]});
-    return substitute(e, bind);
-  }
-
-  // `e` in terms of inputs and reductions.
-  Expr expanded(const Expr& e) {
-    return dag::map_loads({e}, [&](const Load& load) -> Expr {
-      const int s = stage_of(load);
-      const Expr self = make_load(load.buffer, load.indices);
-      if (!is_between(s) || looked_ > kMostStagesBetween) return self;
-      ++looked_;
-      through_.insert(s);
-      return expanded(at(dag_.stage(s), dag_.stage(s).bodies()[0], load.indices));
-    })[0];
-  }
+  int stage_of(const Load& load) const { return look_.stage_of(load); }
+  bool is_between(int s) const { return look_.is_between(s); }
+  Expr expanded(const Expr& e) { return look_.expanded(e); }
 
   // An operand of a product, behind what only changes its indices; null where it is none.
   Expr operand(const Expr& e) {
     Expr x = without_casts(e);
-    for (int n = 0; n < kMostStagesBetween; ++n) {
+    for (int n = 0; n < dag::kMostStagesBetween; ++n) {
       const Load* load = x.as<Load>();
       if (!load) return {};
       const int s = stage_of(*load);
       if (!is_between(s)) return x;
       const Operation& op = dag_.stage(s);
       if (op.bodies()[0].kind() != ExprKind::Load) return x;
-      through_.insert(s);
-      x = at(op, op.bodies()[0], load->indices);
+      look_.through.insert(s);
+      x = dag::at_indices(op, op.bodies()[0], load->indices);
     }
     return {};
   }
@@ -112,7 +82,7 @@ class Finder {
     const Binary* mul = r ? r->sources[0].as<Binary>() : nullptr;
     if (!mul || mul->op != BinaryOp::Mul || mul->dtype != f32) return false;
     for (const auto& [w, v] : {std::pair{mul->a, mul->b}, std::pair{mul->b, mul->a}}) {
-      through_.clear();
+      look_.through.clear();
       const Expr value = operand(v);
       if (!value.defined() || !is_half(value.dtype())) continue;
       const Expr weight = expanded(w);
@@ -199,7 +169,7 @@ class Finder {
     a_.sum = Var("total", f32);
     a_.depth = op.reduce_axes()[0].extent();
     const auto here = [&](const Expr& e) {
-      return substitute(at(op, e, found->indices),
+      return substitute(dag::at_indices(op, e, found->indices),
                         {{op.reduce_axes()[0].var(), a_.depth_var.expr()}});
     };
     Expr x = operand(mul->a), y = operand(mul->b);
@@ -255,16 +225,11 @@ class Finder {
     return !a_.factor.defined() || !reads_fused(a_.factor);
   }
   // Without looking through what is no softmax at all.
-  bool has_exp_below(const Expr& e) {
-    const std::set<int> before = through_;
-    const bool found = has_exp(expanded(e));
-    through_ = before;
-    return found;
-  }
+  bool has_exp_below(const Expr& e) { return has_exp(look_.seen(e)); }
 
   bool take_total(int s, const Reduce& r) {
     const Operation& op = dag_.stage(s);
-    const std::set<int> before = through_;
+    const std::set<int> before = look_.through;
     const Expr source = expanded(r.sources[0]);
     std::vector<VarBinding> bind{{op.reduce_axes()[0].var(), key().var().expr()}};
     std::vector<int> axes(op.axes().size(), -1);
@@ -274,13 +239,13 @@ class Finder {
       for (size_t d = 0; d < load->indices.size(); ++d) match(op, load->indices[d], d, &axes);
     });
     for (size_t i = 0; i < axes.size(); ++i) {
-      if (axes[i] < 0 && op.axes()[i].extent() > 1) return through_ = before, false;
+      if (axes[i] < 0 && op.axes()[i].extent() > 1) return look_.through = before, false;
       if (axes[i] >= 0)
         bind.push_back({op.axes()[i].var(), op_.axes()[static_cast<size_t>(axes[i])].var().expr()});
     }
     if (op.reduce_axes()[0].extent() != key().extent() ||
         !equal(substitute(source, bind), power_)) {
-      through_ = before;
+      look_.through = before;
       return false;
     }
     a_.total_axes = std::move(axes);
@@ -326,7 +291,7 @@ class Finder {
   }
 
   bool find_fused() {
-    std::set<int> mine = through_;
+    std::set<int> mine = look_.through;
     mine.insert({a_.products, a_.highest});
     if (a_.total >= 0) mine.insert(a_.total);
     if (!find_reader(mine)) return false;
@@ -389,13 +354,11 @@ class Finder {
     for (const Access& r : dag_.info(a_.reader).reads) {
       if (r.producer == a_.weighted && r.pattern != AccessPattern::Elementwise) return false;
     }
-    const std::set<int> before = through_;
     bool own = true;
-    visit(expanded(reader.bodies()[0]), [&](const Expr& e) {
+    visit(look_.seen(reader.bodies()[0]), [&](const Expr& e) {
       const Load* load = e.as<Load>();
       if (load && stage_of(*load) == a_.total) own &= is_own_row(load->indices, reader);
     });
-    through_ = before;
     return own;
   }
 
@@ -456,8 +419,7 @@ class Finder {
   Attention a_;
   Expr power_, score_;
   std::vector<Expr> highest_at_;
-  std::set<int> through_;
-  int looked_ = 0;
+  dag::LookThrough look_;
 };
 
 }  // namespace

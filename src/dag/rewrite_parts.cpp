@@ -37,6 +37,37 @@ Tensor part_of_reduction(const Operation& op, const Shape& before, int64_t lengt
       name, tag, op.where());
 }
 
+Tensor reduce_in_parts(const Operation& op, int64_t parts, const std::string& tag) {
+  const int64_t k = op.reduce_axes()[longest_reduction(op)].extent(), length = k / parts;
+  const int64_t rest = k - parts * length;
+  const Tensor partial = part_of_reduction(
+      op, {parts}, length, [&](const std::vector<Axis>& i) { return i[0] * length; },
+      op.name() + "_parts", tag);
+  const auto& combiner = op.bodies()[0].as<Reduce>()->combiner;
+  const Tensor all = compute(
+      op.output(0).shape(),
+      [&](const std::vector<Axis>& i) {
+        const Axis q = reduce_axis(parts, "part", op.where());
+        std::vector<Expr> at{q};
+        at.insert(at.end(), i.begin(), i.end());
+        return make_reduce(combiner, {partial.at(at)}, {q});
+      },
+      rest > 0 ? op.name() + "_all" : op.name(), rest > 0 ? tag : op.tag(), op.where());
+  if (rest == 0) return all;
+  const Tensor tail = part_of_reduction(
+      op, {}, rest, [&](const std::vector<Axis>&) { return Expr(parts * length); },
+      op.name() + "_rest", tag);
+  // The short reduction comes first: stages are planned backwards, and the long one must be the one
+  // that this stage is fused with.
+  return compute(
+      op.output(0).shape(),
+      [&](const std::vector<Axis>& i) {
+        return substitute(combiner->result[0],
+                          {{combiner->lhs[0], tail(i)}, {combiner->rhs[0], all(i)}});
+      },
+      op.name(), op.tag(), op.where());
+}
+
 std::vector<Expr> unflatten(const Expr& place, const std::vector<int64_t>& extents) {
   std::vector<Expr> out(extents.size());
   Expr rest = place;

@@ -21,6 +21,15 @@ Tensor part_of_reduction(const Operation& op, const Shape& before, int64_t lengt
                          FunctionRef<Expr(const std::vector<Axis>&)> begin, const std::string& name,
                          const std::string& tag);
 
+/// The stage, whose one value has a built-in or other one-component combiner, with its longest
+/// reduce axis (K terms) cut into parts:
+///
+///   P[q, i..]   = reduce over k < L of f(i.., q * L + k)        L = K / parts, rounded down
+///   S[i..]      = reduce over q < parts of P[q, i..]
+///   T[i..]      = reduce over k < K - parts * L of f(i.., parts * L + k)   where parts are uneven
+///   result[i..] = T[i..] combined with S[i..]
+Tensor reduce_in_parts(const Operation& op, int64_t parts, const std::string& tag);
+
 /// The indices of a place among dimensions of these extents, whose elements are counted in order:
 /// the last one runs fastest.
 std::vector<Expr> unflatten(const Expr& place, const std::vector<int64_t>& extents);

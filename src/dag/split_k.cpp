@@ -6,7 +6,7 @@
 //   P[q, i, j]   = sum over k < L of f(i, j, q * L + k)         L = K / parts, rounded down
 //   S[i, j]      = sum over q < parts of P[q, i, j]                                 (after)
 //   T[i, j]      = sum over k < K - parts * L of f(i, j, parts * L + k)    where parts are uneven
-//   result[i, j] = S[i, j] + T[i, j]
+//   result[i, j] = T[i, j] + S[i, j]
 //
 // Sums are cut into parts in three places, which the tuner compares:
 //   - `reduction = split_k` of the template for CPUs: a step of the schedule, one part for each
@@ -56,33 +56,6 @@ std::string why_not(const RewriteSite& site) {
   if (k / parts < kShortestPart)
     return "its parts would have fewer than " + std::to_string(kShortestPart) + " terms";
   return "";
-}
-
-std::vector<Tensor> apply(const RewriteSite& site) {
-  const Operation& op = site.op();
-  const int64_t parts = site.values[0], k = depth_of(op), length = k / parts;
-  const Tensor partial = dag::part_of_reduction(
-      op, {parts}, length, [&](const std::vector<Axis>& i) { return i[0] * length; },
-      op.name() + "_parts", "split_k");
-  const int64_t rest = k - parts * length;
-  const Tensor all = compute(
-      op.output(0).shape(),
-      [&](const std::vector<Axis>& i) {
-        const Axis q = reduce_axis(parts, "part", op.where());
-        std::vector<Expr> at{q};
-        at.insert(at.end(), i.begin(), i.end());
-        return sum_in(partial.dtype(), partial.at(at), {q});
-      },
-      rest > 0 ? op.name() + "_sum" : op.name(), rest > 0 ? "split_k" : op.tag(), op.where());
-  if (rest == 0) return {all};
-  const Tensor tail = dag::part_of_reduction(
-      op, {}, rest, [&](const std::vector<Axis>&) { return Expr(parts * length); },
-      op.name() + "_rest", "split_k");
-  // The short sum comes first: stages are planned backwards, and the long one must be the one that
-  // this stage is fused with.
-  return {compute(
-      op.output(0).shape(), [&](const std::vector<Axis>& i) { return tail(i) + all(i); }, op.name(),
-      op.tag(), op.where())};
 }
 
 /// Bytes of both operands for one step of the cut axis.
@@ -205,7 +178,9 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
 HEDDLE_REGISTER_REWRITE_RULE({.name = "split_k",
                               .parameters = {{"parts"}},
                               .why_not = why_not,
-                              .apply = apply,
+                              .apply = [](const RewriteSite& site) -> std::vector<Tensor> {
+                                return {dag::reduce_in_parts(site.op(), site.values[0], "split_k")};
+                              },
                               .error_growth = [](const RewriteSite&) { return 1.0; },
                               .estimate = estimate,
                               .suited = suited});

@@ -50,36 +50,6 @@ std::string why_not(const RewriteSite& site) {
   return "";
 }
 
-std::vector<Tensor> apply(const RewriteSite& site) {
-  const Operation& op = site.op();
-  const int64_t parts = site.values[0], k = depth_of(op), length = k / parts;
-  const int64_t rest = k - parts * length;
-  const Tensor partial = dag::part_of_reduction(
-      op, {parts}, length, [&](const std::vector<Axis>& i) { return i[0] * length; },
-      op.name() + "_parts", "two_pass");
-  const auto& combiner = op.bodies()[0].as<Reduce>()->combiner;
-  const Tensor all = compute(
-      op.output(0).shape(),
-      [&](const std::vector<Axis>& i) {
-        const Axis q = reduce_axis(parts, "part", op.where());
-        std::vector<Expr> at{q};
-        at.insert(at.end(), i.begin(), i.end());
-        return make_reduce(combiner, {partial.at(at)}, {q});
-      },
-      rest > 0 ? op.name() + "_all" : op.name(), rest > 0 ? "two_pass" : op.tag(), op.where());
-  if (rest == 0) return {all};
-  const Tensor tail = dag::part_of_reduction(
-      op, {}, rest, [&](const std::vector<Axis>&) { return Expr(parts * length); },
-      op.name() + "_rest", "two_pass");
-  return {compute(
-      op.output(0).shape(),
-      [&](const std::vector<Axis>& i) {
-        return substitute(combiner->result[0],
-                          {{combiner->lhs[0], tail(i)}, {combiner->rhs[0], all(i)}});
-      },
-      op.name(), op.tag(), op.where())};
-}
-
 std::vector<std::vector<int64_t>> suited(const RewriteSite& site, const Target& target) {
   if (!why_not_at_all(site).empty()) return {{2}};
   const int64_t workers = target.is_cuda() ? target.gpu.sms : std::max(1, target.cores);
@@ -100,7 +70,10 @@ RewriteEstimate estimate(const RewriteSite& site, const Target&) {
 HEDDLE_REGISTER_REWRITE_RULE({.name = "two_pass",
                               .parameters = {{"parts"}},
                               .why_not = why_not,
-                              .apply = apply,
+                              .apply = [](const RewriteSite& site) -> std::vector<Tensor> {
+                                return {
+                                    dag::reduce_in_parts(site.op(), site.values[0], "two_pass")};
+                              },
                               .error_growth = [](const RewriteSite&) { return 1.0; },
                               .estimate = estimate,
                               .suited = suited});

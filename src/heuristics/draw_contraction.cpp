@@ -131,13 +131,18 @@ DrawnProblem draw_product(Rng& rng, DataType dtype, double most_flops) {
   }
 }
 
-DrawnProblem draw_contraction(Rng& rng, DataType dtype, double most_flops) {
+DrawnProblem draw_convolution(Rng& rng, DataType dtype, double most_flops, bool padded) {
   constexpr double kFewestFlops = 2e5;
-  if (!rng.chance(1.0 / 3)) return draw_product(rng, dtype, most_flops);
   for (;;) {
     const Convolution v = draw_layer(rng);
-    if (v.flops() <= most_flops && v.flops() >= kFewestFlops) return declare(v, dtype);
+    if (v.flops() <= most_flops && v.flops() >= kFewestFlops && (!padded || v.pad() > 0))
+      return declare(v, dtype);
   }
+}
+
+DrawnProblem draw_contraction(Rng& rng, DataType dtype, double most_flops) {
+  if (!rng.chance(1.0 / 3)) return draw_product(rng, dtype, most_flops);
+  return draw_convolution(rng, dtype, most_flops);
 }
 
 }  // namespace heddle

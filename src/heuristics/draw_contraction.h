@@ -12,6 +12,9 @@ inline constexpr double kMostFlopsOnCpu = 1.5e9;
 /// third are convolutions. Their ids are subjects of the command line.
 DrawnProblem draw_contraction(Rng& rng, DataType dtype, double most_flops);
 
+/// A convolution alone; `padded`: one whose windows go beyond the image.
+DrawnProblem draw_convolution(Rng& rng, DataType dtype, double most_flops, bool padded = false);
+
 /// A product alone.
 DrawnProblem draw_product(Rng& rng, DataType dtype, double most_flops);
 

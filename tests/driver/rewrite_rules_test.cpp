@@ -1,6 +1,8 @@
 // Each rule on random declarations of odd and even shapes, with producers and epilogues, compiled
 // and called with the arguments of the declaration, against its interpretation.
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include "driver/driver_testing.h"
 #include "heddle/codegen/interpreter.h"
@@ -194,6 +196,120 @@ TEST(Strassen, ItsErrorsGrowAsTheRuleSays) {
   const double growth = error_of(y, name) / error_of(y, "");
   EXPECT_GT(growth, 1.2) << "it is not exact";
   EXPECT_LT(growth, alternative_error_growth(ComputeDag({y}), name));
+}
+
+// ---- one_pass_softmax --------------------------------------------------------------------------
+
+Tensor log_sum_exp(const Tensor& x, int axis) {
+  const Tensor highest = ops::max(x, {axis}, true);
+  return ops::add(ops::log(ops::sum(ops::exp(ops::sub(x, highest)), {axis}, true)), highest);
+}
+
+TEST(OnePassSoftmax, RowsAndColumnsOfAnyLengthAreRight) {
+  Rng rng(7);
+  for (int i = 0; i < 6; ++i) {
+    const int64_t rows = rng.uniform_int(1, 40), cols = rng.uniform_int(1, 300);
+    const DataType t = std::array{f32, f64, f16}[static_cast<size_t>(i % 3)];
+    const Tensor x = placeholder({rows, cols}, t, "x");
+    for (const int axis : {0, 1}) {
+      EXPECT_EQ(check(ops::softmax(x, axis), "one_pass_softmax"), 1);
+      EXPECT_EQ(check(ops::log_softmax(ops::relu(x), axis), "one_pass_softmax"), 1);
+      if (t == f16) continue;
+      EXPECT_EQ(check(ops::relu(log_sum_exp(x, axis)), "one_pass_softmax"), 1);
+    }
+  }
+  EXPECT_EQ(check(ops::softmax(placeholder({3, 5, 70})), "one_pass_softmax"), 1);
+  const Tensor q = placeholder({4, 9, 16}), mask = placeholder({9, 9}, boolean, "mask");
+  EXPECT_EQ(check(ops::scaled_dot_product_attention(q, q, q, mask), "one_pass_softmax"), 1);
+}
+
+TEST(OnePassSoftmax, IsNotOfferedForOtherSums) {
+  const Tensor x = placeholder({20, 100}), z = placeholder({20, 100}, f32, "z");
+  const auto total = [&](const Tensor& of, const Tensor& highest) {
+    return ops::sum(ops::exp(ops::sub(of, highest)), {1}, true);
+  };
+  EXPECT_EQ(check(ops::sum(ops::exp(x), {1}), "one_pass_softmax"), 0) << "no maximum";
+  EXPECT_EQ(check(total(z, ops::max(x, {1}, true)), "one_pass_softmax"), 0) << "of other values";
+  EXPECT_EQ(check(total(x, ops::max(x, {0}, true)), "one_pass_softmax"), 0) << "of other rows";
+  EXPECT_EQ(check(total(x, ops::max(ops::mul(x, x), {1}, true)), "one_pass_softmax"), 0);
+  EXPECT_EQ(check(total(x, ops::min(x, {1}, true)), "one_pass_softmax"), 0) << "a minimum";
+}
+
+TEST(OnePassSoftmax, OutputsAndOtherReadersOfBothAreServed) {
+  const Tensor x = placeholder({12, 90});
+  const Tensor highest = ops::max(x, {1}, true);
+  const Tensor total = ops::sum(ops::exp(ops::sub(x, highest)), {1}, true);
+  const std::vector<Tensor> outputs{highest, total, ops::sub(x, highest)};
+  const ComputeDag dag(outputs);
+  const std::string name = rewrites(dag, "one_pass_softmax").at(0);
+  const Template t = make_template(apply_alternative(dag, name), Target::host());
+  const std::vector<NDArray> arrays = call_arrays(dag);
+  build(t.instantiate(t.default_config()), all_args(dag)).call(arrays);
+  EXPECT_EQ(differs(dag, arrays), "");
+}
+
+/// The results of the declaration and of its rewrite in one pass.
+std::array<NDArray, 2> with_and_without(const Tensor& y, const NDArray& x) {
+  const ComputeDag dag({y});
+  std::array<NDArray, 2> out;
+  for (const int i : {0, 1}) {
+    const std::string name = i == 0 ? "" : rewrites(dag, "one_pass_softmax").at(0);
+    const Template t = make_template(apply_alternative(dag, name), Target::host());
+    out[static_cast<size_t>(i)] = NDArray::zeros(y.extents(), f32);
+    build(t.instantiate(t.default_config()), {dag.placeholders()[0], y})
+        .call(std::vector<NDArray>{x, out[static_cast<size_t>(i)]});
+  }
+  return out;
+}
+
+TEST(OnePassSoftmax, InfinitiesAndNaNsGiveWhatTheDeclarationGives) {
+  constexpr int64_t kRows = 7, kCols = 83;
+  const float inf = std::numeric_limits<float>::infinity();
+  NDArray x = NDArray::zeros({kRows, kCols}, f32);
+  Rng rng(8);
+  for (int64_t i = 0; i < kRows * kCols; ++i) x.set(i, rng.uniform_real(-3, 3));
+  for (int64_t j = 0; j < kCols; ++j) {
+    if (j % 2 == 0) x.set(j, -inf);                              // masked elements
+    x.set(kCols + j, -inf);                                      // a masked row
+    if (j < kCols - 1) x.set(2 * kCols + j, -inf);               // all but one
+    x.set(3 * kCols + j, std::numeric_limits<float>::lowest());  // a row masked by a number
+    if (j > 3) x.set(4 * kCols + j, -1e30);
+  }
+  x.set(5 * kCols + 40, inf);
+  x.set(6 * kCols + 40, std::numeric_limits<float>::quiet_NaN());
+  const Tensor p = placeholder({kRows, kCols}, f32, "x");
+  for (const Tensor& y : {ops::softmax(p), ops::log_softmax(p), log_sum_exp(p, 1)}) {
+    const auto [want, got] = with_and_without(y, x);
+    EXPECT_FALSE(std::isnan(want.get(0))) << "masked elements do no harm";
+    EXPECT_TRUE(std::isnan(want.get(want.size() / kRows))) << "masked rows have no sum";
+    for (int64_t i = 0; i < want.size(); ++i) {
+      const double a = want.get(i), b = got.get(i);
+      EXPECT_TRUE(std::isnan(a) ? std::isnan(b)
+                                : a == b || std::fabs(a - b) <= 1e-5 + 1e-5 * std::fabs(a))
+          << y.name() << " " << i << ": " << a << ", in one pass " << b;
+    }
+  }
+}
+
+TEST(OnePassSoftmax, IsChosenForRowsThatNoCacheKeeps) {
+  Target cpu = Target::parse("llvm -mcpu=znver3");
+  cpu.cores = 2;
+  const auto chosen = [](const Tensor& y, const Target& t) {
+    return choose_alternative(ComputeDag({y}), t, {});
+  };
+  const Tensor longs = ops::softmax(placeholder({4, 1 << 20})),
+               shorts = ops::softmax(placeholder({4096, 1000}));
+  EXPECT_TRUE(chosen(longs, cpu).starts_with("one_pass_softmax@"));
+  EXPECT_EQ(chosen(shorts, cpu), "");
+  const auto judged = [](const Tensor& y, const Target& t) {
+    for (const Alternative& a : alternatives_of(ComputeDag({y}), t, {})) {
+      if (a.name.starts_with("one_pass_softmax")) return a.why_not;
+    }
+    return std::string("not offered");
+  };
+  EXPECT_NE(judged(shorts, cpu).find("first cache"), std::string::npos);
+  EXPECT_EQ(judged(longs, Target::parse("cuda -gpu=a100")), "");
+  EXPECT_NE(judged(shorts, Target::parse("cuda -gpu=a100")).find("registers"), std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,219 @@
+// The maximum of a row and the sum of its exponentials in one pass over it (Milakov and Gimelshein
+// 2018, "Online normalizer calculation for softmax").
+//
+//   highest[i] = max over j of x(i, j)                                              (before)
+//   total[i]   = sum over j of exp(x(i, j) - highest[i])
+//
+//   (m, s)[i]  = combine over j of (x(i, j), 1)             identity (-inf, 0)      (after)
+//     (m, s) with (n, t):  e = exp(-|m - n|), or 1 where m = n;
+//                          (max(m, n), m >= n ? s + t e : s e + t)
+//   highest[i] = m[i]
+//   total[i]   = NaN where m[i] is infinite, else s[i]
+//
+// An element takes one exponential, as it does in the sum. Equal maxima are told apart from the
+// others because -inf - -inf is NaN: a masked element combined with the identity must not make one.
+// Where a whole row is -inf, or where an element is +inf, the declaration's total is NaN.
+//
+// The rule recognises the two reductions by what they read. Stages between, such as one of the
+// exponentials that something else reads as well, are looked through.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "dag/look_through.h"
+#include "dag/rebuilder.h"
+#include "dag/rewrite_parts.h"
+#include "heddle/dag/alternatives.h"
+#include "heddle/dag/attention.h"
+#include "heddle/support/error.h"
+
+namespace heddle {
+namespace {
+
+/// The two reductions. The stage of the rewrite is `total`.
+struct Softmax {
+  int highest = -1;
+  bool stored = false;  ///< the exponentials are a stage that something else reads too
+};
+
+std::string match(const RewriteSite& site, Softmax* out) {
+  const Operation& op = site.op();
+  dag::LookThrough look(site.dag);
+  const Reduce* sum = dag::reduction_of(op, ReduceKind::Sum, 0);
+  if (!sum || site.dag.info(site.stage).scan) return "not a sum";
+  const DataType type = op.output(0).dtype();
+  const Unary* power = nullptr;
+  const Expr source = look.expanded(sum->sources[0]);
+  if (power = source.as<Unary>(); !power || power->op != UnaryOp::Exp) return "not a sum of exp";
+  const Binary* shifted = power->a.as<Binary>();
+  const Load* at = shifted && shifted->op == BinaryOp::Sub ? shifted->b.as<Load>() : nullptr;
+  const int h = at ? look.stage_of(*at) : -1;
+  const Operation* max_op = h < 0 ? nullptr : &site.dag.stage(h);
+  const Reduce* max = max_op ? dag::reduction_of(*max_op, ReduceKind::Max, 0) : nullptr;
+  if (!max || site.dag.info(h).scan) return "not a sum of exp(x - maximum)";
+  if ((type != f32 && type != f64) || max_op->output(0).dtype() != type)
+    return "its exponentials are of a short type";
+  // Of the same rows, element by element.
+  const std::size_t axes = op.axes().size(), over = op.reduce_axes().size();
+  if (max_op->axes().size() != axes || max_op->reduce_axes().size() != over)
+    return "its maximum is over other axes";
+  std::vector<VarBinding> bind;
+  for (std::size_t d = 0; d < axes; ++d) {
+    const int64_t extent = op.axes()[d].extent();
+    if (extent != max_op->axes()[d].extent() ||
+        (extent > 1 && !equal(at->indices[d], op.axes()[d].var().expr())))
+      return "its maximum is of other rows";
+    bind.push_back({max_op->axes()[d].var(), op.axes()[d].var().expr()});
+  }
+  for (std::size_t r = 0; r < over; ++r) {
+    if (op.reduce_axes()[r].extent() != max_op->reduce_axes()[r].extent())
+      return "its maximum is over other axes";
+    bind.push_back({max_op->reduce_axes()[r].var(), op.reduce_axes()[r].var().expr()});
+  }
+  if (!equal(substitute(look.expanded(max->sources[0]), bind), shifted->a))
+    return "its maximum is of other values";
+  out->highest = h;
+  out->stored = !sum->sources[0].as<Unary>();
+  return "";
+}
+
+std::string why_not(const RewriteSite& site) {
+  Softmax s;
+  return match(site, &s);
+}
+
+/// (maximum, sum of exponentials of differences to it).
+Reducer running_sum(DataType type) {
+  const Expr none = lowest_value(type), nothing = make_const(type, 0), one = make_const(type, 1);
+  return reducer("running_softmax", {type, type}, {none, nothing},
+                 [&](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+                   const Expr e = exp(select(a[0] == b[0], nothing, -abs(a[0] - b[0])));
+                   const Expr first = b[0] <= a[0];
+                   return std::vector<Expr>{
+                       max(a[0], b[0]), select(first, a[1], b[1]) + select(first, b[1], a[1]) * e};
+                 });
+}
+
+/// An output is a stage of its own: of a tuple, all values are outputs or none.
+Tensor highest_of(const Tensor& running, const StageInfo& info, const Operation& declared) {
+  if (!info.is_output) return running;
+  return compute(
+      running.shape(), [&](const std::vector<Axis>& i) { return running(i); }, declared.name(),
+      declared.tag(), declared.where());
+}
+
+GraphRewrite rewrite(const RewriteSite& site) {
+  Softmax found;
+  const std::string why = match(site, &found);
+  HEDDLE_ICHECK(why.empty(), "one_pass_softmax where it is not legal: " + why);
+  const Operation &total = site.op(), &highest = site.dag.stage(found.highest);
+  const DataType type = total.output(0).dtype();
+  const Reducer pair = running_sum(type);
+  const std::vector<Tensor> both = compute_all(
+      highest.output(0).shape(),
+      [&](const std::vector<Axis>& i) {
+        std::vector<VarBinding> to;
+        std::vector<Axis> over;
+        for (std::size_t d = 0; d < i.size(); ++d) to.push_back({highest.axes()[d].var(), i[d]});
+        for (const Axis& r : highest.reduce_axes()) {
+          over.push_back(reduce_axis(r->extent, r.name(), highest.where()));
+          to.push_back({r.var(), over.back()});
+        }
+        const Expr x = substitute(highest.bodies()[0].as<Reduce>()->sources[0], to);
+        return pair({x, make_const(type, 1)}, over);
+      },
+      highest.name() + "_and_sum", "one_pass_softmax", total.where());
+  const Tensor sum = compute(
+      total.output(0).shape(),
+      [&](const std::vector<Axis>& i) {
+        const Expr m = both[0].at(std::vector<Expr>(i.begin(), i.end()));
+        return select(abs(m) == make_const(type, std::numeric_limits<double>::infinity()),
+                      make_const(type, std::numeric_limits<double>::quiet_NaN()), both[1](i));
+      },
+      total.name(), total.tag(), total.where());
+  dag::Rebuilder rebuilder;
+  rebuilder.replace(highest.output(0), highest_of(both[0], site.dag.info(found.highest), highest));
+  rebuilder.replace(total.output(0), sum);
+  GraphRewrite out;
+  for (const Tensor& t : site.dag.outputs()) out.outputs.push_back(rebuilder.rebuild(t));
+  return out;
+}
+
+// A term is rounded once more for each new maximum that comes after it. Of independent elements the
+// k-th is a new maximum with probability 1 / k, which makes one for a term in the mean.
+double error_growth(const RewriteSite&) { return std::sqrt(2.0); }
+
+/// What the passes read.
+struct Reads {
+  bool along_row = false;  ///< a row is one run of elements, else rows go through side by side
+  double row = 0;          ///< bytes of a row
+  double all = 0;          ///< bytes of all rows
+};
+
+Reads reads_of(const ComputeDag& dag, int highest) {
+  const Operation& op = dag.stage(highest);
+  Reads out;
+  double length = 1;
+  for (const Axis& r : op.reduce_axes()) length *= static_cast<double>(r.extent());
+  for (const Access& read : dag.info(highest).reads) {
+    const auto varies = [&](const std::vector<Axis>& axes) {
+      return std::any_of(axes.begin(), axes.end(),
+                         [&](const Axis& x) { return read.depends_on(x); });
+    };
+    if (!varies(op.reduce_axes())) continue;
+    out.row += length * read.tensor.dtype().bytes();
+    const auto last = read.affine.empty() ? std::nullopt : read.affine.back();
+    out.along_row |=
+        last && std::any_of(op.reduce_axes().begin(), op.reduce_axes().end(),
+                            [&](const Axis& r) { return last->coefficient(r.var()) != 0; });
+  }
+  out.all = out.row * static_cast<double>(dag.info(highest).points);
+  return out;
+}
+
+bool is_of_attention(const ComputeDag& dag, int total) {
+  for (int s = 0; s < dag.size(); ++s) {
+    const std::optional<Attention> found = find_attention(dag, s);
+    if (found && found->total == total) return true;
+  }
+  return false;
+}
+
+/// Of two passes over rows from beyond L2 against one, in cycles of a core for an element.
+double gain_of_memory(DataType type, const Target& target) {
+  // Bytes a cycle from beyond L2; cycles of a vector of exponentials and what goes with them.
+  constexpr double kFarBytes = 6, kVector = 14;
+  const double lanes = std::max(1, target.vector_bytes / type.bytes());
+  const double memory = type.bytes() / kFarBytes, exponential = kVector / lanes;
+  return (2 * memory + exponential) / (memory + exponential);
+}
+
+RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
+  constexpr double kRowOfBlock = 32 << 10;  // elements that a block of a GPU keeps in registers
+  Softmax found;
+  match(site, &found);
+  const Reads reads = reads_of(site.dag, found.highest);
+  const DataType type = site.op().output(0).dtype();
+  const std::string worth_trying = "for the tuner to try: one pass over the row in place of two";
+  if (target.is_cuda()) {
+    if (is_of_attention(site.dag, site.stage))
+      return {.why_not = "the whole chain of attention goes row by row without it"};
+    if (reads.along_row && reads.row <= kRowOfBlock * type.bytes())
+      return {.why_not = "a block keeps the row in registers between the passes"};
+    return {1, worth_trying};
+  }
+  if (reads.along_row && reads.row <= static_cast<double>(target.l1d_bytes))
+    return {.why_not = "the row stays in the first cache between the passes"};
+  const double again = reads.along_row ? reads.row : reads.all / std::max(1, target.cores);
+  if (again <= static_cast<double>(target.l2_bytes)) return {1, worth_trying};
+  return {gain_of_memory(type, target), "rows come from beyond L2 once in place of twice"};
+}
+
+HEDDLE_REGISTER_REWRITE_RULE({.name = "one_pass_softmax",
+                              .why_not = why_not,
+                              .error_growth = error_growth,
+                              .estimate = estimate,
+                              .rewrite = rewrite});
+
+}  // namespace
+}  // namespace heddle
