@@ -93,6 +93,7 @@ ReductionProblem reduction_problem(const TemplateBuilder& t, const StageGroup& g
   p.row_length = length_of(op, axes.run);
   p.part_row_length = length_of(op, axes.part_run);
   p.cut_length = op.reduce_axes()[static_cast<size_t>(axes.cut)].extent();
+  p.one_axis = op.reduce_axes().size() == 1;
   p.bytes = stage_bytes(dag, g.anchor);
   p.computes = has_transcendentals(dag, g.anchor, g.inlined);
   p.terms_compute =

@@ -41,6 +41,7 @@ struct ReductionProblem {
   int64_t row_length = 1;       ///< elements of a run
   int64_t part_row_length = 1;  ///< the same of a part
   int64_t cut_length = 1;       ///< of the axis that would be cut into parts
+  bool one_axis = true;         ///< the reduction has one axis
   double bytes = 0;             ///< read and written
   bool computes = false;        ///< calls transcendental functions (exp, erf, ..)
   bool terms_compute = false;   ///< so do the stages that it reads, or it itself

@@ -167,6 +167,18 @@ TEST(CpuRules, NoAnswerBreaksTheStaticChoice) {
   }
 }
 
+// All rows of a short column sum are read at once, so its accumulators need no cache.
+TEST(CpuRules, AShortColumnSumKeepsOneVectorInARegister) {
+  const Target t = Target::parse("llvm -mcpu=skylake-avx512 -threads=2");
+  const auto tile = [&](int64_t rows) {
+    const Tensor y = ops::sum(placeholder({rows, 4096}, f32, "x"), {0});
+    const Template made = make_static_template(ComputeDag({y}), t, {});
+    return made.knobs().at(static_cast<size_t>(made.knob_index("tile"))).default_value;
+  };
+  EXPECT_EQ(tile(8), 16);
+  EXPECT_GE(tile(9), 64);
+}
+
 TEST(CpuRules, RecordsWithOldNamesReplay) {
   const Template t = template_of(subjects()[1]);
   const auto config = [&](const char* text) { return t.config_from_json(Json::parse(text)); };
