@@ -1,0 +1,16 @@
+// The shipped trees as constant tables, so that a program has them without the folder of tophub.
+// `heddle heuristic gen` writes the tables; a test compares them with tophub's files.
+#include "heddle/heuristics/tree_choices.h"
+#include "heuristics/trees/cuda_h100_cuda_reduce_columns.h"
+#include "heuristics/trees/cuda_h100_cuda_split_reduction.h"
+
+namespace heddle {
+namespace {
+
+[[maybe_unused]] const bool kRegistered[] = {
+    register_tree_table("cuda", "h100", trees::cuda_h100_cuda_reduce_columns),
+    register_tree_table("cuda", "h100", trees::cuda_h100_cuda_split_reduction),
+};
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,61 @@
+// The tables that are compiled in are those of tophub's trees. HEDDLE_UPDATE_GOLDENS=1 writes the
+// tables anew; a tree without one is to be added to src/heuristics/compiled_trees.cpp.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "heddle/heuristics/generate_table.h"
+#include "heddle/heuristics/heuristic.h"
+#include "heddle/heuristics/tree_choices.h"
+#include "heddle/heuristics/tree_file.h"
+#include "heddle/support/file.h"
+
+namespace heddle {
+namespace {
+
+const std::string kSource = HEDDLE_SOURCE_DIR;
+
+/// The names of tophub's trees: "cuda-h100.cuda_reduce_columns".
+std::vector<std::string> shipped() {
+  std::vector<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(kSource + "/tophub")) {
+    if (file.path().extension() == ".tree") names.push_back(file.path().stem().string());
+  }
+  return names;
+}
+
+std::string symbol_of(std::string name) {
+  for (char& c : name) {
+    if (c == '-' || c == '.') c = '_';
+  }
+  return name;
+}
+
+TEST(CompiledTrees, AreThoseOfTophub) {
+  const std::string registered = read_file(kSource + "/src/heuristics/compiled_trees.cpp");
+  ASSERT_FALSE(shipped().empty());
+  for (const std::string& name : shipped()) {
+    const std::string symbol = symbol_of(name);
+    const std::string header = kSource + "/src/heuristics/trees/" + symbol + ".h";
+    const std::string table =
+        generate_table(read_tree(kSource + "/tophub/" + name + ".tree"), symbol);
+    if (std::getenv("HEDDLE_UPDATE_GOLDENS") != nullptr) write_file_atomic(header, table);
+    EXPECT_EQ(read_file(header), table) << "HEDDLE_UPDATE_GOLDENS=1 writes " << header;
+    EXPECT_THAT(registered, ::testing::HasSubstr("trees::" + symbol + ")"));
+  }
+}
+
+// A shipped tree that is of another version of its heuristic would be ignored.
+TEST(CompiledTrees, AreOfTheHeuristicsAsTheyAre) {
+  for (const std::string& name : shipped()) {
+    const TrainedTree tree = read_tree(kSource + "/tophub/" + name + ".tree");
+    const Heuristic& heuristic = heuristic_of(name.substr(name.find('.') + 1));
+    EXPECT_NO_THROW(LearnedChoice(heuristic, tree, name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace heddle
