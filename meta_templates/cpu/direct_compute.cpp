@@ -9,7 +9,7 @@
 //   a transposed read: transposed_tiles.cpp
 //
 // Knobs: unroll (vectors a chunk), width (elements a vector), grain (chunks a task), block_rows
-// (rows a block), overlap_rows (rows a task, each reduced while the one before is written),
+// (rows a block), rows_a_task (of which each is reduced while the one before is written),
 // prefetch_rows (how far ahead rows are fetched), nontemporal (stores that bypass the caches). The
 // numbers come from direct_rule.cpp.
 #include <tuple>
@@ -83,7 +83,8 @@ class Recipe {
     rows.back() = s_.split(rows.back(), block_rows)[0];
     Loop task = s_.fuse(rows), row = task;
     if (p_.reduces_rows && !p_.rows_compute) {
-      const Param rows_of_task = t_.knob("overlap_rows", {1, 16, 64}, choice_);
+      const Param rows_of_task = t_.knob("rows_a_task", {1, 16, 64}, choice_);
+      t_.alias(rows_of_task, "overlap_rows");
       std::tie(task, row) = std::tuple_cat(s_.split(task, rows_of_task));
       s_.software_pipeline(row);
     }

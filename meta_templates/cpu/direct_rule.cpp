@@ -47,7 +47,7 @@ void choose_row_block(const DirectProblem& p, Choice& choice) {
 void choose_overlap(const DirectProblem& p, Choice& choice) {
   constexpr int64_t kManyRowsACore = 256, kLongTask = 64, kShortTask = 16;  // rows
   const bool many = p.rows >= kManyRowsACore * p.target.cores;
-  choice.set("overlap_rows",
+  choice.set("rows_a_task",
              !rows_overlap(p) ? 1
              : many           ? kLongTask
                               : kShortTask,

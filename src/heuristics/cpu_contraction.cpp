@@ -176,59 +176,66 @@ bool applies(const Situation& p) {
 
 double remainder(double value, double unit) { return std::fmod(value, std::max(1.0, unit)); }
 
+std::vector<HeuristicFeature> features() {
+  const FeatureKind flag = FeatureKind::Boolean;
+  return {{"parallel", flag},
+          {"cores"},
+          {"vector_registers"},
+          {"rows"},
+          {"cols"},
+          {"depth"},
+          {"row_group"},
+          {"reuse"},
+          {"results"},
+          {"outer"},
+          {"other_rows"},
+          {"last_other_rows"},
+          {"rows_in_planes", flag},
+          {"window"},
+          {"window_slides_along_rows", flag},
+          {"window_slides_along_vectors", flag},
+          {"channels_in_planes"},
+          {"vector_constant", flag},
+          {"vector_packable", flag},
+          {"vector_contiguous", flag},
+          {"vector_operand_bytes"},
+          {"vector_batch_bytes"},
+          {"vector_row_bytes"},
+          {"has_row_operand", flag},
+          {"row_constant", flag},
+          {"row_packable", flag},
+          {"row_operand_bytes"},
+          {"row_batch_bytes"},
+          {"row_run"},
+          {"longest_reduction"}};
+}
+
+std::vector<AugmentedFeature> augmented() {
+  return {{{"multiply_adds"}, [](const FeatureView& f) { return f["results"] * f["depth"]; }},
+          {{"intensity"},
+           [](const FeatureView& f) {
+             return f["results"] * f["depth"] /
+                    (f["results"] + (f["vector_operand_bytes"] + f["row_operand_bytes"]) / 4);
+           }},
+          {{"all_rows"}, [](const FeatureView& f) { return f["rows"] * f["other_rows"]; }},
+          {{"cols_past_vectors"},
+           [](const FeatureView& f) { return remainder(f["cols"], f["lanes"]); }},
+          {{"vectors"}, [](const FeatureView& f) { return std::ceil(f["cols"] / f["lanes"]); }},
+          {{"rows_past_8"}, [](const FeatureView& f) { return remainder(f["rows"], 8); }},
+          {{"depth_over_results"}, [](const FeatureView& f) { return f["depth"] / f["results"]; }},
+          {{"row_batch_of_l2"},
+           [](const FeatureView& f) { return f["row_batch_bytes"] / f["l2_bytes"]; }},
+          {{"vector_batch_of_l2"},
+           [](const FeatureView& f) { return f["vector_batch_bytes"] / f["l2_bytes"]; }}};
+}
+
 Heuristic contraction() {
   Heuristic h;
   h.name = "contraction";
   h.about = "CPU products and convolutions: register tile, blocks, cut of the reduction, copies";
   h.target_kind = "llvm";
-  const FeatureKind flag = FeatureKind::Boolean;
-  h.features = {{"parallel", flag},
-                {"cores"},
-                {"vector_registers"},
-                {"rows"},
-                {"cols"},
-                {"depth"},
-                {"row_group"},
-                {"reuse"},
-                {"results"},
-                {"outer"},
-                {"other_rows"},
-                {"last_other_rows"},
-                {"rows_in_planes", flag},
-                {"window"},
-                {"window_slides_along_rows", flag},
-                {"window_slides_along_vectors", flag},
-                {"channels_in_planes"},
-                {"vector_constant", flag},
-                {"vector_packable", flag},
-                {"vector_contiguous", flag},
-                {"vector_operand_bytes"},
-                {"vector_batch_bytes"},
-                {"vector_row_bytes"},
-                {"has_row_operand", flag},
-                {"row_constant", flag},
-                {"row_packable", flag},
-                {"row_operand_bytes"},
-                {"row_batch_bytes"},
-                {"row_run"},
-                {"longest_reduction"}};
-  h.augmented = {
-      {{"multiply_adds"}, [](const FeatureView& f) { return f["results"] * f["depth"]; }},
-      {{"intensity"},
-       [](const FeatureView& f) {
-         return f["results"] * f["depth"] /
-                (f["results"] + (f["vector_operand_bytes"] + f["row_operand_bytes"]) / 4);
-       }},
-      {{"all_rows"}, [](const FeatureView& f) { return f["rows"] * f["other_rows"]; }},
-      {{"cols_past_vectors"},
-       [](const FeatureView& f) { return remainder(f["cols"], f["lanes"]); }},
-      {{"vectors"}, [](const FeatureView& f) { return std::ceil(f["cols"] / f["lanes"]); }},
-      {{"rows_past_8"}, [](const FeatureView& f) { return remainder(f["rows"], 8); }},
-      {{"depth_over_results"}, [](const FeatureView& f) { return f["depth"] / f["results"]; }},
-      {{"row_batch_of_l2"},
-       [](const FeatureView& f) { return f["row_batch_bytes"] / f["l2_bytes"]; }},
-      {{"vector_batch_of_l2"},
-       [](const FeatureView& f) { return f["vector_batch_bytes"] / f["l2_bytes"]; }}};
+  h.features = features();
+  h.augmented = augmented();
   h.parameters = {{"tile_rows"},
                   {"tile_vectors"},
                   {"unroll_k"},

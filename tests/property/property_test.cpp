@@ -124,7 +124,7 @@ std::vector<std::string> undrawn(const Coverage& coverage) {
   for (const auto& [name, of] : coverage.knobs) {
     for (const char* knob : {"reduction", "unroll_k", "pack_operand", "nontemporal", "unroll",
                              "location", "split_reduction", "streams", "prefetch_rows",
-                             "prefetch_lines", "overlap_rows", "with_reader", "prefetch_panels",
+                             "prefetch_lines", "rows_a_task", "with_reader", "prefetch_panels",
                              "channels_last", "dot", "widen_vectors", "widen_broadcasts"}) {
       const auto it = of.find(knob);
       if (it != of.end() && it->second.drawn != it->second.offered)
