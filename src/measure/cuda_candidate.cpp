@@ -6,65 +6,17 @@
 #include "heddle/codegen/cuda.h"
 #include "heddle/lower/lower.h"
 #include "heddle/support/error.h"
+#include "measure/code_json.h"
 
 namespace heddle::measuring {
 namespace {
 
 int64_t threads_of(const GpuKernel& k) { return k.block[0] * k.block[1] * k.block[2]; }
 
-std::string to_hex(const std::string& bytes) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string out;
-  out.reserve(2 * bytes.size());
-  for (const char c : bytes) {
-    const auto b = static_cast<unsigned char>(c);
-    out += kDigits[b >> 4];
-    out += kDigits[b & 15];
-  }
-  return out;
-}
-
-std::string from_hex(const std::string& text) {
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  std::string out(text.size() / 2, '\0');
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = static_cast<char>(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
-  }
-  return out;
-}
-
-Json args_json(const std::vector<KernelArg>& args) {
-  Json out = Json::array();
-  for (const KernelArg& a : args) {
-    out.push_back(Json::object({{"name", a.name},
-                                {"dtype", to_string(a.dtype)},
-                                {"shape", Json::array_of(a.shape)},
-                                {"output", a.output},
-                                {"constant", a.constant},
-                                {"alignment", a.alignment}}));
-  }
-  return out;
-}
-
 template <typename T>
 std::vector<T> ints(const Json& list) {
   std::vector<T> out;
   for (const Json& j : list.elements()) out.push_back(static_cast<T>(j.as_int()));
-  return out;
-}
-
-std::vector<KernelArg> args_from(const Json& list) {
-  std::vector<KernelArg> out;
-  for (const Json& j : list.elements()) {
-    KernelArg a;
-    a.name = j.at("name").as_string();
-    a.dtype = parse_dtype(j.at("dtype").as_string()).value();
-    a.shape = ints<int64_t>(j.at("shape"));
-    a.output = j.at("output").as_bool();
-    a.constant = j.at("constant").as_bool();
-    a.alignment = static_cast<int>(j.at("alignment").as_int());
-    out.push_back(std::move(a));
-  }
   return out;
 }
 
@@ -198,8 +150,8 @@ KernelCode kernel_code_from_json(const Json& json) {
   program->prepare = launches_from(json.at("prepare"));
   KernelCode code;
   code.name = json.at("name").as_string();
-  code.args = args_from(json.at("args"));
-  code.persistent = args_from(json.at("persistent"));
+  code.args = args_from_json(json.at("args"));
+  code.persistent = args_from_json(json.at("persistent"));
   code.cuda = std::move(program);
   return code;
 }

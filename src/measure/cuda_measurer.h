@@ -14,13 +14,14 @@
 #include <vector>
 
 #include "measure/lap.h"
+#include "measure/local_measurer.h"
 #include "measure/measured_tasks.h"
 #include "measure/tuning_device.h"
 #include "measure/worker_pool.h"
 
 namespace heddle::measuring {
 
-class CudaMeasurer : public Measurer {
+class CudaMeasurer : public LocalMeasurer {
  public:
   using Done = std::function<void(size_t, const MeasureResult&)>;
 

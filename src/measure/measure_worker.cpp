@@ -122,6 +122,7 @@ Json WorkerMeasurer::compile_request(int task, size_t candidate, const Schedule&
   request["slot"] = Json(candidate);
   request["candidate"] = Json(candidate);
   request["steps"] = schedule.to_json();
+  if (const Json* code = given_code(candidate)) request["code"] = *code;
   return request;
 }
 
@@ -191,7 +192,14 @@ bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& grou
 /// with it and not with the machine of a minute ago; without a verdict where that fails. False when
 /// the worker died of it.
 bool WorkerMeasurer::time_base(Batch& batch, size_t worker) {
-  Json request = compile_request(batch.task, 0, tasks_[batch.task].task.tmpl.static_schedule());
+  const MeasuredTask& of = tasks_[batch.task];
+  Json request = of.task.message
+                     ? Json::object({{"do", "compile"}, {"task", batch.task}})
+                     : compile_request(batch.task, kStaticChoice, of.task.tmpl.static_schedule());
+  if (of.task.message) {
+    request["steps"] = of.task.message->at("default");
+    if (const Json* code = given_code(kStaticChoice)) request["code"] = *code;
+  }
   request["slot"] = request["candidate"] = Json(kBase);
   workers_.ask(worker, request, options_.protocol.timeout_seconds);
   std::optional<WorkerEvent> event = workers_.next_event(batch.clock);
@@ -230,7 +238,8 @@ bool WorkerMeasurer::run_group(Batch& batch) {
     std::vector<size_t> list = std::move(batch.compiled[w]);
     batch.compiled[w].clear();
     std::sort(list.begin(), list.end());
-    if (list.size() >= kWorthABase && !batch.base_fails && !time_base(batch, w)) {
+    if (list.size() >= (always_base_ ? 1 : kWorthABase) && !batch.base_fails &&
+        !time_base(batch, w)) {
       batch.todo.insert(batch.todo.begin(), list.begin(), list.end());
       continue;
     }

@@ -17,17 +17,20 @@
 #include "heddle/measure/measure.h"
 #include "heddle/runtime/thread_pool.h"
 #include "measure/lap.h"
+#include "measure/local_measurer.h"
 #include "measure/measured_tasks.h"
 #include "measure/worker_pool.h"
 
 namespace heddle::measuring {
 
-class WorkerMeasurer : public Measurer {
+class WorkerMeasurer : public LocalMeasurer {
  public:
   using Done = std::function<void(size_t, const MeasureResult&)>;
 
-  explicit WorkerMeasurer(const WorkerOptions& options)
+  /// `always_base`: the static choice is timed beside however few candidates.
+  explicit WorkerMeasurer(const WorkerOptions& options, bool always_base = false)
       : options_(options),
+        always_base_(always_base),
         workers_(options.workers > 0 ? options.workers : default_num_threads(), start_options(),
                  [this](size_t task) { return tasks_.message(task, workers_.size()); }) {}
 
@@ -61,6 +64,7 @@ class WorkerMeasurer : public Measurer {
   double first_call_allowance(double best_seconds) const;
 
   WorkerOptions options_;
+  bool always_base_;
   MeasuredTasks tasks_;
   WorkerPool workers_;
   uint64_t races_ = 0;

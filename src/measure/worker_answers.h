@@ -18,4 +18,10 @@ MeasureResult out_of_time();
 /// Of {samples, cut_off, run, check}. `remark`: its message.
 MeasureResult timed(const Json& answer, const std::string& remark);
 
+/// Results between machines: {seconds, cut_off, base, compile, run, check} or {error, message,
+/// ...}.
+Json result_to_json(const MeasureResult& result);
+/// Throws a User error for what is none.
+MeasureResult result_from_json(const Json& json);
+
 }  // namespace heddle::measuring

@@ -13,6 +13,7 @@
 #include "heddle/measure/worker.h"
 #include "heddle/support/error.h"
 #include "measure/cuda_server.h"
+#include "measure/node_server.h"
 #include "measure/worker_hooks.h"
 #include "measure/worker_limits.h"
 #include "measure/worker_main.h"
@@ -76,6 +77,10 @@ void serve(Connection& connection, const WorkerHooks& hooks) {
     refusal["message"] = Json(e.what());
     channel.send(refusal);
     throw;
+  }
+  if (hello.node) {  // its workers have the limits
+    die_with_parent(::getppid());
+    return serve_node(channel, hello);
   }
   limit_resources(hello.memory_limit_bytes);
   keep_freed_memory();

@@ -16,6 +16,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/runtime/workspace.h"
 #include "heddle/support/error.h"
+#include "measure/cpu_candidate.h"
 #include "measure/measure_timing.h"
 #include "measure/network_caches.h"
 #include "measure/worker_limits.h"
@@ -132,8 +133,14 @@ class CpuServer : public WorkerServer {
   Json compile(const Json& request) {
     const Timer timer;
     return with_schedule(request, [&](const ReplayedSchedule& replayed) {
-      kernels_[request.at("slot").as_int()] = {request.at("task").as_int(),
-                                               build(replayed.schedule, replayed.args)};
+      if (request.get_bool("for_elsewhere", false)) {
+        Json code = compile_for_elsewhere(replayed);
+        return Json::object({{"seconds", timer.elapsed_s()}, {"code", std::move(code)}});
+      }
+      const Json* code = request.find("code");
+      kernels_[request.at("slot").as_int()] = {
+          request.at("task").as_int(),
+          code ? load_compiled(*code, replayed) : build(replayed.schedule, replayed.args)};
       return Json::object({{"seconds", timer.elapsed_s()}});
     });
   }

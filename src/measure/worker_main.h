@@ -15,6 +15,8 @@ enum class ReferenceBy : uint8_t { Naive, Vector, Default };
 /// Serves requests until the channel ends: those that every worker takes (worker_protocol.h), and
 ///
 ///   {do: compile, task, slot, candidate, steps}  ->  {seconds} or {error, message}
+///     with `code`, which is loaded in place of compiling the steps; or with `for_elsewhere` in
+///     place of a slot                           ->  {seconds, code} or {error, message}
 ///   {do: run, slot, candidate, best}             ->  {samples, cut_off, prepare, run, check} or
 ///                                                    {error, message}
 ///   {do: reference, task, by}                    ->  {seconds} or {error, message}

@@ -38,12 +38,14 @@ MeasureProtocol measure_from(const Json& j) {
 }  // namespace
 
 Json to_json(const WorkerHello& hello) {
-  return Json::object({{"do", "hello"},
-                       {"protocol", kWorkerProtocol},
-                       {"version", HEDDLE_VERSION},
-                       {"kind", hello.kind == WorkerKind::Cpu ? "cpu" : "cuda"},
-                       {"memory_limit", hello.memory_limit_bytes},
-                       {"measure", measure_json(hello.measure)}});
+  Json out = Json::object({{"do", "hello"},
+                           {"protocol", kWorkerProtocol},
+                           {"version", HEDDLE_VERSION},
+                           {"kind", hello.kind == WorkerKind::Cpu ? "cpu" : "cuda"},
+                           {"memory_limit", hello.memory_limit_bytes},
+                           {"measure", measure_json(hello.measure)}});
+  if (hello.node) out["node"] = Json(*hello.node);
+  return out;
 }
 
 WorkerHello hello_from_json(const Json& json) {
@@ -59,6 +61,7 @@ WorkerHello hello_from_json(const Json& json) {
   hello.kind = kind == "cpu" ? WorkerKind::Cpu : WorkerKind::Cuda;
   hello.memory_limit_bytes = json.at("memory_limit").as_int();
   hello.measure = measure_from(json.at("measure"));
+  if (const Json* node = json.find("node")) hello.node = node->as_string();
   return hello;
 }
 

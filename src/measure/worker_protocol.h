@@ -1,7 +1,7 @@
 // What a tuner and its workers say to each other, beyond the requests that the servers describe
-// (worker_main.h, cuda_server.h).
+// (worker_main.h, cuda_server.h, node_server.h).
 //
-//   {do: hello, protocol, version, kind, memory_limit, measure}     ->  {started}
+//   {do: hello, protocol, version, kind, memory_limit, measure, node?}  ->  {started}
 //   {do: task, task, name, declaration, alternatives, target, options, default, ranges,
 //    network_bytes, inputs, own, reference}                         ->  {started}
 //   {do: drop, task}                                                    no answer
@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "heddle/measure/measure.h"
@@ -28,6 +29,9 @@ struct WorkerHello {
   WorkerKind kind = WorkerKind::Cpu;
   MeasureProtocol measure = {};
   int64_t memory_limit_bytes = 0;  ///< above what it starts with; 0: no limit
+  /// Of a node (node_server.h): the target that it is to measure for; empty: it only compiles. None
+  /// where this is a worker that somebody else watches.
+  std::optional<std::string> node = {};
 };
 Json to_json(const WorkerHello& hello);
 /// Throws a User error for what is no hello, or one of another version of Heddle.

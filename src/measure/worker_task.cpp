@@ -1,9 +1,12 @@
 #include "measure/worker_task.h"
 
 #include <algorithm>
+#include <cstring>
+#include <map>
 #include <optional>
 
 #include "heddle/support/error.h"
+#include "measure/code_json.h"
 #include "measure/worker_limits.h"
 
 namespace heddle::measuring {
@@ -48,30 +51,109 @@ TuneTask task_of(const Json& message, const Declaration& declaration) {
           .network_bytes = message.get_int("network_bytes", 0)};
 }
 
+// More than so much is not sent: frames have a limit, and each machine would have to have it.
+constexpr int64_t kMostValues = int64_t{64} << 20;
+
+/// {argument: digits} of the inputs that another machine would not draw just as this one does: what
+/// the caller makes, and constants of integers, which may be indices. Others are only multiplied.
+Json values_json(const TuneTask& task) {
+  Json out = Json::object();
+  int64_t bytes = 0;
+  for (size_t i = 0; i < task.args.size(); ++i) {
+    const Tensor& t = task.args[i];
+    if (is_output(t)) continue;
+    const NDArray* constant = t.op()->data();
+    const bool drawn = constant ? t.dtype().is_float() : !task.make_input;
+    if (drawn) continue;
+    const NDArray values = task.make_input ? task.make_input(i) : *constant;
+    bytes += values.bytes();
+    if (bytes > kMostValues) {
+      throw_user_error("the inputs of task '" + task.name + "' are too large to be sent", {},
+                       "give ranges of random inputs (TuneTask::input_ranges) in place of values");
+    }
+    out[std::to_string(i)] = Json(to_hex(
+        std::string(static_cast<const char*>(values.data()), static_cast<size_t>(values.bytes()))));
+  }
+  return out;
+}
+
+std::function<NDArray(size_t)> inputs_from(const Json& message, const TuneTask& task) {
+  const Json* values = message.find("values");
+  if (values == nullptr || values->members().empty()) return {};
+  std::map<size_t, NDArray> given;
+  for (size_t i = 0; i < task.args.size(); ++i) {
+    const Json* digits = values->find(std::to_string(i));
+    if (digits == nullptr) continue;
+    const Tensor& t = task.args[i];
+    const std::string bytes = from_hex(digits->as_string());
+    if (bytes_of(t) != static_cast<int64_t>(bytes.size()))
+      throw_user_error("the values of input '" + t.name() + "' are of another size");
+    given[i] = NDArray::empty(t.extents(), t.dtype());
+    std::memcpy(given[i].data(), bytes.data(), bytes.size());
+  }
+  TuneTask plain = task;
+  return [given, plain](size_t i) {
+    const auto at = given.find(i);
+    return at == given.end() ? random_input(plain, i) : at->second;
+  };
+}
+
+/// All that the message of a task says of it, but not where its inputs are.
+Json described(int id, const TuneTask& task) {
+  Json out = Json::object({{"do", "task"}, {"task", id}, {"name", task.name}});
+  if (task.message) {
+    for (const char* key :
+         {"target", "declaration", "alternatives", "default", "options", "ranges"}) {
+      out[key] = task.message->at(key);
+    }
+  } else {
+    out["target"] = Json(to_string(task.tmpl.target()));
+    out["declaration"] = declaration_to_json(task.tmpl.dag(), task.args);
+    // Also those of rules that only this process has.
+    Json alternatives = Json::array();
+    for (int b = 0; b < task.tmpl.num_branches(); ++b) {
+      const ComputeDag dag = task.tmpl.branch(b).dag();
+      if (!dag.alternative().empty()) alternatives.push_back(declaration_to_json(dag, task.args));
+    }
+    out["alternatives"] = std::move(alternatives);
+    out["default"] = task.tmpl.static_schedule().to_json();
+    out["options"] = to_json(task.tmpl.options());
+    out["ranges"] = ranges_json(task.input_ranges);
+  }
+  if (task.network_bytes > 0) out["network_bytes"] = Json(task.network_bytes);
+  return out;
+}
+
 }  // namespace
 
 Json task_message(int id, const MeasuredTask& of, bool own) {
-  const TuneTask& task = of.task;
-  Json out = Json::object({{"do", "task"}, {"task", id}, {"name", task.name}});
-  out["target"] = Json(to_string(task.tmpl.target()));
-  out["declaration"] = declaration_to_json(task.tmpl.dag(), task.args);
-  // Also those of rules that only this process has.
-  Json alternatives = Json::array();
-  for (int b = 0; b < task.tmpl.num_branches(); ++b) {
-    const ComputeDag dag = task.tmpl.branch(b).dag();
-    if (!dag.alternative().empty()) alternatives.push_back(declaration_to_json(dag, task.args));
-  }
-  out["alternatives"] = std::move(alternatives);
-  out["default"] = task.tmpl.static_schedule().to_json();
-  out["options"] = to_json(task.tmpl.options());
-  if (task.network_bytes > 0) out["network_bytes"] = Json(task.network_bytes);
-  out["ranges"] = ranges_json(task.input_ranges);
+  Json out = described(id, of.task);
   Json inputs = Json::array();
   for (const auto& region : of.regions) inputs.push_back(region ? region->place() : Json());
   out["inputs"] = std::move(inputs);
   out["own"] = Json(own);
   out["reference"] = of.reference->place();
   return out;
+}
+
+Json task_message_for_elsewhere(int id, const TuneTask& task) {
+  Json out = described(id, task);
+  Json values = values_json(task);
+  if (!values.members().empty()) out["values"] = std::move(values);
+  return out;
+}
+
+std::shared_ptr<MeasuredTask> told_task(const Json& message) {
+  const Declaration declaration = declaration_from_json(message.at("declaration"));
+  auto made = std::make_shared<MeasuredTask>(task_of(message, declaration));
+  for (const Json& j : message.at("alternatives").elements()) {
+    Declaration alternative = declaration_from_json(j);
+    std::string name = alternative.dag.alternative();
+    made->alternatives.insert_or_assign(std::move(name), std::move(alternative));
+  }
+  made->default_schedule = message.at("default");
+  made->task.make_input = inputs_from(message, made->task);
+  return made;
 }
 
 Json WorkerTasks::answer(const Json& message) {
@@ -86,16 +168,12 @@ Json WorkerTasks::answer(const Json& message) {
 
 void WorkerTasks::add(const Json& message) {
   const int64_t id = message.at("task").as_int();
-  const Declaration declaration = declaration_from_json(message.at("declaration"));
-  auto made = std::make_shared<MeasuredTask>(task_of(message, declaration));
-  for (const Json& j : message.at("alternatives").elements()) {
-    Declaration alternative = declaration_from_json(j);
-    std::string name = alternative.dag.alternative();
-    made->alternatives.insert_or_assign(std::move(name), std::move(alternative));
-  }
-  made->default_schedule = message.at("default");
-
+  const std::shared_ptr<MeasuredTask> made = told_task(message);
   const Json* inputs = message.find("inputs");
+  if (inputs && inputs->is_bool() && !inputs->as_bool()) {  // it only compiles
+    tasks_[id] = made;
+    return;
+  }
   made->own_copies = message.get_bool("own", true);
   const std::vector<Tensor>& args = made->task.args;
   if (inputs && inputs->elements().size() != args.size())
@@ -107,7 +185,8 @@ void WorkerTasks::add(const Json& message) {
     const int64_t bytes = bytes_of(args[i]);
     if (!inputs) {
       allow_more_memory(bytes);
-      made->inputs[i] = random_input(made->task, i);
+      made->inputs[i] =
+          made->task.make_input ? made->task.make_input(i) : random_input(made->task, i);
       continue;
     }
     made->regions[i] = std::make_shared<SharedRegion>(
@@ -122,7 +201,7 @@ void WorkerTasks::add(const Json& message) {
                      : SharedRegion::anonymous(bytes);
       });
   if (id == held_) held_ = -1;
-  tasks_[id] = std::move(made);
+  tasks_[id] = made;
 }
 
 void WorkerTasks::hold(int64_t id) {

@@ -12,8 +12,16 @@ namespace heddle::measuring {
 
 /// The message by which a worker learns of task `id`. `own`: it makes copies of the inputs that it
 /// measures with, which then lie as arrays do everywhere (in huge pages, where there are any); else
-/// it maps them.
+/// it maps them. A message with `inputs: false` is for a worker that only compiles.
 Json task_message(int id, const MeasuredTask& task, bool own);
+
+/// The task of such a message, without inputs and reference. Its template has no knobs. Throws a
+/// User error for what is none.
+std::shared_ptr<MeasuredTask> told_task(const Json& message);
+
+/// The message that another machine learns of the task by: it says no places, and has the values of
+/// inputs that are not drawn there just as here. Throws a User error where those are too large.
+Json task_message_for_elsewhere(int id, const TuneTask& task);
 
 /// What a worker was told of.
 class WorkerTasks {

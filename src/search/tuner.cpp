@@ -23,6 +23,8 @@ constexpr int kSmallestRound = 8;
 // what evolution found in 150 trials was 2.0 % above the best known, before it 3.3 % (mean of four
 // subjects, four seeds each, on times recorded by bench/search_compare and a fit to them).
 constexpr int kSmallRounds = 7;
+// Of several devices each is to have so many candidates of a round.
+constexpr int kEachAtOnce = 8;
 // A config is worth a try for a similar task when it gained so much.
 constexpr double kWorthATry = 0.97;
 
@@ -42,6 +44,7 @@ TuneReport Tuner::run() {
   out.ended = ended_;
   out.network = network_;
   out.model = predictions_.accuracy();
+  out.nodes = measurer_->nodes();
   out.log = options_.log;
   out.problems = problems_;
   for (std::string& p : measurer_->problems()) out.problems.push_back(std::move(p));
@@ -112,8 +115,8 @@ void Tuner::search() {
 int Tuner::round_size(int task, double left) const {
   const TaskRun& run = runs_[static_cast<size_t>(task)];
   // Small rounds first: the model learns most from the first results.
-  double count =
-      scheduler_->rounds(task) < kSmallRounds ? (options_.batch + 1) / 2 : options_.batch;
+  const int batch = std::max(options_.batch, kEachAtOnce * (measurer_->width() - 1));
+  double count = scheduler_->rounds(task) < kSmallRounds ? (batch + 1) / 2 : batch;
   double each = run.seconds_per_trial();
   if (each > 0) {
     count = std::min(count, std::max<double>(kSmallestRound, kRoundShare * total_ / each));
@@ -304,6 +307,7 @@ void Tuner::record(const TaskRun& run, const Config* config, const Schedule& sch
   r.error = result.error;
   r.message = result.message;
   r.protocol = protocol;
+  if (!result.machine.empty()) r.machine = result.machine;
   r.compile_seconds = result.compile_seconds;
   r.measure_seconds = result.run_seconds + result.check_seconds;
   r.seed = options_.seed;
@@ -329,6 +333,7 @@ TuneProgress Tuner::progress(const std::string& phase, int active) const {
     p.static_seconds += t.weight * t.static_seconds;
     p.best_seconds += t.weight * t.best_seconds;
   }
+  p.nodes = measurer_->nodes();
   p.trials_per_second = p.elapsed_seconds > 0 ? trials_ / p.elapsed_seconds : 0;
   return p;
 }

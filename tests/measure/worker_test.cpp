@@ -22,6 +22,7 @@
 #include "measure/faults.h"
 #include "measure/measure_testing.h"
 #include "measure/measured_tasks.h"
+#include "measure/piped_worker.h"
 #include "measure/worker_pool.h"
 #include "measure/worker_program.h"
 #include "measure/worker_protocol.h"
@@ -195,65 +196,6 @@ TEST(Worker, TheProgramIsFoundOrMissedClearly) {
   }
 }
 
-/// heddle-worker behind two pipes, as `heddle worker` is.
-class PipedWorker {
- public:
-  PipedWorker() {
-    std::array<int, 2> in{}, out{}, words{};
-    EXPECT_EQ(::pipe2(in.data(), O_CLOEXEC) | ::pipe2(out.data(), O_CLOEXEC) |
-                  ::pipe2(words.data(), O_CLOEXEC),
-              0);
-    const std::vector<std::string> program = measuring::worker_command({});
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::dup2(in[0], 0);
-      ::dup2(out[1], 1);
-      ::dup2(words[1], 2);
-      ::execl(program[0].c_str(), program[0].c_str(), program[1].c_str(), nullptr);
-      ::_exit(127);
-    }
-    ::close(in[0]);
-    ::close(out[1]);
-    ::close(words[1]);
-    channel_ = Channel(out[0], in[1]);
-    requests_ = in[1];
-    words_ = words[0];
-  }
-  ~PipedWorker() {
-    if (pid_ > 0) end();
-    ::close(words_);
-  }
-  PipedWorker(const PipedWorker&) = delete;
-  PipedWorker& operator=(const PipedWorker&) = delete;
-
-  Json ask(const Json& request) {
-    channel_.send(request);
-    return answer();
-  }
-  void tell(const Json& request) { channel_.send(request); }
-  Json answer() { return channel_.receive().value_or(Json()); }
-  void write(const std::string& bytes) {
-    [[maybe_unused]] const ssize_t n = ::write(requests_, bytes.data(), bytes.size());
-  }
-  /// Ends its input; the exit status.
-  int end() {
-    channel_.close();
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    pid_ = -1;
-    char text[4096];
-    for (ssize_t n; (n = ::read(words_, text, sizeof text)) > 0;)
-      last_words.append(text, static_cast<size_t>(n));
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-  std::string last_words;
-
- private:
-  pid_t pid_ = -1;
-  Channel channel_;
-  int requests_ = -1, words_ = -1;
-};
-
 Json hello() {
   measuring::WorkerHello hello;
   hello.measure = quick_protocol();
@@ -261,15 +203,7 @@ Json hello() {
 }
 
 /// What a worker is told of a task when it shares nothing with whoever asks.
-Json remote_task(const TuneTask& task) {
-  measuring::MeasuredTasks tasks;
-  const Json local = tasks.message(static_cast<size_t>(tasks.add(task)), 1);
-  Json out = Json::object();
-  for (const auto& [key, value] : local.members()) {
-    if (key != "inputs" && key != "reference" && key != "own") out[key] = value;
-  }
-  return out;
-}
+Json remote_task(const TuneTask& task) { return measuring::task_message_for_elsewhere(0, task); }
 
 TEST(WorkerProgram, ServesAnyoneWhoSpeaksItsProtocol) {
   const TuneTask task = small_matmul();
@@ -329,12 +263,6 @@ TEST(WorkerProgram, ATaskThatIsNoneIsRefusedAndTheWorkerStays) {
   EXPECT_NE(worker.ask(damaged).get_string("message", "").find("checksum"), std::string::npos);
   EXPECT_FALSE(worker.ask(good).contains("message"));
   EXPECT_EQ(worker.end(), 0);
-}
-
-std::string frame(const std::string& text) {
-  std::string out = "HDW" + std::string(1, static_cast<char>('0' + measuring::kWorkerProtocol));
-  for (int byte = 0; byte < 4; ++byte) out += static_cast<char>(text.size() >> (8 * byte) & 0xff);
-  return out + text;
 }
 
 // What is no request ends the worker, with a word about it.

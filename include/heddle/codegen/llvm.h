@@ -69,6 +69,11 @@ DiskCache disk_code_cache();
 std::string emit_llvm(const std::vector<LoweredFunction>& functions, const Target& target,
                       const std::string& format);
 
+/// The code of an object file that emit_llvm gave, here or on another machine, linked into this
+/// process. `names`: of its functions, in order. Whoever calls it answers for the object: it is run
+/// as it is. A Runtime error for what is no object of these functions. Thread-safe.
+CompiledModule load_object(const std::string& object, const std::vector<std::string>& names);
+
 /// What a schedule expects code generation to recognise in its loops (StageRef::expect), and what
 /// was recognised.
 struct ExpectedInstruction {

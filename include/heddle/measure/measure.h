@@ -1,6 +1,7 @@
 // Measuring candidates, safely in worker processes, and with reliable figures.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "heddle/records/record.h"
 #include "heddle/runtime/ndarray.h"
 #include "heddle/schedule/template.h"
+#include "heddle/support/json.h"
 
 namespace heddle {
 
@@ -40,6 +42,9 @@ struct TuneTask {
   /// packs them. Before a timed call on a CPU the caches are left as that network leaves them. 0:
   /// the task runs alone, and is timed as the protocol says.
   int64_t network_bytes = 0;
+
+  /// Of a task that came from another process: what it came as, which workers are told in turn.
+  std::shared_ptr<const Json> message = {};
 
   uint64_t hash() const;  ///< structural hash combined with the target: the cost model's task
   double flops() const { return tmpl.dag().total_flops(); }
@@ -80,6 +85,7 @@ struct MeasureResult {
   /// within minutes, and the ratio of the two does not. 0: not measured.
   double base_seconds = 0;
   double compile_seconds = 0, run_seconds = 0, check_seconds = 0;
+  std::string machine = {};  ///< that it ran on, where that is not this one (Record::machine)
   bool ok() const { return error == MeasureError::None && !seconds.empty(); }
   double median() const;  ///< infinity when not ok
 };
@@ -107,6 +113,19 @@ class TuneClock {
   std::atomic<bool> cancelled_{false};
 };
 
+/// What one of several measuring devices did for a run.
+struct NodeUse {
+  std::string name;     ///< of the device: its node, and which of that node's devices it is
+  std::string machine;  ///< fingerprint, as in records
+  int trials = 0, failures = 0;
+  double seconds = 0;       ///< since it joined, or until it was gone
+  double busy_seconds = 0;  ///< of these, with something to measure
+  bool gone = false;
+  std::string set_aside = {};  ///< why it is not measured on any more; empty: it is
+  /// Share of the time in which it waited for work.
+  double waiting() const { return seconds > 0 ? std::max(0.0, 1 - busy_seconds / seconds) : 0; }
+};
+
 /// Compiles and times candidates. Implement it to measure elsewhere (a simulator, a remote board).
 class Measurer {
  public:
@@ -128,6 +147,10 @@ class Measurer {
     (void)task, (void)schedules;
     return false;
   }
+  /// How many candidates are timed at the same time: rounds are to be as much larger.
+  virtual int width() const { return 1; }
+  /// The devices, of a measurer that has several.
+  virtual std::vector<NodeUse> nodes() const { return {}; }
   virtual std::string protocol() const = 0;
   /// Where the time was spent, in seconds by name ("compile", "run", "check", "idle", ...), for
   /// reports.

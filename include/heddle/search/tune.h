@@ -47,6 +47,7 @@ struct TuneProgress {
   double elapsed_seconds = 0, left_seconds = 0;
   double static_seconds = 0, best_seconds = 0;  ///< weighted sums over tasks: the whole network
   double trials_per_second = 0;
+  std::vector<NodeUse> nodes = {};  ///< of a measurer that has several
 };
 
 /// The whole network, as tuned and as by the static choice, called in turns.
@@ -150,6 +151,7 @@ struct TuneReport {
   std::vector<std::pair<std::string, double>> time_spent;
   std::optional<NetworkTimes> network;  ///< of the race of a whole network, where there was one
   ModelAccuracy model;                  ///< over candidates predicted before they were measured
+  std::vector<NodeUse> nodes = {};      ///< of a measurer that has several
   std::string log;                      ///< the file of the records
   int unwritten = 0;  ///< records that could not be written, as on a full disk (see problems)
   /// Failures that did not stop the run: records that could not be written or read, a model that

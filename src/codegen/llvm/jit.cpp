@@ -299,6 +299,24 @@ CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const
   return compile_here(request, watch);
 }
 
+CompiledModule load_object(const std::string& object, const std::vector<std::string>& names) {
+  // The linker aborts the process for some of what is no object at all.
+  constexpr std::string_view kElf =
+      "\x7f"
+      "ELF";
+  if (!object.starts_with(kElf)) throw_runtime_error("what is to be linked is no object file");
+  llvm::SmallVector<char, 0> bytes(object.begin(), object.end());
+  try {
+    Session::Loaded loaded = Session::get().load_apart(std::move(bytes), names);
+    CompiledModule result;
+    result.entries = std::move(loaded.entries);
+    result.code = std::move(loaded.code);
+    return result;
+  } catch (const Error& e) {
+    throw_runtime_error("an object file cannot be linked: " + e.message);
+  }
+}
+
 void release_code_cache() { code_cache().clear(); }
 
 }  // namespace heddle

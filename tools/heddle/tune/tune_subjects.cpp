@@ -39,9 +39,7 @@ void add_network(TaskList* list, const Problem& problem, const Target& target, b
 
 void add_kernel(TaskList* list, const Problem& problem, const Target& target) {
   TuneTask task = make_task(problem.subject, problem.outputs, target, problem.args());
-  if (!problem.ranges.empty()) {  // else as it is by default, which tasks share
-    task.make_input = [problem](size_t arg) { return problem.make_input(arg); };
-  }
+  for (const Range& r : problem.ranges) task.input_ranges.emplace_back(InputRange{r.low, r.high});
   const double bytes = static_cast<double>(problem.bytes);
   const TaskScale scale{problem.bound, problem.bound == Bound::Compute ? problem.flops : bytes, 0};
   list->add(std::move(task), scale, problem.dtype);

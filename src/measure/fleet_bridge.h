@@ -1,0 +1,62 @@
+// The tuner's end of the program that speaks to Ray: started, asked, and started again when it
+// dies.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/support/json.h"
+#include "measure/worker_process.h"
+
+namespace heddle::measuring {
+
+/// What tuner and bridge say to each other, in frames as workers do (worker_channel.h). The tuner:
+///
+///   {do: hello, ..., address, resource, worker, compiler, device}   as to a worker, and
+///      `worker`: the command of a worker; `compiler`, `device`: hellos for nodes (node_server.h)
+///   {do: task, task, ...}                      what nodes are to be told of a task
+///   {do: compile, job, task, steps, no_spills}
+///   {do: measure or race, round, device, task, seconds, best?, base_job?,
+///    candidates: [{trial, steps, job?}]}       `job`: its code was compiled by that
+///   {do: drop, jobs: [job...]}                 their code is not needed any more
+///   {do: end}
+///
+/// The bridge, in any order:
+///
+///   {started, message?}                        `message`: why it cannot work
+///   {device, machine, build}, {gone: device, why}
+///   {compilers: how many}
+///   {compiled: job, seconds} or {compiled: job, error, message} or {compiled: job, lost: why}
+///   {round, device, results: [{trial, ...}], failed?, problem?} or {round, device, lost: why}
+class FleetBridge {
+ public:
+  FleetBridge(std::vector<std::string> command, Json hello)
+      : command_(std::move(command)), hello_(std::move(hello)) {}
+  ~FleetBridge();
+  FleetBridge(const FleetBridge&) = delete;
+  FleetBridge& operator=(const FleetBridge&) = delete;
+
+  /// Starts it if it does not run.
+  void send(const Json& message);
+  /// The next message; nothing when none comes within `seconds`, or when the bridge died, in which
+  /// case there is another one now. Throws a User error for what the bridge refuses, and a Runtime
+  /// error when it dies again and again.
+  std::optional<Json> receive(double seconds);
+  /// Grows with each start: a new bridge knows nothing of what the one before was told.
+  int starts() const { return starts_; }
+
+ private:
+  void start();
+  void died(const std::string& why);
+  std::optional<Json> next();
+
+  std::vector<std::string> command_;
+  Json hello_;
+  std::unique_ptr<WorkerProcess> process_;
+  int starts_ = 0;
+  int deaths_ = 0;  ///< since the last word
+};
+
+}  // namespace heddle::measuring

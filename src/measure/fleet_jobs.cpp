@@ -1,0 +1,108 @@
+// Tasks that nodes are told of, and candidates on their way to machine code.
+#include "heddle/support/error.h"
+#include "heddle/support/hash.h"
+#include "measure/fleet_measurer.h"
+#include "measure/measured_task.h"
+#include "measure/steps_hash.h"
+#include "measure/worker_answers.h"
+#include "measure/worker_task.h"
+
+namespace heddle::measuring {
+namespace {
+
+// Then it is measured as it is: where it is measured, it is compiled.
+constexpr int kMostLost = 2;
+
+}  // namespace
+
+int FleetMeasurer::task_number(const TuneTask& task) {
+  const uint64_t key = measured_task_key(task);
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    if (tasks_[i].key == key) return static_cast<int>(i);
+  }
+  if (!(task.tmpl.target() == apply_options(options_.target, task.tmpl.options()))) {
+    throw_user_error("the fleet measures for '" + to_string(options_.target) + "', and task '" +
+                     task.name + "' is for '" + to_string(task.tmpl.target()) + "'");
+  }
+  const auto number = static_cast<int>(tasks_.size());
+  tasks_.push_back({.key = key, .message = task_message_for_elsewhere(number, task)});
+  bridge_.send(tasks_.back().message);
+  return number;
+}
+
+void FleetMeasurer::ask_for_code(int64_t id) {
+  const Job& job = jobs_.at(id);
+  bridge_.send(Json::object({{"do", "compile"},
+                             {"job", id},
+                             {"task", job.task},
+                             {"steps", job.steps},
+                             {"no_spills", job.no_spills}}));
+}
+
+int64_t FleetMeasurer::job_of(int task, const Json& steps, uint64_t steps_key, bool no_spills) {
+  const uint64_t key = hash_combine(tasks_[static_cast<size_t>(task)].key, steps_key);
+  const auto [at, is_new] = job_ids_.try_emplace(key, next_job_);
+  if (is_new) {
+    jobs_[next_job_] = {.task = task, .key = key, .steps = steps, .no_spills = no_spills};
+    ask_for_code(next_job_++);
+  }
+  return at->second;
+}
+
+int64_t FleetMeasurer::base_job(int task) {
+  Known& known = tasks_[static_cast<size_t>(task)];
+  if (!compiles_apart()) return 0;
+  if (known.base_job == 0) {
+    // Not by its steps: it must not be dropped with the candidate that it also is.
+    known.base_job = next_job_++;
+    jobs_[known.base_job] = {.task = task, .steps = known.message.at("default")};
+    ask_for_code(known.base_job);
+  }
+  return known.base_job;
+}
+
+bool FleetMeasurer::ready(int64_t job) const {
+  const auto at = jobs_.find(job);
+  return at == jobs_.end() || at->second.state != Job::State::Asked || !compiles_apart();
+}
+
+void FleetMeasurer::drop_jobs(const std::vector<int64_t>& jobs) {
+  Json list = Json::array();
+  for (const int64_t id : jobs) {
+    const auto at = jobs_.find(id);
+    if (at == jobs_.end()) continue;
+    job_ids_.erase(at->second.key);
+    jobs_.erase(at);
+    list.push_back(Json(id));
+  }
+  if (!list.empty()) bridge_.send(Json::object({{"do", "drop"}, {"jobs", std::move(list)}}));
+}
+
+void FleetMeasurer::heard_of_job(const Json& message) {
+  const auto at = jobs_.find(message.at("compiled").as_int());
+  if (at == jobs_.end()) return;  // dropped meanwhile
+  Job& job = at->second;
+  if (message.contains("lost")) {
+    if (++job.lost <= kMostLost) return ask_for_code(at->first);
+    // Its steps go to a device without code.
+    job_ids_.erase(job.key);
+    jobs_.erase(at);
+    return;
+  }
+  job.seconds = message.get_double("seconds", 0);
+  spent_["compile (all nodes)"] += job.seconds;
+  job.state = Job::State::Compiled;
+  if (!message.contains("error")) return;
+  job.state = Job::State::Failed;
+  job.failure = failed(measure_error_from_string(message.at("error").as_string()),
+                       message.at("message").as_string());
+}
+
+bool FleetMeasurer::prefetch(const TuneTask& task, std::span<const Schedule> schedules) {
+  if (!compiles_apart()) return false;
+  const int number = task_number(task);
+  for (const Schedule& s : schedules) job_of(number, s.to_json(), steps_hash(s), true);
+  return true;
+}
+
+}  // namespace heddle::measuring

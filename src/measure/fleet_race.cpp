@@ -1,0 +1,130 @@
+// Races on a fleet: all on one device, compiled ahead by others.
+#include <algorithm>
+
+#include "measure/fleet_measurer.h"
+#include "measure/steps_hash.h"
+#include "measure/worker_answers.h"
+
+namespace heddle::measuring {
+namespace {
+
+constexpr double kGlance = 0.05;
+// Beyond the time of a race: its start, and messages.
+constexpr double kStartSeconds = 20;
+
+}  // namespace
+
+/// A race at work.
+struct FleetMeasurer::Race {
+  int task = 0;
+  std::span<const Schedule> schedules;
+  const TuneClock& clock;
+  std::vector<int64_t> jobs = {};
+  std::vector<MeasureResult> results = {};
+};
+
+/// False when the clock expired.
+bool FleetMeasurer::compile_racers(Race& race) {
+  if (!compiles_apart()) return true;
+  race.jobs.clear();
+  for (const Schedule& s : race.schedules)
+    race.jobs.push_back(job_of(race.task, s.to_json(), steps_hash(s), false));
+  const auto all_ready = [&] {
+    return std::all_of(race.jobs.begin(), race.jobs.end(), [&](int64_t job) { return ready(job); });
+  };
+  while (!all_ready()) {
+    if (race.clock.expired()) return false;
+    FleetDevice* late = nullptr;  // of rounds that nobody waits for
+    if (const std::optional<Json> message = listen(kGlance, race.clock))
+      heard_of_round(*message, &late);
+  }
+  return true;
+}
+
+/// False when the device is lost.
+bool FleetMeasurer::race_on(Race& race, FleetDevice& device, double seconds) {
+  const int64_t first = next_trial_;
+  Json candidates = Json::array();
+  for (size_t i = 0; i < race.schedules.size(); ++i) {
+    const int64_t job = i < race.jobs.size() ? race.jobs[i] : 0;
+    const auto at = jobs_.find(job);
+    if (at != jobs_.end() && at->second.state == Job::State::Failed) {
+      race.results[i] = at->second.failure;
+      continue;
+    }
+    Json candidate = Json::object(
+        {{"trial", first + static_cast<int64_t>(i)}, {"steps", race.schedules[i].to_json()}});
+    if (at != jobs_.end() && compiles_apart()) candidate["job"] = Json(job);
+    candidates.push_back(std::move(candidate));
+  }
+  next_trial_ += static_cast<int64_t>(race.schedules.size());
+  if (candidates.empty()) return true;
+  const int64_t id = next_round_++;
+  const std::string name = device.use.name, machine = device.use.machine;
+  rounds_[id] = {.device = name,
+                 .task = race.task,
+                 .trials = {},
+                 .allowed = seconds + kStartSeconds,
+                 .race = true};
+  devices_.give(device, id);
+  bridge_.send(Json::object({{"do", "race"},
+                             {"round", id},
+                             {"device", name},
+                             {"task", race.task},
+                             {"seconds", seconds},
+                             {"candidates", std::move(candidates)}}));
+  // It may take a little longer than the clock; a race without an end is of no use.
+  const TuneClock whole(seconds + kStartSeconds);
+  while (!whole.expired() && !race.clock.cancelled()) {
+    const std::optional<Json> message = listen(kGlance, whole);
+    if (!message) {
+      if (!rounds_.contains(id)) return false;
+      continue;
+    }
+    FleetDevice* from = nullptr;
+    const bool mine = message->at("round").as_int() == id;
+    heard_of_round(*message, &from);
+    if (!mine) continue;
+    const Json* results = message->find("results");
+    if (results == nullptr) return false;
+    for (const Json& json : results->elements()) {
+      const int64_t i = json.at("trial").as_int() - first;
+      if (i < 0 || i >= static_cast<int64_t>(race.results.size())) continue;
+      race.results[static_cast<size_t>(i)] = result_from_json(json);
+      race.results[static_cast<size_t>(i)].machine = machine;
+    }
+    return !message->contains("failed");
+  }
+  return true;
+}
+
+std::vector<MeasureResult> FleetMeasurer::race(const TuneTask& task,
+                                               std::span<const Schedule> schedules, double seconds,
+                                               const TuneClock& clock) {
+  const Timer timer;
+  deserted_ = Timer();
+  Race race{.schedules = schedules, .clock = clock};
+  race.results.assign(schedules.size(), out_of_time());
+  if (!schedules.empty() && !clock.expired()) race.task = task_number(task);
+  bool over = schedules.empty();
+  while (!over && !clock.expired()) {
+    FleetDevice* device = devices_.steadiest();
+    const double left = std::min(seconds - timer.elapsed_s(), clock.left_s());
+    if (device == nullptr) {
+      FleetDevice* late = nullptr;
+      if (const std::optional<Json> message = listen(kGlance, clock))
+        heard_of_round(*message, &late);
+      wait_for_devices(clock);
+      continue;
+    }
+    if (left <= 0 || !compile_racers(race)) break;
+    device = devices_.steadiest();
+    over = device != nullptr && race_on(race, *device, left);
+  }
+  drop_jobs(race.jobs);
+  lost_.clear();
+  spent_["race"] += timer.elapsed_s();
+  return race.results;
+}
+
+}  // namespace heddle::measuring

@@ -1,0 +1,26 @@
+// A node of a fleet: it takes requests about candidates, and does with workers of its own what the
+// tuner does on one machine. Whoever asks it need not watch candidates, only the node.
+#pragma once
+
+#include "measure/worker_channel.h"
+#include "measure/worker_protocol.h"
+
+namespace heddle::measuring {
+
+/// Serves requests until the channel ends. The hello is answered with {started, machine, build,
+/// problem?}; `problem` says why it cannot measure for the target. Tasks are told as to all
+/// workers, without places (task_message_for_elsewhere). Then:
+///
+///   {do: compile, task, steps, no_spills}  ->  {seconds, code} or {error, message}
+///   {do: measure, task, seconds, best?, base_code?, candidates: [{trial, steps, code?}]}
+///                                          ->  {trial, and a result} for each that was reached,
+///                                              {done, failed?}
+///   {do: race, task, seconds, candidates: [{trial, steps, code?}]}
+///                                          ->  {trial, and a result} for each, {done, failed?}
+///
+/// Results are those of worker_answers.h, `base` the time of the static choice on this machine.
+/// `seconds` is all that a request may take. `failed` says why nothing more can be measured here. A
+/// request's "id" is in everything that answers it. What is no request throws an Error.
+void serve_node(Channel& channel, const WorkerHello& hello);
+
+}  // namespace heddle::measuring

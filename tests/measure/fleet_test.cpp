@@ -1,0 +1,415 @@
+// The tuner's side of a fleet, without Ray: a program that answers as heddle-fleet does, and that
+// dies, is late, answers twice and lies as the test says.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "heddle/measure/fleet.h"
+#include "heddle/records/record_log.h"
+#include "heddle/search/tune.h"
+#include "heddle/support/error.h"
+#include "heddle/support/hash.h"
+#include "measure/fleet_devices.h"
+#include "measure/measure_testing.h"
+#include "measure/test_worker.h"
+
+namespace heddle {
+namespace {
+
+using namespace testing;
+using measuring::Channel;
+
+/// What a stand-in does, as JSON, by name:
+///   devices, compilers: how many; trial_us: what a trial takes
+///   double: every answer is sent twice, and answers about trials that nobody knows
+///   dies: {device: rounds after which it is gone}
+///   deadly: hash of steps with which every device dies; others join then
+///   silent: the device that never answers; slow: {device: trial_us}
+///   wanders: the device whose static choice does
+///   lose_jobs: compilers die so many times; uncompilable: hash of steps
+///   exits: the bridge dies after so many rounds, unless the file `once` is there; then it makes it
+///   refuses: says so at the start
+///   log: a file to which each trial that is measured is written
+class StandIn {
+ public:
+  StandIn(const std::string& config, Channel& channel)
+      : config_(Json::parse(config)), channel_(channel) {}
+
+  void run() {
+    if (config_.contains("refuses")) {
+      say(Json::object({{"started", "1"}, {"message", config_.at("refuses")}}));
+      return;
+    }
+    if (exits() == 0) ::_exit(3);
+    if (config_.get_int("compilers", 0) > 0) say({{"compilers", config_.get_int("compilers", 0)}});
+    for (int64_t i = 0; i < config_.get_int("devices", 1); ++i) join();
+    while (const std::optional<Json> m = channel_.receive()) {
+      const std::string& what = m->at("do").as_string();
+      if (what == "task") tasks_.insert(m->at("task").as_int());
+      if (what == "compile") compile(*m);
+      if (what == "drop") {
+        for (const Json& job : m->at("jobs").elements()) compiled_.erase(job.as_int());
+      }
+      if (what == "measure" || what == "race") measure(*m);
+      if (what == "end") return;
+    }
+  }
+
+ private:
+  void say(const Json& message) { channel_.send(message); }
+  void say(std::initializer_list<Json::Member> members) { say(Json::object(members)); }
+  void join() {
+    say({{"device", "n" + std::to_string(joined_)},
+         {"machine", "machine of n" + std::to_string(joined_)}});
+    ++joined_;
+  }
+  int64_t exits() const {
+    const std::string once = config_.get_string("once", "");
+    return !once.empty() && std::filesystem::exists(once) ? -1 : config_.get_int("exits", -1);
+  }
+  static int64_t hash_of(const Json& steps) {
+    return static_cast<int64_t>(hash_string(steps.dump()) >> 2);
+  }
+
+  void compile(const Json& m) {
+    if (!tasks_.contains(m.at("task").as_int())) ::_exit(4);  // it was not told
+    const Json& job = m.at("job");
+    if (lost_jobs_++ < config_.get_int("lose_jobs", 0))
+      return say({{"compiled", job}, {"lost", "its node died"}});
+    if (hash_of(m.at("steps")) == config_.get_int("uncompilable", -1))
+      return say({{"compiled", job}, {"error", "compile"}, {"message", "it cannot"}});
+    compiled_.insert(job.as_int());
+    say({{"compiled", job}, {"seconds", 0.5}});
+  }
+
+  Json result(const Json& candidate, const std::string& device) {
+    // Devices are of different speed.
+    const double speed = 1 + 0.5 * static_cast<double>(device.back() - '0');
+    double base = 2e-3 * speed;
+    if (device == config_.get_string("wanders", "")) base *= (rounds_ % 2 == 0 ? 1 : 3);
+    const double seconds =
+        1e-3 * speed + 1e-9 * static_cast<double>(hash_of(candidate.at("steps")) % 1000000);
+    return Json::object({{"trial", candidate.at("trial")},
+                         {"seconds", Json::array({seconds, seconds, seconds})},
+                         {"cut_off", false},
+                         {"base", base},
+                         {"compile", 0.0},
+                         {"run", 1e-3},
+                         {"check", 0.0}});
+  }
+
+  void measure(const Json& m) {
+    const std::string device = m.at("device").as_string();
+    if (!tasks_.contains(m.at("task").as_int())) ::_exit(4);
+    if (dead_.contains(device)) return;
+    if (device == config_.get_string("silent", "")) return;
+    if (exits() == rounds_) {
+      std::ofstream(config_.get_string("once", "/dev/null")) << "once";
+      ::_exit(3);
+    }
+    ++rounds_;
+    const Json* dies = config_.find("dies");
+    if (dies && dies->get_int(device, 1 << 30) <= of_device_[device]++) return die(device);
+    Json results = Json::array();
+    for (const Json& c : m.at("candidates").elements()) {
+      if (hash_of(c.at("steps")) == config_.get_int("deadly", -1)) {
+        join();
+        return die(device);
+      }
+      if (const Json* job = c.find("job"); job && !compiled_.contains(job->as_int()))
+        ::_exit(5);  // code that nobody made, or that was dropped
+      const Json* slow = config_.find("slow");
+      int64_t us = config_.get_int("trial_us", 200);
+      if (slow) us = slow->get_int(device, us);
+      ::usleep(static_cast<unsigned>(us));
+      results.push_back(result(c, device));
+      std::ofstream(config_.get_string("log", "/dev/null"), std::ios::app)
+          << hash_of(c.at("steps")) << "\n";
+    }
+    Json answer = Json::object({{"round", m.at("round")}, {"device", device}});
+    answer["results"] = std::move(results);
+    say(answer);
+    if (!config_.get_bool("double", false)) return;
+    say(answer);
+    for (size_t i = 0; i < 2; ++i) {
+      Json other = answer.at("results").at(0);
+      other["trial"] = Json(i == 0 ? int64_t{1} << 40 : -1);
+      answer["results"].push_back(other);
+    }
+    say(answer);
+  }
+
+  void die(const std::string& device) {
+    dead_.insert(device);
+    say({{"gone", device}, {"why", "its node was killed"}});
+  }
+
+  Json config_;
+  Channel& channel_;
+  int joined_ = 0;
+  int64_t rounds_ = 0, lost_jobs_ = 0;
+  std::set<int64_t> tasks_, compiled_;
+  std::set<std::string> dead_;
+  std::map<std::string, int64_t> of_device_;
+};
+
+const TestWorker kFleet("fleet", [](const std::string& config) {
+  measuring::WorkerHooks hooks;
+  hooks.serve = [config](Channel& channel, measuring::WorkerStatus&) {
+    StandIn(config, channel).run();
+  };
+  return hooks;
+});
+
+std::unique_ptr<Measurer> fleet(const Json& config, double join_seconds = 20) {
+  FleetOptions options;
+  options.target = two_threads();
+  options.protocol = quick_protocol();
+  options.join_seconds = join_seconds;
+  options.command = test_worker("fleet", config.dump());
+  return make_fleet_measurer(options);
+}
+
+int64_t hash_of(const Schedule& s) {
+  return static_cast<int64_t>(hash_string(s.to_json().dump()) >> 2);
+}
+
+void expect_all_once(const Collected& c, size_t count) {
+  ASSERT_EQ(c.results.size(), count);
+  for (size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(c.reports[i], 1) << i;
+    EXPECT_TRUE(c.results[i].ok()) << c.results[i].message;
+  }
+}
+
+int trials_of(const Measurer& m) {
+  int out = 0;
+  for (const NodeUse& use : m.nodes()) out += use.trials;
+  return out;
+}
+
+std::string scratch(const std::string& name) {
+  const std::string path = ::testing::TempDir() + name + "." + std::to_string(::getpid());
+  std::filesystem::remove(path);
+  return path;
+}
+
+TEST(Fleet, AllDevicesMeasureAndEachTrialIsReportedOnce) {
+  const TuneTask task = small_matmul();
+  const std::vector<Schedule> schedules = candidates(task, 60);
+  for (const int compilers : {0, 3}) {
+    const auto m = fleet(Json::object({{"devices", 3}, {"compilers", compilers}}));
+    const Collected c = measure_all(*m, task, schedules);
+    expect_all_once(c, 60);
+    std::set<std::string> machines;
+    for (const MeasureResult& r : c.results) {
+      machines.insert(r.machine);
+      EXPECT_GT(r.base_seconds, 0);
+      EXPECT_EQ(r.compile_seconds > 0, compilers > 0);
+    }
+    EXPECT_EQ(machines.size(), 3u);
+    EXPECT_EQ(trials_of(*m), 60);
+    EXPECT_EQ(m->width(), 3);
+    EXPECT_EQ(m->prefetch(task, schedules), compilers > 0);
+    expect_all_once(measure_all(*m, task, schedules), 60);  // after a prefetch
+    EXPECT_TRUE(m->problems().empty());
+  }
+  EXPECT_FALSE(has_children());
+}
+
+TEST(Fleet, ASecondAnswerAndOneOfNobodyAreDropped) {
+  const TuneTask task = small_matmul();
+  const auto m = fleet(Json::object({{"devices", 2}, {"double", true}}));
+  for (int batch = 0; batch < 3; ++batch)  // what is late comes in the next one
+    expect_all_once(measure_all(*m, task, candidates(task, 20)), 20);
+  EXPECT_EQ(trials_of(*m), 60);
+}
+
+TEST(Fleet, WhatADeviceLeavesAnotherMeasures) {
+  const TuneTask task = small_matmul();
+  Json config = Json::object({{"devices", 3}});
+  config["dies"] = Json::object({{"n0", 0}, {"n2", 1}});
+  const auto m = fleet(config);
+  expect_all_once(measure_all(*m, task, candidates(task, 40)), 40);
+  int gone = 0;
+  for (const NodeUse& use : m->nodes()) gone += use.gone;
+  EXPECT_EQ(gone, 2);
+  EXPECT_EQ(m->width(), 1);
+}
+
+TEST(Fleet, ACandidateWithWhichDevicesDieIsFoundOut) {
+  const TuneTask task = small_matmul();
+  const std::vector<Schedule> schedules = candidates(task, 24);
+  const auto m = fleet(Json::object({{"devices", 2}, {"deadly", hash_of(schedules[7])}}));
+  const Collected c = measure_all(*m, task, schedules);
+  for (size_t i = 0; i < schedules.size(); ++i) {
+    EXPECT_EQ(c.reports[i], 1);
+    EXPECT_EQ(c.results[i].ok(), i != 7) << i << ": " << c.results[i].message;
+  }
+  EXPECT_EQ(c.results[7].error, MeasureError::Crash);
+  EXPECT_NE(c.results[7].message.find("devices died with it"), std::string::npos);
+}
+
+TEST(Fleet, ASilentDeviceAndASlowOneHoldNobodyUp) {
+  const TuneTask task = small_matmul();
+  Json config = Json::object({{"devices", 2}, {"silent", "n0"}});
+  auto m = fleet(config);
+  expect_all_once(measure_all(*m, task, candidates(task, 30)), 30);
+  for (const NodeUse& use : m->nodes()) EXPECT_EQ(use.trials, use.name == "n1" ? 30 : 0);
+}
+
+TEST(Fleet, WhatHasNoCodeIsCompiledWhereItIsMeasured) {
+  const TuneTask task = small_matmul();
+  const std::vector<Schedule> schedules = candidates(task, 12);
+  Json config = Json::object({{"devices", 2}, {"compilers", 1}, {"lose_jobs", 20}});
+  expect_all_once(measure_all(*fleet(config), task, schedules), 12);
+  config =
+      Json::object({{"devices", 2}, {"compilers", 1}, {"uncompilable", hash_of(schedules[3])}});
+  const Collected c = measure_all(*fleet(config), task, schedules);
+  EXPECT_EQ(c.results[3].error, MeasureError::Compile);
+  EXPECT_EQ(c.reports, std::vector<int>(12, 1));
+}
+
+TEST(Fleet, ABridgeThatDiesIsStartedAgain) {
+  const TuneTask task = small_matmul();
+  const std::vector<Schedule> schedules = candidates(task, 50);
+  for (const int after : {0, 1, 4}) {
+    const std::string once = scratch("fleet_once");
+    const auto m = fleet(Json::object(
+        {{"devices", 2}, {"compilers", 2}, {"exits", after}, {"once", once}, {"double", true}}));
+    if (after == 0) std::ofstream(once) << "not at the start";
+    expect_all_once(measure_all(*m, task, schedules), 50);
+    expect_all_once(measure_all(*m, task, schedules), 50);
+    std::filesystem::remove(once);
+  }
+  const auto never = fleet(Json::object({{"devices", 2}, {"exits", 0}}));
+  try {
+    measure_all(*never, task, schedules);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(e.message.find("dies again and again"), std::string::npos) << e.message;
+  }
+  EXPECT_FALSE(has_children());
+}
+
+TEST(Fleet, WhatCannotWorkIsSaidAtOnce) {
+  const TuneTask task = small_matmul();
+  try {
+    measure_all(*fleet(Json::object({{"refuses", "Ray is not installed"}})), task,
+                candidates(task, 1));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message, "Ray is not installed");
+    EXPECT_EQ(e.kind, ErrorKind::User);
+  }
+  try {
+    measure_all(*fleet(Json::object({{"devices", 0}}), 0.2), task, candidates(task, 1));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(e.message.find("no node of the fleet at 'auto' measures 'cpu:"), std::string::npos);
+  }
+  Target other = two_threads();
+  other.cores = 1;
+  const TuneTask elsewhere = make_task(
+      "elsewhere", {ops::matmul(placeholder({48, 40}, f32, "A"), placeholder({40, 56}, f32, "B"))},
+      other);
+  EXPECT_THROW(
+      measure_all(*fleet(Json::object({{"devices", 1}})), elsewhere, candidates(elsewhere, 1)),
+      Error);
+}
+
+TEST(Fleet, ADeviceThatWandersIsSetAside) {
+  EXPECT_EQ(measuring::wandering({1, 2, 1, 2, 1}), 0);  // too few to say
+  EXPECT_NEAR(measuring::wandering({1, 1.02, 1, 1.02, 1, 1.02}), 0.02, 1e-3);
+  EXPECT_GT(measuring::wandering({1, 3, 1, 3, 1, 3}), 0.5);
+  const TuneTask task = small_matmul();
+  for (const int devices : {2, 1}) {
+    const auto m = fleet(Json::object({{"devices", devices}, {"wanders", "n0"}}));
+    for (int batch = 0; batch < 20; ++batch) measure_all(*m, task, candidates(task, 2 * devices));
+    const std::vector<std::string> problems = m->problems();
+    if (devices == 1) {  // it is the last one
+      EXPECT_TRUE(problems.empty());
+      continue;
+    }
+    ASSERT_EQ(problems.size(), 1u);
+    EXPECT_NE(problems[0].find("'n0' was set aside: the time of the static choice changes by"),
+              std::string::npos)
+        << problems[0];
+    EXPECT_EQ(m->width(), 1);
+  }
+}
+
+TEST(Fleet, ARaceRunsOnOneDevice) {
+  const TuneTask task = small_matmul();
+  Json config = Json::object({{"devices", 3}, {"compilers", 1}});
+  config["dies"] = Json::object({{"n1", 3}});
+  const auto m = fleet(config);
+  measure_all(*m, task, candidates(task, 12));
+  for (int i = 0; i < 4; ++i) {
+    const std::vector<MeasureResult> results = m->race(task, candidates(task, 3), 5, TuneClock(20));
+    ASSERT_EQ(results.size(), 3u);
+    for (const MeasureResult& r : results) {
+      EXPECT_TRUE(r.ok()) << r.message;
+      EXPECT_EQ(r.machine, results[0].machine);
+    }
+  }
+}
+
+TEST(Fleet, TheRestIsCancelledWhenTheTimeIsUp) {
+  const TuneTask task = small_matmul();
+  const auto m = fleet(Json::object({{"devices", 1}, {"trial_us", 20000}}));
+  measure_all(*m, task, candidates(task, 1));  // it is there
+  const Collected c = measure_all(*m, task, candidates(task, 200), TuneClock(0.3));
+  EXPECT_EQ(c.reports, std::vector<int>(200, 1));
+  EXPECT_EQ(c.results.back().error, MeasureError::Cancelled);
+}
+
+// The log is what a run leaves; another tuner goes on from it, through another bridge.
+TEST(Fleet, ARunGoesOnFromItsLogAndMeasuresNothingTwice) {
+  const std::string log = scratch("fleet_log"), measured = scratch("fleet_measured");
+  const std::string once = scratch("fleet_tune_once");
+  for (int run = 0; run < 2; ++run) {
+    const auto m = fleet(Json::object(
+        {{"devices", 3}, {"exits", 3 + run}, {"once", once}, {"double", true}, {"log", measured}}));
+    TuneOptions options;
+    options.measurer = m.get();
+    options.log = log;
+    options.max_trials = 40;
+    options.warm_start = false;
+    const TuneReport report = tune_tasks({small_matmul()}, options);
+    EXPECT_EQ(report.trials, 40);
+    EXPECT_EQ(report.nodes.size(), 3u);
+  }
+  std::set<std::string> configs;
+  int trials = 0;
+  for (const Record& r : read_records(log).records) {
+    if (r.protocol.find("race") != std::string::npos || r.protocol.starts_with("chosen")) continue;
+    ++trials;
+    EXPECT_TRUE(configs.insert(r.steps.dump()).second) << "recorded twice";
+    EXPECT_TRUE(r.machine.starts_with("machine of n")) << r.machine;
+  }
+  EXPECT_EQ(trials, 80);
+  for (const std::string& file : {log, measured, once}) std::filesystem::remove(file);
+}
+
+TEST(Fleet, TheProgramIsFoundOrMissedClearly) {
+  ::setenv("HEDDLE_FLEET", "/no/such/fleet", 1);
+  try {
+    fleet_command();
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(e.message.find("HEDDLE_FLEET names '/no/such/fleet'"), std::string::npos);
+  }
+  ::unsetenv("HEDDLE_FLEET");
+  EXPECT_EQ(fleet_resource(Target::parse("cuda -gpu=h200")), "gpu:h200");
+  EXPECT_EQ(fleet_resource(Target::parse("llvm -mcpu=znver3")), "cpu:znver3");
+}
+
+}  // namespace
+}  // namespace heddle
