@@ -192,15 +192,12 @@ bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& grou
 /// with it and not with the machine of a minute ago; without a verdict where that fails. False when
 /// the worker died of it.
 bool WorkerMeasurer::time_base(Batch& batch, size_t worker) {
-  const MeasuredTask& of = tasks_[batch.task];
-  Json request = of.task.message
-                     ? Json::object({{"do", "compile"}, {"task", batch.task}})
-                     : compile_request(batch.task, kStaticChoice, of.task.tmpl.static_schedule());
-  if (of.task.message) {
-    request["steps"] = of.task.message->at("default");
-    if (const Json* code = given_code(kStaticChoice)) request["code"] = *code;
-  }
-  request["slot"] = request["candidate"] = Json(kBase);
+  const TuneTask& task = tasks_[batch.task].task;
+  Json request = Json::object(
+      {{"do", "compile"}, {"task", batch.task}, {"slot", kBase}, {"candidate", kBase}});
+  request["steps"] =
+      task.message ? task.message->at("default") : task.tmpl.static_schedule().to_json();
+  if (const Json* code = given_code(kStaticChoice)) request["code"] = *code;
   workers_.ask(worker, request, options_.protocol.timeout_seconds);
   std::optional<WorkerEvent> event = workers_.next_event(batch.clock);
   if (event && event->answer && !event->answer->contains("error")) {

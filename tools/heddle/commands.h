@@ -61,6 +61,7 @@ struct TuneRequest {
   int batch = 0;    ///< 0: as tuning sees fit
   uint64_t seed = 0;
   std::string policy, model;
+  std::string fleet;  ///< address of a cluster; empty: this machine
   bool no_warm_start = false;
   std::string json;  ///< a file, or "-"
   bool quiet = false;
@@ -156,6 +157,13 @@ struct ProfileOptions {
   bool json = false;
 };
 int run_profile(const ProfileOptions& options);
+
+struct FleetRequest {
+  std::string command;  ///< "up" or "status"
+  std::string address = "auto";
+  std::vector<std::string> devices;  ///< "cpu:znver3=1"; empty: those of this machine
+};
+int run_fleet(const FleetRequest& request);
 
 struct OnnxListOptions {
   bool coverage = false;

@@ -105,6 +105,8 @@ int run(int argc, char** argv) {
   add_profile(app, profile);
   OnnxListOptions onnx;
   add_onnx(app, onnx);
+  FleetRequest fleet;
+  add_fleet(app, fleet);
   add_worker(app);
   if (argc == 1) {
     std::cerr << app.help();
@@ -130,6 +132,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("profile")) return run_profile(profile);
   if (app.got_subcommand("onnx")) return run_onnx(onnx);
   if (app.got_subcommand("selftest")) return run_selftest(selftest);
+  if (app.got_subcommand("fleet")) return run_fleet(fleet);
   if (app.got_subcommand("worker")) return worker_main(1, argv);
   return run_bench(bench);
 }

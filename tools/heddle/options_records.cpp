@@ -28,6 +28,9 @@ void add_tune(CLI::App& app, TuneRequest& o) {
   c->add_option("--trials", o.trials, "Stop after so many measurements (when the time is up)")
       ->check(CLI::Range(1, INT_MAX));
   c->add_option("--batch", o.batch, "Candidates of one round (32)")->check(CLI::Range(1, 4096));
+  c->add_option("--fleet", o.fleet,
+                "Measure on the devices of a Ray cluster: ray://host:port, host:port, auto, or "
+                "local (this machine)");
   c->add_option("--seed", o.seed, "Of the search (0)");
   c->add_option("--policy", o.policy, "evolutionary or random (evolutionary)");
   c->add_option("--model", o.model, "xgboost, random, or the file of a saved model (xgboost)");
@@ -50,7 +53,26 @@ void add_tune(CLI::App& app, TuneRequest& o) {
       "  heddle tune digits --budget 2m --log digits.jsonl\n"
       "  heddle tune --workloads conv --budget 10m --threads 1 --json results.json\n"
       "  heddle tune softmax:4096x4096 --trials 200 --policy random --seed 3\n"
-      "  heddle tune matmul:4096x4096x4096 --target cuda --dtype bf16");
+      "  heddle tune matmul:4096x4096x4096 --target cuda --dtype bf16\n"
+      "  heddle tune conv2d:1x64x56x56,64x64x3x3 --target 'llvm -mcpu=znver3 -threads=8' --fleet "
+      "ray://head:10001");
+}
+
+void add_fleet(CLI::App& app, FleetRequest& o) {
+  CLI::App* c = app.add_subcommand("fleet", "Machines that tune together, through Ray");
+  c->require_subcommand(1);
+  CLI::App* up = c->add_subcommand("up", "Make this machine a fleet of its own, to try it");
+  up->add_option("--device", o.devices, "What it measures: cpu:znver3=1 (its CPU, and its GPUs)");
+  up->callback([&o] { o.command = "up"; });
+  CLI::App* status = c->add_subcommand("status", "Show the nodes of a fleet");
+  status->add_option("--address", o.address, "ray://host:port, host:port or auto (auto)");
+  status->callback([&o] { o.command = "status"; });
+  c->footer(
+      "Needs a Python with Ray, python3 or what HEDDLE_PYTHON names; docs/fleet.md says how nodes\n"
+      "join. One machine needs none of it: `heddle tune` alone uses all of it.\n"
+      "Examples:\n"
+      "  heddle fleet up\n"
+      "  heddle tune matmul:512x512x512 --fleet auto");
 }
 
 void add_report(CLI::App& app, ReportRequest& o) {

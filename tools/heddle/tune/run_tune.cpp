@@ -10,6 +10,7 @@
 #include "common/figures.h"
 #include "common/machine.h"
 #include "common/output_file.h"
+#include "heddle/measure/fleet.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
@@ -113,8 +114,8 @@ void data_sheet_peaks(const Gpu& gpu, const TaskList& list, std::vector<TaskScal
   }
 }
 
-void check_tunable(const Target& target) {
-  if (!target.is_cuda()) return;
+void check_tunable(const Target& target, const TuneRequest& request) {
+  if (!request.fleet.empty() || !target.is_cuda()) return;  // a fleet's nodes say what they run
   const std::string reason = cuda::unavailable_reason();
   if (!reason.empty()) {
     throw_user_error("tuning for '" + to_string(target) + "' needs the GPU: " + reason, {},
@@ -154,8 +155,10 @@ int threads_of(const TuneRequest& request) {
 
 Target target_of(const TuneRequest& request) {
   Target target = Target::parse(request.target);
-  check_tunable(target);
-  if (!target.is_cuda()) target.cores = threads_of(request);
+  check_tunable(target, request);
+  // On a fleet, as the target says of its machines.
+  if (!target.is_cuda() && (request.fleet.empty() || request.threads > 0))
+    target.cores = threads_of(request);
   return target;
 }
 
@@ -178,6 +181,7 @@ std::string first_line(const TuneOptions& options, const Target& target, size_t 
   return "tuning " + count_text(static_cast<int64_t>(tasks), "task") + " for " +
          clock_text(options.budget.count()) + " on " +
          (target.is_cuda() ? "a " + target.gpu.name : count_text(target.cores, "thread")) +
+         (options.measurer != nullptr ? " of each " + fleet_resource(target) + " of a fleet" : "") +
          ", records go to " + options.log;
 }
 
@@ -219,9 +223,19 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   options.target = target;
   const double budget = options.budget.count();
 
+  std::unique_ptr<Measurer> fleet;
+  if (!request.fleet.empty()) {
+    fleet = make_fleet_measurer({.target = target, .address = request.fleet});
+    options.measurer = fleet.get();
+  }
+
   TaskList list = tasks_of(subjects, target);
-  target.is_cuda() ? data_sheet_peaks(target.gpu, list, &list.scales)
-                   : measure_peaks(list, threads, &list.scales);
+  // What CPUs elsewhere can do is not known.
+  if (target.is_cuda()) {
+    data_sheet_peaks(target.gpu, list, &list.scales);
+  } else if (!fleet) {
+    measure_peaks(list, threads, &list.scales);
+  }
   std::ostream& out = output.out;
   if (!request.quiet) out << first_line(options, target, list.tasks.size()) << std::endl;
 
@@ -245,7 +259,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
 
   outcome.report.cancelled = outcome.report.cancelled || clock.cancelled();
   outcome.rows = task_rows(outcome.report, list.calls, list.scales);
-  if (!target.is_cuda() && above_peak(outcome.rows)) {
+  if (!target.is_cuda() && !fleet && above_peak(outcome.rows)) {
     measure_peaks(list, threads, &list.scales);
     outcome.rows = task_rows(outcome.report, list.calls, list.scales);
   }

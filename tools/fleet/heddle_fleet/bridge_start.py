@@ -1,0 +1,47 @@
+"""The first words between a tuner and its bridge."""
+import asyncio
+import socket
+
+from . import frames
+
+CHANNEL = 3
+
+
+def _receive_exactly(channel, count):
+    data = b""
+    while len(data) < count:
+        part = channel.recv(count - len(data))
+        if not part:
+            return None
+        data += part
+    return data
+
+
+def serve_tuner(no_ray, how):
+    """Until the tuner ends. `no_ray`: why there is no Ray; None: there is."""
+    channel = socket.socket(fileno=CHANNEL)
+    header = _receive_exactly(channel, frames.HEADER)
+    if header is None:
+        return 0
+    body = _receive_exactly(channel, frames.length_in(header))
+    if body is None:
+        return 0
+    hello = frames.unpack(bytearray(header + body))
+    refusal = no_ray
+    if refusal is None:
+        from . import cluster
+
+        try:
+            cluster.connect(hello["address"], {hello["resource"]: hello.get("local_devices", 1)})
+        except Exception as error:  # whatever Ray throws: the tuner says it to a person
+            refusal = f"no cluster at '{hello['address']}': {error}"
+            how = "`heddle fleet up` makes one of this machine; docs/fleet.md says how to join others"
+    started = {"started": hello["version"]}
+    if refusal is not None:
+        channel.sendall(frames.pack({**started, "message": refusal, "help": how}))
+        return 2
+    channel.sendall(frames.pack(started))
+    from .bridge import Bridge
+
+    asyncio.run(Bridge(channel, hello).serve())
+    return 0

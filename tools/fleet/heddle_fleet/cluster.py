@@ -1,0 +1,85 @@
+"""The cluster: connecting to it, and what its nodes offer."""
+import json
+import subprocess
+import sys
+
+import ray
+
+NAMESPACE = "heddle"
+DEVICES = ("cpu:", "gpu:")
+MOST_COMPILERS = 64
+# A device that measures wants a core for its runner and one for its host's work.
+CORES_FOR_A_GPU = 2
+
+
+def connect(address, local_resources=None):
+    """`address`: "ray://host:port", "host:port", "auto", or "local", which makes a cluster."""
+    options = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": "ERROR"}
+    if address == "local":
+        ray.init(address="local", resources=local_resources or {}, include_dashboard=False, **options)
+    else:
+        ray.init(address=address, **options)
+
+
+def devices_of(node, resource):
+    return int(node["Resources"].get(resource, 0)) if node["Alive"] else 0
+
+
+def compilers_of(node):
+    """How many candidates may be compiled at a time on a node. Where a CPU is measured nobody else
+    compiles: the device does that in turns with measuring."""
+    resources = node["Resources"]
+    if not node["Alive"] or any(name.startswith("cpu:") for name in resources):
+        return 0
+    gpus = sum(int(n) for name, n in resources.items() if name.startswith("gpu:"))
+    free = int(resources.get("CPU", 0)) - CORES_FOR_A_GPU * gpus
+    return min(MOST_COMPILERS, max(free, 1 if gpus else 0))
+
+
+def node_name(node):
+    return f"{node['NodeManagerHostname']}/{node['NodeID'][:6]}"
+
+
+def parse_resources(texts):
+    """["cpu:znver3=1"] as a dict."""
+    out = {}
+    for text in texts:
+        name, _, count = text.partition("=")
+        out[name] = int(count or 1)
+    return out
+
+
+def up(resources):
+    """Makes this machine a cluster of its own, which stays until `ray stop`."""
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--include-dashboard=false"]
+    command += ["--disable-usage-stats", "--resources", json.dumps(resources)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        print(done.stdout + done.stderr, file=sys.stderr)
+        return 1
+    offered = ", ".join(f"{count} x {name}" for name, count in resources.items())
+    print(f"this machine is a fleet of one node: {offered}")
+    print("  heddle tune matmul:512x512x512 --fleet auto")
+    print("  heddle fleet status")
+    print("it stays until `ray stop`")
+    return 0
+
+
+def status(address):
+    connect(address)
+    rows = [("node", "state", "CPUs", "devices", "compilers")]
+    for node in sorted(ray.nodes(), key=node_name):
+        offered = [f"{int(n)} x {r}" for r, n in node["Resources"].items() if r.startswith(DEVICES)]
+        rows.append(
+            (
+                node_name(node),
+                "alive" if node["Alive"] else "dead",
+                str(int(node["Resources"].get("CPU", 0))),
+                ", ".join(offered) or "-",
+                str(compilers_of(node)),
+            )
+        )
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    return 0
