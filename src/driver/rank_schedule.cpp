@@ -20,12 +20,8 @@ constexpr int kMostSteps = 4;
 constexpr double kBelievedGain = 1.1;
 
 std::vector<Tensor> args_of(const ComputeDag& dag) {
-  std::vector<Tensor> args;
-  for (int i = 0; i < dag.size(); ++i) {
-    const Operation& op = dag.stage(i);
-    if (op.is_placeholder() && op.data() == nullptr) args.push_back(op.output(0));
-  }
-  for (const Tensor& t : dag.outputs()) args.push_back(t);
+  std::vector<Tensor> args = dag.placeholders();
+  args.insert(args.end(), dag.outputs().begin(), dag.outputs().end());
   return args;
 }
 

@@ -1,7 +1,7 @@
-#include "measure/measure_worker.h"
+#include "measure/measure_batch.h"
 
 #include <algorithm>
-#include <deque>
+#include <cstdio>
 
 #include "heddle/support/error.h"
 #include "heddle/support/log.h"
@@ -17,38 +17,12 @@ namespace {
 // clock runs out in the middle.
 constexpr double kGroupSeconds = 0.3;
 constexpr size_t kLargestGroup = 64;
-// A first call that takes so many times longer than the cut-off, and what a cold start costs, is
-// stopped: the candidate has lost, by how much nobody needs to know. Another runner costs some
-// milliseconds.
-constexpr double kHopeless = 2;
-constexpr double kColdSeconds = 0.02;
 // A naive kernel reaches about this speed where it reads memory against the grain.
 constexpr double kNaiveFlopsPerSecond = 0.5e9;
 constexpr double kNaiveSeconds = 0.1;
 constexpr double kReferenceTimeout = 60;
-// The static choice is timed beside so many candidates at least; what it is known by.
-constexpr size_t kWorthABase = 3;
-constexpr size_t kBases = 5;
-constexpr int64_t kBase = -1;
 
 }  // namespace
-
-/// The candidates of one call of measure().
-struct WorkerMeasurer::Batch {
-  int task = 0;
-  std::span<const Schedule> schedules;
-  const TuneClock& clock;
-  const Done& done;
-  double best = 0;
-  std::deque<size_t> todo = {};
-  std::vector<bool> finished = {};
-  std::vector<double> compile_seconds = {};
-  std::vector<std::vector<size_t>> compiled = {};  ///< by worker
-  std::vector<int> forgiven = {};                  ///< deaths after which a candidate was run again
-  std::string remark = {};                         ///< on every result: "not checked: ..."
-  double base = 0;                                 ///< the static choice, timed last; 0: never
-  bool base_fails = false;                         ///< it is not timed again
-};
 
 // ---- tasks and workers -------------------------------------------------------------------------
 
@@ -136,7 +110,8 @@ size_t WorkerMeasurer::group_size(const Batch& batch) const {
   const auto workers = static_cast<double>(workers_.size());
   double count = kGroupSeconds * workers / mean_compile_;
   // Near the end, smaller ones: what is compiled is to be measured as well.
-  const double each = mean_compile_ / workers + mean_run_;
+  const auto lanes = static_cast<double>(lanes_.at(batch.task).count());
+  const double each = mean_compile_ / workers + mean_run_ / lanes;
   count = std::min(count, 0.5 * batch.clock.left_s() / each);
   count = std::max(count, workers);
   return std::min({batch.todo.size(), kLargestGroup, static_cast<size_t>(count)});
@@ -188,127 +163,6 @@ bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& grou
   return true;
 }
 
-/// Times the static choice in the worker that runs the next candidates, so that they are compared
-/// with it and not with the machine of a minute ago; without a verdict where that fails. False when
-/// the worker died of it.
-bool WorkerMeasurer::time_base(Batch& batch, size_t worker) {
-  const TuneTask& task = tasks_[batch.task].task;
-  Json request = Json::object(
-      {{"do", "compile"}, {"task", batch.task}, {"slot", kBase}, {"candidate", kBase}});
-  request["steps"] =
-      task.message ? task.message->at("default") : task.tmpl.static_schedule().to_json();
-  if (const Json* code = given_code(kStaticChoice)) request["code"] = *code;
-  workers_.ask(worker, request, options_.protocol.timeout_seconds);
-  std::optional<WorkerEvent> event = workers_.next_event(batch.clock);
-  if (event && event->answer && !event->answer->contains("error")) {
-    request = Json::object({{"do", "run"}, {"slot", kBase}, {"candidate", kBase}});
-    workers_.ask(worker, request, run_allowance(0));
-    event = workers_.next_event(batch.clock);
-  }
-  batch.base = 0;
-  batch.base_fails = true;
-  if (!event) return true;  // the clock expired: for the candidates, too
-  if (!event->answer) {
-    workers_.forgive(event->death);
-    return event->worker_lives;
-  }
-  const Json* samples = event->answer->find("samples");
-  if (samples == nullptr) return true;
-  MeasureResult base;
-  for (const Json& s : samples->elements()) base.seconds.push_back(s.as_double());
-  // One time of it is as noisy as any other: the median of the last few follows the machine.
-  std::deque<double>& last = bases_[batch.task];
-  last.push_back(base.median());
-  if (last.size() > kBases) last.pop_front();
-  std::vector<double> sorted(last.begin(), last.end());
-  std::sort(sorted.begin(), sorted.end());
-  batch.base = sorted[sorted.size() / 2];
-  batch.base_fails = false;
-  return true;
-}
-
-/// Runs what is compiled, worker after worker: the threads of one go to sleep once. What a dying
-/// worker takes with it goes back to the front of the queue; with a runner nothing else dies. False
-/// when the clock expired.
-bool WorkerMeasurer::run_group(Batch& batch) {
-  for (size_t w = 0; w < workers_.size(); ++w) {
-    std::vector<size_t> list = std::move(batch.compiled[w]);
-    batch.compiled[w].clear();
-    std::sort(list.begin(), list.end());
-    if (list.size() >= (always_base_ ? 1 : kWorthABase) && !batch.base_fails &&
-        !time_base(batch, w)) {
-      batch.todo.insert(batch.todo.begin(), list.begin(), list.end());
-      continue;
-    }
-    for (size_t i = 0; i < list.size(); ++i) {
-      const std::optional<WorkerEvent> event = run_one(batch, w, list[i]);
-      if (!event) return false;
-      if (event->worker_lives) continue;
-      batch.todo.insert(batch.todo.begin(), list.begin() + static_cast<ptrdiff_t>(i) + 1,
-                        list.end());
-      break;
-    }
-    workers_.forget(w);
-  }
-  return true;
-}
-
-double WorkerMeasurer::run_allowance(double compile_seconds) const {
-  return std::max(0.1 * options_.protocol.timeout_seconds,
-                  options_.protocol.timeout_seconds - compile_seconds);
-}
-
-double WorkerMeasurer::first_call_allowance(double best_seconds) const {
-  if (options_.protocol.cutoff <= 0) return std::numeric_limits<double>::infinity();
-  return kHopeless * options_.protocol.cutoff * best_seconds + kColdSeconds;
-}
-
-/// Runs a candidate and reports it; nothing when the clock expired.
-std::optional<WorkerEvent> WorkerMeasurer::run_one(Batch& batch, size_t worker, size_t candidate) {
-  const Timer timer;
-  Json request = Json::object();
-  request["do"] = Json("run");
-  request["slot"] = Json(candidate);
-  request["candidate"] = Json(candidate);
-  if (batch.best < std::numeric_limits<double>::infinity()) request["best"] = Json(batch.best);
-  workers_.ask(worker, request, run_allowance(batch.compile_seconds[candidate]),
-               first_call_allowance(batch.best));
-  std::optional<WorkerEvent> event = workers_.next_event(batch.clock);
-  if (!event) return event;
-  MeasureResult result;
-  if (event->stopped_seconds > 0) {
-    result.seconds = {event->stopped_seconds};
-    result.cut_off = true;
-    result.run_seconds = event->stopped_seconds;
-  } else if (!event->answer) {
-    result = failed(event->death.error, event->death.message);
-  } else if (event->answer->contains("error")) {
-    result = failed(*event->answer);
-    // It may have written elsewhere, too: nothing of this runner is to be trusted.
-    if (result.error == MeasureError::WrongAnswer) workers_.rest(worker);
-  } else {
-    result = timed(*event->answer, batch.remark);
-    spent_["prepare"] += event->answer->at("prepare").as_double();
-    if (!result.cut_off) batch.best = std::min(batch.best, result.median());
-  }
-  result.compile_seconds = batch.compile_seconds[candidate];
-  result.base_seconds = batch.base;
-  // What failed took its time too: the scheduler must not think it free.
-  if (!result.ok() && result.run_seconds == 0) result.run_seconds = timer.elapsed_s();
-  spent_["run"] += result.run_seconds;
-  spent_["check"] += result.check_seconds;
-  mean_run_ = 0.9 * mean_run_ + 0.1 * timer.elapsed_s();
-  // A death that is nobody's is forgiven once: what dies again and again with one candidate is its.
-  if (!event->answer && event->death.candidate != static_cast<int>(candidate) &&
-      batch.forgiven[candidate]++ == 0) {
-    workers_.forgive(event->death);
-    batch.todo.push_front(candidate);
-  } else {
-    finish(batch, candidate, result);
-  }
-  return event;
-}
-
 void WorkerMeasurer::measure(const TuneTask& task, std::span<const Schedule> schedules,
                              double best_seconds, const TuneClock& clock, const Done& done) {
   const Lap lap(spent_, "wait");
@@ -328,6 +182,7 @@ void WorkerMeasurer::measure(const TuneTask& task, std::span<const Schedule> sch
   for (size_t i = 0; i < schedules.size(); ++i) batch.todo.push_back(i);
   if (!clock.expired() && !batch.todo.empty()) {
     batch.task = register_task(task);
+    open_lanes(batch.task);
     const bool in_time = make_reference(batch.task, clock);
     const Reference& reference = *tasks_[batch.task].reference;
     if (options_.protocol.check_output && !reference.ready()) {
@@ -348,6 +203,20 @@ void WorkerMeasurer::measure(const TuneTask& task, std::span<const Schedule> sch
 
 std::vector<std::pair<std::string, double>> WorkerMeasurer::time_spent() const {
   return {spent_.begin(), spent_.end()};
+}
+
+std::vector<std::string> WorkerMeasurer::remarks() const {
+  std::vector<std::string> out;
+  for (const auto& [task, lanes] : lanes_) {
+    if (lanes.contention() == 0) continue;
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "%zu timed at once, on cores of their own; the static choice takes %.2f of its "
+                  "time alone there",
+                  lanes.count(), lanes.contention());
+    out.push_back(tasks_[task].task.name + ": " + text);
+  }
+  return out;
 }
 
 }  // namespace heddle::measuring

@@ -1,10 +1,9 @@
 // The worker measurer: who compiles and runs what when, and what becomes of a worker that dies.
 //
 // Compilation and runs take turns: a group of candidates is compiled by all workers at once, then
-// the group's kernels run one at a time while nobody compiles. With as many workers as cores,
-// compiling beside a run costs it a fifth of its speed; where there are many more cores than a
-// kernel has threads the two could overlap, which is left out: the caches and the memory bus would
-// still be shared.
+// the group's kernels run while nobody compiles. With as many workers as cores,
+// compiling beside a run costs it a fifth of its speed. Where there are many more cores than a
+// kernel has threads, several run at once (run_lanes.h).
 #pragma once
 
 #include <deque>
@@ -19,6 +18,7 @@
 #include "measure/lap.h"
 #include "measure/local_measurer.h"
 #include "measure/measured_tasks.h"
+#include "measure/run_lanes.h"
 #include "measure/worker_pool.h"
 
 namespace heddle::measuring {
@@ -41,9 +41,11 @@ class WorkerMeasurer : public LocalMeasurer {
   std::string protocol() const override { return to_string(options_.protocol); }
   std::vector<std::pair<std::string, double>> time_spent() const override;
   std::vector<std::string> problems() const override { return problems_; }
+  std::vector<std::string> remarks() const override;
 
  private:
   struct Batch;
+  struct Lane;
   struct Race;
 
   int register_task(const TuneTask& task);
@@ -53,8 +55,13 @@ class WorkerMeasurer : public LocalMeasurer {
   size_t group_size(const Batch& batch) const;
   bool compile_group(Batch& batch, const std::vector<size_t>& group);
   bool run_group(Batch& batch);
-  bool time_base(Batch& batch, size_t worker);
-  std::optional<WorkerEvent> run_one(Batch& batch, size_t worker, size_t candidate);
+  void open_lanes(int task);
+  bool compile_bases(Batch& batch, std::vector<Lane>& lanes);
+  void run_base(Batch& batch, Lane& lane);
+  void hear_of_base(Batch& batch, Lane& lane, const WorkerEvent& event);
+  void run_next(Batch& batch, Lane& lane);
+  void hear_of_run(Batch& batch, Lane& lane, const WorkerEvent& event);
+  bool advance(Batch& batch, Lane& lane, const WorkerEvent& event);
   Json compile_request(int task, size_t candidate, const Schedule& schedule) const;
   void finish(Batch& batch, size_t candidate, const MeasureResult& result);
   bool race_once(Race& race, double seconds);
@@ -72,6 +79,7 @@ class WorkerMeasurer : public LocalMeasurer {
   TimeSpent spent_;
   std::vector<std::string> problems_;
   std::map<int, std::deque<double>> bases_;  ///< by task: the last times of its static choice
+  std::map<int, RunLanes> lanes_;            ///< by task
 };
 
 }  // namespace heddle::measuring

@@ -21,6 +21,7 @@
 #include "measure/network_caches.h"
 #include "measure/worker_limits.h"
 #include "measure/worker_server.h"
+#include "runtime/cpu_topology.h"
 
 namespace heddle::measuring {
 namespace {
@@ -83,6 +84,16 @@ class CpuServer : public WorkerServer {
     return compiled == kernels_.end() ? -1 : compiled->second.task;
   }
 
+  /// A runner that is timed beside others has CPUs of its own. Where the system refuses them the
+  /// runs are as they are without.
+  static void keep_to_cpus(const Json& request) {
+    const Json* named = request.find("cpus");
+    if (named == nullptr) return;
+    std::vector<int> cpus;
+    for (const Json& cpu : named->elements()) cpus.push_back(static_cast<int>(cpu.as_int()));
+    internal::run_on_cpus(cpus);
+  }
+
   // True in the runner. In the worker it returns when the runner has ended, and the next request is
   // its own. The worker never starts threads, so that nothing is lost in the copy.
   bool fork_runner(const Json& request) {
@@ -93,6 +104,7 @@ class CpuServer : public WorkerServer {
     if (runner == 0) {
       is_runner_ = true;
       die_with_parent(worker);
+      keep_to_cpus(request);
       return true;
     }
     status_.runner.store(runner);

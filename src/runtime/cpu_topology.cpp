@@ -52,10 +52,32 @@ CpuTopology read_topology() {
 
 }  // namespace
 
-const CpuTopology& cpu_topology() {
+namespace {
+
+CpuTopology& known_topology() {
   // Never destroyed: threads of the pool ask while the process exits.
-  static const CpuTopology* const topology = new CpuTopology(read_topology());
+  static CpuTopology* const topology = new CpuTopology(read_topology());
   return *topology;
+}
+
+}  // namespace
+
+const CpuTopology& cpu_topology() { return known_topology(); }
+
+bool run_on_cpus([[maybe_unused]] std::span<const int> cpus) {
+#ifdef __linux__
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  for (const int cpu : cpus) {
+    if (cpu < 0 || cpu >= CPU_SETSIZE) return false;
+    CPU_SET(static_cast<std::size_t>(cpu), &mask);
+  }
+  if (cpus.empty() || ::sched_setaffinity(0, sizeof mask, &mask) != 0) return false;
+  known_topology() = read_topology();
+  return true;
+#else
+  return false;
+#endif
 }
 
 }  // namespace heddle::internal

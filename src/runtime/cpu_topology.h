@@ -1,6 +1,7 @@
 // The CPUs that this process may run on.
 #pragma once
 
+#include <span>
 #include <vector>
 
 namespace heddle::internal {
@@ -12,5 +13,10 @@ struct CpuTopology {
 
 /// Read once, at first use.
 const CpuTopology& cpu_topology();
+
+/// Restricts this process to these CPUs, which cpu_topology names from then on. For a process that
+/// has no other threads yet, such as a fork that measures beside others on cores of its own. False
+/// where the system refuses, and then nothing changes.
+bool run_on_cpus(std::span<const int> cpus);
 
 }  // namespace heddle::internal

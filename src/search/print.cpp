@@ -103,6 +103,7 @@ void print_end(std::ostream& out, const TuneReport& report) {
   if (!report.ended.empty()) out << ", ended by: " << report.ended;
   if (!report.log.empty()) out << "; records in " << report.log;
   out << "\n";
+  for (const std::string& remark : report.remarks) out << "measured: " << remark << "\n";
   for (const std::string& problem : report.problems) out << "problem: " << problem << "\n";
 }
 

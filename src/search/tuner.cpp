@@ -46,6 +46,7 @@ TuneReport Tuner::run() {
   out.model = predictions_.accuracy();
   out.nodes = measurer_->nodes();
   out.log = options_.log;
+  out.remarks = measurer_->remarks();
   out.problems = problems_;
   for (std::string& p : measurer_->problems()) out.problems.push_back(std::move(p));
   for (std::string& p : log_.problems()) out.problems.push_back(std::move(p));

@@ -62,7 +62,7 @@ Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options)
     features_ = [](const TuneTask& t, const Schedule& s) { return schedule_features(s, t.args); };
   }
   if (!measurer_) {
-    const WorkerOptions how{.protocol = options.protocol};
+    const WorkerOptions how{.protocol = options.protocol, .runs_at_once = options.runs_at_once};
     own_measurer_ =
         tasks[0].tmpl.target().is_cuda() ? make_cuda_measurer(how) : make_worker_measurer(how);
     measurer_ = own_measurer_.get();

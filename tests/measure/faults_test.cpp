@@ -86,6 +86,25 @@ TEST(Faults, ACrashIsTheCandidatesAlone) {
   EXPECT_FALSE(has_children());
 }
 
+// A candidate that dies or hangs beside others costs none of them.
+TEST(Faults, AreTheCandidatesAloneWhereSeveralRunAtOnce) {
+  WorkerOptions options = options_with(
+      {{"run", 9, Fault::Abort}, {"run", 14, Fault::Hang}, {"output", 20, Fault::Wrong}});
+  options.runs_at_once = 2;
+  const auto measurer = make_worker_measurer(options);
+  const TuneTask task = one_thread_matmul();
+  measure_all(*measurer, task, candidates(task, 6));  // the next ones run side by side
+  const Collected got = measure_all(*measurer, task, candidates(task, 24));
+  for (size_t i = 0; i < got.results.size(); ++i) {
+    EXPECT_EQ(got.reports[i], 1) << i;
+    const MeasureError error = i == 9    ? MeasureError::Crash
+                               : i == 14 ? MeasureError::Timeout
+                               : i == 20 ? MeasureError::WrongAnswer
+                                         : MeasureError::None;
+    EXPECT_EQ(got.results[i].error, error) << i << ": " << got.results[i].message;
+  }
+}
+
 TEST(Faults, AnExceptionIsNoDeath) {
   const MeasureResult compile = with_fault("compile", Fault::Throw)[1];
   EXPECT_EQ(compile.error, MeasureError::Compile);

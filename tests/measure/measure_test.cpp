@@ -17,11 +17,15 @@
 #include "measure/measure_testing.h"
 #include "measure/measure_timing.h"
 #include "measure/measured_tasks.h"
+#include "measure/run_lanes.h"
+#include "runtime/cpu_topology.h"
 
 namespace heddle {
 namespace {
 
 using namespace testing;
+
+using measuring::RunLanes;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -125,6 +129,60 @@ TEST(Measure, TheStaticChoiceIsTimedBesideTheCandidates) {
   }
   // Alone it is its own.
   EXPECT_EQ(measure_all(*measurer, task, {candidates(task, 1)[0]}).results[0].base_seconds, 0);
+}
+
+// The first group runs alone, so that the time of the static choice alone is known.
+TEST(Measure, SeveralAreTimedAtOnceOnCoresOfTheirOwn) {
+  WorkerOptions options = quick_options();
+  options.runs_at_once = 2;
+  const auto measurer = make_worker_measurer(options);
+  const TuneTask task = one_thread_matmul();
+  EXPECT_TRUE(measurer->remarks().empty());
+  for (int round = 0; round < 2; ++round) {
+    const Collected got = measure_all(*measurer, task, candidates(task, 12));
+    for (size_t i = 0; i < got.results.size(); ++i) {
+      EXPECT_EQ(got.reports[i], 1) << i;
+      EXPECT_TRUE(got.results[i].ok()) << got.results[i].message;
+      EXPECT_GT(got.results[i].base_seconds, 0);
+    }
+  }
+  if (internal::cpu_topology().cores < 2) GTEST_SKIP() << "one core";
+  ASSERT_EQ(measurer->remarks().size(), 1u);
+  EXPECT_NE(measurer->remarks()[0].find("2 timed at once"), std::string::npos)
+      << measurer->remarks()[0];
+}
+
+TEST(RunLanes, OneUntilTheStaticChoiceIsKnownAlone) {
+  RunLanes lanes({0, 2, 4, 6, 8, 10, 12, 14}, /*threads=*/1, /*asked=*/0);
+  EXPECT_EQ(lanes.count(), 1u);
+  EXPECT_TRUE(lanes.cpus_of(0).empty());
+  EXPECT_TRUE(lanes.learn(std::vector<double>{1.0}));
+  EXPECT_EQ(lanes.count(), 4u) << "half of the cores stay idle";
+  EXPECT_EQ(lanes.cpus_of(3)[0], 6);
+  EXPECT_EQ(lanes.contention(), 0);
+}
+
+TEST(RunLanes, FewerWhereTheyDisturbEachOther) {
+  RunLanes lanes({0, 1, 2, 3, 4, 5, 6, 7}, /*threads=*/2, /*asked=*/0);
+  lanes.learn(std::vector<double>{1.0});
+  EXPECT_EQ(lanes.count(), 2u);
+  EXPECT_FALSE(lanes.learn(std::vector<double>{1.05, 1.02}));
+  EXPECT_EQ(lanes.count(), 2u);
+  EXPECT_EQ(std::vector<int>(lanes.cpus_of(1).begin(), lanes.cpus_of(1).end()),
+            (std::vector<int>{2, 3}));
+  EXPECT_TRUE(lanes.learn(std::vector<double>{1.3, 1.2}));
+  EXPECT_EQ(lanes.count(), 1u);
+  EXPECT_DOUBLE_EQ(lanes.contention(), 1.3);
+}
+
+TEST(RunLanes, WhatIsAskedForStands) {
+  RunLanes lanes({0, 1, 2, 3}, /*threads=*/1, /*asked=*/4);
+  lanes.learn(std::vector<double>{1.0});
+  EXPECT_FALSE(lanes.learn(std::vector<double>{2.0, 2.0, 2.0, 2.0}));
+  EXPECT_EQ(lanes.count(), 4u);
+  RunLanes small({0, 1}, /*threads=*/1, /*asked=*/0);
+  small.learn(std::vector<double>{1.0});
+  EXPECT_EQ(small.count(), 1u) << "two cores: one at a time";
 }
 
 TEST(Measure, AStepThatDoesNotApplyIsInvalid) {

@@ -24,10 +24,16 @@ inline Target two_threads() {
   return t;
 }
 
-inline TuneTask small_matmul() {
+inline TuneTask small_matmul(const Target& target = two_threads()) {
   return make_task("matmul:48x40x56",
                    {ops::matmul(placeholder({48, 40}, f32, "A"), placeholder({40, 56}, f32, "B"))},
-                   two_threads());
+                   target);
+}
+
+inline TuneTask one_thread_matmul() {
+  Target t = Target::host();
+  t.cores = 1;
+  return small_matmul(t);
 }
 
 /// The default and random legal candidates.

@@ -19,6 +19,7 @@
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
+#include "runtime/cpu_topology.h"
 #include "runtime/thread_pool_state.h"
 
 namespace heddle {
@@ -315,6 +316,22 @@ TEST(ThreadPool, TheCAbiPassesTheContext) {
       &sum, 1000);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(sum, 499500);
+}
+
+// A fork that measures beside others has cores of its own, and its threads stay there.
+TEST(ThreadPool, AForkKeepsToItsCpus) {
+  const int last = internal::cpu_topology().cpus.back();
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const bool kept = internal::run_on_cpus(std::vector<int>{last}) &&
+                      internal::cpu_topology().cpus == std::vector<int>{last} &&
+                      covers_once(1000) && ::sched_getcpu() == last;
+    ::_exit(kept && !internal::run_on_cpus({}) ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

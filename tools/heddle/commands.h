@@ -59,6 +59,7 @@ struct TuneRequest {
   int threads = 0;  ///< 0: all cores
   int trials = 0;   ///< 0: until the budget ends
   int batch = 0;    ///< 0: as tuning sees fit
+  int at_once = 0;  ///< candidates that are timed at the same time; 0: as the machine allows
   uint64_t seed = 0;
   std::string policy, model;
   std::string fleet;  ///< address of a cluster; empty: this machine

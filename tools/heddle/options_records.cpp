@@ -28,6 +28,11 @@ void add_tune(CLI::App& app, TuneRequest& o) {
   c->add_option("--trials", o.trials, "Stop after so many measurements (when the time is up)")
       ->check(CLI::Range(1, INT_MAX));
   c->add_option("--batch", o.batch, "Candidates of one round (32)")->check(CLI::Range(1, 4096));
+  c->add_option(
+       "--at-once", o.at_once,
+       "Candidates timed at the same time, each on cores of its own (as many as leave half "
+       "of the cores idle)")
+      ->check(CLI::Range(1, 1024));
   c->add_option("--fleet", o.fleet,
                 "Measure on the devices of a Ray cluster: ray://host:port, host:port, auto, or "
                 "local (this machine)");

@@ -157,11 +157,17 @@ class Measurer {
   virtual std::vector<std::pair<std::string, double>> time_spent() const { return {}; }
   /// Problems that made no candidate fail, such as a doubtful reference, for reports.
   virtual std::vector<std::string> problems() const { return {}; }
+  /// How it was measured, for reports, such as how many candidates were timed at once.
+  virtual std::vector<std::string> remarks() const { return {}; }
 };
 
 struct WorkerOptions {
   MeasureProtocol protocol = {};
   int workers = 0;  ///< processes that compile at the same time; 0: one for each core
+  /// Candidates that are timed at the same time, each on CPUs of its own. 0: as many as leave half
+  /// of the cores idle, and fewer where the static choice takes longer beside its like than alone.
+  /// 1: one at a time. Races, and calls with cold caches, always have the machine for themselves.
+  int runs_at_once = 0;
   /// The program that serves as a worker, and its arguments, to which some are added; it calls
   /// worker_main (heddle/measure/worker.h). Empty: heddle-worker, which was built or installed with
   /// this library.

@@ -102,6 +102,8 @@ struct TuneOptions {
   int patience = 10;
   /// Replacements for parts of the tuner. The pointers must outlive the call.
   Measurer* measurer = nullptr;
+  /// Of the measurer that is made where none is given (WorkerOptions::runs_at_once).
+  int runs_at_once = 0;
   CostModel* model = nullptr;
   SearchPolicyFactory policy = {};
   FeatureFunction features = {};  ///< default: schedule_features
@@ -157,6 +159,8 @@ struct TuneReport {
   /// Failures that did not stop the run: records that could not be written or read, a model that
   /// could not be loaded, a measurer that gave up. None of them makes a result wrong.
   std::vector<std::string> problems;
+  /// How it was measured (Measurer::remarks).
+  std::vector<std::string> remarks = {};
 };
 
 /// Tunes several tasks under one budget. Each task gets one round first, and further rounds go

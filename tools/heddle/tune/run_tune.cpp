@@ -173,6 +173,7 @@ TuneOptions options_of(const TuneRequest& request, const std::vector<std::string
   options.max_trials = request.trials;
   options.seed = request.seed;
   if (request.batch > 0) options.batch = request.batch;
+  options.runs_at_once = request.at_once;
   options.warm_start = !request.no_warm_start;
   return options;
 }

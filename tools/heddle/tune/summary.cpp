@@ -212,6 +212,7 @@ std::string summary_text(const TuneOutcome& o, int columns) {
   out += count_text(o.report.trials, "trial") + " in " + format_fixed(o.report.elapsed_seconds, 1) +
          " s, " + format_fixed(per_second(o.report), 1) + "/s";
   out += ended_text(o.report) + "\n";
+  for (const std::string& remark : o.report.remarks) out += "measured: " + remark + "\n";
   for (const std::string& problem : o.report.problems) out += "problem: " + problem + "\n";
   return out + failures_text(o.report) + rejections_text(o.report) + time_text(o.report) +
          model_text(o.report.model);
@@ -240,6 +241,7 @@ Json to_json(const TuneOutcome& o) {
   j["time_spent"] = Json::object();
   for (const auto& [name, seconds] : o.report.time_spent) j["time_spent"][name] = seconds;
   j["problems"] = Json::array_of(o.report.problems);
+  j["remarks"] = Json::array_of(o.report.remarks);
   const ModelAccuracy& m = o.report.model;
   j["model"] = Json::object({{"samples", m.samples},
                              {"spearman", m.spearman},

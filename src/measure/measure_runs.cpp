@@ -1,0 +1,215 @@
+// The runs of a batch: what is compiled is timed, in one lane or in several at once.
+#include <algorithm>
+
+#include "measure/measure_batch.h"
+#include "measure/worker_answers.h"
+#include "runtime/cpu_topology.h"
+
+namespace heddle::measuring {
+namespace {
+
+// A first call that takes so many times longer than the cut-off, and what a cold start costs, is
+// stopped: the candidate has lost, by how much nobody needs to know. Another runner costs some
+// milliseconds.
+constexpr double kHopeless = 2;
+constexpr double kColdSeconds = 0.02;
+// The static choice is timed beside so many candidates at least; what it is known by.
+constexpr size_t kWorthABase = 3;
+constexpr size_t kBases = 5;
+constexpr int64_t kBase = -1;
+
+}  // namespace
+
+/// Lanes for a task that has none yet.
+void WorkerMeasurer::open_lanes(int task) {
+  if (lanes_.contains(task)) return;
+  const TuneTask& of = tasks_[task].task;
+  // Calls with cold caches take the memory bus for themselves.
+  const bool cold = options_.protocol.cold.value_or(false) || of.network_bytes > 0;
+  const internal::CpuTopology& machine = internal::cpu_topology();
+  std::vector<int> cpus = machine.cpus;
+  cpus.resize(std::min(cpus.size(), static_cast<size_t>(machine.cores)));
+  lanes_.emplace(task,
+                 cold ? RunLanes() : RunLanes(cpus, of.tmpl.target().cores, options_.runs_at_once));
+}
+
+/// Compiles the static choice where it is timed beside candidates, so that they are compared with
+/// it and not with the machine of a minute ago. What a worker that died of it had compiled is
+/// compiled again. False when the clock expired.
+bool WorkerMeasurer::compile_bases(Batch& batch, std::vector<Lane>& lanes) {
+  if (batch.base_fails) return true;
+  size_t asked = 0;
+  for (const Lane& lane : lanes) {
+    if (lane.todo.size() < kWorthABase) continue;
+    Json request = compile_request(batch.task, 0, tasks_[batch.task].task.tmpl.static_schedule());
+    request["slot"] = request["candidate"] = Json(kBase);
+    workers_.ask(lane.worker, request, options_.protocol.timeout_seconds);
+    ++asked;
+  }
+  for (; asked > 0; --asked) {
+    const std::optional<WorkerEvent> event = workers_.next_event(batch.clock);
+    if (!event) return false;
+    const auto lane = std::find_if(lanes.begin(), lanes.end(),
+                                   [&](const Lane& l) { return l.worker == event->worker; });
+    lane->has_base = event->answer && !event->answer->contains("error");
+    if (lane->has_base) continue;
+    batch.base_fails = true;
+    if (event->answer) continue;
+    workers_.forgive(event->death);
+    batch.todo.insert(batch.todo.begin(), lane->todo.begin(), lane->todo.end());
+    lanes.erase(lane);
+  }
+  return true;
+}
+
+void WorkerMeasurer::run_base(Batch& batch, Lane& lane) {
+  lane.at_base = true;
+  Json request = Json::object({{"do", "run"}, {"slot", kBase}, {"candidate", kBase}});
+  const std::span<const int> cpus = lanes_.at(batch.task).cpus_of(lane.place);
+  if (!cpus.empty()) request["cpus"] = Json::array_of(std::vector<int>(cpus.begin(), cpus.end()));
+  workers_.ask(lane.worker, request, run_allowance(0));
+}
+
+void WorkerMeasurer::hear_of_base(Batch& batch, Lane& lane, const WorkerEvent& event) {
+  lane.at_base = false;
+  if (!event.answer) workers_.forgive(event.death);
+  const Json* samples = event.answer ? event.answer->find("samples") : nullptr;
+  if (samples == nullptr) {
+    batch.base_fails = true;  // it is not timed again
+    return;
+  }
+  MeasureResult base;
+  for (const Json& s : samples->elements()) base.seconds.push_back(s.as_double());
+  lane.base_alone = base.median();
+  // One time of it is as noisy as any other: the median of the last few follows the machine.
+  std::deque<double>& last = bases_[batch.task];
+  last.push_back(lane.base_alone);
+  if (last.size() > kBases) last.pop_front();
+  std::vector<double> sorted(last.begin(), last.end());
+  std::sort(sorted.begin(), sorted.end());
+  lane.base = sorted[sorted.size() / 2];
+}
+
+double WorkerMeasurer::run_allowance(double compile_seconds) const {
+  return std::max(0.1 * options_.protocol.timeout_seconds,
+                  options_.protocol.timeout_seconds - compile_seconds);
+}
+
+double WorkerMeasurer::first_call_allowance(double best_seconds) const {
+  if (options_.protocol.cutoff <= 0) return std::numeric_limits<double>::infinity();
+  return kHopeless * options_.protocol.cutoff * best_seconds + kColdSeconds;
+}
+
+void WorkerMeasurer::run_next(Batch& batch, Lane& lane) {
+  lane.candidate = lane.todo.front();
+  lane.todo.pop_front();
+  lane.timer = Timer();
+  Json request = Json::object();
+  request["do"] = Json("run");
+  request["slot"] = Json(lane.candidate);
+  request["candidate"] = Json(lane.candidate);
+  const std::span<const int> cpus = lanes_.at(batch.task).cpus_of(lane.place);
+  if (!cpus.empty()) request["cpus"] = Json::array_of(std::vector<int>(cpus.begin(), cpus.end()));
+  if (batch.best < std::numeric_limits<double>::infinity()) request["best"] = Json(batch.best);
+  workers_.ask(lane.worker, request, run_allowance(batch.compile_seconds[lane.candidate]),
+               first_call_allowance(batch.best));
+}
+
+/// Reports the candidate that ran.
+void WorkerMeasurer::hear_of_run(Batch& batch, Lane& lane, const WorkerEvent& event) {
+  const size_t candidate = lane.candidate;
+  MeasureResult result;
+  if (event.stopped_seconds > 0) {
+    result.seconds = {event.stopped_seconds};
+    result.cut_off = true;
+    result.run_seconds = event.stopped_seconds;
+  } else if (!event.answer) {
+    result = failed(event.death.error, event.death.message);
+  } else if (event.answer->contains("error")) {
+    result = failed(*event.answer);
+    // It may have written elsewhere, too: nothing of this runner is to be trusted.
+    if (result.error == MeasureError::WrongAnswer) workers_.rest(lane.worker);
+  } else {
+    result = timed(*event.answer, batch.remark);
+    spent_["prepare"] += event.answer->at("prepare").as_double();
+    if (!result.cut_off) batch.best = std::min(batch.best, result.median());
+  }
+  result.compile_seconds = batch.compile_seconds[candidate];
+  result.base_seconds = lane.base;
+  // What failed took its time too: the scheduler must not think it free.
+  const double took = lane.timer.elapsed_s();
+  if (!result.ok() && result.run_seconds == 0) result.run_seconds = took;
+  spent_["run"] += result.run_seconds;
+  spent_["check"] += result.check_seconds;
+  mean_run_ = 0.9 * mean_run_ + 0.1 * took;
+  // A death that is nobody's is forgiven once: what dies again and again with one candidate is its.
+  if (!event.answer && event.death.candidate != static_cast<int>(candidate) &&
+      batch.forgiven[candidate]++ == 0) {
+    workers_.forgive(event.death);
+    batch.todo.push_front(candidate);
+  } else {
+    finish(batch, candidate, result);
+  }
+}
+
+/// What came of the lane's request, and its next one. False when the lane has nothing left to run.
+/// What a dying worker takes with it goes back to the front of the queue; with a runner nothing
+/// else dies.
+bool WorkerMeasurer::advance(Batch& batch, Lane& lane, const WorkerEvent& event) {
+  if (lane.at_base) {
+    hear_of_base(batch, lane, event);
+  } else {
+    hear_of_run(batch, lane, event);
+  }
+  if (!event.worker_lives) {
+    batch.todo.insert(batch.todo.begin(), lane.todo.begin(), lane.todo.end());
+    lane.todo.clear();
+  }
+  if (!lane.todo.empty())
+    run_next(batch, lane);
+  else
+    return false;
+  return true;
+}
+
+/// Runs what is compiled, as many lanes at a time as the task has. The threads of a worker go to
+/// sleep once. False when the clock expired.
+bool WorkerMeasurer::run_group(Batch& batch) {
+  std::vector<Lane> waiting;
+  for (size_t w = 0; w < workers_.size(); ++w) {
+    std::vector<size_t> list = std::move(batch.compiled[w]);
+    batch.compiled[w].clear();
+    std::sort(list.begin(), list.end());
+    if (!list.empty()) waiting.push_back({.worker = w, .todo = {list.begin(), list.end()}});
+  }
+  if (!compile_bases(batch, waiting)) return false;
+  RunLanes& lanes = lanes_.at(batch.task);
+  std::vector<size_t> places(lanes.count());
+  for (size_t i = 0; i < places.size(); ++i) places[i] = places.size() - 1 - i;
+  std::vector<Lane> running;
+  std::vector<double> bases;  // of lanes that began together
+  size_t next = 0;
+  while (next < waiting.size() || !running.empty()) {
+    while (next < waiting.size() && !places.empty()) {
+      running.push_back(std::move(waiting[next++]));
+      running.back().place = places.back();
+      places.pop_back();
+      running.back().has_base ? run_base(batch, running.back()) : run_next(batch, running.back());
+    }
+    const std::optional<WorkerEvent> event = workers_.next_event(batch.clock);
+    if (!event) return false;
+    const auto lane = std::find_if(running.begin(), running.end(),
+                                   [&](const Lane& l) { return l.worker == event->worker; });
+    const bool was_base = lane->at_base;
+    const bool goes_on = advance(batch, *lane, *event);
+    if (was_base && lane->base_alone > 0) bases.push_back(lane->base_alone);
+    if (goes_on) continue;
+    workers_.forget(lane->worker);
+    places.push_back(lane->place);
+    running.erase(lane);
+  }
+  if (lanes.learn(bases)) bases_[batch.task].clear();
+  return true;
+}
+
+}  // namespace heddle::measuring
