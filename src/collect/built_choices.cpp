@@ -1,9 +1,11 @@
 // The schedules that candidates of a heuristic make of a declaration.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "collect/planted_choice.h"
 #include "heddle/collect/collect.h"
+#include "heddle/schedule/graph_choice.h"
 #include "heddle/support/error.h"
 #include "measure/steps_hash.h"
 
@@ -12,11 +14,13 @@ namespace {
 
 constexpr const char* kPlanted = "planted";
 
-// The graph as it is declared: rewrites are another choice.
-AutoSchedulerOptions direct_form() {
+// The graph as it is declared, where the choice is not of graphs: rewrites are another choice.
+// Graphs are compared as the rules alone schedule them.
+AutoSchedulerOptions options_for(const Heuristic& heuristic) {
   AutoSchedulerOptions options;
   options.use_records = false;
-  options.use_alternatives = false;
+  options.use_alternatives = heuristic.of_graphs;
+  options.use_heuristics = !heuristic.of_graphs;
   return options;
 }
 
@@ -35,16 +39,22 @@ class Builder {
  public:
   Builder(const Heuristic& heuristic, const ComputeDag& dag, const Target& target,
           std::size_t question)
-      : heuristic_(heuristic), dag_(dag), target_(target), question_(question) {}
+      : heuristic_(heuristic),
+        dag_(dag),
+        target_(target),
+        question_(question),
+        options_(options_for(heuristic)) {}
 
   BuildOutcome build() {
     const auto listener = std::make_shared<ListeningSource>(heuristic_.name);
-    const Template rule = make_template_with(dag_, target_, direct_form(), listener);
+    Template rule = made_with(listener);
     const std::vector<AskedQuestion>& asked = listener->asked();
     if (asked.empty()) return {"no template asks '" + heuristic_.name + "' about it"};
     const AskedQuestion& question = asked[question_ % asked.size()];
     const Situation problem{FeatureView(question.features), question.rule};
     if (!heuristic_.applies(problem)) return {"the heuristic is not made for it"};
+    // One that knows all graphs, for what measures them.
+    if (heuristic_.of_graphs) rule = make_template_of_alternatives(dag_, target_, options_);
     BuildOutcome out;
     out.built.push_back({.features = question.features,
                          .of_rule = question.rule,
@@ -59,6 +69,12 @@ class Builder {
   }
 
  private:
+  Template made_with(std::shared_ptr<const ChoiceSource> source) const {
+    return heuristic_.of_graphs
+               ? make_static_template_with(dag_, target_, options_, std::move(source))
+               : make_template_with(dag_, target_, options_, std::move(source));
+  }
+
   void try_out(BuiltChoices& built, const ParameterSet& choice, const Situation& problem) {
     const std::string id = heuristic_.id_of(choice);
     std::string why = heuristic_.why_not(choice, problem);
@@ -67,8 +83,7 @@ class Builder {
       const Choice resolved = heuristic_.resolve(choice, problem);
       for (const std::string& knob : resolved.knobs()) planted.set(knob, resolved.value(knob));
       try {
-        const Template made = make_template_with(
-            dag_, target_, direct_form(), planted_choice(heuristic_.name, planted, built.features));
+        const Template made = made_with(planted_choice(heuristic_.name, planted, built.features));
         why = why_not_taken(made);
         if (why.empty()) add(built, id, made.static_schedule());
       } catch (const Error& e) {
@@ -91,6 +106,7 @@ class Builder {
   const ComputeDag& dag_;
   const Target& target_;
   std::size_t question_;
+  AutoSchedulerOptions options_;
   std::map<std::uint64_t, std::size_t> by_steps_;
 };
 

@@ -146,6 +146,7 @@ double error_growth(const RewriteSite&) { return std::sqrt(2.0); }
 /// What the passes read.
 struct Reads {
   bool along_row = false;  ///< a row is one run of elements, else rows go through side by side
+  double length = 1;       ///< elements of a row
   double row = 0;          ///< bytes of a row
   double all = 0;          ///< bytes of all rows
 };
@@ -153,15 +154,14 @@ struct Reads {
 Reads reads_of(const ComputeDag& dag, int highest) {
   const Operation& op = dag.stage(highest);
   Reads out;
-  double length = 1;
-  for (const Axis& r : op.reduce_axes()) length *= static_cast<double>(r.extent());
+  for (const Axis& r : op.reduce_axes()) out.length *= static_cast<double>(r.extent());
   for (const Access& read : dag.info(highest).reads) {
     const auto varies = [&](const std::vector<Axis>& axes) {
       return std::any_of(axes.begin(), axes.end(),
                          [&](const Axis& x) { return read.depends_on(x); });
     };
     if (!varies(op.reduce_axes())) continue;
-    out.row += length * read.tensor.dtype().bytes();
+    out.row += out.length * read.tensor.dtype().bytes();
     const auto last = read.affine.empty() ? std::nullopt : read.affine.back();
     out.along_row |=
         last && std::any_of(op.reduce_axes().begin(), op.reduce_axes().end(),
@@ -190,6 +190,7 @@ double gain_of_memory(DataType type, const Target& target) {
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   constexpr double kRowOfBlock = 32 << 10;  // elements that a block of a GPU keeps in registers
+  constexpr double kFewRows = 16, kManyRows = 64;  // that columns go through
   Softmax found;
   match(site, &found);
   const Reads reads = reads_of(site.dag, found.highest);
@@ -204,8 +205,12 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   }
   if (reads.along_row && reads.row <= static_cast<double>(target.l1d_bytes))
     return {.why_not = "the row stays in the first cache between the passes"};
+  if (!reads.along_row && reads.length < kFewRows)
+    return {.why_not = "the pairs of so short columns are as long as what they are made of"};
   const double again = reads.along_row ? reads.row : reads.all / std::max(1, target.cores);
-  if (again <= static_cast<double>(target.l2_bytes)) return {1, worth_trying};
+  // Side by side, rows gain by exponentials that are not written between the passes.
+  const bool gains = reads.along_row || (found.stored && reads.length >= kManyRows);
+  if (!gains || again <= static_cast<double>(target.l2_bytes)) return {1, worth_trying};
   return {gain_of_memory(type, target), "rows come from beyond L2 once in place of twice"};
 }
 

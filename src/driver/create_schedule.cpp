@@ -4,6 +4,7 @@
 #include "heddle/dag/alternatives.h"
 #include "heddle/driver/build.h"
 #include "heddle/records/tophub.h"
+#include "heddle/schedule/graph_choice.h"
 #include "heddle/support/error.h"
 #include "heddle/support/log.h"
 #include "schedule/schedule_state.h"
@@ -67,6 +68,14 @@ std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
   return std::nullopt;
 }
 
+/// "; alternative by tree ..." where something learned chose the graph.
+std::string chosen_graph(const Template& t) {
+  for (const std::string& note : t.notes()) {
+    if (note.starts_with(kGraphNote)) return "; " + note.substr(0, note.find(": "));
+  }
+  return "";
+}
+
 }  // namespace
 
 std::optional<Schedule> recorded_schedule(const std::vector<Tensor>& outputs, const Target& target,
@@ -85,7 +94,7 @@ Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& targe
     return *recorded;
   const Template t = make_static_template(dag, target, options);
   Schedule s = options.rank_with_model ? ranked_schedule(t) : t.static_schedule();
-  s.provenance += skipped;
+  s.provenance += chosen_graph(t) + skipped;
   return s;
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "heddle/dag/alternatives.h"
+#include "heddle/schedule/graph_choice.h"
 #include "heddle/schedule/template.h"
 #include "heddle/support/error.h"
 #include "schedule/placement.h"
@@ -122,17 +123,21 @@ class Dispatcher {
   std::string name_;  ///< of the meta-templates used so far
 };
 
-// The template that `all` write for `dag`, with what `source` chooses (null: the rules alone).
+// The template that `all` write for `dag`, with what `source` chooses (null: the rules alone), and
+// a note where there is one.
 Template write_template(const std::vector<MetaTemplate>& all, const ComputeDag& dag,
                         const Target& target, const AutoSchedulerOptions& options,
-                        const std::shared_ptr<const ChoiceSource>& source) {
+                        const std::shared_ptr<const ChoiceSource>& source,
+                        const std::string& note) {
   Dispatcher first(all, dag, target, options);
+  if (!note.empty()) first.note(note);
   Template result = first.consult(source).run();
   if (!first.answered()) return result;
   const std::string why = result.why_invalid(result.default_config());
   if (why.empty()) return result;
   // The rules' choices go together; answers for some knobs may not go with the rest.
   Dispatcher rules(all, dag, target, options);
+  if (!note.empty()) rules.note(note);
   rules.note("the rules chose alone: what " + source->version() + " chose is not legal: " + why);
   return rules.run();
 }
@@ -163,14 +168,21 @@ std::vector<std::string> meta_template_names() {
   return names;
 }
 
-Template make_template(const ComputeDag& dag, const Target& base,
-                       const AutoSchedulerOptions& options) {
-  check_options(options);
+namespace {
+
+std::vector<MetaTemplate> all_meta_templates() {
+  std::lock_guard lock(mutex());
+  return registry();
+}
+
+// make_template with this source, and a note in the template.
+Template cached_template(const ComputeDag& dag, const Target& base,
+                         const AutoSchedulerOptions& options,
+                         const std::shared_ptr<const ChoiceSource>& source,
+                         const std::string& note = "") {
   const Target target = apply_options(base, options);
   const uint64_t hash = dag.structural_hash();
-  const std::shared_ptr<const ChoiceSource> source =
-      options.use_heuristics ? installed_choice_source() : nullptr;
-  const std::string version = source ? source->version() : "";
+  const std::string version = (source ? source->version() : "") + note;
   std::vector<MetaTemplate> all;
   {
     std::lock_guard lock(mutex());
@@ -183,43 +195,77 @@ Template make_template(const ComputeDag& dag, const Target& base,
     }
     all = registry();
   }
-  Template result = write_template(all, dag, target, options, source);
+  Template result = write_template(all, dag, target, options, source, note);
   std::lock_guard lock(mutex());
   cache().push_front({hash, target, options, version, result});
   if (cache().size() > kCacheEntries) cache().pop_back();
   return result;
 }
 
+std::shared_ptr<const ChoiceSource> source_of(const AutoSchedulerOptions& options) {
+  return options.use_heuristics ? installed_choice_source() : nullptr;
+}
+
+// What a template says of the choice of its graph.
+std::string note_of(const GraphChoice& choice) {
+  if (choice.source != Choice::kRule)
+    return std::string(kGraphNote) + choice.source + ": " + choice.why;
+  return choice.why.empty() ? "" : "alternative: " + choice.why;
+}
+
+}  // namespace
+
+Template make_template(const ComputeDag& dag, const Target& base,
+                       const AutoSchedulerOptions& options) {
+  check_options(options);
+  return cached_template(dag, base, options, source_of(options));
+}
+
 Template make_template_with(const ComputeDag& dag, const Target& base,
                             const AutoSchedulerOptions& options,
                             std::shared_ptr<const ChoiceSource> source) {
   check_options(options);
-  std::vector<MetaTemplate> all;
-  {
-    std::lock_guard lock(mutex());
-    all = registry();
-  }
-  return write_template(all, dag, apply_options(base, options), options, source);
+  return write_template(all_meta_templates(), dag, apply_options(base, options), options, source,
+                        "");
 }
 
 Template make_static_template(const ComputeDag& dag, const Target& target,
                               const AutoSchedulerOptions& options) {
-  const std::string chosen =
-      choose_alternative(dag, apply_options(target, options), alternative_policy(options));
-  return make_template(apply_alternative(dag, chosen), target, options);
+  check_options(options);
+  const auto source = source_of(options);
+  const GraphChoice chosen =
+      choose_graph(dag, apply_options(target, options), options, source.get());
+  return cached_template(apply_alternative(dag, chosen.alternative), target, options,
+                         with_reduction(source, chosen), note_of(chosen));
 }
 
-Template make_template_of_alternatives(const ComputeDag& dag, const Target& target,
+Template make_static_template_with(const ComputeDag& dag, const Target& base,
+                                   const AutoSchedulerOptions& options,
+                                   std::shared_ptr<const ChoiceSource> source) {
+  check_options(options);
+  const Target target = apply_options(base, options);
+  const GraphChoice chosen = choose_graph(dag, target, options, source.get());
+  return write_template(all_meta_templates(), apply_alternative(dag, chosen.alternative), target,
+                        options, with_reduction(std::move(source), chosen), note_of(chosen));
+}
+
+Template make_template_of_alternatives(const ComputeDag& dag, const Target& base,
                                        const AutoSchedulerOptions& options) {
-  std::vector<Template> forms{make_template(dag, target, options)};
-  const std::vector<Alternative> all =
-      alternatives_of(dag, forms[0].target(), alternative_policy(options));
-  const Alternative* best = most_promising(all);
+  check_options(options);
+  const Target target = apply_options(base, options);
+  const auto source = source_of(options);
+  const GraphChoice by = choose_graph(dag, target, options, source.get());
+  const auto form = [&](const std::string& name) {
+    const bool chosen = name == by.alternative;
+    return cached_template(apply_alternative(dag, name), base, options,
+                           chosen ? with_reduction(source, by) : source, chosen ? note_of(by) : "");
+  };
+  std::vector<Template> forms{form("")};
   size_t chosen = 0;
-  for (const Alternative& a : all) {
+  for (const Alternative& a : alternatives_of(dag, target, alternative_policy(options))) {
     if (!a.legal()) continue;
-    if (&a == best) chosen = forms.size();
-    forms.push_back(make_template(apply_alternative(dag, a.name), target, options));
+    if (a.name == by.alternative) chosen = forms.size();
+    forms.push_back(form(a.name));
   }
   return Template::of_alternatives(forms, chosen);
 }

@@ -15,6 +15,7 @@
 #include "heddle/heuristics/tree_file.h"
 #include "heddle/ops/linalg.h"
 #include "heddle/records/tophub.h"
+#include "heddle/schedule/graph_choice.h"
 #include "heddle/schedule/template.h"
 
 namespace heddle {
@@ -31,19 +32,25 @@ Tensor product(std::int64_t m, std::int64_t n, std::int64_t k) {
   return ops::matmul(placeholder({m, k}, f32, "A"), placeholder({k, n}, f32, "B"));
 }
 
-/// A tree that says `choice` for every product of 64 to 512, because it was twice as fast.
-TrainedTree tree_that_says(const ParameterSet& choice) {
-  const Heuristic& h = heuristic_of("contraction");
+std::vector<Tensor> products_of_64_to_512() {
+  std::vector<Tensor> out;
+  for (std::int64_t size = 64; size <= 512; size += 16) out.push_back(product(size, size, size));
+  return out;
+}
+
+/// A tree that says `choice` for every problem, because it was twice as fast.
+TrainedTree tree_that_says(const Heuristic& h, const ParameterSet& choice,
+                           const std::vector<Tensor>& problems) {
   HeuristicData data;
   data.heuristic = h.name;
   data.version = std::to_string(h.version);
   data.features = h.all_features();
   data.target = to_string(target());
   data.choices = {h.id_of(choice), h.id_of(h.fallback)};
-  for (std::int64_t size = 64; size <= 512; size += 16) {
-    const BuildOutcome built = build_choices(h, {product(size, size, size)}, target());
+  for (const Tensor& problem : problems) {
+    const BuildOutcome built = build_choices(h, {problem}, target());
     HeuristicProblem p;
-    p.id = std::to_string(size);
+    p.id = std::to_string(data.problems.size());
     p.features = h.values_of(built.built.at(0).features);
     p.seconds = {1, 2};
     p.fallback = 1;
@@ -65,7 +72,11 @@ class TreeChoices : public ::testing::Test {
     reload_tophub();
   }
   void install(const ParameterSet& choice) {
-    write_tree(folder_ + "/llvm-znver3.contraction.tree", tree_that_says(choice));
+    install(heuristic_of("contraction"), choice, products_of_64_to_512());
+  }
+  void install(const Heuristic& h, const ParameterSet& choice,
+               const std::vector<Tensor>& problems) {
+    write_tree(folder_ + "/llvm-znver3." + h.name + ".tree", tree_that_says(h, choice, problems));
     reload_tophub();
   }
   static Template made(std::int64_t m, const AutoSchedulerOptions& options = {}) {
@@ -136,7 +147,8 @@ TEST_F(TreeChoices, ATreeOfNarrowerVectorsDoesNotAnswer) {
 }
 
 TEST_F(TreeChoices, ATreeOfAnotherVersionIsNotUsed) {
-  TrainedTree tree = tree_that_says(tile(3, 3));
+  TrainedTree tree =
+      tree_that_says(heuristic_of("contraction"), tile(3, 3), products_of_64_to_512());
   tree.version = "0";
   write_tree(folder_ + "/llvm-znver3.contraction.tree", tree);
   reload_tophub();
@@ -145,7 +157,8 @@ TEST_F(TreeChoices, ATreeOfAnotherVersionIsNotUsed) {
 }
 
 TEST_F(TreeChoices, ACompiledInTableAnswersWhereNoFileDoes) {
-  const TreeHolder table(tree_that_says(tile(3, 3)));
+  const TreeHolder table(
+      tree_that_says(heuristic_of("contraction"), tile(3, 3), products_of_64_to_512()));
   register_tree_table("llvm", "znver3", table.table());
   EXPECT_EQ(knob(made(256), "tile_rows").source, "rule") << "what is shipped is turned off";
   ::setenv("HEDDLE_TOPHUB", folder_.c_str(), 1);
@@ -153,6 +166,71 @@ TEST_F(TreeChoices, ACompiledInTableAnswersWhereNoFileDoes) {
   install(tile(2, 4));
   EXPECT_EQ(knob(made(256), "tile_rows").default_value, 2) << "the file is asked first";
   unregister_tree_table(table.table());
+}
+
+// ---- which graph -------------------------------------------------------------------------------
+
+class GraphChoices : public TreeChoices {
+ protected:
+  void install_form(const std::string& id) {
+    std::vector<Tensor> sums;
+    for (std::int64_t k = 4096; k <= 65536; k += 2048) sums.push_back(product(32, k, 32));
+    const Heuristic& h = heuristic_of("alternative");
+    install(h, h.choice_of(id), sums);
+  }
+  static ComputeDag long_sum() { return ComputeDag({product(32, 16384, 32)}); }
+  static Tensor product(std::int64_t m, std::int64_t k, std::int64_t n) {
+    return ops::matmul(placeholder({m, k}, f32, "A"), placeholder({k, n}, f32, "B"));
+  }
+  static Template chosen(const AutoSchedulerOptions& options = {}) {
+    return make_static_template(long_sum(), target(), options);
+  }
+};
+
+TEST_F(GraphChoices, ATreeChoosesTheGraph) {
+  const std::string by_rule = chosen().dag().alternative();
+  install_form(R"({"form":"split_k","parts_a_core":4})");
+  EXPECT_EQ(chosen().dag().alternative(), "split_k(parts=8)@2");
+  EXPECT_NE(by_rule, "split_k(parts=8)@2") << "the test sees no difference";
+  EXPECT_THAT(chosen().to_text(), HasSubstr("alternative by tree llvm-znver3.alternative: "));
+  const GraphChoice why = choose_graph(long_sum(), target(), {});
+  EXPECT_EQ(why.source, "tree llvm-znver3.alternative");
+  // The tuner's static choice is the same.
+  const Template all = make_template_of_alternatives(long_sum(), target());
+  EXPECT_EQ(all.static_schedule().dag().alternative(), "split_k(parts=8)@2");
+  EXPECT_EQ(all.static_schedule().to_text(), chosen().static_schedule().to_text());
+  const Schedule s = create_schedule(long_sum().outputs(), target(), {.use_records = false});
+  EXPECT_THAT(s.provenance, HasSubstr("split_k(parts=8)@2"));
+  EXPECT_THAT(s.provenance, HasSubstr("; alternative by tree llvm-znver3.alternative"));
+  // What the options turn off stays off.
+  AutoSchedulerOptions rules, direct;
+  rules.use_heuristics = false;
+  direct.use_alternatives = false;
+  EXPECT_EQ(chosen(rules).dag().alternative(), by_rule);
+  EXPECT_EQ(chosen(direct).dag().alternative(), "");
+}
+
+TEST_F(GraphChoices, ATreeChoosesHowTheTemplateCutsTheSum) {
+  for (const auto& [form, label] :
+       {std::pair{"whole", "whole"}, std::pair{"split_in_place", "split_k"}}) {
+    install_form(std::string(R"({"form":")") + form + R"("})");
+    const Template t = chosen();
+    EXPECT_EQ(t.dag().alternative(), "");
+    const Knob& reduction = knob(t, "reduction");
+    EXPECT_EQ(reduction.text_of(reduction.default_value), label);
+    EXPECT_EQ(reduction.source, "tree llvm-znver3.alternative");
+    const Template all = make_template_of_alternatives(long_sum(), target());
+    EXPECT_EQ(all.static_schedule().to_text(), t.static_schedule().to_text());
+  }
+}
+
+TEST_F(GraphChoices, OutsideOfWhatItSawTheEstimatesDecide) {
+  install_form(R"({"form":"whole"})");
+  const ComputeDag other({product(256, 3000, 256)});
+  const GraphChoice c = choose_graph(other, target(), {});
+  EXPECT_EQ(c.source, "rule");
+  EXPECT_THAT(c.why, HasSubstr("unsure"));
+  EXPECT_EQ(c.alternative, choose_alternative(other, target(), {}));
 }
 
 }  // namespace

@@ -301,6 +301,9 @@ TEST(OnePassSoftmax, IsChosenForRowsThatNoCacheKeeps) {
                shorts = ops::softmax(placeholder({4096, 1000}));
   EXPECT_TRUE(chosen(longs, cpu).starts_with("one_pass_softmax@"));
   EXPECT_EQ(chosen(shorts, cpu), "");
+  EXPECT_TRUE(
+      chosen(ops::softmax(placeholder({4096, 4096}), 0), cpu).starts_with("one_pass_softmax@"));
+  EXPECT_EQ(chosen(ops::softmax(placeholder({4, 1 << 22}), 0), cpu), "") << "of four elements";
   const auto judged = [](const Tensor& y, const Target& t) {
     for (const Alternative& a : alternatives_of(ComputeDag({y}), t, {})) {
       if (a.name.starts_with("one_pass_softmax")) return a.why_not;

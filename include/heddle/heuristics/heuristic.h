@@ -114,6 +114,9 @@ struct Heuristic {
   std::function<std::string(const ParameterSet&, const Situation&)> why_invalid = {};
   /// The knobs that a set stands for. Empty for heuristics without a meta-template.
   std::function<Choice(const ParameterSet&, const Situation&)> resolve = {};
+  /// Choices are graphs (schedule/graph_choice.h): the template of a problem is that of the graph
+  /// that the static choice takes. Else rewrites are turned off while choices are measured.
+  bool of_graphs = false;
   /// Draws a problem. Equal states of `rng` draw equal problems.
   std::function<DrawnProblem(Rng& rng, const Target& target)> draw = {};
   /// Runs a choice once and returns the seconds. Empty: problems are declarations, which are built

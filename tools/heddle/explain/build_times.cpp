@@ -7,14 +7,16 @@
 #include "heddle/dag/alternatives.h"
 #include "heddle/driver/build.h"
 #include "heddle/runtime/timer.h"
+#include "heddle/schedule/graph_choice.h"
 #include "heddle/support/table.h"
 
 namespace heddle::cli {
 namespace {
 
 ComputeDag chosen_graph(const ComputeDag& dag, const Target& target) {
-  const AlternativePolicy policy = alternative_policy(current_auto_scheduler_options());
-  return apply_alternative(dag, choose_alternative(dag, target, policy));
+  const AutoSchedulerOptions options = current_auto_scheduler_options();
+  return apply_alternative(dag,
+                           choose_graph(dag, apply_options(target, options), options).alternative);
 }
 
 using Stage = TimedPart::Stage;

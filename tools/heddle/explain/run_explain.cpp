@@ -19,6 +19,7 @@
 #include "heddle/network/network.h"
 #include "heddle/records/tophub.h"
 #include "heddle/runtime/thread_pool.h"
+#include "heddle/schedule/graph_choice.h"
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
@@ -134,8 +135,16 @@ class Explanation {
       j["reason"] = i == 0 ? "" : all[i - 1].legal() ? all[i - 1].reason : all[i - 1].why_not;
       json.push_back(std::move(j));
     }
-    return {alternatives_text(rows) + (used.empty() ? "it is computed as declared\n" : ""),
+    return {alternatives_text(rows) + (used.empty() ? "it is computed as declared\n" : "") +
+                who_chose_it(),
             std::move(json)};
+  }
+
+  // What a learned source said of the graph; nothing where none was asked.
+  std::string who_chose_it() const {
+    const AutoSchedulerOptions options = current_auto_scheduler_options();
+    const GraphChoice choice = choose_graph(dag_, apply_options(target_, options), options);
+    return choice.why.empty() ? "" : choice.why + "\n";
   }
 
   // What the user's log and the shipped records know of each graph.

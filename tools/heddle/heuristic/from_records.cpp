@@ -13,8 +13,13 @@
 namespace heddle::cli {
 namespace {
 
-/// The records of one declaration for one target: times by steps, each by that of the static choice
-/// which was measured beside it, as far as it was.
+/// What tells schedules of one declaration apart.
+std::string key_of(const std::string& alternative, const Json& steps) {
+  return alternative + " " + steps.dump();
+}
+
+/// The records of one declaration for one target: times by graph and steps, each by that of the
+/// static choice which was measured beside it, as far as it was.
 struct Measured {
   const Record* first = nullptr;
   std::map<std::string, double> seconds;
@@ -25,7 +30,7 @@ struct Measured {
     if (!r.ok()) return;
     if (base == 0) base = r.base_seconds;
     const double drift = base > 0 && r.base_seconds > 0 ? base / r.base_seconds : 1;
-    seconds[r.steps.dump()] = r.median() * drift;
+    seconds[key_of(r.alternative, r.steps)] = r.median() * drift;
   }
 };
 
@@ -52,7 +57,8 @@ class FromRecords {
     row.seconds.assign(data_.choices.size(), kNotMeasured);
     std::size_t known = 0;
     for (const auto& [id, schedule] : built.choices) {
-      const auto at = m.seconds.find(steps_of(built.schedules[schedule]).dump());
+      const Schedule& s = built.schedules[schedule];
+      const auto at = m.seconds.find(key_of(s.dag().alternative(), steps_of(s)));
       if (at == m.seconds.end()) continue;
       ++known;
       row.seconds[column(id, row)] = at->second;
@@ -92,7 +98,8 @@ HeuristicData data_from_records(const std::vector<std::string>& files, const std
   }
   std::map<std::pair<std::uint64_t, std::string>, Measured> declarations;
   for (const Record& r : records) {
-    if (r.target.kind != heuristic.target_kind || !r.alternative.empty()) continue;
+    if (r.target.kind != heuristic.target_kind) continue;
+    if (!r.alternative.empty() && !heuristic.of_graphs) continue;
     data.target = to_string(r.target);
     data.machine = r.target.chip();
     declarations[{r.structural_hash, to_string(r.target)}].add(r);
