@@ -4,8 +4,11 @@
 #pragma once
 
 #include "heddle/dag/compute_dag.h"
+#include "heddle/dag/instance.h"
 #include "heddle/driver/build.h"
+#include "heddle/driver/family.h"
 #include "heddle/dsl/arrays.h"
+#include "heddle/dsl/dim.h"
 #include "heddle/dsl/tensor.h"
 #include "heddle/ir/print.h"
 #include "heddle/network/export_network.h"

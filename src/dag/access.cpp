@@ -5,6 +5,7 @@
 
 #include "dag/internal.h"
 #include "heddle/ir/print.h"
+#include "heddle/ir/sizes.h"
 
 namespace heddle {
 namespace {
@@ -60,7 +61,7 @@ class ReadAnalysis {
       : axes_(axes), reduce_axes_(reduce_axes) {
     for (const std::vector<Axis>* list : {&axes_, &reduce_axes_}) {
       for (const Axis& a : *list) {
-        if (const int64_t* n = as_int(a->extent)) ranges_.set(a.var(), {0, *n - 1});
+        ranges_.set(a.var(), {0, a.largest_extent() - 1});
       }
     }
   }
@@ -228,10 +229,7 @@ std::vector<Access> internal::analyze_reads(const std::vector<Expr>& bodies,
 
 namespace dag {
 
-int64_t extent_of(const Expr& extent) {
-  const int64_t* n = as_int(extent);
-  return n != nullptr ? *n : 1;
-}
+int64_t extent_of(const Expr& extent) { return largest_extent(extent); }
 
 std::string join_words(const std::vector<std::string>& items) {
   std::string text;

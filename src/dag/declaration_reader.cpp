@@ -14,6 +14,7 @@
 #include "dag/declaration_form.h"
 #include "dsl/validate.h"
 #include "heddle/dag/declaration.h"
+#include "heddle/dsl/dim.h"
 #include "heddle/ir/print.h"
 #include "heddle/support/error.h"
 
@@ -241,6 +242,11 @@ ReadReducer read_reducer(const Json& j) {
 class DeclarationReader {
  public:
   Declaration read(const Json& j) {
+    if (const Json* sizes = j.find("sizes")) {
+      for (const Json& s : limited(*sizes, kMostAxes, "sizes")) {
+        in("size " + std::to_string(sizes_.size()), [&] { sizes_.push_back(size(s)); });
+      }
+    }
     for (const Json& a : limited(j.at("axes"), kMostAxes, "axes")) {
       in("axis " + std::to_string(axes_.size()), [&] { axes_.push_back(axis(a)); });
     }
@@ -266,10 +272,29 @@ class DeclarationReader {
   }
 
  private:
+  static Var size(const Json& j) {
+    if (j.elements().size() != 3) fail("a size is [name, smallest, largest]");
+    const Dim made = dim(j.at(0).as_string(), j.at(1).as_int(), j.at(2).as_int(), Where{});
+    return made.variable();
+  }
+
+  Expr sum_of_sizes(const Json& j) {
+    if (!j.is_array()) return Expr(j.as_int());
+    if (j.size() < 2) fail("an extent is a number, or [constant, [size, factor]...]");
+    Expr sum(0);
+    for (size_t i = 1; i < limited(j, kMostAxes, "sizes").size(); ++i) {
+      const Json& term = j.at(i);
+      if (term.elements().size() != 2) fail("a term of an extent is [size, factor]");
+      const Var& s = sizes_[position(term.at(0), sizes_.size(), "size")];
+      sum = sum + s.expr() * Expr(term.at(1).as_int());
+    }
+    return sum + Expr(j.at(0).as_int());
+  }
+
   Axis axis(const Json& j) {
     if (j.elements().size() != 3) fail("an axis is [name, extent, kind]");
     const std::string& name = j.at(0).as_string();
-    const Expr extent = check_extent(Expr(j.at(1).as_int()), "axis '" + name + "'", {});
+    const Expr extent = check_extent(sum_of_sizes(j.at(1)), "axis '" + name + "'", {});
     const std::string& kind = j.at(2).as_string();
     if (kind != "spatial" && kind != "reduce") fail("'" + kind + "' is no kind of axis");
     return Axis(name, extent, kind == "spatial" ? AxisKind::Spatial : AxisKind::Reduce);
@@ -303,7 +328,7 @@ class DeclarationReader {
     if (const Json* name = j.find("placeholder")) {
       Shape shape;
       for (const Json& e : limited(j.at("shape"), kMostAxes, "dimensions"))
-        shape.push_back(Expr(e.as_int()));
+        shape.push_back(sum_of_sizes(e));
       operations_.push_back(Operation::make_placeholder(std::move(shape), scalar_type(j.at("type")),
                                                         name->as_string(),
                                                         j.at("constant").as_bool(), Where{}));
@@ -335,6 +360,7 @@ class DeclarationReader {
   }
   Expr leaf(const std::string& kind, const Json& j) {
     if (kind == "axis") return axes_[position(j.at(1), axes_.size(), "axis")].var();
+    if (kind == "size") return sizes_[position(j.at(1), sizes_.size(), "size")];
     if (kind == "load") {
       const std::vector<Expr> indices = nodes_.all(j.at(3));
       const Tensor from = tensor(j.at(1), j.at(2));
@@ -415,6 +441,7 @@ class DeclarationReader {
     return dag.as_alternative(name, direct, std::move(placeholders));
   }
 
+  std::vector<Var> sizes_;
   std::vector<Axis> axes_;
   std::vector<ReadReducer> reducers_;
   std::vector<Ref<const Operation>> operations_;

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "dag/declaration_form.h"
 #include "heddle/dag/declaration.h"
+#include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 
 namespace heddle {
@@ -112,6 +114,7 @@ class DeclarationWriter {
                              {"operations", std::move(operations)},
                              {"outputs", tensors(dag.outputs())},
                              {"args", tensors(args)}});
+    if (sizes_.size() > 0) out["sizes"] = std::move(sizes_);
     if (!dag.alternative().empty()) out["alternative"] = alternative(dag);
     return out;
   }
@@ -144,10 +147,22 @@ class DeclarationWriter {
     for (const auto& [id, axis] : axes_) axis_numbers_.emplace(axis.var().get(), next++);
   }
 
-  static Json extent(const Expr& e) {
-    const int64_t* value = as_int(e);
-    HEDDLE_ICHECK(value, "a symbolic extent has no serialised form");
-    return Json(*value);
+  /// The number of a symbolic size in the list of sizes.
+  int64_t size_number(const VarNode* v) {
+    const auto [at, fresh] = size_numbers_.emplace(v, static_cast<int64_t>(size_numbers_.size()));
+    if (fresh) sizes_.push_back(Json::array({v->name, v->size->lo, v->size->hi}));
+    return at->second;
+  }
+
+  /// A number, or [constant, [size, factor]...] for their sum.
+  Json extent(const Expr& e) {
+    if (const int64_t* value = as_int(e)) return Json(*value);
+    const std::optional<Affine> sum = as_affine(e);
+    HEDDLE_ICHECK(sum, "a symbolic extent is a sum of sizes");
+    Json out = Json::array({sum->constant});
+    for (const Affine::Term& t : sum->terms)
+      out.push_back(Json::array({size_number(t.var.get()), t.coefficient}));
+    return out;
   }
   Json tensor(const Tensor& t) const { return Json::array({numbers_.at(t.op()), t.index()}); }
   Json tensors(const std::vector<Tensor>& list) const {
@@ -181,7 +196,10 @@ class DeclarationWriter {
   }
 
   Json leaf(const Expr& e) {
-    if (const VarNode* v = e.as<VarNode>()) return Json::array({"axis", axis_numbers_.at(v)});
+    if (const VarNode* v = e.as<VarNode>()) {
+      if (v->size) return Json::array({"size", size_number(v)});
+      return Json::array({"axis", axis_numbers_.at(v)});
+    }
     if (const Load* load = e.as<Load>()) {
       const Tensor t = tensor_of(load->buffer);
       return Json::array({"load", numbers_.at(t.op()), t.index()});
@@ -243,6 +261,8 @@ class DeclarationWriter {
   std::unordered_map<const Operation*, int64_t> numbers_;
   std::unordered_map<const VarNode*, int64_t> axis_numbers_;
   std::unordered_map<const Combiner*, int64_t> reducer_numbers_;
+  std::unordered_map<const VarNode*, int64_t> size_numbers_;
+  Json sizes_ = Json::array();
   Json reducers_ = Json::array();
   NodeWriter nodes_{[this](const Expr& e) { return leaf(e); }};
 };

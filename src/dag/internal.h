@@ -25,7 +25,7 @@ struct ComputeDag::Impl {
 
 namespace dag {
 
-/// The constant extent; 1 where it is symbolic.
+/// The constant extent, or the largest that a symbolic one can be.
 int64_t extent_of(const Expr& extent);
 
 /// `text` with its items as "a", "a and b", "a, b and c".

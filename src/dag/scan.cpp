@@ -37,6 +37,7 @@ std::optional<ScanInfo> find_scan(const Operation& op) {
   const Reduce* r = op.is_reduction() ? op.bodies()[0].as<Reduce>() : nullptr;
   if (!r || r->combiner->size() != 1 || r->axes.size() != 1) return std::nullopt;
   const Axis& k = r->axes[0];
+  if (!as_int(k->extent)) return std::nullopt;
   const Select* s = r->sources[0].as<Select>();
   if (!s || !equal(s->on_false, r->combiner->identity[0])) return std::nullopt;
   const Expr bound = bound_of(s->condition, k.var());
@@ -44,6 +45,7 @@ std::optional<ScanInfo> find_scan(const Operation& op) {
   for (std::size_t p = 0; p < op.axes().size(); ++p) {
     const Axis& i = op.axes()[p];
     if (!uses_var(bound, i.var())) continue;
+    if (!as_int(i->extent)) return std::nullopt;
     const int64_t block = k.extent();
     if (i.extent() < 2 || i.extent() < block || !same_along(s->on_true, i, block))
       return std::nullopt;

@@ -159,7 +159,11 @@ class StageHasher {
   uint64_t hash_var(const VarNode* v) {
     if (const auto it = scope_.find(v); it != scope_.end()) return it->second;
     // A symbolic size keeps its number in the whole graph.
-    return hash_combine(kSymbol, symbols_.try_emplace(v, symbols_.size()).first->second);
+    const uint64_t h =
+        hash_combine(kSymbol, symbols_.try_emplace(v, symbols_.size()).first->second);
+    if (!v->size) return h;
+    return hash_combine(hash_combine(h, static_cast<uint64_t>(v->size->lo)),
+                        static_cast<uint64_t>(v->size->hi));
   }
 
   uint64_t hash_load(const Load& load) {

@@ -35,7 +35,10 @@ KernelArg describe(const Buffer& b) {
   KernelArg a;
   a.name = b->name;
   a.dtype = b->dtype;
-  for (const Expr& e : b->shape) a.shape.push_back(*as_int(e));
+  for (const Expr& e : b->shape) {
+    const int64_t* n = as_int(e);
+    a.shape.push_back(n ? *n : -1);
+  }
   return a;
 }
 
@@ -74,7 +77,8 @@ TimedBuild compile_lowered(const std::shared_ptr<const LoweredProgram>& program,
 
   KernelCode code;
   code.name = options.name;
-  code.args = kernel_args(all, listed, program->constant_args);
+  code.args = kernel_args(all, listed, program->constant_args, program->main.sizes);
+  code.sizes = kernel_sizes(program->main.sizes);
   code.bound = bound_constants(all, listed);
   code.persistent = persistent_args(*program);
   code.finite = {checks.args, checks.slots};
@@ -82,7 +86,8 @@ TimedBuild compile_lowered(const std::shared_ptr<const LoweredProgram>& program,
   if (program->prepare.body) code.prepare = module.entries[1];
   code.code = module.code;
   code.source = source_text;
-  code.work = work_of(schedule.dag().direct(), target);
+  // The work of a call depends on its sizes.
+  if (code.sizes.empty()) code.work = work_of(schedule.dag().direct(), target);
   code.source_context = std::make_shared<Source>(Source{std::move(functions), target});
   BuildTimes times;
   times.llvm_ir = module.times.build_ir;

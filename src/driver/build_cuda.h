@@ -26,7 +26,7 @@ KernelCode cuda_kernel_code(const GpuProgram& program, const std::vector<Tensor>
 std::vector<KernelArg> cuda_kernel_args(const std::vector<Tensor>& all, size_t listed,
                                         const std::vector<int>& constant_args);
 
-/// The description of a kernel argument that the runtime checks.
+/// The description of a kernel argument that the runtime checks; -1 for symbolic extents.
 KernelArg describe(const Buffer& buffer);
 
 }  // namespace heddle

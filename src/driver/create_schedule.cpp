@@ -3,6 +3,7 @@
 #include "driver/rank_schedule.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/driver/build.h"
+#include "heddle/driver/family.h"
 #include "heddle/records/tophub.h"
 #include "heddle/schedule/graph_choice.h"
 #include "heddle/support/error.h"
@@ -89,6 +90,8 @@ Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& targe
                          const AutoSchedulerOptions& options) {
   check_options(options);
   const ComputeDag dag(outputs);
+  if (std::vector<SizeValue> at = usual_sizes(outputs); !at.empty())
+    return family_schedule(outputs, at, target, options);
   std::string skipped;
   if (std::optional<Schedule> recorded = from_records(dag, target, options, &skipped))
     return *recorded;

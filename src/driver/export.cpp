@@ -52,6 +52,13 @@ const Target& exported_target(const Schedule& schedule, const BuildOptions& opti
   return target;
 }
 
+void check_constant_shapes(const LoweredProgram& program) {
+  if (program.main.sizes.empty()) return;
+  throw_user_error("dimension '" + program.main.sizes[0]->name +
+                       "' has no constant size, and exported kernels take constant shapes",
+                   {}, "export the declaration at one size: at_sizes (dag/instance.h)");
+}
+
 }  // namespace exporting
 
 void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
@@ -60,6 +67,7 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
   const Target& target = exported_target(schedule, options);
   const std::vector<Tensor> all = with_bound(schedule, args);
   const LoweredProgram program = lower_for_build(schedule, all, options);
+  check_constant_shapes(program);
   std::vector<LoweredFunction> functions{program.main};
   functions[0].name = "heddle_kernel_main";
   const bool prepares = static_cast<bool>(program.prepare.body);

@@ -46,6 +46,7 @@ std::vector<ExportedVariant> lowered_variants(const std::vector<MultiVariant>& v
 
 Json describe(const ExportedVariant& v, const PickRow& pick) {
   const LoweredProgram& p = *v.lowered.cpu;
+  exporting::check_constant_shapes(p);
   Json j = Json::object({{"name", v.name}, {"main", "heddle_kernel_main" + v.suffix}});
   if (p.prepare.body) j["prepare"] = "heddle_kernel_prepare" + v.suffix;
   j["args"] = exporting::to_json(args_of(v.lowered));

@@ -14,6 +14,9 @@ Json to_json(const std::vector<KernelArg>& args);
 /// Writes each constant into a file of its own beside `stem`.
 Json export_constants(const std::vector<BoundConstant>& constants, const std::string& stem);
 
+/// A User error where extents are symbolic.
+void check_constant_shapes(const LoweredProgram& program);
+
 /// The target of the schedule. A User error for a GPU, and for options that cannot be exported.
 const Target& exported_target(const Schedule& schedule, const BuildOptions& options);
 

@@ -45,6 +45,11 @@ std::string code_of(const LoweredFunction& f) {
   for (const Buffer& b : form.buffers) {
     code += "," + std::to_string(std::find(f.args.begin(), f.args.end(), b) - f.args.begin());
   }
+  for (const Var& v : form.sizes) {
+    const auto at = std::find_if(f.sizes.begin(), f.sizes.end(),
+                                 [&](const Var& own) { return own.same_as(v); });
+    code += ",size" + std::to_string(at - f.sizes.begin());
+  }
   return code;
 }
 
@@ -111,7 +116,7 @@ LoweredVariant lower_variant(const Schedule& schedule, const std::vector<Tensor>
 
 std::vector<KernelArg> args_of(const LoweredVariant& v) {
   if (v.gpu) return cuda_kernel_args(v.all, v.listed, v.gpu->constant_args);
-  return kernel_args(v.all, v.listed, v.cpu->constant_args);
+  return kernel_args(v.all, v.listed, v.cpu->constant_args, v.cpu->main.sizes);
 }
 
 Kernel compile_variant(const LoweredVariant& v, const BuildOptions& options) {

@@ -4,6 +4,7 @@
 
 #include "driver/build_cuda.h"
 #include "driver/roof.h"
+#include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "schedule/schedule_state.h"
 
@@ -38,6 +39,24 @@ void check_loops(const Schedule& schedule) {
                          ", and the schedule is for '" + to_string(schedule.target()) + "'",
                      {}, "make it for a GPU: Schedule({C}, Target::cuda())");
   }
+}
+
+std::vector<SymbolicExtent> symbolic_extents(const Shape& shape, const std::vector<Var>& sizes) {
+  std::vector<SymbolicExtent> out;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (as_int(shape[d])) continue;
+    const std::optional<Affine> sum = as_affine(shape[d]);
+    HEDDLE_ICHECK(sum.has_value(), "a symbolic extent is a sum of sizes");
+    SymbolicExtent e{static_cast<int>(d), sum->constant, {}};
+    for (const Affine::Term& t : sum->terms) {
+      const auto at =
+          std::find_if(sizes.begin(), sizes.end(), [&](const Var& v) { return v.same_as(t.var); });
+      HEDDLE_ICHECK(at != sizes.end(), "the size '" + t.var->name + "' is none of the program's");
+      e.terms.push_back({static_cast<int>(at - sizes.begin()), t.coefficient});
+    }
+    out.push_back(std::move(e));
+  }
+  return out;
 }
 
 }  // namespace
@@ -75,15 +94,23 @@ GpuProgram lower_for_gpu(const Schedule& schedule, const std::vector<Tensor>& ar
 }
 
 std::vector<KernelArg> kernel_args(const std::vector<Tensor>& all, size_t listed,
-                                   const std::vector<int>& constant_args) {
+                                   const std::vector<int>& constant_args,
+                                   const std::vector<Var>& sizes) {
   std::vector<KernelArg> out;
   for (size_t i = 0; i < listed; ++i) {
     KernelArg a = describe(all[i].buffer());  // an alternative may give it other dimensions
     a.output = !all[i].op()->is_placeholder();
     a.constant = std::find(constant_args.begin(), constant_args.end(), static_cast<int>(i)) !=
                  constant_args.end();
+    a.symbolic = symbolic_extents(all[i].shape(), sizes);
     out.push_back(std::move(a));
   }
+  return out;
+}
+
+std::vector<KernelSize> kernel_sizes(const std::vector<Var>& sizes) {
+  std::vector<KernelSize> out;
+  for (const Var& v : sizes) out.push_back({v->name, v->size->lo, v->size->hi});
   return out;
 }
 

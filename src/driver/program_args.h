@@ -23,9 +23,11 @@ GpuProgram lower_for_gpu(const Schedule& schedule, const std::vector<Tensor>& ar
 
 /// The arguments that are listed, the constants behind them, and what is kept of constants.
 /// `all`: as with_bound gave them; the first `listed` are arguments of the kernel. `constant_args`:
-/// which of them `prepare` takes.
+/// which of them `prepare` takes. `sizes`: those of the program, which extents may depend on.
 std::vector<KernelArg> kernel_args(const std::vector<Tensor>& all, size_t listed,
-                                   const std::vector<int>& constant_args);
+                                   const std::vector<int>& constant_args,
+                                   const std::vector<Var>& sizes = {});
+std::vector<KernelSize> kernel_sizes(const std::vector<Var>& sizes);
 std::vector<BoundConstant> bound_constants(const std::vector<Tensor>& all, size_t listed);
 std::vector<KernelArg> persistent_args(const LoweredProgram& program);
 

@@ -14,6 +14,7 @@
 #include "dsl/validate.h"
 #include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
+#include "heddle/ir/sizes.h"
 
 namespace heddle {
 namespace {
@@ -56,8 +57,13 @@ struct Context {
   /// The nodes whose reads were checked under these facts or fewer.
   std::shared_ptr<const Checked> checked = std::make_shared<Checked>();
 
+  /// The axes whose extents are symbolic, with their extents.
+  std::vector<VarBinding> symbolic;
+
   void assume(const Expr& condition, bool holds);
   Interval bound(const Expr& e) const;
+  /// No value of `e` is smaller, at any size.
+  int64_t least(const Expr& e) const;
 
  private:
   void add_fact(const Expr& f);
@@ -128,6 +134,20 @@ Interval Context::bound(const Expr& e) const {
   return r;
 }
 
+int64_t Context::least(const Expr& e) const {
+  const int64_t plain = bound(e).min;
+  if (plain >= 0) return plain;
+  // An affine form is smallest where each axis is at one of its ends, which are 0 and the symbolic
+  // extent less one. Then terms of the sizes cancel.
+  const Expr simple = simplify(e, ranges);
+  const std::optional<Affine> affine = as_affine(simple);
+  if (!affine) return plain;
+  std::vector<VarBinding> ends;
+  for (const VarBinding& axis : symbolic)
+    ends.push_back({axis.var, affine->coefficient(axis.var) < 0 ? axis.value - 1 : Expr(0)});
+  return std::max(plain, bound(substitute(simple, ends)).min);
+}
+
 /// From the bounds of the operands. Facts may narrow the operands where they do not narrow the
 /// whole.
 std::optional<Interval> Context::from_parts(const Expr& e) const {
@@ -182,8 +202,8 @@ std::optional<Interval> Context::from_parts(const Expr& e) const {
 
 class BoundsChecker {
  public:
-  BoundsChecker(const std::string& name, const Where& where, const Ranges& ranges)
-      : name_(name), where_(where), ranges_(ranges) {}
+  BoundsChecker(const std::string& name, const Where& where, const Context& axes)
+      : name_(name), where_(where), ranges_(axes.ranges), symbolic_(axes.symbolic) {}
 
   void check(const Expr& e, const Context& context) const {
     if (!context.reachable) return;
@@ -219,6 +239,7 @@ class BoundsChecker {
     if (const auto it = fine_alone_.find(e.get()); it != fine_alone_.end()) return it->second;
     Context nothing;
     nothing.ranges = ranges_;
+    nothing.symbolic = symbolic_;
     const bool outer = std::exchange(failed_, false);
     const bool report = std::exchange(report_, false);
     // Not `check`, which would ask again.
@@ -243,7 +264,12 @@ class BoundsChecker {
   void check_read(const Load& load, const Context& context) const {
     for (size_t d = 0; d < load.indices.size(); ++d) {
       const Expr& index = load.indices[d];
-      const int64_t extent = *as_int(load.buffer->shape[d]);
+      const Expr& shape = load.buffer->shape[d];
+      if (!as_int(shape)) {
+        check_symbolic_read(load, d, context);
+        continue;
+      }
+      const int64_t extent = *as_int(shape);
       // The plain interval decides nearly every read at a fraction of the cost.
       Interval r = range_of(index, context.ranges);
       if (r.min >= 0 && r.max < extent) continue;
@@ -252,6 +278,23 @@ class BoundsChecker {
       failed_ = true;
       if (report_) fail(load, d, index, r, extent);
     }
+  }
+
+  /// Into a dimension whose size varies: in bounds for every size.
+  void check_symbolic_read(const Load& load, size_t d, const Context& context) const {
+    const Expr &index = load.indices[d], &extent = load.buffer->shape[d];
+    const int64_t low = context.least(index), room = context.least(extent - index - 1);
+    if (low >= 0 && room >= 0) return;
+    failed_ = true;
+    if (!report_) return;
+    throw_user_error("'" + name_ + "' may read '" + load.buffer->name +
+                         "' out of bounds: dimension " + std::to_string(d) + " has extent " +
+                         size_text(extent) + ", and is indexed by '" + to_string(index) +
+                         "', which is not proved to be " +
+                         (low < 0 ? "at least 0" : "below the extent") + " for every size",
+                     where_,
+                     "change the shape, or guard the read: select(condition, " + load.buffer->name +
+                         "(...), other)");
   }
 
   [[noreturn]] void fail(const Load& load, size_t d, const Expr& index, Interval r,
@@ -276,6 +319,7 @@ class BoundsChecker {
   const std::string& name_;
   const Where& where_;
   const Ranges& ranges_;  ///< of the axes
+  const std::vector<VarBinding>& symbolic_;
   mutable int visits_ = 0;
   mutable bool report_ = true, failed_ = false;
   mutable std::unordered_map<const ExprNode*, bool> fine_alone_;
@@ -288,8 +332,11 @@ void check_bounds(const std::string& name, const std::vector<Axis>& axes,
                   const Where& where) {
   Context context;
   for (const std::vector<Axis>* group : {&axes, &reduce_axes})
-    for (const Axis& axis : *group) context.ranges.set(axis.var(), {0, axis.extent() - 1});
-  const BoundsChecker checker(name, where, context.ranges);
+    for (const Axis& axis : *group) {
+      context.ranges.set(axis.var(), {0, axis.largest_extent() - 1});
+      if (!as_int(axis->extent)) context.symbolic.push_back({axis.var(), axis->extent});
+    }
+  const BoundsChecker checker(name, where, context);
   for (const Expr& body : bodies) {
     checker.check(body, context);
     // The components of a tuple reduction share all their sources.

@@ -43,7 +43,8 @@ class EmptyReads {
 }  // namespace
 
 bool is_empty(const std::vector<Axis>& axes) {
-  return std::any_of(axes.begin(), axes.end(), [](const Axis& a) { return a.extent() == 0; });
+  return std::any_of(axes.begin(), axes.end(),
+                     [](const Axis& a) { return is_const(a->extent, 0); });
 }
 
 std::vector<Tensor> tensors_read(const std::vector<Expr>& bodies) {

@@ -4,6 +4,7 @@
 
 #include "dsl/validate.h"
 #include "heddle/ir/print.h"
+#include "heddle/ir/sizes.h"
 
 namespace heddle {
 namespace {
@@ -15,6 +16,13 @@ std::string counted(size_t n, const char* one, const char* many) {
 const Operation& defined(const Ref<const Operation>& op) {
   if (!op) throw_user_error("a Tensor that was never assigned is used");
   return *op;
+}
+
+int64_t constant_extent(const Tensor& t, size_t d) {
+  const Expr& e = t.shape()[d];
+  const int64_t* n = as_int(e);
+  if (!n) fail_symbolic("dimension " + std::to_string(d) + " of '" + t.name() + "'", e);
+  return *n;
 }
 
 }  // namespace
@@ -31,18 +39,18 @@ int64_t Tensor::extent(int d) const {
   if (d < -rank() || d >= rank())
     throw_user_error("tensor '" + name() + "' has no dimension " + std::to_string(d), {},
                      "its shape is " + shape_text(shape()));
-  return *as_int(shape()[static_cast<size_t>(d < 0 ? d + rank() : d)]);
+  return constant_extent(*this, static_cast<size_t>(d < 0 ? d + rank() : d));
 }
 
 std::vector<int64_t> Tensor::extents() const {
   std::vector<int64_t> result;
-  for (const Expr& e : shape()) result.push_back(*as_int(e));
+  for (size_t d = 0; d < shape().size(); ++d) result.push_back(constant_extent(*this, d));
   return result;
 }
 
 int64_t Tensor::size() const {
   int64_t size = 1;
-  for (const Expr& e : shape()) size *= *as_int(e);
+  for (const int64_t e : extents()) size *= e;
   return size;
 }
 

@@ -4,9 +4,13 @@
 
 #include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
+#include "heddle/ir/sizes.h"
 
 namespace heddle {
 namespace {
+
+// It leaves room for the bytes and for sums of indices in 64 bits.
+constexpr int64_t kMostElements = int64_t{1} << 56;
 
 bool contains_reduce(const Expr& e) {
   return any_below(e, [](const Expr& x) { return x.kind() == ExprKind::Reduce; });
@@ -37,7 +41,7 @@ void check_variables(const std::string& name, const std::vector<Axis>& axes,
   };
   visit(value, [&](const Expr& e) {
     const VarNode* v = e.as<VarNode>();
-    if (!v || among(axes, v) || among(reduce_axes, v)) return;
+    if (!v || v->size || among(axes, v) || among(reduce_axes, v)) return;
     const std::string own = axes.empty() ? "it has none" : names_of(axes);
     throw_user_error("'" + name + "' uses variable '" + v->name +
                          "', which is neither an axis of it (" + own + ") nor reduced over in it",
@@ -76,6 +80,18 @@ void check_form(const std::string& name, const Expr& body, const Where& where) {
             where, "make a second axis with reduce_axis");
 }
 
+/// An extent that is no constant.
+void check_symbolic(const Expr& extent, const std::string& what, const Where& where) {
+  if (!is_symbolic(extent) || !as_affine(extent))
+    throw_user_error(
+        "the extent of " + what + " is '" + to_string(extent) + "', which is no sum of dimensions",
+        where, "use constants, and dimensions made with dim(name, lo, hi) times constants");
+  const Interval r = range_of(extent, {});
+  if (r.min < 1 || r.max > kMostElements)
+    throw_user_error("the extent of " + what + " is " + size_text(extent), where,
+                     "give its dimensions a range in which it is 1 to 2^56");
+}
+
 }  // namespace
 
 std::string shape_text(const Shape& shape) {
@@ -92,10 +108,10 @@ Expr check_extent(const Expr& extent, const std::string& what, const Where& wher
                      where, "an extent is an integer");
   const Expr folded = simplify(cast(i64, extent));
   const int64_t* value = as_int(folded);
-  if (!value)
-    throw_user_error("the extent of " + what + " is '" + to_string(folded) +
-                         "', and symbolic extents are not supported yet",
-                     where, "use a constant, one declaration a size");
+  if (!value) {
+    check_symbolic(folded, what, where);
+    return folded;
+  }
   if (*value < 0)
     throw_user_error("the extent of " + what + " is " + std::to_string(*value), where,
                      "extents are at least 0");
@@ -108,9 +124,8 @@ Shape check_shape(const Shape& shape, const std::string& name, const Where& wher
   for (size_t d = 0; d < shape.size(); ++d) {
     result.push_back(
         check_extent(shape[d], "dimension " + std::to_string(d) + " of '" + name + "'", where));
-    // 2^56 elements leave room for the bytes and for sums of indices in 64 bits.
-    if (__builtin_mul_overflow(elements, *as_int(result.back()), &elements) ||
-        elements > (int64_t{1} << 56))
+    if (__builtin_mul_overflow(elements, largest_extent(result.back()), &elements) ||
+        elements > kMostElements)
       throw_user_error("'" + name + "' of shape " + shape_text(shape) + " has too many elements",
                        where, "at most 2^56");
   }

@@ -8,7 +8,8 @@
 
 namespace heddle {
 
-/// Extents are integer constants, at least 0 (folded first); `what` is "dimension 0 of 'A'".
+/// Extents are integer constants, at least 0 (folded first), or sums of dimensions (dim.h), at
+/// least 1; `what` is "dimension 0 of 'A'".
 Expr check_extent(const Expr& extent, const std::string& what, const Where& where);
 Shape check_shape(const Shape& shape, const std::string& name, const Where& where);
 

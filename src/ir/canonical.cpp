@@ -89,6 +89,14 @@ class Canonicalizer {
     all_.add(vars_.try_emplace(v.get(), vars_.size()).first->second);
   }
 
+  void size(const VarNode* v) {
+    if (vars_.contains(v)) return;
+    form_.sizes.push_back(Var::from(Expr(v)));
+    define(form_.sizes.back());
+    all_.add(static_cast<uint64_t>(v->size->lo));
+    all_.add(static_cast<uint64_t>(v->size->hi));
+  }
+
   void describe(const Buffer& b) {
     all_.add(buffers_.try_emplace(b.get(), buffers_.size()).first->second);
     all_.add(bits(b->dtype));
@@ -120,7 +128,12 @@ class Canonicalizer {
       case ExprKind::IntImm: d.add(static_cast<uint64_t>(e.as<IntImm>()->value)); break;
       case ExprKind::FloatImm: d.add(std::bit_cast<uint64_t>(e.as<FloatImm>()->value)); break;
       case ExprKind::Var: {
-        const auto at = vars_.find(e.as<VarNode>());
+        const VarNode* v = e.as<VarNode>();
+        if (v->size) {
+          form_.closed = false;
+          size(v);
+        }
+        const auto at = vars_.find(v);
         form_.closed &= at != vars_.end();
         if (at != vars_.end()) d.add(at->second);
         break;

@@ -1,6 +1,7 @@
 // Nodes: construction with their hashes, destruction, and the identities (Var, Axis).
 #include "heddle/ir/expr.h"
 
+#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 #include "heddle/support/hash.h"
 
@@ -78,8 +79,15 @@ FloatImm::FloatImm(DataType t, double v)
 
 VarNode::VarNode(std::string name, DataType t, int64_t extent)
     : VarNode(std::move(name), t, extent, next_var_id()) {}
-VarNode::VarNode(std::string name, DataType t, int64_t extent, uint64_t id)
-    : ExprNode(kKind, t, node_hash(kKind, t, id)), name(std::move(name)), id(id), extent(extent) {}
+VarNode::VarNode(std::string name, SizeRange size)
+    : VarNode(std::move(name), i64, -1, next_var_id(), size) {}
+VarNode::VarNode(std::string name, DataType t, int64_t extent, uint64_t id,
+                 std::optional<SizeRange> size)
+    : ExprNode(kKind, t, node_hash(kKind, t, id)),
+      name(std::move(name)),
+      id(id),
+      extent(extent),
+      size(size) {}
 
 Cast::Cast(DataType t, Expr v)
     : ExprNode(kKind, t, node_hash(kKind, t, v->hash)), value(std::move(v)) {}
@@ -129,12 +137,13 @@ Reduce::Reduce(Ref<const Combiner> c, std::vector<Expr> s, std::vector<Axis> a, 
 
 Var::Var(std::string name, DataType t, int64_t extent)
     : expr_(new VarNode(std::move(name), t, extent)) {}
+Var::Var(std::string name, SizeRange size) : expr_(new VarNode(std::move(name), size)) {}
 
 namespace {
 
 Var axis_var(std::string name, const Expr& extent) {
-  const int64_t* known = as_int(extent);
-  return Var(std::move(name), i64, known ? *known : -1);
+  const bool known = as_int(extent) || is_symbolic(extent);
+  return Var(std::move(name), i64, known ? heddle::largest_extent(extent) : -1);
 }
 
 }  // namespace
@@ -154,8 +163,10 @@ void Axis::fail_unassigned() {
 
 int64_t Axis::extent() const {
   const int64_t* value = as_int(assigned().extent);
-  HEDDLE_ICHECK(value, "the extent of axis '" + name() + "' is not a constant");
+  if (!value) fail_symbolic("axis '" + name() + "'", assigned().extent);
   return *value;
 }
+
+int64_t Axis::largest_extent() const { return heddle::largest_extent(assigned().extent); }
 
 }  // namespace heddle

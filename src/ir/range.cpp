@@ -156,7 +156,8 @@ Interval RangeAnalysis::raw_range(const Expr& e) {
       return {e.as<IntImm>()->value, e.as<IntImm>()->value};
     case ExprKind::Var: {
       const VarNode* v = e.as<VarNode>();
-      return ranges_.known(v) ? intersect(ranges_.get(v), range_of_type(t)) : range_of_type(t);
+      return ranges_.known(v) || v->size ? intersect(ranges_.get(v), range_of_type(t))
+                                         : range_of_type(t);
     }
     case ExprKind::Cast: return cast(*e.as<Cast>());
     case ExprKind::Unary: {

@@ -3,10 +3,20 @@
 #include <algorithm>
 #include <functional>
 
+#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 #include "lower/nest_builder.h"
 
 namespace heddle {
+namespace {
+
+// The largest factor of a split whose tails have a copy for each length, where that is not
+// constant.
+constexpr int64_t kMostTails = 16;
+// The largest factor of one whose tail is cut into powers of two.
+constexpr int64_t kMostCut = 128;
+
+}  // namespace
 
 std::vector<int> topological_stages(const ScheduleState& state) {
   std::vector<int> order;
@@ -98,6 +108,22 @@ void NestBuilder::undo(const Mark& to) {
     changed_vars_.pop_back();
   }
   guards_.resize(to.guards);
+  lasts_.resize(to.lasts);
+}
+
+bool NestBuilder::at_most(const Expr& a, const Expr& b) const {
+  if (prove(a <= b, ranges_)) return true;
+  if (lasts_.empty()) return false;
+  // The difference is smallest where each loop is at one of its ends. Then sizes cancel.
+  Expr room = simple(b - a);
+  for (size_t i = lasts_.size(); i-- > 0;) {
+    const auto& [v, last] = lasts_[i];
+    if (!uses_var(room, v)) continue;
+    const std::optional<Affine> affine = as_affine(room);
+    if (!affine) return false;
+    room = simple(substitute(room, {{v, affine->coefficient(v) < 0 ? last : Expr(0)}}));
+  }
+  return range_of(room, ranges_).min >= 0;
 }
 
 Stmt NestBuilder::emit_stage(int st, const std::vector<Expr>& mins,
@@ -114,7 +140,7 @@ Stmt NestBuilder::emit_stage(int st, const std::vector<Expr>& mins,
 void NestBuilder::check_extent_known(const AxisState& a) const {
   visit(a.extent, [&](const Expr& e) {
     const VarNode* v = e.as<VarNode>();
-    if (!v || bound_.count(v)) return;
+    if (!v || v->size || bound_.count(v)) return;
     throw_user_error("loop '" + a.name + "' of stage '" + stage(a.stage).name +
                          "' runs to a length that depends on '" + v->name +
                          "', which is not outside of it",
@@ -175,6 +201,7 @@ Stmt NestBuilder::emit_loop(int st, const std::vector<int>& leaves, size_t n, Mo
   const int64_t* known = as_int(extent);
   bool unit = known && *known == 1;
   if (!unit) ranges_.set(v, {0, std::max<int64_t>(0, range.max - 1)});
+  if (!unit && !sizes_in(extent).empty()) lasts_.push_back({v, extent - Expr(1)});
   std::vector<int> pending;
   bind(leaf, unit ? Expr(0) : v.expr(), &pending);
   Stmt body = decide(st, leaves, n, mode, pending, 0);
@@ -186,7 +213,8 @@ Stmt NestBuilder::emit_loop(int st, const std::vector<int>& leaves, size_t n, Mo
 }
 
 void NestBuilder::bind(int id, const Expr& value, std::vector<int>* pending) {
-  change(id).value = simple(value);
+  const Expr begin = axes_[id].begin;
+  change(id).value = simple(begin.defined() ? value + begin : value);
   const AxisState& a = s_.axes[id];
   switch (a.origin) {
     case AxisOrigin::Root: {
@@ -218,7 +246,9 @@ void NestBuilder::bind(int id, const Expr& value, std::vector<int>* pending) {
             p.whole && p.origin == AxisOrigin::SplitOuter && s_.axes[p.parent].whole;
         if (i.full && !implied) {
           Expr in_range = simple(whole < extent_of(a.parent));
-          if (!is_const(in_range, 1)) guards_.push_back(in_range);
+          const bool inside =
+              is_const(in_range, 1) || at_most(whole + Expr(1), extent_of(a.parent));
+          if (!inside) guards_.push_back(in_range);
         }
         bind(a.parent, whole, pending);
       } else if (a.origin == AxisOrigin::SplitOuter && p.whole) {
@@ -259,6 +289,30 @@ size_t NestBuilder::first_leaf(const std::vector<int>& leaves, int id) const {
   return std::find(leaves.begin(), leaves.end(), id) - leaves.begin();
 }
 
+// Register tiles and vectors have constant sizes. A short tile has a copy for each length that may
+// be left. A long one is cut into powers of two: of 13 iterations the first 8, then 4, then 1.
+template <class With>
+Stmt NestBuilder::tails(const AxisState& p, const Expr& rest, bool whole_tiles, const With& with) {
+  const LoopKind loop = s_.axes[p.split_inner].loop;
+  const bool leaf = s_.axes[p.split_inner].is_leaf();
+  if (p.factor <= kMostTails && ((leaf && loop == LoopKind::Unrolled) || whole_tiles)) {
+    Stmt out;
+    for (int64_t r = 1; r < p.factor; ++r)
+      out = make_if(simple(rest == Expr(r)), with(Expr(), Expr(r)), out);
+    return out;
+  }
+  if (p.factor > kMostCut || !(whole_tiles || (leaf && loop == LoopKind::Vectorized))) return {};
+  std::vector<Stmt> parts;
+  int64_t length = 1;
+  while (length * 2 < p.factor) length *= 2;
+  for (; length >= 1; length /= 2) {
+    const Expr before = simple(floordiv(rest, Expr(2 * length)) * Expr(2 * length));
+    const Expr there = simple(rest - before >= Expr(length));
+    parts.push_back(make_if(there, with(before, Expr(length)), {}));
+  }
+  return make_block(std::move(parts));
+}
+
 Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode mode,
                          const std::vector<int>& pending, size_t i) {
   if (i == pending.size()) return inside(st, leaves, n, mode);
@@ -266,13 +320,16 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
   const AxisCtx& inner = axes_[p.split_inner];
   if (inner.full || inner.known()) return decide(st, leaves, n, mode, pending, i + 1);
   Expr whole = extent_of(pending[i]), outer = axes_[p.split_outer].value, factor(p.factor);
-  auto with = [&](const Expr& extent) {
+  auto with_part = [&](const Expr& begin, const Expr& extent) {
     Mark before = mark();
-    change(p.split_inner).extent = extent;
+    AxisCtx& part = change(p.split_inner);
+    part.extent = extent;
+    part.begin = begin;
     Stmt r = decide(st, leaves, n, mode, pending, i + 1);
     undo(before);
     return r;
   };
+  auto with = [&](const Expr& extent) { return with_part(Expr(), extent); };
   if (is_const(simple(floormod(whole, factor)), 0)) return with(factor);
   Expr mains = simple(floordiv(whole, factor));  // the number of full outer iterations
   Expr is_main = simple(outer < mains);
@@ -283,6 +340,15 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
     return with(simple(min(factor, whole - outer * factor)));
   const VarNode* v = outer.as<VarNode>();
   const int64_t* m = as_int(mains);
+  if (!sizes_in(whole).empty()) {
+    const Mark before = mark();
+    if (outer.kind() == ExprKind::Var) lasts_.push_back({var_of(outer), mains - Expr(1)});
+    const Stmt main = with(factor);
+    undo(before);
+    const bool tiled = region_of_inside(st, leaves, n, p.split_inner);
+    const Stmt tail = tails(p, rest, tiled, with_part);
+    return make_if(is_main, main, tail ? tail : with(rest));
+  }
   if (!v || !m) return make_if(is_main, with(factor), with(rest));
   // Both copies know the range of the outer loop.
   Interval all = ranges_.get(v);

@@ -22,7 +22,9 @@ enum class Order : uint8_t {
 /// report[row*slots + slot] = the first bad element among those of the slot
 Stmt check_slot(const Buffer& x, const Buffer& report, int64_t row, int64_t slots, const Expr& slot,
                 Order order) {
-  const int64_t n = x.num_elements(), each = (n + slots - 1) / slots;
+  Expr n(1);
+  for (const Expr& extent : x->shape) n = n * extent;
+  const Expr each = simplify(floordiv(n + Expr(slots - 1), Expr(slots)));
   const Buffer first = Buffer::make("first", i64, {1}, Scope::Local);
   const Var j("j", i64);
   const Expr i = order == Order::Blocked ? slot * each + j : Expr(j) * slots + slot;

@@ -2,12 +2,50 @@
 
 #include <algorithm>
 
+#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 #include "lower/build_nest.h"
 #include "schedule/schedule_state.h"
 
 namespace heddle {
 namespace {
+
+// Whether what the stage computes depends on the sizes of a call.
+bool has_sizes(const ScheduleState& s, const StageState& x) {
+  std::vector<Var> sizes;
+  for (const auto* axes : {&x.spatial, &x.reduce}) {
+    for (const int a : *axes) add_sizes(s.axes[static_cast<size_t>(a)].extent, &sizes);
+  }
+  for (const Expr& body : x.bodies) add_sizes(body, &sizes);
+  return !sizes.empty();
+}
+
+// The sizes of the program, each of which some argument has as an extent.
+std::vector<Var> sizes_of(const ScheduleState& s, const std::vector<Buffer>& args) {
+  std::vector<Var> sizes, given;
+  for (const Buffer& b : args) {
+    for (const Expr& e : b->shape) {
+      add_sizes(e, &sizes);
+      if (const auto scaled = as_scaled_size(e)) add_sizes(scaled->size, &given);
+    }
+  }
+  for (const StageState& x : s.stages) {
+    if (!x.defined()) continue;
+    for (const auto* axes : {&x.spatial, &x.reduce}) {
+      for (const int a : *axes) add_sizes(s.axes[static_cast<size_t>(a)].extent, &sizes);
+    }
+    for (const Expr& body : x.bodies) add_sizes(body, &sizes);
+  }
+  for (const Var& v : sizes) {
+    const bool known =
+        std::any_of(given.begin(), given.end(), [&](const Var& g) { return g.same_as(v); });
+    if (!known)
+      throw_user_error("no argument has the dimension '" + v->name + "' as an extent", {},
+                       "a kernel takes sizes from the shapes of its arguments: give one of them "
+                       "this extent, or a multiple of it");
+  }
+  return sizes;
+}
 
 // Root stages that depend on nothing but constant placeholders: computed once, kept.
 std::vector<char> constant_stages(const ScheduleState& s, const std::vector<int>& order) {
@@ -18,7 +56,7 @@ std::vector<char> constant_stages(const ScheduleState& s, const std::vector<int>
       constant[st] = x.constant;
       continue;
     }
-    bool all = true, some = false;
+    bool all = !has_sizes(s, x), some = false;
     for (const Expr& body : x.bodies) {
       visit(body, [&](const Expr& e) {
         const Load* load = e.as<Load>();
@@ -91,6 +129,7 @@ class NestProgram {
     const bool look = purpose == NestPurpose::Look;
     program_.main.name = name;
     program_.prepare.name = name + "_prepare";
+    program_.main.sizes = sizes_of(s_, program_.main.args);
     program_.main.body = build_nest(s_, main_roots_, given_, look);
     for (const Buffer& b : unused_) program_.main.body = make_allocate(b, program_.main.body);
     if (!look && !prepare_roots_.empty())

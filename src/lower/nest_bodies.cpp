@@ -1,31 +1,33 @@
 // Storage of stages and the statements at the bottom of their loops.
 #include <algorithm>
 
+#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 #include "lower/nest_builder.h"
 
 namespace heddle {
 
-std::vector<Expr> storage_shape(const StageState& p, const std::vector<int64_t>& extents) {
+std::vector<Expr> storage_shape(const StageState& p, const std::vector<Expr>& extents) {
   std::vector<Expr> shape;
-  if (p.layout.empty()) {
-    for (int64_t e : extents) shape.push_back(Expr(e));
-  }
+  if (p.layout.empty()) shape = extents;
   for (const auto& l : p.layout) {
-    shape.push_back(Expr(l.modulus ? l.modulus : (extents[l.dim] + l.divisor - 1) / l.divisor));
+    shape.push_back(l.modulus ? Expr(l.modulus)
+                              : floordiv(extents[l.dim] + Expr(l.divisor - 1), Expr(l.divisor)));
   }
-  if (p.pad > 0 && !shape.empty()) shape.back() = Expr(*as_int(shape.back()) + p.pad);
+  if (p.pad > 0 && !shape.empty()) shape.back() = shape.back() + Expr(p.pad);
+  for (Expr& e : shape) e = simplify(e);
   return shape;
 }
 
 StageBuffers root_buffers(const ScheduleState& state, int stage, Scope scope) {
   const StageState& p = state.stages[stage];
-  std::vector<int64_t> extents;
+  std::vector<Expr> extents;
   // An input has neither axes nor a layout.
-  if (p.spatial.empty()) {
-    for (const Expr& e : p.buffers[0]->shape) extents.push_back(*as_int(e));
+  if (p.spatial.empty()) extents = p.buffers[0]->shape;
+  for (int a : p.spatial) {
+    const AxisState& axis = state.axes[a];
+    extents.push_back(is_symbolic(axis.extent) ? axis.extent : Expr(axis.static_extent));
   }
-  for (int a : p.spatial) extents.push_back(state.axes[a].static_extent);
   StageBuffers out{stage, {}};
   for (const Buffer& b : p.buffers) {
     out.buffers.push_back(Buffer::make(b->name, b->dtype, storage_shape(p, extents), scope));
@@ -36,10 +38,12 @@ StageBuffers root_buffers(const ScheduleState& state, int stage, Scope scope) {
 NestBuilder::Realization NestBuilder::realize(int st, const std::vector<Expr>& mins,
                                               const std::vector<Expr>& extents, Scope scope) {
   const StageState& p = stage(st);
-  std::vector<int64_t> bound(extents.size());
+  std::vector<Expr> bound(extents.size());
   for (size_t d = 0; d < extents.size(); ++d) {
     int64_t most = s_.axes[p.spatial[d]].static_extent;
-    bound[d] = std::max<int64_t>(1, std::min(most, upper_bound(extents[d], ranges_)));
+    bound[d] = Expr(std::max<int64_t>(1, std::min(most, upper_bound(extents[d], ranges_))));
+    // No stride depends on the first dimension, so it need not be as large as it can be.
+    if (d == 0 && scope == Scope::Global && is_symbolic(extents[d])) bound[d] = extents[d];
   }
   std::vector<Expr> shape = storage_shape(p, bound);
   Realization r;

@@ -28,6 +28,8 @@ class NestBuilder {
   };
   struct AxisCtx {
     Expr extent, value;
+    Expr begin;  ///< of an inner axis that runs over a part of its factor: the first iteration;
+                 ///< null: 0
     bool known() const { return value.get() != nullptr; }
     bool full = false;  ///< an inner axis bound before its outer one: it ran over the whole factor
   };
@@ -52,14 +54,19 @@ class NestBuilder {
     at = value;
   }
   struct Mark {
-    size_t axes, vars, guards;
+    size_t axes, vars, guards, lasts;
   };
-  Mark mark() const { return {changed_axes_.size(), changed_vars_.size(), guards_.size()}; }
+  Mark mark() const {
+    return {changed_axes_.size(), changed_vars_.size(), guards_.size(), lasts_.size()};
+  }
   void undo(const Mark& to);
 
   Expr simple(const Expr& e) const { return simplify(e, ranges_); }
   /// The same for accesses, which no loop depends on.
   Expr simple_access(const Expr& e) const { return plain_accesses_ ? e : simplify(e, ranges_); }
+
+  // Whether a <= b is proved, also from the loops of symbolic length that are open.
+  bool at_most(const Expr& a, const Expr& b) const;
 
   // ---- storage ----
   Realization realize(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents,
@@ -91,6 +98,9 @@ class NestBuilder {
   size_t first_leaf(const std::vector<int>& leaves, int id) const;
   Stmt decide(int st, const std::vector<int>& leaves, size_t n, Mode mode,
               const std::vector<int>& pending, size_t i);
+  // What is left of an axis of varying length beyond its full tiles, `rest` iterations.
+  template <class With>
+  Stmt tails(const AxisState& p, const Expr& rest, bool whole_tiles, const With& with);
   static Var var_of(const Expr& e) { return Var::from(e); }
   // The statements inside loop `leaves[n]`: the stages computed here, then the remaining loops.
   Stmt inside(int st, const std::vector<int>& leaves, size_t n, Mode mode);
@@ -170,10 +180,11 @@ class NestBuilder {
   std::vector<std::pair<const VarNode*, Expr>> changed_vars_;  ///< likewise; null: not bound
   std::vector<std::vector<int>> axes_of_;                      ///< by stage
   std::vector<Expr> guards_;
+  std::vector<VarBinding> lasts_;  ///< of open loops of symbolic length: the last iteration
   Ranges ranges_;
 };
 
 /// The shape of the stage's buffers when they hold `extents` elements along its dimensions.
-std::vector<Expr> storage_shape(const StageState& stage, const std::vector<int64_t>& extents);
+std::vector<Expr> storage_shape(const StageState& stage, const std::vector<Expr>& extents);
 
 }  // namespace heddle

@@ -1,6 +1,7 @@
 // The part of a stage that the loops that are not open yet will read.
 #include <algorithm>
 
+#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 #include "lower/nest_builder.h"
 
@@ -17,17 +18,17 @@ SymInterval NestBuilder::axis_interval(int id) {
       Expr f(a.factor);
       SymInterval r{simple(o.lo * f + i.lo), simple(o.hi * f + i.hi), o.exact && i.exact};
       Expr last = simple(extent_of(id) - Expr(1));
-      if (!prove(r.hi <= last, ranges_) &&
-          !(axes_[a.split_outer].known() && !axes_[a.split_inner].full)) {
+      if (!at_most(r.hi, last) && !(axes_[a.split_outer].known() && !axes_[a.split_inner].full)) {
         if (!a.whole) r.hi = simple(min(r.hi, last));
         r.exact = false;
       }
+      if (c.begin.defined()) r = {simple(r.lo + c.begin), simple(r.hi + c.begin), r.exact};
       return r;
     }
   }
-  if (a.fused_into >= 0 && open(a.fused_into))
-    return {Expr(0), simple(extent_of(id) - Expr(1)), false};
-  return {Expr(0), simple(extent_of(id) - Expr(1)), true};
+  const Expr first = c.begin.defined() ? c.begin : Expr(0);
+  const bool exact = a.fused_into < 0 || !open(a.fused_into);
+  return {first, simple(first + extent_of(id) - Expr(1)), exact};
 }
 
 bool NestBuilder::open(int id) const {
@@ -78,13 +79,15 @@ const NestBuilder::Region& NestBuilder::demand(int p, int host, size_t n,
     for (const Var& f : parts.loops) ranges_.erase(f);
   }
   for (size_t d = 0; d < r.dims.size(); ++d) {
-    Expr last(s_.axes[stage(p).spatial[d]].static_extent - 1);
+    const AxisState& axis = s_.axes[stage(p).spatial[d]];
+    const bool sized = is_symbolic(axis.extent);
+    const Expr last = sized ? simple(axis.extent - Expr(1)) : Expr(axis.static_extent - 1);
     SymInterval& x = r.dims[d];
     if (!x.bounded()) {
       x = {Expr(0), last, false};
     } else if (!x.exact) {
       if (!prove(Expr(0) <= x.lo, ranges_)) x.lo = simple(max(x.lo, Expr(0)));
-      if (!prove(x.hi <= last, ranges_)) x.hi = simple(min(x.hi, last));
+      if (!at_most(x.hi, last)) x.hi = simple(min(x.hi, last));
     }
   }
   return (*memo)[p] = std::move(r);
@@ -115,7 +118,7 @@ SymEnv NestBuilder::reader_env(int q, int host, size_t n, std::map<int, Region>*
 }
 
 SymInterval NestBuilder::reduce_interval(int a, SymInterval i, const SymEnv& env) {
-  if (as_int(s_.axes[a].extent)) return i;
+  if (as_int(s_.axes[a].extent) || is_symbolic(s_.axes[a].extent)) return i;
   SymInterval hi = interval_of(i.hi, env, ranges_);
   return {i.lo, hi.hi, i.exact && hi.exact && hi.lo.same_as(hi.hi)};
 }
@@ -164,7 +167,8 @@ Var NestBuilder::open_loop(int axis, SymEnv* env, OpenParts* out) {
 void NestBuilder::take_fusion_apart(int axis, const Expr& value, std::map<int, Expr>* members) {
   const AxisState& a = s_.axes[axis];
   if (a.origin != AxisOrigin::Fused) {
-    members->emplace(axis, value);
+    const Expr& begin = axes_[axis].begin;
+    members->emplace(axis, begin.defined() ? value + begin : value);
     return;
   }
   const Expr inner = extent_of(a.fuse_b);

@@ -13,6 +13,15 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return out + "}";
 }
 
+/// Whether the extents are those of `want` where these are constant.
+bool fits(const std::vector<int64_t>& shape, const KernelArg& want) {
+  if (want.symbolic.empty() || shape.size() != want.shape.size()) return false;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (want.shape[d] >= 0 && want.shape[d] != shape[d]) return false;
+  }
+  return true;
+}
+
 // An array without bytes shares no memory.
 bool overlap(const NDArray& a, const NDArray& b) {
   const auto begin = [](const NDArray& x) { return static_cast<const char*>(x.data()); };
@@ -51,7 +60,7 @@ void check_argument(const std::string& name, size_t i, const KernelArg& want, co
     throw_runtime_error(what() + "must be " + to_string(want.dtype) + ", but is " +
                         to_string(got.dtype()));
   }
-  if (got.shape() != want.shape) {
+  if (got.shape() != want.shape && !fits(got.shape(), want)) {
     throw_runtime_error(what() + "must have shape " + shape_text(want.shape) + ", but has " +
                         shape_text(got.shape()));
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "heddle/runtime/kernel.h"
+#include "heddle/support/function_ref.h"
 
 namespace heddle {
 
@@ -14,6 +15,13 @@ namespace heddle {
 /// arrays.
 Device check_arguments(const std::string& name, std::span<const KernelArg> args,
                        std::span<const NDArray> arrays, bool for_gpu = false);
+
+/// The sizes that the shapes of `arrays` give, which check_arguments accepted: each is passed to
+/// `found` with its position. Throws a Runtime error that names the arguments where two of them
+/// give one size different values, and where a size is out of its range.
+void read_sizes(const std::string& name, std::span<const KernelSize> sizes,
+                std::span<const KernelArg> args, std::span<const NDArray> arrays,
+                FunctionRef<void(size_t, int64_t)> found);
 
 /// Throws a Runtime error where an output shares memory with a constant that the kernel supplies.
 void check_apart(const std::string& name, std::span<const KernelArg> args,

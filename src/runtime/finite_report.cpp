@@ -17,8 +17,7 @@ std::string index_text(int64_t flat, const std::vector<int64_t>& shape) {
   return "[" + index + "]";
 }
 
-const KernelArg& checked_arg(const KernelCode& code, int position) {
-  const auto at = static_cast<size_t>(position);
+const KernelArg& checked_arg(const KernelCode& code, size_t at) {
   return at < code.args.size() ? code.args[at] : code.bound[at - code.args.size()].arg;
 }
 
@@ -29,17 +28,20 @@ NDArray make_finite_report(const FiniteReport& finite, Device device) {
   return NDArray::empty({static_cast<int64_t>(finite.args.size()), finite.slots}, i64, device);
 }
 
-void throw_if_not_finite(const KernelCode& code, const NDArray& report) {
+void throw_if_not_finite(const KernelCode& code, std::span<const NDArray> arrays,
+                         const NDArray& report) {
   const NDArray here = report.to_host();
   std::string inputs, outputs;
   for (size_t row = 0; row < code.finite.args.size(); ++row) {
     const int64_t* begin = here.data<int64_t>() + static_cast<int64_t>(row) * code.finite.slots;
     const int64_t first = *std::min_element(begin, begin + code.finite.slots);
     if (first == FiniteReport::kNothing) continue;
-    const KernelArg& arg = checked_arg(code, code.finite.args[row]);
+    const auto position = static_cast<size_t>(code.finite.args[row]);
+    const KernelArg& arg = checked_arg(code, position);
+    const auto& shape = position < arrays.size() ? arrays[position].shape() : arg.shape;
     std::string& list = arg.output ? outputs : inputs;
     list += (list.empty() ? "'" : ", '") + arg.name + "' is " +
-            (first % 2 == 0 ? "NaN" : "infinite") + " at " + index_text(first / 2, arg.shape);
+            (first % 2 == 0 ? "NaN" : "infinite") + " at " + index_text(first / 2, shape);
   }
   if (inputs.empty() && outputs.empty()) return;
   std::string message = "kernel '" + code.name + "': ";

@@ -1,6 +1,8 @@
 // What a kernel that checks its arguments for NaN and infinity reports (FiniteReport).
 #pragma once
 
+#include <span>
+
 #include "heddle/runtime/kernel.h"
 #include "heddle/runtime/ndarray.h"
 
@@ -10,7 +12,8 @@ namespace heddle {
 NDArray make_finite_report(const FiniteReport& finite, Device device);
 
 /// Throws a Runtime error that names the kernel `code`, each argument with a NaN or an infinity and
-/// the index of the first one. Waits for the GPU.
-void throw_if_not_finite(const KernelCode& code, const NDArray& report);
+/// the index of the first one. `arrays`: those of the call. Waits for the GPU.
+void throw_if_not_finite(const KernelCode& code, std::span<const NDArray> arrays,
+                         const NDArray& report);
 
 }  // namespace heddle

@@ -155,9 +155,15 @@ struct Kernel::Impl {
 
   /// `report`: where a kernel that checks for NaN and infinity reports them; else not used.
   void call_cpu(std::span<const NDArray> arrays, Device device, void* report) {
-    Pointers pointers(num_args() + code->persistent.size() + (checks_finite() ? 1 : 0));
+    const size_t buffers = num_args() + code->persistent.size() + (checks_finite() ? 1 : 0);
+    Pointers pointers(buffers + code->sizes.size());
     for (size_t i = 0; i < arrays.size(); ++i) pointers[i] = arrays[i].data();
     for (size_t i = 0; i < bound.size(); ++i) pointers[arrays.size() + i] = bound[i].data();
+    if (!code->sizes.empty()) {
+      read_sizes(code->name, code->sizes, code->args, arrays, [&](size_t i, int64_t value) {
+        pointers[buffers + i] = reinterpret_cast<void*>(value);
+      });
+    }
     PreparedRef ready;
     if (code->prepare) {
       ready = prepare(arrays, device);
@@ -174,7 +180,7 @@ struct Kernel::Impl {
   void call_checked(std::span<const NDArray> arrays, Device device) {
     const NDArray report = make_finite_report(code->finite, device);
     call_cpu(arrays, device, report.data());
-    throw_if_not_finite(*code, report);
+    throw_if_not_finite(*code, arrays, report);
   }
 
   void call_cuda(std::span<const NDArray> arrays, Device device) {
@@ -224,7 +230,7 @@ struct Kernel::Impl {
     cuda->run(device.index, pointers.span());
     cuda::keep_in_capture(device.index, arrays);
     if (ready) cuda::keep_in_capture(device.index, ready->arrays);
-    if (checks_finite()) throw_if_not_finite(*code, report);
+    if (checks_finite()) throw_if_not_finite(*code, arrays, report);
   }
 };
 
@@ -305,6 +311,7 @@ void Kernel::refresh() const {
 const std::string& Kernel::name() const { return impl().code->name; }
 const std::vector<KernelArg>& Kernel::args() const { return impl().code->args; }
 
+const std::vector<KernelSize>& Kernel::sizes() const { return impl().code->sizes; }
 const std::vector<BoundConstant>& Kernel::bound() const { return impl().code->bound; }
 const KernelWork& Kernel::work() const { return impl().code->work; }
 

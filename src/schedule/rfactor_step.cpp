@@ -1,4 +1,5 @@
 // The step rfactor: partial results in a new stage, and their reduction.
+#include "heddle/ir/simplify.h"
 #include "schedule/stage_maker.h"
 
 namespace heddle {
@@ -80,13 +81,16 @@ class RfactorStep : public StageMaker {
     const AxisState& k = s_.axes[ks_[0]];
     AxisState &ap = s_.axes[part_], &ar = s_.axes[rest_];
     ap.kind = AxisKind::Spatial;
-    const Expr pv = ap.var, rv = ar.var, factor(factor_), blocks(blocks_);
+    const bool sized = is_symbolic(k.extent);
+    const Expr pv = ap.var, rv = ar.var, factor(factor_);
+    const Expr blocks = sized ? floordiv(k.extent + Expr(factor_ - 1), factor) : Expr(blocks_);
     std::string all;
     for (int each : ks_) all += (all.empty() ? "" : ".") + s_.axes[each].name;
     ap.name = all + (inner_ ? ".i" : ".o");
     ar.name = all + (inner_ ? ".o" : ".i");
     // The last block of an earlier rfactor is shorter: its extent depends on which block it is.
-    exact_ = extent_ % factor_ == 0 && as_int(k.extent);
+    exact_ = sized ? is_const(simplify(floormod(k.extent, factor)), 0)
+                   : extent_ % factor_ == 0 && as_int(k.extent);
     whole_ = ks_.size() > 1 ? Expr(extent_) : substitute(k.extent, bind_);
     ap.static_extent = inner_ ? factor_ : blocks_;
     ar.static_extent = inner_ ? blocks_ : factor_;
@@ -139,7 +143,7 @@ class RfactorStep : public StageMaker {
     q.stage = step_.stage;
     q.var = Var(q.name);
     q.static_extent = inner_ ? factor_ : blocks_;
-    q.extent = Expr(q.static_extent);
+    q.extent = s_.axes[part_].extent;
     const int id = new_axis(1 + parts().spatial.size() + parts().reduce.size(), q);
     StageState& c = stage();
     std::vector<Expr> at = axis_vars(c.spatial);

@@ -13,7 +13,7 @@ int add_root_axis(ScheduleState& s, const Axis& axis, int stage) {
   a.stage = stage;
   a.var = axis.var();
   a.extent = axis->extent;
-  a.static_extent = axis.extent();
+  a.static_extent = axis.largest_extent();
   s.axes.push_back(std::move(a));
   return static_cast<int>(s.axes.size()) - 1;
 }

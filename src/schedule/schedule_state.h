@@ -18,8 +18,8 @@ struct AxisState {
   int stage = -1;
   AxisOrigin origin = AxisOrigin::Root;
   Var var;      ///< root: what bodies index by
-  Expr extent;  ///< root: may use vars of other root axes of the stage (the last block of an
-                ///< rfactor)
+  Expr extent;  ///< root: may use symbolic sizes, and vars of other root axes of the stage (the
+                ///< last block of an rfactor)
   int64_t static_extent = 0;  ///< the largest extent the axis can have
   // How it was consumed: a split has outer/inner and a factor, a fusion a result.
   int split_outer = -1, split_inner = -1, fused_into = -1;

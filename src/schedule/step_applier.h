@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 #include "schedule/schedule_state.h"
 

@@ -128,8 +128,8 @@ TEST_F(DslError, NegativeReduceExtent) {
 TEST_F(DslError, SymbolicExtent) {
   const Var n("n");
   EXPECT_EQ(error_of([&] { placeholder({n, 4}, f32, "S"); }),
-            "the extent of dimension 0 of 'S' is 'n', and symbolic extents are not supported yet | "
-            "use a constant, one declaration a size");
+            "the extent of dimension 0 of 'S' is 'n', which is no sum of dimensions | "
+            "use constants, and dimensions made with dim(name, lo, hi) times constants");
 }
 
 TEST_F(DslError, FloatExtent) {

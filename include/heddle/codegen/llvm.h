@@ -39,8 +39,9 @@ enum class CacheAnswer {
 };
 
 /// Machine code of a module; the entries stay valid while `code` lives.
-/// An entry takes one pointer per argument buffer of its function, in order, and returns 0, or a
-/// nonzero status when memory for a temporary could not be had.
+/// An entry takes one pointer per argument buffer of its function, in order, then its sizes, each
+/// an i64 in the place of a pointer. It returns 0, or a nonzero status when memory for a temporary
+/// could not be had.
 struct CompiledModule {
   using Entry = int (*)(void* const* args);
   std::vector<Entry> entries;  ///< one per function, in order

@@ -25,10 +25,13 @@
 //      "operations": [{"placeholder": name, "type", "shape", "constant"} or
 //                     {"compute": name, "tag", "axes", "nodes": [node...], "bodies"}, ...],
 //      "outputs": [[operation, output], ...], "args": [[operation, output], ...],
+//      "sizes": [[name, smallest, largest], ...]   (where extents are symbolic, dsl/dim.h)
 //      "alternative": {"name", "direct": outputs, "placeholders": [[theirs, ours]...]}   (optional)
 //   }}
 //
-// A node is ["int", type, value], ["float", type, value or the digits of its bits], ["axis", axis],
+// An extent is a number, or [constant, [size, factor]...] for a sum of sizes. A node may be
+// ["size", size]. Another node is ["int", type, value], ["float", type, value or the digits of its
+// bits], ["axis", axis],
 // ["lhs" or "rhs", component] (in reducers), ["cast", type, node], ["unary", operator, node],
 // ["binary", operator, node, node], ["select", node, node, node], ["load", operation, output,
 // [node...]] or ["reduce", reducer, [node...], [axis...], component]. Nodes that several

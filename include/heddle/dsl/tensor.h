@@ -8,9 +8,9 @@
 // out-of-bounds reads found by interval analysis); mistakes throw `Error` with the caller's line.
 // Reads must be provably in bounds. The conditions of the selects around a read are taken into
 // account, so padding is `select(i >= 1 && i <= N, A(i - 1), 0.f)`. An index that is itself read
-// from a tensor is clamped: `A(max(0, min(N - 1, I(i))))`. Shapes are constants. Their entries are
-// `Expr`, which leaves room for symbolic sizes. An extent may be 0, as in an empty batch: such a
-// tensor has no elements, and a reduction over nothing gives its identity.
+// from a tensor is clamped: `A(max(0, min(N - 1, I(i))))`. The entries of shapes are constants or
+// dimensions (dim.h), whose sizes calls give. A constant extent may be 0, as in an empty batch:
+// such a tensor has no elements, and a reduction over nothing gives its identity.
 #pragma once
 
 #include <array>
@@ -45,7 +45,9 @@ class Tensor {
   const std::string& name() const;
   DataType dtype() const;
   int rank() const;
-  int64_t extent(int d) const;  ///< constant; a negative d counts from the last dimension
+  /// The constant extent; a negative d counts from the last dimension. This and the next two throw
+  /// a User error where an extent is symbolic (dim.h).
+  int64_t extent(int d) const;
   std::vector<int64_t> extents() const;
   int64_t size() const;        ///< the number of elements
   const Shape& shape() const;  ///< the extents as expressions
@@ -83,6 +85,7 @@ class Operation : public RefCounted {
   bool is_constant() const { return constant_; }
   /// The values of a `constant` (dsl/arrays.h); null for all other operations.
   const NDArray* data() const { return data_.get(); }
+  const std::shared_ptr<const NDArray>& shared_data() const { return data_; }
   const std::vector<Axis>& axes() const { return axes_; }  ///< spatial; one per output dimension
   const std::vector<Axis>& reduce_axes() const { return reduce_axes_; }
   /// One body for each output. Either all are Reduce nodes of one reduction (components 0, 1, ...)

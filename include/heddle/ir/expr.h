@@ -15,6 +15,7 @@
 #include <atomic>
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -204,15 +205,25 @@ struct FloatImm : ExprNode {
   const double value;
 };
 
+/// The values that a symbolic size may have, lo to hi.
+struct SizeRange {
+  int64_t lo = 0, hi = 0;
+  friend bool operator==(const SizeRange&, const SizeRange&) = default;
+};
+
 struct VarNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Var;
   VarNode(std::string name, DataType t, int64_t extent = -1);
+  VarNode(std::string name, SizeRange size);
   const std::string name;
   const uint64_t id;     ///< unique in the process, in order of creation; for hashing and ordering
   const int64_t extent;  ///< for an axis of a declaration, whose values are [0, extent); else -1
+  /// For a symbolic size, whose value a call gives (dsl/dim.h); empty for all others.
+  const std::optional<SizeRange> size;
 
  private:
-  VarNode(std::string name, DataType t, int64_t extent, uint64_t id);
+  VarNode(std::string name, DataType t, int64_t extent, uint64_t id,
+          std::optional<SizeRange> size = {});
 };
 
 struct Cast : ExprNode {
@@ -277,6 +288,8 @@ class Var {
  public:
   Var() = default;
   explicit Var(std::string name, DataType t = i64, int64_t extent = -1);
+  /// A symbolic size, an i64.
+  Var(std::string name, SizeRange size);
   /// The variable that `e` (which must be one) is.
   static Var from(const Expr& e) {
     Var v;
@@ -313,8 +326,10 @@ class Axis {
   const AxisNode* operator->() const { return node_.get(); }
   const Var& var() const { return assigned().var; }
   const std::string& name() const { return assigned().var->name; }
-  /// The constant extent; throws an internal error when it is symbolic.
+  /// The constant extent; throws a User error that names the dimension when it is symbolic.
   int64_t extent() const;
+  /// The constant extent, or the largest that a symbolic one can be.
+  int64_t largest_extent() const;
   operator const Expr&() const { return var().expr(); }  // NOLINT(google-explicit-constructor)
   explicit operator bool() const { return static_cast<bool>(node_); }
   /// Identity. (`i == j` builds the bool expression "equal positions".)

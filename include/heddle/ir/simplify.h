@@ -40,7 +40,8 @@ class Ranges {
     for (size_t i = known_.size(); i-- > 0;) {
       if (known_[i].var == v) return known_[i].range;
     }
-    return {};
+    // A symbolic size brings its range along.
+    return v->size ? Interval{v->size->lo, v->size->hi} : Interval{};
   }
   bool known(const VarNode* v) const {
     return std::any_of(known_.begin(), known_.end(), [&](const Known& k) { return k.var == v; });

@@ -269,6 +269,8 @@ struct LoweredFunction {
   std::string name;
   std::vector<Buffer> args;  ///< inputs and outputs in call order
   Stmt body;
+  /// Symbolic sizes (ir/sizes.h): i64 arguments after the buffers, whose shapes they are part of.
+  std::vector<Var> sizes = {};
 };
 
 }  // namespace heddle

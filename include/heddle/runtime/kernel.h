@@ -32,13 +32,32 @@ struct Program;
 
 struct Profile;  // runtime/profile.h
 
+/// A size that a call gives by the shapes of its arrays, 1 to 4096 say. The sizes that kernels take
+/// are those of the declaration's dimensions divided by their multiples.
+struct KernelSize {
+  std::string name;
+  int64_t lo = 0, hi = 0;
+};
+
+/// An extent of an argument that depends on sizes: constant + sum of factor * size.
+struct SymbolicExtent {
+  struct Term {
+    int size = 0;  ///< position among the sizes of the kernel
+    int64_t factor = 1;
+  };
+  int dim = 0;  ///< of the argument
+  int64_t constant = 0;
+  std::vector<Term> terms;
+};
+
 struct KernelArg {
   std::string name;
   DataType dtype;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape;  ///< -1: any extent, or one that `symbolic` describes
   bool output = false;
   bool constant = false;
   int alignment = 0;  ///< alignment in bytes of its address on a GPU; 0: the size of its type
+  std::vector<SymbolicExtent> symbolic = {};
 };
 
 /// An argument that the kernel passes itself.
@@ -74,8 +93,9 @@ struct KernelCode {
   using Entry = int (*)(void* const* args);
   std::string name;
   std::vector<KernelArg> args;
-  std::vector<BoundConstant> bound;   ///< passed after `args`
-  std::vector<KernelArg> persistent;  ///< passed after those; computed by `prepare`
+  std::vector<BoundConstant> bound;    ///< passed after `args`
+  std::vector<KernelArg> persistent;   ///< passed after those; computed by `prepare`
+  std::vector<KernelSize> sizes = {};  ///< i64 values that `main` takes after all pointers
   Entry main = nullptr;
   Entry prepare = nullptr;     ///< takes the constant arguments, then `persistent`; may be null
   std::shared_ptr<void> code;  ///< keeps the machine code alive
@@ -123,6 +143,8 @@ class Kernel {
 
   const std::string& name() const;
   const std::vector<KernelArg>& args() const;
+  /// The sizes that calls give, for a declaration over dimensions (dsl/dim.h); empty for others.
+  const std::vector<KernelSize>& sizes() const;
   /// The constants that the kernel supplies itself.
   const std::vector<BoundConstant>& bound() const;
   const KernelWork& work() const;

@@ -1,5 +1,9 @@
 #include "codegen/interpreter/arguments.h"
 
+#include <optional>
+
+#include "heddle/ir/sizes.h"
+
 namespace heddle::interp {
 
 void bind_argument(Compiler& exprs, const Buffer& buffer, const NDArray& array, const char* role) {
@@ -16,8 +20,15 @@ void bind_argument(Compiler& exprs, const Buffer& buffer, const NDArray& array, 
           describe(array));
   }
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    const auto* v = buffer->shape[d].as<VarNode>();
-    if (v != nullptr && !exprs.bound(v)) exprs.bind(v)->i = shape[d];
+    const std::optional<ScaledSize> scaled = as_scaled_size(buffer->shape[d]);
+    const auto* v = scaled ? scaled->size.get() : buffer->shape[d].as<VarNode>();
+    if (v == nullptr || exprs.bound(v)) continue;
+    const std::int64_t factor = scaled ? scaled->factor : 1, value = shape[d] / factor;
+    if (v->size && (shape[d] % factor != 0 || value < v->size->lo || value > v->size->hi)) {
+      wrong("extent " + std::to_string(shape[d]) + " of dimension " + std::to_string(d) +
+            " is none of " + size_text(buffer->shape[d]));
+    }
+    exprs.bind(v)->i = value;
   }
   const std::vector<std::int64_t> expected = evaluate_shape(exprs, buffer->shape);
   for (std::size_t d = 0; d < shape.size(); ++d) {

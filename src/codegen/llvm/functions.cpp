@@ -108,6 +108,13 @@ void Generator::add(const LoweredFunction& function, const std::string& name) {
     const auto [own, others] = alias_scopes_[buffer.get()];
     frame_.buffers[buffer.get()] = Storage{pointer, own, others, {}};
   }
+  for (size_t i = 0; i < function.sizes.size(); ++i) {
+    const Var& size = function.sizes[i];
+    Value* place = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), args, function.args.size() + i);
+    auto* value = b_.CreateAlignedLoad(b_.getInt64Ty(), place, llvm::Align(8), size->name);
+    value->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context(), {}));
+    bind(size, value, {size->size->lo, size->size->hi});
+  }
   if (function.body) emit(function.body);
   emit_leave(0);
   end_function();

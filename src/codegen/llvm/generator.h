@@ -66,7 +66,8 @@ class Generator {
   /// `calls`: nests that are called in place of generating code for them, outside other nests.
   Generator(llvm::Module& module, const Machine& machine, const NestCalls& calls);
 
-  /// Adds `int name(void* const* args)`.
+  /// Adds `int name(void* const* args)`. The sizes of the function are i64 values in `args`, after
+  /// the pointers.
   void add(const LoweredFunction& function, const std::string& name);
   /// Of all functions added so far.
   const std::vector<ExpectedInstruction>& expected() const { return expected_; }

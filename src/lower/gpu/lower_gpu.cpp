@@ -80,8 +80,15 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
                      const LowerOptions& options) {
   check_options(schedule, options);
   const auto begin = PassClock::now();
-  GpuProgram program = split_into_kernels(
-      lower_to_nest(schedule, args, options.name, NestPurpose::Lower), options.name);
+  LoweredProgram nest = lower_to_nest(schedule, args, options.name, NestPurpose::Lower);
+  if (!nest.main.sizes.empty()) {
+    throw_user_error("dimension '" + nest.main.sizes[0]->name +
+                         "' has no constant size, and kernels for GPUs take constant shapes",
+                     {},
+                     "make a schedule of the declaration at each size: at_sizes "
+                     "(dag/instance.h)");
+  }
+  GpuProgram program = split_into_kernels(std::move(nest), options.name);
   Pipeline pipeline(&program, options);
   record_pass(program, options, "build_nest", begin);
 

@@ -1,0 +1,33 @@
+// From a function that declares for a number to one declaration for all sizes of a dimension.
+//
+//   const Dim n = dim("n", 1, 2048);
+//   const Generalized f = generalize(n, [](int64_t rows) {
+//     return std::vector<Tensor>{ops::softmax(placeholder({rows, 768}))};
+//   });
+//
+// Operators (heddle/ops) and importers take constant shapes. This function calls them at two sizes
+// and makes one declaration of what both have in common: numbers that differ become sums of the
+// dimension times constants. It is checked as if it had been declared so, and compared with what is
+// declared at two more sizes.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "heddle/dag/instance.h"
+
+namespace heddle {
+
+struct Generalized {
+  std::vector<Tensor> outputs;  ///< over the dimension
+  /// Each tensor that `declare` made at the largest size, and what it is over the dimension.
+  std::vector<std::pair<Tensor, Tensor>> tensors;
+  std::vector<Tensor> at_largest;  ///< what `declare` returned there
+};
+
+/// Throws a User error where the declarations differ in more than numbers that grow with the size:
+/// by other operations, or by floating-point constants that depend on it, such as 1 / rows.
+Generalized generalize(const Dim& n, const std::function<std::vector<Tensor>(int64_t)>& declare);
+
+}  // namespace heddle

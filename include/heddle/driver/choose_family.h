@@ -1,0 +1,89 @@
+// Several kernels for a shape family, each fast in a part of the range, behind one callable.
+//
+//   const Dim n = dim("n", 1, 2048);
+//   ...                                                  // C over n, from A and B
+//   FamilyResult f = choose_family({n}, {A, B, C});
+//   f.kernel(a, b, c);                                   // at any size
+//   std::cout << to_text(f);                             // size -> kernel, with the expected
+//   slowdown
+//
+// A schedule is chosen at each of some sizes and made one for all sizes (driver/family.h). All of
+// them are raced at these sizes. At most `max_kernels` are kept, so that the slowdown expected over
+// the histogram of sizes is least, and a tree on the sizes says which of them runs.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/driver/family.h"
+#include "heddle/runtime/family_kernel.h"
+#include "heddle/support/json.h"
+
+namespace heddle {
+
+/// Sizes of a call, in elements and in the order of the dimensions, and how often they are
+/// expected.
+struct FamilyPoint {
+  std::vector<int64_t> sizes;
+  double weight = 1;
+};
+
+struct FamilyOptions {
+  int max_kernels = 6;
+  /// Sizes of each dimension at which schedules are chosen and raced: both ends of the range, and
+  /// sizes between them whose logarithms are evenly spaced. With more than one dimension, all
+  /// combinations of them. 0: nine for one dimension, four each for two, three each for more.
+  int points = 0;
+  /// The sizes that are expected. Empty: those of `points`, each as often. A long histogram is
+  /// thinned out: the sizes are its quantiles, or for several dimensions the most frequent ones.
+  std::vector<FamilyPoint> histogram = {};
+  double race_seconds = 4;  ///< for all of the race
+  std::optional<Target> target = {};
+  AutoSchedulerOptions scheduler = current_auto_scheduler_options();
+  BuildOptions build = {};
+  /// The schedule of the declaration at one point; empty: create_schedule.
+  std::function<Schedule(const Instance& at, const FamilyPoint& point)> choose = {};
+  std::function<void(const std::string&)> progress = {};  ///< gets a line for each step
+};
+
+/// A kernel that was kept.
+struct FamilyVariant {
+  std::string name;                ///< after the sizes that it was chosen at: "n=64"
+  std::vector<int64_t> chosen_at;  ///< in elements
+  Schedule schedule;               ///< for all sizes
+};
+
+/// What was raced at one point.
+struct FamilyRow {
+  FamilyPoint point;
+  int variant = 0;              ///< which the tree picks there
+  std::vector<double> seconds;  ///< of one call, by variant
+  /// The time of that variant over the time of the fastest of all that were raced.
+  double slowdown = 1;
+};
+
+struct FamilyResult {
+  std::vector<Dim> dims;
+  FamilyKernel kernel;
+  std::vector<FamilyVariant> variants;
+  std::vector<FamilyRow> rows;
+  int candidates = 0;  ///< different schedules that were raced
+  /// The geometric mean of the slowdowns, weighted by the histogram.
+  double expected_slowdown = 1;
+};
+
+/// `args`: the arguments of the kernel, inputs and outputs over `dims`, in call order. Throws a
+/// User error where a dimension has no part in them, or no schedule holds for all sizes.
+FamilyResult choose_family(const std::vector<Dim>& dims, const std::vector<Tensor>& args,
+                           const FamilyOptions& options = {});
+
+/// The points at which choose_family races.
+std::vector<FamilyPoint> family_points(const std::vector<Dim>& dims, const FamilyOptions& options);
+
+/// A table: sizes -> kernel, with times and the expected slowdown.
+std::string to_text(const FamilyResult& result);
+Json to_json(const FamilyResult& result);
+
+}  // namespace heddle

@@ -1,0 +1,68 @@
+// FamilyKernel: several kernels of one declaration over dimensions (dsl/dim.h) behind one callable.
+// Each kernel is right at every size. A tree on the sizes of a call says which one is fast there.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/runtime/kernel.h"
+
+namespace heddle {
+
+/// A question about a size, or a leaf. Children come after their parent.
+struct SizeTreeNode {
+  int size = -1;        ///< position among the sizes of the kernels; -1: a leaf
+  int64_t at_most = 0;  ///< yes: the size is at most this
+  int yes = 0, no = 0;  ///< where to go on
+  int variant = 0;      ///< of a leaf
+};
+/// Node 0 is the root.
+using SizeTree = std::vector<SizeTreeNode>;
+
+/// The variant that `tree` names for these sizes.
+int variant_at(const SizeTree& tree, std::span<const int64_t> sizes);
+
+class FamilyKernel {
+ public:
+  struct Variant {
+    std::string name;
+    Kernel kernel;
+  };
+
+  FamilyKernel() = default;
+  /// The kernels take the same arguments and the same sizes, of which there is one at least. A User
+  /// error where they do not, and where the tree names something that is not there.
+  FamilyKernel(std::vector<Variant> variants, SizeTree tree);
+
+  template <class... A>
+  void operator()(const A&... arrays) const {
+    const std::array<NDArray, sizeof...(A)> list = {NDArray(arrays)...};
+    call(list);
+  }
+  /// Throws what Kernel::call throws.
+  void call(std::span<const NDArray> arrays) const { pick(arrays).call(arrays); }
+
+  /// The name of the variant that runs for these arrays.
+  const std::string& picked(std::span<const NDArray> arrays) const;
+  /// All calls run the variant of this name; "" ends that. A User error for an unknown name.
+  void force(const std::string& variant) const;
+
+  const std::vector<Variant>& variants() const;
+  const SizeTree& tree() const;
+  const std::vector<KernelArg>& args() const;
+  const std::vector<KernelSize>& sizes() const;
+  explicit operator bool() const { return static_cast<bool>(impl_); }
+
+ private:
+  struct Impl;
+  const Impl& impl() const;  // throws when there is none
+  size_t index(std::span<const NDArray> arrays) const;
+  const Kernel& pick(std::span<const NDArray> arrays) const;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,32 @@
+// The operations of a declaration and their axes, in order of creation, in which producers precede
+// consumers. Passes sort the terms of sums in that order.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "heddle/dsl/tensor.h"
+
+namespace heddle::dag {
+
+struct CreationOrder {
+  std::map<uint64_t, Ref<const Operation>> operations;
+  std::map<uint64_t, Axis> axes;
+
+  explicit CreationOrder(const std::vector<Tensor>& outputs) {
+    for (const Tensor& t : outputs) add(t.op_ref());
+  }
+
+ private:
+  void add(const Ref<const Operation>& op) {
+    if (!operations.emplace(op->output_buffer(0)->id, op).second) return;
+    for (const auto* list : {&op->axes(), &op->reduce_axes()}) {
+      for (const Axis& a : *list) axes.emplace(a.var()->id, a);
+    }
+    for (const Tensor& t : op->inputs()) add(t.op_ref());
+    for (const Tensor& t : op->unread()) add(t.op_ref());
+  }
+};
+
+}  // namespace heddle::dag

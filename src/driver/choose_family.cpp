@@ -1,0 +1,166 @@
+#include "heddle/driver/choose_family.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "driver/family_select.h"
+#include "heddle/runtime/timer.h"
+#include "heddle/support/error.h"
+
+namespace heddle {
+namespace {
+
+struct Candidate {
+  FamilyVariant variant;
+  Kernel kernel;
+};
+
+class FamilyChooser {
+ public:
+  FamilyChooser(const std::vector<Dim>& dims, const std::vector<Tensor>& args,
+                const FamilyOptions& options)
+      : dims_(dims), args_(args), options_(options) {
+    for (const Tensor& t : args) {
+      if (!t) throw_user_error("an argument of a family is a Tensor that was never assigned");
+      if (!t.op()->is_placeholder()) outputs_.push_back(t);
+    }
+    check_dims();
+  }
+
+  FamilyResult run() {
+    const std::vector<FamilyPoint> points = family_points(dims_, options_);
+    for (const FamilyPoint& p : points) add_candidate(p);
+    if (candidates_.empty()) throw_user_error(refused_);
+    std::vector<family::Raced> raced;
+    for (const FamilyPoint& p : points) raced.push_back(race(p, points.size()));
+    return result(points, raced);
+  }
+
+ private:
+  void check_dims() const {
+    const std::vector<Var> used = sizes_of(outputs_);
+    const auto same = [](const Var& v) {
+      return [&](const Dim& d) { return d.variable().same_as(v); };
+    };
+    for (const Var& v : used) {
+      if (std::none_of(dims_.begin(), dims_.end(), same(v)))
+        throw_user_error("the dimension '" + v->name + "' of the declaration is not listed", {},
+                         "list all dimensions, in the order in which sizes are given");
+    }
+    for (const Dim& d : dims_) {
+      if (std::none_of(used.begin(), used.end(),
+                       [&](const Var& v) { return d.variable().same_as(v); }))
+        throw_user_error("the declaration does not use the dimension '" + d.name() + "'");
+    }
+    if (dims_.empty()) throw_user_error("a family has at least one dimension");
+  }
+
+  std::vector<SizeValue> values(const FamilyPoint& p) const {
+    std::vector<SizeValue> out;
+    for (size_t i = 0; i < dims_.size(); ++i) out.emplace_back(dims_[i], p.sizes[i]);
+    return out;
+  }
+  std::string name_of(const FamilyPoint& p) const {
+    std::string name;
+    for (size_t i = 0; i < dims_.size(); ++i)
+      name += (i ? "," : "") + dims_[i].name() + "=" + std::to_string(p.sizes[i]);
+    return name;
+  }
+  void say(const std::string& line) const {
+    if (options_.progress) options_.progress(line);
+  }
+
+  Schedule choose(const Instance& at, const FamilyPoint& p) const {
+    if (options_.choose) return options_.choose(at, p);
+    AutoSchedulerOptions o = options_.scheduler;
+    o.use_alternatives = false;
+    return create_schedule(at.outputs, options_.target.value_or(Target::host()), o);
+  }
+
+  void add_candidate(const FamilyPoint& p) {
+    try {
+      Schedule s = for_all_sizes(choose(at_sizes(outputs_, values(p)), p), outputs_);
+      const std::string steps = s.to_json().at("steps").dump();
+      if (std::find(steps_.begin(), steps_.end(), steps) != steps_.end()) return;
+      steps_.push_back(steps);
+      Kernel kernel = build(s, args_, options_.build);
+      say("chosen at " + name_of(p) + ": " + s.provenance);
+      candidates_.push_back({{name_of(p), p.sizes, std::move(s)}, std::move(kernel)});
+    } catch (const Error& e) {
+      if (e.kind != ErrorKind::User) throw;
+      refused_ = "chosen at " + name_of(p) + ": " + e.message;
+      say(refused_);
+    }
+  }
+
+  /// The least of the medians of three rounds, in which the candidates take turns.
+  family::Raced race(const FamilyPoint& p, size_t points) const {
+    constexpr int kRounds = 3;
+    const Instance at = at_sizes(outputs_, values(p));
+    std::vector<NDArray> arrays;
+    for (const Tensor& t : at.of(args_)) {
+      arrays.push_back(t.op()->is_placeholder()
+                           ? NDArray::random(t.extents(), t.dtype(), arrays.size() + 1)
+                           : NDArray::zeros(t.extents(), t.dtype()));
+    }
+    family::Raced raced{{}, p.weight, {}};
+    for (const SizeValue& v : values(p)) raced.sizes.push_back(v.value);
+    raced.seconds.assign(candidates_.size(), 1e300);
+    const double each =
+        options_.race_seconds / static_cast<double>(kRounds * points * candidates_.size());
+    for (int round = 0; round < kRounds; ++round) {
+      for (size_t c = 0; c < candidates_.size(); ++c) {
+        const Measurement m = measure([&] { candidates_[c].kernel.call(arrays); }, each);
+        raced.seconds[c] = std::min(raced.seconds[c], m.median_s);
+      }
+    }
+    say("raced at " + name_of(p));
+    return raced;
+  }
+
+  FamilyResult result(const std::vector<FamilyPoint>& points,
+                      const std::vector<family::Raced>& raced) {
+    const std::vector<int> kept = family::select(raced, std::max(1, options_.max_kernels));
+    const SizeTree tree = family::grow(raced, kept);
+    FamilyResult out;
+    out.dims = dims_;
+    out.candidates = static_cast<int>(candidates_.size());
+    std::vector<FamilyKernel::Variant> kernels;
+    for (const int c : kept) {
+      const Candidate& kept_one = candidates_[static_cast<size_t>(c)];
+      kernels.push_back({kept_one.variant.name, kept_one.kernel});
+      out.variants.push_back(kept_one.variant);
+    }
+    double loss = 0, weight = 0;
+    for (size_t i = 0; i < points.size(); ++i) {
+      const family::Raced& r = raced[i];
+      FamilyRow row{points[i], variant_at(tree, r.sizes), {}, 1};
+      for (const int c : kept) row.seconds.push_back(r.seconds[static_cast<size_t>(c)]);
+      row.slowdown = row.seconds[static_cast<size_t>(row.variant)] /
+                     *std::min_element(r.seconds.begin(), r.seconds.end());
+      loss += r.weight * std::log(row.slowdown);
+      weight += r.weight;
+      out.rows.push_back(std::move(row));
+    }
+    out.expected_slowdown = weight > 0 ? std::exp(loss / weight) : 1;
+    out.kernel = FamilyKernel(std::move(kernels), tree);
+    return out;
+  }
+
+  const std::vector<Dim>& dims_;
+  const std::vector<Tensor>& args_;
+  const FamilyOptions& options_;
+  std::vector<Tensor> outputs_;
+  std::vector<Candidate> candidates_;
+  std::vector<std::string> steps_;  ///< of the candidates
+  std::string refused_;             ///< why the last schedule was
+};
+
+}  // namespace
+
+FamilyResult choose_family(const std::vector<Dim>& dims, const std::vector<Tensor>& args,
+                           const FamilyOptions& options) {
+  return FamilyChooser(dims, args, options).run();
+}
+
+}  // namespace heddle

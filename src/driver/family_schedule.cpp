@@ -1,0 +1,80 @@
+#include "heddle/driver/family.h"
+
+#include <algorithm>
+#include <string>
+
+#include "heddle/support/error.h"
+#include "schedule/schedule_state.h"
+
+namespace heddle {
+namespace {
+
+constexpr int64_t kUsualSize = 256;
+
+/// The split as it took effect: a factor is no larger than the axis.
+Step as_applied(const Step& step, const ScheduleState& before) {
+  if (step.kind != StepKind::Split || tail_of(step) != TailStrategy::Shorten) return step;
+  Step out = step;
+  const AxisState& axis = before.axes[static_cast<size_t>(step.axes[0])];
+  out.params[0] = Param(std::min(step.params[0].value, std::max<int64_t>(axis.static_extent, 1)));
+  return out;
+}
+
+std::string sizes_text(const std::vector<SizeValue>& at) {
+  std::string text;
+  for (const SizeValue& v : at)
+    text += (text.empty() ? "" : ", ") + v.size->name + " = " + std::to_string(v.value);
+  return text;
+}
+
+}  // namespace
+
+Schedule for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs) {
+  if (!at_one_size.dag().alternative().empty()) {
+    throw_user_error("a schedule of the alternative '" + at_one_size.dag().alternative() +
+                         "' cannot be used for all sizes of a family",
+                     {}, "choose it with AutoSchedulerOptions::use_alternatives = false");
+  }
+  Schedule family(ComputeDag(outputs), at_one_size.target(), at_one_size.options());
+  Schedule one(at_one_size.dag(), at_one_size.target(), at_one_size.options());
+  if (family.dag().size() != one.dag().size()) {
+    throw_user_error("the schedule is of another declaration than the family", {},
+                     "make it for at_sizes(outputs, sizes).outputs");
+  }
+  for (const Step& step : at_one_size.steps()) {
+    try {
+      family.apply(as_applied(step, one.state()));
+    } catch (const Error& e) {
+      if (e.kind != ErrorKind::User) throw;
+      throw Error(e.kind, "the schedule does not hold for all sizes: " + e.message, e.where,
+                  e.help);
+    }
+    one.apply(step);
+  }
+  family.provenance = at_one_size.provenance;
+  return family;
+}
+
+std::vector<SizeValue> usual_sizes(const std::vector<Tensor>& outputs) {
+  std::vector<SizeValue> at;
+  for (const Var& v : sizes_of(outputs))
+    at.emplace_back(v, std::clamp(kUsualSize, v->size->lo, v->size->hi));
+  return at;
+}
+
+Schedule family_schedule(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
+                         const Target& target, const AutoSchedulerOptions& options) {
+  if (target.is_cuda()) {
+    throw_user_error(
+        "kernels for GPUs take constant shapes, and the declaration is over dimensions", {},
+        "take it at one size, with at_sizes (dag/instance.h)");
+  }
+  AutoSchedulerOptions own = options;
+  own.use_alternatives = false;
+  const Schedule one = create_schedule(at_sizes(outputs, at).outputs, target, own);
+  Schedule family = for_all_sizes(one, outputs);
+  family.provenance += "; chosen at " + sizes_text(at) + " for all sizes";
+  return family;
+}
+
+}  // namespace heddle

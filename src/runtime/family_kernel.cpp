@@ -1,0 +1,148 @@
+#include "heddle/runtime/family_kernel.h"
+
+#include <atomic>
+
+#include "heddle/support/edit_distance.h"
+#include "heddle/support/error.h"
+
+namespace heddle {
+namespace {
+
+/// Where a size can be read: an extent that is factor * size.
+struct Source {
+  size_t arg = 0, dim = 0;
+  int64_t factor = 1;
+};
+
+std::vector<Source> sources_of(const Kernel& kernel) {
+  std::vector<Source> sources(kernel.sizes().size());
+  std::vector<bool> found(sources.size(), false);
+  for (size_t i = 0; i < kernel.args().size(); ++i) {
+    for (const SymbolicExtent& e : kernel.args()[i].symbolic) {
+      if (e.terms.size() != 1 || e.constant != 0) continue;
+      const auto at = static_cast<size_t>(e.terms[0].size);
+      if (found[at]) continue;
+      found[at] = true;
+      sources[at] = {i, static_cast<size_t>(e.dim), e.terms[0].factor};
+    }
+  }
+  return sources;
+}
+
+bool same_arguments(const Kernel& a, const Kernel& b) {
+  if (a.args().size() != b.args().size() || a.sizes().size() != b.sizes().size()) return false;
+  for (size_t i = 0; i < a.args().size(); ++i) {
+    if (a.args()[i].dtype != b.args()[i].dtype || a.args()[i].shape != b.args()[i].shape)
+      return false;
+  }
+  for (size_t i = 0; i < a.sizes().size(); ++i) {
+    if (a.sizes()[i].lo != b.sizes()[i].lo || a.sizes()[i].hi != b.sizes()[i].hi) return false;
+  }
+  return true;
+}
+
+void check(const std::vector<FamilyKernel::Variant>& variants, const SizeTree& tree) {
+  if (variants.empty()) throw_user_error("a family has no kernel", {}, "give one at least");
+  const Kernel& first = variants[0].kernel;
+  if (first.sizes().empty())
+    throw_user_error("kernel '" + first.name() + "' takes constant shapes", {},
+                     "declare it over a dimension: dim(name, lo, hi)");
+  for (const FamilyKernel::Variant& v : variants) {
+    if (!same_arguments(first, v.kernel))
+      throw_user_error("the kernels '" + variants[0].name + "' and '" + v.name +
+                       "' of a family take different arguments");
+  }
+  const auto count = static_cast<int>(tree.size());
+  bool fine = count > 0;
+  for (int i = 0; i < count; ++i) {
+    const SizeTreeNode& n = tree[static_cast<size_t>(i)];
+    if (n.size < 0) {
+      fine = fine && n.variant >= 0 && n.variant < static_cast<int>(variants.size());
+    } else {
+      fine = fine && n.size < static_cast<int>(first.sizes().size()) && n.yes > i && n.no > i &&
+             n.yes < count && n.no < count;
+    }
+  }
+  if (!fine) throw_user_error("the tree of a family names a kernel, a size or a node too many");
+}
+
+}  // namespace
+
+int variant_at(const SizeTree& tree, std::span<const int64_t> sizes) {
+  const SizeTreeNode* n = &tree[0];
+  while (n->size >= 0) {
+    const bool yes = sizes[static_cast<size_t>(n->size)] <= n->at_most;
+    n = &tree[static_cast<size_t>(yes ? n->yes : n->no)];
+  }
+  return n->variant;
+}
+
+struct FamilyKernel::Impl {
+  std::vector<Variant> variants;
+  SizeTree tree;
+  std::vector<Source> sources;
+  std::atomic<int> forced{-1};
+};
+
+FamilyKernel::FamilyKernel(std::vector<Variant> variants, SizeTree tree) {
+  check(variants, tree);
+  impl_ = std::make_shared<Impl>();
+  impl_->sources = sources_of(variants[0].kernel);
+  impl_->variants = std::move(variants);
+  impl_->tree = std::move(tree);
+}
+
+const FamilyKernel::Impl& FamilyKernel::impl() const {
+  if (!impl_) throw_runtime_error("this family of kernels was never built");
+  return *impl_;
+}
+
+size_t FamilyKernel::index(std::span<const NDArray> arrays) const {
+  const Impl& m = impl();
+  if (const int forced = m.forced.load(std::memory_order_relaxed); forced >= 0)
+    return static_cast<size_t>(forced);
+  constexpr size_t kFew = 8;
+  std::array<int64_t, kFew> few;
+  std::vector<int64_t> many(m.sources.size() > kFew ? m.sources.size() : 0);
+  int64_t* sizes = many.empty() ? few.data() : many.data();
+  for (size_t i = 0; i < m.sources.size(); ++i) {
+    const auto& [arg, dim, factor] = m.sources[i];
+    // What is wrong with the arguments any kernel can say.
+    if (arg >= arrays.size() || dim >= arrays[arg].shape().size()) return 0;
+    sizes[i] = arrays[arg].shape()[dim];
+    if (factor != 1) sizes[i] /= factor;
+  }
+  return static_cast<size_t>(variant_at(m.tree, {sizes, m.sources.size()}));
+}
+
+const Kernel& FamilyKernel::pick(std::span<const NDArray> arrays) const {
+  return impl().variants[index(arrays)].kernel;
+}
+
+const std::string& FamilyKernel::picked(std::span<const NDArray> arrays) const {
+  return impl().variants[index(arrays)].name;
+}
+
+void FamilyKernel::force(const std::string& variant) const {
+  int found = -1;
+  std::vector<std::string> names;
+  for (const Variant& v : impl().variants) {
+    if (v.name == variant) found = static_cast<int>(names.size());
+    names.push_back(v.name);
+  }
+  if (found < 0 && !variant.empty())
+    throw_user_error("the family has no kernel '" + variant + "'", {},
+                     did_you_mean(variant, names));
+  impl_->forced = found;
+}
+
+const std::vector<FamilyKernel::Variant>& FamilyKernel::variants() const { return impl().variants; }
+const SizeTree& FamilyKernel::tree() const { return impl().tree; }
+const std::vector<KernelArg>& FamilyKernel::args() const {
+  return impl().variants[0].kernel.args();
+}
+const std::vector<KernelSize>& FamilyKernel::sizes() const {
+  return impl().variants[0].kernel.sizes();
+}
+
+}  // namespace heddle

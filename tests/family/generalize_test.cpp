@@ -1,0 +1,81 @@
+// Declarations over a dimension from functions that declare for a number.
+#include "heddle/dag/generalize.h"
+
+#include "family/family_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+using Declare = std::function<std::vector<Tensor>(int64_t)>;
+
+std::string wrong(const Dim& n, const Declare& declare) {
+  const Generalized g = generalize(n, declare);
+  const Schedule s = create_schedule(g.outputs);
+  const Kernel kernel = build(s, all_args(s.dag()));
+  for (const int64_t size : {1, 2, 5, 16, 31}) {
+    const std::string d = wrong_at(kernel, g.outputs[0], {{n, size}});
+    if (!d.empty()) return d;
+  }
+  return "";
+}
+
+TEST(Generalize, OperatorsBecomeFamilies) {
+  const Dim n = dim("n", 1, 40);
+  EXPECT_EQ(wrong(n,
+                  [](int64_t m) -> std::vector<Tensor> {
+                    return {ops::matmul(placeholder({m, 24}), placeholder({24, 40}))};
+                  }),
+            "");
+  EXPECT_EQ(
+      wrong(n,
+            [](int64_t m) -> std::vector<Tensor> { return {ops::softmax(placeholder({m, 50}))}; }),
+      "");
+  EXPECT_EQ(wrong(n,
+                  [](int64_t b) -> std::vector<Tensor> {
+                    ops::Conv at;
+                    at.padding = {1, 1};
+                    return {ops::relu(ops::conv2d(placeholder({b, 3, 6, 5}),
+                                                  constant_placeholder({8, 3, 3, 3}), at,
+                                                  placeholder({8})))};
+                  }),
+            "");
+}
+
+TEST(Generalize, ADeclarationIsTheOneThatWasMeant) {
+  const Dim n = dim("n", 1, 300);
+  const Generalized g = generalize(n, [](int64_t m) -> std::vector<Tensor> {
+    return {product(placeholder({m, 24}), constant_placeholder({24, 40}), 24)};
+  });
+  EXPECT_EQ(ComputeDag(g.outputs).structural_hash(),
+            ComputeDag({matmul_family(n).result}).structural_hash());
+}
+
+TEST(Generalize, WhatDiffersInMoreThanSizesIsRefused) {
+  const Dim n = dim("n", 1, 40);
+  const auto error = [&](const Declare& declare) {
+    return error_of([&] { generalize(n, declare); });
+  };
+  // The mean divides by the number of elements, a floating-point constant.
+  EXPECT_NE(error([](int64_t m) -> std::vector<Tensor> {
+              return {ops::mean(placeholder({m, 4}), {0})};
+            }).find("at other sizes"),
+            std::string::npos);
+  EXPECT_NE(error([](int64_t m) -> std::vector<Tensor> {
+              const Tensor x = ops::relu(placeholder({m, 4}));
+              return {m % 2 == 0 ? x : ops::relu(x)};
+            }).find("other operations at other sizes"),
+            std::string::npos);
+  // Different at small sizes alone.
+  EXPECT_NE(error([](int64_t m) -> std::vector<Tensor> {
+              const Tensor x = ops::relu(placeholder({m, 4}));
+              return {m > 1 ? x : ops::exp(x)};
+            }).find("at size 1"),
+            std::string::npos);
+  EXPECT_NE(error([](int64_t m) -> std::vector<Tensor> {
+              return {ops::relu(placeholder({m * m, 4}))};
+            }).find("the extent of"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace heddle::testing
