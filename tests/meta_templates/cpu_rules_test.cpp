@@ -179,6 +179,25 @@ TEST(CpuRules, AShortColumnSumKeepsOneVectorInARegister) {
   EXPECT_GE(tile(9), 64);
 }
 
+// A 1x1 window of stride 2 reads a quarter of an image, which few filters do not pay a copy of.
+TEST(CpuRules, AnImageIsCopiedWhereItIsUsedOftenEnough) {
+  const Target t = Target::parse("llvm -mcpu=skylake-avx512 -threads=2");
+  const auto copied = [&](int64_t filters) {
+    ops::Conv halved;
+    halved.stride = {2};
+    const Tensor y = ops::conv2d(placeholder({1, 256, 28, 28}, f32, "x"),
+                                 constant_placeholder({filters, 256, 1, 1}, f32, "w"), halved);
+    AutoSchedulerOptions direct;
+    direct.use_alternatives = false;
+    const Template made = make_static_template(ComputeDag({y}), t, direct);
+    const int knob = made.knob_index("channels_last");
+    EXPECT_GE(knob, 0);
+    return made.knobs().at(static_cast<size_t>(knob)).default_value;
+  };
+  EXPECT_EQ(copied(64), 0);
+  EXPECT_EQ(copied(512), 1);
+}
+
 TEST(CpuRules, RecordsWithOldNamesReplay) {
   const Template t = template_of(subjects()[1]);
   const auto config = [&](const char* text) { return t.config_from_json(Json::parse(text)); };
