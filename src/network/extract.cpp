@@ -20,21 +20,24 @@ namespace {
 ///                         +----> add ...        convolution with its epilogue
 class Cuts {
  public:
-  Cuts(const ComputeDag& dag, const Target& target)
-      : dag_(dag), cut_(static_cast<size_t>(dag.size())), taken_(cut_) {
+  Cuts(const ComputeDag& dag, const Target& target, const InPlacePlan& in_place)
+      : dag_(dag), cut_(static_cast<size_t>(dag.size())), taken_(cut_), whole_(cut_) {
     for (const StageGroup& g : plan_groups(dag, &target)) {
       cut_[g.output_stage] = 1;
       if (g.anchor != g.output_stage) epilogues_.push_back({g.anchor, g.output_stage});
     }
+    for (const int s : in_place.wholes) cut_[s] = whole_[s] = 1;
+    parts_ = in_place.parts;
   }
 
   std::vector<char> run() {
     taken_ = cut_;
     for (const auto& [anchor, last] : epilogues_) take_between(anchor, last);
     for (int s = dag_.size() - 1; s >= 0; --s) {
-      if (!cut_[s] || dag_.info(s).is_output || dag_.info(s).precomputable) continue;
+      if (!cut_[s] || whole_[s] || dag_.info(s).is_output || dag_.info(s).precomputable) continue;
       if (dag_.stage(s).num_outputs() == 1) extend(s);
     }
+    for (const int s : parts_) cut_[s] = 1;
     return std::move(cut_);
   }
 
@@ -95,6 +98,8 @@ class Cuts {
 
   const ComputeDag& dag_;
   std::vector<char> cut_, taken_;
+  std::vector<char> whole_;                     ///< concats that lie where their parts do
+  std::vector<int> parts_;                      ///< of these
   std::vector<std::pair<int, int>> epilogues_;  ///< a reduction, and the output stage of its group
 };
 
@@ -165,8 +170,9 @@ class NodeBuilder {
 
 }  // namespace
 
-std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const Target& target) {
-  const std::vector<char> cuts = Cuts(dag, target).run();
+std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const Target& target,
+                                         const InPlacePlan& in_place) {
+  const std::vector<char> cuts = Cuts(dag, target, in_place).run();
   std::vector<char> external(cuts);
   for (int s = 0; s < dag.size(); ++s) {
     if (dag.stage(s).is_placeholder()) external[s] = 1;
@@ -185,8 +191,14 @@ std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const Target& ta
     if (outputs.empty()) continue;
     std::sort(outputs.begin(), outputs.end(),
               [](const Tensor& a, const Tensor& b) { return a.index() < b.index(); });
-    nodes.push_back(NodeBuilder(dag, external).build(output_stage, outputs));
-    for (const Tensor& t : nodes.back().inputs) {
+    std::vector<Tensor> inputs;
+    if (std::binary_search(in_place.wholes.begin(), in_place.wholes.end(), output_stage)) {
+      inputs = dag.stage(output_stage).inputs();
+    } else {
+      nodes.push_back(NodeBuilder(dag, external).build(output_stage, outputs));
+      inputs = nodes.back().inputs;
+    }
+    for (const Tensor& t : inputs) {
       const bool known =
           std::any_of(wanted.begin(), wanted.end(), [&](const Tensor& w) { return w.same_as(t); });
       if (!known) wanted.push_back(t);

@@ -6,6 +6,7 @@
 
 #include "heddle/dag/compute_dag.h"
 #include "heddle/target/target.h"
+#include "network/passes/concat_in_place.h"
 
 namespace heddle::network {
 
@@ -26,6 +27,9 @@ struct ExtractedNode {
 /// A stage that depends on constant placeholders alone is computed in every node that reads it,
 /// from those placeholders: there it is prepared once, where a node of its own would run at every
 /// call.
-std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const Target& target);
+///
+/// `in_place`: the concats that are no nodes, because their parts lie where the whole lies.
+std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const Target& target,
+                                         const InPlacePlan& in_place);
 
 }  // namespace heddle::network

@@ -11,6 +11,8 @@
 #include "network/input_ranges.h"
 #include "network/network_bytes.h"
 #include "network/network_impl.h"
+#include "network/passes/concat_in_place.h"
+#include "network/step_plan.h"
 
 namespace heddle {
 namespace {
@@ -69,11 +71,18 @@ std::string unique_name(const std::vector<TuneTask>& tasks, const std::string& n
 }  // namespace
 
 Network::Network(std::vector<Tensor> outputs, const Target& target,
-                 const AutoSchedulerOptions& options) {
+                 const AutoSchedulerOptions& options, const PassOptions& passes) {
   check_options(options);
-  auto impl = std::make_shared<Impl>(std::move(outputs), target, options);
+  auto impl = std::make_shared<Impl>(std::move(outputs), target, options, passes);
+  network::InPlacePlan in_place;
+  if (passes.concat_in_place) in_place = network::plan_concats(impl->dag);
+  if (!in_place.wholes.empty()) {
+    impl->changes.push_back({"concat_in_place", "the parts of " +
+                                                    std::to_string(in_place.wholes.size()) +
+                                                    " concats are written in place"});
+  }
   std::unordered_map<uint64_t, int> task_of;
-  for (network::ExtractedNode& node : network::extract_nodes(impl->dag, impl->target)) {
+  for (network::ExtractedNode& node : network::extract_nodes(impl->dag, impl->target, in_place)) {
     const ComputeDag dag(node.task_outputs);
     const auto [it, is_new] =
         task_of.try_emplace(dag.structural_hash(), static_cast<int>(impl->tasks.size()));
@@ -88,8 +97,22 @@ Network::Network(std::vector<Tensor> outputs, const Target& target,
     impl->tasks[it->second].weight += 1;
     impl->nodes.push_back({it->second, std::move(node.inputs), std::move(node.outputs)});
   }
+  impl->places = std::move(in_place.places);
   network::set_input_ranges(impl->dag, impl->nodes, impl->tasks);
+  impl->name_outputs();
   impl_ = std::move(impl);
+}
+
+/// Callers know the outputs as they were declared.
+void Network::Impl::name_outputs() {
+  for (NetworkNode& node : nodes) {
+    for (std::vector<Tensor>* list : {&node.inputs, &node.outputs}) {
+      for (Tensor& t : *list) {
+        const int at = network::position_of(dag.outputs(), t);
+        if (at >= 0) t = declared.outputs()[static_cast<size_t>(at)];
+      }
+    }
+  }
 }
 
 const std::vector<TuneTask>& Network::tasks() const { return impl_->tasks; }
@@ -101,7 +124,10 @@ std::vector<TuneTask> Network::tasks_to_tune() const {
 }
 
 const std::vector<NetworkNode>& Network::nodes() const { return impl_->nodes; }
-const std::vector<Tensor>& Network::outputs() const { return impl_->dag.outputs(); }
+const std::vector<Tensor>& Network::outputs() const { return impl_->declared.outputs(); }
+const std::vector<TensorPlace>& Network::places() const { return impl_->places; }
+const PassOptions& Network::pass_options() const { return impl_->passes; }
+const std::vector<PassApplication>& Network::passes() const { return impl_->changes; }
 
 std::vector<Schedule> Network::static_schedules() const {
   std::vector<Schedule> schedules;

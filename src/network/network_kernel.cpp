@@ -44,7 +44,7 @@ NetworkKernel::Impl::Frame NetworkKernel::Impl::make_frame() {
 
 NetworkKernel Network::build(const std::vector<Tensor>& args,
                              const std::vector<Schedule>& schedules) const {
-  network::check_tensors(impl_->dag, args);
+  network::check_tensors(impl_->declared, args);
   if (schedules.empty()) return build(args, network::static_schedules(tasks()));
   network::check_schedules(tasks(), schedules);
   std::vector<size_t> numbers(schedules.size());
@@ -75,7 +75,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
     impl.names.push_back(tasks()[node.task].name);
   }
   impl.report = compiled.report;
-  impl.plan = network::plan_steps(nodes(), tensors, args.size());
+  impl.plan = network::plan_steps(nodes(), tensors, args.size(), places());
   // Of a GPU nothing is asked for before the first call.
   if (!impl.on_gpu) impl.free.push_back(impl.make_frame());
   return result;

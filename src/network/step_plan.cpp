@@ -1,5 +1,7 @@
 #include "network/step_plan.h"
 
+#include <algorithm>
+
 #include "heddle/support/error.h"
 #include "network/memory_plan.h"
 
@@ -22,18 +24,28 @@ int position_of(const std::vector<Tensor>& list, const Tensor& t) {
 }
 
 StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors,
-                    size_t num_args) {
-  std::vector<Tensor> passed;
+                    size_t num_args, const std::vector<TensorPlace>& places) {
+  const auto place_of = [&](const Tensor& t) {
+    const auto it = std::find_if(places.begin(), places.end(),
+                                 [&](const TensorPlace& p) { return p.tensor.same_as(t); });
+    return it == places.end() ? TensorPlace{t, t, 0} : *it;
+  };
+  std::vector<Tensor> passed;  // each a piece of memory
   std::vector<BufferLifetime> lifetimes;
   for (size_t n = 0; n < nodes.size(); ++n) {
     const int step = static_cast<int>(n);
     for (const Tensor& t : nodes[n].inputs) {
-      if (const int b = position_of(passed, t); b >= 0) lifetimes[b].last = step;
+      if (const int b = position_of(passed, place_of(t).whole); b >= 0) lifetimes[b].last = step;
     }
     for (const Tensor& t : nodes[n].outputs) {
       if (position_of(tensors, t) >= 0) continue;
-      passed.push_back(t);
-      lifetimes.push_back({bytes_of(t), step, step});
+      const Tensor whole = place_of(t).whole;
+      if (const int b = position_of(passed, whole); b >= 0) {
+        lifetimes[b].last = step;
+        continue;
+      }
+      passed.push_back(whole);
+      lifetimes.push_back({bytes_of(whole), step, step});
     }
   }
   const MemoryPlan memory = plan_memory(lifetimes);
@@ -53,9 +65,11 @@ StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Ten
         }
         continue;
       }
-      const int b = position_of(passed, list[p]);
+      const TensorPlace place = place_of(list[p]);
+      const int b = position_of(passed, place.whole);
       HEDDLE_ICHECK(b >= 0, "'" + list[p].name() + "' is read before any node wrote it");
-      plan.between.push_back({n, p, memory.offsets[b], list[p].extents(), list[p].dtype()});
+      plan.between.push_back(
+          {n, p, memory.offsets[b] + place.offset, list[p].extents(), list[p].dtype()});
     }
   }
   return plan;

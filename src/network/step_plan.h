@@ -32,8 +32,9 @@ struct StepPlan {
 int position_of(const std::vector<Tensor>& list, const Tensor& t);
 
 /// `tensors`: the arguments of the network, `num_args` of them, then the constants that it brings
-/// along. What else passes from node to node shares an arena, by lifetimes (plan_memory).
+/// along. What else passes from node to node shares an arena, by lifetimes (plan_memory). `places`:
+/// tensors that lie inside of others.
 StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors,
-                    size_t num_args);
+                    size_t num_args, const std::vector<TensorPlace>& places);
 
 }  // namespace heddle::network

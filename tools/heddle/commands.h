@@ -22,6 +22,7 @@ struct ExplainOptions {
   bool naive = false;
   bool allow_tf32 = false;
   bool json = false;
+  std::string passes;  ///< of a model, as parse_passes reads it
 };
 /// What --show takes.
 const std::vector<std::string>& explain_parts();
@@ -35,6 +36,7 @@ struct ExportOptions {
   std::string target = "llvm -mcpu=native";
   int variants = 1;     ///< above 1: that many race, and the pick is exported with them
   double seconds = 10;  ///< of a race
+  std::string passes;   ///< of a model, as parse_passes reads it
 };
 int run_export(const ExportOptions& options);
 
@@ -130,6 +132,7 @@ struct RunOptions {
   std::string target = "llvm -mcpu=native";
   double seconds = 1;  ///< of timing; 0: none
   uint64_t seed = 1;   ///< of random inputs
+  std::string passes;  ///< as parse_passes reads it
 };
 int run_model(const RunOptions& options);
 
@@ -155,6 +158,7 @@ struct ProfileOptions {
   std::string target = "llvm -mcpu=native";
   double seconds = 2;
   bool tasks = false;  ///< also measure each task as tuning does
+  std::string passes;  ///< as parse_passes reads it
   bool json = false;
 };
 int run_profile(const ProfileOptions& options);

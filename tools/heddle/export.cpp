@@ -76,7 +76,8 @@ std::vector<Schedule> raced_schedules(const ExportOptions& o, const Network& net
 int export_model(const ExportOptions& o, const Target& target) {
   const OnnxModel model = import_subject(o.subject, dtype_of(o.dtype));
   const std::string name = name_of(model.path);
-  const Network network(model.outputs, target);
+  const Network network(model.outputs, target, current_auto_scheduler_options(),
+                        parse_passes(o.passes));
   ExportNetworkOptions options{.name = name};
   if (o.variants > 1) {
     check_raceable(target);

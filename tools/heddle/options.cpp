@@ -6,6 +6,15 @@
 #include "subjects/arguments.h"
 
 namespace heddle::cli {
+namespace {
+
+void add_passes(CLI::App* c, std::string& passes) {
+  c->add_option(
+      "--passes", passes,
+      "Passes over a model's graph to turn off or on, such as -join_products,-fold_views");
+}
+
+}  // namespace
 
 void add_list(CLI::App& app, ListOptions& o) {
   CLI::App* c = app.add_subcommand("list", "Show what can be explained and timed");
@@ -36,6 +45,7 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
   c->add_option("--target", o.target, "Machine to schedule and compile for (llvm -mcpu=native)");
   c->add_flag("--naive", o.naive, "The naive schedule in place of the static choice");
   c->add_flag("--allow-tf32", o.allow_tf32, "Let products of f32 on a GPU round to tf32");
+  add_passes(c, o.passes);
   c->add_flag("--json", o.json, "As JSON");
   c->footer(
       "Examples:\n"
@@ -69,6 +79,7 @@ void add_export(CLI::App& app, ExportOptions& o) {
       ->check(CLI::Range(1, 16));
   c->add_option("--race-time", o.seconds, "Seconds of each race (10)")
       ->check(CLI::Range(0.1, 3600.0));
+  add_passes(c, o.passes);
   c->footer(
       "The schedule is the best record's where there is one (`heddle records why`), else the\n"
       "static choice.\n"
@@ -162,6 +173,7 @@ void add_run(CLI::App& app, RunOptions& o) {
   c->add_option("--time", o.seconds, "Seconds of timing; 0: none (1)")
       ->check(CLI::Range(0.0, 3600.0));
   c->add_option("--seed", o.seed, "Of random inputs (1)");
+  add_passes(c, o.passes);
   c->footer(
       "Examples:\n"
       "  heddle run resnet50.onnx --dims batch=1\n"
@@ -198,6 +210,7 @@ void add_profile(CLI::App& app, ProfileOptions& o) {
   c->add_option("--time", o.seconds, "Seconds of profiling (2)")->check(CLI::Range(0.01, 3600.0));
   c->add_flag("--tasks", o.tasks,
               "Also measure each task as tuning does, and compare the sum with the network");
+  add_passes(c, o.passes);
   c->add_flag("--json", o.json, "Print JSON");
   c->footer(
       "Times are of the static schedules: of a node in calls of the network, of repeated calls of\n"

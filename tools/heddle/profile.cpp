@@ -52,7 +52,8 @@ int run_profile(const ProfileOptions& options) {
   const DataType dtype = dtype_of(options.dtype);
   const Problem problem = is_model(options.subject) ? model_problem(options.subject, dtype)
                                                     : make_problem(options.subject, dtype);
-  const Network network(problem.outputs, target);
+  const Network network(problem.outputs, target, current_auto_scheduler_options(),
+                        parse_passes(options.passes));
   std::vector<Tensor> args;
   std::vector<NDArray> arrays;
   for (size_t i = 0; i < problem.inputs.size(); ++i) {

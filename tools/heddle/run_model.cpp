@@ -122,7 +122,8 @@ int run_model(const RunOptions& options) {
   const std::vector<NDArray> inputs = read_inputs(model, options), outputs = empty_outputs(model);
 
   const Timer building;
-  const Network network(model.outputs, target);
+  const Network network(model.outputs, target, current_auto_scheduler_options(),
+                        parse_passes(options.passes));
   const NetworkKernel kernel = network.build(model.args());
   const double build_s = building.elapsed_s();
   const std::vector<NDArray> arrays = model.arrays(inputs, outputs);

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/network/passes.h"
 #include "heddle/runtime/kernel.h"
 #include "heddle/search/tune.h"
 
@@ -29,6 +30,13 @@ struct NetworkNode {
   std::vector<Tensor> inputs, outputs;  ///< of the network, in the order of the task
 };
 
+/// A tensor between nodes that lies inside of another: its memory begins `offset` bytes into that
+/// of `whole`, which lies in no other.
+struct TensorPlace {
+  Tensor tensor, whole;
+  int64_t offset = 0;
+};
+
 class NetworkKernel;
 
 /// What a build did for the kernels of a network.
@@ -40,9 +48,11 @@ struct NetworkBuildReport {
 
 class Network {
  public:
-  /// `options` apply to every task. The default is those of this thread's scope.
+  /// `options` apply to every task. The default is those of this thread's scope. `passes` rewrite
+  /// the graph before it is cut.
   explicit Network(std::vector<Tensor> outputs, const Target& target = Target::host(),
-                   const AutoSchedulerOptions& options = current_auto_scheduler_options());
+                   const AutoSchedulerOptions& options = current_auto_scheduler_options(),
+                   const PassOptions& passes = {});
 
   /// The distinct tasks; nodes of equal structural hash are one task. The weight is the number of
   /// nodes that call it.
@@ -50,9 +60,15 @@ class Network {
   /// The tasks for tuning: they know how much memory the weights of all nodes take
   /// (TuneTask::network_bytes).
   std::vector<TuneTask> tasks_to_tune() const;
-  /// In an order in which they can run.
+  /// In an order in which they can run. Their inputs and outputs are those of the network, and
+  /// between them tensors of the graph as the passes rewrote it.
   const std::vector<NetworkNode>& nodes() const;
-  const std::vector<Tensor>& outputs() const;
+  const std::vector<Tensor>& outputs() const;  ///< as declared
+  /// Tensors between nodes that share memory with others.
+  const std::vector<TensorPlace>& places() const;
+  /// The passes that were asked for, and what they changed.
+  const PassOptions& pass_options() const;
+  const std::vector<PassApplication>& passes() const;
   std::string to_text() const;  ///< a table of nodes: task, shapes, calls
 
   /// One schedule for each task: the static choice, without records; and the naive reference.

@@ -366,11 +366,15 @@ int explain_model(const ExplainOptions& options) {
   }
   const Problem problem = model_problem(options.subject, dtype_of(options.dtype));
   const Target target = target_of(options.target, options.threads);
-  const Network network(problem.outputs, target);
+  const Network network(problem.outputs, target, current_auto_scheduler_options(),
+                        parse_passes(options.passes));
   std::cout << problem.subject << "  for " << to_string(target) << ", " << flops_text(problem.flops)
             << ", " << bytes_text(problem.bytes) << ", " << network.nodes().size() << " nodes, "
             << network.tasks().size() << " kernels\n\n"
             << network.to_text();
+  if (!network.passes().empty()) std::cout << "\npasses over the graph:\n";
+  for (const PassApplication& a : network.passes())
+    std::cout << "  " << a.pass << ": " << a.text << "\n";
   return 0;
 }
 

@@ -1,0 +1,49 @@
+// Rewrites of a whole network before it is cut into tasks. They work on the graph of the
+// declaration, so that networks of the DSL and networks from files get them alike.
+//
+//   Network net({logits}, Target::host(), {}, {.join_products = false});
+//   for (const PassApplication& a : net.passes()) std::cout << a.pass << ": " << a.text << "\n";
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+/// Which passes run, in this order. A pass that is off leaves the network as the passes before it
+/// made it. `network_passes` describes each.
+struct PassOptions {
+  bool fold_constants = true;
+  bool fold_movers = true;
+  bool fold_views = true;
+  bool fold_scales = true;
+  bool join_products = true;
+  bool concat_in_place = true;
+
+  bool operator==(const PassOptions&) const = default;
+};
+
+struct PassDescription {
+  std::string name;     ///< of the field of PassOptions
+  std::string summary;  ///< one sentence
+  bool PassOptions::* enabled = nullptr;
+  /// Whether every application gains. What the other passes do is an estimate, which tuning tries
+  /// on the whole network (choose_passes).
+  bool sure = true;
+};
+
+/// All passes in the order in which they run.
+const std::vector<PassDescription>& network_passes();
+
+/// `base` as a list of names changes it: "-join_products,-fold_views" turns two off, "fold_views"
+/// turns one on, "none" turns all off, "all" turns all on. A User error for an unknown name.
+PassOptions parse_passes(const std::string& list, PassOptions base = {});
+/// The list that parse_passes reads as these options; empty for the default.
+std::string to_string(const PassOptions& options);
+
+/// One change that a pass made.
+struct PassApplication {
+  std::string pass, text;
+};
+
+}  // namespace heddle

@@ -1,0 +1,198 @@
+#include "network/passes/concat_in_place.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "dag/rewrite_parts.h"
+#include "heddle/ir/simplify.h"
+#include "ir/linear.h"
+#include "network/memory_plan.h"
+#include "network/passes/mover.h"
+
+namespace heddle::network {
+namespace {
+
+/// A tensor that a concat reads whole, and the first of its elements there.
+struct Part {
+  int stage = -1;
+  int64_t begin = 0;
+};
+
+int64_t bytes(const Tensor& t) { return t.size() * t.dtype().bytes(); }
+
+/// The arms of nested selects.
+void collect_arms(const Expr& e, std::vector<const Load*>& loads, bool& plain) {
+  if (const Select* s = e.as<Select>()) {
+    if (has_load(s->condition)) plain = false;
+    collect_arms(s->on_true, loads, plain);
+    collect_arms(s->on_false, loads, plain);
+  } else if (const Load* load = e.as<Load>()) {
+    loads.push_back(load);
+  } else {
+    plain = false;
+  }
+}
+
+/// The parts of a concat whose parts are consecutive in memory, in order; empty for all other
+/// stages. The stage is known by what it computes: at element number `begin` + n of the result it
+/// is element n of the part, for all of its elements.
+class ConcatParts {
+ public:
+  ConcatParts(const ComputeDag& dag, int s) : dag_(dag), s_(s), op_(dag.stage(s)) {}
+
+  std::vector<Part> find() {
+    if (op_.is_placeholder() || op_.is_reduction() || op_.num_outputs() != 1) return {};
+    if (op_.bodies()[0].kind() != ExprKind::Select) return {};
+    std::vector<const Load*> loads;
+    bool plain = true;
+    collect_arms(op_.bodies()[0], loads, plain);
+    if (!plain) return {};
+    std::vector<Part> parts;
+    for (const Load* load : loads) {
+      const std::optional<Part> part = part_of(*load);
+      if (!part) return {};
+      parts.push_back(*part);
+    }
+    std::sort(parts.begin(), parts.end(),
+              [](const Part& a, const Part& b) { return a.begin < b.begin; });
+    int64_t end = 0;
+    for (const Part& p : parts) {
+      if (p.begin != end) return {};
+      end += dag_.stage(p.stage).output(0).size();
+    }
+    return end == op_.output(0).size() && selects_by(parts) ? parts : std::vector<Part>{};
+  }
+
+ private:
+  /// Where the elements of a part lie in the result, if they keep their order.
+  std::optional<Part> part_of(const Load& load) const {
+    const Tensor t = tensor_of(load.buffer), whole = op_.output(0);
+    if (t.op()->num_outputs() != 1 || t.rank() != whole.rank() ||
+        std::any_of(load.indices.begin(), load.indices.end(), has_load))
+      return std::nullopt;
+    std::vector<Expr> own;
+    std::vector<VarBinding> single;
+    for (const Axis& a : op_.axes()) {
+      own.emplace_back(a);
+      if (a.extent() == 1) single.push_back({a.var(), Expr(0)});
+    }
+    const Expr difference = dag::flatten(own, whole.extents()) -
+                            dag::flatten(std::vector<Expr>(load.indices), t.extents());
+    const Expr begin = simplify(substitute(difference, single), ranges_of(op_));
+    const int64_t* number = as_int(begin);
+    if (number == nullptr) return std::nullopt;
+    return Part{dag_.index_of(t.op()), *number};
+  }
+
+  /// Whether each element of a part is taken from that part: the conditions hold where they should.
+  /// They are constant within a part, which spans whole steps of one axis, so that the first and
+  /// last step of each tell.
+  bool selects_by(const std::vector<Part>& parts) const {
+    size_t axis = 0;
+    const Tensor whole = op_.output(0);
+    while (axis < op_.axes().size() && whole.extent(static_cast<int>(axis)) == 1) ++axis;
+    if (axis == op_.axes().size()) return false;
+    int64_t step = 1;
+    for (int d = static_cast<int>(axis) + 1; d < whole.rank(); ++d) step *= whole.extent(d);
+    for (const Part& p : parts) {
+      const int64_t size = dag_.stage(p.stage).output(0).size();
+      if (p.begin % step != 0 || size % step != 0) return false;
+      Ranges ranges = ranges_of(op_);
+      ranges.set(op_.axes()[axis].var(), {p.begin / step, (p.begin + size) / step - 1});
+      const Expr here = simplify(op_.bodies()[0], ranges);
+      const Load* load = here.as<Load>();
+      if (load == nullptr || dag_.index_of(tensor_of(load->buffer).op()) != p.stage) return false;
+    }
+    return true;
+  }
+
+  const ComputeDag& dag_;
+  const int s_;
+  const Operation& op_;
+};
+
+class Planner {
+ public:
+  explicit Planner(const ComputeDag& dag) : dag_(dag) {}
+
+  InPlacePlan run() {
+    std::map<int, std::vector<Part>> concats;
+    for (int s = 0; s < dag_.size(); ++s) {
+      const StageInfo& info = dag_.info(s);
+      if (info.is_output || info.precomputable) continue;
+      std::vector<Part> parts = ConcatParts(dag_, s).find();
+      if (!parts.empty()) concats.emplace(s, std::move(parts));
+    }
+    // The longest of those that share parts come first; among equals the later.
+    std::vector<int> order;
+    for (const auto& [s, parts] : concats) order.push_back(s);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return dag_.stage(a).output(0).size() > dag_.stage(b).output(0).size();
+    });
+    for (const int s : order) place(s, concats[s]);
+    InPlacePlan plan;
+    for (const auto& [s, place] : placed_)
+      plan.places.push_back(
+          {dag_.stage(s).output(0), dag_.stage(place.first).output(0), place.second});
+    plan.wholes.assign(wholes_.begin(), wholes_.end());
+    std::sort(plan.wholes.begin(), plan.wholes.end());
+    for (const int s : plan.wholes) {
+      for (const Part& p : concats[s]) {
+        if (std::find(wholes_.begin(), wholes_.end(), p.stage) == wholes_.end())
+          plan.parts.push_back(p.stage);
+      }
+    }
+    return plan;
+  }
+
+ private:
+  using Place = std::pair<int, int64_t>;  ///< a whole, and bytes from its beginning
+
+  bool may_move(int s) const {
+    const StageInfo& info = dag_.info(s);
+    return !dag_.stage(s).is_placeholder() && !info.is_output && !info.precomputable &&
+           moved_read(dag_.stage(s)) == nullptr;
+  }
+
+  /// Where a concat lies: in the whole that its parts are in already, or for itself.
+  void place(int s, const std::vector<Part>& parts) {
+    const int64_t element = dag_.stage(s).output(0).dtype().bytes();
+    Place own{s, 0};
+    const bool claimed = placed_.count(s) != 0;
+    if (claimed) own = placed_.at(s);
+    for (const Part& p : parts) {
+      if (const auto it = placed_.find(p.stage); it != placed_.end() && own.first == s)
+        own = {it->second.first, it->second.second - p.begin * element};
+    }
+    const int64_t room = bytes(dag_.stage(own.first).output(0)) - bytes(dag_.stage(s).output(0));
+    if (own.second < 0 || own.second > room || own.second % kArenaAlignment != 0) return;
+    std::map<int, Place> wanted;
+    for (const Part& p : parts) {
+      const Place here{own.first, own.second + p.begin * element};
+      if (here.second % kArenaAlignment != 0 || !may_move(p.stage)) return;
+      if (!wanted.emplace(p.stage, here).second) return;  // twice in one concat
+      const auto it = placed_.find(p.stage);
+      if (it != placed_.end() ? it->second != here : is_whole(p.stage)) return;
+      // A place in another's whole must be one that the other's parts have claimed.
+      if (it == placed_.end() && own.first != s && !claimed) return;
+    }
+    placed_.insert(wanted.begin(), wanted.end());
+    if (own.first != s) placed_.emplace(s, own);  // no effect where it is claimed
+    wholes_.push_back(s);
+  }
+
+  bool is_whole(int s) const {
+    return std::find(wholes_.begin(), wholes_.end(), s) != wholes_.end();
+  }
+
+  const ComputeDag& dag_;
+  std::map<int, Place> placed_;
+  std::vector<int> wholes_;
+};
+
+}  // namespace
+
+InPlacePlan plan_concats(const ComputeDag& dag) { return Planner(dag).run(); }
+
+}  // namespace heddle::network

@@ -1,0 +1,80 @@
+// Transposes cancelled: a stage reads what a mover (mover.h) reads, at the mover's indices, where
+// its own indices stay as simple as they were.
+//
+//   t[i, j] = x[j, i];  u[i, j] = t[j, i] + 1                                       (before)
+//   u[i, j] = x[i, j] + 1                                                           (after)
+//
+//   heads[b, s, h, d] = y[b, s, h * 64 + d];  q[b, h, s, d] = heads[b, s, h, d]     (before)
+//   q[b, h, s, d] = y[b, s, h * 64 + d]                                             (after)
+//
+// A product keeps a mover whose indices are sums: it packs the operand, and packing takes the
+// mover in. A mover of a constant stays, too: it is prepared once.
+#include <unordered_map>
+
+#include "dag/map_loads.h"
+#include "network/passes/graph_pass.h"
+#include "network/passes/map_graph.h"
+#include "network/passes/mover.h"
+
+namespace heddle::network {
+namespace {
+
+/// Whether nothing but constants decides what `op` computes. `known` remembers answers.
+bool constant_only(const Operation& op, std::unordered_map<const Operation*, bool>& known) {
+  if (op.is_placeholder()) return op.is_constant();
+  if (const auto it = known.find(&op); it != known.end()) return it->second;
+  bool only = true;
+  for (const Tensor& t : op.inputs()) only = only && constant_only(*t.op(), known);
+  return known[&op] = only;
+}
+
+/// Index 0 of a dimension of one element as the reader's axis of one element at the same place:
+/// equal layers are then equal text, whichever way they were shaped.
+void name_single_elements(const Operation& reader, const Tensor& from, std::vector<Expr>& at) {
+  for (size_t d = 0; d < at.size() && d < reader.axes().size(); ++d) {
+    const Axis& axis = reader.axes()[d];
+    if (from.extent(static_cast<int>(d)) == 1 && axis.extent() == 1 && as_int(at[d])) at[d] = axis;
+  }
+}
+
+/// `movers_only`: reads of other stages stay.
+std::vector<Tensor> fold(const PassContext& context, bool movers_only) {
+  const ComputeDag& dag = context.dag;
+  int changed = 0;
+  std::unordered_map<const Operation*, bool> known;
+  std::vector<Tensor> outputs = map_graph(
+      dag,
+      [&](int s, const std::vector<Expr>& bodies) {
+        const Operation& reader = dag.stage(s);
+        const Ranges ranges = ranges_of(reader);
+        const bool is_mover = moved_read(reader) != nullptr;
+        if (movers_only && !is_mover) return bodies;
+        return dag::map_loads(bodies, [&](const Load& load) {
+          const Operation& mover = *tensor_of(load.buffer).op();
+          const Load* source = moved_read(mover);
+          const Expr same = make_load(load.buffer, load.indices);
+          if (source == nullptr) return same;
+          const Tensor from = tensor_of(source->buffer);
+          if (!is_mover && constant_only(mover, known)) return same;
+          std::vector<Expr> at = read_through(mover, load.indices, ranges);
+          const bool as_simple = composed_indices(at) <= composed_indices(load.indices);
+          const bool free = !reader.is_reduction() && !any_division(at);
+          if (!is_mover && !as_simple && !free) return same;
+          name_single_elements(reader, from, at);
+          return make_load(source->buffer, std::move(at));
+        });
+      },
+      &changed);
+  if (changed == 0) return dag.outputs();
+  context.log.push_back(std::to_string(changed) +
+                        " stages read through transposes, slices and changes of shape");
+  return outputs;
+}
+
+}  // namespace
+
+std::vector<Tensor> fold_movers(const PassContext& context) { return fold(context, false); }
+
+std::vector<Tensor> join_movers(const PassContext& context) { return fold(context, true); }
+
+}  // namespace heddle::network

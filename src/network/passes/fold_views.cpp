@@ -1,0 +1,112 @@
+// Changes of shape behind a product folded into it: the product, and what follows it element by
+// element, is computed in the shape that its reader has.
+//
+//   p[i, n]    = sum over k of x[i, k] * w[k, n]                                    (before)
+//   y[i, n]    = p[i, n] + bias[n]
+//   v[b, s, n] = y[s, n]                     a change of shape alone, the only reader of y
+//   z[b, s, n] = v[b, s, n] + residual[b, s, n]
+//
+//   p[b, s, n] = sum over k of x[s, k] * w[k, n]                                    (after)
+//   y[b, s, n] = p[b, s, n] + bias[n]
+//   z[b, s, n] = y[b, s, n] + residual[b, s, n]
+//
+// Now z is an epilogue of the product. It is done where all indices stay as simple as they were.
+#include <algorithm>
+
+#include "dag/map_loads.h"
+#include "dag/rebuilder.h"
+#include "network/passes/graph_pass.h"
+#include "network/passes/map_graph.h"
+#include "network/passes/mover.h"
+#include "network/passes/product_chain.h"
+
+namespace heddle::network {
+namespace {
+
+/// The stages of a chain in the shape of the view that ends it.
+class Reshaper {
+ public:
+  Reshaper(const ComputeDag& dag, const Operation& view) : dag_(dag), view_(view) {}
+
+  /// A null tensor where an index would become less simple.
+  Tensor run(const std::vector<int>& chain) {
+    Tensor made;
+    const Operation* before = nullptr;
+    for (const int s : chain) {
+      made = reshaped(dag_.stage(s), before, made);
+      if (!made) return {};
+      before = &dag_.stage(s);
+    }
+    return made;
+  }
+
+ private:
+  /// `op` with `made` in place of the stage `before`.
+  Tensor reshaped(const Operation& op, const Operation* before, const Tensor& made) {
+    const FreshAxes fresh(view_);
+    const Load& read = *moved_read(view_);
+    std::vector<VarBinding> to;
+    for (size_t d = 0; d < op.axes().size(); ++d)
+      to.push_back({op.axes()[d].var(), substitute(read.indices[d], fresh.bindings)});
+    Ranges ranges = ranges_of(op);
+    for (const Axis& a : fresh.axes) ranges.set(a.var(), {0, a.extent() - 1});
+    bool simple = true;
+    std::vector<Expr> bodies = dag::map_loads(op.bodies(), [&](const Load& load) {
+      if (before != nullptr && load.buffer == before->output_buffer(0))
+        return make_load(made.buffer(), {fresh.axes.begin(), fresh.axes.end()});
+      return moved(load, to, ranges, simple);
+    });
+    if (!simple) return {};
+    for (Expr& body : bodies) body = substitute(body, to);
+    const Ref<const Operation> again = declared_again(op, fresh.axes, std::move(bodies));
+    return again ? again->output(0) : Tensor();
+  }
+
+  /// Another read at the new axes, of what a mover reads where that is simpler.
+  static Expr moved(const Load& load, const std::vector<VarBinding>& to, const Ranges& ranges,
+                    bool& simple) {
+    std::vector<Expr> at;
+    for (const Expr& i : load.indices) at.push_back(simplify(substitute(i, to), ranges));
+    const int allowed = composed_indices(load.indices);
+    if (composed_indices(at) <= allowed) return make_load(load.buffer, std::move(at));
+    const Operation& mover = *tensor_of(load.buffer).op();
+    if (const Load* source = moved_read(mover)) {
+      at = read_through(mover, at, ranges);
+      if (composed_indices(at) <= allowed) return make_load(source->buffer, std::move(at));
+    }
+    simple = false;
+    return make_load(load.buffer, load.indices);
+  }
+
+  const ComputeDag& dag_;
+  const Operation& view_;
+};
+
+}  // namespace
+
+std::vector<Tensor> fold_views(const PassContext& context) {
+  const ComputeDag& dag = context.dag;
+  dag::Rebuilder rebuilder;
+  std::vector<char> taken(static_cast<size_t>(dag.size()));
+  int folded = 0;
+  for (int s = 0; s < dag.size(); ++s) {
+    const Operation& view = dag.stage(s);
+    if (dag.info(s).is_output || !keeps_order(view)) continue;
+    const std::vector<int> chain = chain_to(dag, dag.info(s).producers.front());
+    const auto is_taken = [&](int x) { return taken[static_cast<size_t>(x)] != 0; };
+    if (chain.empty() || std::any_of(chain.begin(), chain.end(), is_taken)) continue;
+    const Tensor made = Reshaper(dag, view).run(chain);
+    if (!made) continue;
+    for (const int x : chain) taken[static_cast<size_t>(x)] = 1;
+    rebuilder.replace(view.output(0), made);
+    ++folded;
+  }
+  if (folded == 0) return dag.outputs();
+  context.log.push_back(std::to_string(folded) +
+                        " products are computed in the shape that their readers have");
+  std::vector<Tensor> outputs;
+  for (const Tensor& t : dag.outputs()) outputs.push_back(rebuilder.rebuild(t));
+  return outputs;
+}
+
+}  // namespace heddle::network

@@ -1,0 +1,36 @@
+#include "network/passes/product_chain.h"
+
+#include <algorithm>
+
+namespace heddle::network {
+
+bool is_private(const ComputeDag& dag, int s) {
+  const StageInfo& info = dag.info(s);
+  return !dag.stage(s).is_placeholder() && dag.stage(s).num_outputs() == 1 && !info.is_output &&
+         info.consumers.size() == 1 && !info.precomputable && !info.scan;
+}
+
+bool follows(const ComputeDag& dag, int reader, int s) {
+  const Operation& op = dag.stage(reader);
+  if (op.is_placeholder() || op.is_reduction() || op.num_outputs() != 1) return false;
+  if (op.output(0).extents() != dag.stage(s).output(0).extents()) return false;
+  const std::vector<Access>& reads = dag.info(reader).reads;
+  return std::all_of(reads.begin(), reads.end(), [&](const Access& a) {
+    return a.producer != s || a.pattern == AccessPattern::Elementwise;
+  });
+}
+
+std::vector<int> chain_to(const ComputeDag& dag, int s) {
+  if (!is_private(dag, s)) return {};
+  if (dag.info(s).stage_class == StageClass::ComplexReduction) return {s};
+  for (const int p : dag.info(s).producers) {
+    if (!follows(dag, s, p)) continue;
+    std::vector<int> chain = chain_to(dag, p);
+    if (chain.empty()) continue;
+    chain.push_back(s);
+    return chain;
+  }
+  return {};
+}
+
+}  // namespace heddle::network

@@ -1,0 +1,20 @@
+// Products, and the stages that follow them element by element.
+#pragma once
+
+#include <vector>
+
+#include "heddle/dag/compute_dag.h"
+
+namespace heddle::network {
+
+/// Whether one stage alone reads `s`, which has one result, is no output and runs at every call.
+bool is_private(const ComputeDag& dag, int s);
+
+/// Whether stage `reader` reads `s` element by element and in no other way.
+bool follows(const ComputeDag& dag, int reader, int s);
+
+/// The stages from a product (or convolution) to `s`, each private and following the one before;
+/// empty where there is no such product.
+std::vector<int> chain_to(const ComputeDag& dag, int s);
+
+}  // namespace heddle::network

@@ -1,0 +1,105 @@
+// Which passes there are, and the order in which they run.
+#include <algorithm>
+
+#include "heddle/support/edit_distance.h"
+#include "heddle/support/error.h"
+#include "network/passes/graph_pass.h"
+
+namespace heddle {
+namespace network {
+namespace {
+
+using Pass = std::vector<Tensor> (*)(const PassContext&);
+
+struct Step {
+  const char* name;
+  Pass pass;
+};
+
+// Views show when transposes beside them are gone, and have to be found before their readers read
+// through them. Parts of joined products are slices, which are movers.
+constexpr Step kSteps[] = {
+    {"fold_constants", fold_constants}, {"fold_movers", join_movers},
+    {"fold_views", fold_views},         {"fold_movers", fold_movers},
+    {"fold_scales", fold_scales},       {"join_products", join_products},
+    {"fold_movers", fold_movers},
+};
+
+const PassDescription& description(const std::string& name) {
+  const std::vector<PassDescription>& all = network_passes();
+  return *std::find_if(all.begin(), all.end(),
+                       [&](const PassDescription& p) { return p.name == name; });
+}
+
+}  // namespace
+
+ComputeDag run_passes(const ComputeDag& declared, const Target& target, const PassOptions& options,
+                      std::vector<PassApplication>& log) {
+  ComputeDag dag = declared;
+  for (const Step& step : kSteps) {
+    if (!(options.*description(step.name).enabled)) continue;
+    std::vector<std::string> changes;
+    std::vector<Tensor> outputs = step.pass({dag, target, changes});
+    for (std::string& text : changes) log.push_back({step.name, std::move(text)});
+    if (!changes.empty()) dag = ComputeDag(std::move(outputs));
+  }
+  return dag;
+}
+
+}  // namespace network
+
+const std::vector<PassDescription>& network_passes() {
+  static const std::vector<PassDescription> all = {
+      {"fold_constants", "stages that read nothing are written into their readers",
+       &PassOptions::fold_constants},
+      {"fold_movers", "transposes, slices and reshapes are read through",
+       &PassOptions::fold_movers},
+      {"fold_views", "products are computed in the shape that their readers have",
+       &PassOptions::fold_views},
+      {"fold_scales", "what multiplies the results of products (batch norm) goes into weights",
+       &PassOptions::fold_scales},
+      {"join_products", "products of one input (Q, K, V) are one product",
+       &PassOptions::join_products, false},
+      {"concat_in_place", "parts of a concat are written where the whole lies",
+       &PassOptions::concat_in_place},
+  };
+  return all;
+}
+
+PassOptions parse_passes(const std::string& list, PassOptions base) {
+  size_t begin = 0;
+  while (begin < list.size()) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    std::string name = list.substr(begin, end - begin);
+    begin = end + 1;
+    const bool on = name.empty() || name[0] != '-';
+    if (!on) name.erase(0, 1);
+    std::vector<std::string> known;
+    bool found = false;
+    for (const PassDescription& p : network_passes()) {
+      known.push_back(p.name);
+      if (name != p.name && name != "all" && name != "none") continue;
+      base.*p.enabled = name == "none" ? false : on;
+      found = true;
+    }
+    if (found) continue;
+    std::string hint = did_you_mean(name, known);
+    if (!hint.empty()) hint += " ";
+    hint += "the passes are";
+    for (const std::string& k : known) hint += " " + k;
+    throw_user_error("there is no pass '" + name + "'", {}, hint);
+  }
+  return base;
+}
+
+std::string to_string(const PassOptions& options) {
+  const PassOptions usual;
+  std::string text;
+  for (const PassDescription& p : network_passes()) {
+    if (options.*p.enabled == usual.*p.enabled) continue;
+    text += (text.empty() ? "" : ",") + std::string(options.*p.enabled ? "" : "-") + p.name;
+  }
+  return text;
+}
+
+}  // namespace heddle

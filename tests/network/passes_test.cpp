@@ -1,0 +1,172 @@
+// What each pass makes of the network that it is for.
+#include "network/network_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+Network with(const std::vector<Tensor>& outputs, const std::string& passes) {
+  return Network(outputs, Target::host(), {}, parse_passes(passes));
+}
+
+std::vector<std::string> applied(const Network& network) {
+  std::vector<std::string> names;
+  for (const PassApplication& a : network.passes()) names.push_back(a.pass);
+  return names;
+}
+
+std::vector<std::string> tasks_of(const Network& network) {
+  std::vector<std::string> names;
+  for (const NetworkNode& node : network.nodes())
+    names.push_back(network.tasks()[static_cast<size_t>(node.task)].name);
+  return names;
+}
+
+Tensor linear(const Tensor& x, int64_t columns) {
+  return ops::add(ops::matmul(x, weights({x.extent(-1), columns})), weights({columns}, "bias"));
+}
+
+TEST(Passes, AProductOfAReshapedMatrixTakesItsResidual) {
+  Tensor x = placeholder({1, 8, 16}, f32, "x");
+  Tensor y = ops::reshape(linear(ops::reshape(x, {8, 16}), 16), {1, 8, 16});
+  const std::vector<Tensor> outputs{ops::relu(ops::add(y, x))};
+  EXPECT_EQ(with(outputs, "").nodes().size(), 1u);
+  EXPECT_GT(with(outputs, "none").nodes().size(), 1u);
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
+TEST(Passes, AlsoWhereTheShapeMergesABatch) {
+  Tensor x = placeholder({3, 8, 16}, f32, "x");
+  Tensor y = ops::reshape(linear(ops::reshape(x, {24, 16}), 16), {3, 8, 16});
+  const std::vector<Tensor> outputs{ops::add(y, x)};
+  const Network network(outputs);
+  EXPECT_EQ(network.nodes().size(), 1u) << network.to_text();
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
+TEST(Passes, AReshapeThatSplitsColumnsStaysBehindItsProduct) {
+  Tensor x = placeholder({8, 16}, f32, "x");
+  const std::vector<Tensor> outputs{ops::relu(ops::reshape(linear(x, 16), {8, 4, 4}))};
+  EXPECT_THAT(applied(Network(outputs)), ::testing::Not(::testing::Contains("fold_views")));
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
+TEST(Passes, ProductsOfOneInputAreOne) {
+  Tensor x = placeholder({1, 8, 16}, f32, "x");
+  const auto heads = [&](const Tensor& t) {
+    return ops::transpose(ops::reshape(t, {1, 8, 4, t.extent(2) / 4}), {0, 2, 1, 3});
+  };
+  const Tensor q = heads(linear(x, 16)), k = heads(linear(x, 16)), v = heads(linear(x, 32));
+  const Tensor scores = ops::softmax(ops::matmul(q, k, false, true), -1);
+  const std::vector<Tensor> outputs{ops::matmul(scores, v)};
+  const Network joined(outputs), separate = with(outputs, "-join_products");
+  EXPECT_EQ(joined.nodes().size() + 2, separate.nodes().size()) << joined.to_text();
+  EXPECT_THAT(tasks_of(joined)[0], HasSubstr("f32[1,8,64]"));
+  EXPECT_THAT(applied(joined), ::testing::Contains("join_products"));
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
+TEST(Passes, ProductsWithEpiloguesOfTheirOwnStaySeparate) {
+  Tensor x = placeholder({8, 16}, f32, "x");
+  const std::vector<Tensor> outputs{ops::add(ops::relu(linear(x, 16)), ops::tanh(linear(x, 16)))};
+  EXPECT_THAT(applied(Network(outputs)), ::testing::Not(::testing::Contains("join_products")));
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
+TEST(Passes, ABatchNormGoesIntoTheWeights) {
+  const std::vector<Tensor> outputs{ops::relu(conv_norm(placeholder({1, 3, 6, 6}, f32, "x"), 4))};
+  const Network network(outputs);
+  EXPECT_THAT(applied(network), ::testing::Contains("fold_scales"));
+  const ComputeDag& dag = network.tasks()[0].tmpl.dag();
+  // Of what runs at every call, nothing multiplies but the convolution.
+  for (int s = 0; s < dag.size(); ++s) {
+    if (dag.info(s).precomputable || dag.stage(s).is_reduction()) continue;
+    EXPECT_LE(dag.info(s).flops_per_point, 2) << dag.to_text();
+  }
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
+TEST(Passes, AScaleOfTheCallersIsNoWeight) {
+  Tensor x = placeholder({8, 16}, f32, "x"), scale = placeholder({16}, f32, "scale");
+  const std::vector<Tensor> outputs{ops::mul(linear(x, 16), scale)};
+  EXPECT_THAT(applied(Network(outputs)), ::testing::Not(::testing::Contains("fold_scales")));
+}
+
+TEST(Passes, TransposesThereAndBackAreNothing) {
+  Tensor x = placeholder({4, 8}, f32, "x");
+  const Tensor back = ops::transpose(ops::transpose(ops::tanh(x), {1, 0}), {1, 0});
+  const std::vector<Tensor> outputs{ops::relu(back)};
+  const Network network(outputs);
+  ASSERT_EQ(network.tasks().size(), 1u);
+  EXPECT_EQ(network.tasks()[0].tmpl.dag().size(), 3) << network.tasks()[0].tmpl.dag().to_text();
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
+TEST(Passes, AnIndexWithoutInputsIsANumber) {
+  Tensor x = placeholder({3, 8}, f32, "x");
+  const Tensor index = compute(Shape{}, [](const std::vector<Axis>&) { return Expr(int64_t{1}); });
+  const std::vector<Tensor> outputs{ops::relu(compute(
+      {8}, [&](Axis j) { return x(max(Expr(int64_t{0}), min(Expr(int64_t{2}), index.at({}))), j); },
+      "row"))};
+  const Network network(outputs);
+  EXPECT_EQ(network.nodes().size(), 1u) << network.to_text();
+  EXPECT_EQ(network.nodes()[0].inputs.size(), 1u);
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
+/// Layers that each read all before them.
+std::vector<Tensor> dense_block(int64_t batch) {
+  Tensor x = placeholder({batch, 4, 4, 4}, f32, "x");
+  const auto layer = [](const Tensor& t, int64_t channels) {
+    return ops::conv2d(t, weights({channels, t.extent(1), 3, 3}), {.padding = {1}});
+  };
+  std::vector<Tensor> layers{layer(x, 4)};
+  for (int n = 0; n < 3; ++n) {
+    layers.push_back(layer(layers.size() == 1 ? layers[0] : ops::concat(layers, 1), 2));
+  }
+  return {ops::global_avg_pool(ops::concat(layers, 1))};
+}
+
+TEST(Passes, ConcatsOfOneBlockShareTheLongest) {
+  const std::vector<Tensor> outputs = dense_block(1);
+  const Network network(outputs);
+  // Two shorter concats and four layers lie in the last one.
+  ASSERT_EQ(network.places().size(), 6u);
+  for (const TensorPlace& p : network.places())
+    EXPECT_EQ(p.whole.extents(), (std::vector<int64_t>{1, 10, 4, 4}));
+  for (const std::string& name : tasks_of(network))
+    EXPECT_THAT(name, ::testing::Not(HasSubstr("concat")));
+  EXPECT_EQ(wrong_network(outputs), "");
+  const std::vector<Tensor> args = args_of(outputs);
+  EXPECT_LE(network.build(args).workspace_bytes(),
+            with(outputs, "-concat_in_place").build(args).workspace_bytes());
+}
+
+TEST(Passes, PartsThatAreNotConsecutiveAreCopied) {
+  const std::vector<Tensor> outputs = dense_block(2);
+  EXPECT_TRUE(Network(outputs).places().empty());
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
+TEST(Passes, ACallersConcatIsCopied) {
+  Tensor x = placeholder({1, 4, 4, 4}, f32, "x");
+  const Tensor a = ops::conv2d(x, weights({4, 4, 1, 1})), b = ops::conv2d(x, weights({4, 4, 1, 1}));
+  EXPECT_TRUE(Network({ops::concat({a, b}, 1)}).places().empty());
+  EXPECT_TRUE(Network({ops::relu(ops::concat({a, b}, 1)), a}).places().empty());
+  EXPECT_TRUE(Network({ops::relu(ops::concat({a, a}, 1))}).places().empty());
+  EXPECT_TRUE(Network({ops::relu(ops::concat({a, x}, 1))}).places().empty());
+  EXPECT_EQ(wrong_network({ops::relu(ops::concat({a, a, b, x}, 1)), a}), "");
+}
+
+TEST(Passes, ListsAreReadAndWritten) {
+  EXPECT_EQ(parse_passes(""), PassOptions());
+  EXPECT_EQ(parse_passes("-join_products"), (PassOptions{.join_products = false}));
+  EXPECT_EQ(to_string(parse_passes("-join_products,-fold_views")), "-fold_views,-join_products");
+  EXPECT_EQ(parse_passes(to_string(parse_passes("none"))), parse_passes("none"));
+  EXPECT_EQ(parse_passes("all", parse_passes("none")), PassOptions());
+  EXPECT_THAT(message_of([] { parse_passes("-join_product"); }), HasSubstr("join_products"));
+}
+
+}  // namespace
+}  // namespace heddle::testing

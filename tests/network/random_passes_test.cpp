@@ -1,0 +1,248 @@
+// Random networks of the kind that passes rewrite: each pass alone, and all together, leave what
+// the interpreter computes as it was; so does the network that is cut and compiled after them.
+// HEDDLE_PROPERTY_COUNT and HEDDLE_PROPERTY_SEED as in tests/property.
+#include <cstdlib>
+#include <map>
+
+#include "heddle/support/rng.h"
+#include "network/network_testing.h"
+#include "network/passes/graph_pass.h"
+
+namespace heddle::testing {
+namespace {
+
+int64_t from_env(const char* name, int64_t fallback) {
+  const char* v = std::getenv(name);
+  return v ? std::atoll(v) : fallback;
+}
+
+class Drawer {
+ public:
+  explicit Drawer(Rng& rng) : rng_(rng) {}
+
+  std::vector<Tensor> run() {
+    std::vector<Tensor> outputs{rng_.chance(0.5) ? sequence() : images()};
+    // Inner results, which passes must not take away from the caller.
+    for (const Tensor& t : inner_) {
+      if (rng_.chance(0.1) && !t.same_as(outputs[0]) && !t.op()->is_placeholder())
+        outputs.push_back(t);
+    }
+    return outputs;
+  }
+
+ private:
+  int64_t pick(int64_t lo, int64_t hi) { return rng_.uniform_int(lo, hi); }
+  Tensor keep(Tensor t) {
+    inner_.push_back(t);
+    return t;
+  }
+
+  // (batch, rows, width), as in a transformer.
+  Tensor sequence() {
+    Tensor x = placeholder({pick(1, 2), pick(2, 5), rng_.choose<int64_t>({4, 8, 16})}, f32, "x");
+    for (int64_t n = pick(1, 3); n > 0; --n) {
+      switch (pick(0, 4)) {
+        case 0: x = keep(as_matrix(x)); break;
+        case 1: x = keep(attention(x)); break;
+        case 2: x = keep(there_and_back(x)); break;
+        case 3: x = keep(parts_of_one(x)); break;
+        default: x = keep(ops::layer_norm(x, weights({x.extent(2)}), weights({x.extent(2)})));
+      }
+    }
+    return x.op()->is_placeholder() ? ops::relu(x) : x;
+  }
+
+  Tensor linear(const Tensor& x, int64_t columns, bool bias) {
+    Tensor y = ops::matmul(x, weights({x.extent(-1), columns}));
+    return bias ? ops::add(y, weights({columns}, "bias")) : y;
+  }
+
+  // A product of a matrix, between changes of shape, and a residual.
+  Tensor as_matrix(const Tensor& x) {
+    const int64_t b = x.extent(0), s = x.extent(1), n = x.extent(2);
+    Tensor y = linear(ops::reshape(x, {b * s, n}), n, rng_.chance(0.6));
+    if (rng_.chance(0.3)) y = ops::mul(y, Expr(0.5f));
+    if (rng_.chance(0.3)) y = keep(y);
+    y = ops::reshape(y, {b, s, n});
+    if (rng_.chance(0.4)) y = ops::tanh(y);
+    return ops::add(y, x);
+  }
+
+  Tensor heads(const Tensor& y, int64_t count) {
+    return ops::transpose(ops::reshape(y, {y.extent(0), y.extent(1), count, y.extent(2) / count}),
+                          {0, 2, 1, 3});
+  }
+
+  // Products of one input, which may differ in what follows, then softmax and a projection.
+  Tensor attention(const Tensor& x) {
+    const int64_t n = x.extent(2), count = rng_.choose<int64_t>({1, 2, 4});
+    const bool bias = rng_.chance(0.7);
+    Tensor q = linear(x, n, bias), k = linear(x, n, bias),
+           v = linear(x, n, rng_.chance(0.9) == bias);
+    if (rng_.chance(0.3)) q = ops::mul(q, Expr(0.25f));
+    if (rng_.chance(0.2)) keep(v);
+    const Tensor scores =
+        ops::softmax(ops::matmul(heads(q, count), heads(k, count), false, true), -1);
+    Tensor y = ops::transpose(ops::matmul(scores, heads(v, count)), {0, 2, 1, 3});
+    y = linear(ops::reshape(y, x.extents()), n, true);
+    return ops::add(x, y);
+  }
+
+  Tensor there_and_back(const Tensor& x) {
+    Tensor y = ops::transpose(x, {1, 0, 2});
+    if (rng_.chance(0.5)) y = ops::relu(y);
+    if (rng_.chance(0.5)) y = linear(y, x.extent(2), true);
+    return ops::add(ops::transpose(y, {1, 0, 2}), x);
+  }
+
+  // A wide product, and its parts by an index that nothing computes.
+  Tensor parts_of_one(const Tensor& x) {
+    const int64_t n = x.extent(2);
+    const Tensor wide = ops::reshape(linear(x, 3 * n, true), {x.extent(0), x.extent(1), 3, n});
+    Tensor sum = x;
+    for (int64_t p = 0; p < 3; ++p) {
+      const Tensor index =
+          compute(Shape{}, [&](const std::vector<Axis>&) { return Expr(p); }, "index");
+      const Tensor part = compute(
+          x.shape(),
+          [&](Axis b, Axis s, Axis c) {
+            return wide(b, s, max(Expr(int64_t{0}), min(Expr(int64_t{2}), index.at({}))), c);
+          },
+          "part");
+      sum = p == 1 ? ops::mul(sum, part) : ops::add(sum, part);
+    }
+    return sum;
+  }
+
+  // (batch, channels, 4, 4), as in an image network.
+  Tensor images() {
+    Tensor x = placeholder({pick(1, 4) == 1 ? 2 : 1, pick(1, 4), 4, 4}, f32, "image");
+    for (int64_t n = pick(1, 3); n > 0; --n) {
+      switch (pick(0, 3)) {
+        case 0: x = keep(ops::relu(conv_norm(x, pick(1, 4)))); break;
+        case 1: x = keep(dense_block(x)); break;
+        case 2: x = keep(branches(x)); break;
+        default: x = keep(residual_block(x));
+      }
+    }
+    return x;
+  }
+
+  Tensor conv(const Tensor& x, int64_t channels) {
+    const int64_t r = rng_.choose<int64_t>({1, 3});
+    Tensor y = ops::conv2d(x, weights({channels, x.extent(1), r, r}), {.padding = {r / 2}},
+                           rng_.chance(0.5) ? weights({channels}, "bias") : Tensor());
+    return rng_.chance(0.5) ? ops::relu(y) : y;
+  }
+
+  // Every layer reads all before it.
+  Tensor dense_block(const Tensor& x) {
+    std::vector<Tensor> layers{conv(x, pick(1, 3))};
+    for (int64_t n = pick(1, 3); n > 0; --n) {
+      const Tensor all = layers.size() == 1 ? layers[0] : ops::concat(layers, 1);
+      layers.push_back(conv(rng_.chance(0.5) ? ops::relu(all) : all, pick(1, 3)));
+    }
+    return ops::concat(layers, 1);
+  }
+
+  Tensor branches(const Tensor& x) {
+    std::vector<Tensor> parts{conv(x, pick(1, 3)), conv(x, pick(1, 3))};
+    if (rng_.chance(0.3)) parts.push_back(x);
+    if (rng_.chance(0.2)) parts.push_back(parts[0]);
+    if (rng_.chance(0.3)) parts[1] = ops::concat({parts[0], conv(x, 2)}, 1);
+    const Tensor all = ops::concat(parts, 1);
+    return rng_.chance(0.5) ? ops::relu(all) : all;
+  }
+
+  Rng& rng_;
+  std::vector<Tensor> inner_;
+};
+
+PassOptions only(const PassDescription& pass) {
+  PassOptions options = parse_passes("none");
+  options.*pass.enabled = true;
+  return options;
+}
+
+// Values grow along a deep network: the tolerance is that of the largest value.
+std::string differs(const NDArray& got, const NDArray& want) {
+  double largest = 1;
+  for (int64_t i = 0; i < want.size(); ++i) largest = std::max(largest, std::abs(want.get(i)));
+  const Difference d = compare(got, want, 1e-3, 1e-4 * largest);
+  return d.ok() ? "" : describe(d, got);
+}
+
+TEST(RandomPasses, EachLeavesWhatTheInterpreterComputes) {
+  const int64_t count = from_env("HEDDLE_PROPERTY_COUNT", 150),
+                first = from_env("HEDDLE_PROPERTY_SEED", 1);
+  std::map<std::string, int> applied;
+  for (int64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
+    SCOPED_TRACE("HEDDLE_PROPERTY_COUNT=1 HEDDLE_PROPERTY_SEED=" + std::to_string(seed));
+    Rng rng(static_cast<uint64_t>(seed));
+    const std::vector<Tensor> outputs = Drawer(rng).run();
+    const std::vector<Tensor> args = args_of(outputs);
+    const std::vector<NDArray> arrays = arrays_for(args, static_cast<uint64_t>(seed));
+    std::vector<TensorValue> inputs;
+    for (size_t i = 0; i + outputs.size() < args.size(); ++i)
+      inputs.push_back({args[i], arrays[i]});
+    const std::vector<NDArray> want = interpret(outputs, inputs);
+    std::vector<PassOptions> all{PassOptions()};
+    for (const PassDescription& pass : network_passes()) all.push_back(only(pass));
+    const ComputeDag declared(outputs);
+    for (const PassOptions& options : all) {
+      std::vector<PassApplication> log;
+      const ComputeDag dag = network::run_passes(declared, Target::host(), options, log);
+      for (const PassApplication& a : log) ++applied[a.pass];
+      if (log.empty()) continue;
+      std::vector<TensorValue> read;
+      for (const Tensor& t : dag.placeholders()) {
+        for (const TensorValue& v : inputs) {
+          if (v.tensor.same_as(t)) read.push_back(v);
+        }
+      }
+      const std::vector<NDArray> got = interpret(dag.outputs(), read);
+      for (size_t o = 0; o < want.size(); ++o) {
+        EXPECT_EQ(differs(got[o], want[o]), "") << "--passes " << to_string(options) << "\n"
+                                                << declared.to_text() << dag.to_text();
+      }
+    }
+  }
+  if (count < 100) return;  // a reproducer
+  for (const PassDescription& pass : network_passes()) {
+    if (pass.name == "concat_in_place") continue;  // it leaves the graph as it is
+    EXPECT_GT(applied[pass.name], 5) << pass.name << " was hardly tried";
+  }
+}
+
+TEST(RandomPasses, NetworksComputeWhatTheInterpreterDoes) {
+  const int64_t count = from_env("HEDDLE_PROPERTY_COUNT", 30),
+                first = from_env("HEDDLE_PROPERTY_SEED", 1000);
+  int placed = 0;
+  for (int64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
+    SCOPED_TRACE("HEDDLE_PROPERTY_COUNT=1 HEDDLE_PROPERTY_SEED=" + std::to_string(seed));
+    Rng rng(static_cast<uint64_t>(seed));
+    const std::vector<Tensor> outputs = Drawer(rng).run();
+    const std::vector<Tensor> args = args_of(outputs);
+    std::vector<NDArray> arrays = arrays_for(args, static_cast<uint64_t>(seed));
+    std::vector<TensorValue> inputs;
+    for (size_t i = 0; i + outputs.size() < args.size(); ++i)
+      inputs.push_back({args[i], arrays[i]});
+    const std::vector<NDArray> want = interpret(outputs, inputs);
+    const Network network(outputs);
+    placed += static_cast<int>(network.places().size());
+    const NetworkKernel kernel = network.build(args);
+    for (int time = 0; time < 2; ++time) {
+      kernel.call(arrays);
+      for (size_t o = 0; o < want.size(); ++o) {
+        NDArray& got = arrays[inputs.size() + o];
+        EXPECT_EQ(differs(got, want[o]), "") << "output " << o << "\n" << network.to_text();
+        got.fill(77);
+      }
+    }
+  }
+  if (count < 30) return;  // a reproducer
+  EXPECT_GT(placed, 5) << "hardly any concat was written in place";
+}
+
+}  // namespace
+}  // namespace heddle::testing
