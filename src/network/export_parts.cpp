@@ -57,8 +57,8 @@ PlacedSteps place_steps(const ExportRequest& request) {
   std::vector<Tensor> tensors = request.args;
   const std::vector<Tensor> constants = constants_of(request.network, request.args);
   tensors.insert(tensors.end(), constants.begin(), constants.end());
-  const StepPlan plan = plan_steps(request.network.nodes(), tensors, request.args.size(),
-                                   request.network.places());
+  const StepPlan plan =
+      plan_steps(request.network.nodes(), tensors, request.args.size(), request.network.places());
   PlacedSteps steps;
   steps.arena_bytes = plan.arena_bytes;
   for (const size_t count : plan.step_args)
