@@ -153,6 +153,8 @@ double gain_of_caches(const RewriteSite& site, const Target& target) {
   for (const Axis& a : site.op().reduce_axes()) k *= static_cast<double>(a.extent());
   const double lanes = std::max(1.0, target.vector_bytes / bytes);
   if (m * n / (kVectorsATask * lanes) < 2 * cores) return 1;  // the template cuts it
+  // Tiles of a product so narrow are half empty, and parts of it gain nothing (256 x 16).
+  if (n < kTileVectors * lanes) return 1;
   if (m * n >= kManyResults || (m + n) * (k / parts) * bytes > l2 / 2) return 1;
   const double panel = k * std::min(n, kTileVectors * lanes) * bytes;
   if (panel <= l2 / 2) return 1;  // the next row of tiles finds it there

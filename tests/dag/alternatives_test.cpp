@@ -467,6 +467,8 @@ TEST(SplitK, IsChosenForItsCachesWhereTheTemplateDoesNotCut) {
   EXPECT_EQ(chosen(16, 16, 65536, cpu), "") << "few results, which the template cuts by cores";
   EXPECT_EQ(chosen(64, 64, 2048, cpu), "") << "panels stay in L2";
   EXPECT_EQ(chosen(256, 256, 28672, cpu), "") << "enough results";
+  EXPECT_EQ(chosen(256, 16, 28672, cpu), "") << "tiles half empty";
+  EXPECT_EQ(chosen(16, 256, 28672, cpu), "split_k");
   EXPECT_EQ(chosen(32, 32, 28672, "cuda -gpu=h200"), "") << "its templates cut by waves";
 }
 
