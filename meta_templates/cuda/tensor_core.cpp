@@ -7,6 +7,7 @@
 //   tensor_core_recipe.cpp  the loops, with a picture
 //   here                    the knobs and what they must fulfil
 #include "cuda/tensor_core_recipe.h"
+#include "cuda/warp_group.h"
 
 namespace heddle::meta {
 namespace {
@@ -72,10 +73,18 @@ void require_legal(TemplateBuilder& t, const TensorCoreProblem& p, const TensorC
   });
 }
 
+// What the chosen tile of mma.sync takes.
+double cycles_of_choice(const TensorCoreProblem& p, const Choice& c) {
+  TensorCoreTile tile{c.value("row_tiles"), c.value("row_warps"), c.value("col_tiles"),
+                      c.value("col_warps"), 1};
+  if (c.value("reduction") == 1) tile.parts = ceil_div(p.depth, c.value("k_part"));
+  return tensor_core_cycles(p, tile);
+}
+
 void build(TemplateBuilder& t, const StageGroup& g) {
   const TensorCoreShape shape(t.dag(), g);
   const TensorCoreProblem problem = shape.problem(t.target().gpu);
-  const Choice choice = t.decide("cuda_tensor_core", problem, tensor_core_rule);
+  Choice choice = t.decide("cuda_tensor_core", problem, tensor_core_rule);
   TensorCoreKnobs knobs = ask(t, problem, choice);
   require_legal(t, problem, knobs);
   const auto reduce = [&](const TensorCoreShape& of) {
@@ -83,6 +92,14 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     if (may_split_depth(problem))
       t.when(knobs.reduction, "split_k", [&] { tensor_core_parts(t, g, of, knobs); });
   };
+  if (takes_warp_groups(shape, problem.gpu)) {
+    add_warp_group_choice(problem, cycles_of_choice(problem, choice), &choice);
+    const Param unit = t.kind("unit", {"mma_sync", "wgmma"}, choice, {0, 1});
+    const WarpGroupKnobs group_knobs = ask_warp_group(t, problem, unit, choice);
+    t.when(unit, "mma_sync", [&] { reduce(shape); });
+    t.when(unit, "wgmma", [&] { warp_group_product(t, g, shape, group_knobs); });
+    return;
+  }
   if (!shape.innermost()) return reduce(shape);
   knobs.channels_last = t.choice("channels_last", choice);
   t.when(knobs.channels_last, 0, [&] { reduce(shape); });

@@ -25,6 +25,8 @@ struct TensorCoreProblem {
     bool along_depth = false;  ///< its elements lie side by side along the depth
   };
   std::array<Operand, 2> operands;  ///< of the rows, of the columns
+  /// Whether the column operand of a plain product lies side by side along the columns.
+  bool cols_lie_across = false;
   Gpu gpu;
 
   /// Steps of the depth that one mma takes.

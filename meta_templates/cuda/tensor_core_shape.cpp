@@ -109,6 +109,7 @@ TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu) const {
     p.rows = axes_.rows;
     p.cols = axes_.cols;
     p.depth = axes_.depth;
+    p.cols_lie_across = !lies_along_depth(1);
     for (const auto* list : {&axes_.batch, &axes_.m_others, &axes_.v_others}) {
       for (int i : *list) p.batch *= op_->axes()[static_cast<size_t>(i)].extent();
     }
@@ -124,6 +125,11 @@ TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu) const {
     p.operands[o] = {innermost_->copied[o], constant, by_elements(o), view_operand(o).along_depth};
   }
   return p;
+}
+
+bool TensorCoreShape::lies_along_depth(size_t which) const {
+  const Layout l = layout(which);
+  return l.line_dim < l.depth_dim;
 }
 
 TensorCoreShape::Layout TensorCoreShape::layout(size_t which) const {

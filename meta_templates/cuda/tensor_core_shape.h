@@ -54,6 +54,8 @@ class TensorCoreShape {
     int64_t vector = 1;  ///< elements that begin at a multiple of their number wherever they do
   };
   Layout layout(size_t which) const;
+  /// Whether its elements lie side by side along the depth.
+  bool lies_along_depth(size_t which) const;
   /// Whether cp.async cannot copy its tiles: single elements come by computed addresses.
   bool by_elements(size_t which) const;
   /// Whether an operand of bytes lies the other way than a fragment, in which four neighbours along

@@ -168,6 +168,7 @@ void fill_annotations(Sink& out, const StoreView& v) {
       case LoopKind::Cluster4:
       case LoopKind::Cluster8:
       case LoopKind::LastBlock:
+      case LoopKind::PersistentX:
       case LoopKind::Tensorized:
       case LoopKind::SoftwarePipelined:
       case LoopKind::Serial:

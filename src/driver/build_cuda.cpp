@@ -62,6 +62,12 @@ std::vector<cuda::Launch> launches(const GpuProgram& p, const Buffer& report,
     l.cluster = static_cast<unsigned>(k.cluster);
     l.dynamic_smem = static_cast<unsigned>(k.shared_bytes);
     for (const Buffer& b : k.args) l.buffers.push_back(position(p, report, b));
+    for (const GpuKernel::TensorMap& m : k.maps) {
+      cuda::TensorMap map{
+          position(p, report, m.source), m.source->dtype.bytes(), {}, m.row_dim, m.rows};
+      for (const Expr& e : m.source->shape) map.shape.push_back(*as_int(e));
+      l.maps.push_back(std::move(map));
+    }
     out.push_back(std::move(l));
   }
   return out;

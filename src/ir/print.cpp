@@ -298,12 +298,25 @@ void Printer::if_chain(const If& s, int indent) {
 }
 
 void Printer::tile_op(const TileOp& t) {
-  if (t.op == TileOpKind::Mma) {
-    out_ += "mma.m" + std::to_string(t.m) + "n" + std::to_string(t.n) + "k" + std::to_string(t.k);
-  } else if (t.op == TileOpKind::RoundTf32) {
-    out_ += "round_tf32.x" + std::to_string(t.count);
-  } else {
-    out_ += "ldmatrix.x" + std::to_string(t.count) + (t.transposed ? ".trans" : "");
+  const auto number = [](int x) { return std::to_string(x); };
+  const std::string shape = ".m" + number(t.m) + "n" + number(t.n) + "k" + number(t.k);
+  switch (t.op) {
+    case TileOpKind::Mma: out_ += "mma" + shape; break;
+    case TileOpKind::RoundTf32: out_ += "round_tf32.x" + number(t.count); break;
+    case TileOpKind::LoadMatrix:
+      out_ += "ldmatrix.x" + number(t.count) + (t.transposed ? ".trans" : "");
+      break;
+    case TileOpKind::BulkLoad:
+      out_ += "bulk_load." + number(t.m) + "x" + number(t.n) + ".d" + number(t.k);
+      break;
+    case TileOpKind::GroupMma:
+      out_ += "wgmma" + shape + (t.count & 1 ? ".ta" : "") + (t.count & 2 ? ".tb" : "");
+      break;
+    case TileOpKind::GroupWait: out_ += "wgmma.wait " + number(t.k) + " "; break;
+    case TileOpKind::BarrierInit: out_ += "barrier.init " + number(t.count); break;
+    case TileOpKind::BarrierExpect: out_ += "barrier.expect " + number(t.count); break;
+    case TileOpKind::BarrierArrive: out_ += "barrier.arrive"; break;
+    case TileOpKind::BarrierWait: out_ += "barrier.wait"; break;
   }
   for (size_t i = 0; i < t.operands.size(); ++i) {
     out_ += i ? ", " : " ";
@@ -372,6 +385,9 @@ void Printer::stmt(const Stmt& s, int indent, bool tail) {
         case SyncKind::Started: out_ += "sync started\n"; return;
         case SyncKind::AsyncCommit: out_ += "async commit\n"; return;
         case SyncKind::AsyncWait: out_ += "async wait " + std::to_string(n->pending) + "\n"; return;
+        case SyncKind::GroupFence: out_ += "group fence\n"; return;
+        case SyncKind::GroupCommit: out_ += "group commit\n"; return;
+        case SyncKind::Registers: out_ += "registers " + std::to_string(n->pending) + "\n"; return;
       }
       return;
     }

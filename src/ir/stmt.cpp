@@ -83,6 +83,7 @@ const char* to_string(LoopKind kind) {
     case LoopKind::Cluster8: return "clusters of 8";
     case LoopKind::LastBlock: return "last block";
     case LoopKind::SoftwarePipelined: return "software_pipelined";
+    case LoopKind::PersistentX: return "persistent blockIdx.x";
   }
   return "?";
 }
@@ -169,7 +170,7 @@ Stmt make_prefetch(const Buffer& buffer, std::vector<Expr> indices) {
 }
 
 Stmt make_sync(SyncKind kind, int pending) {
-  HEDDLE_ICHECK(pending >= 0, "a wait for fewer than no groups");
+  HEDDLE_ICHECK(pending >= 0 || kind == SyncKind::Registers, "a wait for fewer than no groups");
   return Stmt(new Sync(kind, pending));
 }
 
@@ -200,6 +201,13 @@ Stmt make_load_matrix(TileOperand to, TileOperand from, int count, bool transpos
   check_operands(operands);
   HEDDLE_ICHECK(count == 1 || count == 2 || count == 4, "ldmatrix loads 1, 2 or 4 matrices");
   return Stmt(new TileOp(TileOpKind::LoadMatrix, std::move(operands), 0, 0, 0, count, transposed));
+}
+
+Stmt make_group_op(TileOpKind op, std::vector<TileOperand> operands, int m, int n, int k,
+                   int count) {
+  HEDDLE_ICHECK(!operands.empty(), "an operation on tiles has operands");
+  check_operands(operands);
+  return Stmt(new TileOp(op, std::move(operands), m, n, k, count, false));
 }
 
 Stmt map_children(const Stmt& s, FunctionRef<Stmt(const Stmt&)> fs,

@@ -18,6 +18,15 @@ std::string all_text(const std::vector<GpuKernel>& prepare, const std::vector<Gp
 
 }  // namespace
 
+const GpuKernel::TensorMap* find_map(const GpuKernel& kernel, const TileOp& bulk_load) {
+  for (const GpuKernel::TensorMap& m : kernel.maps) {
+    if (m.source == bulk_load.operands[1].buffer && m.row_dim == bulk_load.k &&
+        m.rows == bulk_load.m)
+      return &m;
+  }
+  return nullptr;
+}
+
 std::string to_string(const GpuKernel& k) {
   std::string out = "// grid " + dims(k.grid) + ", block " + dims(k.block) + ", " +
                     std::to_string(k.shared_bytes) + " bytes of shared memory";

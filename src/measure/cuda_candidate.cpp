@@ -20,6 +20,28 @@ std::vector<T> ints(const Json& list) {
   return out;
 }
 
+Json maps_json(const std::vector<cuda::TensorMap>& maps) {
+  Json out = Json::array();
+  for (const cuda::TensorMap& m : maps) {
+    out.push_back(Json::object({{"buffer", m.buffer},
+                                {"element_bytes", m.element_bytes},
+                                {"shape", Json::array_of(m.shape)},
+                                {"row_dim", m.row_dim},
+                                {"rows", m.rows}}));
+  }
+  return out;
+}
+
+std::vector<cuda::TensorMap> maps_from(const Json& list) {
+  std::vector<cuda::TensorMap> out;
+  for (const Json& j : list.elements()) {
+    out.push_back({static_cast<int>(j.at("buffer").as_int()),
+                   static_cast<int>(j.at("element_bytes").as_int()), ints<int64_t>(j.at("shape")),
+                   static_cast<int>(j.at("row_dim").as_int()), j.at("rows").as_int()});
+  }
+  return out;
+}
+
 Json launches_json(const std::vector<cuda::Launch>& launches) {
   Json out = Json::array();
   for (const cuda::Launch& l : launches) {
@@ -28,7 +50,8 @@ Json launches_json(const std::vector<cuda::Launch>& launches) {
                                 {"block", Json::array_of(l.block)},
                                 {"smem", l.dynamic_smem},
                                 {"cluster", l.cluster},
-                                {"buffers", Json::array_of(l.buffers)}}));
+                                {"buffers", Json::array_of(l.buffers)},
+                                {"maps", maps_json(l.maps)}}));
   }
   return out;
 }
@@ -45,6 +68,7 @@ std::vector<cuda::Launch> launches_from(const Json& list) {
     l.dynamic_smem = static_cast<unsigned>(j.at("smem").as_int());
     l.cluster = static_cast<unsigned>(j.at("cluster").as_int());
     l.buffers = ints<int>(j.at("buffers"));
+    l.maps = maps_from(j.at("maps"));
     out.push_back(std::move(l));
   }
   return out;

@@ -42,17 +42,31 @@ std::string extents_text(const std::array<unsigned, 3>& e) {
          "}";
 }
 
+/// heddle_launch::maps.
+std::vector<int64_t> map_numbers(const std::vector<cuda::TensorMap>& maps) {
+  std::vector<int64_t> out;
+  for (const cuda::TensorMap& m : maps) {
+    out.insert(out.end(), {m.buffer, m.element_bytes, m.row_dim, m.rows, std::ssize(m.shape)});
+    out.insert(out.end(), m.shape.begin(), m.shape.end());
+  }
+  return out;
+}
+
 std::string launches_text(const std::string& name, const std::vector<cuda::Launch>& launches) {
   std::string text;
-  for (size_t i = 0; i < launches.size(); ++i)
+  for (size_t i = 0; i < launches.size(); ++i) {
     text += numbers_text("int32_t", name + "_buffers" + std::to_string(i), launches[i].buffers);
+    text +=
+        numbers_text("int64_t", name + "_maps" + std::to_string(i), map_numbers(launches[i].maps));
+  }
   text += "static const heddle_launch " + name + "[] = {\n";
   for (size_t i = 0; i < launches.size(); ++i) {
     const cuda::Launch& l = launches[i];
     text += "  {" + c_string(l.kernel) + ", " + extents_text(l.grid) + ", " +
             extents_text(l.block) + ", " + std::to_string(l.dynamic_smem) + ", " +
             std::to_string(l.cluster) + ", " + std::to_string(l.buffers.size()) + ", " + name +
-            "_buffers" + std::to_string(i) + "},\n";
+            "_buffers" + std::to_string(i) + ", " + std::to_string(l.maps.size()) + ", " + name +
+            "_maps" + std::to_string(i) + "},\n";
   }
   return text + "  {0}};\n";
 }

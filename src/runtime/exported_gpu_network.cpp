@@ -20,6 +20,21 @@ using Tables = heddle_gpu_network_tables;
 
 const Device kGpu = Device::cuda();
 
+std::vector<cuda::TensorMap> maps_of(const heddle_launch& l) {
+  std::vector<cuda::TensorMap> maps;
+  const int64_t* at = l.maps;
+  for (int32_t i = 0; i < l.num_maps; ++i) {
+    const int64_t* shape = at + 5;
+    maps.push_back({static_cast<int>(at[0]),
+                    static_cast<int>(at[1]),
+                    {shape, shape + at[4]},
+                    static_cast<int>(at[2]),
+                    at[3]});
+    at = shape + at[4];
+  }
+  return maps;
+}
+
 std::vector<cuda::Launch> launches_of(const heddle_launch* list, int32_t count) {
   std::vector<cuda::Launch> launches;
   for (const heddle_launch* l = list; l != list + count; ++l) {
@@ -28,7 +43,8 @@ std::vector<cuda::Launch> launches_of(const heddle_launch* list, int32_t count) 
                         {l->block[0], l->block[1], l->block[2]},
                         l->shared_bytes,
                         l->cluster,
-                        {l->buffers, l->buffers + l->num_buffers}});
+                        {l->buffers, l->buffers + l->num_buffers},
+                        maps_of(*l)});
   }
   return launches;
 }

@@ -12,7 +12,7 @@ namespace heddle {
 
 /// Of heddle_network_tables; a library and its runtime are made by one program, so this guards
 /// against mistakes alone.
-inline constexpr int32_t kExportedVersion = 2;
+inline constexpr int32_t kExportedVersion = 3;
 
 /// The first page of a weights file; the weights follow it.
 struct ExportedWeightsHeader {

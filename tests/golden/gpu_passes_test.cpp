@@ -81,6 +81,22 @@ TEST(GoldenGpuPasses, DistributeMakesMarkedNestsOperationsOfTheMatrixUnit) {
   expect_golden_pass("distribute", "distribute_tiles", t.static_schedule(), {a, b, c});
 }
 
+TEST(GoldenGpuPasses, WarpRolesLeaveTheLoadsToOneWarpGroup) {
+  Tensor a = placeholder({128, 128}, f16, "A"), b = placeholder({128, 64}, f16, "B");
+  Tensor c = ops::matmul(a, b);
+  const Template t =
+      make_template(ComputeDag({c}), Target::parse("cuda -gpu=h200"), AutoSchedulerOptions());
+  Config config = t.default_config();
+  for (const auto& [knob, value] : {std::pair{"unit", 1},
+                                    {"groups", 2},
+                                    {"group_tiles", 1},
+                                    {"group_cols", 64},
+                                    {"group_stages", 3},
+                                    {"raster", 1}})
+    config.values.at(static_cast<size_t>(t.knob_index(knob))) = value;
+  expect_golden_pass("warp_roles", t.instantiate(config), {a, b, c});
+}
+
 TEST(GoldenGpuPasses, SoftwarePipelineLoadsTilesAhead) {
   const TiledProduct p(32, 32, 64);
   expect_golden_pass("software_pipeline", p.tiled(3), p.args());
@@ -95,9 +111,9 @@ TEST(GoldenGpuPasses, InsertSyncSeparatesPhasesThatShareMemory) {
 // the loops.
 TEST(GoldenGpuPasses, ShowEveryPassOfTheThreadForm) {
   const TiledProduct p(32, 32, 64);
-  const std::set<std::string> others{"build_nest",     "simplify",     "linear_scans",
-                                     "loop_partition", "launch_shape", "flatten",
-                                     "vectorize",      "place_shared", "drop_unused_args"};
+  const std::set<std::string> others{
+      "build_nest", "simplify",  "linear_scans", "loop_partition",   "launch_shape",
+      "flatten",    "vectorize", "place_shared", "drop_unused_args", "collect_maps"};
   for (const GpuPassRecord& pass : lower_gpu(p.tiled(1), p.args()).passes) {
     if (others.count(pass.name)) continue;
     EXPECT_TRUE(std::filesystem::exists(std::string(HEDDLE_SOURCE_DIR) +
@@ -111,7 +127,7 @@ TEST(GoldenGpuPasses, HaveNoOtherFiles) {
       "gpu_passes",
       {"gpu_passes/distribute", "gpu_passes/distribute_reduction", "gpu_passes/single_out_stores",
        "gpu_passes/join_zero_fills", "gpu_passes/software_pipeline", "gpu_passes/insert_sync",
-       "gpu_passes/distribute_tiles"});
+       "gpu_passes/distribute_tiles", "gpu_passes/warp_roles"});
 }
 
 }  // namespace

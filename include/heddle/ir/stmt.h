@@ -20,7 +20,8 @@ enum class StmtKind : uint8_t { For, Store, Allocate, If, Block, Let, Prefetch, 
 /// or eight blocks run each iteration together and share the iterations of its threadIdx.x loops. A
 /// `LastBlock` loop has one iteration, which the last block to finish of the kernel before it runs.
 /// `SoftwarePipelined` is a serial loop whose iterations may begin before the previous one has
-/// ended (lower/row_pipeline.cpp).
+/// ended (lower/row_pipeline.cpp). A `PersistentX` loop runs over blockIdx.x, with as many blocks
+/// as the GPU holds at a time: each block runs its share of the iterations, one after the other.
 enum class LoopKind : uint8_t {
   Serial,
   Parallel,
@@ -38,11 +39,13 @@ enum class LoopKind : uint8_t {
   Cluster8,
   LastBlock,
   SoftwarePipelined,
+  PersistentX,
 };
 const char* to_string(LoopKind kind);
 constexpr bool is_cluster(LoopKind k) { return k >= LoopKind::Cluster2 && k <= LoopKind::Cluster8; }
 constexpr bool is_block(LoopKind k) {
-  return (k >= LoopKind::BlockX && k <= LoopKind::BlockZ) || is_cluster(k);
+  return (k >= LoopKind::BlockX && k <= LoopKind::BlockZ) || is_cluster(k) ||
+         k == LoopKind::PersistentX;
 }
 /// Blocks that run one iteration of the loop together: 1 where there is no cluster.
 constexpr int cluster_size(LoopKind k) {
@@ -51,7 +54,7 @@ constexpr int cluster_size(LoopKind k) {
 constexpr bool is_thread(LoopKind k) { return k >= LoopKind::ThreadX && k <= LoopKind::ThreadZ; }
 /// 0, 1, 2 for the x, y, z of a block or thread loop.
 constexpr int grid_dim(LoopKind k) {
-  if (is_cluster(k)) return 0;
+  if (is_cluster(k) || k == LoopKind::PersistentX) return 0;
   return static_cast<int>(k) - static_cast<int>(is_block(k) ? LoopKind::BlockX : LoopKind::ThreadX);
 }
 
@@ -197,6 +200,10 @@ enum class SyncKind : uint8_t {
   AsyncCommit,  ///< this thread's Async stores since the last commit make one group
   AsyncWait,    ///< waits until at most `pending` of this thread's groups are incomplete
   Started,      ///< waits until all blocks of the cluster have begun; it orders nothing else
+  GroupFence,   ///< wgmma.fence: orders earlier accesses to registers before the next GroupMma
+  GroupCommit,  ///< this warp group's GroupMma since the last commit make one group
+  Registers,    ///< setmaxnreg: each thread of the warp group gives away (pending < 0) or takes
+                ///< registers until it has |pending|
 };
 struct Sync : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Sync;
@@ -216,6 +223,23 @@ enum class TileOpKind : uint8_t {
                ///< nearest, ties away from zero). Without it Mma truncates f32 operands.
   Mma,  ///< {d, a, b}: d += a * b for an m x n x k tile. Each operand names the registers of a
         ///< lane.
+  // sm_90. Barriers are elements of u64 in shared memory (mbarrier). Tiles are in shared memory, in
+  // boxes of rows of 128 bytes: as operands name them, one row after the other; in memory, with
+  // the 16-byte pieces of a row swizzled (the 128-byte swizzle of TMA and wgmma).
+  BulkLoad,   ///< {tile, source, coordinates.., [barrier]}: one thread copies a box of m rows of n
+              ///< elements by TMA. The coordinates, one a dimension of the source, are those of its
+              ///< first element; rows run along dimension k of the source. Zeros beyond its ends.
+              ///< The barrier, the last operand where there is one, counts the bytes of the box.
+  GroupMma,   ///< {d: local, a, b}: d += a * b for an m x n x k tile by the four warps of a warp
+              ///< group (wgmma): asynchronous until GroupWait. Bit 0 of `count`: rows of a's boxes
+              ///< run along its rows, not along k; bit 1: rows of b's boxes run along its columns.
+  GroupWait,  ///< {d: local}: until at most k groups of GroupMma are incomplete. `count`
+              ///< registers from d on are the accumulators.
+  BarrierInit,    ///< {barrier}: one thread; each of its phases takes `count` arrivals
+  BarrierExpect,  ///< {barrier}: one arrival, and `count` bytes more that the phase waits for
+  BarrierArrive,  ///< {barrier}: one arrival
+  BarrierWait,    ///< {barrier, barrier with the parity as its index}: until the phase of that
+                  ///< parity is complete
 };
 struct TileOperand {
   Buffer buffer;
@@ -235,7 +259,8 @@ struct TileOp : StmtNode {
   const TileOpKind op;
   const std::vector<TileOperand> operands;
   const int m, n,
-      k;  ///< Mma: 16 x 8 x 16 (f16, bf16), 16 x 8 x 8 (tf32: f32 operands), 16 x 8 x 32 (i8)
+      k;  ///< Mma: 16 x 8 x 16 (f16, bf16), 16 x 8 x 8 (tf32: f32 operands), 16 x 8 x 32 (i8);
+          ///< GroupMma: 64 x 8..256 x 16
   const int count;        ///< LoadMatrix: 1, 2 or 4 matrices; RoundTf32: registers
   const bool transposed;  ///< LoadMatrix: each 8x8 matrix of 16-bit elements is transposed
 };
@@ -255,6 +280,9 @@ Stmt make_sync(SyncKind kind, int pending = 0);
 Stmt make_mma(TileOperand d, TileOperand a, TileOperand b, int m, int n, int k);
 Stmt make_load_matrix(TileOperand to, TileOperand from, int count, bool transposed);
 Stmt make_round_tf32(TileOperand x, int count);
+/// An operation on barriers, boxes or warp groups.
+Stmt make_group_op(TileOpKind op, std::vector<TileOperand> operands, int m, int n, int k,
+                   int count);
 
 /// Rebuilds `s` with `fs` applied to child statements and `fe` to child expressions.
 Stmt map_children(const Stmt& s, FunctionRef<Stmt(const Stmt&)> fs,

@@ -54,6 +54,14 @@ struct GpuKernel {
   };
   std::vector<SharedSlot> shared;
   int64_t shared_bytes = 0;  ///< of all of them together
+  /// What a BulkLoad needs of its source: a parameter of the kernel, behind the args. TMA reads
+  /// boxes of `rows` rows of 128 bytes; rows run along dimension `row_dim`.
+  struct TensorMap {
+    Buffer source;
+    int row_dim = 0;
+    int64_t rows = 0;
+  };
+  std::vector<TensorMap> maps;
 };
 
 /// The kernels after one pass of lower_gpu, and what the pass cost.
@@ -74,6 +82,9 @@ struct GpuProgram {
   std::vector<int> constant_args;  ///< positions among `args`
   std::vector<GpuPassRecord> passes;
 };
+
+/// The map that a BulkLoad of the kernel uses; null where it has none.
+const GpuKernel::TensorMap* find_map(const GpuKernel& kernel, const TileOp& bulk_load);
 
 std::string to_string(const GpuKernel& kernel);
 std::string to_string(const GpuProgram& program);

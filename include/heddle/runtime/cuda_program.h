@@ -17,7 +17,19 @@
 
 namespace heddle::cuda {
 
-/// One launch of one `extern "C" __global__` function. Its parameters are pointers, in order.
+/// A parameter that tells TMA where a tensor lies and which boxes to copy (CUtensorMap). The
+/// runtime encodes it from the address of the buffer. Boxes are rows of 128 bytes along the last
+/// dimension, swizzled; elements beyond the ends are zero.
+struct TensorMap {
+  int buffer = 0;                   ///< like Launch::buffers
+  int element_bytes = 2;            ///< 2, or 4
+  std::vector<std::int64_t> shape;  ///< at most five extents, outermost first; row-major
+  int row_dim = 0;                  ///< the dimension that the rows of a box run along
+  std::int64_t rows = 1;            ///< of a box, at most 256
+};
+
+/// One launch of one `extern "C" __global__` function. Its parameters are pointers, in order, and
+/// then the tensor maps.
 struct Launch {
   std::string kernel;                      ///< its name in the cubin
   std::array<unsigned, 3> grid{1, 1, 1};   ///< blocks; a multiple of the cluster in x
@@ -27,6 +39,7 @@ struct Launch {
   /// The buffer behind each parameter: 0 .. args - 1 are the kernel's arguments, then come the
   /// persistent buffers, then the workspaces.
   std::vector<int> buffers;
+  std::vector<TensorMap> maps = {};
 };
 
 /// Scratch memory on the GPU, allocated at a kernel's first call on a stream and then kept.

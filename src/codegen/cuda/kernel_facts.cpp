@@ -58,8 +58,9 @@ KernelFacts kernel_facts(const Stmt& body) {
       [&](const Stmt& s) {
         if (const Store* store = s.as<Store>()) {
           facts.written.insert(store->buffer.get());
-        } else if (s.as<Sync>()) {
+        } else if (const Sync* sync = s.as<Sync>()) {
           facts.synchronizes = true;
+          facts.passes_registers |= sync->sync == SyncKind::Registers;
         } else if (const TileOp* tile = s.as<TileOp>()) {
           for (const TileOperand& operand : tile->operands) {
             const Buffer& b = operand.buffer;

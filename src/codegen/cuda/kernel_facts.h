@@ -9,7 +9,8 @@ namespace heddle::cuda {
 
 struct KernelFacts {
   std::unordered_set<const BufferNode*> read, written;
-  bool synchronizes = false;  ///< threads of the kernel wait for each other
+  bool synchronizes = false;      ///< threads of the kernel wait for each other
+  bool passes_registers = false;  ///< warp groups give registers to others
   /// Local buffers of elements under 32 bits that tile operations use: they are arrays of 32-bit
   /// words, since a register is what those operations take.
   std::unordered_set<const BufferNode*> words;

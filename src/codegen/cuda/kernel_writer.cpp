@@ -22,8 +22,9 @@ void KernelWriter::fail(const std::string& what) const {
 // behind a barrier or in the last block, has a plain pointer.
 std::string KernelWriter::signature() {
   const int64_t threads = kernel_.block[0] * kernel_.block[1] * kernel_.block[2];
+  // One block an SM, where warp groups pass registers on: setmaxnreg needs to know what there is.
   std::string s = "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threads) +
-                  ")\n" + kernel_.name + "(";
+                  (facts_.passes_registers ? ", 1" : "") + ")\n" + kernel_.name + "(";
   std::string gap;
   for (const Buffer& b : kernel_.args) {
     Storage storage{names_.unique(b->name)};
@@ -35,7 +36,7 @@ std::string KernelWriter::signature() {
     if (!storage_.emplace(b.get(), storage).second) fail("'" + b->name + "' is an argument twice");
     gap = ",\n" + std::string(kernel_.name.size() + 1, ' ');
   }
-  return s + ") {\n";
+  return s + map_parameters(gap) + ") {\n";
 }
 
 // Before a block of a cluster tells the others that it has begun, it initialises the counters of
@@ -98,7 +99,10 @@ std::string KernelWriter::run() {
   if (!is_identifier(kernel_.name)) fail("its name is no identifier");
   names_.unique(kernel_.name);
   out_ = signature();
-  if (kernel_.shared_bytes > 0) line("extern __shared__ __align__(16) unsigned char smem[];");
+  if (kernel_.shared_bytes > 0) {
+    line("extern __shared__ __align__(" + std::string(kernel_.maps.empty() ? "16" : "1024") +
+         ") unsigned char smem[];");
+  }
   if (kernel_.cluster > 1) begin_cluster();
   bind_grid();
   scopes_.emplace_back();

@@ -59,6 +59,13 @@ class KernelWriter {
   /// Writes the lines that the expressions of the statement need, then forgets them.
   void flush();
 
+  // ---- group_ops.cpp ----
+  void group_op(const TileOp& t);
+  std::string map_parameters(const std::string& gap);
+  std::string shared_operand(const TileOperand& o);
+  void bulk_load(const TileOp& t);
+  void group_mma(const TileOp& t);
+
   // ---- stores.cpp ----
   void store(const Store& s);
   void store_in_cluster(const Store& s, const Storage& to, const std::vector<Text>& values);
@@ -156,6 +163,7 @@ class KernelWriter {
   Divisors divisors_;
   std::unordered_map<const VarNode*, std::vector<Text>> vars_;  ///< a text per lane
   std::unordered_map<const BufferNode*, Storage> storage_;
+  std::vector<std::string> map_names_;  ///< of the kernel's tensor maps
   /// For a cluster: the counter of arrivals of each AsyncWait, and the index of the next one.
   std::string arrivals_;
   int next_arrival_ = 0;

@@ -1,7 +1,9 @@
 #include "codegen/cuda/prelude.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "codegen/cuda/wgmma_text.h"
 #include "heddle/support/error.h"
 
 namespace heddle::cuda {
@@ -339,6 +341,85 @@ $ void send_in_cluster(T* to, T value, unsigned long long* arrivals) {
     {"prefetch_l2", "", true, R"($ void prefetch_l2(const void* p) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 })"},
+    // ---- sm_90: tiles that TMA loads and warp groups multiply; barriers in shared memory ----
+    {"TensorMap", "", false, R"(struct alignas(64) TensorMap {
+  unsigned long long opaque[16];
+};)"},
+    // The fences: the copy engine and, behind a barrier, all threads see it.
+    {"barrier_init", "shared_address", true, R"($ void barrier_init(unsigned long long* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n"
+               "fence.mbarrier_init.release.cluster;\n"
+               "fence.proxy.async.shared::cta;"
+               ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+})"},
+    {"barrier_expect", "shared_address", true, R"($ void barrier_expect(unsigned long long* barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               ::"r"(shared_address(barrier)), "r"(bytes) : "memory");
+})"},
+    {"barrier_arrive", "shared_address", true, R"($ void barrier_arrive(unsigned long long* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
+               ::"r"(shared_address(barrier)) : "memory");
+})"},
+    {"barrier_wait", "shared_address", true, R"($ void barrier_wait(unsigned long long* barrier, unsigned parity) {
+  asm volatile("{ .reg .pred done;\n"
+               "WAIT: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+               "@!done bra WAIT; }"
+               ::"r"(shared_address(barrier)), "r"(parity) : "memory");
+})"},
+    {"bulk_load_2d", "shared_address TensorMap", true, R"($ void bulk_load_2d(void* to, const TensorMap& map, int x, int y, unsigned long long* barrier) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%2, %3}], [%4];"
+               ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(shared_address(barrier))
+               : "memory");
+})"},
+    {"bulk_load_3d", "shared_address TensorMap", true, R"($ void bulk_load_3d(void* to, const TensorMap& map, int x, int y, int z, unsigned long long* barrier) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%2, %3, %4}], [%5];"
+               ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(z),
+                 "r"(shared_address(barrier)) : "memory");
+})"},
+    {"bulk_load_4d", "shared_address TensorMap", true, R"($ void bulk_load_4d(void* to, const TensorMap& map, int x, int y, int z, int u, unsigned long long* barrier) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%2, %3, %4, %5}], [%6];"
+               ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(u),
+                 "r"(shared_address(barrier)) : "memory");
+})"},
+    {"bulk_load_5d", "shared_address TensorMap", true, R"($ void bulk_load_5d(void* to, const TensorMap& map, int x, int y, int z, int u, int v, unsigned long long* barrier) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%2, %3, %4, %5, %6}], [%7];"
+               ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(u), "r"(v),
+                 "r"(shared_address(barrier)) : "memory");
+})"},
+    // Where wgmma finds a tile: rows of 128 bytes, swizzled, eight of them after 1024 bytes; boxes of
+    // 64 rows after 8192 bytes, which matter where rows run across the depth.
+    {"box_descriptor", "shared_address", true, R"(template <int kAcross>
+$ unsigned long long box_descriptor(const void* p) {
+  return (unsigned long long)(kAcross ? 8192 >> 4 : 1) << 16 | 1024ull >> 4 << 32 | 1ull << 62 |
+         (shared_address(p) & 0x3ffff) >> 4;
+})"},
+    {"wgmma_fence", "", true, R"($ void wgmma_fence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+})"},
+    {"wgmma_commit", "", true, R"($ void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+})"},
+    // Once all are complete, nothing that reads the accumulators may move in front of this.
+    {"wgmma_wait", "", true, R"(template <int kPending, int kCount>
+$ void wgmma_wait(float* d) {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+  if (kPending == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i]) :: "memory");
+  }
+})"},
+    {"give_registers", "", true, R"(template <int kLeft>
+$ void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kLeft));
+})"},
+    {"take_registers", "", true, R"(template <int kAll>
+$ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kAll));
+})"},
     // ---- tiles: ldmatrix and mma.sync, by registers of 32 bits ----
     {"ldmatrix_x1", "shared_address", true, R"($ void ldmatrix_x1(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
@@ -444,6 +525,10 @@ std::string Prelude::use(std::string_view name) {
   if (used_.contains(name)) return std::string(name);
   const auto* helper = std::find_if(std::begin(kHelpers), std::end(kHelpers),
                                     [&](const Helper& h) { return h.name == name; });
+  if (helper == std::end(kHelpers) && wgmma_text(name)) {
+    used_.insert(std::string(name));
+    return use("box_descriptor"), std::string(name);
+  }
   HEDDLE_ICHECK(helper != std::end(kHelpers),
                 "CUDA code has no helper function '" + std::string(name) + "'");
   used_.insert(std::string(name));
@@ -457,19 +542,27 @@ std::string Prelude::use(std::string_view name) {
 
 std::string Prelude::text(Which which) const {
   std::string out;
-  for (const Helper& h : kHelpers) {
-    if (!used_.contains(h.name) || (h.ptx && which == Which::PlainOnly)) continue;
-    const size_t mark = h.body.find('$');
-    out += h.body.substr(0, mark);
-    out += kInline;
-    out += h.body.substr(mark + 1);
+  const auto add = [&](std::string_view body) {
+    const size_t mark = body.find('$');
+    out += body.substr(0, mark);
+    if (mark != std::string_view::npos) {
+      out += kInline;
+      out += body.substr(mark + 1);
+    }
     out += "\n";
+  };
+  for (const Helper& h : kHelpers) {
+    if (used_.contains(h.name) && !(h.ptx && which == Which::PlainOnly)) add(h.body);
+  }
+  for (const std::string& name : used_) {
+    const std::optional<std::string> text = wgmma_text(name);
+    if (text && which != Which::PlainOnly) add(*text);
   }
   return out;
 }
 
 std::vector<std::string> Prelude::names() {
-  std::vector<std::string> all;
+  std::vector<std::string> all = wgmma_names();
   for (const Helper& h : kHelpers) all.emplace_back(h.name);
   return all;
 }

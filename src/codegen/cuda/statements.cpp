@@ -86,6 +86,7 @@ void KernelWriter::loop(const For& f) {
     case LoopKind::Vectorized:
     case LoopKind::Unrolled: return serial_loop(f);
     case LoopKind::Parallel:
+    case LoopKind::PersistentX:
     case LoopKind::Tensorized:
     case LoopKind::LastBlock:
       fail(std::string("a ") + to_string(f.loop) + " loop over '" + f.var->name + "'");
@@ -251,6 +252,11 @@ void KernelWriter::sync(const Sync& s) {
                     std::to_string(next_arrival_++) + ");");
       }
       return line(prelude_.use("cp_async_wait") + "<" + std::to_string(s.pending) + ">();");
+    case SyncKind::GroupFence: return line(prelude_.use("wgmma_fence") + "();");
+    case SyncKind::GroupCommit: return line(prelude_.use("wgmma_commit") + "();");
+    case SyncKind::Registers:
+      return line(prelude_.use(s.pending < 0 ? "give_registers" : "take_registers") + "<" +
+                  std::to_string(std::abs(s.pending)) + ">();");
   }
 }
 
@@ -263,6 +269,7 @@ Text KernelWriter::tile_operand(const TileOperand& o) {
 }
 
 void KernelWriter::tile_op(const TileOp& t) {
+  if (t.op >= TileOpKind::BulkLoad) return group_op(t);
   const TileOperand& to = t.operands.at(0);
   if (t.op == TileOpKind::LoadMatrix) {
     const TileOperand& from = t.operands.at(1);

@@ -174,11 +174,16 @@ class IfAction final : public Action {
         taken.push_back(t);
       }
     });
+    if (side_by_side && !then_.empty() && !else_.empty()) {
+      machine_->groups.strands.run([&] { then_body->run(then_); }, [&] { else_body->run(else_); });
+      return;
+    }
     if (then_body != nullptr && !then_.empty()) then_body->run(then_);
     if (else_body != nullptr && !else_.empty()) else_body->run(else_);
   }
   PerThread condition;
   ActionPtr then_body, else_body;
+  bool side_by_side = false;  ///< each arm waits for what the other one does
 
  private:
   Active then_, else_;
@@ -228,6 +233,18 @@ bool is_copy(const Expr& e) {
   const auto* l = e.as<Load>();
   if (l == nullptr) return is_const(e, 0);
   return l->buffer->scope == Scope::Argument || l->buffer->scope == Scope::Global;
+}
+
+bool waits_at_barrier(const Stmt& s) {
+  bool found = false;
+  visit(
+      s,
+      [&](const Stmt& x) {
+        const auto* t = x.as<TileOp>();
+        found |= t != nullptr && t->op == TileOpKind::BarrierWait;
+      },
+      [](const Expr&) {});
+  return found;
 }
 
 PerThread compile_scalar(ExprCompiler& exprs, Expr e, const char* what) {
@@ -339,6 +356,7 @@ ActionPtr StmtCompiler::compile_if(const If* i) {
   action->condition = compile_scalar(*exprs_, i->condition, "a condition");
   action->then_body = compile(i->then_body);
   action->else_body = compile(i->else_body);
+  action->side_by_side = waits_at_barrier(i->then_body) && waits_at_barrier(i->else_body);
   return action;
 }
 

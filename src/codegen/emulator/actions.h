@@ -50,6 +50,10 @@ class StmtCompiler {
 
 ActionPtr compile_sync(Machine* machine, const Sync* s);
 ActionPtr compile_tile_op(Machine* machine, ExprCompiler* exprs, const TileOp* t);
+ActionPtr compile_group_op(Machine* machine, ExprCompiler* exprs, const TileOp* t);
+
+/// The warp groups of `active`. Fails unless each that takes part has all its threads.
+std::vector<int> whole_groups(Machine& m, const Active& active);
 
 /// The threads of `active` by warp, in order of lane. Fails unless every warp that takes part has
 /// all its lanes. `what` names the operation that needs them.

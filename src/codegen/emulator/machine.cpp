@@ -83,6 +83,7 @@ void Machine::enter_shared(Storage& s) {
     }
   }
   live_.push_back({s.buffer.get(), begin, end});
+  s.shared_offset = begin;
   s.history = &shared_[static_cast<std::size_t>(begin / piece_)];
   s.histories = static_cast<int>(bytes / piece_);
 }
@@ -95,6 +96,7 @@ void Machine::start_block(const std::array<std::int64_t, 3>& at) {
   started_ = cluster == 1;
   unseen_.clear();
   sent_.clear();
+  groups.start_block();
 }
 
 void Machine::start_tail() {
@@ -103,6 +105,7 @@ void Machine::start_tail() {
 }
 
 void Machine::finish_block() {
+  groups.finish_block();
   if (unseen_.empty()) return;
   fail("a block of the cluster may be gone when " + unseen_ +
        " is stored in its memory: no barrier comes after");
@@ -203,6 +206,10 @@ std::string Machine::name_of_thread(int t) const {
 void Machine::unreadable(const Storage& s, std::int64_t position, State state) const {
   if (state == State::Unwritten) {
     fail("read of " + element(s, position) + ", which was never written");
+  }
+  if (s.buffer->scope == Scope::Local) {
+    fail("access to " + element(s, position) +
+         ", which a product of the warp group may still change: no wait for it came before");
   }
   std::string by = "another thread";
   for (std::size_t t = 0; t < copies_.size(); ++t) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/emulator/race.h"
+#include "codegen/emulator/warp_groups.h"
 #include "codegen/interpreter/program.h"
 #include "heddle/lower/gpu_program.h"
 #include "heddle/runtime/ndarray.h"
@@ -25,11 +26,12 @@ enum class State : std::uint8_t { Unwritten, Written, InFlight };
 struct Storage {
   Buffer buffer;
   std::int64_t size = 0;
-  NDArray array;               ///< Argument, Global
-  std::vector<Slot> values;    ///< Shared: by element. Local: by element, then by thread
-  std::vector<State> states;   ///< of `values` or `array`; empty: all written
-  History* history = nullptr;  ///< of the first element; null: of one thread, or only read
-  int histories = 1;           ///< an element
+  NDArray array;                   ///< Argument, Global
+  std::int64_t shared_offset = 0;  ///< Shared: the byte of the block's memory where it begins
+  std::vector<Slot> values;        ///< Shared: by element. Local: by element, then by thread
+  std::vector<State> states;       ///< of `values` or `array`; empty: all written
+  History* history = nullptr;      ///< of the first element; null: of one thread, or only read
+  int histories = 1;               ///< an element
 
   /// Of an array: one element.
   Slot (*get)(const void* elements, std::int64_t position) = nullptr;
@@ -60,6 +62,7 @@ class Machine {
         block_dim{kernel.block[0] * cluster, kernel.block[1], kernel.block[2]},
         grid_dim{kernel.grid[0] / cluster, kernel.grid[1], kernel.grid[2]},
         clock(threads),
+        groups(*this),
         slots_(kernel.shared),
         shared_bytes_(kernel.shared_bytes) {
     for (const auto& slot : slots_) {
@@ -73,6 +76,7 @@ class Machine {
   const int threads;           ///< of a block, or of a cluster
   const std::array<std::int64_t, 3> block_dim, grid_dim;  ///< along x, y, z
   Clock clock;
+  WarpGroups groups;
   std::array<std::int64_t, 3> block{};  ///< the running block
   int thread = -1;                      ///< the thread that is evaluated, -1 for none
 

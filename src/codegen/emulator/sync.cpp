@@ -26,6 +26,13 @@ class SyncAction final : public Action {
           machine_->clock.sync_warp(warp[0] / kWarp);
         }
         break;
+      case SyncKind::GroupFence:
+        for (const int g : whole_groups(*machine_, active)) machine_->groups.fence(g);
+        break;
+      case SyncKind::GroupCommit:
+        for (const int g : whole_groups(*machine_, active)) machine_->groups.commit(g);
+        break;
+      case SyncKind::Registers: whole_groups(*machine_, active); break;
       case SyncKind::AsyncCommit:
       case SyncKind::AsyncWait:
         if (machine_->cluster > 1) {

@@ -238,6 +238,13 @@ ActionPtr compile_tile_op(Machine* machine, ExprCompiler* exprs, const TileOp* t
     case TileOpKind::Mma: return std::make_unique<MmaAction>(machine, exprs, t);
     case TileOpKind::LoadMatrix: return std::make_unique<LoadMatrixAction>(machine, exprs, t);
     case TileOpKind::RoundTf32: return std::make_unique<RoundTf32Action>(machine, exprs, t);
+    case TileOpKind::BulkLoad:
+    case TileOpKind::GroupMma:
+    case TileOpKind::GroupWait:
+    case TileOpKind::BarrierInit:
+    case TileOpKind::BarrierExpect:
+    case TileOpKind::BarrierArrive:
+    case TileOpKind::BarrierWait: return compile_group_op(machine, exprs, t);
   }
   throw_internal_error("emulator: unknown tile operation");
 }

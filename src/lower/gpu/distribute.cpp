@@ -1,4 +1,5 @@
 #include <map>
+#include <optional>
 #include <set>
 
 #include "heddle/ir/simplify.h"
@@ -6,6 +7,7 @@
 #include "lower/gpu/buffer_uses.h"
 #include "lower/gpu/fragment_load.h"
 #include "lower/gpu/gpu_passes.h"
+#include "lower/gpu/group_nest.h"
 #include "lower/gpu/row_nest.h"
 #include "lower/gpu/thread_digits.h"
 #include "lower/gpu/thread_loops.h"
@@ -117,11 +119,12 @@ class Rewriter {
            const Decisions& decisions)
       : shape_(shape), fragments_(fragments), loops_(loops), decisions_(decisions) {}
 
-  Stmt rewrite(const Stmt& s) const {
+  Stmt rewrite(const Stmt& s) {
     if (!s) return s;
     if (const For* f = s.as<For>()) {
       if (f->loop == LoopKind::Tensorized) return tile_op(*f);
       if (loops_.reductions.count(f)) return reduction(*f);
+      if (f->loop == LoopKind::ThreadY) warp_ = f->var;
     }
     if (const Allocate* a = s.as<Allocate>()) {
       const Decision* d = decision(a->buffer);
@@ -191,6 +194,11 @@ class Rewriter {
       case TileNest::Kind::Product:
         return warp(make_mma(operand(t.c), operand(t.a), operand(t.b), 16, 8, 8 * t.pack));
       case TileNest::Kind::Fill: return warp(fill(t));
+      case TileNest::Kind::GroupProduct:
+        return warp(make_group_op(TileOpKind::GroupMma,
+                                  {operand(t.c), of_group(t.a, (t.across & 1) != 0), box(t.b)},
+                                  kGroupRows, static_cast<int>(t.columns), 16, t.across));
+      case TileNest::Kind::BulkLoad: return bulk_load(t);
       case TileNest::Kind::Load: {
         const Decision& d = decisions_.at(t.a.buffer.get());
         return warp(load_fragment(
@@ -201,11 +209,15 @@ class Rewriter {
     return {};
   }
 
-  // The four elements of an accumulator that a lane has.
+  // The four elements of an accumulator that a lane has, of each tile of 8 columns.
   Stmt fill(const TileNest& t) const {
     const Decision& d = decisions_.at(t.c.buffer.get());
-    std::vector<Stmt> out;
     std::vector<Expr> at = place(d, t.c.indices);
+    const Var tile("tile");
+    const bool many = t.columns > 8;
+    if (many)
+      at[static_cast<size_t>(d.lane_dim) - 1] = at[static_cast<size_t>(d.lane_dim) - 1] + tile;
+    std::vector<Stmt> out;
     for (int64_t i : {0, 1}) {
       for (int64_t j : {0, 1}) {
         at[at.size() - 2] = Expr(i);
@@ -213,13 +225,40 @@ class Rewriter {
         out.push_back(make_store(d.buffer, at, t.value));
       }
     }
-    return make_block(std::move(out));
+    const Stmt each = make_block(std::move(out));
+    return many ? make_for(tile, Expr(t.columns / 8), LoopKind::Unrolled, each) : each;
+  }
+
+  static TileOperand box(const TileNest::Place& p) {
+    return {p.buffer, flat_index(p.buffer, p.indices)};
+  }
+
+  // The tile of a whole warp group, from what one of its warps multiplies: that of the first one.
+  TileOperand of_group(const TileNest::Place& p, bool across) const {
+    const TileOperand x = box(p);
+    const auto of_warp = [&](int64_t w) {
+      return warp_ ? simplify(substitute(x.index, {{*warp_, Expr(w)}})) : x.index;
+    };
+    const Expr step = simplify(of_warp(1) - of_warp(0));
+    HEDDLE_ICHECK(
+        is_const(step, across ? 16 : 16 * kBoxRow),
+        "the warps of a group do not multiply neighbouring rows of '" + p.buffer->name + "'");
+    return {x.buffer, of_warp(0)};
+  }
+
+  // Coordinates in place of the source's index. software_pipeline adds the barrier.
+  static Stmt bulk_load(const TileNest& t) {
+    std::vector<TileOperand> operands{box(t.a)};
+    for (const Expr& coordinate : t.b.indices) operands.push_back({t.b.buffer, coordinate});
+    return make_group_op(TileOpKind::BulkLoad, std::move(operands), static_cast<int>(t.columns),
+                         kBoxRow, t.row_dim, 0);
   }
 
   const LaunchShape& shape_;
   const Fragments& fragments_;
   const ThreadLoops& loops_;
   const Decisions& decisions_;
+  std::optional<Var> warp_;  // of the loop over threadIdx.y around the statement
 };
 
 }  // namespace

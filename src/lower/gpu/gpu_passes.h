@@ -47,6 +47,13 @@ Stmt join_zero_fills(const Stmt& s);
 /// Runs after flatten and vectorize. Copies become asynchronous where cp.async can do them.
 Stmt software_pipeline(const Stmt& s);
 
+/// Of a kernel whose tiles are loaded by TMA: one warp group loads, the others multiply (picture in
+/// warp_roles.cpp), in at most `sms` blocks. Other kernels stay as they are.
+void warp_roles(GpuKernel& kernel, int64_t sms);
+
+/// Fills in the maps that the kernel's BulkLoads need.
+void collect_maps(GpuKernel& kernel);
+
 /// Barriers between phases that share memory, and none where they do not.
 Stmt insert_sync(const Stmt& s, const LaunchShape& shape);
 

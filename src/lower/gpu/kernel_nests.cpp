@@ -105,6 +105,9 @@ std::vector<Buffer> used_buffers(const Stmt& body, const Stmt& tail,
       make_block({body, tail}),
       [&](const Stmt& x) {
         if (const Store* st = x.as<Store>()) note(st->buffer);
+        if (const TileOp* op = x.as<TileOp>()) {
+          for (const TileOperand& o : op->operands) note(o.buffer);
+        }
       },
       [&](const Expr& e) {
         if (const Load* load = e.as<Load>()) note(load->buffer);

@@ -107,12 +107,16 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
   pipeline.run("vectorize", [](const Stmt& s) { return vectorize(s); });
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
+  // Before software_pipeline: tiles that are loaded by TMA have a ring of another kind.
+  pipeline.run_on_kernels("warp_roles",
+                          [&](GpuKernel& k) { warp_roles(k, schedule.target().gpu.sms); });
   // Before barriers go in: the ring of tiles brings its own.
   pipeline.run("software_pipeline", software_pipeline);
   pipeline.run_shaped("insert_sync", insert_sync);
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
   pipeline.run_on_kernels("place_shared", place_shared);
   pipeline.run_on_kernels("drop_unused_args", drop_unused_args);
+  pipeline.run_on_kernels("collect_maps", collect_maps);
   return program;
 }
 

@@ -5,8 +5,22 @@
 namespace heddle::gpu {
 namespace {
 
-// A multiple of the longest access.
-constexpr int64_t kAlignmentBytes = 16;
+// A multiple of the longest access; of tiles that TMA swizzles, the bytes of eight of their rows.
+constexpr int64_t kAlignmentBytes = 16, kSwizzledBytes = 1024;
+
+int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+bool is_swizzled(const Allocate& a) {
+  bool found = false;
+  visit(
+      a.body,
+      [&](const Stmt& s) {
+        const TileOp* op = s.as<TileOp>();
+        found |= op && op->op == TileOpKind::BulkLoad && op->operands[0].buffer == a.buffer;
+      },
+      [](const Expr&) {});
+  return found;
+}
 
 // Gives each shared buffer of `s` its place, from `offset` on; returns the first byte behind them.
 // Buffers lie one after the other: only the arms of an If, of which a block runs one, may share
@@ -14,9 +28,10 @@ constexpr int64_t kAlignmentBytes = 16;
 int64_t place(const Stmt& s, int64_t offset, std::vector<GpuKernel::SharedSlot>* slots) {
   if (!s) return offset;
   if (const Allocate* a = s.as<Allocate>(); a && a->buffer->scope == Scope::Shared) {
+    if (is_swizzled(*a)) offset = rounded_up(offset, kSwizzledBytes);
     slots->push_back({a->buffer, offset});
     const int64_t bytes = a->buffer.num_elements() * a->buffer->dtype.bytes();
-    offset += (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+    offset += rounded_up(bytes, kAlignmentBytes);
   }
   if (const If* i = s.as<If>()) {
     const int64_t then_end = place(i->then_body, offset, slots);

@@ -3,14 +3,12 @@
 #include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
+#include "lower/gpu/group_nest.h"
 
 namespace heddle::gpu {
 namespace {
 
-struct TileLoop {
-  Var var;
-  int64_t extent;
-};
+using TileLoop = NestLoop;
 
 // The loops from `s` inwards, and the store at the bottom.
 const Store* open_nest(Stmt s, std::vector<TileLoop>* loops) {
@@ -144,7 +142,11 @@ Fragments find_fragments(const Stmt& s) {
         std::vector<TileLoop> loops;
         const Store* st = open_nest(x, &loops);
         std::optional<Product> p = st ? as_product(loops, *st) : std::nullopt;
-        if (!p) return;
+        if (!p) {
+          const auto group = st ? try_group_product(loops, *st) : std::nullopt;
+          if (group) out[group->c.buffer.get()] = Fragment::C;
+          return;
+        }
         out[p->c->buffer.get()] = Fragment::C;
         out[p->a->buffer.get()] = Fragment::A;
         out[p->b->buffer.get()] = Fragment::B;
@@ -185,12 +187,14 @@ std::optional<TileNest> fill_or_load_nest(const Store& st, Fragment role,
   const bool b = role == Fragment::B, pair = b && t.columns == 16;
   t.pack = role == Fragment::C ? 2 : operands_per_register(st.buffer->dtype);
   if (loops[0].extent != (b ? 8 * t.pack : 16)) return {};
-  if (t.columns != (role == Fragment::A ? 8 * t.pack : 8) && !pair) return {};
+  const bool tiles = role == Fragment::C && t.columns % 8 == 0;
+  if (t.columns != (role == Fragment::A ? 8 * t.pack : 8) && !pair && !tiles) return {};
   if (!laid_out(st.indices, t.row, t.col, role, t.pack)) return {};
   if (pair && !second_follows(st.indices, t.row, t.col)) return {};
   t.value = st.value;
   if (role == Fragment::C) {
     if (uses_var(t.value, t.row) || uses_var(t.value, t.col)) return {};
+    if (!column_tiles_follow(st.indices, t.row, t.col, t.columns)) return {};
     t.kind = TileNest::Kind::Fill;
     t.c = first_element(st.buffer, st.indices, loops);
     return t;
@@ -211,7 +215,9 @@ std::optional<TileNest> try_parse_tile_nest(const For& loop, const Fragments& fr
   std::vector<TileLoop> loops{{loop.var, *extent}};
   const Store* st = open_nest(loop.body, &loops);
   if (!st) return {};
+  if (std::optional<TileNest> group = try_group_product(loops, *st)) return group;
   if (std::optional<Product> p = as_product(loops, *st)) return product_nest(*p, loops);
+  if (std::optional<TileNest> box = try_bulk_load(loops, *st)) return box;
   auto role = fragments.find(st->buffer.get());
   if (role == fragments.end()) return {};
   return fill_or_load_nest(*st, role->second, loops);

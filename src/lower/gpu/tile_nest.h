@@ -45,15 +45,25 @@ using Fragments = std::map<const BufferNode*, Fragment>;
 Fragments find_fragments(const Stmt& s);
 
 struct TileNest {
-  enum class Kind : uint8_t { Product, Load, Fill } kind = Kind::Fill;
+  enum class Kind : uint8_t {
+    Product,
+    Load,
+    Fill,
+    GroupProduct,  ///< one warp's part of a wgmma (group_nest.h)
+    BulkLoad,      ///< a box that TMA copies
+  } kind = Kind::Fill;
   struct Place {
     Buffer buffer;
     std::vector<Expr> indices;  ///< of the tile's first element
   };
-  Place c, a, b;  ///< Product: all; Load: `a` is the fragment; Fill: `c`
+  Place c, a, b;  ///< products: all; Load: `a` is the fragment; Fill: `c`; BulkLoad: `a` is the
+                  ///< tile, `b` the source
   Fragment loaded = Fragment::A;
   Expr value;           ///< Fill: what each element becomes; Load: the element at `row`, `col`
-  int64_t columns = 0;  ///< Load: of the tile; 16 for B: two tiles side by side
+  int64_t columns = 0;  ///< Load: of the tile; 16 for B: two tiles side by side; Fill,
+                        ///< GroupProduct: of the fragment, tiles of 8; BulkLoad: rows of the box
+  int across = 0;       ///< GroupProduct: see TileOpKind::GroupMma, `count`
+  int row_dim = 0;      ///< BulkLoad: dimension of the source that rows of the box run along
   int pack = 0;         ///< Load, Product: operands in a register
   Var row, col;         ///< Load: the variables of the tile's rows and columns in `value`
 };

@@ -24,6 +24,8 @@ std::unique_ptr<const Api> load_driver(std::string& reason) {
   if (table->name == nullptr) missing += (missing.empty() ? "" : ", ") + std::string(symbol);
   HEDDLE_CUDA_DRIVER_FUNCTIONS(HEDDLE_CUDA_LOAD)
 #undef HEDDLE_CUDA_LOAD
+  table->tensor_map_encode =
+      reinterpret_cast<TensorMapEncode>(::dlsym(library, "cuTensorMapEncodeTiled"));
   if (!missing.empty()) {
     reason =
         std::string(path) + " lacks " + missing + ": the NVIDIA driver is older than CUDA 11.8";

@@ -150,11 +150,26 @@ struct LaunchConfig {
   X(graph_launch, (GraphExec, StreamHandle), "cuGraphLaunch")                                     \
   X(graph_exec_destroy, (GraphExec), "cuGraphExecDestroy")
 
+/// CUtensorMap: what TMA knows of a tensor. Kernels take it by value.
+struct alignas(64) TensorMapBytes {
+  unsigned long long opaque[16] = {};
+};
+/// CUtensorMapDataType, and the one value of each further option that is used.
+inline constexpr int kTensorMapUint16 = 1, kTensorMapFloat32 = 7;
+inline constexpr int kInterleaveNone = 0, kSwizzle128 = 3, kPromoteL2To256 = 3, kFillZeros = 0;
+/// cuTensorMapEncodeTiled, of CUDA 12.0: (map, type, rank, address, extents, strides, box, element
+/// strides, interleave, swizzle, promotion, fill), innermost dimension first.
+using TensorMapEncode = Result (*)(TensorMapBytes*, int, unsigned, void*, const unsigned long long*,
+                                   const unsigned long long*, const unsigned*, const unsigned*, int,
+                                   int, int, int);
+
 /// One pointer to each function. Tests replace this table.
 struct Api {
 #define HEDDLE_CUDA_DECLARE(name, parameters, symbol) Result(*name) parameters = nullptr;
   HEDDLE_CUDA_DRIVER_FUNCTIONS(HEDDLE_CUDA_DECLARE)
 #undef HEDDLE_CUDA_DECLARE
+  /// Null where the driver is older than CUDA 12.0.
+  TensorMapEncode tensor_map_encode = nullptr;
 };
 
 /// The driver library, HEDDLE_LIBCUDA in place of libcuda.so.1 if that is set. Null where there is

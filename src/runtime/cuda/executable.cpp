@@ -6,6 +6,7 @@
 #include "heddle/support/error.h"
 #include "runtime/cuda/capture.h"
 #include "runtime/cuda/launcher.h"
+#include "runtime/cuda/tensor_map.h"
 
 namespace heddle::cuda {
 namespace {
@@ -83,7 +84,7 @@ namespace {
 
 // Puts the steps into the stream. `given` are arguments and persistent buffers.
 template <typename Steps>
-void launch_all(const Steps& steps, std::span<void* const> given,
+void launch_all(DeviceState& device, const Steps& steps, std::span<void* const> given,
                 std::span<const NDArray> workspaces, std::size_t most_params,
                 api::StreamHandle stream) {
   const std::size_t total = given.size() + workspaces.size();
@@ -106,6 +107,13 @@ void launch_all(const Steps& steps, std::span<void* const> given,
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       params[i] = &buffers[static_cast<std::size_t>(wanted[i])];
     }
+    // The driver copies parameters at the launch.
+    std::array<api::TensorMapBytes, kMostMaps> maps;
+    for (std::size_t i = 0; i < step.launch->maps.size(); ++i) {
+      const TensorMap& map = step.launch->maps[i];
+      maps[i] = encode(device, map, buffers[static_cast<std::size_t>(map.buffer)]);
+      params[wanted.size() + i] = &maps[i];
+    }
     step.launcher.launch(step.launch->grid, step.launch->block, params, stream);
   }
 }
@@ -118,7 +126,7 @@ Executable::Executable(std::shared_ptr<const Program> program, std::string name,
   for (const std::vector<Launch>* launches : {&program_->launches, &program_->prepare}) {
     for (const Launch& launch : *launches) {
       check(launch);
-      most_params_ = std::max(most_params_, launch.buffers.size());
+      most_params_ = std::max(most_params_, launch.buffers.size() + launch.maps.size());
     }
   }
   HEDDLE_ICHECK(persistent == 0 || has_prepare(),
@@ -135,6 +143,14 @@ void Executable::check(const Launch& launch) const {
     HEDDLE_ICHECK(b >= 0 && static_cast<std::size_t>(b) < total,
                   "kernel '" + launch.kernel + "' is given buffer " + std::to_string(b) + " of " +
                       std::to_string(total));
+  }
+  HEDDLE_ICHECK(launch.maps.size() <= kMostMaps, "kernel '" + launch.kernel + "' is given " +
+                                                     std::to_string(launch.maps.size()) +
+                                                     " tensor maps");
+  for (const TensorMap& map : launch.maps) {
+    HEDDLE_ICHECK(map.buffer >= 0 && static_cast<std::size_t>(map.buffer) < total,
+                  "a tensor map of kernel '" + launch.kernel + "' is of no buffer");
+    check_map(map, launch.kernel);
   }
   for (std::size_t i = 0; i < 3; ++i) {
     HEDDLE_ICHECK(launch.grid[i] > 0 && launch.block[i] > 0,
@@ -170,7 +186,7 @@ void Executable::run(int device, std::span<void* const> buffers) const {
   if (!program_->workspaces.empty()) {
     workspaces = l.workspaces(program_->workspaces, this, stream);
   }
-  launch_all(l.main, buffers, workspaces, most_params_, stream);
+  launch_all(*l.device, l.main, buffers, workspaces, most_params_, stream);
 }
 
 void Executable::prepare(int device, std::span<void* const> buffers) const {
@@ -183,7 +199,7 @@ void Executable::prepare(int device, std::span<void* const> buffers) const {
                     "cuStreamSynchronize");
   }
   const Stream side(device);
-  launch_all(l.prepare, buffers, workspaces, most_params_,
+  launch_all(*l.device, l.prepare, buffers, workspaces, most_params_,
              static_cast<api::StreamHandle>(side.handle()));
   side.synchronize();
 }

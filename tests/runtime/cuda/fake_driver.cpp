@@ -272,6 +272,10 @@ struct FakeFunctions {
     for (std::size_t i = 0; i < kernel.buffers; ++i) {
       buffers.push_back(*static_cast<void**>(params[i]));
     }
+    for (std::size_t i = 0; i < kernel.maps; ++i) {
+      const auto* map = static_cast<const api::TensorMapBytes*>(params[kernel.buffers + i]);
+      call.maps.push_back(d.maps.at(map->opaque[0]));
+    }
     d.enqueue(stream, [&d, call, buffers] {
       d.launches.push_back(call);
       d.now_s_ += d.kernel_s;
@@ -305,6 +309,17 @@ struct FakeFunctions {
           cluster,
           c->stream},
          params, c->stream);
+  HEDDLE_END
+  HEDDLE_FAKE(tensor_map_encode, api::TensorMapBytes* map, int type, unsigned rank, void* address,
+              const unsigned long long* extents, const unsigned long long* strides,
+              const unsigned* box, const unsigned*, int, int swizzle, int, int)
+  map->opaque[0] = d.maps.size();
+  d.maps.push_back({type,
+                    swizzle,
+                    address,
+                    {extents, extents + rank},
+                    {strides, strides + rank - 1},
+                    {box, box + rank}});
   HEDDLE_END
   HEDDLE_FAKE(graph_instantiate, api::GraphExec* exec, api::GraphHandle graph, unsigned long long)
   *exec = reinterpret_cast<api::GraphExec>(
@@ -356,6 +371,7 @@ FakeDriver::FakeDriver() {
 #define HEDDLE_FAKE_SET(name, parameters, symbol) api_.name = FakeFunctions::name;
   HEDDLE_CUDA_DRIVER_FUNCTIONS(HEDDLE_FAKE_SET)
 #undef HEDDLE_FAKE_SET
+  api_.tensor_map_encode = FakeFunctions::tensor_map_encode;
 }
 
 FakeDriver::~FakeDriver() {

@@ -22,12 +22,21 @@ class FakeDriver {
     std::vector<unsigned> grid, block;
     unsigned smem = 0, cluster = 1;
     const void* stream = nullptr;
+    std::vector<Map> maps = {};
   };
   /// Gets the parameters: pointers, as many as `buffers` of the kernel.
   using Body = std::function<void(std::vector<void*> parameters)>;
   struct Kernel {
     std::size_t buffers = 0;
     Body body;
+    std::size_t maps = 0;  ///< tensor maps behind the buffers
+  };
+  /// What a tensor map was made of, innermost dimension first.
+  struct Map {
+    int type = 0, swizzle = 0;
+    void* address = nullptr;
+    std::vector<unsigned long long> extents, strides;
+    std::vector<unsigned> box;
   };
 
   FakeDriver();
@@ -52,6 +61,7 @@ class FakeDriver {
   std::size_t used = 0;              // bytes
   std::map<api::DevicePtr, std::size_t> blocks;
   std::map<std::string, int> smem_asked;
+  std::vector<Map> maps;                                 // that were encoded
   int modules = 0, streams = 0, events = 0, graphs = 0;  // alive
 
  private:

@@ -71,6 +71,15 @@ static_assert(same(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, api::kLaunchClusterDim
 static_assert(same(CU_JIT_ERROR_LOG_BUFFER, api::kJitErrorLog));
 static_assert(same(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, api::kJitErrorLogBytes));
 
+static_assert(sizeof(CUtensorMap) == sizeof(api::TensorMapBytes) &&
+              alignof(CUtensorMap) <= alignof(api::TensorMapBytes));
+static_assert(same(CU_TENSOR_MAP_DATA_TYPE_UINT16, api::kTensorMapUint16));
+static_assert(same(CU_TENSOR_MAP_DATA_TYPE_FLOAT32, api::kTensorMapFloat32));
+static_assert(same(CU_TENSOR_MAP_INTERLEAVE_NONE, api::kInterleaveNone));
+static_assert(same(CU_TENSOR_MAP_SWIZZLE_128B, api::kSwizzle128));
+static_assert(same(CU_TENSOR_MAP_L2_PROMOTION_L2_256B, api::kPromoteL2To256));
+static_assert(same(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, api::kFillZeros));
+
 static_assert(sizeof(CUlaunchAttribute) == sizeof(api::LaunchAttribute));
 static_assert(offsetof(CUlaunchAttribute, value) == offsetof(api::LaunchAttribute, cluster));
 static_assert(sizeof(CUlaunchConfig) == sizeof(api::LaunchConfig));

@@ -99,6 +99,35 @@ TEST_F(CudaKernel, RunsItsLaunchesInOrder) {
   EXPECT_EQ(dirty_, 0);
 }
 
+// TMA's description of a tensor follows the pointers. It is made anew for each address.
+TEST_F(CudaKernel, TensorMapsAreMadeFromTheArguments) {
+  driver_.kernels["product"] = {.buffers = 1, .body = {}, .maps = 1};
+  auto program = std::make_shared<Program>();
+  program->arch = "sm_90a";
+  program->cubin = "a cubin";
+  program->launches = {{"product", {1, 1, 1}, {32, 4, 2}, 0, 1, {1}}};
+  program->launches[0].maps = {{.buffer = 0, .shape = {3, 100, 72}, .row_dim = 1, .rows = 64}};
+  KernelCode code;
+  code.name = "product";
+  code.args = {{"x", f16, {3, 100, 72}, false, false, 16}, {"y", f32, {kN}, true, false, 16}};
+  code.cuda = program;
+  const Kernel kernel(std::move(code));
+  const NDArray x = NDArray::zeros({3, 100, 72}, f16).to_device(Device::cuda()), y = gpu(0);
+  const NDArray other = NDArray::zeros({3, 100, 72}, f16).to_device(Device::cuda());
+  kernel(x, y);
+  kernel(other, y);
+  ASSERT_EQ(driver_.launches.size(), 2U);
+  ASSERT_EQ(driver_.launches[0].maps.size(), 1U);
+  const FakeDriver::Map& map = driver_.launches[0].maps[0];
+  EXPECT_EQ(map.address, x.data());
+  EXPECT_EQ(driver_.launches[1].maps[0].address, other.data());
+  EXPECT_THAT(map.extents, testing::ElementsAre(72, 100, 3));
+  EXPECT_THAT(map.strides, testing::ElementsAre(144, 14400));
+  EXPECT_THAT(map.box, testing::ElementsAre(64, 64, 1));
+  EXPECT_EQ(map.type, api::kTensorMapUint16);
+  EXPECT_EQ(map.swizzle, api::kSwizzle128);
+}
+
 TEST_F(CudaKernel, ASecondCallOnlyLaunches) {
   const Kernel kernel = make();
   const NDArray x = gpu(1), w = gpu(3), y = gpu(0);

@@ -1,0 +1,41 @@
+// Products of matrices by warp groups (wgmma) from tiles that TMA loads: Hopper, 16-bit floats.
+#pragma once
+
+#include <vector>
+
+#include "cuda/tensor_core_shape.h"
+
+namespace heddle::meta {
+
+/// The knobs of the recipe.
+struct WarpGroupKnobs {
+  Param group_tiles, groups, group_cols, group_stages, raster;
+};
+
+/// What a block computes: `tiles` times 64 rows in each of `groups` warp groups, `cols` columns;
+/// blocks take tiles down `raster` rows of tiles before they go on to the next columns.
+struct WarpGroupTile {
+  int64_t tiles = 1, groups = 1, cols = 64, stages = 2, raster = 1;
+  int64_t rows() const { return 64 * tiles * groups; }
+};
+
+/// Whether wgmma and TMA take the product as it is: two plain operands of 16 bits whose rows in
+/// memory are multiples of 16 bytes, over a depth of several tiles.
+bool takes_warp_groups(const TensorCoreShape& shape, const Gpu& gpu);
+
+/// Cycles of the whole product with tile `t`.
+double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t);
+
+/// Adds unit (whether warp groups or mma.sync multiply) and the defaults of the knobs above to a
+/// choice of tensor_core_rule. `mma_cycles` is what that one takes.
+void add_warp_group_choice(const TensorCoreProblem& p, double mma_cycles, Choice* choice);
+
+/// Asks for the knobs, and rejects what does not fit a block.
+WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const TensorCoreProblem& p, Param unit,
+                              const Choice& choice);
+
+/// The loops.
+void warp_group_product(TemplateBuilder& t, const StageGroup& g, const TensorCoreShape& shape,
+                        const WarpGroupKnobs& knobs);
+
+}  // namespace heddle::meta

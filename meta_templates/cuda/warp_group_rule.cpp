@@ -1,0 +1,130 @@
+// Which tile a warp-specialized block takes, and whether warp groups are faster than mma.sync.
+#include <algorithm>
+#include <cmath>
+
+#include "cuda/warp_group.h"
+
+namespace heddle::meta {
+namespace {
+
+constexpr int64_t kGroupRows = 64, kBoxRow = 64;  // rows of a wgmma; elements of a row of a box
+constexpr int64_t kRowBytes = 128;
+// Beside the tiles: barriers, and what alignment costs.
+constexpr int64_t kOtherBytes = 2048;
+// Accumulators of a thread, of those that setmaxnreg leaves it.
+constexpr int64_t kMostAccumulators = 208;
+
+// ---- the model of an SM, from Hopper's data sheet ----
+
+// Multiply-adds of an SM in a cycle, and bytes that shared memory and the second cache give.
+constexpr double kMultiplies = 2048, kSharedBytes = 128, kL2Bytes = 40;
+// Cycles of the first loads and of a tile's stores, which nothing overlaps.
+constexpr double kFillCycles = 1500, kStoresPerCycle = 20;
+// Tiles from which on warp groups are considered: fewer were not measured.
+constexpr int64_t kLeastTiles = 32;
+// Only much the better kernel is chosen over the one for all architectures.
+constexpr double kWorthwhile = 0.95;
+constexpr int64_t kMostStages = 6, kLeastStages = 3;
+
+int64_t stage_bytes(const WarpGroupTile& t) { return (t.rows() + t.cols) * kRowBytes; }
+
+int64_t most_stages(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  return (p.gpu.smem_per_block - kOtherBytes) / stage_bytes(t);
+}
+
+int64_t accumulators(int64_t tiles, int64_t cols) { return tiles * cols / 2; }
+
+// Box rows across the depth are 64 columns each.
+std::vector<int64_t> column_counts(const TensorCoreProblem& p) {
+  std::vector<int64_t> out;
+  for (int64_t n = 32; n <= 256; n += 32) {
+    if (!p.cols_lie_across || n % kBoxRow == 0) out.push_back(n);
+  }
+  return out;
+}
+
+int64_t choose_raster(int64_t blocks) {
+  for (int64_t r : {16, 8, 4, 2}) {
+    if (blocks % r == 0) return r;
+  }
+  return 1;
+}
+
+WarpGroupTile choose_tile(const TensorCoreProblem& p) {
+  WarpGroupTile best;
+  double least = -1;
+  for (int64_t groups : {2, 1}) {
+    for (int64_t tiles : {1, 2}) {
+      for (int64_t cols : column_counts(p)) {
+        WarpGroupTile t{tiles, groups, cols, 2, 1};
+        if (accumulators(tiles, cols) > 128 || most_stages(p, t) < kLeastStages) continue;
+        t.stages = std::min(kMostStages, most_stages(p, t));
+        const double cycles = warp_group_cycles(p, t);
+        if (least >= 0 && cycles >= least) continue;
+        least = cycles;
+        best = t;
+      }
+    }
+  }
+  best.raster = choose_raster(ceil_div(p.rows, best.rows()));
+  return best;
+}
+
+}  // namespace
+
+double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  const double r = static_cast<double>(t.rows()), c = static_cast<double>(t.cols);
+  // Bytes of shared memory that a cycle of the matrix units needs: each wgmma reads 64 rows and all
+  // columns, and TMA writes both.
+  const double shared = 64 * (64 + c) / c + 2 * kMultiplies * (r + c) / (r * c);
+  const double share = std::min(1.0, kSharedBytes / shared);
+  const double products = r * c * kBoxRow / kMultiplies / share,
+               loads = (r + c) * kRowBytes / kL2Bytes;
+  const double steps = static_cast<double>(ceil_div(p.depth, kBoxRow));
+  const double tiles =
+      static_cast<double>(ceil_div(p.rows, t.rows()) * ceil_div(p.cols, t.cols) * p.batch);
+  const double rounds = std::ceil(tiles / static_cast<double>(p.gpu.sms));
+  return kFillCycles + rounds * (steps * std::max(products, loads) + r * c / kStoresPerCycle);
+}
+
+void add_warp_group_choice(const TensorCoreProblem& p, double mma_cycles, Choice* choice) {
+  const WarpGroupTile t = choose_tile(p);
+  const int64_t tiles = ceil_div(p.rows, t.rows()) * ceil_div(p.cols, t.cols) * p.batch;
+  const bool faster = tiles >= kLeastTiles && warp_group_cycles(p, t) < mma_cycles * kWorthwhile;
+  choice->set("unit", faster ? 1 : 0,
+              faster ? "TMA and wgmma" : "too small or too narrow for warp groups");
+  choice->set("group_tiles", t.tiles, "64-row tiles of a warp group");
+  choice->set("groups", t.groups, "warp groups that multiply");
+  choice->set("group_cols", t.cols, "columns of a block's tile");
+  choice->set("group_stages", t.stages, "tiles in rotation");
+  choice->set("raster", t.raster, "rows of tiles that are taken together, for the second cache");
+}
+
+WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const TensorCoreProblem& p, Param unit,
+                              const Choice& choice) {
+  WarpGroupKnobs k;
+  k.group_tiles = t.knob("group_tiles", {1, 2}, choice);
+  k.groups = t.knob("groups", {1, 2}, choice);
+  k.group_cols = t.knob("group_cols", column_counts(p), choice);
+  k.group_stages = t.knob("group_stages", {2, 3, 4, 5, 6}, choice);
+  k.raster = t.knob("raster", {1, 2, 4, 8, 16}, choice);
+  const Gpu gpu = p.gpu;
+  const int64_t rows = p.rows;
+  const auto tile = [=](const auto& v) {
+    return WarpGroupTile{v(k.group_tiles), v(k.groups), v(k.group_cols), v(k.group_stages),
+                         v(k.raster)};
+  };
+  t.require("the rings of a warp-specialized block must fit shared memory", [=](const auto& v) {
+    return v(unit) == 0 ||
+           stage_bytes(tile(v)) * v(k.group_stages) + kOtherBytes <= gpu.smem_per_block;
+  });
+  t.require("the accumulators of a warp group must fit its registers", [=](const auto& v) {
+    return v(unit) == 0 || accumulators(v(k.group_tiles), v(k.group_cols)) <= kMostAccumulators;
+  });
+  t.require("rows of tiles must be whole rasters", [=](const auto& v) {
+    return v(unit) == 0 || ceil_div(rows, tile(v).rows()) % v(k.raster) == 0;
+  });
+  return k;
+}
+
+}  // namespace heddle::meta

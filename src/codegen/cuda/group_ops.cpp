@@ -1,0 +1,83 @@
+// Tiles that TMA loads, and products of warp groups.
+#include "codegen/cuda/kernel_writer.h"
+#include "codegen/cuda/wgmma_text.h"
+#include "heddle/support/error.h"
+
+namespace heddle::cuda {
+
+std::string KernelWriter::map_parameters(const std::string& gap) {
+  std::string out, before = gap;
+  for (const GpuKernel::TensorMap& m : kernel_.maps) {
+    map_names_.push_back(names_.unique("map_" + storage_of(m.source).name));
+    out +=
+        before + "const __grid_constant__ " + prelude_.use("TensorMap") + " " + map_names_.back();
+    before = ",\n" + std::string(kernel_.name.size() + 1, ' ');
+  }
+  return out;
+}
+
+std::string KernelWriter::shared_operand(const TileOperand& o) {
+  const Storage& s = storage_of(o.buffer);
+  if (s.scope != Scope::Shared) fail("'" + o.buffer->name + "' is not in shared memory");
+  return address(s, value(o.index));
+}
+
+void KernelWriter::group_op(const TileOp& t) {
+  const auto on_barrier = [&](const char* name, const std::string& more) {
+    begin({t.operands[0].index});
+    before(prelude_.use(name) + "(" + shared_operand(t.operands[0]) + more + ");");
+    flush();
+  };
+  switch (t.op) {
+    case TileOpKind::BulkLoad: return bulk_load(t);
+    case TileOpKind::GroupMma: return group_mma(t);
+    case TileOpKind::GroupWait:
+      begin({t.operands[0].index});
+      before(prelude_.use("wgmma_wait") + "<" + std::to_string(t.k) + ", " +
+             std::to_string(t.count) + ">(" + tile_operand(t.operands[0]).s + ");");
+      return flush();
+    case TileOpKind::BarrierInit: return on_barrier("barrier_init", ", " + std::to_string(t.count));
+    case TileOpKind::BarrierExpect:
+      return on_barrier("barrier_expect", ", " + std::to_string(t.count));
+    case TileOpKind::BarrierArrive: return on_barrier("barrier_arrive", "");
+    case TileOpKind::BarrierWait: {
+      begin({t.operands[0].index, t.operands[1].index});
+      const std::string barrier = shared_operand(t.operands[0]);
+      before(prelude_.use("barrier_wait") + "(" + barrier + ", " + value(t.operands[1].index).s +
+             ");");
+      return flush();
+    }
+    case TileOpKind::LoadMatrix:
+    case TileOpKind::RoundTf32:
+    case TileOpKind::Mma: break;
+  }
+  fail("an operation of a warp, not of a warp group");
+}
+
+void KernelWriter::bulk_load(const TileOp& t) {
+  const GpuKernel::TensorMap* map = find_map(kernel_, t);
+  if (!map) fail("no tensor map for '" + t.operands[1].buffer->name + "'");
+  std::vector<Expr> roots;
+  for (const TileOperand& o : t.operands) roots.push_back(o.index);
+  begin(roots);
+  const size_t rank = t.operands.size() - 2;
+  std::string call = prelude_.use("bulk_load_" + std::to_string(rank) + "d") + "(";
+  call += shared_operand(t.operands[0]) + ", " +
+          map_names_[static_cast<size_t>(map - kernel_.maps.data())];
+  for (size_t d = rank; d-- > 0;) call += ", " + value(t.operands[1 + d].index).s;
+  call += ", " + shared_operand(t.operands.back()) + ");";
+  before(call);
+  flush();
+}
+
+void KernelWriter::group_mma(const TileOp& t) {
+  const TileOperand &d = t.operands.at(0), &a = t.operands.at(1), &b = t.operands.at(2);
+  begin({d.index, a.index, b.index});
+  const std::string name = prelude_.use(wgmma_name(t.n, to_string(a.buffer->dtype)));
+  const std::string to = tile_operand(d).s, left = shared_operand(a), right = shared_operand(b);
+  before(name + "<" + std::to_string(t.count & 1) + ", " + std::to_string(t.count >> 1) + ">(" +
+         to + ", " + left + ", " + right + ");");
+  flush();
+}
+
+}  // namespace heddle::cuda

@@ -1,0 +1,165 @@
+// Boxes, barriers and products of warp groups, as actions of threads.
+#include <algorithm>
+
+#include "codegen/emulator/actions.h"
+
+namespace heddle::emu {
+namespace {
+
+using interp::Node;
+
+/// The index of an operand in each thread.
+struct Index {
+  Storage* storage = nullptr;
+  Unit unit;
+  Node* value = nullptr;
+};
+
+class GroupAction final : public Action {
+ public:
+  GroupAction(Machine* m, ExprCompiler* exprs, const TileOp* t) : Action(m, t), op_(*t) {
+    for (const TileOperand& o : t->operands) {
+      Index x;
+      x.storage = exprs->storage_of(o.buffer);
+      Expr index = o.index;
+      x.unit = exprs->begin(index);
+      x.value = exprs->compile(index);
+      operands_.push_back(std::move(x));
+    }
+    check();
+  }
+
+  void run(const Active& active) override {
+    enter();
+    switch (op_.op) {
+      case TileOpKind::GroupMma: return multiply(active);
+      case TileOpKind::GroupWait:
+        for (const int g : whole_groups(*machine_, active))
+          machine_->groups.wait_for_products(g, op_.k);
+        return;
+      default: break;
+    }
+    const std::vector<std::vector<std::int64_t>> at = indices(active);
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      machine_->thread = active[i];
+      of_thread(at[i], active[i]);
+    }
+    machine_->thread = -1;
+  }
+
+ private:
+  void check() const {
+    const auto shared = [](const TileOperand& o) { return o.buffer->scope == Scope::Shared; };
+    bool good = true;
+    if (op_.op == TileOpKind::GroupMma) {
+      const DataType t = op_.operands[1].buffer->dtype;
+      good = op_.operands[0].buffer->scope == Scope::Local &&
+             op_.operands[0].buffer->dtype == f32 && shared(op_.operands[1]) &&
+             shared(op_.operands[2]) && (t == f16 || t == bf16) &&
+             op_.operands[2].buffer->dtype == t && op_.m == 64 && op_.k == 16 && op_.n % 8 == 0 &&
+             op_.n >= 8 && op_.n <= 256;
+    } else if (op_.op != TileOpKind::GroupWait) {
+      good = shared(op_.operands[0]) && shared(op_.operands.back());
+    }
+    if (!good) machine_->fail("there is no such operation of warp groups");
+  }
+
+  // By position in `active`, then operand.
+  std::vector<std::vector<std::int64_t>> indices(const Active& active) {
+    std::vector<std::vector<std::int64_t>> out(active.size());
+    for (Index& o : operands_) {
+      std::size_t i = 0;
+      o.unit.for_each(*machine_, active, [&](int) { out[i++].push_back(o.value->int_value()); });
+    }
+    return out;
+  }
+
+  WarpGroups::Place barrier(std::size_t operand, std::int64_t index) const {
+    const Storage* s = operands_[operand].storage;
+    if (index < 0 || index >= s->size) machine_->fail("a barrier outside of its array");
+    return {s, index};
+  }
+
+  void of_thread(const std::vector<std::int64_t>& at, int thread) {
+    WarpGroups& groups = machine_->groups;
+    switch (op_.op) {
+      case TileOpKind::BarrierInit: return groups.init(barrier(0, at[0]), op_.count);
+      case TileOpKind::BarrierExpect: return groups.arrive(barrier(0, at[0]), thread, op_.count);
+      case TileOpKind::BarrierArrive: return groups.arrive(barrier(0, at[0]), thread, 0);
+      case TileOpKind::BarrierWait: return groups.wait(barrier(0, at[0]), at[1]);
+      default: break;
+    }
+    Box box;
+    box.tile = operands_[0].storage;
+    box.address = box.tile->shared_offset + at[0] * box.tile->buffer->dtype.bytes();
+    box.rows = op_.m;
+    box.columns = op_.n;
+    box.row_dim = op_.k;
+    box.source = operands_[1].storage;
+    box.thread = thread;
+    for (std::size_t d = 1; d + 1 < at.size(); ++d) {
+      box.at.push_back(at[d]);
+      box.extents.push_back(box.source->buffer.extent(static_cast<int>(d) - 1));
+    }
+    if (box.address % (8 * kBoxRowBytes) != 0)
+      machine_->fail("a box that does not begin where the swizzle does");
+    groups.load(barrier(at.size() - 1, at.back()), std::move(box));
+  }
+
+  GroupOperand operand(std::size_t which, std::int64_t index, int lines) const {
+    GroupOperand o;
+    o.storage = operands_[which].storage;
+    o.address = o.storage->shared_offset + index * o.storage->buffer->dtype.bytes();
+    o.lines = lines;
+    o.across = (op_.count >> (which - 1) & 1) != 0;
+    return o;
+  }
+
+  void multiply(const Active& active) {
+    const std::vector<int> groups = whole_groups(*machine_, active);
+    const std::vector<std::vector<std::int64_t>> at = indices(active);
+    for (const int g : groups) {
+      GroupProduct p;
+      p.c = operands_[0].storage;
+      p.registers.resize(kGroup);
+      std::int64_t a = -1, b = -1;
+      for (std::size_t i = 0; i < active.size(); ++i) {
+        if (active[i] / kGroup != g) continue;
+        p.registers[static_cast<std::size_t>(active[i] % kGroup)] = at[i][0];
+        if (a >= 0 && (a != at[i][1] || b != at[i][2]))
+          machine_->fail("the threads of a warp group name different tiles");
+        a = at[i][1];
+        b = at[i][2];
+      }
+      p.a = operand(1, a, op_.m);
+      p.b = operand(2, b, op_.n);
+      machine_->groups.multiply(g, std::move(p));
+    }
+    machine_->thread = -1;
+  }
+
+  const TileOp& op_;
+  std::vector<Index> operands_;
+};
+
+}  // namespace
+
+std::vector<int> whole_groups(Machine& m, const Active& active) {
+  std::vector<int> count(static_cast<std::size_t>((m.threads + kGroup - 1) / kGroup)), out;
+  for (const int t : active) ++count[static_cast<std::size_t>(t / kGroup)];
+  for (std::size_t g = 0; g < count.size(); ++g) {
+    if (count[g] == 0) continue;
+    if (count[g] != kGroup) {
+      m.fail("an operation of a warp group that " + std::to_string(count[g]) + " of its " +
+             std::to_string(kGroup) + " threads reach");
+    }
+    out.push_back(static_cast<int>(g));
+  }
+  return out;
+}
+
+ActionPtr compile_group_op(Machine* machine, ExprCompiler* exprs, const TileOp* t) {
+  return std::make_unique<GroupAction>(machine, exprs, t);
+}
+
+}  // namespace heddle::emu

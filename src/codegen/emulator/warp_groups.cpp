@@ -1,0 +1,282 @@
+#include "codegen/emulator/warp_groups.h"
+
+#include <algorithm>
+
+#include "codegen/emulator/machine.h"
+#include "codegen/interpreter/value.h"
+
+namespace heddle::emu {
+namespace {
+
+constexpr int kDepth = 16;            // of a wgmma of 16-bit operands
+constexpr std::int64_t kElement = 2;  // bytes of an operand
+constexpr std::int64_t kEightRows = 8 * kBoxRowBytes, kBoxOf64 = 64 * kBoxRowBytes;
+
+std::string name_of(const Storage& s) { return "'" + s.buffer->name + "'"; }
+
+}  // namespace
+
+// The canonical layouts of PTX for the 128-byte swizzle: groups of eight rows after 1024 bytes;
+// across the depth, boxes of 64 lines after 64 rows.
+std::int64_t GroupOperand::element(int line, int k) const {
+  const std::int64_t row = across ? k : line, in_row = (across ? line % 64 : k) * kElement;
+  const std::int64_t box = across ? line / 64 * kBoxOf64 : 0;
+  const std::int64_t byte =
+      swizzled(address + box + row / 8 * kEightRows + row % 8 * kBoxRowBytes + in_row);
+  return (byte - storage->shared_offset) / kElement;
+}
+
+std::pair<std::int64_t, std::int64_t> GroupOperand::bytes() const {
+  std::int64_t first = element(0, 0), last = first;
+  for (int line = 0; line < lines; ++line) {
+    for (int k = 0; k < kDepth; ++k) {
+      first = std::min(first, element(line, k));
+      last = std::max(last, element(line, k));
+    }
+  }
+  return {storage->shared_offset + first * kElement,
+          storage->shared_offset + (last + 1) * kElement};
+}
+
+std::int64_t Box::element(int row, int column) const {
+  const std::int64_t bytes = kBoxRowBytes / columns;
+  return (swizzled(address + row * kBoxRowBytes + column * bytes) - tile->shared_offset) / bytes;
+}
+
+void WarpGroups::start_block() {
+  barriers_.clear();
+  groups_.assign(static_cast<std::size_t>((m_.threads + kGroup - 1) / kGroup), {});
+  reads_.clear();
+}
+
+void WarpGroups::finish_block() {
+  for (const auto& [place, b] : barriers_) {
+    if (!b.loads.empty()) m_.fail("a box is still under way to " + name_of(*b.loads[0].tile));
+  }
+  for (const Group& g : groups_) {
+    if (!g.products.empty()) m_.fail("a product of a warp group that nothing waits for");
+  }
+}
+
+WarpGroups::Group& WarpGroups::group(int g) { return groups_.at(static_cast<std::size_t>(g)); }
+
+// ---- barriers ----
+
+WarpGroups::Barrier& WarpGroups::at(Place p) {
+  const auto found = barriers_.find(p);
+  if (found == barriers_.end()) {
+    m_.fail("the barrier " + name_of(*p.first) + "[" + std::to_string(p.second) +
+            "] is used before it is initialised");
+  }
+  return found->second;
+}
+
+void WarpGroups::init(Place barrier, int arrivals) {
+  if (barriers_.contains(barrier)) m_.fail("a barrier is initialised twice");
+  Barrier& b = barriers_[barrier];
+  b.arrivals = b.missing = arrivals;
+}
+
+void WarpGroups::end_phase(Barrier& b) {
+  if (b.missing > 0 || b.bytes != 0) return;
+  b.missing = b.arrivals;
+  ++b.phase;
+  strands.note_progress();
+}
+
+void WarpGroups::arrive(Place barrier, int thread, std::int64_t bytes) {
+  Barrier& b = at(barrier);
+  if (b.missing == 0) m_.fail("more arrivals at a barrier than its phase takes");
+  --b.missing;
+  b.bytes += bytes;
+  strands.note_progress();
+  for (Reads& r : reads_) {
+    if (r.group == thread / kGroup && r.complete) r.released = true;
+  }
+  end_phase(b);
+}
+
+void WarpGroups::wait(Place barrier, std::int64_t parity) {
+  for (;;) {
+    Barrier& b = at(barrier);
+    if (static_cast<std::int64_t>(b.phase & 1) != parity) return;
+    if (!b.loads.empty()) {
+      deliver(b);
+      continue;
+    }
+    const int thread = m_.thread;
+    const StmtNode* statement = m_.program.context.statement;
+    if (!strands.give_way()) {
+      m_.fail("a wait that has no end, for " + name_of(*barrier.first) + "[" +
+              std::to_string(barrier.second) + "]: " + std::to_string(b.missing) +
+              " arrivals and " + std::to_string(b.bytes) + " bytes are missing");
+    }
+    m_.thread = thread;
+    m_.program.context.statement = statement;
+  }
+}
+
+// ---- boxes ----
+
+void WarpGroups::load(Place barrier, Box box) {
+  std::int64_t first = box.element(0, 0), last = first;
+  for (int r = 0; r < box.rows; ++r) {
+    for (int c = 0; c < box.columns; ++c) {
+      const std::int64_t i = box.element(r, c);
+      if (i < 0 || i >= box.tile->size) m_.fail("a box lies outside of " + name_of(*box.tile));
+      State& state = box.tile->states[static_cast<std::size_t>(i)];
+      if (state == State::InFlight) m_.fail("two boxes at a time for " + name_of(*box.tile));
+      state = State::InFlight;
+      first = std::min(first, i);
+      last = std::max(last, i);
+    }
+  }
+  const std::int64_t bytes = box.tile->buffer->dtype.bytes(),
+                     begin = box.tile->shared_offset + first * bytes,
+                     end = box.tile->shared_offset + (last + 1) * bytes;
+  std::erase_if(reads_, [&](const Reads& r) {
+    if (r.end <= begin || end <= r.begin) return false;
+    if (!r.released) {
+      m_.fail("a box for " + name_of(*box.tile) + ", which warp group " + std::to_string(r.group) +
+              " has not released after its product");
+    }
+    return true;
+  });
+  at(barrier).loads.push_back(std::move(box));
+  strands.note_progress();
+}
+
+void WarpGroups::deliver(Barrier& b) {
+  const int thread = m_.thread;
+  for (const Box& box : b.loads) {
+    m_.thread = box.thread;
+    const std::size_t last = box.at.size() - 1, rows = static_cast<std::size_t>(box.row_dim);
+    for (int r = 0; r < box.rows; ++r) {
+      for (int c = 0; c < box.columns; ++c) {
+        std::vector<std::int64_t> at = box.at;
+        at[rows] += r;
+        at[last] += c;
+        std::int64_t position = 0;
+        bool inside = true;
+        for (std::size_t d = 0; d < at.size(); ++d) {
+          inside &= at[d] >= 0 && at[d] < box.extents[d];
+          position = position * box.extents[d] + at[d];
+        }
+        const auto to = static_cast<std::size_t>(box.element(r, c));
+        box.tile->values[to] =
+            inside ? m_.read(const_cast<Storage&>(*box.source), position) : Slot{};
+        box.tile->states[to] = State::Written;
+      }
+    }
+    b.bytes -= box.rows * kBoxRowBytes;
+  }
+  m_.thread = thread;
+  b.loads.clear();
+  if (b.bytes < 0) m_.fail("more bytes arrive at a barrier than it expects");
+  end_phase(b);
+}
+
+// ---- products ----
+
+void WarpGroups::read(int g, const GroupOperand& o) {
+  if (o.address % 16 != 0) m_.fail("the tile of a wgmma is not aligned to 16 bytes");
+  for (int line = 0; line < o.lines; ++line) {
+    for (int k = 0; k < kDepth; ++k) {
+      const std::int64_t i = o.element(line, k);
+      if (i < 0 || i >= o.storage->size) m_.fail("a wgmma reads outside of " + name_of(*o.storage));
+      if (o.storage->states[static_cast<std::size_t>(i)] != State::Written) {
+        m_.fail("a wgmma reads " + name_of(*o.storage) + "[" + std::to_string(i) +
+                "], which has not arrived");
+      }
+    }
+  }
+  const auto [begin, end] = o.bytes();
+  reads_.push_back({g, begin, end, false, false});
+}
+
+void WarpGroups::multiply(int g, GroupProduct p) {
+  Group& of = group(g);
+  if (!of.fenced) m_.fail("a wgmma with no fence before it");
+  for (const GroupOperand* o : {&p.a, &p.b}) read(g, *o);
+  for (int lane = 0; lane < kGroup; ++lane) {
+    m_.thread = g * kGroup + lane;
+    for (int i = 0; i < p.b.lines / 2; ++i) {
+      const std::int64_t r = p.registers[static_cast<std::size_t>(lane)] + i;
+      if (r < 0 || r >= p.c->size) m_.fail("a wgmma with registers outside of " + name_of(*p.c));
+      State& state = p.c->states[static_cast<std::size_t>(r * m_.threads + m_.thread)];
+      if (state == State::Unwritten)
+        m_.fail("a wgmma adds to " + name_of(*p.c) + ", never written");
+      state = State::InFlight;
+    }
+  }
+  of.products.push_back(std::move(p));
+  ++of.open;
+}
+
+void WarpGroups::commit(int g) { group(g).committed.push_back(std::exchange(group(g).open, 0)); }
+
+void WarpGroups::wait_for_products(int g, int pending) {
+  Group& of = group(g);
+  while (of.committed.size() > static_cast<std::size_t>(pending)) {
+    for (std::size_t n = of.committed.front(); n > 0; --n) {
+      run(g, of.products.front());
+      of.products.pop_front();
+    }
+    of.committed.pop_front();
+  }
+  // Registers of products that are still under way are not to be touched.
+  for (const GroupProduct& p : of.products) {
+    for (int lane = 0; lane < kGroup; ++lane) {
+      for (int i = 0; i < p.b.lines / 2; ++i) {
+        const std::int64_t r = p.registers[static_cast<std::size_t>(lane)] + i;
+        p.c->states[static_cast<std::size_t>(r * m_.threads + g * kGroup + lane)] = State::InFlight;
+      }
+    }
+  }
+  if (of.products.empty()) of.fenced = false;
+}
+
+std::vector<double> WarpGroups::values(const GroupOperand& o) {
+  std::vector<double> out;
+  for (int line = 0; line < o.lines; ++line) {
+    for (int k = 0; k < kDepth; ++k)
+      out.push_back(o.storage->values[static_cast<std::size_t>(o.element(line, k))].f);
+  }
+  return out;
+}
+
+void WarpGroups::complete_reads(int g, const GroupOperand& o) {
+  const auto range = o.bytes();
+  for (Reads& r : reads_) {
+    if (r.group == g && !r.complete && r.begin == range.first && r.end == range.second) {
+      r.complete = true;
+      return;
+    }
+  }
+}
+
+// The accumulators' map of PTX: register 4*t + 2*h + j of a lane is row lane / 4 + 8*h of its
+// warp's 16, column 8*t + 2*(lane % 4) + j.
+void WarpGroups::run(int g, const GroupProduct& p) {
+  const std::vector<double> a = values(p.a), b = values(p.b);
+  for (int thread = 0; thread < kGroup; ++thread) {
+    const int lane = thread % kWarp;
+    for (int i = 0; i < p.b.lines / 2; ++i) {
+      const int row = thread / kWarp * 16 + lane / 4 + 8 * (i / 2 % 2),
+                column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+      const auto at = static_cast<std::size_t>(
+          (p.registers[static_cast<std::size_t>(thread)] + i) * m_.threads + g * kGroup + thread);
+      double sum = p.c->values[at].f;
+      for (int k = 0; k < kDepth; ++k) {
+        sum += a[static_cast<std::size_t>(row * kDepth + k)] *
+               b[static_cast<std::size_t>(column * kDepth + k)];
+      }
+      p.c->values[at].f = interp::F32::round(sum);
+      p.c->states[at] = State::Written;
+    }
+  }
+  complete_reads(g, p.a);
+  complete_reads(g, p.b);
+}
+
+}  // namespace heddle::emu

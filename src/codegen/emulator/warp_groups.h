@@ -1,0 +1,113 @@
+// What TMA and warp groups do at the same time as threads, as late as the program allows: a box
+// arrives when a thread waits for it and not before, a product reads its operands when a thread
+// waits for it. What a program uses too early, or overwrites too early, is an error.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "codegen/emulator/strands.h"
+
+namespace heddle::emu {
+
+class Machine;
+struct Storage;
+
+/// Threads of a warp group, and bytes of a row of a box.
+constexpr int kGroup = 128;
+constexpr std::int64_t kBoxRowBytes = 128;
+
+/// Where TMA and wgmma find byte `address` of a tile whose rows of 128 bytes are swizzled.
+constexpr std::int64_t swizzled(std::int64_t address) { return address ^ (address >> 7 & 7) << 4; }
+
+/// A tile as a wgmma reads it: `lines` rows of A, or columns of B, of 16 steps of the depth.
+struct GroupOperand {
+  Storage* storage = nullptr;
+  std::int64_t address = 0;  ///< of the first element, in shared memory, before the swizzle
+  int lines = 0;
+  bool across = false;  ///< rows of boxes run across the depth
+
+  std::int64_t element(int line, int k) const;  ///< its position in the storage
+  /// The first byte that it reads, and the one behind the last.
+  std::pair<std::int64_t, std::int64_t> bytes() const;
+};
+
+struct GroupProduct {
+  Storage* c = nullptr;
+  std::vector<std::int64_t> registers;  ///< the first one, by thread of the warp group
+  GroupOperand a, b;
+};
+
+struct Box {
+  Storage* tile = nullptr;
+  std::int64_t address = 0;  ///< in shared memory, before the swizzle
+  int rows = 0, columns = 0, row_dim = 0;
+  const Storage* source = nullptr;
+  std::vector<std::int64_t> at, extents;  ///< of the source, outermost first
+  int thread = 0;
+
+  std::int64_t element(int row, int column) const;
+};
+
+class WarpGroups {
+ public:
+  explicit WarpGroups(Machine& m) : m_(m) {}
+  void start_block();
+  /// Fails where something is still under way.
+  void finish_block();
+
+  // Barriers are elements of shared memory.
+  using Place = std::pair<const Storage*, std::int64_t>;
+  void init(Place barrier, int arrivals);
+  /// `bytes` more are expected; one arrival by `thread`.
+  void arrive(Place barrier, int thread, std::int64_t bytes);
+  void wait(Place barrier, std::int64_t parity);
+
+  void load(Place barrier, Box box);
+
+  // Of warp group `g`.
+  void fence(int g) { group(g).fenced = true; }
+  void multiply(int g, GroupProduct product);
+  void commit(int g);
+  void wait_for_products(int g, int pending);
+
+  Strands strands;
+
+ private:
+  struct Barrier {
+    int arrivals = 0, missing = 0;
+    std::int64_t bytes = 0;  // expected and not arrived
+    std::uint32_t phase = 0;
+    std::vector<Box> loads;
+  };
+  struct Reads {
+    int group;
+    std::int64_t begin, end;
+    bool complete, released;
+  };
+  struct Group {
+    std::deque<GroupProduct> products;
+    std::deque<std::size_t> committed;  // sizes of the groups
+    std::size_t open = 0;               // products that are not committed
+    bool fenced = false;
+  };
+
+  Barrier& at(Place p);
+  Group& group(int g);
+  void end_phase(Barrier& b);
+  void deliver(Barrier& b);
+  void run(int g, const GroupProduct& p);
+  void read(int g, const GroupOperand& o);
+  void complete_reads(int g, const GroupOperand& o);
+  std::vector<double> values(const GroupOperand& o);
+
+  Machine& m_;
+  std::map<Place, Barrier> barriers_;
+  std::vector<Group> groups_;
+  std::vector<Reads> reads_;  // of tiles since they were loaded
+};
+
+}  // namespace heddle::emu

@@ -1,0 +1,178 @@
+#include "lower/gpu/group_nest.h"
+
+#include "heddle/ir/simplify.h"
+#include "lower/gpu/fragment_load.h"
+
+namespace heddle::gpu {
+namespace {
+
+constexpr int64_t kStep = 16;  // of the depth, in a wgmma of 16-bit operands
+constexpr int64_t kMostColumns = 256, kMostRows = 256;
+
+std::vector<Expr> at(const std::vector<Expr>& indices, const std::vector<VarBinding>& bind) {
+  std::vector<Expr> out;
+  for (const Expr& i : indices) out.push_back(simplify(substitute(i, bind)));
+  return out;
+}
+
+const Load* operand_of(const Expr& e) {
+  const Cast* c = e.as<Cast>();
+  return c ? c->value.as<Load>() : e.as<Load>();
+}
+
+bool uses(const Load& l, const Var& v) {
+  for (const Expr& i : l.indices) {
+    if (uses_var(i, v)) return true;
+  }
+  return false;
+}
+
+// Where the element of line `x` (a row or column of the product) and step `k` lies, counted from
+// the first one.
+using Layout = int64_t (*)(int64_t x, int64_t k);
+int64_t along_depth(int64_t x, int64_t k) { return x * kBoxRow + k; }
+int64_t across_depth(int64_t x, int64_t k) {
+  return x / kBoxRow * kBoxRow * kBoxRow + k * kBoxRow + x % kBoxRow;
+}
+
+bool lies(const TileNest::Place& p, const Var& x, int64_t lines, const Var& k, int64_t depth,
+          Layout layout) {
+  const auto position = [&](int64_t i, int64_t j) {
+    return flat_index(p.buffer, at(p.indices, {{x, Expr(i)}, {k, Expr(j)}}));
+  };
+  const Expr first = position(0, 0);
+  for (int64_t i = 0; i < lines; i += (i % 8 == 0 ? 1 : 7)) {
+    for (const int64_t j : {int64_t{0}, int64_t{1}, int64_t{8}, depth - 1}) {
+      const Expr distance = simplify(position(i, j) - first);
+      const int64_t* d = as_int(distance);
+      if (!d || *d != layout(i, j)) return false;
+    }
+  }
+  return true;
+}
+
+// Whether rows of the boxes of an operand run across the depth; nothing where it does not lie in
+// boxes.
+std::optional<bool> lies_across(const Load& l, const Var& x, const Var& k, int64_t lines) {
+  const TileNest::Place p{l.buffer, l.indices};
+  if (lies(p, x, lines, k, kStep, along_depth)) return false;
+  if (lies(p, x, lines, k, kStep, across_depth)) return true;
+  return {};
+}
+
+bool in_shared(const Load* l) { return l && l->buffer->scope == Scope::Shared; }
+
+struct Factors {
+  const Load *c, *a, *b;
+};
+
+// C = C + a * b, of two tiles in shared memory, a with index m and b with index n.
+std::optional<Factors> factors_of(const Store& st, const Var& m) {
+  const Binary* add = st.value.as<Binary>();
+  if (!add || add->op != BinaryOp::Add) return {};
+  const Expr self = make_load(st.buffer, st.indices);
+  const bool first = equal(add->a, self);
+  if (!first && !equal(add->b, self)) return {};
+  const Binary* mul = (first ? add->b : add->a).as<Binary>();
+  if (!mul || mul->op != BinaryOp::Mul) return {};
+  const Load *x = operand_of(mul->a), *y = operand_of(mul->b);
+  if (!in_shared(x) || !in_shared(y) || !(x->dtype == y->dtype) || x->dtype.bits != 16) return {};
+  if (uses(*y, m)) std::swap(x, y);
+  return Factors{(first ? add->a : add->b).as<Load>(), x, y};
+}
+
+}  // namespace
+
+bool column_tiles_follow(const std::vector<Expr>& indices, const Var& m, const Var& n,
+                         int64_t columns) {
+  const size_t tile = lane_dim(Fragment::C, indices.size()) - 1;
+  const std::vector<Expr> first = at(indices, {{m, Expr(0)}, {n, Expr(0)}});
+  for (int64_t t = 1; t < columns / 8; ++t) {
+    const std::vector<Expr> there = at(indices, {{m, Expr(0)}, {n, Expr(8 * t)}});
+    for (size_t d = 0; d < indices.size(); ++d) {
+      if (!equal(there[d], d == tile ? simplify(first[d] + Expr(t)) : first[d])) return false;
+    }
+  }
+  return true;
+}
+
+std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, const Store& st) {
+  if (loops.size() != 3) return {};
+  const Var &m = loops[0].var, &n = loops[1].var, &k = loops[2].var;
+  const int64_t columns = loops[1].extent;
+  if (loops[0].extent != kGroupRows / kGroupWarps || loops[2].extent != kStep || columns % 8 != 0 ||
+      columns < 8 || columns > kMostColumns)
+    return {};
+  const std::optional<Factors> f = factors_of(st, m);
+  if (!f || st.buffer->dtype != f32 || uses(*f->a, n) || uses(*f->b, m)) return {};
+  if (!laid_out(f->c->indices, m, n, Fragment::C, 2) ||
+      !column_tiles_follow(f->c->indices, m, n, columns))
+    return {};
+  const std::optional<bool> a = lies_across(*f->a, m, k, loops[0].extent),
+                            b = lies_across(*f->b, n, k, columns);
+  if (!a || !b) return {};
+  const std::vector<VarBinding> zero{{m, Expr(0)}, {n, Expr(0)}, {k, Expr(0)}};
+  TileNest t;
+  t.kind = TileNest::Kind::GroupProduct;
+  t.c = {st.buffer, at(st.indices, zero)};
+  t.a = {f->a->buffer, at(f->a->indices, zero)};
+  t.b = {f->b->buffer, at(f->b->indices, zero)};
+  t.columns = columns;
+  t.pack = 2;
+  t.across = (*a ? 1 : 0) | (*b ? 2 : 0);
+  return t;
+}
+
+namespace {
+
+// Whether `condition` says no more than that indices of `source` are below the extents.
+bool only_ends(const Expr& condition, const Load& source) {
+  const Binary* b = condition.as<Binary>();
+  if (!b) return false;
+  if (b->op == BinaryOp::And) return only_ends(b->a, source) && only_ends(b->b, source);
+  for (size_t d = 0; d < source.indices.size(); ++d) {
+    if (equal(simplify(source.indices[d] < source.buffer->shape[d]), simplify(condition)))
+      return true;
+  }
+  return false;
+}
+
+// The dimension of `indices` that is its value at zero plus `v`, alone in using it; -1: none.
+int dimension_of(const std::vector<Expr>& indices, const Var& v) {
+  int found = -1;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!uses_var(indices[d], v)) continue;
+    const Expr rest = simplify(indices[d] - v.expr());
+    if (found >= 0 || uses_var(rest, v)) return -1;
+    found = static_cast<int>(d);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const Store& st) {
+  if (loops.size() != 2 || st.buffer->scope != Scope::Shared || st.buffer->dtype.bits != 16)
+    return {};
+  const Var &row = loops[0].var, &i = loops[1].var;
+  if (loops[1].extent != kBoxRow || loops[0].extent > kMostRows) return {};
+  const Select* select = st.value.as<Select>();
+  const Load* source = (select ? select->on_true : st.value).as<Load>();
+  if (!source || in_shared(source) || source->buffer->scope == Scope::Local) return {};
+  if (select && (!is_const(select->on_false, 0) || !only_ends(select->condition, *source)))
+    return {};
+  const int row_dim = dimension_of(source->indices, row), last = dimension_of(source->indices, i);
+  if (row_dim < 0 || last + 1 != static_cast<int>(source->indices.size()) || row_dim == last)
+    return {};
+  if (!lies({st.buffer, st.indices}, row, loops[0].extent, i, kBoxRow, along_depth)) return {};
+  const std::vector<VarBinding> zero{{row, Expr(0)}, {i, Expr(0)}};
+  TileNest t;
+  t.kind = TileNest::Kind::BulkLoad;
+  t.a = {st.buffer, at(st.indices, zero)};
+  t.b = {source->buffer, at(source->indices, zero)};
+  t.columns = loops[0].extent;
+  t.row_dim = row_dim;
+  return t;
+}
+
+}  // namespace heddle::gpu

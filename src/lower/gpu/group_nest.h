@@ -1,0 +1,44 @@
+// Loop nests that Hopper runs as one operation: a product by the four warps of a warp group
+// (wgmma), and the copy of a box into shared memory (TMA).
+//
+//   for warp in 0..4 (threadIdx.y) {
+//     tensorized for m in 0..16 { for n in 0..N { for k in 0..16 {
+//       C[..] = C[..] + f32(a[..])*f32(b[..]) } } } }         a, b: tiles in shared memory
+//   tensorized for row in 0..R { for i in 0..64 {
+//     tile[..] = select(inside, source[..], 0) } }
+//
+// A tile is boxes of rows of 128 bytes, one row after the other. Rows run along the depth (one box:
+// all rows or columns of the tile) or across it (boxes of 64 rows or columns of the tile and all of
+// its depth, one box behind the other).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lower/gpu/tile_nest.h"
+
+namespace heddle::gpu {
+
+/// Elements of 16 bits in a row of a box, and steps of the depth in a box.
+inline constexpr int64_t kBoxRow = 64;
+/// Warps of a warp group, and rows of a wgmma.
+inline constexpr int64_t kGroupWarps = 4, kGroupRows = 64;
+
+/// A loop of a nest, outermost first.
+struct NestLoop {
+  Var var;
+  int64_t extent;
+};
+
+/// The part of a wgmma that one warp computes, as the loops from m inwards say it; nothing where
+/// they say something else.
+std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, const Store& st);
+
+/// The copy of a box.
+std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const Store& st);
+
+/// Whether tiles of 8 columns of a C fragment, `columns` in all, lie one behind the other.
+bool column_tiles_follow(const std::vector<Expr>& indices, const Var& m, const Var& n,
+                         int64_t columns);
+
+}  // namespace heddle::gpu

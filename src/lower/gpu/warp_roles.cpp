@@ -1,0 +1,288 @@
+// Loads and products by warps of their own, as Hopper's libraries have them (CUTLASS's
+// warp-specialized kernels): one thread keeps a ring of tiles filled by TMA, and warp groups
+// multiply what has arrived.
+//
+//   for blocks { local C; C = 0
+//     for k { shared A x N, B x N; bulk_load A; bulk_load B; C += A*B (wgmma) }
+//     store C }
+//   -->
+//   shared A, B rings of N; barriers full[N], empty[N]
+//   if the last warp group {
+//     for blocks { for k { wait empty[k % N]; expect full[k % N]; bulk_load A, B } }
+//   } else {
+//     for blocks { local C; C = 0
+//       for k { wait full[k % N]; C += A*B; commit; wait for the product before; its empty: arrive
+//       } store C } }
+//
+// Iterations are counted over all loops around the one over k: the ring goes on from one tile of a
+// persistent block to the next, and the loads of that run ahead of the stores of this.
+#include <algorithm>
+
+#include "heddle/ir/simplify.h"
+#include "heddle/support/error.h"
+#include "lower/gpu/gpu_passes.h"
+#include "lower/gpu/group_nest.h"
+#include "lower/gpu/tile_ring.h"
+
+namespace heddle::gpu {
+namespace {
+
+// Registers of a thread by warp groups that multiply, 1 to 3: of the one that loads, of those.
+// setmaxnreg moves them from the one to the others; with one of these there are enough.
+struct Registers {
+  int loads, multiplies;
+};
+constexpr Registers kRegisters[] = {{0, 0}, {40, 232}, {32, 160}};
+
+bool is_bulk_load(const Stmt& s) {
+  const TileOp* op = s.as<TileOp>();
+  return op && op->op == TileOpKind::BulkLoad;
+}
+
+bool has_bulk_load(const Stmt& s) {
+  bool found = false;
+  visit(s, [&](const Stmt& x) { found |= is_bulk_load(x); }, [](const Expr&) {});
+  return found;
+}
+
+// ---- persistent blocks ----
+
+// Each of `blocks` blocks runs every `blocks`th iteration.
+Stmt in_turns(const Stmt& s, int64_t blocks) {
+  const For* f = s ? s.as<For>() : nullptr;
+  if (!f || f->loop != LoopKind::PersistentX) {
+    return map_children(
+        s, [&](const Stmt& c) { return in_turns(c, blocks); }, [](const Expr& e) { return e; });
+  }
+  const int64_t n = *as_int(f->extent);
+  if (n <= blocks) return make_for(f->var, f->extent, LoopKind::BlockX, f->body);
+  const Var block("block"), turn("turn");
+  const Expr at = turn.expr() * Expr(blocks) + block.expr();
+  const Stmt once = make_if(at < Expr(n), substitute(f->body, {{f->var, at}}));
+  return make_for(block, Expr(blocks), LoopKind::BlockX,
+                  make_for(turn, Expr((n + blocks - 1) / blocks), LoopKind::Serial, once));
+}
+
+// ---- roles ----
+
+class Roles {
+ public:
+  explicit Roles(GpuKernel& kernel) : kernel_(kernel), groups_(kernel.block[2]) {}
+
+  void run() {
+    HEDDLE_ICHECK(kernel_.block[0] == kWarpLanes && kernel_.block[1] == kGroupWarps &&
+                      kernel_.cluster == 1 && !kernel_.tail,
+                  "boxes are loaded for warp groups of 32 x 4 threads");
+    const Stmt loads = producer(kernel_.body, {}, Expr(0));
+    HEDDLE_ICHECK(loads && found_, "no loop over tiles of several copies loads boxes");
+    const Stmt multiplies = consumer(kernel_.body, Expr(0));
+    kernel_.body = whole(loads, multiplies);
+    ++kernel_.block[2];
+  }
+
+ private:
+  static constexpr int64_t kWarpLanes = 32;
+
+  std::optional<FillAndUse> ring_of(const Stmt& s) const {
+    const For* f = s.as<For>();
+    if (!f || f->loop != LoopKind::Serial) return {};
+    std::optional<FillAndUse> p = fill_and_use(*f, Scope::Shared);
+    return p && has_bulk_load(p->fill) ? p : std::nullopt;
+  }
+
+  // The iterations before this one of the loops so far, times those of `f`, and its own.
+  static Expr counted(const For& f, const Expr& before) {
+    const int64_t* n = as_int(f.extent);
+    HEDDLE_ICHECK(n, "the loop over '" + f.var->name + "' around a ring of tiles varies in length");
+    return simplify(before * Expr(*n) + f.var.expr());
+  }
+
+  // The loops that lead to the ring, and nothing but its loads.
+  Stmt producer(const Stmt& s, const std::vector<VarBinding>& lets, const Expr& before) {
+    if (!s || !has_bulk_load(s)) return {};
+    if (const std::optional<FillAndUse> p = ring_of(s)) return loads(*s.as<For>(), *p, before);
+    if (const For* f = s.as<For>()) {
+      const Expr count = is_block(f->loop) ? before : counted(*f, before);
+      return make_for(f->var, f->extent, f->loop, producer(f->body, lets, count));
+    }
+    if (const Allocate* a = s.as<Allocate>()) return producer(a->body, lets, before);
+    return map_children(
+        s, [&](const Stmt& c) { return producer(c, lets, before); },
+        [](const Expr& e) { return e; });
+  }
+
+  // All but the loads.
+  Stmt consumer(const Stmt& s, const Expr& before) {
+    if (!s) return s;
+    if (has_bulk_load(s)) {
+      if (ring_of(s)) return multiplications(*s.as<For>(), before);
+      if (const For* f = s.as<For>()) {
+        const Expr count = is_block(f->loop) ? before : counted(*f, before);
+        return make_for(f->var, f->extent, f->loop, consumer(f->body, count));
+      }
+    }
+    // All threads of the role are in it.
+    if (const For* f = s.as<For>(); f && f->loop == LoopKind::ThreadZ) {
+      const int64_t* n = as_int(f->extent);
+      if (n && *n == groups_)
+        return consumer(substitute(f->body, {{f->var, group_.expr()}}), before);
+    }
+    return map_children(
+        s, [&](const Stmt& c) { return consumer(c, before); }, [](const Expr& e) { return e; });
+  }
+
+  void make_barriers(const FillAndUse& p) {
+    HEDDLE_ICHECK(!found_, "a kernel has two rings of boxes");
+    found_ = true;
+    copies_ = p.t.copies;
+    rings_ = p.rings;
+    full_ = Buffer::make("full", u64, {Expr(int64_t{copies_})}, Scope::Shared);
+    empty_ = Buffer::make("empty", u64, {Expr(int64_t{copies_})}, Scope::Shared);
+    HEDDLE_ICHECK(copies_ > 1 && p.others.empty(), "a ring of boxes has several copies");
+  }
+
+  Expr slot_of(const Expr& count) const {
+    return simplify(floormod(count, Expr(int64_t{copies_})));
+  }
+  // Of the phase in which that count uses its slot.
+  Expr parity_of(const Expr& count) const {
+    return simplify(floormod(floordiv(count, Expr(int64_t{copies_})), Expr(2)));
+  }
+  static Stmt on(TileOpKind op, const Buffer& barrier, const Expr& slot, int64_t count = 0) {
+    return make_group_op(op, {{barrier, slot}}, 0, 0, 0, static_cast<int>(count));
+  }
+  static Stmt wait(const Buffer& barrier, const Expr& slot, const Expr& parity) {
+    return make_group_op(TileOpKind::BarrierWait, {{barrier, slot}, {barrier, parity}}, 0, 0, 0, 0);
+  }
+
+  // Bytes of all boxes of a fill.
+  static int64_t bytes_of(const Stmt& s) {
+    if (const TileOp* op = s.as<TileOp>())
+      return int64_t{op->m} * op->n * op->operands[0].buffer->dtype.bytes();
+    int64_t bytes = 0;
+    const For* f = s.as<For>();
+    map_children(
+        s,
+        [&](const Stmt& c) {
+          bytes += bytes_of(c);
+          return c;
+        },
+        [](const Expr& e) { return e; });
+    return f ? bytes * *as_int(f->extent) : bytes;
+  }
+
+  static Stmt with_barrier(const Stmt& s, const TileOperand& barrier) {
+    if (is_bulk_load(s)) {
+      const TileOp* op = s.as<TileOp>();
+      std::vector<TileOperand> operands = op->operands;
+      operands.push_back(barrier);
+      return make_group_op(op->op, std::move(operands), op->m, op->n, op->k, op->count);
+    }
+    return map_children(
+        s, [&](const Stmt& c) { return with_barrier(c, barrier); },
+        [](const Expr& e) { return e; });
+  }
+
+  Stmt loads(const For& f, const FillAndUse& p, const Expr& before) {
+    make_barriers(p);
+    ring_ = p;
+    const Expr count = counted(f, before), slot = slot_of(count);
+    // A fresh barrier counts as one whose phase before the first is complete.
+    const Stmt round = make_block({wait(empty_, slot, simplify(Expr(1) - parity_of(count))),
+                                   on(TileOpKind::BarrierExpect, full_, slot, bytes_of(p.fill)),
+                                   with_barrier(in_slot(p.fill, p, slot, false), {full_, slot})});
+    return make_for(f.var, f.extent, f.loop, round);
+  }
+
+  // By one thread of a warp group.
+  static Stmt by_one(const Stmt& s) {
+    return make_for(Var("lane"), Expr(1), LoopKind::ThreadX,
+                    make_for(Var("warp"), Expr(1), LoopKind::ThreadY, s));
+  }
+
+  // One product is in flight while the loop goes on to the next tile.
+  Stmt multiplications(const For& f, const Expr& before) {
+    const FillAndUse& p = ring_;
+    const Expr count = counted(f, before), slot = slot_of(count), one(int64_t{1});
+    const auto release = [&](const Expr& c) {
+      return by_one(on(TileOpKind::BarrierArrive, empty_, slot_of(c)));
+    };
+    const Stmt use = consumer(in_slot(p.use, p, slot, false), before);
+    const Stmt round =
+        make_block({wait(full_, slot, parity_of(count)), make_sync(SyncKind::GroupFence), use,
+                    make_sync(SyncKind::GroupCommit), wait_for_products(use, 1),
+                    make_if(f.var.expr() > Expr(0), release(simplify(count - one)))});
+    const Expr last = simplify(substitute(count, {{f.var, simplify(f.extent - one)}}));
+    return make_block(
+        {make_for(f.var, f.extent, f.loop, round), wait_for_products(use, 0), release(last)});
+  }
+
+  static Stmt wait_for_products(const Stmt& use, int pending) {
+    Buffer c;
+    visit(
+        use,
+        [&](const Stmt& x) {
+          const TileOp* op = x.as<TileOp>();
+          if (op && op->op == TileOpKind::GroupMma) c = op->operands[0].buffer;
+        },
+        [](const Expr&) {});
+    HEDDLE_ICHECK(c, "a ring of boxes that no warp group multiplies");
+    return make_group_op(TileOpKind::GroupWait, {{c, Expr(0)}}, 0, 0, pending,
+                         static_cast<int>(c.num_elements()));
+  }
+
+  Stmt init() const {
+    const Var slot("slot");
+    const Stmt each = make_block({on(TileOpKind::BarrierInit, full_, slot, 1),
+                                  on(TileOpKind::BarrierInit, empty_, slot, groups_)});
+    const Stmt all = make_for(slot, Expr(int64_t{copies_}), LoopKind::Serial, each);
+    return make_for(Var("group"), Expr(1), LoopKind::ThreadZ, by_one(all));
+  }
+
+  Stmt whole(const Stmt& loads, const Stmt& multiplies) const {
+    const Registers r = kRegisters[std::min<int64_t>(groups_, 3) - 1];
+    const auto given = [](int n) { return n ? make_sync(SyncKind::Registers, n) : Stmt(); };
+    const Stmt roles = make_for(
+        group_, Expr(groups_ + 1), LoopKind::ThreadZ,
+        make_if(group_.expr() >= Expr(groups_), make_block({given(-r.loads), by_one(loads)}),
+                make_block({given(r.multiplies), multiplies})));
+    Stmt s = make_block({init(), make_sync(SyncKind::Block), roles});
+    for (const Buffer& b : {full_, empty_}) s = make_allocate(b, s);
+    for (auto b = rings_.rbegin(); b != rings_.rend(); ++b) s = make_allocate(*b, s);
+    return s;
+  }
+
+  GpuKernel& kernel_;
+  const int64_t groups_;  // that multiply
+  const Var group_{"group"};
+  bool found_ = false;
+  int copies_ = 0;
+  FillAndUse ring_;
+  std::vector<Buffer> rings_;
+  Buffer full_, empty_;
+};
+
+}  // namespace
+
+void warp_roles(GpuKernel& kernel, int64_t sms) {
+  if (!has_bulk_load(kernel.body)) return;
+  const int64_t blocks = std::min(kernel.grid[0], sms);
+  kernel.body = in_turns(kernel.body, blocks);
+  kernel.grid[0] = launch_shape(kernel.body).grid[0];
+  Roles(kernel).run();
+}
+
+void collect_maps(GpuKernel& kernel) {
+  kernel.maps.clear();
+  visit(
+      kernel.body,
+      [&](const Stmt& s) {
+        const TileOp* op = s.as<TileOp>();
+        if (!op || op->op != TileOpKind::BulkLoad) return;
+        const GpuKernel::TensorMap map{op->operands[1].buffer, op->k, op->m};
+        if (!find_map(kernel, *op)) kernel.maps.push_back(map);
+      },
+      [](const Expr&) {});
+}
+
+}  // namespace heddle::gpu

@@ -1,0 +1,58 @@
+#include "runtime/cuda/tensor_map.h"
+
+#include <algorithm>
+
+#include "heddle/support/error.h"
+
+namespace heddle::cuda {
+namespace {
+
+constexpr std::size_t kMostDims = 5;
+constexpr std::int64_t kMostRows = 256, kRowBytes = 128, kPitchBytes = 16;
+
+}  // namespace
+
+void check_map(const TensorMap& map, const std::string& kernel) {
+  const std::size_t rank = map.shape.size();
+  const auto row_dim = static_cast<std::size_t>(map.row_dim);
+  HEDDLE_ICHECK(rank >= 2 && rank <= kMostDims && map.row_dim >= 0 && row_dim + 1 < rank,
+                "a tensor map of kernel '" + kernel + "' has " + std::to_string(rank) +
+                    " dimensions, and rows along dimension " + std::to_string(map.row_dim));
+  HEDDLE_ICHECK(map.rows >= 1 && map.rows <= kMostRows &&
+                    (map.element_bytes == 2 || map.element_bytes == 4) &&
+                    map.shape.back() * map.element_bytes % kPitchBytes == 0,
+                "TMA does not take the boxes of kernel '" + kernel + "'");
+}
+
+api::TensorMapBytes encode(DeviceState& device, const TensorMap& map, void* address) {
+  if (device.api->tensor_map_encode == nullptr) {
+    throw_runtime_error(
+        "this kernel loads its tiles by TMA, and the NVIDIA driver is older than "
+        "CUDA 12.0",
+        {}, "install a newer driver");
+  }
+  // Innermost first.
+  const std::size_t rank = map.shape.size();
+  unsigned long long extents[kMostDims] = {}, strides[kMostDims] = {};
+  unsigned box[kMostDims], element_strides[kMostDims];
+  std::fill(box, box + kMostDims, 1U);
+  std::fill(element_strides, element_strides + kMostDims, 1U);
+  auto bytes = static_cast<unsigned long long>(map.element_bytes);
+  for (std::size_t d = 0; d < rank; ++d) {
+    extents[d] = static_cast<unsigned long long>(map.shape[rank - 1 - d]);
+    bytes *= extents[d];
+    strides[d] = bytes;  // of the next dimension
+  }
+  box[0] = static_cast<unsigned>(kRowBytes / map.element_bytes);
+  box[rank - 1 - static_cast<std::size_t>(map.row_dim)] = static_cast<unsigned>(map.rows);
+  api::TensorMapBytes out;
+  const int type = map.element_bytes == 2 ? api::kTensorMapUint16 : api::kTensorMapFloat32;
+  device.check(
+      device.api->tensor_map_encode(&out, type, static_cast<unsigned>(rank), address, extents,
+                                    strides, box, element_strides, api::kInterleaveNone,
+                                    api::kSwizzle128, api::kPromoteL2To256, api::kFillZeros),
+      "cuTensorMapEncodeTiled");
+  return out;
+}
+
+}  // namespace heddle::cuda

@@ -1,0 +1,228 @@
+// Products by warp groups (wgmma) from tiles that TMA loads: sizes that divide no tile, operands
+// that lie either way, batches, epilogues. What the emulator makes of the kernels is what the
+// interpreter makes of the declaration; and it finds what a kernel does too early.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "codegen/cuda/nvrtc.h"
+#include "heddle/codegen/cuda.h"
+#include "heddle/codegen/emulator.h"
+#include "heddle/ops/ops.h"
+#include "selftest/pair.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+Target h200() { return Target::parse("cuda -gpu=h200"); }
+
+AutoSchedulerOptions options() {
+  AutoSchedulerOptions o;
+  o.use_records = false;
+  o.use_alternatives = false;
+  return o;
+}
+
+struct Form {
+  DataType type = bf16;
+  bool transpose_a = false, transpose_b = false;
+};
+
+selftest::RandomProgram product(const Form& f, int64_t m, int64_t n, int64_t k, int64_t batch = 0) {
+  selftest::RandomProgram p;
+  const auto shape = [&](bool turned, int64_t x, int64_t y) {
+    Shape s;
+    if (batch > 0) s.push_back(Expr(batch));
+    s.push_back(Expr(turned ? y : x));
+    s.push_back(Expr(turned ? x : y));
+    return s;
+  };
+  p.inputs = {placeholder(shape(f.transpose_a, m, k), f.type, "A"),
+              placeholder(shape(f.transpose_b, k, n), f.type, "B")};
+  p.outputs = {ops::matmul(p.inputs[0], p.inputs[1], f.transpose_a, f.transpose_b)};
+  p.text = to_string(f.type) + (f.transpose_a ? " T" : " N") + (f.transpose_b ? "T " : "N ") +
+           std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+  return p;
+}
+
+// The template of `p`, and the config of it that the knobs say; others at their defaults.
+struct Knobs {
+  int64_t tiles = 1, groups = 1, cols = 64, stages = 3, raster = 1;
+};
+Schedule schedule(const selftest::RandomProgram& p, const Knobs& knobs,
+                  const Target& target = h200()) {
+  const AutoSchedulerOptionsScope scope(options());
+  const Template t = make_template(ComputeDag(p.outputs), target);
+  Config c = t.default_config();
+  const auto set = [&](const std::string& name, int64_t value) {
+    c.values.at(static_cast<size_t>(t.knob_index(name))) = value;
+  };
+  set("unit", 1);
+  set("group_tiles", knobs.tiles);
+  set("groups", knobs.groups);
+  set("group_cols", knobs.cols);
+  set("group_stages", knobs.stages);
+  set("raster", knobs.raster);
+  return t.instantiate(c);
+}
+
+// Emulated, it is right; returns the kernels.
+std::string check(const selftest::RandomProgram& p, const Knobs& knobs) {
+  SCOPED_TRACE(p.text);
+  const Schedule s = schedule(p, knobs);
+  const selftest::Case want(p, 3);
+  const std::vector<NDArray> arrays = want.fresh_arrays();
+  selftest::emulated(5)(s, p.args(), arrays);
+  EXPECT_EQ(want.difference(arrays), "");
+  return to_string(lower_gpu(s, p.args()));
+}
+
+TEST(WarpGroups, EveryFormOfSizesThatDoNotDivide) {
+  for (const DataType type : {bf16, f16}) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        EXPECT_THAT(check(product({type, ta, tb}, 72, 88, 136), {}), HasSubstr("wgmma.m64n64k16"));
+      }
+    }
+  }
+}
+
+TEST(WarpGroups, EveryTile) {
+  EXPECT_THAT(check(product({}, 200, 136, 200), {2, 2, 128, 2}), HasSubstr("wgmma.m64n128k16"));
+  check(product({bf16, true, false}, 136, 264, 72), {1, 2, 256, 4});
+  check(product({f16, false, true}, 328, 104, 72), {2, 1, 96, 3});
+}
+
+TEST(WarpGroups, BatchesAndEpilogues) {
+  check(product({}, 40, 72, 72, 3), {});
+  selftest::RandomProgram p = product({}, 72, 72, 80);
+  const Tensor bias = placeholder({72}, bf16, "bias"), residual = placeholder({72, 72}, bf16, "r");
+  p.inputs.push_back(bias);
+  p.inputs.push_back(residual);
+  p.outputs = {ops::relu(ops::add(ops::add(p.outputs[0], bias), residual))};
+  p.text = "bias and residual";
+  check(p, {});
+}
+
+// More tiles than SMs: each block takes several in turn, and its ring goes on from one to the next.
+TEST(WarpGroups, PersistentBlocks) {
+  Target few = h200();
+  few.gpu.sms = 3;
+  const selftest::RandomProgram p = product({}, 256, 200, 200);
+  const Schedule s = schedule(p, {1, 1, 64, 3, 2}, few);
+  const selftest::Case want(p, 3);
+  const std::vector<NDArray> arrays = want.fresh_arrays();
+  const GpuProgram lowered = lower_gpu(s, p.args());
+  EXPECT_EQ(lowered.main[0].grid[0], 3);
+  emulate(lowered, arrays, {.seed = 7});
+  EXPECT_EQ(want.difference(arrays), "");
+}
+
+TEST(WarpGroups, AreChosenForLargeProductsThatTmaTakes) {
+  const auto text = [](const selftest::RandomProgram& p) {
+    const AutoSchedulerOptionsScope scope(options());
+    return to_string(lower_gpu(create_schedule(p.outputs, h200()), p.args()));
+  };
+  EXPECT_THAT(text(product({}, 4096, 4096, 4096)), HasSubstr("wgmma."));
+  EXPECT_THAT(text(product({f16, true, true}, 8192, 8192, 8192)), HasSubstr("wgmma."));
+  // Rows of 1031 elements are no multiple of 16 bytes.
+  EXPECT_THAT(text(product({}, 4096, 4096, 1031)), Not(HasSubstr("wgmma.")));
+  EXPECT_THAT(text(product({}, 16, 64, 4096)), Not(HasSubstr("wgmma.")));
+}
+
+TEST(WarpGroups, CompileWithoutWarnings) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  for (const auto& [form, knobs] : {std::pair<Form, Knobs>{{bf16, false, false}, {1, 2, 256, 4}},
+                                    {{f16, true, true}, {2, 2, 128, 3}},
+                                    {{bf16, true, false}, {1, 1, 128, 4}}}) {
+    const selftest::RandomProgram p = product(form, 512, 512, 512);
+    const cuda::Cubin cubin =
+        cuda::compile_cuda(emit_cuda(lower_gpu(schedule(p, knobs), p.args())), "sm_90a");
+    EXPECT_THAT(cubin.warnings, IsEmpty()) << cubin.log;
+    for (const cuda::KernelResources& use : cubin.kernels) EXPECT_EQ(use.spill_stores, 0);
+  }
+}
+
+// ---- what the emulator finds ----
+
+using Change = std::function<Stmt(const Stmt&)>;
+
+Stmt changed(const Stmt& s, const Change& change) {
+  if (!s) return s;
+  if (s.as<TileOp>() || s.as<Sync>()) return change(s);
+  return map_children(
+      s, [&](const Stmt& c) { return changed(c, change); }, [](const Expr& e) { return e; });
+}
+
+// What the emulator says of a right kernel whose statements are changed.
+std::string complaint(const Change& change) {
+  const selftest::RandomProgram p = product({}, 64, 64, 320);
+  GpuProgram lowered = lower_gpu(schedule(p, {1, 1, 64, 2, 1}), p.args());
+  lowered.main[0].body = changed(lowered.main[0].body, change);
+  const selftest::Case want(p, 3);
+  try {
+    emulate(lowered, want.fresh_arrays(), {.seed = 1});
+  } catch (const Error& e) {
+    return e.message;
+  }
+  return "";
+}
+
+Change without(TileOpKind kind, const std::string& buffer = "") {
+  return [=](const Stmt& s) {
+    const TileOp* op = s.as<TileOp>();
+    const bool drop =
+        op && op->op == kind && (buffer.empty() || op->operands[0].buffer->name == buffer);
+    return drop ? Stmt() : s;
+  };
+}
+
+// Waits for the phase before the first, which is over at once.
+Change not_waiting_for(const std::string& barrier) {
+  return [=](const Stmt& s) {
+    const TileOp* op = s.as<TileOp>();
+    if (!op || op->op != TileOpKind::BarrierWait || op->operands[0].buffer->name != barrier)
+      return s;
+    return make_group_op(op->op, {op->operands[0], {op->operands[1].buffer, Expr(1)}}, 0, 0, 0, 0);
+  };
+}
+
+TEST(WarpGroups, TheEmulatorFindsWhatIsDoneTooEarly) {
+  EXPECT_EQ(complaint([](const Stmt& s) { return s; }), "");
+  EXPECT_THAT(complaint(not_waiting_for("full")), HasSubstr("has not arrived"));
+  EXPECT_THAT(complaint(not_waiting_for("empty")), HasSubstr("more arrivals"));
+  EXPECT_THAT(complaint(without(TileOpKind::GroupWait)), HasSubstr("not released"));
+  EXPECT_THAT(complaint(without(TileOpKind::BarrierArrive)), HasSubstr("has no end"));
+  EXPECT_THAT(complaint(without(TileOpKind::BarrierExpect)), HasSubstr("more bytes arrive"));
+  EXPECT_THAT(complaint(without(TileOpKind::BarrierInit)), HasSubstr("before it is initialised"));
+}
+
+TEST(WarpGroups, TheEmulatorFindsAccumulatorsThatAreReadTooEarly) {
+  // The last wait leaves a product in flight.
+  const auto weaker = [](const Stmt& s) {
+    const TileOp* op = s.as<TileOp>();
+    if (!op || op->op != TileOpKind::GroupWait || op->k > 0) return s;
+    return make_group_op(op->op, op->operands, op->m, op->n, 1, op->count);
+  };
+  EXPECT_THAT(complaint(weaker), HasSubstr("no wait for it came before"));
+}
+
+TEST(WarpGroups, TheEmulatorFindsMissingFencesAndBytes) {
+  const auto unfenced = [](const Stmt& s) {
+    const Sync* y = s.as<Sync>();
+    return y && y->sync == SyncKind::GroupFence ? Stmt() : s;
+  };
+  EXPECT_THAT(complaint(unfenced), HasSubstr("no fence"));
+  const auto expects_more = [](const Stmt& s) {
+    const TileOp* op = s.as<TileOp>();
+    if (!op || op->op != TileOpKind::BarrierExpect) return s;
+    return make_group_op(op->op, op->operands, op->m, op->n, op->k, op->count + 16);
+  };
+  EXPECT_THAT(complaint(expects_more), HasSubstr("has no end"));
+}
+
+}  // namespace
+}  // namespace heddle::testing
