@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 namespace heddle::measuring {
 namespace {
@@ -59,7 +60,7 @@ std::vector<FleetDevice*> FleetDevices::usable() {
     if (device.usable()) out.push_back(&device);
   }
   std::stable_sort(out.begin(), out.end(), [](const FleetDevice* a, const FleetDevice* b) {
-    return a->rounds.size() < b->rounds.size();
+    return std::pair(a->rounds.size(), a->use.trials) < std::pair(b->rounds.size(), b->use.trials);
   });
   return out;
 }

@@ -31,7 +31,7 @@ class FleetDevices {
   void all_leave();
 
   FleetDevice* find(const std::string& name);
-  /// Usable, those with the fewest rounds first.
+  /// Usable, those with the fewest rounds first, then those that measured least.
   std::vector<FleetDevice*> usable();
   /// The one on which most was measured, that races be comparable; null: there is none.
   FleetDevice* steadiest();
@@ -51,6 +51,11 @@ class FleetDevices {
   Timer clock_;
   std::map<std::string, FleetDevice> devices_;
 };
+
+/// Record::machine: the fingerprint does not tell machines of one kind apart.
+inline std::string name_in_records(const NodeUse& device) {
+  return device.machine + " at " + device.name;
+}
 
 /// How much a series of times changes from one to the next, relative to its median: the mean. 0 for
 /// fewer than six.

@@ -1,9 +1,7 @@
 // Tasks that nodes are told of, and candidates on their way to machine code.
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "measure/fleet_measurer.h"
 #include "measure/measured_task.h"
-#include "measure/steps_hash.h"
 #include "measure/worker_answers.h"
 #include "measure/worker_task.h"
 
@@ -39,8 +37,7 @@ void FleetMeasurer::ask_for_code(int64_t id) {
                              {"no_spills", job.no_spills}}));
 }
 
-int64_t FleetMeasurer::job_of(int task, const Json& steps, uint64_t steps_key, bool no_spills) {
-  const uint64_t key = hash_combine(tasks_[static_cast<size_t>(task)].key, steps_key);
+int64_t FleetMeasurer::job_of(int task, const Json& steps, uint64_t key, bool no_spills) {
   const auto [at, is_new] = job_ids_.try_emplace(key, next_job_);
   if (is_new) {
     jobs_[next_job_] = {.task = task, .key = key, .steps = steps, .no_spills = no_spills};
@@ -83,6 +80,7 @@ void FleetMeasurer::heard_of_job(const Json& message) {
   if (at == jobs_.end()) return;  // dropped meanwhile
   Job& job = at->second;
   if (message.contains("lost")) {
+    job.state = Job::State::Asked;
     if (++job.lost <= kMostLost) return ask_for_code(at->first);
     // Its steps go to a device without code.
     job_ids_.erase(job.key);
@@ -96,13 +94,6 @@ void FleetMeasurer::heard_of_job(const Json& message) {
   job.state = Job::State::Failed;
   job.failure = failed(measure_error_from_string(message.at("error").as_string()),
                        message.at("message").as_string());
-}
-
-bool FleetMeasurer::prefetch(const TuneTask& task, std::span<const Schedule> schedules) {
-  if (!compiles_apart()) return false;
-  const int number = task_number(task);
-  for (const Schedule& s : schedules) job_of(number, s.to_json(), steps_hash(s), true);
-  return true;
 }
 
 }  // namespace heddle::measuring

@@ -4,7 +4,9 @@
 // Candidates are compiled by nodes that only compile, where there are any, and measured in rounds
 // of several, so that what a request costs is paid once for many. Each device has one round at work
 // and one waiting. A candidate is reported when its first answer arrives; every later one is
-// dropped. The tuner's thread does all of it, between messages of the bridge (fleet_bridge.h).
+// dropped. Devices that have nothing of a batch measure what was announced for the next one, so
+// that they need not wait for the slowest of a batch, nor while the search thinks. The tuner's
+// thread does all of it, between messages of the bridge (fleet_bridge.h).
 #pragma once
 
 #include <deque>
@@ -39,7 +41,15 @@ class FleetMeasurer : public Measurer {
   std::vector<std::string> problems() const override;
 
  private:
-  struct Batch;
+  /// The candidates of one call of measure().
+  struct Batch {
+    int task = 0;
+    const TuneClock& clock;
+    const Done& done;
+    double best = 0;
+    std::vector<int64_t> trials = {};  ///< by index
+    size_t left = 0;                   ///< not finished
+  };
   /// A task that the bridge is told of.
   struct Known {
     uint64_t key = 0;
@@ -58,6 +68,17 @@ class FleetMeasurer : public Measurer {
     MeasureResult failure = {};
     double seconds = 0;
     int lost = 0;  ///< times that a node died with it
+  };
+  /// A candidate of the batch at hand, or of one that was announced.
+  struct Trial {
+    int task = 0;
+    uint64_t key = 0;
+    Json steps;
+    int64_t job = 0;
+    std::optional<size_t> index = {};          ///< in the batch; none: it was announced
+    int out = 0;                               ///< rounds that it is in
+    int deaths = 0;                            ///< of devices that had it
+    std::optional<MeasureResult> result = {};  ///< of one that was announced
   };
   /// Trials that a device was given together.
   struct Round {
@@ -82,23 +103,32 @@ class FleetMeasurer : public Measurer {
   // Tasks and code (fleet_jobs.cpp).
   int task_number(const TuneTask& task);
   bool compiles_apart() const { return compilers_ > 0; }
-  int64_t job_of(int task, const Json& steps, uint64_t steps_key, bool no_spills);
+  int64_t job_of(int task, const Json& steps, uint64_t key, bool no_spills);
   void ask_for_code(int64_t id);
   void drop_jobs(const std::vector<int64_t>& jobs);
   int64_t base_job(int task);
   bool ready(int64_t job) const;
 
-  // A batch (fleet_measurer.cpp).
+  // Trials (fleet_trials.cpp).
+  uint64_t trial_key(int task, const Schedule& schedule) const;
+  int64_t new_trial(int task, const Schedule& schedule, uint64_t key, bool no_spills);
+  void forget_trial(int64_t number);
+  Trial* open_trial(int64_t number);
+  void take_results(Batch& batch, const Json& message, FleetDevice* device);
+  void settle(Batch& batch, int64_t number, const MeasureResult& result);
+  void blame(Batch& batch, const Round& round, const std::string& why);
+  void put_back(const Round& round);
+  void collect_failed(Batch& batch);
+
+  // Rounds (fleet_rounds.cpp).
   void feed(Batch& batch);
   void back_up(Batch& batch);
-  void send_round(Batch& batch, FleetDevice& device, const std::vector<size_t>& which);
+  void send_round(const Batch& batch, FleetDevice& device, const std::vector<int64_t>& trials);
+  size_t round_size(const Batch& batch, size_t left) const;
+
+  // A batch (fleet_measurer.cpp).
+  void begin(Batch& batch, const TuneTask& task, std::span<const Schedule> schedules);
   void take(Batch& batch, const Json& message);
-  void take_results(Batch& batch, const Json& message, FleetDevice* device);
-  void blame(Batch& batch, const Round& round, const std::string& why);
-  void put_back(Batch& batch, const Round& round);
-  void collect_failed(Batch& batch);
-  size_t round_size(const Batch& batch, size_t ready) const;
-  void finish(Batch& batch, size_t index, const MeasureResult& result);
   /// Rounds that no device has any more; with why, where it died of one.
   struct Lost {
     Round round;
@@ -107,6 +137,7 @@ class FleetMeasurer : public Measurer {
 
   // A race (fleet_race.cpp).
   struct Race;
+  void hear_of_others(const Json& message);
   bool compile_racers(Race& race);
   bool race_on(Race& race, FleetDevice& device, double seconds);
 
@@ -119,6 +150,8 @@ class FleetMeasurer : public Measurer {
   std::map<int64_t, Job> jobs_;
   std::map<uint64_t, int64_t> job_ids_;  ///< by task and steps
   std::map<int64_t, Round> rounds_;
+  std::map<int64_t, Trial> trials_;
+  std::map<uint64_t, int64_t> announced_;  ///< trials by key
   std::deque<Lost> lost_;
   int64_t next_job_ = 1, next_round_ = 1, next_trial_ = 1;
   double mean_trial_ = 0.05;  ///< seconds of one trial on a device, of late

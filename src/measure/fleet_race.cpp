@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "measure/fleet_measurer.h"
-#include "measure/steps_hash.h"
 #include "measure/worker_answers.h"
 
 namespace heddle::measuring {
@@ -23,20 +22,24 @@ struct FleetMeasurer::Race {
   std::vector<MeasureResult> results = {};
 };
 
+/// Rounds of trials that were announced: they are measured when they are asked for.
+void FleetMeasurer::hear_of_others(const Json& message) {
+  FleetDevice* device = nullptr;
+  if (const std::optional<Round> round = heard_of_round(message, &device)) put_back(*round);
+}
+
 /// False when the clock expired.
 bool FleetMeasurer::compile_racers(Race& race) {
   if (!compiles_apart()) return true;
   race.jobs.clear();
   for (const Schedule& s : race.schedules)
-    race.jobs.push_back(job_of(race.task, s.to_json(), steps_hash(s), false));
+    race.jobs.push_back(job_of(race.task, s.to_json(), trial_key(race.task, s), false));
   const auto all_ready = [&] {
     return std::all_of(race.jobs.begin(), race.jobs.end(), [&](int64_t job) { return ready(job); });
   };
   while (!all_ready()) {
     if (race.clock.expired()) return false;
-    FleetDevice* late = nullptr;  // of rounds that nobody waits for
-    if (const std::optional<Json> message = listen(kGlance, race.clock))
-      heard_of_round(*message, &late);
+    if (const std::optional<Json> message = listen(kGlance, race.clock)) hear_of_others(*message);
   }
   return true;
 }
@@ -60,7 +63,7 @@ bool FleetMeasurer::race_on(Race& race, FleetDevice& device, double seconds) {
   next_trial_ += static_cast<int64_t>(race.schedules.size());
   if (candidates.empty()) return true;
   const int64_t id = next_round_++;
-  const std::string name = device.use.name, machine = device.use.machine;
+  const std::string name = device.use.name, machine = name_in_records(device.use);
   rounds_[id] = {.device = name,
                  .task = race.task,
                  .trials = {},
@@ -81,10 +84,8 @@ bool FleetMeasurer::race_on(Race& race, FleetDevice& device, double seconds) {
       if (!rounds_.contains(id)) return false;
       continue;
     }
-    FleetDevice* from = nullptr;
-    const bool mine = message->at("round").as_int() == id;
-    heard_of_round(*message, &from);
-    if (!mine) continue;
+    hear_of_others(*message);
+    if (message->at("round").as_int() != id) continue;
     const Json* results = message->find("results");
     if (results == nullptr) return false;
     for (const Json& json : results->elements()) {
@@ -111,9 +112,7 @@ std::vector<MeasureResult> FleetMeasurer::race(const TuneTask& task,
     FleetDevice* device = devices_.steadiest();
     const double left = std::min(seconds - timer.elapsed_s(), clock.left_s());
     if (device == nullptr) {
-      FleetDevice* late = nullptr;
-      if (const std::optional<Json> message = listen(kGlance, clock))
-        heard_of_round(*message, &late);
+      if (const std::optional<Json> message = listen(kGlance, clock)) hear_of_others(*message);
       wait_for_devices(clock);
       continue;
     }
@@ -122,6 +121,7 @@ std::vector<MeasureResult> FleetMeasurer::race(const TuneTask& task,
     over = device != nullptr && race_on(race, *device, left);
   }
   drop_jobs(race.jobs);
+  for (const Lost& lost : lost_) put_back(lost.round);
   lost_.clear();
   spent_["race"] += timer.elapsed_s();
   return race.results;

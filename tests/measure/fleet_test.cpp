@@ -216,7 +216,7 @@ TEST(Fleet, AllDevicesMeasureAndEachTrialIsReportedOnce) {
     EXPECT_EQ(machines.size(), 3u);
     EXPECT_EQ(trials_of(*m), 60);
     EXPECT_EQ(m->width(), 3);
-    EXPECT_EQ(m->prefetch(task, schedules), compilers > 0);
+    EXPECT_TRUE(m->prefetch(task, schedules));
     expect_all_once(measure_all(*m, task, schedules), 60);  // after a prefetch
     EXPECT_TRUE(m->problems().empty());
   }
@@ -358,6 +358,37 @@ TEST(Fleet, ARaceRunsOnOneDevice) {
       EXPECT_TRUE(r.ok()) << r.message;
       EXPECT_EQ(r.machine, results[0].machine);
     }
+  }
+}
+
+// Announced candidates are measured while nothing else is to be done, and then are there at once.
+TEST(Fleet, WhatIsAnnouncedIsMeasuredAhead) {
+  const TuneTask task = small_matmul();
+  const std::vector<Schedule> all = candidates(task, 60);
+  const std::vector<Schedule> first(all.begin(), all.begin() + 20);
+  const std::vector<Schedule> second(all.begin() + 20, all.begin() + 40);
+  for (const int compilers : {0, 2}) {
+    const std::string measured = scratch("fleet_ahead");
+    Json config = Json::object({{"devices", 2}, {"compilers", compilers}, {"log", measured}});
+    const auto m = fleet(config);
+    expect_all_once(measure_all(*m, task, candidates(task, 1)), 1);
+    EXPECT_TRUE(m->prefetch(task, second));
+    expect_all_once(measure_all(*m, task, first), 20);
+    const int before = trials_of(*m);
+    expect_all_once(measure_all(*m, task, second), 20);
+    EXPECT_GT(before, 0);
+    EXPECT_EQ(trials_of(*m), 41);
+    std::ifstream lines(measured);
+    int count = 0;
+    for (std::string line; std::getline(lines, line);) ++count;
+    EXPECT_EQ(count, 41);  // none was measured a second time
+    // One that is announced and never asked for holds up nobody, nor a race.
+    EXPECT_TRUE(m->prefetch(task, all));
+    expect_all_once(measure_all(*m, task, first), 20);
+    for (const MeasureResult& r : m->race(task, candidates(task, 3), 5, TuneClock(20)))
+      EXPECT_TRUE(r.ok()) << r.message;
+    expect_all_once(measure_all(*m, task, all), 60);
+    std::filesystem::remove(measured);
   }
 }
 

@@ -64,7 +64,8 @@ struct TuneRequest {
   int at_once = 0;  ///< candidates that are timed at the same time; 0: as the machine allows
   uint64_t seed = 0;
   std::string policy, model;
-  std::string fleet;  ///< address of a cluster; empty: this machine
+  std::string fleet;         ///< address of a cluster; empty: this machine
+  std::string fleet_device;  ///< what Ray calls the devices; empty: after the target
   bool no_warm_start = false;
   std::string json;  ///< a file, or "-"
   bool quiet = false;

@@ -36,6 +36,8 @@ void add_tune(CLI::App& app, TuneRequest& o) {
   c->add_option("--fleet", o.fleet,
                 "Measure on the devices of a Ray cluster: ray://host:port, host:port, auto, or "
                 "local (this machine)");
+  c->add_option("--fleet-device", o.fleet_device,
+                "The devices' name in the cluster (cpu:CHIP or gpu:CHIP of the target)");
   c->add_option("--seed", o.seed, "Of the search (0)");
   c->add_option("--policy", o.policy, "evolutionary or random (evolutionary)");
   c->add_option("--model", o.model, "xgboost, random, or the file of a saved model (xgboost)");

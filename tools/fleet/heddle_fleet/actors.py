@@ -19,15 +19,23 @@ class UnknownSession(Exception):
 
 
 class _Session:
-    def __init__(self, command, hello, key):
+    def __init__(self, command, hello, key, index):
         self.command, self.hello, self.key = command, hello, key
+        self.environment = dict(os.environ)
+        if hello["kind"] == "cuda" and hello["node"]:  # it measures
+            gpus = os.environ.get("HEDDLE_FLEET_GPUS", "").split(",")
+            self.environment["CUDA_VISIBLE_DEVICES"] = gpus[index] if gpus[0] else str(index)
         self.tasks = {}
         self.process = None
         self.used = time.monotonic()
 
+    def start(self):
+        tasks = self.tasks.values()
+        self.process = NodeProcess(self.command, self.hello, tasks, self.environment)
+
     def ask(self, request, seconds):
         if self.process is None:
-            self.process = NodeProcess(self.command, self.hello, self.tasks.values())
+            self.start()
         try:
             return self.process.ask(request, seconds + SLACK_SECONDS)
         except NodeDied:
@@ -48,10 +56,10 @@ class NodeActor:
         self._lock = threading.Lock()
         threading.Thread(target=self._watch, daemon=True).start()
 
-    def open(self, session, command, hello, key):
-        """What the worker says of this machine. Twice is as once."""
-        made = _Session(worker_command(command), hello, key)
-        made.process = NodeProcess(made.command, hello, [])
+    def open(self, session, command, hello, key, index):
+        """What the worker says of this machine. `index`: of the device among those of its node."""
+        made = _Session(worker_command(command), hello, key, index)
+        made.start()
         with self._lock:
             old = self._sessions.get(session)
             self._sessions[session] = made

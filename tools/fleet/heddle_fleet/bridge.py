@@ -122,12 +122,9 @@ class Bridge:
                 nodes = await loop.run_in_executor(None, ray.nodes)
             except Exception as error:  # the cluster is gone: the tuner decides
                 raise RuntimeError(f"the cluster does not answer: {error}") from error
-            compiling = 0
             for node in nodes:
                 for i in range(cluster.compilers_of(node)):
-                    compiling += 1
                     self._meet(self._compilers, node, i, "compile ", {"num_cpus": 1})
-            self._all_compilers = compiling
             for node in nodes:
                 for i in range(cluster.devices_of(node, self._hello["resource"])):
                     resources = {"num_cpus": 0, "resources": {self._hello["resource"]: 1}}
@@ -138,9 +135,9 @@ class Bridge:
         name = f"{prefix}{cluster.node_name(node)}#{index}"
         if name not in known:
             known[name] = Actor(name, node["NodeID"])
-            self._start(self._open(known, known[name], resources))
+            self._start(self._open(known, known[name], index, resources))
 
-    async def _open(self, known, actor, resources):
+    async def _open(self, known, actor, index, resources):
         hello = self._hello["device" if known is self._devices else "compiler"]
         options = {
             "name": f"heddle {actor.name}",
@@ -152,7 +149,8 @@ class Bridge:
         }
         try:
             handle = self._actor.options(**options).remote()
-            opened = handle.open.remote(self._session, self._hello["worker"], hello, self._key)
+            worker = self._hello["worker"]
+            opened = handle.open.remote(self._session, worker, hello, self._key, index)
             about = await asyncio.wait_for(_result(opened), timeout=LONGEST_WAIT)
         except RayTaskError as error:  # its worker does not start: no second try
             if known is self._devices:

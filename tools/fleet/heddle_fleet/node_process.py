@@ -21,7 +21,8 @@ def worker_command(tuners):
     named = os.environ.get("HEDDLE_FLEET_WORKER")
     if named:
         return named.split()
-    if all(os.path.exists(word.split("=", 1)[-1]) for word in tuners[:2]):
+    library = [word.split("=", 1)[1] for word in tuners if word.startswith("--library=")]
+    if all(os.path.exists(path) for path in (tuners[0], *library)):
         return tuners
     heddle = shutil.which("heddle")
     if heddle:
@@ -30,12 +31,11 @@ def worker_command(tuners):
 
 
 class NodeProcess:
-    def __init__(self, command, hello, tasks):
+    def __init__(self, command, hello, tasks, environment=None):
         self._words = tempfile.TemporaryFile()
         self._buffer = bytearray()
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words, bufsize=0
-        )
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._words}
+        self._process = subprocess.Popen(command, env=environment, bufsize=0, **pipes)
         self.about = self.ask(hello, START_SECONDS)[0]
         if "message" in self.about:
             self.kill()
@@ -81,6 +81,7 @@ class NodeProcess:
         self._words.seek(max(0, self._words.tell() - 300))
         words = self._words.read().decode(errors="replace").strip()
         how = f"signal {-status}" if status < 0 else f"status {status}"
+        self._close()
         return NodeDied(f"the worker ended with {how}" + (f": {words}" if words else ""))
 
     @property
@@ -90,3 +91,8 @@ class NodeProcess:
     def kill(self):
         self._process.kill()
         self._process.wait()
+        self._close()
+
+    def _close(self):
+        for file in (self._process.stdin, self._process.stdout, self._words):
+            file.close()

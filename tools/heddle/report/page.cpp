@@ -148,7 +148,7 @@ std::string report_page(const LogData& data, const std::vector<Roof>& roofs) {
          tasks_section(data) + network_section(data) + curves_section(data) +
          roofline_section(data, roofs) + failures_section(data) + model_section(data) +
          alternatives_section(data) + configs_section(data) + time_section(data) +
-         picks_section(data) + "</body>\n</html>\n";
+         machines_section(data) + picks_section(data) + "</body>\n</html>\n";
 }
 
 }  // namespace heddle::cli

@@ -23,6 +23,7 @@ std::string model_section(const LogData& data);
 std::string configs_section(const LogData& data);  ///< knobs that differ from the static choice
 std::string alternatives_section(const LogData& data);  ///< each graph of each task
 std::string time_section(const LogData& data);          ///< where tuning's time went
+std::string machines_section(const LogData& data);      ///< of a log of several
 std::string picks_section(const LogData& data);         ///< what multi-kernels picked
 
 /// The lines of a log of picks. Those that cannot be read are said in `problems`.

@@ -11,6 +11,7 @@
 
 #include "common/figures.h"
 #include "heddle/support/table.h"
+#include "tune/node_table.h"
 
 namespace heddle::cli {
 namespace {
@@ -67,6 +68,8 @@ std::vector<std::string> status_lines(const TuneProgress& p, const Overall& sum,
   lines.push_back(time + "  " + trials_text(p));
   const char* note = sum.screened ? "  (~: in screening; the race at the end decides)" : "";
   lines.push_back("  " + phase_text(p, stopping) + note);
+  constexpr size_t kNodeLines = 10;
+  for (std::string& line : node_lines(p.nodes, kNodeLines)) lines.push_back(std::move(line));
   return lines;
 }
 

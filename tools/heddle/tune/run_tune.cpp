@@ -226,7 +226,8 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
 
   std::unique_ptr<Measurer> fleet;
   if (!request.fleet.empty()) {
-    fleet = make_fleet_measurer({.target = target, .address = request.fleet});
+    fleet = make_fleet_measurer(
+        {.target = target, .address = request.fleet, .resource = request.fleet_device});
     options.measurer = fleet.get();
   }
 

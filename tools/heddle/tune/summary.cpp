@@ -6,6 +6,7 @@
 #include "common/alternatives_table.h"
 #include "common/figures.h"
 #include "heddle/support/table.h"
+#include "tune/node_table.h"
 
 namespace heddle::cli {
 namespace {
@@ -213,6 +214,7 @@ std::string summary_text(const TuneOutcome& o, int columns) {
          " s, " + format_fixed(per_second(o.report), 1) + "/s";
   out += ended_text(o.report) + "\n";
   for (const std::string& remark : o.report.remarks) out += "measured: " + remark + "\n";
+  for (const std::string& line : node_lines(o.report.nodes, INT_MAX)) out += line + "\n";
   for (const std::string& problem : o.report.problems) out += "problem: " + problem + "\n";
   return out + failures_text(o.report) + rejections_text(o.report) + time_text(o.report) +
          model_text(o.report.model);
@@ -240,6 +242,7 @@ Json to_json(const TuneOutcome& o) {
   }
   j["time_spent"] = Json::object();
   for (const auto& [name, seconds] : o.report.time_spent) j["time_spent"][name] = seconds;
+  if (!o.report.nodes.empty()) j["nodes"] = nodes_json(o.report.nodes);
   j["problems"] = Json::array_of(o.report.problems);
   j["remarks"] = Json::array_of(o.report.remarks);
   const ModelAccuracy& m = o.report.model;

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""What a fleet costs and how far one driver reaches, on logical devices of this machine.
+
+    rate.py build/bin/fleet_rate sleep --devices 64 --milliseconds 50   devices that only sleep
+    rate.py build/bin/fleet_rate overhead                               one real device beside local workers
+
+Makes a Ray cluster of this machine (tools/fleet/requirements.txt) and ends it.
+"""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+
+from ray.cluster_utils import Cluster
+
+HERE = pathlib.Path(__file__).resolve().parent
+PACKAGE = HERE.parent.parent / "tools" / "fleet"
+DEVICE = "cpu:here"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program")
+    parser.add_argument("what", choices=["sleep", "overhead"])
+    parser.add_argument("--devices", type=int, default=64)
+    parser.add_argument("--milliseconds", type=float, default=50)
+    parser.add_argument("--trials", type=int, default=5000)
+    parser.add_argument("--batch", type=int, default=0)
+    options = parser.parse_args()
+    environment = {**os.environ, "HEDDLE_PYTHON": sys.executable, "PYTHONPATH": str(PACKAGE)}
+    sleeping = options.what == "sleep"
+    if sleeping:
+        node = f"{sys.executable} {HERE / 'sleeping_node.py'} {options.milliseconds}"
+        os.environ.update(PYTHONPATH=str(PACKAGE), HEDDLE_FLEET_WORKER=node)  # the nodes inherit it
+    devices = options.devices if sleeping else 1
+    batch = options.batch or (32 * devices if sleeping else 32)
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 1, "resources": {DEVICE: devices}, "include_dashboard": False},
+    )
+    try:
+        command = [options.program, cluster.address, "--device", DEVICE, "--devices", str(devices)]
+        command += ["--trials", str(options.trials), "--batch", str(batch)]
+        if not sleeping:
+            command.append("--beside_local")
+        print(" ".join(command), flush=True)
+        return subprocess.run(command, env=environment, timeout=1200).returncode
+    finally:
+        cluster.shutdown()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+// Rounds: which device is given what, and when another one is given it as well.
+#include <algorithm>
+#include <cmath>
+
+#include "measure/fleet_measurer.h"
+
+namespace heddle::measuring {
+namespace {
+
+// A round takes about so long: what asking costs weighs little then, and little is lost with it.
+constexpr double kRoundSeconds = 0.5;
+constexpr size_t kLargestRound = 64;
+// One at work, and one that waits for it.
+constexpr size_t kRoundsEach = 2;
+// The first round of a task computes its reference.
+constexpr double kReferenceSeconds = 60;
+// A message takes no longer than this, else its device is not there.
+constexpr double kGraceSeconds = 15;
+// A round that takes so many times longer than expected is also given to a device with nothing to
+// do.
+constexpr double kStraggles = 3, kStraggleSeconds = 1;
+
+}  // namespace
+
+/// `left`: trials that are to be shared out.
+size_t FleetMeasurer::round_size(const Batch& batch, size_t left) const {
+  const auto devices = static_cast<double>(width());
+  double count = std::min(kRoundSeconds, 0.5 * batch.clock.left_s()) / mean_trial_;
+  count = std::min(count, std::ceil(static_cast<double>(left) / devices / kRoundsEach));
+  return static_cast<size_t>(std::clamp(count, 1.0, static_cast<double>(kLargestRound)));
+}
+
+void FleetMeasurer::send_round(const Batch& batch, FleetDevice& device,
+                               const std::vector<int64_t>& trials) {
+  const Known& known = tasks_[static_cast<size_t>(batch.task)];
+  Json candidates = Json::array();
+  for (const int64_t number : trials) {
+    Trial& trial = trials_.at(number);
+    ++trial.out;
+    Json candidate = Json::object({{"trial", number}, {"steps", trial.steps}});
+    if (jobs_.contains(trial.job) && compiles_apart()) candidate["job"] = Json(trial.job);
+    candidates.push_back(std::move(candidate));
+  }
+  const double timeout = options_.protocol.timeout_seconds;
+  const auto bases = device.bases.find(batch.task);
+  const double base = bases == device.bases.end() ? 0 : bases->second.back();
+  // Each of them may hang, though few will.
+  const double most = std::min(batch.clock.left_s(),
+                               3 * timeout + 10 * mean_trial_ * static_cast<double>(trials.size()) +
+                                   (base == 0 ? kReferenceSeconds : 0));
+  const int64_t id = next_round_++;
+  Json request = Json::object({{"do", "measure"},
+                               {"round", id},
+                               {"device", device.use.name},
+                               {"task", batch.task},
+                               {"seconds", most}});
+  if (std::isfinite(batch.best)) {
+    // As fast as this device is.
+    const bool scaled = base > 0 && known.first_base > 0;
+    request["best"] = Json(scaled ? batch.best * base / known.first_base : batch.best);
+  }
+  const auto base_code = jobs_.find(base_job(batch.task));
+  if (base_code != jobs_.end() && base_code->second.state == Job::State::Compiled)
+    request["base_job"] = Json(base_code->first);
+  request["candidates"] = std::move(candidates);
+  Round round{.device = device.use.name, .task = batch.task, .trials = trials};
+  // What it has before this one comes first.
+  round.allowed = most + kGraceSeconds;
+  for (const int64_t before : device.rounds) {
+    const auto at = rounds_.find(before);
+    if (at != rounds_.end()) round.allowed += at->second.allowed;
+  }
+  rounds_[id] = std::move(round);
+  devices_.give(device, id);
+  bridge_.send(request);
+}
+
+/// Gives devices what is compiled and nobody has: of the batch, then what was announced.
+void FleetMeasurer::feed(Batch& batch) {
+  std::vector<int64_t> waiting, suspects;
+  const auto look_at = [&](int64_t number) {
+    const Trial* trial = open_trial(number);
+    if (trial == nullptr || trial->out > 0 || trial->task != batch.task) return;
+    const auto job = jobs_.find(trial->job);
+    if (!ready(trial->job) || (job != jobs_.end() && job->second.state == Job::State::Failed))
+      return;
+    (trial->deaths > 0 ? suspects : waiting).push_back(number);
+  };
+  for (const int64_t number : batch.trials) look_at(number);
+  const size_t own = waiting.size();
+  for (const auto& [key, number] : announced_) look_at(number);
+  size_t at = 0;
+  for (FleetDevice* device : devices_.usable()) {
+    while (device->rounds.size() < kRoundsEach) {
+      if (device->rounds.empty() && !suspects.empty()) {  // alone: who dies with it is no accident
+        send_round(batch, *device, {suspects.back()});
+        suspects.pop_back();
+        break;
+      }
+      const size_t whole = round_size(batch, std::max(batch.left, waiting.size()));
+      const size_t left = (at < own ? own : waiting.size()) - at;
+      const size_t count = std::min(whole, left);
+      // A second round only once it is worth one.
+      if (count == 0 || (!device->rounds.empty() && count < whole && at < own)) break;
+      send_round(batch, *device,
+                 {waiting.begin() + static_cast<ptrdiff_t>(at),
+                  waiting.begin() + static_cast<ptrdiff_t>(at + count)});
+      at += count;
+    }
+  }
+}
+
+/// The oldest round that takes much longer than others do is also measured by a device that has
+/// nothing to do; whoever answers first is heard.
+void FleetMeasurer::back_up(Batch& batch) {
+  std::vector<FleetDevice*> devices = devices_.usable();
+  std::erase_if(devices, [](const FleetDevice* d) { return !d->rounds.empty(); });
+  for (FleetDevice* device : devices) {
+    std::vector<int64_t> which;
+    for (const auto& [id, round] : rounds_) {
+      const double expected = mean_trial_ * static_cast<double>(round.trials.size());
+      const FleetDevice* has = devices_.find(round.device);
+      const bool queued = has && !has->rounds.empty() && has->rounds.front() != id;
+      const double late = kStraggles * expected * (queued ? 2 : 1) + kStraggleSeconds;
+      if (round.race || round.task != batch.task || round.since.elapsed_s() < late) continue;
+      for (const int64_t number : round.trials) {
+        const Trial* trial = open_trial(number);
+        if (trial && trial->index && trial->out == 1 && trial->deaths == 0) which.push_back(number);
+      }
+      if (!which.empty()) break;
+    }
+    if (which.empty()) return;
+    send_round(batch, *device, which);
+  }
+}
+
+}  // namespace heddle::measuring

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""The parts of heddle-fleet that need no Ray: frames, signatures, and a node asked over pipes.
+
+    parts_test.py build/bin/heddle
+"""
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+from heddle_fleet import frames, signing
+from heddle_fleet.node_process import NodeDied, NodeProcess, worker_command
+
+HEDDLE = sys.argv[1] if len(sys.argv) > 1 else "heddle"
+
+
+class Frames(unittest.TestCase):
+    def test_messages_come_out_as_they_went_in(self):
+        first, second = {"do": "task", "steps": [1, 2.5, None]}, {"name": "é"}
+        buffer = bytearray(frames.pack(first) + frames.pack(second)[:-1])
+        self.assertEqual(frames.unpack(buffer), first)
+        self.assertIsNone(frames.unpack(buffer))
+        buffer += frames.pack(second)[-1:]
+        self.assertEqual(frames.unpack(buffer), second)
+        self.assertEqual(buffer, b"")
+
+    def test_what_is_no_frame_is_refused(self):
+        for header in (b"HDW9\0\0\0\0", b"GET / HT", b"HDW1\xff\xff\xff\xff"):
+            with self.assertRaises(frames.FrameError):
+                frames.unpack(bytearray(header))
+
+
+class Signing(unittest.TestCase):
+    task, steps, code = {"task": 1, "name": "t"}, {"steps": [1]}, {"object": "7f45"}
+
+    def test_code_of_the_run_is_taken(self):
+        artefact = signing.signed(b"key", self.task, self.steps, self.code)
+        self.assertEqual(signing.verified(b"key", self.task, self.steps, artefact), self.code)
+
+    def test_other_code_is_not(self):
+        artefact = signing.signed(b"key", self.task, self.steps, self.code)
+        changed = artefact[:-3] + b"6" + artefact[-2:]
+        for key, task, steps, what in (
+            (b"another", self.task, self.steps, artefact),
+            (b"key", {"task": 2}, self.steps, artefact),
+            (b"key", self.task, {"steps": [2]}, artefact),
+            (b"key", self.task, self.steps, changed),
+            (b"key", self.task, self.steps, b""),
+            (b"key", self.task, self.steps, artefact[32:]),
+        ):
+            with self.assertRaises(signing.ForeignCode):
+                signing.verified(key, task, steps, what)
+
+
+HELLO = {
+    "do": "hello",
+    "protocol": 1,
+    "kind": "cpu",
+    "memory_limit": 0,
+    "node": "",
+    "measure": {
+        "min_repeats": 2,
+        "max_repeats": 3,
+        "min_seconds": 0.0,
+        "max_seconds": 0.05,
+        "relative_ci": 0.02,
+        "cutoff": 0.0,
+        "timeout_seconds": 10.0,
+        "memory_limit_bytes": 0,
+        "check_output": True,
+    },
+}
+
+
+def version():
+    said = subprocess.run([HEDDLE, "--version"], capture_output=True, text=True, check=True)
+    return said.stdout.split()[-1]
+
+
+class Node(unittest.TestCase):
+    def start(self, hello):
+        return NodeProcess([HEDDLE, "worker"], hello, [])
+
+    def test_it_says_what_it_is(self):
+        node = self.start({**HELLO, "version": version()})
+        self.assertTrue(node.about["machine"])
+        node.kill()
+
+    def test_one_of_another_version_says_so(self):
+        with self.assertRaisesRegex(NodeDied, "its worker of"):
+            self.start({**HELLO, "version": "0.0.0"})
+
+    def test_a_death_is_told_with_its_last_words(self):
+        node = self.start({**HELLO, "version": version()})
+        with self.assertRaisesRegex(NodeDied, "status 2: heddle-worker: .*told of no task 3"):
+            node.ask({"do": "compile", "task": 3, "steps": {}}, 20)
+        node = self.start({**HELLO, "version": version()})
+        os.kill(node.pid, signal.SIGKILL)
+        with self.assertRaisesRegex(NodeDied, "signal 9"):
+            node.ask({"do": "compile", "task": 3, "steps": {}}, 20)
+
+    def test_one_that_does_not_answer_is_killed(self):
+        node = self.start({**HELLO, "version": version()})
+        os.kill(node.pid, signal.SIGSTOP)
+        with self.assertRaisesRegex(NodeDied, "did not answer in time"):
+            node.ask({"do": "task"}, 0.2)
+
+    def test_the_command_is_found(self):
+        self.assertEqual(worker_command([HEDDLE, "worker"])[0], HEDDLE)
+        os.environ["HEDDLE_FLEET_WORKER"] = "/opt/heddle worker"
+        try:
+            self.assertEqual(worker_command([HEDDLE]), ["/opt/heddle", "worker"])
+        finally:
+            del os.environ["HEDDLE_FLEET_WORKER"]
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
