@@ -93,7 +93,12 @@ class Fleet:
         self.nodes = [self.add(), self.add()]
 
     def add(self, **options):
-        return self.cluster.add_node(num_cpus=0, resources={DEVICE: 1}, **options)
+        for attempt in range(4):
+            try:
+                return self.cluster.add_node(num_cpus=0, resources={DEVICE: 1}, **options)
+            except Exception as error:  # Ray gives a raylet ten seconds, which a busy machine takes
+                if attempt == 3 or "timed out" not in str(error):
+                    raise
 
     def kill_node(self):
         node = self.nodes.pop(random.randrange(len(self.nodes)))
