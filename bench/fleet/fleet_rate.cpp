@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "heddle/measure/fleet.h"
@@ -90,10 +91,12 @@ void wait_for(Measurer& fleet, const TuneTask& task, const Request& request, Rng
   seconds_of(fleet, task, draw(task, 4 * request.devices, rng), &failed);
 }
 
-double busy_seconds(const Measurer& fleet) {
-  double sum = 0;
-  for (const NodeUse& use : fleet.nodes()) sum += use.busy_seconds;
-  return sum;
+/// Of all devices, with candidates of theirs.
+double running_seconds(const Measurer& fleet) {
+  for (const auto& [part, seconds] : fleet.time_spent()) {
+    if (part == "run (all nodes)") return seconds;
+  }
+  return 0;
 }
 
 int run(const Request& request) {
@@ -107,12 +110,15 @@ int run(const Request& request) {
   const auto local = request.beside_local ? make_worker_measurer() : nullptr;
   Rng rng(1);
   wait_for(*fleet, task, request, rng);
-  const double busy = busy_seconds(*fleet);
+  const double before = running_seconds(*fleet);
   std::vector<double> by_fleet, by_local;
   int failed = 0, done = 0;
   double seconds = 0;
+  std::vector<Schedule> next = draw(task, request.batch, rng);
   while (done < request.trials) {
-    const std::vector<Schedule> batch = draw(task, request.batch, rng);
+    // As the tuner does: the next batch is announced before this one is measured.
+    const std::vector<Schedule> batch = std::exchange(next, draw(task, request.batch, rng));
+    if (!local) fleet->prefetch(task, next);
     if (local) by_local.push_back(seconds_of(*local, task, batch, &failed) / request.batch);
     const double took = seconds_of(*fleet, task, batch, &failed);
     by_fleet.push_back(took / request.batch);
@@ -121,8 +127,8 @@ int run(const Request& request) {
   }
   std::printf("%d trials (%d failed) on %d devices: %.0f trials/s\n", done, failed, fleet->width(),
               done / seconds);
-  std::printf("devices had something to do %.1f %% of the time\n",
-              100 * (busy_seconds(*fleet) - busy) / (seconds * fleet->width()));
+  std::printf("candidates were on devices %.1f %% of the time\n",
+              100 * (running_seconds(*fleet) - before) / (seconds * fleet->width()));
   std::printf("a trial: fleet %.2f ms", 1e3 * median(by_fleet));
   if (local) {
     std::printf(", local %.2f ms, beyond it %.2f ms", 1e3 * median(by_local),

@@ -33,6 +33,16 @@ void WorkerMeasurer::open_lanes(int task) {
                  cold ? RunLanes() : RunLanes(cpus, of.tmpl.target().cores, options_.runs_at_once));
 }
 
+/// Asks for the static choice to be compiled beside candidates.
+Json WorkerMeasurer::base_request(int task) const {
+  const TuneTask& of = tasks_[task].task;
+  Json request =
+      Json::object({{"do", "compile"}, {"task", task}, {"slot", kBase}, {"candidate", kBase}});
+  request["steps"] = of.message ? of.message->at("default") : of.tmpl.static_schedule().to_json();
+  if (const Json* code = given_code(kStaticChoice)) request["code"] = *code;
+  return request;
+}
+
 /// Compiles the static choice where it is timed beside candidates, so that they are compared with
 /// it and not with the machine of a minute ago. What a worker that died of it had compiled is
 /// compiled again. False when the clock expired.
@@ -40,10 +50,8 @@ bool WorkerMeasurer::compile_bases(Batch& batch, std::vector<Lane>& lanes) {
   if (batch.base_fails) return true;
   size_t asked = 0;
   for (const Lane& lane : lanes) {
-    if (lane.todo.size() < kWorthABase) continue;
-    Json request = compile_request(batch.task, 0, tasks_[batch.task].task.tmpl.static_schedule());
-    request["slot"] = request["candidate"] = Json(kBase);
-    workers_.ask(lane.worker, request, options_.protocol.timeout_seconds);
+    if (lane.todo.size() < (always_base_ ? 1 : kWorthABase)) continue;
+    workers_.ask(lane.worker, base_request(batch.task), options_.protocol.timeout_seconds);
     ++asked;
   }
   for (; asked > 0; --asked) {

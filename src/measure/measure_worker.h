@@ -56,6 +56,7 @@ class WorkerMeasurer : public LocalMeasurer {
   bool compile_group(Batch& batch, const std::vector<size_t>& group);
   bool run_group(Batch& batch);
   void open_lanes(int task);
+  Json base_request(int task) const;
   bool compile_bases(Batch& batch, std::vector<Lane>& lanes);
   void run_base(Batch& batch, Lane& lane);
   void hear_of_base(Batch& batch, Lane& lane, const WorkerEvent& event);

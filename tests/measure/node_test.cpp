@@ -98,6 +98,8 @@ TEST(Node, CompilesItselfWhatComesWithoutCode) {
   EXPECT_EQ(measuring::result_from_json(answers[0]).error, MeasureError::Invalid);
   EXPECT_EQ(answers[0].at("trial").as_int(), 2);
   EXPECT_TRUE(measuring::result_from_json(answers[1]).ok());
+  // The static choice is timed in every round, beside one candidate as well.
+  EXPECT_GT(measuring::result_from_json(answers[1]).base_seconds, 0);
 }
 
 // What is no code costs the worker that loads it at most.

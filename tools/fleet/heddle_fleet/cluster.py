@@ -1,5 +1,6 @@
 """The cluster: connecting to it, and what its nodes offer."""
 import json
+import os
 import subprocess
 import sys
 
@@ -53,7 +54,8 @@ def up(resources):
     """Makes this machine a cluster of its own, which stays until `ray stop`."""
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--include-dashboard=false"]
     command += ["--disable-usage-stats", "--resources", json.dumps(resources)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    environment = {"RAY_worker_niceness": "0", **os.environ}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         print(done.stdout + done.stderr, file=sys.stderr)
         return 1
