@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-from heddle_fleet import frames, signing
+from heddle_fleet import frames, nodes, signing
 from heddle_fleet.node_process import NodeDied, NodeProcess, worker_command
 
 HEDDLE = sys.argv[1] if len(sys.argv) > 1 else "heddle"
@@ -51,6 +51,31 @@ class Signing(unittest.TestCase):
         ):
             with self.assertRaises(signing.ForeignCode):
                 signing.verified(key, task, steps, what)
+
+
+class Nodes(unittest.TestCase):
+    def node(self, alive=True, **resources):
+        renamed = {name.replace("_", ":"): n for name, n in resources.items()}
+        return {"Alive": alive, "Resources": renamed, "NodeManagerHostname": "h", "NodeID": "0123456789"}
+
+    def test_who_compiles(self):
+        for expected, node, resource in (
+            (8, self.node(CPU=8.0), "cpu:znver3"),
+            (0, self.node(alive=False, CPU=8.0), "cpu:znver3"),
+            (0, self.node(CPU=8.0, cpu_znver4=1.0), "cpu:znver3"),  # somebody times that CPU
+            (8, self.node(CPU=8.0, cpu_znver4=1.0), "gpu:h200"),
+            (4, self.node(CPU=8.0, gpu_h200=2.0), "gpu:h200"),
+            (1, self.node(CPU=8.0, gpu_h200=8.0), "gpu:h200"),
+            (64, self.node(CPU=512.0), "gpu:h200"),
+            (0, self.node(), "gpu:h200"),
+        ):
+            self.assertEqual(nodes.compilers_of(node, resource), expected, (node, resource))
+
+    def test_who_measures(self):
+        node = self.node(CPU=8.0, gpu_h200=2.0)
+        self.assertEqual(nodes.devices_of(node, "gpu:h200"), 2)
+        self.assertEqual(nodes.devices_of(node, "cpu:znver3"), 0)
+        self.assertEqual(nodes.node_name(node), "h/012345")
 
 
 HELLO = {

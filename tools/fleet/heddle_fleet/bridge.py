@@ -12,7 +12,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import heddle_fleet
 
-from . import cluster, frames
+from . import frames, nodes
 from .actors import NodeActor, UnknownSession
 
 LOOK_SECONDS = 1
@@ -119,20 +119,20 @@ class Bridge:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                nodes = await loop.run_in_executor(None, ray.nodes)
+                known = await loop.run_in_executor(None, ray.nodes)
             except Exception as error:  # the cluster is gone: the tuner decides
                 raise RuntimeError(f"the cluster does not answer: {error}") from error
-            for node in nodes:
-                for i in range(cluster.compilers_of(node)):
+            for node in known:
+                for i in range(nodes.compilers_of(node, self._hello["resource"])):
                     self._meet(self._compilers, node, i, "compile ", {"num_cpus": 1})
-            for node in nodes:
-                for i in range(cluster.devices_of(node, self._hello["resource"])):
+            for node in known:
+                for i in range(nodes.devices_of(node, self._hello["resource"])):
                     resources = {"num_cpus": 0, "resources": {self._hello["resource"]: 1}}
                     self._meet(self._devices, node, i, "", resources)
             await asyncio.sleep(LOOK_SECONDS)
 
     def _meet(self, known, node, index, prefix, resources):
-        name = f"{prefix}{cluster.node_name(node)}#{index}"
+        name = f"{prefix}{nodes.node_name(node)}#{index}"
         if name not in known:
             known[name] = Actor(name, node["NodeID"])
             self._start(self._open(known, known[name], index, resources))

@@ -6,11 +6,10 @@ import sys
 
 import ray
 
+from .nodes import node_name
+
 NAMESPACE = "heddle"
 DEVICES = ("cpu:", "gpu:")
-MOST_COMPILERS = 64
-# A device that measures wants a core for its runner and one for its host's work.
-CORES_FOR_A_GPU = 2
 
 
 def connect(address, local_resources=None):
@@ -20,25 +19,6 @@ def connect(address, local_resources=None):
         ray.init(address="local", resources=local_resources or {}, include_dashboard=False, **options)
     else:
         ray.init(address=address, **options)
-
-
-def devices_of(node, resource):
-    return int(node["Resources"].get(resource, 0)) if node["Alive"] else 0
-
-
-def compilers_of(node):
-    """How many candidates may be compiled at a time on a node. Where a CPU is measured nobody else
-    compiles: the device does that in turns with measuring."""
-    resources = node["Resources"]
-    if not node["Alive"] or any(name.startswith("cpu:") for name in resources):
-        return 0
-    gpus = sum(int(n) for name, n in resources.items() if name.startswith("gpu:"))
-    free = int(resources.get("CPU", 0)) - CORES_FOR_A_GPU * gpus
-    return min(MOST_COMPILERS, max(free, 1 if gpus else 0))
-
-
-def node_name(node):
-    return f"{node['NodeManagerHostname']}/{node['NodeID'][:6]}"
 
 
 def parse_resources(texts):
@@ -69,7 +49,7 @@ def up(resources):
 
 def status(address):
     connect(address)
-    rows = [("node", "state", "CPUs", "devices", "compilers")]
+    rows = [("node", "state", "CPUs", "devices")]
     for node in sorted(ray.nodes(), key=node_name):
         offered = [f"{int(n)} x {r}" for r, n in node["Resources"].items() if r.startswith(DEVICES)]
         rows.append(
@@ -78,7 +58,6 @@ def status(address):
                 "alive" if node["Alive"] else "dead",
                 str(int(node["Resources"].get("CPU", 0))),
                 ", ".join(offered) or "-",
-                str(compilers_of(node)),
             )
         )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
