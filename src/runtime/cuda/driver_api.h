@@ -151,7 +151,7 @@ struct LaunchConfig {
   X(graph_exec_destroy, (GraphExec), "cuGraphExecDestroy")
 
 /// CUtensorMap: what TMA knows of a tensor. Kernels take it by value.
-struct alignas(64) TensorMapBytes {
+struct alignas(128) TensorMapBytes {
   unsigned long long opaque[16] = {};
 };
 /// CUtensorMapDataType, and the one value of each further option that is used.

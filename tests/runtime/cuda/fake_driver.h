@@ -17,6 +17,13 @@ namespace heddle::cuda {
 /// One at a time: the functions of the driver's table know no object.
 class FakeDriver {
  public:
+  /// What a tensor map was made of, innermost dimension first.
+  struct Map {
+    int type = 0, swizzle = 0;
+    void* address = nullptr;
+    std::vector<unsigned long long> extents, strides;
+    std::vector<unsigned> box;
+  };
   struct Call {
     std::string kernel;
     std::vector<unsigned> grid, block;
@@ -30,13 +37,6 @@ class FakeDriver {
     std::size_t buffers = 0;
     Body body;
     std::size_t maps = 0;  ///< tensor maps behind the buffers
-  };
-  /// What a tensor map was made of, innermost dimension first.
-  struct Map {
-    int type = 0, swizzle = 0;
-    void* address = nullptr;
-    std::vector<unsigned long long> extents, strides;
-    std::vector<unsigned> box;
   };
 
   FakeDriver();
