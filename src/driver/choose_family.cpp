@@ -6,6 +6,7 @@
 #include "driver/family_select.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
+#include "heddle/support/function_ref.h"
 
 namespace heddle {
 namespace {
@@ -29,7 +30,7 @@ class FamilyChooser {
 
   FamilyResult run() {
     const std::vector<FamilyPoint> points = family_points(dims_, options_);
-    for (const FamilyPoint& p : points) add_candidate(p);
+    for (const FamilyPoint& p : points) add_candidates(p);
     if (candidates_.empty()) throw_user_error(refused_);
     std::vector<family::Raced> raced;
     for (const FamilyPoint& p : points) raced.push_back(race(p, points.size()));
@@ -70,22 +71,28 @@ class FamilyChooser {
     if (options_.progress) options_.progress(line);
   }
 
-  Schedule choose(const Instance& at, const FamilyPoint& p) const {
-    if (options_.choose) return options_.choose(at, p);
+  Schedule static_choice(const Instance& at) const {
     AutoSchedulerOptions o = options_.scheduler;
     o.use_alternatives = false;
     return create_schedule(at.outputs, options_.target.value_or(Target::host()), o);
   }
 
-  void add_candidate(const FamilyPoint& p) {
+  /// The static choice at the point, and that of the caller where there is one.
+  void add_candidates(const FamilyPoint& p) {
+    const Instance at = at_sizes(outputs_, values(p));
+    add_candidate(p, "", [&] { return static_choice(at); });
+    if (options_.choose) add_candidate(p, " tuned", [&] { return options_.choose(at, p); });
+  }
+
+  void add_candidate(const FamilyPoint& p, const std::string& how, FunctionRef<Schedule()> choose) {
     try {
-      Schedule s = for_all_sizes(choose(at_sizes(outputs_, values(p)), p), outputs_);
+      Schedule s = for_all_sizes(choose(), outputs_);
       const std::string steps = s.to_json().at("steps").dump();
       if (std::find(steps_.begin(), steps_.end(), steps) != steps_.end()) return;
       steps_.push_back(steps);
       Kernel kernel = build(s, args_, options_.build);
       say("chosen at " + name_of(p) + ": " + s.provenance);
-      candidates_.push_back({{name_of(p), p.sizes, std::move(s)}, std::move(kernel)});
+      candidates_.push_back({{name_of(p) + how, p.sizes, std::move(s)}, std::move(kernel)});
     } catch (const Error& e) {
       if (e.kind != ErrorKind::User) throw;
       refused_ = "chosen at " + name_of(p) + ": " + e.message;

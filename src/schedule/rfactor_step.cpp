@@ -39,7 +39,7 @@ class RfactorStep : public StageMaker {
       STEP_CHECK(std::count(ks_.begin(), ks_.end(), k) == 1,
                  "axis '" + a.name + "' is named twice");
       STEP_CHECK(ks_.size() == 1 || as_int(a.extent),
-                 "the extent of axis '" + a.name + "' is not constant",
+                 "the extent of axis '" + a.name + "' is " + size_text(a.extent) + ", not constant",
                  "take the axes one at a time");
     }
   }

@@ -30,7 +30,7 @@ std::string wrong_at_random_sizes(const Family& f, const Schedule& s, Rng& rng) 
 }
 
 TEST(FamilyRandom, ConfigsOfTemplatesAreRightAtOtherSizes) {
-  for (uint64_t seed = 0; seed < 60; ++seed) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
     Rng rng(seed);
     const Family f = random_family(rng);
     const int64_t at = rng.uniform_int(1, rng.uniform_int(0, 1) == 0 ? 8 : f.n.hi());
@@ -43,7 +43,7 @@ TEST(FamilyRandom, ConfigsOfTemplatesAreRightAtOtherSizes) {
 }
 
 TEST(FamilyRandom, RandomStepsAreRight) {
-  for (uint64_t seed = 0; seed < 60; ++seed) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
     Rng rng(seed);
     const Family f = random_family(rng);
     EXPECT_EQ(wrong_at_random_sizes(f, selftest::random_schedule({f.result}, rng), rng), "")

@@ -31,7 +31,8 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
   c->add_option(
        "subject", o.subject,
        "Such as matmul:512x512x512; see `heddle list`. Or an ONNX file, of which the nodes "
-       "are shown: net.onnx:batch=1")
+       "are shown: net.onnx:batch=1. Or a range of sizes, of which the kernels are shown that "
+       "run at them: matmul:1..2048x768x768")
       ->required();
   // Options that may be repeated take one text each time: the subject may follow them.
   c->add_option("--show", o.show,

@@ -11,7 +11,8 @@ void add_tune(CLI::App& app, TuneRequest& o) {
       app.add_subcommand("tune", "Find better schedules than the static ones, within a time");
   c->add_option("subjects", o.subjects,
                 "Such as matmul:512x512x512; several share the time. See `heddle list`. Or an ONNX "
-                "file, with extents: net.onnx:batch=1");
+                "file, with extents: net.onnx:batch=1. Or one subject over a range of sizes: "
+                "matmul:1..2048x768x768, or 8..512/8 for multiples of 8");
   c->add_option("--workloads", o.workloads, "Lists of workloads: matmul, conv, ..., all")
       ->delimiter(',')
       ->allow_extra_args(false);

@@ -43,7 +43,8 @@ struct FamilyOptions {
   std::optional<Target> target = {};
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
   BuildOptions build = {};
-  /// The schedule of the declaration at one point; empty: create_schedule.
+  /// Another schedule of the declaration at one point, beside that of create_schedule; may be
+  /// empty.
   std::function<Schedule(const Instance& at, const FamilyPoint& point)> choose = {};
   std::function<void(const std::string&)> progress = {};  ///< gets a line for each step
 };

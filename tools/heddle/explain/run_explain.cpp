@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "common/alternatives_table.h"
+#include "common/family.h"
 #include "common/figures.h"
 #include "explain/build_times.h"
 #include "heddle/codegen/cuda.h"
@@ -23,6 +24,7 @@
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
+#include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
@@ -388,6 +390,7 @@ const std::vector<std::string>& explain_parts() {
 }
 
 int run_explain(const ExplainOptions& options) {
+  if (is_family(options.subject)) return explain_family(options);
   if (is_model(options.subject)) return explain_model(options);
   const std::vector<std::string> parts = parts_of(options);
   const DataType dtype = dtype_of(options.dtype);

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <memory>
 
+#include "common/family.h"
 #include "common/figures.h"
 #include "common/machine.h"
 #include "common/output_file.h"
@@ -18,6 +19,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "heddle/support/table.h"
+#include "subjects/family_subject.h"
 #include "subjects/target_text.h"
 #include "tune/budget.h"
 #include "tune/display.h"
@@ -279,6 +281,8 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
 }
 
 int run_tune(const TuneRequest& request) {
+  if (std::any_of(request.subjects.begin(), request.subjects.end(), is_family))
+    return tune_family_subject(request);
   // What a program reads must not be mixed with what people read.
   const bool to_stderr = request.json == "-";
   const int descriptor = to_stderr ? STDERR_FILENO : STDOUT_FILENO;

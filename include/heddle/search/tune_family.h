@@ -1,0 +1,19 @@
+// tune for a shape family: schedules tuned at some sizes, raced at all of them, and the best few
+// kept behind one callable (driver/choose_family.h).
+#pragma once
+
+#include <vector>
+
+#include "heddle/driver/choose_family.h"
+#include "heddle/search/tune.h"
+
+namespace heddle {
+
+/// Tunes the declaration at each of family_points(dims, family) for an equal share of the budget of
+/// `tuning`, less the time of the race. The static choices at these points race too. The target is
+/// the one of `tuning`. Alternatives are left out, because their schedules hold at one size alone.
+/// Throws what choose_family throws.
+FamilyResult tune_family(const std::vector<Dim>& dims, const std::vector<Tensor>& args,
+                         const FamilyOptions& family = {}, const TuneOptions& tuning = {});
+
+}  // namespace heddle
