@@ -1,7 +1,9 @@
 #include "heddle/driver/export.h"
 
+#include "driver/build_cuda.h"
 #include "driver/export_parts.h"
 #include "driver/program_args.h"
+#include "heddle/runtime/cuda_program.h"
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "heddle/support/json.h"
@@ -16,7 +18,58 @@ Json to_json(const KernelArg& arg) {
   j["shape"] = Json::array_of(arg.shape);
   if (arg.output) j["output"] = true;
   if (arg.constant) j["constant"] = true;
+  if (arg.alignment > 0) j["alignment"] = arg.alignment;
   return j;
+}
+
+Json to_json(const std::vector<cuda::Launch>& launches) {
+  Json list = Json::array();
+  for (const cuda::Launch& l : launches) {
+    Json j = Json::object({{"kernel", l.kernel}});
+    j["grid"] = Json::array({l.grid[0], l.grid[1], l.grid[2]});
+    j["block"] = Json::array({l.block[0], l.block[1], l.block[2]});
+    j["shared_bytes"] = l.dynamic_smem;
+    j["cluster"] = l.cluster;
+    j["buffers"] = Json::array_of(l.buffers);
+    list.push_back(std::move(j));
+  }
+  return list;
+}
+
+/// The cubin in a file of its own, and all else of the program.
+Json export_program(const cuda::Program& program, const std::string& stem) {
+  Json j = Json::object({{"arch", program.arch}});
+  j["launches"] = to_json(program.launches);
+  j["prepare"] = to_json(program.prepare);
+  Json workspaces = Json::array();
+  for (const cuda::Workspace& w : program.workspaces)
+    workspaces.push_back(Json::array({w.bytes, w.zeroed}));
+  j["workspaces"] = std::move(workspaces);
+  write_file_atomic(stem + ".cubin", program.cubin);
+  return j;
+}
+
+/// A name for functions of CUDA: the kernel's may be "matmul:8x8x8".
+std::string identifier_of(std::string name) {
+  for (char& c : name) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!letter && !(c >= '0' && c <= '9')) c = '_';
+  }
+  const bool digit_first = !name.empty() && name[0] >= '0' && name[0] <= '9';
+  return name.empty() || digit_first ? "kernel_" + name : name;
+}
+
+void export_for_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
+                    const std::string& stem, const BuildOptions& options) {
+  BuildOptions named = options;
+  named.name = identifier_of(options.name);
+  const KernelCode code = compile_cuda_code(schedule, args, named);
+  Json j = Json::object({{"name", options.name}, {"target", to_string(schedule.target())}});
+  j["args"] = exporting::to_json(code.args);
+  j["constants"] = exporting::export_constants(code.bound, stem);
+  j["persistent"] = exporting::to_json(code.persistent);
+  j["gpu"] = export_program(*code.cuda, stem);
+  write_file_atomic(stem + ".json", j.dump(1) + "\n");
 }
 
 }  // namespace
@@ -41,10 +94,6 @@ Json export_constants(const std::vector<BoundConstant>& constants, const std::st
 
 const Target& exported_target(const Schedule& schedule, const BuildOptions& options) {
   const Target& target = target_of(schedule, options);
-  if (target.is_cuda()) {
-    throw_user_error("a kernel for a GPU cannot be exported as an object file", {},
-                     "take its text from Kernel::source(\"cuda\")");
-  }
   if (options.check_finite) {
     throw_user_error("a kernel with checks for NaN and infinity cannot be exported", {},
                      "leave BuildOptions::check_finite out; build() has it");
@@ -65,6 +114,7 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
                    const std::string& stem, const BuildOptions& options) {
   using namespace exporting;
   const Target& target = exported_target(schedule, options);
+  if (target.is_cuda()) return export_for_gpu(schedule, args, stem, options);
   const std::vector<Tensor> all = with_bound(schedule, args);
   const LoweredProgram program = lower_for_build(schedule, all, options);
   check_constant_shapes(program);

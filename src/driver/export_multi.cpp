@@ -75,6 +75,10 @@ PickRow export_multi(const std::vector<MultiVariant>& variants, const std::vecto
       throw_user_error("a function cannot be exported", {}, "export variants that are schedules");
     }
     const Target& target = exporting::exported_target(*v.schedule, options);
+    if (target.is_cuda()) {
+      throw_user_error("variants for a GPU cannot be exported", {},
+                       "export one kernel with export_kernel");
+    }
     if (target.runs_here()) continue;
     throw_user_error("variants for '" + to_string(target) + "' cannot race on this machine", {},
                      "export on a machine of that kind, or one kernel with export_kernel");

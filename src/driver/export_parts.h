@@ -17,7 +17,7 @@ Json export_constants(const std::vector<BoundConstant>& constants, const std::st
 /// A User error where extents are symbolic.
 void check_constant_shapes(const LoweredProgram& program);
 
-/// The target of the schedule. A User error for a GPU, and for options that cannot be exported.
+/// The target of the schedule. A User error for options that cannot be exported.
 const Target& exported_target(const Schedule& schedule, const BuildOptions& options);
 
 }  // namespace heddle::exporting

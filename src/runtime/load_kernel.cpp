@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "heddle/runtime/cuda_program.h"
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "heddle/support/json.h"
@@ -23,6 +24,8 @@ KernelArg arg_of(const Json& j) {
   for (const Json& extent : j.at("shape").elements()) arg.shape.push_back(extent.as_int());
   arg.output = j.get_bool("output", false);
   arg.constant = j.get_bool("constant", false);
+  if (const Json* alignment = j.find("alignment"))
+    arg.alignment = static_cast<int>(alignment->as_int());
   return arg;
 }
 
@@ -110,10 +113,52 @@ KernelVariant variant_of(const Json& v, const std::string& name, const Library& 
   return variant;
 }
 
+std::array<unsigned, 3> extents_of(const Json& j) {
+  std::array<unsigned, 3> extents{};
+  for (size_t d = 0; d < 3; ++d) extents[d] = static_cast<unsigned>(j.at(d).as_int());
+  return extents;
+}
+
+std::vector<cuda::Launch> launches_of(const Json& list) {
+  std::vector<cuda::Launch> launches;
+  for (const Json& j : list.elements()) {
+    cuda::Launch l;
+    l.kernel = j.at("kernel").as_string();
+    l.grid = extents_of(j.at("grid"));
+    l.block = extents_of(j.at("block"));
+    l.dynamic_smem = static_cast<unsigned>(j.at("shared_bytes").as_int());
+    l.cluster = static_cast<unsigned>(j.at("cluster").as_int());
+    for (const Json& buffer : j.at("buffers").elements())
+      l.buffers.push_back(static_cast<int>(buffer.as_int()));
+    launches.push_back(std::move(l));
+  }
+  return launches;
+}
+
+/// A kernel for a GPU: its code lies beside the description, and nothing has to be linked.
+Kernel load_gpu_kernel(const Json& description, const std::string& stem) {
+  const Json& gpu = description.at("gpu");
+  auto program = std::make_shared<cuda::Program>();
+  program->arch = gpu.at("arch").as_string();
+  program->cubin = read_file(stem + ".cubin");
+  program->launches = launches_of(gpu.at("launches"));
+  program->prepare = launches_of(gpu.at("prepare"));
+  for (const Json& w : gpu.at("workspaces").elements())
+    program->workspaces.push_back({w.at(0).as_int(), w.at(1).as_bool()});
+  KernelCode code;
+  code.name = description.at("name").as_string();
+  code.args = args_of(description.at("args"));
+  code.bound = constants_of(description, stem);
+  code.persistent = args_of(description.at("persistent"));
+  code.cuda = std::move(program);
+  return Kernel(std::move(code));
+}
+
 }  // namespace
 
 Kernel load_kernel(const std::string& stem) {
   const Json description = Json::parse(read_file(stem + ".json"), stem + ".json");
+  if (description.contains("gpu")) return load_gpu_kernel(description, stem);
   check_cpu(description);
   const Library library = open_library(stem);
   KernelCode code;

@@ -9,6 +9,7 @@
 #include "heddle/heddle.h"
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
+#include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/load_kernel.h"
 #include "network/exported_library.h"
 #include "run_command.h"
@@ -73,6 +74,20 @@ TEST_F(Export, WhatIsWrittenCanBeLinkedAndCalled) {
       EXPECT_NEAR(c.at<float>({i, j}), sum, 1e-4) << i << ", " << j;
     }
   }
+}
+
+TEST_F(Export, AKernelForAGpuNeedsNoGpu) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const std::string stem = folder_ + "/mm";
+  const CommandResult r =
+      heddle_command("export matmul:64x64x64 -o " + stem + " --target \"cuda -gpu=h200\"");
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr(stem + ".cubin"));
+  EXPECT_EQ(r.out.find("c++ -shared"), std::string::npos) << "nothing is to be linked";
+  const Kernel kernel = load_kernel(stem);  // the GPU is needed at the first call
+  EXPECT_EQ(kernel.name(), "matmul:64x64x64");
+  ASSERT_NE(kernel.cuda_program(), nullptr);
+  EXPECT_EQ(kernel.cuda_program()->arch, "sm_90a");
 }
 
 TEST_F(Export, AModelBecomesALibrary) {
@@ -145,10 +160,11 @@ TEST_F(Export, ForAnotherMachine) {
 }
 
 TEST_F(Export, MistakesAreToldAndNothingIsWritten) {
-  for (const auto& [arguments, text] : {std::pair{"matmul:8x8x8 -o /no/such/folder/mm", "/no/such"},
-                                        {"matmull:8x8x8 -o mm", "did you mean"},
-                                        {"matmul:8x8x8", "--output"},
-                                        {"matmul:8x8x8 -o mm --target cuda", "GPU"}}) {
+  for (const auto& [arguments, text] :
+       {std::pair{"matmul:8x8x8 -o /no/such/folder/mm", "/no/such"},
+        {"matmull:8x8x8 -o mm", "did you mean"},
+        {"matmul:8x8x8", "--output"},
+        {"matmul:8x8x8 -o mm --variants 2 --target \"cuda -gpu=h200\"", "--variants needs"}}) {
     const std::string before = std::filesystem::current_path();
     std::filesystem::current_path(folder_);
     const CommandResult r = heddle_command(std::string("export ") + arguments);

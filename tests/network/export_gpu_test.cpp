@@ -6,15 +6,13 @@
 #include <filesystem>
 
 #include "codegen/cuda/nvrtc.h"
-#include "driver/build_cuda.h"
 #include "driver/program_args.h"
-#include "heddle/codegen/emulator.h"
+#include "emulated_kernels.h"
 #include "heddle/network/export_network.h"
 #include "heddle/support/file.h"
 #include "network/exported_library.h"
 #include "network/network_testing.h"
 #include "network/task_schedules.h"
-#include "runtime/cuda/fake_driver.h"
 
 namespace heddle::testing {
 namespace {
@@ -75,25 +73,8 @@ class ExportGpuNetwork : public ::testing::Test {
       const GpuProgram program = lower_for_gpu(schedule, network::task_args(schedule),
                                                {.name = "network_task" + std::to_string(t)});
       prepared_ += program.prepare.size();
-      for (const auto* kernels : {&program.main, &program.prepare})
-        for (const GpuKernel& kernel : *kernels) emulate_kernel(kernel);
+      testing::emulate_kernels(*driver_, program);
     }
-  }
-  void emulate_kernel(const GpuKernel& kernel) {
-    GpuProgram one;
-    one.name = kernel.name;
-    one.args = kernel.args;
-    one.main = {kernel};
-    const auto body = [one](const std::vector<void*>& parameters) {
-      std::vector<NDArray> arrays;
-      for (size_t i = 0; i < one.args.size(); ++i) {
-        const Buffer& b = one.args[i];
-        arrays.push_back(NDArray::wrap(parameters[i], describe(b).shape, b->dtype));
-      }
-      // Nothing may be thrown into the library, which has a C++ library of its own.
-      EXPECT_EQ(message_of([&] { emulate(one, arrays); }), "nothing was thrown");
-    };
-    driver_->kernels[kernel.name] = {kernel.args.size(), body};
   }
 
   std::vector<NDArray> called(const ExportedLibrary& library, void* network,

@@ -119,18 +119,19 @@ int run_export(const ExportOptions& o) {
   const Target target = target_of(o.target, o.threads);
   if (is_model(o.subject)) return export_model(o, target);
   const Problem problem = make_problem(o.subject, dtype_of(o.dtype));
-  for (const char* suffix : {".o", ".json"}) check_writable(o.output + suffix);
+  const std::string code = o.output + (target.is_cuda() ? ".cubin" : ".o");
+  for (const std::string& file : {code, o.output + ".json"}) check_writable(file);
   if (o.variants > 1) return export_variants(o, problem, target);
   const Schedule schedule = create_schedule(problem.outputs, target);
   export_kernel(schedule, problem.args(), o.output, {.name = problem.subject});
 
-  std::cout << o.output << ".o, " << std::filesystem::file_size(o.output + ".o") << " bytes, and "
-            << o.output << ".json: " << problem.subject << " for " << to_string(schedule.target())
-            << "\n"
+  std::cout << code << ", " << std::filesystem::file_size(code) << " bytes, and " << o.output
+            << ".json: " << problem.subject << " for " << to_string(schedule.target()) << "\n"
             << "schedule: " << schedule.provenance << "\n"
-            << "to call it from C++, where no compiler is needed any more:\n"
-            << "  c++ -shared -o " << o.output << ".so " << o.output << ".o -lmvec -lm\n"
-            << "  heddle::Kernel kernel = heddle::load_kernel(\"" << o.output
+            << "to call it from C++, where no compiler is needed any more:\n";
+  if (!target.is_cuda())
+    std::cout << "  c++ -shared -o " << o.output << ".so " << o.output << ".o -lmvec -lm\n";
+  std::cout << "  heddle::Kernel kernel = heddle::load_kernel(\"" << o.output
             << "\");  // heddle/runtime/load_kernel.h\n";
   return 0;
 }

@@ -16,8 +16,10 @@ namespace heddle {
 /// Writes `<stem>.o`, with the functions heddle_kernel_main and, where constants are packed,
 /// heddle_kernel_prepare, and `<stem>.json`: the arguments, and the CPU features that the code
 /// uses, which load_kernel checks. The target of the schedule may be another CPU than this
-/// machine's. A GPU is a User error. Constants with values that `args` leaves out are written too,
-/// each to a file `<stem>.constant<n>.npy`: load_kernel gives a kernel that supplies them.
+/// machine's. For a GPU the machine code is `<stem>.cubin` in place of `<stem>.o`, and nothing has
+/// to be linked; NVRTC is needed, and no GPU. Constants with values that `args` leaves out are
+/// written too, each to a file `<stem>.constant<n>.npy`: load_kernel gives a kernel that supplies
+/// them.
 void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
                    const std::string& stem, const BuildOptions& options = {});
 

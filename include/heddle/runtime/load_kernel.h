@@ -13,7 +13,8 @@ namespace heddle {
 /// features that it was compiled for are compared with this CPU before its code is mapped. A
 /// Runtime error names missing features, instead of an illegal instruction later. The library calls
 /// the runtime (heddle_parallel_for), so a program that links the runtime statically must export
-/// its symbols (-rdynamic).
+/// its symbols (-rdynamic). A kernel for a GPU comes from `<stem>.cubin` instead, which the first
+/// call loads onto the GPU.
 Kernel load_kernel(const std::string& stem);
 
 /// How load_multi_kernel picks where it is told nothing else: as it was picked at export.
