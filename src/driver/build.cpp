@@ -1,5 +1,7 @@
 #include "heddle/driver/build.h"
 
+#include <set>
+
 #include "driver/build_cuda.h"
 #include "driver/compile_lowered.h"
 #include "driver/program_args.h"
@@ -27,6 +29,20 @@ std::string source_text(const void* context, const std::string& form) {
   if (form == "asm") return emit_llvm(s.functions, s.target, "s");
   throw_user_error("a kernel has no source of the form '" + form + "'", {},
                    "ask for llvm, asm or loops");
+}
+
+// Arguments of `main` are those of the kernel, then bound constants, then others.
+void mark_only_prepared(KernelCode& code, const LoweredFunction& main) {
+  const std::set<const BufferNode*> used = touched_buffers(main.body);
+  const auto unread = [&](const KernelArg& arg, size_t position) {
+    return arg.constant && used.count(main.args[position].get()) == 0;
+  };
+  for (size_t i = 0; i < code.args.size(); ++i)
+    code.args[i].only_prepared = unread(code.args[i], i);
+  for (size_t i = 0; i < code.bound.size(); ++i) {
+    KernelArg& arg = code.bound[i].arg;
+    arg.only_prepared = used.count(main.args[code.args.size() + i].get()) == 0;
+  }
 }
 
 }  // namespace
@@ -83,7 +99,11 @@ TimedBuild compile_lowered(const std::shared_ptr<const LoweredProgram>& program,
   code.persistent = persistent_args(*program);
   code.finite = {checks.args, checks.slots};
   code.main = module.entries[0];
-  if (program->prepare.body) code.prepare = module.entries[1];
+  if (program->prepare.body) {
+    code.prepare = module.entries[1];
+    code.prepare_key = module.key;
+  }
+  mark_only_prepared(code, program->main);
   code.code = module.code;
   code.source = source_text;
   // The work of a call depends on its sizes.

@@ -124,6 +124,20 @@ std::vector<BoundConstant> bound_constants(const std::vector<Tensor>& all, size_
   return out;
 }
 
+std::set<const BufferNode*> touched_buffers(const Stmt& body) {
+  std::set<const BufferNode*> all;
+  visit(
+      body,
+      [&](const Stmt& s) {
+        if (const Store* store = s.as<Store>()) all.insert(store->buffer.get());
+        if (const Prefetch* fetch = s.as<Prefetch>()) all.insert(fetch->buffer.get());
+      },
+      [&](const Expr& e) {
+        if (const Load* load = e.as<Load>()) all.insert(load->buffer.get());
+      });
+  return all;
+}
+
 KernelWork work_of(const ComputeDag& dag, const Target& target) {
   KernelWork work;
   DataType dtype = dag.outputs()[0].dtype();

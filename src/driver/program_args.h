@@ -2,6 +2,7 @@
 // of the result.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "heddle/driver/build.h"
@@ -30,6 +31,9 @@ std::vector<KernelArg> kernel_args(const std::vector<Tensor>& all, size_t listed
 std::vector<KernelSize> kernel_sizes(const std::vector<Var>& sizes);
 std::vector<BoundConstant> bound_constants(const std::vector<Tensor>& all, size_t listed);
 std::vector<KernelArg> persistent_args(const LoweredProgram& program);
+
+/// The buffers that a function reads, writes or fetches ahead.
+std::set<const BufferNode*> touched_buffers(const Stmt& body);
 
 /// The work of a call: the arithmetic of all stages that are not computed ahead of it.
 KernelWork work_of(const ComputeDag& dag, const Target& target);

@@ -27,28 +27,13 @@ struct CompiledTask {
   CompiledModule prepare;  ///< no entries: nothing to prepare
 };
 
-/// Which buffers a function touches.
-std::set<const BufferNode*> touched(const Stmt& body) {
-  std::set<const BufferNode*> all;
-  visit(
-      body,
-      [&](const Stmt& s) {
-        if (const Store* store = s.as<Store>()) all.insert(store->buffer.get());
-        if (const Prefetch* fetch = s.as<Prefetch>()) all.insert(fetch->buffer.get());
-      },
-      [&](const Expr& e) {
-        if (const Load* load = e.as<Load>()) all.insert(load->buffer.get());
-      });
-  return all;
-}
-
 CompiledTask compile_one(const Schedule& schedule, size_t task, const std::string& object) {
   const std::vector<Tensor> args = task_args(schedule);
   LoweredProgram program =
       lower_for_build(schedule, args, {.name = "heddle_task" + std::to_string(task)});
   CompiledTask result;
   result.entry = program.main.name;
-  const std::set<const BufferNode*> used = touched(program.main.body);
+  const std::set<const BufferNode*> used = touched_buffers(program.main.body);
   for (size_t i = 0; i < args.size(); ++i)
     result.read.push_back(used.count(program.main.args[i].get()) != 0);
   result.constants = program.constant_args;

@@ -1,16 +1,18 @@
 #include "onnx/mapped_file.h"
 
-#include <dlpack/dlpack.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include "heddle/support/error.h"
+#include "runtime/deferred.h"
 
 namespace heddle::onnx {
 namespace {
@@ -19,25 +21,61 @@ namespace {
   throw_runtime_error("cannot read '" + path + "': " + reason);
 }
 
-constexpr uint8_t kDlBool = 6;  // DLPack 0.6 has no name for it
+/// A part of a file where it is mapped.
+class InPlace : public internal::Deferred {
+ public:
+  InPlace(std::shared_ptr<const MappedFile> file, std::string_view part, std::string identity)
+      : Deferred(std::move(identity)), file_(std::move(file)), part_(part) {}
+  void* block() const override { return const_cast<char*>(part_.data()); }
 
-DLDataType dl_type(DataType type) {
-  switch (type.code) {
-    case TypeCode::Bool: return {kDlBool, 8, 1};
-    case TypeCode::Int: return {kDLInt, type.bits, 1};
-    case TypeCode::UInt: return {kDLUInt, type.bits, 1};
-    case TypeCode::Float: return {kDLFloat, type.bits, 1};
-    case TypeCode::BFloat: return {kDLBfloat, type.bits, 1};
-  }
-  return {kDLFloat, 32, 1};
-}
+ private:
+  void read() override {}
+  void drop() override { file_->drop(part_); }
 
-// A part of a mapped file as DLPack's tensor, through which an NDArray keeps the file.
-struct Part {
-  std::shared_ptr<const MappedFile> file;
-  Extents shape;
-  DLManagedTensor tensor{};
+  std::shared_ptr<const MappedFile> file_;
+  std::string_view part_;
 };
+
+/// A copy of a part of a file: memory is set aside at once, and filled when it is needed.
+class Copied : public internal::Deferred {
+ public:
+  Copied(std::shared_ptr<const MappedFile> file, std::string_view part, std::string identity)
+      : Deferred(std::move(identity)), file_(std::move(file)), part_(part) {
+    block_ = ::mmap(nullptr, part_.size(), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (block_ == MAP_FAILED)
+      throw_runtime_error("cannot allocate an array of " + std::to_string(part_.size()) + " bytes");
+  }
+  ~Copied() override { ::munmap(block_, part_.size()); }
+  void* block() const override { return block_; }
+
+ private:
+  void read() override {
+    std::memcpy(block_, part_.data(), part_.size());
+    file_->drop(part_);
+  }
+  void drop() override { ::madvise(block_, part_.size(), MADV_DONTNEED); }
+
+  std::shared_ptr<const MappedFile> file_;
+  std::string_view part_;
+  void* block_ = nullptr;
+};
+
+/// Below that, arrays that are not aligned are copied at once.
+constexpr size_t kSmall = size_t{1} << 14;
+
+/// Seconds. A file that was changed within them may be changed again at what its times call the
+/// same moment.
+constexpr time_t kSettled = 2;
+
+std::string identity_of(const struct stat& s) {
+  if (::time(nullptr) - std::max(s.st_mtim.tv_sec, s.st_ctim.tv_sec) < kSettled) return {};
+  const auto time = [](const timespec& t) {
+    return std::to_string(t.tv_sec) + "." + std::to_string(t.tv_nsec);
+  };
+  return std::to_string(s.st_dev) + ":" + std::to_string(s.st_ino) + ":" +
+         std::to_string(s.st_size) + ":" + time(s.st_mtim) + ":" + time(s.st_ctim);
+}
 
 }  // namespace
 
@@ -53,6 +91,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   }
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->size_ = static_cast<size_t>(status.st_size);
+  file->identity_ = identity_of(status);
   if (file->size_ > 0) {
     void* data = ::mmap(nullptr, file->size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) {
@@ -78,28 +117,32 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr && data_ != owned_.data()) ::munmap(data_, size_);
 }
 
+void MappedFile::drop(std::string_view part) const {
+  if (part.data() == nullptr || data_ == owned_.data()) return;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<uintptr_t>(part.data()) + part.size()) / page * page;
+  if (end > begin) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 NDArray array_in_file(const std::shared_ptr<const MappedFile>& file, std::string_view bytes,
                       const Extents& shape, DataType dtype) {
   const auto address = reinterpret_cast<uintptr_t>(bytes.data());
-  if (bytes.empty() || address % static_cast<uintptr_t>(dtype.bytes()) != 0) {
+  const bool aligned = address % static_cast<uintptr_t>(dtype.bytes()) == 0;
+  if (bytes.empty() || (!aligned && bytes.size() < kSmall)) {
     NDArray array = NDArray::empty(shape, dtype);
     if (!bytes.empty()) std::memcpy(array.data(), bytes.data(), bytes.size());
     return array;
   }
-  auto part = std::make_unique<Part>();
-  part->file = file;
-  part->shape = shape;
-  DLTensor& t = part->tensor.dl_tensor;
-  t.data = const_cast<char*>(bytes.data());
-  t.device = {kDLCPU, 0};
-  t.ndim = static_cast<int>(shape.size());
-  t.dtype = dl_type(dtype);
-  t.shape = part->shape.data();
-  part->tensor.manager_ctx = part.get();
-  part->tensor.deleter = [](DLManagedTensor* self) {
-    delete static_cast<Part*>(self->manager_ctx);
-  };
-  return NDArray::from_dlpack(&part.release()->tensor);
+  std::string identity = file->identity();
+  if (!identity.empty()) identity += "@" + std::to_string(bytes.data() - file->bytes().data());
+  Ref<internal::Deferred> storage;
+  if (aligned) {
+    storage = make_ref<InPlace>(file, bytes, std::move(identity));
+  } else {
+    storage = make_ref<Copied>(file, bytes, std::move(identity));
+  }
+  return internal::deferred_array(std::move(storage), shape, dtype);
 }
 
 }  // namespace heddle::onnx

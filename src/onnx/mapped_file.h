@@ -23,15 +23,23 @@ class MappedFile {
 
   std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
 
+  /// Of the file's contents: device, number, size and times of change. Empty for bytes in memory,
+  /// and for a file that was written a moment ago.
+  const std::string& identity() const { return identity_; }
+  /// Pages that lie within `part` leave this process's memory. They are read again when they are
+  /// needed.
+  void drop(std::string_view part) const;
+
  private:
   MappedFile() = default;
   void* data_ = nullptr;
   size_t size_ = 0;
-  std::string owned_;
+  std::string owned_, identity_;
 };
 
 /// An array whose elements are `bytes`, a part of `file`: in place where they are aligned to their
-/// type, else copied. Writing to it changes this process's pages, never the file.
+/// type, else copied when they are first needed. Nothing is read before. Writing to it changes this
+/// process's pages, never the file.
 NDArray array_in_file(const std::shared_ptr<const MappedFile>& file, std::string_view bytes,
                       const Extents& shape, DataType dtype);
 

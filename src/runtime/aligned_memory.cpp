@@ -41,7 +41,12 @@ void* allocate_aligned(std::size_t bytes) {
     // Addresses of mmap are page-aligned, so the header always fits before the next 2 MiB boundary.
     void* block = place(base, kHugePage, mapped, capacity);
 #ifdef MADV_HUGEPAGE
-    ::madvise(block, capacity, MADV_HUGEPAGE);  // a hint that may fail
+    // Hints that may fail. A huge page at the end would take memory that nothing uses, on average
+    // half of one for each array.
+    const std::size_t full = bytes / kHugePage * kHugePage;
+    ::madvise(block, full, MADV_HUGEPAGE);
+    if (full < capacity)
+      ::madvise(static_cast<char*>(block) + full, capacity - full, MADV_NOHUGEPAGE);
 #endif
     return block;
   }

@@ -24,7 +24,7 @@ bool fits(const std::vector<int64_t>& shape, const KernelArg& want) {
 
 // An array without bytes shares no memory.
 bool overlap(const NDArray& a, const NDArray& b) {
-  const auto begin = [](const NDArray& x) { return static_cast<const char*>(x.data()); };
+  const auto begin = [](const NDArray& x) { return static_cast<const char*>(x.address()); };
   return a.bytes() > 0 && b.bytes() > 0 && begin(a) < begin(b) + b.bytes() &&
          begin(b) < begin(a) + a.bytes();
 }
@@ -64,11 +64,11 @@ void check_argument(const std::string& name, size_t i, const KernelArg& want, co
     throw_runtime_error(what() + "must have shape " + shape_text(want.shape) + ", but has " +
                         shape_text(got.shape()));
   }
-  if (reinterpret_cast<uintptr_t>(got.data()) % want.dtype.bytes() != 0) {
+  if (reinterpret_cast<uintptr_t>(got.address()) % want.dtype.bytes() != 0) {
     throw_runtime_error(what() + "is not aligned to its element type");
   }
   if (want.alignment > 1 && got.device().is_cuda() &&
-      reinterpret_cast<uintptr_t>(got.data()) % static_cast<uintptr_t>(want.alignment) != 0) {
+      reinterpret_cast<uintptr_t>(got.address()) % static_cast<uintptr_t>(want.alignment) != 0) {
     throw_runtime_error(what() + "is not aligned to " + std::to_string(want.alignment) + " bytes",
                         {}, "pass a copy(): views may begin anywhere");
   }

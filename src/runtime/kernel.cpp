@@ -8,7 +8,9 @@
 #include "runtime/check_arguments.h"
 #include "runtime/cuda/capture.h"
 #include "runtime/cuda/executable.h"
+#include "runtime/deferred.h"
 #include "runtime/finite_report.h"
+#include "runtime/prepared_store.h"
 
 namespace heddle {
 namespace {
@@ -79,7 +81,7 @@ struct Kernel::Impl {
   }
 
   PreparedRef find(const std::vector<NDArray>& constants) {
-    auto same = [](const NDArray& a, const NDArray& b) { return a.data() == b.data(); };
+    auto same = [](const NDArray& a, const NDArray& b) { return a.address() == b.address(); };
     auto found = std::find_if(prepared.begin(), prepared.end(), [&](const PreparedRef& p) {
       return std::equal(constants.begin(), constants.end(), p->constants.begin(),
                         p->constants.end(), same);
@@ -144,21 +146,41 @@ struct Kernel::Impl {
       cuda->prepare(device.index, pointers.span());
       return;
     }
-    std::vector<void*> pointers;
-    for (const NDArray& a : p.constants) pointers.push_back(a.data());
-    for (const NDArray& a : bound) pointers.push_back(a.data());
-    for (const NDArray& a : p.arrays) pointers.push_back(a.data());
-    if (code->prepare(pointers.data()) != 0) {
-      throw_runtime_error("out of memory while kernel '" + code->name + "' prepared its constants");
+    prepare_on_cpu(p);
+  }
+
+  // Equal work of an earlier process is taken from the disk. Constants are in memory for as long as
+  // they are read.
+  void prepare_on_cpu(Prepared& p) {
+    const std::string key = prepared_key(code->prepare_key, p.constants, bound);
+    if (load_prepared(key, p.arrays)) return;
+    {
+      const internal::Pinned given(p.constants), own(bound);
+      std::vector<void*> pointers;
+      for (const NDArray& a : p.constants) pointers.push_back(a.address());
+      for (const NDArray& a : bound) pointers.push_back(a.address());
+      for (const NDArray& a : p.arrays) pointers.push_back(a.data());
+      if (code->prepare(pointers.data()) != 0) {
+        throw_runtime_error("out of memory while kernel '" + code->name +
+                            "' prepared its constants");
+      }
     }
+    store_prepared(key, p.arrays);
+  }
+
+  // What a call passes. Constants of a file are read where the call needs them.
+  static void* address_for(const KernelArg& arg, const NDArray& array) {
+    if (arg.only_prepared) return array.address();
+    return arg.output ? array.data() : internal::kept(array);
   }
 
   /// `report`: where a kernel that checks for NaN and infinity reports them; else not used.
   void call_cpu(std::span<const NDArray> arrays, Device device, void* report) {
     const size_t buffers = num_args() + code->persistent.size() + (checks_finite() ? 1 : 0);
     Pointers pointers(buffers + code->sizes.size());
-    for (size_t i = 0; i < arrays.size(); ++i) pointers[i] = arrays[i].data();
-    for (size_t i = 0; i < bound.size(); ++i) pointers[arrays.size() + i] = bound[i].data();
+    for (size_t i = 0; i < arrays.size(); ++i) pointers[i] = address_for(code->args[i], arrays[i]);
+    for (size_t i = 0; i < bound.size(); ++i)
+      pointers[arrays.size() + i] = address_for(code->bound[i].arg, bound[i]);
     if (!code->sizes.empty()) {
       read_sizes(code->name, code->sizes, code->args, arrays, [&](size_t i, int64_t value) {
         pointers[buffers + i] = reinterpret_cast<void*>(value);

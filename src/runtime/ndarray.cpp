@@ -8,6 +8,7 @@
 #include "heddle/support/rng.h"
 #include "runtime/aligned_memory.h"
 #include "runtime/cuda/array_memory.h"
+#include "runtime/deferred.h"
 #include "runtime/elements.h"
 #include "runtime/storage.h"
 
@@ -74,6 +75,7 @@ NDArray::~NDArray() = default;
 NDArray::NDArray(NDArray&& other) noexcept
     : storage_(std::move(other.storage_)),
       data_(std::exchange(other.data_, nullptr)),
+      deferred_(std::exchange(other.deferred_, false)),
       shape_(std::move(other.shape_)),
       dtype_(other.dtype_),
       device_(other.device_),
@@ -82,6 +84,7 @@ NDArray::NDArray(NDArray&& other) noexcept
 NDArray& NDArray::operator=(NDArray&& other) noexcept {
   storage_ = std::move(other.storage_);
   data_ = std::exchange(other.data_, nullptr);
+  deferred_ = std::exchange(other.deferred_, false);
   shape_ = std::move(other.shape_);
   dtype_ = other.dtype_;
   device_ = other.device_;
@@ -93,6 +96,7 @@ NDArray::NDArray(Ref<internal::Storage> storage, void* data, Extents shape, Data
                  Device device)
     : storage_(std::move(storage)),
       data_(data),
+      deferred_(storage_ && storage_->is_deferred()),
       shape_(std::move(shape)),
       dtype_(dtype),
       device_(device),
@@ -157,7 +161,7 @@ NDArray NDArray::random(Extents shape, DataType dtype, std::uint64_t seed, doubl
   }
   NDArray array = empty(std::move(shape), dtype);
   Rng rng(seed);
-  internal::visit_elements(dtype, array.data_, [&](auto* elements) {
+  internal::visit_elements(dtype, array.data(), [&](auto* elements) {
     if (dtype.is_integral()) {
       const auto first = static_cast<std::int64_t>(lo), last = static_cast<std::int64_t>(hi);
       for (std::int64_t i = 0; i < array.size_; ++i) {
@@ -199,8 +203,9 @@ double NDArray::get(std::int64_t position) const {
   if (position < 0 || position >= size_) {
     throw_user_error("no element " + std::to_string(position) + " in " + describe(*this));
   }
-  return internal::visit_elements(
-      dtype_, data_, [&](const auto* elements) { return static_cast<double>(elements[position]); });
+  return internal::visit_elements(dtype_, data(), [&](const auto* elements) {
+    return static_cast<double>(elements[position]);
+  });
 }
 
 void NDArray::set(std::int64_t position, double value) const {
@@ -209,7 +214,7 @@ void NDArray::set(std::int64_t position, double value) const {
     throw_user_error("no element " + std::to_string(position) + " in " + describe(*this));
   }
   internal::visit_elements(
-      dtype_, data_, [&](auto* elements) { internal::store_number(elements[position], value); });
+      dtype_, data(), [&](auto* elements) { internal::store_number(elements[position], value); });
 }
 
 void NDArray::fill(double value) const {
@@ -223,7 +228,7 @@ void NDArray::fill(double value) const {
                         static_cast<std::size_t>(size_));
     return;
   }
-  internal::visit_elements(dtype_, data_, [&](auto* elements) {
+  internal::visit_elements(dtype_, data(), [&](auto* elements) {
     for (std::int64_t i = 0; i < size_; ++i) internal::store_number(elements[i], value);
   });
 }
@@ -272,16 +277,18 @@ void NDArray::copy_from(const NDArray& source) const {
     throw_user_error("cannot copy " + describe(source) + " into " + describe(*this));
   }
   const auto count = static_cast<std::size_t>(bytes());
+  const internal::Pinned in_memory({&source, 1});
   if (device_.is_cpu() && source.device_.is_cpu()) {
-    std::memmove(data_, source.data_, count);
+    std::memmove(data(), source.address(), count);
   } else {
-    cuda::copy_bytes(data_, device_, source.data_, source.device_, count);
+    cuda::copy_bytes(data(), device_, source.address(), source.device_, count);
   }
 }
 
 NDArray NDArray::cast(DataType dtype) const {
   require_host("cast");
   NDArray result = empty(shape_, dtype);
+  const internal::Pinned in_memory({this, 1});
   internal::visit_elements(dtype_, data_, [&](const auto* from) {
     internal::visit_elements(dtype, result.data_, [&](auto* to) {
       using From = std::remove_cvref_t<decltype(*from)>;

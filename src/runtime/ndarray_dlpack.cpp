@@ -132,7 +132,7 @@ DLManagedTensor* NDArray::to_dlpack() const {
   exported->shape = shape_;
   exported->strides = strides();
   DLManagedTensor& managed = exported->managed;
-  managed.dl_tensor.data = data_;
+  managed.dl_tensor.data = data();
   managed.dl_tensor.device = {device_.is_cuda() ? kDLCUDA : kDLCPU, device_.index};
   managed.dl_tensor.ndim = rank();
   managed.dl_tensor.dtype = to_dl(dtype_);

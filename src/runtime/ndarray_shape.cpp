@@ -98,19 +98,19 @@ NDArray NDArray::permute(const std::vector<int>& order) const {
   if (size_ == 0) return result;
   switch (dtype_.bytes()) {
     case 1:
-      gather(static_cast<const std::uint8_t*>(data_), static_cast<std::uint8_t*>(result.data_),
+      gather(static_cast<const std::uint8_t*>(data()), static_cast<std::uint8_t*>(result.data_),
              extents, taken);
       break;
     case 2:
-      gather(static_cast<const std::uint16_t*>(data_), static_cast<std::uint16_t*>(result.data_),
+      gather(static_cast<const std::uint16_t*>(data()), static_cast<std::uint16_t*>(result.data_),
              extents, taken);
       break;
     case 4:
-      gather(static_cast<const std::uint32_t*>(data_), static_cast<std::uint32_t*>(result.data_),
+      gather(static_cast<const std::uint32_t*>(data()), static_cast<std::uint32_t*>(result.data_),
              extents, taken);
       break;
     default:
-      gather(static_cast<const std::uint64_t*>(data_), static_cast<std::uint64_t*>(result.data_),
+      gather(static_cast<const std::uint64_t*>(data()), static_cast<std::uint64_t*>(result.data_),
              extents, taken);
       break;
   }

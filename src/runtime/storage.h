@@ -5,6 +5,10 @@
 
 namespace heddle::internal {
 
-class Storage : public RefCounted {};
+class Storage : public RefCounted {
+ public:
+  /// Whether this is a Deferred.
+  virtual bool is_deferred() const { return false; }
+};
 
 }  // namespace heddle::internal

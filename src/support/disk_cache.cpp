@@ -90,6 +90,10 @@ void DiskCache::store(const std::string& key, const std::string& content) const 
   } catch (const Error&) {
     return;
   }
+  added();
+}
+
+void DiskCache::added() const {
   // At the first store too, because many processes store one or two files each. A folder shares its
   // counter with few others, so that each is swept.
   static std::array<std::atomic<unsigned>, 64> stores{};

@@ -2,9 +2,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "heddle/driver/build.h"
+#include "heddle/runtime/weights_cache.h"
 #include "heddle/support/file.h"
 #include "network/network_testing.h"
 
@@ -81,6 +83,46 @@ TEST_F(CachedNetwork, WithoutACacheNothingIsWritten) {
   build();
   EXPECT_EQ(build().from_disk, 0);
   EXPECT_FALSE(fs::exists(folder_));
+}
+
+// Weights with values, which the kernels pack.
+class PackedOnDisk : public CachedNetwork {
+ protected:
+  static void expect_right(const NDArray& values) {
+    const Tensor x = placeholder({24, 64}, f32, "x"), w = constant(values, "w"),
+                 y = ops::relu(ops::matmul(x, w));
+    const NetworkKernel run = Network({y}).build({x, y});
+    const NDArray in = random_like(x, 1), out = zeros_like(y);
+    run(in, out);
+    EXPECT_TRUE(allclose(out, interpret({y}, {{x, in}})[0], 1e-4, 1e-4));
+  }
+};
+
+TEST_F(PackedOnDisk, EqualWeightsAreReadAndOthersArePacked) {
+  const NDArray values = NDArray::random({64, 96}, f32, 3);
+  expect_right(values);
+  const std::vector<DiskCache::Entry> first = disk_weights_cache().entries();
+  if (first.empty()) GTEST_SKIP() << "the kernel of this machine reads its weights as they are";
+  fs::last_write_time(first[0].path, fs::file_time_type::clock::now() - std::chrono::hours(5));
+  const auto old = fs::last_write_time(first[0].path);
+  expect_right(values);  // the file is read, which marks it as used
+  EXPECT_GT(fs::last_write_time(first[0].path), old);
+  EXPECT_EQ(disk_weights_cache().entries().size(), 1U);
+  values.set(0, 100);
+  expect_right(values);
+  EXPECT_EQ(disk_weights_cache().entries().size(), 2U);
+}
+
+TEST_F(PackedOnDisk, DamagedFilesArePackedAgain) {
+  const NDArray values = NDArray::random({64, 96}, f32, 3);
+  expect_right(values);
+  for (const DiskCache::Entry& e : disk_weights_cache().entries()) {
+    std::string content = read_file(e.path.string());
+    content[content.size() / 2] ^= 1;
+    write_file_atomic(e.path.string(), content);
+  }
+  expect_right(values);
+  expect_right(values);
 }
 
 // The code of a kernel stays while it lives, whatever else is loaded and dropped.

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 
 #include "heddle/codegen/interpreter.h"
 #include "heddle/network/network.h"
@@ -10,6 +12,7 @@
 #include "heddle/support/error.h"
 #include "onnx/mapped_file.h"
 #include "onnx/model_builder.h"
+#include "runtime/deferred.h"
 
 namespace heddle::testing {
 namespace {
@@ -222,6 +225,45 @@ TEST(OnnxImport, ArraysInAFileAreCopiedOnlyWhereTheyAreNotAligned) {
   const std::string_view all(bytes, 16);
   EXPECT_EQ(onnx::array_in_file(file, all.substr(4, 8), {2}, f32).data(), bytes + 4);
   EXPECT_NE(onnx::array_in_file(file, all.substr(3, 8), {2}, f32).data(), bytes + 3);
+}
+
+// Large arrays are read when they are needed, at whatever place of the file they lie, and again
+// after they were dropped.
+TEST(OnnxImport, LargeArraysComeAndGo) {
+  constexpr int kCount = 100000;
+  const ModelFolder folder("large");
+  for (const size_t shift : {0, 3}) {
+    std::string content(shift, 'x');
+    for (int i = 0; i < kCount; ++i) {
+      const auto value = static_cast<float>(i);
+      content.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+    const std::string path = folder.write("weights" + std::to_string(shift), content);
+    const auto file = onnx::MappedFile::open(path);
+    const NDArray array = onnx::array_in_file(file, file->bytes().substr(shift), {kCount}, f32);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(array.address()) % 4, 0U);
+    EXPECT_EQ(internal::identity_of(array), "") << "a file of this moment may still change";
+    for (int time = 0; time < 2; ++time) {
+      const internal::Pinned pinned({&array, 1});
+      const auto* elements = static_cast<const float*>(array.address());
+      for (const int i : {0, 5000, kCount - 1}) EXPECT_EQ(elements[i], static_cast<float>(i));
+    }
+  }
+}
+
+TEST(OnnxImport, PlacesOfAFileHaveIdentities) {
+  const std::string path = HEDDLE_SOURCE_DIR "/tutorials/data/digits.onnx";
+  const auto written = std::filesystem::last_write_time(path);
+  if (std::filesystem::file_time_type::clock::now() - written < std::chrono::minutes(1))
+    GTEST_SKIP() << "the file is new";
+  const auto file = onnx::MappedFile::open(path), again = onnx::MappedFile::open(path);
+  EXPECT_EQ(file->identity(), again->identity());
+  const auto at = [](const auto& mapped, size_t offset) {
+    return internal::identity_of(
+        onnx::array_in_file(mapped, mapped->bytes().substr(offset, 64), {64}, u8));
+  };
+  EXPECT_EQ(at(file, 100), at(again, 100));
+  EXPECT_NE(at(file, 100), at(file, 101));
 }
 
 TEST(OnnxImport, EveryOperatorOfTheTableHasAName) {

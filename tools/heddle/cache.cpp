@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/llvm.h"
+#include "heddle/runtime/weights_cache.h"
 #include "heddle/support/disk_cache.h"
 #include "heddle/support/table.h"
 
@@ -17,7 +18,9 @@ struct Row {
 };
 
 std::vector<Row> all_caches() {
-  return {{"code", disk_code_cache()}, {"cubin", disk_cubin_cache()}};
+  return {{"code", disk_code_cache()},
+          {"cubin", disk_cubin_cache()},
+          {"weights", disk_weights_cache()}};
 }
 
 std::string megabytes(std::uintmax_t bytes) {

@@ -63,9 +63,9 @@ void add_export(CLI::App& app, ExportOptions& o) {
       app.add_subcommand("export", "Write a kernel as an object file, or a model as a library");
   c->add_option("subject", o.subject, "Such as matmul:512x512x512, or a file: model.onnx:batch=1")
       ->required();
-  c->add_option(
-       "-o,--output", o.output,
-       "Write PATH.o, and PATH.json which describes it; of a model, the folder to write in")
+  c->add_option("-o,--output", o.output,
+                "Write PATH.o (PATH.cubin for a GPU), and PATH.json which describes it; of a "
+                "model, the folder to write in")
       ->type_name("PATH")
       ->required();
   c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
@@ -184,17 +184,17 @@ void add_run(CLI::App& app, RunOptions& o) {
 }
 
 void add_cache(CLI::App& app, CacheOptions& o) {
-  CLI::App* c = app.add_subcommand("cache", "Show or remove the compiled kernels on the disk");
+  CLI::App* c =
+      app.add_subcommand("cache", "Show or remove compiled kernels and packed weights on the disk");
   c->require_subcommand(1);
   c->add_subcommand("list", "Show folders, sizes and limits");
   c->add_subcommand("clear", "Remove all files")->callback([&o] { o.clear = true; });
   c->footer(
-      "Networks leave their compiled kernels on the disk, and the next process finds them there:\n"
-      "by the code, the machine, and the build of Heddle. The folders lie below HEDDLE_CACHE (off: "
-      "no\n"
-      "cache), else heddle in $XDG_CACHE_HOME or ~/.cache. The files used least recently are "
-      "removed\n"
-      "above HEDDLE_CACHE_MB (1024) and HEDDLE_CUBIN_CACHE_MB (512).\n"
+      "Networks leave their compiled kernels and their packed weights on the disk, and the next\n"
+      "process finds them there: by the code, the machine, the build of Heddle, and the weights.\n"
+      "The folders lie below HEDDLE_CACHE (off: no cache), else heddle in $XDG_CACHE_HOME or\n"
+      "~/.cache. The files used least recently are removed above HEDDLE_CACHE_MB (1024),\n"
+      "HEDDLE_CUBIN_CACHE_MB (512) and HEDDLE_WEIGHTS_CACHE_MB (4096).\n"
       "Examples:\n"
       "  heddle cache list\n"
       "  heddle cache clear");

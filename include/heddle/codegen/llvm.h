@@ -50,6 +50,7 @@ struct CompiledModule {
   int nests = 0;  ///< nests that can be shared with other programs; 0 for a program of one nest
   int reused_nests = 0;  ///< of these, nests that were compiled before
   CacheAnswer cache = CacheAnswer::NotAsked;
+  std::string key;  ///< of its file in the cache; empty: it has none
   CodegenTimes times;
 };
 

@@ -56,6 +56,7 @@ struct KernelArg {
   std::vector<int64_t> shape;  ///< -1: any extent, or one that `symbolic` describes
   bool output = false;
   bool constant = false;
+  bool only_prepared = false;  ///< a constant that calls do not read once it is prepared
   int alignment = 0;  ///< alignment in bytes of its address on a GPU; 0: the size of its type
   std::vector<SymbolicExtent> symbolic = {};
 };
@@ -97,7 +98,10 @@ struct KernelCode {
   std::vector<KernelArg> persistent;   ///< passed after those; computed by `prepare`
   std::vector<KernelSize> sizes = {};  ///< i64 values that `main` takes after all pointers
   Entry main = nullptr;
-  Entry prepare = nullptr;     ///< takes the constant arguments, then `persistent`; may be null
+  Entry prepare = nullptr;  ///< takes the constant arguments, then `persistent`; may be null
+  /// Of the code of `prepare`, which with equal constants computes equal values. Not empty: these
+  /// values are kept on the disk (runtime/prepared_store.h).
+  std::string prepare_key = {};
   std::shared_ptr<void> code;  ///< keeps the machine code alive
   /// Set in place of `main` and `prepare` for a kernel that runs on a GPU (cuda_program.h).
   std::shared_ptr<const cuda::Program> cuda;

@@ -35,9 +35,16 @@ namespace heddle {
 
 using Extents = std::vector<std::int64_t>;
 
+class NDArray;
+
 namespace internal {
 
 class Storage;
+class Deferred;
+
+/// Of runtime/deferred.h: elements that lie in a file.
+Deferred* deferred_of(const NDArray& array);  // null: the array is no such one
+NDArray deferred_array(Ref<Deferred> storage, Extents shape, DataType dtype);
 
 /// Whether elements of this type may be accessed as T.
 template <typename T>
@@ -117,13 +124,20 @@ class NDArray {
   std::int64_t size() const { return size_; }
   std::int64_t bytes() const { return size_ * dtype_.bytes(); }
 
-  /// An address of device().
-  void* data() const { return data_; }
+  /// The address of the elements, on device(). An initialiser of a file is read here, and then
+  /// stays in memory.
+  void* data() const {
+    if (deferred_) [[unlikely]]
+      load();
+    return data_;
+  }
+  /// The same address, where nothing is read: to tell arrays apart.
+  void* address() const { return data_; }
   /// The elements as T. Throws if they are of another type or not on the CPU.
   template <typename T>
   T* data() const {
     if (!internal::is_element_type<T>(dtype_) || !device_.is_cpu()) wrong_type(sizeof(T));
-    return static_cast<T*>(data_);
+    return static_cast<T*>(data());
   }
   template <typename T>
   T& at(std::initializer_list<std::int64_t> index) const {
@@ -161,8 +175,14 @@ class NDArray {
   void require_defined(const char* what) const;
   void require_host(const char* what) const;
 
+  void load() const;
+  friend internal::Deferred* internal::deferred_of(const NDArray& array);
+  friend NDArray internal::deferred_array(Ref<internal::Deferred> storage, Extents shape,
+                                          DataType dtype);
+
   Ref<internal::Storage> storage_;
   void* data_ = nullptr;
+  bool deferred_ = false;  // the storage is a Deferred
   Extents shape_;
   DataType dtype_;
   Device device_;

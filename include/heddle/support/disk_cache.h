@@ -34,6 +34,11 @@ class DiskCache {
   /// A full disk or a folder that cannot be written is no error: it costs speed only.
   void store(const std::string& key, const std::string& content) const;
 
+  /// For contents that do not pass through memory: where the file of a key lies, and what to call
+  /// when such a file was put there.
+  std::filesystem::path file_of(const std::string& key) const;
+  void added() const;
+
   struct Entry {
     std::filesystem::path path;
     std::filesystem::file_time_type used;
@@ -46,7 +51,6 @@ class DiskCache {
   int clear() const;
 
  private:
-  std::filesystem::path file_of(const std::string& key) const;
   void sweep() const;
 
   std::string folder_, extension_;

@@ -294,7 +294,11 @@ CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const
   if (options.disk_cache && !options.keep_llvm_ir && !options.keep_assembly &&
       !cache_folder("code").empty()) {
     const std::string key = codegen::object_key(all, target, options.opt_level);
-    if (!key.empty()) return compile_for_disk(request, key, watch);
+    if (!key.empty()) {
+      CompiledModule module = compile_for_disk(request, key, watch);
+      module.key = key;
+      return module;
+    }
   }
   return compile_here(request, watch);
 }
