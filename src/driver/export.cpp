@@ -31,6 +31,14 @@ Json to_json(const std::vector<cuda::Launch>& launches) {
     j["shared_bytes"] = l.dynamic_smem;
     j["cluster"] = l.cluster;
     j["buffers"] = Json::array_of(l.buffers);
+    j["maps"] = Json::array();
+    for (const cuda::TensorMap& m : l.maps) {
+      Json map = Json::object({{"buffer", m.buffer}, {"element_bytes", m.element_bytes}});
+      map["shape"] = Json::array_of(m.shape);
+      map["row_dim"] = m.row_dim;
+      map["rows"] = m.rows;
+      j["maps"].push_back(std::move(map));
+    }
     list.push_back(std::move(j));
   }
   return list;

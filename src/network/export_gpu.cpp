@@ -105,8 +105,10 @@ class GpuExporter {
 
   static std::set<int> buffers_of(const std::vector<cuda::Launch>& launches) {
     std::set<int> all;
-    for (const cuda::Launch& launch : launches)
+    for (const cuda::Launch& launch : launches) {
       all.insert(launch.buffers.begin(), launch.buffers.end());
+      for (const cuda::TensorMap& map : launch.maps) all.insert(map.buffer);
+    }
     return all;
   }
 

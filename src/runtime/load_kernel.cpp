@@ -130,6 +130,15 @@ std::vector<cuda::Launch> launches_of(const Json& list) {
     l.cluster = static_cast<unsigned>(j.at("cluster").as_int());
     for (const Json& buffer : j.at("buffers").elements())
       l.buffers.push_back(static_cast<int>(buffer.as_int()));
+    for (const Json& m : j.at("maps").elements()) {
+      cuda::TensorMap map{.buffer = static_cast<int>(m.at("buffer").as_int()),
+                          .element_bytes = static_cast<int>(m.at("element_bytes").as_int()),
+                          .shape = {},
+                          .row_dim = static_cast<int>(m.at("row_dim").as_int()),
+                          .rows = m.at("rows").as_int()};
+      for (const Json& extent : m.at("shape").elements()) map.shape.push_back(extent.as_int());
+      l.maps.push_back(std::move(map));
+    }
     launches.push_back(std::move(l));
   }
   return launches;
