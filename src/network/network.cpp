@@ -127,6 +127,9 @@ const std::vector<NetworkNode>& Network::nodes() const { return impl_->nodes; }
 const std::vector<Tensor>& Network::outputs() const { return impl_->declared.outputs(); }
 const std::vector<TensorPlace>& Network::places() const { return impl_->places; }
 const PassOptions& Network::pass_options() const { return impl_->passes; }
+Network Network::with_passes(const PassOptions& passes) const {
+  return Network(outputs(), impl_->target, impl_->options, passes);
+}
 const std::vector<PassApplication>& Network::passes() const { return impl_->changes; }
 
 std::vector<Schedule> Network::static_schedules() const {

@@ -1,12 +1,12 @@
 #include "network/variant_runner.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "measure/worker_pool.h"
 #include "network/compile_tasks.h"
+#include "network/output_difference.h"
 
 namespace heddle::network {
 namespace {
@@ -26,22 +26,6 @@ int64_t constant_bytes(const TuneTask& task) {
   return bytes;
 }
 
-/// Largest difference that rounding explains, relative to the largest element.
-double relative_tolerance(DataType t) {
-  if (t == f16) return 2e-2;
-  if (t == bf16) return 1e-1;
-  return t.is_float() ? 1e-3 : 0;
-}
-
-std::vector<Tensor> args_of(const Network& network, const ComputeDag& dag) {
-  std::vector<Tensor> args;
-  for (const Tensor& t : dag.placeholders()) {
-    if (t.op()->data() == nullptr) args.push_back(t);
-  }
-  args.insert(args.end(), network.outputs().begin(), network.outputs().end());
-  return args;
-}
-
 }  // namespace
 
 VariantRunner::VariantRunner(const Network& network,
@@ -53,16 +37,10 @@ VariantRunner::VariantRunner(const Network& network,
   std::vector<Schedule> untuned, others;
   std::vector<size_t> tasks_of_others;
   for (const std::vector<Schedule>& list : schedules) untuned.push_back(list.at(0));
-  const ComputeDag dag(network_.outputs());
-  const std::vector<Tensor> args = args_of(network_, dag);
+  const std::vector<Tensor> args = call_args(network_);
   kernel_ = network_.build(args, untuned);
-  uint64_t seed = 1;
-  for (const Tensor& t : args) {
-    const bool input = t.op()->is_placeholder();
-    arrays_.push_back(input ? NDArray::random(t.extents(), t.dtype(), seed++)
-                            : NDArray::zeros(t.extents(), t.dtype()));
-    if (!input) outputs_.push_back(arrays_.back());
-  }
+  arrays_ = random_arrays(args);
+  outputs_.assign(arrays_.end() - static_cast<long>(network_.outputs().size()), arrays_.end());
   frame_ = std::make_unique<NetworkKernel::Impl::Call>(kernel_.impl(), arrays_);
 
   // One more of each task, then one more of each, as far as memory goes.
@@ -131,17 +109,7 @@ std::string VariantRunner::difference(std::span<const int> variants) {
   std::vector<NDArray> want;
   for (const NDArray& o : outputs_) want.push_back(o.copy());
   call(variants);
-  for (size_t o = 0; o < outputs_.size(); ++o) {
-    double largest = 0;
-    for (int64_t i = 0; i < want[o].size(); ++i) {
-      const double value = std::abs(want[o].get(i));
-      if (std::isfinite(value)) largest = std::max(largest, value);
-    }
-    const double tolerance = relative_tolerance(want[o].dtype());
-    const Difference d = compare(outputs_[o], want[o], tolerance, tolerance * largest);
-    if (!d.ok()) return "output " + std::to_string(o) + ": " + describe(d, outputs_[o]);
-  }
-  return "";
+  return output_difference(outputs_, want);
 }
 
 }  // namespace heddle::network

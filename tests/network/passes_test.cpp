@@ -52,14 +52,18 @@ TEST(Passes, AReshapeThatSplitsColumnsStaysBehindItsProduct) {
   EXPECT_EQ(wrong_network(outputs), "");
 }
 
-TEST(Passes, ProductsOfOneInputAreOne) {
+/// Attention whose query, key and value are products of one input.
+std::vector<Tensor> attention() {
   Tensor x = placeholder({1, 8, 16}, f32, "x");
   const auto heads = [&](const Tensor& t) {
     return ops::transpose(ops::reshape(t, {1, 8, 4, t.extent(2) / 4}), {0, 2, 1, 3});
   };
   const Tensor q = heads(linear(x, 16)), k = heads(linear(x, 16)), v = heads(linear(x, 32));
-  const Tensor scores = ops::softmax(ops::matmul(q, k, false, true), -1);
-  const std::vector<Tensor> outputs{ops::matmul(scores, v)};
+  return {ops::matmul(ops::softmax(ops::matmul(q, k, false, true), -1), v)};
+}
+
+TEST(Passes, ProductsOfOneInputAreOne) {
+  const std::vector<Tensor> outputs = attention();
   const Network joined(outputs), separate = with(outputs, "-join_products");
   EXPECT_EQ(joined.nodes().size() + 2, separate.nodes().size()) << joined.to_text();
   EXPECT_THAT(tasks_of(joined)[0], HasSubstr("f32[1,8,64]"));
@@ -157,6 +161,22 @@ TEST(Passes, ACallersConcatIsCopied) {
   EXPECT_TRUE(Network({ops::relu(ops::concat({a, a}, 1))}).places().empty());
   EXPECT_TRUE(Network({ops::relu(ops::concat({a, x}, 1))}).places().empty());
   EXPECT_EQ(wrong_network({ops::relu(ops::concat({a, a, b, x}, 1)), a}), "");
+}
+
+TEST(Passes, AreRacedOnTheWholeNetwork) {
+  const std::vector<Tensor> outputs = attention();
+  const TuneClock clock;
+  const Network network(outputs);
+  ASSERT_THAT(applied(network), ::testing::Contains("join_products"));
+  const PassChoice choice = choose_passes(network, 2, clock);
+  EXPECT_THAT(choice.times.verdict, ::testing::AnyOf("faster", "not proven"));
+  const bool changed = choice.times.verdict == "faster";
+  EXPECT_EQ(choice.options, (PassOptions{.join_products = !changed}));
+  EXPECT_TRUE(choice.times.problems.empty());
+  // A network that has it off is offered it, and one that it does not apply to has nothing to race.
+  EXPECT_NE(choose_passes(with(outputs, "-join_products"), 0.1, clock).times.verdict,
+            "nothing to race");
+  EXPECT_EQ(choose_passes(Network(dense_block(1)), 1, clock).times.verdict, "nothing to race");
 }
 
 TEST(Passes, ListsAreReadAndWritten) {

@@ -69,6 +69,8 @@ class Network {
   /// The passes that were asked for, and what they changed.
   const PassOptions& pass_options() const;
   const std::vector<PassApplication>& passes() const;
+  /// The same declaration, for the same target, after other passes.
+  Network with_passes(const PassOptions& passes) const;
   std::string to_text() const;  ///< a table of nodes: task, shapes, calls
 
   /// One schedule for each task: the static choice, without records; and the naive reference.
@@ -135,6 +137,19 @@ class NetworkKernel {
 /// the report together are never slower than the static ones: where the race does not prove a gain,
 /// the static ones are returned. With a measurer of the caller's each task is raced by that.
 TuneReport tune(const Network& network, const TuneOptions& options = {});
+
+/// Which passes a network is best rewritten by.
+struct PassChoice {
+  PassOptions options;
+  NetworkTimes times;  ///< static_seconds: as the network was given; best_seconds: by `options`
+};
+
+/// Tries the passes that are not sure to gain (PassDescription::sure) the other way than the
+/// network has them, on the whole network with its static schedules and random inputs, for about
+/// `seconds`. Another choice is returned only where it is proven to be faster and computes the
+/// same; else that of the network. Each combination that is tried prepares its own weights.
+/// Networks for GPUs are not raced.
+PassChoice choose_passes(const Network& network, double seconds, const TuneClock& clock);
 
 /// The final race of tuning, for TuneOptions::joint_race: the leaders of all tasks race at once in
 /// calls of the whole network, then the winners together against the static choice. Null for a

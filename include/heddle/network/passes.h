@@ -27,7 +27,7 @@ struct PassDescription {
   std::string name;     ///< of the field of PassOptions
   std::string summary;  ///< one sentence
   bool PassOptions::* enabled = nullptr;
-  /// Whether every application gains. What the other passes do is an estimate, which tuning tries
+  /// Whether every application gains. Whether another one does is an estimate, which tuning tries
   /// on the whole network (choose_passes).
   bool sure = true;
 };

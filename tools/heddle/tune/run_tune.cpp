@@ -213,6 +213,23 @@ int exit_status(const TuneOutcome& outcome) {
              : 1;
 }
 
+/// Of the budget, and of seconds: the race of a network's passes.
+constexpr double kShareOfPasses = 0.1, kMostOfPasses = 30;
+
+/// Tries other passes over the graph of a network, and takes them where they are proven to gain.
+/// What happened is returned as a line of text; empty where there was nothing to try.
+std::string race_passes(TaskList* list, const TuneClock& clock) {
+  const double seconds = std::min(kMostOfPasses, kShareOfPasses * clock.left_s());
+  const PassChoice choice = choose_passes(*list->network, seconds, clock);
+  if (choice.times.verdict == "nothing to race") return "";
+  if (choice.options == list->network->pass_options())
+    return "passes over the graph: as they are (others: " + choice.times.verdict + ")";
+  *list = tasks_of(list->network->with_passes(choice.options), list->dtypes.at(0));
+  return "passes over the graph: " + to_string(choice.options) + ", a call takes " +
+         format_time(choice.times.best_seconds) + " in place of " +
+         format_time(choice.times.static_seconds) + "; pass the same --passes to run and export";
+}
+
 }  // namespace
 
 int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& tuner) {
@@ -234,6 +251,10 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   }
 
   TaskList list = tasks_of(subjects, target);
+  TuneClock clock(budget);
+  options.clock = &clock;
+  std::string passes;
+  if (list.network && !options.measurer) passes = race_passes(&list, clock);
   // What CPUs elsewhere can do is not known.
   if (target.is_cuda()) {
     data_sheet_peaks(target.gpu, list, &list.scales);
@@ -242,6 +263,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   }
   std::ostream& out = output.out;
   if (!request.quiet) out << first_line(options, target, list.tasks.size()) << std::endl;
+  if (!request.quiet && !passes.empty()) out << passes << std::endl;
 
   const ScopedThreads scoped_threads(threads);
   TuneDisplay::Mode mode = output.live ? TuneDisplay::Mode::Live : TuneDisplay::Mode::Lines;
@@ -251,8 +273,6 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   const std::unique_ptr<JointRace> race =
       list.network && !options.measurer ? make_network_race(*list.network) : nullptr;
   options.joint_race = race.get();
-  TuneClock clock(budget);
-  options.clock = &clock;
   options.progress = [&](const TuneProgress& p) { display.show(p, clock.cancelled()); };
   TuneOutcome outcome;
   {

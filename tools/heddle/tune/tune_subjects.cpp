@@ -26,15 +26,15 @@ TaskScale scale_of(const ComputeDag& dag) {
   return {Bound::Copy, static_cast<double>(dag.compulsory_bytes()), 0};
 }
 
-void add_network(TaskList* list, const Problem& problem, const Target& target, bool alone) {
-  const Network network(problem.outputs, target);
+/// `prefix` tells the tasks of several subjects apart.
+void add_network(TaskList* list, const Network& network, const std::string& prefix,
+                 DataType dtype) {
   for (TuneTask task : network.tasks_to_tune()) {
-    if (!alone) task.name = problem.subject + " " + task.name;
+    task.name = prefix + task.name;
     const TaskScale scale = scale_of(task.tmpl.dag());
-    list->add(std::move(task), scale, problem.dtype);
+    list->add(std::move(task), scale, dtype);
   }
   list->networks = true;
-  if (alone) list->network = network;
 }
 
 void add_kernel(TaskList* list, const Problem& problem, const Target& target) {
@@ -60,13 +60,22 @@ void TaskList::add(TuneTask task, TaskScale scale, DataType dtype) {
   dtypes.push_back(dtype);
 }
 
+TaskList tasks_of(const Network& network, DataType dtype) {
+  TaskList list;
+  add_network(&list, network, "", dtype);
+  list.network = network;
+  return list;
+}
+
 TaskList tasks_of(const std::vector<Workload>& subjects, const Target& target) {
   TaskList list;
   for (const Workload& w : subjects) {
     const Problem problem =
         is_model(w.subject) ? model_problem(w.subject, w.dtype) : make_problem(w.subject, w.dtype);
     if (is_network(w.subject)) {
-      add_network(&list, problem, target, subjects.size() == 1);
+      const Network network(problem.outputs, target);
+      if (subjects.size() == 1) return tasks_of(network, problem.dtype);
+      add_network(&list, network, problem.subject + " ", problem.dtype);
     } else {
       add_kernel(&list, problem, target);
     }

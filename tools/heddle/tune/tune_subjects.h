@@ -25,6 +25,9 @@ struct TaskList {
   void add(TuneTask task, TaskScale scale, DataType dtype);
 };
 
+/// The tasks of a network that is the only subject.
+TaskList tasks_of(const Network& network, DataType dtype);
+
 /// A task for each subject; for a network one for each of its distinct parts.
 TaskList tasks_of(const std::vector<Workload>& subjects, const Target& target);
 

@@ -1,0 +1,51 @@
+#include "network/output_difference.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heddle::network {
+namespace {
+
+/// Largest difference that rounding explains, relative to the largest element.
+double relative_tolerance(DataType t) {
+  if (t == f16) return 2e-2;
+  if (t == bf16) return 1e-1;
+  return t.is_float() ? 1e-3 : 0;
+}
+
+}  // namespace
+
+std::vector<Tensor> call_args(const Network& network) {
+  std::vector<Tensor> args;
+  for (const Tensor& t : ComputeDag(network.outputs()).placeholders()) {
+    if (t.op()->data() == nullptr) args.push_back(t);
+  }
+  args.insert(args.end(), network.outputs().begin(), network.outputs().end());
+  return args;
+}
+
+std::vector<NDArray> random_arrays(const std::vector<Tensor>& args) {
+  std::vector<NDArray> arrays;
+  uint64_t seed = 1;
+  for (const Tensor& t : args) {
+    arrays.push_back(t.op()->is_placeholder() ? NDArray::random(t.extents(), t.dtype(), seed++)
+                                              : NDArray::zeros(t.extents(), t.dtype()));
+  }
+  return arrays;
+}
+
+std::string output_difference(std::span<const NDArray> got, std::span<const NDArray> want) {
+  for (size_t o = 0; o < want.size(); ++o) {
+    double largest = 0;
+    for (int64_t i = 0; i < want[o].size(); ++i) {
+      const double value = std::abs(want[o].get(i));
+      if (std::isfinite(value)) largest = std::max(largest, value);
+    }
+    const double tolerance = relative_tolerance(want[o].dtype());
+    const Difference d = compare(got[o], want[o], tolerance, tolerance * largest);
+    if (!d.ok()) return "output " + std::to_string(o) + ": " + describe(d, got[o]);
+  }
+  return "";
+}
+
+}  // namespace heddle::network
