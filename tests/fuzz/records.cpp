@@ -10,9 +10,12 @@ namespace heddle::fuzz {
 
 void read_record_lines(std::string_view bytes) {
   const ReadResult read = read_records(scratch_file("log.jsonl", bytes));
-  // A log says what it could not read and goes on: "internal error" must not be among that.
+  // A log says what it could not read and goes on: "internal error" must not be among that, unless
+  // it quotes the log.
+  constexpr std::string_view kBug = "internal error";
+  const bool quoted = bytes.find(kBug) != std::string_view::npos;
   for (const std::string& problem : read.problems) {
-    HEDDLE_ICHECK(problem.find("internal error") == std::string::npos, problem);
+    HEDDLE_ICHECK(quoted || problem.find(kBug) == std::string::npos, problem);
   }
   const std::string written = to_lines(read.records);
   const ReadResult again = read_records(scratch_file("again.jsonl", written));
