@@ -12,7 +12,7 @@ int points_of(const FamilyOptions& o, size_t dims) {
   if (o.points < 0)
     throw_user_error("a family is raced at " + std::to_string(o.points) + " points");
   if (o.points > 0) return o.points;
-  return dims == 1 ? 9 : dims == 2 ? 4 : 3;
+  return dims == 1 ? 12 : dims == 2 ? 4 : 3;
 }
 
 /// The nearest size that the dimension has.

@@ -34,7 +34,7 @@ struct FamilyOptions {
   int max_kernels = 6;
   /// Sizes of each dimension at which schedules are chosen and raced: both ends of the range, and
   /// sizes between them whose logarithms are evenly spaced. With more than one dimension, all
-  /// combinations of them. 0: nine for one dimension, four each for two, three each for more.
+  /// combinations of them. 0: twelve for one dimension, four each for two, three each for more.
   int points = 0;
   /// The sizes that are expected. Empty: those of `points`, each as often. A long histogram is
   /// thinned out: the sizes are its quantiles, or for several dimensions the most frequent ones.
