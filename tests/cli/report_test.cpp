@@ -131,6 +131,18 @@ void expect_well_formed(const std::string& page) {
   EXPECT_THAT(page, Not(HasSubstr(">inf")));
 }
 
+// Only of a log that several machines wrote.
+TEST(Report, SaysWhatEachMachineMeasured) {
+  const std::vector<Record> one = synthetic_records({{.name = "a"}}, 40);
+  EXPECT_EQ(machines_section(log_data(one)), "");
+  std::vector<Record> two = one;
+  int second = 0;
+  for (size_t i = 0; i < two.size(); i += 3, ++second) two[i].machine = "m at n<1>#0";
+  const std::string html = machines_section(log_data(two));
+  EXPECT_THAT(html, HasSubstr("m at n&lt;1&gt;#0"));
+  EXPECT_THAT(html, HasSubstr(">" + std::to_string(second) + "<"));
+}
+
 TEST(Report, DrawsEveryTrialOnce) {
   const LogData data = log_data(synthetic_records({kTwo[0]}, 100), {}, static_is_tile_8);
   const std::string page = report_page(data, {});

@@ -8,6 +8,7 @@
 #include "common/figures.h"
 #include "heddle/support/error.h"
 #include "tune/budget.h"
+#include "tune/node_table.h"
 #include "tune/task_rows.h"
 #include "tune/tune_subjects.h"
 
@@ -164,6 +165,32 @@ TEST(Overall, IsWeightedByCalls) {
   EXPECT_DOUBLE_EQ(sum.best_seconds, 0.007);
   // A sum that lacks a task is no sum.
   EXPECT_EQ(overall_of(std::vector{row("a", 2, 1), row("b", 0, 0)}).best_seconds, 0);
+}
+
+TEST(Nodes, HaveALineEachAsFarAsThereIsRoom) {
+  std::vector<NodeUse> nodes;
+  for (int i = 0; i < 12; ++i) {
+    nodes.push_back({.name = "n" + std::to_string(i),
+                     .machine = "m",
+                     .trials = 10 * i,
+                     .failures = i,
+                     .seconds = 10,
+                     .busy_seconds = 7.5});
+  }
+  nodes[1].gone = true;
+  nodes[2].set_aside = "it wanders";
+  const std::vector<std::string> all = node_lines(nodes, 100);
+  ASSERT_THAT(all, SizeIs(13));
+  EXPECT_THAT(all[0], HasSubstr("waiting"));
+  EXPECT_THAT(all[1], HasSubstr("25%"));
+  EXPECT_THAT(all[2], HasSubstr("gone"));
+  EXPECT_THAT(all[3], HasSubstr("set aside: it wanders"));
+  const std::vector<std::string> few = node_lines(nodes, 10);
+  ASSERT_THAT(few, SizeIs(10));
+  EXPECT_EQ(few[9], "  and 4 other devices");
+  EXPECT_THAT(node_lines({}, 10), SizeIs(0));
+  EXPECT_EQ(nodes_json(nodes).at(2).at("set_aside").as_string(), "it wanders");
+  EXPECT_DOUBLE_EQ(nodes_json(nodes).at(5).at("waiting").as_double(), 0.25);
 }
 
 }  // namespace
