@@ -42,6 +42,14 @@ Schedule for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& o
                      "make it for at_sizes(outputs, sizes).outputs");
   }
   for (const Step& step : at_one_size.steps()) {
+    if (step.kind == StepKind::Tensorize) {
+      throw_user_error(
+          "the schedule uses a matrix unit, whose tiles have no tails for dimension '" +
+              sizes_of(outputs).at(0)->name + "'",
+          {},
+          "choose it for a target without one, such as Target::parse(\"llvm "
+          "-mcpu=icelake-server\")");
+    }
     try {
       family.apply(as_applied(step, one.state()));
     } catch (const Error& e) {
