@@ -5,8 +5,9 @@
 
 The rules are those of src/measure/fleet_measurer.cpp and src/search/tuner.cpp: batches, rounds of
 half a second, two of them for each device, late rounds given to idle devices, a search that waits
-for the end of a batch, and the next batch announced before it. Times of trials are drawn from the records of a log, else from the
-quantiles below. Costs of the driver are measured (docs/fleet.md says how).
+for the end of a batch, and the next batch announced before it. Times of trials are drawn from the
+records of a log, else from the quantiles below. The driver's cost of a trial is measured
+(docs/fleet.md says how); its cost of a round, latencies, deaths and slow nodes are assumptions.
 """
 import argparse
 import heapq
@@ -14,7 +15,7 @@ import json
 import math
 import random
 
-# Milliseconds on a device, measured: quantiles 0, 10, ..., 100 % of matmul:512x512x512 on one core.
+# Milliseconds on a device, assumed: quantiles 0, 10, ..., 100 % of matmul:512x512x512 on one core.
 TRIAL_MS = (9, 14, 17, 20, 24, 30, 38, 52, 75, 120, 900)
 # Milliseconds of the driver: a round sent and answered, a trial in it (rate.py), and a candidate
 # proposed and learned from (where the time of `heddle tune` went).

@@ -5,11 +5,12 @@
 """
 import os
 import signal
+import socket
 import subprocess
 import sys
 import unittest
 
-from heddle_fleet import frames, nodes, signing
+from heddle_fleet import frames, nodes, reach, signing
 from heddle_fleet.node_process import NodeDied, NodeProcess, worker_command
 
 HEDDLE = sys.argv[1] if len(sys.argv) > 1 else "heddle"
@@ -138,6 +139,19 @@ class Node(unittest.TestCase):
             self.assertEqual(worker_command([HEDDLE]), ["/opt/heddle", "worker"])
         finally:
             del os.environ["HEDDLE_FLEET_WORKER"]
+
+
+class Reach(unittest.TestCase):
+    def test_nobody_there_is_said_at_once(self):
+        with socket.socket() as held:  # a port that nobody listens on
+            held.bind(("127.0.0.1", 0))
+            address = f"ray://127.0.0.1:{held.getsockname()[1]}"
+            with self.assertRaisesRegex(ConnectionError, "no Ray cluster answers at ray://127"):
+                reach.check_reachable(address)
+
+    def test_what_has_no_address_is_not_tried(self):
+        reach.check_reachable("auto")
+        reach.check_reachable("local")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import sys
 import ray
 
 from .nodes import node_name
+from .reach import check_reachable
 
 NAMESPACE = "heddle"
 DEVICES = ("cpu:", "gpu:")
@@ -18,6 +19,7 @@ def connect(address, local_resources=None):
     if address == "local":
         ray.init(address="local", resources=local_resources or {}, include_dashboard=False, **options)
     else:
+        check_reachable(address)
         ray.init(address=address, **options)
 
 
