@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "heddle/schedule/template.h"
@@ -131,8 +132,10 @@ Param TemplateBuilder::choice(const std::string& name, const Choice& choice) {
 
 Param TemplateBuilder::kind(const std::string& name, std::vector<std::string> labels,
                             const Choice& choice, std::vector<int64_t> offered) {
-  for (size_t v = 0; offered.empty() && v < labels.size(); ++v)
-    offered.push_back(static_cast<int64_t>(v));
+  if (offered.empty()) {
+    offered.resize(labels.size());
+    std::iota(offered.begin(), offered.end(), 0);
+  }
   const Param made = knob(name, std::move(offered), choice);
   const std::vector<int64_t>& values = recorded_.knobs.back().values;
   HEDDLE_ICHECK(values.front() >= 0 && values.back() < std::ssize(labels),

@@ -166,6 +166,14 @@ TEST_F(ChoiceTest, AKnobOfKindsHasItsLabels) {
   EXPECT_EQ(t.config_to_json(t.default_config()).dump(), R"({"how":"split"})");
 }
 
+TEST_F(ChoiceTest, AKnobOfKindsOffersAllOfThem) {
+  TemplateBuilder b(ComputeDag({Pair().C}), Target::host());
+  const Choice choice =
+      b.decide("row", Row{12}, [](const Row&) { return Choice().set("how", 0, "it is short"); });
+  b.kind("how", {"whole", "blocked", "split"}, choice);
+  EXPECT_EQ(b.finish("mine").knobs()[0].values, (std::vector<int64_t>{0, 1, 2}));
+}
+
 // What a record means does not depend on who chose the defaults.
 TEST_F(ChoiceTest, TheFingerprintIsTheSame) {
   const uint64_t of_rule = made().fingerprint();
