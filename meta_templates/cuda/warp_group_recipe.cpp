@@ -160,7 +160,10 @@ class Recipe {
 bool takes_warp_groups(const TensorCoreShape& shape, const Gpu& gpu) {
   constexpr int64_t kSixteenBytes = 8;  // elements
   constexpr size_t kMostDims = 5;
-  if (!gpu.has_wgmma() || shape.view() || shape.pack() != 2) return false;
+  constexpr int kFewestThreads = 256;  // a warp group that loads, one that multiplies
+  if (!gpu.has_wgmma() || gpu.threads_per_block < kFewestThreads || shape.view() ||
+      shape.pack() != 2)
+    return false;
   if (shape.axes().depth <= kBoxRow) return false;  // one tile: no ring
   for (size_t o = 0; o < 2; ++o) {
     const Access& a = o == 0 ? *shape.axes().row : *shape.axes().vector;

@@ -8,7 +8,7 @@ namespace heddle::meta {
 namespace {
 
 constexpr int64_t kGroupRows = 64, kBoxRow = 64;  // rows of a wgmma; elements of a row of a box
-constexpr int64_t kRowBytes = 128;
+constexpr int64_t kRowBytes = 128, kGroupThreads = 128;
 // Beside the tiles: barriers, and what alignment costs.
 constexpr int64_t kOtherBytes = 2048;
 // Accumulators of a thread, of those that setmaxnreg leaves it.
@@ -30,6 +30,15 @@ int64_t stage_bytes(const WarpGroupTile& t) { return (t.rows() + t.cols) * kRowB
 
 int64_t most_stages(const TensorCoreProblem& p, const WarpGroupTile& t) {
   return (p.gpu.smem_per_block - kOtherBytes) / stage_bytes(t);
+}
+
+// One warp group more loads.
+int64_t threads_of(const WarpGroupTile& t) { return (t.groups + 1) * kGroupThreads; }
+
+// A box that lies beyond the end in every tile is none that the recognition of TMA loads knows: its
+// index is simplified by the bounds that it breaks.
+bool boxes_of_use(const WarpGroupTile& t, int64_t rows, int64_t cols) {
+  return t.rows() - kBoxRow < rows && t.cols - kBoxRow < cols;
 }
 
 int64_t accumulators(int64_t tiles, int64_t cols) { return tiles * cols / 2; }
@@ -57,6 +66,7 @@ WarpGroupTile choose_tile(const TensorCoreProblem& p) {
     for (int64_t tiles : {1, 2}) {
       for (int64_t cols : column_counts(p)) {
         WarpGroupTile t{tiles, groups, cols, 2, 1};
+        if (!boxes_of_use(t, p.rows, p.cols) || threads_of(t) > p.gpu.threads_per_block) continue;
         if (accumulators(tiles, cols) > 128 || most_stages(p, t) < kLeastStages) continue;
         t.stages = std::min(kMostStages, most_stages(p, t));
         const double cycles = warp_group_cycles(p, t);
@@ -109,7 +119,7 @@ WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const TensorCoreProblem& p, Pa
   k.group_stages = t.knob("group_stages", {2, 3, 4, 5, 6}, choice);
   k.raster = t.knob("raster", {1, 2, 4, 8, 16}, choice);
   const Gpu gpu = p.gpu;
-  const int64_t rows = p.rows;
+  const int64_t rows = p.rows, cols = p.cols, batches = p.batch;
   const auto tile = [=](const auto& v) {
     return WarpGroupTile{v(k.group_tiles), v(k.groups), v(k.group_cols), v(k.group_stages),
                          v(k.raster)};
@@ -120,6 +130,15 @@ WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const TensorCoreProblem& p, Pa
   });
   t.require("the accumulators of a warp group must fit its registers", [=](const auto& v) {
     return v(unit) == 0 || accumulators(v(k.group_tiles), v(k.group_cols)) <= kMostAccumulators;
+  });
+  t.require("a block has no more threads than it may", [=](const auto& v) {
+    return v(unit) == 0 || threads_of(tile(v)) <= gpu.threads_per_block;
+  });
+  t.require("each box must have elements of the operands",
+            [=](const auto& v) { return v(unit) == 0 || boxes_of_use(tile(v), rows, cols); });
+  t.require("persistent blocks must have several tiles", [=](const auto& v) {
+    return v(unit) == 0 ||
+           batches * ceil_div(rows, tile(v).rows()) * ceil_div(cols, tile(v).cols) > 1;
   });
   t.require("rows of tiles must be whole rasters", [=](const auto& v) {
     return v(unit) == 0 || ceil_div(rows, tile(v).rows()) % v(k.raster) == 0;

@@ -221,6 +221,7 @@ GpuView view_on_gpu(const Program& p, const Target& target) {
     std::vector<double>& held = registers[static_cast<size_t>(g.kernel)];
     for (const OpenLoop& l : s.loops) {
       if (!is_block(l.kind) && !is_thread(l.kind)) continue;
+      k.has_loader |= l.kind == LoopKind::PersistentX;
       double& dim = (is_block(l.kind) ? k.grid : k.block)[grid_dim(l.kind)];
       dim = std::max(dim, l.most * cluster_size(l.kind));
       k.cluster = std::max<double>(k.cluster, cluster_size(l.kind));
@@ -251,6 +252,7 @@ GpuView view_on_gpu(const Program& p, const Target& target) {
   for (size_t i = 0; i < view.launches.size(); ++i) {
     GpuLaunch& k = view.launches[i];
     k.block[0] = std::max(1.0, k.block[0] / k.cluster);
+    if (k.has_loader) k.block[2] += 1;  // a warp group that loads (lower/gpu/warp_roles.cpp)
     k.registers = kOtherRegisters + std::accumulate(registers[i].begin(), registers[i].end(), 0.0);
     finish_launch(&k, target.gpu);
   }

@@ -2,6 +2,7 @@
 // `heddle heuristic gen` writes the tables; a test compares them with tophub's files.
 #include "heddle/heuristics/tree_choices.h"
 #include "heuristics/trees/cuda_h100_cuda_reduce_columns.h"
+#include "heuristics/trees/cuda_h100_cuda_reduce_rows.h"
 #include "heuristics/trees/cuda_h100_cuda_split_reduction.h"
 
 namespace heddle {
@@ -9,6 +10,7 @@ namespace {
 
 [[maybe_unused]] const bool kRegistered[] = {
     register_tree_table("cuda", "h100", trees::cuda_h100_cuda_reduce_columns),
+    register_tree_table("cuda", "h100", trees::cuda_h100_cuda_reduce_rows),
     register_tree_table("cuda", "h100", trees::cuda_h100_cuda_split_reduction),
 };
 

@@ -82,7 +82,7 @@ TEST(GoldenGpuPasses, DistributeMakesMarkedNestsOperationsOfTheMatrixUnit) {
 }
 
 TEST(GoldenGpuPasses, WarpRolesLeaveTheLoadsToOneWarpGroup) {
-  Tensor a = placeholder({128, 128}, f16, "A"), b = placeholder({128, 64}, f16, "B");
+  Tensor a = placeholder({256, 128}, f16, "A"), b = placeholder({128, 64}, f16, "B");
   Tensor c = ops::matmul(a, b);
   const Template t =
       make_template(ComputeDag({c}), Target::parse("cuda -gpu=h200"), AutoSchedulerOptions());

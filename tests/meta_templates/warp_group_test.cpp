@@ -96,6 +96,12 @@ TEST(WarpGroups, EveryTile) {
   check(product({f16, false, true}, 328, 104, 72), {2, 1, 96, 3});
 }
 
+TEST(WarpGroups, ATileThatIsMostlyBeyondTheEndIsRefused) {
+  EXPECT_THROW(schedule(product({}, 72, 8, 168), {1, 1, 128, 2}), Error);
+  EXPECT_THROW(schedule(product({bf16, true, false}, 16, 72, 136), {2, 1, 64, 2}), Error);
+  check(product({}, 72, 136, 168), {2, 1, 128, 2});
+}
+
 TEST(WarpGroups, BatchesAndEpilogues) {
   check(product({}, 40, 72, 72, 3), {});
   selftest::RandomProgram p = product({}, 72, 72, 80);
@@ -159,7 +165,7 @@ Stmt changed(const Stmt& s, const Change& change) {
 
 // What the emulator says of a right kernel whose statements are changed.
 std::string complaint(const Change& change) {
-  const selftest::RandomProgram p = product({}, 64, 64, 320);
+  const selftest::RandomProgram p = product({}, 64, 128, 320);
   GpuProgram lowered = lower_gpu(schedule(p, {1, 1, 64, 2, 1}), p.args());
   lowered.main[0].body = changed(lowered.main[0].body, change);
   const selftest::Case want(p, 3);

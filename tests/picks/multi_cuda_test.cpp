@@ -25,7 +25,7 @@ class MultiCuda : public ::testing::Test {
   static KernelVariant variant(const std::string& name, int launches) {
     KernelVariant v;
     v.name = name;
-    v.args = {{"x", f32, {kN}, false, false, 16}, {"y", f32, {kN}, true, false, 16}};
+    v.args = {{"x", f32, {kN}, false, false, false, 16}, {"y", f32, {kN}, true, false, false, 16}};
     v.compile = [=, args = v.args] {
       auto program = std::make_shared<cuda::Program>();
       program->arch = "sm_90a";

@@ -125,13 +125,28 @@ std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, co
 
 namespace {
 
-// Whether `condition` says no more than that indices of `source` are below the extents.
-bool only_ends(const Expr& condition, const Load& source) {
+// Whether `limit` says that whole boxes of an axis lie below its extent, as in o < 4 for an index
+// o*64 + i of 256: `i`, a loop of the box, starts it. Beyond that limit all indices are too large.
+bool whole_boxes_end(const Binary& limit, const Expr& index, const Expr& extent,
+                     const std::vector<VarBinding>& start) {
+  const int64_t* boxes = as_int(limit.b);
+  const int64_t* elements = as_int(extent);
+  if (limit.op != BinaryOp::Lt || !boxes || !elements || *boxes < 1 || *elements % *boxes != 0)
+    return false;
+  return is_const(simplify(substitute(index, start) - limit.a * Expr(*elements / *boxes)), 0);
+}
+
+// Whether `condition` says no more than that indices of `source` are below the extents. `start`:
+// the loops of the box at zero.
+bool only_ends(const Expr& condition, const Load& source, const std::vector<VarBinding>& start) {
   const Binary* b = condition.as<Binary>();
   if (!b) return false;
-  if (b->op == BinaryOp::And) return only_ends(b->a, source) && only_ends(b->b, source);
+  if (b->op == BinaryOp::And)
+    return only_ends(b->a, source, start) && only_ends(b->b, source, start);
   for (size_t d = 0; d < source.indices.size(); ++d) {
-    if (equal(simplify(source.indices[d] < source.buffer->shape[d]), simplify(condition)))
+    const Expr &index = source.indices[d], &extent = source.buffer->shape[d];
+    if (equal(simplify(index < extent), simplify(condition)) ||
+        whole_boxes_end(*b, index, extent, start))
       return true;
   }
   return false;
@@ -159,13 +174,13 @@ std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const 
   const Select* select = st.value.as<Select>();
   const Load* source = (select ? select->on_true : st.value).as<Load>();
   if (!source || in_shared(source) || source->buffer->scope == Scope::Local) return {};
-  if (select && (!is_const(select->on_false, 0) || !only_ends(select->condition, *source)))
+  const std::vector<VarBinding> zero{{row, Expr(0)}, {i, Expr(0)}};
+  if (select && (!is_const(select->on_false, 0) || !only_ends(select->condition, *source, zero)))
     return {};
   const int row_dim = dimension_of(source->indices, row), last = dimension_of(source->indices, i);
   if (row_dim < 0 || last + 1 != static_cast<int>(source->indices.size()) || row_dim == last)
     return {};
   if (!lies({st.buffer, st.indices}, row, loops[0].extent, i, kBoxRow, along_depth)) return {};
-  const std::vector<VarBinding> zero{{row, Expr(0)}, {i, Expr(0)}};
   TileNest t;
   t.kind = TileNest::Kind::BulkLoad;
   t.a = {st.buffer, at(st.indices, zero)};

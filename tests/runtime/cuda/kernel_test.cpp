@@ -64,9 +64,9 @@ class CudaKernel : public testing::Test {
                          {"second", {1, 1, 1}, {32, 1, 1}, 0, 1, {2, 4, 3}}};
     KernelCode code;
     code.name = "sum";
-    code.args = {{"x", f32, {kN}, false, false, 16},
-                 {"w", f32, {kN}, false, true, 16},
-                 {"y", f32, {kN}, true, false, 16}};
+    code.args = {{"x", f32, {kN}, false, false, false, 16},
+                 {"w", f32, {kN}, false, true, false, 16},
+                 {"y", f32, {kN}, true, false, false, 16}};
     code.persistent = {{"packed", f32, {kN}}};
     code.cuda = program;
     return Kernel(std::move(code));
@@ -109,7 +109,8 @@ TEST_F(CudaKernel, TensorMapsAreMadeFromTheArguments) {
   program->launches[0].maps = {{.buffer = 0, .shape = {3, 100, 72}, .row_dim = 1, .rows = 64}};
   KernelCode code;
   code.name = "product";
-  code.args = {{"x", f16, {3, 100, 72}, false, false, 16}, {"y", f32, {kN}, true, false, 16}};
+  code.args = {{"x", f16, {3, 100, 72}, false, false, false, 16},
+               {"y", f32, {kN}, true, false, false, 16}};
   code.cuda = program;
   const Kernel kernel(std::move(code));
   const NDArray x = NDArray::zeros({3, 100, 72}, f16).to_device(Device::cuda()), y = gpu(0);
