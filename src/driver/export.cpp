@@ -7,6 +7,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "heddle/support/json.h"
+#include "runtime/cuda/launch_json.h"
 #include "target/cpu_table.h"
 
 namespace heddle {
@@ -22,33 +23,11 @@ Json to_json(const KernelArg& arg) {
   return j;
 }
 
-Json to_json(const std::vector<cuda::Launch>& launches) {
-  Json list = Json::array();
-  for (const cuda::Launch& l : launches) {
-    Json j = Json::object({{"kernel", l.kernel}});
-    j["grid"] = Json::array({l.grid[0], l.grid[1], l.grid[2]});
-    j["block"] = Json::array({l.block[0], l.block[1], l.block[2]});
-    j["shared_bytes"] = l.dynamic_smem;
-    j["cluster"] = l.cluster;
-    j["buffers"] = Json::array_of(l.buffers);
-    j["maps"] = Json::array();
-    for (const cuda::TensorMap& m : l.maps) {
-      Json map = Json::object({{"buffer", m.buffer}, {"element_bytes", m.element_bytes}});
-      map["shape"] = Json::array_of(m.shape);
-      map["row_dim"] = m.row_dim;
-      map["rows"] = m.rows;
-      j["maps"].push_back(std::move(map));
-    }
-    list.push_back(std::move(j));
-  }
-  return list;
-}
-
 /// The cubin in a file of its own, and all else of the program.
 Json export_program(const cuda::Program& program, const std::string& stem) {
   Json j = Json::object({{"arch", program.arch}});
-  j["launches"] = to_json(program.launches);
-  j["prepare"] = to_json(program.prepare);
+  j["launches"] = cuda::launches_json(program.launches);
+  j["prepare"] = cuda::launches_json(program.prepare);
   Json workspaces = Json::array();
   for (const cuda::Workspace& w : program.workspaces)
     workspaces.push_back(Json::array({w.bytes, w.zeroed}));

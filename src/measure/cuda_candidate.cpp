@@ -7,72 +7,12 @@
 #include "heddle/lower/lower.h"
 #include "heddle/support/error.h"
 #include "measure/code_json.h"
+#include "runtime/cuda/launch_json.h"
 
 namespace heddle::measuring {
 namespace {
 
 int64_t threads_of(const GpuKernel& k) { return k.block[0] * k.block[1] * k.block[2]; }
-
-template <typename T>
-std::vector<T> ints(const Json& list) {
-  std::vector<T> out;
-  for (const Json& j : list.elements()) out.push_back(static_cast<T>(j.as_int()));
-  return out;
-}
-
-Json maps_json(const std::vector<cuda::TensorMap>& maps) {
-  Json out = Json::array();
-  for (const cuda::TensorMap& m : maps) {
-    out.push_back(Json::object({{"buffer", m.buffer},
-                                {"element_bytes", m.element_bytes},
-                                {"shape", Json::array_of(m.shape)},
-                                {"row_dim", m.row_dim},
-                                {"rows", m.rows}}));
-  }
-  return out;
-}
-
-std::vector<cuda::TensorMap> maps_from(const Json& list) {
-  std::vector<cuda::TensorMap> out;
-  for (const Json& j : list.elements()) {
-    out.push_back({static_cast<int>(j.at("buffer").as_int()),
-                   static_cast<int>(j.at("element_bytes").as_int()), ints<int64_t>(j.at("shape")),
-                   static_cast<int>(j.at("row_dim").as_int()), j.at("rows").as_int()});
-  }
-  return out;
-}
-
-Json launches_json(const std::vector<cuda::Launch>& launches) {
-  Json out = Json::array();
-  for (const cuda::Launch& l : launches) {
-    out.push_back(Json::object({{"kernel", l.kernel},
-                                {"grid", Json::array_of(l.grid)},
-                                {"block", Json::array_of(l.block)},
-                                {"smem", l.dynamic_smem},
-                                {"cluster", l.cluster},
-                                {"buffers", Json::array_of(l.buffers)},
-                                {"maps", maps_json(l.maps)}}));
-  }
-  return out;
-}
-
-std::vector<cuda::Launch> launches_from(const Json& list) {
-  std::vector<cuda::Launch> out;
-  for (const Json& j : list.elements()) {
-    cuda::Launch l;
-    l.kernel = j.at("kernel").as_string();
-    for (size_t d = 0; d < 3; ++d) {
-      l.grid[d] = static_cast<unsigned>(j.at("grid").at(d).as_int());
-      l.block[d] = static_cast<unsigned>(j.at("block").at(d).as_int());
-    }
-    l.dynamic_smem = static_cast<unsigned>(j.at("smem").as_int());
-    l.cluster = static_cast<unsigned>(j.at("cluster").as_int());
-    l.buffers = ints<int>(j.at("buffers"));
-    l.maps = maps_from(j.at("maps"));
-    out.push_back(std::move(l));
-  }
-  return out;
-}
 
 std::string of_kernel(const std::string& name) { return " in kernel '" + name + "'"; }
 
@@ -158,8 +98,8 @@ Json to_json(const KernelCode& code) {
                        {"persistent", args_json(code.persistent)},
                        {"arch", p.arch},
                        {"workspaces", std::move(workspaces)},
-                       {"launches", launches_json(p.launches)},
-                       {"prepare", launches_json(p.prepare)},
+                       {"launches", cuda::launches_json(p.launches)},
+                       {"prepare", cuda::launches_json(p.prepare)},
                        {"cubin", to_hex(p.cubin)}});
 }
 
@@ -170,8 +110,8 @@ KernelCode kernel_code_from_json(const Json& json) {
   for (const Json& w : json.at("workspaces").elements()) {
     program->workspaces.push_back({w.at("bytes").as_int(), w.at("zeroed").as_bool()});
   }
-  program->launches = launches_from(json.at("launches"));
-  program->prepare = launches_from(json.at("prepare"));
+  program->launches = cuda::launches_from(json.at("launches"));
+  program->prepare = cuda::launches_from(json.at("prepare"));
   KernelCode code;
   code.name = json.at("name").as_string();
   code.args = args_from_json(json.at("args"));

@@ -18,6 +18,12 @@ constexpr size_t kWorthABase = 3;
 constexpr size_t kBases = 5;
 constexpr int64_t kBase = -1;
 
+/// The CPUs of a lane, for the runner of a request; none where it keeps to none.
+void name_cpus(const RunLanes& lanes, size_t place, Json& request) {
+  const std::span<const int> cpus = lanes.cpus_of(place);
+  if (!cpus.empty()) request["cpus"] = Json::array_of(std::vector<int>(cpus.begin(), cpus.end()));
+}
+
 }  // namespace
 
 /// Lanes for a task that has none yet.
@@ -73,8 +79,7 @@ bool WorkerMeasurer::compile_bases(Batch& batch, std::vector<Lane>& lanes) {
 void WorkerMeasurer::run_base(Batch& batch, Lane& lane) {
   lane.at_base = true;
   Json request = Json::object({{"do", "run"}, {"slot", kBase}, {"candidate", kBase}});
-  const std::span<const int> cpus = lanes_.at(batch.task).cpus_of(lane.place);
-  if (!cpus.empty()) request["cpus"] = Json::array_of(std::vector<int>(cpus.begin(), cpus.end()));
+  name_cpus(lanes_.at(batch.task), lane.place, request);
   workers_.ask(lane.worker, request, run_allowance(0));
 }
 
@@ -116,8 +121,7 @@ void WorkerMeasurer::run_next(Batch& batch, Lane& lane) {
   request["do"] = Json("run");
   request["slot"] = Json(lane.candidate);
   request["candidate"] = Json(lane.candidate);
-  const std::span<const int> cpus = lanes_.at(batch.task).cpus_of(lane.place);
-  if (!cpus.empty()) request["cpus"] = Json::array_of(std::vector<int>(cpus.begin(), cpus.end()));
+  name_cpus(lanes_.at(batch.task), lane.place, request);
   if (batch.best < std::numeric_limits<double>::infinity()) request["best"] = Json(batch.best);
   workers_.ask(lane.worker, request, run_allowance(batch.compile_seconds[lane.candidate]),
                first_call_allowance(batch.best));
@@ -173,10 +177,8 @@ bool WorkerMeasurer::advance(Batch& batch, Lane& lane, const WorkerEvent& event)
     batch.todo.insert(batch.todo.begin(), lane.todo.begin(), lane.todo.end());
     lane.todo.clear();
   }
-  if (!lane.todo.empty())
-    run_next(batch, lane);
-  else
-    return false;
+  if (lane.todo.empty()) return false;
+  run_next(batch, lane);
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include "heddle/support/file.h"
 #include "heddle/support/json.h"
 #include "runtime/cpu_features.h"
+#include "runtime/cuda/launch_json.h"
 
 namespace heddle {
 namespace {
@@ -113,45 +114,14 @@ KernelVariant variant_of(const Json& v, const std::string& name, const Library& 
   return variant;
 }
 
-std::array<unsigned, 3> extents_of(const Json& j) {
-  std::array<unsigned, 3> extents{};
-  for (size_t d = 0; d < 3; ++d) extents[d] = static_cast<unsigned>(j.at(d).as_int());
-  return extents;
-}
-
-std::vector<cuda::Launch> launches_of(const Json& list) {
-  std::vector<cuda::Launch> launches;
-  for (const Json& j : list.elements()) {
-    cuda::Launch l;
-    l.kernel = j.at("kernel").as_string();
-    l.grid = extents_of(j.at("grid"));
-    l.block = extents_of(j.at("block"));
-    l.dynamic_smem = static_cast<unsigned>(j.at("shared_bytes").as_int());
-    l.cluster = static_cast<unsigned>(j.at("cluster").as_int());
-    for (const Json& buffer : j.at("buffers").elements())
-      l.buffers.push_back(static_cast<int>(buffer.as_int()));
-    for (const Json& m : j.at("maps").elements()) {
-      cuda::TensorMap map{.buffer = static_cast<int>(m.at("buffer").as_int()),
-                          .element_bytes = static_cast<int>(m.at("element_bytes").as_int()),
-                          .shape = {},
-                          .row_dim = static_cast<int>(m.at("row_dim").as_int()),
-                          .rows = m.at("rows").as_int()};
-      for (const Json& extent : m.at("shape").elements()) map.shape.push_back(extent.as_int());
-      l.maps.push_back(std::move(map));
-    }
-    launches.push_back(std::move(l));
-  }
-  return launches;
-}
-
 /// A kernel for a GPU: its code lies beside the description, and nothing has to be linked.
 Kernel load_gpu_kernel(const Json& description, const std::string& stem) {
   const Json& gpu = description.at("gpu");
   auto program = std::make_shared<cuda::Program>();
   program->arch = gpu.at("arch").as_string();
   program->cubin = read_file(stem + ".cubin");
-  program->launches = launches_of(gpu.at("launches"));
-  program->prepare = launches_of(gpu.at("prepare"));
+  program->launches = cuda::launches_from(gpu.at("launches"));
+  program->prepare = cuda::launches_from(gpu.at("prepare"));
   for (const Json& w : gpu.at("workspaces").elements())
     program->workspaces.push_back({w.at(0).as_int(), w.at(1).as_bool()});
   KernelCode code;

@@ -1,0 +1,69 @@
+#include "runtime/cuda/launch_json.h"
+
+namespace heddle::cuda {
+namespace {
+
+template <typename T>
+std::vector<T> ints(const Json& list) {
+  std::vector<T> out;
+  for (const Json& j : list.elements()) out.push_back(static_cast<T>(j.as_int()));
+  return out;
+}
+
+Json maps_json(const std::vector<TensorMap>& maps) {
+  Json out = Json::array();
+  for (const TensorMap& m : maps) {
+    out.push_back(Json::object({{"buffer", m.buffer},
+                                {"element_bytes", m.element_bytes},
+                                {"shape", Json::array_of(m.shape)},
+                                {"row_dim", m.row_dim},
+                                {"rows", m.rows}}));
+  }
+  return out;
+}
+
+std::vector<TensorMap> maps_from(const Json& list) {
+  std::vector<TensorMap> out;
+  for (const Json& j : list.elements()) {
+    out.push_back({static_cast<int>(j.at("buffer").as_int()),
+                   static_cast<int>(j.at("element_bytes").as_int()), ints<int64_t>(j.at("shape")),
+                   static_cast<int>(j.at("row_dim").as_int()), j.at("rows").as_int()});
+  }
+  return out;
+}
+
+}  // namespace
+
+Json launches_json(const std::vector<Launch>& launches) {
+  Json out = Json::array();
+  for (const Launch& l : launches) {
+    out.push_back(Json::object({{"kernel", l.kernel},
+                                {"grid", Json::array_of(l.grid)},
+                                {"block", Json::array_of(l.block)},
+                                {"shared_bytes", l.dynamic_smem},
+                                {"cluster", l.cluster},
+                                {"buffers", Json::array_of(l.buffers)},
+                                {"maps", maps_json(l.maps)}}));
+  }
+  return out;
+}
+
+std::vector<Launch> launches_from(const Json& list) {
+  std::vector<Launch> out;
+  for (const Json& j : list.elements()) {
+    Launch l;
+    l.kernel = j.at("kernel").as_string();
+    for (size_t d = 0; d < 3; ++d) {
+      l.grid[d] = static_cast<unsigned>(j.at("grid").at(d).as_int());
+      l.block[d] = static_cast<unsigned>(j.at("block").at(d).as_int());
+    }
+    l.dynamic_smem = static_cast<unsigned>(j.at("shared_bytes").as_int());
+    l.cluster = static_cast<unsigned>(j.at("cluster").as_int());
+    l.buffers = ints<int>(j.at("buffers"));
+    l.maps = maps_from(j.at("maps"));
+    out.push_back(std::move(l));
+  }
+  return out;
+}
+
+}  // namespace heddle::cuda
