@@ -33,7 +33,7 @@ int main() {
   const Kernel plain = build(create_schedule(at.outputs), at.of(std::vector<Tensor>{a, b, c}));
   const Kernel small = build(family_schedule({c}, {{n, 16}}), {a, b, c});
   const Kernel large = build(family_schedule({c}, {{n, 4096}}), {a, b, c});
-  // Three questions to the leaf of this size.
+  // The leaf of this size takes three questions.
   const FamilyKernel family({{"small", small}, {"large", large}}, {{0, 1024, 1, 2, 0},
                                                                    {0, 256, 3, 4, 0},
                                                                    {-1, 0, 0, 0, 1},

@@ -1,4 +1,4 @@
-// How many candidates a second are measured, and where the time of one goes.
+// Prints how many candidates are measured per second, and the parts of the time of one.
 //
 //   measure_rate [matmul:512x512x512 | conv:64x56x56x64x3] [threads] [seconds] [seed]
 //

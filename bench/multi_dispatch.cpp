@@ -1,5 +1,6 @@
-// What a multi-kernel adds to a call of a plain kernel, on the CPU: the same small kernel is called
-// by itself, through a multi-kernel of fixed shapes, and through one that looks the shapes up.
+// Measures what a multi-kernel adds to a call of a plain kernel on the CPU. The same small kernel
+// is called directly, through a multi-kernel of fixed shapes, and through one that looks the shapes
+// up.
 #include <algorithm>
 #include <cstdio>
 #include <vector>

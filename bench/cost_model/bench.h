@@ -13,11 +13,11 @@ struct Task {
   std::vector<Tensor> args;  ///< inputs, then outputs
   Template tmpl;
 };
-/// This machine; with HEDDLE_BENCH_THREADS of its cores where that is set.
+/// The target of this machine, with HEDDLE_BENCH_THREADS of its cores where that is set.
 Target bench_target();
 std::vector<Task> bench_tasks(const Target& target);
 
-/// A measured config; a file of them is a line each: task, values with commas, seconds.
+/// A measured config. A file has one line for each: task, values separated by commas, seconds.
 struct Sample {
   std::string task;
   Config config;
@@ -28,7 +28,7 @@ std::vector<Sample> read_samples(const std::string& path);
 /// Different legal configs, at most `count`.
 std::vector<Config> random_configs(const Template& t, int count, uint64_t seed);
 
-/// Of this thread, in seconds: others who work on the machine are not in it.
+/// The CPU time of this thread in seconds, which other programs do not affect.
 double processor_time();
 
 int collect(const std::string& path, int per_task);

@@ -1,4 +1,4 @@
-// Times random configs, each for a few milliseconds in this process.
+// Times random configs in this process, each for a few milliseconds.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,7 +12,7 @@
 namespace heddle::bench {
 namespace {
 
-// On one thread the processor's time is what counts.
+// On one thread the CPU time is measured.
 double now(const Target& target) {
   if (target.cores == 1) return processor_time();
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -1,4 +1,4 @@
-// Held-out accuracy, by task: how well a model orders configs it has not seen.
+// Held-out accuracy for each task: how well a model orders configs that it has not seen.
 #include <array>
 #include <cstdio>
 #include <map>
@@ -80,7 +80,7 @@ struct Sum {
   }
 };
 
-/// Zeros in the columns whose names contain `part`: what are they worth?
+/// Sets the columns whose names contain `part` to zero, to show what they contribute.
 void leave_out(std::vector<Row>* rows, const std::string& part) {
   const auto& columns = feature_columns();
   int n = 0;
@@ -111,12 +111,12 @@ void fit_time(const std::vector<Row>& rows, const XgboostOptions& options) {
   }
 }
 
-using Accuracies = std::map<std::string, ModelAccuracy>;  // by task
+using Accuracies = std::map<std::string, ModelAccuracy>;  // keyed by task
 using Sums = std::map<std::string, Sum>;
 
 struct Data {
   std::vector<Row> rows;
-  std::map<std::string, std::vector<size_t>> by_task;  // which rows are a task's
+  std::map<std::string, std::vector<size_t>> by_task;  // the rows of each task
 };
 
 // How well a model that has seen the rows `train` orders the rows `test`.
@@ -149,7 +149,7 @@ struct Answers {
   Sums unseen;  // the task is new
 };
 
-// With three halves at random. Shuffles the rows of each task.
+// Trains on random halves, three times. Shuffles the rows of each task.
 void score_known_tasks(Data& data, const XgboostOptions& options, Answers& answers) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     Rng rng(seed);

@@ -1,4 +1,4 @@
-// Programs a second on one core, for what evolutionary search does with every candidate.
+// Programs per second on one core, for the work that evolutionary search does with every candidate.
 #include <cstdio>
 
 #include "bench.h"

@@ -29,8 +29,8 @@ constexpr const char* kEmpty = R"(.version 7.0
 .visible .entry empty(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d) { ret; }
 )";
 
-// Few enough that the driver's queue of launches (1,024) never fills: then a call waits for the
-// GPU.
+// The driver's queue holds 1,024 launches. A call waits for the GPU when it is full, so rounds are
+// shorter.
 constexpr int kRound = 500;
 
 template <typename F>

@@ -1,4 +1,4 @@
-// Trials a second through a fleet, and what one costs beyond a local one.
+// Trials per second of a fleet, and the time of a trial beyond that of a local one.
 //
 //   fleet_rate ADDRESS [--device NAME] [--trials N] [--batch N] [--devices N] [--beside_local]
 //
@@ -66,7 +66,7 @@ std::vector<Schedule> draw(const TuneTask& task, int count, Rng& rng) {
   return out;
 }
 
-/// Seconds of a batch; how many of it failed is added.
+/// Seconds of a batch. Adds the number of failed candidates to `failed`.
 double seconds_of(Measurer& measurer, const TuneTask& task, const std::vector<Schedule>& batch,
                   int* failed) {
   const Timer timer;
@@ -80,18 +80,18 @@ double median(std::vector<double> values) {
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
-/// Until so many devices have joined.
+/// Waits until the requested number of devices has joined.
 void wait_for(Measurer& fleet, const TuneTask& task, const Request& request, Rng& rng) {
   int failed = 0;
   for (int i = 0; i < 300 && fleet.width() < request.devices; ++i) {
     seconds_of(fleet, task, draw(task, 1, rng), &failed);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
-  // Each device once: what a task costs at first is no part of a trial.
+  // Each device is used once first, because the setup of a task is not part of a trial.
   seconds_of(fleet, task, draw(task, 4 * request.devices, rng), &failed);
 }
 
-/// Of all devices, with candidates of theirs.
+/// The seconds for which all devices ran candidates.
 double running_seconds(const Measurer& fleet) {
   for (const auto& [part, seconds] : fleet.time_spent()) {
     if (part == "run (all nodes)") return seconds;
@@ -116,7 +116,7 @@ int run(const Request& request) {
   double seconds = 0;
   std::vector<Schedule> next = draw(task, request.batch, rng);
   while (done < request.trials) {
-    // As the tuner does: the next batch is announced before this one is measured.
+    // As in the tuner, the next batch is announced before this one is measured.
     const std::vector<Schedule> batch = std::exchange(next, draw(task, request.batch, rng));
     if (!local) fleet->prefetch(task, next);
     if (local) by_local.push_back(seconds_of(*local, task, batch, &failed) / request.batch);

@@ -1,12 +1,14 @@
-// Fork and join by Heddle's pool, OpenMP (gomp, as it is and with OMP_WAIT_POLICY=active) and TBB.
+// Compares fork and join of Heddle's pool, OpenMP (gomp, by default and with
+// OMP_WAIT_POLICY=active) and TBB.
 //
 //   fork_join [--rounds N] [--threads T]     runs each runtime in a process of its own, in turns,
 //   and
 //                                            prints a table: microseconds beyond the work
-//   fork_join --runtime heddle [...]         one of them, with Google Benchmark's options
+//   fork_join --runtime heddle [...]         runs one of them, with Google Benchmark's options
 //
-// A process each, since idle workers of one spin (gomp's for ever, if told to be active) on the
-// cores of the next; in turns, since the machine changes from minute to minute.
+// Each runtime has its own process, because idle workers of one (of gomp's forever, if active) spin
+// on the cores of the next. They run in turns, because the speed of the machine changes from minute
+// to minute.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -83,7 +85,8 @@ void run(benchmark::State& state, Region region, int threads, int gap_us, int bo
     state.SetIterationTime(took.count());
     beyond.push_back(took.count() * 1e6 - body_us);
   }
-  // A mean would be that of the few times when the system takes a core away.
+  // The median is used, because the mean is dominated by the few times when the system takes a core
+  // away.
   state.counters["median_us"] = quantile(beyond, 0.5);
   state.counters["p95_us"] = quantile(beyond, 0.95);
 }
@@ -111,7 +114,7 @@ struct Figures {
   std::vector<double> median, p95;
 };
 
-// Runs this program as one runtime and adds what it prints.
+// Runs this program with one runtime and adds the times that it prints.
 void add_round(const char* self, const Runtime& runtime, int threads,
                std::map<std::string, Figures>& figures) {
   std::string command;

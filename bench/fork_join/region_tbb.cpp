@@ -11,8 +11,9 @@ namespace heddle::bench {
 #ifdef HEDDLE_HAVE_TBB
 bool have_tbb() { return true; }
 void tbb_region(int threads, std::int64_t nanoseconds) {
-  static tbb::task_arena arena(threads);  // the caller stays in it, as a program with one would
-  // Static: one chunk a thread, the least that TBB can do.
+  static tbb::task_arena arena(
+      threads);  // the caller stays in the arena, as in a program that uses one
+  // A static partition has one chunk for each thread, which is the cheapest form of TBB.
   arena.execute([&] {
     tbb::parallel_for(0, threads, [&](int) { work_for(nanoseconds); }, tbb::static_partitioner{});
   });

@@ -1,12 +1,12 @@
-// One parallel region of two or more threads by each runtime; a source file each, since gomp's
-// needs -fopenmp.
+// One parallel region of two or more threads by each runtime. Each has its own source file, because
+// gomp's needs -fopenmp.
 #pragma once
 
 #include <cstdint>
 
 namespace heddle::bench {
 
-/// Works for so long, by the clock: what a region takes beyond it is fork and join.
+/// Works for `nanoseconds` by the clock. The rest of a region's time is fork and join.
 void work_for(std::int64_t nanoseconds);
 
 // Each thread works for `nanoseconds` once.

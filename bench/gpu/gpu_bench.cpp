@@ -1,6 +1,6 @@
 // Times subjects of the command line on a GPU: the static schedule, and the best of a number of
-// random configs of its template. One line of JSON a subject. Each subject runs in a process of its
-// own, so that one that fails costs itself alone.
+// random configs of its template. It prints one line of JSON for each subject. Each subject runs in
+// a process of its own, so that a failure does not affect the others.
 //
 //   gpu_bench --check matmul:1024x1024x1024 softmax:4096x4096
 //   gpu_bench --dtype bf16 --random 60 matmul:4096x4096x4096
@@ -89,7 +89,7 @@ Config random_config(const Template& t, Rng& rng) {
   return t.default_config();
 }
 
-// The static config first, as --set changes it, then random ones.
+// The static config, changed by --set, comes first, then random ones.
 std::vector<Candidate> candidates_of(const Template& t, const Options& o) {
   Rng rng(o.seed);
   std::vector<Candidate> list(1);
@@ -111,7 +111,8 @@ std::vector<Candidate> candidates_of(const Template& t, const Options& o) {
   return list;
 }
 
-// Times each roughly; says on standard error why some have no time. Returns how many those are.
+// Times each candidate roughly. Prints to standard error why some have no time. Returns their
+// number.
 int time_all(std::vector<Candidate>& list, const std::vector<NDArray>& args,
              const std::string& subject) {
   int failed = 0;
@@ -130,8 +131,7 @@ int time_all(std::vector<Candidate>& list, const std::vector<NDArray>& args,
   return failed;
 }
 
-// The fastest of those that ran: the five best are timed again, with care, and so is the first of
-// all.
+// The fastest candidate. The five best and the first one are timed again with more samples.
 const Candidate& best_of(std::vector<Candidate>& list, const std::vector<NDArray>& args) {
   std::vector<Candidate*> order;
   for (Candidate& c : list) {
@@ -145,8 +145,8 @@ const Candidate& best_of(std::vector<Candidate>& list, const std::vector<NDArray
   return *order[0];
 }
 
-// The largest difference from what the CPU makes of it, relative to 1 + |value|, of about a million
-// elements of each output. `host`: the arrays of a call on the CPU.
+// The largest difference from the results of the CPU, relative to 1 + |value|, over about a million
+// elements of each output. `host` has the arrays of a call on the CPU.
 double largest_error(const cli::Problem& p, const std::vector<const Kernel*>& kernels,
                      const std::vector<NDArray>& host, const std::vector<NDArray>& args) {
   const Kernel cpu = build(create_schedule(p.outputs), p.args());

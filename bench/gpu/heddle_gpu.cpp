@@ -1,6 +1,6 @@
-// A C interface to subjects of the command line on a GPU, for side_by_side.py: arrays come as
-// DLPack tensors, calls go to the caller's stream. Functions that can fail return null or -1, and
-// heddle_gpu_error() then says why.
+// A C interface to subjects of the command line on a GPU, for side_by_side.py. Arrays come as
+// DLPack tensors, and calls go to the caller's stream. Functions that can fail return null or -1,
+// and heddle_gpu_error() then says why.
 #include <dlpack/dlpack.h>
 
 #include <cstdint>
@@ -55,7 +55,7 @@ extern "C" {
 
 const char* heddle_gpu_error() { return last_error.c_str(); }
 
-/// A subject such as "softmax:4096x4096", compiled for the first GPU. `choice`: "static", or
+/// Compiles a subject such as "softmax:4096x4096" for the first GPU. `choice` is "static" or
 /// "tuned", which is an error where no record applies.
 void* heddle_gpu_open(const char* subject, const char* dtype, const char* choice) {
   return guarded(
@@ -74,7 +74,7 @@ void* heddle_gpu_open(const char* subject, const char* dtype, const char* choice
 }
 void heddle_gpu_close(void* subject) { delete static_cast<Subject*>(subject); }
 
-/// Arguments in the order of a call: inputs, then outputs.
+/// The number of inputs. Arguments of a call are inputs, then outputs.
 int heddle_gpu_inputs(void* subject) {
   return static_cast<int>(static_cast<Subject*>(subject)->problem.inputs.size());
 }
@@ -90,14 +90,14 @@ int64_t heddle_gpu_extent(void* subject, int arg, int dim) {
       ->kernel.args()[static_cast<size_t>(arg)]
       .shape[static_cast<size_t>(dim)];
 }
-/// "f32", "bf16", "i64", ...; until the next call.
+/// The type of an argument: "f32", "bf16", "i64", ... The text is valid until the next call.
 const char* heddle_gpu_dtype(void* subject, int arg) {
   auto* s = static_cast<Subject*>(subject);
   s->dtype = to_string(s->kernel.args()[static_cast<size_t>(arg)].dtype);
   return s->dtype.c_str();
 }
 
-/// A call with these arrays, which it takes over on success and on failure.
+/// Makes a call with these arrays. It takes them over on success and on failure.
 void* heddle_gpu_bind(void* subject, DLManagedTensor** tensors, int count) {
   std::vector<NDArray> arrays;
   for (int i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
-// What another value of a knob would do to the static choice, over many subjects: evidence for the
-// rules of the meta-templates.
+// Measures the effect of another value of a knob on the static choice for many subjects, as
+// evidence for the rules of the meta-templates.
 //
 //   knob_effect --set unroll_k=4 --set tile_rows=6,tile_cols=16 matmul:512x512x512 conv2d:c=64,...
 //   knob_effect --alternative direct --alternative 'winograd(tile=4)@3' conv2d:c=64,...
@@ -48,7 +48,7 @@ std::vector<Setting> parse(const std::string& text) {
   return out;
 }
 
-// The static config with the knobs so named (of every group: "g2.unroll_k" too) at the nearest of
+// The static config with the named knobs (of every group: "g2.unroll_k" too) set to the nearest of
 // their values; nullopt where that changes nothing or is not legal.
 std::optional<Config> changed(const Template& t, const std::vector<Setting>& settings) {
   Config config = t.default_config();
@@ -65,7 +65,7 @@ std::optional<Config> changed(const Template& t, const std::vector<Setting>& set
   return config;
 }
 
-/// Seconds of the static choice, then of each variant; NaN where it is no variant.
+/// Seconds of the static choice, then of each variant; NaN where a variant does not apply.
 std::vector<double> race(const std::string& subject, const Options& o) {
   const cli::Problem problem = cli::make_problem(subject, o.dtype);
   Target target = Target::host();
@@ -79,7 +79,7 @@ std::vector<double> race(const std::string& subject, const Options& o) {
   };
   const Template t = make_static_template(dag, target, {});
   std::vector<std::optional<Kernel>> variants{built(t, t.default_config())};
-  // Nothing where the subject has no such knob or rewrite, or where it is not legal.
+  // A variant is skipped where the subject has no such knob or rewrite, or where it is not legal.
   auto add = [&](auto&& variant) {
     variants.emplace_back();
     try {
@@ -117,7 +117,8 @@ std::vector<double> race(const std::string& subject, const Options& o) {
 }
 
 int run(const Options& o) {
-  for (const std::string& set : o.sets) parse(set);  // a slip is no missing knob
+  for (const std::string& set : o.sets)
+    parse(set);  // reports errors of syntax before anything runs
   std::vector<std::string> names = o.sets, heading{"subject", "static ms"};
   names.insert(names.end(), o.alternatives.begin(), o.alternatives.end());
   heading.insert(heading.end(), names.begin(), names.end());

@@ -28,7 +28,7 @@ CaseTimes time_one(const std::function<void()>& run) {
   return time_interleaved({{"", run}}, options).front();
 }
 
-// `amount` is the work of a call in billions: flops, or bytes for the ops that memory bounds.
+// `amount` is the work of a call in billions: operations, or bytes for memory-bound ops.
 void print_time(const std::string& what, const CaseTimes& times, double amount, const char* unit,
                 double ceiling, const std::string& note) {
   std::printf("  %-34s %9.1f us median %9.1f us best %7.1f %s", what.c_str(),

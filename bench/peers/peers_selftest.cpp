@@ -50,7 +50,7 @@ void expect_near(const std::string& what, const Floats& got, const Floats& want)
   std::printf("FAILED %s: largest relative error %g\n", what.c_str(), worst);
 }
 
-// Runs an op whose output starts as NaN, so that a value it leaves unwritten shows.
+// Runs an op whose output starts as NaN, so that a value that it does not write is found.
 void expect_op(const std::string& what, const std::function<OnednnOp(float*)>& make,
                const Floats& want, bool may_lack = false) {
   Floats out(want.size(), NAN);
@@ -224,7 +224,7 @@ void check_images() {
     }
     for (bool linear : {false, true}) {
       const OnednnResizeSpec spec{2, 8, 7, 9, 14, 18, linear, layout};
-      // Twice the size: pixel i lies at i / 2 - 1 / 4 of the source.
+      // At twice the size, pixel i lies at i / 2 - 1 / 4 of the source.
       auto sample = [&](int64_t image, int64_t oy, int64_t ox) {
         const auto low = [](int64_t o) { return (o + 1) / 2 - 1; };
         const auto clamp = [](int64_t v, int64_t n) { return std::clamp<int64_t>(v, 0, n - 1); };
@@ -253,7 +253,7 @@ float gelu(float x) { return 0.5f * x * (1 + std::erf(x / std::sqrt(2.0f))); }
 constexpr int64_t kRows = 13;
 constexpr int64_t kCols = 37;
 
-// What plain loops make of a matrix and two vectors of a row's length.
+// The results of plain loops for a matrix and two vectors of a row's length.
 struct RowResults {
   Floats soft, log_soft, norm, bias_gelu, added, flipped, row_sum, row_max;
   Floats col_sum = Floats(kCols, 0), col_max = Floats(kCols, -INFINITY);
@@ -384,7 +384,7 @@ void check_rows() {
   check_functions(x);
 }
 
-// A thread that runs is seen and waited for.
+// Checks that a running thread is noticed and waited for.
 void check_idle() {
   std::atomic<bool> stop{false};
   std::thread busy([&] {

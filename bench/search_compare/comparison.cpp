@@ -14,9 +14,9 @@
 namespace heddle::bench {
 namespace {
 
-/// A leader's time in the race may be so much above another's and still be as good.
+/// Leaders whose times in the race differ by less than this factor count as equal.
 constexpr double kEqual = 1.005;
-constexpr size_t kLeaders = 6;  // of each run, by screening: the best of them in the race counts
+constexpr size_t kLeaders = 6;  // of each run, by screening; the best of them in the race counts
 
 TuneTask task_of(const CompareOptions& o) {
   const cli::Problem problem = cli::make_problem(o.subject, f32);
@@ -68,7 +68,7 @@ void Comparison::race() {
   auto enter = [&](const Search::Step& s) {
     if (std::isfinite(s.seconds)) raced.emplace(s.key, s.config);
   };
-  double goal = 0;  // what random search found in all its trials, the worst of its runs
+  double goal = 0;  // the worst final time of the runs of random search
   for (const Search& s : searches_) {
     const int stages[] = {options_.model_trials, s.most};
     for (const int n : stages) {
@@ -76,7 +76,7 @@ void Comparison::race() {
     }
     if (s.name == "random") goal = std::max(goal, s.leaders(s.most).front().seconds);
   }
-  // The steps on the way, as far as they may be the one that reached it.
+  // The steps that may have been the one that reached the goal.
   for (const Search& s : searches_) {
     double best = 1.05 * goal;
     for (const Search::Step& step : s.steps) {
@@ -149,7 +149,8 @@ void Comparison::add(const std::string& name, uint64_t seed, int trials, bool wa
 
 uint64_t Comparison::key_of(const Config& c) const { return steps_hash(task_.tmpl.instantiate(c)); }
 
-// The sizes of rounds are the tuner's: the static choice, seven small ones, full ones.
+// The sizes of rounds are those of the tuner: the static choice, seven small rounds, then full
+// ones.
 std::vector<Config> Comparison::propose(Search& s) {
   const int left = s.most - static_cast<int>(s.steps.size());
   if (s.over || left <= 0) return {};
@@ -226,8 +227,8 @@ void Comparison::report(Search& s, const std::vector<Config>& configs) {
   if (s.model) s.model->update(rows);
 }
 
-/// What the run found in its first trials, by the race. What led after fewer trials is not
-/// forgotten. The static choice is given to all: with it, no search ends above it.
+/// The best time of the run's first trials, by the race. Leaders after fewer trials are included.
+/// The static choice is given to every search, so none ends above it.
 double Comparison::raced_best(const Search& s, int trials, With with) const {
   const uint64_t given = key_of(task_.tmpl.default_config());
   double best = with == With::Static ? raced_.at(given) : std::numeric_limits<double>::infinity();
@@ -251,8 +252,8 @@ double Comparison::mean(const std::string& name, int trials, With with) const {
   return std::exp(sum / n);
 }
 
-/// The trials after which a run had found what random search of the same seed did in all of its
-/// own; the static choice is no find.
+/// The number of trials after which a run had found what random search with the same seed found in
+/// all its trials. The static choice does not count.
 int Comparison::reaches(const Search& s) const {
   double goal = 0;
   for (const Search& r : searches_) {

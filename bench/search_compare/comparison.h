@@ -1,4 +1,4 @@
-// Runs of search policies on one subject, all at the same time, and the race of what they found.
+// Concurrent runs of search policies on one subject, and the race of their results.
 #pragma once
 
 #include <limits>
@@ -37,14 +37,14 @@ struct Search {
   int rounds = 0;
   bool over = false;
 
-  /// The best of the first `count`, fastest first.
+  /// The best of the first `count` steps, fastest first.
   std::vector<Step> leaders(int count) const;
 };
 
 class Comparison {
  public:
   explicit Comparison(const CompareOptions& options);
-  /// False when the time was up before all had their trials.
+  /// Returns false when the time was up before all runs had their trials.
   bool run();
   void race();
   Json result() const;

@@ -1,11 +1,11 @@
-// Does the search earn its keep? Evolution with a cost model against random search, on one subject.
+// Compares evolutionary search with a cost model against random search, on one subject.
 //
 //   search_compare matmul:512x512x512 --threads 1
 //
-// What makes such a comparison worthless is a machine whose speed changes between two runs. So the
-// runs of all policies and seeds go on together, batch by batch, with one measurer, and each config
-// is timed once, whoever proposes it. What was best of each run, at each stage, is raced in the
-// end: all in one process, in interleaved rounds. Only raced times are compared.
+// A machine whose speed changes between two runs would make the comparison worthless. The runs of
+// all policies and seeds therefore advance together, batch by batch, with one measurer, and each
+// config is timed once, whichever run proposes it. The best configs of each run at each stage are
+// raced in the end, in one process and in interleaved rounds. Only times of the race are compared.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>

@@ -1,11 +1,11 @@
-// Where products of few results and a long sum gain by cutting it, and what the static choice makes
-// of that: 60 shapes, each by the static choice, as declared, with the sum in one go, and by every
-// count of parts that the rule split_k suits to this machine.
+// Shows which products of few results and a long sum gain from cutting the sum, and what the static
+// choice does. It runs 60 shapes: with the static choice, as declared, with the uncut sum, and with
+// every number of parts that the rule split_k offers for this machine.
 //
 //   split_k_sweep --threads 2                    all 60
 //   split_k_sweep --threads 2 32x32x28672        M x N x K
 //
-// All forms of a shape are run in turns (peers/interleave.h); the figures are ratios of medians.
+// All forms of a shape run in turns (peers/interleave.h). The figures are ratios of medians.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,7 @@ using namespace heddle;
 struct Options {
   std::vector<std::string> shapes;
   int threads = 2, rounds = 15;
-  double most_loss = 0.03;  ///< of the static choice against the declaration as it is
+  double most_loss = 0.03;  ///< of the static choice against the form as declared
 };
 
 std::vector<std::string> sixty_shapes() {
@@ -45,7 +45,7 @@ struct Form {
   Kernel kernel;
 };
 
-/// The static choice, the declaration as it is, in one go, and by each count of parts.
+/// The forms: the static choice, the declaration as it is, the uncut sum, and each number of parts.
 std::vector<Form> forms_of(const cli::Problem& problem, const Target& target) {
   const ComputeDag dag(problem.outputs);
   const Template chosen = make_static_template(dag, target, {}),

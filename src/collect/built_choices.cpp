@@ -1,4 +1,4 @@
-// The schedules that candidates of a heuristic make of a declaration.
+// Builds the schedules that the candidates of a heuristic make for a declaration.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr const char* kPlanted = "planted";
 
-// The graph as it is declared, where the choice is not of graphs: rewrites are another choice.
-// Graphs are compared as the rules alone schedule them.
+// A heuristic that does not choose graphs is measured on the graph as declared. One that chooses
+// graphs is measured with the rules' own schedules.
 AutoSchedulerOptions options_for(const Heuristic& heuristic) {
   AutoSchedulerOptions options;
   options.use_records = false;
@@ -24,8 +24,8 @@ AutoSchedulerOptions options_for(const Heuristic& heuristic) {
   return options;
 }
 
-/// Why `made` does not have what was planted, as its notes say; empty where it has. Knobs that this
-/// shape does not have are no matter.
+/// Why `made` does not have the planted choice, as its notes say; empty where it has. Knobs that
+/// this shape does not have are ignored.
 std::string why_not_taken(const Template& made) {
   for (const std::string& line : made.notes()) {
     if (line.find("the rules chose alone") != std::string::npos ||
@@ -53,7 +53,7 @@ class Builder {
     const AskedQuestion& question = asked[question_ % asked.size()];
     const Situation problem{FeatureView(question.features), question.rule};
     if (!heuristic_.applies(problem)) return {"the heuristic is not made for it"};
-    // One that knows all graphs, for what measures them.
+    // A heuristic of graphs is measured with a template that has all graphs as branches.
     if (heuristic_.of_graphs) rule = make_template_of_alternatives(dag_, target_, options_);
     BuildOutcome out;
     out.built.push_back({.features = question.features,

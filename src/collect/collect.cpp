@@ -28,14 +28,15 @@ class Collector {
   }
 
   CollectReport run() {
-    // Far more draws than problems: most of a small space are known after a while.
+    // The number of consecutive draws without a new problem after which the space is taken to be
+    // exhausted.
     constexpr int kVainDraws = 2000, kMostQuestions = 3;
     int vain = 0;
     for (std::uint64_t i = 0; report_.ended.empty(); ++i) {
-      // Each problem has a generator of its own, so that it does not depend on those before.
+      // Each problem has a generator of its own, so that it does not depend on earlier problems.
       Rng rng(hash_combine(hash_combine(hash_string(h_.name), o_.seed), i));
       DrawnProblem problem = h_.draw(rng, o_.target);
-      // A declaration may ask about several stages: one of them is a problem.
+      // A declaration may ask about several stages. One of them is the problem.
       const auto question = static_cast<std::size_t>(rng.uniform_int(0, kMostQuestions - 1));
       if (!h_.measure && question > 0) problem.id += "#" + std::to_string(question);
       if (clock_.expired()) {
@@ -63,7 +64,7 @@ class Collector {
 
   void measure_built(const DrawnProblem& problem, std::size_t question) {
     const BuildOutcome outcome = build_choices(h_, problem.outputs, o_.target, question);
-    // (A number past the last question is another one's.)
+    // A number beyond the last question repeats another problem.
     if (outcome.built.empty() || outcome.built.front().question != question ||
         outcome.built.front().schedules.size() < 2) {
       ++report_.skipped;
@@ -74,7 +75,7 @@ class Collector {
     task.args.insert(task.args.end(), problem.outputs.begin(), problem.outputs.end());
     const ChoiceTimes times = measure_choices(measurer(), task, built.schedules, clock_);
     if (!times.problem.empty()) return fail(problem.id, times.problem);
-    if (!times.complete) return;  // the clock ended
+    if (!times.complete) return;  // the clock expired
     std::vector<std::pair<std::string, double>> ids;
     for (const auto& [id, schedule] : built.choices) {
       if (!std::isnan(times.seconds[schedule])) ids.emplace_back(id, times.seconds[schedule]);
@@ -83,7 +84,8 @@ class Collector {
     ++report_.collected;
   }
 
-  // Choices that the program runs itself, in rounds, so that what disturbs one disturbs all.
+  // Measures choices that the program runs itself. They run in rounds, so that a disturbance
+  // affects all.
   void measure_own(const DrawnProblem& problem) {
     constexpr int kRounds = 7;
     const Choice nothing;
@@ -118,7 +120,7 @@ class Collector {
   TuneClock& clock_;
   HeuristicLog log_;
   std::unique_ptr<Measurer> own_measurer_;
-  std::set<std::string> seen_;  ///< by this run
+  std::set<std::string> seen_;  ///< problems seen by this run
   CollectReport report_;
 };
 

@@ -1,4 +1,4 @@
-// The log of a heuristic.
+// Writes the log of a heuristic.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -20,7 +20,7 @@ struct HeuristicLog::Impl {
 
 namespace {
 
-// Of an earlier run: what is in it must be of the same heuristic.
+// Checks that the log of an earlier run belongs to the same heuristic.
 void check_same(const std::string& path, const HeuristicData& log, const HeuristicData& ours) {
   const auto refuse = [&](const std::string& what, const std::string& theirs,
                           const std::string& mine) {

@@ -11,11 +11,12 @@
 namespace heddle {
 namespace {
 
-constexpr std::size_t kRaced = 6;    // leaders, the first schedule among them
-constexpr double kContender = 1.15;  // times the best of the screening
-// Times the best: slower ones are measured twice.
+constexpr std::size_t kRaced = 6;  // schedules in a race, the first schedule included
+constexpr double kContender =
+    1.15;  // a schedule races if its time is within this factor of the best
+// Schedules that are slower than the best by more than this factor are measured twice.
 constexpr double kDoubtful = 3;
-// A turn is a call before, and one or more that are timed (measure_race.cpp).
+// A turn has one untimed call and one or more timed calls (measure_race.cpp). Times are in seconds.
 constexpr double kRounds = 20, kShortestTurn = 1e-3, kShortestRace = 0.1, kLongestRace = 3;
 
 constexpr double kMostNoise = 0.25, kFewSamples = 0.05;
@@ -38,10 +39,10 @@ double relative_error(std::vector<double> values) {
 }
 
 struct Screening {
-  /// Times by that of the first schedule. Infinity: it failed.
+  /// Times relative to that of the first schedule. Infinity marks a failure.
   std::vector<double> ratios;
   std::vector<double> compile_seconds;
-  double call = 0;  ///< seconds of the first schedule
+  double call = 0;  ///< seconds of a call of the first schedule
 };
 
 std::vector<MeasureResult> measure_all(Measurer& measurer, const TuneTask& task,
@@ -63,9 +64,9 @@ double ratio_of(const MeasureResult& r, double call) {
   return r.median() / (r.base_seconds > 0 ? r.base_seconds : call);
 }
 
-/// Measures once more what took many times as long as the best, and believes the better time: a
-/// choice may be that slow, but so is any choice that something else disturbed. False: the clock
-/// ended.
+/// Measures schedules once more that took many times as long as the best, and keeps the better
+/// time. Such a schedule may be slow, or something else may have disturbed it. Returns false when
+/// the clock expired.
 bool screen_again(Measurer& measurer, const TuneTask& task, std::span<const Schedule> schedules,
                   const TuneClock& clock, Screening& s) {
   const double best = *std::min_element(s.ratios.begin(), s.ratios.end());
@@ -122,7 +123,7 @@ std::vector<std::size_t> leaders_of(const std::vector<double>& ratios) {
   return order;
 }
 
-/// What a race of them takes, with their compilation, which is one after the other.
+/// Seconds of a race of the leaders, with their compilation, which is sequential.
 double race_seconds(const Screening& s, const std::vector<std::size_t>& leaders) {
   double compile = 0, round = 0;
   for (const std::size_t i : leaders) {
@@ -158,7 +159,8 @@ ChoiceTimes measure_choices(Measurer& measurer, const TuneTask& task,
     best = std::min(best, median_of(r.seconds));
     times.noise = std::max(times.noise, relative_error(r.seconds));
   }
-  // What was not raced is no better than what won: a lucky time of the screening is none.
+  // A schedule that did not race gets at least the time of the winner, because its time in the
+  // screening may have been lucky.
   const double base = median_of(raced.front().seconds);
   for (std::size_t i = 0; i < schedules.size(); ++i) {
     if (std::isfinite(s.ratios[i])) times.seconds[i] = std::max(best, s.ratios[i] * base);

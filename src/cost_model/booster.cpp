@@ -11,14 +11,14 @@ namespace {
 
 void check(int status, const char* what) {
   if (status == 0) return;
-  // The messages of XGBoost end in a trace of addresses, which is removed.
+  // XGBoost's messages end with a stack trace, which is removed.
   std::string why = XGBGetLastError();
   if (size_t end = why.find("\nStack trace"); end != std::string::npos) why.resize(end);
   while (!why.empty() && (why.back() == '\n' || why.back() == ' ')) why.pop_back();
   throw_runtime_error(std::string("XGBoost cannot ") + what + ": " + why);
 }
 
-/// An array as XGBoost takes it: by address, described in JSON.
+/// An array in the form that XGBoost takes: its address, described in JSON.
 std::string array_interface(const DenseRows& rows) {
   return "{\"data\": [" + std::to_string(reinterpret_cast<uintptr_t>(rows.values.data())) +
          ", true], \"shape\": [" + std::to_string(rows.rows()) + ", " + std::to_string(rows.width) +
@@ -50,7 +50,7 @@ class Matrix {
   DMatrixHandle handle_ = nullptr;
 };
 
-// Warnings and notes go to the caller's terminal otherwise.
+// Without this, warnings and notes are printed on the caller's terminal.
 void quiet(BoosterHandle handle) { check(XGBoosterSetParam(handle, "verbosity", "0"), "be quiet"); }
 
 }  // namespace

@@ -6,7 +6,8 @@
 namespace heddle::cost_model {
 namespace {
 
-// Rough cycles of vector instructions on CPUs of the last ten years.
+// Rough figures of CPUs of the last ten years: cycles of vector instructions, and instructions per
+// cycle.
 constexpr double kLatency = 4, kDivide = 8, kSpecial = 20, kLoadsACycle = 2, kGathersACycle = 1;
 
 bool stays_a_loop(const OpenLoop& l) {
@@ -23,7 +24,7 @@ double distinct_copies(const Statement& s, const Access& a, const CoreFigures& c
   return std::min(n, c.copies);
 }
 
-/// How often the access is executed when it is moved out of the remaining loops that it does not
+/// How often the access is executed once it is moved out of those remaining loops that it does not
 /// depend on.
 double hoisted(const Statement& s, const Access& a, const CoreFigures& c) {
   double share = 1;
@@ -55,7 +56,7 @@ void count_accesses(const Statement& s, const Target& target, CoreFigures* c) {
       c->gathers += often * c->lanes * ways;
     }
   }
-  // One row of the vector operand and one broadcast.
+  // Besides the accumulators, one row of the vector operand and one broadcast are live.
   c->registers = c->accumulators + std::min(alive, std::max(1.0, c->accumulators)) +
                  (c->broadcasts > 0 ? 1 : 0);
 }
@@ -91,8 +92,8 @@ CoreFigures model_core(const Statement& s, const Target& target) {
                         ops.logic + ops.select + ops.cast;
   c.arith = (instructions + ops.div + ops.int_div + ops.special) * c.copies * chunks;
 
-  // C[..] = C[..] + x where a remaining loop does not change the element of C: a chain of
-  // additions.
+  // C[..] = C[..] + x is a chain of additions where a remaining loop does not change the element of
+  // C.
   const Access& target_access = s.accesses[0];
   if (target_access.read && target_access.written) {
     bool moves = c.body > 0 && target_access.depends_on(c.body - 1);

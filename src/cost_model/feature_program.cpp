@@ -1,4 +1,4 @@
-// The columns of the whole program.
+// Feature columns of the whole program.
 #include <algorithm>
 #include <numeric>
 
@@ -7,11 +7,11 @@
 namespace heddle::cost_model {
 namespace {
 
-// Bytes a cycle from beyond each cache, for the rough estimate: of one core, except the last, which
-// is shared.
+// Rough bytes per cycle from beyond each cache: for one core, except the last value, which all
+// cores share.
 constexpr double kBytesACycle[3] = {32, 12, 5};
 
-// What the columns need of all stores together.
+// Totals over all stores that the columns need.
 struct Totals {
   OpCounts ops;
   double executions = 0, tails = 0, bytes = 0, copied = 0, streamed = 0;
@@ -81,7 +81,7 @@ void fill_totals(Sink& out, const Program& p, const Totals& sum) {
             sum.slowest / std::max(1.0, sum.cycles));
 }
 
-// Parallel regions, and the one with the most work.
+// Columns of the parallel regions, and of the region with the most work.
 template <class Sink>
 void fill_parallel(Sink& out, const ProgramView& view, const Totals& sum) {
   const Program& p = *view.p;

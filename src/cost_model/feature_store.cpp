@@ -1,4 +1,4 @@
-// The columns of one store.
+// Feature columns of one store.
 #include <algorithm>
 
 #include "cost_model/feature_row.h"
@@ -6,7 +6,7 @@
 namespace heddle::cost_model {
 namespace {
 
-/// The innermost remaining loop whose iterations access the same place; -1: none.
+/// The innermost remaining loop whose iterations access the same element; -1 where there is none.
 int reusing_loop(const Statement& s, const CoreFigures& core, const Access& a) {
   for (int d = core.body; d-- > 0;) {
     if (s.loops[d].extent > 1 && !a.depends_on(d)) return d;
@@ -111,8 +111,8 @@ size_t access_columns() {
   return n;
 }
 
-/// The buffer that is written, then those that are read: by vectors, as broadcasts, element by
-/// element. Of equals the one with more lines comes first.
+/// The written buffer, then those that are read: by vectors, as broadcasts, element by element.
+/// Among equals the one with more cache lines comes first.
 std::vector<const Access*> slots_of(const StoreView& v) {
   std::vector<const Access*> out;
   for (const Access& a : v.s->accesses) {
@@ -236,7 +236,8 @@ void fill_levels(Sink& out, const ProgramView& view, const StoreView& v) {
   const Statement& s = *v.s;
   const Target& t = *view.target;
   double flops = s.ops.arithmetic();
-  // From the innermost body to the whole statement, at even shares of its depth.
+  // Values of the curve at equal fractions of the depth, from the innermost body to the whole
+  // statement.
   static const char* const curve[kCurve] = {"intensity.0", "intensity.1", "intensity.2",
                                             "intensity.3", "intensity.4", "intensity.5"};
   std::array<double, 64> inside{};

@@ -10,7 +10,7 @@ namespace {
 
 using namespace cost_model;
 
-/// A program of one statement, to ask for columns with.
+/// A program of one statement, from which the columns are described.
 std::vector<FeatureColumn> describe() {
   std::vector<FeatureColumn> columns;
   ColumnSink sink(&columns);

@@ -1,4 +1,4 @@
-// The columns of a program for a GPU.
+// Feature columns of a program for a GPU.
 #include <algorithm>
 
 #include "cost_model/feature_row.h"

@@ -14,7 +14,8 @@ constexpr double kSector = 32;
 constexpr double kOtherRegisters = 28;
 constexpr double kLaunchSeconds = 2e-6;
 
-// Elements from one thread to the next along a loop; digits of a fused index count where they turn.
+// The change of an index from one thread to the next, in elements. Digits of a fused index count
+// where they change.
 double element_at(const IndexForm& form, int depth, double value) {
   double at = 0;
   for (const Digit& d : form) {
@@ -60,7 +61,7 @@ double sectors(const std::array<double, kWarp>& lanes, int active, double width)
     const double first = std::floor(lanes[static_cast<size_t>(l)] / kSector);
     const double last = std::floor((lanes[static_cast<size_t>(l)] + width - 1) / kSector);
     for (double at = first; at <= last && n < touched.size(); ++at) {
-      if (n > 0 && touched[n - 1] == at) continue;  // usually that of the neighbour
+      if (n > 0 && touched[n - 1] == at) continue;  // usually touched by the neighbour
       touched[n++] = at;
     }
   }
@@ -70,8 +71,8 @@ double sectors(const std::array<double, kWarp>& lanes, int active, double width)
       touched.begin());
 }
 
-// Wide accesses go in as many turns as fill the banks; within a turn, different words of one bank
-// wait for each other.
+// The number of turns that shared memory takes for an access. A wide access takes as many turns as
+// fill the banks. Within a turn, different words of one bank are accessed one after the other.
 double bank_turns(const std::array<double, kWarp>& lanes, int active, double width) {
   const int words = std::max(1, static_cast<int>(width / 4));
   const int together = std::max(1, kWarp / words);
@@ -102,7 +103,7 @@ WarpAccess warp_access(const GpuStatement& g, const Access& a) {
   WarpAccess w;
   w.access = &a;
   w.scope = a.buffer->scope;
-  // A vector loop along which the access moves by one element makes it wide.
+  // A vector loop along which the access moves by one element makes the access wide.
   double lanes = 1, repeated = 1;
   for (size_t d = 0; d < s.loops.size(); ++d) {
     if (s.loops[d].kind != LoopKind::Vectorized) continue;
@@ -164,7 +165,7 @@ GpuStatement statement_of(const Statement& s) {
   return g;
 }
 
-// Elements of an array in registers that one thread has: those of all threads over the threads.
+// Elements of an array in registers per thread: the elements of all threads divided by the threads.
 double registers_of(const Statement& s, const Access& a, double elements) {
   double shared_out = 1;
   for (size_t d = 0; d < s.loops.size(); ++d) {
@@ -185,7 +186,7 @@ void finish_launch(GpuLaunch* k, const Gpu& gpu) {
   k->resident = std::max(1.0, resident);
   const double sms = std::max(1, gpu.sms);
   k->waves = k->blocks() / (sms * k->resident);
-  // The share of the machine that is busy, averaged over the waves.
+  // The busy share of the SMs, averaged over the waves.
   const double fill = k->waves / std::max(1.0, std::ceil(k->waves));
   const double clock = gpu.clock_mhz * 1e6;
   const double memory = k->global_bytes / (gpu.bandwidth_gbs * 1e9);
@@ -199,7 +200,7 @@ void finish_launch(GpuLaunch* k, const Gpu& gpu) {
 
 GpuView view_on_gpu(const Program& p, const Target& target) {
   GpuView view{&p, &target, {}, {}};
-  std::vector<int> roots;  // the outermost loop of each launch
+  std::vector<int> roots;  // outermost loop of each launch
   std::vector<std::vector<double>> registers;
   for (const Statement& s : p.statements) {
     GpuStatement g = statement_of(s);
@@ -252,7 +253,7 @@ GpuView view_on_gpu(const Program& p, const Target& target) {
   for (size_t i = 0; i < view.launches.size(); ++i) {
     GpuLaunch& k = view.launches[i];
     k.block[0] = std::max(1.0, k.block[0] / k.cluster);
-    if (k.has_loader) k.block[2] += 1;  // a warp group that loads (lower/gpu/warp_roles.cpp)
+    if (k.has_loader) k.block[2] += 1;  // one more warp group loads (lower/gpu/warp_roles.cpp)
     k.registers = kOtherRegisters + std::accumulate(registers[i].begin(), registers[i].end(), 0.0);
     finish_launch(&k, target.gpu);
   }

@@ -80,7 +80,7 @@ void Nest::put(IndexForm* out, const Expr& e, double scale) const {
     }
     case BinaryOp::Min:
     case BinaryOp::Max: {
-      // A clamp: the moving part determines the form.
+      // A minimum or maximum is taken to be a clamp. Its operand that varies determines the form.
       IndexForm x = form(b->a);
       return x.size > 0 ? out->add(x, scale) : put(out, b->b, scale);
     }
@@ -106,11 +106,11 @@ void Nest::put_remainder(IndexForm* out, const IndexForm& x, double by, double s
     if (std::fmod(step, by) == 0) continue;
     out->add({d.depth, d.divisor, std::min(d.extent, std::ceil(by / step)), scale * d.stride});
   }
-  // Within one period the constant shifts the rest. Beyond it has no effect.
+  // Within one period the constant shifts the remainder. Whole periods have no effect.
   out->constant += scale * (x.constant - by * std::floor(x.constant / by));
 }
 
-// An unknown function of its variables: each value is taken to touch a line of its own.
+// An unknown function of its variables. Each value is assumed to touch a cache line of its own.
 void Nest::put_opaque(IndexForm* out, const Expr& e, double scale) const {
   visit(e, [&](const Expr& x) {
     if (x.kind() != ExprKind::Var) return;
@@ -125,7 +125,7 @@ void Nest::put_opaque(IndexForm* out, const Expr& e, double scale) const {
 
 namespace {
 
-/// The value of an integer expression where every open loop is at its first, or its last iteration.
+/// The value of an integer expression at the first, or at the last, iteration of every open loop.
 double value_at(const Nest& nest, const Expr& e, bool last) {
   switch (e.kind()) {
     case ExprKind::IntImm: return static_cast<double>(e.as<IntImm>()->value);
@@ -169,7 +169,7 @@ std::pair<double, double> Nest::extent(const Expr& e) const {
     double n = std::max<double>(0, static_cast<double>(*c));
     return {n, n};
   }
-  // min(8, n - o*8): all but the last block are of one length.
+  // In min(8, n - o*8), all blocks except the last have the same length.
   double first = std::max(0.0, value_at(*this, e, false));
   double last = std::max(0.0, value_at(*this, e, true));
   double blocks = 1;

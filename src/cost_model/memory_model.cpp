@@ -18,7 +18,7 @@ void places_to_digits(Access* a) {
     double step = at[1] - at[0];
     size_t run = 1;
     while (run < n && at[run] - at[run - 1] == step) ++run;
-    if (n % run != 0) run = n;  // not a grid: taken as evenly spread
+    if (n % run != 0) run = n;  // not a grid, so even spacing is assumed
     if (run == n) step = (at[n - 1] - at[0]) / static_cast<double>(n - 1);
     a->form.add({kCopyDepth, 1, static_cast<double>(run), step});
     if (run < n) {
@@ -70,13 +70,13 @@ double bytes_from_beyond(const Program& p, const Statement& s, const Access& a, 
 
 Footprint footprint(const Access& a, const BufferUse& buffer, int depth) {
   double bytes = a.element_bytes;
-  double elements = 1, span = 1;   // distinct elements; from the first to the last
-  double dense = bytes, runs = 1;  // pieces in which no line is left out; how many of them
-  for (const Digit& d : a.form) {  // ascending strides
+  double elements = 1, span = 1;   // distinct elements; the distance from the first to the last
+  double dense = bytes, runs = 1;  // bytes of a piece without skipped lines; number of such pieces
+  for (const Digit& d : a.form) {  // in ascending order of strides
     if (d.depth < depth) continue;
     double step = std::abs(d.stride), grown = span + step * (d.extent - 1);
     double more = d.extent;
-    if (step < span) more = std::min(more, grown / span);  // windows that overlap
+    if (step < span) more = std::min(more, grown / span);  // the windows overlap
     elements *= more;
     if (runs == 1 && step * bytes <= std::max(dense, kLineBytes)) {
       dense += step * bytes * (d.extent - 1);

@@ -1,4 +1,4 @@
-// How well predictions order measurements.
+// Measures of how well predictions order measurements.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-/// Places 0, 1, ... in ascending order; equals share the mean of theirs.
+/// The ranks 0, 1, ... in ascending order. Equal values share the mean of their ranks.
 std::vector<double> ranks(std::span<const double> values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -37,7 +37,7 @@ double correlation(const std::vector<double>& x, const std::vector<double>& y) {
   return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;  // all equal: there is no order
 }
 
-/// The positions of the `n` largest; of equals the first.
+/// The positions of the `n` largest values. Among equals the first come first.
 std::vector<size_t> largest(std::span<const double> values, size_t n) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});

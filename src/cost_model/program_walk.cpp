@@ -11,7 +11,7 @@ double Access::stride_at(int depth) const {
   double least = 0;
   for (const Digit& d : form) {
     if (d.depth != depth) continue;
-    // f / 8 and f % 8 both move with f: the finer one from one iteration to the next.
+    // f / 8 and f % 8 both move with f. The remainder moves from one iteration to the next.
     if (least == 0 || d.divisor == 1) least = std::abs(d.stride);
   }
   return least;
@@ -83,7 +83,7 @@ class Walker {
     LoopNode node;
     node.parent = nest_.loops.empty() ? -1 : nest_.loops.back().node;
     node.depth = static_cast<int>(nest_.loops.size());
-    // (Software-pipelined rows have the same loads and stores as serial ones.)
+    // Software-pipelined rows have the same loads and stores as serial rows.
     const LoopKind kind = f.loop == LoopKind::SoftwarePipelined ? LoopKind::Serial : f.loop;
     node.kind = kind;
     out_.loops.push_back(node);
@@ -102,7 +102,7 @@ class Walker {
     if (s.then_body && p > 0) walk_share(s.then_body, p, cut);
     size_t middle = out_.statements.size();
     if (s.else_body && p < 1) walk_share(s.else_body, 1 - p, cut);
-    // The main part and the tail of a loop: two copies of the same statements.
+    // The main part and the tail of a loop are two copies of the same statements.
     size_t n = middle - begin;
     if (n == 0 || out_.statements.size() - middle != n) return;
     for (size_t i = 0; i < n; ++i) {
@@ -152,7 +152,7 @@ class Walker {
                     (value.kind() == ExprKind::Broadcast && is_const(value.as<Broadcast>()->value));
     count(value, 1);
     current_ = nullptr;
-    // One of the copies that unrolling made?
+    // Looks for a copy of the statement that unrolling made.
     for (size_t i = out_.statements.size(); i-- > block_begin_;) {
       if (join(&out_.statements[i], x)) {
         spare_ = std::move(x.accesses);
@@ -242,7 +242,8 @@ class Walker {
       case ExprKind::Select: {
         const Select* s = e.as<Select>();
         ops.select += w;
-        // A condition on indices is known here; one on data is decided lane by lane.
+        // The share of a condition on indices is known here. A condition on data is decided for
+        // each lane.
         int ignored = -1;
         if (has_load(s->condition)) {
           count(s->condition, w);
@@ -264,7 +265,7 @@ class Walker {
 
   void count_unary(const Unary& u, double w) { add(op_class(u.op), u.dtype.is_float(), w); }
 
-  // Whole numbers have no units of their own for minima: those are sums.
+  // Integer minima have no units of their own and count as additions.
   void add(OpClass c, bool real, double w) {
     OpCounts& ops = current_->ops;
     switch (c) {
@@ -281,7 +282,7 @@ class Walker {
   void count_binary(const Binary& b, double w) {
     const bool real = b.a.dtype().is_float();
     if (real && (b.op == BinaryOp::Add || b.op == BinaryOp::Sub)) {
-      // x*y + z is one instruction.
+      // x*y + z is one multiply-add.
       for (const Expr* side : {&b.a, &b.b}) {
         const Binary* m = side->as<Binary>();
         if (!m || m->op != BinaryOp::Mul) continue;
@@ -319,7 +320,7 @@ class Walker {
     a.weight = w;
     a.element_bytes = b->dtype.bytes();
     (store ? a.written : a.read) = true;
-    // Row-major: the last index moves by one element. A flat access has one index.
+    // Row-major: the last index moves by one element. A flat access has a single index.
     double step = 1;
     for (size_t d = indices.size(); d-- > 0;) {
       nest_.put(&a.form, indices[d], step);

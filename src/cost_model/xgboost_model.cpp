@@ -21,7 +21,8 @@ using cost_model::TrainingData;
 /// The least number of rows for a meaningful tree.
 constexpr size_t kFewestRows = 16;
 
-/// Names and units in order, which change whenever the meaning of a row changes.
+/// A hash of the names and units of the columns in order. It changes whenever the meaning of a row
+/// does.
 std::string columns_fingerprint(const std::string& target_kind) {
   uint64_t h = 0;
   for (const FeatureColumn& c : feature_columns(target_kind)) {
@@ -63,7 +64,7 @@ class XgboostModel : public CostModel {
     return booster_.predict({values, width_});
   }
 
-  // A line of JSON, then XGBoost's own bytes.
+  // The file has one line of JSON, then XGBoost's own bytes.
   void save(const std::string& path) const override {
     if (!ready()) {
       throw_runtime_error("cannot save a cost model that has learned nothing to '" + path + "'", {},
@@ -129,7 +130,7 @@ class XgboostModel : public CostModel {
 
   void fit() {
     size_t n = throughputs_.size();
-    // Rows of a task are adjacent, because ranking objectives need it.
+    // Rows of a task are adjacent, as ranking objectives require.
     std::vector<size_t> order(n);
     for (size_t i = 0; i < n; ++i) order[i] = i;
     std::map<uint64_t, size_t> first;  // tasks in the order in which they came
@@ -146,7 +147,7 @@ class XgboostModel : public CostModel {
       double best = best_.at(tasks_[r]);
       auto label = static_cast<float>(best > 0 ? throughputs_[r] / best : 0);
       labels.push_back(label);
-      // The order of the best rows matters most.
+      // Fast rows have larger weights, because their order matters most.
       weights.push_back(0.1f + label);
       if (i == 0 || tasks_[r] != tasks_[order[i - 1]]) groups.push_back(0);
       groups.back() += 1;
@@ -181,7 +182,7 @@ class XgboostModel : public CostModel {
   std::vector<double> throughputs_;
   std::vector<uint64_t> tasks_;
   std::map<uint64_t, double> best_;  ///< throughput of each task
-  size_t fitted_ = 0;                ///< rows of the last fit
+  size_t fitted_ = 0;                ///< number of rows at the last fit
   std::string base_;                 ///< trees that were loaded; further ones are added to them
   Booster booster_;
 };

@@ -14,7 +14,7 @@ namespace {
 class ReadCollector {
  public:
   void collect(const Expr& e, bool guarded) {
-    // An expression is a graph: each node is entered once without a guard, once at most with one.
+    // Expressions are graphs. Each node is visited at most once without a guard and once with one.
     const int bit = guarded ? 1 : 2;
     int& seen = seen_[e.get()];
     if ((seen & bit) != 0 || (seen & 2) != 0) return;
@@ -90,7 +90,7 @@ class ReadAnalysis {
     return dag::extent_of(a->extent) == 1 && as_int(a->extent);
   }
 
-  /// The position of the spatial axis that `term` is of, or -1.
+  /// The position of the spatial axis whose variable `term` contains, or -1.
   int spatial_position(const Affine::Term& term) const {
     for (std::size_t p = 0; p < axes_.size(); ++p) {
       if (axes_[p].var().same_as(term.var)) return static_cast<int>(p);
@@ -102,7 +102,8 @@ class ReadAnalysis {
                        [&](const Axis& a) { return a.var().same_as(term.var); });
   }
 
-  /// The position of the spatial axis that dimension `d` is exactly; -1 for a constant; -2 else.
+  /// The position of the spatial axis that is the index of dimension `d`; -1 for a constant, -2 for
+  /// any other index.
   int exact_axis(const Access& read, std::size_t d) const {
     const Affine& a = *read.affine[d];
     if (a.terms.empty()) return -1;
@@ -132,7 +133,7 @@ class ReadAnalysis {
     return true;
   }
 
-  /// No two axes in one dimension, no axis twice, no reduce axis.
+  /// Whether no dimension has two axes, no axis occurs twice, and no reduce axis occurs.
   bool is_injective(const Access& read) const {
     std::vector<bool> used(axes_.size());
     for (const auto& affine : read.affine) {

@@ -33,7 +33,7 @@ std::vector<RewriteRule> rules() {
   return all;
 }
 
-/// A rule at a stage with values.
+/// A rule applied at a stage with certain values of its parameters.
 struct Rewrite {
   RewriteRule rule;
   int stage = -1;
@@ -180,7 +180,7 @@ double whole_speedup(const ComputeDag& dag, const std::vector<std::pair<int, dou
   return total / std::max(now, 1e-3 * total);
 }
 
-/// All that are to be considered on a stage of the graph, in ascending order.
+/// The values of the rule's parameters to consider for a stage of the graph, in ascending order.
 std::vector<std::vector<int64_t>> values_of(const RewriteRule& rule, const ComputeDag& dag,
                                             const Target& target, int only = -1) {
   if (!rule.suited) return combinations(rule.parameters);
@@ -219,7 +219,7 @@ Alternative join(const ComputeDag& dag, const std::vector<std::pair<Rewrite, Alt
   return a;
 }
 
-/// What is thought of a rewrite; nullopt where the rule is not made for such a stage.
+/// The estimate for a rewrite; nullopt where the rule does not apply to such a stage.
 std::optional<Alternative> judge(const Rewrite& rewrite, const ComputeDag& dag,
                                  const Target& target, const AlternativePolicy& policy) {
   const RewriteSite site{dag, rewrite.stage, rewrite.values};
@@ -295,7 +295,7 @@ std::vector<Alternative> alternatives_of(const ComputeDag& dag, const Target& ta
   std::vector<Alternative> out;
   if (!policy.use || !dag.alternative().empty()) return out;
   for (const RewriteRule& rule : rules()) {
-    std::map<int, std::vector<std::vector<int64_t>>> suited;  // by stage
+    std::map<int, std::vector<std::vector<int64_t>>> suited;  // for each stage
     for (const std::vector<int64_t>& values : values_of(rule, dag, target)) {
       std::vector<std::pair<Rewrite, Alternative>> here;
       for (int s = 0; s < dag.size(); ++s) {

@@ -11,8 +11,8 @@
 namespace heddle {
 namespace {
 
-// Conditions that leave one place of a fragment (fewer keys, or a single row whose mask is read
-// where the row exists) are not followed by lowering; and there is little to stream.
+// The fewest keys for which attention is recognised. With fewer keys, conditions occur that
+// fragments cannot express, and there is little to stream.
 constexpr int64_t kFewestKeys = 3;
 
 Expr without_casts(Expr e) {
@@ -24,7 +24,7 @@ bool contains(const std::vector<int>& list, int x) {
   return std::find(list.begin(), list.end(), x) != list.end();
 }
 
-// The one source of a reduction over one axis.
+// The source of a reduction that has one source and one axis.
 const Reduce* reduction_of(const Operation& op, ReduceKind kind) {
   return dag::reduction_of(op, kind, 1);
 }
@@ -51,7 +51,8 @@ class Finder {
   bool is_between(int s) const { return look_.is_between(s); }
   Expr expanded(const Expr& e) { return look_.expanded(e); }
 
-  // An operand of a product, behind what only changes its indices; null where it is none.
+  // The operand of a product, looking through stages that only change its indices. Null where there
+  // is none.
   Expr operand(const Expr& e) {
     Expr x = without_casts(e);
     for (int n = 0; n < dag::kMostStagesBetween; ++n) {
@@ -94,7 +95,7 @@ class Finder {
     return false;
   }
 
-  // cast(exp(..) [* factor]), rounded to the type of the values.
+  // Matches cast(exp(..) [* factor]), rounded to the type of the values.
   bool take_weight(const Expr& weight) {
     Expr e = weight;
     bool rounded = false;
@@ -117,7 +118,7 @@ class Finder {
     return !a_.factor.defined() || (a_.factor.dtype() == f32 && !uses(a_.factor, key()));
   }
 
-  // power_ = exp(score - highest)
+  // Matches power_ = exp(score - highest).
   bool find_exp() {
     const Unary* exp = power_.as<Unary>();
     const Binary* sub = exp && exp->op == UnaryOp::Exp ? exp->a.as<Binary>() : nullptr;
@@ -130,7 +131,8 @@ class Finder {
     return a_.highest >= 0;
   }
 
-  // The axes of reduction `s`, where it is read at `indices`, and its reduce axis as the key.
+  // The axes of reduction `s` in terms of the indices at which it is read. Its reduce axis is the
+  // key.
   std::optional<std::vector<VarBinding>> as_read(int s, const std::vector<Expr>& indices) const {
     const Operation& op = dag_.stage(s);
     if (op.reduce_axes()[0].extent() != key().extent()) return {};
@@ -146,7 +148,7 @@ class Finder {
     return bind && equal(substitute(expanded(r->sources[0]), *bind), score_);
   }
 
-  // The only reduction that scores are made of.
+  // Finds the one reduction that scores are computed from.
   bool find_products() {
     const Load* found = nullptr;
     Expr product;
@@ -192,7 +194,7 @@ class Finder {
     for (size_t p = 0; p < axes.size(); ++p) {
       const bool of_scores = uses(score_, axes[p]), of_value = uses(a_.value, axes[p]);
       if (!of_scores && of_value) a_.col = static_cast<int>(p);
-      // Of several (the queries of grouped heads) the longest.
+      // Of several such axes (the queries of grouped heads) the longest is taken.
       if (uses(a_.query, axes[p]) && !uses(a_.key, axes[p]) && !of_value &&
           (a_.row < 0 || axes[p].extent() >= axes[static_cast<size_t>(a_.row)].extent()))
         a_.row = static_cast<int>(p);
@@ -214,7 +216,7 @@ class Finder {
     return a_.keys > 0 && a_.depth > 0 && a_.rows > 0 && a_.cols > 0 && a_.batches > 0;
   }
 
-  // The stage that adds up the powers of a row, read by whatever divides by it.
+  // The stage that sums the exponentials of a row. Whatever divides by it reads it.
   bool find_total() {
     for (int s = 0; s < dag_.size(); ++s) {
       const Reduce* r = s == a_.weighted ? nullptr : reduction_of(dag_.stage(s), ReduceKind::Sum);
@@ -224,7 +226,7 @@ class Finder {
     }
     return !a_.factor.defined() || !reads_fused(a_.factor);
   }
-  // Without looking through what is no softmax at all.
+  // Does not look through stages that cannot be part of a softmax.
   bool has_exp_below(const Expr& e) { return has_exp(look_.seen(e)); }
 
   bool take_total(int s, const Reduce& r) {
@@ -251,8 +253,8 @@ class Finder {
     a_.total_axes = std::move(axes);
     return true;
   }
-  // Where dimension `d` of highest is read at an axis of `op`, and by the weighted sum at one of
-  // its own: the two are one.
+  // Where dimension `d` of `highest` is read at an axis of `op`, and by the weighted sum at one of
+  // its own axes, the two axes correspond.
   void match(const Operation& op, const Expr& index, size_t d, std::vector<int>* axes) const {
     for (size_t i = 0; i < op.axes().size(); ++i) {
       if (!equal(index, op.axes()[i].var().expr())) continue;
@@ -262,7 +264,7 @@ class Finder {
     }
   }
 
-  // The factor in terms of the total of its own row.
+  // Expresses the factor in terms of the total of its own row.
   bool take_factor() {
     bool own = true;
     a_.factor = dag::map_loads({a_.factor}, [&](const Load& load) -> Expr {
@@ -272,7 +274,8 @@ class Finder {
     })[0];
     return own && !reads_fused(a_.factor);
   }
-  // Whether total is read at the row of the point of `op`, which has the axes of the weighted sum.
+  // Whether `indices` read the total at the row of the current point of `op`. `op` has the axes of
+  // the weighted sum.
   bool is_own_row(const std::vector<Expr>& indices, const Operation& op) const {
     for (size_t d = 0; d < indices.size(); ++d) {
       const int p = a_.total_axes[d];
@@ -302,7 +305,8 @@ class Finder {
                (s == a_.total && (c == a_.reader || contains(a_.outer, c)));
       });
     };
-    // What others read, too, is computed for them. That must not be a part of the softmax.
+    // A stage that others read too is stored and cannot be fused. No part of the softmax may be
+    // one.
     for (bool changed = true; changed;) {
       changed = false;
       for (int s : std::vector<int>(mine.begin(), mine.end())) {
@@ -316,7 +320,7 @@ class Finder {
     return true;
   }
 
-  // The stage that divides, where weights are not divided.
+  // Finds the stage that divides by the total, where the weights are not divided.
   bool find_reader(const std::set<int>& mine) {
     if (a_.total < 0) return true;
     std::set<int> outer;
@@ -330,7 +334,7 @@ class Finder {
         } else if (is_between(c) && !dag_.info(c).is_output) {
           if (outer.insert(c).second) follow(c);
         } else {
-          a_.reader = dag_.size();  // of something else
+          a_.reader = dag_.size();  // no single reader
           return;
         }
       }
@@ -342,7 +346,7 @@ class Finder {
     return readers == std::vector<int>{a_.reader} && reads_own_row();
   }
 
-  // Whether the reader reads the sum element by element, and the total of its row.
+  // Whether the reader reads the sum element by element and the total at the same row.
   bool reads_own_row() {
     const Operation& reader = dag_.stage(a_.reader);
     if (reader.is_reduction() || reader.num_outputs() != 1 ||
@@ -362,7 +366,7 @@ class Finder {
     return own;
   }
 
-  // The number of keys that any row attends to.
+  // The largest number of keys that a row attends to.
   int64_t most_keys() const {
     if (!a_.reach.defined()) return a_.keys;
     Ranges rows;
@@ -390,7 +394,7 @@ class Finder {
     const FloatImm* f = e.as<FloatImm>();
     return f && f->value <= kMasked;
   }
-  // `holds`: keys for which `c` holds are attended to; else those for which it does not.
+  // A row attends to the keys for which `c` holds if `holds` is true, else to the others.
   void take_bound(const Expr& c, bool holds) {
     const Binary* b = c.as<Binary>();
     if (!b) return;
@@ -399,7 +403,7 @@ class Finder {
       return take_bound(b->b, holds);
     }
     if ((b->op != BinaryOp::Le && b->op != BinaryOp::Lt) || b->a.dtype() != i64) return;
-    // a <= b as it holds; not a <= b is b < a.
+    // a <= b is used as it is; its negation is b < a.
     const Expr &low = holds ? b->a : b->b, &high = holds ? b->b : b->a;
     const bool strict = (b->op == BinaryOp::Lt) == holds;
     const Expr bound = simplify(high - low + key().var().expr() + Expr(strict ? 0 : 1));
@@ -412,7 +416,7 @@ class Finder {
     a_.reach = a_.reach.defined() ? min(a_.reach, bound) : bound;
   }
 
-  // -inf, or so little that exp of a difference to it is nothing.
+  // Scores up to this value count as -inf: exp of their difference to the maximum is zero.
   static constexpr double kMasked = -1e30;
   const ComputeDag& dag_;
   const Operation& op_;

@@ -1,5 +1,6 @@
-// Blocks the channels of a convolution whose image lies in planes by the length of a vector (Zhang
-// et al. 2018, "High Performance Zero-Memory Overhead Direct Convolutions"; oneDNN's nChw16c).
+// Blocks the channels of a convolution by the length of a vector, where the image has channels
+// first (Zhang et al. 2018, "High Performance Zero-Memory Overhead Direct Convolutions"; oneDNN's
+// nChw16c).
 //
 //   result[n, k, y, x] = sum over c, r, s of image[n, c, y + r, x + s] * weight[k, c, r, s]
 //                                                                                   (before)
@@ -8,7 +9,8 @@
 //   B[n, K, y, x, k]       = sum over C, r, s, c of I[n, C, y + r, x + s, c] * W[K, C, r, s, c, k]
 //   result[n, k, y, x]     = B[n, k / b, y, x, k % b]                               (after)
 //
-// The channels of a result are the vector axis, and those of the image lie side by side.
+// The channels of a result become the vector axis, and the channels of the image are adjacent in
+// memory.
 #include <algorithm>
 
 #include "dag/convolution.h"

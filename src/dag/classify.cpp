@@ -52,13 +52,13 @@ std::string reuse_text(const Access& read, const std::vector<Axis>& axes) {
   return text;
 }
 
-/// Finds products of operands: sets of reads are bit masks, of which the last bit stands for all
-/// reads beyond the 63rd.
+/// Finds products of operands. Sets of reads are bit masks. The last bit stands for all reads after
+/// the 63rd.
 class ProductFinder {
  public:
   using Mask = uint64_t;
 
-  /// `operands`: the reads that take part; `reused`: those of them whose products count.
+  /// `operands` are the reads that take part, `reused` those of them whose products count.
   ProductFinder(const std::vector<Access>& reads, std::vector<int> operands, Mask reused)
       : reads_(reads), operands_(std::move(operands)), reused_(reused) {}
 
@@ -77,7 +77,7 @@ class ProductFinder {
         left = search(b->a);
         right = search(b->b);
         mask = left | right;
-        // And is the product of bools. (x + b) * (x + b) is no product of x and b.
+        // "And" is the product of bools. (x + b) * (x + b) is not a product of x and b.
         const bool product = b->op == BinaryOp::Mul || b->op == BinaryOp::And;
         if (product && left != 0 && right != 0 && (left & right) == 0 && (mask & reused_) != 0) {
           found_ = true;

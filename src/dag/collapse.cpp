@@ -31,7 +31,7 @@ class JointDims {
       joint_.push_back(std::move(joint));
     }
     for (int s = 0; s < dag.size(); ++s) look(s);
-    // Where one pair cannot be merged, no pair that depends on it can.
+    // Where one pair cannot be merged, the pairs that depend on it cannot either.
     for (bool changed = true; changed;) {
       changed = false;
       for (const auto& [a, b] : together_) {
@@ -59,7 +59,7 @@ class JointDims {
     return joint_[static_cast<std::size_t>(p.stage)][static_cast<std::size_t>(p.dim)];
   }
 
-  /// Dimension d stays apart from both of its neighbours.
+  /// Keeps dimension d apart from both of its neighbours.
   static void part(std::vector<char>& joint, int d) {
     if (d > 0) joint[static_cast<std::size_t>(d) - 1] = 0;
     if (d < std::ssize(joint)) joint[static_cast<std::size_t>(d)] = 0;
@@ -91,7 +91,7 @@ class JointDims {
     const int rank = read.tensor.rank();
     std::vector<int> axis_at;
     for (int d = 0; d < rank; ++d) axis_at.push_back(axis_at_index(op, read, d));
-    // Neighbours that are read by neighbours, as long as they are.
+    // Whether dimensions d and d + 1 are read at neighbouring axes of the same extents.
     const auto together = [&](int d) {
       if (d < 0 || d + 1 >= rank) return false;
       const int a = axis_at[static_cast<std::size_t>(d)];
@@ -116,12 +116,13 @@ class JointDims {
     }
   }
 
-  /// Axes x and x + 1 do.
+  /// Keeps axes x and x + 1 apart.
   static void apart(std::vector<char>& joint, int x) {
     if (x >= 0 && x < std::ssize(joint)) joint[static_cast<std::size_t>(x)] = 0;
   }
 
-  /// The axis that is the index of dimension `d`, or -1. Window axes of one step add nothing.
+  /// The axis that is the index of dimension `d`, or -1. Axes of windows of one element add zero to
+  /// an index and are ignored.
   static int axis_at_index(const Operation& op, const Access& read, int d) {
     const std::optional<Affine>& index = read.affine[static_cast<std::size_t>(d)];
     if (!index || index->constant != 0) return -1;
@@ -139,8 +140,8 @@ class JointDims {
   }
 
   const ComputeDag& dag_;
-  std::vector<std::vector<char>> joint_;         // of a stage, of a pair
-  std::vector<std::pair<Pair, Pair>> together_;  // both are joint, or neither
+  std::vector<std::vector<char>> joint_;         // [stage][first of the pair]
+  std::vector<std::pair<Pair, Pair>> together_;  // both pairs are merged, or neither
 };
 
 class Collapser {
@@ -162,8 +163,8 @@ class Collapser {
  private:
   Tensor now(int s, int output) const { return Tensor(made_[static_cast<std::size_t>(s)], output); }
 
-  /// `all`, one for each dimension of the results of stage `s`, with `join` of neighbours that
-  /// become one.
+  /// `all` has one entry for each dimension of the results of stage `s`. Entries of dimensions that
+  /// are merged are combined by `join`.
   template <class T, class Join>
   std::vector<T> joined(int s, const std::vector<T>& all, Join join) const {
     std::vector<T> out;
@@ -192,7 +193,7 @@ class Collapser {
     const std::vector<Axis> axes = joined(s, op.axes(), [](const Axis& a, const Axis& b) {
       return Axis(a.name() + "_" + b.name(), Expr(a.extent() * b.extent()), AxisKind::Spatial);
     });
-    // The new axis for the first of the old ones, nothing for those that went into it.
+    // `place` maps the first of merged axes to the new axis, and the others to nothing.
     std::unordered_map<const ExprNode*, Expr> place;
     std::size_t n = 0;
     for (std::size_t a = 0; a < op.axes().size(); ++a) {
@@ -216,7 +217,7 @@ class Collapser {
     return Operation::make_compute(op.name(), axes, std::move(bodies), op.tag(), op.where());
   }
 
-  /// The replacement of the axis that is `index` (see JointDims::axis_at_index).
+  /// The replacement of the axis that is used as `index` (see JointDims::axis_at_index).
   static Expr axis_in(const Operation& op, const Expr& index,
                       const std::unordered_map<const ExprNode*, Expr>& place) {
     for (const Axis& a : op.axes()) {
@@ -232,7 +233,8 @@ class Collapser {
   std::vector<Ref<const Operation>> made_;
 };
 
-/// The first contraction that has a pair of axes, both longer than 1, which become one; -1: none.
+/// The first contraction with a mergeable pair of axes that are both longer than 1; -1 where there
+/// is none.
 int first_site(const ComputeDag& dag, const JointDims& joint) {
   for (int s = 0; s < dag.size(); ++s) {
     if (dag.info(s).stage_class != StageClass::ComplexReduction) continue;
@@ -255,13 +257,13 @@ std::string why_not(const RewriteSite& site) {
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   if (target.kind != "llvm") return {1, "for the tuner to try: the same work, cut otherwise"};
-  // How much of tiles of 6 rows, one of the register tiles that reach the peak, is used.
+  // The used share of tiles of 6 rows, which is one of the register tiles that reach the peak.
   const auto used = [](int64_t rows) {
     return static_cast<double>(rows) / static_cast<double>((rows + 5) / 6 * 6);
   };
   const JointDims joint(site.dag);
   const std::vector<Axis>& axes = site.op().axes();
-  double most = 1.01;  // all else equal, fewer loops
+  double most = 1.01;  // fewer loops, where all else is equal
   for (std::size_t d = 0; d < axes.size(); ++d) {
     int64_t longest = axes[d].extent(), all = longest;
     while (joint.of(site.stage, static_cast<int>(d))) {

@@ -14,8 +14,8 @@
 namespace heddle {
 namespace {
 
-// An edge leads from a stage to one that it reads. Sets of edges: a stage that reads another twice
-// has one edge.
+// An edge leads from a stage to one that it reads. Edges are kept in sets, so a stage that reads
+// another one twice has one edge.
 using Graph = boost::adjacency_list<boost::setS, boost::vecS, boost::bidirectionalS>;
 
 /// Operations in depth-first order from the outputs, and their reads. The order depends on the
@@ -105,7 +105,7 @@ void ComputeDag::Impl::add_stages(const std::vector<Tensor>& of) {
       boost::add_edge(s, static_cast<std::size_t>(found.index(read.tensor.op())), graph);
     }
   }
-  // Edges lead to producers, so the sort, which ends with the sources of edges, starts with them.
+  // Edges lead to producers. The sort puts the targets of edges first, so producers come first.
   std::vector<std::size_t> order;
   boost::topological_sort(graph, std::back_inserter(order));
   std::vector<int> position(order.size());
@@ -198,7 +198,8 @@ Tensor ComputeDag::counterpart(const Tensor& t) const {
   for (std::size_t i = 0; i < theirs.size(); ++i) {
     if (theirs[i].same_as(t)) return outputs()[i];
   }
-  // Another output of an operation that is one: rebuilt operations keep the order of theirs.
+  // `t` is another output of an operation with an output that is one of the graph's. A rebuilt
+  // operation keeps the order of outputs.
   for (std::size_t i = 0; i < theirs.size(); ++i) {
     if (theirs[i].op() == t.op()) return Tensor(outputs()[i].op_ref(), t.index());
   }

@@ -27,7 +27,7 @@ int position(const std::vector<Axis>& axes, const Var& v) {
   return -1;
 }
 
-// (`!axis` would build an expression.)
+// `!axis` cannot be used, because it builds an expression.
 bool found(const Axis& a) { return a.get() != nullptr; }
 
 class Matcher {

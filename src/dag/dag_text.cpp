@@ -1,4 +1,4 @@
-// The graph for people.
+// The graph as text.
 #include <sstream>
 
 #include "dag/internal.h"

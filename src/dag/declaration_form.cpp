@@ -31,7 +31,7 @@ constexpr std::pair<ReduceKind, std::string_view> kBuiltins[] = {
     {ReduceKind::Sum, "sum"}, {ReduceKind::Prod, "prod"}, {ReduceKind::Min, "min"},
     {ReduceKind::Max, "max"}, {ReduceKind::Any, "any"},   {ReduceKind::All, "all"}};
 
-/// The value from the first to `last` that is spelt so.
+/// The operation with this name, among those up to `last`.
 template <class Op>
 std::optional<Op> parse_op(std::string_view name, Op last) {
   for (int i = 0; i <= static_cast<int>(last); ++i) {

@@ -79,7 +79,7 @@ class NodeReader {
     chain_ = std::max(chain_, chains_[i]);
     return nodes_[i];
   }
-  /// The current node reads the last operation of a chain of this length.
+  /// Notes that the current node reads the last operation of a chain of this length.
   void reads(int chain) { chain_ = std::max(chain_, chain); }
   /// The length of the longest chain that ends in `numbers`.
   int chain_of(const Json& numbers) {
@@ -184,7 +184,7 @@ class NodeReader {
   [[noreturn]] static void not_as_written(const Expr& e) {
     fail("what is written here comes out as '" + to_string(e) + "'");
   }
-  /// `e`, if it is of that kind and of just these parts.
+  /// Returns `e` if it has that kind and exactly these parts.
   static Expr as_written(Expr e, ExprKind kind, const std::vector<Expr>& parts,
                          std::optional<DataType> type = {}) {
     bool same = e.kind() == kind && (!type || e.dtype() == *type);
@@ -203,7 +203,7 @@ class NodeReader {
   Leaf leaf_;
   std::vector<Expr> nodes_;
   std::vector<int> heights_, chains_;
-  int below_ = 0, chain_ = 0;  ///< the largest of the operands of the current node
+  int below_ = 0, chain_ = 0;  ///< maxima over the operands of the current node
 };
 
 /// A built-in reduction, or a user's.
@@ -445,9 +445,9 @@ class DeclarationReader {
   std::vector<Axis> axes_;
   std::vector<ReadReducer> reducers_;
   std::vector<Ref<const Operation>> operations_;
-  /// Operations one after the other that each one ends.
+  /// For each operation, the length of the longest chain of operations that it ends.
   std::unordered_map<const Operation*, int> chains_;
-  int chain_ = 0;  ///< of the operation at hand
+  int chain_ = 0;  ///< of the current operation
   NodeReader nodes_{[this](const std::string& kind, const Json& j) { return leaf(kind, j); }};
 };
 

@@ -25,13 +25,13 @@ class NodeWriter {
   using Leaf = std::function<Json(const Expr&)>;
   explicit NodeWriter(Leaf leaf) : leaf_(std::move(leaf)) {}
 
-  /// The number of `e`; it and what it needs are appended to `list` where they are new.
+  /// The number of `e`. Appends it and what it needs to `list` where they are new.
   int64_t write(const Expr& e, Json& list) { return enter(e, list, 1).number; }
 
  private:
   struct Written {
     int64_t number = 0;
-    int height = 1;  ///< levels below and with it
+    int height = 1;  ///< levels of the expression, this node included
   };
 
   Written enter(const Expr& e, Json& list, int depth) {
@@ -132,7 +132,7 @@ class DeclarationWriter {
     }
     collect(arg.op_ref());
   }
-  /// In the order of creation, in which producers precede consumers.
+  /// Collects operations and axes. They are sorted by creation, so producers precede consumers.
   void collect(const Ref<const Operation>& op) {
     operations_.emplace(op->output_buffer(0)->id, op);
     for (const auto* axes : {&op->axes(), &op->reduce_axes()}) {

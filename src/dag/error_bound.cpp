@@ -13,9 +13,9 @@ namespace {
 using dag::Bounded;
 using dag::ErrorExpr;
 
-// The largest size of a body as a tree. Larger ones take a second to compile.
+// The largest size of a body, counted as a tree. Larger bodies take more than a second to compile.
 constexpr double kLargestTree = 20000;
-constexpr double kTf32Roundings = 0x1p-10;  // of a product: half for each operand
+constexpr double kTf32Roundings = 0x1p-10;  // error of a product, half from each operand
 
 DataType value_type(DataType t) { return t.is_float() ? f64 : t; }
 DataType error_type(DataType t) { return t.is_bool() ? boolean : f64; }
@@ -78,7 +78,7 @@ class Declarer {
   }
 
   void declare_bodies(const Operation& op) {
-    std::vector<int> with_error;  // the component of the new operation, -1: exact
+    std::vector<int> with_error;  // the component of the new operation that is the error; -1: exact
     const std::vector<Tensor> made = compute_all(
         shape_of(op),
         [&](const std::vector<Axis>& axes) {
@@ -232,7 +232,7 @@ class Declarer {
     return exact;
   }
 
-  // The sum of the squares of `factor`, over the axes that it depends on.
+  // The sum of the squares of `factor` over the reduce axes that it depends on.
   Tensor squares(const Operation& op, const Expr& factor) {
     const std::vector<Axis> used = axes_of(op, factor);
     Shape shape;
@@ -253,8 +253,9 @@ class Declarer {
         op.name() + ".squares");
   }
 
-  // The sum of |a b| is at most the root of that of a a times that of b b (Cauchy and Schwarz),
-  // which takes a row and a column where the sum takes a matrix.
+  // By Cauchy and Schwarz, the sum of |a b| is at most the root of the sum of a a times the sum of
+  // b b. These two sums are computed for a row and a column, whereas the sum of |a b| takes a whole
+  // matrix.
   Tensor error_of_norms(const Operation& op, double each) {
     const Binary* p = product_of(op);
     const Tensor a = squares(op, p->a), b = squares(op, p->b);
@@ -284,7 +285,7 @@ class Declarer {
         t.name() + ".largest");
   }
 
-  // The errors of the factors, and n roundings.
+  // Adds the errors of the factors and n roundings.
   Tensor error_of_product(const Operation& op, const StageInfo& info, const Tensor& value) {
     const DataType type = op.bodies()[0].dtype();
     const Tensor most = reduce(op, ".most", [&](const auto& axes, const auto& over) {

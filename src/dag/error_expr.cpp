@@ -10,10 +10,10 @@ namespace heddle::dag {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-// Of +, -, *, /: each side of a comparison rounds once, by half of this.
+// Roundings counted for + - * /, in halves of a unit: each side of a comparison rounds once.
 constexpr double kArithmetic = 2;
-// Roundings of exp and similar functions: those of Heddle are within 4 ulp, those of a GPU nearly
-// so.
+// Roundings counted for exp and similar functions. Heddle's functions are within 4 ulp, those of a
+// GPU nearly so.
 constexpr double kFunction = 16;
 
 Expr number(double v) { return make_float(f64, v); }
@@ -23,7 +23,7 @@ double largest_of(DataType t) {
   return t == f16 ? 65504.0 : t == f64 ? std::numeric_limits<double>::max() : 0x1.fffffep127;
 }
 
-// Numbers below this lose bits or become zero in the type.
+// Numbers below this one lose bits or become zero in the type.
 double smallest_of(DataType t) { return t == f16 ? 0x1p-24 : t == f64 ? 0x1p-1022 : 0x1p-126; }
 
 // Whether the float or integer type holds all values of an integer type.
@@ -49,17 +49,18 @@ Expr or_zero(const Expr& error) { return error.defined() ? error : number(0); }
 
 Expr as_f64(const Expr& e) { return e.dtype() == f64 ? e : cast(f64, e); }
 
-// `then` where the error of an argument is below `room`, else infinity.
+// `then` where the error of an argument is below `room`, infinity elsewhere.
 Expr within(const Expr& error, const Expr& room, const Expr& then) {
   return make_select(error < room, then, number(kInf));
 }
 
-// The same where there is no result below zero room, for certain or perhaps. `y` is NaN there.
+// As `within`, for functions that are not defined everywhere. Negative room means that the argument
+// is outside of the domain: there the result `y` is NaN and is returned.
 Expr within_domain(const Expr& error, const Expr& room, const Expr& y, const Expr& then) {
   return make_select(error < -room, y, within(error, room, then));
 }
 
-// |f(x + e) - f(x)| at most, for y = f(x).
+// An upper bound of |f(x + e) - f(x)|, for y = f(x).
 Expr propagate(UnaryOp op, const Expr& x, const Expr& y, const Expr& e) {
   const Expr one = number(1);
   switch (op) {
@@ -128,7 +129,8 @@ bool is_comparison(BinaryOp op) {
   return op == BinaryOp::Eq || op == BinaryOp::Ne || op == BinaryOp::Lt || op == BinaryOp::Le;
 }
 
-// Of x ^ y. The power is exp(y log x), whose rounding grows with y log x.
+// The error of x ^ y. The power is computed as exp(y log x), whose rounding error grows with y log
+// x.
 Expr power_error(DataType t, const Bounded& x, const Bounded& y, const Expr& value) {
   const Expr size = abs(x.value);
   const Expr turns = number(1) + abs(y.value * log(max(size, number(1e-300))));
@@ -255,7 +257,7 @@ Bounded ErrorExpr::binary(const Binary& b) {
     return {value, Expr(apart <= add_errors(x.error, y.error))};
   }
   if (b.dtype.is_float()) return arithmetic(b, x, y);
-  // Integers have errors where they are converted from floats.
+  // An integer has an error where it was converted from a float.
   const Expr any = add_errors(x.error, y.error);
   if (!any.defined()) return {value, {}};
   const Expr p = abs(as_f64(x.value)), q = abs(as_f64(y.value));
@@ -350,7 +352,7 @@ Bounded ErrorExpr::read(const Load& l) {
   }
   Bounded out = load_(l, std::move(indices));
   if (!moved.defined()) return out;
-  // Another element may be right.
+  // The index may have an error, so that another element is the right one.
   if (l.dtype.is_bool()) return {out.value, either(out.error, moved > number(0))};
   return {out.value, make_select(moved > number(0), number(kInf), or_zero(out.error))};
 }

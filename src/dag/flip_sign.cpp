@@ -24,10 +24,10 @@ bool is_byte(DataType t) { return t == i8 || t == u8; }
 
 struct Factors {
   const Access* flipped = nullptr;
-  const Access* summed = nullptr;  ///< the other one
+  const Access* summed = nullptr;  ///< the factor that is summed
 };
 
-/// The number of sums over the operand `a`.
+/// The number of sums over operand `a`.
 double sums_of(const Operation& op, const Access& a) {
   double n = 1;
   for (const Axis& x : op.axes()) {
@@ -63,7 +63,7 @@ std::string match(const RewriteSite& site, Factors* out) {
                is_dimension(*operands[1], k);
       }))
     return "no four of its terms can lie side by side";
-  double cost[2];  // of the sums
+  double cost[2];  // of computing the sums
   for (const int i : {0, 1}) {
     if (sums_of(op, *operands[i]) == 1) return "not of matrices";
     for (const Axis& k : op.reduce_axes()) {
@@ -111,7 +111,7 @@ std::vector<Tensor> apply(const RewriteSite& site) {
     for (const Expr& index : as.indices) at.push_back(substitute(index, to));
     return cast(i32, t.at(at));
   };
-  std::vector<std::size_t> all, own;  // axes; those that the sums depend on
+  std::vector<std::size_t> all, own;  // all axes; those that the sums depend on
   Shape shape;
   for (std::size_t a = 0; a < op.axes().size(); ++a) {
     all.push_back(a);
@@ -142,19 +142,20 @@ std::vector<Tensor> apply(const RewriteSite& site) {
       [&](const std::vector<Axis>& i) {
         std::vector<Expr> at;
         for (std::size_t a : own) at.emplace_back(i[a]);
-        // The sums come first: stages are planned backwards, and the product must be the one that
-        // is computed within this stage.
+        // The sums are read first: stages are planned backwards, and the product must be the stage
+        // that is computed within this one.
         return sums.at(at) * make_const(i32, other.is_int() ? 128 : -128) + product(i);
       },
       op.name(), op.tag(), op.where())};
 }
 
-// The time to flip or sum an element, in products.
+// The time to flip or sum one element, in units of one product.
 constexpr double kProductsAnElement = 8;
-// Rows of an AMX tile, and bytes of a row.
+// The rows of an AMX tile, and the bytes of each row.
 constexpr int64_t kTileRows = 16;
 constexpr double kTileBytes = 64;
-// Groups of four take half the instructions and loads of pairs, but are not twice as fast.
+// The speed of groups of four over pairs. Groups of four take half the instructions and loads, but
+// are not twice as fast.
 constexpr double kFoursOverPairs = 1.7;
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {

@@ -171,7 +171,7 @@ class Generalizer {
   const Dim& n_;
   const int64_t at_a_, at_b_;
   Instance made_;
-  std::string name_;  ///< of the operation at hand
+  std::string name_;  ///< of the current operation
   std::unordered_map<const AxisNode*, Axis> axes_;
   std::unordered_map<const AxisNode*, const AxisNode*> axis_partner_;
   std::unordered_map<const VarNode*, Expr> vars_;
@@ -190,7 +190,8 @@ Generalized generalize(const Dim& n, const std::function<std::vector<Tensor>(int
                      "declare it with that number");
   std::vector<Tensor> at_large = declare(large);
   const Instance family = Generalizer(n, large, next).run(at_large, declare(next));
-  // Structures that differ at small sizes alone would go unnoticed.
+  // A declaration whose structure differs at small sizes only is found by comparing these two
+  // sizes.
   for (const int64_t size :
        {n.lo(), n.lo() + (n.hi() - n.lo()) / n.multiple() / 2 * n.multiple()}) {
     const ComputeDag want(declare(size)), have(at_sizes(family.outputs, {{n, size}}).outputs);

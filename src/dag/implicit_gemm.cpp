@@ -71,7 +71,7 @@ class Rewriter {
     return n;
   }
 
-  /// Taps and channels by the axes of the sum.
+  /// The indices of taps and channels in terms of the axes of the sum.
   std::vector<Expr> term_at(const Axis* axes) const {
     if (sums_.size() == 1) return dag::unflatten(axes[0], terms_);
     return {axes[0], axes[1], axes[2]};
@@ -116,8 +116,8 @@ class Rewriter {
 
   const Operation& op_;
   const Convolution& conv_;
-  std::vector<int64_t> rows_, terms_;  ///< extents of what the axes of the image may join
-  std::vector<int64_t> sums_;          ///< of the axes of the sum
+  std::vector<int64_t> rows_, terms_;  ///< extents of the axes that are joined
+  std::vector<int64_t> sums_;          ///< extents of the axes of the sum
 };
 
 std::string why_not(const RewriteSite& site) {
@@ -132,7 +132,7 @@ std::vector<Tensor> apply(const RewriteSite& site) {
   return {Rewriter(site.op(), conv, site.values[0] == 1).rewrite()};
 }
 
-// Rows and bytes of a row of an AMX tile; groups of bytes that one instruction adds up.
+// Rows of an AMX tile; the fewest rows for which a tile pays; bytes that one instruction adds up.
 constexpr int64_t kTileRows = 16, kFewRows = 7, kGroupBytes = 4;
 
 bool has_tiles(const Target& target, DataType t) {
@@ -140,7 +140,7 @@ bool has_tiles(const Target& target, DataType t) {
          ((t == i8 || t == u8) && target.has("amx-int8"));
 }
 
-/// Whether tiles nearly divide the image as it is.
+/// Whether tiles divide the rows of the image, the results and the channels with little waste.
 bool tiles_divide(const Convolution& conv, int64_t width, int64_t results, DataType t) {
   int64_t rows = std::min(width, kTileRows);
   while (width % rows != 0) --rows;
@@ -155,8 +155,8 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   const DataType t = conv.image->tensor.dtype();
   const bool one_sum = site.values[0] == 1;
   if (target.is_cuda()) {
-    // The templates for GPUs join the axes themselves and read windows in place; only elements that
-    // do not lie side by side may be better copied once.
+    // The templates for GPUs join the axes themselves and read windows in place. A copy may pay
+    // only where channels are not adjacent in memory.
     const bool by_vectors =
         conv.image_c + 1 == conv.image->tensor.rank() && conv.channels() * t.bytes() % 16 == 0;
     if (by_vectors || !one_sum)
@@ -164,7 +164,8 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
     return {1, "for the tuner to try: windows are copied to where 16 bytes are read at once"};
   }
   if (!one_sum) return {1, "for the tuner to try: the image is one long axis, for a copy of it"};
-  // Each element of the copy takes divisions, which only a unit for matrices can make good.
+  // Computing the index of each element of the copy takes divisions. Only a matrix unit gains
+  // enough to pay for them.
   if (!has_tiles(target, t) || tiles_divide(conv, extent(conv.x), extent(conv.k), t))
     return {.why_not = "one sum is for units for matrices that tiles of the image do not suit"};
   return {1, "for the tuner to try: tiles do not divide the image, but pad a matrix"};

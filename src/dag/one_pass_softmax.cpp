@@ -53,7 +53,7 @@ std::string match(const RewriteSite& site, Softmax* out) {
   if (!max || site.dag.info(h).scan) return "not a sum of exp(x - maximum)";
   if ((type != f32 && type != f64) || max_op->output(0).dtype() != type)
     return "its exponentials are of a short type";
-  // Of the same rows, element by element.
+  // Both reductions must read the same rows, element by element.
   const std::size_t axes = op.axes().size(), over = op.reduce_axes().size();
   if (max_op->axes().size() != axes || max_op->reduce_axes().size() != over)
     return "its maximum is over other axes";
@@ -82,7 +82,7 @@ std::string why_not(const RewriteSite& site) {
   return match(site, &s);
 }
 
-/// (maximum, sum of exponentials of differences to it).
+/// The reducer of pairs (maximum, sum of exponentials of differences to it).
 Reducer running_sum(DataType type) {
   const Expr none = lowest_value(type), nothing = make_const(type, 0), one = make_const(type, 1);
   return reducer("running_softmax", {type, type}, {none, nothing},
@@ -94,7 +94,8 @@ Reducer running_sum(DataType type) {
                  });
 }
 
-/// An output is a stage of its own: of a tuple, all values are outputs or none.
+/// The maximum as a stage of its own where it is an output, because either all values of a tuple
+/// are outputs or none are.
 Tensor highest_of(const Tensor& running, const StageInfo& info, const Operation& declared) {
   if (!info.is_output) return running;
   return compute(
@@ -139,13 +140,14 @@ GraphRewrite rewrite(const RewriteSite& site) {
   return out;
 }
 
-// A term is rounded once more for each new maximum that comes after it. Of independent elements the
-// k-th is a new maximum with probability 1 / k, which makes one for a term in the mean.
+// A term is rounded once more for each new maximum that comes after it. In a row of independent
+// elements the k-th is a new maximum with probability 1 / k, so a term is rounded once more on
+// average.
 double error_growth(const RewriteSite&) { return std::sqrt(2.0); }
 
-/// What the passes read.
+/// What the passes read, and in which order.
 struct Reads {
-  bool along_row = false;  ///< a row is one run of elements, else rows go through side by side
+  bool along_row = false;  ///< a row is contiguous; else rows are read side by side
   double length = 1;       ///< elements of a row
   double row = 0;          ///< bytes of a row
   double all = 0;          ///< bytes of all rows
@@ -179,9 +181,9 @@ bool is_of_attention(const ComputeDag& dag, int total) {
   return false;
 }
 
-/// Of two passes over rows from beyond L2 against one, in cycles of a core for an element.
+/// The gain of one pass over two where rows come from beyond L2: cycles of a core for each element.
 double gain_of_memory(DataType type, const Target& target) {
-  // Bytes a cycle from beyond L2; cycles of a vector of exponentials and what goes with them.
+  // kFarBytes: bytes per cycle from beyond L2. kVector: cycles of one vector of exponentials.
   constexpr double kFarBytes = 6, kVector = 14;
   const double lanes = std::max(1, target.vector_bytes / type.bytes());
   const double memory = type.bytes() / kFarBytes, exponential = kVector / lanes;
@@ -190,7 +192,7 @@ double gain_of_memory(DataType type, const Target& target) {
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   constexpr double kRowOfBlock = 32 << 10;  // elements that a block of a GPU keeps in registers
-  constexpr double kFewRows = 16, kManyRows = 64;  // that columns go through
+  constexpr double kFewRows = 16, kManyRows = 64;  // elements of a column
   Softmax found;
   match(site, &found);
   const Reads reads = reads_of(site.dag, found.highest);
@@ -208,7 +210,8 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   if (!reads.along_row && reads.length < kFewRows)
     return {.why_not = "the pairs of so short columns are as long as what they are made of"};
   const double again = reads.along_row ? reads.row : reads.all / std::max(1, target.cores);
-  // Side by side, rows gain by exponentials that are not written between the passes.
+  // Rows that are read side by side gain where the exponentials need not be written between the
+  // passes.
   const bool gains = reads.along_row || (found.stored && reads.length >= kManyRows);
   if (!gains || again <= static_cast<double>(target.l2_bytes)) return {1, worth_trying};
   return {gain_of_memory(type, target), "rows come from beyond L2 once in place of twice"};

@@ -1,5 +1,5 @@
-// Pads the bad sizes of a product: extents that vectors, tiles or 16-byte copies do not divide are
-// rounded up, and the results beyond are dropped.
+// Pads a product: extents that vectors, tiles or 16-byte copies do not divide are rounded up, and
+// the results beyond the original extents are dropped.
 //
 //   result[i, j] = sum over k < K of A[i, k] * B[k, j]                              (before)
 //
@@ -21,7 +21,7 @@ namespace heddle {
 namespace {
 
 constexpr int64_t kMostGrowth = 8;  // an axis grows by at most an eighth
-constexpr double kReadOften = 64;   // products of an element that pay for its copy
+constexpr double kReadOften = 64;   // reads of an element that pay for its copy
 
 /// The padded extents of the axes, in the order of the stage's; the axis's own where it stays.
 struct Padding {
@@ -57,7 +57,7 @@ std::string match(const RewriteSite& site, Padding* out) {
     return up;
   };
   for (const Axis& a : op.axes()) p.spatial.push_back(pad(a, false));
-  // A zero times what is no number is none, so both factors must be zeros.
+  // Zero times infinity or NaN is NaN, so both factors must be padded with zeros.
   for (const Axis& k : op.reduce_axes()) p.reduce.push_back(pad(k, true));
   if (!any)
     return "not of bad sizes: no extent becomes a multiple of " + std::to_string(to) +
@@ -74,7 +74,8 @@ std::string why_not(const RewriteSite& site) {
 /// The operand with zeros beyond the extents of padded axes.
 Tensor padded_operand(const Operation& op, const Access& from, const Padding& p,
                       const std::string& name) {
-  std::vector<std::optional<int64_t>> until(from.indices.size());  // of the axis, where padded
+  std::vector<std::optional<int64_t>> until(
+      from.indices.size());  // the original extent, where the axis is padded
   std::vector<int64_t> extents = from.tensor.extents();
   const auto note = [&](const std::vector<Axis>& axes, const std::vector<int64_t>& to) {
     for (std::size_t a = 0; a < axes.size(); ++a) {
@@ -137,7 +138,8 @@ std::vector<Tensor> apply(const RewriteSite& site) {
       op.tag(), op.where())};
 }
 
-/// Elements of 16 bytes, which a GPU copies at once; a vector of a CPU.
+/// The values are the elements of 16 bytes, which a GPU copies at once, and the lanes of a CPU's
+/// vector.
 std::vector<std::vector<int64_t>> suited(const RewriteSite& site, const Target& target) {
   const Access* operands[2];
   if (!dag::match_contraction(site.dag, site.stage, operands).empty()) return {{8}};
@@ -151,7 +153,7 @@ std::vector<std::vector<int64_t>> suited(const RewriteSite& site, const Target& 
 RewriteEstimate estimate(const RewriteSite& site, const Target&) {
   Padding p;
   match(site, &p);
-  double points = 1;  // of the iteration space
+  double points = 1;  // points of the iteration space
   for (const auto* axes : {&site.op().axes(), &site.op().reduce_axes()}) {
     for (const Axis& a : *axes) points *= static_cast<double>(a.extent());
   }

@@ -27,7 +27,7 @@ Tensor Rebuilder::rebuild(const Tensor& t) {
 
 Ref<const Operation> Rebuilder::rebuild(const Ref<const Operation>& op) {
   if (const auto it = done_.find(op.get()); it != done_.end()) return it->second;
-  // Keeps `op` alive: its address is the key.
+  // The map is keyed by the address of `op`, so `op` is kept alive.
   kept_.push_back(op);
   bool changed = false;
   std::vector<std::pair<Buffer, Tensor>> reads;
@@ -37,7 +37,7 @@ Ref<const Operation> Rebuilder::rebuild(const Ref<const Operation>& op) {
   }
   Ref<const Operation> out = op;
   if (changed) {
-    // The axes are the old ones: at most one of the two operations is in any graph.
+    // The axes are reused: any graph contains at most one of the two operations.
     std::vector<Expr> bodies = map_loads(op->bodies(), [&](const Load& load) {
       const auto read = std::find_if(reads.begin(), reads.end(),
                                      [&](const auto& r) { return r.first == load.buffer; });

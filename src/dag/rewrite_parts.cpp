@@ -57,8 +57,8 @@ Tensor reduce_in_parts(const Operation& op, int64_t parts, const std::string& ta
   const Tensor tail = part_of_reduction(
       op, {}, rest, [&](const std::vector<Axis>&) { return Expr(parts * length); },
       op.name() + "_rest", tag);
-  // The short reduction comes first: stages are planned backwards, and the long one must be the one
-  // that this stage is fused with.
+  // The short reduction is read first: stages are planned backwards, and the long one must be the
+  // stage that this one is fused with.
   return compute(
       op.output(0).shape(),
       [&](const std::vector<Axis>& i) {

@@ -16,7 +16,7 @@ namespace {
 Expr bound_of(const Expr& c, const Var& k) {
   const Binary* b = c.as<Binary>();
   if (!b || (b->op != BinaryOp::Le && b->op != BinaryOp::Lt) || b->a.dtype() != i64) return {};
-  // Both sides on the right: bound - k, by which k is at most that.
+  // The difference of both sides, bound - k: k is at most the bound.
   const Expr rest = simplify(b->b - b->a + k.expr());
   return uses_var(rest, k) ? Expr() : rest;
 }

@@ -27,10 +27,10 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kShortSum = 1024;      // no gain below
-constexpr int64_t kShortestPart = 64;    // terms; a part of fewer is not worth its own sum
-constexpr int64_t kManyResults = 65536;  // enough tasks for any machine
-constexpr int64_t kEvenTerms = 16;       // parts of so many terms fill vectors and unrolled loops
+constexpr int64_t kShortSum = 1024;      // terms; shorter sums do not gain
+constexpr int64_t kShortestPart = 64;    // terms; a shorter part does not pay for adding it
+constexpr int64_t kManyResults = 65536;  // results; more are enough tasks for any machine
+constexpr int64_t kEvenTerms = 16;       // terms; multiples of it fill vectors and unrolled loops
 constexpr int64_t kBlockTile = 64;       // rows and columns of a block of a GPU, roughly
 
 int64_t depth_of(const Operation& op) {
@@ -58,7 +58,7 @@ std::string why_not(const RewriteSite& site) {
   return "";
 }
 
-/// Bytes of both operands for one step of the cut axis.
+/// Bytes of both operands that one step of the cut axis reads.
 int64_t bytes_a_step(const RewriteSite& site) {
   const Access* operands[2];
   dag::match_contraction(site.dag, site.stage, operands);
@@ -81,7 +81,7 @@ int64_t even_near(int64_t count, int64_t k) {
   return count;
 }
 
-/// A core's L2 takes a part of both operands twice over.
+/// The number of parts for which half of a core's L2 holds a part of both operands.
 int64_t parts_for_cache(const RewriteSite& site, const Target& target) {
   const int64_t steps = std::max<int64_t>(kShortestPart, target.l2_bytes / 4 / bytes_a_step(site));
   const int64_t cores = std::max(1, target.cores);
@@ -92,7 +92,7 @@ std::vector<std::vector<int64_t>> suited(const RewriteSite& site, const Target& 
   if (!why_not_at_all(site).empty()) return {{2}};  // any number shows the reason
   std::vector<int64_t> counts;
   if (target.is_cuda()) {
-    // One wave of blocks, and two.
+    // Candidates are one and two waves of blocks.
     const double tiles = std::max(
         1.0, static_cast<double>(site.dag.info(site.stage).points) / (kBlockTile * kBlockTile));
     const auto wave = std::max<int64_t>(2, static_cast<int64_t>(target.gpu.sms / tiles));
@@ -107,8 +107,9 @@ std::vector<std::vector<int64_t>> suited(const RewriteSite& site, const Target& 
   return out;
 }
 
-/// Rows and columns of a product without a batch: of the operand that the last axis does not index,
-/// and of the one that it does. Nothing where there is a batch, or where operands are narrow.
+/// Rows and columns of a product without batch axes. The columns belong to the operand that the
+/// last axis indexes, the rows to the other. Nullopt where there is a batch axis or operands are
+/// narrow.
 struct Sides {
   double rows = 1, cols = 1;
 };
@@ -119,7 +120,7 @@ std::optional<Sides> sides_of(const RewriteSite& site) {
   if (axes.empty()) return std::nullopt;
   const DataType type = site.op().output(0).dtype();
   if (operands[0]->tensor.dtype() != type || operands[1]->tensor.dtype() != type)
-    return std::nullopt;  // narrow ones have units and tiles of their own
+    return std::nullopt;  // narrow products have other instructions and tiles
   const int vector = operands[0]->depends_on(axes.back()) ? 0 : 1;
   Sides out;
   for (const Axis& a : axes) {
@@ -132,17 +133,17 @@ std::optional<Sides> sides_of(const RewriteSite& site) {
   return out;
 }
 
-// The register tile that most rules choose, the share of the peak that such a product reaches, the
-// bytes a cycle that a core has from beyond its L2, and those from it.
+// The register tile that most rules choose (rows, vectors) and the share of the peak that such a
+// product reaches. Bytes per cycle that a core reads from beyond its L2, and from its L2.
 constexpr double kTileRows = 8, kTileVectors = 2, kShare = 0.6;
 constexpr double kFarBytes = 6, kNearBytes = 16;
-// Results a core from which the template for CPUs no longer cuts the sum itself, in vectors.
+// Results per core, in vectors, from which the template for CPUs does not cut the sum itself.
 constexpr double kVectorsATask = 16;
-// Of what the model finds: it is left alone that gains less, so that nothing chosen loses.
+// The least modelled gain for which the rewrite is chosen. The margin keeps a choice from losing.
 constexpr double kLeastGain = 1.25;
 
-/// How much faster parts that stay in a core's L2 are than rows of tiles that each read a panel of
-/// the whole sum from beyond it. In cycles of a core: arithmetic, and bytes that move.
+/// The time of rows of tiles that each read a panel of the whole sum from beyond L2, over the time
+/// of parts that stay in L2. Both count cycles of a core for arithmetic and for bytes moved.
 double gain_of_caches(const RewriteSite& site, const Target& target) {
   const std::optional<Sides> sides = sides_of(site);
   if (!sides) return 1;
@@ -153,11 +154,12 @@ double gain_of_caches(const RewriteSite& site, const Target& target) {
   for (const Axis& a : site.op().reduce_axes()) k *= static_cast<double>(a.extent());
   const double lanes = std::max(1.0, target.vector_bytes / bytes);
   if (m * n / (kVectorsATask * lanes) < 2 * cores) return 1;  // the template cuts it
-  // Tiles of a product so narrow are half empty, and parts of it gain nothing (256 x 16).
+  // Tiles of so narrow a product are half empty, and cutting it into parts gains nothing (256 x
+  // 16).
   if (n < kTileVectors * lanes) return 1;
   if (m * n >= kManyResults || (m + n) * (k / parts) * bytes > l2 / 2) return 1;
   const double panel = k * std::min(n, kTileVectors * lanes) * bytes;
-  if (panel <= l2 / 2) return 1;  // the next row of tiles finds it there
+  if (panel <= l2 / 2) return 1;  // the next row of tiles finds the panel in L2
   const double row_tiles = std::ceil(std::ceil(m / kTileRows) / cores);
   const double rows = row_tiles * kTileRows, col_tiles = std::ceil(n / (kTileVectors * lanes));
   const double arithmetic = 2 * m * n * k / cores / (2 * target.fma_units * lanes * kShare);

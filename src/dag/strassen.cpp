@@ -24,7 +24,8 @@ namespace heddle {
 namespace {
 
 constexpr int64_t kProducts = 7;
-constexpr int64_t kSmall = 1024;  // below, additions cost more than an eighth of the products
+constexpr int64_t kSmall =
+    1024;  // smaller matrices spend more than an eighth of the time on additions
 
 /// A product of two matrices as a stage declares it.
 struct Product {
@@ -113,7 +114,8 @@ std::vector<Tensor> apply(const RewriteSite& site) {
         return sum_in(s.dtype(), s(q, i, k) * t(q, k, j), {k});
       },
       op.name() + "_products", "strassen", op.where());
-  // By quarters first, so that each is a case of its own, then as the declaration has them.
+  // The first stage has the quarters as axes, so that each quarter is a case of its own. The second
+  // one has the axes of the declaration.
   const Tensor quarters = compute(
       {2, 2, p.rows / 2, p.cols / 2},
       [&](Axis y, Axis x, Axis i, Axis j) {
@@ -132,7 +134,7 @@ std::vector<Tensor> apply(const RewriteSite& site) {
       op.name(), op.tag(), op.where())};
 }
 
-// Of operands whose elements are independent and of one variance: S2 and T2 are sums of three, S4
+// For operands whose elements are independent and of one variance: S2 and T2 are sums of three, S4
 // and T4 of four elements, all others of two or one. The worst result adds up products of 1, 9, 4
 // and 4 times the variance of the direct ones, over half the terms.
 double error_growth(const RewriteSite&) { return std::sqrt((1.0 + 9 + 4 + 4) / 2); }
@@ -142,18 +144,18 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   match(site, &p);
   if (std::min({p.rows, p.cols, p.depth}) < kSmall)
     return {.why_not = "its matrices are too small to pay for the additions"};
-  // Bytes that sums of quarters move, and what a machine does meanwhile.
+  // `moved` is the number of bytes that the sums of quarters read and write.
   const double bytes = site.op().output(0).dtype().bytes();
   const auto m = static_cast<double>(p.rows), n = static_cast<double>(p.cols),
              k = static_cast<double>(p.depth);
   const double moved = bytes * ((1 + 7 / 4.0) * (m * k + k * n) + (7 / 4.0 + 3) * m * n);
   const double flops = 2 * m * n * k;
-  // Multiply-adds for each byte of memory that a machine moves: GPUs and single cores do about ten,
-  // all cores of a CPU more.
+  // Floating-point operations that a machine does while it moves one byte: about 15 on a GPU, 8 for
+  // each core of a CPU.
   const double flops_a_byte = target.is_cuda() ? 15 : 8.0 * std::max(1, target.cores);
   const double speedup = flops / (flops * 7 / 8 + moved * flops_a_byte);
-  // Errors of results that are small beside others in their row are larger than they would be, so
-  // measurements alone choose it.
+  // Results that are small beside others in their row have larger relative errors. The rewrite is
+  // therefore chosen by measurements only.
   return {std::min(1.0, speedup), "for the tuner to try: seven products for eight"};
 }
 

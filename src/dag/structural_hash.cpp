@@ -20,7 +20,7 @@
 namespace heddle::dag {
 namespace {
 
-/// Distinguishes what is hashed next; the values are part of the format.
+/// Tags that distinguish what is hashed next. Their values are part of the format.
 enum Tag : uint64_t {
   kPlaceholder = 1,
   kCompute = 2,
@@ -48,7 +48,8 @@ enum Tag : uint64_t {
 
 uint64_t of(DataType t) { return hash_string(to_string(t)); }
 
-/// A factor of an index that is a stride or a dilation; larger ones are row lengths of a reshape.
+/// The largest factor of an index that counts as a stride or a dilation. Larger factors are row
+/// lengths of a reshape.
 constexpr int64_t kLargestStride = 8;
 
 /// Whether `value` is a count of elements, one less (an unbiased variance), its root (the scale of
@@ -128,8 +129,8 @@ class StageHasher {
     return h;
   }
 
-  /// In places, whole numbers come from shapes (padding, where a slice begins, how a reshape cuts
-  /// an index) and are left out, but for strides and dilations.
+  /// Whole numbers in positions come from shapes (padding, the start of a slice, the cuts of a
+  /// reshape). They are left out, except strides and dilations.
   uint64_t hash_int(int64_t value) {
     if (place_) return hash_combine(kPlaceNumber, 0);
     return hash_combine(kInt, static_cast<uint64_t>(value));
@@ -158,7 +159,7 @@ class StageHasher {
 
   uint64_t hash_var(const VarNode* v) {
     if (const auto it = scope_.find(v); it != scope_.end()) return it->second;
-    // A symbolic size keeps its number in the whole graph.
+    // A symbolic size keeps its number throughout the graph.
     const uint64_t h =
         hash_combine(kSymbol, symbols_.try_emplace(v, symbols_.size()).first->second);
     if (!v->size) return h;
@@ -199,8 +200,8 @@ class StageHasher {
       case ExprKind::FloatImm: return hash_float(e.as<FloatImm>()->value);
       case ExprKind::Var: return hash_var(e.as<VarNode>());
       case ExprKind::Cast: {
-        // An integer that is converted to a float for computation: a count of elements, from
-        // indices.
+        // An integer that is converted to a float for computation, such as a count of elements made
+        // of indices.
         const Expr& value = e.as<Cast>()->value;
         return hash_combine(
             kCast, hash_place(value, place_ || (value.dtype().is_int() && e.dtype().is_float())));
@@ -229,11 +230,11 @@ class StageHasher {
 
   const StageIndex& index_;
   bool structure_ = false;
-  bool place_ = false;  ///< only ever true where structure_ is
+  bool place_ = false;  ///< true only where structure_ is
   std::vector<int64_t> counts_;
   std::unordered_map<const VarNode*, uint64_t> scope_;
   std::unordered_map<const VarNode*, uint64_t> symbols_;
-  // By place_; valid for one operation.
+  // Indexed by place_. The hashes are valid for one operation.
   std::array<std::unordered_map<const ExprNode*, uint64_t>, 2> memo_;
 };
 

@@ -18,9 +18,9 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kShortReduction = 4096;  // no gain below
+constexpr int64_t kShortReduction = 4096;  // terms; shorter reductions do not gain
 constexpr int64_t kShortestPart = 16, kUsefulPart = 256;
-constexpr int64_t kManyRows = 4096;  // enough tasks for any machine
+constexpr int64_t kManyRows = 4096;  // rows; more are enough tasks for any machine
 
 int64_t depth_of(const Operation& op) {
   return op.reduce_axes()[dag::longest_reduction(op)].extent();

@@ -50,7 +50,7 @@ void check_outputs(const ComputeDag& declared, const UserChoice& choice) {
   }
 }
 
-/// Pairs of a placeholder of the declaration and the one that stands for it.
+/// Pairs of a placeholder of the declaration and the placeholder of the choice that stands for it.
 std::vector<std::pair<Tensor, Tensor>> match_inputs(const ComputeDag& declared,
                                                     const UserChoice& choice) {
   const std::vector<Tensor> want = declared.placeholders(), have = choice.dag.placeholders();

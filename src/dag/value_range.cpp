@@ -51,7 +51,7 @@ ValueRange rising(const ValueRange& a, F f) {
   return hull_of({f(a.lo), f(a.hi)});
 }
 
-/// Of a sum of `n` terms.
+/// The range of a sum of `n` terms.
 ValueRange sum_of(const ValueRange& a, double n) { return {times(a.lo, n), times(a.hi, n)}; }
 
 class RangeOf {

@@ -30,10 +30,10 @@ using Terms = std::vector<Expr>;
 // ---- the transforms of one dimension ------------------------------------------------------------
 // The formulas are written out, so that shared sums are computed once.
 
-// m = 4 takes the points 0, a, -a, b, -b and infinity. Lavin and Gray's a = 1, b = 2 spare some
-// multiplications, which cost nothing here, and make errors four times as large as these: the best
-// short binary fractions by the measure of growth_of_dimension (on the choice of points: Barabasz
-// et al. 2018, "Error analysis and improving the accuracy of Winograd convolution",
+// m = 4 takes the points 0, a, -a, b, -b and infinity. Lavin and Gray's a = 1, b = 2 save some
+// multiplications, which cost nothing here, and make errors four times as large. These points are
+// the best short binary fractions by the measure of growth_of_dimension (on the choice of points:
+// Barabasz et al. 2018, "Error analysis and improving the accuracy of Winograd convolution",
 // arXiv:1803.10986).
 constexpr double kA = 0.625, kB = 1.5, kA2 = kA * kA, kB2 = kB * kB;
 
@@ -85,14 +85,15 @@ Terms terms(int64_t n, F read) {
   return out;
 }
 
-/// Of one dimension: how the errors of the worst result grow, as the root of a sum of squares over
-/// all ways from the operands to it, sum_j (A^T_ij)^2 |G_j|^2 |B^T_j|^2, over the direct form's 3.
-/// Squared, for two dimensions: 1.7 and 8.2 (31 with a = 1, b = 2). A bound, with sums of absolute
-/// values in the place of squares: 7.1 and 63 (256).
+/// How the errors of the worst result grow in one dimension, relative to the direct form: the root
+/// of a sum of squares over all paths from the operands to the result, sum_j (A^T_ij)^2 |G_j|^2
+/// |B^T_j|^2, divided by the 3 of the direct form. For two dimensions the squares are 1.7 (m = 2)
+/// and 8.2 (m = 4; 31 with a = 1, b = 2). An upper bound, with sums of absolute values in place of
+/// squares, would be 7.1 and 63 (256).
 double growth_of_dimension(int64_t m) {
   if (m == 2) return std::sqrt((2 + 2 * 0.75 * 2) / 3);  // first row: 1 * 2, then 3/4 * 2 twice
   constexpr double na = 2 * kA2 * (kA2 - kB2), nb = 2 * kB2 * (kB2 - kA2);
-  const auto ways = [](double x, double other2, double n) {  // through the points x and -x
+  const auto ways = [](double x, double other2, double n) {  // paths through the points x and -x
     const double g = (1 + x * x + x * x * x * x) / (n * n);
     const double b = (x * x + 1) * (other2 * other2 + 1);
     return 2 * g * b;
@@ -141,7 +142,7 @@ class Rewriter {
   const Axis& axis(int i) const { return op_.axes()[static_cast<std::size_t>(i)]; }
   std::string name(const std::string& what) const { return op_.name() + "_" + what; }
 
-  /// The image's element of tile p at (i, j).
+  /// The element of the image at (i, j) of tile p.
   Expr tile_element(const Tensor& image, bool padded, const Expr& p, int64_t i, const Axis& j,
                     const Axis& c) const {
     const Expr row = floordiv(p, cols_);
@@ -171,8 +172,8 @@ class Rewriter {
     return conv_.image->tensor.at(at);
   }
 
-  /// The image with channels last, padded to the size of the tiles. The image itself where it is so
-  /// already.
+  /// The image with channels last, padded to the size of the tiles. Returns the image itself where
+  /// that changes nothing.
   Tensor padded_image(bool* made) const {
     const Tensor& image = conv_.image->tensor;
     const int64_t y = rows_ * m_ + 2, x = cols_ * m_ + 2;
@@ -302,9 +303,9 @@ double error_growth(const RewriteSite& site) {
   return one * one;
 }
 
-// The share of the peak that arithmetic reaches, and the bytes a cycle of memory for all cores and
-// of the last cache for one. The values are rough, because the forms to choose between differ by
-// factors.
+// kDirectShare and kProductShare: the share of the peak that arithmetic reaches. The other
+// constants are bytes per cycle, of memory for all cores and of the last-level cache for one core.
+// Rough values suffice, because the forms to choose between differ by factors.
 constexpr double kDirectShare = 0.9, kProductShare = 0.85;
 constexpr double kMemoryBytes = 6, kCacheBytes = 16;
 constexpr double kFewChannels = 16;  // with fewer channels the transforms cost more than they save

@@ -18,7 +18,7 @@ class WorkCounter {
  public:
   void count(const Expr& e) {
     if (!first_visit(e)) return;
-    // Indices of a load may hold loads again, but no work worth counting.
+    // Indices of a load may contain loads, but their work is not counted.
     if (e.kind() == ExprKind::Load) return;
     const bool index = !e.dtype().is_float() && !has_load(e);
     if (index && !e.dtype().is_bool()) return;
@@ -70,7 +70,7 @@ double combine_flops(const Combiner& combiner, Work* work) {
     }
   }
   work->special += counter.work().special;
-  // Even where combining only compares (argmax), it is what the reduction does.
+  // A reduction whose combiner only compares (argmax) counts as one operation.
   return std::max(1.0, flops + counter.work().flops);
 }
 

@@ -12,7 +12,7 @@
 namespace heddle {
 namespace {
 
-// Kept with a kernel, so that its text can be generated on request.
+// What a kernel keeps so that its text can be generated on request.
 struct Source {
   std::vector<LoweredFunction> functions;
   Target target;
@@ -31,7 +31,7 @@ std::string source_text(const void* context, const std::string& form) {
                    "ask for llvm, asm or loops");
 }
 
-// Arguments of `main` are those of the kernel, then bound constants, then others.
+// The arguments of `main` are those of the kernel, then bound constants, then others.
 void mark_only_prepared(KernelCode& code, const LoweredFunction& main) {
   const std::set<const BufferNode*> used = touched_buffers(main.body);
   const auto unread = [&](const KernelArg& arg, size_t position) {

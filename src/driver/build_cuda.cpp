@@ -19,13 +19,13 @@ struct Source {
 
 std::string source_text(const void* context, const std::string& form) {
   const Source& s = *static_cast<const Source*>(context);
-  if (form == "cuda" || form == "llvm") return emit_cuda(*s.program);  // "llvm": the default form
+  if (form == "cuda" || form == "llvm") return emit_cuda(*s.program);  // "llvm" is the default form
   if (form == "loops") return to_string(*s.program);
   throw_user_error("a kernel for a GPU has no source of the form '" + form + "'", {},
                    "ask for cuda or loops");
 }
 
-// Zeroed once. Each launch leaves them zero.
+// Whether `b` holds tickets. They are zeroed once, and each launch leaves them zero.
 bool is_tickets(const GpuProgram& p, const Buffer& b) {
   for (const auto* list : {&p.prepare, &p.main}) {
     for (const GpuKernel& k : *list) {
@@ -35,7 +35,7 @@ bool is_tickets(const GpuProgram& p, const Buffer& b) {
   return false;
 }
 
-// Buffers in the order of cuda::Launch::buffers: arguments, persistent buffers, the report of
+// The position of a buffer in cuda::Launch::buffers: arguments, persistent buffers, the report of
 // checks, workspaces.
 int position(const GpuProgram& p, const Buffer& report, const Buffer& b) {
   const std::vector<Buffer> reports(report ? 1 : 0, report);
@@ -73,7 +73,7 @@ std::vector<cuda::Launch> launches(const GpuProgram& p, const Buffer& report,
   return out;
 }
 
-// Checks limits that the GPU would refuse at the launch.
+// Checks limits beyond which the GPU would refuse the launch.
 void check_limits(const GpuProgram& p, const Gpu& gpu) {
   for (const auto* list : {&p.prepare, &p.main}) {
     for (const GpuKernel& k : *list) {
@@ -104,7 +104,7 @@ void check_limits(const GpuProgram& p, const Gpu& gpu) {
   }
 }
 
-/// Empty for a program without launches, where no output has an element.
+/// Returns an empty cubin for a program without launches, of which no output has an element.
 cuda::Cubin compile_checked(const GpuProgram& p, const Gpu& gpu) {
   check_limits(p, gpu);
   if (p.main.empty() && p.prepare.empty()) return {};
@@ -116,7 +116,7 @@ cuda::Cubin compile_checked(const GpuProgram& p, const Gpu& gpu) {
 std::vector<KernelArg> cuda_kernel_args(const std::vector<Tensor>& all, size_t listed,
                                         const std::vector<int>& constant_args) {
   std::vector<KernelArg> args = kernel_args(all, listed, constant_args);
-  for (KernelArg& a : args) a.alignment = 16;  // what the text counts on (codegen/cuda.h)
+  for (KernelArg& a : args) a.alignment = 16;  // bytes; the text relies on it (codegen/cuda.h)
   return args;
 }
 

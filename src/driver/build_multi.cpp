@@ -178,7 +178,7 @@ PickRow pick_on_random_inputs(const MultiKernel& kernel) {
     try {
       kernel.kernel(name);
     } catch (const Error&) {
-      // A function, or what does not compile: the race drops that with a message.
+      // The variant is a function, or does not compile. The race leaves it out, with a message.
     }
   }
   std::vector<NDArray> arrays;

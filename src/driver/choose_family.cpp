@@ -77,7 +77,7 @@ class FamilyChooser {
     return create_schedule(at.outputs, options_.target.value_or(Target::host()), o);
   }
 
-  /// The static choice at the point, and that of the caller where there is one.
+  /// Adds the static choice at the point, and the caller's candidate where there is one.
   void add_candidates(const FamilyPoint& p) {
     const Instance at = at_sizes(outputs_, values(p));
     add_candidate(p, "", [&] { return static_choice(at); });
@@ -100,7 +100,7 @@ class FamilyChooser {
     }
   }
 
-  /// The least of the medians of three rounds, in which the candidates take turns.
+  /// The least of the medians of three rounds. The candidates take turns in each round.
   family::Raced race(const FamilyPoint& p, size_t points) const {
     constexpr int kRounds = 3;
     const Instance at = at_sizes(outputs_, values(p));
@@ -159,8 +159,8 @@ class FamilyChooser {
   const FamilyOptions& options_;
   std::vector<Tensor> outputs_;
   std::vector<Candidate> candidates_;
-  std::vector<std::string> steps_;  ///< of the candidates
-  std::string refused_;             ///< why the last schedule was
+  std::vector<std::string> steps_;  ///< steps of the candidates
+  std::string refused_;             ///< why the last schedule was refused
 };
 
 }  // namespace

@@ -13,15 +13,15 @@
 namespace heddle {
 namespace {
 
-/// Whether the options allow records. They may only set properties that are compared with the
-/// target of the record.
+/// Whether the options allow records. Only options that are compared with the target of a record
+/// may differ from their defaults.
 bool records_may_answer(const AutoSchedulerOptions& o) {
   AutoSchedulerOptions rest = o;
   rest.vector_bytes = rest.threads = 0;
   rest.record_log.clear();
-  rest.use_heuristics = true;  // a record is better than both, and than a prediction
+  rest.use_heuristics = true;  // a record is preferred to rules, learned choices and predictions
   rest.rank_with_model = false;
-  // An alternative is looked at by itself (why_forbidden).
+  // The alternative of a record is checked on its own (why_forbidden).
   rest.use_alternatives = true;
   rest.max_error_growth = AutoSchedulerOptions().max_error_growth;
   rest.allow_approximate = false;
@@ -48,19 +48,19 @@ std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
   if (!records_may_answer(options)) return std::nullopt;
   const Target target = apply_options(base, options);
   const std::shared_ptr<const RecordDatabase> known = tophub(options.record_log);
-  // The best few records either apply or all fail for one reason. Later ones may be slower than the
-  // rules.
+  // The number of records to try. The best few records either apply or all fail for one reason, and
+  // later ones may be slower than the rules.
   constexpr int kTried = 8;
   int tried = 0;
   for (const Record* r : known->ranked(dag.structural_hash(), target)) {
     if (tried == kTried) break;
     std::string why = why_forbidden(*r, dag, options);
-    if (why.empty()) ++tried;  // a forbidden record tells nothing about the others
+    if (why.empty()) ++tried;  // a forbidden record says nothing about the others
     try {
       if (why.empty()) return schedule_of(*r, dag, base, options);
     } catch (const Error& e) {
       why = e.message;
-    } catch (const std::exception& e) {  // a log may have any contents
+    } catch (const std::exception& e) {  // a log may contain anything
       why = e.what();
     }
     log_line("records", 1, describe(*r) + " skipped: " + why);
@@ -69,7 +69,7 @@ std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
   return std::nullopt;
 }
 
-/// "; alternative by tree ..." where something learned chose the graph.
+/// "; alternative by tree ..." where a learned source chose the graph.
 std::string chosen_graph(const Template& t) {
   for (const std::string& note : t.notes()) {
     if (note.starts_with(kGraphNote)) return "; " + note.substr(0, note.find(": "));
@@ -109,8 +109,8 @@ Schedule naive_cpu(const std::vector<Tensor>& outputs, const Target& target) {
     const Operation& op = s.dag().stage(i);
     if (op.is_placeholder() || op.axes().empty()) continue;
     StageRef st = s.stage(i);
-    // All axes except the innermost one, so that rows stay contiguous. A vector is split over
-    // threads.
+    // All axes except the innermost one run in parallel, so that rows stay contiguous. A vector is
+    // split over threads.
     std::vector<Loop> outer = st.all_axes();
     if (outer.size() > 1) outer.pop_back();
     st.parallel(st.fuse(outer));

@@ -23,7 +23,7 @@ Json to_json(const KernelArg& arg) {
   return j;
 }
 
-/// The cubin in a file of its own, and all else of the program.
+/// Writes the cubin to a file of its own and returns the rest of the program.
 Json export_program(const cuda::Program& program, const std::string& stem) {
   Json j = Json::object({{"arch", program.arch}});
   j["launches"] = cuda::launches_json(program.launches);
@@ -36,7 +36,7 @@ Json export_program(const cuda::Program& program, const std::string& stem) {
   return j;
 }
 
-/// A name for functions of CUDA: the kernel's may be "matmul:8x8x8".
+/// A C identifier for functions of CUDA. The kernel's own name may be "matmul:8x8x8".
 std::string identifier_of(std::string name) {
   for (char& c : name) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -73,7 +73,7 @@ Json export_constants(const std::vector<BoundConstant>& constants, const std::st
     const std::string ending = ".constant" + std::to_string(i) + ".npy";
     constants[i].array.save(stem + ending);
     Json j = to_json(constants[i].arg);
-    j["file"] = ending;  // behind the stem, which may change
+    j["file"] = ending;  // appended to the stem, which may change
     list.push_back(std::move(j));
   }
   return list;

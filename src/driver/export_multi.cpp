@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-/// A variant as it is written.
+/// A variant in the form in which it is written.
 struct ExportedVariant {
   std::string name, suffix;  ///< the suffix of its symbols; none for the pick
   LoweredVariant lowered;
@@ -32,7 +32,7 @@ std::vector<ExportedVariant> lowered_variants(const std::vector<MultiVariant>& v
   std::vector<ExportedVariant> out;
   for (size_t i = 0; i < variants.size(); ++i) {
     const std::string name = variant_name(variants[i], i);
-    // Those that are dropped, or whose code another one has, are not in the row.
+    // The row does not contain variants that were dropped or whose code equals that of another one.
     const auto row = std::find_if(pick.variants.begin(), pick.variants.end(),
                                   [&](const VariantTimes& v) { return v.name == name; });
     if (row == pick.variants.end() || !row->dropped.empty()) continue;

@@ -41,7 +41,7 @@ void check(const std::vector<Dim>& dims, const FamilyPoint& p) {
   for (size_t i = 0; i < dims.size(); ++i) (void)SizeValue(dims[i], p.sizes[i]);
 }
 
-/// One dimension: the size at the middle of each of `count` parts of equal weight, and the largest.
+/// For one dimension: the middle sizes of `count` parts of equal weight, and the largest size.
 std::vector<FamilyPoint> quantiles(std::vector<FamilyPoint> all, int count) {
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.sizes < b.sizes; });
   double total = 0;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kUsualSize = 256;
 
-/// The split as it took effect: a factor is no larger than the axis.
+/// The split as it was applied: its factor is at most the extent of the axis.
 Step as_applied(const Step& step, const ScheduleState& before) {
   if (step.kind != StepKind::Split || tail_of(step) != TailStrategy::Shorten) return step;
   Step out = step;

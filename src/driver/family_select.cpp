@@ -8,8 +8,8 @@
 namespace heddle::family {
 namespace {
 
-constexpr double kLeastGain = 0.01;        // of a candidate
-constexpr double kLeastSplitGain = 0.005;  // of a question
+constexpr double kLeastGain = 0.01;        // the least gain for which a candidate is kept
+constexpr double kLeastSplitGain = 0.005;  // the least gain for which a question is kept
 
 double best_of_all(const Raced& r) { return *std::min_element(r.seconds.begin(), r.seconds.end()); }
 
@@ -69,7 +69,7 @@ class Grower {
       std::set<int64_t> values;
       for (const Raced* r : here) values.insert(r->sizes[s]);
       for (auto at = values.begin(); std::next(at) != values.end(); ++at) {
-        // Between two sizes that were raced: their geometric mean.
+        // The threshold between two raced sizes is their geometric mean.
         const double middle =
             std::sqrt(static_cast<double>(*at) * static_cast<double>(*std::next(at)));
         Question q{static_cast<int>(s), static_cast<int64_t>(middle), 0};
@@ -81,8 +81,8 @@ class Grower {
     return best;
   }
 
-  /// Adds the tree of some problems and returns its loss. A question that helps only together with
-  /// the next one is asked too: what did not help is taken back afterwards.
+  /// Adds the tree of some problems and returns its loss. A question is asked even if it helps only
+  /// together with the next one. Questions that did not help are removed afterwards.
   double grow(const std::vector<const Raced*>& here) {
     const auto id = tree.size();
     tree.emplace_back();
@@ -147,7 +147,7 @@ std::vector<int> select(const std::vector<Raced>& raced, int most) {
     if (add < 0 || (!kept.empty() && loss - least < kLeastGain)) break;
     kept.push_back(add);
     loss = least;
-    // One that an earlier step kept may be replaced by a better one now.
+    // A candidate that was kept by an earlier step may now be replaced by a better one.
     for (size_t i = 0; i < kept.size(); ++i) {
       for (int v = 0; v < count; ++v) {
         std::vector<int> other = kept;

@@ -1,4 +1,4 @@
-// The table of a family: which kernel runs at which sizes.
+// The table of a family as text: which kernel runs at which sizes.
 #include <string>
 
 #include "heddle/driver/choose_family.h"

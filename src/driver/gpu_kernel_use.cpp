@@ -8,7 +8,8 @@
 namespace heddle {
 namespace {
 
-// The CUDA C++ Programming Guide's arithmetic: registers go to warps, eight a thread at a time.
+// Blocks per SM after the CUDA C++ Programming Guide: registers are allocated to warps, in units of
+// eight registers per thread.
 int blocks_per_sm(const GpuKernelUse& use, const Gpu& gpu) {
   const int64_t warps = (use.threads + gpu.warp_size - 1) / gpu.warp_size;
   const int64_t registers = (use.registers + 7) / 8 * 8 * warps * gpu.warp_size;

@@ -19,8 +19,8 @@ std::string hex16(uint64_t value) {
   return text;
 }
 
-/// Puts the buffers of unread arguments in their places among those of a program, and moves the
-/// positions of constants accordingly.
+/// Inserts the buffers of unread arguments at their positions among those of a program, and moves
+/// the positions of constants accordingly.
 void insert_unread(const std::vector<Tensor>& own, const std::vector<Tensor>& args,
                    std::vector<Buffer>& buffers, std::vector<int>& constant_args) {
   std::vector<int> moved;  // position before -> after
@@ -70,7 +70,7 @@ std::string code_of(const GpuProgram& p) {
          hex16(hash_bytes(text.data(), text.size(), 2));
 }
 
-/// The constants that the kernel brings along are part of what it computes.
+/// The constants that the kernel supplies are part of its code.
 std::string code_of_bound(const LoweredVariant& v) {
   std::string code;
   for (size_t i = v.listed; i < v.all.size(); ++i) {

@@ -98,7 +98,8 @@ std::vector<KernelArg> kernel_args(const std::vector<Tensor>& all, size_t listed
                                    const std::vector<Var>& sizes) {
   std::vector<KernelArg> out;
   for (size_t i = 0; i < listed; ++i) {
-    KernelArg a = describe(all[i].buffer());  // an alternative may give it other dimensions
+    KernelArg a =
+        describe(all[i].buffer());  // an alternative may give the argument other dimensions
     a.output = !all[i].op()->is_placeholder();
     a.constant = std::find(constant_args.begin(), constant_args.end(), static_cast<int>(i)) !=
                  constant_args.end();

@@ -13,10 +13,10 @@
 namespace heddle {
 namespace {
 
-// Configs that are looked at: some 50 ms for a product of matrices.
+// The largest number of configs that are ranked. This takes about 50 ms for a matrix product.
 constexpr int kMostRanked = 160;
 constexpr int kMostSteps = 4;
-// Predicted throughput, relative to the default's, from which another config is believed.
+// The least predicted throughput, relative to the default's, for which another config is taken.
 constexpr double kBelievedGain = 1.1;
 
 std::vector<Tensor> args_of(const ComputeDag& dag) {
@@ -45,7 +45,7 @@ class Ascent {
   Ascent(const Template& t, CostModel& model)
       : template_(t), moves_(t), model_(model), task_(t.dag().structural_hash()) {}
 
-  /// The best of the new ones among `configs`; the first of equals.
+  /// The best of the new configs among `configs`. Among equals the first.
   std::optional<Ranked> best_of(const std::vector<Config>& configs) {
     std::vector<Config> fresh;
     std::vector<Features> rows;
@@ -75,7 +75,7 @@ class Ascent {
   int ranked_ = 0;
 };
 
-/// The model of a file, loaded once in a process. Calls of it are made one at a time.
+/// The model of a file, loaded once per process. Its calls are made one at a time.
 struct LoadedModel {
   std::mutex mutex;
   std::string path, version;
@@ -117,7 +117,7 @@ Schedule ranked_schedule(const Template& t) {
   const std::string version = tophub_version();
   if (!known.model || known.path != *path || known.version != version) {
     known.model = make_xgboost_model({.target_kind = t.target().kind});
-    known.path.clear();  // a model that cannot be loaded is none
+    known.path.clear();  // the model cannot be loaded
     known.model->load(*path);
     known.path = *path;
     known.version = version;

@@ -14,11 +14,11 @@ namespace heddle {
 namespace {
 
 constexpr int64_t kElements = 4096;  // of both arrays: in the first cache
-constexpr int kSteps = 24;           // multiply-adds an element, next to a load and a store
+constexpr int kSteps = 24;           // multiply-adds for each element, besides a load and a store
 constexpr int64_t kTrafficBytes = int64_t{128} << 20;
 
-// One core's multiply-adds, of code for `target`: chains that are independent from vector to
-// vector, so that both units and their latency are filled.
+// Multiply-adds per second of one core with code for `target`. The chains of different vectors are
+// independent, so that all units are busy in spite of their latency.
 double multiply_adds_per_second(const Target& target, DataType dtype) {
   const ScopedThreads one(1);
   const Tensor x = placeholder({kElements}, dtype, "x");
@@ -41,7 +41,7 @@ double multiply_adds_per_second(const Target& target, DataType dtype) {
   return kElements * kSteps / m.min_s;
 }
 
-// Bytes read and written by a copy that all threads share.
+// Bytes per second, read and written, of a copy that all threads share.
 double bytes_per_second() {
   const NDArray memory = NDArray::zeros({kTrafficBytes}, u8);
   auto* to = memory.data<uint8_t>();

@@ -6,9 +6,9 @@
 namespace heddle {
 namespace {
 
-// An infinity tells nothing about the size of the other elements.
+// The largest finite absolute value. An infinity says nothing about the size of the other elements.
 double largest(const NDArray& a) {
-  if (a.dtype() == f32) {  // all of a reference, once a task: get() takes ten times as long
+  if (a.dtype() == f32) {  // get() would take ten times as long
     float most = 0;
     for (const float* p = a.data<float>(); p != a.data<float>() + a.size(); ++p) {
       const float v = std::abs(*p);
@@ -43,7 +43,7 @@ Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, do
   if (!t.is_float()) return {};
   double terms = 0;
   for (int i = 0; i < dag.size(); ++i) terms += static_cast<double>(dag.info(i).reduce_points);
-  // 16-bit floats add up in f32 and round at the end of each stage.
+  // 16-bit floats are accumulated in f32 and rounded at the end of each stage.
   const double sum_epsilon = t == f64 ? 0x1p-53 : 0x1p-24;
   const double epsilon = t == f64 ? 0x1p-53 : t == f16 ? 0x1p-11 : t == bf16 ? 0x1p-8 : 0x1p-24;
   const double scale = std::max(largest(reference), magnitude);

@@ -42,7 +42,7 @@ Interval intersect(Interval a, Interval b) {
 }
 bool empty(Interval r) { return r.min > r.max; }
 
-/// The shared nodes that were checked in one context or in the contexts around it.
+/// The shared nodes that were checked in this context or in the contexts around it.
 struct Checked {
   std::shared_ptr<const Checked> outer;
   mutable std::unordered_set<const ExprNode*> nodes;
@@ -52,7 +52,7 @@ struct Checked {
 /// The facts that hold where an expression is evaluated.
 struct Context {
   Ranges ranges;
-  std::vector<Expr> facts;  ///< each >= 0
+  std::vector<Expr> facts;  ///< each of them is >= 0
   bool reachable = true;
   /// The nodes whose reads were checked under these facts or fewer.
   std::shared_ptr<const Checked> checked = std::make_shared<Checked>();
@@ -62,7 +62,7 @@ struct Context {
 
   void assume(const Expr& condition, bool holds);
   Interval bound(const Expr& e) const;
-  /// No value of `e` is smaller, at any size.
+  /// A lower bound of `e` that holds at every size.
   int64_t least(const Expr& e) const;
 
  private:
@@ -79,7 +79,7 @@ void Context::add_fact(const Expr& raw) {
   facts.push_back(f);
   const std::optional<Affine> affine = as_affine(f);
   if (!affine) return;
-  // c * v >= -(constant + the most that the other terms can be)
+  // c * v >= -(constant + the maximum of the other terms)
   for (const Affine::Term& term : affine->terms) {
     int64_t most = affine->constant;
     for (const Affine::Term& other : affine->terms) {
@@ -111,7 +111,7 @@ void Context::assume(const Expr& condition, bool holds) {
     assume(b->b, holds);
     return;
   }
-  // Only types in which the differences below cannot wrap; indices are i64.
+  // Only types in which the differences below cannot wrap are used. Indices are i64.
   if (b->a.dtype() != i64) return;
   if (b->op == BinaryOp::Lt) return add_fact(holds ? b->b - b->a - 1 : b->a - b->b);
   if (b->op == BinaryOp::Le) return add_fact(holds ? b->b - b->a : b->a - b->b - 1);
@@ -138,7 +138,7 @@ int64_t Context::least(const Expr& e) const {
   const int64_t plain = bound(e).min;
   if (plain >= 0) return plain;
   // An affine form is smallest where each axis is at one of its ends, which are 0 and the symbolic
-  // extent less one. Then terms of the sizes cancel.
+  // extent less one. At these points terms of the sizes cancel.
   const Expr simple = simplify(e, ranges);
   const std::optional<Affine> affine = as_affine(simple);
   if (!affine) return plain;
@@ -148,11 +148,11 @@ int64_t Context::least(const Expr& e) const {
   return std::max(plain, bound(substitute(simple, ends)).min);
 }
 
-/// From the bounds of the operands. Facts may narrow the operands where they do not narrow the
-/// whole.
+/// The interval from the bounds of the operands. Facts may narrow the operands where they do not
+/// narrow the whole.
 std::optional<Interval> Context::from_parts(const Expr& e) const {
   if (facts.empty()) {
-    // The same as range_of, except where a select inside the index adds facts.
+    // The result is that of range_of, except where a select inside the index adds facts.
     if (!any_below(e, [](const Expr& x) { return x.kind() == ExprKind::Select; }))
       return std::nullopt;
   }
@@ -207,8 +207,8 @@ class BoundsChecker {
 
   void check(const Expr& e, const Context& context) const {
     if (!context.reachable) return;
-    // An expression is a graph: a node is checked once with what is known around all its readers,
-    // as often as something more is known around one of them.
+    // An expression is a graph. A node is checked once under the facts that hold around all its
+    // readers, and again for each reader around which more is known.
     if (e->shared() && !SeenNodes::is_leaf(e)) {
       if (context.checked->has(e.get()) || (!context.facts.empty() && is_fine_alone(e))) return;
       context.checked->nodes.insert(e.get());
@@ -242,7 +242,7 @@ class BoundsChecker {
     nothing.symbolic = symbolic_;
     const bool outer = std::exchange(failed_, false);
     const bool report = std::exchange(report_, false);
-    // Not `check`, which would ask again.
+    // check() is not called, because it would call this function again.
     check_node(e, nothing);
     const bool fine = !failed_;
     failed_ = outer;
@@ -251,11 +251,11 @@ class BoundsChecker {
     return fine;
   }
 
-  /// The facts of `outer`, and `condition` or its negation.
+  /// The facts of `outer` together with `condition` or its negation.
   static Context inside(const Context& outer, const Expr& condition, bool holds) {
     Context arm = outer;
     arm.assume(condition, holds);
-    // Conditions on data give no facts about indices.
+    // A condition on data gives no facts about indices.
     if (arm.facts.size() == outer.facts.size()) return arm;
     arm.checked = std::make_shared<Checked>(Checked{outer.checked, {}});
     return arm;
@@ -280,7 +280,7 @@ class BoundsChecker {
     }
   }
 
-  /// Into a dimension whose size varies: in bounds for every size.
+  /// A read of a dimension whose size varies must be in bounds for every size.
   void check_symbolic_read(const Load& load, size_t d, const Context& context) const {
     const Expr &index = load.indices[d], &extent = load.buffer->shape[d];
     const int64_t low = context.least(index), room = context.least(extent - index - 1);
@@ -318,7 +318,7 @@ class BoundsChecker {
 
   const std::string& name_;
   const Where& where_;
-  const Ranges& ranges_;  ///< of the axes
+  const Ranges& ranges_;  ///< ranges of the axes
   const std::vector<VarBinding>& symbolic_;
   mutable int visits_ = 0;
   mutable bool report_ = true, failed_ = false;

@@ -38,7 +38,7 @@ Expr bitwise_not(Expr x) { return make_unary(UnaryOp::BitNot, std::move(x)); }
 
 namespace {
 
-/// `extreme` is max or min of two operands, which it has brought to one type.
+/// `extreme` is max or min. It has brought its two operands to one type.
 Expr drop_nan(const Expr& extreme) {
   const Binary* op = extreme.as<Binary>();
   if (!op || !extreme.dtype().is_float()) return extreme;

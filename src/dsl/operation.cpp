@@ -32,7 +32,7 @@ Ref<const Operation> Operation::make_compute(std::string name, std::vector<Axis>
                                              Where where) {
   std::vector<Axis> reduce_axes = check_bodies(name, axes, bodies, where);
   Ref<Operation> op(new Operation);
-  // Where nothing is ever evaluated there is nothing to read.
+  // An operation without elements never evaluates its body, so it reads nothing.
   if (is_empty(axes) || is_empty(reduce_axes)) {
     op->unread_ = tensors_read(bodies);
     bodies = unevaluated(bodies, is_empty(axes));
@@ -47,7 +47,8 @@ Ref<const Operation> Operation::make_compute(std::string name, std::vector<Axis>
   op->where_ = where;
   Shape shape;
   for (const Axis& axis : axes) shape.push_back(axis->extent);
-  op->outputs_.reserve(bodies.size());  // a handle may be moved, but a copy would keep `op` alive
+  op->outputs_.reserve(
+      bodies.size());  // growing would copy handles, and a copy would keep `op` alive
   for (size_t i = 0; i < bodies.size(); ++i) {
     std::string output = bodies.size() == 1 ? op->name_ : op->name_ + "." + std::to_string(i);
     op->outputs_.emplace_back(

@@ -50,10 +50,11 @@ Expr reduce_in(DataType t, ReduceKind kind, const char* name, Expr value, std::v
   return reduce(kind, name, std::move(value), std::move(axes));
 }
 
-/// The type of the reduced values; any type where there are none, which `reduce` refuses.
+/// The type of the reduced values. An undefined value may have any type, because `reduce` refuses
+/// it.
 DataType type_of(const Expr& value) { return value.defined() ? value.dtype() : f32; }
 
-/// `combine` drops NaN, which is its identity; integers have none, and `plain` will do.
+/// `combine` ignores NaN, which is its identity. Integers have no NaN, so `plain` serves them.
 Expr reduce_number(const char* name, Expr (*combine)(Expr, Expr),
                    Expr (*plain)(Expr, std::vector<Axis>), Expr value, std::vector<Axis> axes) {
   check_axes(axes, name);
@@ -80,8 +81,8 @@ const char* name_of(ReduceKind kind) {
   throw_user_error("a custom reduction has no built-in combiner", {}, "make one with reducer(...)");
 }
 
-/// `value`, a constant, as one of type `t`: literals take the type that is asked for, where it has
-/// that number.
+/// The constant `value` in type `t`. A literal takes the type that is asked for where that type has
+/// its value.
 Expr identity_of(DataType t, const Expr& value, const std::string& who, const Where& where) {
   const IntImm* whole = value.as<IntImm>();
   const FloatImm* real = value.as<FloatImm>();

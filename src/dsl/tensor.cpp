@@ -79,7 +79,7 @@ Expr Tensor::at(std::vector<Expr> indices) const {
 
 Tensor tensor_of(const Buffer& buffer) {
   if (!buffer || !buffer->producer()) return {};
-  // Only operations own buffers.
+  // Only operations own buffers, so the producer is an operation.
   const auto* op = static_cast<const Operation*>(buffer->producer());
   for (int i = 0; i < op->num_outputs(); ++i)
     if (op->output_buffer(i) == buffer) return op->output(i);
@@ -108,7 +108,7 @@ std::vector<Axis> make_spatial_axes(const std::string& name, const Shape& shape,
   const Shape extents = check_shape(shape, name, where);
   std::vector<Axis> axes;
   for (size_t d = 0; d < extents.size(); ++d) {
-    // The parameter names of a lambda are not available in C++. These names are usual for the
+    // C++ does not give access to the parameter names of a lambda. These are usual names for the
     // common ranks.
     std::string axis =
         extents.size() <= 2 ? std::string(1, d == 0 ? 'i' : 'j') : "i" + std::to_string(d);

@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// It leaves room for the bytes and for sums of indices in 64 bits.
+// The largest number of elements. Bytes and sums of indices then fit 64 bits.
 constexpr int64_t kMostElements = int64_t{1} << 56;
 
 bool contains_reduce(const Expr& e) {
@@ -51,7 +51,7 @@ void check_variables(const std::string& name, const std::vector<Axis>& axes,
   });
 }
 
-/// The checks on a single body that is, or should not contain, a reduction.
+/// Checks a single body that is a reduction, or that must not contain one.
 void check_form(const std::string& name, const Expr& body, const Where& where) {
   if (!body.defined())
     throw_user_error("the body of '" + name + "' is an Expr that was never assigned", where);
@@ -80,7 +80,7 @@ void check_form(const std::string& name, const Expr& body, const Where& where) {
             where, "make a second axis with reduce_axis");
 }
 
-/// An extent that is no constant.
+/// Checks an extent that is not constant.
 void check_symbolic(const Expr& extent, const std::string& what, const Where& where) {
   if (!is_symbolic(extent) || !as_affine(extent))
     throw_user_error(

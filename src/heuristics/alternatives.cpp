@@ -1,5 +1,5 @@
-// Which graph computes a declaration: as it is declared, or one of the rewrites that are legal for
-// it (heddle/schedule/graph_choice.h). A choice names a rule and its parameters, not the stage.
+// The choice of the graph that computes a declaration: the declared one, or a legal rewrite of it
+// (heddle/schedule/graph_choice.h). A choice names a rule and its parameters, not the stage.
 //
 // The three ways in which a long sum of products is cut are values of this one choice: by the
 // template ("split_in_place"), by the rule split_k into a number of parts for each core, or not.
@@ -47,7 +47,7 @@ std::vector<Form> forms_of(const std::string& rule, const Choice& legal) {
   return out;
 }
 
-/// The number of parts nearest to so many for each core, at most twice or half of that.
+/// The form whose number of parts is nearest to `count`, if it is between half and twice of that.
 std::optional<std::string> nearest_count(const std::vector<Form>& forms, double count) {
   const auto distance = [&](const Form& f) { return std::fabs(std::log2(f.value / count)); };
   const auto best = std::min_element(forms.begin(), forms.end(), [&](const Form& a, const Form& b) {
@@ -57,15 +57,15 @@ std::optional<std::string> nearest_count(const std::vector<Form>& forms, double 
   return best->name;
 }
 
-/// What a sum is shared out over without being cut: rows of a reduction, blocks of a GPU's product,
-/// the threads of a CPU's.
+/// The units of work of the uncut sum that run in parallel: rows of a reduction, or blocks of a
+/// GPU's product. It is 1 for a product on a CPU.
 double shares_of_whole(const std::string& rule, const FeatureView& f, bool gpu) {
   constexpr double kBlock = 64 * 64;
   if (rule == "two_pass") return f["results"];
   return gpu ? std::max(1.0, f["results"] / kBlock) : 1;
 }
 
-/// The knob of the question that a choice stands for; none where that form is not legal.
+/// The value of the question's knob that a choice stands for; nullopt where that form is not legal.
 std::optional<std::string> find_form(const ParameterSet& choice, const Situation& p, bool gpu) {
   const std::string& rule = kForms[static_cast<std::size_t>(choice.get("form", 0))];
   const std::string place = rule == "whole"            ? "direct:whole"
@@ -110,7 +110,7 @@ DrawnProblem declare_product(std::int64_t m, std::int64_t n, std::int64_t k) {
           {}};
 }
 
-// Few results of long sums.
+// Draws a product of few results with long sums.
 DrawnProblem draw_long_sum(Rng& rng, double most_elements) {
   constexpr std::int64_t kMostSide = 512, kShortest = 1024, kLongest = 1 << 17;
   for (;;) {
@@ -120,7 +120,7 @@ DrawnProblem draw_long_sum(Rng& rng, double most_elements) {
   }
 }
 
-// Large enough for products of quarters.
+// Draws a product that is large enough for products of quarters.
 DrawnProblem draw_large_product(Rng& rng) {
   constexpr std::int64_t kLeast = 512, kMost = 704;
   const auto side = [&] { return 2 * rng.uniform_int(kLeast, kMost); };
@@ -198,7 +198,8 @@ Heuristic alternatives(std::string name, std::string kind) {
       {{"depth_over_results"}, [](const FeatureView& f) { return f["depth"] / f["results"]; }},
       {{"flops_a_byte"},
        [](const FeatureView& f) { return f["flops"] / std::max(1.0, f["bytes_read"]); }},
-      // A panel of one side, and a row of a reduction, by what a core keeps.
+      // The sizes of a panel of one operand, and of a row of a reduction, relative to the caches of
+      // a core.
       {{"cols_panel_of_l2"},
        [](const FeatureView& f) {
          return f["depth"] * f["cols"] * f["operand_bytes"] / f["l2_bytes"];

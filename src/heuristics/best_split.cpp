@@ -7,9 +7,10 @@
 namespace heddle {
 namespace {
 
-/// A smaller gain is rounding.
+/// A smaller gain is within rounding errors.
 constexpr double kLeastGain = 1e-7;
-/// All subsets of up to this many values are tried, else the set grows by one value at a time.
+/// Up to this number of values all subsets are tried. With more values the set grows by one at a
+/// time.
 constexpr int kMostEnumerated = 8;
 
 using Sums = std::vector<double>;
@@ -20,14 +21,14 @@ void add(std::span<const double> values, Sums& sums) {
 
 double least(const Sums& sums) { return *std::min_element(sums.begin(), sums.end()); }
 
-/// The least cost of what `part` leaves of `total`.
+/// The least cost of a choice over `total` without `part`.
 double least_of_rest(const Sums& total, const Sums& part) {
   double result = total[0] - part[0];
   for (std::size_t i = 1; i < total.size(); ++i) result = std::min(result, total[i] - part[i]);
   return result;
 }
 
-/// The middle, or `low` where there is no number in between.
+/// The mean of both, or `low` where no number lies between them.
 double threshold_between(double low, double high) {
   const double middle = low + (high - low) / 2;
   return middle > low && middle < high ? middle : low;
@@ -118,7 +119,7 @@ class SplitSearch {
     }
   }
 
-  /// Sets without the last value, so that a set and its complement are not both tried.
+  /// Tries sets without the last value, so that a set and its complement are not both tried.
   void try_all_sets(std::size_t feature, const std::vector<Category>& seen) {
     for (std::uint32_t set = 1; set < (1U << (seen.size() - 1)); ++set) {
       Split split{static_cast<std::int32_t>(feature), 0, 0, 0};
@@ -134,7 +135,7 @@ class SplitSearch {
     }
   }
 
-  /// Adds the value that lowers the cost most, until all but one are in the set.
+  /// Adds the value that lowers the cost most, until all values but one are in the set.
   void try_growing_sets(std::size_t feature, std::vector<Category> left) {
     Split split{static_cast<std::int32_t>(feature), 0, 0, 0};
     Sums yes(total_.size(), 0);

@@ -7,8 +7,8 @@
 namespace heddle {
 namespace {
 
-/// The probability of 0..t, by Simpson's rule over an angle: with t = sqrt(v) tan(u) the density is
-/// a power of the cosine, which is smooth and bounded for every t.
+/// The probability of the interval from 0 to t, by Simpson's rule over an angle. With t = sqrt(v)
+/// tan(u) the density is a power of the cosine, which is smooth and bounded for every t.
 double probability_up_to(double t, double freedom) {
   const double end = std::atan(t / std::sqrt(freedom));
   constexpr int kSteps = 400;

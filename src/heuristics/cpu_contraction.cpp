@@ -1,5 +1,5 @@
-// The choice of the CPU's complex reductions: the register tile, the blocks, how the reduction is
-// done, which operands are copied (meta_templates/cpu/contraction_rule.h).
+// The choice for complex reductions on a CPU: the register tile, the blocks, the way of the
+// reduction, and the operands to copy (meta_templates/cpu/contraction_rule.h).
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// The values of the template's knobs of these names.
+// The values of the template's knobs with these names.
 enum Reduction : std::int64_t { kWhole, kKBlocked, kSplitK };
 enum PackVectors : std::int64_t { kAsItLies, kPackWhole, kPackPanels };
 enum PackBroadcasts : std::int64_t { kBroadcastAsItLies, kPackTiles };
@@ -31,7 +31,7 @@ struct Tile {
   std::int64_t rows = 1, vectors = 1;
 };
 
-// What a set stands for on a problem: tiles no larger than the problem.
+// The tile that a set of parameters means for a problem: no larger than the problem.
 Tile tile_of(const ParameterSet& choice, const Situation& p) {
   const FeatureView& f = p.features;
   const std::int64_t rows = whole(f["rows"]), lanes = whole(f["lanes"]);
@@ -76,7 +76,7 @@ std::string why_invalid(const ParameterSet& choice, const Situation& p) {
   return "";
 }
 
-// Tiles a block of `extent` elements, so that blocks are nearly equal.
+// The number of tiles in a block of a nearly equal cut of `extent` elements.
 std::int64_t tiles_a_block(std::int64_t extent, std::int64_t tile, std::int64_t block) {
   const std::int64_t tiles = ceil_div(extent, tile), most = std::max<std::int64_t>(1, block / tile);
   return ceil_div(tiles, ceil_div(tiles, most));
@@ -109,7 +109,8 @@ ParameterSet tile(std::int64_t rows, std::int64_t vectors) {
   return ParameterSet().set("tile_rows", rows).set("tile_vectors", vectors);
 }
 
-// What tuning found to win on some machine or other, one change or two from the rule.
+// Parameter sets that tuning found to win on some machine. Each differs from the rule in one or two
+// knobs.
 std::vector<ParameterSet> changes() {
   std::vector<ParameterSet> all;
   const auto add = [&](std::vector<std::pair<const char*, std::int64_t>> values) {
@@ -139,8 +140,8 @@ std::vector<ParameterSet> changes() {
   return all;
 }
 
-// The rule's score picks one tile for all that a machine does alike. Those beside it are tried
-// alone, and some with the copies and blocks that go with large problems.
+// The rule's score picks one tile for all problems that a machine treats alike. Its neighbours are
+// tried alone, and some of them together with the copies and blocks of large problems.
 std::vector<ParameterSet> candidates(const Situation& p) {
   std::vector<ParameterSet> all = changes();
   const bool wide = p.features["vector_registers"] >= 32;
@@ -168,7 +169,8 @@ std::vector<ParameterSet> candidates(const Situation& p) {
   return all;
 }
 
-// Products of f32 that stand alone. Widening, groups of products and chains stay with the rule.
+// The heuristic applies to single products of f32. Widening products, groups of products and chains
+// are left to the rule.
 bool applies(const Situation& p) {
   const FeatureView& f = p.features;
   return !f.is("narrow") && !f.is("attached") && !f.is("chained") && !f.is("hosts_chain");

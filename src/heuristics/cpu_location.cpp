@@ -1,4 +1,4 @@
-// The choice where a CPU computes a cheap stage that others read, such as padding, a change of
+// The choice of where a CPU computes a cheap stage that others read, such as padding, a change of
 // layout, or exponentials with two readers (meta_templates/cpu/location_tunable.cpp).
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/reduce.h"
@@ -60,7 +60,7 @@ std::vector<ParameterSet> candidates(const Situation&) {
   return all;
 }
 
-// Exponentials that two stages read, one of them row by row.
+// Draws exponentials that two stages read, one of them row by row.
 DrawnProblem draw_shared(Rng& rng) {
   for (;;) {
     const std::int64_t rows = draw_extent(rng, 1, 1 << 16), cols = draw_extent(rng, 8, 1 << 16);

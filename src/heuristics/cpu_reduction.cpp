@@ -1,6 +1,5 @@
-// The choice of the CPU's reductions that stream memory: whether they are cut into parts, how many
-// accumulators, how many rows at a time, how many columns
-// (meta_templates/cpu/reduction_rule.h).
+// The choice for reductions that stream memory on a CPU: whether they are cut into parts, and the
+// numbers of accumulators, rows at a time and columns (meta_templates/cpu/reduction_rule.h).
 #include <algorithm>
 #include <cmath>
 
@@ -28,7 +27,7 @@ std::string why_invalid(const ParameterSet& choice, const Situation& p) {
   return "";
 }
 
-// The knobs of the parts have the same names behind "part_".
+// The knobs of the parts have the same names with the prefix "part_".
 Choice resolve(const ParameterSet& choice, const Situation& p) {
   const FeatureView& f = p.features;
   const std::int64_t lanes = whole(f["lanes"]), cores = whole(f["cores"]);

@@ -1,5 +1,5 @@
-// The choice of products on a GPU without tensor cores: the tile of a block, by thread, and in how
-// many parts the reduction is cut (meta_templates/cuda/complex_reduction_rule.h).
+// The choice for products on a GPU without tensor cores: the tile of a block and of a thread, and
+// the number of parts of the reduction (meta_templates/cuda/complex_reduction_rule.h).
 #include <algorithm>
 #include <array>
 #include <cmath>

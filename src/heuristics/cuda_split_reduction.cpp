@@ -1,5 +1,5 @@
-// The choice into how many parts a GPU cuts a reduction of few results
-// (meta_templates/cuda/simple_reduction_rule.h): split-K of what streams memory.
+// The choice of the number of parts into which a GPU cuts a reduction of few results (split-K of
+// reductions that stream memory, meta_templates/cuda/simple_reduction_rule.h).
 #include <algorithm>
 #include <cmath>
 
@@ -9,26 +9,25 @@ namespace heddle {
 namespace {
 
 constexpr double kMostElements = 64e6;
-// The template offers no more parts than these (part_lengths).
+// The template offers at most this number of parts (part_lengths).
 constexpr std::int64_t kMostParts = 256;
 constexpr double kWarp = 32;
 
-// Blocks of the reduction in one piece: one for a row, one for a strip of columns.
+// Blocks of the uncut reduction: one for each row, or one for each strip of columns.
 double blocks(const FeatureView& f) {
   if (!f.is("by_columns")) return f["results"];
   return f["results"] / f["columns"] * std::ceil(f["columns"] / (kWarp * f["lanes"]));
 }
 
-// The steps that a block takes along the reduction: rows of a strip of columns, or accesses of a
-// warp to a row.
+// Steps of a block along the reduction: rows of a strip of columns, or accesses of a warp to a row.
 double steps(const FeatureView& f) {
   if (f.is("by_columns")) return f["cut_extent"];
   const double row = f["extent"] / (kWarp * f["lanes"]);
   return f.is("cuts_row") ? row : row * f["cut_extent"];
 }
 
-// As many parts as fill the multiprocessors, but none shorter than `least_steps`; of the counts
-// that the template offers, which are powers of two.
+// The number of parts that fills the multiprocessors with parts of at least `least_steps` steps.
+// The template offers powers of two.
 std::int64_t parts_of(const ParameterSet& choice, const FeatureView& f) {
   const double wanted = double(choice.get("parts_an_sm", 0)) * f["sms"] / blocks(f);
   const double most = steps(f) / double(choice.get("least_steps", 1));

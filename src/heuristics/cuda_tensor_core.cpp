@@ -1,5 +1,5 @@
-// The choice of products on tensor cores: the tile of a block, in tiles of an mma, and in how many
-// parts the reduction is cut (meta_templates/cuda/tensor_core_rule.h).
+// The choice for products on tensor cores: the tile of a block in tiles of an mma, and the number
+// of parts of the reduction (meta_templates/cuda/tensor_core_rule.h).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -56,7 +56,7 @@ std::vector<ParameterSet> candidates(const Situation& p) {
                                                 {4, 4, 1, 1}}) {  // 256 x 8
     ParameterSet tile;
     for (std::size_t i = 0; i < t.size(); ++i) tile.set(kTile[i], t[i]);
-    // The rule's stages go with the rule's tile.
+    // The number of stages that the rule chose fits only the tile that it chose.
     tile.set("stages", 3).set("tile_k", 2);
     all.push_back(tile);
     for (const std::int64_t parts : {1, 4, 16})

@@ -18,7 +18,7 @@ bool HeuristicProblem::has(std::int32_t choice) const {
 
 double HeuristicProblem::best() const {
   double least = std::numeric_limits<double>::infinity();
-  for (const double t : seconds) least = std::fmin(least, t);  // which leaves NaN out
+  for (const double t : seconds) least = std::fmin(least, t);  // fmin ignores NaN
   return least;
 }
 
@@ -67,7 +67,7 @@ void check_same_heuristic(const HeuristicData& a, const HeuristicData& b) {
   }
 }
 
-/// Both where they differ, joined.
+/// Both texts joined where they differ, else the common one.
 std::string joined(const std::string& a, const std::string& b) {
   return a == b || b.empty() ? a : a.empty() ? b : a + ", " + b;
 }

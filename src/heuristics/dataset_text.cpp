@@ -130,7 +130,7 @@ void take_rows(const std::map<std::string, Row>& rows, HeuristicData& data) {
   }
 }
 
-/// A message may quote the input, which may be long.
+/// Shortens a message, which may quote the input.
 std::string cut(const std::string& message) {
   constexpr std::size_t kMost = 200;
   return message.size() <= kMost ? message : message.substr(0, kMost) + "...";
@@ -201,7 +201,7 @@ Json heuristic_log_header(const HeuristicData& data) {
 Json heuristic_log_line(const HeuristicData& data, const HeuristicProblem& problem) {
   Json features = Json::array();
   for (const double value : problem.features) {
-    // Whole numbers print as such.
+    // Whole numbers are printed without a point.
     const bool whole = std::abs(value) < 0x1p53 && value == std::floor(value);
     features.push_back(std::isnan(value) ? Json()
                        : whole           ? Json(static_cast<std::int64_t>(value))

@@ -22,7 +22,7 @@ struct Product {
   double flops() const { return 2.0 * double(batch) * double(m) * double(n) * double(k); }
 };
 
-// Few results of a long reduction, thin matrices, and what is neither.
+// Draws few results of a long reduction, thin matrices, or neither.
 Product draw_sizes(Rng& rng) {
   const double kind = rng.uniform_real();
   Product p;

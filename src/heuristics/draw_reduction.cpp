@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-// Few long rows, many short ones, and what is neither.
+// Draws few long rows, many short ones, or neither.
 std::pair<std::int64_t, std::int64_t> draw_matrix(Rng& rng, double most_elements) {
   constexpr double kFewest = 1024;
   constexpr std::int64_t kLongest = 1 << 20;
@@ -30,7 +30,7 @@ Tensor reduced(Rng& rng, const Tensor& x, const std::vector<int>& axes, std::str
   return ops::sum(ops::mul(x, x), axes);
 }
 
-// Reductions of rows whose values the rows are then worked on with.
+// Declares reductions of rows whose results are applied to the elements of the rows.
 DrawnProblem declare_rows(Rng& rng, const Tensor& x, std::int64_t rows, std::int64_t cols) {
   const std::string sizes = sizes_text({rows, cols});
   if (rng.chance(0.6)) return {"softmax:" + sizes, {ops::softmax(x)}, {}};
@@ -58,7 +58,8 @@ DrawnProblem draw_reduction(Rng& rng, DataType dtype, double most_elements, Redu
                                                     : "full_sum";
   const std::string subject = name;
   const Tensor y = reduced(rng, x, axes, name);
-  // What is no sum is no subject: its id says what it is behind the sizes.
+  // A reduction other than a sum is not a subject of the command line, so its id names the reducer
+  // after the sizes.
   return {subject + ":" + sizes_text({rows, cols}) + name.substr(subject.size()), {y}, {}};
 }
 

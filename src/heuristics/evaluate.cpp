@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-/// The place of each choice of the tree in the list of the data, or -2: the data never has it.
+/// The position of each choice of the tree in the list of the data; -2 where the data never has it.
 std::vector<std::int32_t> places_of(const TreeTable& tree, const HeuristicData& data) {
   std::vector<std::int32_t> places;
   for (const std::string_view choice : tree.choices) {
@@ -109,7 +109,7 @@ TreeEvaluation evaluate_tree(const TreeTable& tree, const HeuristicData& data) {
 
 TreeEvaluation cross_evaluate(const HeuristicData& data, const TrainOptions& options, int folds) {
   if (folds < 2) throw_user_error("an evaluation needs 2 folds at least");
-  // Other folds than those of training, which draws from the seed itself.
+  // The folds differ from those of training, which draws from the seed itself.
   const std::vector<std::int32_t> fold = folds_of(data, folds, options.seed + 1);
   std::vector<EvaluatedProblem> problems;
   for (int f = 0; f < folds; ++f) {

@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-/// Whole numbers without a point.
+/// A number as text. Whole numbers have no point.
 std::string number(double value) {
   std::string text = Json(value).dump();
   if (text.ends_with(".0")) text.resize(text.size() - 2);
@@ -32,7 +32,8 @@ std::string set_text(const TreeFeature& feature, std::uint64_t set) {
   return "{" + text + "}";
 }
 
-/// "rows <= 64", or "rows > 64" for the answer no. `value` is put after the name, or is empty.
+/// A question as text: "rows <= 64", or "rows > 64" for the answer no. `value` is put after the
+/// name and may be empty.
 std::string question(const TreeTable& tree, const TreeNode& node, bool yes,
                      const std::string& value) {
   const TreeFeature& feature = tree.features[static_cast<std::size_t>(node.feature)];
@@ -45,7 +46,7 @@ std::string question(const TreeTable& tree, const TreeNode& node, bool yes,
   return name + (yes ? " is one of " : " is none of ") + set_text(feature, node.one_of);
 }
 
-/// A logarithm of a ratio, as the ratio.
+/// The ratio of a logarithm of a ratio, as text.
 std::string ratio(double logarithm) { return format_fixed(std::exp(logarithm), 3); }
 std::string per_cent(double share) { return number(std::round(share * 1000) / 10) + " %"; }
 

@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-/// A C++ string literal. Bytes beyond ASCII are octal, which ends after three digits.
+/// A C++ string literal. Bytes beyond ASCII are octal escapes, which end after three digits.
 std::string literal(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -44,7 +44,7 @@ std::string joined(const std::vector<std::string>& parts) {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-/// Writes the arrays, and remembers which there are: C++ has none without elements.
+/// Writes the arrays and remembers which ones exist, because C++ has no arrays without elements.
 class TableWriter {
  public:
   TableWriter(const TrainedTree& tree, const TreeTable& table, std::string_view symbol)
@@ -63,7 +63,7 @@ class TableWriter {
   }
 
  private:
-  /// One line of a comment: what is in it cannot end it.
+  /// One line of a comment, without characters that could end it.
   static std::string comment(const std::string& text) {
     std::string line = "// ";
     for (const char c : text) {

@@ -15,7 +15,7 @@ std::mutex& mutex() {
   static std::mutex m;
   return m;
 }
-std::list<Heuristic>& registry() {  // addresses stay
+std::list<Heuristic>& registry() {  // addresses stay valid
   static std::list<Heuristic> r;
   return r;
 }

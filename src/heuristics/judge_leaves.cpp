@@ -8,14 +8,15 @@
 namespace heddle {
 namespace {
 
-/// What was found out of a leaf, problem by problem.
+/// The evidence for and against a leaf, for each problem.
 struct Evidence {
   const GrownNode* node = nullptr;
   std::vector<double> regret, loss, rule_regret;
 };
 
-/// The answers of the trees that had not seen the problem. Where such a tree kept the rule, it says
-/// nothing of the leaf's own choice, whose measured time then counts.
+/// Collects the answers of the trees that were trained without the problem. Where such a tree kept
+/// the rule, it says nothing about the leaf's own choice, so the measured time of that choice
+/// counts.
 Evidence evidence_of(const GrownNode& leaf, const RegretTable& regrets, const TreeSize& size) {
   Evidence evidence{&leaf, {}, {}, {}};
   for (const std::int32_t p : leaf.problems) {

@@ -1,4 +1,4 @@
-// A tree that answers for its heuristic.
+// A choice source that answers with a tree for its heuristic.
 #include <algorithm>
 #include <utility>
 
@@ -48,7 +48,7 @@ void LearnedChoice::prepare() {
   try {
     measured_on_ = Target::parse(target);
   } catch (const Error&) {
-    // What it was measured on has no name here: nothing is compared with it.
+    // This version does not know the target that was measured on, so no target is compared with it.
   }
 }
 

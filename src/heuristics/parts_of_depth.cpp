@@ -5,8 +5,9 @@ namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// As the rules cut: parts are multiples of 32 steps for threads (complex_reduction_rule.cpp); for
-// tensor cores of mma_k, or of several of them where a part is long (tensor_core_rule.cpp).
+// The lengths of parts as the rules cut them. For threads they are multiples of 32 steps
+// (complex_reduction_rule.cpp). For tensor cores they are multiples of mma_k, or of several of
+// these where a part is long (tensor_core_rule.cpp).
 std::int64_t part_of(std::int64_t depth, std::int64_t parts, bool tensor_cores,
                      std::int64_t mma_k) {
   const std::int64_t n = ceil_div(depth, parts);

@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-/// Sums of the same numbers in another order differ by less.
+/// Sums of the same numbers in different orders differ by less than this.
 constexpr double kRounding = 1e-9;
 
 std::vector<std::int32_t> frequent_choices(const HeuristicData& data, int least) {
@@ -61,7 +61,8 @@ std::vector<int> RegretTable::ranking(std::span<const std::int32_t> problems, in
       regret[i] += r[i];
     }
   }
-  // Rounded to whole units, so that the order is one: "equal within a tolerance" is none.
+  // Values are rounded to whole units, because "equal within a tolerance" is not a strict weak
+  // order.
   const auto units = [](double value) { return std::llround(value / kRounding); };
   std::vector<int> order(choices_.size());
   std::iota(order.begin(), order.end(), 0);

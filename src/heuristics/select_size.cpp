@@ -11,7 +11,7 @@ namespace {
 
 struct Candidate {
   TreeSize size;
-  std::int64_t leaves = 0;  ///< of the trees of all folds
+  std::int64_t leaves = 0;  ///< sum over the trees of all folds
   double regret = 0;        ///< mean over the known problems
 };
 
@@ -20,8 +20,8 @@ std::int64_t leaves_at(const std::vector<GrownNode>& tree, int depth) {
   return std::count_if(cut.begin(), cut.end(), [](const GrownNode& n) { return n.is_leaf(); });
 }
 
-/// The answers of all depths for one size of leaves. A tree that is cut is the tree that would have
-/// been grown to that depth, so that each fold grows one.
+/// The answers of all depths for one size of leaves. Cutting a tree at a depth gives the tree that
+/// would have been grown to that depth, so each fold grows one tree.
 std::vector<Candidate> candidates_of(const HeuristicData& data, const RegretTable& regrets,
                                      std::span<const std::int32_t> known,
                                      const std::vector<std::int32_t>& fold, int leaf_size,
@@ -54,7 +54,7 @@ double cost_of(const Candidate& candidate, const RegretTable& regrets, std::int3
   return regrets.costs(problem)[static_cast<std::size_t>(column)];
 }
 
-/// Whether the data show that `a` regrets more than `b`.
+/// Whether the data show that the regret of `a` is larger than that of `b`.
 bool shown_worse(const Candidate& a, const Candidate& b, const RegretTable& regrets,
                  std::span<const std::int32_t> known) {
   double sum = 0, squares = 0;

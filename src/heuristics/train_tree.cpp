@@ -36,7 +36,7 @@ void check_options(const TrainOptions& o) {
   for (const int size : o.leaf_sizes) check_range("leaf_sizes", size, 1, 1e6);
 }
 
-/// The problems whose features are all known, and whose times are certain enough.
+/// The problems whose features are all known and whose times are certain enough.
 std::vector<std::int32_t> usable_problems(const HeuristicData& data, const TrainOptions& options) {
   std::vector<std::int32_t> known;
   for (std::size_t p = 0; p < data.problems.size(); ++p) {
@@ -70,7 +70,8 @@ TrainedFeature trained_feature(const HeuristicData& data, std::span<const std::i
 /// Fills in the nodes, the leaves, their rankings, and the choices that these name.
 void take_tree(const std::vector<GrownNode>& grown, const std::vector<TreeLeaf>& leaves,
                const HeuristicData& data, const RegretTable& regrets, TrainedTree& out) {
-  std::map<std::int32_t, std::int32_t> place;  // of a choice of the data in the tree's list
+  std::map<std::int32_t, std::int32_t>
+      place;  // the position in the tree's list of a choice of the data
   for (const GrownNode& node : grown) {
     if (!node.is_leaf()) {
       out.nodes.push_back(

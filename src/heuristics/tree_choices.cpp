@@ -1,4 +1,4 @@
-// Which tree answers for a heuristic and a target.
+// Finds the tree that answers for a heuristic and a target.
 #include "heddle/heuristics/tree_choices.h"
 
 #include <algorithm>
@@ -22,11 +22,11 @@ struct CompiledIn {
 struct State {
   std::mutex mutex;
   std::vector<CompiledIn> compiled_in;
-  std::uint64_t generation = 0;  ///< of compiled_in
-  /// Of the version of tophub that they were looked up in.
+  std::uint64_t generation = 0;  ///< counts the changes of compiled_in
+  /// The version of tophub in which the trees were looked up.
   std::string version;
   std::map<std::tuple<std::string, std::string, std::string>, std::shared_ptr<const LearnedChoice>>
-      known;  ///< by kind, chip and heuristic; null where there is none
+      known;  ///< keyed by kind, chip and heuristic; null where there is no tree
 };
 State& state() {
   static State s;
@@ -82,7 +82,7 @@ class TreeSource : public ChoiceSource {
   }
 };
 
-// A process starts with it.
+// Installed at the start of the process.
 [[maybe_unused]] const bool kInstalled = [] {
   install_choice_source(tree_choices());
   return true;

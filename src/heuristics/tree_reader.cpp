@@ -1,5 +1,5 @@
-// Reading of tree files. What answering relies on is checked here: indices, that each walk ends,
-// and that each node and leaf has one place in the tree.
+// Reads tree files. Everything that answering relies on is checked here: indices, that each walk
+// ends, and that each node and leaf has one place in the tree.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -17,19 +17,19 @@ constexpr std::size_t kMostNodes = 65536, kMostFeatures = 4096, kMostChoices = 6
 constexpr std::int32_t kMostRanked = 64;
 constexpr int kDeepest = 64;
 
-/// "nodes[3]: ..."
+/// Throws with a message such as "nodes[3]: ...".
 [[noreturn]] void refuse(const std::string& part, std::size_t index, const std::string& why) {
   throw_user_error(part + "[" + std::to_string(index) + "]: " + why);
 }
 
 double number(const Json& json, const char* key, double least, double most) {
   const double value = json.at(key).as_double();
-  if (value >= least && value <= most) return value;  // NaN is not
+  if (value >= least && value <= most) return value;  // false for NaN
   throw_user_error(std::string("'") + key + "' is " + Json(value).dump() + ", not in " +
                    Json(least).dump() + ".." + Json(most).dump());
 }
 
-/// An integer of least..most.
+/// An integer from `least` to `most`.
 std::int64_t integer(const Json& json, const char* key, std::int64_t least, std::int64_t most) {
   const std::int64_t value = json.at(key).as_int();
   if (value >= least && value <= most) return value;
@@ -84,7 +84,7 @@ std::int32_t feature_index(const TrainedTree& tree, const std::string& name) {
   throw_user_error("there is no feature '" + name + "'");
 }
 
-/// Children come later than their parent, so that no walk goes in a circle.
+/// A child must come after its parent, so that no walk is endless.
 TreeNode read_node(const TrainedTree& tree, const Json& json, std::size_t index,
                    std::size_t count) {
   TreeNode node;
@@ -143,7 +143,7 @@ void read_leaf(const Json& json, TrainedTree& tree) {
   tree.leaves.push_back(leaf);
 }
 
-/// Each node but the root has one parent, each leaf one node, and no walk is too long.
+/// Each node except the root must have one parent, each leaf one node, and no walk may be too long.
 void check_shape(const TrainedTree& tree) {
   std::vector<int> depth(tree.nodes.size(), -1);
   std::vector<bool> used(tree.leaves.size(), false);
@@ -187,7 +187,7 @@ void read_origin(const Json& json, TrainedTree& tree) {
   if (const Json* training = json.find("training")) tree.training = *training;
 }
 
-/// Reads the elements of a list, and says which of them is wrong.
+/// Reads the elements of a list. Errors name the element that is wrong.
 template <typename Read>
 void read_list(const Json& json, const char* key, std::size_t least, std::size_t most, Read read) {
   const std::vector<Json>& elements = list(json, key, least, most);
@@ -226,7 +226,7 @@ TrainedTree read_json(const Json& json) {
   return tree;
 }
 
-/// A message may quote the input, which may be long.
+/// Shortens a message, which may quote the input.
 std::string cut(const std::string& message) {
   constexpr std::size_t kMost = 300;
   return message.size() <= kMost ? message : message.substr(0, kMost) + "...";

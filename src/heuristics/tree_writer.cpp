@@ -1,4 +1,4 @@
-// Writing of tree files.
+// Writes tree files.
 #include <utility>
 
 #include "heddle/heuristics/tree_file.h"
@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-/// A member whose elements have a line each.
+/// A member of the object, with one line for each element.
 std::string lines(const char* key, const std::vector<Json>& elements) {
   std::string text = Json(key).dump() + ": [";
   for (std::size_t i = 0; i < elements.size(); ++i) {

@@ -13,7 +13,7 @@ bool all_cancelled(const Affine& a) {
 
 class Collector {
  public:
-  /// Adds `times * e`; false when `e` is not affine.
+  /// Adds `times * e` to `out`. Returns false where `e` is not affine.
   bool collect(const Expr& e, int64_t times, Affine& out) {
     if (--budget_ < 0) return false;
     int64_t k;
@@ -52,7 +52,7 @@ class Collector {
   }
 
  private:
-  int budget_ = 4000;  // a graph may stand for an exponentially larger tree
+  int budget_ = 4000;  // nodes to visit, because the tree of a graph may be exponentially larger
 };
 
 }  // namespace

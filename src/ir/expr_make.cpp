@@ -23,7 +23,7 @@ constexpr const char* kCastHelp = "use cast(...) to convert one of them";
                    kCastHelp);
 }
 
-/// The constant below a Broadcast, or `e` itself.
+/// The constant inside a Broadcast, or `e` itself.
 const Expr& scalar_of(const Expr& e) {
   const Broadcast* b = e.as<Broadcast>();
   return b ? b->value : e;
@@ -61,7 +61,7 @@ bool unify_types(Expr& a, Expr& b) {
     e = std::move(adapted);
     return true;
   };
-  // Of two constants the one of a literal's type (i64, f64) is adapted first.
+  // Of two constants the one with the type of a literal (i64, f64) is adapted first.
   const bool b_first = is_const(b) && (tb == i64 || tb == f64) && !(ta == i64);
   return b_first ? try_adapt(b, ta) || try_adapt(a, tb) : try_adapt(a, tb) || try_adapt(b, ta);
 }
@@ -79,7 +79,7 @@ bool unify_lanes(Expr& a, Expr& b) {
   return true;
 }
 
-/// The integers of absolute value up to this are all floats of type `t`.
+/// All integers of absolute value up to this one are exact in float type `t`.
 int64_t exact_integers(DataType t) {
   if (t.bits == 64) return int64_t{1} << 53;
   if (t.bits == 32) return int64_t{1} << 24;
@@ -96,13 +96,13 @@ Interval values_of(const Expr& e) {
   return range_of(e, ranges);
 }
 
-/// Whether it is an integer that is not constant, beside a float constant.
+/// Whether `e` is an integer that is not constant and `beside` is a float constant.
 bool beside_float_constant(const Expr& e, const Expr& beside) {
   return !is_const(e) && e.dtype().is_integral() && !e.dtype().is_bool() && is_const(beside) &&
          beside.dtype().is_float();
 }
 
-/// An integer next to a float constant becomes a float of its type where that is exact.
+/// Converts an integer next to a float constant to the type of the constant, where that is exact.
 void adapt_integer(Expr& e, const Expr& beside) {
   if (!beside_float_constant(e, beside)) return;
   const DataType t = beside.dtype().element();
@@ -222,7 +222,7 @@ Expr fold_int_identity(BinaryOp op, const Expr& a, const Expr& b) {
 
 Expr fold_float_identity(BinaryOp op, const Expr& a, const Expr& b) {
   const FloatImm *x = as_float(a), *y = as_float(b);
-  // Not x + 0 (wrong for x = -0), not x * 0 (NaN and signs).
+  // x + 0 is not folded (x may be -0), nor x * 0 (NaN, infinity and signs).
   if (op == BinaryOp::Sub && y && y->value == 0 && !std::signbit(y->value)) return a;
   if ((op == BinaryOp::Mul || op == BinaryOp::Div) && y && y->value == 1) return a;
   if (op == BinaryOp::Mul && x && x->value == 1) return b;

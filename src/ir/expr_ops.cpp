@@ -1,4 +1,4 @@
-// The operators of expressions, the names of operations, and small questions about constants.
+// The operators of expressions, the names of operations, and tests of constants.
 #include <string>
 
 #include "heddle/ir/expr.h"
@@ -91,7 +91,8 @@ HEDDLE_BINARY_FUNCTION(max, Max)
 
 namespace {
 
-/// Division as users write it. A pass may produce x / 0 in an expression that is never evaluated.
+/// A division written by a user. A pass, unlike a user, may produce x / 0 in an expression that is
+/// never evaluated.
 Expr quotient(BinaryOp op, Expr a, Expr b) {
   const int64_t* divisor = b.defined() && b.dtype().is_integral() ? as_int(b) : nullptr;
   if (divisor && *divisor == 0 && a.defined() && a.dtype().is_integral())

@@ -106,8 +106,8 @@ std::optional<int64_t> fold_int(BinaryOp op, DataType t, int64_t a, int64_t b) {
 }
 
 std::optional<double> fold_float(BinaryOp op, DataType t, double a, double b) {
-  // One operation in double, then one rounding: for + - * / the result is that of the type's own
-  // arithmetic, since a double has more than twice the bits of f32 and of both 16-bit types.
+  // One operation in double and one rounding give the result of the type's own arithmetic for + - *
+  // /, because a double has more than twice the bits of f32 and of both 16-bit types.
   switch (op) {
     case BinaryOp::Add: return round_float(t, a + b);
     case BinaryOp::Sub: return round_float(t, a - b);
@@ -116,7 +116,7 @@ std::optional<double> fold_float(BinaryOp op, DataType t, double a, double b) {
     case BinaryOp::Mod: return round_float(t, std::fmod(a, b));
     case BinaryOp::Min:
     case BinaryOp::Max:
-      // Machines differ on NaN and on the order of the two zeros.
+      // Machines differ in the result for NaN and in the order of the two zeros.
       if (std::isnan(a) || std::isnan(b) || (a == 0 && b == 0)) return std::nullopt;
       return (op == BinaryOp::Min) == (a < b) ? a : b;
     default: return std::nullopt;

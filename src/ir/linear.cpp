@@ -21,8 +21,8 @@ int compare_types(DataType a, DataType b) {
 // Variables first, so that sums read as people write them.
 int rank(ExprKind kind) { return kind == ExprKind::Var ? -1 : static_cast<int>(kind); }
 
-/// The order of two graphs: pairs of shared nodes that were found equal are remembered. (What is
-/// found different ends the comparison.)
+/// The order of two graphs. Pairs of shared nodes that were found equal are remembered. A pair that
+/// differs ends the comparison.
 class Order {
  public:
   int compare(const Expr& a, const Expr& b) {
@@ -42,7 +42,7 @@ class Order {
     switch (a.kind()) {
       case ExprKind::IntImm: return order(a.as<IntImm>()->value, b.as<IntImm>()->value);
       case ExprKind::FloatImm: {
-        // By the bits, so that NaN has a place in the order.
+        // Floats are compared by their bits, so that NaN has a place in the order.
         return order(a->hash, b->hash);
       }
       case ExprKind::Var: return order(a.as<VarNode>()->id, b.as<VarNode>()->id);
@@ -187,7 +187,7 @@ int64_t gcd_of_coefficients(const Linear& a) {
     const uint64_t c = static_cast<uint64_t>(t.coefficient);
     g = std::gcd(g, t.coefficient < 0 ? 0 - c : c);
   }
-  // 2^63 is no int64: such a form is left alone.
+  // 2^63 does not fit an int64_t. Such a form is not divided.
   return g > static_cast<uint64_t>(INT64_MAX) ? 1 : static_cast<int64_t>(g);
 }
 
@@ -197,7 +197,7 @@ class SumCollector {
  public:
   void collect(const Expr& e, int64_t times, Linear& out) {
     if (const IntImm* imm = e.as<IntImm>()) return out.add_constant(imm->value, times);
-    // Most sums are finished before a table would be faster.
+    // Most sums are complete before a table would be faster.
     if (++steps_ < 64 || !e->shared()) return parts(e, times, out);
     if (const auto it = done_.find(e.get()); it != done_.end()) return out.add(it->second, times);
     Linear own;

@@ -81,7 +81,7 @@ class SharedNames {
     if (!root.defined() || tree_size(root, sizes_) <= kReadable) return;
     for (const auto& [node, of_tree] : sizes_) named_.emplace(node, of_tree > kWorthAName ? -1 : 0);
   }
-  /// Null: `e` has no name. -1: it gets its name here; any other number is that name.
+  /// Null where `e` has no name. -1 means that it gets its name here; any other number is its name.
   int* of(const Expr& e) {
     if (named_.empty()) return nullptr;
     const auto it = named_.find(e.get());
@@ -106,8 +106,8 @@ class Printer {
     names_.reset();
   }
 
-  /// `typed`: whether a constant of another type than i64 shows it (next to an operand that is no
-  /// constant it is clear).
+  /// `typed` says whether a constant shows its type where that is not i64. Next to an operand that
+  /// is not constant the type is evident.
   void expr(const Expr& e, int min_precedence = kLowest, bool typed = true);
   void node(const Expr& e, int min_precedence, bool typed);
   void tile_op(const TileOp& t);

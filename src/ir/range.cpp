@@ -77,7 +77,7 @@ Interval RangeAnalysis::cast(const Cast& c) {
   const DataType from = c.value.dtype().element();
   if (!from.is_integral()) return range_of_type(c.dtype.element());
   const Interval r = range(c.value);
-  // A u64 beyond i64 turns negative, which `r` does not show.
+  // A u64 value beyond the range of i64 becomes negative, which `r` does not represent.
   if (from == u64 && r.max == Interval::kPosInf) return range_of_type(c.dtype.element());
   return r;
 }
@@ -185,7 +185,7 @@ Interval RangeAnalysis::raw_range(const Expr& e) {
       return add(range(r.base), multiply(range(r.stride), Interval{0, r.dtype.lanes - 1}));
     }
     case ExprKind::Broadcast: return range(e.as<Broadcast>()->value);
-    case ExprKind::Shuffle: return range_of_type(t);  // of another lane
+    case ExprKind::Shuffle: return range_of_type(t);  // the value is that of another lane
     case ExprKind::FloatImm:
     case ExprKind::Load:
     case ExprKind::Reduce: return range_of_type(t);

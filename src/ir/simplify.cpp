@@ -67,7 +67,8 @@ Expr Simplifier::expr(const Expr& e) {
   if (e.dtype() == boolean && !conditions_.empty()) {
     if (const bool* known = known_condition(result)) result = Expr(*known);
   }
-  // Callers would take an equal tree that was built anew for a change.
+  // An equal tree that was built anew is replaced by `e`, because callers compare nodes to see a
+  // change.
   if (equal(result, e)) result = e;
   if (remember) done_.insert_or_assign(e.get(), Done{e, result});
   return result;

@@ -35,7 +35,8 @@ Expr Simplifier::negation(const Expr& c) {
     switch (b->op) {
       case BinaryOp::And:
       case BinaryOp::Or:
-        // Shared parts would be copied, and copied again for each negation.
+        // Negating both operands would copy shared parts, and copy them again for each further
+        // negation.
         if (++visits_ > kMostBeforeSharing) break;
         return make_binary(b->op == BinaryOp::And ? BinaryOp::Or : BinaryOp::And, negation(b->a),
                            negation(b->b));
@@ -47,7 +48,7 @@ Expr Simplifier::negation(const Expr& c) {
         if (b->a.dtype() == i64) return compare_i64(BinaryOp::Lt, b->b, b->a);
         if (integral) return make_binary(BinaryOp::Lt, b->b, b->a);
         break;
-      // Of floats too: "equal" and "not equal" are opposites even for NaN.
+      // This holds for floats too: "equal" and "not equal" are opposites even for NaN.
       case BinaryOp::Eq: return make_binary(BinaryOp::Ne, b->a, b->b);
       case BinaryOp::Ne: return make_binary(BinaryOp::Eq, b->a, b->b);
       default: break;
@@ -88,8 +89,8 @@ Expr Simplifier::conjunction(const Expr& e, BinaryOp op) {
   std::vector<Expr> parts;
   flatten(e, op, parts);
   forward(parts, op);
-  // Then each part under the condition of all others. This is done only near the top of a
-  // condition, because the rounds multiply with the depth.
+  // Simplifies each part under the condition of all others. This is done only near the top of a
+  // condition, because the work multiplies with the depth.
   if (parts.size() > 1 && parts.size() <= 8 && condition_depth_ < 2 && visits_ < kMostVisits) {
     ++condition_depth_;
     for (int round = 0; round < 3; ++round) {

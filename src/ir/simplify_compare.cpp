@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-/// The terms with positive coefficients, or those with negative ones, negated.
+/// The terms with positive coefficients, or the negated terms with negative coefficients.
 Linear side(const Linear& d, bool positive) {
   Linear out;
   for (const LinearTerm& t : d.terms) {
@@ -16,8 +16,8 @@ Linear side(const Linear& d, bool positive) {
   return out;
 }
 
-/// x/c + rest < 0 is x + c*rest < 0;  rest - x/c < 0 is c*rest + c - 1 - x < 0. Only where one term
-/// is a quotient; false otherwise.
+/// x/c + rest < 0 becomes x + c*rest < 0, and rest - x/c < 0 becomes c*rest + c - 1 - x < 0.
+/// Returns false unless exactly one term is a quotient.
 bool multiply_out(Linear& d) {
   const LinearTerm* found = nullptr;
   for (const LinearTerm& t : d.terms) {
@@ -41,8 +41,8 @@ bool multiply_out(Linear& d) {
   return true;
 }
 
-/// min(p, q) + rest < 0 is p + rest < 0 or q + rest < 0; with max it is "and", and with a minus the
-/// other way round. Only where one term is a minimum; nothing otherwise.
+/// min(p, q) + rest < 0 becomes p + rest < 0 or q + rest < 0. A maximum gives "and", and a negative
+/// coefficient exchanges the two. Returns nothing unless exactly one term is a minimum or maximum.
 std::optional<BinaryOp> split_minimum(Linear& d, Linear& other) {
   const LinearTerm* found = nullptr;
   for (const LinearTerm& t : d.terms) {
@@ -125,7 +125,8 @@ Expr Simplifier::equal_to_zero(Linear d) {
     for (LinearTerm& t : d.terms) t.coefficient /= g;
     d.constant /= g;
   }
-  // Of d and -d the one whose first term is positive; a minimum may still change with its constant.
+  // Of d and -d the form whose first term is positive is taken. Minima are skipped, because they
+  // may still change with the constant.
   const LinearTerm* leading = &d.terms[0];
   for (const LinearTerm& t : d.terms) {
     const Binary* b = t.expr.as<Binary>();

@@ -88,7 +88,7 @@ Linear Simplifier::floor_divide(Linear n, int64_t c) {
   return q;
 }
 
-/// floor_divide of what is_remainder.
+/// floor_divide for a form for which is_remainder holds.
 Linear Simplifier::divide_remainder(const Linear& r, int64_t c) {
   // (x/a + rest) / c --> (x + rest*a) / (a*c)
   for (const LinearTerm& t : r.terms) {
@@ -144,7 +144,7 @@ bool Simplifier::divide_arms(const Linear& n, int64_t c, Linear& out) {
 Linear Simplifier::floor_modulo(Linear n, int64_t c) {
   if (n.overflow) return n;
   if (c == 1) return Linear(0);
-  // k*(x % a) is k*x but for multiples of k*a.
+  // k*(x % a) equals k*x up to multiples of k*a.
   for (size_t i = 0; i < n.terms.size(); ++i) {
     int64_t a, ka;
     const LinearTerm t = n.terms[i];
@@ -186,7 +186,8 @@ Linear Simplifier::divmod(BinaryOp op, const Expr& ea, const Expr& eb) {
   if (b.is_constant() && b.constant != 0 && b.constant != INT64_MIN) {
     int64_t c = b.constant;
     bool negate_result = false;
-    // The negative of the lowest number is itself: what may be it is not negated.
+    // The negative of the lowest integer is itself, so an expression that may have this value is
+    // not negated.
     const bool may_be_lowest = range(a).min == Interval::kNegInf;
     if (c < 0 && may_be_lowest) return Linear(over(op, a, c), 1);
     if (c < 0) {

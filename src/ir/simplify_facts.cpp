@@ -9,7 +9,7 @@ Assumption::~Assumption() {
       s_.undo_.size() > undo_ || s_.facts_.size() > facts_ || s_.conditions_.size() > conditions_;
   while (s_.undo_.size() > undo_) {
     const Simplifier::Undo& u = s_.undo_.back();
-    // The handle is only borrowed: Ranges are keyed by the node.
+    // The handle is temporary: Ranges are keyed by the node.
     const Var v = Var::from(Expr(u.var));
     if (u.before) {
       s_.ranges_.set(v, *u.before);
@@ -39,14 +39,14 @@ void Simplifier::assume(const Expr& c, bool value) {
   if (c.dtype() != boolean || is_const(c)) return;
   if (const Binary* b = c.as<Binary>()) {
     if (b->op == BinaryOp::And || b->op == BinaryOp::Or) {
-      // All parts of a true "and", or of a false "or".
+      // All parts of a true "and" hold, and none of a false "or".
       if ((b->op == BinaryOp::And) == value) {
         assume(b->a, value);
         assume(b->b, value);
         return;
       }
     } else if (b->a.dtype() == i64) {
-      // A load may give another value further down, after a store.
+      // After a store, the same load may give another value.
       if (has_load(c)) return;
       Linear d = difference(canonical_linear(b->a), canonical_linear(b->b));
       if (d.overflow) return;
@@ -66,7 +66,7 @@ void Simplifier::assume(const Expr& c, bool value) {
             assume_negative(at_most(opposite, 0));
             return;
           }
-          // Not equal: removes the value from a range that ends there.
+          // A value that is known not to occur is removed from a range that ends there.
           const Interval r = range(d);
           if (r.min == 0) assume_negative(opposite);
           if (r.max == 0) assume_negative(d);

@@ -12,7 +12,7 @@ bool is_minmax(const Expr& e) {
   return b && (b->op == BinaryOp::Min || b->op == BinaryOp::Max);
 }
 
-/// Adds `a` to the arguments of `op`; (min(p, q) + rest) as p + rest and q + rest.
+/// Adds `a` to the arguments of `op`. (min(p, q) + rest) is added as p + rest and q + rest.
 void add_arguments(BinaryOp op, const Linear& a, std::vector<Linear>& out) {
   const LinearTerm* nested = nullptr;
   int count = 0;
@@ -21,7 +21,7 @@ void add_arguments(BinaryOp op, const Linear& a, std::vector<Linear>& out) {
     ++count;
     if (t.coefficient == 1 && t.expr.as<Binary>()->op == op) nested = &t;
   }
-  // Several of them would multiply the number of arguments.
+  // Expanding several of them would multiply the number of arguments.
   if (!nested || count > 1 || out.size() > 8) {
     out.push_back(a);
     return;
@@ -57,7 +57,7 @@ Expr build(BinaryOp op, const std::vector<Linear>& args) {
   exprs.reserve(args.size());
   for (const Linear& a : args) exprs.push_back(to_expr(a));
   std::sort(exprs.begin(), exprs.end(), [](const Expr& a, const Expr& b) {
-    const bool ca = is_const(a), cb = is_const(b);  // a constant comes last
+    const bool ca = is_const(a), cb = is_const(b);  // constants come last
     return ca != cb ? cb : compare(a, b) < 0;
   });
   Expr result = exprs[0];
@@ -77,7 +77,7 @@ Linear Simplifier::minmax(BinaryOp op, const Linear& a, const Linear& b) {
     finish(x);
     if (x.overflow) return x;
   }
-  // Drop arguments that another argument always beats.
+  // Removes arguments that another argument always beats.
   for (size_t i = 0; i < args.size(); ++i) {
     for (size_t j = i + 1; j < args.size();) {
       Linear d = difference(args[i], args[j]);
@@ -89,7 +89,7 @@ Linear Simplifier::minmax(BinaryOp op, const Linear& a, const Linear& b) {
       } else if (r.min >= 0) {
         args[i] = std::move(args[j]);
         args.erase(args.begin() + static_cast<std::ptrdiff_t>(j));
-        j = i + 1;  // a new one: compare it with all again
+        j = i + 1;  // the argument is new, so it is compared with all others again
       } else {
         ++j;
       }

@@ -58,7 +58,7 @@ std::vector<SimplifyRule> make_rules() {
       {"or-excluded-middle", p || !p, yes, none},
       {"and-absorbs-or", p && (p || q), p, none},
       {"or-absorbs-and", p || (p && q), p, none},
-      // Division by what is no constant.
+      // Division by expressions that are not constant.
       {"floordiv-product", floordiv(x * y, y), x, 0 < y},
       {"floormod-product", floormod(x * y, y), 0, 0 < y},
       {"floormod-twice", floormod(floormod(x, y), y), floormod(x, y), 0 < y},
@@ -160,7 +160,7 @@ class Match {
   int operators_ = 0;
 };
 
-/// Rules by the operator at their top; selects and the rest share the last slot.
+/// Rules are grouped by the operator at their top. Selects and all others share the last slot.
 constexpr size_t kBinaryOps = static_cast<size_t>(BinaryOp::Shr) + 1;
 size_t slot(const Expr& e) {
   const Binary* b = e.as<Binary>();

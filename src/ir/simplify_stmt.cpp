@@ -30,9 +30,9 @@ Stmt Simplifier::loop(const Stmt& s, const For& f) {
   inside.set(f.var, {0, r.max == Interval::kPosInf ? r.max : r.max - 1});
   if (!r.is_point() && !has_load(extent)) inside.add_negative(difference(Linear(f.var, 1), n));
   Stmt body = stmt(f.body);
-  // The variable was known to be 0: nothing names it any more. Thread and block loops stay, because
-  // they say which threads and blocks of a GPU kernel run the body. A loop that marks a tile stays
-  // too.
+  // The variable was known to be 0, so nothing uses it any more. Loops over threads and blocks
+  // stay, because they say which threads and blocks of a GPU kernel run the body. A loop that marks
+  // a tile stays too.
   const bool says_who = is_thread(f.loop) || is_cluster(f.loop) || f.loop == LoopKind::LastBlock ||
                         f.loop == LoopKind::Tensorized;
   if (r.is_point() && r.min == 1 && !says_who) return body;

@@ -153,7 +153,7 @@ Linear Simplifier::product(const Linear& a, const Linear& b) {
   }
   out.overflow = a.overflow || b.overflow;
   const size_t na = a.terms.size() + (a.constant != 0), nb = b.terms.size() + (b.constant != 0);
-  // Multiplied out, like products cancel; but not into a long sum.
+  // A multiplied-out product lets equal terms cancel, but it must not become a long sum.
   if (na * nb > 4 && na != 1 && nb != 1) {
     Expr x = to_expr(a), y = to_expr(b);
     out.add(multiply_terms(x, y), 1);

@@ -5,7 +5,7 @@
 namespace heddle {
 namespace {
 
-/// Stands for the number of the lane, 0 to lanes - 1. Never part of a result.
+/// Stands for the number of the lane, 0 to lanes - 1. It is never part of a result.
 const Var& lane() {
   static const Var v("lane");
   return v;
@@ -17,9 +17,9 @@ Expr emit(const Linear& base, const Linear& stride, int lanes) {
 
 }  // namespace
 
-// `whole`: `e` is what is being simplified, and no part of it.
+// `whole` says that `e` is the expression being simplified, and not a part of it.
 void Simplifier::collect_vector(const Expr& e, int64_t times, VectorForm& out, bool whole) {
-  const auto structure = [&](const Expr& v) {  // v canonical
+  const auto structure = [&](const Expr& v) {  // v is canonical
     if (const Ramp* r = v.as<Ramp>()) {
       out.base.add(canonical_linear(r->base), times);
       out.stride.add(canonical_linear(r->stride), times);
@@ -34,7 +34,7 @@ void Simplifier::collect_vector(const Expr& e, int64_t times, VectorForm& out, b
     out.base.overflow |= __builtin_mul_overflow(times, by, &k);
     collect_vector(v, k, out);
   };
-  // A graph may stand for an exponentially larger sum: then its shared parts stay terms.
+  // A graph may stand for an exponentially larger sum. Its shared parts then stay terms.
   if (++visits_ > kMostBeforeSharing && e->shared() && !whole) return structure(expr(e));
   if (const Broadcast* b = e.as<Broadcast>()) return out.base.add(linear(b->value), times);
   if (const Ramp* r = e.as<Ramp>()) {

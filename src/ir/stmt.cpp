@@ -5,7 +5,7 @@
 namespace heddle {
 namespace {
 
-/// Applies `fn` to each of `in`; whether any changed.
+/// Applies `fn` to each element of `in`. Returns whether any changed.
 template <class T, class F>
 bool map_all(const std::vector<T>& in, std::vector<T>& out, F fn) {
   bool changed = false;

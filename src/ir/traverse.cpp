@@ -12,8 +12,8 @@ bool same_combiner(const Combiner& a, const Combiner& b) {
   return &a == &b || (a.kind == b.kind && a.kind != ReduceKind::Custom);
 }
 
-/// Deep equality of two graphs: pairs of shared nodes that were found equal are remembered. (What
-/// is found different ends the comparison.)
+/// Deep equality of two graphs. Pairs of shared nodes that were found equal are remembered. A pair
+/// that differs ends the comparison.
 class Equality {
  public:
   bool equal(const Expr& a, const Expr& b) {
@@ -22,7 +22,7 @@ class Equality {
         a.dtype() != b.dtype()) {
       return false;
     }
-    // Most comparisons are finished before a table would be faster.
+    // Most comparisons end before a table would be faster.
     if (++steps_ < 64 || !a->shared() || !b->shared()) return equal_nodes(a, b);
     if (const auto it = equal_to_.find(a.get()); it != equal_to_.end() && it->second == b.get())
       return true;
@@ -38,7 +38,7 @@ class Equality {
       case ExprKind::FloatImm:
         return std::bit_cast<uint64_t>(a.as<FloatImm>()->value) ==
                std::bit_cast<uint64_t>(b.as<FloatImm>()->value);
-      case ExprKind::Var: return false;  // another identity
+      case ExprKind::Var: return false;  // variables are compared by identity
       case ExprKind::Cast: return equal(a.as<Cast>()->value, b.as<Cast>()->value);
       case ExprKind::Unary: {
         const Unary *x = a.as<Unary>(), *y = b.as<Unary>();
@@ -91,7 +91,7 @@ class Equality {
   std::unordered_map<const ExprNode*, const ExprNode*> equal_to_;
 };
 
-/// Applies `fn` to each of `in`; whether any changed.
+/// Applies `fn` to each element of `in`. Returns whether any changed.
 bool map_all(const std::vector<Expr>& in, std::vector<Expr>& out,
              FunctionRef<Expr(const Expr&)> fn) {
   bool changed = false;

@@ -10,10 +10,10 @@
 namespace heddle {
 namespace {
 
-// The largest factor of a split whose tails have a copy for each length, where that is not
-// constant.
+// The largest factor of a split for which a tail of varying length gets a copy of the body for each
+// length.
 constexpr int64_t kMostTails = 16;
-// The largest factor of one whose tail is cut into powers of two.
+// The largest factor of a split whose tail is cut into powers of two.
 constexpr int64_t kMostCut = 128;
 
 }  // namespace
@@ -31,7 +31,8 @@ std::vector<int> topological_stages(const ScheduleState& state) {
     }
     order.push_back(s);
   };
-  // Before what reads their followers: these have their values when the loop has ended.
+  // Stages whose loops have followers come before the readers of the followers, because a follower
+  // has its value when the loop has ended.
   for (const StageState& x : state.stages) {
     if (x.defined() && x.along >= 0) go(state.axes[static_cast<size_t>(x.along)].stage);
   }
@@ -114,7 +115,8 @@ void NestBuilder::undo(const Mark& to) {
 bool NestBuilder::at_most(const Expr& a, const Expr& b) const {
   if (prove(a <= b, ranges_)) return true;
   if (lasts_.empty()) return false;
-  // The difference is smallest where each loop is at one of its ends. Then sizes cancel.
+  // The difference is smallest where each loop is at its first or last iteration. There, sizes
+  // cancel.
   Expr room = simple(b - a);
   for (size_t i = lasts_.size(); i-- > 0;) {
     const auto& [v, last] = lasts_[i];
@@ -135,8 +137,8 @@ Stmt NestBuilder::emit_stage(int st, const std::vector<Expr>& mins,
   return emit_loops(st, p.leaves, 0, Mode::Compute);
 }
 
-// The last part of a cut reduction is shorter: the loop over parts must be open before the loop in
-// one.
+// The last part of a cut reduction is shorter. The loop over parts must be opened before the loop
+// inside a part.
 void NestBuilder::check_extent_known(const AxisState& a) const {
   visit(a.extent, [&](const Expr& e) {
     const VarNode* v = e.as<VarNode>();
@@ -206,7 +208,7 @@ Stmt NestBuilder::emit_loop(int st, const std::vector<int>& leaves, size_t n, Mo
   bind(leaf, unit ? Expr(0) : v.expr(), &pending);
   Stmt body = decide(st, leaves, n, mode, pending, 0);
   undo(before);
-  // A loop that marks a tile stays, whatever its extent.
+  // A loop that marks a tile stays, even with one iteration.
   if (unit && !is_cluster(a.loop) && a.loop != LoopKind::Tensorized) return body;
   if (!unit) ranges_.erase(v);
   return make_for(v, extent, a.loop, body);
@@ -241,7 +243,7 @@ void NestBuilder::bind(int id, const Expr& value, std::vector<int>* pending) {
       const AxisCtx &o = axes_[p.split_outer], &i = axes_[p.split_inner];
       if (o.known() && i.known()) {
         Expr whole = simple(o.value * Expr(p.factor) + i.value);
-        // A whole split around this one has the guard that implies this one.
+        // The guard of an enclosing whole split implies the guard of this one.
         const bool implied =
             p.whole && p.origin == AxisOrigin::SplitOuter && s_.axes[p.parent].whole;
         if (i.full && !implied) {
@@ -350,7 +352,7 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
     return make_if(is_main, main, tail ? tail : with(rest));
   }
   if (!v || !m) return make_if(is_main, with(factor), with(rest));
-  // Both copies know the range of the outer loop.
+  // Each copy is built with the range that the outer loop has there.
   Interval all = ranges_.get(v);
   Var var = var_of(outer);
   ranges_.set(var, {all.min, std::min(all.max, *m - 1)});
@@ -363,7 +365,7 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
 
 Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode mode) {
   if (mode != Mode::Compute) return emit_loops(st, leaves, n + 1, mode);
-  // Stages that are computed here, kept here, or both.
+  // The stages that are computed at this loop, stored at it, or both.
   std::vector<int> here;
   for (int p : order_) {
     const StageState& x = stage(p);

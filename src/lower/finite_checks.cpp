@@ -8,15 +8,15 @@
 namespace heddle {
 namespace {
 
-// Threads of a CPU that look at an argument; and of a GPU.
+// Slots on a CPU, and blocks and threads on a GPU, that check an argument.
 constexpr int64_t kSlots = 16;
 constexpr int64_t kBlocks = 64, kThreads = 256;
 constexpr int64_t kNothing = INT64_MAX;
 
-/// Which elements a slot looks at.
+/// Which elements a slot checks.
 enum class Order : uint8_t {
-  Blocked,  ///< neighbours, for caches
-  Strided,  ///< every so many, which neighbouring threads load together
+  Blocked,  ///< neighbouring elements, which suits caches
+  Strided,  ///< one of every `slots` elements, so that neighbouring threads load together
 };
 
 /// report[row*slots + slot] = the first bad element among those of the slot

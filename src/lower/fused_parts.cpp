@@ -37,7 +37,8 @@ Expr FusedParts::part_of(const Expr& out) {
 }
 
 Stmt FusedParts::put_back(Stmt body) const {
-  // The last first: it may be a part of one before it.
+  // The variables are replaced from last to first, because a later one may be a part of an earlier
+  // one.
   for (size_t i = known_.size(); i-- > 1;) body = substitute(body, {{known_[i].var, known_[i].of}});
   return body;
 }

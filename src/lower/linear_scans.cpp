@@ -150,8 +150,8 @@ class Scan {
     return true;
   }
 
-  /// Finds the condition, and checks that with it decided the value depends on k only through what
-  /// the select gives, and reads the buffer only where it stores.
+  /// Finds the condition. Checks that, once the condition is decided, the value depends on k only
+  /// through what the select gives, and reads the buffer only where it stores.
   bool match_value() {
     const Var self("self", update_.store->buffer->dtype);
     RewriteMemo memo;
@@ -204,15 +204,15 @@ class Scan {
     });
   }
 
-  /// A select that gives the elements before i (or i itself, too), and elsewhere the identity.
+  /// A select that gives the elements before i (or up to i), and the identity elsewhere.
   struct Prefix {
     bool backward = false, exclusive = false;
     Expr element;
   };
 
-  /// `e` as such a select. Its condition may be a conjunction: `k <= i && 1 <= k` is what the
-  /// simplifier makes of an element that is itself a select. What does not compare k with i stays
-  /// with the element.
+  /// `e` as such a select. Its condition may be a conjunction: the simplifier makes `k <= i && 1 <=
+  /// k` of an element that is itself a select. Conditions that do not compare k with i stay with
+  /// the element.
   std::optional<Prefix> prefix_of(const Expr& e) const {
     const Select* s = e.as<Select>();
     if (!s || !equal(s->on_false, init_.store->value)) return std::nullopt;

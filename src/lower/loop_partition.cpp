@@ -77,7 +77,7 @@ class Finder {
     });
   }
 
-  // Where the clamp of a vector has no effect, its lanes are contiguous as without it.
+  // Where the clamp of a vector index has no effect, the lanes are contiguous.
   void clamps(const Expr& index) {
     visit(index, [&](const Expr& x) {
       const Binary* b = x.as<Binary>();
@@ -132,7 +132,7 @@ class Finder {
 
   Var v_;
   Ranges inner_;
-  std::vector<Var> lanes_, copies_;  // of the vectorized, and the unrolled loops around as well
+  std::vector<Var> lanes_, copies_;  // of vectorized loops; of vectorized and unrolled loops
 };
 
 // The first v after the change of the atom for inner value r: from there on it holds (rising) or
@@ -198,8 +198,8 @@ Stmt partition_loop(const For& f, const Ranges& ranges) {
     }
     if (!cuts.empty()) return {};
   }
-  // A cut that depends on outer loops: exact where nothing varies inside. The comparison is gone
-  // from both parts, so the recursion ends.
+  // A cut that depends on outer loops is exact where nothing varies inside. Neither part contains
+  // the comparison any more, so the recursion ends.
   for (const Atom& a : finder.atoms) {
     if (a.clamp || !a.inner.is_point()) continue;
     Expr at = simplify(threshold(a, a.inner.min), ranges);
@@ -240,7 +240,7 @@ Stmt branch(const Stmt& body, const std::vector<FusedParts::Part>& parts, size_t
   return out;
 }
 
-// Each of the fused loops could have been cut by itself.
+// Each of the fused loops could have been cut on its own.
 Stmt partition_fused(const For& f, const Ranges& ranges) {
   const int64_t* n = as_int(f.extent);
   if (!n) return {};
@@ -255,8 +255,8 @@ Stmt partition_fused(const For& f, const Ranges& ranges) {
                   fused.put_back(branch(body, parts, 0, inside, kMaxNodes)));
 }
 
-// Loops around operations of a GPU's matrix unit are not cut: their tiles are full, with zeros
-// beyond the ends, and two loops would each have tiles of their own in shared memory.
+// Loops around operations of a GPU's matrix unit are not cut. Their tiles are always full, with
+// zeros beyond the ends, and two loops would each need tiles of their own in shared memory.
 bool feeds_matrix_unit(const Stmt& s) {
   bool found = false, on_gpu = false;
   visit(
@@ -273,7 +273,7 @@ bool feeds_matrix_unit(const Stmt& s) {
 Stmt partition(const Stmt& s, const Ranges& ranges) {
   if (!s) return s;
   const For* f = s.as<For>();
-  // Lanes share the rows and columns of fragments as they are.
+  // The lanes of a warp share the rows and columns of fragments, so the loop stays as it is.
   if (f && f->loop == LoopKind::Tensorized) return s;
   const bool serial = f && f->loop == LoopKind::Serial,
              parallel = f && f->loop == LoopKind::Parallel;

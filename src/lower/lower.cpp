@@ -49,19 +49,20 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   record_pass(program, options, "build_nest", begin);
 
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
-  // Before conditions are cut out of loops: a scan is known by its condition.
+  // This pass precedes loop partition, because a scan is recognised by its condition.
   pipeline.run("linear_scans", [](const Stmt& x) { return linear_scans(x); });
   pipeline.run("loop_partition", [](const Stmt& x) { return loop_partition(x); });
-  // Before vectorizing: (f / n)*n + f % n of fused loops is f again while f is still a scalar.
+  // This pass precedes vectorizing: (f / n)*n + f % n of fused loops simplifies to f while f is a
+  // scalar.
   pipeline.run("flatten", [](const Stmt& x) { return flatten(x); });
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
-  // Before unrolling: one vector statement is copied instead of one per lane.
+  // This pass precedes unrolling, so that one vector statement is copied and not one for each lane.
   pipeline.run("vectorize", [](const Stmt& x) { return vectorize(x); });
   pipeline.run("unroll", [&](const Stmt& x) { return unroll(x, max_unroll); });
   // Equal places must look equal before their updates are merged.
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
   pipeline.run("merge_updates", [](const Stmt& x) { return merge_updates(x); });
-  // Last: the loops that it merges are then what they will be.
+  // This pass comes last, when the loops that it merges have their final form.
   pipeline.run("pipeline_rows", [](const Stmt& x) { return pipeline_rows(x); });
   return program;
 }

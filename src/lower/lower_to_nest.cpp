@@ -47,7 +47,7 @@ std::vector<Var> sizes_of(const ScheduleState& s, const std::vector<Buffer>& arg
   return sizes;
 }
 
-// Root stages that depend on nothing but constant placeholders: computed once, kept.
+// Root stages that depend on constant placeholders only. They are computed once and kept.
 std::vector<char> constant_stages(const ScheduleState& s, const std::vector<int>& order) {
   std::vector<char> constant(s.stages.size(), 0);
   for (int st : order) {
@@ -142,7 +142,7 @@ class NestProgram {
     std::vector<StageBuffers> external(s_.stages.size());
     for (size_t i = 0; i < args.size(); ++i) {
       const int st = s_.dag.index_of(args[i].op());
-      if (st < 0) {  // unread
+      if (st < 0) {  // an argument that no stage reads
         program_.main.args.push_back(args[i].buffer());
         continue;
       }
@@ -198,7 +198,7 @@ class NestProgram {
 LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>& declared,
                              const std::string& name, NestPurpose purpose) {
   const ScheduleState& s = schedule.state();
-  // A rewritten graph takes the arguments of the one it was made of.
+  // A rewritten graph takes the arguments of the graph that it was made from.
   std::vector<Tensor> args;
   for (const Tensor& t : declared) args.push_back(s.dag.counterpart(t));
   check_args(s, args);

@@ -19,8 +19,9 @@ bool same_place(const A& a, const Store& b) {
 
 using Counts = std::unordered_map<const ExprNode*, int>;  // of shared nodes
 
-// How often `e` reads the place that `s` writes, 2 for any more; -1 when it reads its buffer
-// anywhere else, or under a select (where the value would be computed in vain or not at all).
+// How often `e` reads the place that `s` writes; 2 stands for any larger number. Returns -1 where
+// `e` reads the buffer at any other place, or under a select, where the value would be computed in
+// vain.
 int reads_of(const Expr& e, const Store& s, Counts& counts) {
   if (const auto it = counts.find(e.get()); it != counts.end()) return it->second;
   if (const Load* load = e.as<Load>(); load && load->buffer == s.buffer)

@@ -16,7 +16,7 @@ bool NestBuilder::follows(int p, int host) const {
   return along >= 0 && s_.axes[along].stage == host;
 }
 
-// A follower is at hand in any iteration: its loops start anew.
+// A follower is available in each iteration, where its loops start again.
 void NestBuilder::enter_follower(int p) {
   const StageState& x = stage(p);
   HEDDLE_ICHECK(!held_[p].empty() && !real_[p].buffers.empty(),
@@ -30,7 +30,8 @@ void NestBuilder::enter_follower(int p) {
   }
 }
 
-// Its leaves without the axis that follows, and without the other reduce axes unless `reduce`.
+// The leaves of the stage without the axis that follows, and without the other reduce axes unless
+// `reduce` is set.
 std::vector<int> NestBuilder::own_leaves(int p, bool reduce) const {
   std::vector<int> out;
   for (int id : stage(p).leaves) {

@@ -149,8 +149,8 @@ Stmt NestBuilder::emit_init_store(int st) {
   return guarded(make_block(std::move(out)));
 }
 
-// A prefetch ahead of every distinct read of the hinted stage. It may run past the end, which is
-// harmless.
+// Emits a prefetch before every distinct read of the hinted stage. The prefetch may go beyond the
+// end of the buffer, which is harmless.
 void NestBuilder::emit_prefetches(int st, const StageState::PrefetchHint& hint,
                                   std::vector<Stmt>* out) const {
   std::vector<Expr> seen;

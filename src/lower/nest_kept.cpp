@@ -25,7 +25,8 @@ void NestBuilder::check_has_storage(int p) const {
 
 bool NestBuilder::depends_on(int st, int producer) const {
   std::vector<bool> seen(readers_.size());
-  std::vector<int> todo{producer};  // each once: there may be very many paths
+  std::vector<int> todo{
+      producer};  // each stage is visited once, because there may be very many paths
   while (!todo.empty()) {
     const int x = todo.back();
     todo.pop_back();
@@ -45,7 +46,7 @@ void NestBuilder::check_kept(int p, int host, size_t n, std::map<int, Region>* m
                          s_.axes[x.store_axis].name + "' of '" + stage(host).name + "', but " + why,
                      {}, help);
   };
-  // The loops between, from the one that computes it outwards.
+  // The loops between, from the one that computes the stage outwards.
   int top = -1;
   for (int axis = x.at_axis; s_.axes[axis].stage != host; axis = stage(top).at_axis) {
     top = s_.axes[axis].stage;
@@ -71,8 +72,9 @@ void NestBuilder::check_kept(int p, int host, size_t n, std::map<int, Region>* m
   }
 }
 
-// Whether the iterations of all loops between loop `n` of `host` and those that compute `p` compute
-// all of its region there. Each computes what its readers read; so one of them must read it all.
+// Whether the iterations of all loops between loop `n` of `host` and the loops that compute `p`
+// together compute the whole region of `p`. Each iteration computes what its readers read, so one
+// reader must read the whole region.
 bool NestBuilder::computed_whole(int p, int host, size_t n, std::map<int, Region>* memo) {
   const StageState& x = stage(p);
   if (x.at_stage == host) return true;

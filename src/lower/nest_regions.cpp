@@ -1,4 +1,4 @@
-// The part of a stage that the loops that are not open yet will read.
+// Regions: the part of a stage that the loops that are not open yet will read.
 #include <algorithm>
 
 #include "heddle/ir/sizes.h"
@@ -152,7 +152,7 @@ NestBuilder::OpenParts NestBuilder::open_parts(int host, SymEnv* env) {
   return out;
 }
 
-// A variable for the iterations of `axis`, which may be open in part.
+// A variable for the iterations of `axis`, of which some loops may be open already.
 Var NestBuilder::open_loop(int axis, SymEnv* env, OpenParts* out) {
   const Var f(s_.axes[axis].name);
   SymInterval at = axis_interval(axis);
@@ -176,8 +176,8 @@ void NestBuilder::take_fusion_apart(int axis, const Expr& value, std::map<int, E
   take_fusion_apart(a.fuse_b, floormod(value, inner), members);
 }
 
-// The interval of an index: from the open parts where it needs no quotient or remainder of them,
-// else from the axes.
+// The interval of an index. It is computed from the open parts where the index needs no quotient or
+// remainder of them, otherwise from the axes.
 SymInterval NestBuilder::index_interval(const Expr& index, const SymEnv& env,
                                         const OpenParts& parts) {
   if (!parts.axes.empty() && index.kind() != ExprKind::Var) {
@@ -201,7 +201,7 @@ void NestBuilder::collect_reads(int q, int p, const SymEnv& env, const OpenParts
   }
 }
 
-// `seen`: shared nodes that were met without and with a guard.
+// `seen` holds the shared nodes that were visited without and with a guard.
 void NestBuilder::collect_reads_in(const Expr& e, int p, const SymEnv& env, const OpenParts& parts,
                                    bool guarded, SeenNodes (&seen)[2], Region* r, bool* any) {
   if (!seen[guarded].first(e)) return;

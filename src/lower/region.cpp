@@ -55,7 +55,7 @@ struct Evaluator {
     if (!b) return touched(e) ? unknown() : SymInterval{e, e, true};
     SymInterval x = eval(b->a), y = eval(b->b);
     if (!x.bounded() || !y.bounded()) return unknown();
-    // An end that needs both ends of one variable at the same time is never reached: i - i % 4.
+    // An end that needs both ends of one variable at once, as in i - i % 4, is never reached.
     bool exact = x.exact && y.exact && !share_variable(b->a, b->b);
     switch (b->op) {
       case BinaryOp::Add: return {x.lo + y.lo, x.hi + y.hi, exact};
@@ -135,7 +135,8 @@ int64_t upper_bound(const Expr& e, const Ranges& ranges, int clamps) {
 }  // namespace
 
 int64_t upper_bound(const Expr& e, const Ranges& ranges) {
-  constexpr int kClamps = 4;  // that are taken away at a time, either way: 30 expressions at most
+  constexpr int kClamps =
+      4;  // clamps that are removed at a time, in two ways each: 30 expressions at most
   return upper_bound(e, ranges, kClamps);
 }
 

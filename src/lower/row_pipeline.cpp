@@ -7,8 +7,8 @@
 //   }                                         if (i < last) B(n) }
 //
 // A, K, B write what is allocated inside the loop only, C what is outside of it. The last iteration
-// reduces its own row again, which lies in cache: a condition would stand in the inner loop. A loop
-// of another form runs as a serial one.
+// reduces its own row again, which is in a cache, because a condition would be in the inner loop. A
+// loop of another form runs as a serial one.
 #include <algorithm>
 #include <cstdlib>
 #include <set>
@@ -60,11 +60,11 @@ class RowPipeline {
  public:
   explicit RowPipeline(const For& rows) : rows_(rows) {}
 
-  // Null where the loop has another form.
+  // Returns null where the loop has another form.
   Stmt run(const Ranges& ranges) {
     const Interval extent = range_of(rows_.extent, ranges);
     if (extent.min < 1 || extent.max < 2 || !take_apart(rows_.body)) return {};
-    // After the last store to a buffer of the iteration's own come its results.
+    // The results of an iteration are written after its last store to one of its own buffers.
     auto results = stmts_.end();
     while (results != stmts_.begin() && !writes_own(*(results - 1))) --results;
     const std::vector<Stmt> prepare(stmts_.begin(), results), write(results, stmts_.end());
@@ -112,7 +112,7 @@ class RowPipeline {
 
   bool writes_own(const Stmt& s) const { return !disjoint(Effects::of({s}).writes, own_); }
 
-  // `early` of the next iteration runs beside `late` of this one.
+  // Whether `early` of the next iteration may run beside `late` of this one.
   bool legal(const Effects& early, const Effects& all, const Effects& late) const {
     return all.known && late.known && disjoint(early.writes, late.reads) &&
            disjoint(late.writes, all.reads) &&
@@ -120,7 +120,7 @@ class RowPipeline {
                        [&](const BufferNode* b) { return own_.count(b) > 0; });
   }
 
-  // for k A(k); for j B(j)  -->  for k { A(k) B(k) }  and what the longer one has left.
+  // Merges  for k A(k); for j B(j)  into  for k { A(k) B(k) }  and the rest of the longer loop.
   static void merge(const For& a, const For& b, std::vector<Stmt>* out) {
     const int64_t na = *as_int(a.extent), nb = *as_int(b.extent), both = std::min(na, nb);
     const Stmt second = substitute(b.body, {{b.var, a.var.expr()}});
@@ -131,7 +131,7 @@ class RowPipeline {
     out->push_back(make_for(longer.var, Expr(std::abs(na - nb)), LoopKind::Serial, rest));
   }
 
-  // With the buffers that the results are computed from (`carried`), or the others, around `s`.
+  // Allocates around `s` the buffers that the results are computed from (`carried`), or the others.
   Stmt own(Stmt s, const Effects& late, bool carried) const {
     for (const Buffer& b : buffers_) {
       if ((late.reads.count(b.get()) > 0) == carried) s = make_allocate(b, s);

@@ -66,7 +66,7 @@ class Widener {
       case StmtKind::Allocate:  // each lane would need a copy
         failed = true;
         return s;
-      case StmtKind::Prefetch: {  // the lanes are in one line, so the first lane suffices
+      case StmtKind::Prefetch: {  // the lanes are in one cache line, so the first lane suffices
         std::vector<VarBinding> first{{lane_, Expr(0)}};
         return substitute(s, first);
       }
@@ -96,8 +96,9 @@ class Widener {
     return substitute(decided_together(e, memo), map_);
   }
 
-  // A condition that all lanes share, as one lane's: what varies in it are comparisons that no lane
-  // crosses alone, such as  8*i + lane < n  of 8 lanes and an n that 8 divides.
+  // A condition that has the same value in all lanes, as a scalar. A comparison in it may vary if
+  // all lanes are always on the same side, as in  8*i + lane < n  with 8 lanes and n a multiple of
+  // 8.
   std::optional<Expr> same_in_all_lanes(const Expr& c) const {
     if (!varies(c)) return c;
     const Binary* b = c.as<Binary>();
@@ -108,7 +109,7 @@ class Widener {
       return make_binary(b->op, *x, *y);
     }
     if ((b->op != BinaryOp::Lt && b->op != BinaryOp::Le) || b->a.dtype() != i64) return {};
-    // It holds where `left` is more than `lane`.
+    // The condition holds where `left` is more than `lane`.
     const Expr at_first = substitute(c, {{lane_, Expr(0)}});
     if (varies(at_first)) return {};
     const Binary* first = at_first.as<Binary>();
@@ -120,7 +121,7 @@ class Widener {
     return at_first;
   }
 
-  // Selects by such conditions choose for all lanes at once.
+  // Selects with such conditions choose for all lanes at once.
   Expr decided_together(const Expr& e, RewriteMemo& memo) const {
     return memo(e, [&](const Expr& x) {
       const Expr r = map_children(x, [&](const Expr& c) { return decided_together(c, memo); });

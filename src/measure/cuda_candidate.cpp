@@ -51,7 +51,7 @@ std::string why_not_run(const CudaCandidate& candidate, const Gpu& gpu, bool no_
                                   [&](const auto& x) { return x.kernel == l.kernel; });
       if (r == candidate.resources.end()) continue;
       const int64_t threads = int64_t{l.block[0]} * l.block[1] * l.block[2];
-      // The register file is given out to warps, in units of eight registers a thread.
+      // Registers are allocated to warps, in units of eight registers per thread.
       const int64_t warps = (threads + gpu.warp_size - 1) / gpu.warp_size;
       const int64_t registers = (r->registers + 7) / 8 * 8 * warps * gpu.warp_size;
       if (registers > gpu.registers_per_sm) {

@@ -14,7 +14,7 @@
 namespace heddle::measuring {
 namespace {
 
-// The first use of CUDA in a process, and arguments on their way to the device.
+// Seconds for the first use of CUDA in a process and for copying arguments to the device.
 constexpr double kOpenTimeout = 60;
 
 }  // namespace
@@ -26,13 +26,14 @@ struct CudaMeasurer::Batch {
   const TuneClock& clock;
   const Done& done;
   double best = 0;
-  std::vector<uint64_t> keys = {};  ///< of their jobs
+  std::vector<uint64_t> keys = {};  ///< keys of the jobs of the candidates
   std::vector<bool> finished = {}, ready = {};
-  std::vector<int> forgiven = {};      ///< deaths after which a candidate was run again
-  std::deque<size_t> to_run = {};      ///< compiled
-  std::optional<size_t> running = {};  ///< by the runner, which is opening the task otherwise
-  Timer since = {};                    ///< the runner was asked
-  std::string remark = {};             ///< on every result: "not checked: ..."
+  std::vector<int> forgiven = {};  ///< number of deaths after which each candidate was run again
+  std::deque<size_t> to_run = {};  ///< compiled candidates
+  std::optional<size_t> running =
+      {};                   ///< the candidate that runs; none while the runner opens the task
+  Timer since = {};         ///< since the runner was asked
+  std::string remark = {};  ///< put on every result: "not checked: ..."
   bool over() const { return std::find(finished.begin(), finished.end(), false) == finished.end(); }
 };
 
@@ -67,7 +68,7 @@ int CudaMeasurer::register_task(const TuneTask& task) {
   return tasks_.add(task);
 }
 
-/// All workers live and know every task there is.
+/// Starts all workers and tells them every task.
 void CudaMeasurer::ready_workers() {
   const Lap lap(spent_, "start");
   if (epoch_ != tasks_.count()) {
@@ -83,7 +84,7 @@ void CudaMeasurer::ready_workers() {
   }
 }
 
-/// Nobody is at work any more, and nothing is left to be compiled.
+/// Waits until no worker is busy. Nothing is left to be compiled.
 void CudaMeasurer::settle() {
   for (size_t w = 0; w < workers_.size(); ++w) {
     if (workers_.busy(w)) workers_.kill(w);
@@ -158,7 +159,7 @@ void CudaMeasurer::compiler_said(const WorkerEvent& event) {
 
 bool CudaMeasurer::prefetch(const TuneTask& task, std::span<const Schedule> schedules) {
   const std::optional<int> known = tasks_.find(task);
-  // A task of which nothing was measured yet has no workers that know it.
+  // Workers do not know a task before its first measurement.
   if (!known || epoch_ != tasks_.count()) return true;
   const int id = *known;
   for (size_t i = 0; i < schedules.size(); ++i) add_job(id, i, schedules[i], true);
@@ -176,7 +177,7 @@ void CudaMeasurer::finish(Batch& batch, size_t index, MeasureResult result) {
   batch.done(index, result);
 }
 
-// What the compilers made since the last look.
+// Takes what the compilers finished since the last call.
 void CudaMeasurer::take_compiled(Batch& batch) {
   for (size_t i = 0; i < batch.keys.size(); ++i) {
     if (batch.finished[i] || batch.ready[i]) continue;
@@ -200,7 +201,7 @@ void CudaMeasurer::feed_runner(Batch& batch) {
   }
   batch.running.reset();
   batch.since = Timer();
-  if (opened_ != batch.task) {  // while the first candidates compile
+  if (opened_ != batch.task) {  // the task is opened while the first candidates compile
     workers_.ask(kRunner, Json::object({{"do", "open"}, {"task", batch.task}}), kOpenTimeout);
     return;
   }
@@ -230,7 +231,8 @@ void CudaMeasurer::runner_said(Batch& batch, const WorkerEvent& event) {
   }
   const size_t index = *batch.running;
   batch.running.reset();
-  // A death that is nobody's is forgiven once: what dies again and again with one candidate is its.
+  // A death that no candidate caused for certain is forgiven once. If the runner dies with this
+  // candidate again, the candidate is blamed.
   if (!event.answer && event.death.candidate != static_cast<int>(index) &&
       batch.forgiven[index]++ == 0) {
     workers_.forgive(event.death);
@@ -246,7 +248,7 @@ void CudaMeasurer::runner_said(Batch& batch, const WorkerEvent& event) {
     result = timed(*event.answer, batch.remark);
     if (!result.cut_off) batch.best = std::min(batch.best, result.median());
   }
-  // What failed took its time too: the scheduler must not think it free.
+  // A failed candidate took time too, and the scheduler must know that.
   if (!result.ok()) result.run_seconds = seconds;
   spent_["run"] += result.run_seconds;
   spent_["check"] += result.check_seconds;
@@ -274,10 +276,10 @@ void CudaMeasurer::measure(const TuneTask& task, std::span<const Schedule> sched
       batch.remark = kNotChecked;
     }
     ready_workers();
-    std::deque<uint64_t> later = std::move(queue_);  // prefetched: after these
+    std::deque<uint64_t> later = std::move(queue_);  // prefetched jobs come after these
     queue_.clear();
     for (size_t i = 0; i < schedules.size(); ++i) {
-      // Where nothing runs yet, what spills is better than nothing.
+      // As long as no candidate works, candidates that spill registers are measured too.
       batch.keys[i] = add_job(batch.task, i, schedules[i], !nothing_known);
       std::erase(later, batch.keys[i]);
       const bool waiting =
@@ -308,7 +310,7 @@ void CudaMeasurer::measure(const TuneTask& task, std::span<const Schedule> sched
       finish(batch, i, out_of_time());
     }
   } else if (workers_.busy(kRunner)) {
-    lose_runner();  // it was opening a task of which nothing compiled
+    lose_runner();  // the runner was opening a task of which no candidate compiled
   }
 }
 

@@ -1,4 +1,4 @@
-// Races on a GPU: a few candidates against each other, in the runner.
+// Races on a GPU: the runner times a few candidates against each other.
 #include <algorithm>
 
 #include "measure/cuda_measurer.h"
@@ -6,13 +6,13 @@
 
 namespace heddle::measuring {
 
-/// A race at work.
+/// The state of a race that is running.
 struct CudaMeasurer::Race : RaceState {
   using RaceState::RaceState;
   std::vector<Json> entries = std::vector<Json>(schedules.size());  ///< {candidate, steps, code}
 };
 
-/// False when the clock expired.
+/// Returns false when the clock expired.
 bool CudaMeasurer::compile_racers(Race& race) {
   std::vector<uint64_t> keys;
   for (size_t i = 0; i < race.schedules.size(); ++i) {
@@ -40,8 +40,8 @@ bool CudaMeasurer::compile_racers(Race& race) {
   return true;
 }
 
-/// One runner's part of a race: until it ends, the clock expires, or a candidate kills the runner.
-/// True when the race is over.
+/// One runner's part of a race. It ends when the race does, when the clock expires, or when a
+/// candidate kills the runner. Returns true when the race is over.
 bool CudaMeasurer::race_once(Race& race, double seconds) {
   const Timer timer;
   ready_workers();

@@ -1,18 +1,19 @@
-// The right answer of a task for a GPU: computed by the CPU where that is quick, else by a naive
-// kernel on the GPU.
+// The reference result of a task for a GPU. The CPU computes it where that is quick, otherwise a
+// naive kernel on the GPU.
 #include "heddle/support/log.h"
 #include "measure/cuda_measurer.h"
 
 namespace heddle::measuring {
 namespace {
 
-// The CPU computes a reference of so much work itself; more is left to naive kernels on the GPU.
+// The largest number of operations of a reference that the CPU computes. Larger ones are computed
+// by naive kernels on the GPU.
 constexpr double kReferenceFlops = 2e10;
 constexpr double kReferenceTimeout = 60;
 
 }  // namespace
 
-/// A request while nobody else is at work; nothing when the clock expired.
+/// Sends a request while no other worker is busy. Returns nothing when the clock expired.
 std::optional<WorkerEvent> CudaMeasurer::ask_alone(size_t worker, const Json& request,
                                                    double allowed, const TuneClock& clock) {
   ready_workers();
@@ -43,8 +44,8 @@ bool CudaMeasurer::reference_on_gpu(int task, const TuneClock& clock) {
   return true;
 }
 
-/// Nothing to do when it is there. False when the clock expired. A task without a reference is
-/// measured unchecked, and its results say so.
+/// Makes the reference if it does not exist yet. Returns false when the clock expired. A task
+/// without a reference is measured unchecked, and its results say so.
 bool CudaMeasurer::make_reference(int task, const TuneClock& clock) {
   MeasuredTask& of = tasks_[task];
   if (!options_.protocol.check_output || of.reference->ready() || of.no_reference) return true;
@@ -63,11 +64,12 @@ bool CudaMeasurer::make_reference(int task, const TuneClock& clock) {
       HEDDLE_LOG_AT("search", 1,
                     "no reference from the CPU: " + event->answer->at("message").as_string());
     }
-    // Its threads stay behind, and it is to compile only.
+    // The process has threads of the pool now, but this worker must only compile, so it is ended.
     workers_.kill(1);
   }
   if (!of.reference->ready() && small && !reference_on_gpu(task, clock)) return false;
-  of.no_reference = !of.reference->ready();  // once is enough: it would fail in every round
+  of.no_reference =
+      !of.reference->ready();  // not tried again, because it would fail in every round
   return true;
 }
 

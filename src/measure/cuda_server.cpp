@@ -18,22 +18,24 @@
 namespace heddle::measuring {
 namespace {
 
-// A graph of so long: the host keeps ahead of the GPU, and its launch weighs nothing.
+// Seconds of a graph. It is long enough that the host keeps ahead of the GPU and the launch has no
+// weight.
 constexpr double kGraphSeconds = 300e-6;
-// Samples asked for at a time; then is looked whether they are enough.
+// The number of samples between two tests whether they are enough.
 constexpr int kSamplesAtOnce = 5;
-// One call, with what its launch costs, so far above the cut-off settles it.
+// A single call, launch included, that is above the cut-off by this factor needs no further
+// samples.
 constexpr double kHopeless = 2;
 constexpr double kLaunchSeconds = 20e-6;
-// A first call loads code and allocates; one that takes so many times the best, and so long, is
-// given up with its process.
+// A first call loads code and allocates. If it takes this many times the best time and this many
+// seconds, it is given up together with its process.
 constexpr double kEndless = 500;
 constexpr double kEndlessSeconds = 0.5;
-// Above the best by so much, a candidate's place is known as soon as its first samples are there.
+// A candidate that is slower than the best by this factor is settled by its first samples.
 constexpr double kClearlySlower = 1.15;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// The driver makes files that may be larger than what a worker may print.
+/// The driver writes files that may be larger than the limit for a worker's output.
 void allow_large_files() {
   rlimit r{};
   if (::getrlimit(RLIMIT_FSIZE, &r) != 0) return;
@@ -70,7 +72,7 @@ class CudaServer : public WorkerServer {
   }
 
   void reply(Json message) override {
-    // Nothing more can be had of a device that is lost: the measurer starts another process.
+    // A lost device cannot be used again. The measurer starts another process.
     const bool lost = gone_ || (device_ && device_->lost());
     if (lost) message["lost"] = Json(true);
     WorkerServer::reply(std::move(message));
@@ -118,7 +120,7 @@ class CudaServer : public WorkerServer {
     return out;
   }
 
-  // The runner is to have a core whenever it wants one.
+  // Lowers the priority of compilers, so that the runner has a core whenever it needs one.
   void settle_down() {
     if (nice_) return;
     nice_ = true;
@@ -199,7 +201,8 @@ class CudaServer : public WorkerServer {
     fault("run", candidate);
     if (!kernel->first_call(allowed)) return endless(allowed < most ? allowed : -1);
 
-    // Before it is timed: what is wrong may be fast. All of it once it turns out to be the best.
+    // The result is checked before the candidate is timed, because a wrong kernel may be fast. All
+    // elements are checked once the candidate turns out to be the best.
     status_.set(WorkerPhase::Check, candidate);
     const Timer check_timer;
     std::string difference = wrong(request, /*all=*/best == kInfinity, candidate);
@@ -252,7 +255,7 @@ class CudaServer : public WorkerServer {
     return out;
   }
 
-  // Loads a candidate, runs it once and checks all of it. Nothing where it fails.
+  // Loads a candidate, runs it once and checks all its results. Returns nothing where that fails.
   std::optional<Racer> enter(const Json& request, const Json& entry) {
     const auto candidate = static_cast<int>(entry.at("candidate").as_int());
     status_.set(WorkerPhase::Run, candidate);
@@ -289,7 +292,7 @@ class CudaServer : public WorkerServer {
 
   std::unique_ptr<TuningDevice> device_;
   int64_t open_task_ = -1;
-  bool gone_ = false;  ///< a kernel that never ends is on the device
+  bool gone_ = false;  ///< a kernel that never ends occupies the device
   bool nice_ = false;
 };
 
@@ -297,7 +300,7 @@ class CudaServer : public WorkerServer {
 
 void serve_cuda(Channel& channel, WorkerStatus& status, WorkerTasks& tasks,
                 const MeasureProtocol& protocol, const WorkerHooks& hooks) {
-  cuda::compile_cuda_here();  // nothing is forked from this process
+  cuda::compile_cuda_here();  // this process never forks
   CudaServer(channel, status, tasks, protocol, hooks).serve();
 }
 

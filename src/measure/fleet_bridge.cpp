@@ -12,7 +12,7 @@ namespace heddle::measuring {
 namespace {
 
 constexpr int kMostDeaths = 3;
-// For actors to be given back before it ends.
+// Seconds for the bridge to give back its actors before it ends.
 constexpr double kEndSeconds = 3;
 
 bool wait_readable(int fd, double seconds) {
@@ -49,7 +49,7 @@ void FleetBridge::died(const std::string& why) {
 
 void FleetBridge::send(const Json& message) {
   if (!process_) start();
-  process_->channel().send(message);  // if it is dead, that is seen when it is listened to
+  process_->channel().send(message);  // listening will show if the process is dead
 }
 
 std::optional<Json> FleetBridge::next() {
@@ -78,7 +78,7 @@ std::optional<Json> FleetBridge::receive(double seconds) {
     if (std::optional<Json> message = next()) return message;
     if (state == Channel::State::Open) return std::nullopt;
   } catch (const Error& e) {
-    if (!process_) throw;  // it refused
+    if (!process_) throw;  // the bridge refused
     nonsense = e.message;
   }
   died(nonsense.empty() ? process_->bury().message : nonsense);

@@ -9,8 +9,8 @@ namespace heddle::measuring {
 namespace {
 
 constexpr size_t kBases = 8, kFewestBases = 6;
-// A steady machine drifts by some per cent within a round; the ratio to a time that changes by more
-// than this from round to round says nothing about a candidate.
+// The largest change of the base time from round to round. A steady machine drifts by some per
+// cent. If the base changes more, a ratio to it says nothing about a candidate.
 constexpr double kMostWandering = 0.2;
 
 }  // namespace
@@ -31,7 +31,7 @@ void FleetDevices::join(const std::string& name, const std::string& machine) {
   device.use.name = name;
   device.use.machine = machine;
   if (device.use.gone)
-    device.joined = now - device.use.seconds;  // while it was away does not count
+    device.joined = now - device.use.seconds;  // the time while it was away does not count
   if (device.use.seconds == 0) device.joined = now;
   device.use.gone = false;
   device.silent = false;

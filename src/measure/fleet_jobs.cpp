@@ -1,4 +1,4 @@
-// Tasks that nodes are told of, and candidates on their way to machine code.
+// The tasks that nodes know, and the compilation of candidates to machine code.
 #include "heddle/support/error.h"
 #include "measure/fleet_measurer.h"
 #include "measure/measured_task.h"
@@ -8,7 +8,7 @@
 namespace heddle::measuring {
 namespace {
 
-// Then it is measured as it is: where it is measured, it is compiled.
+// A job that was lost more often is dropped. Its candidate is then compiled where it is measured.
 constexpr int kMostLost = 2;
 
 }  // namespace
@@ -50,7 +50,8 @@ int64_t FleetMeasurer::base_job(int task) {
   Known& known = tasks_[static_cast<size_t>(task)];
   if (!compiles_apart()) return 0;
   if (known.base_job == 0) {
-    // Not by its steps: it must not be dropped with the candidate that it also is.
+    // The job is not found by its steps, so that it is not dropped together with a candidate that
+    // has the same steps.
     known.base_job = next_job_++;
     jobs_[known.base_job] = {.task = task, .steps = known.message.at("default")};
     ask_for_code(known.base_job);
@@ -77,12 +78,12 @@ void FleetMeasurer::drop_jobs(const std::vector<int64_t>& jobs) {
 
 void FleetMeasurer::heard_of_job(const Json& message) {
   const auto at = jobs_.find(message.at("compiled").as_int());
-  if (at == jobs_.end()) return;  // dropped meanwhile
+  if (at == jobs_.end()) return;  // the job was dropped meanwhile
   Job& job = at->second;
   if (message.contains("lost")) {
     job.state = Job::State::Asked;
     if (++job.lost <= kMostLost) return ask_for_code(at->first);
-    // Its steps go to a device without code.
+    // The steps of the candidate are sent to a device without code.
     job_ids_.erase(job.key);
     jobs_.erase(at);
     return;

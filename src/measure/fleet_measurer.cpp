@@ -63,7 +63,7 @@ std::vector<std::string> FleetMeasurer::problems() const {
 
 // ---- what the bridge says ----------------------------------------------------------------------
 
-/// Everything but results, which are returned.
+/// Handles all messages except results, which are returned.
 std::optional<Json> FleetMeasurer::listen(double seconds, const TuneClock& clock) {
   std::optional<Json> message = bridge_.receive(std::clamp(clock.left_s(), 0.0, seconds));
   if (bridge_.starts() != epoch_) bridge_is_new();
@@ -92,7 +92,7 @@ void FleetMeasurer::heard_of_device(const Json& message) {
     if (device == nullptr) return;
     const std::vector<int64_t> rounds(device->rounds.begin(), device->rounds.end());
     for (const int64_t id : rounds) {
-      // It was at the oldest one; of the others it knew nothing.
+      // The device was working on its oldest round. It did not know the others.
       if (std::optional<Round> round = end_round(id))
         lost_.push_back({*round, id == rounds.front() ? message.get_string("why", "it died") : ""});
     }
@@ -108,7 +108,8 @@ std::optional<FleetMeasurer::Round> FleetMeasurer::end_round(int64_t id) {
   return round;
 }
 
-/// The round that an answer is of, nothing for one that was given up; and its device.
+/// The round that an answer belongs to, and its device. Returns nothing for a round that was given
+/// up.
 std::optional<FleetMeasurer::Round> FleetMeasurer::heard_of_round(const Json& message,
                                                                   FleetDevice** device) {
   *device = devices_.find(message.get_string("device", ""));
@@ -136,7 +137,8 @@ std::optional<FleetMeasurer::Round> FleetMeasurer::heard_of_round(const Json& me
   return round;
 }
 
-/// It knows of nothing, and what was under way is lost, with nobody to blame.
+/// Called when a new bridge process has started. It knows nothing, and rounds that were running are
+/// lost without a candidate to blame.
 void FleetMeasurer::bridge_is_new() {
   epoch_ = bridge_.starts();
   devices_.all_leave();
@@ -147,11 +149,11 @@ void FleetMeasurer::bridge_is_new() {
     known.base_job = 0;
     bridge_.send(known.message);
   }
-  jobs_.clear();  // trials without one are compiled where they are measured
+  jobs_.clear();  // trials without a job are compiled where they are measured
   job_ids_.clear();
 }
 
-/// A device that does not answer in time is given nothing until it does.
+/// A device that does not answer in time gets no work until it does.
 void FleetMeasurer::watch_silence() {
   std::vector<int64_t> late;
   for (const auto& [id, round] : rounds_) {
@@ -186,18 +188,19 @@ void FleetMeasurer::take(Batch& batch, const Json& message) {
   if (round) put_back(*round);
   try {
     if (round && !round->trials.empty()) {
-      // It may have waited for the one before.
+      // The round may have waited for the one before it.
       const double seconds = std::min(round->since.elapsed_s(), device->since_answer.elapsed_s());
       mean_trial_ = 0.8 * mean_trial_ + 0.2 * seconds / static_cast<double>(round->trials.size());
     }
     if (device != nullptr) device->since_answer = Timer();
     take_results(batch, message, device);
-  } catch (const Error& e) {  // it is not what it should be
+  } catch (const Error& e) {  // the answer is malformed
     if (device != nullptr) devices_.set_aside(*device, "its answer is none: " + e.message);
   }
 }
 
-/// Candidates that were announced are there already, or under way.
+/// Begins a batch. Candidates that were announced before are compiled already, or are being
+/// compiled.
 void FleetMeasurer::begin(Batch& batch, const TuneTask& task, std::span<const Schedule> schedules) {
   batch.task = task_number(task);
   while (devices_.usable().empty() && !batch.clock.expired()) {
@@ -238,7 +241,7 @@ void FleetMeasurer::measure(const TuneTask& task, std::span<const Schedule> sche
     if (const std::optional<Json> message = listen(kGlance, clock)) take(batch, *message);
     wait_for_devices(clock);
   }
-  // What was announced, for the time until the next batch.
+  // Devices get announced candidates for the time until the next batch.
   if (!batch.trials.empty() && !clock.expired()) feed(batch);
   batch.trials.resize(schedules.size(), 0);
   for (size_t i = 0; i < schedules.size(); ++i) {

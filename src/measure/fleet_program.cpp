@@ -1,4 +1,4 @@
-// Where the program heddle-fleet is, and what Ray calls devices.
+// The path of the program heddle-fleet, and the names of devices for Ray.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -28,7 +28,7 @@ std::string program() {
   }
   std::string looked;
   const auto library = internal::this_library();
-  // As it is installed, as it is built.
+  // The first path is that of an installation, the second that of a build folder.
   for (const char* from : {HEDDLE_WORKER_FROM_LIBRARY, "../bin"}) {
     if (!library) break;
     const std::string path = (library->parent_path() / from / kName).lexically_normal().string();

@@ -1,4 +1,4 @@
-// Races on a fleet: all on one device, compiled ahead by others.
+// Races on a fleet. All candidates run on one device and are compiled by others beforehand.
 #include <algorithm>
 
 #include "measure/fleet_measurer.h"
@@ -8,12 +8,12 @@ namespace heddle::measuring {
 namespace {
 
 constexpr double kGlance = 0.05;
-// Beyond the time of a race: its start, and messages.
+// Seconds in addition to a race, for its start and for messages.
 constexpr double kStartSeconds = 20;
 
 }  // namespace
 
-/// A race at work.
+/// The state of a race that is running.
 struct FleetMeasurer::Race {
   int task = 0;
   std::span<const Schedule> schedules;
@@ -22,13 +22,14 @@ struct FleetMeasurer::Race {
   std::vector<MeasureResult> results = {};
 };
 
-/// Rounds of trials that were announced: they are measured when they are asked for.
+/// Rounds of announced trials may answer during a race. Such trials are measured again when they
+/// are asked for.
 void FleetMeasurer::hear_of_others(const Json& message) {
   FleetDevice* device = nullptr;
   if (const std::optional<Round> round = heard_of_round(message, &device)) put_back(*round);
 }
 
-/// False when the clock expired.
+/// Returns false when the clock expired.
 bool FleetMeasurer::compile_racers(Race& race) {
   if (!compiles_apart()) return true;
   race.jobs.clear();
@@ -44,7 +45,7 @@ bool FleetMeasurer::compile_racers(Race& race) {
   return true;
 }
 
-/// False when the device is lost.
+/// Returns false when the device is lost.
 bool FleetMeasurer::race_on(Race& race, FleetDevice& device, double seconds) {
   const int64_t first = next_trial_;
   Json candidates = Json::array();
@@ -76,7 +77,8 @@ bool FleetMeasurer::race_on(Race& race, FleetDevice& device, double seconds) {
                              {"task", race.task},
                              {"seconds", seconds},
                              {"candidates", std::move(candidates)}}));
-  // It may take a little longer than the clock; a race without an end is of no use.
+  // The race may take a little longer than the clock allows, because an unfinished race is of no
+  // use.
   const TuneClock whole(seconds + kStartSeconds);
   while (!whole.expired() && !race.clock.cancelled()) {
     const std::optional<Json> message = listen(kGlance, whole);

@@ -1,4 +1,4 @@
-// Rounds: which device is given what, and when another one is given it as well.
+// Rounds: how trials are assigned to devices, and when a round is given to a second device.
 #include <algorithm>
 #include <cmath>
 
@@ -7,22 +7,21 @@
 namespace heddle::measuring {
 namespace {
 
-// A round takes about so long: what asking costs weighs little then, and little is lost with it.
+// Seconds of a round. The cost of a request is small beside it, and little is lost if the round is.
 constexpr double kRoundSeconds = 0.5;
 constexpr size_t kLargestRound = 64;
-// One at work, and one that waits for it.
+// A device has one round that runs and one that waits.
 constexpr size_t kRoundsEach = 2;
 // The first round of a task computes its reference.
 constexpr double kReferenceSeconds = 60;
-// A message takes no longer than this, else its device is not there.
+// Seconds for a message. A device whose answer takes longer is taken to be lost.
 constexpr double kGraceSeconds = 15;
-// A round that takes so many times longer than expected is also given to a device with nothing to
-// do.
+// A round that takes this many times longer than expected is also given to an idle device.
 constexpr double kStraggles = 3, kStraggleSeconds = 1;
 
 }  // namespace
 
-/// `left`: trials that are to be shared out.
+/// `left` is the number of trials that are still to be assigned.
 size_t FleetMeasurer::round_size(const Batch& batch, size_t left) const {
   const auto devices = static_cast<double>(width());
   double count = std::min(kRoundSeconds, 0.5 * batch.clock.left_s()) / mean_trial_;
@@ -44,7 +43,7 @@ void FleetMeasurer::send_round(const Batch& batch, FleetDevice& device,
   const double timeout = options_.protocol.timeout_seconds;
   const auto bases = device.bases.find(batch.task);
   const double base = bases == device.bases.end() ? 0 : bases->second.back();
-  // Each of them may hang, though few will.
+  // Any of the candidates may hang, but few will.
   const double most = std::min(batch.clock.left_s(),
                                3 * timeout + 10 * mean_trial_ * static_cast<double>(trials.size()) +
                                    (base == 0 ? kReferenceSeconds : 0));
@@ -55,7 +54,7 @@ void FleetMeasurer::send_round(const Batch& batch, FleetDevice& device,
                                {"task", batch.task},
                                {"seconds", most}});
   if (std::isfinite(batch.best)) {
-    // As fast as this device is.
+    // The best time is scaled by the speed of this device.
     const bool scaled = base > 0 && known.first_base > 0;
     request["best"] = Json(scaled ? batch.best * base / known.first_base : batch.best);
   }
@@ -64,7 +63,7 @@ void FleetMeasurer::send_round(const Batch& batch, FleetDevice& device,
     request["base_job"] = Json(base_code->first);
   request["candidates"] = std::move(candidates);
   Round round{.device = device.use.name, .task = batch.task, .trials = trials};
-  // What it has before this one comes first.
+  // The rounds that the device received before come first.
   round.allowed = most + kGraceSeconds;
   for (const int64_t before : device.rounds) {
     const auto at = rounds_.find(before);
@@ -75,7 +74,7 @@ void FleetMeasurer::send_round(const Batch& batch, FleetDevice& device,
   bridge_.send(request);
 }
 
-/// Gives devices what is compiled and nobody has: of the batch, then what was announced.
+/// Gives devices compiled trials that no device has: first those of the batch, then announced ones.
 void FleetMeasurer::feed(Batch& batch) {
   std::vector<int64_t> waiting, suspects;
   const auto look_at = [&](int64_t number) {
@@ -92,7 +91,8 @@ void FleetMeasurer::feed(Batch& batch) {
   size_t at = 0;
   for (FleetDevice* device : devices_.usable()) {
     while (device->rounds.size() < kRoundsEach) {
-      if (device->rounds.empty() && !suspects.empty()) {  // alone: who dies with it is no accident
+      if (device->rounds.empty() &&
+          !suspects.empty()) {  // measured alone, so that a death can be attributed
         send_round(batch, *device, {suspects.back()});
         suspects.pop_back();
         break;
@@ -100,7 +100,7 @@ void FleetMeasurer::feed(Batch& batch) {
       const size_t whole = round_size(batch, std::max(batch.left, waiting.size()));
       const size_t left = (at < own ? own : waiting.size()) - at;
       const size_t count = std::min(whole, left);
-      // A second round only once it is worth one.
+      // A second round is sent only when it has its full size.
       if (count == 0 || (!device->rounds.empty() && count < whole && at < own)) break;
       send_round(batch, *device,
                  {waiting.begin() + static_cast<ptrdiff_t>(at),
@@ -110,8 +110,8 @@ void FleetMeasurer::feed(Batch& batch) {
   }
 }
 
-/// The oldest round that takes much longer than others do is also measured by a device that has
-/// nothing to do; whoever answers first is heard.
+/// Gives the oldest round that takes much longer than others also to an idle device. The first
+/// answer counts.
 void FleetMeasurer::back_up(Batch& batch) {
   std::vector<FleetDevice*> devices = devices_.usable();
   std::erase_if(devices, [](const FleetDevice* d) { return !d->rounds.empty(); });

@@ -1,4 +1,4 @@
-// Trials of a fleet: from a schedule to the one result that is reported.
+// Trials of a fleet: the way from a schedule to the one result that is reported.
 #include <algorithm>
 
 #include "heddle/support/error.h"
@@ -10,9 +10,10 @@
 namespace heddle::measuring {
 namespace {
 
-// A candidate with which so many devices died, alone on the last of them, is to blame.
+// A candidate is blamed when this number of devices died with it and it was alone on the last of
+// them.
 constexpr int kDeadly = 3;
-// Announced, and not asked for: a search that changed its mind.
+// The largest number of announced trials that are kept although the search has not asked for them.
 constexpr size_t kMostAnnounced = 4096;
 
 }  // namespace
@@ -34,7 +35,7 @@ void FleetMeasurer::forget_trial(int64_t number) {
   if (!found.empty() && found.mapped().job > 0) drop_jobs({found.mapped().job});
 }
 
-/// Null for one that is not known, or has its result.
+/// Returns null for a trial that is not known or that has its result.
 FleetMeasurer::Trial* FleetMeasurer::open_trial(int64_t number) {
   const auto at = trials_.find(number);
   return at == trials_.end() || at->second.result ? nullptr : &at->second;
@@ -54,7 +55,7 @@ bool FleetMeasurer::prefetch(const TuneTask& task, std::span<const Schedule> sch
   return true;
 }
 
-/// Reports it, or keeps it until it is asked for.
+/// Reports the result, or keeps it until the trial is asked for.
 void FleetMeasurer::settle(Batch& batch, int64_t number, const MeasureResult& result) {
   Trial& trial = trials_.at(number);
   MeasureResult out = result;
@@ -79,7 +80,7 @@ void FleetMeasurer::take_results(Batch& batch, const Json& message, FleetDevice*
     MeasureResult result = result_from_json(json);
     const int64_t number = json.at("trial").as_int();
     const Trial* trial = open_trial(number);
-    if (trial == nullptr) continue;  // late, or a second answer
+    if (trial == nullptr) continue;  // a late or second answer
     if (result.error == MeasureError::Cancelled) continue;
     task = trial->task;
     if (base == 0) base = result.base_seconds;
@@ -106,7 +107,7 @@ void FleetMeasurer::put_back(const Round& round) {
   }
 }
 
-/// A device died with these.
+/// Handles a device that died with these trials.
 void FleetMeasurer::blame(Batch& batch, const Round& round, const std::string& why) {
   for (const int64_t number : round.trials) {
     Trial* trial = open_trial(number);
@@ -117,7 +118,7 @@ void FleetMeasurer::blame(Batch& batch, const Round& round, const std::string& w
   }
 }
 
-/// What nobody has any more, and what did not compile.
+/// Reports trials that no device has any more, and those that did not compile.
 void FleetMeasurer::collect_failed(Batch& batch) {
   while (!lost_.empty()) {
     const Lost lost = std::move(lost_.front());

@@ -1,5 +1,5 @@
-// The program heddle-worker: a process of its own that runs worker_main of the library that started
-// it. It loads that very library, so that it is built with it and never of another version.
+// The program heddle-worker: a separate process that runs worker_main of the library that started
+// it. It loads that library by its path, so the versions are always equal.
 #include <dlfcn.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Races: a few candidates against each other, in one process.
+// Races: a few candidates are timed against each other in one process.
 #include <algorithm>
 
 #include "measure/measure_worker.h"
@@ -6,13 +6,14 @@
 
 namespace heddle::measuring {
 
-/// A race at work.
+/// The state of a race that is running.
 struct WorkerMeasurer::Race : RaceState {
   using RaceState::RaceState;
   std::vector<bool> compiled = std::vector<bool>(schedules.size(), false);
 };
 
-/// A death in a race: the candidate to blame, if there is one, is out. True when none is left.
+/// Handles a death in a race. The candidate that caused it, if there is one, leaves the race.
+/// Returns true when no candidate is left.
 bool WorkerMeasurer::bury(Race& race, const WorkerEvent& event) {
   if (!event.worker_lives) race.compiled.assign(race.compiled.size(), false);
   const int candidate = event.death.candidate;
@@ -24,8 +25,8 @@ bool WorkerMeasurer::bury(Race& race, const WorkerEvent& event) {
   return race.over();
 }
 
-/// Compiles, all in one worker, what is not compiled yet. False when that worker or the clock
-/// ended.
+/// Compiles all candidates that are not compiled yet in one worker. Returns false when that worker
+/// died or the clock expired.
 bool WorkerMeasurer::compile_racers(Race& race) {
   const Lap lap(spent_, "compile");
   for (size_t i = 0; i < race.schedules.size(); ++i) {
@@ -48,8 +49,8 @@ bool WorkerMeasurer::compile_racers(Race& race) {
   return true;
 }
 
-/// One runner's part of a race: until it ends, the clock expires, or a candidate kills the runner.
-/// True when the race is over.
+/// One runner's part of a race. It ends when the race does, when the clock expires, or when a
+/// candidate kills the runner. Returns true when the race is over.
 bool WorkerMeasurer::race_once(Race& race, double seconds) {
   const Timer timer;
   start_workers(1);
@@ -76,7 +77,7 @@ bool WorkerMeasurer::race_once(Race& race, double seconds) {
     if (a.contains("error")) {
       const MeasureResult why = failed(a);
       race.drop(static_cast<int>(a.at("checked").as_int()), why);
-      if (why.error == MeasureError::WrongAnswer) return race.over();  // with its runner
+      if (why.error == MeasureError::WrongAnswer) return race.over();  // its runner ends too
     }
     workers_.expect_more(0);
     if (const Json* round = a.find("round")) race.add_round(*round);

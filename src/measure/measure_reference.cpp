@@ -59,16 +59,17 @@ Reference::Reference(const ComputeDag& dag, bool allow_tf32,
     size_t count = 1;
     for (int64_t e : o.shape) count *= static_cast<size_t>(e);
     end += round_up(count * static_cast<size_t>(t.dtype().bytes()), 64);
-    o.allowed_offset = end;  // pages that are not touched take no memory
+    o.allowed_offset = end;  // untouched pages take no memory
     end += round_up(count * sizeof(float), 64);
-    // The only case in which a result does not show how large its parts were: one sum of very many.
+    // A single sum of very many terms is the only case in which a result does not show how large
+    // its terms were.
     if (t.op()->is_reduction()) {
       const StageInfo& info = dag.info(dag.index_of(t.op()));
       o.magnitude = 0.5 * std::sqrt(static_cast<double>(info.reduce_points));
     }
     outputs_.push_back(std::move(o));
   }
-  // A header of zeros is one that is not ready.
+  // A header of zeros means that the reference is not ready.
   region_ = memory(static_cast<int64_t>(round_up(end, kPage)));
   memory_ = region_.data();
 }
@@ -104,7 +105,7 @@ std::string Reference::difference(std::span<const NDArray> outputs, bool all, ui
   HEDDLE_ICHECK(ready() && outputs.size() == outputs_.size(), "the reference is not there yet");
   const bool bounded = reinterpret_cast<const Header*>(memory_)->bounded;
   ::mprotect(memory_, static_cast<size_t>(region_.bytes()),
-             PROT_READ);  // in this process; a refusal costs protection only
+             PROT_READ);  // read-only in this process; a failure only costs protection
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Output& o = outputs_[i];
     const Tolerance t = tolerance(i);
@@ -161,7 +162,7 @@ Schedule vector_schedule(const ComputeDag& dag, const Target& target) {
 }
 
 void poison(const NDArray& array) {
-  // Not a number for every floating-point type, and no likely value of an integer.
+  // The pattern is NaN in every floating-point type, and an unlikely value of an integer.
   if (array.dtype() == boolean) {
     array.fill(1);
   } else if (array.dtype().is_float()) {

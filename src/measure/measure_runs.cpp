@@ -1,4 +1,4 @@
-// The runs of a batch: what is compiled is timed, in one lane or in several at once.
+// The runs of a batch: compiled candidates are timed, in one lane or in several at once.
 #include <algorithm>
 
 #include "measure/measure_batch.h"
@@ -8,17 +8,19 @@
 namespace heddle::measuring {
 namespace {
 
-// A first call that takes so many times longer than the cut-off, and what a cold start costs, is
-// stopped: the candidate has lost, by how much nobody needs to know. Another runner costs some
-// milliseconds.
+// A first call is stopped when it takes this many times longer than the cut-off plus the time of a
+// cold start. The candidate has lost by then, and its exact time is of no use. Another runner costs
+// some milliseconds.
 constexpr double kHopeless = 2;
 constexpr double kColdSeconds = 0.02;
-// The static choice is timed beside so many candidates at least; what it is known by.
+// kWorthABase: the static choice is timed beside at least this number of candidates. kBases: the
+// number of its last times that are kept. kBase: its number in messages.
 constexpr size_t kWorthABase = 3;
 constexpr size_t kBases = 5;
 constexpr int64_t kBase = -1;
 
-/// The CPUs of a lane, for the runner of a request; none where it keeps to none.
+/// Adds the CPUs of a lane to a request for its runner. Adds none where the lane is not bound to
+/// CPUs.
 void name_cpus(const RunLanes& lanes, size_t place, Json& request) {
   const std::span<const int> cpus = lanes.cpus_of(place);
   if (!cpus.empty()) request["cpus"] = Json::array_of(std::vector<int>(cpus.begin(), cpus.end()));
@@ -26,11 +28,11 @@ void name_cpus(const RunLanes& lanes, size_t place, Json& request) {
 
 }  // namespace
 
-/// Lanes for a task that has none yet.
+/// Opens lanes for a task that has none yet.
 void WorkerMeasurer::open_lanes(int task) {
   if (lanes_.contains(task)) return;
   const TuneTask& of = tasks_[task].task;
-  // Calls with cold caches take the memory bus for themselves.
+  // Calls with cold caches need the whole memory bandwidth, so they run in one lane.
   const bool cold = options_.protocol.cold.value_or(false) || of.network_bytes > 0;
   const internal::CpuTopology& machine = internal::cpu_topology();
   std::vector<int> cpus = machine.cpus;
@@ -39,7 +41,7 @@ void WorkerMeasurer::open_lanes(int task) {
                  cold ? RunLanes() : RunLanes(cpus, of.tmpl.target().cores, options_.runs_at_once));
 }
 
-/// Asks for the static choice to be compiled beside candidates.
+/// A request to compile the static choice beside candidates.
 Json WorkerMeasurer::base_request(int task) const {
   const TuneTask& of = tasks_[task].task;
   Json request =
@@ -49,9 +51,9 @@ Json WorkerMeasurer::base_request(int task) const {
   return request;
 }
 
-/// Compiles the static choice where it is timed beside candidates, so that they are compared with
-/// it and not with the machine of a minute ago. What a worker that died of it had compiled is
-/// compiled again. False when the clock expired.
+/// Compiles the static choice where it is timed beside candidates, so that candidates are compared
+/// with a time of the same moment. If a worker dies of it, the candidates that it had compiled are
+/// compiled again. Returns false when the clock expired.
 bool WorkerMeasurer::compile_bases(Batch& batch, std::vector<Lane>& lanes) {
   if (batch.base_fails) return true;
   size_t asked = 0;
@@ -88,13 +90,13 @@ void WorkerMeasurer::hear_of_base(Batch& batch, Lane& lane, const WorkerEvent& e
   if (!event.answer) workers_.forgive(event.death);
   const Json* samples = event.answer ? event.answer->find("samples") : nullptr;
   if (samples == nullptr) {
-    batch.base_fails = true;  // it is not timed again
+    batch.base_fails = true;  // the static choice is not timed again
     return;
   }
   MeasureResult base;
   for (const Json& s : samples->elements()) base.seconds.push_back(s.as_double());
   lane.base_alone = base.median();
-  // One time of it is as noisy as any other: the median of the last few follows the machine.
+  // A single time is noisy. The median of the last few times follows the speed of the machine.
   std::deque<double>& last = bases_[batch.task];
   last.push_back(lane.base_alone);
   if (last.size() > kBases) last.pop_front();
@@ -139,7 +141,7 @@ void WorkerMeasurer::hear_of_run(Batch& batch, Lane& lane, const WorkerEvent& ev
     result = failed(event.death.error, event.death.message);
   } else if (event.answer->contains("error")) {
     result = failed(*event.answer);
-    // It may have written elsewhere, too: nothing of this runner is to be trusted.
+    // A kernel with wrong results may have written to other memory too, so its runner is ended.
     if (result.error == MeasureError::WrongAnswer) workers_.rest(lane.worker);
   } else {
     result = timed(*event.answer, batch.remark);
@@ -148,13 +150,14 @@ void WorkerMeasurer::hear_of_run(Batch& batch, Lane& lane, const WorkerEvent& ev
   }
   result.compile_seconds = batch.compile_seconds[candidate];
   result.base_seconds = lane.base;
-  // What failed took its time too: the scheduler must not think it free.
+  // A failed candidate took time too, and the scheduler must know that.
   const double took = lane.timer.elapsed_s();
   if (!result.ok() && result.run_seconds == 0) result.run_seconds = took;
   spent_["run"] += result.run_seconds;
   spent_["check"] += result.check_seconds;
   mean_run_ = 0.9 * mean_run_ + 0.1 * took;
-  // A death that is nobody's is forgiven once: what dies again and again with one candidate is its.
+  // A death that no candidate caused for certain is forgiven once. If the runner dies with this
+  // candidate again, the candidate is blamed.
   if (!event.answer && event.death.candidate != static_cast<int>(candidate) &&
       batch.forgiven[candidate]++ == 0) {
     workers_.forgive(event.death);
@@ -164,9 +167,9 @@ void WorkerMeasurer::hear_of_run(Batch& batch, Lane& lane, const WorkerEvent& ev
   }
 }
 
-/// What came of the lane's request, and its next one. False when the lane has nothing left to run.
-/// What a dying worker takes with it goes back to the front of the queue; with a runner nothing
-/// else dies.
+/// Handles the result of the lane's request and sends its next one. Returns false when the lane has
+/// nothing left to run. If a worker dies, its compiled candidates go back to the front of the
+/// queue. If only its runner dies, nothing else is lost.
 bool WorkerMeasurer::advance(Batch& batch, Lane& lane, const WorkerEvent& event) {
   if (lane.at_base) {
     hear_of_base(batch, lane, event);
@@ -182,8 +185,8 @@ bool WorkerMeasurer::advance(Batch& batch, Lane& lane, const WorkerEvent& event)
   return true;
 }
 
-/// Runs what is compiled, as many lanes at a time as the task has. The threads of a worker go to
-/// sleep once. False when the clock expired.
+/// Runs the compiled candidates in all lanes of the task. The threads of each worker are put to
+/// sleep once. Returns false when the clock expired.
 bool WorkerMeasurer::run_group(Batch& batch) {
   std::vector<Lane> waiting;
   for (size_t w = 0; w < workers_.size(); ++w) {
@@ -197,7 +200,7 @@ bool WorkerMeasurer::run_group(Batch& batch) {
   std::vector<size_t> places(lanes.count());
   for (size_t i = 0; i < places.size(); ++i) places[i] = places.size() - 1 - i;
   std::vector<Lane> running;
-  std::vector<double> bases;  // of lanes that began together
+  std::vector<double> bases;  // times of the static choice in lanes that began together
   size_t next = 0;
   while (next < waiting.size() || !running.empty()) {
     while (next < waiting.size() && !places.empty()) {

@@ -6,12 +6,12 @@
 namespace heddle::measuring {
 namespace {
 
-// Long enough that what else the machine does now and then is averaged within a sample.
+// Seconds of the shortest sample. It is long enough to average over short disturbances.
 constexpr double kShortestSample = 300e-6;
-// Above the best by so much, a candidate's place is known as soon as its fastest sample is there:
-// it needs an order of magnitude for the cost model, not two digits.
+// A candidate that is slower than the best by this factor is settled by its fastest sample, because
+// the cost model needs its order of magnitude only.
 constexpr double kClearlySlower = 1.15;
-constexpr double kSlower = 1.05;  // above the best by so much, half of the samples will do
+constexpr double kSlower = 1.05;  // above the best by this factor, half of the samples suffice
 
 // Calls so much slower than the cut-off need no further ones. The first proves less than others: a
 // runner that has just started pays in it for pages, caches and a thread on its way to a core
@@ -33,7 +33,8 @@ MedianInterval median_interval(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
   const size_t n = samples.size();
   const double median = n % 2 == 1 ? samples[n / 2] : 0.5 * (samples[n / 2 - 1] + samples[n / 2]);
-  // The number of samples below the median is binomial (n, 1/2): two deviations from n / 2.
+  // The number of samples below the median is binomial (n, 1/2). The interval is two standard
+  // deviations around n / 2.
   const auto count = static_cast<double>(n);
   const double below = std::floor(0.5 * count - 0.98 * std::sqrt(count));
   const size_t low = below < 1 ? 0 : static_cast<size_t>(below) - 1;
@@ -61,8 +62,8 @@ Timing time_calls(const MeasureProtocol& protocol, double best_seconds, Function
   int64_t calls = 1;
   if (!before_sample) {
     calls = calls_per_sample(first, kShortestSample);
-    // The first call of a short kernel is mostly cold misses: how long a warm one takes is seen
-    // once there are a few.
+    // The first call of a short kernel consists mostly of cache misses. Several warm calls show how
+    // long one takes.
     while (calls > 1) {
       const double warm = time_once(calls);
       const int64_t wanted = calls_per_sample(warm, kShortestSample);
@@ -76,7 +77,8 @@ Timing time_calls(const MeasureProtocol& protocol, double best_seconds, Function
     const double sample = time_once(calls);
     result.seconds.push_back(sample);
     total += sample * static_cast<double>(calls);
-    // Twice, unless the first call was slow enough itself: a thread may still have been on its way.
+    // Two samples are needed unless the first call was slow enough itself, because a thread may
+    // still have been moving to its core.
     const size_t proof = first - kColdSeconds > limit ? 1 : 2;
     if (first > limit && result.seconds.size() == proof && sample > limit &&
         result.seconds[0] > limit) {

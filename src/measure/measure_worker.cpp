@@ -13,11 +13,11 @@
 namespace heddle::measuring {
 namespace {
 
-// A group compiles for about so long: the machine changes over rarely, and little is lost when the
-// clock runs out in the middle.
+// Seconds that a group compiles. Switching between compiling and running is then rare, and little
+// is lost when the clock expires in between.
 constexpr double kGroupSeconds = 0.3;
 constexpr size_t kLargestGroup = 64;
-// A naive kernel reaches about this speed where it reads memory against the grain.
+// The speed of a naive kernel that reads memory with large strides.
 constexpr double kNaiveFlopsPerSecond = 0.5e9;
 constexpr double kNaiveSeconds = 0.1;
 constexpr double kReferenceTimeout = 60;
@@ -34,7 +34,8 @@ int WorkerMeasurer::register_task(const TuneTask& task) {
 
 WorkerProcess::Start WorkerMeasurer::start_options() const {
   const int64_t limit = options_.protocol.memory_limit_bytes;
-  // Within a container the file cache counts as used: a floor, so that a full one stops nobody.
+  // In a container the file cache counts as used memory. The least limit keeps measuring possible
+  // there.
   constexpr int64_t kLeastMemory = int64_t{512} << 20;
   const int64_t free = free_memory_bytes();
   const WorkerHello hello{.measure = options_.protocol,
@@ -46,7 +47,7 @@ WorkerProcess::Start WorkerMeasurer::start_options() const {
           .hello = to_json(hello)};
 }
 
-/// The first `count` workers are to know every task there is.
+/// Starts the first `count` workers and tells them every task.
 void WorkerMeasurer::start_workers(size_t count) {
   const Lap lap(spent_, "start");
   workers_.start(count, tasks_.count());
@@ -54,8 +55,8 @@ void WorkerMeasurer::start_workers(size_t count) {
 
 // ---- the reference -----------------------------------------------------------------------------
 
-/// Nothing to do when it is there. False when the clock expired. A task without a reference is
-/// measured unchecked, and its results say so.
+/// Makes the reference if it does not exist yet. Returns false when the clock expired. A task
+/// without a reference is measured unchecked, and its results say so.
 bool WorkerMeasurer::make_reference(int task, const TuneClock& clock) {
   MeasuredTask& of = tasks_[task];
   if (!options_.protocol.check_output || of.reference->ready() || of.no_reference) return true;
@@ -83,7 +84,8 @@ bool WorkerMeasurer::make_reference(int task, const TuneClock& clock) {
         "no reference for '" + of.task.name + "': " +
             (event->answer ? event->answer->at("message").as_string() : event->death.message));
   }
-  of.no_reference = !of.reference->ready();  // once is enough: it would fail in every round
+  of.no_reference =
+      !of.reference->ready();  // not tried again, because it would fail in every round
   return true;
 }
 
@@ -109,7 +111,7 @@ void WorkerMeasurer::finish(Batch& batch, size_t candidate, const MeasureResult&
 size_t WorkerMeasurer::group_size(const Batch& batch) const {
   const auto workers = static_cast<double>(workers_.size());
   double count = kGroupSeconds * workers / mean_compile_;
-  // Near the end, smaller ones: what is compiled is to be measured as well.
+  // Groups are smaller near the end, because compiled candidates must be measured too.
   const auto lanes = static_cast<double>(lanes_.at(batch.task).count());
   const double each = mean_compile_ / workers + mean_run_ / lanes;
   count = std::min(count, 0.5 * batch.clock.left_s() / each);
@@ -117,7 +119,7 @@ size_t WorkerMeasurer::group_size(const Batch& batch) const {
   return std::min({batch.todo.size(), kLargestGroup, static_cast<size_t>(count)});
 }
 
-/// False when the clock expired.
+/// Returns false when the clock expired.
 bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& group) {
   std::deque<size_t> queue(group.begin(), group.end());
   std::vector<size_t> at_work(workers_.size());
@@ -142,7 +144,7 @@ bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& grou
     const size_t candidate = at_work[event->worker];
     std::vector<size_t>& list = batch.compiled[event->worker];
     if (!event->answer) {
-      // The others that it had compiled are compiled again, by whom is free.
+      // Other candidates that the worker had compiled are compiled again, by any worker.
       queue.insert(queue.end(), list.begin(), list.end());
       list.clear();
       if (event->death.candidate == static_cast<int>(candidate)) {

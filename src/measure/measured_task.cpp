@@ -28,7 +28,7 @@ bool same_range(const TuneTask& a, const TuneTask& b, size_t i) {
   return x->lo == y->lo && x->hi == y->hi;
 }
 
-/// Another task that has the random input `i` of this one.
+/// Another task that has random input `i` of this one.
 const MeasuredTask* who_has(const TuneTask& task, size_t i,
                             std::span<const std::shared_ptr<MeasuredTask>> others) {
   const Tensor& t = task.args[i];

@@ -9,8 +9,8 @@
 namespace heddle::measuring {
 namespace {
 
-// Inputs and right answers of so many bytes are kept for tasks that come back, or of a quarter of
-// the memory that is free.
+// Bytes of inputs and references that are kept for tasks that are measured again. At most a quarter
+// of the free memory is used.
 constexpr int64_t kKeptBytes = int64_t{2} << 30;
 
 int64_t kept_bytes() { return std::max(kKeptBytes, free_memory_bytes() / 4); }
@@ -32,14 +32,14 @@ int MeasuredTasks::add(const TuneTask& task) {
 
 Json MeasuredTasks::message(size_t id, size_t workers) const {
   if (!tasks_[id]) return {};
-  // Each its own copy, unless those of all would take too much.
+  // Each worker has its own copy, unless the copies of all would take too much memory.
   const int64_t copies = tasks_[id]->input_bytes() * static_cast<int64_t>(workers);
   return task_message(static_cast<int>(id), *tasks_[id], copies <= free_memory_bytes() / 8);
 }
 
 void MeasuredTasks::evict() {
   const int64_t most = kept_bytes();
-  std::set<const void*> counted;  // inputs that tasks share
+  std::set<const void*> counted;  // inputs that tasks share count once
   int64_t bytes = 0;
   for (size_t i = tasks_.size(); i-- > 0;) {
     if (!tasks_[i]) continue;

@@ -12,12 +12,13 @@ namespace heddle::measuring {
 namespace {
 
 constexpr int64_t kLine = 64;
-// Of the last cache, activations and others take a part.
+// The share of the last-level cache that weights may take. Activations and other data take the
+// rest.
 constexpr double kShareOfLastCache = 0.75;
-// Reading so many times the size of a cache leaves nothing else in it, whatever it replaces.
+// Reading this many times the size of a cache replaces all its contents, whatever its policy is.
 constexpr int64_t kTimesTheCache = 2;
 
-/// Every line of an array is read, each thread its share.
+/// Reads every line of an array. Each thread reads a share.
 void read(const NDArray& array) {
   std::atomic<int64_t> unused{0};
   parallel_for((array.bytes() + kLine - 1) / kLine, [&](int64_t begin, int64_t end) {
@@ -28,7 +29,7 @@ void read(const NDArray& array) {
   });
 }
 
-/// No cache holds a line of it afterwards, where this processor can be told so.
+/// Removes all lines of the array from all caches, on processors with an instruction for it.
 void flush(const NDArray& array) {
 #if defined(__x86_64__)
   parallel_for((array.bytes() + kLine - 1) / kLine, [&](int64_t begin, int64_t end) {
@@ -58,7 +59,7 @@ NetworkCaches::NetworkCaches(int64_t network_bytes, const Target& machine)
 
 void NetworkCaches::before_call(std::span<const NDArray> weights, std::span<const NDArray> inputs) {
   if (!active()) return;
-  read(elsewhere_);  // code and all: other nodes ran
+  read(elsewhere_);  // replaces the caches' contents, as other nodes would
   if (where_ == WeightsIn::Memory) {
     for (const NDArray& w : weights) flush(w);
   }

@@ -19,11 +19,11 @@
 namespace heddle::measuring {
 namespace {
 
-// Far more than anybody asks for at once.
+// Far more candidates than any request has.
 constexpr size_t kMostCandidates = 4096;
 constexpr double kLongestRequest = 3600;
 
-/// Why kernels for `target` are not measured here; "" where they are.
+/// Why kernels for `target` cannot be measured on this machine; "" where they can.
 std::string why_not_here(const std::string& text) {
   if (text.empty()) return "";
   const Target target = Target::parse(text);
@@ -60,16 +60,16 @@ class NodeServer {
   }
 
  private:
-  /// As it was told, and as workers are told of it.
+  /// A task as it was received and as the workers know it.
   struct Known {
     std::shared_ptr<MeasuredTask> told;
-    size_t number = 0;  ///< for the compiler
+    size_t number = 0;  ///< its number for the compiler
   };
-  /// What a request is about.
+  /// The candidates of a request.
   struct Asked {
     std::vector<int64_t> trials;
     std::vector<Schedule> schedules;
-    std::vector<const Json*> codes;  ///< null: there is none
+    std::vector<const Json*> codes;  ///< null for a candidate without code
     bool compiled() const { return std::find(codes.begin(), codes.end(), nullptr) == codes.end(); }
   };
 
@@ -130,7 +130,7 @@ class NodeServer {
       if (!event->answer->contains("error")) return *event->answer;
       const MeasureResult why = failed(*event->answer);
       return failure_json(why.error, why.message);
-    } catch (const Error& e) {  // no worker can be started
+    } catch (const Error& e) {  // no worker could be started
       return Json::object({{"failed", e.message}});
     }
   }
@@ -141,7 +141,7 @@ class NodeServer {
 
   // ---- measuring -------------------------------------------------------------------------------
 
-  /// Replies for those of which the steps do not apply.
+  /// Reads the candidates. Replies at once for those whose steps do not apply.
   Asked read_candidates(const Json& request, const MeasuredTask& of) {
     const std::vector<Json>& all = request.at("candidates").elements();
     if (all.size() > kMostCandidates)
@@ -167,7 +167,7 @@ class NodeServer {
     reply(std::move(out));
   }
 
-  /// With code for all of them one worker is enough, and its runner stays warm.
+  /// If all candidates have code, one worker is enough, and its runner stays warm.
   LocalMeasurer& measurer(bool compiled) {
     std::unique_ptr<LocalMeasurer>& at = measurers_[compiled];
     if (at) return *at;
@@ -210,7 +210,7 @@ class NodeServer {
 
   void measure(LocalMeasurer& measurer, const MeasuredTask& of, const Asked& asked,
                const Json& request, const TuneClock& clock) {
-    // The measurer of CPUs times it among its candidates.
+    // The measurer for CPUs times the static choice among the candidates.
     const double base =
         hello_.kind == WorkerKind::Cuda ? time_base(measurer, of, request, clock) : 0;
     const double best = request.get_double("best", std::numeric_limits<double>::infinity());
@@ -223,7 +223,7 @@ class NodeServer {
                      });
   }
 
-  /// 0 where it fails.
+  /// Seconds of the static choice; 0 where it fails.
   double time_base(LocalMeasurer& measurer, const MeasuredTask& of, const Json& request,
                    const TuneClock& clock) {
     const std::vector<Schedule> only{replay_schedule(of, of.default_schedule).schedule};
@@ -236,7 +236,7 @@ class NodeServer {
   }
 
   Channel& channel_;
-  WorkerHello hello_;  ///< of its workers
+  WorkerHello hello_;  ///< the settings of its workers
   int64_t id_ = 0;
   std::map<int64_t, Known> tasks_;
   std::vector<Json> for_compiler_;

@@ -15,12 +15,13 @@ namespace heddle::measuring {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-// Sums of products in f64, by vectors; a function and its error cost sixty times as much.
+// Operations per second of sums of products in f64 with vectors. A function with its error takes
+// sixty times as long.
 constexpr double kFlopsPerSecond = 1e9;
 constexpr double kFunctionFlops = 60;
 constexpr double kLongestSeconds = 1;
 
-// Seconds for values and errors, and bytes of the two in f64.
+// Whether the seconds for values and errors, and the bytes of both in f64, are small enough.
 bool affordable(const TuneTask& task) {
   const ComputeDag& dag = task.tmpl.dag();
   double flops = 0, bytes = 0;
@@ -41,20 +42,21 @@ bool affordable(const TuneTask& task) {
 ErrorModel error_model(const TuneTask& task) {
   ErrorModel model;
   model.tf32 = task.tmpl.options().allow_tf32;
-  // Of the declaration, not of the task's template: a worker has the declaration alone.
+  // The alternatives of the declaration are used and not those of the template, because a worker
+  // knows the declaration only.
   for (const Alternative& a : alternatives_of(task.tmpl.dag(), task.tmpl.target(), {})) {
     model.by_largest = model.by_largest || a.error_growth > 1;
   }
   return model;
 }
 
-// What a rounding of the result alone may do: a bound of 0 is for what is copied.
+// The relative error of one rounding of the result. A bound of 0 would allow copies only.
 double roundoff(DataType t) {
   if (!t.is_float()) return 0;
   return t == f64 ? 0x1p-52 : t == f16 ? 0x1p-10 : t == bf16 ? 0x1p-7 : 0x1p-23;
 }
 
-// Of one element, beside the error of the value.
+// The difference of two elements. Equal infinities and two NaNs differ by 0.
 double distance(double reference, double value) {
   if (reference == value || (std::isnan(reference) && std::isnan(value))) return 0;
   const double d = std::abs(reference - value);
@@ -73,7 +75,7 @@ NDArray allowed_difference(const NDArray& reference, const NDArray& value, const
                            int64_t* wrong) {
   NDArray out = NDArray::empty(reference.shape(), f32);
   const double relative = roundoff(reference.dtype());
-  // get() takes ten times as long.
+  // Direct access, because get() takes ten times as long.
   const auto* f32s = reference.dtype() == f32 ? reference.data<float>() : nullptr;
   const auto* values = value.dtype() == f64 ? value.data<double>() : nullptr;
   const auto* errors = error.defined() && error.dtype() == f64 ? error.data<double>() : nullptr;
@@ -81,7 +83,8 @@ NDArray allowed_difference(const NDArray& reference, const NDArray& value, const
     const double v = values ? values[i] : value.get(i);
     const double r = f32s ? static_cast<double>(f32s[i]) : reference.get(i);
     double e = errors ? errors[i] : error.defined() ? error.get(i) : 0;
-    if (std::isnan(e)) e = std::isnan(v) ? 0 : kInf;  // of what is no number for certain
+    if (std::isnan(e))
+      e = std::isnan(v) ? 0 : kInf;  // a NaN bound allows NaN only, or any difference
     if (std::isfinite(v)) e += relative * std::abs(v);
     const double d = distance(r, v);
     if (!(d <= e)) ++*wrong;

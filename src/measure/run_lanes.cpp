@@ -5,7 +5,8 @@
 namespace heddle::measuring {
 namespace {
 
-// The time of the static choice beside others, over that alone, from which they are too many.
+// The largest allowed time of the static choice in several lanes, relative to its time alone. Above
+// it there are too many lanes.
 constexpr double kMostContention = 1.1;
 
 double median_of(std::span<const double> values) {

@@ -14,7 +14,7 @@
 namespace heddle::measuring {
 namespace {
 
-// Of a page on any machine that we know.
+// A multiple of the page size of all supported machines, in bytes.
 constexpr int64_t kPlace = 64 << 10;
 
 [[noreturn]] void no_memory(int64_t bytes) {
@@ -44,7 +44,7 @@ SharedRegion SharedRegion::map(int fd, const Json& place, int64_t bytes, Access 
   struct stat file{};
   const int64_t offset = place.at(0).as_int();
   if (fd < 0 || ::fstat(fd, &file) != 0) throw_user_error("there is no memory that is shared here");
-  // Beyond the end of a file a read is a signal.
+  // Reading mapped memory beyond the end of a file raises a signal.
   if (offset < 0 || offset % kPlace != 0 || bytes <= 0 || place.at(1).as_int() != bytes ||
       offset > file.st_size || bytes > file.st_size - offset) {
     throw_user_error("there are no " + std::to_string(bytes) + " shared bytes at " + place.dump());
@@ -55,7 +55,7 @@ SharedRegion SharedRegion::map(int fd, const Json& place, int64_t bytes, Access 
 SharedRegion::~SharedRegion() {
   if (data_) ::munmap(data_, static_cast<size_t>(bytes_));
   if (owner_) {
-    // A refusal costs memory only.
+    // A failure only costs memory.
     [[maybe_unused]] const int given_back =
         ::fallocate(*owner_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                     static_cast<off_t>(offset_), static_cast<off_t>(bytes_));

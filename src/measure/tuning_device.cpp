@@ -15,12 +15,12 @@ namespace {
 constexpr int kDevice = 0;
 constexpr int kMostLaunches = 4096;
 constexpr int kMostSets = 1024;
-// Of the memory that the device has, for copies of the arguments.
+// The largest share of the device's memory for copies of the arguments.
 constexpr double kSetsShare = 0.25;
 
 using Sets = std::vector<std::vector<NDArray>>;
 
-/// What no kernel computes: NaN, or no likely value of an integer.
+/// A value that kernels do not compute: NaN, or an unlikely integer.
 double poison_of(DataType type) {
   if (type == boolean) return 1;
   if (type.is_float()) return std::nan("");
@@ -32,7 +32,7 @@ class GpuKernelOnDevice : public DeviceKernel {
   GpuKernelOnDevice(KernelCode code, const Sets& sets, const std::vector<NDArray>& outputs)
       : sets_(sets), outputs_(outputs) {
     const Kernel kernel(std::move(code));
-    // Each set is packed once and for all: one kernel remembers but a few.
+    // The constants of each set are packed once, because one kernel remembers only a few sets.
     for (size_t i = 0; i < sets_.size(); ++i) {
       kernels_.push_back(kernel.has_persistent() && i > 0 ? kernel.clone() : kernel);
     }
@@ -83,7 +83,8 @@ class GpuKernelOnDevice : public DeviceKernel {
  private:
   void call_set(size_t i) { kernels_[i % sets_.size()].call(sets_[i % sets_.size()]); }
 
-  // Whole rounds over the sets: the next graph begins with the first one again.
+  // The graph goes through the sets a whole number of times, so that the next graph begins with the
+  // first set.
   void capture(double seconds) {
     cuda::synchronize(kDevice);
     stream_.emplace(kDevice);
@@ -155,7 +156,7 @@ class Gpu0 : public TuningDevice {
 
  private:
   Sets sets_;
-  std::vector<NDArray> outputs_;  ///< of the first set
+  std::vector<NDArray> outputs_;  ///< the outputs of the first set
 };
 
 }  // namespace

@@ -20,13 +20,14 @@ constexpr int kNoSignal = MSG_NOSIGNAL;
 constexpr int kNoSignal = 0;
 #endif
 
-// Far more than any message: a length beyond it is garbage.
+// Far more bytes than any message has. A larger length means that the stream is corrupt.
 constexpr uint32_t kLongest = 256u << 20;
-// A frame that has begun is there at once, unless whoever writes it has stopped.
+// Milliseconds for the rest of a frame that has begun. It takes longer only if the writer has
+// stopped.
 constexpr int kFrameMilliseconds = 30'000;
 
-/// What a frame begins with: four letters, the last one the version, and the length of its text,
-/// least byte first.
+/// A frame begins with four letters, the last of which is the version, and the length of its text
+/// in four bytes, least significant byte first.
 constexpr size_t kHeader = 8;
 
 std::string header_of(size_t length) {
@@ -36,7 +37,7 @@ std::string header_of(size_t length) {
   return out;
 }
 
-/// The length of the text behind a header. Throws a User error for what is none.
+/// The length of the text after a header. Throws a User error where the header is not one.
 size_t length_in(const char* header) {
   if (std::memcmp(header, "HDW", 3) != 0) throw_user_error("what arrived is no frame of a message");
   const int version = header[3] - '0';
@@ -55,7 +56,7 @@ size_t length_in(const char* header) {
   return length;
 }
 
-/// A socket, or a pipe.
+/// Writes to a socket or a pipe.
 ssize_t write_some(int fd, const char* bytes, size_t count) {
   const ssize_t n = ::send(fd, bytes, count, kNoSignal);
   return n < 0 && errno == ENOTSOCK ? ::write(fd, bytes, count) : n;
@@ -126,7 +127,8 @@ std::optional<Json> Channel::next() {
   return message;
 }
 
-/// `waits`: for the first byte as long as it takes. False at the end of the stream.
+/// With `waits` it waits for the first byte without a limit. Returns false at the end of the
+/// stream.
 bool Channel::read_exactly(char* bytes, size_t count, bool waits) {
   const size_t whole = count;
   while (count > 0) {
@@ -151,7 +153,8 @@ bool Channel::read_exactly(char* bytes, size_t count, bool waits) {
 std::optional<Json> Channel::receive() {
   char header[kHeader];
   if (!read_exactly(header, sizeof header, true)) return std::nullopt;
-  // Piece by piece: a length that is announced and does not come takes no memory.
+  // The text is read in pieces, so that an announced length takes no memory before the bytes
+  // arrive.
   constexpr size_t kPiece = size_t{1} << 20;
   const size_t length = length_in(header);
   std::string text;

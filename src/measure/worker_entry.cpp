@@ -1,4 +1,4 @@
-// The worker program: what it does before it serves, and what becomes of it when it cannot.
+// The worker program: what it does before it serves requests, and how it ends when it cannot serve.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@
 namespace heddle::measuring {
 namespace {
 
-/// What a worker has of whoever asks it.
+/// A worker's connection to the process that sends requests.
 struct Connection {
   Channel channel;
   WorkerStatus* status = nullptr;
@@ -33,7 +33,7 @@ WorkerStatus* map_status(int fd) {
   const int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
   void* memory = ::mmap(nullptr, sizeof(WorkerStatus), PROT_READ | PROT_WRITE, flags, fd, 0);
   if (memory == MAP_FAILED) throw_runtime_error("cannot map the status of a worker");
-  // The tuner has made it where it is shared.
+  // Where the status is shared, the tuner has constructed it.
   return fd < 0 ? new (memory) WorkerStatus : static_cast<WorkerStatus*>(memory);
 }
 
@@ -44,7 +44,8 @@ Connection connect_to_tuner(pid_t tuner) {
   return {Channel(kChannelFd), map_status(kStatusFd), kSharedFd};
 }
 
-/// Requests on the standard input, answers on the standard output, which candidates are kept from.
+/// Requests come from the standard input and answers go to the standard output. Candidates cannot
+/// write to it.
 Connection connect_to_pipes() {
   ::signal(SIGPIPE, SIG_IGN);
   const int in = ::fcntl(0, F_DUPFD_CLOEXEC, 10), out = ::fcntl(1, F_DUPFD_CLOEXEC, 10);
@@ -55,7 +56,7 @@ Connection connect_to_pipes() {
   return {Channel(in, out), map_status(-1), -1};
 }
 
-/// Of `--of-tuner=pid`, the last argument.
+/// The process id in `--of-tuner=pid`, the last argument.
 std::optional<pid_t> tuner_of(int argc, const char* const* argv) {
   constexpr std::string_view kOption = "--of-tuner=";
   const std::string_view last = argc > 1 ? argv[argc - 1] : "";
@@ -78,7 +79,7 @@ void serve(Connection& connection, const WorkerHooks& hooks) {
     channel.send(refusal);
     throw;
   }
-  if (hello.node) {  // its workers have the limits
+  if (hello.node) {  // the workers of a node have the limits
     die_with_parent(::getppid());
     return serve_node(channel, hello);
   }
@@ -112,8 +113,7 @@ int run_worker(int argc, const char* const* argv, const WorkerHooks& hooks) {
     status = 1;
   }
   std::fflush(stderr);
-  // Nothing is torn down: this may be a runner, in which a candidate has smashed what that would
-  // touch.
+  // Destructors do not run: this may be a runner in which a candidate has overwritten their data.
   ::_exit(status);
 }
 
@@ -125,7 +125,7 @@ int worker_main(int argc, const char* const* argv) { return measuring::run_worke
 
 }  // namespace heddle
 
-/// What the program heddle-worker looks for in the library.
+/// The entry point that the program heddle-worker looks up in the library.
 extern "C" int heddle_worker_main(int argc, const char* const* argv) {
   return heddle::worker_main(argc, argv);
 }

@@ -20,10 +20,10 @@
 namespace heddle::measuring {
 namespace {
 
-// What a worker may print before the rest is lost.
+// Bytes that a worker may print. Further output is lost.
 constexpr rlim_t kNoiseBytes = 1 << 20;
 
-// Bytes of writable private memory now; what RLIMIT_DATA counts.
+// Bytes of writable private memory in use, which RLIMIT_DATA limits.
 int64_t data_bytes() {
   int64_t kilobytes = 0;
   if (std::FILE* file = std::fopen("/proc/self/status", "r")) {
@@ -50,7 +50,7 @@ void die_with_parent(pid_t parent) {
 #ifdef __linux__
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
-  if (::getppid() != parent) ::_exit(0);  // it died meanwhile
+  if (::getppid() != parent) ::_exit(0);  // the parent died meanwhile
 }
 
 void close_from(int first) {
@@ -70,16 +70,18 @@ void ignore_interrupts() {
 
 void limit_resources(int64_t memory_bytes) {
   limit(RLIMIT_CORE, 0);
-  // Of what it prints. Beyond it writing fails, without a signal.
+  // Limits the output. Beyond the limit writing fails without a signal.
   limit(RLIMIT_FSIZE, kNoiseBytes);
   ::signal(SIGXFSZ, SIG_IGN);
-  // Not RLIMIT_AS: that counts what is only reserved, 64 MiB for every thread that allocates.
+  // RLIMIT_AS is not used, because it counts reserved memory: 64 MiB for every thread that
+  // allocates.
   if (memory_bytes > 0) {
     limit(RLIMIT_DATA, static_cast<rlim_t>(data_bytes() + memory_bytes));
   }
-  // LLVM aborts when it is out of memory, and so would much else: say what it was, and end.
+  // LLVM and much other code abort when memory is exhausted. This handler ends the process with a
+  // status that names the cause.
   std::set_new_handler([] { ::_exit(kExitOutOfMemory); });
-  // If the whole machine runs out of memory, a worker is to go first.
+  // If the whole machine runs out of memory, the system should kill a worker first.
   if (const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); fd >= 0) {
     [[maybe_unused]] const ssize_t written = ::write(fd, "900", 3);
     ::close(fd);
@@ -92,13 +94,13 @@ void allow_more_memory(int64_t bytes) {
   limit(RLIMIT_DATA, static_cast<rlim_t>(static_cast<int64_t>(r.rlim_cur) + bytes));
 }
 
-// What one compilation frees the next one takes: not given back to the system in between (7 % of
-// the time to compile a matmul went into page faults). It counts as a worker's memory all the same.
+// Memory that one compilation frees is kept for the next one and not returned to the system (7 % of
+// the time to compile a matmul was spent on page faults). It still counts as memory of the worker.
 void keep_freed_memory() {
 #ifdef __GLIBC__
   ::mallopt(M_TRIM_THRESHOLD, 256 << 20);
   ::mallopt(M_TOP_PAD, 16 << 20);
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);  // arrays are as everywhere
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);  // arrays are mapped as in other processes
 #endif
 }
 

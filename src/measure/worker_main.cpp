@@ -26,12 +26,12 @@
 namespace heddle::measuring {
 namespace {
 
-// A turn of a candidate in a race lasts about so long, so that what the one before it left in the
-// caches and in the branch predictor weighs little.
+// Seconds of a candidate's turn in a race. It is long enough that the state which the previous
+// candidate left in the caches and in the branch predictor has little weight.
 constexpr double kTurnSeconds = 1e-3;
-// A new runner's first calls pay for pages that are not mapped yet and for threads that still share
-// a core (row sum 197x768 took 14 us for its first 6 ms, 4.4 us then); so do those after a pause in
-// which answers were checked. Nothing is timed before.
+// Seconds of warm-up of a new runner, and after a pause in which results were checked. The first
+// calls are slowed down by pages that are not mapped yet and by threads that share a core (row sum
+// 197x768: 14 us for the first 6 ms, 4.4 us afterwards).
 constexpr double kWarmUpSeconds = 20e-3;
 
 class CpuServer : public WorkerServer {
@@ -55,7 +55,7 @@ class CpuServer : public WorkerServer {
       } else if (what == "forget") {
         kernels_.clear();
       } else if (what == "rest") {
-        // Nothing is torn down: a candidate may have smashed what that would touch.
+        // Destructors do not run, because a candidate may have overwritten their data.
         if (is_runner_) ::_exit(0);
       } else if (what != "run" && what != "reference" && what != "race") {
         throw_user_error("a worker is asked to '" + what + "'");
@@ -74,7 +74,7 @@ class CpuServer : public WorkerServer {
     Kernel kernel;
   };
 
-  /// The task that a run, a race or a reference is of; -1: of none that is known.
+  /// The task that a run, a race or a reference belongs to; -1 where it is not known.
   int64_t measured_with(const Json& request) const {
     if (const Json* task = request.find("task")) return task->as_int();
     const Json* slot = request.find("slot");
@@ -84,8 +84,8 @@ class CpuServer : public WorkerServer {
     return compiled == kernels_.end() ? -1 : compiled->second.task;
   }
 
-  /// A runner that is timed beside others has CPUs of its own. Where the system refuses them the
-  /// runs are as they are without.
+  /// Binds a runner that is timed beside others to its own CPUs. If the system refuses, the runner
+  /// continues unbound.
   static void keep_to_cpus(const Json& request) {
     const Json* named = request.find("cpus");
     if (named == nullptr) return;
@@ -94,10 +94,11 @@ class CpuServer : public WorkerServer {
     internal::run_on_cpus(cpus);
   }
 
-  // True in the runner. In the worker it returns when the runner has ended, and the next request is
-  // its own. The worker never starts threads, so that nothing is lost in the copy.
+  // Returns true in the runner. In the worker it returns false when the runner has ended, and the
+  // worker handles the next request. The worker never starts threads, because a fork would not copy
+  // them.
   bool fork_runner(const Json& request) {
-    tasks_.hold(measured_with(request));  // its children share the copies
+    tasks_.hold(measured_with(request));  // runners share the copies
     const pid_t worker = ::getpid();
     const pid_t runner = ::fork();
     if (runner < 0) throw_runtime_error("fork: " + std::string(std::strerror(errno)));
@@ -130,14 +131,16 @@ class CpuServer : public WorkerServer {
       return failure(memory ? MeasureError::OutOfMemory : MeasureError::Compile, e.what());
     }
     if (!error) return failure(MeasureError::Crash, e.what());
-    // Arguments are right, so that a kernel or an array that throws had no memory.
+    // The arguments are correct, so an exception of a kernel or an array means that memory is
+    // exhausted.
     release_workspaces();
     return failure(
         error->kind == ErrorKind::Runtime ? MeasureError::OutOfMemory : MeasureError::Crash,
         e.what());
   }
 
-  // The static choice beside others (-1) is nobody's fault.
+  // Candidate -1 is the static choice that runs beside others. Faults are injected into other
+  // candidates.
   void fault_of(const char* phase, int candidate, std::span<const NDArray> args) {
     if (candidate >= 0) fault(phase, candidate, args);
   }
@@ -157,7 +160,7 @@ class CpuServer : public WorkerServer {
     });
   }
 
-  // Arguments of the task at hand; the outputs of another are given back.
+  // The arguments of the current task. The outputs of other tasks are released.
   const TaskArrays& arrays_of(int64_t task) {
     if (task == arrays_task_) return arrays_;
     arrays_task_ = -1;
@@ -167,7 +170,8 @@ class CpuServer : public WorkerServer {
     return arrays_;
   }
 
-  /// What leaves the caches for a call of this kernel as they are to be; none: they stay warm.
+  /// The function that brings the caches into the required state before a call of this kernel. An
+  /// empty one keeps them warm.
   std::function<void()> before_call(const Compiled& compiled) {
     if (protocol_.cold.value_or(false)) return flusher();
     const int64_t bytes = tasks_.at(compiled.task).task.network_bytes;
@@ -193,7 +197,7 @@ class CpuServer : public WorkerServer {
     const int64_t l3 = Target::host().l3_bytes;
     const int64_t bytes = std::clamp<int64_t>(2 * l3, 16 << 20, 512 << 20);
     if (!flush_.defined()) flush_ = NDArray::zeros({bytes}, u8);
-    // Every thread its share: their own caches are to be cold as well.
+    // Every thread evicts a share, because the threads' own caches must be cold too.
     return [this] {
       parallel_for(flush_.size(), [&](int64_t begin, int64_t end) {
         std::memset(flush_.data<uint8_t>() + begin, ++flushes_ & 0xff,
@@ -220,7 +224,7 @@ class CpuServer : public WorkerServer {
     const ScopedThreads threads(threads_of(compiled.task));
     for (const NDArray& output : arrays_.outputs) poison(output);
     fault_of("run", candidate, arrays);
-    compiled.kernel.prepare(arrays);  // packed weights: once, and no part of a call
+    compiled.kernel.prepare(arrays);  // weights are packed once, outside of the timed calls
     const double prepared = timer.elapsed_s();
     status_.set(WorkerPhase::FirstCall, candidate);
     bool first = true;
@@ -236,7 +240,7 @@ class CpuServer : public WorkerServer {
     fault_of("output", candidate, arrays);
     MeasureResult result;
     result.seconds = timing.seconds;
-    // The static choice beside the candidates (-1) was checked when it was one.
+    // Candidate -1, the static choice beside others, was checked when it was a candidate.
     const std::string wrong =
         candidate < 0 ? "" : difference(compiled.task, result.median() < best, candidate);
     if (!wrong.empty()) return failure(MeasureError::WrongAnswer, wrong);
@@ -253,7 +257,7 @@ class CpuServer : public WorkerServer {
     return std::max(1, tasks_.at(task).task.tmpl.target().cores);
   }
 
-  /// Of the task's own declaration, or of an alternative of it.
+  /// The schedule of the reference, of the task's declaration or of an alternative of it.
   static ReplayedSchedule schedule_of(const MeasuredTask& of, ReferenceBy by) {
     const ComputeDag& dag = of.task.tmpl.dag();
     const Target& target = of.task.tmpl.target();
@@ -283,8 +287,8 @@ class CpuServer : public WorkerServer {
     return WorkerServer::difference(tasks_.at(task), arrays_of(task).outputs, all, candidate);
   }
 
-  // Runs a candidate once, on poisoned outputs, checks all of it, and sees how many calls make a
-  // turn. Nothing where it fails.
+  // Runs a candidate once on poisoned outputs, checks all its results, and determines the number of
+  // calls of a turn. Returns nothing where that fails.
   std::optional<Racer> enter(int candidate, const Compiled& compiled) {
     status_.set(WorkerPhase::Prepare, candidate);
     int64_t calls = 1;
@@ -312,7 +316,7 @@ class CpuServer : public WorkerServer {
         failed && checked.at("error").as_int() == static_cast<int64_t>(MeasureError::WrongAnswer);
     checked["checked"] = Json(candidate);
     reply(std::move(checked));
-    // It may have written elsewhere, too: the others race in another runner.
+    // The kernel may have written to other memory too, so the others race in another runner.
     if (wrong_answer) ::_exit(0);
     if (failed) return std::nullopt;
     return Racer{candidate, [this, &compiled, calls] { return turn(compiled, calls); }};
@@ -320,7 +324,7 @@ class CpuServer : public WorkerServer {
 
   double turn(const Compiled& compiled, int64_t calls) {
     const std::vector<NDArray>& arrays = arrays_of(compiled.task).args;
-    // Warm or cold, but never what the candidate before it made of the caches.
+    // The caches are warm or cold as required, but never as the previous candidate left them.
     const std::function<void()>& before = before_turn_[&compiled];
     before ? before() : compiled.kernel.call(arrays);
     const Timer timer;
@@ -347,7 +351,7 @@ class CpuServer : public WorkerServer {
       std::optional<Racer> racer = enter(static_cast<int>(candidates.at(i).as_int()), *compiled[i]);
       if (racer) racers.push_back(std::move(*racer));
     }
-    // In turns as well: the status names who runs, should it die.
+    // Candidates warm up in turns, and the status names the running one in case it dies.
     size_t next = 0;
     const auto one_turn = [&] {
       const Racer& r = racers[next++ % racers.size()];
@@ -366,7 +370,7 @@ class CpuServer : public WorkerServer {
   NDArray flush_;
   std::shared_ptr<NetworkCaches> caches_;
   int64_t caches_task_ = -1;
-  std::map<const Compiled*, std::function<void()>> before_turn_;  ///< of a race
+  std::map<const Compiled*, std::function<void()>> before_turn_;  ///< for each candidate of a race
   std::atomic<unsigned> flushes_{0};
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// So often is looked whether somebody cancelled.
+// Seconds between two tests whether the run was cancelled.
 constexpr double kGlance = 0.02;
 constexpr double kLastMessage = 5;
 constexpr int kAttempts = 3;
@@ -51,8 +51,8 @@ WorkerPool::WorkerPool(int workers, WorkerProcess::Start start, Introduce introd
   workers_.resize(static_cast<size_t>(workers));
 }
 
-/// Starts it if it does not live, and tells it what it does not know; what it answers is waited for
-/// elsewhere.
+/// Starts the worker if it is not alive, and tells it the tasks that it does not know. Its answers
+/// are waited for elsewhere.
 void WorkerPool::bring_up(Worker& worker, size_t tasks) {
   if (!worker.process || !worker.process->alive()) {
     worker = {};
@@ -89,7 +89,7 @@ void WorkerPool::start(size_t count, size_t tasks) {
 void WorkerPool::restart(size_t index, size_t tasks) {
   Worker& worker = workers_[index];
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    // It starts in milliseconds, and what the others say meanwhile is not lost.
+    // A worker starts within milliseconds. Messages of other workers are kept meanwhile.
     bring_up(worker, tasks);
     bool timed_out = false;
     if (hear_of_start(worker, &timed_out)) return;
@@ -97,7 +97,7 @@ void WorkerPool::restart(size_t index, size_t tasks) {
   }
 }
 
-// Waits for the answers of this one alone. False when it died, or took too long.
+// Waits for the answers of this worker only. Returns false when it died or took too long.
 bool WorkerPool::hear_of_start(Worker& worker, bool* timed_out) {
   Channel& channel = worker.process->channel();
   try {
@@ -105,7 +105,7 @@ bool WorkerPool::hear_of_start(Worker& worker, bool* timed_out) {
       const Channel::State state = channel.read_available();
       while (const std::optional<Json> answer =
                  worker.awaited > 0 ? channel.next() : std::nullopt) {
-        // Of an earlier request, or the end of a runner that had nothing to do.
+        // The answer belongs to an earlier request, or reports the end of an idle runner.
         if (!answer->contains("started")) continue;
         --worker.awaited;
         if (const Json* message = answer->find("message")) refused_ = message->as_string();
@@ -120,7 +120,7 @@ bool WorkerPool::hear_of_start(Worker& worker, bool* timed_out) {
       ::poll(&readable, 1, static_cast<int>(kGlance * 1e3));
     }
   } catch (const Error&) {
-    return false;  // that was no message
+    return false;  // the bytes were not a message
   }
   if (refused_.empty()) return true;
   const std::string why = std::exchange(refused_, {});
@@ -142,7 +142,7 @@ void WorkerPool::ask(size_t index, const Json& request, double allowed, double f
   worker.late.reset();
   Json numbered = request;
   numbered["id"] = Json(worker.request);
-  worker.process->channel().send(numbered);  // if it is dead, that is seen when it is waited for
+  worker.process->channel().send(numbered);  // waiting will show if the worker is dead
 }
 
 WorkerEvent WorkerPool::died(size_t index, bool timed_out) {
@@ -158,12 +158,12 @@ std::optional<WorkerEvent> WorkerPool::look_at(size_t index, bool readable) {
   Worker& worker = workers_[index];
   Channel& channel = worker.process->channel();
   try {
-    // Before the clock is looked at: a program that was stopped for a while finds answers that came
-    // in time.
+    // Answers are read before the clock is tested, so that a program that was suspended for a while
+    // finds answers that came in time.
     const Channel::State state = channel.read_available();
     while (std::optional<Json> answer = channel.next()) {
-      // Of an earlier request: a runner that ended while it had nothing to do, an answer that was
-      // no longer waited for.
+      // The answer belongs to an earlier request: an idle runner ended, or nobody waits for it any
+      // more.
       if (answer->get_int("id", 0) != worker.request) continue;
       const Json* status = answer->find("died");
       if (status == nullptr && (worker.timed_out || worker.stopped_seconds > 0)) {
@@ -186,19 +186,20 @@ std::optional<WorkerEvent> WorkerPool::look_at(size_t index, bool readable) {
     }
     if (state == Channel::State::Closed) return died(index, false);
   } catch (const Error&) {
-    return died(index, false);  // it sends what is no message: a candidate wrote over its memory
+    return died(index, false);  // it sent garbage, because a candidate overwrote its memory
   }
   return readable ? std::nullopt : watch(index);
 }
 
-// Kills what takes too long.
+// Kills a worker or runner that takes too long.
 std::optional<WorkerEvent> WorkerPool::watch(size_t index) {
   Worker& worker = workers_[index];
   const WorkerStatus& status = worker.process->status();
   const SteadyClock::time_point since{SteadyClock::duration(status.since_ns.load())};
   const double elapsed = seconds_since(std::max(worker.asked, since));
   if (elapsed > worker.allowed) {
-    // The end of a runner is told by its worker. If that does not come, the worker hangs as well.
+    // The worker reports the end of its runner. If that message does not come, the worker hangs
+    // too.
     if (worker.timed_out || !worker.process->kill_runner()) return died(index, true);
     worker.timed_out = true;
     worker.allowed += kLastMessage;
@@ -209,7 +210,7 @@ std::optional<WorkerEvent> WorkerPool::watch(size_t index) {
   return std::nullopt;
 }
 
-// Until watch() may have something to do.
+// Seconds until watch() may have something to do.
 double WorkerPool::patience(const Worker& worker) const {
   if (!worker.busy || worker.first_call > worker.allowed) return kGlance;
   const WorkerStatus& status = worker.process->status();
@@ -219,7 +220,7 @@ double WorkerPool::patience(const Worker& worker) const {
                     kGlance);
 }
 
-// The first thing that happens within the time; also what has happened already.
+// The first event within the time, including events that happened before.
 std::optional<WorkerEvent> WorkerPool::poll(double seconds) {
   std::vector<pollfd> fds;
   std::vector<size_t> who;

@@ -18,7 +18,7 @@
 namespace heddle::measuring {
 namespace {
 
-// No status that waitpid() gives.
+// A status that waitpid() never returns.
 constexpr int kUnknownStatus = -1;
 
 std::string signal_name(int number) {
@@ -52,7 +52,7 @@ struct OwnedFile {
   const int fd;
 };
 
-/// An own descriptor of `fd` beyond those that a worker's files are moved to.
+/// A duplicate of descriptor `fd`, with a number above those that a worker's files are moved to.
 int moved_up(int fd) {
   const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, 10);
   const int error = errno;
@@ -67,7 +67,7 @@ int new_memory_file(const char* name) {
   return moved_up(fd);
 }
 
-/// What posix_spawn is told of a worker's files and signals.
+/// The files and signals of a worker, for posix_spawn.
 class SpawnSettings {
  public:
   SpawnSettings(int channel, int status, int shared, int noise) {
@@ -84,8 +84,8 @@ class SpawnSettings {
     for (int s : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGTERM, SIGCHLD, SIGPIPE})
       sigaddset(&signals, s);
     ::posix_spawnattr_setsigdefault(&attributes_, &signals);
-    // Ctrl-C reaches everyone at the terminal: the tuner decides what becomes of a worker, which
-    // will ignore it as soon as it runs.
+    // Ctrl-C signals every process of the terminal. The tuner decides how a worker ends, so the
+    // worker ignores it as soon as it runs.
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     ::posix_spawnattr_setsigmask(&attributes_, &signals);
@@ -113,7 +113,7 @@ class SpawnSettings {
   posix_spawnattr_t attributes_;
 };
 
-// LLVM aborts with a message when malloc fails; a kernel without memory is an exception.
+// LLVM aborts with a message when malloc fails. A kernel without memory throws.
 bool names_memory(const std::string& text) {
   return text.find("out of memory") != std::string::npos ||
          text.find("Cannot allocate memory") != std::string::npos;
@@ -141,7 +141,7 @@ WorkerProcess::WorkerProcess(const Start& start) {
     throw_no_process("socketpair", errno);
   channel_ = Channel(fds[0]);
   const OwnedFile theirs(moved_up(fds[1]));
-  const OwnedFile shared(new_memory_file("heddle-status"));  // closed when the worker has it
+  const OwnedFile shared(new_memory_file("heddle-status"));  // closed here once the worker has it
   if (::ftruncate(shared.fd, sizeof(WorkerStatus)) != 0) throw_no_process("ftruncate", errno);
   void* memory =
       ::mmap(nullptr, sizeof(WorkerStatus), PROT_READ | PROT_WRITE, MAP_SHARED, shared.fd, 0);
@@ -156,7 +156,7 @@ WorkerProcess::WorkerProcess(const Start& start) {
     std::vector<std::string> command = start.command;
     command.push_back("--of-tuner=" + std::to_string(::getpid()));
     pid_ = settings.spawn(std::move(command));
-    channel_.send(start.hello);  // if it is dead already, that is seen when it is waited for
+    channel_.send(start.hello);  // waiting will show if the worker is dead
   } catch (...) {
     ::munmap(status_, sizeof(WorkerStatus));
     if (noise_ >= 0) ::close(noise_);
@@ -188,7 +188,7 @@ std::string WorkerProcess::last_words() const {
   const ssize_t n = ::pread(noise_, text, sizeof text, size > kMost ? size - kMost : 0);
   std::string out(text, n > 0 ? static_cast<size_t>(n) : 0);
   for (char& c : out) {
-    // Nothing but ASCII: a character may have been cut in two, and records are UTF-8.
+    // Only ASCII is kept, because a character may have been cut in two, and records are UTF-8.
     if (static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) >= 127) c = ' ';
   }
   const size_t last = out.find_last_not_of(' ');
@@ -207,8 +207,8 @@ WorkerDeath WorkerProcess::bury(bool timed_out) {
   }
   int status = 0;
   pid_t reaped = -1;
-  // A worker that closed its channel is at its end: it is given a moment, so that what it died of
-  // is seen and not that we killed it.
+  // A worker that closed its channel is about to end. It is given a short time, so that its own
+  // status is seen and not that of a kill.
   for (int i = 0; i < 2000 && !timed_out; ++i) {
     reaped = ::waitpid(pid_, &status, WNOHANG);
     if (reaped != 0 && !(reaped < 0 && errno == EINTR)) break;
@@ -221,7 +221,7 @@ WorkerDeath WorkerProcess::bury(bool timed_out) {
       reaped = ::waitpid(pid_, &status, 0);
     } while (reaped < 0 && errno == EINTR);
   }
-  // Somebody else may have waited for it: then all that is known is that it is gone.
+  // Another part of the program may have waited for the process. Its status is then unknown.
   if (reaped < 0) status = kUnknownStatus;
   pid_ = -1;
   channel_.close();

@@ -36,7 +36,7 @@ std::vector<std::string> worker_command(const std::vector<std::string>& command)
         std::string("give it the path of ") + kName + ", or unset it");
   }
   std::string looked;
-  // As it is installed, as it is built, and beside the library.
+  // The paths are those of an installation, of a build folder, and the folder of the library.
   for (const char* from : {HEDDLE_WORKER_FROM_LIBRARY, "../bin", "."}) {
     const std::string path = (library.parent_path() / from / kName).lexically_normal().string();
     if (can_run(path)) return {path, option};

@@ -14,7 +14,7 @@
 namespace heddle::measuring {
 namespace {
 
-constexpr int kFewestRounds = 6;  // below, the interval of a median is only a range
+constexpr int kFewestRounds = 6;  // with fewer rounds the interval of a median is the whole range
 
 }  // namespace
 
@@ -38,7 +38,7 @@ TaskArrays make_arrays(const MeasuredTask& of) {
 }
 
 bool WorkerServer::send(Json message) {
-  message["id"] = Json(status_.request.load());  // late answers are told from what was asked last
+  message["id"] = Json(status_.request.load());  // tells late answers from that to the last request
   return channel_.send(message);
 }
 
@@ -59,7 +59,8 @@ Json WorkerServer::with_schedule(const Json& request,
                                  const std::function<Json(const ReplayedSchedule&)>& use) {
   const auto candidate = static_cast<int>(request.at("candidate").as_int());
   status_.set(WorkerPhase::Compile, candidate);
-  if (candidate >= 0) fault("compile", candidate);  // the static choice is nobody's fault
+  if (candidate >= 0)
+    fault("compile", candidate);  // faults are not injected into the static choice
   std::optional<ReplayedSchedule> replayed;
   try {
     replayed = replay_schedule(task_of(request), request.at("steps"));
@@ -92,7 +93,8 @@ bool WorkerServer::decided(const std::vector<Racer>& racers) const {
   });
 }
 
-// {round: [[candidate, seconds]...]}, or the failure of one: {error, message, checked}.
+// Runs one round. Returns {round: [[candidate, seconds]...]}, or {error, message, checked} where a
+// candidate failed.
 Json WorkerServer::round(std::vector<Racer>& racers, const std::vector<size_t>& order) {
   Json turns = Json::array();
   int candidate = -1;

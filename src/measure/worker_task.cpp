@@ -18,7 +18,7 @@ int64_t bytes_of(const Tensor& t) {
     if (__builtin_mul_overflow(bytes, e, &bytes))
       throw_user_error("'" + t.name() + "' is too large");
   }
-  return std::max<int64_t>(bytes, 1);  // also of none
+  return std::max<int64_t>(bytes, 1);  // also without elements
 }
 
 Json ranges_json(const std::vector<std::optional<InputRange>>& ranges) {
@@ -51,11 +51,13 @@ TuneTask task_of(const Json& message, const Declaration& declaration) {
           .network_bytes = message.get_int("network_bytes", 0)};
 }
 
-// More than so much is not sent: frames have a limit, and each machine would have to have it.
+// The largest number of values that are sent. Frames have a limit, and each machine would have to
+// store the values.
 constexpr int64_t kMostValues = int64_t{64} << 20;
 
-/// {argument: digits} of the inputs that another machine would not draw just as this one does: what
-/// the caller makes, and constants of integers, which may be indices. Others are only multiplied.
+/// {argument: digits} for the inputs that another machine would not draw in the same way: those
+/// that the caller makes, and integer constants, which may be indices. Other constants are only
+/// multiplied.
 Json values_json(const TuneTask& task) {
   Json out = Json::object();
   int64_t bytes = 0;
@@ -98,7 +100,7 @@ std::function<NDArray(size_t)> inputs_from(const Json& message, const TuneTask& 
   };
 }
 
-/// All that the message of a task says of it, but not where its inputs are.
+/// All members of the message of a task except the location of its inputs.
 Json described(int id, const TuneTask& task) {
   Json out = Json::object({{"do", "task"}, {"task", id}, {"name", task.name}});
   if (task.message) {
@@ -109,7 +111,7 @@ Json described(int id, const TuneTask& task) {
   } else {
     out["target"] = Json(to_string(task.tmpl.target()));
     out["declaration"] = declaration_to_json(task.tmpl.dag(), task.args);
-    // Also those of rules that only this process has.
+    // Alternatives of rules that only this process has are included.
     Json alternatives = Json::array();
     for (int b = 0; b < task.tmpl.num_branches(); ++b) {
       const ComputeDag dag = task.tmpl.branch(b).dag();
@@ -170,7 +172,7 @@ void WorkerTasks::add(const Json& message) {
   const int64_t id = message.at("task").as_int();
   const std::shared_ptr<MeasuredTask> made = told_task(message);
   const Json* inputs = message.find("inputs");
-  if (inputs && inputs->is_bool() && !inputs->as_bool()) {  // it only compiles
+  if (inputs && inputs->is_bool() && !inputs->as_bool()) {  // the worker only compiles
     tasks_[id] = made;
     return;
   }
@@ -217,7 +219,7 @@ void WorkerTasks::hold(int64_t id) {
       try {
         task->inputs[i] = task->inputs[i].copy();
       } catch (const Error&) {
-        // No memory for it: it is measured with where it is.
+        // Without memory for a copy, the input is used where it is.
       }
     }
   }

@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-constexpr const char* kName = "network";  // in messages
+constexpr const char* kName = "network";  // the name in error messages
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// A network for a CPU as a library: an object file for each task, and weights as they are prepared.
+// Exports a network for a CPU as a library: an object file for each task, and weights in prepared
+// form.
 #include <map>
 #include <set>
 
@@ -18,13 +19,13 @@
 namespace heddle::network {
 namespace {
 
-/// A task as object code, and what of it runs now: the preparation of its constants.
+/// A task as object code, and the part of it that runs now: the preparation of its constants.
 struct CompiledTask {
   std::string entry;
-  std::vector<bool> read;  ///< of its arguments: does the step read or write them?
+  std::vector<bool> read;  ///< for each argument, whether the step reads or writes it
   std::vector<int> constants;
   std::vector<KernelArg> persistent;
-  CompiledModule prepare;  ///< no entries: nothing to prepare
+  CompiledModule prepare;  ///< without entries there is nothing to prepare
 };
 
 CompiledTask compile_one(const Schedule& schedule, size_t task, const std::string& object) {
@@ -39,7 +40,7 @@ CompiledTask compile_one(const Schedule& schedule, size_t task, const std::strin
   result.constants = program.constant_args;
   result.persistent = persistent_args(program);
   write_file_atomic(object, emit_llvm({program.main}, schedule.target(), "o"));
-  // The preparation runs here and now, whatever CPU the network is for.
+  // The preparation runs on this machine, whatever CPU the network is for.
   if (program.prepare.body) result.prepare = compile_llvm({program.prepare}, Target::host());
   return result;
 }
@@ -122,7 +123,7 @@ class CpuExporter {
     std::vector<void*> pointers;
     for (const void* c : constants) pointers.push_back(const_cast<void*>(c));
     for (const KernelArg& arg : task.persistent) {
-      // Elements that the preparation does not write (padding) are the same in every export.
+      // Zeros make elements that the preparation does not write (padding) equal in every export.
       made.push_back(NDArray::zeros(arg.shape, arg.dtype));
       pointers.push_back(made.back().data());
     }
@@ -137,8 +138,8 @@ class CpuExporter {
   const ExportScratch& scratch_;
   ExportedPlan plan_;
   std::vector<CompiledTask> tasks_;
-  std::vector<std::map<size_t, NDArray>> constants_;  ///< of each step, by position
-  std::map<const void*, int64_t> raw_;                ///< weights as they are, by their elements
+  std::vector<std::map<size_t, NDArray>> constants_;  ///< for each step, constants by position
+  std::map<const void*, int64_t> raw_;  ///< unprepared weights, by the address of their elements
   std::map<std::pair<size_t, std::vector<const void*>>, std::vector<int64_t>> prepared_;
 };
 

@@ -1,5 +1,6 @@
-// A network for a GPU as a library: a cubin for each task, and weights as they are. The library
-// prepares them on the GPU when it is opened, because the exporting machine may have none.
+// Exports a network for a GPU as a library: a cubin for each task, and weights without preparation.
+// The library prepares them on the GPU when it is opened, because the exporting machine may have no
+// GPU.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -112,7 +113,7 @@ class GpuExporter {
     return all;
   }
 
-  /// The number of the array, which is stored once.
+  /// The number of the array. Each array is stored once.
   int array_of(const NDArray& array, WeightsFile& weights) {
     const auto [known, is_new] =
         arrays_.try_emplace(array.data(), static_cast<int>(plan_.arrays.size()));
@@ -124,9 +125,10 @@ class GpuExporter {
   const ExportScratch& scratch_;
   ExportedGpuPlan plan_;
   std::vector<KernelCode> codes_;
-  std::map<const void*, int> arrays_;                             ///< by their elements
-  std::map<std::pair<int, std::vector<int>>, int64_t> prepared_;  ///< first buffer, by kernel
-  int64_t num_prepared_ = 0;                                      ///< buffers
+  std::map<const void*, int> arrays_;  ///< keyed by the address of the elements
+  std::map<std::pair<int, std::vector<int>>, int64_t>
+      prepared_;              ///< the first prepared buffer, keyed by kernel and constants
+  int64_t num_prepared_ = 0;  ///< number of prepared buffers
 };
 
 }  // namespace

@@ -69,7 +69,7 @@ ExportedNetwork export_network(const Network& network, const std::vector<Tensor>
       options.name};
   network::check(request);
   std::error_code error;
-  std::filesystem::create_directories(folder, error);  // where that fails, the next line says so
+  std::filesystem::create_directories(folder, error);  // the next line reports a failure
   const network::ExportScratch scratch(folder);
   const network::ExportedInterface made = request.target().is_cuda()
                                               ? network::write_for_gpu(request, scratch)

@@ -14,7 +14,7 @@ namespace {
 
 bool is_output(const Tensor& t) { return !t.op()->is_placeholder(); }
 
-/// The position among inputs, then outputs, of the argument `a`.
+/// The position of argument `a` among the inputs, followed by the outputs.
 int64_t tensor_of(const std::vector<Tensor>& args, size_t a) {
   const auto before = std::count_if(args.begin(), args.begin() + static_cast<long>(a), is_output);
   const auto inputs =

@@ -1,4 +1,4 @@
-// The generated C of an exported network for a GPU: its tables, with the functions around them.
+// Generates the C file of an exported network for a GPU: its tables and the functions around them.
 #include "network/exported_text_parts.h"
 #include "runtime/exported_network.h"
 
@@ -11,7 +11,7 @@ EXPORT int @name@_run_on_gpu(void* network, const void* const* inputs, void* con
 }
 )";
 
-/// A string of the assembler, within one of C.
+/// A string literal of the assembler, inside a string literal of C.
 std::string assembler_string(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -42,7 +42,7 @@ std::string extents_text(const std::array<unsigned, 3>& e) {
          "}";
 }
 
-/// heddle_launch::maps.
+/// The tensor maps as numbers, in the layout of heddle_launch::maps.
 std::vector<int64_t> map_numbers(const std::vector<cuda::TensorMap>& maps) {
   std::vector<int64_t> out;
   for (const cuda::TensorMap& m : maps) {

@@ -1,4 +1,4 @@
-// The generated header of an exported network.
+// Generates the header of an exported network.
 #include <cctype>
 
 #include "network/exported_text_parts.h"
@@ -6,7 +6,7 @@
 namespace heddle::network {
 namespace {
 
-/// For a comment: what could end it is left out.
+/// `text` for use in a comment, without characters that could end the comment.
 std::string plain(const std::string& text) {
   std::string out;
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// The generated C of an exported network for a CPU: its tables, with the functions around them.
+// Generates the C file of an exported network for a CPU: its tables and the functions around them.
 #include <algorithm>
 
 #include "network/exported_text_parts.h"

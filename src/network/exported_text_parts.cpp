@@ -96,7 +96,7 @@ std::string tensors_text(const ExportedInterface& interface) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     text += "static const int64_t shape" + std::to_string(i) + "[] = {";
     for (const int64_t extent : tensors[i].shape) text += std::to_string(extent) + ", ";
-    text += "0};\n";  // a scalar's would be empty, which C does not have
+    text += "0};\n";  // C has no empty arrays, as that of a scalar would be
   }
   text += "static const heddle_tensor tensors[] = {\n";
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -42,8 +42,8 @@ class Cuts {
   }
 
  private:
-  /// The stages from a reduction to the output stage of its group are its epilogue, and end no
-  /// other node. Where two convolutions meet in a sum, one of them has the sum and what follows:
+  /// The stages from a reduction to the output stage of its group are its epilogue and end no other
+  /// node. Where two convolutions meet in a sum, one of them takes the sum and the stages after it:
   ///
   ///   conv -> bias -+                      a node that ends at bias
   ///   conv -> bias -+-> add -> relu        a node that ends at relu
@@ -52,7 +52,7 @@ class Cuts {
     depends[anchor] = 1;
     for (int u = anchor + 1; u < last; ++u) {
       for (const int p : dag_.info(u).producers) depends[u] |= depends[p];
-      if (depends[u]) taken_[u] = 1;  // all that reads it goes on to `last`
+      if (depends[u]) taken_[u] = 1;  // all its readers lead to `last`
     }
   }
 
@@ -98,9 +98,10 @@ class Cuts {
 
   const ComputeDag& dag_;
   std::vector<char> cut_, taken_;
-  std::vector<char> whole_;                     ///< concats that lie where their parts do
-  std::vector<int> parts_;                      ///< of these
-  std::vector<std::pair<int, int>> epilogues_;  ///< a reduction, and the output stage of its group
+  std::vector<char> whole_;  ///< concats that share memory with their parts
+  std::vector<int> parts_;   ///< the parts of these concats
+  std::vector<std::pair<int, int>>
+      epilogues_;  ///< pairs of a reduction and the output stage of its group
 };
 
 /// The stages of one node: those that it reads from memory, and those that it computes.
@@ -149,8 +150,8 @@ class NodeBuilder {
     return node_.task_inputs.back();
   }
 
-  /// In the order of the declaration's graph, which is the same for every equal declaration: so
-  /// the inputs of equal nodes correspond by position.
+  /// Sorts the inputs in the order of the declaration's graph, which is the same for equal
+  /// declarations. The inputs of equal nodes then correspond by position.
   void sort_inputs() {
     std::vector<Tensor> inputs, order = ComputeDag(node_.task_outputs).placeholders();
     for (const Tensor& t : order) {
@@ -178,8 +179,7 @@ std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const Target& ta
     if (dag.stage(s).is_placeholder()) external[s] = 1;
     if (dag.info(s).precomputable) external[s] = 0;
   }
-  // From the outputs backwards. A stage without readers, because all its readers prepare it, is not
-  // a node.
+  // Nodes are made from the outputs backwards. A stage whose readers all prepare it is not a node.
   std::vector<Tensor> wanted = dag.outputs();
   std::vector<ExtractedNode> nodes;
   for (int output_stage = dag.size() - 1; output_stage >= 0; --output_stage) {

@@ -11,7 +11,7 @@
 
 namespace heddle::network {
 
-// On separate threads, because kernels would have to wait for the pool for seconds.
+// Runs on separate threads, because compiling on the pool would keep kernels waiting for seconds.
 void for_each_task(size_t count, FunctionRef<void(size_t)> compile, FunctionRef<bool()> stop) {
   std::vector<std::exception_ptr> errors(count);
   std::atomic<size_t> next{0};

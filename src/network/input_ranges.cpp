@@ -6,7 +6,7 @@
 namespace heddle::network {
 namespace {
 
-// The limit of useful ranges, above which a 16-bit float overflows.
+// The largest absolute value of useful ranges. Larger values overflow 16-bit floats.
 constexpr double kLargest = 1e4;
 
 }  // namespace
@@ -16,7 +16,7 @@ std::optional<InputRange> drawn_range(const dag::ValueRange& range, DataType t) 
   const double lo = std::max(range.lo, -1.0), hi = std::min(range.hi, 1.0);
   if (lo == -1 && hi == 1) return std::nullopt;
   if (lo < hi) return InputRange{lo, hi};
-  // Beside [-1, 1], or a single value.
+  // The range lies outside of [-1, 1], or is a single value.
   if (!(std::abs(lo) < kLargest && std::abs(hi) < kLargest)) return std::nullopt;
   if (range.lo >= 1) return InputRange{range.lo, std::min(range.hi, 2 * range.lo)};
   if (range.hi <= -1) return InputRange{std::max(range.lo, 2 * range.hi), range.hi};

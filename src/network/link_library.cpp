@@ -17,7 +17,7 @@ extern char** environ;  // NOLINT: POSIX leaves its declaration to programs
 namespace heddle::network {
 namespace {
 
-/// libheddle_runtime.a, which lies beside the library that this function is in.
+/// The path of libheddle_runtime.a, which is next to the library that contains this function.
 std::string runtime_archive() {
   const std::filesystem::path library = internal::this_library().value_or("");
   const std::filesystem::path archive = library.parent_path() / "libheddle_runtime.a";
@@ -32,8 +32,8 @@ std::string driver() {
   return named != nullptr && *named != '\0' ? named : "c++";
 }
 
-/// Runs a program to its end; what it prints goes to the file `log`. Its exit status, or -1 where
-/// it cannot be started.
+/// Runs a program to its end with its output in the file `log`. Returns its exit status, or -1
+/// where it cannot be started.
 int run_program(const std::vector<std::string>& command, const std::string& log) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -59,7 +59,7 @@ int run_program(const std::vector<std::string>& command, const std::string& log)
 void link_library(const LinkInput& input, const std::string& scratch, const std::string& library) {
   const std::string exports = scratch + "/exports.map", log = scratch + "/driver.log";
   write_file_atomic(exports, "{ global: " + input.exported_prefix + "*; local: *; };\n");
-  // CXX may have options behind the program's name.
+  // CXX may contain options after the name of the program.
   std::vector<std::string> command;
   const std::string words = driver();
   for (size_t at = 0; at < words.size();) {

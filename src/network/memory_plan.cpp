@@ -10,7 +10,8 @@ int64_t aligned(int64_t bytes) {
   return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
 }
 
-// The start of the smallest gap of at least `bytes` between the taken ranges, or their end.
+// The start of the smallest gap of at least `bytes` between the taken ranges, or the end of the
+// last range (best fit).
 int64_t best_gap(std::vector<std::pair<int64_t, int64_t>> taken, int64_t bytes) {
   std::sort(taken.begin(), taken.end());
   int64_t end = 0, best = -1, best_size = 0;

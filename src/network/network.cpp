@@ -1,4 +1,4 @@
-// From a declaration to tasks and nodes that call them.
+// Makes tasks, and nodes that call them, of a declaration.
 #include "heddle/network/network.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::string shape_text(const Tensor& t) {
   return text + "]";
 }
 
-// "f32[1,64,56,56] f32[1,64,56,56] + 6 constants"
+// Tensors as text: "f32[1,64,56,56] f32[1,64,56,56] + 6 constants".
 std::string list_text(const std::vector<Tensor>& tensors) {
   std::string text;
   int constants = 0;
@@ -58,7 +58,7 @@ std::string task_name(const ComputeDag& network, const network::ExtractedNode& n
   return text + " " + shape_text(node.outputs[0]);
 }
 
-// Names are for people, but must distinguish tasks: "... (2)" for another stride.
+// Names are for readers but must distinguish tasks: "... (2)" for another stride.
 std::string unique_name(const std::vector<TuneTask>& tasks, const std::string& name) {
   std::string unique = name;
   auto taken = [&](const TuneTask& t) { return t.name == unique; };
@@ -103,7 +103,7 @@ Network::Network(std::vector<Tensor> outputs, const Target& target,
   impl_ = std::move(impl);
 }
 
-/// Callers know the outputs as they were declared.
+/// Gives the outputs the names under which they were declared.
 void Network::Impl::name_outputs() {
   for (NetworkNode& node : nodes) {
     for (std::vector<Tensor>* list : {&node.inputs, &node.outputs}) {

@@ -69,14 +69,14 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
                          .constant = t.op()->is_constant()});
   }
   if (impl_->target.is_cuda()) impl.on_gpu = std::make_unique<cuda::DeviceCalls>();
-  // One clone for each node, because nodes that share a task prepare different weights.
+  // Each node has a clone, because nodes that share a task prepare different weights.
   for (const NetworkNode& node : nodes()) {
     impl.steps.push_back(compiled.kernels[node.task].clone());
     impl.names.push_back(tasks()[node.task].name);
   }
   impl.report = compiled.report;
   impl.plan = network::plan_steps(nodes(), tensors, args.size(), places());
-  // Of a GPU nothing is asked for before the first call.
+  // No memory of a GPU is allocated before the first call.
   if (!impl.on_gpu) impl.free.push_back(impl.make_frame());
   return result;
 }

@@ -18,7 +18,7 @@ class NetworkRace : public JointRace {
                double seconds, const TuneClock& clock) override {
     const TuneClock own(seconds, &clock);
     const ScopedThreads threads(std::max(1, network_.tasks()[0].tmpl.target().cores));
-    // A kernel that is compiled late is not raced: the race needs half of the time.
+    // Compiling may take half of the time, because the race needs the rest.
     const TuneClock compiling(0.5 * seconds, &own);
     network::VariantRunner runner(network_, schedules, priority, compiling);
     std::vector<int> counts;
@@ -36,7 +36,7 @@ class NetworkRace : public JointRace {
       found.whole.problems.push_back("the tuned network computes something else: " + difference);
     Verdict verdict = by_schedule(std::move(found), schedules, runner.available());
     for (size_t t = 0; t < verdict.results.size(); ++t) {
-      // From the time of all nodes of a task to that of one.
+      // The times are those of all nodes of a task; the result is the time of one node.
       for (MeasureResult& r : verdict.results[t]) {
         for (double& s : r.seconds) s /= network_.tasks()[t].weight;
       }
@@ -45,7 +45,7 @@ class NetworkRace : public JointRace {
   }
 
  private:
-  /// From variants that raced to the schedules that were given.
+  /// Translates results for the variants that raced into results for the given schedules.
   static Verdict by_schedule(Verdict found, std::span<const std::vector<Schedule>> schedules,
                              const std::vector<std::vector<int>>& available) {
     Verdict verdict;

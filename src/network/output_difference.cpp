@@ -6,7 +6,7 @@
 namespace heddle::network {
 namespace {
 
-/// Largest difference that rounding explains, relative to the largest element.
+/// The largest difference that rounding explains, relative to the largest element.
 double relative_tolerance(DataType t) {
   if (t == f16) return 2e-2;
   if (t == bf16) return 1e-1;

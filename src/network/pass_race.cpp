@@ -1,4 +1,4 @@
-// The race of the passes whose gain is an estimate, on the whole network.
+// Races the passes whose gain is only estimated, on the whole network.
 #include <algorithm>
 #include <map>
 
@@ -11,9 +11,10 @@
 namespace heddle {
 namespace {
 
-using Combination = std::vector<int>;  ///< by knob: 0 as the network is, 1 the other way
+using Combination =
+    std::vector<int>;  ///< for each knob: 0 keeps the network's setting, 1 inverts it
 
-/// The passes that are no sure gain and make a difference to the network.
+/// The passes that are not certain to gain and that change the network.
 std::vector<const PassDescription*> knobs_of(const Network& network) {
   std::vector<const PassDescription*> knobs;
   for (const PassDescription& p : network_passes()) {
@@ -66,7 +67,7 @@ class Contest {
     return std::span(arrays_).last(network_.outputs().size());
   }
 
-  /// Built and called once when it is first asked for, so that its weights are prepared.
+  /// The kernel is built and called once when it is first used, so that its weights are prepared.
   const NetworkKernel& kernel_of(std::span<const int> combination) {
     const Combination key(combination.begin(), combination.end());
     const auto [it, is_new] = kernels_.try_emplace(key);

@@ -30,7 +30,7 @@ StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Ten
                                  [&](const TensorPlace& p) { return p.tensor.same_as(t); });
     return it == places.end() ? TensorPlace{t, t, 0} : *it;
   };
-  std::vector<Tensor> passed;  // each a piece of memory
+  std::vector<Tensor> passed;  // tensors with memory of their own
   std::vector<BufferLifetime> lifetimes;
   for (size_t n = 0; n < nodes.size(); ++n) {
     const int step = static_cast<int>(n);

@@ -13,18 +13,22 @@
 namespace heddle::network {
 namespace {
 
-constexpr double kShareOfTasks = 0.65;  // of the race; the rest is for the whole network
-constexpr double kShareOfFirst = 0.65;  // of that: a second attempt has the rest
-// Below so many blocks a race of tasks proves nothing (a sign test of three variants).
+constexpr double kShareOfTasks =
+    0.65;  // share of the race's time for tasks; the rest is for the whole network
+constexpr double kShareOfFirst =
+    0.65;  // share of the rest for the first attempt; a second one gets what is left
+// With fewer blocks a race of tasks proves nothing (a sign test of three variants).
 constexpr int kFewestBlocks = 6;
-// A whole race is looked at so often, because each look is a chance of luck.
+// The numbers of rounds after which a whole race is evaluated. They are few, because each
+// evaluation may be won by luck.
 constexpr int kLooks[] = {12, 24, 48};
-// A task may be won by luck more often than a race on its own, because the race of the whole
-// network has the last word, and a winner that is as fast as its base does no harm there.
+// The chance to win a task by luck. It is larger than in a race of a single task, because the race
+// of the whole network decides in the end, and a winner that is as fast as its base does no harm
+// there.
 constexpr double kTaskLuck = 0.25;
 // The second attempt keeps the winners that gained at least this share of the largest gain.
 constexpr double kStrong = 0.25;
-// A variant that takes so much longer than the static choice after kFewestBlocks is out.
+// A variant that takes this many times as long as the static choice after kFewestBlocks is dropped.
 constexpr double kHopeless = 1.1;
 
 class VariantRace {
@@ -64,8 +68,8 @@ class VariantRace {
   }
 
  private:
-  /// A block times every variant once. Tasks with fewer variants than the block has calls give
-  /// their static choice the other turns, which do not count.
+  /// Races the tasks in blocks. A block times every variant once. A task with fewer variants than
+  /// the block has calls runs its static choice in the other calls, which do not count.
   void race_tasks() {
     const double end = kShareOfTasks * limits_.seconds;
     for (int block = 0; block < limits_.most_blocks; ++block) {
@@ -94,7 +98,7 @@ class VariantRace {
     return list;
   }
 
-  /// False when the clock expired before its end; then it gives no samples.
+  /// Returns false when the clock expired before the block ended; its samples are then dropped.
   bool one_block(int calls) {
     std::vector<std::vector<int>> turns;
     for (size_t t = 0; t < counts_.size(); ++t) {
@@ -122,7 +126,7 @@ class VariantRace {
     return true;
   }
 
-  /// Later blocks are shorter by the variants that cannot win.
+  /// Drops variants that cannot win, so that later blocks are shorter.
   void drop_hopeless() {
     for (size_t t = 0; t < counts_.size(); ++t) {
       for (size_t v = 1; v < results_[t].size(); ++v) {
@@ -155,7 +159,7 @@ class VariantRace {
     return winner > 0 ? r[0].median() - r[static_cast<size_t>(winner)].median() : 0;
   }
 
-  /// The winners of the tasks that gained most; the static choice for the others.
+  /// The winners of the tasks that gained most, and the static choice for all other tasks.
   std::vector<int> strongest(const std::vector<int>& winners) const {
     double largest = 0;
     for (size_t t = 0; t < winners.size(); ++t) largest = std::max(largest, gain_of(t, winners[t]));
@@ -182,7 +186,7 @@ class VariantRace {
         times.verdict = "answers differ";
         return times;
       }
-      // The first attempt leaves time to a second one.
+      // The first attempt leaves time for a second one.
       const double left = limits_.seconds - begin;
       const double end = attempt == 1 ? begin + kShareOfFirst * left : limits_.seconds;
       times = race_whole(tuned, end);
@@ -200,7 +204,8 @@ class VariantRace {
     return times;
   }
 
-  /// Until it is decided, but not longer than `end` seconds after the beginning of the race.
+  /// Runs until the race is decided, but at most `end` seconds after the beginning of the whole
+  /// race.
   NetworkTimes race_whole(const std::vector<int>& tuned, double end) {
     const std::vector<int> untuned(tuned.size(), 0);
     MeasureResult base, best;
@@ -231,7 +236,7 @@ class VariantRace {
   const TuneClock& clock_;
   Rng rng_;
   const Timer timer_;
-  std::vector<std::vector<MeasureResult>> results_;  ///< by task, by variant
+  std::vector<std::vector<MeasureResult>> results_;  ///< [task][variant]
   std::vector<bool> out_;                            ///< tasks that are decided
 };
 

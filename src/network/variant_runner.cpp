@@ -11,11 +11,11 @@
 namespace heddle::network {
 namespace {
 
-// Below, a call is made twice and timed once, so that the packed weights of these variants are in
-// the caches as they are in a network that is called again and again. Longer calls go through so
+// Seconds. A shorter call is made twice and timed the second time, so that the packed weights of
+// these variants are in the caches as in a network that is called repeatedly. Longer calls use so
 // much memory that it makes no difference.
 constexpr double kShortCall = 0.05;
-// Packed weights of all variants together take at most this share of the free memory.
+// The largest share of the free memory for the packed weights of all variants together.
 constexpr double kShareOfMemory = 0.3;
 
 int64_t constant_bytes(const TuneTask& task) {
@@ -43,7 +43,8 @@ VariantRunner::VariantRunner(const Network& network,
   outputs_.assign(arrays_.end() - static_cast<long>(network_.outputs().size()), arrays_.end());
   frame_ = std::make_unique<NetworkKernel::Impl::Call>(kernel_.impl(), arrays_);
 
-  // One more of each task, then one more of each, as far as memory goes.
+  // Takes the first variant of each task, then the second of each, and so on, as far as memory
+  // allows.
   double bytes = 0;
   const double most_bytes = kShareOfMemory * static_cast<double>(measuring::free_memory_bytes());
   std::vector<int> positions;

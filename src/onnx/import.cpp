@@ -1,4 +1,4 @@
-// From a file to a declaration, node by node.
+// Makes a declaration of a file, node by node.
 #include "heddle/onnx/import.h"
 
 #include <algorithm>
@@ -33,8 +33,8 @@ bool onnx_available() { return true; }
 namespace onnx {
 namespace {
 
-// The largest number of elements that are computed at import, so that the interpreter takes no
-// noticeable time.
+// The largest numbers of elements of nodes that are computed at import, so that the interpreter
+// takes no noticeable time.
 constexpr int64_t kMostFoldedInputs = 1 << 15, kMostFoldedOutputs = 1 << 16;
 constexpr size_t kMostMistakes = 20;
 constexpr int32_t kFileFloat = 1;  // TensorProto::FLOAT
@@ -111,7 +111,7 @@ class Importer {
   }
 
   // A known array in the narrower type. Numbers beyond its range, such as the -3e38 of masks,
-  // become its largest, so that differences of them stay numbers.
+  // become its largest number, so that their differences are not NaN.
   Value narrowed_constant(const Value& value, const std::string& name) {
     const auto known = narrow_.find(value.array().data());
     if (known != narrow_.end()) return known->second;
@@ -129,7 +129,7 @@ class Importer {
     return narrow_.emplace(value.array().data(), narrow).first->second;
   }
 
-  // The inputs of a node that is not calculated now, in the narrower type.
+  // The inputs, in the narrower type, of a node that is not computed at import.
   std::vector<Value> narrowed_inputs(const Node& node, const std::vector<Value>& inputs) {
     std::vector<Value> narrow = inputs;
     for (size_t i = 0; i < narrow.size(); ++i) {
@@ -151,7 +151,7 @@ class Importer {
                      {}, "set it: .dims = {{\"" + name + "\", 1}}, or --dims " + name + "=1");
   }
 
-  // The first dimension, as OnnxOptions::batch says.
+  // The first dimension, which OnnxOptions::batch may replace.
   int64_t batch_of(const ValueInfo& info) {
     const Dimension& dim = info.shape[0];
     const std::string name = dim.name.empty() ? info.name + ":0" : dim.name;
@@ -175,7 +175,7 @@ class Importer {
     }
   }
 
-  // Those that the outputs depend on.
+  // The nodes that the outputs depend on.
   std::vector<Node> needed_nodes() const {
     std::unordered_set<std::string> wanted;
     for (const ValueInfo& output : model_.graph.outputs) wanted.insert(output.name);
@@ -230,7 +230,7 @@ class Importer {
     return outputs;
   }
 
-  // Nodes that depend on known arrays alone are computed now.
+  // Nodes that depend on known arrays only are computed at import.
   std::vector<Value> folded(const Node& node, const std::vector<Value>& inputs,
                             std::vector<Value> outputs) {
     int64_t read = 0, written = 0;
@@ -270,7 +270,8 @@ class Importer {
     return std::to_string(mistakes_.size()) + " nodes cannot be imported:\n    " + text;
   }
 
-  // An output is computed: one that is an input, a constant or another output is a copy.
+  // Every output is computed: an output that is an input, a constant or another output becomes a
+  // copy.
   void collect_outputs() {
     for (const ValueInfo& info : model_.graph.outputs) {
       const auto found = values_.find(info.name);
@@ -288,7 +289,7 @@ class Importer {
     if (result_.outputs.empty()) throw_user_error("it has no outputs");
   }
 
-  // Constants that the outputs depend on; inputs that they do not depend on are dropped.
+  // Collects constants that the outputs depend on. Inputs that they do not depend on are dropped.
   void collect_constants() {
     std::unordered_set<const Operation*> reached;
     std::vector<Tensor> open = result_.outputs;
@@ -316,7 +317,7 @@ class Importer {
   DataType precision_;
   Where where_;
   ConstantPool pool_;
-  std::map<const void*, Value> narrow_;  // by the elements of the f32 array
+  std::map<const void*, Value> narrow_;  // keyed by the address of the elements of the f32 array
   std::map<std::string, Value> values_;
   std::vector<std::string> dim_names_, mistakes_;
   int64_t exported_batch_ = -1;  ///< a first dimension that OnnxOptions::batch replaced

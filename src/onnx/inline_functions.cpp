@@ -1,4 +1,4 @@
-// Local functions: each call becomes a copy of the body with names of its own.
+// Inlines local functions: each call becomes a copy of the body with names of its own.
 #include <map>
 #include <utility>
 
@@ -8,8 +8,8 @@
 namespace heddle::onnx {
 namespace {
 
-// The limit of copies: a function that calls itself would never end, and functions that call others
-// twice double the size.
+// The largest depth of calls. A function that calls itself would never end, and functions that call
+// others twice double the size at each level.
 constexpr int kDeepest = 32;
 constexpr size_t kMostNodes = 1000000;
 
@@ -57,7 +57,8 @@ class Inliner {
     }
   }
 
-  // What refers to an attribute of the function gets the call's value, the default, or none.
+  // A reference to an attribute of the function gets the value of the call or the default. Without
+  // either it is removed.
   static void bind_attributes(Node& inner, const Node& call, const Function& f) {
     for (auto it = inner.attributes.begin(); it != inner.attributes.end();) {
       const std::string& reference = it->second.reference;

@@ -21,7 +21,7 @@ namespace {
   throw_runtime_error("cannot read '" + path + "': " + reason);
 }
 
-/// A part of a file where it is mapped.
+/// A part of a file, used in place in the mapping.
 class InPlace : public internal::Deferred {
  public:
   InPlace(std::shared_ptr<const MappedFile> file, std::string_view part, std::string identity)
@@ -36,7 +36,7 @@ class InPlace : public internal::Deferred {
   std::string_view part_;
 };
 
-/// A copy of a part of a file: memory is set aside at once, and filled when it is needed.
+/// A copy of a part of a file. Its memory is reserved at once and filled when it is needed.
 class Copied : public internal::Deferred {
  public:
   Copied(std::shared_ptr<const MappedFile> file, std::string_view part, std::string identity)
@@ -61,11 +61,10 @@ class Copied : public internal::Deferred {
   void* block_ = nullptr;
 };
 
-/// Below that, arrays that are not aligned are copied at once.
+/// Bytes below which arrays that are not aligned are copied at once.
 constexpr size_t kSmall = size_t{1} << 14;
 
-/// Seconds. A file that was changed within them may be changed again at what its times call the
-/// same moment.
+/// Seconds. A file that was changed this recently may change again without a new time stamp.
 constexpr time_t kSettled = 2;
 
 std::string identity_of(const struct stat& s) {

@@ -125,7 +125,7 @@ Value NodeScope::constant(NDArray array) const {
 
 Value NodeScope::elementwise(const std::string& name, FunctionRef<Expr(const std::vector<Expr>&)> f,
                              int mixed) const {
-  int highest = 0;  // rank of what is no constant
+  int highest = 0;  // the largest rank of inputs that are not constant
   bool any_tensor = false;
   for (int i = 0; i < count(); ++i) {
     if (i > mixed && dtype(i) != dtype(mixed))

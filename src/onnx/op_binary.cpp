@@ -67,7 +67,7 @@ std::vector<Value> bit_shift(const NodeScope& s) {
   if (direction != "LEFT" && direction != "RIGHT")
     s.fail("attribute 'direction' is '" + direction + "'", "it is LEFT or RIGHT");
   const int bits = s.dtype(0).bits;
-  // Shifts by the width or more, and by negative numbers, leave nothing but copies of the sign.
+  // Shifts by the width or more, and by negative numbers, give copies of the sign only.
   return {of_two(s, "bit_shift", [&](const Exprs& v) {
     const Expr zero = make_const(v[1].dtype(), 0), most = make_const(v[1].dtype(), bits - 1);
     const Expr outside = heddle::logical_or(v[1]<zero, v[1]> most);
@@ -84,7 +84,7 @@ std::vector<Value> where(const NodeScope& s) {
   return {s.elementwise("where", [](const Exprs& v) { return select(v[0], v[1], v[2]); }, 1)};
 }
 
-// Base and exponent may differ in type; the result has that of the base.
+// Base and exponent may differ in type. The result has the type of the base.
 std::vector<Value> pow(const NodeScope& s) {
   const DataType type = s.dtype(0);
   const Value& exponent = s.value(1);
@@ -106,7 +106,7 @@ std::vector<Value> mod(const NodeScope& s) {
                : ops::mod(s.tensor(0), s.tensor(1), s.at())};
 }
 
-// NaN wins, as in numpy.
+// The result is NaN where an operand is NaN, as in numpy.
 Expr extreme(const Expr& a, const Expr& b, bool largest) {
   const Expr value = largest ? heddle::max(a, b) : heddle::min(a, b);
   if (!a.dtype().is_float()) return value;
@@ -137,7 +137,7 @@ std::vector<Value> mean(const NodeScope& s) {
   return {ops::mul(total, make_const(total.dtype(), 1.0 / s.count()), s.at())};
 }
 
-// The slope broadcasts to x only; ONNX aligns it at the back like others.
+// The slope is broadcast to x. ONNX aligns it at the last dimension as other operands.
 std::vector<Value> prelu(const NodeScope& s) {
   return {of_two(s, "prelu", [](const Exprs& v) {
     return select(v[0] < make_const(v[0].dtype(), 0), v[1] * v[0], v[0]);

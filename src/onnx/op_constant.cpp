@@ -1,4 +1,4 @@
-// What is known without looking at any element: constants, shapes, ranges.
+// Operators whose results depend on no element: constants, shapes, ranges.
 #include <cmath>
 
 #include "heddle/ops/elementwise.h"
@@ -8,7 +8,7 @@
 namespace heddle::onnx {
 namespace {
 
-// Constants above this are declared, not stored.
+// Constants of more elements than this are declared and not stored.
 constexpr int64_t kMostStored = 1 << 16;
 
 int64_t product_of(const NodeScope& s, const Extents& shape) {
@@ -54,7 +54,8 @@ std::vector<Value> constant_of_shape(const NodeScope& s) {
   return {ops::full({shape.begin(), shape.end()}, value.get(0), value.dtype(), s.at())};
 }
 
-// start and end: positions of dimensions, negative ones from the back, clamped.
+// `start` and `end` are positions of dimensions. Negative positions count from the back. Both are
+// clamped.
 std::vector<Value> shape(const NodeScope& s) {
   const Extents dims = s.shape(0);
   const auto rank = static_cast<int64_t>(dims.size());
@@ -97,7 +98,7 @@ std::vector<Value> eye_like(const NodeScope& s) {
       "eye", "eye", s.at())};
 }
 
-// The positions of what is not zero: as many as the values say, so these must be known.
+// The positions of nonzero elements. Their number depends on the values, so these must be known.
 std::vector<Value> non_zero(const NodeScope& s) {
   const NDArray& array = s.known(0, "input");
   std::vector<int64_t> found;

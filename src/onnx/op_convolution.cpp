@@ -31,7 +31,7 @@ std::vector<Value> conv(const NodeScope& s) {
   return {ops::conv2d(x, weight, attributes, bias, s.at())};
 }
 
-// Padding so that the result has the extents wanted: what is odd goes to the beginning, or with
+// Padding that gives the result the wanted extents. An odd element goes to the beginning, or with
 // SAME_UPPER to the end.
 void fit_output(const NodeScope& s, const WindowAttributes& w, const std::vector<int64_t>& image,
                 ops::ConvTranspose& t) {

@@ -1,4 +1,4 @@
-// Look-ups by index.
+// Gathers by index.
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/transform.h"
 #include "onnx/node_scope.h"

@@ -10,7 +10,7 @@
 namespace heddle::onnx {
 namespace {
 
-// Up to opset 12 the input was seen as a matrix, cut at the axis (1), and its rows were normalised.
+// Up to opset 12 the input was taken as a matrix, cut at the axis (1), whose rows were normalised.
 template <Tensor (*F)(const Tensor&, int, Where)>
 std::vector<Value> along_axis(const NodeScope& s) {
   const bool as_matrix = s.opset() < 13;
@@ -21,7 +21,7 @@ std::vector<Value> along_axis(const NodeScope& s) {
   return {ops::reshape(F(matrix, 1, s.at()), x.extents(), s.at())};
 }
 
-// One where the largest element is first, zero elsewhere.
+// One at the first largest element, zero elsewhere.
 Tensor hardmax_of(const Tensor& x, int axis, Where where) {
   const Tensor best = ops::argmax(x, axis, false, where);
   return ops::one_hot(best, x.extent(axis), axis, 1, 0, x.dtype(), where);
@@ -41,7 +41,7 @@ std::vector<Value> instance_normalization(const NodeScope& s) {
                              s.at())};
 }
 
-// Mean and inverse deviation are two further results.
+// The mean and the inverse deviation are two optional results.
 std::vector<Value> layer_normalization(const NodeScope& s) {
   const int axis = s.axis(s.integer("axis", -1), s.rank(0));
   const double epsilon = s.number("epsilon", 1e-5f);
@@ -64,7 +64,7 @@ std::vector<Value> rms_normalization(const NodeScope& s) {
   return {ops::rms_norm(s.tensor(0), s.tensor(1), axis, s.number("epsilon", 1e-5f), s.at())};
 }
 
-// Scales were one a group up to opset 20, and are one a channel since.
+// There was one scale for each group up to opset 20, and one for each channel since.
 std::vector<Value> group_normalization(const NodeScope& s) {
   const int64_t groups = s.integer("num_groups");
   const Tensor x = s.tensor(0);
@@ -90,7 +90,7 @@ std::vector<Value> lp_normalization(const NodeScope& s) {
   const Tensor x = s.tensor(0);
   const Tensor norm =
       p == 1 ? ops::norm_l1(x, {axis}, true, s.at()) : ops::norm_l2(x, {axis}, true, s.at());
-  // Rows of zeros stay zeros.
+  // Rows of zeros stay zero.
   return {ops::elementwise(
       "lp_norm", {x, norm},
       [](const std::vector<Expr>& v) {

@@ -1,4 +1,4 @@
-// Parts and wholes: concatenation, slices, padding, repetition, triangles.
+// Concatenation, slices, padding, repetition, triangles.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -9,7 +9,7 @@
 namespace heddle::onnx {
 namespace {
 
-// Arrays without elements, which shape arithmetic makes, add nothing.
+// Arrays without elements, which occur in shape arithmetic, are skipped.
 std::vector<Value> concat(const NodeScope& s) {
   const int axis = s.axis(s.integer("axis"), s.rank(0));
   std::vector<Tensor> tensors;
@@ -21,7 +21,8 @@ std::vector<Value> concat(const NodeScope& s) {
   return {ops::concat(tensors, axis, s.at())};
 }
 
-// Extents as an attribute, as an input, or by the number of parts, of which the last is smaller.
+// The extents are an attribute or an input, or follow from the number of parts, of which the last
+// may be smaller.
 std::vector<Value> split(const NodeScope& s) {
   const int axis = s.axis(s.integer("axis", 0), s.rank(0));
   const int64_t extent = s.shape(0)[static_cast<size_t>(axis)];
@@ -61,13 +62,13 @@ std::vector<Value> slice(const NodeScope& s) {
   const auto ends = by_inputs ? s.known_integers(2, "ends") : s.integers("ends");
   const auto given = s.has(3) ? s.known_integers(3, "axes") : s.integers("axes");
   auto steps = s.has(4) ? s.known_integers(4, "steps") : std::vector<int64_t>{};
-  // Steps beyond any extent are all alike.
+  // Steps beyond any extent have the same effect, so they are clamped.
   constexpr int64_t kFar = int64_t{1} << 40;
   for (int64_t& step : steps) step = std::clamp(step, -kFar, kFar);
   std::vector<int> axes;
   for (const int64_t axis : given) axes.push_back(s.axis(axis, s.rank(0)));
   if (starts.empty()) return {s.value(0)};
-  // Shape arithmetic makes slices without elements, which only an array can be.
+  // Shape arithmetic makes slices without elements. Only arrays can be empty, not tensors.
   Extents shape = s.shape(0);
   bool empty = false;
   for (size_t i = 0; i < starts.size() && i < ends.size(); ++i) {
@@ -81,7 +82,7 @@ std::vector<Value> slice(const NodeScope& s) {
   return {ops::slice(s.tensor(0), starts, ends, axes, steps, s.at())};
 }
 
-// Counts for some axes or all, before and after; wrapped padding repeats the tensor.
+// The counts are for some axes or all, before and after. Wrapped padding repeats the tensor.
 std::vector<Value> pad(const NodeScope& s) {
   const std::vector<int64_t> pads = s.integers_of_input_or(1, "pads");
   const int rank = s.rank(0);
@@ -140,13 +141,13 @@ std::vector<Value> tile(const NodeScope& s) {
 std::vector<Value> trilu(const NodeScope& s) {
   const int64_t k = s.has(1) ? s.known_integer(1, "diagonal") : 0;
   const bool upper = s.integer("upper", 1) != 0;
-  // Beyond the matrix all diagonals are alike.
+  // Diagonals beyond the matrix have the same effect, so they are clamped.
   const int64_t diagonal = std::clamp<int64_t>(k, -(int64_t{1} << 40), int64_t{1} << 40);
   return {upper ? ops::triu(s.tensor(0), diagonal, s.at())
                 : ops::tril(s.tensor(0), diagonal, s.at())};
 }
 
-// Cut off or padded with zeros on both sides, one more at the end.
+// The tensor is cropped or padded with zeros on both sides. An odd element is taken at the end.
 std::vector<Value> center_crop_pad(const NodeScope& s) {
   const std::vector<int64_t> wanted = s.known_integers(1, "shape");
   std::vector<int64_t> axes = s.integers("axes");

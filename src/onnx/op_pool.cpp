@@ -33,7 +33,7 @@ std::vector<Value> average_pool(const NodeScope& s) {
   return {ops::avg_pool(s.tensor(0), pool_attributes(s), s.at())};
 }
 
-// The p-norm of a window: its mean of |x|^p, times the number of its elements.
+// The p-norm of a window is the mean of |x|^p times the number of elements, to the power 1/p.
 std::vector<Value> lp_pool(const NodeScope& s) {
   const auto p = static_cast<double>(s.integer("p", 2));
   ops::Pool attributes = pool_attributes(s);
@@ -67,7 +67,7 @@ std::vector<Value> global_lp_pool(const NodeScope& s) {
   return {ops::pow(ops::sum(powers, spatial_axes(s), true, s.at()), 1 / p, s.at())};
 }
 
-// The extents that sizes or scales ask for. Axes that are not listed stay.
+// The extents that sizes or scales ask for. Axes that are not listed keep theirs.
 Extents resized_shape(const NodeScope& s, int scales, int sizes) {
   const Extents from = s.shape(0);
   std::vector<int64_t> axes = s.integers("axes");
@@ -96,7 +96,7 @@ Extents resized_shape(const NodeScope& s, int scales, int sizes) {
     const double extent = std::floor(static_cast<double>(from[d]) * factors[i]);
     if (!(extent >= 1 && extent < 1e9))
       s.fail("scale " + std::to_string(factors[i]) + " leaves nothing or too much");
-    // Positions are calculated from the extents: a scale must be their ratio.
+    // Positions are computed from the extents, so a scale must be their exact ratio.
     shape[d] = static_cast<int64_t>(extent);
     if (std::abs(extent / static_cast<double>(from[d]) - factors[i]) > 1e-6 * factors[i])
       s.fail("scale " + std::to_string(factors[i]) + " of an extent of " + std::to_string(from[d]) +

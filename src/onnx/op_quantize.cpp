@@ -1,4 +1,4 @@
-// Numbers as 8-bit integers and back.
+// Conversion of numbers to 8-bit integers and back.
 #include <cmath>
 
 #include "heddle/ops/elementwise.h"
@@ -12,7 +12,8 @@ namespace {
 double lowest(DataType t) { return t.is_uint() ? 0 : -std::ldexp(1.0, t.bits - 1); }
 double highest(DataType t) { return std::ldexp(1.0, t.is_uint() ? t.bits : t.bits - 1) - 1; }
 
-// A scale or zero point as what broadcasts to x: one number, or one for each place of the axis.
+// A scale or zero point in a shape that broadcasts to x: one number, or one for each index of the
+// axis.
 Tensor along_axis(const NodeScope& s, int input) {
   const Tensor t = s.tensor(input);
   if (s.integer("block_size", 0) != 0) s.fail("scales of blocks are not supported");
@@ -63,7 +64,7 @@ std::vector<Value> dequantize(const NodeScope& s) {
       s.at())};
 }
 
-// To u8, by the range of all values with 0 in it.
+// Quantizes to u8 by the range of all values, extended to contain 0.
 std::vector<Value> dynamic_quantize(const NodeScope& s) {
   const Tensor x = s.tensor(0);
   const Tensor low = ops::min(x, {}, false, s.at()), high = ops::max(x, {}, false, s.at());

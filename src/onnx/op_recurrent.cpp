@@ -36,13 +36,13 @@ ops::Activation activation(const NodeScope& s, const std::string& name, double a
   s.fail("the activation '" + name + "' is not supported");
 }
 
-// Those of one direction. Names differ in case between exporters.
+// The activations of one direction. Exporters differ in the case of names.
 std::vector<ops::Activation> activations(const NodeScope& s, size_t direction, size_t count) {
   const std::vector<std::string> names = s.texts("activations");
   const std::vector<float> alphas = s.numbers("activation_alpha");
   const std::vector<float> betas = s.numbers("activation_beta");
   std::vector<ops::Activation> result;
-  // The lists of numbers have entries only for the functions that take one.
+  // The lists of numbers have entries for those functions only that take one.
   size_t alpha = 0, beta = 0;
   for (size_t i = 0; i < names.size() && i < (direction + 1) * count; ++i) {
     const std::string& n = names[i];
@@ -62,7 +62,7 @@ std::vector<ops::Activation> activations(const NodeScope& s, size_t direction, s
   return result;
 }
 
-// Part `d` of what has one part a direction in front.
+// Part `d` of an input whose first dimension has one part for each direction.
 Tensor of_direction(const NodeScope& s, int input, int64_t d, int directions) {
   if (!s.has(input)) return {};
   const Tensor t = s.tensor(input);
@@ -72,7 +72,7 @@ Tensor of_direction(const NodeScope& s, int input, int64_t d, int directions) {
   return ops::squeeze(ops::slice(t, {d}, {d + 1}, {0}, {}, s.at()), {0}, s.at());
 }
 
-// Tensors of the directions along a new first dimension.
+// Joins the tensors of the directions along a new first dimension.
 Tensor joined(const NodeScope& s, const std::vector<Tensor>& parts, int axis) {
   if (parts.size() == 1) return ops::expand_dims(parts[0], {axis}, s.at());
   return ops::stack(parts, axis, s.at());
@@ -94,7 +94,7 @@ std::vector<Value> recurrent(const NodeScope& s, Layer layer, size_t functions, 
   if (how != "forward" && how != "reverse" && how != "bidirectional")
     s.fail("attribute 'direction' is '" + how + "'");
   const int directions = how == "bidirectional" ? 2 : 1;
-  // States are (N, D, H) with layout 1.
+  // With layout 1 states have the shape (N, D, H).
   const auto state = [&](int input, int64_t d) -> Tensor {
     if (!s.has(input) || !batch_first) return of_direction(s, input, d, directions);
     return ops::squeeze(ops::slice(s.tensor(input), {d}, {d + 1}, {1}, {}, s.at()), {1}, s.at());
@@ -119,7 +119,8 @@ std::vector<Value> recurrent(const NodeScope& s, Layer layer, size_t functions, 
     last.push_back(r.state);
     cells.push_back(r.cell);
   }
-  // Y is (T, D, N, H), or (N, T, D, H); the others (D, N, H), or (N, D, H).
+  // Y has the shape (T, D, N, H), with layout 1 (N, T, D, H). The others have (D, N, H) or (N, D,
+  // H).
   const int axis = batch_first ? 1 : 0;
   Tensor y = joined(s, all, 1);
   if (batch_first) y = ops::transpose(y, {2, 0, 1, 3}, s.at());

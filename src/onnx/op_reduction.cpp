@@ -9,8 +9,8 @@ namespace {
 
 using Reduce = Tensor (*)(const Tensor&, const std::vector<int>&, bool, Where);
 
-// Axes came as an attribute first, and as an input since opset 13 (ReduceSum) or 18. None means
-// all of them, or with `noop_with_empty_axes` that nothing is reduced.
+// Axes were an attribute first, and are an input since opset 13 (ReduceSum) or 18. Without axes all
+// are reduced, or with `noop_with_empty_axes` none.
 std::vector<Value> reduced(const NodeScope& s, Reduce reduce, const Tensor& x) {
   const std::vector<int64_t> given = s.integers_of_input_or(1, "axes");
   const bool keep = s.integer("keepdims", 1) != 0;
@@ -36,7 +36,7 @@ std::vector<Value> l1(const NodeScope& s) {
   return reduced(s, ops::sum, s.dtype(0).is_uint() ? s.tensor(0) : ops::abs(s.tensor(0), s.at()));
 }
 
-// Norms of nothing reduced are magnitudes; so the square is taken first in any case.
+// The norm without reduced axes is the magnitude, so the square is taken in every case.
 std::vector<Value> l2(const NodeScope& s) {
   const Value squares = sum_square(s)[0];
   if (squares.dtype().is_float()) return {ops::sqrt(squares.tensor(), s.at())};
@@ -53,7 +53,7 @@ std::vector<Value> log_sum_exp(const NodeScope& s) {
   return reduced(s, ops::logsumexp, s.tensor(0));
 }
 
-// Of integers: the sum divided by the number of elements, towards zero.
+// For integers: the sum divided by the number of elements, rounded towards zero.
 std::vector<Value> mean(const NodeScope& s) {
   if (s.dtype(0).is_float()) return reduced(s, ops::mean, s.tensor(0));
   const Tensor total = reduced(s, ops::sum, s.tensor(0))[0].tensor();
@@ -63,7 +63,7 @@ std::vector<Value> mean(const NodeScope& s) {
   return {ops::div(total, cast(total.dtype(), Expr(count)), s.at())};
 }
 
-// Extremes of bools are any and all.
+// The extremes of bools are any and all.
 template <Reduce F, Reduce OfBools>
 std::vector<Value> extreme(const NodeScope& s) {
   return reduced(s, s.dtype(0).is_bool() ? OfBools : F, s.tensor(0));

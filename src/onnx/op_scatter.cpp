@@ -1,4 +1,4 @@
-// Scatters, gathers by several indices, order by value, running products.
+// Scatters, gathers by several indices, sorting by value, running products.
 #include <algorithm>
 
 #include "heddle/ops/elementwise.h"
@@ -35,7 +35,7 @@ std::vector<Value> scatter_nd(const NodeScope& s) {
   return {ops::scatter_nd(s.tensor(0), s.tensor(1), s.tensor(2), reduction_of(s), s.at())};
 }
 
-// The number of elements came as an attribute up to opset 9.
+// The number of elements was an attribute up to opset 9.
 std::vector<Value> top_k(const NodeScope& s) {
   const int axis = s.axis(s.integer("axis", -1), s.rank(0));
   const int64_t k = s.has(1) ? s.known_integer(1, "k") : s.integer("k");
@@ -43,7 +43,7 @@ std::vector<Value> top_k(const NodeScope& s) {
   return {sorted.values, sorted.positions};
 }
 
-// By doubling: after step n each element is the product of 2^n elements up to it.
+// By doubling: after step n each element is the product of the 2^n elements that end with it.
 std::vector<Value> cum_prod(const NodeScope& s) {
   const int axis = s.axis(s.known_integer(1, "axis"), s.rank(0));
   const bool exclusive = s.integer("exclusive", 0) != 0, reverse = s.integer("reverse", 0) != 0;
@@ -67,7 +67,7 @@ std::vector<Value> cum_prod(const NodeScope& s) {
   return {x};
 }
 
-// Parts of each sequence along the time axis, reversed.
+// Reverses a part of each sequence along the time axis.
 std::vector<Value> reverse_sequence(const NodeScope& s) {
   const int time = s.axis(s.integer("time_axis", 0), s.rank(0));
   const int batch = s.axis(s.integer("batch_axis", 1), s.rank(0));

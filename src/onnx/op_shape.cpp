@@ -1,4 +1,4 @@
-// The same elements under another shape or in another order.
+// Operators that give the same elements another shape or order.
 #include <algorithm>
 #include <numeric>
 
@@ -8,7 +8,7 @@
 namespace heddle::onnx {
 namespace {
 
-// A known array stays known under another shape.
+// Reshapes a value. A known array stays known.
 Value reshaped(const NodeScope& s, const Extents& shape) {
   if (shape == s.shape(0)) return s.value(0);
   if (s.value(0).known()) return s.constant(s.value(0).array().view(shape));
@@ -97,7 +97,7 @@ std::vector<Value> transpose(const NodeScope& s) {
   return {ops::transpose(s.tensor(0), perm, s.at())};
 }
 
-// Both shapes broadcast: extents of 1 in the wanted shape keep those of the input.
+// Both shapes are broadcast: where the wanted shape has an extent of 1, the input's extent is kept.
 std::vector<Value> expand(const NodeScope& s) {
   Extents shape = s.known_integers(1, "shape");
   const Extents from = s.shape(0);

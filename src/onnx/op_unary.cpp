@@ -13,7 +13,7 @@ std::vector<Value> unary(const NodeScope& s) {
   return {F(s.tensor(0), s.at())};
 }
 
-// A function that `ops` has no name for, of expressions of f32 or f64.
+// Applies a function that `ops` does not have to expressions of f32 or f64.
 template <class F>
 Value of_expressions(const NodeScope& s, const char* name, F f) {
   const DataType type = s.dtype(0), wide = type.bits == 64 ? f64 : f32;
@@ -32,7 +32,7 @@ std::vector<Value> acosh(const NodeScope& s) {
   })};
 }
 
-// By |x|, since x + sqrt(x * x + 1) cancels for negative x.
+// Computed from |x|, because x + sqrt(x * x + 1) cancels for negative x.
 std::vector<Value> asinh(const NodeScope& s) {
   return {of_expressions(s, "asinh", [](const Expr& x) {
     const Expr a = heddle::abs(x), one = constant_like(x, 1);
@@ -109,7 +109,7 @@ std::vector<Value> gelu(const NodeScope& s) {
   return {how == "tanh" ? ops::gelu_tanh(s.tensor(0), s.at()) : ops::gelu(s.tensor(0), s.at())};
 }
 
-// Bounds came as attributes up to opset 10, and as inputs since.
+// Bounds were attributes up to opset 10, and are inputs since.
 std::vector<Value> clip(const NodeScope& s) {
   const Tensor x = s.tensor(0);
   const DataType type = x.dtype();
@@ -159,7 +159,7 @@ std::vector<Value> absolute(const NodeScope& s) {
   return {s.value(0)};
 }
 
-// Integers are whole already.
+// Integers are unchanged.
 template <Tensor (*F)(const Tensor&, Where)>
 std::vector<Value> rounding(const NodeScope& s) {
   if (s.dtype(0).is_integral()) return {s.value(0)};
@@ -180,7 +180,7 @@ std::vector<Value> cast_like(const NodeScope& s) { return convert(s, s.dtype(1))
 
 std::vector<Value> identity(const NodeScope& s) { return {s.value(0)}; }
 
-// At inference nothing is dropped: all of the mask is kept.
+// At inference nothing is dropped, so all of the mask is true.
 std::vector<Value> dropout(const NodeScope& s) {
   if (s.has(2) && s.known_number(2, "training mode") != 0 &&
       !(s.has(1) && s.known_number(1, "ratio") == 0))

@@ -1,4 +1,4 @@
-// Which operators there are, and which of them can be declared.
+// The table of operators, and which of them can be declared.
 #include <map>
 #include <string>
 

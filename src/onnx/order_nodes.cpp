@@ -1,4 +1,4 @@
-// Nodes in an order in which they can be declared.
+// Puts nodes in an order in which they can be declared.
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -51,7 +51,7 @@ void order_nodes(Model& model) {
   Graph& graph = model.graph;
   const Makers makers = makers_of(graph);
   check_all_made(graph, makers);
-  // Kahn's algorithm; of the nodes that are ready the first of the file goes first.
+  // Kahn's algorithm. Of the nodes that are ready, the first in the file comes first.
   const size_t count = graph.nodes.size();
   std::vector<size_t> waiting(count, 0);
   std::vector<std::vector<size_t>> readers(count);

@@ -1,4 +1,4 @@
-// The only reader of protobuf messages. Initialisers are taken out of the file's bytes before
+// The only reader of protobuf messages. Initialisers are taken from the file's bytes before
 // protobuf sees the rest, so that it does not copy them.
 #include <google/protobuf/io/coded_stream.h>
 
@@ -30,8 +30,9 @@ using google::protobuf::io::CodedInputStream;
 // Field numbers of ModelProto, GraphProto, TensorProto, FunctionProto.
 constexpr int kModelGraph = 7, kGraphInitializer = 5, kTensorRaw = 9, kFunctionDefaults = 11;
 
-// Calls `field(number, payload, whole)` for each field of a message on the wire: the payload of
-// length-delimited ones (else nothing), and the bytes of the field with its tag. False: no message.
+// Calls `field(number, payload, whole)` for each field of an encoded message. `payload` is the
+// content of length-delimited fields and empty for others. `whole` is the field with its tag.
+// Returns false where the bytes are not a message.
 bool for_each_field(
     std::string_view message,
     const std::function<void(int, std::optional<std::string_view>, std::string_view)>& field) {
@@ -207,7 +208,7 @@ class Parser {
       else
         info.shape.push_back({-1, dim.dim_param()});
     }
-    // -1 as an extent means the same as none, as some exporters write it; others are mistakes.
+    // Some exporters write -1 for an unknown extent. Other negative extents are errors.
     for (Dimension& dim : info.shape) {
       if (dim.extent < -1)
         throw_user_error("'" + info.name + "' has the negative extent " +
@@ -225,7 +226,7 @@ class Parser {
     Opsets opsets = opsets_;
     for (const auto& set : proto.opset_import()) opsets[domain_of(set.domain())] = set.version();
     for (const auto& node : proto.node()) function.nodes.push_back(read_node(node, opsets));
-    // Attributes with defaults came after the schema that we have: they are unknown fields to it.
+    // Attributes with defaults are newer than the schema of the build, so they are unknown fields.
     const bool ok = for_each_field(proto.unknown_fields(), [&](int number, auto payload, auto) {
       onnx_file::AttributeProto attribute;
       if (number != kFunctionDefaults || !payload) return;

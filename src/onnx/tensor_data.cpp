@@ -38,7 +38,7 @@ DataType dtype_of(int32_t type, const std::string& what) {
 
 namespace {
 
-// The number of elements; negative extents and products that no memory holds are errors.
+// The number of elements. Negative extents, and products beyond any memory, are errors.
 int64_t checked_size(const Extents& shape, const std::string& what) {
   int64_t size = 1;
   for (const int64_t extent : shape) {
@@ -65,8 +65,8 @@ NDArray from_values(const Values& values, int64_t elements, const Extents& shape
   NDArray array = NDArray::empty(shape, dtype);
   auto* target = static_cast<char*>(array.data());
   for (const auto value : values) {
-    // Little-endian: the low bytes of an integer field are the element (f16 and bf16 as their
-    // bits).
+    // The machine is little-endian: the low bytes of an integer field are the element (of f16 and
+    // bf16 their bits).
     const auto stored = dtype.is_bool() ? static_cast<decltype(value)>(value != 0) : value;
     std::memcpy(target, &stored, static_cast<size_t>(dtype.bytes()));
     target += dtype.bytes();
@@ -84,7 +84,7 @@ NDArray from_fields(const onnx_file::TensorProto& tensor, int64_t elements, cons
   return from_values(tensor.int32_data(), elements, shape, dtype, what);
 }
 
-// Bytes of bools may be any number but 0 for true; ours are 1.
+// True bools may be any nonzero byte in the file. In arrays they are 1.
 NDArray as_array(const std::shared_ptr<const MappedFile>& file, std::string_view bytes,
                  const Extents& shape, DataType dtype) {
   if (!dtype.is_bool()) return array_in_file(file, bytes, shape, dtype);
@@ -156,7 +156,7 @@ const std::shared_ptr<const MappedFile>& TensorReader::external_file(const std::
   std::error_code error;
   const fs::path folder = fs::weakly_canonical(fs::absolute(model_path_).parent_path(), error);
   const fs::path file = fs::weakly_canonical(folder / location, error);
-  // The path, with its links followed, continues that of the folder.
+  // The path with its links resolved must lie inside the folder.
   const auto [at, rest] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
   if (fs::path(location).is_absolute() || at != folder.end() || rest == file.end())
     throw_user_error(

@@ -15,7 +15,7 @@ int64_t integer_at(const NDArray& array, int64_t i) {
   const DataType t = array.dtype();
   if (t == i64) return array.data<int64_t>()[i];
   if (t == u64) return static_cast<int64_t>(array.data<uint64_t>()[i]);
-  return static_cast<int64_t>(array.get(i));  // exact: at most 32 bits
+  return static_cast<int64_t>(array.get(i));  // exact, because the type has at most 32 bits
 }
 
 }  // namespace

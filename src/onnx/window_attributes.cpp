@@ -5,7 +5,7 @@
 namespace heddle::onnx {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 31;  // of a stride, a dilation, a pad
+constexpr int64_t kMost = int64_t{1} << 31;  // the largest stride, dilation or padding
 
 std::vector<int64_t> list_of(const NodeScope& s, const char* name, size_t count, int64_t usual,
                              int64_t least) {

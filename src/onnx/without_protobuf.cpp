@@ -1,4 +1,4 @@
-// What is left of the importer in a build without protobuf and ONNX's schema.
+// The importer in a build without protobuf and ONNX's schema: its functions throw.
 #include "heddle/onnx/import.h"
 #include "heddle/support/error.h"
 

@@ -108,7 +108,7 @@ Expr read_broadcast(const Tensor& t, const std::vector<Axis>& at) {
   std::vector<Expr> indices;
   for (size_t d = 0; d < rank; ++d) {
     const Axis& axis = at[offset + d];
-    // Where both have extent 1 the axis itself keeps the read element-wise.
+    // Where both extents are 1, the index is the axis itself, which keeps the read element-wise.
     indices.push_back(t.extent(static_cast<int>(d)) == axis.extent() ? Expr(axis) : Expr(0));
   }
   return t.at(std::move(indices));

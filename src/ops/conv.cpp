@@ -61,7 +61,8 @@ Tensor convolution(const Call& call, int n, const Tensor& x, const Tensor& w, co
     for (size_t d = 0; d < static_cast<size_t>(n); ++d)
       at.push_back(i[static_cast<size_t>(dims.spatial(static_cast<int>(d)))] * window.stride[d] +
                    r[d] * window.dilation[d]);
-    // per_group == 1 folds to k * in_channels + c: depthwise stays linear.
+    // With per_group == 1 this folds to k * in_channels + c, so the index of a depthwise
+    // convolution stays linear.
     const Expr channel = groups == 1 ? Expr(c) : floordiv(k, per_group) * weight.in_channels + c;
     std::vector<Expr> at_w;
     if (conv.layout == NCHW) at_w = {k, c};

@@ -25,9 +25,9 @@ using impl::Dims;
 
 struct Geometry {
   int64_t out = 0;                ///< extent of the result
-  int64_t first = 0;              ///< the first q
-  int64_t quotients = 1;          ///< how many q
-  int64_t taps = 1;               ///< taps a phase
+  int64_t first = 0;              ///< the least q
+  int64_t quotients = 1;          ///< number of values of q
+  int64_t taps = 1;               ///< taps of a phase
   int64_t before = 0, after = 0;  ///< padding of x
 };
 
@@ -139,8 +139,8 @@ class Transposed {
     }
   }
 
-  /// (N, K, q0, phase0, q1, phase1, ...) in the order of the layout; no phase where the stride is
-  /// 1.
+  /// The dimensions (N, K, q0, phase0, q1, phase1, ...) in the order of the layout. A dimension
+  /// with stride 1 has no phase.
   Tensor declare_phases(const Tensor& padded, const Tensor& weight,
                         const impl::ContractionTypes& types) const {
     Dims spatials, taps;
@@ -187,7 +187,7 @@ class Transposed {
       out.push_back(geometry_[d].out);
       strided = strided || window_.stride[d] > 1;
     }
-    if (!strided) return phases;  // then q is the position itself
+    if (!strided) return phases;  // without strides q is the position itself
     return compute(
         impl::to_shape(dims_.arrange(x_.extent(0), per_group_ * conv_.groups, out)),
         [&](const std::vector<Axis>& i) {
@@ -212,7 +212,7 @@ class Transposed {
   int64_t channels_ = 0, per_group_ = 0;
   impl::Window window_;
   std::vector<Geometry> geometry_;
-  Dims lengths_;  ///< of the weight, with dilation and up to whole phases
+  Dims lengths_;  ///< extents of the weight, with dilation and rounded up to whole phases
 };
 
 }  // namespace

@@ -241,7 +241,7 @@ Tensor reciprocal(const Tensor& x, Where where) {
   return float_unary({"reciprocal", where}, x, [](const Expr& v) { return 1 / v; });
 }
 
-// The functions that one IR operator does.
+// Functions that are one operation of the IR.
 #define HEDDLE_FLOAT_FUNCTION(name)                                                       \
   Tensor name(const Tensor& x, Where where) {                                             \
     return float_unary({#name, where}, x, [](const Expr& v) { return heddle::name(v); }); \

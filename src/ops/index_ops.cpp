@@ -1,4 +1,4 @@
-// Look-ups by data, triangles and blocks of pixels.
+// Gathers by indices from data, triangles of matrices, and blocks of pixels.
 #include <utility>
 
 #include "heddle/ops/transform.h"
@@ -17,8 +17,8 @@ void check_indices(const Call& call, const Tensor& indices) {
     impl::fail(call, "argument 'indices' is " + impl::describe(indices) + ", and needs integers");
 }
 
-/// `index` counted from the end where negative, then clamped, because indices from data may be out
-/// of range.
+/// `index`, counted from the end where it is negative, then clamped, because indices from data may
+/// be out of range.
 Expr safe_index(const Expr& index, int64_t extent) {
   Expr i = heddle::cast(i64, index);
   if (!index.dtype().is_uint()) i = select(i < 0, i + extent, i);
@@ -146,7 +146,7 @@ Tensor space_to_depth(const Tensor& x, int64_t block, Where where) {
   return compute(
       {x.extent(0), c * block * block, h / block, w / block},
       [&](Axis n, Axis o, Axis y, Axis z) {
-        const Expr place = floordiv(o, c);  // in the block, row by row
+        const Expr place = floordiv(o, c);  // the position in the block, row by row
         return x(n, floormod(o, c), y * block + floordiv(place, block),
                  z * block + floormod(place, block));
       },

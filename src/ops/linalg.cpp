@@ -15,7 +15,7 @@ std::string product_text(const Tensor& a, const Tensor& b, bool ta, bool tb) {
          (tb ? " transposed" : "");
 }
 
-/// Index of a batch dimension `d` (of `rank` batch dimensions) at position `at`, broadcasting.
+/// Pushes the indices of the batch dimensions of `t`, with broadcasting.
 void push_batch(std::vector<Expr>& indices, const Tensor& t, int batch_rank,
                 const std::vector<Axis>& at, size_t result_batch) {
   for (int d = 0; d < batch_rank; ++d) {

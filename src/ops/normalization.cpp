@@ -15,12 +15,12 @@ using impl::Dims;
 using Axes = std::vector<Axis>;
 using Indices = std::vector<Expr>;
 
-/// x is cut into blocks of equal size; each is normalised for itself.
+/// x is cut into blocks of equal size, and each block is normalised on its own.
 struct Blocks {
-  Dims dims;                                   ///< one entry a block
+  Dims dims;                                   ///< the dimensions of the array of blocks
   Axes over;                                   ///< the elements of a block
-  int64_t count = 1;                           ///< and how many
-  std::function<Indices(const Axes&)> source;  ///< of x, at a block and `over`
+  int64_t count = 1;                           ///< the number of elements of a block
+  std::function<Indices(const Axes&)> source;  ///< the indices into x of a block and `over`
   std::function<Indices(const Axes&)> target;  ///< the block that a position of x belongs to
 };
 
@@ -35,7 +35,8 @@ Tensor block_mean(const Call& call, const Blocks& blocks, const char* what,
       std::string(call.op) + "_" + what, call.op, call.where);
 }
 
-/// `centered` subtracts the mean; rms_norm does not. `affine` is applied to the normalised value.
+/// `centered` subtracts the mean, which rms_norm does not. `affine` is applied to the normalised
+/// value.
 Tensor normalize(const Call& call, const Tensor& x, const Blocks& blocks, double epsilon,
                  bool centered, const std::function<Expr(Expr, const Axes&)>& affine) {
   const DataType wide = impl::wide(x.dtype());

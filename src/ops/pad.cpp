@@ -25,7 +25,7 @@ Tensor pad_constant(const Call& call, const Tensor& x, const Dims& before, const
         };
         std::vector<Expr> indices;
         for (size_t d = 0; d < i.size(); ++d) {
-          // A condition that always holds would only complicate the body.
+          // A condition that always holds is left out, because it would complicate the body.
           if (before[d] > 0) require(i[d] >= before[d]);
           if (after[d] > 0) require(i[d] < x.shape()[d] + before[d]);
           indices.push_back(i[d] - before[d]);
@@ -40,7 +40,8 @@ Tensor pad_constant(const Call& call, const Tensor& x, const Dims& before, const
 
 namespace {
 
-/// The index of the element that position `i` (before the first where negative) shows.
+/// The index of the element that is shown at position `i`. Positions before the first element are
+/// negative.
 Expr inner_index(const Expr& i, int64_t n, PadMode mode) {
   if (mode == PadMode::Edge) return max(min(i, Expr(n - 1)), Expr(0));
   return select(i < 0, -i, select(i >= n, 2 * (n - 1) - i, i));

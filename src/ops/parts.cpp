@@ -1,4 +1,5 @@
-// Parts and wholes: each reads one element of one input, at shifted or scaled positions.
+// Slices, concatenations and the like: each reads one element of one input, at shifted or scaled
+// positions.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +12,7 @@ namespace {
 using impl::Call;
 using impl::Dims;
 
-/// A result of shape `dims` that reads x with the index of dimension `axis` replaced.
+/// A result of shape `dims` that reads x with the index of dimension `axis` replaced by `f`.
 template <class F>
 Tensor with_index(const Call& call, const Tensor& x, const Dims& dims, int axis, F index) {
   return compute(

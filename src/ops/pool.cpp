@@ -21,7 +21,7 @@ int spatial_rank(const Call& call, const Tensor& x, bool is_max) {
   return x.rank() - 2;
 }
 
-/// sums / count, where `count_of` gives the elements of the window at a position.
+/// sums / count, where `count_of` gives the number of elements of the window at a position.
 template <class F>
 Tensor average(const Call& call, const Tensor& sums, DataType type, F count_of) {
   return compute(
@@ -43,14 +43,14 @@ Tensor pool(const Call& call, const Tensor& x, const Pool& p, bool is_max) {
   const impl::Window w =
       impl::window_of(call, n, p.stride.empty() ? kernel : p.stride, p.padding, p.dilation);
   for (size_t d = 0; d < kernel.size(); ++d) {
-    // A window of padding alone has neither a largest element nor elements to count.
+    // A window that contains only padding has neither a largest element nor elements to count.
     const int64_t reach = w.dilation[d] * (kernel[d] - 1) + 1;
     if (w.before[d] >= reach || w.after[d] >= reach)
       impl::fail(call, "padding " + std::to_string(std::max(w.before[d], w.after[d])) +
                            " leaves windows of " + std::to_string(reach) + " without elements");
   }
   const Dims out = impl::window_counts(call, in, kernel, w, p.ceil_mode);
-  // Rounding up may reach beyond the requested padding.
+  // Rounding the extent up may need more padding than requested.
   Dims after = w.after;
   for (size_t d = 0; d < in.size(); ++d) {
     const int64_t reached = (out[d] - 1) * w.stride[d] + w.dilation[d] * (kernel[d] - 1) + 1;

@@ -12,7 +12,7 @@ namespace {
 
 using impl::Call;
 
-// Shared by the steps of all three layers.
+// The part that the steps of all three layers share.
 class Layer {
  public:
   Layer(const Call& call, const Tensor& x, const RecurrentWeights& w,
@@ -31,7 +31,7 @@ class Layer {
     check_shape(w.state, "state", {batch_, hidden_});
     check_shape(w.cell, "cell", {batch_, hidden_});
     check_shape(w.peepholes, "peepholes", {3 * hidden_});
-    // The products with the inputs of all steps are one product.
+    // The products of the weights with the inputs of all steps are one product.
     from_input_ = matmul(x, w.input, false, true, {}, call.where);
     dtype_ = from_input_.dtype();
   }
@@ -43,7 +43,8 @@ class Layer {
   Tensor product(const Tensor& state) const {
     return matmul(state, w_.recurrence, false, true, {}, call_.where);
   }
-  // The part of gate `g` from the input and the biases: `input_bias` alone, or both.
+  // The part of gate `g` that comes from the input and the biases: `input_bias` alone, or both
+  // biases.
   Expr given(int64_t step, const std::vector<Axis>& i, int g, bool both = true) const {
     const Expr j = i[1] + g * hidden_;
     Expr value = from_input_(Expr(step), i[0], j);
@@ -72,7 +73,7 @@ class Layer {
   Tensor stage(const char* name, F f) const {
     return compute({batch_, hidden_}, f, name, call_.op, call_.where);
   }
-  // Runs `step(t)`, which gives the hidden state after step t.
+  // Runs `step(t)` for each step. It returns the hidden state after step t.
   template <class F>
   RecurrentResult run(F step) const {
     std::vector<Tensor> states(static_cast<size_t>(steps_));
@@ -137,7 +138,7 @@ RecurrentResult gru(const Tensor& x, const RecurrentWeights& w,
   const Call call{"gru", where};
   const Layer layer(call, x, w, attributes, 3);
   Tensor h = layer.first(w.state);
-  // The weights of the candidate, where the reset state is multiplied.
+  // The weights of the candidate state, which multiply the reset state.
   const int64_t size = layer.hidden();
   const Tensor candidate =
       attributes.linear_before_reset

@@ -55,7 +55,7 @@ namespace {
 using impl::Call;
 using impl::ReductionPlan;
 
-/// The reduction of `reduce` over the elements (in type `type`) and the axes.
+/// The result of `reduce` for the elements, converted to `type`, over the axes.
 template <class Reduction>
 Tensor reduction(const Call& call, const std::string& name, const Tensor& x,
                  const ReductionPlan& plan, DataType type, Reduction reduce) {
@@ -67,7 +67,7 @@ Tensor reduction(const Call& call, const std::string& name, const Tensor& x,
       name, call.op, call.where);
 }
 
-/// Element-wise work on reduced values, rounded to `type`.
+/// Applies an element-wise function to reduced values and rounds to `type`.
 template <class F>
 Tensor finish(const Call& call, const std::string& name, const Tensor& x, DataType type, F f) {
   return compute(
@@ -109,8 +109,9 @@ Tensor arg_reduction(const Call& call, const Tensor& x, int axis, bool keepdims,
   const DataType type = x.dtype();
   if (type.is_bool())
     impl::fail(call, "argument 'x' is " + impl::describe(x), "convert it with ops::cast(x, u8)");
-  // The index decides between equal values, so partial results may be combined in any order. It is
-  // kept in 32 bits, as many to a vector as there are f32 values, and widened at the end.
+  // The index decides between equal values, so partial results may be combined in any order. The
+  // index has 32 bits, so that a vector holds as many indices as f32 values. It is widened at the
+  // end.
   const bool narrow = plan.over[0].extent() <= std::numeric_limits<int32_t>::max();
   const DataType index = narrow ? i32 : i64;
   const int64_t none =

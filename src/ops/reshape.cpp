@@ -1,4 +1,4 @@
-// Shapes only. The index expressions stay linear wherever they can.
+// Operators that change the shape only. The index expressions stay linear wherever they can.
 #include <numeric>
 #include <utility>
 
@@ -11,9 +11,9 @@ namespace {
 using impl::Call;
 using impl::Dims;
 
-/// The elements of x in row-major order under the shape `to` (of as many elements). Both shapes are
-/// cut into the shortest runs of dimensions with equal products, and each run is mapped for itself:
-/// splitting a dimension (and all that is left alone) then reads at linear indices, and only merged
+/// The indices into x for an element of the row-major array of shape `to`, which has as many
+/// elements. Both shapes are cut into the shortest runs of dimensions with equal products, and each
+/// run is mapped on its own. Splitting a dimension then gives linear indices. Only merged
 /// dimensions need division.
 std::vector<Expr> reshaped_indices(const Dims& from, const Dims& to, const std::vector<Axis>& at) {
   std::vector<Expr> indices;
@@ -43,7 +43,7 @@ std::vector<Expr> reshaped_indices(const Dims& from, const Dims& to, const std::
     for (size_t d = first; d < i; ++d) {
       stride /= from[d];
       Expr index = stride == 1 ? flat : floordiv(flat, stride);
-      // The first of the run needs no remainder: nothing lies above it.
+      // The first dimension of the run needs no remainder, because nothing lies above it.
       indices.push_back(d == first ? index : floormod(index, from[d]));
     }
   }
@@ -162,7 +162,7 @@ Tensor transpose(const Tensor& x, std::vector<int> perm, Where where) {
   if (perm.size() != rank)
     impl::fail(call, "perm has " + std::to_string(perm.size()) + " entries for shape " +
                          impl::text(x.extents()));
-  impl::normal_axes(call, perm, x.rank());  // complains about what is no permutation
+  impl::normal_axes(call, perm, x.rank());  // throws where perm is not a permutation
   Dims to;
   for (int& p : perm) {
     p = impl::normal_axis(call, p, x.rank());

@@ -11,7 +11,7 @@ namespace {
 using impl::Call;
 using impl::Dims;
 
-/// The position (numerator(o) / denominator) as whole numbers: numerator = scale * o + offset.
+/// A position numerator(o) / denominator in whole numbers, where numerator = scale * o + offset.
 struct Position {
   int64_t scale = 1, offset = 0, denominator = 1;
   Expr numerator(const Expr& o) const { return o * scale + offset; }
@@ -29,7 +29,7 @@ Position position_of(ResizeCoordinates coordinates, int64_t in, int64_t out) {
         p = {0, 0, 1};
       break;
   }
-  // Small numbers make index expressions that simplify: scale 1 over 2 for a doubling.
+  // Smaller numbers give simpler index expressions: scale 1 and denominator 2 for a doubling.
   const int64_t common = std::gcd(std::gcd(p.scale, p.offset), p.denominator);
   return {p.scale / common, p.offset / common, p.denominator / common};
 }
@@ -38,8 +38,8 @@ Expr clamped(const Expr& index, int64_t extent) {
   return max(min(index, Expr(extent - 1)), Expr(0));
 }
 
-/// floor(numerator / d), clamped. The numerator is what is compared: it is linear in the position,
-/// so a loop can be cut where the comparison is decided.
+/// floor(numerator / d), clamped. The comparison uses the numerator, which is linear in the
+/// position, so that a loop can be cut where the comparison changes.
 Expr clamped_floor(const Expr& numerator, int64_t d, int64_t extent) {
   return floordiv(max(min(numerator, Expr((extent - 1) * d)), Expr(0)), d);
 }
@@ -57,7 +57,7 @@ Expr nearest(const Position& p, NearestRounding rounding, const Expr& o, int64_t
   return {};
 }
 
-/// Interpolates x along `dims[next...]`, where `indices` are set for all dimensions before.
+/// Interpolates x along `dims[next...]`. `indices` has the indices of all dimensions before.
 Expr interpolate(const Tensor& x, const std::vector<Position>& positions, size_t first,
                  const std::vector<Axis>& at, std::vector<Expr> indices, size_t next,
                  DataType type) {

@@ -23,18 +23,19 @@ struct Direction {
   bool exclusive = false, reverse = false;
 };
 
-/// The least length of an axis that is cut into blocks where there are few rows for the threads.
+/// kLong is the least length of an axis that is cut into blocks, kFewRows the number of rows below
+/// which it is cut.
 constexpr int64_t kLong = 1 << 14, kFewRows = 64, kShortestBlock = 512, kLongestBlock = 4096;
 
-/// The length of the blocks of an axis of `n`, `n` itself where it is not cut: whole blocks if
-/// there are any.
+/// The length of the blocks of an axis of `n` elements, or `n` where the axis is not cut. Lengths
+/// that divide `n` are preferred.
 int64_t block_of(int64_t n, int64_t others, bool reverse) {
   if (n < kLong || others >= kFewRows) return n;
   const int64_t most = std::min(kLongestBlock, n / 32);
   for (int64_t b = most; b >= kShortestBlock; --b) {
     if (n % b == 0) return b;
   }
-  // From the end, blocks would not lie at multiples of their length.
+  // In a scan from the end, blocks would not begin at multiples of their length.
   return reverse ? n : most;
 }
 
@@ -85,7 +86,7 @@ Tensor scanned(const Call& call, const Tensor& x, int axis, const Combine& combi
       call.op, call.op, call.where);
 }
 
-/// In the type in which sums and products are accumulated.
+/// A scan in the type in which sums and products are accumulated.
 Tensor wide_scan(const Call& call, const Tensor& x, int axis, bool product, Direction way) {
   impl::check_rank(call, x, "x", 1);
   const DataType t = impl::wide(x.dtype());

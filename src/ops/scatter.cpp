@@ -27,7 +27,7 @@ Expr clamped(const Expr& index, int64_t extent) {
   return max(min(from_end(index, extent), Expr(extent - 1)), Expr(0));
 }
 
-// The effect of updates on an element. `hits(q)` tells whether the update at q names the element,
+// The effect of updates on an element. `hits(q)` says whether the update at q names the element,
 // and `update(q)` is that update. For Replace the flat position of the last hit is found first.
 struct Scatter {
   Call call;
@@ -154,8 +154,8 @@ Tensor scatter_elements(const Tensor& x, const Tensor& indices, const Tensor& up
                          impl::text(updates.extents()) + " do not fit x " +
                          impl::text(x.extents()) + " along axis " + std::to_string(axis));
   const auto d = static_cast<size_t>(axis);
-  // The position of update q for element i. Beyond the updates it is the nearest one, which is
-  // ignored.
+  // The position of update q for element i. Where there is no such update, it is the nearest one,
+  // which is ignored.
   const auto place = [&](const std::vector<Axis>& i, const Expr& q) {
     std::vector<Expr> at = impl::exprs(i);
     for (size_t e = 0; e < at.size(); ++e) {

@@ -54,8 +54,8 @@ Weights weights_of(const Call& call, const Tensor& x, int axis) {
         return heddle::sum(powers.at(row.plan.source(i)), row.plan.over);
       },
       name + "_sum", call.op, call.where);
-  // One division for each row and not for each element. The product rounds once more, by half a
-  // unit.
+  // The factor is divided once for each row and not for each element. The product adds one
+  // rounding, half a unit.
   const Tensor scale = compute(
       impl::to_shape(row.plan.dims),
       [&](const std::vector<Axis>& i) { return heddle::make_const(row.wide, 1) / sums(i); },
@@ -114,7 +114,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
                "q is (..., L, E), k is (..., S, E), v is (..., S, F)");
   const double factor = scale == 0 ? 1.0 / std::sqrt(static_cast<double>(q.extent(-1))) : scale;
   const DataType wide = impl::wide(q.dtype());
-  // Scores remain in the wide type up to the weights, because they grow with E and exp magnifies
+  // Scores stay in the wide type up to the weights, because they grow with E and exp magnifies
   // errors.
   const Tensor products = matmul(q, k, false, true, {.accumulate = wide, .output = wide}, where);
   std::vector<Tensor> inputs{products};
@@ -134,8 +134,8 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
         return scaled + heddle::cast(wide, e[1]);
       },
       where);
-  // Rows are divided by their sums last: (L, F) products in place of (L, S) weights, which are at
-  // most 1 before as after.
+  // Rows are divided by their sums last, which divides (L, F) products in place of (L, S) weights.
+  // The weights are at most 1 in either order.
   const Weights w = weights_of({"softmax", where}, scores, -1);
   const Tensor sums = matmul(impl::convert(call, w.powers, v.dtype()), v, false, false,
                              {.accumulate = wide, .output = wide}, where);

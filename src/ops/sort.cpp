@@ -13,7 +13,7 @@ using impl::Dims;
 Sorted select_in_order(const Call& call, const Tensor& x, int64_t k, int axis, bool largest) {
   const auto d = static_cast<size_t>(axis);
   const int64_t n = x.extent(axis);
-  // The number of elements before this one: larger elements, and equal ones that come first.
+  // The rank of this element: the number of larger elements and of equal elements that come first.
   const Axis other = reduce_axis(n, "j", call.where);
   const Tensor rank = compute(
       x.shape(),

@@ -47,7 +47,8 @@ Dims window_counts(const Call& call, const Dims& in, const Dims& kernel, const W
                      " (" + std::to_string(padded) +
                      " with padding), but the window reaches over " + std::to_string(reach));
     int64_t count = rest / w.stride[d] + 1;
-    // As PyTorch: one more window if it starts inside the input or the padding before it.
+    // As in PyTorch there is one more window if it starts inside the input or in the padding before
+    // it.
     if (ceil_mode && rest % w.stride[d] != 0 && count * w.stride[d] < in[d] + w.before[d]) ++count;
     out.push_back(count);
   }

@@ -25,7 +25,7 @@ struct RecordDatabase::Impl {
     Verdict verdict = Verdict::Screened;
     double median = 0;
   };
-  std::vector<Standing> standings;  // of `records`
+  std::vector<Standing> standings;  // one for each of `records`
   std::unordered_map<uint64_t, std::vector<std::size_t>> by_hash;
   std::unordered_map<std::string, std::vector<std::size_t>> by_class;
 
@@ -44,8 +44,8 @@ struct RecordDatabase::Impl {
   bool better(std::size_t a, std::size_t b) const {
     const Standing &x = standings[a], &y = standings[b];
     if (x.rank != y.rank) return x.rank > y.rank;
-    // The winner of a race is what tuning returned, whatever other races measured on other days, so
-    // the latest one counts. The same holds for a choice without a race.
+    // Tuning returned the winner of a race, whatever other races measured on other days, so the
+    // latest winner counts. The same holds for a choice without a race.
     if (x.verdict != y.verdict) return x.verdict > y.verdict;
     if (x.verdict >= Verdict::Chosen) return a > b;
     return x.median != y.median ? x.median < y.median : a > b;
@@ -72,7 +72,7 @@ std::string count_text(std::size_t n) {
   return std::to_string(n) + (n == 1 ? " record" : " records");
 }
 
-/// "a, b, c and 4 more"
+/// A list as text: "a, b, c and 4 more".
 std::string list_text(const std::vector<std::string>& items) {
   constexpr std::size_t kMost = 3;
   std::string text;

@@ -1,4 +1,4 @@
-// Identifies the machine and the build of Heddle that measured.
+// Identifies the machine and the build of Heddle that made a measurement.
 #include <fstream>
 #include <string>
 
@@ -15,7 +15,7 @@ std::string cpu_name() {
     const std::size_t begin = line.find_first_not_of(" \t", line.find(':') + 1);
     if (begin == std::string::npos) break;
     std::string name;
-    for (char c : line.substr(begin)) {  // some are filled up with blanks
+    for (char c : line.substr(begin)) {  // some names are padded with blanks
       if (c != ' ' || (!name.empty() && name.back() != ' ')) name += c;
     }
     name.erase(name.find_last_not_of(' ') + 1);

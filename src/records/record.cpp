@@ -44,7 +44,7 @@ constexpr std::pair<MeasureError, const char*> kErrors[] = {
     {MeasureError::Cancelled, "cancelled"},
 };
 
-/// Reads members. Errors name the one that is missing or wrong.
+/// Reads the members of an object. Errors name the member that is missing or wrong.
 class Reader {
  public:
   explicit Reader(const Json& json) : json_(json) {
@@ -58,7 +58,7 @@ class Reader {
   }
   const Json* find(const char* key) const { return json_.find(key); }
 
-  /// `read(value)`, with the key in the message where that throws.
+  /// Calls `read(value)`. An error that it throws is extended by the key.
   template <class F>
   auto of(const char* key, F read) const {
     const Json& value = need(key);
@@ -185,9 +185,9 @@ Record Record::from_json(const Json& json) {
   Record r;
   r.structural_hash = in.hex("hash");
   r.subject = in.text("subject", "");
-  // Version 0 had neither. They follow only from the declaration, so such a record answers for its
-  // own shape and is never a neighbour of others. `heddle records upgrade` finds the declaration
-  // where the subject names it.
+  // Version 0 had neither member. They follow from the declaration only, so such a record answers
+  // for its own shape and is never a neighbour of others. `heddle records upgrade` finds the
+  // declaration where the subject names it.
   if (version >= 1) {
     r.shape_class = in.of("shape_class", [](const Json& j) { return j.as_string(); });
     r.extents = in.of("extents", [](const Json& j) {
@@ -201,7 +201,7 @@ Record Record::from_json(const Json& json) {
   r.template_name = in.text("template", "");
   r.template_version = in.hex("template_version");
   const auto object = [](const Json& j) {
-    j.members();  // throws where it is not an object
+    j.members();  // throws where `j` is not an object
     return j;
   };
   r.config = in.of("config", object);
@@ -246,7 +246,7 @@ Record make_record(const std::string& subject, const Template& t, const Config& 
   r.shape_class = internal::shape_class_of(declared);
   r.extents = declared.extents();
   r.target = t.target();
-  // A config of another template, or one that is too short, is taken to be of the direct form.
+  // A config of another template, or one that is too short, is taken to belong to the direct form.
   const bool whole = config.values.size() == t.knobs().size();
   const Template& branch = t.branch(whole ? t.branch_of(config) : 0);
   r.alternative = branch.dag().alternative();
@@ -260,7 +260,7 @@ Record make_record(const std::string& subject, const Template& t, const Config& 
   r.unix_time = std::chrono::duration_cast<std::chrono::seconds>(
                     std::chrono::system_clock::now().time_since_epoch())
                     .count();
-  // An illegal config has no steps; it may still be recorded, as Invalid.
+  // An illegal config has no steps. It may still be recorded, as Invalid.
   r.steps = t.why_invalid(config).empty() ? steps_of(t.instantiate(config)) : Json::object();
   return r;
 }

@@ -15,7 +15,7 @@ std::string at_column(const std::string& message) {
   return message.starts_with(kPlace) ? "column " + message.substr(kPlace.size()) : message;
 }
 
-// A message may quote input, which may contain any bytes.
+// A message may quote input, and input may contain any bytes.
 std::string cut(const std::string& message) {
   constexpr std::size_t kMost = 200;
   if (message.size() <= kMost) return message;
@@ -51,7 +51,7 @@ ReadResult read_records(const std::string& path) {
     const std::string at = path + ":" + std::to_string(number);
     Json json;
     try {
-      // A last line that only lacks its newline is a valid record.
+      // A last line without a newline is a valid record if it is complete.
       json = Json::parse(line, "line");
       Record record = Record::from_json(json);
       record.origin = at;

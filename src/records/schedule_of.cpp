@@ -12,7 +12,7 @@ std::string describe(const Record& record) {
 
 namespace {
 
-// The options that the record was lowered with belong to it, unless the caller sets others.
+// A record's options are those that it was lowered with, unless the caller sets others.
 AutoSchedulerOptions with_own_limits(const Record& record, AutoSchedulerOptions options) {
   const Json* made = record.steps.find("options");
   if (made && options.max_unroll == 0) options.max_unroll = options_from_json(*made).max_unroll;

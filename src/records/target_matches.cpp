@@ -5,7 +5,7 @@
 namespace heddle {
 namespace {
 
-/// "+a,-b" in an order of its own.
+/// The features of "+a,-b", sorted.
 std::string sorted_features(const std::string& text) {
   std::vector<std::string> features;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -23,7 +23,7 @@ std::string sorted_features(const std::string& text) {
 
 bool target_matches(const Target& have, const Target& want) {
   if (have.is_cuda() && want.is_cuda()) {
-    // The number of SMs tells boards of one name, and slices of a GPU, apart.
+    // The number of SMs tells boards of one name, and slices of one GPU, apart.
     return have.gpu.name == want.gpu.name && have.gpu.arch == want.gpu.arch &&
            have.gpu.sms == want.gpu.sms;
   }

@@ -20,11 +20,11 @@ namespace fs = std::filesystem;
 enum Rank : int { kShipped, kNamed, kOwn };
 
 struct Source {
-  std::string path;  ///< a file
+  std::string path;  ///< the path of a file
   int rank = kShipped;
 };
 
-/// The inputs of the answer that may change while a process runs.
+/// Settings that the answer depends on and that may change while a process runs.
 struct Settings {
   std::string tophub, log_file, option;
   bool operator==(const Settings&) const = default;
@@ -44,8 +44,8 @@ Settings current_settings(const std::string& own_log = "") {
 fs::path shipped_folder() {
   const std::optional<fs::path> library = internal::this_library();
   if (!library) return {};
-  // The place in an installation, then in a build folder, where it is a link to the one of the
-  // source tree.
+  // The first path is that of an installation. The second one is that of a build folder, where it
+  // is a link to the source tree.
   for (const char* from_library : {HEDDLE_TOPHUB_FROM_LIB, "../share/heddle/tophub"}) {
     std::error_code error;
     const fs::path folder = fs::canonical(library->parent_path() / from_library, error);
@@ -69,7 +69,7 @@ bool is_off(const Settings& s) {
   return std::find(items.begin(), items.end(), "off") != items.end();
 }
 
-/// `path` itself, or, where it is a folder, the logs in it in the order of their names.
+/// Adds `path` itself or, where it is a folder, the logs in it in the order of their names.
 void add_sources(const fs::path& path, Rank rank, std::vector<Source>& out) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {
@@ -169,7 +169,7 @@ std::optional<std::string> tophub_model(const Target& target) {
 
 std::optional<std::string> tophub_file(const Target& target, const std::string& ending) {
   const Settings settings = current_settings();
-  std::vector<fs::path> folders;  // the last one first
+  std::vector<fs::path> folders;  // the last path comes first
   for (const std::string& path : split_paths(settings.tophub))
     folders.insert(folders.begin(), path);
   if (!is_off(settings)) folders.push_back(shipped_folder());

@@ -10,7 +10,7 @@ namespace {
 
 struct alignas(kCacheLine) Header {
   void* base = nullptr;
-  std::size_t mapped = 0;  // 0: from malloc
+  std::size_t mapped = 0;  // bytes mapped; 0 for memory of malloc
   std::size_t capacity = 0;
 };
 static_assert(sizeof(Header) == kCacheLine);
@@ -31,8 +31,8 @@ void* place(void* base, std::size_t alignment, std::size_t mapped, std::size_t c
 void* allocate_aligned(std::size_t bytes) {
   if (bytes > PTRDIFF_MAX / 2) return nullptr;
   if (bytes >= kHugePage) {
-    // One huge page more than requested, for the alignment. Only its page with the header is
-    // touched.
+    // The mapping is one huge page larger than requested, for the alignment. Only the part of that
+    // page with the header is touched.
     const std::size_t capacity = (bytes + kHugePage - 1) / kHugePage * kHugePage;
     const std::size_t mapped = capacity + kHugePage;
     void* base =
@@ -41,8 +41,8 @@ void* allocate_aligned(std::size_t bytes) {
     // Addresses of mmap are page-aligned, so the header always fits before the next 2 MiB boundary.
     void* block = place(base, kHugePage, mapped, capacity);
 #ifdef MADV_HUGEPAGE
-    // Hints that may fail. A huge page at the end would take memory that nothing uses, on average
-    // half of one for each array.
+    // These hints may fail. The last, partial huge page is left out: it would take memory that
+    // nothing uses, on average half a page for each array.
     const std::size_t full = bytes / kHugePage * kHugePage;
     ::madvise(block, full, MADV_HUGEPAGE);
     if (full < capacity)

@@ -13,7 +13,7 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return out + "}";
 }
 
-/// Whether the extents are those of `want` where these are constant.
+/// Whether the extents equal those of `want` that are constant.
 bool fits(const std::vector<int64_t>& shape, const KernelArg& want) {
   if (want.symbolic.empty() || shape.size() != want.shape.size()) return false;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -22,7 +22,7 @@ bool fits(const std::vector<int64_t>& shape, const KernelArg& want) {
   return true;
 }
 
-// An array without bytes shares no memory.
+// An array without elements shares no memory.
 bool overlap(const NDArray& a, const NDArray& b) {
   const auto begin = [](const NDArray& x) { return static_cast<const char*>(x.address()); };
   return a.bytes() > 0 && b.bytes() > 0 && begin(a) < begin(b) + b.bytes() &&

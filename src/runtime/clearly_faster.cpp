@@ -8,13 +8,14 @@
 namespace heddle {
 namespace {
 
-// Rounds of `rounds` that one of `candidates` must win for that: the sign test, its level divided
-// among them (Bonferroni). More than `rounds` where they are too few.
+// The number of `rounds` that one of `candidates` must win. This is the sign test with its level
+// divided among the candidates (Bonferroni). More than `rounds` where there are too few rounds.
 std::size_t rounds_to_win(std::size_t rounds, int candidates, double luck) {
   const double level = luck / std::max(candidates, 1);
   std::size_t won = rounds + 1;
-  double log_chance = -static_cast<double>(rounds) * std::log(2);  // of winning exactly won - 1
-  double tail = 0;                                                 // of winning won or more
+  double log_chance = -static_cast<double>(rounds) *
+                      std::log(2);  // log of the chance to win exactly won - 1 rounds
+  double tail = 0;                  // the chance to win `won` rounds or more
   while (tail + std::exp(log_chance) <= level) {
     tail += std::exp(log_chance);
     --won;
@@ -38,8 +39,9 @@ bool clearly_faster(std::span<const double> candidate, std::span<const double> b
   if (rounds == 0 || median_of(candidate) >= 0.995 * median_of(base)) return false;
   const std::size_t needed = rounds_to_win(rounds, candidates, luck);
   if (needed > rounds) {
-    // Too few rounds for that test. Its slowest must be faster by far than the base's fastest. What
-    // else the machine does can last for a round or two, and take half of it.
+    // There are too few rounds for the test. The candidate's slowest time must then be far below
+    // the base's fastest one, because other programs may disturb a round or two and take half of
+    // the machine.
     const double margin = rounds < 3 ? 0.5 : 0.95;
     return *std::max_element(candidate.begin(), candidate.end()) <
            margin * *std::min_element(base.begin(), base.end());

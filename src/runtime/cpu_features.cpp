@@ -16,8 +16,8 @@ namespace heddle::internal {
 namespace {
 
 #if defined(__x86_64__)
-// Linux lets a process use the tile registers only after it has asked for them: once, for all of
-// its threads and for the children that it forks (Documentation/arch/x86/xstate.rst).
+// Linux lets a process use the tile registers only after it has asked for them. One request holds
+// for all threads and for forked children (Documentation/arch/x86/xstate.rst).
 bool may_use_tiles() {
 #if defined(__linux__) && defined(SYS_arch_prctl)
   constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
@@ -28,7 +28,7 @@ bool may_use_tiles() {
 #endif
 }
 
-// AMX, where the CPU has it and the operating system grants it.
+// Adds the AMX features that the CPU has and the operating system grants.
 void probe_tiles(std::vector<std::string>* found) {
   constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24, kInt8 = 1U << 25;  // leaf 7, edx
   constexpr unsigned kFp16 = 1U << 21;                                       // leaf 7.1, eax

@@ -55,7 +55,7 @@ CpuTopology read_topology() {
 namespace {
 
 CpuTopology& known_topology() {
-  // Never destroyed: threads of the pool ask while the process exits.
+  // Never destroyed, because threads of the pool read it while the process exits.
   static CpuTopology* const topology = new CpuTopology(read_topology());
   return *topology;
 }

@@ -1,4 +1,4 @@
-// Networks for a GPU that export_network wrote, running: what is linked into their library.
+// Runs networks for a GPU that export_network wrote. This file is linked into their library.
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -63,8 +63,8 @@ std::unique_ptr<cuda::Executable> executable_of(const heddle_gpu_kernel& k) {
                                             static_cast<size_t>(k.num_prepared));
 }
 
-/// Whether code for "sm_90a" or "sm_86" runs on the device: with the letter on that architecture
-/// alone, else on later ones of the same generation too.
+/// Whether code for `arch` runs on the device. "sm_90a" runs on that architecture only, "sm_86"
+/// also on later ones of the same generation.
 bool runs_on(const std::string& arch, const cuda::DeviceInfo& device) {
   char* suffix = nullptr;
   const long number = arch.size() > 3 ? std::strtol(arch.c_str() + 3, &suffix, 10) : 0;
@@ -126,7 +126,7 @@ struct heddle_gpu_network {
     for (int32_t s = 0; s < t.num_steps; ++s) bind(t.steps[s]);
   }
 
-  /// Arrays that steps read stay on the GPU. Those that are only prepared do not.
+  /// Arrays that steps read stay on the GPU. Arrays that are only input of a preparation do not.
   void load_weights(const std::string& path) {
     using heddle::NDArray;
     const heddle::ExportedWeights mapped(path, tables.name,
@@ -167,7 +167,7 @@ struct heddle_gpu_network {
     }
   }
 
-  /// The addresses of a step's buffers that are the same in every call.
+  /// The addresses of those buffers of a step that are the same in every call.
   void bind(const heddle_gpu_step& step) {
     first.push_back(buffers.size());
     for (const heddle_place* p = step.places; p != step.places + step.num_places; ++p) {
@@ -195,7 +195,7 @@ struct heddle_gpu_network {
     calls.call(args, given, [&](std::span<const heddle::NDArray> here) { launch(here); });
   }
 
-  /// Puts the kernels into the current stream. Calls take turns.
+  /// Puts the kernels into the current stream. Concurrent calls wait for each other.
   void launch(std::span<const heddle::NDArray> here) {
     for (const Argument& a : arguments) buffers[a.buffer] = here[a.tensor].data();
     for (int32_t s = 0; s < tables.num_steps; ++s) {
@@ -208,16 +208,16 @@ struct heddle_gpu_network {
 
   struct Argument {
     size_t buffer;
-    size_t tensor;  ///< inputs, then outputs
+    size_t tensor;  ///< the number of an input, or of an output after all inputs
   };
   const heddle_gpu_network_tables& tables;
   std::vector<heddle::KernelArg> args;
   std::vector<std::unique_ptr<heddle::cuda::Executable>> kernels;
-  std::vector<heddle::NDArray> arrays;    ///< of the weights, by number; undefined: not needed
-  std::vector<heddle::NDArray> prepared;  ///< of all preparations, one after the other
-  heddle::NDArray arena;                  ///< what passes between steps
-  std::vector<size_t> first;              ///< of each step's buffers
-  std::vector<void*> buffers;             ///< of all steps
+  std::vector<heddle::NDArray> arrays;    ///< the weights, by number; undefined where not needed
+  std::vector<heddle::NDArray> prepared;  ///< the results of all preparations, one after the other
+  heddle::NDArray arena;                  ///< the buffers between steps
+  std::vector<size_t> first;              ///< the first buffer of each step
+  std::vector<void*> buffers;             ///< the buffers of all steps
   std::vector<Argument> arguments;
   heddle::cuda::DeviceCalls calls;  ///< its graphs use the arrays above
 };

@@ -42,7 +42,7 @@ struct heddle_network {
     }
   }
 
-  /// What one call works in.
+  /// The memory of one call.
   struct Frame {
     explicit Frame(const heddle_network& n) : parameters(n.num_parameters) {
       if (n.tables.arena_bytes > 0) {
@@ -62,11 +62,11 @@ struct heddle_network {
       void operator()(char* block) const { heddle_workspace_free(block); }
     };
     std::unique_ptr<char, Free> arena;
-    std::vector<void*> parameters;  ///< of all steps, one after the other
+    std::vector<void*> parameters;  ///< the parameters of all steps, one after the other
   };
   struct Argument {
     size_t parameter;
-    int64_t tensor;  ///< inputs, then outputs
+    int64_t tensor;  ///< the number of an input, or of an output after all inputs
   };
 
   void run(const void* const* inputs, void* const* outputs) {
@@ -101,11 +101,11 @@ struct heddle_network {
 
   const heddle_network_tables& tables;
   heddle::ExportedWeights mapped;
-  std::vector<size_t> first;  ///< of each step's parameters
+  std::vector<size_t> first;  ///< the first parameter of each step
   size_t num_parameters = 0;
   std::vector<Argument> arguments;
   std::mutex mutex;
-  std::vector<std::unique_ptr<Frame>> free;  ///< as many as there were calls at the same time
+  std::vector<std::unique_ptr<Frame>> free;  ///< as many as there were concurrent calls
 };
 
 extern "C" {

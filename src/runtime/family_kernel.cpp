@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-/// Where a size can be read: an extent that is factor * size.
+/// Where a size can be read: an extent of an argument that is factor * size.
 struct Source {
   size_t arg = 0, dim = 0;
   int64_t factor = 1;
@@ -107,7 +107,7 @@ size_t FamilyKernel::index(std::span<const NDArray> arrays) const {
   int64_t* sizes = many.empty() ? few.data() : many.data();
   for (size_t i = 0; i < m.sources.size(); ++i) {
     const auto& [arg, dim, factor] = m.sources[i];
-    // What is wrong with the arguments any kernel can say.
+    // Any kernel reports what is wrong with the arguments, so the first one is taken.
     if (arg >= arrays.size() || dim >= arrays[arg].shape().size()) return 0;
     sizes[i] = arrays[arg].shape()[dim];
     if (factor != 1) sizes[i] /= factor;

@@ -17,17 +17,18 @@ namespace {
 
 // The results of `prepare` for one set of constant arrays.
 struct Prepared {
-  // Kept alive, so that no other array can get the same address.
+  // The constants are kept alive, so that no other array can get the same address.
   std::vector<NDArray> constants;
   std::vector<NDArray> arrays;
   std::vector<NDArray> on_gpu;  // copies of constants that are on the CPU, for a kernel of a GPU
 };
 using PreparedRef = std::shared_ptr<const Prepared>;
 
-// A caller that alternates between a few sets of weights finds each of them packed.
+// The number of sets of constants whose prepared arrays are kept, for callers that alternate
+// between a few sets of weights.
 constexpr size_t kPreparedSets = 4;
 
-// Pointers of one call; on the heap only where there are very many.
+// The pointers of one call. They are on the heap only where there are very many.
 class Pointers {
  public:
   explicit Pointers(size_t count) : count_(count) {
@@ -53,18 +54,18 @@ class Pointers {
 
 struct Kernel::Impl {
   std::shared_ptr<const KernelCode> code;
-  std::shared_ptr<const cuda::Executable> cuda;  // of a kernel for a GPU
+  std::shared_ptr<const cuda::Executable> cuda;  // set for kernels for a GPU
   std::vector<NDArray> bound;  // the constants that the kernel supplies, on the CPU
   std::mutex mutex;            // never held while code runs, which may wait for the thread pool
   std::vector<PreparedRef> prepared;  // most recently used first
-  // Bound constants where they are needed, by the index of the GPU.
+  // The bound constants on each device where they were needed, by the index of the GPU.
   std::map<int, std::shared_ptr<const std::vector<NDArray>>> bound_on_gpu;
   uint64_t refreshes = 0;
 
   size_t num_args() const { return code->args.size() + bound.size(); }
   bool checks_finite() const { return code->finite.slots > 0; }
 
-  /// The constants that the kernel supplies, on a GPU.
+  /// The constants that the kernel supplies, copied to a GPU.
   std::shared_ptr<const std::vector<NDArray>> bound_on(Device device) {
     uint64_t refreshed = 0;
     {
@@ -112,8 +113,8 @@ struct Kernel::Impl {
     }
     run_prepare(*fresh, device);
     const std::lock_guard lock(mutex);
-    // Two simultaneous first calls prepare twice and keep one result. A result that a refresh
-    // overtook serves this call alone.
+    // Two simultaneous first calls both prepare, and one result is kept. If a refresh happened
+    // meanwhile, the result serves this call alone.
     if (refreshes != refreshed) return fresh;
     if (PreparedRef known = find(fresh->constants)) return known;
     if (prepared.size() == kPreparedSets) prepared.pop_back();
@@ -123,8 +124,8 @@ struct Kernel::Impl {
 
   void run_prepare(Prepared& p, Device device) {
     if (cuda) {
-      // Launches name their buffers by position among all arguments, and those of prepare use
-      // constants only.
+      // Launches name their buffers by position among all arguments. Those of prepare use constants
+      // only.
       Pointers pointers(num_args() + p.arrays.size() + (checks_finite() ? 1 : 0));
       size_t next = 0;
       for (size_t i = 0; i < code->args.size(); ++i) {
@@ -141,7 +142,7 @@ struct Kernel::Impl {
       for (size_t i = 0; i < p.arrays.size(); ++i) {
         pointers[num_args() + i] = p.arrays[i].data();
       }
-      // Nothing is checked here.
+      // prepare does not check for NaN and infinity.
       if (checks_finite()) pointers[num_args() + p.arrays.size()] = nullptr;
       cuda->prepare(device.index, pointers.span());
       return;
@@ -149,8 +150,8 @@ struct Kernel::Impl {
     prepare_on_cpu(p);
   }
 
-  // Equal work of an earlier process is taken from the disk. Constants are in memory for as long as
-  // they are read.
+  // Takes the result from the disk where an earlier process prepared the same constants with the
+  // same code. The constants are in memory only while they are read.
   void prepare_on_cpu(Prepared& p) {
     const std::string key = prepared_key(code->prepare_key, p.constants, bound);
     if (load_prepared(key, p.arrays)) return;
@@ -168,13 +169,15 @@ struct Kernel::Impl {
     store_prepared(key, p.arrays);
   }
 
-  // What a call passes. Constants of a file are read where the call needs them.
+  // The address that a call passes for an argument. Constants of a file are read where the call
+  // needs them.
   static void* address_for(const KernelArg& arg, const NDArray& array) {
     if (arg.only_prepared) return array.address();
     return arg.output ? array.data() : internal::kept(array);
   }
 
-  /// `report`: where a kernel that checks for NaN and infinity reports them; else not used.
+  /// `report` is where a kernel that checks for NaN and infinity reports them. Other kernels ignore
+  /// it.
   void call_cpu(std::span<const NDArray> arrays, Device device, void* report) {
     const size_t buffers = num_args() + code->persistent.size() + (checks_finite() ? 1 : 0);
     Pointers pointers(buffers + code->sizes.size());
@@ -212,7 +215,7 @@ struct Kernel::Impl {
     launch(arrays, ready, device);
   }
 
-  // Arrays on the CPU: copy in, run, copy out.
+  // A call with arrays on the CPU: copies the arrays to the GPU, runs, and copies the outputs back.
   void call_staged(std::span<const NDArray> arrays) {
     const Device device = Device::cuda();
     cuda::refuse_in_capture(device.index, "a call with arrays on the CPU");

@@ -36,7 +36,7 @@ std::vector<KernelArg> args_of(const Json& list) {
   return args;
 }
 
-/// The constants that the kernel supplies itself, from the files next to its description.
+/// The constants that the kernel itself supplies, from the files next to its description.
 std::vector<BoundConstant> constants_of(const Json& description, const std::string& stem) {
   std::vector<BoundConstant> constants;
   if (!description.contains("constants")) return constants;  // a description of an older Heddle
@@ -75,7 +75,7 @@ KernelCode::Entry entry(void* library, const char* symbol, const std::string& pa
   return reinterpret_cast<KernelCode::Entry>(found);
 }
 
-/// The library beside a description, opened.
+/// The opened library that belongs to a description.
 struct Library {
   std::string path;
   std::shared_ptr<void> handle;
@@ -114,7 +114,8 @@ KernelVariant variant_of(const Json& v, const std::string& name, const Library& 
   return variant;
 }
 
-/// A kernel for a GPU: its code lies beside the description, and nothing has to be linked.
+/// Loads a kernel for a GPU. Its code is in a file next to the description, so nothing has to be
+/// linked.
 Kernel load_gpu_kernel(const Json& description, const std::string& stem) {
   const Json& gpu = description.at("gpu");
   auto program = std::make_shared<cuda::Program>();

@@ -152,7 +152,7 @@ NDArray NDArray::random(Extents shape, DataType dtype, std::uint64_t seed) {
 }
 
 NDArray NDArray::random(Extents shape, DataType dtype, std::uint64_t seed, double lo, double hi) {
-  // Integers up to here are doubles without a gap.
+  // Doubles represent all integers up to this one.
   constexpr double kLargest = 9007199254740992;  // 2^53
   if (!(lo <= hi) || (dtype.is_integral() && (lo < -kLargest || hi > kLargest))) {
     throw_user_error("random numbers of type " + to_string(dtype) + " from " + std::to_string(lo) +

@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-// DLPack 0.6, which Debian ships, has no name for it yet; later versions and numpy do.
+// DLPack 0.6, which Debian ships, has no name for this code. Later versions and numpy do.
 constexpr std::uint8_t kBoolCode = 6;
 
 class ForeignStorage : public internal::Storage {
@@ -93,7 +93,7 @@ struct Exported {
 NDArray NDArray::from_dlpack(DLManagedTensor* tensor) {
   if (tensor == nullptr) throw_user_error("a null DLPack tensor");
   const DLTensor& dl = tensor->dl_tensor;
-  // Until all checks have passed the tensor still belongs to the caller.
+  // The tensor belongs to the caller until all checks have passed.
   const bool on_gpu = dl.device.device_type == kDLCUDA;
   if (!on_gpu && dl.device.device_type != kDLCPU && dl.device.device_type != kDLCUDAHost) {
     throw_user_error("a DLPack tensor is on device type " + std::to_string(dl.device.device_type) +

@@ -13,13 +13,13 @@ namespace heddle {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kAlign = 64;     // where the elements begin
+constexpr std::size_t kAlign = 64;     // bytes; the elements begin at a multiple of it
 constexpr std::size_t kMostRank = 64;  // NumPy's own limit
 
 /// The contents of a header.
 struct Header {
   DataType dtype;
-  bool swapped = false;  ///< the other byte order
+  bool swapped = false;  ///< the elements have the other byte order
   bool fortran_order = false;
   Extents shape;
 };
@@ -33,7 +33,7 @@ struct NamedType {
   std::string_view text;  // kind and bytes
   DataType dtype;
 };
-// NumPy has no bf16. That of ml_dtypes is written as two bytes without a kind.
+// NumPy has no bf16. The bf16 of ml_dtypes is written as two bytes without a kind.
 const NamedType kTypes[] = {{"f2", f16}, {"f4", f32}, {"f8", f64},    {"V2", bf16}, {"i1", i8},
                             {"i2", i16}, {"i4", i32}, {"i8", i64},    {"u1", u8},   {"u2", u16},
                             {"u4", u32}, {"u8", u64}, {"b1", boolean}};
@@ -159,7 +159,7 @@ void swap_bytes(char* data, std::size_t count, std::size_t width) {
   for (std::size_t i = 0; i < count; ++i) std::reverse(data + i * width, data + (i + 1) * width);
 }
 
-/// The size of the elements of such a header in bytes, or nullopt where it exceeds any memory.
+/// The size in bytes of the elements of such a header, or nullopt where it exceeds any memory.
 std::optional<std::size_t> bytes_of(const Header& header) {
   std::int64_t bytes = header.dtype.bytes();
   bool empty = false;
@@ -170,7 +170,7 @@ std::optional<std::size_t> bytes_of(const Header& header) {
   return empty ? 0 : static_cast<std::size_t>(bytes);
 }
 
-/// "<f4": NumPy's name of the type.
+/// NumPy's name of the type, such as "<f4".
 std::string name_of(DataType dtype) {
   for (const NamedType& t : kTypes) {
     if (t.dtype == dtype) return (dtype.bytes() == 1 ? "|" : "<") + std::string(t.text);

@@ -35,8 +35,8 @@ std::vector<int> checked_order(const NDArray& array, std::vector<int> order) {
   return order;
 }
 
-/// Elements of T from `from`, where dimension d of the result has this extent and this stride (in
-/// elements), to `to` in row-major order.
+/// Copies elements of T from `from` to `to` in row-major order. Dimension d of the result has
+/// extent extents[d] and stride strides[d] in elements of `from`.
 template <typename T>
 void gather(const T* from, T* to, const Extents& extents, const Extents& strides) {
   const std::size_t rank = extents.size();

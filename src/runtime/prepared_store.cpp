@@ -23,12 +23,12 @@ namespace fs = std::filesystem;
 struct Header {
   char magic[8] = {'H', 'E', 'D', 'D', 'L', 'E', 'P', '1'};
   char key[32] = {};
-  int64_t bytes = 0;  ///< of all arrays, which follow the header one after the other
+  int64_t bytes = 0;  ///< bytes of all arrays, which follow the header one after the other
   uint64_t checksum = 0;
 };
 
-/// Checks large contents about as fast as memory delivers them: four chains, so that the
-/// multiplications overlap.
+/// A checksum of large contents that is about as fast as memory. It keeps four independent chains,
+/// so that the multiplications overlap.
 class Checksum {
  public:
   void add(const char* data, size_t size) {
@@ -51,10 +51,11 @@ class Checksum {
   uint64_t lanes_[4] = {1, 2, 3, 4};
 };
 
-// A part that is read, or written, and checked at once lies in a cache in between.
+// The bytes that are read or written and checked at a time. A part stays in a cache in between.
 constexpr size_t kPart = size_t{1} << 19;
 
-/// Calls `part(address, bytes)` for the contents of the arrays in order; false as soon as it is.
+/// Calls `part(address, bytes)` for the contents of the arrays in order. Stops and returns false
+/// when `part` returns false.
 template <class Part>
 bool for_each_part(std::span<const NDArray> arrays, const Part& part) {
   for (const NDArray& array : arrays) {
@@ -89,7 +90,7 @@ bool write_all(int file, const void* data, size_t size) {
                   static_cast<char*>(const_cast<void*>(data)), size);
 }
 
-/// Of the file that the array lies in, else of its contents.
+/// Identifies an array by the file that holds it, or else by a hash of its contents.
 std::string identity(const NDArray& array) {
   std::string known = internal::identity_of(array);
   if (!known.empty()) return known;
@@ -176,14 +177,14 @@ void store_prepared(const std::string& key, std::span<const NDArray> arrays) {
   std::error_code error;
   fs::create_directories(cache.folder(), error);
   static std::atomic<unsigned> count{0};
-  // The ending is that of the cache, so that what a killed process left is swept in time.
+  // The name has the suffix of the cache, so that a sweep removes what a killed process left.
   const std::string unfinished =
       cache.file_of(key + "-" + std::to_string(::getpid()) + "-" + std::to_string(count++))
           .string();
   const int file = ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return;
   const bool written = write_arrays(file, header, arrays);
-  // No fsync: after a power failure the checksum tells.
+  // No fsync is needed: after a power failure the checksum shows whether the file is complete.
   if (::close(file) == 0 && written) {
     fs::rename(unfinished, cache.file_of(key), error);
     if (!error) cache.added();

@@ -76,7 +76,8 @@ class CacheFlusher {
   unsigned char value_ = 0;
 };
 
-/// Times each step alone: first with the data that its own calls leave in the caches, then without.
+/// Times each step alone, first with warm caches, then with caches that were filled with other
+/// data.
 void time_alone_on_cpu(std::span<const ProfiledStep> steps, double seconds, Profile* profile) {
   const double each = seconds / static_cast<double>(2 * steps.size());
   CacheFlusher flusher;

@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-// Sizes of one call; on the heap only where there are very many.
+// The sizes of one call. They are on the heap only where there are very many.
 class Values {
  public:
   explicit Values(size_t count) {
@@ -17,7 +17,7 @@ class Values {
   }
   Values(const Values&) = delete;
   Values& operator=(const Values&) = delete;
-  /// 0: not known.
+  /// The value 0 means that the size is not known.
   int64_t& operator[](size_t i) { return data_[i]; }
 
  private:
@@ -27,7 +27,7 @@ class Values {
   int64_t* data_;
 };
 
-/// "n", "4 * n + 2": the extent in words.
+/// An extent as text: "n", "4 * n + 2".
 std::string extent_text(const SymbolicExtent& e, std::span<const KernelSize> sizes) {
   std::string text;
   for (const SymbolicExtent::Term& t : e.terms) {
@@ -57,7 +57,7 @@ void read_sizes(const std::string& name, std::span<const KernelSize> sizes,
                 std::span<const KernelArg> args, std::span<const NDArray> arrays,
                 FunctionRef<void(size_t, int64_t)> found) {
   Values values(sizes.size());
-  // First what gives a size by itself, then the sums.
+  // Extents that determine a size by themselves are read first, then sums.
   for (size_t i = 0; i < args.size(); ++i) {
     for (const SymbolicExtent& e : args[i].symbolic) {
       if (e.terms.size() != 1 || e.constant != 0) continue;

@@ -30,14 +30,14 @@ using Clock = std::chrono::steady_clock;
 // running.
 constexpr auto kSpin = std::chrono::milliseconds(4);
 constexpr auto kSpinCrowded = std::chrono::microseconds(10);
-// After this time it yields its core now and then, because the thread that it waits for may be
-// queued behind it when other processes hold the other cores. Gaps between the regions of kernels
-// are shorter. Yielding at every turn took a third of the time in system calls and delayed its
-// answer by a microsecond.
+// After this time a spinning thread yields its core now and then, because the thread that it waits
+// for may be queued behind it when other processes hold the other cores. Gaps between the regions
+// of kernels are shorter. Yielding at every turn took a third of the time in system calls and
+// delayed its answer by a microsecond.
 constexpr auto kSpinAlone = std::chrono::microseconds(20);
-constexpr int kTurnsBetweenYields = 8;  // some 10 us
-// The time that the caller, after its own chunk, waits for a worker that is awake to begin. A call
-// takes a tenth of a microsecond to reach it.
+constexpr int kTurnsBetweenYields = 8;  // about 10 us
+// The number of pauses for which the caller, after its own chunk, waits for an awake worker to
+// begin. A job reaches the worker within a tenth of a microsecond.
 constexpr int kGracePauses = 32;
 
 constexpr int kMaxThreads = 1024;
@@ -93,9 +93,8 @@ Chunk chunk_of(const Job& job, int index) {
   return {job.body, job.context, begin, begin + share + (index < longer ? 1 : 0)};
 }
 
-// Each worker has a mailbox on a cache line of its own. A region of two threads on a machine of
-// sixty-four disturbs one worker, and the others remain parked. A call and its chunk are in one
-// line.
+// Each worker has a mailbox on a cache line of its own, which also holds its chunk. A region of two
+// threads on a machine of sixty-four then disturbs one worker, and the others remain parked.
 struct alignas(internal::kCacheLine) Mailbox {
   std::atomic<unsigned> ticket{0};  // counts the jobs given to this worker; it parks on this word
   std::atomic<unsigned> taken{0};   // the last job whose chunk a thread has begun
@@ -108,7 +107,7 @@ struct alignas(internal::kCacheLine) Mailbox {
 struct Worker {
   Mailbox mail;
   std::thread thread = {};
-  bool attentive = false;  // was awake at the last call
+  bool attentive = false;  // the worker was awake at the last call
   int away_from = -1;      // the core that it must not run on while it is sent away
 };
 
@@ -160,7 +159,7 @@ class Pool {
   }
   bool caller_is_parked() const { return caller_parked_.load(); }
 
-  /// Ends the workers, so that a library that holds this code can be unloaded.
+  /// Ends the workers, so that the library that contains this code can be unloaded.
   void stop() {
     if (inside_region) return;  // exit() inside a region: waiting for it would never end
     const std::lock_guard lock(mutex_);
@@ -209,23 +208,23 @@ class Pool {
     mail.chunk = chunk;
     const unsigned before = mail.ticket.fetch_add(1);  // also publishes the chunk
     const bool parked = mail.parked.load();
-    // The worker may have noticed this job by now.
+    // The worker may have noticed this job in the meantime.
     const unsigned noticed = mail.noticed.load(std::memory_order_relaxed);
     worker.attentive = !parked && (noticed == before || noticed == before + 1);
     if (worker.attentive) return;
     const int core = this_core();
-    // Else it was sent away before and has not run since.
+    // Otherwise the worker was sent away before and has not run since.
     if (!mail.sent_away.load() || worker.away_from != core) {
       worker.away_from = core;
-      // In this order: a worker that runs in between lifts the restriction at its next job. The
-      // other way round it would find nothing to lift, and keep the restriction for good.
+      // The order matters. A worker that runs in between lifts the restriction at its next job. In
+      // the opposite order it would find nothing to lift and keep the restriction for ever.
       forbid_core(worker.thread, core);
       mail.sent_away.store(true);
     }
     if (parked) mail.ticket.notify_one();
   }
 
-  // Whether the worker has still not begun. One that was awake is given a moment.
+  // Whether the worker has still not begun. A worker that was awake is given a short time.
   static bool to_take_over(const Worker& worker) {
     const Mailbox& mail = worker.mail;
     const unsigned ticket = mail.ticket.load(std::memory_order_relaxed);
@@ -290,7 +289,7 @@ class Pool {
     } else {
       for (int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &mask);
     }
-    // A refusal, because the mask of the process has shrunk, only costs speed.
+    // The call fails where the mask of the process has shrunk, which only costs speed.
     ::pthread_setaffinity_np(workers_[worker]->thread.native_handle(), sizeof mask, &mask);
 #endif
   }

@@ -8,7 +8,8 @@
 namespace heddle {
 namespace {
 
-// A sample this long makes the two clock reads (some 50 ns) less than one part in two hundred.
+// Seconds of the shortest sample. The two clock reads (about 50 ns) are then less than one part in
+// two hundred.
 constexpr double kShortestSample = 10e-6;
 
 double seconds_of(FunctionRef<double()> now_s, FunctionRef<void()> fn, int calls) {
@@ -36,7 +37,7 @@ Measurement internal::measure_by(FunctionRef<double()> now_s, FunctionRef<void()
                                  double min_time_s, int max_repeats) {
   fn();
   Measurement result;
-  // Grow the batch until it lasts long enough; this warms up too.
+  // The batch grows until it lasts long enough. This also warms the caches up.
   for (int calls = 1;;) {
     const double elapsed = seconds_of(now_s, fn, calls);
     result.calls_per_sample = calls;

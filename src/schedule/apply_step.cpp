@@ -1,5 +1,5 @@
-// What each step does to the state: one function a step kind, and the legality it needs. Those that
-// make stages are in stage_steps.cpp.
+// The effect and the legality of each step: one function for each kind of step. Steps that make
+// stages are in stage_steps.cpp.
 #include <optional>
 
 #include "schedule/step_applier.h"
@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// Far beyond any schedule; what a damaged file names must not exhaust the memory.
+// Far beyond the sizes of any schedule. A damaged file must not exhaust the memory.
 constexpr int64_t kMaxTile = int64_t{1} << 31;
 
 class Applier : public StepApplier {
@@ -225,7 +225,7 @@ class Applier : public StepApplier {
     stage().store_axis = -1;
   }
 
-  // A loop of another stage, which has loops.
+  // A loop of another stage. Throws where that stage has no loops.
   int loop_arg() {
     int loop = axis_arg(0);
     STEP_CHECK(loop >= 0 && loop < static_cast<int>(s_.axes.size()) && s_.axes[loop].defined,
@@ -243,8 +243,8 @@ class Applier : public StepApplier {
     return loop;
   }
 
-  // Whether all that lies inside is computed before it is read elsewhere is for lowering to check,
-  // when everything has its place.
+  // Lowering, which knows all compute locations, checks whether the stage is computed before it is
+  // read.
   void store_at() {
     check_computes();
     const int loop = loop_arg();
@@ -320,7 +320,7 @@ class Applier : public StepApplier {
     stage().layout = std::move(dims);
   }
 
-  // Every value of `narrow` is one of `wide`.
+  // Whether type `wide` holds every value of type `narrow`.
   static bool holds(DataType wide, DataType narrow) {
     if (wide.bits <= narrow.bits || wide.code == TypeCode::BFloat || narrow.is_bool()) return false;
     if (narrow.is_float()) return wide.is_float();
@@ -346,7 +346,7 @@ class Applier : public StepApplier {
       stage().buffers[c] = Buffer::make(b->name, *to, b->shape, b->scope);
       stage().bodies[c] = cast(*to, stage().bodies[c]);
     }
-    // Values are the same, so that what a reader makes of them is.
+    // Readers convert the narrow values back, so their results do not change.
     RewriteMemo memo;
     std::function<Expr(const Expr&)> go;
     const auto rewritten = [&](const Expr& e) -> Expr {

@@ -72,7 +72,8 @@ std::vector<std::string> Choice::overlay(const Choice& answer) {
 
 Choice Choice::before_overlay() const {
   Choice out = *this;
-  // The last one replaced first: a knob may have been answered for more than once.
+  // The last replaced entry is restored first, because a knob may have been replaced more than
+  // once.
   for (auto was = replaced_.rbegin(); was != replaced_.rend(); ++was) {
     *std::find_if(out.entries_.begin(), out.entries_.end(),
                   [&](const Entry& e) { return e.knob == was->knob; }) = *was;
@@ -147,7 +148,7 @@ Param TemplateBuilder::kind(const std::string& name, std::vector<std::string> la
 Param TemplateBuilder::split_knob(const std::string& name, int64_t extent, int64_t limit,
                                   const Choice& choice) {
   std::vector<int64_t> values = split_factors(extent, limit);
-  // A source may say other values than those that are searched, as the rule may.
+  // A source may choose values that are not searched, as a rule may.
   if (const int64_t said = choice.value(name); said >= 1 && said <= extent) values.push_back(said);
   return knob(name, std::move(values), choice);
 }

@@ -7,7 +7,8 @@
 namespace heddle {
 namespace {
 
-// Choices, modes and locations are numbered one by one from 0 or -1; sizes start at 1 or jump.
+// Choices, modes and locations are numbered consecutively from 0 or -1. Sizes start at 1 or have
+// gaps.
 KnobKind kind_of(const Knob& knob) {
   if (knob.is_kind()) return KnobKind::Alternatives;
   int64_t first = knob.values.front(), last = knob.values.back();

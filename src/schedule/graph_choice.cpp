@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::string_view kDirect = "direct";
 
-/// The stage of a name without '+'; -1 for other names.
+/// The stage that a name without '+' ends in; -1 for other names.
 int stage_of(const std::string& name) {
   const std::size_t at = name.rfind('@');
   if (at == std::string::npos || name.find('+') != std::string::npos) return -1;
   return std::stoi(name.substr(at + 1));
 }
 
-/// The stage that does most among those that can be rewritten; -1 where there is none.
+/// The stage with the most work among those that can be rewritten; -1 where there is none.
 int heaviest_site(const ComputeDag& dag, const std::vector<Alternative>& all) {
   int site = -1;
   for (const Alternative& a : all) {
@@ -35,7 +35,7 @@ bool is_only_contraction(const ComputeDag& dag, int stage) {
   return true;
 }
 
-// Values of the knob "reduction" by the name of the choice, of the templates that have it.
+// The values of the knob "reduction" for each choice, by the template that has the knob.
 struct ReductionKnob {
   std::string_view heuristic;
   std::int64_t whole, split_k;
@@ -60,7 +60,8 @@ class WithReduction : public ChoiceSource {
       with.set("reduction", choice_.reduction == "whole" ? k.whole : k.split_k, "measured");
       if (answer.choice) {
         for (const std::string& knob : answer.choice->knobs()) {
-          // Sizes of parts go with the way of the reduction that they were measured with.
+          // The sizes of parts were measured with another value of "reduction", so they are not
+          // taken over.
           if (knob != "reduction" && knob != "k_block" && knob != "k_part")
             with.set(knob, answer.choice->value(knob), answer.choice->reason(knob));
         }

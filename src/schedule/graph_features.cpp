@@ -10,7 +10,7 @@ namespace {
 
 double extent_of(const Axis& a) { return static_cast<double>(a.extent()); }
 
-/// Sides of a contraction: axes of one operand alone, and those of both.
+/// The sides of a contraction: the axes of one operand only, and those of both.
 struct Sides {
   bool is_contraction = false;
   double rows = 1, cols = 1, batch = 1;
@@ -36,7 +36,7 @@ Sides sides_of(const ComputeDag& dag, int stage) {
   return out;
 }
 
-/// Of a convolution; a product has one tap.
+/// The window of a convolution. A product has one tap.
 struct Window {
   double taps = 1, stride = 1, channels = 1, filters = 1;
   bool is_convolution = false;

@@ -26,7 +26,7 @@ struct CacheEntry {
   uint64_t dag = 0;
   Target target;
   AutoSchedulerOptions options;
-  std::string source;  ///< the version of the ChoiceSource, "" where there is none
+  std::string source;  ///< version of the ChoiceSource; "" where there is none
   Template value;
 };
 std::list<CacheEntry>& cache() {  // most recent first
@@ -57,14 +57,14 @@ const MetaTemplate& pick(const std::vector<MetaTemplate>& all, const ComputeDag&
   return *best;
 }
 
-// Lets the meta-templates of `all` write what they take of a graph, group after group.
+// Runs the meta-templates of `all` on the groups of a graph, one after the other.
 class Dispatcher {
  public:
   Dispatcher(const std::vector<MetaTemplate>& all, const ComputeDag& dag, const Target& target,
              const AutoSchedulerOptions& options)
       : all_(all), dag_(dag), builder_(dag, target, options) {}
 
-  /// Lets `source` choose in place of the rules. Null: the rules alone.
+  /// Lets `source` choose in place of the rules. With null the rules alone choose.
   Dispatcher& consult(std::shared_ptr<const ChoiceSource> source) {
     builder_.consult(std::move(source));
     return *this;
@@ -81,7 +81,7 @@ class Dispatcher {
       groups[i].allow_tf32 = builder_.options().allow_tf32;
       write_group(groups[i], groups.size() > 1 ? "g" + std::to_string(i) + "." : "");
     }
-    // Now that their packed copies exist, which take in what they are made from.
+    // Operands are inlined last, when the packed copies that compute them exist.
     std::set<int, std::greater<>> operands;
     for (const StageGroup& g : groups) operands.insert(g.operands.begin(), g.operands.end());
     for (int s : operands) builder_.stage(s).compute_inline();
@@ -93,7 +93,8 @@ class Dispatcher {
     const MetaTemplate& t = pick(all_, dag_, g, builder_);
     builder_.begin_part(t.name, prefix);
     builder_.note(t.name + ": " + g.reason);
-    // Inlined stages vanish before any loop is shaped, readers' bodies first complete.
+    // Stages are inlined before any loop is shaped, readers first, because a reader's body must be
+    // complete.
     for (auto it = g.inlined.rbegin(); it != g.inlined.rend(); ++it)
       builder_.stage(*it).compute_inline();
     std::vector<int> inlined = g.inlined;
@@ -101,15 +102,16 @@ class Dispatcher {
     builder_.begin_group(std::move(inlined));
     t.build(builder_, g);
     if (name_.find(t.name) == std::string::npos) name_ += (name_.empty() ? "" : "+") + t.name;
-    // Readers before what they read, so that a producer knows where its readers may be.
+    // Readers are scheduled before the stages that they read, so that a producer knows where its
+    // readers may be computed.
     for (auto it = g.tunable.rbegin(); it != g.tunable.rend(); ++it) write_attached(g, *it, prefix);
   }
 
   void write_attached(const StageGroup& host, int stage, const std::string& prefix) {
     const StageGroup g = attached_group(builder_, host, stage);
     const MetaTemplate& t = pick(all_, dag_, g, builder_);
-    // By number: names would clash where two stages share one, and the template serves every
-    // declaration of this structure, whatever its tensors are called.
+    // The part is named by number. Names of stages may clash, and the template serves every
+    // declaration of this structure, whatever the names of its tensors.
     builder_.begin_part(t.name, prefix + "s" + std::to_string(stage) + ".");
     builder_.note(t.name + ": " + g.reason);
     t.build(builder_, g);
@@ -120,11 +122,11 @@ class Dispatcher {
   const std::vector<MetaTemplate>& all_;
   const ComputeDag& dag_;
   TemplateBuilder builder_;
-  std::string name_;  ///< of the meta-templates used so far
+  std::string name_;  ///< names of the meta-templates used so far
 };
 
-// The template that `all` write for `dag`, with what `source` chooses (null: the rules alone), and
-// a note where there is one.
+// The template that `all` write for `dag` with the choices of `source` (null: the rules alone) and
+// a note, which may be empty.
 Template write_template(const std::vector<MetaTemplate>& all, const ComputeDag& dag,
                         const Target& target, const AutoSchedulerOptions& options,
                         const std::shared_ptr<const ChoiceSource>& source,
@@ -135,7 +137,7 @@ Template write_template(const std::vector<MetaTemplate>& all, const ComputeDag& 
   if (!first.answered()) return result;
   const std::string why = result.why_invalid(result.default_config());
   if (why.empty()) return result;
-  // The rules' choices go together; answers for some knobs may not go with the rest.
+  // The choices of the rules fit together. Answers for some knobs may not fit the others.
   Dispatcher rules(all, dag, target, options);
   if (!note.empty()) rules.note(note);
   rules.note("the rules chose alone: what " + source->version() + " chose is not legal: " + why);
@@ -206,7 +208,7 @@ std::shared_ptr<const ChoiceSource> source_of(const AutoSchedulerOptions& option
   return options.use_heuristics ? installed_choice_source() : nullptr;
 }
 
-// What a template says of the choice of its graph.
+// The note of a template about the choice of its graph.
 std::string note_of(const GraphChoice& choice) {
   if (choice.source != Choice::kRule)
     return std::string(kGraphNote) + choice.source + ": " + choice.why;

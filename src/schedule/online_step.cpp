@@ -1,4 +1,6 @@
-// The step online_softmax: a softmax and the sum that it weights, in one pass over tiles of keys.
+// The step online_softmax: a softmax and the sum that it weights, in one pass over tiles of keys
+// (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"; Dao et al. 2022,
+// "FlashAttention").
 #include <limits>
 #include <numbers>
 
@@ -14,8 +16,9 @@ constexpr int64_t kMaxMultiple = 1 << 16, kUnit = 16, kLanes = 8;
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// Folds the maxima of tiles: the maximum so far, and by what this tile made earlier powers shrink.
-// The maximum begins with the lowest finite value: a tile that is masked whole leaves no NaN.
+// Combines the maxima of tiles into the maximum so far and the factor by which the tile shrinks
+// earlier exponentials. The maximum begins with the lowest finite value, so that a tile that is
+// masked completely gives no NaN.
 Ref<const Combiner> running_maximum() {
   static const Ref<const Combiner> made = [] {
     auto* c = new Combiner;
@@ -79,7 +82,7 @@ class OnlineStep : public StepApplier {
     const char* name;
     int64_t extent;
   };
-  // A new stage: the axes of the batch, its own, and those that it reduces over.
+  // Adds a stage with the axes of the batch, its own axes, and the axes that it reduces over.
   StageState& add_stage(const char* suffix, const std::vector<Own>& own,
                         const std::vector<Own>& reduce = {}) {
     const int id = take_stage_id(next_++);
@@ -112,7 +115,7 @@ class OnlineStep : public StepApplier {
     for (int id : st.spatial) shape.emplace_back(s_.axes[static_cast<size_t>(id)].static_extent);
     st.buffers.push_back(Buffer::make(st.name + suffix, type, shape, Scope::Local));
   }
-  // Reads output `which` of `of` at the batch of `by`, and at `indices`.
+  // Reads output `which` of stage `of` at the batch of stage `by` and at `indices`.
   Expr read(const StageState& of, const StageState& by, const std::vector<Expr>& indices,
             size_t which = 0) const {
     std::vector<Expr> at = batch_of(by);
@@ -124,7 +127,7 @@ class OnlineStep : public StepApplier {
     return make_reduce(combiner, sources, {Axis("r", Expr(1), AxisKind::Reduce)}, index);
   }
 
-  // An expression of the chain at the batch of `st`.
+  // An expression of the declaration, at the batch of `st`.
   Expr here(const Expr& e, const StageState& st, std::vector<VarBinding> bind) const {
     const Operation& op = s_.dag.stage(step_.stage);
     for (size_t i = 0; i < a_.batch.size(); ++i)
@@ -178,7 +181,7 @@ class OnlineStep : public StepApplier {
 
   // ---- scores ----
 
-  // `e` times a factor, which joins the constant that it is scaled by.
+  // `e` times a factor, which is multiplied into the constant that `e` is scaled by.
   static Expr scaled(const Expr& e, double by) {
     if (const Select* s = e.as<Select>())
       return make_select(s->condition, scaled(s->on_true, by), scaled(s->on_false, by));
@@ -271,7 +274,7 @@ class OnlineStep : public StepApplier {
         add_stage(".weighted", {{"i", rows_}, {"f", cols_}}, {{"t", tiles}, {"c", tile_}});
     const Expr j = var(st.reduce[0]) * Expr(tile_) + var(st.reduce[1]);
     add_buffer(st, f32);
-    // Values first: their tiles are filled before scores are computed.
+    // Values are read first, because their tiles are filled before scores are computed.
     st.bodies = {reduced(sum, {operand_at(values_, st, own(st, 1), j, a_.value_along_keys) *
                                cast(f32, read(made(weights_), st, {own(st, 0), j}))})};
     st.rescale = read(made(highest_), st, {own(st, 0)}, 1);
@@ -281,7 +284,7 @@ class OnlineStep : public StepApplier {
     }
     weighted_ = id_of(st);
   }
-  // The first reduce axis of `id` runs along that of the weighted sum.
+  // Makes the first reduce axis of `id` run along that of the weighted sum.
   void follow(int id) {
     StageState& st = s_.stages[static_cast<size_t>(id)];
     st.along = made(weighted_).reduce[0];

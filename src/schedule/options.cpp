@@ -13,7 +13,7 @@ namespace {
 
 thread_local AutoSchedulerOptions g_options;
 
-// What every CUDA template can do with.
+// The least limits of a block that every CUDA template can work with.
 constexpr int kLeastBlockThreads = 128;
 constexpr int64_t kLeastBlockShared = 16 << 10;
 
@@ -44,7 +44,7 @@ struct Flag {
   const char* name;
   bool Options::* value;
 };
-// Whether records are used is no part of what was made.
+// use_records is not listed, because it is not part of what was made.
 constexpr Flag kFlags[] = {{"use_alternatives", &Options::use_alternatives},
                            {"allow_approximate", &Options::allow_approximate},
                            {"use_heuristics", &Options::use_heuristics},
@@ -75,7 +75,7 @@ void check_numbers(const Options& o) {
   }
 }
 
-// What would be without effect is a mistake of whoever set it.
+// Refuses options that have no effect for the kind of target, because they are mistakes.
 void refuse_idle(const Options& o, bool cuda) {
   for (const Number& n : kNumbers) {
     if (n.get(o) == 0 || n.means == Means::Both || (n.means == Means::Gpus) == cuda) continue;

@@ -10,7 +10,7 @@ class PadStep : public StageMaker {
  public:
   using StageMaker::StageMaker;
 
-  // C = sum(k, A.copy * B.copy)  -->  C.pad over longer axes, C = C.pad
+  // C = sum(k, A.copy * B.copy)  -->  C.pad over longer axes; C = C.pad
   void run() {
     check_computes();
     STEP_CHECK(stage().is_reduction(), "it is no reduction");
@@ -56,11 +56,12 @@ class PadStep : public StageMaker {
     fail("axis " + std::to_string(id) + " is none of its own axes");
   }
 
-  // Whether what the sum adds up is zero where its operands are.
+  // Whether the summed terms are zero where the operands are zero.
   void check_vanishes(const StageState& st) const {
     std::function<bool(const Expr&)> zero = [&](const Expr& e) -> bool {
       if (const Load* load = e.as<Load>()) {
-        // Where a longer reduce axis leaves the operand's own elements.
+        // The operand must be padded with zeros along each longer reduce axis, so each must index
+        // it.
         return std::all_of(st.reduce.begin(), st.reduce.end(), [&](int k) {
           return std::any_of(load->indices.begin(), load->indices.end(),
                              [&](const Expr& i) { return equal(i, s_.axes[k].var); });
@@ -74,7 +75,8 @@ class PadStep : public StageMaker {
                "it is no sum of products whose factors all run along the reduce axes");
   }
 
-  // What `st` reads becomes as long as the axes that index it, with zeros where it had no elements.
+  // Makes the copies that `st` reads as long as the axes that index them, with zeros in the new
+  // elements.
   void extend_copies(const StageState& st) {
     std::vector<std::pair<Buffer, std::vector<int64_t>>> reads;
     visit(st.bodies[0].as<Reduce>()->sources[0], [&](const Expr& e) {
@@ -94,7 +96,7 @@ class PadStep : public StageMaker {
     });
     for (const auto& [buffer, extents] : reads) extend(buffer, extents, step_.results[0]);
   }
-  // How far an index of one variable, or none, runs; 0: it is another.
+  // The extent that an index of one variable, or of none, reaches; 0 for any other index.
   int64_t extent_read(const Expr& index, const StageState& st) const {
     if (const int64_t* fixed = as_int(index)) return *fixed + 1;
     for (const auto* list : {&st.spatial, &st.reduce}) {
@@ -105,7 +107,7 @@ class PadStep : public StageMaker {
     return 0;
   }
 
-  // By value: rewriting loads drops those that hold the buffer.
+  // `buffer` is passed by value, because rewriting loads destroys those that hold it.
   void extend(Buffer buffer, const std::vector<int64_t>& extents, int reader) {
     const int id = s_.stage_of(buffer);
     STEP_CHECK(id >= 0 && is_copy(id), "'" + buffer->name + "' is no copy for it to lengthen",
@@ -132,12 +134,13 @@ class PadStep : public StageMaker {
       return make_load(copy.buffers[0], indices);
     });
     if (!longer) return;
-    // A copy of a copy: the first of them has the zeros.
+    // Of a copy of a copy, the first one has the zeros.
     if (source >= 0 && is_copy(source)) return extend(from, extents, id);
     copy.bodies = {make_select(inside, copy.bodies[0], make_const(buffer->dtype, 0))};
   }
 
-  // What a step made to hold what another stage has: still without loops of its own making.
+  // Whether a step made this stage as a copy of another one, and its loops have not been changed
+  // yet.
   bool is_copy(int id) const {
     const StageState& st = s_.stages[id];
     if (id < s_.dag.size() || st.is_reduction() || st.buffers.size() != 1 || !load_of(st))
@@ -150,7 +153,7 @@ class PadStep : public StageMaker {
   // The load of a stage that copies another element by element.
   const Load* load_of(const StageState& st) const {
     const Expr* body = &st.bodies[0];
-    if (const Select* s = body->as<Select>()) body = &s->on_true;  // lengthened before
+    if (const Select* s = body->as<Select>()) body = &s->on_true;  // the copy was lengthened before
     const Load* load = body->as<Load>();
     if (!load || load->indices.size() != st.spatial.size()) return nullptr;
     for (size_t d = 0; d < st.spatial.size(); ++d) {

@@ -19,8 +19,8 @@ const Param* location_of(const GroupPlaces& group, int stage) {
   return nullptr;
 }
 
-// By default no deeper than any reader is by default, and at a place that exists then; readers that
-// are inlined pass the question on.
+// The default location is no deeper than the default of any reader, and at a place that exists by
+// default. For an inlined reader its own readers count.
 int deepest_default(const TemplateBuilder& t, int stage) {
   const GroupPlaces& group = t.group();
   int deepest = static_cast<int>(group.places.size());
@@ -47,7 +47,7 @@ int deepest_default(const TemplateBuilder& t, int stage) {
   return deepest;
 }
 
-// Whether `a`, a read of `reader`, is at distinct whole axes of it, and at all of them.
+// Whether read `a` of `reader` is at distinct whole axes of the reader, and at all of its axes.
 bool reads_each_once(const Access& a, const Operation& reader) {
   std::vector<Axis> axes = reader.axes();
   axes.insert(axes.end(), reader.reduce_axes().begin(), reader.reduce_axes().end());
@@ -63,8 +63,8 @@ bool reads_each_once(const Access& a, const Operation& reader) {
   return std::all_of(axes.begin(), axes.end(), [](const Axis& x) { return x.extent() == 1; });
 }
 
-// The loops offered by readers of `stage` that read each element of it once, and that all its other
-// readers wait for.
+// The loops offered by readers of `stage` that read each element of it once, if all other readers
+// run after these.
 std::vector<StageGroup::ReaderLoop> reader_loops_of(const TemplateBuilder& t, int stage) {
   const ComputeDag& dag = t.dag();
   std::vector<StageGroup::ReaderLoop> out;
@@ -102,7 +102,7 @@ bool read_through_located(const TemplateBuilder& t, int stage, int reader) {
   return false;
 }
 
-// A place is there only where the decisions that its loop needs are taken.
+// A place exists only where the knobs that its loop needs have the right values.
 void require_existing_place(TemplateBuilder& t, int stage, Param mine) {
   const auto& places = t.group().places;
   for (size_t p = 0; p < places.size(); ++p) {
@@ -115,8 +115,8 @@ void require_existing_place(TemplateBuilder& t, int stage, Param mine) {
   }
 }
 
-// What is packed may be inlined into its packed copy, which is at the root: what it reads must be
-// there then.
+// A packed stage may be inlined into its packed copy, which is at the root. The stages that it
+// reads must then be at the root too.
 void require_root_where_packed(TemplateBuilder& t, int stage, Param mine) {
   for (const auto& kept : t.group().kept) {
     if (kept.stage != stage && !read_through_located(t, stage, kept.stage)) continue;
@@ -128,7 +128,7 @@ void require_root_where_packed(TemplateBuilder& t, int stage, Param mine) {
   }
 }
 
-// Through inlined readers too: they carry the read to their own readers.
+// Readers of inlined readers count too, because an inlined stage carries its reads to its readers.
 void require_outside_of_readers(TemplateBuilder& t, int stage, Param mine) {
   const ComputeDag& dag = t.dag();
   std::vector<int> todo = dag.info(stage).consumers, seen;

@@ -1,12 +1,16 @@
-// Fusion: which stages share one loop nest. Greedy from the outputs backwards, by access pattern:
-//   - an output, or a stage that several groups need, is materialised: the output stage of a group;
-//   - a reduction whose only readers are an element-wise chain up to an output stage that hosts
-//   none joins it;
+// Fusion decides which stages share one loop nest. It goes greedily from the outputs backwards, by
+// access pattern:
+//   - an output, or a stage that several groups need, is materialised: it is the output stage of a
+//   group;
+//   - a reduction whose only readers are an element-wise chain up to an output stage without an
+//   anchor
+//     joins the group of that output stage;
 //   - a reduction along the rows of an output stage (a softmax's maximum) may be computed per row;
 //   - the stages of attention on the tensor cores of a GPU are one group (dag/attention.h);
-//   - stages behind a product whose rows are its rows go along with it (row_chain.h), on CPUs;
-//   - what depends on constants alone and calculates is materialised: it is computed once;
-//   - cheap stages without reuse are inlined; what remains is placed by its own meta-template.
+//   - on CPUs, stages after a product that have its rows are computed along with it (row_chain.h);
+//   - a stage that depends on constants alone and does arithmetic is materialised and computed
+//   once;
+//   - cheap stages without reuse are inlined; all others are placed by their own meta-templates.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -63,11 +67,11 @@ class Planner {
 
   void place(int s, const StageInfo& info) {
     if (chain_of_[s] >= 0) return place_fused(s, attentions_.at(chain_of_[s]));
-    // A scan has loops of its own: in the order that it goes.
+    // A scan has loops of its own, in the order of the scan.
     if (info.is_output || info.scan) return open(s);
     bool inline_it = inlinable(s, info);
-    // Inlined, or computed along with its readers, it would be computed at every call. A mere
-    // change of index is free where it is read, and packing takes it in.
+    // If the stage were inlined or computed with its readers, each call would compute it. A stage
+    // that only changes indices costs nothing where it is read, and packing includes it.
     if (info.precomputable && (info.flops_per_point > 0 || !inline_it)) return open(s);
     std::set<int> groups;
     for (int c : info.consumers) groups.insert(group_of_[c].begin(), group_of_[c].end());
@@ -77,7 +81,7 @@ class Planner {
     if (!reduction && copies_[s] <= kMaxCopies && inline_it) {
       inlined_[s] = 1;
       group_of_[s] = groups;
-      // Whoever schedules first substitutes it: the group whose output stage comes first.
+      // The group that is scheduled first inlines the stage: that with the first output stage.
       int owner = *std::max_element(groups.begin(), groups.end(), [&](int a, int b) {
         return groups_[a].output_stage > groups_[b].output_stage;
       });
@@ -92,7 +96,7 @@ class Planner {
     group_of_[s] = groups;
   }
 
-  // Attention on tensor cores is one kernel (dag/attention.h), of the heads that fit registers.
+  // Attention on tensor cores is one kernel (dag/attention.h) for heads that fit the registers.
   void find_attentions(const Target& target) {
     if (target.gpu.sm() < 80) return;
     for (int s = 0; s < dag_.size(); ++s) {
@@ -109,7 +113,8 @@ class Planner {
     }
   }
 
-  // A stage of `a`: the loops are those of the stage that divides, or of the weighted sum.
+  // Places a stage of attention `a`. The loops are those of the stage that divides, or of the
+  // weighted sum.
   void place_fused(int s, const Attention& a) {
     const int first = a.reader >= 0 ? a.reader : a.weighted;
     if (s == first && !joins_epilogue(s)) open(s);
@@ -145,7 +150,7 @@ class Planner {
         .first->second.takes(s);
   }
 
-  // What products read by way of a stage that is inlined.
+  // Inlined stages that products read become operands of their groups.
   void find_operands() {
     std::set<int> operands;
     for (StageGroup& g : groups_) {
@@ -165,8 +170,9 @@ class Planner {
     }
   }
 
-  // A stage by cases is computed a tile at a time: within the output stage where nothing but
-  // element-wise stages lie between, in the tile of a reader by cases, else whole.
+  // A stage by cases is computed one tile at a time: within the output stage where only
+  // element-wise stages lie between, or in the tile of a reader by cases. Otherwise it is computed
+  // whole.
   void place_cases(int s, const StageInfo& info, const std::set<int>& groups) {
     if (groups.size() != 1) return open(s);
     StageGroup& g = groups_[*groups.begin()];
@@ -196,8 +202,8 @@ class Planner {
     return n;
   }
 
-  // In how many places the body of `s` would end up if it were inlined: x * sigmoid(x) doubles what
-  // x is, and a chain of such stages doubles again and again.
+  // The number of copies of the body of `s` if it were inlined. x * sigmoid(x) doubles x, and a
+  // chain of such stages doubles it again and again.
   double copies(int s, const StageInfo& info) const {
     double n = 0;
     for (int c : info.consumers) {
@@ -219,15 +225,16 @@ class Planner {
     return out;
   }
 
-  // Recomputing it for each reader costs less than storing and reading it back.
+  // Whether recomputing the stage for each reader costs less than storing it and reading it back.
   bool inlinable(int s, const StageInfo& info) const {
     bool moves_only = info.flops_per_point == 0;
     for (int c : info.consumers) {
-      // Every point of an unrolled tile would carry the guards.
+      // Every point of an unrolled tile would have the guards.
       if (!dag_.info(c).case_periods.empty() && has_guard(s)) return false;
       bool complex = dag_.info(c).stage_class == StageClass::ComplexReduction;
       for (const Access* a : reads_of(s, c)) {
-        // The operand of a contraction is read many times: only a change of index is free there.
+        // The operand of a contraction is read many times, so only a change of index costs nothing
+        // there.
         if (complex && (!moves_only || has_guard(s) || !all_affine(s))) return false;
         bool repeated = !a->reuse_axes.empty() || dag_.stage(c).is_reduction() ||
                         a->pattern == AccessPattern::Opaque;
@@ -259,7 +266,8 @@ class Planner {
     return true;
   }
 
-  // Every reader of `s` is inlined or the output stage itself, and reads element by element.
+  // Whether every reader of `s` is inlined or the output stage itself, and reads element by
+  // element.
   bool elementwise_to_output_stage(int s, const StageGroup& g) const {
     if (dag_.stage(s).num_outputs() != 1 && !dag_.stage(s).is_reduction()) return false;
     for (int c : dag_.info(s).consumers) {
@@ -293,8 +301,8 @@ class Planner {
     return true;
   }
 
-  // The reduction has one value per row of the output stage: its axes are the output stage's
-  // leading axes, or those with 1 for the rest (keepdims).
+  // Whether the reduction has one value for each row of the output stage: its axes are the leading
+  // axes of the output stage, alone or followed by axes of extent 1 (keepdims).
   bool along_rows(int s, const StageGroup& g) const {
     const auto &own = dag_.stage(s).axes(), &output_stage = dag_.stage(g.output_stage).axes();
     if (output_stage.size() < 2 || own.empty()) return false;
@@ -309,7 +317,8 @@ class Planner {
     return row_reads_only(s, g, i);
   }
 
-  // Every path from `s` to the output stage reads it at the output stage's leading indices.
+  // Whether every path from `s` to the output stage reads it at the leading indices of the output
+  // stage.
   bool row_reads_only(int s, const StageGroup& g, size_t rows) const {
     for (int c : dag_.info(s).consumers) {
       if (!reads_own_rows(dag_, s, c, rows)) return false;
@@ -325,10 +334,10 @@ class Planner {
   std::vector<std::set<int>> group_of_;
   std::vector<char> inlined_;
   std::vector<double> copies_;
-  std::map<int, RowChain> chains_;  // by the anchor
-  std::vector<int> chain_of_;       // by stage: the weighted sum of its attention
+  std::map<int, RowChain> chains_;  // keyed by the anchor
+  std::vector<int> chain_of_;       // for each stage, the weighted sum of its attention
   std::map<int, Attention> attentions_;
-  // Of attention in one kernel: what registers hold, and blocks along z.
+  // Limits of attention in one kernel: the head size that registers hold, and the blocks along z.
   static constexpr int64_t kMostHeadSize = 256, kMostBatches = 65535;
   static constexpr int64_t kMaxCopies = 16;
 };

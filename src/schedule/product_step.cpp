@@ -64,7 +64,7 @@ class ProductStep : public StepApplier {
     }
   }
 
-  // Each axis is made up by its digits: they chain from 1 to its extent.
+  // Each axis must consist of its digits, which chain from divisor 1 up to its extent.
   void check_digits() {
     for (const auto* list : {&stage().spatial, &stage().reduce}) {
       for (int id : *list) {
@@ -85,7 +85,7 @@ class ProductStep : public StepApplier {
     for (const auto& list : digits_) n += list.size();
     STEP_CHECK(n == used_, "a digit is of no use");
   }
-  // The digit of the axis with that divisor: the one of more than one value, where there are two.
+  // The digit of the axis with that divisor. Of two, the one with more than one value.
   const Digit* part_at(int axis, int64_t divisor) {
     const Digit* found = nullptr;
     for (const auto& list : digits_) {
@@ -117,7 +117,7 @@ class ProductStep : public StepApplier {
     along_depth_ = {param(at + 9) != 0, param(at + 10) != 0};
   }
 
-  // The two reads of the product, by digits.
+  // Finds the two reads of the product by their digits.
   void find_operands() {
     const Reduce* reduce = stage().bodies[0].as<Reduce>();
     const Binary* mul = reduce->sources[0].as<Binary>();
@@ -154,7 +154,7 @@ class ProductStep : public StepApplier {
     });
   }
 
-  // A new stage at results_[next_]; the axes of batch, then those named.
+  // Adds a stage at results_[next_], with the batch axes and then the named axes.
   StageState& add_stage(const std::string& name, const std::vector<Role>& spatial, bool reduces) {
     const int id = take_stage_id(next_++);
     StageState st;
@@ -215,7 +215,7 @@ class ProductStep : public StepApplier {
     std::erase_if(c.leaves, [&](int id) { return s_.axes[id].kind == AxisKind::Reduce; });
   }
 
-  // Makes the stage of operand `which`; how the product reads it.
+  // Makes the stage of operand `which`. Returns how the product reads it.
   Expr operand_stage(const std::string& name, size_t which, const std::vector<Role>& dims,
                      const std::vector<Expr>& batch, const Expr& line, const Expr& depth) {
     StageState& st = add_stage(name, dims, false);
@@ -242,7 +242,7 @@ class ProductStep : public StepApplier {
     return make_load(st.buffers[0], at);
   }
 
-  // The digits of `number`, the last of which run fastest.
+  // Splits `number` into its digits, of which the last varies fastest.
   static void take_apart(const std::vector<Digit>& digits, const Expr& number,
                          std::vector<VarBinding>* bind) {
     Expr rest = number;
@@ -253,7 +253,7 @@ class ProductStep : public StepApplier {
     }
   }
 
-  // Where the product has the element of the stage's own point.
+  // The indices of the product's element for the current point of the stage.
   std::vector<Expr> place_of_element() {
     const auto digit = [&](const Digit& d) {
       const AxisState& a = s_.axes[static_cast<size_t>(d.axis)];
@@ -277,7 +277,7 @@ class ProductStep : public StepApplier {
   std::vector<VarBinding> of_axis_;
   Ranges ranges_;
   size_t used_ = 0, next_ = 0;
-  std::array<const Load*, 2> operands_{};  // of rows, of columns
+  std::array<const Load*, 2> operands_{};  // the operand of the rows, that of the columns
   std::array<std::vector<Expr>, 2> indices_;
   bool rows_first_ = true;
   Expr source_;

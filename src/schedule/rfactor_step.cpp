@@ -55,9 +55,10 @@ class RfactorStep : public StageMaker {
                    "' is not commutative, and several axes taken as one change the order");
   }
 
-  // The new stage: the partial index first, then the old axes with k replaced by its other part.
+  // Makes the new stage. The partial index is its first axis; in the old axes k is replaced by its
+  // other part.
   void make_stage() {
-    // What is left to reduce over: k stands for all of ks.
+    // The reduce axes that remain. k stands for all of ks.
     std::vector<int> left = stage().reduce;
     std::erase_if(left,
                   [&](int r) { return std::find(ks_.begin() + 1, ks_.end(), r) != ks_.end(); });
@@ -76,7 +77,7 @@ class RfactorStep : public StageMaker {
 
   StageState& parts() { return s_.stages[step_.results[0]]; }
 
-  // The extents of the two parts of k; returns what each old variable is in the new stage.
+  // Sets the extents of the two parts of k. Returns what each old variable is in the new stage.
   std::vector<VarBinding> shape_parts() {
     const AxisState& k = s_.axes[ks_[0]];
     AxisState &ap = s_.axes[part_], &ar = s_.axes[rest_];
@@ -88,7 +89,7 @@ class RfactorStep : public StageMaker {
     for (int each : ks_) all += (all.empty() ? "" : ".") + s_.axes[each].name;
     ap.name = all + (inner_ ? ".i" : ".o");
     ar.name = all + (inner_ ? ".o" : ".i");
-    // The last block of an earlier rfactor is shorter: its extent depends on which block it is.
+    // The last block of an earlier rfactor is shorter, so its extent depends on the block.
     exact_ = sized ? is_const(simplify(floormod(k.extent, factor)), 0)
                    : extent_ % factor_ == 0 && as_int(k.extent);
     whole_ = ks_.size() > 1 ? Expr(extent_) : substitute(k.extent, bind_);
@@ -107,7 +108,7 @@ class RfactorStep : public StageMaker {
     for (const VarBinding& b : bind_) {
       if (!b.var.same_as(k.var)) sub.push_back(b);
     }
-    Expr upper = index_;  // the last axis runs fastest
+    Expr upper = index_;  // the last axis varies fastest
     for (size_t i = ks_.size(); i-- > 0;) {
       sub.push_back({s_.axes[ks_[i]].var, i == 0 ? upper : floormod(upper, Expr(extents_[i]))});
       upper = floordiv(upper, Expr(extents_[i]));
@@ -121,21 +122,22 @@ class RfactorStep : public StageMaker {
     std::vector<Expr> sources;
     for (size_t i = 0; i < reduce->sources.size(); ++i) {
       Expr src = substitute(reduce->sources[i], sub);
-      // Interleaved parts of a length that does not divide: the last round is partial.
+      // If interleaved parts do not divide the length, the last round is partial.
       if (inner_ && !exact_) src = make_select(index_ < whole_, src, combiner->identity[i]);
       sources.push_back(src);
     }
     StageState& st = parts();
-    // One partial buffer per component of the tuple, even those that no output keeps.
+    // Each component of the tuple gets a partial buffer, even a component that no output keeps.
     for (size_t i = 0; i < combiner->size(); ++i) {
       st.buffers.push_back(Buffer::make(st.name + (combiner->size() > 1 ? std::to_string(i) : ""),
                                         sources[i].dtype(), shape_of(st.spatial), Scope::Local));
-      // StageState::reduce says what a body reduces over; the node's own axes only mark it.
+      // StageState::reduce holds the reduce axes of a body. The node's own axes only mark it as a
+      // reduction.
       st.bodies.push_back(make_reduce(combiner, sources, reduce->axes, static_cast<int>(i)));
     }
   }
 
-  // What is left in the old stage: a reduction over the parts.
+  // Turns the old stage into a reduction over the parts.
   void reduce_over_parts() {
     AxisState q;
     q.name = s_.axes[part_].name;
@@ -151,7 +153,7 @@ class RfactorStep : public StageMaker {
     std::vector<Expr> partial;
     for (const Buffer& b : parts().buffers) partial.push_back(make_load(b, at));
     for (Expr& body : c.bodies) {
-      const Expr before = body;  // keeps its node
+      const Expr before = body;  // keeps the node alive
       const Reduce* reduce = before.as<Reduce>();
       body = make_reduce(reduce->combiner, partial, reduce->axes, reduce->index);
     }
@@ -161,14 +163,14 @@ class RfactorStep : public StageMaker {
   }
 
   const std::vector<int>& ks_;    ///< the axes, outermost first; the first stands for all
-  bool inner_ = false;            ///< parts interleave
-  std::vector<int64_t> extents_;  ///< of ks
-  int64_t extent_ = 1;            ///< of all of them
+  bool inner_ = false;            ///< the parts interleave
+  std::vector<int64_t> extents_;  ///< extents of ks
+  int64_t extent_ = 1;            ///< product of extents_
   int64_t factor_ = 1, blocks_ = 1;
   std::vector<VarBinding> bind_;  ///< old variables -> those of the new stage
-  int part_ = -1, rest_ = -1;     ///< the new stage's axes that k became
+  int part_ = -1, rest_ = -1;     ///< axes of the new stage that k became
   bool exact_ = false;            ///< all parts are of one length
-  Expr whole_, index_;            ///< the length that is cut, and where an iteration is in it
+  Expr whole_, index_;  ///< the length that is cut, and the position of an iteration in it
 };
 
 }  // namespace

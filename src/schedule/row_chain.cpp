@@ -17,7 +17,7 @@ bool reads_own_rows(const ComputeDag& dag, int s, int reader, size_t rows) {
 
 namespace {
 
-// Below this there is no tile of registers, and one operand streams.
+// Shorter axes give no register tile, and one operand is read only once.
 constexpr int64_t kLeastExtent = 8;
 
 }  // namespace
@@ -47,10 +47,10 @@ RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int 
     product = true;
     shared += shared_bytes(s);
   }
-  // Every block reads what blocks share, R rows each for two or more passes over a row of each
-  // stage. With R such that two stages' rows fill half of the second cache, the passes that are
-  // saved are more than that as long as it is smaller than the cache.
-  // Nothing is saved where all rows together stay in it anyway.
+  // Every block of R rows reads again what the blocks share. In return it saves two or more passes
+  // over R rows of each stage. With R chosen so that the rows of two stages fill half of L2, the
+  // saved passes are larger as long as the shared data is smaller than L2. Nothing is saved where
+  // all rows stay in L2.
   worth_ = product && kLeastExtent * 2 * row_bytes <= target.l2_bytes / 2 &&
            shared <= target.l2_bytes && lead * row_bytes > target.l2_bytes;
 }
@@ -58,7 +58,7 @@ RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int 
 bool RowChain::has_rows(int s) const {
   const auto &own = dag_.stage(s).axes(), &axes = dag_.stage(main_).axes();
   const StageInfo& info = dag_.info(s);
-  // (Images have rows of their own, which one loop over blocks of results does not serve.)
+  // Images have their own rows, which one loop over blocks of results does not serve.
   if (own.size() < rows_ || own.size() > rows_ + 1 || info.is_output || info.precomputable ||
       !info.case_periods.empty() || info.consumers.empty() || dag_.stage(s).num_outputs() != 1)
     return false;

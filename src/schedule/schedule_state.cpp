@@ -25,7 +25,7 @@ ScheduleState::ScheduleState(ComputeDag d) : dag(std::move(d)) {
   for (int i = 0; i < dag.size(); ++i) {
     const Operation& op = dag.stage(i);
     StageState st;
-    // Names are for people; two stages of one name are told apart by their number.
+    // Names are for readers. Two stages of one name are told apart by their numbers.
     st.name = op.name();
     if (std::find(names.begin(), names.end(), st.name) != names.end()) {
       st.name += "#" + std::to_string(i);
@@ -36,7 +36,7 @@ ScheduleState::ScheduleState(ComputeDag d) : dag(std::move(d)) {
     st.output = dag.info(i).is_output;
     for (int o = 0; o < op.num_outputs(); ++o) st.buffers.push_back(op.output_buffer(o));
     st.bodies = op.bodies();
-    // An input has no loops, but what copies it does: one axis a dimension.
+    // An input has no loops, but a copy of it does, with one axis for each dimension.
     for (size_t d = 0; op.is_placeholder() && d < op.output_buffer(0)->shape.size(); ++d) {
       Axis axis("d" + std::to_string(d), op.output_buffer(0)->shape[d], AxisKind::Spatial);
       st.spatial.push_back(add_root_axis(*this, axis, i));

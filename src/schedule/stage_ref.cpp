@@ -1,4 +1,4 @@
-// The primitives as recorded by either recorder: each allots result ids and hands on one Step.
+// The primitives. Each allots the ids of its results and passes one Step to the recorder.
 #include "heddle/dag/attention.h"
 #include "heddle/schedule/schedule.h"
 #include "heddle/support/error.h"
@@ -254,7 +254,7 @@ StageRef::OnlineStages StageRef::online_softmax(const std::array<Param, 3>& rows
     made.push_back(std::move(axes));
     return StageRef(recorder_, step.results[step.results.size() - 1 - batch - own - reduce]);
   };
-  // In the order of the declaration.
+  // The results are in the order of the declaration.
   const OnlineStages out{add(".queries", 2, 0),  add(".keys", 2, 0),     add(".values", 2, 0),
                          add(".products", 2, 1), add(".scores", 2, 0),   add(".tile_max", 2, 1),
                          add(".highest", 1, 1),  add(".powers", 2, 0),   add(".weights", 2, 0),
@@ -267,7 +267,7 @@ StageRef::OnlineStages StageRef::online_softmax(const std::array<Param, 3>& rows
   return out;
 }
 
-// The stage's computation moves to a new stage with axes like its own.
+// Moves the computation of the stage to a new stage with the same axes.
 StageRef StageRef::move_out(Step step, const char* suffix) {
   StepRecorder::StageAxes axes = recorder_->stage_axes_[id_];
   axes.name += suffix;
@@ -276,7 +276,8 @@ StageRef StageRef::move_out(Step step, const char* suffix) {
   for (auto* list : {&axes.spatial, &axes.reduce}) {
     for (int& a : *list) step.results.push_back(a = recorder_->next_axis_++);
   }
-  // Recorded first: a step that cannot apply throws, and must leave the axes as they were.
+  // The step is recorded first: a step that cannot apply throws, and the axes must then be
+  // unchanged.
   recorder_->record(std::move(step));
   recorder_->stage_axes_[id_].reduce.clear();
   put(recorder_->stage_axes_, id, std::move(axes));
@@ -313,7 +314,7 @@ StageRef StageRef::rfactor(const std::vector<Loop>& ks, Param factor, bool inner
     axes.spatial.push_back(recorder_->next_axis_);
     step.results.push_back(recorder_->next_axis_++);
   }
-  // All of `ks` leave one axis behind.
+  // One axis stands for all of `ks`.
   for (size_t i = ks.size(); i < old.reduce.size() + 1; ++i) {
     axes.reduce.push_back(recorder_->next_axis_);
     step.results.push_back(recorder_->next_axis_++);

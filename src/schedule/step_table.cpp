@@ -10,7 +10,7 @@ namespace {
 
 struct StepRow {
   StepKind kind;
-  const char* name;  ///< in JSON and texts; a step that is renamed keeps its old name as an alias
+  const char* name;  ///< used in JSON and texts; a renamed step keeps its old name as an alias
   StepArity arity;
 };
 
@@ -44,7 +44,7 @@ constexpr StepRow kSteps[] = {
     {StepKind::OnlineSoftmax, "online_softmax", {0, 4, -1}},
 };
 
-// What steps were called in schedules of the past.
+// Names of steps in older schedules.
 struct OldName {
   const char* name;
   StepKind kind;
@@ -108,7 +108,7 @@ bool makes_up_dimension(const std::vector<StageState::LayoutDim>& dims, int dim,
     if (x.dim == dim) parts.push_back(x);
   }
   std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
-    // A tile of one element: its (divisor 1, modulus 1) part comes before the others of its
+    // For a tile of one element, the part (divisor 1, modulus 1) precedes the others of its
     // divisor.
     return a.divisor != b.divisor
                ? a.divisor < b.divisor

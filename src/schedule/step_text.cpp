@@ -1,4 +1,4 @@
-// Steps as text, for people.
+// Steps as readable text.
 #include "schedule/schedule_state.h"
 
 namespace heddle {
@@ -34,14 +34,14 @@ class StepText {
   int64_t param(size_t i) const { return step_.params.at(i).value; }
   void add(const std::string& arg) { args_ += (args_.empty() ? "" : ", ") + arg; }
 
-  // The stage whose loop it is.
+  // Adds the stage that the loop belongs to.
   void add_owner() {
     const int loop = step_.axes.at(0);
     const bool known = loop < static_cast<int>(state_.axes.size()) && state_.axes[loop].defined;
     add(known ? stage(state_.axes[loop].stage) : "?");
   }
 
-  // Of what an extent becomes a multiple: the product of three parameters.
+  // The number of which an extent becomes a multiple: the product of three parameters.
   int64_t multiple(size_t first) const {
     int64_t product = 1;
     for (size_t f = 0; f < 3; ++f) product *= step_.params[first + f].value;

@@ -28,8 +28,8 @@ uint64_t hash_of(const Step& step) {
   return h;
 }
 
-// Names and steps, not the values offered nor those chosen: what a config means depends on the
-// former only. What is expected of code generation is not part of that meaning.
+// Hashes names and steps. The values that are offered or chosen are left out, because the meaning
+// of a config does not depend on them. The expectations about code generation are left out too.
 uint64_t hash_of(const TemplateRecording& recorded) {
   uint64_t h = hash_string(recorded.name);
   for (const Knob& k : recorded.knobs) h = hash_combine(h, hash_string(k.first_name()));
@@ -44,7 +44,7 @@ uint64_t hash_of(const TemplateRecording& recorded) {
   return h;
 }
 
-// A knob of an alternative, as it is called beside those of the others.
+// A knob of an alternative, renamed so that it can stand beside those of the others.
 Knob knob_of_alternative(Knob knob, const std::string& alternative) {
   if (alternative.empty()) return knob;
   knob.name = alternative + ":" + knob.name;
@@ -183,7 +183,7 @@ Schedule Template::static_schedule() const {
   const Config config = default_config();
   const Branch& used = branch_at(branch_of(config));
   Schedule s = instantiate(config);
-  std::string learned;  // what spoke in place of rules
+  std::string learned;  // the sources that chose in place of rules
   for (const Knob& k : used.recorded->knobs) {
     if (k.source != Choice::kRule && learned.find(k.source) == std::string::npos)
       learned += k.source + ", ";
@@ -291,7 +291,7 @@ std::string Template::text_of(const Branch& branch) {
     out += "  knob " + k.name + " = " + k.text_of(k.default_value) + "  of {" + k.values_text();
     out += "}" + (k.reason.empty() ? "" : "  # " + k.reason) + "\n";
   }
-  // Names come from replaying the steps that apply by default; the others show ids.
+  // Names come from replaying the steps that apply by default. Steps that do not apply show ids.
   const Schedule s = Template(branch.dag, branch.recorded).static_schedule();
   for (const auto& g : r.steps) {
     out += "  ";

@@ -24,7 +24,7 @@ Param TemplateBuilder::knob(const std::string& name, std::vector<int64_t> values
   }
   const int most = recorded_.options.max_knob_values;
   if (most > 0) {
-    // Keep the values nearest to the chosen one, so that a limited space is still centred on it.
+    // Keeps the values nearest to the chosen one, so that a limited space stays centred on it.
     auto at = [&] {
       return std::lower_bound(values.begin(), values.end(), chosen) - values.begin();
     };
@@ -101,8 +101,8 @@ Param TemplateBuilder::split_knob(const std::string& name, int64_t extent, int64
 void TemplateBuilder::when(Param knob, int64_t value, const std::function<void()>& fn) {
   HEDDLE_ICHECK(knob.knob >= 0, "when() needs a knob");
   guards_.push_back({knob.knob, value});
-  // Alternatives do not see each other's changes: what follows starts from the state before. Stages
-  // made inside keep their ids.
+  // Alternatives do not see each other's changes: each starts from the state before. Stages that
+  // one of them makes keep their ids.
   std::vector<StageAxes> before = stage_axes_;
   fn();
   std::copy(before.begin(), before.end(), stage_axes_.begin());

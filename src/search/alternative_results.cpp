@@ -5,7 +5,7 @@
 namespace heddle {
 namespace {
 
-/// The branches of the task's template, with what was measured of them.
+/// The measurements of one branch of the task's template.
 AlternativeResult of_branch(const TaskRun& run, int branch, std::span<const UserChoice> choices) {
   const Template& t = run.task.tmpl;
   const Template own = t.branch(branch);

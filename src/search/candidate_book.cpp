@@ -8,10 +8,11 @@
 namespace heddle {
 namespace {
 
-// A space of at most so many configs is listed once random draws find little; of a larger one, what
-// so many draws in a row do not find is not worth finding.
+// Spaces of up to this number of configs are enumerated once random draws find few new ones. In a
+// larger space the search ends there.
 constexpr double kListed = 20'000;
-// An alternative is judged after so many trials, by how its best compares with the best of all.
+// The number of trials after which an alternative is judged, by its best time relative to the best
+// of all.
 constexpr int kTrialsOfAlternative = 8;
 constexpr double kNearlyAsGood = 1.15, kClearlyBehind = 1.6;
 constexpr int kDrawsBeforeListing = 200, kDraws = 4000;

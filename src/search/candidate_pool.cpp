@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kFeaturesKept = 30'000;  // some 30 MB
+constexpr size_t kFeaturesKept = 30'000;  // about 30 MB
 
 int knobs_that_differ(const Config& a, const Config& b) {
   int n = 0;
@@ -42,7 +42,7 @@ const Features* CandidatePool::features_of(const Config& config, uint64_t key,
     try {
       at->second = extract_(task_, made ? *made : task_.tmpl.instantiate(config));
     } catch (const Error&) {
-      // A schedule that cannot be lowered: it stays without features and is never picked.
+      // The schedule cannot be lowered. It stays without features and is never picked.
     }
   }
   return at->second.empty() ? nullptr : &at->second;

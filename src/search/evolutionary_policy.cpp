@@ -1,8 +1,8 @@
-// Evolution: configs bred from the best measured ones and from random ones, ranked by the cost
-// model before anything is compiled.
+// Evolutionary search (as in Ansor, Zheng et al. 2020): configs are bred from the best measured
+// ones and from random ones, and the cost model ranks them before anything is compiled.
 //
-// The static choice is good already. So while the model knows nothing, the steps around the best
-// measured configs are tried, with random samples for the model to learn from.
+// The static choice is good already. While the model has no data, the search therefore tries single
+// steps around the best measured configs, and random samples for the model to learn from.
 #include <algorithm>
 #include <cmath>
 
@@ -36,7 +36,7 @@ class EvolutionaryPolicy final : public SearchPolicy {
       out.push_back(std::move(*c));
     }
     if (wanted() > 0) {
-      // A fraction of a sample is taken with that probability.
+      // The fractional part of the number of samples is taken with that probability.
       int guided = wanted() - static_cast<int>(epsilon() * wanted() + rng.uniform_real());
       for (Config& c : pool_.can_rank() ? evolve(guided, rng) : around_best(guided, rng))
         out.push_back(std::move(c));
@@ -77,7 +77,7 @@ class EvolutionaryPolicy final : public SearchPolicy {
     return options_.epsilon_begin + done * (options_.epsilon_end - options_.epsilon_begin);
   }
 
-  // Steps from the best few, nearest first: what a person would try by hand.
+  // Single steps from the best few configs, nearest first.
   std::vector<Config> around_best(int count, Rng& rng) {
     std::vector<Config> out;
     auto add = [&](Config c) {
@@ -102,19 +102,19 @@ class EvolutionaryPolicy final : public SearchPolicy {
 
   std::vector<Config> evolve(int count, Rng& rng) {
     if (count <= 0) return {};
-    // A small round has a small population: scoring takes time as measuring does, and in
-    // proportion.
+    // The population of a small round is small, so that scoring takes a fixed share of the time.
     const size_t size =
         static_cast<size_t>(std::max(8, std::min(options_.population, kPopulationPerPick * count)));
     const ConfigMoves& moves = book_.moves();
     pool_.begin_round();
-    // Measured ones take part with their measured score (the model's label: best time over time).
+    // Measured configs take part with their measured score, the label of the model: best time over
+    // time.
     size_t elites = std::min({measured_.size(), size / 2, static_cast<size_t>(options_.elites)});
     std::vector<Scored> population;
     for (size_t i = 0; i < elites; ++i)
       population.push_back({measured_[i].config, measured_[i].key,
                             measured_.front().seconds / measured_[i].seconds});
-    // Every step from the best is looked at: they are few, and the likeliest gains.
+    // Every single step from the best is considered, because these are few and the likeliest gains.
     std::vector<Config> fresh;
     for (size_t i = 0; i < std::min<size_t>(elites, 4); ++i) {
       for (Config& c : moves.neighbours(measured_[i].config)) fresh.push_back(std::move(c));
@@ -136,7 +136,7 @@ class EvolutionaryPolicy final : public SearchPolicy {
     return pool_.take_best(count);
   }
 
-  // The better of two: gentle enough to keep the population wide for a few generations.
+  // A tournament of two. The weak selection keeps the population diverse for a few generations.
   static const Scored& pick(const std::vector<Scored>& population, Rng& rng) {
     const Scored &a = rng.choose(population), &b = rng.choose(population);
     return better(a, b) ? a : b;

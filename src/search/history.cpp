@@ -39,7 +39,7 @@ class Reader {
   void read(const Record& r) {
     if (!is_ours(r) || r.error == MeasureError::Cancelled) return;
     const int b = task_.tmpl.find_branch(r.alternative);
-    if (b < 0) return;  // of an alternative that is not wanted, or of a rule that is gone
+    if (b < 0) return;  // the alternative is not wanted, or its rule does not exist any more
     if (r.template_name != task_.tmpl.branch(b).name() ||
         r.template_version != versions_[static_cast<size_t>(b)]) {
       if (r.ok()) other_template_.push_back(&r);
@@ -63,7 +63,7 @@ class Reader {
         out_.replayed.push_back(
             replay(*r, task_.tmpl.dag(), task_.tmpl.target(), task_.tmpl.options()));
       } catch (const Error&) {
-        // Steps of a version whose schedules no longer replay.
+        // The steps were written by a version whose schedules no longer replay.
       }
     }
     return std::move(out_);
@@ -76,13 +76,14 @@ class Reader {
       const int b = task_.tmpl.find_branch(r.alternative);
       config = task_.tmpl.config_of_branch(b, task_.tmpl.branch(b).config_from_json(r.config));
     } catch (const Error&) {
-      return;  // values that are not offered any more: as good as never measured
+      return;  // values that are not offered any more count as not measured
     }
     auto [at, is_new] = index_.try_emplace(config.values, out_.trials.size());
     if (is_new) {
       out_.trials.push_back({config, r.median(), r.base_seconds, r.error});
     } else if (r.protocol.starts_with("race") || r.error != MeasureError::None) {
-      // A race is the better measurement, and a fault found later (a wrong answer) stays found.
+      // A race measures better than a screening. An error that is found later (a wrong answer) is
+      // kept.
       out_.trials[at->second].seconds = r.median();
       out_.trials[at->second].base_seconds = r.base_seconds;
       out_.trials[at->second].error = r.error;
@@ -92,16 +93,16 @@ class Reader {
   const TuneTask& task_;
   const std::string& protocol_;
   uint64_t hash_;
-  std::vector<uint64_t> versions_;  ///< of the template's branches
+  std::vector<uint64_t> versions_;  ///< versions of the template's branches
   History out_;
-  std::map<std::vector<int64_t>, size_t> index_;  ///< of a config among the trials
+  std::map<std::vector<int64_t>, size_t> index_;  ///< the trial of a config
   std::vector<const Record*> other_protocol_, other_template_;
 };
 
 }  // namespace
 
 bool protocols_compare(const std::string& a, const std::string& b) {
-  // A race is timed as everything else is: what follows tells how.
+  // A race is timed as everything else is. The words after it say how.
   auto how = [](std::string_view p) {
     for (std::string_view word : {"race", "chosen", " won", " "}) {
       if (p.starts_with(word)) p.remove_prefix(word.size());
@@ -122,7 +123,7 @@ Config nearest_config(const Template& t, const Json& config) {
     const bool readable = value.is_int() || (knob.is_kind() && value.is_string());
     const std::optional<int64_t> wanted = readable ? knob.value_of(value) : std::nullopt;
     if (!wanted) continue;
-    if (knob.is_kind()) {  // no kind is near another
+    if (knob.is_kind()) {  // no kind is nearer to another
       if (std::binary_search(knob.values.begin(), knob.values.end(), *wanted))
         out.values[static_cast<size_t>(k)] = *wanted;
       continue;

@@ -14,9 +14,9 @@
 namespace heddle {
 namespace {
 
-constexpr double kRedrawSeconds = 0.2;  // faster than one reads
-constexpr double kSilentSeconds = 10;   // between lines that say nothing new
-constexpr double kWorthALine = 0.998;   // of the best before
+constexpr double kRedrawSeconds = 0.2;  // seconds between updates of a line
+constexpr double kSilentSeconds = 10;   // seconds between lines without an improvement
+constexpr double kWorthALine = 0.998;   // a time below this share of the best gets a line
 
 std::string clock_text(double seconds) {
   const auto whole = static_cast<long long>(std::llround(std::max(0.0, seconds)));
@@ -43,7 +43,7 @@ std::string line_of(const TuneProgress& p) {
   return line;
 }
 
-/// Line by line.
+/// Prints progress line by line.
 class Lines {
  public:
   explicit Lines(std::ostream* out) : out_(out) {}
@@ -62,14 +62,14 @@ class Lines {
   double last_ = 0, best_ = 0;
 };
 
-/// One line of a terminal, written over.
+/// Prints progress in one line of a terminal that is overwritten.
 class LiveLine {
  public:
   void show(const TuneProgress& p) {
     const bool done = p.phase == "done";
     if (!done && last_ >= 0 && p.elapsed_seconds - last_ < kRedrawSeconds) return;
     last_ = p.elapsed_seconds;
-    // A line that wraps could not be written over.
+    // A line that wraps could not be overwritten.
     std::cerr << "\r\x1b[K" << (done ? "" : line_of(p).substr(0, 79)) << std::flush;
   }
 

@@ -1,4 +1,4 @@
-// Seeds first, then uniform legal configs without repetition.
+// Proposes the seeds first, then uniform legal configs without repetition.
 #include "heddle/support/error.h"
 #include "heddle/support/hash.h"
 #include "search/candidate_book.h"

@@ -34,7 +34,8 @@ int TaskScheduler::next() const {
   for (int i = 0; i < static_cast<int>(states_.size()); ++i) {
     const State& s = states_[static_cast<size_t>(i)];
     if (s.done || (first && !s.waits())) continue;
-    // In the first rounds what is not known to be fast goes first; ties go to the earlier task.
+    // In the first rounds, tasks that are not known to be fast go first. Ties go to the earlier
+    // task.
     double value = !first             ? promise(i)
                    : s.best[0] <= 0.0 ? std::numeric_limits<double>::infinity()
                                       : s.task.weight * s.best[0];
@@ -46,8 +47,8 @@ int TaskScheduler::next() const {
   return chosen;
 }
 
-// FLOP/s of the fastest task like this one. A task that stays far behind its peers for several
-// rounds is not like them after all.
+// FLOP/s of the fastest task that is similar to this one. A task that stays far behind for several
+// rounds is not similar after all.
 double TaskScheduler::best_of_similar(int task) const {
   const State& own = states_[static_cast<size_t>(task)];
   double best = 0;
@@ -59,7 +60,7 @@ double TaskScheduler::best_of_similar(int task) const {
   return behind && rounds(task) > kRoundsToJoinPeers ? 0 : best;
 }
 
-// Of a task without a round, as of the others.
+// Seconds of a round of the task; for a task without a round, the average of the others.
 double TaskScheduler::cost_of_round(const State& s) const {
   if (s.best.size() > 1) return std::max(s.spent / static_cast<double>(s.best.size() - 1), 1e-9);
   double spent = 0, rounds = 0;
@@ -73,7 +74,7 @@ double TaskScheduler::cost_of_round(const State& s) const {
 double TaskScheduler::promise(int task) const {
   const State& s = states_[static_cast<size_t>(task)];
   double now = s.best.back();
-  // Nothing that works was found: one round may change everything, many would have.
+  // No candidate worked so far. The first round may change that; after many rounds it is unlikely.
   int done_rounds = std::max(1, rounds(task));
   const double cost = cost_of_round(s);
   if (now <= 0) return s.task.weight / (cost * done_rounds);

@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-// "relu[64x56x56]"
+// The name of a task: "relu[64x56x56]".
 std::string name_of(const std::vector<Tensor>& outputs) {
   std::string name;
   for (const Tensor& t : outputs) {
@@ -21,7 +21,7 @@ std::string name_of(const std::vector<Tensor>& outputs) {
   return name;
 }
 
-// An empty batch: no schedule of it is faster than another.
+// A batch may be empty. All its schedules take the same time.
 bool has_elements(const TuneTask& task) {
   const std::vector<Tensor>& outputs = task.tmpl.dag().direct().outputs();
   return std::any_of(outputs.begin(), outputs.end(), [](const Tensor& t) { return t.size() > 0; });
@@ -66,7 +66,7 @@ TuneReport tune_tasks(std::vector<TuneTask> tasks, const TuneOptions& options) {
     tasks[0] = with_choices(std::move(tasks[0]), options.choices);
   }
   TuneReport report = run(std::move(tasks), options);
-  // The log may be one that create_schedule consults: what was found now is to be found there.
+  // create_schedule may consult this log. It must find the new records.
   if (!options.log.empty()) reload_tophub();
   return report;
 }

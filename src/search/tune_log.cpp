@@ -8,7 +8,8 @@
 namespace heddle {
 namespace {
 
-// Trying every record again and again would slow a long run down on a disk that stays full.
+// Up to this number of unwritten records, each new record retries them. Beyond it every 64th does,
+// because retries would slow down a long run with a full disk.
 constexpr size_t kRetries = 4;
 
 }  // namespace
@@ -16,7 +17,7 @@ constexpr size_t kRetries = 4;
 TuneLog::TuneLog(const std::string& path) : path_(path) {
   if (path.empty()) return;
   std::error_code none;
-  if (std::filesystem::is_regular_file(path, none)) {  // a pipe or a device is for writing only
+  if (std::filesystem::is_regular_file(path, none)) {  // pipes and devices are only written to
     ReadResult read = read_records(path);
     earlier_ = std::move(read.records);
     unreadable_ = std::move(read.problems);

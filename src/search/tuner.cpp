@@ -14,18 +14,19 @@
 namespace heddle {
 namespace {
 
-// A policy that only proposes what was measured, or what is not legal, is given up on.
+// The number of consecutive rounds without a new legal proposal after which a policy is given up.
 constexpr int kVainProposals = 4;
-// No round is to take more than this share of the budget: the next one knows more.
+// The largest share of the budget for one round, because the next round knows more.
 constexpr double kRoundShare = 0.1;
 constexpr int kSmallestRound = 8;
-// With rounds of 16 for the first 112 trials in place of 32, and fewer random samples among them,
-// what evolution found in 150 trials was 2.0 % above the best known, before it 3.3 % (mean of four
-// subjects, four seeds each, on times recorded by bench/search_compare and a fit to them).
+// The number of rounds of half the size at the beginning. With rounds of 16 in place of 32 for the
+// first 112 trials, and fewer random samples among them, evolution found in 150 trials what is 2.0
+// % above the best known, in place of 3.3 % (mean of four subjects and four seeds each, on times
+// recorded by bench/search_compare and a fit to them).
 constexpr int kSmallRounds = 7;
-// Of several devices each is to have so many candidates of a round.
+// The candidates that each of several devices gets in a round.
 constexpr int kEachAtOnce = 8;
-// A config is worth a try for a similar task when it gained so much.
+// A config is tried for a similar task when its time was below this share of the static choice's.
 constexpr double kWorthATry = 0.97;
 
 }  // namespace
@@ -60,7 +61,7 @@ TuneReport Tuner::run() {
 
 void Tuner::measure_static() {
   std::vector<SchedulerTask> tasks;
-  std::vector<std::string> shapes;  // by the number that the scheduler knows them by
+  std::vector<std::string> shapes;  // one for each task, in the order of the scheduler
   for (int i = 0; i < static_cast<int>(runs_.size()); ++i) {
     TaskRun& run = runs_[static_cast<size_t>(i)];
     if (!run.was_measured(run.static_key()) && ended_.empty()) {
@@ -84,8 +85,8 @@ void Tuner::measure_static() {
   }
 }
 
-// The static choice is right unless there is a fault in Heddle; what the check refuses says as much
-// of the check. Nothing can be told from it about other candidates.
+// The static choice is correct unless Heddle has a fault. If the check refuses it, the check itself
+// may be wrong, so nothing can be concluded about other candidates.
 void Tuner::doubt(const TaskRun& run, const std::string& message) {
   problems_.push_back("the check of '" + run.task.name +
                       "' refused the static choice, which is returned untuned (" + message +
@@ -115,13 +116,13 @@ void Tuner::search() {
 
 int Tuner::round_size(int task, double left) const {
   const TaskRun& run = runs_[static_cast<size_t>(task)];
-  // Small rounds first: the model learns most from the first results.
+  // The first rounds are small, because the model learns most from the first results.
   const int batch = std::max(options_.batch, kEachAtOnce * (measurer_->width() - 1));
   double count = scheduler_->rounds(task) < kSmallRounds ? (batch + 1) / 2 : batch;
   double each = run.seconds_per_trial();
   if (each > 0) {
     count = std::min(count, std::max<double>(kSmallestRound, kRoundShare * total_ / each));
-    // Where the budget is short for so many tasks, half of it is for their first rounds.
+    // Where the budget is short for the number of tasks, half of it is for their first rounds.
     if (int waiting = scheduler_->waiting(); waiting > 1)
       count = std::min(count, std::max(4.0, left / 2 / waiting / each));
     count = std::min(count, std::ceil(left / each));
@@ -130,7 +131,7 @@ int Tuner::round_size(int task, double left) const {
   return static_cast<int>(std::max(0.0, count));
 }
 
-// One round of a task; false when nothing new is left in its space.
+// Runs one round of a task. Returns false when its space has nothing new left.
 bool Tuner::round(int task, int count) {
   TaskRun& run = runs_[static_cast<size_t>(task)];
   show("search", task);
@@ -152,8 +153,8 @@ bool Tuner::round(int task, int count) {
   return !exhausted;
 }
 
-// What a measurer can compile while it measures this batch is proposed now: it is chosen with one
-// round less of results.
+// Proposes the next candidates now, so that the measurer can compile them while it measures this
+// batch. They are chosen without the results of this batch.
 void Tuner::look_ahead(int task, std::vector<Candidate>& batch, size_t count) {
   TaskRun& run = runs_[static_cast<size_t>(task)];
   if (batch.size() > count) {
@@ -172,7 +173,7 @@ void Tuner::look_ahead(int task, std::vector<Candidate>& batch, size_t count) {
   if (!schedules.empty()) measurer_->prefetch(run.task, schedules);
 }
 
-// What won for a task of the same structure is tried first for those like it.
+// The winners of tasks of the same structure, which are tried first.
 std::vector<Config> Tuner::seeds_from_similar(int task) const {
   const TaskRun& own = runs_[static_cast<size_t>(task)];
   std::vector<Config> seeds;
@@ -207,7 +208,7 @@ std::vector<Candidate> Tuner::propose(int task, int count, bool* exhausted) {
   return first;
 }
 
-// Configs to measure: legal ones that were not measured, with what the model says of them.
+// Legal configs that were not measured yet, with the predictions of the model.
 std::vector<Candidate> Tuner::candidates(TaskRun& run, const std::vector<Config>& configs) {
   std::vector<Candidate> out;
   std::unordered_set<uint64_t> here;
@@ -219,7 +220,7 @@ std::vector<Candidate> Tuner::candidates(TaskRun& run, const std::vector<Config>
       if (run.was_measured(c.key) || !here.insert(c.key).second) continue;
       out.push_back(std::move(c));
     } catch (const Error& e) {
-      // Our policies refuse these themselves; somebody's own may not.
+      // The built-in policies refuse such configs themselves. A user's policy may not.
       run.policy->report(std::vector<Trial>{{config, std::numeric_limits<double>::infinity()}});
       run.reject(e.message);
     }
@@ -230,7 +231,7 @@ std::vector<Candidate> Tuner::candidates(TaskRun& run, const std::vector<Config>
       c.features = features_(run.task, c.schedule);
       rows.push_back(c.features);
     } catch (const Error&) {
-      // It will fail to compile, and be recorded as that.
+      // The schedule will fail to compile and be recorded as a failure.
     }
   }
   if (rows.empty() || !model_->ready()) return out;
@@ -251,7 +252,7 @@ void Tuner::measure(int task, std::vector<Candidate>& batch, const TuneClock& cl
   auto done = [&](size_t index, const MeasureResult& result) {
     Candidate& c = batch.at(index);
     c.result = result;
-    // Neither an error nor a time is none: somebody's own measurer.
+    // A result with neither an error nor a time can come from a user's measurer.
     if (result.error == MeasureError::None && result.seconds.empty()) {
       c.result.error = MeasureError::Crash;
       c.result.message = "the measurer gave no times";
@@ -274,11 +275,12 @@ void Tuner::measure(int task, std::vector<Candidate>& batch, const TuneClock& cl
     measurer_->measure(run.task, schedules,
                        best > 0 ? best : std::numeric_limits<double>::infinity(), clock, done);
   } catch (const Error& e) {
-    if (trials_ == 0) throw;  // it cannot measure at all
+    if (trials_ == 0) throw;  // the measurer cannot measure at all
     problems_.push_back("measuring " + run.task.name + " failed: " + e.message);
     ended_ = "failed";
   }
-  // In the order proposed, whatever order the results came in.
+  // Trials are reported in the order in which they were proposed, whatever the order of the
+  // results.
   std::vector<Trial> trials;
   for (const Candidate& c : batch) {
     if (c.result.error == MeasureError::Cancelled) continue;
@@ -297,7 +299,7 @@ void Tuner::record(const TaskRun& run, const Config* config, const Schedule& sch
   Timed timed(*this, "record");
   Record r =
       make_record(run.task.name, run.task.tmpl, config ? *config : run.task.tmpl.default_config());
-  if (!config) {  // the steps are all there is
+  if (!config) {  // the candidate has steps only
     r.config = Json::object();
     r.template_version = 0;
   }

@@ -8,24 +8,25 @@
 namespace heddle {
 namespace {
 
-constexpr int kVariants = 4;  // of a task, its static choice included
-// What a race needs to prove gains of a few per cent: blocks of calls, in which each variant has a
-// turn, and rounds of the whole network.
+constexpr int kVariants = 4;  // entrants of a task, its static choice included
+// The rounds that prove gains of a few per cent: blocks of calls, in which each variant has a turn,
+// and rounds of the whole network.
 constexpr int kBlocks = 24, kWholeRounds = 24;
-// A joint race may take so many times the share of a race of each task.
+// The time of a joint race, as a multiple of the share for the races of single tasks.
 constexpr double kShareFactor = 2;
 constexpr double kLeastShare = 0.05;
 
 }  // namespace
 
-// A task whose static choice does not run has no place in a call of the whole network.
+// A joint race calls the whole network, so the static choice of each task must run.
 bool Tuner::races_jointly() const {
   return options_.joint_race && std::all_of(runs_.begin(), runs_.end(), [](const TaskRun& run) {
            return run.static_error() == MeasureError::None && run.progress.static_seconds > 0;
          });
 }
 
-// Compiling in this process, on as many threads as the kernels have, then the calls.
+// The seconds for compiling in this process, on as many threads as the kernels have, and for the
+// calls.
 double Tuner::joint_need() const {
   double call = 0, compile = 0;
   bool any = false;
@@ -37,16 +38,16 @@ double Tuner::joint_need() const {
   }
   if (!any) return 0;
   compile /= std::max(1, runs_[0].task.tmpl.target().cores);
-  // Short calls are made twice, to be timed once.
+  // Each call is made twice, because a short call is timed only the second time.
   const double calls = 2 * (kVariants * kBlocks + 2 * kWholeRounds);
   const double share = std::min(0.5, kShareFactor * options_.final_race_share);
   const double most = std::isfinite(total_) ? share * total_ : total_;
-  // The faster the network, the more rounds: they cost little.
+  // A fast network gets more rounds, because they take little time.
   const double least = std::isfinite(total_) ? kLeastShare * total_ : 0;
   return std::min(most, 1.5 * compile + std::max(calls * call, least));
 }
 
-// The largest gains first, as screening saw them.
+// The order of the tasks: largest gains first, as screening measured them.
 std::vector<size_t> Tuner::joint_priority() const {
   std::vector<size_t> order(runs_.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -75,7 +76,7 @@ std::vector<TaskResult> Tuner::finish_jointly() {
     show("race");
     try {
       Timed timed(*this, "race");
-      // A search that ended early leaves more than any race needs.
+      // A search that ended early leaves more time than a race needs.
       const double seconds = std::min(clock_.left_s(), 2 * joint_need());
       verdict = options_.joint_race->race(schedules, joint_priority(), seconds, clock_);
       HEDDLE_ICHECK(
@@ -112,7 +113,7 @@ TaskResult Tuner::joint_result(TaskRun& run, const std::vector<Entrant>& entrant
     record(run, entrants[e].config ? &*entrants[e].config : nullptr, entrants[e].schedule, result,
            e == won ? "race won network" : "race network");
   }
-  if (!results[0].ok()) return without_race(run);  // it had nobody to race against
+  if (!results[0].ok()) return without_race(run);  // there was nothing to race against
   r.static_seconds = r.best_seconds = results[0].median();
   if (won == 0) return r;
   const Entrant& e = entrants[won];

@@ -9,30 +9,32 @@
 namespace heddle {
 namespace {
 
-constexpr int kRaced = 6;           // leaders against the static choice
-constexpr int kAlwaysRaced = 3;     // of the leaders, as far as there are
-constexpr double kContender = 1.1;  // of the others those that screening put so near the first
-// Screening is not exact, the less so for the static choice, which it times once: so much slower
-// than static may still be faster, for the first few and for the others.
+constexpr int kRaced = 6;        // leaders that race against the static choice
+constexpr int kAlwaysRaced = 3;  // leaders that race in any case
+constexpr double kContender =
+    1.1;  // other leaders race if screening found them within this factor of the first
+// Screening is not exact, and it times the static choice only once. A leader races although it was
+// slower than the static choice by up to these factors: the first few leaders, and the others.
 constexpr double kMaybeFaster = 1.25, kAsGood = 1.02;
-constexpr int kRaceRounds = 16;  // for the estimate of what a race takes
-// Where a race is short, the fewer take part: with less rounds nothing can be won beyond doubt.
+constexpr int kRaceRounds = 16;  // rounds, for the estimate of the time of a race
+// A short race has fewer entrants, because fewer rounds than these prove nothing.
 constexpr int kFewestRounds = 8;
-// For the races of a run that was cancelled: what it found is not lost.
+// Seconds for the races of a cancelled run, so that its results are not lost.
 constexpr double kGraceSeconds = 1;
 
-// A process, its pages, its threads, and the check of what the entrants answer.
+// Seconds to start a race: a process, its pages and threads, and the check of the entrants'
+// results.
 constexpr double kRaceStartSeconds = 0.05;
 
-// What an entrant needs in a race of so many rounds: it is compiled, and called three times to be
-// checked and sized up; a turn has a call before it and lasts 1 ms at least.
+// Seconds of an entrant in a race of `rounds` rounds. It is compiled, and called three times to be
+// checked and timed roughly. A turn has one untimed call and lasts 1 ms at least.
 double entrant_seconds(const TaskRun& run, int rounds) {
   const double call = run.best_seconds();
   return run.compile_seconds() + 3 * call + rounds * (call + std::max(call, 1e-3));
 }
 
-// Whether a leader is worth racing. One lucky time does not keep the next few out of the race; what
-// screening found clearly slower than the static choice does not enter it.
+// Whether a leader is worth racing. One lucky time must not keep the next few leaders out. A leader
+// that screening found clearly slower than the static choice does not race.
 bool contends(const TaskRun& run, const Leader& leader) {
   const std::vector<Leader>& all = run.leaders();
   double base = run.progress.static_seconds;
@@ -41,7 +43,7 @@ bool contends(const TaskRun& run, const Leader& leader) {
   return first || leader.seconds <= kContender * all.front().seconds;
 }
 
-// As many as a race of `seconds` can tell apart.
+// The number of entrants that a race of `seconds` can tell apart.
 int most_entrants(const TaskRun& run, double seconds) {
   const double each = entrant_seconds(run, kFewestRounds);
   const double in_time = (seconds - kRaceStartSeconds) / std::max(each, 1e-9);
@@ -62,7 +64,7 @@ std::vector<Tuner::Entrant> Tuner::entrants_of(const TaskRun& run, int most) con
   return entrants;
 }
 
-// Seconds that a race of this task's best takes; 0 when there is nothing to race.
+// Seconds that a race of this task's leaders takes; 0 when there is nothing to race.
 double Tuner::race_need(const TaskRun& run, int rounds) const {
   int leaders = static_cast<int>(run.replayed.size());
   for (const Leader& l : run.leaders()) {
@@ -73,12 +75,12 @@ double Tuner::race_need(const TaskRun& run, int rounds) const {
   return (leaders + 1) * entrant_seconds(run, rounds) + kRaceStartSeconds;
 }
 
-// The shortest race that proves something: of one leader against the static choice.
+// Seconds of the shortest race that proves something: one leader against the static choice.
 double Tuner::least_race(const TaskRun& run) const {
   return 2 * entrant_seconds(run, kFewestRounds) + kRaceStartSeconds;
 }
 
-// What is kept of the budget for the race: what it is likely to take, at most its share.
+// Seconds of the budget that are kept for the races: their likely time, at most their share.
 double Tuner::reserve() const {
   if (!std::isfinite(total_)) return 0;
   if (races_jointly()) return joint_need();
@@ -99,8 +101,8 @@ TaskResult Tuner::result_of(const TaskRun& run) const {
   return r;
 }
 
-// Without a race: the static choice, unless it does not run. Times taken once are a third off now
-// and then, static's as well.
+// The result without a race is the static choice, unless it does not run. Single times, those of
+// the static choice included, are sometimes a third off.
 TaskResult Tuner::by_screening(const TaskRun& run) const {
   TaskResult r = result_of(run);
   const bool static_fails = run.static_error() != MeasureError::None && !run.in_doubt();
@@ -114,8 +116,8 @@ TaskResult Tuner::by_screening(const TaskRun& run) const {
   return r;
 }
 
-// What is returned without a race. A look-up in the log finds it, too: not the fastest of the
-// screening.
+// Records the result without a race as chosen, so that a look-up in the log finds it and not the
+// fastest time of the screening.
 TaskResult Tuner::without_race(const TaskRun& run) {
   TaskResult r = by_screening(run);
   if (run.leaders().empty() || r.best_seconds <= 0) return r;
@@ -148,8 +150,8 @@ TaskResult Tuner::race(int task, double seconds, const TuneClock& clock) {
     for (MeasureResult& r : results) r.base_seconds = results[0].median();
   }
   auto not_raced = [](const MeasureResult& r) { return r.error == MeasureError::Cancelled; };
-  // Screening found that static works. What befell it here (stopped, out of memory, a check that
-  // changed its mind) is no verdict.
+  // Screening showed that the static choice works. An error in the race (stopped, out of memory, a
+  // check with another result) does not refute that.
   const bool static_lost_by_chance =
       !results[0].ok() && !not_raced(results[0]) && run.progress.static_seconds > 0;
   const bool decided = !not_raced(results[0]) && !static_lost_by_chance &&
@@ -186,7 +188,7 @@ void Tuner::settle(TaskRun& run, const TaskResult& result) {
 
 std::vector<TaskResult> Tuner::finish() {
   if (races_jointly() && !clock_.cancelled()) return finish_jointly();
-  // The largest gains first, should time run out.
+  // The largest gains race first, in case the time runs out.
   std::vector<int> order(runs_.size());
   std::iota(order.begin(), order.end(), 0);
   auto gain = [&](int i) {
@@ -203,17 +205,18 @@ std::vector<TaskResult> Tuner::finish() {
   for (int i : order) {
     TaskRun& run = runs_[static_cast<size_t>(i)];
     double mine = race_need(run, kRaceRounds), left = clock_.left_s();
-    // Its part of the share, but no less than what it is likely to take and as much again, and no
-    // more than four times that; never more than its part of what is left. A search that ended
-    // early gives its time back.
+    // The race gets its part of the share, at least twice and at most four times its likely time,
+    // and never more than its part of the remaining time. A search that ended early gives its
+    // remaining time to races.
     double part = mine / std::max(need, 1e-9), seconds = 2 * mine;
     if (std::isfinite(left)) {
       const double share = options_.final_race_share * total_ * mine / std::max(all, 1e-9);
       seconds = std::min(std::clamp(share, 2 * mine, 4 * mine), left * part);
     }
     need -= mine;
-    // Rather few races that prove something than many that do not: what seems to gain has what such
-    // a race takes while there is time, and what does not seem to needs none then.
+    // A few races that prove something are better than many that do not. Where time is short, a
+    // task with an expected gain gets the shortest such race while there is time, and a task
+    // without one gets none.
     const double least = std::min(mine, least_race(run));
     bool can = mine > 0 && !run.in_doubt() && !clock_.expired();
     if (seconds < least) {
@@ -222,7 +225,7 @@ std::vector<TaskResult> Tuner::finish() {
     }
     std::optional<TaskResult>& result = results[static_cast<size_t>(i)];
     if (can) result = race(i, seconds, clock_);
-    // A run that is cancelled ends at once, but for the shortest race of what seems to gain.
+    // A cancelled run ends at once, except for the shortest race of tasks with an expected gain.
     if (clock_.cancelled() && mine > 0 && gain(i) > 0 && !run.in_doubt()) {
       if (!grace) grace.emplace(kGraceSeconds);
       if (!grace->expired()) result = race(i, std::min(least, grace->left_s()), *grace);

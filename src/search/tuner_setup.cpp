@@ -36,7 +36,7 @@ Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options)
       model_(options.model),
       log_(options.log) {
   if (tasks.empty()) throw_user_error("there are no tasks to tune");
-  // A clock of the caller's has a budget of its own.
+  // A clock that the caller provides has its own budget.
   if (const double seconds = options.budget.count(); !options.clock && !(seconds > 0)) {
     throw_user_error("TuneOptions: budget is " + std::to_string(seconds) + " s", {},
                      "more than 0 seconds: {.budget = 60s}");
@@ -54,7 +54,7 @@ Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options)
   const bool tf32 = std::any_of(tasks.begin(), tasks.end(),
                                 [](const TuneTask& t) { return t.tmpl.options().allow_tf32; });
   if (!options.log.empty() && tf32) {
-    // It would answer later where tf32 is not allowed.
+    // The record would later be used where tf32 is not allowed.
     throw_user_error("a record does not say that it was made with allow_tf32", {},
                      "tune without a log, and keep the result's schedule");
   }
@@ -89,7 +89,7 @@ SearchPolicyFactory Tuner::policy_factory() const {
   return [](const SearchContext& context) { return make_evolutionary_policy(context); };
 }
 
-// Warm times of a task alone do not compare with its times in the state of a network's caches.
+// Times of a task alone with warm caches do not compare with times in the cache state of a network.
 std::string Tuner::protocol_of(const TaskRun& run) const {
   const std::string protocol = measurer_->protocol();
   const std::string_view warm = "warm";
@@ -120,7 +120,7 @@ void Tuner::resume() {
                           .model = model_,
                           .seed = hash_combine(options_.seed, run.task.hash()),
                           .features = features_};
-    // Every alternative is measured early, with what its own rule says.
+    // Every alternative is measured early, with the defaults of its own rule.
     for (int b = 0; b < run.task.tmpl.num_branches(); ++b) {
       const Config own = run.task.tmpl.branch(b).default_config();
       if (run.task.tmpl.num_branches() > 1)
@@ -155,7 +155,7 @@ void Tuner::resume() {
       measured.push_back(std::move(c));
     }
     run.progress.resumed = static_cast<int>(trials.size());
-    run.progress.failures = 0;  // those were of earlier runs
+    run.progress.failures = 0;  // failures of earlier runs do not count
     run.failures_by_kind.clear();
     run.policy->report(trials);
     train(run, measured);

@@ -12,7 +12,7 @@
 namespace heddle {
 namespace {
 
-// Declarations of so many operations are interpreted, larger ones compiled in the simplest way.
+// Declarations with fewer operations than this are interpreted. Larger ones are compiled naively.
 constexpr double kInterpretedFlops = 1e6;
 
 void check_policy(const TuneTask& task, const UserChoice& choice) {
@@ -54,7 +54,7 @@ void check_results(const TuneTask& task, const ComputeDag& dag, const UserChoice
   for (size_t o = 0; o < want.size(); ++o) {
     for (size_t i = 0; i < task.args.size(); ++i) {
       if (!task.args[i].same_as(outputs[o])) continue;
-      // Inputs are of the order of 1, and so are the terms of sums.
+      // Inputs and the terms of sums are of the order of 1.
       const Tolerance t = rounding_tolerance(task.tmpl.dag(), want[o], 1);
       const Difference d =
           compare(arrays[i], want[o], choice.error_growth * t.rtol, choice.error_growth * t.atol);

@@ -16,7 +16,7 @@ namespace heddle {
 namespace {
 
 struct Search {
-  std::uintptr_t address = 0;  ///< of code in the file that is looked for
+  std::uintptr_t address = 0;  ///< an address of code in the wanted file
   std::string id;
 };
 
@@ -24,7 +24,7 @@ constexpr std::size_t kNoteAlignment = 4;
 
 std::size_t aligned(std::size_t n) { return (n + kNoteAlignment - 1) & ~(kNoteAlignment - 1); }
 
-// The id among the notes of one segment: a name, "GNU", and the bytes.
+// The id among the notes of one segment. A note has a name ("GNU") and bytes.
 std::string id_in(const char* notes, std::size_t bytes) {
   std::size_t at = 0;
   while (at + sizeof(ElfW(Nhdr)) <= bytes) {

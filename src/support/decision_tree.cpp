@@ -10,7 +10,7 @@ Doubt doubt_about(const TreeFeature& feature, double value) {
   if (feature.kind != FeatureKind::Categorical) {
     return value >= feature.lowest && value <= feature.highest ? Doubt::None : Doubt::Range;
   }
-  // Compared as doubles first: a conversion of what does not fit is undefined.
+  // The comparison is in double, because converting a value that does not fit is undefined.
   if (!(value >= 0 && value < kMostCategories)) return Doubt::Category;
   const auto index = static_cast<unsigned>(value);
   const bool seen = index == value && ((feature.seen >> index) & 1U) != 0;

@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Scanning all files, which may be thousands, is done once in this number of stores.
+// The number of stores between two sweeps. A sweep scans all files, which may be thousands.
 constexpr unsigned kStoresPerSweep = 64;
-// A sweep goes somewhat below the limit, so that it is not needed again at once.
+// A sweep reduces the size to this share of the limit, so that the next one is not needed at once.
 constexpr double kSweepTo = 0.75;
 
 std::string variable(const char* name) {
@@ -94,8 +94,8 @@ void DiskCache::store(const std::string& key, const std::string& content) const 
 }
 
 void DiskCache::added() const {
-  // At the first store too, because many processes store one or two files each. A folder shares its
-  // counter with few others, so that each is swept.
+  // The first store sweeps too, because many processes store one or two files each. A folder shares
+  // its counter with few others, so each folder is swept.
   static std::array<std::atomic<unsigned>, 64> stores{};
   if (stores[hash_string(folder_) % stores.size()].fetch_add(1) % kStoresPerSweep == 0) sweep();
 }

@@ -24,7 +24,7 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
-  // A third of the name may be wrong; more is another word, not a typing error.
+  // Up to a third of the name may be wrong. A name with more differences is another word.
   int best = std::max(1, static_cast<int>(name.size()) / 3) + 1;
   const std::string* nearest = nullptr;
   for (const std::string& candidate : candidates) {

@@ -60,14 +60,14 @@ std::string read_file(const std::string& path) {
 void write_file_atomic(const std::string& path, std::string_view content) {
   struct stat there{};
   if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
-    // A device or a pipe is written to; a rename would put a file in its place.
+    // Devices and pipes are written to directly. A rename would replace them by a file.
     const Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     const int error = device.get() < 0 ? errno : write_all(device.get(), content);
     if (error != 0) fail("write", path, error);
     return;
   }
-  // Unique among the threads and processes that may write the same file at this moment. Not
-  // mkstemp: that makes private files, whatever the umask says.
+  // The name is unique among the threads and processes that may write the same file now. mkstemp is
+  // not used, because it makes private files whatever the umask is.
   static std::atomic<unsigned> counter{0};
   const std::string temporary =
       path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(counter.fetch_add(1));

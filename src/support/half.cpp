@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-// One rounding from the 53-bit mantissa of a double to `mantissa` bits and `exponent` bits; a float
+// Rounds once from the 53-bit mantissa of a double to `mantissa` and `exponent` bits. A float
 // converts to double exactly, so this serves both sources.
 template <int kExponentBits, int kMantissaBits>
 std::uint16_t narrow(double value) {
@@ -19,9 +19,9 @@ std::uint16_t narrow(double value) {
   if (magnitude == 0.0) return sign;
 
   int exponent = std::ilogb(magnitude);
-  if (exponent < 1 - kBias) exponent = 1 - kBias;  // subnormal: the step stops shrinking
-  // In units of the last place the value is below 2^(kMantissaBits+1): nearbyint rounds exactly,
-  // to even, and a carry into the next exponent comes out right by plain addition.
+  if (exponent < 1 - kBias) exponent = 1 - kBias;  // subnormal numbers share one exponent
+  // In units of the last place the value is below 2^(kMantissaBits+1), so nearbyint rounds it
+  // exactly, ties to even. A carry into the next exponent is handled by plain addition.
   const double units = std::nearbyint(std::scalbn(magnitude, kMantissaBits - exponent));
   const auto whole = static_cast<std::uint32_t>(units);
   const std::uint32_t biased = static_cast<std::uint32_t>(exponent + kBias - 1) << kMantissaBits;

@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-// Deeper text is refused: values are destroyed and compared by recursion.
+// The deepest nesting that is accepted, because values are destroyed and compared by recursion.
 constexpr std::size_t kMaxDepth = 256;
 
 const char* kind_name(Json::Kind kind) {
@@ -41,8 +41,8 @@ std::string line_and_column(std::string_view text, std::size_t position) {
   return std::to_string(line) + ":" + std::to_string(column);
 }
 
-// The length of the UTF-8 sequence that `text` begins with; 0 when it begins with none (a stray or
-// missing continuation, an overlong form, a surrogate, beyond U+10FFFF).
+// The length of the UTF-8 sequence that `text` begins with. 0 where it begins with none: a stray or
+// missing continuation, an overlong form, a surrogate, or a value beyond U+10FFFF.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -62,7 +62,7 @@ std::size_t utf8_length(std::string_view text) {
   return length;
 }
 
-// JSON is UTF-8, and no reader takes anything else: a byte that is none becomes U+FFFD.
+// JSON must be UTF-8, so a byte that is not part of a sequence becomes U+FFFD.
 void dump_string(std::string_view text, std::string& out) {
   static constexpr char kHex[] = "0123456789abcdef";
   out += '"';
@@ -99,7 +99,7 @@ void dump_double(double value, std::string& out) {
   const auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
   const std::string_view digits(buffer, static_cast<std::size_t>(result.ptr - buffer));
   out += digits;
-  // "3" would come back as an integer.
+  // Without a point, "3" would be read as an integer.
   if (digits.find_first_of(".e") == std::string_view::npos) out += ".0";
 }
 

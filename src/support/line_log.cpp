@@ -44,7 +44,7 @@ bool is_torn(int fd, off_t size) {
   return size > 0 && ::pread(fd, &last, 1, size - 1) == 1 && last != '\n';
 }
 
-/// Writes `line` behind the `size` bytes that there are. Empty, or why it could not.
+/// Writes `line` after the existing `size` bytes. Returns an empty text, or why it failed.
 std::string write_line(int fd, off_t size, const std::string& line) {
   ssize_t written = -1;
   do {
@@ -71,7 +71,8 @@ void LineLog::fail(const std::string& why) const {
 }
 
 int LineLog::open() const {
-  // Opened for reading too, because the last byte tells whether the last line is complete.
+  // The file is opened for reading too, because the last byte tells whether the last line is
+  // complete.
   const int fd = ::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) fail(std::strerror(errno));
   return fd;

@@ -20,7 +20,7 @@ int parse_log_level(std::string_view spec, std::string_view component) {
     if (!for_all && item.substr(0, colon) != component) continue;
     const std::string_view digits = for_all ? item : item.substr(colon + 1);
     int value = 0;
-    // A name without a level, "lower", means its first level.
+    // A name without a level, such as "lower", means its first level.
     if (for_all && item == component) value = 1;
     std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (value > level) level = value;
@@ -42,8 +42,8 @@ void log_line(std::string_view component, int level, std::string_view text) {
   if (!log_enabled(component, level)) return;
   std::string line = "[" + std::string(component) + "] " + std::string(text);
   if (line.back() != '\n') line += '\n';
-  // One write, so that lines of several threads and processes do not mix. A log that cannot be
-  // written is not worth stopping for.
+  // The line is written by one call, so that lines of several threads and processes do not mix. A
+  // failed write of a log is ignored.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

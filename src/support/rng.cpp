@@ -8,7 +8,8 @@
 namespace heddle {
 
 Rng::Rng(std::uint64_t seed) {
-  // mix64 is splitmix64, the seeding that xoshiro's authors ask for; it never gives four zeros.
+  // mix64 is splitmix64, the seeding that the authors of xoshiro recommend. It never gives four
+  // zeros.
   for (std::uint64_t& word : state_) {
     word = mix64(seed);
     seed += 0x9e3779b97f4a7c15ULL;
@@ -20,7 +21,8 @@ std::int64_t Rng::uniform_int(std::int64_t lo, std::int64_t hi) {
                               std::to_string(hi));
   const std::uint64_t span = static_cast<std::uint64_t>(hi) - static_cast<std::uint64_t>(lo) + 1;
   if (span == 0) return static_cast<std::int64_t>((*this)());  // all 64 bits
-  // Draws above the last whole multiple of span are thrown away, so that no value is favoured.
+  // Draws above the last whole multiple of span are discarded, so that all values are equally
+  // likely.
   const std::uint64_t limit = max() - max() % span;
   std::uint64_t draw = (*this)();
   while (draw >= limit) draw = (*this)();

@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// Code points, not bytes: "µs" is two columns wide.
+// The width counts code points and not bytes: "µs" is two columns wide.
 std::size_t display_width(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;

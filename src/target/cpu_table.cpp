@@ -22,9 +22,9 @@ constexpr std::int64_t kM = 1 << 20;
 constexpr Arch kX86 = Arch::X86;
 constexpr Arch kArm = Arch::Aarch64;
 
-// Units are full-width: Zen 1 and Zen 4 do a 256- or 512-bit FMA in two halves, as does Crestmont
-// (Sierra Forest), whose L2 is a quarter of what four cores share. L3 is what one group of cores
-// shares.
+// FMA units are counted at full vector width. Zen 1 and Zen 4 split a 256-bit or 512-bit FMA in
+// two, as does Crestmont (Sierra Forest), whose L2 is a quarter of what four cores share. L3 is
+// that of one group of cores.
 constexpr CpuRow kTable[] = {
     // name, architecture, features, FMA units, cores, L1d, L2, L3
     {"x86-64", kX86, "", 1, 4, 32 * kK, 256 * kK, 8 * kM},
@@ -75,7 +75,7 @@ const CpuRow* find_cpu(std::string_view name) {
 }
 
 Vector vector_of(Arch arch, const std::vector<std::string>& features) {
-  // SVE is not generated yet: AArch64 is NEON's 32 registers.
+  // No SVE code is generated yet. AArch64 has the 32 NEON registers of 16 bytes.
   if (arch == Arch::Aarch64) return {16, 32};
   if (contains(features, "avx512f") && contains(features, "avx512vl")) return {64, 32};
   if (contains(features, "avx")) return {32, 16};

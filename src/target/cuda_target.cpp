@@ -47,7 +47,8 @@ Target target_of(Gpu gpu) {
   return target;
 }
 
-// "geforce-rtx-5080" of "NVIDIA GeForce RTX 5080": a word that an option can hold.
+// The part of a device's name that identifies it as one word for an option: "geforce-rtx-5080" of
+// "NVIDIA GeForce RTX 5080".
 std::string name_of_unknown(std::string_view device_name) {
   constexpr std::string_view kVendor = "NVIDIA ";
   if (device_name.starts_with(kVendor)) device_name.remove_prefix(kVendor.size());
@@ -75,10 +76,10 @@ Target target_of(const cuda::DeviceInfo& device) {
   gpu.smem_per_sm = device.smem_per_sm;
   gpu.smem_reserved = device.smem_reserved;
   gpu.l2_bytes = device.l2_bytes;
-  // The driver reports clocks of the current settings, or none.
+  // The driver reports the clock of the current settings, or 0.
   if (!known && device.clock_khz > 0) gpu.clock_mhz = device.clock_khz / 1000;
   if (!known && device.memory_clock_khz > 0 && device.memory_bus_bits > 0) {
-    // Two transfers a clock.
+    // Memory transfers data twice per clock cycle.
     gpu.bandwidth_gbs =
         static_cast<int>(2.0 * device.memory_clock_khz * 1e3 * device.memory_bus_bits / 8 / 1e9);
   }
@@ -98,7 +99,8 @@ Target parse_cuda(std::string_view text, const std::vector<std::string>& words) 
     parsed.fail("unknown arch '" + arch + "'",
                 "write it as NVRTC does, sm_80 at least: sm_80, sm_86, sm_89, sm_90a, sm_100a");
   }
-  // The GPU first, whatever the order: the numbers are changes to what it implies.
+  // The GPU is read first, whatever the order of the options, because the numbers change what it
+  // implies.
   Target target;
   const std::string name = parsed.value_of("gpu", "");
   const GpuRow* row = find_gpu(name);
@@ -147,8 +149,8 @@ std::string cuda_text(const Target& target) {
 bool cuda_runs_here(const Gpu& gpu) {
   for (const cuda::DeviceInfo& device : cuda::devices()) {
     const int here = 10 * device.major + device.minor;
-    // Machine code runs on its own capability, and within a major one on later ones, too, unless it
-    // may use instructions of that architecture alone.
+    // Machine code runs on its own compute capability, and on later ones of the same major version
+    // unless it may use instructions of one architecture only.
     const bool same_major = gpu.sm() / 10 == device.major && gpu.sm() <= here;
     if (gpu.arch_specific() ? gpu.sm() == here : same_major) return true;
   }

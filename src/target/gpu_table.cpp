@@ -7,7 +7,7 @@ namespace heddle {
 namespace internal {
 namespace {
 
-// L2 is what the driver reports of the whole chip. Clocks are boost clocks.
+// L2 is the size that the driver reports for the whole chip. Clocks are boost clocks.
 constexpr GpuRow kTable[] = {
     // name, word, arch, SMs, MHz, GB/s, MiB of L2
     {"h200", "H200", "sm_90a", 132, 1980, 4800, 60},
@@ -20,8 +20,8 @@ constexpr GpuRow kTable[] = {
     {"b200", "B200", "sm_100a", 148, 1965, 8000, 126},
 };
 
-// Limits by compute capability (CUDA C++ Programming Guide, "Technical Specifications"). The most
-// shared memory of a block is an SM's less what the driver reserves.
+// Limits by compute capability (CUDA C++ Programming Guide, "Technical Specifications"). The
+// largest shared memory of a block is that of an SM less what the driver reserves.
 struct Limits {
   int sm = 0;
   int threads_per_sm = 0;
@@ -43,7 +43,7 @@ int sm_of(std::string_view arch) {
   return sm;
 }
 
-// The limits of the newest architecture that is not newer: what runs on it runs on this one.
+// The limits of the newest architecture that is not newer than `sm`. Code for it runs on `sm`.
 const Limits& limits_of(int sm) {
   const Limits* best = &kLimits[0];
   for (const Limits& l : kLimits) {

@@ -106,7 +106,7 @@ std::string_view probe_name() {
 std::string_view probe_name() { return {}; }
 #endif
 
-// The features of the row that this machine lacks.
+// The features of the table row that this machine lacks.
 std::vector<std::string> hidden_features(const CpuRow& row) {
   return missing_features(split(row.features, ','));
 }
@@ -120,8 +120,8 @@ bool host_has_all_but_tiles(const CpuRow& row) {
          });
 }
 
-// The CPU by its name; where a hypervisor hides some of its features, or its model, the richest
-// level that this machine fulfils. No other CPUs but those two have tile registers.
+// The row of the CPU's name. Where a hypervisor hides some of its features, or its model, the
+// richest level that this machine fulfils. Only the named CPUs have tile registers.
 const CpuRow& host_row() {
   const CpuRow* named = find_cpu(probe_name());
   if (named != nullptr && host_has_all_but_tiles(*named)) return *named;
@@ -143,8 +143,8 @@ int count_cpus(const std::string& list) {  // "0-3,8"
   return std::max(count, 1);
 }
 
-// No CPU has as much L3 for each of its cores. Where a virtual machine of a few cores sees more,
-// the rest serves others.
+// The largest L3 per core of any CPU, in bytes. A virtual machine of a few cores may see a larger
+// L3, of which the rest serves others.
 constexpr std::int64_t kMostL3ACore = 32 << 20;
 
 void probe_caches(Target& target) {

@@ -70,7 +70,7 @@ Arch arch_of(const Target& target) {
   return row != nullptr ? row->arch : Arch::Other;
 }
 
-// The entry of the table for this CPU with these features.
+// The target of the table for this CPU, with these features.
 Target base_target(const std::string& kind, const CpuRow& row, const std::string& features) {
   Target target;
   target.kind = kind;
@@ -110,7 +110,8 @@ Target Target::parse(std::string_view text) {
   }
   const TargetText parsed = internal::parse_options(text, words, option_names());
 
-  // The CPU and its features first, whatever the order: the numbers are changes to what they imply.
+  // The CPU and its features are read first, whatever the order of the options, because the numbers
+  // change what they imply.
   const char* generic = internal::host_arch() == Arch::Aarch64 ? "generic" : "x86-64";
   const std::string cpu = parsed.value_of("mcpu", generic);
   std::string features = parsed.value_of("mattr", "");
@@ -164,8 +165,9 @@ bool Target::dots_bytes(bool a_signed, bool b_signed) const {
 
 bool Target::dots_bf16() const { return is_x86() && has("avx512bf16") && vector_bytes >= 64; }
 
-// Cooper Lake and Zen start one in the time of a multiply-add. Cores with FP16 (Golden Cove) split
-// it into four operations, which is no faster than two multiply-adds each. They have AMX for bf16.
+// Cooper Lake and Zen start a bf16 dot product in the time of a multiply-add. Cores with FP16
+// (Golden Cove) split it into four operations, which is no faster than two multiply-adds each. They
+// have AMX for bf16.
 bool Target::prefers_bf16_dots() const { return dots_bf16() && !has("avx512fp16"); }
 
 void check_kind(const Target& target) {

@@ -24,7 +24,7 @@ std::string hex(std::uint64_t value) {
 
 std::string cubin_key(const std::string& source, const std::string& arch,
                       const std::vector<std::string>& options, int nvrtc_version) {
-  // Lengths keep ("ab", "c") and ("a", "bc") apart.
+  // The lengths keep the keys of ("ab", "c") and ("a", "bc") apart.
   std::string all = "heddle " + std::to_string(kCodegenVersion) + " nvrtc " +
                     std::to_string(nvrtc_version) + " " + arch;
   for (const std::string& option : options) {
@@ -40,7 +40,7 @@ std::string cubin_cache_folder() {
   return std::string(chosen) == "off" ? "" : chosen;
 }
 
-// One line of JSON, then the machine code.
+// An entry is one line of JSON, then the machine code.
 std::optional<Cubin> load_cubin(const std::string& key) {
   const std::optional<std::string> content = disk_cubin_cache().load(key).content;
   const std::size_t line = content ? content->find('\n') : std::string::npos;

@@ -11,7 +11,7 @@ bool is_leaf(const Expr& e) {
   return e.kind() == ExprKind::Var || is_const(e) || e.kind() == ExprKind::Broadcast;
 }
 
-// Whether a name makes the text shorter or saves work.
+// Whether giving `e` a name makes the text shorter or avoids computing it twice.
 bool worth_naming(const Expr& e) {
   switch (e.kind()) {
     case ExprKind::Cast: return !is_leaf(e.as<Cast>()->value);
@@ -38,7 +38,7 @@ bool is_exact(BinaryOp op) {
   return op == BinaryOp::Min || op == BinaryOp::Max || op == BinaryOp::Mod;
 }
 
-/// 1 / x when dividing by the constant x may become multiplying by that.
+/// 1 / x, where a division by the constant x may become a multiplication by it.
 std::optional<double> reciprocal(const Binary& b) {
   const DataType t = b.a.dtype().element();
   if (b.op != BinaryOp::Div || !t.is_float() || t.bits > 32) return std::nullopt;
@@ -46,7 +46,7 @@ std::optional<double> reciprocal(const Binary& b) {
   const FloatImm* c = (broadcast ? broadcast->value : b.b).as<FloatImm>();
   if (!c) return std::nullopt;
   const double size = c->value < 0 ? -c->value : c->value;
-  // Both it and its reciprocal are normal.
+  // The constant and its reciprocal must both be normal numbers.
   if (!(size >= 0x1p-125 && size <= 0x1p125)) return std::nullopt;
   return 1 / c->value;
 }
@@ -121,7 +121,7 @@ IntFacts KernelWriter::facts_of(const Expr& e, const Expr& left, const Expr& rig
   if (e.dtype().is_bool()) return facts;
   const Interval r = range(e);
   facts.narrow = fits_32_bits(r);
-  // The analysis gives the whole of the type when a result may have wrapped.
+  // The analysis returns the whole range of the type when a result may have wrapped.
   facts.exact = t == i32 ? r.min > INT32_MIN && r.max < INT32_MAX : r.bounded();
   return facts;
 }
@@ -167,14 +167,14 @@ Text KernelWriter::value(const Expr& e, int lane) {
   const auto use = uses_.find(e);
   if (use == uses_.end() || use->second.times < 2 || !worth_naming(e)) return fresh(e, lane);
   const int arm = frame_;
-  if (use->second.anywhere) frame_ = 0;  // one for all arms
+  if (use->second.anywhere) frame_ = 0;  // one name serves all arms
   Text text = fresh(e, lane);
   if (const Text* known = find_named(key)) {
     text = *known;
   } else {
     if (!is_identifier(text.s)) text = named(e, text, stem_of(t));
     remember(key, text);
-    // Its operands do not change as long as its name is in scope.
+    // The operands do not change as long as the name is in scope.
     if (use->second.pure && frame_ == 0) scopes_.back().emplace(key, text);
   }
   frame_ = arm;
@@ -206,7 +206,7 @@ Text KernelWriter::operation(const Expr& e, int lane) {
   return is_small_float(t) && e.kind() != ExprKind::Cast ? ops_.narrow(t, r) : r;
 }
 
-// A cast, unary or binary operation; of f16 and bf16 the f32 from before the result is rounded.
+// A cast, unary or binary operation before its result is rounded: for f16 and bf16 the f32 value.
 Text KernelWriter::unrounded(const Expr& e, int lane) {
   const DataType t = e.dtype().element();
   const Rounding outer = rounding_;
@@ -235,7 +235,7 @@ Text KernelWriter::unrounded(const Expr& e, int lane) {
   return r;
 }
 
-// As `value`, but f16 and bf16 as the f32 that they are computed in.
+// As `value`, but f16 and bf16 operands are given as the f32 in which they are computed.
 Text KernelWriter::operand(const Expr& x, int lane) {
   const DataType t = x.dtype().element();
   if (!is_small_float(t)) return value(x, lane);
@@ -252,7 +252,7 @@ Text KernelWriter::operand(const Expr& x, int lane) {
   return call(prelude_.use("round_" + to_string(t)), r);
 }
 
-// The right operand is as lazy as an arm.
+// The right operand of && and || is evaluated lazily, as an arm of a select is.
 Text KernelWriter::logical(const Binary& b, int lane) {
   const Text left = value(b.a, lane);
   const Arm right = arm(b.b, lane, 1);
@@ -293,7 +293,7 @@ Text KernelWriter::select(const Expr& e, int lane) {
   const int lanes = e.dtype().lanes;
   const bool by_lane = s.condition.dtype().is_vector();
   if (lanes > 1 && !by_lane && !per_lane_) {
-    // All lanes at once, so that the arms may load vectors.
+    // All lanes are written at once, so that the arms may load vectors.
     const Text condition = value(s.condition);
     for (int l = 0; l < lanes; ++l) name_common(s, l);
     const Arm t = arm(s.on_true, 0, lanes), f = arm(s.on_false, 0, lanes);
@@ -315,7 +315,8 @@ Text KernelWriter::select(const Expr& e, int lane) {
   return r;
 }
 
-// Writes the arms as branches; returns the first lane, and remembers all when there are several.
+// Writes the arms as branches. Returns the value of the first lane and remembers those of all
+// lanes.
 Text KernelWriter::branches(const Expr& e, const Text& condition, const Arm& on_true,
                             const Arm& on_false, int first_lane) {
   const size_t lanes = on_true.lanes.size();

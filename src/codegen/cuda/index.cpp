@@ -31,7 +31,7 @@ int of_binary(const Binary& b, const Divisors& vars) {
       return c && *c >= 0 ? std::min<int>(kMax, left() << std::min<int64_t>(*c, 4)) : 1;
     case BinaryOp::FloorDiv:
     case BinaryOp::Div:
-      // Exact where the divisor divides what is known to divide the dividend.
+      // The quotient is known where the divisor divides the known divisor of the dividend.
       if (c && *c > 0 && *c <= kMax && left() % *c == 0) return left() / static_cast<int>(*c);
       return 1;
     default: return 1;
@@ -59,7 +59,8 @@ int known_divisor(const Expr& e, const Divisors& vars) {
 
 std::vector<Chunk> cut_lanes(int lanes, int bytes, int divisor) {
   std::vector<Chunk> chunks;
-  // Sizes only shrink on the way, so each chunk begins at a multiple of its own.
+  // The size never grows from one chunk to the next, so each chunk begins at a multiple of its
+  // size.
   for (int begin = 0, size = std::max(1, std::min(16 / bytes, divisor)); begin < lanes;) {
     while (size > lanes - begin) size /= 2;
     if (size * bytes < 4) size = 1;

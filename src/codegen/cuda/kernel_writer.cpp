@@ -16,13 +16,14 @@ void KernelWriter::fail(const std::string& what) const {
                        "' is not in the form that CUDA code takes: " + what);
 }
 
-// Two arguments never overlap, so each pointer is the only way to its memory: __restrict__. It is a
-// promise about other threads, too: the compiler may move a load of such memory across a barrier,
-// because nobody else can have stored there. So what one thread stores and another one loads,
-// behind a barrier or in the last block, has a plain pointer.
+// Two arguments never overlap, so a pointer is __restrict__. That also promises that no other
+// thread stores to the memory: the compiler may move a load of it across a barrier. An argument
+// that one thread stores and another loads, after a barrier or in the last block, therefore has a
+// plain pointer.
 std::string KernelWriter::signature() {
   const int64_t threads = kernel_.block[0] * kernel_.block[1] * kernel_.block[2];
-  // One block an SM, where warp groups pass registers on: setmaxnreg needs to know what there is.
+  // Kernels whose warp groups exchange registers run one block per SM, because setmaxnreg needs a
+  // known number of registers.
   std::string s = "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threads) +
                   (facts_.passes_registers ? ", 1" : "") + ")\n" + kernel_.name + "(";
   std::string gap;

@@ -31,7 +31,7 @@ std::string KernelWriter::address(const Storage& s, const Text& index) const {
   return index.s == "0" ? s.name : s.name + " + " + index.at(kProduct);
 }
 
-// The index of the element `offset` places behind the base, whose text is named where it is long.
+// The index of the element `offset` places after the base of the run. A long base gets a name.
 Text KernelWriter::index_at(const Ramp& run, int offset) {
   if (offset == 0) return value(run.base);
   return value(run.base + Expr(offset));

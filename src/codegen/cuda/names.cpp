@@ -57,7 +57,7 @@ Names::Names() : taken_(std::begin(kReserved), std::end(kReserved)) {
 std::string Names::unique(const std::string& wanted) {
   std::string name;
   for (char c : wanted) {
-    // Two underscores in a row, and one before a capital at the start, are the implementation's.
+    // C++ reserves names with two underscores in a row and names that begin with an underscore.
     const char safe = is_letter(c) || is_digit(c) ? c : '_';
     if (safe == '_' && (name.empty() || name.back() == '_')) continue;
     name += safe;

@@ -52,7 +52,8 @@ int version_of(const NvrtcApi& api) {
   const std::string what =
       "the CUDA text was rejected for " + arch + " (" + api.get_error_string(result) + "):\n" + log;
   const int line = first_error_line(log, kFile);
-  // Without a line it is a mistake in inline assembly, and lines are of the PTX.
+  // A message without a line of the source is about inline assembly; its lines are those of the
+  // PTX.
   throw_internal_error(what + (line > 0 ? "\n" + numbered_lines(source, line) : ""));
 }
 
@@ -97,7 +98,7 @@ Cubin compile_cuda(const std::string& source, const std::string& arch,
                      "write sm_80, sm_90a, ...");
   }
   const NvrtcApi& api = nvrtc();
-  // The resources are in the log.
+  // With -v, ptxas writes the registers and shared memory of each kernel to the log.
   std::vector<std::string> all = {"--gpu-architecture=" + arch, "--std=c++17",
                                   "--ptxas-options=-v"};
   all.insert(all.end(), options.begin(), options.end());

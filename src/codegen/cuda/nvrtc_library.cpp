@@ -55,7 +55,7 @@ std::unique_ptr<NvrtcApi> open(const std::string& path, std::string& tried) {
   return nullptr;
 }
 
-// Folders that may hold one, beside those of the loader.
+// Folders that may hold the library, in addition to those of the loader.
 std::vector<fs::path> folders() {
   std::vector<fs::path> found;
   for (const char* root : {"CUDA_PATH", "CUDA_HOME"}) {
@@ -123,7 +123,8 @@ const NvrtcApi* find_nvrtc(std::string& reason) {
     std::string reason;
   };
   static std::mutex mutex;
-  // By what HEDDLE_NVRTC says. Leaked: threads may compile while the process ends.
+  // The key is the value of HEDDLE_NVRTC. The map is never freed, because threads may compile while
+  // the process ends.
   static auto* const found = new std::map<std::string, Found>;
   const std::lock_guard lock(mutex);
   const std::string chosen = variable("HEDDLE_NVRTC");

@@ -16,8 +16,8 @@ int log2_of(int64_t power_of_two) { return __builtin_ctzll(static_cast<uint64_t>
 
 Text number(int64_t v) { return {std::to_string(v), v < 0 ? kUnary : kAtom}; }
 
-/// CUDA's function for f32; that for f64 is the same without the last letter. Null where there is
-/// an operator or a helper instead.
+/// CUDA's function for f32. The one for f64 has the same name without the last letter. Null where
+/// an operator or a helper is used instead.
 const char* function_of(UnaryOp op) {
   switch (op) {
     case UnaryOp::Abs: return "fabsf";
@@ -72,7 +72,7 @@ Text Ops::float_binary(BinaryOp op, DataType t, const Text& a, const Text& b, Ro
     case BinaryOp::Add: return infix(a, "+", b, kSum);
     case BinaryOp::Sub: return infix(a, "-", b, kSum);
     case BinaryOp::Mul:
-      // Not to be fused into a sum.
+      // A strict product must not be contracted with a sum to a fused multiply-add.
       if (strict) return call(single ? "__fmul_rn" : "__dmul_rn", a, b);
       return infix(a, "*", b, kProduct);
     case BinaryOp::Div:
@@ -118,12 +118,12 @@ Text Ops::int_divide(BinaryOp op, DataType t, const Text& a, const Text& b, cons
   if (t.is_uint()) return infix(a, sign, b, kProduct);
   if (facts.divisor && *facts.divisor > 0) {
     const int64_t c = *facts.divisor;
-    // Shifting rounds down, as does masking.
+    // A shift and a mask round down.
     if (is_power_of_two(c) && (floor || facts.nonnegative)) {
       return quotient ? infix(a, ">>", number(log2_of(c)), kShift)
                       : infix(a, "&", number(c - 1), kBitAnd);
     }
-    // Shorter than a signed division.
+    // An unsigned division takes fewer instructions than a signed one.
     if (facts.nonnegative) {
       const Text divisor{std::to_string(c) + (wide ? "ull" : "u"), kAtom};
       return converted(
@@ -138,7 +138,7 @@ Text Ops::int_divide(BinaryOp op, DataType t, const Text& a, const Text& b, cons
   return helper(name + (wide ? "_i64" : "_i32"), a, b);
 }
 
-// In the width of `t`, or for types under 32 bits in int.
+// Computed in the width of `t`; types under 32 bits are computed as int.
 Text Ops::int_binary(BinaryOp op, DataType t, const Text& a, const Text& b, const IntFacts& facts) {
   const bool wide = t.bits == 64;
   const auto wrapping = [&](const char* sign, Precedence p, const char* name) {
@@ -198,14 +198,15 @@ Text Ops::binary(BinaryOp op, DataType t, const Text& a, const Text& b, const In
   }
   if (t.bits < 32) return converted(value_type(t), int_binary(op, t, a, b, facts));
   if (t != i64) return int_binary(op, t, a, b, facts);
-  // i64: an int where that holds the operands and the result.
+  // An i64 operation is done on int where int holds the operands and the result.
   if (facts.narrow && !a.wide && !b.wide) {
     IntFacts exact = facts;
     exact.exact = true;
     return int_binary(op, i32, a, b, exact);
   }
   const auto widened = [](const Text& x) { return x.wide ? x : converted("long long", x); };
-  // One wide operand of a sum or a product is enough for C++; a shift goes by its left one.
+  // C++ widens a sum or product when one operand is wide. The type of a shift is that of its left
+  // operand.
   const bool either = op == BinaryOp::Add || op == BinaryOp::Sub || op == BinaryOp::Mul;
   const bool both = op == BinaryOp::Min || op == BinaryOp::Max;
   Text r = int_binary(op, t, either && b.wide ? a : widened(a), both ? widened(b) : b, facts);
@@ -237,7 +238,7 @@ Text Ops::unary(UnaryOp op, DataType t, const Text& a, const IntFacts& facts, Ro
     default: no_code(to_string(op), t);
   }
   if (small) return converted(value_type(t), r);
-  // The negative of the lowest int is not an int, so it is computed wide.
+  // The negative of the lowest int does not fit an int, so it is computed in 64 bits.
   if (wide && !a.wide && op == UnaryOp::Neg && facts.exact) {
     r = {"-" + converted("long long", a).at(kAtom), kUnary};
   }
@@ -264,7 +265,7 @@ Text Ops::cast(DataType from, DataType to, const Text& a, bool fits_32_bits) {
     return r;
   }
   if (is_small_float(to)) {
-    // f32 holds integers of up to 16 bits, and f64 all but large ones of 64.
+    // f32 holds integers of up to 16 bits exactly. f64 holds all but large 64-bit integers.
     if (from.bits <= 16) return narrow(to, converted("float", a));
     return helper(to_string(to) + "_from_f64", converted("double", a));
   }

@@ -44,8 +44,8 @@ constexpr Helper kHelpers[] = {
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
   return r;
 })"},
-    // Rounded to odd first: what is cut off leaves a mark in the last bit, so that the second
-    // rounding gives what one rounding would have given.
+    // The value is first rounded to odd: the last bit is set where bits are cut off. The second
+    // rounding then gives the result of a single one.
     {"bf16_from_f64", "bf16_from_f32", false, R"($ unsigned short bf16_from_f64(double x) {
   const float cut = __double2float_rz(x);
   return bf16_from_f32((double)cut == x ? cut : __uint_as_float(__float_as_uint(cut) | 1));
@@ -65,7 +65,7 @@ constexpr Helper kHelpers[] = {
     {"pack16", "", false, R"($ unsigned pack16(unsigned short low, unsigned short high) {
   return (unsigned)high << 16 | low;
 })"},
-    // Two f32 become 16-bit floats in one instruction.
+    // Converts two f32 values to a pair of 16-bit floats by one instruction.
     {"pack_f16", "f16_from_f32 pack16", true, R"($ unsigned pack_f16(float low, float high) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   unsigned r;
@@ -168,13 +168,13 @@ constexpr Helper kHelpers[] = {
 })"},
     {"min_f64", "", false, R"($ double min_f64(double a, double b) { return a < b || a != a ? a : b; })"},
     {"max_f64", "", false, R"($ double max_f64(double a, double b) { return a > b || a != a ? a : b; })"},
-    // At most 2 ulp over the full range; the exact ones have slow paths of their own.
+    // The error is at most 2 ulp over the full range. Exact division has a slow path.
     {"div_f32", "", true, R"($ float div_f32(float a, float b) {
   float r;
   asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
   return r;
 })"},
-    // By two ulp at most; results below the normal numbers are zero.
+    // The error is at most 2 ulp. Subnormal results are flushed to zero.
     {"exp2_f32", "", true, R"($ float exp2_f32(float x) {
   float r;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
@@ -247,7 +247,7 @@ constexpr Helper kHelpers[] = {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
                ::"r"(shared_address(to)), "l"(from) : "memory");
 })"},
-    // Zeros, and nothing is read, unless `keep`.
+    // Reads nothing and writes zeros unless `keep` holds.
     {"cp_async_4_or_zero", "shared_address", true, R"($ void cp_async_4_or_zero(void* to, const void* from, bool keep) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
                ::"r"(shared_address(to)), "l"(from), "r"(keep ? 4 : 0) : "memory");
@@ -268,7 +268,8 @@ $ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 })"},
     // ---- the blocks of a cluster; the last block of a grid ----
-    // To be waited for once, before anything is stored in another block's memory.
+    //
+    // All threads wait for this once, before anything is stored in another block's memory.
     {"cluster_started", "", true, R"($ void cluster_started() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 })"},
@@ -288,9 +289,10 @@ $ void store_in_cluster(T* to, T value) {
     *there = value;
   }
 })"},
-    // Stores that tell each block of their arrival: no barrier, and no fence that waits for all else
-    // that is under way. An mbarrier for each wait counts bytes (quack's cluster reductions). As in
-    // CUTLASS, the wait acquires for the block: what arrives lies in its own shared memory.
+    // Stores that signal their arrival to each block. They need no barrier, and no fence that would
+    // wait for all other memory operations. The mbarrier of a wait counts bytes (as quack's cluster
+    // reductions do). As in CUTLASS, the wait acquires for the block, because the data lies in its
+    // own shared memory.
     {"expect_arrivals", "shared_address", true, R"($ void expect_arrivals(unsigned long long* arrivals, int bytes) {
   if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(arrivals)) : "memory");
@@ -326,8 +328,8 @@ $ void send_in_cluster(T* to, T value, unsigned long long* arrivals) {
     }
   }
 })"},
-    // Tickets wrap around to zero, for the next launch. The fences of one thread order what the
-    // barriers order before and behind them.
+    // The tickets wrap around to zero, so that the next launch finds them zero. The barriers order
+    // the accesses of all threads with the fences of the first thread.
     {"last_to_finish", "", false, R"($ bool last_to_finish(unsigned* tickets, unsigned blocks) {
   bool last = false;
   __syncthreads();
@@ -345,7 +347,8 @@ $ void send_in_cluster(T* to, T value, unsigned long long* arrivals) {
     {"TensorMap", "", false, R"(struct alignas(64) TensorMap {
   unsigned long long opaque[16];
 };)"},
-    // The fences: the copy engine and, behind a barrier, all threads see it.
+    // The fences make the initialisation visible to the copy engine and, after a barrier, to all
+    // threads.
     {"barrier_init", "shared_address", true, R"($ void barrier_init(unsigned long long* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n"
                "fence.mbarrier_init.release.cluster;\n"
@@ -390,8 +393,9 @@ $ void send_in_cluster(T* to, T value, unsigned long long* arrivals) {
                ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(u), "r"(v),
                  "r"(shared_address(barrier)) : "memory");
 })"},
-    // Where wgmma finds a tile: rows of 128 bytes, swizzled, eight of them after 1024 bytes; boxes of
-    // 64 rows after 8192 bytes, which matter where rows run across the depth.
+    // The shared memory descriptor of a tile for wgmma. Rows have 128 bytes and are swizzled.
+    // Groups of eight rows are 1024 bytes apart. Boxes of 64 rows are 8192 bytes apart, which is
+    // used only where rows run across the depth.
     {"box_descriptor", "shared_address", true, R"(template <int kAcross>
 $ unsigned long long box_descriptor(const void* p) {
   return (unsigned long long)(kAcross ? 8192 >> 4 : 1) << 16 | 1024ull >> 4 << 32 | 1ull << 62 |
@@ -403,7 +407,8 @@ $ unsigned long long box_descriptor(const void* p) {
     {"wgmma_commit", "", true, R"($ void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 })"},
-    // Once all are complete, nothing that reads the accumulators may move in front of this.
+    // When no product is pending, the compiler must not move reads of the accumulators before the
+    // wait.
     {"wgmma_wait", "", true, R"(template <int kPending, int kCount>
 $ void wgmma_wait(float* d) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
@@ -484,7 +489,7 @@ $ void round_tf32(float* x) {
       : "+r"(d[0]), "+r"(d[1])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 })"},
-    // The operands lose the 13 lowest bits of their mantissas.
+    // tf32: the operands lose the 13 lowest bits of their mantissas.
     {"mma_m16n8k8_f32_f32", "", true, R"($ void mma_m16n8k8_f32_f32(float* d, const float* a, const float* b) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"

@@ -38,8 +38,8 @@ int number_before(std::string_view line, std::string_view text) {
 }  // namespace
 
 std::vector<KernelResources> parse_resources(const std::string& log) {
-  // The lines of one kernel follow its "Compiling entry function"; those of functions that it calls
-  // have a "Function properties" of their own, of another name.
+  // The lines about a kernel follow its "Compiling entry function". Functions that it calls have a
+  // "Function properties" line with another name.
   std::vector<KernelResources> kernels;
   bool own = false;
   for_each_line(log, [&](std::string_view line) {

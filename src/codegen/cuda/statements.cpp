@@ -6,7 +6,7 @@ namespace {
 
 constexpr const char* kAllLanes = "0xffffffffu";
 
-/// Of the first `lanes` of a warp.
+/// The mask of the first `lanes` lanes of a warp, as text.
 std::string lane_mask(int lanes) {
   std::string digits;
   for (uint32_t mask = (uint32_t{1} << lanes) - 1; mask != 0; mask >>= 4) {
@@ -115,8 +115,8 @@ void KernelWriter::grid_loop(const For& f) {
     const std::string limit = value(f.extent).at(kShift);
     flush();
     const std::string outer = warp_mask_;
-    // Whole warps stay together where the first dimension is cut at a multiple of 32, or is one
-    // itself and another is cut.
+    // Whole warps take the same branch where the first dimension is cut at a multiple of 32, and
+    // where it is a multiple of 32 and another dimension is cut.
     const bool whole =
         !thread || (kernel_.block[0] % 32 == 0 && (dim > 0 || (extent && *extent % 32 == 0)));
     const bool first_lanes = dim == 0 && extent && *extent < 32 && outer == kAllLanes &&

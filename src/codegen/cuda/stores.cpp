@@ -51,7 +51,7 @@ void KernelWriter::store(const Store& s) {
   if (lanes > 1 && reads_others(s.value, s.buffer, index)) {
     for (Text& v : values) v = named(s.value, v, "t");
   }
-  // Keeps adjacent lanes readable.
+  // Long lanes get names, so that vector stores remain readable.
   if (lanes > 1 && (to.per_word || run_of(index))) {
     for (Text& v : values) {
       if (v.s.size() > kLongLane) v = named(s.value, v, "t");
@@ -69,7 +69,7 @@ void KernelWriter::store(const Store& s) {
   flush();
 }
 
-// Each block of the cluster has a copy, and loads from its own.
+// Each block of the cluster has a copy of the buffer and loads from its own copy.
 void KernelWriter::store_in_cluster(const Store& s, const Storage& to,
                                     const std::vector<Text>& values) {
   const Expr& index = s.indices[0];
@@ -92,7 +92,8 @@ void KernelWriter::store_element(const Store& s, const Storage& to, const Text& 
                                  const Text& value) {
   if (has(s.hint, StoreHint::NonTemporal) && to.scope == Scope::Argument) {
     const Text v = s.buffer->dtype.is_bool() ? converted("unsigned char", value) : value;
-    // By the type of the buffer: an int is no `long long` for an overloaded function.
+    // The value is cast to the type of the buffer, because __stcs is overloaded and int is not long
+    // long.
     return before("__stcs(" + address(to, index) + ", (" + memory_type(s.buffer->dtype) + ")" +
                   v.at(kUnary) + ");");
   }
@@ -164,7 +165,7 @@ void KernelWriter::store_run(const Store& s, const Storage& to, const std::vecto
   }
 }
 
-// Into an array of words: whole words where the lanes fill them.
+// Stores to an array of words. Where the lanes fill whole words, whole words are stored.
 void KernelWriter::store_words(const Store& s, const Storage& to, const std::vector<Text>& values) {
   const Expr& index = s.indices[0];
   const DataType t = s.buffer->dtype;
@@ -220,7 +221,8 @@ bool KernelWriter::store_async(const Store& s, const Storage& to, int lanes) {
   }
   for (const Chunk& c : chunks) {
     const std::string name = "cp_async_" + std::to_string(c.count * t.bytes());
-    // One after the other: both may add lines, in an order that compilers of operator+ differ in.
+    // Both operands may add lines. They are evaluated in two statements, because the order of
+    // evaluation of operator+ differs between compilers.
     const std::string source = address(from, value(from_index, c.begin));
     const std::string pointers = address(to, value(to_index, c.begin)) + ", " + source;
     if (select) {

@@ -12,7 +12,8 @@ struct PerThread {
   Unit unit;
   Node* value = nullptr;
 
-  /// Calls f(thread, value); once for all, with thread -1, where the value is uniform.
+  /// Calls f(thread, value) for each active thread, or once with thread -1 where the value is
+  /// uniform.
   template <typename F>
   void evaluate(Machine& m, const Active& active, F f) {
     if (unit.uniform && unit.shuffles.empty()) {
@@ -24,7 +25,7 @@ struct PerThread {
   }
 };
 
-/// All iterations of a loop run together; a thread whose extent is reached idles.
+/// All threads run an iteration together. A thread whose extent is reached idles.
 class SerialLoop final : public Action {
  public:
   using Action::Action;
@@ -93,7 +94,7 @@ class GridLoop final : public Action {
   PerThread extent;
   LoopKind kind = LoopKind::ThreadX;
   std::int64_t limit = 1;
-  Slot* slot = nullptr;  // of a block loop
+  Slot* slot = nullptr;  // the variable of a block loop
   ActionPtr body;
 
  private:
@@ -134,7 +135,7 @@ class StoreAction final : public Action {
   Node* value = nullptr;
   Storage* storage = nullptr;
   bool is_float = false, async = false;
-  std::vector<Slot> values;  // by lane
+  std::vector<Slot> values;  // one for each lane
   std::vector<std::int64_t> positions;
 };
 
@@ -226,7 +227,7 @@ class LetAction final : public Action {
   ActionPtr body;
 };
 
-/// Whether cp.async can do it: an element of global memory, or zero where a condition says so.
+/// Whether cp.async can copy `e`: an element of global memory, or zero where a condition says so.
 bool is_copy(const Expr& e) {
   if (const auto* b = e.as<Broadcast>()) return is_copy(b->value);
   if (const auto* s = e.as<Select>()) return is_copy(s->on_true) && is_copy(s->on_false);

@@ -13,7 +13,7 @@ namespace {
 
 using namespace emu;
 
-constexpr int64_t kMostThreads = 1024;  // of a block, on every GPU there is
+constexpr int64_t kMostThreads = 1024;  // the largest block of all CUDA devices
 
 std::string to_text(const std::array<int64_t, 3>& v) {
   return "(" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ", " + std::to_string(v[2]) +
@@ -51,7 +51,7 @@ class Emulation {
 
   void launch(const GpuKernel& kernel) {
     check_sizes(kernel);
-    // Buffers that no thread writes need no history.
+    // A buffer that no thread writes cannot be raced for, so it needs no history.
     const auto written = written_by(kernel);
     std::vector<std::vector<History>> histories;
     for (auto& [buffer, storage] : storages_) {

@@ -64,7 +64,7 @@ class GroupAction final : public Action {
     if (!good) machine_->fail("there is no such operation of warp groups");
   }
 
-  // By position in `active`, then operand.
+  // The indices of the operands: out[position in `active`][operand].
   std::vector<std::vector<std::int64_t>> indices(const Active& active) {
     std::vector<std::vector<std::int64_t>> out(active.size());
     for (Index& o : operands_) {

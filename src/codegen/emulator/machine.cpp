@@ -134,7 +134,7 @@ void Machine::start_copy(Storage& s, std::int64_t position, Slot value) {
 void Machine::send(Storage& s, std::int64_t position, Slot value) {
   std::string unseen = unseen_;
   claim(s, position);
-  unseen_ = std::move(unseen);  // its readers wait for its arrival, not for a barrier
+  unseen_ = std::move(unseen);  // readers wait for the arrival and not for a barrier
   const auto i = static_cast<std::size_t>(position);
   s.values[i] = value;
   s.states[i] = State::InFlight;
@@ -150,7 +150,7 @@ void Machine::receive() {
       }
       state = State::Written;
     }
-    // Ordered before all that follows.
+    // What was sent is ordered before all later accesses.
     std::fill_n(s->history, s->size * s->histories, History{});
   }
   sent_.clear();

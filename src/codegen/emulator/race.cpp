@@ -9,8 +9,8 @@ void Clock::remember_read(History& h, const Access& a) const {
     h.other_read.phase = 0;
     return;
   }
-  // Of this phase. Two reads of different warps conflict with every write of other warps than one
-  // of the two, that is, with every write.
+  // The read is of this phase. Two reads of different warps conflict with every write: a write of
+  // one of the two warps conflicts with the read of the other.
   const bool two = h.other_read.phase == phase_;
   if (two && warp_of(h.read.thread) != warp_of(h.other_read.thread)) return;
   if (warp_of(a.thread) != warp_of(h.read.thread)) {

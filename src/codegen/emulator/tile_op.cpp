@@ -52,7 +52,7 @@ class TileAction : public Action {
   }
 
  protected:
-  /// `first`: the thread that is lane 0. The indices are in index_.
+  /// Runs the operation. Thread `first` is lane 0 of the warp. The indices are in index_.
   virtual void run_warp(int first) = 0;
 
   std::int64_t at(std::size_t operand, int lane, int offset) const {
@@ -123,7 +123,7 @@ class MmaAction final : public TileAction {
     gather(1, k_ / 2, [&](int l, int i) { return place_in_a(l, i, pack_); }, a_);
     gather(2, k_ / 4, [&](int l, int i) { return place_in_b(l, i, pack_); }, b_);
     gather(0, 4, place_in_c, c_);
-    // Integers are exact in double: 32 products of bytes, and one 32-bit number.
+    // Integers are exact in double: a sum of 32 products of bytes and one 32-bit number.
     for (int i = 0; i < 16; ++i) {
       for (int j = 0; j < 8; ++j) {
         for (int k = 0; k < k_; ++k) c_[i][j] += input(a_[i][k]) * input(b_[k][j]);
@@ -201,7 +201,7 @@ class LoadMatrixAction final : public TileAction {
 
 // ---- cvt.rna.tf32 ----
 
-// To nearest, ties away from zero. An infinity stays one, and a NaN is one.
+// Rounds to nearest, ties away from zero. Infinities and NaNs are kept.
 double round_to_tf32(double v) {
   const auto x = static_cast<float>(v);
   if (!std::isfinite(x)) return v;

@@ -8,16 +8,16 @@
 namespace heddle::emu {
 namespace {
 
-constexpr int kDepth = 16;            // of a wgmma of 16-bit operands
-constexpr std::int64_t kElement = 2;  // bytes of an operand
+constexpr int kDepth = 16;            // steps of the reduction in one wgmma of 16-bit operands
+constexpr std::int64_t kElement = 2;  // bytes of an element of an operand
 constexpr std::int64_t kEightRows = 8 * kBoxRowBytes, kBoxOf64 = 64 * kBoxRowBytes;
 
 std::string name_of(const Storage& s) { return "'" + s.buffer->name + "'"; }
 
 }  // namespace
 
-// The canonical layouts of PTX for the 128-byte swizzle: groups of eight rows after 1024 bytes;
-// across the depth, boxes of 64 lines after 64 rows.
+// PTX's canonical layouts for the 128-byte swizzle. Groups of eight rows are 1024 bytes apart.
+// Where rows run across the depth, boxes of 64 lines follow each other after 64 rows.
 std::int64_t GroupOperand::element(int line, int k) const {
   const std::int64_t row = across ? k : line, in_row = (across ? line % 64 : k) * kElement;
   const std::int64_t box = across ? line / 64 * kBoxOf64 : 0;
@@ -224,7 +224,7 @@ void WarpGroups::wait_for_products(int g, int pending) {
     }
     of.committed.pop_front();
   }
-  // Registers of products that are still under way are not to be touched.
+  // Accumulators of products that are still in flight must not be read or written.
   for (const GroupProduct& p : of.products) {
     for (int lane = 0; lane < kGroup; ++lane) {
       for (int i = 0; i < p.b.lines / 2; ++i) {
@@ -255,8 +255,8 @@ void WarpGroups::complete_reads(int g, const GroupOperand& o) {
   }
 }
 
-// The accumulators' map of PTX: register 4*t + 2*h + j of a lane is row lane / 4 + 8*h of its
-// warp's 16, column 8*t + 2*(lane % 4) + j.
+// PTX's map of the accumulators: register 4*t + 2*h + j of a lane is row lane / 4 + 8*h of the 16
+// rows of its warp, and column 8*t + 2*(lane % 4) + j.
 void WarpGroups::run(int g, const GroupProduct& p) {
   const std::vector<double> a = values(p.a), b = values(p.b);
   for (int thread = 0; thread < kGroup; ++thread) {

@@ -22,7 +22,7 @@ struct IntToFloat final : Node {
   explicit IntToFloat(Node* x) : a(x) {}
   double float_value() override {
     const auto v = static_cast<From>(a->int_value());
-    // Converted directly to float: through double a large integer would be rounded twice.
+    // A conversion to f32 is direct, because a large integer would be rounded twice through double.
     if constexpr (std::is_same_v<Type, F32>) return static_cast<float>(v);
     return Type::round(static_cast<double>(v));
   }

@@ -72,8 +72,8 @@ struct LaneTimes final : Node {
   const Slot* lane;
 };
 
-/// Evaluates a shared expression once in each epoch. A chain of shared expressions would take
-/// exponential time otherwise.
+/// Evaluates a shared expression once in each epoch. Otherwise a chain of shared expressions would
+/// take exponential time.
 struct Shared final : Node {
   Shared(const Context* c, Node* n) : context(c), node(n) {}
   std::int64_t int_value() override {

@@ -26,7 +26,7 @@ class StageOrder {
   std::vector<const Operation*> order_;
 };
 
-/// Runs `body` for every point of the axes, the last one fastest.
+/// Runs `body` for every point of the axes. The last axis varies fastest.
 template <typename Body>
 void for_each_point(const std::vector<std::int64_t>& extents, const std::vector<Slot*>& slots,
                     Body body) {
@@ -109,7 +109,8 @@ void DeclarationRunner::run_elements(const Operation& op, const Loops& spatial) 
   });
 }
 
-/// One component of an accumulator or of an element: a slot of its type, and what fills it.
+/// One component of an accumulator or of an element: a slot of its type, and the node whose value
+/// goes there.
 struct Component {
   Slot* slot;
   Node* node;
@@ -212,7 +213,7 @@ std::vector<NDArray> interpret(const std::vector<Tensor>& outputs,
   };
 
   DeclarationRunner runner;
-  // All inputs first: they give symbolic extents their values.
+  // Inputs are bound first, because they give symbolic extents their values.
   for (const Operation* op : stages.order()) {
     if (!op->is_placeholder()) continue;
     const NDArray* value = value_of(op);

@@ -43,7 +43,7 @@ bool rounds_down(T remainder, T y) {
 
 template <BinaryOp kOp, typename T>
 std::int64_t apply(T x, T y, const Context* context) {
-  // In 64 unsigned bits nothing overflows in C++'s sense; the caller wraps to the width.
+  // Unsigned 64-bit arithmetic is defined for all values. The caller wraps the result to the width.
   const auto ux = static_cast<std::uint64_t>(x), uy = static_cast<std::uint64_t>(y);
   const auto wrapped = [](std::uint64_t v) { return static_cast<std::int64_t>(v); };
   if constexpr (kOp == BinaryOp::Add) return wrapped(ux + uy);

@@ -54,7 +54,7 @@ void Linear::add(const Linear& other, std::int64_t factor) {
     add_slot({other.first_[t].slot, times(other.first_[t].coefficient, factor)});
   }
   for (const SlotTerm& t : other.more_) add_slot({t.slot, times(t.coefficient, factor)});
-  // A node term stays even at coefficient 0: evaluating it may find an error.
+  // A term with a node is kept even at coefficient 0, because evaluating it may report an error.
   for (const NodeTerm& t : other.nodes_) {
     const auto same = std::find_if(nodes_.begin(), nodes_.end(),
                                    [&](const NodeTerm& n) { return n.node == t.node; });

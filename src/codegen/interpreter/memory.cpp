@@ -106,7 +106,7 @@ void Context::fail(const std::string& what) const {
   std::string message = what;
   if (!stage.empty()) message += "\n  while evaluating '" + stage + "'";
   if (statement != nullptr) {
-    // For a loop or branch only its head is named, because its body has statements of its own.
+    // Only the head of a loop or branch is named, because its body has statements of its own.
     const Stmt s(statement);
     const std::string text = to_string(s);
     message += "\n  in: " + text.substr(0, text.find('\n'));

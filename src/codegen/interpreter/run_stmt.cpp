@@ -114,7 +114,7 @@ class StmtCompiler {
  public:
   StmtCompiler(Program* program, Compiler* exprs) : program_(program), exprs_(exprs) {}
 
-  /// Null for "do nothing".
+  /// Returns null for a statement that does nothing.
   ActionPtr compile(const Stmt& s) {
     if (!s) return nullptr;
     program_->context.statement = s.get();  // for messages while compiling

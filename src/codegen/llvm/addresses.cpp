@@ -118,7 +118,7 @@ Value* Generator::address(const Storage& storage, DataType dtype, const Expr& in
     sum = sum ? b_.CreateAdd(sum, value, "", false, true) : value;
   }
   Value* pointer = storage.base;
-  // The index without the constant may lie outside of the buffer. It is then not inbounds.
+  // The index without its constant may lie outside of the buffer, so the GEP is not inbounds.
   if (sum) {
     pointer = offset == 0 ? b_.CreateInBoundsGEP(element_memory(dtype), pointer, sum)
                           : b_.CreateGEP(element_memory(dtype), pointer, sum);

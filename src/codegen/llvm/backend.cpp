@@ -88,7 +88,7 @@ void optimize_little(llvm::Module& module, llvm::TargetMachine& tm) {
 }
 
 void optimize_fully(llvm::Module& module, llvm::TargetMachine& tm) {
-  // The schedule decides about unrolling and vectorising.
+  // Unrolling and vectorisation are decided by the schedule.
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = false;
   tuning.LoopInterleaving = false;

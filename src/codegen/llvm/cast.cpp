@@ -24,8 +24,8 @@ Value* Ops::from_f32(Value* v, DataType to) {
   llvm::Type* i32_type = with_lanes(b_.getInt32Ty(), width);
   Value* bits = b_.CreateBitCast(v, i32_type);
   Value* high = b_.CreateLShr(bits, int_like(i32_type, 16));
-  // To nearest even: add half of the last place kept, less one unless that place is odd. A carry
-  // gives the next number, up to infinity.
+  // Rounds to nearest even: adds half of the last place kept, less one unit unless that place is
+  // odd. A carry gives the next number, up to infinity.
   Value* odd = b_.CreateAnd(high, int_like(i32_type, 1));
   Value* rounded = b_.CreateLShr(b_.CreateAdd(bits, b_.CreateAdd(odd, int_like(i32_type, 0x7fff))),
                                  int_like(i32_type, 16));
@@ -45,7 +45,7 @@ Value* Ops::f64_to_odd_f32(Value* v) {
   Value* magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v);
   Value* back_magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back);
   Value* bits = b_.CreateBitCast(nearest, i32_type);
-  // Away from zero: one step back.
+  // Where the conversion rounded away from zero, one step is taken back.
   Value* away = b_.CreateFCmpOGT(back_magnitude, magnitude);
   bits = b_.CreateAdd(bits, b_.CreateSExt(away, i32_type));
   Value* inexact = b_.CreateFCmpONE(back_magnitude, magnitude);
@@ -53,7 +53,7 @@ Value* Ops::f64_to_odd_f32(Value* v) {
   return b_.CreateBitCast(bits, f32_type);
 }
 
-// Saturating, NaN to 0: fptosi alone is undefined out of range.
+// Saturates, and NaN becomes 0. fptosi alone is undefined for values out of range.
 Value* Ops::float_to_int(Value* v, DataType to) {
   llvm::Type* type = with_lanes(b_.getIntNTy(to.bits), lanes_of(v));
   return b_.CreateIntrinsic(to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
@@ -79,7 +79,8 @@ Value* Ops::cast(Value* v, DataType from, DataType to) {
   }
   if (to.is_bool()) return b_.CreateIsNotNull(v);
   if (to.is_float()) {
-    // Integers that f32 holds exactly round once; of the others double holds all but 64-bit ones.
+    // Integers that f32 holds exactly are rounded once. double holds all others except 64-bit
+    // integers.
     llvm::Type* middle = with_lanes(to_small && from.bits <= 16 ? b_.getFloatTy()
                                     : to_small                  ? b_.getDoubleTy()
                                                                 : element_type(b_.getContext(), to),

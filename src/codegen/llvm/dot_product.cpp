@@ -3,7 +3,8 @@
 //   C[ramp(c, 1, 8)] + x8(i32(A[a])) * i32(B[ramp(b, 2, 8)])
 //                    + x8(i32(A[a + 1])) * i32(B[ramp(b + 1, 2, 8)])
 //   --> vpmaddwd of 16 elements of B from b on and the pair A[a], A[a + 1] in every lane
-// or, of fours of bytes, vpdpbusd (u8 with i8), vpdpbssd, vpdpbuud, sdot, udot and usdot.
+// For groups of four bytes the instructions are vpdpbusd (u8 with i8), vpdpbssd, vpdpbuud, sdot,
+// udot and usdot.
 //
 // Pairs and groups of four are recognised in the indices. A schedule makes them by a layout that
 // has groups of the reduction innermost. Sums of i32 wrap, so their order is free, and each of
@@ -25,13 +26,13 @@ namespace {
 // Either the groups of all lanes are adjacent in memory, or all lanes have the same group.
 bool in_groups(const NarrowFactor& f, int size) { return f.stride == 0 || f.stride == size; }
 
-// No register is narrower than four lanes.
+// The narrowest register has four lanes of 32 bits.
 int register_lanes(int lanes) { return std::max(4, padded_lanes(lanes)); }
 int register_bits(int lanes) { return 32 * register_lanes(lanes); }
 
 }  // namespace
 
-// The instruction that adds up fours of these types, or none.
+// The instruction that adds up groups of four elements of these types, or not_intrinsic.
 id::ID Generator::dot_of_fours(DataType a, DataType b, int lanes) const {
   const int bits = register_bits(lanes);
   auto of_width = [&](id::ID b128, id::ID b256, id::ID b512) {
@@ -61,7 +62,8 @@ bool Generator::has_dot(DataType a, DataType b, int size, int lanes) const {
          (bits == 128 || (bits == 256 && machine_.avx2) || (bits == 512 && machine_.avx512));
 }
 
-// The group of `size` elements that all lanes have, as an integer; zeros after its `members`.
+// The group of `size` elements that all lanes share, as an integer. Elements after the first
+// `members` are zeros.
 Value* Generator::emit_group(const NarrowFactor& f, int size, int members) {
   const Storage& storage = storage_of(f.buffer);
   const DataType t = f.buffer->dtype;
@@ -86,13 +88,13 @@ Value* Generator::add(Value* a, Value* b) {
   return a->getType()->isFPOrFPVectorTy() ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
 }
 
-// All lanes' groups of `size` elements from factor `f` on; of a group that all lanes have, zeros
-// after the first `members`.
+// The groups of `size` elements of all lanes, from factor `f` on. A group that all lanes share has
+// zeros after its first `members` elements.
 Value* Generator::emit_groups(const NarrowFactor& f, int size, int members, int lanes) {
   const Storage& storage = storage_of(f.buffer);
   const DataType t = f.buffer->dtype;
   const int width = register_lanes(lanes);
-  // Pairs of integers are multiplied as i16, others as they are.
+  // Pairs of integers are multiplied as i16, all other groups in their own type.
   const DataType as = size == 2 && t != bf16 ? i16 : t;
   if (f.stride != 0) {
     Value* all =
@@ -139,8 +141,8 @@ Value* Generator::emit_bf16_pairs(Value* sum, Value* x, Value* y, int lanes) {
                                             : id::x86_avx512bf16_dpbf16ps_512,
                               {}, {sum, b_.CreateBitCast(x, type), b_.CreateBitCast(y, type)});
   }
-  // In the order of the instruction: first the upper elements, whose words are f32 after the lower
-  // bits are cleared, then the lower ones.
+  // The operand order of vdpbf16ps: first the upper element of each pair, whose word is an f32 once
+  // its lower bits are cleared, then the lower element.
   llvm::Type* ints = with_lanes(b_.getInt32Ty(), width);
   for (const bool upper : {true, false}) {
     Value* factors[2];
@@ -188,7 +190,8 @@ Value* Generator::emit_fours(Value* sum, Value* x, DataType tx, Value* y, DataTy
   return b_.CreateIntrinsic(dot, {}, {sum, b_.CreateBitCast(x, type), b_.CreateBitCast(y, type)});
 }
 
-// Groups of four without an instruction for them, so that schedules for other machines run too.
+// Computes groups of four on machines that have no instruction for them, so that schedules made for
+// other machines run too.
 Value* Generator::expand_fours(Value* x, DataType tx, Value* y, DataType ty, int lanes) {
   const int width = register_lanes(lanes);
   const bool pairs = has_dot(i16, i16, 2, lanes);
@@ -209,7 +212,7 @@ Value* Generator::expand_fours(Value* x, DataType tx, Value* y, DataType ty, int
     }
     return sum;
   }
-  // Half of the groups in a register each, and then their two pairs.
+  // Each half of the groups is one register. The sums of the two pairs of a group are added last.
   Value* halves[2];
   for (const int half : {0, 1}) {
     const int begin = half * 2 * width;
@@ -225,7 +228,7 @@ Value* Generator::expand_fours(Value* x, DataType tx, Value* y, DataType ty, int
                       b_.CreateShuffleVector(halves[0], halves[1], odd));
 }
 
-// Whether `n` elements from the first one of the factor on are certainly inside the buffer.
+// Whether `n` elements, counted from the first one of the factor, certainly lie inside the buffer.
 bool Generator::has_elements(const NarrowFactor& f, int64_t n) const {
   int64_t total = 1;
   for (const Expr& extent : f.buffer->shape) {
@@ -236,16 +239,16 @@ bool Generator::has_elements(const NarrowFactor& f, int64_t n) const {
   return range_of(f.base, ranges_).max <= total - n;
 }
 
-// The incomplete last group of a sum: its members, and products with zero. Copies in full groups
-// have room for it.
+// Whether the incomplete last group of a sum may be computed as a full one, with products with zero
+// after its members. Copies that are stored in full groups have room for it.
 bool Generator::may_be_filled_up(const NarrowFactor& a, const NarrowFactor& b, int size,
                                  int lanes) const {
-  // The unused elements may be NaN.
+  // The unused elements may be NaN, and zero times NaN is NaN.
   if (b.buffer->dtype == bf16) return false;
   return a.stride == 0 && b.stride == size && has_elements(b, int64_t{size} * lanes);
 }
 
-// The sum `e`, where groups of its terms are one instruction; null where none are.
+// The sum `e` with groups of its terms computed by one instruction each. Null where there are none.
 Value* Generator::emit_dot_products(const Binary& e) {
   const DataType wide = e.dtype.element();
   if (e.op != BinaryOp::Add || (wide != i32 && wide != f32) || e.dtype.is_scalar() || mask_) {

@@ -1,4 +1,4 @@
-// emit_llvm: text or an object for any machine that LLVM knows.
+// emit_llvm: LLVM IR, assembly or an object file for any machine that LLVM supports.
 #include "codegen/llvm/backend.h"
 #include "codegen/llvm/generator.h"
 #include "heddle/codegen/llvm.h"

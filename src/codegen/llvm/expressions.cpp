@@ -51,7 +51,7 @@ Value* Generator::emit(const Expr& e) {
     default: break;
   }
   if (auto it = memo_.find(e.get()); it != memo_.end()) return it->second;
-  // A scalar inside of a masked vector: its loads may happen if any lane is active.
+  // A scalar inside a masked vector: its loads are executed if any lane is active.
   Value* value =
       mask_ && e.dtype().is_scalar() && reads_memory(e) ? emit_if_any_lane(e) : emit_node(e);
   if (memo_.emplace(e.get(), value).second) memo_log_.push_back(e);

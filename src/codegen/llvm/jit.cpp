@@ -50,7 +50,7 @@ class Session {
     std::shared_ptr<void> code;
   };
 
-  /// Names must be unique in the process: code may refer to that of other modules.
+  /// Names must be unique in the process, because code may refer to that of other modules.
   Loaded load(llvm::SmallVector<char, 0> object, const std::vector<std::string>& names) {
     orc::ResourceTrackerSP tracker = library_->createResourceTracker();
     // From here on the last owner of the tracker removes its code.
@@ -110,7 +110,8 @@ class Session {
     });
     layer_ = std::make_unique<orc::ObjectLinkingLayer>(*session_);
     library_ = &session_->createBareJITDylib("heddle");
-    // By address: these need not be visible to dlsym when Heddle itself was loaded privately.
+    // The runtime's functions are given by address, because dlsym does not find them when Heddle
+    // itself was loaded privately.
     orc::SymbolMap runtime;
     auto define = [&](const char* name, auto* function) {
       runtime[session_->intern(name)] = {
@@ -133,12 +134,13 @@ class Session {
 constexpr std::size_t kCachedCode = std::size_t{64} << 20;
 
 codegen::CodeCache& code_cache() {
-  static codegen::CodeCache* const cache = new codegen::CodeCache(kCachedCode);  // as the session
+  static codegen::CodeCache* const cache =
+      new codegen::CodeCache(kCachedCode);  // never destroyed, as the session
   return *cache;
 }
 
-// The nests of a program: the ones to compile with it, and the functions that it calls for all of
-// them. The code of the reused ones must outlive it.
+// The nests of a program: those to compile with it, and the functions that it calls for all of
+// them. Reused code must outlive the program.
 struct Nests {
   std::vector<LoweredFunction> functions;
   std::vector<std::string> symbols;
@@ -200,10 +202,10 @@ struct Request {
   const CodegenOptions& options;
 };
 
-// Compiled for this process, with the nests that it has compiled before.
+// Compiles for this process and calls the nests that it has compiled before.
 CompiledModule compile_here(const Request& request, Stopwatch& watch) {
   const CodegenOptions& options = request.options;
-  // One name space for all modules of the process.
+  // All modules of the process share one name space.
   static std::atomic<uint64_t> modules{0};
   const std::string prefix = "heddle." + std::to_string(modules++) + ".";
   std::vector<std::string> names;
@@ -246,9 +248,9 @@ CompiledModule compile_here(const Request& request, Stopwatch& watch) {
   return result;
 }
 
-// Found on the disk, or compiled and left there.
+// Takes the object file from the disk, or compiles it and writes it there.
 CompiledModule compile_for_disk(const Request& request, const std::string& key, Stopwatch& watch) {
-  // The same in each process, and for programs that differ in names alone.
+  // The names are the same in each process, and do not depend on the names of the program.
   std::vector<std::string> names;
   while (names.size() < request.functions.size())
     names.push_back("heddle." + std::to_string(names.size()));
@@ -304,7 +306,7 @@ CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const
 }
 
 CompiledModule load_object(const std::string& object, const std::vector<std::string>& names) {
-  // The linker aborts the process for some of what is no object at all.
+  // The linker aborts the process for some input that is not an object file.
   constexpr std::string_view kElf =
       "\x7f"
       "ELF";

@@ -40,8 +40,8 @@ Value* Generator::emit_lane_pattern(const LanePattern& pattern, DataType dtype) 
                       llvm::ConstantVector::get(offsets));
 }
 
-// Short runs of elements at any positions, each loaded as one integer: the rows of a tile that are
-// packed side by side. Null where runs have one element or are too long.
+// Short runs of elements at any positions, such as the rows of a tile that are packed side by side.
+// Each run is loaded as one integer. Null where runs have one element or are too long.
 Value* Generator::load_runs(const Storage& storage, DataType dtype, const LanePattern& pattern) {
   const auto runs_of = [&](int length) {
     for (int lane = 0; lane < dtype.lanes; ++lane) {
@@ -69,8 +69,8 @@ Value* Generator::load_runs(const Storage& storage, DataType dtype, const LanePa
   return b_.CreateBitCast(result, memory_type(context(), dtype));
 }
 
-// A few contiguous stretches whose elements alternate: interleaved rows. Null where there are more
-// than four.
+// A few contiguous stretches whose elements alternate, such as interleaved rows. Null where there
+// are more than four.
 Value* Generator::load_stretches(const Storage& storage, DataType dtype,
                                  const LanePattern& pattern) {
   struct Stretch {
@@ -106,8 +106,8 @@ Value* Generator::load_stretches(const Storage& storage, DataType dtype,
   return result;
 }
 
-// One or two loads from the first element to the last, and nothing outside of them. Where elements
-// are further apart, one load for each stretch or run. Null where there are too many.
+// One or two loads that cover exactly the range from the first element to the last. Where elements
+// are further apart, one load for each stretch or run. Null where that takes too many loads.
 Value* Generator::load_pattern(const Storage& storage, DataType dtype, const LanePattern& pattern) {
   const auto [least, most] = std::minmax_element(pattern.offsets.begin(), pattern.offsets.end());
   const int lanes = dtype.lanes;
@@ -118,7 +118,7 @@ Value* Generator::load_pattern(const Storage& storage, DataType dtype, const Lan
   }
   Value* first = address(storage, dtype, pattern.base, *least);
   if (span == 1) return ops_.splat(load_scalar(storage, dtype, first), padded_lanes(dtype));
-  // Half of the lanes from a load each, if that is possible: their shuffle then stays within the
+  // Each load covers half of the lanes if possible, because the shuffle then stays within the
   // halves of a register.
   const int half = lanes / 2;
   bool halves = !is_padded(dtype) && half >= 2 && half <= span;

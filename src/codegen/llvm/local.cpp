@@ -77,7 +77,8 @@ const Chunk& chunk_of(const std::vector<Chunk>& chunks, const Chunk& access) {
 std::optional<std::vector<Chunk>> plan_chunks(const Buffer& buffer, const Stmt& body) {
   AccessFinder finder(buffer);
   if (!finder.run(body)) return std::nullopt;
-  // Widest first where several begin together: an access inside of a wider one is a part of it.
+  // Of accesses that begin at the same element the widest comes first, because the narrower ones
+  // are parts of it.
   std::sort(finder.accesses.begin(), finder.accesses.end(), [](const Chunk& a, const Chunk& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.lanes > b.lanes;
   });

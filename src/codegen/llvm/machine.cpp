@@ -38,7 +38,7 @@ void initialize_native() {
   (void)done;
 }
 
-// This takes milliseconds, so it is done only for code of another architecture.
+// Initialising all targets takes milliseconds, so it is done only for code of another architecture.
 void initialize_all() {
   static const bool done = [] {
     llvm::InitializeAllTargetInfos();

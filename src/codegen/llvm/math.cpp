@@ -12,7 +12,7 @@ using llvm::Value;
 namespace {
 
 constexpr double kLog2E = 1.44269504088896341;
-// ln 2 in two parts, the first with so few bits that its product with an exponent is exact.
+// ln 2 in two parts. The first has so few bits that its product with an exponent is exact.
 constexpr double kLn2High = 0.693359375, kLn2Low = -2.12194440e-4;
 // Adding it to a small number leaves the nearest integer in the low bits of the mantissa.
 constexpr double kRoundingShift = 12582912.0;  // 1.5 * 2^23
@@ -86,7 +86,8 @@ Value* Ops::exp_f32(Value* x, bool base_two) {
   if (machine_.avx512 && width == 1)
     return b_.CreateExtractElement(exp_f32(b_.CreateVectorSplat(4, x), base_two), uint64_t{0});
   if (machine_.avx512 && (width == 4 || width == 8 || width == 16)) {
-    // vscalefps rounds and overflows as it should. Past these ends the result is infinity or zero.
+    // vscalefps rounds and overflows as required. Beyond these limits the result is infinity or
+    // zero.
     x = base_two ? clamp(x, -151, 129) : clamp(x, -104.5, 89);
     ExpParts parts = exp_parts(x, base_two);
     Value* y = b_.CreateFAdd(parts.minus_one, float_like(type, 1));
@@ -111,7 +112,7 @@ Value* Ops::exp_f32(Value* x, bool base_two) {
     r = fma(n, float_like(type, -kLn2High), x);
     r = fma(n, float_like(type, -kLn2Low), r);
   }
-  // Horner's rule: nothing but multiply-adds, the fewest of them.
+  // Horner's rule has the fewest operations, and all of them are multiply-adds.
   Value* p = polynomial(r, {2.76735883676e-3, 1.674971413568e-2, 8.33364573612e-2, 3.33328392328e-1,
                             9.99999841122e-1, 2.00000007286, 2.0});
   llvm::Type* int_type = int_type_of(type);
@@ -124,7 +125,8 @@ Value* Ops::expm1_f32(Value* x) {
   llvm::Type* type = x->getType();
   Value* clamped = clamp(x, -18, 89);
   ExpParts parts = exp_parts(clamped, false);
-  // 2 * (2^(n-1) (e^r - 1) + 2^(n-1) - 1/2): half the scale, since 2^128 is not finite.
+  // The result is 2 * (2^(n-1) (e^r - 1) + 2^(n-1) - 1/2). The scale is halved because 2^128 is not
+  // finite.
   Value* scale = power_of_two(b_.CreateSub(parts.exponent, int_like(parts.exponent->getType(), 1)));
   Value* half = fma(parts.minus_one, scale, b_.CreateFSub(scale, float_like(type, 0.5)));
   Value* result = b_.CreateFAdd(half, half);
@@ -181,7 +183,7 @@ Value* Ops::log_f32(UnaryOp op, Value* x) {
     result = b_.CreateFAdd(b_.CreateFAdd(result, y), f);
     result = b_.CreateFAdd(result, e);
   } else {
-    // log10(e) and log10(2), each as a short number and a rest.
+    // log10(e) and log10(2) are each the sum of a short number and a remainder.
     result = b_.CreateFMul(b_.CreateFAdd(f, y), constant(7.00731903251827651129e-4));
     result = fma(e, constant(2.48745663981195213739e-4), result);
     result = fma(y, constant(4.3359375e-1), result);
@@ -191,7 +193,7 @@ Value* Ops::log_f32(UnaryOp op, Value* x) {
   return log_edges(x, result);
 }
 
-// log(u) * x / (u - 1) with u = 1 + x rounded: what the rounding took away cancels (Kahan).
+// log(u) * x / (u - 1) with u = 1 + x rounded: the rounding error of u cancels (Kahan).
 Value* Ops::log1p_f32(Value* x) {
   llvm::Type* type = x->getType();
   Value* u = b_.CreateFAdd(x, float_like(type, 1));
@@ -219,8 +221,8 @@ Value* Ops::tanh_f32(Value* x) {
   return b_.CreateSelect(b_.CreateFCmpOGT(magnitude, float_like(type, 9.1)), one, result);
 }
 
-// x P(s) / Q(s) with s = x^2, the minimax fit that XLA uses, on to where it has just passed 1:
-// there s stays, and the result, which grows with x from there on, is clamped to exactly 1.
+// x P(s) / Q(s) with s = x^2, the minimax fit that XLA uses. At the end of its range the fit has
+// just passed 1. There s is clamped and the result is exactly 1.
 Value* Ops::erf_f32(Value* x) {
   constexpr double kPastOne = 3.92;
   Value* end = float_like(x->getType(), kPastOne * kPastOne);

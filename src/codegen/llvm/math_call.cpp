@@ -1,5 +1,5 @@
-// Functions that math.cpp does not implement: calls of glibc's vector library libmvec by its names
-// (_ZGVdN8v_sinf: AVX2, 8 lanes, one vector argument, sinf), else lane by lane from libm.
+// Functions that math.cpp does not implement. They are calls of glibc's vector library libmvec by
+// its names (_ZGVdN8v_sinf: AVX2, 8 lanes, one vector argument, sinf), or of libm lane by lane.
 #include <dlfcn.h>
 
 #include <string>
@@ -43,7 +43,8 @@ llvm::FunctionCallee declare_pure(llvm::Module& module, const std::string& name,
 }  // namespace
 
 void* libmvec() {
-  // Global, so that the JIT finds the names among the symbols of the process; never closed.
+  // The library is loaded globally, so that the JIT finds its names among the symbols of the
+  // process. It is never closed.
   static void* const handle = dlopen("libmvec.so.1", RTLD_NOW | RTLD_GLOBAL);
   return handle;
 }

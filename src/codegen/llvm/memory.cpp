@@ -47,7 +47,7 @@ Value* Generator::load_contiguous(const Storage& storage, DataType dtype, Value*
     annotate(load, storage);
     return from_memory(load, dtype);
   }
-  // A power of two at a time.
+  // The lanes are loaded in parts whose sizes are powers of two, each under its part of the mask.
   Value* result = llvm::Constant::getNullValue(type);
   for (int begin = 0, step = padded_lanes(dtype) / 2; step > 0; step /= 2) {
     if (begin + step > dtype.lanes) continue;
@@ -60,8 +60,8 @@ Value* Generator::load_contiguous(const Storage& storage, DataType dtype, Value*
   return from_memory(result, dtype);
 }
 
-// Every second, third or fourth element: full vectors and shuffles. The last vector ends at the
-// last lane, so that nothing beyond it is read.
+// Loads every second, third or fourth element by full vectors and shuffles. The last vector ends at
+// the last lane, so that nothing beyond it is read.
 Value* Generator::load_strided(const Storage& storage, DataType dtype, const AffineLanes& lanes) {
   const int n = dtype.lanes;
   const int64_t* stride = as_int(lanes.stride);
@@ -154,7 +154,7 @@ Value* Generator::emit_load(const Load& load) {
 
 void Generator::store_nontemporal(const Storage& storage, Value* pointer, Value* value,
                                   llvm::Align align) {
-  // The instruction needs an aligned address, which an argument does not promise.
+  // A non-temporal store needs an aligned address, which an argument does not guarantee.
   Value* low_bits =
       b_.CreateAnd(b_.CreatePtrToInt(pointer, b_.getInt64Ty()), b_.getInt64(align.value() - 1));
   llvm::BasicBlock* aligned = new_block("aligned");
@@ -272,7 +272,7 @@ void Generator::emit_prefetch(const Prefetch& s) {
   const std::optional<AffineLanes> lanes = as_affine_lanes(index);
   if (index.dtype().is_vector() && !lanes) return;
   Value* pointer = address(storage, s.buffer->dtype, lanes ? lanes->base : index);
-  // A read, to be kept in all caches, of data.
+  // The arguments say: a read, keep in all caches, data and not instructions.
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
                      {pointer, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
 }

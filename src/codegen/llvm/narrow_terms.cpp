@@ -9,7 +9,7 @@ const Expr& without_broadcast(const Expr& e) {
   return e.kind() == ExprKind::Broadcast ? e.as<Broadcast>()->value : e;
 }
 
-// Of a product that is added up in type `wide`.
+// `e` as a factor of a product that is summed in type `wide`; nullopt where it is none.
 std::optional<NarrowFactor> as_factor(const Expr& e, DataType wide) {
   const Cast* widened = without_broadcast(e).as<Cast>();
   const Load* load = widened ? without_broadcast(widened->value).as<Load>() : nullptr;

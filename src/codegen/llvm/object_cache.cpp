@@ -27,9 +27,9 @@ std::string object_key(const std::vector<LoweredFunction>& functions, const Targ
   CanonicalKey key{hash_string(build_id()), hash_string(LLVM_VERSION_STRING)};
   for (const LoweredFunction& f : functions) {
     const CanonicalForm form = canonical_form(f.body);
-    if (!form.closed) return {};  // the form does not tell all of it
+    if (!form.closed) return {};  // the form does not describe all of the body
     key = combined(combined(key, form.key.high), form.key.low);
-    // Which argument each buffer of the body is.
+    // The key says which argument each buffer of the body is.
     key = combined(combined(key, f.args.size()), form.buffers.size());
     for (const Buffer& b : form.buffers) {
       const auto at = std::find(f.args.begin(), f.args.end(), b);

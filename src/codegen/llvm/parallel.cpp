@@ -1,6 +1,6 @@
-// A parallel loop: its body becomes `void body(begin, end, context)`, where the context is a struct
-// on the caller's stack with the values and pointers that the body uses. Also calls of nests that
-// are functions of their own.
+// Parallel loops, and calls of nests that are functions of their own. The body of a parallel loop
+// becomes `void body(begin, end, context)`. The context is a struct on the caller's stack that
+// holds the values and pointers that the body uses.
 #include <algorithm>
 
 #include "codegen/llvm/generator.h"

@@ -12,10 +12,11 @@ using llvm::Value;
 namespace {
 
 constexpr int64_t kMaxStackBuffer = 64 << 10;  // of one buffer
-constexpr int64_t kMaxStackFrame = 256 << 10;  // of all in a function: threads have 8 MiB or less
+constexpr int64_t kMaxStackFrame =
+    256 << 10;  // of all in a function: the stacks of threads have 8 MiB or less
 
-// `!llvm.loop`: the schedule has already said what is unrolled and vectorised, so that LLVM's O2
-// must not do it again. Distinct for every loop.
+// `!llvm.loop` metadata that disables LLVM's own unrolling and vectorisation, because the schedule
+// has decided both. Each loop has a distinct node.
 llvm::MDNode* loop_metadata(llvm::LLVMContext& context, bool unroll) {
   auto flag = [&](const char* name) {
     return llvm::MDNode::get(context, llvm::MDString::get(context, name));

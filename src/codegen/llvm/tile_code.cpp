@@ -1,8 +1,8 @@
-// Products of tiles by AMX. This file numbers the tile registers, not LLVM's allocator: the nest
-// knows how many tiles it keeps, and no other code uses them. The configuration for ldtilecfg is
-// then one constant for all nests of a function. It is loaded once, around the outermost loop that
-// contains only products of one form (mostly the loop of a task), because loading takes as long as
-// a dozen products.
+// Products of tiles by AMX. This file assigns the tile registers itself: the nest knows how many
+// tiles it keeps, and no other code uses them. One constant configuration for ldtilecfg therefore
+// serves all nests of a function. Loading it takes as long as a dozen products, so it is loaded
+// once, around the outermost loop that contains only products of one form (mostly the loop of a
+// task).
 #include "codegen/llvm/generator.h"
 #include "heddle/support/error.h"
 #include "llvm/IR/IntrinsicsX86.h"
@@ -38,7 +38,7 @@ TileProduct checked_product(const For& loop) {
 
 }  // namespace
 
-// Nests that are not done by tiles run as plain loops, so that every machine gives the results.
+// Nests that tiles cannot compute run as plain loops, so that every machine gives the results.
 size_t Generator::emit_tiles(const std::vector<Stmt>& stmts, size_t from) {
   auto marked = [&](size_t i) {
     const For* f = i < stmts.size() ? stmts[i].as<For>() : nullptr;
@@ -71,7 +71,7 @@ bool Generator::begin_tiles(const Stmt& body) {
       [&](const Stmt& s) {
         const For* f = s.as<For>();
         if (!f) return;
-        // Other functions may change the registers.
+        // A function that is called may change the tile registers.
         agree &= f->loop != LoopKind::Parallel && !calls_.contains(f);
         if (f->loop != LoopKind::Tensorized) return;
         const TileConfig wanted = checked_product(*f).config();
@@ -150,7 +150,7 @@ void Generator::emit_tile_steps(const TileProduct& p, size_t depth) {
   emit_loop(loop, b_.getInt64(0), end, !extent, [&] { emit_tile_steps(p, depth + 1); });
 }
 
-// One step of the reduction: each tile of A with each of B.
+// One step of the reduction multiplies each tile of A with each tile of B.
 void Generator::emit_tile_step(const TileProduct& p) {
   auto load = [&](const TileProduct::Operand& x, int tile, int m, int n) {
     Value* step = b_.getInt64(static_cast<uint64_t>(x.step * x.buffer->dtype.bytes()));

@@ -68,7 +68,7 @@ class Matcher {
     return false;
   }
 
-  // C[..] = C[..] + the products of one group.
+  // Matches C[..] = C[..] + the products of one group.
   bool take_store(const Store& s) {
     const std::optional<AffineLanes> lanes =
         s.indices.size() == 1 ? as_affine_lanes(s.indices[0]) : std::nullopt;
@@ -119,7 +119,8 @@ class Matcher {
     return c && a && b ? std::optional(Steps{*c, *a, *b}) : std::nullopt;
   }
 
-  // The loops of a tile, innermost: its rows, and the groups of the reduction inside of them.
+  // The innermost loops are those of a tile: its rows, and inside of them the groups of the
+  // reduction.
   bool sort_loops(std::vector<const For*> loops) {
     std::vector<const For*> inside;
     auto take = [&](int64_t* extent) {
@@ -167,7 +168,8 @@ class Matcher {
   int size_ = 1;
 };
 
-using StepsOfLoops = std::vector<std::pair<int64_t, int64_t>>;  // of elements, and how many
+using StepsOfLoops =
+    std::vector<std::pair<int64_t, int64_t>>;  // (step in elements, number of steps)
 
 void add_loop(StepsOfLoops* out, int64_t step, int64_t count) {
   if (count > 1) out->emplace_back(step, count);
@@ -214,7 +216,8 @@ int TileProduct::b_register(int col) const {
 }
 
 TileConfig TileProduct::config() const {
-  // Palette 1; from byte 16 on the bytes of a row, two bytes each; from 48 on the rows.
+  // The layout of palette 1: from byte 16 on, the bytes of a row of each tile (two bytes each);
+  // from byte 48 on, the numbers of rows.
   TileConfig out{};
   out[0] = 1;
   auto set = [&](int tile, int64_t of_rows, int64_t row_groups) {

@@ -32,7 +32,7 @@ Value* unpack(Builder& b, Value* x, Value* y, int lanes, int unit, bool high) {
 // The rows of an n x n square in place of its columns.
 llvm::SmallVector<Value*, 16> transpose(Builder& b, llvm::SmallVector<Value*, 16> rows) {
   const int n = static_cast<int>(rows.size());
-  // Of every four rows: in block j of vector c, their elements of column 4 j + c.
+  // Within every four rows: block j of vector c gets their elements of column 4 j + c.
   for (int g = 0; g < n; g += kBlock) {
     Value* low[2] = {unpack(b, rows[g], rows[g + 1], n, 1, false),
                      unpack(b, rows[g + 2], rows[g + 3], n, 1, false)};
@@ -43,7 +43,7 @@ llvm::SmallVector<Value*, 16> transpose(Builder& b, llvm::SmallVector<Value*, 16
     rows[g + 2] = unpack(b, high[0], high[1], n, 2, false);
     rows[g + 3] = unpack(b, high[0], high[1], n, 2, true);
   }
-  // The blocks as a matrix: halves of it change places, then halves of those (Eklundh).
+  // The blocks form a matrix: its halves change places, then the halves of those (Eklundh).
   for (int h = n / 2; h >= kBlock; h /= 2) {
     llvm::SmallVector<int, 16> upper(n), lower(n);
     for (int lane = 0; lane < n; ++lane) {
@@ -91,7 +91,7 @@ size_t Generator::emit_transposed(const std::vector<Stmt>& stmts, size_t from) {
   const auto columns = [&](const Load& l) -> std::optional<AffineLanes> {
     auto lanes = as_affine_lanes(l.indices[0]);
     const int64_t* stride = lanes ? as_int(lanes->stride) : nullptr;
-    // (Elements up to four apart are whole vectors and shuffles already.)
+    // Elements up to four apart are handled as whole vectors and shuffles.
     if (!stride || *stride <= kBlock) return std::nullopt;
     return lanes;
   };
@@ -128,8 +128,8 @@ size_t Generator::emit_transposed(const std::vector<Stmt>& stmts, size_t from) {
   return end - from;
 }
 
-// A prefetch has the place of the first lane, which stands for a line. The lanes of a square are
-// rows, each in a line of its own, and the columns of the square are in that line.
+// A prefetch names the address of its first lane, which stands for one cache line. The lanes of a
+// square are rows, each in a line of its own, so each row is prefetched.
 void Generator::emit_prefetch_rows(const Prefetch& s, const Load& load, int64_t stride) {
   const bool of_the_rows = s.buffer == load.buffer;
   for (int lane = 0; lane < (of_the_rows ? load.dtype.lanes : 1); ++lane) {

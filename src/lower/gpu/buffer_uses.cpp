@@ -63,7 +63,7 @@ class Collector {
 
   void collect_reduction(const For& f, std::vector<OpenLoop> open) {
     ThreadReduction r = *as_thread_reduction(f);
-    for (const auto& c : r.components) {  // after the shuffles, all threads have it
+    for (const auto& c : r.components) {  // after the shuffles, all threads have the result
       note(c.to, c.at, true, open);
       note(c.to, c.at, false, open);
     }
@@ -91,7 +91,7 @@ class Collector {
   const Fragments& fragments_;
   const std::set<const StmtNode*>& reductions_;
   BufferUses uses_;
-  std::vector<Expr> conditions_;               // of the open branches
+  std::vector<Expr> conditions_;               // conditions of the open branches
   std::map<const BufferNode*, size_t> depth_;  // loops around the allocation
 };
 

@@ -20,10 +20,13 @@ namespace {
 // Where a buffer goes, and what its indices become.
 struct Decision {
   Buffer buffer;
-  std::vector<OpenLoop> around;  // whose variables lead the index: memory of the block that each of
-                                 // the enclosing threads has a part of
-  ThreadDigits digits;           // that leave the index
-  int lane_dim = -1;  // of a fragment: from this one on so many dimensions are the lane, and go
+  /// Loops over threads whose variables lead the index, because each of their threads has a part of
+  /// the memory of the block.
+  std::vector<OpenLoop> around;
+  /// Digits of the threads that are removed from the index.
+  ThreadDigits digits;
+  /// Of a fragment: the first of the `lane_dims` dimensions that are the lane and are removed.
+  int lane_dim = -1;
   int lane_dims = 2;
 
   bool is_lane(size_t dim) const {
@@ -42,8 +45,8 @@ Decision in_shared(const BufferUse& use) {
           {std::vector<std::vector<Digit>>(b->shape.size())}};
 }
 
-// Whether `index` is `part`, a part of the lane's number, wherever the access happens: conditions
-// may have left but some lanes.
+// Whether `index` equals `part`, a part of the lane's number, for all lanes that execute the
+// access. Conditions may exclude some lanes.
 bool is_part(const BufferAccess& a, const Expr& index, const Expr& part) {
   Ranges ranges;
   for (const OpenLoop& l : a.loops) ranges.set(l.var, {0, l.extent - 1});
@@ -62,7 +65,7 @@ bool is_part(const BufferAccess& a, const Expr& index, const Expr& part) {
   return same;
 }
 
-// The registers of a fragment: each lane has the elements that PTX gives it.
+// Registers for a fragment: each lane holds the elements that PTX assigns to it.
 Decision in_fragment(const BufferUse& use, Fragment f, const LaunchShape& shape) {
   const Buffer& b = use.allocate->buffer;
   const size_t lane = lane_dim(f, b->shape.size());
@@ -112,7 +115,7 @@ Decisions decide(const BufferUses& uses, const Fragments& fragments, const Launc
   return out;
 }
 
-// The program in terms of the buffers that were decided on.
+// Rewrites the program to use the buffers that were decided on.
 class Rewriter {
  public:
   Rewriter(const LaunchShape& shape, const Fragments& fragments, const ThreadLoops& loops,
@@ -185,7 +188,7 @@ class Rewriter {
     return {d.buffer, flat_index(d.buffer, place(d, p.indices))};
   }
 
-  // All lanes of the warp, together.
+  // An operation that all lanes of the warp execute together.
   Stmt tile_op(const For& f) const {
     const TileNest t = parse_tile_nest(f, fragments_);
     Var lane("lane");
@@ -209,7 +212,7 @@ class Rewriter {
     return {};
   }
 
-  // The four elements of an accumulator that a lane has, of each tile of 8 columns.
+  // Fills the four elements of an accumulator that a lane holds, for each tile of 8 columns.
   Stmt fill(const TileNest& t) const {
     const Decision& d = decisions_.at(t.c.buffer.get());
     std::vector<Expr> at = place(d, t.c.indices);
@@ -233,7 +236,7 @@ class Rewriter {
     return {p.buffer, flat_index(p.buffer, p.indices)};
   }
 
-  // The tile of a whole warp group, from what one of its warps multiplies: that of the first one.
+  // The operand of a whole warp group. It begins at the tile that its first warp multiplies.
   TileOperand of_group(const TileNest::Place& p, bool across) const {
     const TileOperand x = box(p);
     const auto of_warp = [&](int64_t w) {
@@ -246,7 +249,8 @@ class Rewriter {
     return {x.buffer, of_warp(0)};
   }
 
-  // Coordinates in place of the source's index. software_pipeline adds the barrier.
+  // A bulk load takes coordinates in place of the source's flat index. software_pipeline adds the
+  // barrier.
   static Stmt bulk_load(const TileNest& t) {
     std::vector<TileOperand> operands{box(t.a)};
     for (const Expr& coordinate : t.b.indices) operands.push_back({t.b.buffer, coordinate});
@@ -258,7 +262,7 @@ class Rewriter {
   const Fragments& fragments_;
   const ThreadLoops& loops_;
   const Decisions& decisions_;
-  std::optional<Var> warp_;  // of the loop over threadIdx.y around the statement
+  std::optional<Var> warp_;  // the variable of the loop over threadIdx.y around the statement
 };
 
 }  // namespace

@@ -53,7 +53,7 @@ class Emitter {
     std::vector<Stmt> first;
     for (size_t k = 0; k < own_.size(); ++k) first.push_back(into_own(k, r_.components[k].part));
     seq_.push_back(make_for(r_.thread, Expr(extent_), LoopKind::ThreadX, make_block(first)));
-    // (Other threads have no part.)
+    // Only the first `extent_` threads have a part.
     seq_.push_back(extent_ == block_
                        ? over_lanes()
                        : make_for(Var("t"), Expr(extent_), LoopKind::ThreadX, over_lanes()));
@@ -90,7 +90,7 @@ class Emitter {
     return make_block(std::move(steps));
   }
 
-  // Memory that all threads see is one thread's to update.
+  // One thread updates memory that all threads see.
   Stmt finished(const Stmt& s) const {
     const bool all = std::all_of(r_.components.begin(), r_.components.end(),
                                  [](const auto& c) { return c.to->scope == Scope::Local; });
@@ -121,7 +121,7 @@ class Emitter {
       seq_.push_back(finished(make_for(w, Expr(warps_), LoopKind::Unrolled, all)));
       return;
     }
-    // So many that each warp shares them out once more.
+    // There are more parts than a warp has lanes, so each lane first combines several.
     begin.push_back(make_for(w, Expr(warps_ / kWarp - 1), LoopKind::Unrolled,
                              combine_into_own(mine_, by_lane)));
     seq_.push_back(make_for(reader, Expr(extent_), LoopKind::ThreadX, make_block(begin)));
@@ -132,7 +132,8 @@ class Emitter {
   const ThreadReduction& r_;
   const int64_t extent_, block_, warps_;
   bool counted_;
-  // By component: each thread's part, the warps' parts; loads of the first, of the result so far.
+  // For each component: own_, each thread's part; shared_, the warps' parts; mine_, a load of the
+  // first; so_far_, a load of the result so far.
   std::vector<Buffer> own_, shared_;
   std::vector<Expr> mine_, so_far_;
   std::vector<Stmt> seq_;

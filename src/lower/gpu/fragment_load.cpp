@@ -13,7 +13,7 @@ std::vector<Expr> at(const std::vector<Expr>& indices, const TileNest& t, const 
   return out;
 }
 
-// The registers of a lane, each from its own element.
+// Loads each register of a lane from its own element.
 Stmt load_elements(const TileNest& t, const Expr& source, const FragmentPlace& place,
                    const Expr& lane) {
   const bool is_a = t.loaded == Fragment::A;
@@ -56,7 +56,7 @@ Stmt load(const TileNest& t, const Expr& source, const FragmentPlace& to, const 
     const Expr d = simplify(address(row, col) - address(Expr(0), Expr(0)));
     return as_int(d) && *as_int(d) == 1;
   };
-  // A's k is its columns, B's its rows.
+  // The reduction runs along the columns of A and along the rows of B.
   const bool along_rows = step(Expr(1), Expr(0)), along_cols = step(Expr(0), Expr(1));
   HEDDLE_ICHECK(along_rows || along_cols,
                 "the tile '" + load->buffer->name + "' is contiguous along neither dimension");
@@ -69,7 +69,7 @@ Stmt load(const TileNest& t, const Expr& source, const FragmentPlace& to, const 
     col = transposed ? row8 + fourth * Expr(8) : fourth * half;
   } else {
     row = transposed ? row8 + second * Expr(8) : second * half;
-    // The second pair of matrices is that of the next 8 columns.
+    // The second pair of matrices belongs to the next 8 columns.
     const Expr next = t.columns == 16 ? fourth * Expr(8) : Expr(0);
     col = transposed ? next : row8 + next;
   }

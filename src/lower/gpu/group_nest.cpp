@@ -6,7 +6,7 @@
 namespace heddle::gpu {
 namespace {
 
-constexpr int64_t kStep = 16;  // of the depth, in a wgmma of 16-bit operands
+constexpr int64_t kStep = 16;  // steps of the reduction in one wgmma of 16-bit operands
 constexpr int64_t kMostColumns = 256, kMostRows = 256;
 
 std::vector<Expr> at(const std::vector<Expr>& indices, const std::vector<VarBinding>& bind) {
@@ -27,8 +27,8 @@ bool uses(const Load& l, const Var& v) {
   return false;
 }
 
-// Where the element of line `x` (a row or column of the product) and step `k` lies, counted from
-// the first one.
+// The distance in elements from the first element of an operand to that of line `x` (a row or
+// column of the product) and step `k`.
 using Layout = int64_t (*)(int64_t x, int64_t k);
 int64_t along_depth(int64_t x, int64_t k) { return x * kBoxRow + k; }
 int64_t across_depth(int64_t x, int64_t k) {
@@ -51,8 +51,8 @@ bool lies(const TileNest::Place& p, const Var& x, int64_t lines, const Var& k, i
   return true;
 }
 
-// Whether rows of the boxes of an operand run across the depth; nothing where it does not lie in
-// boxes.
+// Whether rows of the boxes of an operand run across the depth. Nullopt where the operand is not
+// laid out in boxes.
 std::optional<bool> lies_across(const Load& l, const Var& x, const Var& k, int64_t lines) {
   const TileNest::Place p{l.buffer, l.indices};
   if (lies(p, x, lines, k, kStep, along_depth)) return false;
@@ -66,7 +66,7 @@ struct Factors {
   const Load *c, *a, *b;
 };
 
-// C = C + a * b, of two tiles in shared memory, a with index m and b with index n.
+// Matches C = C + a * b for two tiles in shared memory, a with index m and b with index n.
 std::optional<Factors> factors_of(const Store& st, const Var& m) {
   const Binary* add = st.value.as<Binary>();
   if (!add || add->op != BinaryOp::Add) return {};
@@ -125,8 +125,8 @@ std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, co
 
 namespace {
 
-// Whether `limit` says that whole boxes of an axis lie below its extent, as in o < 4 for an index
-// o*64 + i of 256: `i`, a loop of the box, starts it. Beyond that limit all indices are too large.
+// Whether `limit` keeps whole boxes of an axis below its extent, as o < 4 does for the index o*64 +
+// i of an extent of 256, where `i` is a loop of the box that starts at zero.
 bool whole_boxes_end(const Binary& limit, const Expr& index, const Expr& extent,
                      const std::vector<VarBinding>& start) {
   const int64_t* boxes = as_int(limit.b);
@@ -136,8 +136,8 @@ bool whole_boxes_end(const Binary& limit, const Expr& index, const Expr& extent,
   return is_const(simplify(substitute(index, start) - limit.a * Expr(*elements / *boxes)), 0);
 }
 
-// Whether `condition` says no more than that indices of `source` are below the extents. `start`:
-// the loops of the box at zero.
+// Whether `condition` says nothing but that indices of `source` are below the extents. `start` sets
+// the loops of the box to zero.
 bool only_ends(const Expr& condition, const Load& source, const std::vector<VarBinding>& start) {
   const Binary* b = condition.as<Binary>();
   if (!b) return false;
@@ -152,7 +152,7 @@ bool only_ends(const Expr& condition, const Load& source, const std::vector<VarB
   return false;
 }
 
-// The dimension of `indices` that is its value at zero plus `v`, alone in using it; -1: none.
+// The only dimension of `indices` that uses `v`, if it is its value at zero plus `v`; otherwise -1.
 int dimension_of(const std::vector<Expr>& indices, const Var& v) {
   int found = -1;
   for (size_t d = 0; d < indices.size(); ++d) {

@@ -41,8 +41,8 @@ class Inserter {
   explicit Inserter(const LaunchShape& shape) : shape_(shape) {}
 
   Stmt run(const Stmt& s) {
-    // Buffers that this kernel only reads, or only writes, order nothing. Asynchronous copies bring
-    // barriers of their own, and what is waited for by its arrival needs none.
+    // Buffers that this kernel only reads or only writes need no order. Asynchronous copies bring
+    // their own barriers, and data whose arrival is waited for needs none.
     Touched all;
     touch(s, &all, true);
     for (const BufferNode* b : all.read) {
@@ -60,7 +60,7 @@ class Inserter {
     if (shape_.threads() == 1 || shared_.empty()) return s;
     Touched state;
     const Stmt r = walk(s, &state);
-    // No block of a cluster goes while another may still write to its memory.
+    // A block of a cluster must not exit while another one may still write to its memory.
     const bool pending = std::any_of(state.written.begin(), state.written.end(),
                                      [](const auto* b) { return b->scope == Scope::Shared; });
     return shape_.cluster > 1 && pending ? make_block({r, make_sync(SyncKind::Block)}) : r;
@@ -199,8 +199,8 @@ class Inserter {
     return n && *n == shape_.block[static_cast<size_t>(grid_dim(f.loop))];
   }
 
-  // All threads come to the barriers in the loop; what stands between them is for those below its
-  // extent.
+  // Makes the loop as long as the block, so that all threads reach the barriers in it. Statements
+  // between barriers run only in threads below the original extent.
   Stmt widened(const For& f) const {
     const int64_t n = shape_.block[static_cast<size_t>(grid_dim(f.loop))];
     return make_for(f.var, Expr(n), f.loop, guarded(f.body, f.var.expr() < f.extent));
@@ -217,7 +217,8 @@ class Inserter {
   Buffers shared_;
 };
 
-// Where the blocks of a cluster must all have begun: a store to shared memory goes to that of each.
+// Whether all blocks of the cluster must have begun before `s`: a store to shared memory goes to
+// the memory of each block.
 bool reaches_others(const Stmt& s) {
   bool found = false;
   visit(
@@ -230,7 +231,7 @@ bool reaches_others(const Stmt& s) {
   return found;
 }
 
-// As late as all threads still come to it, once.
+// Inserts the wait once, at the latest point that all threads reach together.
 Stmt with_start(const Stmt& s, const LaunchShape& shape) {
   if (const Block* b = s.as<Block>()) {
     std::vector<Stmt> out = b->stmts;

@@ -5,7 +5,8 @@
 namespace heddle::gpu {
 namespace {
 
-// The nests of the roots, each to be a kernel; temporaries between them become workspace.
+// Collects the nests of the roots, each of which becomes a kernel. Temporaries between them become
+// workspaces.
 void take_apart(const Stmt& s, std::vector<Stmt>* nests, std::vector<Buffer>* workspace) {
   if (!s) return;
   if (const Allocate* a = s.as<Allocate>(); a && a->buffer->scope == Scope::Global) {
@@ -31,7 +32,8 @@ bool any_loop(const Stmt& s, bool (*is)(LoopKind)) {
   return found;
 }
 
-// What a kernel is made of: the nest that its blocks run, and what the last of them does then.
+// The parts of a kernel: the nest that its blocks run, and the nest that the last block runs
+// afterwards.
 struct Nests {
   Stmt body, tail;
 };
@@ -42,9 +44,9 @@ Stmt nest_of_last_block(const Stmt& s) {
   return f && f->loop == LoopKind::LastBlock ? f->body : Stmt();
 }
 
-// Two kinds of nests are no kernels of their own. What one thread does next to what one block does
-// (the identity before a reduction to one value, the division after it) is done by that block, a
-// barrier away. What the last block of the kernel before is to do becomes the tail of that kernel.
+// Two kinds of nests are not kernels of their own. A nest of one thread next to a nest of one block
+// (the identity before a reduction to one value, the division after it) is run by that block,
+// separated by a barrier. A nest for the last block becomes the tail of the kernel before it.
 std::vector<Nests> merged(const std::vector<Stmt>& nests) {
   std::vector<Nests> out;
   for (const Stmt& s : nests) {
@@ -112,7 +114,7 @@ std::vector<Buffer> used_buffers(const Stmt& body, const Stmt& tail,
       [&](const Expr& e) {
         if (const Load* load = e.as<Load>()) note(load->buffer);
       });
-  // The order of the candidates makes the text stable.
+  // The order of the candidates is kept, so that the generated text is stable.
   std::vector<Buffer> out;
   for (const Buffer& b : candidates) {
     if (std::find(seen.begin(), seen.end(), b) != seen.end()) out.push_back(b);

@@ -7,7 +7,7 @@
 namespace heddle::gpu {
 namespace {
 
-// Of a block, on every GPU there is.
+// The largest number of threads of a block on all CUDA devices.
 constexpr int64_t kMaxThreads = 1024;
 
 void collect(const Stmt& s, const Ranges& ranges, LaunchShape* shape) {

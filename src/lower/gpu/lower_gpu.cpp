@@ -27,7 +27,7 @@ void check_options(const Schedule& schedule, const LowerOptions& options) {
   }
 }
 
-// Runs passes over all kernels of a program, and records what each made and cost.
+// Runs passes over all kernels of a program and records the result and the time of each.
 class Pipeline {
  public:
   Pipeline(GpuProgram* program, const LowerOptions& options)
@@ -68,7 +68,7 @@ void find_launch_shape(GpuKernel& k) {
   set_shape(k, shape);
 }
 
-// What no pass left a use of is no argument.
+// Removes arguments whose last use was removed by a pass.
 void drop_unused_args(GpuKernel& k) {
   k.args = used_buffers(k.body, k.tail, k.args);
   if (k.tail) k.args.push_back(k.tickets);
@@ -93,24 +93,25 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   record_pass(program, options, "build_nest", begin);
 
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
-  // Before conditions are cut out of loops: a scan is known by its condition.
+  // This pass precedes loop partition, because a scan is recognised by its condition.
   pipeline.run("linear_scans", [](const Stmt& s) { return linear_scans(s); });
   pipeline.run("loop_partition", [](const Stmt& s) { return loop_partition(s); });
-  // Block and thread loops are now as many and as long as they will be.
+  // The extents of block and thread loops are final from here on.
   pipeline.run_on_kernels("launch_shape", find_launch_shape);
-  // From here on the program is in the thread form, not in the sequential one.
+  // From here on the program is in the thread form and not in the sequential form.
   pipeline.run_shaped("distribute", distribute);
   pipeline.run_shaped("single_out_stores", single_out_stores);
-  // Before vectorizing: (f / n)*n + f % n of fused loops is f again while f is still a scalar.
+  // This pass precedes vectorizing: (f / n)*n + f % n of fused loops simplifies to f while f is a
+  // scalar.
   pipeline.run("flatten", [](const Stmt& s) { return flatten(s); });
   pipeline.run("join_zero_fills", join_zero_fills);
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
   pipeline.run("vectorize", [](const Stmt& s) { return vectorize(s); });
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
-  // Before software_pipeline: tiles that are loaded by TMA have a ring of another kind.
+  // This pass precedes software_pipeline, because tiles that TMA loads have another kind of ring.
   pipeline.run_on_kernels("warp_roles",
                           [&](GpuKernel& k) { warp_roles(k, schedule.target().gpu.sms); });
-  // Before barriers go in: the ring of tiles brings its own.
+  // This pass precedes insert_sync, because the ring of tiles brings its own barriers.
   pipeline.run("software_pipeline", software_pipeline);
   pipeline.run_shaped("insert_sync", insert_sync);
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });

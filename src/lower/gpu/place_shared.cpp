@@ -5,7 +5,7 @@
 namespace heddle::gpu {
 namespace {
 
-// A multiple of the longest access; of tiles that TMA swizzles, the bytes of eight of their rows.
+// Alignments: of the longest access, and of eight 128-byte rows of a tile that TMA swizzles.
 constexpr int64_t kAlignmentBytes = 16, kSwizzledBytes = 1024;
 
 int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -22,9 +22,9 @@ bool is_swizzled(const Allocate& a) {
   return found;
 }
 
-// Gives each shared buffer of `s` its place, from `offset` on; returns the first byte behind them.
-// Buffers lie one after the other: only the arms of an If, of which a block runs one, may share
-// memory.
+// Gives each shared buffer of `s` its place, from `offset` on. Returns the first byte behind them.
+// Buffers lie one after the other. Only the arms of an If may share memory, because a block runs
+// one of them.
 int64_t place(const Stmt& s, int64_t offset, std::vector<GpuKernel::SharedSlot>* slots) {
   if (!s) return offset;
   if (const Allocate* a = s.as<Allocate>(); a && a->buffer->scope == Scope::Shared) {
@@ -52,7 +52,7 @@ int64_t place(const Stmt& s, int64_t offset, std::vector<GpuKernel::SharedSlot>*
 void place_shared(GpuKernel& kernel) {
   kernel.shared.clear();
   kernel.shared_bytes = place(kernel.body, 0, &kernel.shared);
-  // The tail runs a barrier after the body: it may use the same memory.
+  // A barrier separates the tail from the body, so the tail may use the same memory.
   kernel.shared_bytes = std::max(kernel.shared_bytes, place(kernel.tail, 0, &kernel.shared));
 }
 

@@ -22,7 +22,7 @@ Expr identity_of(BinaryOp op, DataType t) {
   }
 }
 
-// One nest.
+// Spreads one nest over the lanes of a warp.
 class Spreader {
  public:
   Spreader(const For& loop, Fragments* fragments)
@@ -48,7 +48,7 @@ class Spreader {
 
   Expr bound(const Expr& e) const { return simplify(substitute(e, bind_), ranges_); }
 
-  // `col`: the loop over columns around `s`, if any.
+  // `col` is the variable of the loop over columns around `s`, or null.
   Stmt spread(const Stmt& s, const Var* col) {
     if (!s) return s;
     if (const For* f = s.as<For>()) {
@@ -70,7 +70,7 @@ class Spreader {
         });
   }
 
-  // n = 16*pair + 8*odd + 2*(lane % 4) + j
+  // The column is n = 16*pair + 8*odd + 2*(lane % 4) + j.
   Stmt columns(const For& f) {
     const int64_t* extent = as_int(f.extent);
     const int64_t n = extent ? *extent : 0;
@@ -106,7 +106,7 @@ class Spreader {
     return st && st->buffer->dtype.bits == 16;
   }
 
-  // The store of a reduction of rows, at the bottom of the loop over columns.
+  // The store of a reduction over a row, at the bottom of the loop over columns.
   static const Store* row_store(const For& f) {
     Stmt s = f.body;
     while (const If* i = s.as<If>()) {
@@ -121,7 +121,7 @@ class Spreader {
     return st;
   }
 
-  // row = row op part, over all columns.
+  // Emits row = row op part, over all columns.
   Stmt reduction(const For& f, const Store& row,
                  FunctionRef<Stmt(const Stmt&, LoopKind)> over_columns) {
     const Expr self = make_load(row.buffer, row.indices);
@@ -158,7 +158,7 @@ class Spreader {
       if (const Load* load = x.as<Load>()) note(load->buffer, load->indices, col);
     });
   }
-  // Local memory that a nest names is a fragment.
+  // Local memory that the nest uses is held as fragments.
   void note(const Buffer& b, const std::vector<Expr>& indices, const Var* col) {
     if (b->scope != Scope::Local || fragments_.count(b.get())) return;
     const Var none("none");

@@ -3,7 +3,8 @@
 namespace heddle::gpu {
 namespace {
 
-// Where a thread loop is missing around a store that all can see, one thread does it.
+// A store to memory that other threads see, without a loop over threads around it, is done by one
+// thread.
 Stmt single_out(const Stmt& s, const LaunchShape& shape, std::vector<Var> open[3]) {
   if (!s) return s;
   if (const For* f = s.as<For>(); f && is_thread(f->loop)) {

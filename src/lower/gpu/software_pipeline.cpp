@@ -32,7 +32,7 @@ Stmt allocated(const std::vector<Buffer>& buffers, Stmt s) {
   return s;
 }
 
-// Registers of one thread: nothing to wait for.
+// Registers belong to one thread, so nothing has to be waited for.
 Stmt pipelined_registers(const For& loop, const FillAndUse& p, std::vector<Buffer>* made) {
   const int ahead = p.t.copies - 1;
   std::vector<Stmt> out;
@@ -47,7 +47,7 @@ Stmt pipelined_registers(const For& loop, const FillAndUse& p, std::vector<Buffe
 // The first `ahead` fills of shared tiles.
 std::vector<Stmt> first_fills(const For& loop, const FillAndUse& p, bool repeated) {
   std::vector<Stmt> out;
-  // The last round may still be in use.
+  // Tiles of the previous round may still be in use.
   if (repeated) out.push_back(make_sync(SyncKind::Block));
   for (int i = 0; i < p.t.copies - 1; ++i) {
     out.push_back(filled(loop, p, Expr(int64_t{i})));
@@ -88,16 +88,17 @@ std::optional<Steps> steps_of(const Stmt& use) {
   for (; f && is_thread(f->loop); f = f->body.as<For>()) r.threads.push_back(f);
   const int64_t* n = f ? as_int(f->extent) : nullptr;
   std::optional<FillAndUse> p = n ? fill_and_use(*f, Scope::Local) : std::nullopt;
-  // The first step of the next tile must find its registers free, at an index known here.
+  // The registers of the next tile's first step must be free, at an index that is known here. That
+  // needs two copies and an even number of steps.
   if (!p || p->t.copies != 2 || *n % 2 != 0) return {};
   r.loop = f;
   r.p = std::move(*p);
   return r;
 }
 
-// Tiles in shared memory of which each step's registers are loaded a step ahead, the first step's
-// of the next tile among them: were they loaded behind the barrier, all warps would wait for their
-// loads at once, with the tensor cores idle (H200, bf16 4096^3: 316 against 432 TFLOP/s).
+// Tiles in shared memory whose registers are loaded one step ahead, including the first step of the
+// next tile. If that one were loaded after the barrier, all warps would wait for their loads at
+// once while the tensor cores idle (H200, bf16 4096^3: 316 against 432 TFLOP/s).
 //
 //   fill ahead; wait; load step 0
 //   for k { fill k + ahead;
@@ -125,8 +126,8 @@ Stmt pipelined_across(const For& loop, const FillAndUse& tiles, const Steps& ste
   out.push_back(wait);
   const Expr none(int64_t{0}), one(int64_t{1});
   out.push_back(steps.all_threads(load(none, none)));
-  // Behind the last tile its own first step is loaded once more: no branch between the loads and
-  // what they overlap with.
+  // After the last tile, its own first step is loaded once more, so that no branch separates the
+  // loads from the products that they overlap with.
   const Expr next = min(k + one, loop.extent - one);
   const Stmt round =
       make_block({filled(loop, tiles, k + Expr(int64_t{ahead})), make_sync(SyncKind::AsyncCommit),
@@ -137,8 +138,8 @@ Stmt pipelined_across(const For& loop, const FillAndUse& tiles, const Steps& ste
   return allocated(tiles, allocated(p, make_block(std::move(out)), made), made);
 }
 
-// Inner loops first, but for registers that are loaded ahead over the ends of tiles: what inner
-// loops load ahead is part of what the outer ones compute.
+// Inner loops are handled first, except where registers are loaded ahead across tiles: there the
+// loads of the inner loops are part of what the outer loop computes.
 Stmt run(const Stmt& s, bool repeated, std::vector<Buffer>* made) {
   if (!s) return s;
   const For* f = s.as<For>();
@@ -160,7 +161,7 @@ Stmt run(const Stmt& s, bool repeated, std::vector<Buffer>* made) {
   return r;
 }
 
-// What had nothing to overlap with: one copy, and barriers like any other memory.
+// Buffers that nothing overlaps with keep one copy and are synchronised like other memory.
 Stmt drop_copies(const Stmt& s, const std::vector<Buffer>& rings) {
   const Stmt r = map_children(
       s, [&](const Stmt& c) { return drop_copies(c, rings); }, [](const Expr& e) { return e; });

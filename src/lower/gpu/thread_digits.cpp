@@ -7,7 +7,7 @@
 namespace heddle::gpu {
 namespace {
 
-using Digits = std::vector<std::vector<Digit>>;  // by dimension
+using Digits = std::vector<std::vector<Digit>>;  // of each dimension
 
 bool same(const Digits& a, const Digits& b) {
   for (size_t d = 0; d < a.size(); ++d) {
@@ -19,8 +19,8 @@ bool same(const Digits& a, const Digits& b) {
   return true;
 }
 
-// The digits of one access; `widest`: the extents of the widest thread loops, by dimension of the
-// block. Nullopt: an index that uses threads is no sum of multiples.
+// The digits of one access. `widest` has the extents of the widest thread loops for each dimension
+// of the block. Nullopt where an index that uses threads is not a sum of multiples.
 std::optional<Digits> digits_of(const BufferAccess& a, size_t rank, const int64_t (&widest)[3]) {
   Digits digits(rank);
   for (size_t d = 0; d < rank; ++d) {
@@ -62,14 +62,14 @@ bool removable(const BufferAccess& a, const Expr& index, const std::vector<Digit
 // Whether, along this dimension of the block, a thread that reads an element has written it.
 bool each_its_own(const BufferUse& use, const Digits& digits, int dim) {
   for (const OpenLoop& l : use.around) {
-    if (grid_dim(l.kind) == dim) return true;  // already one thread's
+    if (grid_dim(l.kind) == dim) return true;  // each thread has its own memory already
   }
   for (const auto& of_dimension : digits) {
     for (const Digit& g : of_dimension) {
       if (g.dim == dim) return true;  // every access has the digit: see find_thread_digits
     }
   }
-  int64_t narrowest = INT64_MAX, widest = 0;  // of the loops of the writes, of the reads
+  int64_t narrowest = INT64_MAX, widest = 0;  // extents of the loops of writes, of reads
   bool outside = false, inside = false;
   for (const BufferAccess& a : use.accesses) {
     const OpenLoop* l = a.thread_loop(dim);
@@ -109,7 +109,7 @@ std::optional<ThreadDigits> find_thread_digits(const BufferUse& use, const Launc
     }
   }
   for (int dim = 0; dim < 3; ++dim) {
-    if (fragment && dim == 0) continue;  // the lanes
+    if (fragment && dim == 0) continue;  // the lanes of a fragment
     const bool many = shape.block[static_cast<size_t>(dim)] > 1;
     if (many && !each_its_own(use, found.dims, dim)) return {};
   }

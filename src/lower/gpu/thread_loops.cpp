@@ -13,7 +13,8 @@ bool independent(const For& f) {
   bool ok = true;
   std::set<const BufferNode*> inside;
   std::vector<VarBinding> lets;
-  // Of a store to memory from outside of the loop; `varies`: not every iteration comes to it.
+  // Whether a store to memory from outside of the loop is allowed. `varies`: some iterations do not
+  // reach it.
   const auto allowed = [&](const Store& st, bool varies) {
     for (const Expr& i : st.indices) {
       if (uses_var(i, f.var)) return true;
@@ -52,7 +53,8 @@ class Classifier {
   explicit Classifier(const LaunchShape& shape) : shape_(shape) {}
 
   ThreadLoops run(Stmt s) {
-    // A loop that cannot run on threads is run by each thread: others may then change their mind.
+    // Each thread runs a loop that cannot run on threads. The classes of the other loops may then
+    // change.
     for (;;) {
       serial_.clear();
       reductions_.clear();
@@ -64,7 +66,7 @@ class Classifier {
   }
 
  private:
-  // `divergent`: not all threads come to `s`; `once`: a block comes to it once.
+  // `divergent`: not all threads reach `s`. `once`: a block reaches it once.
   void check(const Stmt& s, std::vector<OpenLoop> open, bool divergent, bool once) {
     if (!s) return;
     if (const For* f = s.as<For>()) {
@@ -94,13 +96,15 @@ class Classifier {
         [](const Expr& e) { return e; });
   }
 
-  // Whether shuffles can do it: whole warps, all of whose lanes are here.
+  // Whether shuffles can compute the reduction: the loop has whole warps, and all their lanes run
+  // it.
   bool shuffles(const For& f, const std::vector<OpenLoop>& open, bool divergent) const {
     const int64_t* n = as_int(f.extent);
     if (f.loop != LoopKind::ThreadX || !n || *n % kWarp != 0 || divergent) return false;
     const bool whole = *n == shape_.block[0];
     for (const OpenLoop& l : open) {
-      // A barrier would divide the rows.
+      // Under another loop over threads a row must be one whole warp, because a reduction over
+      // several warps needs a barrier.
       if (is_thread(l.kind) && (*n != kWarp || !whole)) return false;
     }
     const int64_t warps = *n / kWarp;

@@ -21,7 +21,7 @@ bool uses_any(const std::vector<Expr>& list, const Var& v) {
   return std::any_of(list.begin(), list.end(), [&](const Expr& e) { return uses_var(e, v); });
 }
 
-// lhs op rhs, either way round: the part is then any expression.
+// The part of  lhs op rhs  for either order of operands. The part may be any expression.
 std::optional<Expr> simple_part(const Expr& value, const Expr& self) {
   const Binary* b = value.as<Binary>();
   if (!b) return {};
@@ -46,7 +46,7 @@ bool reads(const Expr& e, const Buffer& buffer) {
   });
 }
 
-// The stores at the bottom of a loop's body, and what the lets around them give them.
+// The stores at the bottom of a loop's body, and the values of the lets around them.
 struct Bottom {
   std::vector<VarBinding> lets;
   std::vector<Stmt> stmts;
@@ -65,12 +65,12 @@ Bottom bottom_of(Stmt body) {
   return out;
 }
 
-// What each component stores, and its value before.
+// What each component stores, and its previous value.
 struct Values {
   std::vector<Expr> stored, selves;
 };
 
-// One component with an operator of the language: C[i] = C[i] + part.
+// Matches one component with a built-in operator: C[i] = C[i] + part.
 bool take_operator(ThreadReduction* r, const Values& values) {
   if (r->components.size() != 1) return false;
   auto& c = r->components[0];
@@ -82,8 +82,8 @@ bool take_operator(ThreadReduction* r, const Values& values) {
   return true;
 }
 
-// A user's combiner: the parts are loads of the partial results, one a component in the order in
-// which their buffers were made.
+// The parts of a user's combiner: the loads of the partial results, one for each component, in the
+// order in which their buffers were made.
 std::vector<Expr> parts_of(const std::vector<Expr>& values, const Var& thread) {
   std::vector<Expr> parts;
   for (const Expr& v : values) {

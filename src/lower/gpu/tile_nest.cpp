@@ -76,7 +76,7 @@ std::vector<VarBinding> zero(const std::vector<TileLoop>& loops) {
   return bind;
 }
 
-// Whether B's tile of columns 8 to 15 lies right behind that of columns 0 to 7.
+// Whether B's tile of columns 8 to 15 follows that of columns 0 to 7 directly.
 bool second_follows(const std::vector<Expr>& indices, const Var& k, const Var& n) {
   const size_t tile = lane_dim(Fragment::B, indices.size()) - 1;
   const std::vector<Expr> first = at(indices, {{k, Expr(0)}, {n, Expr(0)}}),
@@ -89,13 +89,13 @@ bool second_follows(const std::vector<Expr>& indices, const Var& k, const Var& n
 
 }  // namespace
 
-// Compared at points that each move one digit.
+// The indices are compared at points that each change one digit.
 bool laid_out(const std::vector<Expr>& indices, const Var& x, const Var& y, Fragment f, int p) {
   const size_t rank = indices.size();
   if (rank < (f == Fragment::A ? 7u : f == Fragment::Row ? 3u : 6u)) return false;
   const size_t lane = lane_dim(f, rank);
   const std::vector<Expr> base = at(indices, {{x, Expr(0)}, {y, Expr(0)}});
-  // Within the tile, which for one operand a register is 16 x 8 or 8 x 8.
+  // The points are within the tile, which is 16 x 8 or 8 x 8 where a register holds one element.
   const int rows = f == Fragment::B ? 8 * p : 16, cols = f == Fragment::A ? 8 * p : 8;
   for (auto [i, j] : {std::pair{1, 0},
                       {rows / 2 + 1, 0},
@@ -157,7 +157,7 @@ Fragments find_fragments(const Stmt& s) {
 
 namespace {
 
-// The parts of parse_tile_nest: each gives nothing for loops that are no such tile.
+// The parts of parse_tile_nest. Each returns nothing for loops that do not form such a tile.
 TileNest::Place first_element(const Buffer& b, const std::vector<Expr>& indices,
                               const std::vector<TileLoop>& loops) {
   return {b, at(indices, zero(loops))};

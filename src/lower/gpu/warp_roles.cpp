@@ -27,8 +27,9 @@
 namespace heddle::gpu {
 namespace {
 
-// Registers of a thread by warp groups that multiply, 1 to 3: of the one that loads, of those.
-// setmaxnreg moves them from the one to the others; with one of these there are enough.
+// Registers per thread, by the number of warp groups that multiply (1 to 3): of the loading group,
+// and of the multiplying groups. setmaxnreg moves registers from the former to the latter. With one
+// multiplying group there are enough.
 struct Registers {
   int loads, multiplies;
 };
@@ -47,7 +48,7 @@ bool has_bulk_load(const Stmt& s) {
 
 // ---- persistent blocks ----
 
-// Each of `blocks` blocks runs every `blocks`th iteration.
+// Distributes the iterations over `blocks` blocks: each block runs every `blocks`th iteration.
 Stmt in_turns(const Stmt& s, int64_t blocks) {
   const For* f = s ? s.as<For>() : nullptr;
   if (!f || f->loop != LoopKind::PersistentX) {
@@ -90,14 +91,15 @@ class Roles {
     return p && has_bulk_load(p->fill) ? p : std::nullopt;
   }
 
-  // The iterations before this one of the loops so far, times those of `f`, and its own.
+  // The number of iterations before this one over all loops so far: `before` counts those of the
+  // outer loops.
   static Expr counted(const For& f, const Expr& before) {
     const int64_t* n = as_int(f.extent);
     HEDDLE_ICHECK(n, "the loop over '" + f.var->name + "' around a ring of tiles varies in length");
     return simplify(before * Expr(*n) + f.var.expr());
   }
 
-  // The loops that lead to the ring, and nothing but its loads.
+  // The loops that lead to the ring, with nothing but the loads.
   Stmt producer(const Stmt& s, const std::vector<VarBinding>& lets, const Expr& before) {
     if (!s || !has_bulk_load(s)) return {};
     if (const std::optional<FillAndUse> p = ring_of(s)) return loads(*s.as<For>(), *p, before);
@@ -111,7 +113,7 @@ class Roles {
         [](const Expr& e) { return e; });
   }
 
-  // All but the loads.
+  // `s` without the loads.
   Stmt consumer(const Stmt& s, const Expr& before) {
     if (!s) return s;
     if (has_bulk_load(s)) {
@@ -121,7 +123,7 @@ class Roles {
         return make_for(f->var, f->extent, f->loop, consumer(f->body, count));
       }
     }
-    // All threads of the role are in it.
+    // All threads of the role run this loop.
     if (const For* f = s.as<For>(); f && f->loop == LoopKind::ThreadZ) {
       const int64_t* n = as_int(f->extent);
       if (n && *n == groups_)
@@ -144,7 +146,7 @@ class Roles {
   Expr slot_of(const Expr& count) const {
     return simplify(floormod(count, Expr(int64_t{copies_})));
   }
-  // Of the phase in which that count uses its slot.
+  // The parity of the phase in which iteration `count` uses its slot.
   Expr parity_of(const Expr& count) const {
     return simplify(floormod(floordiv(count, Expr(int64_t{copies_})), Expr(2)));
   }
@@ -155,7 +157,7 @@ class Roles {
     return make_group_op(TileOpKind::BarrierWait, {{barrier, slot}, {barrier, parity}}, 0, 0, 0, 0);
   }
 
-  // Bytes of all boxes of a fill.
+  // The bytes of all boxes that one fill of the ring loads.
   static int64_t bytes_of(const Stmt& s) {
     if (const TileOp* op = s.as<TileOp>())
       return int64_t{op->m} * op->n * op->operands[0].buffer->dtype.bytes();
@@ -187,14 +189,14 @@ class Roles {
     make_barriers(p);
     ring_ = p;
     const Expr count = counted(f, before), slot = slot_of(count);
-    // A fresh barrier counts as one whose phase before the first is complete.
+    // For a new barrier, a wait for the phase before the first one returns at once.
     const Stmt round = make_block({wait(empty_, slot, simplify(Expr(1) - parity_of(count))),
                                    on(TileOpKind::BarrierExpect, full_, slot, bytes_of(p.fill)),
                                    with_barrier(in_slot(p.fill, p, slot, false), {full_, slot})});
     return make_for(f.var, f.extent, f.loop, round);
   }
 
-  // By one thread of a warp group.
+  // `s` run by one thread of a warp group.
   static Stmt by_one(const Stmt& s) {
     return make_for(Var("lane"), Expr(1), LoopKind::ThreadX,
                     make_for(Var("warp"), Expr(1), LoopKind::ThreadY, s));
@@ -253,7 +255,7 @@ class Roles {
   }
 
   GpuKernel& kernel_;
-  const int64_t groups_;  // that multiply
+  const int64_t groups_;  // warp groups that multiply
   const Var group_{"group"};
   bool found_ = false;
   int copies_ = 0;

@@ -21,7 +21,7 @@ struct Part {
 
 int64_t bytes(const Tensor& t) { return t.size() * t.dtype().bytes(); }
 
-/// The arms of nested selects.
+/// Collects the arms of nested selects.
 void collect_arms(const Expr& e, std::vector<const Load*>& loads, bool& plain) {
   if (const Select* s = e.as<Select>()) {
     if (has_load(s->condition)) plain = false;
@@ -34,9 +34,9 @@ void collect_arms(const Expr& e, std::vector<const Load*>& loads, bool& plain) {
   }
 }
 
-/// The parts of a concat whose parts are consecutive in memory, in order; empty for all other
-/// stages. The stage is known by what it computes: at element number `begin` + n of the result it
-/// is element n of the part, for all of its elements.
+/// Finds the parts of a concat whose parts are consecutive in memory, in order. Returns none for
+/// all other stages. The stage is recognised by what it computes: element `begin` + n of the result
+/// must be element n of the part, for all elements of the part.
 class ConcatParts {
  public:
   ConcatParts(const ComputeDag& dag, int s) : dag_(dag), s_(s), op_(dag.stage(s)) {}
@@ -65,7 +65,7 @@ class ConcatParts {
   }
 
  private:
-  /// Where the elements of a part lie in the result, if they keep their order.
+  /// The position of a part in the result, if its elements keep their order.
   std::optional<Part> part_of(const Load& load) const {
     const Tensor t = tensor_of(load.buffer), whole = op_.output(0);
     if (t.op()->num_outputs() != 1 || t.rank() != whole.rank() ||
@@ -85,9 +85,9 @@ class ConcatParts {
     return Part{dag_.index_of(t.op()), *number};
   }
 
-  /// Whether each element of a part is taken from that part: the conditions hold where they should.
-  /// They are constant within a part, which spans whole steps of one axis, so that the first and
-  /// last step of each tell.
+  /// Whether the conditions select each element from the right part. Conditions are constant within
+  /// a part, which covers whole steps of one axis, so it is enough to test the first and the last
+  /// step of each.
   bool selects_by(const std::vector<Part>& parts) const {
     size_t axis = 0;
     const Tensor whole = op_.output(0);
@@ -124,7 +124,7 @@ class Planner {
       std::vector<Part> parts = ConcatParts(dag_, s).find();
       if (!parts.empty()) concats.emplace(s, std::move(parts));
     }
-    // The longest of those that share parts come first; among equals the later.
+    // Of concats that share parts the largest comes first. Among equals the later one comes first.
     std::vector<int> order;
     for (const auto& [s, parts] : concats) order.push_back(s);
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
@@ -147,7 +147,7 @@ class Planner {
   }
 
  private:
-  using Place = std::pair<int, int64_t>;  ///< a whole, and bytes from its beginning
+  using Place = std::pair<int, int64_t>;  ///< a whole, and the offset in it in bytes
 
   bool may_move(int s) const {
     const StageInfo& info = dag_.info(s);
@@ -155,7 +155,7 @@ class Planner {
            moved_read(dag_.stage(s)) == nullptr;
   }
 
-  /// Where a concat lies: in the whole that its parts are in already, or for itself.
+  /// Places a concat in the whole that already contains its parts, or makes it a whole of its own.
   void place(int s, const std::vector<Part>& parts) {
     const int64_t element = dag_.stage(s).output(0).dtype().bytes();
     Place own{s, 0};
@@ -171,10 +171,10 @@ class Planner {
     for (const Part& p : parts) {
       const Place here{own.first, own.second + p.begin * element};
       if (here.second % kArenaAlignment != 0 || !may_move(p.stage)) return;
-      if (!wanted.emplace(p.stage, here).second) return;  // twice in one concat
+      if (!wanted.emplace(p.stage, here).second) return;  // the part occurs twice in one concat
       const auto it = placed_.find(p.stage);
       if (it != placed_.end() ? it->second != here : is_whole(p.stage)) return;
-      // A place in another's whole must be one that the other's parts have claimed.
+      // A place in the whole of another concat must have been claimed by the parts of that concat.
       if (it == placed_.end() && own.first != s && !claimed) return;
     }
     placed_.insert(wanted.begin(), wanted.end());

@@ -1,12 +1,12 @@
-// Constants folded: a stage that reads nothing is written into its readers.
+// Folds constants: a stage that reads nothing is inlined into its readers.
 //
 //   index[]    = 1                                                                  (before)
 //   part[i, j] = packed[max(0, min(2, index[])), i, j]
 //
 //   part[i, j] = packed[1, i, j]                                                    (after)
 //
-// A number that a file keeps as a node would be a kernel, and a gather at it could not be a slice.
-// What depends on constant inputs needs no pass: `prepare` computes it once.
+// Otherwise a number that is a node of a file would be a kernel, and a gather at it could not
+// become a slice. Stages that depend on constant inputs need no pass: `prepare` computes them once.
 #include "dag/map_loads.h"
 #include "network/passes/graph_pass.h"
 #include "network/passes/map_graph.h"
@@ -15,7 +15,7 @@
 namespace heddle::network {
 namespace {
 
-// As much arithmetic as a read costs.
+// Operations that take no longer than a read.
 constexpr double kFewFlops = 4;
 
 bool is_formula(const ComputeDag& dag, int s) {
@@ -26,7 +26,7 @@ bool is_formula(const ComputeDag& dag, int s) {
          info.transcendentals_per_point == 0;
 }
 
-/// Indices are resolved, so that what was an element of a tensor of indices is a number.
+/// Simplifies indices, so that what was an element of a tensor of indices becomes a number.
 Expr with_simple_indices(const Expr& body, const Ranges& ranges) {
   return dag::map_loads({body},
                         [&](const Load& load) {

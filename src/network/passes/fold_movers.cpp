@@ -1,5 +1,5 @@
-// Transposes cancelled: a stage reads what a mover (mover.h) reads, at the mover's indices, where
-// its own indices stay as simple as they were.
+// Cancels transposes: a stage reads what a mover (mover.h) reads, at the mover's indices, where its
+// own indices stay as simple as they were.
 //
 //   t[i, j] = x[j, i];  u[i, j] = t[j, i] + 1                                       (before)
 //   u[i, j] = x[i, j] + 1                                                           (after)
@@ -7,8 +7,8 @@
 //   heads[b, s, h, d] = y[b, s, h * 64 + d];  q[b, h, s, d] = heads[b, s, h, d]     (before)
 //   q[b, h, s, d] = y[b, s, h * 64 + d]                                             (after)
 //
-// A product keeps a mover whose indices are sums: it packs the operand, and packing takes the
-// mover in. A mover of a constant stays, too: it is prepared once.
+// A product keeps a mover whose indices are sums, because packing its operand includes the mover. A
+// mover of a constant stays too, because it is prepared once.
 #include <unordered_map>
 
 #include "dag/map_loads.h"
@@ -19,7 +19,7 @@
 namespace heddle::network {
 namespace {
 
-/// Whether nothing but constants decides what `op` computes. `known` remembers answers.
+/// Whether `op` depends on constants only. `known` caches answers.
 bool constant_only(const Operation& op, std::unordered_map<const Operation*, bool>& known) {
   if (op.is_placeholder()) return op.is_constant();
   if (const auto it = known.find(&op); it != known.end()) return it->second;
@@ -28,8 +28,8 @@ bool constant_only(const Operation& op, std::unordered_map<const Operation*, boo
   return known[&op] = only;
 }
 
-/// Index 0 of a dimension of one element as the reader's axis of one element at the same place:
-/// equal layers are then equal text, whichever way they were shaped.
+/// Writes index 0 of a dimension of one element as the reader's axis of one element at the same
+/// place. Equal layers then have equal text, however they were shaped.
 void name_single_elements(const Operation& reader, const Tensor& from, std::vector<Expr>& at) {
   for (size_t d = 0; d < at.size() && d < reader.axes().size(); ++d) {
     const Axis& axis = reader.axes()[d];
@@ -37,7 +37,7 @@ void name_single_elements(const Operation& reader, const Tensor& from, std::vect
   }
 }
 
-/// `movers_only`: reads of other stages stay.
+/// With `movers_only`, reads of other stages stay.
 std::vector<Tensor> fold(const PassContext& context, bool movers_only) {
   const ComputeDag& dag = context.dag;
   int changed = 0;

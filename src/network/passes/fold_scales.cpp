@@ -1,5 +1,5 @@
-// Batch norm into weights: what multiplies and shifts the results of a product or convolution with
-// constant weights is multiplied into the weights and added as a bias.
+// Folds batch norm into weights: factors and offsets of the results of a product or convolution
+// with constant weights are multiplied into the weights and added as a bias.
 //
 //   p[k, y] = sum over c of x[c, y] * w[k, c]                                       (before)
 //   n[k, y] = (p[k, y] + bias[k]) * factor[k] + offset[k]
@@ -24,7 +24,7 @@
 namespace heddle::network {
 namespace {
 
-/// e == factor * value + offset, where neither reads `value`.
+/// e == factor * value + offset, where neither factor nor offset reads `value`.
 struct Scaled {
   Expr factor, offset;
 };
@@ -81,7 +81,7 @@ class Folder {
   }
 
  private:
-  /// The constant operand of the product, of the type of the results.
+  /// Finds the constant operand of the product, which must have the type of the results.
   bool find_weight() {
     const Access* operands[2];
     if (!dag::match_contraction(dag_, chain_.front(), operands).empty()) return false;
@@ -91,7 +91,7 @@ class Folder {
     return weight_->tensor.dtype() == type && dag_.stage(chain_.front()).output(0).dtype() == type;
   }
 
-  /// The last stage in terms of the product, over its own axes.
+  /// The body of the last stage in terms of the product, over the stage's own axes.
   Expr whole_body() const {
     Expr body = dag_.stage(chain_.back()).bodies()[0];
     const std::vector<Axis>& axes = dag_.stage(chain_.back()).axes();
@@ -117,7 +117,8 @@ class Folder {
     });
   }
 
-  /// The weights times the factor, at the results that each element contributes to.
+  /// The weights times the factor. Each weight is multiplied by the factor of the results that it
+  /// contributes to.
   Tensor scaled_weight(const Expr& factor) const {
     const Operation &product = dag_.stage(chain_.front()), &last = dag_.stage(chain_.back());
     return compute(
@@ -133,7 +134,7 @@ class Folder {
         weight_->tensor.name() + "_scaled", "scaled", product.where());
   }
 
-  /// An offset that takes arithmetic as a constant of its own.
+  /// The offset as a constant of its own, where it takes arithmetic.
   Expr prepared(const Expr& offset) const {
     if (offset.as<Load>() || !has_load(offset)) return offset;
     const Operation& last = dag_.stage(chain_.back());
@@ -184,7 +185,7 @@ std::vector<Tensor> fold_scales(const PassContext& context) {
   dag::Rebuilder rebuilder;
   std::vector<char> taken(static_cast<size_t>(dag.size()));
   int folded = 0;
-  // From the end: the longest chain that can be folded is.
+  // The search begins at the end, so that the longest chain is folded.
   for (int s = dag.size() - 1; s >= 0; --s) {
     std::vector<int> chain;
     if (dag.stage(s).is_placeholder() || dag.info(s).precomputable) continue;

@@ -1,5 +1,5 @@
-// Changes of shape behind a product folded into it: the product, and what follows it element by
-// element, is computed in the shape that its reader has.
+// Folds a change of shape after a product into the product: the product and its element-wise
+// readers are computed in the shape that the next reader has.
 //
 //   p[i, n]    = sum over k of x[i, k] * w[k, n]                                    (before)
 //   y[i, n]    = p[i, n] + bias[n]
@@ -10,7 +10,8 @@
 //   y[b, s, n] = p[b, s, n] + bias[n]
 //   z[b, s, n] = y[b, s, n] + residual[b, s, n]
 //
-// Now z is an epilogue of the product. It is done where all indices stay as simple as they were.
+// Now z is an epilogue of the product. The pass applies where all indices stay as simple as they
+// were.
 #include <algorithm>
 
 #include "dag/map_loads.h"
@@ -28,7 +29,7 @@ class Reshaper {
  public:
   Reshaper(const ComputeDag& dag, const Operation& view) : dag_(dag), view_(view) {}
 
-  /// A null tensor where an index would become less simple.
+  /// Returns a null tensor where an index would become less simple.
   Tensor run(const std::vector<int>& chain) {
     Tensor made;
     const Operation* before = nullptr;
@@ -62,7 +63,7 @@ class Reshaper {
     return again ? again->output(0) : Tensor();
   }
 
-  /// Another read at the new axes, of what a mover reads where that is simpler.
+  /// Another read of `op`, at the new axes. Where it is simpler, it reads what a mover reads.
   static Expr moved(const Load& load, const std::vector<VarBinding>& to, const Ranges& ranges,
                     bool& simple) {
     std::vector<Expr> at;

@@ -1,4 +1,4 @@
-// Products of one input joined: one product with the columns of all, whose parts are read in place.
+// Joins products of one input: one product has the columns of all, and its parts are read in place.
 //
 //   q[i, n] = sum over k of x[i, k] * wq[k, n] + bq[n]      n < N                   (before)
 //   k[i, n] = sum over k of x[i, k] * wk[k, n] + bk[n]
@@ -7,8 +7,8 @@
 //   p[i, n] = sum over k of x[i, k] * w[k, n] + b[n]        n < 2N
 //   q[i, n] = p[i, n];  k[i, n] = p[i, n + N]               written into their readers
 //
-// The input is packed once, and a wide product divides better among threads. What follows the
-// products element by element is joined as long as it is the same formula, of other constants.
+// The input is packed once, and a wide product divides better among threads. Element-wise stages
+// after the products are joined too, as long as their formulas differ in constants only.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -54,7 +54,7 @@ std::optional<Product> product_of(const ComputeDag& dag, int s) {
   return std::nullopt;
 }
 
-/// The axes of `from` as those of `to`, by position.
+/// Binds the axes of `from` to those of `to`, by position.
 std::vector<VarBinding> axes_as(const Operation& from, const Operation& to) {
   std::vector<VarBinding> bindings;
   for (size_t d = 0; d < from.axes().size(); ++d)
@@ -72,14 +72,14 @@ bool same_extents(const std::vector<Axis>& a, const std::vector<Axis>& b, size_t
   return true;
 }
 
-/// What is added up, where it is one sum; else the body.
+/// The summed expression where the body is one sum; else the body.
 Expr formula_of(const Operation& op) {
   const Reduce* reduce = op.bodies()[0].as<Reduce>();
   return reduce == nullptr ? op.bodies()[0] : reduce->sources[0];
 }
 
-/// The stages of one place in all branches, with the operands that differ: of each, the first
-/// branch's read, and the tensors of all branches.
+/// The corresponding stages of all branches, with the operands that differ. For each operand: the
+/// read of the first branch, and the tensors of all branches.
 struct Level {
   std::vector<int> stages;
   struct Joined {
@@ -95,7 +95,7 @@ class Joiner {
   Joiner(const ComputeDag& dag, std::vector<Product> products)
       : dag_(dag), products_(std::move(products)), column_(products_[0].column) {}
 
-  /// Adds the branches' replacements, and says how many columns the joined product has.
+  /// Adds the replacements of the branches. Returns the number of columns of the joined product.
   int64_t run(dag::Rebuilder& rebuilder) {
     while (next_level()) {
     }
@@ -135,7 +135,7 @@ class Joiner {
     return true;
   }
 
-  /// The reads of a stage that are not of the level before.
+  /// The reads of a stage, without those of the level before.
   std::vector<const Access*> others(int s, int before) const {
     std::vector<const Access*> reads;
     for (const Access& a : dag_.info(s).reads) {
@@ -164,7 +164,7 @@ class Joiner {
 
   int before(size_t branch) const { return levels_.empty() ? -1 : levels_.back().stages[branch]; }
 
-  /// Whether a branch's stage is the first branch's of other constants.
+  /// Whether a stage of branch `b` equals that of the first branch except for constants.
   bool add_branch(Level& level, size_t b) const {
     const Operation &own = op(level.stages[b]), &first = op(level.stages[0]);
     if (!same_extents(own.axes(), first.axes(), column_) ||
@@ -203,7 +203,7 @@ class Joiner {
     return true;
   }
 
-  /// Nothing that would have been an epilogue reads the results.
+  /// Whether no reader of the results would have been an epilogue.
   bool ends_well() const {
     if (levels_.empty()) return false;
     const std::vector<int>& last = levels_.back().stages;
@@ -290,7 +290,7 @@ class Joiner {
   std::vector<Level> levels_;
 };
 
-/// Whether `b` is a product like `a` of the same input.
+/// Whether `b` is a product of the same form and input as `a`.
 bool alike(const ComputeDag& dag, const Product& a, const Product& b) {
   if (a.column != b.column || !a.input->tensor.same_as(b.input->tensor)) return false;
   return same_extents(dag.stage(a.stage).axes(), dag.stage(b.stage).axes(), a.column);
@@ -300,8 +300,8 @@ bool alike(const ComputeDag& dag, const Product& a, const Product& b) {
 
 std::vector<Tensor> join_products(const PassContext& context) {
   const ComputeDag& dag = context.dag;
-  // The templates for GPUs choose tiles for the products as they are; joined ones were not
-  // measured.
+  // On GPUs the products stay apart: the templates choose tiles for each, and joined products were
+  // not measured.
   if (context.target.is_cuda()) return dag.outputs();
   std::vector<std::vector<Product>> groups;
   for (int s = 0; s < dag.size(); ++s) {

@@ -54,7 +54,7 @@ bool keeps_order(const Operation& mover) {
   const Tensor from = tensor_of(load->buffer), to = mover.output(0);
   if (!from || from.size() != to.size() || to.size() == 0) return false;
   std::vector<Expr> own;
-  std::vector<VarBinding> single;  // an axis of one element stays at 0
+  std::vector<VarBinding> single;  // axes of one element, which stay at 0
   for (const Axis& a : mover.axes()) {
     own.emplace_back(a);
     if (a.extent() == 1) single.push_back({a.var(), Expr(0)});

@@ -1,4 +1,4 @@
-// Which passes there are, and the order in which they run.
+// The list of all passes, and the order in which they run.
 #include <algorithm>
 
 #include "heddle/support/edit_distance.h"
@@ -16,8 +16,8 @@ struct Step {
   Pass pass;
 };
 
-// Views show when transposes beside them are gone, and have to be found before their readers read
-// through them. Parts of joined products are slices, which are movers.
+// Views become visible when the transposes beside them are gone. They must be found before their
+// readers read through them. Parts of joined products are slices, which are movers.
 constexpr Step kSteps[] = {
     {"fold_constants", fold_constants}, {"fold_movers", join_movers},
     {"fold_views", fold_views},         {"fold_movers", fold_movers},

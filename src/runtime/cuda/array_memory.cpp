@@ -43,7 +43,7 @@ void copy_bytes(void* to, Device to_device, const void* from, Device from_device
     return;
   } else {
     DeviceState& source = device_state(from_device.index);
-    // The queues of the source and of the target are not ordered with each other.
+    // The streams of the source and of the target are not ordered with each other.
     source.enter();
     source.check(source.api->stream_synchronize(current_stream(source.index)),
                  "cuStreamSynchronize");

@@ -30,8 +30,8 @@ void DeviceCalls::launch_or_run(std::span<const NDArray> arrays, Run run) {
   const auto at = std::find_if(known_.begin(), known_.end(),
                                [&](const Known& k) { return k.addresses == addresses; });
   if (at == known_.end()) {
-    // The first call loads code and prepares constants. A graph is made for arrays that are used
-    // again.
+    // The first call loads code and prepares constants. A graph is captured only for arrays that
+    // are used again.
     run(arrays);
     known_.push_front({std::move(addresses), {}});
     if (known_.size() > kGraphs) known_.pop_back();
@@ -47,7 +47,7 @@ void DeviceCalls::launch_or_run(std::span<const NDArray> arrays, Run run) {
 
 void DeviceCalls::run_here(std::span<const NDArray> arrays, Run run) {
   const int device = arrays[0].device().index;
-  // Within a capture of the caller the kernels become part of it.
+  // While the caller captures a graph, the kernels become part of it.
   if (capture_of(device) != nullptr) return run(arrays);
   const Stream stream = Stream::current(device);
   if (last_) stream.wait(*last_);
@@ -61,7 +61,8 @@ void DeviceCalls::run_staged(std::span<const KernelArg> args, std::span<const ND
   const Device device = Device::cuda();
   refuse_in_capture(device.index, "a call with arrays on the CPU");
   if (staged_.empty()) {
-    // One set for all calls, whatever arrays they pass: one graph serves them all.
+    // All calls share one set of device arrays, whatever arrays they pass, so that one graph serves
+    // them.
     for (const NDArray& a : arrays) {
       staged_.push_back(NDArray::empty(a.shape(), a.dtype(), device));
     }

@@ -11,7 +11,7 @@
 namespace heddle::cuda {
 namespace {
 
-// Buffers of a call that need no allocation.
+// The largest number of buffers of a call that needs no heap allocation.
 constexpr std::size_t kOnStack = 64;
 
 }  // namespace
@@ -30,7 +30,8 @@ struct Executable::Loaded {
     api::StreamHandle stream = nullptr;
     std::vector<NDArray> arrays;
   };
-  std::deque<Scratch> scratch;  // of each stream: calls on two streams run at the same time
+  std::deque<Scratch>
+      scratch;  // one for each stream, because calls on two streams may run at the same time
 
   void load(const std::vector<Launch>& launches, std::vector<Step>& steps) const {
     for (const Launch& launch : launches) {
@@ -41,12 +42,12 @@ struct Executable::Loaded {
     }
   }
 
-  // Zeroed at once and not on the current stream, because a captured graph would zero it at each
-  // replay.
+  // The workspaces are zeroed at once and not in the current stream, because a captured graph would
+  // zero them at each replay.
   std::vector<NDArray> allocate(const std::vector<Workspace>& workspaces) const {
     std::vector<NDArray> arrays;
     const int index = device->index;
-    // The block may have belonged to another array whose work is still in the queue.
+    // The block may have belonged to another array, and work on that may still be in the stream.
     if (capture_of(index) == nullptr) {
       device->check(device->api->stream_synchronize(current_stream(index)), "cuStreamSynchronize");
     }
@@ -107,7 +108,7 @@ void launch_all(DeviceState& device, const Steps& steps, std::span<void* const> 
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       params[i] = &buffers[static_cast<std::size_t>(wanted[i])];
     }
-    // The driver copies parameters at the launch.
+    // The driver copies the parameters at the launch.
     std::array<api::TensorMapBytes, kMostMaps> maps;
     for (std::size_t i = 0; i < step.launch->maps.size(); ++i) {
       const TensorMap& map = step.launch->maps[i];
@@ -178,7 +179,7 @@ Executable::Loaded& Executable::loaded(int device) const {
 }
 
 void Executable::run(int device, std::span<void* const> buffers) const {
-  if (program_->launches.empty()) return;  // none of its outputs has an element
+  if (program_->launches.empty()) return;  // no output of the program has an element
   Loaded& l = loaded(device);
   l.device->enter();
   const api::StreamHandle stream = current_stream(device);
@@ -193,7 +194,7 @@ void Executable::prepare(int device, std::span<void* const> buffers) const {
   Loaded& l = loaded(device);
   l.device->enter();
   const std::vector<NDArray> workspaces = l.allocate(program_->workspaces);
-  // Work that fills the constant arguments may still be in the current queue.
+  // Work that fills the constant arguments may still be in the current stream.
   if (capture_of(device) == nullptr) {
     l.device->check(l.device->api->stream_synchronize(current_stream(device)),
                     "cuStreamSynchronize");

@@ -35,7 +35,7 @@ struct Graph::Impl {
   std::size_t size = 0;
   Captured captured;
   std::mutex mutex;
-  std::vector<Stream> launched_on;  // the last launches of each stream are waited for
+  std::vector<Stream> launched_on;  // streams whose last launches must be waited for
 
   ~Impl() {
     DeviceState* d = find_device_state(device);

@@ -43,7 +43,7 @@ api::DevicePtr MemoryPool::allocate(DeviceState& device, std::size_t bytes,
   if (block == 0) {
     api::Result result = device.api->mem_alloc(&block, capacity);
     if (result == api::kOutOfMemory && stats_.cached_bytes > 0) {
-      // Cached blocks may still be in use by work in a queue.
+      // Work that is in a stream may still use cached blocks.
       device.check(device.api->ctx_synchronize(), "cuCtxSynchronize");
       release_locked(device);
       result = device.api->mem_alloc(&block, capacity);

@@ -22,7 +22,7 @@ Module Module::load(std::string_view code, int device, const std::string& name) 
   module.impl_ = std::make_shared<Impl>();
   module.impl_->device = device;
   module.impl_->name = name;
-  // The driver reads PTX up to a zero byte.
+  // The driver reads PTX up to a terminating zero byte, which std::string provides.
   const std::string image(code);
   char log[4096] = {};
   int options[] = {api::kJitErrorLog, api::kJitErrorLogBytes};

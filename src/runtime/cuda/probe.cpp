@@ -26,7 +26,7 @@ void copy_text(char* to, std::size_t size, const std::string& text) {
   to[n] = '\0';
 }
 
-// The child writes a header, then a Wire for each device.
+// The child writes a Header, then one Wire for each device.
 struct Header {
   int count = 0;
   char reason[512] = {};

@@ -48,7 +48,8 @@ Environment& environment() {
                if (old == nullptr) return;
                auto* fresh = new Environment;
                fresh->forked = old->initialised;
-               if (old->loaded && old->own == nullptr) {  // none, or a test's
+               if (old->loaded &&
+                   old->own == nullptr) {  // no driver was found, or the API is that of a test
                  fresh->api = old->api;
                  fresh->missing = old->missing;
                  fresh->loaded = true;
@@ -166,7 +167,7 @@ DeviceState* find_device_state(int index) noexcept {
 
 void DeviceState::enter() {
   if (is_lost()) throw_lost();
-  // Another library may have changed it since; asking costs some ten nanoseconds.
+  // Another library may have changed the current context. Asking takes about ten nanoseconds.
   api::Context current = nullptr;
   api->ctx_get_current(&current);
   if (current != context) check(api->ctx_set_current(context), "cuCtxSetCurrent");

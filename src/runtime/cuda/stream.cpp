@@ -141,7 +141,7 @@ bool Event::wait_for(double seconds) const {
   while (!done()) {
     const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
     if (waited > seconds) return false;
-    // Short waits spin; long ones yield the core to compiling threads.
+    // Short waits spin. Long waits yield the core, so that other threads can compile.
     if (waited > 2e-3) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     } else {

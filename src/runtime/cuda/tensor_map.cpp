@@ -31,7 +31,7 @@ api::TensorMapBytes encode(DeviceState& device, const TensorMap& map, void* addr
         "CUDA 12.0",
         {}, "install a newer driver");
   }
-  // Innermost first.
+  // The driver takes the innermost dimension first.
   const std::size_t rank = map.shape.size();
   unsigned long long extents[kMostDims] = {}, strides[kMostDims] = {};
   unsigned box[kMostDims], element_strides[kMostDims];
@@ -41,7 +41,7 @@ api::TensorMapBytes encode(DeviceState& device, const TensorMap& map, void* addr
   for (std::size_t d = 0; d < rank; ++d) {
     extents[d] = static_cast<unsigned long long>(map.shape[rank - 1 - d]);
     bytes *= extents[d];
-    strides[d] = bytes;  // of the next dimension
+    strides[d] = bytes;  // the stride of the next dimension
   }
   box[0] = static_cast<unsigned>(kRowBytes / map.element_bytes);
   box[rank - 1 - static_cast<std::size_t>(map.row_dim)] = static_cast<unsigned>(map.rows);

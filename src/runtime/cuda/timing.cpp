@@ -13,7 +13,8 @@ using Sets = std::vector<std::vector<NDArray>>;
 
 constexpr int kFewestLaunches = 4;
 constexpr int kMostLaunches = 4096;
-// Graphs in the queue at a time: the host must not wait between a graph and its event.
+// The number of graphs in the queue at a time. The host must not wait between a graph and its
+// event.
 constexpr int kBatch = 10;
 
 std::int64_t bytes_of(std::span<const NDArray> arguments) {
@@ -22,7 +23,7 @@ std::int64_t bytes_of(std::span<const NDArray> arguments) {
   return bytes;
 }
 
-// Thrown past the deadline, only within this file.
+// Thrown after the deadline and caught in this file.
 struct DeadlinePassed {
   std::string reason;
 };
@@ -62,8 +63,8 @@ class TimedRun {
  private:
   void call(std::size_t i) { kernels_[i % sets_.size()].call(sets_[i % sets_.size()]); }
 
-  // Abandoned before the stack unwinds, because a destructor must not wait for work that never
-  // ends.
+  // After the deadline the stream is abandoned before the stack unwinds, because a destructor must
+  // not wait for work that never ends.
   void wait(const Event& event) const {
     if (event.wait_for(options_.deadline_s)) return;
     const std::string reason = "kernel '" + kernels_[0].name() + "' did not end within " +
@@ -85,7 +86,8 @@ class TimedRun {
     if (options_.launches > 0) return options_.launches;
     const double wanted = std::ceil(options_.graph_s / std::max(seconds, 1e-7));
     int n = static_cast<int>(std::clamp<double>(wanted, kFewestLaunches, kMostLaunches));
-    // Cold means every set in turn; the graph begins with the first one again.
+    // For cold caches each set is used in turn, so the number of launches is a multiple of the
+    // sets.
     const int sets = static_cast<int>(sets_.size());
     if (n * seconds < options_.budget_s / 4) n = (n + sets - 1) / sets * sets;
     return std::min(n, kMostLaunches);
@@ -104,7 +106,7 @@ class TimedRun {
       for (int i = 1; i <= n; ++i) {
         graph.launch(stream_);
         marks[static_cast<std::size_t>(i)].record(stream_);
-        // Long graphs are not queued together, and each one is waited for.
+        // Long graphs are not queued together. Each one is waited for.
         if (!samples.empty() && samples.back() * timing.launches > options_.budget_s / kBatch) {
           wait(marks[static_cast<std::size_t>(i)]);
         }

@@ -1,4 +1,4 @@
-// Picks that somebody says: by name, by an environment variable, or by a chooser.
+// Picks that the user determines: by name, by an environment variable, or by a chooser.
 #include <algorithm>
 #include <cstdlib>
 
@@ -9,7 +9,8 @@
 namespace heddle {
 namespace {
 
-/// What HEDDLE_PICK says of a kernel: "NAME", or "kernel=NAME,other=NAME".
+/// The variant that HEDDLE_PICK names for a kernel: "NAME" for all kernels, or
+/// "kernel=NAME,other=NAME".
 std::string forced_by_variable(const std::string& kernel) {
   const char* value = std::getenv("HEDDLE_PICK");
   const std::string list = value != nullptr ? value : "";
@@ -18,7 +19,7 @@ std::string forced_by_variable(const std::string& kernel) {
     const size_t end = std::min(list.find(',', begin), list.size());
     const std::string item = list.substr(begin, end - begin);
     begin = end + 1;
-    const size_t equals = item.rfind('=');  // kernels' names may have some
+    const size_t equals = item.rfind('=');  // names of kernels may contain '='
     if (equals == std::string::npos) {
       throw_user_error("HEDDLE_PICK has '" + item + "' among pairs", {},
                        "write KERNEL=VARIANT,KERNEL=VARIANT, or one VARIANT for all");

@@ -1,4 +1,4 @@
-// Picks by measuring, now or in a run that is remembered.
+// Picks by measurement, made now or remembered from an earlier run.
 #include <algorithm>
 #include <cstdio>
 
@@ -18,7 +18,7 @@ std::string hex16(uint64_t value) {
 
 }  // namespace
 
-// The code of all variants, the target and the shapes. Empty where some code is not known.
+// A key of the code of all variants, the target and the shapes. Empty where some code is not known.
 std::string MultiKernel::Impl::key_of(const Call& call) const {
   std::string all = facts.target + "\n" + call.shapes + "\n";
   for (const size_t v : call.applicable) {
@@ -87,7 +87,7 @@ int MultiKernel::Impl::measure(const Call& call, PickRow& row) {
     };
     racers.push_back(std::move(r));
   }
-  // Arrays on the CPU would make the copies to the GPU part of every time.
+  // With arrays on the CPU, every time would include copies to the GPU, so they are copied first.
   std::vector<NDArray> arrays(call.arrays.begin(), call.arrays.end());
   int64_t copied = 0;
   if (on_gpu() && call.device.is_cpu()) {

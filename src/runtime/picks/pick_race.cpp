@@ -15,16 +15,18 @@ namespace {
 
 constexpr int kFewestRounds = 5;
 constexpr int kMostRounds = 25;
-// A sample is at least so long, which the clock and, on a GPU, the launch make necessary.
+// The least length of a sample. The resolution of the clock and, on a GPU, the launch demand it.
 constexpr double kSampleSeconds = 30e-6;
 constexpr double kGpuSampleSeconds = 300e-6;
 constexpr int kMostCalls = 1000;
-// Slower than the best by this factor in its second call: it takes no part in the rounds.
+// A variant that is slower than the best by this factor in its second call takes no part in the
+// rounds.
 constexpr double kHopeless = 4;
 // A kernel on a GPU that runs longer than this is taken to hang.
 constexpr double kHangSeconds = 60;
 
-// Bytes that are no likely answer, so that an element that is never written is seen.
+// Fills an array with bytes that are unlikely results, so that elements that are never written are
+// found.
 void poison(const NDArray& a) {
   if (!a.device().is_cpu()) return a.fill(a.dtype().is_float() ? std::nan("") : 1);
   std::memset(a.data(),
@@ -83,7 +85,7 @@ class Race {
     return false;
   }
 
-  // Scratch arrays for what is written, and where answers go that the caller's arrays cannot keep.
+  // Makes scratch arrays for the outputs, and for results that the caller's arrays cannot hold.
   bool make_room() {
     int64_t written = 0;
     for (size_t i = 0; i < given_.size(); ++i) written += args_[i].output ? given_[i].bytes() : 0;
@@ -99,14 +101,14 @@ class Race {
     return true;
   }
 
-  // Outputs as the caller gave them.
+  // Sets outputs to the values that the caller gave them.
   void restore(std::span<const NDArray> arrays) const {
     for (size_t i = 0; i < given_.size(); ++i) {
       if (args_[i].output) arrays[i].copy_from(given_[i]);
     }
   }
 
-  // Compiles the racer, runs it twice and compares its answer.
+  // Compiles the variant, runs it twice and compares its result.
   void try_out(size_t i) {
     if (late()) {
       result_.note = "the time was up before all variants had run";
@@ -147,7 +149,8 @@ class Race {
     }
   }
 
-  // "" where the scratch outputs are what the reference gave, within the tolerance.
+  // Empty where the scratch outputs equal those of the reference within the tolerance; otherwise
+  // the difference in words.
   std::string difference() const {
     size_t output = 0;
     for (size_t i = 0; i < given_.size(); ++i) {
@@ -180,7 +183,7 @@ class Race {
     throw_runtime_error(reason);
   }
 
-  // The time of a call, as the mean of `calls` of them.
+  // The time of one call in seconds, as the mean of `calls` calls.
   double sample(size_t i, int calls) {
     if (in_place_) restore(scratch_);
     const auto call = [&] {
@@ -204,7 +207,7 @@ class Race {
     return seconds / calls;
   }
 
-  // Rounds of all racers that still have a chance, in an order that changes.
+  // Times all variants that still have a chance in rounds, in an order that changes.
   void rounds() {
     double best = std::numeric_limits<double>::infinity();
     for (size_t i = 0; i < racers_.size(); ++i) {
@@ -212,7 +215,7 @@ class Race {
     }
     for (size_t i = 0; i < racers_.size(); ++i) {
       if (!works(i)) continue;
-      // One slow call may be the machine's fault, three are not.
+      // Other programs may slow one call down, but hardly three.
       for (int again = 0; again < 2 && first_[i] > kHopeless * best && !late(); ++again) {
         first_[i] = std::min(first_[i], sample(i, 1));
       }
@@ -237,13 +240,13 @@ class Race {
       if (rounds_ % 2 == 1) std::reverse(racing.begin(), racing.end());
       for (const size_t i : racing) result_.times[i].seconds.push_back(sample(i, calls[i]));
     }
-    // A racer without a rival, or without time for a round, has the time of its second call.
+    // A variant without a rival, or without time for a round, keeps the time of its second call.
     for (const size_t i : racing) {
       if (result_.times[i].seconds.empty()) result_.times[i].seconds = {first_[i]};
     }
   }
 
-  // Those that work and are not hopeless, in their order.
+  // The variants that work and are not hopeless, in their order.
   std::vector<size_t> in_rounds() const {
     std::vector<size_t> racing;
     for (size_t i = 0; i < racers_.size(); ++i) {
@@ -252,7 +255,7 @@ class Race {
     return racing;
   }
 
-  // The first racer that works and is not hopeless wins ties.
+  // Decides the pick. The first variant that works and is not hopeless wins ties.
   void decide() {
     const std::vector<size_t> racing = in_rounds();
     const int base = racing.empty() ? -1 : static_cast<int>(racing[0]);
@@ -288,8 +291,8 @@ class Race {
   const PickOptions& options_;
   std::vector<NDArray> given_, scratch_, answer_;
   std::vector<std::function<void(std::span<const NDArray>)>> runs_;
-  std::vector<double> first_;   ///< the time of each racer's second call
-  std::vector<bool> hopeless_;  ///< slower by far than another one
+  std::vector<double> first_;   ///< seconds of the second call of each variant
+  std::vector<bool> hopeless_;  ///< far slower than another variant
   Device device_ = Device::cpu();
   bool in_place_ = false;
   int reference_ = -1;

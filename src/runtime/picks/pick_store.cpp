@@ -31,7 +31,7 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// A key is a name in a folder, and users type it.
+// A key becomes the name of a file, and users type it.
 void check_key(const std::string& key) {
   const bool good = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
@@ -51,7 +51,7 @@ void make_folder(const std::string& folder) {
 }  // namespace
 
 PickLock::~PickLock() {
-  if (fd_ >= 0) ::close(fd_);  // which releases the lock
+  if (fd_ >= 0) ::close(fd_);  // closing releases the lock
 }
 
 PickStore::PickStore(std::string folder) : folder_(std::move(folder)) {}
@@ -81,14 +81,14 @@ std::optional<PickRow> PickStore::find(const std::string& key, std::string* prob
     if (row.key == key) return row;
     if (problem != nullptr) *problem = path + ": the pick is of another key, '" + row.key + "'";
   } catch (const Error& e) {
-    // It may have been forgotten between the two looks.
+    // Another process may have removed the entry between the two tests.
     if (problem != nullptr && fs::exists(path, error)) *problem = path + ": " + e.message;
   }
   return std::nullopt;
 }
 
-// What a writer of this key that was killed left behind. The caller holds the lock of the key, so
-// nobody writes it now.
+// Removes files that a killed writer of this key left behind. The caller holds the lock of the key,
+// so no writer is active.
 void PickStore::remove_left_overs(const std::string& key) const {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
@@ -135,8 +135,8 @@ std::vector<PickRow> PickStore::all(std::vector<std::string>* problems) const {
   return rows;
 }
 
-// Locks of open file descriptions (fcntl, F_OFD_SETLK) on one byte of one file: they exclude
-// threads too, and no file for each key is left behind.
+// Locks one byte of one file by an open file description lock (fcntl, F_OFD_SETLK). Such locks
+// exclude threads too, and no file for each key remains.
 std::optional<PickLock> PickStore::lock(const std::string& key, double seconds) const {
   check_key(key);
   make_folder(folder_);
@@ -150,7 +150,8 @@ std::optional<PickLock> PickStore::lock(const std::string& key, double seconds) 
   struct flock range{};
   range.l_type = F_WRLCK;
   range.l_whence = SEEK_SET;
-  range.l_start = static_cast<off_t>(hash_string(key) >> 2);  // any place of a file has a lock
+  range.l_start =
+      static_cast<off_t>(hash_string(key) >> 2);  // a lock may lie beyond the end of the file
   range.l_len = 1;
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();

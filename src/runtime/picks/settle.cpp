@@ -1,5 +1,5 @@
-// How a multi-kernel picks a variant for a call: the reasons in their order, and what a pick leads
-// to. What users say is in chosen_pick.cpp, what was measured in measured_pick.cpp.
+// How a multi-kernel picks a variant for a call: the possible reasons in order, and the effects of
+// a pick. chosen_pick.cpp has the picks of users, measured_pick.cpp those by measurement.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -46,7 +46,7 @@ Kernel MultiKernel::Impl::compiled(size_t variant) {
 
 void MultiKernel::Impl::call_function(const Settled& settled,
                                       std::span<const NDArray> arrays) const {
-  // The table was asked for the free extents alone.
+  // The look-up in the table compared the free extents only.
   if (settled.extents.empty()) {
     check_arguments(facts.name, args, arrays, on_gpu());
     return settled.function(arrays);
@@ -96,7 +96,7 @@ PickRow MultiKernel::Impl::settle(std::span<const NDArray> arrays, Settled* sett
                         "add a variant for any shape, such as a function");
   }
   call.key = key_of(call);
-  // A call from a variant, or from a thread that a variant waits for, must not wait for the pick.
+  // A call that a variant makes, or a thread that a variant waits for, must not wait for the pick.
   std::unique_lock lock(settling, std::defer_lock);
   const bool nested = settler.load() == std::this_thread::get_id();
   if (nested || !lock.try_lock_for(std::chrono::duration<double>(2 * options.seconds + 30))) {
@@ -172,7 +172,8 @@ void MultiKernel::Impl::keep(const Call& call, const PickRow& row, const Settled
     table.add(settled);
     rows.push_back(row);
   }
-  // What the others prepared of constants is not needed any more, as far as is known.
+  // Constants that the other variants prepared are released, because they are not expected to be
+  // needed.
   for (const size_t v : call.applicable) {
     if (v != settled.variant && row.reason == PickReason::Measured && variants[v].kernel) {
       variants[v].kernel.refresh();
