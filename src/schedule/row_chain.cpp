@@ -20,6 +20,9 @@ namespace {
 // Shorter axes give no register tile, and one operand is read only once.
 constexpr int64_t kLeastExtent = 8;
 
+// Tiles of rows for each thread, so that threads end at about the same time.
+constexpr int64_t kLeastTiles = 4;
+
 }  // namespace
 
 RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int output_stage)
@@ -37,22 +40,29 @@ RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int 
     has_rows_[static_cast<size_t>(s)] = has_rows(s) ? 1 : 0;
   int64_t lead = 1, row_bytes = 0, shared = shared_bytes(anchor);
   for (size_t d = 0; d < rows_; ++d) lead *= axes[d].extent();
-  bool product = false;
+  bool product = false, row_reduction = false;
   for (int s = 0; s < anchor; ++s) {
     if (dag.info(s).stage_class == StageClass::Placeholder || !has_rows_[static_cast<size_t>(s)])
       continue;
     row_bytes =
         std::max(row_bytes, dag.info(s).points / lead * dag.stage(s).output(0).dtype().bytes());
+    row_reduction |= dag.info(s).stage_class == StageClass::SimpleReduction;
     if (dag.info(s).stage_class != StageClass::ComplexReduction) continue;
     product = true;
     shared += shared_bytes(s);
   }
   // Every block of R rows reads again what the blocks share. In return it saves two or more passes
   // over R rows of each stage. With R chosen so that the rows of two stages fill half of L2, the
-  // saved passes are larger as long as the shared data is smaller than L2. Nothing is saved where
-  // all rows stay in L2.
+  // saved passes are larger as long as the shared data is smaller than L2.
+  // Where all rows together stay in the cache, the first product with its epilogue and the second
+  // one are as good apart. With reductions of rows between them (a softmax) a chain has one
+  // parallel loop in place of four: attention of 12x48x48x64 takes 0.92 of the time on one thread
+  // and 0.66 on two (AVX-512, 2 MiB of L2). But only rows are shared out among threads
+  // then.
+  const bool in_cache = lead * row_bytes <= target.l2_bytes;
+  const bool enough_rows = lead >= kLeastTiles * kLeastExtent * target.cores;
   worth_ = product && kLeastExtent * 2 * row_bytes <= target.l2_bytes / 2 &&
-           shared <= target.l2_bytes && lead * row_bytes > target.l2_bytes;
+           shared <= target.l2_bytes && (!in_cache || (row_reduction && enough_rows));
 }
 
 bool RowChain::has_rows(int s) const {

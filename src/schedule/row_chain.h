@@ -20,8 +20,9 @@ bool reads_own_rows(const ComputeDag& dag, int s, int reader, size_t rows);
 ///   out[h, i, d] = sum(weights[h, i, j] * value[h, j, d])   rows h, i, so `the anchor`
 ///
 /// Instead of all scores, then all weights, then all results, a block of rows can go through all of
-/// them. It is worth it where another product is among them, the operands that blocks share fit the
-/// second cache, and all rows together do not.
+/// them. It is worth it where another product is among them and the operands that blocks share fit
+/// the second cache. Where all rows together fit it as well, reductions of rows must lie between
+/// the products, and the rows must be enough for all threads.
 class RowChain {
  public:
   RowChain(const ComputeDag& dag, const Target& target, int anchor, int output_stage);

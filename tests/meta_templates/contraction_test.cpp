@@ -266,9 +266,10 @@ selftest::RandomProgram attention(int64_t heads, int64_t l, int64_t d) {
 
 TEST(Contraction, AttentionGoesThroughTheCachesABlockOfRowsAtATime) {
   const selftest::RandomProgram p = attention(4, 200, 16);
-  auto schedule = [&](int64_t l2) {
+  auto schedule = [&](int64_t l2, int cores = avx2().cores) {
     Target t = avx2();
     t.l2_bytes = l2;
+    t.cores = cores;
     const Template tmpl = make_template(ComputeDag(p.outputs), t);
     return tmpl.instantiate(tmpl.default_config()).to_text();
   };
@@ -276,9 +277,13 @@ TEST(Contraction, AttentionGoesThroughTheCachesABlockOfRowsAtATime) {
   EXPECT_THAT(blocks, HasSubstr("attention.split(i1, 54)"));  // 9 tiles of 6 rows
   for (const char* stage : {"matmul", "softmax_max", "softmax_exp", "softmax_sum", "softmax_scale"})
     EXPECT_THAT(blocks, HasSubstr(std::string(stage) + ".compute_at(attention, i0.i1.o")) << stage;
-  // All scores stay in the cache, or the keys and values of a head do not.
-  for (int64_t l2 : {int64_t{8} << 20, int64_t{16} << 10})
-    EXPECT_THAT(schedule(l2), ::testing::Not(HasSubstr("matmul.compute_at(attention, i0.i1.o")));
+  // All scores stay in the cache: one parallel loop serves all stages, where threads have rows
+  // enough.
+  const char* in_blocks = "matmul.compute_at(attention, i0.i1.o";
+  EXPECT_THAT(schedule(8 << 20), HasSubstr(in_blocks));
+  EXPECT_THAT(schedule(8 << 20, 64), ::testing::Not(HasSubstr(in_blocks)));
+  // The keys and values of a head do not fit the cache.
+  EXPECT_THAT(schedule(16 << 10), ::testing::Not(HasSubstr(in_blocks)));
 }
 
 // Rows of scores that are cut into blocks along the last product leave no loop that all of a row's

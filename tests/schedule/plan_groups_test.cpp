@@ -124,10 +124,28 @@ TEST(PlanGroups, RowsOfAttentionGoThroughItsStagesTogetherOnACpu) {
   };
   Target cpu = Target::parse("llvm -mcpu=haswell");
   cpu.l2_bytes = 512 << 10;
-  EXPECT_EQ(chains(&cpu), "attention: matmul softmax_max softmax_exp softmax_sum softmax_scale\n");
+  const char* whole = "attention: matmul softmax_max softmax_exp softmax_sum softmax_scale\n";
+  EXPECT_EQ(chains(&cpu), whole);
+  cpu.l2_bytes = 8 << 20;  // holds all scores
+  EXPECT_EQ(chains(&cpu), whole);
   const Target gpu = Target::parse("cuda -gpu=a100");
   for (const Target* other : {static_cast<const Target*>(nullptr), &gpu})
     EXPECT_EQ(chains(other).find(": "), std::string::npos) << chains(other);
+}
+
+TEST(PlanGroups, ProductsWithoutReductionsBetweenThemStayApartWhereTheirRowsStayInTheCache) {
+  const Tensor x = placeholder({256, 64}), w = placeholder({64, 96}), u = placeholder({96, 64});
+  const Tensor y = ops::matmul(ops::relu(ops::matmul(x, w)), u);
+  const ComputeDag dag({y});
+  auto groups_in_chains = [&](int64_t l2_bytes) {
+    Target cpu = Target::parse("llvm -mcpu=haswell");
+    cpu.l2_bytes = l2_bytes;
+    int n = 0;
+    for (const StageGroup& g : plan_groups(dag, &cpu)) n += g.chain.empty() ? 0 : 1;
+    return n;
+  };
+  EXPECT_EQ(groups_in_chains(1 << 20), 0);
+  EXPECT_EQ(groups_in_chains(48 << 10), 1);  // holds the weights, and half of the rows
 }
 
 }  // namespace
