@@ -9,8 +9,9 @@ namespace {
 
 using Operands = std::vector<const Access*>;
 
-// Number of consecutive rows that share a vector operand: all, or those of a group where the row
-// only says which (a grouped convolution: channels of floordiv(filter, filters of a group)).
+// The number of consecutive rows that share a vector operand. It is all rows, or the rows of a
+// group where the row only selects the group (a grouped convolution, whose channels depend on
+// floordiv(filter, filters of a group)).
 int64_t rows_of_a_group(const Access& vector, const Axis& m) {
   int64_t rows = m.extent();
   if (!vector.depends_on(m)) return rows;
@@ -35,9 +36,9 @@ bool reads_reduction(const Access& a, const Operation& op) {
                      [&](const Axis& k) { return a.depends_on(k); });
 }
 
-// Whether a window slides along `axis` over operand `a`: vectors along it are not aligned, and
-// where it is strided, they are not in a row either. A copy of `a` that mends both is paid for by a
-// deep reduction.
+// Whether a window slides along `axis` over operand `a`. Vectors along such an axis are not
+// aligned, and with a stride they are not contiguous either. A copy of `a` mends both, and a deep
+// reduction pays for it.
 bool slides(const Access& a, const Axis& axis, const Operation& op, int64_t depth) {
   constexpr int64_t kDeep = 256;
   const auto& index = a.affine.back();
@@ -50,11 +51,11 @@ bool slides(const Access& a, const Axis& axis, const Operation& op, int64_t dept
          });
 }
 
-// Vectors along an axis that fills only one, and that not to the brim, are few accumulators and as
-// many loads; along one that a window slides over they are loads across lines. Where a constant
-// (packed once) is read along a longer axis, vectors go there, and the results, which are few
-// beside a deep reduction, are stored one by one: channels of a convolution in NCHW. -1: there is
-// none.
+// An axis of a constant operand, packed once, that serves as the vector axis in place of a poor
+// one; -1 where there is none. A poor axis fills only part of a vector, which gives few
+// accumulators and as many loads, or a window slides over it, whose loads cross cache lines. The
+// results are then stored one by one, but there are few of them beside a deep reduction. An example
+// is the channels of a convolution in NCHW.
 int constant_vector_axis(const ComputeDag& dag, const Operation& op, const Operands& operands,
                          int64_t lanes) {
   constexpr int64_t kDeep = 64;
@@ -77,8 +78,8 @@ int constant_vector_axis(const ComputeDag& dag, const Operation& op, const Opera
   return -1;
 }
 
-// Stores should be contiguous, so the last axis unless it is too short to fill a vector and another
-// is not.
+// The vector axis is the last axis, so that stores are contiguous, unless that axis is too short to
+// fill a vector and another one is not.
 int vector_axis(const Operation& op, const Operands& operands, int64_t lanes) {
   const std::vector<Axis>& axes = op.axes();
   size_t last = axes.size() - 1;
@@ -94,8 +95,8 @@ int vector_axis(const Operation& op, const Operands& operands, int64_t lanes) {
   return static_cast<int>(last);
 }
 
-// The longest axis that reuses the vector operand; the innermost of equals. Any other axis still
-// gives independent accumulators. -1: there is none.
+// The longest axis that reuses the vector operand; among equals the innermost. Without one, any
+// other axis still gives independent accumulators. -1 where there is no other axis.
 int row_axis(const std::vector<Axis>& axes, const ContractionShape& sh) {
   const auto reuses = [&](const Axis& axis) {
     return sh.vector && rows_of_a_group(*sh.vector, axis) > 1;
@@ -122,7 +123,7 @@ void find_operands(const std::vector<Axis>& axes, const Operands& operands, Cont
   }
 }
 
-// The axes that are neither rows nor vectors, by who depends on them.
+// Sorts the axes that are neither rows nor vectors by the operands that depend on them.
 void sort_other_axes(const std::vector<Axis>& axes, ContractionShape& sh) {
   for (int i = 0; i < static_cast<int>(axes.size()); ++i) {
     if (i == sh.v || i == sh.m) continue;

@@ -1,5 +1,5 @@
-// Results without elements, such as those of an empty batch: there is nothing to schedule, and
-// lowering makes nothing of them.
+// Results without elements, such as those of an empty batch. Nothing is scheduled, and lowering
+// makes no code for them.
 #include "heddle/schedule/template.h"
 
 namespace heddle::meta {

@@ -12,19 +12,19 @@
 //       epilogue(acc) -> output stage                  bias, activation, conversion
 //   } }
 //
-// The knob "reduction" says how the reduction is done:
+// The knob "reduction" determines how the reduction is done:
 //   whole       as above
 //   k_blocked   for k block, column tile, row tile { C += acc }     panels too long for the caches
 //   split_k     parallel for k part, .. { part[..] = acc }          few results, a long reduction
 //               C = sum(part)
 //
-// Products whose rows another product reads (attention) are attached by that one: computed within
-// its blocks of rows (location), with all columns, so that a block goes through both while it is in
-// cache.
+// A product whose rows another product reads (attention) is attached to that product: it is
+// computed within its blocks of rows (location), with all columns, so that both products of a block
+// run while it is in a cache.
 //
-// The axes and operands are found by contraction.h, what the rule sees is contraction_problem.h,
-// the numbers come from contraction_rule.cpp, the knobs are in contraction_knobs.cpp, and copies of
-// operands in operand_copies.cpp. What follows writes the loops.
+// contraction.h finds the axes and operands, contraction_problem.h has the features that the rule
+// sees, contraction_rule.cpp chooses the numbers, contraction_knobs.cpp has the knobs, and
+// operand_copies.cpp copies operands. This file writes the loops.
 #include <array>
 
 #include "common/costs.h"
@@ -40,11 +40,11 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
          !dag.stage(g.anchor).axes().empty() && !streams_one_operand(dag, g.anchor);
 }
 
-/// The loops of the stage that register tiles are written into.
+/// The loops of the stage that stores the register tiles.
 struct HostLoops {
   Loop blocks;              ///< all loops over blocks, fused
   std::vector<Loop> tiles;  ///< over the tiles of a block, outermost first
-  std::vector<Loop> tile;   ///< in a tile: rows (unrolled), vectors (unrolled), lanes
+  std::vector<Loop> tile;   ///< inside a tile: rows (unrolled), vectors (unrolled), lanes
 };
 
 class Recipe {
@@ -71,12 +71,12 @@ class Recipe {
     StageRef acc = c_.has_epilogue() ? anchor : anchor.cache_write();
     const HostLoops h = block_loops(output_stage, 0);
     if (parallel_) output_stage.parallel(h.blocks);
-    // Padding, casts and other producers of an operand may be computed a block at a time.
+    // Padding, casts and other producers of an operand may be computed for one block at a time.
     if (!c_.group.attached) t_.offer_place(output_stage, h.blocks, "block", {}, k_.block_has_batch);
     inside_blocks(acc, 0, output_stage, h);
   }
 
-  // What an iteration of another group's loop reads.
+  // Computes what one iteration of another group's loop reads.
   void within(const StageGroup::Place& place) {
     StageRef anchor = t_.stage(c_.group.anchor), host = t_.stage(place.stage);
     StageRef acc = anchor.cache_write();
@@ -102,13 +102,14 @@ class Recipe {
     anchor.compute_at(host, place.loop);
   }
 
-  // Blocks of the reduction add into the result.
+  // Adds blocks of the reduction to the result.
   void k_blocked() {
     StageRef anchor = t_.stage(c_.group.anchor), output_stage = t_.stage(c_.group.output_stage);
     StageRef block = anchor.rfactor(anchor.reduce_axis(c_.longest), k_.k_block, false);
     HostLoops h;
     if (c_.has_epilogue()) {
-      // A block of the result is finished, then goes through the epilogue while it is in cache.
+      // The epilogue runs on each block of the result as soon as it is complete, while it is in a
+      // cache.
       const HostLoops outer = block_loops(output_stage, 0);
       if (parallel_) output_stage.parallel(outer.blocks);
       anchor.compute_at(output_stage, outer.blocks);
@@ -121,7 +122,7 @@ class Recipe {
     inside_blocks(block, 1, anchor, h);
   }
 
-  // Parts of the reduction are computed in parallel, then added up.
+  // Computes parts of the reduction in parallel and then adds them.
   void split_k() {
     StageRef anchor = t_.stage(c_.group.anchor);
     StageRef parts = anchor.rfactor(anchor.reduce_axis(c_.longest), k_.k_part, false);
@@ -129,7 +130,8 @@ class Recipe {
     const HostLoops h = block_loops(parts, 1);
     parts.parallel(h.blocks);
     inside_blocks(acc, 1, parts, h);
-    // The sum of the parts streams memory: parts outside, vectors inside.
+    // The sum of the parts streams memory, so the parts are the outer loop and vectors the inner
+    // one.
     std::vector<Loop> order = anchor.all_axes();
     auto [outer, lane] = anchor.split(anchor.axis(-1), c_.lanes);
     order.back() = anchor.reduce_axis(0);
@@ -140,8 +142,8 @@ class Recipe {
     output_stage.vectorize(output_stage.split(output_stage.axis(-1), c_.lanes)[1]);
   }
 
-  // Cuts the loops of `h` into blocks and tiles. `first`: leading axes that are not the
-  // declaration's (the parts of a reduction).
+  // Cuts the loops of `h` into blocks and tiles. `first` is the number of leading axes that the
+  // declaration does not have (the parts of a reduction).
   HostLoops block_loops(StageRef h, int first) {
     HostLoops out;
     const auto axis = [&](int i) { return h.axis(first + i); };
@@ -179,7 +181,8 @@ class Recipe {
     return out;
   }
 
-  // Blocks of rows, tiles in a block, rows in a tile. Of a chain a block is so many rows.
+  // Splits rows into blocks, tiles of a block, and rows of a tile. In a chain the size of a block
+  // is given in rows.
   std::array<Loop, 3> split_rows(StageRef h, Loop rows) {
     if (!c_.group.chain.empty()) {
       auto [block, in_block] = h.split(rows, k_.chain_block_rows);
@@ -191,14 +194,15 @@ class Recipe {
     return {block, tile, row};
   }
 
-  // Where nothing is broadcast, no panel of the vector operand is read again: one that comes from
-  // memory is read in its order then, all columns of some rows at a time.
+  // Whether columns are the inner loop. Where nothing is broadcast, no panel of the vector operand
+  // is read again. If the operand comes from memory, it is then read in its order: all columns of
+  // some rows.
   bool columns_inside() const {
     return !sh_.row && sh_.vector && bytes_of(sh_.vector->tensor) > 2 * t_.target().l2_bytes;
   }
 
-  // The register tile and the copies that it reads, for each way to group products and to lay out
-  // channels.
+  // Writes the register tile and the copies that it reads, for each way to group products and to
+  // lay out channels.
   void inside_blocks(StageRef acc, int first, StageRef host, const HostLoops& h) {
     const auto write = [&](int64_t dot, bool channels_last) {
       register_tile(acc, first, host, h.tiles.back(), dot, channels_last);
@@ -219,8 +223,9 @@ class Recipe {
     }
   }
 
-  // Stage `acc` at loop `at` of `host`: all of the reduction, its results in registers. `dot`:
-  // products side by side for one instruction (codegen/llvm/dot_product.cpp).
+  // Computes stage `acc` at loop `at` of `host`, with the whole reduction inside and the results in
+  // registers. `dot` is the number of products that one instruction adds
+  // (codegen/llvm/dot_product.cpp).
   void register_tile(StageRef acc, int first, StageRef host, Loop at, int64_t dot,
                      bool channels_last) {
     std::vector<Loop> order, reduce = acc.all_reduce_axes();
@@ -255,7 +260,7 @@ class Recipe {
     acc.compute_at(host, at);
   }
 
-  // In registers, wherever they go in the end.
+  // Makes the lanes of the accumulators adjacent, whatever the layout of the result is.
   void lay_lanes_side_by_side(StageRef acc, int first) {
     std::vector<StageRef::StorageDim> dims;
     for (int i = 0; i < acc.num_axes(); ++i) {

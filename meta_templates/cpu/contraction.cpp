@@ -108,10 +108,10 @@ int Contraction::innermost_reduce(bool channels_last) const {
   if (channels_last) return grouped->axis;
   const std::vector<Axis>& reduce = op.reduce_axes();
   size_t last = reduce.size() - 1;
-  // The window of a 1x1 convolution is no loop.
+  // The window of a 1x1 convolution is skipped, because it is not a loop.
   while (last > 0 && reduce[last].extent() == 1) --last;
   const Axis* along = shape.row ? row_reduction() : nullptr;
-  constexpr int64_t kShortestRun = 4;  // elements; of fewer, a line is read again for each step
+  constexpr int64_t kShortestRun = 4;  // elements; with a shorter run, each step reads a line again
   for (size_t i = 0; along && i < reduce.size(); ++i) {
     if (reduce[i].same_as(*along) && along->extent() >= kShortestRun) last = i;
   }

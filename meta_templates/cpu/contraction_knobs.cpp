@@ -41,7 +41,7 @@ class Questions {
 
   void tile() {
     std::vector<int64_t> rows{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14}, vectors{1, 2, 3, 4}, cols;
-    // One row reuses nothing: long runs of the vector operand are all there is to gain.
+    // A single row reuses nothing, so only longer runs of the vector operand can gain.
     if (p_.rows == 1) vectors.insert(vectors.end(), {6, 8, 12});
     std::erase_if(rows, [&](int64_t r) { return r > p_.rows; });
     std::erase_if(vectors, [&](int64_t v) { return v > ceil_div(p_.cols, p_.lanes); });
@@ -59,7 +59,8 @@ class Questions {
     const int64_t chosen = t_.chosen(k_.copies.channels_last);
     const int64_t steps = (chosen != 0 ? p_.channel_window : p_.window).extent;
     std::vector<int64_t> values{1, 2, 4};
-    // A short window whole: its loop would end, mispredicted, after a few rounds.
+    // A short window may be unrolled completely, because its loop would end with a misprediction
+    // after a few iterations.
     if (steps <= kShortWindow) values.push_back(steps);
     k_.unroll_k = t_.knob("unroll_k", values, choice_);
   }
@@ -107,7 +108,7 @@ class Questions {
     t_.alias(k_.reduction, "mode");
   }
 
-  // Where the reduction is cut, no group may be.
+  // Requires that a cut of the reduction never cuts a group of products.
   void keep_groups_whole() {
     if (k_.dot.is_const() || c_.longest != c_.grouped->axis) return;
     const int64_t k = p_.longest_reduction;
@@ -124,12 +125,12 @@ class Questions {
   }
 
   void copy_of_vectors() {
-    if (!p_.vector.packable || !p_.row.exists) return;  // nothing of it is used again
+    if (!p_.vector.packable || !p_.row.exists) return;  // no element is used again
     std::vector<int64_t> forms{kAsItLies, kPackWhole};
     if (!p_.vector.constant) forms.push_back(kPackPanels);
     k_.copies.pack_vectors =
         t_.kind("pack_vectors", {"as_it_lies", "whole", "panels"}, choice_, forms);
-    constexpr int64_t kWideEnough = 64;  // columns, of which some may be fetched ahead
+    constexpr int64_t kWideEnough = 64;  // columns from which on prefetching pays
     if (!p_.vector.constant && c_.is_stored(*sh_.vector) && p_.cols >= kWideEnough)
       k_.copies.prefetch_panels = t_.knob("prefetch_panels", {0, 16, 32, 64}, choice_);
   }
@@ -142,7 +143,7 @@ class Questions {
         t_.kind("pack_broadcasts", {"as_it_lies", "tiles", "widened"}, choice_, forms);
   }
 
-  // What is packed is not computed within the blocks.
+  // The producer of a packed operand is not computed within the blocks.
   void keep_sources_at_root() {
     const auto keep = [&](const Access* a, Param pack, std::initializer_list<int64_t> forms) {
       if (pack.is_const()) return;
@@ -153,7 +154,8 @@ class Questions {
     if (p_.halves()) keep(sh_.row, k_.copies.pack_broadcasts, {kWidenInPlace});
   }
 
-  // 16-bit floats are converted in their copies; bytes in copies of pairs for one instruction.
+  // Asks for conversions: 16-bit floats in their copies, and bytes in copies of pairs for one
+  // instruction.
   void widening() {
     if (!p_.narrow) return;
     const auto ask = [&](const char* name, const ContractionProblem::Operand& a, Param pack) {
@@ -165,7 +167,7 @@ class Questions {
     k_.copies.widen_broadcasts = ask("widen_broadcasts", p_.row, k_.copies.pack_broadcasts);
   }
 
-  // Knobs that had another name: records may use it.
+  // A knob that had another name in older records.
   Param ask(const char* name, const char* old_name, std::vector<int64_t> values) {
     const Param knob = t_.knob(name, std::move(values), choice_);
     t_.alias(knob, old_name);

@@ -10,14 +10,15 @@ namespace {
 
 using Problem = ContractionProblem;
 
-// Steps of the reduction from which on its blocks are cut: what L1 and L2 keep of a panel.
+// kPanelSteps: the length of blocks of the reduction, of which L1 and L2 hold a panel.
+// kLongReduction: the length from which on the reduction is cut.
 constexpr int64_t kPanelSteps = 1024, kLongReduction = 1536;
 
-// Vectors of filters read an image that has its channels in planes (NCHW) by a line of memory for
-// each channel. Copied with its channels innermost it is read as one that lies so. The copy takes
-// the whole image and has to pay for itself: a 1x1 window of stride 2 reads a quarter of it. (A
-// Xeon with AVX-512, such windows, time without the copy over that with it: 32 filters 0.34, 80 to
-// 104 filters 0.66 to 0.79, 256 and more 0.98 to 1.06.)
+// Where the image has its channels in planes (NCHW), vectors of filters read one cache line for
+// each channel. A copy with channels innermost avoids that. It copies the whole image and must pay
+// for itself: a 1x1 window of stride 2 reads a quarter of the image. (Such windows on a Xeon with
+// AVX-512, time without the copy over time with it: 32 filters 0.34, 80 to 104 filters 0.66 to
+// 0.79, 256 and more 0.98 to 1.06.)
 constexpr int64_t kUsesOfCopy = 40;  // multiply-adds for each element of the image
 bool copy_pays(const Problem& p) {
   return p.results * p.depth >= kUsesOfCopy * (p.row.bytes / p.row.element_bytes);
@@ -26,12 +27,12 @@ bool channels_last(const Problem& p) {
   return p.channels > 0 && p.channels >= p.lanes && copy_pays(p);
 }
 
-/// The value that is given for a knob, else `value`.
+/// The value that is given for the knob, or else `value`.
 int64_t given_or(const Choice& given, std::string_view knob, int64_t value) {
   return given.has(knob) ? given.value(knob) : value;
 }
 
-// Returns the reduction that goes innermost.
+// Chooses the order of the reductions. Returns the innermost one.
 const Problem::Window& choose_channels(const Problem& p, const Choice& given, Choice& choice) {
   const bool last = channels_last(p);
   choice.set("channels_last", last,
@@ -42,14 +43,15 @@ const Problem::Window& choose_channels(const Problem& p, const Choice& given, Ch
                                                                        : p.window;
 }
 
-// A window of few steps, unrolled whole: what neighbouring rows have of it in common takes
-// registers as well (docs/decisions/measured-choices.md, "first convolutions": 4x16 is 1.0 to 2.6
-// times as fast as 6x16 in a loop, 6x16 unrolled 0.4 to 1.3).
+// Whether the window has few steps, so that it is unrolled completely, and neighbouring rows share
+// elements of it, which take registers too (docs/decisions/measured-choices.md, "first
+// convolutions": 4x16 is 1.0 to 2.6 times as fast as 6x16 in a loop, 6x16 unrolled 0.4 to 1.3).
 bool rows_share_window(const Problem::Window& w) {
   return w.extent <= kShortWindow && w.slides_along_rows;
 }
 
-// Returns the tile that all else is to go with: the one that is given, if any.
+// Chooses the register tile. Returns the tile that the other choices must fit: the given one, if
+// any.
 RegisterTile choose_tile(const Problem& p, const Problem::Window& innermost, const Choice& given,
                          Choice& choice) {
   const int64_t registers = p.target.vector_registers;
@@ -60,19 +62,20 @@ RegisterTile choose_tile(const Problem& p, const Problem::Window& innermost, con
   choice.set("tile_cols", tile.vectors * p.lanes,
              "register tile: " + std::to_string(tile.vectors) + " vectors");
   const auto of_given = [&](std::string_view knob, int64_t value) {
-    return std::max<int64_t>(1, given_or(given, knob, value));  // a source may say anything
+    return std::max<int64_t>(1, given_or(given, knob, value));  // a source may give any number
   };
   tile.rows = of_given("tile_rows", tile.rows);
   tile.vectors = ceil_div(of_given("tile_cols", tile.vectors * p.lanes), p.lanes);
   return tile;
 }
 
-// Four steps share the loop's bookkeeping and a line of the broadcast operand
-// (docs/decisions/measured-choices.md, "knobs of the register tile"). Not where much of a short
-// loop would be its tail.
+// Four steps share the loop's overhead and a line of the broadcast operand
+// (docs/decisions/measured-choices.md, "knobs of the register tile"). Short loops are unrolled less
+// where their tail would be long.
 void choose_unroll(const Problem& p, const Problem::Window& w, Choice& choice) {
   constexpr int64_t kLongLoop = 16, kSteps = 4, kShortestSteps = 2;
-  // Lines of a window that slides along vectors: of more, the loads do not fit the registers.
+  // The most lines of a window that slides along vectors. The loads of more lines do not fit the
+  // registers.
   constexpr int64_t kSlidingWindow = 5;
   const bool whole =
       p.row.exists ? rows_share_window(w) || (w.slides_along_vectors && w.extent <= kSlidingWindow)
@@ -87,19 +90,21 @@ void choose_unroll(const Problem& p, const Problem::Window& w, Choice& choice) {
   choice.set("unroll_k", p.row.exists ? steps : 1, "the loop's own instructions weigh less");
 }
 
-// Whether each block may copy its panels of the vector operand. Where it has some rows of a batch
-// only, each would copy all of them.
+// Whether each block may copy its panels of the vector operand. A block with only some rows of a
+// batch would copy all panels again.
 bool blocks_have_batch(const Problem& p, const Choice& choice) {
   if (p.attached) return p.block_has_batch;
   return !p.hosts_chain || choice.value("chain_block_rows") == p.rows;
 }
 
 PackVectors packing_of_vectors(const Problem& p, bool panels_allowed) {
-  // Rows of at least so many bytes lie so far apart that the lines of a panel are each of another
-  // page; rows of 512 bytes share few sets of L1, which counts where a panel is not there anyway.
+  // kLongRow: bytes of a row from which on the lines of a panel are each on a page of their own.
+  // kFewSets: rows of this many bytes map to few sets of L1, which matters where the panel is not
+  // in L1 anyway.
   constexpr int64_t kLongRow = 1024, kFewSets = 512;
   constexpr int64_t kWorthACopy = 32, kWorthPanels = 16;  // reads of an element
-  // All rows are one block then: of 2048 they come from beyond L2 too often.
+  // With panels all rows are one block. The rows of larger products come from beyond L2 too often
+  // (2048).
   constexpr int64_t kMostRowsOfPanels = 1024;
   if (!p.vector.packable || !p.row.exists) return kAsItLies;
   if (p.vector.constant) return kPackWhole;
@@ -114,9 +119,9 @@ PackVectors packing_of_vectors(const Problem& p, bool panels_allowed) {
   return reads >= kWorthACopy ? kPackWhole : kAsItLies;
 }
 
-// Groups of products that one instruction adds up. Both operands are then copied.
+// Chooses groups of products that one instruction adds. Both operands are then copied.
 void choose_dot(const Problem& p, Choice& choice) {
-  // Halves that are read a few times are best left where they lie.
+  // 16-bit floats that are read a few times are not copied.
   const bool packed = p.integers || packing_of_vectors(p, true) != kAsItLies;
   const bool faster = p.integers || p.target.prefers_bf16_dots();
   choice.set("dot", packed && faster ? p.largest_dot : 1,
@@ -127,8 +132,8 @@ void choose_dot(const Problem& p, Choice& choice) {
 
 int64_t tasks_of(const Problem& p) { return p.parallel ? p.target.cores : 1; }
 
-// Rows that go through a whole chain of products at a time: what it keeps of them stays in half of
-// the second cache.
+// Chooses the rows of a chain of products that are processed at a time. Their intermediate results
+// take half of L2.
 void choose_chain_rows(const Problem& p, const RegisterTile& tile, Choice& choice) {
   const int64_t tasks = tasks_of(p);
   const int64_t most =
@@ -140,26 +145,27 @@ void choose_chain_rows(const Problem& p, const RegisterTile& tile, Choice& choic
              "rows that stay near L2 from the first product to the last");
 }
 
-// Row tiles whose operand stays near the second cache. It may spill over: it is read in long
-// streams, and larger blocks read the vector operand less often, the more so where the reduction is
-// cut and results are read again too (docs/decisions/measured-choices.md, "blocks of 2048^3").
+// The number of row tiles whose operand stays near L2. It may exceed L2: it is read in long
+// streams, and larger blocks read the vector operand less often. This matters more where the
+// reduction is cut and results are read again too (docs/decisions/measured-choices.md, "blocks of
+// 2048^3").
 int64_t row_tiles_in_l2(const Problem& p, const RegisterTile& tile) {
   const int64_t block_bytes = p.target.l2_bytes * (p.depth > kLongReduction ? 6 : 3) / 2;
   const int64_t tile_bytes = std::min(p.depth, kPanelSteps) * p.row.element_bytes * tile.rows;
   return std::max<int64_t>(1, block_bytes / std::max<int64_t>(1, tile_bytes));
 }
 
-// Tiles a block, for the second cache and for the threads.
+// Numbers of tiles in a block, chosen for L2 and for the threads.
 struct Blocks {
   int64_t row = 1, col = 1;
-  int64_t other = 1;        // of the innermost of the other axes of the row operand
-  bool share_rows = false;  // among the threads
+  int64_t other = 1;        // elements of the innermost other axis of the row operand
+  bool share_rows = false;  // rows, not columns, are shared out among the threads
 };
 
-// Each block copies its panels of the vector operand. It then has all rows, lest a panel be copied
-// again, and columns are shared out.
+// Each block copies its panels of the vector operand. A block then has all rows, so that no panel
+// is copied again, and columns are shared out.
 void with_panels(int64_t row_tiles, int64_t col_tiles, int64_t split_over, Blocks& b) {
-  // Panels a block: they share the pages and the lines of the operand's rows.
+  // The panels of a block share the pages and cache lines of the operand's rows.
   constexpr int64_t kPanelsABlock = 8;
   b.row = row_tiles;
   b.col = split_over == 1 ? col_tiles : balanced_block(col_tiles, kPanelsABlock, split_over);
@@ -170,10 +176,10 @@ Blocks blocks_of(const Problem& p, const RegisterTile& tile, bool panels) {
   const int64_t row_tiles = ceil_div(p.rows, tile.rows);
   const int64_t col_tiles = ceil_div(p.cols, tile.vectors * p.lanes);
   const int64_t in_l2 = row_tiles_in_l2(p, tile), tasks = tasks_of(p);
-  // Not cut where there is enough to share out already.
+  // Columns are not cut further where the outer axes have enough work for all threads.
   const int64_t split_over = p.outer >= kBlocksEnoughATask * tasks ? 1 : tasks;
   if (p.has_other_rows) {
-    // Rows of a convolution's image count as rows of the block.
+    // The rows of a convolution's image count as rows of the block.
     const int64_t most = std::clamp<int64_t>(in_l2 / row_tiles, 1, p.other_rows);
     b.other = balanced_block(p.last_other_rows, most, split_over);
   }
@@ -184,8 +190,8 @@ Blocks blocks_of(const Problem& p, const RegisterTile& tile, bool panels) {
     return b;
   }
   b.row = image ? row_tiles : balanced_block(row_tiles, in_l2, b.share_rows ? split_over : 1);
-  // Channels or groups of an image in planes: the next tile of rows is in other planes, so all
-  // columns of this one first, in the order of memory.
+  // The channels or groups of an image in planes: the next tile of rows is in other planes, so all
+  // columns of this one come first, in the order of memory.
   if (p.rows_in_planes) b.row = std::max<int64_t>(1, p.row_group / tile.rows);
   b.col = b.share_rows ? col_tiles : balanced_block(col_tiles, col_tiles, split_over);
   return b;
@@ -195,7 +201,8 @@ void choose_blocks(const Problem& p, const RegisterTile& tile, PackVectors packi
                    Choice& choice) {
   Blocks b = blocks_of(p, tile, packing == kPackPanels);
   if (p.hosts_chain) {
-    // All columns: else the whole chain would be computed for each block of them.
+    // A block has all columns. Otherwise the whole chain would be computed for each block of
+    // columns.
     b.col = ceil_div(p.cols, tile.vectors * p.lanes);
     b.other = 1;
   }
@@ -205,7 +212,8 @@ void choose_blocks(const Problem& p, const RegisterTile& tile, PackVectors packi
   choice.set("other_block_rows", b.other, "rows of the image a block");
 }
 
-// A block of the longest reduction, such that the blocks of all are about kPanelSteps long.
+// The block of the longest reduction for which the blocks of all reductions together have about
+// kPanelSteps steps.
 int64_t block_of_reduction(const Problem& p) {
   constexpr int64_t kShortestBlock = 64;
   const int64_t k = p.longest_reduction;
@@ -217,15 +225,16 @@ int64_t block_of_reduction(const Problem& p) {
 void choose_reduction(const Problem& p, const RegisterTile& tile, PackVectors packing,
                       Choice& choice) {
   constexpr int64_t kManyResults = int64_t{256} * 256, kDeepReduction = 4096;
-  constexpr int64_t kVectorsATask = 16;  // results below which a task is not worth waking
+  constexpr int64_t kVectorsATask = 16;  // vectors of results below which a task does not pay
   const int64_t k = p.longest_reduction, cores = p.target.cores;
   choice.set("k_block", std::min(k, whole_groups(p, block_of_reduction(p))),
              "a panel of the vector operand stays near");
   choice.set("k_part", whole_groups(p, ceil_div(k, cores)), "one part a core");
   choice.set("reduction", kWholeReduction, "the whole reduction in one go");
-  // What is computed within a block of a chain is read by the whole reduction.
+  // Stages that are computed within a block of a chain are read by the whole reduction, so it is
+  // not cut.
   if (!p.can_cut || p.hosts_chain) return;
-  // A panel is read again by each row tile of its block.
+  // Each row tile of a block reads the panel again.
   const int64_t panel_bytes = p.depth * tile.vectors * p.target.vector_bytes;
   if (can_block_k(p) && packing == kPackPanels && 2 * panel_bytes > p.target.l2_bytes)
     choice.set("reduction", kKBlocked, "a panel of the whole reduction is too long for L2");
@@ -243,19 +252,19 @@ void choose_copy_of_vectors(const Problem& p, PackVectors packing, Choice& choic
              : packing == kPackPanels ? "long strides, a panel at a time"
              : packing == kPackWhole  ? "long strides, read often"
                                       : "read in order as it lies");
-  // The lines of a panel are each of another page, where no stream runs ahead: the next panel's are
-  // fetched while one is copied.
+  // The lines of a panel are on different pages, where hardware prefetchers do not run ahead. The
+  // next panel is therefore prefetched while one is copied.
   choice.set("prefetch_panels", packing == kPackPanels ? kColumnsAhead : 0,
              "columns ahead of those that are copied");
 }
 
-// As it lies, a block is many rows that compete for sets of L2. A copy is worth it from where it no
-// longer fits there and is read often (docs/decisions/measured-choices.md, "packing the broadcast
+// Without a copy, a block has many rows that compete for sets of L2. A copy pays once the operand
+// exceeds L2 and is read often (docs/decisions/measured-choices.md, "packing the broadcast
 // operand").
 void choose_copy_of_broadcasts(const Problem& p, Choice& choice) {
   constexpr int64_t kManyColumns = 512, kSomeColumns = 256, kDeep = 128, kWidenColumns = 32;
   const bool large = p.cols >= kManyColumns && p.row.batch_bytes >= p.target.l2_bytes;
-  // A line for each step of k otherwise, of which a tile uses some elements.
+  // Without a copy, each step of k would read one line of which a tile uses some elements.
   const bool across = p.cols >= kSomeColumns && p.depth >= kDeep && p.row_run <= 1;
   const std::string reason = p.row.constant ? "constant: packed once"
                              : large        ? "larger than L2, read for many columns"
@@ -271,8 +280,8 @@ void choose_copy_of_broadcasts(const Problem& p, Choice& choice) {
   }
 }
 
-// Packing converts each element once, the inner loop each time that it is read. What is read little
-// is better kept short.
+// Packing converts each element once; the inner loop converts it whenever it is read. Operands that
+// are read a few times are better kept narrow.
 void choose_widening(const Problem& p, Choice& choice) {
   constexpr int64_t kReadOften = 8;  // rows
   const auto set = [&](const char* knob, bool widen) {
@@ -289,7 +298,7 @@ int64_t whole_groups(const Problem& p, int64_t length) {
 }
 
 bool can_block_k(const Problem& p) {
-  constexpr int64_t kShortest = 64;  // steps; blocks of fewer reduce too little at a time
+  constexpr int64_t kShortest = 64;  // steps; shorter blocks reduce too little at a time
   return p.can_cut && p.longest_reduction >= kShortest;
 }
 
@@ -313,7 +322,7 @@ Choice contraction_rule(const Problem& p, const Choice& given) {
   choose_blocks(p, tile, packing, choice);
   choose_reduction(p, tile, packing, choice);
   choose_copy_of_vectors(p, packing, choice);
-  // What stands where the answer is not offered.
+  // The choice has the rule's own value, which holds where the given one is not offered.
   choice.set("pack_vectors", of_rule, choice.reason("pack_vectors"));
   choose_copy_of_broadcasts(p, choice);
   choose_widening(p, choice);

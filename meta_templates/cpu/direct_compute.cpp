@@ -1,4 +1,4 @@
-// Direct compute: element-wise and data-movement stages that are materialised.
+// Direct compute: element-wise and data-movement stages that are stored in memory.
 //
 //   all reads element-wise (axes fused into one):
 //     parallel for grain { for chunk { vectors } }
@@ -8,10 +8,10 @@
 //     parallel for tasks { for rows, overlapped { [attached stages]  for chunk { vectors } } }
 //   a transposed read: transposed_tiles.cpp
 //
-// Knobs: unroll (vectors a chunk), width (elements a vector), grain (chunks a task), block_rows
-// (rows a block), rows_a_task (of which each is reduced while the one before is written),
-// prefetch_rows (how far ahead rows are fetched), nontemporal (stores that bypass the caches). The
-// numbers come from direct_rule.cpp.
+// Knobs: unroll (vectors per chunk), width (elements per vector), grain (chunks per task),
+// block_rows (rows per block), rows_a_task (rows per task, each reduced while the one before is
+// written), prefetch_rows (distance in rows), nontemporal (stores that bypass the caches).
+// direct_rule.cpp chooses the numbers.
 #include <tuple>
 
 #include "common/accesses.h"
@@ -28,9 +28,9 @@ bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
          g.anchor_class == StageClass::DirectCompute;
 }
 
-// Whether the axes can be one: each read is at the stage's own point, or repeats (a bias) with a
-// period of whole vectors of `width`. Rows of another length would be gathered where they end; but
-// rows of a few elements are no loops.
+// Whether all axes can be fused: each read is at the stage's own point, or repeats (a bias) with a
+// period of whole vectors of `width`. Rows of other lengths would need gathers at their ends. Rows
+// of a few elements are fused nevertheless, because they make poor loops.
 bool one_run(const ComputeDag& dag, const StageGroup& g, int64_t width) {
   if (!g.tunable.empty() || !all_elementwise(dag, g.output_stage)) return false;
   const auto& axes = dag.stage(g.output_stage).axes();
@@ -61,7 +61,7 @@ class Recipe {
   }
 
  private:
-  // Chunks of unrolled vectors; returns the loop over chunks.
+  // Splits the loop into chunks of unrolled vectors. Returns the loop over chunks.
   Loop vectors(Loop loop) {
     auto [all_vectors, lane] = s_.split(loop, width_);
     auto [chunk, vector] = s_.split(all_vectors, unroll_);
@@ -90,7 +90,8 @@ class Recipe {
     }
     if (p_.parallel) s_.parallel(task);
     t_.offer_place(s_, row, "rows");
-    // What the first pass over the rows takes from memory comes while the last pass writes.
+    // The data that the first pass over the next rows reads from memory is prefetched while the
+    // last pass writes.
     const std::vector<Access> reads = rows_read(t_.dag(), g_.output_stage, g_.inlined);
     if (!g_.tunable.empty() && !reads.empty())
       prefetch_rows(t_, s_, reads, ask_rows_ahead(t_, choice_));

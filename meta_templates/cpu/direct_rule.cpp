@@ -10,20 +10,21 @@
 namespace heddle::meta::cpu {
 namespace {
 
-// Several rows at a time where a row is read again and again: the first pass over them then draws
-// on memory with several streams, and what they need still fits the second cache. Transcendental
-// functions leave memory idle; there, fetching ahead does more (location_tunable.cpp).
+// Several rows are processed at a time where a row is read again and again. The first pass then
+// reads memory in several streams, and its data still fits L2. Transcendental functions leave
+// memory idle; there, prefetching gains more (location_tunable.cpp).
 bool rows_stream(const DirectProblem& p) {
   constexpr int64_t kRowsInL2 = 16, kRowsACore = 16;
   return p.has_row_stages && !p.rows_compute && p.result_bytes > p.target.l2_bytes &&
          p.row_bytes * kRowsInL2 <= p.target.l2_bytes && p.last_rows >= kRowsACore * p.target.cores;
 }
 
-// The next row is reduced while one is written.
+// Whether the next row is reduced while one is written.
 bool rows_overlap(const DirectProblem& p) { return p.reduces_rows && p.streams_rows; }
 
-// One row at a time where memory works all the time: one pass reads a row and another, which
-// fetches what is next, writes it; or there is a pass between, which fetches it (short rows).
+// Whether rows are processed in blocks. Single rows are better where memory is busy all the time:
+// one pass reads a row, and another writes it and prefetches; or, for short rows, a pass between
+// prefetches.
 bool rows_in_blocks(const DirectProblem& p) {
   const bool near =
       p.reads_again ? is_short_row(p.target, p.row_bytes) : p.row_bytes * 2 <= p.target.l1d_bytes;
@@ -33,7 +34,7 @@ bool rows_in_blocks(const DirectProblem& p) {
 
 void choose_row_block(const DirectProblem& p, Choice& choice) {
   constexpr int64_t kRowsOfBlock = 4, kLongRowsOfBlock = 2;
-  // Rows that fill the second cache come from memory in each pass: two at a time, two streams.
+  // Rows that fill L2 come from memory in each pass. Two at a time give two streams.
   constexpr int64_t kLongRowsInL2 = 4, kLongRowsACore = 4;
   const bool long_rows = p.rows_compute && p.row_bytes * kLongRowsInL2 > p.target.l2_bytes &&
                          p.last_rows >= kLongRowsACore * p.target.cores;
@@ -107,7 +108,7 @@ DirectProblem direct_problem(const TemplateBuilder& t, const StageGroup& g) {
 
 Choice direct_rule(const DirectProblem& p) {
   constexpr int64_t kVectorsInFlight = 4, kVectorsOfRows = 2;
-  constexpr int64_t kChunksATask = 64;  // whole pages, so that threads do not share lines
+  constexpr int64_t kChunksATask = 64;  // multiples of pages, so that threads do not share lines
   Choice choice;
   choice.set("nontemporal", larger_than_caches(p.target, p.result_bytes),
              "result of " + std::to_string(p.result_bytes >> 10) + " KiB against the last cache");

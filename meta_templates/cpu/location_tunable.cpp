@@ -1,16 +1,16 @@
-// Location-tunable stages: cheap or data-movement stages inside another group (padding, layout
-// change, an exponential that two readers share).
+// Location-tunable stages: cheap or data-movement stages inside another group (padding, a change of
+// layout, an exponential that two readers share).
 //
 //   location = -1: substituted into the readers
 //               0: at the root, rows in parallel:          parallel for rows { vectors }
 //               n: at the n-th loop of the host group:     for .. { vectors of what it reads; .. }
 //
-// with_reader: there, but in the loop of a reduction that reads it, and kept for the other readers:
+// with_reader: at that place, but in the loop of a reduction that reads it, and stored for the
+// other readers:
 //
 //   for row { for chunk { this stage; partial sums of it }  other readers }
 //
-// Knobs: location, width (elements a vector), prefetch_rows (how far ahead rows are fetched),
-// with_reader.
+// Knobs: location, width (elements per vector), prefetch_rows (distance in rows), with_reader.
 #include "common/loops.h"
 #include "cpu/cpu_features.h"
 #include "cpu/streamed_rows.h"
@@ -23,19 +23,19 @@ bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
   return target.kind == "llvm" && g.attached && g.anchor_class == StageClass::LocationTunable;
 }
 
-enum Location : int64_t { kInlined = -1, kAtRoot = 0 };  // n: in the n-th place
+enum Location : int64_t { kInlined = -1, kAtRoot = 0 };  // n > 0: at the n-th place
 
 struct LocationProblem {
   Target target;
-  int64_t lanes = 1;                ///< of a native vector
+  int64_t lanes = 1;                ///< elements of a native vector
   int64_t deepest = 0;              ///< the deepest place that the readers allow
   bool may_go_along = false;        ///< a reduction that reads it offers one of its loops
-  double bytes = 0;                 ///< read and written
+  double bytes = 0;                 ///< bytes read and written
   bool computes = false;            ///< it calls a transcendental function
-  bool in_chain = false;            ///< of products that blocks of rows go through
-  bool feeds_contraction = false;   ///< a contraction reads it,
-  double contraction_reads = 0;     ///< so often an element,
-  bool windows_along_rows = false;  ///< by windows that slide along its rows
+  bool in_chain = false;            ///< part of a chain of products
+  bool feeds_contraction = false;   ///< a contraction reads it
+  double contraction_reads = 0;     ///< reads of an element by contractions
+  bool windows_along_rows = false;  ///< the reads are windows that slide along rows
   int64_t row_length = 1;
 
   NamedFeatures features() const {
@@ -83,9 +83,9 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
   return p;
 }
 
-// The loops of a contraction split where a padded read is inside of its bounds, so that writing the
-// padded copy is worth it only for one that is read often, or in which many vectors would lie
-// across a bound (docs/decisions/measured-choices.md, "padding in place").
+// The loops of a contraction split where a padded read is inside of its bounds. Storing the padded
+// copy therefore pays only if it is read often, or if many vectors would cross a bound
+// (docs/decisions/measured-choices.md, "padding in place").
 bool cheap_to_repeat(const LocationProblem& p) {
   constexpr double kReads = 128, kReadsOfShortRows = 32;  // of an element, by contractions
   constexpr int64_t kShortRow = 6;                        // vectors
@@ -93,8 +93,8 @@ bool cheap_to_repeat(const LocationProblem& p) {
   return !p.computes && p.contraction_reads <= (short_rows ? kReadsOfShortRows : kReads);
 }
 
-// Computed once for all readers at the root; or, when it goes row by row, where the row is still in
-// cache.
+// The stage is computed once for all readers at the root. In a group that goes row by row it is
+// computed where the row is still in a cache.
 void choose_location(const LocationProblem& p, Choice& choice) {
   const int64_t chosen = !p.feeds_contraction || p.in_chain ? p.deepest
                          : cheap_to_repeat(p)               ? kInlined
@@ -106,7 +106,8 @@ void choose_location(const LocationProblem& p, Choice& choice) {
 }
 
 Choice location_rule(const LocationProblem& p) {
-  // Row by row, memory idles while a transcendental function is computed: rows fetched meanwhile.
+  // In a group that goes row by row, memory is idle while a transcendental function is computed.
+  // Later rows are prefetched in that time.
   constexpr int64_t kRowsAhead = 2;
   const bool from_memory = p.bytes > static_cast<double>(2 * p.target.l2_bytes);
   Choice choice;
@@ -138,20 +139,20 @@ class Recipe {
   }
 
  private:
-  // The reciprocal of a sum, say: that is no work.
+  // One value for each row, such as the reciprocal of a sum, is negligible work.
   bool one_value_a_row() const {
     return !g_.places.empty() &&
            t_.dag().info(g_.places[0].stage).points > t_.dag().info(g_.output_stage).points;
   }
 
-  // No knob where there is nothing to fetch.
+  // There is no knob where nothing can be prefetched.
   void ask_prefetch() {
     if (!g_.places.empty() && !rows_read(t_.dag(), g_.output_stage).empty())
       rows_ahead_ = ask_rows_ahead(t_, choice_);
   }
 
-  // Whether to compute it in a loop of a reduction that reads it as well (a softmax's exponentials
-  // with their sum); no knob where there is no such loop.
+  // Asks whether to compute the stage in a loop of a reduction that reads it too (the exponentials
+  // of a softmax with their sum). There is no knob where there is no such loop.
   void ask_with_reader() {
     if (g_.reader_loops.empty()) return;
     const StageGroup::ReaderLoop& with = g_.reader_loops.front();

@@ -65,12 +65,13 @@ StageRef OperandCopies::copy_of(const Access& a, StageRef reader) {
   return t_.stage(a.producer).cache_read({reader});
 }
 
-// Copies operand `a` into tiles of `tile` along `dim`. `inner`: the dimension next to the tile's.
-// `squares`: the tile is whole vectors. `shared`: among the threads, before all else.
+// Copies operand `a` into tiles of `tile` elements along `dim`. `inner` is the dimension next to
+// that of the tile. `squares` says that a tile has whole vectors. `shared` says that the threads
+// share the copy, which is made before everything else.
 StageRef OperandCopies::pack(const Access& a, int dim, Param tile, int inner, StageRef reader,
                              bool squares, bool shared) {
   StageRef p = copy_of(a, reader);
-  // A transposition goes by squares, whose rows are whole vectors of the operand.
+  // A transposition goes by squares, because the rows of a square are whole vectors of the operand.
   const int run = c_.contiguous_dim(a);
   squares = squares && run >= 0 && run != dim && a.tensor.extent(run) >= c_.lanes;
   const std::vector<Loop> order = tile_copy(p, dim, tile, inner, squares ? run : -1, c_.lanes);
@@ -78,7 +79,7 @@ StageRef OperandCopies::pack(const Access& a, int dim, Param tile, int inner, St
   return p;
 }
 
-// Copies operand `a` as it lies, in the wide type.
+// Copies operand `a` in its own layout and in the wide type.
 void OperandCopies::widen_in_place(const Access& a, StageRef reader) {
   StageRef p = copy_of(a, reader);
   p.widen(c_.narrow->wide);
@@ -90,7 +91,8 @@ void OperandCopies::widen_in_place(const Access& a, StageRef reader) {
   share_out(a, p, order);
 }
 
-// Copies operand `a` with groups of `size` along dimension `k_dim` in one place (group_copy).
+// Copies operand `a` so that groups of `size` elements along dimension `k_dim` are adjacent
+// (group_copy).
 void OperandCopies::pack_groups(const Access& a, int k_dim, int64_t size, int dim, Param tile,
                                 int last, bool k_inner, StageRef reader, Param widen) {
   StageRef p = copy_of(a, reader);
@@ -100,7 +102,7 @@ void OperandCopies::pack_groups(const Access& a, int k_dim, int64_t size, int di
 }
 
 void OperandCopies::share_out(const Access& a, StageRef p, const std::vector<Loop>& order) {
-  // Not worth waking the threads for a constant, which is packed once.
+  // A constant is packed once, so the copy is not shared among threads.
   if (!parallel_ || c_.is_constant(a)) return;
   p.parallel(order.size() > 2 ? p.fuse(order[0], order[1]) : order[0]);
 }

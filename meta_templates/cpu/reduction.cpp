@@ -21,8 +21,8 @@ bool is_commutative(const Operation& op) {
   return op.bodies()[0].as<Reduce>()->combiner->commutative;
 }
 
-// The longest reduce axis. One that is also contiguous keeps the lanes inside the part: another is
-// cut if there is one.
+// The longest reduce axis. If it is contiguous, cutting it would keep the lanes inside each part,
+// so another axis is cut if there is one.
 int axis_to_cut(const Operation& op, const ReductionAxes& axes, int cores) {
   const std::vector<Axis>& reduce = op.reduce_axes();
   size_t cut = 0;
@@ -52,7 +52,7 @@ ReductionAxes reduction_axes(const TemplateBuilder& t, const StageGroup& g) {
   const Operation& op = t.dag().stage(g.anchor);
   ReductionAxes axes;
   axes.run = axes.part_run = contiguous_reduce_axes(t.dag(), g.anchor);
-  constexpr int64_t kLeastVectors = 2;  // of a run that vectors go along
+  constexpr int64_t kLeastVectors = 2;  // of a run that can be vectorized
   axes.along_row = !axes.run.empty() && is_commutative(op) &&
                    length_of(op, axes.run) >= kLeastVectors * native_lanes(t, g.anchor);
   axes.cut = axis_to_cut(op, axes, t.target().cores);
@@ -61,7 +61,7 @@ ReductionAxes reduction_axes(const TemplateBuilder& t, const StageGroup& g) {
     if (it != axes.part_run.end())
       axes.part_run.erase(axes.part_run.begin(), std::min(it + 1, axes.part_run.end() - 1));
   }
-  // The last axis that has more than one row.
+  // The last axis with more than one row.
   axes.row_axis = static_cast<int>(op.axes().size()) - 1;
   while (axes.row_axis > 0 && op.axes()[static_cast<size_t>(axes.row_axis)].extent() == 1)
     --axes.row_axis;

@@ -13,21 +13,23 @@ bool from_beyond_l2(const Problem& p, int64_t times = 1) {
   return p.bytes > static_cast<double>(times * p.target.l2_bytes);
 }
 
-// Rows that come from memory, enough for each core to take several at a time.
+// Whether rows come from memory and are enough for each core to take several at a time.
 bool many_rows(const Problem& p) {
   constexpr int64_t kRowsACore = 16;
   return p.along_row && !p.scalar && p.rows >= kRowsACore * p.target.cores && from_beyond_l2(p);
 }
 
-// Each thread then reads whole rows of its own, one after the other: at the end of a piece of a
-// row, prefetchers run on into another thread's. A part is to be long beside the sum of all.
+// Whether each thread reads whole rows, one after the other. At the end of a piece of a row,
+// prefetchers would run on into the piece of another thread. A part must be long beside the sum of
+// all parts.
 bool shares_whole_rows(const Problem& p) {
   constexpr int64_t kStepsACoreAndPart = 32;
   return p.parallel && !p.along_row && p.one_row && p.results <= columns_in_l1(p) &&
          p.cut_length >= kStepsACoreAndPart * p.target.cores * p.target.cores;
 }
 
-// Too few results to share out: the reduction is cut into parts, one a task.
+// Whether there are too few results to share out. The reduction is then cut into parts, one for
+// each task.
 bool few_results(const Problem& p) {
   constexpr int64_t kResultsACore = 4, kVectorsACore = 8;
   const int64_t cores = p.target.cores;
@@ -47,11 +49,11 @@ void choose_split(const Problem& p, Choice& choice) {
   choice.set("part_length", ceil_div(p.cut_length, p.target.cores), "one part a core");
 }
 
-// Accumulators along a row of `length`. Those of a tuple share the registers. Long rows of another
-// group come one or two at a time.
+// Chooses accumulators along a row of `length`. The accumulators of a tuple share the registers.
+// Long rows of another group come one or two at a time.
 void choose_accumulators(const Problem& p, const std::string& knob, int64_t length,
                          Choice& choice) {
-  constexpr int64_t kVectors = 4, kVectorsOfEachRow = 2;  // of which several are read at a time
+  constexpr int64_t kVectors = 4, kVectorsOfEachRow = 2;  // when several rows are read at a time
   constexpr int64_t kLongRowsInL2 = 4;
   const bool long_rows =
       p.attached && p.row_length * p.element_bytes * kLongRowsInL2 > p.target.l2_bytes;
@@ -64,8 +66,8 @@ void choose_accumulators(const Problem& p, const std::string& knob, int64_t leng
              "independent accumulators hide the add latency");
 }
 
-// Memory delivers more to several streams than to one. Of columns, each accumulator is loaded and
-// stored once for all of them.
+// Rows of columns that are read at a time. Memory delivers more to several streams than to one, and
+// each accumulator is loaded and stored once for all of them.
 constexpr int64_t kRowsOfColumns = 8;
 
 void choose_streams(const Problem& p, Choice& choice) {
@@ -79,9 +81,9 @@ void choose_streams(const Problem& p, Choice& choice) {
 void choose_columns(const Problem& p, Choice& choice) {
   const int64_t fit = std::min(p.columns, columns_in_l1(p));
   const int64_t share = ceil_div(ceil_div(p.columns, p.target.cores), p.lanes) * p.lanes;
-  // The results need no second look: a vector of them stays in a register. (Two threads of a Xeon
-  // with AVX-512, time over that of tiles in the first cache, geometric means: two rows 0.48, up to
-  // four 0.7, up to eight 0.83.)
+  // The results are not read again: a vector of them stays in a register. (Two threads of a Xeon
+  // with AVX-512, time relative to tiles in L1, geometric means: two rows 0.48, up to four 0.7, up
+  // to eight 0.83.)
   if (p.one_axis && !p.along_row && !p.attached && p.cut_length <= kRowsOfColumns) {
     for (const char* knob : {"tile", "part_tile"})
       choice.set(knob, p.lanes, "all rows are read at once");
@@ -92,9 +94,9 @@ void choose_columns(const Problem& p, Choice& choice) {
   choice.set("part_tile", fit, reason);
 }
 
-// Row by row, memory idles while transcendental functions are computed, or while short rows are
-// read again: the rows that come next may be fetched. The first stage to read them may run while
-// the row before is written.
+// In a group that goes row by row, memory is idle while transcendental functions are computed, or
+// while short rows are read again. The next rows may be prefetched in that time. The first stage to
+// read them may run while the row before is written.
 void choose_prefetch(const Problem& p, Choice& choice) {
   constexpr int64_t kRowsWhileComputing = 2, kRowsWhileReadingAgain = 1;
   const bool near = is_short_row(p.target, p.row_length * p.element_bytes);

@@ -5,29 +5,30 @@
 namespace heddle::meta::cpu {
 namespace {
 
-// Bytes a cycle that a stream from L2 sustains beside the arithmetic (at best it has 32 or 64);
-// measured, docs/decisions/cpu-products.md.
+// Bytes per cycle that a stream from L2 sustains beside the arithmetic (its peak is 32 or 64).
+// Measured, see docs/decisions/cpu-products.md.
 constexpr double kL2BytesPerCycle = 17;
-// Steps of the reduction after which blocks of it are cut: a panel has no more of them.
+// The most steps of a panel. Longer reductions are cut into blocks.
 constexpr int64_t kPanelSteps = 1024;
-// Accumulators for each multiply-adder that hide its latency: 8 of them on a machine with two reach
-// 86 % of the peak, 10 reach 99 %.
+// Accumulators for each FMA unit that hide its latency. On a machine with two units, 8 accumulators
+// reach 86 % of the peak and 10 reach 99 %.
 constexpr double kAccumulatorsAnAdder = 5;
-// The share of the peak that a tile is fed with, given its loads for each multiply-add: 14x32 (0.57
-// loads) reaches 99 %, 4x16 on AVX2 (0.75) 86 to 98 %.
+// The share of the peak that the loads of a tile allow is kFeed - kFeedALoad * (loads per
+// multiply-add). 14x32 (0.57 loads) reaches 99 %, 4x16 on AVX2 (0.75) 86 to 98 %.
 constexpr double kFeed = 1.08, kFeedALoad = 0.12;
-// What the smallest part of a tile at an edge costs, of a whole one: it leaves few accumulators.
+// The cost of the smallest partial tile at an edge, relative to a whole tile. It has few
+// accumulators.
 constexpr double kLeastEdge = 0.3;
 constexpr int64_t kMostRows = 30, kMostVectors = 4;
-// With one row nothing is reused: long runs of the vector operand are all there is to gain.
+// A single row reuses nothing, so only longer runs of the vector operand can gain.
 constexpr int64_t kMostVectorsOfOneRow = 12;
-// Where nothing is broadcast (depthwise convolution), more accumulators only evict the weights from
-// the registers (144x56x56, 3x3: tiles of 4x2 take 119 us, 4x3 280, 7x1 122).
+// Where nothing is broadcast (depthwise convolution), more accumulators only displace the weights
+// from the registers (144x56x56, 3x3: tiles of 4x2 take 119 us, 4x3 280, 7x1 122).
 constexpr int64_t kMostAccumulatorsUnshared = 8, kMostVectorsUnshared = 2;
-// Multiply-adds an element below which an operand's stream from memory takes the time.
+// Multiply-adds per element below which streaming an operand from memory dominates the time.
 constexpr int64_t kFewUses = 4;
 
-// The share of the time of edge tiles that is not lost.
+// The useful share of the time, given partial tiles at the edge.
 double edge_share(int64_t extent, int64_t tile) {
   const int64_t rest = extent % tile;
   const double cost =
@@ -37,15 +38,16 @@ double edge_share(int64_t extent, int64_t tile) {
   return static_cast<double>(extent) / (static_cast<double>(tile) * cost);
 }
 
-// Rows that a tile may count on: those that share the vector operand.
+// The number of rows that can form tiles: those that share the vector operand.
 int64_t rows_of_tiles(const ContractionProblem& p) {
   if (p.row_group > 1 && p.row_group < p.rows) return p.row_group;
-  constexpr int64_t kWholeTiles = 1 << 20;  // blocks of a chain are whole tiles
+  constexpr int64_t kWholeTiles = 1 << 20;  // blocks of a chain have whole tiles
   return p.chained ? kWholeTiles : p.rows;
 }
 
-// Memory is what takes the time of few multiply-adds an element, or of an image that L3 (others use
-// it too) does not keep: then long runs of it count for more than reuse of the weights.
+// Whether memory dominates the time: there are few multiply-adds per element, or the image does not
+// stay in L3, which others use too. Long runs of the vector operand then gain more than reuse of
+// the weights.
 bool streams_vectors(const ContractionProblem& p) {
   return p.vector.bytes > 2 * p.target.l2_bytes &&
          (p.reuse < kFewUses || p.vector.bytes > p.target.l3_bytes / 6);
@@ -67,7 +69,7 @@ double tile_score(const ContractionProblem& p, int64_t rows, const RegisterTile&
   const int64_t all_vectors = ceil_div(p.cols, p.lanes);
   const double lanes_used =
       static_cast<double>(p.cols) / static_cast<double>(all_vectors * p.lanes);
-  // A panel that is longer than L1 streams from L2 at the rate that its rows of reuse allow.
+  // A panel that exceeds L1 streams from L2, at a rate that its reuse by rows makes bearable.
   const int64_t panel = std::min(p.depth, kPanelSteps) * tile.vectors * p.target.vector_bytes;
   if (panel > p.target.l1d_bytes / 2) {
     const double bytes_per_cycle = static_cast<double>(p.target.fma_units * p.target.vector_bytes) /

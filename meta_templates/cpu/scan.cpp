@@ -2,7 +2,7 @@
 //
 //   along an axis with others inside of it, vectors of columns:
 //     parallel for rows, column tiles { for i { vectors of columns: total += x; S = total } }
-//   along the last axis each sum waits for the one before: several rows (or runs) at a time,
+//   along the last axis each sum waits for the one before, so several rows (or runs) go at a time:
 //     parallel for rows { for i { some rows: total += x; S = total } }
 #include <algorithm>
 #include <vector>
@@ -21,9 +21,9 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
 struct ScanProblem {
   Target target;
   bool parallel = false;  ///< there is enough work for the threads
-  int64_t lanes = 1;      ///< of a native vector
-  int64_t columns = 1;    ///< inside of the scanned axis
-  int64_t rows = 1;       ///< of the innermost loop outside of it
+  int64_t lanes = 1;      ///< elements of a native vector
+  int64_t columns = 1;    ///< elements inside of the scanned axis
+  int64_t rows = 1;       ///< iterations of the innermost loop outside of it
 
   NamedFeatures features() const {
     NamedFeatures f = cpu_features(target);
@@ -35,12 +35,12 @@ struct ScanProblem {
   }
 };
 
-// Tiles of at most so many vectors are unrolled, and their totals stay in registers. Wider ones
-// have their totals in the L1 cache.
+// The most vectors of a tile that is unrolled and whose totals stay in registers. The totals of
+// wider tiles are in the L1 cache.
 constexpr int64_t kMostInRegisters = 16;
 
-// The numbers of vectors of wide tiles: those from 64 on whose totals take half of the L1 cache at
-// most. They divide the columns, so that the loop over them has one extent.
+// The numbers of vectors of wide tiles: from 64 up to totals that take half of the L1 cache. They
+// divide the columns, so that the loop over them has one extent.
 std::vector<int64_t> wide_tiles(const ScanProblem& p) {
   constexpr int64_t kLeast = 64;
   std::vector<int64_t> out;
@@ -52,10 +52,10 @@ std::vector<int64_t> wide_tiles(const ScanProblem& p) {
   return out;
 }
 
-// The widest tile that leaves one for each thread; 0 where there is none. The rows of a narrow tile
-// of a large matrix lie a page apart each, which costs a translation of its address a row:
-// 4096x4096 f32 takes 48 ms in tiles of 16 vectors, 37 in those of 64 and 10 in those of 256
-// (AVX-512, one thread).
+// The widest tile for which each thread gets one; 0 where there is none. The rows of a narrow tile
+// of a large matrix are on different pages, and each row costs an address translation: 4096x4096
+// f32 takes 48 ms in tiles of 16 vectors, 37 in those of 64 and 10 in those of 256 (AVX-512, one
+// thread).
 int64_t widest_tile(const ScanProblem& p) {
   const int64_t threads = p.parallel ? std::max(1, p.target.cores) : 1;
   int64_t widest = 0;
@@ -65,7 +65,8 @@ int64_t widest_tile(const ScanProblem& p) {
   return widest;
 }
 
-// Vectors whose totals stay in registers: half of them, where columns fill so many.
+// Chooses the vectors whose totals stay in registers: half of the registers, where the columns fill
+// them.
 void choose_vectors(const ScanProblem& p, Choice& choice) {
   if (const int64_t wide = widest_tile(p); wide > 0) {
     choice.set("vectors", wide,
@@ -82,7 +83,7 @@ void choose_vectors(const ScanProblem& p, Choice& choice) {
              "columns whose totals stay in registers");
 }
 
-// Rows whose sums overlap: an addition takes about four cycles.
+// Chooses the number of rows whose sums overlap. An addition takes about four cycles.
 void choose_streams(const ScanProblem& p, Choice& choice) {
   constexpr int64_t kAdditionCycles = 4;
   const bool shared = p.parallel && p.target.cores > 1;
@@ -115,7 +116,7 @@ void by_columns(TemplateBuilder& t, StageRef s, const ScanLoops& l, const ScanPr
   if (p.parallel) s.parallel(all);
 }
 
-/// Rows, each with a total of its own.
+/// Scans rows, each with a total of its own.
 void by_rows(TemplateBuilder& t, StageRef s, const ScanLoops& l, const ScanProblem& p,
              const Choice& choice) {
   std::vector<Loop> rows = l.rows, at_a_time = l.columns;
@@ -134,12 +135,12 @@ void by_rows(TemplateBuilder& t, StageRef s, const ScanLoops& l, const ScanProbl
 
 void build(TemplateBuilder& t, const StageGroup& g) {
   const ScanLoops loops = scan_loops(t, g);
-  // One operation and two accesses a point, whatever its declaration says.
+  // A scan does one operation and two accesses for each point, whatever its declaration says.
   const double work = 4 * static_cast<double>(t.dag().info(g.anchor).points);
   const ScanProblem problem{t.target(), worth_parallel(t, work), native_lanes(t, g.anchor),
                             loops.column_count, loops.last_rows};
   const Choice choice = t.decide("scan", problem, scan_rule);
-  constexpr int64_t kFewColumns = 4;  // of which no vector is made
+  constexpr int64_t kFewColumns = 4;  // which do not fill a vector
   if (loops.column_count > kFewColumns)
     by_columns(t, t.stage(g.anchor), loops, problem, choice);
   else

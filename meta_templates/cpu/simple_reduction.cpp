@@ -1,6 +1,6 @@
 // Simple reductions: every operand element is read once (or by a small window), so the work is
-// streaming memory through several independent accumulators. So is a matrix-vector product: its
-// vector is reused, but the matrix is what takes the time.
+// streaming memory through several independent accumulators. This includes matrix-vector products:
+// the vector is reused, but reading the matrix dominates the time.
 //
 //   along a contiguous reduce axis ("rows"):
 //     parallel for row blocks { for k { rows x vectors: rf += .. }  for rows { combine rf } }
@@ -9,13 +9,13 @@
 //   too few rows for the cores, or columns of which a core can hold all ("parts"):
 //     parallel for k parts { one of the two above }  sum of the parts
 //
-// Attached (one value per row of another group), it has a location as well, and is never parallel
-// itself.
+// An attached reduction (one value per row of another group) has a location too, and is never
+// parallel itself.
 //
 // Knobs: split_reduction, part_length; lanes_unroll, streams (rows read at a time), tile (columns);
-// the same with part_ before them for parts; location, prefetch_rows (how far ahead rows are
-// fetched) and prefetch_lines (the same along a row) where it is attached. The numbers come from
-// reduction_rule.cpp.
+// the same with the prefix part_ for parts; location, prefetch_rows (distance in rows) and
+// prefetch_lines (distance in lines along a row) where it is attached. reduction_rule.cpp chooses
+// the numbers.
 #include "common/costs.h"
 #include "cpu/location.h"
 #include "cpu/reduction_rule.h"
@@ -59,7 +59,7 @@ class Recipe {
     }
   }
 
-  // Parts of the reduction, then their sum.
+  // Computes parts of the reduction, then their sum.
   void in_parts(StageRef anchor, StageRef output_stage) {
     const int64_t cores = p_.target.cores;
     const Param length =
@@ -70,12 +70,12 @@ class Recipe {
     reduce_to_memory(parts);
     of_parts_ = false;
     if (p_.along_row || p_.scalar) return;
-    // The parts are added up by vectors, each as it is needed.
+    // The parts are added by vectors. Each part is computed when it is needed.
     by_vectors(anchor);
     if (p_.has_epilogue) anchor.compute_at(output_stage, by_vectors(output_stage));
   }
 
-  // Vectors of the last axis outside of the reduction; returns the loop over them.
+  // Makes vectors of the last axis outside of the reduction. Returns the loop over them.
   Loop by_vectors(StageRef s) {
     std::vector<Loop> order = s.all_axes();
     auto [vector, lane] = s.split(order.back(), p_.lanes);
@@ -85,12 +85,13 @@ class Recipe {
     return vector;
   }
 
-  // A stage that stores its result once: columns accumulate in a private copy.
+  // Reduces a stage that stores its result once. Columns accumulate in a private copy.
   void reduce_to_memory(StageRef s) {
     reduce(p_.along_row || s.num_axes() == 0 ? s : s.cache_write(), s);
   }
 
-  // Shapes reduction `s`: its own loops, or those of `host`, which stores what it computes.
+  // Shapes the loops of reduction `s`, which are its own or those of `host`, which stores its
+  // result.
   void reduce(StageRef s, StageRef host) {
     if (p_.along_row)
       rows(s, host);
@@ -102,7 +103,7 @@ class Recipe {
     return t_.knob((of_parts_ ? "part_" : "") + name, std::move(values), choice_);
   }
 
-  // Along a contiguous reduce axis: vectors of partial results for some rows at a time.
+  // Reduces along a contiguous axis: vectors of partial results for some rows at a time.
   void rows(StageRef s, StageRef host) {
     PartialVectors v;
     v.run = of_parts_ ? axes_.part_run : axes_.run;
@@ -112,11 +113,12 @@ class Recipe {
     std::erase_if(chunks, [&](int64_t c) { return c % v.width != 0; });
     v.chunk = ask("lanes_unroll", chunks);
     std::vector<Loop> outer = host.all_axes();
-    if (outer.empty()) return;  // one value: the parts are the loops
-    // Several rows at a time: of the results, or, where all rows are summed, of the reduction.
+    if (outer.empty()) return;  // for one value, the parts are the loops
+    // The rows that are read at a time are those of the results or, where all rows are summed, of
+    // the reduction.
     if (!p_.scalar || v.run.front() > 0) v.streams = ask("streams", {1, 2, 4, 8});
     if (!p_.scalar) {
-      v.row_axis = axes_.row_axis + (of_parts_ ? 1 : 0);  // behind the loop over parts
+      v.row_axis = axes_.row_axis + (of_parts_ ? 1 : 0);  // after the loop over parts
       unroll_rows(host, outer, v);
     }
     const Loop row = host.fuse(outer);
@@ -128,7 +130,7 @@ class Recipe {
     fetch_ahead(partial);
   }
 
-  // The rows of a step are unrolled; `outer` then goes over steps.
+  // Unrolls the rows of a step. `outer` then goes over steps.
   void unroll_rows(StageRef host, std::vector<Loop>& outer, const PartialVectors& v) {
     const auto at = static_cast<size_t>(v.row_axis);
     auto [step, row] = host.split(outer[at], v.streams);
@@ -137,7 +139,7 @@ class Recipe {
     host.unroll(row);
   }
 
-  // Row by row of another group: the rows, or the lines of a row, that come next.
+  // In a group that goes row by row, prefetches the next rows, or the next lines of a row.
   void fetch_ahead(StageRef partial) {
     const std::vector<Access> reads = rows_read(t_.dag(), g_.anchor, g_.inlined);
     if (reads.empty()) return;
@@ -154,7 +156,7 @@ class Recipe {
     }
   }
 
-  // Along a strided reduce axis: vectors over the last spatial axis, accumulators in the nearest
+  // Reduces along a strided axis: vectors over the last spatial axis, accumulators in the nearest
   // cache, several rows added to each at a time.
   void columns(StageRef s, StageRef host) {
     std::vector<Loop> outer = host.all_axes();
@@ -188,7 +190,7 @@ class Recipe {
   const ReductionProblem& p_;
   const Choice& choice_;
   Param location_;
-  bool of_parts_ = false;  ///< what is written now are the parts of a reduction
+  bool of_parts_ = false;  ///< the loops being written are those of parts
 };
 
 void build(TemplateBuilder& t, const StageGroup& g) {

@@ -28,7 +28,7 @@ bool is_stored(const ComputeDag& dag, const StageGroup& g, const Access& a) {
          (!has(g.operands) && !has(g.inlined) && !has(g.tunable));
 }
 
-// Tiles of the two operands are copied or loaded, so each must be used a number of times.
+// Whether each tile of both operands, which is copied or loaded, is used a number of times.
 bool worth_tiles(const ComputeDag& dag, const Operation& op, const TilePlan& p) {
   constexpr int64_t kLeastRows = 4, kLeastReuse = 32;
   const ContractionShape& sh = p.shape;
@@ -39,7 +39,7 @@ bool worth_tiles(const ComputeDag& dag, const Operation& op, const TilePlan& p) 
          (is_constant(dag, *sh.vector) || reuse >= kLeastReuse);
 }
 
-// Nearly whole tiles are better than a copy of the row operand for the sake of quite whole ones.
+// Whether tiles are nearly whole, so that a copy of the row operand for whole tiles does not pay.
 bool nearly_whole(const TilePlan& p) {
   constexpr int64_t kRowsOfMatrix = 14, kGroupsOfMatrix = 12, kRowsOfImage = 7, kGroupsOfImage = 4;
   const int64_t groups = p.k.extent / p.group_size;
@@ -61,7 +61,7 @@ std::optional<TilePlan> plan_tiles(const ComputeDag& dag, const StageGroup& g,
   p.group_size = kGroupBytes / narrow.x.bytes();
   if (!worth_tiles(dag, op, p)) return {};
   p.matrix = op.reduce_axes().size() == 1 && at_plain_axes(*sh.row) && at_plain_axes(*sh.vector);
-  // Along a row of a tile the elements of A lie side by side, and rows at one distance.
+  // The elements of A along a row of a tile are adjacent, and its rows have a constant distance.
   p.copies_rows = !is_stored(dag, g, *sh.row) || k->row_dim + 1 != sh.row->tensor.rank();
   p.rows = sh.rows < kTileRows ? sh.rows : largest_divisor(sh.rows, kTileRows);
   if (k->extent % p.group_size == 0)

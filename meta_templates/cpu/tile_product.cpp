@@ -1,5 +1,5 @@
-// Products of narrow types on CPUs with registers for tiles (AMX): bytes of any signs added up in
-// i32, 16-bit floats in f32.
+// Products of narrow types on CPUs with tile registers (AMX): bytes of any signs are summed in i32,
+// 16-bit floats in f32.
 //
 //   pack W in groups along k, in panels of columns         (root, once for constants)
 //   parallel for batch, row block, column block {
@@ -11,12 +11,12 @@
 //       epilogue(acc) -> output stage
 //   } }
 //
-// Rows of A are read where they lie: what a tile takes of a row is 64 bytes along k. Where they
-// cannot be (k is not contiguous, or computed by a stage such as padding), A is copied with k
-// innermost. Tiles are whole: a matrix product of other sizes is padded with zeros, a convolution,
-// whose image is no matrix, is taken where tiles divide it.
+// Rows of A are read in place: a tile takes 64 bytes along k of each row. Where that is not
+// possible (k is not contiguous, or a stage such as padding computes A), A is copied with k
+// innermost. Tiles are always full. A matrix product of other sizes is padded with zeros. A
+// convolution, whose image is not a matrix, is taken only where tiles divide it.
 //
-// Which products: tile_plan.cpp. The numbers: tile_rule.cpp.
+// tile_plan.cpp says which products are taken, and tile_rule.cpp chooses the numbers.
 #include <array>
 #include <functional>
 
@@ -33,7 +33,7 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   return tile_plan(dag, g, target).has_value();
 }
 
-// Tiles of `loop`, all of them whole: what is beyond the axis is not stored.
+// Splits `loop` into full tiles. Results beyond the axis are not stored.
 std::array<Loop, 2> whole_tiles(StageRef s, Loop loop, Param size) {
   return s.split(loop, size, TailStrategy::PredicateStores);
 }
@@ -66,11 +66,12 @@ TileProblem tile_problem(const TemplateBuilder& t, const StageGroup& g, const Ti
   return p;
 }
 
-/// Knobs; one that is not asked is the constant 0.
+/// The knobs. A knob that is not offered is the constant 0.
 struct TileKnobs {
-  Param tile_rows, tile_cols;  ///< of the tiles of one product, in elements
+  Param tile_rows, tile_cols;  ///< the tiles of one product, in elements
   Param pack_vectors;          ///< TilePacking
-  /// Of a block, in products; with other_block_rows along the innermost of the other axes of rows.
+  /// The size of a block in products, and the rows of a block along the innermost other axis of
+  /// rows.
   Param row_block_tiles, col_block_tiles, other_block_rows;
   Param copy_rows;
 };
@@ -104,7 +105,8 @@ TileKnobs ask_tile_knobs(TemplateBuilder& t, const TilePlan& plan, const TilePro
   k.row_block_tiles = ask_split("row_block_tiles", "row_block", rows);
   k.col_block_tiles = ask_split("col_block_tiles", "col_block", cols);
   if (p.has_other_rows) k.other_block_rows = ask_split("other_block_rows", "other_block", others);
-  // A knob even where there is no choice: what A is read from is then at the root.
+  // This is a knob even with a single value, because it requires that the source of A is at the
+  // root.
   std::vector<int64_t> copies{1};
   if (!p.copies_rows) copies.insert(copies.begin(), 0);
   k.copy_rows = t.knob("copy_rows", copies, choice);
@@ -126,7 +128,7 @@ class Recipe {
         k_(k),
         stacked_(p.stacks() ? sh_.m_others.back() : -1) {}
 
-  // The results are the tiles, where there is no epilogue and rows of a tile are rows of the
+  // Whether tiles can be stored directly: there is no epilogue, and rows of a tile are rows of the
   // result.
   bool can_store() const {
     return !has_epilogue() && !p_.padded && sh_.v + 1 == std::ssize(op_.axes());
@@ -135,7 +137,7 @@ class Recipe {
   void in_place() {
     for_each_form([&](bool copy_rows) { multiply_in_place(copy_rows); });
   }
-  // Tiles go through a buffer, from which the results are computed.
+  // Stores tiles to a buffer, from which the results are computed.
   void by_buffer() {
     StageRef anchor = t_.stage(g_.anchor);
     StageRef sum = p_.padded || has_epilogue() ? anchor : anchor.cache_write();
@@ -190,7 +192,7 @@ class Recipe {
     acc.layout(dims);
   }
 
-  /// Copies of the operands; their loops are written last.
+  /// The copies of the operands. Their loops are written last.
   struct Copies {
     std::optional<StageRef> row;
     StageRef vector;
@@ -201,7 +203,7 @@ class Recipe {
     return {row, t_.stage(sh_.vector->producer).cache_read({reader})};
   }
 
-  // `panel`: the loop of `host` over panels of columns in a block.
+  // `panel` is the loop of `host` over the panels of columns of a block.
   void write_copies(const Copies& copies, StageRef host, Loop panel) {
     const GroupedReduction& k = plan_.k;
     if (copies.row) {
@@ -222,10 +224,10 @@ class Recipe {
     copy.parallel(order.size() > 2 ? copy.fuse(order[0], order[1]) : order[0]);
   }
 
-  // Blocks outside, the tiles of one product inside.
+  // The loops over blocks, and inside of them those of one product.
   struct Blocks {
     std::vector<Loop> outer, tiles;
-    Loop stacked, rows, cols;  // of one product
+    Loop stacked, rows, cols;  // loops of one product
   };
 
   Blocks block_loops(StageRef h) {
@@ -263,7 +265,7 @@ class Recipe {
     return b;
   }
 
-  // Orders the loops of `h`, `inside` innermost, and shares out the blocks.
+  // Orders the loops of `h` with `inside` innermost, and shares out the blocks among threads.
   void share_out_blocks(StageRef h, const Blocks& b, const std::vector<Loop>& inside) {
     h.reorder(joined(joined(b.outer, b.tiles), inside));
     const Loop blocks = h.fuse(b.outer);
@@ -271,8 +273,8 @@ class Recipe {
     t_.offer_place(h, blocks, "block");
   }
 
-  // The product of tiles: `rows` and `cols` of stage `acc`, which is the host itself where that is
-  // given.
+  // Writes the product of tiles: `rows` and `cols` are loops of stage `acc`. If `host` is given,
+  // `acc` is the host itself.
   void accumulate(StageRef acc, Loop rows, Loop cols, const Blocks* host) {
     const auto split = [&](Loop loop, int64_t factor) {
       return host ? whole_tiles(acc, loop, factor) : acc.split(loop, factor);
@@ -315,8 +317,8 @@ class Recipe {
   const ContractionShape& sh_;
   const TileProblem& p_;
   const TileKnobs& k_;
-  int stacked_;  ///< the axis of the image's rows, which are tiles of one product; -1: there is
-                 ///< none
+  /// The axis of the image's rows if these are tiles of one product, otherwise -1.
+  int stacked_;
 };
 
 void build(TemplateBuilder& t, const StageGroup& g) {

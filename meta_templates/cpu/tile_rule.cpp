@@ -14,12 +14,12 @@ bool contains(const std::vector<int64_t>& list, int64_t n) {
   return std::find(list.begin(), list.end(), n) != list.end();
 }
 
-/// Tiles of results that are kept over the reduction.
+/// The tiles of results that are kept over the whole reduction.
 struct Kept {
   int64_t down = 1, across = 1;
 };
 
-// Two by two tiles take a load for each product; four in a row five for four.
+// Two by two tiles need one load for each product. Four in a row need five loads for four products.
 Kept choose_tiles(const Problem& p, Choice& choice) {
   const std::vector<int64_t> down = kept_tiles(p, p.stacks() ? p.last_other_rows : p.row_tiles());
   const std::vector<int64_t> across = kept_tiles(p, p.col_tiles());
@@ -33,8 +33,8 @@ Kept choose_tiles(const Problem& p, Choice& choice) {
   return k;
 }
 
-// What is no constant may be packed as blocks come to it: a panel is read again by all rows while
-// it is in L2, and memory is passed once. So the rows must fit there too.
+// An operand that is not constant may be packed by the blocks that use it: all rows read a panel
+// again while it is in L2, and memory is read once. The rows must then fit L2 too.
 bool choose_panels(const Problem& p, Choice& choice) {
   const bool panels =
       !p.vector_constant && !p.has_other_rows && 2 * p.row_batch_bytes <= p.target.l2_bytes;
@@ -43,7 +43,7 @@ bool choose_panels(const Problem& p, Choice& choice) {
   return panels;
 }
 
-// Tiles whose rows stay in the second cache beside a panel of the other operand.
+// The number of products whose rows stay in L2 beside a panel of the other operand.
 int64_t products_in_l2(const Problem& p, int64_t tile_rows) {
   const int64_t rows = p.stacks() ? p.rows * tile_rows : tile_rows;
   const int64_t bytes = std::max<int64_t>(1, p.depth * p.row_element_bytes * rows);

@@ -9,7 +9,7 @@
 //   }
 //
 // The axes are cut where the declaration cuts them (floordiv and floormod by constants), so that
-// what it computes of its indices is a loop variable in the nest.
+// these quotients and remainders are loop variables of the nest.
 #include <set>
 
 #include "common/loops.h"
@@ -18,7 +18,8 @@
 namespace heddle::meta::cpu {
 namespace {
 
-// The case periods of a group's output stage and of what is inlined into it element by element.
+// The case periods of a group's output stage and of the stages that are inlined into it element by
+// element.
 std::vector<int64_t> periods_of(const ComputeDag& dag, const StageGroup& g) {
   std::vector<int64_t> out(dag.stage(g.output_stage).axes().size(), 1);
   auto add = [&](int s) {
@@ -55,14 +56,15 @@ void divisors_of(const Operation& op, size_t a, std::set<int64_t>* out) {
   }
 }
 
-// The loops of a stage, by what becomes of them.
+// The loops of a stage, by their use.
 struct TransformLoops {
-  std::vector<Loop> rows;   ///< outside: fused and shared out but for the last
+  std::vector<Loop> rows;   ///< outer loops; all but the last are fused and shared out
   std::vector<Loop> cases;  ///< of a tile, unrolled
-  Loop chunk, vector;       ///< over vectors, and the lanes of one; invalid where there is no axis
+  Loop chunk, vector;       ///< over vectors, and lanes of one; invalid without a vector axis
 };
 
-// There is no rule: tiles are what the declaration's cases say, and its one knob has one value.
+// There is no rule: the cases of the declaration determine the tiles, and the one knob has one
+// value.
 class Recipe {
  public:
   Recipe(TemplateBuilder& t, const StageGroup& g)
@@ -85,7 +87,8 @@ class Recipe {
             (v >= 0 ? op_.axes()[static_cast<size_t>(v)].name() : std::string("none")));
   }
 
-  // Within the tile of its reader, all of it unrolled: its results are registers.
+  // Computes the stage within the tile of its reader, completely unrolled, so that its results are
+  // in registers.
   void attached() {
     const int64_t at = static_cast<int64_t>(g_.places.size());
     const Param location = t_.knob("location", {at}, at, "in the tile of its reader");
@@ -130,8 +133,8 @@ class Recipe {
     return l;
   }
 
-  // The part of `loop` inside of blocks of `size`, whose loop goes to the rows; all of it where
-  // `size` is 0.
+  // Splits `loop` into blocks of `size`. The loop over blocks is added to the rows, and the part
+  // inside is returned. With size 0 all of it is inside.
   Loop cut(Loop loop, int64_t size, TransformLoops& l) {
     if (size == 0) return loop;
     auto [blocks, inside] = s_.split(loop, size);
@@ -139,8 +142,8 @@ class Recipe {
     return inside;
   }
 
-  // The innermost cut of axis `a` in the declaration, alone: what is outside of it is fused and
-  // shared out. 0: there is none.
+  // The innermost cut of axis `a` in the declaration; 0 where there is none. Only this one is used,
+  // because the loops outside of it are fused and shared out.
   int64_t innermost_cut(size_t a) const {
     std::set<int64_t> cuts;
     divisors_of(op_, a, &cuts);
@@ -148,7 +151,7 @@ class Recipe {
     return cuts.empty() ? 0 : *cuts.begin();
   }
 
-  // The loops of `outer`, then the cases, unrolled, and the lanes.
+  // Orders the loops: `outer`, then the unrolled cases and the lanes.
   void write_tile(const TransformLoops& l, const std::vector<Loop>& outer) {
     std::vector<Loop> order = joined(outer, l.cases);
     if (l.vector.valid()) order.push_back(l.vector);
@@ -157,7 +160,7 @@ class Recipe {
     if (l.vector.valid()) s_.vectorize(l.vector);
   }
 
-  // Rows are shared out and offered to attached stages, and so are tiles.
+  // Shares out rows and offers them, and tiles too, to attached stages.
   void share_out(TransformLoops& l) {
     Loop inner, rows;
     if (l.rows.size() > 1) {
@@ -180,14 +183,15 @@ class Recipe {
     return work;
   }
 
-  // Of an attached reader's axes that correspond by position and extent.
+  // Collects the cuts of an attached stage's reader, for axes that correspond by position and
+  // extent.
   void inherited_cuts(int s, size_t a, std::set<int64_t>* out) const {
     const Operation& op = dag_.stage(s);
     if (a < op.axes().size() && op.axes()[a].extent() == op_.axes()[a].extent())
       divisors_of(op, a, out);
   }
 
-  // The last axis without cases that is long enough, else none.
+  // The last axis without cases that is long enough; -1 where there is none.
   int vector_axis(const std::vector<int64_t>& periods) const {
     for (int a = static_cast<int>(op_.axes().size()) - 1; a >= 0; --a) {
       if (periods[static_cast<size_t>(a)] > 1) continue;

@@ -1,12 +1,13 @@
-// Transpositions go in tiles, so that whole lines are read and written while both are near.
+// Transpositions by tiles, so that whole cache lines are read and written while both are in a
+// cache.
 //
 //   in squares of registers:
 //     parallel for tiles { for squares { transposed in registers } }
 //   staged, for results past the last cache:
 //     parallel for tiles { for squares { to a copy in L1 }  for rows { whole lines } }
 //
-// Knobs: tile_rows, tile_cols (of a tile), staged (its copy in L1), along_input (which tile comes
-// next), nontemporal (stores that bypass the caches).
+// Knobs: tile_rows, tile_cols (of a tile), staged (whether the tile is copied to L1), along_input
+// (the order of the tiles), nontemporal (stores that bypass the caches).
 #include "cpu/transposed_tiles.h"
 
 #include <algorithm>
@@ -21,8 +22,8 @@ namespace {
 
 struct TransposeProblem {
   Target target;
-  int64_t lanes = 1;          ///< of a native vector
-  int64_t element_bytes = 4;  ///< of the result
+  int64_t lanes = 1;          ///< elements of a native vector
+  int64_t element_bytes = 4;  ///< bytes of an element of the result
   int64_t result_bytes = 0;
   int64_t rows = 1;  ///< along the transposed axis: elements of a line of the input
   int64_t cols = 1;  ///< along the last axis: elements of a line of the result
@@ -40,9 +41,9 @@ struct TransposeProblem {
   }
 };
 
-// Stores that bypass the caches must fill a line before another is begun; when the buffers that
-// combine the parts run out, they take twice as long. A square of registers writes whole lines with
-// AVX-512; otherwise a copy of the tile in L1 does.
+// Stores that bypass the caches must fill a line before another one is begun. They take twice as
+// long when the buffers that combine parts of lines run out. With AVX-512 a square of registers
+// writes whole lines; otherwise a copy of the tile in L1 does.
 void choose_stores(const TransposeProblem& p, bool staged, Choice& choice) {
   const bool whole_lines = staged || p.target.vector_bytes >= kLineBytes;
   choice.set("nontemporal", larger_than_caches(p.target, p.result_bytes) && whole_lines,
@@ -51,9 +52,9 @@ void choose_stores(const TransposeProblem& p, bool staged, Choice& choice) {
                          : "a line of the result is written in parts");
 }
 
-// A copy takes one line of each of as many rows of the input as the second cache has places for,
-// and the next tile the lines beside them, which the machine has fetched by then. Rows that far
-// apart that all fall into the same few places: fewer.
+// A copy takes one line from each of as many rows of the input as L2 can hold. The next tile takes
+// the adjacent lines, which the hardware has fetched by then. Rows that are an eighth of L2 apart
+// or more map to few sets of the cache, so a tile then has fewer of them.
 void choose_tile(const TransposeProblem& p, bool staged, Choice& choice) {
   constexpr int64_t kLinesOfSquares = 4, kColumnLines = 2;
   constexpr int64_t kLeastLines = 4, kMostLines = 8, kFarApart = 8;
@@ -68,7 +69,7 @@ void choose_tile(const TransposeProblem& p, bool staged, Choice& choice) {
 }
 
 Choice transpose_rule(const TransposeProblem& p) {
-  // Shorter rows of the input lie near enough to each other.
+  // Shorter rows of the input are near enough to each other.
   const bool staged = larger_than_caches(p.target, p.result_bytes) && p.element_bytes == 4 &&
                       p.lanes * 2 == p.line() && p.cols % p.line() == 0 &&
                       p.input_row_bytes() >= kPageBytes;
@@ -89,7 +90,7 @@ struct Tile {
   bool moves = false;  ///< 32-bit elements are only moved, so that squares stay in registers
 };
 
-// The parts of a line of the result are written one after the other.
+// Writes the parts of a line of the result one after the other.
 void in_squares(StageRef s, const Tile& tile, int64_t lanes) {
   auto [square, row] = s.split(tile.rows, lanes);
   s.reorder({square, tile.vectors, row, tile.lanes});
@@ -97,8 +98,8 @@ void in_squares(StageRef s, const Tile& tile, int64_t lanes) {
   if (tile.moves) s.expect(Instruction::TransposedSquare);
 }
 
-// A copy of the tile, at loop `at`; of it the parts of a line of the input are read one after the
-// other.
+// Makes a copy of the tile at loop `at`. The copy reads the parts of a line of the input one after
+// the other.
 void staged(StageRef s, const Tile& tile, Loop at, int transposed, int64_t lanes) {
   s.unroll(tile.vectors);
   StageRef copy = s.cache_write();

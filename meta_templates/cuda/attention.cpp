@@ -1,5 +1,5 @@
 // Attention on the tensor cores of a GPU, by mma.sync, in one kernel: scores are never in memory
-// (dag/attention.h says what is recognised). In three parts:
+// (Dao et al. 2022, "FlashAttention"; dag/attention.h says what is recognised). It has three parts:
 //
 //   attention_rule.h       how many rows and keys a tile has
 //   attention_recipe.cpp   the loops, with a picture
@@ -9,7 +9,8 @@
 namespace heddle::meta {
 namespace {
 
-// All registers that a thread may use, less a few that the compiler needs.
+// The most registers that a thread may use, as attention_registers counts them, less a few for the
+// compiler.
 constexpr int64_t kMostRegisters = 340;
 constexpr int64_t kMostWarps = 8;
 
@@ -31,7 +32,7 @@ AttentionProblem problem_of(const Attention& a, const Gpu& gpu) {
   return p;
 }
 
-// Those of `values` that are less than twice what `extent` needs.
+// Those of `values` that are less than twice `extent`.
 std::vector<int64_t> within(int64_t extent, std::vector<int64_t> values) {
   std::erase_if(values, [&](int64_t v) { return v > kAttentionUnit && v >= 2 * extent; });
   return values;

@@ -48,7 +48,7 @@ class Recipe {
     partial_loops(s.partial);
     shared_tile(s.queries, chain_.query, chain_.query_along_depth, chain_.depth, false);
     shared_tile(s.keys, chain_.key, chain_.key_along_depth, chain_.depth, true);
-    // (Its lines are keys where it lies along the columns.)
+    // The lines of the tile are keys where the operand is contiguous along the columns.
     shared_tile(s.values, chain_.value, !chain_.value_along_keys, chain_.cols, true);
     query_fragments(query_frag, out, block, s.products, depth_step);
     column_fragments(key_frag, s.products, depth_step, chain_.key_along_depth);
@@ -94,7 +94,7 @@ class Recipe {
 
   // ---- loops ----
 
-  // Rows by warps, tiles of a warp, rows of a tile.
+  // The loops over rows: warps, tiles of a warp, rows of a tile.
   struct Rows {
     Loop warp, tile, in;
   };
@@ -104,13 +104,14 @@ class Recipe {
     return {warp, tile, in};
   }
 
-  // Two columns a lane: row = 8*i + lane / 4, column = 2*(lane % 4) + j. Returns the loop of
-  // blocks.
+  // Each lane stores two columns: row = 8*i + lane / 4, column = 2*(lane % 4) + j. Returns the loop
+  // over blocks.
   Loop block_loops(StageRef s) const {
     const Rows r = cut_rows(s, s.axis(chain_.row));
     auto [block, warp] = s.split(r.warp, knobs_.row_warps, TailStrategy::PredicateStores);
     auto [units, unit] = s.split(s.axis(chain_.col), kAttentionUnit, TailStrategy::PredicateStores);
-    // A loop of one iteration around all columns: what is computed inside is of whole units.
+    // A loop of one iteration surrounds all columns, so that the stages inside are computed for
+    // whole units.
     auto [all, wide] = s.split(units, ceil_div(chain_.cols, kAttentionUnit));
     auto [col_tile, col] = s.split(unit, 8);
     auto [half, lane_row] = s.split(r.in, 8);
@@ -129,7 +130,7 @@ class Recipe {
     return block;
   }
 
-  // Returns the loop over steps of one mma.
+  // Returns the loop over the steps of one mma.
   Loop weighted_loops(StageRef s) const {
     const Rows r = cut_rows(s, s.axis(row_dim()));
     auto [col_tile, col] = s.split(s.axis(row_dim() + 1), 8);
@@ -157,7 +158,7 @@ class Recipe {
     s.layout(accumulators(s));
   }
 
-  // Element by element, of rows and keys.
+  // The loops of an element-wise stage of rows and keys.
   void elements(StageRef s, const Dims& layout) const {
     const Rows r = cut_rows(s, s.axis(row_dim()));
     std::vector<Loop> order = batch_of(s);
@@ -165,7 +166,8 @@ class Recipe {
     row_nest(s, order, r);
     s.layout(layout);
   }
-  // One value a row, perhaps for each tile, reduced over a loop of its own or along that of tiles.
+  // The loops of a stage with one value for each row, perhaps for each tile too. It is reduced over
+  // a loop of its own or along that of the tiles.
   void row_values(StageRef s) const {
     const int m = row_dim();
     const Rows r = cut_rows(s, s.axis(m));
@@ -197,8 +199,8 @@ class Recipe {
 
   // ---- operands ----
 
-  // A tile in shared memory, copied 16 bytes at a time. `inner`: the extent along memory, unless
-  // the operand lies the other way round (`straight` is false).
+  // A tile in shared memory, copied 16 bytes at a time. `inner` is the extent along memory. If
+  // `straight` is false, the operand is transposed.
   void shared_tile(StageRef s, const Expr& load, bool straight, int64_t inner,
                    bool streamed) const {
     s.set_scope(Scope::Shared);
@@ -214,7 +216,7 @@ class Recipe {
     s.unroll(each);
     s.vectorize(lane);
   }
-  // Elements that lie side by side wherever so many of them begin.
+  // The number of elements that are adjacent at every multiple of that number.
   int64_t vector_of(const Expr& e, bool straight, int64_t inner) const {
     const Load* load = e.as<Load>();
     if (load->indices.back().kind() != ExprKind::Var || !straight) return 1;
@@ -244,7 +246,7 @@ class Recipe {
     s.layout(first_operand(s, line, depth));
   }
 
-  // Of keys and values: two tiles of columns at once, one ldmatrix.x4.
+  // Fragments of keys and values: one ldmatrix.x4 loads two tiles of columns.
   void column_fragments(StageRef s, StageRef product, Loop step, bool along_depth) const {
     const int line = along_depth ? row_dim() : row_dim() + 1,
               depth = along_depth ? row_dim() + 1 : row_dim();

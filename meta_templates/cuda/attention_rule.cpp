@@ -5,17 +5,17 @@
 namespace heddle::meta {
 namespace {
 
-// Elements behind each row of a tile in shared memory: 16 bytes, so that rows of a matrix lie in
-// different banks.
+// kPad: elements after each row of a tile in shared memory. These 16 bytes put the rows of a matrix
+// into different banks. kBytes: bytes of an element.
 constexpr int64_t kPad = 8, kBytes = 2;
-// Registers beside fragments: addresses, counters, values of rows.
+// Registers besides fragments: addresses, counters, values of rows.
 constexpr int64_t kOtherRegisters = 48;
-// Registers, counted as attention_registers does, that the compiler had without spills; masks need
-// some more.
+// Registers, as attention_registers counts them, up to which the compiler did not spill, with masks
+// and without.
 constexpr int64_t kGoodRegisters = 250, kUnmaskedRegisters = 284;
-// Rows of a block of wide warps.
+// Rows of a block with wide warps.
 constexpr int64_t kManyRows = 128;
-// Blocks of an SM from which on causal rows balance although the last of them take longest.
+// Blocks per SM from which on causal rows balance, although the last of them take longest.
 constexpr int64_t kBalancedBlocks = 8;
 
 int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
@@ -40,7 +40,7 @@ NamedFeatures AttentionProblem::features() const {
 }
 
 int64_t attention_registers(const AttentionProblem& p, const AttentionTile& t) {
-  // Of four lanes to a row, in tiles of 8 columns: weighted sums, scores, weights in half of them.
+  // Four lanes share a row, in tiles of 8 columns. A weight takes half a register.
   const int64_t sums = p.padded_cols() / 2, scores = t.keys / 2, weights = t.keys / 4;
   const int64_t queries = t.resident ? p.padded_depth() / 4 : 4;
   return t.row_tiles * (sums + scores + weights + queries) + kOtherRegisters;
@@ -48,14 +48,14 @@ int64_t attention_registers(const AttentionProblem& p, const AttentionTile& t) {
 
 int64_t attention_bytes(const AttentionProblem& p, const AttentionTile& t) {
   const int64_t depth = p.padded_depth() + kPad, cols = p.padded_cols() + kPad;
-  // Operands may lie the other way round, with other rows to pad.
+  // An operand may be transposed. Then other rows are padded.
   const int64_t rows = std::max(t.rows() * depth, (t.rows() + kPad) * p.padded_depth());
   const int64_t tiles = std::max(t.keys * depth, (t.keys + kPad) * p.padded_depth()) +
                         std::max(t.keys * cols, (t.keys + kPad) * p.padded_cols());
   return (rows + t.stages * tiles) * kBytes;
 }
 
-// The choices that were fastest of all that were timed on an H100 (heads of 64 and 128, f16).
+// Chooses what was fastest of all configs timed on an H100 (heads of 64 and 128, f16).
 Choice attention_rule(const AttentionProblem& p) {
   AttentionTile t;
   const int64_t good = p.causal || p.masked ? kGoodRegisters : kUnmaskedRegisters;
@@ -66,7 +66,7 @@ Choice attention_rule(const AttentionProblem& p) {
   t.row_tiles = wide ? 2 : 1;
   t.row_warps = 4;
   while (t.row_warps > 1 && t.rows() >= 2 * p.rows) t.row_warps /= 2;
-  // A block alone on its SM: longer tiles, fewer of them.
+  // A block that is alone on its SM takes longer tiles, and fewer of them.
   const bool alone = ceil_div(p.rows, t.rows()) * p.batches <= p.gpu.sms;
   t.keys = alone ? 128 : 64;
   while (t.keys > kAttentionUnit && t.keys >= 2 * p.keys) t.keys /= 2;

@@ -3,9 +3,9 @@
 namespace heddle::meta {
 namespace {
 
-// Threads side by side, of a vector each: 512 bytes of a row for those of a warp.
+// The limits of neighbouring threads with one vector each. A warp then reads 512 bytes of a row.
 constexpr int64_t kMostAcross = 32, kLeastAcross = 4;
-// Rows of a thread that are under way at once.
+// Rows of a thread whose loads are in flight at once.
 constexpr int64_t kRowsUnderWay = 4;
 
 }  // namespace
@@ -29,7 +29,7 @@ NamedFeatures ColumnProblem::features() const {
 Choice reduce_columns_rule(const ColumnProblem& p) {
   const int64_t vectors = p.columns / p.vector();
   const int64_t across = std::min(kMostAcross, std::max(kLeastAcross, vectors));
-  // Where the rows under way are all, it takes one round trip.
+  // If all rows of a thread are in flight at once, memory latency is paid once.
   int64_t down = 1;
   while (2 * kRowsUnderWay * down <= p.length && down < p.most_down && p.fits(2 * across * down))
     down *= 2;

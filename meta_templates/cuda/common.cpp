@@ -3,7 +3,7 @@
 namespace heddle::meta {
 namespace {
 
-// Threads of a block that has nothing to share: small blocks spread over all multiprocessors.
+// Threads of a block whose threads share nothing. Small blocks spread over all multiprocessors.
 constexpr int64_t kPointThreads = 128;
 
 }  // namespace
@@ -46,7 +46,7 @@ Choice with_prefix(const Choice& choice, const std::string& prefix) {
 
 namespace {
 
-// Stores of a result.
+// Features of the stores of a result.
 struct StoreProblem {
   int64_t bytes = 0, l2_bytes = 0;
   NamedFeatures features() const {
@@ -54,7 +54,7 @@ struct StoreProblem {
   }
 };
 
-// What the cache does not hold displaces what it could.
+// Results that exceed the cache bypass it, because they would displace other data.
 Choice streaming_rule(const StoreProblem& p) {
   return Choice().set("nontemporal", p.bytes > p.l2_bytes,
                       "result of " + std::to_string(p.bytes >> 10) + " KiB against the cache");
@@ -89,7 +89,7 @@ void unroll_short(StageRef s, const std::vector<Loop>& loops, const std::vector<
 Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const std::string& prefix) {
   std::vector<Loop> axes = host.all_axes();
   if (axes.empty()) return {};
-  // What the host computes alone it accumulates in a register, and stores once.
+  // A reduction that the host computes alone is accumulated in a register and stored once.
   StageRef s = reduction == host.id() ? host.cache_write() : t.stage(std::max(reduction, 0));
   Loop all = host.fuse(axes);
   Param threads = t.knob(prefix + "threads", powers_of_two(64, most_block_threads(t.target().gpu)),

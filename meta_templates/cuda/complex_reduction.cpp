@@ -1,5 +1,5 @@
-// Complex reductions on a GPU: contractions whose operands are reused (matmul, convolution),
-// without tensor cores. In three parts:
+// Complex reductions on a GPU without tensor cores: contractions whose operands are reused (matmul,
+// convolution). There are three parts:
 //
 //   complex_reduction_rule.h       which tile, how deep, in how many parts
 //   complex_reduction_recipe.cpp   the loops, with a picture
@@ -10,7 +10,7 @@
 namespace heddle::meta {
 namespace {
 
-// Of a thread: accumulators, and registers beside them.
+// Limits of a thread: its accumulators, and the registers besides them.
 constexpr int64_t kMostAccumulators = 160, kOtherRegisters = 40;
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {

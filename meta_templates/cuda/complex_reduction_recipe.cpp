@@ -13,7 +13,7 @@
 // reduction = split_k: each block reduces a part of k_part steps; a second kernel adds the parts up.
 // clang-format on
 //
-// A thread's rows and columns lie in groups that are threads * group apart, so that the reads of a
+// A thread's rows and columns are in groups at distances of threads * group, so that the reads of a
 // warp from shared memory are 16 bytes wide and free of bank conflicts.
 #include "cuda/complex_reduction_recipe.h"
 
@@ -50,7 +50,7 @@ class Recipe {
  private:
   bool has_epilogue() const { return g_.output_stage != g_.anchor; }
 
-  // The sum as a product of matrices, of whole tiles; its depth is a multiple of `depth`.
+  // The sum as a product of matrices of full tiles. Its depth is a multiple of `depth`.
   StageRef viewed_sum(Param depth) {
     StageRef anchor = t_.stage(g_.anchor);
     StageRef::ProductView v = product_step(anchor, *view_);
@@ -66,16 +66,16 @@ class Recipe {
   // ---- the loops over tiles ----
 
   struct Loops {
-    std::vector<Loop> others;   // batch and the like
+    std::vector<Loop> others;   // batch axes
     Loop row_tile, col_tile;    // blocks; invalid where there are none
-    std::vector<Loop> threads;  // of rows, if there are any, then of columns
+    std::vector<Loop> threads;  // loops over threads of rows, if any, then of columns
     std::vector<Loop> inner;    // groups of rows, rows in a group, groups of columns
     Loop lane;
   };
 
-  // The loops over batch (to `others`), rows (none: an invalid loop) and columns of stage `s`,
-  // which has the axes of the sum behind `first` others, or, an output stage, those of the
-  // declaration.
+  // The loops of stage `s` over rows (an invalid loop if there are none) and columns. Batch loops
+  // are added to `others`. The stage has the axes of the sum after `first` others, or, as an output
+  // stage, those of the declaration.
   std::array<Loop, 2> rows_and_columns(StageRef s, int first, bool output_stage,
                                        std::vector<Loop>* others) const {
     for (int i = 0; i < first; ++i) others->push_back(s.axis(i));
@@ -95,7 +95,7 @@ class Recipe {
     return {axes_.m >= 0 ? s.axis(first + axes_.m) : Loop(), s.axis(first + axes_.v)};
   }
 
-  // A viewed sum is one of whole tiles.
+  // Splits a loop into tiles. A viewed sum has full tiles.
   std::array<Loop, 2> cut(StageRef s, Loop loop, Param factor) const {
     return s.split(loop, factor, view_ ? TailStrategy::PredicateStores : TailStrategy::Shorten);
   }
@@ -134,7 +134,7 @@ class Recipe {
     s.vectorize(l.lane);
   }
 
-  // The loops of the stage at the root that a tile of results goes to; returns the innermost block
+  // The loops of the root stage that a tile of results is stored to. Returns the innermost block
   // loop.
   Loop block_loops(StageRef s, int first, bool output_stage) const {
     const Loops l = tile_loops(s, first, true, output_stage);
@@ -152,7 +152,8 @@ class Recipe {
     return l.row_tile.valid() ? l.row_tile : l.col_tile;
   }
 
-  // The accumulators, in registers, with all of the reduction inside; operands in shared memory.
+  // Writes the accumulators in registers with the whole reduction inside, and operands in shared
+  // memory.
   void accumulate(StageRef acc, int first, StageRef host, Loop place) {
     const Loops l = tile_loops(acc, first, false, false);
     const std::vector<Loop> reduce = acc.all_reduce_axes();
@@ -175,7 +176,8 @@ class Recipe {
       share_viewed(view_->row_operand, operands_[0], acc, ko);
       return share_viewed(view_->col_operand, operands_[1], acc, ko);
     }
-    // A copy of what both read would have to hold its rows and its columns: caches do that.
+    // If both operands are the same tensor, a copy would have to hold its rows and its columns.
+    // Caches do that.
     if (axes_.row && axes_.vector && axes_.row->producer == axes_.vector->producer) return;
     for (const Access* a : {axes_.row, axes_.vector}) {
       if (a) share(*a, acc, ko);
@@ -184,7 +186,8 @@ class Recipe {
 
   // ---- operands in shared memory ----
 
-  // Whether dimension `d` of operand `a` runs along rows or columns, not along the reduction alone.
+  // Whether dimension `d` of operand `a` runs along rows or columns, and not along the reduction
+  // only.
   bool on_spatial(const Access& a, int d) const {
     const auto& f = a.affine[static_cast<size_t>(d)];
     if (!f) return true;
@@ -193,8 +196,8 @@ class Recipe {
                        [&](const Axis& x) { return f->coefficient(x.var()) != 0; });
   }
 
-  // A tile of operand `a`: the dimensions of the reduction outside, so that what threads read side
-  // by side lies side by side.
+  // Copies a tile of operand `a`. The dimensions of the reduction are outermost, so that elements
+  // that neighbouring threads read are adjacent.
   void share(const Access& a, StageRef acc, Loop at) {
     StageRef p = t_.stage(a.producer).cache_read({acc});
     p.compute_at(acc, at);
@@ -216,7 +219,7 @@ class Recipe {
     fill(p, transposed, kColumnLanes);
   }
 
-  // The same, of the stage of an operand of a viewed sum.
+  // As `share`, for the stage of an operand of a viewed sum.
   void share_viewed(const ViewOperand& operand, StageRef p, StageRef acc, Loop at) {
     p.compute_at(acc, at);
     p.set_scope(Scope::Shared);
@@ -230,7 +233,7 @@ class Recipe {
     fill(p, operand.along_depth, whole_vector(operand.vector, kColumnLanes));
   }
 
-  // All threads load, 16 bytes each where source and tile are contiguous alike.
+  // All threads load, 16 bytes each where source and tile are contiguous along the same dimension.
   void fill(StageRef p, bool transposed, int64_t vector) {
     if (transposed) p.storage_pad(4);  // the elements of a column lie in different banks
     Loop pieces = p.fuse(p.all_axes());
@@ -255,7 +258,7 @@ class Recipe {
   const ContractionShape& axes_;
   const std::optional<ContractionView>& view_;
   const SimtKnobs& knobs_;
-  std::vector<StageRef> operands_;  // of the viewed sum: of rows, of columns
+  std::vector<StageRef> operands_;  // operands of the viewed sum: of rows, of columns
 };
 
 }  // namespace

@@ -5,42 +5,43 @@
 namespace heddle::meta {
 namespace {
 
-// ---- The model of an SM. The constants are set by hand after a few tiles timed on an H200
+// ---- The model of an SM. The constants were fitted by hand to a few tiles timed on an H200
 // (docs/decisions/measured-choices.md, "SIMT tiles"). ----
 
-// Schedulers of an SM: warp instructions in a cycle.
+// Warp instructions that the schedulers of an SM issue per cycle.
 constexpr double kIssuesPerCycle = 4;
-// Bytes that an SM gets from the second cache, and from shared memory, in a cycle.
+// Bytes per cycle that an SM gets from L2 and from shared memory.
 constexpr double kL2BytesPerCycle = 42, kSharedBytesPerCycle = 128;
-// Bytes of a thread's read of shared memory, and of f32.
+// Bytes of a thread's read from shared memory, and of an f32.
 constexpr double kReadBytes = 16, kFloatBytes = 4;
-// Instructions that copy 32 elements of a tile's edge: an address, cp.async, a predicate.
+// Instructions that copy 32 elements of a tile: an address, cp.async, a predicate.
 constexpr double kCopyInstructions = 3;
-// The share of the lesser costs that the largest does not hide.
+// The share of the smaller costs that the largest one does not hide.
 constexpr double kNotHidden = 0.25;
-// With one warp an SM takes 1 + this times as long: others hide the latency of each.
+// An SM with one warp takes 1 + this times as long. Further warps hide the latency of each other.
 constexpr double kWaitOfOneWarp = 1.5;
-// Steps of the reduction that a block's start and its epilogue take as long as.
+// The time of a block's start and epilogue, in steps of the reduction.
 constexpr double kBlockSteps = 24;
-// The second kernel of a cut reduction: cycles of its launch.
+// Cycles for the launch of the second kernel of a cut reduction.
 constexpr double kSumCycles = 3000;
-// Registers of a thread beside its accumulators.
+// Registers of a thread besides its accumulators.
 constexpr int64_t kOtherRegisters = 48;
-// Blocks that an SM holds at most; with more rounds than that, SMs finish at about the same time.
+// The most blocks that an SM holds. With more rounds than that, all SMs finish at about the same
+// time.
 constexpr int64_t kMostResident = 16;
 
-// ---- What is considered. ----
+// ---- The configs that are considered. ----
 
 constexpr int64_t kMostThreads = 512, kMostAccumulators = 64, kLeastAccumulators = 2;
-// Another tile is chosen when it saves more than this share: near equals stay with the first.
+// Another tile is chosen only if its cost is below this share, so near equals keep the first tile.
 constexpr double kWorthwhile = 0.999;
-// Steps of the shortest part that pays for a block of its own, and of the shortest that is offered;
-// parts are multiples of that. The depth from which it may be cut.
+// Steps of the shortest part that pays for a block of its own, and of the shortest part that is
+// offered. All parts are multiples of the latter. The least depth that may be cut.
 constexpr int64_t kLeastChosenPart = 64, kPartUnit = 32, kLeastSplitDepth = 128;
-// Steps in shared memory: fewer where many accumulators keep each of them busy for long.
+// Steps in shared memory. With many accumulators each step takes long, so fewer steps suffice.
 constexpr int64_t kStepsOfLargeTile = 16, kStepsOfSmallTile = 32, kLargeTileAccumulators = 32;
 constexpr int64_t kWantedStages = 3;
-// Elements behind each row of a tile, and the share of shared memory kept for what else there is.
+// Elements after each row of a tile.
 constexpr int64_t kPad = 4;
 
 bool considered(const SimtTile& t, const SimtProblem& p) {
@@ -48,9 +49,9 @@ bool considered(const SimtTile& t, const SimtProblem& p) {
   const bool whole_warps = t.threads() >= kWarp && t.threads() % kWarp == 0;
   if (!whole_warps || t.threads() > most) return false;
   if (t.accumulators() > kMostAccumulators || t.accumulators() < kLeastAccumulators) return false;
-  // Single rows are in groups only where they fill 16 bytes.
+  // Rows are in groups only where a group fills 16 bytes.
   if (t.row_groups > 1 && t.group_rows < 4) return false;
-  // Half of the tile must be of use.
+  // More than half of the tile must be used.
   if (t.rows() >= 2 * p.rows && t.rows() > 1) return false;
   return t.cols() < 2 * p.cols || t.col_threads * t.col_groups <= 4;
 }
@@ -60,7 +61,7 @@ struct Best {
   int64_t parts = 1;
 };
 
-// The tile and the number of parts of the least cycles; the first of equals.
+// The tile and the number of parts with the fewest cycles; among equals the first.
 Best choose_tile(const SimtProblem& p) {
   Best best;
   double least = -1;
@@ -84,12 +85,12 @@ Best choose_tile(const SimtProblem& p) {
       }
     }
   }
-  // A result so small that no tile of a whole warp is of use takes the usual one.
+  // A result that is too small for every tile of a whole warp takes the usual tile.
   while (best.tile.threads() > most_block_threads(p.gpu)) best.tile.row_threads /= 2;
   return best;
 }
 
-// The longest of the steps wanted that divides the depth, if one does.
+// The longest of the wanted steps that divides the depth, if one does.
 int64_t wanted_step(const SimtProblem& p, const SimtTile& t) {
   const int64_t want =
       t.accumulators() >= kLargeTileAccumulators ? kStepsOfLargeTile : kStepsOfSmallTile;
@@ -124,13 +125,12 @@ NamedFeatures SimtProblem::features() const {
           {"block_threads", number(most_block_threads(gpu))}};
 }
 
-// Multiply-adds, reads of shared memory, instructions and traffic from L2 overlap for the most
-// part.
+// Multiply-adds, reads of shared memory, instructions and traffic from L2 mostly overlap.
 double simt_step_cycles(const SimtTile& t, const Gpu& gpu) {
   const double rows = static_cast<double>(t.rows()), cols = static_cast<double>(t.cols());
   const double warps = static_cast<double>(t.threads()) / kWarp;
   const double across = static_cast<double>(std::min<int64_t>(kWarp, t.col_threads));
-  // A warp's read of 16 bytes a lane: one pass when all lanes read the same, else two or more.
+  // A read of 16 bytes per lane takes one pass when all lanes read the same, otherwise two or more.
   auto passes = [](double lanes) {
     return lanes <= 1 ? 1.0 : std::max(2.0, lanes * kReadBytes / kSharedBytesPerCycle);
   };
@@ -169,7 +169,7 @@ double simt_cycles(const SimtProblem& p, const SimtTile& t, int64_t parts) {
 }
 
 bool simt_tiles_fit(const SimtProblem& p, int64_t rows, int64_t cols, int64_t k, int64_t stages) {
-  // With a quarter more, for padding and alignment.
+  // A quarter is added for padding and alignment.
   const int64_t bytes = (rows + kPad + cols + kPad) * k * stages * p.operand_bytes;
   return bytes * 5 / 4 <= p.gpu.smem_per_block;
 }

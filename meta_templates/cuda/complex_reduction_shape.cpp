@@ -1,12 +1,13 @@
-// What of a contraction the rule and the recipe ask.
+// Questions of the rule and the recipe about a contraction.
 #include "cuda/complex_reduction_recipe.h"
 
 namespace heddle::meta {
 namespace {
 
-// The view of a product of matrices some dimension of which is several axes.
+// The view of the contraction as a product of matrices in which some dimension consists of several
+// axes.
 std::optional<ContractionView> several_axes_view(const Operation& op) {
-  // Of fewer than a thread takes, no thread but the first would have any.
+  // With fewer elements than one thread takes, only the first thread would have work.
   constexpr int64_t kFew = 5;
   std::optional<ContractionView> view = op.num_outputs() == 1 ? contraction_view(op) : std::nullopt;
   if (!view) return {};
@@ -19,7 +20,7 @@ std::optional<ContractionView> several_axes_view(const Operation& op) {
   return several ? view : std::nullopt;
 }
 
-// The first of equals.
+// The longest axis; among equals the first.
 int longest_axis(const std::vector<Axis>& axes) {
   int longest = 0;
   for (size_t i = 0; i < axes.size(); ++i) {

@@ -1,10 +1,10 @@
-// Direct compute on a GPU: element-wise and data-movement stages that are materialised.
+// Direct compute on a GPU: element-wise and data-movement stages that are stored in memory.
 //
 //   element by element (flat_over_threads, here):
 //     for block { for t (threadIdx.x) { for vectors { 16 bytes } } }
 //   a transposed read: transpose.cpp      reductions along its rows: row_group.cpp
 //
-// Knobs: threads, vectors (16-byte accesses a thread, all under way at once).
+// Knobs: threads, vectors (16-byte accesses per thread, all in flight at once).
 #include "cuda/direct.h"
 
 namespace heddle::meta {
@@ -15,8 +15,8 @@ bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
          g.anchor_class == StageClass::DirectCompute;
 }
 
-// Elements that can be taken at a time along the last axis of `s`; 1 where its reads do not run
-// along it.
+// The number of elements that one access along the last axis of `s` can take; 1 where its reads do
+// not run along that axis.
 int64_t row_vector(const ComputeDag& dag, int s, int64_t lanes) {
   const Axis& last = dag.stage(s).axes().back();
   int64_t v = whole_vector(last.extent(), lanes);
@@ -26,7 +26,7 @@ int64_t row_vector(const ComputeDag& dag, int s, int64_t lanes) {
       const int64_t along = a.affine[d]->coefficient(last.var());
       if (along == 0) continue;
       if (along != 1 || d + 1 != a.affine.size()) return 1;
-      // An offset leaves only vectors that it is a multiple of.
+      // With an offset, only vectors whose length divides it are aligned.
       v = whole_vector(a.affine[d]->constant, v);
       v = whole_vector(a.tensor.extent(-1), v);
     }
@@ -34,9 +34,9 @@ int64_t row_vector(const ComputeDag& dag, int s, int64_t lanes) {
   return v;
 }
 
-// Element by element work.
+// Features of element-wise work.
 struct FlatProblem {
-  int64_t vectors = 1;  // of all elements
+  int64_t vectors = 1;  // number of vectors of all elements
   Gpu gpu;
   NamedFeatures features() const {
     return {{"vectors", static_cast<double>(vectors)},
@@ -45,12 +45,11 @@ struct FlatProblem {
   }
 };
 
-// Defaults of threads and vectors.
+// Chooses threads and vectors.
 Choice flat_rule(const FlatProblem& p) {
-  // Threads of a block, and of one where they would leave multiprocessors without a block.
+  // Threads of a block; fewer where large blocks would leave multiprocessors without one.
   constexpr int64_t kThreads = 256, kFewThreads = 128;
-  // Vectors of a thread, all under way, as long as every multiprocessor still has so many blocks to
-  // choose from.
+  // Vectors of a thread, all in flight, as long as every multiprocessor still has this many blocks.
   constexpr int64_t kMostVectors = 4, kBlocksOfSm = 4;
   const int64_t sms = p.gpu.sms;
   const int64_t threads = p.vectors < kThreads * sms ? kFewThreads : kThreads;
@@ -79,7 +78,7 @@ void flat_over_threads(TemplateBuilder& t, int stage, const std::string& prefix)
     s.vectorize(i);
     vectors = o;
   } else {
-    // Vectors stay inside of a row, so that broadcast operands are vectors as well.
+    // Vectors stay within a row, so that broadcast operands are vectors too.
     auto [o, i] = s.split(axes.back(), v);
     s.vectorize(i);
     axes.back() = o;
@@ -100,8 +99,8 @@ void flat_over_threads(TemplateBuilder& t, int stage, const std::string& prefix)
 
 namespace {
 
-// A few long rows leave multiprocessors idle: their reductions are then cut into parts, at the
-// root.
+// Whether the rows are enough for all multiprocessors. Otherwise their reductions are cut into
+// parts at the root.
 bool rows_fill_machine(const TemplateBuilder& t, const StageGroup& g) {
   constexpr int64_t kLongRow = 32 << 10;  // elements
   const Operation& op = t.dag().stage(g.output_stage);

@@ -3,8 +3,8 @@
 namespace heddle::meta {
 namespace {
 
-// Reads of an element from which on it is cheaper to store it than to compute it again: by
-// contractions, whose tiles are read over and over from shared memory; by anything else.
+// Reads of an element from which on storing it is cheaper than computing it again: reads by
+// contractions, whose tiles are read repeatedly from shared memory, and reads by anything else.
 constexpr double kMostContractionReads = 32, kMostOtherReads = 2;
 
 bool cheap_to_repeat(const LocationProblem& p) {

@@ -1,4 +1,4 @@
-// Location-tunable stages on a GPU: what lies between a reduction and its reader, padding, an
+// Location-tunable stages on a GPU: stages between a reduction and its reader, padding, an
 // exponential that two readers share.
 //
 //   location = -1: substituted into the readers      0: at the root, a kernel of its own
@@ -18,8 +18,8 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
 
 enum class Part { Value, Row, Other };
 
-// What of stage `s` an iteration of the place needs: one value, a row like its host's, or something
-// else.
+// The part of stage `s` that an iteration of the place needs: one value, a row like that of its
+// host, or something else.
 Part part_at(const ComputeDag& dag, int s, const StageGroup::Place& place) {
   const auto &own = dag.stage(s).axes(), &host = dag.stage(place.stage).axes();
   size_t same = 0;
@@ -32,8 +32,8 @@ Part part_at(const ComputeDag& dag, int s, const StageGroup::Place& place) {
   return same < host.size() ? Part::Value : Part::Other;
 }
 
-// Whether all readers of stage `s` are convolutions whose tiles come by computed addresses, and `s`
-// but moves elements, or pads: then nothing is gained by a padded copy.
+// Whether all readers of stage `s` are convolutions whose tiles are loaded from computed addresses,
+// and `s` only moves elements or pads. A padded copy then gains nothing.
 bool fetched_by_tiles(const ComputeDag& dag, int s, const Target& target, bool allow_tf32) {
   const std::vector<int>& readers = dag.info(s).consumers;
   return has_tensor_cores(target) && dag.info(s).flops_per_point == 0 &&
@@ -77,7 +77,7 @@ class Recipe {
     const Choice choice = t_.decide("cuda_location", p, location_rule);
     std::vector<int64_t> where;
     if (p.may_inline) where.push_back(-1);
-    // What the row's reductions are made into is computed with them.
+    // A stage that uses the results of a row's reductions is computed with them.
     if (g_.deepest == 0) where.push_back(0);
     for (const LocationProblem::Place& place : p.places) where.push_back(place.location);
     if (where.empty()) where.push_back(0);
@@ -107,7 +107,7 @@ class Recipe {
     }
   }
 
-  // The elements of a row, by the threads that share it.
+  // Distributes the elements of a row over the threads that share it.
   void share_row(const StageGroup::Place& place) {
     const std::vector<Loop> axes = s_.all_axes();
     if (place.sharing.options.empty()) {
@@ -118,7 +118,8 @@ class Recipe {
     for_each_option(t_, place.sharing.threads, place.sharing.options, [&](int64_t n) {
       s_.unroll(share(s_, axes.back(), n, place.sharing.vector).round);
     });
-    // The leading axes are the row's, of one element; those between are its own.
+    // The leading axes are those of the row and have one element. The axes between are the stage's
+    // own.
     for (size_t d = 0; d + 1 < axes.size(); ++d) s_.unroll(axes[d]);
   }
 

@@ -1,5 +1,5 @@
-// What no other meta-template takes on a GPU: a thread for each element of the result. Correct, and
-// slow where operands are reused.
+// The fallback for stages that no other meta-template takes on a GPU: one thread for each element
+// of the result. It is correct, and slow where operands are reused.
 #include "cuda/common.h"
 
 namespace heddle::meta {

@@ -51,7 +51,8 @@ class ViewFinder {
                        [&](const Expr& i) { return uses_var(i, v); });
   }
 
-  // p where `l` depends on `axis` by floordiv(axis, p) alone, and p divides its extent; else 0.
+  // The constant p where `l` depends on `axis` only by floordiv(axis, p) and p divides its extent;
+  // otherwise 0.
   static int64_t group_size(const Load* l, const Axis& axis) {
     int64_t size = 0;
     bool plain = true;
@@ -70,10 +71,11 @@ class ViewFinder {
     return plain && size > 1 && axis.extent() % size == 0 ? size : 0;
   }
 
-  // Which axes are of which operand; the columns' is the one that the result is contiguous along.
+  // Assigns the axes to operands. The operand of the columns is the one with the axis along which
+  // the result is contiguous.
   bool classify() {
     std::array<std::vector<ViewDigit>, 2> own;
-    int last = -1;  // whose the last axis is that has more than one value
+    int last = -1;  // the operand of the last axis with more than one value
     for (size_t i = 0; i < op_.axes().size(); ++i) {
       const Axis& x = op_.axes()[i];
       if (!as_int(x->extent)) return false;
@@ -109,7 +111,7 @@ class ViewFinder {
     return true;
   }
 
-  // The order of the depth, and how operands lie.
+  // Determines the order of the depth, and the layout of the operands.
   void measure() {
     std::vector<VarBinding> bind;
     Ranges ranges;
@@ -131,7 +133,8 @@ class ViewFinder {
       const Axis& k = op_.reduce_axes()[static_cast<size_t>(d.axis)];
       bind.push_back({k.var(), know(d, true)});
     }
-    std::array<std::optional<Affine>, 2> flat;  // of rows, of columns
+    std::array<std::optional<Affine>, 2>
+        flat;  // flat indices of the operands of rows and of columns
     const std::array<const Load*, 2> loads{view_.row_operand.load, view_.col_operand.load};
     for (size_t o = 0; o < 2; ++o) {
       Expr at(0);
@@ -154,7 +157,7 @@ class ViewFinder {
     return a.coefficient(known(d, reduce).var);
   }
 
-  // The longest strides of the larger operand outside.
+  // Puts the longest strides of the larger operand outermost.
   void order_depth(const std::optional<Affine>& a) {
     if (!a) return;
     std::stable_sort(view_.depth.begin(), view_.depth.end(),
@@ -164,9 +167,9 @@ class ViewFinder {
                      });
   }
 
-  // Of an operand whose elements lie side by side as the last of `digits` run: the longest vector,
-  // at most `lanes`, that cuts such a run into whole vectors, all of which begin at a multiple of
-  // its length.
+  // The longest vector, at most `lanes`, for an operand that is contiguous along the last of
+  // `digits`. It must cut each contiguous run into whole vectors that begin at multiples of its
+  // length.
   int64_t vector(const Affine& a, const std::vector<ViewDigit>& digits, bool reduce,
                  int64_t lanes) const {
     int64_t run = 1;
@@ -207,8 +210,8 @@ class ViewFinder {
   ContractionView view_;
 };
 
-// The dimension of operand `o` (with the rows or columns `lines`) that reduce axis `k` indexes,
-// alone; -1: there is none.
+// The dimension of operand `o` (with the rows or columns `lines`) that only reduce axis `k`
+// indexes; -1 where there is none.
 int depth_dimension(const Operation& op, const ViewOperand& o, const std::vector<ViewDigit>& lines,
                     const Axis& k) {
   const std::vector<Expr>& indices = o.load->indices;

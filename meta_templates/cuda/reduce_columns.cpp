@@ -28,7 +28,7 @@ ColumnKnobs ask(TemplateBuilder& t, const ColumnProblem& problem, const std::str
   return k;
 }
 
-// What a thread adds up in registers: its rows, `unroll` of them under way.
+// Adds the rows of a thread in registers, `unroll` of them in flight.
 void add_up_rows(StageRef own, int k, Param unroll) {
   std::vector<Loop> order = own.all_axes(), over = own.all_reduce_axes();
   const Loop lane = order.back();
@@ -43,7 +43,7 @@ void add_up_rows(StageRef own, int k, Param unroll) {
   own.vectorize(lane);
 }
 
-// The parts of all threadIdx.y, for one vector of columns.
+// Adds the parts of all threadIdx.y for one vector of columns.
 void add_up_parts(StageRef sum) {
   std::vector<Loop> order = sum.all_axes();
   const Loop lane = order.back();
@@ -70,7 +70,7 @@ void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction, int k
   host.bind(thread, LoopKind::ThreadX);
   host.vectorize(lane);
 
-  // The part of each threadIdx.y: added up in registers, then left in shared memory for all.
+  // The part of each threadIdx.y is summed in registers and then stored to shared memory.
   StageRef part = sum.rfactor(sum.reduce_axis(k), knobs.down, true);
   part.set_scope(Scope::Shared);
   StageRef own = part.cache_write();

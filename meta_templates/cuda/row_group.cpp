@@ -12,8 +12,8 @@
 // A row too long for the registers of a block is shared by a cluster of blocks (sm_90). How rows
 // are shared: rows_rule.h.
 //
-// Knobs: threads (a row), rows_per_block, cluster (blocks a row), resident (0: each pass reads the
-// row from memory, where the second cache has it), unroll (vectors under way, then).
+// Knobs: threads (per row), rows_per_block, cluster (blocks per row), resident (1: the row stays in
+// registers; 0: each pass reads the row through L2), unroll (vectors in flight when not resident).
 #include "cuda/direct.h"
 #include "cuda/row_inputs.h"
 #include "cuda/rows.h"
@@ -21,7 +21,8 @@
 namespace heddle::meta {
 namespace {
 
-// Rows shorter than a warp is wide have a thread each: the threads of a block, by default, at most.
+// Rows shorter than a warp have one thread each. These are the threads of a block: the default and
+// the most.
 constexpr int64_t kRowThreads = 128, kMostRowThreads = 256;
 
 class Recipe {
@@ -69,7 +70,7 @@ class Recipe {
     return p;
   }
 
-  // Rows shorter than a warp is wide.
+  // The loops for rows that are shorter than a warp.
   void row_per_thread() {
     std::vector<Loop> axes = s_.all_axes();
     Loop rows = s_.fuse(std::vector<Loop>(axes.begin(), axes.begin() + static_cast<long>(rank_)));
@@ -128,7 +129,7 @@ class Recipe {
     });
   }
 
-  // The row of an input that several passes read, in registers.
+  // Keeps a row of an input that several passes read in registers.
   void copy_row(int producer, Loop row, Param threads, const RowSharing& sharing) {
     std::vector<StageRef> readers;
     for (int m : row_members(g_)) readers.push_back(t_.stage(m));

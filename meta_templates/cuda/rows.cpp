@@ -72,7 +72,7 @@ void reduce_row(TemplateBuilder& t, StageRef s, int k, int64_t threads, int64_t 
   if (unroll.is_const() && unroll.value == 0) {
     for (Loop r : reduce) rf.unroll(r);
   } else {
-    // Rounds of several rows go on: short rows have few.
+    // Short rows have few rounds, so the rounds of several rows overlap.
     Loop rounds = reduce[static_cast<size_t>(k)];
     const Loop before = order[order.size() - 3];
     if (reduce.size() > 1) rounds = rf.fuse(before, rounds);

@@ -3,31 +3,33 @@
 namespace heddle::meta {
 namespace {
 
-// Rows shorter than this many elements are no work for several blocks.
+// Elements of a row below which several blocks do not pay.
 constexpr int64_t kLeastClusterRow = 1024;
-// Blocks of a cluster.
+// The most blocks of a cluster.
 constexpr int64_t kMostClusterBlocks = 8;
-// Vectors of a row in a thread, all under way at once; fewer where there are too few rows to fill
-// the multiprocessors. Of heavy elements: argmax on an H200, us: 4096 rows of 4096 19.6 by four
-// vectors a thread, 18.0 by two; 16384 rows of 1024 19.0 by a warp each, 17.1 by two vectors a
-// thread.
+// Vectors of a row per thread, all in flight at once. There are fewer where the rows do not fill
+// the multiprocessors, and for heavy elements. (argmax on an H200, us: 4096 rows of 4096 take 19.6
+// with four vectors per thread and 18.0 with two; 16384 rows of 1024 take 19.0 with a warp each and
+// 17.1 with two vectors per thread.)
 constexpr int64_t kVectors = 4, kVectorsOfFewRows = 1, kVectorsOfHeavy = 2;
 constexpr int64_t kMostHeavyThreads = 512;
-// Vectors that a warp takes of a short row, so that it needs no barrier, and the rows for each
-// multiprocessor that make so many warps worth while.
+// Vectors per lane of a warp that takes a short row alone and needs no barrier, and the rows per
+// multiprocessor for which that pays.
 constexpr int64_t kVectorsOfWarp = 8, kRowsForWarps = 8;
-// Vectors under way of what is read again and again; of a part among many.
+// Vectors in flight when a row is read again and again; when a row has the largest number of
+// threads.
 constexpr int64_t kUnroll = 4, kMostUnroll = 8;
-// Registers that addresses, accumulators and the like take beside the elements of a row.
+// Registers for addresses, accumulators and the like, besides the elements of a row.
 constexpr int64_t kOtherRegisters = 24;
-// Of a row that several blocks share: threads of one, at least, and elements of it in a thread.
+// For a row that several blocks share: the least threads of a block, and the most elements of a
+// thread.
 constexpr int64_t kLeastClusterThreads = 256, kMostClusterElements = 32;
 
-// Fewer rows than these are few for the machine.
+// Whether the rows are too few to fill the multiprocessors.
 bool few_rows(const RowProblem& p) { return p.rows < 2 * p.gpu.sms; }
 
-// The fewest threads that keep a row in registers with few elements in each, over as many blocks as
-// there can be: small ones, so that others of a multiprocessor load while one computes.
+// The fewest threads that keep a row in registers with few elements each, over as many blocks as
+// possible. Small blocks let others on a multiprocessor load while one computes.
 struct Spread {
   int64_t threads, blocks;
 };
@@ -64,7 +66,7 @@ RowSharing share_rows(const RowProblem& p) {
   r.extent = p.extent;
   r.most = most_block_threads(p.gpu);
   r.vector = whole_vector(p.extent, p.lanes);
-  // A warp must find a vector for each of its lanes.
+  // Each lane of a warp must get a vector.
   while (r.vector > 1 && kWarp * r.vector > p.extent) r.vector /= 2;
   for (int64_t n = kWarp; n <= r.most && n * r.vector <= p.extent; n += kWarp) {
     const bool power = (n & (n - 1)) == 0;
@@ -86,7 +88,7 @@ int64_t threads_of_row(const RowProblem& p) {
   of_block.by_clusters = false;
   const RowSharing r = share_rows(of_block);
   if (r.options.empty()) return 0;
-  // Short rows: a warp each, and no barrier. Longer ones: a few vectors a thread.
+  // A short row gets a warp and needs no barrier. In a longer row each thread gets a few vectors.
   const int64_t vectors = ceil_div(p.extent, r.vector);
   const int64_t want = p.heavy ? kVectorsOfHeavy : few_rows(p) ? kVectorsOfFewRows : kVectors;
   const int64_t most = p.heavy ? kMostHeavyThreads : r.most;
@@ -98,7 +100,7 @@ int64_t threads_of_row(const RowProblem& p) {
     chosen = n;
     if (r.rounds(n) <= want) break;
   }
-  // Nothing to test at the end of the row, where that is near.
+  // A similar number of threads that divides the row avoids the test at its end.
   if (!warp_each && p.extent % (chosen * r.vector) != 0) {
     int64_t best = 0;
     for (int64_t n : r.options) {
@@ -169,8 +171,9 @@ Choice row_group_rule(const RowGroupProblem& p) {
   c.set("resident", stays,
         stays ? "the row fits the registers of its threads"
               : "the row is too long for registers: passes over it");
-  // What a block has read must still be in the cache when it comes back to it: one long row to a
-  // multiprocessor, which many vectors keep busy (their registers leave no room for a second).
+  // Data that a block has read must still be in the cache when it is read again. One long row per
+  // multiprocessor, with many vectors in flight, achieves that: its registers leave no room for a
+  // second block.
   c.set("unroll", s.threads >= sharing.most ? kMostUnroll : kUnroll,
         "vectors under way in a pass over the row");
   return c;

@@ -1,4 +1,4 @@
-// Scans on a GPU (common/scan_loops.h): a thread a row, or a column.
+// Scans on a GPU (common/scan_loops.h): one thread for each row or column.
 //
 //   for blocks, threads { for i { total += x; S = total } }
 //
@@ -18,7 +18,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   StageRef s = t.stage(g.anchor);
   const std::vector<Loop> outer = joined(l.rows, l.columns);
   s.reorder(joined(outer, {l.place, l.reduce}));
-  if (outer.empty()) return;  // one row: one thread
+  if (outer.empty()) return;  // a single row has one thread
   Param threads = t.knob("threads", powers_of_two(32, most_block_threads(t.target().gpu)), 64,
                          "small blocks spread over all multiprocessors");
   auto [block, thread] = s.split(s.fuse(outer), threads);

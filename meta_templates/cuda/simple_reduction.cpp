@@ -1,5 +1,5 @@
-// Simple reductions on a GPU: each operand element is read once, so memory is what counts; 16-byte
-// loads of neighbouring lanes, several under way, and enough blocks.
+// Simple reductions on a GPU: each operand element is read once, so memory bandwidth is the limit.
+// It takes 16-byte loads of neighbouring lanes, several in flight, and enough blocks.
 //
 //   along a contiguous reduce axis ("rows", reduce_rows.cpp): a warp or a block a row
 //   along a strided reduce axis ("columns", reduce_columns.cpp): lanes along the result
@@ -7,9 +7,10 @@
 //     (rfactor); a second kernel combines them, or, of one value, the block that finishes last
 //   short windows (pooling), and what fits none of these: a thread for each element of the result
 //
-// Which, and how many parts: simple_reduction_rule.h. Attached (one value per row of another
-// group), it has a location as well. Knobs: split_reduction, part_length, one_launch; those of the
-// shapes, with part_ before them for the parts and last_ for what combines them; location.
+// simple_reduction_rule.h chooses among these and the number of parts. An attached reduction (one
+// value per row of another group) has a location too. Knobs: split_reduction, part_length,
+// one_launch; those of the shapes, with the prefix part_ for the parts and last_ for the stage that
+// combines them; location.
 #include "cuda/simple_reduction_rule.h"
 
 #include "cuda/reductions.h"
@@ -19,7 +20,7 @@ namespace {
 
 using Shape = GpuReductionProblem::Shape;
 
-// Rows of a thread, and no further, where few parts of columns are combined.
+// The most rows of threads of a block, and the most where a few parts of columns are combined.
 constexpr int64_t kMostDown = 8, kMostDownOfParts = 32;
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
@@ -40,7 +41,7 @@ class Recipe {
 
   void write() {
     if (!g_.attached) return at_root("");
-    // Its host has rows enough for the machine: a kernel of its own would read them once more.
+    // The host has enough rows for the machine. A separate kernel would read them once more.
     std::vector<int64_t> where;
     for (int p = 1; p <= g_.deepest; ++p) where.push_back(p);
     if (where.empty()) where.push_back(0);
@@ -53,7 +54,7 @@ class Recipe {
   }
 
  private:
-  // In a row of the host, shared as the host shares it.
+  // Computes the reduction in a row of the host, shared among threads as the host shares it.
   void at(const StageGroup::Place& place) {
     const StageRef host = t_.stage(place.stage);
     r_.compute_at(host, place.loop);
@@ -61,7 +62,7 @@ class Recipe {
     if (sharing.options.empty()) return unroll_all();
     if (problem_.shape != Shape::Rows) return;
     for_each_option(t_, sharing.threads, sharing.options, [&](int64_t n) {
-      // (Fewer vectors than threads: every thread adds up all.)
+      // With fewer vectors than threads, every thread adds all of them.
       if (n * sharing.vector > problem_.extent) return;
       const auto reduce = [&](Param unroll) {
         reduce_row(t_, r_, problem_.axis, n, sharing.vector, unroll, host, place.loop);
@@ -125,13 +126,13 @@ class Recipe {
     const int64_t chosen = t_.chosen(length);
     reduce_columns(t_, parts, parts, problem_.axis, columns(chosen, problem_.lanes, kMostDown),
                    prefix + "part_");
-    // (Little memory: single elements make more blocks.)
+    // The parts take little memory, and single elements give more blocks.
     reduce_columns(t_, output_stage_, r_, 0,
                    columns(ceil_div(problem_.cut_extent, chosen), 1, kMostDownOfParts),
                    prefix + "last_");
   }
 
-  // `fewest`: parts of a row.
+  // `fewest` is the least number of parts of a row.
   void parts_of_rows(StageRef parts, Param length, int64_t fewest, const std::string& prefix) {
     const int64_t chosen = t_.chosen(length);
     const bool cuts_row = problem_.cuts_row();
@@ -144,7 +145,7 @@ class Recipe {
       point_per_thread(t_, output_stage_, g_.anchor, prefix + "last_");
       return;
     }
-    // The parts of a row lie side by side for the warp that combines them.
+    // The parts of a row are adjacent for the warp that combines them.
     std::vector<StageRef::StorageDim> dims;
     for (int d = 1; d < parts.num_axes(); ++d) dims.push_back({d});
     dims.push_back({0});
@@ -152,8 +153,9 @@ class Recipe {
     reduce_rows(t_, output_stage_, r_, 0, rows(fewest, 1, problem_.results), prefix + "last_");
   }
 
-  // No loop to hang partial results on: blocks leave whole warps of parts, and the threads of one
-  // block combine them. Either the last to finish, or one of another kernel.
+  // A reduction to one value has no loop for partial results. Blocks store whole warps of parts,
+  // and the threads of one block combine them: the block that finishes last, or one of another
+  // kernel.
   void to_one_value(const std::string& prefix) {
     if (!problem_.commutative) return;
     const std::vector<int64_t> lengths = one_value_lengths(problem_);
@@ -183,7 +185,7 @@ class Recipe {
     const bool cuts_row = problem_.cuts_row();
     const int64_t row = cuts_row ? t_.chosen(length) : problem_.extent;
     const int64_t extent = problem_.cut_extent, least = ceil_div(extent, t_.chosen(length));
-    // Twice as many threads as there are parts, where each finds a vector.
+    // There are twice as many threads as parts, if each gets a vector.
     const int64_t threads = 2 * least * problem_.lanes <= row ? 2 * least : least;
     const RowsKnobs knobs =
         reduce_rows(t_, parts, parts, problem_.axis, rows(row, problem_.lanes, least),
@@ -208,7 +210,7 @@ class Recipe {
 
 void build(TemplateBuilder& t, const StageGroup& g) { Recipe(t, g).write(); }
 
-// Ahead of the template of complex reductions where one operand is streamed.
+// The priority is above that of complex reductions, for sums that stream one operand.
 HEDDLE_REGISTER_META_TEMPLATE({"cuda_simple_reduction", 1, matches, build});
 
 }  // namespace

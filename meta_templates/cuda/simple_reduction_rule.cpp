@@ -5,32 +5,32 @@ namespace {
 
 using Shape = GpuReductionProblem::Shape;
 
-// Shorter axes than this are not shared by threads, nor cut.
+// Axes shorter than this are neither shared by threads nor cut.
 constexpr int64_t kLeastShared = 8;
-// Parts of a reduction that knobs offer at most.
+// The most parts of a reduction that knobs offer.
 constexpr int64_t kMostParts = 256;
-// A part must be worth a block: rows of a strip of columns, elements of a row.
+// The least size of a part that pays for a block: rows of a strip of columns, elements of a row.
 constexpr int64_t kWorthRows = 32, kWorthElements = 4096;
-// Bytes below which a second kernel costs more than idle multiprocessors.
+// Bytes below which a second kernel costs more than idle multiprocessors do.
 constexpr double kWorthBytes = 1 << 20;
 // Rows of a strip of columns from which a second kernel pays, whatever the bytes: the threads of a
-// block that share a column go through its rows one after the other. (H100, a sum in one piece and
-// in parts: 256 x 8 2.2 us and 1.9, 4096 x 2 40 and 2.5, 47722 x 5 573 and 5.3.)
+// block that share a column go through its rows one after the other. (H100, us of a sum in one
+// piece and in parts: 256 x 8 2.2 and 1.9, 4096 x 2 40 and 2.5, 47722 x 5 573 and 5.3.)
 constexpr int64_t kLongColumn = 256;
-// Parts of all together for each multiprocessor.
+// Parts of all results together for each multiprocessor.
 constexpr int64_t kPartsOfSm = 4;
-// Blocks for each multiprocessor that are enough: a row keeps up to 1024 threads busy; a strip of
-// columns, and heavy elements, keep fewer. (argmax of 256 rows of 65536 on an H200: two parts each
-// 20.6 us, whole 21.9.)
+// Blocks per multiprocessor that suffice. A row keeps up to 1024 threads busy. A strip of columns
+// keeps fewer, as do heavy elements. (argmax of 256 rows of 65536 on an H200: 20.6 us in two parts
+// each, 21.9 us whole.)
 constexpr int64_t kEnoughRows = 1, kEnoughStrips = 2;
-// Of a reduction to one value: blocks for each multiprocessor, and elements of a part.
+// For a reduction to one value: blocks per multiprocessor, and the least elements of a part.
 constexpr int64_t kBlocksOfSm = 2, kWorthPart = 1024;
 
 int64_t extent_of(const Operation& op, int k) {
   return op.reduce_axes()[static_cast<size_t>(k)].extent();
 }
 
-// The first of equals.
+// The longest reduce axis; among equals the first.
 int longest_axis(const Operation& op) {
   int longest = 0;
   for (int i = 0; i < std::ssize(op.reduce_axes()); ++i) {
@@ -39,7 +39,7 @@ int longest_axis(const Operation& op) {
   return longest;
 }
 
-// Whether the largest operand runs along the result's last axis.
+// Whether the largest operand is contiguous along the last axis of the result.
 bool along_last_axis(const ComputeDag& dag, int s) {
   const Operation& op = dag.stage(s);
   const Access* largest = nullptr;
@@ -57,7 +57,7 @@ void find_shape(const ComputeDag& dag, int s, GpuReductionProblem* p) {
   if (k >= 0 && extent_of(op, k) >= kWarp) {
     p->shape = Shape::Rows;
     p->axis = k;
-    // Another axis than the contiguous one, if there is one: rows stay whole.
+    // An axis other than the contiguous one is cut, if there is one, so that rows stay whole.
     for (int i = 0; i < std::ssize(op.reduce_axes()); ++i) {
       if (i != k && extent_of(op, i) >= kLeastShared) p->cut_axis = i;
     }
@@ -66,7 +66,7 @@ void find_shape(const ComputeDag& dag, int s, GpuReductionProblem* p) {
   }
 }
 
-// How many parts keep the machine busy; 1: no cut is needed.
+// The number of parts that keeps the machine busy; 1 where no cut is needed.
 int64_t wanted_parts(const GpuReductionProblem& p) {
   const bool columns = p.shape == Shape::Columns;
   int64_t blocks = p.results;
@@ -132,7 +132,7 @@ std::vector<int64_t> part_lengths(const GpuReductionProblem& p) {
       out.push_back(length);
   }
   std::sort(out.begin(), out.end());
-  // Whole warps of parts, if there are to be that many: warps combine them then.
+  // If there are that many parts, their number is a multiple of a warp, because warps combine them.
   if (p.shape == Shape::Rows && wanted_parts(p) >= kWarp)
     std::erase_if(out, [&](int64_t l) { return ceil_div(p.cut_extent, l) < kWarp; });
   return out;
@@ -172,7 +172,8 @@ Choice one_value_rule(const GpuReductionProblem& p) {
   Choice c;
   const std::vector<int64_t> lengths = one_value_lengths(p);
   if (lengths.empty()) return c;
-  // A few blocks to a multiprocessor, of some work each; a thread for each part in the last one.
+  // There are a few blocks per multiprocessor with some work each, and the last block has a thread
+  // for each part.
   const int64_t vectors =
       p.cuts_row() ? most_block_threads(p.gpu) : p.extent / std::max<int64_t>(1, p.lanes);
   const int64_t most = std::min<int64_t>(kBlocksOfSm * p.gpu.sms, std::max(kWarp, vectors));

@@ -1,5 +1,6 @@
 // Contractions of 16-bit floats, bytes and (where allowed) tf32 on the tensor cores of a GPU, by
-// mma.sync (the path of sm_80 to sm_89, and of Hopper for what wgmma does not take). In four parts:
+// mma.sync (for sm_80 to sm_89, and on Hopper for products that wgmma does not take). There are
+// four parts:
 //
 //   tensor_core_shape.h     what is such a product; a convolution is one too, of as many rows as it
 //                           has pixels (implicit GEMM, product_view.h)
@@ -12,10 +13,10 @@
 namespace heddle::meta {
 namespace {
 
-// Warps of a block that knobs may ask for.
+// The most warps of a block that knobs offer.
 constexpr int64_t kMostWarps = 16;
-// Registers of a thread beside fragments: addresses, counters. And all that a thread may use, less
-// a few that the compiler needs.
+// Registers of a thread besides fragments (addresses, counters), and all that a thread may use,
+// less a few for the compiler.
 constexpr int64_t kOtherRegisters = 40, kMostRegisters = 250;
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
@@ -73,7 +74,7 @@ void require_legal(TemplateBuilder& t, const TensorCoreProblem& p, const TensorC
   });
 }
 
-// What the chosen tile of mma.sync takes.
+// The modelled cycles of the chosen tile of mma.sync.
 double cycles_of_choice(const TensorCoreProblem& p, const Choice& c) {
   TensorCoreTile tile{c.value("row_tiles"), c.value("row_warps"), c.value("col_tiles"),
                       c.value("col_warps"), 1};

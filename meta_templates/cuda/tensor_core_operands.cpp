@@ -10,15 +10,15 @@
 //   }
 // clang-format on
 //
-// Bytes that do not lie along the depth are turned between operand and tile: a thread takes 4 x 4
-// of them to registers and leaves them transposed.
+// Bytes of an operand that is not contiguous along the depth are transposed on the way to the tile:
+// a thread loads 4 x 4 of them to registers and stores them transposed.
 #include "cuda/tensor_core_operands.h"
 
 namespace heddle::meta {
 namespace {
 
-// Elements that come through registers, each by an index of its own, are under way so many at a
-// time.
+// The number of elements in flight where each element is loaded through a register by its own
+// index.
 constexpr int64_t kElementsUnderWay = 8;
 // Bytes of a register, and of a word of shared memory.
 constexpr int64_t kWord = 4;
@@ -47,7 +47,7 @@ class Operand {
   }
 
  private:
-  // The dimensions of `s` that are neither of lines (rows or columns) nor of the depth.
+  // Calls `fn` for the dimensions of `s` that are neither lines (rows or columns) nor the depth.
   template <typename Fn>
   void for_each_other_dim(StageRef s, Fn fn) const {
     for (int d = 0; d < s.num_axes(); ++d) {
@@ -73,7 +73,7 @@ class Operand {
       dims.push_back({d, 1, 0});
       order.push_back(frag.axis(d));
     });
-    // Two tiles of columns at once: one ldmatrix.x4.
+    // One ldmatrix.x4 loads two tiles of columns at once.
     auto [line_tile, line] = frag.split(frag.axis(layout_.line_dim), 16);
     const Loop k = frag.axis(layout_.depth_dim);
     for (const StageRef::StorageDim& d : register_layout()) dims.push_back(d);
@@ -89,11 +89,13 @@ class Operand {
     frag.tensorize(rows_ ? line : k);
   }
 
-  // Elements behind each row of the tile. 16 bytes: the rows of a matrix lie in different banks.
-  // Four rows of f32 that the lanes of a warp read eight elements of each: those eight banks.
+  // Elements after each row of the tile. 16 bytes put the rows of a matrix into different banks.
+  // For f32 with the depth outside, the lanes of a warp read eight elements of each of four rows,
+  // and eight elements put these rows into different banks.
   int64_t pad() const { return pack_ == 1 && layout_.depth_dim < layout_.line_dim ? 8 : 4 * pack_; }
 
-  // Shares a loop over pieces of the tile among all threads of the block; returns what each does.
+  // Shares a loop over pieces of the tile among all threads of the block. Returns the loop over the
+  // pieces of a thread.
   Loop over_threads(Loop pieces, const std::vector<Loop>& inner) {
     auto [o, x] = tile_.split(pieces, kWarp);
     auto [o2, y] = tile_.split(o, knobs_.col_warps);
@@ -115,7 +117,8 @@ class Operand {
     tile_.vectorize(lane);
   }
 
-  // 4 x 4 bytes a thread, four along the operand's lines, left as four along the depth.
+  // Transposes: a thread loads 4 x 4 bytes, four along the operand's lines, and stores four along
+  // the depth.
   void turn() {
     std::vector<StageRef::StorageDim> dims;
     std::vector<Loop> order;
@@ -127,8 +130,8 @@ class Operand {
     tile_.layout(dims);
     auto [line_word, line] = tile_.split(tile_.axis(layout_.line_dim), kWord);
     auto [k_word, k] = tile_.split(tile_.axis(layout_.depth_dim), kWord);
-    // Eight lanes along k: what they store lies in different banks, two of each at most; and what
-    // the others read lies side by side.
+    // Eight lanes go along k. At most two of their stores fall into one bank, and the reads of the
+    // other lanes are adjacent.
     auto [k_outer, k_lane] = tile_.split(k_word, 8);
     auto [line_outer, line_lane] = tile_.split(line_word, 2);
     order.insert(order.end(), {k_outer, line_outer, k_lane, line_lane});
@@ -141,7 +144,7 @@ class Operand {
     load_block(each);
   }
 
-  // The 4 x 4 bytes in registers, read along the operand's lines.
+  // Loads the 4 x 4 bytes to registers along the operand's lines.
   void load_block(Loop each) {
     StageRef block = source_;
     block.compute_at(tile_, each);

@@ -11,7 +11,8 @@
 // reduction = split_k: each block reduces a part of k_part steps; a second kernel adds the parts up.
 // clang-format on
 //
-// Any size will do: what a tile has beyond an operand is zero, and results there are not stored.
+// Operands may have any size: elements of a tile beyond an operand are zero, and results there are
+// not stored.
 #include "cuda/tensor_core_recipe.h"
 
 #include "cuda/product_loops.h"
@@ -45,8 +46,8 @@ class Recipe {
  private:
   // ---- the stages ----
 
-  // The sum over whole tiles, of operands with zeros around them; its depth is a multiple of
-  // `depth` * `steps`.
+  // The sum over full tiles, of operands padded with zeros. Its depth is a multiple of `depth` *
+  // `steps`.
   StageRef padded_sum(Param depth, Param steps) {
     StageRef anchor = t_.stage(g_.anchor);
     StageRef sum =
@@ -67,8 +68,8 @@ class Recipe {
                        {anchor.reduce_axis(0), depth, steps}});
   }
 
-  // The same, of several axes taken as one: the operands are stages that compute where in memory
-  // their elements lie.
+  // As padded_sum, with several axes taken as one. The operands are stages that compute the
+  // addresses of their elements.
   StageRef viewed_sum(StageRef anchor, Param depth, Param steps) {
     StageRef::ProductView v = product_step(anchor, *shape_.view());
     v.row_multiple = {kMmaRows, knobs_.row_tiles, knobs_.row_warps};
@@ -87,13 +88,13 @@ class Recipe {
 
   // ---- the loops ----
 
-  // Where a stage has the axes of the product.
+  // The loops of a stage for the axes of the product.
   struct Axes {
-    std::vector<Loop> outer;  // batch and the like
+    std::vector<Loop> outer;  // batch axes
     Loop rows, cols;
   };
 
-  // Of a stage with the axes of the sum behind `first` others.
+  // The axes of a stage that has those of the sum after `first` others.
   Axes axes_of_sum(StageRef s, int first) const {
     Axes a;
     for (int i = 0; i < first; ++i) a.outer.push_back(s.axis(i));
@@ -111,16 +112,16 @@ class Recipe {
     return a;
   }
 
-  // Of the output stage, which has the axes of the declaration.
+  // The axes of the output stage, which are those of the declaration.
   Axes axes_of_output(StageRef s) const {
     if (!shape_.view()) return axes_of_sum(s, 0);
     const ProductLoops p = taken_together(s, *shape_.view());
     return {p.batch, p.rows, p.cols};
   }
 
-  // An axis of rows or columns, cut into tiles of one mma and those shared out to warps.
+  // An axis of rows or columns, cut into tiles of one mma that are shared out among warps.
   struct Cut {
-    Loop block;  // where blocks are told apart
+    Loop block;  // over blocks
     Loop warp, tile, in;
   };
   Cut cut(StageRef s, Loop axis, int64_t unit, Param tiles, Param warps, bool has_blocks) const {
@@ -149,8 +150,8 @@ class Recipe {
     s.bind(cols.warp, LoopKind::ThreadY);
   }
 
-  // The loops of the stage that tiles of results go to, two columns a lane: row = 8*i + lane / 4,
-  // column = 2*(lane % 4) + j. Returns the innermost block loop.
+  // The loops of the stage that tiles of results are stored to. Each lane stores two columns: row =
+  // 8*i + lane / 4, column = 2*(lane % 4) + j. Returns the innermost block loop.
   Loop block_loops(StageRef s, const Axes& a) {
     const Cut rows = cut_rows(s, a, true), cols = cut_cols(s, a, true);
     auto [half, lane_row] = s.split(rows.in, 8);
@@ -169,8 +170,8 @@ class Recipe {
     return rows.block;
   }
 
-  // The accumulators, with all of the reduction inside, at loop `place` of `host`. `first`: axes of
-  // `acc` before those of the sum.
+  // Writes the accumulators with the whole reduction inside, at loop `place` of `host`. `first` is
+  // the number of axes of `acc` before those of the sum.
   void accumulate(StageRef acc, int first, StageRef host, Loop place) {
     const Axes a = axes_of_sum(acc, first);
     const Cut rows = cut_rows(acc, a, false), cols = cut_cols(acc, a, false);
@@ -189,7 +190,7 @@ class Recipe {
       schedule_operand(shape_, knobs_, o, operands_[o], acc, k_tile, step);
   }
 
-  // [.. m/16][n/8] [m%8][n/2%4] [m/8%2][n%2]: see lower/gpu/tile_nest.h.
+  // The layout [.. m/16][n/8] [m%8][n/2%4] [m/8%2][n%2]: see lower/gpu/tile_nest.h.
   std::vector<StageRef::StorageDim> register_layout(StageRef acc, int first) const {
     const int m = first + shape_.row_axis(), n = first + shape_.col_axis();
     std::vector<StageRef::StorageDim> dims;
@@ -204,7 +205,7 @@ class Recipe {
   const StageGroup& g_;
   const TensorCoreShape& shape_;
   const TensorCoreKnobs& knobs_;
-  std::vector<TensorCoreOperand> operands_;  // of the rows, of the columns
+  std::vector<TensorCoreOperand> operands_;  // the operand of the rows, that of the columns
 };
 
 }  // namespace

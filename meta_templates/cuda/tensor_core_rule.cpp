@@ -5,55 +5,57 @@
 namespace heddle::meta {
 namespace {
 
-// ---- The model of an SM. The constants are set by hand after tiles of bf16 products that were
+// ---- The model of an SM. The constants were fitted by hand to tiles of bf16 products that were
 // timed on an H200 (mma.sync, sm_90). ----
 
-// Multiply-adds of an SM in a cycle, times the bytes of an operand: 1300 of 16-bit operands.
+// Multiply-adds of an SM per cycle, times the bytes of an operand: 1300 for 16-bit operands.
 constexpr double kMmaBytesPerCycle = 2600;
-// With one warp an SM takes 1 + this times as long: others hide the latency of each mma.
+// An SM with one warp takes 1 + this times as long. Further warps hide the latency of each mma.
 constexpr double kWaitOfOneWarp = 1.5;
-// Bytes that an SM gets from the second cache in a cycle, where enough of them are under way.
+// Bytes per cycle that an SM gets from L2 if enough of them are in flight.
 constexpr double kL2BytesPerCycle = 25;
-// Cycles that memory takes to answer, and steps of the depth under way meanwhile: three tiles
-// of 64.
+// Cycles of memory latency, and steps of the depth in flight meanwhile: three tiles of 64.
 constexpr double kMemoryCycles = 1100, kStepsUnderWay = 3 * 64;
-// A line of the cache; lines of which a block reads a half cost it the whole, half of the time.
+// Bytes of a cache line. A line of which a block reads half costs the whole line in about half of
+// the cases.
 constexpr double kLineBytes = 128, kHalfLineCost = 1.5;
 constexpr double kSharedBytesPerCycle = 128;
-// The share of the lesser of these costs that the largest does not hide.
+// The share of the smaller of these costs that the largest one does not hide.
 constexpr double kNotHidden = 0.25;
-// Cycles of a block beside its reduction: its start, the first tiles, the epilogue.
+// Cycles of a block besides its reduction: its start, the first tiles, the epilogue.
 constexpr double kBlockCycles = 1500;
-// The second kernel of a cut reduction: its launch, and a part written and read, in bytes of f32.
+// The second kernel of a cut reduction: cycles of its launch, and bytes of a partial result (f32)
+// that is written and read.
 constexpr double kSumCycles = 4000, kSumBytes = 8;
-// With more rounds of blocks than this, SMs finish at about the same time.
+// With more rounds of blocks than this, all SMs finish at about the same time.
 constexpr double kEvenRounds = 8;
 
-// ---- What is considered. ----
+// ---- The configs that are considered. ----
 
-// Warps of a block that the rule chooses at most; knobs go to 16.
+// The most warps of a block that the rule chooses. Knobs offer up to 16.
 constexpr int64_t kMostWarps = 8;
-// Accumulators of a lane: 4 for each of these tiles.
+// The most tiles of a warp. Each has 4 accumulators per lane.
 constexpr int64_t kMostTilesOfWarp = 32;
-// Another tile is chosen when it saves more than this share: near equals stay with the first.
+// Another tile is chosen only if its cost is below this share, so near equals keep the first tile.
 constexpr double kWorthwhile = 0.999;
-// The shortest part that pays for a block of its own, and the shortest that is offered; the depth
-// from which it may be cut at all.
+// Steps of the shortest part that pays for a block of its own, and of the shortest part that is
+// offered. The least depth that may be cut.
 constexpr int64_t kLeastChosenPart = 128, kLeastPart = 64, kLeastSplitDepth = 512;
-// Tiles of mma_k that one tile in shared memory has at most, by default, and tiles in rotation.
+// Defaults: the most steps of mma_k in one tile in shared memory, and the number of tiles in
+// rotation.
 constexpr int64_t kMostStepsOfTile = 4, kMostStages = 4, kLeastStagesOfLongTile = 3;
-// Rows or columns from which on an operand that comes by single elements is read often enough for a
-// copy of it to pay.
+// Rows or columns from which on an operand that is loaded by single elements is read often enough
+// for a copy to pay.
 constexpr int64_t kReusedLines = 32;
 
 int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
 
-// Tiles of `tile_k` times mma_k steps that fit the shared memory of a block.
+// The number of tiles of `tile_k` times mma_k steps that fit the shared memory of a block.
 int64_t most_stages(const TensorCoreProblem& p, const TensorCoreTile& t, int64_t tile_k) {
   return p.gpu.smem_per_block / tile_bytes(t.rows(), t.cols(), p.mma_k() * tile_k, p.pack);
 }
 
-// The tile of the least cycles; the first of equals.
+// The tile with the fewest cycles; among equals the first.
 TensorCoreTile choose_tile(const TensorCoreProblem& p) {
   const int64_t most_warps = std::min<int64_t>(kMostWarps, most_block_threads(p.gpu) / kWarp);
   TensorCoreTile best;
@@ -84,8 +86,8 @@ TensorCoreTile choose_tile(const TensorCoreProblem& p) {
   return best;
 }
 
-// Steps of the depth in each of so many parts: whole tiles of mma_k, several at a time where that
-// adds little to the reduction.
+// Steps of the depth in each of `parts` parts. They are a multiple of mma_k, and of several mma_k
+// where that lengthens the reduction little.
 int64_t part_length(const TensorCoreProblem& p, int64_t parts) {
   const int64_t n = ceil_div(p.depth, parts), mma_k = p.mma_k();
   int64_t unit = mma_k;
@@ -93,29 +95,30 @@ int64_t part_length(const TensorCoreProblem& p, int64_t parts) {
   return round_up(n, n % unit == 0 || n < 8 * mma_k ? mma_k : unit);
 }
 
-// The longest tile of at most kMostStepsOfTile times mma_k that adds little to `steps` of them.
-// `split`: parts must be whole tiles.
+// The longest tile, in units of mma_k and at most kMostStepsOfTile, that lengthens a reduction of
+// `steps` units little. With `split` a part must have whole tiles.
 int64_t choose_tile_k(const TensorCoreProblem& p, const TensorCoreTile& tile, int64_t steps,
                       bool split) {
   int64_t chosen = 1;
   for (int64_t k : useful(steps, {1, 2, 4, 8})) {
     const bool fits = k == 1 || most_stages(p, tile, k) >= kLeastStagesOfLongTile;
-    // Adds no more than an eighth.
+    // The reduction may become longer by an eighth at most.
     const bool adds_little = split ? steps % k == 0 : round_up(steps, k) * 8 <= steps * 9;
     if (k <= kMostStepsOfTile && fits && adds_little) chosen = k;
   }
   return chosen;
 }
 
-// Whether what does not lie along the depth is copied so first: what is constant once, at no cost;
-// an image, of which each element is read many times, where its tiles would come by single
-// elements.
+// Whether operands that are not contiguous along the depth are copied so that they are. A constant
+// is copied once, at no cost. An image is copied if each element is read many times and its tiles
+// would be loaded by single elements.
 bool choose_copies(const TensorCoreProblem& p) {
   bool wanted = false, reused = true;
   for (size_t o = 0; o < 2; ++o) {
     const TensorCoreProblem::Operand& x = p.operands[o];
     if (!x.copied) continue;
-    // Bytes that do not lie along the depth are turned on their way to shared memory.
+    // Other bytes that are not contiguous along the depth are transposed on their way to shared
+    // memory.
     wanted |= x.by_elements || (x.constant && p.pack == 4 && !x.along_depth);
     reused &= x.constant || !x.by_elements || (o == 0 ? p.cols : p.rows) >= kReusedLines;
   }
@@ -151,14 +154,14 @@ int64_t tile_bytes(int64_t rows, int64_t cols, int64_t k, int64_t pack) {
          4 / pack;
 }
 
-// The rounds that the busiest SM runs, each as long as mma.sync, L2 or shared memory needs for its
-// part of the reduction, whichever is slowest.
+// The rounds of the busiest SM. Each takes as long as the slowest of mma.sync, L2 and shared memory
+// needs for its part of the reduction.
 double tensor_core_cycles(const TensorCoreProblem& p, const TensorCoreTile& t) {
   const double blocks = static_cast<double>(ceil_div(p.rows, t.rows()) *
                                             ceil_div(p.cols, t.cols()) * p.batch * t.parts);
   const double per_sm = blocks / static_cast<double>(p.gpu.sms);
   const double rounds = per_sm > kEvenRounds ? per_sm : std::ceil(per_sm);
-  // Two blocks of an SM run side by side, if there are two.
+  // Two blocks of an SM run concurrently, if there are two.
   const double resident = std::clamp(rounds, 1.0, 2.0);
   const double r = static_cast<double>(t.rows()), c = static_cast<double>(t.cols());
   const double bytes = 4 / static_cast<double>(p.pack);

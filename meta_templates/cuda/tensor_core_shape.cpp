@@ -5,11 +5,11 @@
 namespace heddle::meta {
 namespace {
 
-constexpr int64_t kLanes = 8;  // that a row of columns must fill for its axis to be the columns
-constexpr int64_t kFewLines = 4, kShallow = 8;  // less than these is no work for a matrix unit
+constexpr int64_t kLanes = 8;  // elements that an axis must have to be that of the columns
+constexpr int64_t kFewLines = 4, kShallow = 8;  // smaller products do not pay on a matrix unit
 
-// Whether rows or columns, and the reduction, index a dimension of the operand each, alone, and one
-// of them runs along consecutive elements.
+// Whether `axis` and the reduction each index a dimension of the operand alone, and one of these
+// dimensions is contiguous.
 bool plain_operand(const Access& a, const Operation& op, int axis) {
   if (op.reduce_axes().size() != 1) return false;
   const int s = plain_dim(a, op.axes()[static_cast<size_t>(axis)]);
@@ -17,13 +17,14 @@ bool plain_operand(const Access& a, const Operation& op, int axis) {
   return s >= 0 && k >= 0 && std::max(s, k) + 1 == static_cast<int>(a.indices.size());
 }
 
-// Whether the stage is a product of matrices as it stands, one axis each, and of any size: tiles
-// are padded.
+// Whether the stage is a product of matrices with one axis for each dimension. The sizes may be
+// any, because tiles are padded.
 bool is_plain_product(const ComputeDag& dag, int stage) {
   const Operation& op = dag.stage(stage);
   const ContractionShape sh = contraction_shape(dag, stage, kLanes);
   if (sh.m < 0 || !sh.row || !sh.vector || sh.row->producer == sh.vector->producer) return false;
-  // Of one row a batch, the batch would be the rows: but every column of it has its own operand.
+  // If a batch has one row, the batch axis would be taken as rows, but each of these rows has
+  // another vector operand.
   if (sh.vector->depends_on(op.axes()[static_cast<size_t>(sh.m)])) return false;
   return plain_operand(*sh.row, op, sh.m) && plain_operand(*sh.vector, op, sh.v);
 }
@@ -139,7 +140,8 @@ TensorCoreShape::Layout TensorCoreShape::layout(size_t which) const {
     return {o.along_depth ? last - 1 : last, o.along_depth ? last : last - 1, o.vector};
   }
   const Access& a = which == 0 ? *axes_.row : *axes_.vector;
-  // All rows of the operand start at a multiple of this: 16 bytes or less, as its length allows.
+  // All rows of the operand start at a multiple of this vector: at most 16 bytes, as the length of
+  // a row allows.
   return {plain_dim(a, op_->axes()[static_cast<size_t>(which == 0 ? axes_.m : axes_.v)]),
           plain_dim(a, op_->reduce_axes()[0]), whole_vector(a.tensor.extents().back(), 4 * pack_)};
 }

@@ -1,24 +1,25 @@
-// A read that runs along another axis than the result: tiles through shared memory, so that both
-// sides are contiguous in memory.
+// Reads that are contiguous along another axis than the result. Tiles go through shared memory, so
+// that both sides are accessed contiguously.
 //
 //   for tile (blockIdx.x) {
 //     for rows (threadIdx.y) { for vectors (threadIdx.x) { tile[i][j..] = A[i][j..] } }
 //     for rows (threadIdx.y) { for vectors (threadIdx.x) { B[j][i..] = tile[i..][j] } }
 //   }
 //
-// Knobs: tile (its side), vector, tile_rows (of threads).
+// Knobs: tile (its side), vector, tile_rows (rows of threads).
 #include "cuda/direct.h"
 
 namespace heddle::meta {
 namespace {
 
-// A tensor that is read along axis `along` of the output stage, and how.
+// A tensor that is contiguous along axis `along` of the output stage.
 struct Turned {
   int producer = -1;
-  int across = -1;  // its dimension that the output stage's last axis runs along
+  int across = -1;  // the dimension that the output stage's last axis indexes
 };
 
-// The turned reads of the output stage; empty when one of them is more than a permutation of axes.
+// The transposed reads of the output stage. Empty when one of them is more than a permutation of
+// axes.
 std::vector<Turned> turned_reads(const ComputeDag& dag, const StageGroup& g, int along) {
   const auto& axes = dag.stage(g.output_stage).axes();
   std::vector<Turned> out;
@@ -41,17 +42,18 @@ std::vector<Turned> turned_reads(const ComputeDag& dag, const StageGroup& g, int
   return out;
 }
 
-// A result of rows x columns that is read along its rows.
+// Features of a result of rows x columns whose operands are contiguous along its rows.
 struct TransposeProblem {
   int64_t rows = 1, columns = 1;
-  int64_t lanes = 1;  // of a 16-byte access
-  int64_t tiles = 1;  // tensors that are read so
+  int64_t lanes = 1;  // elements of a 16-byte access
+  int64_t tiles = 1;  // number of transposed tensors
   Gpu gpu;
 
   int64_t element_bytes() const { return 16 / lanes; }
   // The longest vector that both sides allow.
   int64_t widest() const { return whole_vector(rows, whole_vector(columns, lanes)); }
-  // Whether `down` rows of threads with `vector` elements each are a warp at least, and a block.
+  // Whether `down` rows of threads with `vector` elements each make at least a warp and at most a
+  // block.
   bool threads_fit(int64_t side, int64_t vector, int64_t down) const {
     const int64_t n = side / vector * down;
     return n >= kWarp && n <= most_block_threads(gpu) && side >= vector;
@@ -70,9 +72,9 @@ struct TransposeProblem {
   }
 };
 
-// Defaults of vector, tile (its side) and tile_rows (of threads).
+// Chooses vector, tile (its side) and tile_rows (rows of threads).
 Choice transpose_rule(const TransposeProblem& p) {
-  // Sides of a tile, and rows of threads: by vectors, by single elements; at least.
+  // Sides of a tile: with vectors, with single elements, and the least.
   constexpr int64_t kSide = 64, kShortSide = 32, kLeastSide = 16;
   constexpr int64_t kDown = 16, kDownOfElements = 8, kLeastDown = 4;
   const int64_t widest = p.widest(), most = most_block_threads(p.gpu);
@@ -106,7 +108,7 @@ TransposeKnobs ask(TemplateBuilder& t, const TransposeProblem& p) {
   return k;
 }
 
-// The loops of the output stage, over its axis `along` and its last one; returns the block's.
+// The loops of the output stage over its axis `along` and its last axis. Returns the block loop.
 Loop output_loops(StageRef s, size_t along, const TransposeKnobs& k) {
   std::vector<Loop> axes = s.all_axes();
   auto [jo, ji] = s.split(axes[along], k.tile);
@@ -132,7 +134,7 @@ Loop output_loops(StageRef s, size_t along, const TransposeKnobs& k) {
   return block;
 }
 
-// The tile of tensor `x` in shared memory, read along its own rows.
+// Copies the tile of tensor `x` to shared memory, read along its own rows.
 void copy_tile(TemplateBuilder& t, const Turned& x, StageRef s, Loop block,
                const TransposeKnobs& k) {
   StageRef copy = t.stage(x.producer).cache_read({s});
@@ -156,7 +158,7 @@ void copy_tile(TemplateBuilder& t, const Turned& x, StageRef s, Loop block,
 }  // namespace
 
 bool transpose_by_tiles(TemplateBuilder& t, const StageGroup& g) {
-  constexpr int64_t kLeastRun = 16;  // with less, chunks are short either way
+  constexpr int64_t kLeastRun = 16;  // with shorter runs both orders give short accesses
   const ComputeDag& dag = t.dag();
   const Operation& op = dag.stage(g.output_stage);
   const int along = transposed_axis(dag, g.output_stage);

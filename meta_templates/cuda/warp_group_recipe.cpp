@@ -8,8 +8,8 @@
 //     output stage[..] = epilogue(C.local)                    two columns a lane
 // clang-format on
 //
-// Lowering gives the loads a warp group of their own (lower/gpu/warp_roles.cpp). Any size will do:
-// TMA writes zeros beyond the ends, and results there are not stored.
+// Lowering gives the loads a warp group of their own (lower/gpu/warp_roles.cpp). Operands may have
+// any size: TMA writes zeros beyond the ends, and results there are not stored.
 #include "cuda/warp_group.h"
 
 namespace heddle::meta {
@@ -62,7 +62,8 @@ class Recipe {
     return {group_rows, tile, warp, in};
   }
 
-  // Two columns a lane: row = 8*i + lane / 4, column = 2*(lane % 4) + j. Returns the block's loop.
+  // Each lane stores two columns: row = 8*i + lane / 4, column = 2*(lane % 4) + j. Returns the
+  // block loop.
   Loop block_loops(StageRef s) const {
     const TailStrategy whole = TailStrategy::PredicateStores;
     const Rows rows = cut_rows(s);
@@ -107,7 +108,7 @@ class Recipe {
     for (size_t o = 0; o < 2; ++o) load_boxes(tiles_[o], shape_.layout(o), acc, k_tile);
   }
 
-  // [.. m/16][n/8] [m%8][n/2%4] [m/8%2][n%2]: see lower/gpu/tile_nest.h.
+  // The layout [.. m/16][n/8] [m%8][n/2%4] [m/8%2][n%2]: see lower/gpu/tile_nest.h.
   std::vector<StageRef::StorageDim> register_layout(StageRef acc) const {
     const int m = shape_.axes().m, n = shape_.axes().v;
     std::vector<StageRef::StorageDim> dims;
@@ -118,7 +119,8 @@ class Recipe {
     return dims;
   }
 
-  // A box of all lines of the tile where they run along the depth; else boxes of 64 lines.
+  // Loads the tile by one box of all lines where they run along the depth, otherwise by boxes of 64
+  // lines.
   void load_boxes(StageRef tile, const TensorCoreShape::Layout& layout, StageRef acc, Loop k_tile) {
     tile.compute_at(acc, k_tile);
     tile.set_scope(Scope::Shared);
@@ -152,7 +154,7 @@ class Recipe {
   const StageGroup& g_;
   const TensorCoreShape& shape_;
   const WarpGroupKnobs& knobs_;
-  std::vector<StageRef> tiles_;  // of the rows, of the columns
+  std::vector<StageRef> tiles_;  // the tile of the rows, that of the columns
 };
 
 }  // namespace
@@ -160,11 +162,11 @@ class Recipe {
 bool takes_warp_groups(const TensorCoreShape& shape, const Gpu& gpu) {
   constexpr int64_t kSixteenBytes = 8;  // elements
   constexpr size_t kMostDims = 5;
-  constexpr int kFewestThreads = 256;  // a warp group that loads, one that multiplies
+  constexpr int kFewestThreads = 256;  // threads: a warp group that loads, one that multiplies
   if (!gpu.has_wgmma() || gpu.threads_per_block < kFewestThreads || shape.view() ||
       shape.pack() != 2)
     return false;
-  if (shape.axes().depth <= kBoxRow) return false;  // one tile: no ring
+  if (shape.axes().depth <= kBoxRow) return false;  // a single tile needs no ring
   for (size_t o = 0; o < 2; ++o) {
     const Access& a = o == 0 ? *shape.axes().row : *shape.axes().vector;
     if (shape.layout(o).vector < kSixteenBytes || a.tensor.extents().size() > kMostDims)

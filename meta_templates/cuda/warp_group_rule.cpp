@@ -1,4 +1,4 @@
-// Which tile a warp-specialized block takes, and whether warp groups are faster than mma.sync.
+// Chooses the tile of a warp-specialized block, and whether warp groups are faster than mma.sync.
 #include <algorithm>
 #include <cmath>
 
@@ -9,20 +9,20 @@ namespace {
 
 constexpr int64_t kGroupRows = 64, kBoxRow = 64;  // rows of a wgmma; elements of a row of a box
 constexpr int64_t kRowBytes = 128, kGroupThreads = 128;
-// Beside the tiles: barriers, and what alignment costs.
+// Bytes of shared memory besides the tiles: barriers and alignment.
 constexpr int64_t kOtherBytes = 2048;
-// Accumulators of a thread, of those that setmaxnreg leaves it.
+// The most accumulators of a thread, out of the registers that setmaxnreg leaves it.
 constexpr int64_t kMostAccumulators = 208;
 
 // ---- the model of an SM, from Hopper's data sheet ----
 
-// Multiply-adds of an SM in a cycle, and bytes that shared memory and the second cache give.
+// Per cycle of an SM: multiply-adds, bytes of shared memory, bytes of L2.
 constexpr double kMultiplies = 2048, kSharedBytes = 128, kL2Bytes = 40;
-// Cycles of the first loads and of a tile's stores, which nothing overlaps.
+// Cycles of the first loads, and elements stored per cycle. Nothing overlaps with either.
 constexpr double kFillCycles = 1500, kStoresPerCycle = 20;
-// Tiles from which on warp groups are considered: fewer were not measured.
+// Tiles of a result from which on warp groups are considered. Fewer were not measured.
 constexpr int64_t kLeastTiles = 32;
-// Only much the better kernel is chosen over the one for all architectures.
+// Warp groups are chosen only if their cost is below this share of that of mma.sync.
 constexpr double kWorthwhile = 0.95;
 constexpr int64_t kMostStages = 6, kLeastStages = 3;
 
@@ -32,18 +32,18 @@ int64_t most_stages(const TensorCoreProblem& p, const WarpGroupTile& t) {
   return (p.gpu.smem_per_block - kOtherBytes) / stage_bytes(t);
 }
 
-// One warp group more loads.
+// One more warp group loads.
 int64_t threads_of(const WarpGroupTile& t) { return (t.groups + 1) * kGroupThreads; }
 
-// A box that lies beyond the end in every tile is none that the recognition of TMA loads knows: its
-// index is simplified by the bounds that it breaks.
+// Whether no box lies beyond the end in every tile. Lowering would not recognise the load of such a
+// box, because its index is simplified by the bounds that it violates.
 bool boxes_of_use(const WarpGroupTile& t, int64_t rows, int64_t cols) {
   return t.rows() - kBoxRow < rows && t.cols - kBoxRow < cols;
 }
 
 int64_t accumulators(int64_t tiles, int64_t cols) { return tiles * cols / 2; }
 
-// Box rows across the depth are 64 columns each.
+// If columns run across the depth, rows of a box have 64 columns.
 std::vector<int64_t> column_counts(const TensorCoreProblem& p) {
   std::vector<int64_t> out;
   for (int64_t n = 32; n <= 256; n += 32) {
@@ -84,8 +84,8 @@ WarpGroupTile choose_tile(const TensorCoreProblem& p) {
 
 double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t) {
   const double r = static_cast<double>(t.rows()), c = static_cast<double>(t.cols);
-  // Bytes of shared memory that a cycle of the matrix units needs: each wgmma reads 64 rows and all
-  // columns, and TMA writes both.
+  // Bytes of shared memory per cycle of the matrix units: each wgmma reads 64 rows and all columns,
+  // and TMA writes both.
   const double shared = 64 * (64 + c) / c + 2 * kMultiplies * (r + c) / (r * c);
   const double share = std::min(1.0, kSharedBytes / shared);
   const double products = r * c * kBoxRow / kMultiplies / share,
