@@ -1,4 +1,4 @@
-// heddle cache: what earlier processes left on the disk for later ones.
+// heddle cache: lists and clears what earlier processes left on the disk for later ones.
 #include <chrono>
 #include <iostream>
 

@@ -1,5 +1,5 @@
-// heddle export: a subject's kernel as an object file, a model as a library, for programs without a
-// compiler.
+// heddle export: writes a subject's kernel as an object file, or a model as a library, for programs
+// without a compiler.
 #include "heddle/driver/export.h"
 
 #include <cctype>
@@ -21,7 +21,7 @@ namespace heddle::cli {
 
 namespace {
 
-/// The file's name without its ending, as a name of C: "bert-base.onnx" is bert_base.
+/// The file's name without its extension as a C identifier: "bert-base.onnx" gives bert_base.
 std::string name_of(const std::string& path) {
   std::string name = std::filesystem::path(path).stem().string();
   for (char& c : name) {
@@ -50,7 +50,7 @@ void print_race(const PickRow& pick) {
   if (!pick.note.empty()) std::cout << pick.note << "\n";
 }
 
-/// The pick for each task of a model: raced here, on random inputs.
+/// The schedule for each task of a model, found by races here on random inputs.
 std::vector<Schedule> raced_schedules(const ExportOptions& o, const Network& network) {
   std::vector<Schedule> schedules;
   for (const TuneTask& task : network.tasks()) {

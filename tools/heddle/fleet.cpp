@@ -1,4 +1,4 @@
-// heddle fleet: what heddle-fleet, a Python program, does for people.
+// heddle fleet: runs heddle-fleet, a Python program.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>

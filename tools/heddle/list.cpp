@@ -1,4 +1,4 @@
-// heddle list: what can be explained and timed.
+// heddle list: prints the subjects that can be explained and timed.
 #include <algorithm>
 #include <iostream>
 
@@ -72,7 +72,7 @@ int run_list(const ListOptions& options) {
     print_lists();
     return 0;
   }
-  // One name may be both a kind and a list (matmul).
+  // A name may be both a kind of subject and a list (matmul).
   std::vector<std::string> names = {"all"};
   bool found = false;
   for (const SubjectKind& kind : subject_kinds()) {

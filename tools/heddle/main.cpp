@@ -1,4 +1,4 @@
-// The heddle command.
+// The program `heddle`.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -29,7 +29,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-// What CLI11 found wrong, said as the rest of the program says it.
+// Prints an error of CLI11 in the form of Heddle's other errors.
 int explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* where = &app;
   std::string command = "heddle";
@@ -47,8 +47,8 @@ int explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   return complain(error.what(), hint + "`" + command + " --help` shows what there is");
 }
 
-// CLI11 would only say that a subcommand is missing. The words of the command line from `at` on
-// name a subcommand of `app`, and perhaps one of that.
+// CLI11 would only report that a subcommand is missing. Here the words of the command line from
+// `at` on are compared with the subcommands of `app`, and of that subcommand.
 std::optional<int> check_subcommand(const CLI::App& app, int argc, char** argv, int at = 1) {
   if (argc <= at || argv[at][0] == '-') return std::nullopt;
   std::vector<std::string> names;

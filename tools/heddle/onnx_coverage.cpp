@@ -1,4 +1,4 @@
-// heddle onnx: what is known of ONNX.
+// heddle onnx: lists the operators of ONNX and which of them can be imported.
 #include <iostream>
 
 #include "commands.h"

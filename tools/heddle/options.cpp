@@ -34,7 +34,7 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
        "are shown: net.onnx:batch=1. Or a range of sizes, of which the kernels are shown that "
        "run at them: matmul:1..2048x768x768")
       ->required();
-  // Options that may be repeated take one text each time: the subject may follow them.
+  // An option that may be repeated takes one text each time, because the subject may follow it.
   c->add_option("--show", o.show,
                 "What to show, repeated or with commas: " + join(explain_parts()) +
                     " (classes,alternatives,schedule,times)")

@@ -7,7 +7,7 @@
 namespace heddle::cli {
 namespace {
 
-// The subcommands fill in the same options; the callback says which it was.
+// The subcommands share their options. The callback says which subcommand was given.
 class HeuristicCommands {
  public:
   HeuristicCommands(CLI::App& app, HeuristicOptions& options) : app_(app), o_(options) {}

@@ -1,4 +1,4 @@
-// The options of what makes, draws and tidies up records: tune, report and records.
+// The options of the commands that make, draw and tidy records: tune, report and records.
 #include <CLI/CLI.hpp>
 #include <climits>
 
@@ -111,7 +111,7 @@ void add_report(CLI::App& app, ReportRequest& o) {
 
 namespace {
 
-// The subcommands of `records` fill in the same options; the callback says which it was.
+// The subcommands of `records` share their options. The callback says which subcommand was given.
 class RecordsCommands {
  public:
   RecordsCommands(CLI::App& records, RecordsOptions& options) : records_(records), o_(options) {}

@@ -1,4 +1,4 @@
-// heddle profile: where the time of a network is spent, and what tuning measures of it.
+// heddle profile: shows where the time of a network is spent, and what tuning measures for it.
 #include <cmath>
 #include <iostream>
 #include <optional>
@@ -17,8 +17,8 @@
 namespace heddle::cli {
 namespace {
 
-/// The sum over the nodes of what a tuner measures of their tasks' static choices; nothing where
-/// one of them could not be measured.
+/// The sum over the nodes of the times that a tuner measures for their tasks' static choices.
+/// Nullopt where one of them could not be measured.
 std::optional<double> measured_seconds(const Network& network) {
   const auto measurer = make_worker_measurer();
   const TuneClock endless;

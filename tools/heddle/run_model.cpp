@@ -1,4 +1,4 @@
-// heddle run: an ONNX model on arrays from files, or on random ones.
+// heddle run: runs an ONNX model on arrays from files, or on random ones.
 #include <algorithm>
 #include <iostream>
 #include <limits>
@@ -20,7 +20,7 @@
 namespace heddle::cli {
 namespace {
 
-// "NAME=FILE", or "FILE" alone where there is one.
+// "NAME=FILE", or "FILE" where the model has one input.
 std::map<std::string, std::string> files_by_name(const std::vector<std::string>& texts,
                                                  const std::vector<std::string>& names,
                                                  const std::string& what) {
@@ -45,7 +45,7 @@ std::string text_of(const std::string& name, const NDArray& array) {
   return name + " " + describe(array);
 }
 
-// The arrays of the model's inputs: from files, else random ones.
+// The arrays of the model's inputs, from files or random.
 std::vector<NDArray> read_inputs(const OnnxModel& model, const RunOptions& options) {
   const auto files = files_by_name(options.inputs, model.input_names, "input");
   std::vector<NDArray> arrays;
@@ -76,7 +76,7 @@ std::vector<NDArray> empty_outputs(const OnnxModel& model) {
   return arrays;
 }
 
-// "-0.31 .. 4.2, mean 0.01": enough to see that it is no rubbish.
+// "-0.31 .. 4.2, mean 0.01": shows at a glance whether the result is plausible.
 std::string summary(const NDArray& array) {
   double low = std::numeric_limits<double>::infinity(), high = -low, total = 0;
   for (int64_t i = 0; i < array.size(); ++i) {
@@ -91,7 +91,7 @@ std::string summary(const NDArray& array) {
   return text;
 }
 
-// ", 28 of them kept on the disk": what the build did not have to compile.
+// ", 28 of them kept on the disk": the kernels that the build did not have to compile.
 std::string kept_text(const NetworkBuildReport& report) {
   std::string text;
   if (report.from_disk > 0)

@@ -1,4 +1,4 @@
-// heddle selftest: random declarations under random schedules against the interpreter.
+// heddle selftest: compares random declarations under random schedules with the interpreter.
 #include <iostream>
 
 #include "commands.h"
@@ -10,7 +10,7 @@
 namespace heddle::cli {
 namespace {
 
-constexpr int kMostFailures = 10;  // more tell nothing new
+constexpr int kMostFailures = 10;  // further failures are not printed
 
 std::string command_for(const SelftestOptions& o, uint64_t seed) {
   return "heddle selftest --target \"" + o.target + "\"" + (o.emulate ? " --emulate" : "") +
@@ -41,7 +41,7 @@ int run_selftest(const SelftestOptions& options) {
   selftest::Coverage coverage;
   Progress progress;
   int64_t done = 0, passed = 0;
-  // Where --only wants nothing that is ever drawn, this ends all the same.
+  // The number of draws is limited, because --only may name something that is never drawn.
   const int64_t most_draws = 1000 + 1000 * options.count;
   for (int64_t draw = 0; done < options.count && draw < most_draws; ++draw) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(draw);

@@ -25,11 +25,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Runs body(thread) on all threads `repetitions` times, each time released together, and returns
-// the shortest time from the release to the last thread's end. setup(thread) comes first, untimed.
-// A repetition should last milliseconds and all of them together a tenth of a second at least:
-// waking from a barrier takes microseconds, and a new thread may share a core with another one
-// until the system has moved it.
+// Runs body(thread) on all threads `repetitions` times, released together each time. Returns the
+// shortest time in seconds from the release to the end of the last thread. setup(thread) runs
+// before, untimed. A repetition should last milliseconds, and all together at least a tenth of a
+// second: waking from a barrier takes microseconds, and a new thread may share a core with another
+// one until the system has moved it.
 double best_parallel_seconds(int threads, int repetitions, const std::function<void(int)>& setup,
                              const std::function<void(int)>& body) {
   std::barrier sync(threads);
@@ -43,11 +43,12 @@ double best_parallel_seconds(int threads, int repetitions, const std::function<v
       body(thread);
       sync.arrive_and_wait();
       if (thread == 0) {
-        // From the first thread that started: a thread 0 that woke late must not shorten the time.
+        // The time starts with the first thread, so that a thread 0 that wakes late does not
+        // shorten it.
         const auto start = *std::min_element(starts.begin(), starts.end());
         best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
       }
-      sync.arrive_and_wait();  // nobody overwrites its start before it has been read
+      sync.arrive_and_wait();  // no start is overwritten before it has been read
     }
   };
   std::vector<std::thread> others;
@@ -59,10 +60,10 @@ double best_parallel_seconds(int threads, int repetitions, const std::function<v
 
 // --- multiply-add peak -------------------------------------------------------------------------
 
-constexpr int kChains = 12;  // two units times a latency of four or five, and some to spare
-constexpr int64_t kFmaSteps = 2'000'000;  // some milliseconds
+constexpr int kChains = 12;               // more than two units times a latency of four or five
+constexpr int64_t kFmaSteps = 2'000'000;  // takes some milliseconds
 
-// A result the optimizer cannot drop.
+// Uses a result so that the optimizer cannot remove it.
 inline void keep(float value) {
   volatile float sink = value;
   (void)sink;
@@ -70,8 +71,8 @@ inline void keep(float value) {
 
 #if defined(__x86_64__)
 // The empty asm keeps each chain in a register and its value unknown, so that the multiply-adds
-// cannot be merged or moved out of the loop. All loops over `sums` are unrolled in full, else GCC
-// keeps the array in memory and the loop measures store forwarding.
+// cannot be merged or moved out of the loop. All loops over `sums` are unrolled completely.
+// Otherwise GCC keeps the array in memory, and the loop measures store forwarding.
 __attribute__((target("avx2,fma"))) void fma_loop_avx2() {
   __m256 sums[kChains];
 #pragma GCC unroll 16
@@ -159,8 +160,7 @@ struct AlignedDelete {
 using Buffer = std::unique_ptr<float[], AlignedDelete>;
 
 Buffer aligned_floats(size_t count) {
-  // Huge pages where the system grants them on request: a ceiling must not be what a program that
-  // asks for them can pass.
+  // Huge pages are requested, because a program that uses them must not exceed the ceiling.
   constexpr size_t kHugePage = size_t{2} << 20;
   const size_t bytes = (count * sizeof(float) + kHugePage - 1) / kHugePage * kHugePage;
   auto* pointer = static_cast<float*>(std::aligned_alloc(kHugePage, bytes));
@@ -171,8 +171,8 @@ Buffer aligned_floats(size_t count) {
   return Buffer(pointer);
 }
 
-// The buffer is walked as `kStreams` even parts side by side: some memory systems, Zen's among
-// them, give one core far more than a single stream of addresses draws. `count` is a multiple of
+// The buffer is walked as `kStreams` equal parts side by side. Some memory systems, Zen's among
+// them, give one core far more than one stream of addresses can draw. `count` is a multiple of
 // kStreams * kBlock floats, and pointers are 64-byte aligned.
 constexpr size_t kBlock = 16;
 constexpr size_t kMostStreams = 8;
@@ -216,7 +216,7 @@ HEDDLE_TARGET_AVX2 void write_floats(float* data, size_t count) {
         _mm256_store_ps(to + 8, value);
       }
     }
-    asm volatile("" ::: "memory");  // else the compiler may call memset, which streams by itself
+    asm volatile("" ::: "memory");  // prevents a call of memset, which uses non-temporal stores
   }
   _mm_sfence();
 }
@@ -273,7 +273,7 @@ void make_traffic(Traffic kind, float* data, size_t count) {
   }
 }
 
-// Floats of one thread: both halves of a share must divide evenly among the streams.
+// The number of floats of one thread. Both halves of a share must divide evenly among the streams.
 size_t share_of(size_t bytes, int threads) {
   constexpr size_t kStep = 2 * kBlock * kMostStreams;
   return std::max(kStep, bytes / sizeof(float) / static_cast<size_t>(threads) / kStep * kStep);
@@ -306,7 +306,8 @@ Bandwidth memory_bandwidth(Traffic kind, int threads, size_t bytes, int repetiti
   threads = std::max(threads, 1);
   const size_t share = share_of(bytes, threads);
   const Buffer buffer = aligned_floats(share * static_cast<size_t>(threads));
-  // A small working set takes less time than the barrier: several passes a repetition.
+  // A pass over a small working set takes less time than the barrier, so a repetition has several
+  // passes.
   constexpr size_t kBytesPerRepetition = size_t{64} << 20;
   const size_t share_bytes = share * sizeof(float);
   const size_t passes =

@@ -28,7 +28,7 @@ CpuFeatures detect() {
     out.family = static_cast<int>((a >> 8) & 0xf);
     if (out.family == 0xf) out.family += static_cast<int>((a >> 20) & 0xff);
   }
-  // The compiler's own test also looks at XCR0, which says whether the registers are saved.
+  // The compiler's test also reads XCR0, which says whether the system saves the registers.
   __builtin_cpu_init();
   out.avx2_fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   out.avx512f = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

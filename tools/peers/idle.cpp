@@ -19,8 +19,8 @@ int other_running_threads() {
   std::error_code error;
   for (const fs::directory_entry& task : fs::directory_iterator("/proc/self/task", error)) {
     if (task.path().filename() == self) continue;
-    // "tid (name) state ...": a name may hold anything, so the last bracket counts.
-    std::ifstream file(task.path() / "stat");  // gone by now: a thread that ended
+    // The line is "tid (name) state ...". A name may contain anything, so the last bracket counts.
+    std::ifstream file(task.path() / "stat");  // does not exist for a thread that has ended
     std::string line;
     std::getline(file, line);
     const size_t bracket = line.rfind(')');

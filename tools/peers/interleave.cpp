@@ -30,8 +30,8 @@ int calls_that_last(double wanted_seconds, double one_call_seconds) {
   return static_cast<int>(std::clamp<double>(calls, 1, kMostCalls));
 }
 
-// Calls needed for a sample of the wanted length. The count grows step by step: one call alone can
-// be too short for the clock, or long only because it is the first.
+// The number of calls of a sample of the wanted length. It grows step by step, because a single
+// call may be too short for the clock, or long only because it is the first.
 int calls_for_sample(const std::function<void()>& run, double wanted_seconds) {
   run();
   int calls = 1;
@@ -44,9 +44,9 @@ int calls_for_sample(const std::function<void()>& run, double wanted_seconds) {
   return kMostCalls;
 }
 
-// Until clocks, workers and caches are up: a worker that sleeps takes some 100 us to begin, which
-// is several calls of a small kernel, and some MB that others had evicted from the last cache are
-// back there after ten passes (docs/peers-on-this-machine.md).
+// Calls untimed until clocks, workers and caches are warm. A sleeping worker takes about 100 us to
+// begin, which is several calls of a small kernel. After ten passes, some MB that others had
+// evicted are in the last-level cache again (docs/peers-on-this-machine.md).
 void warm_up(const std::function<void()>& run) {
   constexpr double kWarmSeconds = 2e-3;
   const auto start = Clock::now();
@@ -77,7 +77,8 @@ std::vector<CaseTimes> time_interleaved(const std::vector<TimedCase>& cases,
   std::mt19937 random(1);  // the same orders in every run
   for (int round = 0; round < options.max_rounds; ++round) {
     if (round >= options.min_rounds && seconds_since(start) >= options.time_cap_seconds) break;
-    // Drawn anew: turns in a fixed order would have the same case before each.
+    // The order is drawn anew in each round, so that a case does not always follow the same other
+    // case.
     std::shuffle(order.begin(), order.end(), random);
     for (const size_t i : order) {
       const bool long_call = !samples[i].empty() && samples[i].back() > kLongCallSeconds;
@@ -87,7 +88,7 @@ std::vector<CaseTimes> time_interleaved(const std::vector<TimedCase>& cases,
       }
       const double took = time_calls(cases[i].run, calls[i]);
       samples[i].push_back(took / calls[i]);
-      // The first estimate was of a cold start, the coldest that of the first case.
+      // The first estimate was made with cold caches.
       if (took < options.min_sample_seconds)
         calls[i] = calls_that_last(options.min_sample_seconds, took / calls[i]);
     }

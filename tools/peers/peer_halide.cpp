@@ -64,7 +64,7 @@ struct Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   ~Call() {
-    if (library != nullptr) dlclose(library);  // its runtime ends its threads
+    if (library != nullptr) dlclose(library);  // ends the threads of its runtime
   }
 };
 

@@ -14,7 +14,7 @@ std::string libxsmm_version() { return LIBXSMM_VERSION; }
 std::function<void(const float*, const float*, float*)> libxsmm_kernel(const GemmShape& s) {
   constexpr std::int64_t kSmall = std::int64_t{1} << 24;
   if (s.trans_a || s.trans_b || s.m * s.n * s.k > kSmall) return nullptr;
-  // Column-major: the transposed product, C^T = B^T * A^T.
+  // libxsmm is column-major, so it computes the transposed product C^T = B^T * A^T.
   const auto m = static_cast<libxsmm_blasint>(s.n), n = static_cast<libxsmm_blasint>(s.m),
              k = static_cast<libxsmm_blasint>(s.k);
   const float alpha = 1, beta = 0;

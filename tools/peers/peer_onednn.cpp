@@ -1,4 +1,4 @@
-// The oneDNN peer: what all ops share, and the matrix products.
+// The oneDNN peer: the parts that all ops share, and matrix products.
 #include "peers/peer_onednn.h"
 
 #include <dlfcn.h>
@@ -124,8 +124,8 @@ std::string onednn_version() {
 }
 
 void onednn_set_threads(int threads) {
-  // Looked up rather than linked: it must be the OpenMP runtime that oneDNN itself uses, whichever
-  // compiler, with whichever runtime of its own, builds this file.
+  // The function is looked up and not linked, because it must belong to the OpenMP runtime that
+  // oneDNN uses, whatever compiler builds this file.
   using SetThreads = void (*)(int);
   static const auto set_threads =
       reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
@@ -139,7 +139,7 @@ void OnednnOp::run() const {
     state_->call();
     return;
   }
-  // The CPU stream is in order and execute() returns when the work is done.
+  // The CPU stream is in order. execute() returns when the work is done.
   state_->primitive.execute(state_->stream, state_->arguments);
 }
 

@@ -12,7 +12,7 @@ OnednnOp onednn_conv(const OnednnConvSpec& spec, const float* src, const float* 
     using dnnl::algorithm;
     const dnnl::memory::dims src_dims{spec.n, spec.c, spec.h, spec.w};
     const dnnl::memory::dims dst_dims{spec.n, spec.k, spec.out_h(), spec.out_w()};
-    // One group must not be written as a group of one: some implementations refuse that.
+    // A single group must not be written as a dimension of 1, which some implementations refuse.
     const dnnl::memory::dims weight_dims =
         spec.groups > 1 ? dnnl::memory::dims{spec.groups, spec.k / spec.groups,
                                              spec.c / spec.groups, spec.r, spec.s}
@@ -27,7 +27,7 @@ OnednnOp onednn_conv(const OnednnConvSpec& spec, const float* src, const float* 
     const dnnl::memory::dims strides{spec.stride, spec.stride};
     const dnnl::memory::dims dilates{spec.dilation - 1, spec.dilation - 1};
     const dnnl::memory::dims padding{spec.pad, spec.pad};
-    // The far side's padding is what the output extent asks for: with a stride it can be less.
+    // The padding of the far side follows from the output extent. With a stride it may be smaller.
     auto far_side = [&](int64_t out, int64_t in, int64_t taps) {
       return (out - 1) * spec.stride + spec.dilation * (taps - 1) + 1 - in - spec.pad;
     };
@@ -64,8 +64,8 @@ OnednnOp onednn_pool(const OnednnPoolSpec& spec, const float* src, float* dst) {
     auto far_side = [&](int64_t out, int64_t in) {
       return (out - 1) * spec.stride + spec.window - in - spec.pad;
     };
-    // Pooling takes its source's layout as given. For kAny it gets the blocked one that oneDNN's
-    // convolutions hand on.
+    // Pooling takes the layout of its source as given. With kAny the source has the blocked layout
+    // of oneDNN's convolutions.
     const dnnl::memory::desc src_wanted = spec.layout == OnednnLayout::kAny
                                               ? dnnl::memory::desc(src_dims, kF32, Tag::nChw8c)
                                               : images(src_dims, spec.layout);

@@ -20,7 +20,7 @@ dnnl::memory::data_type data_type(OnednnType t) {
   return dnnl::memory::data_type::undef;
 }
 
-// Memory objects do not care what the pointer's type says.
+// Memory objects ignore the type of the pointer.
 const float* bytes_of(const void* data) { return static_cast<const float*>(data); }
 float* bytes_of(void* data) { return static_cast<float*>(data); }
 
@@ -74,7 +74,8 @@ OnednnOp onednn_conv_of(const OnednnConvSpec& spec, const OnednnTypes& types, bo
     const dnnl::memory::desc have_weights(weight_dims, data_type(types.b),
                                           channels_last ? Tag::hwio : Tag::oihw);
     const dnnl::memory::desc have_dst(dst_dims, data_type(types.c), image);
-    // oneDNN's own layout of images, or the caller's; its own of weights in both.
+    // Images are in oneDNN's own layout or in the caller's. Weights are in oneDNN's layout in both
+    // cases.
     const bool any = spec.layout == OnednnLayout::kAny;
     const auto wanted = [&](const dnnl::memory::dims& dims, OnednnType t,
                             const dnnl::memory::desc& have) {

@@ -33,7 +33,7 @@ OnednnOp binary_add(const dnnl::memory::desc& a_desc, const dnnl::memory::desc& 
   return builder.finish(dnnl::binary(pd), pd.impl_info_str());
 }
 
-// Times the ops that were built, one against the other, and returns the fastest.
+// Times the ops against each other and returns the fastest.
 OnednnOp fastest(const std::vector<OnednnOp>& ops) {
   std::vector<OnednnOp> built;
   std::vector<TimedCase> cases;
@@ -55,7 +55,7 @@ OnednnOp fastest(const std::vector<OnednnOp>& ops) {
 }
 
 // The sum of each column as the product of a row of `weight`s with the matrix. oneDNN 2.6 has only
-// its reference code for a reduction over rows, some hundred times slower than this.
+// its reference code for a reduction over rows, which is about a hundred times slower.
 OnednnOp columns_by_matmul(int64_t rows, int64_t cols, float weight, const float* src, float* dst) {
   return build("oneDNN matmul", [&]() -> OnednnOp {
     const auto row_desc = plain({1, rows});
@@ -73,7 +73,7 @@ OnednnOp columns_by_matmul(int64_t rows, int64_t cols, float weight, const float
   });
 }
 
-// The largest of each column as a pooling window over all rows, the columns being channels.
+// The largest element of each column by a pooling window over all rows. The columns are channels.
 OnednnOp column_max_by_pooling(int64_t rows, int64_t cols, const float* src, float* dst) {
   return build("oneDNN pooling", [&]() -> OnednnOp {
     const dnnl::memory::desc src_desc({1, cols, rows, 1}, kF32, Tag::nhwc);
@@ -114,7 +114,7 @@ OnednnOp onednn_layer_norm(int64_t rows, int64_t cols, float epsilon, const floa
     const dnnl::layer_normalization_forward::desc desc(kInference, data, epsilon,
                                                        dnnl::normalization_flags::use_scale_shift);
     const dnnl::layer_normalization_forward::primitive_desc pd(desc, engine());
-    // oneDNN 2 wants both in one 2 x cols tensor.
+    // oneDNN 2 takes scale and shift as one 2 x cols tensor.
     dnnl::memory scale_shift(plain({2, cols}), engine());
     auto* values = static_cast<float*>(scale_shift.get_data_handle());
     std::copy_n(scale, cols, values);
@@ -174,7 +174,8 @@ OnednnOp onednn_bias_eltwise(int64_t rows, int64_t cols, OnednnEltwise kind, con
     dnnl::memory::desc data;
     dnnl::memory::desc bias;
   };
-  // The same bytes, described differently: implementations are chosen by the description.
+  // The same bytes with different descriptions, because the description determines the
+  // implementation.
   const std::vector<View> views = {
       {plain({rows, cols}), plain({1, cols})},
       {plain({1, rows, cols}), plain({1, 1, cols})},
@@ -222,8 +223,8 @@ OnednnOp onednn_permute(const std::vector<int64_t>& dims, const std::vector<int>
                         const float* src, float* dst) {
   if (perm.size() != dims.size()) return OnednnOp::unsupported("oneDNN permute: bad permutation");
   return build("oneDNN permute", [&]() -> OnednnOp {
-    // A reorder keeps the logical axes and changes where they lie: the output's strides are those
-    // of the permuted tensor, given in the order of the source's axes.
+    // A reorder keeps the logical axes and changes their strides. The output's strides are those of
+    // the permuted tensor, in the order of the source's axes.
     dnnl::memory::dims strides(dims.size());
     int64_t stride = 1;
     for (size_t i = perm.size(); i-- > 0;) {

@@ -1,4 +1,4 @@
-// The oneDNN peer of a build without oneDNN: every op says so.
+// The oneDNN peer of a build without oneDNN: every op reports that.
 #include "peers/peer_onednn.h"
 
 namespace heddle::peers {

@@ -26,7 +26,8 @@ struct Library {
 
 const char* core_type_for_this_cpu() {
   const CpuFeatures& cpu = cpu_features();
-  // An AMD core with AVX-512 (Zen 4 on) counts as SKYLAKEX: OpenBLAS's ZEN kernels stop at AVX2.
+  // An AMD core with AVX-512 (Zen 4 and later) is treated as SKYLAKEX, because OpenBLAS's ZEN
+  // kernels use AVX2 only.
   if (cpu.avx512f) return cpu.intel && cpu.amx_bf16 ? "SAPPHIRERAPIDS" : "SKYLAKEX";
   if (cpu.amd && cpu.family >= 23 && cpu.avx2_fma) return "ZEN";
   if (cpu.avx2_fma) return "HASWELL";
@@ -45,8 +46,9 @@ Library load() {
     }
   }
   if (const char* value = std::getenv("OPENBLAS_CORETYPE")) lib.info.core_type_set = value;
-  // Its idle workers spin for about 2^26 cycles (some 25 ms) by default: long enough to take a
-  // core from whichever peer is timed next in the same process. 2^20 still spans a sample's calls.
+  // OpenBLAS's idle workers spin for about 2^26 cycles (about 25 ms) by default. That takes a core
+  // from the peer that is timed next in the same process. 2^20 cycles still cover the calls of a
+  // sample.
   setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
 
   void* handle = nullptr;
@@ -71,7 +73,7 @@ Library load() {
   if (find_function(handle, "openblas_get_corename", core_name)) lib.info.core_name = core_name();
   if (find_function(handle, "openblas_get_config", config)) lib.info.config = config();
   lib.info.available = true;
-  return lib;  // the handle stays open: the workers live as long as the process
+  return lib;  // never closed, because its workers live as long as the process
 }
 
 const Library& library() {

@@ -17,16 +17,16 @@ void Drawer::convolution() {
   at.stride = {pick(1, 2), pick(1, 2)};
   at.padding = {pick(0, 2), pick(0, 2)};
   at.dilation = {pick(1, 2), pick(1, 2)};
-  if (pick(0, 3) == 0) {  // what Winograd is for
+  if (pick(0, 3) == 0) {  // a convolution for Winograd
     r = s = 3;
     at.stride = at.dilation = {1, 1};
     k = k / at.groups, c = c / at.groups, at.groups = 1;
   }
-  if (pick(0, 4) == 0) {  // enough filters for vectors of them, and channels to copy
+  if (pick(0, 4) == 0) {  // enough filters to fill vectors, and channels to copy
     c = pick(8, 20), k = pick(16, 40), at.groups = 1;
   }
   DataType t = pick(0, 4) == 0 ? one_of<DataType>({i8, u8, bf16}) : float_type();
-  if (pick(0, 2) == 0) {  // what matrix units take, their vectors whole or not
+  if (pick(0, 2) == 0) {  // types of matrix units, with whole vectors or partial ones
     at.groups = one_of<int64_t>({1, 1, 1, 2, 4});
     c = at.groups * one_of<int64_t>({1, 2, 3, 6, 8, 16, 24, 64});
     k = at.groups * one_of<int64_t>({3, 4, 8, 16, 24, 33});
@@ -59,7 +59,7 @@ void Drawer::pooling() {
   done("avg_pool", {ops::avg_pool(x, at)});
 }
 
-// A window over an affine index, with reuse in odd places.
+// A window over an affine index, with unusual reuse.
 void Drawer::affine() {
   int64_t n = pick(3, 40), k = pick(1, 7), a = pick(1, 3), b = pick(1, 2), m = pick(1, 20);
   int64_t len = a * (n - 1) + b * (k - 1) + 1;

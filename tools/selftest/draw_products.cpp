@@ -10,7 +10,7 @@
 
 namespace heddle::selftest {
 
-// Few results of a sum so long that it may be cut into parts (the rule split_k).
+// Few results of a sum that is long enough to be cut into parts (the rule split_k).
 void Drawer::long_sum() {
   const int64_t m = pick(1, 6), n = one_of<int64_t>({1, 3, 8, 17}), k = pick(1024, 1280);
   const bool ta = flip(), tb = flip();
@@ -33,7 +33,7 @@ void Drawer::contraction() {
     sa.insert(sa.begin(), b);
     sb.insert(sb.begin(), b);
   }
-  // As they lie, or by way of a stage that is a mere change of index.
+  // Operands are inputs, or stages that only change indices.
   auto operand = [&](std::vector<int64_t> shape, const char* name, bool constant) {
     if (pick(0, 3) > 0) return input(shape, t, name, constant);
     std::swap(shape[shape.size() - 2], shape.back());
@@ -49,7 +49,7 @@ void Drawer::contraction() {
   done("matmul(" + std::string(ta ? "T" : "N") + (tb ? "T)" : "N)"), {epilogue(c)});
 }
 
-// Products of the types that matrix units take, of sizes around those of their tiles; some deep
+// Products of the types of matrix units, with sizes around those of their tiles. Some are deep
 // enough to be cut along the reduction.
 void Drawer::matrix_unit() {
   const std::vector<int64_t> around{2, 3, 7, 8, 15, 16, 17, 31, 32, 48, 65, 72, 100, 129};
@@ -73,8 +73,8 @@ void Drawer::matrix_unit() {
        {epilogue(ops::matmul(a, b, ta, tb))});
 }
 
-// Products of products, whose rows may go through both together. Operands may lie with the heads
-// inside.
+// Products of products, whose rows may go through both together. The heads may be an inner
+// dimension of operands.
 void Drawer::attention() {
   const int64_t l = one_of<int64_t>({1, 7, 8, 13, 24, 31, 50}), heads = pick(1, 4);
   const int64_t s = one_of<int64_t>({1, 6, 9, 16, 17, 40}), e = one_of<int64_t>({1, 5, 8, 16});
@@ -103,7 +103,7 @@ void Drawer::attention() {
   done("attention", {epilogue(ops::scaled_dot_product_attention(q, k, v, mask))});
 }
 
-// Contractions that feed each other: groups, hosted stages and shared producers meet.
+// Contractions that feed each other: groups, attached stages and shared producers in one graph.
 void Drawer::layers() {
   int64_t m = extent(), n = extent(), e = pick(1, 20);
   if (flip()) {
@@ -117,7 +117,7 @@ void Drawer::layers() {
          w2 = input({n, e}, f32, "W2", flip());
   Tensor h = ops::gelu(ops::matmul(x, w1));
   p_.reduce_length = std::max(n, e);
-  // A row of two nearly equal sums has next to no variance: without the epsilon their rounding
+  // A row of two nearly equal sums has almost no variance. Without the epsilon, their rounding
   // errors would be divided by it.
   done("mlp", {ops::layer_norm(ops::add(x, ops::matmul(h, w2)), {}, {}, -1, 0.1)});
 }

@@ -50,11 +50,11 @@ void Drawer::reduction() {
 }
 
 void Drawer::normalisation() {
-  // Often enough rows for everything that a template does with many of them.
+  // Often there are enough rows for everything that a template does with many rows.
   bool leading = pick(0, 3) == 0;
   std::vector<int64_t> s{leading ? extent() : one_of<int64_t>({65, 70, extent()}), extent() * 3};
   if (leading) s.insert(s.begin(), pick(1, 4));
-  // Long enough for a row to be shared by several blocks of a GPU.
+  // Some rows are long enough to be shared by several blocks of a GPU.
   if (pick(0, 3) == 0) s = {pick(1, 2), one_of<int64_t>({1024, 1030, 2051})};
   DataType t = float_type();
   Tensor x = input(s, t, "X");

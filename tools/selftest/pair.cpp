@@ -28,7 +28,7 @@ std::string Case::difference(const std::vector<NDArray>& arrays, double growth) 
   const ComputeDag dag(program_.outputs);
   for (size_t o = 0; o < want_.size(); ++o) {
     const NDArray& got = arrays[inputs_.size() + o];
-    // Inputs are of the order of 1, and so are the terms of every sum.
+    // Inputs and the terms of every sum are of the order of 1.
     const Tolerance t = rounding_tolerance(dag, want_[o], 1, allow_tf32_);
     const Difference d = compare(got, want_[o], growth * t.rtol, growth * t.atol);
     if (!d.ok()) {
@@ -41,7 +41,7 @@ std::string Case::difference(const std::vector<NDArray>& arrays, double growth) 
 Run emulated(uint64_t seed) {
   return [seed](const Schedule& schedule, const std::vector<Tensor>& args,
                 const std::vector<NDArray>& arrays) {
-    // A rewritten graph takes them by other dimensions, as they lie.
+    // A rewritten graph takes the same arrays with other dimensions.
     std::vector<NDArray> own;
     for (size_t i = 0; i < args.size(); ++i)
       own.push_back(arrays[i].view(schedule.dag().counterpart(args[i]).extents()));

@@ -15,7 +15,7 @@ std::vector<Tensor> RandomProgram::args() const {
 
 RandomProgram random_program(Rng& rng) {
   RandomProgram p = Drawer(rng).run();
-  // Inputs that were declared but are not read take no part.
+  // Inputs that were declared but are not read are removed.
   ComputeDag dag(p.outputs);
   std::erase_if(p.inputs, [&](const Tensor& t) { return dag.index_of(t.op()) < 0; });
   return p;

@@ -14,7 +14,8 @@ Config random_config(const Template& t, Rng& rng) {
     }
     if (t.why_invalid(c).empty()) return c;
   }
-  // Where few are valid: from one that is, knob by knob in any order, as far as it stays so.
+  // Where few configs are valid, the walk starts from a valid one and changes knob after knob, in
+  // random order, as long as the config stays valid.
   Config c = t.default_config();
   std::vector<size_t> order(c.values.size());
   std::iota(order.begin(), order.end(), 0);
@@ -29,9 +30,10 @@ Config random_config(const Template& t, Rng& rng) {
 
 namespace {
 
-using Loops = std::vector<std::vector<Loop>>;  // by stage: all axes ever made
+using Loops = std::vector<std::vector<Loop>>;  // for each stage, all axes that were ever made
 
-// Draws one step after the other; the numbers are drawn in a fixed order, for the seed's sake.
+// Draws one step after the other. Numbers are drawn in a fixed order, so that a seed reproduces the
+// schedule.
 class ScheduleDrawer {
  public:
   ScheduleDrawer(const std::vector<Tensor>& outputs, Rng& rng) : s_(outputs), rng_(rng) {
@@ -63,7 +65,7 @@ class ScheduleDrawer {
     return loops_[of].empty() ? Loop{}
                               : loops_[of][pick(0, static_cast<int64_t>(loops_[of].size()) - 1)];
   }
-  // Takes note of the axes that a stage has now.
+  // Updates the list of the axes of a stage.
   void sync(StageRef stage) {
     while (static_cast<int>(loops_.size()) <= stage.id()) loops_.emplace_back();
     auto& l = loops_[stage.id()];
@@ -135,7 +137,7 @@ class ScheduleDrawer {
     }
   }
 
-  // What a product reads, with zeros around it.
+  // Pads the operands of a product with zeros.
   void pad(StageRef st) {
     if (st.id() >= s_.dag().size()) return;
     std::vector<int> read;
@@ -151,7 +153,7 @@ class ScheduleDrawer {
     sync(st.pad(axes));
   }
 
-  // Throws where the steps so far cannot be lowered.
+  // Throws where the steps cannot be lowered.
   void lower_all() const {
     std::vector<Tensor> args = s_.dag().placeholders();
     for (const Tensor& t : s_.dag().outputs()) args.push_back(t);

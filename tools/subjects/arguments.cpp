@@ -155,7 +155,7 @@ Arguments parse_arguments(const Grammar& g, const std::string& text) {
                        "write " + g.form() + "; " + example(g));
     }
     std::string value = given[i].value_or(p.fallback);
-    // Fallbacks name parameters that come earlier, so their values are there.
+    // A default may refer to an earlier parameter, whose value is known at this point.
     if (value[0] == '=') value = out.text(value.substr(1));
     out.values_.emplace_back(p.name, std::move(value));
   }

@@ -13,7 +13,7 @@
 namespace heddle::cli {
 namespace {
 
-// A convolution with filters of r x r that keeps or strides the image.
+// A convolution with r x r filters that keeps the size of the image or divides it by a stride.
 struct Block {
   ops::Layout layout;
   ops::Conv conv;
@@ -59,7 +59,7 @@ Problem conv_bias_relu(const Arguments& a, DataType dtype) {
   return p;
 }
 
-// The normalisation folded into filters and bias, as whoever deploys with oneDNN does it.
+// oneDNN with the normalisation folded into filters and bias, as in deployments.
 void add_folded_peers(PeerSet& set, const peers::OnednnConvSpec& spec, ops::Layout layout) {
   if (!set.onednn() || !set.all_f32()) return;
   const NDArray weight = to_oihw(set.input(1), layout).copy();
@@ -116,7 +116,8 @@ Problem matmul_bias_gelu(const Arguments& a, DataType dtype) {
   return p;
 }
 
-// Three primitives, one after the other. The scale is multiplied into q beforehand, untimed.
+// oneDNN takes three primitives, one after the other. The scale is multiplied into q beforehand,
+// untimed.
 void add_attention_peer(PeerSet& set, int64_t h, int64_t l, int64_t d) {
   if (!set.onednn() || !set.all_f32()) return;
   const NDArray q = set.keep(set.input(0).copy());

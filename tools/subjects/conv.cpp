@@ -1,4 +1,4 @@
-// Convolutions. Weights are constant: they are packed ahead of time, for us and for oneDNN.
+// Convolutions. Weights are constant: Heddle and oneDNN both pack them ahead of time.
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -36,14 +36,14 @@ ops::Conv attributes(const Arguments& a) {
   return conv;
 }
 
-// Multiply-adds of a direct convolution, from the shape of what it makes.
+// Operations of a direct convolution, from the shape of its result.
 double conv_flops(const Tensor& out, int64_t channels, int64_t taps) {
   double flops = 2.0 * static_cast<double>(channels * taps);
   for (const int64_t extent : out.extents()) flops *= static_cast<double>(extent);
   return flops;
 }
 
-// The image (1, H, W, C) with a border of zeros: Halide's pipeline takes it so.
+// The image (1, H, W, C) with a border of zeros, which Halide's pipeline takes.
 NDArray with_border(const NDArray& x, int64_t pad) {
   const int64_t h = x.extent(1), w = x.extent(2), c = x.extent(3);
   NDArray out = NDArray::zeros({1, h + 2 * pad, w + 2 * pad, c}, f32);
@@ -68,9 +68,9 @@ void add_halide_conv(PeerSet& set, const peers::OnednnConvSpec& s, ops::Layout l
   }
 }
 
-// In oneDNN's own layout of images or in the caller's, whichever is faster. Where it has no VNNI it
-// halves weights, lest pairs of products saturate, and drops their last bit: it is given weights
-// twice as large, and half of what it makes of them is what should be.
+// The faster of oneDNN's own layout of images and the caller's. Without VNNI, oneDNN halves weights
+// so that pairs of products do not saturate, which drops their last bit. It therefore gets weights
+// twice as large, and half of its result is compared.
 void add_int8_conv_peer(PeerSet& set, peers::OnednnConvSpec spec, ops::Layout layout) {
   const bool last = layout == ops::NHWC;
   const Extents shape = last ? Extents{spec.n, spec.out_h(), spec.out_w(), spec.k}
@@ -109,7 +109,7 @@ Problem conv2d(const Arguments& a, DataType dtype) {
   p.inputs = {x, w};
   p.outputs = {ops::conv2d(x, w, conv)};
   p.flops = conv_flops(p.outputs[0], group_channels, spec.r * spec.s);
-  if (dtype == i8) p.ranges = {{-30, 30}, {-30, 30}};  // no more than oneDNN can add up exactly
+  if (dtype == i8) p.ranges = {{-30, 30}, {-30, 30}};  // limits of what oneDNN adds exactly
   p.peers = [spec, layout](PeerSet& set) {
     if (set.all_f32()) add_halide_conv(set, spec, layout);
     if (!set.onednn()) return;
@@ -155,8 +155,8 @@ Problem depthwise_conv2d(const Arguments& a, DataType dtype) {
   return p;
 }
 
-// The image (N, C, W) with `pad` zeros at both ends: oneDNN is asked for a 2-d convolution of one
-// row, whose padding would add rows too.
+// The image (N, C, W) with `pad` zeros at both ends. oneDNN gets a 2-d convolution of one row,
+// whose padding would add rows too.
 NDArray padded_rows(const NDArray& x, int64_t pad) {
   const int64_t rows = x.extent(0) * x.extent(1), width = x.extent(2);
   NDArray out = NDArray::zeros({x.extent(0), x.extent(1), 1, width + 2 * pad}, f32);
@@ -229,7 +229,7 @@ Problem conv_transpose2d(const Arguments& a, DataType dtype) {
   Problem p;
   p.inputs = {x, w};
   p.outputs = {ops::conv_transpose2d(x, w, conv)};
-  // Each element of the input meets each tap once.
+  // Each element of the input is multiplied with each tap once.
   p.flops = conv_flops(x, k, r * r);
   return p;
 }

@@ -10,7 +10,7 @@
 namespace heddle::cli {
 namespace {
 
-/// Where the range is in the text, and what it says.
+/// The position of the range in the text, and its numbers.
 struct RangeText {
   size_t begin = 0, end = 0;
   int64_t lo = 0, hi = 0, multiple = 1;
@@ -51,7 +51,7 @@ RangeText range_of(const std::string& subject) {
 bool is_family(const std::string& subject) {
   const size_t colon = subject.find(':'), dots = subject.find("..");
   if (colon == std::string::npos || dots == std::string::npos || dots < colon) return false;
-  // Not the path of a model.
+  // Dots in the path of a model are not a range.
   return subject.find_first_of("./") >= colon;
 }
 

@@ -62,7 +62,7 @@ void add_conv_peers(PeerSet& set, peers::OnednnConvSpec spec, const NDArray& ima
   }
   set.add_fastest_onednn(std::move(candidates), convert);
 
-  // Another algorithm, which rounds differently: on a row of its own.
+  // Winograd rounds differently, so it has a row of its own.
   if (spec.r != 3 || spec.s != 3 || spec.stride != 1 || spec.dilation != 1 || spec.groups != 1) {
     return;
   }

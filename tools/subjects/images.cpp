@@ -19,7 +19,7 @@ ops::Pool attributes(const Arguments& a) {
   return pool;
 }
 
-// oneDNN's pooling of our image, in the layouts it has implementations for; the fastest counts.
+// oneDNN's pooling of the image in each layout that it implements; the fastest counts.
 void add_pool_peers(PeerSet& set, peers::OnednnPoolSpec spec, ops::Layout layout) {
   if (!set.onednn() || !set.all_f32()) return;
   const NDArray image = set.keep(to_nchw(set.input(0), layout));
@@ -73,7 +73,7 @@ Problem global_avg_pool(const Arguments& a, DataType dtype) {
   p.inputs = {x};
   p.outputs = {ops::global_avg_pool(x, layout_of(a))};
   p.bound = Bound::Read;
-  // oneDNN's windows are square here.
+  // These windows of oneDNN are square.
   if (a["h"] == a["w"]) {
     peers::OnednnPoolSpec spec = spec_of(a, OnednnPoolKind::kAvgExcludePad);
     spec.window = spec.stride = a["h"];

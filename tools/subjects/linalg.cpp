@@ -27,7 +27,7 @@ Extents operand(int64_t rows, int64_t cols, bool transposed) {
 
 Shape to_shape(const Extents& extents) { return Shape(extents.begin(), extents.end()); }
 
-// A product of inputs 0 and 1, as openblas_*gemm and oneDNN's matmul know it.
+// A product of inputs 0 and 1, by openblas_*gemm and oneDNN's matmul.
 void add_matmul_peers(PeerSet& set, const GemmShape& s, bool constant_b) {
   if (set.openblas() && set.all_f32()) {
     const NDArray c = set.keep(NDArray::empty({s.m, s.n}, f32));
@@ -53,7 +53,7 @@ void add_matmul_peers(PeerSet& set, const GemmShape& s, bool constant_b) {
   }
 }
 
-// The libraries that know f32 and no packed operand.
+// Libraries that support f32 and no packed operand.
 void add_more_matmul_peers(PeerSet& set, const GemmShape& s) {
   if (!set.all_f32()) return;
   const float *a = set.f32(0), *b = set.f32(1);
@@ -63,7 +63,7 @@ void add_more_matmul_peers(PeerSet& set, const GemmShape& s) {
     set.add({"blis", peers::blis_info().version,
              [s, a, b, c] { peers::blis_sgemm(s, a, b, c.data<float>()); }, [c] { return c; }});
   }
-  // It has no threads: each of ours does as many rows.
+  // libxsmm has no threads, so each thread computes an equal share of the rows.
   if (set.libxsmm() && s.m % set.threads() == 0) {
     GemmShape part = s;
     part.m = s.m / set.threads();
@@ -96,7 +96,7 @@ NDArray converted(const NDArray& x, DataType dtype) {
   return out;
 }
 
-// The same of two matrices of bytes: the fastest of oneDNN's two ways.
+// The product of two matrices of bytes, by the faster of oneDNN's two ways.
 void add_int8_matmul_peer(PeerSet& set, const GemmShape& s, bool constant_b) {
   if (!set.onednn() || set.input(1).dtype() != i8) return;
   using peers::OnednnType;
@@ -112,7 +112,8 @@ void add_int8_matmul_peer(PeerSet& set, const GemmShape& s, bool constant_b) {
        {"", onednn_gemm_s32(s, a, x, static_cast<const int8_t*>(y), d.data<int32_t>()), d}});
 }
 
-// Where oneDNN has no product of this 16-bit type, it is given f32: with no time for conversions.
+// Where oneDNN has no product of this 16-bit type, it computes in f32, without time for
+// conversions.
 void add_half_matmul_peer(PeerSet& set, const GemmShape& s, bool constant_b) {
   const DataType t = set.input(0).dtype();
   if (!set.onednn() || (t != bf16 && t != f16)) return;
@@ -147,7 +148,7 @@ Problem matmul(const Arguments& a, DataType dtype) {
   p.flops = matmul_flops(s);
   // A product with a vector uses each element of the matrix once.
   if (s.m == 1 || s.n == 1) p.bound = Bound::Read;
-  // What oneDNN multiplies without saturating.
+  // The ranges are such that oneDNN does not saturate.
   if (dtype.bits == 8) p.ranges = {a["ua"] != 0 ? Range{0, 60} : Range{-30, 30}, {-30, 30}};
   p.peers = [s, constant_b](PeerSet& set) {
     add_matmul_peers(set, s, constant_b);
@@ -223,7 +224,7 @@ Problem dense(const Arguments& a, DataType dtype) {
   p.flops = matmul_flops(s);
   p.peers = [s, with_bias](PeerSet& set) {
     if (!with_bias) return add_matmul_peers(set, s, true);
-    // OpenBLAS has no bias, so it would do another thing.
+    // OpenBLAS has no bias, so its result would differ.
     if (!set.all_f32() || !set.onednn()) return;
     const NDArray c = set.keep(NDArray::empty({s.m, s.n}, f32));
     peers::OnednnMatmulSpec spec;
@@ -234,7 +235,7 @@ Problem dense(const Arguments& a, DataType dtype) {
   return p;
 }
 
-// Two reorders, then the product of what they make.
+// oneDNN takes two reorders and a product of their results.
 void add_tbg_peer(PeerSet& set, int64_t h, int64_t l, int64_t d) {
   if (!set.onednn() || !set.all_f32()) return;
   const NDArray q = set.keep(NDArray::empty({h, l, d}, f32));
@@ -260,7 +261,8 @@ void add_tbg_peer(PeerSet& set, int64_t h, int64_t l, int64_t d) {
            }});
 }
 
-// Attention scores from activations that are still interleaved: (L, H, D) x (L, H, D) -> (H, L, L).
+// Attention scores from activations whose heads are interleaved: (L, H, D) x (L, H, D) -> (H, L,
+// L).
 Problem tbg(const Arguments& a, DataType dtype) {
   const int64_t h = a["h"], l = a["l"], d = a["d"];
   Tensor q = placeholder({l, h, d}, dtype, "q"), k = placeholder({l, h, d}, dtype, "k");

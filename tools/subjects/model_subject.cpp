@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kSuffix = ".onnx";
 
-// Where the path ends: behind the last ".onnx" that a colon or nothing follows.
+// The end of the path: after the last ".onnx" that is followed by a colon or by nothing.
 size_t path_length(const std::string& subject) {
   const size_t suffix = subject.rfind(kSuffix);
   if (suffix == std::string::npos) return 0;

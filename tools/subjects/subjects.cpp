@@ -74,7 +74,7 @@ Problem make_problem(const std::string& subject, DataType dtype) {
     return problem;
   } catch (const Error& error) {
     if (error.kind != ErrorKind::User) throw;
-    // The line it names is one of this program, which helps nobody who typed a subject.
+    // The line that the error names is one of this program and does not help who typed a subject.
     std::string help = error.help;
     if (help.empty()) help = "write " + kind.grammar.form();
     throw_user_error(subject + " (" + to_string(dtype) + "): " + error.message, {}, help);

@@ -1,4 +1,4 @@
-// The benchmark plan: the workloads that reports are made of.
+// The benchmark plan: the workloads of reports.
 #include <utility>
 
 #include "heddle/support/edit_distance.h"

@@ -21,7 +21,7 @@ namespace {
 
 using Say = std::function<void(const std::string&)>;
 
-// A kernel of ours with the arrays it works on.
+// A kernel of Heddle with the arrays that it works on.
 struct Built {
   Kernel kernel;
   std::vector<NDArray> arrays, outputs;
@@ -81,7 +81,7 @@ class Case {
   }
 
  private:
-  // One of ours that is to be checked and timed.
+  // A kernel of Heddle that is to be checked and timed.
   struct Candidate {
     const char* name = "";
     std::optional<Built> built = {};
@@ -107,7 +107,7 @@ class Case {
         attempt("static", [&] { return create_schedule(problem_.outputs, target_, no_records); });
   }
 
-  // What a record of this problem says, where the log or tophub has one.
+  // Builds the schedule of a record for this problem, where the log or tophub has one.
   void build_tuned() {
     const std::optional<Schedule> schedule =
         recorded_schedule(problem_.outputs, target_, scheduler_);
@@ -117,7 +117,7 @@ class Case {
     tuned_.built = attempt("tuned", [&] { return *schedule; });
   }
 
-  // What the cost model ranks best, where that is not the static choice.
+  // Builds the schedule that the cost model ranks best, where that is not the static choice.
   void build_ranked() {
     say_("ranking by the cost model");
     AutoSchedulerOptions by_model = scheduler_;
@@ -129,8 +129,9 @@ class Case {
     ranked_.built = attempt("ranked", [&] { return schedule; });
   }
 
-  // A kernel cannot be stopped, so a hopeless one must not be started. A naive matrix product reads
-  // memory against the grain and reaches about this speed; the others are near to it or faster.
+  // A kernel cannot be stopped, so a hopeless one must not be started. The estimate is the speed of
+  // a naive matrix product, which reads memory with large strides. Other naive kernels are about as
+  // fast or faster.
   void run_naive() {
     constexpr double kFlopsPerSecond = 0.5e9;
     const double expected = problem_.flops / (kFlopsPerSecond * options_.threads);
@@ -144,7 +145,7 @@ class Case {
     naive_ = attempt("naive", [&] { return naive_schedule(problem_.outputs, target_); });
     if (!naive_) return;
     const double first = timer.elapsed_s();
-    // What is slow is timed once, by itself: rounds of it would take all the time there is.
+    // A slow kernel is timed once, alone. Rounds of it would take all the available time.
     if (first > 0.2) {
       const Timer again;
       (*naive_)();
@@ -158,7 +159,7 @@ class Case {
     bool right = true;
     for (size_t i = 0; i < reference.size(); ++i) {
       const NDArray ours = mine.built->outputs[i];
-      // Libraries drop or keep dimensions of extent 1 as they like.
+      // Libraries may drop or keep dimensions of extent 1.
       const Difference d = compare_outputs(problem_, ours, reference[i].view(ours.shape()));
       if (d.ok()) continue;
       right = false;
@@ -211,7 +212,7 @@ class Case {
       notes.push_back(std::move(note));
     };
     if (naive_ && naive_seconds_ == 0) add("naive", *naive_, "");
-    // A wrong answer has no time.
+    // A kernel with wrong results gets no time.
     for (const Candidate* mine : {&static_, &tuned_, &ranked_}) {
       if (mine->built && mine->right) add(mine->name, *mine->built, mine->note);
     }

@@ -1,4 +1,4 @@
-// heddle bench: subjects beside their peers, in tables and as JSON.
+// heddle bench: times subjects beside their peers and prints tables and JSON.
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -49,7 +49,8 @@ int64_t available_memory() {
   return INT64_MAX;
 }
 
-// Inputs once, outputs for each implementation, and what those keep besides.
+// The memory for the inputs once, and for each implementation its outputs and what it keeps
+// besides.
 void check_memory(const Problem& problem) {
   const double needed = 3.0 * static_cast<double>(problem.bytes);
   const auto available = static_cast<double>(available_memory());
@@ -70,7 +71,8 @@ std::vector<Problem> problems_of(const BenchOptions& options) {
   }
   for (const std::string& list : options.workloads) {
     for (const Workload& w : workloads_of(list)) {
-      // A type that was asked for takes the place of the plan's, except where the plan is about it.
+      // A requested type replaces that of the workload, except in workloads that are about their
+      // type.
       const bool replace = w.dtype == f32 && !dtypes.empty();
       for (const DataType t : replace ? dtypes : std::vector{w.dtype}) {
         problems.push_back(make_problem(w.subject, t));
@@ -127,7 +129,8 @@ CaseOptions case_options(const BenchOptions& options) {
   return each;
 }
 
-// Each problem with each number of threads; a table of each as it comes.
+// Runs each problem with each number of threads. Prints the table of each as soon as it is
+// complete.
 std::vector<CaseResult> run_cases(const std::vector<Problem>& problems,
                                   const std::vector<int>& threads, CaseOptions each,
                                   Machine& machine, Progress& progress, std::ostream& out) {

@@ -78,7 +78,7 @@ std::string case_table(const CaseResult& r, Machine& machine) {
 
 namespace {
 
-/// Ratios over several results.
+/// The geometric mean of ratios over several results.
 struct GeometricMean {
   double log_sum = 0;
   int count = 0;

@@ -21,7 +21,8 @@ std::string tried(const AlternativeRow& r) {
   return r.trials > 0 ? count_text(r.trials, "trial") : "not yet";
 }
 
-/// Why not, what the rule says, or the knobs of the best.
+/// The remark of a row: why it was not tried, the note of its rule, or the knobs of its best
+/// schedule.
 std::string remark(const AlternativeRow& r) {
   if (!r.why_not.empty()) return r.why_not;
   std::string knobs;
@@ -52,7 +53,7 @@ std::vector<std::vector<std::string>> alternatives_cells(const std::vector<Alter
 
 std::string alternatives_text(const std::vector<AlternativeRow>& rows, int columns) {
   std::vector<std::vector<std::string>> cells = alternatives_cells(rows);
-  constexpr size_t kLeast = 32, kMost = 90;  // of the last column
+  constexpr size_t kLeast = 32, kMost = 90;  // characters of the last column
   size_t before = 0;
   for (size_t c = 0; c + 1 < cells[0].size(); ++c) {
     size_t width = 0;
@@ -64,7 +65,7 @@ std::string alternatives_text(const std::vector<AlternativeRow>& rows, int colum
   Table table(cells[0]);
   for (const size_t c : {size_t{1}, size_t{4}, size_t{7}}) table.align_left(c);
   for (size_t i = 1; i < cells.size(); ++i) {
-    // The beginning of a list of knobs says more than its ends.
+    // A list of knobs is cut at its end, because its beginning is the most useful part.
     std::string& text = cells[i].back();
     if (rows[i - 1].config.is_object() && rows[i - 1].why_not.empty() && text.size() > last)
       text = text.substr(0, last - 2) + "..";

@@ -14,7 +14,7 @@
 namespace heddle::cli {
 namespace {
 
-constexpr double kExplainSeconds = 2;  // of the race of static choices
+constexpr double kExplainSeconds = 2;  // for the race of static choices
 
 Json json_of(const FamilySubject& f, DataType dtype, const Target& target,
              const FamilyResult& result) {

@@ -51,7 +51,7 @@ std::string clock_text(double seconds) {
 std::string shorten(const std::string& name, size_t width) {
   if (name.size() <= width) return name;
   if (width < 4) return name.substr(0, width);
-  const size_t kept = width - 2, tail = kept / 3;  // subjects differ at the front first
+  const size_t kept = width - 2, tail = kept / 3;  // subjects differ mostly at the front
   return name.substr(0, kept - tail) + ".." + name.substr(name.size() - tail);
 }
 

@@ -18,7 +18,7 @@
 namespace heddle::cli {
 namespace {
 
-// Working sets between these are measured as they are, others at the nearer end.
+// Bandwidth is measured for working sets between these sizes. Other sizes take the nearer end.
 constexpr int64_t kLeastBytes = int64_t{64} << 10, kMostBytes = int64_t{256} << 20;
 constexpr int64_t kReportedBytes = int64_t{64} << 20;
 
@@ -90,7 +90,7 @@ Ceiling Machine::fma(int threads, DataType dtype) {
 }
 
 Ceiling Machine::bandwidth(Bound bound, int threads, int64_t bytes) {
-  // Shapes of nearly one size share a measurement: at 2^n or 1.5 * 2^n, whichever is nearest.
+  // Sizes near each other share a measurement, at the nearest 2^n or 1.5 * 2^n.
   int64_t size = kLeastBytes;
   for (int64_t power = kLeastBytes; power <= kMostBytes; power *= 2) {
     for (const int64_t candidate : {power, power / 2 * 3}) {

@@ -10,7 +10,7 @@ Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1) {}
 
 void Progress::show(const std::string& text) {
   if (!terminal_) return;
-  // A line that wraps could not be taken away again.
+  // A line that wraps could not be removed again.
   std::fprintf(stderr, "\r\x1b[K%.100s", text.c_str());
   std::fflush(stderr);
   shown_ = true;

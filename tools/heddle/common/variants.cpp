@@ -16,7 +16,7 @@ class Variants {
   explicit Variants(int most) : most_(static_cast<size_t>(most)) {}
 
   bool full() const { return list_.size() >= most_; }
-  /// `make` may throw a User error: then there is no such variant.
+  /// `make` may throw a User error. The variant is then left out.
   void add(const std::string& name, FunctionRef<Schedule()> make) {
     if (full()) return;
     try {

@@ -21,7 +21,7 @@ ComputeDag chosen_graph(const ComputeDag& dag, const Target& target) {
 
 using Stage = TimedPart::Stage;
 constexpr int kRepeats = 7;
-constexpr double kMostSeconds = 5;  // then fewer repeats will do
+constexpr double kMostSeconds = 5;  // seconds after which no further repeat begins
 
 struct Sample {
   std::string name;

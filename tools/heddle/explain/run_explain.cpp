@@ -1,4 +1,4 @@
-// heddle explain: what Heddle makes of a subject, and why.
+// heddle explain: prints what Heddle makes of a subject, and why.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -43,7 +43,7 @@ std::string program_text(const LoweredFunction& main, const LoweredFunction& pre
   return out;
 }
 
-// Makes each part when it is asked for; what several parts need is made once.
+// Makes each part when it is requested. What several parts need is made once.
 class Explanation {
  public:
   Explanation(const ExplainOptions& options, DataType dtype, Target target)
@@ -72,7 +72,7 @@ class Explanation {
     return times();
   }
 
-  /// Before anything is printed or built: what cannot be shown.
+  /// Parts that cannot be shown are reported before anything is built or printed.
   void check_pass() {
     if (options_.pass.empty() || options_.pass == "all") return;
     std::vector<std::string> names;
@@ -111,7 +111,7 @@ class Explanation {
     return {table.to_string(), std::move(all)};
   }
 
-  // Other graphs that were considered in the place of the declaration's, and why they are (not).
+  // The graphs that were considered in place of the declared one, and why each is used or not.
   Part alternatives() {
     const AlternativePolicy policy = alternative_policy(current_auto_scheduler_options());
     const std::string& used = schedule().dag().alternative();
@@ -142,14 +142,14 @@ class Explanation {
             std::move(json)};
   }
 
-  // What a learned source said of the graph; nothing where none was asked.
+  // The answer of a learned source about the graph; empty where none was asked.
   std::string who_chose_it() const {
     const AutoSchedulerOptions options = current_auto_scheduler_options();
     const GraphChoice choice = choose_graph(dag_, apply_options(target_, options), options);
     return choice.why.empty() ? "" : choice.why + "\n";
   }
 
-  // What the user's log and the shipped records know of each graph.
+  // Adds what the user's log and the shipped records contain about each graph.
   void add_records(std::vector<AlternativeRow>* rows) {
     const std::shared_ptr<const RecordDatabase> known =
         tophub(current_auto_scheduler_options().record_log);
@@ -258,7 +258,7 @@ class Explanation {
     return *gpu_program_;
   }
 
-  // What NVRTC makes of it, without a GPU.
+  // The resources that NVRTC reports for the kernels, without a GPU.
   Part resources() {
     const std::vector<GpuKernelUse> uses = gpu_kernel_uses(gpu_program(), schedule().target());
     Table table({"kernel", "blocks", "threads", "shared", "registers", "spilled", "blocks/SM"});
@@ -278,7 +278,7 @@ class Explanation {
     return {table.to_string(), std::move(all)};
   }
 
-  // What the schedule is written for, and whether code generation recognised it.
+  // The instructions that the schedule expects, and whether code generation recognised them.
   Part instructions() {
     if (target_.is_cuda()) return plain("schedules for GPUs name their instructions by steps\n");
     Table table({"stores of", "instruction", "found", "of"});
@@ -334,7 +334,7 @@ class Explanation {
   std::optional<GpuProgram> gpu_program_;
 };
 
-// --show takes one part, or several with commas, and may be repeated.
+// --show takes one part, or several separated by commas, and may be repeated.
 std::vector<std::string> parts_of(const ExplainOptions& options) {
   std::vector<std::string> parts;
   for (const std::string& list : options.show) {
@@ -360,7 +360,7 @@ std::vector<std::string> parts_of(const ExplainOptions& options) {
   return parts;
 }
 
-// A model is many kernels: what they are and what passes between them.
+// Explains a model, which is many kernels: lists them and the buffers between them.
 int explain_model(const ExplainOptions& options) {
   if (!options.show.empty() || !options.pass.empty() || options.json || options.naive) {
     throw_user_error("of a model only its nodes are shown, as text", {},
@@ -403,7 +403,7 @@ int run_explain(const ExplainOptions& options) {
 
   Explanation explanation(options, dtype, target);
   std::vector<Part> made(parts.size());
-  // The times first: they are those of a process that has not built anything.
+  // Times are measured first, because they are those of a process that has not built anything.
   for (const bool times : {true, false}) {
     if (!times) explanation.check_pass();
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -424,7 +424,7 @@ int run_explain(const ExplainOptions& options) {
     return 0;
   }
   for (size_t i = 0; i < parts.size(); ++i) {
-    // One part alone is a file for another program (llc, an assembler): nothing is added to it.
+    // A single part is printed without a heading, as input for another program (llc, an assembler).
     if (parts.size() > 1) {
       if (i == 0) {
         std::cout << problem.subject << "  " << to_string(dtype) << ", for " << to_string(target)

@@ -38,7 +38,8 @@ std::string line_of(const CollectProgress& p) {
          clock_text(p.left_seconds) + " left" + (p.problem.empty() ? "" : ": " + p.problem);
 }
 
-// On a terminal one line that is overwritten, elsewhere a line now and then.
+// On a terminal, progress is one line that is overwritten. Elsewhere a line is printed now and
+// then.
 std::function<void(const CollectProgress&)> shown_by(Progress& progress, bool quiet) {
   constexpr double kSecondsALine = 30;
   if (quiet) return {};

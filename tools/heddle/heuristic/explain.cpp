@@ -73,7 +73,7 @@ void explain_heuristic(const HeuristicOptions& o) {
     if (outcome.built.empty())
       throw_user_error("'" + o.name + "' has nothing to say of " + o.subject + ": " +
                        outcome.why_not);
-    if (outcome.built.front().question != question) break;  // that was the last one
+    if (outcome.built.front().question != question) break;  // there are no further questions
     if (question > 0 && !o.json) std::cout << "\n";
     explain_question(h, *tree, outcome.built.front(), o.json);
   }

@@ -1,4 +1,4 @@
-// Logs of tuning as training data.
+// Converts logs of tuning to training data.
 #include <cmath>
 #include <map>
 #include <set>
@@ -13,13 +13,13 @@
 namespace heddle::cli {
 namespace {
 
-/// What tells schedules of one declaration apart.
+/// A key that distinguishes the schedules of one declaration.
 std::string key_of(const std::string& alternative, const Json& steps) {
   return alternative + " " + steps.dump();
 }
 
-/// The records of one declaration for one target: times by graph and steps, each by that of the
-/// static choice which was measured beside it, as far as it was.
+/// The records of one declaration for one target: times keyed by graph and steps, each relative to
+/// the time of the static choice that was measured beside it, where there is one.
 struct Measured {
   const Record* first = nullptr;
   std::map<std::string, double> seconds;
@@ -67,7 +67,7 @@ class FromRecords {
     if (known >= 2 && row.has(row.fallback)) data_.problems.push_back(std::move(row));
   }
 
-  // New choices are columns of all problems.
+  // A new choice becomes a column of all problems.
   std::size_t column(const std::string& id, HeuristicProblem& row) {
     for (std::size_t c = 0; c < data_.choices.size(); ++c) {
       if (data_.choices[c] == id) return c;
@@ -106,7 +106,7 @@ HeuristicData data_from_records(const std::vector<std::string>& files, const std
   }
   FromRecords from(heuristic, data);
   for (const auto& [key, measured] : declarations) from.add(measured);
-  // As a reader of logs has it: columns and problems in order, each once.
+  // Columns and problems are in the order that a reader of logs gives them, each once.
   return merge({data});
 }
 

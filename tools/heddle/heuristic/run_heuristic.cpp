@@ -1,4 +1,4 @@
-// heddle heuristic: collect measurements, learn from them, and tell what was learned.
+// heddle heuristic: collects measurements, trains trees on them, and explains the trees.
 #include "heddle/support/error.h"
 #include "heuristic/heuristic.h"
 

@@ -24,11 +24,12 @@ std::string today() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &utc)};
 }
 
-/// All logs as one, checked to be of this version of the heuristic.
+/// All logs merged, checked to belong to this version of the heuristic.
 HeuristicData read_data(const HeuristicOptions& o) {
   const Heuristic& heuristic = heuristic_of(o.name);
   std::vector<HeuristicData> logs;
-  // Records first: of a problem that a collector measured as well, its times count.
+  // Records come first. If a collector measured the same problem, its times replace those of
+  // records.
   if (!o.records.empty()) logs.push_back(data_from_records(o.records, o.name));
   for (const std::string& path : o.logs) logs.push_back(read_heuristic_log(path));
   if (logs.empty())
@@ -52,7 +53,7 @@ TrainOptions train_options(const HeuristicOptions& o) {
   return options;
 }
 
-// "llvm-znver3.contraction.tree", for the machine that the logs name first.
+// The name of the tree's file, "llvm-znver3.contraction.tree", for the first machine in the logs.
 std::string file_of(const HeuristicOptions& o, const HeuristicData& data) {
   if (!o.out.empty()) return o.out;
   const Target target = Target::parse(data.target.substr(0, data.target.find(", ")));
@@ -94,7 +95,7 @@ void evaluate_heuristic(const HeuristicOptions& o) {
 
 void generate_heuristic(const HeuristicOptions& o) {
   const TrainedTree tree = read_tree(o.tree);
-  // Refuses a tree of another heuristic or version.
+  // The constructor refuses a tree of another heuristic or version.
   const LearnedChoice learned(heuristic_of(o.name), tree, "tree '" + o.tree + "'");
   check_writable(o.out);
   write_file_atomic(o.out, generate_table(tree, o.symbol.empty() ? "k_" + o.name : o.symbol));

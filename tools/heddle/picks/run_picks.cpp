@@ -1,4 +1,4 @@
-// heddle picks: which variants multi-kernels picked, as the store on the disk remembers.
+// heddle picks: lists the variants that multi-kernels picked, from the store on the disk.
 #include <algorithm>
 #include <iostream>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kShownKey = 8;
 
-/// Why a pick is not valid here; "" where it is.
+/// Why a pick is not valid on this machine; "" where it is.
 std::string stale_text(const PickRow& row) {
   const PickOrigin here = pick_origin();
   if (row.machine != here.machine) return "another machine";

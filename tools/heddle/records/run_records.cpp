@@ -1,4 +1,4 @@
-// heddle records: look at logs of measurements, and tidy them up.
+// heddle records: inspects and tidies logs of measurements.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -30,13 +30,13 @@ std::string count(size_t n, const char* what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
-/// What several logs hold.
+/// The contents of several logs.
 struct Logs {
   std::vector<Record> records;
-  std::vector<std::string> unknown;  ///< lines that only another Heddle can read; each once
+  std::vector<std::string> unknown;  ///< lines that only another version can read, each once
 };
 
-/// Reads all files; what cannot be read of them is said, and no reason to stop.
+/// Reads all files. Lines that cannot be read are reported and skipped.
 Logs read_logs(const std::vector<std::string>& files, bool records_needed) {
   Logs all;
   for (const std::string& file : files) {
@@ -85,14 +85,14 @@ void write_log(const std::string& path, const std::vector<Record>& records,
   }
 }
 
-/// What was not understood is not ours to drop.
+/// Lines that were not understood are kept, and this is reported.
 void say_kept(const std::vector<std::string>& unknown) {
   if (unknown.empty()) return;
   std::cout << "kept " << count(unknown.size(), "line") << " that this Heddle cannot read\n";
 }
 
-// Records are of one task where they answer for each other: the same declaration, a target that
-// matches. The tasks, in the order in which they appear first.
+// Groups records by task. Records belong to one task where they answer for each other: the
+// declaration is the same and the targets match. Tasks are in the order of their first record.
 std::vector<std::vector<const Record*>> tasks_of(const std::vector<Record>& records) {
   std::vector<std::vector<const Record*>> tasks;
   std::multimap<uint64_t, size_t> known;
@@ -175,7 +175,7 @@ int list(const RecordsOptions& o) {
 }
 
 int best(const RecordsOptions& o) {
-  std::optional<RecordLogLock> lock;  // it may be one of the files
+  std::optional<RecordLogLock> lock;  // the output may be one of the files
   if (!o.out.empty()) lock.emplace(o.out);
   const std::vector<Record> all = read_all(files_of(o)), chosen = best_of(all);
   if (!o.out.empty()) {
@@ -190,7 +190,7 @@ int best(const RecordsOptions& o) {
 }
 
 int merge(const RecordsOptions& o) {
-  const RecordLogLock lock(o.out);  // it may be one of the files, and a tuner may append to it
+  const RecordLogLock lock(o.out);  // the output may be an input to which a tuner appends
   Logs all = read_logs(o.files, false);
   std::vector<Record> kept;
   std::set<std::string> seen;
@@ -215,7 +215,7 @@ int prune(const RecordsOptions& o) {
     failed += task.size() - order.size();
     tasks += order.empty() ? 0 : 1;
     if (order.size() > static_cast<size_t>(o.keep)) order.resize(static_cast<size_t>(o.keep));
-    // In the order of the logs: what was added later still wins ties.
+    // Records keep the order of the logs, so that later ones still win ties.
     std::sort(order.begin(), order.end());
     for (const Record* r : order) kept.push_back(*r);
   }
@@ -263,7 +263,7 @@ int why(const RecordsOptions& o) {
   }
   const RecordDatabase& db = shipped != nullptr ? *shipped : named;
   const std::string what = o.subject + " " + to_string(dtype) + " for '" + to_string(target) + "'";
-  // As create_schedule does: the best one that applies.
+  // As in create_schedule, the best record that applies is taken.
   for (const Record* r : db.ranked(dag.structural_hash(), target)) {
     try {
       const Schedule schedule = schedule_of(*r, dag, target);

@@ -19,7 +19,7 @@ struct TaskRows {
   std::vector<TrainingRow> shown, held_out;
 };
 
-// What the rows of a declaration are made from; found once for all its records.
+// The data from which the rows of a declaration are made. It is found once for all records.
 struct Declared {
   TuneTask task;
   int records = 0;
@@ -50,7 +50,7 @@ std::vector<TaskRows> rows_of(const std::vector<Record>& records, int* skipped) 
       mine.name = r.subject;
       (it->second->records++ % 4 == 3 ? mine.held_out : mine.shown).push_back(std::move(row));
     } catch (const Error&) {
-      ++*skipped;  // steps that no longer apply
+      ++*skipped;  // the steps no longer apply
     }
   }
   std::vector<TaskRows> out;
@@ -59,7 +59,7 @@ std::vector<TaskRows> rows_of(const std::vector<Record>& records, int* skipped) 
 }
 
 void print_accuracy(const std::vector<TaskRows>& tasks, CostModel& model) {
-  constexpr size_t kEnough = 12;  // to speak of the ten best
+  constexpr size_t kEnough = 12;  // records, so that "the ten best" has a meaning
   Table table({"held out", "rows", "rank correlation", "ten best found", "best of ten"});
   double spearman = 0, recall = 0, best = 0;
   int counted = 0;

@@ -1,4 +1,4 @@
-// What was measured of each graph that computes a declaration.
+// The measurements of each graph that computes a declaration.
 #include <map>
 
 #include "common/alternatives_table.h"
@@ -30,7 +30,7 @@ std::vector<AlternativeRow> rows_of(const TaskLog& task) {
           {.name = r.alternative,
            .numerics = is_user_choice(r.alternative) ? Numerics::Reassociated : Numerics::Exact});
     AlternativeRow& row = rows[found->second];
-    row.why_not.clear();  // other options allowed it
+    row.why_not.clear();  // the options of the run allowed it
     ++row.trials;
     if (row.template_name.empty() || row.seconds <= 0 || r.median() < row.seconds) {
       row.template_name = r.template_name;

@@ -1,4 +1,4 @@
-// Tuning curves: how the best came down, trial by trial and second by second.
+// Tuning curves: the best time against the number of trials and against seconds.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,7 +12,7 @@ namespace heddle::cli {
 namespace {
 
 constexpr double kWidth = 540, kHeight = 300;
-// More points than this only make the file slow to open.
+// The most points of a curve. More points make the file slow to open.
 constexpr size_t kMostPoints = 1500;
 
 struct Span {
@@ -31,7 +31,7 @@ Span times_of(const TaskLog& task) {
   return span;
 }
 
-// Room below the best, and above the slowest for the failures.
+// The axis leaves room below the best time, and above the slowest for failures.
 AxisSpec time_axis(const Span& span, const Unit& unit) {
   const double decades = std::max(std::log10(span.high / span.low), 0.05);
   return {"time of one call, " + unit.name + " (logarithmic)",
@@ -48,7 +48,7 @@ std::string trial_tip(const LogTrial& t, size_t index) {
   return tip;
 }
 
-// Where along x a trial, the how manieth, lies: its number, or its moment.
+// The position of a trial along x: its number or its time. `number` counts trials.
 using Position = double (*)(double at, size_t number, double unit);
 
 void draw_trials(Chart* chart, const TaskLog& task, const Unit& unit, Position position,

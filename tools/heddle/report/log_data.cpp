@@ -13,7 +13,8 @@
 namespace heddle::cli {
 namespace {
 
-// Longer pauses between two records are not tuning: somebody came back the next day.
+// Seconds. A longer pause between two records is not part of tuning, such as a night between two
+// runs.
 constexpr double kBreakSeconds = 60;
 
 bool is_race(const Record& r) {
@@ -21,7 +22,8 @@ bool is_race(const Record& r) {
   return v == Verdict::Raced || v == Verdict::Won;
 }
 
-// Records of a race outrank those of screening; later ones win ties.
+// Whether `a` replaces `b`. Records of a race outrank those of screening, and later records win
+// ties.
 bool beats(const Record& a, const Record* b) {
   if (!a.ok()) return false;
   if (b == nullptr) return true;
@@ -29,8 +31,8 @@ bool beats(const Record& a, const Record* b) {
   return a.median() <= b->median();
 }
 
-// Seconds of tuning for each record. The clock on disk counts whole seconds: records of one second
-// are spread over it.
+// Seconds of tuning at each record. Records store whole seconds, so those of one second are spread
+// over it.
 std::vector<double> times_of(const std::vector<Record>& records, LogData* data) {
   std::vector<double> at(records.size());
   double left_out = 0;
@@ -41,7 +43,7 @@ std::vector<double> times_of(const std::vector<Record>& records, LogData* data) 
     const double second = static_cast<double>(records[i].unix_time);
     if (i > 0) {
       const double pause = second - static_cast<double>(records[i - 1].unix_time);
-      // Several logs, or a clock that was set back: time does not run backwards here.
+      // Time is made monotonic, because there may be several logs, or a clock that was set back.
       if (pause > kBreakSeconds || pause < 0) {
         left_out += pause - 1;
         data->resumed.push_back(second - begin - left_out);
@@ -63,7 +65,7 @@ std::string name_of(const Record& r) {
   return text;
 }
 
-// Tasks of one name differ in their targets: mostly in the number of threads.
+// Tasks with equal names differ in their targets, mostly in the number of threads.
 void tell_apart(std::vector<TaskLog>* tasks) {
   std::map<std::string, int> count;
   for (const TaskLog& t : *tasks) ++count[t.name];
@@ -76,13 +78,13 @@ void tell_apart(std::vector<TaskLog>* tasks) {
   }
 }
 
-// The last decision: the winner of a race, as RecordDatabase ranks them, or else what was chosen
-// without one.
+// The last decision of tuning: the winner of a race, ranked as in RecordDatabase, or the choice
+// without a race.
 const Record* decision_of(const TaskLog& task) {
   return task.won != nullptr ? task.won : task.chosen;
 }
 
-// Times of one race belong together: of the static choice the one beside the winner.
+// Times of one race belong together, so the static choice's time is the one beside the winner.
 bool after_the_decision(const Record* record, const TaskLog& task) {
   return task.won != nullptr && record > task.won;
 }
@@ -92,7 +94,7 @@ void add_to_curve(TaskLog* task, const Record& r, double at) {
   const Verdict v = verdict_of(r);
   const bool decides = v == Verdict::Won || v == Verdict::Chosen;
   const double best = task->curve.empty() ? r.median() : task->curve.back().seconds;
-  // A race times anew what was timed before: of its entrants only the winner counts.
+  // A race times again what was timed before, so only its winner counts.
   if (v == Verdict::Raced || (!decides && !task->curve.empty() && r.median() >= best)) return;
   task->curve.push_back({at, task->trials.size(), r.median()});
 }
@@ -119,7 +121,8 @@ void find_static_and_best(TaskLog* task, const FindDeclared& find) {
     if (beats(r, task->best)) task->best = &r;
     if (first_ran == nullptr && r.ok()) first_ran = &r;
     if (!task->static_known || !r.ok() || !is_static(*declared, r)) continue;
-    // Of several measurements the last race: it was timed side by side with the best.
+    // Of several measurements that of the last race counts, which was timed side by side with the
+    // best.
     if (after_the_decision(&r, *task)) continue;
     if (task->first == nullptr || is_race(r) || !is_race(*task->first)) task->first = &r;
   }
@@ -131,7 +134,7 @@ void find_static_and_best(TaskLog* task, const FindDeclared& find) {
   if (task->first != nullptr) return;
   task->static_known = false;
   task->first = first_ran;
-  // Its later measurements say more than the first.
+  // Later measurements of the schedule are better than the first one.
   if (first_ran == nullptr) return;
   for (const LogTrial& t : task->trials) {
     const bool same =
@@ -171,14 +174,14 @@ std::optional<Declared> declared_subject(const Record& record) {
             return t.config_to_json(t.config_from_json(config));
           } catch (const Error& error) {
             if (error.kind == ErrorKind::Internal) throw;
-            return config;  // of another template
+            return config;  // the config belongs to another template
           }
         };
       }
       return declared;
     } catch (const Error& error) {
       if (error.kind == ErrorKind::Internal)
-        throw;  // else: no subject of ours, or not of this type
+        throw;  // otherwise the subject is unknown or does not have this type
     }
   }
   return std::nullopt;
@@ -201,7 +204,7 @@ LogData log_data(std::vector<Record> records,
     }
     TaskLog& task = data.tasks[found->second];
     const Verdict verdict = verdict_of(r);
-    if (verdict == Verdict::Chosen) {  // no trial, but the choice among them
+    if (verdict == Verdict::Chosen) {  // not a trial, but the choice among trials
       if (r.ok()) task.chosen = &r;
     } else {
       task.trials.push_back({&r, at[i], is_race(r)});
@@ -211,7 +214,7 @@ LogData log_data(std::vector<Record> records,
   }
   for (TaskLog& task : data.tasks) {
     find_static_and_best(&task, find);
-    // Of several networks the one that was tuned last.
+    // Of several networks the last tuned one counts.
     task.calls = task.trials.back().record->calls;
     for (const auto& [name, n] : calls) {
       if (name == task.name) task.calls = n;

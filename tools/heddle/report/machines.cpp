@@ -1,4 +1,4 @@
-// Who measured what, where a log is of several machines.
+// The section on machines: what each measured, where a log contains several.
 #include <map>
 
 #include "common/figures.h"

@@ -11,8 +11,8 @@
 namespace heddle::cli {
 namespace {
 
-// Colours after Okabe and Ito, which can be told apart with any kind of sight; what is told by
-// colour is told by shape or position as well.
+// Colours of Okabe and Ito, which people with any colour vision can distinguish. Everything that is
+// shown by colour is also shown by shape or position.
 constexpr const char* kStyle = R"css(
 :root { color-scheme: light dark; --page: #ffffff; --text: #1b1f24; --muted: #57606a;
   --grid: #e3e7eb; --rule: #c4cad1; --best: #0072b2; --trial: #7b9cba; --race: #00805c;

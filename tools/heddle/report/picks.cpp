@@ -1,4 +1,4 @@
-// What multi-kernels picked: a table, and the times of the variants of each pick.
+// The picks of multi-kernels: a table, and the times of the variants of each pick.
 #include <algorithm>
 
 #include "common/figures.h"
@@ -29,7 +29,7 @@ std::string table(const std::vector<PickRow>& picks) {
       rows, 5);
 }
 
-/// A group of bars for each pick that has times: a bar for each variant, relative to the pick.
+/// A group of bars for each pick with times: one bar for each variant, relative to the pick.
 std::string chart(const std::vector<PickRow>& picks) {
   std::vector<BarRow> rows;
   size_t left_out = 0;

@@ -54,7 +54,7 @@ std::string escape_xml(std::string_view text) {
       case '"': out += "&quot;"; break;
       case '\'': out += "&#39;"; break;
       default:
-        // Control characters may not stand in XML, not even escaped.
+        // Control characters are not allowed in XML, not even escaped.
         out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? '?' : c;
     }
   }
@@ -74,7 +74,7 @@ std::string coordinate(double value) {
 std::vector<Tick> linear_ticks(double low, double high, int most) {
   if (!(high > low) || most < 1) return {{low, tick_label(low)}};
   double step = std::pow(10.0, std::floor(std::log10((high - low) / most)));
-  // At most three rounds: 10 steps of the next power are never more than `most`.
+  // This takes at most three rounds, because 10 steps of the next power are never more than `most`.
   for (const double factor : {1.0, 2.0, 5.0, 10.0, 20.0}) {
     const double first = std::ceil(low / (step * factor) - 1e-9);
     const double last = std::floor(high / (step * factor) + 1e-9);
@@ -110,7 +110,7 @@ std::vector<Tick> log_ticks(double low, double high, int most) {
        {std::vector<double>{1, 1.5, 2, 3, 4, 5, 6, 8}, {1, 2, 3, 5}, {1, 2, 5}, {1, 3}, {1}}) {
     std::vector<Tick> ticks = within(factors, 1);
     if (static_cast<int>(ticks.size()) > most) continue;
-    // Within less than a decade even steps say more.
+    // Within less than a decade linear ticks are more useful.
     if (ticks.size() < 3 && high < 10 * low) return linear_ticks(low, high, most);
     return ticks;
   }

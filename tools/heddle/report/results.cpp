@@ -1,4 +1,4 @@
-// The table of results; and for several tasks their shares and how the whole came down.
+// The table of results and, for several tasks, their shares and the overall time.
 #include <algorithm>
 #include <limits>
 
@@ -14,13 +14,13 @@ std::string calls_text(double calls) {
   return format_fixed(calls, calls == std::int64_t(calls) ? 0 : 1);
 }
 
-// As tuning counts them: what a race times again is no other trial.
+// The number of trials as tuning counts them: times of a race are not further trials.
 std::ptrdiff_t screened_trials(const TaskLog& task) {
   return std::count_if(task.trials.begin(), task.trials.end(),
                        [](const LogTrial& t) { return !t.race; });
 }
 
-// Calls x best so far, summed, from the moment every task has a time.
+// The sum of calls times best time so far, from the moment at which every task has a time.
 std::string overall_chart(const LogData& data) {
   struct Event {
     double at;

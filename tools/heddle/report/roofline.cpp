@@ -1,4 +1,5 @@
-// Roofline: speed against arithmetic intensity, under the machine's ceilings.
+// The roofline chart: speed against arithmetic intensity, below the machine's ceilings (Williams et
+// al. 2009).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,7 +19,7 @@ struct Box {
   bool meets(const Box& o) const { return x0 < o.x1 && o.x0 < x1 && y0 < o.y1 && o.y0 < y1; }
 };
 
-// Puts labels where nothing is yet: beside the point, above, below, then further away.
+// Places labels where nothing is drawn yet: beside the point, above, below, then further away.
 class Labels {
  public:
   explicit Labels(Chart* chart) : chart_(chart) {}
@@ -57,12 +58,12 @@ class Labels {
   std::vector<Box> taken_;
 };
 
-// What the roofs' lines stand for is said in the legend; beside each stands how many threads.
+// The legend explains the lines. The label of a roof is its number of threads.
 std::string roof_name(const Roof& roof) {
   return roof.threads == 0 ? "ceiling" : count_text(roof.threads, "thread");
 }
 
-// Up the slope of the memory to the ridge, then level.
+// Draws the slope of the memory bandwidth up to the ridge, then a level line.
 void draw_roof(Chart* chart, const Roof& roof, double low, double high) {
   const double ridge = roof.gflops / roof.gb_per_second;
   std::vector<std::pair<double, double>> points;
@@ -72,7 +73,7 @@ void draw_roof(Chart* chart, const Roof& roof, double low, double high) {
   chart->svg().polyline(points, "roof");
 }
 
-// From above to below, each at its line or as near as the one above lets it.
+// Labels the roofs from above to below, each as near to its line as the one above it allows.
 void name_roofs(Chart* chart, std::vector<Roof> roofs) {
   std::sort(roofs.begin(), roofs.end(),
             [](const Roof& a, const Roof& b) { return a.gflops > b.gflops; });
@@ -85,16 +86,15 @@ void name_roofs(Chart* chart, std::vector<Roof> roofs) {
 }
 
 struct Point {
-  size_t number;  // as the table of results counts
+  size_t number;  // its number in the table of results
   double intensity, best, first;
 };
 
-// The tasks that can be drawn, and what the axes must reach.
+// The tasks that can be drawn, and the ranges of the axes.
 struct Points {
   std::vector<Point> points;
-  std::string
-      unknown;  // names of those that cannot: how many bytes they must move is not in the log
-  double low = 1, high = 16;                                            // FLOP per byte
+  std::string unknown;        // names of the others, whose bytes are not in the log
+  double low = 1, high = 16;  // FLOP per byte
   double floor = std::numeric_limits<double>::infinity(), ceiling = 0;  // GFLOP/s
 };
 
@@ -118,7 +118,7 @@ Points points_of(const LogData& data) {
   return p;
 }
 
-// Around the points and the roofs' ridges.
+// A chart whose axes contain the points and the ridges of the roofs.
 Chart empty_chart(const Points& p, const std::vector<Roof>& roofs) {
   double low = p.low / 2, high = p.high * 2, ceiling = p.ceiling;
   for (const Roof& roof : roofs) {
@@ -134,7 +134,7 @@ Chart empty_chart(const Points& p, const std::vector<Roof>& roofs) {
   return chart;
 }
 
-// From the static schedule's speed to the best one's, with the task's number beside it.
+// Draws an arrow from the static schedule's speed to the best one's, with the task's number.
 void draw_points(Chart* chart, const std::vector<Point>& points, const LogData& data) {
   Labels labels(chart);
   for (const Point& p : points) {

@@ -1,4 +1,4 @@
-// heddle report: what tuning logs hold, as one HTML file.
+// heddle report: writes the contents of tuning logs as one HTML file.
 #include <algorithm>
 #include <charconv>
 #include <iostream>
@@ -18,7 +18,8 @@
 namespace heddle::cli {
 namespace {
 
-// "matmul:512x512x512=3": subjects have equals signs of their own, the last one counts.
+// "matmul:512x512x512=3" as a subject and a number. Subjects may contain '=', so the last one
+// counts.
 std::pair<std::string, double> calls_of(const std::string& text) {
   const size_t equals = text.rfind('=');
   double n = 0;
@@ -72,7 +73,7 @@ int run_report(const ReportRequest& request) {
   for (const std::string& text : request.calls) calls.push_back(calls_of(text));
   std::vector<ReadResult> read;
   for (const std::string& log : request.logs) read.push_back(read_records(log));
-  // In the order in which they were begun.
+  // Logs are sorted by their beginning.
   auto begin = [](const ReadResult& r) { return r.records.empty() ? 0 : r.records[0].unix_time; };
   std::stable_sort(read.begin(), read.end(),
                    [&](const ReadResult& a, const ReadResult& b) { return begin(a) < begin(b); });

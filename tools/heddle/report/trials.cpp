@@ -1,4 +1,4 @@
-// What went wrong, what the model knew, what differs from the static choice, where the time went.
+// Sections about failures, the accuracy of the model, differences from the static choice, and time.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -12,7 +12,7 @@
 namespace heddle::cli {
 namespace {
 
-// The messages that were seen most often.
+// The table of the most frequent messages.
 std::string messages_table(const LogData& data) {
   constexpr size_t kShown = 12, kLetters = 160;
   std::map<std::pair<std::string, std::string>, int> counts;
@@ -44,8 +44,8 @@ struct Window {
   ModelAccuracy accuracy;
 };
 
-// Scores compare within a task only, and the model changes from round to round: so many trials of
-// one task in a row are about a round.
+// Windows of consecutive trials of one task. Scores compare within a task only, and the model
+// changes from round to round; a window is about as long as a round.
 std::vector<Window> accuracy_windows(const LogData& data) {
   constexpr size_t kWindow = 32, kLeast = 8;
   std::map<const Record*, double> position;

@@ -34,7 +34,7 @@ double parse_budget(const std::string& text) {
     double number = 0;
     const auto [after, error] = std::from_chars(at, end, number, std::chars_format::fixed);
     if (error != std::errc() || !std::isfinite(number)) refuse("it is not a time");
-    // A number alone is seconds; units come from the largest to the smallest.
+    // A number without a unit is seconds. Units must come from the largest to the smallest.
     double unit = 1;
     at = after;
     if (at != end) unit = seconds_of_unit(*at++);

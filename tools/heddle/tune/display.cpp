@@ -16,10 +16,10 @@
 namespace heddle::cli {
 namespace {
 
-constexpr double kRedrawSeconds = 0.1;  // faster than one reads
-constexpr double kQuietSeconds = 10;    // of silence, between lines
-constexpr double kNewBestSeconds = 2;   // between lines about new bests
-constexpr double kWorthALine = 0.998;   // of the best before
+constexpr double kRedrawSeconds = 0.1;  // seconds between two drawings
+constexpr double kQuietSeconds = 10;    // seconds of silence after which a line is printed
+constexpr double kNewBestSeconds = 2;   // seconds between lines about new bests
+constexpr double kWorthALine = 0.998;   // a time below this share of the best gets a line
 constexpr int kBarWidth = 24;
 
 std::string phase_text(const TuneProgress& p, bool stopping) {
@@ -53,7 +53,7 @@ std::string overall_text(const Overall& sum) {
          mark + ratio(sum.speedup());
 }
 
-// Below the table: how far, how fast, and what now.
+// The lines below the table: progress, speed, and the current activity.
 std::vector<std::string> status_lines(const TuneProgress& p, const Overall& sum, double budget,
                                       bool stopping) {
   std::vector<std::string> lines;
@@ -100,7 +100,7 @@ TuneDisplay::TuneDisplay(Mode mode, std::ostream& out, std::function<TerminalSiz
 TuneDisplay::~TuneDisplay() { clear(); }
 
 void TuneDisplay::show(const TuneProgress& progress, bool stopping) {
-  // That a key was heard is said at once.
+  // The reaction to a key is shown at once.
   const bool news = stopping && !said_stopping_;
   if (mode_ == Mode::Live) {
     const bool due = last_ < 0 || progress.elapsed_seconds - last_ >= kRedrawSeconds ||
@@ -118,14 +118,15 @@ void TuneDisplay::show(const TuneProgress& progress, bool stopping) {
   said_stopping_ = said_stopping_ || stopping;
 }
 
-// The whole picture is one write: up to its first line, each line over the old one, and what is
-// left of a longer old picture cleared. Nothing is ever blank in between.
+// Draws the whole picture by one write, so that nothing flickers: the cursor goes up to the first
+// line, each line overwrites the old one, and the rest of a longer old picture is cleared.
 void TuneDisplay::draw(const TuneProgress& progress, bool stopping) {
   const TerminalSize size = size_();
   const std::vector<TaskRow> rows = task_rows(progress, scales_);
   const std::vector<std::string> status =
       status_lines(progress, overall_of(rows), budget_, stopping);
-  // The last column is left free: a terminal may wrap after it. The last line is the cursor's.
+  // The last column stays free, because a terminal may wrap after it. The last line is left to the
+  // cursor.
   const int columns = std::max(size.columns - 1, 1);
   std::vector<std::string> lines =
       table_lines(rows, {columns, size.lines - 1 - static_cast<int>(status.size())});
@@ -134,7 +135,7 @@ void TuneDisplay::draw(const TuneProgress& progress, bool stopping) {
     lines.erase(lines.begin(), lines.end() - std::max(size.lines - 1, 1));
   }
 
-  // Where the window became narrower, the old lines have wrapped.
+  // Where the window became narrower, old lines have wrapped and take more rows.
   size_t up = 0;
   for (const size_t width : drawn_) {
     up += std::max<size_t>(1, (width + static_cast<size_t>(columns)) /

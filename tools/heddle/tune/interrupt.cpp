@@ -5,7 +5,7 @@
 namespace heddle::cli {
 namespace {
 
-// What the handler cancels; a signal handler can only reach globals.
+// The clock that the handler cancels. A signal handler can only access globals.
 std::atomic<TuneClock*> cancelled_by_signal{nullptr};
 
 void cancel_clock(int) {

@@ -31,7 +31,7 @@ std::vector<std::string> node_lines(const std::vector<NodeUse>& nodes, size_t mo
     const size_t end = std::min(text.find('\n', at), text.size());
     std::string line = "  " + text.substr(at, end - at);
     line.erase(line.find_last_not_of(' ') + 1);
-    // The rule below the header is not worth a line of a terminal.
+    // The rule below the header is left out to save a line of the terminal.
     if (line.find_first_not_of(" -") != std::string::npos) lines.push_back(std::move(line));
     at = end + 1;
   }

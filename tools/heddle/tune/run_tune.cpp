@@ -30,9 +30,9 @@
 namespace heddle::cli {
 namespace {
 
-// As shells say of a program that was interrupted. What was found is kept all the same.
+// The exit status that shells give an interrupted program. The results are kept nevertheless.
 constexpr int kInterrupted = 130;
-// What was found was printed, but the log has not all of it.
+// The exit status when the results were printed but the log is incomplete.
 constexpr int kIncompleteLog = 1;
 
 std::vector<Workload> subjects_of(const TuneRequest& request) {
@@ -41,7 +41,8 @@ std::vector<Workload> subjects_of(const TuneRequest& request) {
   for (const std::string& subject : request.subjects) subjects.push_back({subject, dtype});
   for (const std::string& list : request.workloads) {
     for (Workload w : workloads_of(list)) {
-      // A type that was asked for takes the place of the plan's, except where the plan is about it.
+      // A requested type replaces that of the workload, except in workloads that are about their
+      // type.
       if (w.dtype == f32) w.dtype = dtype;
       subjects.push_back(std::move(w));
     }
@@ -69,7 +70,7 @@ SearchPolicyFactory policy_of(const std::string& name) {
                    hint + "the policies are evolutionary and random");
 }
 
-// None: tuning makes its own, warm from what is shipped.
+// Null where tuning makes its own model, which starts from the shipped one.
 std::unique_ptr<CostModel> model_of(const TuneRequest& request) {
   if (request.model.empty() || request.model == "xgboost") return nullptr;
   if (request.model == "random") return make_random_model(request.seed);
@@ -85,8 +86,9 @@ std::unique_ptr<CostModel> model_of(const TuneRequest& request) {
   return model;
 }
 
-// Half a second at most: shapes of nearly one size share a measurement, and after that the rest go
-// without. A second call only raises a peak: what lowered it was somebody else's work.
+// Measures the peaks in half a second at most. Sizes near each other share a measurement, and
+// subjects that are left get none. A second measurement only raises a peak, because other programs
+// can only lower it.
 void measure_peaks(const TaskList& list, int threads, std::vector<TaskScale>* scales) {
   constexpr double kEnoughSeconds = 0.5;
   const Timer timer;
@@ -104,11 +106,12 @@ void measure_peaks(const TaskList& list, int threads, std::vector<TaskScale>* sc
   }
 }
 
-// Of a GPU: nothing of this process may touch it, as the measuring processes are its children.
+// The peaks of a GPU come from its data sheet. This process must not use CUDA, because the
+// measuring processes are its children.
 void data_sheet_peaks(const Gpu& gpu, const TaskList& list, std::vector<TaskScale>* scales) {
   const double lanes = 2.0 * gpu.sms * gpu.f32_lanes * gpu.clock_mhz * 1e6;
   for (size_t i = 0; i < scales->size(); ++i) {
-    // What matrix units do of the other types is not in the table of GPUs.
+    // The table of GPUs does not have the peaks of matrix units for other types.
     const bool known = list.dtypes[i] == f32;
     (*scales)[i].peak = (*scales)[i].bound != Bound::Compute ? gpu.bandwidth_gbs * 1e9
                         : known                              ? lanes
@@ -117,7 +120,7 @@ void data_sheet_peaks(const Gpu& gpu, const TaskList& list, std::vector<TaskScal
 }
 
 void check_tunable(const Target& target, const TuneRequest& request) {
-  if (!request.fleet.empty() || !target.is_cuda()) return;  // a fleet's nodes say what they run
+  if (!request.fleet.empty() || !target.is_cuda()) return;  // the nodes of a fleet report their own
   const std::string reason = cuda::unavailable_reason();
   if (!reason.empty()) {
     throw_user_error("tuning for '" + to_string(target) + "' needs the GPU: " + reason, {},
@@ -142,7 +145,8 @@ std::string use_text(const TuneReport& report, const std::vector<std::string>& s
                          "0123456789._-+/") != std::string::npos;
   const std::string file = quote ? "'" + log + "'" : log;
   std::string out = "records are in " + log + "; to use them:\n  HEDDLE_LOG_FILE=" + file;
-  // The parts of a network are kernels of their own; bench builds it as one.
+  // The parts of a network are kernels of their own, whereas bench builds the network as one
+  // kernel.
   out += networks ? " for a program that builds the network (heddle/network/network.h)"
                   : " heddle bench " + subjects[0];
   if (!networks && request.threads > 0) out += " --threads " + std::to_string(request.threads);
@@ -150,7 +154,7 @@ std::string use_text(const TuneReport& report, const std::vector<std::string>& s
   return out + "\n  heddle report " + file + " -o report.html\n";
 }
 
-// Where the request says nothing, all cores.
+// The number of threads of the request, or all cores.
 int threads_of(const TuneRequest& request) {
   return request.threads > 0 ? request.threads : default_num_threads();
 }
@@ -158,13 +162,13 @@ int threads_of(const TuneRequest& request) {
 Target target_of(const TuneRequest& request) {
   Target target = Target::parse(request.target);
   check_tunable(target, request);
-  // On a fleet, as the target says of its machines.
+  // On a fleet the target describes the machines.
   if (!target.is_cuda() && (request.fleet.empty() || request.threads > 0))
     target.cores = threads_of(request);
   return target;
 }
 
-// All but what belongs to a run: model, clock and progress.
+// The options of tuning except those of one run: model, clock and progress.
 TuneOptions options_of(const TuneRequest& request, const std::vector<std::string>& names) {
   TuneOptions options;
   options.budget = std::chrono::duration<double>(parse_budget(request.budget));
@@ -213,11 +217,11 @@ int exit_status(const TuneOutcome& outcome) {
              : 1;
 }
 
-/// Of the budget, and of seconds: the race of a network's passes.
+/// The share of the budget for the race of a network's passes, and its most seconds.
 constexpr double kShareOfPasses = 0.1, kMostOfPasses = 30;
 
-/// Tries other passes over the graph of a network, and takes them where they are proven to gain.
-/// What happened is returned as a line of text; empty where there was nothing to try.
+/// Tries other passes over the graph of a network and takes those with a proven gain. Returns a
+/// line of text about it; empty where there was nothing to try.
 std::string race_passes(TaskList* list, const TuneClock& clock) {
   const double seconds = std::min(kMostOfPasses, kShareOfPasses * clock.left_s());
   const PassChoice choice = choose_passes(*list->network, seconds, clock);
@@ -255,7 +259,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   options.clock = &clock;
   std::string passes;
   if (list.network && !options.measurer) passes = race_passes(&list, clock);
-  // What CPUs elsewhere can do is not known.
+  // The capabilities of other machines' CPUs are not known.
   if (target.is_cuda()) {
     data_sheet_peaks(target.gpu, list, &list.scales);
   } else if (!fleet) {
@@ -303,7 +307,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
 int run_tune(const TuneRequest& request) {
   if (std::any_of(request.subjects.begin(), request.subjects.end(), is_family))
     return tune_family_subject(request);
-  // What a program reads must not be mixed with what people read.
+  // Output for programs and output for readers must not be mixed.
   const bool to_stderr = request.json == "-";
   const int descriptor = to_stderr ? STDERR_FILENO : STDOUT_FILENO;
   return run_tune(request,

@@ -11,7 +11,7 @@
 namespace heddle::cli {
 namespace {
 
-// "12 crash, 3 timeout", over all tasks, the most frequent first.
+// Failures over all tasks, the most frequent first: "12 crash, 3 timeout".
 using Count = std::pair<std::string, int>;
 std::vector<Count> sorted(const std::map<std::string, int>& counts) {
   std::vector<Count> list(counts.begin(), counts.end());
@@ -67,9 +67,10 @@ std::string rejections_text(const TuneReport& report) {
   return out;
 }
 
-// "measure 41.2 s (70%), ...", the largest first; then what a part ("measure.compile") consists of.
+// The shares of time, the largest first: "measure 41.2 s (70%), ...". The parts of one
+// ("measure.compile") follow it.
 std::string time_text(const TuneReport& report) {
-  constexpr double kLeast = 0.005;  // of the whole
+  constexpr double kLeast = 0.005;  // smaller shares of the whole are left out
   std::vector<std::pair<std::string, double>> spent = report.time_spent;
   std::stable_sort(spent.begin(), spent.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -96,7 +97,7 @@ std::string time_text(const TuneReport& report) {
   return out + "\n";
 }
 
-// Why it ended, where that was not the time.
+// Why tuning ended, where the reason was not the budget.
 std::string ended_text(const TuneReport& report) {
   if (report.cancelled) return " (stopped before its time)";
   if (report.ended == "trials") return " (as many as were asked for)";
@@ -151,7 +152,8 @@ std::vector<AlternativeRow> alternative_rows(const TaskResult& t) {
   return rows;
 }
 
-// Of a few tasks; those of a network are in the JSON and in the report.
+// The alternatives of tasks, where there are few tasks. Those of a network are in the JSON and in
+// the report.
 std::string alternatives_of_tasks(const TuneReport& report, int columns) {
   constexpr size_t kFewTasks = 3;
   std::string out;

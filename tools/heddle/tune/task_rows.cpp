@@ -16,7 +16,7 @@ TaskScale scale_of(std::span<const TaskScale> scales, size_t i) {
 
 std::string time_cell(double seconds) { return seconds > 0 ? format_time(seconds) : "-"; }
 
-// What may still change in the race is an estimate.
+// A time that the race may still change is marked as an estimate.
 std::string mark_of(const TaskRow& row) { return row.screened ? "~" : ""; }
 
 const char* rate_unit(const TaskRow& row) {
@@ -25,7 +25,7 @@ const char* rate_unit(const TaskRow& row) {
 
 struct Column {
   std::string title;
-  int keep;  ///< columns with the smallest go first
+  int keep;  ///< columns with the smallest value are dropped first
   std::function<std::string(const TaskRow&)> cell;
 };
 
@@ -63,7 +63,7 @@ std::vector<Column> columns_for(std::span<const TaskRow> rows) {
       });
   if (peaks) {
     add("of peak", 3, [](const TaskRow& r) {
-      // Above: the machine was busy when its peak was measured.
+      // The share exceeds 100 % where the machine was busy when its peak was measured.
       if (r.peak_share() > 1) return std::string(">100%");
       return r.peak_share() > 0 ? percent(r.peak_share()) : "-";
     });
@@ -76,8 +76,8 @@ std::vector<Column> columns_for(std::span<const TaskRow> rows) {
   return columns;
 }
 
-// What the eye looks for first: the task at work, then what takes the longest; what was not
-// measured yet may be anything.
+// The rows to show first: the active task, then the tasks that take longest. A task without a
+// measurement may take any time, so it counts as the longest.
 std::vector<size_t> most_important(std::span<const TaskRow> rows, size_t count) {
   std::vector<size_t> order(rows.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -135,7 +135,8 @@ std::vector<TaskRow> task_rows(const TuneReport& report, std::span<const double>
 Overall overall_of(std::span<const TaskRow> rows) {
   Overall sum;
   for (const TaskRow& row : rows) {
-    if (row.static_seconds <= 0 || row.best_seconds <= 0) return {};  // part of a sum is no sum
+    if (row.static_seconds <= 0 || row.best_seconds <= 0)
+      return {};  // an incomplete sum is not shown
     sum.static_seconds += row.calls * row.static_seconds;
     sum.best_seconds += row.calls * row.best_seconds;
     sum.screened = sum.screened || row.screened;
@@ -145,7 +146,7 @@ Overall overall_of(std::span<const TaskRow> rows) {
 
 std::vector<std::string> table_lines(std::span<const TaskRow> rows, TableSize size) {
   const auto columns_there = static_cast<size_t>(std::max(size.columns, 1));
-  // The header, at least one row, and the line that counts what was left out.
+  // There is room for the header, at least one row, and the line that counts the others.
   size_t room = size.lines == INT_MAX ? rows.size() : static_cast<size_t>(std::max(size.lines, 3));
   const bool fits = size.lines == INT_MAX || rows.size() + 1 <= room;
   room = fits ? rows.size() : room - 2;
@@ -159,7 +160,7 @@ std::vector<std::string> table_lines(std::span<const TaskRow> rows, TableSize si
   }
   size_t name_width = 4;  // "task"
   for (const size_t i : shown) name_width = std::max(name_width, rows[i].name.size() + 2);
-  // A name says which task it is in some twenty letters; columns come before more of it.
+  // About twenty letters of a name identify a task. Columns are more useful than further letters.
   const size_t name_needed = std::min<size_t>(name_width, 22);
   while (!columns.empty() && total_width(widths, name_needed) > columns_there) {
     const auto least =
@@ -182,7 +183,7 @@ std::vector<std::string> table_lines(std::span<const TaskRow> rows, TableSize si
   put("  task", [&](size_t c) { return columns[c].title; });
   for (const size_t i : shown) {
     const TaskRow& row = rows[i];
-    // The mark needs no colour: > is at work, = has nothing left to try.
+    // The marks need no colour: '>' is the active task, '=' one that has nothing left to try.
     const std::string mark = row.active ? "> " : row.converged ? "= " : "  ";
     put(mark + row.name, [&](size_t c) { return columns[c].cell(row); });
   }

@@ -16,7 +16,8 @@ bool is_network(const std::string& subject) {
   return is_model(subject) || subject_kind(subject.substr(0, subject.find(':'))).network;
 }
 
-// A part of a network has no subject that says what bounds it: its operands are reused, or not.
+// The scale of a part of a network, which has no subject. It is bound by arithmetic where its
+// operands are reused.
 TaskScale scale_of(const ComputeDag& dag) {
   for (int i = 0; i < dag.size(); ++i) {
     if (dag.info(i).stage_class == StageClass::ComplexReduction) {
@@ -26,7 +27,7 @@ TaskScale scale_of(const ComputeDag& dag) {
   return {Bound::Copy, static_cast<double>(dag.compulsory_bytes()), 0};
 }
 
-/// `prefix` tells the tasks of several subjects apart.
+/// `prefix` distinguishes the tasks of several subjects.
 void add_network(TaskList* list, const Network& network, const std::string& prefix,
                  DataType dtype) {
   for (TuneTask task : network.tasks_to_tune()) {
@@ -88,7 +89,7 @@ std::string default_log_name(const std::vector<std::string>& subjects) {
   std::string name;
   for (const char c : subjects.empty() ? "" : subjects[0]) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
-    // One dash for whatever stands between words.
+    // Everything between words becomes one dash.
     if (plain) {
       name += c;
     } else if (!name.empty() && name.back() != '-') {

@@ -1,13 +1,13 @@
-// What Halide's Adams2019 autoscheduler makes of a product or a convolution, as a shared library
-// with one function, heddle_halide_peer(input, weight, output). A program of its own: Halide brings
-// another LLVM than Heddle's.
+// Compiles a product or a convolution, scheduled by Halide's Adams2019 autoscheduler, to a shared
+// library with one function, heddle_halide_peer(input, weight, output). It is a separate program
+// because Halide uses another LLVM than Heddle.
 //
 //   halide_adams2019 OUT.so THREADS matmul M N K
 //   halide_adams2019 OUT.so THREADS conv2d C H W K R S STRIDE     (HWC, with its border; weights
 //   HWIO)
 //
-// Sizes are constants of the pipeline, as they are for Heddle; the autoscheduler is told the
-// threads and the last-level cache (32 MiB) and nothing else.
+// Sizes are constants of the pipeline, as they are for Heddle. The autoscheduler gets the number of
+// threads and the size of the last-level cache (32 MiB).
 #include <Halide.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ using Halide::ImageParam;
 using Halide::RDom;
 using Halide::Var;
 
-// The pipeline, and its tensors with the innermost dimension first, as Halide has it.
+// The pipeline, and its tensors with the innermost dimension first, as in Halide.
 struct Declared {
   ImageParam input, weight;
   Func output;
@@ -66,9 +66,9 @@ Declared matmul(const std::vector<int>& a) {
   return d;
 }
 
-// One image, which comes with its border of zeros, as in Halide's own benchmark of a convolution
-// (apps/conv_layer): with the border as a stage of the pipeline, and the images as a dimension, the
-// autoscheduler looked at 2.5 million states of a 3x3 convolution, for six minutes.
+// One image with its border of zeros, as in Halide's own benchmark of a convolution
+// (apps/conv_layer). With the border as a stage of the pipeline and the images as a dimension, the
+// autoscheduler took six minutes for a 3x3 convolution and explored 2.5 million states.
 Declared conv2d(const std::vector<int>& a) {
   const int c = a.at(0), h = a.at(1), w = a.at(2), k = a.at(3), r = a.at(4), s = a.at(5),
             stride = a.at(6);
