@@ -61,8 +61,21 @@ void build(TemplateBuilder& t, const StageGroup& g) {
             [=](const auto& v) { return attention_registers(p, tile(v)) <= kMostRegisters; });
   t.require("the tiles must fit shared memory",
             [=](const auto& v) { return attention_bytes(p, tile(v)) <= p.gpu.smem_per_block; });
-  for (int64_t stay : {0, 1})
-    t.when(resident, stay, [&] { attention_recipe(t, g, chain, k, stay == 1); });
+  const auto write = [&](bool in_parts) {
+    for (int64_t stay : {0, 1}) {
+      t.when(resident, stay, [&] {
+        attention_recipe(t, g, chain, k, {.resident = stay == 1, .in_parts = in_parts});
+      });
+    }
+  };
+  if (!attention_in_parts(p)) return write(false);
+  const Param form = t.kind("form", {"whole", "in_parts"}, choice);
+  k.parts = t.knob("parts", kAttentionParts, choice);
+  t.require("each part has keys", [=](const auto& v) {
+    return v(form) == 0 || attention_parts_have_keys(p, v(k.keys), v(k.parts));
+  });
+  t.when(form, "whole", [&] { write(false); });
+  t.when(form, "in_parts", [&] { write(true); });
 }
 
 HEDDLE_REGISTER_META_TEMPLATE({"cuda_attention", 10, matches, build});

@@ -14,6 +14,15 @@
 //         weighted = weighted*shrink + weights x values        mma
 //     total = sum of a row of partial
 //     output stage[..] = weighted / total                      two columns a lane
+//
+// In parts, the second line is of one part of the keys (blockIdx.y), and in place of the last one:
+//
+//     part[..] = weighted; part.highest, part.total            two columns a lane
+//   output stage                                               a kernel of its own
+//     for blocks, threads:                                     up to four columns each
+//       top = max of part.highest
+//       total, sum = sums of parts, shrunk by exp(part.highest - top)
+//       output stage[..] = sum / total
 // clang-format on
 #include "cuda/attention_recipe.h"
 
@@ -23,15 +32,57 @@ namespace {
 class Recipe {
  public:
   Recipe(TemplateBuilder& t, const StageGroup& g, const Attention& chain,
-         const AttentionKnobs& knobs, bool resident)
-      : t_(t), g_(g), chain_(chain), knobs_(knobs), resident_(resident) {}
+         const AttentionKnobs& knobs, AttentionForm form)
+      : t_(t), g_(g), chain_(chain), knobs_(knobs), form_(form) {}
 
   void write() {
-    StageRef out = t_.stage(g_.output_stage), anchor = t_.stage(g_.anchor);
-    StageRef::OnlineStages s =
-        anchor.online_softmax({kAttentionUnit, knobs_.row_tiles, knobs_.row_warps}, knobs_.keys);
+    StageRef anchor = t_.stage(g_.anchor);
+    const std::array<Param, 3> rows{kAttentionUnit, knobs_.row_tiles, knobs_.row_warps};
+    if (form_.in_parts) {
+      const StageRef::OnlineParts s =
+          anchor.online_softmax_in_parts(rows, knobs_.keys, knobs_.parts);
+      inline_chain();
+      write_tiles(s.of_part, s.part);
+      add_parts(s);
+    } else {
+      const StageRef::OnlineStages s = anchor.online_softmax(rows, knobs_.keys);
+      inline_chain();
+      write_tiles(s, t_.stage(g_.output_stage));
+    }
+  }
+
+ private:
+  using Dims = std::vector<StageRef::StorageDim>;
+
+  void inline_chain() {
     if (chain_.reader >= 0) t_.stage(chain_.total).compute_inline();
-    if (g_.output_stage != g_.anchor) anchor.compute_inline();
+    if (g_.output_stage != g_.anchor) t_.stage(g_.anchor).compute_inline();
+  }
+
+  // The second kernel: the sums of all parts where their row and columns are.
+  void add_parts(const StageRef::OnlineParts& s) {
+    StageRef out = t_.stage(g_.output_stage);
+    constexpr int64_t kThreads = 128, kColumns = 4, kPartsAtOnce = 8;
+    std::vector<Loop> outer = out.all_axes();
+    const bool along = chain_.col + 1 == out.num_axes();
+    auto [cols, lane] = out.split(outer.back(), along ? whole_vector(chain_.cols, kColumns) : 1);
+    outer.back() = cols;
+    auto [block, thread] = out.split(out.fuse(outer), kThreads);
+    out.bind(block, LoopKind::BlockX);
+    out.bind(thread, LoopKind::ThreadX);
+    out.vectorize(lane);
+    for (StageRef x : {s.top, s.total, s.sum}) {
+      auto [some, part] = x.split(x.reduce_axis(0), kPartsAtOnce);
+      if (x.num_axes() == out.num_axes()) {
+        x.reorder({some, part, x.axis(-1)});
+        x.vectorize(x.axis(-1));
+      }
+      x.unroll(part);
+      x.compute_at(out, thread);
+    }
+  }
+
+  void write_tiles(StageRef::OnlineStages s, StageRef out) {
     StageRef query_frag = s.queries.cache_read({s.products});
     StageRef key_frag = s.keys.cache_read({s.products});
     StageRef value_frag = s.values.cache_read({s.weighted});
@@ -55,9 +106,8 @@ class Recipe {
     column_fragments(value_frag, s.weighted, step, chain_.value_along_keys);
   }
 
- private:
-  using Dims = std::vector<StageRef::StorageDim>;
-  int row_dim() const { return static_cast<int>(chain_.batch.size()); }
+  // Of the stages of the chain: behind the batch, and parts.
+  int row_dim() const { return static_cast<int>(chain_.batch.size()) + (form_.in_parts ? 1 : 0); }
 
   std::vector<Loop> batch_of(StageRef s) const {
     std::vector<Loop> out;
@@ -107,9 +157,11 @@ class Recipe {
   // Each lane stores two columns: row = 8*i + lane / 4, column = 2*(lane % 4) + j. Returns the loop
   // over blocks.
   Loop block_loops(StageRef s) const {
-    const Rows r = cut_rows(s, s.axis(chain_.row));
+    const bool parts = form_.in_parts;
+    const Rows r = cut_rows(s, s.axis(parts ? row_dim() : chain_.row));
     auto [block, warp] = s.split(r.warp, knobs_.row_warps, TailStrategy::PredicateStores);
-    auto [units, unit] = s.split(s.axis(chain_.col), kAttentionUnit, TailStrategy::PredicateStores);
+    auto [units, unit] = s.split(s.axis(parts ? row_dim() + 1 : chain_.col), kAttentionUnit,
+                                 TailStrategy::PredicateStores);
     // A loop of one iteration surrounds all columns, so that the stages inside are computed for
     // whole units.
     auto [all, wide] = s.split(units, ceil_div(chain_.cols, kAttentionUnit));
@@ -117,12 +169,15 @@ class Recipe {
     auto [half, lane_row] = s.split(r.in, 8);
     auto [lane_col, pair] = s.split(col, 2);
     std::vector<Loop> batch, order;
-    for (int p : chain_.batch) batch.push_back(s.axis(p));
+    const int batches = static_cast<int>(chain_.batch.size());
+    for (int i = 0; i < batches; ++i) batch.push_back(s.axis(parts ? i : chain_.batch[i]));
     order = batch;
+    if (parts) order.push_back(s.axis(batches));
     append(&order, {all, block, warp, lane_row, lane_col, r.tile, wide, col_tile, half, pair});
     s.reorder(order);
     s.bind(s.fuse(lane_row, lane_col), LoopKind::ThreadX);
     if (!batch.empty()) s.bind(s.fuse(batch), LoopKind::BlockZ);
+    if (parts) s.bind(s.axis(batches), LoopKind::BlockY);
     s.bind(block, LoopKind::BlockX);
     s.bind(warp, LoopKind::ThreadZ);
     for (Loop u : {r.tile, wide, col_tile, half}) s.unroll(u);
@@ -230,7 +285,7 @@ class Recipe {
     auto [units, in] = s.split(s.axis(line), kAttentionUnit);
     auto [k_tile, k] = s.split(s.axis(depth), kAttentionUnit);
     std::vector<Loop> order = batch_of(s);
-    if (resident_) {
+    if (form_.resident) {
       auto [warp, tile] = s.split(units, knobs_.row_tiles);
       append(&order, {warp, tile, k_tile, in, k});
       s.bind(warp, LoopKind::ThreadZ);
@@ -265,14 +320,14 @@ class Recipe {
   const StageGroup& g_;
   const Attention& chain_;
   const AttentionKnobs& knobs_;
-  const bool resident_;
+  const AttentionForm form_;
 };
 
 }  // namespace
 
 void attention_recipe(TemplateBuilder& t, const StageGroup& g, const Attention& chain,
-                      const AttentionKnobs& knobs, bool resident) {
-  Recipe(t, g, chain, knobs, resident).write();
+                      const AttentionKnobs& knobs, AttentionForm form) {
+  Recipe(t, g, chain, knobs, form).write();
 }
 
 }  // namespace heddle::meta

@@ -6,11 +6,15 @@
 namespace heddle::meta {
 
 struct AttentionKnobs {
-  Param row_tiles, row_warps, keys, stages;
+  Param row_tiles, row_warps, keys, stages, parts;
 };
 
-/// Whether the fragments of queries stay in registers, or are loaded for each tile of keys.
+struct AttentionForm {
+  bool resident = true;   ///< fragments of queries stay in registers; else loaded for each tile
+  bool in_parts = false;  ///< keys are cut into parts, which a second kernel adds up
+};
+
 void attention_recipe(TemplateBuilder& t, const StageGroup& g, const Attention& chain,
-                      const AttentionKnobs& knobs, bool resident);
+                      const AttentionKnobs& knobs, AttentionForm form);
 
 }  // namespace heddle::meta

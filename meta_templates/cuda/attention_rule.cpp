@@ -18,6 +18,13 @@ constexpr int64_t kManyRows = 128;
 // Blocks per SM from which on causal rows balance, although the last of them take longest.
 constexpr int64_t kBalancedBlocks = 8;
 
+// Attention in parts: rows up to which it is offered, and the fewest keys of a part.
+constexpr int64_t kFewRows = 64, kShortestPart = 64;
+// A block takes the time of some tiles to begin and to end, and so does the kernel that adds up.
+constexpr int64_t kTilesToBegin = 3, kTilesOfSum = 6;
+// Blocks of an SM that together keep enough bytes under way.
+constexpr int64_t kBlocksForMemory = 4;
+
 int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
 
 }  // namespace
@@ -55,8 +62,59 @@ int64_t attention_bytes(const AttentionProblem& p, const AttentionTile& t) {
   return (rows + t.stages * tiles) * kBytes;
 }
 
+bool attention_parts_have_keys(const AttentionProblem& p, int64_t keys, int64_t parts) {
+  const int64_t of_part = round_up(ceil_div(p.keys, parts), keys);
+  return (parts - 1) * of_part < p.keys;
+}
+
+bool attention_in_parts(const AttentionProblem& p) {
+  return p.rows <= kFewRows && p.keys >= 2 * kShortestPart;
+}
+
+namespace {
+
+// A warp goes through the keys of a part: short tiles, several of them under way, and as many
+// blocks to an SM as its memory holds, so that together they keep memory busy.
+AttentionTile tile_of_parts(const AttentionProblem& p) {
+  AttentionTile t;
+  t.row_tiles = 1;
+  t.row_warps = 1;
+  while (t.rows() < p.rows && t.row_warps < 4) t.row_warps *= 2;
+  t.keys = 32;
+  t.stages = 3;
+  while (t.keys > kAttentionUnit && attention_bytes(p, t) > p.gpu.smem_per_block) t.keys /= 2;
+  while (t.stages > 2 && attention_bytes(p, t) > p.gpu.smem_per_block) --t.stages;
+  t.resident = attention_registers(p, t) <= kGoodRegisters;
+  return t;
+}
+
+// Blocks that run at once.
+int64_t places(const AttentionProblem& p, const AttentionTile& t) {
+  const int64_t of_sm =
+      std::max<int64_t>(1, p.gpu.smem_per_sm / (attention_bytes(p, t) + p.gpu.smem_reserved));
+  return p.gpu.sms * std::min(of_sm, kBlocksForMemory);
+}
+
+// The parts with the least time, in tiles of keys that a place loads one after the other. A part
+// costs some of them to begin and to add up.
+int64_t parts_of(const AttentionProblem& p, const AttentionTile& t) {
+  const int64_t blocks = ceil_div(p.rows, t.rows()) * p.batches, at_once = places(p, t);
+  const auto time = [&](int64_t parts) {
+    const int64_t tiles = ceil_div(ceil_div(p.keys, parts), t.keys);
+    return ceil_div(blocks * parts, at_once) * (tiles + kTilesToBegin) +
+           (parts > 1 ? kTilesOfSum : 0);
+  };
+  int64_t best = 1;
+  for (int64_t parts : kAttentionParts) {
+    const bool long_enough = ceil_div(p.keys, parts) >= kShortestPart;
+    if (long_enough && attention_parts_have_keys(p, t.keys, parts) && time(parts) < time(best))
+      best = parts;
+  }
+  return best;
+}
+
 // Chooses what was fastest of all configs timed on an H100 (heads of 64 and 128, f16).
-Choice attention_rule(const AttentionProblem& p) {
+AttentionTile whole_tile(const AttentionProblem& p) {
   AttentionTile t;
   const int64_t good = p.causal || p.masked ? kGoodRegisters : kUnmaskedRegisters;
   // A warp of 32 rows uses each fragment of keys and values twice.
@@ -78,15 +136,31 @@ Choice attention_rule(const AttentionProblem& p) {
   t.stages = t.keys <= 2 * kAttentionUnit ? 3 : 2;
   while (t.stages > 2 && attention_bytes(p, t) > p.gpu.smem_per_block) --t.stages;
   while (t.keys > kAttentionUnit && attention_bytes(p, t) > p.gpu.smem_per_block) t.keys /= 2;
+  return t;
+}
+
+}  // namespace
+
+Choice attention_rule(const AttentionProblem& p) {
+  AttentionTile t = whole_tile(p);
+  if (attention_in_parts(p)) {
+    AttentionTile cut = tile_of_parts(p);
+    cut.parts = parts_of(p, cut);
+    if (cut.parts > 1) t = cut;
+  }
   Choice c;
   c.set("row_tiles", t.row_tiles,
-        wide ? "each fragment of keys and values is used twice" : "more blocks for the SMs");
+        t.row_tiles > 1 ? "each fragment of keys and values is used twice"
+                        : "more blocks for the SMs");
   c.set("row_warps", t.row_warps, "warps of a block, each with its rows");
   c.set("keys", t.keys, "keys of a tile: their scores are in registers");
   c.set("stages", t.stages, "tiles of keys and values are loaded meanwhile");
   c.set(
       "resident", t.resident ? 1 : 0,
       t.resident ? "queries stay in registers" : "registers are short: queries from shared memory");
+  c.set("form", t.parts > 1 ? 1 : 0,
+        t.parts > 1 ? "too few rows for the SMs: they share the keys" : "rows fill the SMs");
+  c.set("parts", std::max(t.parts, kAttentionParts.front()), "parts of keys that run at once");
   return c;
 }
 

@@ -21,11 +21,12 @@ struct AttentionProblem {
   int64_t padded_cols() const;
 };
 
-/// Rows of a warp in tiles of 16, warps of a block, keys of a tile, tiles of keys under way, and
-/// whether the queries stay in registers.
+/// Rows of a warp in tiles of 16, warps of a block, keys of a tile, tiles of keys under way,
+/// whether the queries stay in registers, and into how many parts the keys are cut.
 struct AttentionTile {
   int64_t row_tiles = 1, row_warps = 4, keys = 64, stages = 2;
   bool resident = true;
+  int64_t parts = 1;
   int64_t rows() const { return kAttentionUnit * row_tiles * row_warps; }
 };
 
@@ -33,7 +34,15 @@ struct AttentionTile {
 int64_t attention_registers(const AttentionProblem& p, const AttentionTile& t);
 int64_t attention_bytes(const AttentionProblem& p, const AttentionTile& t);
 
-/// Defaults of row_tiles, row_warps, keys, stages and queries.
+/// The numbers of parts that are tried.
+inline const std::vector<int64_t> kAttentionParts = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+/// Whether none of `parts` parts of whole tiles of `keys` keys is empty.
+bool attention_parts_have_keys(const AttentionProblem& p, int64_t keys, int64_t parts);
+/// Whether cutting the keys into parts is of use at all: few rows, many keys, no keys left out.
+bool attention_in_parts(const AttentionProblem& p);
+
+/// Defaults of row_tiles, row_warps, keys, stages, resident, and of form and parts where parts are
+/// of use.
 Choice attention_rule(const AttentionProblem& p);
 
 }  // namespace heddle::meta

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t kMaxMultiple = 1 << 16, kUnit = 16, kLanes = 8;
 
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
+int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
 
 // Combines the maxima of tiles into the maximum so far and the factor by which the tile shrinks
 // earlier exponentials. The maximum begins with the lowest finite value, so that a tile that is
@@ -57,6 +58,7 @@ class OnlineStep : public StepApplier {
     make_operands();
     make_scores();
     make_sums();
+    if (in_parts()) make_parts();
     STEP_CHECK(next_ == step_.results.size(), "the step has the wrong number of results");
     replace_chain();
   }
@@ -64,7 +66,10 @@ class OnlineStep : public StepApplier {
  private:
   void read_extents() {
     int64_t multiple = 1;
-    for (size_t i = 0; i < 4; ++i) {
+    STEP_CHECK(
+        step_.params.size() == 4 || step_.params.size() == 5,
+        "the step has " + std::to_string(step_.params.size()) + " parameters in place of 4 or 5");
+    for (size_t i = 0; i < step_.params.size(); ++i) {
       STEP_CHECK(param(i) > 0 && param(i) <= kMaxMultiple,
                  "a factor is not positive, or too large");
       if (i < 3) multiple *= param(i);
@@ -73,7 +78,8 @@ class OnlineStep : public StepApplier {
     STEP_CHECK(multiple % kUnit == 0 && tile_ % kUnit == 0,
                "rows and keys are rounded to multiples of 16");
     rows_ = round_up(a_.rows, multiple);
-    keys_ = round_up(a_.keys, tile_);
+    parts_ = in_parts() ? param(4) : 1;
+    keys_ = round_up(ceil_div(a_.keys, parts_), tile_);
     depth_ = round_up(a_.depth, kUnit);
     cols_ = round_up(a_.cols, kUnit);
   }
@@ -82,9 +88,12 @@ class OnlineStep : public StepApplier {
     const char* name;
     int64_t extent;
   };
-  // Adds a stage with the axes of the batch, its own axes, and the axes that it reduces over.
+  bool in_parts() const { return step_.params.size() > 4; }
+
+  // Adds a stage with the axes of the batch, an axis of parts (where there are any, and the stage
+  // is not `whole`), its own axes, and the axes that it reduces over.
   StageState& add_stage(const char* suffix, const std::vector<Own>& own,
-                        const std::vector<Own>& reduce = {}) {
+                        const std::vector<Own>& reduce = {}, bool whole = false) {
     const int id = take_stage_id(next_++);
     StageState st;
     st.name = stage().name + suffix;
@@ -96,6 +105,7 @@ class OnlineStep : public StepApplier {
       const std::string name = b.name;
       st.spatial.push_back(axis(name, AxisKind::Spatial, b.static_extent));
     }
+    if (in_parts() && !whole) st.spatial.push_back(axis("p", AxisKind::Spatial, parts_));
     for (const Own& o : own) st.spatial.push_back(axis(o.name, AxisKind::Spatial, o.extent));
     for (const Own& o : reduce) st.reduce.push_back(axis(o.name, AxisKind::Reduce, o.extent));
     st.leaves = st.spatial;
@@ -104,12 +114,19 @@ class OnlineStep : public StepApplier {
     return s_.stages[static_cast<size_t>(id)];
   }
   Expr var(int axis) const { return s_.axes[static_cast<size_t>(axis)].var.expr(); }
-  Expr own(const StageState& st, size_t i) const { return var(st.spatial[a_.batch.size() + i]); }
+  // Of the stages of a part.
+  size_t outer_axes() const { return a_.batch.size() + (in_parts() ? 1 : 0); }
+  Expr own(const StageState& st, size_t i) const { return var(st.spatial[outer_axes() + i]); }
   std::vector<Expr> batch_of(const StageState& st) const {
     std::vector<Expr> out;
-    for (size_t i = 0; i < a_.batch.size(); ++i) out.push_back(var(st.spatial[i]));
+    for (size_t i = 0; i < outer_axes(); ++i) out.push_back(var(st.spatial[i]));
     return out;
   }
+  // The number of key `j` of a part, among all of them.
+  Expr whole_key(const StageState& st, const Expr& j) const {
+    return in_parts() ? var(st.spatial[a_.batch.size()]) * Expr(keys_) + j : j;
+  }
+  bool pads_keys() const { return parts_ * keys_ > a_.keys; }
   void add_buffer(StageState& st, DataType type, const std::string& suffix = "") const {
     std::vector<Expr> shape;
     for (int id : st.spatial) shape.emplace_back(s_.axes[static_cast<size_t>(id)].static_extent);
@@ -153,10 +170,14 @@ class OnlineStep : public StepApplier {
     const Side& first = along_inner ? line : inner;
     const Side& last = along_inner ? inner : line;
     StageState& st = add_stage(suffix, {{first.name, first.padded}, {last.name, last.padded}});
-    const Expr x = own(st, 0), y = own(st, 1);
     Expr inside(true);
-    if (first.padded > first.extent) inside = inside && x < Expr(first.extent);
-    if (last.padded > last.extent) inside = inside && y < Expr(last.extent);
+    const auto place = [&](const Side& side, const Expr& i) {
+      const bool key = side.var.get() == key_var().get();
+      const Expr at = key ? whole_key(st, i) : i;
+      if (key ? pads_keys() : side.padded > side.extent) inside = inside && at < Expr(side.extent);
+      return at;
+    };
+    const Expr x = place(first, own(st, 0)), y = place(last, own(st, 1));
     const Expr value = here(load, st, {{first.var, x}, {last.var, y}});
     add_buffer(st, value.dtype());
     st.bodies = {is_const(inside, 1) ? value
@@ -203,15 +224,15 @@ class OnlineStep : public StepApplier {
                  operand_at(key_rows_, products, own(products, 1), e, a_.key_along_depth)})};
     products_ = id_of(products);
     StageState& scores = add_stage(".scores", {{"i", rows_}, {"j", keys_}});
-    const Expr i = own(scores, 0), j = own(scores, 1);
-    const Expr score =
-        here(scaled(a_.score, std::numbers::log2e), scores,
-             {{row_var(), i}, {key_var(), j}, {a_.product, read(made(products_), scores, {i, j})}});
+    const Expr i = own(scores, 0), j = own(scores, 1), key = whole_key(scores, j);
+    const Expr score = here(
+        scaled(a_.score, std::numbers::log2e), scores,
+        {{row_var(), i}, {key_var(), key}, {a_.product, read(made(products_), scores, {i, j})}});
     Expr inside(true);
     const bool reads =
         any_below(a_.score, [](const Expr& x) { return x.kind() == ExprKind::Load; });
     if (reads && rows_ > a_.rows) inside = inside && i < Expr(a_.rows);
-    if (keys_ > a_.keys) inside = inside && j < Expr(a_.keys);
+    if (pads_keys()) inside = inside && key < Expr(a_.keys);
     add_buffer(scores, f32);
     scores.bodies = {is_const(inside, 1) ? score : make_select(inside, score, lowest_value(f32))};
     scores_ = id_of(scores);
@@ -278,7 +299,8 @@ class OnlineStep : public StepApplier {
     st.bodies = {reduced(sum, {operand_at(values_, st, own(st, 1), j, a_.value_along_keys) *
                                cast(f32, read(made(weights_), st, {own(st, 0), j}))})};
     st.rescale = read(made(highest_), st, {own(st, 0)}, 1);
-    if (a_.reach.defined()) {
+    // The reach of a part would decrease along the axis of parts.
+    if (a_.reach.defined() && !in_parts()) {
       const Expr keys = here(a_.reach, st, {{row_var(), own(st, 0)}});
       st.reach = floordiv(keys + Expr(tile_ - 1), Expr(tile_));
     }
@@ -289,6 +311,50 @@ class OnlineStep : public StepApplier {
     StageState& st = s_.stages[static_cast<size_t>(id)];
     st.along = made(weighted_).reduce[0];
     st.rescale = read(made(highest_), st, {own(st, 0)}, 1);
+  }
+
+  // ---- parts ----
+
+  Expr axis_of(const StageState& st, size_t i) const { return var(st.spatial[i]); }
+  // Output `which` of the parts for `st`, which reduces over them: of its row, in column `col`.
+  Expr of_part(const StageState& st, const Expr& col, size_t which) const {
+    std::vector<Expr> at;
+    for (size_t i = 0; i < a_.batch.size(); ++i) at.push_back(axis_of(st, i));
+    at.push_back(var(st.reduce[0]));
+    at.push_back(axis_of(st, a_.batch.size()));
+    at.push_back(col);
+    return make_load(made(part_).buffers[which], at);
+  }
+  // What a part of the row counts for.
+  Expr share(const StageState& st, const Expr& col) const {
+    std::vector<Expr> row;
+    for (size_t i = 0; i <= a_.batch.size(); ++i) row.push_back(axis_of(st, i));
+    return exp2(of_part(st, col, 1) - make_load(made(top_).buffers[0], row));
+  }
+
+  void make_parts() {
+    StageState& part = add_stage(".part", {{"i", a_.rows}, {"f", a_.cols}});
+    const Expr i = own(part, 0), f = own(part, 1);
+    add_buffer(part, f32);
+    for (const char* suffix : {".highest", ".total"}) add_buffer(part, f32, suffix);
+    part.bodies = {read(made(weighted_), part, {i, f}), read(made(highest_), part, {i}),
+                   read(made(total_), part, {i})};
+    part_ = id_of(part);
+    const auto sum = internal::builtin_combiner(ReduceKind::Sum, f32);
+    StageState& top = add_stage(".top", {{"i", a_.rows}}, {{"p", parts_}}, true);
+    add_buffer(top, f32);
+    top.bodies = {
+        reduced(internal::builtin_combiner(ReduceKind::Max, f32), {of_part(top, Expr(0), 1)})};
+    top_ = id_of(top);
+    StageState& all = add_stage(".parts_total", {{"i", a_.rows}}, {{"p", parts_}}, true);
+    add_buffer(all, f32);
+    all.bodies = {reduced(sum, {of_part(all, Expr(0), 2) * share(all, Expr(0))})};
+    total_ = id_of(all);
+    StageState& st = add_stage(".sum", {{"i", a_.rows}, {"f", a_.cols}}, {{"p", parts_}}, true);
+    add_buffer(st, f32);
+    st.bodies = {
+        reduced(sum, {of_part(st, axis_of(st, a_.batch.size() + 1), 0) * share(st, Expr(0))})};
+    weighted_ = id_of(st);
   }
 
   // ---- the chain ----
@@ -337,10 +403,12 @@ class OnlineStep : public StepApplier {
   }
 
   Attention a_;
-  int64_t rows_ = 0, keys_ = 0, depth_ = 0, cols_ = 0, tile_ = 0;  // rounded up
+  int64_t rows_ = 0, keys_ = 0, depth_ = 0, cols_ = 0, tile_ = 0;  // rounded up; keys of a part
+  int64_t parts_ = 1;
   size_t next_ = 0;
   int queries_ = -1, key_rows_ = -1, values_ = -1, products_ = -1, scores_ = -1, tile_max_ = -1,
-      highest_ = -1, powers_ = -1, weights_ = -1, partial_ = -1, weighted_ = -1, total_ = -1;
+      highest_ = -1, powers_ = -1, weights_ = -1, partial_ = -1, weighted_ = -1, total_ = -1,
+      part_ = -1, top_ = -1;
 };
 
 }  // namespace

@@ -238,27 +238,45 @@ StageRef::Product StageRef::as_product(const ProductView& view, Where at) {
 StageRef::OnlineStages StageRef::online_softmax(const std::array<Param, 3>& rows, Param keys,
                                                 Where at) {
   Step step{StepKind::OnlineSoftmax, id_, {}, {rows[0], rows[1], rows[2], keys}, {}, at};
+  return record_online(std::move(step), false).of_part;
+}
+
+StageRef::OnlineParts StageRef::online_softmax_in_parts(const std::array<Param, 3>& rows,
+                                                        Param keys, Param parts, Where at) {
+  Step step{StepKind::OnlineSoftmax, id_, {}, {rows[0], rows[1], rows[2], keys, parts}, {}, at};
+  return record_online(std::move(step), true);
+}
+
+StageRef::OnlineParts StageRef::record_online(Step step, bool in_parts) {
   const std::optional<Attention> chain = find_attention(recorder_->recorded_dag(), id_);
-  const size_t batch = chain ? chain->batch.size() : 0;
+  const size_t whole = chain ? chain->batch.size() : 0;
   const std::string name = recorder_->stage_axes_[id_].name;
   const int first = static_cast<int>(recorder_->stage_axes_.size());
   std::vector<StepRecorder::StageAxes> made;
-  const auto add = [&](const char* suffix, size_t own, size_t reduce) {
+  const auto add = [&](const char* suffix, size_t batch, size_t own, size_t reduce) {
     StepRecorder::StageAxes axes;
     axes.name = name + suffix;
-    step.results.push_back(first + static_cast<int>(made.size()));
+    const int id = first + static_cast<int>(made.size());
+    step.results.push_back(id);
     for (size_t i = 0; i < batch + own; ++i) axes.spatial.push_back(recorder_->next_axis_++);
     for (size_t i = 0; i < reduce; ++i) axes.reduce.push_back(recorder_->next_axis_++);
     for (const auto* list : {&axes.spatial, &axes.reduce})
       step.results.insert(step.results.end(), list->begin(), list->end());
     made.push_back(std::move(axes));
-    return StageRef(recorder_, step.results[step.results.size() - 1 - batch - own - reduce]);
+    return StageRef(recorder_, id);
   };
+  const size_t n = whole + (in_parts ? 1 : 0);
   // The results are in the order of the declaration.
-  const OnlineStages out{add(".queries", 2, 0),  add(".keys", 2, 0),     add(".values", 2, 0),
-                         add(".products", 2, 1), add(".scores", 2, 0),   add(".tile_max", 2, 1),
-                         add(".highest", 1, 1),  add(".powers", 2, 0),   add(".weights", 2, 0),
-                         add(".partial", 2, 2),  add(".weighted", 2, 2), add(".total", 1, 1)};
+  const OnlineStages of_part{
+      add(".queries", n, 2, 0),  add(".keys", n, 2, 0),     add(".values", n, 2, 0),
+      add(".products", n, 2, 1), add(".scores", n, 2, 0),   add(".tile_max", n, 2, 1),
+      add(".highest", n, 1, 1),  add(".powers", n, 2, 0),   add(".weights", n, 2, 0),
+      add(".partial", n, 2, 2),  add(".weighted", n, 2, 2), add(".total", n, 1, 1)};
+  const StageRef none(recorder_, -1);
+  OnlineParts out{of_part, none, none, none, none};
+  if (in_parts)
+    out = {of_part, add(".part", n, 2, 0), add(".top", whole, 1, 1),
+           add(".parts_total", whole, 1, 1), add(".sum", whole, 2, 1)};
   recorder_->record(std::move(step));
   recorder_->stage_axes_[id_].reduce.clear();
   if (chain && chain->total >= 0) recorder_->stage_axes_[chain->total].reduce.clear();

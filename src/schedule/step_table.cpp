@@ -41,7 +41,7 @@ constexpr StepRow kSteps[] = {
     {StepKind::SoftwarePipeline, "software_pipeline", {1, 0, 0}},
     {StepKind::AsProduct, "as_product", {-1, -1, -1}},
     {StepKind::Expect, "expect", {0, 1, 0}},
-    {StepKind::OnlineSoftmax, "online_softmax", {0, 4, -1}},
+    {StepKind::OnlineSoftmax, "online_softmax", {0, -1, -1}},
 };
 
 // Names of steps in older schedules.

@@ -170,10 +170,98 @@ TEST(FusedAttention, CausalMasksLeaveOutTiles) {
   EXPECT_THAT(loops(Mask::Causal), HasSubstr("for t in 0..(i1.o.o.o + 1) {"));
 }
 
+// ---- keys in parts (decoding) ----
+
+// Runs the program with its keys in `parts`, of tiles of `keys`. Returns the kernels.
+std::string check_parts(const selftest::RandomProgram& p, int64_t parts, int64_t keys = 16,
+                        size_t kernels = 2) {
+  SCOPED_TRACE(p.text + " in " + std::to_string(parts) + " parts");
+  const Template t = make_template(ComputeDag(p.outputs), h200());
+  Config c = t.default_config();
+  // Of several groups each has its name before those of its knobs.
+  const auto set = [&](const std::string& knob, int64_t value) {
+    for (size_t i = 0; i < t.knobs().size(); ++i) {
+      if (t.knobs()[i].name.ends_with(knob)) c.values[i] = value;
+    }
+  };
+  set("form", 1);
+  set("parts", parts);
+  set("keys", keys);
+  const Schedule s = t.instantiate(c);
+  const selftest::Case want(p, 3);
+  const std::vector<NDArray> arrays = want.fresh_arrays();
+  selftest::emulated(5)(s, p.args(), arrays);
+  EXPECT_EQ(want.difference(arrays), "");
+  const GpuProgram program = lower_gpu(s, p.args());
+  EXPECT_EQ(program.main.size(), kernels);
+  EXPECT_EQ(program.main[0].grid[1], parts);
+  EXPECT_EQ(Schedule::from_json(s.to_json(), s.dag()).to_text(), s.to_text());
+  return to_string(program);
+}
+
+TEST(AttentionInParts, RowsAndKeysOfAnyNumber) {
+  const AutoSchedulerOptionsScope scope(options());
+  check_parts(attention({.rows = 1, .keys = 128}), 2);
+  check_parts(attention({.type = bf16, .groups = 4, .rows = 1, .keys = 256}), 4, 32);
+  check_parts(attention({.groups = 3, .rows = 2, .keys = 131, .depth = 40, .cols = 24}), 3);
+  check_parts(attention({.batch = 1, .rows = 20, .keys = 250, .depth = 64, .cols = 64}), 8);
+  check_parts(attention({.batch = 1, .groups = 4, .rows = 1, .keys = 130, .cols = 7}), 2, 64);
+}
+
+TEST(AttentionInParts, MasksLayoutsAndTheDivisionBefore) {
+  const AutoSchedulerOptionsScope scope(options());
+  for (const Mask m : {Mask::Causal, Mask::Added, Mask::Bool})
+    check_parts(attention({.rows = 3, .keys = 150, .mask = m, .scale = 0.3}), 4);
+  // The first rows attend to no key of the last parts.
+  check_parts(attention({.rows = 40, .keys = 250, .mask = Mask::Causal}), 8);
+  check_parts(attention({.rows = 4, .keys = 129, .interleaved = true}), 3);
+  check_parts(attention({.rows = 4, .keys = 136, .keys_turned = true}), 3);
+  check_parts(attention({.rows = 4, .keys = 200, .divided_before = true}), 4);
+}
+
+TEST(AttentionInParts, AreTheStaticChoiceOfFewRowsAndManyKeys) {
+  const AutoSchedulerOptionsScope scope(options());
+  const auto chosen = [](int64_t batch, int64_t groups, int64_t rows, int64_t keys) {
+    const selftest::RandomProgram p = attention(
+        {.batch = batch, .groups = groups, .rows = rows, .keys = keys, .depth = 128, .cols = 128});
+    const GpuProgram program = lower_gpu(create_schedule(p.outputs, h200()), p.args());
+    return program.main.size() == 1 ? 1 : program.main[0].grid[1];
+  };
+  // 64 key heads for 132 SMs.
+  EXPECT_GE(chosen(64, 4, 1, 4096), 4);
+  EXPECT_GE(chosen(8, 4, 1, 4096), 16);
+  EXPECT_EQ(chosen(4096, 4, 1, 512), 1) << "there are blocks enough";
+  EXPECT_EQ(chosen(8, 1, 512, 512), 1) << "rows are blocks";
+  EXPECT_EQ(chosen(8, 1, 1, 64), 1) << "too few keys";
+}
+
+TEST(AttentionInParts, AResidualIsAKernelOfItsOwn) {
+  const AutoSchedulerOptionsScope scope(options());
+  selftest::RandomProgram p = attention({.groups = 4, .rows = 1, .keys = 300});
+  p.inputs.push_back(placeholder(p.outputs[0].shape(), f16, "residual"));
+  p.outputs = {ops::relu(ops::add(p.outputs[0], p.inputs.back()))};
+  p.text += " and a residual";
+  check_parts(p, 4, 32, 3);
+}
+
+TEST(AttentionInParts, Compile) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const AutoSchedulerOptionsScope scope(options());
+  const selftest::RandomProgram p =
+      attention({.batch = 64, .groups = 4, .rows = 1, .keys = 4096, .depth = 128, .cols = 128});
+  for (const std::string arch : {"sm_80", "sm_90a"}) {
+    const cuda::Cubin cubin = cuda::compile_cuda(
+        emit_cuda(lower_gpu(create_schedule(p.outputs, h200()), p.args())), arch);
+    EXPECT_EQ(cubin.kernels.size(), 2);
+    for (const cuda::KernelResources& use : cubin.kernels) EXPECT_EQ(use.spill_stores, 0) << arch;
+  }
+}
+
 TEST(FusedAttention, EveryConfigIsRight) {
   const AutoSchedulerOptionsScope scope(options());
   Rng rng(7);
-  for (const Form& f : {Form{.rows = 70, .keys = 150, .mask = Mask::Causal},
+  for (const Form& f : {Form{.batch = 1, .groups = 4, .rows = 1, .keys = 260},
+                        Form{.rows = 70, .keys = 150, .mask = Mask::Causal},
                         Form{.type = bf16, .rows = 40, .keys = 90, .depth = 48, .cols = 64}}) {
     const selftest::RandomProgram p = attention(f);
     const Template t = make_template(ComputeDag(p.outputs), h200());

@@ -193,6 +193,14 @@ class StageRef {
   /// where O is, and updated in each of its iterations.
   OnlineStages online_softmax(const std::array<Param, 3>& rows, Param keys,
                               Where at = Where::current());
+  struct OnlineParts;
+  /// The same of `parts` runs of keys, each by itself: all stages have an axis p of parts behind
+  /// those of the batch. Then the parts are added up, each as much as its maximum says (Dao et al.
+  /// 2023, "Flash-Decoding").
+  ///          top[i] = max(p, m[p, i]); l[i] = sum(p, l[p, i] * exp(m[p, i] - top[i]))
+  ///          O[i, f] = sum(p, O[p, i, f] * exp(m[p, i] - top[i]))
+  OnlineParts online_softmax_in_parts(const std::array<Param, 3>& rows, Param keys, Param parts,
+                                      Where at = Where::current());
   /// One storage dimension, outermost first: (index of `dim` / divisor) % modulus; modulus 0 =
   /// none.
   struct StorageDim {
@@ -241,6 +249,7 @@ class StageRef {
   StageRef& by_last_block(Where at = Where::current());
 
  private:
+  OnlineParts record_online(Step step, bool in_parts);
   StageRef move_out(Step step, const char* suffix);
   void check_owner(const char* step, StageRef consumer, Loop loop, Where at) const;
   StepRecorder* recorder_;
@@ -267,6 +276,16 @@ struct StageRef::OnlineStages {
   StageRef partial;   ///< [row, lane], over tiles and eighths of a tile: every eighth key's powers
   StageRef weighted;  ///< [row, column], over tiles and the keys of a tile
   StageRef total;     ///< [row], over lanes: the sum of a row's powers
+};
+
+/// The result of online_softmax_in_parts.
+struct StageRef::OnlineParts {
+  OnlineStages of_part;  ///< with an axis of parts behind those of the batch
+  StageRef part;  ///< [part, row, column]: weighted sums, and beside each of them the row's maximum
+                  ///< and total
+  StageRef top;   ///< [row], over parts: the maximum
+  StageRef total;  ///< [row], over parts
+  StageRef sum;    ///< [row, column], over parts
 };
 
 class Schedule : public StepRecorder {

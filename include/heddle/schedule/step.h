@@ -47,8 +47,9 @@ enum class StepKind : uint8_t {
   AsProduct,  ///< axes {one a digit}, params {three a digit.., nine factors, two orders}, results
               ///< {sum, its axes.., rows, its axes.., columns, its axes..}: StageRef::as_product
   Expect,     ///< params {Instruction}: what code generation is to make of the stage's stores
-  OnlineSoftmax = 27,  ///< params {three factors of rows, keys of a tile}, results {stage, its
-                       ///< axes..} for each stage of StageRef::OnlineStages, in order
+  OnlineSoftmax = 27,  ///< params {three factors of rows, keys of a tile[, parts]}, results {stage,
+                       ///< its axes..} for each stage of StageRef::OnlineStages in order, and of
+                       ///< OnlineParts where there are parts
 };
 
 /// What code generation recognises in loops. A schedule that is written for one says so
