@@ -31,13 +31,15 @@
 #include "common/loops.h"
 #include "cpu/contraction_knobs.h"
 #include "cpu/operand_copies.h"
+#include "cpu/packs_once.h"
 
 namespace heddle::meta::cpu {
 namespace {
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   return target.kind == "llvm" && g.anchor_class == StageClass::ComplexReduction &&
-         !dag.stage(g.anchor).axes().empty() && !streams_one_operand(dag, g.anchor);
+         !dag.stage(g.anchor).axes().empty() &&
+         (!streams_one_operand(dag, g.anchor) || packs_once(dag, g.anchor, target));
 }
 
 /// The loops of the stage that stores the register tiles.

@@ -18,6 +18,7 @@
 // the numbers.
 #include "common/costs.h"
 #include "cpu/location.h"
+#include "cpu/packs_once.h"
 #include "cpu/reduction_rule.h"
 #include "cpu/streamed_rows.h"
 #include "cpu/vector_partials.h"
@@ -28,7 +29,8 @@ namespace {
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   if (target.kind != "llvm" || !dag.stage(g.anchor).is_reduction()) return false;
   return g.anchor_class == StageClass::SimpleReduction ||
-         (g.anchor_class == StageClass::ComplexReduction && streams_one_operand(dag, g.anchor));
+         (g.anchor_class == StageClass::ComplexReduction && streams_one_operand(dag, g.anchor) &&
+          !packs_once(dag, g.anchor, target));
 }
 
 class Recipe {

@@ -119,7 +119,7 @@ const std::vector<TuneTask>& Network::tasks() const { return impl_->tasks; }
 
 std::vector<TuneTask> Network::tasks_to_tune() const {
   std::vector<TuneTask> tasks = impl_->tasks;
-  network::set_network_bytes(tasks);
+  network::set_network_bytes(impl_->nodes, tasks);
   return tasks;
 }
 

@@ -1,6 +1,10 @@
 #include "network/network_bytes.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
+
+#include "network/kernel_clones.h"
 
 namespace heddle::network {
 
@@ -22,11 +26,14 @@ int64_t weight_bytes(const Schedule& schedule) {
   return bytes;
 }
 
-void set_network_bytes(std::vector<TuneTask>& tasks) {
-  double total = 0;
-  for (const TuneTask& t : tasks)
-    total += t.weight * static_cast<double>(weight_bytes(t.tmpl.static_schedule()));
-  for (TuneTask& t : tasks) t.network_bytes = std::max<int64_t>(1, static_cast<int64_t>(total));
+void set_network_bytes(const std::vector<NetworkNode>& nodes, std::vector<TuneTask>& tasks) {
+  // Nodes of one task that read the same weights share the packed ones.
+  std::set<std::pair<int, std::vector<const Operation*>>> distinct;
+  for (const NetworkNode& node : nodes) distinct.insert({node.task, constants_of(node)});
+  int64_t total = 0;
+  for (const auto& [task, constants] : distinct)
+    total += weight_bytes(tasks[static_cast<size_t>(task)].tmpl.static_schedule());
+  for (TuneTask& t : tasks) t.network_bytes = std::max<int64_t>(1, total);
 }
 
 }  // namespace heddle::network

@@ -14,6 +14,6 @@ namespace heddle::network {
 int64_t weight_bytes(const Schedule& schedule);
 
 /// Tells the tasks what all weights of the network take (TuneTask::network_bytes).
-void set_network_bytes(std::vector<TuneTask>& tasks);
+void set_network_bytes(const std::vector<NetworkNode>& nodes, std::vector<TuneTask>& tasks);
 
 }  // namespace heddle::network

@@ -7,6 +7,7 @@
 #include "heddle/support/error.h"
 #include "network/check_network.h"
 #include "network/compile_tasks.h"
+#include "network/kernel_clones.h"
 #include "network/network_impl.h"
 #include "network/network_kernel_impl.h"
 #include "network/step_plan.h"
@@ -69,9 +70,9 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
                          .constant = t.op()->is_constant()});
   }
   if (impl_->target.is_cuda()) impl.on_gpu = std::make_unique<cuda::DeviceCalls>();
-  // Each node has a clone, because nodes that share a task prepare different weights.
+  std::vector<network::KernelClones> clones(compiled.kernels.begin(), compiled.kernels.end());
   for (const NetworkNode& node : nodes()) {
-    impl.steps.push_back(compiled.kernels[node.task].clone());
+    impl.steps.push_back(clones[static_cast<size_t>(node.task)].of(node));
     impl.names.push_back(tasks()[node.task].name);
   }
   impl.report = compiled.report;

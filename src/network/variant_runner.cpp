@@ -6,6 +6,7 @@
 #include "heddle/support/error.h"
 #include "measure/worker_pool.h"
 #include "network/compile_tasks.h"
+#include "network/kernel_clones.h"
 #include "network/output_difference.h"
 
 namespace heddle::network {
@@ -77,9 +78,10 @@ VariantRunner::~VariantRunner() = default;
 
 /// Adds a variant to the nodes of a task.
 void VariantRunner::prepare(size_t task, const Kernel& kernel) {
+  KernelClones clones(kernel);
   for (size_t n = 0; n < network_.nodes().size(); ++n) {
     if (network_.nodes()[n].task != static_cast<int>(task)) continue;
-    steps_[n].push_back(kernel.clone());
+    steps_[n].push_back(clones.of(network_.nodes()[n]));
     steps_[n].back().prepare(frame_->arrays()[n]);
   }
 }

@@ -254,6 +254,32 @@ TEST(Contraction, HeadsAreTakenApartWhileTheyArePacked) {
   expect_right(p, 8, 8);
 }
 
+selftest::RandomProgram one_row(bool constant, int64_t n, int64_t k) {
+  selftest::RandomProgram p;
+  const Tensor x = placeholder({1, k}, f32, "x");
+  const Tensor w =
+      constant ? constant_placeholder({n, k}, f32, "W") : placeholder({n, k}, f32, "W");
+  p.inputs = {x, w};
+  p.outputs = {ops::dense(x, w)};
+  p.reduce_length = k;
+  p.text = "one row";
+  return p;
+}
+
+TEST(Contraction, OneRowTimesConstantWeightsNeedsNoSumAcrossLanes) {
+  const char* packed = "W.copy.layout(";
+  EXPECT_THAT(schedule_text(one_row(true, 100, 37)), HasSubstr(packed));
+  EXPECT_THAT(schedule_text(one_row(true, 100000, 32)), HasSubstr(packed));
+  // Weights that memory bounds, and those that other calls have changed, are read as they lie.
+  EXPECT_THAT(schedule_text(one_row(true, 8192, 8192)), ::testing::Not(HasSubstr(packed)));
+  EXPECT_THAT(schedule_text(one_row(false, 100, 37)), ::testing::Not(HasSubstr(packed)));
+  expect_right(one_row(true, 100, 37), 8, 8);
+  // A transposition of weights is never read by strides.
+  selftest::RandomProgram p = one_row(true, 8192, 8192);
+  p.outputs = {ops::matmul(p.inputs[0], ops::transpose(p.inputs[1], {1, 0}))};
+  EXPECT_THAT(schedule_text(p), HasSubstr(".copy.layout("));
+}
+
 selftest::RandomProgram attention(int64_t heads, int64_t l, int64_t d) {
   selftest::RandomProgram p;
   for (const char* name : {"q", "k", "v"})

@@ -8,6 +8,8 @@
 
 #include "heddle/runtime/thread_pool.h"
 
+#include "network/compile_tasks.h"
+#include "network/kernel_clones.h"
 #include "network/network_testing.h"
 
 namespace heddle::testing {
@@ -74,6 +76,38 @@ TEST(NetworkKernel, EveryLayerKeepsItsOwnPreparedWeights) {
   run.call(arrays);
   EXPECT_FALSE(allclose(arrays[5], before));
   EXPECT_EQ(differs_from_interpreter({s.y}, s.args(), arrays), "");
+}
+
+TEST(NetworkKernel, NodesOfTheSameWeightsShareThePreparedOnes) {
+  const Tensor x = placeholder({1, 16}, f32, "x"), w = weights({16, 16}, "w"),
+               other = weights({16, 16}, "other");
+  std::vector<Tensor> steps{x};
+  for (const Tensor& of : {w, other, w}) steps.push_back(ops::relu(ops::dense(steps.back(), of)));
+  const std::vector<Tensor> args{x, w, other, steps.back()};
+  const Network net({steps.back()});
+  ASSERT_EQ(net.tasks().size(), 1U);
+  ASSERT_EQ(net.nodes().size(), 3U);
+
+  const size_t tasks[] = {0};
+  network::KernelClones clones(
+      network::compile_tasks(net.static_schedules(), tasks, network::OnDisk::No).kernels[0]);
+  const std::vector<NDArray> arrays = arrays_for(args);
+  std::vector<const void*> packed;
+  for (const NetworkNode& node : net.nodes()) {
+    std::vector<NDArray> of_node;
+    for (const Tensor& t : node.inputs)
+      of_node.push_back(t.same_as(w) ? arrays[1] : t.same_as(other) ? arrays[2] : arrays[0]);
+    of_node.push_back(arrays[3]);
+    const std::vector<NDArray> values = clones.of(node).prepared(of_node);
+    ASSERT_EQ(values.size(), 1U);
+    packed.push_back(std::as_const(values[0]).data());
+  }
+  EXPECT_EQ(packed[0], packed[2]);
+  EXPECT_NE(packed[0], packed[1]);
+
+  const NetworkKernel run = net.build(args);
+  run.call(arrays);
+  EXPECT_EQ(differs_from_interpreter({steps.back()}, args, arrays), "");
 }
 
 TEST(NetworkKernel, AcceptsSchedulesOfAnEqualDeclaration) {

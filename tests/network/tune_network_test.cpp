@@ -73,8 +73,10 @@ TEST(TuneNetwork, TasksKnowWhatAllWeightsTake) {
   const Tensor x = placeholder({6, 32}, f32, "x"), w = constant_placeholder({32, 48}, f32, "w"),
                v = constant_placeholder({48, 32}, f32, "v"),
                b = constant_placeholder({32}, f32, "b");
-  // Twice the same layer: its weights are other ones.
-  Tensor h = x;
+  // Three equal layers. The last two read the same weights, which are packed once.
+  const Tensor w2 = constant_placeholder({32, 48}, f32, "w2"),
+               v2 = constant_placeholder({48, 32}, f32, "v2");
+  Tensor h = ops::add(ops::matmul(ops::relu(ops::matmul(x, w2)), v2), b);
   for (int layer = 0; layer < 2; ++layer)
     h = ops::add(ops::matmul(ops::relu(ops::matmul(h, w)), v), b);
   const Network net({h});

@@ -1,0 +1,39 @@
+// Which nodes of a network share a kernel together with the weights that it has prepared.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "heddle/network/network.h"
+#include "heddle/runtime/kernel.h"
+
+namespace heddle::network {
+
+/// The constants that a node reads, in the order of its task.
+inline std::vector<const Operation*> constants_of(const NetworkNode& node) {
+  std::vector<const Operation*> constants;
+  for (const Tensor& t : node.inputs) {
+    if (t.op()->is_constant()) constants.push_back(t.op());
+  }
+  return constants;
+}
+
+/// The kernels of the nodes of one task. Each node has a clone, because it prepares weights of its
+/// own. Nodes that read the same weights, such as the steps of a recurrent layer, share one: their
+/// packed weights are in memory, and in the caches, once.
+class KernelClones {
+ public:
+  explicit KernelClones(Kernel kernel) : kernel_(std::move(kernel)) {}
+
+  Kernel of(const NetworkNode& node) {
+    const auto [it, added] = clones_.try_emplace(constants_of(node));
+    if (added) it->second = kernel_.clone();
+    return it->second;
+  }
+
+ private:
+  Kernel kernel_;
+  std::map<std::vector<const Operation*>, Kernel> clones_;  ///< by the weights
+};
+
+}  // namespace heddle::network
