@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "driver/family_blocks.h"
+#include "driver/family_near.h"
+#include "driver/family_points.h"
 #include "driver/family_select.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
@@ -29,9 +33,9 @@ class FamilyChooser {
   }
 
   FamilyResult run() {
-    const std::vector<FamilyPoint> points = family_points(dims_, options_);
-    for (const FamilyPoint& p : points) add_candidates(p);
+    for (const FamilyPoint& p : family_points(dims_, options_)) add_candidates(p);
     if (candidates_.empty()) throw_user_error(refused_);
+    const std::vector<FamilyPoint> points = family::race_points(dims_, options_);
     std::vector<family::Raced> raced;
     for (const FamilyPoint& p : points) raced.push_back(race(p, points.size()));
     return result(points, raced);
@@ -71,28 +75,32 @@ class FamilyChooser {
     if (options_.progress) options_.progress(line);
   }
 
-  Schedule static_choice(const Instance& at) const {
-    AutoSchedulerOptions o = options_.scheduler;
-    o.use_alternatives = false;
-    return create_schedule(at.outputs, options_.target.value_or(Target::host()), o);
-  }
-
   /// Adds the static choice at the point, and the caller's candidate where there is one.
   void add_candidates(const FamilyPoint& p) {
-    const Instance at = at_sizes(outputs_, values(p));
-    add_candidate(p, "", [&] { return static_choice(at); });
-    if (options_.choose) add_candidate(p, " tuned", [&] { return options_.choose(at, p); });
+    unless_refused(p, [&] {
+      const family::NearChoice near = family::choice_near(
+          outputs_, values(p), options_.target.value_or(Target::host()), options_.scheduler);
+      add_forms(p, "", near.schedule);
+      if (!options_.choose) return;
+      const Instance at = at_sizes(outputs_, near.at);
+      unless_refused(p, [&] { add_forms(p, " tuned", options_.choose(at, p)); });
+    });
   }
 
-  void add_candidate(const FamilyPoint& p, const std::string& how, FunctionRef<Schedule()> choose) {
+  /// A schedule for all sizes, and the same with other blocks.
+  void add_forms(const FamilyPoint& p, const std::string& how, const Schedule& one) {
+    using family::BlockForm;
+    add_candidate(p, how, for_all_sizes(one, outputs_));
+    for (const auto& [form, name] : {std::pair(BlockForm::Longer, ", longer blocks"),
+                                     std::pair(BlockForm::Shorter, ", shorter blocks")}) {
+      std::optional<Schedule> other = family::with_blocks(one, outputs_, form);
+      if (other) add_candidate(p, how + name, std::move(*other));
+    }
+  }
+
+  void unless_refused(const FamilyPoint& p, FunctionRef<void()> add) {
     try {
-      Schedule s = for_all_sizes(choose(), outputs_);
-      const std::string steps = s.to_json().at("steps").dump();
-      if (std::find(steps_.begin(), steps_.end(), steps) != steps_.end()) return;
-      steps_.push_back(steps);
-      Kernel kernel = build(s, args_, options_.build);
-      say("chosen at " + name_of(p) + ": " + s.provenance);
-      candidates_.push_back({{name_of(p) + how, p.sizes, std::move(s)}, std::move(kernel)});
+      add();
     } catch (const Error& e) {
       if (e.kind != ErrorKind::User) throw;
       refused_ = "chosen at " + name_of(p) + ": " + e.message;
@@ -100,9 +108,20 @@ class FamilyChooser {
     }
   }
 
-  /// The least of the medians of three rounds. The candidates take turns in each round.
+  void add_candidate(const FamilyPoint& p, const std::string& how, Schedule s) {
+    const std::string steps = s.to_json().at("steps").dump();
+    if (std::find(steps_.begin(), steps_.end(), steps) != steps_.end()) return;
+    steps_.push_back(steps);
+    Kernel kernel = build(s, args_, options_.build);
+    say("chosen at " + name_of(p) + how + ": " + s.provenance);
+    candidates_.push_back({{name_of(p) + how, p.sizes, std::move(s)}, std::move(kernel)});
+  }
+
+  /// The least of the medians of three rounds. The candidates take turns in each round. One that
+  /// took more than twice as long as the best one leaves the race at this point.
   family::Raced race(const FamilyPoint& p, size_t points) const {
     constexpr int kRounds = 3;
+    constexpr double kHopeless = 2;
     const Instance at = at_sizes(outputs_, values(p));
     std::vector<NDArray> arrays;
     for (const Tensor& t : at.of(args_)) {
@@ -116,7 +135,9 @@ class FamilyChooser {
     const double each =
         options_.race_seconds / static_cast<double>(kRounds * points * candidates_.size());
     for (int round = 0; round < kRounds; ++round) {
+      const double best = *std::min_element(raced.seconds.begin(), raced.seconds.end());
       for (size_t c = 0; c < candidates_.size(); ++c) {
+        if (round > 0 && raced.seconds[c] > kHopeless * best) continue;
         const Measurement m = measure([&] { candidates_[c].kernel.call(arrays); }, each);
         raced.seconds[c] = std::min(raced.seconds[c], m.median_s);
       }

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/driver/choose_family.h"
+#include "driver/family_points.h"
 #include "heddle/support/error.h"
 
 namespace heddle {
@@ -65,10 +65,8 @@ std::vector<FamilyPoint> heaviest(std::vector<FamilyPoint> all, size_t count) {
   return all;
 }
 
-}  // namespace
-
-std::vector<FamilyPoint> family_points(const std::vector<Dim>& dims, const FamilyOptions& options) {
-  const int count = points_of(options, dims.size());
+std::vector<FamilyPoint> points(const std::vector<Dim>& dims, const FamilyOptions& options,
+                                int count) {
   if (!options.histogram.empty()) {
     for (const FamilyPoint& p : options.histogram) check(dims, p);
     const auto most = static_cast<size_t>(std::pow(count, static_cast<double>(dims.size())));
@@ -88,6 +86,20 @@ std::vector<FamilyPoint> family_points(const std::vector<Dim>& dims, const Famil
     points = std::move(longer);
   }
   return points;
+}
+
+}  // namespace
+
+std::vector<FamilyPoint> family_points(const std::vector<Dim>& dims, const FamilyOptions& options) {
+  return points(dims, options, points_of(options, dims.size()));
+}
+
+// With a step between two points cut into three for one dimension, into two for two.
+std::vector<FamilyPoint> family::race_points(const std::vector<Dim>& dims,
+                                             const FamilyOptions& options) {
+  const int count = points_of(options, dims.size());
+  const int parts = dims.size() == 1 ? 3 : dims.size() == 2 ? 2 : 1;
+  return points(dims, options, count > 1 ? (count - 1) * parts + 1 : count);
 }
 
 }  // namespace heddle

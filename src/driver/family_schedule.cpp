@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "driver/family_blocks.h"
+#include "driver/family_near.h"
+#include "heddle/ir/simplify.h"
+#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 #include "schedule/schedule_state.h"
 
@@ -20,6 +24,25 @@ Step as_applied(const Step& step, const ScheduleState& before) {
   return out;
 }
 
+/// A tile of a CPU's matrix unit has no tail: it must divide every axis that it cuts.
+void check_tiles(const Schedule& family) {
+  const ScheduleState& state = family.state();
+  for (const Step& step : family.steps()) {
+    if (step.kind != StepKind::Tensorize) continue;
+    for (const AxisState& a : state.axes) {
+      const bool cut = a.defined && a.stage == step.stage && a.split_outer >= 0;
+      if (!cut || a.origin != AxisOrigin::Root || as_int(a.extent)) continue;
+      if (is_const(simplify(floormod(a.extent, Expr(a.factor))), 0)) continue;
+      throw_user_error(
+          "the schedule uses a matrix unit, whose tiles of " + std::to_string(a.factor) +
+              " have no tail for the extent " + size_text(a.extent) + " of '" + a.name + "'",
+          {},
+          "promise multiples of the tile, with dim(..).multiple_of(" + std::to_string(a.factor) +
+              "), or choose it at a size that it does not divide");
+    }
+  }
+}
+
 std::string sizes_text(const std::vector<SizeValue>& at) {
   std::string text;
   for (const SizeValue& v : at)
@@ -30,6 +53,11 @@ std::string sizes_text(const std::vector<SizeValue>& at) {
 }  // namespace
 
 Schedule for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs) {
+  return family::for_all_sizes(at_one_size, outputs, {});
+}
+
+Schedule family::for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs,
+                               const SplitFactors& factors) {
   if (!at_one_size.dag().alternative().empty()) {
     throw_user_error("a schedule of the alternative '" + at_one_size.dag().alternative() +
                          "' cannot be used for all sizes of a family",
@@ -41,17 +69,12 @@ Schedule for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& o
     throw_user_error("the schedule is of another declaration than the family", {},
                      "make it for at_sizes(outputs, sizes).outputs");
   }
-  for (const Step& step : at_one_size.steps()) {
-    if (step.kind == StepKind::Tensorize) {
-      throw_user_error(
-          "the schedule uses a matrix unit, whose tiles have no tails for dimension '" +
-              sizes_of(outputs).at(0)->name + "'",
-          {},
-          "choose it for a target without one, such as Target::parse(\"llvm "
-          "-mcpu=icelake-server\")");
-    }
+  for (size_t i = 0; i < at_one_size.steps().size(); ++i) {
+    const Step& step = at_one_size.steps()[i];
     try {
-      family.apply(as_applied(step, one.state()));
+      Step applied = as_applied(step, one.state());
+      if (i < factors.size() && factors[i] > 0) applied.params[0] = Param(factors[i]);
+      family.apply(applied);
     } catch (const Error& e) {
       if (e.kind != ErrorKind::User) throw;
       throw Error(e.kind, "the schedule does not hold for all sizes: " + e.message, e.where,
@@ -59,6 +82,7 @@ Schedule for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& o
     }
     one.apply(step);
   }
+  if (!family.target().is_cuda()) check_tiles(family);
   family.provenance = at_one_size.provenance;
   return family;
 }
@@ -77,11 +101,9 @@ Schedule family_schedule(const std::vector<Tensor>& outputs, const std::vector<S
         "kernels for GPUs take constant shapes, and the declaration is over dimensions", {},
         "take it at one size, with at_sizes (dag/instance.h)");
   }
-  AutoSchedulerOptions own = options;
-  own.use_alternatives = false;
-  const Schedule one = create_schedule(at_sizes(outputs, at).outputs, target, own);
-  Schedule family = for_all_sizes(one, outputs);
-  family.provenance += "; chosen at " + sizes_text(at) + " for all sizes";
+  const family::NearChoice one = family::choice_near(outputs, at, target, options);
+  Schedule family = for_all_sizes(one.schedule, outputs);
+  family.provenance += "; chosen at " + sizes_text(one.at) + " for all sizes";
   return family;
 }
 

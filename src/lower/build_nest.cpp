@@ -8,16 +8,6 @@
 #include "lower/nest_builder.h"
 
 namespace heddle {
-namespace {
-
-// The largest factor of a split for which a tail of varying length gets a copy of the body for each
-// length.
-constexpr int64_t kMostTails = 16;
-// The largest factor of a split whose tail is cut into powers of two.
-constexpr int64_t kMostCut = 128;
-
-}  // namespace
-
 std::vector<int> topological_stages(const ScheduleState& state) {
   std::vector<int> order;
   std::vector<char> seen(state.stages.size(), 0);
@@ -161,9 +151,9 @@ Expr NestBuilder::extent_of(int id) {
       return change(id).extent = e;
     }
     case AxisOrigin::SplitInner: {
-      AxisCtx& c = change(id);
-      c.full = true;
-      return c.extent = Expr(s_.axes[a.parent].factor);
+      // What asks before its outer loop is open, such as a region, decides nothing of a tail.
+      if (!is_sized(a.parent)) run_whole(id);
+      return Expr(s_.axes[a.parent].factor);
     }
     case AxisOrigin::Fused: {
       Expr e = simple(extent_of(a.fuse_a) * extent_of(a.fuse_b));
@@ -171,6 +161,21 @@ Expr NestBuilder::extent_of(int id) {
     }
   }
   return {};
+}
+
+void NestBuilder::run_whole(int inner) {
+  if (axes_[inner].extent) return;
+  AxisCtx& c = change(inner);
+  c.full = true;
+  c.extent = Expr(s_.axes[s_.axes[inner].parent].factor);
+}
+
+bool NestBuilder::is_sized(int id) const {
+  const AxisState& a = s_.axes[id];
+  if (axes_[id].extent) return !sizes_in(axes_[id].extent).empty();
+  if (a.origin == AxisOrigin::Root) return !sizes_in(a.extent).empty();
+  if (a.origin == AxisOrigin::Fused) return is_sized(a.fuse_a) || is_sized(a.fuse_b);
+  return is_sized(a.parent);
 }
 
 Stmt NestBuilder::emit_loops(int st, const std::vector<int>& leaves, size_t n, Mode mode) {
@@ -254,7 +259,7 @@ void NestBuilder::bind(int id, const Expr& value, std::vector<int>* pending) {
         }
         bind(a.parent, whole, pending);
       } else if (a.origin == AxisOrigin::SplitOuter && p.whole) {
-        extent_of(p.split_inner);
+        run_whole(p.split_inner);
       } else if (a.origin == AxisOrigin::SplitOuter) {
         pending->push_back(a.parent);
       } else {
@@ -263,104 +268,6 @@ void NestBuilder::bind(int id, const Expr& value, std::vector<int>* pending) {
       return;
     }
   }
-}
-
-bool NestBuilder::needs_const(int id) const {
-  const AxisState& a = s_.axes[id];
-  if (a.loop == LoopKind::Vectorized || a.loop == LoopKind::Unrolled) return true;
-  if (a.split_outer >= 0) return needs_const(a.split_outer) || needs_const(a.split_inner);
-  return a.fused_into >= 0 && needs_const(a.fused_into);
-}
-
-bool NestBuilder::region_of_inside(int st, const std::vector<int>& leaves, size_t n, int id) const {
-  size_t first = first_leaf(leaves, id);
-  for (int p : order_) {
-    const StageState& x = stage(p);
-    if (x.placement != Placement::At || x.at_stage != st) continue;
-    size_t at = std::find(leaves.begin(), leaves.end(), x.at_axis) - leaves.begin();
-    if (at >= n && at < first) return true;
-  }
-  return false;
-}
-
-size_t NestBuilder::first_leaf(const std::vector<int>& leaves, int id) const {
-  const AxisState& a = s_.axes[id];
-  if (a.split_outer >= 0)
-    return std::min(first_leaf(leaves, a.split_outer), first_leaf(leaves, a.split_inner));
-  if (a.fused_into >= 0) return first_leaf(leaves, a.fused_into);
-  return std::find(leaves.begin(), leaves.end(), id) - leaves.begin();
-}
-
-// Register tiles and vectors have constant sizes. A short tile has a copy for each length that may
-// be left. A long one is cut into powers of two: of 13 iterations the first 8, then 4, then 1.
-template <class With>
-Stmt NestBuilder::tails(const AxisState& p, const Expr& rest, bool whole_tiles, const With& with) {
-  const LoopKind loop = s_.axes[p.split_inner].loop;
-  const bool leaf = s_.axes[p.split_inner].is_leaf();
-  if (p.factor <= kMostTails && ((leaf && loop == LoopKind::Unrolled) || whole_tiles)) {
-    Stmt out;
-    for (int64_t r = 1; r < p.factor; ++r)
-      out = make_if(simple(rest == Expr(r)), with(Expr(), Expr(r)), out);
-    return out;
-  }
-  if (p.factor > kMostCut || !(whole_tiles || (leaf && loop == LoopKind::Vectorized))) return {};
-  std::vector<Stmt> parts;
-  int64_t length = 1;
-  while (length * 2 < p.factor) length *= 2;
-  for (; length >= 1; length /= 2) {
-    const Expr before = simple(floordiv(rest, Expr(2 * length)) * Expr(2 * length));
-    const Expr there = simple(rest - before >= Expr(length));
-    parts.push_back(make_if(there, with(before, Expr(length)), {}));
-  }
-  return make_block(std::move(parts));
-}
-
-Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode mode,
-                         const std::vector<int>& pending, size_t i) {
-  if (i == pending.size()) return inside(st, leaves, n, mode);
-  const AxisState& p = s_.axes[pending[i]];
-  const AxisCtx& inner = axes_[p.split_inner];
-  if (inner.full || inner.known()) return decide(st, leaves, n, mode, pending, i + 1);
-  Expr whole = extent_of(pending[i]), outer = axes_[p.split_outer].value, factor(p.factor);
-  auto with_part = [&](const Expr& begin, const Expr& extent) {
-    Mark before = mark();
-    AxisCtx& part = change(p.split_inner);
-    part.extent = extent;
-    part.begin = begin;
-    Stmt r = decide(st, leaves, n, mode, pending, i + 1);
-    undo(before);
-    return r;
-  };
-  auto with = [&](const Expr& extent) { return with_part(Expr(), extent); };
-  if (is_const(simple(floormod(whole, factor)), 0)) return with(factor);
-  Expr mains = simple(floordiv(whole, factor));  // the number of full outer iterations
-  Expr is_main = simple(outer < mains);
-  if (is_const(is_main, 1)) return with(factor);
-  Expr rest = simple(whole - mains * factor);
-  if (is_const(is_main, 0)) return with(rest);
-  if (!needs_const(p.split_inner) && !region_of_inside(st, leaves, n, p.split_inner))
-    return with(simple(min(factor, whole - outer * factor)));
-  const VarNode* v = outer.as<VarNode>();
-  const int64_t* m = as_int(mains);
-  if (!sizes_in(whole).empty()) {
-    const Mark before = mark();
-    if (outer.kind() == ExprKind::Var) lasts_.push_back({var_of(outer), mains - Expr(1)});
-    const Stmt main = with(factor);
-    undo(before);
-    const bool tiled = region_of_inside(st, leaves, n, p.split_inner);
-    const Stmt tail = tails(p, rest, tiled, with_part);
-    return make_if(is_main, main, tail ? tail : with(rest));
-  }
-  if (!v || !m) return make_if(is_main, with(factor), with(rest));
-  // Each copy is built with the range that the outer loop has there.
-  Interval all = ranges_.get(v);
-  Var var = var_of(outer);
-  ranges_.set(var, {all.min, std::min(all.max, *m - 1)});
-  Stmt main = with(factor);
-  ranges_.set(var, {std::max(all.min, *m), all.max});
-  Stmt tail = with(rest);
-  ranges_.set(var, all);
-  return make_if(is_main, main, tail);
 }
 
 Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode mode) {

@@ -84,6 +84,10 @@ class NestBuilder {
   Stmt emit_stage(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents);
   void check_extent_known(const AxisState& a) const;
   Expr extent_of(int id);
+  // Every run of the inner loop of a split has all iterations of its factor.
+  void run_whole(int inner);
+  // Whether the length of axis `id` depends on symbolic sizes.
+  bool is_sized(int id) const;
   Stmt emit_loops(int st, const std::vector<int>& leaves, size_t n, Mode mode);
   bool is_first_reduce(const std::vector<int>& leaves, size_t n) const;
   Stmt emit_loop(int st, const std::vector<int>& leaves, size_t n, Mode mode);
@@ -93,8 +97,10 @@ class NestBuilder {
   // Whether loops below `id` need a constant extent for their annotation to be useful.
   bool needs_const(int id) const;
   // Whether a stage computed between loop `n` and the loops below axis `id` has a region that spans
-  // them. Its own unrolled and vectorized loops then need the extent.
-  bool region_of_inside(int st, const std::vector<int>& leaves, size_t n, int id) const;
+  // them. Its own unrolled and vectorized loops then need the extent. Where the length is `sized`,
+  // constant extents cost a copy for each part of a tail, so only regions that depend on the axis
+  // count: a packed operand that all rows share is then packed once for full tiles and tail.
+  bool region_of_inside(int st, const std::vector<int>& leaves, size_t n, int id, bool sized) const;
   size_t first_leaf(const std::vector<int>& leaves, int id) const;
   Stmt decide(int st, const std::vector<int>& leaves, size_t n, Mode mode,
               const std::vector<int>& pending, size_t i);

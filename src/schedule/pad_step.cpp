@@ -1,4 +1,5 @@
 // The step pad: a sum of products over longer axes, so that tiles divide them.
+#include "heddle/ir/simplify.h"
 #include "schedule/stage_maker.h"
 
 namespace heddle {
@@ -48,9 +49,12 @@ class PadStep : public StageMaker {
       const auto at = std::find(old.begin(), old.end(), id);
       if (at == old.end()) continue;
       AxisState& a = s_.axes[(to.*list)[static_cast<size_t>(at - old.begin())]];
-      STEP_CHECK(as_int(a.extent), "the extent of '" + a.name + "' varies");
+      const bool sized = is_symbolic(a.extent);
+      STEP_CHECK(sized || as_int(a.extent), "the extent of '" + a.name + "' varies");
       a.static_extent = (a.static_extent + multiple - 1) / multiple * multiple;
-      a.extent = Expr(a.static_extent);
+      a.extent =
+          sized ? simplify(floordiv(a.extent + Expr(multiple - 1), Expr(multiple)) * Expr(multiple))
+                : Expr(a.static_extent);
       return;
     }
     fail("axis " + std::to_string(id) + " is none of its own axes");
@@ -78,37 +82,43 @@ class PadStep : public StageMaker {
   // Makes the copies that `st` reads as long as the axes that index them, with zeros in the new
   // elements.
   void extend_copies(const StageState& st) {
-    std::vector<std::pair<Buffer, std::vector<int64_t>>> reads;
+    std::vector<std::pair<Buffer, std::vector<Length>>> reads;
     visit(st.bodies[0].as<Reduce>()->sources[0], [&](const Expr& e) {
       const Load* load = e.as<Load>();
       if (!load) return;
       auto at = std::find_if(reads.begin(), reads.end(),
                              [&](const auto& r) { return r.first == load->buffer; });
       if (at == reads.end()) {
-        reads.emplace_back(load->buffer, std::vector<int64_t>(load->indices.size()));
+        reads.emplace_back(load->buffer, std::vector<Length>(load->indices.size()));
         at = reads.end() - 1;
       }
       for (size_t d = 0; d < load->indices.size(); ++d) {
-        const int64_t extent = extent_read(load->indices[d], st);
-        STEP_CHECK(extent > 0, "'" + load->buffer->name + "' is not read at plain axes");
-        at->second[d] = std::max(at->second[d], extent);
+        const Length length = length_read(load->indices[d], st);
+        STEP_CHECK(length.most > 0, "'" + load->buffer->name + "' is not read at plain axes");
+        if (length.most > at->second[d].most) at->second[d] = length;
       }
     });
     for (const auto& [buffer, extents] : reads) extend(buffer, extents, step_.results[0]);
   }
+  /// An extent, and the largest value it can have.
+  struct Length {
+    int64_t most = 0;
+    Expr extent;
+  };
+
   // The extent that an index of one variable, or of none, reaches; 0 for any other index.
-  int64_t extent_read(const Expr& index, const StageState& st) const {
-    if (const int64_t* fixed = as_int(index)) return *fixed + 1;
+  Length length_read(const Expr& index, const StageState& st) const {
+    if (const int64_t* fixed = as_int(index)) return {*fixed + 1, Expr(*fixed + 1)};
     for (const auto* list : {&st.spatial, &st.reduce}) {
       for (int a : *list) {
-        if (equal(index, s_.axes[a].var)) return s_.axes[a].static_extent;
+        if (equal(index, s_.axes[a].var)) return {s_.axes[a].static_extent, s_.axes[a].extent};
       }
     }
-    return 0;
+    return {};
   }
 
   // `buffer` is passed by value, because rewriting loads destroys those that hold it.
-  void extend(Buffer buffer, const std::vector<int64_t>& extents, int reader) {
+  void extend(Buffer buffer, const std::vector<Length>& extents, int reader) {
     const int id = s_.stage_of(buffer);
     STEP_CHECK(id >= 0 && is_copy(id), "'" + buffer->name + "' is no copy for it to lengthen",
                "cache_read what it reads first");
@@ -121,12 +131,13 @@ class PadStep : public StageMaker {
     bool longer = false;
     for (size_t d = 0; d < extents.size(); ++d) {
       AxisState& a = s_.axes[copy.spatial[d]];
-      if (extents[d] <= a.static_extent) continue;
-      const Expr here = a.var.expr() < Expr(a.static_extent);
+      const bool sized = is_symbolic(a.extent);
+      if (sized ? equal(extents[d].extent, a.extent) : extents[d].most <= a.static_extent) continue;
+      const Expr here = a.var.expr() < (sized ? a.extent : Expr(a.static_extent));
       inside = longer ? Expr(inside && here) : here;
       longer = true;
-      a.static_extent = extents[d];
-      a.extent = Expr(extents[d]);
+      a.static_extent = extents[d].most;
+      a.extent = extents[d].extent;
     }
     copy.buffers = {
         Buffer::make(buffer->name, buffer->dtype, shape_of(copy.spatial), buffer->scope)};

@@ -1,6 +1,9 @@
 // Subjects over a range of sizes on the command line.
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "heddle/support/json.h"
 #include "run_command.h"
 
@@ -21,6 +24,59 @@ TEST(FamilyCommand, ExplainShowsWhichKernelRunsAtWhichSizes) {
   EXPECT_GE(family.at("rows").at(0).at("slowdown").as_double(), 1);
 }
 
+TEST(FamilyCommand, SubjectsHaveTwoRanges) {
+  const CommandResult r = heddle_command("explain matmul:1..3x2..3x8 --threads 1 --json");
+  ASSERT_EQ(r.status, 0) << r.err;
+  const Json family = Json::parse(r.out).at("family");
+  EXPECT_EQ(family.at("dims").at(0).at("hi").as_int(), 3);
+  EXPECT_EQ(family.at("dims").at(1).at("lo").as_int(), 2);
+  EXPECT_EQ(family.at("rows").size(), 6u);
+}
+
+TEST(FamilyCommand, RunTimesTheSizesThatAreAskedFor) {
+  const CommandResult r =
+      heddle_command("run matmul:1..9x8x8 --threads 1 --time 0.01 --sizes 2,7 --seed 3");
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("\n2 "));
+  EXPECT_THAT(r.out, HasSubstr("\n7 "));
+  EXPECT_THAT(r.out, HasSubstr("kernels are kept"));
+  EXPECT_EQ(heddle_command("run matmul:1..3x2..3x8 --threads 1 --time 0 --sizes 2x3").status, 0);
+  const auto error = [](const std::string& arguments) {
+    const CommandResult bad = heddle_command("run matmul:1..9x8x8 " + arguments);
+    EXPECT_EQ(bad.status, 2) << arguments << bad.out;
+    return bad.err;
+  };
+  EXPECT_THAT(error("--sizes 10"), HasSubstr("cannot be 10"));
+  EXPECT_THAT(error("--sizes 2x2"), HasSubstr("--sizes cannot be '2x2'"));
+  EXPECT_THAT(error("--dims batch=1"), HasSubstr("random arrays"));
+}
+
+TEST(FamilyCommand, ReportDrawsWhichKernelRunsAtWhichSizes) {
+  const std::string one = temporary("family.json"), two = temporary("family2.json"),
+                    page = temporary("family.html");
+  for (const auto& [path, subject] :
+       {std::pair(one, "matmul:1..40x8x8"), std::pair(two, "matmul:1..4x2..5x8")}) {
+    const CommandResult made =
+        heddle_command(std::string("explain ") + subject + " --threads 1 --json");
+    ASSERT_EQ(made.status, 0) << made.err;
+    std::ofstream(path) << made.out;
+  }
+  const CommandResult r =
+      heddle_command("report --family " + one + " --family " + two + " -o " + page);
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("2 families"));
+  std::stringstream text;
+  text << std::ifstream(page).rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr("matmul:1..40x8x8"));
+  EXPECT_THAT(text.str(), HasSubstr("slowdown by size"));
+  EXPECT_THAT(text.str(), HasSubstr("kernel by sizes"));
+  EXPECT_THAT(text.str(), HasSubstr("slowdown 1.0"));
+  std::ofstream(one) << "{}";
+  const CommandResult bad = heddle_command("report --family " + one + " -o " + page);
+  EXPECT_EQ(bad.status, 2);
+  EXPECT_THAT(bad.err, HasSubstr("cannot be read as a family"));
+}
+
 TEST(FamilyCommand, MistakesAreExplained) {
   const auto error = [](const std::string& arguments) {
     const CommandResult r = heddle_command(arguments);
@@ -28,7 +84,7 @@ TEST(FamilyCommand, MistakesAreExplained) {
     return r.err;
   };
   EXPECT_THAT(error("explain matmul:9..2x8x8"), HasSubstr("dimension 'n' is 9 to 2"));
-  EXPECT_THAT(error("explain matmul:1..2x1..2x8"), HasSubstr("two ranges"));
+  EXPECT_THAT(error("explain matmul:1..2x1..2x1..2x1..2"), HasSubstr("more than three ranges"));
   EXPECT_THAT(error("explain matmul:1..x8x8"), HasSubstr("without two whole numbers"));
   EXPECT_THAT(error("explain matmul:1..4x8x8 --show loops"), HasSubstr("leave --show"));
   EXPECT_THAT(error("explain matmul:1..4x8x8 --target \"cuda -gpu=h200\""),

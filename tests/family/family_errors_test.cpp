@@ -59,32 +59,6 @@ TEST(FamilyErrors, WhatNeedsConstantsNamesTheDimension) {
                "dimension 'n'");
 }
 
-TEST(FamilyErrors, StepsThatNeedConstantsAreRefused) {
-  const Dim n = dim("n", 1, 64);
-  const Tensor a = placeholder({n, 24}, f32, "a"), b = placeholder({24, 40}, f32, "b");
-  const Tensor c = product(a, b, 24);
-  Schedule s({c});
-  const StageRef x = s[a].cache_read({s[c]}), y = s[b].cache_read({s[c]});
-  (void)x;
-  (void)y;
-  expect_error(error_of([&] { s[c].pad({{s[c].axis(0), 8}}); }), "the extent of 'i' varies");
-}
-
-TEST(FamilyErrors, MatrixUnitsTakeConstantShapes) {
-  const Dim n = dim("n", 1, 64);
-  const Tensor a = placeholder({n, 64}, bf16, "a"), b = constant_placeholder({64, 64}, bf16, "b");
-  const Axis k = reduce_axis(64, "k");
-  const Tensor c = compute(
-      {n, 64},
-      [&](Axis i, Axis j) { return sum_in(f32, cast(f32, a(i, k)) * cast(f32, b(k, j)), {k}); },
-      "c");
-  const auto choose = [&](const char* target) {
-    return error_of([&] { family_schedule({c}, {{n, 64}}, Target::parse(target)); });
-  };
-  expect_error(choose("llvm -mcpu=sapphirerapids"), "dimension 'n'");
-  EXPECT_EQ(choose("llvm -mcpu=icelake-server"), "no error");
-}
-
 TEST(FamilyErrors, SizesComeFromArguments) {
   const Dim n = dim("n", 1, 64), m = dim("m", 1, 64);
   const Tensor x = placeholder({Expr(n) + m}, f32, "x");

@@ -122,6 +122,45 @@ TEST(Family, SizesThatAMultipleDividesNeedNoTail) {
   for (int64_t at = 16; at <= 256; at += 16) EXPECT_EQ(wrong_at(kernel, f.result, {{n, at}}), "");
 }
 
+size_t count(const std::string& text, const std::string& part) {
+  size_t n = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+/// Blocks of eight tiles of four rows, for each of which the other operand is packed in panels.
+Schedule packing_blocks(const Dim& n, Tensor* result) {
+  const Tensor b = placeholder({24, 64}, f32, "b");
+  *result = product(placeholder({n, 24}, f32, "a"), b, 24);
+  Schedule s({*result});
+  StageRef c = s[*result], tile = c.cache_write();
+  const auto [i, j] = c.axes<2>();
+  const auto [it, row] = c.split(i, 4);
+  const auto [block, of_block] = c.split(it, 8);
+  const auto [panel, lane] = c.split(j, 16);
+  c.reorder({block, panel, of_block, row, lane}).unroll(row).vectorize(lane);
+  const auto [ti, tj] = tile.axes<2>();
+  tile.reorder({tile.reduce_axis(0), ti, tj}).unroll(ti).vectorize(tj).compute_at(c, of_block);
+  s[b].cache_read({tile}).compute_at(c, panel);
+  return s;
+}
+
+TEST(Family, AnOperandThatTilesShareIsPackedOnceForFullTilesAndTail) {
+  const Dim n = usual_dim();
+  Tensor result;
+  const Schedule s = packing_blocks(n, &result);
+  const std::string text = text_after(s, "loop_partition");
+  EXPECT_EQ(count(text, "b.copy: f32"), 1u) << text;
+  // Tiles of each length, which is a constant in all of them.
+  for (int rows = 1; rows <= 4; ++rows)
+    EXPECT_EQ(count(text, "local: f32[" + std::to_string(rows) + ", 16]"), 1u) << text;
+  EXPECT_EQ(count(text, "unrolled for i in 0..min"), 0u) << text;
+  EXPECT_EQ(count(text, "unrolled for i.i in 0..min"), 0u) << text;
+  const Kernel kernel = kernel_of(s);
+  for (int64_t rows = 1; rows <= kMost; rows += rows < 70 ? 1 : 17)
+    EXPECT_EQ(wrong_at(kernel, result, {{n, rows}}, rows % 2 == 0), "");
+}
+
 TEST(Family, AKernelNamesItsSizes) {
   const Kernel kernel = kernel_of(create_schedule({matmul_family().result}));
   ASSERT_EQ(kernel.sizes().size(), 1u);

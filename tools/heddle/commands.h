@@ -74,6 +74,7 @@ int run_tune(const TuneRequest& request);
 
 struct ReportRequest {
   std::vector<std::string> logs, picks;      ///< of tuning; of multi-kernels
+  std::vector<std::string> families;         ///< JSON of ranges of sizes
   std::string output = "report.html";        ///< a file, or "-"
   std::vector<std::string> calls;            ///< "matmul:512x512x512=3"
   bool ceilings = false;                     ///< measure this machine for the roofline
@@ -127,6 +128,7 @@ struct RunOptions {
   std::string model;
   std::vector<std::string> inputs, outputs;  ///< NAME=FILE.npy
   std::vector<std::string> dims;             ///< NAME=EXTENT
+  std::vector<std::string> sizes;            ///< of a range: "17", of two: "8x32"
   int64_t batch = 0;                         ///< 0: as the file says
   std::string precision = "f32";
   int threads = 0;  ///< 0: as the target says
@@ -136,6 +138,8 @@ struct RunOptions {
   std::string passes;  ///< as parse_passes reads it
 };
 int run_model(const RunOptions& options);
+/// Of a subject with a range of sizes.
+int run_family(const RunOptions& options);
 
 struct CacheOptions {
   bool clear = false;  ///< else: list

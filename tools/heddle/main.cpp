@@ -9,6 +9,7 @@
 #include "heddle/support/error.h"
 #include "options.h"
 #include "subjects/arguments.h"
+#include "subjects/family_subject.h"
 
 namespace heddle::cli {
 namespace {
@@ -126,7 +127,8 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("report")) return run_report(report);
   if (app.got_subcommand("records")) return run_records(records);
   if (app.got_subcommand("heuristic")) return run_heuristic(heuristic);
-  if (app.got_subcommand("run")) return run_model(run_options);
+  if (app.got_subcommand("run"))
+    return is_family(run_options.model) ? run_family(run_options) : run_model(run_options);
   if (app.got_subcommand("picks")) return run_picks(picks);
   if (app.got_subcommand("cache")) return run_cache(cache);
   if (app.got_subcommand("profile")) return run_profile(profile);

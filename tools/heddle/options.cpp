@@ -154,8 +154,11 @@ void add_selftest(CLI::App& app, SelftestOptions& o) {
 }
 
 void add_run(CLI::App& app, RunOptions& o) {
-  CLI::App* c = app.add_subcommand("run", "Run an ONNX model, and time it");
-  c->add_option("model", o.model, "An ONNX file; its weights may be beside it")->required();
+  CLI::App* c = app.add_subcommand("run", "Run an ONNX model or a family of kernels, and time it");
+  c->add_option("model", o.model,
+                "An ONNX file; its weights may be beside it. Or a subject with a range of sizes, "
+                "such as matmul:1..2048x768x768, of which --sizes are run on random arrays")
+      ->required();
   c->add_option("-i,--input", o.inputs,
                 "NAME=FILE.npy, repeated (random numbers for inputs that are not named)")
       ->allow_extra_args(false);
@@ -174,10 +177,16 @@ void add_run(CLI::App& app, RunOptions& o) {
   c->add_option("--time", o.seconds, "Seconds of timing; 0: none (1)")
       ->check(CLI::Range(0.0, 3600.0));
   c->add_option("--seed", o.seed, "Of random inputs (1)");
+  c->add_option("--sizes", o.sizes,
+                "Sizes of a range to run at: 1,17,512; of two ranges: 8x32,64x1 (both ends and a "
+                "middle)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   add_passes(c, o.passes);
   c->footer(
       "Examples:\n"
       "  heddle run resnet50.onnx --dims batch=1\n"
+      "  heddle run matmul:1..2048x768x768 --sizes 1,17,512\n"
       "  heddle run resnet50.onnx --input image=cat.npy --output scores=scores.npy\n"
       "  heddle run resnet50.onnx --batch 8 --precision bf16\n"
       "  heddle run bert.onnx --dims batch=1,sequence=128 --threads 1 --time 5");

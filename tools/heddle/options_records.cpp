@@ -90,6 +90,10 @@ void add_report(CLI::App& app, ReportRequest& o) {
                 "A log of picks of multi-kernels (HEDDLE_PICK_LOG), repeated; logs of tuning may "
                 "then be left out")
       ->allow_extra_args(false);
+  c->add_option("--family", o.families,
+                "What `heddle tune` or `heddle explain` wrote with --json of a range of sizes, "
+                "repeated: which kernel runs at which sizes")
+      ->allow_extra_args(false);
   c->add_option("-o,--output", o.output, "Write it here; -: to standard output (report.html)");
   c->add_option("--calls", o.calls,
                 "How often a network calls a task, repeated: matmul:512x512x512=3 (else what the "
@@ -106,6 +110,7 @@ void add_report(CLI::App& app, ReportRequest& o) {
       "  heddle report heddle-matmul-512x512x512.jsonl -o report.html\n"
       "  heddle report monday.jsonl tuesday.jsonl --ceilings\n"
       "  heddle report --picks picks.jsonl\n"
+      "  heddle report --family family.json\n"
       "  heddle report digits.jsonl --peak 200 --bandwidth 40 -o -");
 }
 

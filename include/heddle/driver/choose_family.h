@@ -7,9 +7,10 @@
 //   std::cout << to_text(f);                             // size -> kernel, with the expected
 //   slowdown
 //
-// A schedule is chosen at each of some sizes and made one for all sizes (driver/family.h). All of
-// them are raced at these sizes. At most `max_kernels` are kept, so that the slowdown expected over
-// the histogram of sizes is least, and a tree on the sizes says which of them runs.
+// A schedule is chosen at each of some sizes and made one for all sizes (driver/family.h), as it is
+// and with longer or shorter blocks. All of them are raced at these sizes and at sizes between
+// them. At most `max_kernels` are kept, so that the slowdown expected over the histogram of sizes
+// is least, and a tree on the sizes says which of them runs.
 #pragma once
 
 #include <functional>
@@ -32,9 +33,10 @@ struct FamilyPoint {
 
 struct FamilyOptions {
   int max_kernels = 6;
-  /// Sizes of each dimension at which schedules are chosen and raced: both ends of the range, and
-  /// sizes between them whose logarithms are evenly spaced. With more than one dimension, all
+  /// Sizes of each dimension at which schedules are chosen: both ends of the range, and sizes
+  /// between them whose logarithms are evenly spaced. With more than one dimension, all
   /// combinations of them. 0: twelve for one dimension, four each for two, three each for more.
+  /// Two more sizes between two of them are raced, one for two dimensions.
   int points = 0;
   /// The sizes that are expected. Empty: those of `points`, each as often. A long histogram is
   /// thinned out: the sizes are its quantiles, or for several dimensions the most frequent ones.
@@ -44,7 +46,8 @@ struct FamilyOptions {
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
   BuildOptions build = {};
   /// Another schedule of the declaration at one point, beside that of create_schedule; may be
-  /// empty.
+  /// empty. `at` may be a size near the point, where the choice of create_schedule holds for all
+  /// sizes.
   std::function<Schedule(const Instance& at, const FamilyPoint& point)> choose = {};
   std::function<void(const std::string&)> progress = {};  ///< gets a line for each step
 };
@@ -80,7 +83,7 @@ struct FamilyResult {
 FamilyResult choose_family(const std::vector<Dim>& dims, const std::vector<Tensor>& args,
                            const FamilyOptions& options = {});
 
-/// The points at which choose_family races.
+/// The points at which choose_family chooses schedules.
 std::vector<FamilyPoint> family_points(const std::vector<Dim>& dims, const FamilyOptions& options);
 
 /// A table: sizes -> kernel, with times and the expected slowdown.

@@ -63,9 +63,10 @@ void check_calls(const LogData& data, const std::vector<std::pair<std::string, d
 }  // namespace
 
 int run_report(const ReportRequest& request) {
-  if (request.logs.empty() && request.picks.empty()) {
+  if (request.logs.empty() && request.picks.empty() && request.families.empty()) {
     throw_user_error("there is no log to report", {},
-                     "name logs of `heddle tune`, or a log of picks with --picks");
+                     "name logs of `heddle tune`, a log of picks with --picks, or a family with "
+                     "--family");
   }
   const bool to_stdout = request.output == "-";
   if (!to_stdout) check_writable(request.output);
@@ -91,6 +92,10 @@ int run_report(const ReportRequest& request) {
     std::vector<PickRow> rows = read_picks(path, problems);
     std::move(rows.begin(), rows.end(), std::back_inserter(data.picks));
   }
+  for (const std::string& path : request.families) {
+    data.files.push_back(path);
+    data.families.push_back(read_family(path));
+  }
   data.problems = std::move(problems);
   const std::string page = report_page(data, roofs_of(request, data));
   if (to_stdout) {
@@ -103,6 +108,10 @@ int run_report(const ReportRequest& request) {
             << count_text(static_cast<int64_t>(data.tasks.size()), "task");
   if (!data.picks.empty()) {
     std::cout << ", " << count_text(static_cast<int64_t>(data.picks.size()), "pick");
+  }
+  if (!data.families.empty()) {
+    std::cout << ", " << data.families.size()
+              << (data.families.size() == 1 ? " family" : " families");
   }
   if (!data.problems.empty()) {
     std::cout << ", " << count_text(static_cast<int64_t>(data.problems.size()), "line")

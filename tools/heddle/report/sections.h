@@ -26,6 +26,10 @@ std::string time_section(const LogData& data);          ///< where tuning's time
 std::string machines_section(const LogData& data);      ///< of a log of several
 std::string picks_section(const LogData& data);         ///< what multi-kernels picked
 
+std::string families_section(const LogData& data);  ///< which kernel runs at which sizes
+
+/// A family as `heddle tune --json` writes it. A User error where the file is none.
+Json read_family(const std::string& path);
 /// The lines of a log of picks. Those that cannot be read are said in `problems`.
 std::vector<PickRow> read_picks(const std::string& path, std::vector<std::string>& problems);
 

@@ -1,0 +1,226 @@
+// What a family of kernels loses against a kernel for each size alone, at sizes that it has not
+// seen: the figures of docs/shape-families.md.
+//
+//   family_sizes                                     # the subjects of that page
+//   family_sizes --tune 30 matmul:1..2048x768x768    # families, and each size alone, are tuned
+//   family_sizes --work softmax:1..8192x768          # on a loaded machine
+//
+// Sizes are drawn at random, with evenly spaced logarithms. At each, the family's pick and the
+// kernel for that size alone take turns. The ratio is of medians: the time of the kernel for one
+// size over the time of the family.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <optional>
+#include <set>
+
+#include "heddle/driver/choose_family.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/search/tune_family.h"
+#include "heddle/support/error.h"
+#include "heddle/support/rng.h"
+#include "peers/interleave.h"
+#include "subjects/family_subject.h"
+#include "subjects/target_text.h"
+
+namespace {
+
+using namespace heddle;
+
+struct Options {
+  std::vector<std::string> subjects = {"matmul:1..2048x768x768", "softmax:1..8192x768",
+                                       "softmax:64x1..8192",
+                                       "conv2d:n=1..32,c=64,h=56,w=56,k=64,r=3,pad=1"};
+  DataType dtype = f32;
+  int threads = 2, sizes = 40, points = 0;
+  uint64_t seed = 1;
+  double tune = 0;       ///< seconds for a size alone; a family has four times as long
+  bool work = false;     ///< processor time of one thread
+  bool generic = false;  ///< all variants, not only the pick
+  std::string at;        ///< sizes, in place of random ones
+};
+
+/// Of one call: the least median of several turns, on the clock or in processor time.
+class Race {
+ public:
+  Race(const Options& o, std::vector<std::function<void()>> runs) : runs_(std::move(runs)) {
+    if (o.work) {
+      by_work();
+      return;
+    }
+    std::vector<peers::TimedCase> cases;
+    for (const auto& run : runs_) cases.push_back({"", run});
+    peers::InterleaveOptions timing;
+    timing.max_rounds = 15;
+    for (const peers::CaseTimes& t : peers::time_interleaved(cases, timing))
+      seconds.push_back(t.median_seconds);
+  }
+  std::vector<double> seconds;
+
+ private:
+  static double now() {
+    std::timespec t{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+  }
+  // The lower quartile: another load on the machine only ever adds.
+  void by_work() {
+    constexpr int kRounds = 21;
+    constexpr double kSample = 2e-3;
+    std::vector<std::vector<double>> samples(runs_.size());
+    for (int round = 0; round < kRounds; ++round) {
+      for (size_t i = 0; i < runs_.size(); ++i) {
+        const double begin = now();
+        double end = begin;
+        int calls = 0;
+        while (end - begin < kSample) runs_[i](), ++calls, end = now();
+        samples[i].push_back((end - begin) / calls);
+      }
+    }
+    for (std::vector<double>& s : samples) {
+      std::sort(s.begin(), s.end());
+      seconds.push_back(s[s.size() / 4]);
+    }
+  }
+  std::vector<std::function<void()>> runs_;
+};
+
+std::vector<std::vector<int64_t>> drawn(const std::vector<Dim>& dims, const Options& o) {
+  std::vector<std::vector<int64_t>> out;
+  if (!o.at.empty()) {
+    for (const std::string& size : CLI::detail::split(o.at, ',')) out.push_back({std::stoll(size)});
+    return out;
+  }
+  Rng rng(o.seed);
+  std::set<std::vector<int64_t>> seen;
+  for (int tries = 0; static_cast<int>(seen.size()) < o.sizes && tries < 50 * o.sizes; ++tries) {
+    std::vector<int64_t> sizes;
+    for (const Dim& d : dims) {
+      const double lo = std::log(static_cast<double>(d.lo())),
+                   hi = std::log(static_cast<double>(d.hi()) + 1);
+      const auto size = static_cast<int64_t>(std::exp(lo + (hi - lo) * rng.uniform_real()));
+      sizes.push_back(std::clamp(size / d.multiple() * d.multiple(), d.lo(), d.hi()));
+    }
+    seen.insert(std::move(sizes));
+  }
+  out.assign(seen.begin(), seen.end());
+  return out;
+}
+
+class Comparison {
+ public:
+  Comparison(const std::string& subject, const Options& o)
+      : o_(o), family_(cli::family_subject(subject, o.dtype)), target_(Target::host()) {
+    target_.cores = o.threads;
+    for (const Tensor& t : family_.args) {
+      if (!t.op()->is_placeholder()) outputs_.push_back(t);
+    }
+  }
+
+  void run() {
+    FamilyOptions options;
+    options.target = target_;
+    options.points = o_.points;
+    if (o_.tune > 0) {
+      TuneOptions tuning;
+      tuning.budget = std::chrono::duration<double>(4 * o_.tune);
+      tuning.target = target_;
+      options.race_seconds = 0.4 * o_.tune;
+      made_ = tune_family(family_.dims, family_.args, options, tuning);
+    } else {
+      made_ = choose_family(family_.dims, family_.args, options);
+    }
+    std::printf("%s\n%s\n%12s %12s %12s %7s  %s\n", family_.subject.c_str(), to_text(made_).c_str(),
+                "size", "alone, us", "family, us", "ratio", "kernel");
+    double logs = 0, worst = 1e300, worst_generic = 1e300;
+    const auto sizes = drawn(family_.dims, o_);
+    for (const std::vector<int64_t>& at : sizes) {
+      const auto [ratio, generic] = compare(at);
+      logs += std::log(ratio);
+      worst = std::min(worst, ratio);
+      worst_generic = std::min(worst_generic, generic);
+    }
+    std::printf("%zu sizes: geometric mean %.3f, worst %.3f", sizes.size(),
+                std::exp(logs / static_cast<double>(sizes.size())), worst);
+    if (o_.generic) std::printf("; generic, worst %.3f", worst_generic);
+    std::printf("\n\n");
+    std::fflush(stdout);
+  }
+
+ private:
+  Kernel alone(const Instance& at) const {
+    if (o_.tune <= 0) return build(create_schedule(at.outputs, target_), at.of(family_.args));
+    TuneOptions tuning;
+    tuning.budget = std::chrono::duration<double>(o_.tune);
+    tuning.target = target_;
+    return build(heddle::tune(at.outputs, tuning).schedule, at.of(family_.args));
+  }
+
+  /// The ratios of the pick, and of the kernel that create_schedule makes for all sizes.
+  std::pair<double, double> compare(const std::vector<int64_t>& sizes) {
+    std::vector<SizeValue> values;
+    std::string text;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      values.emplace_back(family_.dims[i], sizes[i]);
+      text += (i ? "x" : "") + std::to_string(sizes[i]);
+    }
+    const Instance at = at_sizes(outputs_, values);
+    const Kernel one = alone(at);
+    std::vector<NDArray> arrays;
+    for (const Tensor& t : at.of(family_.args)) {
+      arrays.push_back(t.op()->is_placeholder()
+                           ? NDArray::random(t.extents(), t.dtype(), arrays.size() + 1)
+                           : NDArray::zeros(t.extents(), t.dtype()));
+    }
+    std::vector<std::function<void()>> runs = {[&] { one.call(arrays); },
+                                               [&] { made_.kernel.call(arrays); }};
+    if (o_.generic) {
+      if (!generic_) generic_ = build(create_schedule(outputs_, target_), family_.args);
+      runs.emplace_back([&] { generic_->call(arrays); });
+    }
+    const std::vector<double> s = Race(o_, runs).seconds;
+    std::printf("%12s %12.2f %12.2f %7.2f  %s", text.c_str(), s[0] * 1e6, s[1] * 1e6, s[0] / s[1],
+                made_.kernel.picked(arrays).c_str());
+    if (o_.generic) std::printf("  generic %.2f us, %.2f", s[2] * 1e6, s[0] / s[2]);
+    std::printf("\n");
+    std::fflush(stdout);
+    return {s[0] / s[1], o_.generic ? s[0] / s[2] : 1};
+  }
+
+  const Options& o_;
+  cli::FamilySubject family_;
+  Target target_;
+  std::vector<Tensor> outputs_;
+  FamilyResult made_;
+  std::optional<Kernel> generic_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o;
+  std::string dtype = "f32";
+  CLI::App app("Families of kernels against a kernel for each size alone");
+  app.add_option("subject", o.subjects, "subjects with a range, such as matmul:1..2048x768x768");
+  app.add_option("--sizes", o.sizes, "how many sizes are drawn")->capture_default_str();
+  app.add_option("--at", o.at, "these sizes instead: 1,17,300");
+  app.add_option("--seed", o.seed, "of the sizes")->capture_default_str();
+  app.add_option("--points", o.points, "sizes that the family is chosen at; 0: as choose_family");
+  app.add_option("--tune", o.tune, "seconds to tune a size alone; the family has four times that");
+  app.add_option("--threads", o.threads, "threads")->capture_default_str();
+  app.add_option("--dtype", dtype, "type of the elements")->capture_default_str();
+  app.add_flag("--work", o.work, "compare processor time on one thread, for a loaded machine");
+  app.add_flag("--generic", o.generic, "the kernel of create_schedule for all sizes as well");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    o.dtype = cli::dtype_of(dtype);
+    const ScopedThreads threads(o.work ? 1 : o.threads);
+    for (const std::string& subject : o.subjects) Comparison(subject, o).run();
+  } catch (const Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 2;
+  }
+  return 0;
+}

@@ -1,0 +1,68 @@
+#include "driver/family_near.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "heddle/driver/build.h"
+#include "heddle/driver/family.h"
+#include "heddle/support/error.h"
+
+namespace heddle::family {
+namespace {
+
+/// Every size `by` further, where its range allows that; nullopt where nothing changes.
+std::optional<std::vector<SizeValue>> moved(std::vector<SizeValue> at, int64_t by) {
+  bool changed = false;
+  for (SizeValue& v : at) {
+    const int64_t to = std::clamp(v.value + by, v.size->size->lo, v.size->size->hi);
+    changed |= to != v.value;
+    v.value = to;
+  }
+  if (!changed && by != 0) return std::nullopt;
+  return at;
+}
+
+bool uses_matrix_unit(const Schedule& s) {
+  return std::any_of(s.steps().begin(), s.steps().end(),
+                     [](const Step& step) { return step.kind == StepKind::Tensorize; });
+}
+
+bool holds_for_all_sizes(const Schedule& one, const std::vector<Tensor>& outputs) {
+  try {
+    (void)for_all_sizes(one, outputs);
+    return true;
+  } catch (const Error& e) {
+    if (e.kind != ErrorKind::User) throw;
+    return false;
+  }
+}
+
+Target without_matrix_unit(Target target) {
+  for (const char* feature : {"amx-fp16", "amx-bf16", "amx-int8"}) {
+    if (!target.has(feature)) continue;
+    target.features += std::string(target.features.empty() ? "-" : ",-") + feature;
+  }
+  return target;
+}
+
+}  // namespace
+
+NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
+                       const Target& target, const AutoSchedulerOptions& options) {
+  AutoSchedulerOptions own = options;
+  own.use_alternatives = false;
+  const auto choose = [&](const std::vector<SizeValue>& sizes, const Target& t) {
+    return create_schedule(at_sizes(outputs, sizes).outputs, t, own);
+  };
+  for (const int64_t by : {0, -1, 1, -2, 2, -3, 3}) {
+    const std::optional<std::vector<SizeValue>> sizes = moved(at, by);
+    if (!sizes) continue;
+    Schedule one = choose(*sizes, target);
+    const bool tiles = !target.is_cuda() && uses_matrix_unit(one);
+    if (by != 0 && !tiles) continue;
+    if (!tiles || holds_for_all_sizes(one, outputs)) return {*sizes, std::move(one)};
+  }
+  return {at, choose(at, without_matrix_unit(target))};
+}
+
+}  // namespace heddle::family
