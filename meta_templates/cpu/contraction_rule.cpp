@@ -97,11 +97,27 @@ bool blocks_have_batch(const Problem& p, const Choice& choice) {
   return !p.hosts_chain || choice.value("chain_block_rows") == p.rows;
 }
 
-PackVectors packing_of_vectors(const Problem& p, bool panels_allowed) {
+// Whether the rows of the vector operand lie too far apart to be read in place.
+bool has_long_strides(const Problem& p) {
   // kLongRow: bytes of a row from which on the lines of a panel are each on a page of their own.
   // kFewSets: rows of this many bytes map to few sets of L1, which matters where the panel is not
   // in L1 anyway.
   constexpr int64_t kLongRow = 1024, kFewSets = 512;
+  if (!vectors_are_lines(p.target)) {
+    return p.vector_row_bytes > kLongRow ||
+           (p.vector_row_bytes >= kFewSets && p.vector.batch_bytes > p.target.l1d_bytes);
+  }
+  // A tile reads two or more whole lines of a row, so the part of a panel that is in L2 needs no
+  // copy. Rows longer than a page are each on a page of their own, and rows that are multiples of
+  // 256 bytes share sets of the caches, which matters where the panel is not in L1
+  // (docs/decisions/cpu-products.md).
+  constexpr int64_t kPage = 4096, kSharedSets = 256, kVectorsOfTile = 2;
+  const bool in_l1 = 2 * p.depth * kVectorsOfTile * p.target.vector_bytes <= p.target.l1d_bytes;
+  return p.vector_row_bytes > kPage ||
+         (p.vector_row_bytes > kLongRow && p.vector_row_bytes % kSharedSets == 0 && !in_l1);
+}
+
+PackVectors packing_of_vectors(const Problem& p, bool panels_allowed) {
   constexpr int64_t kWorthACopy = 32, kWorthPanels = 16;  // reads of an element
   // With panels all rows are one block. The rows of larger products come from beyond L2 too often
   // (2048).
@@ -110,10 +126,7 @@ PackVectors packing_of_vectors(const Problem& p, bool panels_allowed) {
   if (p.vector.constant) return kPackWhole;
   const int64_t reads = p.rows * p.other_rows;
   if (p.halves()) return reads >= kWorthACopy ? kPackWhole : kAsItLies;
-  const bool long_strides =
-      p.vector_row_bytes > kLongRow ||
-      (p.vector_row_bytes >= kFewSets && p.vector.batch_bytes > p.target.l1d_bytes);
-  if (p.vector_contiguous && !long_strides) return kAsItLies;
+  if (p.vector_contiguous && !has_long_strides(p)) return kAsItLies;
   if (panels_allowed && !p.has_other_rows && reads >= kWorthPanels && reads <= kMostRowsOfPanels)
     return kPackPanels;
   return reads >= kWorthACopy ? kPackWhole : kAsItLies;
@@ -150,7 +163,11 @@ void choose_chain_rows(const Problem& p, const RegisterTile& tile, Choice& choic
 // reduction is cut and results are read again too (docs/decisions/measured-choices.md, "blocks of
 // 2048^3").
 int64_t row_tiles_in_l2(const Problem& p, const RegisterTile& tile) {
-  const int64_t block_bytes = p.target.l2_bytes * (p.depth > kLongReduction ? 6 : 3) / 2;
+  int64_t block_bytes = p.target.l2_bytes * (p.depth > kLongReduction ? 6 : 3) / 2;
+  // Machines of such vectors have a large L2 and a slow L3, so a block must not exceed L2. A vector
+  // operand that stays in L2 leaves less of it to the block and is cheap to read again.
+  if (vectors_are_lines(p.target) && !p.has_other_rows)
+    block_bytes = p.target.l2_bytes / (2 * p.vector.batch_bytes <= p.target.l2_bytes ? 8 : 2);
   const int64_t tile_bytes = std::min(p.depth, kPanelSteps) * p.row.element_bytes * tile.rows;
   return std::max<int64_t>(1, block_bytes / std::max<int64_t>(1, tile_bytes));
 }

@@ -5,21 +5,39 @@
 namespace heddle::meta::cpu {
 namespace {
 
-// Bytes per cycle that a stream from L2 sustains beside the arithmetic (its peak is 32 or 64).
-// Measured, see docs/decisions/cpu-products.md.
-constexpr double kL2BytesPerCycle = 17;
+constexpr int64_t kMostRows = 30, kMostVectors = 4;
+
+// How fast a machine feeds a tile. Measured, see docs/decisions/cpu-products.md.
+struct Feed {
+  // Bytes per cycle that a stream from L2 sustains beside the arithmetic (its peak is 32 or 64).
+  double l2_bytes_per_cycle = 17;
+  // The number of accumulators below which the FMA units wait, and the loss for each one that is
+  // missing. Where a vector is a whole line of memory, each load of the vector operand may wait for
+  // L2, and more accumulators keep the units busy until the line arrives.
+  double accumulators = 0, loss_an_accumulator = 0;
+  // The share of the peak that the loads of a tile allow is most - a_load * (loads per
+  // multiply-add). 14x32 (0.57 loads) reaches 99 %, 4x16 on AVX2 (0.75) 86 to 98 %.
+  double most = 1.08, a_load = 0.12;
+  // The cost of the smallest partial tile at an edge, relative to a whole tile. It has few
+  // accumulators.
+  double least_edge = 0.3;
+};
+constexpr Feed kFeed, kFeedOfLines{.l2_bytes_per_cycle = 20,
+                                   .accumulators = 24,
+                                   .loss_an_accumulator = 0.01,
+                                   .most = 1.092,
+                                   .a_load = 0.2,
+                                   .least_edge = 0.1};
+const Feed& feed_of(const ContractionProblem& p) {
+  const bool shared = p.row.exists && p.row_group > 1;  // not so in a depthwise convolution
+  return shared && vectors_are_lines(p.target) ? kFeedOfLines : kFeed;
+}
+
 // The most steps of a panel. Longer reductions are cut into blocks.
 constexpr int64_t kPanelSteps = 1024;
 // Accumulators for each FMA unit that hide its latency. On a machine with two units, 8 accumulators
 // reach 86 % of the peak and 10 reach 99 %.
 constexpr double kAccumulatorsAnAdder = 5;
-// The share of the peak that the loads of a tile allow is kFeed - kFeedALoad * (loads per
-// multiply-add). 14x32 (0.57 loads) reaches 99 %, 4x16 on AVX2 (0.75) 86 to 98 %.
-constexpr double kFeed = 1.08, kFeedALoad = 0.12;
-// The cost of the smallest partial tile at an edge, relative to a whole tile. It has few
-// accumulators.
-constexpr double kLeastEdge = 0.3;
-constexpr int64_t kMostRows = 30, kMostVectors = 4;
 // A single row reuses nothing, so only longer runs of the vector operand can gain.
 constexpr int64_t kMostVectorsOfOneRow = 12;
 // Where nothing is broadcast (depthwise convolution), more accumulators only displace the weights
@@ -28,13 +46,13 @@ constexpr int64_t kMostAccumulatorsUnshared = 8, kMostVectorsUnshared = 2;
 // Multiply-adds per element below which streaming an operand from memory dominates the time.
 constexpr int64_t kFewUses = 4;
 
-// The useful share of the time, given partial tiles at the edge.
-double edge_share(int64_t extent, int64_t tile) {
+// The useful share of the time, given partial tiles at the edge. `least` is the cost of the
+// smallest partial tile.
+double edge_share(int64_t extent, int64_t tile, double least) {
   const int64_t rest = extent % tile;
   const double cost =
       static_cast<double>((extent - rest) / tile) +
-      (rest ? kLeastEdge + (1 - kLeastEdge) * static_cast<double>(rest) / static_cast<double>(tile)
-            : 0);
+      (rest ? least + (1 - least) * static_cast<double>(rest) / static_cast<double>(tile) : 0);
   return static_cast<double>(extent) / (static_cast<double>(tile) * cost);
 }
 
@@ -53,7 +71,28 @@ bool streams_vectors(const ContractionProblem& p) {
          (p.reuse < kFewUses || p.vector.bytes > p.target.l3_bytes / 6);
 }
 
+// The share of the time in which the FMA units do not wait for one of their results.
+double in_flight(const ContractionProblem& p, double accumulators) {
+  const Feed& feed = feed_of(p);
+  return std::min({1.0, accumulators / (kAccumulatorsAnAdder * p.target.fma_units),
+                   1 - feed.loss_an_accumulator * (feed.accumulators - accumulators)});
+}
+
+// The loss of a tile that needs several passes over the row operand where one is enough, because
+// all columns fit in one tile. The row operand comes from L2 or from beyond.
+double one_pass_share(const ContractionProblem& p, int64_t all_vectors, const RegisterTile& tile) {
+  constexpr double kSecondPass = 0.85;
+  const bool near = p.row.batch_bytes < p.target.l2_bytes / 4;
+  const bool few = p.row.exists && vectors_are_lines(p.target) && all_vectors <= kMostVectors;
+  return few && !near && tile.vectors < all_vectors ? kSecondPass : 1;
+}
+
 }  // namespace
+
+bool vectors_are_lines(const Target& target) {
+  constexpr int64_t kLine = 64;  // bytes
+  return target.vector_bytes >= kLine;
+}
 
 bool fits_registers(const Target& target, const RegisterTile& tile) {
   const bool folded = tile.vectors == 1 && target.vector_bytes >= 64;
@@ -61,11 +100,10 @@ bool fits_registers(const Target& target, const RegisterTile& tile) {
 }
 
 double tile_score(const ContractionProblem& p, int64_t rows, const RegisterTile& tile) {
+  const Feed& machine = feed_of(p);
   const double accumulators = static_cast<double>(tile.rows * tile.vectors);
-  const double in_flight =
-      std::min(1.0, accumulators / (kAccumulatorsAnAdder * p.target.fma_units));
   const double loads = static_cast<double>(tile.rows + tile.vectors) / accumulators;
-  double feed = std::min(1.0, kFeed - kFeedALoad * loads);
+  double feed = std::min(1.0, machine.most - machine.a_load * loads);
   const int64_t all_vectors = ceil_div(p.cols, p.lanes);
   const double lanes_used =
       static_cast<double>(p.cols) / static_cast<double>(all_vectors * p.lanes);
@@ -74,10 +112,11 @@ double tile_score(const ContractionProblem& p, int64_t rows, const RegisterTile&
   if (panel > p.target.l1d_bytes / 2) {
     const double bytes_per_cycle = static_cast<double>(p.target.fma_units * p.target.vector_bytes) /
                                    static_cast<double>(tile.rows);
-    feed *= std::min(1.0, kL2BytesPerCycle / bytes_per_cycle);
+    feed *= std::min(1.0, machine.l2_bytes_per_cycle / bytes_per_cycle);
   }
-  return in_flight * feed * edge_share(rows, tile.rows) * edge_share(all_vectors, tile.vectors) *
-         lanes_used;
+  return in_flight(p, accumulators) * feed * one_pass_share(p, all_vectors, tile) *
+         edge_share(rows, tile.rows, machine.least_edge) *
+         edge_share(all_vectors, tile.vectors, machine.least_edge) * lanes_used;
 }
 
 RegisterTile best_register_tile(const ContractionProblem& p, int64_t most) {

@@ -10,6 +10,9 @@ struct RegisterTile {
   int64_t vectors = 1;  ///< of results, side by side
 };
 
+/// Whether a vector is a whole line of memory, as with AVX-512.
+bool vectors_are_lines(const Target& target);
+
 /// Whether accumulators, one row of the vector operand and one broadcast have registers. A
 /// multiply-add of 512 bits takes a broadcast that is used once from memory.
 bool fits_registers(const Target& target, const RegisterTile& tile);
