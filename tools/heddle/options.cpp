@@ -47,7 +47,7 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
   c->add_flag("--naive", o.naive, "The naive schedule in place of the static choice");
   c->add_flag("--allow-tf32", o.allow_tf32, "Let products of f32 on a GPU round to tf32");
   add_passes(c, o.passes);
-  c->add_flag("--json", o.json, "As JSON");
+  c->add_flag("--json", o.json, "Print JSON");
   c->footer(
       "Examples:\n"
       "  heddle explain matmul:512x512x512\n"
@@ -72,7 +72,7 @@ void add_export(CLI::App& app, ExportOptions& o) {
   c->add_option("--threads", o.threads, "Threads to schedule for (all cores)")
       ->check(CLI::Range(1, 1024));
   c->add_option("--target", o.target,
-                "What to compile for; it need not be here (llvm -mcpu=native)");
+                "Machine to compile for; it may be another one than this (llvm -mcpu=native)");
   c->add_option(
        "--variants", o.variants,
        "Race so many schedules here on random inputs, and export the pick with the others; "
@@ -82,9 +82,9 @@ void add_export(CLI::App& app, ExportOptions& o) {
       ->check(CLI::Range(0.1, 3600.0));
   add_passes(c, o.passes);
   c->footer(
-      "The schedule is the best record's where there is one (`heddle records why`), else the\n"
+      "The schedule is that of the best record (`heddle records why`). Without a record it is the\n"
       "static choice.\n"
-      "Whoever loads the kernel is told which CPU features it lacks, before any of it runs.\n"
+      "Loading the kernel on a CPU that lacks some of its features is an error that names them.\n"
       "Examples:\n"
       "  heddle export matmul:512x512x512 -o out/matmul\n"
       "  heddle export softmax:197x768 -o softmax --target \"llvm -mcpu=haswell\" --threads 4\n"
@@ -117,7 +117,7 @@ void add_bench(CLI::App& app, BenchOptions& o) {
   c->add_flag("--ranked", o.ranked,
               "Also the schedule that the shipped cost model ranks best, without measuring");
   c->add_option("--naive-limit", o.naive_limit_s,
-                "Leave it out where it would take longer than these seconds (10)")
+                "Leave the naive schedule out where it would take more seconds than this (10)")
       ->check(CLI::Range(0.0, 36000.0));
   c->add_option("--json", o.json,
                 "Write the results to this file too; -: to standard output, and the tables to "
@@ -139,14 +139,15 @@ void add_selftest(CLI::App& app, SelftestOptions& o) {
               "Run GPU kernels in the emulator, which also finds races and missing barriers");
   c->add_option("--count", o.count, "Pairs of a declaration and a schedule (500)")
       ->check(CLI::Range(1, INT_MAX));
-  c->add_option("--seed", o.seed, "Of the first pair; the next ones count up (1)");
-  c->add_option("--only", o.only, "Only declarations whose text has this, such as matmul");
+  c->add_option("--seed", o.seed, "Seed of the first pair; each next pair adds 1 (1)");
+  c->add_option("--only", o.only, "Only declarations whose text contains this, such as matmul");
   c->add_flag(
       "-v,--verbose", o.verbose,
       "Print every pair, the kernels of those that fail, and the choices that were covered");
   c->footer(
-      "The last line says how many pairs passed. Exit status 1: some did not; each has a command "
-      "that runs it alone.\n"
+      "The last line says how many pairs passed. Exit status 1: some pairs failed; for each of "
+      "them a "
+      "command is printed that runs it alone.\n"
       "Examples:\n"
       "  heddle selftest --target cuda\n"
       "  heddle selftest --target \"cuda -gpu=a100\" --emulate --count 1000 --seed 7\n"
@@ -176,7 +177,7 @@ void add_run(CLI::App& app, RunOptions& o) {
   c->add_option("--target", o.target, "Machine to run on (llvm -mcpu=native)");
   c->add_option("--time", o.seconds, "Seconds of timing; 0: none (1)")
       ->check(CLI::Range(0.0, 3600.0));
-  c->add_option("--seed", o.seed, "Of random inputs (1)");
+  c->add_option("--seed", o.seed, "Seed of the random inputs (1)");
   c->add_option("--sizes", o.sizes,
                 "Sizes of a range to run at: 1,17,512; of two ranges: 8x32,64x1 (both ends and a "
                 "middle)")
@@ -229,19 +230,21 @@ void add_profile(CLI::App& app, ProfileOptions& o) {
 }
 
 void add_onnx(CLI::App& app, OnnxListOptions& o) {
-  CLI::App* c = app.add_subcommand("onnx", "Show what is known of ONNX");
-  c->add_flag("--coverage", o.coverage, "Which operators are supported, and which are not");
+  CLI::App* c = app.add_subcommand("onnx", "Show which parts of ONNX are supported");
+  c->add_flag("--coverage", o.coverage,
+              "List the operators that are supported, and those that are not");
   c->footer("Example: heddle onnx --coverage");
 }
 
 void add_worker(CLI::App& app) {
-  CLI::App* c = app.add_subcommand("worker", "Compile and time candidates for whoever asks");
+  CLI::App* c =
+      app.add_subcommand("worker", "Compile and time candidates that arrive on the standard input");
   c->footer(
       "Reads requests from the standard input and answers on the standard output, in frames that\n"
       "src/measure/worker_protocol.h describes, until the input ends. `heddle tune` starts "
       "workers\n"
       "of its own; this is for tuners that run elsewhere.\n"
-      "Exit status 2: what arrived was no request.\n"
+      "Exit status 2: the input was not a valid request.\n"
       "Example: heddle worker < requests > answers");
 }
 

@@ -21,14 +21,15 @@ class HeuristicCommands {
   void add_collect() {
     CLI::App* c = add("collect", "Measure every choice of a heuristic on problems drawn at random");
     name(c);
-    c->add_option("--log", o_.logs, "Lines go here; what is here already is not measured again")
+    c->add_option("--log", o_.logs,
+                  "The log to append to; problems that it holds are not measured again")
         ->required()
         ->expected(1);
     c->add_option("--budget", o_.budget, "How long: 90, 90s, 2m, 1h30m (10m)");
     c->add_option("--problems", o_.problems, "Stop after so many problems (when the time is up)")
         ->check(CLI::Range(1, INT_MAX));
     c->add_option("--seed", o_.seed,
-                  "Of the problems; collectors side by side need different ones (1)");
+                  "Seed of the problems; collectors that run side by side need different ones (1)");
     c->add_option("--threads", o_.threads, "Threads of the kernels (all cores)")
         ->check(CLI::Range(1, 1024));
     c->add_option(
@@ -42,7 +43,7 @@ class HeuristicCommands {
     c->footer(
         "Each problem is one line of the log, written when all its choices are measured. Ctrl-C "
         "and "
-        "even kill -9 lose only the one at hand; the same command goes on from there.\n"
+        "even kill -9 lose only the current problem; the same command continues from the log.\n"
         "Exit status 0: there are problems in the log; 1: none could be measured; 2: bad input; "
         "130: stopped by Ctrl-C.\n"
         "Examples:\n"
@@ -55,13 +56,13 @@ class HeuristicCommands {
 
   void add_train() {
     CLI::App* c =
-        add("train", "Grow a tree from logs, and tell what it is worth on problems not shown");
+        add("train", "Train a tree on logs, and evaluate it on problems left out of training");
     name(c);
     logs(c);
     c->add_option("--records", o_.records, "Logs of `heddle tune` as well")
         ->allow_extra_args(false);
     c->add_option("-o,--out", o_.out, "The tree (KIND-CHIP.NAME.tree)");
-    c->add_option("--seed", o_.seed, "Of the folds (1)");
+    c->add_option("--seed", o_.seed, "Seed of the folds (1)");
     json(c);
     c->footer(
         "In a folder that HEDDLE_TOPHUB names, the tree answers from then on.\n"
@@ -72,12 +73,13 @@ class HeuristicCommands {
   }
 
   void add_eval() {
-    CLI::App* c = add("eval", "Tell what trees are worth beside the rule and the best choice");
+    CLI::App* c = add("eval", "Compare trees with the rule and with the best choice");
     name(c);
     logs(c);
-    c->add_option("--tree", o_.tree,
-                  "This tree, which was not trained on the logs (one for each fold)");
-    c->add_option("--seed", o_.seed, "Of the folds (1)");
+    c->add_option(
+        "--tree", o_.tree,
+        "A tree that was not trained on the logs (default: one is trained for each fold)");
+    c->add_option("--seed", o_.seed, "Seed of the folds (1)");
     json(c);
     c->footer(
         "Without --tree, trees are trained on four fifths of the problems and answer the rest, "
@@ -98,7 +100,7 @@ class HeuristicCommands {
   }
 
   void add_explain() {
-    CLI::App* c = add("explain", "Tell how a tree comes to its answer for a subject");
+    CLI::App* c = add("explain", "Show how a tree comes to its answer for a subject");
     name(c);
     c->add_option("subject", o_.subject, "Such as matmul:512x512x512; see `heddle list`")
         ->required();
@@ -125,7 +127,7 @@ class HeuristicCommands {
   void name(CLI::App* c) {
     c->add_option("name", o_.name, "The heuristic; see `heddle heuristic list`")->required();
   }
-  void json(CLI::App* c) { c->add_flag("--json", o_.json, "As JSON"); }
+  void json(CLI::App* c) { c->add_flag("--json", o_.json, "Print JSON"); }
 
   CLI::App& app_;
   HeuristicOptions& o_;
@@ -135,7 +137,7 @@ class HeuristicCommands {
 
 void add_heuristic(CLI::App& app, HeuristicOptions& o) {
   CLI::App* heuristic =
-      app.add_subcommand("heuristic", "Learn the static choice of this machine, and look at it");
+      app.add_subcommand("heuristic", "Learn the static choices for this machine, and show them");
   heuristic->require_subcommand(1);
   HeuristicCommands commands(*heuristic, o);
   commands.add_list();

@@ -18,7 +18,7 @@ void add_tune(CLI::App& app, TuneRequest& o) {
       ->allow_extra_args(false);
   c->add_option("--budget", o.budget, "How long: 90, 90s, 2m, 1h30m (60s)");
   c->add_option("--log", o.log,
-                "Records go here, and what is here already is built upon "
+                "The log of records to append to; tuning continues from the records that it holds "
                 "(heddle-SUBJECT.jsonl)");
   c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
       ->check(CLI::Range(1, 1024));
@@ -39,7 +39,7 @@ void add_tune(CLI::App& app, TuneRequest& o) {
                 "local (this machine)");
   c->add_option("--fleet-device", o.fleet_device,
                 "The devices' name in the cluster (cpu:CHIP or gpu:CHIP of the target)");
-  c->add_option("--seed", o.seed, "Of the search (0)");
+  c->add_option("--seed", o.seed, "Seed of the search (0)");
   c->add_option("--policy", o.policy, "evolutionary or random (evolutionary)");
   c->add_option("--model", o.model, "xgboost, random, or the file of a saved model (xgboost)");
   c->add_flag("--no-warm-start", o.no_warm_start, "Take nothing from the shipped records");
@@ -48,7 +48,7 @@ void add_tune(CLI::App& app, TuneRequest& o) {
                 "standard error");
   c->add_flag("-q,--quiet", o.quiet, "Print nothing but errors");
   c->footer(
-      "On a terminal a table shows how it goes (> the task at work, = nothing left to try), "
+      "On a terminal a table shows how it goes (> the current task, = nothing left to try), "
       "elsewhere a line now and then.\n"
       "Ctrl-C stops with the best so far; a second one at once. What was measured is on disk in "
       "either case, and the same command goes on from there.\n"
@@ -69,22 +69,24 @@ void add_tune(CLI::App& app, TuneRequest& o) {
 void add_fleet(CLI::App& app, FleetRequest& o) {
   CLI::App* c = app.add_subcommand("fleet", "Machines that tune together, through Ray");
   c->require_subcommand(1);
-  CLI::App* up = c->add_subcommand("up", "Make this machine a fleet of its own, to try it");
-  up->add_option("--device", o.devices, "What it measures: cpu:znver3=1 (its CPU, and its GPUs)");
+  CLI::App* up = c->add_subcommand("up", "Start a fleet on this machine alone, to try it");
+  up->add_option("--device", o.devices,
+                 "Devices that it offers: cpu:znver3=1 (its CPU and its GPUs)");
   up->callback([&o] { o.command = "up"; });
   CLI::App* status = c->add_subcommand("status", "Show the nodes of a fleet");
   status->add_option("--address", o.address, "ray://host:port, host:port or auto (auto)");
   status->callback([&o] { o.command = "status"; });
   c->footer(
-      "Needs a Python with Ray, python3 or what HEDDLE_PYTHON names; docs/fleet.md says how nodes\n"
-      "join. One machine needs none of it: `heddle tune` alone uses all of it.\n"
+      "It needs a Python with Ray: python3, or the program that HEDDLE_PYTHON names. "
+      "docs/fleet.md\n"
+      "describes how nodes join. On a single machine `heddle tune` needs no fleet.\n"
       "Examples:\n"
       "  heddle fleet up\n"
       "  heddle tune matmul:512x512x512 --fleet auto");
 }
 
 void add_report(CLI::App& app, ReportRequest& o) {
-  CLI::App* c = app.add_subcommand("report", "Draw what tuning logs hold, as one HTML file");
+  CLI::App* c = app.add_subcommand("report", "Draw tuning logs as one HTML file");
   c->add_option("logs", o.logs, "Logs of `heddle tune`");
   c->add_option("--picks", o.picks,
                 "A log of picks of multi-kernels (HEDDLE_PICK_LOG), repeated; logs of tuning may "
@@ -94,15 +96,17 @@ void add_report(CLI::App& app, ReportRequest& o) {
                 "What `heddle tune` or `heddle explain` wrote with --json of a range of sizes, "
                 "repeated: which kernel runs at which sizes")
       ->allow_extra_args(false);
-  c->add_option("-o,--output", o.output, "Write it here; -: to standard output (report.html)");
+  c->add_option("-o,--output", o.output, "File to write; -: standard output (report.html)");
   c->add_option("--calls", o.calls,
                 "How often a network calls a task, repeated: matmul:512x512x512=3 (else what the "
                 "records say)")
       ->allow_extra_args(false);
   c->add_flag("--ceilings", o.ceilings, "Measure this machine's ceilings for the roofline");
-  c->add_option("--peak", o.peak_gflops, "Or say them: GFLOP/s of multiply-adds")
+  c->add_option("--peak", o.peak_gflops,
+                "Use this peak of multiply-adds in place of a measured one, in GFLOP/s")
       ->check(CLI::PositiveNumber);
-  c->add_option("--bandwidth", o.bandwidth_gb, "... and GB/s of memory")
+  c->add_option("--bandwidth", o.bandwidth_gb,
+                "Use this bandwidth of memory in place of a measured one, in GB/s")
       ->check(CLI::PositiveNumber);
   c->footer(
       "The file needs nothing else: no scripts, no network.\n"
@@ -124,20 +128,20 @@ class RecordsCommands {
   void add_those_that_show() {
     CLI::App* list = add("list", "Show records");
     files(list, false);
-    list->add_option("--subject", o_.filter, "Only those whose subject contains this");
-    list->add_flag("--json", o_.json, "As JSON");
+    list->add_option("--subject", o_.filter, "Only records whose subject contains this");
+    list->add_flag("--json", o_.json, "Print JSON");
     list->footer("Example: heddle records list dense.jsonl --subject matmul");
 
     CLI::App* best =
         add("best", "Show the best record of each declaration and target, or write them");
     files(best, false);
     out(best, false);
-    best->add_flag("--json", o_.json, "As JSON");
+    best->add_flag("--json", o_.json, "Print JSON");
     best->footer("Example: heddle records best dense.jsonl conv.jsonl -o best.jsonl");
   }
 
   void add_those_that_write() {
-    CLI::App* merge = add("merge", "Put logs together; what is there twice is kept once");
+    CLI::App* merge = add("merge", "Merge logs; equal records are kept once");
     files(merge, true);
     out(merge, true);
     merge->footer("Example: heddle records merge a.jsonl b.jsonl -o all.jsonl");
@@ -145,7 +149,8 @@ class RecordsCommands {
     CLI::App* prune = add("prune", "Keep the best records of each declaration and target");
     files(prune, true);
     out(prune, true);
-    prune->add_option("--keep", o_.keep, "How many of each")
+    prune
+        ->add_option("--keep", o_.keep, "Number of records to keep for each declaration and target")
         ->required()
         ->check(CLI::Range(1, 1 << 30));
     prune->footer("Example: heddle records prune dense.jsonl --keep 10 -o dense.jsonl");
@@ -155,8 +160,8 @@ class RecordsCommands {
     out(upgrade, true);
     upgrade->footer("Example: heddle records upgrade old.jsonl -o new.jsonl");
 
-    CLI::App* train =
-        add("train", "Train a cost model, and tell how well it orders records it was not shown");
+    CLI::App* train = add(
+        "train", "Train a cost model, and report how well it ranks records left out of training");
     files(train, true);
     out(train, true);
     train->footer("Example: heddle records train *.jsonl -o tophub/llvm-znver3.model");
@@ -200,7 +205,7 @@ class RecordsCommands {
 }  // namespace
 
 void add_records(CLI::App& app, RecordsOptions& o) {
-  CLI::App* records = app.add_subcommand("records", "Look at and tidy up logs of measurements");
+  CLI::App* records = app.add_subcommand("records", "Show, merge and prune logs of measurements");
   records->require_subcommand(1);
   RecordsCommands commands(*records, o);
   commands.add_those_that_show();
@@ -221,21 +226,21 @@ void add_picks(CLI::App& app, PicksOptions& o) {
     CLI::App* sub = c->add_subcommand(name, what);
     sub->callback([&o, name] { o.command = name; });
     sub->add_option("--store", o.folder, "The store's folder (HEDDLE_PICKS, or in the cache)");
-    sub->add_flag("--json", o.json, "As JSON");
+    sub->add_flag("--json", o.json, "Print JSON");
     return sub;
   };
   CLI::App* list = add("list", "Show the picks, the latest first");
-  list->add_option("--kernel", o.filter, "Only those of kernels whose name contains this");
+  list->add_option("--kernel", o.filter, "Only picks of kernels whose name contains this");
   list->footer("Example: heddle picks list --kernel softmax");
   CLI::App* why = add("why", "Show the evidence of a pick: the times of all variants");
   why->add_option("key", o.key, "The beginning of its key, as `heddle picks list` shows")
       ->required();
   why->footer("Example: heddle picks why 3f2a");
-  CLI::App* forget = add("forget", "Remove picks, which are then measured anew");
+  CLI::App* forget = add("forget", "Remove picks, so that the next call measures again");
   forget->add_option("key", o.key, "The beginning of a key");
   forget->add_flag("--stale", o.stale,
-                   "Those that are not valid here: of another build or machine");
-  forget->add_flag("--all", o.all, "All");
+                   "Remove picks that are not valid here: those of another build or machine");
+  forget->add_flag("--all", o.all, "Remove all picks");
   forget->footer(
       "Examples:\n"
       "  heddle picks forget 3f2a\n"
