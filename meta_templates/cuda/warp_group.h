@@ -1,4 +1,5 @@
-// Products of matrices by warp groups (wgmma) from tiles that TMA loads: Hopper, 16-bit floats.
+// Products of matrices by warp groups (wgmma) from tiles that TMA loads: Hopper; 16-bit floats,
+// tf32 and bytes.
 #pragma once
 
 #include <vector>
@@ -19,8 +20,12 @@ struct WarpGroupTile {
   int64_t rows() const { return 64 * tiles * groups; }
 };
 
-/// Whether wgmma and TMA take the product as it is: two plain operands of 16 bits whose rows in
-/// memory are multiples of 16 bytes, over a depth of several tiles.
+/// Elements of a row of a box (128 bytes), of operands of which `pack` fill 32 bits.
+inline constexpr int64_t group_box_row(int64_t pack) { return 32 * pack; }
+
+/// Whether wgmma and TMA take the product as it is: two plain operands whose rows in memory are
+/// multiples of 16 bytes, over a depth of several tiles. Operands other than 16-bit floats must lie
+/// along the depth: a wgmma of theirs has no other form.
 bool takes_warp_groups(const TensorCoreShape& shape, const Gpu& gpu);
 
 /// Cycles of the whole product with tile `t`.

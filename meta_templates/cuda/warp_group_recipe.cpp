@@ -1,7 +1,7 @@
 // clang-format off
 //   for tiles of rows x columns (persistent blockIdx.x):      64*group_tiles*groups x group_cols
 //     C.local[..] = 0                                         registers of the warp groups
-//     for k_tile of 64 steps:                                 `group_stages` tiles under way
+//     for k_tile of 128 bytes:                                `group_stages` tiles under way
 //       A.tile, B.tile = a box of each operand                shared memory, by TMA
 //       for groups (threadIdx.z): for 4 warps (threadIdx.y):
 //         for 4 steps: for 64-row tiles: wgmma                unrolled
@@ -15,7 +15,8 @@
 namespace heddle::meta {
 namespace {
 
-constexpr int64_t kLaneRows = 16, kGroupWarps = 4, kGroupRows = 64, kBoxRow = 64, kStep = 16;
+constexpr int64_t kLaneRows = 16, kGroupWarps = 4, kGroupRows = 64;
+constexpr int64_t kBoxLines = 64;  // of a box whose rows run across the depth (16-bit floats)
 
 class Recipe {
  public:
@@ -37,7 +38,7 @@ class Recipe {
       tiles_.push_back(t_.stage(operand->producer).cache_read({anchor}));
     StageRef sum = anchor.pad({{anchor.axis(axes.m), kGroupRows, knobs_.group_tiles, knobs_.groups},
                                {anchor.axis(axes.v), knobs_.group_cols},
-                               {anchor.reduce_axis(0), kBoxRow}});
+                               {anchor.reduce_axis(0), group_box_row(shape_.pack())}});
     if (g_.output_stage != g_.anchor) anchor.compute_inline();
     return sum;
   }
@@ -93,8 +94,8 @@ class Recipe {
     const Rows rows = cut_rows(acc);
     auto [col_block, col] =
         acc.split(acc.axis(shape_.axes().v), knobs_.group_cols, TailStrategy::PredicateStores);
-    auto [k_tile, k_in] = acc.split(acc.reduce_axis(0), kBoxRow);
-    auto [step, k] = acc.split(k_in, kStep);
+    auto [k_tile, k_in] = acc.split(acc.reduce_axis(0), group_box_row(shape_.pack()));
+    auto [step, k] = acc.split(k_in, shape_.mma_k());
     std::vector<Loop> order = outer_axes(acc);
     order.insert(order.end(),
                  {col_block, k_tile, rows.group_rows, rows.warp, step, rows.tile, rows.in, col, k});
@@ -139,11 +140,11 @@ class Recipe {
       tile.tensorize(line);
       return;
     }
-    dims.insert(
-        dims.end(),
-        {{layout.line_dim, kBoxRow, 0}, {layout.depth_dim, 1, 0}, {layout.line_dim, 1, kBoxRow}});
+    dims.insert(dims.end(), {{layout.line_dim, kBoxLines, 0},
+                             {layout.depth_dim, 1, 0},
+                             {layout.line_dim, 1, kBoxLines}});
     tile.layout(dims);
-    auto [box, in] = tile.split(line, kBoxRow, TailStrategy::PredicateStores);
+    auto [box, in] = tile.split(line, kBoxLines, TailStrategy::PredicateStores);
     order.insert(order.end(), {box, depth, in});
     tile.reorder(order);
     tile.unroll(box);
@@ -160,17 +161,16 @@ class Recipe {
 }  // namespace
 
 bool takes_warp_groups(const TensorCoreShape& shape, const Gpu& gpu) {
-  constexpr int64_t kSixteenBytes = 8;  // elements
   constexpr size_t kMostDims = 5;
   constexpr int kFewestThreads = 256;  // threads: a warp group that loads, one that multiplies
-  if (!gpu.has_wgmma() || gpu.threads_per_block < kFewestThreads || shape.view() ||
-      shape.pack() != 2)
-    return false;
-  if (shape.axes().depth <= kBoxRow) return false;  // a single tile needs no ring
+  if (!gpu.has_wgmma() || gpu.threads_per_block < kFewestThreads || shape.view()) return false;
+  // A single tile needs no ring.
+  if (shape.axes().depth <= group_box_row(shape.pack())) return false;
   for (size_t o = 0; o < 2; ++o) {
     const Access& a = o == 0 ? *shape.axes().row : *shape.axes().vector;
-    if (shape.layout(o).vector < kSixteenBytes || a.tensor.extents().size() > kMostDims)
-      return false;
+    const bool sixteen_bytes = shape.layout(o).vector >= 4 * shape.pack();
+    if (!sixteen_bytes || a.tensor.extents().size() > kMostDims) return false;
+    if (shape.pack() != 2 && !shape.lies_along_depth(o)) return false;
   }
   return true;
 }

@@ -7,7 +7,8 @@
 namespace heddle::meta {
 namespace {
 
-constexpr int64_t kGroupRows = 64, kBoxRow = 64;  // rows of a wgmma; elements of a row of a box
+constexpr int64_t kGroupRows = 64,
+                  kBoxRow = 64;  // rows of a wgmma; 16-bit elements of a row of a box
 constexpr int64_t kRowBytes = 128, kGroupThreads = 128;
 // Bytes of shared memory besides the tiles: barriers and alignment.
 constexpr int64_t kOtherBytes = 2048;
@@ -16,7 +17,7 @@ constexpr int64_t kMostAccumulators = 208;
 
 // ---- the model of an SM, from Hopper's data sheet ----
 
-// Per cycle of an SM: multiply-adds, bytes of shared memory, bytes of L2.
+// Per cycle of an SM: multiply-adds of 16-bit floats, bytes of shared memory, bytes of L2.
 constexpr double kMultiplies = 2048, kSharedBytes = 128, kL2Bytes = 40;
 // Cycles of the first loads, and elements stored per cycle. Nothing overlaps with either.
 constexpr double kFillCycles = 1500, kStoresPerCycle = 20;
@@ -90,7 +91,8 @@ double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t) {
   const double share = std::min(1.0, kSharedBytes / shared);
   const double products = r * c * kBoxRow / kMultiplies / share,
                loads = (r + c) * kRowBytes / kL2Bytes;
-  const double steps = static_cast<double>(ceil_div(p.depth, kBoxRow));
+  // A step is 128 bytes of the depth, which take the same time in every type.
+  const double steps = static_cast<double>(ceil_div(p.depth, group_box_row(p.pack)));
   const double tiles =
       static_cast<double>(ceil_div(p.rows, t.rows()) * ceil_div(p.cols, t.cols) * p.batch);
   const double rounds = std::ceil(tiles / static_cast<double>(p.gpu.sms));

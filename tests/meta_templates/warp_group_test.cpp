@@ -23,12 +23,14 @@ AutoSchedulerOptions options() {
   AutoSchedulerOptions o;
   o.use_records = false;
   o.use_alternatives = false;
+  o.allow_tf32 = true;
   return o;
 }
 
 struct Form {
   DataType type = bf16;
   bool transpose_a = false, transpose_b = false;
+  DataType other = type;  ///< of B
 };
 
 selftest::RandomProgram product(const Form& f, int64_t m, int64_t n, int64_t k, int64_t batch = 0) {
@@ -41,7 +43,7 @@ selftest::RandomProgram product(const Form& f, int64_t m, int64_t n, int64_t k, 
     return s;
   };
   p.inputs = {placeholder(shape(f.transpose_a, m, k), f.type, "A"),
-              placeholder(shape(f.transpose_b, k, n), f.type, "B")};
+              placeholder(shape(f.transpose_b, k, n), f.other, "B")};
   p.outputs = {ops::matmul(p.inputs[0], p.inputs[1], f.transpose_a, f.transpose_b)};
   p.text = to_string(f.type) + (f.transpose_a ? " T" : " N") + (f.transpose_b ? "T " : "N ") +
            std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
@@ -73,7 +75,7 @@ Schedule schedule(const selftest::RandomProgram& p, const Knobs& knobs,
 std::string check(const selftest::RandomProgram& p, const Knobs& knobs) {
   SCOPED_TRACE(p.text);
   const Schedule s = schedule(p, knobs);
-  const selftest::Case want(p, 3);
+  const selftest::Case want(p, 3, s.options().allow_tf32);
   const std::vector<NDArray> arrays = want.fresh_arrays();
   selftest::emulated(5)(s, p.args(), arrays);
   EXPECT_EQ(want.difference(arrays), "");
@@ -94,6 +96,31 @@ TEST(WarpGroups, EveryTile) {
   EXPECT_THAT(check(product({}, 200, 136, 200), {2, 2, 128, 2}), HasSubstr("wgmma.m64n128k16"));
   check(product({bf16, true, false}, 136, 264, 72), {1, 2, 256, 4});
   check(product({f16, false, true}, 328, 104, 72), {2, 1, 96, 3});
+}
+
+// Bytes, and f32 as tf32: operands lie along the depth, of which a step of the loop takes 128
+// bytes.
+TEST(WarpGroups, BytesAndTf32) {
+  for (const auto& [a, b] : {std::pair{i8, i8}, {u8, u8}, {i8, u8}, {u8, i8}}) {
+    EXPECT_THAT(check(product({a, false, true, b}, 72, 88, 272), {}), HasSubstr("wgmma.m64n64k32"));
+  }
+  const Form tf32{f32, false, true};
+  EXPECT_THAT(check(product(tf32, 72, 88, 68), {}), HasSubstr("wgmma.m64n64k8"));
+  check(product(tf32, 200, 136, 100), {2, 2, 96, 2});
+  check(product({u8, false, true, i8}, 200, 168, 400), {2, 1, 160, 2});
+  check(product({i8, false, true}, 40, 72, 144, 3), {});
+}
+
+// A wgmma of bytes or tf32 has no form for operands that lie across the depth.
+TEST(WarpGroups, OtherTypesAcrossTheDepthStayWithMmaSync) {
+  const AutoSchedulerOptionsScope scope(options());
+  for (const DataType type : {i8, f32}) {
+    for (const auto& [ta, tb] : {std::pair{false, false}, {true, true}, {true, false}}) {
+      const selftest::RandomProgram p = product({type, ta, tb}, 512, 512, 512);
+      const Template t = make_template(ComputeDag(p.outputs), h200());
+      EXPECT_EQ(t.knob_index("unit"), -1) << p.text;
+    }
+  }
 }
 
 TEST(WarpGroups, ATileThatIsMostlyBeyondTheEndIsRefused) {
@@ -134,6 +161,8 @@ TEST(WarpGroups, AreChosenForLargeProductsThatTmaTakes) {
   };
   EXPECT_THAT(text(product({}, 4096, 4096, 4096)), HasSubstr("wgmma."));
   EXPECT_THAT(text(product({f16, true, true}, 8192, 8192, 8192)), HasSubstr("wgmma."));
+  EXPECT_THAT(text(product({i8, false, true}, 4096, 4096, 4096)), HasSubstr("wgmma."));
+  EXPECT_THAT(text(product({f32, false, true}, 4096, 4096, 4096)), HasSubstr("wgmma."));
   // Rows of 1031 elements are no multiple of 16 bytes.
   EXPECT_THAT(text(product({}, 4096, 4096, 1031)), Not(HasSubstr("wgmma.")));
   EXPECT_THAT(text(product({}, 16, 64, 4096)), Not(HasSubstr("wgmma.")));
@@ -143,7 +172,10 @@ TEST(WarpGroups, CompileWithoutWarnings) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
   for (const auto& [form, knobs] : {std::pair<Form, Knobs>{{bf16, false, false}, {1, 2, 256, 4}},
                                     {{f16, true, true}, {2, 2, 128, 3}},
-                                    {{bf16, true, false}, {1, 1, 128, 4}}}) {
+                                    {{bf16, true, false}, {1, 1, 128, 4}},
+                                    {{f32, false, true}, {1, 2, 160, 4}},
+                                    {{i8, false, true}, {1, 2, 256, 4}},
+                                    {{u8, false, true, i8}, {2, 1, 96, 3}}}) {
     const selftest::RandomProgram p = product(form, 512, 512, 512);
     const cuda::Cubin cubin =
         cuda::compile_cuda(emit_cuda(lower_gpu(schedule(p, knobs), p.args())), "sm_90a");

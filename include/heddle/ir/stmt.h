@@ -260,7 +260,7 @@ struct TileOp : StmtNode {
   const std::vector<TileOperand> operands;
   const int m, n,
       k;  ///< Mma: 16 x 8 x 16 (f16, bf16), 16 x 8 x 8 (tf32: f32 operands), 16 x 8 x 32 (i8);
-          ///< GroupMma: 64 x 8..256 x 16
+          ///< GroupMma: 64 x 8..256 x 16, 8 (tf32) or 32 (i8)
   const int count;        ///< LoadMatrix: 1, 2 or 4 matrices; RoundTf32: registers
   const bool transposed;  ///< LoadMatrix: each 8x8 matrix of 16-bit elements is transposed
 };

@@ -22,7 +22,7 @@ namespace heddle::cuda {
 /// dimension, swizzled; elements beyond the ends are zero.
 struct TensorMap {
   int buffer = 0;                   ///< like Launch::buffers
-  int element_bytes = 2;            ///< 2, or 4
+  int element_bytes = 2;            ///< 1, 2, or 4: f32, which is rounded to tf32
   std::vector<std::int64_t> shape;  ///< at most five extents, outermost first; row-major
   int row_dim = 0;                  ///< the dimension that the rows of a box run along
   std::int64_t rows = 1;            ///< of a box, at most 256

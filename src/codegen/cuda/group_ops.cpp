@@ -33,8 +33,9 @@ void KernelWriter::group_op(const TileOp& t) {
     case TileOpKind::GroupMma: return group_mma(t);
     case TileOpKind::GroupWait:
       begin({t.operands[0].index});
-      before(prelude_.use("wgmma_wait") + "<" + std::to_string(t.k) + ", " +
-             std::to_string(t.count) + ">(" + tile_operand(t.operands[0]).s + ");");
+      before(prelude_.use(t.operands[0].buffer->dtype == i32 ? "wgmma_wait_s32" : "wgmma_wait") +
+             "<" + std::to_string(t.k) + ", " + std::to_string(t.count) + ">(" +
+             tile_operand(t.operands[0]).s + ");");
       return flush();
     case TileOpKind::BarrierInit: return on_barrier("barrier_init", ", " + std::to_string(t.count));
     case TileOpKind::BarrierExpect:
@@ -73,7 +74,7 @@ void KernelWriter::bulk_load(const TileOp& t) {
 void KernelWriter::group_mma(const TileOp& t) {
   const TileOperand &d = t.operands.at(0), &a = t.operands.at(1), &b = t.operands.at(2);
   begin({d.index, a.index, b.index});
-  const std::string name = prelude_.use(wgmma_name(t.n, to_string(a.buffer->dtype)));
+  const std::string name = prelude_.use(wgmma_name(t.n, a.buffer->dtype, b.buffer->dtype));
   const std::string to = tile_operand(d).s, left = shared_operand(a), right = shared_operand(b);
   before(name + "<" + std::to_string(t.count & 1) + ", " + std::to_string(t.count >> 1) + ">(" +
          to + ", " + left + ", " + right + ");");

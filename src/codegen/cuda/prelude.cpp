@@ -417,6 +417,14 @@ $ void wgmma_wait(float* d) {
     for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i]) :: "memory");
   }
 })"},
+    {"wgmma_wait_s32", "", true, R"(template <int kPending, int kCount>
+$ void wgmma_wait_s32(int* d) {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+  if (kPending == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(d[i]) :: "memory");
+  }
+})"},
     {"give_registers", "", true, R"(template <int kLeft>
 $ void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kLeft));

@@ -1,10 +1,37 @@
 #include "codegen/cuda/wgmma_text.h"
 
+#include "heddle/support/error.h"
+
 namespace heddle::cuda {
 namespace {
 
 constexpr int kMostColumns = 256;
-constexpr const char* kTypes[] = {"f16", "bf16"};
+
+// What one wgmma multiplies: PTX's names of both types and of the accumulators, and the steps of k.
+struct Types {
+  const char *a, *b, *d;
+  int steps;
+};
+constexpr Types kTypes[] = {{"f16", "f16", "f32", 16},  {"bf16", "bf16", "f32", 16},
+                            {"tf32", "tf32", "f32", 8}, {"s8", "s8", "s32", 32},
+                            {"s8", "u8", "s32", 32},    {"u8", "s8", "s32", 32},
+                            {"u8", "u8", "s32", 32}};
+
+std::string_view ptx_name(DataType t) {
+  if (t == f32) return "tf32";
+  if (t == i8) return "s8";
+  return t == u8 ? "u8" : t == f16 ? "f16" : "bf16";
+}
+
+std::string name_of(int columns, const Types& t) {
+  return "wgmma_n" + std::to_string(columns) + "_" + t.a +
+         (std::string_view(t.a) == t.b ? "" : std::string("_") + t.b);
+}
+
+// Bytes take no odd numbers of tiles of 8 columns but the first ones.
+bool exists(int columns, const Types& t) {
+  return t.steps != 32 || columns <= 24 || columns % 16 == 0;
+}
 
 // "%0, %1, ..", eight in a line.
 std::string operands(int count) {
@@ -16,38 +43,50 @@ std::string operands(int count) {
   return out;
 }
 
-std::string registers(int count) {
+std::string registers(int count, char constraint) {
   std::string out;
   for (int i = 0; i < count; ++i) {
     if (i > 0) out += i % 8 == 0 ? ",\n                 " : ", ";
-    out += "\"+f\"(d[" + std::to_string(i) + "])";
+    out += std::string("\"+") + constraint + "\"(d[" + std::to_string(i) + "])";
   }
   return out;
 }
 
+std::string text_of(std::string_view name, int columns, const Types& t) {
+  const int count = columns / 2;
+  const auto number = [&](int after) { return "%" + std::to_string(count + after); };
+  const bool integers = t.steps == 32, turns = t.steps == 16;
+  std::string out = "template <int kAcrossA, int kAcrossB>\n$ void " + std::string(name) +
+                    (integers ? "(int* d" : "(float* d") + ", const void* a, const void* b) {\n";
+  out +=
+      "  asm volatile(\"{ .reg .pred add; setp.ne.b32 add, 1, 0;\\n\"\n"
+      "               \"wgmma.mma_async.sync.aligned.m64n" +
+      std::to_string(columns) + "k" + std::to_string(t.steps) + "." + t.d + "." + t.a + "." + t.b +
+      " {\"\n               \"" + operands(count) + "}, \"\n               \"" + number(0) + ", " +
+      number(1) + ", add";
+  // Scales of both operands, and whether they are transposed.
+  if (!integers) out += ", 1, 1";
+  if (turns) out += ", " + number(2) + ", " + number(3);
+  out += "; }\"\n               : " + registers(count, integers ? 'r' : 'f') +
+         "\n               : \"l\"(box_descriptor<kAcrossA>(a)), "
+         "\"l\"(box_descriptor<kAcrossB>(b))";
+  if (turns) out += ",\n                 \"n\"(kAcrossA), \"n\"(kAcrossB)";
+  return out + ");\n}";
+}
+
 }  // namespace
 
-std::string wgmma_name(int columns, const std::string& type) {
-  return "wgmma_n" + std::to_string(columns) + "_" + type;
+std::string wgmma_name(int columns, DataType a, DataType b) {
+  for (const Types& t : kTypes) {
+    if (t.a == ptx_name(a) && t.b == ptx_name(b)) return name_of(columns, t);
+  }
+  throw_internal_error("there is no wgmma of " + to_string(a) + " and " + to_string(b));
 }
 
 std::optional<std::string> wgmma_text(std::string_view name) {
   for (int columns = 8; columns <= kMostColumns; columns += 8) {
-    for (const std::string type : kTypes) {
-      if (wgmma_name(columns, type) != name) continue;
-      const int count = columns / 2;
-      const auto number = [&](int after) { return "%" + std::to_string(count + after); };
-      return "template <int kAcrossA, int kAcrossB>\n$ void " + std::string(name) +
-             "(float* d, const void* a, const void* b) {\n"
-             "  asm volatile(\"{ .reg .pred add; setp.ne.b32 add, 1, 0;\\n\"\n"
-             "               \"wgmma.mma_async.sync.aligned.m64n" +
-             std::to_string(columns) + "k16.f32." + type + "." + type + " {\"\n               \"" +
-             operands(count) + "}, \"\n               \"" + number(0) + ", " + number(1) +
-             ", add, 1, 1, " + number(2) + ", " + number(3) +
-             "; }\"\n               : " + registers(count) +
-             "\n               : \"l\"(box_descriptor<kAcrossA>(a)), "
-             "\"l\"(box_descriptor<kAcrossB>(b)),\n"
-             "                 \"n\"(kAcrossA), \"n\"(kAcrossB));\n}";
+    for (const Types& t : kTypes) {
+      if (exists(columns, t) && name_of(columns, t) == name) return text_of(name, columns, t);
     }
   }
   return {};
@@ -56,7 +95,9 @@ std::optional<std::string> wgmma_text(std::string_view name) {
 std::vector<std::string> wgmma_names() {
   std::vector<std::string> out;
   for (int columns = 8; columns <= kMostColumns; columns += 8) {
-    for (const char* type : kTypes) out.push_back(wgmma_name(columns, type));
+    for (const Types& t : kTypes) {
+      if (exists(columns, t)) out.push_back(name_of(columns, t));
+    }
   }
   return out;
 }

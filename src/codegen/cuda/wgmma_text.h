@@ -7,10 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/support/dtype.h"
+
 namespace heddle::cuda {
 
-/// "wgmma_n128_bf16": 64 rows, 128 columns, 16 steps of bf16, added up in f32.
-std::string wgmma_name(int columns, const std::string& type);
+/// The function for 64 rows, so many columns and 32 bytes of the depth: "wgmma_n128_bf16" and the
+/// like of 16-bit floats, and "wgmma_n64_tf32" of f32, add up in f32, "wgmma_n96_s8_u8" in i32.
+std::string wgmma_name(int columns, DataType a, DataType b);
 
 /// The definition of the function of this name, with $ for what makes it inline; nothing where it
 /// is no name of such a function.

@@ -52,12 +52,15 @@ class GroupAction final : public Action {
     const auto shared = [](const TileOperand& o) { return o.buffer->scope == Scope::Shared; };
     bool good = true;
     if (op_.op == TileOpKind::GroupMma) {
-      const DataType t = op_.operands[1].buffer->dtype;
-      good = op_.operands[0].buffer->scope == Scope::Local &&
-             op_.operands[0].buffer->dtype == f32 && shared(op_.operands[1]) &&
-             shared(op_.operands[2]) && (t == f16 || t == bf16) &&
-             op_.operands[2].buffer->dtype == t && op_.m == 64 && op_.k == 16 && op_.n % 8 == 0 &&
-             op_.n >= 8 && op_.n <= 256;
+      const DataType d = op_.operands[0].buffer->dtype, a = op_.operands[1].buffer->dtype,
+                     b = op_.operands[2].buffer->dtype;
+      const auto byte = [](DataType t) { return t == i8 || t == u8; };
+      const bool bytes = byte(a) && byte(b), floats = a == b && (a == f16 || a == bf16 || a == f32);
+      good = op_.operands[0].buffer->scope == Scope::Local && shared(op_.operands[1]) &&
+             shared(op_.operands[2]) && (bytes ? d == i32 : floats && d == f32) && op_.m == 64 &&
+             op_.k == 32 / a.bytes() && op_.n % 8 == 0 && op_.n >= 8 && op_.n <= 256 &&
+             // Rows across the depth are of 16-bit floats; bytes take few numbers of columns.
+             (op_.count == 0 || a.bytes() == 2) && (!bytes || op_.n <= 24 || op_.n % 16 == 0);
     } else if (op_.op != TileOpKind::GroupWait) {
       good = shared(op_.operands[0]) && shared(op_.operands.back());
     }

@@ -1,6 +1,8 @@
 #include "codegen/emulator/warp_groups.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "codegen/emulator/machine.h"
 #include "codegen/interpreter/value.h"
@@ -8,34 +10,41 @@
 namespace heddle::emu {
 namespace {
 
-constexpr int kDepth = 16;            // steps of the reduction in one wgmma of 16-bit operands
-constexpr std::int64_t kElement = 2;  // bytes of an element of an operand
 constexpr std::int64_t kEightRows = 8 * kBoxRowBytes, kBoxOf64 = 64 * kBoxRowBytes;
 
 std::string name_of(const Storage& s) { return "'" + s.buffer->name + "'"; }
 
+// As TMA rounds f32 while it copies: to the nearest. Infinities and NaNs are kept.
+double rounded_to_tf32(double v) {
+  const auto x = static_cast<float>(v);
+  if (!std::isfinite(x)) return v;
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + 0x1000) & ~std::uint32_t{0x1fff});
+}
+
 }  // namespace
+
+std::int64_t GroupOperand::element_bytes() const { return storage->buffer->dtype.bytes(); }
 
 // PTX's canonical layouts for the 128-byte swizzle. Groups of eight rows are 1024 bytes apart.
 // Where rows run across the depth, boxes of 64 lines follow each other after 64 rows.
 std::int64_t GroupOperand::element(int line, int k) const {
-  const std::int64_t row = across ? k : line, in_row = (across ? line % 64 : k) * kElement;
+  const std::int64_t row = across ? k : line, in_row = (across ? line % 64 : k) * element_bytes();
   const std::int64_t box = across ? line / 64 * kBoxOf64 : 0;
   const std::int64_t byte =
       swizzled(address + box + row / 8 * kEightRows + row % 8 * kBoxRowBytes + in_row);
-  return (byte - storage->shared_offset) / kElement;
+  return (byte - storage->shared_offset) / element_bytes();
 }
 
 std::pair<std::int64_t, std::int64_t> GroupOperand::bytes() const {
   std::int64_t first = element(0, 0), last = first;
   for (int line = 0; line < lines; ++line) {
-    for (int k = 0; k < kDepth; ++k) {
+    for (int k = 0; k < depth(); ++k) {
       first = std::min(first, element(line, k));
       last = std::max(last, element(line, k));
     }
   }
-  return {storage->shared_offset + first * kElement,
-          storage->shared_offset + (last + 1) * kElement};
+  return {storage->shared_offset + first * element_bytes(),
+          storage->shared_offset + (last + 1) * element_bytes()};
 }
 
 std::int64_t Box::element(int row, int column) const {
@@ -163,8 +172,9 @@ void WarpGroups::deliver(Barrier& b) {
           position = position * box.extents[d] + at[d];
         }
         const auto to = static_cast<std::size_t>(box.element(r, c));
-        box.tile->values[to] =
-            inside ? m_.read(const_cast<Storage&>(*box.source), position) : Slot{};
+        Slot value = inside ? m_.read(const_cast<Storage&>(*box.source), position) : Slot{};
+        if (box.tile->buffer->dtype == f32) value.f = rounded_to_tf32(value.f);
+        box.tile->values[to] = value;
         box.tile->states[to] = State::Written;
       }
     }
@@ -181,7 +191,7 @@ void WarpGroups::deliver(Barrier& b) {
 void WarpGroups::read(int g, const GroupOperand& o) {
   if (o.address % 16 != 0) m_.fail("the tile of a wgmma is not aligned to 16 bytes");
   for (int line = 0; line < o.lines; ++line) {
-    for (int k = 0; k < kDepth; ++k) {
+    for (int k = 0; k < o.depth(); ++k) {
       const std::int64_t i = o.element(line, k);
       if (i < 0 || i >= o.storage->size) m_.fail("a wgmma reads outside of " + name_of(*o.storage));
       if (o.storage->states[static_cast<std::size_t>(i)] != State::Written) {
@@ -239,8 +249,10 @@ void WarpGroups::wait_for_products(int g, int pending) {
 std::vector<double> WarpGroups::values(const GroupOperand& o) {
   std::vector<double> out;
   for (int line = 0; line < o.lines; ++line) {
-    for (int k = 0; k < kDepth; ++k)
-      out.push_back(o.storage->values[static_cast<std::size_t>(o.element(line, k))].f);
+    for (int k = 0; k < o.depth(); ++k) {
+      const Slot v = o.storage->values[static_cast<std::size_t>(o.element(line, k))];
+      out.push_back(o.storage->buffer->dtype.is_float() ? v.f : static_cast<double>(v.i));
+    }
   }
   return out;
 }
@@ -259,6 +271,8 @@ void WarpGroups::complete_reads(int g, const GroupOperand& o) {
 // rows of its warp, and column 8*t + 2*(lane % 4) + j.
 void WarpGroups::run(int g, const GroupProduct& p) {
   const std::vector<double> a = values(p.a), b = values(p.b);
+  const int depth = p.a.depth();
+  const bool integers = !p.c->buffer->dtype.is_float();
   for (int thread = 0; thread < kGroup; ++thread) {
     const int lane = thread % kWarp;
     for (int i = 0; i < p.b.lines / 2; ++i) {
@@ -266,12 +280,17 @@ void WarpGroups::run(int g, const GroupProduct& p) {
                 column = i / 4 * 8 + lane % 4 * 2 + i % 2;
       const auto at = static_cast<std::size_t>(
           (p.registers[static_cast<std::size_t>(thread)] + i) * m_.threads + g * kGroup + thread);
-      double sum = p.c->values[at].f;
-      for (int k = 0; k < kDepth; ++k) {
-        sum += a[static_cast<std::size_t>(row * kDepth + k)] *
-               b[static_cast<std::size_t>(column * kDepth + k)];
+      // Integers are exact in double: a sum of 32 products of bytes and one 32-bit number.
+      double sum = integers ? static_cast<double>(p.c->values[at].i) : p.c->values[at].f;
+      for (int k = 0; k < depth; ++k) {
+        sum += a[static_cast<std::size_t>(row * depth + k)] *
+               b[static_cast<std::size_t>(column * depth + k)];
       }
-      p.c->values[at].f = interp::F32::round(sum);
+      if (integers) {
+        p.c->values[at].i = interp::Int<std::int32_t>::wrap(static_cast<std::int64_t>(sum));
+      } else {
+        p.c->values[at].f = interp::F32::round(sum);
+      }
       p.c->states[at] = State::Written;
     }
   }

@@ -23,13 +23,15 @@ constexpr std::int64_t kBoxRowBytes = 128;
 /// Where TMA and wgmma find byte `address` of a tile whose rows of 128 bytes are swizzled.
 constexpr std::int64_t swizzled(std::int64_t address) { return address ^ (address >> 7 & 7) << 4; }
 
-/// A tile as a wgmma reads it: `lines` rows of A, or columns of B, of 16 steps of the depth.
+/// A tile as a wgmma reads it: `lines` rows of A, or columns of B, of 32 bytes of the depth.
 struct GroupOperand {
   Storage* storage = nullptr;
   std::int64_t address = 0;  ///< of the first element, in shared memory, before the swizzle
   int lines = 0;
   bool across = false;  ///< rows of boxes run across the depth
 
+  std::int64_t element_bytes() const;
+  int depth() const { return static_cast<int>(32 / element_bytes()); }
   std::int64_t element(int line, int k) const;  ///< its position in the storage
   /// The first byte that it reads, and the one behind the last.
   std::pair<std::int64_t, std::int64_t> bytes() const;

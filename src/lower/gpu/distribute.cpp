@@ -200,7 +200,8 @@ class Rewriter {
       case TileNest::Kind::GroupProduct:
         return warp(make_group_op(TileOpKind::GroupMma,
                                   {operand(t.c), of_group(t.a, (t.across & 1) != 0), box(t.b)},
-                                  kGroupRows, static_cast<int>(t.columns), 16, t.across));
+                                  kGroupRows, static_cast<int>(t.columns),
+                                  static_cast<int>(group_step(t.a.buffer->dtype)), t.across));
       case TileNest::Kind::BulkLoad: return bulk_load(t);
       case TileNest::Kind::Load: {
         const Decision& d = decisions_.at(t.a.buffer.get());
@@ -244,7 +245,7 @@ class Rewriter {
     };
     const Expr step = simplify(of_warp(1) - of_warp(0));
     HEDDLE_ICHECK(
-        is_const(step, across ? 16 : 16 * kBoxRow),
+        is_const(step, across ? 16 : 16 * box_row(p.buffer->dtype)),
         "the warps of a group do not multiply neighbouring rows of '" + p.buffer->name + "'");
     return {x.buffer, of_warp(0)};
   }
@@ -255,7 +256,7 @@ class Rewriter {
     std::vector<TileOperand> operands{box(t.a)};
     for (const Expr& coordinate : t.b.indices) operands.push_back({t.b.buffer, coordinate});
     return make_group_op(TileOpKind::BulkLoad, std::move(operands), static_cast<int>(t.columns),
-                         kBoxRow, t.row_dim, 0);
+                         static_cast<int>(box_row(t.a.buffer->dtype)), t.row_dim, 0);
   }
 
   const LaunchShape& shape_;

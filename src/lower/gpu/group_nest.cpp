@@ -6,7 +6,6 @@
 namespace heddle::gpu {
 namespace {
 
-constexpr int64_t kStep = 16;  // steps of the reduction in one wgmma of 16-bit operands
 constexpr int64_t kMostColumns = 256, kMostRows = 256;
 
 std::vector<Expr> at(const std::vector<Expr>& indices, const std::vector<VarBinding>& bind) {
@@ -28,11 +27,11 @@ bool uses(const Load& l, const Var& v) {
 }
 
 // The distance in elements from the first element of an operand to that of line `x` (a row or
-// column of the product) and step `k`.
-using Layout = int64_t (*)(int64_t x, int64_t k);
-int64_t along_depth(int64_t x, int64_t k) { return x * kBoxRow + k; }
-int64_t across_depth(int64_t x, int64_t k) {
-  return x / kBoxRow * kBoxRow * kBoxRow + k * kBoxRow + x % kBoxRow;
+// column of the product) and step `k`, in boxes with rows of `row` elements.
+using Layout = int64_t (*)(int64_t x, int64_t k, int64_t row);
+int64_t along_depth(int64_t x, int64_t k, int64_t row) { return x * row + k; }
+int64_t across_depth(int64_t x, int64_t k, int64_t row) {
+  return x / row * row * row + k * row + x % row;
 }
 
 bool lies(const TileNest::Place& p, const Var& x, int64_t lines, const Var& k, int64_t depth,
@@ -42,10 +41,10 @@ bool lies(const TileNest::Place& p, const Var& x, int64_t lines, const Var& k, i
   };
   const Expr first = position(0, 0);
   for (int64_t i = 0; i < lines; i += (i % 8 == 0 ? 1 : 7)) {
-    for (const int64_t j : {int64_t{0}, int64_t{1}, int64_t{8}, depth - 1}) {
+    for (const int64_t j : {int64_t{0}, int64_t{1}, depth / 2, depth - 1}) {
       const Expr distance = simplify(position(i, j) - first);
       const int64_t* d = as_int(distance);
-      if (!d || *d != layout(i, j)) return false;
+      if (!d || *d != layout(i, j, box_row(p.buffer->dtype))) return false;
     }
   }
   return true;
@@ -55,12 +54,22 @@ bool lies(const TileNest::Place& p, const Var& x, int64_t lines, const Var& k, i
 // laid out in boxes.
 std::optional<bool> lies_across(const Load& l, const Var& x, const Var& k, int64_t lines) {
   const TileNest::Place p{l.buffer, l.indices};
-  if (lies(p, x, lines, k, kStep, along_depth)) return false;
-  if (lies(p, x, lines, k, kStep, across_depth)) return true;
+  const int64_t steps = group_step(l.dtype);
+  if (lies(p, x, lines, k, steps, along_depth)) return false;
+  // The other types have no bit for it in the instruction.
+  if (l.dtype.bytes() == 2 && lies(p, x, lines, k, steps, across_depth)) return true;
   return {};
 }
 
 bool in_shared(const Load* l) { return l && l->buffer->scope == Scope::Shared; }
+
+bool is_byte(DataType t) { return t == i8 || t == u8; }
+
+// Types of which wgmma multiplies the one with the other.
+bool is_group_pair(DataType a, DataType b) {
+  if (is_byte(a) && is_byte(b)) return true;
+  return a == b && (a == f16 || a == bf16 || a == f32);
+}
 
 struct Factors {
   const Load *c, *a, *b;
@@ -76,7 +85,7 @@ std::optional<Factors> factors_of(const Store& st, const Var& m) {
   const Binary* mul = (first ? add->b : add->a).as<Binary>();
   if (!mul || mul->op != BinaryOp::Mul) return {};
   const Load *x = operand_of(mul->a), *y = operand_of(mul->b);
-  if (!in_shared(x) || !in_shared(y) || !(x->dtype == y->dtype) || x->dtype.bits != 16) return {};
+  if (!in_shared(x) || !in_shared(y) || !is_group_pair(x->dtype, y->dtype)) return {};
   if (uses(*y, m)) std::swap(x, y);
   return Factors{(first ? add->a : add->b).as<Load>(), x, y};
 }
@@ -100,11 +109,16 @@ std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, co
   if (loops.size() != 3) return {};
   const Var &m = loops[0].var, &n = loops[1].var, &k = loops[2].var;
   const int64_t columns = loops[1].extent;
-  if (loops[0].extent != kGroupRows / kGroupWarps || loops[2].extent != kStep || columns % 8 != 0 ||
-      columns < 8 || columns > kMostColumns)
+  if (loops[0].extent != kGroupRows / kGroupWarps || columns % 8 != 0 || columns < 8 ||
+      columns > kMostColumns)
     return {};
   const std::optional<Factors> f = factors_of(st, m);
-  if (!f || st.buffer->dtype != f32 || uses(*f->a, n) || uses(*f->b, m)) return {};
+  if (!f || uses(*f->a, n) || uses(*f->b, m)) return {};
+  const bool bytes = is_byte(f->a->dtype);
+  // Of bytes there are no odd numbers of tiles of 8 columns but the first ones.
+  if (bytes && columns % 16 != 0 && columns > 24) return {};
+  if (st.buffer->dtype != (bytes ? i32 : f32) || loops[2].extent != group_step(f->a->dtype))
+    return {};
   if (!laid_out(f->c->indices, m, n, Fragment::C, 2) ||
       !column_tiles_follow(f->c->indices, m, n, columns))
     return {};
@@ -167,10 +181,11 @@ int dimension_of(const std::vector<Expr>& indices, const Var& v) {
 }  // namespace
 
 std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const Store& st) {
-  if (loops.size() != 2 || st.buffer->scope != Scope::Shared || st.buffer->dtype.bits != 16)
+  if (loops.size() != 2 || st.buffer->scope != Scope::Shared || st.buffer->dtype.bytes() > 4)
     return {};
   const Var &row = loops[0].var, &i = loops[1].var;
-  if (loops[1].extent != kBoxRow || loops[0].extent > kMostRows) return {};
+  const int64_t length = box_row(st.buffer->dtype);
+  if (loops[1].extent != length || loops[0].extent > kMostRows) return {};
   const Select* select = st.value.as<Select>();
   const Load* source = (select ? select->on_true : st.value).as<Load>();
   if (!source || in_shared(source) || source->buffer->scope == Scope::Local) return {};
@@ -180,7 +195,7 @@ std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const 
   const int row_dim = dimension_of(source->indices, row), last = dimension_of(source->indices, i);
   if (row_dim < 0 || last + 1 != static_cast<int>(source->indices.size()) || row_dim == last)
     return {};
-  if (!lies({st.buffer, st.indices}, row, loops[0].extent, i, kBoxRow, along_depth)) return {};
+  if (!lies({st.buffer, st.indices}, row, loops[0].extent, i, length, along_depth)) return {};
   TileNest t;
   t.kind = TileNest::Kind::BulkLoad;
   t.a = {st.buffer, at(st.indices, zero)};

@@ -2,14 +2,15 @@
 // (wgmma), and the copy of a box into shared memory (TMA).
 //
 //   for warp in 0..4 (threadIdx.y) {
-//     tensorized for m in 0..16 { for n in 0..N { for k in 0..16 {
+//     tensorized for m in 0..16 { for n in 0..N { for k in 0..16 {     32 bytes of k
 //       C[..] = C[..] + f32(a[..])*f32(b[..]) } } } }         a, b: tiles in shared memory
-//   tensorized for row in 0..R { for i in 0..64 {
+//   tensorized for row in 0..R { for i in 0..64 {             128 bytes
 //     tile[..] = select(inside, source[..], 0) } }
 //
 // A tile is boxes of rows of 128 bytes, one row after the other. Rows run along the depth (one box:
-// all rows or columns of the tile) or across it (boxes of 64 rows or columns of the tile and all of
-// its depth, one box behind the other).
+// all rows or columns of the tile) or, of 16-bit floats, across it (boxes of 64 rows or columns of
+// the tile and all of its depth, one box behind the other). Operands are 16-bit floats, f32 as tf32
+// (TMA rounds while it copies), or bytes that are added up in i32.
 #pragma once
 
 #include <optional>
@@ -19,8 +20,9 @@
 
 namespace heddle::gpu {
 
-/// Elements of 16 bits in a row of a box, and steps of the depth in a box.
-inline constexpr int64_t kBoxRow = 64;
+/// Elements of `t` in a row of a box, which are the steps of the depth in a box; steps of a wgmma.
+inline int64_t box_row(DataType t) { return 128 / t.bytes(); }
+inline int64_t group_step(DataType t) { return 32 / t.bytes(); }
 /// Warps of a warp group, and rows of a wgmma.
 inline constexpr int64_t kGroupWarps = 4, kGroupRows = 64;
 

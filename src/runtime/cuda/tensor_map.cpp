@@ -19,7 +19,7 @@ void check_map(const TensorMap& map, const std::string& kernel) {
                 "a tensor map of kernel '" + kernel + "' has " + std::to_string(rank) +
                     " dimensions, and rows along dimension " + std::to_string(map.row_dim));
   HEDDLE_ICHECK(map.rows >= 1 && map.rows <= kMostRows &&
-                    (map.element_bytes == 2 || map.element_bytes == 4) &&
+                    (map.element_bytes == 1 || map.element_bytes == 2 || map.element_bytes == 4) &&
                     map.shape.back() * map.element_bytes % kPitchBytes == 0,
                 "TMA does not take the boxes of kernel '" + kernel + "'");
 }
@@ -46,7 +46,9 @@ api::TensorMapBytes encode(DeviceState& device, const TensorMap& map, void* addr
   box[0] = static_cast<unsigned>(kRowBytes / map.element_bytes);
   box[rank - 1 - static_cast<std::size_t>(map.row_dim)] = static_cast<unsigned>(map.rows);
   api::TensorMapBytes out;
-  const int type = map.element_bytes == 2 ? api::kTensorMapUint16 : api::kTensorMapFloat32;
+  const int type = map.element_bytes == 1   ? api::kTensorMapUint8
+                   : map.element_bytes == 2 ? api::kTensorMapUint16
+                                            : api::kTensorMapTf32;
   device.check(
       device.api->tensor_map_encode(&out, type, static_cast<unsigned>(rank), address, extents,
                                     strides, box, element_strides, api::kInterleaveNone,

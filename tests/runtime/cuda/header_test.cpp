@@ -74,7 +74,8 @@ static_assert(same(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, api::kJitErrorLogBytes));
 static_assert(sizeof(CUtensorMap) == sizeof(api::TensorMapBytes) &&
               alignof(CUtensorMap) <= alignof(api::TensorMapBytes));
 static_assert(same(CU_TENSOR_MAP_DATA_TYPE_UINT16, api::kTensorMapUint16));
-static_assert(same(CU_TENSOR_MAP_DATA_TYPE_FLOAT32, api::kTensorMapFloat32));
+static_assert(same(CU_TENSOR_MAP_DATA_TYPE_UINT8, api::kTensorMapUint8));
+static_assert(same(CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, api::kTensorMapTf32));
 static_assert(same(CU_TENSOR_MAP_INTERLEAVE_NONE, api::kInterleaveNone));
 static_assert(same(CU_TENSOR_MAP_SWIZZLE_128B, api::kSwizzle128));
 static_assert(same(CU_TENSOR_MAP_L2_PROMOTION_L2_256B, api::kPromoteL2To256));

@@ -129,6 +129,35 @@ TEST_F(CudaKernel, TensorMapsAreMadeFromTheArguments) {
   EXPECT_EQ(map.swizzle, api::kSwizzle128);
 }
 
+// Rows of boxes are 128 bytes of any type. f32 is rounded to tf32 on the way.
+TEST_F(CudaKernel, TensorMapsHaveTheTypeOfTheElements) {
+  driver_.kernels["product"] = {.buffers = 1, .body = {}, .maps = 1};
+  for (const auto& [element, type] : {std::pair{i8, api::kTensorMapUint8},
+                                      {f16, api::kTensorMapUint16},
+                                      {f32, api::kTensorMapTf32}}) {
+    auto program = std::make_shared<Program>();
+    program->arch = "sm_90a";
+    program->cubin = "a cubin of " + to_string(element);
+    program->launches = {{"product", {1, 1, 1}, {32, 4, 2}, 0, 1, {1}}};
+    program->launches[0].maps = {{.buffer = 0,
+                                  .element_bytes = element.bytes(),
+                                  .shape = {100, 144},
+                                  .row_dim = 0,
+                                  .rows = 64}};
+    KernelCode code;
+    code.name = "product";
+    code.args = {{"x", element, {100, 144}, false, false, false, 16},
+                 {"y", f32, {kN}, true, false, false, 16}};
+    code.cuda = program;
+    driver_.launches.clear();
+    Kernel(std::move(code))(NDArray::zeros({100, 144}, element).to_device(Device::cuda()), gpu(0));
+    ASSERT_EQ(driver_.launches.size(), 1U);
+    const FakeDriver::Map& map = driver_.launches[0].maps.at(0);
+    EXPECT_EQ(map.type, type);
+    EXPECT_EQ(map.box[0], 128 / element.bytes());
+  }
+}
+
 TEST_F(CudaKernel, ASecondCallOnlyLaunches) {
   const Kernel kernel = make();
   const NDArray x = gpu(1), w = gpu(3), y = gpu(0);
