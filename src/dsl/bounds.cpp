@@ -15,6 +15,7 @@
 #include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/ir/sizes.h"
+#include "heddle/support/function_ref.h"
 
 namespace heddle {
 namespace {
@@ -64,6 +65,9 @@ struct Context {
   Interval bound(const Expr& e) const;
   /// A lower bound of `e` that holds at every size.
   int64_t least(const Expr& e) const;
+  /// Whether `e` is between 0 and `last`, at any size.
+  bool at_least_0(const Expr& e) const;
+  bool at_most(const Expr& e, const Expr& last) const;
 
  private:
   void add_fact(const Expr& f);
@@ -146,6 +150,46 @@ int64_t Context::least(const Expr& e) const {
   for (const VarBinding& axis : symbolic)
     ends.push_back({axis.var, affine->coefficient(axis.var) < 0 ? axis.value - 1 : Expr(0)});
   return std::max(plain, bound(substitute(simple, ends)).min);
+}
+
+/// Whether `holds` in both arms of a select, each with what its condition says.
+bool in_both_arms(const Context& around, const Select& s,
+                  FunctionRef<bool(const Context&, const Expr&)> holds) {
+  Context yes = around, no = around;
+  yes.assume(s.condition, true);
+  no.assume(s.condition, false);
+  return (!yes.reachable || holds(yes, s.on_true)) && (!no.reachable || holds(no, s.on_false));
+}
+
+bool Context::at_least_0(const Expr& e) const {
+  if (least(e) >= 0) return true;
+  if (const Select* s = e.as<Select>())
+    return in_both_arms(*this, *s, [](const Context& c, const Expr& x) { return c.at_least_0(x); });
+  const Binary* op = e.as<Binary>();
+  if (!op || e.dtype() != i64) return false;
+  switch (op->op) {
+    case BinaryOp::Max: return at_least_0(op->a) || at_least_0(op->b);
+    case BinaryOp::Min: return at_least_0(op->a) && at_least_0(op->b);
+    case BinaryOp::FloorMod: return least(op->b) >= 1;
+    case BinaryOp::FloorDiv: return least(op->b) >= 1 && at_least_0(op->a);
+    default: return false;
+  }
+}
+
+bool Context::at_most(const Expr& e, const Expr& last) const {
+  if (least(last - e) >= 0) return true;
+  if (const Select* s = e.as<Select>())
+    return in_both_arms(*this, *s,
+                        [&](const Context& c, const Expr& x) { return c.at_most(x, last); });
+  const Binary* op = e.as<Binary>();
+  if (!op || e.dtype() != i64) return false;
+  switch (op->op) {
+    case BinaryOp::Max: return at_most(op->a, last) && at_most(op->b, last);
+    case BinaryOp::Min: return at_most(op->a, last) || at_most(op->b, last);
+    case BinaryOp::FloorMod: return least(op->b) >= 1 && least(last - op->b + 1) >= 0;
+    case BinaryOp::FloorDiv: return least(op->b) >= 1 && at_most(op->a, last * op->b + op->b - 1);
+    default: return false;
+  }
 }
 
 /// The interval from the bounds of the operands. Facts may narrow the operands where they do not
@@ -283,15 +327,15 @@ class BoundsChecker {
   /// A read of a dimension whose size varies must be in bounds for every size.
   void check_symbolic_read(const Load& load, size_t d, const Context& context) const {
     const Expr &index = load.indices[d], &extent = load.buffer->shape[d];
-    const int64_t low = context.least(index), room = context.least(extent - index - 1);
-    if (low >= 0 && room >= 0) return;
+    const bool low = !context.at_least_0(index);
+    if (!low && context.at_most(index, extent - 1)) return;
     failed_ = true;
     if (!report_) return;
     throw_user_error("'" + name_ + "' may read '" + load.buffer->name +
                          "' out of bounds: dimension " + std::to_string(d) + " has extent " +
                          size_text(extent) + ", and is indexed by '" + to_string(index) +
                          "', which is not proved to be " +
-                         (low < 0 ? "at least 0" : "below the extent") + " for every size",
+                         (low ? "at least 0" : "below the extent") + " for every size",
                      where_,
                      "change the shape, or guard the read: select(condition, " + load.buffer->name +
                          "(...), other)");

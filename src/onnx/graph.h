@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -84,7 +85,21 @@ void inline_functions(Model& model);
 /// make, and cycles are User errors with the names of the nodes.
 void order_nodes(Model& model);
 
+/// What each operation of an import was declared for: "node 'conv1' (Conv)".
+using NodeNames = std::map<const Operation*, std::string>;
+
+/// What imports of one file at several sizes tell each other.
+struct ImportNotes {
+  NodeNames names;  ///< of the operations of this import
+  /// Values that were too large to be computed at import. They are not at any size.
+  std::set<std::string> unfolded;
+};
+
 /// The rest of import_onnx.
 OnnxModel import_model(Model model, const OnnxOptions& options, Where where);
+/// The same where all extents are numbers. `notes` may be null. Messages do not name the file.
+OnnxModel import_constant(Model model, const OnnxOptions& options, Where where, ImportNotes* notes);
+/// The same for OnnxOptions::ranges.
+OnnxModel import_ranges(const Model& model, const OnnxOptions& options, Where where);
 
 }  // namespace heddle::onnx

@@ -45,8 +45,12 @@ void add_line(std::string& text, const std::string& line) {
 
 class Importer {
  public:
-  Importer(Model model, const OnnxOptions& options, Where where)
-      : model_(std::move(model)), options_(options), precision_(options.precision), where_(where) {}
+  Importer(Model model, const OnnxOptions& options, Where where, ImportNotes* notes)
+      : model_(std::move(model)),
+        options_(options),
+        precision_(options.precision),
+        where_(where),
+        notes_(notes) {}
 
   OnnxModel run() {
     if (precision_ != f32 && precision_ != f16 && precision_ != bf16)
@@ -148,7 +152,9 @@ class Importer {
     if (given != options_.dims.end()) return given->second;
     throw_user_error("dimension " + std::to_string(d) + " of input '" + info.name + "' is '" +
                          name + "', which has no extent",
-                     {}, "set it: .dims = {{\"" + name + "\", 1}}, or --dims " + name + "=1");
+                     {},
+                     "set it: .dims = {{\"" + name + "\", 1}}, or --dims " + name +
+                         "=1, or a range: " + name + "=1..8");
   }
 
   // The first dimension, which OnnxOptions::batch may replace.
@@ -205,14 +211,27 @@ class Importer {
       const std::vector<Value> outputs = folded(node, inputs, declared(node, inputs));
       for (size_t o = 0; o < node.outputs.size() && o < outputs.size(); ++o) {
         if (node.outputs[o].empty()) continue;
-        values_[node.outputs[o]] =
-            outputs[o].known() ? outputs[o] : Value(narrowed(outputs[o].tensor()));
+        Value& value = values_[node.outputs[o]];
+        value = outputs[o].known() ? outputs[o] : Value(narrowed(outputs[o].tensor()));
+        if (notes_ != nullptr && !value.known()) name_operations(value.tensor(), node.describe());
       }
     } catch (const Error& e) {
       if (e.kind == ErrorKind::Internal) throw;
       if (mistakes_.size() == kMostMistakes) return;
       mistakes_.push_back(node.describe() + ": " + e.message +
                           (e.help.empty() ? "" : " (" + e.help + ")"));
+    }
+  }
+
+  // The operations that the node has declared: what its result reads, up to those of other nodes.
+  void name_operations(const Tensor& result, const std::string& name) {
+    std::vector<Tensor> open{result};
+    while (!open.empty()) {
+      const Tensor tensor = open.back();
+      open.pop_back();
+      if (tensor.op()->is_placeholder() || !notes_->names.emplace(tensor.op(), name).second)
+        continue;
+      for (const Tensor& input : tensor.op()->inputs()) open.push_back(input);
     }
   }
 
@@ -246,7 +265,7 @@ class Importer {
       written += output.size();
       if (!output.known()) tensors.push_back(output.tensor());
     }
-    if (tensors.empty() || read > kMostFoldedInputs || written > kMostFoldedOutputs) return outputs;
+    if (tensors.empty() || !folds(node, read, written)) return outputs;
     std::vector<NDArray> arrays = interpret(tensors, known);
     size_t next = 0;
     for (size_t o = 0; o < outputs.size(); ++o) {
@@ -254,6 +273,13 @@ class Importer {
       outputs[o] = pool_.add(arrays[next++], o < node.outputs.size() ? node.outputs[o] : node.op);
     }
     return outputs;
+  }
+
+  bool folds(const Node& node, int64_t read, int64_t written) const {
+    const bool small = read <= kMostFoldedInputs && written <= kMostFoldedOutputs;
+    if (notes_ == nullptr) return small;
+    if (!small) notes_->unfolded.insert(node.outputs.at(0));
+    return notes_->unfolded.count(node.outputs.at(0)) == 0;
   }
 
   std::string batch_hint() const {
@@ -316,6 +342,7 @@ class Importer {
   const OnnxOptions& options_;
   DataType precision_;
   Where where_;
+  ImportNotes* notes_;
   ConstantPool pool_;
   std::map<const void*, Value> narrow_;  // keyed by the address of the elements of the f32 array
   std::map<std::string, Value> values_;
@@ -326,10 +353,16 @@ class Importer {
 
 }  // namespace
 
+OnnxModel import_constant(Model model, const OnnxOptions& options, Where where,
+                          ImportNotes* notes) {
+  return Importer(std::move(model), options, where, notes).run();
+}
+
 OnnxModel import_model(Model model, const OnnxOptions& options, Where where) {
   const std::string path = model.path;
   try {
-    return Importer(std::move(model), options, where).run();
+    if (!options.ranges.empty()) return import_ranges(model, options, where);
+    return import_constant(std::move(model), options, where, nullptr);
   } catch (const Error& e) {
     throw Error(e.kind, "'" + path + "': " + e.message, where, e.help);
   }

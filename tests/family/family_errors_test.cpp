@@ -36,7 +36,12 @@ TEST(FamilyErrors, ReadsAreInBoundsForEverySize) {
   expect_error(read([&](Axis i) { return x(i - 1, 0); }), "at least 0");
   expect_error(read([&](Axis) { return x(1, 0); }), "below the extent");
   expect_error(error_of([&] { compute({m}, [&](Axis i) { return x(i, 0); }, "y"); }), "'x'");
+  expect_error(read([&](Axis i) { return x(min(i * 2, Expr(n)), 0); }), "below the extent");
+  expect_error(read([&](Axis i) { return x(max(Expr(n) - 1, i + 1), 0); }), "below the extent");
   // These are fine.
+  EXPECT_EQ(read([&](Axis i) { return x(max(min(i * 3 - 40, Expr(n) - 1), 0), 0); }), "no error");
+  EXPECT_EQ(read([&](Axis i) { return x(floormod(i * 3, Expr(n)), 0); }), "no error");
+  EXPECT_EQ(read([&](Axis i) { return x(select(i < 1, Expr(n) - 1, i - 1), 0); }), "no error");
   EXPECT_EQ(read([&](Axis i) { return x(Expr(n) - 1 - i, 0); }), "no error");
   EXPECT_EQ(read([&](Axis i) { return select(i >= 1, x(i - 1, 0), 0.f); }), "no error");
   EXPECT_EQ(read([&](Axis i) { return select(i + 1 < Expr(n), x(i + 1, 0), 0.f); }), "no error");

@@ -1,6 +1,8 @@
 // Declarations over a dimension from functions that declare for a number.
 #include "heddle/dag/generalize.h"
 
+#include <cmath>
+
 #include "family/family_testing.h"
 
 namespace heddle::testing {
@@ -41,6 +43,41 @@ TEST(Generalize, OperatorsBecomeFamilies) {
             "");
 }
 
+TEST(Generalize, CountsAndTheirInversesMayDependOnTheSize) {
+  const Dim n = dim("n", 1, 40);
+  EXPECT_EQ(
+      wrong(n,
+            [](int64_t m) -> std::vector<Tensor> { return {ops::mean(placeholder({m, 4}), {0})}; }),
+      "");
+  EXPECT_EQ(wrong(n,
+                  [](int64_t m) -> std::vector<Tensor> {
+                    const Tensor x = placeholder({m, 4});
+                    const float inverse = 1.F / static_cast<float>(m);
+                    return {compute({m, 4}, [&](Axis i, Axis j) { return x(i, j) * inverse; })};
+                  }),
+            "");
+}
+
+// Positions and masks are constants of the size. Of one element they are numbers.
+TEST(Generalize, ConstantArraysThatBeginAlikeAreTheLargest) {
+  const Dim n = dim("n", 1, 40);
+  const auto declare = [](int64_t first) {
+    return [first](int64_t m) -> std::vector<Tensor> {
+      const Tensor x = placeholder({m, 4});
+      if (m == 1) return {compute({m, 4}, [&](Axis i, Axis j) { return x(i, j) + float(first); })};
+      NDArray values = NDArray::empty({m}, f32);
+      for (int64_t i = 0; i < m; ++i) values.data<float>()[i] = static_cast<float>(first + i);
+      const Tensor c = constant(values, "positions");
+      return {compute({m, 4}, [&](Axis i, Axis j) { return x(i, j) + c(i); })};
+    };
+  };
+  EXPECT_EQ(wrong(n, declare(5)), "");
+  EXPECT_NE(error_of([&] {
+              generalize(n, [&](int64_t m) { return declare(m)(m); });
+            }).find("the values of 'positions'"),
+            std::string::npos);
+}
+
 TEST(Generalize, ADeclarationIsTheOneThatWasMeant) {
   const Dim n = dim("n", 1, 300);
   const Generalized g = generalize(n, [](int64_t m) -> std::vector<Tensor> {
@@ -55,10 +92,11 @@ TEST(Generalize, WhatDiffersInMoreThanSizesIsRefused) {
   const auto error = [&](const Declare& declare) {
     return error_of([&] { generalize(n, declare); });
   };
-  // The mean divides by the number of elements, a floating-point constant.
   EXPECT_NE(error([](int64_t m) -> std::vector<Tensor> {
-              return {ops::mean(placeholder({m, 4}), {0})};
-            }).find("at other sizes"),
+              const Tensor x = placeholder({m, 4});
+              const auto root = static_cast<float>(std::sqrt(m));
+              return {compute({m, 4}, [&](Axis i, Axis j) { return x(i, j) * root; })};
+            }).find("the number"),
             std::string::npos);
   EXPECT_NE(error([](int64_t m) -> std::vector<Tensor> {
               const Tensor x = ops::relu(placeholder({m, 4}));

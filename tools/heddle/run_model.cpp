@@ -113,9 +113,9 @@ int run_model(const RunOptions& options) {
   const AutoSchedulerOptionsScope scope(scheduler);
 
   const Timer importing;
-  const OnnxModel model = import_onnx(options.model, {.dims = parse_dims(options.dims),
-                                                      .batch = options.batch,
-                                                      .precision = dtype_of(options.precision)});
+  OnnxOptions onnx{.batch = options.batch, .precision = dtype_of(options.precision)};
+  set_dims(onnx, options.dims);
+  const OnnxModel model = import_onnx(options.model, onnx);
   const double import_s = importing.elapsed_s();
   const auto output_files = files_by_name(options.outputs, model.output_names, "output");
   for (const auto& [name, path] : output_files) check_writable(path);

@@ -1,6 +1,7 @@
 #include "subjects/model_subject.h"
 
 #include <cmath>
+#include <optional>
 
 #include "heddle/dag/compute_dag.h"
 #include "heddle/support/error.h"
@@ -9,6 +10,31 @@ namespace heddle::cli {
 namespace {
 
 constexpr const char* kSuffix = ".onnx";
+
+struct Extent {
+  int64_t lo = 1, hi = 1, multiple = 1;
+};
+
+// "12", "1..128", "8..128/8"; nullopt for anything else.
+std::optional<Extent> extent_of(const std::string& text) {
+  size_t at = 0;
+  const auto number = [&](int64_t* value) {
+    const size_t begin = at;
+    while (at < text.size() && text[at] >= '0' && text[at] <= '9') ++at;
+    if (at == begin || at - begin > 9) return false;
+    *value = std::stoll(text.substr(begin, at - begin));
+    return true;
+  };
+  Extent e;
+  if (!number(&e.lo)) return std::nullopt;
+  e.hi = e.lo;
+  if (text.compare(at, 2, "..") == 0) {
+    at += 2;
+    if (!number(&e.hi)) return std::nullopt;
+    if (at < text.size() && text[at] == '/' && (++at, !number(&e.multiple))) return std::nullopt;
+  }
+  return at == text.size() ? std::optional(e) : std::nullopt;
+}
 
 // The end of the path: after the last ".onnx" that is followed by a colon or by nothing.
 size_t path_length(const std::string& subject) {
@@ -20,19 +46,27 @@ size_t path_length(const std::string& subject) {
 
 }  // namespace
 
-std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts) {
-  std::map<std::string, int64_t> dims;
+void set_dims(OnnxOptions& options, const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
     const size_t sign = text.rfind('=');
-    const std::string value = sign == std::string::npos ? "" : text.substr(sign + 1);
-    const bool digits = !value.empty() && value.size() < 10 &&
-                        value.find_first_not_of("0123456789") == std::string::npos;
-    if (!digits || sign == 0)
-      throw_user_error("'" + text + "' sets no dimension", {},
-                       "write NAME=EXTENT, such as batch=1");
-    dims[text.substr(0, sign)] = std::stoll(value);
+    const std::string name = text.substr(0, sign);
+    const std::optional<Extent> extent =
+        sign == std::string::npos || sign == 0 ? std::nullopt : extent_of(text.substr(sign + 1));
+    if (!extent)
+      throw_user_error(
+          "'" + text + "' sets no dimension", {},
+          "write NAME=EXTENT, such as batch=1, or NAME=FIRST..LAST, such as seq=1..128 "
+          "or seq=8..128/8 for multiples of 8");
+    options.dims.erase(name);
+    options.ranges.erase(name);
+    if (extent->lo == extent->hi) {
+      options.dims[name] = extent->lo;
+    } else {
+      Dim range = dim(name, extent->lo, extent->hi);
+      if (extent->multiple > 1) range = range.multiple_of(extent->multiple);
+      options.ranges.emplace(name, std::move(range));
+    }
   }
-  return dims;
 }
 
 bool is_model(const std::string& subject) { return path_length(subject) > 0; }
@@ -41,12 +75,15 @@ OnnxModel import_subject(const std::string& subject, DataType dtype) {
   const size_t end = path_length(subject);
   OnnxOptions options;
   options.precision = dtype;
-  if (end < subject.size()) options.dims = parse_dims(split_text(subject.substr(end + 1), ','));
+  if (end < subject.size()) set_dims(options, split_text(subject.substr(end + 1), ','));
   return import_onnx(subject.substr(0, end), options);
 }
 
 Problem model_problem(const std::string& subject, DataType dtype) {
   const OnnxModel model = import_subject(subject, dtype);
+  if (!model.dims.empty())
+    throw_user_error("'" + subject + "' has a range of sizes, and one size is needed here", {},
+                     "`heddle run` and `heddle export` take ranges");
   Problem problem;
   problem.subject = subject;
   problem.dtype = dtype;

@@ -1,8 +1,7 @@
-// ONNX files where subjects are accepted: "PATH.onnx", or "PATH.onnx:batch=1,sequence=128".
+// ONNX files where subjects are accepted: "PATH.onnx", or "PATH.onnx:batch=1,sequence=128", or with
+// ranges of sizes, "PATH.onnx:sequence=1..128".
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -11,8 +10,9 @@
 
 namespace heddle::cli {
 
-/// {"batch=1", "x:2=128"} as a map; a text of another form is a User error.
-std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);
+/// Sets the dimensions that {"batch=1", "x:2=128"} names, and the ranges of {"seq=1..128"} or, of
+/// multiples of 8, {"seq=8..128/8"}. A text of another form is a User error.
+void set_dims(OnnxOptions& options, const std::vector<std::string>& texts);
 
 bool is_model(const std::string& subject);
 /// Imports it, with `dtype` (f32, f16 or bf16) in place of f32.

@@ -8,10 +8,11 @@
 // Operators (heddle/ops) and importers take constant shapes. This function calls them at two sizes
 // and makes one declaration of what both have in common: numbers that differ become sums of the
 // dimension times constants. It is checked as if it had been declared so, and compared with what is
-// declared at two more sizes.
+// declared at the smallest size and one in the middle.
 #pragma once
 
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,11 @@ struct Generalized {
 };
 
 /// Throws a User error where the declarations differ in more than numbers that grow with the size:
-/// by other operations, or by floating-point constants that depend on it, such as 1 / rows.
-Generalized generalize(const Dim& n, const std::function<std::vector<Tensor>(int64_t)>& declare);
+/// by other operations, or by floating-point constants that depend on it, such as sqrt(rows).
+/// Counts and their inverses (a mean) may depend on it, and constant arrays that begin like the
+/// largest of them. `describe` names operations of the largest size in messages; "" and an empty
+/// function mean their own name.
+Generalized generalize(const Dim& n, const std::function<std::vector<Tensor>(int64_t)>& declare,
+                       const std::function<std::string(const Operation&)>& describe = {});
 
 }  // namespace heddle

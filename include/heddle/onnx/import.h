@@ -5,8 +5,11 @@
 //   NetworkKernel run = net.build(model.args());
 //   run.call(model.arrays({image}, {scores}));
 //
+//   OnnxModel any = import_onnx("bert.onnx", {.ranges = {{"seq", dim("seq", 1, 512)}}});
+//
 // Opsets 11 to 21 are supported; older operators work where their meaning is the same. Shapes are
-// fixed at import, where nodes that depend on shapes alone are evaluated. The file is mapped into
+// fixed at import, or known up to the sizes of `ranges`. Nodes that depend on shapes alone are
+// evaluated there. The file is mapped into
 // memory, and weights are used in place wherever they are aligned to their type.
 #pragma once
 
@@ -15,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/dsl/dim.h"
 #include "heddle/dsl/tensor.h"
 #include "heddle/runtime/ndarray.h"
 
@@ -24,6 +28,10 @@ struct OnnxOptions {
   /// The extents of dimensions that the file names ("batch"). Dimensions with neither name nor
   /// extent are called "INPUT:DIMENSION", such as "x:0".
   std::map<std::string, int64_t> dims = {};
+  /// Dimensions of the file whose size a call gives: the model is one declaration over them
+  /// (dsl/dim.h). It is imported at some sizes, and what these have in common is the result. A User
+  /// error names the node where they have something else in common than generalize allows.
+  std::map<std::string, Dim> ranges = {};
   /// The extent of the first dimension of every input, in place of what the file says; 0: as the
   /// file says. A file whose nodes contain the extent that it was exported with, such as the
   /// shape of a Reshape, is a User error that names them.
@@ -40,6 +48,7 @@ struct OnnxModel {
   /// In the file's order; inputs that no output depends on are left out.
   std::vector<Tensor> inputs, outputs;
   std::vector<std::string> input_names, output_names;
+  std::vector<Dim> dims;  ///< those of OnnxOptions::ranges, in their order
   /// The initialisers that the outputs depend on. They have their values (`constant`), so they are
   /// no arguments.
   std::vector<Tensor> constants;

@@ -1,0 +1,113 @@
+// A model with dimensions whose sizes calls give: imported at some sizes, and made one declaration
+// over the dimensions.
+#include <optional>
+#include <utility>
+
+#include "heddle/dag/generalize.h"
+#include "heddle/support/error.h"
+#include "onnx/graph.h"
+
+namespace heddle::onnx {
+namespace {
+
+/// What is declared where the sizes of some dimensions are fixed.
+struct Declared {
+  OnnxModel largest;  ///< at the largest sizes of the others
+  std::vector<Tensor> outputs;
+  /// Tensors of `largest`, and what they are in the declaration of `outputs`.
+  std::vector<std::pair<Tensor, Tensor>> tensors;
+  NodeNames names;  ///< of the operations of `outputs`
+};
+
+class RangeImporter {
+ public:
+  RangeImporter(const Model& model, const OnnxOptions& options, Where where)
+      : model_(model),
+        options_(options),
+        where_(where),
+        ranges_(options.ranges.begin(), options.ranges.end()) {
+    options_.ranges.clear();
+    for (const auto& [name, range] : ranges_) {
+      if (options_.dims.count(name) > 0)
+        throw_user_error("dimension '" + name + "' is to be " +
+                             std::to_string(options_.dims[name]) + ", and a range as well",
+                         {}, "give one of the two");
+    }
+  }
+
+  OnnxModel run() {
+    Declared all = declare(0);
+    const Instance over{{}, all.tensors};
+    OnnxModel model = std::move(all.largest);
+    for (const auto& [name, range] : ranges_) model.dims.push_back(range);
+    for (std::vector<Tensor>* list : {&model.inputs, &model.constants}) *list = over.of(*list);
+    model.outputs = std::move(all.outputs);
+    return model;
+  }
+
+ private:
+  /// Over the dimensions from number `first` on; those before it have sizes in `options_`.
+  Declared declare(size_t first) {
+    if (first == ranges_.size()) return at_sizes();
+    const auto& [name, range] = ranges_[first];
+    std::optional<Declared> largest;
+    const Generalized made = generalize(
+        range,
+        [&](int64_t size) {
+          options_.dims[name] = size;
+          Declared here = declare(first + 1);
+          std::vector<Tensor> outputs = here.outputs;
+          if (!largest) largest = std::move(here);
+          return outputs;
+        },
+        [&](const Operation& op) -> std::string {
+          const auto known = largest->names.find(&op);
+          return known == largest->names.end() ? "" : known->second;
+        });
+    options_.dims.erase(name);
+    Declared all{std::move(largest->largest), made.outputs, {}, {}};
+    const Instance next{{}, made.tensors};
+    for (const auto& [tensor, inner] : largest->tensors)
+      all.tensors.emplace_back(tensor, next.of(inner));
+    for (const auto& [inner, outer] : made.tensors) {
+      const auto known = largest->names.find(inner.op());
+      if (known != largest->names.end()) all.names.emplace(outer.op(), known->second);
+    }
+    return all;
+  }
+
+  // The first import is that of the largest sizes.
+  Declared at_sizes() {
+    Declared here;
+    notes_.names.clear();
+    try {
+      here.largest = import_constant(model_, options_, where_, &notes_);
+      here.names = notes_.names;
+    } catch (const Error& e) {
+      std::string sizes;
+      for (const auto& [name, range] : ranges_)
+        sizes +=
+            (sizes.empty() ? "" : ", ") + name + " = " + std::to_string(options_.dims.at(name));
+      throw Error(e.kind, "with " + sizes + ": " + e.message, e.where, e.help);
+    }
+    here.outputs = here.largest.outputs;
+    for (const auto* list : {&here.largest.inputs, &here.largest.constants}) {
+      for (const Tensor& t : *list) here.tensors.emplace_back(t, t);
+    }
+    return here;
+  }
+
+  const Model& model_;
+  OnnxOptions options_;
+  Where where_;
+  std::vector<std::pair<std::string, Dim>> ranges_;
+  ImportNotes notes_;
+};
+
+}  // namespace
+
+OnnxModel import_ranges(const Model& model, const OnnxOptions& options, Where where) {
+  return RangeImporter(model, options, where).run();
+}
+
+}  // namespace heddle::onnx
