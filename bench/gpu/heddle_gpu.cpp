@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/driver/build.h"
@@ -55,13 +56,17 @@ extern "C" {
 
 const char* heddle_gpu_error() { return last_error.c_str(); }
 
-/// Compiles a subject such as "softmax:4096x4096" for the first GPU. `choice` is "static" or
-/// "tuned", which is an error where no record applies.
+/// Compiles a subject such as "softmax:4096x4096" for the first GPU. `dtype` is that of the
+/// operands, or "tf32": f32 whose products are rounded to tf32. `choice` is "static" or "tuned",
+/// which is an error where no record applies.
 void* heddle_gpu_open(const char* subject, const char* dtype, const char* choice) {
   return guarded(
       [&]() -> void* {
         auto s = std::make_unique<Subject>();
-        s->problem = cli::make_problem(subject, cli::dtype_of(dtype));
+        AutoSchedulerOptions options = current_auto_scheduler_options();
+        options.allow_tf32 = std::string_view(dtype) == "tf32";
+        const AutoSchedulerOptionsScope scope(options);
+        s->problem = cli::make_problem(subject, cli::dtype_of(options.allow_tf32 ? "f32" : dtype));
         const std::optional<Schedule> schedule = schedule_of(s->problem, choice);
         if (!schedule) {
           last_error = "no record applies";

@@ -71,12 +71,24 @@ def declare_attention(dims, words, rand):
              rand(groups, 1, keys, size)))
 
 
+def declare_matmul(dims, words, rand):
+    """matmul, and where flags say so with operands that are stored the other way round. Bytes are added up
+    in i32 (torch._int_mm, for which the second operand must lie along the depth)."""
+    m, n, k = dims
+    p = named(words, {"ta": 0, "tb": 0})
+    a, b = rand(*((k, m) if p["ta"] else (m, k))), rand(*((n, k) if p["tb"] else (k, n)))
+    product = torch._int_mm if a.dtype == torch.int8 else torch.matmul
+    return lambda a, b: product(a.t() if p["ta"] else a, b.t() if p["tb"] else b), (a, b)
+
+
 def declare(subject, dtype):
     """(function, tuple of arguments) for a subject, or None where PyTorch has no one call for it."""
     name, _, rest = subject.partition(":")
     words = rest.split(",")
 
     def rand(*shape):
+        if dtype == torch.int8:
+            return torch.randint(-30, 31, shape, device="cuda", dtype=dtype)
         return torch.empty(*shape, device="cuda", dtype=torch.float32).uniform_(-1, 1).to(dtype)
 
     if name == "conv2d":
@@ -86,8 +98,7 @@ def declare(subject, dtype):
         return declare_attention(dims, words[1:], rand)
 
     if name == "matmul":
-        m, n, k = dims
-        return lambda a, b: a @ b, (rand(m, k), rand(k, n))
+        return declare_matmul(dims, words[1:], rand)
     rows = {
         "softmax": lambda x: torch.softmax(x, -1),
         "log_softmax": lambda x: torch.log_softmax(x, -1),

@@ -54,10 +54,22 @@ LISTS["conv"] += [c.replace("nhwc", "nchw") for c in LISTS["conv"]]
 LISTS["attention"] = [
     "attention:96x512x64", "attention:96x512x64,causal=1", "attention:12x512x64",
     "attention:128x4096x128", "attention:128x4096x128,causal=1", "attention:256x1x128,s=4096,kv=64"]
+# Decoding: one row for each head, eight or four heads of a key head.
+LISTS["decode"] = [
+    "attention:256x1x128,s=4096,kv=64", "attention:32x1x128,s=4096,kv=8", "attention:32x1x128,s=32768,kv=8",
+    "attention:256x1x64,s=2048,kv=64", "attention:64x1x128,s=1000,kv=8", "attention:32x1x128,s=4096",
+    "attention:128x1x128,s=777,kv=32"]
+# Operands that lie along the depth, as those of a linear layer do: what wgmma takes of any type.
+LISTS["matmul_nt"] = [f"matmul:{s},tb=1" for s in (
+    "4096x4096x4096", "8192x8192x8192", "2048x2048x2048", "1024x4096x4096", "3000x1544x1024")]
+LISTS["conv1x1"] = [f"conv2d:{c},r=1,layout=nhwc" for c in (
+    "n=32,c=64,h=56,k=256", "n=32,c=256,h=14,k=1024", "n=32,c=512,h=28,k=128", "n=8,c=160,h=7,k=960")]
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "i32": torch.int32,
           "i64": torch.int64, "i8": torch.int8}
 # Largest difference from PyTorch's result, relative to 1 + |result|.
-TOLERANCE = {"f32": 1e-3, "bf16": 3e-2, "f16": 1e-2}
+TOLERANCE = {"f32": 1e-3, "bf16": 3e-2, "f16": 1e-2, "tf32": 5e-2, "i8": 0}
+# f32 whose products both sides round to tf32.
+DTYPES["tf32"] = torch.float32
 
 
 class Library:
@@ -199,7 +211,7 @@ def print_table(lines):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--library", required=True, help="libheddle_gpu.so")
-    parser.add_argument("--dtype", default="f32", choices=["f32", "bf16", "f16"])
+    parser.add_argument("--dtype", default="f32", choices=["f32", "bf16", "f16", "tf32", "i8"])
     parser.add_argument("--list", choices=sorted(LISTS), action="append", default=[])
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--no-compile", action="store_true", help="without Inductor")
@@ -209,8 +221,7 @@ def main():
     subjects = o.subjects + [s for name in o.list for s in LISTS[name]]
     if not subjects:
         parser.error("name subjects, or a --list")
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = o.dtype == "tf32"
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(1)
     random.seed(1)

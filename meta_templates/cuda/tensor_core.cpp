@@ -93,10 +93,14 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     if (may_split_depth(problem))
       t.when(knobs.reduction, "split_k", [&] { tensor_core_parts(t, g, of, knobs); });
   };
-  if (takes_warp_groups(shape, problem.gpu)) {
+  if (takes_warp_groups(t.dag(), g, shape, problem.gpu)) {
     add_warp_group_choice(problem, cycles_of_choice(problem, choice), &choice);
     const Param unit = t.kind("unit", {"mma_sync", "wgmma"}, choice, {0, 1});
     const WarpGroupKnobs group_knobs = ask_warp_group(t, problem, unit, choice);
+    for (const Access* operand : {&*shape.axes().row, &*shape.axes().vector}) {
+      if (std::find(g.tunable.begin(), g.tunable.end(), operand->producer) != g.tunable.end())
+        t.keep_at_root(operand->producer, unit, 1);
+    }
     t.when(unit, "mma_sync", [&] { reduce(shape); });
     t.when(unit, "wgmma", [&] { warp_group_product(t, g, shape, group_knobs); });
     return;

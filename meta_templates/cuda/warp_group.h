@@ -25,8 +25,10 @@ inline constexpr int64_t group_box_row(int64_t pack) { return 32 * pack; }
 
 /// Whether wgmma and TMA take the product as it is: two plain operands whose rows in memory are
 /// multiples of 16 bytes, over a depth of several tiles. Operands other than 16-bit floats must lie
-/// along the depth: a wgmma of theirs has no other form.
-bool takes_warp_groups(const TensorCoreShape& shape, const Gpu& gpu);
+/// along the depth: a wgmma of theirs has no other form. Operands must be in memory: what is
+/// computed where it is read, such as a conversion, is none that TMA can load.
+bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorCoreShape& shape,
+                       const Gpu& gpu);
 
 /// Cycles of the whole product with tile `t`.
 double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t);

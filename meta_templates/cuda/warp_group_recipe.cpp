@@ -160,7 +160,25 @@ class Recipe {
 
 }  // namespace
 
-bool takes_warp_groups(const TensorCoreShape& shape, const Gpu& gpu) {
+namespace {
+
+// Whether `stage`, read by the anchor of `g`, can be in memory. (Stages that only move elements may
+// be inlined by another group that reads them too.)
+bool can_be_in_memory(const ComputeDag& dag, const StageGroup& g, int stage) {
+  const Operation& op = dag.stage(stage);
+  if (op.is_placeholder()) return true;
+  const auto has = [&](const std::vector<int>& list) {
+    return std::find(list.begin(), list.end(), stage) != list.end();
+  };
+  if (has(g.inlined) || has(g.operands)) return false;
+  const StageInfo& info = dag.info(stage);
+  return info.is_output || op.is_reduction() || info.flops_per_point > 0;
+}
+
+}  // namespace
+
+bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorCoreShape& shape,
+                       const Gpu& gpu) {
   constexpr size_t kMostDims = 5;
   constexpr int kFewestThreads = 256;  // threads: a warp group that loads, one that multiplies
   if (!gpu.has_wgmma() || gpu.threads_per_block < kFewestThreads || shape.view()) return false;
@@ -171,6 +189,7 @@ bool takes_warp_groups(const TensorCoreShape& shape, const Gpu& gpu) {
     const bool sixteen_bytes = shape.layout(o).vector >= 4 * shape.pack();
     if (!sixteen_bytes || a.tensor.extents().size() > kMostDims) return false;
     if (shape.pack() != 2 && !shape.lies_along_depth(o)) return false;
+    if (!can_be_in_memory(dag, g, a.producer)) return false;
   }
   return true;
 }

@@ -123,6 +123,34 @@ TEST(WarpGroups, OtherTypesAcrossTheDepthStayWithMmaSync) {
   }
 }
 
+// TMA copies what is in memory. A conversion of an operand is computed where it is read.
+TEST(WarpGroups, OperandsThatAreComputedWhereTheyAreReadStayWithMmaSync) {
+  const AutoSchedulerOptionsScope scope(options());
+  for (const bool transposes : {false, true}) {
+    const Tensor x =
+        transposes ? placeholder({136, 72}, f16, "X") : placeholder({72, 136}, f32, "X");
+    selftest::RandomProgram p;
+    p.inputs = {x, placeholder({136, 88}, f16, "B")};
+    p.outputs = {
+        ops::matmul(transposes ? ops::transpose(x, {1, 0}) : ops::cast(x, f16), p.inputs[1])};
+    p.text = transposes ? "a transposition" : "a conversion";
+    const Template t = make_template(ComputeDag(p.outputs), h200());
+    EXPECT_EQ(t.knob_index("unit"), -1) << p.text;
+    const selftest::Case want(p, 3);
+    const std::vector<NDArray> arrays = want.fresh_arrays();
+    selftest::emulated(5)(t.static_schedule(), p.args(), arrays);
+    EXPECT_EQ(want.difference(arrays), "") << p.text;
+  }
+}
+
+TEST(WarpGroups, AnOperandWithWorkOfItsOwnIsComputedBefore) {
+  selftest::RandomProgram p = product({f16}, 72, 88, 136);
+  const Tensor wide = ops::gelu(p.inputs[0]);
+  p.outputs = {ops::matmul(wide, p.inputs[1])};
+  p.text = "gelu before";
+  EXPECT_THAT(check(p, {}), HasSubstr("wgmma.m64n64k16"));
+}
+
 TEST(WarpGroups, ATileThatIsMostlyBeyondTheEndIsRefused) {
   EXPECT_THROW(schedule(product({}, 72, 8, 168), {1, 1, 128, 2}), Error);
   EXPECT_THROW(schedule(product({bf16, true, false}, 16, 72, 136), {2, 1, 64, 2}), Error);

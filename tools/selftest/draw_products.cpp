@@ -55,7 +55,7 @@ void Drawer::matrix_unit() {
   const std::vector<int64_t> around{2, 3, 7, 8, 15, 16, 17, 31, 32, 48, 65, 72, 100, 129};
   const bool deep = pick(0, 3) == 0;
   const int64_t m = deep ? pick(2, 20) : one_of(around), n = deep ? pick(2, 20) : one_of(around);
-  const int64_t k = deep ? one_of<int64_t>({512, 520, 639, 700}) : one_of(around);
+  const int64_t k = deep ? one_of<int64_t>({144, 272, 512, 520, 639, 700}) : one_of(around);
   const bool ta = flip(), tb = flip();
   std::vector<int64_t> sa = ta ? std::vector<int64_t>{k, m} : std::vector<int64_t>{m, k};
   std::vector<int64_t> sb = tb ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n};
@@ -76,6 +76,7 @@ void Drawer::matrix_unit() {
 // Products of products, whose rows may go through both together. The heads may be an inner
 // dimension of operands.
 void Drawer::attention() {
+  if (pick(0, 3) == 0) return decoding();
   const int64_t l = one_of<int64_t>({1, 7, 8, 13, 24, 31, 50}), heads = pick(1, 4);
   const int64_t s = one_of<int64_t>({1, 6, 9, 16, 17, 40}), e = one_of<int64_t>({1, 5, 8, 16});
   const int64_t f = one_of<int64_t>({1, 7, 8, 16, 19, 40});
@@ -101,6 +102,18 @@ void Drawer::attention() {
     p_.text += " causal";
   }
   done("attention", {epilogue(ops::scaled_dot_product_attention(q, k, v, mask))});
+}
+
+// Few rows for many keys, in groups of heads that share keys and values.
+void Drawer::decoding() {
+  const int64_t rows = pick(1, 4), heads = pick(1, 3), group = pick(1, 4);
+  const int64_t keys = one_of<int64_t>({128, 130, 200, 257, 384, 600});
+  const int64_t e = one_of<int64_t>({8, 16, 40, 64}), f = one_of<int64_t>({7, 16, 48, 64});
+  const DataType t = one_of<DataType>({bf16, f16});
+  const Tensor q = input({heads, group, rows, e}, t, "q"), k = input({heads, 1, keys, e}, t, "k"),
+               v = input({heads, 1, keys, f}, t, "v");
+  p_.reduce_length = e + keys;
+  done("attention of few rows", {epilogue(ops::scaled_dot_product_attention(q, k, v))});
 }
 
 // Contractions that feed each other: groups, attached stages and shared producers in one graph.

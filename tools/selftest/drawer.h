@@ -24,6 +24,7 @@ class Drawer {
   void long_sum();
   void matrix_unit();
   void attention();
+  void decoding();
   void layers();
   // ---- draw_images.cpp
   void convolution();
