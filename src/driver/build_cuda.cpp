@@ -6,6 +6,7 @@
 #include "driver/compile_lowered.h"
 #include "driver/program_args.h"
 #include "heddle/codegen/cuda.h"
+#include "heddle/ir/sizes.h"
 #include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
@@ -49,6 +50,43 @@ int position(const GpuProgram& p, const Buffer& report, const Buffer& b) {
   throw_internal_error("kernel argument '" + b->name + "' is no buffer of the program");
 }
 
+cuda::SizeExpr::Op size_op(BinaryOp op) {
+  using Op = cuda::SizeExpr::Op;
+  switch (op) {
+    case BinaryOp::Add: return Op::Add;
+    case BinaryOp::Sub: return Op::Sub;
+    case BinaryOp::Mul: return Op::Mul;
+    case BinaryOp::FloorDiv: return Op::FloorDiv;
+    case BinaryOp::FloorMod: return Op::FloorMod;
+    case BinaryOp::Min: return Op::Min;
+    case BinaryOp::Max: return Op::Max;
+    default: throw_internal_error("a number of blocks is no sum, product or quotient of sizes");
+  }
+}
+
+int position(const std::vector<Var>& sizes, const VarNode* v) {
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i].get() == v) return static_cast<int>(i);
+  }
+  throw_internal_error("'" + v->name + "' is no size of the program");
+}
+
+// Operands before their operator.
+void add_items(const Expr& e, const std::vector<Var>& sizes, cuda::SizeExpr* out) {
+  using Op = cuda::SizeExpr::Op;
+  if (const int64_t* n = as_int(e)) {
+    out->items.push_back({Op::Constant, *n});
+  } else if (const VarNode* v = e.as<VarNode>()) {
+    out->items.push_back({Op::Size, position(sizes, v)});
+  } else {
+    const Binary* b = e.as<Binary>();
+    HEDDLE_ICHECK(b, "a number of blocks is no expression of sizes");
+    add_items(b->a, sizes, out);
+    add_items(b->b, sizes, out);
+    out->items.push_back({size_op(b->op), 0});
+  }
+}
+
 std::vector<cuda::Launch> launches(const GpuProgram& p, const Buffer& report,
                                    const std::vector<GpuKernel>& kernels) {
   std::vector<cuda::Launch> out;
@@ -61,6 +99,10 @@ std::vector<cuda::Launch> launches(const GpuProgram& p, const Buffer& report,
     }
     l.cluster = static_cast<unsigned>(k.cluster);
     l.dynamic_smem = static_cast<unsigned>(k.shared_bytes);
+    for (size_t d = 0; d < 3; ++d) {
+      if (k.grid_of[d].defined()) add_items(k.grid_of[d], p.sizes, &l.grid_of[d]);
+    }
+    for (const Var& v : k.sizes) l.sizes.push_back(position(p.sizes, v.get()));
     for (const Buffer& b : k.args) l.buffers.push_back(position(p, report, b));
     for (const GpuKernel::TensorMap& m : k.maps) {
       cuda::TensorMap map{
@@ -71,6 +113,13 @@ std::vector<cuda::Launch> launches(const GpuProgram& p, const Buffer& report,
     out.push_back(std::move(l));
   }
   return out;
+}
+
+// Of a buffer whose extents may be symbolic, at the largest sizes.
+int64_t most_elements(const Buffer& b) {
+  int64_t n = 1;
+  for (const Expr& e : b->shape) n *= largest_extent(e);
+  return n;
 }
 
 // Checks limits beyond which the GPU would refuse the launch.
@@ -114,9 +163,10 @@ cuda::Cubin compile_checked(const GpuProgram& p, const Gpu& gpu) {
 }  // namespace
 
 std::vector<KernelArg> cuda_kernel_args(const std::vector<Tensor>& all, size_t listed,
-                                        const std::vector<int>& constant_args) {
-  std::vector<KernelArg> args = kernel_args(all, listed, constant_args);
-  for (KernelArg& a : args) a.alignment = 16;  // bytes; the text relies on it (codegen/cuda.h)
+                                        const std::vector<int>& constant_args,
+                                        const std::vector<Var>& sizes) {
+  std::vector<KernelArg> args = kernel_args(all, listed, constant_args, sizes);
+  for (KernelArg& a : args) a.alignment = 16;  // what the text counts on (codegen/cuda.h)
   return args;
 }
 
@@ -126,13 +176,14 @@ KernelCode cuda_kernel_code(const GpuProgram& p, const std::vector<Tensor>& all,
   program->arch = cubin.arch;
   program->cubin = std::move(cubin.bytes);
   for (const Buffer& b : p.workspace)
-    program->workspaces.push_back({b.num_elements() * b->dtype.bytes(), is_tickets(p, b)});
+    program->workspaces.push_back({most_elements(b) * b->dtype.bytes(), is_tickets(p, b)});
   program->launches = launches(p, checks.report, p.main);
   program->prepare = launches(p, checks.report, p.prepare);
 
   KernelCode code;
   code.name = p.name;
-  code.args = cuda_kernel_args(all, listed, p.constant_args);
+  code.args = cuda_kernel_args(all, listed, p.constant_args, p.sizes);
+  code.sizes = kernel_sizes(p.sizes);
   code.bound = bound_constants(all, listed);
   for (const Buffer& b : p.persistent) code.persistent.push_back(describe(b));
   code.finite = {checks.args, checks.slots};
@@ -163,6 +214,11 @@ KernelCode compile_cuda_code(const Schedule& schedule, const std::vector<Tensor>
                              const BuildOptions& options) {
   const std::vector<Tensor> all = with_bound(schedule, args);
   const GpuProgram program = lower_for_gpu(schedule, all, options);
+  if (!program.sizes.empty()) {
+    throw_user_error("dimension '" + program.sizes[0]->name +
+                         "' has no constant size, and exported kernels take constant shapes",
+                     {}, "export the declaration at one size: at_sizes (dag/instance.h)");
+  }
   const Gpu& gpu = schedule.target().gpu;
   return cuda_kernel_code(program, all, args.size(), compile_checked(program, gpu));
 }

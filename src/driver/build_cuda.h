@@ -24,7 +24,8 @@ KernelCode cuda_kernel_code(const GpuProgram& program, const std::vector<Tensor>
 
 /// The arguments of such a kernel, which are aligned (see program_args.h).
 std::vector<KernelArg> cuda_kernel_args(const std::vector<Tensor>& all, size_t listed,
-                                        const std::vector<int>& constant_args);
+                                        const std::vector<int>& constant_args,
+                                        const std::vector<Var>& sizes = {});
 
 /// The description of a kernel argument that the runtime checks; -1 for symbolic extents.
 KernelArg describe(const Buffer& buffer);

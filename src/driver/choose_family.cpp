@@ -8,6 +8,8 @@
 #include "driver/family_near.h"
 #include "driver/family_points.h"
 #include "driver/family_select.h"
+#include "driver/family_target.h"
+#include "heddle/runtime/cuda_timing.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/function_ref.h"
@@ -19,6 +21,26 @@ struct Candidate {
   FamilyVariant variant;
   Kernel kernel;
 };
+
+// Arguments of calls on a GPU, which take turns.
+using GpuSets = std::vector<std::vector<NDArray>>;
+
+GpuSets gpu_sets(const std::vector<NDArray>& arrays) {
+  constexpr int64_t kBytes = 128 << 20;  // more than a second cache holds
+  constexpr int kMostSets = 32;
+  std::vector<NDArray> there;
+  for (const NDArray& a : arrays) there.push_back(a.to_device(Device::cuda()));
+  return cuda::rotated_arguments(there, kBytes, kMostSets);
+}
+
+double gpu_seconds(const Kernel& kernel, const GpuSets& sets, double budget) {
+  cuda::TimingOptions options;
+  options.cold_l2 = false;  // what the sets do not cover is small enough to stay in it
+  options.budget_s = budget;
+  const cuda::Timing t = cuda::time_kernel(kernel, sets, options);
+  if (!t.ok()) throw_runtime_error("kernel '" + kernel.name() + "' failed: " + t.message);
+  return t.measurement.median_s;
+}
 
 class FamilyChooser {
  public:
@@ -75,11 +97,24 @@ class FamilyChooser {
     if (options_.progress) options_.progress(line);
   }
 
+  Target target() const { return family_target(options_.target.value_or(Target::host())); }
+
+  /// The sizes that schedules are chosen for at the point. Wide accesses on a GPU need rows of
+  /// multiples of them, and a size that happens to be one promises nothing about the others.
+  std::vector<SizeValue> chosen_for(const FamilyPoint& p) const {
+    std::vector<SizeValue> out = values(p);
+    for (size_t i = 0; target().is_cuda() && i < out.size(); ++i) {
+      const SizeRange range = *out[i].size->size;
+      if (out[i].value % 2 == 0 && out[i].value > range.lo) --out[i].value;
+    }
+    return out;
+  }
+
   /// Adds the static choice at the point, and the caller's candidate where there is one.
   void add_candidates(const FamilyPoint& p) {
     unless_refused(p, [&] {
       const family::NearChoice near = family::choice_near(
-          outputs_, values(p), options_.target.value_or(Target::host()), options_.scheduler);
+          outputs_, chosen_for(p), target(), options_.scheduler);
       add_forms(p, "", near.schedule);
       if (!options_.choose) return;
       const Instance at = at_sizes(outputs_, near.at);
@@ -91,6 +126,7 @@ class FamilyChooser {
   void add_forms(const FamilyPoint& p, const std::string& how, const Schedule& one) {
     using family::BlockForm;
     add_candidate(p, how, for_all_sizes(one, outputs_));
+    if (target().is_cuda()) return;  // its blocks are tiles
     for (const auto& [form, name] : {std::pair(BlockForm::Longer, ", longer blocks"),
                                      std::pair(BlockForm::Shorter, ", shorter blocks")}) {
       std::optional<Schedule> other = family::with_blocks(one, outputs_, form);
@@ -129,6 +165,7 @@ class FamilyChooser {
                            ? NDArray::random(t.extents(), t.dtype(), arrays.size() + 1)
                            : NDArray::zeros(t.extents(), t.dtype()));
     }
+    const auto sets = target().is_cuda() ? gpu_sets(arrays) : GpuSets();
     family::Raced raced{{}, p.weight, {}};
     for (const SizeValue& v : values(p)) raced.sizes.push_back(v.value);
     raced.seconds.assign(candidates_.size(), 1e300);
@@ -138,8 +175,10 @@ class FamilyChooser {
       const double best = *std::min_element(raced.seconds.begin(), raced.seconds.end());
       for (size_t c = 0; c < candidates_.size(); ++c) {
         if (round > 0 && raced.seconds[c] > kHopeless * best) continue;
-        const Measurement m = measure([&] { candidates_[c].kernel.call(arrays); }, each);
-        raced.seconds[c] = std::min(raced.seconds[c], m.median_s);
+        const Kernel& kernel = candidates_[c].kernel;
+        const double median = sets.empty() ? measure([&] { kernel.call(arrays); }, each).median_s
+                                           : gpu_seconds(kernel, sets, each);
+        raced.seconds[c] = std::min(raced.seconds[c], median);
       }
     }
     say("raced at " + name_of(p));

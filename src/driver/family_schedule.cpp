@@ -5,6 +5,7 @@
 
 #include "driver/family_blocks.h"
 #include "driver/family_near.h"
+#include "driver/family_target.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
@@ -94,14 +95,15 @@ std::vector<SizeValue> usual_sizes(const std::vector<Tensor>& outputs) {
   return at;
 }
 
+Target family_target(Target target) {
+  // sm_90 is sm_90a without its instructions of a chip.
+  if (target.is_cuda() && target.gpu.has_wgmma()) target.gpu.arch.pop_back();
+  return target;
+}
+
 Schedule family_schedule(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
                          const Target& target, const AutoSchedulerOptions& options) {
-  if (target.is_cuda()) {
-    throw_user_error(
-        "kernels for GPUs take constant shapes, and the declaration is over dimensions", {},
-        "take it at one size, with at_sizes (dag/instance.h)");
-  }
-  const family::NearChoice one = family::choice_near(outputs, at, target, options);
+  const family::NearChoice one = family::choice_near(outputs, at, family_target(target), options);
   Schedule family = for_all_sizes(one.schedule, outputs);
   family.provenance += "; chosen at " + sizes_text(one.at) + " for all sizes";
   return family;

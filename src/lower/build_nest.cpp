@@ -36,6 +36,14 @@ std::vector<int> topological_stages(const ScheduleState& state) {
 NestBuilder::NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external,
                          bool plain_accesses)
     : s_(s), plain_accesses_(plain_accesses) {
+  on_gpu_ = std::any_of(s.axes.begin(), s.axes.end(),
+                        [](const AxisState& a) { return is_block(a.loop) || is_thread(a.loop); });
+  for (size_t id = 0; id < s.axes.size(); ++id) {
+    const AxisState& a = s.axes[id];
+    const bool split = a.defined && a.split_outer >= 0;
+    whole_.push_back(split && (a.whole || (on_gpu_ && sized(static_cast<int>(id)))));
+  }
+  beyond_.resize(s.stages.size());
   axes_.resize(s.axes.size());
   real_.resize(s.stages.size());
   root_min_.resize(s.stages.size());
@@ -62,6 +70,17 @@ NestBuilder::NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>
   for (const StageBuffers& x : external) {
     real_[x.stage] = {x.buffers, std::vector<Expr>(s.stages[x.stage].spatial.size(), Expr(0))};
   }
+}
+
+bool NestBuilder::sized(int id) const {
+  const AxisState& a = s_.axes[static_cast<size_t>(id)];
+  switch (a.origin) {
+    case AxisOrigin::Root: return !sizes_in(a.extent).empty();
+    case AxisOrigin::SplitOuter: return sized(a.parent);
+    case AxisOrigin::SplitInner: return false;
+    case AxisOrigin::Fused: return sized(a.fuse_a) || sized(a.fuse_b);
+  }
+  return false;
 }
 
 Stmt NestBuilder::roots(const std::vector<int>& list, size_t from) {
@@ -152,7 +171,7 @@ Expr NestBuilder::extent_of(int id) {
     }
     case AxisOrigin::SplitInner: {
       // What asks before its outer loop is open, such as a region, decides nothing of a tail.
-      if (!is_sized(a.parent)) run_whole(id);
+      if (!is_sized(a.parent) || is_whole(a.parent)) run_whole(id);
       return Expr(s_.axes[a.parent].factor);
     }
     case AxisOrigin::Fused: {
@@ -250,7 +269,7 @@ void NestBuilder::bind(int id, const Expr& value, std::vector<int>* pending) {
         Expr whole = simple(o.value * Expr(p.factor) + i.value);
         // The guard of an enclosing whole split implies the guard of this one.
         const bool implied =
-            p.whole && p.origin == AxisOrigin::SplitOuter && s_.axes[p.parent].whole;
+            is_whole(a.parent) && p.origin == AxisOrigin::SplitOuter && is_whole(p.parent);
         if (i.full && !implied) {
           Expr in_range = simple(whole < extent_of(a.parent));
           const bool inside =
@@ -258,7 +277,7 @@ void NestBuilder::bind(int id, const Expr& value, std::vector<int>* pending) {
           if (!inside) guards_.push_back(in_range);
         }
         bind(a.parent, whole, pending);
-      } else if (a.origin == AxisOrigin::SplitOuter && p.whole) {
+      } else if (a.origin == AxisOrigin::SplitOuter && is_whole(a.parent)) {
         run_whole(p.split_inner);
       } else if (a.origin == AxisOrigin::SplitOuter) {
         pending->push_back(a.parent);
@@ -293,6 +312,7 @@ Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode 
       mins[i].push_back(dim.lo);
       extents[i].push_back(simple(dim.hi - dim.lo + Expr(1)));
     }
+    beyond_[here[i]] = r.beyond;
     if (stage(here[i]).store_axis == leaves[n]) check_kept(here[i], st, n, &memo);
   }
   std::vector<Realization> saved;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "heddle/ir/simplify.h"
+#include "lower/gpu/gpu_passes.h"
 
 namespace heddle {
 namespace {
@@ -91,6 +92,7 @@ FiniteChecks add_finite_checks(GpuProgram& program, const std::vector<CheckedArg
                                make_for(thread, kThreads, LoopKind::ThreadX, body)));
     k.grid = {kBlocks, 1, 1};
     k.block = {kThreads, 1, 1};
+    gpu::note_sizes(k);
     (arg.output ? after : before).push_back(std::move(k));
   }
   program.main.insert(program.main.begin(), before.begin(), before.end());

@@ -8,6 +8,15 @@ std::string dims(const std::array<int64_t, 3>& d) {
   return std::to_string(d[0]) + " x " + std::to_string(d[1]) + " x " + std::to_string(d[2]);
 }
 
+std::string grid_text(const GpuKernel& k) {
+  std::string out;
+  for (size_t d = 0; d < 3; ++d) {
+    out += d == 0 ? "" : " x ";
+    out += k.grid_of[d].defined() ? "(" + to_string(k.grid_of[d]) + ")" : std::to_string(k.grid[d]);
+  }
+  return out;
+}
+
 std::string all_text(const std::vector<GpuKernel>& prepare, const std::vector<GpuKernel>& main) {
   std::string out;
   for (const auto* list : {&prepare, &main}) {
@@ -28,7 +37,7 @@ const GpuKernel::TensorMap* find_map(const GpuKernel& kernel, const TileOp& bulk
 }
 
 std::string to_string(const GpuKernel& k) {
-  std::string out = "// grid " + dims(k.grid) + ", block " + dims(k.block) + ", " +
+  std::string out = "// grid " + grid_text(k) + ", block " + dims(k.block) + ", " +
                     std::to_string(k.shared_bytes) + " bytes of shared memory";
   if (k.cluster > 1) out += ", clusters of " + std::to_string(k.cluster);
   out += "\n" + to_string(LoweredFunction{k.name, k.args, k.body});

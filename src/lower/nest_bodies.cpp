@@ -40,7 +40,7 @@ NestBuilder::Realization NestBuilder::realize(int st, const std::vector<Expr>& m
   const StageState& p = stage(st);
   std::vector<Expr> bound(extents.size());
   for (size_t d = 0; d < extents.size(); ++d) {
-    int64_t most = s_.axes[p.spatial[d]].static_extent;
+    int64_t most = beyond_[st] ? INT64_MAX : s_.axes[p.spatial[d]].static_extent;
     bound[d] = Expr(std::max<int64_t>(1, std::min(most, upper_bound(extents[d], ranges_))));
     // No stride depends on the first dimension, so it need not be as large as it can be.
     if (d == 0 && scope == Scope::Global && is_symbolic(extents[d])) bound[d] = extents[d];
@@ -99,10 +99,26 @@ Expr NestBuilder::translate_node(const Expr& e, int reader, RewriteMemo& memo) c
     while (!(stage(st).buffers[component] == load->buffer)) ++component;
     std::vector<Expr> logical;
     for (const Expr& i : load->indices) logical.push_back(translate(i, reader, memo));
-    return make_load(real_[st].buffers[component], storage_indices(st, logical));
+    const Expr there = make_load(real_[st].buffers[component], storage_indices(st, logical));
+    return beyond_[reader] ? within(there, st, logical) : there;
   }
   if (const Expr part = split_part(e, reader); part.defined()) return part;
   return map_children(e, [&](const Expr& c) { return translate(c, reader, memo); });
+}
+
+Expr NestBuilder::within(const Expr& load, int st, const std::vector<Expr>& logical) const {
+  if (beyond_[st]) return load;
+  Expr inside;
+  for (size_t d = 0; d < logical.size(); ++d) {
+    // An input has no axes.
+    const Expr extent = stage(st).spatial.empty() ? stage(st).buffers[0]->shape[d]
+                                                  : s_.axes[stage(st).spatial[d]].extent;
+    if (!is_symbolic(extent)) continue;
+    const Expr here = simple(logical[d] < extent);
+    if (is_const(here, 1) || at_most(logical[d] + Expr(1), extent)) continue;
+    inside = inside.defined() ? inside && here : here;
+  }
+  return inside.defined() ? make_select(inside, load, make_const(load.dtype(), 0)) : load;
 }
 
 Expr NestBuilder::split_part(const Expr& e, int reader) const {

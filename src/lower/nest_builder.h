@@ -39,6 +39,7 @@ class NestBuilder {
   };
   struct Region {
     std::vector<SymInterval> dims;
+    bool beyond = false;  ///< some dimension goes beyond the axis
   };
   const StageState& stage(int st) const { return s_.stages[st]; }
 
@@ -68,6 +69,12 @@ class NestBuilder {
   // Whether a <= b is proved, also from the loops of symbolic length that are open.
   bool at_most(const Expr& a, const Expr& b) const;
 
+  // On a GPU, tiles of an axis of symbolic length are whole: threads, registers and shared memory
+  // have constant sizes. What lies beyond the axis is not stored at the root, and is computed from
+  // zeros elsewhere.
+  bool is_whole(int id) const { return whole_[static_cast<size_t>(id)] != 0; }
+  bool sized(int id) const;
+
   // ---- storage ----
   Realization realize(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents,
                       Scope scope);
@@ -76,6 +83,8 @@ class NestBuilder {
   Expr translate(const Expr& e, int reader) const;
   Expr translate(const Expr& e, int reader, RewriteMemo& memo) const;
   Expr translate_node(const Expr& e, int reader, RewriteMemo& memo) const;
+  // A load of stage `st` by one that is computed beyond its axes: zero where there is no element.
+  Expr within(const Expr& load, int st, const std::vector<Expr>& logical) const;
   // axis / n or axis % n of the reader, where the axis was split by n: the loop that it is,
   // whatever guard keeps that inside of the axis. Else null.
   Expr split_part(const Expr& e, int reader) const;
@@ -174,6 +183,9 @@ class NestBuilder {
   Stmt emit_store(int st);
   const ScheduleState& s_;
   const bool plain_accesses_;
+  bool on_gpu_ = false;
+  std::vector<char> whole_;   ///< by axis
+  std::vector<char> beyond_;  ///< by stage: the region that is being computed goes beyond its axes
   std::vector<int> order_;
   std::unordered_map<const BufferNode*, int> stage_of_;
   std::vector<std::vector<int>> readers_;

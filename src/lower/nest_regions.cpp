@@ -19,7 +19,7 @@ SymInterval NestBuilder::axis_interval(int id) {
       SymInterval r{simple(o.lo * f + i.lo), simple(o.hi * f + i.hi), o.exact && i.exact};
       Expr last = simple(extent_of(id) - Expr(1));
       if (!at_most(r.hi, last) && !(axes_[a.split_outer].known() && !axes_[a.split_inner].full)) {
-        if (!a.whole) r.hi = simple(min(r.hi, last));
+        if (!is_whole(id)) r.hi = simple(min(r.hi, last));
         r.exact = false;
       }
       if (c.begin.defined()) r = {simple(r.lo + c.begin), simple(r.hi + c.begin), r.exact};
@@ -87,7 +87,12 @@ const NestBuilder::Region& NestBuilder::demand(int p, int host, size_t n,
       x = {Expr(0), last, false};
     } else if (!x.exact) {
       if (!prove(Expr(0) <= x.lo, ranges_)) x.lo = simple(max(x.lo, Expr(0)));
-      if (!at_most(x.hi, last)) x.hi = simple(min(x.hi, last));
+      if (at_most(x.hi, last)) continue;
+      if (on_gpu_ && sized && as_int(simple(x.hi - x.lo))) {
+        r.beyond = true;
+      } else {
+        x.hi = simple(min(x.hi, last));
+      }
     }
   }
   return (*memo)[p] = std::move(r);
@@ -100,7 +105,7 @@ SymEnv NestBuilder::reader_env(int q, int host, size_t n, std::map<int, Region>*
     for (size_t d = 0; d < x.spatial.size(); ++d) {
       SymInterval i = axis_interval(x.spatial[d]);
       const Expr& m = root_min_[q][d];
-      if (!guards_.empty()) i.exact = false;
+      if (!guards_.empty() || beyond_[q]) i.exact = false;
       env[s_.axes[x.spatial[d]].var.get()] = {simple(m + i.lo), simple(m + i.hi), i.exact};
     }
     for (int a : x.reduce) env[s_.axes[a].var.get()] = reduce_interval(a, axis_interval(a), env);

@@ -50,6 +50,24 @@ class Pointers {
   void** data_ = on_stack_;
 };
 
+// The sizes of one call, likewise.
+class SizeValues {
+ public:
+  explicit SizeValues(size_t count) : count_(count) {
+    if (count > kFew) many_.resize(count);
+  }
+  SizeValues(const SizeValues&) = delete;
+  SizeValues& operator=(const SizeValues&) = delete;
+  int64_t& operator[](size_t i) { return count_ > kFew ? many_[i] : few_[i]; }
+  std::span<const int64_t> span() const { return {count_ > kFew ? many_.data() : few_, count_}; }
+
+ private:
+  static constexpr size_t kFew = 8;
+  size_t count_;
+  int64_t few_[kFew];
+  std::vector<int64_t> many_;
+};
+
 }  // namespace
 
 struct Kernel::Impl {
@@ -228,7 +246,7 @@ struct Kernel::Impl {
       if (arg.constant && ready) {
         staged.push_back(ready->on_gpu[constants++]);
       } else if (arg.output) {
-        staged.push_back(NDArray::empty(arg.shape, arg.dtype, device));
+        staged.push_back(NDArray::empty(arrays[i].shape(), arg.dtype, device));
       } else {
         staged.push_back(arrays[i].to_device(device));
       }
@@ -252,7 +270,12 @@ struct Kernel::Impl {
       cuda::keep_in_capture(device.index, *here);
     }
     for (size_t i = 0; i < persistent; ++i) pointers[num_args() + i] = ready->arrays[i].data();
-    cuda->run(device.index, pointers.span());
+    SizeValues sizes(code->sizes.size());
+    if (!code->sizes.empty()) {
+      read_sizes(code->name, code->sizes, code->args, arrays,
+                 [&](size_t i, int64_t value) { sizes[i] = value; });
+    }
+    cuda->run(device.index, pointers.span(), sizes.span());
     cuda::keep_in_capture(device.index, arrays);
     if (ready) cuda::keep_in_capture(device.index, ready->arrays);
     if (checks_finite()) throw_if_not_finite(*code, arrays, report);

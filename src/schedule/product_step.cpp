@@ -14,7 +14,15 @@ enum Role : int64_t { kBatch, kRows, kCols, kDepth, kRoles };
 struct Digit {
   int axis = -1;
   int64_t divisor = 1, extent = 1;
-  Var var;  // its value
+  Var var;          // its value
+  Expr symbolic{};  // its extent, where that varies from call to call; `extent` is the largest
+};
+
+// A length, of digits or of them with zeros behind.
+struct Length {
+  int64_t most = 1;
+  Expr symbolic{};  // where it varies from call to call
+  Expr expr() const { return symbolic.defined() ? symbolic : Expr(most); }
 };
 
 class ProductStep : public StepApplier {
@@ -50,7 +58,7 @@ class ProductStep : public StepApplier {
                "there are three parameters a digit, and eleven more");
     for (size_t i = 0; i < step_.axes.size(); ++i) {
       const int64_t role = param(3 * i);
-      const Digit d{step_.axes[i], param(3 * i + 1), param(3 * i + 2), Var("digit")};
+      Digit d{step_.axes[i], param(3 * i + 1), param(3 * i + 2), Var("digit")};
       STEP_CHECK(role >= 0 && role < kRoles, "a digit's role is 0 to 3");
       STEP_CHECK(d.divisor > 0 && d.extent > 0 && d.divisor < kMaxExtent && d.extent < kMaxExtent,
                  "a digit's divisor or extent is not positive, or too large");
@@ -59,6 +67,12 @@ class ProductStep : public StepApplier {
                  "axis " + std::to_string(d.axis) + " is none of its own axes");
       STEP_CHECK((role == kDepth) == (s_.axes[d.axis].kind == AxisKind::Reduce),
                  "the digits of the depth, and no others, are of reduce axes");
+      if (const AxisState& a = s_.axes[d.axis]; is_symbolic(a.extent)) {
+        STEP_CHECK(d.divisor == 1 && (role == kBatch || digits_[static_cast<size_t>(role)].empty()),
+                   "the extent of '" + a.name + "' varies, and it is not the slowest digit");
+        d.extent = a.static_extent;
+        d.symbolic = a.extent;
+      }
       digits_[static_cast<size_t>(role)].push_back(d);
       ranges_.set(d.var, {0, d.extent - 1});
     }
@@ -68,7 +82,8 @@ class ProductStep : public StepApplier {
   void check_digits() {
     for (const auto* list : {&stage().spatial, &stage().reduce}) {
       for (int id : *list) {
-        STEP_CHECK(as_int(s_.axes[id].extent), "the extent of '" + s_.axes[id].name + "' varies");
+        STEP_CHECK(as_int(s_.axes[id].extent) || is_symbolic(s_.axes[id].extent),
+                   "the extent of '" + s_.axes[id].name + "' varies");
         int64_t next = 1;
         Expr value(0);
         for (const Digit* d = part_at(id, next); d; d = part_at(id, next)) {
@@ -108,11 +123,20 @@ class ProductStep : public StepApplier {
         multiple *= factor;
       }
       int64_t n = 1;
-      for (const Digit& d : digits_[kRows + i]) n *= d.extent;
+      Expr length(1);
+      for (const Digit& d : digits_[kRows + i]) {
+        n *= d.extent;
+        length = length * (d.symbolic.defined() ? d.symbolic : Expr(d.extent));
+      }
       STEP_CHECK(!digits_[kRows + i].empty() && n < kMaxExtent,
                  "rows, columns and depth have one axis each at least");
-      exact_[i] = n;
-      padded_[i] = (n + multiple - 1) / multiple * multiple;
+      exact_[i].most = n;
+      padded_[i].most = (n + multiple - 1) / multiple * multiple;
+      length = simplify(length);
+      if (as_int(length)) continue;
+      exact_[i].symbolic = length;
+      padded_[i].symbolic =
+          simplify(floordiv(length + Expr(multiple - 1), Expr(multiple)) * Expr(multiple));
     }
     along_depth_ = {param(at + 9) != 0, param(at + 10) != 0};
   }
@@ -159,11 +183,13 @@ class ProductStep : public StepApplier {
     const int id = take_stage_id(next_++);
     StageState st;
     st.name = stage().name + name;
-    const auto axis = [&](const std::string& called, AxisKind kind, int64_t extent) {
-      return new_axis(next_++, root_axis(id, called, kind, extent));
+    const auto axis = [&](const std::string& called, AxisKind kind, const Length& length) {
+      AxisState a = root_axis(id, called, kind, length.most);
+      a.extent = length.expr();
+      return new_axis(next_++, std::move(a));
     };
     for (const Digit& d : digits_[kBatch])
-      st.spatial.push_back(axis(s_.axes[d.axis].name, AxisKind::Spatial, d.extent));
+      st.spatial.push_back(axis(s_.axes[d.axis].name, AxisKind::Spatial, {d.extent, d.symbolic}));
     for (Role r : spatial)
       st.spatial.push_back(
           axis(name_of(r), AxisKind::Spatial, padded_[static_cast<size_t>(r - 1)]));
@@ -228,7 +254,10 @@ class ProductStep : public StepApplier {
       const auto role = static_cast<size_t>(dims[i]);
       const Expr& number = own[digits_[kBatch].size() + i];
       take_apart(digits_[role], number, &bind);
-      if (padded_[role - 1] > exact_[role - 1]) inside = inside && number < Expr(exact_[role - 1]);
+      const Length &exact = exact_[role - 1], &padded = padded_[role - 1];
+      if (exact.symbolic.defined() ? !equal(exact.symbolic, padded.symbolic)
+                                   : padded.most > exact.most)
+        inside = inside && number < exact.expr();
     }
     std::vector<Expr> indices;
     for (const Expr& i : indices_[which]) indices.push_back(substitute(i, bind));
@@ -272,7 +301,7 @@ class ProductStep : public StepApplier {
   }
 
   std::array<std::vector<Digit>, kRoles> digits_;
-  std::array<int64_t, 3> exact_{}, padded_{};  // rows, columns, depth
+  std::array<Length, 3> exact_{}, padded_{};  // rows, columns, depth
   std::array<bool, 2> along_depth_{};
   std::vector<VarBinding> of_axis_;
   Ranges ranges_;

@@ -39,7 +39,9 @@ struct GpuKernel {
   std::string name;
   std::vector<Buffer> args;  ///< arguments and workspace that the body reads or writes, in order
   Stmt body;
-  std::array<int64_t, 3> grid{1, 1, 1};   ///< blocks along x, y, z
+  std::array<int64_t, 3> grid{1, 1, 1};  ///< blocks along x, y, z; at most, where sizes decide
+  /// Where symbolic sizes decide it: the number of blocks along a dimension, of `sizes`. Else null.
+  std::array<Expr, 3> grid_of;
   std::array<int64_t, 3> block{1, 1, 1};  ///< threads along x, y, z
   int64_t cluster = 1;  ///< blocks of a cluster, along x; block loops along x count clusters
   /// Run by the last block to finish `body`, which sees all that the other blocks wrote. May be
@@ -62,6 +64,8 @@ struct GpuKernel {
     int64_t rows = 0;
   };
   std::vector<TensorMap> maps;
+  /// The symbolic sizes that the body or the tail uses: i64 parameters behind args and maps.
+  std::vector<Var> sizes;
 };
 
 /// The kernels after one pass of lower_gpu, and what the pass cost.
@@ -80,6 +84,7 @@ struct GpuProgram {
   std::vector<Buffer> workspace;  ///< Global temporaries, and counters of tails
   std::vector<Buffer> persistent;
   std::vector<int> constant_args;  ///< positions among `args`
+  std::vector<Var> sizes;          ///< symbolic sizes, which a call gives
   std::vector<GpuPassRecord> passes;
 };
 

@@ -28,8 +28,19 @@ struct TensorMap {
   std::int64_t rows = 1;            ///< of a box, at most 256
 };
 
-/// One launch of one `extern "C" __global__` function. Its parameters are pointers, in order, and
-/// then the tensor maps.
+/// An integer that the sizes of a call decide, such as ceil(n / 128): a program for a stack of
+/// numbers. `Constant` and `Size` push one; the others take two and push one.
+struct SizeExpr {
+  enum class Op : std::uint8_t { Constant, Size, Add, Sub, Mul, FloorDiv, FloorMod, Min, Max };
+  struct Item {
+    Op op = Op::Constant;
+    std::int64_t value = 0;  ///< a constant, or the position of a size
+  };
+  std::vector<Item> items;  ///< empty: none
+};
+
+/// One launch of one `extern "C" __global__` function. Its parameters are pointers, in order, then
+/// the tensor maps, and then sizes.
 struct Launch {
   std::string kernel;                      ///< its name in the cubin
   std::array<unsigned, 3> grid{1, 1, 1};   ///< blocks; a multiple of the cluster in x
@@ -40,6 +51,9 @@ struct Launch {
   /// persistent buffers, then the workspaces.
   std::vector<int> buffers;
   std::vector<TensorMap> maps = {};
+  /// Where sizes decide the number of blocks along a dimension; `grid` is then the largest.
+  std::array<SizeExpr, 3> grid_of = {};
+  std::vector<int> sizes = {};  ///< positions among the sizes of the kernel
 };
 
 /// Scratch memory on the GPU, allocated at a kernel's first call on a stream and then kept.

@@ -14,7 +14,11 @@ std::string launch_comment(const GpuKernel& k) {
   const auto dims = [](const std::array<int64_t, 3>& d) {
     return std::to_string(d[0]) + " x " + std::to_string(d[1]) + " x " + std::to_string(d[2]);
   };
-  std::string s = "// grid " + dims(k.grid) + ", block " + dims(k.block);
+  std::string grid = dims(k.grid);
+  for (const Expr& e : k.grid_of) {
+    if (e.defined()) grid = "of the sizes of the call, at most " + dims(k.grid);
+  }
+  std::string s = "// grid " + grid + ", block " + dims(k.block);
   if (k.shared_bytes > 0) s += ", " + std::to_string(k.shared_bytes) + " bytes of shared memory";
   if (k.cluster > 1) s += ", clusters of " + std::to_string(k.cluster) + " blocks";
   return s + "\n";

@@ -1,5 +1,7 @@
 #include "codegen/cuda/kernel_writer.h"
 
+#include <algorithm>
+
 #include "codegen/cuda/types.h"
 #include "heddle/support/error.h"
 
@@ -37,7 +39,17 @@ std::string KernelWriter::signature() {
     if (!storage_.emplace(b.get(), storage).second) fail("'" + b->name + "' is an argument twice");
     gap = ",\n" + std::string(kernel_.name.size() + 1, ' ');
   }
-  return s + map_parameters(gap) + ") {\n";
+  s += map_parameters(gap);
+  // Behind the maps. The low half of the i64 that a launch gives is enough for most.
+  for (const Var& v : kernel_.sizes) {
+    const std::string name = names_.unique(v->name);
+    const bool wide = !fits_32_bits({v->size->lo, v->size->hi});
+    s += s.back() == '(' ? "" : ",\n" + std::string(kernel_.name.size() + 1, ' ');
+    s += std::string(wide ? "const long long " : "const int ") + name;
+    vars_[v.get()] = {{name, kAtom, wide}};
+    uniform_.insert(v.get());
+  }
+  return s + ") {\n";
 }
 
 // Before a block of a cluster tells the others that it has begun, it initialises the counters of
@@ -109,9 +121,13 @@ std::string KernelWriter::run() {
   scopes_.emplace_back();
   statement(kernel_.body);
   if (kernel_.tail) {
-    const int64_t blocks = kernel_.grid[0] * kernel_.grid[1] * kernel_.grid[2];
+    const auto& of = kernel_.grid_of;
+    const bool sized = std::any_of(of.begin(), of.end(), [](const Expr& e) { return e.defined(); });
+    const std::string blocks =
+        sized ? "gridDim.x * gridDim.y * gridDim.z"
+              : std::to_string(kernel_.grid[0] * kernel_.grid[1] * kernel_.grid[2]);
     line("if (!" + prelude_.use("last_to_finish") + "(" + storage_of(kernel_.tickets).name + ", " +
-         std::to_string(blocks) + ")) return;");
+         blocks + ")) return;");
     statement(kernel_.tail);
   }
   return std::move(out_) + "}\n";

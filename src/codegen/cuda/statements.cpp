@@ -108,7 +108,10 @@ void KernelWriter::grid_loop(const For& f) {
   vars_[f.var.get()] = {name};
   ranges_.set(f.var, {0, last});
   if (!thread) uniform_.insert(f.var.get());
-  if (extent && *extent == all) {
+  const Expr& of = thread ? Expr() : kernel_.grid_of[dim];
+  const bool every =
+      of.defined() ? kernel_.cluster == 1 && equal(of, f.extent) : extent && *extent == all;
+  if (every) {
     statement(f.body);
   } else {
     begin({f.extent});

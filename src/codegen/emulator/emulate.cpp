@@ -6,6 +6,8 @@
 
 #include "codegen/emulator/actions.h"
 #include "heddle/codegen/emulator.h"
+#include "heddle/ir/simplify.h"
+#include "heddle/ir/sizes.h"
 #include "heddle/support/rng.h"
 
 namespace heddle {
@@ -41,15 +43,27 @@ class Emulation {
   }
   void add_unwritten(const Buffer& b) {
     Extents shape;
-    for (const Expr& e : b->shape) {
-      const int64_t* n = as_int(e);
-      HEDDLE_ICHECK(n != nullptr, "emulator: workspace '" + b->name + "' has no constant shape");
-      shape.push_back(*n);
-    }
+    for (const Expr& e : b->shape) shape.push_back(value_of(e, "workspace '" + b->name + "'"));
     add(b, NDArray::zeros(std::move(shape), b->dtype), false);
   }
 
-  void launch(const GpuKernel& kernel) {
+  /// Reads the sizes of the call from the shapes of its arguments.
+  void read_sizes(const GpuProgram& program, const std::vector<NDArray>& args) {
+    for (const Var& v : program.sizes) {
+      for (size_t i = 0; i < args.size(); ++i) read_size(v, program.args[i], args[i].shape());
+      HEDDLE_ICHECK(sizes_.size() == static_cast<size_t>(&v - program.sizes.data()) + 1,
+                    "emulator: no argument gives the size '" + v->name + "'");
+    }
+  }
+
+  void launch(GpuKernel kernel) {
+    for (size_t d = 0; d < 3; ++d) {
+      if (!kernel.grid_of[d].defined()) continue;
+      const int64_t most = kernel.grid[d];
+      kernel.grid[d] = value_of(kernel.grid_of[d], "the grid of kernel '" + kernel.name + "'");
+      HEDDLE_ICHECK(kernel.grid[d] <= most,
+                    "the grid of kernel '" + kernel.name + "' is larger than the kernel says");
+    }
     check_sizes(kernel);
     // A buffer that no thread writes cannot be raced for, so it needs no history.
     const auto written = written_by(kernel);
@@ -73,6 +87,23 @@ class Emulation {
   }
 
  private:
+  void read_size(const Var& v, const Buffer& b, const Extents& shape) {
+    if (!sizes_.empty() && sizes_.back().var.same_as(v)) return;
+    for (size_t d = 0; d < b->shape.size() && d < shape.size(); ++d) {
+      const std::optional<ScaledSize> scaled = as_scaled_size(b->shape[d]);
+      if (!scaled || !scaled->size.same_as(v)) continue;
+      sizes_.push_back({v, Expr(shape[d] / scaled->factor)});
+      return;
+    }
+  }
+
+  int64_t value_of(const Expr& e, const std::string& what) const {
+    const Expr value = simplify(substitute(e, sizes_));
+    const int64_t* n = as_int(value);
+    HEDDLE_ICHECK(n != nullptr, "emulator: " + what + " depends on more than the sizes");
+    return *n;
+  }
+
   static void check_sizes(const GpuKernel& kernel) {
     int64_t threads = 1;
     for (size_t d = 0; d < 3; ++d) {
@@ -88,6 +119,7 @@ class Emulation {
 
   void run(Machine& machine, const GpuKernel& kernel) {
     ExprCompiler exprs(&machine);
+    for (const VarBinding& s : sizes_) exprs.bind(s.var.get())->i = *as_int(s.value);
     for (const Buffer& b : kernel.args) {
       const auto it = storages_.find(b.get());
       HEDDLE_ICHECK(it != storages_.end(), "argument '" + b->name + "' of a kernel is not known");
@@ -128,6 +160,7 @@ class Emulation {
   Rng rng_;
   uint64_t seed_;
   bool running_ = false;
+  std::vector<VarBinding> sizes_;
   std::unordered_map<const BufferNode*, Storage> storages_;
 };
 
@@ -146,6 +179,7 @@ void emulate(const GpuProgram& program, const std::vector<NDArray>& args,
     }
     emulation.add(program.args[i], args[i], true);
   }
+  emulation.read_sizes(program, args);
   for (const Buffer& b : program.workspace) emulation.add_unwritten(b);
   for (const Buffer& b : program.persistent) emulation.add_unwritten(b);
   for (const GpuKernel& k : program.prepare) emulation.launch(k);

@@ -18,6 +18,8 @@ using Dim3 = std::array<int64_t, 3>;
 struct LaunchShape {
   Dim3 grid{1, 1, 1}, block{1, 1, 1};
   int64_t cluster = 1;  ///< blocks of a cluster
+  /// Where symbolic sizes decide how many iterations the block loops along a dimension have.
+  std::array<Expr, 3> grid_of;
   int64_t threads() const { return block[0] * block[1] * block[2]; }
 };
 LaunchShape launch_shape(const Stmt& s);
@@ -28,6 +30,9 @@ void check_launch_shape(const std::string& name, const LaunchShape& shape, const
 /// The blocks and threads of `kernel`, in which a cluster is several blocks, and back.
 void set_shape(GpuKernel& kernel, const LaunchShape& shape);
 LaunchShape shape_of(const GpuKernel& kernel);
+
+/// Fills in the symbolic sizes that body and tail use.
+void note_sizes(GpuKernel& kernel);
 
 /// Local buffers that all threads of a block share in the sequential form become one thread's own:
 ///   acc[ty*8 + i][tx*8 + j]  -->  acc[i][j]

@@ -129,6 +129,7 @@ GpuProgram split_into_kernels(const LoweredProgram& nests, const std::string& na
   out.args.assign(args.begin(), args.end() - static_cast<long>(nests.persistent.size()));
   out.persistent = nests.persistent;
   out.constant_args = nests.constant_args;
+  out.sizes = nests.main.sizes;
   out.main = kernels_of(nests.main, &out.workspace);
   if (nests.prepare.body) out.prepare = kernels_of(nests.prepare, &out.workspace);
   return out;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "heddle/ir/simplify.h"
+#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 #include "lower/gpu/gpu_passes.h"
 
@@ -9,6 +10,16 @@ namespace {
 
 // The largest number of threads of a block on all CUDA devices.
 constexpr int64_t kMaxThreads = 1024;
+
+// Adds a loop over blocks to those along its dimension, which have `most` iterations so far.
+void note_blocks(const For& f, int64_t most, LaunchShape* shape) {
+  Expr& of = shape->grid_of[static_cast<size_t>(grid_dim(f.loop))];
+  const bool sized = is_symbolic(f.extent);
+  if (!sized && !of.defined()) return;
+  const Expr before = of.defined() ? of : Expr(most);
+  const Expr here = sized ? f.extent : Expr(largest_extent(f.extent));
+  of = equal(before, here) ? here : simplify(max(before, here));
+}
 
 void collect(const Stmt& s, const Ranges& ranges, LaunchShape* shape) {
   if (!s) return;
@@ -27,6 +38,7 @@ void collect(const Stmt& s, const Ranges& ranges, LaunchShape* shape) {
   if (is_block(f->loop) || is_thread(f->loop)) {
     Dim3& dims = is_block(f->loop) ? shape->grid : shape->block;
     int64_t& n = dims[static_cast<size_t>(grid_dim(f->loop))];
+    if (is_block(f->loop)) note_blocks(*f, n, shape);
     n = std::max(n, extent.max);
     shape->cluster = std::max<int64_t>(shape->cluster, cluster_size(f->loop));
   }
@@ -75,12 +87,26 @@ void set_shape(GpuKernel& kernel, const LaunchShape& shape) {
   kernel.block = shape.block;
   kernel.cluster = shape.cluster;
   kernel.grid[0] *= shape.cluster;
+  kernel.grid_of = shape.grid_of;
+  if (kernel.grid_of[0].defined() && shape.cluster > 1)
+    kernel.grid_of[0] = simplify(kernel.grid_of[0] * Expr(shape.cluster));
   kernel.block[0] /= shape.cluster;
 }
 
+void note_sizes(GpuKernel& kernel) {
+  kernel.sizes.clear();
+  visit(
+      make_block({kernel.body, kernel.tail}), [](const Stmt&) {},
+      [&](const Expr& e) {
+        if (e.kind() == ExprKind::Var) add_sizes(e, &kernel.sizes);
+      });
+}
+
 LaunchShape shape_of(const GpuKernel& kernel) {
-  LaunchShape shape{kernel.grid, kernel.block, kernel.cluster};
+  LaunchShape shape{kernel.grid, kernel.block, kernel.cluster, kernel.grid_of};
   shape.grid[0] /= kernel.cluster;
+  if (shape.grid_of[0].defined() && kernel.cluster > 1)
+    shape.grid_of[0] = simplify(floordiv(shape.grid_of[0], Expr(kernel.cluster)));
   shape.block[0] *= kernel.cluster;
   return shape;
 }

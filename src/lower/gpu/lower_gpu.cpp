@@ -72,6 +72,7 @@ void find_launch_shape(GpuKernel& k) {
 void drop_unused_args(GpuKernel& k) {
   k.args = used_buffers(k.body, k.tail, k.args);
   if (k.tail) k.args.push_back(k.tickets);
+  note_sizes(k);
 }
 
 }  // namespace
@@ -81,13 +82,6 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   check_options(schedule, options);
   const auto begin = PassClock::now();
   LoweredProgram nest = lower_to_nest(schedule, args, options.name, NestPurpose::Lower);
-  if (!nest.main.sizes.empty()) {
-    throw_user_error("dimension '" + nest.main.sizes[0]->name +
-                         "' has no constant size, and kernels for GPUs take constant shapes",
-                     {},
-                     "make a schedule of the declaration at each size: at_sizes "
-                     "(dag/instance.h)");
-  }
   GpuProgram program = split_into_kernels(std::move(nest), options.name);
   Pipeline pipeline(&program, options);
   record_pass(program, options, "build_nest", begin);

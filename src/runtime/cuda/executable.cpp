@@ -6,6 +6,7 @@
 #include "heddle/support/error.h"
 #include "runtime/cuda/capture.h"
 #include "runtime/cuda/launcher.h"
+#include "runtime/cuda/size_expr.h"
 #include "runtime/cuda/tensor_map.h"
 
 namespace heddle::cuda {
@@ -83,11 +84,21 @@ struct Executable::Loaded {
 
 namespace {
 
+// The blocks of a launch at these sizes. One without blocks has nothing to do.
+std::array<unsigned, 3> grid_at(const Launch& launch, std::span<const std::int64_t> sizes) {
+  std::array<unsigned, 3> grid = launch.grid;
+  for (std::size_t d = 0; d < 3; ++d) {
+    if (!launch.grid_of[d].items.empty())
+      grid[d] = static_cast<unsigned>(evaluate(launch.grid_of[d], sizes));
+  }
+  return grid;
+}
+
 // Puts the steps into the stream. `given` are arguments and persistent buffers.
 template <typename Steps>
 void launch_all(DeviceState& device, const Steps& steps, std::span<void* const> given,
-                std::span<const NDArray> workspaces, std::size_t most_params,
-                api::StreamHandle stream) {
+                std::span<const NDArray> workspaces, std::span<const std::int64_t> sizes,
+                std::size_t most_params, api::StreamHandle stream) {
   const std::size_t total = given.size() + workspaces.size();
   void* buffers_on_stack[kOnStack];
   void* params_on_stack[kOnStack];
@@ -115,7 +126,13 @@ void launch_all(DeviceState& device, const Steps& steps, std::span<void* const> 
       maps[i] = encode(device, map, buffers[static_cast<std::size_t>(map.buffer)]);
       params[wanted.size() + i] = &maps[i];
     }
-    step.launcher.launch(step.launch->grid, step.launch->block, params, stream);
+    void** const behind = params + wanted.size() + step.launch->maps.size();
+    for (std::size_t i = 0; i < step.launch->sizes.size(); ++i) {
+      // The driver reads parameters only.
+      behind[i] = const_cast<std::int64_t*>(  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+          &sizes[static_cast<std::size_t>(step.launch->sizes[i])]);
+    }
+    step.launcher.launch(grid_at(*step.launch, sizes), step.launch->block, params, stream);
   }
 }
 
@@ -127,7 +144,8 @@ Executable::Executable(std::shared_ptr<const Program> program, std::string name,
   for (const std::vector<Launch>* launches : {&program_->launches, &program_->prepare}) {
     for (const Launch& launch : *launches) {
       check(launch);
-      most_params_ = std::max(most_params_, launch.buffers.size() + launch.maps.size());
+      most_params_ =
+          std::max(most_params_, launch.buffers.size() + launch.maps.size() + launch.sizes.size());
     }
   }
   HEDDLE_ICHECK(persistent == 0 || has_prepare(),
@@ -178,7 +196,8 @@ Executable::Loaded& Executable::loaded(int device) const {
   return *fresh.release();
 }
 
-void Executable::run(int device, std::span<void* const> buffers) const {
+void Executable::run(int device, std::span<void* const> buffers,
+                     std::span<const std::int64_t> sizes) const {
   if (program_->launches.empty()) return;  // no output of the program has an element
   Loaded& l = loaded(device);
   l.device->enter();
@@ -187,7 +206,7 @@ void Executable::run(int device, std::span<void* const> buffers) const {
   if (!program_->workspaces.empty()) {
     workspaces = l.workspaces(program_->workspaces, this, stream);
   }
-  launch_all(*l.device, l.main, buffers, workspaces, most_params_, stream);
+  launch_all(*l.device, l.main, buffers, workspaces, sizes, most_params_, stream);
 }
 
 void Executable::prepare(int device, std::span<void* const> buffers) const {
@@ -200,7 +219,7 @@ void Executable::prepare(int device, std::span<void* const> buffers) const {
                     "cuStreamSynchronize");
   }
   const Stream side(device);
-  launch_all(*l.device, l.prepare, buffers, workspaces, most_params_,
+  launch_all(*l.device, l.prepare, buffers, workspaces, {}, most_params_,
              static_cast<api::StreamHandle>(side.handle()));
   side.synchronize();
 }

@@ -23,8 +23,9 @@ class Executable {
   ~Executable();
 
   /// Puts the launches into the device's current stream. `buffers` are the addresses of the
-  /// arguments and the persistent buffers. Thread-safe.
-  void run(int device, std::span<void* const> buffers) const;
+  /// arguments and the persistent buffers, `sizes` the symbolic sizes of the call. Thread-safe.
+  void run(int device, std::span<void* const> buffers,
+           std::span<const std::int64_t> sizes = {}) const;
   /// Computes the persistent buffers; waits until that is done. Never part of a captured graph.
   void prepare(int device, std::span<void* const> buffers) const;
 

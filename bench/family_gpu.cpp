@@ -1,0 +1,285 @@
+// Families of kernels on a GPU.
+//
+//   family_gpu check [COUNT] [SEED]   random families at random sizes against the interpreter
+//   family_gpu figures [SIZES]        unseen sizes of a product and a softmax, in f16: a family and
+//                                     its first kernel against the static choice for each size
+//   family_gpu dispatch               what a family adds to a call before the launch
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "heddle/codegen/interpreter.h"
+#include "heddle/driver/choose_family.h"
+#include "heddle/heddle.h"
+#include "heddle/runtime/cuda.h"
+#include "heddle/runtime/cuda_timing.h"
+#include "heddle/support/rng.h"
+
+namespace {
+
+using namespace heddle;
+
+struct Subject {
+  std::string name;
+  std::vector<Dim> dims;
+  std::vector<Tensor> args;  // inputs, then the result
+};
+
+Subject product(const Dim& m, const Expr& n, const Expr& k, DataType t) {
+  const Tensor a = placeholder({m, k}, t, "a"), b = placeholder({k, n}, t, "b");
+  const Axis d = reduce_axis(k, "k");
+  const Tensor c = compute(
+      {m, n},
+      [&](Axis i, Axis j) {
+        return t == f32 ? sum(a(i, d) * b(d, j), d)
+                        : cast(t, sum(cast(f32, a(i, d)) * cast(f32, b(d, j)), d));
+      },
+      "c");
+  return {"product " + to_string(t), {m}, {a, b, c}};
+}
+
+Subject softmax(const Expr& rows, const Dim& n, DataType t) {
+  const Tensor x = placeholder({rows, n}, t, "x");
+  const Axis j = reduce_axis(n, "j"), k = reduce_axis(n, "k");
+  const Tensor most = compute({rows}, [&](Axis i) { return max(cast(f32, x(i, j)), j); }, "max");
+  const Tensor power =
+      compute({rows, n}, [&](Axis i, Axis c) { return exp(cast(f32, x(i, c)) - most(i)); }, "exp");
+  const Tensor total = compute({rows}, [&](Axis i) { return sum(power(i, k), k); }, "total");
+  const Tensor y = compute(
+      {rows, n}, [&](Axis i, Axis c) { return cast(t, power(i, c) / total(i)); }, "softmax");
+  return {"softmax " + to_string(t), {n}, {x, y}};
+}
+
+Subject elementwise(const Dim& n, const Expr& cols) {
+  const Tensor x = placeholder({n, cols}, f32, "x"), b = placeholder({cols}, f32, "b");
+  return {
+      "elementwise",
+      {n},
+      {x, b, compute({n, cols}, [&](Axis i, Axis j) { return max(x(i, j) + b(j), 0.f); }, "y")}};
+}
+
+Subject sums(const Dim& n, const Expr& other, bool of_columns) {
+  const Tensor x =
+      of_columns ? placeholder({n, other}, f32, "x") : placeholder({other, n}, f32, "x");
+  const Axis k = reduce_axis(n, "k");
+  const Tensor y =
+      compute({other}, [&](Axis i) { return of_columns ? sum(x(k, i), k) : sum(x(i, k), k); }, "y");
+  return {of_columns ? "column sums" : "row sums", {n}, {x, y}};
+}
+
+std::vector<Tensor> outputs_of(const Subject& s) { return {s.args.back()}; }
+
+std::vector<NDArray> arrays_of(const std::vector<Tensor>& args) {
+  std::vector<NDArray> out;
+  for (const Tensor& t : args) {
+    out.push_back(t.op()->is_placeholder() ? NDArray::random(t.extents(), t.dtype(), out.size() + 1)
+                                           : NDArray::zeros(t.extents(), t.dtype()));
+  }
+  return out;
+}
+
+std::vector<NDArray> on_gpu(const std::vector<NDArray>& arrays) {
+  std::vector<NDArray> out;
+  for (const NDArray& a : arrays) out.push_back(a.to_device(Device::cuda()));
+  return out;
+}
+
+int64_t log_uniform(Rng& rng, int64_t lo, int64_t hi) {
+  const double u = rng.uniform_real();
+  const double x = std::exp(std::log(lo) + u * (std::log(hi + 1.0) - std::log(lo)));
+  return std::clamp(static_cast<int64_t>(x), lo, hi);
+}
+
+// ---- check ----
+
+Subject random_subject(Rng& rng) {
+  const int64_t hi = log_uniform(rng, 2, 400);
+  const Dim n = dim("n", 1, hi);
+  const int64_t other = log_uniform(rng, 1, 150), depth = log_uniform(rng, 1, 150);
+  switch (rng.uniform_int(0, 6)) {
+    case 0: return product(n, other, depth, f32);
+    case 1: return product(n, 8 * (other / 8 + 1), 8 * (depth / 8 + 1), f16);
+    case 2: return product(n, other, depth, f16);
+    case 3: return softmax(other, n, rng.uniform_int(0, 1) ? f32 : f16);
+    case 4: return elementwise(n, other);
+    case 5: return sums(n, other, true);
+    default: return sums(n, other, false);
+  }
+}
+
+bool right_at(const Kernel& kernel, const Subject& s, int64_t size) {
+  const Instance at = at_sizes(outputs_of(s), {{s.dims[0], size}});
+  const std::vector<Tensor> args = at.of(s.args);
+  const std::vector<NDArray> arrays = arrays_of(args);
+  std::vector<TensorValue> values;
+  for (size_t i = 0; i + 1 < args.size(); ++i) values.push_back({args[i], arrays[i]});
+  const NDArray want = interpret(at.outputs, values)[0];
+  const std::vector<NDArray> there = on_gpu(arrays);
+  kernel.call(there);
+  const double tolerance = want.dtype() == f16 ? 1e-2 : 1e-3;
+  const Difference d = compare(there.back().to_device(Device::cpu()), want, tolerance, tolerance);
+  if (!d.ok()) std::printf("WRONG at %lld: %s\n", (long long)size, describe(d, want).c_str());
+  return d.ok();
+}
+
+int check(int count, uint64_t seed) {
+  Rng rng(seed);
+  const Target target = Target::cuda();
+  int wrong = 0, calls = 0;
+  for (int i = 0; i < count; ++i) {
+    const Subject s = random_subject(rng);
+    const Dim& n = s.dims[0];
+    const int64_t at = log_uniform(rng, 1, n.hi());
+    const Kernel kernel = build(family_schedule(outputs_of(s), {{n, at}}, target), s.args);
+    for (int c = 0; c < 12; ++c, ++calls) {
+      const int64_t size = c == 0 ? n.hi() : log_uniform(rng, 1, n.hi());
+      if (right_at(kernel, s, size)) continue;
+      std::printf("  %s 1..%lld chosen at %lld\n", s.name.c_str(), (long long)n.hi(),
+                  (long long)at);
+      ++wrong;
+    }
+  }
+  std::printf("%d random families, %d calls, %d wrong\n", count, calls, wrong);
+  return wrong == 0 ? 0 : 1;
+}
+
+// ---- figures ----
+
+double seconds(const Kernel& kernel, const std::vector<std::vector<NDArray>>& sets) {
+  cuda::TimingOptions options;
+  options.cold_l2 = false;
+  options.samples = 10;
+  options.budget_s = 0.03;
+  const cuda::Timing t = cuda::time_kernel(kernel, sets, options);
+  if (!t.ok()) {
+    std::printf("failed: %s\n", t.message.c_str());
+    std::exit(1);
+  }
+  return t.measurement.median_s;
+}
+
+void in_threads(size_t count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < std::min(14U, std::thread::hardware_concurrency()); ++t) {
+    threads.emplace_back([&] {
+      for (size_t i = next++; i < count; i = next++) work(i);
+    });
+  }
+  for (std::thread& t : threads) t.join();
+}
+
+void figures_of(const Subject& s, int count) {
+  const Dim& n = s.dims[0];
+  const Target target = Target::cuda();
+  const std::vector<Tensor> outputs = outputs_of(s);
+  Rng rng(7);
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < count; ++i) sizes.push_back(log_uniform(rng, n.lo(), n.hi()));
+  std::sort(sizes.begin(), sizes.end());
+  std::vector<Kernel> own(sizes.size());
+  AutoSchedulerOptions plain = current_auto_scheduler_options();
+  const Timer timer;
+  in_threads(sizes.size(), [&](size_t i) {
+    const Instance at = at_sizes(outputs, {{n, sizes[i]}});
+    own[i] = build(create_schedule(at.outputs, target, plain), at.of(s.args));
+  });
+  std::printf("%s, %s 1..%lld: static choices built in %.1f s\n", s.name.c_str(), n.name().c_str(),
+              (long long)n.hi(), timer.elapsed_s());
+  const Kernel generic = build(family_schedule(outputs, usual_sizes(outputs), target), s.args);
+  FamilyOptions options;
+  options.target = target;
+  options.race_seconds = 6;
+  const FamilyResult family = choose_family({n}, s.args, options);
+  std::printf("%s(%.1f s)\n", to_text(family).c_str(), timer.elapsed_s());
+  double sum = 0, sum_generic = 0, worst = 1e9, worst_generic = 1e9;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const Instance at = at_sizes(outputs, {{n, sizes[i]}});
+    const std::vector<NDArray> arrays = on_gpu(arrays_of(at.of(s.args)));
+    const auto sets = cuda::rotated_arguments(arrays, 128 << 20, 32);
+    double t[3] = {1e9, 1e9, 1e9};
+    const Kernel* kernels[3] = {&own[i], nullptr, &generic};
+    const std::string picked = family.kernel.picked(arrays);
+    for (const FamilyKernel::Variant& v : family.kernel.variants())
+      if (v.name == picked) kernels[1] = &v.kernel;
+    for (int round = 0; round < 3; ++round)
+      for (int k = 0; k < 3; ++k) t[k] = std::min(t[k], seconds(*kernels[k], sets));
+    const double of_family = t[0] / t[1], of_generic = t[0] / t[2];
+    std::printf("%6lld  own %8.2f us  family %8.2f (%4.2f, %s)  generic %8.2f (%4.2f)\n",
+                (long long)sizes[i], t[0] * 1e6, t[1] * 1e6, of_family, picked.c_str(), t[2] * 1e6,
+                of_generic);
+    sum += std::log(of_family);
+    sum_generic += std::log(of_generic);
+    worst = std::min(worst, of_family);
+    worst_generic = std::min(worst_generic, of_generic);
+  }
+  const auto number = static_cast<double>(sizes.size());
+  std::printf("%s: family %.3f of the static choices, worst %.2f; generic %.3f, worst %.2f\n\n",
+              s.name.c_str(), std::exp(sum / number), worst, std::exp(sum_generic / number),
+              worst_generic);
+  std::fflush(stdout);
+}
+
+int figures(int count) {
+  figures_of(product(dim("m", 1, 2048), 768, 768, f16), count);
+  figures_of(softmax(4096, dim("n", 1, 8192), f16), count);
+  return 0;
+}
+
+// ---- dispatch ----
+
+double nanoseconds_of(const std::function<void()>& call) {
+  constexpr int kCalls = 300;  // fewer than the launches that a queue holds
+  std::vector<double> rounds;
+  for (int round = 0; round < 101; ++round) {
+    const Timer timer;
+    for (int i = 0; i < kCalls; ++i) call();
+    rounds.push_back(timer.elapsed_s() / kCalls * 1e9);
+    cuda::Stream::current(0).synchronize();
+  }
+  std::sort(rounds.begin(), rounds.end());
+  return rounds[rounds.size() / 2];
+}
+
+int dispatch() {
+  const Subject s = elementwise(dim("n", 1, 4096), 64);
+  const Target target = Target::cuda();
+  const std::vector<Tensor> outputs = outputs_of(s);
+  const Instance at = at_sizes(outputs, {{s.dims[0], 16}});
+  const Kernel plain = build(create_schedule(at.outputs, target), at.of(s.args));
+  const Kernel all = build(family_schedule(outputs, {{s.dims[0], 16}}, target), s.args);
+  const FamilyKernel family({{"a", all}, {"b", all.clone()}}, {{0, 1024, 1, 2, 0},
+                                                               {0, 256, 3, 4, 0},
+                                                               {-1, 0, 0, 0, 1},
+                                                               {0, 64, 5, 6, 0},
+                                                               {-1, 0, 0, 0, 1},
+                                                               {-1, 0, 0, 0, 0},
+                                                               {-1, 0, 0, 0, 1}});
+  const std::vector<NDArray> arrays = on_gpu(arrays_of(at.of(s.args)));
+  double base = nanoseconds_of([&] { plain.call(arrays); });
+  const double one = nanoseconds_of([&] { all.call(arrays); });
+  const double several = nanoseconds_of([&] { family.call(arrays); });
+  base = std::min(base, nanoseconds_of([&] { plain.call(arrays); }));
+  std::printf("a call: constant shape %.0f ns, all sizes %+.0f, family of three questions %+.0f\n",
+              base, one - base, several - base);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  const int count = argc > 2 ? std::atoi(argv[2]) : 0;
+  if (what == "check")
+    return check(count ? count : 40, argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1);
+  if (what == "figures") return figures(count ? count : 40);
+  if (what == "dispatch") return dispatch();
+  std::fputs("usage: family_gpu check|figures|dispatch\n", stderr);
+  return 2;
+}

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "heddle/runtime/cuda_program.h"
+
+namespace heddle::cuda {
+
+/// The value of `e`, which is not empty, at these sizes. Throws an internal error where it is no
+/// complete program.
+std::int64_t evaluate(const SizeExpr& e, std::span<const std::int64_t> sizes);
+
+}  // namespace heddle::cuda

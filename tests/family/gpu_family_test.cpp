@@ -1,0 +1,147 @@
+// Kernels for GPUs whose extents are arguments: the emulator runs them, which checks every access.
+#include <algorithm>
+
+#include "codegen/cuda/nvrtc.h"
+#include "family/family_testing.h"
+#include "heddle/codegen/cuda.h"
+#include "heddle/codegen/emulator.h"
+#include "heddle/driver/export.h"
+
+namespace heddle::testing {
+namespace {
+
+Target gpu(const std::string& name = "a100") { return Target::parse("cuda -gpu=" + name); }
+
+using Sizes = std::vector<SizeValue>;
+
+std::string sizes_name(const Sizes& at) {
+  std::string text;
+  for (const SizeValue& v : at) text += v.size->name + " = " + std::to_string(v.value) + " ";
+  return text;
+}
+
+/// "" when the program gives what the interpreter gives at these sizes.
+std::string wrong_at(const GpuProgram& program, const Tensor& result, const Sizes& at,
+                     double tolerance) {
+  const ComputeDag dag(at_sizes({result}, at).outputs);
+  const std::vector<NDArray> arrays = call_arrays(dag);
+  try {
+    emulate(program, arrays, {.seed = 1});
+  } catch (const Error& e) {
+    return sizes_name(at) + e.message;
+  }
+  const std::string d = differs(dag, arrays, tolerance);
+  return d.empty() ? d : sizes_name(at) + d;
+}
+
+Family half_product_family(const Dim& n = usual_dim()) {
+  const Tensor a = placeholder({n, 48}, f16, "a"), b = placeholder({48, 64}, f16, "b");
+  const Axis k = reduce_axis(48, "k");
+  return {"half_product", n,
+          compute(
+              {n, 64},
+              [&](Axis i, Axis j) {
+                return cast(f16, sum(cast(f32, a(i, k)) * cast(f32, b(k, j)), k));
+              },
+              "c")};
+}
+
+/// The sums of the columns of n rows.
+Family columns_family(const Dim& n = usual_dim()) {
+  const Tensor x = placeholder({n, 40}, f32, "x");
+  const Axis k = reduce_axis(n, "k");
+  return {"columns", n, compute({40}, [&](Axis j) { return sum(x(k, j), k); }, "sums")};
+}
+
+/// A softmax along rows of n elements.
+Family long_rows_family(const Dim& n = usual_dim()) {
+  return {"long_rows", n, softmax_of(placeholder({5, n}, f32, "x"))};
+}
+
+double tolerance_of(const Family& f) { return f.name == "half_product" ? 1e-2 : 1e-4; }
+
+/// "" or the first of `sizes` at which the kernels of `s` are wrong.
+std::string first_wrong(const Schedule& s, const Family& f, const std::vector<int64_t>& sizes,
+                        double tolerance = 1e-4) {
+  const GpuProgram program = lower_gpu(s, all_args(s.dag()));
+  emit_cuda(program);
+  for (const int64_t n : sizes) {
+    const std::string d = wrong_at(program, f.result, {{f.n, n}}, tolerance);
+    if (!d.empty()) return d;
+  }
+  return "";
+}
+
+std::vector<int64_t> every_size() {
+  std::vector<int64_t> all;
+  for (int64_t n = 1; n <= 257; ++n) all.push_back(n);
+  return all;
+}
+
+const std::vector<int64_t>& few_sizes() {
+  static const std::vector<int64_t> few{1, 2, 31, 32, 33, 100, 128, 129, 257};
+  return few;
+}
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all{
+      elementwise_family(),  rows_family(),     matmul_family(),   chain_family(),
+      softmax_family(),      row_sums_family(), conv_family(),     scaled_family(),
+      half_product_family(), columns_family(),  long_rows_family()};
+  return all;
+}
+
+TEST(GpuFamily, StaticChoicesAreRightAtEverySize) {
+  for (const Family& f : families()) {
+    EXPECT_EQ(first_wrong(family_schedule({f.result}, usual_sizes({f.result}), gpu()), f,
+                          f.name == "elementwise" ? every_size() : few_sizes(), tolerance_of(f)),
+              "")
+        << f.name;
+  }
+}
+
+TEST(GpuFamily, ChoicesForOneSizeAreRightAtOthers) {
+  for (const Family& f : families()) {
+    for (const int64_t at : {1, 7, 64, 300}) {
+      // A batch of one can be a part of rows or of columns.
+      if (f.name == "conv" && at == 1) continue;
+      EXPECT_EQ(first_wrong(family_schedule({f.result}, {{f.n, at}}, gpu()), f, {1, 31, 33, 257},
+                            tolerance_of(f)),
+                "")
+          << f.name << " chosen at " << at;
+    }
+  }
+}
+
+// A step that tensor cores need; kernels for CPUs take it, too.
+TEST(GpuFamily, PaddedSumsAreRightOnACpu) {
+  const Dim n = usual_dim();
+  const Tensor a = placeholder({n, 24}, f32, "a"), b = placeholder({24, 40}, f32, "b");
+  const Tensor c = product(a, b, 24);
+  Schedule s({c});
+  s[a].cache_read({s[c]});
+  s[b].cache_read({s[c]});
+  s[c].pad({{s[c].axis(0), 8}});
+  const Kernel kernel = build(s, {a, b, c});
+  for (const int64_t size : few_sizes())
+    EXPECT_EQ(testing::wrong_at(kernel, c, {{n, size}}), "");
+}
+
+TEST(GpuFamily, ExportIsRefused) {
+  const Family f = matmul_family();
+  const Schedule s = family_schedule({f.result}, {{f.n, 64}}, gpu());
+  const std::string error = error_of([&] { export_kernel(s, all_args(s.dag()), "family_export"); });
+  EXPECT_NE(error.find("exported kernels take constant shapes"), std::string::npos) << error;
+}
+
+TEST(GpuFamily, NvrtcTakesEach) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  for (const Family& f : families()) {
+    const Schedule s = family_schedule({f.result}, usual_sizes({f.result}), gpu());
+    const std::string text = emit_cuda(lower_gpu(s, all_args(s.dag())));
+    EXPECT_FALSE(cuda::compile_cuda(text, "sm_80").bytes.empty()) << f.name;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
