@@ -113,8 +113,8 @@ class FamilyChooser {
   /// Adds the static choice at the point, and the caller's candidate where there is one.
   void add_candidates(const FamilyPoint& p) {
     unless_refused(p, [&] {
-      const family::NearChoice near = family::choice_near(
-          outputs_, chosen_for(p), target(), options_.scheduler);
+      const family::NearChoice near =
+          family::choice_near(outputs_, chosen_for(p), target(), options_.scheduler);
       add_forms(p, "", near.schedule);
       if (!options_.choose) return;
       const Instance at = at_sizes(outputs_, near.at);

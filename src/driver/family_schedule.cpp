@@ -44,6 +44,15 @@ void check_tiles(const Schedule& family) {
   }
 }
 
+/// Warp groups of a GPU take turns at a constant number of tiles.
+void check_blocks(const Schedule& family) {
+  for (const AxisState& a : family.state().axes) {
+    if (!a.defined || a.loop != LoopKind::PersistentX) continue;
+    throw_user_error("the schedule is for warp groups, which take constant shapes", {},
+                     "choose it for a target without them, such as \"cuda -gpu=h100 -arch=sm_90\"");
+  }
+}
+
 std::string sizes_text(const std::vector<SizeValue>& at) {
   std::string text;
   for (const SizeValue& v : at)
@@ -83,7 +92,7 @@ Schedule family::for_all_sizes(const Schedule& at_one_size, const std::vector<Te
     }
     one.apply(step);
   }
-  if (!family.target().is_cuda()) check_tiles(family);
+  family.target().is_cuda() ? check_blocks(family) : check_tiles(family);
   family.provenance = at_one_size.provenance;
   return family;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "driver/family_target.h"
 #include "heddle/support/error.h"
 
 namespace heddle {
@@ -19,7 +20,7 @@ FamilyResult tune_family(const std::vector<Dim>& dims, const std::vector<Tensor>
   options.choose = [&](const Instance& at, const FamilyPoint&) {
     TuneOptions here = tuning;
     here.budget = std::chrono::duration<double>(search / points);
-    here.target = options.target;
+    if (options.target) here.target = family_target(*options.target);
     here.scheduler = options.scheduler;
     here.scheduler->use_alternatives = false;
     return tune(at.outputs, here).schedule;

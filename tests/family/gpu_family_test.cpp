@@ -6,6 +6,7 @@
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/driver/export.h"
+#include "runtime/cuda/fake_driver.h"
 
 namespace heddle::testing {
 namespace {
@@ -113,6 +114,55 @@ TEST(GpuFamily, ChoicesForOneSizeAreRightAtOthers) {
   }
 }
 
+TEST(GpuFamily, TwoSizesAtOnce) {
+  const Dim n = dim("n", 1, 33), m = dim("m", 1, 33);
+  const Tensor a = placeholder({n, 12}, f32, "a"), b = placeholder({12, m}, f32, "b");
+  for (const Tensor& t : {product(a, b, 12), softmax_of(placeholder({n, m}, f32, "x"))}) {
+    const Schedule s = family_schedule({t}, {{n, 17}, {m, 9}}, gpu());
+    const GpuProgram program = lower_gpu(s, all_args(s.dag()));
+    for (int64_t i = 1; i <= 33; i += 4)
+      for (int64_t j = 1 + i % 3; j <= 33; j += 8)
+        EXPECT_EQ(wrong_at(program, t, {{n, i}, {m, j}}, 1e-4), "");
+  }
+}
+
+// A thread's part of a short row is in registers, that of the longest one in memory.
+TEST(GpuFamily, ShortRowsAreKeptInRegisters) {
+  const Dim n = dim("n", 1, 8192);
+  const Tensor y = softmax_of(placeholder({2, n}, f32, "x"));
+  const Schedule s = family_schedule({y}, {{n, 63}}, gpu());
+  const GpuProgram program = lower_gpu(s, all_args(s.dag()));
+  const std::string text = emit_cuda(program);
+  EXPECT_NE(text.find("if (n < 65) {"), std::string::npos) << text;
+  for (const int64_t size : {1, 31, 63, 64, 65, 255, 256, 257, 1023, 1025, 3000, 8192})
+    EXPECT_EQ(wrong_at(program, y, {{n, size}}, 1e-4), "");
+}
+
+// A fake GPU whose kernels the emulator runs.
+TEST(GpuFamily, LaunchesTakeTheSizesOfTheCall) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const Family f = rows_family();
+  const Schedule s = family_schedule({f.result}, {{f.n, 64}}, gpu());
+  const GpuProgram program = lower_gpu(s, all_args(s.dag()));
+  ASSERT_EQ(program.main.size(), 1U);
+  cuda::FakeDriver driver;
+  const cuda::ScopedDriver installed(&driver.api());
+  driver.kernels[program.main[0].name] = {
+      4, [&](const std::vector<void*>& p) {
+        const auto n = reinterpret_cast<int64_t>(p[3]);
+        emulate(program, {NDArray::wrap(p[0], {n, 37}, f32), NDArray::wrap(p[1], {37}, f32),
+                          NDArray::wrap(p[2], {n, 37}, f32)});
+      }};
+  const Kernel kernel = build(s, all_args(s.dag()));
+  std::vector<unsigned> blocks;
+  for (const int64_t n : {1, 100, 300}) {
+    EXPECT_EQ(testing::wrong_at(kernel, f.result, {{f.n, n}}), "");
+    blocks.push_back(driver.launches.back().grid[0]);
+  }
+  EXPECT_LT(blocks[0], blocks[1]);
+  EXPECT_LT(blocks[1], blocks[2]);
+}
+
 // A step that tensor cores need; kernels for CPUs take it, too.
 TEST(GpuFamily, PaddedSumsAreRightOnACpu) {
   const Dim n = usual_dim();
@@ -123,8 +173,7 @@ TEST(GpuFamily, PaddedSumsAreRightOnACpu) {
   s[b].cache_read({s[c]});
   s[c].pad({{s[c].axis(0), 8}});
   const Kernel kernel = build(s, {a, b, c});
-  for (const int64_t size : few_sizes())
-    EXPECT_EQ(testing::wrong_at(kernel, c, {{n, size}}), "");
+  for (const int64_t size : few_sizes()) EXPECT_EQ(testing::wrong_at(kernel, c, {{n, size}}), "");
 }
 
 TEST(GpuFamily, ExportIsRefused) {

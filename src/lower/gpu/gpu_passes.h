@@ -47,6 +47,12 @@ Stmt single_out_stores(const Stmt& s, const LaunchShape& shape);
 /// select(a && b, x, 0), which cp.async does. Padding within a padded tile.
 Stmt join_zero_fills(const Stmt& s);
 
+/// A part of a row of varying length that a thread keeps: registers have constant indices.
+///   local part[256]  for r in 0..ceil(n / 128) { part[r] = x[r*128 + t] }
+///     -->  if (n <= 256) { local part[2]  for (unrolled) r in 0..2 { if (r < ceil(n / 128)) .. } }
+///          else if (n <= 1024) { the same with 8 }  else ..  else { as it was }
+Stmt keep_rounds_in_registers(const Stmt& s);
+
 ///   for k { shared x N A; fill A from k; use A }
 ///     -->  fill N - 1; for k { wait; fill the next; use A }
 /// Runs after flatten and vectorize. Copies become asynchronous where cp.async can do them.

@@ -102,6 +102,9 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
   pipeline.run("vectorize", [](const Stmt& s) { return vectorize(s); });
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
+  if (!program.sizes.empty())
+    pipeline.run("keep_rounds_in_registers",
+                 [](const Stmt& s) { return keep_rounds_in_registers(s); });
   // This pass precedes software_pipeline, because tiles that TMA loads have another kind of ring.
   pipeline.run_on_kernels("warp_roles",
                           [&](GpuKernel& k) { warp_roles(k, schedule.target().gpu.sms); });
