@@ -25,8 +25,9 @@ namespace heddle {
 /// Throws an internal Error for a program that is not in the thread form (lower/gpu_program.h).
 std::string emit_cuda(const GpuProgram& program);
 
-/// Where NVRTC's results are kept: HEDDLE_CUBIN_CACHE ("off": nowhere), else the folder "cubin"
-/// (support/disk_cache.h); at most HEDDLE_CUBIN_CACHE_MB, 512 MiB.
+/// The cache of machine code from NVRTC: the folder HEDDLE_CUBIN_CACHE ("off": no cache), or else
+/// the folder "cubin" (support/disk_cache.h). It holds at most HEDDLE_CUBIN_CACHE_MB (default 512
+/// MiB).
 DiskCache disk_cubin_cache();
 
 }  // namespace heddle

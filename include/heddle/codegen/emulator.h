@@ -10,10 +10,11 @@
 
 namespace heddle {
 
+/// Options of the emulator of GPU programs.
 struct EmulatorOptions {
-  /// 0: blocks and warps run in order. Otherwise the order of blocks, and of the warps of a block
-  /// within a statement, is drawn from this seed. A program without errors gives the same result
-  /// in any order.
+  /// With 0, blocks and warps run in order. Otherwise the order of blocks, and of the warps of a
+  /// block within a statement, is drawn from this seed. A program without errors gives the same
+  /// result in any order.
   uint64_t seed = 0;
 };
 

@@ -10,13 +10,15 @@
 
 namespace heddle {
 
-/// Evaluates `outputs` element by element from their declarations. `inputs` pairs each placeholder
-/// with its contents. Constants that are left out use their own values. Reductions run in the order
-/// of the declaration. f16 and bf16 are rounded after every operation.
+/// A tensor and its contents.
 struct TensorValue {
   Tensor tensor;
   NDArray value;
 };
+/// Evaluates `outputs` element by element from their declarations. `inputs` pairs each placeholder
+/// with its contents. Constants that are left out use their own values. Reductions run in the order
+/// of the declaration. f16 and bf16 are rounded after every operation. Throws a User error for a
+/// placeholder without a value.
 std::vector<NDArray> interpret(const std::vector<Tensor>& outputs,
                                const std::vector<TensorValue>& inputs);
 

@@ -11,6 +11,7 @@
 
 namespace heddle {
 
+/// Options of code generation by LLVM.
 struct CodegenOptions {
   bool keep_llvm_ir = false;   ///< fill CompiledModule::llvm_ir
   bool keep_assembly = false;  ///< fill CompiledModule::assembly (a second run of the backend)
@@ -19,9 +20,10 @@ struct CodegenOptions {
   /// Loop nests that this process compiled before, for any program, are not compiled again. It has
   /// no effect where text is kept.
   bool reuse_nests = true;
-  /// Look for the code on the disk, where another process may have left it, and leave it there
-  /// (the folder "code", support/disk_cache.h; at most HEDDLE_CACHE_MB, 1024 MiB). The code is then
-  /// compiled as a whole: no nests are reused. It has no effect where text is kept.
+  /// Looks for the code on the disk, where another process may have left it, and stores new code
+  /// there (the folder "code", support/disk_cache.h; at most HEDDLE_CACHE_MB, 1024 MiB). The code
+  /// is then compiled as a whole, so no nests are reused. The option has no effect where text is
+  /// kept.
   bool disk_cache = false;
 };
 
@@ -30,18 +32,18 @@ struct CodegenTimes {
   double build_ir = 0, optimize = 0, codegen = 0, link = 0;
 };
 
-/// What the cache on the disk had to say about a program.
+/// The answer of the cache on the disk for a program.
 enum class CacheAnswer {
   NotAsked,
   Found,
-  Missing,  ///< compiled, and left there
-  Damaged,  ///< the file there was not what had been stored; compiled, and replaced
+  Missing,  ///< compiled, and stored there
+  Damaged,  ///< the file was damaged; compiled, and replaced
 };
 
-/// Machine code of a module; the entries stay valid while `code` lives.
-/// An entry takes one pointer per argument buffer of its function, in order, then its sizes, each
-/// an i64 in the place of a pointer. It returns 0, or a nonzero status when memory for a temporary
-/// could not be had.
+/// Machine code of a module. The entries stay valid while `code` lives. An entry takes one pointer
+/// for each argument buffer of its function, in order, and then the sizes of the function, each an
+/// i64 in place of a pointer. It returns 0, or a nonzero status when memory for a temporary could
+/// not be allocated.
 struct CompiledModule {
   using Entry = int (*)(void* const* args);
   std::vector<Entry> entries;  ///< one per function, in order
@@ -50,7 +52,7 @@ struct CompiledModule {
   int nests = 0;  ///< nests that can be shared with other programs; 0 for a program of one nest
   int reused_nests = 0;  ///< of these, nests that were compiled before
   CacheAnswer cache = CacheAnswer::NotAsked;
-  std::string key;  ///< of its file in the cache; empty: it has none
+  std::string key;  ///< key of its file in the cache; empty where it has none
   CodegenTimes times;
 };
 
@@ -63,7 +65,7 @@ CompiledModule compile_llvm(const std::vector<LoweredFunction>& functions, const
 /// they need.
 void release_code_cache();
 
-/// The cache that CodegenOptions::disk_cache uses.
+/// The cache on the disk that CodegenOptions::disk_cache uses.
 DiskCache disk_code_cache();
 
 /// LLVM IR ("ll"), assembly ("s") or an object file ("o") for any target that LLVM knows. Nothing
@@ -71,18 +73,18 @@ DiskCache disk_code_cache();
 std::string emit_llvm(const std::vector<LoweredFunction>& functions, const Target& target,
                       const std::string& format);
 
-/// The code of an object file that emit_llvm gave, here or on another machine, linked into this
-/// process. `names`: of its functions, in order. Whoever calls it answers for the object: it is run
-/// as it is. A Runtime error for what is no object of these functions. Thread-safe.
+/// Links the code of an object file, which emit_llvm gave here or on another machine, into this
+/// process. `names` are those of its functions, in order. The caller must trust the object, because
+/// it is run as it is. Throws a Runtime error for an object without these functions. Thread-safe.
 CompiledModule load_object(const std::string& object, const std::vector<std::string>& names);
 
 /// What a schedule expects code generation to recognise in its loops (StageRef::expect), and what
 /// was recognised.
 struct ExpectedInstruction {
-  std::string buffer;       ///< that the stores write, as the loops call it
+  std::string buffer;       ///< name of the buffer that the stores write
   std::string instruction;  ///< dot_product or transposed_square
   int stores = 0;           ///< statements that are expected to become the instruction
-  int found = 0;            ///< of these, those that do; tails of loops need not
+  int found = 0;            ///< of these, the recognised ones; tails of loops need not be
   bool missed() const { return found == 0; }
 };
 

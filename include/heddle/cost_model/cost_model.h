@@ -18,12 +18,14 @@
 
 namespace heddle {
 
+/// One measured candidate.
 struct TrainingRow {
   uint64_t task = 0;  ///< structural hash combined with the target
   Features features;
   double throughput = 0;  ///< calls per second; 0 for a failure
 };
 
+/// A model that predicts the relative speed of candidates of one task.
 class CostModel {
  public:
   virtual ~CostModel() = default;
@@ -39,8 +41,8 @@ class CostModel {
   virtual void load(const std::string& path) = 0;
 };
 
-/// The defaults were chosen with bench/cost_model (evaluate). They are about as accurate as deeper
-/// and slower models.
+/// Options of make_xgboost_model. The defaults were chosen with bench/cost_model (evaluate). They
+/// are about as accurate as deeper and slower models.
 struct XgboostOptions {
   uint64_t seed = 0;
   std::string target_kind = "llvm";  ///< kind of target of the programs; it determines the columns
@@ -68,6 +70,8 @@ struct ModelAccuracy {
   double best_of_top10 = 0;  ///< best measured among the 10 best predicted / best measured
   int samples = 0;
 };
+/// Compares predictions with measurements of the same length. Throws a User error for different
+/// lengths.
 ModelAccuracy evaluate_ranking(std::span<const double> predicted, std::span<const double> measured);
 
 }  // namespace heddle

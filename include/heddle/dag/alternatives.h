@@ -24,14 +24,15 @@
 
 namespace heddle {
 
-/// How the results of another graph relate to those of the declaration.
+/// The relation of the results of another graph to those of the declaration.
 enum class Numerics : uint8_t {
-  Exact,         ///< the same terms, added up in an order that schedules may take too
+  Exact,         ///< the same terms, added in an order that schedules may take too
   Reassociated,  ///< equal but for rounding: other partial results, with error growth that is known
   Approximate,   ///< not equal even without rounding, or with errors beyond the tolerance of checks
 };
+/// The name of a class: "exact", "reassociated" or "approximate".
 const char* to_string(Numerics n);
-/// Reads what to_string writes; throws a User error for anything else.
+/// The inverse of to_string. Throws a User error for any other text.
 Numerics parse_numerics(const std::string& text);
 
 /// A parameter of a rule and its possible values.
@@ -51,7 +52,7 @@ struct RewriteSite {
 /// The gain that a rule expects, before anything is measured.
 struct RewriteEstimate {
   double speedup = 1;  ///< rough estimate for the stage on this target, against the direct form
-  std::string reason = {};   ///< one clause for people
+  std::string reason = {};   ///< the reason, as one clause of text
   std::string why_not = {};  ///< why the rewrite cannot be faster on this target and is not offered
 };
 
@@ -63,6 +64,7 @@ struct GraphRewrite {
   std::vector<std::pair<Tensor, Tensor>> placeholders;
 };
 
+/// A rule that replaces one stage of a graph by other tensors with the same values.
 struct RewriteRule {
   std::string name;  ///< a word of a-z, 0-9 and _; it is written to records
   std::vector<RewriteParameter> parameters = {};
@@ -88,11 +90,12 @@ struct RewriteRule {
   /// that gains. Such a rule is not combined with others.
   std::function<GraphRewrite(const RewriteSite&)> rewrite = nullptr;
 };
-/// Registers for the life of the process; returns true. Two of one name, or a rule that lacks a
-/// function, is an internal error.
+/// Registers the rule for the life of the process and returns true. Two rules of one name, or a
+/// rule that lacks a function, are an internal error.
 bool register_rewrite_rule(RewriteRule rule);
-/// For tests and plug-ins that come and go.
+/// Removes a rule, for tests and for plug-ins that are unloaded.
 void unregister_rewrite_rule(const std::string& name);
+/// The names of all registered rules.
 std::vector<std::string> rewrite_rule_names();
 
 #define HEDDLE_REGISTER_REWRITE_RULE(...) \
@@ -140,7 +143,7 @@ std::vector<Alternative> alternatives_of(const ComputeDag& dag, const Target& ta
 /// The legal alternative of largest expected speed-up, or null where none is expected to be faster
 /// than the direct form.
 const Alternative* most_promising(const std::vector<Alternative>& alternatives);
-/// The name of the most promising one of alternatives_of; empty for the direct form.
+/// The name of the most promising alternative of alternatives_of; empty for the direct form.
 std::string choose_alternative(const ComputeDag& dag, const Target& target,
                                const AlternativePolicy& policy);
 

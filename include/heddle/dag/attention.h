@@ -19,12 +19,14 @@
 
 namespace heddle {
 
+/// The stages of softmax(Q K^T * s + mask) V in a graph, as indices; see find_attention.
 struct Attention {
   int products = -1, highest = -1, weighted = -1;
   int total = -1;  ///< -1: nothing adds the weights up
-  /// Where the division comes after the sum: the only reader of both. Else -1.
+  /// The only reader of the weighted sum and of the total, where the division comes after the sum;
+  /// otherwise -1.
   int reader = -1;
-  /// All stages that nothing but this chain reads: products, highest, total, and those between.
+  /// All stages that only this chain reads: products, highest, total, and the stages between them.
   std::vector<int> fused;
   std::vector<int> outer;  ///< stages from total to reader, which are element-wise
 
@@ -33,24 +35,26 @@ struct Attention {
   int row = -1, col = -1;
   int64_t rows = 1, keys = 1, depth = 1, cols = 1, batches = 1;
 
-  // In terms of the axes of the weighted sum, of its reduce axis (the key), and of `depth_var`:
+  // The following are in terms of the axes of the weighted sum, of its reduce axis (the key), and
+  // of `depth_var`.
   Expr query, key, value;  ///< loads
-  Expr score;              ///< of the value `product` of the stage of products
-  /// How many of the first keys the row attends to, which does not decrease from row to row; null:
-  /// all of them, for what the chain says.
+  Expr score;              ///< the score, in terms of the value `product` of the stage of products
+  /// The number of the first keys that a row attends to, as far as the chain says. It does not
+  /// decrease from row to row. Null where a row attends to all keys.
   Expr reach;
-  Expr factor;  ///< of weights before the sum, of the value `sum` of total; null: none
+  Expr factor;  ///< factor of the weights, in terms of the value `sum` of total; null: none
   Var depth_var, product, sum;
-  DataType type;  ///< of the operands and of the weights in the product
-  /// For each axis of total its position among the axes of the weighted sum; -1: of extent 1.
+  DataType type;  ///< type of the operands, and of the weights in the product
+  /// For each axis of total its position among the axes of the weighted sum; -1 for an axis of
+  /// extent 1.
   std::vector<int> total_axes;
-  // Whether the elements of an operand lie side by side along the axis that its product sums over.
+  // Whether the elements of an operand are adjacent along the axis that its product sums over.
   bool query_along_depth = true, key_along_depth = true, value_along_keys = false;
 };
 
-/// The chain whose weighted sum is `stage` of the graph. All products are of f16 or bf16, added up
-/// in f32, and some row attends to three keys or more. A single row has no mask in
-/// memory.
+/// Finds the chain whose weighted sum is `stage` of the graph. All products must be of f16 or bf16
+/// and accumulate in f32, and some row must attend to three keys or more. A single row must not
+/// have a mask in memory.
 std::optional<Attention> find_attention(const ComputeDag& dag, int stage);
 
 }  // namespace heddle

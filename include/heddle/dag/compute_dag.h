@@ -26,6 +26,7 @@ enum class StageClass : uint8_t {
   SimpleReduction,   ///< a reduction in which no operand element serves several output points
   ComplexReduction,  ///< a reduction whose operands are reused across output points (matmul, conv)
 };
+/// The name of a class, for messages.
 const char* to_string(StageClass c);
 
 /// How the elements of a producer map to those of its consumer, from simplest to most general.
@@ -37,6 +38,7 @@ enum class AccessPattern : uint8_t {
   Affine,       ///< affine, general: windows (y + r), reductions, reuse
   Opaque,       ///< an index is not affine (gather, floordiv, ...)
 };
+/// The name of a pattern, for messages.
 const char* to_string(AccessPattern p);
 
 /// One read (distinct by buffer and indices) in the bodies of a consumer.
@@ -66,9 +68,10 @@ struct ScanInfo {
   int64_t block = 0;  ///< the extent of k: the scan begins anew after this number of points
 };
 
+/// The analysis of one stage: its class, its reads and its work.
 struct StageInfo {
   StageClass stage_class = StageClass::Placeholder;
-  std::string reason;  ///< one sentence for people
+  std::string reason;  ///< the reason for the class, as one sentence
   std::vector<Access> reads;
   std::vector<int> producers;  ///< distinct, ascending stage indices
   std::vector<int> consumers;
@@ -78,19 +81,20 @@ struct StageInfo {
   /// Arithmetic operations of one innermost evaluation, combining included. A multiply-add counts
   /// as 2, a transcendental function as 1, comparisons, casts and index arithmetic as 0.
   double flops_per_point = 0;
-  double flops = 0;                      ///< of the whole stage
+  double flops = 0;                      ///< operations of the whole stage
   double transcendentals_per_point = 0;  ///< of these: exp, tanh, erf, pow, sqrt, division, ...
   bool depends_only_on_constants = false;
-  /// The stage has reads, and all of them are of constant placeholders or of precomputable stages.
-  /// At the root it is computed once, by `prepare`, and not at every call.
+  /// Whether the stage has reads and all of them are of constant placeholders or of precomputable
+  /// stages. At the root such a stage is computed once, by `prepare`, and not at every call.
   bool precomputable = false;
-  /// Of a stage by cases, whose formula differs from point to point of a small tile (a Winograd
-  /// transform): the period of the formula along each spatial axis, 1 where it does not vary. Empty
-  /// for all other stages. Such a tile is best unrolled.
+  /// Set for a stage by cases, whose formula differs from point to point of a small tile (a
+  /// Winograd transform): the period of the formula along each spatial axis, 1 where it does not
+  /// vary. Empty for all other stages. Such a tile is best unrolled.
   std::vector<int64_t> case_periods;
-  std::optional<ScanInfo> scan;  ///< set for a scan, whose flops count one element a point
+  std::optional<ScanInfo> scan;  ///< set for a scan, whose flops count one element for each point
 };
 
+/// The graph of a declaration: its stages in topological order, with their reads, classes and work.
 class ComputeDag {
  public:
   /// All operations reachable from `outputs`. Throws a user error on an empty list, a placeholder
@@ -138,8 +142,8 @@ class ComputeDag {
   /// original graph. Empty and `*this` for an original declaration.
   const std::string& alternative() const;
   const ComputeDag& direct() const;
-  /// The tensor of this graph that stands for `t`, an output or a placeholder of direct(); else
-  /// `t`.
+  /// The tensor of this graph that stands for `t`, an output or a placeholder of direct(). Returns
+  /// `t` where there is none.
   Tensor counterpart(const Tensor& t) const;
   /// This graph as the alternative `name` of `direct`, which has the same outputs. `placeholders`:
   /// pairs of a placeholder of `direct` and the one of this graph that replaces it.
@@ -160,8 +164,8 @@ class ComputeDag {
 
 namespace internal {
 
-/// The reads in `bodies` over `axes` and `reduce_axes` in the order of appearance, as for a stage.
-/// It works on rewritten bodies too. The `producer` fields are -1.
+/// The reads in `bodies` over `axes` and `reduce_axes`, in the order of appearance. Works on
+/// rewritten bodies too. The `producer` fields are -1.
 std::vector<Access> analyze_reads(const std::vector<Expr>& bodies, const std::vector<Axis>& axes,
                                   const std::vector<Axis>& reduce_axes);
 

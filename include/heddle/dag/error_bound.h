@@ -1,5 +1,5 @@
-// How far two right answers may differ, element by element. From a declaration it makes another
-// one, which computes the same values in f64 and a bound of their rounding errors.
+// Bounds of the difference of two correct results, element by element. From a declaration it makes
+// another one, which computes the same values in f64 and a bound of their rounding errors.
 //
 //   for (const BoundedOutput& o : declare_error_bounds(ComputeDag({y}))) {
 //     build(..., {x, o.value, o.error});
@@ -21,11 +21,13 @@ namespace heddle {
 /// An output of a declaration with its error bound.
 struct BoundedOutput {
   Tensor value;  ///< in f64; integers and bools in their own type
-  /// The largest difference (f64) of a right answer from `value`; infinite where it is not known.
-  /// For bools (bool): whether both answers are right. A null tensor means that the value is exact.
+  /// The largest difference (f64) of a correct result from `value`; infinite where it is not known.
+  /// For bools (bool): whether both values are correct. A null tensor means that the value is
+  /// exact.
   Tensor error;
 };
 
+/// Sources of error beyond the rounding of each operation.
 struct ErrorModel {
   /// Operands of products are rounded to tf32.
   bool tf32 = false;

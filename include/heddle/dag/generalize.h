@@ -1,4 +1,4 @@
-// From a function that declares for a number to one declaration for all sizes of a dimension.
+// Makes one declaration for all sizes of a dimension from a function that declares for one size.
 //
 //   const Dim n = dim("n", 1, 2048);
 //   const Generalized f = generalize(n, [](int64_t rows) {
@@ -20,11 +20,13 @@
 
 namespace heddle {
 
+/// The result of generalize().
 struct Generalized {
   std::vector<Tensor> outputs;  ///< over the dimension
-  /// Each tensor that `declare` made at the largest size, and what it is over the dimension.
+  /// Pairs of a tensor that `declare` made at the largest size and its counterpart over the
+  /// dimension.
   std::vector<std::pair<Tensor, Tensor>> tensors;
-  std::vector<Tensor> at_largest;  ///< what `declare` returned there
+  std::vector<Tensor> at_largest;  ///< what `declare` returned at the largest size
 };
 
 /// Throws a User error where the declarations differ in more than numbers that grow with the size:

@@ -13,18 +13,19 @@ namespace heddle {
 /// The value of a symbolic size.
 struct SizeValue {
   Var size;           ///< Dim::variable()
-  int64_t value = 0;  ///< of that variable
+  int64_t value = 0;  ///< value of that variable
   SizeValue(Var s, int64_t v) : size(std::move(s)), value(v) {}
-  /// Dimension `d` of `elements` elements. Throws a User error where they are not in its range.
+  /// The size at which dimension `d` has `elements` elements. Throws a User error where these are
+  /// not in its range.
   SizeValue(const Dim& d, int64_t elements, Where where = Where::current());
 };
 
 /// A declaration at given sizes.
 struct Instance {
   std::vector<Tensor> outputs;
-  /// Each tensor of the declaration over dimensions, and what it is here.
+  /// Pairs of a tensor of the declaration over dimensions and its counterpart here.
   std::vector<std::pair<Tensor, Tensor>> tensors;
-  /// What `t` is here; a User error for a tensor of another declaration.
+  /// The counterpart of `t`. Throws a User error for a tensor of another declaration.
   Tensor of(const Tensor& t) const;
   std::vector<Tensor> of(const std::vector<Tensor>& list) const;
 };

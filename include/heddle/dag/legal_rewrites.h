@@ -1,4 +1,4 @@
-// Every rewrite of a graph that is legal, whatever is expected of it: for tests of the rules.
+// Every legal rewrite of a graph, whatever its expected gain is, for tests of the rules.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace heddle {
 
 /// The names of the rewrites of single stages that rules allow, with the parameters that suit
-/// `target`. Estimates and policies are not asked.
+/// `target`. Estimates and policies are ignored.
 std::vector<std::string> legal_rewrites(const ComputeDag& dag, const Target& target);
 
 }  // namespace heddle

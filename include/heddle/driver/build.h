@@ -1,4 +1,4 @@
-// The two calls most programs make: a schedule for a declaration, and a kernel for a schedule.
+// The two calls that most programs make: a schedule for a declaration, and a kernel for a schedule.
 #pragma once
 
 #include <optional>
@@ -32,9 +32,10 @@ std::optional<Schedule> recorded_schedule(
 /// loops fused and parallel. For a GPU: one kernel for each stage and one thread for each element.
 Schedule naive_schedule(const std::vector<Tensor>& outputs, const Target& target = Target::host());
 
+/// Options of build().
 struct BuildOptions {
-  /// The schedule names its target, so this may be left out. Properties that code does not depend
-  /// on (threads, caches) may differ. Another kind, CPU or vector width is a User error.
+  /// The target. The schedule names its target, so this may be left out. Properties that code does
+  /// not depend on (threads, caches) may differ. Another kind, CPU or vector width is a User error.
   std::optional<Target> target = {};
   std::string name = "kernel";
   int opt_level = 1;        ///< see CodegenOptions
@@ -60,6 +61,7 @@ struct BuildTimes {
 Kernel build(const Schedule& schedule, const std::vector<Tensor>& args,
              const BuildOptions& options = {});
 
+/// A kernel and the times of its build, in seconds.
 struct TimedBuild {
   Kernel kernel;
   BuildTimes times;

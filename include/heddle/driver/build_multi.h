@@ -22,8 +22,9 @@ namespace heddle {
 struct MultiVariant {
   /// Named "variant<i>" after its place.
   MultiVariant(Schedule s);  // NOLINT(google-explicit-constructor)
-  /// `own_args`, where given, are the tensors of this variant in the places of build_multi's
-  /// arguments, for a declaration of its own; a null tensor where it does not read one.
+  /// `own_args`, where given, are the tensors of this variant for the arguments of build_multi, for
+  /// a declaration of its own. They contain a null tensor where the variant does not read the
+  /// argument.
   MultiVariant(std::string variant_name, Schedule s, std::vector<Tensor> own_args = {});
   /// The function gets all arguments in the order of the call. `version` is any text that changes
   /// when the function does. Without it no pick is remembered. `in_place`: the function reads what
@@ -39,27 +40,31 @@ struct MultiVariant {
   bool reads_outputs = false;
 };
 
-/// What picks of this process are valid for: the machine, and the build of Heddle.
+/// The conditions under which picks of this process are valid: the machine, and the build of
+/// Heddle.
 struct PickOrigin {
   std::string machine, build;
 };
+/// The machine and the build of Heddle of this process, as the store of picks compares them.
 PickOrigin pick_origin();
 
+/// Options of build_multi(): how variants are built, and how one is picked.
 struct MultiOptions {
   BuildOptions build = {};
   PickOptions pick = {};
 };
 
-/// `args` are the arguments of all variants together: every input that one of them reads and every
-/// output. Each variant computes all outputs. Constants with values may be left out, as in build().
-/// The first variant is the static choice, whose answers the others are compared with. Variants are
-/// lowered here and compiled when they are first needed. Those of equal code are one. A User error
-/// where the schedules are for machines of different kinds, or an argument belongs to none of them.
+/// Makes one callable of `variants`. `args` are the arguments of all variants together: every input
+/// that one of them reads and every output. Each variant computes all outputs. Constants with
+/// values may be left out, as in build(). The first variant is the static choice, and the results
+/// of the others are compared with its results. Variants are lowered here and compiled when they
+/// are first needed. Variants of equal code become one. Throws a User error where the schedules are
+/// for machines of different kinds, or an argument belongs to none of them.
 MultiKernel build_multi(std::vector<MultiVariant> variants, const std::vector<Tensor>& args,
                         const MultiOptions& options = {});
 
 /// Picks on random inputs, at build time. All variants are compiled before, so that the time
-/// allowed for measuring is that of the race alone.
+/// allowed for measuring is spent on the race.
 PickRow pick_on_random_inputs(const MultiKernel& kernel);
 
 }  // namespace heddle

@@ -4,13 +4,12 @@
 //   ...                                                  // C over n, from A and B
 //   FamilyResult f = choose_family({n}, {A, B, C});
 //   f.kernel(a, b, c);                                   // at any size
-//   std::cout << to_text(f);                             // size -> kernel, with the expected
-//   slowdown
+//   std::cout << to_text(f);                             // size -> kernel, expected slowdown
 //
-// A schedule is chosen at each of some sizes and made one for all sizes (driver/family.h), as it is
-// and with longer or shorter blocks. All of them are raced at these sizes and at sizes between
-// them. At most `max_kernels` are kept, so that the slowdown expected over the histogram of sizes
-// is least, and a tree on the sizes says which of them runs.
+// A schedule is chosen at each of some sizes and applied to all sizes (driver/family.h), unchanged
+// and with longer or shorter blocks. All of these schedules race at these sizes and at sizes
+// between them. At most `max_kernels` are kept, chosen for the least expected slowdown over the
+// histogram of sizes. A tree on the sizes says which of them runs.
 #pragma once
 
 #include <functional>
@@ -24,13 +23,14 @@
 
 namespace heddle {
 
-/// Sizes of a call, in elements and in the order of the dimensions, and how often they are
+/// The sizes of a call, in elements and in the order of the dimensions, and how often they are
 /// expected.
 struct FamilyPoint {
   std::vector<int64_t> sizes;
   double weight = 1;
 };
 
+/// Options of choose_family().
 struct FamilyOptions {
   int max_kernels = 6;
   /// Sizes of each dimension at which schedules are chosen: both ends of the range, and sizes
@@ -41,7 +41,7 @@ struct FamilyOptions {
   /// The sizes that are expected. Empty: those of `points`, each as often. A long histogram is
   /// thinned out: the sizes are its quantiles, or for several dimensions the most frequent ones.
   std::vector<FamilyPoint> histogram = {};
-  double race_seconds = 4;  ///< for all of the race
+  double race_seconds = 4;  ///< seconds for the whole race
   std::optional<Target> target = {};
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
   BuildOptions build = {};
@@ -49,37 +49,40 @@ struct FamilyOptions {
   /// empty. `at` may be a size near the point, where the choice of create_schedule holds for all
   /// sizes.
   std::function<Schedule(const Instance& at, const FamilyPoint& point)> choose = {};
-  std::function<void(const std::string&)> progress = {};  ///< gets a line for each step
+  std::function<void(const std::string&)> progress =
+      {};  ///< called with a line of text for each step
 };
 
-/// A kernel that was kept.
+/// A kernel of a family.
 struct FamilyVariant {
-  std::string name;                ///< after the sizes that it was chosen at: "n=64"
+  std::string name;                ///< the sizes at which it was chosen: "n=64"
   std::vector<int64_t> chosen_at;  ///< in elements
   Schedule schedule;               ///< for all sizes
 };
 
-/// What was raced at one point.
+/// The results of the race at one point.
 struct FamilyRow {
   FamilyPoint point;
-  int variant = 0;              ///< which the tree picks there
-  std::vector<double> seconds;  ///< of one call, by variant
-  /// The time of that variant over the time of the fastest of all that were raced.
+  int variant = 0;              ///< the variant that the tree picks at the point
+  std::vector<double> seconds;  ///< seconds of one call, for each variant
+  /// The time of that variant over the time of the fastest of all raced schedules.
   double slowdown = 1;
 };
 
+/// The kernels of a family, and the results of the race that chose them.
 struct FamilyResult {
   std::vector<Dim> dims;
   FamilyKernel kernel;
   std::vector<FamilyVariant> variants;
   std::vector<FamilyRow> rows;
-  int candidates = 0;  ///< different schedules that were raced
+  int candidates = 0;  ///< number of different schedules in the race
   /// The geometric mean of the slowdowns, weighted by the histogram.
   double expected_slowdown = 1;
 };
 
-/// `args`: the arguments of the kernel, inputs and outputs over `dims`, in call order. Throws a
-/// User error where a dimension has no part in them, or no schedule holds for all sizes.
+/// Chooses the kernels. `args` are the arguments of the kernel, inputs and outputs over `dims`, in
+/// call order. Throws a User error where a dimension does not occur in them, or where no schedule
+/// is valid for all sizes.
 FamilyResult choose_family(const std::vector<Dim>& dims, const std::vector<Tensor>& args,
                            const FamilyOptions& options = {});
 
@@ -88,6 +91,7 @@ std::vector<FamilyPoint> family_points(const std::vector<Dim>& dims, const Famil
 
 /// A table: sizes -> kernel, with times and the expected slowdown.
 std::string to_text(const FamilyResult& result);
+/// The same as JSON. Times are in seconds.
 Json to_json(const FamilyResult& result);
 
 }  // namespace heddle

@@ -23,12 +23,12 @@ namespace heddle {
 void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
                    const std::string& stem, const BuildOptions& options = {});
 
-/// Several variants in one object, and the pick among them. Those of equal code are one. They race
-/// here, on random inputs, for `seconds`; so the target must be a CPU like this machine's (User
-/// error). The pick is heddle_kernel_main, which load_kernel loads. The others are written beside
-/// it with their times, and load_multi_kernel loads them all: without a compiler, and nothing is
-/// timed there unless it is asked to. Returns the pick with its evidence. `variants` are schedules;
-/// the first one is the static choice. Else as export_kernel.
+/// Writes several variants to one object, with the pick among them. Variants of equal code become
+/// one. They race here on random inputs for `seconds`, so the target must be a CPU like this
+/// machine's (User error). The pick is heddle_kernel_main, which load_kernel loads. The others are
+/// written beside it with their times, and load_multi_kernel loads them all, without a compiler and
+/// without timing unless that is requested. Returns the pick with its evidence. `variants` are
+/// schedules, of which the first is the static choice. All else is as in export_kernel.
 PickRow export_multi(const std::vector<MultiVariant>& variants, const std::vector<Tensor>& args,
                      const std::string& stem, const BuildOptions& options = {}, double seconds = 2);
 

@@ -5,9 +5,9 @@
 //   Kernel f = build(create_schedule({C}), {A, B, C});    // one kernel for all sizes of n
 //   Kernel g = build(family_schedule({C}, {{n, 1}}), {A, B, C});   // the choice for n = 1, for all
 //
-// Rules and tuners choose for numbers. So they choose for the declaration at one size, and the
-// steps of that schedule are applied to the declaration over dimensions. Its loops then run to the
-// sizes of the call, with tails for what the tiles leave.
+// Rules and tuners choose for constant extents. They choose for the declaration at one size, and
+// the steps of that schedule are applied to the declaration over dimensions. Its loops then run to
+// the sizes of the call, with tails for the iterations beyond whole tiles.
 #pragma once
 
 #include <vector>
@@ -17,17 +17,18 @@
 
 namespace heddle {
 
-/// The steps of `at_one_size`, a schedule of an instance of `outputs` (at_sizes), for all sizes. A
-/// User error that names the step and the dimension where a step needs a constant extent.
+/// Applies the steps of `at_one_size`, a schedule of an instance of `outputs` (at_sizes), to all
+/// sizes. Throws a User error that names the step and the dimension where a step needs a constant
+/// extent.
 Schedule for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs);
 
-/// The choice of create_schedule at the sizes `at`, for all sizes. Alternatives are left out,
-/// because they have other stages at other sizes.
+/// The schedule that create_schedule chooses at the sizes `at`, applied to all sizes. Alternatives
+/// are left out, because they have other stages at other sizes.
 Schedule family_schedule(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
                          const Target& target = Target::host(),
                          const AutoSchedulerOptions& options = current_auto_scheduler_options());
 
-/// The sizes that create_schedule chooses for where it is given a family: 256 elements or the
+/// The sizes for which create_schedule chooses when it is given a family: 256 elements, or the
 /// nearest size that each dimension has.
 std::vector<SizeValue> usual_sizes(const std::vector<Tensor>& outputs);
 

@@ -11,12 +11,13 @@
 
 namespace heddle {
 
+/// The resources that one kernel of a GPU program uses.
 struct GpuKernelUse {
   std::string kernel;
   int64_t blocks = 0, threads = 0;  ///< blocks of the grid; threads of a block
-  int64_t shared_bytes = 0;         ///< of a block
-  int registers = 0;                ///< of a thread
-  int spilled_bytes = 0;            ///< of a thread, stored and loaded
+  int64_t shared_bytes = 0;         ///< bytes of shared memory of a block
+  int registers = 0;                ///< registers of a thread
+  int spilled_bytes = 0;            ///< bytes that a thread spills, stored and loaded
   int blocks_per_sm = 0;            ///< blocks that an SM holds at a time, limited by all of these
 };
 

@@ -1,5 +1,6 @@
-// How far two right answers may differ. Sums in another order differ by rounding errors, which grow
-// with the square root of their length and with the size of their terms.
+// The tolerance of checks: how far two correct results may differ. Sums in another order differ by
+// rounding errors, which grow with the square root of their length and with the size of their
+// terms.
 #pragma once
 
 #include "heddle/dag/compute_dag.h"
@@ -13,10 +14,11 @@ struct Tolerance {
   double rtol = 0, atol = 0;
 };
 
-/// The tolerance for an output of `dag` whose right values are `reference`. `magnitude` is the size
-/// of partial results, where it exceeds that of the results: a sum of very many numbers may be near
-/// zero while its rounding errors are not. With `allow_tf32` (AutoSchedulerOptions) the tolerance
-/// is one for tf32; if `magnitude` is given, terms of sums are taken to be of the order of 1.
+/// The tolerance for an output of `dag` whose correct values are `reference`. `magnitude` is the
+/// size of partial results, where it exceeds that of the results: a sum of very many numbers may be
+/// near zero while its rounding errors are not. With `allow_tf32` (AutoSchedulerOptions) the
+/// tolerance is one for tf32. If `magnitude` is given, terms of sums are taken to be of the order
+/// of 1.
 Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, double magnitude = 0,
                              bool allow_tf32 = false);
 

@@ -1,6 +1,6 @@
 // Constants whose values are known, and arrays that have the type and shape of tensors.
 //
-//   Tensor w = constant(weights, "w");                // an input that the kernel brings along
+//   Tensor w = constant(weights, "w");                // an input that the kernel supplies
 //   Tensor y = ops::relu(ops::matmul(x, w));
 //   Kernel kernel = build(create_schedule({y}), {x, y});
 //   NDArray in = random_like(x, 1), out = zeros_like(y);
@@ -25,6 +25,7 @@ Tensor constant(NDArray values, std::string name = "constant", Where where = Whe
 /// Arrays on the CPU of the type and the shape of `t`.
 NDArray empty_like(const Tensor& t);  ///< contents undefined
 NDArray zeros_like(const Tensor& t);
+/// All elements are `value`, converted to the type of `t`.
 NDArray full_like(const Tensor& t, double value);
 NDArray random_like(const Tensor& t, std::uint64_t seed);  ///< see NDArray::random
 

@@ -25,8 +25,8 @@ class Dim {
   int64_t lo() const { return size_->size->lo * multiple_; }  ///< the smallest size
   int64_t hi() const { return size_->size->hi * multiple_; }  ///< the largest size
   int64_t multiple() const { return multiple_; }              ///< which divides every size
-  /// A new dimension: that of the sizes of this one that `m` divides. This is a promise of the
-  /// caller's, which calls check. It lets splits by divisors of `m` have no tail. Throws a User
+  /// A new dimension, with those sizes of this one that `m` divides. The caller promises that sizes
+  /// are multiples, and calls check it. Splits by divisors of `m` then have no tail. Throws a User
   /// error where there is no such size.
   Dim multiple_of(int64_t m, Where where = Where::current()) const;
 
@@ -42,8 +42,8 @@ class Dim {
   Var size_;
 };
 
-/// A dimension of `lo` to `hi` elements, 1 <= lo <= hi <= 2^40. Each call makes another one,
-/// whatever its name, which is for messages.
+/// A dimension of `lo` to `hi` elements, 1 <= lo <= hi <= 2^40. Each call makes a new dimension.
+/// The name is used in messages only. Throws a User error for another range.
 Dim dim(std::string name, int64_t lo, int64_t hi, Where where = Where::current());
 
 }  // namespace heddle

@@ -77,7 +77,7 @@ class Operation : public RefCounted {
   Kind kind() const { return kind_; }
   bool is_placeholder() const { return kind_ == Kind::Placeholder; }
   const std::string& name() const { return name_; }
-  /// Free text for people and reports, such as "conv2d".
+  /// Free text for messages and reports, such as "conv2d".
   const std::string& tag() const { return tag_; }
   const Where& where() const { return where_; }
   /// A placeholder whose contents never change between calls (weights). Stages that depend only on
@@ -124,7 +124,7 @@ class Operation : public RefCounted {
 /// The tensor that a buffer of the DSL belongs to; a null tensor for lowered buffers.
 Tensor tensor_of(const Buffer& buffer);
 
-/// An input of shape `shape`.
+/// An input of shape `shape`. Throws a User error for a negative extent.
 Tensor placeholder(Shape shape, DataType dtype = f32, std::string name = "placeholder",
                    Where where = Where::current());
 /// An input that stays the same from call to call, such as trained weights.
@@ -253,15 +253,21 @@ std::vector<Tensor> compute_all(const std::vector<I>& extents, F body, std::stri
 }
 
 // ---- reductions: only as the whole body of a compute, or converted there: cast(t, sum(x, k)) ----
+// sum adds, prod multiplies, any and all combine bools, max and min take the extreme, which is NaN
+// where an element is NaN. The result has the type of `value`. Sums and products of f16 and bf16
+// are accumulated in f32 and rounded once. Without elements the result is the identity.
 /// Sums and products of f16 and bf16 are accumulated in f32, and the result is rounded once.
 Expr sum(Expr value, std::vector<Axis> axes);
+/// The product of all elements.
 Expr prod(Expr value, std::vector<Axis> axes);
+/// The largest and the smallest element.
 Expr reduce_max(Expr value, std::vector<Axis> axes);
 Expr reduce_min(Expr value, std::vector<Axis> axes);
+/// Whether any, and whether all, of the bools are true.
 Expr any(Expr condition, std::vector<Axis> axes);
 Expr all(Expr condition, std::vector<Axis> axes);
 /// Sums and products that are accumulated in type `t`, which is the type of the result.
-/// sum_in(bf16, x, {k}) rounds to bf16 after every addition; sum_in(f32, x, {k}) of bf16 keeps the
+/// sum_in(bf16, x, {k}) rounds to bf16 after every addition. sum_in(f32, x, {k}) of bf16 keeps the
 /// precision of f32.
 Expr sum_in(DataType t, Expr value, std::vector<Axis> axes);
 Expr prod_in(DataType t, Expr value, std::vector<Axis> axes);
@@ -269,6 +275,7 @@ Expr prod_in(DataType t, Expr value, std::vector<Axis> axes);
 /// `min` are NaN where any element is.)
 Expr reduce_fmax(Expr value, std::vector<Axis> axes);
 Expr reduce_fmin(Expr value, std::vector<Axis> axes);
+/// The same reductions over one axis. `max` and `min` are reduce_max and reduce_min.
 inline Expr sum(Expr value, Axis axis) {
   return sum(std::move(value), std::vector{std::move(axis)});
 }
@@ -310,6 +317,10 @@ class Reducer {
       bool, Where);
   Ref<const Combiner> combiner_;
 };
+/// Makes a reducer. `types` and `identity` have one entry for each component. `combine` takes two
+/// partial results and returns their combination; it must be associative. A reducer that is not
+/// commutative is never reordered. Throws a User error for lists of different lengths or other
+/// types.
 Reducer reducer(std::string name, std::vector<DataType> types, std::vector<Expr> identity,
                 const std::function<std::vector<Expr>(const std::vector<Expr>&,
                                                       const std::vector<Expr>&)>& combine,
@@ -321,6 +332,11 @@ Ref<const Combiner> builtin_combiner(ReduceKind kind, DataType dtype);
 }  // namespace internal
 
 // ---- element functions ----
+// They compute one element and throw a User error for operands of a wrong type. The mathematical
+// functions have the names of C and take floats. Functions of f32 have errors of a few ulp
+// (tests/codegen/llvm_math_test.cpp states each bound).
+/// `on_true` where `condition` (bool) holds, else `on_false`. Loads in the other operand are not
+/// executed.
 Expr select(Expr condition, Expr on_true, Expr on_false);
 Expr exp(Expr x);
 Expr exp2(Expr x);

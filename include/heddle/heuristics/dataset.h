@@ -18,10 +18,11 @@
 
 namespace heddle {
 
+/// A named feature of the problems of a heuristic.
 struct HeuristicFeature {
   std::string name;
   FeatureKind kind = FeatureKind::Numeric;
-  std::vector<std::string> values = {};  ///< of a categorical feature
+  std::vector<std::string> values = {};  ///< names of the values of a categorical feature
 
   bool operator==(const HeuristicFeature&) const = default;
 };
@@ -29,10 +30,11 @@ struct HeuristicFeature {
 /// The time of a choice that is not legal for a problem, or failed.
 inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
+/// One measured problem: its features, and the time of each choice.
 struct HeuristicProblem {
   std::string id;
   std::vector<double> features;  ///< in the order of the declaration; NaN: not known
-  std::vector<double> seconds;   ///< by choice, or kNotMeasured
+  std::vector<double> seconds;   ///< seconds of each choice, or kNotMeasured
   std::int32_t fallback = 0;     ///< the choice of the rule; it has a time
   double noise = 0;              ///< relative spread of a repeated measurement, such as 0.02
 
@@ -41,9 +43,10 @@ struct HeuristicProblem {
   double best() const;
 };
 
+/// The measurements of one heuristic, from one log or several.
 struct HeuristicData {
   std::string heuristic, version, machine, target;
-  std::uint64_t seed = 0;  ///< that the problems were drawn with
+  std::uint64_t seed = 0;  ///< the seed with which problems were drawn
   std::vector<HeuristicFeature> features;
   std::vector<std::string> choices;        ///< sorted
   std::vector<HeuristicProblem> problems;  ///< sorted by id, each id once
@@ -53,21 +56,23 @@ struct HeuristicData {
   std::int64_t measurements() const;
 };
 
-/// Reads a log. Errors: a file that cannot be read, or a header that is not one.
+/// Reads a log. Throws a User error for a file that cannot be read, or for a header that is not
+/// one.
 HeuristicData read_heuristic_log(const std::string& path);
-/// `source` names the text in messages.
+/// Reads the text of a log. `source` names the text in messages.
 HeuristicData parse_heuristic_log(std::string_view text, std::string_view source);
 
-/// The line of JSON that declares the features of `data`, and the one of a problem, without their
-/// newlines.
+/// The line of JSON that declares the features of `data`, and the line of a problem, both without a
+/// newline.
 Json heuristic_log_header(const HeuristicData& data);
+/// A problem as a line of the log.
 Json heuristic_log_line(const HeuristicData& data, const HeuristicProblem& problem);
 
-/// The logs as one: of a problem in several of them the last counts. Errors: another heuristic,
-/// another version of it, or other features.
+/// Merges logs. Of a problem in several of them the last one counts. Throws a User error for
+/// another heuristic, another version of it, or other features.
 HeuristicData merge(const std::vector<HeuristicData>& logs);
 
-/// Those problems of `data`, in ascending order of index.
+/// The problems of `data` with these indices, in ascending order.
 HeuristicData subset(const HeuristicData& data, const std::vector<std::int32_t>& problems);
 
 /// A number of a fold for each problem, 0 <= fold < folds. The folds are of nearly equal size and

@@ -1,4 +1,4 @@
-// What a tree is worth: its time beside that of the best choice and of the rule, on problems that
+// Evaluation of a tree: its time beside that of the best choice and of the rule, on problems that
 // it was not trained on.
 #pragma once
 
@@ -28,6 +28,8 @@ struct RatioFigures {
   std::string worst_problem;
 };
 
+/// The answers of a tree to problems that it was not trained on, compared with the rule and with
+/// the best choice.
 struct TreeEvaluation {
   std::vector<EvaluatedProblem> problems;
   RatioFigures tree_over_best, rule_over_best, tree_over_rule;
@@ -39,17 +41,18 @@ struct TreeEvaluation {
   double unsure_share() const;
   /// All figures, and the problems if `with_problems`.
   Json to_json(bool with_problems = false) const;
-  /// A table for people.
+  /// A table as text.
   std::string to_text() const;
 };
 
-/// Answers each problem of `data`, which are not those that the tree was trained on. Where the
-/// first choice of a leaf is missing the next of its ranking counts, and after the last the
-/// fallback. Errors: another heuristic, or other features.
+/// Answers each problem of `data`, which must not be those of the training. Where the first choice
+/// of a leaf is missing, the next of its ranking counts, and after the last one the fallback.
+/// Throws a User error for another heuristic or other features.
 TreeEvaluation evaluate_tree(const TreeTable& tree, const HeuristicData& data);
 
-/// Trains on all folds but one and answers the problems of that one, for each fold in turn. This
-/// judges the whole procedure: no answer was seen by what chose the depth or the safe leaves.
+/// Trains on all folds except one and answers the problems of that one, for each fold in turn. This
+/// judges the whole procedure: the selection of the depth and of the safe leaves does not see the
+/// answers.
 TreeEvaluation cross_evaluate(const HeuristicData& data, const TrainOptions& options = {},
                               int folds = 5);
 

@@ -18,8 +18,8 @@
 
 namespace heddle {
 
-/// The path to the leaf, what the leaf knows, or why the tree is unsure. Several lines, each with
-/// its newline.
+/// The path to the leaf, and what is known about the leaf or why the tree is unsure. Several lines,
+/// each with its newline.
 std::string explain_answer(const TreeTable& tree, std::span<const double> features);
 
 /// One line without a newline: "leaf 3 of 9 (41 problems): {"tile_rows":6}, 1.021 of the best", or

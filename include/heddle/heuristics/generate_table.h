@@ -9,7 +9,7 @@
 namespace heddle {
 
 /// The text of a header that defines `inline constexpr TreeTable SYMBOL`. Its comments say where
-/// the tree comes from. Errors: `symbol` is no C++ identifier.
+/// the tree comes from. Throws a User error where `symbol` is not a C++ identifier.
 std::string generate_table(const TrainedTree& tree, std::string_view symbol);
 
 }  // namespace heddle

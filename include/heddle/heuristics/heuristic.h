@@ -1,9 +1,8 @@
 // Heuristic: a choice that can be learned, declared in one place.
 //
-// A heuristic says by which features problems are told apart, which choices there are, which of
-// them are legal for a problem, what to do where nothing was learned (the fallback), and how
-// problems are drawn that a tree is trained on. Collection, training, evaluation and use all read
-// this one declaration.
+// A heuristic declares the features that distinguish problems, the choices, which of them are legal
+// for a problem, what to do where nothing was learned (the fallback), and how training problems are
+// drawn. Collection, training, evaluation and use all read this one declaration.
 //
 //   Heuristic h;
 //   h.name = "sorting";
@@ -57,7 +56,8 @@ struct AugmentedFeature {
   std::function<double(const FeatureView&)> value;
 };
 
-/// A parameter of a choice. Values of a kind have labels: labels[v] is the name of value v in ids.
+/// A parameter of a choice. The values of a kind have labels: labels[v] is the name of value v in
+/// ids.
 struct ChoiceParameter {
   std::string name;
   std::vector<std::string> labels = {};
@@ -68,9 +68,9 @@ class ParameterSet {
  public:
   ParameterSet& set(std::string_view name, std::int64_t value);
   bool has(std::string_view name) const;
-  /// `otherwise` where the set has no such parameter.
+  /// The value of the parameter, or `otherwise` where the set does not have it.
   std::int64_t get(std::string_view name, std::int64_t otherwise) const;
-  /// In the order of their names.
+  /// The parameters and their values, in the order of names.
   const std::vector<std::pair<std::string, std::int64_t>>& values() const { return values_; }
   bool operator==(const ParameterSet&) const = default;
 
@@ -81,41 +81,44 @@ class ParameterSet {
 /// A problem as a heuristic sees it.
 struct Situation {
   FeatureView features;
-  const Choice& rule;  ///< of a meta-template: what its rule chose; else empty
+  const Choice& rule;  ///< for a meta-template: the choice of its rule; else empty
 };
 
-/// A problem to measure. One of a meta-template is a declaration; any other is known by its
-/// features.
+/// A problem to measure. A problem of a meta-template is a declaration. Any other problem is
+/// described by its features.
 struct DrawnProblem {
   std::string id;  ///< readable, equal for equal problems: "matmul:512x512x512"
   std::vector<Tensor> outputs = {};
   NamedFeatures features = {};
 };
 
+/// A choice that can be learned: its features, parameters and candidates (docs/heuristics.md).
 struct Heuristic {
-  std::string name;  ///< of a-z, 0-9 and _; files and templates use it
+  std::string name;  ///< consists of a-z, 0-9 and _; files and templates use it
   /// Trees and logs of another version are refused. Raise it when the meaning of a feature or of a
   /// parameter changes.
   int version = 1;
   std::string about = {};
-  std::string target_kind = {};  ///< "llvm" or "cuda"; empty: no matter which
+  std::string target_kind = {};  ///< "llvm" or "cuda"; empty: any kind
 
   std::vector<HeuristicFeature> features = {};
   std::vector<AugmentedFeature> augmented = {};
   std::vector<ChoiceParameter> parameters = {};
   ParameterSet fallback = {};
 
-  /// Whether the heuristic is made for the problem; where not, the fallback stands. Empty: always.
+  /// Whether the heuristic applies to the problem. Where it does not, the fallback is used. Empty:
+  /// it always applies.
   std::function<bool(const Situation&)> precondition = {};
-  /// The portfolio: what is worth trying, without the fallback. The same sets for many problems,
-  /// because a tree learns nothing of a set that few problems have.
+  /// The portfolio: the choices that are worth trying, without the fallback. It should offer the
+  /// same sets for many problems, because a tree learns nothing about a set that few problems have.
   std::function<std::vector<ParameterSet>(const Situation&)> candidates = {};
-  /// Why a set cannot be used for the problem; empty where it can. Empty function: all can.
+  /// Why a set cannot be used for the problem; empty text where it can. Without a function all sets
+  /// can be used.
   std::function<std::string(const ParameterSet&, const Situation&)> why_invalid = {};
-  /// The knobs that a set stands for. Empty for heuristics without a meta-template.
+  /// The values of knobs that a set stands for. Empty for heuristics without a meta-template.
   std::function<Choice(const ParameterSet&, const Situation&)> resolve = {};
   /// Choices are graphs (schedule/graph_choice.h): the template of a problem is that of the graph
-  /// that the static choice takes. Else rewrites are turned off while choices are measured.
+  /// that the static choice takes. Otherwise rewrites are turned off while choices are measured.
   bool of_graphs = false;
   /// Draws a problem. Equal states of `rng` draw equal problems.
   std::function<DrawnProblem(Rng& rng, const Target& target)> draw = {};
@@ -123,30 +126,30 @@ struct Heuristic {
   /// with the choice and raced.
   std::function<double(const DrawnProblem&, const ParameterSet&)> measure = {};
 
-  /// Features and augmented ones, as logs and trees declare them.
+  /// The declared features and the augmented ones, in the order of logs and trees.
   std::vector<HeuristicFeature> all_features() const;
-  /// Their values for a problem, in that order. NaN: not known.
+  /// Their values for a problem, in that order. NaN where a value is not known.
   std::vector<double> values_of(const NamedFeatures& features) const;
-  /// Empty where the set may be used for the problem.
+  /// Why the set cannot be used for the problem; empty where it can.
   std::string why_not(const ParameterSet& choice, const Situation& problem) const;
   bool applies(const Situation& problem) const { return !precondition || precondition(problem); }
 
   std::string id_of(const ParameterSet& choice) const;
-  /// Throws a User error for what is no id of this heuristic, such as one with an unknown
-  /// parameter.
+  /// The choice of an id. Throws a User error for an id that is not one of this heuristic, such as
+  /// one with an unknown parameter.
   ParameterSet choice_of(std::string_view id) const;
 };
 
-/// Registers for the life of the process; returns true. Two of one name, or a name that is no word,
-/// is an internal error.
+/// Registers the heuristic for the life of the process and returns true. Two heuristics of one
+/// name, or a name that is not a word, are an internal error.
 bool register_heuristic(Heuristic heuristic);
-/// For tests and plug-ins that come and go.
+/// Removes a heuristic, for tests and for plug-ins that are unloaded.
 void unregister_heuristic(const std::string& name);
-/// Null where there is none of this name. Valid until it is unregistered.
+/// The heuristic of this name, or null. The pointer is valid until the heuristic is unregistered.
 const Heuristic* find_heuristic(std::string_view name);
-/// An unknown name is a User error with a hint.
+/// The heuristic of this name. Throws a User error with a hint for an unknown name.
 const Heuristic& heuristic_of(const std::string& name);
-/// By name.
+/// All registered heuristics, in the order of names.
 std::vector<const Heuristic*> all_heuristics();
 
 #define HEDDLE_REGISTER_HEURISTIC(...)                                                           \

@@ -21,33 +21,36 @@
 
 namespace heddle {
 
+/// Options of train_tree().
 struct TrainOptions {
   std::uint64_t seed = 1;  ///< draws the folds
   int folds = 5;
-  int deepest = 8;                           ///< depths from 0 to this one are tried
-  std::vector<int> leaf_sizes = {4, 8, 16};  ///< least numbers of problems in a leaf, tried all
-  /// Problems whose measurements spread more than this are left out: the least of many uncertain
-  /// times is too small.
+  int deepest = 8;  ///< depths from 0 to this one are tried
+  std::vector<int> leaf_sizes = {
+      4, 8, 16};  ///< least numbers of problems in a leaf, all of which are tried
+  /// Problems whose measurements spread more than this are left out, because the least of many
+  /// uncertain times is too small.
   double most_noise = 0.15;
-  double missing_slowdown = 8;  ///< of a missing choice
-  double least_noise = 0.02;    ///< differences below it are no errors
-  /// One-sided, for the mean regret and the mean loss of a leaf.
+  double missing_slowdown = 8;  ///< slowdown that a missing choice counts as
+  double least_noise = 0.02;    ///< relative differences below it do not count as errors
+  /// One-sided confidence of the bounds for the mean regret and the mean loss of a leaf.
   double confidence = 0.9;
   /// A leaf whose mean time, by its confidence bound, may exceed that of the fallback by more than
   /// this share is unsure.
   double allowed_loss = 0.02;
-  /// So is a leaf with a held-out problem that took this share longer than the fallback.
+  /// A leaf with a held-out problem that took this share longer than the fallback is unsure, too.
   double allowed_worst_loss = 0.5;
   /// A leaf says "rule" where the fallback's time, by its confidence bound, exceeds the best by at
   /// most this share.
   double allowed_rule_regret = 0.1;
   double margin = 0.25;  ///< see TrainedTree
   int ranked = 4;        ///< choices in a leaf's ranking
-  std::string date;      ///< goes into the file; training reads no clock
+  std::string date;      ///< written to the file, because training reads no clock
 };
 
-/// Deterministic: the same problems, in any order, and the same options give the same tree. Errors:
-/// fewer usable problems than twice the folds, or options out of their range.
+/// Trains a tree. It is deterministic: the same problems, in any order, and the same options give
+/// the same tree. Throws a User error for fewer usable problems than twice the folds, or for
+/// options out of their range.
 TrainedTree train_tree(const HeuristicData& data, const TrainOptions& options = {});
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// A trained tree with all that its file holds, and the table that answers from it.
+// A trained tree with the contents of its file, and the table that answers from it.
 #pragma once
 
 #include <cstdint>
@@ -22,26 +22,27 @@ struct TrainedFeature {
   bool operator==(const TrainedFeature&) const = default;
 };
 
+/// A decision tree as training makes it and as its file holds it.
 struct TrainedTree {
   std::string heuristic, version;
   std::string machine, target;  ///< where the measurements were made
   std::string date;             ///< of the training, as its caller gave it
   std::int64_t problems = 0, measurements = 0;
   std::uint64_t seed = 0;
-  /// How far outside of the range that training saw a number may be: a share of it. 0.25 accepts
-  /// 80..1250 where training saw 100..1000.
+  /// How far a number may lie outside of the range that training saw, as a share of it. 0.25
+  /// accepts 80..1250 where training saw 100..1000.
   double margin = 0;
   TreeLimits limits;
-  Json training;  ///< how it was trained, and what it reached on held-out problems: for people
+  Json training;  ///< how it was trained, and its figures on held-out problems
 
   std::vector<TrainedFeature> features;
   std::vector<TreeNode> nodes;
   std::vector<TreeLeaf> leaves;
   std::vector<RankedChoice> ranking;
-  std::vector<std::string> choices;  ///< those that the ranking names
+  std::vector<std::string> choices;  ///< the choices that the ranking names
 };
 
-/// The table of a tree, with all that it refers to.
+/// Holds a tree and the table that refers to it.
 class TreeHolder {
  public:
   explicit TreeHolder(TrainedTree tree);

@@ -1,10 +1,10 @@
 // The trees that answer in place of rules: tophub's, then compiled-in ones.
 //
-// A process starts with tree_choices() installed as its ChoiceSource (heddle/schedule/choice.h).
-// For a heuristic and a target it looks for <kind>-<chip>.<heuristic>.tree in the folders of tophub
-// (heddle/records/tophub.h), then among the tables that were registered. HEDDLE_TOPHUB=off turns
-// the shipped ones off. A tree of another version of its heuristic is not used, and logged
-// (HEDDLE_LOG=heuristics).
+// When a process starts, tree_choices() is installed as its ChoiceSource
+// (heddle/schedule/choice.h). For a heuristic and a target it looks for
+// <kind>-<chip>.<heuristic>.tree in the folders of tophub (heddle/records/tophub.h), then among the
+// tables that were registered. HEDDLE_TOPHUB=off turns the shipped ones off. A tree of another
+// version of its heuristic is not used, and logged (HEDDLE_LOG=heuristics).
 //
 // A tree answers with its leaf's best choice that is legal for the problem. Where it is unsure, or
 // finds the rule as good as any, the rule decides.
@@ -24,22 +24,22 @@ namespace heddle {
 /// A tree, ready to answer for its heuristic.
 class LearnedChoice {
  public:
-  /// A User error for a tree of another heuristic or version, or with features or choices that the
-  /// heuristic does not have. `name` says which tree it is, in explanations.
+  /// Throws a User error for a tree of another heuristic or version, or with features or choices
+  /// that the heuristic does not have. `name` identifies the tree in explanations.
   LearnedChoice(const Heuristic& heuristic, TrainedTree tree, std::string name);
-  /// The same with a compiled-in table, which outlives it.
+  /// The same with a compiled-in table, which must outlive this object.
   LearnedChoice(const Heuristic& heuristic, const TreeTable& table, std::string name);
 
   struct Answer {
-    /// The best choice of the leaf that is legal. nullopt: the fallback.
+    /// The best legal choice of the leaf. Nullopt means the fallback.
     std::optional<ParameterSet> choice = {};
-    bool unsure = false;   ///< else the fallback is as good as any
-    std::string why = {};  ///< one line
+    bool unsure = false;   ///< if false, the fallback is as good as any choice
+    std::string why = {};  ///< the reason, one line
   };
   Answer answer(const Situation& problem) const;
-  /// For a choice of a program's own, which has features and no rule.
+  /// The answer for a choice that a program makes itself, which has features and no rule.
   Answer answer(const NamedFeatures& features) const;
-  /// The path through the tree in words; several lines.
+  /// The path through the tree in words, in several lines.
   std::string explain(const NamedFeatures& features) const;
 
   const Heuristic& heuristic() const { return heuristic_; }
@@ -61,15 +61,16 @@ class LearnedChoice {
   std::optional<Target> measured_on_;
 };
 
-/// Adds a compiled-in table for a kind of target and a chip; it outlives the process's use of it.
+/// Adds a compiled-in table for a kind of target and a chip. The table must exist as long as the
+/// process uses it.
 bool register_tree_table(const std::string& kind, const std::string& chip, const TreeTable& table);
-/// For tests: takes it away again.
+/// Removes such a table, for tests.
 void unregister_tree_table(const TreeTable& table);
 
 /// The tree for a heuristic and a target; null where there is none that can be used.
 std::shared_ptr<const LearnedChoice> find_tree(const Heuristic& heuristic, const Target& target);
 
-/// The source that answers by these trees.
+/// The source that answers with these trees.
 std::shared_ptr<const ChoiceSource> tree_choices();
 
 }  // namespace heddle

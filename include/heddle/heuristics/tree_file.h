@@ -8,16 +8,20 @@
 
 namespace heddle {
 
-/// One node, leaf and feature a line. Numbers read back to the same bits.
+/// The tree as text, with one node, leaf or feature on each line. Numbers read back to the same
+/// bits.
 std::string tree_to_text(const TrainedTree& tree);
-/// Checks all that answering relies on. `source` names the text in errors.
+/// Reads a tree and checks everything that answering relies on. `source` names the text in errors.
+/// Throws a User error.
 TrainedTree parse_tree(std::string_view text, std::string_view source);
 
+/// Reads the file `path`. Throws a User error for an invalid tree, and a Runtime error where the
+/// file cannot be read.
 TrainedTree read_tree(const std::string& path);
-/// The old file stays until the new one is complete.
+/// Writes a tree. The old file stays until the new one is complete.
 void write_tree(const std::string& path, const TrainedTree& tree);
 
-/// "llvm-znver3.matmul.tree"
+/// The name of a tree's file: "llvm-znver3.matmul.tree".
 std::string tree_file_name(std::string_view kind, std::string_view chip,
                            std::string_view heuristic);
 

@@ -18,14 +18,15 @@ namespace heddle {
 
 class Expr;
 
-/// Where a buffer lives once lowered.
+/// Where a lowered buffer is stored.
 enum class Scope : uint8_t {
   Argument,  ///< passed by the caller
   Global,    ///< a temporary on the heap, shared by all threads
   Local,     ///< private to one iteration of the loop it is allocated in: registers or stack
-  Shared,    ///< of one thread block of a GPU: its on-chip memory
+  Shared,    ///< on-chip memory of one thread block of a GPU
 };
 
+/// A multi-dimensional array of one element type: the memory of a tensor or of a temporary.
 class BufferNode {
  public:
   BufferNode(std::string name, DataType dtype, std::vector<Expr> shape, Scope scope,

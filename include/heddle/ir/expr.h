@@ -29,6 +29,7 @@
 
 namespace heddle {
 
+/// The kinds of expression nodes.
 enum class ExprKind : uint8_t {
   IntImm,
   FloatImm,
@@ -44,6 +45,7 @@ enum class ExprKind : uint8_t {
   Shuffle,
 };
 
+/// Operators with one operand. The mathematical functions take floats.
 enum class UnaryOp : uint8_t {
   Neg,
   Not,
@@ -105,9 +107,12 @@ enum class BinaryOp : uint8_t {
   Shr,
 };
 
+/// The name of an operator, as it is printed.
 const char* to_string(UnaryOp op);
 const char* to_string(BinaryOp op);
 
+/// The base of all nodes. Nodes are immutable and counted by reference; an expression may share
+/// them.
 class ExprNode {
  public:
   const ExprKind kind;
@@ -199,6 +204,7 @@ struct IntImm : ExprNode {  // also bool (0 or 1)
   const int64_t value;
 };
 
+/// A floating-point constant, rounded to its type.
 struct FloatImm : ExprNode {
   static constexpr ExprKind kKind = ExprKind::FloatImm;
   FloatImm(DataType t, double v);
@@ -211,6 +217,7 @@ struct SizeRange {
   friend bool operator==(const SizeRange&, const SizeRange&) = default;
 };
 
+/// A scalar variable. Variables are compared by identity and not by name.
 struct VarNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Var;
   VarNode(std::string name, DataType t, int64_t extent = -1);
@@ -226,12 +233,14 @@ struct VarNode : ExprNode {
           std::optional<SizeRange> size = {});
 };
 
+/// A conversion of a value to another type with the same lanes.
 struct Cast : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Cast;
   Cast(DataType t, Expr v);
   const Expr value;
 };
 
+/// An operator applied to one operand.
 struct Unary : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Unary;
   Unary(UnaryOp o, DataType t, Expr x);
@@ -239,6 +248,7 @@ struct Unary : ExprNode {
   const Expr a;
 };
 
+/// An operator applied to two operands of one type.
 struct Binary : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Binary;
   Binary(BinaryOp o, DataType t, Expr x, Expr y);
@@ -268,6 +278,7 @@ struct Ramp : ExprNode {
   const Expr base, stride;
 };
 
+/// A vector with the same value in every lane.
 struct Broadcast : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Broadcast;
   Broadcast(Expr v, int lanes);
@@ -290,7 +301,7 @@ class Var {
   explicit Var(std::string name, DataType t = i64, int64_t extent = -1);
   /// A symbolic size, an i64.
   Var(std::string name, SizeRange size);
-  /// The variable that `e` (which must be one) is.
+  /// The variable that `e` is. `e` must be one.
   static Var from(const Expr& e) {
     Var v;
     v.expr_ = e;
@@ -301,15 +312,18 @@ class Var {
   operator const Expr&() const { return expr_; }  // NOLINT(google-explicit-constructor)
   const Expr& expr() const { return expr_; }
   explicit operator bool() const { return static_cast<bool>(expr_); }
-  /// Identity. (`a == b` builds the bool expression, as for any two expressions.)
+  /// Whether both are the same variable. (`a == b` builds a bool expression, as for any two
+  /// expressions.)
   bool same_as(const Var& o) const { return get() == o.get(); }
 
  private:
   Expr expr_;
 };
 
+/// A spatial axis is a dimension of the result; a reduce axis is reduced over.
 enum class AxisKind : uint8_t { Spatial, Reduce };
 
+/// The node of an Axis.
 struct AxisNode : RefCounted {
   AxisNode(Var v, Expr e, AxisKind k) : var(std::move(v)), extent(std::move(e)), kind(k) {}
   const Var var;
@@ -332,7 +346,7 @@ class Axis {
   int64_t largest_extent() const;
   operator const Expr&() const { return var().expr(); }  // NOLINT(google-explicit-constructor)
   explicit operator bool() const { return static_cast<bool>(node_); }
-  /// Identity. (`i == j` builds the bool expression "equal positions".)
+  /// Whether both are the same axis. (`i == j` builds the bool expression "equal positions".)
   bool same_as(const Axis& o) const { return node_.get() == o.node_.get(); }
 
  private:
@@ -345,6 +359,7 @@ class Axis {
   Ref<const AxisNode> node_;
 };
 
+/// The built-in reducers, and Custom for those of `reducer`.
 enum class ReduceKind : uint8_t { Sum, Prod, Min, Max, Any, All, Custom };
 
 /// How two partial results are combined. For a tuple reduction all vectors have one entry for each
@@ -360,7 +375,7 @@ struct Combiner : RefCounted {
   size_t size() const { return lhs.size(); }
 };
 
-/// Component `index` of a reduction over `axes`: only at the top of a declaration's body.
+/// Component `index` of a reduction over `axes`. It occurs only at the top of a declaration's body.
 struct Reduce : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Reduce;
   Reduce(Ref<const Combiner> c, std::vector<Expr> s, std::vector<Axis> a, int i);
@@ -370,26 +385,38 @@ struct Reduce : ExprNode {
   const int index;
 };
 
-// ---- construction: each checks types (throws a user error) and folds constants ----
+// ---- construction: each function checks types (throws a User error) and folds constants ----
+/// An integer constant of type `t`.
 Expr make_int(DataType t, int64_t value);
+/// A floating-point constant of type `t`.
 Expr make_float(DataType t, double value);
 /// A constant of any element type.
 Expr make_const(DataType t, double value);
+/// An operator applied to `a`.
 Expr make_unary(UnaryOp op, Expr a);
 /// Operand types must match, with two exceptions. A constant takes the type of the other operand
 /// where its value fits. An integer beside a float constant becomes a float where that is exact for
 /// all its values, which follow from its type or from the extents of axes (`axis * 0.5f`).
 Expr make_binary(BinaryOp op, Expr a, Expr b);
+/// `on_true` where `condition` (bool) holds, else `on_false`.
 Expr make_select(Expr condition, Expr on_true, Expr on_false);
+/// An element of `buffer`. `indices` has one integer for each dimension.
 Expr make_load(const Buffer& buffer, std::vector<Expr> indices);
+/// Component `index` of the reduction of `sources` over `axes`.
 Expr make_reduce(Ref<const Combiner> combiner, std::vector<Expr> sources, std::vector<Axis> axes,
                  int index = 0);
+/// The vector base, base + stride, ..., of `lanes` lanes.
 Expr make_ramp(Expr base, Expr stride, int lanes);
+/// A vector of `lanes` lanes of one value.
 Expr make_broadcast(Expr value, int lanes);
+/// The value of lane (lane ^ lane_xor) of the warp.
 Expr make_shuffle(Expr value, int lane_xor);
-/// Value conversion (lanes kept): float to int truncates, anything to bool is `!= 0`.
+/// Converts the value and keeps the lanes. Float to int truncates. Anything to bool is `!= 0`.
 Expr cast(DataType t, Expr value);
 
+/// Operators on expressions; operands as for make_binary. Integer / and % truncate as in C;
+/// floordiv and floormod round towards minus infinity. `min` and `max` of floats are NaN where an
+/// operand is NaN.
 Expr operator+(Expr a, Expr b);
 Expr operator-(Expr a, Expr b);
 Expr operator*(Expr a, Expr b);
@@ -413,14 +440,16 @@ Expr max(Expr a, Expr b);
 // ---- inspection ----
 /// The value of an integer constant (also through Broadcast), else null.
 const int64_t* as_int(const Expr& e);
+/// Whether `e` is a constant, and whether it is the constant `value` (also through Broadcast).
 bool is_const(const Expr& e);
 bool is_const(const Expr& e, double value);
-/// Deep equality; variables, axes and buffers by identity.
+/// Deep equality. Variables, axes and buffers are compared by identity.
 bool equal(const Expr& a, const Expr& b);
 
 /// Rebuilds `e` with `fn` applied to each direct child. Returns `e` itself where no child changed.
 /// Does not enter a Reduce's combiner.
 Expr map_children(const Expr& e, FunctionRef<Expr(const Expr&)> fn);
+/// Calls `fn` on each direct child.
 void for_each_child(const Expr& e, FunctionRef<void(const Expr&)> fn);
 /// Calls `fn` on `e` and all nodes below it, parents first. A node with several parents is visited
 /// once; leaves are visited as often as they occur.
@@ -428,6 +457,7 @@ void visit(const Expr& e, FunctionRef<void(const Expr&)> fn);
 /// Whether `fn` holds for `e` or any node below it. Stops at the first such node and asks each node
 /// once.
 bool any_below(const Expr& e, FunctionRef<bool(const Expr&)> fn);
+/// Whether `v` occurs in `e`.
 bool uses_var(const Expr& e, const Var& v);
 
 /// The nodes with several parents that a walk has visited. Expressions are graphs whose trees may
@@ -469,11 +499,12 @@ class RewriteMemo {
   std::unordered_map<const ExprNode*, std::pair<Expr, Expr>> done_;
 };
 
+/// A variable and the expression that replaces it.
 struct VarBinding {
   Var var;
   Expr value;
 };
-/// Replaces variables; rebuilt nodes fold constants.
+/// Replaces variables. Rebuilt nodes fold constants.
 Expr substitute(const Expr& e, const std::vector<VarBinding>& bindings);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// Text for people: expressions in C-like infix form, statements as indented loops. The form is
+// Text for readers: expressions in C-like infix form, statements as indented loops. The form is
 // stable, because tests compare it.
 #pragma once
 
@@ -9,6 +9,7 @@
 
 namespace heddle {
 
+/// The text of an expression, a statement or a function. `indent` counts levels of two spaces.
 std::string to_string(const Expr& e);
 std::string to_string(const Stmt& s, int indent = 0);
 std::string to_string(const LoweredFunction& f);

@@ -20,8 +20,8 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
-/// What is known of the variables in scope. Copying is cheap enough for passes to scope by value;
-/// `with` adds one fact.
+/// The known ranges of the variables in scope. Copying is cheap enough for passes to scope by
+/// value. `with` adds one fact.
 class Ranges {
  public:
   void set(const Var& v, Interval r) {
@@ -40,7 +40,7 @@ class Ranges {
     for (size_t i = known_.size(); i-- > 0;) {
       if (known_[i].var == v) return known_[i].range;
     }
-    // A symbolic size brings its range along.
+    // A symbolic size has a range of its own.
     return v->size ? Interval{v->size->lo, v->size->hi} : Interval{};
   }
   bool known(const VarNode* v) const {
@@ -84,6 +84,7 @@ struct Affine {
   int64_t constant = 0;
   int64_t coefficient(const Var& v) const;
 };
+/// The affine form of `e`, or nullopt where it has none.
 std::optional<Affine> as_affine(const Expr& e);
 
 }  // namespace heddle

@@ -11,6 +11,7 @@
 
 namespace heddle {
 
+/// The kinds of statement nodes.
 enum class StmtKind : uint8_t { For, Store, Allocate, If, Block, Let, Prefetch, Sync, TileOp };
 
 /// How the iterations of a loop run. The block and thread kinds bind the loop to an index of a GPU
@@ -41,13 +42,15 @@ enum class LoopKind : uint8_t {
   SoftwarePipelined,
   PersistentX,
 };
+/// The name of a kind, as it is printed.
 const char* to_string(LoopKind kind);
+/// Whether the loop is bound to clusters of blocks, to a block index, or to a thread index.
 constexpr bool is_cluster(LoopKind k) { return k >= LoopKind::Cluster2 && k <= LoopKind::Cluster8; }
 constexpr bool is_block(LoopKind k) {
   return (k >= LoopKind::BlockX && k <= LoopKind::BlockZ) || is_cluster(k) ||
          k == LoopKind::PersistentX;
 }
-/// Blocks that run one iteration of the loop together: 1 where there is no cluster.
+/// The number of blocks that run one iteration of the loop together; 1 without a cluster.
 constexpr int cluster_size(LoopKind k) {
   return is_cluster(k) ? 2 << (static_cast<int>(k) - static_cast<int>(LoopKind::Cluster2)) : 1;
 }
@@ -58,6 +61,7 @@ constexpr int grid_dim(LoopKind k) {
   return static_cast<int>(k) - static_cast<int>(is_block(k) ? LoopKind::BlockX : LoopKind::ThreadX);
 }
 
+/// The base of all statements. Statements are immutable and counted by reference.
 class StmtNode {
  public:
   const StmtKind kind;
@@ -105,7 +109,8 @@ class Stmt {
   const StmtNode* node_ = nullptr;
 };
 
-/// for var in [0, extent). Loops always start at zero; an offset is part of the index expressions.
+/// A loop: for var in [0, extent). Loops always start at zero. An offset is part of the index
+/// expressions.
 struct For : StmtNode {
   static constexpr StmtKind kKind = StmtKind::For;
   For(Var v, Expr e, LoopKind k, Stmt b)
@@ -125,6 +130,7 @@ enum class StoreHint : uint8_t {
   DotProduct = 4,   ///< the value is expected to be sums of products in groups (dot products)
   TransposedSquare = 8,  ///< the store is expected to be one of a square transposed in registers
 };
+/// Hints are bits that can be combined.
 constexpr StoreHint operator|(StoreHint a, StoreHint b) {
   return static_cast<StoreHint>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
 }
@@ -133,6 +139,7 @@ constexpr bool has(StoreHint hints, StoreHint hint) {
   return (static_cast<uint8_t>(hints) & static_cast<uint8_t>(hint)) != 0;
 }
 
+/// Stores `value` at `buffer[indices]`. A vector value or index stores one element for each lane.
 struct Store : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Store;
   Store(Buffer b, std::vector<Expr> i, Expr v, StoreHint h)
@@ -157,6 +164,7 @@ struct Allocate : StmtNode {
   const int copies;  ///< of shared memory, in rotation: one is filled while another is used
 };
 
+/// Runs one of two bodies.
 struct If : StmtNode {
   static constexpr StmtKind kKind = StmtKind::If;
   If(Expr c, Stmt t, Stmt e)
@@ -168,12 +176,14 @@ struct If : StmtNode {
   const Stmt then_body, else_body;  ///< either may be null
 };
 
+/// Runs statements one after the other.
 struct Block : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Block;
   explicit Block(std::vector<Stmt> s) : StmtNode(kKind), stmts(std::move(s)) {}
   const std::vector<Stmt> stmts;  ///< no element is null
 };
 
+/// Gives `var` a value within `body`.
 struct Let : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Let;
   Let(Var v, Expr x, Stmt b)
@@ -205,6 +215,8 @@ enum class SyncKind : uint8_t {
   Registers,    ///< setmaxnreg: each thread of the warp group gives away (pending < 0) or takes
                 ///< registers until it has |pending|
 };
+/// A barrier or a wait in a GPU kernel. `pending` is the number of groups of copies that may still
+/// be in flight after an AsyncWait.
 struct Sync : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Sync;
   Sync(SyncKind s, int p) : StmtNode(kKind), sync(s), pending(p) {}
@@ -241,10 +253,12 @@ enum class TileOpKind : uint8_t {
   BarrierWait,    ///< {barrier, barrier with the parity as its index}: until the phase of that
                   ///< parity is complete
 };
+/// An operand of a tile operation: a position in a buffer.
 struct TileOperand {
   Buffer buffer;
   Expr index;  ///< of the first element, flat
 };
+/// A tile operation. Fields that an operation does not use are 0.
 struct TileOp : StmtNode {
   static constexpr StmtKind kKind = StmtKind::TileOp;
   TileOp(TileOpKind o, std::vector<TileOperand> x, int m_, int n_, int k_, int c, bool t)
@@ -267,6 +281,7 @@ struct TileOp : StmtNode {
 
 /// Returns null where `body` is null or `extent` is the constant 0.
 Stmt make_for(Var var, Expr extent, LoopKind kind, Stmt body);
+/// Constructors of the other statements.
 Stmt make_store(const Buffer& buffer, std::vector<Expr> indices, Expr value,
                 StoreHint hint = StoreHint::None);
 Stmt make_allocate(const Buffer& buffer, Stmt body, int copies = 1);
@@ -289,7 +304,9 @@ Stmt map_children(const Stmt& s, FunctionRef<Stmt(const Stmt&)> fs,
                   FunctionRef<Expr(const Expr&)> fe);
 /// Calls `fs` on every statement and `fe` on every expression of `s`, parents first.
 void visit(const Stmt& s, FunctionRef<void(const Stmt&)> fs, FunctionRef<void(const Expr&)> fe);
+/// Replaces variables in all expressions of `s`.
 Stmt substitute(const Stmt& s, const std::vector<VarBinding>& bindings);
+/// Deep equality. Variables and buffers are compared by identity.
 bool equal(const Stmt& a, const Stmt& b);
 
 /// A lowered function, the input of code generation and of the interpreter.

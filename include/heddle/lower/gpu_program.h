@@ -35,6 +35,7 @@
 
 namespace heddle {
 
+/// One kernel of a GPU program in thread form, and its launch.
 struct GpuKernel {
   std::string name;
   std::vector<Buffer> args;  ///< arguments and workspace that the body reads or writes, in order
@@ -44,7 +45,7 @@ struct GpuKernel {
   std::array<Expr, 3> grid_of;
   std::array<int64_t, 3> block{1, 1, 1};  ///< threads along x, y, z
   int64_t cluster = 1;  ///< blocks of a cluster, along x; block loops along x count clusters
-  /// Run by the last block to finish `body`, which sees all that the other blocks wrote. May be
+  /// Run by the last block to finish `body`. It sees everything that the other blocks wrote. May be
   /// null.
   Stmt tail;
   Buffer tickets;  ///< counter of a kernel with a tail: one u32, zero before and after; the last
@@ -55,9 +56,9 @@ struct GpuKernel {
     int64_t offset;  ///< in bytes, a multiple of 16
   };
   std::vector<SharedSlot> shared;
-  int64_t shared_bytes = 0;  ///< of all of them together
-  /// What a BulkLoad needs of its source: a parameter of the kernel, behind the args. TMA reads
-  /// boxes of `rows` rows of 128 bytes; rows run along dimension `row_dim`.
+  int64_t shared_bytes = 0;  ///< bytes of all of them together
+  /// The source of a BulkLoad, which is a parameter of the kernel after the args. TMA reads boxes
+  /// of `rows` rows of 128 bytes. Rows run along dimension `row_dim`.
   struct TensorMap {
     Buffer source;
     int row_dim = 0;
@@ -91,6 +92,7 @@ struct GpuProgram {
 /// The map that a BulkLoad of the kernel uses; null where it has none.
 const GpuKernel::TensorMap* find_map(const GpuKernel& kernel, const TileOp& bulk_load);
 
+/// The text of a kernel and of a program, for `heddle explain` and tests.
 std::string to_string(const GpuKernel& kernel);
 std::string to_string(const GpuProgram& program);
 /// The kernels after a pass, which kept them.

@@ -10,6 +10,7 @@
 
 namespace heddle {
 
+/// Options of lower().
 struct LowerOptions {
   std::string name = "kernel";
   bool keep_passes = false;  ///< fill the records of passes with the program after each of them
@@ -36,9 +37,10 @@ struct LoweredProgram {
   std::vector<PassRecord> passes;
 };
 
-/// `args`: every placeholder and every output of the schedule's DAG, in call order. Throws a user
-/// error for a missing or foreign argument, or for a stage that is read outside of the loop where
-/// it is computed. A schedule for a GPU gives its sequential form, which the interpreter runs.
+/// Lowers a schedule. `args` are every placeholder and every output of the schedule's DAG, in call
+/// order. Throws a User error for a missing or foreign argument, or for a stage that is read
+/// outside of the loop where it is computed. A schedule for a GPU gives its sequential form, which
+/// the interpreter runs.
 LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
                      const LowerOptions& options = {});
 

@@ -9,7 +9,7 @@
 namespace heddle {
 
 /// Answers requests until there are no more, and ends the process with status 0, or with status 2
-/// and a message after an invalid request. A tuner starts it with arguments of its own; without
+/// and a message after an invalid request. A tuner starts it with arguments of its own. Without
 /// them it reads requests from the standard input and answers on the standard output (`heddle
 /// worker`).
 int worker_main(int argc, const char* const* argv);

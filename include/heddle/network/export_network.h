@@ -25,27 +25,28 @@
 
 namespace heddle {
 
+/// Options of export_network().
 struct ExportNetworkOptions {
-  /// Of the files and the functions: a letter, then letters, digits and underscores.
+  /// The name of the files and the functions: a letter, then letters, digits and underscores.
   std::string name = "network";
-  /// One a task, as for Network::build; empty: what create_schedule chooses.
+  /// One schedule for each task, as for Network::build. Empty: those of create_schedule.
   std::vector<Schedule> schedules = {};
 };
 
-/// What was written.
+/// The files that were written.
 struct ExportedNetwork {
   std::string library, header, weights;  ///< paths
   int64_t library_bytes = 0, weights_bytes = 0;
-  int64_t arena_bytes = 0;  ///< what a call needs for what passes between steps
+  int64_t arena_bytes = 0;  ///< bytes that a call needs for the buffers between steps
   int steps = 0;
 };
 
-/// `args`: inputs and outputs of the network in call order; every constant must have its values
-/// (`constant`). The folder is made where it is missing; files appear whole or not at all. A User
-/// error where a constant has no values, the name is no identifier, or the network is for a CPU of
-/// another architecture; a Runtime error where there is no linker: the compiler driver `c++`, or
-/// what the environment variable CXX names, makes the library. For a GPU NVRTC is needed, and no
-/// GPU.
+/// Writes the library. `args` are inputs and outputs of the network in call order. Every constant
+/// must have its values (`constant`). The folder is created where it is missing. Files are written
+/// completely or not at all. Throws a User error where a constant has no values, the name is not an
+/// identifier, or the network is for a CPU of another architecture. Throws a Runtime error where
+/// there is no linker: the compiler driver `c++`, or the one that the environment variable CXX
+/// names, makes the library. For a GPU NVRTC is needed, and no GPU.
 ExportedNetwork export_network(const Network& network, const std::vector<Tensor>& args,
                                const std::string& folder, const ExportNetworkOptions& options = {});
 

@@ -27,11 +27,11 @@ class VariantRunner;
 /// One call of a task within the network.
 struct NetworkNode {
   int task = -1;
-  std::vector<Tensor> inputs, outputs;  ///< of the network, in the order of the task
+  std::vector<Tensor> inputs, outputs;  ///< tensors of the network, in the order of the task
 };
 
-/// A tensor between nodes that lies inside of another: its memory begins `offset` bytes into that
-/// of `whole`, which lies in no other.
+/// A tensor between nodes that shares memory with another: its memory begins `offset` bytes into
+/// that of `whole`, which is not part of a third one.
 struct TensorPlace {
   Tensor tensor, whole;
   int64_t offset = 0;
@@ -39,13 +39,14 @@ struct TensorPlace {
 
 class NetworkKernel;
 
-/// What a build did for the kernels of a network.
+/// Figures of a build: the kernels of a network and the cache on the disk.
 struct NetworkBuildReport {
   int kernels = 0;
   int from_disk = 0;  ///< of these, kernels whose code another process had left on the disk
   int damaged = 0;    ///< of these, kernels whose file on the disk was damaged, and was replaced
 };
 
+/// A declaration cut into tasks, one kernel for each node (docs/decisions/networks.md).
 class Network {
  public:
   /// `options` apply to every task. The default is those of this thread's scope. `passes` rewrite
@@ -60,13 +61,13 @@ class Network {
   /// The tasks for tuning: they know how much memory the weights of all nodes take
   /// (TuneTask::network_bytes).
   std::vector<TuneTask> tasks_to_tune() const;
-  /// In an order in which they can run. Their inputs and outputs are those of the network, and
-  /// between them tensors of the graph as the passes rewrote it.
+  /// The calls, in an order in which they can run. Their inputs and outputs are those of the
+  /// network, and between them tensors of the graph as the passes rewrote it.
   const std::vector<NetworkNode>& nodes() const;
   const std::vector<Tensor>& outputs() const;  ///< as declared
   /// Tensors between nodes that share memory with others.
   const std::vector<TensorPlace>& places() const;
-  /// The passes that were asked for, and what they changed.
+  /// The requested passes, and what they changed.
   const PassOptions& pass_options() const;
   const std::vector<PassApplication>& passes() const;
   /// The same declaration, for the same target, after other passes.
@@ -93,11 +94,11 @@ class Network {
 };
 
 /// Runs the nodes one after the other. Outputs are written directly. Arguments are checked as those
-/// of a Kernel are. Values that depend on constant arguments alone are prepared at the first call,
-/// separately for each node. Calls from several threads at once are safe, and each call has buffers
-/// of its own. Copies of the handle share everything.
+/// of a Kernel. Values that depend on constant arguments alone are prepared at the first call,
+/// separately for each node. Concurrent calls from several threads are safe, and each call has its
+/// own buffers. Copies of the handle share everything.
 ///
-/// For a CUDA target the arrays live on the GPU, or all on the CPU, from where they are copied to
+/// For a CUDA target the arrays are on the GPU, or all on the CPU, in which case they are copied to
 /// the GPU and back. From the second call with the same arrays on, a call is the launch of one CUDA
 /// graph. The graphs and arrays of the last four sets are kept. Calls run one after the other on
 /// the GPU, on any streams, because they share the buffers between nodes.
@@ -112,7 +113,7 @@ class NetworkKernel {
   /// Computes the values that depend on constants alone, so that the first call takes no longer
   /// than others. Arrays that are not constant may be undefined handles.
   void prepare(std::span<const NDArray> arrays) const;
-  /// The same for a network whose constants all have values; a User error for others.
+  /// The same for a network whose constants all have values. Throws a User error for others.
   void prepare() const;
   /// Measures where the time of a call with these arrays is spent, node by node. It runs for about
   /// `seconds`. Print the result, or use its to_json().
@@ -133,27 +134,27 @@ class NetworkKernel {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Tunes the tasks of a network, and races all of them in it (make_network_race). The schedules of
+/// Tunes the tasks of a network and races all of them in it (make_network_race). The schedules of
 /// the report together are never slower than the static ones: where the race does not prove a gain,
-/// the static ones are returned. With a measurer of the caller's each task is raced by that.
+/// the static ones are returned. If the caller provides a measurer, it races each task.
 TuneReport tune(const Network& network, const TuneOptions& options = {});
 
-/// Which passes a network is best rewritten by.
+/// The result of choose_passes.
 struct PassChoice {
   PassOptions options;
-  NetworkTimes times;  ///< static_seconds: as the network was given; best_seconds: by `options`
+  NetworkTimes times;  ///< static_seconds: the given network; best_seconds: with `options`
 };
 
-/// Tries the passes that are not sure to gain (PassDescription::sure) the other way than the
-/// network has them, on the whole network with its static schedules and random inputs, for about
-/// `seconds`. Another choice is returned only where it is proven to be faster and computes the
-/// same; else that of the network. Each combination that is tried prepares its own weights.
-/// Networks for GPUs are not raced.
+/// Tries the opposite setting of each pass that is not sure to gain (PassDescription::sure), on the
+/// whole network with its static schedules and random inputs, for about `seconds`. Another choice
+/// is returned only where it is proven to be faster and computes the same; otherwise that of the
+/// network. Each combination that is tried prepares its own weights. Networks for GPUs are not
+/// raced.
 PassChoice choose_passes(const Network& network, double seconds, const TuneClock& clock);
 
-/// The final race of tuning, for TuneOptions::joint_race: the leaders of all tasks race at once in
+/// The final race of tuning, for TuneOptions::joint_race. The leaders of all tasks race at once in
 /// calls of the whole network, then the winners together against the static choice. Null for a
-/// network for a GPU, whose tasks race each alone.
+/// network for a GPU, whose tasks race separately.
 std::unique_ptr<JointRace> make_network_race(const Network& network);
 
 }  // namespace heddle

@@ -10,7 +10,7 @@
 
 namespace heddle {
 
-/// Which passes run, in this order. A pass that is off leaves the network as the passes before it
+/// Which passes run, in this order. A pass that is off leaves the network as the earlier passes
 /// made it. `network_passes` describes each.
 struct PassOptions {
   bool fold_constants = true;
@@ -23,12 +23,13 @@ struct PassOptions {
   bool operator==(const PassOptions&) const = default;
 };
 
+/// A pass over the graph of a network, for `--passes` and reports.
 struct PassDescription {
-  std::string name;     ///< of the field of PassOptions
+  std::string name;     ///< name of the field of PassOptions
   std::string summary;  ///< one sentence
   bool PassOptions::* enabled = nullptr;
-  /// Whether every application gains. Whether another one does is an estimate, which tuning tries
-  /// on the whole network (choose_passes).
+  /// Whether every application gains. For other passes the gain is an estimate, and tuning tries
+  /// them on the whole network (choose_passes).
   bool sure = true;
 };
 

@@ -24,17 +24,18 @@
 
 namespace heddle {
 
+/// Options of import_onnx().
 struct OnnxOptions {
-  /// The extents of dimensions that the file names ("batch"). Dimensions with neither name nor
-  /// extent are called "INPUT:DIMENSION", such as "x:0".
+  /// The extents of dimensions that the file names ("batch"). A dimension with neither name nor
+  /// extent is called "INPUT:DIMENSION", such as "x:0".
   std::map<std::string, int64_t> dims = {};
   /// Dimensions of the file whose size a call gives: the model is one declaration over them
   /// (dsl/dim.h). It is imported at some sizes, and what these have in common is the result. A User
   /// error names the node where they have something else in common than generalize allows.
   std::map<std::string, Dim> ranges = {};
-  /// The extent of the first dimension of every input, in place of what the file says; 0: as the
-  /// file says. A file whose nodes contain the extent that it was exported with, such as the
-  /// shape of a Reshape, is a User error that names them.
+  /// The extent of the first dimension of every input, in place of that of the file; 0 keeps the
+  /// file's. Throws a User error that names the nodes of a file that contain the exported extent,
+  /// such as the shape of a Reshape.
   int64_t batch = 0;
   /// The type of values between inputs and outputs: f32, f16 or bf16. Inputs and outputs remain
   /// f32. Sums, norms and softmax are always computed in f32. Constants beyond the range of the
@@ -50,10 +51,10 @@ struct OnnxModel {
   std::vector<std::string> input_names, output_names;
   std::vector<Dim> dims;  ///< those of OnnxOptions::ranges, in their order
   /// The initialisers that the outputs depend on. They have their values (`constant`), so they are
-  /// no arguments.
+  /// not arguments.
   std::vector<Tensor> constants;
 
-  /// Inputs, then outputs: the order for Network::build.
+  /// Inputs, then outputs, which is the order for Network::build.
   std::vector<Tensor> args() const;
   /// The arrays of a call in the same order.
   std::vector<NDArray> arrays(const std::vector<NDArray>& inputs,
@@ -62,7 +63,7 @@ struct OnnxModel {
 
 /// Reads a model. A fault of the file, its data or a node is a User error that names the file and
 /// the node. Unsupported operators are reported all at once. External data must be in the folder of
-/// the model or below.
+/// the model or below it.
 OnnxModel import_onnx(const std::string& path, const OnnxOptions& options = {},
                       Where where = Where::current());
 

@@ -22,8 +22,8 @@
 
 namespace heddle::ops {
 
-/// A list is empty (the default holds), has one value for all dimensions, or one for each
-/// dimension.
+/// Attributes of a convolution. A list is empty (the default), has one value for all dimensions, or
+/// one for each dimension.
 struct Conv {
   std::vector<int64_t> stride = {};    ///< 1
   std::vector<int64_t> padding = {};   ///< 0; or 2n values: all begins, then all ends, as ONNX
@@ -33,7 +33,8 @@ struct Conv {
   Precision precision = {};
 };
 
-/// -> (N, K, (W + padding - dilation * (R - 1) - 1) / stride + 1); `bias` is (K).
+/// A convolution: x and weight as in the table above -> (N, K, (W + padding - dilation * (R - 1) -
+/// 1) / stride + 1). `bias` is (K). Types: see Precision.
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Conv& attributes = {},
               const Tensor& bias = {}, Where where = Where::current());
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& attributes = {},
@@ -41,11 +42,14 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& attributes = {}
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Conv& attributes = {},
               const Tensor& bias = {}, Where where = Where::current());
 
-/// Convolves each channel by itself: weight (C * m, 1, R, S), or (R, S, 1, C * m) for ChannelsLast,
-/// where output channel c * m + i comes from channel c. `attributes.groups` is ignored.
+/// Convolves each channel by itself: weight is (C * m, 1, R, S), or (R, S, 1, C * m) for
+/// ChannelsLast, where output channel c * m + i comes from channel c. `attributes.groups` is
+/// ignored.
 Tensor depthwise_conv2d(const Tensor& x, const Tensor& weight, const Conv& attributes = {},
                         const Tensor& bias = {}, Where where = Where::current());
 
+/// Attributes of transposed convolutions. Lists have one value for each spatial dimension, or one
+/// for all; empty lists mean the default.
 struct ConvTranspose {
   std::vector<int64_t> stride = {};
   std::vector<int64_t> padding = {};  ///< removed from the result

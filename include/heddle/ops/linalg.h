@@ -29,7 +29,7 @@ Tensor batch_matmul(const Tensor& a, const Tensor& b, bool transpose_a = false,
 Tensor dense(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
              Precision precision = {}, Where where = Where::current());
 
-/// (N) . (N) -> a tensor of rank 0
+/// (N) . (N) -> a tensor of rank 0.
 Tensor dot(const Tensor& a, const Tensor& b, Precision precision = {},
            Where where = Where::current());
 /// (M, K) x (K) -> (M)
@@ -43,6 +43,7 @@ Tensor outer(const Tensor& a, const Tensor& b, Where where = Where::current());
 /// order. A letter twice in one operand is its diagonal ("ii->i"). No ellipsis.
 Tensor einsum(const std::string& equation, const Tensor& a, const Tensor& b,
               Precision precision = {}, Where where = Where::current());
+/// The same with one operand, such as a transposition "ij->ji" or a trace "ii->".
 Tensor einsum(const std::string& equation, const Tensor& a, Precision precision = {},
               Where where = Where::current());
 

@@ -26,17 +26,20 @@ Tensor batch_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, con
                   const Tensor& variance, double epsilon = 1e-5, int axis = 1,
                   Where where = Where::current());
 
-/// Over the dimensions from `axis` on; `scale` and `shift` have their shape.
+/// Normalises over the dimensions from `axis` on (Ba et al. 2016, arXiv:1607.06450). `scale` and
+/// `shift` have their shape.
 Tensor layer_norm(const Tensor& x, const Tensor& scale = {}, const Tensor& shift = {},
                   int axis = -1, double epsilon = 1e-5, Where where = Where::current());
-/// x / sqrt(mean(x * x) + epsilon) * scale, over the dimensions from `axis` on.
+/// x / sqrt(mean(x * x) + epsilon) * scale, over the dimensions from `axis` on (Zhang and Sennrich
+/// 2019, arXiv:1910.07467).
 Tensor rms_norm(const Tensor& x, const Tensor& scale = {}, int axis = -1, double epsilon = 1e-6,
                 Where where = Where::current());
-/// x (N, C, ...), over each of `groups` blocks of channels with their positions; `scale` and
-/// `shift` are (C).
+/// Normalises x (N, C, ...) over each of `groups` blocks of channels with their positions (Wu and
+/// He 2018, arXiv:1803.08494). `scale` and `shift` are (C).
 Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& scale = {},
                   const Tensor& shift = {}, double epsilon = 1e-5, Where where = Where::current());
-/// x (N, C, ...), over the positions of each channel.
+/// Normalises x (N, C, ...) over the positions of each channel (Ulyanov et al. 2016,
+/// arXiv:1607.08022).
 Tensor instance_norm(const Tensor& x, const Tensor& scale = {}, const Tensor& shift = {},
                      double epsilon = 1e-5, Where where = Where::current());
 /// x / (bias + alpha / size * sum(x * x))^beta, the sum over `size` neighbouring channels of (N, C,

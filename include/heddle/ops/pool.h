@@ -11,7 +11,8 @@
 
 namespace heddle::ops {
 
-/// A list has one value for all spatial dimensions or one for each dimension.
+/// Attributes of pooling. A list has one value for all spatial dimensions or one for each
+/// dimension.
 struct Pool {
   std::vector<int64_t> kernel = {};
   std::vector<int64_t> stride = {};    ///< default: the kernel, as in PyTorch (ONNX: 1)
@@ -22,18 +23,21 @@ struct Pool {
   Layout layout = Layout::ChannelsFirst;
 };
 
-/// x (N, C, spatial...) -> (N, C, windows...). Padding is never the maximum.
+/// The maximum of each window: x (N, C, spatial...) -> (N, C, windows...). Padding is never the
+/// maximum.
 Tensor max_pool(const Tensor& x, const Pool& attributes, Where where = Where::current());
-/// Floats only. 16-bit floats are accumulated in f32.
+/// The mean of each window. Floats only. 16-bit floats are accumulated in f32.
 Tensor avg_pool(const Tensor& x, const Pool& attributes, Where where = Where::current());
 
-/// -> (N, C, 1, ...)
+/// The maximum of each channel: -> (N, C, 1, ...).
 Tensor global_max_pool(const Tensor& x, Layout layout = Layout::ChannelsFirst,
                        Where where = Where::current());
+/// The mean of each channel: -> (N, C, 1, ...). Floats only.
 Tensor global_avg_pool(const Tensor& x, Layout layout = Layout::ChannelsFirst,
                        Where where = Where::current());
 
-/// To the spatial extents `size`: window i covers [floor(i * in / out), ceil((i + 1) * in / out)).
+/// Pools to the spatial extents `size`. Window i covers [floor(i * in / out), ceil((i + 1) * in /
+/// out)).
 Tensor adaptive_max_pool(const Tensor& x, const std::vector<int64_t>& size,
                          Layout layout = Layout::ChannelsFirst, Where where = Where::current());
 Tensor adaptive_avg_pool(const Tensor& x, const std::vector<int64_t>& size,

@@ -7,9 +7,9 @@
 
 namespace heddle::ops {
 
-/// Defaults: f16 and bf16 accumulate in f32 and return their own type. 8-bit and 16-bit integers
-/// accumulate and return i32. All other types do both in their own type. Both operands have one
-/// type, except that i8 and u8 may be mixed.
+/// The types of a contraction. By default f16 and bf16 accumulate in f32 and return their own type,
+/// and 8-bit and 16-bit integers accumulate in i32 and return it. All other types do both in their
+/// own type. Both operands have one type, except that i8 and u8 may be mixed.
 struct Precision {
   std::optional<DataType> accumulate = std::nullopt;
   std::optional<DataType> output = std::nullopt;

@@ -14,8 +14,11 @@
 
 namespace heddle::ops {
 
+/// A function of one element, such as a sigmoid.
 using Activation = std::function<Expr(const Expr&)>;
 
+/// The weights of a layer with input size I, hidden size H and G gates (lstm: 4, gru: 3, rnn: 1). N
+/// is the batch.
 struct RecurrentWeights {
   Tensor input;           ///< (G * H, I), with G gates
   Tensor recurrence;      ///< (G * H, H)
@@ -25,27 +28,32 @@ struct RecurrentWeights {
   Tensor peepholes = {};  ///< lstm: (3 * H), for the gates i, o, f; or none
 };
 
+/// Attributes as in ONNX.
 struct RecurrentAttributes {
   bool reverse = false;              ///< from the last step to the first
   bool linear_before_reset = false;  ///< gru: the reset gate applies after the product
   bool input_forget = false;         ///< lstm: f = 1 - i
   double clip = 0;                   ///< limit of the inputs of the activations; 0: none
-  /// lstm: f, g, h (sigmoid, tanh, tanh); gru: f, g (sigmoid, tanh); rnn: f (tanh)
+  /// The activation functions. lstm: f, g, h (default sigmoid, tanh, tanh); gru: f, g (sigmoid,
+  /// tanh); rnn: f (tanh).
   std::vector<Activation> activations = {};
 };
 
+/// The results of a layer for T steps of a batch of N.
 struct RecurrentResult {
   Tensor all;    ///< (T, N, H), the hidden states in the order of x
   Tensor state;  ///< (N, H), the last hidden state
   Tensor cell;   ///< lstm: (N, H)
 };
 
-/// Gates i, o, f, c.
+/// A long short-term memory layer (Hochreiter and Schmidhuber 1997). The gates are in the order i,
+/// o, f, c.
 RecurrentResult lstm(const Tensor& x, const RecurrentWeights& weights,
                      const RecurrentAttributes& attributes = {}, Where where = Where::current());
-/// Gates z, r, h.
+/// A gated recurrent unit (Cho et al. 2014, arXiv:1406.1078). The gates are in the order z, r, h.
 RecurrentResult gru(const Tensor& x, const RecurrentWeights& weights,
                     const RecurrentAttributes& attributes = {}, Where where = Where::current());
+/// A plain recurrent layer: state = f(W x + R state + b) (Elman 1990).
 RecurrentResult rnn(const Tensor& x, const RecurrentWeights& weights,
                     const RecurrentAttributes& attributes = {}, Where where = Where::current());
 

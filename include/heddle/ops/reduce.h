@@ -14,6 +14,8 @@
 
 namespace heddle::ops {
 
+/// The sum, the product, the largest and the smallest element over `axes`. max and min are NaN
+/// where an element is NaN.
 Tensor sum(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false,
            Where where = Where::current());
 Tensor prod(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false,
@@ -22,12 +24,12 @@ Tensor max(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = f
            Where where = Where::current());
 Tensor min(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false,
            Where where = Where::current());
-/// Of bool tensors.
+/// Whether any, and whether all, elements of a bool tensor are true.
 Tensor any(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false,
            Where where = Where::current());
 Tensor all(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false,
            Where where = Where::current());
-/// Of floats.
+/// The mean of floats.
 Tensor mean(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false,
             Where where = Where::current());
 /// The mean square distance from the mean, in two passes (the one-pass formula cancels). `unbiased`
@@ -37,14 +39,14 @@ Tensor var(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = f
 /// log(sum(exp(x))), without overflow.
 Tensor logsumexp(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false,
                  Where where = Where::current());
-/// sum(|x|)
+/// sum(|x|).
 Tensor norm_l1(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false,
                Where where = Where::current());
-/// sqrt(sum(x * x))
+/// sqrt(sum(x * x)).
 Tensor norm_l2(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false,
                Where where = Where::current());
 
-/// The position of the largest element along `axis`, as i64; of equal ones the first. Undefined
+/// The position of the largest element along `axis`, as i64; the first of equal ones. Undefined
 /// where there are NaNs.
 Tensor argmax(const Tensor& x, int axis = -1, bool keepdims = false,
               Where where = Where::current());

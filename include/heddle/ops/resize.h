@@ -12,6 +12,8 @@
 
 namespace heddle::ops {
 
+/// How a value between input positions is computed: from the nearest element, or linearly in each
+/// dimension.
 enum class ResizeMode : uint8_t { Nearest, Linear };
 /// The position p in an input of `in` elements that output position o of `out` elements shows.
 enum class ResizeCoordinates : uint8_t {
@@ -19,10 +21,11 @@ enum class ResizeCoordinates : uint8_t {
   Asymmetric,    ///< o * in / out
   AlignCorners,  ///< o * (in - 1) / (out - 1)
 };
-/// How Nearest rounds p. ONNX's default is PreferFloor, PyTorch's "nearest" is Asymmetric and
+/// How Nearest rounds p. ONNX's default is PreferFloor. PyTorch's "nearest" is Asymmetric with
 /// Floor.
 enum class NearestRounding : uint8_t { PreferFloor, PreferCeil, Floor, Ceil };
 
+/// Attributes of resize().
 struct Resize {
   ResizeMode mode = ResizeMode::Linear;
   ResizeCoordinates coordinates = ResizeCoordinates::HalfPixel;
@@ -30,9 +33,9 @@ struct Resize {
   Layout layout = Layout::ChannelsFirst;
 };
 
-/// x (N, C, spatial...) or (N, spatial..., C), with 1 to 3 spatial dimensions, to the spatial
-/// extents `size`. Positions are computed with integers, so Nearest never picks a wrong neighbour
-/// by rounding.
+/// Resizes x, (N, C, spatial...) or (N, spatial..., C) with 1 to 3 spatial dimensions, to the
+/// spatial extents `size`. Positions are computed with integers, so Nearest never picks a wrong
+/// neighbour because of rounding.
 Tensor resize(const Tensor& x, const std::vector<int64_t>& size, Resize attributes = {},
               Where where = Where::current());
 

@@ -15,22 +15,22 @@
 
 namespace heddle::ops {
 
-/// indices (b..., q..., k): element (b..., q..., r...) is x(b..., indices(b..., q..., :), r...),
-/// where the first `batch_dims` dimensions are common to both.
+/// Reads slices. `indices` is (b..., q..., k). Element (b..., q..., r...) of the result is x(b...,
+/// indices(b..., q..., :), r...), where the first `batch_dims` dimensions b are common to both.
 Tensor gather_nd(const Tensor& x, const Tensor& indices, int batch_dims = 0,
                  Where where = Where::current());
 
 /// The effect of updates on an element: the last one replaces it, or all are combined with it.
 enum class ScatterReduction : uint8_t { Replace, Add, Mul, Max, Min };
 
-/// x(..., indices[i], ...) takes updates[i]: `indices` and `updates` have one shape, the rank of x,
-/// and extents of at most those of x other than along `axis`.
+/// x(..., indices[i], ...) takes updates[i]. `indices` and `updates` have one shape, the rank of x,
+/// and extents of at most those of x except along `axis`.
 Tensor scatter_elements(const Tensor& x, const Tensor& indices, const Tensor& updates, int axis = 0,
                         ScatterReduction reduction = ScatterReduction::Replace,
                         Where where = Where::current());
 
-/// indices (q..., k), updates (q..., x.shape[k:]): the slice x(indices(q, :), ...) takes
-/// updates(q).
+/// The slice x(indices(q, :), ...) takes updates(q). `indices` is (q..., k), `updates` is (q...,
+/// x.shape[k:]).
 Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates,
                   ScatterReduction reduction = ScatterReduction::Replace,
                   Where where = Where::current());

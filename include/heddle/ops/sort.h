@@ -9,18 +9,19 @@
 
 namespace heddle::ops {
 
+/// Sorted values, and where they were.
 struct Sorted {
   Tensor values;
   Tensor positions;  ///< i64, along the axis
 };
 
-/// The `k` largest (or smallest) elements along `axis`, in that order; of equal elements the first
+/// The `k` largest (or smallest) elements along `axis`, in that order; the first of equal elements
 /// comes first. Undefined where there are NaNs. Each element counts those before it, so the work is
-/// the square of the extent, which suits vocabularies and not databases.
+/// the square of the extent. This suits vocabularies and not databases.
 Sorted top_k(const Tensor& x, int64_t k, int axis = -1, bool largest = true,
              Where where = Where::current());
 
-/// All elements in ascending (or descending) order.
+/// All elements along `axis` in ascending (or descending) order.
 Sorted sort(const Tensor& x, int axis = -1, bool descending = false,
             Where where = Where::current());
 

@@ -1,4 +1,4 @@
-// Data movement: shapes, orders, slices, look-ups. Only scans compute values.
+// Data movement: shapes, orders, slices, gathers. Only scans compute values.
 //
 //   Tensor y = ops::transpose(x, {0, 2, 3, 1});
 //   Tensor z = ops::pad(x, {0, 0, 1, 1}, {0, 0, 1, 1});          // H and W of NCHW by 1
@@ -31,13 +31,16 @@ Tensor broadcast_to(const Tensor& x, const std::vector<int64_t>& shape,
 // ---- order ----
 /// Dimension d of the result is dimension perm[d] of x; without `perm` the order is reversed.
 Tensor transpose(const Tensor& x, std::vector<int> perm = {}, Where where = Where::current());
+/// (N, C, H, W) -> (N, H, W, C), and back.
 Tensor nchw_to_nhwc(const Tensor& x, Where where = Where::current());
 Tensor nhwc_to_nchw(const Tensor& x, Where where = Where::current());
+/// Reverses the order of the elements along `axes`.
 Tensor flip(const Tensor& x, const std::vector<int>& axes, Where where = Where::current());
 /// result[i] = x[i - shift], cyclically.
 Tensor roll(const Tensor& x, int64_t shift, int axis, Where where = Where::current());
 
 // ---- parts and wholes ----
+/// Joins the tensors along `axis`. Their other extents must be equal.
 Tensor concat(const std::vector<Tensor>& tensors, int axis, Where where = Where::current());
 /// Joins the tensors along a new dimension at `axis`.
 Tensor stack(const std::vector<Tensor>& tensors, int axis = 0, Where where = Where::current());
@@ -52,6 +55,8 @@ std::vector<Tensor> split(const Tensor& x, int parts, int axis = 0, Where where 
 Tensor slice(const Tensor& x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends,
              const std::vector<int>& axes = {}, const std::vector<int64_t>& steps = {},
              Where where = Where::current());
+/// The values of added elements: a constant, the nearest element, or the mirror image without the
+/// border.
 enum class PadMode : uint8_t { Constant, Edge, Reflect };
 /// `before` and `after` have one count for each dimension. Negative counts remove elements.
 Tensor pad(const Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
@@ -61,8 +66,9 @@ Tensor tile(const Tensor& x, const std::vector<int64_t>& repeats, Where where = 
 /// Repeats each element `times` times along `axis`.
 Tensor repeat(const Tensor& x, int64_t times, int axis, Where where = Where::current());
 
-// ---- look-ups. Indices are any integers; negative ones count from the end; what is out of range
-// ---- reads the nearest element (never foreign memory) ----
+// ---- gathers ----
+// Indices are any integers. Negative ones count from the end. An index out of range reads the
+// nearest element and never other memory.
 /// x (..., n, ...) with `axis` replaced by the shape of `indices`.
 Tensor gather(const Tensor& x, const Tensor& indices, int axis = 0, Where where = Where::current());
 /// Reads from the flattened x. The result has the shape of `indices`.

@@ -23,8 +23,11 @@ enum class Verdict {
   Chosen,    ///< "chosen ...": not a measurement; the result of tuning without a race
   Won,       ///< "race won ..."
 };
+/// Whether a record is a race's result, a returned schedule, or a plain measurement
+/// (docs/records.md).
 Verdict verdict_of(const Record& record);
 
+/// Records in memory, by declaration and target.
 class RecordDatabase {
  public:
   RecordDatabase();
@@ -36,7 +39,8 @@ class RecordDatabase {
   /// times, which may come from another machine. A user's own log therefore overrides shipped
   /// records.
   void add(Record record, int rank = 0);
-  /// Returns the problems of reading (see ReadResult::problems). A missing file is a Runtime error.
+  /// Adds the records of a log. Returns the problems of reading (see ReadResult::problems). Throws
+  /// a Runtime error for a missing file.
   std::vector<std::string> add_file(const std::string& path, int rank = 0);
 
   const std::vector<Record>& records() const;

@@ -26,10 +26,12 @@ enum class MeasureError : uint8_t {
   Rejected,     ///< compiled for a GPU and not run, because it spills registers or exceeds a limit
   Cancelled,    ///< the budget ended or someone pressed Ctrl-C before it was measured; not recorded
 };
+/// The name of an error, as records hold it.
 const char* to_string(MeasureError e);
-/// Throws a User error for an unknown name.
+/// The inverse of to_string. Throws a User error for an unknown name.
 MeasureError measure_error_from_string(std::string_view name);
 
+/// One measurement of one schedule (docs/records.md describes each field).
 struct Record {
   static constexpr int kVersion = 1;
 
@@ -48,19 +50,19 @@ struct Record {
   std::vector<double> seconds;    ///< samples of one call each; empty when there was an error
   double base_seconds = 0;  ///< time of the static choice, measured beside it; 0: not measured
   MeasureError error = MeasureError::None;
-  std::string message;         ///< of the error
+  std::string message;         ///< message of the error
   std::string protocol;        ///< how it was timed: "warm repeats=5", "cold repeats=3", "race"
   double compile_seconds = 0;  ///< lower + codegen, in the worker
   double measure_seconds = 0;  ///< time of the whole measurement, repeats included
-  double flops = 0;            ///< of one call, as the DAG counts them
+  double flops = 0;            ///< operations of one call, as the DAG counts them
   double calls = 1;            ///< number of calls in one run of the network that was tuned
   double bytes = 0;            ///< bytes that one call must move (compulsory_bytes); 0: not known
   /// The prediction of the cost model before the measurement (higher is better, comparable within a
-  /// task); NaN: there was none.
+  /// task). NaN: there was none.
   double predicted = std::numeric_limits<double>::quiet_NaN();
   std::string machine;    ///< fingerprint: CPU model, cores, caches
   std::string build;      ///< fingerprint of Heddle: version and commit
-  uint64_t seed = 0;      ///< of the search
+  uint64_t seed = 0;      ///< seed of the search
   int64_t unix_time = 0;  ///< seconds
   std::string origin;     ///< "dense.jsonl:17", where it was read from; not written
 
@@ -69,13 +71,13 @@ struct Record {
   double median() const;
 
   Json to_json() const;
-  /// Accepts every version up to kVersion (older ones are upgraded). Throws a User error that names
-  /// what is missing or wrong; unknown keys are ignored.
+  /// Reads a record of any version up to kVersion. Throws a User error that names what is missing
+  /// or wrong. Unknown keys are ignored.
   static Record from_json(const Json& json);
 };
 
 /// A record without its measurement: declaration, template, config, steps, machine, build and time.
-/// The steps of a config that the template refuses are an empty object.
+/// If the template refuses the config, the steps are an empty object.
 Record make_record(const std::string& subject, const Template& t, const Config& config);
 
 /// The form of a schedule in a record: Schedule::to_json without the target, which the record
@@ -84,9 +86,9 @@ Json steps_of(const Schedule& schedule);
 
 namespace internal {
 
-/// "AMD EPYC (2 cores, L2 512K, L3 32M)".
+/// The CPU, its cores and caches: "AMD EPYC (2 cores, L2 512K, L3 32M)".
 const std::string& machine_fingerprint();
-/// "0.1.0+0123abc456": the version, and the commit where Heddle was configured in a git tree.
+/// The version, and the commit where Heddle was configured in a git tree: "0.1.0+0123abc456".
 const std::string& build_fingerprint();
 
 /// ComputeDag::shape_class in hexadecimal: equal for matrix products of all sizes.

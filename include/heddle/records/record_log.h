@@ -20,6 +20,7 @@ namespace heddle {
 class LineLog;
 class LineLogLock;
 
+/// A log of records that several threads and processes may append to.
 class RecordLog {
  public:
   /// Opens or creates the file (and its folder); throws a Runtime error that says why not.
@@ -28,9 +29,10 @@ class RecordLog {
   RecordLog(const RecordLog&) = delete;
   RecordLog& operator=(const RecordLog&) = delete;
 
-  /// Throws a Runtime error where the disk is full or the file system is gone. A part that was
-  /// written is removed again where the system allows it. Threads may share a log. Where the file
-  /// was replaced meanwhile (`heddle records prune`), the record goes to the new file.
+  /// Appends a record, which is on the disk when this returns. Throws a Runtime error where the
+  /// disk is full or the file system is gone. A part that was written is removed again where the
+  /// system allows it. Threads may share a log. Where the file was replaced meanwhile (`heddle
+  /// records prune`), the record goes to the new file.
   void append(const Record& record);
   const std::string& path() const;
 
@@ -38,8 +40,8 @@ class RecordLog {
   std::unique_ptr<LineLog> log_;
 };
 
-/// Blocks the writers of a log while it exists. Hold it while reading a log and replacing it. It
-/// does nothing where there is no such file.
+/// Blocks the writers of a log while it exists. Hold it while a log is read and replaced. It does
+/// nothing where there is no such file.
 class RecordLogLock {
  public:
   explicit RecordLogLock(const std::string& path);
@@ -51,15 +53,17 @@ class RecordLogLock {
   std::unique_ptr<LineLogLock> lock_;
 };
 
+/// The contents of a log.
 struct ReadResult {
   std::vector<Record> records;
-  /// "dense.jsonl:17: torn last line skipped", "dense.jsonl:3: key 'target' is missing"
+  /// Messages such as "dense.jsonl:17: torn last line skipped" or "dense.jsonl:3: key 'target' is
+  /// missing".
   std::vector<std::string> problems;
   /// The unreadable lines that are JSON objects, probably records of a newer Heddle. Code that
   /// rewrites a log keeps them. Torn lines are not included.
   std::vector<std::string> unknown;
 };
-/// Reads all valid records. A missing file is a Runtime error.
+/// Reads all valid records. Throws a Runtime error for a missing file.
 ReadResult read_records(const std::string& path);
 
 /// The text of a log with these records. Write it with `write_file_atomic`.

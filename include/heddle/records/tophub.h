@@ -27,16 +27,17 @@ std::vector<std::string> tophub_files(
 /// the variables or the option. Earlier results stay valid.
 std::shared_ptr<const RecordDatabase> tophub(
     const std::string& own_log = current_auto_scheduler_options().record_log);
+/// Reads the files of tophub again. Schedules that exist stay as they are.
 void reload_tophub();
 
 /// The shipped cost model for a target's kind and CPU, if there is one: a path for CostModel::load.
 std::optional<std::string> tophub_model(const Target& target);
-/// The file <kind>-<chip><ending> of the folders, the last one that has it; ".model" ends a cost
-/// model.
+/// The file <kind>-<chip><ending> of the last folder that has it. The ending of a cost model is
+/// ".model".
 std::optional<std::string> tophub_file(const Target& target, const std::string& ending);
-/// Whether what is shipped is turned off.
+/// Whether shipped records and models are turned off.
 bool tophub_is_off();
-/// Changes when the variables do, and with reload_tophub().
+/// A text that changes with the variables and with reload_tophub().
 std::string tophub_version();
 
 }  // namespace heddle

@@ -64,6 +64,7 @@ struct DeviceInfo {
 /// The devices of this machine; empty where there is no driver. A child process asks once, so that
 /// this process can still fork afterwards.
 std::vector<DeviceInfo> devices();
+/// Whether this machine has a driver and a GPU that Heddle supports. Throws nothing.
 bool available();
 /// Why devices() is empty; "" where it is not.
 std::string unavailable_reason();
@@ -76,11 +77,13 @@ void synchronize(int device = 0);
 /// Whether this process lost its context on the device by an earlier failure.
 bool context_lost(int device = 0);
 
+/// Memory of one GPU that arrays of this process use, in bytes.
 struct MemoryStats {
   std::int64_t used_bytes = 0;    // by arrays
   std::int64_t cached_bytes = 0;  // kept for later arrays
   std::int64_t peak_bytes = 0;    // the largest used_bytes so far
 };
+/// The statistics of GPU `device`.
 MemoryStats memory_stats(int device = 0);
 /// Gives cached memory back to the driver. Waits for the device.
 void release_memory(int device = 0);
@@ -113,7 +116,7 @@ class Stream {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Another current stream for this thread until the end of the scope.
+/// Makes another stream current for this thread until the end of the scope.
 class StreamScope {
  public:
   explicit StreamScope(Stream stream);
@@ -150,8 +153,8 @@ class Event {
   void* handle_ = nullptr;
 };
 
-/// Marks the context of the device as lost for this reason. No destructor of its streams and
-/// arrays, and no later call, waits for it any more. For kernels that never end.
+/// Marks the context of the device as lost for this reason. Destructors of its streams and arrays,
+/// and later calls, do not wait for it any more. It is meant for kernels that never end.
 void abandon(int device, const std::string& reason);
 
 // ---- code ----

@@ -17,15 +17,15 @@
 
 namespace heddle::cuda {
 
-/// A parameter that tells TMA where a tensor lies and which boxes to copy (CUtensorMap). The
-/// runtime encodes it from the address of the buffer. Boxes are rows of 128 bytes along the last
-/// dimension, swizzled; elements beyond the ends are zero.
+/// A parameter that tells TMA the place of a tensor and the boxes to copy (CUtensorMap). The
+/// runtime encodes it from the address of the buffer. Boxes are rows of 128 bytes along dimension
+/// `row_dim`, swizzled. Elements beyond the ends are zero.
 struct TensorMap {
   int buffer = 0;                   ///< like Launch::buffers
   int element_bytes = 2;            ///< 1, 2, or 4: f32, which is rounded to tf32
   std::vector<std::int64_t> shape;  ///< at most five extents, outermost first; row-major
   int row_dim = 0;                  ///< the dimension that the rows of a box run along
-  std::int64_t rows = 1;            ///< of a box, at most 256
+  std::int64_t rows = 1;            ///< rows of a box, at most 256
 };
 
 /// An integer that the sizes of a call decide, such as ceil(n / 128): a program for a stack of
@@ -59,11 +59,12 @@ struct Launch {
 /// Scratch memory on the GPU, allocated at a kernel's first call on a stream and then kept.
 struct Workspace {
   std::int64_t bytes = 0;
-  /// Zeroed when it is allocated, and only then. The launches must leave it zero (the counter of
-  /// the last block to finish).
+  /// Zeroed when it is allocated, and only then. The launches must leave it zero (such as the
+  /// counter of the last block to finish).
   bool zeroed = false;
 };
 
+/// A compiled GPU program: machine code, launches and workspaces.
 struct Program {
   std::string arch;   ///< architecture of the cubin: "sm_90a"
   std::string cubin;  ///< the bytes

@@ -18,22 +18,24 @@
 
 namespace heddle::cuda {
 
+/// How a kernel is timed on a GPU.
 struct TimingOptions {
-  /// Launches find nothing of their arguments in L2: copies of the arguments are added until all
-  /// sets together are twice as large as L2. If false, only the given sets are rotated, so one set
-  /// is warm.
+  /// If true, launches find no argument in L2: copies of the arguments are added until all sets
+  /// together are twice as large as L2. If false, only the given sets are rotated, so one set is
+  /// warm.
   bool cold_l2 = true;
   int samples = 20;           // number of graphs that are timed
   double graph_s = 300e-6;    // approximate duration of a graph,
   int launches = 0;           // unless this number of launches is set
   int most_sets = 1024;       // largest number of sets of arguments
   double most_memory = 0.25;  // largest share of the device's memory for sets
-  /// Work that takes longer than this is abandoned.
+  /// Seconds. Work that takes longer is abandoned.
   double deadline_s = 10;
-  /// No further sample is taken after this time.
+  /// Seconds after which no further sample is taken.
   double budget_s = 1;
 };
 
+/// The result of timing a kernel on a GPU.
 struct Timing {
   enum class Status : std::uint8_t {
     Ok,

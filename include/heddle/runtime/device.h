@@ -8,6 +8,7 @@
 
 namespace heddle {
 
+/// The CPU, or one GPU of this machine.
 struct Device {
   enum class Kind : std::uint8_t { Cpu, Cuda };
   Kind kind = Kind::Cpu;

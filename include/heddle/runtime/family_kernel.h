@@ -1,5 +1,5 @@
 // FamilyKernel: several kernels of one declaration over dimensions (dsl/dim.h) behind one callable.
-// Each kernel is right at every size. A tree on the sizes of a call says which one is fast there.
+// Each kernel is correct at every size. A tree on the sizes of a call says which one is fast there.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct SizeTreeNode {
   int size = -1;        ///< position among the sizes of the kernels; -1: a leaf
   int64_t at_most = 0;  ///< yes: the size is at most this
   int yes = 0, no = 0;  ///< where to go on
-  int variant = 0;      ///< of a leaf
+  int variant = 0;      ///< the variant of a leaf
 };
 /// Node 0 is the root.
 using SizeTree = std::vector<SizeTreeNode>;
@@ -26,6 +26,8 @@ using SizeTree = std::vector<SizeTreeNode>;
 /// The variant that `tree` names for these sizes.
 int variant_at(const SizeTree& tree, std::span<const int64_t> sizes);
 
+/// Several kernels for a range of sizes behind one callable. A tree on the sizes of a call picks
+/// one.
 class FamilyKernel {
  public:
   struct Variant {
@@ -34,8 +36,8 @@ class FamilyKernel {
   };
 
   FamilyKernel() = default;
-  /// The kernels take the same arguments and the same sizes, of which there is one at least. A User
-  /// error where they do not, and where the tree names something that is not there.
+  /// The kernels must take the same arguments and the same sizes, of which there is at least one.
+  /// Throws a User error where they do not, or where the tree names something that does not exist.
   FamilyKernel(std::vector<Variant> variants, SizeTree tree);
 
   template <class... A>
@@ -43,12 +45,13 @@ class FamilyKernel {
     const std::array<NDArray, sizeof...(A)> list = {NDArray(arrays)...};
     call(list);
   }
-  /// Throws what Kernel::call throws.
+  /// Runs the variant for the sizes of the arrays. Throws what Kernel::call throws.
   void call(std::span<const NDArray> arrays) const { pick(arrays).call(arrays); }
 
   /// The name of the variant that runs for these arrays.
   const std::string& picked(std::span<const NDArray> arrays) const;
-  /// All calls run the variant of this name; "" ends that. A User error for an unknown name.
+  /// Makes all calls run the variant of this name; "" ends that. Throws a User error for an unknown
+  /// name.
   void force(const std::string& variant) const;
 
   const std::vector<Variant>& variants() const;

@@ -32,8 +32,8 @@ struct Program;
 
 struct Profile;  // runtime/profile.h
 
-/// A size that a call gives by the shapes of its arrays, 1 to 4096 say. The sizes that kernels take
-/// are those of the declaration's dimensions divided by their multiples.
+/// A size that a call gives by the shapes of its arrays, such as 1 to 4096. The sizes that kernels
+/// take are those of the declaration's dimensions divided by their multiples.
 struct KernelSize {
   std::string name;
   int64_t lo = 0, hi = 0;
@@ -45,11 +45,12 @@ struct SymbolicExtent {
     int size = 0;  ///< position among the sizes of the kernel
     int64_t factor = 1;
   };
-  int dim = 0;  ///< of the argument
+  int dim = 0;  ///< dimension of the argument
   int64_t constant = 0;
   std::vector<Term> terms;
 };
 
+/// The description of one argument of a kernel.
 struct KernelArg {
   std::string name;
   DataType dtype;
@@ -79,8 +80,8 @@ struct KernelWork {
   std::function<Roof()> roof;
 };
 
-/// Where a kernel with checks for NaN and infinity (BuildOptions::check_finite) reports what it
-/// found: a row for each checked argument, in an array of i64 that is passed after all others.
+/// The report of a kernel that checks for NaN and infinity (BuildOptions::check_finite): one row
+/// for each checked argument, in an array of i64 that is passed after all others.
 struct FiniteReport {
   std::vector<int> args;  ///< position of each row's argument among `args`, then `bound`
   /// Elements of a row; 0: the kernel checks nothing. Each is 2 * i for a NaN and 2 * i + 1 for an
@@ -99,8 +100,8 @@ struct KernelCode {
   std::vector<KernelSize> sizes = {};  ///< i64 values that `main` takes after all pointers
   Entry main = nullptr;
   Entry prepare = nullptr;  ///< takes the constant arguments, then `persistent`; may be null
-  /// Of the code of `prepare`, which with equal constants computes equal values. Not empty: these
-  /// values are kept on the disk (runtime/prepared_store.h).
+  /// The key of the code of `prepare`, which with equal constants computes equal values. If it is
+  /// not empty, these values are kept on the disk (runtime/prepared_store.h).
   std::string prepare_key = {};
   std::shared_ptr<void> code;  ///< keeps the machine code alive
   /// Set in place of `main` and `prepare` for a kernel that runs on a GPU (cuda_program.h).
@@ -112,12 +113,14 @@ struct KernelCode {
   FiniteReport finite = {};
 };
 
+/// A compiled function that checks its arguments. A copy of the object shares code and
+/// prepared values.
 class Kernel {
  public:
   Kernel() = default;
   explicit Kernel(KernelCode code);
-  /// The same code with nothing prepared. Where one kernel serves several layers, the clone of each
-  /// layer keeps its own packed weights. Plain copies share the prepared values.
+  /// The same code without prepared values. Where one kernel serves several layers, the clone of
+  /// each layer keeps its own packed weights. Plain copies share the prepared values.
   Kernel clone() const;
 
   template <class... A>
@@ -131,12 +134,12 @@ class Kernel {
   /// Computes the values that depend on constant arguments only, so that the first call takes no
   /// longer than others. Arrays that are not constant may be undefined handles.
   void prepare(std::span<const NDArray> arrays) const;
-  /// The same for a kernel that supplies all its constants itself; a User error for others. On a
-  /// GPU it prepares for the first device.
+  /// The same for a kernel that supplies all its constants itself. Throws a User error for others.
+  /// On a GPU it prepares for the first device.
   void prepare() const;
   /// The values derived from constant arguments that calls with these arrays use (packed weights),
-  /// and the constants that the kernel supplies itself. It prepares what is not there yet. Empty
-  /// for a kernel for a GPU.
+  /// and the constants that the kernel supplies itself. Missing values are prepared. Empty for a
+  /// kernel for a GPU.
   std::vector<NDArray> prepared(std::span<const NDArray> arrays) const;
   /// Measures where the time of a call with these arrays is spent. It runs the kernel for about
   /// `seconds`.

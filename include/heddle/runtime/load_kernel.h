@@ -17,7 +17,7 @@ namespace heddle {
 /// call loads onto the GPU.
 Kernel load_kernel(const std::string& stem);
 
-/// How load_multi_kernel picks where it is told nothing else: as it was picked at export.
+/// The default options of load_multi_kernel: the pick of the export is used.
 PickOptions exported_pick_options();
 
 /// All variants that export_multi wrote. By default the pick of the export is used and nothing is

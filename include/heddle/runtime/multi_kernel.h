@@ -4,7 +4,7 @@
 //   kernel(a, b, c);                                  // the first call measures, later ones do not
 //   std::cout << kernel.picks()[0].picked;            // and why: PickRow
 //
-// A variant is picked once for the shapes of a call, by the first of these that says something:
+// A variant is picked once for the shapes of a call, by the first of these that gives an answer:
 //   1. force(), PickOptions::force, or the environment variable HEDDLE_PICK. It is the name of a
 //      variant, or a list such as "dense=split_k,softmax=static" of kernels and their variants;
 //   2. PickOptions::choose, a function of the shapes;
@@ -40,25 +40,26 @@ namespace heddle {
 /// One way to compute the function. It has `compile` or `function`.
 struct KernelVariant {
   std::string name;
-  /// What it takes, in the order of calls. An extent of -1 matches any extent.
+  /// Its arguments, in the order of calls. An extent of -1 matches any extent.
   std::vector<KernelArg> args;
-  /// Makes the kernel, at the first need. It may throw, which drops the variant.
+  /// Makes the kernel when it is first needed. If it throws, the variant is dropped.
   std::function<Kernel()> compile = {};
   /// Code of the user, which runs before this returns; on a GPU, in the current stream.
   std::function<void(std::span<const NDArray>)> function = {};
-  /// Identifies the code beyond this process. Variants of equal code are one. Empty: not known, and
-  /// then no pick is remembered. For a user's function: any text that changes with it.
+  /// Identifies the code beyond this process. Variants of equal code become one. Empty: the code is
+  /// not known, and no pick is remembered. For a user's function it is any text that changes with
+  /// the function.
   std::string code = {};
-  /// It reads what its outputs hold before the call (in-place arguments).
+  /// The variant reads what its outputs hold before the call (in-place arguments).
   bool reads_outputs = false;
 };
 
-/// How far two right answers may differ: |a - b| <= atol + of_largest * max|b| + rtol * |b|.
+/// How far two correct results may differ: |a - b| <= atol + of_largest * max|b| + rtol * |b|.
 struct AnswerTolerance {
   double rtol = 1e-4, atol = 0, of_largest = 1e-4;
 };
 
-/// What a chooser is told of a call.
+/// The description of a call for a chooser.
 struct PickQuery {
   const std::string& kernel;
   const std::string& target;
@@ -66,34 +67,36 @@ struct PickQuery {
   std::span<const KernelArg> args;
   /// Each extent by name: "x.0" is the first extent of argument x.
   std::vector<std::pair<std::string, double>> features;
-  /// Those that take these shapes, the static choice first.
+  /// The variants that take these shapes, the static choice first.
   std::vector<std::string> variants;
 };
 
+/// How a multi-kernel picks a variant, in the order of docs/multi-kernels.md.
 struct PickOptions {
-  /// The name of the variant to use; empty: not forced. It precedes HEDDLE_PICK.
+  /// The name of the variant to use; empty: none is forced. It precedes HEDDLE_PICK.
   std::string force = {};
-  /// Returns the name of a variant, or "" where it does not know. A decision tree is one.
+  /// Returns the name of a variant, or "" where it has no answer. A decision tree is an example.
   std::function<std::string(const PickQuery&)> choose = {};
   bool measure = true;
-  /// Measuring ends after so many seconds, compilation included. A call that runs is not
-  /// interrupted, so it may last longer by one call or one compilation.
+  /// Seconds after which measuring ends, compilation included. A running call is not interrupted,
+  /// so measuring may last longer by one call or one compilation.
   double seconds = 2;
-  /// Nothing is measured where that would need more bytes than these beyond the arguments.
+  /// Nothing is measured where that would need more than this number of bytes beyond the arguments.
   int64_t extra_bytes = int64_t{1} << 30;
-  /// Picks are looked up here and remembered here; null: nowhere.
+  /// The store where picks are looked up and remembered; null: none.
   std::shared_ptr<const PickStore> store = PickStore::standard();
-  /// Every pick appends a line to this file, a PickRow in JSON; empty: what HEDDLE_PICK_LOG names.
+  /// Every pick appends a line to this file, a PickRow in JSON. Empty: the file that
+  /// HEDDLE_PICK_LOG names.
   std::string log = {};
   /// Gets messages about dropped variants and picks that are no longer valid. Empty: they go to
   /// stderr.
   std::function<void(const std::string&)> message = {};
-  /// Times one call of a variant, which is the given function, in seconds; for tests and devices
-  /// with clocks of their own. Empty: the steady clock, or events on a GPU.
+  /// Times one call of a variant, which is the given function, in seconds. It is for tests and for
+  /// devices with their own clocks. Empty: the steady clock, or events on a GPU.
   std::function<double(const std::string& variant, FunctionRef<void()> call)> time_call = {};
 };
 
-/// What the variants have in common. build_multi fills it in.
+/// The properties that the variants share. build_multi fills it in.
 struct MultiKernelFacts {
   std::string name = "kernel";
   std::string target = {};   ///< of the code, as text
@@ -102,11 +105,13 @@ struct MultiKernelFacts {
   std::vector<AnswerTolerance> tolerances = {};  ///< one for each output; missing: the default
 };
 
+/// Several variants of one function behind one callable, of which each shape uses one.
 class MultiKernel {
  public:
   MultiKernel() = default;
-  /// The variants take the same arguments, by position, name and type; their extents may differ. A
-  /// User error where they do not, where a name occurs twice, and where there is no variant.
+  /// The variants must take the same arguments, by position, name and type. Their extents may
+  /// differ. Throws a User error where they do not, where a name occurs twice, and where there is
+  /// no variant.
   MultiKernel(MultiKernelFacts facts, std::vector<KernelVariant> variants,
               PickOptions options = {});
 
@@ -115,24 +120,25 @@ class MultiKernel {
     const std::array<NDArray, sizeof...(A)> list = {NDArray(arrays)...};
     call(list);
   }
-  /// Throws what Kernel::call throws, and a Runtime error where no variant takes these shapes.
+  /// Runs the variant that is picked for these shapes. Throws what Kernel::call throws, and a
+  /// Runtime error where no variant takes these shapes.
   void call(std::span<const NDArray> arrays) const;
 
-  /// Picks for these arrays without calling; their outputs may be overwritten while measuring.
+  /// Picks for these arrays without a call. Their outputs may be overwritten by measuring.
   PickRow pick(std::span<const NDArray> arrays) const;
   /// The picks of this process, in the order in which they were made.
   std::vector<PickRow> picks() const;
-  /// Pins a variant; "" ends that. A User error for a name that no variant has.
+  /// Forces a variant; "" ends that. Throws a User error for a name that no variant has.
   void force(const std::string& variant) const;
-  /// Picks are made anew at the next calls. Those in the store are kept.
+  /// Forgets the picks, so that the next calls pick again. Those in the store are kept.
   void forget() const;
 
   const std::string& name() const;
-  /// Extents in which variants differ are -1.
+  /// The arguments. Extents in which variants differ are -1.
   const std::vector<KernelArg>& args() const;
   std::vector<std::string> variants() const;
-  /// The kernel of a variant, compiled if it was not yet. A User error for an unknown name, and for
-  /// a function.
+  /// The kernel of a variant, compiled if that was not done yet. Throws a User error for an unknown
+  /// name, and for a function.
   Kernel kernel(const std::string& variant) const;
   explicit operator bool() const { return static_cast<bool>(impl_); }
 

@@ -42,8 +42,8 @@ namespace internal {
 class Storage;
 class Deferred;
 
-/// Of runtime/deferred.h: elements that lie in a file.
-Deferred* deferred_of(const NDArray& array);  // null: the array is no such one
+/// The Deferred of elements that are in a file (runtime/deferred.h).
+Deferred* deferred_of(const NDArray& array);  // null for all other arrays
 NDArray deferred_array(Ref<Deferred> storage, Extents shape, DataType dtype);
 
 /// Whether elements of this type may be accessed as T.
@@ -71,6 +71,8 @@ constexpr DataType dtype_of() {
 
 }  // namespace internal
 
+/// A dense row-major array on the CPU or a GPU. A copy of the object shares the elements; copy()
+/// makes new ones.
 class NDArray {
  public:
   NDArray();  // An undefined array: only defined() and assignment are allowed
@@ -80,14 +82,15 @@ class NDArray {
   NDArray& operator=(NDArray&&) noexcept;
   ~NDArray();
 
-  /// Contents undefined.
+  /// A new array with undefined contents.
   static NDArray empty(Extents shape, DataType dtype, Device device = Device::cpu());
   static NDArray zeros(Extents shape, DataType dtype, Device device = Device::cpu());
   static NDArray full(Extents shape, DataType dtype, double value, Device device = Device::cpu());
-  /// The same numbers for the same seed on every machine. Floats lie in [-1, 1), signed integers
-  /// from -8 to 8, unsigned ones from 0 to 8. Bools are true with probability 1/2.
+  /// A new array of random numbers, which are the same for the same seed on every machine. Floats
+  /// are in [-1, 1), signed integers from -8 to 8, unsigned ones from 0 to 8. Bools are true with
+  /// probability 1/2.
   static NDArray random(Extents shape, DataType dtype, std::uint64_t seed);
-  /// Floats in [lo, hi); integers in lo..hi, both included.
+  /// The same with floats in [lo, hi) and integers in lo..hi, both included.
   static NDArray random(Extents shape, DataType dtype, std::uint64_t seed, double lo, double hi);
   /// A copy of the values, with this shape (one dimension if left out).
   template <typename T>
@@ -112,7 +115,7 @@ class NDArray {
 
   bool defined() const { return data_ != nullptr; }
   int rank() const { return static_cast<int>(shape_.size()); }
-  /// Negative d counts from the back.
+  /// The extent of dimension d. A negative d counts from the last one.
   std::int64_t extent(int d) const;
   const Extents& extents() const { return shape_; }
   const Extents& shape() const { return shape_; }  // the same as extents(), under the usual name
@@ -124,14 +127,13 @@ class NDArray {
   std::int64_t size() const { return size_; }
   std::int64_t bytes() const { return size_ * dtype_.bytes(); }
 
-  /// The address of the elements, on device(). An initialiser of a file is read here, and then
-  /// stays in memory.
+  /// The address of the elements, on device(). Elements of a file are read now and stay in memory.
   void* data() const {
     if (deferred_) [[unlikely]]
       load();
     return data_;
   }
-  /// The same address, where nothing is read: to tell arrays apart.
+  /// The same address without reading anything, to tell arrays apart.
   void* address() const { return data_; }
   /// The elements as T. Throws if they are of another type or not on the CPU.
   template <typename T>
@@ -189,15 +191,16 @@ class NDArray {
   std::int64_t size_ = 0;
 };
 
-/// Of the type, the shape and on the device of `array`.
+/// A new array with the type, the shape and the device of `array`.
 NDArray zeros_like(const NDArray& array);
+/// All elements are `value`, converted to the type of `array`.
 NDArray full_like(const NDArray& array, double value);
 
-/// "f32[16, 32]", "f32[16, 32] on cuda:0"
+/// The type, shape and device as text: "f32[16, 32]", "f32[16, 32] on cuda:0".
 std::string describe(const NDArray& array);
 
-/// How two arrays of one shape and any types differ. NaN equals NaN, and NaN differs infinitely
-/// from a number. Arrays on a GPU are copied to the CPU first.
+/// The differences of two arrays of one shape and any types. NaN equals NaN, and NaN differs
+/// infinitely from a number. Arrays on a GPU are copied to the CPU first.
 struct Difference {
   double max_abs = 0;
   double max_rel = 0;                // |a-b| / max(|a|, |b|)
@@ -207,11 +210,15 @@ struct Difference {
 
   bool ok() const { return mismatches == 0; }
 };
+/// Compares element by element. Throws a User error for different shapes.
 Difference compare(const NDArray& a, const NDArray& b, double rtol, double atol);
-/// "3 of 512 elements differ, first at [1, 2]: 0.5 and 0.25, largest difference 0.25"
+/// A difference in words: "3 of 512 elements differ, first at [1, 2]: 0.5 and 0.25, largest
+/// difference 0.25".
 std::string describe(const Difference& difference, const NDArray& a);
 
+/// The largest absolute difference.
 double max_abs_diff(const NDArray& a, const NDArray& b);
+/// Whether |a - b| <= atol + rtol * |b| everywhere.
 bool allclose(const NDArray& a, const NDArray& b, double rtol = 1e-5, double atol = 1e-8);
 
 template <typename T>

@@ -1,4 +1,4 @@
-// PickRow: which variant of a multi-kernel was picked for the shapes of a call, and why.
+// PickRow: the variant of a multi-kernel that was picked for the shapes of a call, and why.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,32 @@ enum class PickReason : uint8_t {
   Measured,    ///< by timing the variants
   Static,      ///< the first variant that works, because nothing could be or was to be measured
 };
+/// The name of a reason, as the log holds it.
 const char* to_string(PickReason reason);
 
+/// The measurements of one variant.
 struct VariantTimes {
   std::string name;
-  std::vector<double> seconds;  ///< a sample each, of one call; empty: not timed
+  std::vector<double> seconds;  ///< one sample each, seconds of one call; empty: not timed
   std::string dropped;          ///< why it cannot be picked (a wrong answer, an error); else empty
   double median() const;        ///< infinity where there are no samples
 };
 
-/// One pick with its evidence. It is a line of the log of picks and the content of a file of the
+/// One pick with its evidence. It is a line of the log of picks, and the content of a file of the
 /// store.
 struct PickRow {
   static constexpr int kVersion = 1;
 
   std::string kernel;
-  std::string target;  ///< of the code; empty where it is not known
-  std::string shapes;  ///< of the arguments of the call: "f32[16, 32], f32[32, 8]"
-  std::string key;     ///< in the store: the code of all variants, target and shapes; may be empty
+  std::string target;  ///< target of the code; empty where it is not known
+  std::string shapes;  ///< shapes of the arguments: "f32[16, 32], f32[32, 8]"
+  std::string key;     ///< key in the store (code of all variants, target, shapes); may be empty
   std::string picked;  ///< the name of a variant
   PickReason reason = PickReason::Static;
-  std::string note;                    ///< what else is to be said; may be empty
+  std::string note;                    ///< further remarks; may be empty
   std::vector<VariantTimes> variants;  ///< the static choice first
-  int64_t extra_bytes = 0;             ///< memory that measuring took beyond the arguments
-  double spent_seconds = 0;            ///< on measuring, with compilation
+  int64_t extra_bytes = 0;             ///< bytes that measuring took beyond the arguments
+  double spent_seconds = 0;            ///< seconds of measuring, compilation included
   std::string machine, build;          ///< fingerprints of where it was measured
   int64_t unix_time = 0;               ///< seconds
 
@@ -49,9 +51,10 @@ struct PickRow {
   double speedup_over_worst() const;
   double speedup_over_static() const;
 
-  /// One object. Numbers that are not known are left out.
+  /// The row as one JSON object. Unknown numbers are left out.
   Json to_json() const;
-  /// Throws a User error that names what is missing or wrong. Unknown keys are ignored.
+  /// Reads a row. Throws a User error that names what is missing or wrong. Unknown keys are
+  /// ignored.
   static PickRow from_json(const Json& json);
 };
 

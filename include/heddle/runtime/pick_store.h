@@ -33,9 +33,10 @@ class PickLock {
   int fd_;
 };
 
+/// Picks on the disk, one file each, which several processes may use at once.
 class PickStore {
  public:
-  /// The folder is made at the first write.
+  /// A store in `folder`, which is created at the first write.
   explicit PickStore(std::string folder);
 
   /// The folder that HEDDLE_PICKS names, else `picks` beside the caches of code
@@ -44,13 +45,12 @@ class PickStore {
   /// The store of that folder; null where there is none.
   static std::shared_ptr<const PickStore> standard();
 
-  /// The pick of a key. A file that cannot be read as one counts as none; `problem`, where given,
-  /// says why.
+  /// The pick of a key. An unreadable file counts as none; `problem`, where given, gets the reason.
   std::optional<PickRow> find(const std::string& key, std::string* problem = nullptr) const;
-  /// On disk when it returns. The row has a key. Throws a Runtime error where the disk is full or
-  /// the folder cannot be written.
+  /// Stores a pick, which is on the disk when this returns. The row must have a key. Throws a
+  /// Runtime error where the disk is full or the folder cannot be written.
   void remember(const PickRow& row) const;
-  /// Whether there was one.
+  /// Removes the pick of a key. Returns whether there was one.
   bool forget(const std::string& key) const;
   /// All picks, the latest first. `problems`, where given, gets a line for each damaged file.
   std::vector<PickRow> all(std::vector<std::string>* problems = nullptr) const;

@@ -32,6 +32,7 @@ struct ProfileRow {
   double least_s = 0;           ///< least time that the roof allows; 0: not known
 };
 
+/// The times of the parts of a call.
 struct Profile {
   std::vector<ProfileRow> rows;
   double call_s = 0;  ///< median time of the whole call, without timing inside
@@ -42,6 +43,7 @@ struct Profile {
   Json to_json() const;
 };
 
+/// Prints Profile::to_string.
 std::ostream& operator<<(std::ostream& out, const Profile& profile);
 
 }  // namespace heddle

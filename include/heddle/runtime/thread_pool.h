@@ -28,7 +28,7 @@ namespace heddle {
 /// The number of physical cores this process may run on (the affinity mask, hyper-threads once).
 int default_num_threads();
 
-/// The number of threads a parallel region of this host thread may use now.
+/// The number of threads that a parallel region of this host thread may use now.
 int num_threads();
 
 /// Sets the number of threads of the whole process; 0 restores the default.
@@ -37,6 +37,7 @@ void set_num_threads(int n);
 /// Pins each worker to a core of its own (off by default). The calling thread belongs to the user
 /// and is not pinned; one core is left for it.
 void set_thread_pinning(bool on);
+/// Whether pinning is on.
 bool thread_pinning();
 
 /// Sets the number of threads for this host thread until the end of the scope.

@@ -11,6 +11,7 @@
 
 namespace heddle {
 
+/// A stopwatch that starts when it is made. It uses a monotonic clock.
 class Timer {
  public:
   Timer() : start_(std::chrono::steady_clock::now()) {}
@@ -22,6 +23,7 @@ class Timer {
   std::chrono::steady_clock::time_point start_;
 };
 
+/// Samples of the time of a call, in seconds.
 struct Measurement {
   double median_s = 0;  // all times are times of one call
   double min_s = 0;
@@ -33,7 +35,7 @@ struct Measurement {
 };
 
 /// Calls fn once to warm up, then takes samples until they add up to min_time_s or there are
-/// max_repeats of them (one at least). Calls too short for the clock are timed in batches.
+/// max_repeats of them (at least one). Calls that are too short for the clock are timed in batches.
 Measurement measure(FunctionRef<void()> fn, double min_time_s = 0.1, int max_repeats = 1000);
 
 }  // namespace heddle

@@ -6,11 +6,11 @@
 
 extern "C" {
 
-/// At least 64-byte aligned; from 2 MiB on, 2 MiB aligned and backed by huge pages where there are
-/// any. Contents are undefined. Null if there is no memory.
+/// Allocates memory that is at least 64-byte aligned; from 2 MiB on it is 2 MiB aligned and backed
+/// by huge pages where there are any. Contents are undefined. Returns null if there is no memory.
 void* heddle_workspace_alloc(std::int64_t bytes);
 
-/// Null is allowed. Any thread may free any block.
+/// Frees a block, which may be null. Any thread may free any block.
 void heddle_workspace_free(void* block);
 }
 

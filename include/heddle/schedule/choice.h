@@ -35,8 +35,8 @@
 
 namespace heddle {
 
-/// One named fact of a problem or a machine. A boolean is 0 or 1. The name outlives the feature (it
-/// is a literal).
+/// One named fact of a problem or a machine. A boolean is 0 or 1. The name must outlive the
+/// feature; it is a literal.
 struct NamedFeature {
   std::string_view name;
   double value = 0;
@@ -46,7 +46,7 @@ struct NamedFeature {
 /// that heuristic.
 using NamedFeatures = std::vector<NamedFeature>;
 
-/// A value with a reason for each knob of one heuristic, and who chose it.
+/// The values of the knobs of one heuristic, each with a reason, and their source.
 class Choice {
  public:
   static constexpr std::string_view kRule = "rule";
@@ -58,8 +58,8 @@ class Choice {
   Choice& set(std::string_view knob, int64_t value, std::string reason = "");
 
   bool has(std::string_view knob) const;
-  /// The value chosen for `knob`, the reason, and the source. An internal error where has(knob) is
-  /// false.
+  /// The value chosen for `knob`, the reason, and the source. Throws an internal error where
+  /// has(knob) is false.
   int64_t value(std::string_view knob) const;
   const std::string& reason(std::string_view knob) const;
   const std::string& source(std::string_view knob) const;
@@ -84,29 +84,30 @@ class Choice {
   const Entry& find(std::string_view knob) const;
   std::string source_;
   std::vector<Entry> entries_;
-  std::vector<Entry> replaced_;  ///< by overlay, as they were
+  std::vector<Entry> replaced_;  ///< entries before they were replaced by overlay
 };
 
-/// What a ChoiceSource is asked: the choice of `heuristic` for a problem with these features.
+/// The question to a ChoiceSource: the choice of `heuristic` for a problem with these features.
 struct ChoiceQuestion {
   std::string_view heuristic;
   const NamedFeatures& features;
   const Target& target;
-  const Choice& rule;  ///< what stands where there is no answer
+  const Choice& rule;  ///< the choice where there is no answer
 };
 
-/// Without a choice the source is unsure, and the rule decides. A choice may name only some of the
-/// rule's knobs.
+/// An answer. Without a choice the source is unsure, and the rule decides. A choice may name only
+/// some of the rule's knobs.
 struct ChoiceAnswer {
   std::optional<Choice> choice = {};
-  std::string why = {};  ///< for `explain`: how the source came to it, or why it is unsure
+  std::string why = {};  ///< for `explain`: the reason for the choice, or why the source is unsure
 };
 
 /// Answers in place of rules. Safe to call from several threads.
 class ChoiceSource {
  public:
   virtual ~ChoiceSource() = default;
-  /// Differs between sources whose answers may differ. It is part of the key of cached templates.
+  /// A text that differs between sources whose answers may differ. It is part of the key of cached
+  /// templates.
   virtual std::string version() const = 0;
   virtual ChoiceAnswer choose(const ChoiceQuestion& question) const = 0;
 };
@@ -115,6 +116,7 @@ class ChoiceSource {
 /// one. A process starts with the shipped trees (heuristics/tree_choices.h).
 std::shared_ptr<const ChoiceSource> install_choice_source(
     std::shared_ptr<const ChoiceSource> source);
+/// The source of this process; null where none is installed.
 std::shared_ptr<const ChoiceSource> installed_choice_source();
 
 }  // namespace heddle

@@ -1,8 +1,8 @@
-// Which graph the static choice takes: the declaration's, or an alternative of it.
+// The choice of the graph of the static choice: that of the declaration, or an alternative of it.
 //
 // The rule is the graph of the best estimate (dag/alternatives.h). A ChoiceSource may answer in its
 // place. It is asked one question, of the heuristic "alternative" or "cuda_alternative", about the
-// stage that does most among those that rules rewrite. The knobs of this question are the forms
+// stage with the most work among those that rules rewrite. The knobs of this question are the forms
 // that are legal there; the form whose value is 1 is chosen:
 //
 //   "direct"            as declared, and the template decides how its reduction goes
@@ -24,34 +24,36 @@
 
 namespace heddle {
 
-/// How a note of a template begins whose graph a source chose: "alternative by tree NAME: ...".
+/// The beginning of a template's note where a source chose the graph: "alternative by tree NAME:
+/// ...".
 inline constexpr std::string_view kGraphNote = "alternative by ";
 
 /// The name of the heuristic that answers for a target.
 std::string_view graph_heuristic(const Target& target);
 
+/// The graph that the static choice takes, and why.
 struct GraphChoice {
   std::string alternative = {};  ///< a name for apply_alternative; empty: as declared
-  /// "whole", "split_k", or empty where the template decides.
+  /// The value of the knob "reduction": "whole", "split_k", or empty where the template decides.
   std::string reduction = {};
   std::string source = std::string(Choice::kRule);
-  /// For people: what the source said, also where it was unsure. Empty where none was asked.
+  /// The answer of the source in words, also where it was unsure. Empty where none was asked.
   std::string why = {};
 };
 
-/// What the heuristic is asked about a graph.
+/// The question to the heuristic about a graph.
 struct GraphQuestion {
   int stage = -1;
   NamedFeatures features;
   Choice rule;  ///< a knob for each form; all are 0 where the estimates choose something else
 };
 
-/// No stage where no rule rewrites the graph. `all` are the alternatives_of it, of which the rule
-/// chooses `by_rule`.
+/// The question about `dag`. It has no stage where no rule rewrites the graph. `all` are its
+/// alternatives_of, of which the rule chooses `by_rule`.
 GraphQuestion graph_question(const ComputeDag& dag, const Target& target,
                              const std::vector<Alternative>& all, const std::string& by_rule);
 
-/// `target` is as the options limit it. Null `source`: the rule alone.
+/// Chooses the graph. `target` is as the options limit it. With a null `source` the rule decides.
 GraphChoice choose_graph(const ComputeDag& dag, const Target& target,
                          const AutoSchedulerOptions& options, const ChoiceSource* source);
 
@@ -59,12 +61,12 @@ GraphChoice choose_graph(const ComputeDag& dag, const Target& target,
 GraphChoice choose_graph(const ComputeDag& dag, const Target& target,
                          const AutoSchedulerOptions& options);
 
-/// The source for the template of the chosen graph: `source`, but for the reduction where the
-/// choice says how it goes.
+/// The source for the template of the chosen graph: it answers as `source`, except about the
+/// reduction where the choice determines it.
 std::shared_ptr<const ChoiceSource> with_reduction(std::shared_ptr<const ChoiceSource> source,
                                                    const GraphChoice& choice);
 
-/// make_static_template where `source` answers in place of the installed one (null: the rules
+/// As make_static_template, but `source` answers in place of the installed one (null: the rules
 /// alone). It is not cached.
 Template make_static_template_with(const ComputeDag& dag, const Target& target,
                                    const AutoSchedulerOptions& options,

@@ -38,11 +38,12 @@ struct MetaTemplate {
   std::function<bool(const ComputeDag&, const StageGroup&, const Target&)> matches;
   std::function<void(TemplateBuilder&, const StageGroup&)> build;
 };
-/// Registers for the life of the process and returns true. Registering a name twice is an internal
-/// error.
+/// Registers a meta-template for the life of the process and returns true. Registering a name twice
+/// is an internal error.
 bool register_meta_template(MetaTemplate t);
-/// For tests and plug-ins that come and go.
+/// Removes a meta-template, for tests and for plug-ins that are unloaded.
 void unregister_meta_template(const std::string& name);
+/// The names of all registered meta-templates.
 std::vector<std::string> meta_template_names();
 
 #define HEDDLE_REGISTER_META_TEMPLATE(...)                                                     \
@@ -58,10 +59,11 @@ std::vector<std::string> meta_template_names();
 /// default for `options` is those of this thread's scope.
 Template make_template(const ComputeDag& dag, const Target& target,
                        const AutoSchedulerOptions& options = current_auto_scheduler_options());
+/// Removes all cached templates, for tests and benchmarks.
 void clear_template_cache();
 
 /// The template in which `source` answers in place of the installed one (null: the rules alone). It
-/// is not cached. For what tries out choices: an answer that is not legal leaves the rules, and the
+/// is not cached. Use it to try out choices: where an answer is not legal the rules decide, and the
 /// template's notes say so.
 Template make_template_with(const ComputeDag& dag, const Target& target,
                             const AutoSchedulerOptions& options,

@@ -48,7 +48,8 @@ struct AutoSchedulerOptions {
   /// Let an installed ChoiceSource (schedule/choice.h) choose in place of the analytic rules.
   bool use_heuristics = true;
   /// Let create_schedule rank the configs near the static choice by the shipped cost model of the
-  /// target, without measuring any, and take the best one. It takes some 50 ms a declaration.
+  /// target, without measuring any, and take the best one. It takes about 50 ms for each
+  /// declaration.
   bool rank_with_model = false;
   /// Let products of f32 on a GPU round their operands to tf32 (10 bits of mantissa in place of 23)
   /// and run on the tensor cores, as torch.backends.cuda.matmul.allow_tf32 does. If false, f32
@@ -77,6 +78,7 @@ const AutoSchedulerOptions& current_auto_scheduler_options();
 /// Throws a User error for a value that no target accepts, or for an unknown meta-template.
 void check_options(const AutoSchedulerOptions& options);
 
+/// The part of the options that concerns alternatives.
 AlternativePolicy alternative_policy(const AutoSchedulerOptions& options);
 
 /// `target` as the options limit it. Applying them twice has no further effect. Throws a User error
@@ -84,10 +86,10 @@ AlternativePolicy alternative_policy(const AutoSchedulerOptions& options);
 /// that the GPU does not reach or that is too low for any schedule.
 Target apply_options(const Target& target, const AutoSchedulerOptions& options);
 
-/// The options that differ from the defaults, by name; an empty object where none do. The places of
+/// The options that differ from the defaults, by name; an empty object where none do. The paths of
 /// records are left out, because they belong to this machine and not to the schedule.
 Json to_json(const AutoSchedulerOptions& options);
-/// Throws a User error for an unknown name or an invalid value.
+/// Reads options. Throws a User error for an unknown name or an invalid value.
 AutoSchedulerOptions options_from_json(const Json& json);
 
 }  // namespace heddle

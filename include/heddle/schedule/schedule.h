@@ -114,11 +114,10 @@ class StageRef {
   /// rewrite: for i { for k { e[k] = exp(x[i, k]) }  for k { sum += e[k] }  .. e[k] / sum .. }
   ///     -->  for i { for k { e[k] = exp(x[i, k]); sum += e[k] }  .. e[k] / sum .. }
   StageRef& store_at(StageRef host, Loop loop, Where at = Where::current());
-  /// Substitutes the body into every reader. Not for reductions or outputs.
+  /// Substitutes the body into every reader. Throws for reductions and outputs.
   StageRef& compute_inline(Where at = Where::current());
-  /// rewrite: C[i] = f(i)  -->  C.local[i] = f(i); C[i] = C.local[i]
-  /// Before C's reduce axes are split.
-  /// The new stage (returned) starts at the root: place it with compute_at.
+  /// rewrite: C[i] = f(i) --> C.local[i] = f(i); C[i] = C.local[i] Must come before C's reduce axes
+  /// are split. The new stage (returned) starts at the root; place it with compute_at.
   StageRef cache_write(Where at = Where::current());
   /// rewrite: C[i] = f(B[..])  -->  B.copy[..] = B[..]; C[i] = f(B.copy[..])
   /// The copy serves the given readers. It is returned and starts at the root.
@@ -159,8 +158,8 @@ class StageRef {
     /// Rows, columns and depth are each rounded up to a multiple of the product of three factors.
     std::array<Param, 3> row_multiple = {1, 1, 1}, col_multiple = {1, 1, 1},
                          depth_multiple = {1, 1, 1};
-    /// Whether the elements of the operand along the depth are contiguous; else its rows or columns
-    /// are.
+    /// Whether the elements of the operand are contiguous along the depth. Otherwise they are along
+    /// its rows or columns.
     bool rows_along_depth = true, cols_along_depth = true;
   };
   struct Product;
@@ -177,10 +176,10 @@ class StageRef {
   Product as_product(const ProductView& view, Where at = Where::current());
   struct OnlineStages;
   /// Computes a softmax and the sum that it weights (attention) in one pass over tiles of keys. The
-  /// maximum of a row is that of the keys so far; where it grows, what was added up shrinks by
-  /// exp(old - new) (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao 2023, arXiv:2307.08691).
-  /// The stage is the sum of weighted values of a chain that dag/attention.h describes.
-  /// rewrite: S[i, j] = sum(e, Q[i, e] * K[j, e]); m[i] = max(j, S[i, j])
+  /// maximum of a row is that of the keys so far. Where it grows, the sums so far shrink by exp(old
+  /// - new) (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao 2023, arXiv:2307.08691). The stage
+  /// is the sum of weighted values of a chain that dag/attention.h describes. rewrite: S[i, j] =
+  /// sum(e, Q[i, e] * K[j, e]); m[i] = max(j, S[i, j])
   ///          E[i, j] = exp(S[i, j] - m[i]); l[i] = sum(j, E[i, j])
   ///          O[i, f] = sum(j, E[i, j] * V[j, f])
   ///     -->  for t { S[i, T] = ..; tile[i] = max(j in T, S[i, j]);
@@ -212,8 +211,8 @@ class StageRef {
   /// {{1, 16}, {0}, {1, 1, 16}}.
   StageRef& layout(const std::vector<StorageDim>& dims, Where at = Where::current());
   /// Stores the results of the stage in a type that holds all their values, so that they are
-  /// converted once and not at each read. Not for reductions, inputs or outputs.
-  /// rewrite: B[i] = A[i]; C[i] = f32(B[i])  -->  B[i] = f32(A[i]); C[i] = B[i]
+  /// converted once and not at each read. Throws for reductions, inputs and outputs. rewrite: B[i]
+  /// = A[i]; C[i] = f32(B[i]) --> B[i] = f32(A[i]); C[i] = B[i]
   StageRef& widen(DataType to, Where at = Where::current());
   /// Hint: stores bypass the caches. It is for results that are larger than the caches and not read
   /// soon.
@@ -244,8 +243,8 @@ class StageRef {
   StageRef& multi_buffer(Param copies, Where at = Where::current());
   /// Makes the loops from `i` inwards one operation of a matrix unit (mma, ldmatrix, AMX).
   StageRef& tensorize(Loop i, Where at = Where::current());
-  /// For a stage at the root without a loop over blocks. The last block to finish of the kernel
-  /// before computes it, without a kernel of its own (threadfence reduction, CUDA samples).
+  /// Lets the last block to finish of the previous kernel compute a stage at the root without a
+  /// loop over blocks, without a kernel of its own (threadfence reduction, CUDA samples).
   StageRef& by_last_block(Where at = Where::current());
 
  private:
@@ -270,7 +269,7 @@ struct StageRef::OnlineStages {
   StageRef products;  ///< [row, key], over depth
   StageRef scores;    ///< [row, key]: scaled and masked, times log2(e); -inf beyond the last
   StageRef tile_max;  ///< [row, tile], over the keys of a tile
-  StageRef highest;   ///< [row], over tiles: the maximum so far, and by what it made sums shrink
+  StageRef highest;   ///< [row], over tiles: the maximum so far, and the factor of the sums
   StageRef powers;    ///< [row, key]: 2^(score - maximum so far), in f32
   StageRef weights;   ///< [row, key]: the same in the type of the values
   StageRef partial;   ///< [row, lane], over tiles and eighths of a tile: every eighth key's powers
@@ -288,6 +287,8 @@ struct StageRef::OnlineParts {
   StageRef sum;    ///< [row, column], over parts
 };
 
+/// How a declaration is computed: a list of steps, with the target and the options that they are
+/// for.
 class Schedule : public StepRecorder {
  public:
   /// The default schedule of `outputs`: every stage at the root, serial loops in axis order.
@@ -306,7 +307,7 @@ class Schedule : public StepRecorder {
   const ComputeDag& dag() const;
   /// The target of the schedule. build(), export_kernel() and the cost model take it from here.
   const Target& target() const { return target_; }
-  /// The options that it was made with. Lowering applies them.
+  /// The options of the schedule. Lowering applies them.
   const AutoSchedulerOptions& options() const { return options_; }
   /// The same steps for another target. A schedule for a newer CPU can be built for this one.
   Schedule for_target(const Target& target) const { return for_target(target, options_); }
@@ -314,7 +315,7 @@ class Schedule : public StepRecorder {
   const std::vector<Step>& steps() const;
   /// Applies one concrete step, with ids as recorded. Replaying consists of such calls.
   void apply(const Step& step);
-  /// The source of the schedule, for people: "default", "analytic rule: ...", "record ...".
+  /// The source of the schedule, as text: "default", "analytic rule: ...", "record ...".
   std::string provenance = "default: serial loops";
 
   /// Steps, target, and the options that differ from the defaults.
@@ -341,6 +342,7 @@ class Schedule : public StepRecorder {
   Target target_;
   AutoSchedulerOptions options_;
 };
+/// Prints the steps, one on each line.
 std::ostream& operator<<(std::ostream& os, const Schedule& s);
 
 }  // namespace heddle

@@ -31,8 +31,8 @@ struct StageGroup {
   /// product among their producers (attention). A block of rows goes through all of them while it
   /// is in a cache.
   std::vector<int> chain;
-  /// Stages in whose place the anchor's template computes others: where the anchor is the weighted
-  /// sum of a softmax on the tensor cores of a GPU (dag/attention.h), all of that chain.
+  /// Stages that the anchor's template computes in another form: all stages of a softmax whose
+  /// weighted sum is the anchor, on the tensor cores of a GPU (dag/attention.h).
   std::vector<int> fused;
   std::string reason;
   /// An attached group is one tunable stage of another group: it may be computed at any of the
@@ -43,34 +43,34 @@ struct StageGroup {
     std::string label;
     /// The decisions under which the loop exists: (knob, value), all of which must hold.
     std::vector<std::pair<Param, int64_t>> needs = {};
-    /// On a GPU: the threads of a block share the innermost axis below the loop, one vector after
+    /// On a GPU the threads of a block share the innermost axis below the loop, one vector after
     /// the other. A stage that is shared in the same way keeps its elements in registers. Without
     /// options, stages computed there run in one thread.
     struct Sharing {
-      Param threads = {};                 ///< how many,
-      std::vector<int64_t> options = {};  ///< of these
+      Param threads = {};                 ///< the knob of the number of threads
+      std::vector<int64_t> options = {};  ///< the values of that knob
       int64_t vector = 1;                 ///< elements at a time
-      Param unroll = {};                  ///< vectors under way, where a row is read from memory
+      Param unroll = {};                  ///< vectors in flight, where a row is read from memory
       Param resident = {};                ///< 1: the row stays in registers, its loops unrolled
     };
     Sharing sharing = {};
-    /// An iteration covers all rows of a batch, so its copies are made once.
+    /// An iteration covers all rows of a batch, so copies in it are made once.
     bool whole_batch = false;
   };
   /// A loop of an attached reduction over the elements of a row. A stage that the reduction reads
   /// may be computed at this loop and kept for other readers (store_at).
   struct ReaderLoop {
-    int reader = -1;  ///< the reduction,
-    int stage = -1;   ///< the stage of its partial results,
-    Loop loop;        ///< and a loop of that
+    int reader = -1;  ///< the reduction
+    int stage = -1;   ///< the stage of its partial results
+    Loop loop;        ///< a loop of that stage
     Param location;   ///< where the reduction is computed; the stage must be computed there too
     /// The decisions under which the loop exists: (knob, value), all of which must hold.
     std::vector<std::pair<Param, int64_t>> needs = {};
   };
-  /// For an attached group: the loops at which it may be computed like that.
+  /// For an attached group: the loops of readers at which it may be computed.
   std::vector<ReaderLoop> reader_loops = {};
   bool attached = false;
-  bool in_chain = false;  ///< attached: one of the host's chain
+  bool in_chain = false;  ///< for an attached group: it is part of the host's chain
   /// Products of f32 may round their operands to tf32 (AutoSchedulerOptions::allow_tf32).
   bool allow_tf32 = false;
   /// The deepest place (index + 1 into places) that the readers' own default places allow.
@@ -87,7 +87,7 @@ std::vector<StageGroup> plan_groups(const ComputeDag& dag, const Target* target 
 struct GroupPlaces {
   std::vector<StageGroup::Place> places;  ///< outermost first
   std::vector<StageGroup::ReaderLoop> reader_loops;
-  /// The decision where `stage` is computed: -1 inlined, 0 root, n: places[n - 1].
+  /// The knob of the location of `stage`: -1 inlined, 0 root, n: places[n - 1].
   struct Location {
     int stage = -1;
     Param decision;

@@ -52,13 +52,14 @@ enum class StepKind : uint8_t {
                        ///< OnlineParts where there are parts
 };
 
-/// What code generation recognises in loops. A schedule that is written for one says so
-/// (StageRef::expect), so that a failure to recognise it is reported. Numbers are in records and
+/// An instruction that code generation recognises in loops. A schedule that is written for one says
+/// so (StageRef::expect), so that a failure to recognise it is reported. Numbers are in records and
 /// never change.
 enum class Instruction : uint8_t {
-  DotProduct = 0,        ///< groups of products of narrow types, added up in one instruction
+  DotProduct = 0,        ///< groups of products of narrow types, added by one instruction
   TransposedSquare = 1,  ///< a square of elements, transposed in vector registers
 };
+/// The name of an instruction, a strategy or a kind of step, as JSON holds it.
 const char* to_string(Instruction instruction);
 
 /// The treatment of iterations of a split's inner loop that lie beyond the axis.
@@ -71,7 +72,7 @@ enum class TailStrategy : uint8_t {
 const char* to_string(TailStrategy tail);
 
 const char* to_string(StepKind kind);
-/// The kind of this name, or of one that it had before; empty where there is none.
+/// The kind of this name or former name; nullopt where there is none.
 std::optional<StepKind> parse_step_kind(const std::string& text);
 
 /// A number in a step: a constant, or the value of a template's knob.
@@ -89,6 +90,7 @@ struct Param {
   bool is_const() const { return knob < 0; }
 };
 
+/// One scheduling step. `results` are the ids of the stages or axes that it makes.
 struct Step {
   StepKind kind = StepKind::Split;
   int stage = -1;

@@ -27,7 +27,8 @@ class Template {
   /// template of its own. `chosen` is the index of the default.
   static Template of_alternatives(const std::vector<Template>& forms, size_t chosen);
 
-  const std::string& name() const;  ///< of the meta-templates used, e.g. "complex_reduction"
+  const std::string& name()
+      const;  ///< names of the meta-templates used, such as "complex_reduction"
   const ComputeDag& dag() const { return branches_.front().dag; }
   /// The same template for another DAG of the same structural hash (other tensors).
   Template rebind(const ComputeDag& dag) const;
@@ -42,33 +43,34 @@ class Template {
   int knob_index(const std::string& name) const;
   double space_size() const;      ///< product of the knob sizes
   Config default_config() const;  ///< the static choice: the defaults of all knobs
-  /// Empty when `config` is legal, else the requirement it breaks.
+  /// Empty where `config` is legal; otherwise the requirement that it violates.
   std::string why_invalid(const Config& config) const;
-  /// The schedule for `config`. Throws an Error when it is not legal.
+  /// The schedule for `config`. Throws an Error where the config is not legal.
   Schedule instantiate(const Config& config) const;
   /// The schedule of the default config, with a provenance that says so. This function defines *the
   /// static choice* for create_schedule, the tuner, networks and reports.
   Schedule static_schedule() const;
-  /// Knob name -> value; a knob of kinds by its label.
+  /// The config as JSON: knob name -> value, where a knob of kinds has its label.
   Json config_to_json(const Config& config) const;
-  /// Knobs may have their former names, and kinds may be numbers. Knobs that are left out have
-  /// their default. Throws an Error for an unknown knob, a knob named twice, or an illegal config.
+  /// Reads a config. Knobs may have their former names, and kinds may be numbers. Knobs that are
+  /// left out have their default. Throws an Error for an unknown knob, a knob named twice, or an
+  /// illegal config.
   Config config_from_json(const Json& json) const;
-  std::string to_text() const;  ///< the guarded steps and the knobs, for people
+  std::string to_text() const;  ///< the guarded steps and the knobs as text
 
   /// A template of several graphs (make_template_of_alternatives) has a branch for each, the direct
   /// one first. The knob "alternative" selects the branch; the knobs of all branches follow it. Any
   /// other template is its own only branch.
   int num_branches() const;
   Template branch(int i) const;
-  /// By the name of the alternative ("" is the direct form); -1 when there is none.
+  /// The branch of an alternative ("" is the direct form); -1 where there is none.
   int find_branch(const std::string& alternative) const;
   int branch_of(const Config& config) const;
   /// The part of `config` for its branch.
   Config config_in_branch(const Config& config) const;
   /// The config of this template that selects branch `i` with `config`.
   Config config_of_branch(int i, const Config& config) const;
-  /// The branch that a knob belongs to; -1: the choice itself.
+  /// The branch that a knob belongs to; -1 for the knob "alternative" itself.
   int branch_of_knob(size_t knob) const;
 
  private:

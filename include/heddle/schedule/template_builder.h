@@ -41,7 +41,7 @@ struct TemplateRecording {
     std::string what;
     std::function<bool(const KnobValue&)> ok;
   };
-  std::string name;  ///< of the meta-templates used
+  std::string name;  ///< names of the meta-templates used
   Target target;     ///< as the options limit it
   AutoSchedulerOptions options;
   std::vector<Knob> knobs;
@@ -53,9 +53,10 @@ struct TemplateRecording {
 /// Powers of two and divisors of `extent`, up to `limit`.
 std::vector<int64_t> split_factors(int64_t extent, int64_t limit);
 
+/// Records the steps and knobs that a meta-template writes.
 class TemplateBuilder : public StepRecorder {
  public:
-  /// For `target` as the options limit it.
+  /// A builder for `target` as the options limit it.
   TemplateBuilder(ComputeDag dag, const Target& target, AutoSchedulerOptions options = {});
   ~TemplateBuilder() override;
 
@@ -63,7 +64,7 @@ class TemplateBuilder : public StepRecorder {
   const Target& target() const { return recorded_.target; }
   const AutoSchedulerOptions& options() const { return recorded_.options; }
 
-  /// A knob over `values` (duplicates dropped; `chosen` is added when absent).
+  /// A knob over `values`. Duplicates are dropped, and `chosen` is added when absent.
   Param knob(const std::string& name, std::vector<int64_t> values, int64_t chosen,
              const std::string& reason = "");
   /// A yes/no knob.
@@ -76,7 +77,7 @@ class TemplateBuilder : public StepRecorder {
              const std::string& reason = "", const std::vector<std::string>& offered = {});
   Param kind(const std::string& name, std::vector<std::string> labels, int64_t chosen,
              const std::string& reason = "", std::vector<int64_t> offered = {});
-  /// The value of a knob of kinds with this label. An internal error where there is none.
+  /// The value of a knob of kinds with this label. Throws an internal error where there is none.
   int64_t value_of(Param knob, const std::string& label) const;
   /// Lets configs name `knob` by `old_name` too, as records from before a renaming do. The meaning
   /// of its values must not have changed.
@@ -93,8 +94,8 @@ class TemplateBuilder : public StepRecorder {
              std::vector<int64_t> offered = {});
   Param split_knob(const std::string& name, int64_t extent, int64_t limit, const Choice& choice);
   /// The choice of `rule`, a function of `problem`, overlaid by the answer of the ChoiceSource
-  /// where there is one for `heuristic`. `problem` has a member `NamedFeatures features() const`. A
-  /// rule that takes a Choice as well is told the answer.
+  /// where it has one for `heuristic`. `problem` has a member `NamedFeatures features() const`. A
+  /// rule with a second argument gets the answer.
   template <typename Problem, typename Rule>
   Choice decide(std::string_view heuristic, const Problem& problem, const Rule& rule) {
     constexpr bool kTold = std::is_invocable_v<const Rule&, const Problem&, const Choice&>;
@@ -109,13 +110,14 @@ class TemplateBuilder : public StepRecorder {
     const std::optional<Choice> answer = ask_source(heuristic, problem.features(), alone);
     return answer ? overlaid(heuristic, choose(*answer), *answer) : alone;
   }
-  /// Steps recorded by `fn` apply only when `knob` has `value`. Nests.
+  /// Steps recorded by `fn` apply only when `knob` has `value`. Calls may be nested.
   void when(Param knob, int64_t value, const std::function<void()>& fn);
   void when(Param knob, const std::string& label, const std::function<void()>& fn) {
     when(knob, value_of(knob, label), fn);
   }
   using Value = KnobValue;
-  /// Configs for which `ok` is false are rejected before anything is compiled. `what` says why.
+  /// Configs for which `ok` is false are rejected before anything is compiled. `what` is the
+  /// message.
   void require(const std::string& what, std::function<bool(const Value&)> ok);
   /// Offers a loop of the current group at which its tunable stages may be computed. Call it for
   /// the outermost loop first. Inside a when(), the place is available only to configs that take
@@ -127,9 +129,8 @@ class TemplateBuilder : public StepRecorder {
   void offer_reader_loop(int reader, StageRef partial, Loop loop, Param location);
   /// The default of `knob`; for a constant, the constant.
   int64_t chosen(Param knob) const;
-  /// Sets the decision where an attached stage is computed: -1 inlined, 0 root, n: places[n - 1].
-  /// The stages that it reads must then not be computed deeper; the dispatcher adds that
-  /// requirement.
+  /// Sets the knob of the location of an attached stage: -1 inlined, 0 root, n: places[n - 1]. The
+  /// stages that it reads must then not be computed deeper; the dispatcher adds that requirement.
   void set_location(int stage, Param location);
   /// When `knob` has `value`, attached `stage` must be computed at the root, because a stage there
   /// reads it (a packed copy of an operand).
@@ -170,7 +171,7 @@ class TemplateBuilder : public StepRecorder {
   TemplateRecording recorded_;
   std::vector<Guard> guards_;                   ///< of the open when() calls
   std::string prefix_, writing_;                ///< prefix of knob names; the current meta-template
-  GroupPlaces group_;                           ///< at hand
+  GroupPlaces group_;                           ///< the current group
   std::shared_ptr<const ChoiceSource> source_;  ///< null: the rules alone
   bool answered_ = false;                       ///< whether the source answered for some heuristic
 };

@@ -20,6 +20,7 @@ std::function<void(const TuneProgress&)> print_progress(std::ostream& out);
 
 /// A table of tasks with the times of the static and of the best schedule, and the problems.
 std::ostream& operator<<(std::ostream& out, const TuneReport& report);
+/// Prints the report of the result.
 std::ostream& operator<<(std::ostream& out, const TuneResult& result);
 
 }  // namespace heddle

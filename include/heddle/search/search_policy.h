@@ -20,18 +20,20 @@ struct Trial {
   double seconds = 0;  ///< median; infinity for a failure
 };
 
-/// Why candidates were refused before anything was compiled.
+/// Why candidates were refused before anything was compiled, and how often.
 struct RejectionCount {
   std::string reason;
   int count = 0;
 };
 
+/// A strategy that proposes configs of one task.
 class SearchPolicy {
  public:
   virtual ~SearchPolicy() = default;
   virtual std::string name() const = 0;
-  /// At most `count` legal configs that were not proposed before. Fewer, and at last none, when the
-  /// space is exhausted. Deterministic for a seed and a history of `report` calls.
+  /// Proposes at most `count` legal configs that were not proposed before. There are fewer, and at
+  /// last none, when the space is exhausted. Deterministic for a seed and a history of `report`
+  /// calls.
   virtual std::vector<Config> propose(int count) = 0;
   virtual void report(std::span<const Trial> trials) = 0;
   virtual std::vector<RejectionCount> rejections() const { return {}; }
@@ -40,8 +42,9 @@ class SearchPolicy {
 /// Computes the features of a candidate for the cost model.
 using FeatureFunction = std::function<Features(const TuneTask& task, const Schedule& schedule)>;
 
-/// The effort of a round is counted and not timed: it scores about population x (generations + 1)
-/// candidates. Proposals therefore depend only on the seed and the measurements.
+/// Options of evolutionary search. The effort of a round is counted and not timed: it scores about
+/// population x (generations + 1) candidates. Proposals therefore depend only on the seed and the
+/// measurements.
 struct EvolutionOptions {
   int population = 128;
   int generations = 3;
@@ -62,7 +65,10 @@ struct SearchContext {
 };
 using SearchPolicyFactory = std::function<std::unique_ptr<SearchPolicy>(const SearchContext&)>;
 
+/// Proposes the seeds, and then random configs.
 std::unique_ptr<SearchPolicy> make_random_policy(const SearchContext& context);
+/// Proposes the best configs by the model among populations of mutations (after Ansor, Zheng et al.
+/// 2020, arXiv:2006.06762).
 std::unique_ptr<SearchPolicy> make_evolutionary_policy(const SearchContext& context,
                                                        const EvolutionOptions& options = {});
 

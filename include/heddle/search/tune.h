@@ -30,8 +30,8 @@ struct TaskProgress {
   int trials = 0;     ///< measured this run, failures included
   int failures = 0;
   int resumed = 0;   ///< trials taken over from the log
-  double flops = 0;  ///< of one call
-  /// 0 until measured. Until `settled` they are screened times, each measured once or twice, and
+  double flops = 0;  ///< operations of one call
+  /// 0 until measured. Until `settled` they are screened times, measured once or twice each, and
   /// the smallest of many is probably a lucky one. Afterwards they are the times of the final race,
   /// as in the report.
   double static_seconds = 0, best_seconds = 0;
@@ -39,107 +39,114 @@ struct TaskProgress {
   bool converged = false;
 };
 
+/// The state of a run, for TuneOptions::progress. Times are in seconds.
 struct TuneProgress {
   std::vector<TaskProgress> tasks;
-  int active = -1;    ///< index of the task at work
+  int active = -1;    ///< index of the active task
   std::string phase;  ///< "static", "search", "measure", "train", "race", "done"
   int trials = 0;
   double elapsed_seconds = 0, left_seconds = 0;
   double static_seconds = 0, best_seconds = 0;  ///< weighted sums over tasks: the whole network
   double trials_per_second = 0;
-  std::vector<NodeUse> nodes = {};  ///< of a measurer that has several
+  std::vector<NodeUse> nodes = {};  ///< devices of a measurer that has several
 };
 
-/// The whole network, as tuned and as by the static choice, called in turns.
+/// Times of the whole network with the tuned schedules and with the static choices, called in
+/// turns.
 struct NetworkTimes {
-  double static_seconds = 0, best_seconds = 0;  ///< of one call, medians
-  int rounds = 0;                               ///< in which each of the two was timed
-  int changed = 0;                              ///< tasks that run another than the static schedule
+  double static_seconds = 0, best_seconds = 0;  ///< seconds of one call, medians
+  int rounds = 0;                               ///< number of rounds in which both were timed
+  int changed = 0;  ///< number of tasks with another schedule than the static one
   /// "faster": by a sign test over the rounds. "not proven": the static schedules were returned.
-  /// "nothing to race": no task had a candidate. "no time": the budget ended before.
-  /// "answers differ": the outputs of the two did, so that the static schedules were returned.
+  /// "nothing to race": no task had a candidate. "no time": the budget ended before. "answers
+  /// differ": the outputs of the two differed, so the static schedules were returned.
   std::string verdict = "no time";
-  std::vector<std::string> problems = {};  ///< of the race, for reports
+  std::vector<std::string> problems = {};  ///< problems of the race, for reports
 };
 
-/// A race of all tasks at once, where they run: in their network (network/network_race.h).
+/// A race of all tasks at once in their network (network/network_race.h).
 class JointRace {
  public:
   struct Verdict {
-    /// By task, by schedule: the times of one call within the network. Cancelled: it did not race.
+    /// results[task][schedule]: the times of one call within the network. Cancelled: the schedule
+    /// did not race.
     std::vector<std::vector<MeasureResult>> results;
-    std::vector<int> winners;  ///< by task; 0: the static choice
+    std::vector<int> winners;  ///< for each task the winning schedule; 0: the static choice
     NetworkTimes whole;
   };
   virtual ~JointRace() = default;
-  /// `schedules`: by task; the first is the static choice. `priority`: all tasks, what promises
-  /// most first, because there may not be time or memory for all schedules. The race takes about
-  /// `seconds`, and ends when `clock` expires.
+  /// Races. `schedules` has a list for each task, whose first entry is the static choice.
+  /// `priority` has all tasks, the most promising first, because there may not be time or memory
+  /// for all schedules. The race takes about `seconds`, and ends when `clock` expires.
   virtual Verdict race(std::span<const std::vector<Schedule>> schedules,
                        std::span<const size_t> priority, double seconds,
                        const TuneClock& clock) = 0;
 };
 
+/// Options of tune().
 struct TuneOptions {
   std::chrono::duration<double> budget{60.0};
   int max_trials = 0;    ///< of all tasks; 0: until the budget ends
   std::string log = {};  ///< record log to resume from and append to; empty: nothing is kept
   /// For tune(outputs): empty means this machine and the options of this thread's scope. Tasks and
-  /// networks have their own target and options, and different ones here are a User error.
+  /// networks have their own target and options. Different ones here are a User error.
   std::optional<Target> target = {};
   std::optional<AutoSchedulerOptions> scheduler = {};
-  /// Graphs of the caller's that compute the same outputs from the same inputs, as alternatives to
+  /// Graphs of the caller that compute the same outputs from the same inputs, as alternatives to
   /// those of the rules (dag/user_choice.h). Each is checked numerically against the declaration
-  /// before it is tuned. Only for one task: a User error with several.
+  /// before it is tuned. Only for one task: several are a User error.
   std::vector<UserChoice> choices = {};
   uint64_t seed = 0;
   int batch = 32;  ///< candidates of one round
   MeasureProtocol protocol = {};
-  double final_race_share = 0.1;  ///< of the budget, for re-measuring the leaders
-  bool warm_start = true;         ///< seeds and model from tophub
+  double final_race_share = 0.1;  ///< share of the budget for the race of the leaders
+  bool warm_start = true;         ///< start with seeds and the model of tophub
   /// A task is converged after this number of rounds, and half of all its rounds, without a gain of
   /// 1 %. Tuning ends early when all tasks are converged. 0: never.
   int patience = 10;
   /// Replacements for parts of the tuner. The pointers must outlive the call.
   Measurer* measurer = nullptr;
-  /// Of the measurer that is made where none is given (WorkerOptions::runs_at_once).
+  /// For the measurer that is made where none is given (WorkerOptions::runs_at_once).
   int runs_at_once = 0;
   CostModel* model = nullptr;
   SearchPolicyFactory policy = {};
   FeatureFunction features = {};  ///< default: schedule_features
-  /// The final race, in place of one for each task. It takes up to twice `final_race_share`,
-  /// because all tasks race in it. tune(Network) brings its own.
+  /// Replaces the final race of each task. It takes up to twice `final_race_share`, because all
+  /// tasks race in it. tune(Network) provides its own.
   JointRace* joint_race = nullptr;
   TuneClock* clock =
       nullptr;  ///< cancellation token: clock->cancel(); its budget replaces `budget`
   std::function<void(const TuneProgress&)> progress = {};  ///< from the calling thread
 };
 
-/// What became of one graph of a task: the declaration's, or an alternative of it.
+/// The results of one graph of a task: that of the declaration, or an alternative of it.
 struct AlternativeResult {
   std::string name = {};  ///< empty for the declaration as it is
   std::string template_name = {};
   Numerics numerics = Numerics::Exact;
   double error_growth = 1;
   std::string why_not = {};  ///< why it was not considered; empty where it was
-  int trials = 0;            ///< that ran, earlier runs of the log included
-  double best_seconds = 0;   ///< screened; of the final race for what won it. 0: nothing ran
+  int trials = 0;            ///< trials that ran, earlier runs of the log included
+  double best_seconds = 0;   ///< screened, or of the final race for its winner; 0: nothing ran
   Json config = {};          ///< the knobs of its best, as in records; null where there is none
 };
 
+/// The result for one task.
 struct TaskResult {
   std::string name;
-  std::optional<Config> config;  ///< of the best; absent when it is a replayed record
+  std::optional<Config> config;  ///< config of the best; absent when that is a replayed record
   Schedule schedule;             ///< the best, or the static one
-  double static_seconds = 0, best_seconds = 0;  ///< of the final race, medians
+  double static_seconds = 0, best_seconds = 0;  ///< seconds in the final race, medians
   int trials = 0, failures = 0;
   std::vector<std::pair<MeasureError, int>> failures_by_kind = {};
-  std::vector<RejectionCount> rejections = {};  ///< before measuring
+  std::vector<RejectionCount> rejections = {};  ///< candidates refused before measuring
   bool improved = false;                        ///< false: the static schedule was returned
-  /// The declaration first, then the alternatives of rules, then the caller's choices.
+  /// Results of the declaration first, then of the alternatives of rules, then of the caller's
+  /// choices.
   std::vector<AlternativeResult> alternatives = {};
 };
 
+/// The results of a run for all tasks.
 struct TuneReport {
   std::vector<TaskResult> tasks;
   int trials = 0;
@@ -151,15 +158,16 @@ struct TuneReport {
   /// Where the time is spent, in seconds: wall clock by phase ("resume", "search", "measure",
   /// "train", "record", "race"), then the parts that the measurer reports ("measure.compile", ...).
   std::vector<std::pair<std::string, double>> time_spent;
-  std::optional<NetworkTimes> network;  ///< of the race of a whole network, where there was one
-  ModelAccuracy model;                  ///< over candidates predicted before they were measured
-  std::vector<NodeUse> nodes = {};      ///< of a measurer that has several
-  std::string log;                      ///< the file of the records
+  std::optional<NetworkTimes>
+      network;          ///< times of the race of a whole network, where there was one
+  ModelAccuracy model;  ///< accuracy over candidates predicted before they were measured
+  std::vector<NodeUse> nodes = {};  ///< devices of a measurer that has several
+  std::string log;                  ///< the file of the records
   int unwritten = 0;  ///< records that could not be written, as on a full disk (see problems)
   /// Failures that did not stop the run: records that could not be written or read, a model that
   /// could not be loaded, a measurer that gave up. None of them makes a result wrong.
   std::vector<std::string> problems;
-  /// How it was measured (Measurer::remarks).
+  /// Remarks on how it was measured (Measurer::remarks).
   std::vector<std::string> remarks = {};
 };
 
@@ -167,10 +175,11 @@ struct TuneReport {
 /// where they shorten sum(weight x time) most (gradient of Ansor, section 6).
 TuneReport tune_tasks(std::vector<TuneTask> tasks, const TuneOptions& options = {});
 
+/// The result for one declaration.
 struct TuneResult : TaskResult {
   TuneReport report;
 };
-/// One declaration.
+/// Tunes one declaration.
 TuneResult tune(const std::vector<Tensor>& outputs, const TuneOptions& options = {});
 
 }  // namespace heddle

@@ -1,5 +1,5 @@
-// tune for a shape family: schedules tuned at some sizes, raced at all of them, and the best few
-// kept behind one callable (driver/choose_family.h).
+// tune for a shape family: schedules are tuned at some sizes, raced at all of them, and the best
+// few are kept behind one callable (driver/choose_family.h).
 #pragma once
 
 #include <vector>

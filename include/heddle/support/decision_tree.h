@@ -1,16 +1,16 @@
-// A decision tree as a flat table: what is looked up, and how a problem is answered by it.
+// A decision tree as a flat table, and the look-up of the answer for a problem.
 //
-// A table is a view. Its parts are arrays that someone else owns: constants of a generated source
-// file (heuristics/generate_table.h), or what was read from a file (heuristics/trained_tree.h).
-// Answering walks from the root to a leaf. It allocates nothing and takes well under a microsecond.
+// A table is a view. Other objects own its arrays: constants of a generated source file
+// (heuristics/generate_table.h), or the contents of a file (heuristics/trained_tree.h). Answering
+// walks from the root to a leaf. It allocates nothing and takes well under a microsecond.
 //
 //   double features[] = {49, 1024};
 //   TreeAnswer answer = answer_of(table, features);
 //   if (answer.verdict == LeafVerdict::Choice) use(table.choices[answer.choice]);
 //
-// The tree answers *unsure* for a problem unlike those that it was trained on: one with a number
-// outside of the range that training saw, an unknown category, or one in a leaf whose measurements
-// do not show that its choice is safe. Whoever asks then decides by other means.
+// The tree answers *unsure* for a problem unlike those of its training: one with a number outside
+// of the range that training saw, an unknown category, or one in a leaf whose measurements do not
+// show that its choice is safe. The caller then decides by other means.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,15 @@
 namespace heddle {
 
 /// Numeric: any finite number. Boolean: 0 or 1. Categorical: an index into the names of the values.
-/// A feature that is not known is NaN.
+/// An unknown value is NaN.
 enum class FeatureKind : std::uint8_t { Numeric, Boolean, Categorical };
 
 /// The most values of a categorical feature: a set of them is a word of bits.
 inline constexpr int kMostCategories = 64;
-/// In place of a choice: what the fallback says, which is the hand-written rule.
+/// Stands in place of a choice for the fallback, which is the hand-written rule.
 inline constexpr std::int32_t kRuleChoice = -1;
 
+/// A feature that a tree asks about.
 struct TreeFeature {
   std::string_view name;
   FeatureKind kind = FeatureKind::Numeric;
@@ -44,7 +45,7 @@ struct TreeFeature {
 /// ends.
 struct TreeNode {
   std::int32_t feature = -1;  ///< -1: a leaf
-  /// Where to go on when the answer is yes, and no. For a leaf, `yes` is its index in `leaves`.
+  /// The next nodes for the answers yes and no. For a leaf, `yes` is its index in `leaves`.
   std::int32_t yes = 0, no = 0;
   double at_most = 0;        ///< numeric and boolean: yes means value <= at_most
   std::uint64_t one_of = 0;  ///< categorical: yes means that the bit of the value is set
@@ -54,39 +55,42 @@ struct TreeNode {
 /// any. Unsure: too little is known.
 enum class LeafVerdict : std::uint8_t { Choice, Rule, Unsure };
 
+/// A choice of a leaf, with its slowdown.
 struct RankedChoice {
   std::int32_t choice = kRuleChoice;  ///< an index into `choices`, or kRuleChoice
   /// The geometric mean of its time over that of the best choice, over the leaf's problems.
   double slowdown = 1;
 };
 
-/// What is known of the problems of a leaf. Regrets are logarithms of ratios of times.
+/// Figures about the problems of a leaf. Regrets are logarithms of ratios of times.
 struct TreeLeaf {
   LeafVerdict verdict = LeafVerdict::Unsure;
-  std::int32_t support = 0;  ///< problems of the training data
+  std::int32_t support = 0;  ///< number of problems of the training data
   /// Mean log(time / best time) of held-out problems, and its upper confidence bound. The time is
   /// that of the fallback unless the verdict is Choice.
   double regret = 0, regret_bound = 0;
   /// Mean log(time / time of the fallback) of held-out problems, its upper confidence bound, and
   /// the largest. The time is that of the leaf's choice, whatever the verdict.
   double loss = 0, loss_bound = 0, worst_loss = 0;
-  std::int32_t first = 0, count = 0;  ///< its part of `ranking`, best first
+  std::int32_t first = 0, count = 0;  ///< the leaf's part of `ranking`, best first
 };
 
-/// Where a tree comes from.
+/// The origin of a tree.
 struct TreeOrigin {
   std::string_view heuristic, version, machine, target, date;
   std::int64_t problems = 0, measurements = 0;
   std::uint64_t seed = 0;
 };
 
-/// What training asked of a leaf that answers with a choice. Losses are shares: 0.02 for 2 %.
+/// The conditions of training for a leaf that answers with a choice. Losses are shares: 0.02 for 2
+/// %.
 struct TreeLimits {
-  double confidence = 0;          ///< one-sided, of the bounds of leaves
+  double confidence = 0;          ///< one-sided confidence of the bounds of leaves
   double allowed_loss = 0;        ///< against the fallback, for the bound of the mean
   double allowed_worst_loss = 0;  ///< against the fallback, for each held-out problem
 };
 
+/// A tree as arrays that other objects own.
 struct TreeTable {
   TreeOrigin origin;
   TreeLimits limits;
@@ -104,15 +108,16 @@ enum class Doubt : std::uint8_t {
   Range,        ///< a number outside of the range that training saw
   Category,     ///< a value that training did not see
   NotKnown,     ///< a feature that is NaN
-  WrongNumber,  ///< of features: this is not a problem of this heuristic
+  WrongNumber,  ///< wrong number of features: the problem is not one of this heuristic
 };
 
+/// The answer of a tree to one problem.
 struct TreeAnswer {
   LeafVerdict verdict = LeafVerdict::Unsure;
   std::int32_t choice = kRuleChoice;  ///< an index into `choices` if the verdict is Choice
   Doubt doubt = Doubt::None;
-  std::int32_t feature = -1;  ///< the one in doubt
-  std::int32_t leaf = -1;     ///< -1: none was reached
+  std::int32_t feature = -1;  ///< the feature in doubt
+  std::int32_t leaf = -1;     ///< the leaf; -1: none was reached
 };
 
 /// Whether node `node` of a tree answers yes for a feature of this value. The value is one that
@@ -122,14 +127,14 @@ inline bool says_yes(const TreeFeature& feature, const TreeNode& node, double va
   return ((node.one_of >> static_cast<unsigned>(value)) & 1U) != 0;
 }
 
-/// Why a value is unlike those that training saw, or None.
+/// Why a value is unlike those that training saw; Doubt::None where it is not.
 Doubt doubt_about(const TreeFeature& feature, double value);
 
 /// The answer for a problem with these features, in the table's order. Safe to call from several
 /// threads. The table is one that training made or that a file's reader has checked.
 TreeAnswer answer_of(const TreeTable& tree, std::span<const double> features);
 
-/// The choices of a leaf, best first, for who cannot use the first one, or searches.
+/// The choices of a leaf, best first, for callers that cannot use the first one or that search.
 inline std::span<const RankedChoice> ranking_of(const TreeTable& tree, std::int32_t leaf) {
   const TreeLeaf& of = tree.leaves[static_cast<std::size_t>(leaf)];
   return tree.ranking.subspan(static_cast<std::size_t>(of.first),

@@ -1,8 +1,8 @@
-// Files that spare work another process did before: compiled kernels, found by a hash of all that
-// went into them.
+// Files that save work which another process did before: compiled kernels, found by a hash of
+// everything that they depend on.
 //
-// They lie in folders below HEDDLE_CACHE ("off": no cache), else heddle in $XDG_CACHE_HOME or
-// ~/.cache. Any number of threads and processes may share a folder: a file appears whole, by a
+// The folders are below HEDDLE_CACHE ("off": no cache), or else below heddle in $XDG_CACHE_HOME or
+// ~/.cache. Any number of threads and processes may share a folder: a file appears complete, by a
 // rename, and holds a checksum.
 #pragma once
 
@@ -17,25 +17,27 @@ namespace heddle {
 /// The folder of one kind of files, such as "code". Empty: there is no cache.
 std::string cache_folder(const std::string& kind);
 
+/// A folder of files that several processes may read and write at once. Files have checksums.
 class DiskCache {
  public:
-  /// A folder, made at the first store; empty: nothing is stored and nothing found. Names end in
-  /// `extension`, such as ".o"; other files are left alone. Above `limit_bytes` the least recently
-  /// used files are removed.
+  /// A cache in `folder`, which is created at the first store. With an empty folder nothing is
+  /// stored and nothing is found. Names end in `extension`, such as ".o"; other files are left
+  /// alone. Above `limit_bytes` the least recently used files are removed.
   DiskCache(std::string folder, std::string extension, std::uintmax_t limit_bytes)
       : folder_(std::move(folder)), extension_(std::move(extension)), limit_(limit_bytes) {}
 
   struct Answer {
     std::optional<std::string> content;
-    bool damaged = false;  ///< there was a file, and it was not what had been stored
+    bool damaged = false;  ///< there was a file, and its contents were damaged
   };
-  /// Marks the file as recently used. A damaged file is removed.
+  /// Looks for a key and marks its file as recently used. A damaged file is removed.
   Answer load(const std::string& key) const;
-  /// A full disk or a folder that cannot be written is no error: it costs speed only.
+  /// Stores `content`. A full disk or a folder that cannot be written is not an error, because it
+  /// only costs speed.
   void store(const std::string& key, const std::string& content) const;
 
-  /// For contents that do not pass through memory: where the file of a key lies, and what to call
-  /// when such a file was put there.
+  /// For contents that do not pass through memory: the path of the file of a key, and the function
+  /// to call when such a file was written.
   std::filesystem::path file_of(const std::string& key) const;
   void added() const;
 
@@ -47,7 +49,8 @@ class DiskCache {
   const std::string& folder() const { return folder_; }
   std::uintmax_t limit_bytes() const { return limit_; }
   std::vector<Entry> entries() const;  ///< least recently used first
-  /// Removes all files, and returns how many there were. A Runtime error where one stays.
+  /// Removes all files and returns their number. Throws a Runtime error where a file cannot be
+  /// removed.
   int clear() const;
 
  private:

@@ -15,8 +15,10 @@
 
 namespace heddle {
 
+/// The kinds of element types. BFloat is bfloat16.
 enum class TypeCode : std::uint8_t { Bool, Int, UInt, Float, BFloat };
 
+/// The type of an element or, with `lanes` above 1, of a vector.
 struct DataType {
   TypeCode code = TypeCode::Float;
   std::uint8_t bits = 32;
@@ -39,6 +41,7 @@ struct DataType {
   constexpr bool operator==(const DataType&) const = default;
 };
 
+/// The element types of tensors.
 inline constexpr DataType f64{TypeCode::Float, 64, 1};
 inline constexpr DataType f32{TypeCode::Float, 32, 1};
 inline constexpr DataType f16{TypeCode::Float, 16, 1};
@@ -53,12 +56,13 @@ inline constexpr DataType u32{TypeCode::UInt, 32, 1};
 inline constexpr DataType u64{TypeCode::UInt, 64, 1};
 inline constexpr DataType boolean{TypeCode::Bool, 1, 1};
 
-/// "f32", "bf16", "i8", "bool", and with lanes "f32x8".
+/// The name of a type: "f32", "bf16", "i8", "bool", and with lanes "f32x8".
 std::string to_string(DataType type);
 
 /// The inverse of to_string; nullopt for a text that names no type.
 std::optional<DataType> parse_dtype(std::string_view text);
 
+/// Prints the name of the type.
 std::ostream& operator<<(std::ostream& out, DataType type);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// "did you mean": the valid name that is nearest to a mistyped one.
+// "did you mean": finds the valid name that is nearest to a mistyped one.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace heddle {
 
 /// The least number of insertions, deletions, replacements and swaps of neighbours that turn a into
-/// b.
+/// b (the Damerau-Levenshtein distance).
 int edit_distance(std::string_view a, std::string_view b);
 
 /// "did you mean 'i.outer'?", or "" if no candidate is near enough to be a typing error.

@@ -31,15 +31,17 @@ struct Where {
   constexpr bool known() const { return file != nullptr && line > 0; }
 };
 
-/// "file:line", or "" if not known.
+/// The line as "file:line", or "" if it is not known.
 std::string to_string(const Where& where);
 
+/// The cause of an error.
 enum class ErrorKind : std::uint8_t {
   User,      // the program, the schedule or the input data is wrong
   Runtime,   // a device, a file, the memory, or the arguments of a kernel call
   Internal,  // a bug of Heddle
 };
 
+/// The exception that Heddle throws. `help` says how to correct the error; it may be empty.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, std::string message, Where where = {}, std::string help = {});
@@ -50,6 +52,7 @@ class Error : public std::runtime_error {
   std::string help;
 };
 
+/// Throw an Error of the kind in their name.
 [[noreturn]] void throw_user_error(std::string message, Where where = {}, std::string help = {});
 [[noreturn]] void throw_runtime_error(std::string message, Where where = {}, std::string help = {});
 [[noreturn]] void throw_internal_error(std::string message, Where where = {},

@@ -7,6 +7,7 @@
 
 namespace heddle {
 
+/// The contents of a file. Throws a Runtime error where it cannot be read.
 std::string read_file(const std::string& path);
 
 /// Writes a temporary file in the same folder, flushes it to the disk, and renames it. A reader

@@ -15,6 +15,7 @@ namespace heddle {
 template <typename Signature>
 class FunctionRef;
 
+/// A reference to a callable, without ownership. The callable must outlive it.
 template <typename R, typename... Args>
 class FunctionRef<R(Args...)> {
  public:

@@ -6,9 +6,11 @@
 
 namespace heddle {
 
+/// IEEE 754 binary16, as its bits.
 std::uint16_t float_to_half(float value);
 float half_to_float(std::uint16_t bits);
 
+/// bfloat16, as its bits.
 std::uint16_t float_to_bfloat16(float value);
 float bfloat16_to_float(std::uint16_t bits);
 

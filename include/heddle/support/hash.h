@@ -22,7 +22,7 @@ constexpr std::uint64_t hash_combine(std::uint64_t seed, std::uint64_t value) {
   return mix64(seed ^ (mix64(value) + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2)));
 }
 
-/// FNV-1a over the bytes, then mix().
+/// FNV-1a over the bytes, then mix64().
 constexpr std::uint64_t hash_string(std::string_view text) {
   std::uint64_t h = 0xcbf29ce484222325ULL;
   for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
@@ -34,7 +34,8 @@ constexpr std::uint64_t hash_double(double value) {
   return mix64(std::bit_cast<std::uint64_t>(value));
 }
 
-/// Takes eight bytes at a time. The result does not depend on the byte order of the machine.
+/// A hash of the bytes, eight at a time. The result does not depend on the byte order of the
+/// machine.
 std::uint64_t hash_bytes(const void* data, std::size_t size, std::uint64_t seed = 0);
 
 }  // namespace heddle

@@ -23,6 +23,7 @@
 
 namespace heddle {
 
+/// A JSON value. Objects keep the order of their members.
 class Json {
  public:
   enum class Kind : std::uint8_t { Null, Bool, Int, Double, String, Array, Object };
@@ -54,10 +55,10 @@ class Json {
     return result;
   }
 
-  /// Errors name `source`, which may be a file, and the position as line:column.
+  /// Parses JSON. Errors name `source`, which may be a file, and the position as line:column.
   static Json parse(std::string_view text, std::string_view source = "json");
 
-  /// One line if indent < 0, else `indent` spaces for each level.
+  /// The value as text: one line if indent < 0, else `indent` spaces for each level.
   std::string dump(int indent = -1) const;
 
   Kind kind() const { return static_cast<Kind>(value_.index()); }
@@ -74,16 +75,16 @@ class Json {
   double as_double() const;  // integers are converted
   const std::string& as_string() const;
 
-  /// Elements of an array, members of an object.
+  /// The number of elements of an array or of members of an object.
   std::size_t size() const;
   bool empty() const { return size() == 0; }
 
-  // Arrays.
+  // The elements of an array.
   const std::vector<Json>& elements() const;
   const Json& at(std::size_t index) const;
   void push_back(Json element);  // a null value becomes an array first
 
-  // Objects. Look-up is linear, because objects are small.
+  // The members of an object. Look-up is linear, because objects are small.
   const std::vector<Member>& members() const;
   const Json& at(std::string_view key) const;
   const Json* find(std::string_view key) const;  // nullptr if there is no such key, or no object
@@ -112,7 +113,7 @@ class Json {
   [[noreturn]] static void int_too_large();
   [[noreturn]] void wrong_kind(const char* wanted) const;
 
-  // In the order of Kind.
+  // The alternatives are in the order of Kind.
   std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, std::vector<Json>,
                std::vector<Member>>
       value_;

@@ -14,7 +14,7 @@
 
 namespace heddle {
 
-/// Is this component logged at this level?
+/// Whether this component is logged at this level.
 bool log_enabled(std::string_view component, int level);
 
 /// Prints "[component] text" if the component is logged at this level.

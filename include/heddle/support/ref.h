@@ -35,6 +35,8 @@ class RefCounted {
   mutable std::atomic<std::uint32_t> count_{0};
 };
 
+/// A counted reference to an object with acquire() and release(). The count is atomic, as that of
+/// std::shared_ptr.
 template <typename T>
 class Ref {
  public:
@@ -85,6 +87,7 @@ class Ref {
   T* pointer_ = nullptr;
 };
 
+/// Makes an object and the first reference to it.
 template <typename T, typename... Args>
 Ref<T> make_ref(Args&&... args) {
   return Ref<T>(new T(std::forward<Args>(args)...));

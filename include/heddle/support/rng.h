@@ -10,6 +10,8 @@
 
 namespace heddle {
 
+/// A pseudo-random generator (xoshiro256**, Blackman and Vigna 2018). The same seed gives the same
+/// numbers on every machine.
 class Rng {
  public:
   using result_type = std::uint64_t;
@@ -31,14 +33,14 @@ class Rng {
   static constexpr std::uint64_t min() { return 0; }
   static constexpr std::uint64_t max() { return ~std::uint64_t{0}; }
 
-  /// Uniform over lo..hi, both included; needs lo <= hi.
+  /// Uniform over lo..hi, both included. Needs lo <= hi.
   std::int64_t uniform_int(std::int64_t lo, std::int64_t hi);
   /// Uniform over [lo, hi).
   double uniform_real(double lo = 0.0, double hi = 1.0) {
     const double unit = static_cast<double>((*this)() >> 11) * 0x1p-53;
     return lo + (hi - lo) * unit;
   }
-  /// Normal, mean 0 and deviation 1.
+  /// Normally distributed with mean 0 and standard deviation 1.
   double normal();
   /// True with this probability.
   bool chance(double probability) { return uniform_real() < probability; }

@@ -1,4 +1,4 @@
-// Table: text in aligned columns, for reports that people read.
+// Table: text in aligned columns, for reports.
 //
 //   Table t({"task", "time"});
 //   t.add_row({"conv1", "41.2 us"});
@@ -13,6 +13,7 @@
 
 namespace heddle {
 
+/// A table of text with aligned columns.
 class Table {
  public:
   explicit Table(std::vector<std::string> header);
@@ -32,7 +33,7 @@ class Table {
   std::vector<bool> left_;
 };
 
-/// "1.234" with this many digits after the point.
+/// A number with this many digits after the point: "1.234".
 std::string format_fixed(double value, int digits);
 /// A time in the unit that fits: "850 ns", "41.2 us", "3.10 ms", "2.50 s".
 std::string format_time(double seconds);

@@ -9,6 +9,7 @@
 
 namespace heddle {
 
+/// The properties of a GPU. Sizes are in bytes.
 struct Gpu {
   std::string name;  // "h200", "rtx4090"; for a GPU that is not in the table, the name that the
                      // driver gives
@@ -16,17 +17,17 @@ struct Gpu {
 
   int sms = 0;  // streaming multiprocessors
   int warp_size = 32;
-  int threads_per_block = 1024;  // at most
+  int threads_per_block = 1024;  // the most threads of a block
   int threads_per_sm = 2048;
   int blocks_per_sm = 32;
-  int registers_per_sm = 65536;  // of 32 bits
+  int registers_per_sm = 65536;  // registers of 32 bits
   int registers_per_thread = 255;
   int smem_per_block = 48 << 10;  // bytes a block may ask for; beyond 48 KiB dynamic, with opt-in
   int smem_per_sm = 64 << 10;     // bytes; each resident block takes smem_reserved more
   int smem_reserved = 1 << 10;    // bytes of a block that the driver keeps for itself
   int f32_lanes = 128;            // multiply-adds of f32 that an SM starts in one cycle
-  int clock_mhz = 1500;           // boost
-  int bandwidth_gbs = 500;        // of the memory, 10^9 bytes a second
+  int clock_mhz = 1500;           // boost clock in MHz
+  int bandwidth_gbs = 500;        // memory bandwidth, 10^9 bytes per second
   std::int64_t l2_bytes = 4 << 20;
 
   bool operator==(const Gpu&) const = default;
@@ -39,7 +40,7 @@ struct Gpu {
 
   bool has_cp_async() const { return sm() >= 80; }
   bool has_clusters() const { return sm() >= 90; }
-  /// wgmma and setmaxnreg: Hopper alone.
+  /// Whether the GPU has wgmma and setmaxnreg, which only Hopper has.
   bool has_wgmma() const { return arch == "sm_90a"; }
 };
 

@@ -26,8 +26,9 @@
 
 namespace heddle {
 
+/// The properties of a machine for which code is generated. Sizes are in bytes.
 struct Target {
-  std::string kind = "llvm";    // or "cuda": then `gpu` has all properties, and mcpu is empty
+  std::string kind = "llvm";    // or "cuda", where `gpu` has all properties and mcpu is empty
   std::string mcpu = "x86-64";  // as LLVM spells it
   std::string features;         // as LLVM's -mattr, on top of mcpu: "+avx512bf16,-avx512fp16"
   std::string triple;           // empty: that of the machine Heddle runs on
@@ -40,7 +41,7 @@ struct Target {
   std::int64_t l2_bytes = 256 << 10;  // per core
   std::int64_t l3_bytes = 8 << 20;    // shared by several cores; 0: none
 
-  Gpu gpu;  // of a target of kind "cuda"
+  Gpu gpu;  // the GPU of a target of kind "cuda"
 
   bool operator==(const Target&) const = default;
 
@@ -48,24 +49,24 @@ struct Target {
   /// process.
   static const Target& host();
 
-  /// The first GPU of this machine, or an H200 where there is none. CUDA is not initialised in this
-  /// process, because a fork of it must still be able to use CUDA. A child process asks and has
-  /// ended when this returns.
+  /// The first GPU of this machine, or an H200 where there is none. A child process asks the driver
+  /// and has ended when this returns. CUDA is therefore not initialised in this process, and a fork
+  /// of it can still use CUDA.
   static Target cuda();
 
   /// Reads the text form. Throws a User error that says which part is wrong and what would be
-  /// right.
+  /// correct.
   static Target parse(std::string_view text);
 
   /// Whether kernels for this target can run on this machine. For "cuda": whether there are a
-  /// driver and a device that runs code for gpu.arch.
+  /// driver and a device that can run code for gpu.arch.
   bool runs_here() const;
 
   bool is_cuda() const { return kind == "cuda"; }
   /// The name of the chip: mcpu, or gpu.name.
   const std::string& chip() const { return is_cuda() ? gpu.name : mcpu; }
 
-  /// Lanes of a full vector of elements of this many bytes.
+  /// The number of elements of `element_bytes` bytes in a full vector.
   int vector_lanes(int element_bytes) const {
     return element_bytes <= vector_bytes ? vector_bytes / element_bytes : 1;
   }
@@ -83,6 +84,7 @@ struct Target {
   bool prefers_bf16_dots() const;
 };
 
+/// The target as text that Target::parse reads.
 std::string to_string(const Target& target);
 
 /// Throws a User error where the kind is unknown.
