@@ -1,4 +1,4 @@
-// How a stage reads: at its own point, along which axis consecutively, which rows.
+// How a stage reads its operands: at its own point, consecutively along which axis, in which rows.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,12 @@
 
 namespace heddle::meta {
 
-/// Whether `a` reads weights, or what is made of them alone: it may be packed once.
+/// Whether `a` reads weights or values computed from weights alone, which may be packed once.
 inline bool is_constant(const ComputeDag& dag, const Access& a) {
   return a.tensor.op()->is_constant() || dag.info(a.producer).precomputable;
 }
 
-/// Whether every read of stage `s` is at exactly the stage's own point, so that its axes can be
-/// fused.
+/// Whether stage `s` reads every operand at its own point only, so that its axes can be fused.
 inline bool all_elementwise(const ComputeDag& dag, int s) {
   for (const Access& a : dag.info(s).reads) {
     if (a.pattern != AccessPattern::Elementwise) return false;
@@ -32,8 +31,8 @@ inline const Axis* contiguous_axis(const Access& a, const std::vector<Axis>& axe
   return nullptr;
 }
 
-/// The axis (position) that some read runs along consecutively, when that is not the last axis of
-/// the stage: a transposition. -1 when there is none.
+/// The position of an axis that is not the last axis of the stage and along which some read is
+/// contiguous (a transposition). -1 when there is none.
 inline int transposed_axis(const ComputeDag& dag, int s) {
   const auto& axes = dag.stage(s).axes();
   if (axes.size() < 2) return -1;
@@ -47,7 +46,7 @@ inline int transposed_axis(const ComputeDag& dag, int s) {
   return -1;
 }
 
-/// How many leading axes of the output stage the row stages share.
+/// The number of leading axes of the output stage that the row stages share.
 inline int row_rank(const ComputeDag& dag, const StageGroup& g) {
   int rank = static_cast<int>(dag.stage(g.output_stage).axes().size()) - 1;
   for (int s : g.tunable) {
@@ -63,7 +62,7 @@ inline int row_rank(const ComputeDag& dag, const StageGroup& g) {
   return rank;
 }
 
-/// Whether each index of read `a` is an axis: of a reduction, it reads whole rows.
+/// Whether each index of read `a` is a plain axis. A reduction then reads whole rows.
 inline bool at_plain_axes(const Access& a) {
   return std::all_of(a.affine.begin(), a.affine.end(), [](const auto& index) {
     return index && index->constant == 0 && index->terms.size() == 1 &&
@@ -71,7 +70,7 @@ inline bool at_plain_axes(const Access& a) {
   });
 }
 
-/// The reduce axis (position) along which the largest operand of `s` is contiguous, or -1.
+/// The position of the reduce axis along which the largest operand of `s` is contiguous, or -1.
 inline int contiguous_reduce_axis(const ComputeDag& dag, int s) {
   const Operation& op = dag.stage(s);
   double most = -1;
@@ -85,7 +84,7 @@ inline int contiguous_reduce_axis(const ComputeDag& dag, int s) {
     if (!spatial && !reduce) continue;
     most = size;
     found = -1;
-    // A window (x*stride + s) is contiguous along both: the longer one is worth vectors.
+    // A window (x*stride + s) is contiguous along both axes. Vectors go along the longer one.
     if (reduce && (!spatial || spatial->extent() < reduce->extent())) {
       for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
         if (op.reduce_axes()[i].same_as(*reduce)) found = static_cast<int>(i);
@@ -96,8 +95,9 @@ inline int contiguous_reduce_axis(const ComputeDag& dag, int s) {
 }
 
 /// The reduce axes (positions, outermost first) along which the largest operand of `s` is one run
-/// of elements: the contiguous one and those outside of it whose steps are whole runs. The pixels
-/// of an image of (n, c, h, w) are {h, w}. Empty where contiguous_reduce_axis finds none.
+/// of elements: the contiguous axis, and the axes around it whose steps are whole runs. For the
+/// pixels of an image (n, c, h, w) they are {h, w}. The list is empty where contiguous_reduce_axis
+/// finds none.
 inline std::vector<int> contiguous_reduce_axes(const ComputeDag& dag, int s) {
   const int innermost = contiguous_reduce_axis(dag, s);
   if (innermost < 0) return {};
@@ -107,8 +107,8 @@ inline std::vector<int> contiguous_reduce_axes(const ComputeDag& dag, int s) {
     if (contiguous_axis(a, reduce) && (!largest || bytes_of(a.tensor) > bytes_of(largest->tensor)))
       largest = &a;
   }
-  // The position of the reduce axis that dimension `d` is indexed by, alone and from 0 to its end;
-  // axes that have but one point do not count.
+  // The position of the reduce axis that alone indexes dimension `d`, from 0 to its end. Axes of
+  // extent 1 do not count.
   const auto whole_dimension = [&](int d) {
     const auto& index = largest->affine[static_cast<size_t>(d)];
     if (!index || index->constant != 0) return -1;
@@ -130,7 +130,7 @@ inline std::vector<int> contiguous_reduce_axes(const ComputeDag& dag, int s) {
   int d = largest->tensor.rank() - 1;
   if (whole_dimension(d) != innermost) return out;
   while (--d >= 0) {
-    // The outermost may run over a part of its dimension: its steps are whole runs all the same.
+    // The outermost axis may cover a part of its dimension: its steps are still whole runs.
     const auto& index = largest->affine[static_cast<size_t>(d)];
     int found = -1;
     for (size_t i = 0; index && i < reduce.size(); ++i) {

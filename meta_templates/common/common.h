@@ -1,5 +1,5 @@
-// What meta-templates of every target share. Public headers only: a user's own meta-template can do
-// the same.
+// Helpers that the meta-templates of every target share. They use public headers only, as a user's
+// own meta-template can.
 #pragma once
 
 #include "common/accesses.h"

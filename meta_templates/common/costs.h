@@ -1,4 +1,4 @@
-// What a stage costs: bytes moved, operations done.
+// Costs of a stage: bytes moved and operations done.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace heddle::meta {
 
-/// Bytes of the tensors that stage `s` reads and writes, each once.
+/// Bytes of all tensors that stage `s` reads and writes, each counted once.
 inline double stage_bytes(const ComputeDag& dag, int s) {
   double bytes = 0;
   std::vector<Tensor> tensors = dag.stage(s).inputs();
@@ -18,8 +18,8 @@ inline double stage_bytes(const ComputeDag& dag, int s) {
   return bytes;
 }
 
-/// Whether reduction `s` is bound by the reading of one operand whose elements each serve a single
-/// result, whatever is reused beside it: the matrix of a matrix-vector product.
+/// Whether reduction `s` is bound by reading one operand whose elements each serve a single result,
+/// even if it reuses other operands. The matrix of a matrix-vector product is an example.
 inline bool streams_one_operand(const ComputeDag& dag, int s) {
   const Access* largest = nullptr;
   for (const Access& a : dag.info(s).reads) {
@@ -29,7 +29,7 @@ inline bool streams_one_operand(const ComputeDag& dag, int s) {
          static_cast<double>(bytes_of(largest->tensor)) >= 0.9 * stage_bytes(dag, s);
 }
 
-/// How much work a stage is, in units of about one arithmetic operation or element moved.
+/// The work of a stage. One unit is about one arithmetic operation or one element moved.
 inline double stage_work(const ComputeDag& dag, int s) {
   const StageInfo& i = dag.info(s);
   return i.flops +
@@ -37,7 +37,7 @@ inline double stage_work(const ComputeDag& dag, int s) {
          static_cast<double>(i.points * i.reduce_points);
 }
 
-/// Whether stage `s`, or one of `inlined` that it takes in, calls transcendental functions (exp,
+/// Whether stage `s`, or one of the stages `inlined` into it, calls transcendental functions (exp,
 /// erf, ..).
 inline bool has_transcendentals(const ComputeDag& dag, int s,
                                 const std::vector<int>& inlined = {}) {

@@ -1,4 +1,4 @@
-// How many elements and bytes there are.
+// Numbers of elements and bytes.
 #pragma once
 
 #include "heddle/dsl/tensor.h"

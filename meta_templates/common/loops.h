@@ -1,4 +1,4 @@
-// Lists of loops.
+// Operations on lists of loops.
 #pragma once
 
 #include <vector>

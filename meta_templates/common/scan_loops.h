@@ -1,9 +1,9 @@
-// Scans: every point takes what the point before it has and one element more. Which loops there
-// are, on CPUs and GPUs alike.
+// Loops of scans, on CPUs and GPUs alike. In a scan every point combines the result of the previous
+// point with one more element.
 //
-// The loop along the scanned axis and the reduction in it stay in order; lowering makes them one
-// (linear_scans). A scan that begins anew after so many points has runs, which are rows like
-// others.
+// The loop along the scanned axis and the reduction inside it stay in order, and lowering joins
+// them to one loop (linear_scans). A scan that restarts after a fixed number of points is split
+// into runs, which are rows like the others.
 #pragma once
 
 #include <vector>
@@ -19,16 +19,16 @@ inline bool is_scan(const ComputeDag& dag, const StageGroup& g) {
 }
 
 struct ScanLoops {
-  std::vector<Loop> rows;     ///< outside of the scanned axis, and its runs
-  std::vector<Loop> columns;  ///< inside of it
-  Loop place;                 ///< along it, from the beginning of a run
+  std::vector<Loop> rows;     ///< loops outside of the scanned axis, and the loop over runs
+  std::vector<Loop> columns;  ///< loops inside of the scanned axis
+  Loop place;                 ///< loop along the scanned axis, from the beginning of a run
   Loop reduce;
   int64_t last_rows = 1;     ///< the extent of the last of `rows`
-  int64_t column_count = 1;  ///< of all `columns`
-  bool whole = true;         ///< every run has the same length
+  int64_t column_count = 1;  ///< product of the extents of `columns`
+  bool whole = true;         ///< whether all runs have the same length
 };
 
-/// The loops of scan `g`; its axis is split into runs.
+/// Makes the loops of scan `g`. The scanned axis is split into runs.
 inline ScanLoops scan_loops(TemplateBuilder& t, const StageGroup& g) {
   const Operation& op = t.dag().stage(g.anchor);
   const ScanInfo& scan = *t.dag().info(g.anchor).scan;

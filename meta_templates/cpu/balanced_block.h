@@ -1,4 +1,4 @@
-// How many tiles a block has, so that blocks share out evenly over threads.
+// The number of tiles in a block, chosen so that blocks are shared evenly among threads.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 
 namespace heddle::meta::cpu {
 
-/// The number of tiles a block should have so that `count` tiles in blocks of at most `most` share
-/// evenly over `tasks`: the busiest task is to be done first, where each block costs a quarter of a
-/// tile more.
+/// The number of tiles in a block for `count` tiles, at most `most` tiles in a block and `tasks`
+/// threads. It minimises the time of the busiest task, where each block costs a quarter of a tile
+/// in addition.
 inline int64_t balanced_block(int64_t count, int64_t most, int64_t tasks) {
   most = std::clamp<int64_t>(most, 1, std::max<int64_t>(1, ceil_div(count, tasks)));
   if (tasks == 1) return ceil_div(count, ceil_div(count, most));
@@ -25,7 +25,8 @@ inline int64_t balanced_block(int64_t count, int64_t most, int64_t tasks) {
   return best;
 }
 
-/// Independent blocks a task from which on nothing inside of them need be cut for the threads.
+/// With this number of independent blocks for each task, the blocks themselves are not cut for the
+/// threads.
 inline constexpr int64_t kBlocksEnoughATask = 4;
 
 }  // namespace heddle::meta::cpu

@@ -1,4 +1,4 @@
-// A contraction as a CPU recipe sees it: its axes, its operands and how they lie in memory.
+// A contraction as the CPU recipe uses it: its axes, its operands and their places in memory.
 #pragma once
 
 #include <optional>
@@ -9,52 +9,60 @@
 
 namespace heddle::meta::cpu {
 
-/// What is known of the contraction of a group. It lives no longer than the group and its DAG.
+/// The analysis of the contraction of a group. It refers to the group and its DAG, which must
+/// outlive it.
 struct Contraction {
   Contraction(const TemplateBuilder& t, const StageGroup& g);
 
   const StageGroup& group;
   const ComputeDag& dag;
   const Operation& op;
-  int64_t lanes;  ///< of a native vector of results
+  int64_t lanes;  ///< lanes of a native vector of results
   ContractionShape shape;
   std::optional<NarrowProduct> narrow;
-  /// The longest reduction that both operands have as a dimension: the channels of a convolution.
+  /// The longest reduction that is a dimension of both operands: the channels of a convolution.
   std::optional<GroupedReduction> grouped;
-  /// The image of a convolution has its channels in planes, and may be copied with them innermost.
+  /// The image of a convolution has its channels in planes, and a copy with the channels innermost
+  /// is possible.
   bool channels_in_planes = false;
-  /// How many products one instruction adds up: 1, and what else the machine has.
+  /// The numbers of products that one instruction adds up: 1, and those of the machine's dot
+  /// instructions.
   std::vector<int64_t> dot_sizes{1};
   int longest = 0;  ///< the position of the longest reduce axis
 
   bool has_dot(int64_t size) const;
-  /// 16-bit floats: their conversions cost more than the multiply-adds that they are for.
+  /// Whether operands are 16-bit floats. Their conversions cost more than the multiply-adds that
+  /// follow.
   bool halves() const { return narrow && !narrow->integers(); }
   bool has_epilogue() const { return group.output_stage != group.anchor; }
-  /// One of the products that blocks of rows go through, one after the other.
+  /// Whether this is one of the products of a chain, through which blocks of rows go one after the
+  /// other.
   bool chained() const { return group.in_chain || !group.chain.empty(); }
   /// The product of the extents of these axes of the result.
   int64_t extents(const std::vector<int>& axes) const;
 
-  /// Weights, or what is made of them alone: computed and packed once.
+  /// Whether `a` reads weights or values computed from weights alone, which are computed and packed
+  /// once.
   bool is_constant(const Access& a) const;
-  /// It has memory of its own, and is no mere change of index.
+  /// Whether the operand has memory of its own and is not just a change of indices.
   bool is_stored(const Access& a) const;
   int64_t bytes_a_batch(const Access& a) const;
-  /// How far apart the rows of an operand lie that is read along the innermost reduction.
+  /// The distance in bytes between the rows of an operand that is read along the innermost
+  /// reduction.
   int64_t bytes_a_row(const Access& a) const;
-  /// The dimension along which the elements of `a` lie side by side, or -1.
+  /// The dimension along which the elements of `a` are contiguous, or -1.
   int contiguous_dim(const Access& a) const;
   /// The reduce axis along which the broadcast operand is contiguous, or null.
   const Axis* row_reduction() const;
-  /// The position of the reduce axis that goes innermost: along which the broadcast operand is
-  /// contiguous. `channels_last`: it is copied so that this is the axis of channels.
+  /// The position of the reduce axis that becomes the innermost one: the axis along which the
+  /// broadcast operand is contiguous. With `channels_last` the operand is copied so that this is
+  /// the axis of channels.
   int innermost_reduce(bool channels_last) const;
 
  private:
-  /// How far apart in memory neighbours along dimension `dim` of `a` are, in elements. A mere
-  /// change of index (a transposition) has no memory of its own: what it reads counts. -1: it
-  /// varies.
+  /// The distance in memory between neighbours along dimension `dim` of `a`, in elements. For a
+  /// change of indices alone (a transposition), which has no memory of its own, the stage that it
+  /// reads counts. -1 where the distance varies.
   int64_t stride(const Access& a, int dim) const;
 };
 

@@ -1,5 +1,5 @@
-// What is left open in the schedule of a contraction: knobs, the values they offer, and which
-// values do not go together.
+// The knobs of the schedule of a contraction, the values that they offer, and the combinations that
+// are not allowed.
 #pragma once
 
 #include "cpu/contraction_rule.h"
@@ -7,11 +7,11 @@
 
 namespace heddle::meta::cpu {
 
-/// Knobs of the copies that operands are read from. One that is not asked is the constant 0.
+/// Knobs of the copies of operands. A knob that is not asked for is the constant 0.
 struct CopyKnobs {
   Param channels_last;    ///< the image is copied with its channels innermost
   Param pack_vectors;     ///< PackVectors
-  Param prefetch_panels;  ///< columns that are fetched ahead of those that are copied
+  Param prefetch_panels;  ///< number of columns fetched ahead of the copied ones
   Param pack_broadcasts;  ///< PackBroadcasts
   Param widen_vectors, widen_broadcasts;  ///< the copy has the wider type
 };
@@ -35,7 +35,7 @@ struct ContractionKnobs {
   }
 };
 
-/// Asks for all of them, with the defaults of `choice`.
+/// Asks for all knobs, with the defaults of `choice`.
 ContractionKnobs ask_contraction_knobs(TemplateBuilder& t, const Contraction& c,
                                        const ContractionProblem& p, const Choice& choice);
 

@@ -1,5 +1,5 @@
-// How a contraction's operands are copied: in what order they then lie in memory, and the loops
-// that copy them. Each returns its loops, outermost first; the outer ones may be shared out.
+// How the operands of a contraction are copied: the order of the copy in memory, and its loops.
+// Each function returns its loops, outermost first. The outer ones may be shared among threads.
 #pragma once
 
 #include <numeric>
@@ -8,7 +8,7 @@
 
 namespace heddle::meta::cpu {
 
-/// Dimensions 0..n-1 but `without`, and then `last`, where that is one (-1: it is none).
+/// Dimensions 0..n-1 except `without`, followed by `last` unless that is -1.
 inline std::vector<int> dims_but(int n, int without, int last) {
   std::vector<int> dims;
   for (int d = 0; d < n; ++d) {
@@ -18,8 +18,9 @@ inline std::vector<int> dims_but(int n, int without, int last) {
   return dims;
 }
 
-/// Cuts loops over dimensions `run`, along which the source is contiguous, and `along`, so that
-/// squares are transposed in registers (`lanes`: a vector).
+/// Cuts the loops over dimension `run`, along which the source is contiguous, and dimension
+/// `along`, so that squares are transposed in registers. `lanes` is the number of lanes of a
+/// vector.
 inline void transpose_squares(StageRef p, std::vector<Loop>& order, Loop run, Loop along,
                               int64_t lanes) {
   auto [ro, ri] = p.split(run, lanes);
@@ -35,10 +36,10 @@ inline void transpose_squares(StageRef p, std::vector<Loop>& order, Loop run, Lo
   p.expect(Instruction::TransposedSquare);
 }
 
-/// In tiles of `tile` along `dim`: [dim/tile][the others..., inner][dim%tile]; `inner`: the one of
-/// the others that goes last, -1 where they stay in their order. `run`: the dimension along which
-/// the source is contiguous, where this is a transposition of 32-bit elements by tiles of whole
-/// vectors; else -1.
+/// Copies in tiles of `tile` along `dim`: [dim/tile][the others..., inner][dim%tile]. `inner` is
+/// the one of the others that goes last, or -1 where they keep their order. `run` is the dimension
+/// along which the source is contiguous, where this is a transposition of 32-bit elements by tiles
+/// of whole vectors; else -1.
 inline std::vector<Loop> tile_copy(StageRef p, int dim, Param tile, int inner, int run,
                                    int64_t lanes) {
   const std::vector<int> others = dims_but(p.num_axes(), dim, inner);
@@ -59,7 +60,8 @@ inline std::vector<Loop> tile_copy(StageRef p, int dim, Param tile, int inner, i
   return order;
 }
 
-/// With dimension `dim` innermost, the others in their order. `squares`: the elements have 32 bits.
+/// Copies with dimension `dim` innermost and the others in their order. `squares` says that the
+/// elements have 32 bits.
 inline std::vector<Loop> innermost_copy(StageRef p, int dim, bool squares, int64_t lanes) {
   const int run = p.num_axes() - 1;
   std::vector<StageRef::StorageDim> dims;
@@ -81,9 +83,9 @@ inline std::vector<Loop> innermost_copy(StageRef p, int dim, bool squares, int64
   return order;
 }
 
-/// With groups of `size` along dimension `k` in one place: in tiles of `tile` along `dim`,
-/// [dim/tile][the others, k/size...][dim%tile][k%size], or, where dim is -1, with the dimension
-/// `last` next to the groups: [the others, k/size...][last][k%size]. `k_inner`: k/size goes last of
+/// Copies with groups of `size` neighbours along dimension `k` contiguous, in tiles of `tile` along
+/// `dim`: [dim/tile][the others, k/size...][dim%tile][k%size]. Where dim is -1, dimension `last` is
+/// next to the groups: [the others, k/size...][last][k%size]. With `k_inner`, k/size is the last of
 /// the others.
 inline std::vector<Loop> group_copy(StageRef p, int k, int64_t size, int dim, Param tile, int last,
                                     bool k_inner, int64_t lanes) {

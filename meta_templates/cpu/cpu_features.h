@@ -1,4 +1,4 @@
-// What every heuristic for a CPU knows of the machine.
+// Features of the machine that every heuristic for CPUs uses.
 #pragma once
 
 #include "heddle/schedule/choice.h"

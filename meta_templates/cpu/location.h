@@ -1,4 +1,4 @@
-// Where a stage that is attached to another group is computed.
+// The place where a stage that is attached to another group is computed.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace heddle::meta::cpu {
 
-/// The knob "location" of attached group `g`: 0 is at the root, n at the n-th place that the host
-/// offers. The default is the deepest that its readers allow.
+/// Asks for the knob "location" of attached group `g`: 0 is the root, n is the n-th place that the
+/// host offers. The default is the deepest place that its readers allow.
 inline Param ask_location(TemplateBuilder& t, const StageGroup& g, const std::string& reason) {
   std::vector<int64_t> where{0};
   for (size_t p = 0; p < g.places.size(); ++p) where.push_back(static_cast<int64_t>(p) + 1);

@@ -1,6 +1,6 @@
-// Products of narrow types that are added up in a wider one: bf16 and f16 in f32, 8- and 16-bit
-// integers in i32. What there is to gain: operands that are widened once, while they are packed,
-// and instructions that multiply and add groups of integers.
+// Products of narrow types that are added up in a wider type: bf16 and f16 in f32, 8- and 16-bit
+// integers in i32. Two things make them faster: operands that are widened once, while they are
+// packed, and instructions that multiply and add groups of integers.
 #pragma once
 
 #include <optional>
@@ -46,15 +46,16 @@ inline std::vector<int64_t> dot_sizes(const NarrowProduct& p, const Target& targ
   return sizes;
 }
 
-/// Which reduction is taken in groups, and where the operands have it.
+/// The reduction that is taken in groups, and the dimensions of the operands that it indexes.
 struct GroupedReduction {
   int axis = -1;                      ///< position among the reduce axes
   int row_dim = -1, vector_dim = -1;  ///< the dimension of each operand that it indexes alone
-  int lane_dim = -1;  ///< of the vector operand: the one that the vector axis runs along
+  int lane_dim = -1;  ///< dimension of the vector operand that the vector axis indexes
   int64_t extent = 0;
 };
 
-/// nullopt where no reduce axis is a dimension of both operands, or lanes would not be adjacent.
+/// nullopt where no reduce axis is a dimension of both operands, or where lanes would not be
+/// adjacent.
 inline std::optional<GroupedReduction> grouped_reduction(const Operation& op,
                                                          const ContractionShape& sh) {
   if (!sh.vector || !sh.row || sh.vector->guarded || sh.row->guarded) return std::nullopt;

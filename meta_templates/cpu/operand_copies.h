@@ -12,15 +12,16 @@ namespace heddle::meta::cpu {
 
 class OperandCopies {
  public:
-  /// `parallel`: copies are shared out over the threads.
+  /// With `parallel`, copies are shared among the threads.
   OperandCopies(TemplateBuilder& t, const Contraction& c, const ContractionKnobs& k, bool parallel)
       : t_(t), c_(c), sh_(c.shape), k_(k), parallel_(parallel) {}
 
-  /// The copies that `reader` reads, as the knobs say; panels at loop `panel` of `host`.
+  /// Writes the copies that `reader` reads, as the knobs say. Panels are copied at loop `panel` of
+  /// `host`.
   void write(StageRef reader, StageRef host, Loop panel, bool channels_last);
 
-  /// The same with groups of `size` products along the reduction in one place. `k_inner`: the
-  /// groups go innermost but for the tile.
+  /// The same with groups of `size` products along the reduction contiguous. With `k_inner` the
+  /// groups are innermost except for the tile.
   void write_groups(StageRef reader, int64_t size, bool k_inner);
 
  private:

@@ -1,5 +1,5 @@
-// Rows that come from memory: which a stage reads, whether they are near, how they are fetched
-// ahead.
+// Rows that come from memory: the rows that a stage reads, whether they are in a cache, and how
+// they are prefetched.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace heddle::meta::cpu {
 
-/// The inputs that stage `s` (with what it takes in) reads element by element, in rows larger than
-/// a cache line.
+/// The inputs that stage `s`, with the stages inlined into it, reads element by element in rows
+/// larger than a cache line.
 inline std::vector<Access> rows_read(const ComputeDag& dag, int s,
                                      const std::vector<int>& inlined = {}) {
   std::vector<Access> out;
@@ -35,8 +35,8 @@ inline std::vector<Access> rows_read(const ComputeDag& dag, int s,
   return out;
 }
 
-/// Whether reduction `s` reads rows of an input (see rows_read) that a reduction before it, which
-/// it needs the result of, has read: a variance, after the mean.
+/// Whether reduction `s` reads rows of an input (see rows_read) that an earlier reduction has read
+/// whose result it needs. A variance after the mean is an example.
 inline bool reads_again(const ComputeDag& dag, int s) {
   const std::vector<int> before = all_producers(dag, s);
   for (const Access& a : rows_read(dag, s)) {
@@ -50,8 +50,8 @@ inline bool reads_again(const ComputeDag& dag, int s) {
   return false;
 }
 
-/// Whether a row of `bytes` is so short that the next one fits the first cache beside it, whatever
-/// else is there.
+/// Whether a row of `bytes` is so short that L1 holds the next row as well, in addition to other
+/// data.
 inline bool is_short_row(const Target& target, int64_t bytes) {
   return bytes * 8 <= target.l1d_bytes;
 }
@@ -62,10 +62,11 @@ inline bool larger_than_caches(const Target& target, int64_t bytes) {
 
 inline constexpr int64_t kPageBytes = 4096, kLineBytes = 64;
 
-/// Whether the `rows` that stage `output_stage` writes, each reduced before (a norm), go past the
-/// caches and no transcendental function is computed of their elements. To read a row, to reduce it
-/// and to write it then take about the same time: the next row is reduced while one is written.
-/// Rows of less than a page gain nothing, as the fetch ahead along a row (kLinesAhead) leaves it.
+/// Whether the `rows` that stage `output_stage` writes, each of which is reduced before (a norm),
+/// exceed the caches and need no transcendental function for each element. Reading a row, reducing
+/// it and writing it then take about the same time, so the next row is reduced while one is
+/// written. Rows of less than a page gain nothing, because the prefetch along a row (kLinesAhead)
+/// runs past their end.
 inline bool streams_rows(const TemplateBuilder& t, int output_stage, int64_t rows) {
   const ComputeDag& dag = t.dag();
   const Operation& op = dag.stage(output_stage);
@@ -81,24 +82,24 @@ inline bool streams_rows(const TemplateBuilder& t, int output_stage, int64_t row
          });
 }
 
-/// How many lines ahead a row is fetched that is read beside another's being written.
+/// The prefetch distance in cache lines along a row that is read while another one is written.
 inline constexpr int64_t kLinesAhead = 32;
 
-/// Lets stage `s` touch what it will read of stage `from` `ahead` further along dimension `dim`: a
-/// knob with 0 and some of `distances`.
+/// Lets stage `s` prefetch the elements of stage `from` that it will read `ahead` steps later along
+/// dimension `dim`. `ahead` is a knob with 0 and some of `distances`.
 inline void prefetch_ahead(TemplateBuilder& t, StageRef s, StageRef from, int dim, Param ahead,
                            std::initializer_list<int64_t> distances) {
   for (int64_t distance : distances)
     t.when(ahead, distance, [&] { s.prefetch(from, dim, distance); });
 }
 
-/// The knob how many rows ahead memory is read: what prefetch_rows takes.
+/// The knob for the number of rows by which memory is prefetched; prefetch_rows takes it.
 inline Param ask_rows_ahead(TemplateBuilder& t, const Choice& choice) {
   return t.knob("prefetch_rows", {0, 1, 2, 4, 8}, choice);
 }
 
-/// Lets stage `s` touch the rows of `reads` that come `ahead` rows later (see ask_rows_ahead):
-/// memory works while the stage computes, or writes.
+/// Lets stage `s` prefetch the rows of `reads` that come `ahead` rows later (see ask_rows_ahead),
+/// so that memory is read while the stage computes or writes.
 inline void prefetch_rows(TemplateBuilder& t, StageRef s, const std::vector<Access>& reads,
                           Param ahead) {
   for (const Access& a : reads) prefetch_ahead(t, s, t.stage(a.producer), 0, ahead, {1, 2, 4, 8});

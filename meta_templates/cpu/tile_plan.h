@@ -1,4 +1,4 @@
-// Which products the tile registers of a CPU (AMX) take, and how they are laid out in tiles.
+// The products that the tile registers of a CPU (AMX) compute, and their layout in tiles.
 #pragma once
 
 #include <optional>
@@ -18,15 +18,15 @@ inline constexpr int64_t kTileRegisters = 8;
 struct TilePlan {
   ContractionShape shape;
   GroupedReduction k;
-  int64_t group_size = 1;        ///< elements of a group
-  int64_t rows = kTileRows;      ///< of a tile
-  int64_t groups = kTileGroups;  ///< of k in a tile
-  bool padded = false;           ///< tiles do not divide the axes
-  bool matrix = false;           ///< a plain product, which can be padded
-  bool copies_rows = false;      ///< the row operand cannot be read where it lies
+  int64_t group_size = 1;        ///< number of elements of a group
+  int64_t rows = kTileRows;      ///< rows of a tile
+  int64_t groups = kTileGroups;  ///< groups of k in a tile
+  bool padded = false;           ///< whether tiles do not divide the axes
+  bool matrix = false;           ///< whether it is a plain product, which can be padded
+  bool copies_rows = false;      ///< whether the row operand cannot be read in place
 };
 
-/// nullopt where the target has no tiles for the product, where they do not pay, or do not fit.
+/// nullopt where the target has no tiles for the product, or where tiles do not fit or do not gain.
 std::optional<TilePlan> tile_plan(const ComputeDag& dag, const StageGroup& g, const Target& target);
 
 }  // namespace heddle::meta::cpu

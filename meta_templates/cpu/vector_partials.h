@@ -15,14 +15,14 @@
 
 namespace heddle::meta::cpu {
 
-/// What vectors of partial results are made of.
+/// The parameters of partial results in vectors.
 struct PartialVectors {
-  std::vector<int> run;  ///< the reduce axes that vectors go along, outermost first
-  int64_t lanes = 1;     ///< of a native vector
+  std::vector<int> run;  ///< the reduce axes along which vectors go, outermost first
+  int64_t lanes = 1;     ///< lanes of a native vector
   int64_t width = 1;     ///< elements at a time: whole native vectors, which divide `chunk`
-  Param chunk;           ///< elements a step: independent accumulators
-  /// The spatial axis along which several rows are read at a time, or -1. Then, where the rows are
-  /// all summed, `streams` of them are, along the reduce axis outside of `run`.
+  Param chunk;           ///< elements for each step: independent accumulators
+  /// The spatial axis along which several rows are read at a time, or -1. Where all rows are
+  /// summed, `streams` rows are read at a time along the reduce axis outside of `run`.
   int row_axis = -1;
   Param streams = 1;
 };
@@ -36,8 +36,8 @@ inline std::pair<StageRef, Loop> chunks_of_partials(StageRef s, const PartialVec
   auto [vector, element] = rf.split(rf.axis(0), v.width);
   std::vector<Loop> order = rf.all_axes();
   order.erase(order.begin());
-  // The rows that are read at a time go inside the reduction. (Never the part of a cut reduction:
-  // how long a part is may depend on which it is.)
+  // The loop over rows that are read at a time goes inside the reduction. It is never the part of a
+  // cut reduction, because the length of a part may depend on which part it is.
   Loop row;
   if (v.row_axis >= 0) {
     row = order[static_cast<size_t>(v.row_axis)];
@@ -57,7 +57,7 @@ inline std::pair<StageRef, Loop> chunks_of_partials(StageRef s, const PartialVec
   return {rf, vector};
 }
 
-/// The sum of those vectors in one of `lanes` (`one` above).
+/// Sums those vectors to one of `lanes` lanes (`one` above).
 inline StageRef lanes_of_partials(StageRef s, int64_t lanes) {
   StageRef one = s.rfactor(s.reduce_axis(0), Param(lanes), true);
   const Loop lane = one.axis(0), vectors = one.reduce_axis(0);
@@ -69,19 +69,20 @@ inline StageRef lanes_of_partials(StageRef s, int64_t lanes) {
   return one;
 }
 
-/// Both, computed at loop `at` of `host`. Returns the stage of the vectors and its loop over them.
+/// Makes both stages at loop `at` of `host`. Returns the stage of the vectors and its loop over
+/// them.
 inline std::pair<StageRef, Loop> vector_partials(StageRef s, const PartialVectors& v, StageRef host,
                                                  Loop at) {
   const auto [rf, vectors] = chunks_of_partials(s, v);
   StageRef chunks = rf, one = lanes_of_partials(s, v.lanes);
-  // Lanes lie side by side in memory too.
+  // Lanes are contiguous in memory too.
   for (StageRef x : {chunks, one}) {
     std::vector<StageRef::StorageDim> dims;
     for (int d = 1; d < x.num_axes(); ++d) dims.push_back({d});
     dims.push_back({0});
     x.layout(dims);
   }
-  // Their rows as well: then every accumulator has a place of its own, a register.
+  // So are their rows. Every accumulator then has a place of its own, which becomes a register.
   if (v.row_axis >= 0) {
     one.unroll(one.axis(1 + v.row_axis));
     if (host.id() != s.id()) s.unroll(s.axis(v.row_axis));

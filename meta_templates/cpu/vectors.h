@@ -1,4 +1,4 @@
-// Vectors and threads of a CPU: how wide, and when they pay.
+// Vectors and threads of a CPU: their width, and when they gain.
 #pragma once
 
 #include <vector>
@@ -8,28 +8,28 @@
 
 namespace heddle::meta::cpu {
 
-/// The lanes of one native vector of the stage's (first) result.
+/// The number of lanes of one native vector of the stage's (first) result.
 inline int64_t native_lanes(const TemplateBuilder& t, int stage) {
   return t.target().vector_lanes(t.dag().stage(stage).output(0).dtype().bytes());
 }
 
-/// Below this a parallel region costs more than it saves: waking a worker takes 30 to 100 us, a
-/// spinning one 0.5 us (docs/decisions/measured-choices.md), so a few hundred thousand operations.
+/// Below this number of operations a parallel region costs more than it saves. Waking a worker
+/// takes 30 to 100 us, a spinning worker 0.5 us (docs/decisions/measured-choices.md).
 inline constexpr double kMinParallelWork = 2e5;
 
 inline bool worth_parallel(const TemplateBuilder& t, double work) {
   return t.target().cores > 1 && work >= kMinParallelWork;
 }
 
-/// Where transcendental functions are called, vectors of two native ones are the default. Such
-/// functions are long chains of instructions, and two of them share the loads of their constants,
+/// Where transcendental functions are called, vectors of twice the native width are the default.
+/// Such functions are long chains of instructions. Two of them share the loads of their constants,
 /// which do not all fit the registers (softmax 197x768: 131 us with one, 102 us with two).
 inline void choose_vector_width(int64_t lanes, Choice& choice) {
   choice.set("width", 2 * lanes, "transcendental functions of two vectors at a time");
 }
 
-/// How many elements a vector loop takes at once: a native vector, or a knob where it calls
-/// transcendental functions.
+/// The number of elements that a vector loop takes at once: a native vector, or a knob where it
+/// calls transcendental functions.
 inline Param ask_vector_width(TemplateBuilder& t, int64_t lanes, bool transcendental,
                               const Choice& choice) {
   return transcendental ? t.knob("width", {lanes, 2 * lanes}, choice) : Param(lanes);

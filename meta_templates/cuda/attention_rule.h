@@ -1,5 +1,4 @@
-// How attention is cut into tiles of rows and keys: one rule, apart from the recipe
-// (attention_recipe.h).
+// The rule that cuts attention into tiles of rows and keys. The recipe is in attention_recipe.h.
 #pragma once
 
 #include "cuda/common.h"
@@ -9,12 +8,12 @@ namespace heddle::meta {
 /// Rows of one mma.sync, and the unit of all other extents.
 inline constexpr int64_t kAttentionUnit = 16;
 
-/// What the rule knows of an attention and of the GPU.
+/// The facts about an attention and the GPU that the rule uses.
 struct AttentionProblem {
   int64_t rows = 1, keys = 1, batches = 1;
-  int64_t depth = 1, cols = 1;  ///< sizes of a head: of queries and keys, of values
-  bool causal = false;          ///< rows need some of the first keys only
-  bool masked = false;          ///< scores read memory
+  int64_t depth = 1, cols = 1;  ///< elements of a head: of queries and keys; of values
+  bool causal = false;          ///< whether rows need only some of the first keys
+  bool masked = false;          ///< whether scores read a mask from memory
   Gpu gpu;
   NamedFeatures features() const;
   int64_t padded_depth() const;
@@ -30,7 +29,8 @@ struct AttentionTile {
   int64_t rows() const { return kAttentionUnit * row_tiles * row_warps; }
 };
 
-/// 32-bit registers that a lane needs, about; bytes of shared memory of a block.
+/// The approximate number of 32-bit registers that a lane needs, and the bytes of shared memory of
+/// a block.
 int64_t attention_registers(const AttentionProblem& p, const AttentionTile& t);
 int64_t attention_bytes(const AttentionProblem& p, const AttentionTile& t);
 

@@ -1,4 +1,4 @@
-// The loops of a contraction without tensor cores.
+// The loops of a contraction without matrix units.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace heddle::meta {
 
-/// A contraction as the recipe takes it.
+/// The contraction as the recipe uses it.
 struct SimtShape {
   SimtShape(const ComputeDag& dag, const StageGroup& g);
 
   const Operation* op;
   ContractionShape axes;
-  /// Where several axes are taken as one; `axes` has its sizes then.
+  /// The view in which several axes are taken as one; `axes` then has its sizes.
   std::optional<ContractionView> view;
   int step_axis = 0;  ///< the reduce axis that is cut into steps, where there is no view
 
@@ -23,13 +23,14 @@ struct SimtShape {
   SimtProblem problem(const Gpu& gpu) const;
 };
 
-/// The knobs of the recipe; `k_part` where the reduction may be cut into parts.
+/// The knobs of the recipe. `k_part` exists where the reduction may be cut into parts.
 struct SimtKnobs {
   Param group_rows, row_groups, row_threads, col_threads, col_groups, tile_k, stages, reduction,
       k_part;
 };
 
-/// One way to reduce: the whole depth in each block, or parts of it that a second kernel adds up.
+/// Writes one form of the reduction: the whole depth in each block, or parts that a second kernel
+/// adds up.
 void simt_whole(TemplateBuilder& t, const StageGroup& g, const SimtShape& shape,
                 const SimtKnobs& knobs);
 void simt_parts(TemplateBuilder& t, const StageGroup& g, const SimtShape& shape,

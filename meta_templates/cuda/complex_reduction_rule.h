@@ -1,6 +1,5 @@
-// Which tile of a contraction a block of threads takes without tensor cores, how deep the steps of
-// its reduction are, and in how many parts that is cut: one rule, apart from the recipe
-// (complex_reduction_recipe.cpp).
+// The rule for contractions without matrix units. It chooses the tile of a block, the steps of its
+// reduction, and the number of parts. The recipe is in complex_reduction_recipe.cpp.
 #pragma once
 
 #include <vector>
@@ -9,24 +8,24 @@
 
 namespace heddle::meta {
 
-/// Columns side by side in a thread: 16 bytes of f32.
+/// Number of adjacent columns of a thread: 16 bytes of f32.
 inline constexpr int64_t kColumnLanes = 4;
 
-/// What the rule knows of a contraction and of the GPU.
+/// The facts about a contraction and the GPU that the rule uses.
 struct SimtProblem {
   int64_t rows = 1, cols = 1;
-  int64_t depth = 1;          ///< points of all reduce axes
-  int64_t others = 1;         ///< such products: batch and the like
+  int64_t depth = 1;          ///< product of the extents of all reduce axes
+  int64_t others = 1;         ///< number of such products (the batch)
   int64_t step_depth = 1;     ///< extent of the reduce axis that is cut into steps
-  int64_t operand_bytes = 4;  ///< of an element of the columns' operand
+  int64_t operand_bytes = 4;  ///< bytes of an element of the operand of the columns
   bool commutative = true;    ///< the reduction may be cut into parts
   Gpu gpu;
 
   NamedFeatures features() const;
 };
 
-/// What a block of threads computes, by thread: rows x columns. A thread's rows lie in groups of
-/// `group_rows`, its columns in groups of kColumnLanes, that are threads * group apart.
+/// The tile of a block of threads, rows x columns for each thread. A thread's rows are in groups of
+/// `group_rows` and its columns in groups of kColumnLanes. The groups are threads * group apart.
 struct SimtTile {
   int64_t group_rows = 4, row_groups = 2, row_threads = 16;
   int64_t col_threads = 16, col_groups = 2;
@@ -36,22 +35,22 @@ struct SimtTile {
   int64_t accumulators() const { return group_rows * row_groups * kColumnLanes * col_groups; }
 };
 
-/// Cycles that an SM spends on one step of the reduction of one tile.
+/// Cycles of an SM for one step of the reduction of one tile.
 double simt_step_cycles(const SimtTile& t, const Gpu& gpu);
-/// Cycles of the whole with tile `t` and the depth in `parts`: as long as the SM with the most
-/// blocks takes.
+/// Cycles of the whole product with tile `t` and the depth in `parts`. It is the time of the SM
+/// with the most blocks.
 double simt_cycles(const SimtProblem& p, const SimtTile& t, int64_t parts);
 
 /// Whether `stages` tiles of `rows` + `cols` and `k` steps fit the shared memory of a block.
 bool simt_tiles_fit(const SimtProblem& p, int64_t rows, int64_t cols, int64_t k, int64_t stages);
 
-/// The steps of the reduction that may be in shared memory at a time.
+/// The numbers of steps of the reduction that may be in shared memory at a time.
 std::vector<int64_t> simt_steps(const SimtProblem& p);
-/// Whether the reduction may be cut into parts, and how long those may be, longest first.
+/// Whether the reduction may be cut into parts, and the possible lengths of parts, longest first.
 bool may_split_depth(const SimtProblem& p);
 std::vector<int64_t> part_lengths(const SimtProblem& p);
 
-/// Defaults of group_rows, row_groups, row_threads, col_threads, col_groups, tile_k, stages,
+/// The defaults of group_rows, row_groups, row_threads, col_threads, col_groups, tile_k, stages,
 /// reduction, and k_part (where the depth may be cut).
 Choice simt_rule(const SimtProblem& p);
 

@@ -1,18 +1,20 @@
-// The strategies of direct compute on a GPU, a file each.
+// The strategies for direct compute on a GPU, each in a file of its own.
 #pragma once
 
 #include "cuda/common.h"
 
 namespace heddle::meta {
 
-/// Stage `s`, at the root, element by element: its axes fused, in vectors, over blocks and threads.
+/// Schedules stage `s` at the root, element by element: its axes are fused, vectorised, and bound
+/// to blocks and threads.
 void flat_over_threads(TemplateBuilder& t, int s, const std::string& prefix);
 
-/// A transposing output stage by tiles through shared memory. False: it is none, and nothing was
-/// written.
+/// Schedules a transposing output stage by tiles in shared memory. Returns false, and writes
+/// nothing, for another stage.
 bool transpose_by_tiles(TemplateBuilder& t, const StageGroup& g);
 
-/// An output stage whose rows have reductions of their own (a softmax): a warp or a block a row.
+/// Schedules an output stage whose rows have reductions of their own (a softmax): each row is
+/// computed by a warp or a block.
 void rows_with_reductions(TemplateBuilder& t, const StageGroup& g);
 
 }  // namespace heddle::meta

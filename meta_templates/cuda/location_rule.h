@@ -1,5 +1,5 @@
-// Where a location-tunable stage is computed on a GPU: a rule apart from the recipe
-// (location_tunable.cpp).
+// The rule for where a location-tunable stage is computed on a GPU. The recipe is in
+// location_tunable.cpp.
 #pragma once
 
 #include <vector>
@@ -8,25 +8,26 @@
 
 namespace heddle::meta {
 
-/// What the rule knows of such a stage.
+/// The facts about such a stage that the rule uses.
 struct LocationProblem {
-  /// Loops of the host where it may be computed, outermost first.
+  /// A loop of the host where the stage may be computed. Loops are listed outermost first.
   struct Place {
     int64_t location = 1;      ///< the knob's value
-    bool in_registers = true;  ///< what is computed there stays in registers by default
+    bool in_registers = true;  ///< whether values that are computed there stay in registers by default
   };
   std::vector<Place> places;
   bool may_inline = true;
-  /// Reads of an element by contractions, and by everything else.
+  /// The number of reads of an element by contractions, and by all other readers.
   double contraction_reads = 0, other_reads = 0;
   /// Its readers are convolutions that fetch their tiles by computed addresses, and it only moves
-  /// elements, or pads.
+  /// or pads elements.
   bool fetched_by_tiles = false;
 
   NamedFeatures features() const;
 };
 
-/// The default of location: -1 substituted into the readers, 0 at the root, n at the n-th place.
+/// The default of location: -1 inlines the stage into its readers, 0 is the root, n is the n-th
+/// place.
 Choice location_rule(const LocationProblem& p);
 
 }  // namespace heddle::meta

@@ -1,12 +1,12 @@
-// What schedules of a viewed product (product_view.h) share: the step that makes it, the loops of a
-// stage with the axes of the declaration, copies of its operands.
+// Helpers for schedules of a viewed product (product_view.h): the step that makes it, the loops of
+// a stage with the axes of the declaration, and copies of its operands.
 #pragma once
 
 #include "cuda/product_view.h"
 
 namespace heddle::meta {
 
-/// as_product's argument for `view` of the sum that `the anchor` computes; nothing is rounded up.
+/// The argument of as_product for `view` of the sum of stage `anchor`. Extents are not rounded up.
 inline StageRef::ProductView product_step(const StageRef& anchor, const ContractionView& view) {
   const auto digits = [&](const std::vector<ViewDigit>& from, bool reduce) {
     std::vector<StageRef::Digit> out;
@@ -30,8 +30,8 @@ struct ProductLoops {
   Loop rows, cols;
 };
 
-/// The axes of the view's rows as one loop of `s`, a stage with the axes of the declaration, and
-/// those of its columns, in this order behind those of its batch.
+/// Fuses the axes of the view's rows to one loop of `s`, a stage with the axes of the declaration,
+/// and those of its columns to another. They follow the axes of the batch, in this order.
 inline ProductLoops taken_together(StageRef s, const ContractionView& view) {
   std::vector<Loop> parts = s.all_axes(), groups = parts;
   for (const ViewDigit& d : view.batch) {
@@ -57,7 +57,7 @@ inline ProductLoops taken_together(StageRef s, const ContractionView& view) {
   return out;
 }
 
-/// The stage that operand `load` of `the anchor` reads.
+/// The stage that operand `load` of stage `anchor` reads.
 inline int producer_of(const ComputeDag& dag, int anchor, const Load* load) {
   for (const Access& a : dag.info(anchor).reads) {
     if (a.buffer == load->buffer) return a.producer;
@@ -65,8 +65,8 @@ inline int producer_of(const ComputeDag& dag, int anchor, const Load* load) {
   throw_internal_error("an operand of the product is no read of it");
 }
 
-/// Copies operand `o` of `the anchor` (0: of the rows) with the dimension of the depth innermost,
-/// at the root: a kernel of its own, or, of a constant, made once.
+/// Copies operand `o` of stage `anchor` (0: of the rows) at the root, with the dimension of the
+/// depth innermost. The copy is a kernel of its own, or is made once for a constant.
 inline void copy_innermost(TemplateBuilder& t, int anchor, const DepthInnermost& innermost,
                            size_t o) {
   const ViewOperand& operand = o == 0 ? innermost.view.row_operand : innermost.view.col_operand;
@@ -87,7 +87,7 @@ inline void copy_innermost(TemplateBuilder& t, int anchor, const DepthInnermost&
   order.insert(order.end(), lines.begin(), lines.end());
   order.push_back(lane);
   copy.reorder(order);
-  // Neighbouring threads read neighbouring elements, each of them one of every line.
+  // Neighbouring threads read neighbouring elements, one of each line.
   auto [block, thread] = copy.split(lines.empty() ? steps : copy.fuse(lines), 128);
   if (!lines.empty()) copy.bind(steps, LoopKind::BlockY);
   copy.bind(block, LoopKind::BlockX);

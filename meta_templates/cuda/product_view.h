@@ -17,14 +17,14 @@ struct ViewDigit {
   int64_t divisor = 1, extent = 1;
 };
 
-/// How an operand of the product lies in memory.
+/// The layout in memory of an operand of the product.
 struct ViewOperand {
   const Load* load = nullptr;
-  bool along_depth = true;  ///< side by side along the depth; else along its rows or columns
-  int64_t vector = 1;       ///< so many are side by side wherever a run of so many begins
+  bool along_depth = true;  ///< contiguous along the depth; else along its rows or columns
+  int64_t vector = 1;       ///< number of contiguous elements at each multiple of this number
 };
 
-/// The digits of all axes, by what they are of the product, outermost first.
+/// The digits of all axes by their role in the product, outermost first.
 struct ContractionView {
   std::vector<ViewDigit> batch, rows, cols, depth;
   ViewOperand row_operand, col_operand;

@@ -1,4 +1,4 @@
-// Which inputs of a group of rows are read by several passes over a row.
+// The inputs of a group of rows that several passes over a row read.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace heddle::meta {
 
-/// The stages of a group whose loops it holds, and those that were inlined into them.
+/// The stages of a group that have loops of their own in it, and those that are inlined into them.
 std::vector<int> row_members(const StageGroup& g);
 
-/// The stages outside of the group that several reads of its members go to, all of them at the
-/// reader's own place in the row: element by element, rows to rows. `rank`: axes of the output
-/// stage that tell rows apart.
+/// The stages outside of the group that several of its members read at the reader's own place in
+/// the row: element by element, rows to rows. `rank` is the number of axes of the output stage that
+/// distinguish rows.
 std::vector<int> inputs_read_again(const ComputeDag& dag, const StageGroup& g, size_t rank);
 
 }  // namespace heddle::meta

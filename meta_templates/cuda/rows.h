@@ -13,29 +13,29 @@
 
 namespace heddle::meta {
 
-/// The knob that says how many blocks have a row together (`prefix` + "cluster"), and what it asks
-/// of `threads`; 1 where there is no choice.
+/// Asks for the knob of the number of blocks that share a row (`prefix` + "cluster"), with its
+/// requirements on `threads`. Returns 1 where there is no choice.
 Param cluster_knob(TemplateBuilder& t, const RowSharing& sharing, Param threads,
                    const std::string& prefix, const Choice& choice);
-/// What several rows of a block ask of the other knobs.
+/// Requirements of several rows in a block on the other knobs.
 void require_rows_of_block(TemplateBuilder& t, const RowSharing& sharing, Param rows_per_block,
                            Param threads, Param cluster);
-/// Binds `rows`, of a row each, to blocks or to clusters of them.
+/// Binds loop `rows`, one row for each iteration, to blocks or to clusters of blocks.
 void bind_rows(TemplateBuilder& t, StageRef s, Loop rows, const RowSharing& sharing, Param cluster);
 
-/// Runs `fn` for each number of threads, under the knob's value.
+/// Runs `fn` for each number of threads, under the condition that the knob has that value.
 void for_each_option(TemplateBuilder& t, Param threads, const std::vector<int64_t>& options,
                      const std::function<void(int64_t)>& fn);
 
 struct SharedLoops {
   Loop thread, round, lane;
 };
-/// Splits and binds `row` of stage `s` in this way; the loops stand where it stood.
+/// Splits and binds loop `row` of stage `s` in this way. The new loops replace it.
 SharedLoops share(StageRef s, Loop row, int64_t threads, int64_t vector);
 
 /// Reduces stage `s`, of one value at `loop` of `at`, over its reduce axis `k` by `threads`
-/// threads: partial results in registers, then shuffles. `unroll`: rounds at a time; 0: all of
-/// them. `s` is placed by the caller.
+/// threads: partial results in registers, then shuffles. `unroll` is the number of rounds at a
+/// time; 0 means all of them. The caller places `s`.
 void reduce_row(TemplateBuilder& t, StageRef s, int k, int64_t threads, int64_t vector,
                 Param unroll, StageRef at, Loop loop);
 

@@ -1,5 +1,5 @@
-// How many threads share a row, and how: one rule for all templates that reduce rows. The loops are
-// in rows.h.
+// The rule for the number of threads that share a row, for all templates that reduce rows. The
+// loops are in rows.h.
 #pragma once
 
 #include <vector>
@@ -8,58 +8,60 @@
 
 namespace heddle::meta {
 
-/// Rows that are to be shared.
+/// The facts about rows that threads share.
 struct RowProblem {
   int64_t extent = 1;        ///< elements of a row
   int64_t lanes = 1;         ///< the longest vector that can be read
-  int64_t rows = 1;          ///< how many
+  int64_t rows = 1;          ///< number of rows
   bool by_clusters = false;  ///< several blocks may share a row, where the GPU has clusters
-  /// An element is more than an operation or two (it has an index beside it): more, smaller blocks.
+  /// An element is more than an operation or two (it has an index beside it). The rule then takes
+  /// more and smaller blocks.
   bool heavy = false;
   Gpu gpu;
 
   NamedFeatures features() const;
 };
 
-/// How threads may share rows of `extent` elements.
+/// The ways in which threads may share rows of `extent` elements.
 struct RowSharing {
   int64_t extent = 0;
   int64_t vector = 1;  ///< elements a thread takes at a time
-  /// Threads a row: whole warps; empty: a row a thread. More than a block has: those of a cluster.
+  /// The numbers of threads for a row, as whole warps. An empty list means that each thread has a
+  /// row. Numbers above those of a block mean the threads of a cluster.
   std::vector<int64_t> options;
-  std::vector<int64_t> clusters;  ///< blocks a row
-  int64_t most = 1024;            ///< threads of a block
+  std::vector<int64_t> clusters;  ///< numbers of blocks for a row
+  int64_t most = 1024;            ///< largest number of threads of a block
 
   int64_t rounds(int64_t threads) const { return ceil_div(extent, threads * vector); }
 };
 
 RowSharing share_rows(const RowProblem& p);
 
-/// Threads a row, at most a block's; 0 where there are no options.
+/// The number of threads for a row, at most those of a block; 0 where there are no options.
 int64_t threads_of_row(const RowProblem& p);
 
-/// Defaults of threads, rows_per_block, cluster and unroll for a reduction of rows. `wanted`:
-/// threads a row, where something else has settled that, and it can be had; else 0.
+/// The defaults of threads, rows_per_block, cluster and unroll for a reduction of rows. `wanted` is
+/// the number of threads for a row where another stage has fixed it and it is possible; else 0.
 Choice reduce_rows_rule(const RowProblem& p, int64_t wanted);
 
-/// Warps of a row that share a block where a row is a warp's.
+/// The number of rows in a block where each row is computed by a warp.
 inline constexpr int64_t kRowsOfWarps = 4;
 
-/// Rows of an output stage with reductions of their own (a softmax).
+/// The facts about the rows of an output stage that have reductions of their own (a softmax).
 struct RowGroupProblem {
   RowProblem row;
-  int64_t last_extent = 1;  ///< of the rows' last axis
-  /// Elements that a thread keeps of a row for each vector of its last axis.
+  int64_t last_extent = 1;  ///< extent of the last axis of a row
+  /// The number of elements that a thread keeps for each vector of the row's last axis.
   int64_t elements_of_vector = 1;
 
   RowSharing sharing() const;
-  /// Whether the elements of rows shared like `sharing` fit the registers of `threads` a row, of
-  /// which a block has one in `cluster`, and `rows` rows.
+  /// Whether the elements of rows that are shared like `sharing` fit the registers, with `threads`
+  /// threads for a row and `rows` rows in each block or in each `cluster` blocks.
   bool fits(const RowSharing& sharing, int64_t threads, int64_t cluster, int64_t rows) const;
   NamedFeatures features() const;
 };
 
-/// Defaults of threads, rows_per_block, cluster, resident and unroll.
+/// The defaults of threads, rows_per_block, cluster, resident and unroll.
 Choice row_group_rule(const RowGroupProblem& p);
 
 }  // namespace heddle::meta

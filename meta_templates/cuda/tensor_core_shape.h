@@ -1,4 +1,4 @@
-// Which contractions the tensor cores take, and how the operands of one lie in memory.
+// The contractions that matrix units compute, and the layout of their operands in memory.
 #pragma once
 
 #include <array>
@@ -11,55 +11,56 @@
 namespace heddle::meta {
 
 /// The type of the operands of sum(a * b) where mma.sync multiplies them: 16-bit floats added up in
-/// f32, bytes added up in i32 (signed and not may be mixed: the type is that of the first), and f32
-/// where the options allow to round it to tf32.
+/// f32, bytes added up in i32 (signed and unsigned may be mixed: the type is that of the first),
+/// and f32 where the options allow rounding to tf32.
 std::optional<DataType> tensor_core_operands(const Operation& op, bool allow_tf32);
 
 /// The view of a stage that is a product of matrices only when several axes are taken as one (a
-/// convolution), and large enough for the tiles of mma: a depthwise convolution is not.
+/// convolution), and that is large enough for the tiles of mma. A depthwise convolution is not.
 std::optional<ContractionView> tensor_core_view(const ComputeDag& dag, int stage, bool allow_tf32);
 
 bool has_tensor_cores(const Target& target);
 
-/// Whether the group is a product that mma.sync takes whole.
+/// Whether the group is a product that mma.sync computes as a whole.
 bool feeds_tensor_cores(const ComputeDag& dag, const StageGroup& g, const Target& target);
 
-/// A group that feeds_tensor_cores: the product of matrices that its anchor is.
+/// The product of matrices of the anchor of a group for which feeds_tensor_cores holds.
 class TensorCoreShape {
  public:
   TensorCoreShape(const ComputeDag& dag, const StageGroup& g);
 
   const ContractionShape& axes() const { return axes_; }
-  /// Where several axes are taken as one; else each of rows, columns and depth is one axis.
+  /// The view, where several axes are taken as one. Without it each of rows, columns and depth is
+  /// one axis.
   const std::optional<ContractionView>& view() const { return view_; }
-  /// Of a view, where operands may be copied so that they lie along the depth.
+  /// The operands of a view that may be copied so that they are contiguous along the depth.
   const std::optional<DepthInnermost>& innermost() const { return innermost_; }
-  /// The same product of operands that were copied so.
+  /// The same product with operands that were copied so.
   TensorCoreShape of_copies() const;
 
-  int64_t pack() const { return pack_; }       ///< operands in a register of 32 bits
+  int64_t pack() const { return pack_; }       ///< elements of an operand in a register of 32 bits
   int64_t mma_k() const { return 8 * pack_; }  ///< steps of the depth that one mma takes
   bool copies_operands() const { return of_copies_; }
 
-  /// What the rule decides from.
+  /// The facts that the rule uses.
   TensorCoreProblem problem(const Gpu& gpu) const;
 
-  /// Where the stage of the sum has its rows and columns.
+  /// The positions of rows and columns among the axes of the sum.
   int row_axis() const { return view_ ? static_cast<int>(view_->batch.size()) : axes_.m; }
   int col_axis() const { return view_ ? static_cast<int>(view_->batch.size()) + 1 : axes_.v; }
 
-  /// How operand `which` (0: of the rows, 1: of the columns) lies, as the recipe's stages have it.
+  /// The layout of operand `which` (0: of the rows, 1: of the columns) in the stages of the recipe.
   struct Layout {
     int line_dim = -1, depth_dim = -1;  ///< its dimension of rows or columns, and of the depth
-    int64_t vector = 1;  ///< elements that begin at a multiple of their number wherever they do
+    int64_t vector = 1;  ///< number of contiguous elements at each multiple of this number
   };
   Layout layout(size_t which) const;
-  /// Whether its elements lie side by side along the depth.
+  /// Whether its elements are contiguous along the depth.
   bool lies_along_depth(size_t which) const;
-  /// Whether cp.async cannot copy its tiles: single elements come by computed addresses.
+  /// Whether cp.async cannot copy its tiles, because single elements have computed addresses.
   bool by_elements(size_t which) const;
-  /// Whether an operand of bytes lies the other way than a fragment, in which four neighbours along
-  /// the depth share a register: ldmatrix turns 16-bit elements only.
+  /// Whether an operand of bytes is transposed relative to a fragment, in which four neighbours
+  /// along the depth share a register. ldmatrix transposes 16-bit elements only.
   bool turned(size_t which) const;
 
  private:
