@@ -1,4 +1,4 @@
-// The times of the schedules of one problem, such that they compare.
+// The times of the schedules of one problem, measured so that they can be compared.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 namespace heddle {
 
 struct ChoiceTimes {
-  /// By schedule; NaN for what failed. All are for the machine as it was when the first schedule
-  /// was raced.
+  /// The time of each schedule in seconds; NaN for a failure. All times are scaled to the state of
+  /// the machine when the first schedule was raced.
   std::vector<double> seconds;
   double noise = 0;          ///< relative uncertainty of the leaders' times
-  std::string problem = {};  ///< why the first schedule could not be measured; empty: it could
-  bool complete = false;     ///< false: the clock ended, and the times say nothing
+  std::string problem = {};  ///< why the first schedule could not be measured, or empty
+  bool complete = false;     ///< false where the budget ended; the times are then not valid
 };
 
 /// Screens all schedules, each beside the first one, then races the leaders.

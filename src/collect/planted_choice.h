@@ -1,4 +1,4 @@
-// Sources for trying out choices: one that answers, and one that only listens.
+// Choice sources for collection: one with a fixed answer, and one that records the questions.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace heddle {
 
-/// What a heuristic is asked about one stage.
+/// A question to a heuristic about one stage.
 struct AskedQuestion {
   NamedFeatures features;
   Choice rule;
 };
 
-/// Is always unsure, and keeps what the one heuristic was asked: each set of features once.
+/// Is always unsure, and records each different set of features that one heuristic was asked about.
 class ListeningSource : public ChoiceSource {
  public:
   explicit ListeningSource(std::string heuristic) : heuristic_(std::move(heuristic)) {}

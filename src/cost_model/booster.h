@@ -9,7 +9,7 @@
 
 namespace heddle::cost_model {
 
-/// Rows of equal width, one after the other.
+/// Rows of equal width, one after the other in memory.
 struct DenseRows {
   std::span<const float> values;
   size_t width = 0;
@@ -33,7 +33,7 @@ class Booster {
     return *this;
   }
 
-  /// `rounds` trees on top of those of `base` (bytes from `save`; empty: none).
+  /// Fits `rounds` trees on top of those of `base` (bytes from `save`; empty: none).
   static Booster fit(const TrainingData& data, const Parameters& parameters, int rounds,
                      const std::string& base, int threads);
   static Booster load(const std::string& bytes);

@@ -10,8 +10,8 @@ namespace heddle::cost_model {
 /// unrolled nor vectorized: lanes and unrolled copies together.
 struct CoreFigures {
   int body = 0;           ///< depth of the first loop that is unrolled or a vector
-  int vector_depth = -1;  ///< of the vector loop (kLaneDepth for vector expressions); -1: scalar
-  double lanes = 1;       ///< of a vector statement
+  int vector_depth = -1;  ///< depth of the vector loop (kLaneDepth for vector expressions); -1: scalar
+  double lanes = 1;       ///< lanes of a vector statement
   double fill = 1;        ///< lanes over those of the native vectors they take
   double copies = 1;      ///< vectors (or scalars) of one body
   double bodies = 1;      ///< executions of the body
@@ -23,7 +23,7 @@ struct CoreFigures {
   double accumulators = 0;  ///< vectors that a reduction keeps in registers; 0: none
   double registers = 0;     ///< rough number of vectors that are live at once
   double chain = 0;         ///< dependent operations on each accumulator in a body
-  double cycles = 0;        ///< of one body, data in L1
+  double cycles = 0;        ///< cycles of one body with data in L1
   double total_cycles() const { return cycles * bodies; }
 };
 

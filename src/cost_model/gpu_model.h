@@ -9,12 +9,12 @@
 
 namespace heddle::cost_model {
 
-/// One access of a statement as a warp makes it: 32 threads, side by side in threadIdx.x first.
+/// One access of a statement by a warp: 32 threads, consecutive in threadIdx.x first.
 struct WarpAccess {
   const Access* access = nullptr;
   Scope scope = Scope::Argument;
-  double vector_bytes = 4;  ///< of a thread's load or store
-  double requests = 0;      ///< of warps, in the whole kernel
+  double vector_bytes = 4;  ///< bytes of a thread's load or store
+  double requests = 0;      ///< requests of all warps in the kernel
   /// Global memory: sectors of 32 bytes that a request touches. Shared memory: cycles that the
   /// banks need for it.
   double transactions = 0;
@@ -39,15 +39,15 @@ struct GpuStatement {
 
 struct GpuLaunch {
   double grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
-  double cluster = 1;  ///< blocks of one
+  double cluster = 1;  ///< blocks of a cluster
   double shared_bytes = 0;
-  double registers = 0;  ///< of a thread: arrays in registers and a few more; an estimate
+  double registers = 0;  ///< estimated registers of a thread: arrays in registers and a few more
   double resident = 1;   ///< blocks on an SM
   double waves = 1;      ///< blocks over what all SMs hold
   double syncs = 0;      ///< largest number of barriers that a block executes
   double flops = 0, tensor_flops = 0, global_bytes = 0, shared_traffic = 0;
   bool has_loader = false;  ///< persistent blocks have a warp group that loads
-  double seconds = 0;  ///< estimate: the longest of memory, shared memory and arithmetic, by waves
+  double seconds = 0;  ///< estimate: the longest of memory, shared memory and arithmetic, with partial waves counted whole
   double blocks() const { return grid[0] * grid[1] * grid[2]; }
   double threads() const { return block[0] * block[1] * block[2]; }
 };

@@ -42,7 +42,7 @@ struct Footprint {
   double elements = 0, lines = 0;
 };
 
-/// All reads and writes of one buffer by one statement whose indices move in the same way.
+/// The reads and writes of one buffer by one statement whose indices move in the same way.
 struct Access {
   const BufferNode* buffer = nullptr;
   int slot = -1;  ///< of the buffer in Program::buffers

@@ -8,8 +8,9 @@
 
 namespace heddle::dag {
 
-/// sum over c, r, s of image[batch..., c, y + r, x + s] * weight[k, c, r, s], dimensions in any
-/// order, constants added to the windows' indices, operands perhaps converted first.
+/// sum over c, r, s of image[batch..., c, y + r, x + s] * weight[k, c, r, s]. Dimensions may be in
+/// any order, constants may be added to the indices of the window, and operands may be converted
+/// first.
 struct Convolution {
   const Access* image = nullptr;
   const Access* weight = nullptr;

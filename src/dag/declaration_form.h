@@ -1,4 +1,4 @@
-// Shared by the writer and the reader of serialised declarations.
+// Constants and helpers that the writer and the reader of serialised declarations share.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,12 @@ inline constexpr size_t kMostAxes = 1 << 18;
 
 /// Sixteen hexadecimal digits.
 std::string hex64(uint64_t value);
-/// The value, of exactly sixteen such digits.
+/// The value of exactly sixteen such digits, or nullopt.
 std::optional<uint64_t> parse_hex64(std::string_view text);
 /// The checksum of the member "declaration".
 uint64_t declaration_checksum(const Json& declaration);
 
-/// "sum" for Sum; empty for Custom.
+/// The name of a built-in reducer: "sum" for Sum; empty for Custom.
 std::string builtin_name(ReduceKind kind);
 std::optional<ReduceKind> parse_builtin(std::string_view name);
 std::optional<UnaryOp> parse_unary(std::string_view name);

@@ -19,7 +19,7 @@ struct ComputeDag::Impl {
 
   /// Finds the stages that `of` needs and their edges, producers first.
   void add_stages(const std::vector<Tensor>& of);
-  /// Fills in the facts of stage `s`, whose producers are analyzed, and its class.
+  /// Fills in the facts and the class of stage `s`. Its producers must have been analysed.
   void analyze(std::size_t s);
 };
 

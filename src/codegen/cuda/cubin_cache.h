@@ -13,11 +13,12 @@
 
 namespace heddle::cuda {
 
-/// 128 bits in hexadecimal: of source, architecture, options, NVRTC's version and ours.
+/// The key: 128 bits in hexadecimal, a hash of the source, the architecture, the options, and the
+/// versions of NVRTC and of Heddle's code generator.
 std::string cubin_key(const std::string& source, const std::string& arch,
                       const std::vector<std::string>& options, int nvrtc_version);
 
-/// Empty: there is no cache.
+/// The folder of the cache, or an empty string where there is no cache.
 std::string cubin_cache_folder();
 std::optional<Cubin> load_cubin(const std::string& key);
 void store_cubin(const std::string& key, const Cubin& cubin);

@@ -13,10 +13,10 @@ namespace heddle::cuda {
 /// The largest power of two, at most 16, that is known to divide a variable; 1 for other variables.
 using Divisors = std::unordered_map<const VarNode*, int>;
 
-/// The largest power of two, at most 16, that is known to divide `e` (of a Ramp: its base).
+/// The largest power of two, at most 16, that is known to divide `e`, or the base of a Ramp.
 int known_divisor(const Expr& e, const Divisors& vars);
 
-/// `count` neighbouring lanes from `begin` on that one access takes.
+/// `count` neighbouring lanes, from `begin` on, that one access takes.
 struct Chunk {
   int begin, count;
 };

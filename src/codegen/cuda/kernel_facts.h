@@ -11,11 +11,11 @@ struct KernelFacts {
   std::unordered_set<const BufferNode*> read, written;
   bool synchronizes = false;      ///< threads of the kernel wait for each other
   bool passes_registers = false;  ///< warp groups give registers to others
-  /// Local buffers of elements under 32 bits that tile operations use: they are arrays of 32-bit
-  /// words, since a register is what those operations take.
+  /// Local buffers of elements under 32 bits that tile operations use. They become arrays of 32-bit
+  /// words, because those operations take registers.
   std::unordered_set<const BufferNode*> words;
-  /// Serial loops whose variable is part of the index of a Local buffer: unless they are unrolled,
-  /// the buffer cannot lie in registers.
+  /// Serial loops whose variable is part of the index of a Local buffer. The buffer can be in
+  /// registers only if they are unrolled.
   std::unordered_set<const StmtNode*> register_loops;
 };
 

@@ -74,7 +74,7 @@ class KernelWriter {
   void store_element(const Store& s, const Storage& to, const Text& index, const Text& value);
   /// Returns whether it was possible: the value is a plain copy in pieces of 4, 8 or 16 bytes.
   bool store_async(const Store& s, const Storage& to, int lanes);
-  /// Lanes as one vector, or as the 32-bit word that holds them.
+  /// The lanes as one vector, or as the 32-bit word that holds them.
   std::string packed(DataType t, const std::vector<Text>& lanes, size_t begin, size_t count);
 
   // ---- expressions.cpp ----
@@ -106,13 +106,14 @@ class KernelWriter {
   const Storage& storage_of(const Buffer& b) const;
   /// The only index of an access.
   const Expr& flat(const Buffer& b, const std::vector<Expr>& indices) const;
-  /// Neighbouring elements from a base on: a Ramp of stride 1.
+  /// The run of neighbouring elements that an index describes (a Ramp of stride 1), or null.
   static const Ramp* run_of(const Expr& index);
   /// name + index, as an address.
   std::string address(const Storage& s, const Text& index) const;
   Text index_at(const Ramp& run, int offset);
 
-  /// The lines before the current statement, or before the value of the current arm.
+  /// Computed values that lines before the current statement, or before the value of the current
+  /// arm, have named.
   struct Key {
     Expr e;
     int lane;
@@ -163,8 +164,8 @@ class KernelWriter {
   Divisors divisors_;
   std::unordered_map<const VarNode*, std::vector<Text>> vars_;  ///< a text per lane
   std::unordered_map<const BufferNode*, Storage> storage_;
-  std::vector<std::string> map_names_;  ///< of the kernel's tensor maps
-  /// For a cluster: the counter of arrivals of each AsyncWait, and the index of the next one.
+  std::vector<std::string> map_names_;  ///< names of the kernel's tensor maps
+  /// In a cluster: the counter of arrivals of each AsyncWait, and the index of the next one.
   std::string arrivals_;
   int next_arrival_ = 0;
   std::string warp_mask_ = "0xffffffffu";  ///< the lanes of a warp that run the current statement
@@ -172,18 +173,18 @@ class KernelWriter {
   /// Names for invariant values in the open C++ scopes, outermost first.
   std::vector<std::unordered_map<Key, Text, KeyHash, KeyEqual>> scopes_;
 
-  // Of the current statement.
+  // The uses of a part of the current statement.
   struct Use {
     int times = 0;
     bool pure = true;      ///< neither loads nor shuffles: does not change with memory
-    bool anywhere = true;  ///< may be computed where it is not needed
+    bool anywhere = true;  ///< it may be computed where its value is not needed
   };
   bool eager_ = false;  ///< lazy parts share so many nodes that loads are done anywhere where that
                         ///< is possible
   std::unordered_map<Expr, Use, ExprHash, ExprEqual> uses_;
   std::unordered_map<Expr, Interval, ExprHash, ExprEqual> known_ranges_;
-  std::vector<Frame> frames_;  ///< the statement's, then those of its arms
-  int frame_ = 0;              ///< the one that is being written
+  std::vector<Frame> frames_;  ///< the frame of the statement, then those of its arms
+  int frame_ = 0;              ///< index of the current frame
   Rounding rounding_ = Rounding::Loose;
   bool per_lane_ = false;  ///< inside an arm that some lanes do not take: no vector loads
 };

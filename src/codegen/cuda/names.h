@@ -1,4 +1,4 @@
-// Names in the text: identifiers that differ from each other and from what C++ and CUDA know.
+// Names in the text: identifiers that differ from each other and from the names of C++ and CUDA.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@ namespace heddle::cuda {
 class Names {
  public:
   Names();
-  /// `wanted`, made an identifier; with a number behind it when it is taken.
+  /// `wanted` as an identifier, with a number appended when it is taken.
   std::string unique(const std::string& wanted);
   /// `stem` and the next number: "i0", "i1".
   std::string numbered(const std::string& stem);

@@ -15,14 +15,14 @@
 
 namespace heddle::cuda {
 
-/// A part of the keys of cached machine code. Increase it when equal text must be compiled anew.
+/// A part of the keys of cached machine code. Increase it when equal text must be compiled again.
 inline constexpr int kCodegenVersion = 1;
 
 /// The resources of one `__global__` function, from ptxas. Bytes are for each thread, except
 /// static_smem.
 struct KernelResources {
   std::string kernel;
-  int registers = 0;    // of a thread
+  int registers = 0;    // registers of a thread
   int static_smem = 0;  // bytes of a block
   int spill_stores = 0;
   int spill_loads = 0;
@@ -33,11 +33,12 @@ struct KernelResources {
 struct Cubin {
   std::string bytes;
   std::string arch;
-  std::string log;                       // of NVRTC and ptxas
+  std::string log;                       // messages of NVRTC and ptxas
   std::vector<KernelResources> kernels;  // in the order of their names
-  /// Of the log, what ptxas says of lost performance (C75xx: serialised wgmma, setmaxnreg ignored).
+  /// The lines of the log in which ptxas reports lost performance (C75xx: serialised wgmma,
+  /// setmaxnreg ignored).
   std::vector<std::string> warnings;
-  double compile_s = 0;  // of the compiler; of a cached one, what it took then
+  double compile_s = 0;  // seconds of the compiler; for cached code, those of its compilation
   bool cached = false;   // it came from the disk
 
   const KernelResources* find(std::string_view kernel) const;
@@ -51,19 +52,19 @@ struct Cubin {
 Cubin compile_cuda(const std::string& source, const std::string& arch,
                    const std::vector<std::string>& options = {});
 
-/// From now on this process compiles by itself, after which processes forked from it cannot use
-/// CUDA. By default another process compiles as long as this one has not used the GPU, so that a
-/// process can still fork after it has built a kernel. That takes a tenth of a second for each
-/// kernel that is not in the cache.
+/// Compiles in this process from now on. Processes that are forked from it afterwards cannot use
+/// CUDA. By default another process compiles as long as this one has not used the GPU, so that this
+/// process can still fork after it has built a kernel. The default costs a tenth of a second for
+/// each kernel that is not in the cache.
 void compile_cuda_here();
 
 /// Whether there is an NVRTC. Searches each time, so that a test can change the environment.
 bool nvrtc_available();
 /// The text of compile_cuda's Runtime error; "" where there is an NVRTC.
 std::string nvrtc_missing_reason();
-/// 13000 for 13.0; throws where there is none.
+/// The version, 13000 for 13.0. Throws a Runtime error where there is no NVRTC.
 int nvrtc_version();
-/// The capabilities it compiles for: 80, 86, 90, ...
+/// The compute capabilities for which it compiles: 80, 86, 90, ...
 std::vector<int> nvrtc_archs();
 
 /// The source with numbered lines, `around` of them on each side of `line` (from 1), which is

@@ -27,11 +27,11 @@ struct NvrtcApi {
   Result (*get_log_size)(Program, std::size_t*) = nullptr;
   Result (*get_log)(Program, char*) = nullptr;
 
-  std::string path;  // what was opened
+  std::string path;  // path of the library that was opened
 };
 
-/// Opened at first use and never closed. Null where there is none; `reason` then lists the places
-/// that were tried. Searched again when HEDDLE_NVRTC has changed.
+/// NVRTC, which is opened at first use and never closed. Null where there is none; `reason` then
+/// lists the places that were tried. The search is repeated when HEDDLE_NVRTC has changed.
 const NvrtcApi* find_nvrtc(std::string& reason);
 
 }  // namespace heddle::cuda

@@ -1,4 +1,4 @@
-// One run of NVRTC, in this process or in one of its own.
+// One run of NVRTC, in this process or in a child process.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ namespace heddle::cuda {
 /// Properties of an integer operation, from the ranges of its operands.
 struct IntFacts {
   bool exact = false;              ///< the result cannot leave its type
-  bool narrow = false;             ///< of i64: the result fits in 32 bits
+  bool narrow = false;             ///< the result is an i64 that fits in 32 bits
   bool nonnegative = false;        ///< the left operand is never below zero
   std::optional<int64_t> divisor;  ///< the right operand, when it is a constant
 };
@@ -34,7 +34,7 @@ class Ops {
   Text binary(BinaryOp op, DataType t, const Text& a, const Text& b, const IntFacts& facts,
               Rounding rounding);
   Text unary(UnaryOp op, DataType t, const Text& a, const IntFacts& facts, Rounding rounding);
-  /// From f32 for f16 and bf16.
+  /// Operands of f16 and bf16 are given as f32.
   Text cast(DataType from, DataType to, const Text& a, bool fits_32_bits);
   /// The f32 value of an f16 or bf16.
   Text widen(DataType t, const Text& bits);

@@ -8,7 +8,7 @@
 
 namespace heddle::cuda {
 
-/// In the order of the kernels' names.
+/// The resources of all kernels, in the order of their names.
 std::vector<KernelResources> parse_resources(const std::string& log);
 /// The lines with codes C74xx and C75xx.
 std::vector<std::string> parse_warnings(const std::string& log);

@@ -8,14 +8,14 @@
 
 namespace heddle::cuda {
 
-/// Of a value: f16 and bf16 are `unsigned short`, by their bits.
+/// The type of a value. f16 and bf16 are `unsigned short` with their bits.
 std::string value_type(DataType t);
-/// Of an element in memory: as value_type, but a byte for bool.
+/// The type of an element in memory: as value_type, but a byte for bool.
 std::string memory_type(DataType t);
 /// A vector of `bytes` (4, 8 or 16) of elements of `t`: "float4"; "uint2" for eight bytes of 16-bit
 /// or 8-bit elements, several to a word.
 std::string vector_type(DataType t, int bytes);
-/// "make_float4"; "" where the vector is one value.
+/// The function that makes a vector, such as "make_float4"; "" where the vector is one value.
 std::string make_vector(DataType t, int bytes);
 inline bool is_small_float(DataType t) { return t.is_float() && t.bits == 16; }
 /// Elements in each component of a vector: 1, or as many as fit in 32 bits.

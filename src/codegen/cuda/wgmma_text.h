@@ -1,5 +1,5 @@
-// The helper functions for products by warp groups, one for each number of columns and type: too
-// many, and too alike, for a table.
+// The helper functions for products by warp groups, one for each number of columns and type. They
+// are generated, because they are many and alike.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ namespace heddle::cuda {
 /// like of 16-bit floats, and "wgmma_n64_tf32" of f32, add up in f32, "wgmma_n96_s8_u8" in i32.
 std::string wgmma_name(int columns, DataType a, DataType b);
 
-/// The definition of the function of this name, with $ for what makes it inline; nothing where it
-/// is no name of such a function.
+/// The definition of the function of this name, with $ for the inline specifiers. nullopt where no
+/// such function has this name.
 std::optional<std::string> wgmma_text(std::string_view name);
 
 std::vector<std::string> wgmma_names();

@@ -28,12 +28,12 @@ struct Storage {
   std::int64_t size = 0;
   NDArray array;                   ///< Argument, Global
   std::int64_t shared_offset = 0;  ///< Shared: the byte of the block's memory where it begins
-  std::vector<Slot> values;        ///< Shared: by element. Local: by element, then by thread
+  std::vector<Slot> values;        ///< Shared: one for each element. Local: by element, then by thread
   std::vector<State> states;       ///< of `values` or `array`; empty: all written
-  History* history = nullptr;      ///< of the first element; null: of one thread, or only read
-  int histories = 1;               ///< an element
+  History* history = nullptr;      ///< history of the first element; null where one thread uses the buffer, or all only read it
+  int histories = 1;               ///< number of histories for each element
 
-  /// Of an array: one element.
+  /// Reads one element of an array.
   Slot (*get)(const void* elements, std::int64_t position) = nullptr;
   void (*put)(void* elements, std::int64_t position, Slot value) = nullptr;
 
@@ -41,14 +41,14 @@ struct Storage {
   void hold(const Buffer& b, std::int64_t elements, int threads);
 };
 
-/// An Async store that waits for its group.
+/// An asynchronous store that waits for its group.
 struct Copy {
   Storage* storage;
   std::int64_t position;
   Slot value;
 };
 
-/// One thread's asynchronous copies in order, and where its groups end.
+/// The asynchronous copies of one thread in order, and the ends of its groups.
 struct CopyQueue {
   std::vector<Copy> copies;
   std::vector<std::size_t> groups;
@@ -84,22 +84,22 @@ class Machine {
     return {t % block_dim[0], t / block_dim[0] % block_dim[1], t / block_dim[0] / block_dim[1]};
   }
 
-  /// Gives a Shared buffer its place until `leave_shared`. Fails where it has none, or where it
-  /// overlaps another one in scope.
+  /// Gives a Shared buffer its place until `leave_shared`. Fails where the kernel gives it none, or
+  /// where it overlaps another buffer in scope.
   void enter_shared(Storage& s);
   void leave_shared() { live_.pop_back(); }
 
   void start_block(const std::array<std::int64_t, 3>& at);
-  /// Fails where a block could end while another one of its cluster still writes to its memory.
+  /// Fails where a block could end while another block of its cluster still writes to its memory.
   void finish_block();
-  /// From here on a block runs the tail of the kernel: it sees all writes of the other blocks.
+  /// Begins the tail of the kernel. Its block sees all writes of the other blocks.
   void start_tail();
 
-  // Of a cluster: its blocks have begun; its barrier.
+  // For a cluster: all its blocks have begun. The second function is its barrier.
   void started() { started_ = true; }
   void sync_block();
 
-  // What `thread` does, at a position that is within bounds.
+  // Accesses by `thread` at a position that is within bounds.
   Slot read(Storage& s, std::int64_t position) {
     const auto i = static_cast<std::size_t>(slot_of(s, position));
     if (!s.states.empty() && s.states[i] != State::Written) [[unlikely]]
@@ -112,16 +112,16 @@ class Machine {
     settle(s, position, value);
   }
 
-  /// An Async store. No thread may access the element until `thread` has waited for it.
+  /// An asynchronous store. No thread may access the element until `thread` has waited for it.
   void start_copy(Storage& s, std::int64_t position, Slot value);
-  /// In a cluster: an Async store to all blocks. No thread may access the element until it is
+  /// An asynchronous store to all blocks of a cluster. No thread may access the element until it is
   /// received.
   void send(Storage& s, std::int64_t position, Slot value);
   /// All threads have waited for the sent elements, which must be all elements of their buffers.
   void receive();
   void commit_copies();
   void wait_for_copies(int pending);
-  /// Fails where copies into `s` are under way.
+  /// Fails where copies into `s` are in flight.
   void check_settled(const Storage& s);
 
   [[noreturn]] void fail(const std::string& what) const { program.context.fail(what); }
@@ -148,7 +148,7 @@ class Machine {
       s.values[i] = value;
     }
   }
-  /// Tells the race detector.
+  /// Reports an access to the race detector.
   void note(const Storage& s, std::int64_t position, bool writes) {
     History* h = s.history + position * s.histories;
     for (History* end = h + s.histories; h != end; ++h) {
@@ -169,8 +169,8 @@ class Machine {
   std::string unseen_;          // an element stored in other blocks' memory since the last barrier
   std::vector<Storage*> sent_;  // and not yet received
   std::vector<CopyQueue> copies_;  // by thread
-  // Of shared memory, where one buffer may follow another in the same place: one for each piece as
-  // large as the smallest element.
+  // Histories of shared memory, where one buffer may follow another in the same place: one for each
+  // piece as large as the smallest element.
   std::vector<History> shared_;
   std::int64_t piece_ = 16;  // bytes
   struct Live {

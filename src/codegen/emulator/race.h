@@ -1,12 +1,13 @@
 // The race detector: which accesses of the threads of a grid are ordered.
 //
-// Time is one counter, the phase. It moves on at every block and Sync Block, so that an earlier
-// access is placed by comparing its phase with where the block at hand began, and nothing is reset
-// during a launch. A second counter a warp does the same for Sync Warp.
+// Time is one counter, the phase. It advances at every block and every Sync Block. An earlier
+// access is therefore placed by comparing its phase with the phase at which the current block
+// began, and nothing is reset during a launch. A second counter for each warp does the same for
+// Sync Warp.
 //
-// Each element remembers the last write and up to two reads since. That is exact: a write ordered
-// after earlier accesses stands for them (as in FastTrack, Flanagan and Freund 2009), and of the
-// reads, two suffice to find a conflict with any later writer.
+// Each element remembers the last write and up to two reads since. That is exact: a write that is
+// ordered after earlier accesses replaces them (as in FastTrack, Flanagan and Freund 2009), and two
+// reads suffice to find a conflict with any later write.
 #pragma once
 
 #include <cstddef>
@@ -26,19 +27,19 @@ struct Access {
   int thread = 0;
 };
 
-/// What is remembered of one element.
+/// The accesses that are remembered for one element.
 struct History {
   Access write, read, other_read;
 };
 
 class Clock {
  public:
-  /// Of a launch with blocks of so many threads.
+  /// The clock of a launch whose blocks have `threads` threads.
   explicit Clock(int threads)
       : warp_phase_(static_cast<std::size_t>((threads + kWarp - 1) / kWarp)) {}
   void start_block() { block_ = ++phase_; }
   void sync_block() { ++phase_; }
-  /// All accesses of other blocks so far precede those of this block from now on.
+  /// Orders all accesses of other blocks so far before those of this block from now on.
   void order_all() { ordered_ = block_; }
   void sync_warp(int warp) { ++warp_phase_[static_cast<std::size_t>(warp)]; }
 
@@ -66,7 +67,7 @@ class Clock {
  private:
   static std::size_t warp_of(int thread) { return static_cast<std::size_t>(thread / kWarp); }
 
-  /// Whether `a` happens before what `thread` does now.
+  /// Whether `a` happens before the current access of `thread`.
   bool ordered(const Access& a, int thread) const {
     if (a.phase < ordered_) return true;
     if (a.phase < block_) return false;  // another block

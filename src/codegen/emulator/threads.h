@@ -39,7 +39,7 @@ struct Unit {
   std::vector<Varying*> varying;
   bool uniform = false;  ///< has the same value in all threads, and reads no memory
 
-  /// Runs the shuffles, after which `f(thread)` may evaluate the unit for each thread.
+  /// Runs the shuffles. After that, `f(thread)` may evaluate the unit for each thread.
   template <typename F>
   void for_each(Machine& m, const Active& active, F f) {
     if (!shuffles.empty()) run_shuffles(m, active);
@@ -72,14 +72,14 @@ class ExprCompiler final : public interp::Compiler {
  public:
   explicit ExprCompiler(Machine* machine) : Compiler(&machine->program), machine_(machine) {}
 
-  /// Starts a unit; `roots` are rewritten (shuffles become variables) and then to be compiled.
+  /// Starts a unit. `roots` are rewritten (shuffles become variables) and are compiled afterwards.
   Unit begin(std::vector<Expr>& roots);
   Unit begin(Expr& root);
 
   Varying* bind_varying(const Var& v);
   void unbind_varying(const Var& v);
   void bind_storage(const Buffer& b, Storage* s);
-  /// The same for an array of the caller or of the program, checked against the buffer.
+  /// The same for an array of the caller or of the program, which is checked against the buffer.
   void bind_array(const Buffer& b, Storage* s);
   Storage* storage_of(const Buffer& b) const { return storages_.at(memory_of(b)); }
   interp::Address address(const Buffer& b, const std::vector<Expr>& indices) {

@@ -1,6 +1,6 @@
-// What TMA and warp groups do at the same time as threads, as late as the program allows: a box
-// arrives when a thread waits for it and not before, a product reads its operands when a thread
-// waits for it. What a program uses too early, or overwrites too early, is an error.
+// The asynchronous work of TMA and of warp groups. It happens as late as the program allows: a box
+// arrives when a thread waits for it, and a product reads its operands when a thread waits for it.
+// Using or overwriting data too early is therefore an error.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,21 @@ struct Storage;
 constexpr int kGroup = 128;
 constexpr std::int64_t kBoxRowBytes = 128;
 
-/// Where TMA and wgmma find byte `address` of a tile whose rows of 128 bytes are swizzled.
+/// The address at which TMA and wgmma find byte `address` of a tile whose rows of 128 bytes are
+/// swizzled.
 constexpr std::int64_t swizzled(std::int64_t address) { return address ^ (address >> 7 & 7) << 4; }
 
-/// A tile as a wgmma reads it: `lines` rows of A, or columns of B, of 32 bytes of the depth.
+/// A tile as an operand of wgmma: `lines` rows of A, or columns of B, of 32 bytes of the depth.
 struct GroupOperand {
   Storage* storage = nullptr;
-  std::int64_t address = 0;  ///< of the first element, in shared memory, before the swizzle
+  std::int64_t address = 0;  ///< address of the first element in shared memory, before the swizzle
   int lines = 0;
   bool across = false;  ///< rows of boxes run across the depth
 
   std::int64_t element_bytes() const;
   int depth() const { return static_cast<int>(32 / element_bytes()); }
   std::int64_t element(int line, int k) const;  ///< its position in the storage
-  /// The first byte that it reads, and the one behind the last.
+  /// The first byte that it reads, and the byte after the last.
   std::pair<std::int64_t, std::int64_t> bytes() const;
 };
 
@@ -58,19 +59,19 @@ class WarpGroups {
  public:
   explicit WarpGroups(Machine& m) : m_(m) {}
   void start_block();
-  /// Fails where something is still under way.
+  /// Fails where an operation is still in flight.
   void finish_block();
 
   // Barriers are elements of shared memory.
   using Place = std::pair<const Storage*, std::int64_t>;
   void init(Place barrier, int arrivals);
-  /// `bytes` more are expected; one arrival by `thread`.
+  /// One arrival by `thread`; the phase then expects `bytes` more.
   void arrive(Place barrier, int thread, std::int64_t bytes);
   void wait(Place barrier, std::int64_t parity);
 
   void load(Place barrier, Box box);
 
-  // Of warp group `g`.
+  // A fence of warp group `g`.
   void fence(int g) { group(g).fenced = true; }
   void multiply(int g, GroupProduct product);
   void commit(int g);

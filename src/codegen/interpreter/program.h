@@ -36,7 +36,7 @@ struct Context {
   std::string stage;                    ///< or the declaration that is evaluated
   Where where;
 
-  /// Throws an internal error with `what` and the place.
+  /// Throws an internal error with `what` and the current place.
   [[noreturn]] void fail(const std::string& what) const;
 };
 
@@ -51,11 +51,12 @@ struct Memory {
   std::vector<std::uint64_t> own;  ///< the elements, where `data` is not the caller's
 
   void bind(void* elements, std::vector<std::int64_t> shape);
-  /// Fresh elements, none of them written.
+  /// Allocates elements, none of which counts as written.
   void allocate(std::vector<std::int64_t> shape);
 };
 
-/// constant + sum(coefficient * value): how indices are evaluated, without a node per operation.
+/// An index as constant + sum(coefficient * value), which is evaluated without a node for each
+/// operation.
 class Linear {
  public:
   Linear() = default;
@@ -64,7 +65,7 @@ class Linear {
   static Linear of(Node* node);
   void add(const Linear& other, std::int64_t factor);
 
-  // Unsigned, because i64 wraps.
+  // The arithmetic is unsigned, because i64 wraps.
   std::int64_t value() const {
     auto sum = static_cast<std::uint64_t>(constant_);
     for (int t = 0; t < count_; ++t) {
@@ -144,7 +145,7 @@ struct Address {
   std::string describe() const;
 };
 
-/// Owns all that nodes point to.
+/// Owns all objects to which nodes point.
 class Program {
  public:
   Context context;

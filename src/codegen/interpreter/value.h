@@ -2,8 +2,8 @@
 // int64 (u64 by its bit pattern), floats are doubles that hold a value of their own type exactly.
 //
 // Computing in double and rounding once to f32, f16 or bf16 gives the same result as computing in
-// that type: 53 bits are more than twice 24 plus 2, so rounding twice does no harm for + - * /
-// sqrt.
+// that type: 53 bits are more than twice 24 plus 2, so rounding twice gives the same result for + -
+// * / sqrt (Figueroa 1995).
 #pragma once
 
 #include <cstdint>

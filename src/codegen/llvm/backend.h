@@ -14,8 +14,8 @@
 
 namespace heddle::codegen {
 
-/// LLVM IR of `functions` (see split_lanes), in `context`. The name of function i is `names[i]`.
-/// The nests in `calls` are functions of their own, in this module or another one.
+/// The LLVM IR of `functions` (see split_lanes), in `context`. The name of function i is
+/// `names[i]`. The nests in `calls` are functions of their own, in this module or another one.
 std::unique_ptr<llvm::Module> build_module(llvm::LLVMContext& context,
                                            const std::vector<LoweredFunction>& functions,
                                            const std::vector<std::string>& names,
@@ -24,7 +24,7 @@ std::unique_ptr<llvm::Module> build_module(llvm::LLVMContext& context,
 
 void optimize(llvm::Module& module, llvm::TargetMachine& tm, int opt_level);
 
-/// Runs the backend, which changes `module`: use it once.
+/// Runs the backend. It changes `module`, which can be used once only.
 llvm::SmallVector<char, 0> run_backend(llvm::Module& module, llvm::TargetMachine& tm,
                                        llvm::CodeGenFileType type);
 

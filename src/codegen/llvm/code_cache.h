@@ -1,4 +1,4 @@
-// Compiled nests of this process, least recently used first out.
+// Compiled nests of this process. The least recently used ones are removed first.
 #pragma once
 
 #include <cstddef>

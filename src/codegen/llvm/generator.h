@@ -63,18 +63,18 @@ bool contains_load(const Expr& e);
 
 class Generator {
  public:
-  /// `calls`: nests that are called in place of generating code for them, outside other nests.
+  /// `calls` are nests that are called and not generated in place, outside of other nests.
   Generator(llvm::Module& module, const Machine& machine, const NestCalls& calls);
 
   /// Adds `int name(void* const* args)`. The sizes of the function are i64 values in `args`, after
   /// the pointers.
   void add(const LoweredFunction& function, const std::string& name);
-  /// Of all functions added so far.
+  /// The expected instructions of all functions added so far.
   const std::vector<ExpectedInstruction>& expected() const { return expected_; }
 
  private:
   struct Storage {
-    llvm::Value* base = nullptr;  ///< null for chunks
+    llvm::Value* base = nullptr;  ///< null for a buffer that is held in chunks
     llvm::MDNode* own_scope = nullptr;
     llvm::MDNode* other_scopes = nullptr;
     std::vector<Chunk> chunks;
@@ -84,10 +84,10 @@ class Generator {
     llvm::Function* function = nullptr;
     llvm::BasicBlock* entry = nullptr;  ///< holds the allocas; its branch comes last
     std::unordered_map<const VarNode*, llvm::Value*> vars;
-    std::unordered_map<const VarNode*, int> depth;  ///< of the loop that a variable changes in
+    std::unordered_map<const VarNode*, int> depth;  ///< depth of the loop in which a variable changes
     std::unordered_map<const BufferNode*, Storage> buffers;
-    std::vector<llvm::Value*> workspaces;  ///< to be freed on the way out
-    llvm::Value* status = nullptr;         ///< of a parallel body: where a failure is reported
+    std::vector<llvm::Value*> workspaces;  ///< freed before the function returns
+    llvm::Value* status = nullptr;         ///< where a parallel body reports a failure
     int loops = 0;
     int64_t stack_bytes = 0;
     bool parallel_body = false;
@@ -126,14 +126,15 @@ class Generator {
 
   // ---- parallel.cpp ----
   void emit_parallel(const For& loop);
-  /// The names that the body of a parallel loop takes from outside.
+  /// The values from outside that the body of a parallel loop uses.
   struct Captures {
     std::vector<const VarNode*> vars;
     std::vector<const BufferNode*> buffers;  ///< those in memory
     bool may_fail = false;                   ///< the body allocates
   };
   Captures captures_of(const Stmt& body);
-  /// The context on the caller's stack: a status, then what is captured, constants left out.
+  /// Makes the context on the caller's stack: a status, followed by the captured values except
+  /// constants.
   llvm::AllocaInst* emit_context(const Captures& captures);
   llvm::Function* emit_parallel_body(const For& loop, const Captures& captures,
                                      llvm::StructType* context_type);
@@ -243,8 +244,8 @@ class Generator {
   Ranges ranges_;
   std::vector<ExpectedInstruction> expected_;
   int dot_products_ = 0;    ///< emitted so far
-  std::string name_;        ///< of the function being added
-  int parallel_loops_ = 0;  ///< of it, so far
+  std::string name_;        ///< name of the function being added
+  int parallel_loops_ = 0;  ///< number of its parallel loops so far
   std::unordered_map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_scopes_;
   /// The lanes in which loads may happen (<padded x i1>), or null for all.
   llvm::Value* mask_ = nullptr;
@@ -255,7 +256,7 @@ class Generator {
   /// Values of the expressions of this statement, which are graphs and not trees. A lazily executed
   /// part removes the values that it added.
   std::unordered_map<const ExprNode*, llvm::Value*> memo_;
-  std::vector<Expr> memo_log_;  ///< keeps alive whose address memo_ knows
+  std::vector<Expr> memo_log_;  ///< keeps the keys of memo_ alive
 };
 
 }  // namespace heddle::codegen

@@ -24,9 +24,9 @@ struct Machine {
   bool bf16 = false;       ///< vdpbf16ps
   bool tile_bf16 = false;  ///< AMX: tdpbf16ps
   bool tile_f16 = false;   ///< tdpfp16ps
-  bool tile_int8 = false;  ///< tdpbssd and its like
+  bool tile_int8 = false;  ///< tdpbssd, tdpbsud, tdpbusd and tdpbuud
   int vnni_bits = 0;       ///< widest register of vpdpbusd and vpdpwssd
-  int vector_bytes = 16;   ///< of the widest register
+  int vector_bytes = 16;   ///< bytes of the widest register
 
   bool has_vnni(int bits) const { return bits <= vnni_bits; }
 
@@ -41,7 +41,8 @@ Machine describe_machine(const Target& target, bool for_jit);
 /// A new backend for `machine`; throws a user error when LLVM does not know the target.
 std::unique_ptr<llvm::TargetMachine> make_target_machine(const Machine& machine, int opt_level);
 
-/// This thread's backend for `machine`: making one costs as much as compiling a small kernel.
+/// This thread's backend for `machine`. It is kept, because making one costs as much as compiling a
+/// small kernel.
 llvm::TargetMachine& thread_target_machine(const Machine& machine, int opt_level);
 
 }  // namespace heddle::codegen

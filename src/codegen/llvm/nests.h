@@ -1,5 +1,5 @@
-// The loop nests of a program as functions of their own, so that one which was compiled before
-// need not be compiled again: a tuner's next candidate differs in one stage, a network repeats its
+// The loop nests of a program as functions of their own, so that a nest that was compiled before is
+// not compiled again. The next candidate of a tuner differs in one stage, and a network repeats its
 // layers.
 #pragma once
 

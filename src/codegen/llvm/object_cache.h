@@ -1,4 +1,4 @@
-// Object code of whole programs on the disk, found by a hash of all that it depends on.
+// Object code of whole programs on the disk, found by a hash of its inputs.
 #pragma once
 
 #include <string>

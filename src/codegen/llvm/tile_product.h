@@ -30,7 +30,7 @@ using TileConfig = std::array<uint8_t, 64>;
 struct TileProduct {
   struct Operand {
     Buffer buffer;
-    Expr at;           ///< the first element, with the loops inside of a tile at 0
+    Expr at;           ///< index of the first element, with the loops inside of a tile at 0
     int64_t step = 0;  ///< elements from a row of a tile to the next
   };
   /// Loops over tiles: of rows, which C and A depend on, or of columns, which C and B depend on.
@@ -43,15 +43,15 @@ struct TileProduct {
   Operand c, a, b;
   std::vector<const For*> reduce;  ///< outermost first: the marked loop, and others
   Tiles row_tiles, col_tiles;
-  int64_t rows = 1, groups = 1;  ///< of A's rows, a group is 4 bytes: of B, as many rows
-  int lanes = 1;                 ///< of C; a row of B has as many groups
+  int64_t rows = 1, groups = 1;  ///< rows of A and C; groups of 4 bytes in a row of A, which are the rows of B
+  int lanes = 1;                 ///< lanes of C, and groups in a row of B
 
-  /// Registers of C first, by rows; then those of A and of B, of which at least one side is held
-  /// while the other passes through.
+  /// Registers are numbered with those of C first, by rows, then those of A and of B. At least one
+  /// of the two operands is held while the other one passes through.
   int c_register(int row, int col) const;
   int a_register(int row) const;
   int b_register(int col) const;
-  bool holds_columns() const;  ///< B's: rows pass through
+  bool holds_columns() const;  ///< whether tiles of B are held and those of A pass through
   TileConfig config() const;
 };
 
