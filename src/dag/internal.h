@@ -35,12 +35,12 @@ std::string join_words(const std::vector<std::string>& items);
 /// bodies.
 const std::vector<Expr>& inner_bodies(const Operation& op);
 
-/// "A", or "A[i, k]" where `reads` has A more than once.
+/// The name of a read for messages: "A", or "A[i, k]" where `reads` has A more than once.
 std::string read_name(const Access& read, const std::vector<Access>& reads);
 
 // ---- work.cpp ----
 struct Work {
-  double flops = 0;    ///< of one innermost evaluation
+  double flops = 0;    ///< operations of one innermost evaluation
   double special = 0;  ///< of which transcendental
 };
 Work count_work(const Operation& op);

@@ -1,4 +1,4 @@
-// Expressions in terms of inputs and reductions: stages between them are looked through.
+// Expressions in terms of inputs and reductions, with the stages between them substituted.
 #pragma once
 
 #include <set>
@@ -8,26 +8,28 @@
 
 namespace heddle::dag {
 
-inline constexpr int kMostStagesBetween = 64;  ///< that are looked through
+inline constexpr int kMostStagesBetween = 64;  ///< limit of the number of substituted stages
 
 /// `e` of stage `op` where its axes have the values `indices`.
 Expr at_indices(const Operation& op, const Expr& e, const std::vector<Expr>& indices);
 
-/// The only source of the reduction; null where the stage is not one of this kind over `num_axes`
-/// axes, with one result and one source. num_axes = 0: over any number.
+/// The only source of the reduction. Null where the stage is not a reduction of this kind over
+/// `num_axes` axes, with one result and one source. With num_axes = 0 any number of axes is
+/// accepted.
 const Reduce* reduction_of(const Operation& op, ReduceKind kind, std::size_t num_axes);
 
 class LookThrough {
  public:
   explicit LookThrough(const ComputeDag& dag) : dag_(dag) {}
 
-  /// The stage that the load reads; -1 for none of the graph.
+  /// The stage that the load reads; -1 where it is not in the graph.
   int stage_of(const Load& load) const;
-  /// Whether the stage may be looked through: one value of each element of what it reads.
+  /// Whether the stage may be substituted: each of its elements depends on one element of what it
+  /// reads.
   bool is_between(int stage) const;
-  /// `e` in terms of inputs and reductions. Stages that are looked through are added to `through`.
+  /// `e` in terms of inputs and reductions. Substituted stages are added to `through`.
   Expr expanded(const Expr& e);
-  /// The same without a trace in `through`.
+  /// The same without additions to `through`.
   Expr seen(const Expr& e);
 
   std::set<int> through;

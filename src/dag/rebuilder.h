@@ -10,12 +10,12 @@
 
 namespace heddle::dag {
 
-/// Makes the operations that depend on a replaced one again, each once.
+/// Makes the operations that depend on a replaced tensor again, each once.
 class Rebuilder {
  public:
-  /// `from` is read as `to` from now on. All outputs of an operation must be replaced.
+  /// Replaces `from` by `to` from now on. All outputs of an operation must be replaced.
   void replace(const Tensor& from, const Tensor& to);
-  /// `t`, computed from what the replaced tensors have become.
+  /// `t`, computed from the replacements.
   Tensor rebuild(const Tensor& t);
 
  private:

@@ -33,7 +33,7 @@ Tensor reduce_in_parts(const Operation& op, int64_t parts, const std::string& ta
 /// The indices of a place among dimensions of these extents, whose elements are counted in order:
 /// the last one runs fastest.
 std::vector<Expr> unflatten(const Expr& place, const std::vector<int64_t>& extents);
-/// The reverse of it.
+/// The inverse of unflatten.
 Expr flatten(const std::vector<Expr>& indices, const std::vector<int64_t>& extents);
 
 /// The dimension of the operand that `axis` alone indexes, from 0 and by steps of 1, or -1. Also -1

@@ -15,7 +15,7 @@ std::string variant_name(const MultiVariant& v, size_t i);
 /// The variant's tensors in the places of `args`, null where it does not read one.
 std::vector<Tensor> own_args(const MultiVariant& v, const std::vector<Tensor>& args);
 
-/// How far the answers of the variants may differ, one for each output.
+/// The tolerance for differences between the results of the variants, one for each output.
 std::vector<AnswerTolerance> tolerances_of(const std::vector<MultiVariant>& variants,
                                            const std::vector<Tensor>& args);
 

@@ -23,8 +23,9 @@ FiniteChecks with_finite_checks(Program& program, const std::vector<Tensor>& all
   return add_finite_checks(program, args);
 }
 
-/// `all`: as with_bound gave them; the first `listed` are arguments of the kernel. The times of
-/// lowering are the caller's to add. `checks`: those that the program has.
+/// `all` are the arguments that with_bound gave, of which the first `listed` are arguments of the
+/// kernel. The caller adds the times of lowering. `checks` are the checks that the program
+/// contains.
 TimedBuild compile_lowered(const std::shared_ptr<const LoweredProgram>& program,
                            const Schedule& schedule, const std::vector<Tensor>& all, size_t listed,
                            const FiniteChecks& checks, const BuildOptions& options);

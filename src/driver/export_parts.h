@@ -1,4 +1,4 @@
-// What export_kernel and export_multi write alike: the description of a kernel as JSON.
+// The description of an exported kernel as JSON, shared by export_kernel and export_multi.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@ Json to_json(const std::vector<KernelArg>& args);
 /// Writes each constant into a file of its own beside `stem`.
 Json export_constants(const std::vector<BoundConstant>& constants, const std::string& stem);
 
-/// A User error where extents are symbolic.
+/// Throws a User error where extents are symbolic.
 void check_constant_shapes(const LoweredProgram& program);
 
-/// The target of the schedule. A User error for options that cannot be exported.
+/// The target of the schedule. Throws a User error for options that cannot be exported.
 const Target& exported_target(const Schedule& schedule, const BuildOptions& options);
 
 }  // namespace heddle::exporting

@@ -9,8 +9,8 @@
 
 namespace heddle::family {
 
-/// A problem of the race: the sizes of a call, how often they are expected, and the time of each
-/// candidate there.
+/// A problem of the race: the sizes of a call, their expected frequency, and the time of each
+/// candidate.
 struct Raced {
   std::vector<int64_t> sizes;
   double weight = 1;
@@ -21,8 +21,8 @@ struct Raced {
 /// best of `kept` runs.
 double expected_loss(const std::vector<Raced>& raced, const std::vector<int>& kept);
 
-/// At most `most` candidates, in the order of what they add. A candidate that lowers the expected
-/// loss by less than 1 % is not kept.
+/// At most `most` candidates, ordered by how much each lowers the expected loss. A candidate that
+/// lowers it by less than 1 % is not kept.
 std::vector<int> select(const std::vector<Raced>& raced, int most);
 
 /// A tree whose leaves name positions in `kept`. A question is asked where it lowers the expected

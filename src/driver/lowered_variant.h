@@ -1,4 +1,4 @@
-// One variant of a multi-kernel, lowered: its code is known, and not compiled yet.
+// One variant of a multi-kernel, lowered but not compiled yet.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,15 @@ namespace heddle {
 
 struct LoweredVariant {
   Schedule schedule;
-  /// One of them, by the target of the schedule. Arguments that the variant does not read are among
-  /// its arguments all the same.
+  /// One of the two programs is set, depending on the target of the schedule. Tensors that the
+  /// variant does not read are also among its arguments.
   std::shared_ptr<const LoweredProgram> cpu;
   std::shared_ptr<const GpuProgram> gpu;
   std::vector<Tensor> all;  ///< the arguments of the multi-kernel, then bound constants
-  size_t listed = 0;        ///< of those, the arguments
-  FiniteChecks checks;      ///< that the program has
-  /// Equal for variants of equal code, in every process. It has no names of variables.
+  size_t listed = 0;        ///< the number of those that are arguments of the multi-kernel
+  FiniteChecks checks;      ///< the checks that the program contains
+  /// A key that is equal for variants of equal code, in every process. It has no names of
+  /// variables.
   std::string code;
 };
 

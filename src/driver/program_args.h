@@ -1,5 +1,5 @@
-// Shared by build() and export_kernel(): the target, lowering under the options, and the arguments
-// of the result.
+// Functions that build() and export_kernel() share: the target, lowering under the options, and the
+// arguments of the result.
 #pragma once
 
 #include <set>
@@ -22,9 +22,10 @@ LoweredProgram lower_for_build(const Schedule& schedule, const std::vector<Tenso
 GpuProgram lower_for_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
                          const BuildOptions& options);
 
-/// The arguments that are listed, the constants behind them, and what is kept of constants.
-/// `all`: as with_bound gave them; the first `listed` are arguments of the kernel. `constant_args`:
-/// which of them `prepare` takes. `sizes`: those of the program, which extents may depend on.
+/// The arguments: the listed ones, then the constants, then the kept results of constants. `all` is
+/// the result of with_bound, of which the first `listed` are arguments of the kernel.
+/// `constant_args` says which of them `prepare` takes. `sizes` are those of the program, on which
+/// extents may depend.
 std::vector<KernelArg> kernel_args(const std::vector<Tensor>& all, size_t listed,
                                    const std::vector<int>& constant_args,
                                    const std::vector<Var>& sizes = {});
@@ -32,10 +33,10 @@ std::vector<KernelSize> kernel_sizes(const std::vector<Var>& sizes);
 std::vector<BoundConstant> bound_constants(const std::vector<Tensor>& all, size_t listed);
 std::vector<KernelArg> persistent_args(const LoweredProgram& program);
 
-/// The buffers that a function reads, writes or fetches ahead.
+/// The buffers that a function reads, writes or prefetches.
 std::set<const BufferNode*> touched_buffers(const Stmt& body);
 
-/// The work of a call: the arithmetic of all stages that are not computed ahead of it.
+/// The work of a call: the arithmetic of all stages that are not precomputed.
 KernelWork work_of(const ComputeDag& dag, const Target& target);
 
 }  // namespace heddle

@@ -14,9 +14,9 @@ struct RankedConfig {
   int ranked = 0;            ///< configs that were given a score
 };
 
-/// The config that `model` ranks best, by steepest ascent from the default: each step looks at the
-/// configs that are one knob away. The default stands unless another is predicted to be faster by
-/// more than the model's usual error. Equal arguments give equal results.
+/// The config that `model` ranks best, by steepest ascent from the default: each step examines the
+/// configs that differ in one knob. The default is kept unless another config is predicted to be
+/// faster by more than the model's usual error. Equal arguments give equal results.
 RankedConfig best_ranked(const Template& t, CostModel& model);
 
 /// The schedule of the config that the shipped cost model of the target (tophub) ranks best. The

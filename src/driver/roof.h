@@ -6,10 +6,10 @@
 
 namespace heddle {
 
-/// For multiply-adds of `dtype` and for traffic of the main memory. For a GPU they come from its
-/// data sheet. For a CPU they are measured with the current number of threads, in some tens of ms
-/// at the first call, and kept. Arithmetic is known for f32 and f64. It is 0 for other types, whose
-/// instructions differ too much.
+/// The peak rates for multiply-adds of `dtype` and for traffic of the main memory. For a GPU they
+/// come from its data sheet. For a CPU they are measured with the current number of threads, in
+/// some tens of ms at the first call, and kept. The rate of arithmetic is known for f32 and f64. It
+/// is 0 for other types, whose instructions differ too much.
 Roof roof_of(const Target& target, DataType dtype);
 
 }  // namespace heddle

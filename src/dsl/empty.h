@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-/// Whether one of them has the extent 0.
+/// Whether one of the axes has the extent 0.
 bool is_empty(const std::vector<Axis>& axes);
 
 /// The distinct tensors that the bodies read, in order of first appearance.

@@ -13,17 +13,17 @@ namespace heddle {
 Expr check_extent(const Expr& extent, const std::string& what, const Where& where);
 Shape check_shape(const Shape& shape, const std::string& name, const Where& where);
 
-/// The form of the bodies: reductions at the top, all of one kind; only own axes are used. Returns
-/// the reduce axes (empty when the bodies are no reduction).
+/// Checks the form of the bodies: reductions are at the top and of one kind, and only axes of the
+/// operation are used. Returns the reduce axes, which are empty when the bodies are no reductions.
 std::vector<Axis> check_bodies(const std::string& name, const std::vector<Axis>& axes,
                                const std::vector<Expr>& bodies, const Where& where);
 
-/// Every read of every body lies inside its tensor.
+/// Checks that every read of every body is inside its tensor.
 void check_bounds(const std::string& name, const std::vector<Axis>& axes,
                   const std::vector<Axis>& reduce_axes, const std::vector<Expr>& bodies,
                   const Where& where);
 
-/// "(4, 8)"
+/// The shape as text: "(4, 8)".
 std::string shape_text(const Shape& shape);
 
 }  // namespace heddle

@@ -5,17 +5,17 @@
 
 namespace heddle {
 
-/// The value that Student's t with `freedom` degrees of freedom stays below with this probability,
-/// which is over one half.
+/// The quantile of Student's t distribution with `freedom` degrees of freedom for a probability
+/// above one half.
 double student_quantile(double probability, double freedom);
 
-/// The variance of a few numbers, and what is known of such variances in general.
+/// The variance of a few numbers, and prior knowledge of such variances.
 struct VariancePrior {
   double variance = 0;
   double weight = 4;  ///< degrees of freedom that the prior counts for
 };
 
-/// A one-sided bound of the mean of what `sample` was drawn from: mean + t s / sqrt(n). The
+/// A one-sided upper bound of the mean of the distribution of `sample`: mean + t s / sqrt(n). The
 /// variance s^2 is the weighted mean of the sample's and the prior's (the posterior under a scaled
 /// inverse chi-square prior; Gelman et al., "Bayesian Data Analysis", section 2.6), because a few
 /// equal numbers do not show that all are equal.

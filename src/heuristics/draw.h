@@ -1,4 +1,4 @@
-// Sizes of problems to learn from: a mixture of those that people have.
+// Random sizes of training problems, with a distribution like that of real programs.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace heddle {
 
-/// An extent in least..most: log-uniform as it comes, a power of two, a multiple of 8 or 16, a
-/// neighbour of a power of two, or one of `known`, which may be empty.
+/// An extent in least..most. It is log-uniform, a power of two, a multiple of 8 or 16, a neighbour
+/// of a power of two, or one of `known`, which may be empty.
 std::int64_t draw_extent(Rng& rng, std::int64_t least, std::int64_t most,
                          const std::vector<std::int64_t>& known = {});
 
-/// "512x512x512"
+/// The sizes as text: "512x512x512".
 std::string sizes_text(const std::vector<std::int64_t>& sizes);
 
 }  // namespace heddle

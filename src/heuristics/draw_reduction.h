@@ -1,18 +1,18 @@
-// Reductions of rows, of columns and of everything, to learn from.
+// Random reductions of rows, of columns and of all elements for training.
 #pragma once
 
 #include "heddle/heuristics/heuristic.h"
 
 namespace heddle {
 
-/// A sum, a maximum or a sum of squares, of a matrix of at most so many elements, or one of a row
-/// group. Ids of most are subjects of the command line.
+/// A sum, a maximum or a sum of squares of a matrix of limited size, or a reduction of a row group.
+/// Most ids are subjects of the command line.
 DrawnProblem draw_reduction(Rng& rng, DataType dtype, double most_elements);
 
 enum class ReducedAxis : std::uint8_t { Rows, Columns, All };
 /// The same along one axis.
 DrawnProblem draw_reduction(Rng& rng, DataType dtype, double most_elements, ReducedAxis axis);
-/// Rows that are reduced and worked on: a softmax or a normalisation.
+/// A group of rows with reductions: a softmax or a normalisation.
 DrawnProblem draw_row_group(Rng& rng, DataType dtype, double most_elements);
 
 }  // namespace heddle

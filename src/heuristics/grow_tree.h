@@ -1,4 +1,4 @@
-// Growing a tree: from all problems down, the split of least regret at each node.
+// Grows a tree: from the root on, each node takes the split of least regret.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace heddle {
 
-/// A question. `feature` is -1 where no split makes the regret smaller.
+/// A question. `feature` is -1 where no split lowers the regret.
 struct Split {
   std::int32_t feature = -1;
   double at_most = 0;
   std::uint64_t one_of = 0;
-  double cost = 0;  ///< of both sides
+  double cost = 0;  ///< cost of both sides
 
   bool says_yes(const HeuristicData& data, const HeuristicProblem& problem) const;
 };
@@ -37,8 +37,8 @@ struct GrowOptions {
 std::vector<GrownNode> grow_tree(const HeuristicData& data, const RegretTable& regrets,
                                  std::vector<std::int32_t> problems, const GrowOptions& options);
 
-/// The split of least cost that leaves `leaf_size` problems on either side. Of equal ones the first
-/// feature and the least threshold.
+/// The split of least cost that leaves at least `leaf_size` problems on either side. Among equal
+/// splits, the first feature and the least threshold win.
 Split best_split(const HeuristicData& data, const RegretTable& regrets,
                  std::span<const std::int32_t> problems, int leaf_size);
 

@@ -1,4 +1,4 @@
-// What the leaves of a tree may answer, judged by answers for problems that were held out.
+// The verdicts of the leaves of a tree, from the answers for held-out problems.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace heddle {
 
-/// Figures in files have six digits after the point, so that a mathematical library that rounds
-/// otherwise gives the same file.
+/// Rounds a figure to six digits after the point, so that files do not depend on the rounding of
+/// the mathematical library.
 double rounded(double figure);
 
 /// The leaf of each node of `tree` that is one, in the order of the nodes. `first` and `count` are

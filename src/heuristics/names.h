@@ -1,4 +1,4 @@
-// Names of the kinds of features, of verdicts and doubts, as files and messages have them.
+// The names of kinds of features, of verdicts and of doubts in files and messages.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ const char* to_string(FeatureKind kind);
 const char* to_string(LeafVerdict verdict);
 const char* to_string(Doubt doubt);
 
-/// Throw a User error for an unknown name.
+/// These functions throw a User error for an unknown name.
 FeatureKind feature_kind(const std::string& name);
 LeafVerdict leaf_verdict(const std::string& name);
 

@@ -1,4 +1,4 @@
-// The parts that products on a GPU cut their reduction into: the parameter "parts", and the knobs
+// The parts into which products on a GPU cut their reduction: the parameter "parts", and the knobs
 // "reduction" and "k_part" that it stands for.
 #pragma once
 

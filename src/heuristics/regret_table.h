@@ -1,4 +1,4 @@
-// What each choice costs on each problem: the objective of training.
+// The cost of each choice on each problem, which training minimises.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class RegretTable {
   /// An index into HeuristicData::choices, or kRuleChoice.
   std::int32_t choice(int column) const { return choices_[static_cast<std::size_t>(column)]; }
 
-  /// The cost of each column: log(time / best time), 0 within the noise, and that of a missing
-  /// choice at most.
+  /// The cost of each column: log(time / best time). It is 0 within the noise and at most that of a
+  /// missing choice.
   std::span<const double> costs(std::int32_t problem) const { return row(costs_, problem); }
   /// The same without the allowance for noise.
   std::span<const double> regrets(std::int32_t problem) const { return row(regrets_, problem); }
@@ -33,7 +33,7 @@ class RegretTable {
   /// costs the least mean regret comes first, then the rule, then the first choice.
   std::vector<int> ranking(std::span<const std::int32_t> problems, int count) const;
   double mean_regret(std::span<const std::int32_t> problems, int column) const;
-  /// The first column of `ranking` that the problem has. The rule is always there.
+  /// The first column of `ranking` that is available for the problem. The rule always is.
   int first_available(std::int32_t problem, std::span<const int> ranking) const;
 
  private:

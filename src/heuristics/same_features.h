@@ -1,4 +1,4 @@
-// Whether a tree and a log speak of the same heuristic.
+// Whether a tree and a log belong to the same heuristic.
 #pragma once
 
 #include "heddle/heuristics/dataset.h"
@@ -6,8 +6,8 @@
 
 namespace heddle {
 
-/// A User error unless the heuristic, its version, and the features with their values are those of
-/// the tree.
+/// Throws a User error unless the heuristic, its version, and the features with their values are
+/// those of the tree.
 void check_same_features(const TreeTable& tree, const HeuristicData& data);
 
 }  // namespace heddle

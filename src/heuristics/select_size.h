@@ -1,4 +1,4 @@
-// How deep a tree may be, and how many problems a leaf needs: by cross-validation over problems.
+// The depth of a tree and the least size of its leaves, selected by cross-validation over problems.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ struct TreeSize {
 };
 
 /// The smallest size whose held-out regret is not shown to be worse than the least one: the mean
-/// difference of the two, problem by problem, is within one standard error of it (Breiman et
-/// al., section 3.4.3, with one standard error of unpaired costs).
+/// difference of the two, problem by problem, is within one standard error of it (Breiman et al.
+/// 1984, "Classification and Regression Trees", section 3.4.3, with one standard error of unpaired
+/// costs).
 TreeSize select_size(const HeuristicData& data, const RegretTable& regrets,
                      std::span<const std::int32_t> known, const TrainOptions& options);
 

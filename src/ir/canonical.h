@@ -10,7 +10,8 @@
 
 namespace heddle {
 
-/// 128 bits, so that no two keys of the billions of statements in a process collide by chance.
+/// A key of 128 bits, so that collisions among the billions of statements of a process are
+/// negligible.
 struct CanonicalKey {
   uint64_t high = 0, low = 0;
   auto operator<=>(const CanonicalKey&) const = default;

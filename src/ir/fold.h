@@ -24,7 +24,8 @@ std::optional<int64_t> fold_int(BinaryOp op, DataType t, int64_t a, int64_t b);
 std::optional<double> fold_float(BinaryOp op, DataType t, double a, double b);
 std::optional<bool> fold_float_compare(BinaryOp op, double a, double b);
 std::optional<int64_t> fold_int(UnaryOp op, DataType t, int64_t a);
-/// Only operations that round correctly everywhere: no transcendental functions.
+/// Folds only operations that are rounded correctly on every machine, so no transcendental
+/// functions.
 std::optional<double> fold_float(UnaryOp op, DataType t, double a);
 
 /// Floor division and remainder; `b` nonzero. (INT64_MIN by -1 wraps.)

@@ -9,7 +9,8 @@
 
 namespace heddle {
 
-/// A total order of expressions, the same in every run: variables and buffers by creation.
+/// A total order of expressions that is the same in every run: variables and buffers are ordered by
+/// creation.
 int compare(const Expr& a, const Expr& b);
 
 struct LinearTerm {

@@ -1,4 +1,4 @@
-// What kind of work an operation is: one table for whoever counts operations.
+// The cost class of an operation, in one table for all code that counts operations.
 #pragma once
 
 #include "heddle/ir/expr.h"
@@ -7,7 +7,7 @@ namespace heddle {
 
 enum class OpClass : uint8_t {
   Logic,  ///< comparisons, logic and operations on bits
-  Add,    ///< sums, and what costs as much: signs and roundings
+  Add,    ///< sums, and operations of the same cost: signs and roundings
   Multiply,
   MinMax,
   Divide,          ///< quotients and remainders, slow in every type
@@ -17,7 +17,7 @@ enum class OpClass : uint8_t {
 OpClass op_class(UnaryOp op);
 OpClass op_class(BinaryOp op);
 
-/// Whether it takes many times as long as a sum.
+/// Whether the operation takes many times as long as a sum.
 constexpr bool is_slow(OpClass c) {
   return c == OpClass::Divide || c == OpClass::Root || c == OpClass::Transcendental;
 }

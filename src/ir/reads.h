@@ -22,8 +22,7 @@ double tree_size(const Expr& e, TreeSizes& of_shared);
 std::vector<Expr> computed_by_both(const Expr& a, const Expr& b,
                                    FunctionRef<bool(const Expr&)> known);
 
-/// Whether that tree is so large that no part of it may be computed separately for each of its
-/// readers.
+/// Whether that tree is so large that none of its parts may be computed separately for each reader.
 bool is_large_tree(const Expr& e);
 
 }  // namespace heddle

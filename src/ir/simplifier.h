@@ -80,7 +80,7 @@ class Simplifier {
   // ---- simplify_facts.cpp: what is known inside a branch ----
   friend class Assumption;
   void assume(const Expr& canonical_condition, bool value);
-  /// d < 0
+  /// Records the fact d < 0.
   void assume_negative(const Linear& d);
   void narrow(const VarNode* v, Interval r);
   Interval refine_by_facts(const Linear& a, Interval r);
@@ -102,7 +102,7 @@ class Simplifier {
 
   Ranges ranges_;
   std::vector<Undo> undo_;
-  std::vector<Linear> facts_;  ///< each < 0
+  std::vector<Linear> facts_;  ///< each is known to be negative
   std::vector<Condition> conditions_;
   /// Results for nodes with several parents, valid while what is known stays the same. The key is
   /// kept alive, so that its address is not reused.

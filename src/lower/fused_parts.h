@@ -18,7 +18,7 @@ class FusedParts {
     int64_t extent = 0;  ///< it is in [0, extent)
   };
 
-  /// Of variable `f` in [0, extent).
+  /// The parts of variable `f` in [0, extent).
   FusedParts(const Var& f, int64_t extent) { known_.push_back({f, f.expr(), extent}); }
 
   /// `body` with all parts replaced by variables.

@@ -103,7 +103,7 @@ class NestBuilder {
   // Gives `id` a value and derives the values of the axes that it was made from. Splits whose inner
   // extent depends on the value go to `pending`.
   void bind(int id, const Expr& value, std::vector<int>* pending);
-  // Whether loops below `id` need a constant extent for their annotation to be useful.
+  // Whether loops below `id` need a constant extent for their annotation to take effect.
   bool needs_const(int id) const;
   // Whether a stage computed between loop `n` and the loops below axis `id` has a region that spans
   // them. Its own unrolled and vectorized loops then need the extent. Where the length is `sized`,
@@ -113,7 +113,7 @@ class NestBuilder {
   size_t first_leaf(const std::vector<int>& leaves, int id) const;
   Stmt decide(int st, const std::vector<int>& leaves, size_t n, Mode mode,
               const std::vector<int>& pending, size_t i);
-  // What is left of an axis of varying length beyond its full tiles, `rest` iterations.
+  // Emits the remainder of an axis of varying length beyond its full tiles, `rest` iterations.
   template <class With>
   Stmt tails(const AxisState& p, const Expr& rest, bool whole_tiles, const With& with);
   static Var var_of(const Expr& e) { return Var::from(e); }
@@ -122,9 +122,9 @@ class NestBuilder {
 
   // ---- stages that follow a loop of another one (nest_along.cpp) ----
   bool follows(int p, int host) const;
-  // The accumulators of all stages that loop `n` of `st` updates start at the identity.
+  // Initialises the accumulators of all stages that loop `n` of `st` updates.
   Stmt emit_inits(int st, const std::vector<int>& leaves, size_t n);
-  // What loop `n` of `st` does to follower `p` in an iteration.
+  // The update of follower `p` in an iteration of loop `n` of `st`.
   Stmt emit_update(int p, int st, size_t n);
   Stmt emit_rescale(int st, const std::vector<int>& leaves);
   void enter_follower(int p);
@@ -192,13 +192,13 @@ class NestBuilder {
   std::vector<AxisCtx> axes_;
   std::vector<Realization> real_;
   std::vector<std::vector<Expr>> root_min_;
-  std::vector<std::vector<SymInterval>> held_;         ///< of followers: the region that they keep
+  std::vector<std::vector<SymInterval>> held_;         ///< regions that followers keep
   std::unordered_map<const VarNode*, Expr> bound_;     ///< value of each root variable
   std::vector<std::pair<int, AxisCtx>> changed_axes_;  ///< as they were before
   std::vector<std::pair<const VarNode*, Expr>> changed_vars_;  ///< likewise; null: not bound
-  std::vector<std::vector<int>> axes_of_;                      ///< by stage
+  std::vector<std::vector<int>> axes_of_;                      ///< axes of each stage
   std::vector<Expr> guards_;
-  std::vector<VarBinding> lasts_;  ///< of open loops of symbolic length: the last iteration
+  std::vector<VarBinding> lasts_;  ///< the last iteration of open loops of symbolic length
   Ranges ranges_;
 };
 

@@ -17,8 +17,8 @@ Stmt linear_scans(const Stmt& s);
 /// loops that will be unrolled or vectorized.
 Stmt loop_partition(const Stmt& s);
 
-/// for (vectorized) j in 0..8 { C[j] = A[j] * k }  -->  C[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] * x8(k)
-/// A loop that cannot be (extent unknown, a branch that differs by lane) becomes serial.
+/// for (vectorized) j in 0..8 { C[j] = A[j] * k } --> C[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] * x8(k) A
+/// loop that cannot be vectorised (unknown extent, a branch that differs by lane) becomes serial.
 Stmt vectorize(const Stmt& s);
 
 /// Replaces unrolled loops of constant extent by copies of their body, up to `max_statements` each.
@@ -30,7 +30,7 @@ Stmt merge_updates(const Stmt& s);
 
 /// for (software_pipelined) i { for k reduce(i, k)  for j write(i, j) }
 ///   -->  for k reduce(0, k)  for i { for k { reduce(i + 1, k)  write(i, k) } }
-/// A loop that cannot be (see row_pipeline.cpp) becomes serial.
+/// A loop that cannot be pipelined (see row_pipeline.cpp) becomes serial.
 Stmt pipeline_rows(const Stmt& s);
 
 /// C[i, j]  -->  C[i*N + j]: every access gets one flat index.

@@ -11,8 +11,8 @@ namespace heddle {
 
 using PassClock = std::chrono::steady_clock;
 
-/// Appends what `program` looks like after the pass `name`, which began at `begin`, and the pass's
-/// time. The program is kept only where the options ask for it.
+/// Appends the record of pass `name`: the program after it, and its time since `begin`. The program
+/// is kept only where the options ask for it.
 template <typename Program>
 void record_pass(Program& program, const LowerOptions& options, std::string name,
                  PassClock::time_point begin) {

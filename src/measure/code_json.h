@@ -1,4 +1,4 @@
-// Parts of compiled candidates on their way between processes.
+// Serialised parts of compiled candidates, for messages between processes.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace heddle::measuring {
 
-/// Bytes as hexadecimal digits.
+/// Converts bytes to hexadecimal digits.
 std::string to_hex(const std::string& bytes);
-/// Throws a User error for what has other characters, or an odd number of them.
+/// Throws a User error for other characters or an odd number of digits.
 std::string from_hex(const std::string& text);
 
 Json args_json(const std::vector<KernelArg>& args);
-/// Throws a User error for what args_json does not give.
+/// Throws a User error for JSON that args_json did not make.
 std::vector<KernelArg> args_from_json(const Json& list);
 
 }  // namespace heddle::measuring

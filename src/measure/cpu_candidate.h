@@ -1,4 +1,4 @@
-// A candidate for a CPU between the machine that compiles it and the one that runs it.
+// Serialised CPU candidates, for compiling on one machine and running on another.
 #pragma once
 
 #include "heddle/runtime/kernel.h"
@@ -7,12 +7,12 @@
 
 namespace heddle::measuring {
 
-/// {object, functions, args, persistent}: machine code for the target of the schedule, which need
-/// not be this machine. Throws what lowering and code generation throw.
+/// Compiles to {object, functions, args, persistent}: machine code for the target of the schedule,
+/// which need not be this machine. Throws the errors of lowering and code generation.
 Json compile_for_elsewhere(const ReplayedSchedule& replayed);
 
-/// What compile_for_elsewhere made of the same schedule, linked. Throws a User error for a target
-/// that does not run here and for what is no such code.
+/// Links the result of compile_for_elsewhere for the same schedule. Throws a User error for a
+/// target that does not run here and for JSON that is no such code.
 Kernel load_compiled(const Json& code, const ReplayedSchedule& replayed);
 
 }  // namespace heddle::measuring

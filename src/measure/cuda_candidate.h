@@ -1,4 +1,4 @@
-// A candidate for a GPU between the process that compiles it and the one that runs it.
+// Serialised GPU candidates, for compiling in one process and running in another.
 #pragma once
 
 #include <string>
@@ -17,21 +17,22 @@ namespace heddle::measuring {
 struct CudaCandidate {
   KernelCode code;
   std::vector<cuda::KernelResources> resources;
-  double nvrtc_seconds = 0;  ///< of the compiler alone; 0: the machine code was on the disk
+  double nvrtc_seconds = 0;  ///< seconds of the compiler alone; 0 where the machine code was on the disk
 };
 
-/// Why a GPU could not launch kernels of this program, known before they are compiled; "" when it
-/// could. What comes before the colon is the reason that reports count.
+/// The reason why a GPU could not launch kernels of this program, found before they are compiled;
+/// "" when it could. Reports count the text before the colon.
 std::string why_not_launched(const GpuProgram& program, const Gpu& gpu);
-/// The same of compiled ones, from what ptxas says; `no_spills`: and why it is not worth a run.
+/// The same for compiled kernels, from the output of ptxas. With `no_spills`, kernels that spill
+/// registers are also refused.
 std::string why_not_run(const CudaCandidate& candidate, const Gpu& gpu, bool no_spills);
 
-/// Lowers and compiles. Throws what lowering, text and NVRTC throw.
+/// Lowers and compiles. Throws the errors of lowering, text generation and NVRTC.
 GpuProgram lower_candidate(const Schedule& schedule, const std::vector<Tensor>& args);
 CudaCandidate compile_candidate(const GpuProgram& program, const std::vector<Tensor>& args,
                                 const Target& target);
 
-/// Between processes of one program: machine code as hexadecimal digits.
+/// The code as JSON, with machine code as hexadecimal digits, for processes of one program.
 Json to_json(const KernelCode& code);
 KernelCode kernel_code_from_json(const Json& json);
 

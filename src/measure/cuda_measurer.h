@@ -1,9 +1,10 @@
-// The CUDA measurer: who compiles and runs what when, and what becomes of a process that dies.
+// The CUDA measurer: it assigns compilation and runs to processes, and replaces processes that die.
 //
-// Worker 0 of the pool is the runner, the others compile. What is compiled goes from one to the
-// other through this process. Compilation overlaps with runs: a GPU does not mind what the cores
-// do, as long as the host keeps ahead of it (tuning_device.cpp). With prefetch() the compilers go
-// on with the next batch while the last kernels of this one run and the search thinks.
+// Worker 0 of the pool is the runner, and the others compile. Compiled code passes from them to the
+// runner through this process. Compilation overlaps with runs: load on the CPU cores does not
+// disturb a GPU as long as the host issues launches in time (tuning_device.cpp). With prefetch()
+// the compilers continue with the next batch while the last kernels of this one run and the search
+// computes.
 #pragma once
 
 #include <deque>
@@ -37,18 +38,18 @@ class CudaMeasurer : public LocalMeasurer {
   std::vector<std::string> problems() const override { return problems_; }
 
  private:
-  static constexpr size_t kRunner = 0;  ///< of the workers
+  static constexpr size_t kRunner = 0;  ///< index of the runner among the workers
   struct Batch;
   struct Race;
-  /// A candidate on its way to machine code.
+  /// The compilation of a candidate.
   struct Job {
     int task = 0;
-    size_t index = 0;  ///< in its batch
+    size_t index = 0;  ///< index in its batch
     Json steps;
     bool no_spills = false;
-    bool compiled = false;  ///< `answer` is there
-    int deaths = 0;         ///< of compilers, that were nobody's fault
-    Json answer;            ///< of the compiler, or {error, message}
+    bool compiled = false;  ///< whether `answer` is set
+    int deaths = 0;         ///< number of compilers that died without an identified cause
+    Json answer;            ///< answer of the compiler, or {error, message}
   };
 
   int register_task(const TuneTask& task);
@@ -72,10 +73,10 @@ class CudaMeasurer : public LocalMeasurer {
   WorkerOptions options_;
   MeasuredTasks tasks_;
   WorkerPool workers_;
-  size_t epoch_ = 0;  ///< tasks that the workers know
+  size_t epoch_ = 0;  ///< number of tasks that the workers know
   int opened_ = -1;   ///< the task whose arguments the runner has on the device
   std::map<uint64_t, Job> jobs_;
-  std::deque<uint64_t> queue_;     ///< of jobs, to be compiled
+  std::deque<uint64_t> queue_;     ///< jobs to be compiled
   std::vector<uint64_t> at_work_;  ///< the job of each worker; 0: none
   uint64_t races_ = 0;
   TimeSpent spent_;

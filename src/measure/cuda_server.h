@@ -1,5 +1,5 @@
-// What runs inside the processes of the CUDA measurer: all but one compile, one is the runner, the
-// only one that ever touches the device. Which one a process is shows in what it is asked.
+// The code that runs inside the processes of the CUDA measurer. All but one compile. The runner is
+// the only process that uses the device. The requests that a process receives determine its role.
 #pragma once
 
 #include "measure/worker_hooks.h"
@@ -8,14 +8,14 @@
 
 namespace heddle::measuring {
 
-/// Serves requests until the channel ends: those that every worker takes (worker_protocol.h); of
-/// the compilers
+/// Serves requests until the channel ends: those of every worker (worker_protocol.h), those of the
+/// compilers
 ///
 ///   {do: compile, task, candidate, steps, no_spills}  ->  {seconds, nvrtc, code}
 ///   {do: compile_naive, task}                         ->  {seconds, nvrtc, code}
 ///   {do: reference, task}                             ->  {}      computed on the CPU
 ///
-/// and of the runner, to all of which `lost` may be added, after which it has ended:
+/// and those of the runner. Its answers may have `lost`, after which the process ends:
 ///
 ///   {do: open, task}                                  ->  {}
 ///   {do: run_reference, task, code}                   ->  {}
@@ -24,7 +24,7 @@ namespace heddle::measuring {
 ///                       ->  {checked, error?, message?} for each,
 ///                           {round: [[candidate, seconds]...]} for each, {done}
 ///
-/// In place of any answer: {error, message}.
+/// Any answer may be replaced by {error, message}.
 void serve_cuda(Channel& channel, WorkerStatus& status, WorkerTasks& tasks,
                 const MeasureProtocol& protocol, const WorkerHooks& hooks);
 

@@ -1,5 +1,5 @@
-// The tuner's end of the program that speaks to Ray: started, asked, and started again when it
-// dies.
+// The tuner's connection to the program that uses Ray: it starts the program, exchanges messages,
+// and restarts it when it dies.
 #pragma once
 
 #include <memory>
@@ -38,13 +38,14 @@ class FleetBridge {
   FleetBridge(const FleetBridge&) = delete;
   FleetBridge& operator=(const FleetBridge&) = delete;
 
-  /// Starts it if it does not run.
+  /// Sends a message. Starts the program if it does not run.
   void send(const Json& message);
-  /// The next message; nothing when none comes within `seconds`, or when the bridge died, in which
-  /// case there is another one now. Throws a User error for what the bridge refuses, and a Runtime
-  /// error when it dies again and again.
+  /// The next message. Nothing when none arrives within `seconds`, or when the program died, in
+  /// which case a new one was started. Throws a User error when the program refuses its options,
+  /// and a Runtime error when it dies repeatedly.
   std::optional<Json> receive(double seconds);
-  /// Grows with each start: a new bridge knows nothing of what the one before was told.
+  /// The number of starts. A new program does not know the messages that were sent to the previous
+  /// one.
   int starts() const { return starts_; }
 
  private:
@@ -56,7 +57,7 @@ class FleetBridge {
   Json hello_;
   std::unique_ptr<WorkerProcess> process_;
   int starts_ = 0;
-  int deaths_ = 0;  ///< since the last word
+  int deaths_ = 0;  ///< deaths since the last message
 };
 
 }  // namespace heddle::measuring

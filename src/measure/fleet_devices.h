@@ -1,4 +1,5 @@
-// The devices of a fleet as the tuner sees them: who is there, who is steady, who has what to do.
+// The devices of a fleet as the tuner sees them: which are connected, which are steady, and which
+// have work.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,12 @@ namespace heddle::measuring {
 
 struct FleetDevice {
   NodeUse use;
-  std::deque<int64_t> rounds;  ///< that it was given and has not answered, the oldest first
+  std::deque<int64_t> rounds;  ///< rounds that it has not answered, the oldest first
   Timer since_answer = {};
-  bool silent = false;        ///< it does not answer, and is given nothing until it does
+  bool silent = false;        ///< it does not answer, and gets no rounds until it does
   int failures_in_a_row = 0;  ///< rounds in which nothing could be measured
-  std::map<int, std::deque<double>> bases;  ///< by task: the last times of the static choice
-  double joined = 0, busy_since = 0;        ///< on the clock of FleetDevices
+  std::map<int, std::deque<double>> bases;  ///< the last times of the static choice of each task
+  double joined = 0, busy_since = 0;        ///< seconds on the clock of FleetDevices
 
   bool usable() const { return !use.gone && use.set_aside.empty() && !silent; }
 };
@@ -31,17 +32,18 @@ class FleetDevices {
   void all_leave();
 
   FleetDevice* find(const std::string& name);
-  /// Usable, those with the fewest rounds first, then those that measured least.
+  /// The usable devices, ordered by the number of rounds, then by the number of measurements.
   std::vector<FleetDevice*> usable();
-  /// The one on which most was measured, that races be comparable; null: there is none.
+  /// The device with the most measurements, so that races can be compared; null where there is
+  /// none.
   FleetDevice* steadiest();
 
   void give(FleetDevice& device, int64_t round);
   void take_back(FleetDevice& device, int64_t round);
-  /// The time of the static choice of a task in one more round. A device on which it wanders from
-  /// round to round is set aside, unless it is the last one.
+  /// Adds the time of the static choice of a task in a round. A device on which it varies too much
+  /// from round to round is set aside, unless it is the last one.
   void add_base(FleetDevice& device, int task, double seconds);
-  /// No more rounds, for this reason. False for the last usable device.
+  /// Excludes a device from further rounds. Returns false for the last usable device, which stays.
   bool set_aside(FleetDevice& device, const std::string& why);
 
   std::vector<NodeUse> use() const;
@@ -52,13 +54,12 @@ class FleetDevices {
   std::map<std::string, FleetDevice> devices_;
 };
 
-/// Record::machine: the fingerprint does not tell machines of one kind apart.
+/// The name for Record::machine. The fingerprint alone does not distinguish machines of one kind.
 inline std::string name_in_records(const NodeUse& device) {
   return device.machine + " at " + device.name;
 }
 
-/// How much a series of times changes from one to the next, relative to its median: the mean. 0 for
-/// fewer than six.
+/// The mean change between successive times, relative to their median. 0 for fewer than six times.
 double wandering(const std::deque<double>& times);
 
 }  // namespace heddle::measuring

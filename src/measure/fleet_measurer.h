@@ -1,12 +1,12 @@
-// The measurer of a fleet: what is compiled and measured where, and what becomes of candidates
-// whose device dies, goes silent or is slow.
+// The measurer of a fleet: it assigns compilation and measurements to nodes, and handles devices
+// that die, do not answer or are slow.
 //
-// Candidates are compiled by nodes that only compile, where there are any, and measured in rounds
-// of several, so that what a request costs is paid once for many. Each device has one round at work
-// and one waiting. A candidate is reported when its first answer arrives; every later one is
-// dropped. Devices that have nothing of a batch measure what was announced for the next one, so
-// that they need not wait for the slowest of a batch, nor while the search thinks. The tuner's
-// thread does all of it, between messages of the bridge (fleet_bridge.h).
+// Candidates are compiled by nodes that only compile, where there are any. They are measured in
+// rounds of several, so that the cost of a request is shared. Each device has one round in progress
+// and one waiting. A candidate is reported when its first answer arrives, and later answers are
+// dropped. Devices without work in a batch measure candidates that were announced for the next one,
+// so that they wait neither for the slowest device nor for the search. The tuner's thread does all
+// of this between messages of the bridge (fleet_bridge.h).
 #pragma once
 
 #include <deque>
@@ -47,17 +47,17 @@ class FleetMeasurer : public Measurer {
     const TuneClock& clock;
     const Done& done;
     double best = 0;
-    std::vector<int64_t> trials = {};  ///< by index
-    size_t left = 0;                   ///< not finished
+    std::vector<int64_t> trials = {};  ///< trials by index
+    size_t left = 0;                   ///< number of unfinished candidates
   };
-  /// A task that the bridge is told of.
+  /// A task that was sent to the bridge.
   struct Known {
     uint64_t key = 0;
     Json message;
-    int64_t base_job = 0;   ///< that compiles the static choice; 0: none
-    double first_base = 0;  ///< what its times are compared with
+    int64_t base_job = 0;   ///< the job that compiles the static choice; 0: none
+    double first_base = 0;  ///< the time with which its times are compared
   };
-  /// A schedule on its way to machine code.
+  /// The compilation of a schedule.
   struct Job {
     enum class State : uint8_t { Asked, Compiled, Failed };
     int task = 0;
@@ -67,30 +67,30 @@ class FleetMeasurer : public Measurer {
     State state = State::Asked;
     MeasureResult failure = {};
     double seconds = 0;
-    int lost = 0;  ///< times that a node died with it
+    int lost = 0;  ///< number of nodes that died while they compiled it
   };
-  /// A candidate of the batch at hand, or of one that was announced.
+  /// A candidate of the current batch, or one that was announced.
   struct Trial {
     int task = 0;
     uint64_t key = 0;
     Json steps;
     int64_t job = 0;
-    std::optional<size_t> index = {};          ///< in the batch; none: it was announced
-    int out = 0;                               ///< rounds that it is in
-    int deaths = 0;                            ///< of devices that had it
-    std::optional<MeasureResult> result = {};  ///< of one that was announced
+    std::optional<size_t> index = {};          ///< index in the batch; none where it was announced
+    int out = 0;                               ///< number of rounds that contain it
+    int deaths = 0;                            ///< number of devices that died while they measured it
+    std::optional<MeasureResult> result = {};  ///< result of an announced candidate
   };
-  /// Trials that a device was given together.
+  /// Trials that were given to a device together.
   struct Round {
     std::string device;
     int task = 0;
     std::vector<int64_t> trials;
-    double allowed = 0;  ///< seconds; then the device is silent
+    double allowed = 0;  ///< seconds after which the device counts as silent
     bool race = false;
     Timer since = {};
   };
 
-  // What the bridge says (fleet_measurer.cpp).
+  // Messages of the bridge (fleet_measurer.cpp).
   std::optional<Json> listen(double seconds, const TuneClock& clock);
   void heard_of_device(const Json& message);
   void heard_of_job(const Json& message);
@@ -129,7 +129,7 @@ class FleetMeasurer : public Measurer {
   // A batch (fleet_measurer.cpp).
   void begin(Batch& batch, const TuneTask& task, std::span<const Schedule> schedules);
   void take(Batch& batch, const Json& message);
-  /// Rounds that no device has any more; with why, where it died of one.
+  /// Rounds that no device has any more, and the reason where the device died.
   struct Lost {
     Round round;
     std::string why;
@@ -143,7 +143,7 @@ class FleetMeasurer : public Measurer {
 
   FleetOptions options_;
   FleetBridge bridge_;
-  int epoch_ = 1;  ///< of the bridge: the start from which it knows what it was told
+  int epoch_ = 1;  ///< start of the bridge since which messages were sent
   FleetDevices devices_;
   int compilers_ = 0;
   std::vector<Known> tasks_;
@@ -154,10 +154,10 @@ class FleetMeasurer : public Measurer {
   std::map<uint64_t, int64_t> announced_;  ///< trials by key
   std::deque<Lost> lost_;
   int64_t next_job_ = 1, next_round_ = 1, next_trial_ = 1;
-  double mean_trial_ = 0.05;  ///< seconds of one trial on a device, of late
+  double mean_trial_ = 0.05;  ///< seconds of one trial on a device, a running mean
   std::map<std::string, double> spent_;
   std::vector<std::string> problems_;
-  Timer deserted_;  ///< since there was a device
+  Timer deserted_;  ///< time since the last device was connected
 };
 
 }  // namespace heddle::measuring

@@ -1,4 +1,4 @@
-// Where the time of a measurer went.
+// The time that a measurer spends, by activity.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@ namespace heddle::measuring {
 /// Seconds by name.
 using TimeSpent = std::map<std::string, double>;
 
-/// Adds the time until its end to a name, less what was added to others meanwhile.
+/// Adds the time until its end to a name, without the time that was added to others in between.
 class Lap {
  public:
   Lap(TimeSpent& spent, const char* name) : spent_(spent), name_(name), others_(total()) {}

@@ -1,4 +1,4 @@
-// What the measurers of this machine have in common, beyond being measurers.
+// The part that the measurers of this machine share.
 #pragma once
 
 #include <functional>
@@ -8,14 +8,14 @@
 
 namespace heddle::measuring {
 
-/// The code of a candidate that was compiled elsewhere, by its index in the call of measure() or
-/// race() at hand; null for one that was not. kStaticChoice: of the task's static choice.
+/// The code of a candidate that was compiled elsewhere, by its index in the current call of
+/// measure() or race(); null where there is none. kStaticChoice is the static choice of the task.
 using GivenCode = std::function<const Json*(size_t candidate)>;
 inline constexpr size_t kStaticChoice = static_cast<size_t>(-1);
 
 class LocalMeasurer : public Measurer {
  public:
-  /// Until it is destroyed, candidates with code are not compiled here.
+  /// While it exists, candidates with code are not compiled here.
   class CodeScope {
    public:
     CodeScope(LocalMeasurer& measurer, GivenCode code)

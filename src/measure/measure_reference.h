@@ -1,4 +1,5 @@
-// The right answer of a task, in memory that all worker processes see, and the comparison with it.
+// The reference results of a task, in memory that all worker processes map, and the comparison with
+// them.
 #pragma once
 
 #include <atomic>
@@ -16,33 +17,34 @@
 
 namespace heddle::measuring {
 
-/// The outputs of a DAG. Made by the tuner, filled by one worker, read by all. Readers map it
-/// read-only, so that a candidate that writes astray dies of it rather than changing what is right.
+/// The outputs of a DAG. The tuner makes the memory, one worker fills it, and all read it. Readers
+/// map it read-only, so that a candidate that writes to a wrong address crashes and does not change
+/// the reference.
 class Reference {
  public:
-  /// `allow_tf32`: candidates may round products to it (AutoSchedulerOptions). `memory`: makes, or
-  /// finds, as many bytes as it is asked for; zeros when they are new.
+  /// With `allow_tf32`, candidates may round products to tf32 (AutoSchedulerOptions). `memory`
+  /// makes or finds the requested number of bytes; new ones are zeros.
   explicit Reference(const ComputeDag& dag, bool allow_tf32 = false,
                      FunctionRef<SharedRegion(int64_t)> memory = SharedRegion::anonymous);
   Reference(const Reference&) = delete;
   Reference& operator=(const Reference&) = delete;
 
-  /// Outputs in the order of the DAG's. `allowed`: how far each element of each may be from a right
-  /// answer (f32); empty: a tolerance that goes by the largest.
+  /// Stores outputs in the order of the DAG. `allowed` is the allowed difference of each element
+  /// (f32). Where it is empty, the tolerance is relative to the largest element.
   void store(std::span<const NDArray> outputs, std::span<const NDArray> allowed = {});
   bool ready() const;
   int64_t bytes() const { return region_.bytes(); }
-  /// Where it is, for other processes.
+  /// The place of the memory, for other processes.
   Json place() const { return region_.place(); }
 
-  /// Empty when `outputs` are right, else where they are not. All elements, or the first, the last
-  /// and a thousand drawn by `seed`.
+  /// Compares `outputs` with the reference: all elements, or the first, the last and a thousand
+  /// drawn by `seed`. Returns "" when they agree, else a description of the difference.
   std::string difference(std::span<const NDArray> outputs, bool all, uint64_t seed) const;
 
  private:
   struct Header {
     std::atomic<bool> ready{false};
-    bool bounded = false;  ///< there is an allowed difference of each element
+    bool bounded = false;  ///< whether there is an allowed difference for each element
   };
   struct Output {
     std::string name;
@@ -59,14 +61,14 @@ class Reference {
   bool allow_tf32_;
   std::vector<Output> outputs_;
   SharedRegion region_;
-  char* memory_ = nullptr;  ///< of the region
+  char* memory_ = nullptr;  ///< address of the region
 };
 
-/// The naive schedule, but rows of a reduction are summed as vectors, in the declaration's order:
-/// as simple, and 20 to 100 times faster, where the naive one would take seconds.
+/// The naive schedule with rows of a reduction summed as vectors, in the declaration's order. It is
+/// as simple, and 20 to 100 times faster where the naive schedule would take seconds.
 Schedule vector_schedule(const ComputeDag& dag, const Target& target = Target::host());
 
-/// Fills outputs with what no kernel computes, so that an element that is not written is seen.
+/// Fills outputs with values that no kernel computes, so that an unwritten element is detected.
 void poison(const NDArray& array);
 
 }  // namespace heddle::measuring

@@ -1,4 +1,4 @@
-// The timing protocol, without processes: how many samples a candidate gets.
+// The timing protocol, independent of processes: the number of samples of a candidate.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ struct MedianInterval {
 MedianInterval median_interval(std::vector<double> samples);
 
 struct Timing {
-  std::vector<double> seconds;  ///< a sample each, of one call
+  std::vector<double> seconds;  ///< one sample each, seconds of one call
   bool cut_off = false;
 };
 
-/// Times `call` as the protocol says. The first call warms up and is timed: what it took decides
-/// how many calls make a sample, and whether the candidate is cut off. `before_sample` (flushing
-/// the cache) is not timed; with it every sample is a single call. `now_s`: the clock, in seconds.
+/// Times `call` by the protocol. The first call warms up and is timed: its time determines how many
+/// calls make a sample, and whether the candidate is cut off. `before_sample` (flushing the cache)
+/// is not timed. With it every sample is a single call. `now_s` is the clock, in seconds.
 Timing time_calls(const MeasureProtocol& protocol, double best_seconds, FunctionRef<void()> call,
                   const std::function<void()>& before_sample = {},
                   FunctionRef<double()> now_s = internal::steady_seconds);
 
-/// Calls that make one sample of at least `seconds`, for calls of `call_seconds`.
+/// The number of calls that make one sample of at least `seconds`, for calls of `call_seconds`.
 int64_t calls_per_sample(double call_seconds, double seconds);
 
 }  // namespace heddle::measuring

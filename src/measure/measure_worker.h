@@ -1,9 +1,9 @@
-// The worker measurer: who compiles and runs what when, and what becomes of a worker that dies.
+// The worker measurer: it assigns compilation and runs to workers, and replaces workers that die.
 //
 // Compilation and runs take turns: a group of candidates is compiled by all workers at once, then
-// the group's kernels run while nobody compiles. With as many workers as cores,
-// compiling beside a run costs it a fifth of its speed. Where there are many more cores than a
-// kernel has threads, several run at once (run_lanes.h).
+// the group's kernels run while no worker compiles. With as many workers as cores, compiling beside
+// a run costs it a fifth of its speed. Where there are many more cores than a kernel has threads,
+// several run at once (run_lanes.h).
 #pragma once
 
 #include <deque>
@@ -27,7 +27,8 @@ class WorkerMeasurer : public LocalMeasurer {
  public:
   using Done = std::function<void(size_t, const MeasureResult&)>;
 
-  /// `always_base`: the static choice is timed beside however few candidates.
+  /// With `always_base`, the static choice is timed in every call, however few candidates there
+  /// are.
   explicit WorkerMeasurer(const WorkerOptions& options, bool always_base = false)
       : options_(options),
         always_base_(always_base),
@@ -76,10 +77,10 @@ class WorkerMeasurer : public LocalMeasurer {
   MeasuredTasks tasks_;
   WorkerPool workers_;
   uint64_t races_ = 0;
-  double mean_compile_ = 0.025, mean_run_ = 0.015;  ///< seconds, of the candidates of late
+  double mean_compile_ = 0.025, mean_run_ = 0.015;  ///< seconds, running means over candidates
   TimeSpent spent_;
   std::vector<std::string> problems_;
-  std::map<int, std::deque<double>> bases_;  ///< by task: the last times of its static choice
+  std::map<int, std::deque<double>> bases_;  ///< the last times of the static choice of each task
   std::map<int, RunLanes> lanes_;            ///< by task
 };
 

@@ -1,4 +1,4 @@
-// The tasks that a measurer has met, by number: what its workers are told of them by.
+// The tasks that a measurer has seen, by the number under which workers know them.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,20 @@ namespace heddle::measuring {
 
 class MeasuredTasks {
  public:
-  /// The number of an equal task, where it is still there.
+  /// The number of an equal task, if it is still stored.
   std::optional<int> find(const TuneTask& task) const;
-  /// Makes the inputs of a new task. The oldest lose theirs where all together take too much: a
-  /// network comes back to its tasks in turn.
+  /// Makes the inputs of a new task. Where all tasks together take too much memory, the oldest lose
+  /// their inputs. A network returns to its tasks in turn.
   int add(const TuneTask& task);
 
-  /// So many numbers were given: what grows when workers know less than there is.
+  /// The number of numbers that were given out. It exceeds what a worker knows when tasks are new.
   size_t count() const { return tasks_.size(); }
   MeasuredTask& operator[](int id) const { return *tasks_[static_cast<size_t>(id)]; }
   uint64_t key(int id) const { return keys_[static_cast<size_t>(id)]; }
-  /// What `workers` of them are told of it (worker_protocol.h); null when it was evicted.
+  /// The message by which `workers` workers learn of the task (worker_protocol.h); null when it was
+  /// evicted.
   Json message(size_t id, size_t workers) const;
-  /// Where inputs and references are.
+  /// The memory of inputs and references.
   const SharedMemory& memory() const { return memory_; }
 
  private:

@@ -1,5 +1,5 @@
-// A node of a fleet: it takes requests about candidates, and does with workers of its own what the
-// tuner does on one machine. Whoever asks it need not watch candidates, only the node.
+// A node of a fleet. It serves requests about candidates with workers of its own, as the tuner does
+// on one machine. The tuner needs to watch the node only, and not the candidates.
 #pragma once
 
 #include "measure/worker_channel.h"
@@ -19,8 +19,8 @@ namespace heddle::measuring {
 ///                                          ->  {trial, and a result} for each, {done, failed?}
 ///
 /// Results are those of worker_answers.h, `base` the time of the static choice on this machine.
-/// `seconds` is all that a request may take. `failed` says why nothing more can be measured here. A
-/// request's "id" is in everything that answers it. What is no request throws an Error.
+/// `seconds` limits the time of a request. `failed` says why nothing more can be measured here. All
+/// answers to a request have its "id". An invalid request throws an Error.
 void serve_node(Channel& channel, const WorkerHello& hello);
 
 }  // namespace heddle::measuring

@@ -1,4 +1,4 @@
-// How far each element of a task's outputs may be from the reference.
+// The allowed difference from the reference for each element of a task's outputs.
 #pragma once
 
 #include <span>
@@ -11,20 +11,22 @@
 namespace heddle::measuring {
 
 struct OutputBounds {
-  std::vector<NDArray> allowed;  ///< f32, one an output of the DAG; empty: none were computed
-  /// Where the reference itself is not what a computation in f64 gives; empty when it is.
+  std::vector<NDArray> allowed;  ///< f32, one for each output of the DAG; empty where none were computed
+  /// Describes where the reference differs from a computation in f64; empty where it agrees.
   std::string problem;
 };
 
 /// Computes the outputs in f64 with their error bounds (declare_error_bounds), on the CPU, from the
-/// inputs among `arrays` (by argument), and compares the reference, `outputs`, with them. None
-/// where errors are small beside the largest result anyhow, and where it would take too long.
+/// inputs among `arrays` (by argument), and compares the reference, `outputs`, with them. Returns
+/// no bounds where errors are small relative to the largest result, or where the computation would
+/// take too long.
 OutputBounds bound_outputs(const TuneTask& task, std::span<const NDArray> arrays,
                            std::span<const NDArray> outputs);
 
-/// How far `reference`, as its type has it, may be from another right answer, given the value in
-/// f64 and its error (undefined: exact), element by element. `wrong` counts where the reference is
-/// farther from the value than that; it is allowed for there.
+/// The allowed difference, element by element, between `reference` (rounded to its type) and
+/// another correct result, given the value in f64 and its error (undefined: exact). `wrong` counts
+/// elements where the reference is farther from the value than that. The allowed difference
+/// includes them.
 NDArray allowed_difference(const NDArray& reference, const NDArray& value, const NDArray& error,
                            int64_t* wrong);
 

@@ -1,4 +1,4 @@
-// Who wins the final race.
+// The winner of the final race.
 #pragma once
 
 #include <span>
@@ -8,13 +8,13 @@
 
 namespace heddle {
 
-/// Whether `candidate` works and is faster than `base` beyond doubt, by the test of
+/// Whether `candidate` works and is significantly faster than `base` by the test of
 /// runtime/clearly_faster.h, or `base` does not work.
 bool clearly_faster(const MeasureResult& candidate, const MeasureResult& base, int candidates = 1,
                     double luck = kRaceLuck);
 
-/// Index of the winner; 0 is the static choice, which wins ties and loses only to what works and is
-/// clearly faster, or when it does not work itself. -1 when none works.
+/// The index of the winner; 0 is the static choice. It wins ties, and loses only to a candidate
+/// that is significantly faster, or when it does not work itself. -1 when none works.
 int race_winner(std::span<const MeasureResult> results, double luck = kRaceLuck);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// A race as its measurer sees it, whatever the device: who is still in it, and with what times.
+// The state of a race, independent of the device: the remaining candidates and their times.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class RaceState {
   std::vector<MeasureResult> results;
   std::vector<bool> racing;
 
-  /// The candidate is out.
+  /// Removes the candidate from the race.
   void drop(int64_t candidate, const MeasureResult& why) {
     const auto c = static_cast<size_t>(candidate);
     results.at(c) = why;
@@ -33,7 +33,7 @@ class RaceState {
   double seconds_left(double seconds, double spent) const {
     return std::max(0.0, std::min(seconds, clock.left_s()) - spent);
   }
-  /// Takes in the times of a round: [[candidate, seconds]...].
+  /// Adds the times of a round: [[candidate, seconds]...].
   void add_round(const Json& turns) {
     for (const Json& turn : turns.elements()) {
       MeasureResult& r = results[static_cast<size_t>(turn.at(0).as_int())];
@@ -41,7 +41,7 @@ class RaceState {
       r.run_seconds += r.seconds.back();
     }
   }
-  /// At the end: who has no time was cancelled.
+  /// The results at the end. A candidate without a time counts as cancelled.
   std::vector<MeasureResult> take_results() {
     for (MeasureResult& r : results) {
       if (r.error == MeasureError::None && r.seconds.empty()) r = out_of_time();

@@ -1,8 +1,8 @@
-// Memory that the tuner and its workers share: inputs and right answers of tasks, made once.
+// Memory that the tuner and its workers share: inputs and reference results of tasks, made once.
 //
-// One file in memory, which workers inherit by its descriptor and of which they map what they are
-// told of. It grows, and what is given back leaves a hole without pages: places are never used
-// twice, so that what somebody still has mapped never changes its meaning.
+// It is one file in memory. Workers inherit its descriptor and map the places that messages name.
+// The file grows, and a region that is given back leaves a hole without pages. Places are never
+// used twice, so that a place that is still mapped keeps its contents.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace heddle::measuring {
 
-/// A part of the file, or of nothing, mapped into this process until destroyed.
+/// A part of the file, or of no file, mapped into this process until destroyed.
 class SharedRegion {
  public:
   enum class Access : uint8_t {
-    Shared,   ///< read and written by all
-    Private,  ///< what is written is seen by this process and its children alone
+    Shared,   ///< all processes see what is written
+    Private,  ///< only this process and its children see what is written
   };
   SharedRegion() = default;
   /// Memory of this process and its children, full of zeros.
@@ -35,7 +35,7 @@ class SharedRegion {
 
   char* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
-  /// Where it is: [offset, bytes], for SharedRegion::map in another process.
+  /// Its place, [offset, bytes], for SharedRegion::map in another process.
   Json place() const;
 
  private:
@@ -50,16 +50,16 @@ class SharedRegion {
 
   char* data_ = nullptr;
   int64_t bytes_ = 0, offset_ = 0;
-  std::shared_ptr<int> owner_;  ///< the file, where this is to give the pages back
+  std::shared_ptr<int> owner_;  ///< the file, where this object gives the pages back
 };
 
-/// The file. Regions may outlive it.
+/// The file. Regions may outlive this object.
 class SharedMemory {
  public:
-  /// Throws a Runtime error where the system has no such file.
+  /// Throws a Runtime error where the system does not provide such files.
   SharedMemory();
   int fd() const { return *file_; }
-  /// New, full of zeros. Its pages go when the region is destroyed here.
+  /// A new region of zeros. Its pages are freed when the region is destroyed in this process.
   SharedRegion allocate(int64_t bytes);
 
  private:

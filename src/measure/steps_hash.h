@@ -1,4 +1,4 @@
-// What tells candidates apart.
+// The hash that identifies candidates.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// TuningDevice: the GPU as the runner process of the CUDA measurer sees it. Nothing of it is called
-// in any other process; the workers of tests bring a device of their own.
+// TuningDevice: the GPU as the runner process of the CUDA measurer sees it. No other process calls
+// it. Workers of tests provide a device of their own.
 #pragma once
 
 #include <functional>
@@ -17,11 +17,11 @@ namespace heddle::measuring {
 class DeviceKernel {
  public:
   virtual ~DeviceKernel() = default;
-  /// One call on outputs that were poisoned before; then they are there to be read. Seconds;
-  /// nothing when it did not end within `allowed` seconds: then the process is to be ended. Throws
-  /// what went wrong on the device.
+  /// Runs one call on poisoned outputs, which can be read afterwards. Returns its seconds, or
+  /// nothing when it did not end within `allowed` seconds; the process must then end. Throws the
+  /// errors of the device.
   virtual std::optional<double> first_call(double allowed) = 0;
-  /// One more, with all costs of a launch.
+  /// Runs one more call, with all costs of a launch. Returns its seconds.
   virtual double call() = 0;
   /// `count` samples, each the mean of a call over a graph that takes about `seconds`.
   virtual std::vector<double> samples(int count, double seconds) = 0;
@@ -30,14 +30,14 @@ class DeviceKernel {
 class TuningDevice {
  public:
   virtual ~TuningDevice() = default;
-  /// Initialises the device at the first call. Kernels loaded from now on are called with these
-  /// arguments; `inputs` by argument, undefined for an output.
+  /// Initialises the device at the first call. Kernels that are loaded from now on are called with
+  /// these arguments. `inputs` are by argument, undefined for an output.
   virtual void open(const TuneTask& task, const std::vector<NDArray>& inputs, bool cold) = 0;
-  /// `steps`: of the schedule that the code is of.
+  /// `steps` are those of the schedule of the code.
   virtual std::unique_ptr<DeviceKernel> load(KernelCode code, const Json& steps) = 0;
-  /// Outputs of the last first_call, on the CPU, in the order of the DAG's.
+  /// The outputs of the last first_call, on the CPU, in the order of the DAG.
   virtual std::vector<NDArray> outputs() = 0;
-  /// The process can do nothing more on this device.
+  /// Whether the process cannot use this device any more.
   virtual bool lost() = 0;
 };
 
@@ -46,7 +46,7 @@ using TuningDeviceFactory = std::function<std::unique_ptr<TuningDevice>()>;
 /// The first GPU of this machine.
 std::unique_ptr<TuningDevice> make_gpu_device();
 
-/// As make_cuda_measurer, but nobody is asked whether there is a GPU: for workers that bring one
+/// As make_cuda_measurer, but without the check for a GPU, for workers that provide a device
 /// (worker_hooks.h).
 std::unique_ptr<Measurer> make_cuda_measurer_unchecked(const WorkerOptions& options);
 

@@ -11,17 +11,17 @@ namespace heddle::measuring {
 inline constexpr const char* kNotChecked = "not checked: the reference could not be computed";
 
 MeasureResult failed(MeasureError error, const std::string& message);
-/// Of {error, message}.
+/// The result of {error, message}.
 MeasureResult failed(const Json& answer);
-/// Of a candidate that nobody came to.
+/// The result of a candidate that was not measured in time.
 MeasureResult out_of_time();
-/// Of {samples, cut_off, run, check}. `remark`: its message.
+/// The result of {samples, cut_off, run, check}, with `remark` as its message.
 MeasureResult timed(const Json& answer, const std::string& remark);
 
-/// Results between machines: {seconds, cut_off, base, compile, run, check} or {error, message,
-/// ...}.
+/// Results as messages between machines: {seconds, cut_off, base, compile, run, check} or {error,
+/// message, ...}.
 Json result_to_json(const MeasureResult& result);
-/// Throws a User error for what is none.
+/// Throws a User error for JSON that is no result.
 MeasureResult result_from_json(const Json& json);
 
 }  // namespace heddle::measuring

@@ -1,5 +1,5 @@
-// Messages between the tuner and a worker process: JSON, each in a frame of a word that says what
-// it is (and of which version), its length, and its text.
+// Messages between the tuner and a worker process: JSON in frames. A frame has a word with the
+// format and its version, the length, and the text.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace heddle::measuring {
 
-/// What both sides must have in common: frames, requests and answers. Part of every frame.
+/// The version of frames, requests and answers, which both sides must share. It is part of every
+/// frame.
 inline constexpr int kWorkerProtocol = 1;
 
 /// Owns one end of a stream socket, or of two pipes.
@@ -25,19 +26,19 @@ class Channel {
   int fd() const { return in_; }
   void close();
 
-  /// False when the other end is gone. Blocks while the socket is full. Throws a User error for a
-  /// message that is longer than any may be.
+  /// Sends a message. Returns false when the other end is closed. Blocks while the socket is full.
+  /// Throws a User error for a message above the limit of length.
   bool send(const Json& message);
-  /// The next message, waiting for it; nothing at the end of the stream. Takes no byte more than
-  /// that from the socket: the next message may be for another process (a worker's runner, or the
-  /// worker after it). Throws an Error for what is no frame, for one that ends in the middle, and
-  /// for one of which the rest does not come.
+  /// Waits for the next message and returns it; nothing at the end of the stream. Reads no byte
+  /// beyond it from the socket, because the next message may be for another process (a worker's
+  /// runner, or the next worker). Throws an Error for an invalid or incomplete frame, and when the
+  /// rest of a frame does not arrive.
   std::optional<Json> receive();
 
   enum class State : uint8_t { Open, Closed };
-  /// Takes in what has arrived, without waiting.
+  /// Reads the available bytes without waiting.
   State read_available();
-  /// A whole message, if one has arrived. Throws an Error when it is no message.
+  /// A whole message, if one has arrived. Throws an Error for an invalid message.
   std::optional<Json> next();
 
  private:

@@ -1,4 +1,4 @@
-// Who reads and writes the buffers that a kernel allocates, and inside which loops.
+// The reads and writes of the buffers that a kernel allocates, and the loops around them.
 #pragma once
 
 #include <map>
@@ -23,10 +23,11 @@ struct BufferAccess {
   std::vector<Expr> indices;
   bool write;
   std::vector<OpenLoop> loops;
-  bool tile = false;                  ///< by a warp together: of the whole fragment
+  bool tile = false;                  ///< a warp accesses the whole fragment together
   std::vector<Expr> conditions = {};  ///< under which it happens
 
-  /// The loop of this variable; null: it is opened outside of the allocation, or none of a loop.
+  /// The loop of this variable. Null where it is opened outside of the allocation, or where no loop
+  /// has the variable.
   const OpenLoop* loop(const VarNode* v) const;
   /// The loop over the threads of dimension `dim` of the block; null where there is none.
   const OpenLoop* thread_loop(int dim) const;
@@ -40,8 +41,8 @@ struct BufferUse {
 
 using BufferUses = std::map<const BufferNode*, BufferUse>;
 
-/// Of all buffers that `s` allocates. `reductions`: its loops that reduce over threads, after which
-/// all threads have the result. The result points into `s`.
+/// Finds the uses of all buffers that `s` allocates. `reductions` are its loops that reduce over
+/// threads, after which all threads have the result. The result points into `s`.
 BufferUses find_buffer_uses(const Stmt& s, const Fragments& fragments,
                             const std::set<const StmtNode*>& reductions);
 

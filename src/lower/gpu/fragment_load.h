@@ -1,23 +1,23 @@
-// From a tile in shared memory to the registers of a fragment.
+// Loads from a tile in shared memory into the registers of a fragment.
 #pragma once
 
 #include "lower/gpu/tile_nest.h"
 
 namespace heddle::gpu {
 
-/// Where a lane keeps a fragment: its registers, without the dimensions of the lane.
+/// The registers in which a lane keeps a fragment, without the dimensions of the lane.
 struct FragmentPlace {
   Buffer registers;
-  std::vector<Expr> indices;  ///< of the first element
-  size_t tile_dim = 0;        ///< the dimension along which B's tiles of 8 columns lie
+  std::vector<Expr> indices;  ///< indices of the first element
+  size_t tile_dim = 0;        ///< the dimension that counts B's tiles of 8 columns
 };
 
-/// What lane `lane` of a warp does of `t`, a Load. `source`: t.value, in terms of the buffers there
-/// are. f32 is rounded to tf32 on the way.
+/// The part of lane `lane` in `t`, a Load. `source` is t.value in terms of lowered buffers. f32 is
+/// rounded to tf32 in the same step.
 Stmt load_fragment(const TileNest& t, const Expr& source, const FragmentPlace& to,
                    const Expr& lane);
 
-/// The index into a buffer that has one.
+/// The flat index into a buffer.
 Expr flat_index(const Buffer& b, const std::vector<Expr>& indices);
 
 }  // namespace heddle::gpu

@@ -1,6 +1,6 @@
-// The passes that take a sequential program to the thread form (see lower/gpu_program.h), each in a
-// file of its name. Those that return a Stmt are pure; the others fill in what a kernel needs
-// beside its body.
+// The passes from the sequential form to the thread form (see lower/gpu_program.h), each in a file
+// of its name. Those that return a Stmt are pure. The others fill in members of the kernel beside
+// its body.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace heddle::gpu {
 
 using Dim3 = std::array<int64_t, 3>;
 
-/// The largest extents of the block and thread loops of a kernel. Of a kernel of clusters: their
-/// number along x, and the threads of all blocks of one.
+/// The largest extents of the block and thread loops of a kernel. For a kernel of clusters: the
+/// number of clusters along x, and the threads of all blocks of a cluster.
 struct LaunchShape {
   Dim3 grid{1, 1, 1}, block{1, 1, 1};
   int64_t cluster = 1;  ///< blocks of a cluster
@@ -24,10 +24,11 @@ struct LaunchShape {
 };
 LaunchShape launch_shape(const Stmt& s);
 
-/// Throws a User error for what no GPU can launch. `body`: of the kernel.
+/// Throws a User error for a shape that no GPU can launch. `body` is the body of the kernel.
 void check_launch_shape(const std::string& name, const LaunchShape& shape, const Stmt& body);
 
-/// The blocks and threads of `kernel`, in which a cluster is several blocks, and back.
+/// Sets the blocks and threads of `kernel` from a shape, in which a cluster is several blocks, and
+/// the inverse.
 void set_shape(GpuKernel& kernel, const LaunchShape& shape);
 LaunchShape shape_of(const GpuKernel& kernel);
 
@@ -40,11 +41,12 @@ void note_sizes(GpuKernel& kernel);
 /// Reductions over a thread loop become butterfly shuffles (and a hop through shared memory).
 Stmt distribute(const Stmt& s, const LaunchShape& shape);
 
-/// A store to memory of the block or of all, outside of some thread loop, is one thread's work.
+/// Lets one thread run each store to memory of the block or of the grid that is outside of some
+/// thread loop.
 Stmt single_out_stores(const Stmt& s, const LaunchShape& shape);
 
-/// An element or zero by one condition, in the place of two: select(a, select(b, x, 0), 0) becomes
-/// select(a && b, x, 0), which cp.async does. Padding within a padded tile.
+/// Joins two conditions for an element or zero: select(a, select(b, x, 0), 0) becomes select(a &&
+/// b, x, 0), which cp.async can execute. The pattern comes from padding within a padded tile.
 Stmt join_zero_fills(const Stmt& s);
 
 /// A part of a row of varying length that a thread keeps: registers have constant indices.
@@ -58,14 +60,14 @@ Stmt keep_rounds_in_registers(const Stmt& s);
 /// Runs after flatten and vectorize. Copies become asynchronous where cp.async can do them.
 Stmt software_pipeline(const Stmt& s);
 
-/// Of a kernel whose tiles are loaded by TMA: one warp group loads, the others multiply (picture in
-/// warp_roles.cpp), in at most `sms` blocks. Other kernels stay as they are.
+/// In a kernel whose tiles are loaded by TMA, one warp group loads and the others multiply (picture
+/// in warp_roles.cpp), in at most `sms` blocks. Other kernels stay as they are.
 void warp_roles(GpuKernel& kernel, int64_t sms);
 
 /// Fills in the maps that the kernel's BulkLoads need.
 void collect_maps(GpuKernel& kernel);
 
-/// Barriers between phases that share memory, and none where they do not.
+/// Inserts barriers between phases that share memory, and only there.
 Stmt insert_sync(const Stmt& s, const LaunchShape& shape);
 
 /// Gives each Shared buffer of the kernel its place.

@@ -32,14 +32,13 @@ struct NestLoop {
   int64_t extent;
 };
 
-/// The part of a wgmma that one warp computes, as the loops from m inwards say it; nothing where
-/// they say something else.
+/// The part of a wgmma that one warp computes, if the loops from m inwards describe one.
 std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, const Store& st);
 
 /// The copy of a box.
 std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const Store& st);
 
-/// Whether tiles of 8 columns of a C fragment, `columns` in all, lie one behind the other.
+/// Whether the tiles of 8 columns of a C fragment, `columns` in all, follow each other in memory.
 bool column_tiles_follow(const std::vector<Expr>& indices, const Var& m, const Var& n,
                          int64_t columns);
 

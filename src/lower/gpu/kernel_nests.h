@@ -1,4 +1,4 @@
-// Which loop nests of a program become which kernels.
+// The distribution of the loop nests of a program over kernels.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@ namespace heddle::gpu {
 /// shared memory are not known yet. Temporaries between kernels become workspace.
 GpuProgram split_into_kernels(const LoweredProgram& nests, const std::string& name);
 
-/// Those of `candidates` that a kernel of this body and tail (may be null) reads or writes.
+/// The buffers among `candidates` that a kernel with this body and tail (may be null) reads or
+/// writes.
 std::vector<Buffer> used_buffers(const Stmt& body, const Stmt& tail,
                                  const std::vector<Buffer>& candidates);
 

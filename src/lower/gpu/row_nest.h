@@ -12,8 +12,9 @@
 
 namespace heddle::gpu {
 
-/// `s` with these nests as loops over the lanes of a warp. Adds the buffers that they name to
-/// `fragments`. Throws an internal error for a nest that is neither this nor a matrix unit's.
+/// Rewrites these nests of `s` as loops over the lanes of a warp. Adds the buffers that they name
+/// to `fragments`. Throws an internal error for a nest that is neither of this form nor an
+/// operation of a matrix unit.
 Stmt spread_row_nests(const Stmt& s, Fragments* fragments);
 
 }  // namespace heddle::gpu

@@ -17,8 +17,8 @@ struct ThreadReduction {
   Var thread;
   struct Component {
     Buffer to;
-    std::vector<Expr> at;  ///< free of `thread`
-    Expr part;             ///< what one thread adds
+    std::vector<Expr> at;  ///< indices without `thread`
+    Expr part;             ///< the term of one thread
     Var lhs, rhs;
   };
   std::vector<Component> components;

@@ -68,10 +68,10 @@ struct TileNest {
   Var row, col;         ///< Load: the variables of the tile's rows and columns in `value`
 };
 
-/// What the loop marked as tensorized is; nothing where it is no operation of a matrix unit.
+/// The operation of a matrix unit that the loop marked as tensorized describes, if it is one.
 std::optional<TileNest> try_parse_tile_nest(const For& loop, const Fragments& fragments);
-/// The same. Throws an internal error when it is none of these: the
-/// template that marked it is wrong.
+/// The same. Throws an internal error where it is not one, because the template that marked it is
+/// wrong.
 TileNest parse_tile_nest(const For& loop, const Fragments& fragments);
 
 }  // namespace heddle::gpu

@@ -1,4 +1,4 @@
-// Buffers of which several copies are in rotation: one is filled while others are used.
+// Buffers of which several copies are used in rotation: one is filled while others are read.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace heddle::gpu {
 
-/// Buffers that are filled together, and of how many copies.
+/// Buffers that are filled together, and their number of copies.
 struct Tiles {
   std::vector<Buffer> tiles;
   int copies = 1;
@@ -18,19 +18,19 @@ struct Tiles {
 /// A loop that fills buffers of several copies and then uses them.
 struct FillAndUse {
   Tiles t;
-  std::vector<Buffer> others;  ///< allocated in the loop too, one copy
-  std::vector<Buffer> rings;   ///< of all copies, one for each tile
+  std::vector<Buffer> others;  ///< other buffers that the loop allocates, with one copy
+  std::vector<Buffer> rings;   ///< buffers of all copies, one for each tile
   Stmt fill, use;
 };
 
-/// `loop` as such, of buffers in `scope`.
+/// The form of `loop` for buffers in `scope`, if it has this form.
 std::optional<FillAndUse> fill_and_use(const For& loop, Scope scope);
 
-/// The copy that iteration `k` has.
+/// The copy that iteration `k` uses.
 Expr slot(const Tiles& t, const Expr& k);
 
-/// `s` with accesses to the tiles in copy `slot` of the rings. `producer`: its stores to them
-/// become asynchronous where cp.async can do them.
+/// `s` with accesses to the tiles in copy `slot` of the rings. With `producer`, its stores to them
+/// become asynchronous where cp.async can execute them.
 Stmt in_slot(const Stmt& s, const FillAndUse& p, const Expr& slot, bool producer);
 
 }  // namespace heddle::gpu
