@@ -1,10 +1,10 @@
 // Compares fork and join of Heddle's pool, OpenMP (gomp, by default and with
 // OMP_WAIT_POLICY=active) and TBB.
 //
-//   fork_join [--rounds N] [--threads T]     runs each runtime in a process of its own, in turns,
-//   and
-//                                            prints a table: microseconds beyond the work
+//   fork_join [--rounds N] [--threads T]     runs each runtime in a process of its own, in turns
 //   fork_join --runtime heddle [...]         runs one of them, with Google Benchmark's options
+//
+// The first form prints a table of the microseconds beyond the work.
 //
 // Each runtime has its own process, because idle workers of one (of gomp's forever, if active) spin
 // on the cores of the next. They run in turns, because the speed of the machine changes from minute

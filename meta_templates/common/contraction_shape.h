@@ -13,10 +13,11 @@ struct ContractionShape {
   const Access* row = nullptr;     // the operand that is broadcast along v
   int vector_dim = -1;             // the dimension of the vector operand that v indexes alone
   int row_dim = -1;
-  int64_t rows = 1, cols = 1, depth = 1;       // extents of m and v, and product of the reduce extents
-  int64_t group = 1;                           // number of consecutive rows that share a vector operand
-  int64_t reuse = 1;                           // multiply-adds for each element of the vector operand
-  std::vector<int> batch, m_others, v_others;  // the other axes, by the operands that depend on them
+  int64_t rows = 1, cols = 1, depth = 1;  // extents of m and v, and product of the reduce extents
+  int64_t group = 1;                      // number of consecutive rows that share a vector operand
+  int64_t reuse = 1;                      // multiply-adds for each element of the vector operand
+  std::vector<int> batch, m_others,
+      v_others;  // the other axes, by the operands that depend on them
 };
 
 /// The dimension of `a` that `axis` indexes alone with coefficient 1, or -1. Axes of `op` of extent

@@ -25,26 +25,26 @@ struct ContractionProblem {
   Target target;
   bool parallel = false;  ///< whether there is enough work for the threads
   // Rows and columns of the register tile, and what is outside of it. All extents in elements.
-  int64_t lanes = 1;              ///< of a native vector of results
-  int64_t rows = 1;               ///< extent of the row axis
-  int64_t cols = 1;               ///< extent of the vector axis
-  int64_t depth = 1;              ///< product of the extents of all reduce axes
-  int64_t row_group = 1;          ///< consecutive rows that share a vector operand
-  int64_t reuse = 1;              ///< multiply-adds for each element of the vector operand
-  int64_t results = 1;            ///< product of the extents of all spatial axes
-  int64_t outer = 1;              ///< product of the extents of the axes that are neither rows nor vectors
+  int64_t lanes = 1;      ///< of a native vector of results
+  int64_t rows = 1;       ///< extent of the row axis
+  int64_t cols = 1;       ///< extent of the vector axis
+  int64_t depth = 1;      ///< product of the extents of all reduce axes
+  int64_t row_group = 1;  ///< consecutive rows that share a vector operand
+  int64_t reuse = 1;      ///< multiply-adds for each element of the vector operand
+  int64_t results = 1;    ///< product of the extents of all spatial axes
+  int64_t outer = 1;      ///< product of the extents of the axes that are neither rows nor vectors
   bool has_other_rows = false;    ///< more axes along which the vector operand is reused (an image)
   int64_t other_rows = 1;         ///< product of the extents of those axes
   int64_t last_other_rows = 1;    ///< extent of the innermost of them
   bool rows_in_planes = false;    ///< the next group of rows is in other planes of the image
   Window window, channel_window;  ///< with the operands in place; with channels innermost
-  int64_t channels = 0;           ///< number of channels of an image that has them in planes; else 0
+  int64_t channels = 0;  ///< number of channels of an image that has them in planes; else 0
   // Operands.
   Operand vector, row;
   bool vector_contiguous = false;  ///< along the vector axis
   int64_t vector_row_bytes = 0;    ///< from one step of the reduction to the next
   int64_t row_run = 0;             ///< elements of the row operand in a line along the reduction
-  bool narrow = false;             ///< whether integer operands are widened before they are multiplied
+  bool narrow = false;  ///< whether integer operands are widened before they are multiplied
   bool integers = false;
   int64_t largest_dot = 1;  ///< products that one instruction adds up
   // Ways in which the reduction may be cut.

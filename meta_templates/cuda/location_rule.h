@@ -12,8 +12,9 @@ namespace heddle::meta {
 struct LocationProblem {
   /// A loop of the host where the stage may be computed. Loops are listed outermost first.
   struct Place {
-    int64_t location = 1;      ///< the knob's value
-    bool in_registers = true;  ///< whether values that are computed there stay in registers by default
+    int64_t location = 1;  ///< the knob's value
+    bool in_registers =
+        true;  ///< whether values that are computed there stay in registers by default
   };
   std::vector<Place> places;
   bool may_inline = true;

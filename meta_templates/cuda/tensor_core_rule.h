@@ -18,9 +18,10 @@ struct TensorCoreProblem {
   int64_t pack = 2;  ///< operands in a register of 32 bits
   /// The layout in memory of an operand.
   struct Operand {
-    bool copied = false;       ///< whether channels_last would copy it
-    bool constant = false;     ///< whether such a copy is made once and not at each call
-    bool by_elements = false;  ///< whether its tiles are copied by single elements, without cp.async
+    bool copied = false;    ///< whether channels_last would copy it
+    bool constant = false;  ///< whether such a copy is made once and not at each call
+    bool by_elements =
+        false;  ///< whether its tiles are copied by single elements, without cp.async
     bool along_depth = false;  ///< whether its elements are contiguous along the depth
   };
   std::array<Operand, 2> operands;  ///< operand of the rows; operand of the columns

@@ -9,14 +9,15 @@ namespace heddle::cost_model {
 /// Figures of one statement. A "body" is one iteration of the innermost loop that is neither
 /// unrolled nor vectorized: lanes and unrolled copies together.
 struct CoreFigures {
-  int body = 0;           ///< depth of the first loop that is unrolled or a vector
-  int vector_depth = -1;  ///< depth of the vector loop (kLaneDepth for vector expressions); -1: scalar
-  double lanes = 1;       ///< lanes of a vector statement
-  double fill = 1;        ///< lanes over those of the native vectors they take
-  double copies = 1;      ///< vectors (or scalars) of one body
-  double bodies = 1;      ///< executions of the body
-  double arith = 0;       ///< instructions of one body: arithmetic
-  double loads = 0;       ///< contiguous vector (or scalar) loads
+  int body = 0;  ///< depth of the first loop that is unrolled or a vector
+  int vector_depth =
+      -1;             ///< depth of the vector loop (kLaneDepth for vector expressions); -1: scalar
+  double lanes = 1;   ///< lanes of a vector statement
+  double fill = 1;    ///< lanes over those of the native vectors they take
+  double copies = 1;  ///< vectors (or scalars) of one body
+  double bodies = 1;  ///< executions of the body
+  double arith = 0;   ///< instructions of one body: arithmetic
+  double loads = 0;   ///< contiguous vector (or scalar) loads
   double broadcasts = 0;  ///< one element for all lanes
   double gathers = 0;     ///< elements loaded or stored one by one
   double stores = 0;

@@ -47,7 +47,8 @@ struct GpuLaunch {
   double syncs = 0;      ///< largest number of barriers that a block executes
   double flops = 0, tensor_flops = 0, global_bytes = 0, shared_traffic = 0;
   bool has_loader = false;  ///< persistent blocks have a warp group that loads
-  double seconds = 0;  ///< estimate: the longest of memory, shared memory and arithmetic, with partial waves counted whole
+  double seconds = 0;       ///< estimate: the longest of memory, shared memory and arithmetic, with
+                            ///< partial waves counted whole
   double blocks() const { return grid[0] * grid[1] * grid[2]; }
   double threads() const { return block[0] * block[1] * block[2]; }
 };

@@ -22,9 +22,13 @@ struct CheckedArgument {
 
 /// Adds loops to the main function: before its body for the inputs of floating-point types among
 /// `args`, after it for the outputs.
-///   for t in 0..slots { first = nothing
-///                       for j { i = t*n + j  first = min(first, x[i] is NaN or infinite ? i :
-///                       nothing) } report[row*slots + t] = first }
+///
+///   for t in 0..slots {
+///     first = nothing
+///     for j { i = t*n + j  if (x[i] is NaN or infinite) first = min(first, i) }
+///     report[row*slots + t] = first
+///   }
+///
 /// The elements of the report are as FiniteReport describes them. Nothing is added where no
 /// argument is of such a type.
 FiniteChecks add_finite_checks(LoweredProgram& program, const std::vector<CheckedArgument>& args);

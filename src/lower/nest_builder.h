@@ -192,9 +192,9 @@ class NestBuilder {
   std::vector<AxisCtx> axes_;
   std::vector<Realization> real_;
   std::vector<std::vector<Expr>> root_min_;
-  std::vector<std::vector<SymInterval>> held_;         ///< regions that followers keep
-  std::unordered_map<const VarNode*, Expr> bound_;     ///< value of each root variable
-  std::vector<std::pair<int, AxisCtx>> changed_axes_;  ///< as they were before
+  std::vector<std::vector<SymInterval>> held_;                 ///< regions that followers keep
+  std::unordered_map<const VarNode*, Expr> bound_;             ///< value of each root variable
+  std::vector<std::pair<int, AxisCtx>> changed_axes_;          ///< as they were before
   std::vector<std::pair<const VarNode*, Expr>> changed_vars_;  ///< likewise; null: not bound
   std::vector<std::vector<int>> axes_of_;                      ///< axes of each stage
   std::vector<Expr> guards_;

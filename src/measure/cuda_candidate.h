@@ -17,7 +17,8 @@ namespace heddle::measuring {
 struct CudaCandidate {
   KernelCode code;
   std::vector<cuda::KernelResources> resources;
-  double nvrtc_seconds = 0;  ///< seconds of the compiler alone; 0 where the machine code was on the disk
+  double nvrtc_seconds =
+      0;  ///< seconds of the compiler alone; 0 where the machine code was on the disk
 };
 
 /// The reason why a GPU could not launch kernels of this program, found before they are compiled;

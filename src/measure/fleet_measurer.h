@@ -75,9 +75,9 @@ class FleetMeasurer : public Measurer {
     uint64_t key = 0;
     Json steps;
     int64_t job = 0;
-    std::optional<size_t> index = {};          ///< index in the batch; none where it was announced
-    int out = 0;                               ///< number of rounds that contain it
-    int deaths = 0;                            ///< number of devices that died while they measured it
+    std::optional<size_t> index = {};  ///< index in the batch; none where it was announced
+    int out = 0;                       ///< number of rounds that contain it
+    int deaths = 0;                    ///< number of devices that died while they measured it
     std::optional<MeasureResult> result = {};  ///< result of an announced candidate
   };
   /// Trials that were given to a device together.

@@ -21,7 +21,7 @@ struct WorkerMeasurer::Batch {
   std::vector<std::vector<size_t>> compiled = {};  ///< candidates that each worker compiled
   std::vector<int> forgiven = {};                  ///< deaths after which a candidate was run again
   std::string remark = {};                         ///< message of every result: "not checked: ..."
-  bool base_fails = false;                         ///< the static choice failed and is not timed again
+  bool base_fails = false;  ///< the static choice failed and is not timed again
 };
 
 /// A worker whose candidates run one after the other; several lanes run side by side.

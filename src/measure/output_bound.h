@@ -11,7 +11,8 @@
 namespace heddle::measuring {
 
 struct OutputBounds {
-  std::vector<NDArray> allowed;  ///< f32, one for each output of the DAG; empty where none were computed
+  std::vector<NDArray>
+      allowed;  ///< f32, one for each output of the DAG; empty where none were computed
   /// Describes where the reference differs from a computation in f64; empty where it agrees.
   std::string problem;
 };

@@ -1,5 +1,5 @@
-// What a test puts into a worker: its own program serves as one (worker_main.cpp, WorkerOptions::
-// command), and calls run_worker with these.
+// Hooks by which a test changes a worker. The test's own program serves as the worker
+// (worker_main.cpp, WorkerOptions::command) and calls run_worker with them.
 #pragma once
 
 #include <functional>
@@ -15,12 +15,12 @@ namespace heddle::measuring {
 
 struct WorkerHooks {
   /// Called with the name of a phase ("start", "compile", "run", "output", "cpu reference") and the
-  /// index of the candidate in its batch; may crash, hang, exhaust memory, or change the output.
+  /// index of the candidate in its batch. It may crash, hang, exhaust memory, or change the output.
   std::function<void(const std::string& phase, size_t candidate, std::span<const NDArray> args)>
       fault = {};
-  /// In the place of the first GPU of this machine.
+  /// Used in place of the first GPU of this machine.
   TuningDeviceFactory device = make_gpu_device;
-  /// In the place of all servers, once the worker has started.
+  /// Used in place of all servers, once the worker has started.
   std::function<void(Channel&, WorkerStatus&)> serve = {};
 };
 

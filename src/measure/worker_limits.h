@@ -1,4 +1,4 @@
-// What a worker process does to itself before it serves: files, signals, limits.
+// The set-up of a worker process before it serves: files, signals, limits.
 #pragma once
 
 #include <sys/types.h>
@@ -7,24 +7,24 @@
 
 namespace heddle::measuring {
 
-/// Called in a child: it is killed when its parent ends, however that ends.
+/// Called in a child. The system then kills it when its parent ends for any reason.
 void die_with_parent(pid_t parent);
 
-/// Closes what was inherited, from `first` on: other workers' channels among them (a worker sees
-/// that the tuner is gone by the end of its channel, which must not be held open by its brothers),
-/// and a log that the tuner has locked.
+/// Closes inherited descriptors from `first` on. Among them are the channels of other workers: a
+/// worker notices the end of the tuner by the end of its channel, which other workers must not hold
+/// open. A log that the tuner has locked is among them too.
 void close_from(int first);
 
-/// Ctrl-C is the tuner's business.
+/// Ignores Ctrl-C, which the tuner handles.
 void ignore_interrupts();
 
-/// No core files, little to print, and so many bytes of memory above what there is now (0: no
-/// limit). An allocation that fails ends the process with kExitOutOfMemory.
+/// Turns core files off, limits output, and limits memory to `memory_bytes` above the current use
+/// (0: no limit). A failed allocation ends the process with kExitOutOfMemory.
 void limit_resources(int64_t memory_bytes);
-/// So many bytes more (or fewer) may be allocated.
+/// Raises (or lowers) the limit of memory by `bytes`.
 void allow_more_memory(int64_t bytes);
 
-/// What one compilation frees the next one takes.
+/// Keeps freed memory in the process, for the next compilation.
 void keep_freed_memory();
 
 }  // namespace heddle::measuring

@@ -1,5 +1,5 @@
-// What runs inside a worker process: compiles candidates and keeps their kernels; its runner, a
-// process forked from it, times them.
+// The code that runs inside a worker process. It compiles candidates and keeps their kernels. Its
+// runner, a process forked from it, times them.
 #pragma once
 
 #include "heddle/measure/measure.h"
@@ -9,10 +9,10 @@
 
 namespace heddle::measuring {
 
-/// What computes a reference, in the order of trust.
+/// The schedule that computes a reference, in decreasing order of trust.
 enum class ReferenceBy : uint8_t { Naive, Vector, Default };
 
-/// Serves requests until the channel ends: those that every worker takes (worker_protocol.h), and
+/// Serves requests until the channel ends: those of every worker (worker_protocol.h), and
 ///
 ///   {do: compile, task, slot, candidate, steps}  ->  {seconds} or {error, message}
 ///     with `code`, which is loaded in place of compiling the steps; or with `for_elsewhere` in
@@ -26,10 +26,10 @@ enum class ReferenceBy : uint8_t { Naive, Vector, Default };
 ///   {do: rest}                                       ends the runner; no answer
 ///   {do: forget}                                     drops all kernels; no answer
 ///
-/// Candidate -1 is the static choice, timed beside others: its answer is not checked again.
-/// What names a task or a slot that there is not, or asks for what cannot be, throws an Error.
-/// All but compile, rest and forget are answered by the runner, or, when it dies of them, by the
-/// worker with {died: status, phase, candidate}. A request's "id" is in everything that answers it.
+/// Candidate -1 is the static choice, which is timed beside others. Its results are not checked
+/// again. A request with an unknown task or slot, or one that is invalid, throws an Error. The
+/// runner answers all requests except compile, rest and forget. When it dies of one, the worker
+/// answers {died: status, phase, candidate}. All answers to a request have its "id".
 void serve_worker(Channel& channel, WorkerStatus& status, WorkerTasks& tasks,
                   const MeasureProtocol& protocol, const WorkerHooks& hooks);
 

@@ -1,4 +1,5 @@
-// The tuner's workers: started when they are needed, asked, watched, replaced when they die.
+// The tuner's workers. The pool starts them when they are needed, sends requests, and replaces
+// workers that die.
 #pragma once
 
 #include <chrono>
@@ -13,13 +14,13 @@
 
 namespace heddle::measuring {
 
-/// What came of a request: an answer, or the end of the worker or of its runner.
+/// The outcome of a request: an answer, or the end of the worker or of its runner.
 struct WorkerEvent {
   size_t worker = 0;
   std::optional<Json> answer;
   WorkerDeath death;
-  bool worker_lives = true;    ///< only its runner died: what it compiled is still there
-  double stopped_seconds = 0;  ///< > 0: its first call was cut short after so long
+  bool worker_lives = true;    ///< only its runner died; its compiled kernels still exist
+  double stopped_seconds = 0;  ///< above 0 where its first call was stopped after this time
 };
 
 class WorkerPool {
@@ -34,37 +35,37 @@ class WorkerPool {
   bool alive(size_t worker) const { return workers_[worker].process != nullptr; }
   bool busy(size_t worker) const { return workers_[worker].busy; }
 
-  /// Sees to it that the first `count` workers live, are idle and know the first `tasks` tasks.
-  /// Throws a Runtime error when they cannot be started, or do not understand a task.
+  /// Ensures that the first `count` workers live, are idle and know the first `tasks` tasks. Throws
+  /// a Runtime error when they cannot be started or refuse a task.
   void start(size_t count, size_t tasks);
-  /// Replaces one that died, while others are at work. Throws as start() does.
+  /// Replaces a worker that died, while others run. Throws as start() does.
   void restart(size_t worker, size_t tasks);
   void kill(size_t worker) { workers_[worker] = {}; }
-  /// Ends the worker's runner, and has the worker forget what it compiled.
+  /// Ends the worker's runner, and lets the worker drop its compiled kernels.
   void forget(size_t worker);
-  /// Kills those at work; the others forget.
+  /// Kills busy workers; the others drop their kernels.
   void settle();
-  /// Ends the worker's runner; the next request that runs something starts another.
+  /// Ends the worker's runner. The next request that runs something starts another one.
   void rest(size_t worker);
 
-  /// Sends a request. A step of it that takes longer than `allowed` seconds is the end of the
-  /// worker, or of its runner if it has one; so is a first call longer than `first_call` seconds.
+  /// Sends a request. When one of its steps takes longer than `allowed` seconds, or a first call
+  /// longer than `first_call` seconds, the worker is ended, or its runner if it has one.
   void ask(size_t worker, const Json& request, double allowed,
            double first_call = std::numeric_limits<double>::infinity());
-  /// The answer was not the last one.
+  /// States that the last answer was not the final one.
   void expect_more(size_t worker) { workers_[worker].busy = true; }
   /// Waits for a busy worker; nothing when the clock has expired.
   std::optional<WorkerEvent> next_event(const TuneClock& clock);
-  /// A death that no candidate is to blame for: forgiven, but not without end (a Runtime error).
+  /// Accepts a death that no candidate caused. After too many of them it throws a Runtime error.
   void forgive(const WorkerDeath& death);
 
  private:
   struct Worker {
     std::unique_ptr<WorkerProcess> process;
-    size_t known = 0;  ///< tasks that it was told of
-    int awaited = 0;   ///< answers to what it was told at its start
+    size_t known = 0;  ///< number of tasks that were sent to it
+    int awaited = 0;   ///< outstanding answers to the messages at its start
     bool busy = false;
-    int64_t request = 0;  ///< id of what it was asked last; messages about others are late
+    int64_t request = 0;  ///< id of the last request; answers to others are ignored
     bool asked_before = false;
     std::chrono::steady_clock::time_point asked;  ///< when its request was sent
     double allowed = 0;                           ///< seconds for each step of the request
@@ -85,8 +86,8 @@ class WorkerPool {
   Introduce introduce_;
   std::vector<Worker> workers_;
   int64_t last_request_ = 0;
-  std::string refused_;  ///< why a worker does not take what it was told at its start
-  int strays_ = 0;       ///< deaths in a row that no candidate is to blame for
+  std::string refused_;  ///< why a worker refused a message at its start
+  int strays_ = 0;       ///< consecutive deaths that no candidate caused
 };
 
 /// Bytes that could be allocated now; 0 when that is not known.

@@ -6,9 +6,9 @@
 
 namespace heddle::measuring {
 
-/// `command` if it says anything; else heddle-worker: what HEDDLE_WORKER names, or where it was
-/// built or installed with this library, which it is told to load. Throws a Runtime error that says
-/// where it was looked for.
+/// `command` if it is not empty. Otherwise heddle-worker: the program that HEDDLE_WORKER names, or
+/// the one that was built or installed with this library. The program is told to load this library.
+/// Throws a Runtime error with the places that were searched.
 std::vector<std::string> worker_command(const std::vector<std::string>& command);
 
 }  // namespace heddle::measuring

@@ -1,4 +1,4 @@
-// What a tuner and its workers say to each other, beyond the requests that the servers describe
+// The messages between a tuner and its workers, beyond the requests that the servers describe
 // (worker_main.h, cuda_server.h, node_server.h).
 //
 //   {do: hello, protocol, version, kind, memory_limit, measure, node?}  ->  {started}
@@ -6,11 +6,11 @@
 //    network_bytes, inputs, own, reference}                         ->  {started}
 //   {do: drop, task}                                                    no answer
 //
-// What is refused is {started, message}.
+// A refusal is answered by {started, message}.
 //
 // A declaration is written as heddle/dag/declaration.h says, schedules as Schedule::to_json does.
-// Inputs and reference are places in the memory that tuner and worker share; a worker that shares
-// none draws the inputs itself, the same ones, and keeps its own reference.
+// Inputs and reference are places in the memory that tuner and worker share. A worker without
+// shared memory draws the same inputs itself, and keeps its own reference.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +24,20 @@ namespace heddle::measuring {
 
 enum class WorkerKind : uint8_t { Cpu, Cuda };
 
-/// The first message to a worker: what it is for.
+/// The first message to a worker, with its purpose.
 struct WorkerHello {
   WorkerKind kind = WorkerKind::Cpu;
   MeasureProtocol measure = {};
-  int64_t memory_limit_bytes = 0;  ///< above what it starts with; 0: no limit
-  /// Of a node (node_server.h): the target that it is to measure for; empty: it only compiles. None
-  /// where this is a worker that somebody else watches.
+  int64_t memory_limit_bytes = 0;  ///< limit above its memory at the start; 0: no limit
+  /// For a node (node_server.h): the target that it measures for; an empty text for one that only
+  /// compiles. No value for a worker of a tuner or of a node.
   std::optional<std::string> node = {};
 };
 Json to_json(const WorkerHello& hello);
-/// Throws a User error for what is no hello, or one of another version of Heddle.
+/// Throws a User error for an invalid hello, or for one of another version of Heddle.
 WorkerHello hello_from_json(const Json& json);
 
-/// What a worker answers a hello with.
+/// The answer of a worker to a hello.
 Json hello_answer();
 
 }  // namespace heddle::measuring

@@ -1,5 +1,5 @@
-// What the servers of both kinds of workers do alike (worker_main.cpp, cuda_server.cpp): answers,
-// errors, schedules on their way to a kernel, checks, and the rounds of a race.
+// The parts that the servers of both kinds of workers share (worker_main.cpp, cuda_server.cpp):
+// answers, errors, the replay of schedules, checks, and the rounds of a race.
 #pragma once
 
 #include <functional>
@@ -20,13 +20,14 @@ namespace heddle::measuring {
 /// {error, message}
 Json failure(MeasureError error, const std::string& message);
 
-/// The arguments of a task, its outputs made for it, and these in the order of the graph's outputs.
+/// The arguments of a task, with new arrays for its outputs, and the outputs in the order of the
+/// graph.
 struct TaskArrays {
   std::vector<NDArray> args, outputs;
 };
 TaskArrays make_arrays(const MeasuredTask& of);
 
-/// One that runs in a race.
+/// A participant in a race.
 struct Racer {
   int candidate = 0;
   std::function<double()> turn;  ///< seconds of one call
@@ -41,13 +42,12 @@ class WorkerServer {
   virtual ~WorkerServer() = default;
 
  protected:
-  /// Answers with the number of the request that was received last. Ends the process when nobody is
-  /// there to hear it.
+  /// Answers with the id of the last request. Ends the process when the other end is closed.
   virtual void reply(Json message);
-  /// The same without an end; false when nobody hears it.
+  /// The same without ending the process. Returns false when the other end is closed.
   bool send(Json message);
 
-  /// What `work` returns, or what its failure is to the candidate.
+  /// The result of `work`, or the failure that its exception means for the candidate.
   template <class F>
   Json guarded(F work) {
     try {
@@ -58,28 +58,29 @@ class WorkerServer {
       return failure_of(e);
     }
   }
-  /// What an exception means depends on where it was thrown.
+  /// Interprets an exception, depending on the phase in which it was thrown.
   virtual Json failure_of(const std::exception& e) = 0;
 
-  /// What a candidate printed is of interest if it dies, not later.
+  /// Discards the output of a candidate that succeeded. It is needed only if the candidate dies.
   static void forget_noise();
   void fault(const char* phase, int candidate, std::span<const NDArray> args = {});
 
   const MeasuredTask& task_of(const Json& request) const {
     return tasks_.at(request.at("task").as_int());
   }
-  /// What `use` makes of the schedule that a request to compile names; Invalid where its steps do
-  /// not apply.
+  /// Applies `use` to the schedule that a compile request names. The result is Invalid where its
+  /// steps do not apply.
   Json with_schedule(const Json& request, const std::function<Json(const ReplayedSchedule&)>& use);
-  /// Computes the reference by `kernel` from these, and says what is in doubt.
+  /// Computes the reference with `kernel` on these arrays. The answer lists doubts about it.
   static Json store_reference(const MeasuredTask& of, const TaskArrays& arrays,
                               const Kernel& kernel);
-  /// How `outputs` differ from the reference, "" where they do not or where there is none. `all`:
-  /// every element is looked at, else a sample that `candidate` draws.
+  /// The differences between `outputs` and the reference, "" where there are none or no reference.
+  /// With `all`, every element is compared, else a sample that `candidate` draws.
   std::string difference(const MeasuredTask& of, const std::vector<NDArray>& outputs, bool all,
                          int candidate) const;
-  /// Rounds of turns, the order drawn anew for each, until `seconds` since `timer` began are over
-  /// or every interval is narrow; then {done}. Who fails is reported, and out.
+  /// Runs rounds of turns in a new random order each, until `seconds` since `timer` began are over
+  /// or every interval is narrow. Then it sends {done}. A racer that fails is reported and leaves
+  /// the race.
   void run_rounds(std::vector<Racer> racers, const Json& request, const Timer& timer);
 
   Channel& channel_;

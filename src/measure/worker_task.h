@@ -1,4 +1,4 @@
-// A task on its way to a worker, and the tasks that a worker knows.
+// The messages about tasks, and the tasks that a worker knows.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,31 @@
 
 namespace heddle::measuring {
 
-/// The message by which a worker learns of task `id`. `own`: it makes copies of the inputs that it
-/// measures with, which then lie as arrays do everywhere (in huge pages, where there are any); else
-/// it maps them. A message with `inputs: false` is for a worker that only compiles.
+/// The message by which a worker learns of task `id`. With `own`, the worker copies the inputs that
+/// it measures with, so that they are ordinary arrays (in huge pages, where there are any); else it
+/// maps them. A message with `inputs: false` is for a worker that only compiles.
 Json task_message(int id, const MeasuredTask& task, bool own);
 
 /// The task of such a message, without inputs and reference. Its template has no knobs. Throws a
-/// User error for what is none.
+/// User error for an invalid message.
 std::shared_ptr<MeasuredTask> told_task(const Json& message);
 
-/// The message that another machine learns of the task by: it says no places, and has the values of
-/// inputs that are not drawn there just as here. Throws a User error where those are too large.
+/// The message by which another machine learns of the task. It has no places. It holds the values
+/// of inputs that cannot be drawn equally there. Throws a User error where those are too large.
 Json task_message_for_elsewhere(int id, const TuneTask& task);
 
-/// What a worker was told of.
+/// The tasks that were sent to a worker.
 class WorkerTasks {
  public:
-  /// `shared_fd`: of the SharedMemory that messages speak of; -1: of none.
+  /// `shared_fd` is the descriptor of the SharedMemory to which messages refer; -1: none.
   explicit WorkerTasks(int shared_fd) : shared_fd_(shared_fd) {}
 
-  /// Takes a task in; what is wrong with it is in the answer.
+  /// Adds a task. An error in the message is part of the answer.
   Json answer(const Json& message);
   void drop(int64_t id) { tasks_.erase(id); }
-  /// Makes copies of this task's inputs if it is to have any, and gives back those of another.
+  /// Copies this task's inputs if it needs copies, and frees those of the previous task.
   void hold(int64_t id);
-  /// Throws a User error for one that it was not told of.
+  /// Throws a User error for an unknown task.
   const MeasuredTask& at(int64_t id) const;
 
  private:
@@ -45,14 +45,14 @@ class WorkerTasks {
   std::map<int64_t, std::shared_ptr<MeasuredTask>> tasks_;
 };
 
-/// A schedule of a task, and the arguments that are those of its graph.
+/// A schedule of a task, and the arguments of its graph.
 struct ReplayedSchedule {
   Schedule schedule;
   std::vector<Tensor> args;
 };
-/// `steps` (Schedule::to_json) on the graph of the task that they are of: the declaration, an
-/// alternative that the worker was told of, or one that it makes itself. Throws a User error for
-/// what does not apply.
+/// Replays `steps` (Schedule::to_json) on their graph of the task: the declaration, an alternative
+/// from the message, or one that the worker makes itself. Throws a User error for steps that do not
+/// apply.
 ReplayedSchedule replay_schedule(const MeasuredTask& of, const Json& steps);
 
 }  // namespace heddle::measuring

@@ -7,11 +7,11 @@
 
 namespace heddle::network {
 
-/// The rules for the arguments of build(): every input and output once, nothing else; constants
-/// that have values may be left out.
+/// Checks the rules for the arguments of build(): every input and output once, and nothing else.
+/// Constants with values may be left out.
 void check_tensors(const ComputeDag& dag, const std::vector<Tensor>& args);
 
-/// One a task, for the task and its kind of target.
+/// Checks that there is one schedule for each task, for the task and its kind of target.
 void check_schedules(const std::vector<TuneTask>& tasks, const std::vector<Schedule>& schedules);
 
 }  // namespace heddle::network

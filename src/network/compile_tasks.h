@@ -16,12 +16,13 @@ struct CompiledTasks {
   NetworkBuildReport report;
 };
 
-/// Whether code is looked for, and left, on the disk. What is compiled to be compared once is not.
+/// Whether code is looked up and stored on the disk. Code that is compiled for one comparison is
+/// not.
 enum class OnDisk { No, Yes };
 
-/// A kernel for each schedule. Arguments are those of the schedule's own declaration, placeholders
-/// first. `tasks`: the number of its task, for each. Where `stop` becomes true, the kernels that
-/// are missing are empty handles.
+/// Compiles a kernel for each schedule. Arguments are those of the schedule's own declaration,
+/// placeholders first. `tasks` has the number of the task of each. Where `stop` becomes true, the
+/// missing kernels are empty handles.
 CompiledTasks compile_tasks(
     std::span<const Schedule> schedules, std::span<const size_t> tasks, OnDisk on_disk,
     FunctionRef<bool()> stop = [] { return false; });

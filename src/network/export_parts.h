@@ -1,4 +1,4 @@
-// What the export of a network to CPUs and to GPUs has in common.
+// The parts that the exports of a network to CPUs and to GPUs share.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace heddle::network {
 struct ExportRequest {
   const Network& network;
   std::vector<Tensor> args;         ///< inputs and outputs in call order
-  std::vector<Schedule> schedules;  ///< one a task
+  std::vector<Schedule> schedules;  ///< one for each task
   std::string name;
 
   const Target& target() const { return schedules[0].target(); }
 };
 
-/// A folder for what is made on the way, within the folder that is exported to; removed at the end.
+/// A folder for intermediate files within the target folder. It is removed at the end.
 class ExportScratch {
  public:
   explicit ExportScratch(const std::string& folder);
@@ -44,10 +44,11 @@ struct PlacedSteps {
   int64_t arena_bytes = 0;
 };
 
-/// A User error for constants among the arguments: an exported network brings those along.
+/// Throws a User error for constants among the arguments, because an exported network contains its
+/// constants.
 PlacedSteps place_steps(const ExportRequest& request);
 
-/// Name, target, inputs and outputs.
+/// The name, the target, the inputs and the outputs.
 ExportedInterface interface_of(const ExportRequest& request);
 
 /// Write the files "library", "header" and "weights" into the scratch folder.

@@ -1,4 +1,4 @@
-// What an exported network is made of, before it is text and machine code.
+// The parts of an exported network, before they become text and machine code.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace heddle::network {
 
-/// What a step is given for one of its parameters: exported_tables.inc.
+/// The place of a parameter of a step: exported_tables.inc.
 struct ExportedPlace {
   int where = 0;
   int64_t at = 0;
 };
 
-/// What users of the library see.
+/// The interface of the library for its users.
 struct ExportedInterface {
   std::string name, target;
   std::vector<KernelArg> inputs, outputs;
@@ -26,7 +26,7 @@ struct ExportedInterface {
 };
 
 struct ExportedStep {
-  std::string name;   ///< of the task, for people
+  std::string name;   ///< readable name of the task
   std::string entry;  ///< the function
   std::vector<ExportedPlace> places;
 };
@@ -42,7 +42,7 @@ struct ExportedPlan {
 struct ExportedGpuPlan {
   struct Kernel {
     std::string name;
-    std::string code_file;  ///< the cubin, which the library takes in
+    std::string code_file;  ///< path of the cubin, which is embedded in the library
     cuda::Program program;
     int args = 0;
     std::vector<int64_t> prepared_bytes;
@@ -52,7 +52,7 @@ struct ExportedGpuPlan {
   };
   struct Preparation {
     int kernel = 0;
-    std::vector<int> arrays;  ///< by argument; -1: no constant
+    std::vector<int> arrays;  ///< array of each argument; -1 where it is no constant
   };
   struct Step {
     int kernel = 0;

@@ -8,7 +8,7 @@
 
 namespace heddle::network {
 
-/// A string literal of C. Names come from files, so anything may be in them.
+/// A string literal of C. Names come from files, so they may contain any characters.
 std::string c_string(const std::string& text);
 
 /// `text` with @name@ and @NAME@ replaced.
@@ -17,7 +17,7 @@ std::string with_name(std::string text, const std::string& name);
 /// The declarations of what the tables consist of, and the array `tensors`: inputs, then outputs.
 std::string tensors_text(const ExportedInterface& interface);
 
-/// The array `name` of places, with a last one that nobody reads: C has no empty arrays.
+/// The array `name` of places, with an unused last element, because C has no empty arrays.
 std::string places_text(const std::string& name, const std::vector<ExportedPlace>& places);
 
 /// The functions that all libraries have, which use `tables`. `runtime` begins the names of the

@@ -25,10 +25,11 @@ struct ExtractedNode {
 ///     node 1: D'(r')              inputs {relu}, outputs {D}; r' is a placeholder like relu
 ///
 /// A stage that depends on constant placeholders alone is computed in every node that reads it,
-/// from those placeholders: there it is prepared once, where a node of its own would run at every
+/// from those placeholders. It is prepared once there, whereas a node of its own would run at every
 /// call.
 ///
-/// `in_place`: the concats that are no nodes, because their parts lie where the whole lies.
+/// `in_place` lists the concats that need no node, because their parts are written into the memory
+/// of the whole.
 std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const Target& target,
                                          const InPlacePlan& in_place);
 

@@ -7,8 +7,9 @@
 
 namespace heddle::network {
 
-/// Calls `compile` for 0 .. count - 1, each once, on as many threads as kernels may use. Where
-/// `stop` becomes true, and after an error, the others are left out. The first error is thrown.
+/// Calls `compile` for 0 .. count - 1, each once, on as many threads as kernels may use. After
+/// `stop` becomes true or an error occurs, the remaining calls are left out. The first error is
+/// thrown.
 void for_each_task(
     size_t count, FunctionRef<void(size_t)> compile,
     FunctionRef<bool()> stop = [] { return false; });

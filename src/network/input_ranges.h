@@ -13,8 +13,8 @@ namespace heddle::network {
 /// its nearest part of about that size. Empty where it equals the range of NDArray::random.
 std::optional<InputRange> drawn_range(const dag::ValueRange& range, DataType t);
 
-/// Sets `input_ranges` of all tasks: of the inputs that the network's nodes read there, all calls
-/// together.
+/// Sets `input_ranges` of all tasks: the ranges of the inputs that the nodes of the network read,
+/// over all calls.
 void set_input_ranges(const ComputeDag& network, const std::vector<NetworkNode>& nodes,
                       std::vector<TuneTask>& tasks);
 

@@ -1,5 +1,5 @@
-// Makes a shared library of objects, a C file and Heddle's runtime, by the compiler driver of the
-// system.
+// Links objects, a C file and Heddle's runtime into a shared library, with the compiler driver of
+// the system.
 #pragma once
 
 #include <string>
@@ -10,12 +10,11 @@ namespace heddle::network {
 struct LinkInput {
   std::string c_file;
   std::vector<std::string> objects;
-  std::string
-      exported_prefix;  ///< functions whose names begin so can be called from outside, no others
+  std::string exported_prefix;  ///< only functions whose names begin with this are exported
 };
 
-/// `scratch` is a folder for files that are needed on the way. A Runtime error with what the driver
-/// printed.
+/// `scratch` is a folder for intermediate files. Throws a Runtime error with the output of the
+/// driver.
 void link_library(const LinkInput& input, const std::string& scratch, const std::string& library);
 
 }  // namespace heddle::network

@@ -15,13 +15,14 @@ struct BufferLifetime {
 
 struct MemoryPlan {
   std::vector<int64_t> offsets;  ///< in bytes, multiples of kArenaAlignment
-  int64_t bytes = 0;             ///< of the arena
+  int64_t bytes = 0;             ///< bytes of the arena
 };
 
 inline constexpr int64_t kArenaAlignment = 64;  // a cache line; every vector's alignment
 
-/// Best fit, the largest buffer first: each goes into the smallest gap that those already placed
-/// and alive at the same time leave. Never more than the sum of all, rounded up to the alignment.
+/// Best fit, the largest buffer first. Each buffer goes into the smallest gap between the buffers
+/// that are already placed and alive at the same time. The arena is never larger than the sum of
+/// all, rounded up to the alignment.
 MemoryPlan plan_memory(std::span<const BufferLifetime> buffers);
 
 }  // namespace heddle::network

@@ -1,4 +1,4 @@
-// What the weights of a network take, as its kernels read them.
+// The size of the weights of a network, in the form in which its kernels read them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Declarations shared by the files of this folder.
+// Declarations that the files of this folder share.
 #pragma once
 
 #include "heddle/network/network.h"

@@ -18,28 +18,28 @@ struct NetworkKernel::Impl {
   struct Frame {
     NDArray arena;
     std::vector<std::vector<NDArray>> arrays;  ///< by step
-    uint64_t refreshes = 0;                    ///< of the kernel when this was made
+    uint64_t refreshes = 0;                    ///< refreshes of the kernel when this was made
   };
   std::vector<KernelArg> args;
   std::vector<NDArray> bound;  ///< constants that callers do not pass
   std::vector<Kernel> steps;
-  std::vector<std::string> names;  ///< of the steps
+  std::vector<std::string> names;  ///< names of the steps
   NetworkBuildReport report;
   network::StepPlan plan;
   std::unique_ptr<cuda::DeviceCalls> on_gpu;  ///< null: a network for the CPU
-  // Never held while a kernel runs, because it may wait for a parallel region whose body calls this
-  // network.
+  // Never held while a kernel runs, because a kernel may wait for a parallel region whose body
+  // calls this network.
   std::mutex mutex;
   std::vector<Frame> free;            ///< as many as there were calls at the same time
   std::vector<NDArray> bound_on_gpu;  ///< copies of `bound`, once a call needed them
   uint64_t refreshes = 0;
 
   Frame make_frame();
-  /// The bound constants where the steps run.
+  /// The bound constants on the device of the steps.
   std::vector<NDArray> bound_here();
 
-  /// A frame with the caller's arrays in it. They are taken out again at the end, so that none is
-  /// kept alive until the next call.
+  /// A frame with the caller's arrays. They are removed at the end, so that none is kept alive
+  /// until the next call.
   class Call {
    public:
     Call(Impl& impl, std::span<const NDArray> arrays) : impl_(impl) {

@@ -1,4 +1,4 @@
-// Whether two ways to run a network compute the same.
+// Comparison of the results of two ways to run a network.
 #pragma once
 
 #include <span>
@@ -9,14 +9,14 @@
 
 namespace heddle::network {
 
-/// The arguments of a network that brings its constants along: inputs, then outputs.
+/// The arguments of a network that contains its constants: inputs, then outputs.
 std::vector<Tensor> call_args(const Network& network);
 
 /// An array for each of these arguments: random inputs, and outputs of zeros.
 std::vector<NDArray> random_arrays(const std::vector<Tensor>& args);
 
-/// Where the first output lies whose elements differ by more than rounding explains; empty where
-/// none do.
+/// The place of the first output whose elements differ by more than rounding explains; empty where
+/// none does.
 std::string output_difference(std::span<const NDArray> got, std::span<const NDArray> want);
 
 }  // namespace heddle::network

@@ -21,9 +21,9 @@ struct StepPlan {
     std::vector<int64_t> shape;
     DataType dtype;
   };
-  std::vector<size_t> step_args;  ///< how many arrays each step takes
+  std::vector<size_t> step_args;  ///< number of arrays of each step
   std::vector<Binding> bindings;  ///< `array` counts the arguments
-  std::vector<Binding> bound;     ///< `array` counts the constants that the network brings along
+  std::vector<Binding> bound;     ///< `array` counts the constants of the network
   std::vector<Between> between;
   int64_t arena_bytes = 0;
 };
@@ -31,9 +31,9 @@ struct StepPlan {
 /// The position of `t` in `list`, or -1.
 int position_of(const std::vector<Tensor>& list, const Tensor& t);
 
-/// `tensors`: the arguments of the network, `num_args` of them, then the constants that it brings
-/// along. What else passes from node to node shares an arena, by lifetimes (plan_memory). `places`:
-/// tensors that lie inside of others.
+/// `tensors` are the `num_args` arguments of the network, then its constants. All other tensors
+/// between nodes share an arena, by lifetimes (plan_memory). `places` are tensors that are inside
+/// of others.
 StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors,
                     size_t num_args, const std::vector<TensorPlace>& places);
 

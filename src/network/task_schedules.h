@@ -1,4 +1,4 @@
-// The schedules of a network's tasks, and the arguments that they are compiled with.
+// The schedules of a network's tasks, and the arguments for which they are compiled.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Calls a network with this or that schedule of each of its tasks, and times its nodes.
+// Calls a network with one of several schedules of each task, and times its nodes.
 #pragma once
 
 #include <memory>
@@ -16,20 +16,20 @@ namespace heddle::network {
 /// constants without values.
 class VariantRunner {
  public:
-  /// `schedules`: by task, the static choice first. Compiles until `clock` expires, the static
-  /// choices first, then the others in the order of `priority` (tasks). What does not fit into the
-  /// memory, or was not compiled in time, is left out. Throws a Runtime error when a static choice
-  /// could not be compiled in time.
+  /// `schedules` are by task, the static choice first. Compiles until `clock` expires, the static
+  /// choices first, then the others in the order of `priority` (tasks). Schedules that do not fit
+  /// into the memory, or are not compiled in time, are left out. Throws a Runtime error when a
+  /// static choice could not be compiled in time.
   VariantRunner(const Network& network, std::span<const std::vector<Schedule>> schedules,
                 std::span<const size_t> priority, const TuneClock& clock);
   ~VariantRunner();
 
-  /// The variants that there are, by task, as positions in the constructor's `schedules`.
+  /// The available variants of each task, as positions in the constructor's `schedules`.
   const std::vector<std::vector<int>>& available() const { return available_; }
-  /// One call. `variants`: by task, indices into available().
+  /// Makes one call. `variants` has an index into available() for each task.
   VariantTimes call(std::span<const int> variants);
-  /// How the outputs of these variants differ from those of the static choice by more than rounding
-  /// explains; "" when they do not.
+  /// The differences between the outputs of these variants and those of the static choice that
+  /// rounding does not explain; "" where there are none.
   std::string difference(std::span<const int> variants);
 
  private:
@@ -39,7 +39,7 @@ class VariantRunner {
   NetworkKernel kernel_;  ///< of the static choices
   std::vector<NDArray> arrays_, outputs_;
   std::vector<std::vector<int>> available_;
-  std::vector<std::vector<Kernel>> steps_;  ///< by node, by variant of its task
+  std::vector<std::vector<Kernel>> steps_;  ///< kernels by node and by variant of its task
   std::unique_ptr<NetworkKernel::Impl::Call> frame_;
   double last_seconds_ = 0;
 };

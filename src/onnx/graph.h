@@ -23,12 +23,12 @@ using AttributeValue =
 
 struct Attribute {
   AttributeValue value;
-  std::string reference;  ///< in a function's body: the function's attribute that is meant
+  std::string reference;  ///< in a function's body: the name of the function's attribute
 };
 
 struct Node {
   std::string name, op, domain;
-  std::vector<std::string> inputs, outputs;  ///< "" for an optional one that is left out
+  std::vector<std::string> inputs, outputs;  ///< "" where an optional one is left out
   std::map<std::string, Attribute> attributes;
   int64_t opset = 0;  ///< version of its domain
 
@@ -43,7 +43,7 @@ struct Dimension {
 
 struct ValueInfo {
   std::string name;
-  int32_t type = 0;  ///< of TensorProto::DataType; 0: no tensor
+  int32_t type = 0;  ///< a TensorProto::DataType; 0: no tensor
   bool has_shape = false;
   std::vector<Dimension> shape;
 };
@@ -69,20 +69,20 @@ struct Model {
   std::vector<Function> functions;
 };
 
-/// The type of TensorProto::DataType `type`; a User error that begins with `what` where we have
-/// none.
+/// The type for TensorProto::DataType `type`. Throws a User error that begins with `what` where
+/// Heddle has no such type.
 DataType dtype_of(int32_t type, const std::string& what);
 
-/// Reads and checks a file. `path` is what messages say.
+/// Reads and checks a file. Messages name it `path`.
 Model read_model(const std::string& path);
 /// The same from memory, which is copied where needed. External data are searched for in `folder`.
 Model parse_model(const std::string& bytes, const std::string& path);
 
-/// Replaces calls of local functions by their bodies, as often as needed.
+/// Replaces calls of local functions by their bodies until none is left.
 void inline_functions(Model& model);
 
-/// Sorts the nodes so that each comes after those it reads from. Values that nobody makes, that two
-/// make, and cycles are User errors with the names of the nodes.
+/// Sorts the nodes so that each comes after those it reads from. A value that no node or two nodes
+/// make, and a cycle, are User errors with the names of the nodes.
 void order_nodes(Model& model);
 
 /// What each operation of an import was declared for: "node 'conv1' (Conv)".

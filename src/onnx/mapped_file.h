@@ -13,9 +13,9 @@ namespace heddle::onnx {
 
 class MappedFile {
  public:
-  /// A Runtime error names the file and the reason where it cannot be read.
+  /// Throws a Runtime error that names the file and the reason where it cannot be read.
   static std::shared_ptr<const MappedFile> open(const std::string& path);
-  /// A copy of `bytes` in its place.
+  /// The same for `bytes` in memory, which are moved.
   static std::shared_ptr<const MappedFile> of_bytes(std::string bytes);
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -23,10 +23,10 @@ class MappedFile {
 
   std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
 
-  /// Of the file's contents: device, number, size and times of change. Empty for bytes in memory,
-  /// and for a file that was written a moment ago.
+  /// The identity of the file's contents: device, number, size and times of change. Empty for bytes
+  /// in memory, and for a file that was written a moment ago.
   const std::string& identity() const { return identity_; }
-  /// Pages that lie within `part` leave this process's memory. They are read again when they are
+  /// Removes the pages within `part` from this process's memory. They are read again when they are
   /// needed.
   void drop(std::string_view part) const;
 
@@ -38,8 +38,8 @@ class MappedFile {
 };
 
 /// An array whose elements are `bytes`, a part of `file`: in place where they are aligned to their
-/// type, else copied when they are first needed. Nothing is read before. Writing to it changes this
-/// process's pages, never the file.
+/// type, else copied when they are first needed. No element is read earlier. Writing to the array
+/// changes this process's pages, never the file.
 NDArray array_in_file(const std::shared_ptr<const MappedFile>& file, std::string_view bytes,
                       const Extents& shape, DataType dtype);
 

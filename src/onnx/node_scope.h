@@ -14,8 +14,8 @@ namespace heddle::onnx {
 
 class NodeScope {
  public:
-  /// `exact`: the inputs as the file has them; `inputs`: those that are declared with, where f32
-  /// may have become the narrower type `real`.
+  /// `exact` are the inputs with the types of the file; `inputs` are those of the declarations,
+  /// where f32 may have become the narrower type `real`.
   NodeScope(const Node& node, std::vector<Value> exact, std::vector<Value> inputs, DataType real,
             ConstantPool& pool)
       : node_(node),
@@ -26,9 +26,9 @@ class NodeScope {
 
   const Node& node() const { return node_; }
   int64_t opset() const { return node_.opset; }
-  /// The place of the declarations, which is not a line of C++.
+  /// The place of the declarations, which is no line of C++.
   static constexpr Where at() { return {}; }
-  /// A User error; the importer adds the file and the node.
+  /// Throws a User error. The importer adds the file and the node.
   [[noreturn]] void fail(const std::string& message, const std::string& help = {}) const;
 
   /// The type that replaces the file's f32.
@@ -45,7 +45,7 @@ class NodeScope {
   Extents shape(int i) const { return value(i).shape(); }
   int rank(int i) const { return static_cast<int>(value(i).shape().size()); }
   DataType dtype(int i) const { return value(i).dtype(); }
-  /// An input whose elements must be known at import; `what` says for what.
+  /// An input whose elements must be known at import. `what` is its purpose, for messages.
   const NDArray& known(int i, const char* what) const;
   std::vector<int64_t> known_integers(int i, const char* what) const;
   int64_t known_integer(int i, const char* what) const;
@@ -60,9 +60,9 @@ class NodeScope {
   std::vector<float> numbers(const char* name) const;
   std::vector<std::string> texts(const char* name, std::vector<std::string> usual = {}) const;
   const AttributeValue* find(const char* name) const;
-  /// Integers that came as an attribute in older opsets, and as input `i` since.
+  /// Integers that are an attribute in older opsets, and input `i` in newer ones.
   std::vector<int64_t> integers_of_input_or(int i, const char* name) const;
-  /// `axis` of a tensor of `rank`, checked, not negative.
+  /// `axis` of a tensor of `rank`, checked and not negative.
   int axis(int64_t axis, int rank) const;
 
   // ---- results ----
@@ -87,7 +87,7 @@ struct OperatorEntry {
   Declare declare;
 };
 
-// The families, one a source file.
+// The families of operators, each in a source file of its own.
 std::vector<OperatorEntry> unary_operators();
 std::vector<OperatorEntry> binary_operators();
 std::vector<OperatorEntry> constant_operators();

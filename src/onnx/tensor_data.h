@@ -22,8 +22,8 @@ class TensorReader {
   TensorReader(std::string model_path, std::shared_ptr<const MappedFile> model)
       : model_path_(std::move(model_path)), model_(std::move(model)) {}
 
-  /// `what` names the tensor in messages. `raw`: the bytes of its raw_data, a part of the model's
-  /// file; empty where the message has them itself.
+  /// `what` names the tensor in messages. `raw` are the bytes of its raw_data, a part of the
+  /// model's file; empty where the message has them itself.
   NDArray read(const onnx_file::TensorProto& tensor, std::optional<std::string_view> raw,
                const std::string& what);
 

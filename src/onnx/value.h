@@ -29,8 +29,8 @@ class Value {
   DataType dtype() const { return known() ? array().dtype() : tensor_.dtype(); }
   Extents shape() const { return known() ? array().shape() : tensor_.extents(); }
   int64_t size() const;
-  /// A known array is read through a constant placeholder; one of one element is written into the
-  /// expressions that read it. An array without elements is a User error.
+  /// A known array is read through a constant placeholder. An array of one element is written into
+  /// the expressions that read it. An array without elements is a User error.
   Tensor tensor() const;
   /// Whether the value is known and has one element, which is then `immediate()`.
   bool is_immediate() const { return known() && array().size() == 1; }

@@ -1,4 +1,4 @@
-// Shared by the operators: argument checks that name the operator, and broadcasting reads.
+// Helpers of the operators: argument checks that name the operator, and broadcasting reads.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ std::string describe(const Tensor& t);  ///< "f32 (2, 3)"
 Shape to_shape(const Dims& dims);
 int64_t product(const Dims& dims);
 
-/// `t` was assigned, and has a rank in [lowest, highest]; `what` names the argument.
+/// Checks that `t` was assigned and has a rank in [lowest, highest]. `what` names the argument.
 void check_rank(const Call& call, const Tensor& t, const char* what, int lowest, int highest = 64);
 void check_float(const Call& call, const Tensor& t, const char* what);
 void check_same_type(const Call& call, const Tensor& a, const Tensor& b);
@@ -45,10 +45,10 @@ Expr read_broadcast(const Tensor& t, const std::vector<Axis>& at);
 /// The type to compute in: f32 for 16-bit floats, because rounding after each of several operations
 /// would lose most of their digits; otherwise `t`.
 DataType wide(DataType t);
-/// A converting stage, or `t` itself when it has the type already.
+/// A converting stage, or `t` itself when it already has the type.
 Tensor convert(const Call& call, const Tensor& t, DataType dtype);
 
-/// Handles of one expression list to another; `axes` are usable as indices.
+/// Converts a list of handles to a list of expressions. `axes` can be used as indices.
 std::vector<Expr> exprs(const std::vector<Axis>& axes);
 
 }  // namespace heddle::ops::impl

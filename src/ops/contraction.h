@@ -1,5 +1,5 @@
-// Shared by matmul, einsum and convolution: the types of a sum of products, and the stages after
-// it.
+// Parts that matmul, einsum and convolution share: the types of a sum of products, and the stages
+// after it.
 #pragma once
 
 #include "heddle/ops/precision.h"
@@ -18,8 +18,8 @@ ContractionTypes contraction_types(const Call& call, const Tensor& a, const Tens
 /// a * b in type `t`.
 Expr product_in(DataType t, Expr a, Expr b);
 
-/// `sums` plus `bias` along dimension `bias_axis` (if `bias` is set), in the output type. Stages of
-/// their own: the reduction stays a pure one, and these are fused into its tiles by the schedule.
+/// `sums` plus `bias` along dimension `bias_axis` (if `bias` is set), in the output type. These are
+/// separate stages: the reduction remains a pure one, and the schedule fuses them into its tiles.
 Tensor finish_contraction(const Call& call, const Tensor& sums, const Tensor& bias, int bias_axis,
                           const ContractionTypes& types);
 

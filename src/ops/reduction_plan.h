@@ -8,11 +8,11 @@ namespace heddle::ops::impl {
 struct ReductionPlan {
   ReductionPlan(const Call& call, const Tensor& x, const std::vector<int>& axes, bool keepdims);
 
-  Dims dims;               ///< of the result
+  Dims dims;               ///< shape of the result
   std::vector<Axis> over;  ///< the reduce axes
-  int64_t count = 1;       ///< elements reduced to one
+  int64_t count = 1;       ///< number of elements that are reduced to one
   bool keepdims;
-  std::vector<bool> reduced;  ///< by dimension of x
+  std::vector<bool> reduced;  ///< whether each dimension of x is reduced
 
   /// The indices of x at position `at` of the result and the reduce axes.
   std::vector<Expr> source(const std::vector<Axis>& at) const;

@@ -33,7 +33,7 @@ struct Window {
 Window window_of(const Call& call, int n, const Dims& stride, const Dims& padding,
                  const Dims& dilation);
 
-/// Extents of the result of windows of `kernel` over `in`; an error where none fits.
+/// The extents of the result of windows of `kernel` over `in`. An error where none fits.
 Dims window_counts(const Call& call, const Dims& in, const Dims& kernel, const Window& window,
                    bool ceil_mode = false);
 

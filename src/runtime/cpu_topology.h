@@ -11,12 +11,12 @@ struct CpuTopology {
   std::vector<int> cpus = {};  // one logical CPU of each core first, then their hyper-threads
 };
 
-/// Read once, at first use.
+/// The topology, which is read once at first use.
 const CpuTopology& cpu_topology();
 
-/// Restricts this process to these CPUs, which cpu_topology names from then on. For a process that
-/// has no other threads yet, such as a fork that measures beside others on cores of its own. False
-/// where the system refuses, and then nothing changes.
+/// Restricts this process to these CPUs, which cpu_topology names from then on. It is meant for a
+/// process without other threads, such as a fork that measures beside others on cores of its own.
+/// Returns false, and changes nothing, where the system refuses.
 bool run_on_cpus(std::span<const int> cpus);
 
 }  // namespace heddle::internal

@@ -1,5 +1,5 @@
-// Arrays whose elements lie in a file: read when they are needed, and dropped when packed copies of
-// them are all that is needed. Their address is fixed from the beginning.
+// Arrays whose elements are in a file. They are read when they are needed, and dropped when only
+// packed copies of them are needed. Their address is fixed from the beginning.
 #pragma once
 
 #include <atomic>
@@ -14,21 +14,22 @@ namespace heddle::internal {
 
 class Deferred : public Storage {
  public:
-  /// `identity`: of the bytes in the file; equal for equal contents only. Empty: not known.
+  /// `identity` identifies the bytes in the file; it is equal for equal contents only. Empty where
+  /// it is not known.
   explicit Deferred(std::string identity) : identity_(std::move(identity)) {}
   bool is_deferred() const override { return true; }
 
   virtual void* block() const = 0;
 
-  /// The elements are in memory from now on. Callers of NDArray::data() may change them.
+  /// Keeps the elements in memory from now on. Callers of NDArray::data() may change them.
   void expose();
-  /// The same for readers.
+  /// The same for callers that only read.
   void keep();
-  /// They are in memory until unpin() was called as often as pin().
+  /// Keeps the elements in memory until unpin() was called as often as pin().
   void pin();
   void unpin();
 
-  /// Empty as well where the elements may have been changed.
+  /// Also empty where the elements may have been changed.
   std::string identity() const { return exposed_.load() ? std::string() : identity_; }
 
  private:
@@ -42,7 +43,7 @@ class Deferred : public Storage {
   std::atomic<bool> kept_{false}, exposed_{false};
 };
 
-/// The elements of these arrays are in memory, at their address(), until the end of the scope.
+/// Keeps the elements of these arrays in memory, at their address(), until the end of the scope.
 class Pinned {
  public:
   explicit Pinned(std::span<const NDArray> arrays);
@@ -54,9 +55,10 @@ class Pinned {
   std::span<const NDArray> arrays_;
 };
 
-/// Of the bytes of the array; equal for equal contents only. Empty: not known.
+/// The identity of the bytes of the array; equal for equal contents only. Empty where it is not
+/// known.
 std::string identity_of(const NDArray& array);
-/// address(), with the elements in memory for good. The caller reads them only.
+/// address(), with the elements in memory permanently. The caller only reads them.
 void* kept(const NDArray& array);
 
 }  // namespace heddle::internal

@@ -1,4 +1,4 @@
-// Errors of the functions that an exported library shows to C.
+// Errors of the C functions of an exported library.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,12 @@
 
 namespace heddle {
 
-/// What `action` throws becomes this thread's last error. Nothing may throw into C.
+/// Stores an exception of `action` as this thread's last error, because no exception may leave a C
+/// function.
 bool succeeds(FunctionRef<void()> action);
 
-/// A Runtime error where the tables of the library `name` are not those that this runtime knows.
+/// Throws a Runtime error where the tables of the library `name` have another version than this
+/// runtime.
 void check_exported_version(const char* name, int32_t version);
 
 /// The inputs and outputs of a network, inputs first.
@@ -20,7 +22,7 @@ struct ExportedTensors {
   int32_t num_inputs = 0, num_outputs = 0;
 };
 
-/// A Runtime error where an array of a call of the network `name` is missing.
+/// Throws a Runtime error where an array of a call of the network `name` is missing.
 void check_exported_arrays(const char* name, const ExportedTensors& tensors,
                            const void* const* inputs, void* const* outputs);
 

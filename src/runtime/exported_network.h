@@ -1,5 +1,5 @@
-// Networks that export_network wrote, running: what is linked into their library. Nothing of the
-// compiler.
+// The runtime of networks that export_network wrote. It is linked into their library and contains
+// nothing of the compiler.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ extern "C" {
 
 namespace heddle {
 
-/// Of heddle_network_tables; a library and its runtime are made by one program, so this guards
-/// against mistakes alone.
+/// The version of heddle_network_tables. One program makes a library and its runtime, so the
+/// version guards against mistakes only.
 inline constexpr int32_t kExportedVersion = 3;
 
 /// The first page of a weights file; the weights follow it.
 struct ExportedWeightsHeader {
   char magic[8] = {'H', 'E', 'D', 'D', 'L', 'E', 'W', '1'};
-  uint64_t hash = 0;  ///< of the weights
+  uint64_t hash = 0;  ///< hash of the weights
   int64_t bytes = 0;  ///< of the weights
 };
 inline constexpr int64_t kExportedPage = 4096;     ///< bytes; where the weights begin in the file

@@ -12,19 +12,19 @@ namespace heddle {
 
 class ExportedWeights {
  public:
-  /// What the library expects of its file.
+  /// The properties of the file that the library expects.
   struct Expected {
     int64_t bytes = 0;
     uint64_t hash = 0;
   };
-  /// A Runtime error where the file cannot be read, or is not the one that was written with the
-  /// library `name`.
+  /// Throws a Runtime error where the file cannot be read, or is not the one that was written with
+  /// the library `name`.
   ExportedWeights(const std::string& path, const char* name, const Expected& expected);
   ~ExportedWeights();
   ExportedWeights(const ExportedWeights&) = delete;
   ExportedWeights& operator=(const ExportedWeights&) = delete;
 
-  /// `offset`: bytes from the start of the weights.
+  /// `offset` is in bytes from the start of the weights.
   char* at(int64_t offset) const { return static_cast<char*>(data_) + kExportedPage + offset; }
 
  private:

@@ -1,4 +1,4 @@
-// What a kernel that checks its arguments for NaN and infinity reports (FiniteReport).
+// The report of a kernel that checks its arguments for NaN and infinity (FiniteReport).
 #pragma once
 
 #include <span>

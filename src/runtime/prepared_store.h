@@ -16,15 +16,15 @@
 
 namespace heddle {
 
-/// Empty where the code has no key: the values are not to be kept.
+/// Empty where the code has no key; the values are then not stored.
 std::string prepared_key(const std::string& code_key, std::span<const NDArray> constants,
                          std::span<const NDArray> bound);
 
-/// Fills `arrays` with the values of the key. False: there are none, or the file is damaged; the
-/// contents of the arrays are then undefined.
+/// Fills `arrays` with the values of the key. Returns false where there are none or the file is
+/// damaged; the contents of the arrays are then undefined.
 bool load_prepared(const std::string& key, std::span<const NDArray> arrays);
 
-/// A full disk or a folder that cannot be written is no error: it costs speed only.
+/// A full disk or a folder that cannot be written is no error, because it costs speed only.
 void store_prepared(const std::string& key, std::span<const NDArray> arrays);
 
 }  // namespace heddle

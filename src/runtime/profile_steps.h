@@ -1,4 +1,4 @@
-// Times the kernels that make up a call, shared by kernels and networks of kernels.
+// Times the kernels of a call. Kernels and networks of kernels use it.
 #pragma once
 
 #include <span>
@@ -16,8 +16,8 @@ struct ProfiledStep {
   std::vector<NDArray> arrays;  ///< all on one device: the GPU for a kernel of a GPU
 };
 
-/// `whole` makes one call of all steps in the usual way. Takes about `seconds`, but makes at least
-/// one call of each step.
+/// `whole` makes one call of all steps in the usual way. Timing takes about `seconds`, but makes at
+/// least one call of each step.
 Profile profile_steps(std::span<const ProfiledStep> steps, FunctionRef<void()> whole,
                       double seconds);
 

@@ -1,5 +1,4 @@
-// What the threads of the pool do now. For tests: to wait until they sleep, in place of a time that
-// is hoped to be long enough.
+// The state of the threads of the pool, for tests that wait until they sleep.
 #pragma once
 
 namespace heddle::internal {
@@ -8,10 +7,10 @@ struct WorkerCounts {
   int workers = 0;  ///< threads of the pool, without the callers
   int parked = 0;   ///< of these, those that sleep until they are called
 };
-/// Waits for the region that is under way; not to be asked from inside of one.
+/// Waits for the current region. It must not be called inside of one.
 WorkerCounts count_workers();
 
-/// Does the caller of the region that is under way sleep until its workers are done?
+/// Whether the caller of the current region sleeps until its workers have finished.
 bool caller_is_parked();
 
 }  // namespace heddle::internal

@@ -1,5 +1,5 @@
 // Moves in the space of a template's knobs: a random config, neighbours, mutation, crossover. They
-// look at knobs only; whether a config is legal is the CandidateBook's question.
+// use knobs only. CandidateBook decides whether a config is legal.
 #pragma once
 
 #include <utility>
@@ -11,7 +11,7 @@
 namespace heddle {
 
 enum class KnobKind : uint8_t {
-  Ordered,       ///< sizes: neighbours in value behave alike
+  Ordered,       ///< sizes: values that are close behave similarly
   Alternatives,  ///< a choice, a mode, a location: the numbers are names (0, 1, ... or -1, 0, ...)
 };
 
@@ -21,17 +21,19 @@ class ConfigMoves {
 
   KnobKind kind(size_t knob) const { return kinds_[knob]; }
 
-  /// Each knob uniform over its values; the alternative, where there are several, by its weight.
+  /// Draws each knob uniformly from its values. Where there are several alternatives, they are
+  /// drawn by their weights.
   Config random(Rng& rng) const;
-  /// How often random() is to draw each branch of a template of alternatives, relatively.
+  /// Sets the relative frequency with which random() draws each branch of a template of
+  /// alternatives.
   void set_weights(std::vector<double> weights) { weights_ = std::move(weights); }
-  /// All configs one move away: ordered knobs to the next value either way, alternatives to every
-  /// other. In the order of the knobs.
+  /// All configs that are one move away, in the order of the knobs: ordered knobs move to the next
+  /// value in either direction, alternatives to every other value.
   std::vector<Config> neighbours(const Config& config) const;
-  /// Mostly one knob, sometimes two or three; or one size up and another down, which keeps what
-  /// they occupy together.
+  /// Changes mostly one knob, sometimes two or three. It may also increase one size and decrease
+  /// another, which keeps their product.
   Config mutate(const Config& config, Rng& rng) const;
-  /// Knobs of one group (a prefix such as "g0." or "g0.s2.") mostly come from one parent.
+  /// Takes the knobs of a group (a prefix such as "g0." or "g0.s2.") mostly from one parent.
   Config crossover(const Config& a, const Config& b, Rng& rng) const;
 
  private:
@@ -41,11 +43,11 @@ class ConfigMoves {
   Template template_;  // keeps the knobs alive
   const std::vector<Knob>& knobs_;
   std::vector<KnobKind> kinds_;
-  /// Knobs of more than one value that count, by branch (see Template::num_branches): its own, and
-  /// the choice of the alternative.
+  /// Knobs of more than one value that matter in each branch (see Template::num_branches): its own,
+  /// and the choice of the alternative.
   std::vector<std::vector<size_t>> movable_;
-  std::vector<std::vector<size_t>> ordered_;  ///< of which ordered
-  std::vector<double> weights_;               ///< of the branches; empty: all alike
+  std::vector<std::vector<size_t>> ordered_;  ///< those of them that are ordered
+  std::vector<double> weights_;               ///< weights of the branches; empty: all equal
   std::vector<int> group_;
   int groups_ = 0;
 };

@@ -1,4 +1,4 @@
-// What the heuristics of alternatives see of a graph.
+// The features of a graph for the heuristics of alternatives.
 #pragma once
 
 #include "heddle/dag/compute_dag.h"

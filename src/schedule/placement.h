@@ -1,5 +1,5 @@
-// Where the stages of a group are computed: what the dispatcher works out of the offers and the
-// decisions of the meta-templates that write it.
+// The places where the stages of a group are computed, from the offers and decisions of the
+// meta-templates.
 #pragma once
 
 #include "heddle/schedule/stage_group.h"
@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-/// The group of one attached stage of `host`, with all that its readers offered so far.
+/// The group of one attached stage of `host`, with all places that its readers have offered so far.
 StageGroup attached_group(const TemplateBuilder& t, const StageGroup& host, int stage);
 
 /// Requires that `stage`, whose location is a decision, is computed at a loop that exists, and that

@@ -1,15 +1,13 @@
 // Fusion decides which stages share one loop nest. It goes greedily from the outputs backwards, by
 // access pattern:
-//   - an output, or a stage that several groups need, is materialised: it is the output stage of a
-//   group;
+//   - an output, or a stage that several groups need, is materialised: it is the output stage of
+//     a group;
 //   - a reduction whose only readers are an element-wise chain up to an output stage without an
-//   anchor
-//     joins the group of that output stage;
+//     anchor joins the group of that output stage;
 //   - a reduction along the rows of an output stage (a softmax's maximum) may be computed per row;
 //   - the stages of attention on the tensor cores of a GPU are one group (dag/attention.h);
 //   - on CPUs, stages after a product that have its rows are computed along with it (row_chain.h);
-//   - a stage that depends on constants alone and does arithmetic is materialised and computed
-//   once;
+//   - a stage that depends on constants alone and does arithmetic is stored and computed once;
 //   - cheap stages without reuse are inlined; all others are placed by their own meta-templates.
 #include <algorithm>
 #include <map>

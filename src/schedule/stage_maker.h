@@ -1,4 +1,5 @@
-// What the steps that make a stage share: the new stage, with axes like those of the old one.
+// The part that the steps that make a stage share: the new stage, with axes like those of the old
+// one.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,8 @@ class StageMaker : public StepApplier {
   using StepApplier::StepApplier;
 
  protected:
-  // The reduction moves to a new stage: its loops must not have been shaped yet. Spatial loops may.
+  // Checks that the reduction can move to a new stage: its loops must not have been changed yet.
+  // Spatial loops may have been.
   void check_reduce_untouched(const std::string& what) {
     for (int id : stage().reduce) {
       STEP_CHECK(s_.axes[id].is_leaf() && s_.axes[id].loop == LoopKind::Serial,

@@ -1,5 +1,5 @@
-// What the functions of steps share: the state, the step, and the checks that name both when they
-// fail.
+// The parts that the functions of steps share: the state, the step, and the checks, whose messages
+// name both.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@
 
 namespace heddle {
 
-// The message is put together only when the check fails: replaying a template passes thousands.
+// The message is built only when the check fails, because replaying a template passes thousands of
+// checks.
 #define STEP_CHECK(ok, ...) ((ok) ? void() : fail(__VA_ARGS__))
 
 class StepApplier {
@@ -21,12 +22,12 @@ class StepApplier {
   StepApplier(ScheduleState& s, const Step& step) : s_(s), step_(step) {}
 
  protected:
-  // Far beyond any schedule; what a damaged file names must not exhaust the memory.
+  // A limit far above that of real schedules, so that a damaged file cannot exhaust the memory.
   static constexpr int kMaxStages = 1 << 12;
 
   StageState& stage() { return s_.stages[step_.stage]; }
 
-  // The id of a new stage, which is result number `result`. There is room for it then.
+  // The id of a new stage, which is result number `result`. The stages are resized for it.
   int take_stage_id(size_t result) {
     STEP_CHECK(result < step_.results.size(), "the step names too few results");
     const int id = step_.results[result];
@@ -56,8 +57,8 @@ class StepApplier {
                      step_.where, help);
   }
 
-  // How many axes, parameters and results the step must have; -1 = any number. What is left over
-  // would be printed and counted, but never looked at.
+  // Checks the number of axes, parameters and results of the step; -1 = any number. Superfluous
+  // ones would be printed and hashed but have no effect.
   void check_arity() const {
     const StepArity arity = arity_of(step_.kind);
     auto expect = [&](int want, size_t got, const char* what) {
@@ -98,7 +99,7 @@ class StepApplier {
     return a;
   }
 
-  // A loop at which a stage is computed must stay.
+  // Checks that no stage is computed at the loop, which must then stay.
   void check_nothing_inside(int axis) const {
     for (const StageState& st : s_.stages) {
       if (!st.defined() || st.placement != Placement::At) continue;
@@ -119,7 +120,7 @@ class StepApplier {
     return id;
   }
 
-  // There are as many as check_arity found.
+  // A parameter; check_arity has checked their number.
   int64_t param(size_t i) const { return step_.params[i].value; }
   int axis_arg(size_t i) const { return step_.axes[i]; }
 
@@ -145,7 +146,7 @@ class StepApplier {
   const Step& step_;
 
  private:
-  // Far beyond any schedule; what a damaged file names must not exhaust the memory.
+  // A limit far above that of real schedules, so that a damaged file cannot exhaust the memory.
   static constexpr int kMaxAxes = 1 << 16;
 };
 

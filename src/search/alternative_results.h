@@ -1,4 +1,4 @@
-// What became of each graph of a task, for reports.
+// The results for each graph of a task, for reports.
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
-// CandidateBook: which configs of a template are legal, which were taken, and what was refused.
+// CandidateBook: the legal configs of a template, those that were taken, and the reasons of
+// refusals.
 //
 // Configs that differ only in knobs that no applied step uses are one candidate: the key is a hash
 // of the steps they instantiate to.
@@ -25,28 +26,27 @@ class CandidateBook {
 
   const ConfigMoves& moves() const { return moves_; }
 
-  /// The key of what `config` instantiates to; nullopt when it is not legal, which is counted under
-  /// its reason once a config. `made` receives the schedule when it had to be made now.
+  /// The key of the steps of `config`. nullopt when it is not legal; the reason is counted once for
+  /// each config. `made` receives the schedule when it had to be made.
   std::optional<uint64_t> key_of(const Config& config, std::optional<Schedule>* made = nullptr);
 
-  /// Marks a candidate as proposed or measured; false when it was.
+  /// Marks a candidate as proposed or measured. Returns false when it was marked before.
   bool take(uint64_t key);
   bool taken(uint64_t key) const { return taken_.contains(key); }
-  /// Depends on the set of taken candidates only, not on their order: what random draws are seeded
-  /// with, so that a resumed search goes on as the one that was cut would have.
+  /// A hash of the set of taken candidates, independent of their order. Random draws are seeded
+  /// with it, so that a resumed search continues as an uninterrupted one would.
   uint64_t state() const { return state_; }
 
   /// Takes the next seed that is legal and was not taken; nullopt when there are no more.
   std::optional<Config> next_seed();
-  /// Takes a legal config that was not taken, uniformly over configs; nullopt when (next to) none
-  /// is left.
+  /// Takes a legal config that was not taken, drawn uniformly; nullopt when (almost) none is left.
   std::optional<Config> draw_new(Rng& rng);
 
-  /// Takes a measured time in (infinity for a failure): alternatives that fall behind are drawn
-  /// less often, and those that are clearly behind not at all.
+  /// Learns from a measured time (infinity for a failure). Alternatives with worse times are drawn
+  /// less often, and those with much worse times not at all.
   void learn(const Config& config, double seconds);
 
-  /// Most frequent first.
+  /// The reasons of refusals, the most frequent first.
   std::vector<RejectionCount> rejections() const;
 
  private:
@@ -56,16 +56,17 @@ class CandidateBook {
   ConfigMoves moves_;
   std::vector<Config> seeds_;
   size_t next_seed_ = 0;
-  std::unordered_map<uint64_t, std::optional<uint64_t>> keys_;  ///< by hash of the config
+  std::unordered_map<uint64_t, std::optional<uint64_t>> keys_;  ///< keys by hash of the config
   std::unordered_set<uint64_t> taken_;
   uint64_t state_ = 0;
   struct Branch {
     int trials = 0;
     double best = std::numeric_limits<double>::infinity();
   };
-  std::vector<Branch> branches_;  ///< of a template of alternatives
+  std::vector<Branch> branches_;  ///< branches of a template of alternatives
   std::map<std::string, int> rejections_;
-  std::optional<std::vector<Config>> left_;  ///< of a small space, once draws find little
+  std::optional<std::vector<Config>>
+      left_;  ///< the remaining configs of a small space, once draws find few
 };
 
 }  // namespace heddle

@@ -1,4 +1,5 @@
-// CandidatePool: candidates of one round with the cost model's scores, and the pick among them.
+// CandidatePool: the candidates of one round with the scores of the cost model, and the selection
+// among them.
 #pragma once
 
 #include <unordered_map>
@@ -24,13 +25,14 @@ class CandidatePool {
                 CandidateBook& book);
 
   bool can_rank() const { return model_ && model_->ready(); }
-  /// Forgets the candidates of the round before, but not their features.
+  /// Removes the candidates of the previous round, but keeps their features.
   void begin_round();
-  /// Adds the legal, untaken ones that are new to the round, with their scores, and returns them.
+  /// Adds the legal candidates that are not taken and are new to the round, with their scores, and
+  /// returns them.
   std::vector<Scored> score(const std::vector<Config>& configs);
-  /// Takes up to `count` of the best in the book. No more than two that differ in one knob from
-  /// one that is picked already, unless there is nothing else: a batch of variants of one config
-  /// teaches the model little and stands or falls with it.
+  /// Takes up to `count` of the best candidates. At most two of them may differ in one knob from
+  /// one that is already selected, unless there are no others: the model learns little from a batch
+  /// of variants of one config.
   std::vector<Config> take_best(int count);
 
  private:
@@ -41,7 +43,8 @@ class CandidatePool {
   FeatureFunction extract_;
   CandidateBook& book_;
   uint64_t task_hash_;
-  std::unordered_map<uint64_t, Features> features_;  ///< by key; empty: they could not be had
+  std::unordered_map<uint64_t, Features>
+      features_;  ///< features by key; empty where they could not be extracted
   std::vector<Scored> round_;
   std::unordered_set<uint64_t> in_round_;
 };

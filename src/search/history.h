@@ -1,4 +1,4 @@
-// What earlier records say about a task.
+// The information of earlier records about a task.
 #pragma once
 
 #include <vector>
@@ -16,31 +16,32 @@ struct History {
     double base_seconds = 0;  ///< Record::base_seconds
     MeasureError error = MeasureError::None;
   };
-  /// Trials of this declaration, target and template, in the order of the log, timed by a protocol
-  /// of the same kind: they count as measured.
+  /// Trials of this declaration, target and template in the order of the log, timed by a protocol
+  /// of the same kind. They count as measured.
   std::vector<Measured> trials;
-  /// Configs worth trying: this declaration's by another protocol, other shapes' of the same
-  /// structure with the knobs clamped. Best or nearest first.
+  /// Promising configs, best or nearest first: those of this declaration by another protocol, and
+  /// those of other shapes of the same structure with the knobs clamped.
   std::vector<Config> seeds;
-  /// The best of this declaration by another version of the template: steps, no config.
+  /// The best schedules of this declaration by another version of the template: steps without a
+  /// config.
   std::vector<Schedule> replayed;
 };
 
-/// `protocol`: of the measurer at hand. `shipped` (tophub) may be null.
+/// `protocol` is that of the current measurer. `shipped` (tophub) may be null.
 History history_of(const TuneTask& task, const std::vector<Record>& log,
                    const std::string& protocol, const RecordDatabase* shipped);
 
-/// The config nearest to `config` (knob name -> value, of whatever template) that is legal here:
-/// unknown knobs are left out, values are clamped to the nearest there is, missing knobs and what
-/// breaks a requirement get their defaults.
+/// The legal config nearest to `config` (knob name -> value, of any template). Unknown knobs are
+/// left out, and values are clamped to the nearest allowed ones. Missing knobs, and those that
+/// violate a requirement, get their defaults.
 Config nearest_config(const Template& t, const Json& config);
 
-/// The config of a record of another task, as near as this one can have it: the default where the
-/// record's alternative is not offered.
+/// The nearest config to that of a record of another task. It is the default where the record's
+/// alternative is not offered.
 Config nearest_config(const Template& t, const Record& record);
 
-/// Do times under these two protocols compare? Warm ones with warm ones, cold with cold; of a race
-/// is always of interest.
+/// Whether times under these two protocols can be compared: warm ones with warm ones, cold ones
+/// with cold ones. Times of a race can be compared with all others.
 bool protocols_compare(const std::string& a, const std::string& b);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// PredictionLog: what the cost model said before a candidate was measured, and what was measured.
+// PredictionLog: the predictions of the cost model and the times that were measured afterwards.
 #pragma once
 
 #include <map>
@@ -14,7 +14,8 @@ class PredictionLog {
     tasks_[task].first.push_back(predicted);
     tasks_[task].second.push_back(throughput);
   }
-  /// The mean over tasks, each by its number of samples; only within a task do scores compare.
+  /// The mean over tasks, weighted by their numbers of samples. Scores can be compared within a
+  /// task only.
   ModelAccuracy accuracy() const;
 
  private:

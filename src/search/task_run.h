@@ -1,4 +1,4 @@
-// TaskRun: one task of a tuning run: what was measured of it, and its best so far.
+// TaskRun: the state of one task of a tuning run: its measurements and its best schedule so far.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@ struct Candidate {
   Config config;
   Schedule schedule;
   uint64_t key = 0;        ///< steps_hash of the schedule
-  Features features = {};  ///< empty when they could not be had
+  Features features = {};  ///< empty where they could not be extracted
   double predicted = 0;
   bool was_predicted = false;
   MeasureResult result = {};  ///< Cancelled until measured
-  double seconds = 0;         ///< of the result, adjusted; infinity for a failure
+  double seconds = 0;         ///< adjusted seconds of the result; infinity for a failure
 };
 
-/// A measured candidate that may win.
+/// A measured candidate that may win the race.
 struct Leader {
   Config config;
   uint64_t key = 0;
@@ -33,7 +33,8 @@ class TaskRun {
 
   TuneTask task;
   std::unique_ptr<SearchPolicy> policy;
-  std::vector<Schedule> replayed;  ///< of another version of the template: race without a config
+  std::vector<Schedule>
+      replayed;  ///< schedules of another version of the template, which race without a config
   TaskProgress progress;
   std::vector<std::pair<MeasureError, int>> failures_by_kind;
 
@@ -41,43 +42,46 @@ class TaskRun {
 
   uint64_t static_key() const { return static_key_; }
   bool was_measured(uint64_t key) const { return measured_.contains(key); }
-  /// What became of the static choice; None before it was measured.
+  /// The error of the static choice; None before it was measured.
   MeasureError static_error() const { return static_error_; }
-  /// The static choice gave what the check calls wrong. Who of the two errs is not known, so that
-  /// no result of this task is to be trusted.
+  /// The check rejects the static choice. Either may be wrong, so no result of this task is
+  /// trusted.
   bool in_doubt() const { return static_error_ == MeasureError::WrongAnswer; }
-  /// What took `seconds` while the static choice took `base` (0: not known), on the machine as it
-  /// was when the static choice was measured first. What is compared, and learned, are these.
+  /// The time of a candidate, scaled to the state of the machine when the static choice was first
+  /// measured. `seconds` was measured while the static choice took `base` (0: not known). Adjusted
+  /// times are compared and learned.
   double adjusted(double seconds, double base);
-  /// Takes a result in: fails, static and best times, leaders. `seconds` are adjusted.
+  /// Adds a result: to failures, static and best times, and leaders. `seconds` are adjusted.
   void add(const Config& config, uint64_t key, double seconds, MeasureError error);
-  /// A fault found in the race.
+  /// Adds a failure that was found in the race.
   void add_failure(MeasureError error);
-  /// Proposed by the search before the last batch was measured; comes next.
+  /// Candidates that the search proposed before the last batch was measured. They are measured
+  /// next.
   std::vector<Candidate> pending;
 
-  /// A config that somebody's own policy proposed and that is not legal, or one that compiled to
-  /// what is not worth measuring.
+  /// Counts a config that a policy of the caller proposed and that is not legal, or a candidate
+  /// that was rejected after compilation.
   void reject(const std::string& why);
-  /// The policy's and these.
+  /// The rejections of the policy and of this task.
   std::vector<RejectionCount> rejections() const;
-  /// What a trial cost.
+  /// Adds the cost of a trial.
   void add_cost(const MeasureResult& result);
 
-  /// Fastest first, the static choice left out.
+  /// The leaders, the fastest first, without the static choice.
   const std::vector<Leader>& leaders() const { return leaders_; }
-  /// What was measured of a graph of the task.
+  /// The measurements of one graph of the task.
   struct Branch {
-    int trials = 0;  ///< that ran
+    int trials = 0;  ///< number of trials that ran
     double seconds = 0;
     std::optional<Config> best;
   };
-  /// By branch of the template; shorter where the last ones were not measured.
+  /// The graphs by branch of the template. The list is shorter where the last ones were not
+  /// measured.
   const std::vector<Branch>& branches() const { return branches_; }
-  /// Of one trial, mean so far; 0 before the first.
+  /// The mean time of one trial so far, in seconds; 0 before the first.
   double seconds_per_trial() const { return costs_ > 0 ? cost_ / costs_ : 0; }
   double compile_seconds() const { return costs_ > 0 ? compile_ / costs_ : 0; }
-  /// Best known, the static choice included; 0: nothing works yet.
+  /// The best known time, the static choice included; 0 where no candidate works yet.
   double best_seconds() const { return progress.best_seconds; }
 
  private:

@@ -1,4 +1,4 @@
-// TuneLog: the record log of a tuning run. A disk that is full or gone does not stop the run.
+// TuneLog: the record log of a tuning run. A full or missing disk does not stop the run.
 #pragma once
 
 #include <deque>
@@ -12,8 +12,8 @@ namespace heddle {
 
 class TuneLog {
  public:
-  /// Reads what is there, then opens for appending; an empty path keeps nothing. Throws where the
-  /// log cannot be opened: better now than after an hour.
+  /// Reads the log, then opens it for appending. An empty path keeps nothing. Throws where the log
+  /// cannot be opened, before any time is spent.
   explicit TuneLog(const std::string& path);
 
   const std::vector<Record>& earlier() const { return earlier_; }
@@ -21,7 +21,8 @@ class TuneLog {
 
   /// Never throws. A record that cannot be written is kept and tried again with the next ones.
   void append(Record record);
-  /// Tries once more; then lines that could not be read, and how many records were not written.
+  /// Tries again to write, and returns the lines that could not be read and the number of records
+  /// that were not written.
   std::vector<std::string> problems();
   /// Records that are not in the file.
   int unwritten() const { return static_cast<int>(unwritten_.size()); }

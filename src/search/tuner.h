@@ -1,6 +1,6 @@
 // Tuner: one run of tune_tasks.
 //
-//   resume    what the log knows of the tasks counts as measured and trains the model
+//   resume    measurements of the log count as measured and train the model
 //   static    the static choice of every task
 //   search    rounds: the scheduler picks a task, its policy proposes, the measurer measures, every
 //             result is on disk as it arrives, the model learns
@@ -52,7 +52,7 @@ class Tuner {
     std::optional<Config> config;  ///< none: a replayed record
     Schedule schedule;
   };
-  /// The static choice, replayed records, and the leaders that contend, `most` in all.
+  /// The static choice, replayed records and the leaders, `most` in all.
   std::vector<Entrant> entrants_of(const TaskRun& run, int most) const;
   double race_need(const TaskRun& run, int rounds) const;
   double least_race(const TaskRun& run) const;
@@ -72,7 +72,7 @@ class Tuner {
   TaskResult joint_result(TaskRun& run, const std::vector<Entrant>& entrants,
                           const std::vector<MeasureResult>& results, int winner, bool proven);
 
-  /// Adds the time that it lives to a phase.
+  /// Adds its lifetime to the time of a phase.
   class Timed {
    public:
     Timed(Tuner& tuner, const char* phase) : tuner_(tuner), phase_(phase) {}
@@ -89,7 +89,7 @@ class Tuner {
   const TuneOptions& options_;
   TuneClock own_clock_;
   TuneClock& clock_;
-  double total_;  ///< seconds of the budget; may be infinite
+  double total_;  ///< the budget in seconds; may be infinite
   FeatureFunction features_;
   std::unique_ptr<Measurer> own_measurer_;
   Measurer* measurer_;

@@ -1,4 +1,4 @@
-// Graphs of the caller's among the alternatives of a task.
+// Graphs of the caller as alternatives of a task.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-/// `task` with a branch for each choice. Throws a User error for a choice whose signature differs,
-/// that the task's options exclude, or whose results are not those of the declaration.
+/// `task` with a branch for each choice. Throws a User error for a choice with another signature,
+/// one that the task's options exclude, or one with other results than the declaration.
 TuneTask with_choices(TuneTask task, std::span<const UserChoice> choices);
 
 }  // namespace heddle

@@ -1,8 +1,8 @@
 // LineLog: an append-only file of lines, which several processes may write.
 //
 // Each line is one write to a descriptor opened with O_APPEND, under an advisory lock. A process
-// may be killed at any byte: the next writer ends a torn last line with a newline, so that no later
-// line is lost.
+// may be killed at any byte. The next writer ends an incomplete last line with a newline, so that
+// no later line is lost.
 #pragma once
 
 #include <mutex>
@@ -20,8 +20,9 @@ class LineLog {
   LineLog& operator=(const LineLog&) = delete;
 
   /// Appends `line`, which has no newline. Throws a Runtime error where the disk is full or the
-  /// file system is gone. A part that was written is removed again where the system allows it.
-  /// Threads may share a log. Where the file was replaced meanwhile, the line goes to the new file.
+  /// file system is not available. A part that was written is removed again where the system allows
+  /// it. Threads may share a log. Where the file was replaced meanwhile, the line goes to the new
+  /// file.
   void append(const std::string& line);
   /// The same where the file is empty; else nothing is written, and false is returned.
   bool append_first(const std::string& line);

@@ -1,4 +1,4 @@
-// Where this code was loaded from.
+// The file from which this code was loaded.
 #pragma once
 
 #include <filesystem>
@@ -6,8 +6,8 @@
 
 namespace heddle::internal {
 
-/// The file of the shared library, or of the program, that contains this code. nullopt: it is not
-/// there any more.
+/// The file of the shared library, or of the program, that contains this code. nullopt where it
+/// does not exist any more.
 std::optional<std::filesystem::path> this_library();
 
 }  // namespace heddle::internal

@@ -14,12 +14,12 @@ namespace heddle::internal {
 enum class Arch : std::uint8_t { X86, Aarch64, Other };
 
 struct CpuRow {
-  std::string_view name;  // LLVM's
+  std::string_view name;  // LLVM's name
   Arch arch = Arch::Other;
   std::string_view
       features;  // comma-separated, in LLVM's words; those that code generation asks for
   int fma_units = 1;
-  int cores = 1;  // of a common machine with it
+  int cores = 1;  // cores of a common machine with this CPU
   std::int64_t l1d_bytes = 0;
   std::int64_t l2_bytes = 0;
   std::int64_t l3_bytes = 0;

@@ -9,7 +9,7 @@
 namespace heddle::internal {
 
 struct GpuRow {
-  std::string_view name;  // of -gpu=
+  std::string_view name;  // value of -gpu=
   std::string_view word;  // in the driver's name of the device: "A100" of "NVIDIA A100-SXM4-80GB"
   std::string_view arch;
   int sms = 0;
@@ -26,11 +26,12 @@ const GpuRow* find_gpu_of_device(std::string_view device_name);
 
 /// A row with the limits of its architecture.
 Gpu gpu_of(const GpuRow& row);
-/// An unknown GPU of an architecture: the limits are certain, sizes and rates those of the row that
-/// is nearest.
+/// The properties of an unknown GPU of an architecture. The limits are certain. Sizes and rates are
+/// those of the nearest row.
 Gpu gpu_of_arch(std::string_view name, std::string_view arch);
 
-/// "sm_90a" of (9, 0): with the architecture's own instructions where it has any.
+/// The architecture of a compute capability: "sm_90a" of (9, 0), with the architecture-specific
+/// instructions where there are any.
 std::string arch_of_capability(int major, int minor);
 /// Whether it is sm_<number>, with or without an "a", of a GPU that Heddle generates code for.
 bool is_arch(std::string_view arch);

@@ -10,7 +10,7 @@
 
 namespace heddle::internal {
 
-/// A target as written, for messages, with the options behind its kind.
+/// The text of a target, for messages, and the options after its kind.
 struct TargetText {
   std::string_view text;
   struct Option {

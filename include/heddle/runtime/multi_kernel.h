@@ -8,9 +8,8 @@
 //   1. force(), PickOptions::force, or the environment variable HEDDLE_PICK. It is the name of a
 //      variant, or a list such as "dense=split_k,softmax=static" of kernels and their variants;
 //   2. PickOptions::choose, a function of the shapes;
-//   3. the store of picks (pick_store.h), if the code of all variants is known and the pick was
-//   made
-//      on this machine by this build;
+//   3. the store of picks (pick_store.h), if the code of all variants is known and the pick is
+//      from this machine and this build;
 //   4. measuring, where PickOptions::measure is set;
 //   5. the first variant, the static choice.
 //

@@ -28,10 +28,11 @@ struct Storage {
   std::int64_t size = 0;
   NDArray array;                   ///< Argument, Global
   std::int64_t shared_offset = 0;  ///< Shared: the byte of the block's memory where it begins
-  std::vector<Slot> values;        ///< Shared: one for each element. Local: by element, then by thread
-  std::vector<State> states;       ///< of `values` or `array`; empty: all written
-  History* history = nullptr;      ///< history of the first element; null where one thread uses the buffer, or all only read it
-  int histories = 1;               ///< number of histories for each element
+  std::vector<Slot> values;    ///< Shared: one for each element. Local: by element, then by thread
+  std::vector<State> states;   ///< of `values` or `array`; empty: all written
+  History* history = nullptr;  ///< history of the first element; null where one thread uses the
+                               ///< buffer, or all only read it
+  int histories = 1;           ///< number of histories for each element
 
   /// Reads one element of an array.
   Slot (*get)(const void* elements, std::int64_t position) = nullptr;

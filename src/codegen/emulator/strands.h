@@ -28,7 +28,8 @@ class Strands {
   std::condition_variable changed_;
   int turn_ = 0;
   bool running_ = false, failed_ = false, done_[2] = {};
-  std::uint64_t progress_ = 1, stuck_at_[2] = {};  // the progress at which a part could not continue
+  std::uint64_t progress_ = 1,
+                stuck_at_[2] = {};  // the progress at which a part could not continue
   std::exception_ptr error_;
 };
 

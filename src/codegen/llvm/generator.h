@@ -84,7 +84,8 @@ class Generator {
     llvm::Function* function = nullptr;
     llvm::BasicBlock* entry = nullptr;  ///< holds the allocas; its branch comes last
     std::unordered_map<const VarNode*, llvm::Value*> vars;
-    std::unordered_map<const VarNode*, int> depth;  ///< depth of the loop in which a variable changes
+    std::unordered_map<const VarNode*, int>
+        depth;  ///< depth of the loop in which a variable changes
     std::unordered_map<const BufferNode*, Storage> buffers;
     std::vector<llvm::Value*> workspaces;  ///< freed before the function returns
     llvm::Value* status = nullptr;         ///< where a parallel body reports a failure

@@ -1,4 +1,4 @@
-// Concat written in place: the stages whose results lie inside of those of others.
+// Concats that are written in place: stages whose results are inside of the memory of others.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ struct InPlacePlan {
   std::vector<int> parts;   ///< stages that are computed for themselves, in place
 };
 
-/// Which concats can be had for nothing: their parts are consecutive in memory, each is computed at
-/// every call, no caller sees it, and no other place claims it.
+/// Finds the concats that need no copy: their parts are consecutive in memory, each is computed at
+/// every call, no caller sees it, and no other concat places it.
 ///
 ///   a = conv(..); b = conv(..)
 ///   c = concat(a, b)              reads a and b, writes c       (before)
 ///
 ///   a writes the first part of c's memory, b the second         (after)
 ///
-/// Of concats that share parts, as in a DenseNet, the longest is placed first; a shorter one lies
-/// in it where its parts do.
+/// Of concats that share parts, as in a DenseNet, the longest is placed first. A shorter one is
+/// inside of it where its parts are.
 InPlacePlan plan_concats(const ComputeDag& dag);
 
 }  // namespace heddle::network

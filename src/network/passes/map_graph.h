@@ -9,16 +9,16 @@
 namespace heddle::network {
 
 /// The outputs of `dag` with the bodies of each computed stage replaced by what `rewrite` returns.
-/// Producers come first: the bodies that `rewrite` is given read the stages as they have become.
-/// Shapes and types stay. A stage whose bodies stay equal remains the same object, and
-/// one whose new reads cannot be proved to be in bounds keeps its bodies. `changed` counts
-/// the stages that `rewrite` itself changed.
+/// Producers come first: the bodies that are passed to `rewrite` read the rewritten stages. Shapes
+/// and types stay. A stage whose bodies stay equal remains the same object, and one whose new reads
+/// cannot be proved to be in bounds keeps its bodies. `changed` counts the stages that `rewrite`
+/// itself changed.
 std::vector<Tensor> map_graph(
     const ComputeDag& dag,
     FunctionRef<std::vector<Expr>(int stage, const std::vector<Expr>& bodies)> rewrite,
     int* changed);
 
-/// `op` over other axes, with other bodies. Null where it cannot be proved that these read within
+/// `op` over other axes, with other bodies. Null where their reads cannot be proved to be in
 /// bounds.
 Ref<const Operation> declared_again(const Operation& op, const std::vector<Axis>& axes,
                                     std::vector<Expr> bodies);

@@ -1,4 +1,4 @@
-// Movers: stages that only change where elements lie (a transpose, a reshape, a slice, a copy).
+// Movers: stages that only change the place of elements (a transpose, a reshape, a slice, a copy).
 #pragma once
 
 #include <span>
@@ -13,24 +13,23 @@ namespace heddle::network {
 /// other operations.
 const Load* moved_read(const Operation& op);
 
-/// What an element of a mover's result is: `indices` are those of the result, and those that are
-/// returned are of what the mover reads.
+/// Maps indices of a mover's result to indices of the tensor that it reads.
 std::vector<Expr> read_through(const Operation& mover, std::span<const Expr> indices,
                                const Ranges& ranges);
 
 /// The axes of `op`, spatial and reduced, with their extents.
 Ranges ranges_of(const Operation& op);
 
-/// How many of the indices are more than an axis or a number.
+/// The number of indices that are more than an axis or a number.
 int composed_indices(std::span<const Expr> indices);
-/// Whether an index divides, as one of a reshape that merges dimensions does.
+/// Whether an index contains a division, as for a reshape that merges dimensions.
 bool any_division(std::span<const Expr> indices);
 
-/// Whether the mover's result has the elements of what it reads in the same order: a change of
-/// shape alone.
+/// Whether the mover's result has the elements of its operand in the same order, so that only the
+/// shape changes.
 bool keeps_order(const Operation& mover);
 
-/// New axes like those of `op`, and what replaces its own variables by them.
+/// New axes like those of `op`, and the replacement of its own variables by them.
 struct FreshAxes {
   explicit FreshAxes(const Operation& op);
   std::vector<Axis> axes;

@@ -12,7 +12,7 @@
 
 namespace heddle::cuda {
 
-/// Calls take turns. Their shared buffers are on the GPU, where the next call waits.
+/// Calls run one after the other. Their shared buffers are on the GPU, where the next call waits.
 class DeviceCalls {
  public:
   /// `run` puts the kernels of the network, called with these arrays, into the current stream.
@@ -21,7 +21,7 @@ class DeviceCalls {
   /// Arrays on the CPU are copied to the first GPU. Copies of constants are kept as long as the
   /// same arrays are passed.
   void call(std::span<const KernelArg> args, std::span<const NDArray> arrays, Run run);
-  /// The contents of constant arguments have changed.
+  /// Called when the contents of constant arguments have changed.
   void forget();
 
  private:

@@ -65,7 +65,7 @@ inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDefault = 0;
 inline constexpr int kCaptureRelaxed = 2;
 inline constexpr int kLaunchClusterDimension = 4;
-/// JIT options: CU_JIT_ERROR_LOG_BUFFER and its size.
+/// JIT option CU_JIT_ERROR_LOG_BUFFER; its size is the next number.
 inline constexpr int kJitErrorLog = 5;
 inline constexpr int kJitErrorLogBytes = 6;
 

@@ -44,8 +44,8 @@ class Executable {
 
   std::shared_ptr<const Program> program_;
   std::string name_;
-  std::size_t args_ = 0;         // arguments and persistent buffers
-  std::size_t most_params_ = 0;  // of a launch
+  std::size_t args_ = 0;         // number of arguments and persistent buffers
+  std::size_t most_params_ = 0;  // largest number of parameters of a launch
   mutable std::mutex mutex_;
   mutable std::array<std::atomic<Loaded*>, kMostDevices> loaded_{};
 };

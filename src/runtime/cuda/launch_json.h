@@ -1,5 +1,4 @@
-// Launches of a program for a GPU as JSON: of exported kernels, and of candidates on their way
-// between processes.
+// Launches of a program for a GPU as JSON, for exported kernels and for messages between processes.
 #pragma once
 
 #include <vector>
@@ -10,7 +9,7 @@
 namespace heddle::cuda {
 
 Json launches_json(const std::vector<Launch>& launches);
-/// Throws a User error for what launches_json does not give.
+/// Throws a User error for JSON that launches_json did not make.
 std::vector<Launch> launches_from(const Json& list);
 
 }  // namespace heddle::cuda

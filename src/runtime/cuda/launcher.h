@@ -1,4 +1,5 @@
-// One kernel made ready for launches: attributes are set once, a launch is one call of the driver.
+// One kernel prepared for launches: attributes are set once, and a launch is one call of the
+// driver.
 #pragma once
 
 #include <array>

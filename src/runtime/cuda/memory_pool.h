@@ -14,8 +14,9 @@ namespace heddle::cuda {
 
 struct DeviceState;
 
-/// Blocks are returned to the stream that they were taken for. Work of the next owner therefore
-/// follows that of the last one in the queue. Thread-safe; the device must be entered.
+/// Blocks are returned to the stream for which they were allocated. Work of the next owner
+/// therefore follows that of the previous one in the queue. Thread-safe. The device must be
+/// entered.
 class MemoryPool {
  public:
   /// At least 256-byte aligned. Before it fails for lack of memory it gives back all cached blocks

@@ -34,7 +34,8 @@ struct DeviceState {
 
   bool is_lost() const { return lost_.load(std::memory_order_acquire); }
   void lose(const std::string& reason);
-  /// Throws for a result other than success. `what` is what was tried: "cuMemAlloc of 64 bytes".
+  /// Throws for a result other than success. `what` describes the operation: "cuMemAlloc of 64
+  /// bytes".
   void check(api::Result result, const char* what, const std::string* kernel = nullptr) {
     if (result != api::kSuccess) [[unlikely]]
       fail(result, what, kernel);
@@ -62,7 +63,7 @@ std::string error_text(const api::Api& api, api::Result result);
 /// The properties of a device from the driver; needs cuInit only.
 DeviceInfo query_device(const api::Api& api, int index);
 
-/// The answer of devices(), found once.
+/// The answer of devices(), which is determined once.
 struct Probe {
   std::vector<DeviceInfo> devices;
   std::string reason;  // why there are no devices

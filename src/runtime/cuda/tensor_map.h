@@ -1,4 +1,5 @@
-// Tensor maps: what TMA knows of a tensor (CUDA driver API, "Tensor Map Object Management").
+// Tensor maps: the description of a tensor for TMA (CUDA driver API, "Tensor Map Object
+// Management").
 #pragma once
 
 #include <cstddef>
@@ -9,15 +10,15 @@
 
 namespace heddle::cuda {
 
-/// Of a launch, at most.
+/// The largest number of maps of a launch.
 inline constexpr std::size_t kMostMaps = 4;
 
-/// Throws an internal error where TMA takes no such map: more than five dimensions, a box of more
-/// than 256 rows, rows of the tensor that are no multiple of 16 bytes.
+/// Throws an internal error where TMA accepts no such map: for more than five dimensions, a box of
+/// more than 256 rows, or rows of the tensor that are no multiple of 16 bytes.
 void check_map(const TensorMap& map, const std::string& kernel);
 
-/// The map of a tensor at `address`. The driver makes it on the host, without asking the GPU.
-/// Throws a Runtime error where the driver is older than CUDA 12.0.
+/// The map of a tensor at `address`. The driver encodes it on the host, without the GPU. Throws a
+/// Runtime error where the driver is older than CUDA 12.0.
 api::TensorMapBytes encode(DeviceState& device, const TensorMap& map, void* address);
 
 }  // namespace heddle::cuda

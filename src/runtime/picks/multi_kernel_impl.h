@@ -1,4 +1,4 @@
-// The inside of a multi-kernel: its variants, and how one of them is picked.
+// The implementation of a multi-kernel: its variants, and how one of them is picked.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ struct MultiKernel::Impl {
   std::atomic<int> forced{-1};
   std::atomic<const char*> forced_by{""};  ///< for messages
   PickTable table;
-  std::mutex rows_mutex;  ///< guards the rows and writes to the table; held for moments only
+  std::mutex rows_mutex;  ///< guards the rows and writes to the table; held briefly
   std::vector<PickRow> rows;
   std::mutex compile_mutex;
   std::timed_mutex settling;  ///< held while a pick is made
@@ -37,21 +37,22 @@ struct MultiKernel::Impl {
 
   bool on_gpu() const { return facts.target.starts_with("cuda"); }
   std::vector<std::string> names() const;
-  /// A User error for an unknown name.
+  /// Throws a User error for an unknown name.
   size_t index_of(const std::string& variant) const;
-  /// Takes PickOptions::force or HEDDLE_PICK.
+  /// Reads PickOptions::force or HEDDLE_PICK.
   void read_forced();
 
   Kernel compiled(size_t variant);
   void call_function(const Settled& settled, std::span<const NDArray> arrays) const;
   void settle_and_call(std::span<const NDArray> arrays);
-  /// Picks for these arrays. `settled`, where given, becomes what the call runs.
+  /// Picks a variant for these arrays. `settled`, where given, receives what the call runs.
   PickRow settle(std::span<const NDArray> arrays, Settled* settled);
 
  private:
   struct Call;
   PickRow settle_locked(const Call& call, Settled* settled);
-  /// The pick of a variant; -1: the reason before did not say any. Each fills in the row.
+  /// Each function picks a variant for one reason and fills in the row; -1 where the reason does
+  /// not apply.
   int pick_forced(const Call& call, PickRow& row) const;
   int pick_chosen(const Call& call, PickRow& row) const;
   int pick_remembered(const Call& call, PickRow& row, bool say_why) const;

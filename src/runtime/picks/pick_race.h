@@ -14,24 +14,24 @@ namespace heddle {
 struct Racer {
   std::string name;
   bool reads_outputs = false;
-  /// Compiles it; may throw. The result runs it on arrays.
+  /// Compiles the variant; may throw. The result runs it on arrays.
   std::function<std::function<void(std::span<const NDArray>)>()> make;
-  /// The bytes that it keeps while it is in the race, known once it is made.
+  /// The bytes that it keeps during the race, known after `make`.
   std::function<int64_t()> kept_bytes;
 };
 
 struct RaceResult {
   std::vector<VariantTimes> times;  ///< one for each racer
   int winner = -1;                  ///< -1: none works or there was no room to measure
-  /// Every racer that works has enough samples: the result may be remembered.
+  /// Whether every racer that works has enough samples, so that the result may be stored.
   bool complete = false;
   int64_t extra_bytes = 0;
   std::string note;
 };
 
-/// Times the racers in turn on copies of what they write. `outputs` tells which of `arrays` they
-/// write. The first racer that works gives the answer that the others are compared with; it is left
-/// in the output arrays, unless a racer reads what they hold.
+/// Times the racers in turn on copies of the arrays that they write. `outputs` tells which of
+/// `arrays` they write. The results of the others are compared with those of the first racer that
+/// works. Its results are left in the output arrays, unless a racer reads their contents.
 RaceResult race_variants(std::span<const Racer> racers, std::span<const NDArray> arrays,
                          std::span<const KernelArg> args,
                          std::span<const AnswerTolerance> tolerances, const PickOptions& options);

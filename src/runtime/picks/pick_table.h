@@ -14,11 +14,11 @@
 
 namespace heddle {
 
-/// What calls of certain extents run.
+/// What calls with certain extents run.
 struct Settled {
   size_t variant = 0;
-  std::vector<int64_t> extents;                            ///< those that variants may differ in
-  Kernel kernel;                                           ///< checks the arguments itself
+  std::vector<int64_t> extents;  ///< the extents in which calls may differ
+  Kernel kernel;                 ///< checks the arguments itself
   std::function<void(std::span<const NDArray>)> function;  ///< in place of it
 };
 
@@ -29,24 +29,25 @@ class PickTable {
   struct Dimension {
     size_t arg = 0, dim = 0;
   };
-  /// `free`: which extents the table is looked up by; none where every call has the same shapes.
+  /// `free` are the extents by which the table is searched. There are none where every call has the
+  /// same shapes.
   explicit PickTable(std::vector<Dimension> free = {}) : free_(std::move(free)) {}
 
-  /// Null where nothing is settled for them, or they are too few or of too few dimensions.
+  /// Null where there is no entry for them, or where they are too few or of too few dimensions.
   const Settled* find(std::span<const NDArray> arrays) const {
     if (free_.empty()) return single_.load(std::memory_order_acquire);
     return find_by_extents(arrays);
   }
-  /// The extents of these arrays that entries are found by. The arrays were checked.
+  /// The extents of these arrays by which entries are found. The arrays have been checked.
   std::vector<int64_t> extents_of(std::span<const NDArray> arrays) const;
-  /// Replaces what was there for its extents.
+  /// Adds an entry and replaces the previous one for its extents.
   const Settled* add(Settled settled);
-  /// Forgets all entries.
+  /// Removes all entries.
   void clear();
 
  private:
   static constexpr size_t kSlots = 4096;  ///< a power of two
-  /// More than this many entries would make the table slow: the oldest are forgotten.
+  /// Above this number of entries the table would be slow, and the oldest are removed.
   static constexpr size_t kMostEntries = kSlots / 2;
   static constexpr size_t kMostOnStack = 24;
 

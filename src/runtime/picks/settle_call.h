@@ -1,4 +1,4 @@
-// The call that a multi-kernel picks a variant for.
+// The call for which a multi-kernel picks a variant.
 #pragma once
 
 #include <span>
