@@ -1,5 +1,6 @@
-# Finds what Heddle is built with. All the missing required packages are named in one error, with
-# the command that installs them; a missing optional package turns its part off and says so.
+# Finds the libraries for building Heddle. All missing required packages are named in one error,
+# with the command that installs them. A missing optional package turns its part off, with a
+# message.
 
 set(_heddle_missing "")   # Debian packages
 set(_heddle_absent "")    # what a reader calls them
@@ -10,7 +11,7 @@ macro(_heddle_require found what package)
   endif()
 endmacro()
 
-# The configuration files of some packages report on optional parts that we do not use.
+# The configuration files of some packages report on optional parts that Heddle does not use.
 set(_heddle_log_level "${CMAKE_MESSAGE_LOG_LEVEL}")
 set(CMAKE_MESSAGE_LOG_LEVEL ERROR)
 

@@ -9,13 +9,13 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/tophub/
 install(TARGETS heddle heddle_rt EXPORT heddle_targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# Whatever needs the library has built all that is installed with it: the archive costs no compilation.
+# All targets that need the library also build everything that is installed with it.
 add_dependencies(heddle heddle_rt)
 install(TARGETS heddle_worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/heddle)
 if(TARGET heddle_cli)
   file(RELATIVE_PATH _heddle_lib_from_bin /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(heddle_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${_heddle_lib_from_bin}")
-  # Optional: who built the lessons alone installs the library without it.
+  # Optional, so that a build of the lessons alone installs the library without the command line.
   install(TARGETS heddle_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
 endif()
 
@@ -43,7 +43,7 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
   set(CPACK_DEBIAN_PACKAGE_SECTION devel)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # the libraries that ours are linked with
-  # The static runtime and the headers want a compiler; nothing of the library does.
+  # A compiler is recommended for the static runtime and the headers. The library itself needs none.
   set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "g++ (>= 4:12), cmake (>= 3.25)")
   include(CPack)
 endif()

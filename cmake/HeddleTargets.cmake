@@ -1,13 +1,14 @@
-# The functions that the folders' CMakeLists.txt are written with.
+# The functions that the CMakeLists.txt of the folders use.
 
-# Warnings, sanitizers and -fPIC: what every target of ours is compiled with.
+# The compile options of every target: warnings, sanitizers and -fPIC.
 function(heddle_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Werror=switch)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # gcc 12 sees overlapping copies inside std::string's operator+ (its bug 105651).
+    # gcc 12 reports overlapping copies inside std::string's operator+ (its bug 105651).
     target_compile_options(${target} PRIVATE -Wno-restrict)
     if(HEDDLE_PRECOMPILE)
-      # Of what it has read precompiled it forgets that it is the system's, and warns of std::string's inside.
+      # gcc does not treat precompiled headers as system headers, and warns about the inside of
+      # std::string.
       target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
     endif()
   endif()
@@ -15,24 +16,25 @@ function(heddle_compile_options target)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
   if(HEDDLE_SANITIZE)
-    # What is undefined ends the program as a bad address does: a test cannot pass with it.
+    # Undefined behaviour ends the program, as an invalid address does, so that a test cannot pass
+    # with it.
     target_compile_options(${target} PRIVATE -fsanitize=${HEDDLE_SANITIZE} -fno-omit-frame-pointer
                                              -fno-sanitize-recover=all)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-      # It reads the words in front of each function that is called by a pointer. In front of a kernel that was
-      # compiled at run time there may be no page.
+      # This check reads the words before each function that is called by a pointer. Before a kernel
+      # that was compiled at run time there may be no page.
       target_compile_options(${target} PRIVATE -fno-sanitize=function)
     endif()
     target_link_options(${target} PRIVATE -fsanitize=${HEDDLE_SANITIZE})
   endif()
-  # Not the property POSITION_INDEPENDENT_CODE: it means -fPIE for programs, which could not use the headers
-  # that are precompiled with -fPIC.
+  # The property POSITION_INDEPENDENT_CODE means -fPIE for programs, which then could not use the
+  # headers that are precompiled with -fPIC.
   target_compile_options(${target} PRIVATE -fPIC)
   if(HEDDLE_PRECOMPILE)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       target_compile_options(${target} PRIVATE -fpch-preprocess)  # what ccache reads them by
     elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-      # The same headers give the same bytes, so that ccache knows them again.
+      # With this option equal headers give equal bytes, so that ccache finds them.
       target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
     endif()
     if(NOT target STREQUAL "heddle_precompiled")
@@ -41,8 +43,9 @@ function(heddle_compile_options target)
   endif()
 endfunction()
 
-# The standard library's headers, compiled once for all targets. Only these: a header of ours in it would
-# compile everything anew with each change. Sources name what they use all the same (HEDDLE_PRECOMPILE=OFF).
+# The standard library's headers, compiled once for all targets. Headers of Heddle are not among
+# them, because each change would compile everything again. Sources still include what they use
+# (HEDDLE_PRECOMPILE=OFF checks this).
 if(HEDDLE_PRECOMPILE)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "// A target has a source.\n")
   add_library(heddle_precompiled OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
@@ -137,7 +140,7 @@ function(heddle_test name)
   target_link_libraries(${name} PRIVATE ${library} ${arg_LIBS} GTest::gmock GTest::gtest_main)
   # --gtest_brief keeps the log of a passing run short; a failure still prints in full.
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-  # No shipped record decides what a test sees, and no code of an earlier run.
+  # Tests use no shipped records and no code of an earlier run.
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
                                           ENVIRONMENT "HEDDLE_TOPHUB=off;HEDDLE_LOG_FILE=;HEDDLE_CACHE=off")
   if(arg_SERIAL)

@@ -41,9 +41,9 @@ fi
 mkdir -p "$out"/{bin,lib,glibc,libexec}
 touch "$out/.heddle-bundle"
 
-# Belongs to the other machine's driver, or is NVRTC: never copied from here.
+# These files belong to the other machine's driver, or are NVRTC. They are never copied from here.
 is_driver() { [[ $1 == libcuda.so* || $1 == libnvidia-* || $1 == libnvrtc* ]]; }
-# These must all be of one C library, and none of another's may be mixed in.
+# All of these must come from one C library.
 is_glibc() {
   case $1 in
     ld-linux*|libc.so*|libm.so*|libmvec.so*|libdl.so*|libpthread.so*|librt.so*|libresolv.so*|\
@@ -52,7 +52,7 @@ is_glibc() {
   return 1
 }
 
-# "name path" of all that a file needs, itself not.
+# Prints "name path" for all libraries that a file needs.
 needs() {
   local report
   report=$(ldd "$1" 2>/dev/null) || return 0  # a static program
@@ -72,7 +72,7 @@ add_library() {  # name path
   [[ -e $out/$folder/$1 ]] && return 0
   cp -L "$2" "$out/$folder/$1"
   chmod 755 "$out/$folder/$1"
-  # The loader is left as it is: debuggers and it itself look for its symbols.
+  # The loader is not stripped, because debuggers and the loader itself look for its symbols.
   [[ $folder == glibc ]] || strip --strip-unneeded "$out/$folder/$1"
 }
 add_needs() { while read -r name path; do add_library "$name" "$path"; done < <(needs "$1"); }
@@ -105,7 +105,7 @@ for file in ${extra[@]+"${extra[@]}"}; do
   add_needs "$file"
 done
 
-# What the driver and NVRTC need of the C library, whether our programs do or not.
+# The parts of the C library that the driver and NVRTC need, whether or not the programs do.
 libc=$(needs "$(command -v bash)" | awk '$1 == "libc.so.6" {print $2}')
 [[ -n $libc ]] || fail "cannot tell where the C library is"
 loader=$(needs "$(command -v bash)" | awk '$1 ~ /^ld-linux/ {print $2}')

@@ -11,17 +11,18 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_LINES = 600
 
-# Top to bottom: later ones may include earlier ones.
+# From top to bottom. A folder may include the folders before it.
 LADDER = ["support", "runtime", "target", "ir", "dsl", "ops", "dag", "schedule", "lower", "codegen",
           "records", "cost_model", "heuristics", "driver", "measure", "collect", "search", "network", "onnx"]
 
-# Tighter than the ladder.
+# Exceptions that are stricter than the ladder.
 ONLY = {
     "runtime": {"support", "runtime"},  # an exported kernel links with these two alone
     "ops": {"support", "ir", "dsl", "ops"},  # declarations, no schedules
 }
 
-# The rooms of tools/, and the benchmarks: whose parts each of them sees. Tests see all.
+# The folders of tools/ and the benchmarks, and the folders whose parts each of them may include.
+# Tests may include all.
 MAY_SEE_ROOMS = {
     "tools/peers": {"peers"},
     "tools/subjects": {"peers", "subjects"},
@@ -31,7 +32,7 @@ MAY_SEE_ROOMS = {
     "tests": {"peers", "subjects", "selftest"},
 }
 
-# The folders of meta_templates, and whose parts each of them sees.
+# The folders of meta_templates, and the folders whose parts each of them may include.
 MAY_SEE_TEMPLATES = {"common": {"common", "cuda"}, "cpu": {"common", "cpu"}, "cuda": {"common", "cuda"}}
 
 # Outside headers, by prefix -> where they may appear.
@@ -45,7 +46,7 @@ OWNED = {
     "heddle_onnx_file.pb.h": ["src/onnx/parse.cpp", "src/onnx/tensor_data.cpp"],
     "dlpack/": ["src/runtime/", "src/onnx/mapped_file.cpp", "tests/runtime/", "tests/driver/", "bench/gpu/"],
 }
-# The options of a thread's scope are read at the API's edge (default arguments) and handed on.
+# The options of a thread's scope are read by default arguments of the API only, and are passed on.
 AMBIENT = "current_auto_scheduler_options"
 MAY_READ_AMBIENT = ["include/", "src/schedule/options.cpp", "src/search/tune.cpp"]
 NOT_IN_PUBLIC_HEADERS = ["fmt/", "CLI/", "iostream", "regex"]

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Pinned: versions of clang-format disagree.
+# The version is fixed, because versions of clang-format differ.
 tool=clang-format-19
 if ! command -v "$tool" >/dev/null; then
   echo "error: $tool not found; apt-get install clang-format-19" >&2

@@ -27,7 +27,7 @@ for option in "$@"; do
   esac
 done
 
-# These tools count as present however they came.
+# These tools count as present, however they were installed.
 declare -A tool_of=([build-essential]=g++ [cmake]=cmake [ninja-build]=ninja [python3]=python3 [git]=git
                     [ccache]=ccache [protobuf-compiler]=protoc)
 missing_of() {
@@ -63,7 +63,8 @@ if ((${#need[@]} > 0)); then
 fi
 if ((${#want[@]} > 0)); then
   echo "installing ${want[*]} (optional)"
-  # What this distribution does not have is left out, and CMake says what that turns off.
+  # Packages that this distribution does not have are left out. CMake then reports what that turns
+  # off.
   install "${want[@]}" 2>/dev/null ||
     for package in "${want[@]}"; do
       install "$package" ||

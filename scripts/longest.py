@@ -24,7 +24,7 @@ SKIPPED = re.compile(
     r'|^[ \t]*#(?:[^\n\\]|\\.)*$',  # preprocessor lines, with those they continue on
     re.DOTALL | re.MULTILINE)
 SCOPE = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b")
-# What may stand between the parentheses of a function and its body.
+# Words that may stand between the parentheses of a function and its body.
 TRAILER = re.compile(r"\b(const|noexcept|override|final|mutable|try|requires)\s*$")
 
 

@@ -6,14 +6,14 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# What a newcomer sees first; programs in build/bin.
+# The programs in build/bin that this script runs.
 reads_digits=tutorial_03_digits
 tunes_them=tutorial_06_tune_a_network
 
 SECONDS=0
 scripts/install_deps.sh
 installed=$SECONDS
-# A build folder that exists keeps the generator it was made with.
+# An existing build folder keeps its generator.
 generator=()
 if [[ ! -f build/CMakeCache.txt ]] && command -v ninja >/dev/null; then generator=(-G Ninja); fi
 

@@ -32,7 +32,7 @@ mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Create
          awk -v release="$release" '$2 == release && $3 == "main" {print $1; exit}')
 [[ -n $mirror ]] || skip "apt knows no source of $release"
 
-# Mounts in a namespace of its own: whatever ends this script ends them.
+# Mounts are in a separate namespace, which ends with this script for any reason.
 if [[ -z ${HEDDLE_BARE_NAMESPACE:-} ]]; then
   unshare --mount --propagation private mount -t tmpfs tmpfs /mnt 2>/dev/null || skip "may not mount"
   HEDDLE_BARE_NAMESPACE=yes exec unshare --mount --propagation private -- scripts/test_bare_system.sh "$@"
@@ -53,7 +53,7 @@ debootstrap --variant=minbase "$release" "$root" "$mirror" > "$root.log" 2>&1 ||
   { tail -20 "$root.log"; rm -f "$root.log"; exit 1; }
 rm -f "$root.log"
 
-# This machine's package sources, their keys, and how apt reaches them.
+# This machine's package sources, their keys, and its name servers.
 cp /etc/resolv.conf "$root/etc/"
 rm -f "$root/etc/apt/sources.list"
 for path in /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/keyrings /etc/apt/trusted.gpg.d \

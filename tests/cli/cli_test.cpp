@@ -1,4 +1,4 @@
-// list, help, and what is said about bad input.
+// list, help, and the messages about invalid input.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Of the subject, for this machine with these threads; not really measured.
+// A record of the subject for this machine with these threads, which was not really measured.
 Record record(const std::string& subject, double seconds, int threads = 1, size_t variant = 0) {
   Target target = Target::host();
   target.cores = threads;
@@ -228,7 +228,7 @@ TEST_F(Records, BadInputExitsTwoAndHelps) {
   EXPECT_THAT(help.out, HasSubstr("Examples:"));
 }
 
-// static stays the analytic rule where there is a record, and the record's schedule is tuned.
+// "static" is the analytic rule even where there is a record; the record's schedule is "tuned".
 TEST_F(Records, BenchTimesTunedBesideStatic) {
   const std::string bench =
       "bench matmul:24x24x24 matmul:16x24x24 --peers none --threads 1 "

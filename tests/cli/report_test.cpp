@@ -188,7 +188,7 @@ TEST(Report, KnowsStaticBestAndCalls) {
   EXPECT_EQ(count(page, "class=\"point-best\""), 2 + 1);
 }
 
-// Screening had a lucky time; the race says otherwise, and all figures are the race's.
+// Screening measured a lucky time. The race corrects it, and all figures are those of the race.
 TEST(Report, CurvesEndAtWhatTheRaceSays) {
   std::vector<Record> records = synthetic_records({kTwo[0]}, 40, 0);
   double screened = 1;
@@ -201,7 +201,7 @@ TEST(Report, CurvesEndAtWhatTheRaceSays) {
     r.seconds = {is_static ? 2.57e-3 : 2.56e-3};  // no clear win: static stays
     if (is_static) r.protocol = "race won";
   }
-  // Later screening that was never raced changes nothing of what was decided.
+  // Later screening without a race does not change the result.
   Record late = records[5];
   late.seconds = {screened / 2};
   records.push_back(late);

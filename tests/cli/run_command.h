@@ -1,4 +1,4 @@
-// Runs build/bin/heddle and catches what it says.
+// Runs build/bin/heddle and captures its output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ inline CommandResult heddle_command(const std::string& arguments,
   return result;
 }
 
-/// How often `part` stands in `text`.
+/// The number of occurrences of `part` in `text`.
 inline int count(const std::string& text, const std::string& part) {
   int n = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;

@@ -1,4 +1,4 @@
-// A tuning log that nobody measured, for drawing and counting.
+// A synthetic tuning log, for tests of drawing and counting.
 #pragma once
 
 #include <cmath>

@@ -148,7 +148,7 @@ TEST(TaskTable, ShortOnesShowTheMostImportant) {
   rows[3].active = true;
   const std::vector<std::string> lines = table_lines(rows, {120, 6});
   ASSERT_THAT(lines, SizeIs(6));
-  // The task at work, then those that take the longest, in their own order.
+  // The current task, then those that take the longest, in their own order.
   EXPECT_THAT(lines[1], StartsWith("> conv2d"));
   EXPECT_THAT(lines[1], HasSubstr("number=3"));
   EXPECT_THAT(lines[2], HasSubstr("number=15"));
@@ -163,7 +163,7 @@ TEST(Overall, IsWeightedByCalls) {
   const Overall sum = overall_of(std::vector{row("a", 2, 1, 3), row("b", 4, 4)});
   EXPECT_DOUBLE_EQ(sum.static_seconds, 0.010);
   EXPECT_DOUBLE_EQ(sum.best_seconds, 0.007);
-  // A sum that lacks a task is no sum.
+  // A sum that lacks a task is not shown.
   EXPECT_EQ(overall_of(std::vector{row("a", 2, 1), row("b", 0, 0)}).best_seconds, 0);
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Runs an 8x8x8 product beside a peer whose answer is ours (by the naive schedule) plus `error` in
+// Runs an 8x8x8 product beside a peer whose result is that of the naive schedule plus `error` in
 // the last element.
 CaseResult beside_peer(double error) {
   Problem problem = make_problem("matmul:8x8x8", f32);
@@ -54,7 +54,7 @@ TEST(Verify, FindsOneWrongElement) {
   EXPECT_THAT(summary_table({r}, machine), HasSubstr("MISMATCH"));
 }
 
-// What a kernel does not write stays at a value that no comparison takes.
+// An element that a kernel does not write keeps a value that no comparison accepts.
 TEST(Verify, OutputsStartAsNaN) {
   const Problem problem = make_problem("argmax:2x3", f32);
   EXPECT_EQ(problem.make_outputs()[0].get(0), 77);

@@ -1,5 +1,6 @@
-// What CUDA text needs to run as host C++, one thread after the other: put in front of the kernels.
-// Stands in for NVCC's built-ins, and for those of the prelude's functions that are made of PTX.
+// Definitions by which CUDA text runs as host C++, one thread after the other. They are placed
+// before the kernels. They replace NVCC's built-ins, and those of the prelude's functions that
+// consist of PTX.
 #pragma once
 
 #include <algorithm>
@@ -77,7 +78,7 @@ inline float __double2float_rz(double x) {
   return r;
 }
 
-/// The hardware's conversions saturate; what they make of NaN is taken to be the worst.
+/// The hardware's conversions saturate. For NaN the worst value is assumed.
 template <class To, class From>
 To truncated(From v) {
   if (v != v) return std::numeric_limits<To>::min();

@@ -1,5 +1,5 @@
-// What the text of kernels means: compiled as host C++ (cuda_host_shim.h) and compared with the
-// interpreter, for every operation and type and both scalar and vector statements.
+// The meaning of the text of kernels. It is compiled as host C++ (cuda_host_shim.h) and compared
+// with the interpreter, for every operation and type and both scalar and vector statements.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ Case elementwise_case(const std::string& what, const std::vector<DataType>& inpu
   return {k, what + " x" + std::to_string(lanes), exact};
 }
 
-// Random bits among values that matter, never what an operation has no meaning for.
+// Random bits and special values, without operands for which the operation is undefined.
 NDArray random_array(DataType t, std::mt19937_64& random, BinaryOp* op, bool second) {
   NDArray a = NDArray::empty({kN}, t);
   const bool divisor = op && second &&

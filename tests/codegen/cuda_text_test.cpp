@@ -71,7 +71,7 @@ TEST(CudaText, BlockReduction) {
   expect_compiles(text, 32);
 }
 
-// The sum of rows, or of all by parts, of 64 threads; as lowered.
+// The lowered sum of rows, or of all elements by parts, of 64 threads.
 GpuProgram lowered_sum(LoopKind rows, bool to_one_value) {
   const Tensor x = placeholder({8, 1024}, f32, "x");
   const Axis i = reduce_axis(8, "i"), k = reduce_axis(1024, "k");

@@ -12,8 +12,8 @@ struct Shape {
   int k;
 };
 
-// Where a lane's elements belong, as the PTX ISA writes it down, case by case: the emulator has it
-// in another form.
+// The elements that a lane holds, as the PTX ISA lists them case by case. The emulator computes
+// them in another way.
 struct Fragments {
   std::function<std::pair<Expr, Expr>(Expr group, Expr in_group, int i)> a, b;
   int a_count, b_count;

@@ -1,5 +1,5 @@
-// Sums of products of integers become one instruction where the indices allow it, and the same sum
-// where they do not; what is loaded for them ends where the elements do.
+// Sums of products of integers become one instruction where the indices allow it, and give the same
+// sum where they do not. Loads for them do not pass the end of the elements.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -41,7 +41,7 @@ void expect_sum(DataType ta, DataType tb, int stride, const std::vector<int>& te
                 int lanes = kLanes, bool extremes = false, bool whole = false) {
   const int last = *std::max_element(terms.begin(), terms.end());
   std::vector<int32_t> first(static_cast<size_t>(lanes)), out(static_cast<size_t>(lanes));
-  // Nothing past the buffers is read.
+  // No element past the buffers is read.
   GuardedArray<A> a(static_cast<size_t>(elements(stride, last, 1, whole)));
   GuardedArray<B> b(static_cast<size_t>(elements(stride, last, lanes, whole)));
   std::mt19937 random(3);

@@ -1,5 +1,5 @@
-// A register-tiled matrix product as lowering hands it over: the tile unrolled, accumulators in a
-// Local buffer. What counts is that the accumulators stay in registers.
+// A register-tiled matrix product as lowering produces it: the tile unrolled, accumulators in a
+// Local buffer. The tests check that the accumulators stay in registers.
 #include <gtest/gtest.h>
 
 #include <algorithm>

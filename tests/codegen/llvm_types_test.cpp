@@ -61,7 +61,8 @@ TEST(LlvmTypes, EveryTypeIsCopiedBitForBitAndNothingElseIsTouched) {
   }
 }
 
-// What cast() promises, from the value as a double; nullopt where nothing is promised.
+// Whether `got` is what cast() specifies for a value given as a double. True where nothing is
+// specified.
 bool expect_cast(DataType to, double v, double got) {
   if (to.is_bool()) return got == (v != 0);
   if (to == f64) return got == v || (std::isnan(v) && std::isnan(got));

@@ -1,5 +1,5 @@
-// What the tests of the LLVM code generator share: hand-built functions, and memory that ends at a
-// page nobody may touch.
+// Helpers of the tests of the LLVM code generator: hand-built functions, and memory that ends at a
+// protected page.
 #pragma once
 
 #include <sys/mman.h>

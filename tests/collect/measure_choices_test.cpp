@@ -1,4 +1,5 @@
-// The times of the schedules of one problem: which are measured twice, and what is believed.
+// The times of the schedules of one problem: the cases that are measured twice, and the accepted
+// times.
 #include "collect/measure_choices.h"
 
 #include <map>
@@ -39,7 +40,7 @@ class MeasureChoices : public ::testing::Test {
   std::map<size_t, size_t> calls_;
 };
 
-// Something else took the machine while the third was timed.
+// Another load ran while the third schedule was timed.
 TEST_F(MeasureChoices, ADisturbedTimeIsMeasuredAgain) {
   const ChoiceTimes t = times({{1e-3}, {0.9e-3}, {40e-3, 1.8e-3}, {2e-3}});
   EXPECT_TRUE(t.complete);

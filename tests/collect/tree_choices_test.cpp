@@ -1,4 +1,5 @@
-// A tree in the place of a rule: it reaches the schedule, says so, and steps back where it must.
+// A tree in place of a rule: it determines the schedule, reports this, and leaves the decision to
+// the rule where it is unsure.
 #include "heddle/heuristics/tree_choices.h"
 
 #include <gmock/gmock.h>
@@ -105,7 +106,7 @@ TEST_F(TreeChoices, AnInstalledTreeChangesTheStaticChoiceAndSaysSo) {
   const Schedule s = create_schedule({product(256, 256, 256)}, target(), {.use_records = false});
   EXPECT_THAT(s.to_text(), HasSubstr(".split(i, 3)"));
   EXPECT_EQ(s.provenance, "tree llvm-znver3.contraction, analytic rule of complex_reduction");
-  // Without heuristics everything is as it was.
+  // Without heuristics the rule decides.
   AutoSchedulerOptions rules;
   rules.use_heuristics = false;
   EXPECT_EQ(made(256, rules).to_text(), by_rule);

@@ -1,10 +1,9 @@
-// The first program of somebody who installed Heddle.
+// A program of a user who installed Heddle.
 //
 //   consumer                          computes
 //   consumer measure <log>            times and records a schedule that is not the static choice
 //   consumer recorded <prefix> <file> expects that record to be found, and used
-//   consumer tune                     tunes, in worker processes that are installed with the
-//   library
+//   consumer tune                     tunes, in worker processes of the installed library
 #include <heddle/heddle.h>
 
 #include <cstdio>
@@ -21,7 +20,8 @@ struct Product {
   Tensor c = compute({16, 8}, [&](Axis i, Axis j) { return sum(a(i, k) * b(k, j), k); }, "c");
 };
 
-// Runs the schedule, and checks the result. Seconds of the last of a few calls; 0: it was wrong.
+// Runs the schedule, and checks the result. Returns the seconds of the last of a few calls; 0 where
+// the result was wrong.
 double run(const Product& p, const Schedule& schedule) {
   const NDArray ones = NDArray::full({16, 32}, f32, 1), halves = NDArray::full({32, 8}, f32, 0.5);
   NDArray result = NDArray::zeros({16, 8}, f32);

@@ -1,4 +1,5 @@
-// The subcommands. What a user typed wrong throws a User error; the result is the exit status.
+// The subcommands. A mistake on the command line throws a User error. The result is the exit
+// status.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct ExplainOptions {
   bool json = false;
   std::string passes;  ///< of a model, as parse_passes reads it
 };
-/// What --show takes.
+/// The parts that --show accepts.
 const std::vector<std::string>& explain_parts();
 int run_explain(const ExplainOptions& options);
 

@@ -1,4 +1,4 @@
-// What the libraries with a CBLAS interface that are loaded at run time have in common.
+// Parts that the libraries with a CBLAS interface, which are loaded at run time, share.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
-// Measured ceilings of the machine, to state a kernel's speed as a share of what is possible.
-// Each figure is the best of several repetitions on `threads` std::threads released together, so
-// it is what the machine could do at its best moment of the measurement.
+// Measured ceilings of the machine, to state a kernel's speed as a share of the possible. Each
+// figure is the best of several repetitions on `threads` std::threads that start together, so it is
+// the rate of the machine at its best moment of the measurement.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct FmaPeak {
   std::string instruction;  // "avx512f", "avx2+fma", "sse" (a product and a sum) or "scalar"
 };
 
-// What a kernel may use: all that the CPU has, or what an older one has.
+// The instructions that a kernel may use: all of the CPU, or those of an older one.
 enum class Simd { kBest, kAvx2, kSse };
 
 // f32 multiply-adds on independent registers, no memory. The widest instructions the CPU has are
@@ -31,8 +31,8 @@ enum class Traffic {
 
 // Each is tried as one, four and eight streams of addresses side by side; the best one counts.
 struct Bandwidth {
-  // Gigabytes (1e9) a second that the program asked for: a copy counts its reads and its writes,
-  // the read a cache does on its own before an ordinary store is not counted.
+  // Gigabytes (1e9) per second that the program requested. A copy counts its reads and its writes.
+  // The read that a cache does on its own before an ordinary store is not counted.
   double gb_per_second = 0;
 };
 

@@ -1,4 +1,4 @@
-// What the peers and the ceilings need to know of the CPU, from CPUID.
+// The CPU features that the peers and the ceilings depend on, from CPUID.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // Times several functions in interleaved rounds, so that a change of the machine's state (clock,
-// another load) falls on all of them alike and not on the one that was being timed.
+// another load) affects all of them equally.
 #pragma once
 
 #include <functional>

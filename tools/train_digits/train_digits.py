@@ -132,7 +132,8 @@ def main():
     hits = int((predictions == test_y).sum())
     print(f"training accuracy {100 * train_hits:.2f} % of {len(train_x)}")
     print(f"held-out accuracy {100 * hits / len(test_y):.2f} % ({hits} of {len(test_y)})")
-    # A tutorial compares its predictions with these: a near tie would make that a coin toss.
+    # A tutorial compares its predictions with these. A near tie would make the comparison depend on
+    # rounding.
     ranked = np.sort(logits, axis=1)
     gap = (ranked[:, -1] - ranked[:, -2]).min()
     print(f"smallest gap between the two largest logits: {gap:.4f}")

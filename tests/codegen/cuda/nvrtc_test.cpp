@@ -81,7 +81,8 @@ Error error_of(F&& f) {
 
 NvrtcApi::Result abort_in_compiler(NvrtcApi::Program, int, const char* const*) { std::abort(); }
 
-// What is forked later must still be able to use the GPU, and NVRTC initialises the driver.
+// A process that is forked later must still be able to use the GPU, and NVRTC initialises the
+// driver.
 TEST_F(Nvrtc, AnotherProcessCompilesTheSame) {
   std::string reason;
   const NvrtcApi& api = *find_nvrtc(reason);

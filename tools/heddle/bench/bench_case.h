@@ -1,4 +1,5 @@
-// One subject at one number of threads: built, checked against the others, and timed beside them.
+// One subject at one number of threads: it is built, compared with the other implementations, and
+// timed beside them.
 #pragma once
 
 #include <functional>
@@ -34,8 +35,8 @@ struct CaseResult {
   double flops = 0;
   int64_t bytes = 0;
   std::vector<Timing> timings;
-  /// What memory gave a loop that only reads or copies as many bytes, timed in the same rounds in
-  /// the same way (the median); 0 where arithmetic is the bound. The text says how it was done.
+  /// The rate at which memory served a loop that only reads or copies as many bytes, timed in the
+  /// same rounds (median); 0 where arithmetic is the bound. The text names the method.
   double memory_bytes_per_second = 0;
   std::string memory_text;
   std::vector<std::string> verified;  ///< whose results static equals, as far as rounding goes
@@ -45,7 +46,7 @@ struct CaseResult {
   std::vector<std::string> remarks;         ///< what was left out, and why
 };
 
-/// `say` is told what happens now.
+/// Calls `say` with the current activity.
 CaseResult run_case(const Problem& problem, const std::vector<NDArray>& inputs,
                     const CaseOptions& options, const std::function<void(const std::string&)>& say);
 

@@ -1,5 +1,5 @@
-// The table of autotuning tools: each graph that computes a declaration, with its time, the share
-// of the best, and why it was not tried.
+// The table of alternatives: each graph that computes a declaration, with its time, its share of
+// the best, and the reason why it was not tried.
 #pragma once
 
 #include <string>

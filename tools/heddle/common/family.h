@@ -1,13 +1,13 @@
-// Families on the command line: the table of which kernel runs at which sizes.
+// Families on the command line: the table of kernels by sizes.
 #pragma once
 
 #include "commands.h"
 
 namespace heddle::cli {
 
-/// heddle explain of a subject with a range: static choices, raced.
+/// heddle explain for a subject with a range: static choices, which race.
 int explain_family(const ExplainOptions& options);
-/// heddle tune of one.
+/// heddle tune for such a subject.
 int tune_family_subject(const TuneRequest& request);
 
 }  // namespace heddle::cli

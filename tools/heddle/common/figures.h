@@ -1,4 +1,4 @@
-// Figures as people read them: three digits that matter, and the unit that fits.
+// Figures as text, with three significant digits and a suitable unit.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace heddle::cli {
 
 /// "0.123", "12.3", "1234".
 std::string figure(double value);
-/// Of a share: 0.082 -> "8.2%", 0.82 -> "82%".
+/// A share as text: 0.082 -> "8.2%", 0.82 -> "82%".
 std::string percent(double share);
 /// "1.15x"
 std::string ratio(double value);
@@ -20,7 +20,7 @@ std::string flops_text(double flops);
 std::string count_text(int64_t n, const std::string& thing);
 /// Seconds as a clock shows them: "9 s", "1:05", "1:00:00".
 std::string clock_text(double seconds);
-/// `name` in at most `width` columns; ".." stands for what was left out of its middle.
+/// `name` in at most `width` columns; ".." replaces the part that was removed from its middle.
 std::string shorten(const std::string& name, size_t width);
 
 /// The day and minute of `unix_time` (seconds, UTC); empty for 0, which is no time.

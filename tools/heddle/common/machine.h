@@ -1,4 +1,4 @@
-// What this machine can do at best, measured when first asked for and kept for the run.
+// The peak rates of this machine, measured when first requested and kept for the run.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace heddle::cli {
 
-/// A ceiling to hold a result against; 0 where there is none for its type.
+/// A ceiling with which a result is compared; 0 where there is none for its type.
 struct Ceiling {
   double per_second = 0;  ///< flops or bytes
   std::string text;       ///< "103.6 GFLOP/s (avx2+fma)"
@@ -20,12 +20,13 @@ struct Ceiling {
 
 class Machine {
  public:
-  /// `target`: kernels are held against what they may use of the machine.
+  /// `target` limits the instructions that the ceilings may use.
   explicit Machine(const Target& target = Target::host());
   Ceiling fma(int threads, DataType dtype);
-  /// For a working set of `bytes`: what fits into a cache may go at the speed of the cache.
+  /// The bandwidth for a working set of `bytes`: data that fit into a cache may move at the speed
+  /// of the cache.
   Ceiling bandwidth(Bound bound, int threads, int64_t bytes);
-  /// Everything measured so far, and what the machine and the peers are.
+  /// All measurements so far, and descriptions of the machine and the peers.
   Json to_json(const std::vector<int>& threads, const std::vector<std::string>& peers);
 
  private:

@@ -1,4 +1,4 @@
-// One line on the terminal that says what is going on; nothing where there is no terminal.
+// A line on the terminal with the current activity. Without a terminal nothing is printed.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void show(const std::string& text);
-  /// Takes the line away, before something else is printed.
+  /// Removes the line, before other output.
   void clear();
 
  private:

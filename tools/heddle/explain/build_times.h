@@ -1,4 +1,4 @@
-// Where the time from a declaration to a callable kernel goes, part by part.
+// The time from a declaration to a callable kernel, part by part.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ struct TimeBreakdown {
   int repeats = 0;
 };
 
-/// Declares `subject` anew for each repeat. Must be the first thing that builds anything.
+/// Declares `subject` again for each repeat. It must be the first call of the process that builds
+/// anything.
 TimeBreakdown measure_build(const std::string& subject, DataType dtype, const Target& target,
                             bool naive);
 

@@ -16,12 +16,12 @@ void evaluate_heuristic(const HeuristicOptions& options);
 void generate_heuristic(const HeuristicOptions& options);
 void explain_heuristic(const HeuristicOptions& options);
 
-/// What logs of tuning tell of a heuristic: a problem for each declaration whose subject is known
-/// and whose static choice was measured, with the choices of the portfolio that tuning tried.
+/// The data that logs of tuning contain for a heuristic: a problem for each declaration with a
+/// known subject and a measured static choice, with the choices of the portfolio that tuning tried.
 HeuristicData data_from_records(const std::vector<std::string>& files, const std::string& name);
 
-/// Confines this process, and those that it starts, to cores such as "0,1" or "4-7". Call it before
-/// anything asks for the machine. A core that is not there is a User error.
+/// Restricts this process, and those that it starts, to cores such as "0,1" or "4-7". Call it
+/// before any query of the machine. A core that does not exist is a User error.
 void pin_to_cores(const std::string& cores);
 
 }  // namespace heddle::cli

@@ -8,8 +8,9 @@
 
 namespace heddle::cli {
 
-/// Trains on three of four records of every declaration, prints how well the model orders the
-/// fourth, then trains on all and writes the model. A User error where there is nothing to learn.
+/// Trains on three of four records of every declaration, prints how well the model ranks the
+/// fourth, then trains on all and writes the model. Throws a User error where there are no records
+/// to train on.
 void train_model(const std::vector<Record>& records, const std::string& path);
 
 }  // namespace heddle::cli

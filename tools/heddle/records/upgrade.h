@@ -1,4 +1,4 @@
-// What a record says of its declaration, found again from its subject.
+// Restores the properties of a record's declaration from its subject.
 #pragma once
 
 #include <optional>
@@ -8,12 +8,12 @@
 
 namespace heddle::cli {
 
-/// The declaration that a record is of, where its subject names one. Records do not say the type of
-/// the inputs: the structural hash tells the right one.
+/// The declaration of a record whose subject names one. Records do not contain the type of the
+/// inputs; the structural hash identifies it.
 std::optional<Problem> problem_of(const Record& record);
 
-/// Fills in what a record of an older form lacks; false when the subject names no declaration with
-/// its structural hash (an operator that has changed since, a name that the caller made up).
+/// Fills in the members that a record of an older form lacks. Returns false when the subject names
+/// no declaration with its structural hash (an operator that was changed, or a name of the caller).
 bool complete(Record& record);
 
 }  // namespace heddle::cli

@@ -1,4 +1,4 @@
-// Pieces of the report's page.
+// Elements of the report's page.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Unit {
   std::string name;
 };
 Unit time_unit(double seconds);
-/// Like it, for how long tuning took: s, min or h.
+/// The same for the time of tuning: s, min or h.
 Unit duration_unit(double seconds);
 
 /// `cells` are text, escaped here; columns from `first_number` on are aligned right.
@@ -25,14 +25,14 @@ std::string html_table(const std::vector<std::string>& header,
 std::string html_section(std::string_view title, std::string_view body);
 std::string html_note(std::string_view text);
 
-/// What a mark in a chart means.
+/// The explanation of a mark in a chart.
 struct Key {
   enum class Mark : uint8_t { Dot, Cross, Diamond, Line, Block } mark = Mark::Dot;
   std::string css, text;
 };
 std::string html_legend(const std::vector<Key>& keys);
 
-/// The kinds of failure, the class of each in the style sheet, and how people call it.
+/// The kinds of failure, with the class of each in the style sheet and its name in the report.
 const std::vector<MeasureError>& failure_kinds();
 std::string failure_css(MeasureError kind);
 std::string failure_text(MeasureError kind);

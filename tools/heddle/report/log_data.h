@@ -1,4 +1,4 @@
-// What a log says, task by task: the data of the report.
+// The contents of a log, task by task, for the report.
 #pragma once
 
 #include <functional>
@@ -14,19 +14,19 @@
 
 namespace heddle::cli {
 
-/// What only the declaration knows.
+/// Properties that are known from the declaration only.
 struct Declared {
   Json static_config;  ///< what the static choice is; null: not known
   double bytes = 0;    ///< each input read once, each output written once; 0: not known
   std::string static_alternative = {};         ///< of the static choice: Record::alternative
   std::vector<Alternative> alternatives = {};  ///< that rules offer, legal or not
-  /// A config as the template writes it today: knobs may have been renamed since the log began.
-  /// None: configs are compared as they stand.
+  /// Converts a config to the current names of knobs, which may have been renamed since the log
+  /// began. Where it is empty, configs are compared unchanged.
   std::function<Json(const Json&)> in_todays_names = {};
 };
-/// By a record; nullopt where its declaration cannot be found.
+/// Finds the declaration of a record; nullopt where it cannot be found.
 using FindDeclared = std::function<std::optional<Declared>(const Record&)>;
-/// Looks subjects up in the command line's own list.
+/// Finds subjects in the list of the command line.
 std::optional<Declared> declared_subject(const Record& record);
 
 struct LogTrial {
@@ -35,7 +35,7 @@ struct LogTrial {
   bool race = false;
 };
 
-/// A step of the best so far.
+/// A point where the best time so far improved.
 struct CurvePoint {
   double at = 0;       ///< seconds of tuning
   size_t trials = 0;   ///< of the task, this one included
@@ -51,8 +51,8 @@ struct TaskLog {
   const Record* best = nullptr;    ///< nullptr: all failed
   const Record* chosen = nullptr;  ///< what tuning returned without a race; nullptr: it raced
   const Record* won = nullptr;     ///< of the last race; nullptr: there was none
-  /// Screening's best so far, and what each race, or choice without one, put in its place. It ends
-  /// at best_seconds().
+  /// The best time of screening so far, and the times by which each race, or each choice without a
+  /// race, replaced it. The curve ends at best_seconds().
   std::vector<CurvePoint> curve;
   bool static_known = false;              ///< false: taken to be the first that ran
   std::vector<Alternative> alternatives;  ///< Declared::alternatives
@@ -61,7 +61,7 @@ struct TaskLog {
   double static_seconds() const { return first != nullptr ? first->median() : 0; }
   double best_seconds() const { return best != nullptr ? best->median() : 0; }
   double speedup() const;
-  /// The best is of screening alone: tuning was cut before it decided.
+  /// Whether the best time is from screening alone, because tuning was interrupted before the race.
   bool screened() const;
   double flops() const { return trials.empty() ? 0 : trials[0].record->flops; }
 };
@@ -84,12 +84,13 @@ struct LogData {
   LogData& operator=(const LogData&) = delete;
 };
 
-/// `calls`: how often a network calls a task, by its name; for others the records say it.
+/// `calls` has the number of calls of a task in a network, by its name. For other tasks the number
+/// of the records is used.
 LogData log_data(std::vector<Record> records,
                  const std::vector<std::pair<std::string, double>>& calls = {},
                  const FindDeclared& find = declared_subject);
 
-/// What an OK record reached, in flops per second.
+/// The rate of an OK record, in flops per second.
 double flops_per_second(const Record& record);
 
 /// The name of task `i` after its number.

@@ -1,4 +1,4 @@
-// The little that a chart is made of: ticks, scales and elements of SVG.
+// The elements of a chart: ticks, scales and elements of SVG.
 //
 // Coordinates are those of the viewBox, y downwards. Colours are CSS classes (page.cpp has the
 // style sheet), so that a chart reads on light and dark pages alike.
@@ -10,7 +10,8 @@
 
 namespace heddle::cli {
 
-/// Text for an element or an attribute of XML and HTML; what is no character there becomes '?'.
+/// Text for an element or an attribute of XML and HTML. Characters that these do not allow become
+/// '?'.
 std::string escape_xml(std::string_view text);
 
 /// "12.5": at most two digits after the point, no trailing zeros.
@@ -42,7 +43,7 @@ class Scale {
 
 enum class Anchor : uint8_t { Start, Middle, End };
 
-/// A drawing, element by element. `tip` is what a pointer that rests on the element is told.
+/// A drawing, element by element. `tip` is the text that a pointer on the element shows.
 class Svg {
  public:
   Svg(double width, double height, std::string_view title);
@@ -56,7 +57,7 @@ class Svg {
   void polyline(const std::vector<std::pair<double, double>>& points, std::string_view css);
   void text(double x, double y, std::string_view text, std::string_view css,
             Anchor anchor = Anchor::Start);
-  /// Turned by 90 degrees, to be read from below to above.
+  /// Text turned by 90 degrees, to be read upwards.
   void text_upwards(double x, double y, std::string_view text, std::string_view css);
 
   std::string finish() const;
@@ -69,7 +70,7 @@ class Svg {
   std::string title_, body_;
 };
 
-/// How wide text of the charts' size is, roughly: for margins and to keep labels apart.
+/// The approximate width of text in the size of the charts, for margins and the distance of labels.
 double text_width(std::string_view text);
 
 struct AxisSpec {
@@ -78,7 +79,8 @@ struct AxisSpec {
   bool logarithmic = false;
 };
 
-/// A plot with two axes, their ticks, a grid and titles; what is drawn later lies above.
+/// A plot with two axes, their ticks, a grid and titles. Later elements are drawn on top of earlier
+/// ones.
 class Chart {
  public:
   /// `right_margin`: for labels beside the plot.

@@ -1,4 +1,4 @@
-// The sections of the report, as HTML; empty where the log has nothing to say.
+// The sections of the report, as HTML; empty where the log has no data for them.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace heddle::cli {
 
-/// A machine's ceilings for kernels of so many threads.
+/// A machine's ceilings for kernels with this number of threads.
 struct Roof {
   int threads = 0;  ///< 0: for all
   double gflops = 0, gb_per_second = 0;
@@ -30,7 +30,7 @@ std::string families_section(const LogData& data);  ///< which kernel runs at wh
 
 /// A family as `heddle tune --json` writes it. A User error where the file is none.
 Json read_family(const std::string& path);
-/// The lines of a log of picks. Those that cannot be read are said in `problems`.
+/// Reads the lines of a log of picks. Lines that cannot be read are listed in `problems`.
 std::vector<PickRow> read_picks(const std::string& path, std::vector<std::string>& problems);
 
 /// The whole page.

@@ -1,4 +1,4 @@
-// What a terminal shows while tuning goes on; what a log file gets instead.
+// The output of a running tuning: a table on a terminal, lines in a log file.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace heddle::cli {
 
-/// How large the terminal is at this moment.
+/// The current size of the terminal.
 struct TerminalSize {
   int columns = 80, lines = 24;
 };
-/// Of the terminal behind a descriptor; the default where it does not say.
+/// The size of the terminal behind a descriptor, or the default where it is not known.
 TerminalSize terminal_size(int descriptor);
-/// A terminal on which lines can be drawn over.
+/// Whether the descriptor is a terminal on which lines can be overwritten.
 bool is_live_terminal(int descriptor);
 
 class TuneDisplay {
@@ -26,16 +26,17 @@ class TuneDisplay {
     Lines,  ///< a line at a new best or every ten seconds
     Quiet,  ///< nothing
   };
-  /// `budget_seconds`: of the whole run; `scales`: one a task.
+  /// `budget_seconds` is the budget of the whole run. `scales` has one entry for each task.
   TuneDisplay(Mode mode, std::ostream& out, std::function<TerminalSize()> size,
               double budget_seconds, std::vector<TaskScale> scales);
   ~TuneDisplay();
   TuneDisplay(const TuneDisplay&) = delete;
   TuneDisplay& operator=(const TuneDisplay&) = delete;
 
-  /// Called as often as one likes; draws when it is worth it. `stopping`: Ctrl-C was pressed.
+  /// May be called at any rate; it draws when enough has changed. `stopping` says that Ctrl-C was
+  /// pressed.
   void show(const TuneProgress& progress, bool stopping);
-  /// Takes the table away, before something else is printed.
+  /// Removes the table, before other output.
   void clear();
 
  private:

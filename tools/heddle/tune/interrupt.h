@@ -1,4 +1,4 @@
-// Ctrl-C while tuning: the first one cancels the clock, the second one ends the process.
+// Handles Ctrl-C while tuning: the first one cancels the clock, the second one ends the process.
 #pragma once
 
 #include <csignal>
@@ -7,8 +7,8 @@
 
 namespace heddle::cli {
 
-/// In force until destroyed. The handler does nothing but cancel the clock, and takes itself away,
-/// so that the next signal does what it always did.
+/// In effect until destroyed. The handler only cancels the clock and removes itself, so that the
+/// next signal has its default effect.
 class InterruptScope {
  public:
   explicit InterruptScope(TuneClock& clock);

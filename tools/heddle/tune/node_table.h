@@ -1,4 +1,4 @@
-// The devices of a fleet: what each of them does, for people and for programs.
+// The table of the devices of a fleet.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// heddle tune, with the tuner itself as an argument: tests put a scripted one there.
+// heddle tune with the tuner as an argument, which tests replace by a scripted one.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,8 @@ namespace heddle::cli {
 
 using Tuner = std::function<TuneReport(std::vector<TuneTask>, const TuneOptions&)>;
 
-/// Where to print; `live`: `out` is a terminal (descriptor 1 or 2) that can be drawn over.
+/// The output. `live` says that `out` is a terminal (descriptor 1 or 2) on which lines can be
+/// overwritten.
 struct TuneOutput {
   std::ostream& out;
   int descriptor = -1;

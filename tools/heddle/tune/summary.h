@@ -1,4 +1,4 @@
-// The end of tuning: what came out, for people and for programs.
+// The summary at the end of tuning, as text and as JSON.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace heddle::cli {
 
-/// What the report of `tune_tasks` does not say itself.
+/// The data of the summary that the report of `tune_tasks` does not contain.
 struct TuneOutcome {
   TuneReport report;
   std::vector<TaskRow> rows;  ///< one a task of the report
@@ -19,8 +19,8 @@ struct TuneOutcome {
   std::vector<std::string> subjects;  ///< as typed
 };
 
-/// The table, what was refused and what failed, where the time went, and the model; `columns`: of
-/// the terminal, INT_MAX where there is none.
+/// The table, the refused and failed candidates, the time by activity, and the model. `columns` is
+/// the width of the terminal, or INT_MAX where there is none.
 std::string summary_text(const TuneOutcome& outcome, int columns);
 Json to_json(const TuneOutcome& outcome);
 

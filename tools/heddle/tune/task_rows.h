@@ -1,4 +1,4 @@
-// The table of tuning: a row a task, cut to the width and height there is.
+// The table of tuning: a row for each task, limited to the available width and height.
 #pragma once
 
 #include <climits>
@@ -11,7 +11,7 @@
 
 namespace heddle::cli {
 
-/// What a task's speed is told in and held against; it does not change while tuning.
+/// The unit and the ceiling of a task's speed, which do not change while tuning.
 struct TaskScale {
   Bound bound = Bound::Compute;
   double work = 0;  ///< flops of one call, or bytes, by `bound`
@@ -49,8 +49,9 @@ struct TableSize {
   int columns = INT_MAX;
   int lines = INT_MAX;  ///< header and remainder included
 };
-/// No line is longer than size.columns: columns go, the least interesting first, then names are
-/// shortened. Of more rows than lines the most important stay, and the last line counts the others.
+/// No line is longer than size.columns: the least important columns are removed, then names are
+/// shortened. Where there are more rows than lines, the most important rows remain, and the last
+/// line counts the others.
 std::vector<std::string> table_lines(std::span<const TaskRow> rows, TableSize size = {});
 
 }  // namespace heddle::cli

@@ -21,7 +21,7 @@ struct TaskList {
   /// The network, where it is the only subject: its tasks are those of the list, in order.
   std::optional<Network> network = {};
 
-  /// A task that is there already is called more often instead.
+  /// A task that is already in the list gets a larger number of calls instead.
   void add(TuneTask task, TaskScale scale, DataType dtype);
 };
 
