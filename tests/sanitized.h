@@ -1,4 +1,4 @@
-// Whether AddressSanitizer watches this program. It takes signals and failed allocations for
+// Whether the program runs under AddressSanitizer, which handles signals and failed allocations
 // itself.
 #pragma once
 

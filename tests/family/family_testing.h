@@ -1,5 +1,5 @@
-// Shared by the tests of shape families: declarations over dimensions, and calls at a size whose
-// arrays border on pages that nobody may touch.
+// Helpers of the tests of shape families: declarations over dimensions, and calls at a size whose
+// arrays border on protected pages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -107,7 +107,7 @@ inline Family scaled_family(const Dim& n = usual_dim()) {
           compute({n, 9}, [&](Axis i, Axis j) { return x(i, j) / cast(f32, Expr(n)); }, "y")};
 }
 
-/// Arrays for a call whose last (or first) bytes border on forbidden pages.
+/// Arrays for a call whose last (or first) bytes border on protected pages.
 class GuardedArrays {
  public:
   /// Copies of `arrays`.

@@ -105,7 +105,7 @@ TEST(InnerDims, NaiveSchedulesAreRight) {
     EXPECT_EQ(first_wrong(f, naive_schedule({f.result}), 33, 11), "") << f.name;
 }
 
-// Its rule takes both axes as one, and no step does that for lengths that vary.
+// The rule for such sums fuses both axes, which no step can do for varying lengths.
 TEST(InnerDims, SumsOverTwoDimensionsHaveTheNaiveScheduleAlone) {
   const Family2 f = all_sum();
   EXPECT_EQ(first_wrong(f, naive_schedule({f.result}), 33, 4), "");

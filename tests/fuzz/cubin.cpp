@@ -1,5 +1,5 @@
-// A file of the cache of machine code, whose checksum is right; the compiler's log in it is also
-// read by itself.
+// A file of the cache of machine code with a correct checksum. The compiler's log in it is also
+// parsed alone.
 #include <stdlib.h>
 
 #include "codegen/cuda/cubin_cache.h"

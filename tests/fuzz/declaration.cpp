@@ -1,4 +1,4 @@
-// A declaration as JSON. Its checksum is made right, so that what lies behind it is read too.
+// A declaration as JSON. Its checksum is corrected, so that the contents are read too.
 #include "heddle/dag/declaration.h"
 #include "fuzz/declarations.h"
 #include "fuzz/fuzz_target.h"

@@ -15,7 +15,7 @@ const std::map<std::string, Tensor>& sample_declarations();
 /// The inputs of a graph, then its outputs.
 std::vector<Tensor> all_args(const ComputeDag& dag);
 
-/// `json` with the checksum that each declaration in it ought to have.
+/// `json` with corrected checksums of all declarations in it.
 Json with_right_checksums(const Json& json);
 
 }  // namespace heddle::fuzz

@@ -1,4 +1,4 @@
-// What arrives in the socket of a worker: frames of messages, taken both as a worker and as the
+// Bytes in the socket of a worker: frames of messages, which are read both as a worker and as the
 // tuner do.
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,10 +13,10 @@
 namespace heddle::fuzz {
 namespace {
 
-// Below what a socket holds, so that nobody need read while it is filled.
+// Less than the capacity of a socket, so that filling it needs no reader.
 constexpr size_t kMostBytes = 65536;
 
-/// A channel in which `bytes` have arrived, and whose other end is gone.
+/// A channel in which `bytes` have arrived, and whose other end is closed.
 measuring::Channel channel_of(std::string_view bytes) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) throw_internal_error("there is no socket");

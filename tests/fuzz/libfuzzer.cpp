@@ -19,7 +19,7 @@ namespace {
 
 const FuzzTarget* chosen = nullptr;
 
-/// What stands between quotes in a text.
+/// The texts between quotes.
 void quoted_in(const std::string& text, std::set<std::string>& words) {
   constexpr size_t kMostWords = 2000, kLongest = 24;
   for (size_t at = 0;

@@ -57,7 +57,7 @@ void collect(const Json& value, std::vector<const Json*>& all) {
   }
 }
 
-/// The whole again, with `changed` in the place of `at`.
+/// `value` with `changed` in place of `at`.
 Json replaced(const Json& value, const Json* at, const Json& changed) {
   if (&value == at) return changed;
   if (value.is_array()) {

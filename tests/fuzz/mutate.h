@@ -1,5 +1,4 @@
-// Changes to inputs that keep them in their format: a change of bytes seldom leaves JSON, or names
-// a member.
+// Changes to inputs that keep their format. A random change of bytes seldom gives valid JSON.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@ namespace heddle::fuzz {
 /// Changes the bytes of a text.
 using ByteMutator = std::function<std::string(const std::string&)>;
 
-/// A few random bytes changed, taken out, put in or copied: what libFuzzer does better.
+/// Changes, removes, inserts or copies a few random bytes. libFuzzer has better strategies.
 std::string mutate_bytes(const std::string& text, uint64_t seed);
 
 /// `text` with one change to the tree of one of its lines: a value replaced, taken out, doubled, or

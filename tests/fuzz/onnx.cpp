@@ -10,8 +10,8 @@ void read_onnx(std::string_view bytes) {
   onnx::import_model(onnx::parse_model(std::string(bytes), "fuzzed.onnx"), {}, Where::current());
 }
 
-// ONNX's own tests of its operators: each a length of four bytes, and a model with data. Those
-// whose shapes hang on data that are no part of the model are left out.
+// ONNX's own tests of its operators: each is a length of four bytes, and a model with data. Tests
+// whose shapes depend on data outside of the model are left out.
 std::vector<std::string> onnx_seeds() {
   const std::string bytes = read_file(HEDDLE_SOURCE_DIR "/tests/onnx/data/cases.bin");
   std::vector<std::string> seeds;

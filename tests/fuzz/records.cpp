@@ -1,4 +1,4 @@
-// A log of records, and what looks for the best of them.
+// A log of records, and the search for the best of them.
 #include "fuzz/fuzz_target.h"
 #include "fuzz/scratch.h"
 #include "heddle/records/database.h"
@@ -10,8 +10,8 @@ namespace heddle::fuzz {
 
 void read_record_lines(std::string_view bytes) {
   const ReadResult read = read_records(scratch_file("log.jsonl", bytes));
-  // A log says what it could not read and goes on: "internal error" must not be among that, unless
-  // it quotes the log.
+  // A reader reports unreadable lines and continues. "internal error" must not be among the
+  // reports, unless it quotes the log.
   constexpr std::string_view kBug = "internal error";
   const bool quoted = bytes.find(kBug) != std::string_view::npos;
   for (const std::string& problem : read.problems) {

@@ -1,6 +1,7 @@
-// The fuzz targets without a fuzzer: on their seeds, on what a fuzzer found once (found/TARGET/*),
-// and on seeds with a few random changes. HEDDLE_FUZZ_ROUNDS=100000 makes that a search of its own;
-// it leaves the last input in HEDDLE_FUZZ_KEEP, for whoever looks for what crashed.
+// Runs the fuzz targets without a fuzzer: on their seeds, on inputs that a fuzzer found
+// (found/TARGET/*), and on seeds with a few random changes. HEDDLE_FUZZ_ROUNDS=100000 makes this a
+// longer search. The last input is stored in the file HEDDLE_FUZZ_KEEP, so that a crash can be
+// reproduced.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -28,7 +29,7 @@ void PrintTo(Verdict verdict, std::ostream* out) {
 
 namespace {
 
-/// With what no terminal shows escaped.
+/// Escapes characters that a terminal does not show.
 std::string shortened(const std::string& text) { return Json(text.substr(0, 2000)).dump(); }
 
 TEST_P(Fuzzed, TakesItsSeeds) {

@@ -13,7 +13,7 @@
 namespace heddle::fuzz {
 namespace {
 
-/// Problems at the edges of what the tree accepts, and beyond.
+/// Asks about problems at the limits of what the tree accepts, and beyond.
 void ask(const TreeHolder& tree) {
   const TreeTable& table = tree.table();
   for (const double share : {0.0, 0.25, 0.5, 1.0, 2.0}) {

@@ -1,4 +1,4 @@
-// What a worker is asked, a message a line: the hello, tasks, and schedules of them.
+// The messages to a worker, one on each line: the hello, tasks, and schedules of tasks.
 #include "fuzz/declarations.h"
 #include "fuzz/fuzz_target.h"
 #include "heddle/dag/declaration.h"
@@ -12,7 +12,7 @@
 namespace heddle::fuzz {
 namespace {
 
-// A task may be of any size, and its inputs take the memory that they take.
+// The limit of elements, because the inputs of a task of any size would be allocated.
 constexpr double kMostElements = 1 << 20;
 
 void require_small(const Json& message) {

@@ -1,5 +1,5 @@
-// What each pass from the sequential program to the thread form does to a small kernel: the text
-// before and after it, against checked-in text.
+// The effect of each pass from the sequential form to the thread form on a small kernel: the text
+// before and after it is compared with checked-in text.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// The loops that the static choice makes of typical declarations, against checked-in text: the
-// decisions with their reasons, then the loop nests before they are vectorized and unrolled.
+// The loops of the static choice for typical declarations, compared with checked-in text: the
+// decisions with their reasons, then the loop nests before they are vectorised and unrolled.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -116,8 +116,8 @@ TEST(UnifiedDiff, BeginsAnewWherePartsLieApartAndSaysHowMuchIsLeftOut) {
   EXPECT_EQ(unified_diff("a\nb\nc\n", "", 2), "@@ line 1 @@\n-a\n-b\n... and 1 more lines\n");
 }
 
-// A schedule that is written for an instruction which code generation does not recognise is slow,
-// not wrong, so nothing else would tell.
+// A schedule for an instruction that code generation does not recognise is slow but correct, so no
+// other test finds it.
 TEST(GoldenLoops, CodeGenerationRecognisesWhatSchedulesExpect) {
   std::set<std::string> instructions;
   for (const GoldenSubject& s : cpu_subjects()) {

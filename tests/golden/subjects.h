@@ -1,4 +1,4 @@
-// What the golden loops are made of: a declaration, a target by its full text, and options.
+// The subjects of the golden loops: a declaration, a target by its full text, and options.
 #pragma once
 
 #include <ostream>

@@ -5,9 +5,9 @@
 
 namespace heddle::testing {
 
-/// What turns `before` into `after`, as `diff -u` shows it: lines that left with "-", new ones with
-/// "+", two lines around them, "@@ line n @@" where a part begins. At most `most_lines` lines, then
-/// how many were left out. Empty for equal texts.
+/// The difference in the format of `diff -u`: removed lines with "-", new ones with "+", two lines
+/// around them, and "@@ line n @@" at the beginning of a part. At most `most_lines` lines are
+/// shown, followed by the number of omitted ones. Empty for equal texts.
 std::string unified_diff(const std::string& before, const std::string& after,
                          size_t most_lines = 60);
 

@@ -1,5 +1,5 @@
-// The tables that are compiled in are those of tophub's trees. HEDDLE_UPDATE_GOLDENS=1 writes the
-// tables anew; a tree without one is to be added to src/heuristics/compiled_trees.cpp.
+// The compiled-in tables are those of tophub's trees. HEDDLE_UPDATE_GOLDENS=1 rewrites the tables.
+// A tree without a table must be added to src/heuristics/compiled_trees.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST(CompiledTrees, AreThoseOfTophub) {
   }
 }
 
-// A shipped tree that is of another version of its heuristic would be ignored.
+// A shipped tree of another version of its heuristic would be ignored.
 TEST(CompiledTrees, AreOfTheHeuristicsAsTheyAre) {
   for (const std::string& name : shipped()) {
     const TrainedTree tree = read_tree(kSource + "/tophub/" + name + ".tree");

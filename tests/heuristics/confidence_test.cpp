@@ -33,7 +33,7 @@ TEST(Confidence, EqualNumbersAreNotCertain) {
   EXPECT_EQ(mean_bound(sample, {0, 4}, 0.9), 0);
 }
 
-// The mean lies below the bound as often as the confidence says.
+// The mean is below the bound in the share of cases that the confidence states.
 TEST(Confidence, TheBoundHoldsAsOftenAsItSays) {
   Rng rng(3);
   int held = 0;

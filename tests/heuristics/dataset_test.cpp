@@ -66,7 +66,7 @@ TEST(Dataset, AMissingChoiceHasNoTime) {
   EXPECT_EQ(data.problems[1].best(), 1.0);
 }
 
-// Whatever the byte at which a process was killed, the lines before are there.
+// The earlier lines are complete, at whatever byte a process was killed.
 TEST(Dataset, ATornLastLineIsDropped) {
   const std::string whole = kHeader + row("p") + row("q");
   const std::size_t second = whole.size() - row("q").size();

@@ -1,4 +1,4 @@
-// The evaluator, against one that reads the tree's file and has nothing in common with it.
+// The evaluator, compared with an independent one that reads the tree's file.
 #include "heddle/support/decision_tree.h"
 
 #include <gtest/gtest.h>

@@ -126,7 +126,7 @@ TEST(Evaluate, CrossEvaluationSeesNoProblemTwice) {
   Rng luck(8);
   HeuristicData data = planted_data();
   Rng rng(1);
-  // The number of the problem decides: it can be learned by heart only.
+  // Only the number of the problem decides, so a tree cannot generalise.
   add_problems(
       data, 60, [&](const auto&) { return luck.chance(0.5) ? Times{1, 3, 9} : Times{3, 1, 9}; },
       rng);

@@ -73,7 +73,7 @@ TEST(Golden, NamesThatAreNoIdentifiersAreErrors) {
   EXPECT_THROW(generate_table(tree, "a-b"), Error);
 }
 
-// What a file says of its origin cannot become code.
+// Texts of a file cannot become code.
 TEST(Golden, TextsStayTexts) {
   Rng rng(3);
   TrainedTree tree = random_tree(rng);

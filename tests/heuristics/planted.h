@@ -1,4 +1,4 @@
-// Data whose best choices are known, because a rule was planted in them.
+// Data with known best choices, which a planted rule determines.
 #pragma once
 
 #include <functional>

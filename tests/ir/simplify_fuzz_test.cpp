@@ -1,5 +1,6 @@
-// Random expressions, before and after: same value everywhere, inside the range, and simplifying
-// again changes nothing. HEDDLE_FUZZ_SEED and HEDDLE_FUZZ_COUNT override the defaults.
+// Random expressions before and after simplification: the values are equal and inside the range,
+// and simplifying again changes nothing. HEDDLE_FUZZ_SEED and HEDDLE_FUZZ_COUNT override the
+// defaults.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What depends on constant placeholders only is computed once, by `prepare`.
+// Values that depend on constant placeholders alone are computed once, by `prepare`.
 #include "lower/lower_testing.h"
 
 namespace heddle::testing {

@@ -1,5 +1,6 @@
-// From schedules with bound loops to kernels: what each pass makes of small programs, each run in
-// the emulator (which finds races and missing barriers) against the interpreter.
+// From schedules with bound loops to kernels: the result of each pass on small programs, each of
+// which runs in the emulator (which finds races and missing barriers) and is compared with the
+// interpreter.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What lowering refuses.
+// Schedules that lowering refuses.
 #include "lower/lower_testing.h"
 
 namespace heddle::testing {
@@ -40,8 +40,8 @@ TEST(LowerErrors, OnlyInputsAndOutputsAreArguments) {
             "a Tensor that was never assigned is used");
 }
 
-// 9 = 5 + 4: how long a part is depends on which it is. Found by the property tests, in code
-// generation, as a variable that is not in scope.
+// 9 = 5 + 4: the length of a part depends on which part it is. Without the check, code generation
+// would meet a variable that is not in scope.
 TEST(LowerErrors, TheLoopInAPartMustBeInsideTheLoopOverParts) {
   Tensor x = placeholder({9}, f32, "X");
   Axis r = reduce_axis(9, "r");

@@ -1,4 +1,4 @@
-// Shared by the tests of lowering: a program is interpreted after every pass and compared with the
+// Helpers of the tests of lowering: a program is interpreted after every pass and compared with the
 // interpretation of its declaration.
 #pragma once
 
@@ -26,7 +26,7 @@ inline NDArray array_of(const Buffer& b) {
   return NDArray::zeros(shape, b->dtype);
 }
 
-/// The arguments of a call: random inputs, and outputs full of nonsense.
+/// The arguments of a call: random inputs, and outputs with arbitrary contents.
 inline std::vector<NDArray> call_arrays(const ComputeDag& dag) {
   std::vector<NDArray> out;
   for (const Tensor& t : dag.placeholders()) {
@@ -36,7 +36,7 @@ inline std::vector<NDArray> call_arrays(const ComputeDag& dag) {
   return out;
 }
 
-/// What the declaration says for these arguments.
+/// The results of the declaration for these arguments.
 inline std::vector<NDArray> wanted(const ComputeDag& dag, const std::vector<NDArray>& arrays) {
   std::vector<TensorValue> values;
   std::vector<Tensor> inputs = dag.placeholders();
@@ -44,7 +44,7 @@ inline std::vector<NDArray> wanted(const ComputeDag& dag, const std::vector<NDAr
   return interpret(dag.outputs(), values);
 }
 
-/// "" when the outputs among `arrays` are what the declaration says.
+/// "" when the outputs among `arrays` equal the results of the declaration.
 inline std::string differs(const ComputeDag& dag, const std::vector<NDArray>& arrays,
                            double tolerance = 1e-5) {
   std::vector<NDArray> want = wanted(dag, arrays);
@@ -56,8 +56,8 @@ inline std::string differs(const ComputeDag& dag, const std::vector<NDArray>& ar
   return "";
 }
 
-/// "" when the program gives the right answer after every pass, else the first pass after which it
-/// does not.
+/// "" when the program gives the correct result after every pass, else the first pass after which
+/// it does not.
 inline std::string wrong_after(const Schedule& s) {
   LowerOptions options;
   options.keep_passes = true;

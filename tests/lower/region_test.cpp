@@ -69,7 +69,7 @@ TEST(Interval, UpperBoundsSeeThroughClamps) {
   // Both ends are clamped: a window of 5 around a point.
   const Expr window = min(b + 2, Expr(15)) - max(b - 2, Expr(0)) + 1;
   EXPECT_EQ(upper_bound(window, ranges), 5);
-  // What does not cancel is bounded by the ranges alone.
+  // Terms that do not cancel are bounded by the ranges alone.
   EXPECT_EQ(upper_bound(min(start + 7, Expr(100)), ranges), 100);
   // A maximum that it grows with is no clamp from above.
   EXPECT_EQ(upper_bound(max(b * 8 + 7, Expr(124)) - b * 8, ranges), 127);

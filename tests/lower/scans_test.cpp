@@ -1,4 +1,4 @@
-// Scans: what is written as a sum over all that is before takes one operation a point.
+// Scans: a sum over all earlier elements takes one operation for each point.
 #include "lower/lower_testing.h"
 #include "lower/passes.h"
 

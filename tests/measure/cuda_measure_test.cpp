@@ -1,5 +1,5 @@
-// Measuring for CUDA without a GPU: real lowering, real machine code, real processes; the device is
-// the emulator.
+// Measuring for CUDA without a GPU: real lowering, real machine code and real processes; the
+// emulator replaces the device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -89,7 +89,8 @@ TEST(CudaMeasure, ARunnerThatIsLostCostsOneCandidate) {
   EXPECT_TRUE(got.results[5].ok()) << got.results[5].message;
 }
 
-// Whoever runs kernels on a GPU can tune for it afterwards: the workers are other programs.
+// A process that has run kernels on a GPU can tune for it afterwards, because the workers are other
+// programs.
 TEST(CudaMeasure, AProcessThatUsesTheGpuTunes) {
   cuda::FakeDriver driver;
   const cuda::ScopedDriver scope(&driver.api());

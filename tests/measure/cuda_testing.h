@@ -1,5 +1,5 @@
-// A GPU that is none: candidates are lowered anew and run by the emulator, their times come from a
-// hash, and single ones misbehave. Shared by the tests of measuring and tuning for CUDA.
+// An emulated GPU: candidates are lowered again and run by the emulator, their times come from a
+// hash, and some of them fail on purpose. The tests of measuring and tuning for CUDA share it.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Candidates that misbehave: what a test's worker does in their place.
+// Candidates that fail on purpose, and the behaviour of a test's worker for them.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace heddle::testing {
 
 enum class Fault { None, Segv, Abort, Exit, Throw, Hang, Eat, EatArrays, Wrong, Unwritten };
 
-/// Who misbehaves, when and how.
+/// The candidate that fails, the phase, and the fault.
 struct Plan {
   std::string phase;
   size_t candidate = 0;

@@ -1,5 +1,5 @@
-// Candidates that crash, hang, exhaust memory, or answer wrongly: each is recorded with its kind,
-// and none of them harms another.
+// Candidates that crash, hang, exhaust memory, or give wrong results: each is recorded with its
+// kind, and none of them affects another.
 #include <gtest/gtest.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ WorkerOptions options_with(const std::vector<Plan>& plans, const std::string& jo
   return options;
 }
 
-/// A file for a journal, gone at the end.
+/// A file for a journal, removed at the end.
 struct Journal {
   std::string file = ::testing::TempDir() + "heddle_journal_" + std::to_string(::getpid());
   Journal() { std::remove(file.c_str()); }
@@ -187,7 +187,7 @@ TEST(Faults, ARaceGoesOnWithoutTheDead) {
   EXPECT_EQ(calls, 2);  // entered again after the crash of its neighbour
 }
 
-// What answers wrongly may have written anywhere: the others race in a runner that it was never in.
+// A candidate with wrong results may have written anywhere, so the others race in a new runner.
 TEST(Faults, AWrongAnswerInARaceTakesItsRunnerWithIt) {
   const TuneTask task = small_matmul();
   const Journal journal;
@@ -205,8 +205,8 @@ TEST(Faults, AWrongAnswerInARaceTakesItsRunnerWithIt) {
   EXPECT_NE(ran_in[1], ran_in[0]);
 }
 
-// An answer to the request before, one too many, the end of a runner that nobody waited for: none
-// of them is taken for the answer to this one.
+// An answer to an earlier request, an extra answer, or the end of a runner that nothing waited for
+// is not taken for the answer to the current request.
 const TestWorker kTalkative("talkative", [](const std::string&) {
   measuring::WorkerHooks hooks;
   hooks.serve = [](measuring::Channel& channel, measuring::WorkerStatus&) {
@@ -240,7 +240,7 @@ TEST(Faults, LateMessagesAreNoAnswers) {
   }
 }
 
-// One that hangs before it says that it has started, while there is a file of that name.
+// A worker that hangs before its first answer, while a file of that name exists.
 const TestWorker kHangsAtStart("hangs_at_start", [](const std::string& file) {
   measuring::WorkerHooks hooks;
   hooks.fault = [file](const std::string& phase, size_t, std::span<const NDArray>) {
@@ -304,7 +304,7 @@ TEST(Faults, WhenNoProcessCanBeStarted) {
               std::string::npos)
         << e.message;
   }
-  // One that dies before it says anything.
+  // A worker that dies before its first answer.
   try {
     measuring::WorkerPool(2, start_of(test_worker("dies_at_start"))).start(2, 0);
     FAIL();
@@ -327,7 +327,7 @@ TEST(Faults, WhenNoProcessCanBeStarted) {
   EXPECT_EQ(open_files(), before);
 }
 
-// At work: it does not look at its channel.
+// A busy worker that does not read its channel.
 const TestWorker kDeaf("deaf", [](const std::string&) {
   measuring::WorkerHooks hooks;
   hooks.serve = [](measuring::Channel&, measuring::WorkerStatus&) { hang(); };

@@ -1,5 +1,5 @@
-// The tuner's side of a fleet, without Ray: a program that answers as heddle-fleet does, and that
-// dies, is late, answers twice and lies as the test says.
+// The tuner's side of a fleet, without Ray. A program replaces heddle-fleet. It dies, answers late,
+// answers twice, or gives wrong answers, as the test says.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

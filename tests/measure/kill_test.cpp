@@ -1,4 +1,4 @@
-// kill -9 of a tuner at any moment: what was recorded stays, and the next run goes on from there.
+// kill -9 of a tuner at any moment: recorded trials remain, and the next run continues from them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>

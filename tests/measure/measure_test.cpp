@@ -1,4 +1,4 @@
-// What is measured of healthy candidates.
+// The measurements of healthy candidates.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -108,8 +108,7 @@ TEST(Measure, ANewTaskIsKnownToTheSameMeasurer) {
   }
 }
 
-// Constant weights are packed by `prepare`: the measurer must call it, and its time is not a
-// call's.
+// `prepare` packs constant weights: the measurer must call it, and its time is no part of a call.
 TEST(Measure, PackingOfWeightsIsNoPartOfACall) {
   const auto measurer = make_worker_measurer(quick_options());
   const TuneTask task = make_task(
@@ -268,7 +267,7 @@ TEST(Measure, AnExpiredClockCancels) {
     user.join();
     EXPECT_EQ(got.results[3].error, MeasureError::Cancelled);
   }
-  // What was interrupted does not stay in the way.
+  // An interrupted run does not affect the next one.
   EXPECT_TRUE(measure_all(*measurer, task, {schedules[0]}).results[0].ok());
 }
 

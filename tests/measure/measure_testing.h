@@ -1,4 +1,4 @@
-// Shared by the tests of measuring: a small task, candidates, and what a process leaves behind.
+// Helpers of the tests of measuring: a small task, candidates, and checks for remaining processes.
 #pragma once
 
 #include <dirent.h>

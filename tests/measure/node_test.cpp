@@ -1,4 +1,5 @@
-// A node of a fleet: candidates compiled in one, measured in another, and what it refuses.
+// A node of a fleet: candidates that one node compiles and another one measures, and requests that
+// it refuses.
 #include <gtest/gtest.h>
 
 #include "heddle/support/error.h"
@@ -102,7 +103,7 @@ TEST(Node, CompilesItselfWhatComesWithoutCode) {
   EXPECT_GT(measuring::result_from_json(answers[1]).base_seconds, 0);
 }
 
-// What is no code costs the worker that loads it at most.
+// Invalid code costs at most the worker that loads it.
 TEST(Node, OutlivesCodeThatIsNone) {
   const TuneTask task = small_matmul();
   const Schedule schedule = task.tmpl.static_schedule();

@@ -1,4 +1,5 @@
-// The check of answers: right ones pass however badly conditioned, wrong ones are found.
+// The check of results: correct ones pass even where a declaration is badly conditioned, and wrong
+// ones are found.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -84,7 +85,7 @@ struct Checked {
   std::string problem;
 };
 
-/// Whatever a template makes of it is right.
+/// Every schedule of the template passes.
 void expect_every_schedule_passes(const Checked& c) {
   EXPECT_EQ(c.problem, "");
   for (const Schedule& schedule : candidates(c.task, 6)) {
@@ -110,7 +111,8 @@ TEST(OutputBound, AQuotientBySumsNearZeroIsJudgedByItsCondition) {
   ASSERT_EQ(c.allowed.size(), 1u);
   EXPECT_LT(c.unknown(), 0.01);
   expect_every_schedule_passes(c);
-  // A term left out, and a slip in the epilogue: found though the largest results are enormous.
+  // A missing term and an error in the epilogue are found, although the largest results are
+  // enormous.
   EXPECT_NE(c.of([](const auto& in) { return std::vector{reciprocal(row_sum(in[0], 1))}; }), "");
   EXPECT_NE(c.of([](const auto& in) { return std::vector{reciprocal(row_sum(in[0]), 1e-3)}; }), "");
 }
@@ -290,8 +292,8 @@ TEST(OutputBound, AReferenceInDoubtIsReported) {
   EXPECT_LT(allowed.get(1), 2e-6);
 }
 
-// What tune did with this declaration: every right answer failed the check, the static choice's
-// included, and a schedule 23 times slower was called an improvement.
+// With a tolerance relative to the largest result, every correct result of this declaration would
+// fail the check.
 TEST(OutputBound, TuneFindsNothingWrongWithReciprocalsOfSums) {
   const Tensor y = reciprocal(row_sum(placeholder({1536, 128}, f32, "x")));
   TuneOptions o;

@@ -1,4 +1,4 @@
-// Who wins a race: the static choice unless beaten beyond doubt.
+// The winner of a race: the static choice, unless a candidate is significantly faster.
 #include "measure/race.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Workers as programs: what starts them, what they are told, and what no message can do to them or
-// to whoever asks them.
+// Workers as programs: their start, their messages, and messages that must harm neither them nor
+// the tuner.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -86,7 +86,7 @@ TEST(Worker, AMeasurerMayGoFromThreadToThread) {
   }
 }
 
-// What the caller has open stays the caller's.
+// Workers inherit none of the caller's open files.
 TEST(Worker, InheritsNothingButItsOwnFiles) {
   const TuneTask task = small_matmul();
   std::array<int, 2> pipe{};
@@ -165,7 +165,7 @@ TEST(Worker, ATaskArrivesWhole) {
       EXPECT_NE(tuners[id].inputs[i].get(0), 9);
     }
     EXPECT_GE(tuners[id].inputs[1].get(5), 2);
-    // A right answer is everybody's.
+    // The reference results are shared by all.
     there.reference->store(std::vector{NDArray::full({48, 56}, f32, 5)});
     EXPECT_TRUE(tuners[id].reference->ready());
   }
@@ -265,7 +265,7 @@ TEST(WorkerProgram, ATaskThatIsNoneIsRefusedAndTheWorkerStays) {
   EXPECT_EQ(worker.end(), 0);
 }
 
-// What is no request ends the worker, with a word about it.
+// An invalid request ends the worker, with a message.
 TEST(WorkerProgram, AHostileFrameEndsTheWorkerAlone) {
   std::string random(300, '\0');
   Rng rng(3);
@@ -351,8 +351,8 @@ std::vector<pid_t> children_of(pid_t process) {
   return out;
 }
 
-// kill -9 of workers and runners, whatever they are at: each candidate is reported once, and those
-// that nobody killed are measured.
+// kill -9 of workers and runners at any moment: each candidate is reported once, and those that
+// were not killed are measured.
 TEST(Worker, KilledAtAnyMomentItCostsACandidateAtMost) {
   const TuneTask task = small_matmul();
   const auto measurer = make_worker_measurer(quick_options());

@@ -1,6 +1,6 @@
-// Attention on the tensor cores: heads of any size, rows and keys that are no multiple of a tile,
-// masks, grouped heads, operands of any layout. What the emulator makes of the kernel is what the
-// interpreter makes of the declaration.
+// Attention on matrix units: heads of any size, numbers of rows and keys that are no multiple of a
+// tile, masks, grouped heads, operands of any layout. The emulator's results of the kernel equal
+// the interpreter's results of the declaration.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,5 @@
-// Limits to what a block of a GPU may have (AutoSchedulerOptions::block_threads and
-// block_shared_bytes): the static choice keeps to them, configs that would not are refused, and
-// what comes out is right.
+// Limits of a block of a GPU (AutoSchedulerOptions::block_threads and block_shared_bytes): the
+// static choice respects them, configs that exceed them are refused, and the results are correct.
 #include <gtest/gtest.h>
 
 #include <array>

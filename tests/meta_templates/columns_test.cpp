@@ -1,4 +1,5 @@
-// Reductions along columns and products of a vector and a matrix: shared out by rows.
+// Reductions along columns and products of a vector and a matrix, whose rows are shared among
+// threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,4 @@
-// Contractions on CPUs: which axis is read by vectors, and that any config is right whichever it
-// is.
+// Contractions on CPUs: the axis that is read by vectors, and that every config is correct.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

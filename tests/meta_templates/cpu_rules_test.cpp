@@ -1,5 +1,5 @@
-// The rules of the CPU templates: what they are told, who may answer in their place, and that old
-// records still replay.
+// The rules of the CPU templates: their features, the sources that may answer in their place, and
+// the replay of old records.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -138,7 +138,8 @@ TEST(CpuRules, AnAnswerTakesThePlaceOfTheRules) {
   EXPECT_THAT(t.static_schedule().to_text(), HasSubstr(".split(i, 4)"));
 }
 
-// Registers for 14 rows of 4 vectors there are none: the rule's tile stands, and it is said.
+// There are no registers for 14 rows of 4 vectors: the tile of the rule is kept, and this is
+// reported.
 TEST(CpuRules, AnAnswerThatIsNotLegalLeavesTheRules) {
   const Subject s = subjects()[0];
   const Config by_rule = template_of(s).default_config();
@@ -149,7 +150,7 @@ TEST(CpuRules, AnAnswerThatIsNotLegalLeavesTheRules) {
   EXPECT_THAT(t.to_text(), HasSubstr("the register tile must fit the vector registers"));
 }
 
-// Whatever is said of all knobs at once, there is a legal static choice.
+// There is a legal static choice whatever a source answers for all knobs.
 TEST(CpuRules, NoAnswerBreaksTheStaticChoice) {
   for (const Subject& s : subjects()) {
     std::map<std::string, std::set<std::string>> knobs;  // of each heuristic

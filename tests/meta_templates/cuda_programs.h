@@ -79,7 +79,7 @@ inline std::vector<MemoryBound> vector_programs() {
   };
 }
 
-/// What other templates will take over; ours must be right until then.
+/// Contractions, which other templates also schedule.
 inline std::vector<MemoryBound> contraction_programs() {
   const Tensor a = placeholder({17, 40}, f32, "a"), b = placeholder({40, 23}, f32, "b");
   const Tensor x = placeholder({2, 4, 9, 8}, f32, "x"), w = placeholder({5, 4, 3, 3}, f32, "w");

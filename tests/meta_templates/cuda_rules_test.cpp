@@ -1,5 +1,5 @@
-// The rules of the CUDA templates: who may answer in their place, and that old records still
-// replay.
+// The rules of the CUDA templates: the sources that may answer in their place, and the replay of
+// old records.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The CUDA meta-templates: every config of theirs computes what the declaration says. Loops bound
-// to blocks and threads run one after the other here (the sequential form).
+// The CUDA meta-templates: every config computes the results of the declaration. Loops that are
+// bound to blocks and threads run one after the other here (the sequential form).
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What the tests of templates for CPUs share.
+// Helpers of the tests of templates for CPUs.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Products of narrow types on CPUs: integers by the instructions that add up groups of products,
-// exactly whatever their values are, and 16-bit floats by way of f32.
+// Products of narrow types on CPUs. Integers use instructions that add up groups of products,
+// exactly for all values. 16-bit floats are converted to f32.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -240,8 +240,8 @@ TEST(NarrowProduct, AccumulatorsStayInRegisters) {
 constexpr const char* kNewer[] = {"llvm -mcpu=cooperlake -threads=2", "llvm -mcpu=alderlake",
                                   "llvm -mcpu=sierraforest"};
 
-// What this machine cannot run the interpreter can, and the code generator expands: the loops are
-// the same for all.
+// The interpreter and the code generator's expansion run schedules for instructions that this
+// machine does not have. The loops are the same for all machines.
 TEST(NarrowProduct, GroupsOfFourAreTheSameSum) {
   for (const auto& [cpu, form] :
        {std::pair<const char*, Form>{"llvm -mcpu=cascadelake", {u8, i8}},

@@ -1,4 +1,4 @@
-// Products of tiles (AMX): the same sums whatever the sizes and the form, by the instructions where
+// Products of tiles (AMX): the sums are the same for all sizes and forms, by the instructions where
 // this machine has them and by the expansion elsewhere.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Kernels of networks on the disk: a second build finds them, and nothing else does.
+// Kernels of networks on the disk: a second build finds them, and other programs do not.
 #include <stdlib.h>
 #include <unistd.h>
 

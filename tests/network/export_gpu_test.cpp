@@ -1,5 +1,5 @@
-// Networks for GPUs as libraries: a fake driver stands for NVIDIA's, and its kernels are run by the
-// emulator of the programs that they were compiled from.
+// Networks for GPUs as libraries. A fake driver replaces NVIDIA's, and the emulator runs the
+// programs of its kernels.
 #include <unistd.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Networks as libraries of their own: called from C and from Python, on inputs whose results the
-// interpreter knows.
+// Networks as libraries: called from C and from Python, on inputs whose results the interpreter
+// computes.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -231,8 +231,7 @@ TEST_F(ExportNetwork, ProgramsInCAndInPythonUseIt) {
   }
 }
 
-// Nothing of Heddle, nor of the C++ library, has to be installed where the library runs; and it
-// shows no other symbols.
+// The library needs neither Heddle nor the C++ library where it runs, and exports no other symbols.
 TEST_F(ExportNetwork, NeedsTheSystemsCLibraryAlone) {
   const SmallNetwork net;
   const ExportedNetwork written =

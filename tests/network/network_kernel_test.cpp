@@ -222,7 +222,7 @@ struct Wide {
   std::vector<Tensor> args() const { return {x, w0, w1, y}; }
 };
 
-// Ends the program where `work` does not end: what is tested are deadlocks.
+// Ends the program where `work` does not end, because the tests look for deadlocks.
 template <class F>
 void must_end(F work) {
   std::future<void> done = std::async(std::launch::async, work);

@@ -1,4 +1,4 @@
-// Shared by the tests of networks: small networks, and "does it compute what the interpreter does".
+// Helpers of the tests of networks: small networks, and comparisons with the interpreter.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@
 
 namespace heddle::testing {
 
-/// What the error of `call` says.
+/// The message of the error of `call`.
 template <class F>
 std::string message_of(F&& call) {
   try {

@@ -1,4 +1,4 @@
-// What each pass makes of the network that it is for.
+// The effect of each pass on a network for which it was written.
 #include "network/network_testing.h"
 
 namespace heddle::testing {

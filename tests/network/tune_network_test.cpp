@@ -1,4 +1,4 @@
-// tune(network): every task gets its trials, and what comes back builds and computes the same.
+// tune(network): every task gets its trials, and the result builds and computes the same.
 #include <set>
 
 #include "heddle/ops/ops.h"

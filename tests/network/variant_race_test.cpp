@@ -1,4 +1,4 @@
-// Who wins when all tasks of a network race at once: by a clock that the tests make.
+// The winner when all tasks of a network race at once, with a clock that the tests control.
 #include "network/variant_race.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Files that are wrong: a User error that says where, never a crash, nothing written.
+// Invalid files: a User error that names the place, never a crash, and nothing is written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Models as files: what they become, and that it computes what they say.
+// Models as files: the declarations that they become, and the results.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

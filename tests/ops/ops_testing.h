@@ -1,6 +1,6 @@
-// Operators are checked against plain loops: each test says what an element of the result must be,
-// in terms of elements of the inputs. Each declaration runs in every way that Heddle has: by the
-// interpreter, compiled for this CPU, and as CUDA kernels in the emulator.
+// Operators are compared with plain loops: each test states an element of the result in terms of
+// elements of the inputs. Each declaration runs in every way that Heddle has: by the interpreter,
+// compiled for this CPU, and as CUDA kernels in the emulator.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -53,7 +53,8 @@ TEST(Resize, NearestAgreesWithTheReference) {
       for (const Dims& size : kSizes) {
         const Tensor y = ops::resize(
             x, size, {.mode = ResizeMode::Nearest, .coordinates = c, .rounding = rounding});
-        // A whisker of tolerance: the reference's positions are rounded, the operator's are not.
+        // A small tolerance, because the reference's positions are rounded and the operator's are
+        // not.
         const auto nearest = [&](int64_t o, int64_t in, int64_t out) {
           const double p = position(c, o, in, out), e = 1e-9;
           switch (rounding) {

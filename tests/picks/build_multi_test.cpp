@@ -1,5 +1,4 @@
-// Multi-kernels of schedules: the union of their arguments, equal code, and what the disk
-// remembers.
+// Multi-kernels of schedules: the union of their arguments, equal code, and the picks on the disk.
 #include "heddle/driver/build_multi.h"
 
 #include "driver/driver_testing.h"

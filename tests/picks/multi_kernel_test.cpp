@@ -1,4 +1,4 @@
-// Which variant a multi-kernel picks, and what it protects while it measures.
+// The variant that a multi-kernel picks, and the arrays that it protects while it measures.
 #include "heddle/runtime/multi_kernel.h"
 
 #include <thread>

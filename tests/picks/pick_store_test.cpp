@@ -1,4 +1,4 @@
-// Picks on disk: found by later processes, never torn, never lost.
+// Picks on disk: later processes find them, and they are never incomplete or lost.
 #include "heddle/runtime/pick_store.h"
 
 #include <fcntl.h>

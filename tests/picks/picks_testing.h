@@ -1,4 +1,4 @@
-// Shared by the tests of picks: a folder of one's own, and variants whose times the test says.
+// Helpers of the tests of picks: a temporary folder, and variants whose times the test sets.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Serialised declarations of random programs: a schedule made here replays on what is read, of the
-// declaration and of every alternative of it, and lowers to the same program.
+// Serialised declarations of random programs: a schedule that is made here replays on the
+// declaration that is read, and on every alternative of it, and lowers to the same program.
 #include "heddle/dag/declaration.h"
 
 #include <gtest/gtest.h>

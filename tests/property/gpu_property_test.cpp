@@ -1,7 +1,7 @@
-// Any config of any CUDA template, on random declarations: the emulator finds nothing wrong with
-// the kernels, and their results are the interpreter's. HEDDLE_PROPERTY_COUNT and
-// HEDDLE_PROPERTY_SEED set how many pairs and from where; `heddle selftest --target cuda` runs the
-// same ones on hardware.
+// Random configs of the CUDA templates on random declarations: the emulator finds no error in the
+// kernels, and their results are the interpreter's. HEDDLE_PROPERTY_COUNT and HEDDLE_PROPERTY_SEED
+// set the number of pairs and the first seed. `heddle selftest --target cuda` runs the same pairs
+// on hardware.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -28,7 +28,7 @@ TEST(GpuProperty, RandomConfigs) {
   selftest::Coverage coverage;
   std::map<std::string, int> matrix_unit;  // pairs that ran on it, by the type of the first operand
   int failures = 0;
-  // What is seldom offered may need more pairs than were asked for: at most twice as many.
+  // Rare cases may need more pairs than were requested: at most twice as many.
   const auto enough = [&](int64_t pairs) {
     return pairs >= count && (count < 500 || pairs >= 2 * count || undrawn_rules(coverage).empty());
   };

@@ -1,7 +1,7 @@
-// Any schedule gives the interpreter's answer: random declarations x random configs of the
-// templates, and x random hand-made schedules. HEDDLE_PROPERTY_COUNT and HEDDLE_PROPERTY_SEED set
-// how many and from where; a failure prints the seed of the pair, which alone reproduces it with
-// count 1.
+// Any schedule gives the interpreter's results: random declarations with random configs of the
+// templates, and with random hand-made schedules. HEDDLE_PROPERTY_COUNT and HEDDLE_PROPERTY_SEED
+// set the number of pairs and the first seed. A failure prints the seed of the pair, which
+// reproduces it with count 1.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -140,7 +140,7 @@ void run_many(bool manual, int64_t count, const Target& target = Target::host(),
   Coverage coverage;
   int64_t pairs = 0;
   int failures = 0;
-  // What is seldom offered may need more pairs than were asked for: at most twice as many.
+  // Rare cases may need more pairs than were requested: at most twice as many.
   const bool covers = !manual && count >= 1000;
   const auto enough = [&] {
     return pairs >= count && (!covers || pairs >= 2 * count ||

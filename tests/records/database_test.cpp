@@ -1,4 +1,4 @@
-// Which record answers for a declaration and target, and what is said where none does.
+// The record that answers for a declaration and target, and the message where none does.
 #include "records/records_testing.h"
 
 namespace heddle::testing {

@@ -1,5 +1,5 @@
-// Shared by the tests of records: a folder of one's own, small declarations, records made up for
-// them.
+// Helpers of the tests of records: a temporary folder, small declarations, and synthetic records
+// for them.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Which files are looked at, which overrides which, and what create_schedule makes of them.
+// The files of tophub, their precedence, and their effect on create_schedule.
 #include "heddle/records/tophub.h"
 
 #include "records/records_testing.h"
@@ -176,7 +176,7 @@ TEST_F(CreateSchedule, WhatDoesNotApplyIsSkippedAndNoted) {
   EXPECT_THAT(create().provenance, HasSubstr("own.jsonl:2, 1.00 ms"));
 }
 
-// Whatever the steps in a log are, nothing but an error comes of them.
+// Any steps in a log cause at most an error.
 TEST_F(CreateSchedule, NonsenseInALogDoesNoHarm) {
   std::vector<Record> records;
   for (const char* steps : {R"({})", R"({"v":1,"steps":7})", R"({"v":1,"steps":[[]]})",

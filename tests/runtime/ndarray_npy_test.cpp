@@ -1,5 +1,5 @@
-// Files of NumPy's format: what np.save writes is read, what we write has the same bytes, and no
-// damaged file is taken for an array. The contents of files are written out here.
+// Files of NumPy's format: files of np.save are read, files of Heddle have the same bytes, and a
+// damaged file is refused. The contents of files are written out here.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

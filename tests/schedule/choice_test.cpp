@@ -1,4 +1,4 @@
-// Choices: a rule's, and what a source says in its place.
+// Choices: those of a rule, and the answers of a source in its place.
 #include "heddle/schedule/choice.h"
 
 #include <map>

@@ -1,4 +1,4 @@
-// What every step refuses, in the words that people see.
+// The error messages of every step.
 #include "schedule/schedule_testing.h"
 
 namespace heddle::testing {

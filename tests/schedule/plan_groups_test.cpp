@@ -1,4 +1,4 @@
-// Which stages are scheduled together, and in which role.
+// The stages that are scheduled together, and their roles.
 #include "schedule/schedule_testing.h"
 
 namespace heddle::testing {

@@ -1,4 +1,4 @@
-// Shared by the tests of schedules: programs, the text of loops, the text of errors.
+// Helpers of the tests of schedules: programs, the text of loops, the text of errors.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What each step does to the loops, the bodies and the places of a schedule.
+// The effect of each step on the loops, the bodies and the places of a schedule.
 #include "schedule/schedule_testing.h"
 
 namespace heddle::testing {
@@ -155,7 +155,7 @@ TEST(Step, AnnotationsMarkTheLoops) {
   Schedule s({p.C});
   s[p.C].parallel(s[p.C].axis(0)).vectorize(s[p.C].axis(-1)).unroll(s[p.C].reduce_axis(0));
   EXPECT_EQ(loops(s, s[p.C]), "parallel i 0..8 | vectorized j 0..12 | unrolled reduce k 0..6");
-  // Saying it again changes nothing.
+  // Repeating the step changes nothing.
   s[p.C].parallel(s[p.C].axis(0));
   EXPECT_EQ(loops(s, s[p.C]), "parallel i 0..8 | vectorized j 0..12 | unrolled reduce k 0..6");
 }

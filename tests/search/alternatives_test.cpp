@@ -1,5 +1,5 @@
-// Which alternative is a decision of the search: every one is tried, the best is found, the others
-// are dropped, and what the log says of them is used again.
+// The search chooses the alternative: every one is tried, the best is found, the others are
+// dropped, and records of them are used again.
 #include <filesystem>
 
 #include "heddle/records/record_log.h"

@@ -276,7 +276,7 @@ TEST(ConfigMoves, CrossoverTakesFromBothAndMostlyByGroup) {
   EXPECT_GT(mixed, 100);
 }
 
-// What the search is for: with the same trials it ends up better than chance does.
+// With the same number of trials, the search finds better configs than random draws.
 TEST(EvolutionaryPolicy, BeatsRandomOnMostLandscapes) {
   int better_at_equal = 0, reached_early = 0;
   constexpr int kLandscapes = 10;

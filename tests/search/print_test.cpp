@@ -1,4 +1,4 @@
-// What people read while and after tuning.
+// The reports during and after tuning.
 #include "heddle/search/print.h"
 
 #include <gmock/gmock.h>

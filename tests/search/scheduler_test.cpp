@@ -1,4 +1,4 @@
-// Which task a round goes to, and when a task is done.
+// The selection of the task of a round, and the end of a task.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Shared by the tests of searching: tasks, a landscape of times, a measurer and a model that are
-// none.
+// Helpers of the tests of searching: tasks, a landscape of times, a fake measurer and a fake model.
 #pragma once
 
 #include <gtest/gtest.h>

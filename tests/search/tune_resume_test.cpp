@@ -1,4 +1,4 @@
-// What the tune loop takes from logs: of its own earlier runs, and of other shapes.
+// The data that the tune loop takes from logs of its own earlier runs and of other shapes.
 #include "search/history.h"
 #include "search/tune_testing.h"
 

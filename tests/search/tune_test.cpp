@@ -1,4 +1,4 @@
-// The tune loop, with measurers that only pretend.
+// The tune loop, with fake measurers.
 #include <sys/resource.h>
 
 #include <csignal>
@@ -68,7 +68,7 @@ TEST_F(Tune, IsDeterministic) {
 }
 
 TEST_F(Tune, NeverReturnsWhatLosesTheRace) {
-  // Screening lies: by a factor of two either way. Only the race knows.
+  // Screening errs by a factor of two in either direction. Only the race measures the true times.
   TuneTask task = matmul_task();
   uint64_t fixed = key_of(task, task.tmpl.default_config());
   auto lies = [&](const TuneTask&, const Schedule& s) {
@@ -171,7 +171,7 @@ TEST_F(Tune, AStaticChoiceThatTheCheckRefusesIsReturnedAndReported) {
   ASSERT_EQ(report.problems.size(), 1u);
   EXPECT_NE(report.problems[0].find("refused the static choice"), std::string::npos);
   EXPECT_NE(report.problems[0].find("'" + task.name + "'"), std::string::npos);
-  // A check that was mended since is asked again.
+  // A check that has been corrected is used again.
   FakeMeasurer mended(on_landscape(3));
   TuneOptions again = options(mended, 60);
   again.log = o.log;
@@ -194,7 +194,7 @@ TEST_F(Tune, AStaticChoiceRefusedInTheRaceIsReturnedAndReported) {
 }
 
 TEST_F(Tune, WhatDidNotRaceIsNotReturned) {
-  // The best of the screening by far, but nobody knows what it would do beside the static choice.
+  // By far the best of the screening, but never compared with the static choice.
   const TuneTask task = matmul_task();
   const uint64_t fixed = key_of(task, task.tmpl.default_config());
   FakeMeasurer m(
@@ -208,8 +208,8 @@ TEST_F(Tune, WhatDidNotRaceIsNotReturned) {
   EXPECT_EQ(r.best_seconds, r.static_seconds);
 }
 
-// The machine becomes three times as fast halfway. Compared by plain times everything measured
-// before would be forgotten; what is learned and raced are ratios to the static choice.
+// The machine becomes three times as fast halfway. A comparison of plain times would discard all
+// earlier measurements. The model learns, and races compare, ratios to the static choice.
 TEST_F(Tune, AMachineThatDriftsIsNotWhatIsLearned) {
   const TuneTask task = matmul_task();
   const uint64_t fixed = key_of(task, task.tmpl.default_config());

@@ -1,4 +1,5 @@
-// The fixture of tests of the tune loop: ends by trials, logs in a folder of its own.
+// The fixture of tests of the tune loop: runs end after a number of trials, and logs are in a
+// temporary folder.
 #pragma once
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// A graph of the caller's beside those of the rules: what fits, what is checked, how it is tuned
-// and what is recorded of it.
+// A graph of the caller beside those of the rules: accepted signatures, the check, tuning, and
+// records.
 #include <filesystem>
 
 #include "heddle/driver/build.h"

@@ -1,6 +1,6 @@
 // A CUDA driver for tests: memory is the host's, a kernel is a C++ function that runs at its
-// launch, and what was called is written down. Streams run at once, in the order of calls; a
-// captured one keeps its work for the graph.
+// launch, and calls are recorded. Streams run at once, in the order of calls. A captured stream
+// keeps its work for the graph.
 #pragma once
 
 #include <functional>

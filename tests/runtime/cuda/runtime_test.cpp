@@ -1,4 +1,4 @@
-// Devices, memory, streams, modules, graphs and errors, on a driver of our own making.
+// Devices, memory, streams, modules, graphs and errors, with the fake driver.
 #include "heddle/runtime/cuda.h"
 
 #include <dlpack/dlpack.h>
@@ -129,7 +129,7 @@ TEST_F(Cuda, DlpackNamesTheDevice) {
   const NDArray back = NDArray::from_dlpack(exported);
   EXPECT_EQ(back.device(), Device::cuda());
   EXPECT_EQ(max_abs_diff(back, copy), 0);
-  // Not row-major: copying it is the other library's business.
+  // The array is not row-major, and the other library must copy it.
   DLManagedTensor* transposed = back.to_dlpack();
   std::swap(transposed->dl_tensor.strides[0], transposed->dl_tensor.strides[1]);
   EXPECT_THAT(error_of([&] { NDArray::from_dlpack(transposed); }).help, HasSubstr("contiguous"));
