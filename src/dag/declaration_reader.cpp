@@ -462,7 +462,7 @@ uint64_t digits(const Json& json, const char* key) {
 Declaration declaration_from_json(const Json& json) {
   return in("serialised declaration", [&] {
     if (!json.is_object() || json.get_string("format", "") != kDeclarationFormat)
-      throw_user_error("this is none", {}, "declaration_to_json writes one");
+      throw_user_error("this is no serialised declaration", {}, "declaration_to_json writes one");
     const int64_t version = json.at("version").as_int();
     if (version != kDeclarationVersion) {
       throw_user_error("it is of version " + std::to_string(version) + ", and this library reads " +

@@ -225,7 +225,7 @@ class DeclarationWriter {
         if (c.lhs[i].get() == e.get()) return Json::array({"lhs", i});
         if (c.rhs[i].get() == e.get()) return Json::array({"rhs", i});
       }
-      throw_internal_error("reducer '" + c.name + "' uses a variable of somebody else");
+      throw_internal_error("reducer '" + c.name + "' uses a variable that is not one of its own");
     });
     Json types = Json::array(), nodes = Json::array(), identity = Json::array();
     Json result = Json::array();

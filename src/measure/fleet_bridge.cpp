@@ -43,7 +43,7 @@ void FleetBridge::died(const std::string& why) {
   process_.reset();
   HEDDLE_LOG_AT("search", 1, "the program that speaks to Ray died: " + why);
   if (++deaths_ < kMostDeaths) return start();
-  throw_runtime_error("the program that speaks to Ray dies again and again: " + why, {},
+  throw_runtime_error("the program that uses Ray died repeatedly: " + why, {},
                       "see that '" + command_.back() + "' works: `heddle fleet status`");
 }
 

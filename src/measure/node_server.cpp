@@ -75,7 +75,7 @@ class NodeServer {
 
   void reply(Json message) {
     message["id"] = Json(id_);
-    if (!channel_.send(message)) throw_runtime_error("nobody is there to hear the answer");
+    if (!channel_.send(message)) throw_runtime_error("the other end of the channel is closed");
   }
 
   Json take_task(const Json& message) {
@@ -97,7 +97,7 @@ class NodeServer {
   const Known& known(const Json& request) const {
     const int64_t id = request.at("task").as_int();
     const auto at = tasks_.find(id);
-    if (at == tasks_.end()) throw_user_error("this node was told of no task " + std::to_string(id));
+    if (at == tasks_.end()) throw_user_error("this node was never sent task " + std::to_string(id));
     return at->second;
   }
 

@@ -259,8 +259,8 @@ std::optional<WorkerEvent> WorkerPool::next_event(const TuneClock& clock) {
 void WorkerPool::forgive(const WorkerDeath& death) {
   HEDDLE_LOG_AT("search", 1, "a measurement worker died: " + death.message);
   if (++strays_ < kAttempts) return;
-  throw_runtime_error("measurement workers die without a candidate to blame: " + death.message, {},
-                      "see whether something kills the processes of this program");
+  throw_runtime_error("measurement workers die, and no candidate is the cause: " + death.message,
+                      {}, "see whether something kills the processes of this program");
 }
 
 void WorkerPool::rest(size_t worker) {

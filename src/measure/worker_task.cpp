@@ -238,7 +238,7 @@ ReplayedSchedule replay_schedule(const MeasuredTask& of, const Json& steps) {
 const MeasuredTask& WorkerTasks::at(int64_t id) const {
   const auto known = tasks_.find(id);
   if (known == tasks_.end())
-    throw_user_error("this worker was told of no task " + std::to_string(id));
+    throw_user_error("this worker was never sent task " + std::to_string(id));
   return *known->second;
 }
 

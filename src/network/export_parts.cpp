@@ -32,9 +32,9 @@ std::vector<Tensor> constants_of(const Network& network, const std::vector<Tenso
   }
   for (const Tensor& t : args) {
     if (!t.op()->is_constant()) continue;
-    throw_user_error("'" + t.name() + "' is a constant, and an exported network brings those along",
-                     t.op()->where(),
-                     "declare it with constant(array), and leave it out of the arguments");
+    throw_user_error(
+        "'" + t.name() + "' is a constant, and an exported network contains its constants",
+        t.op()->where(), "declare it with constant(array), and leave it out of the arguments");
   }
   return constants;
 }

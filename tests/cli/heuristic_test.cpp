@@ -73,7 +73,7 @@ TEST_F(HeuristicCommand, BadInputExitsTwoAndHelps) {
       {"heuristic collect contraction --log /nowhere/x.jsonl", "folder that is there"},
       {"heuristic collect contraction --cores x --log " + log, "is no list of cores"},
       {"heuristic collect contraction --budget 0 --log " + log, "budget"},
-      {"heuristic train contraction", "there is nothing to learn from"},
+      {"heuristic train contraction", "there are no logs to learn from"},
       {"heuristic train reduction --log " + log, "the logs are of heuristic 'contraction'"},
       {"heuristic eval contraction --log " + log + " --tree /nowhere.tree", "/nowhere.tree"},
       {"heuristic explain contraction matmul:9x9x9", "there is no tree of 'contraction'"}};

@@ -179,7 +179,7 @@ TEST(Emulator, PlacesInSharedMemory) {
   k.kernel.shared = {{s, 8}, {u, 0}};
   EXPECT_THAT(k.error(both), HasSubstr("offsets are multiples of 16"));
   k.kernel.shared = {{s, 0}, {u, 384}};
-  EXPECT_THAT(k.error(both), HasSubstr("'s' lies upon 'u' in shared memory"));
+  EXPECT_THAT(k.error(both), HasSubstr("'s' overlaps 'u' in shared memory"));
 
   // One after the other in one place: a barrier is needed between them.
   const auto after = [&](Stmt between) {

@@ -182,8 +182,8 @@ std::string problem_with(const std::string& operation) {
 
 TEST(Declaration, WhatIsNoneOrOfAnotherVersionIsRefused) {
   EXPECT_EQ(problem_of(sealed(softmax_text())), "");
-  EXPECT_SAYS(problem_of(Json()), "serialised declaration: this is none");
-  EXPECT_SAYS(problem_of(Json::array({1, 2})), "this is none");
+  EXPECT_SAYS(problem_of(Json()), "this is no serialised declaration");
+  EXPECT_SAYS(problem_of(Json::array({1, 2})), "this is no serialised declaration");
   Json json = softmax_text();
   json["version"] = Json(2);
   EXPECT_SAYS(problem_of(json), "it is of version 2, and this library reads 1");

@@ -119,7 +119,7 @@ class Node(unittest.TestCase):
 
     def test_a_death_is_told_with_its_last_words(self):
         node = self.start({**HELLO, "version": version()})
-        with self.assertRaisesRegex(NodeDied, "status 2: heddle-worker: .*told of no task 3"):
+        with self.assertRaisesRegex(NodeDied, "status 2: heddle-worker: .*never sent task 3"):
             node.ask({"do": "compile", "task": 3, "steps": {}}, 20)
         node = self.start({**HELLO, "version": version()})
         os.kill(node.pid, signal.SIGKILL)

@@ -293,7 +293,7 @@ TEST(Fleet, ABridgeThatDiesIsStartedAgain) {
     measure_all(*never, task, schedules);
     FAIL();
   } catch (const Error& e) {
-    EXPECT_NE(e.message.find("dies again and again"), std::string::npos) << e.message;
+    EXPECT_NE(e.message.find("died repeatedly"), std::string::npos) << e.message;
   }
   EXPECT_FALSE(has_children());
 }

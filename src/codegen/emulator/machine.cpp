@@ -79,7 +79,7 @@ void Machine::enter_shared(Storage& s) {
   }
   for (const Live& other : live_) {
     if (begin < other.end && other.begin < end) {
-      fail(name + " lies upon '" + other.buffer->name + "' in shared memory");
+      fail(name + " overlaps '" + other.buffer->name + "' in shared memory");
     }
   }
   live_.push_back({s.buffer.get(), begin, end});

@@ -310,7 +310,7 @@ CompiledModule load_object(const std::string& object, const std::vector<std::str
   constexpr std::string_view kElf =
       "\x7f"
       "ELF";
-  if (!object.starts_with(kElf)) throw_runtime_error("what is to be linked is no object file");
+  if (!object.starts_with(kElf)) throw_runtime_error("the code to be linked is no object file");
   llvm::SmallVector<char, 0> bytes(object.begin(), object.end());
   try {
     Session::Loaded loaded = Session::get().load_apart(std::move(bytes), names);

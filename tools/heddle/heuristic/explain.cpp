@@ -71,7 +71,7 @@ void explain_heuristic(const HeuristicOptions& o) {
   for (std::size_t question = 0;; ++question) {
     const BuildOutcome outcome = build_choices(h, subject.outputs, target, question);
     if (outcome.built.empty())
-      throw_user_error("'" + o.name + "' has nothing to say of " + o.subject + ": " +
+      throw_user_error("'" + o.name + "' gives no answer for " + o.subject + ": " +
                        outcome.why_not);
     if (outcome.built.front().question != question) break;  // there are no further questions
     if (question > 0 && !o.json) std::cout << "\n";

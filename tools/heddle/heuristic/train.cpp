@@ -33,7 +33,7 @@ HeuristicData read_data(const HeuristicOptions& o) {
   if (!o.records.empty()) logs.push_back(data_from_records(o.records, o.name));
   for (const std::string& path : o.logs) logs.push_back(read_heuristic_log(path));
   if (logs.empty())
-    throw_user_error("there is nothing to learn from", {},
+    throw_user_error("there are no logs to learn from", {},
                      "name logs of `heddle heuristic collect`: --log data.jsonl");
   HeuristicData data = merge(logs);
   for (const std::string& line : data.skipped) std::cerr << "warning: " << line << "\n";
