@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks who includes whom, who reads the options of a scope, and how long files are.
+"""Checks includes between folders, reads of the options of a scope, and the length of files.
 
 A folder may include only itself and the folders above it in LADDER; heavy outside libraries stay in
 the one place that owns them. Prints file:line: problem for each violation; exit status 1 if any.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a fleet costs and how far one driver reaches, on logical devices of this machine.
+"""Measures the overhead of a fleet and the rate of one driver, on logical devices of this machine.
 
     rate.py build/bin/fleet_rate sleep --devices 64 --milliseconds 50   devices that only sleep
     rate.py build/bin/fleet_rate overhead                               one real device beside local workers

@@ -94,7 +94,7 @@ class Library:
 
 
 def managed_tensor(tensor):
-    """The DLManagedTensor of a tensor; whoever gets it calls its deleter."""
+    """The DLManagedTensor of a tensor; its receiver calls the deleter."""
     capsule = torch.utils.dlpack.to_dlpack(tensor)
     api = ctypes.pythonapi
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
@@ -109,7 +109,7 @@ USED = b"used_dltensor"
 
 
 class Heddle:
-    """A subject of ours on sets of tensors; None in `error` when it works."""
+    """One of Heddle's subjects on sets of tensors; None in `error` when it works."""
 
     def __init__(self, library, subject, dtype, choice):
         self.lib = library

@@ -106,7 +106,7 @@ class Fleet:
         self.nodes.append(self.add())
 
     def kill_process(self, words):
-        """One whose command line has all of these."""
+        """Kills a process whose command line has all of these words."""
         found = []
         for folder in pathlib.Path("/proc").iterdir():
             try:
@@ -125,7 +125,7 @@ class Fleet:
 
 
 def belongs_to_us(pid):
-    """Whether it is of this cluster: raylets and the tuner are our descendants."""
+    """Whether a process is of this cluster: raylets and the tuner are descendants of this test."""
     while pid > 1:
         if pid == os.getpid():
             return True

@@ -53,7 +53,7 @@ class _Session:
 
 
 class NodeActor:
-    """Started by Ray, one for a device, or for a core that compiles."""
+    """Ray starts one for each device, and one for each core that compiles."""
 
     def __init__(self):
         self._sessions = {}
@@ -62,7 +62,7 @@ class NodeActor:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def open(self, session, command, hello, key, index):
-        """What the worker says of this machine. `index`: of the device among those of its node."""
+        """Starts the worker and returns its description of this machine. `index` counts the devices of a node."""
         made = _Session(worker_command(command), hello, key, index)
         made.start()
         with self._lock:
@@ -73,13 +73,13 @@ class NodeActor:
         return {**made.process.about, "pid": os.getpid(), "worker": made.process.pid}
 
     def task(self, session, message):
-        """Why the worker does not take it; None: it does."""
+        """Sends a task to the worker. Returns the reason of a refusal, or None."""
         here = self._session(session)
         here.tasks[message["task"]] = message
         return here.ask(message, SLACK_SECONDS)[0].get("message")
 
     def compile(self, session, request):
-        """What the tuner is told, and the code, which stays in Ray's object store."""
+        """Returns the answer for the tuner and the code, which stays in Ray's object store."""
         here = self._session(session)
         task = here.tasks[request["task"]]
         answer = here.ask(request, here.hello["measure"]["timeout_seconds"] * 2)[0]

@@ -1,5 +1,5 @@
-"""The bridge: relays what a tuner asks (src/measure/fleet_bridge.h) to actors on the nodes of a
-cluster, and says who joins and who is gone. What to do about it is the tuner's business."""
+"""The bridge: relays the tuner's requests (src/measure/fleet_bridge.h) to actors on the nodes of a
+cluster, and reports nodes that join or leave. The tuner decides what follows from that."""
 import asyncio
 import collections
 import os
@@ -21,7 +21,7 @@ LONGEST_WAIT = 120  # for an actor to start
 
 
 class Actor:
-    """One on a node, as this bridge sees it."""
+    """An actor on a node, as this bridge sees it."""
 
     def __init__(self, name, node_id):
         self.name, self.node_id = name, node_id
@@ -181,7 +181,7 @@ class Bridge:
             self._count_compilers()
 
     def _tell(self, actor, task):
-        """Before anything else that the actor is asked: calls of one actor keep their order."""
+        """Sends a task before all requests about it. Calls of one actor keep their order."""
         if task in actor.told:
             return
         actor.told.add(task)

@@ -1,4 +1,4 @@
-"""The first words between a tuner and its bridge."""
+"""The first messages between a tuner and its bridge."""
 import asyncio
 import socket
 
@@ -18,7 +18,7 @@ def _receive_exactly(channel, count):
 
 
 def serve_tuner(no_ray, how):
-    """Until the tuner ends. `no_ray`: why there is no Ray; None: there is."""
+    """Serves until the tuner ends. `no_ray` is the reason why there is no Ray, or None."""
     channel = socket.socket(fileno=CHANNEL)
     header = _receive_exactly(channel, frames.HEADER)
     if header is None:

@@ -8,7 +8,7 @@ LONGEST = 256 << 20
 
 
 class FrameError(Exception):
-    """What arrived is no message."""
+    """The received bytes are not a message."""
 
 
 def pack(message):
@@ -19,7 +19,7 @@ def pack(message):
 
 
 def length_in(header):
-    """Of the text behind a header."""
+    """The length of the text after a header."""
     if header[: len(MAGIC)] != MAGIC:
         raise FrameError("what arrived is no frame of a message, or one of another version")
     (length,) = struct.unpack("<I", header[len(MAGIC) :])
@@ -29,7 +29,7 @@ def length_in(header):
 
 
 def unpack(buffer):
-    """Takes the first whole message out of a bytearray; None: there is none yet."""
+    """Removes the first whole message from a bytearray; None where there is none yet."""
     if len(buffer) < HEADER:
         return None
     end = HEADER + length_in(bytes(buffer[:HEADER]))

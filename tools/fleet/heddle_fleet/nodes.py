@@ -1,4 +1,4 @@
-"""What a node of the cluster is for, by what ray.nodes() says of it."""
+"""The purpose of a node of the cluster, derived from ray.nodes()."""
 
 MOST_COMPILERS = 64
 # A GPU wants a core for its runner, and one for its host's work.

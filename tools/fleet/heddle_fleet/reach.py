@@ -1,11 +1,11 @@
-"""Whether a cluster answers at all."""
+"""A check whether a cluster answers."""
 import socket
 
 CONNECT_SECONDS = 10
 
 
 def check_reachable(address):
-    """Raises ConnectionError where nobody listens: Ray itself would try for minutes."""
+    """Raises ConnectionError where no process listens. Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         return  # "auto", "local": nothing to reach

@@ -1,4 +1,4 @@
-"""Machine code on its way between nodes: signed by a key of the run, and bound to what it is of."""
+"""Signatures of machine code that is sent between nodes, with a key of the run. They cover the task and the steps."""
 import hashlib
 import hmac
 import json
