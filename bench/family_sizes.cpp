@@ -1,13 +1,5 @@
-// What a family of kernels loses against a kernel for each size alone, at sizes that it has not
-// seen: the figures of docs/shape-families.md.
-//
-//   family_sizes                                     # the subjects of that page
-//   family_sizes --tune 30 matmul:1..2048x768x768    # families, and each size alone, are tuned
-//   family_sizes --work softmax:1..8192x768          # on a loaded machine
-//
-// Sizes are drawn at random, with evenly spaced logarithms. At each, the family's pick and the
-// kernel for that size alone take turns. The ratio is of medians: the time of the kernel for one
-// size over the time of the family.
+// Compares a family of kernels with a kernel for each size alone, at random sizes. It prints the
+// figures of docs/shape-families.md.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>

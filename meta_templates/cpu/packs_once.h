@@ -1,5 +1,5 @@
-// Whether a product with one row is a register tile of packed weights, or a sum along each row of
-// the weights.
+// The choice of the form of a product with one row: a register tile of packed weights, or a sum
+// along each row of the weights.
 #pragma once
 
 #include "common/accesses.h"
@@ -7,11 +7,11 @@
 
 namespace heddle::meta::cpu {
 
-/// Whether product `s` of a vector and a constant matrix whose rows are summed up is computed from
-/// a packed copy of the matrix, in which vectors lie across the rows. No vector is then summed up
-/// across its lanes, and the copy is made once. This holds for a matrix that stays in L2, shared by
-/// the threads, and for rows of few vectors. Any other matrix takes the time of reading it from
-/// memory, in either form. A matrix that is read through a transposition is packed at any size.
+/// Whether product `s` of a vector and a constant matrix is computed from a packed copy of the
+/// matrix, in which vectors go across the rows. No vector is then summed up across its lanes, and
+/// the copy is made once. This holds for a matrix that stays in L2, shared by the threads, and for
+/// rows of few vectors. Any other matrix takes the time of reading it from memory in either form. A
+/// matrix that is read through a transposition is packed at any size.
 inline bool packs_once(const ComputeDag& dag, int s, const Target& target) {
   constexpr int64_t kFewVectors = 8;
   const Operation& op = dag.stage(s);

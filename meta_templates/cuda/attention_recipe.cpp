@@ -59,7 +59,7 @@ class Recipe {
     if (g_.output_stage != g_.anchor) t_.stage(g_.anchor).compute_inline();
   }
 
-  // The second kernel: the sums of all parts where their row and columns are.
+  // The second kernel: it adds up all parts of a row and column in one thread.
   void add_parts(const StageRef::OnlineParts& s) {
     StageRef out = t_.stage(g_.output_stage);
     constexpr int64_t kThreads = 128, kColumns = 4, kPartsAtOnce = 8;

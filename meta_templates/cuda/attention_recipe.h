@@ -10,7 +10,8 @@ struct AttentionKnobs {
 };
 
 struct AttentionForm {
-  bool resident = true;   ///< fragments of queries stay in registers; else loaded for each tile
+  bool resident =
+      true;  ///< fragments of queries stay in registers; else they are loaded for each tile
   bool in_parts = false;  ///< keys are cut into parts, which a second kernel adds up
 };
 

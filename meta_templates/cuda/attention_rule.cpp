@@ -18,11 +18,12 @@ constexpr int64_t kManyRows = 128;
 // Blocks per SM from which on causal rows balance, although the last of them take longest.
 constexpr int64_t kBalancedBlocks = 8;
 
-// Attention in parts: rows up to which it is offered, and the fewest keys of a part.
+// Attention in parts: the largest number of rows for which it is offered, and the fewest keys of a
+// part.
 constexpr int64_t kFewRows = 64, kShortestPart = 64;
 // A block takes the time of some tiles to begin and to end, and so does the kernel that adds up.
 constexpr int64_t kTilesToBegin = 3, kTilesOfSum = 6;
-// Blocks of an SM that together keep enough bytes under way.
+// The number of blocks of an SM that together keep enough bytes in flight.
 constexpr int64_t kBlocksForMemory = 4;
 
 int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
@@ -88,7 +89,7 @@ AttentionTile tile_of_parts(const AttentionProblem& p) {
   return t;
 }
 
-// Blocks that run at once.
+// The number of blocks that run at the same time.
 int64_t places(const AttentionProblem& p, const AttentionTile& t) {
   const int64_t of_sm =
       std::max<int64_t>(1, p.gpu.smem_per_sm / (attention_bytes(p, t) + p.gpu.smem_reserved));

@@ -20,8 +20,8 @@ struct AttentionProblem {
   int64_t padded_cols() const;
 };
 
-/// Rows of a warp in tiles of 16, warps of a block, keys of a tile, tiles of keys under way,
-/// whether the queries stay in registers, and into how many parts the keys are cut.
+/// The rows of a warp in tiles of 16, the warps of a block, the keys of a tile, the tiles of keys
+/// in flight, whether the queries stay in registers, and the number of parts of the keys.
 struct AttentionTile {
   int64_t row_tiles = 1, row_warps = 4, keys = 64, stages = 2;
   bool resident = true;
@@ -34,11 +34,12 @@ struct AttentionTile {
 int64_t attention_registers(const AttentionProblem& p, const AttentionTile& t);
 int64_t attention_bytes(const AttentionProblem& p, const AttentionTile& t);
 
-/// The numbers of parts that are tried.
+/// The numbers of parts to choose from.
 inline const std::vector<int64_t> kAttentionParts = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 /// Whether none of `parts` parts of whole tiles of `keys` keys is empty.
 bool attention_parts_have_keys(const AttentionProblem& p, int64_t keys, int64_t parts);
-/// Whether cutting the keys into parts is of use at all: few rows, many keys, no keys left out.
+/// Whether cutting the keys into parts can gain: for few rows and many keys, without a mask that
+/// leaves out keys.
 bool attention_in_parts(const AttentionProblem& p);
 
 /// Defaults of row_tiles, row_warps, keys, stages, resident, and of form and parts where parts are

@@ -1,5 +1,5 @@
-// Products of matrices by warp groups (wgmma) from tiles that TMA loads: Hopper; 16-bit floats,
-// tf32 and bytes.
+// Products of matrices by warp groups (wgmma) from tiles that TMA loads, on Hopper: for 16-bit
+// floats, tf32 and bytes.
 #pragma once
 
 #include <vector>

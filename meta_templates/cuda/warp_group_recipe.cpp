@@ -16,7 +16,7 @@ namespace heddle::meta {
 namespace {
 
 constexpr int64_t kLaneRows = 16, kGroupWarps = 4, kGroupRows = 64;
-constexpr int64_t kBoxLines = 64;  // of a box whose rows run across the depth (16-bit floats)
+constexpr int64_t kBoxLines = 64;  // lines of a box whose rows run across the depth (16-bit floats)
 
 class Recipe {
  public:

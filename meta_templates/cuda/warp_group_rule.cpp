@@ -17,7 +17,7 @@ constexpr int64_t kMostAccumulators = 208;
 
 // ---- the model of an SM, from Hopper's data sheet ----
 
-// Per cycle of an SM: multiply-adds of 16-bit floats, bytes of shared memory, bytes of L2.
+// Rates of an SM per cycle: multiply-adds of 16-bit floats, bytes of shared memory, bytes of L2.
 constexpr double kMultiplies = 2048, kSharedBytes = 128, kL2Bytes = 40;
 // Cycles of the first loads, and elements stored per cycle. Nothing overlaps with either.
 constexpr double kFillCycles = 1500, kStoresPerCycle = 20;

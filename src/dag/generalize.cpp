@@ -11,7 +11,7 @@ Generalized generalize(const Dim& n, const std::function<std::vector<Tensor>(int
     throw_user_error("dimension '" + n.name() + "' has one size only, " + std::to_string(n.hi()),
                      {}, "declare it with that number");
   int64_t large = n.hi(), next = n.hi() - n.multiple();
-  // Of one element an index is 0, whatever the axis. So the two sizes are larger.
+  // An axis of one element has only the index 0. The two sizes are therefore larger.
   if (next == 1) next = large, large += n.multiple();
   dag::AtSize at_large{large, declare(large)};
   dag::GeneralizeOptions options{.describe = describe};

@@ -21,8 +21,8 @@ namespace {
       help.empty() ? "declare it with the operations of every size, or one size" : help);
 }
 
-/// A number that is `a` at size `at_a` and `b` at size `at_b`, as factor * size + constant; nullopt
-/// where no integers do that.
+/// The number that is `a` at size `at_a` and `b` at size `at_b`, as factor * size + constant.
+/// nullopt where there are no such integers.
 struct Line {
   int64_t factor = 0, constant = 0;
 };
@@ -32,9 +32,9 @@ std::optional<Line> line_through(int64_t at_a, int64_t a, int64_t at_b, int64_t 
   return Line{factor, a - factor * at_a};
 }
 
-/// The positive count of elements that the number is, or is the inverse of; 0: none.
+/// The positive count of elements that equals the number or its inverse; 0: none.
 int64_t count_of(double value, DataType type, bool inverse) {
-  constexpr double kMost = 1 << 24;  // beyond, f32 has no odd numbers
+  constexpr double kMost = 1 << 24;  // above this, f32 has no odd numbers
   const double count = std::round(inverse ? 1 / value : value);
   if (!(count >= 1 && count <= kMost)) return 0;
   const double want = inverse ? 1 / count : count;
@@ -68,7 +68,7 @@ bool begins_with(const NDArray& large, const NDArray& small) {
   return true;
 }
 
-/// Walks the declaration at two sizes side by side and makes the one over the dimension.
+/// Walks the declarations at two sizes side by side and makes the one over the dimension.
 class Generalizer {
  public:
   Generalizer(const Dim& n, int64_t at_a, int64_t at_b, const GeneralizeOptions& options)
@@ -127,7 +127,7 @@ class Generalizer {
     return both(a, b);
   }
 
-  /// Numbers of elements, and what is divided by them.
+  /// Converts numbers of elements, and quotients by them.
   Expr real(const Expr& a, const Expr& b) {
     const double x = a.as<FloatImm>()->value, y = b.as<FloatImm>()->value;
     // Inverses are rounded once more where the size is written as a number.
@@ -257,7 +257,7 @@ class Generalizer {
   const int64_t at_a_, at_b_;
   const GeneralizeOptions& options_;
   Instance made_;
-  std::string name_;  ///< of the operation at hand
+  std::string name_;  ///< name of the current operation
   std::unordered_map<const AxisNode*, Axis> axes_;
   std::unordered_map<const AxisNode*, const AxisNode*> axis_partner_;
   std::unordered_map<const VarNode*, Expr> vars_;

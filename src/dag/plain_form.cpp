@@ -1,4 +1,4 @@
-// A form of declarations in which those that differ by sizes of 1 alone are equal.
+// A form of declarations in which two that differ only by sizes of 1 are equal.
 #include <unordered_map>
 
 #include "dag/creation_order.h"
@@ -35,7 +35,7 @@ class PlainForm {
   Instance take() { return std::move(made_); }
 
  private:
-  /// A stage that its readers read through: its axes, and what it is there.
+  /// A stage that is inlined into its readers: its axes, and its value.
   struct Inlined {
     std::vector<Axis> axes;
     Expr body;

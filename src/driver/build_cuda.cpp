@@ -71,7 +71,7 @@ int position(const std::vector<Var>& sizes, const VarNode* v) {
   throw_internal_error("'" + v->name + "' is no size of the program");
 }
 
-// Operands before their operator.
+// Operands precede their operator.
 void add_items(const Expr& e, const std::vector<Var>& sizes, cuda::SizeExpr* out) {
   using Op = cuda::SizeExpr::Op;
   if (const int64_t* n = as_int(e)) {
@@ -115,7 +115,7 @@ std::vector<cuda::Launch> launches(const GpuProgram& p, const Buffer& report,
   return out;
 }
 
-// Of a buffer whose extents may be symbolic, at the largest sizes.
+// The description of a buffer whose extents may be symbolic, at the largest sizes.
 int64_t most_elements(const Buffer& b) {
   int64_t n = 1;
   for (const Expr& e : b->shape) n *= largest_extent(e);

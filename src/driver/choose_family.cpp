@@ -22,11 +22,11 @@ struct Candidate {
   Kernel kernel;
 };
 
-// Arguments of calls on a GPU, which take turns.
+// Arguments of successive calls on a GPU.
 using GpuSets = std::vector<std::vector<NDArray>>;
 
 GpuSets gpu_sets(const std::vector<NDArray>& arrays) {
-  constexpr int64_t kBytes = 128 << 20;  // more than a second cache holds
+  constexpr int64_t kBytes = 128 << 20;  // more than the L2 of a GPU holds
   constexpr int kMostSets = 32;
   std::vector<NDArray> there;
   for (const NDArray& a : arrays) there.push_back(a.to_device(Device::cuda()));
@@ -99,8 +99,9 @@ class FamilyChooser {
 
   Target target() const { return family_target(options_.target.value_or(Target::host())); }
 
-  /// The sizes that schedules are chosen for at the point. Wide accesses on a GPU need rows of
-  /// multiples of them, and a size that happens to be one promises nothing about the others.
+  /// The sizes for which schedules are chosen at the point. Wide accesses on a GPU need rows whose
+  /// length is a multiple of the access. A size that happens to be such a multiple says nothing
+  /// about the other sizes.
   std::vector<SizeValue> chosen_for(const FamilyPoint& p) const {
     std::vector<SizeValue> out = values(p);
     for (size_t i = 0; target().is_cuda() && i < out.size(); ++i) {
@@ -154,7 +155,7 @@ class FamilyChooser {
   }
 
   /// The least of the medians of three rounds. The candidates take turns in each round. One that
-  /// took more than twice as long as the best one leaves the race at this point.
+  /// takes more than twice as long as the best one leaves the race at this point.
   family::Raced race(const FamilyPoint& p, size_t points) const {
     constexpr int kRounds = 3;
     constexpr double kHopeless = 2;

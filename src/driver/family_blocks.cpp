@@ -17,7 +17,8 @@ class Blocks {
   /// Schedules with all their steps, at one size and for all.
   Blocks(const Schedule& one, const Schedule& all) : one_(one.state()), all_(all.state()) {}
 
-  /// Whether `step` cuts an axis of varying length into blocks, whose length nothing else needs.
+  /// Whether `step` cuts an axis of varying length into blocks, and no other step needs the length
+  /// of the blocks.
   bool is_block(const Step& step) const {
     if (step.kind != StepKind::Split) return false;
     const AxisState& a = at(step.axes[0]);
@@ -27,7 +28,7 @@ class Blocks {
     return placement == Placement::Root && !needs_length(a.split_inner);
   }
 
-  /// The factor in this form; 0: as it is.
+  /// The factor in this form; 0: unchanged.
   int64_t factor(const Step& step, BlockForm form, int64_t cores) const {
     const AxisState& a = at(step.axes[0]);
     if (form == BlockForm::Longer) return a.static_extent <= a.factor ? kLonger * a.factor : 0;

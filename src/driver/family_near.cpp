@@ -10,7 +10,7 @@
 namespace heddle::family {
 namespace {
 
-/// Every size `by` further, where its range allows that; nullopt where nothing changes.
+/// Every size larger by `by`, where its range allows that; nullopt where nothing changes.
 std::optional<std::vector<SizeValue>> moved(std::vector<SizeValue> at, int64_t by) {
   bool changed = false;
   for (SizeValue& v : at) {

@@ -1,4 +1,4 @@
-// The static choice near a size that holds for all sizes of a family.
+// The static choice at sizes near a point, in a form that is valid for all sizes of a family.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,14 @@
 namespace heddle::family {
 
 struct NearChoice {
-  std::vector<SizeValue> at;  ///< where it was made
-  Schedule schedule;          ///< of the declaration at these sizes
+  std::vector<SizeValue> at;  ///< the sizes of the choice
+  Schedule schedule;          ///< schedule of the declaration at these sizes
 };
 
 /// The choice of create_schedule at the sizes `at`, without alternatives. Where it uses a matrix
-/// unit of a CPU, whose tiles have no tails, it is that of the nearest sizes whose operands are
-/// padded to whole tiles, else that for the same CPU without the matrix unit.
+/// unit of a CPU, whose tiles have no tails, the result is the choice at the nearest sizes whose
+/// operands are padded to whole tiles. Otherwise it is the choice for the same CPU without the
+/// matrix unit.
 NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
                        const Target& target, const AutoSchedulerOptions& options);
 

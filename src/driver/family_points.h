@@ -1,4 +1,4 @@
-// The sizes at which the kernels of a family are raced.
+// The sizes at which the kernels of a family race.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace heddle::family {
 
-/// Those of family_points, and sizes between them. What is between counts: a tail costs other
-/// kernels more than those that were chosen there.
+/// The points of family_points, and sizes between them. The sizes between are needed because a tail
+/// costs kernels more at sizes for which they were not chosen.
 std::vector<FamilyPoint> race_points(const std::vector<Dim>& dims, const FamilyOptions& options);
 
 }  // namespace heddle::family

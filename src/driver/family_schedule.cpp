@@ -44,7 +44,7 @@ void check_tiles(const Schedule& family) {
   }
 }
 
-/// Warp groups of a GPU take turns at a constant number of tiles.
+/// Warp groups of a GPU work on a constant number of tiles.
 void check_blocks(const Schedule& family) {
   for (const AxisState& a : family.state().axes) {
     if (!a.defined || a.loop != LoopKind::PersistentX) continue;
@@ -105,7 +105,7 @@ std::vector<SizeValue> usual_sizes(const std::vector<Tensor>& outputs) {
 }
 
 Target family_target(Target target) {
-  // sm_90 is sm_90a without its instructions of a chip.
+  // sm_90 is sm_90a without the architecture-specific instructions.
   if (target.is_cuda() && target.gpu.has_wgmma()) target.gpu.arch.pop_back();
   return target;
 }

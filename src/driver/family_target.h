@@ -4,8 +4,8 @@
 
 namespace heddle {
 
-/// The target that schedules for all sizes are chosen for. The products of warp groups and their
-/// TMA loads are for constant shapes, so of an sm_90a GPU it is sm_90.
+/// The target for which schedules for all sizes are chosen. Products of warp groups and their TMA
+/// loads need constant shapes, so sm_90 replaces sm_90a.
 Target family_target(Target target);
 
 }  // namespace heddle

@@ -65,7 +65,7 @@ struct Context {
   Interval bound(const Expr& e) const;
   /// A lower bound of `e` that holds at every size.
   int64_t least(const Expr& e) const;
-  /// Whether `e` is between 0 and `last`, at any size.
+  /// Whether `e` is between 0 and `last` at every size.
   bool at_least_0(const Expr& e) const;
   bool at_most(const Expr& e, const Expr& last) const;
 
@@ -152,7 +152,7 @@ int64_t Context::least(const Expr& e) const {
   return std::max(plain, bound(substitute(simple, ends)).min);
 }
 
-/// Whether `holds` in both arms of a select, each with what its condition says.
+/// Whether `holds` is true in both arms of a select, under the condition of each.
 bool in_both_arms(const Context& around, const Select& s,
                   FunctionRef<bool(const Context&, const Expr&)> holds) {
   Context yes = around, no = around;

@@ -170,7 +170,7 @@ Expr NestBuilder::extent_of(int id) {
       return change(id).extent = e;
     }
     case AxisOrigin::SplitInner: {
-      // What asks before its outer loop is open, such as a region, decides nothing of a tail.
+      // A query before the outer loop is open, such as that for a region, decides no tail.
       if (!is_sized(a.parent) || is_whole(a.parent)) run_whole(id);
       return Expr(s_.axes[a.parent].factor);
     }

@@ -39,7 +39,7 @@ class NestBuilder {
   };
   struct Region {
     std::vector<SymInterval> dims;
-    bool beyond = false;  ///< some dimension goes beyond the axis
+    bool beyond = false;  ///< whether some dimension goes beyond its axis
   };
   const StageState& stage(int st) const { return s_.stages[st]; }
 
@@ -69,9 +69,9 @@ class NestBuilder {
   // Whether a <= b is proved, also from the loops of symbolic length that are open.
   bool at_most(const Expr& a, const Expr& b) const;
 
-  // On a GPU, tiles of an axis of symbolic length are whole: threads, registers and shared memory
-  // have constant sizes. What lies beyond the axis is not stored at the root, and is computed from
-  // zeros elsewhere.
+  // On a GPU, tiles of an axis of symbolic length are whole, because threads, registers and shared
+  // memory have constant sizes. Elements beyond the axis are not stored at the root, and are
+  // computed from zeros elsewhere.
   bool is_whole(int id) const { return whole_[static_cast<size_t>(id)] != 0; }
   bool sized(int id) const;
 
@@ -83,7 +83,8 @@ class NestBuilder {
   Expr translate(const Expr& e, int reader) const;
   Expr translate(const Expr& e, int reader, RewriteMemo& memo) const;
   Expr translate_node(const Expr& e, int reader, RewriteMemo& memo) const;
-  // A load of stage `st` by one that is computed beyond its axes: zero where there is no element.
+  // A load of stage `st` by a stage that is computed beyond its axes: zero where there is no
+  // element.
   Expr within(const Expr& load, int st, const std::vector<Expr>& logical) const;
   // axis / n or axis % n of the reader, where the axis was split by n: the loop that it is,
   // whatever guard keeps that inside of the axis. Else null.
@@ -93,7 +94,7 @@ class NestBuilder {
   Stmt emit_stage(int st, const std::vector<Expr>& mins, const std::vector<Expr>& extents);
   void check_extent_known(const AxisState& a) const;
   Expr extent_of(int id);
-  // Every run of the inner loop of a split has all iterations of its factor.
+  // Whether every run of the inner loop of a split has all iterations of its factor.
   void run_whole(int inner);
   // Whether the length of axis `id` depends on symbolic sizes.
   bool is_sized(int id) const;
@@ -184,8 +185,8 @@ class NestBuilder {
   const ScheduleState& s_;
   const bool plain_accesses_;
   bool on_gpu_ = false;
-  std::vector<char> whole_;   ///< by axis
-  std::vector<char> beyond_;  ///< by stage: the region that is being computed goes beyond its axes
+  std::vector<char> whole_;   ///< whether runs along each axis are whole
+  std::vector<char> beyond_;  ///< for each stage: whether its current region goes beyond its axes
   std::vector<int> order_;
   std::unordered_map<const BufferNode*, int> stage_of_;
   std::vector<std::vector<int>> readers_;

@@ -20,7 +20,7 @@ constexpr int64_t kMostTails = 16;
 // The largest factor of a split whose tail is cut into powers of two.
 constexpr int64_t kMostCut = 128;
 
-// Whether what stages read depends on some root axes of the stage around them, `host`.
+// Whether the reads of stages depend on some root axes of the stage around them, `host`.
 class Dependence {
  public:
   using StageOf = std::unordered_map<const BufferNode*, int>;
@@ -30,7 +30,7 @@ class Dependence {
     add_roots(axis);
   }
 
-  // Of the region of stage `p`, in any dimension.
+  // Whether the region of stage `p` depends on them in any dimension.
   bool of_region(int p) {
     const size_t dims = s_.stages[static_cast<size_t>(p)].spatial.size();
     for (size_t d = 0; d < dims; ++d) {
@@ -84,7 +84,7 @@ class Dependence {
       } else if (spatial != x.spatial.end()) {
         found = of_dimension(reader, static_cast<size_t>(spatial - x.spatial.begin()));
       } else if (reduce != x.reduce.end()) {
-        // It may follow a loop of the host, or end where another axis says.
+        // The axis may follow a loop of the host, or end where another axis says.
         const Expr& extent = s_.axes[static_cast<size_t>(*reduce)].extent;
         found = x.along >= 0 || !(as_int(extent) || is_symbolic(extent));
       }
@@ -133,8 +133,9 @@ size_t NestBuilder::first_leaf(const std::vector<int>& leaves, int id) const {
   return std::find(leaves.begin(), leaves.end(), id) - leaves.begin();
 }
 
-// Register tiles and vectors have constant sizes. A short tile has a copy for each length that may
-// be left. A long one is cut into powers of two: of 13 iterations the first 8, then 4, then 1.
+// Register tiles and vectors have constant sizes. A short tile has a copy for each possible
+// remaining length. A long one is cut into powers of two: of 13 iterations the first 8, then 4,
+// then 1.
 template <class With>
 Stmt NestBuilder::tails(const AxisState& p, const Expr& rest, bool whole_tiles, const With& with) {
   const LoopKind loop = s_.axes[p.split_inner].loop;
@@ -195,7 +196,7 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
     return make_if(is_main, main, tail ? tail : with(rest));
   }
   if (!v || !m) return make_if(is_main, with(factor), with(rest));
-  // Each copy is built with the range that the outer loop has there.
+  // Each copy is built with the range of the outer loop that applies to it.
   Interval all = ranges_.get(v);
   Var var = var_of(outer);
   ranges_.set(var, {all.min, std::min(all.max, *m - 1)});

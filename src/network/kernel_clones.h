@@ -1,4 +1,4 @@
-// Which nodes of a network share a kernel together with the weights that it has prepared.
+// The nodes of a network that share a kernel together with its prepared weights.
 #pragma once
 
 #include <map>
@@ -19,8 +19,8 @@ inline std::vector<const Operation*> constants_of(const NetworkNode& node) {
 }
 
 /// The kernels of the nodes of one task. Each node has a clone, because it prepares weights of its
-/// own. Nodes that read the same weights, such as the steps of a recurrent layer, share one: their
-/// packed weights are in memory, and in the caches, once.
+/// own. Nodes that read the same weights, such as the steps of a recurrent layer, share one clone,
+/// so that their packed weights are in memory and in the caches once.
 class KernelClones {
  public:
   explicit KernelClones(Kernel kernel) : kernel_(std::move(kernel)) {}
@@ -33,7 +33,8 @@ class KernelClones {
 
  private:
   Kernel kernel_;
-  std::map<std::vector<const Operation*>, Kernel> clones_;  ///< by the weights
+  std::map<std::vector<const Operation*>, Kernel>
+      clones_;  ///< clones by the weights that they read
 };
 
 }  // namespace heddle::network

@@ -85,13 +85,14 @@ void inline_functions(Model& model);
 /// make, and a cycle, are User errors with the names of the nodes.
 void order_nodes(Model& model);
 
-/// What each operation of an import was declared for: "node 'conv1' (Conv)".
+/// The node for which each operation of an import was declared: "node 'conv1' (Conv)".
 using NodeNames = std::map<const Operation*, std::string>;
 
-/// What imports of one file at several sizes tell each other.
+/// Data that the imports of one file at several sizes share.
 struct ImportNotes {
-  NodeNames names;  ///< of the operations of this import
-  /// Values that were too large to be computed at import. They are not at any size.
+  NodeNames names;  ///< names of the operations of this import
+  /// Values that were too large to be computed at import at some size. They are then not computed
+  /// at any size.
   std::set<std::string> unfolded;
 };
 

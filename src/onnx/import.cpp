@@ -223,7 +223,8 @@ class Importer {
     }
   }
 
-  // The operations that the node has declared: what its result reads, up to those of other nodes.
+  // The operations that the node has declared: the producers of its result, up to those of other
+  // nodes.
   void name_operations(const Tensor& result, const std::string& name) {
     std::vector<Tensor> open{result};
     while (!open.empty()) {

@@ -1,5 +1,5 @@
-// A model with dimensions whose sizes calls give: imported at some sizes, and made one declaration
-// over the dimensions.
+// Imports a model with dimensions whose sizes calls give. It is imported at some sizes, from which
+// one declaration over the dimensions is made.
 #include <optional>
 #include <utility>
 
@@ -10,13 +10,13 @@
 namespace heddle::onnx {
 namespace {
 
-/// What is declared where the sizes of some dimensions are fixed.
+/// The declaration with fixed sizes of some dimensions.
 struct Declared {
-  OnnxModel largest;  ///< at the largest sizes of the others
+  OnnxModel largest;  ///< model at the largest sizes of the others
   std::vector<Tensor> outputs;
-  /// Tensors of `largest`, and what they are in the declaration of `outputs`.
+  /// Tensors of `largest`, and their counterparts in the declaration of `outputs`.
   std::vector<std::pair<Tensor, Tensor>> tensors;
-  NodeNames names;  ///< of the operations of `outputs`
+  NodeNames names;  ///< names of the operations of `outputs`
 };
 
 class RangeImporter {
@@ -46,7 +46,8 @@ class RangeImporter {
   }
 
  private:
-  /// Over the dimensions from number `first` on; those before it have sizes in `options_`.
+  /// Makes the declaration over the dimensions from number `first` on. Those before it have sizes
+  /// in `options_`.
   Declared declare(size_t first) {
     if (first == ranges_.size()) return at_sizes();
     const auto& [name, range] = ranges_[first];
@@ -76,7 +77,7 @@ class RangeImporter {
     return all;
   }
 
-  // The first import is that of the largest sizes.
+  // The first import has the largest sizes.
   Declared at_sizes() {
     Declared here;
     notes_.names.clear();

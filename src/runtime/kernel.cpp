@@ -50,7 +50,7 @@ class Pointers {
   void** data_ = on_stack_;
 };
 
-// The sizes of one call, likewise.
+// The sizes of one call, in the same form.
 class SizeValues {
  public:
   explicit SizeValues(size_t count) : count_(count) {

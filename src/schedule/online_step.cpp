@@ -114,7 +114,7 @@ class OnlineStep : public StepApplier {
     return s_.stages[static_cast<size_t>(id)];
   }
   Expr var(int axis) const { return s_.axes[static_cast<size_t>(axis)].var.expr(); }
-  // Of the stages of a part.
+  // The number of leading axes: those of the batch, and the axis of parts where there is one.
   size_t outer_axes() const { return a_.batch.size() + (in_parts() ? 1 : 0); }
   Expr own(const StageState& st, size_t i) const { return var(st.spatial[outer_axes() + i]); }
   std::vector<Expr> batch_of(const StageState& st) const {
@@ -122,7 +122,7 @@ class OnlineStep : public StepApplier {
     for (size_t i = 0; i < outer_axes(); ++i) out.push_back(var(st.spatial[i]));
     return out;
   }
-  // The number of key `j` of a part, among all of them.
+  // The number of key `j` of a part among all keys.
   Expr whole_key(const StageState& st, const Expr& j) const {
     return in_parts() ? var(st.spatial[a_.batch.size()]) * Expr(keys_) + j : j;
   }
@@ -325,7 +325,7 @@ class OnlineStep : public StepApplier {
     at.push_back(col);
     return make_load(made(part_).buffers[which], at);
   }
-  // What a part of the row counts for.
+  // The factor of a part of the row.
   Expr share(const StageState& st, const Expr& col) const {
     std::vector<Expr> row;
     for (size_t i = 0; i <= a_.batch.size(); ++i) row.push_back(axis_of(st, i));

@@ -14,11 +14,11 @@ enum Role : int64_t { kBatch, kRows, kCols, kDepth, kRoles };
 struct Digit {
   int axis = -1;
   int64_t divisor = 1, extent = 1;
-  Var var;          // its value
+  Var var;          // the value of the digit
   Expr symbolic{};  // its extent, where that varies from call to call; `extent` is the largest
 };
 
-// A length, of digits or of them with zeros behind.
+// A length of digits, or of digits followed by zeros.
 struct Length {
   int64_t most = 1;
   Expr symbolic{};  // where it varies from call to call

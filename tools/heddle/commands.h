@@ -139,7 +139,7 @@ struct RunOptions {
   std::string passes;  ///< as parse_passes reads it
 };
 int run_model(const RunOptions& options);
-/// Of a subject with a range of sizes.
+/// Runs a subject with a range of sizes.
 int run_family(const RunOptions& options);
 
 struct CacheOptions {

@@ -1,4 +1,4 @@
-// heddle run of a subject with a range of sizes: its kernels on random arrays, at some sizes.
+// heddle run for a subject with a range of sizes: runs its kernels on random arrays at some sizes.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -30,10 +30,10 @@ struct Generalized {
 };
 
 /// Throws a User error where the declarations differ in more than numbers that grow with the size:
-/// by other operations, or by floating-point constants that depend on it, such as sqrt(rows).
-/// Counts and their inverses (a mean) may depend on it, and constant arrays that begin like the
-/// largest of them. `describe` names operations of the largest size in messages; "" and an empty
-/// function mean their own name.
+/// in other operations, or in floating-point constants that depend on it, such as sqrt(rows).
+/// Counts and their inverses (a mean) may depend on it. So may constant arrays, which must equal
+/// the beginning of the largest of them. `describe` names operations of the largest size in
+/// messages; "" and an empty function mean their own names.
 Generalized generalize(const Dim& n, const std::function<std::vector<Tensor>(int64_t)>& declare,
                        const std::function<std::string(const Operation&)>& describe = {});
 

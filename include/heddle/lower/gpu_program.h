@@ -40,8 +40,10 @@ struct GpuKernel {
   std::string name;
   std::vector<Buffer> args;  ///< arguments and workspace that the body reads or writes, in order
   Stmt body;
-  std::array<int64_t, 3> grid{1, 1, 1};  ///< blocks along x, y, z; at most, where sizes decide
-  /// Where symbolic sizes decide it: the number of blocks along a dimension, of `sizes`. Else null.
+  std::array<int64_t, 3> grid{
+      1, 1, 1};  ///< blocks along x, y, z; the largest numbers where they depend on sizes
+  /// The number of blocks along a dimension in terms of `sizes`, where it depends on symbolic
+  /// sizes. Else null.
   std::array<Expr, 3> grid_of;
   std::array<int64_t, 3> block{1, 1, 1};  ///< threads along x, y, z
   int64_t cluster = 1;  ///< blocks of a cluster, along x; block loops along x count clusters
@@ -65,7 +67,8 @@ struct GpuKernel {
     int64_t rows = 0;
   };
   std::vector<TensorMap> maps;
-  /// The symbolic sizes that the body or the tail uses: i64 parameters behind args and maps.
+  /// The symbolic sizes that the body or the tail uses. They are i64 parameters after args and
+  /// maps.
   std::vector<Var> sizes;
 };
 

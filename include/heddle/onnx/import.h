@@ -9,8 +9,8 @@
 //
 // Opsets 11 to 21 are supported; older operators work where their meaning is the same. Shapes are
 // fixed at import, or known up to the sizes of `ranges`. Nodes that depend on shapes alone are
-// evaluated there. The file is mapped into
-// memory, and weights are used in place wherever they are aligned to their type.
+// evaluated there. The file is mapped into memory, and weights are used in place wherever they are
+// aligned to their type.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ struct OnnxOptions {
   /// The extents of dimensions that the file names ("batch"). A dimension with neither name nor
   /// extent is called "INPUT:DIMENSION", such as "x:0".
   std::map<std::string, int64_t> dims = {};
-  /// Dimensions of the file whose size a call gives: the model is one declaration over them
-  /// (dsl/dim.h). It is imported at some sizes, and what these have in common is the result. A User
-  /// error names the node where they have something else in common than generalize allows.
+  /// Dimensions of the file whose sizes a call gives. The model is then one declaration over them
+  /// (dsl/dim.h). It is imported at some sizes, and generalize derives the declaration from these.
+  /// Throws a User error that names the node where that is not possible.
   std::map<std::string, Dim> ranges = {};
   /// The extent of the first dimension of every input, in place of that of the file; 0 keeps the
   /// file's. Throws a User error that names the nodes of a file that contain the exported extent,

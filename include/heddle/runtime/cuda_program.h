@@ -28,8 +28,8 @@ struct TensorMap {
   std::int64_t rows = 1;            ///< rows of a box, at most 256
 };
 
-/// An integer that the sizes of a call decide, such as ceil(n / 128): a program for a stack of
-/// numbers. `Constant` and `Size` push one; the others take two and push one.
+/// An integer that depends on the sizes of a call, such as ceil(n / 128), as a program for a stack
+/// of numbers. `Constant` and `Size` push one number; the others take two and push one.
 struct SizeExpr {
   enum class Op : std::uint8_t { Constant, Size, Add, Sub, Mul, FloorDiv, FloorMod, Min, Max };
   struct Item {
@@ -51,7 +51,7 @@ struct Launch {
   /// persistent buffers, then the workspaces.
   std::vector<int> buffers;
   std::vector<TensorMap> maps = {};
-  /// Where sizes decide the number of blocks along a dimension; `grid` is then the largest.
+  /// The number of blocks along a dimension, where it depends on sizes. `grid` is then the largest.
   std::array<SizeExpr, 3> grid_of = {};
   std::vector<int> sizes = {};  ///< positions among the sizes of the kernel
 };

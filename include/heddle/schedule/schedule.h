@@ -193,9 +193,9 @@ class StageRef {
   OnlineStages online_softmax(const std::array<Param, 3>& rows, Param keys,
                               Where at = Where::current());
   struct OnlineParts;
-  /// The same of `parts` runs of keys, each by itself: all stages have an axis p of parts behind
-  /// those of the batch. Then the parts are added up, each as much as its maximum says (Dao et al.
-  /// 2023, "Flash-Decoding").
+  /// The same for each of `parts` runs of keys: all stages have an axis p of parts after those of
+  /// the batch. The parts are then added up, each scaled by its maximum (Dao et al. 2023,
+  /// "Flash-Decoding").
   ///          top[i] = max(p, m[p, i]); l[i] = sum(p, l[p, i] * exp(m[p, i] - top[i]))
   ///          O[i, f] = sum(p, O[p, i, f] * exp(m[p, i] - top[i]))
   OnlineParts online_softmax_in_parts(const std::array<Param, 3>& rows, Param keys, Param parts,
@@ -279,12 +279,12 @@ struct StageRef::OnlineStages {
 
 /// The result of online_softmax_in_parts.
 struct StageRef::OnlineParts {
-  OnlineStages of_part;  ///< with an axis of parts behind those of the batch
+  OnlineStages of_part;  ///< stages with an axis of parts after those of the batch
   StageRef part;  ///< [part, row, column]: weighted sums, and beside each of them the row's maximum
                   ///< and total
-  StageRef top;   ///< [row], over parts: the maximum
-  StageRef total;  ///< [row], over parts
-  StageRef sum;    ///< [row, column], over parts
+  StageRef top;   ///< [row]: the maximum over parts
+  StageRef total;  ///< [row]: the sum of weights over parts
+  StageRef sum;    ///< [row, column]: the weighted sum over parts
 };
 
 /// How a declaration is computed: a list of steps, with the target and the options that they are

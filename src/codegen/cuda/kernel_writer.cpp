@@ -40,7 +40,7 @@ std::string KernelWriter::signature() {
     gap = ",\n" + std::string(kernel_.name.size() + 1, ' ');
   }
   s += map_parameters(gap);
-  // Behind the maps. The low half of the i64 that a launch gives is enough for most.
+  // Sizes follow the maps. A launch passes each as an i64, whose low half is enough in most cases.
   for (const Var& v : kernel_.sizes) {
     const std::string name = names_.unique(v->name);
     const bool wide = !fits_32_bits({v->size->lo, v->size->hi});

@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kMostColumns = 256;
 
-// What one wgmma multiplies: PTX's names of both types and of the accumulators, and the steps of k.
+// The operation of one wgmma: PTX's names of both types and of the accumulators, and the steps of
+// k.
 struct Types {
   const char *a, *b, *d;
   int steps;
@@ -28,7 +29,7 @@ std::string name_of(int columns, const Types& t) {
          (std::string_view(t.a) == t.b ? "" : std::string("_") + t.b);
 }
 
-// Bytes take no odd numbers of tiles of 8 columns but the first ones.
+// For bytes, odd numbers of tiles of 8 columns are allowed only among the smallest.
 bool exists(int columns, const Types& t) {
   return t.steps != 32 || columns <= 24 || columns % 16 == 0;
 }

@@ -11,8 +11,9 @@
 
 namespace heddle::cuda {
 
-/// The function for 64 rows, so many columns and 32 bytes of the depth: "wgmma_n128_bf16" and the
-/// like of 16-bit floats, and "wgmma_n64_tf32" of f32, add up in f32, "wgmma_n96_s8_u8" in i32.
+/// The name of the function for 64 rows, `columns` columns and 32 bytes of the depth.
+/// "wgmma_n128_bf16" (16-bit floats) and "wgmma_n64_tf32" (f32) add up in f32, "wgmma_n96_s8_u8"
+/// (bytes) in i32.
 std::string wgmma_name(int columns, DataType a, DataType b);
 
 /// The definition of the function of this name, with $ for the inline specifiers. nullopt where no

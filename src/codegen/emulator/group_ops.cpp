@@ -59,7 +59,8 @@ class GroupAction final : public Action {
       good = op_.operands[0].buffer->scope == Scope::Local && shared(op_.operands[1]) &&
              shared(op_.operands[2]) && (bytes ? d == i32 : floats && d == f32) && op_.m == 64 &&
              op_.k == 32 / a.bytes() && op_.n % 8 == 0 && op_.n >= 8 && op_.n <= 256 &&
-             // Rows across the depth are of 16-bit floats; bytes take few numbers of columns.
+             // Rows across the depth exist for 16-bit floats only. Bytes allow few numbers of
+             // columns.
              (op_.count == 0 || a.bytes() == 2) && (!bytes || op_.n <= 24 || op_.n % 16 == 0);
     } else if (op_.op != TileOpKind::GroupWait) {
       good = shared(op_.operands[0]) && shared(op_.operands.back());

@@ -14,7 +14,7 @@ constexpr std::int64_t kEightRows = 8 * kBoxRowBytes, kBoxOf64 = 64 * kBoxRowByt
 
 std::string name_of(const Storage& s) { return "'" + s.buffer->name + "'"; }
 
-// As TMA rounds f32 while it copies: to the nearest. Infinities and NaNs are kept.
+// Rounds f32 as TMA does while it copies: to the nearest tf32. Infinities and NaNs are kept.
 double rounded_to_tf32(double v) {
   const auto x = static_cast<float>(v);
   if (!std::isfinite(x)) return v;

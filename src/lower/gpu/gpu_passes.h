@@ -18,7 +18,8 @@ using Dim3 = std::array<int64_t, 3>;
 struct LaunchShape {
   Dim3 grid{1, 1, 1}, block{1, 1, 1};
   int64_t cluster = 1;  ///< blocks of a cluster
-  /// Where symbolic sizes decide how many iterations the block loops along a dimension have.
+  /// The number of iterations of the block loops along a dimension, where it depends on symbolic
+  /// sizes.
   std::array<Expr, 3> grid_of;
   int64_t threads() const { return block[0] * block[1] * block[2]; }
 };
@@ -49,7 +50,8 @@ Stmt single_out_stores(const Stmt& s, const LaunchShape& shape);
 /// b, x, 0), which cp.async can execute. The pattern comes from padding within a padded tile.
 Stmt join_zero_fills(const Stmt& s);
 
-/// A part of a row of varying length that a thread keeps: registers have constant indices.
+/// Versions for the part of a row of varying length that a thread keeps, because registers need
+/// constant indices:
 ///   local part[256]  for r in 0..ceil(n / 128) { part[r] = x[r*128 + t] }
 ///     -->  if (n <= 256) { local part[2]  for (unrolled) r in 0..2 { if (r < ceil(n / 128)) .. } }
 ///          else if (n <= 1024) { the same with 8 }  else ..  else { as it was }

@@ -56,7 +56,7 @@ std::optional<bool> lies_across(const Load& l, const Var& x, const Var& k, int64
   const TileNest::Place p{l.buffer, l.indices};
   const int64_t steps = group_step(l.dtype);
   if (lies(p, x, lines, k, steps, along_depth)) return false;
-  // The other types have no bit for it in the instruction.
+  // The instruction has no transposition bit for the other types.
   if (l.dtype.bytes() == 2 && lies(p, x, lines, k, steps, across_depth)) return true;
   return {};
 }
@@ -65,7 +65,7 @@ bool in_shared(const Load* l) { return l && l->buffer->scope == Scope::Shared; }
 
 bool is_byte(DataType t) { return t == i8 || t == u8; }
 
-// Types of which wgmma multiplies the one with the other.
+// The pairs of types that wgmma multiplies.
 bool is_group_pair(DataType a, DataType b) {
   if (is_byte(a) && is_byte(b)) return true;
   return a == b && (a == f16 || a == bf16 || a == f32);
@@ -115,7 +115,7 @@ std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, co
   const std::optional<Factors> f = factors_of(st, m);
   if (!f || uses(*f->a, n) || uses(*f->b, m)) return {};
   const bool bytes = is_byte(f->a->dtype);
-  // Of bytes there are no odd numbers of tiles of 8 columns but the first ones.
+  // For bytes, odd numbers of tiles of 8 columns are allowed only among the smallest.
   if (bytes && columns % 16 != 0 && columns > 24) return {};
   if (st.buffer->dtype != (bytes ? i32 : f32) || loops[2].extent != group_step(f->a->dtype))
     return {};

@@ -20,7 +20,8 @@
 
 namespace heddle::gpu {
 
-/// Elements of `t` in a row of a box, which are the steps of the depth in a box; steps of a wgmma.
+/// The number of elements of `t` in a row of a box, which are the steps of the depth in a box, and
+/// the steps of a wgmma.
 inline int64_t box_row(DataType t) { return 128 / t.bytes(); }
 inline int64_t group_step(DataType t) { return 32 / t.bytes(); }
 /// Warps of a warp group, and rows of a wgmma.

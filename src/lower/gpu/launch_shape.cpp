@@ -11,7 +11,8 @@ namespace {
 // The largest number of threads of a block on all CUDA devices.
 constexpr int64_t kMaxThreads = 1024;
 
-// Adds a loop over blocks to those along its dimension, which have `most` iterations so far.
+// Combines a loop over blocks with those along its dimension, which have at most `most` iterations
+// so far.
 void note_blocks(const For& f, int64_t most, LaunchShape* shape) {
   Expr& of = shape->grid_of[static_cast<size_t>(grid_dim(f.loop))];
   const bool sized = is_symbolic(f.extent);

@@ -9,15 +9,15 @@
 namespace heddle::gpu {
 namespace {
 
-// Rounds that a thread's part of a row has in the versions of a kernel. Above the last of them the
-// part does not fit the registers.
+// The numbers of rounds of a thread's part of a row in the versions of a kernel. A part with more
+// rounds than the last of them does not fit the registers.
 constexpr int64_t kRounds[] = {2, 8, 32};
 
 bool uses(const std::vector<Expr>& indices, const Var& v) {
   return std::any_of(indices.begin(), indices.end(), [&](const Expr& e) { return uses_var(e, v); });
 }
 
-// Whether the loop counts through memory of a thread.
+// Whether the variable of the loop indexes memory of a thread.
 bool indexes_registers(const For& f) {
   bool found = false;
   visit(
@@ -33,7 +33,7 @@ bool indexes_registers(const For& f) {
   return found;
 }
 
-// Whether the value of `e` never falls where its sizes grow.
+// Whether the value of `e` does not decrease where its sizes grow.
 bool is_monotone(const Expr& e) {
   if (as_int(e) || e.kind() == ExprKind::Var) return true;
   const Binary* b = e.as<Binary>();
@@ -50,7 +50,7 @@ bool is_monotone(const Expr& e) {
   }
 }
 
-// The loops over rounds of a kernel, all of lengths that one size decides.
+// The loops over rounds of a kernel, whose lengths all depend on one size.
 struct Rounds {
   std::vector<const For*> loops;
   Var size;
@@ -101,7 +101,7 @@ std::optional<int64_t> last_size(const Rounds& r, int64_t rounds) {
   return lo;
 }
 
-// The loops at constant lengths, for sizes up to `last`.
+// The loops with constant lengths, for sizes up to `last`.
 Stmt with_constant_rounds(const Stmt& s, const Rounds& r, int64_t last) {
   const For* f = s ? s.as<For>() : nullptr;
   const Stmt inner = map_children(
@@ -114,7 +114,7 @@ Stmt with_constant_rounds(const Stmt& s, const Rounds& r, int64_t last) {
                   make_if(g->var.expr() < g->extent, g->body));
 }
 
-// Gives Local buffers no more elements than are accessed.
+// Shrinks Local buffers to the accessed elements.
 class Shrink {
  public:
   Stmt run(const Stmt& s) {
@@ -162,7 +162,7 @@ class Shrink {
     most = std::max(most, last);
   }
 
-  // The buffer with the elements that are accessed; the same one where that is all of them.
+  // The buffer with the accessed elements only; the same buffer where all are accessed.
   Buffer shrunk(const Buffer& b) {
     const auto found = most_.find(b.get());
     if (found == most_.end() || found->second >= b.num_elements() - 1) return b;

@@ -84,7 +84,7 @@ struct Executable::Loaded {
 
 namespace {
 
-// The blocks of a launch at these sizes. One without blocks has nothing to do.
+// The blocks of a launch at these sizes. A launch without blocks is left out.
 std::array<unsigned, 3> grid_at(const Launch& launch, std::span<const std::int64_t> sizes) {
   std::array<unsigned, 3> grid = launch.grid;
   for (std::size_t d = 0; d < 3; ++d) {

@@ -1,4 +1,4 @@
-// Families of kernels: which of them runs at which sizes, and the slowdown expected there.
+// Families of kernels: the kernel at each size, and its expected slowdown.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -13,7 +13,7 @@ namespace heddle::cli {
 namespace {
 
 constexpr double kWidth = 900, kHeight = 320;
-constexpr double kCell = 64;  // of the map of two dimensions
+constexpr double kCell = 64;  // size of a cell in the map of two dimensions
 
 struct Row {
   std::vector<double> sizes;
@@ -75,7 +75,7 @@ std::string legend(const FamilyData& f) {
   return html_legend(keys);
 }
 
-/// A bar for each size that was raced, as wide as the sizes that it stands for.
+/// A bar for each size of the race, as wide as the range of sizes that it represents.
 std::string chart(const FamilyData& f) {
   double worst = 1.2;
   for (const Row& r : f.rows) worst = std::max(worst, r.slowdown);
@@ -97,7 +97,7 @@ std::string chart(const FamilyData& f) {
   return "<figure>" + c.finish() + "</figure>\n";
 }
 
-/// A cell for each pair of sizes that was raced.
+/// A cell for each pair of sizes of the race.
 std::string map_of_two(const FamilyData& f) {
   std::map<double, size_t> columns, lines;
   for (const Row& r : f.rows) columns[r.sizes[1]], lines[r.sizes[0]];
@@ -119,7 +119,8 @@ std::string map_of_two(const FamilyData& f) {
   for (const Row& r : f.rows) {
     const double x = left + kCell * static_cast<double>(columns.at(r.sizes[1])),
                  y = height * static_cast<double>(lines.at(r.sizes[0]));
-    // A stripe of the kernel's colour, and the number beside it, which reads on any page.
+    // A stripe in the kernel's colour, and the number beside it, which is readable on light and
+    // dark pages.
     svg.rect(x + 2, y + 2, 14, height - 4, f.css(r.kernel), r.tip);
     svg.text(x + 20, y + height / 2 + 4, format_fixed(r.slowdown, 2), "number");
   }

@@ -28,7 +28,7 @@ std::string picks_section(const LogData& data);         ///< what multi-kernels 
 
 std::string families_section(const LogData& data);  ///< which kernel runs at which sizes
 
-/// A family as `heddle tune --json` writes it. A User error where the file is none.
+/// A family as `heddle tune --json` writes it. Throws a User error for another file.
 Json read_family(const std::string& path);
 /// Reads the lines of a log of picks. Lines that cannot be read are listed in `problems`.
 std::vector<PickRow> read_picks(const std::string& path, std::vector<std::string>& problems);
