@@ -106,7 +106,7 @@ class Recipe {
     column_fragments(value_frag, s.weighted, step, chain_.value_along_keys);
   }
 
-  // Of the stages of the chain: behind the batch, and parts.
+  // The dimension of the rows: after those of the batch, and the axis of parts.
   int row_dim() const { return static_cast<int>(chain_.batch.size()) + (form_.in_parts ? 1 : 0); }
 
   std::vector<Loop> batch_of(StageRef s) const {
