@@ -70,7 +70,8 @@ class Planner {
     bool inline_it = inlinable(s, info);
     // If the stage were inlined or computed with its readers, each call would compute it. A stage
     // that only changes indices costs nothing where it is read, and packing includes it.
-    if (info.precomputable && (info.flops_per_point > 0 || !inline_it)) return open(s);
+    if (info.precomputable && (info.flops_per_point > 0 || !inline_it || read_by_strides(s)))
+      return open(s);
     std::set<int> groups;
     for (int c : info.consumers) groups.insert(group_of_[c].begin(), group_of_[c].end());
     if (!info.case_periods.empty()) return place_cases(s, info, groups);
@@ -212,6 +213,23 @@ class Planner {
       n += loads * (inlined_[c] ? copies_[c] : 1);
     }
     return n;
+  }
+
+  // Whether constant stage `s` transposes for a reader whose operands all lie along its vectors, as
+  // those of a depthwise convolution do. Nothing is packed there.
+  bool read_by_strides(int s) const {
+    const Axis* last = dag_.stage(s).axes().empty() ? nullptr : &dag_.stage(s).axes().back();
+    const std::vector<Access>& reads = dag_.info(s).reads;
+    if (!last || reads.size() != 1 || reads[0].affine.empty() || !reads[0].affine.back() ||
+        reads[0].affine.back()->coefficient(last->var()) == 1)
+      return false;
+    const std::vector<int>& consumers = dag_.info(s).consumers;
+    return std::any_of(consumers.begin(), consumers.end(), [&](int c) {
+      const Operation& op = dag_.stage(c);
+      return op.is_reduction() && !op.axes().empty() &&
+             std::all_of(dag_.info(c).reads.begin(), dag_.info(c).reads.end(),
+                         [&](const Access& a) { return a.depends_on(op.axes().back()); });
+    });
   }
 
   // Reads of `s` by `consumer`.

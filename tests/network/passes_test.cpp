@@ -188,5 +188,40 @@ TEST(Passes, ListsAreReadAndWritten) {
   EXPECT_THAT(message_of([] { parse_passes("-join_product"); }), HasSubstr("join_products"));
 }
 
+Tensor conv(const Tensor& x, int64_t channels, int64_t window = 3) {
+  return ops::conv2d(x, weights({channels, x.extent(1), window, window}), {.padding = {window / 2}},
+                     weights({channels}, "bias"));
+}
+
+TEST(Passes, ImagesBetweenConvolutionsHaveTheirChannelsInnermost) {
+  const Tensor x = placeholder({1, 3, 6, 7}, f32, "x");
+  Tensor y = ops::relu(conv(x, 8));
+  y = ops::relu(ops::depthwise_conv2d(y, weights({8, 1, 3, 3}), {.padding = {1}}));
+  const std::vector<Tensor> outputs{ops::relu(conv(y, 5, 1))};
+  const Network network(outputs), other = with(outputs, "-channels_last");
+  // Equal nodes: the last one writes the result as it was declared.
+  EXPECT_THAT(tasks_of(network),
+              ::testing::ElementsAre(HasSubstr("f32[1,6,7,8]"), HasSubstr("f32[1,6,7,8]"),
+                                     HasSubstr("f32[1,5,6,7]")));
+  EXPECT_THAT(tasks_of(other), ::testing::Each(::testing::Not(HasSubstr("f32[1,6,7,"))));
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
+TEST(Passes, TheMeanOfAnImageHasItsChannelsInnermostToo) {
+  const Tensor x = placeholder({1, 3, 6, 7}, f32, "x");
+  const Tensor y = ops::relu(conv(x, 16)), mean = ops::global_avg_pool(y);
+  const std::vector<Tensor> outputs{ops::relu(conv(mean, 4, 1))};
+  EXPECT_THAT(tasks_of(Network(outputs)), ::testing::Contains(HasSubstr("f32[1,1,1,16]")));
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
+TEST(Passes, ChannelsThatManyLayersConcatenateStayOutermost) {
+  std::vector<Tensor> layers{conv(placeholder({1, 3, 6, 7}, f32, "x"), 4)};
+  for (int n = 0; n < 4; ++n)
+    layers.push_back(conv(layers.size() == 1 ? layers[0] : ops::concat(layers, 1), 4));
+  EXPECT_THAT(applied(Network({ops::relu(layers.back())})),
+              ::testing::Not(::testing::Contains("channels_last")));
+}
+
 }  // namespace
 }  // namespace heddle::testing

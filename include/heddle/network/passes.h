@@ -18,6 +18,7 @@ struct PassOptions {
   bool fold_views = true;
   bool fold_scales = true;
   bool join_products = true;
+  bool channels_last = true;
   bool concat_in_place = true;
 
   bool operator==(const PassOptions&) const = default;

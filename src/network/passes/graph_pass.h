@@ -27,6 +27,7 @@ std::vector<Tensor> join_movers(const PassContext& context);
 std::vector<Tensor> fold_views(const PassContext& context);
 std::vector<Tensor> fold_scales(const PassContext& context);
 std::vector<Tensor> join_products(const PassContext& context);
+std::vector<Tensor> channels_last(const PassContext& context);
 
 /// The graph after all passes that are on. Descriptions of their changes are appended to `log`.
 ComputeDag run_passes(const ComputeDag& declared, const Target& target, const PassOptions& options,

@@ -22,7 +22,7 @@ constexpr Step kSteps[] = {
     {"fold_constants", fold_constants}, {"fold_movers", join_movers},
     {"fold_views", fold_views},         {"fold_movers", fold_movers},
     {"fold_scales", fold_scales},       {"join_products", join_products},
-    {"fold_movers", fold_movers},
+    {"fold_movers", fold_movers},       {"channels_last", channels_last},
 };
 
 const PassDescription& description(const std::string& name) {
@@ -60,6 +60,8 @@ const std::vector<PassDescription>& network_passes() {
        &PassOptions::fold_scales},
       {"join_products", "products of one input (Q, K, V) are one product",
        &PassOptions::join_products, false},
+      {"channels_last", "images between convolutions have their channels innermost",
+       &PassOptions::channels_last, false},
       {"concat_in_place", "parts of a concat are written where the whole lies",
        &PassOptions::concat_in_place},
   };
