@@ -4,6 +4,9 @@
 //   y[n, h, w, k] = sum over c of x[n, h, w, c] * u[0, 0, c, k]     2 x 14 x 14 results of a k
 //   y[p, k]       = sum over c of x[p, c] * u[0, 0, c, k]           392
 //
+// The rule matrix_product does the same where what is left is a product of two matrices, and drops
+// the reduce axes of one value, the taps of that convolution.
+//
 // Inputs and outputs have fewer dimensions and lie in memory as they did (collapse_shape of MLIR).
 // One long axis is cut into tiles, and shared among threads, more evenly than the short ones: 14
 // rows are 6 + 6 + 2, and 196 are 32 times 6 and 4.
@@ -11,8 +14,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "dag/convolution.h"
 #include "dag/map_loads.h"
 #include "heddle/dag/alternatives.h"
+#include "heddle/ir/simplify.h"
 
 namespace heddle {
 namespace {
@@ -146,7 +151,8 @@ class JointDims {
 
 class Collapser {
  public:
-  Collapser(const ComputeDag& dag, const JointDims& joint) : dag_(dag), joint_(joint) {}
+  Collapser(const ComputeDag& dag, const JointDims& joint, bool drops_unit_axes)
+      : dag_(dag), joint_(joint), drops_unit_axes_(drops_unit_axes) {}
 
   GraphRewrite rewrite() {
     GraphRewrite out;
@@ -214,7 +220,30 @@ class Collapser {
       }
       return make_load(now(producer, from.index()).buffer(), std::move(at));
     });
+    if (drops_unit_axes_) {
+      for (Expr& body : bodies) body = without_unit_axes(body);
+    }
     return Operation::make_compute(op.name(), axes, std::move(bodies), op.tag(), op.where());
+  }
+
+  /// A reduction without those of its axes that have one value, such as the taps of a 1x1 filter.
+  /// One axis is left in any case.
+  static Expr without_unit_axes(const Expr& body) {
+    const Reduce* r = body.as<Reduce>();
+    if (!r) return body;
+    std::vector<Axis> axes;
+    std::vector<VarBinding> zero;
+    for (const Axis& a : r->axes) {
+      if (is_const(a->extent, 1)) {
+        zero.push_back({a.var(), Expr(0)});
+      } else {
+        axes.push_back(a);
+      }
+    }
+    if (zero.empty() || axes.empty()) return body;
+    std::vector<Expr> sources;
+    for (const Expr& s : r->sources) sources.push_back(simplify(substitute(s, zero)));
+    return make_reduce(r->combiner, std::move(sources), std::move(axes), r->index);
   }
 
   /// The replacement of the axis that is used as `index` (see JointDims::axis_at_index).
@@ -230,6 +259,7 @@ class Collapser {
 
   const ComputeDag& dag_;
   const JointDims& joint_;
+  const bool drops_unit_axes_;
   std::vector<Ref<const Operation>> made_;
 };
 
@@ -254,6 +284,69 @@ std::string why_not(const RewriteSite& site) {
              ? ""
              : "not the first contraction with neighbouring axes that go together";
 }
+
+/// The one reduce axis that is longer than 1; -1 where there are several, or none.
+int only_reduction(const Operation& op) {
+  int found = -1;
+  for (std::size_t k = 0; k < op.reduce_axes().size(); ++k) {
+    if (op.reduce_axes()[k].extent() == 1) continue;
+    if (found >= 0) return -1;
+    found = static_cast<int>(k);
+  }
+  return found;
+}
+
+// ---- matrix_product ----
+
+std::string why_no_matrix_product(const RewriteSite& site) {
+  if (std::string why = why_not(site); !why.empty()) return why;
+  const Operation& op = site.op();
+  const Access* operands[2];
+  if (std::string why = dag::match_contraction(site.dag, site.stage, operands); !why.empty())
+    return why;
+  if (only_reduction(op) < 0) return "its sum runs over several axes";
+  if (op.reduce_axes().size() == 1) return "it has no reduce axis of one value";
+  const JointDims joint(site.dag);
+  int axes = 0;
+  for (std::size_t d = 0; d < op.axes().size(); ++d) {
+    int64_t extent = op.axes()[d].extent();
+    while (joint.of(site.stage, static_cast<int>(d))) extent *= op.axes()[++d].extent();
+    axes += extent > 1 ? 1 : 0;
+  }
+  return axes == 2 ? "" : "merged, it has " + std::to_string(axes) + " axes in place of two";
+}
+
+/// Of use where TMA and wgmma take plain products only: 16-bit floats in rows of whole 16 bytes,
+/// and a sum of several steps.
+RewriteEstimate estimate_matrix_product(const RewriteSite& site, const Target& target) {
+  constexpr int64_t kStep = 64, kSixteenBytes = 8;  // elements
+  // What tuned 1x1 convolutions of ResNet-50 gained on an H100.
+  constexpr double kGain = 1.4;
+  const std::string no_use = "it is of use where TMA and wgmma take the product";
+  if (!target.is_cuda() || !target.gpu.has_wgmma()) return {.why_not = no_use};
+  const Operation& op = site.op();
+  const Access* operands[2];
+  if (!dag::match_contraction(site.dag, site.stage, operands).empty()) return {.why_not = no_use};
+  for (const Access* a : operands) {
+    const DataType t = a->tensor.dtype();
+    if ((t != f16 && t != bf16) || a->tensor.extent(-1) % kSixteenBytes != 0)
+      return {.why_not = no_use};
+  }
+  if (op.reduce_axes()[static_cast<std::size_t>(only_reduction(op))].extent() <= kStep)
+    return {.why_not = no_use};
+  return {kGain, "one product of matrices, which TMA loads and wgmma multiplies"};
+}
+
+HEDDLE_REGISTER_REWRITE_RULE({.name = "matrix_product",
+                              .why_not = why_no_matrix_product,
+                              .error_growth = [](const RewriteSite&) { return 1.0; },
+                              .estimate = estimate_matrix_product,
+                              .numerics = Numerics::Exact,
+                              .rewrite =
+                                  [](const RewriteSite& site) {
+                                    const JointDims joint(site.dag);
+                                    return Collapser(site.dag, joint, true).rewrite();
+                                  }});
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   if (target.kind != "llvm") return {1, "for the tuner to try: the same work, cut otherwise"};
@@ -284,7 +377,7 @@ HEDDLE_REGISTER_REWRITE_RULE({.name = "collapse",
                               .rewrite =
                                   [](const RewriteSite& site) {
                                     const JointDims joint(site.dag);
-                                    return Collapser(site.dag, joint).rewrite();
+                                    return Collapser(site.dag, joint, false).rewrite();
                                   }});
 
 }  // namespace

@@ -148,6 +148,43 @@ TEST(Collapse, JoinsTheImageOfA1x1Convolution) {
   EXPECT_EQ(collapsed(conv3x3()), Extents{});
 }
 
+// The one alternative of `y` by matrix_product; none where the rule has no such name.
+std::optional<Alternative> matrix_product(const Tensor& y, const char* target) {
+  for (const Alternative& a : alternatives_of(ComputeDag({y}), Target::parse(target), {})) {
+    if (a.name.starts_with("matrix_product") && a.legal()) return a;
+  }
+  return {};
+}
+
+TEST(MatrixProduct, IsWhatA1x1ConvolutionIsOnHopper) {
+  constexpr const char* kHopper = "cuda -gpu=h100";
+  ops::Conv at;
+  at.layout = ops::NHWC;
+  const auto conv = [&](DataType t, int64_t channels, int64_t taps = 1) {
+    return ops::conv2d(placeholder({2, 14, 14, channels}, t, "x"),
+                       constant_placeholder({taps, taps, channels, 48}, t, "w"), at);
+  };
+  const Tensor y = conv(f16, 128);
+  const std::optional<Alternative> found = matrix_product(y, kHopper);
+  ASSERT_TRUE(found);
+  EXPECT_GT(found->speedup, 1);
+  const ComputeDag other = apply_alternative(ComputeDag({y}), found->name);
+  for (int s = 0; s < other.size(); ++s) {
+    if (!other.stage(s).is_reduction()) continue;
+    EXPECT_EQ(other.stage(s).output(0).extents(), (Extents{392, 48}));
+    EXPECT_EQ(other.stage(s).reduce_axes().size(), 1) << "the taps have one value";
+  }
+  EXPECT_FALSE(matrix_product(y, "cuda -gpu=a100")) << "there is no wgmma";
+  EXPECT_FALSE(matrix_product(y, "llvm -mcpu=znver3 -threads=2"));
+  EXPECT_FALSE(matrix_product(conv(f32, 128), kHopper));
+  EXPECT_FALSE(matrix_product(conv(f16, 64), kHopper)) << "one step";
+  EXPECT_FALSE(matrix_product(conv(f16, 132), kHopper)) << "rows of no 16 bytes";
+  EXPECT_FALSE(matrix_product(conv(f16, 128, 3), kHopper));
+  EXPECT_FALSE(matrix_product(
+      ops::matmul(placeholder({2, 96, 128}, f16), placeholder({128, 64}, f16)), kHopper))
+      << "collapse does it";
+}
+
 TEST(Collapse, JoinsABatchThatSharesItsMatrix) {
   const Axis k = reduce_axis(16);
   const Tensor a = placeholder({3, 8, 16}), shared = placeholder({16, 32}),
