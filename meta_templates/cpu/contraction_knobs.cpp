@@ -27,6 +27,7 @@ class Questions {
     keep_groups_whole();
     copy_of_vectors();
     copy_of_broadcasts();
+    fetch_of_packed();
     keep_sources_at_root();
     widening();
     return k_;
@@ -133,6 +134,15 @@ class Questions {
     constexpr int64_t kWideEnough = 64;  // columns from which on prefetching pays
     if (!p_.vector.constant && c_.is_stored(*sh_.vector) && p_.cols >= kWideEnough)
       k_.copies.prefetch_panels = t_.knob("prefetch_panels", {0, 16, 32, 64}, choice_);
+  }
+
+  void fetch_of_packed() {
+    if (!offers_prefetch_of_packed(p_)) return;
+    std::vector<int64_t> steps{0};
+    for (int64_t n : kStepsFetchedAhead) {
+      if (n <= p_.common_reduction) steps.push_back(n);
+    }
+    k_.copies.prefetch_packed = t_.knob("prefetch_packed", steps, choice_);
   }
 
   void copy_of_broadcasts() {

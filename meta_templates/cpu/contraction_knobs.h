@@ -9,10 +9,11 @@ namespace heddle::meta::cpu {
 
 /// Knobs of the copies of operands. A knob that is not asked for is the constant 0.
 struct CopyKnobs {
-  Param channels_last;                    ///< the image is copied with its channels innermost
-  Param pack_vectors;                     ///< PackVectors
-  Param prefetch_panels;                  ///< number of columns fetched ahead of the copied ones
-  Param pack_broadcasts;                  ///< PackBroadcasts
+  Param channels_last;    ///< the image is copied with its channels innermost
+  Param pack_vectors;     ///< PackVectors
+  Param prefetch_panels;  ///< number of columns fetched ahead of the copied ones
+  Param pack_broadcasts;  ///< PackBroadcasts
+  Param prefetch_packed;  ///< number of steps that packed constants are fetched ahead
   Param widen_vectors, widen_broadcasts;  ///< the copy has the wider type
 };
 

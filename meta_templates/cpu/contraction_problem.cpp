@@ -69,6 +69,7 @@ void describe_operands(const Contraction& c, Problem& p) {
     p.vector_row_bytes = c.bytes_a_row(*sh.vector);
   }
   if (const Axis* along = sh.row ? c.row_reduction() : nullptr) p.row_run = along->extent();
+  if (c.grouped) p.common_reduction = c.grouped->extent;
   p.narrow = c.narrow.has_value();
   p.integers = c.narrow && c.narrow->integers();
   p.largest_dot = c.dot_sizes.back();

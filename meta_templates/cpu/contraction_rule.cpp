@@ -4,6 +4,7 @@
 
 #include "cpu/balanced_block.h"
 #include "cpu/register_tile.h"
+#include "cpu/shared_tiles.h"
 
 namespace heddle::meta::cpu {
 namespace {
@@ -179,13 +180,21 @@ struct Blocks {
   bool share_rows = false;  // rows, not columns, are shared out among the threads
 };
 
+// The panels of a block share the pages and cache lines of the operand's rows.
+constexpr int64_t kPanelsABlock = 8;
+
 // Each block copies its panels of the vector operand. A block then has all rows, so that no panel
 // is copied again, and columns are shared out.
 void with_panels(int64_t row_tiles, int64_t col_tiles, int64_t split_over, Blocks& b) {
-  // The panels of a block share the pages and cache lines of the operand's rows.
-  constexpr int64_t kPanelsABlock = 8;
   b.row = row_tiles;
   b.col = split_over == 1 ? col_tiles : balanced_block(col_tiles, kPanelsABlock, split_over);
+}
+
+// Whether tiles of rows and columns are all that there is to share out, on a machine whose caches
+// are far from each other.
+bool shares_tiles(const Problem& p) {
+  return vectors_are_lines(p.target) && !p.has_other_rows && !p.rows_in_planes && !p.hosts_chain &&
+         p.row.exists && tasks_of(p) > 1 && p.outer < kBlocksEnoughATask * tasks_of(p);
 }
 
 Blocks blocks_of(const Problem& p, const RegisterTile& tile, bool panels) {
@@ -193,6 +202,13 @@ Blocks blocks_of(const Problem& p, const RegisterTile& tile, bool panels) {
   const int64_t row_tiles = ceil_div(p.rows, tile.rows);
   const int64_t col_tiles = ceil_div(p.cols, tile.vectors * p.lanes);
   const int64_t in_l2 = row_tiles_in_l2(p, tile), tasks = tasks_of(p);
+  if (shares_tiles(p)) {
+    const TileBlock block = shared_block({row_tiles, col_tiles, p.outer, tile.rows, panels}, tasks);
+    b.share_rows = block.cols == col_tiles;
+    b.row = panels ? block.rows : balanced_block(block.rows, in_l2, 1);
+    b.col = panels ? balanced_block(block.cols, kPanelsABlock, 1) : block.cols;
+    return b;
+  }
   // Columns are not cut further where the outer axes have enough work for all threads.
   const int64_t split_over = p.outer >= kBlocksEnoughATask * tasks ? 1 : tasks;
   if (p.has_other_rows) {
@@ -297,6 +313,21 @@ void choose_copy_of_broadcasts(const Problem& p, Choice& choice) {
   }
 }
 
+// In a network other layers have taken the caches since the last call, so constants come from L3 or
+// memory. The stream of a packed constant stops at each page until the hardware has learned of the
+// next one (docs/decisions/cpu-products.md).
+void choose_fetch_of_packed(const Problem& p, Choice& choice) {
+  const int64_t bytes = std::max(p.vector.constant ? p.vector.bytes : 0,  //
+                                 p.row.constant ? p.row.bytes : 0);
+  const bool far = offers_prefetch_of_packed(p) && bytes > p.target.l1d_bytes;
+  int64_t steps = 0;
+  for (int64_t n : kStepsFetchedAhead) {
+    if (far && n <= p.common_reduction) steps = n;
+  }
+  choice.set("prefetch_packed", steps,
+             far ? "constants come from beyond L2" : "the hardware fetches what is in order");
+}
+
 // Packing converts each element once; the inner loop converts it whenever it is read. Operands that
 // are read a few times are better kept narrow.
 void choose_widening(const Problem& p, Choice& choice) {
@@ -325,6 +356,13 @@ bool can_split_k(const Problem& p) {
   return p.can_cut && cores > 1 && p.longest_reduction >= kStepsACore * cores;
 }
 
+bool offers_prefetch_of_packed(const Problem& p) {
+  const bool vectors = p.vector.constant && p.vector.packable && p.row.exists;
+  const bool rows = p.row.constant && p.row.packable;
+  return vectors_are_lines(p.target) && (vectors || rows) && !p.narrow &&
+         p.common_reduction >= kStepsFetchedAhead[0];
+}
+
 Choice contraction_rule(const Problem& p, const Choice& given) {
   Choice choice;
   const Problem::Window& innermost = choose_channels(p, given, choice);
@@ -342,6 +380,7 @@ Choice contraction_rule(const Problem& p, const Choice& given) {
   // The choice has the rule's own value, which holds where the given one is not offered.
   choice.set("pack_vectors", of_rule, choice.reason("pack_vectors"));
   choose_copy_of_broadcasts(p, choice);
+  choose_fetch_of_packed(p, choice);
   choose_widening(p, choice);
   return choice;
 }

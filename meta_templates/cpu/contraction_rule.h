@@ -37,6 +37,11 @@ Choice contraction_rule(const ContractionProblem& p, const Choice& given = Choic
 bool can_block_k(const ContractionProblem& p);
 bool can_split_k(const ContractionProblem& p);
 
+/// Whether packed constants may be fetched ahead (knob "prefetch_packed").
+bool offers_prefetch_of_packed(const ContractionProblem& p);
+/// The numbers of steps that it offers.
+inline constexpr int64_t kStepsFetchedAhead[] = {16, 32, 64};
+
 /// The largest number of steps of a reduction that may be unrolled whole, as for a window.
 inline constexpr int64_t kShortWindow = 8;
 

@@ -12,6 +12,7 @@ void OperandCopies::write(StageRef reader, StageRef host, Loop panel, bool chann
   if (form.is_const()) return;
   t_.when(form, kPackTiles, [&] {
     StageRef p = pack(*sh_.row, sh_.row_dim, k_.tile_rows, -1, reader, false, true);
+    if (c_.is_constant(*sh_.row)) fetch_ahead(reader, p, c_.grouped ? c_.grouped->row_dim : -1);
     const Param widen = k_.copies.widen_broadcasts;
     if (!widen.is_const()) t_.when(widen, 1, [&] { p.widen(c_.narrow->wide); });
   });
@@ -29,7 +30,10 @@ void OperandCopies::copy_vectors(StageRef reader, StageRef host, Loop panel, boo
     if (!widen.is_const()) t_.when(widen, 1, [&] { p.widen(c_.narrow->wide); });
     return p;
   };
-  t_.when(form, kPackWhole, [&] { copy(true); });
+  t_.when(form, kPackWhole, [&] {
+    StageRef p = copy(true);
+    if (constant) fetch_ahead(reader, p, c_.grouped ? c_.grouped->vector_dim : -1);
+  });
   if (constant) return;
   t_.when(form, kPackPanels, [&] {
     StageRef p = copy(false).compute_at(host, panel);
@@ -37,6 +41,13 @@ void OperandCopies::copy_vectors(StageRef reader, StageRef host, Loop panel, boo
     if (!ahead.is_const())
       prefetch_ahead(t_, p, t_.stage(a.producer), sh_.vector_dim, ahead, {16, 32, 64});
   });
+}
+
+// Lets `reader` touch what it will read of the packed constant `p` some steps later along dimension
+// `dim`, where the knob asks for it.
+void OperandCopies::fetch_ahead(StageRef reader, StageRef p, int dim) {
+  const Param ahead = k_.copies.prefetch_packed;
+  if (!ahead.is_const() && dim >= 0) prefetch_ahead(t_, reader, p, dim, ahead, {16, 32, 64});
 }
 
 void OperandCopies::copy_with_channels_last(StageRef reader) {

@@ -28,6 +28,7 @@ class OperandCopies {
   StageRef copy_of(const Access& a, StageRef reader);
   void copy_vectors(StageRef reader, StageRef host, Loop panel, bool channels_last);
   void copy_with_channels_last(StageRef reader);
+  void fetch_ahead(StageRef reader, StageRef p, int dim);
   StageRef pack(const Access& a, int dim, Param tile, int inner, StageRef reader, bool squares,
                 bool shared);
   void widen_in_place(const Access& a, StageRef reader);

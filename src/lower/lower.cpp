@@ -61,6 +61,9 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("unroll", [&](const Stmt& x) { return unroll(x, max_unroll); });
   // Equal places must look equal before their updates are merged.
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
+  // A vector is at most a line of memory, so what is fetched stays fetched.
+  const int64_t vector_bytes = schedule.target().vector_bytes;
+  pipeline.run("thin_prefetches", [&](const Stmt& x) { return thin_prefetches(x, vector_bytes); });
   pipeline.run("merge_updates", [](const Stmt& x) { return merge_updates(x); });
   // This pass comes last, when the loops that it merges have their final form.
   pipeline.run("pipeline_rows", [](const Stmt& x) { return pipeline_rows(x); });

@@ -28,6 +28,11 @@ Stmt unroll(const Stmt& s, int max_statements);
 /// One store where unrolling made several.
 Stmt merge_updates(const Stmt& s);
 
+/// prefetch A[i]; prefetch A[i + 1]  -->  prefetch A[i]
+/// Drops a prefetch of an element that lies less than `bytes` after one that the statements before
+/// it fetch. Unrolling makes such prefetches.
+Stmt thin_prefetches(const Stmt& s, int64_t bytes);
+
 /// for (software_pipelined) i { for k reduce(i, k)  for j write(i, j) }
 ///   -->  for k reduce(0, k)  for i { for k { reduce(i + 1, k)  write(i, k) } }
 /// A loop that cannot be pipelined (see row_pipeline.cpp) becomes serial.

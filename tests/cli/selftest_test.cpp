@@ -46,6 +46,25 @@ TEST(Selftest, AFailureHasAReproducer) {
   EXPECT_THAT(out, EndsWith("0 of 2 pairs passed\n"));
 }
 
+// Schedules for tiles of AMX, and for vectors of 512 bits, as code for a CPU that has neither.
+TEST(Selftest, SchedulesOfOneCpuAreCompiledForAnother) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "the targets are x86";
+#endif
+  const std::string command =
+      "selftest --target \"llvm -mcpu=graniterapids\" --compile-for \"llvm -mcpu=x86-64-v2\" "
+      "--only product( --count 6 --seed 1 --verbose";
+  const CommandResult r = heddle_command(command);
+  EXPECT_EQ(r.status, 0) << r.out << r.err;
+  EXPECT_THAT(r.out, AllOf(HasSubstr("tile_product"), EndsWith("6 of 6 pairs passed\n")));
+  const CommandResult gpu = heddle_command("selftest --target cuda --compile-for llvm");
+  EXPECT_EQ(gpu.status, 2);
+  EXPECT_THAT(gpu.err, HasSubstr("between CPUs alone"));
+  const CommandResult away = heddle_command("selftest --compile-for \"llvm -mcpu=apple-m1\"");
+  EXPECT_EQ(away.status, 2);
+  EXPECT_THAT(away.err, HasSubstr("'llvm -mcpu=apple-m1' do not run on this machine"));
+}
+
 TEST(Selftest, BadInput) {
   const CommandResult cpu = heddle_command("selftest --emulate");
   EXPECT_EQ(cpu.status, 2);

@@ -234,6 +234,39 @@ TEST(MergeUpdates, WhatReadsTheBufferElsewhereTwiceOrUnderASelectIsLeft) {
   }
 }
 
+// Lines of 64 bytes have 16 of these elements.
+TEST(ThinPrefetches, ALineIsFetchedOnce) {
+  const auto fetch = [](const Expr& at) { return make_prefetch(A, {simplify(at)}); };
+  Stmt s = make_block({fetch(i * 8), fetch(i * 8 + 4),
+                       make_block({store(i, a(i)), fetch(i * 8 + 15)}), fetch(i * 8 + 16),
+                       fetch(j * 8), fetch(3), fetch(18), fetch(19), make_prefetch(C, {i * 8})});
+  EXPECT_EQ(to_string(thin_prefetches(s, 64)), R"(prefetch A[i*8]
+C[i] = A[i]
+prefetch A[i*8 + 16]
+prefetch A[j*8]
+prefetch A[3]
+prefetch A[19]
+prefetch C[i*8]
+)");
+}
+
+TEST(ThinPrefetches, WhatMayRunOftenOrNotAtAllFetchesForItself) {
+  const Stmt fetch = make_prefetch(A, {i});
+  Stmt s = make_block({fetch, loop(j, 4, make_block({fetch, store(j, 0.f), fetch})),
+                       make_if(n < 3, fetch, fetch), fetch});
+  EXPECT_EQ(to_string(thin_prefetches(s, 64)), R"(prefetch A[i]
+for j in 0..4 {
+  prefetch A[i]
+  C[j] = 0.0f
+}
+if n < 3 {
+  prefetch A[i]
+} else {
+  prefetch A[i]
+}
+)");
+}
+
 TEST(Flatten, EveryAccessGetsOneIndex) {
   Buffer T = Buffer::make("T", f32, {4, 5, 6}, Scope::Argument);
   Stmt s =
@@ -251,6 +284,7 @@ TEST(Passes, NothingStaysNothing) {
   EXPECT_FALSE(vectorize({}));
   EXPECT_FALSE(unroll({}, 8));
   EXPECT_FALSE(merge_updates({}));
+  EXPECT_FALSE(thin_prefetches({}, 64));
   EXPECT_FALSE(flatten({}));
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 
 #include "heddle/ops/ops.h"
 #include "heddle/schedule/template.h"
@@ -197,6 +198,38 @@ TEST(CpuRules, AnImageIsCopiedWhereItIsUsedOftenEnough) {
   };
   EXPECT_EQ(copied(64), 0);
   EXPECT_EQ(copied(512), 1);
+}
+
+// A 1x1 convolution of an image in planes, as the product that it is.
+std::map<std::string, int64_t> chosen_for_1x1(int64_t channels, int64_t pixels, int64_t filters,
+                                              const std::string& target) {
+  const Tensor y = ops::matmul(constant_placeholder({filters, channels}, f32, "w"),
+                               placeholder({channels, pixels}, f32, "x"));
+  const Template t = make_template(ComputeDag({y}), Target::parse(target), AutoSchedulerOptions());
+  std::map<std::string, int64_t> chosen;
+  for (const Knob& knob : t.knobs()) chosen[knob.name] = knob.default_value;
+  return chosen;
+}
+
+TEST(CpuRules, FewColumnsAreOneTileWhereVectorsAreLines) {
+  EXPECT_EQ(chosen_for_1x1(2048, 49, 512, "llvm -mcpu=sapphirerapids -threads=1")["tile_cols"], 64);
+  EXPECT_LT(chosen_for_1x1(2048, 49, 512, "llvm -mcpu=znver3 -threads=1")["tile_cols"], 49);
+}
+
+TEST(CpuRules, FewColumnsAreSharedByRowsAndManyByColumns) {
+  const char* const target = "llvm -mcpu=sapphirerapids -threads=2";
+  auto few = chosen_for_1x1(1024, 196, 256, target), many = chosen_for_1x1(512, 784, 128, target);
+  EXPECT_EQ(few["col_block_tiles"], (196 + few["tile_cols"] - 1) / few["tile_cols"]);
+  EXPECT_LT(few["row_block_tiles"] * few["tile_rows"], 256);
+  EXPECT_LE(many["col_block_tiles"] * many["tile_cols"], 448);
+}
+
+// Weights come from beyond the caches in a network. Small ones are there after their first lines.
+TEST(CpuRules, LargeConstantsAreFetchedAheadWhereVectorsAreLines) {
+  const char* const xeon = "llvm -mcpu=sapphirerapids -threads=1";
+  EXPECT_GT(chosen_for_1x1(512, 784, 128, xeon).at("prefetch_packed"), 0);
+  EXPECT_EQ(chosen_for_1x1(64, 784, 16, xeon).at("prefetch_packed"), 0);
+  EXPECT_FALSE(chosen_for_1x1(512, 784, 128, "llvm -mcpu=znver3").contains("prefetch_packed"));
 }
 
 TEST(CpuRules, RecordsWithOldNamesReplay) {

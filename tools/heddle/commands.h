@@ -117,7 +117,8 @@ int run_heuristic(const HeuristicOptions& options);
 
 struct SelftestOptions {
   std::string target = "llvm -mcpu=native";
-  bool emulate = false;  ///< of a GPU: on the CPU
+  bool emulate = false;     ///< of a GPU: on the CPU
+  std::string compile_for;  ///< a CPU; empty: the target
   int64_t count = 500;
   uint64_t seed = 1;
   std::string only;  ///< declarations with this text

@@ -137,6 +137,10 @@ void add_selftest(CLI::App& app, SelftestOptions& o) {
   c->add_option("--target", o.target, "Machine to schedule and compile for (llvm -mcpu=native)");
   c->add_flag("--emulate", o.emulate,
               "Run GPU kernels in the emulator, which also finds races and missing barriers");
+  c->add_option(
+      "--compile-for", o.compile_for,
+      "Compile the schedules of the target for this CPU, which has to run here: schedules "
+      "for AMX on a CPU without it, for example");
   c->add_option("--count", o.count, "Pairs of a declaration and a schedule (500)")
       ->check(CLI::Range(1, INT_MAX));
   c->add_option("--seed", o.seed, "Seed of the first pair; each next pair adds 1 (1)");
@@ -151,6 +155,8 @@ void add_selftest(CLI::App& app, SelftestOptions& o) {
       "Examples:\n"
       "  heddle selftest --target cuda\n"
       "  heddle selftest --target \"cuda -gpu=a100\" --emulate --count 1000 --seed 7\n"
+      "  heddle selftest --target \"llvm -mcpu=graniterapids\" --compile-for \"llvm "
+      "-mcpu=x86-64-v3\"\n"
       "  heddle selftest --only softmax --verbose");
 }
 

@@ -14,6 +14,7 @@ constexpr int kMostFailures = 10;  // further failures are not printed
 
 std::string command_for(const SelftestOptions& o, uint64_t seed) {
   return "heddle selftest --target \"" + o.target + "\"" + (o.emulate ? " --emulate" : "") +
+         (o.compile_for.empty() ? "" : " --compile-for \"" + o.compile_for + "\"") +
          " --count 1 --seed " + std::to_string(seed);
 }
 
@@ -27,9 +28,20 @@ selftest::PairOptions pair_options(const SelftestOptions& o) {
     throw_user_error("only GPUs are emulated, not '" + o.target + "'", {},
                      "write --target cuda --emulate, or leave --emulate out");
   }
-  if (!o.emulate && !pair.target.runs_here()) {
-    throw_user_error("kernels for '" + o.target + "' do not run on this machine", {},
-                     pair.target.is_cuda() ? "--emulate runs them on the CPU" : "");
+  if (!o.compile_for.empty()) {
+    pair.compile_for = Target::parse(o.compile_for);
+    if (pair.target.is_cuda() || pair.compile_for->is_cuda()) {
+      throw_user_error("schedules are compiled for another machine between CPUs alone", {},
+                       "leave --compile-for out");
+    }
+  }
+  const std::string& compiled = o.compile_for.empty() ? o.target : o.compile_for;
+  if (!o.emulate && !pair.compile_for.value_or(pair.target).runs_here()) {
+    throw_user_error("kernels for '" + compiled + "' do not run on this machine", {},
+                     pair.target.is_cuda() ? "--emulate runs them on the CPU"
+                     : o.compile_for.empty()
+                         ? "--compile-for names a CPU that its schedules are compiled for"
+                         : "");
   }
   return pair;
 }

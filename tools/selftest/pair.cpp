@@ -70,6 +70,17 @@ std::string random_rewrite(const ComputeDag& dag, const Target& target, Rng& rng
   return rng.choose(by_rule.at(rng.choose(rules)));
 }
 
+namespace {
+
+Target code_target(const PairOptions& options, const Target& target) {
+  if (!options.compile_for) return target;
+  Target out = *options.compile_for;
+  out.cores = target.cores;
+  return out;
+}
+
+}  // namespace
+
 PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverage) {
   Rng rng(seed);
   PairResult result;
@@ -95,7 +106,7 @@ PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverag
     if (coverage != nullptr) coverage->count(t, c);
     const Case want(program, seed, scheduler.allow_tf32);
     const std::vector<NDArray> arrays = want.fresh_arrays();
-    const Run run = options.emulate ? emulated(seed) : compiled(target);
+    const Run run = options.emulate ? emulated(seed) : compiled(code_target(options, target));
     const Schedule schedule = t.instantiate(c);
     if (options.keep_kernels && target.is_cuda()) {
       result.kernels = to_string(lower_gpu(schedule, program.args()));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ struct PairResult {
 struct PairOptions {
   Target target;
   bool emulate = false;
+  /// The CPU that schedules of `target` are compiled for; none: `target`. Instructions that it
+  /// lacks are expanded.
+  std::optional<Target> compile_for = {};
   std::string only = {};  ///< not empty: declarations without this text are not run
   bool keep_kernels = false;
 };
