@@ -1,10 +1,12 @@
 // Trials per second of a fleet, and the time of a trial beyond that of a local one.
 //
 //   fleet_rate ADDRESS [--device NAME] [--trials N] [--batch N] [--devices N] [--beside_local]
+//              [--target llvm|cuda] [--size N]
 //
-// Random legal configs of a small matrix product. With --beside_local each batch is measured by the
-// workers of this machine as well, in turns, and the medians over batches are compared. See
-// rate.py.
+// Random legal configs of a matrix product of N x N x N, f32 on one core of a CPU, f16 on a GPU.
+// With --beside_local each batch is measured by the workers of this machine as well, in turns, and
+// the median over batches of the difference is shown: it is what a trial costs through the fleet,
+// whatever else goes on. See rate.py.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -26,7 +28,8 @@ using namespace heddle;
 
 struct Request {
   std::string address, device;
-  int trials = 1000, batch = 64, devices = 1;
+  std::string target = "llvm";
+  int trials = 1000, batch = 64, devices = 1, size = 96;
   bool beside_local = false;
 };
 
@@ -43,6 +46,10 @@ Request request_of(int argc, char** argv) {
     const char* value = argv[++i];
     if (option == "--device") {
       r.device = value;
+    } else if (option == "--target") {
+      r.target = value;
+    } else if (option == "--size") {
+      r.size = std::atoi(value);
     } else if (option == "--trials") {
       r.trials = std::atoi(value);
     } else if (option == "--batch") {
@@ -75,10 +82,12 @@ double seconds_of(Measurer& measurer, const TuneTask& task, const std::vector<Sc
   return timer.elapsed_s();
 }
 
-double median(std::vector<double> values) {
+double quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
+  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
 }
+double median(const std::vector<double>& values) { return quantile(values, 0.5); }
 
 /// Waits until the requested number of devices has joined.
 void wait_for(Measurer& fleet, const TuneTask& task, const Request& request, Rng& rng) {
@@ -99,42 +108,73 @@ double running_seconds(const Measurer& fleet) {
   return 0;
 }
 
+Target target_of(const Request& request) {
+  Target target = request.target == "cuda" ? Target::cuda() : Target::host();
+  if (!target.is_cuda()) target.cores = 1;
+  return target;
+}
+
+TuneTask task_of(const Request& request, const Target& target) {
+  const DataType dtype = target.is_cuda() ? f16 : f32;
+  const auto square = [&](const char* name) {
+    return placeholder({request.size, request.size}, dtype, name);
+  };
+  return make_task("matmul", {ops::matmul(square("A"), square("B"))}, target);
+}
+
+/// Seconds of a trial, by batch.
+struct Times {
+  std::vector<double> fleet, local, beyond;
+};
+
+void print(const Times& times) {
+  std::printf("a trial: fleet %.2f ms", 1e3 * median(times.fleet));
+  if (!times.local.empty()) {
+    std::printf(", local %.2f ms, beyond it %.2f ms (half of %zu batches: %.2f to %.2f)",
+                1e3 * median(times.local), 1e3 * median(times.beyond), times.beyond.size(),
+                1e3 * quantile(times.beyond, 0.25), 1e3 * quantile(times.beyond, 0.75));
+  }
+  std::printf("\n");
+}
+
 int run(const Request& request) {
-  Target target = Target::host();
-  target.cores = 1;
-  const TuneTask task = make_task(
-      "matmul", {ops::matmul(placeholder({96, 96}, f32, "A"), placeholder({96, 96}, f32, "B"))},
-      target);
+  const Target target = target_of(request);
+  const TuneTask task = task_of(request, target);
   const auto fleet = make_fleet_measurer(
       {.target = target, .address = request.address, .resource = request.device});
-  const auto local = request.beside_local ? make_worker_measurer() : nullptr;
+  std::unique_ptr<Measurer> local;
+  if (request.beside_local)
+    local = target.is_cuda() ? make_cuda_measurer() : make_worker_measurer();
   Rng rng(1);
   wait_for(*fleet, task, request, rng);
   const double before = running_seconds(*fleet);
-  std::vector<double> by_fleet, by_local;
+  Times times;
   int failed = 0, done = 0;
   double seconds = 0;
+  if (local) seconds_of(*local, task, draw(task, 4, rng), &failed);  // as the fleet had its first
   std::vector<Schedule> next = draw(task, request.batch, rng);
-  while (done < request.trials) {
+  for (bool local_first = true; done < request.trials; local_first = !local_first) {
     // As in the tuner, the next batch is announced before this one is measured.
     const std::vector<Schedule> batch = std::exchange(next, draw(task, request.batch, rng));
     if (!local) fleet->prefetch(task, next);
-    if (local) by_local.push_back(seconds_of(*local, task, batch, &failed) / request.batch);
+    const auto local_turn = [&] {
+      if (local) times.local.push_back(seconds_of(*local, task, batch, &failed) / request.batch);
+    };
+    if (local_first) local_turn();
     const double took = seconds_of(*fleet, task, batch, &failed);
-    by_fleet.push_back(took / request.batch);
+    if (!local_first) local_turn();
+    times.fleet.push_back(took / request.batch);
+    if (local) times.beyond.push_back(times.fleet.back() - times.local.back());
     seconds += took;
     done += request.batch;
   }
-  std::printf("%d trials (%d failed) on %d devices: %.0f trials/s\n", done, failed, fleet->width(),
+  std::printf("%d trials (%d failed) on %d devices: %.1f trials/s\n", done, failed, fleet->width(),
               done / seconds);
   std::printf("candidates were on devices %.1f %% of the time\n",
               100 * (running_seconds(*fleet) - before) / (seconds * fleet->width()));
-  std::printf("a trial: fleet %.2f ms", 1e3 * median(by_fleet));
-  if (local) {
-    std::printf(", local %.2f ms, beyond it %.2f ms", 1e3 * median(by_local),
-                1e3 * (median(by_fleet) - median(by_local)));
-  }
-  std::printf("\n");
+  for (const auto& [part, of_it] : fleet->time_spent())
+    std::printf("  %s: %.2f s\n", part.c_str(), of_it);
+  print(times);
   for (const std::string& problem : fleet->problems())
     std::printf("problem: %s\n", problem.c_str());
   return 0;

@@ -213,6 +213,7 @@ void CudaMeasurer::feed_runner(Batch& batch) {
                                {"candidate", *batch.running},
                                {"steps", job.steps},
                                {"code", job.answer.at("code")}});
+  if (!checks()) request["check"] = Json(false);
   if (batch.best < std::numeric_limits<double>::infinity()) request["best"] = Json(batch.best);
   workers_.ask(kRunner, request, options_.protocol.timeout_seconds);
 }

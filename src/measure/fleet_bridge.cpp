@@ -3,8 +3,9 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
-#include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/log.h"
 
@@ -12,6 +13,8 @@ namespace heddle::measuring {
 namespace {
 
 constexpr int kMostDeaths = 3;
+// Seconds from the second death in a row to the next start.
+constexpr double kPauseSeconds = 1;
 // Seconds for the bridge to give back its actors before it ends.
 constexpr double kEndSeconds = 3;
 
@@ -42,14 +45,17 @@ void FleetBridge::start() {
 void FleetBridge::died(const std::string& why) {
   process_.reset();
   HEDDLE_LOG_AT("search", 1, "the program that speaks to Ray died: " + why);
-  if (++deaths_ < kMostDeaths) return start();
+  if (deaths_ == 0) away_ = Timer();
+  pause_ = Timer();
+  pause_seconds_ = deaths_ == 0 ? 0 : kPauseSeconds;
+  if (++deaths_ < kMostDeaths || patient()) return;
   throw_runtime_error("the program that uses Ray died repeatedly: " + why, {},
                       "see that '" + command_.back() + "' works: `heddle fleet status`");
 }
 
 void FleetBridge::send(const Json& message) {
-  if (!process_) start();
-  process_->channel().send(message);  // listening will show if the process is dead
+  if (!process_ && due()) start();
+  if (process_) process_->channel().send(message);  // listening will show if the process is dead
 }
 
 std::optional<Json> FleetBridge::next() {
@@ -58,16 +64,23 @@ std::optional<Json> FleetBridge::next() {
   if (message->contains("started")) {
     if (const Json* refusal = message->find("message")) {
       const std::string why = refusal->as_string();
+      if (patient()) throw_runtime_error(why);  // and is asked again
       process_.reset();
       throw_user_error(why, {}, message->get_string("help", "docs/fleet.md says what is needed"));
     }
   } else {
     deaths_ = 0;
+    worked_ = true;
   }
   return message;
 }
 
 std::optional<Json> FleetBridge::receive(double seconds) {
+  if (!process_ && !due()) {
+    const double left = std::min(seconds, pause_seconds_ - pause_.elapsed_s());
+    std::this_thread::sleep_for(std::chrono::duration<double>(std::max(0.0, left)));
+    return std::nullopt;
+  }
   if (!process_) start();
   Channel& channel = process_->channel();
   std::string nonsense;

@@ -10,6 +10,11 @@ namespace {
 
 // A job that was lost more often is dropped. Its candidate is then compiled where it is measured.
 constexpr int kMostLost = 2;
+// Nodes compile in the order that they are asked in, two candidates ahead for each core. One is
+// late when so many for each core were overtaken by it, or when nothing is heard of any for so
+// long.
+constexpr int kOvertaken = 6;
+constexpr double kStraggles = 3, kStraggleSeconds = 5;
 
 }  // namespace
 
@@ -35,6 +40,20 @@ void FleetMeasurer::ask_for_code(int64_t id) {
                              {"task", job.task},
                              {"steps", job.steps},
                              {"no_spills", job.no_spills}}));
+}
+
+/// The node that has it may be slow, or out of reach. Another one compiles it too, and whoever
+/// answers first is heard.
+void FleetMeasurer::ask_again_for_late_code() {
+  const double long_ago = kStraggles * mean_compile_ + kStraggleSeconds;
+  const bool silence = since_code_.elapsed_s() > long_ago;
+  for (auto& [id, job] : jobs_) {
+    if (job.state != Job::State::Asked || job.again) continue;
+    const bool overtaken = job.later_done > kOvertaken * compilers_;
+    if (!overtaken && !(silence && job.since.elapsed_s() > long_ago)) continue;
+    job.again = true;
+    ask_for_code(id);
+  }
 }
 
 int64_t FleetMeasurer::job_of(int task, const Json& steps, uint64_t key, bool no_spills) {
@@ -82,13 +101,18 @@ void FleetMeasurer::heard_of_job(const Json& message) {
   Job& job = at->second;
   if (message.contains("lost")) {
     job.state = Job::State::Asked;
+    job.since = Timer();
     if (++job.lost <= kMostLost) return ask_for_code(at->first);
     // The steps of the candidate are sent to a device without code.
     job_ids_.erase(job.key);
     jobs_.erase(at);
     return;
   }
+  since_code_ = Timer();
+  for (auto before = jobs_.begin(); before != at; ++before)
+    before->second.later_done += before->second.state == Job::State::Asked;
   job.seconds = message.get_double("seconds", 0);
+  if (job.seconds > 0) mean_compile_ = 0.8 * mean_compile_ + 0.2 * job.seconds;
   spent_["compile (all nodes)"] += job.seconds;
   job.state = Job::State::Compiled;
   if (!message.contains("error")) return;

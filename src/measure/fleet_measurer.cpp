@@ -35,7 +35,8 @@ Json hello_of(const FleetOptions& options) {
 
 FleetMeasurer::FleetMeasurer(const FleetOptions& options)
     : options_(options),
-      bridge_(options.command.empty() ? fleet_command() : options.command, hello_of(options)) {}
+      bridge_(options.command.empty() ? fleet_command() : options.command, hello_of(options),
+              options.join_seconds) {}
 
 std::string FleetMeasurer::protocol() const {
   MeasureProtocol p = options_.protocol;
@@ -193,6 +194,8 @@ void FleetMeasurer::take(Batch& batch, const Json& message) {
       mean_trial_ = 0.8 * mean_trial_ + 0.2 * seconds / static_cast<double>(round->trials.size());
     }
     if (device != nullptr) device->since_answer = Timer();
+    spent_["rounds (all nodes)"] += message.get_double("took", 0);
+    spent_["static choice (all nodes)"] += message.get_double("static_choice", 0);
     take_results(batch, message, device);
   } catch (const Error& e) {  // the answer is malformed
     if (device != nullptr) devices_.set_aside(*device, "its answer is none: " + e.message);
@@ -236,6 +239,7 @@ void FleetMeasurer::measure(const TuneTask& task, std::span<const Schedule> sche
   while (batch.left > 0 && !clock.expired()) {
     collect_failed(batch);
     if (batch.left == 0) break;
+    ask_again_for_late_code();
     feed(batch);
     back_up(batch);
     if (const std::optional<Json> message = listen(kGlance, clock)) take(batch, *message);

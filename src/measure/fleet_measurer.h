@@ -65,6 +65,9 @@ class FleetMeasurer : public Measurer {
     Json steps;
     bool no_spills = false;
     State state = State::Asked;
+    Timer since = {};    ///< time since the request
+    int later_done = 0;  ///< number of later requests that are compiled
+    bool again = false;  ///< a second node was asked
     MeasureResult failure = {};
     double seconds = 0;
     int lost = 0;  ///< number of nodes that died while they compiled it
@@ -105,6 +108,7 @@ class FleetMeasurer : public Measurer {
   bool compiles_apart() const { return compilers_ > 0; }
   int64_t job_of(int task, const Json& steps, uint64_t key, bool no_spills);
   void ask_for_code(int64_t id);
+  void ask_again_for_late_code();
   void drop_jobs(const std::vector<int64_t>& jobs);
   int64_t base_job(int task);
   bool ready(int64_t job) const;
@@ -154,7 +158,9 @@ class FleetMeasurer : public Measurer {
   std::map<uint64_t, int64_t> announced_;  ///< trials by key
   std::deque<Lost> lost_;
   int64_t next_job_ = 1, next_round_ = 1, next_trial_ = 1;
-  double mean_trial_ = 0.05;  ///< seconds of one trial on a device, a running mean
+  double mean_trial_ = 0.05;   ///< seconds of one trial on a device, a running mean
+  double mean_compile_ = 0.5;  ///< seconds of one compilation on a node, a running mean
+  Timer since_code_;           ///< time since the last compilation was reported
   std::map<std::string, double> spent_;
   std::vector<std::string> problems_;
   Timer deserted_;  ///< time since the last device was connected

@@ -40,6 +40,7 @@ bool FleetMeasurer::compile_racers(Race& race) {
   };
   while (!all_ready()) {
     if (race.clock.expired()) return false;
+    ask_again_for_late_code();
     if (const std::optional<Json> message = listen(kGlance, race.clock)) hear_of_others(*message);
   }
   return true;

@@ -76,6 +76,7 @@ void FleetMeasurer::send_round(const Batch& batch, FleetDevice& device,
 
 /// Gives devices compiled trials that no device has: first those of the batch, then announced ones.
 void FleetMeasurer::feed(Batch& batch) {
+  if (!ready(base_job(batch.task))) return;  // every round times it
   std::vector<int64_t> waiting, suspects;
   const auto look_at = [&](int64_t number) {
     const Trial* trial = open_trial(number);

@@ -98,7 +98,8 @@ void FleetMeasurer::take_results(Batch& batch, const Json& message, FleetDevice*
     spent_["check (all nodes)"] += result.check_seconds;
     settle(batch, number, result);
   }
-  if (device != nullptr && base > 0) devices_.add_base(*device, task, base);
+  if (device != nullptr && base > 0 && !message.get_bool("old_base", false))
+    devices_.add_base(*device, task, base);
 }
 
 void FleetMeasurer::put_back(const Round& round) {

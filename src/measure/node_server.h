@@ -14,13 +14,16 @@ namespace heddle::measuring {
 ///   {do: compile, task, steps, no_spills}  ->  {seconds, code} or {error, message}
 ///   {do: measure, task, seconds, best?, base_code?, candidates: [{trial, steps, code?}]}
 ///                                          ->  {trial, and a result} for each that was reached,
-///                                              {done, failed?}
+///                                              {done, failed?, problem?, took, static_choice,
+///                                              old_base}
 ///   {do: race, task, seconds, candidates: [{trial, steps, code?}]}
 ///                                          ->  {trial, and a result} for each, {done, failed?}
 ///
 /// Results are those of worker_answers.h, `base` the time of the static choice on this machine.
-/// `seconds` limits the time of a request. `failed` says why nothing more can be measured here. All
-/// answers to a request have its "id". An invalid request throws an Error.
+/// `took` and `static_choice` are the seconds of the request, and of timing the static choice in
+/// it. `old_base` says that the static choice was timed in an earlier round. `seconds` limits the
+/// time of a request. `failed` says why nothing more can be measured here. All answers to a request
+/// have its "id". An invalid request throws an Error.
 void serve_node(Channel& channel, const WorkerHello& hello);
 
 }  // namespace heddle::measuring

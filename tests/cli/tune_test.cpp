@@ -250,6 +250,24 @@ TEST(TuneCommand, WritesTheSameAsJson) {
   EXPECT_DOUBLE_EQ(r.json.at("time_spent").at("measure.compile").as_double(), 3);
 }
 
+TEST(TuneCommand, OnAFleetNetworksAreRacedHereOnlyWhereThisMachineIsOfItsKind) {
+  TuneRequest request = request_of({"digits"});
+  request.fleet = "auto";
+  const Ran here = run(request);
+  EXPECT_NE(here.options.joint_race, nullptr);
+  EXPECT_THAT(here.out, HasSubstr("the whole network is raced on this machine"));
+  const std::string other = Target::host().chip() == "znver3" ? "znver4" : "znver3";
+  request.target = "llvm -mcpu=" + other;
+  const Ran elsewhere = run(request);
+  EXPECT_EQ(elsewhere.options.joint_race, nullptr);
+  EXPECT_THAT(elsewhere.out,
+              HasSubstr("on one device of the fleet: this machine is no 'cpu:znver"));
+  EXPECT_THAT(elsewhere.json.at("remarks").at(0).as_string(), HasSubstr("each task is raced"));
+  request.fleet.clear();
+  request.target = "llvm -mcpu=native";
+  EXPECT_THAT(run(request).out, Not(HasSubstr("fleet")));
+}
+
 TEST(TuneCommand, HandsOverWhatWasAsked) {
   TuneRequest request = request_of({"matmul:16x16x16"});
   request.budget = "2m";

@@ -7,78 +7,18 @@ Exit status 77, and a word, where Ray is not installed.
 """
 import argparse
 import collections
-import json
 import os
 import pathlib
 import random
 import signal
-import subprocess
 import sys
-import tempfile
-import time
+
+from harness import DEVICE, TRIALS, expect, run_tests, skip
 
 try:
-    import ray
     from ray.cluster_utils import Cluster
 except ImportError:
-    print(f"skipped: Ray is not installed for {sys.executable} (tools/fleet/requirements.txt)")
-    sys.exit(77)
-
-DEVICE = "cpu:here"
-TRIALS = 36
-
-
-class Failure(Exception):
-    pass
-
-
-def expect(holds, words):
-    if not holds:
-        raise Failure(words)
-
-
-class Tuning:
-    """`heddle tune` on the cluster, with a log of its own."""
-
-    def __init__(self, heddle, address, folder, name, trials=TRIALS, subject="matmul:64x48x56", seed=0):
-        self.log, self.json = folder / f"{name}.jsonl", folder / f"{name}.json"
-        self.command = [heddle, "tune", subject, "--fleet", address, "--fleet-device", DEVICE, "--threads", "1", "--quiet"]
-        self.command += ["--trials", str(trials), "--log", str(self.log), "--json", str(self.json)]
-        self.command += ["--budget", "150s", "--seed", str(seed), "--no-warm-start"]
-        self.process = None
-
-    def start(self):
-        self.process = subprocess.Popen(
-            self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        return self
-
-    def wait(self):
-        said, _ = self.process.communicate(timeout=240)
-        expect(self.process.returncode == 0, f"status {self.process.returncode}: {said}")
-        return json.loads(self.json.read_text())
-
-    def recorded(self):
-        """How often each schedule was recorded, races left out."""
-        counts = collections.Counter()
-        if not self.log.exists():
-            return counts
-        for line in self.log.read_text().splitlines():
-            record = json.loads(line)
-            if not record["protocol"].startswith(("race", "chosen")):
-                counts[json.dumps(record["steps"])] += 1
-        return counts
-
-    def wait_for(self, trials):
-        while sum(self.recorded().values()) < trials:
-            expect(self.process.poll() is None, f"it ended early: {self.process.stdout}")
-            time.sleep(0.05)
-
-    def expect_each_once(self, trials):
-        counts = self.recorded()
-        twice = [s for s, n in counts.items() if n > 1]
-        expect(not twice, f"{len(twice)} schedules were recorded twice")
-        expect(len(counts) == trials, f"{len(counts)} trials were recorded, {trials} were asked for")
+    skip(f"Ray is not installed for {sys.executable} (tools/fleet/requirements.txt)")
 
 
 class Fleet:
@@ -106,7 +46,7 @@ class Fleet:
         self.nodes.append(self.add())
 
     def kill_process(self, words):
-        """Kills a process whose command line has all of these words."""
+        """Kills a process whose command line has all of these words. False where there is none."""
         found = []
         for folder in pathlib.Path("/proc").iterdir():
             try:
@@ -136,64 +76,37 @@ def belongs_to_us(pid):
     return False
 
 
+PROCESSES = {"worker": ["--library="], "actor": ["ray::NodeActor"], "bridge": ["heddle-fleet", "--of-tuner"]}
+
+
 def both_nodes_measure(fleet, tune):
     run = tune("plain").start()
     report = run.wait()
-    run.expect_each_once(TRIALS)
+    run.expect_each_once()
     nodes = [n for n in report["nodes"] if n["trials"] > 0]
     expect(len(nodes) == 2, f"{len(nodes)} of two devices measured")
     expect(sum(n["trials"] for n in nodes) == TRIALS, "the trials of nodes are not all trials")
     return f"{[n['trials'] for n in nodes]} trials"
 
 
-def workers_actors_and_nodes_are_killed(fleet, tune, kills):
-    trials = max(TRIALS, 8 * kills)
-    run = tune("killed", trials=trials).start()
-    done = collections.Counter()
-    for i in range(kills):
-        run.wait_for(min(trials - 1, 1 + i * trials // (kills + 1)))
-        kind = random.choice(["worker", "actor", "bridge", "node"])
-        if kind == "node":
-            fleet.kill_node()
-        else:
-            words = {"worker": ["--library="], "actor": ["ray::NodeActor"], "bridge": ["heddle-fleet", "--of-tuner"]}
-            if not fleet.kill_process(words[kind]):
-                continue  # just then there was none
-        done[kind] += 1
-    run.wait()
-    run.expect_each_once(trials)
-    return ", ".join(f"{n} x {kind}" for kind, n in done.items())
-
-
-def the_driver_dies_and_goes_on(fleet, tune):
-    run = tune("driver", trials=TRIALS).start()
-    run.wait_for(TRIALS // 3)
-    run.process.kill()
-    run.process.wait()
-    before = sum(run.recorded().values())
-    run.start().wait()
-    run.expect_each_once(before + TRIALS)
-    return f"killed after {before} trials"
+def a_node_of_the_wrong_kind_is_set_aside(fleet, tune):
+    # It offers the device, and has nothing that measures.
+    wrong = fleet.add(env_vars={"HEDDLE_FLEET_WORKER": "/bin/false"})
+    run = tune("wrong").start()
+    report = run.wait()
+    fleet.cluster.remove_node(wrong)
+    run.expect_each_once()
+    aside = [n for n in report["nodes"] if n.get("set_aside")]
+    expect(len(aside) == 1 and aside[0]["trials"] == 0, f"set aside: {aside}")
+    return aside[0]["set_aside"]
 
 
 def two_tuners_share_it(fleet, tune):
     runs = [tune(f"one_of_two_{seed}", seed=seed).start() for seed in (1, 2)]
     for run in runs:
         run.wait()
-        run.expect_each_once(TRIALS)
+        run.expect_each_once()
     return "both got all their trials"
-
-
-def a_node_of_the_wrong_kind_is_set_aside(fleet, tune):
-    # It offers the device, and has not the threads.
-    wrong = fleet.add(env_vars={"HEDDLE_FLEET_WORKER": "/bin/false"})
-    run = tune("wrong").start()
-    report = run.wait()
-    fleet.cluster.remove_node(wrong)
-    run.expect_each_once(TRIALS)
-    aside = [n for n in report["nodes"] if n.get("set_aside")]
-    expect(len(aside) == 1 and aside[0]["trials"] == 0, f"set aside: {aside}")
-    return aside[0]["set_aside"]
 
 
 def nodes_join_and_leave(fleet, tune):
@@ -203,48 +116,67 @@ def nodes_join_and_leave(fleet, tune):
     run.wait_for(TRIALS)
     fleet.cluster.remove_node(late)
     run.wait()
-    run.expect_each_once(2 * TRIALS)
+    run.expect_each_once()
     return "one joined, and left"
+
+
+def a_network_is_tuned(fleet, tune):
+    """Its tasks by the fleet, and raced here as a whole, because the nodes are this machine."""
+    run = tune("network", subject="digits", trials=TRIALS, budget=20).start()
+    report = run.wait()
+    expect(all(task["static_seconds"] > 0 for task in report["tasks"]), f"tasks: {report['tasks']}")
+    expect(sum(n["trials"] for n in report["nodes"]) >= len(report["tasks"]), "the fleet measured nothing")
+    expect(any("raced on this machine" in words for words in report["remarks"]), f"remarks: {report['remarks']}")
+    return f"{len(report['tasks'])} tasks, {report['trials']} trials, {report['network']['verdict']}"
+
+
+def everything_is_killed(fleet, tune, kills):
+    """Workers, actors, bridges, nodes and the driver, which goes on from its log each time."""
+    run = tune("killed", trials=max(TRIALS, 8 * kills)).start()
+    kinds = [*PROCESSES, "node", "driver"] * (1 + kills // 5)
+    random.shuffle(kinds)
+    done = collections.Counter()
+    for i, kind in enumerate(kinds[:kills]):
+        run.wait_for(min(run.trials - 1, 1 + i * run.trials // (kills + 1)))
+        if kind == "node":
+            fleet.kill_node()
+        elif kind == "driver":
+            run.kill()
+            run.go_on()
+        elif not fleet.kill_process(PROCESSES[kind]):
+            continue
+        done[kind] += 1
+    run.wait()
+    run.expect_each_once()
+    return ", ".join(f"{n} x {kind}" for kind, n in done.items())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("heddle")
-    parser.add_argument("--kills", type=int, default=6)
+    parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--only", default="")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     random.seed(options.seed)
+
+    def everything(fleet, tune):
+        return everything_is_killed(fleet, tune, options.kills)
+
+    everything.__name__ = everything_is_killed.__name__
     tests = [
         both_nodes_measure,
         a_node_of_the_wrong_kind_is_set_aside,
         two_tuners_share_it,
-        the_driver_dies_and_goes_on,
         nodes_join_and_leave,
-        lambda fleet, tune: workers_actors_and_nodes_are_killed(fleet, tune, options.kills),
+        a_network_is_tuned,
+        everything,
     ]
-    tests[-1].__name__ = workers_actors_and_nodes_are_killed.__name__
-    failed = 0
     fleet = Fleet()
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            for test in tests:
-                if options.only not in test.__name__:
-                    continue
-
-                def tune(name, **how):
-                    return Tuning(options.heddle, fleet.address, pathlib.Path(folder), name, **how)
-
-                began = time.monotonic()
-                try:
-                    words = test(fleet, tune)
-                    print(f"ok      {test.__name__}: {words} ({time.monotonic() - began:.0f} s)", flush=True)
-                except (Failure, subprocess.TimeoutExpired) as failure:
-                    failed += 1
-                    print(f"FAILED  {test.__name__}: {failure}", flush=True)
+        return run_tests(tests, fleet, options.heddle, options.only)
     finally:
         fleet.end()
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include "heddle/runtime/cuda_program.h"
 #include "measure/cuda_candidate.h"
 #include "measure/cuda_testing.h"
+#include "measure/local_measurer.h"
 #include "runtime/cuda/fake_driver.h"
 
 namespace heddle::testing {
@@ -110,6 +111,10 @@ TEST(CudaMeasure, AWrongAnswerIsFound) {
   const Collected got = measure_all(*measurer, task, gpu_candidates(task, 2));
   EXPECT_TRUE(got.results[0].ok()) << got.results[0].message;
   EXPECT_EQ(got.results[1].error, MeasureError::WrongAnswer);
+  const measuring::LocalMeasurer::UncheckedScope unchecked(
+      dynamic_cast<measuring::LocalMeasurer&>(*measurer));
+  const Collected again = measure_all(*measurer, task, gpu_candidates(task, 2));
+  EXPECT_TRUE(again.results[1].ok()) << again.results[1].message;
 }
 
 TEST(CudaMeasure, RacesToTheEndAndDropsWhoFails) {

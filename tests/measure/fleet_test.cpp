@@ -33,6 +33,9 @@ using measuring::Channel;
 ///   silent: the device that never answers; slow: {device: trial_us}
 ///   wanders: the device whose static choice does
 ///   lose_jobs: compilers die so many times; uncompilable: hash of steps
+///   keeps_job: the job of which the first request is never answered
+///   away: a file; once the bridge has died, it says so many times that there is no cluster
+///     (refusals), and writes each time to the file
 ///   exits: the bridge dies after so many rounds, unless the file `once` is there; then it makes it
 ///   refuses: says so at the start
 ///   log: a file to which each trial that is measured is written
@@ -46,6 +49,7 @@ class StandIn {
       say(Json::object({{"started", "1"}, {"message", config_.at("refuses")}}));
       return;
     }
+    if (is_away()) return say(Json::object({{"started", "1"}, {"message", "no cluster"}}));
     if (exits() == 0) ::_exit(3);
     if (config_.get_int("compilers", 0) > 0) say({{"compilers", config_.get_int("compilers", 0)}});
     for (int64_t i = 0; i < config_.get_int("devices", 1); ++i) join();
@@ -73,6 +77,17 @@ class StandIn {
     const std::string once = config_.get_string("once", "");
     return !once.empty() && std::filesystem::exists(once) ? -1 : config_.get_int("exits", -1);
   }
+  bool is_away() const {
+    const std::string away = config_.get_string("away", "");
+    if (away.empty() || !std::filesystem::exists(config_.get_string("once", ""))) return false;
+    const bool known = std::filesystem::exists(away);
+    if (known &&
+        static_cast<int64_t>(std::filesystem::file_size(away)) >= config_.get_int("refusals", 0)) {
+      return false;
+    }
+    std::ofstream(away, std::ios::app) << "x";
+    return true;
+  }
   static int64_t hash_of(const Json& steps) {
     return static_cast<int64_t>(hash_string(steps.dump()) >> 2);
   }
@@ -80,6 +95,10 @@ class StandIn {
   void compile(const Json& m) {
     if (!tasks_.contains(m.at("task").as_int())) ::_exit(4);  // it was not told
     const Json& job = m.at("job");
+    if (job.as_int() == config_.get_int("keeps_job", -1) && !kept_) {
+      kept_ = true;
+      return;
+    }
     if (lost_jobs_++ < config_.get_int("lose_jobs", 0))
       return say({{"compiled", job}, {"lost", "its node died"}});
     if (hash_of(m.at("steps")) == config_.get_int("uncompilable", -1))
@@ -153,6 +172,7 @@ class StandIn {
   Json config_;
   Channel& channel_;
   int joined_ = 0;
+  bool kept_ = false;
   int64_t rounds_ = 0, lost_jobs_ = 0;
   std::set<int64_t> tasks_, compiled_;
   std::set<std::string> dead_;
@@ -274,6 +294,31 @@ TEST(Fleet, WhatHasNoCodeIsCompiledWhereItIsMeasured) {
   const Collected c = measure_all(*fleet(config), task, schedules);
   EXPECT_EQ(c.results[3].error, MeasureError::Compile);
   EXPECT_EQ(c.reports, std::vector<int>(12, 1));
+}
+
+TEST(Fleet, CodeThatIsLateIsAskedForAgain) {
+  const TuneTask task = small_matmul();
+  // The first job is the static choice. Without it candidates are measured all the same.
+  for (const int kept : {1, 5}) {
+    const auto m = fleet(
+        Json::object({{"devices", 2}, {"compilers", 1}, {"keeps_job", kept}, {"trial_us", 1}}));
+    expect_all_once(measure_all(*m, task, candidates(task, 40)), 40);
+  }
+}
+
+TEST(Fleet, AClusterThatHasAnsweredMayBeAwayForAWhile) {
+  const TuneTask task = small_matmul();
+  const std::vector<Schedule> schedules = candidates(task, 30);
+  const std::string once = scratch("fleet_left"), away = scratch("fleet_away");
+  const auto try_it = [&](double patience) {
+    for (const std::string& file : {once, away}) std::filesystem::remove(file);
+    const Json config = Json::object(
+        {{"devices", 2}, {"exits", 1}, {"once", once}, {"away", away}, {"refusals", 2}});
+    return measure_all(*fleet(config, patience), task, schedules);
+  };
+  expect_all_once(try_it(20), 30);
+  EXPECT_THROW(try_it(0.01), Error);
+  for (const std::string& file : {once, away}) std::filesystem::remove(file);
 }
 
 TEST(Fleet, ABridgeThatDiesIsStartedAgain) {

@@ -62,7 +62,7 @@ void add_tune(CLI::App& app, TuneRequest& o) {
       "  heddle tune --workloads conv --budget 10m --threads 1 --json results.json\n"
       "  heddle tune softmax:4096x4096 --trials 200 --policy random --seed 3\n"
       "  heddle tune matmul:4096x4096x4096 --target cuda --dtype bf16\n"
-      "  heddle tune conv2d:1x64x56x56,64x64x3x3 --target 'llvm -mcpu=znver3 -threads=8' --fleet "
+      "  heddle tune conv2d:c=64,h=56,k=64 --target 'llvm -mcpu=znver3 -threads=8' --fleet "
       "ray://head:10001");
 }
 

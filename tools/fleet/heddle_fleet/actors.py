@@ -12,6 +12,8 @@ IDLE_SESSION_SECONDS = 600
 IDLE_ACTOR_SECONDS = 30
 # Beyond what a request may take: its last candidate, and messages.
 SLACK_SECONDS = 60
+# Of what a node says at the end of a round.
+TOLD = ("failed", "problem", "took", "static_choice", "old_base")
 
 
 class UnknownSession(Exception):
@@ -99,7 +101,7 @@ class NodeActor:
             if artefact is not None:
                 candidate["code"] = signing.verified(here.key, task, candidate["steps"], artefact)
         *results, done = here.ask(request, request["seconds"])
-        return {"results": results, **{k: done[k] for k in ("failed", "problem") if k in done}}
+        return {"results": results, **{k: v for k, v in done.items() if k in TOLD}}
 
     def close(self, session):
         with self._lock:

@@ -18,6 +18,9 @@ from .actors import NodeActor, UnknownSession
 LOOK_SECONDS = 1
 EACH_COMPILER = 2  # requests on their way to one that compiles, so that it never waits
 LONGEST_WAIT = 120  # for an actor to start
+# For the first one that compiles, so that no device begins by compiling itself.
+COMPILER_WAIT = 10
+LOOK_WAIT = 15  # for the cluster to say who is there
 
 
 class Actor:
@@ -41,6 +44,7 @@ class Bridge:
         self._code = {}  # job: its code in the object store
         self._dropped = set()
         self._background = set()
+        self._compiler_is_there = asyncio.Event()
         # Nodes need not have this package.
         ray.cloudpickle.register_pickle_by_value(heddle_fleet)
         self._actor = ray.remote(NodeActor)
@@ -119,12 +123,14 @@ class Bridge:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                known = await loop.run_in_executor(None, ray.nodes)
+                known = await asyncio.wait_for(loop.run_in_executor(None, ray.nodes), timeout=LOOK_WAIT)
             except Exception as error:  # the cluster is gone: the tuner decides
-                raise RuntimeError(f"the cluster does not answer: {error}") from error
+                raise RuntimeError(f"the cluster does not answer: {_words(error)}") from error
             for node in known:
                 for i in range(nodes.compilers_of(node, self._hello["resource"])):
                     self._meet(self._compilers, node, i, "compile ", {"num_cpus": 1})
+            if not self._compilers:
+                self._compiler_is_there.set()
             for node in known:
                 for i in range(nodes.devices_of(node, self._hello["resource"])):
                     resources = {"num_cpus": 0, "resources": {self._hello["resource"]: 1}}
@@ -162,11 +168,19 @@ class Bridge:
         actor.handle = handle
         if known is self._devices:
             about.pop("started", None)
+            await self._wait_for_a_compiler()
             self._say({**about, "device": actor.name})
         else:
             actor.jobs = set()
+            self._compiler_is_there.set()
             self._count_compilers()
             self._feed_compilers()
+
+    async def _wait_for_a_compiler(self):
+        try:
+            await asyncio.wait_for(self._compiler_is_there.wait(), timeout=COMPILER_WAIT)
+        except asyncio.TimeoutError:
+            pass
 
     def _count_compilers(self):
         self._say({"compilers": sum(a.handle is not None for a in self._compilers.values())})

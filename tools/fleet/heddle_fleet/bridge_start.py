@@ -1,5 +1,6 @@
 """The first messages between a tuner and its bridge."""
 import asyncio
+import os
 import socket
 
 from . import frames
@@ -15,6 +16,13 @@ def _receive_exactly(channel, count):
             return None
         data += part
     return data
+
+
+def without_token():
+    """What Ray does not say: a cluster with a token refuses those who do not show it."""
+    if os.environ.get("RAY_AUTH_MODE"):
+        return ""
+    return "; a cluster that was started with a token needs RAY_AUTH_MODE=token and that token here as well"
 
 
 def serve_tuner(no_ray, how):
@@ -36,6 +44,7 @@ def serve_tuner(no_ray, how):
         except Exception as error:  # whatever Ray throws: the tuner says it to a person
             refusal = f"no cluster at '{hello['address']}': {error}"
             how = "`heddle fleet up` makes one of this machine; docs/fleet.md says how to join others"
+            how += without_token()
     started = {"started": hello["version"]}
     if refusal is not None:
         channel.sendall(frames.pack({**started, "message": refusal, "help": how}))

@@ -11,6 +11,7 @@ from .reach import check_reachable
 
 NAMESPACE = "heddle"
 DEVICES = ("cpu:", "gpu:")
+CLIENT_ATTEMPTS, CLIENT_FAILURE = 5, "Starting Ray client server failed"
 
 
 def connect(address, local_resources=None):
@@ -20,7 +21,19 @@ def connect(address, local_resources=None):
         ray.init(address="local", resources=local_resources or {}, include_dashboard=False, **options)
     else:
         check_reachable(address)
-        ray.init(address=address, **options)
+        _init(address, options)
+
+
+def _init(address, options):
+    """Ray starts a server for each client (ray://), by a fork that does not always succeed."""
+    for attempt in range(CLIENT_ATTEMPTS):
+        try:
+            ray.init(address=address, **options)
+            return
+        except ConnectionError as error:
+            if CLIENT_FAILURE not in str(error) or attempt + 1 == CLIENT_ATTEMPTS:
+                raise
+            ray.shutdown()
 
 
 def parse_resources(texts):

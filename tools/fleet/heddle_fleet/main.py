@@ -2,7 +2,7 @@
 import argparse
 import sys
 
-from .bridge_start import serve_tuner
+from .bridge_start import serve_tuner, without_token
 
 NO_RAY = "Ray is not installed for {python}"
 HOW = "pip install -r requirements.txt (tools/fleet), or name a Python that has it by HEDDLE_PYTHON"
@@ -35,5 +35,6 @@ def main(arguments):
             return cluster.up(cluster.parse_resources(options.resource))
         return cluster.status(options.address)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        print(f"heddle fleet: error: {error}", file=sys.stderr)
+        how = without_token().removeprefix("; ")
+        print(f"heddle fleet: error: {error}" + (f"\n  help: {how}" if how else ""), file=sys.stderr)
         return 2

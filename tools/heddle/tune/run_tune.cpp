@@ -24,6 +24,7 @@
 #include "tune/budget.h"
 #include "tune/display.h"
 #include "tune/interrupt.h"
+#include "tune/network_race_place.h"
 #include "tune/summary.h"
 #include "tune/tune_subjects.h"
 
@@ -258,7 +259,8 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   TuneClock clock(budget);
   options.clock = &clock;
   std::string passes;
-  if (list.network && !options.measurer) passes = race_passes(&list, clock);
+  const NetworkRacePlace place = network_race_place(target, fleet != nullptr);
+  if (list.network && place.here) passes = race_passes(&list, clock);
   // The capabilities of other machines' CPUs are not known.
   if (target.is_cuda()) {
     data_sheet_peaks(target.gpu, list, &list.scales);
@@ -268,6 +270,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   std::ostream& out = output.out;
   if (!request.quiet) out << first_line(options, target, list.tasks.size()) << std::endl;
   if (!request.quiet && !passes.empty()) out << passes << std::endl;
+  if (!request.quiet && list.network && !place.words.empty()) out << place.words << std::endl;
 
   const ScopedThreads scoped_threads(threads);
   TuneDisplay::Mode mode = output.live ? TuneDisplay::Mode::Live : TuneDisplay::Mode::Lines;
@@ -275,7 +278,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   TuneDisplay display(
       mode, out, [&] { return terminal_size(output.descriptor); }, budget, list.scales);
   const std::unique_ptr<JointRace> race =
-      list.network && !options.measurer ? make_network_race(*list.network) : nullptr;
+      list.network && place.here ? make_network_race(*list.network) : nullptr;
   options.joint_race = race.get();
   options.progress = [&](const TuneProgress& p) { display.show(p, clock.cancelled()); };
   TuneOutcome outcome;
@@ -286,6 +289,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   display.clear();
 
   outcome.report.cancelled = outcome.report.cancelled || clock.cancelled();
+  if (list.network && !place.words.empty()) outcome.report.remarks.push_back(place.words);
   outcome.rows = task_rows(outcome.report, list.calls, list.scales);
   if (!target.is_cuda() && !fleet && above_peak(outcome.rows)) {
     measure_peaks(list, threads, &list.scales);
