@@ -94,7 +94,7 @@ def a_node_of_the_wrong_kind_is_set_aside(fleet, tune):
     wrong = fleet.add(env_vars={"HEDDLE_FLEET_WORKER": "/bin/false"})
     run = tune("wrong").start()
     report = run.wait()
-    fleet.cluster.remove_node(wrong)
+    fleet.cluster.remove_node(wrong, allow_graceful=False)
     run.expect_each_once()
     aside = [n for n in report["nodes"] if n.get("set_aside")]
     expect(len(aside) == 1 and aside[0]["trials"] == 0, f"set aside: {aside}")
@@ -114,7 +114,7 @@ def nodes_join_and_leave(fleet, tune):
     run.wait_for(10)
     late = fleet.add()
     run.wait_for(TRIALS)
-    fleet.cluster.remove_node(late)
+    fleet.cluster.remove_node(late, allow_graceful=False)
     run.wait()
     run.expect_each_once()
     return "one joined, and left"
