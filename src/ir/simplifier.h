@@ -41,6 +41,7 @@ class Simplifier {
   /// Merges like terms, recombines quotients and remainders, and cancels minima against the rest.
   void finish(Linear& a);
   bool recombine_remainder(Linear& a);
+  bool recombine_by_size(Linear& a);
   bool absorb_into_minimum(Linear& a);
   Interval range(const Linear& a);
 

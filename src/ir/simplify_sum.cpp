@@ -197,13 +197,36 @@ void Simplifier::finish(Linear& a) {
     });
   };
   if (a.terms.size() > 1 && any(BinaryOp::FloorDiv, BinaryOp::FloorMod)) {
-    while (recombine_remainder(a)) {
+    while (recombine_remainder(a) || recombine_by_size(a)) {
     }
   }
   if ((a.terms.size() > 1 || a.constant != 0) && any(BinaryOp::Min, BinaryOp::Max)) {
     for (int i = 0; i < 4 && absorb_into_minimum(a); ++i) {
     }
   }
+}
+
+// x/e*e + x%e --> x, times any k, where e is no constant: rows whose length a call gives.
+bool Simplifier::recombine_by_size(Linear& a) {
+  for (const LinearTerm& t : a.terms) {
+    const Binary* mod = as_binary(t.expr, BinaryOp::FloorMod);
+    if (!mod || as_int(mod->b)) continue;
+    const Linear by = canonical_linear(mod->b);
+    if (range(by).min <= 0) continue;
+    const Expr quotient = make_binary(BinaryOp::FloorDiv, mod->a, mod->b);
+    const Linear whole = product(Linear(quotient, 1), by);
+    const int64_t k = t.coefficient;
+    if (whole.overflow || whole.constant != 0 || !contains(a, whole, k)) continue;
+    Linear result = a;
+    result.add(t.expr, -k);
+    result.add(whole, -k);
+    result.add(canonical_linear(mod->a), k);
+    result.normalize();
+    if (result.overflow || k == INT64_MIN) continue;
+    a = std::move(result);
+    return true;
+  }
+  return false;
 }
 
 // x/c*c + x%c --> x;  x%c + (x/c)%d*c --> x%(c*d);  x - x/c*c --> x%c, all times any k.

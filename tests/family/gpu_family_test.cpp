@@ -126,6 +126,20 @@ TEST(GpuFamily, TwoSizesAtOnce) {
   }
 }
 
+TEST(GpuFamily, PromisedMultiplesAreLoadedTogether) {
+  const Dim any = dim("n", 1, 2048), eights = dim("n", 1, 2048).multiple_of(8);
+  const auto text_of = [](const Dim& n) {
+    const Tensor x = placeholder({63, n}, f32, "x");  // 64 rows would be whole vectors
+    const Schedule s = family_schedule({relu_of(x)}, {{n, 1024}}, gpu());
+    return emit_cuda(lower_gpu(s, all_args(s.dag())));
+  };
+  EXPECT_NE(text_of(eights).find("float4"), std::string::npos) << text_of(eights);
+  EXPECT_EQ(text_of(any).find("float4"), std::string::npos);
+  const Tensor y = relu_of(placeholder({3, eights}, f32, "x"));
+  const Family f{"eights", eights, y};
+  EXPECT_EQ(first_wrong(family_schedule({y}, {{eights, 1024}}, gpu()), f, {8, 16, 1000, 2048}), "");
+}
+
 // A thread's part of a short row is in registers, that of the longest one in memory.
 TEST(GpuFamily, ShortRowsAreKeptInRegisters) {
   const Dim n = dim("n", 1, 8192);

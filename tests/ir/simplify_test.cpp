@@ -79,6 +79,16 @@ TEST_F(SimplifyTest, QuotientAndRemainderRecombine) {
   EXPECT_SIMPLE(b * 4 + c, "floormod(y, 32)");
 }
 
+TEST_F(SimplifyTest, QuotientAndRemainderByASizeRecombine) {
+  const Var rows("rows", SizeRange{1, 64});
+  const Expr length = rows * 8;
+  EXPECT_SIMPLE(floordiv(x, rows) * rows + floormod(x, rows), "x");
+  EXPECT_SIMPLE(floordiv(x + 1, length) * length * 3 + floormod(x + 1, length) * 3 + y,
+                "x*3 + y + 3");
+  // A divisor that may be zero stays.
+  EXPECT_NE(simple(floordiv(x, n) * n + floormod(x, n)), "x");
+}
+
 TEST_F(SimplifyTest, TruncatingDivisionOfWhatIsNotNegative) {
   EXPECT_SIMPLE((io * 16 + ji) / 16, "io");
   EXPECT_SIMPLE((io * 16 + ji) % 16, "ji");

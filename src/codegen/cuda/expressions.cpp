@@ -118,6 +118,7 @@ IntFacts KernelWriter::facts_of(const Expr& e, const Expr& left, const Expr& rig
   }
   if (t.is_uint() || t.bits < 32) return facts;
   facts.nonnegative = range(left).min >= 0;
+  facts.positive = right.defined() && range(right).min > 0;
   if (e.dtype().is_bool()) return facts;
   const Interval r = range(e);
   facts.narrow = fits_32_bits(r);

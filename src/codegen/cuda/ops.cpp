@@ -131,6 +131,7 @@ Text Ops::int_divide(BinaryOp op, DataType t, const Text& a, const Text& b, cons
           infix(converted(wide ? "unsigned long long" : "unsigned", a), sign, divisor, kProduct));
     }
   }
+  if (facts.nonnegative && facts.positive) return infix(a, sign, b, kProduct);
   if (!floor && facts.divisor && *facts.divisor != 0 && *facts.divisor != -1) {
     return infix(a, sign, b, kProduct);
   }

@@ -16,6 +16,7 @@ struct IntFacts {
   bool exact = false;              ///< the result cannot leave its type
   bool narrow = false;             ///< the result is an i64 that fits in 32 bits
   bool nonnegative = false;        ///< the left operand is never below zero
+  bool positive = false;           ///< the right operand is always above zero
   std::optional<int64_t> divisor;  ///< the right operand, when it is a constant
 };
 
