@@ -116,7 +116,7 @@ TEST(Family, SizesThatAMultipleDividesNeedNoTail) {
   const auto loops = [](const Dim& d) {
     return text_after(create_schedule({matmul_family(d, 32, 64).result}));
   };
-  EXPECT_LT(loops(n).size() * 2, loops(any).size());
+  EXPECT_LT(loops(n).size() * 3, loops(any).size() * 2);
   const Family f = matmul_family(n, 32, 64);
   const Kernel kernel = kernel_of(create_schedule({f.result}));
   for (int64_t at = 16; at <= 256; at += 16) EXPECT_EQ(wrong_at(kernel, f.result, {{n, at}}), "");
@@ -150,15 +150,35 @@ TEST(Family, AnOperandThatTilesShareIsPackedOnceForFullTilesAndTail) {
   Tensor result;
   const Schedule s = packing_blocks(n, &result);
   const std::string text = text_after(s, "loop_partition");
-  EXPECT_EQ(count(text, "b.copy: f32"), 1u) << text;
+  // Full blocks, and the last one with its tail.
+  EXPECT_EQ(count(text, "b.copy: f32"), 2u) << text;
   // Tiles of each length, which is a constant in all of them.
-  for (int rows = 1; rows <= 4; ++rows)
+  EXPECT_EQ(count(text, "local: f32[4, 16]"), 2u) << text;
+  for (int rows = 1; rows <= 3; ++rows)
     EXPECT_EQ(count(text, "local: f32[" + std::to_string(rows) + ", 16]"), 1u) << text;
   EXPECT_EQ(count(text, "unrolled for i in 0..min"), 0u) << text;
   EXPECT_EQ(count(text, "unrolled for i.i in 0..min"), 0u) << text;
   const Kernel kernel = kernel_of(s);
   for (int64_t rows = 1; rows <= kMost; rows += rows < 70 ? 1 : 17)
     EXPECT_EQ(wrong_at(kernel, result, {{n, rows}}, rows % 2 == 0), "");
+}
+
+// Conditions on the size are only asked in the last iteration.
+TEST(Family, LoopsAreCutBeforeTheLastPart) {
+  const Dim n = dim("n", 1, 300);
+  const Tensor x = placeholder({5, n}, f32, "x");
+  const Axis k = reduce_axis(n, "k");
+  const Tensor sums = compute({5}, [&](Axis i) { return sum(x(i, k), k); }, "sums");
+  Schedule s({sums});
+  StageRef partial = s[sums].rfactor(s[sums].reduce_axis(0), 8, true);
+  partial.reorder({partial.axis(1), partial.reduce_axis(0), partial.axis(0)});
+  partial.vectorize(partial.axis(0));
+  const std::string text = text_after(s, "loop_partition");
+  EXPECT_NE(text.find("0..floordiv(n, 8)"), std::string::npos) << text;
+  EXPECT_EQ(count(text, "select("), 1u) << text;
+  const Kernel kernel = kernel_of(s);
+  for (int64_t size = 1; size <= 40; ++size)
+    EXPECT_EQ(wrong_at(kernel, sums, {{n, size}}, size % 2 == 0), "");
 }
 
 TEST(Family, AKernelNamesItsSizes) {
