@@ -103,6 +103,8 @@ TEST_F(ModelCommands, MistakesAreExplainedAndNothingIsWritten) {
   for (const auto& [arguments, part] : std::vector<std::pair<std::string, std::string>>{
            {"", "--dims batch=1"},
            {"--dims batch", "NAME=EXTENT"},
+           {"--dims batch=1..x", "NAME=EXTENT"},
+           {"--dims batch=1..8", "one size"},
            {"--dims batch=2 --input images=" + in, "f32[3, 1, 8, 8]"},
            {"--dims batch=2 --input image=" + in, "images"},
            {"--dims batch=2 --precision i8", "f32, f16 or bf16"}}) {

@@ -115,6 +115,7 @@ int run_model(const RunOptions& options) {
   const Timer importing;
   OnnxOptions onnx{.batch = options.batch, .precision = dtype_of(options.precision)};
   set_dims(onnx, options.dims);
+  refuse_ranges(onnx);
   const OnnxModel model = import_onnx(options.model, onnx);
   const double import_s = importing.elapsed_s();
   const auto output_files = files_by_name(options.outputs, model.output_names, "output");

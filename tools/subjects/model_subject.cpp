@@ -69,6 +69,14 @@ void set_dims(OnnxOptions& options, const std::vector<std::string>& texts) {
   }
 }
 
+void refuse_ranges(const OnnxOptions& options) {
+  if (options.ranges.empty()) return;
+  const std::string& name = options.ranges.begin()->first;
+  throw_user_error(
+      "'" + name + "' has a range of sizes, and a network is built for one size", {},
+      "give it one: " + name + "=" + std::to_string(options.ranges.begin()->second.hi()));
+}
+
 bool is_model(const std::string& subject) { return path_length(subject) > 0; }
 
 OnnxModel import_subject(const std::string& subject, DataType dtype) {
@@ -76,14 +84,12 @@ OnnxModel import_subject(const std::string& subject, DataType dtype) {
   OnnxOptions options;
   options.precision = dtype;
   if (end < subject.size()) set_dims(options, split_text(subject.substr(end + 1), ','));
+  refuse_ranges(options);
   return import_onnx(subject.substr(0, end), options);
 }
 
 Problem model_problem(const std::string& subject, DataType dtype) {
   const OnnxModel model = import_subject(subject, dtype);
-  if (!model.dims.empty())
-    throw_user_error("'" + subject + "' has a range of sizes, and one size is needed here", {},
-                     "`heddle run` and `heddle export` take ranges");
   Problem problem;
   problem.subject = subject;
   problem.dtype = dtype;

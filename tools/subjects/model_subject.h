@@ -1,5 +1,4 @@
-// ONNX files where subjects are accepted: "PATH.onnx", or "PATH.onnx:batch=1,sequence=128", or with
-// ranges of sizes, "PATH.onnx:sequence=1..128".
+// ONNX files where subjects are accepted: "PATH.onnx", or "PATH.onnx:batch=1,sequence=128".
 #pragma once
 
 #include <string>
@@ -13,6 +12,9 @@ namespace heddle::cli {
 /// Sets the dimensions that {"batch=1", "x:2=128"} names, and the ranges of {"seq=1..128"} or, of
 /// multiples of 8, {"seq=8..128/8"}. A text of another form is a User error.
 void set_dims(OnnxOptions& options, const std::vector<std::string>& texts);
+
+/// A User error where a dimension has a range: networks are built for one size.
+void refuse_ranges(const OnnxOptions& options);
 
 bool is_model(const std::string& subject);
 /// Imports it, with `dtype` (f32, f16 or bf16) in place of f32.
