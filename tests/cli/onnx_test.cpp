@@ -118,7 +118,7 @@ TEST_F(ModelCommands, MistakesAreExplainedAndNothingIsWritten) {
 TEST_F(ModelCommands, ExplainShowsTheNodes) {
   const CommandResult r = heddle_command("explain " + kDigits + ":batch=4");
   ASSERT_EQ(r.status, 0) << r.err;
-  EXPECT_THAT(r.out, HasSubstr("f32[4,16,8,8]"));
+  EXPECT_THAT(r.out, HasSubstr("f32[4,8,8,16]"));
   EXPECT_EQ(heddle_command("explain " + kDigits + ":batch=4 --show loops").status, 2);
 }
 

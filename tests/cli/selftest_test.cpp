@@ -53,10 +53,10 @@ TEST(Selftest, SchedulesOfOneCpuAreCompiledForAnother) {
 #endif
   const std::string command =
       "selftest --target \"llvm -mcpu=graniterapids\" --compile-for \"llvm -mcpu=x86-64-v2\" "
-      "--only 'product(' --count 12 --seed 1 --verbose";
+      "--only 'product(' --count 16 --seed 400 --verbose";
   const CommandResult r = heddle_command(command);
   EXPECT_EQ(r.status, 0) << r.out << r.err;
-  EXPECT_THAT(r.out, AllOf(HasSubstr("tile_product"), EndsWith("12 of 12 pairs passed\n")));
+  EXPECT_THAT(r.out, AllOf(HasSubstr("tile_product"), EndsWith("16 of 16 pairs passed\n")));
   const CommandResult gpu = heddle_command("selftest --target cuda --compile-for llvm");
   EXPECT_EQ(gpu.status, 2);
   EXPECT_THAT(gpu.err, HasSubstr("between CPUs alone"));

@@ -17,10 +17,15 @@ void Drawer::convolution() {
   at.stride = {pick(1, 2), pick(1, 2)};
   at.padding = {pick(0, 2), pick(0, 2)};
   at.dilation = {pick(1, 2), pick(1, 2)};
-  if (pick(0, 3) == 0) {  // a convolution for Winograd
+  const int64_t kind = pick(0, 3);
+  if (kind == 0) {  // a convolution for Winograd
     r = s = 3;
     at.stride = at.dilation = {1, 1};
     k = k / at.groups, c = c / at.groups, at.groups = 1;
+  } else if (kind == 1 && nhwc) {  // a product of matrices
+    r = s = 1;
+    at.stride = {1, 1};
+    at.padding = {0, 0};
   }
   if (pick(0, 4) == 0) {  // enough filters to fill vectors, and channels to copy
     c = pick(8, 20), k = pick(16, 40), at.groups = 1;
