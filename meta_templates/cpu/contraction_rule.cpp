@@ -115,7 +115,7 @@ bool has_long_strides(const Problem& p) {
   constexpr int64_t kPage = 4096, kSharedSets = 256, kVectorsOfTile = 2;
   const bool in_l1 = 2 * p.depth * kVectorsOfTile * p.target.vector_bytes <= p.target.l1d_bytes;
   return p.vector_row_bytes > kPage ||
-         (p.vector_row_bytes > kLongRow && p.vector_row_bytes % kSharedSets == 0 && !in_l1);
+         (p.vector_row_bytes >= kLongRow && p.vector_row_bytes % kSharedSets == 0 && !in_l1);
 }
 
 PackVectors packing_of_vectors(const Problem& p, bool panels_allowed) {
