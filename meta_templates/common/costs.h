@@ -18,13 +18,19 @@ inline double stage_bytes(const ComputeDag& dag, int s) {
   return bytes;
 }
 
-/// Whether reduction `s` is bound by reading one operand whose elements each serve a single result,
-/// even if it reuses other operands. The matrix of a matrix-vector product is an example.
-inline bool streams_one_operand(const ComputeDag& dag, int s) {
+/// The read of stage `s` whose tensor has the most bytes; nullptr where it reads nothing.
+inline const Access* largest_read(const ComputeDag& dag, int s) {
   const Access* largest = nullptr;
   for (const Access& a : dag.info(s).reads) {
     if (!largest || bytes_of(a.tensor) > bytes_of(largest->tensor)) largest = &a;
   }
+  return largest;
+}
+
+/// Whether reduction `s` is bound by reading one operand whose elements each serve a single result,
+/// even if it reuses other operands. The matrix of a matrix-vector product is an example.
+inline bool streams_one_operand(const ComputeDag& dag, int s) {
+  const Access* largest = largest_read(dag, s);
   return largest && largest->reuse_axes.empty() && largest->window_axes.empty() &&
          static_cast<double>(bytes_of(largest->tensor)) >= 0.9 * stage_bytes(dag, s);
 }

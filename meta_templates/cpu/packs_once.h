@@ -16,10 +16,7 @@ inline bool packs_once(const ComputeDag& dag, int s, const Target& target) {
   constexpr int64_t kFewVectors = 8;
   const Operation& op = dag.stage(s);
   if (op.axes().empty() || op.reduce_axes().size() != 1) return false;
-  const Access* largest = nullptr;
-  for (const Access& a : dag.info(s).reads) {
-    if (!largest || bytes_of(a.tensor) > bytes_of(largest->tensor)) largest = &a;
-  }
+  const Access* largest = largest_read(dag, s);
   if (!largest || !is_constant(dag, *largest)) return false;
   if (!dag.stage(largest->producer).is_placeholder() &&
       transposed_axis(dag, largest->producer) >= 0)
