@@ -35,7 +35,7 @@ void WorkerMeasurer::open_lanes(int task) {
   // Calls with cold caches need the whole memory bandwidth, so they run in one lane.
   const bool cold = options_.protocol.cold.value_or(false) || of.network_bytes > 0;
   const internal::CpuTopology& machine = internal::cpu_topology();
-  std::vector<int> cpus = machine.cpus;
+  std::vector<int> cpus(machine.cpus().begin(), machine.cpus().end());
   cpus.resize(std::min(cpus.size(), static_cast<size_t>(machine.cores)));
   lanes_.emplace(task,
                  cold ? RunLanes() : RunLanes(cpus, of.tmpl.target().cores, options_.runs_at_once));

@@ -5,7 +5,9 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #ifdef __linux__
 #include <sched.h>
@@ -38,26 +40,27 @@ CpuTopology read_topology() {
       const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
       const int package = read_int(folder + "physical_package_id", 0);
       const int core = read_int(folder + "core_id", -1 - cpu);  // unknown: a core of its own
-      (seen.insert({package, core}).second ? topology.cpus : siblings).push_back(cpu);
+      if (seen.insert({package, core}).second) {
+        topology.add_cpu(cpu);
+      } else {
+        siblings.push_back(cpu);
+      }
     }
-    topology.cores = static_cast<int>(topology.cpus.size());
-    topology.cpus.insert(topology.cpus.end(), siblings.begin(), siblings.end());
+    topology.cores = static_cast<int>(topology.cpus().size());
+    for (const int cpu : siblings) topology.add_cpu(cpu);
   }
 #endif
-  if (topology.cpus.empty()) {
+  if (topology.cpus().empty()) {
     topology.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   }
   return topology;
 }
 
-}  // namespace
-
-namespace {
+static_assert(std::is_trivially_destructible_v<CpuTopology>);
 
 CpuTopology& known_topology() {
-  // Never destroyed, because threads of the pool read it while the process exits.
-  static CpuTopology* const topology = new CpuTopology(read_topology());
-  return *topology;
+  static CpuTopology topology = read_topology();
+  return topology;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -185,7 +186,7 @@ class Pool {
   // once it runs.
   static void forbid_core([[maybe_unused]] std::thread& thread, [[maybe_unused]] int core) {
 #ifdef __linux__
-    const std::vector<int>& cpus = internal::cpu_topology().cpus;
+    const std::span<const int> cpus = internal::cpu_topology().cpus();
     if (cpus.size() < 2 || pin_threads.load(std::memory_order_relaxed)) return;
     cpu_set_t mask;
     CPU_ZERO(&mask);
@@ -280,7 +281,7 @@ class Pool {
 
   void pin([[maybe_unused]] std::size_t worker, [[maybe_unused]] bool on) {
 #ifdef __linux__
-    const std::vector<int>& cpus = internal::cpu_topology().cpus;
+    const std::span<const int> cpus = internal::cpu_topology().cpus();
     if (cpus.empty()) return;
     cpu_set_t mask;
     CPU_ZERO(&mask);
