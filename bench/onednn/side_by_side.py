@@ -29,6 +29,10 @@ SUBJECTS = [
     ("conv2d:n=1,c=64,h=56,w=56,k=64,r=3,stride=1,pad=1,layout=nhwc", "i8"),
     ("conv2d:n=1,c=64,h=56,w=56,k=64,r=3,stride=1,pad=1,layout=nhwc", "bf16"),
     ("conv2d:n=1,c=64,h=56,w=56,k=64,r=3,stride=1,pad=1,layout=nhwc", "f32"),
+    ("conv2d:n=1,c=256,h=56,w=56,k=64,r=1,stride=1,pad=0,layout=nhwc", "f32"),
+    ("conv2d:n=1,c=256,h=14,w=14,k=1024,r=1,stride=1,pad=0,layout=nhwc", "f32"),
+    ("conv2d:n=1,c=2048,h=7,w=7,k=512,r=1,stride=1,pad=0,layout=nhwc", "f32"),
+    ("batch_matmul:96x512x512x64", "f32"),
 ]
 
 
@@ -80,13 +84,14 @@ def product(a, b):
 
 
 def convolution(x, w):
-    """x is NHWC; w is KCRS."""
+    """x is NHWC; w is KCRS, with padding that keeps the size."""
     image = x.permute(0, 3, 1, 2)  # channels last in memory
+    pad = (w.shape[2] // 2, w.shape[3] // 2)
     if x.dtype != torch.int8:
         packed = torch.ops.mkldnn._reorder_convolution_weight(
-            w, (1, 1), (1, 1), (1, 1), 1, list(image.shape))
+            w, pad, (1, 1), (1, 1), 1, list(image.shape))
         return {"packed conv": lambda: torch.ops.mkldnn._convolution_pointwise(
-            image, packed, None, (1, 1), (1, 1), (1, 1), 1, "none", [], "")}
+            image, packed, None, pad, (1, 1), (1, 1), 1, "none", [], "")}
     # PyTorch's int8 convolution takes u8 images and writes i32 as f32.
     image = image.view(torch.uint8)
     scales, zeros = torch.ones(w.shape[0]), torch.zeros(w.shape[0], dtype=torch.int64)
@@ -100,6 +105,8 @@ def convolution(x, w):
 def peers(subject, inputs):
     """What oneDNN offers for a subject; nothing, with the reason printed, where packing fails."""
     try:
+        if subject.startswith("batch_matmul"):
+            return {"torch.bmm": lambda: torch.bmm(*inputs)}  # MKL, where PyTorch has it
         return product(*inputs) if subject.startswith("matmul") else convolution(*inputs)
     except RuntimeError as error:
         print(f"  oneDNN left out of {subject}: {str(error).splitlines()[0]}")

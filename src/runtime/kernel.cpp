@@ -10,6 +10,7 @@
 #include "runtime/cuda/executable.h"
 #include "runtime/deferred.h"
 #include "runtime/finite_report.h"
+#include "runtime/first_touch.h"
 #include "runtime/prepared_store.h"
 
 namespace heddle {
@@ -171,6 +172,10 @@ struct Kernel::Impl {
   // Takes the result from the disk where an earlier process prepared the same constants with the
   // same code. The constants are in memory only while they are read.
   void prepare_on_cpu(Prepared& p) {
+    // One thread makes them, but all threads read them, each its part: packed weights begin with
+    // the columns that threads share out.
+    for (const NDArray& array : p.arrays)
+      internal::touch_by_parts(array.data(), static_cast<size_t>(array.bytes()));
     const std::string key = prepared_key(code->prepare_key, p.constants, bound);
     if (load_prepared(key, p.arrays)) return;
     {

@@ -10,6 +10,7 @@
 #include "runtime/cuda/array_memory.h"
 #include "runtime/deferred.h"
 #include "runtime/elements.h"
+#include "runtime/first_touch.h"
 #include "runtime/storage.h"
 
 namespace heddle {
@@ -121,6 +122,7 @@ NDArray NDArray::zeros(Extents shape, DataType dtype, Device device) {
   if (device.is_cuda()) {
     array.fill(0);
   } else {
+    internal::touch_by_parts(array.data_, static_cast<std::size_t>(array.bytes()));
     std::memset(array.data_, 0, static_cast<std::size_t>(array.bytes()));
   }
   return array;
@@ -128,6 +130,8 @@ NDArray NDArray::zeros(Extents shape, DataType dtype, Device device) {
 
 NDArray NDArray::full(Extents shape, DataType dtype, double value, Device device) {
   NDArray array = empty(std::move(shape), dtype, device);
+  if (device.is_cpu())
+    internal::touch_by_parts(array.data_, static_cast<std::size_t>(array.bytes()));
   array.fill(value);
   return array;
 }
@@ -160,6 +164,7 @@ NDArray NDArray::random(Extents shape, DataType dtype, std::uint64_t seed, doubl
                      {}, "the first is at most the second, and integers are within 2^53 of 0");
   }
   NDArray array = empty(std::move(shape), dtype);
+  internal::touch_by_parts(array.data_, static_cast<std::size_t>(array.bytes()));
   Rng rng(seed);
   internal::visit_elements(dtype, array.data(), [&](auto* elements) {
     if (dtype.is_integral()) {

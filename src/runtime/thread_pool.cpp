@@ -108,6 +108,7 @@ struct alignas(internal::kCacheLine) Mailbox {
 struct Worker {
   Mailbox mail;
   std::thread thread = {};
+  internal::ThreadPlace place = {};
   bool attentive = false;  // the worker was awake at the last call
   int away_from = -1;      // the core that it must not run on while it is sent away
 };
@@ -148,7 +149,7 @@ class Pool {
 
   void set_pinning(bool on) {
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < workers_.size(); ++i) pin(i, on);
+    for (auto& worker : workers_) settle(*worker, on);
   }
 
   internal::WorkerCounts count() {
@@ -184,15 +185,21 @@ class Pool {
   // there too and remain for up to 20 ms while the caller runs its chunks. A worker is therefore
   // woken, or called again when it was late, with that core forbidden. It removes the restriction
   // once it runs.
-  static void forbid_core([[maybe_unused]] std::thread& thread, [[maybe_unused]] int core) {
-#ifdef __linux__
-    const std::span<const int> cpus = internal::cpu_topology().cpus();
+  static void forbid_core(Worker& worker, int core) {
+    const std::vector<int>& cpus = worker.place.allowed;
     if (cpus.size() < 2 || pin_threads.load(std::memory_order_relaxed)) return;
+    restrict_to(worker.thread, cpus, core);
+  }
+  static void restrict_to([[maybe_unused]] std::thread& thread,
+                          [[maybe_unused]] std::span<const int> cpus,
+                          [[maybe_unused]] int without = -1) {
+#ifdef __linux__
     cpu_set_t mask;
     CPU_ZERO(&mask);
     for (int cpu : cpus) {
-      if (cpu != core) CPU_SET(static_cast<std::size_t>(cpu), &mask);
+      if (cpu != without) CPU_SET(static_cast<std::size_t>(cpu), &mask);
     }
+    // The call fails where the mask of the process has shrunk, which only costs speed.
     ::pthread_setaffinity_np(thread.native_handle(), sizeof mask, &mask);
 #endif
   }
@@ -219,7 +226,7 @@ class Pool {
       worker.away_from = core;
       // The order matters. A worker that runs in between lifts the restriction at its next job. In
       // the opposite order it would find nothing to lift and keep the restriction for ever.
-      forbid_core(worker.thread, core);
+      forbid_core(worker, core);
       mail.sent_away.store(true);
     }
     if (parked) mail.ticket.notify_one();
@@ -243,16 +250,19 @@ class Pool {
   }
 
   void start_workers(int count) {
+    const internal::CpuTopology& topology = internal::cpu_topology();
     while (!stopped_ && static_cast<int>(workers_.size()) < count) {
+      if (workers_.empty()) home_ = topology.node_of(this_core());
       workers_.push_back(std::make_unique<Worker>());
       Worker* worker = workers_.back().get();
+      worker->place = internal::place_of_thread(topology, home_, static_cast<int>(workers_.size()));
       try {
         worker->thread = std::thread([this, worker] { work(*worker); });
       } catch (const std::system_error&) {
         workers_.pop_back();  // the system allows no more threads: continue with the existing ones
         return;
       }
-      if (pin_threads.load()) pin(workers_.size() - 1, true);
+      if (pin_threads.load() || topology.num_nodes() > 1) settle(*worker, pin_threads.load());
     }
   }
 
@@ -267,7 +277,7 @@ class Pool {
         mail.parked.store(false);
       }
       if (mail.sent_away.load(std::memory_order_relaxed) && mail.sent_away.exchange(false)) {
-        forbid_core(self.thread, -1);
+        forbid_core(self, -1);
       }
       if (stopping_.load(std::memory_order_relaxed)) return;
       seen = mail.ticket.load(std::memory_order_acquire);
@@ -279,24 +289,16 @@ class Pool {
     }
   }
 
-  void pin([[maybe_unused]] std::size_t worker, [[maybe_unused]] bool on) {
-#ifdef __linux__
-    const std::span<const int> cpus = internal::cpu_topology().cpus();
-    if (cpus.empty()) return;
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    if (on) {
-      CPU_SET(static_cast<std::size_t>(cpus[(worker + 1) % cpus.size()]), &mask);
-    } else {
-      for (int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &mask);
-    }
-    // The call fails where the mask of the process has shrunk, which only costs speed.
-    ::pthread_setaffinity_np(workers_[worker]->thread.native_handle(), sizeof mask, &mask);
-#endif
+  /// Restricts a worker to its core, or to the cores of its node.
+  static void settle(Worker& worker, bool on_its_core) {
+    const internal::ThreadPlace& place = worker.place;
+    if (place.allowed.empty()) return;
+    restrict_to(worker.thread, on_its_core ? std::span(&place.cpu, 1) : std::span(place.allowed));
   }
 
   std::mutex mutex_;  // held during a region, so that callers take turns
   std::vector<std::unique_ptr<Worker>> workers_;
+  int home_ = 0;  // the node of the thread that called first
   bool stopped_ = false;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> crowded_{false};

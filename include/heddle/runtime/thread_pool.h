@@ -7,6 +7,10 @@
 // their last job before they park, because waking a parked thread takes 30 to 100 us. All functions
 // are thread-safe. Host threads that call at the same time take turns. A parallel region inside
 // another one runs serially in the thread that reached it.
+//
+// On a machine of several NUMA nodes each worker stays on the cores of one node, that of the first
+// caller first. Memory that a kernel writes first therefore lies near to the thread that works on
+// the same part in later calls. The caller belongs to the user, who keeps it on its node.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +21,9 @@
 extern "C" {
 
 /// Generated code calls this function. It runs `body` over [0, n) in contiguous chunks, one for
-/// each thread, whose sizes differ by one at most. The caller takes part and also runs the chunks
-/// that no worker has begun in time. `body` must not throw. Returns 0.
+/// each thread, whose sizes differ by one at most. Chunk i belongs to the same thread in each call.
+/// The caller takes part with chunk 0 and also runs the chunks that no worker has begun in time.
+/// `body` must not throw. Returns 0.
 int heddle_parallel_for(void (*body)(std::int64_t begin, std::int64_t end, void* context),
                         void* context, std::int64_t n);
 }
