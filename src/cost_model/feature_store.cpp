@@ -28,6 +28,24 @@ double since_written(const Program& p, const Statement& s, const Access& a) {
   return common;
 }
 
+/// How an access is used again by the innermost loop that does not move it.
+struct Reuse {
+  double count = 0;  // iterations of that loop; 0: there is none
+  double apart = 0;  // iterations of inner loops between two uses
+  double bytes = 0;  // touched between two uses
+};
+
+Reuse reuse_of(const Program& p, const Statement& s, const CoreFigures& core, const Access& a) {
+  const int loop = reusing_loop(s, core, a);
+  if (loop < 0) return {};
+  Reuse r{s.loops[loop].extent, 1, 0};
+  for (int d = loop + 1; d < core.body; ++d) r.apart *= s.loops[d].extent;
+  r.bytes = loop + 1 < static_cast<int>(s.loops.size())
+                ? p.loops[s.loops[loop + 1].node].working_set
+                : p.loops[s.loops[loop].node].working_set / std::max(1.0, r.count);
+  return r;
+}
+
 template <class Sink>
 void fill_access(Sink& out, const ProgramView& view, const StoreView& v, const Access& a) {
   const Statement& s = *v.s;
@@ -35,16 +53,7 @@ void fill_access(Sink& out, const ProgramView& view, const StoreView& v, const A
   double executed = v.executions * a.weight;
   const Footprint& unique = a.inside.front();
   int inner = v.core.body - 1;
-  int reuse = reusing_loop(s, v.core, a);
-  double apart = 0, apart_bytes = 0, count = 0;
-  if (reuse >= 0) {
-    apart = 1;
-    for (int d = reuse + 1; d < v.core.body; ++d) apart *= s.loops[d].extent;
-    count = s.loops[reuse].extent;
-    apart_bytes = p.loops[s.loops[reuse].node].working_set / std::max(1.0, count);
-    if (reuse + 1 < static_cast<int>(s.loops.size()))
-      apart_bytes = p.loops[s.loops[reuse + 1].node].working_set;
-  }
+  const Reuse reuse = reuse_of(p, s, v.core, a);
   double vector_stride = v.core.vector_depth < 0 ? 0 : a.stride_at(v.core.vector_depth);
   double native = view.target->vector_lanes(a.element_bytes);
   double off = 0;
@@ -79,10 +88,10 @@ void fill_access(Sink& out, const ProgramView& view, const StoreView& v, const A
   out.log(
       "reuse.count", "iterations",
       "Of the innermost loop that does not move it: how often it is used again; 0: no such loop.",
-      count);
-  out.log("reuse.distance", "iterations", "Of inner loops between two uses.", apart);
+      reuse.count);
+  out.log("reuse.distance", "iterations", "Of inner loops between two uses.", reuse.apart);
   out.log("reuse.bytes", "bytes", "Touched between two uses, by everything in the loop.",
-          apart_bytes);
+          reuse.bytes);
   out.log("since_written", "bytes",
           "Touched between a write by another statement and this read; 0: an argument.",
           since_written(p, s, a));

@@ -196,6 +196,52 @@ void finish_launch(GpuLaunch* k, const Gpu& gpu) {
   k->seconds = kLaunchSeconds + std::max({memory, shared, simt, tensor}) / std::max(fill, 1e-3);
 }
 
+/// Adds the loops of a statement that are blocks or threads to the dimensions of its launch.
+void add_dimensions(const Statement& s, GpuLaunch* k) {
+  for (const OpenLoop& l : s.loops) {
+    if (!is_block(l.kind) && !is_thread(l.kind)) continue;
+    k->has_loader |= l.kind == LoopKind::PersistentX;
+    double& dim = (is_block(l.kind) ? k->grid : k->block)[grid_dim(l.kind)];
+    dim = std::max(dim, l.most * cluster_size(l.kind));
+    k->cluster = std::max<double>(k->cluster, cluster_size(l.kind));
+  }
+}
+
+/// Adds the accesses of a statement to it and to its launch. `held` has an entry for each buffer:
+/// its registers, or a trace that its shared memory was counted.
+void add_accesses(const Program& p, GpuStatement* g, GpuLaunch* k, std::vector<double>* held) {
+  for (const Access& a : g->s->accesses) {
+    const auto slot = static_cast<size_t>(a.slot);
+    double& here = (*held)[slot];
+    if (a.buffer->scope == Scope::Local) {
+      here = std::max(here, registers_of(*g->s, a, p.buffers[slot].elements));
+      continue;
+    }
+    const WarpAccess w = warp_access(*g, a);
+    const double times = (a.read ? 1 : 0) + (a.written ? 1 : 0);
+    (in_shared(a) ? k->shared_traffic : k->global_bytes) +=
+        times * (in_global(a) ? std::max(w.unique, std::min(w.traffic, w.unique * 4)) : w.traffic);
+    g->accesses.push_back(w);
+    if (in_shared(a) && here == 0) {
+      here = 1e-9;  // counted once
+      k->shared_bytes += p.buffers[slot].bytes * p.buffers[slot].copies;
+    }
+  }
+}
+
+/// Orders launches by time and statements by work, the largest first.
+void sort_view(GpuView* view) {
+  std::stable_sort(view->launches.begin(), view->launches.end(),
+                   [](const GpuLaunch& a, const GpuLaunch& b) { return a.seconds > b.seconds; });
+  const auto work = [](const GpuStatement& g) {
+    double bytes = 0;
+    for (const WarpAccess& w : g.accesses) bytes += w.bytes;
+    return std::pair{g.s->ops.arithmetic() * g.executions, bytes};
+  };
+  std::stable_sort(view->statements.begin(), view->statements.end(),
+                   [&](const GpuStatement& a, const GpuStatement& b) { return work(a) > work(b); });
+}
+
 }  // namespace
 
 GpuView view_on_gpu(const Program& p, const Target& target) {
@@ -219,35 +265,12 @@ GpuView view_on_gpu(const Program& p, const Target& target) {
     }
     g.kernel = static_cast<int>(known - roots.begin());
     GpuLaunch& k = view.launches[static_cast<size_t>(g.kernel)];
-    std::vector<double>& held = registers[static_cast<size_t>(g.kernel)];
-    for (const OpenLoop& l : s.loops) {
-      if (!is_block(l.kind) && !is_thread(l.kind)) continue;
-      k.has_loader |= l.kind == LoopKind::PersistentX;
-      double& dim = (is_block(l.kind) ? k.grid : k.block)[grid_dim(l.kind)];
-      dim = std::max(dim, l.most * cluster_size(l.kind));
-      k.cluster = std::max<double>(k.cluster, cluster_size(l.kind));
-    }
+    add_dimensions(s, &k);
     const double flops = s.ops.flops() * g.executions;
     k.flops += flops;
     if (g.tensor) k.tensor_flops += flops;
     k.syncs += g.phases;
-    for (const Access& a : s.accesses) {
-      const auto slot = static_cast<size_t>(a.slot);
-      if (a.buffer->scope == Scope::Local) {
-        held[slot] = std::max(held[slot], registers_of(s, a, p.buffers[slot].elements));
-        continue;
-      }
-      WarpAccess w = warp_access(g, a);
-      const double times = (a.read ? 1 : 0) + (a.written ? 1 : 0);
-      (in_shared(a) ? k.shared_traffic : k.global_bytes) +=
-          times *
-          (in_global(a) ? std::max(w.unique, std::min(w.traffic, w.unique * 4)) : w.traffic);
-      g.accesses.push_back(w);
-      if (in_shared(a) && held[slot] == 0) {
-        held[slot] = 1e-9;  // counted once
-        k.shared_bytes += p.buffers[slot].bytes * p.buffers[slot].copies;
-      }
-    }
+    add_accesses(p, &g, &k, &registers[static_cast<size_t>(g.kernel)]);
     view.statements.push_back(std::move(g));
   }
   for (size_t i = 0; i < view.launches.size(); ++i) {
@@ -257,15 +280,7 @@ GpuView view_on_gpu(const Program& p, const Target& target) {
     k.registers = kOtherRegisters + std::accumulate(registers[i].begin(), registers[i].end(), 0.0);
     finish_launch(&k, target.gpu);
   }
-  std::stable_sort(view.launches.begin(), view.launches.end(),
-                   [](const GpuLaunch& a, const GpuLaunch& b) { return a.seconds > b.seconds; });
-  const auto work = [](const GpuStatement& g) {
-    double bytes = 0;
-    for (const WarpAccess& w : g.accesses) bytes += w.bytes;
-    return std::pair{g.s->ops.arithmetic() * g.executions, bytes};
-  };
-  std::stable_sort(view.statements.begin(), view.statements.end(),
-                   [&](const GpuStatement& a, const GpuStatement& b) { return work(a) > work(b); });
+  sort_view(&view);
   return view;
 }
 

@@ -116,6 +116,21 @@ std::string reduce_axes_text(const Operation& op) {
   return join_words(names);
 }
 
+/// Why no operand is reused. `fixed` are reused reads that do not vary along the reduction.
+std::string no_reuse_text(const Operation& op, const std::vector<Access>& reads,
+                          const std::vector<int>& operands, const std::vector<int>& fixed) {
+  const auto names_of = [&](const std::vector<int>& which) {
+    std::vector<std::string> names;
+    for (int r : which) names.push_back(read_name(reads[static_cast<std::size_t>(r)], reads));
+    return join_words(names);
+  };
+  std::string text = "no element of " + names_of(operands) + " serves two output points";
+  if (fixed.empty()) return text;
+  return text + "; " + names_of(fixed) +
+         (fixed.size() == 1 ? " does not vary along " : " do not vary along ") +
+         reduce_axes_text(op);
+}
+
 void classify_reduction(const Operation& op, StageInfo* info) {
   std::vector<int> operands, reused, fixed;
   ProductFinder::Mask reused_mask = 0;
@@ -158,23 +173,13 @@ void classify_reduction(const Operation& op, StageInfo* info) {
   info->reason = op.name() + " is a simple reduction: ";
   if (operands.empty()) {
     info->reason += "it reads nothing that varies along " + reduce_axes_text(op);
-  } else if (!reused.empty() && operands.size() == 1) {
-    info->reason += name(reused[0]) + " is reused " + reuse(reused[0]) +
-                    ", but no second operand varies along " + reduce_axes_text(op);
   } else if (!reused.empty()) {
     info->reason += name(reused[0]) + " is reused " + reuse(reused[0]) +
-                    ", but it is multiplied with no other operand, and no other is reused";
+                    (operands.size() == 1
+                         ? ", but no second operand varies along " + reduce_axes_text(op)
+                         : ", but it is multiplied with no other operand, and no other is reused");
   } else {
-    std::vector<std::string> names;
-    for (int r : operands) names.push_back(name(r));
-    info->reason += "no element of " + join_words(names) + " serves two output points";
-    if (!fixed.empty()) {
-      std::vector<std::string> statistics;
-      for (int r : fixed) statistics.push_back(name(r));
-      info->reason += "; " + join_words(statistics) +
-                      (fixed.size() == 1 ? " does not vary along " : " do not vary along ") +
-                      reduce_axes_text(op);
-    }
+    info->reason += no_reuse_text(op, info->reads, operands, fixed);
   }
 }
 

@@ -81,18 +81,30 @@ std::string why_not(const RewriteSite& site) {
   return match(site, &factors);
 }
 
+/// The elements with their uppermost bit flipped, read as the other type of a byte.
+Tensor with_sign_flipped(const Tensor& from, DataType other, const Operation& op) {
+  return compute(
+      from.shape(),
+      [&](const std::vector<Axis>& i) {
+        return bitwise_xor(cast(other, from(i)), make_const(other, other.is_int() ? -128 : 128));
+      },
+      from.name() + "_flipped", "flip_sign", op.where());
+}
+
+/// The indices of an access, in terms of other axes.
+Expr read_over(const Tensor& t, const Access& as, const std::vector<VarBinding>& to) {
+  std::vector<Expr> at;
+  for (const Expr& index : as.indices) at.push_back(substitute(index, to));
+  return cast(i32, t.at(at));
+}
+
 std::vector<Tensor> apply(const RewriteSite& site) {
   Factors factors;
   match(site, &factors);
   const Operation& op = site.op();
   const Tensor& from = factors.flipped->tensor;
   const DataType other = from.dtype().is_int() ? u8 : i8;
-  const Tensor flipped = compute(
-      from.shape(),
-      [&](const std::vector<Axis>& i) {
-        return bitwise_xor(cast(other, from(i)), make_const(other, other.is_int() ? -128 : 128));
-      },
-      from.name() + "_flipped", "flip_sign", op.where());
+  const Tensor flipped = with_sign_flipped(from, other, op);
 
   // The indices of the stage in terms of the axes of another one.
   const auto over = [&](const std::vector<Axis>& spatial, const std::vector<std::size_t>& which,
@@ -105,11 +117,6 @@ std::vector<Tensor> apply(const RewriteSite& site) {
       to.push_back({k.var(), reduce->back()});
     }
     return to;
-  };
-  const auto read = [](const Tensor& t, const Access& as, const std::vector<VarBinding>& to) {
-    std::vector<Expr> at;
-    for (const Expr& index : as.indices) at.push_back(substitute(index, to));
-    return cast(i32, t.at(at));
   };
   std::vector<std::size_t> all, own;  // all axes; those that the sums depend on
   Shape shape;
@@ -124,7 +131,7 @@ std::vector<Tensor> apply(const RewriteSite& site) {
       [&](const std::vector<Axis>& i) {
         std::vector<Axis> reduce;
         const std::vector<VarBinding> to = over(i, own, &reduce);
-        return sum(read(factors.summed->tensor, *factors.summed, to), reduce);
+        return sum(read_over(factors.summed->tensor, *factors.summed, to), reduce);
       },
       op.name() + "_sums", "flip_sign", op.where());
   const Tensor product = compute(
@@ -132,9 +139,9 @@ std::vector<Tensor> apply(const RewriteSite& site) {
       [&](const std::vector<Axis>& i) {
         std::vector<Axis> reduce;
         const std::vector<VarBinding> to = over(i, all, &reduce);
-        return sum(
-            read(flipped, *factors.flipped, to) * read(factors.summed->tensor, *factors.summed, to),
-            reduce);
+        return sum(read_over(flipped, *factors.flipped, to) *
+                       read_over(factors.summed->tensor, *factors.summed, to),
+                   reduce);
       },
       op.name() + "_mixed", "flip_sign", op.where());
   return {compute(

@@ -164,35 +164,39 @@ DrawnProblem draw(Rng& rng, const Target& target) {
 
 double over_cores(const FeatureView& f, std::string_view name) { return f[name] / f["cores"]; }
 
+std::vector<HeuristicFeature> features_of_stage() {
+  const FeatureKind flag = FeatureKind::Boolean;
+  return {{"cores"},
+          {"is_contraction", flag},
+          {"is_convolution", flag},
+          {"is_float", flag},
+          {"along_row", flag},
+          {"constant_operand", flag},
+          {"is_output", flag},
+          {"result_bytes"},
+          {"operand_bytes"},
+          {"results"},
+          {"depth"},
+          {"longest_reduction"},
+          {"rows"},
+          {"cols"},
+          {"batch"},
+          {"bytes_read"},
+          {"flops"},
+          {"share_of_flops"},
+          {"taps"},
+          {"stride"},
+          {"channels"},
+          {"filters"}};
+}
+
 Heuristic alternatives(std::string name, std::string kind) {
   Heuristic h;
   h.name = std::move(name);
   h.about = "which graph computes it: as declared, or by a rule that rewrites it";
   const bool gpu = kind == "cuda";
   h.target_kind = std::move(kind);
-  const FeatureKind flag = FeatureKind::Boolean;
-  h.features = {{"cores"},
-                {"is_contraction", flag},
-                {"is_convolution", flag},
-                {"is_float", flag},
-                {"along_row", flag},
-                {"constant_operand", flag},
-                {"is_output", flag},
-                {"result_bytes"},
-                {"operand_bytes"},
-                {"results"},
-                {"depth"},
-                {"longest_reduction"},
-                {"rows"},
-                {"cols"},
-                {"batch"},
-                {"bytes_read"},
-                {"flops"},
-                {"share_of_flops"},
-                {"taps"},
-                {"stride"},
-                {"channels"},
-                {"filters"}};
+  h.features = features_of_stage();
   h.augmented = {
       {{"results_a_core"}, [](const FeatureView& f) { return over_cores(f, "results"); }},
       {{"depth_over_results"}, [](const FeatureView& f) { return f["depth"] / f["results"]; }},

@@ -111,6 +111,7 @@ class Printer {
   void expr(const Expr& e, int min_precedence = kLowest, bool typed = true);
   void node(const Expr& e, int min_precedence, bool typed);
   void tile_op(const TileOp& t);
+  void sync(const Sync& n);
   void stmt(const Stmt& s, int indent, bool tail = true);
   void function(const LoweredFunction& f);
 
@@ -325,6 +326,19 @@ void Printer::tile_op(const TileOp& t) {
   out_ += "\n";
 }
 
+void Printer::sync(const Sync& n) {
+  switch (n.sync) {
+    case SyncKind::Block: out_ += "sync block\n"; return;
+    case SyncKind::Warp: out_ += "sync warp\n"; return;
+    case SyncKind::Started: out_ += "sync started\n"; return;
+    case SyncKind::AsyncCommit: out_ += "async commit\n"; return;
+    case SyncKind::AsyncWait: out_ += "async wait " + std::to_string(n.pending) + "\n"; return;
+    case SyncKind::GroupFence: out_ += "group fence\n"; return;
+    case SyncKind::GroupCommit: out_ += "group commit\n"; return;
+    case SyncKind::Registers: out_ += "registers " + std::to_string(n.pending) + "\n"; return;
+  }
+}
+
 void Printer::stmt(const Stmt& s, int indent, bool tail) {
   if (!s) return;
   if (const Block* block = s.as<Block>()) {
@@ -377,20 +391,7 @@ void Printer::stmt(const Stmt& s, int indent, bool tail) {
       out_ += "\n";
       return;
     }
-    case StmtKind::Sync: {
-      const Sync* n = s.as<Sync>();
-      switch (n->sync) {
-        case SyncKind::Block: out_ += "sync block\n"; return;
-        case SyncKind::Warp: out_ += "sync warp\n"; return;
-        case SyncKind::Started: out_ += "sync started\n"; return;
-        case SyncKind::AsyncCommit: out_ += "async commit\n"; return;
-        case SyncKind::AsyncWait: out_ += "async wait " + std::to_string(n->pending) + "\n"; return;
-        case SyncKind::GroupFence: out_ += "group fence\n"; return;
-        case SyncKind::GroupCommit: out_ += "group commit\n"; return;
-        case SyncKind::Registers: out_ += "registers " + std::to_string(n->pending) + "\n"; return;
-      }
-      return;
-    }
+    case StmtKind::Sync: return sync(*s.as<Sync>());
     case StmtKind::TileOp: return tile_op(*s.as<TileOp>());
     case StmtKind::Block: return;
   }

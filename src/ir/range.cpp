@@ -102,11 +102,13 @@ Interval RangeAnalysis::binary(const Expr& e, const Binary& b) {
     case BinaryOp::Mod: return trunc_mod(range(b.a), range(b.b));
     case BinaryOp::FloorDiv: return floor_div(range(b.a), range(b.b));
     case BinaryOp::FloorMod: return floor_mod(range(b.a), range(b.b));
-    case BinaryOp::Min: {
+    case BinaryOp::Min:
+    case BinaryOp::And: {
       const Interval x = range(b.a), y = range(b.b);
       return {std::min(x.min, y.min), std::min(x.max, y.max)};
     }
-    case BinaryOp::Max: {
+    case BinaryOp::Max:
+    case BinaryOp::Or: {
       const Interval x = range(b.a), y = range(b.b);
       return {std::max(x.min, y.min), std::max(x.max, y.max)};
     }
@@ -114,14 +116,6 @@ Interval RangeAnalysis::binary(const Expr& e, const Binary& b) {
     case BinaryOp::Ne:
     case BinaryOp::Lt:
     case BinaryOp::Le: return compared(b.op, b.a, b.b);
-    case BinaryOp::And: {
-      const Interval x = range(b.a), y = range(b.b);
-      return {std::min(x.min, y.min), std::min(x.max, y.max)};
-    }
-    case BinaryOp::Or: {
-      const Interval x = range(b.a), y = range(b.b);
-      return {std::max(x.min, y.min), std::max(x.max, y.max)};
-    }
     case BinaryOp::BitAnd: {
       const Interval x = range(b.a), y = range(b.b);
       if (x.min < 0 && y.min < 0) return range_of_type(t);

@@ -80,16 +80,19 @@ void Simplifier::collect(const Expr& e, int64_t times, Linear& out) {
   collect_node(e, times, out);
 }
 
+/// a * b; notes an overflow in `out`.
+static int64_t multiplied(int64_t a, int64_t b, Linear& out) {
+  int64_t k;
+  out.overflow |= __builtin_mul_overflow(a, b, &k);
+  return k;
+}
+
 void Simplifier::collect_node(const Expr& e, int64_t times, Linear& out) {
   switch (e.kind()) {
     case ExprKind::IntImm: return out.add_constant(e.as<IntImm>()->value, times);
     case ExprKind::Unary: {
       const Unary& u = *e.as<Unary>();
-      if (u.op == UnaryOp::Neg) {
-        int64_t k;
-        out.overflow |= __builtin_mul_overflow(times, int64_t{-1}, &k);
-        return collect(u.a, k, out);
-      }
+      if (u.op == UnaryOp::Neg) return collect(u.a, multiplied(times, -1, out), out);
       if (u.op == UnaryOp::Abs) {
         Linear x = linear(u.a);
         const Interval r = range(x);
@@ -105,18 +108,13 @@ void Simplifier::collect_node(const Expr& e, int64_t times, Linear& out) {
     case ExprKind::Binary: {
       const Binary& b = *e.as<Binary>();
       const int64_t* c = as_int(b.b);
-      int64_t k;
       switch (b.op) {
         case BinaryOp::Add: collect(b.a, times, out); return collect(b.b, times, out);
         case BinaryOp::Sub:
           collect(b.a, times, out);
-          out.overflow |= __builtin_mul_overflow(times, int64_t{-1}, &k);
-          return collect(b.b, k, out);
+          return collect(b.b, multiplied(times, -1, out), out);
         case BinaryOp::Mul:
-          if (c) {
-            out.overflow |= __builtin_mul_overflow(times, *c, &k);
-            return collect(b.a, k, out);
-          }
+          if (c) return collect(b.a, multiplied(times, *c, out), out);
           return out.add(product(linear(b.a), linear(b.b)), times);
         case BinaryOp::Div:
         case BinaryOp::Mod:
@@ -126,8 +124,7 @@ void Simplifier::collect_node(const Expr& e, int64_t times, Linear& out) {
         case BinaryOp::Max: return out.add(minmax(b.op, linear(b.a), linear(b.b)), times);
         case BinaryOp::Shl:
           if (!c || *c < 0 || *c > 62) break;
-          out.overflow |= __builtin_mul_overflow(times, int64_t{1} << *c, &k);
-          return collect(b.a, k, out);
+          return collect(b.a, multiplied(times, int64_t{1} << *c, out), out);
         case BinaryOp::Shr:
           if (!c || *c < 0 || *c > 62) break;
           return out.add(floor_divide(linear(b.a), int64_t{1} << *c), times);

@@ -210,6 +210,19 @@ Stmt make_group_op(TileOpKind op, std::vector<TileOperand> operands, int m, int 
   return Stmt(new TileOp(op, std::move(operands), m, n, k, count, false));
 }
 
+/// An operation on tiles whose operands' indices are mapped.
+static Stmt map_operands(const Stmt& s, FunctionRef<Expr(const Expr&)> fe) {
+  const TileOp* n = s.as<TileOp>();
+  std::vector<TileOperand> operands;
+  bool changed = false;
+  for (const TileOperand& o : n->operands) {
+    operands.push_back({o.buffer, fe(o.index)});
+    changed |= !operands.back().index.same_as(o.index);
+  }
+  if (!changed) return s;
+  return Stmt(new TileOp(n->op, std::move(operands), n->m, n->n, n->k, n->count, n->transposed));
+}
+
 Stmt map_children(const Stmt& s, FunctionRef<Stmt(const Stmt&)> fs,
                   FunctionRef<Expr(const Expr&)> fe) {
   if (!s) return s;
@@ -262,18 +275,7 @@ Stmt map_children(const Stmt& s, FunctionRef<Stmt(const Stmt&)> fs,
       return map_all(n->indices, indices, fe) ? make_prefetch(n->buffer, std::move(indices)) : s;
     }
     case StmtKind::Sync: return s;
-    case StmtKind::TileOp: {
-      const TileOp* n = s.as<TileOp>();
-      std::vector<TileOperand> operands;
-      bool changed = false;
-      for (const TileOperand& o : n->operands) {
-        operands.push_back({o.buffer, fe(o.index)});
-        changed |= !operands.back().index.same_as(o.index);
-      }
-      if (!changed) return s;
-      return Stmt(
-          new TileOp(n->op, std::move(operands), n->m, n->n, n->k, n->count, n->transposed));
-    }
+    case StmtKind::TileOp: return map_operands(s, fe);
   }
   return s;
 }

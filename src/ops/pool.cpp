@@ -32,6 +32,17 @@ Tensor average(const Call& call, const Tensor& sums, DataType type, F count_of) 
       std::string(call.op) + "_mean", call.op, call.where);
 }
 
+/// Refuses windows that contain only padding: they have neither a largest element nor elements to
+/// count.
+void check_padding(const Call& call, const Dims& kernel, const impl::Window& w) {
+  for (size_t d = 0; d < kernel.size(); ++d) {
+    const int64_t reach = w.dilation[d] * (kernel[d] - 1) + 1;
+    if (w.before[d] >= reach || w.after[d] >= reach)
+      impl::fail(call, "padding " + std::to_string(std::max(w.before[d], w.after[d])) +
+                           " leaves windows of " + std::to_string(reach) + " without elements");
+  }
+}
+
 Tensor pool(const Call& call, const Tensor& x, const Pool& p, bool is_max) {
   const int n = spatial_rank(call, x, is_max);
   const impl::Dimensions dims(p.layout, n);
@@ -42,13 +53,7 @@ Tensor pool(const Call& call, const Tensor& x, const Pool& p, bool is_max) {
   const Dims in = dims.spatial_dims(x);
   const impl::Window w =
       impl::window_of(call, n, p.stride.empty() ? kernel : p.stride, p.padding, p.dilation);
-  for (size_t d = 0; d < kernel.size(); ++d) {
-    // A window that contains only padding has neither a largest element nor elements to count.
-    const int64_t reach = w.dilation[d] * (kernel[d] - 1) + 1;
-    if (w.before[d] >= reach || w.after[d] >= reach)
-      impl::fail(call, "padding " + std::to_string(std::max(w.before[d], w.after[d])) +
-                           " leaves windows of " + std::to_string(reach) + " without elements");
-  }
+  check_padding(call, kernel, w);
   const Dims out = impl::window_counts(call, in, kernel, w, p.ceil_mode);
   // Rounding the extent up may need more padding than requested.
   Dims after = w.after;

@@ -51,7 +51,9 @@ class StandIn {
     }
     if (is_away()) return say(Json::object({{"started", "1"}, {"message", "no cluster"}}));
     if (exits() == 0) ::_exit(3);
-    if (config_.get_int("compilers", 0) > 0) say({{"compilers", config_.get_int("compilers", 0)}});
+    if (const int64_t compilers = config_.get_int("compilers", 0); compilers > 0) {
+      say(Json::object({{"compilers", compilers}}));
+    }
     for (int64_t i = 0; i < config_.get_int("devices", 1); ++i) join();
     while (const std::optional<Json> m = channel_.receive()) {
       const std::string& what = m->at("do").as_string();

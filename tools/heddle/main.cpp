@@ -66,9 +66,26 @@ std::optional<int> check_subcommand(const CLI::App& app, int argc, char** argv, 
                   hint + "the subcommands are " + join(names));
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Heddle makes fast kernels from compute declarations, with no schedule written.",
-               "heddle");
+/// What each subcommand was asked for.
+struct Requests {
+  ListOptions list;
+  ExplainOptions explain;
+  ExportOptions exported;
+  BenchOptions bench;
+  TuneRequest tune;
+  ReportRequest report;
+  RecordsOptions records;
+  HeuristicOptions heuristic;
+  SelftestOptions selftest;
+  RunOptions run;
+  PicksOptions picks;
+  CacheOptions cache;
+  ProfileOptions profile;
+  OnnxListOptions onnx;
+  FleetRequest fleet;
+};
+
+void add_subcommands(CLI::App& app, Requests* r) {
   app.set_version_flag("--version", "heddle " HEDDLE_VERSION);
   app.require_subcommand(1);
   app.footer(
@@ -78,37 +95,50 @@ int run(int argc, char** argv) {
       "  heddle bench matmul:1024x1024x1024 --threads 1,2 --json -\n"
       "  heddle tune matmul:1024x1024x1024 --budget 60s\n"
       "`heddle COMMAND --help` shows the options of a command.");
-  ListOptions list;
-  ExplainOptions explain;
-  BenchOptions bench;
-  RecordsOptions records;
-  add_list(app, list);
-  add_explain(app, explain);
-  ExportOptions exported;
-  add_export(app, exported);
-  add_bench(app, bench);
-  TuneRequest tune;
-  ReportRequest report;
-  add_tune(app, tune);
-  add_report(app, report);
-  add_records(app, records);
-  HeuristicOptions heuristic;
-  add_heuristic(app, heuristic);
-  SelftestOptions selftest;
-  add_selftest(app, selftest);
-  RunOptions run_options;
-  add_run(app, run_options);
-  PicksOptions picks;
-  add_picks(app, picks);
-  CacheOptions cache;
-  add_cache(app, cache);
-  ProfileOptions profile;
-  add_profile(app, profile);
-  OnnxListOptions onnx;
-  add_onnx(app, onnx);
-  FleetRequest fleet;
-  add_fleet(app, fleet);
+  add_list(app, r->list);
+  add_explain(app, r->explain);
+  add_export(app, r->exported);
+  add_bench(app, r->bench);
+  add_tune(app, r->tune);
+  add_report(app, r->report);
+  add_records(app, r->records);
+  add_heuristic(app, r->heuristic);
+  add_selftest(app, r->selftest);
+  add_run(app, r->run);
+  add_picks(app, r->picks);
+  add_cache(app, r->cache);
+  add_profile(app, r->profile);
+  add_onnx(app, r->onnx);
+  add_fleet(app, r->fleet);
   add_worker(app);
+}
+
+/// Runs the subcommand that the line named. Returns the exit status.
+int run_subcommand(const CLI::App& app, const Requests& r, char** argv) {
+  if (app.got_subcommand("list")) return run_list(r.list);
+  if (app.got_subcommand("explain")) return run_explain(r.explain);
+  if (app.got_subcommand("export")) return run_export(r.exported);
+  if (app.got_subcommand("tune")) return run_tune(r.tune);
+  if (app.got_subcommand("report")) return run_report(r.report);
+  if (app.got_subcommand("records")) return run_records(r.records);
+  if (app.got_subcommand("heuristic")) return run_heuristic(r.heuristic);
+  if (app.got_subcommand("run"))
+    return is_family(r.run.model) ? run_family(r.run) : run_model(r.run);
+  if (app.got_subcommand("picks")) return run_picks(r.picks);
+  if (app.got_subcommand("cache")) return run_cache(r.cache);
+  if (app.got_subcommand("profile")) return run_profile(r.profile);
+  if (app.got_subcommand("onnx")) return run_onnx(r.onnx);
+  if (app.got_subcommand("selftest")) return run_selftest(r.selftest);
+  if (app.got_subcommand("fleet")) return run_fleet(r.fleet);
+  if (app.got_subcommand("worker")) return worker_main(1, argv);
+  return run_bench(r.bench);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Heddle makes fast kernels from compute declarations, with no schedule written.",
+               "heddle");
+  Requests requests;
+  add_subcommands(app, &requests);
   if (argc == 1) {
     std::cerr << app.help();
     return kBadInput;
@@ -120,23 +150,7 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
     return explain_parse_error(app, error);
   }
-  if (app.got_subcommand("list")) return run_list(list);
-  if (app.got_subcommand("explain")) return run_explain(explain);
-  if (app.got_subcommand("export")) return run_export(exported);
-  if (app.got_subcommand("tune")) return run_tune(tune);
-  if (app.got_subcommand("report")) return run_report(report);
-  if (app.got_subcommand("records")) return run_records(records);
-  if (app.got_subcommand("heuristic")) return run_heuristic(heuristic);
-  if (app.got_subcommand("run"))
-    return is_family(run_options.model) ? run_family(run_options) : run_model(run_options);
-  if (app.got_subcommand("picks")) return run_picks(picks);
-  if (app.got_subcommand("cache")) return run_cache(cache);
-  if (app.got_subcommand("profile")) return run_profile(profile);
-  if (app.got_subcommand("onnx")) return run_onnx(onnx);
-  if (app.got_subcommand("selftest")) return run_selftest(selftest);
-  if (app.got_subcommand("fleet")) return run_fleet(fleet);
-  if (app.got_subcommand("worker")) return worker_main(1, argv);
-  return run_bench(bench);
+  return run_subcommand(app, requests, argv);
 }
 
 }  // namespace

@@ -60,6 +60,15 @@ llvm::SmallVector<Value*, 16> transpose(Builder& b, llvm::SmallVector<Value*, 16
   return rows;
 }
 
+/// The lanes of a load, where they lie apart by a constant. Elements up to four apart are handled
+/// as whole vectors and shuffles.
+std::optional<AffineLanes> columns(const Load& l) {
+  auto lanes = as_affine_lanes(l.indices[0]);
+  const int64_t* stride = lanes ? as_int(lanes->stride) : nullptr;
+  if (!stride || *stride <= kBlock) return std::nullopt;
+  return lanes;
+}
+
 }  // namespace
 
 size_t Generator::emit_transposed(const std::vector<Stmt>& stmts, size_t from) {
@@ -88,13 +97,6 @@ size_t Generator::emit_transposed(const std::vector<Stmt>& stmts, size_t from) {
     return 0;
   take(static_cast<size_t>(n));
   if (stores.size() < static_cast<size_t>(n)) return 0;
-  const auto columns = [&](const Load& l) -> std::optional<AffineLanes> {
-    auto lanes = as_affine_lanes(l.indices[0]);
-    const int64_t* stride = lanes ? as_int(lanes->stride) : nullptr;
-    // Elements up to four apart are handled as whole vectors and shuffles.
-    if (!stride || *stride <= kBlock) return std::nullopt;
-    return lanes;
-  };
   const auto first = columns(*load);
   const auto frame = frame_.buffers.find(load->buffer.get());
   if (!first || frame == frame_.buffers.end() || !frame->second.base) return 0;

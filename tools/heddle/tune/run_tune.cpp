@@ -235,6 +235,32 @@ std::string race_passes(TaskList* list, const TuneClock& clock) {
          format_time(choice.times.static_seconds) + "; pass the same --passes to run and export";
 }
 
+/// What the machine can reach. The capabilities of other machines' CPUs are not known.
+void find_peaks(const Target& target, bool by_fleet, int threads, TaskList* list) {
+  if (target.is_cuda()) {
+    data_sheet_peaks(target.gpu, *list, &list->scales);
+  } else if (!by_fleet) {
+    measure_peaks(*list, threads, &list->scales);
+  }
+}
+
+/// The machines that measure; null where this one does.
+std::unique_ptr<Measurer> fleet_of(const TuneRequest& request, const Target& target) {
+  if (request.fleet.empty()) return nullptr;
+  return make_fleet_measurer(
+      {.target = target, .address = request.fleet, .resource = request.fleet_device});
+}
+
+TuneDisplay::Mode mode_of(const TuneRequest& request, const TuneOutput& output) {
+  if (request.quiet) return TuneDisplay::Mode::Quiet;
+  return output.live ? TuneDisplay::Mode::Live : TuneDisplay::Mode::Lines;
+}
+
+/// The width of the summary, in characters.
+int columns_of(const TuneOutput& output) {
+  return output.live ? std::max(terminal_size(output.descriptor).columns - 1, 1) : INT_MAX;
+}
+
 }  // namespace
 
 int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& tuner) {
@@ -248,12 +274,8 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   options.target = target;
   const double budget = options.budget.count();
 
-  std::unique_ptr<Measurer> fleet;
-  if (!request.fleet.empty()) {
-    fleet = make_fleet_measurer(
-        {.target = target, .address = request.fleet, .resource = request.fleet_device});
-    options.measurer = fleet.get();
-  }
+  const std::unique_ptr<Measurer> fleet = fleet_of(request, target);
+  if (fleet) options.measurer = fleet.get();
 
   TaskList list = tasks_of(subjects, target);
   TuneClock clock(budget);
@@ -261,22 +283,16 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   std::string passes;
   const NetworkRacePlace place = network_race_place(target, fleet != nullptr);
   if (list.network && place.here) passes = race_passes(&list, clock);
-  // The capabilities of other machines' CPUs are not known.
-  if (target.is_cuda()) {
-    data_sheet_peaks(target.gpu, list, &list.scales);
-  } else if (!fleet) {
-    measure_peaks(list, threads, &list.scales);
-  }
+  find_peaks(target, fleet != nullptr, threads, &list);
   std::ostream& out = output.out;
   if (!request.quiet) out << first_line(options, target, list.tasks.size()) << std::endl;
   if (!request.quiet && !passes.empty()) out << passes << std::endl;
   if (!request.quiet && list.network && !place.words.empty()) out << place.words << std::endl;
 
   const ScopedThreads scoped_threads(threads);
-  TuneDisplay::Mode mode = output.live ? TuneDisplay::Mode::Live : TuneDisplay::Mode::Lines;
-  if (request.quiet) mode = TuneDisplay::Mode::Quiet;
   TuneDisplay display(
-      mode, out, [&] { return terminal_size(output.descriptor); }, budget, list.scales);
+      mode_of(request, output), out, [&] { return terminal_size(output.descriptor); }, budget,
+      list.scales);
   const std::unique_ptr<JointRace> race =
       list.network && place.here ? make_network_race(*list.network) : nullptr;
   options.joint_race = race.get();
@@ -299,10 +315,8 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   outcome.target = to_string(target);
   outcome.subjects = names;
   if (!request.quiet) {
-    const int columns =
-        output.live ? std::max(terminal_size(output.descriptor).columns - 1, 1) : INT_MAX;
-    out << summary_text(outcome, columns) << use_text(outcome.report, names, request, list.networks)
-        << std::flush;
+    out << summary_text(outcome, columns_of(output))
+        << use_text(outcome.report, names, request, list.networks) << std::flush;
   }
   write_json(outcome, request.json);
   return exit_status(outcome);
