@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes networks as ONNX files, with random weights, by both of PyTorch's exporters.
 
-    export_models.py FOLDER [--only resnet50,bert] [--exporter dynamo|torchscript]
+    export_models.py FOLDER [--only resnet50,bert] [--exporter dynamo|torchscript] [--open]
 
 The networks are those that Heddle is checked with: see networks() below. Needs requirements.txt.
 """
@@ -190,14 +190,23 @@ def randomize(module):
             nn.init.uniform_(m.running_var, 0.8, 1.2)
 
 
-def export(module, inputs, path, exporter):
+def open_dims(inputs):
+    """The dimensions of each input that --open leaves open: batch of images, length of words."""
+    return [{0: "batch"} if x.dim() == 4 else {1: "seq"} for x in inputs]
+
+
+def export(module, inputs, path, exporter, is_open):
     names = [f"input{i}" for i in range(len(inputs))]
     if exporter == "dynamo":
+        shapes = [{d: torch.export.Dim(name, min=2, max=512) for d, name in dims.items()}
+                  for dims in open_dims(inputs)]
         torch.onnx.export(module, inputs, path, input_names=names, output_names=["output"],
-                          dynamo=True, external_data=False, verbose=False)
+                          dynamo=True, external_data=False, verbose=False,
+                          dynamic_shapes=shapes if is_open else None)
     else:
+        axes = dict(zip(names, open_dims(inputs)))
         torch.onnx.export(module, inputs, path, input_names=names, output_names=["output"],
-                          dynamo=False, opset_version=17)
+                          dynamo=False, opset_version=17, dynamic_axes=axes if is_open else None)
 
 
 def main():
@@ -205,6 +214,8 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", default="", help="names with commas")
     parser.add_argument("--exporter", choices=("dynamo", "torchscript"), help="only this one")
+    parser.add_argument("--open", action="store_true",
+                        help="leave batch or length open, in files NAME.open.EXPORTER.onnx")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.backends.mha.set_fastpath_enabled(False)  # one operator that no exporter knows
@@ -217,12 +228,12 @@ def main():
         randomize(module)
         module.eval()
         for exporter in [options.exporter] if options.exporter else ["dynamo", "torchscript"]:
-            path = options.folder / f"{name}.{exporter}.onnx"
+            path = options.folder / f"{name}{'.open' if options.open else ''}.{exporter}.onnx"
             if path.exists():
                 continue
             try:
                 with torch.no_grad():
-                    export(module, inputs, str(path), exporter)
+                    export(module, inputs, str(path), exporter, options.open)
                 print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", flush=True)
             except Exception as error:  # the exporter's own troubles are no reason to stop
                 failed += 1

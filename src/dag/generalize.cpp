@@ -28,7 +28,7 @@ Generalized generalize(const Dim& n, const std::function<std::vector<Tensor>(int
   const int64_t middle = n.lo() + (n.hi() - n.lo()) / n.multiple() / 2 * n.multiple();
   for (const int64_t size : {n.lo(), middle}) {
     if (size == large || size == next) continue;
-    dag::check_at_size(n, family.outputs, {size, declare(size)}, options);
+    dag::check_at_size({n, size}, family.outputs, declare(size), options);
   }
   return {family.outputs, family.tensors, std::move(at_large.outputs)};
 }

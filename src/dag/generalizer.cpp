@@ -71,7 +71,7 @@ bool begins_with(const NDArray& large, const NDArray& small) {
 /// Walks the declarations at two sizes side by side and makes the one over the dimension.
 class Generalizer {
  public:
-  Generalizer(const Dim& n, int64_t at_a, int64_t at_b, const GeneralizeOptions& options)
+  Generalizer(const Expr& n, int64_t at_a, int64_t at_b, const GeneralizeOptions& options)
       : n_(n), at_a_(at_a), at_b_(at_b), options_(options) {}
 
   Instance run(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
@@ -117,7 +117,7 @@ class Generalizer {
     if (!line)
       differs(what + " is " + std::to_string(a) + " at " + std::to_string(at_a_) + " and " +
               std::to_string(b) + " at " + std::to_string(at_b_));
-    return Expr(n_) * line->factor + line->constant;
+    return n_ * line->factor + line->constant;
   }
   Expr extent(const Expr& a, const Expr& b, const std::string& what) {
     const int64_t *x = as_int(a), *y = as_int(b);
@@ -253,7 +253,7 @@ class Generalizer {
     differs("'" + to_string(a) + "' and '" + to_string(b) + "' in " + name_);
   }
 
-  const Dim& n_;
+  const Expr n_;
   const int64_t at_a_, at_b_;
   const GeneralizeOptions& options_;
   Instance made_;
@@ -269,14 +269,14 @@ class Generalizer {
 
 }  // namespace
 
-Instance generalized(const Dim& n, const AtSize& a, const AtSize& b,
+Instance generalized(const Expr& n, const AtSize& a, const AtSize& b,
                      const GeneralizeOptions& options) {
   return Generalizer(n, a.size, b.size, options).run(a.outputs, b.outputs);
 }
 
-void check_at_size(const Dim& n, const std::vector<Tensor>& family, const AtSize& at,
-                   const GeneralizeOptions& options) {
-  const Instance here = plain_form(family, {{n, at.size}}), want = plain_form(at.outputs);
+void check_at_size(const SizeValue& at, const std::vector<Tensor>& family,
+                   const std::vector<Tensor>& outputs, const GeneralizeOptions& options) {
+  const Instance here = plain_form(family, {at}), want = plain_form(outputs);
   GeneralizeOptions own;
   own.describe = [&](const Operation& op) -> std::string {
     const auto of_family = std::find_if(here.tensors.begin(), here.tensors.end(),
@@ -285,12 +285,12 @@ void check_at_size(const Dim& n, const std::vector<Tensor>& family, const AtSize
     return options.describe(*of_family->first.op());
   };
   try {
-    Generalizer(n, at.size, at.size, own).run(here.outputs, want.outputs);
+    Generalizer(at.size.expr(), at.value, at.value, own).run(here.outputs, want.outputs);
   } catch (const Error& e) {
     if (e.kind != ErrorKind::User) throw;
     throw Error(e.kind,
-                e.message + " (what is declared at size " + std::to_string(at.size) + " of '" +
-                    n.name() + "' is not what larger sizes have in common)",
+                e.message + " (what is declared at size " + std::to_string(at.value) + " of '" +
+                    at.size->name + "' is not what larger sizes have in common)",
                 e.where, e.help);
   }
 }

@@ -24,18 +24,18 @@ struct GeneralizeOptions {
   std::vector<std::pair<Tensor, Tensor>> placeholders = {};
 };
 
-/// The common form of both declarations over `n`. Integers that differ become sums of the dimension
-/// times constants, and so do floating-point numbers that are counts or their inverses. A constant
-/// array whose shape differs is that of `a`, which must begin like the one of `b` along every
-/// dimension. The tensors of the result are paired with those of `a`. Throws a User error that
-/// names any other difference.
-Instance generalized(const Dim& n, const AtSize& a, const AtSize& b,
+/// The common form of both declarations over `n`, which is an expression of one size. Integers that
+/// differ become sums of `n` times constants, and so do floating-point numbers that are counts or
+/// their inverses. A constant array whose shape differs is that of `a`, which must begin like the
+/// one of `b` along every dimension. The tensors of the result are paired with those of `a`. Throws
+/// a User error that names any other difference.
+Instance generalized(const Expr& n, const AtSize& a, const AtSize& b,
                      const GeneralizeOptions& options = {});
 
-/// Throws a User error unless `family`, over `n` and dimensions that both share, equals `at` at
-/// that size, in the plain form of both. `describe` gets operations of the family.
-void check_at_size(const Dim& n, const std::vector<Tensor>& family, const AtSize& at,
-                   const GeneralizeOptions& options = {});
+/// Throws a User error unless `family` equals `outputs` at that size, in the plain form of both.
+/// Other dimensions are the same objects in both. `describe` gets operations of the family.
+void check_at_size(const SizeValue& at, const std::vector<Tensor>& family,
+                   const std::vector<Tensor>& outputs, const GeneralizeOptions& options = {});
 
 /// The declaration with some of its sizes replaced by `values`, in a form in which sizes of 1 make
 /// no difference: axes of one point are 0, elements of constant arrays at constant indices are

@@ -88,7 +88,7 @@ class RangeOf {
   ValueRange variable(const Expr& e) const {
     for (const auto* axes : {&op_.axes(), &op_.reduce_axes()}) {
       for (const Axis& a : *axes) {
-        if (a.var().get() == e.get()) return {0, static_cast<double>(a.extent() - 1)};
+        if (a.var().get() == e.get()) return {0, static_cast<double>(a.largest_extent() - 1)};
       }
     }
     return {};
@@ -180,7 +180,7 @@ class RangeOf {
   ValueRange reduce_of(const Reduce& r) {
     const ValueRange a = follow(r.sources[static_cast<size_t>(r.index)]);
     double n = 1;
-    for (const Axis& axis : r.axes) n *= static_cast<double>(axis.extent());
+    for (const Axis& axis : r.axes) n *= static_cast<double>(axis.largest_extent());
     switch (r.combiner->kind) {
       case ReduceKind::Sum: return sum_of(a, n);
       case ReduceKind::Min:

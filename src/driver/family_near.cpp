@@ -47,6 +47,13 @@ Target without_matrix_unit(Target target) {
 
 }  // namespace
 
+std::string sizes_text(const std::vector<SizeValue>& at) {
+  std::string text;
+  for (const SizeValue& v : at)
+    text += (text.empty() ? "" : ", ") + v.size->name + " = " + std::to_string(v.value);
+  return text;
+}
+
 NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
                        const Target& target, const AutoSchedulerOptions& options) {
   AutoSchedulerOptions own = options;

@@ -1,6 +1,7 @@
 // The static choice at sizes near a point, in a form that is valid for all sizes of a family.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "heddle/dag/instance.h"
@@ -12,6 +13,9 @@ struct NearChoice {
   std::vector<SizeValue> at;  ///< the sizes of the choice
   Schedule schedule;          ///< schedule of the declaration at these sizes
 };
+
+/// "n = 17, m = 8".
+std::string sizes_text(const std::vector<SizeValue>& at);
 
 /// The choice of create_schedule at the sizes `at`, without alternatives. Where it uses a matrix
 /// unit of a CPU, whose tiles have no tails, the result is the choice at the nearest sizes whose

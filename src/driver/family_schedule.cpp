@@ -53,13 +53,6 @@ void check_blocks(const Schedule& family) {
   }
 }
 
-std::string sizes_text(const std::vector<SizeValue>& at) {
-  std::string text;
-  for (const SizeValue& v : at)
-    text += (text.empty() ? "" : ", ") + v.size->name + " = " + std::to_string(v.value);
-  return text;
-}
-
 }  // namespace
 
 Schedule for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs) {
@@ -114,7 +107,7 @@ Schedule family_schedule(const std::vector<Tensor>& outputs, const std::vector<S
                          const Target& target, const AutoSchedulerOptions& options) {
   const family::NearChoice one = family::choice_near(outputs, at, family_target(target), options);
   Schedule family = for_all_sizes(one.schedule, outputs);
-  family.provenance += "; chosen at " + sizes_text(one.at) + " for all sizes";
+  family.provenance += "; chosen at " + family::sizes_text(one.at) + " for all sizes";
   return family;
 }
 

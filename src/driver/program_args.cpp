@@ -41,24 +41,6 @@ void check_loops(const Schedule& schedule) {
   }
 }
 
-std::vector<SymbolicExtent> symbolic_extents(const Shape& shape, const std::vector<Var>& sizes) {
-  std::vector<SymbolicExtent> out;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (as_int(shape[d])) continue;
-    const std::optional<Affine> sum = as_affine(shape[d]);
-    HEDDLE_ICHECK(sum.has_value(), "a symbolic extent is a sum of sizes");
-    SymbolicExtent e{static_cast<int>(d), sum->constant, {}};
-    for (const Affine::Term& t : sum->terms) {
-      const auto at =
-          std::find_if(sizes.begin(), sizes.end(), [&](const Var& v) { return v.same_as(t.var); });
-      HEDDLE_ICHECK(at != sizes.end(), "the size '" + t.var->name + "' is none of the program's");
-      e.terms.push_back({static_cast<int>(at - sizes.begin()), t.coefficient});
-    }
-    out.push_back(std::move(e));
-  }
-  return out;
-}
-
 }  // namespace
 
 const Target& target_of(const Schedule& schedule, const BuildOptions& options) {
@@ -105,6 +87,24 @@ std::vector<KernelArg> kernel_args(const std::vector<Tensor>& all, size_t listed
                  constant_args.end();
     a.symbolic = symbolic_extents(all[i].shape(), sizes);
     out.push_back(std::move(a));
+  }
+  return out;
+}
+
+std::vector<SymbolicExtent> symbolic_extents(const Shape& shape, const std::vector<Var>& sizes) {
+  std::vector<SymbolicExtent> out;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (as_int(shape[d])) continue;
+    const std::optional<Affine> sum = as_affine(shape[d]);
+    HEDDLE_ICHECK(sum.has_value(), "a symbolic extent is a sum of sizes");
+    SymbolicExtent e{static_cast<int>(d), sum->constant, {}};
+    for (const Affine::Term& t : sum->terms) {
+      const auto at =
+          std::find_if(sizes.begin(), sizes.end(), [&](const Var& v) { return v.same_as(t.var); });
+      HEDDLE_ICHECK(at != sizes.end(), "the size '" + t.var->name + "' is none of the program's");
+      e.terms.push_back({static_cast<int>(at - sizes.begin()), t.coefficient});
+    }
+    out.push_back(std::move(e));
   }
   return out;
 }

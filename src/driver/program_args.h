@@ -29,6 +29,8 @@ GpuProgram lower_for_gpu(const Schedule& schedule, const std::vector<Tensor>& ar
 std::vector<KernelArg> kernel_args(const std::vector<Tensor>& all, size_t listed,
                                    const std::vector<int>& constant_args,
                                    const std::vector<Var>& sizes = {});
+/// The extents that depend on `sizes`.
+std::vector<SymbolicExtent> symbolic_extents(const Shape& shape, const std::vector<Var>& sizes);
 std::vector<KernelSize> kernel_sizes(const std::vector<Var>& sizes);
 std::vector<BoundConstant> bound_constants(const std::vector<Tensor>& all, size_t listed);
 std::vector<KernelArg> persistent_args(const LoweredProgram& program);

@@ -1,5 +1,6 @@
 // Exports a network for a CPU as a library: an object file for each task, and weights in prepared
 // form.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -19,20 +20,28 @@
 namespace heddle::network {
 namespace {
 
-/// A task as object code, and the part of it that runs now: the preparation of its constants.
+/// A kernel of a task as object code, and the part of it that runs now: the preparation of its
+/// constants.
 struct CompiledTask {
   std::string entry;
   std::vector<bool> read;  ///< for each argument, whether the step reads or writes it
   std::vector<int> constants;
   std::vector<KernelArg> persistent;
-  CompiledModule prepare;  ///< without entries there is nothing to prepare
+  std::vector<int64_t> sizes;  ///< for each size that it takes, its number in the network
+  CompiledModule prepare;      ///< without entries there is nothing to prepare
 };
 
-CompiledTask compile_one(const Schedule& schedule, size_t task, const std::string& object) {
+CompiledTask compile_one(const Schedule& schedule, const std::vector<Var>& sizes,
+                         const std::string& name, const std::string& object) {
   const std::vector<Tensor> args = task_args(schedule);
-  LoweredProgram program =
-      lower_for_build(schedule, args, {.name = "heddle_task" + std::to_string(task)});
+  LoweredProgram program = lower_for_build(schedule, args, {.name = name});
   CompiledTask result;
+  for (const Var& size : program.main.sizes) {
+    const auto at = std::find_if(sizes.begin(), sizes.end(),
+                                 [&](const Var& of_network) { return of_network.same_as(size); });
+    HEDDLE_ICHECK(at != sizes.end(), "a task has sizes of its network");
+    result.sizes.push_back(at - sizes.begin());
+  }
   result.entry = program.main.name;
   const std::set<const BufferNode*> used = touched_buffers(program.main.body);
   for (size_t i = 0; i < args.size(); ++i)
@@ -53,15 +62,10 @@ class CpuExporter {
 
   ExportedInterface write() {
     plan_.interface = interface_of(request_);
-    plan_.features = internal::features_of(request_.target());
+    plan_.features = features();
     place();
     LinkInput link;
-    tasks_.resize(request_.schedules.size());
-    for (size_t t = 0; t < tasks_.size(); ++t)
-      link.objects.push_back(scratch_.file("task" + std::to_string(t) + ".o"));
-    for_each_task(tasks_.size(), [&](size_t t) {
-      tasks_[t] = compile_one(request_.schedules[t], t, link.objects[t]);
-    });
+    link.objects = compile();
     write_weights();
     link.c_file = scratch_.file("tables.c");
     link.exported_prefix = request_.name + "_";
@@ -72,13 +76,50 @@ class CpuExporter {
   }
 
  private:
+  /// The features of the CPU that any kernel uses.
+  std::vector<std::string> features() const {
+    std::set<std::string> all;
+    for (const Schedule& s : request_.schedules) {
+      for (std::string& feature : internal::features_of(s.target())) all.insert(std::move(feature));
+    }
+    return {all.begin(), all.end()};
+  }
+
+  /// Compiles all kernels of all tasks. Returns the paths of their objects.
+  std::vector<std::string> compile() {
+    struct Job {
+      size_t task, variant;
+      std::string name, object;
+    };
+    std::vector<Job> jobs;
+    tasks_.resize(request_.variants.size());
+    for (size_t t = 0; t < tasks_.size(); ++t) {
+      tasks_[t].resize(request_.variants[t].schedules.size());
+      for (size_t v = 0; v < tasks_[t].size(); ++v) {
+        const std::string number = std::to_string(t) + (v > 0 ? "_" + std::to_string(v) : "");
+        jobs.push_back({t, v, "heddle_task" + number, scratch_.file("task" + number + ".o")});
+      }
+    }
+    for_each_task(jobs.size(), [&](size_t j) {
+      const auto& [task, variant, name, object] = jobs[j];
+      tasks_[task][variant] = compile_one(request_.variants[task].schedules[variant],
+                                          request_.network.sizes(), name, object);
+    });
+    std::vector<std::string> objects;
+    for (const Job& job : jobs) objects.push_back(job.object);
+    return objects;
+  }
+
   void place() {
     PlacedSteps placed = place_steps(request_);
     plan_.interface.arena_bytes = placed.arena_bytes;
     plan_.interface.steps = static_cast<int>(placed.places.size());
     for (size_t n = 0; n < placed.places.size(); ++n) {
       const auto task = static_cast<size_t>(request_.network.nodes()[n].task);
-      plan_.steps.push_back({request_.network.tasks()[task].name, "", std::move(placed.places[n])});
+      const TaskVariants& made = request_.variants[task];
+      ExportedStep step{request_.network.tasks()[task].name, {}, made.tree};
+      step.variants.resize(made.schedules.size(), {"", placed.places[n]});
+      plan_.steps.push_back(std::move(step));
     }
     constants_ = std::move(placed.constants);
   }
@@ -86,25 +127,27 @@ class CpuExporter {
   void write_weights() {
     WeightsFile weights(scratch_.file("weights"));
     for (size_t n = 0; n < plan_.steps.size(); ++n) {
-      plan_.steps[n].entry = tasks_[static_cast<size_t>(request_.network.nodes()[n].task)].entry;
-      add_weights(n, constants_[n], weights);
+      const auto task = static_cast<size_t>(request_.network.nodes()[n].task);
+      for (size_t v = 0; v < plan_.steps[n].variants.size(); ++v)
+        complete(plan_.steps[n].variants[v], tasks_[task][v], constants_[n], weights);
     }
     weights.finish();
     plan_.interface.weights_bytes = weights.bytes();
     plan_.interface.weights_hash = weights.hash();
   }
 
-  void add_weights(size_t step, const std::map<size_t, NDArray>& bound, WeightsFile& weights) {
-    const auto task = static_cast<size_t>(request_.network.nodes()[step].task);
-    const CompiledTask& compiled = tasks_[task];
-    std::vector<ExportedPlace>& places = plan_.steps[step].places;
+  /// Adds the function, and the places of weights and sizes. `bound`: the constants of the step.
+  void complete(ExportedVariant& variant, const CompiledTask& compiled,
+                const std::map<size_t, NDArray>& bound, WeightsFile& weights) {
+    variant.entry = compiled.entry;
+    std::vector<ExportedPlace>& places = variant.places;
     for (const auto& [position, array] : bound) {
       if (!compiled.read[position]) continue;
       const auto [known, is_new] = raw_.try_emplace(array.data(), 0);
       if (is_new) known->second = weights.add(array.data(), array.bytes());
       places[position] = {HEDDLE_WEIGHTS, known->second};
     }
-    std::pair<size_t, std::vector<const void*>> key{task, {}};
+    std::pair<const CompiledTask*, std::vector<const void*>> key{&compiled, {}};
     for (const int position : compiled.constants) {
       const auto at = bound.find(static_cast<size_t>(position));
       HEDDLE_ICHECK(at != bound.end(), "a constant of a step has no values");
@@ -113,6 +156,7 @@ class CpuExporter {
     auto [known, is_new] = prepared_.try_emplace(std::move(key));
     if (is_new) known->second = prepare(compiled, known->first.second, weights);
     for (const int64_t at : known->second) places.push_back({HEDDLE_WEIGHTS, at});
+    for (const int64_t size : compiled.sizes) places.push_back({HEDDLE_SIZE, size});
   }
 
   static std::vector<int64_t> prepare(const CompiledTask& task,
@@ -137,10 +181,11 @@ class CpuExporter {
   const ExportRequest& request_;
   const ExportScratch& scratch_;
   ExportedPlan plan_;
-  std::vector<CompiledTask> tasks_;
+  std::vector<std::vector<CompiledTask>> tasks_;      ///< the kernels of each task
   std::vector<std::map<size_t, NDArray>> constants_;  ///< for each step, constants by position
   std::map<const void*, int64_t> raw_;  ///< unprepared weights, by the address of their elements
-  std::map<std::pair<size_t, std::vector<const void*>>, std::vector<int64_t>> prepared_;
+  std::map<std::pair<const CompiledTask*, std::vector<const void*>>, std::vector<int64_t>>
+      prepared_;
 };
 
 }  // namespace

@@ -63,11 +63,12 @@ ExportedNetwork move_to(const std::string& folder, const ExportScratch& scratch,
 
 ExportedNetwork export_network(const Network& network, const std::vector<Tensor>& args,
                                const std::string& folder, const ExportNetworkOptions& options) {
-  const network::ExportRequest request{
+  network::ExportRequest request{
       network, args,
       options.schedules.empty() ? network::static_schedules(network.tasks()) : options.schedules,
       options.name};
   network::check(request);
+  request.variants = network::task_variants(network, request.schedules);
   std::error_code error;
   std::filesystem::create_directories(folder, error);  // the next line reports a failure
   const network::ExportScratch scratch(folder);

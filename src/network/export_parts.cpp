@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "driver/program_args.h"
+#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 #include "network/step_plan.h"
 #include "runtime/exported_network.h"
@@ -39,6 +41,29 @@ std::vector<Tensor> constants_of(const Network& network, const std::vector<Tenso
   return constants;
 }
 
+/// The size as an extent of the first argument that has it alone.
+ExportedSize exported_size(const Var& size, const std::vector<Tensor>& args) {
+  for (const Tensor& t : args) {
+    for (size_t d = 0; d < t.shape().size(); ++d) {
+      const std::optional<ScaledSize> s = as_scaled_size(t.shape()[d]);
+      if (!s || !s->size.same_as(size)) continue;
+      ExportedSize made{.name = size->name,
+                        .extent = "dimension " + std::to_string(d) + " of '" + t.name() + "'",
+                        .lo = size->size->lo * s->factor,
+                        .hi = size->size->hi * s->factor,
+                        .multiple = s->factor};
+      // A dimension of multiples of 8 is called "n/8".
+      const std::string suffix = "/" + std::to_string(s->factor);
+      const size_t at = made.name.rfind(suffix);
+      if (at != std::string::npos && at + suffix.size() == made.name.size()) made.name.resize(at);
+      return made;
+    }
+  }
+  throw_user_error("no argument of the network has the dimension '" + size->name +
+                       "', so a call cannot give its size",
+                   {}, "add an input with that dimension, or give it one size");
+}
+
 }  // namespace
 
 ExportScratch::ExportScratch(const std::string& folder) {
@@ -57,8 +82,8 @@ PlacedSteps place_steps(const ExportRequest& request) {
   std::vector<Tensor> tensors = request.args;
   const std::vector<Tensor> constants = constants_of(request.network, request.args);
   tensors.insert(tensors.end(), constants.begin(), constants.end());
-  const StepPlan plan =
-      plan_steps(request.network.nodes(), tensors, request.args.size(), request.network.places());
+  const StepPlan plan = plan_steps(request.network.nodes(), tensors, request.args.size(),
+                                   request.network.places(), request.network.sizes());
   PlacedSteps steps;
   steps.arena_bytes = plan.arena_bytes;
   for (const size_t count : plan.step_args)
@@ -77,11 +102,14 @@ ExportedInterface interface_of(const ExportRequest& request) {
   ExportedInterface interface;
   interface.name = request.name;
   interface.target = to_string(request.target());
+  const std::vector<Var>& sizes = request.network.sizes();
   for (const Tensor& t : request.args) {
-    KernelArg arg{.name = t.name(), .dtype = t.dtype(), .shape = t.extents()};
+    KernelArg arg{.name = t.name(), .dtype = t.dtype(), .shape = largest_extents(t)};
     arg.output = is_output(t);
+    arg.symbolic = symbolic_extents(t.shape(), sizes);
     (arg.output ? interface.outputs : interface.inputs).push_back(std::move(arg));
   }
+  for (const Var& size : sizes) interface.sizes.push_back(exported_size(size, request.args));
   return interface;
 }
 

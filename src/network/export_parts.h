@@ -8,6 +8,7 @@
 
 #include "heddle/network/network.h"
 #include "network/exported_plan.h"
+#include "network/family_tasks.h"
 
 namespace heddle::network {
 
@@ -17,6 +18,8 @@ struct ExportRequest {
   std::vector<Tensor> args;         ///< inputs and outputs in call order
   std::vector<Schedule> schedules;  ///< one for each task
   std::string name;
+  /// The kernels of each task, compiled from its schedules.
+  std::vector<TaskVariants> variants = {};
 
   const Target& target() const { return schedules[0].target(); }
 };

@@ -6,6 +6,9 @@ namespace heddle::network {
 namespace {
 
 constexpr const char* kRunOnGpu = R"(
+EXPORT int @name@_run(void* network, const void* const* inputs, void* const* outputs) {
+  return heddle_gpu_network_run(network, inputs, outputs);
+}
 EXPORT int @name@_run_on_gpu(void* network, const void* const* inputs, void* const* outputs, void* stream) {
   return heddle_gpu_network_run_on_gpu(network, inputs, outputs, stream);
 }

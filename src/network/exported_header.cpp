@@ -15,13 +15,46 @@ std::string plain(const std::string& text) {
   return out;
 }
 
-std::string list_text(const std::vector<KernelArg>& args) {
+/// "768", "n", "2 * n + 1".
+std::string extent_text(const KernelArg& arg, size_t dim, const std::vector<ExportedSize>& sizes) {
+  const SymbolicExtent* e = symbolic_at(arg, dim);
+  if (!e) return std::to_string(arg.shape[dim]);
+  std::string text;
+  for (const SymbolicExtent::Term& t : e->terms) {
+    const ExportedSize& size = sizes[static_cast<size_t>(t.size)];
+    text += text.empty() ? "" : " + ";
+    if (t.factor % size.multiple != 0) {
+      text += std::to_string(t.factor) + " * " + plain(size.name) + " : " +
+              std::to_string(size.multiple);
+    } else {
+      const int64_t factor = t.factor / size.multiple;
+      text += (factor == 1 ? "" : std::to_string(factor) + " * ") + plain(size.name);
+    }
+  }
+  return e->constant == 0 ? text : text + " + " + std::to_string(e->constant);
+}
+
+/// What each size is, as the parameter of the call.
+std::string list_text(const std::vector<ExportedSize>& sizes) {
+  if (sizes.empty()) return "";
+  std::string text = " * Sizes, which each call gives:\n";
+  const std::vector<std::string> names = size_names(sizes);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const ExportedSize& s = sizes[i];
+    text += " *   " + names[i] + "  " + plain(s.extent) + ", " + std::to_string(s.lo) + " to " +
+            std::to_string(s.hi) +
+            (s.multiple > 1 ? ", multiples of " + std::to_string(s.multiple) : "") + "\n";
+  }
+  return text;
+}
+
+std::string list_text(const std::vector<KernelArg>& args, const std::vector<ExportedSize>& sizes) {
   std::string text;
   for (size_t i = 0; i < args.size(); ++i) {
     text += " *   " + std::to_string(i) + "  " + plain(args[i].name) + "  " +
             to_string(args[i].dtype) + "[";
     for (size_t d = 0; d < args[i].shape.size(); ++d)
-      text += (d ? ", " : "") + std::to_string(args[i].shape[d]);
+      text += (d ? ", " : "") + extent_text(args[i], d, sizes);
     text += "]\n";
   }
   return text;
@@ -41,18 +74,18 @@ typedef struct {
   const char* name;
   const char* dtype; /* "f32", "i64", "bool", ... */
   int32_t rank;
-  const int64_t* shape;
-  int64_t bytes;
+  const int64_t* shape; /* -1: an extent that depends on the sizes of the call */
+  int64_t bytes;        /* at the largest sizes */
 } heddle_tensor;
 #endif
-
+@sizes@
 typedef struct @name@_network @name@_network;
 
 /* Maps the weights; NULL: @name@.weights in the folder of this library. NULL: an error, see @name@_error. */
 @name@_network* @name@_open(const char* weights);
 /* Runs the network on arrays in the order of @name@_input and @name@_output. Outputs overlap nothing. Several threads may
  * call at the same time. 0: done; else see @name@_error. */
-int @name@_run(@name@_network* network, const void* const* inputs, void* const* outputs);
+int @name@_run(@name@_network* network, @parameters@const void* const* inputs, void* const* outputs);
 /* Gives back what @name@_open took; NULL is fine. */
 void @name@_close(@name@_network* network);
 
@@ -68,6 +101,22 @@ const char* @name@_error(void);
 }
 #endif
 #endif
+)";
+
+constexpr const char* kSizes = R"(
+/* A size that a call gives: from lo to hi, and divisible by the multiple. */
+#ifndef HEDDLE_SIZE_OF_CALL
+#define HEDDLE_SIZE_OF_CALL
+typedef struct {
+  const char* name;
+  int64_t lo, hi, multiple;
+} heddle_size;
+#endif
+)";
+
+constexpr const char* kSizesOf = R"(int @name@_num_sizes(void);
+/* NULL where there is no such size. */
+const heddle_size* @name@_size(int index);
 )";
 
 constexpr const char* kThreads =
@@ -86,8 +135,8 @@ int @name@_run_on_gpu(@name@_network* network, const void* const* inputs, void* 
 std::string header_text(const ExportedInterface& interface, bool for_gpu) {
   std::string text =
       "/* " + interface.name + ": a network, compiled for " + plain(interface.target) + ".\n *\n";
-  text +=
-      " * Inputs:\n" + list_text(interface.inputs) + " * Outputs:\n" + list_text(interface.outputs);
+  text += " * Inputs:\n" + list_text(interface.inputs, interface.sizes) + " * Outputs:\n" +
+          list_text(interface.outputs, interface.sizes) + list_text(interface.sizes);
   if (for_gpu) {
     text +=
         " *\n * It runs on the first GPU, through NVIDIA's driver, which is opened at run time. "
@@ -96,7 +145,13 @@ std::string header_text(const ExportedInterface& interface, bool for_gpu) {
   }
   text += " */\n";
   text += kHeader;
-  text.replace(text.find("@more@"), 6, for_gpu ? kOnGpu : kThreads);
+  const auto set = [&](const std::string& mark, const std::string& value) {
+    text.replace(text.find(mark), mark.size(), value);
+  };
+  set("@sizes@", interface.sizes.empty() ? "" : kSizes);
+  set("@parameters@", size_parameters(interface.sizes));
+  set("@more@",
+      std::string(interface.sizes.empty() ? "" : kSizesOf) + (for_gpu ? kOnGpu : kThreads));
   return with_name(text, interface.name);
 }
 

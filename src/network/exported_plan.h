@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heddle/runtime/cuda_program.h"
+#include "heddle/runtime/family_kernel.h"
 #include "heddle/runtime/kernel.h"
 
 namespace heddle::network {
@@ -16,19 +17,33 @@ struct ExportedPlace {
   int64_t at = 0;
 };
 
+/// A size that calls give: an extent of an input or an output.
+struct ExportedSize {
+  std::string name;
+  std::string extent;  ///< in words, such as "dimension 0 of 'x'"
+  int64_t lo = 0, hi = 0, multiple = 1;
+};
+
 /// The interface of the library for its users.
 struct ExportedInterface {
   std::string name, target;
-  std::vector<KernelArg> inputs, outputs;
+  std::vector<KernelArg> inputs, outputs;  ///< shapes are those of the largest sizes
+  std::vector<ExportedSize> sizes;
   int steps = 0;
   int64_t arena_bytes = 0, weights_bytes = 0;
   uint64_t weights_hash = 0;
 };
 
-struct ExportedStep {
-  std::string name;   ///< readable name of the task
-  std::string entry;  ///< the function
+/// One of the functions that compute a step.
+struct ExportedVariant {
+  std::string entry;
   std::vector<ExportedPlace> places;
+};
+
+struct ExportedStep {
+  std::string name;  ///< readable name of the task
+  std::vector<ExportedVariant> variants;
+  SizeTree tree;  ///< on the sizes; its leaves name variants
 };
 
 /// A network for a CPU.

@@ -46,9 +46,6 @@ EXPORT void* @name@_open(const char* weights) {
   free(path);
   return network;
 }
-EXPORT int @name@_run(void* network, const void* const* inputs, void* const* outputs) {
-  return @runtime@_run(network, inputs, outputs);
-}
 EXPORT void @name@_close(void* network) { @runtime@_close(network); }
 EXPORT int @name@_num_inputs(void) { return tables.num_inputs; }
 EXPORT int @name@_num_outputs(void) { return tables.num_outputs; }
@@ -89,13 +86,42 @@ std::string with_name(std::string text, const std::string& name) {
   return text;
 }
 
+const SymbolicExtent* symbolic_at(const KernelArg& arg, size_t dim) {
+  for (const SymbolicExtent& e : arg.symbolic) {
+    if (e.dim == static_cast<int>(dim)) return &e;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> size_names(const std::vector<ExportedSize>& sizes) {
+  std::vector<std::string> names;
+  for (const ExportedSize& s : sizes) {
+    // The beginning makes it another word than those of C and those of other parameters.
+    std::string name = "size_";
+    for (const char c : s.name) {
+      const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+      name += plain ? c : '_';
+    }
+    const bool taken = std::find(names.begin(), names.end(), name) != names.end();
+    names.push_back(taken ? name + "_" + std::to_string(names.size()) : name);
+  }
+  return names;
+}
+
+std::string size_parameters(const std::vector<ExportedSize>& sizes) {
+  std::string text;
+  for (const std::string& name : size_names(sizes)) text += "int64_t " + name + ", ";
+  return text;
+}
+
 std::string tensors_text(const ExportedInterface& interface) {
   std::string text = std::string("#define _GNU_SOURCE\n") + kExportedTablesText;
   std::vector<KernelArg> tensors = interface.inputs;
   tensors.insert(tensors.end(), interface.outputs.begin(), interface.outputs.end());
   for (size_t i = 0; i < tensors.size(); ++i) {
     text += "static const int64_t shape" + std::to_string(i) + "[] = {";
-    for (const int64_t extent : tensors[i].shape) text += std::to_string(extent) + ", ";
+    for (size_t d = 0; d < tensors[i].shape.size(); ++d)
+      text += std::to_string(symbolic_at(tensors[i], d) ? -1 : tensors[i].shape[d]) + ", ";
     text += "0};\n";  // C has no empty arrays, as that of a scalar would be
   }
   text += "static const heddle_tensor tensors[] = {\n";

@@ -14,6 +14,13 @@ std::string c_string(const std::string& text);
 /// `text` with @name@ and @NAME@ replaced.
 std::string with_name(std::string text, const std::string& name);
 
+/// What an extent of an argument depends on; null where it is constant.
+const SymbolicExtent* symbolic_at(const KernelArg& arg, size_t dim);
+
+/// The sizes as parameters of a C function: their names, and "int64_t size_n, ".
+std::vector<std::string> size_names(const std::vector<ExportedSize>& sizes);
+std::string size_parameters(const std::vector<ExportedSize>& sizes);
+
 /// The declarations of what the tables consist of, and the array `tensors`: inputs, then outputs.
 std::string tensors_text(const ExportedInterface& interface);
 

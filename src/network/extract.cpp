@@ -171,9 +171,9 @@ class NodeBuilder {
 
 }  // namespace
 
-std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const Target& target,
-                                         const InPlacePlan& in_place) {
-  const std::vector<char> cuts = Cuts(dag, target, in_place).run();
+std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const ComputeDag& decide,
+                                         const Target& target, const InPlacePlan& in_place) {
+  const std::vector<char> cuts = Cuts(decide, target, in_place).run();
   std::vector<char> external(cuts);
   for (int s = 0; s < dag.size(); ++s) {
     if (dag.stage(s).is_placeholder()) external[s] = 1;

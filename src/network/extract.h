@@ -28,9 +28,10 @@ struct ExtractedNode {
 /// from those placeholders. It is prepared once there, whereas a node of its own would run at every
 /// call.
 ///
-/// `in_place` lists the concats that need no node, because their parts are written into the memory
-/// of the whole.
-std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const Target& target,
-                                         const InPlacePlan& in_place);
+/// `decide` is the same graph with constant extents, at which the cuts are made. It is `dag` itself
+/// unless that is over dimensions. `in_place` lists the concats that need no node, because their
+/// parts are written into the memory of the whole.
+std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const ComputeDag& decide,
+                                         const Target& target, const InPlacePlan& in_place);
 
 }  // namespace heddle::network

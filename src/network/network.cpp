@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "driver/family_near.h"
 #include "heddle/driver/build.h"
+#include "heddle/ir/print.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
 #include "network/extract.h"
+#include "network/family_graph.h"
 #include "network/input_ranges.h"
 #include "network/network_bytes.h"
 #include "network/network_impl.h"
@@ -19,7 +22,8 @@ namespace {
 
 std::string shape_text(const Tensor& t) {
   std::string text = to_string(t.dtype()) + "[";
-  for (int d = 0; d < t.rank(); ++d) text += (d ? "," : "") + std::to_string(t.extent(d));
+  for (int d = 0; d < t.rank(); ++d)
+    text += (d ? "," : "") + heddle::to_string(t.shape()[static_cast<size_t>(d)]);
   return text + "]";
 }
 
@@ -75,32 +79,74 @@ Network::Network(std::vector<Tensor> outputs, const Target& target,
   check_options(options);
   auto impl = std::make_shared<Impl>(std::move(outputs), target, options, passes);
   network::InPlacePlan in_place;
-  if (passes.concat_in_place) in_place = network::plan_concats(impl->dag);
+  if (passes.concat_in_place && impl->sizes.empty()) in_place = network::plan_concats(impl->dag);
   if (!in_place.wholes.empty()) {
     impl->changes.push_back({"concat_in_place", "the parts of " +
                                                     std::to_string(in_place.wholes.size()) +
                                                     " concats are written in place"});
   }
+  const ComputeDag decide = impl->sizes.empty()
+                                ? impl->dag
+                                : ComputeDag(at_sizes(impl->dag.outputs(), impl->usual).outputs);
   std::unordered_map<uint64_t, int> task_of;
-  for (network::ExtractedNode& node : network::extract_nodes(impl->dag, impl->target, in_place)) {
+  for (network::ExtractedNode& node :
+       network::extract_nodes(impl->dag, decide, impl->target, in_place)) {
     const ComputeDag dag(node.task_outputs);
     const auto [it, is_new] =
         task_of.try_emplace(dag.structural_hash(), static_cast<int>(impl->tasks.size()));
-    if (is_new) {
-      std::vector<Tensor> args = node.task_inputs;
-      args.insert(args.end(), node.task_outputs.begin(), node.task_outputs.end());
-      impl->tasks.push_back(TuneTask{.name = unique_name(impl->tasks, task_name(impl->dag, node)),
-                                     .args = std::move(args),
-                                     .tmpl = make_template_of_alternatives(dag, target, options),
-                                     .weight = 0});
-    }
-    impl->tasks[it->second].weight += 1;
+    if (is_new) impl->add_tasks(node);
+    for (size_t i = 0; i < impl->families[it->second].count; ++i)
+      impl->tasks[it->second + i].weight += 1;
     impl->nodes.push_back({it->second, std::move(node.inputs), std::move(node.outputs)});
   }
   impl->places = std::move(in_place.places);
   network::set_input_ranges(impl->dag, impl->nodes, impl->tasks);
+  for (size_t t = 1; t < impl->tasks.size(); ++t) {
+    if (impl->families[t].count == 0) impl->tasks[t].input_ranges = impl->tasks[t - 1].input_ranges;
+  }
   impl->name_outputs();
   impl_ = std::move(impl);
+}
+
+ComputeDag Network::Impl::graph_over_sizes() {
+  if (target.is_cuda())
+    throw_user_error("kernels of networks for GPUs take constant shapes, and '" + sizes[0]->name +
+                         "' is a dimension with a range",
+                     {}, "give it one size");
+  network::FamilyGraph graph = network::family_graph(declared, target, passes, changes);
+  usual = std::move(graph.usual);
+  return std::move(graph.dag);
+}
+
+void Network::Impl::add_tasks(const network::ExtractedNode& node) {
+  const auto add = [&](std::vector<Tensor> args, const std::vector<Tensor>& outputs,
+                       const Target& on, const AutoSchedulerOptions& with, const std::string& at) {
+    args.insert(args.end(), outputs.begin(), outputs.end());
+    tasks.push_back(TuneTask{.name = unique_name(tasks, task_name(dag, node) + at),
+                             .args = std::move(args),
+                             .tmpl = make_template_of_alternatives(ComputeDag(outputs), on, with),
+                             .weight = 0});
+    families.push_back({.outputs = {}, .count = 0, .tree = {}, .chosen_at = {}});
+  };
+  const size_t first = families.size();
+  if (sizes_of(node.task_outputs).empty()) {
+    add(node.task_inputs, node.task_outputs, target, options, "");
+    families[first].count = 1;
+    return;
+  }
+  AutoSchedulerOptions direct = options;
+  direct.use_alternatives = false;  // they have other stages at other sizes
+  network::SizePoints points = network::size_points(node.task_outputs, sizes);
+  std::vector<std::string> chosen_at;
+  for (const std::vector<SizeValue>& at : points.points) {
+    const family::NearChoice near = family::choice_near(node.task_outputs, at, target, direct);
+    const Instance here = at_sizes(node.task_outputs, near.at);
+    chosen_at.push_back(family::sizes_text(near.at));
+    add(here.of(node.task_inputs), here.outputs, near.schedule.target(), direct,
+        " at " + chosen_at.back());
+  }
+  families[first] = {node.task_outputs, points.points.size(), std::move(points.tree),
+                     std::move(chosen_at)};
 }
 
 /// Gives the outputs the names under which they were declared.
@@ -125,6 +171,7 @@ std::vector<TuneTask> Network::tasks_to_tune() const {
 
 const std::vector<NetworkNode>& Network::nodes() const { return impl_->nodes; }
 const std::vector<Tensor>& Network::outputs() const { return impl_->declared.outputs(); }
+const std::vector<Var>& Network::sizes() const { return impl_->sizes; }
 const std::vector<TensorPlace>& Network::places() const { return impl_->places; }
 const PassOptions& Network::pass_options() const { return impl_->passes; }
 Network Network::with_passes(const PassOptions& passes) const {
@@ -158,7 +205,24 @@ std::string Network::to_text() const {
                    task.name.substr(0, task.name.find(' ')), list_text(node.inputs),
                    list_text(node.outputs)});
   }
-  return table.to_string();
+  return table.to_string() + impl_->kernels_text();
+}
+
+/// The kernels of each task over dimensions, by the sizes of a call.
+std::string Network::Impl::kernels_text() const {
+  if (sizes.empty()) return "";
+  Table table({"task", "computes", "chosen at", "runs at"});
+  for (size_t column : {1, 2, 3}) table.align_left(column);
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    const network::TaskFamily& family = families[t];
+    if (family.outputs.empty()) continue;
+    const std::vector<std::string> runs_at = network::sizes_of_leaves(family.tree, sizes);
+    for (size_t i = 0; i < family.count; ++i) {
+      table.add_row({std::to_string(t + i), tasks[t + i].name.substr(0, tasks[t].name.find(' ')),
+                     family.chosen_at[i], runs_at[i]});
+    }
+  }
+  return "\nkernels by sizes, each correct at all of them:\n" + table.to_string();
 }
 
 }  // namespace heddle

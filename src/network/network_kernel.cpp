@@ -1,8 +1,11 @@
 // Makes one callable from tasks: a kernel for each node, and one arena for the buffers between
 // them.
-#include <numeric>
+#include <algorithm>
 
+#include "driver/build_cuda.h"
+#include "driver/program_args.h"
 #include "heddle/driver/build.h"
+#include "heddle/ir/sizes.h"
 #include "heddle/network/network.h"
 #include "heddle/support/error.h"
 #include "network/check_network.h"
@@ -43,15 +46,70 @@ NetworkKernel::Impl::Frame NetworkKernel::Impl::make_frame() {
   return f;
 }
 
+std::vector<network::TaskVariants> network::task_variants(const Network& network,
+                                                          const std::vector<Schedule>& schedules) {
+  const std::span<const TuneTask> tasks = network.tasks();
+  std::vector<TaskVariants> all(tasks.size());
+  const std::span<const Schedule> given = schedules;
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    const TaskFamily& family = network.impl_->families[t];
+    if (family.outputs.empty()) {
+      if (family.count > 0) all[t].schedules = {given[t]};
+    } else {
+      all[t] = variants_for_all_sizes(family, given.subspan(t, family.count),
+                                      tasks.subspan(t, family.count));
+    }
+  }
+  return all;
+}
+
+namespace {
+
+/// The arguments of a network over `sizes`, each of which one of them gives.
+std::vector<KernelArg> args_over(const std::vector<Tensor>& args, const std::vector<Var>& sizes) {
+  std::vector<KernelArg> out;
+  for (const Tensor& t : args) {
+    KernelArg a = describe(t.buffer());
+    a.name = t.name();
+    a.output = !t.op()->is_placeholder();
+    a.constant = t.op()->is_constant();
+    a.symbolic = symbolic_extents(t.shape(), sizes);
+    out.push_back(std::move(a));
+  }
+  for (const Var& size : sizes) {
+    const auto gives = [&](const Tensor& t) {
+      return std::any_of(t.shape().begin(), t.shape().end(), [&](const Expr& e) {
+        const std::optional<ScaledSize> s = as_scaled_size(e);
+        return s && s->size.same_as(size);
+      });
+    };
+    if (std::none_of(args.begin(), args.end(), gives))
+      throw_user_error("no argument of the network has the dimension '" + size->name +
+                           "', so a call cannot give its size",
+                       {}, "add an input with that dimension, or give it one size");
+  }
+  return out;
+}
+
+}  // namespace
+
 NetworkKernel Network::build(const std::vector<Tensor>& args,
                              const std::vector<Schedule>& schedules) const {
   network::check_tensors(impl_->declared, args);
   if (schedules.empty()) return build(args, network::static_schedules(tasks()));
   network::check_schedules(tasks(), schedules);
-  std::vector<size_t> numbers(schedules.size());
-  std::iota(numbers.begin(), numbers.end(), size_t{0});
+  std::vector<KernelArg> described = args_over(args, impl_->sizes);
+  const std::vector<network::TaskVariants> variants = network::task_variants(*this, schedules);
+  std::vector<Schedule> to_compile;
+  std::vector<size_t> numbers;
+  for (size_t t = 0; t < variants.size(); ++t) {
+    for (const Schedule& s : variants[t].schedules) {
+      to_compile.push_back(s);
+      numbers.push_back(t);
+    }
+  }
   const network::CompiledTasks compiled =
-      network::compile_tasks(schedules, numbers, network::OnDisk::Yes);
+      network::compile_tasks(to_compile, numbers, network::OnDisk::Yes);
 
   NetworkKernel result;
   result.impl_ = std::make_shared<NetworkKernel::Impl>();
@@ -62,21 +120,20 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
     tensors.push_back(t);
     impl.bound.push_back(*t.op()->data());
   }
-  for (const Tensor& t : args) {
-    impl.args.push_back({.name = t.name(),
-                         .dtype = t.dtype(),
-                         .shape = t.extents(),
-                         .output = !t.op()->is_placeholder(),
-                         .constant = t.op()->is_constant()});
-  }
+  impl.args = std::move(described);
+  impl.sizes = kernel_sizes(impl_->sizes);
   if (impl_->target.is_cuda()) impl.on_gpu = std::make_unique<cuda::DeviceCalls>();
-  std::vector<network::KernelClones> clones(compiled.kernels.begin(), compiled.kernels.end());
+  std::vector<std::vector<network::KernelClones>> clones(tasks().size());
+  for (size_t i = 0; i < numbers.size(); ++i) clones[numbers[i]].emplace_back(compiled.kernels[i]);
   for (const NetworkNode& node : nodes()) {
-    impl.steps.push_back(clones[static_cast<size_t>(node.task)].of(node));
-    impl.names.push_back(tasks()[node.task].name);
+    const auto task = static_cast<size_t>(node.task);
+    network::Step step{{}, variants[task].tree};
+    for (network::KernelClones& c : clones[task]) step.kernels.push_back(c.of(node));
+    impl.steps.push_back(std::move(step));
+    impl.names.push_back(tasks()[task].name);
   }
   impl.report = compiled.report;
-  impl.plan = network::plan_steps(nodes(), tensors, args.size(), places());
+  impl.plan = network::plan_steps(nodes(), tensors, args.size(), places(), impl_->sizes);
   // No memory of a GPU is allocated before the first call.
   if (!impl.on_gpu) impl.free.push_back(impl.make_frame());
   return result;

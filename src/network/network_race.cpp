@@ -69,6 +69,7 @@ class NetworkRace : public JointRace {
 
 std::unique_ptr<JointRace> make_network_race(const Network& network) {
   if (network.tasks().empty() || network.tasks()[0].tmpl.target().is_cuda()) return nullptr;
+  if (!network.sizes().empty()) return nullptr;  // a race takes one size
   return std::make_unique<NetworkRace>(network);
 }
 

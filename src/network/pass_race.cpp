@@ -91,6 +91,7 @@ class Contest {
 PassChoice choose_passes(const Network& network, double seconds, const TuneClock& clock) {
   PassChoice choice{network.pass_options(), {}};
   choice.times.verdict = "nothing to race";
+  if (!network.sizes().empty()) return choice;  // the race needs one size
   if (network.tasks().empty() || network.tasks()[0].tmpl.target().is_cuda()) return choice;
   std::vector<const PassDescription*> knobs = knobs_of(network);
   if (knobs.empty()) return choice;

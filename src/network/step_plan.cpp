@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "driver/program_args.h"
+#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 #include "network/memory_plan.h"
 
@@ -10,11 +12,17 @@ namespace {
 
 int64_t bytes_of(const Tensor& t) {
   int64_t bytes = t.dtype().bytes();
-  for (int64_t e : t.extents()) bytes *= e;
+  for (int64_t e : largest_extents(t)) bytes *= e;
   return bytes;
 }
 
 }  // namespace
+
+Extents largest_extents(const Tensor& t) {
+  Extents largest;
+  for (const Expr& e : t.shape()) largest.push_back(largest_extent(e));
+  return largest;
+}
 
 int position_of(const std::vector<Tensor>& list, const Tensor& t) {
   for (size_t i = 0; i < list.size(); ++i) {
@@ -24,7 +32,8 @@ int position_of(const std::vector<Tensor>& list, const Tensor& t) {
 }
 
 StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors,
-                    size_t num_args, const std::vector<TensorPlace>& places) {
+                    size_t num_args, const std::vector<TensorPlace>& places,
+                    const std::vector<Var>& sizes) {
   const auto place_of = [&](const Tensor& t) {
     const auto it = std::find_if(places.begin(), places.end(),
                                  [&](const TensorPlace& p) { return p.tensor.same_as(t); });
@@ -68,8 +77,8 @@ StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Ten
       const TensorPlace place = place_of(list[p]);
       const int b = position_of(passed, place.whole);
       HEDDLE_ICHECK(b >= 0, "'" + list[p].name() + "' is read before any node wrote it");
-      plan.between.push_back(
-          {n, p, memory.offsets[b] + place.offset, list[p].extents(), list[p].dtype()});
+      plan.between.push_back({n, p, memory.offsets[b] + place.offset, largest_extents(list[p]),
+                              list[p].dtype(), symbolic_extents(list[p].shape(), sizes)});
     }
   }
   return plan;

@@ -42,7 +42,8 @@ VariantRunner::VariantRunner(const Network& network,
   kernel_ = network_.build(args, untuned);
   arrays_ = random_arrays(args);
   outputs_.assign(arrays_.end() - static_cast<long>(network_.outputs().size()), arrays_.end());
-  frame_ = std::make_unique<NetworkKernel::Impl::Call>(kernel_.impl(), arrays_);
+  frame_ =
+      std::make_unique<NetworkKernel::Impl::Call>(kernel_.impl(), arrays_, std::vector<int64_t>{});
 
   // Takes the first variant of each task, then the second of each, and so on, as far as memory
   // allows.
@@ -65,7 +66,7 @@ VariantRunner::VariantRunner(const Network& network,
   const std::vector<Kernel> kernels =
       compile_tasks(others, tasks_of_others, OnDisk::No, [&] { return clock.expired(); }).kernels;
   available_.assign(tasks.size(), {0});
-  for (const Kernel& step : kernel_.impl().steps) steps_.push_back({step});
+  for (const Step& step : kernel_.impl().steps) steps_.push_back({step.kernels[0]});
   for (size_t i = 0; i < kernels.size(); ++i) {
     if (!kernels[i]) continue;
     available_[tasks_of_others[i]].push_back(positions[i]);

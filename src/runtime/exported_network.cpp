@@ -33,13 +33,20 @@ struct heddle_network {
   heddle_network(const heddle_network_tables& t, const std::string& weights)
       : tables(t), mapped(weights, t.name, {t.weights_bytes, t.weights_hash}) {
     for (int32_t s = 0; s < t.num_steps; ++s) {
-      first.push_back(num_parameters);
-      for (int32_t p = 0; p < t.steps[s].num_places; ++p) {
-        const heddle_place& place = t.steps[s].places[p];
-        if (place.where == HEDDLE_ARGUMENT) arguments.push_back({num_parameters + p, place.at});
-      }
-      num_parameters += static_cast<size_t>(t.steps[s].num_places);
+      first.emplace_back();
+      for (int32_t v = 0; v < t.steps[s].num_variants; ++v) add(t.steps[s].variants[v]);
     }
+  }
+
+  void add(const heddle_variant& variant) {
+    first.back().push_back(num_parameters);
+    for (int32_t p = 0; p < variant.num_places; ++p) {
+      const heddle_place& place = variant.places[p];
+      const Changing parameter{num_parameters + static_cast<size_t>(p), place.at};
+      if (place.where == HEDDLE_ARGUMENT) arguments.push_back(parameter);
+      if (place.where == HEDDLE_SIZE) sizes.push_back(parameter);
+    }
+    num_parameters += static_cast<size_t>(variant.num_places);
   }
 
   /// The memory of one call.
@@ -49,14 +56,18 @@ struct heddle_network {
         arena.reset(static_cast<char*>(heddle_workspace_alloc(n.tables.arena_bytes)));
         if (!arena) heddle::throw_runtime_error("out of memory for what passes between steps");
       }
+      size_t parameter = 0;
       for (int32_t s = 0; s < n.tables.num_steps; ++s) {
-        for (int32_t p = 0; p < n.tables.steps[s].num_places; ++p) {
-          const heddle_place& place = n.tables.steps[s].places[p];
-          void*& to = parameters[n.first[s] + static_cast<size_t>(p)];
-          if (place.where == HEDDLE_ARENA) to = arena.get() + place.at;
-          if (place.where == HEDDLE_WEIGHTS) to = n.mapped.at(place.at);
+        const heddle_step& step = n.tables.steps[s];
+        for (int32_t v = 0; v < step.num_variants; ++v) {
+          for (int32_t p = 0; p < step.variants[v].num_places; ++p)
+            set(n, step.variants[v].places[p], parameters[parameter++]);
         }
       }
+    }
+    void set(const heddle_network& n, const heddle_place& place, void*& to) const {
+      if (place.where == HEDDLE_ARENA) to = arena.get() + place.at;
+      if (place.where == HEDDLE_WEIGHTS) to = n.mapped.at(place.at);
     }
     struct Free {
       void operator()(char* block) const { heddle_workspace_free(block); }
@@ -64,12 +75,43 @@ struct heddle_network {
     std::unique_ptr<char, Free> arena;
     std::vector<void*> parameters;  ///< the parameters of all steps, one after the other
   };
-  struct Argument {
+  /// A parameter that each call sets.
+  struct Changing {
     size_t parameter;
-    int64_t tensor;  ///< the number of an input, or of an output after all inputs
+    int64_t at;  ///< the number of a size, of an input, or of an output after all inputs
   };
 
-  void run(const void* const* inputs, void* const* outputs) {
+  /// The sizes of a call in the form in which functions take them.
+  std::vector<int64_t> checked(const int64_t* given) const {
+    std::vector<int64_t> values;
+    for (int32_t i = 0; i < tables.num_sizes; ++i) {
+      const heddle_size& size = tables.sizes[i];
+      if (given[i] >= size.lo && given[i] <= size.hi && given[i] % size.multiple == 0) {
+        values.push_back(given[i] / size.multiple);
+        continue;
+      }
+      const std::string multiples =
+          size.multiple == 1 ? "" : ", multiples of " + std::to_string(size.multiple) + " only";
+      heddle::throw_runtime_error(std::string("the size '") + size.name + "' is " +
+                                  std::to_string(given[i]) + ", and '" + tables.name + "' is for " +
+                                  std::to_string(size.lo) + " to " + std::to_string(size.hi) +
+                                  multiples);
+    }
+    return values;
+  }
+
+  static int32_t variant_at(const heddle_step& step, const std::vector<int64_t>& values) {
+    if (step.num_variants == 1) return 0;
+    const heddle_question* q = step.questions;
+    while (q->size >= 0) {
+      const bool yes = values[static_cast<size_t>(q->size)] <= q->at_most;
+      q = step.questions + (yes ? q->yes : q->no);
+    }
+    return q->variant;
+  }
+
+  void run(const int64_t* given, const void* const* inputs, void* const* outputs) {
+    const std::vector<int64_t> values = checked(given);
     heddle::check_exported_arrays(
         tables.name, {tables.tensors, tables.num_inputs, tables.num_outputs}, inputs, outputs);
     const auto address = [&](int64_t tensor) {
@@ -77,11 +119,16 @@ struct heddle_network {
                                         : outputs[tensor - tables.num_inputs];
     };
     std::unique_ptr<Frame> frame = take_frame();
-    for (const Argument& a : arguments) frame->parameters[a.parameter] = address(a.tensor);
+    for (const Changing& a : arguments) frame->parameters[a.parameter] = address(a.at);
+    for (const Changing& s : sizes)
+      frame->parameters[s.parameter] = reinterpret_cast<void*>(values[static_cast<size_t>(s.at)]);
     for (int32_t s = 0; s < tables.num_steps; ++s) {
-      if (tables.steps[s].entry(frame->parameters.data() + first[s]) == 0) continue;
+      const heddle_step& step = tables.steps[s];
+      const int32_t v = variant_at(step, values);
+      void** parameters = frame->parameters.data() + first[static_cast<size_t>(s)][v];
+      if (step.variants[v].entry(parameters) == 0) continue;
       heddle::throw_runtime_error(std::string("out of memory for the temporaries of '") +
-                                  tables.steps[s].name + "' of '" + tables.name + "'");
+                                  step.name + "' of '" + tables.name + "'");
     }
     const std::lock_guard lock(mutex);
     free.push_back(std::move(frame));
@@ -101,9 +148,9 @@ struct heddle_network {
 
   const heddle_network_tables& tables;
   heddle::ExportedWeights mapped;
-  std::vector<size_t> first;  ///< the first parameter of each step
+  std::vector<std::vector<size_t>> first;  ///< the first parameter of each variant of each step
   size_t num_parameters = 0;
-  std::vector<Argument> arguments;
+  std::vector<Changing> arguments, sizes;
   std::mutex mutex;
   std::vector<std::unique_ptr<Frame>> free;  ///< as many as there were concurrent calls
 };
@@ -119,10 +166,11 @@ heddle_network* heddle_network_open(const heddle_network_tables* tables, const c
   return network;
 }
 
-int heddle_network_run(heddle_network* network, const void* const* inputs, void* const* outputs) {
+int heddle_network_run(heddle_network* network, const int64_t* sizes, const void* const* inputs,
+                       void* const* outputs) {
   return heddle::succeeds([&] {
     if (network == nullptr) heddle::throw_runtime_error("the network is a null pointer");
-    network->run(inputs, outputs);
+    network->run(sizes, inputs, outputs);
   })
              ? 0
              : 1;

@@ -103,6 +103,38 @@ TEST_F(Export, AModelBecomesALibrary) {
   }
 }
 
+TEST_F(Export, ASubjectWithARangeBecomesALibraryForAllItsSizes) {
+  const CommandResult r =
+      heddle_command("export matmul:1..40x24x16 --threads 1 -o " + folder_ + "/out");
+  ASSERT_EQ(r.status, 0) << r.err;
+  const testing::ExportedLibrary loaded(folder_ + "/out/libmatmul.so", "matmul");
+  const auto run = loaded.find<int(void*, int64_t, const void* const*, void* const*)>("matmul_run");
+  void* network = loaded.open(nullptr);
+  ASSERT_NE(network, nullptr) << loaded.error();
+  for (const int64_t n : {1, 2, 7, 8, 17, 39, 40}) {
+    const NDArray a = NDArray::random({n, 16}, f32, 1), b = NDArray::random({16, 24}, f32, 2);
+    const NDArray got = NDArray::full({n, 24}, f32, 77), want = NDArray::zeros({n, 24}, f32);
+    for (int64_t i = 0; i < n * 24; ++i) {
+      double sum = 0;
+      for (int64_t k = 0; k < 16; ++k) sum += a.get(i / 24 * 16 + k) * b.get(k * 24 + i % 24);
+      want.set(i, sum);
+    }
+    const void* inputs[] = {a.data(), b.data()};
+    void* outputs[] = {got.data()};
+    ASSERT_EQ(run(network, n, inputs, outputs), 0) << loaded.error();
+    EXPECT_LT(max_abs_diff(got, want), 1e-5) << n;
+  }
+  const void* inputs[] = {nullptr, nullptr};
+  EXPECT_NE(run(network, 41, inputs, nullptr), 0);
+  EXPECT_THAT(loaded.error(), HasSubstr("the size 'n' is 41, and 'matmul' is for 1 to 40"));
+  loaded.close(network);
+  const CommandResult weights =
+      heddle_command("export conv2d:n=1..4,c=8,h=6,w=6,k=8,r=3 -o " + folder_ + "/no");
+  EXPECT_EQ(weights.status, 2);
+  EXPECT_THAT(weights.err, HasSubstr("has no values"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/no"));
+}
+
 TEST_F(Export, AModelForAGpuBecomesALibrary) {
   if (!onnx_available()) GTEST_SKIP() << "built without protobuf";
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();

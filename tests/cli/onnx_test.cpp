@@ -85,6 +85,32 @@ TEST_F(ModelCommands, RunTakesAndWritesArrays) {
   EXPECT_GT(max_abs_diff(first, NDArray::load(out)), 1e-3);
 }
 
+TEST_F(ModelCommands, OneBuildRunsAtAllSizesOfARange) {
+  const std::string out = folder_ + "/range.npy", alone = folder_ + "/alone.npy",
+                    in = folder_ + "/x.npy";
+  NDArray::random({3, 1, 8, 8}, f32, 7, 0, 1).save(in);
+  const std::string run = "run " + kDigits + " --time 0 --threads 1 ";
+  const CommandResult sizes = heddle_command(run + "--dims batch=1..8 --sizes 1,5,8");
+  ASSERT_EQ(sizes.status, 0) << sizes.err;
+  for (const char* part : {"sizes   batch = 1\n", "f32[5, 10]: ", "sizes   batch = 8\n"})
+    EXPECT_THAT(sizes.out, HasSubstr(part));
+  // The file of an input gives the size.
+  const std::string files = " --input images=" + in + " --output ";
+  ASSERT_EQ(heddle_command(run + "--dims batch=1..8" + files + out).status, 0);
+  ASSERT_EQ(heddle_command(run + "--dims batch=3" + files + alone).status, 0);
+  EXPECT_EQ(NDArray::load(out).shape(), (Extents{3, 10}));
+  EXPECT_LT(max_abs_diff(NDArray::load(out), NDArray::load(alone)), 1e-4);
+
+  const CommandResult explained = heddle_command("explain " + kDigits + ":batch=1..64");
+  ASSERT_EQ(explained.status, 0) << explained.err;
+  EXPECT_THAT(explained.out, HasSubstr("kernels by sizes"));
+  EXPECT_THAT(explained.out, HasSubstr("batch = 8"));
+  EXPECT_THAT(explained.out, HasSubstr("batch 23 to 64"));
+  const CommandResult profile = heddle_command("profile " + kDigits + ":batch=1..8");
+  EXPECT_EQ(profile.status, 2);
+  EXPECT_THAT(profile.err, HasSubstr("a profile is for one size"));
+}
+
 TEST_F(ModelCommands, RunInAnotherPrecisionIsNear) {
   const std::string run = "run " + kDigits + " --dims batch=1 --time 0 --threads 1 --output ";
   const std::string exact = folder_ + "/f32.npy", near = folder_ + "/bf16.npy";
@@ -104,7 +130,11 @@ TEST_F(ModelCommands, MistakesAreExplainedAndNothingIsWritten) {
            {"", "--dims batch=1"},
            {"--dims batch", "NAME=EXTENT"},
            {"--dims batch=1..x", "NAME=EXTENT"},
-           {"--dims batch=1..8", "one size"},
+           {"--dims batch=1..8 --sizes 1,2", "--output writes one file"},
+           {"--dims batch=1..8 --sizes 9", "1 to 8"},
+           {"--dims batch=1..8 --sizes 2x2", "a whole number for each range"},
+           {"--dims batch=1..2 --input images=" + in, "1 to 2"},
+           {"--dims batch=2 --sizes 2", "no dimension has one"},
            {"--dims batch=2 --input images=" + in, "f32[3, 1, 8, 8]"},
            {"--dims batch=2 --input image=" + in, "images"},
            {"--dims batch=2 --precision i8", "f32, f16 or bf16"}}) {

@@ -13,6 +13,7 @@
 #include "heddle/network/export_network.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
+#include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
@@ -73,17 +74,16 @@ std::vector<Schedule> raced_schedules(const ExportOptions& o, const Network& net
   return schedules;
 }
 
-int export_model(const ExportOptions& o, const Target& target) {
-  const OnnxModel model = import_subject(o.subject, dtype_of(o.dtype));
-  const std::string name = name_of(model.path);
-  const Network network(model.outputs, target, current_auto_scheduler_options(),
-                        parse_passes(o.passes));
+/// Writes a library of the declaration of `outputs`.
+int export_library(const ExportOptions& o, const Target& target, const std::string& name,
+                   const std::vector<Tensor>& outputs, const std::vector<Tensor>& args) {
+  const Network network(outputs, target, current_auto_scheduler_options(), parse_passes(o.passes));
   ExportNetworkOptions options{.name = name};
   if (o.variants > 1) {
     check_raceable(target);
     options.schedules = raced_schedules(o, network);
   }
-  const ExportedNetwork written = export_network(network, model.args(), o.output, options);
+  const ExportedNetwork written = export_network(network, args, o.output, options);
   std::cout
       << written.library << ", " << written.library_bytes << " bytes: " << written.steps
       << " steps for " << to_string(target) << "\n"
@@ -95,6 +95,25 @@ int export_model(const ExportOptions& o, const Target& target) {
       << "  cc program.c -I" << o.output << " -L" << o.output << " -l" << name
       << " -Wl,-rpath,'$ORIGIN'\n";
   return 0;
+}
+
+int export_model(const ExportOptions& o, const Target& target) {
+  const OnnxModel model = import_subject(o.subject, dtype_of(o.dtype));
+  return export_library(o, target, name_of(model.path), model.outputs, model.args());
+}
+
+int export_family(const ExportOptions& o, const Target& target) {
+  const FamilySubject f = family_subject(o.subject, dtype_of(o.dtype));
+  std::vector<Tensor> outputs;
+  for (const Tensor& t : f.args) {
+    if (t.op()->is_constant())
+      throw_user_error("a library contains its constants, and '" + t.name() + "' of '" + o.subject +
+                           "' has no values",
+                       {}, "export a model, or call export_network with constant(array)");
+    if (!t.op()->is_placeholder()) outputs.push_back(t);
+  }
+  return export_library(o, target, name_of(o.subject.substr(0, o.subject.find(':'))), outputs,
+                        f.args);
 }
 
 int export_variants(const ExportOptions& o, const Problem& problem, const Target& target) {
@@ -118,6 +137,7 @@ int export_variants(const ExportOptions& o, const Problem& problem, const Target
 int run_export(const ExportOptions& o) {
   const Target target = target_of(o.target, o.threads);
   if (is_model(o.subject)) return export_model(o, target);
+  if (is_family(o.subject)) return export_family(o, target);
   const Problem problem = make_problem(o.subject, dtype_of(o.dtype));
   const std::string code = o.output + (target.is_cuda() ? ".cubin" : ".o");
   for (const std::string& file : {code, o.output + ".json"}) check_writable(file);

@@ -65,7 +65,7 @@ void add_export(CLI::App& app, ExportOptions& o) {
       ->required();
   c->add_option("-o,--output", o.output,
                 "Write PATH.o (PATH.cubin for a GPU), and PATH.json which describes it; of a "
-                "model, the folder to write in")
+                "model and of a subject with ranges, the folder to write in")
       ->type_name("PATH")
       ->required();
   c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
@@ -92,6 +92,8 @@ void add_export(CLI::App& app, ExportOptions& o) {
       "  heddle export matmul:64x64x64 -o mm --target \"llvm -mcpu=neoverse-n1\"\n"
       "  heddle export resnet50.onnx:batch=1 -o out    # libresnet50.so, resnet50.h, "
       "resnet50.weights\n"
+      "  heddle export bert.onnx:batch=1,seq=1..512 -o out   # one library for all lengths\n"
+      "  heddle export matmul:1..2048x768x768 -o out   # libmatmul.so, matmul.h, matmul.weights\n"
       "  heddle export resnet50.onnx:batch=1 -o out --target \"cuda -gpu=h200\"   # needs no GPU "
       "here");
 }
@@ -171,7 +173,9 @@ void add_run(CLI::App& app, RunOptions& o) {
       ->allow_extra_args(false);
   c->add_option("-o,--output", o.outputs, "Write an output: NAME=FILE.npy, repeated")
       ->allow_extra_args(false);
-  c->add_option("--dims", o.dims, "Extents of the model's open dimensions: batch=1,sequence=128")
+  c->add_option(
+       "--dims", o.dims,
+       "Extents of the model's open dimensions: batch=1,sequence=128; ranges: sequence=1..128")
       ->delimiter(',')
       ->allow_extra_args(false);
   c->add_option("--batch", o.batch,
@@ -186,7 +190,8 @@ void add_run(CLI::App& app, RunOptions& o) {
   c->add_option("--seed", o.seed, "Seed of the random inputs (1)");
   c->add_option("--sizes", o.sizes,
                 "Sizes of a range to run at: 1,17,512; of two ranges: 8x32,64x1 (both ends and a "
-                "middle)")
+                "middle, or the sizes of input files). Ranges of a model are in the order of their "
+                "names")
       ->delimiter(',')
       ->allow_extra_args(false);
   add_passes(c, o.passes);
@@ -196,7 +201,8 @@ void add_run(CLI::App& app, RunOptions& o) {
       "  heddle run matmul:1..2048x768x768 --sizes 1,17,512\n"
       "  heddle run resnet50.onnx --input image=cat.npy --output scores=scores.npy\n"
       "  heddle run resnet50.onnx --batch 8 --precision bf16\n"
-      "  heddle run bert.onnx --dims batch=1,sequence=128 --threads 1 --time 5");
+      "  heddle run bert.onnx --dims batch=1,sequence=128 --threads 1 --time 5\n"
+      "  heddle run bert.onnx --dims batch=1,sequence=1..512 --sizes 7,128,300");
 }
 
 void add_cache(CLI::App& app, CacheOptions& o) {

@@ -48,6 +48,7 @@ int run_profile(const ProfileOptions& options) {
     throw_user_error("kernels for " + to_string(target) + " do not run on this machine");
   if (options.tasks && target.is_cuda())
     throw_user_error("--tasks measures kernels of CPUs", {}, "leave it out for a GPU");
+  refuse_ranges(options.subject, "a profile");
   const ScopedThreads threads(target.is_cuda() ? 1 : target.cores);
   const DataType dtype = dtype_of(options.dtype);
   const Problem problem = is_model(options.subject) ? model_problem(options.subject, dtype)

@@ -1,10 +1,8 @@
 // heddle run for a subject with a range of sizes: runs its kernels on random arrays at some sizes.
-#include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <iostream>
 
 #include "commands.h"
+#include "common/run_sizes.h"
 #include "heddle/driver/choose_family.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
@@ -24,39 +22,6 @@ void check_options(const RunOptions& o) {
   if (model_only)
     throw_user_error("a range of sizes is run on random arrays", {},
                      "--input, --output, --dims, --batch and --passes are for models");
-}
-
-/// "8x32" for two dimensions.
-std::vector<int64_t> parse_sizes(const std::string& text, const std::vector<Dim>& dims) {
-  std::vector<int64_t> sizes;
-  const char *at = text.data(), *end = at + text.size();
-  while (true) {
-    int64_t size = 0;
-    const auto [after, error] = std::from_chars(at, end, size);
-    if (error != std::errc()) break;
-    sizes.push_back(size);
-    at = after;
-    if (at == end || *at != 'x') break;
-    ++at;
-  }
-  if (at != end || sizes.size() != dims.size())
-    throw_user_error("--sizes cannot be '" + text + "'", {},
-                     "write a whole number for each range, such as 17, or 8x32 for two ranges");
-  for (size_t i = 0; i < dims.size(); ++i) (void)SizeValue(dims[i], sizes[i]);
-  return sizes;
-}
-
-/// The smallest sizes, those in the middle, and the largest.
-std::vector<std::vector<int64_t>> usual_runs(const std::vector<Dim>& dims) {
-  std::vector<std::vector<int64_t>> runs(3);
-  for (const Dim& d : dims) {
-    const auto middle =
-        static_cast<int64_t>(std::sqrt(static_cast<double>(d.lo()) * static_cast<double>(d.hi())));
-    runs[0].push_back(d.lo());
-    runs[1].push_back(std::max(middle / d.multiple() * d.multiple(), d.lo()));
-    runs[2].push_back(d.hi());
-  }
-  return runs;
 }
 
 class FamilyRunner {
@@ -104,9 +69,7 @@ int run_family(const RunOptions& options) {
   if (!target.runs_here())
     throw_user_error("kernels for " + to_string(target) + " do not run on this machine");
   const FamilySubject f = family_subject(options.model, dtype_of(options.precision));
-  std::vector<std::vector<int64_t>> runs;
-  for (const std::string& text : options.sizes) runs.push_back(parse_sizes(text, f.dims));
-  if (runs.empty()) runs = usual_runs(f.dims);
+  const std::vector<std::vector<int64_t>> runs = run_sizes(options.sizes, f.dims);
   const ScopedThreads threads(target.cores);
   FamilyOptions family;
   family.target = target;

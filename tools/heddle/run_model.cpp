@@ -1,11 +1,16 @@
-// heddle run: runs an ONNX model on arrays from files, or on random ones.
+// heddle run: runs an ONNX model on arrays from files, or on random ones. A model with a range of
+// sizes is built once and runs at several of them.
 #include <algorithm>
 #include <iostream>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "commands.h"
 #include "common/output_file.h"
+#include "common/run_sizes.h"
+#include "heddle/dag/instance.h"
+#include "heddle/ir/sizes.h"
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
 #include "heddle/runtime/thread_pool.h"
@@ -45,12 +50,20 @@ std::string text_of(const std::string& name, const NDArray& array) {
   return name + " " + describe(array);
 }
 
-// The arrays of the model's inputs, from files or random.
-std::vector<NDArray> read_inputs(const OnnxModel& model, const RunOptions& options) {
-  const auto files = files_by_name(options.inputs, model.input_names, "input");
+/// Arrays for one call.
+struct Run {
+  std::string sizes;  ///< "batch = 1, seq = 17"; empty for a model of constant extents
+  std::vector<NDArray> inputs, outputs;
+};
+
+using Files = std::map<std::string, std::string>;
+
+/// The arrays of the model's inputs, from files or random. `tensors`: the inputs at the sizes.
+std::vector<NDArray> read_inputs(const OnnxModel& model, const std::vector<Tensor>& tensors,
+                                 const Files& files, const RunOptions& options) {
   std::vector<NDArray> arrays;
-  for (size_t i = 0; i < model.inputs.size(); ++i) {
-    const Tensor& t = model.inputs[i];
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = tensors[i];
     const std::string& name = model.input_names[i];
     const auto file = files.find(name);
     if (file == files.end()) {
@@ -70,10 +83,70 @@ std::vector<NDArray> read_inputs(const OnnxModel& model, const RunOptions& optio
   return arrays;
 }
 
-std::vector<NDArray> empty_outputs(const OnnxModel& model) {
-  std::vector<NDArray> arrays;
-  for (const Tensor& t : model.outputs) arrays.push_back(NDArray::zeros(t.extents(), t.dtype()));
-  return arrays;
+/// The size of `d` that the shape of an input's file gives.
+std::optional<int64_t> size_in_files(const OnnxModel& model, const Files& files, const Dim& d) {
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    const auto file = files.find(model.input_names[i]);
+    if (file == files.end()) continue;
+    const Extents shape = NDArray::load(file->second).shape();
+    const Shape& declared = model.inputs[i].shape();
+    for (size_t axis = 0; axis < declared.size() && shape.size() == declared.size(); ++axis) {
+      const std::optional<ScaledSize> size = as_scaled_size(declared[axis]);
+      if (size && size->size.same_as(d.variable()))
+        return shape[axis] / size->factor * d.multiple();
+    }
+  }
+  return std::nullopt;
+}
+
+/// The sizes of each call of a model over ranges: those of --sizes, or those of the files.
+std::vector<std::vector<int64_t>> sizes_of_runs(const OnnxModel& model, const Files& files,
+                                                const RunOptions& options) {
+  if (files.empty() || !options.sizes.empty()) return run_sizes(options.sizes, model.dims);
+  std::vector<int64_t> sizes;
+  for (const Dim& d : model.dims) {
+    const std::optional<int64_t> size = size_in_files(model, files, d);
+    if (!size)
+      throw_user_error("no file of an input has the dimension '" + d.name() + "'", {},
+                       "name the sizes of the run, with --sizes");
+    sizes.push_back(*size);
+  }
+  return {sizes};
+}
+
+/// The arrays of a call at these sizes, which are none for a model of constant extents.
+Run make_run(const OnnxModel& model, const std::vector<int64_t>& sizes, const Files& files,
+             const RunOptions& options) {
+  std::vector<SizeValue> at;
+  Run run;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    at.emplace_back(model.dims[i], sizes[i]);
+    run.sizes += (i ? ", " : "") + model.dims[i].name() + " = " + std::to_string(sizes[i]);
+  }
+  if (!run.sizes.empty()) std::cout << "sizes   " << run.sizes << "\n";
+  const Instance here = at_sizes(model.outputs, at);
+  run.inputs = read_inputs(model, here.of(model.inputs), files, options);
+  for (const Tensor& t : here.outputs)
+    run.outputs.push_back(NDArray::zeros(t.extents(), t.dtype()));
+  return run;
+}
+
+std::vector<Run> make_runs(const OnnxModel& model, const RunOptions& options) {
+  const Files files = files_by_name(options.inputs, model.input_names, "input");
+  if (model.dims.empty()) {
+    if (!options.sizes.empty())
+      throw_user_error("--sizes is for a model with a range, and no dimension has one", {},
+                       "give one a range, such as --dims batch=1..8");
+    return {make_run(model, {}, files, options)};
+  }
+  std::vector<Run> runs;
+  for (const std::vector<int64_t>& sizes : sizes_of_runs(model, files, options))
+    runs.push_back(make_run(model, sizes, files, options));
+  if (runs.size() > 1 && !options.outputs.empty())
+    throw_user_error(
+        "--output writes one file, and " + std::to_string(runs.size()) + " sizes are run", {},
+        "name one size, such as --sizes 17");
+  return runs;
 }
 
 // "-0.31 .. 4.2, mean 0.01": shows at a glance whether the result is plausible.
@@ -101,6 +174,34 @@ std::string kept_text(const NetworkBuildReport& report) {
   return text;
 }
 
+/// Makes the call, prints and writes what it computes, and times it.
+void call(const OnnxModel& model, const NetworkKernel& kernel, const Run& run,
+          const Files& output_files, const RunOptions& options, const Target& target) {
+  const std::vector<NDArray> arrays = model.arrays(run.inputs, run.outputs);
+  const Timer first;
+  kernel.call(arrays);
+  const double first_s = first.elapsed_s();
+  if (!run.sizes.empty()) std::cout << "sizes   " << run.sizes << "\n";
+  for (size_t o = 0; o < run.outputs.size(); ++o) {
+    std::cout << "output  " << text_of(model.output_names[o], run.outputs[o]) << ": "
+              << summary(run.outputs[o]);
+    const auto file = output_files.find(model.output_names[o]);
+    if (file != output_files.end()) {
+      run.outputs[o].save(file->second);
+      std::cout << ", in " << file->second;
+    }
+    std::cout << "\n";
+  }
+  std::cout << "a call  ";
+  if (options.seconds > 0) {
+    const Measurement m = measure([&] { kernel.call(arrays); }, options.seconds);
+    std::cout << format_time(m.median_s) << " (median of " << m.samples_s.size() << ", least "
+              << format_time(m.min_s) << "), " << to_string(target) << ", " << target.cores
+              << (target.cores == 1 ? " thread" : " threads") << "; ";
+  }
+  std::cout << "first call " << format_time(first_s) << "\n";
+}
+
 }  // namespace
 
 int run_model(const RunOptions& options) {
@@ -115,42 +216,21 @@ int run_model(const RunOptions& options) {
   const Timer importing;
   OnnxOptions onnx{.batch = options.batch, .precision = dtype_of(options.precision)};
   set_dims(onnx, options.dims);
-  refuse_ranges(onnx);
   const OnnxModel model = import_onnx(options.model, onnx);
   const double import_s = importing.elapsed_s();
   const auto output_files = files_by_name(options.outputs, model.output_names, "output");
   for (const auto& [name, path] : output_files) check_writable(path);
-  const std::vector<NDArray> inputs = read_inputs(model, options), outputs = empty_outputs(model);
+  const std::vector<Run> runs = make_runs(model, options);
 
   const Timer building;
   const Network network(model.outputs, target, current_auto_scheduler_options(),
                         parse_passes(options.passes));
   const NetworkKernel kernel = network.build(model.args());
   const double build_s = building.elapsed_s();
-  const std::vector<NDArray> arrays = model.arrays(inputs, outputs);
-  const Timer first;
-  kernel.call(arrays);
-  const double first_s = first.elapsed_s();
-
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    std::cout << "output  " << text_of(model.output_names[o], outputs[o]) << ": "
-              << summary(outputs[o]);
-    const auto file = output_files.find(model.output_names[o]);
-    if (file != output_files.end()) {
-      outputs[o].save(file->second);
-      std::cout << ", in " << file->second;
-    }
-    std::cout << "\n";
-  }
   std::cout << "import " << format_time(import_s) << ", compile " << format_time(build_s) << " ("
-            << network.nodes().size() << " nodes, " << network.tasks().size() << " kernels"
-            << kept_text(kernel.build_report()) << "), first call " << format_time(first_s) << "\n";
-  if (options.seconds > 0) {
-    const Measurement m = measure([&] { kernel.call(arrays); }, options.seconds);
-    std::cout << "a call  " << format_time(m.median_s) << " (median of " << m.samples_s.size()
-              << ", least " << format_time(m.min_s) << "), " << to_string(target) << ", "
-              << target.cores << (target.cores == 1 ? " thread\n" : " threads\n");
-  }
+            << network.nodes().size() << " nodes, " << kernel.build_report().kernels << " kernels"
+            << kept_text(kernel.build_report()) << ")\n";
+  for (const Run& run : runs) call(model, kernel, run, output_files, options, target);
   return 0;
 }
 

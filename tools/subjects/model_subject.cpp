@@ -69,23 +69,34 @@ void set_dims(OnnxOptions& options, const std::vector<std::string>& texts) {
   }
 }
 
-void refuse_ranges(const OnnxOptions& options) {
-  if (options.ranges.empty()) return;
-  const std::string& name = options.ranges.begin()->first;
-  throw_user_error(
-      "'" + name + "' has a range of sizes, and a network is built for one size", {},
-      "give it one: " + name + "=" + std::to_string(options.ranges.begin()->second.hi()));
+namespace {
+
+// The dimensions that the subject names.
+OnnxOptions options_of(const std::string& subject) {
+  const size_t end = path_length(subject);
+  OnnxOptions options;
+  if (end < subject.size()) set_dims(options, split_text(subject.substr(end + 1), ','));
+  return options;
 }
+
+}  // namespace
 
 bool is_model(const std::string& subject) { return path_length(subject) > 0; }
 
+void refuse_ranges(const std::string& subject, const std::string& what) {
+  if (!is_model(subject)) return;
+  const OnnxOptions options = options_of(subject);
+  if (options.ranges.empty()) return;
+  const std::string& name = options.ranges.begin()->first;
+  throw_user_error(
+      "'" + name + "' has a range of sizes, and " + what + " is for one size", {},
+      "give it one: " + name + "=" + std::to_string(options.ranges.begin()->second.hi()));
+}
+
 OnnxModel import_subject(const std::string& subject, DataType dtype) {
-  const size_t end = path_length(subject);
-  OnnxOptions options;
+  OnnxOptions options = options_of(subject);
   options.precision = dtype;
-  if (end < subject.size()) set_dims(options, split_text(subject.substr(end + 1), ','));
-  refuse_ranges(options);
-  return import_onnx(subject.substr(0, end), options);
+  return import_onnx(subject.substr(0, path_length(subject)), options);
 }
 
 Problem model_problem(const std::string& subject, DataType dtype) {

@@ -1,4 +1,5 @@
-// ONNX files where subjects are accepted: "PATH.onnx", or "PATH.onnx:batch=1,sequence=128".
+// ONNX files where subjects are accepted: "PATH.onnx", "PATH.onnx:batch=1,sequence=128", or over a
+// range of sizes "PATH.onnx:batch=1,sequence=1..128".
 #pragma once
 
 #include <string>
@@ -13,10 +14,9 @@ namespace heddle::cli {
 /// multiples of 8, {"seq=8..128/8"}. A text of another form is a User error.
 void set_dims(OnnxOptions& options, const std::vector<std::string>& texts);
 
-/// A User error where a dimension has a range: networks are built for one size.
-void refuse_ranges(const OnnxOptions& options);
-
 bool is_model(const std::string& subject);
+/// A User error where the dimensions of a model have ranges, for what takes one size: "a profile".
+void refuse_ranges(const std::string& subject, const std::string& what);
 /// Imports it, with `dtype` (f32, f16 or bf16) in place of f32.
 OnnxModel import_subject(const std::string& subject, DataType dtype);
 /// The same as a subject: constants are inputs, too.

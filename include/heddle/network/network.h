@@ -20,13 +20,20 @@
 
 namespace heddle {
 
+class Network;
+
 namespace network {
 class VariantRunner;
-}
+struct TaskVariants;
+/// The kernels of each task of a network, of which `schedules` has one for each. A task over
+/// dimensions has them all at the first of its places.
+std::vector<TaskVariants> task_variants(const Network& network,
+                                        const std::vector<Schedule>& schedules);
+}  // namespace network
 
 /// One call of a task within the network.
 struct NetworkNode {
-  int task = -1;
+  int task = -1;                        ///< the first of several, in a network over dimensions
   std::vector<Tensor> inputs, outputs;  ///< tensors of the network, in the order of the task
 };
 
@@ -56,7 +63,9 @@ class Network {
                    const PassOptions& passes = {});
 
   /// The distinct tasks; nodes of equal structural hash are one task. The weight is the number of
-  /// nodes that call it.
+  /// nodes that call it. In a network over dimensions (dsl/dim.h) a node that depends on them has
+  /// several tasks, one after the other: the same declaration at up to four sizes. A schedule for
+  /// one of them is used at all sizes nearer to it than to those of the others.
   const std::vector<TuneTask>& tasks() const;
   /// The tasks for tuning: they know how much memory the weights of all nodes take
   /// (TuneTask::network_bytes).
@@ -65,6 +74,8 @@ class Network {
   /// network, and between them tensors of the graph as the passes rewrote it.
   const std::vector<NetworkNode>& nodes() const;
   const std::vector<Tensor>& outputs() const;  ///< as declared
+  /// The sizes that calls give, for a network over dimensions.
+  const std::vector<Var>& sizes() const;
   /// Tensors between nodes that share memory with others.
   const std::vector<TensorPlace>& places() const;
   /// The requested passes, and what they changed.
@@ -89,6 +100,8 @@ class Network {
   NetworkKernel build(const std::vector<Tensor>& args, const TuneReport& report) const;
 
  private:
+  friend std::vector<network::TaskVariants> network::task_variants(
+      const Network& network, const std::vector<Schedule>& schedules);
   struct Impl;
   std::shared_ptr<const Impl> impl_;
 };
@@ -122,6 +135,8 @@ class NetworkKernel {
   /// anew.
   void refresh() const;
   const std::vector<KernelArg>& args() const;
+  /// The sizes that the shapes of a call's arrays give, for a network over dimensions.
+  const std::vector<KernelSize>& sizes() const;
   const NetworkBuildReport& build_report() const;
   int64_t workspace_bytes() const;  ///< size of the buffers between nodes, for each concurrent call
   explicit operator bool() const { return static_cast<bool>(impl_); }
@@ -154,7 +169,7 @@ PassChoice choose_passes(const Network& network, double seconds, const TuneClock
 
 /// The final race of tuning, for TuneOptions::joint_race. The leaders of all tasks race at once in
 /// calls of the whole network, then the winners together against the static choice. Null for a
-/// network for a GPU, whose tasks race separately.
+/// network for a GPU and for one over dimensions, whose tasks race separately.
 std::unique_ptr<JointRace> make_network_race(const Network& network);
 
 }  // namespace heddle

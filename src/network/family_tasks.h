@@ -1,0 +1,52 @@
+// The tasks of a node over dimensions (dsl/dim.h): the same node at a few sizes. A schedule for one
+// of them holds at all sizes, and a tree on the sizes of a call names the one that runs.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/dag/instance.h"
+#include "heddle/runtime/family_kernel.h"
+#include "heddle/schedule/schedule.h"
+#include "heddle/search/tune.h"
+
+namespace heddle::network {
+
+/// Sizes at which schedules are chosen. Their logarithms are evenly spaced, from one end of each
+/// range to the other. At the sizes of a call the nearest of them is used.
+struct SizePoints {
+  std::vector<std::vector<SizeValue>> points;
+  SizeTree tree;  ///< on the sizes of the network; its leaves name points
+};
+
+/// The points of the declaration of `outputs`, which depends on some of `sizes`, the sizes of the
+/// network. One dimension has up to four points, two have two each, and more have one each.
+SizePoints size_points(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes);
+
+/// A task over dimensions.
+struct TaskFamily {
+  std::vector<Tensor> outputs;  ///< over the dimensions; empty for a task of constant extents
+  /// The number of tasks that it has in Network::tasks(): one for each point. 0 for all but the
+  /// first of them.
+  size_t count = 1;
+  SizeTree tree;                       ///< its leaves count these tasks
+  std::vector<std::string> chosen_at;  ///< the sizes of each of these tasks in words
+};
+
+/// The sizes of a call for which each leaf is the answer, in words: "seq 3 to 22". One text for
+/// each variant, in order.
+std::vector<std::string> sizes_of_leaves(const SizeTree& tree, const std::vector<Var>& sizes);
+
+/// The kernels of a task.
+struct TaskVariants {
+  std::vector<Schedule> schedules;  ///< for all sizes
+  SizeTree tree;                    ///< on the sizes of the network; its leaves name schedules
+};
+
+/// `at_points` are schedules for the tasks of `family`. A schedule that does not hold for all sizes
+/// is replaced by the static choice of its task, and the provenance says so.
+TaskVariants variants_for_all_sizes(const TaskFamily& family, std::span<const Schedule> at_points,
+                                    std::span<const TuneTask> tasks);
+
+}  // namespace heddle::network

@@ -1,0 +1,126 @@
+// Networks over dimensions: one NetworkKernel is right at every size.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "heddle/codegen/interpreter.h"
+#include "heddle/dag/instance.h"
+#include "heddle/network/network.h"
+#include "heddle/onnx/import.h"
+#include "heddle/ops/ops.h"
+#include "heddle/support/error.h"
+#include "onnx/ranges_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+/// "" when `kernel` computes at these sizes what the interpreter does. `args`: over the dimensions.
+std::string wrong_at(const NetworkKernel& kernel, const std::vector<Tensor>& outputs,
+                     const std::vector<Tensor>& args, const std::vector<SizeValue>& sizes) {
+  const Instance here = at_sizes(outputs, sizes);
+  std::vector<NDArray> arrays;
+  std::vector<TensorValue> inputs;
+  for (const Tensor& t : here.of(args)) {
+    const bool input = t.op()->is_placeholder();
+    arrays.push_back(input ? NDArray::random(t.extents(), t.dtype(), arrays.size() + 1)
+                           : NDArray::full(t.extents(), t.dtype(), 77));
+    if (input) inputs.push_back({t, arrays.back()});
+  }
+  kernel.call(arrays);
+  const std::vector<NDArray> want = interpret(here.outputs, inputs);
+  for (size_t o = 0; o < want.size(); ++o) {
+    const NDArray& have = arrays[arrays.size() - want.size() + o];
+    const Difference d = compare(have, want[o], 1e-4, 1e-4);
+    if (!d.ok()) return "output " + std::to_string(o) + ": " + describe(d, have);
+  }
+  return "";
+}
+
+struct Imported {
+  explicit Imported(const ModelParts& parts, const OnnxOptions& options)
+      : folder("network_ranges") {
+    model = import_onnx(folder.write("m.onnx", model_bytes(parts)), options);
+  }
+  ModelFolder folder;
+  OnnxModel model;
+};
+
+TEST(NetworkRanges, AttentionIsRightAtEveryLength) {
+  const Dim seq = dim("seq", 1, 20);
+  const Imported m(attention_model(), {.dims = {{"batch", 2}}, .ranges = {{"seq", seq}}});
+  const Network net(m.model.outputs);
+  const NetworkKernel kernel = net.build(m.model.args());
+  ASSERT_EQ(kernel.sizes().size(), 1u);
+  EXPECT_EQ(kernel.sizes()[0].name, "seq");
+  // Up and down, because buffers keep the shapes of the call before.
+  for (const int64_t n : {20, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 1})
+    EXPECT_EQ(wrong_at(kernel, m.model.outputs, m.model.args(), {{seq, n}}), "") << n;
+}
+
+TEST(NetworkRanges, TwoDimensionsAreRightTogether) {
+  const Dim batch = dim("batch", 1, 3), seq = dim("seq", 1, 9);
+  const Imported m(attention_model(), {.ranges = {{"batch", batch}, {"seq", seq}}});
+  const NetworkKernel kernel = Network(m.model.outputs).build(m.model.args());
+  for (int64_t b = 1; b <= 3; ++b) {
+    for (const int64_t n : {9, 1, 4, 8})
+      EXPECT_EQ(wrong_at(kernel, m.model.outputs, m.model.args(), {{batch, b}, {seq, n}}), "")
+          << b << " " << n;
+  }
+}
+
+TEST(NetworkRanges, ImagesAreRightInEveryBatch) {
+  const Dim batch = dim("batch", 1, 6);
+  const Imported m(images_model(), {.ranges = {{"batch", batch}}});
+  const Network net(m.model.outputs);
+  const NetworkKernel chosen = net.build(m.model.args()),
+                      naive = net.build(m.model.args(), net.naive_schedules());
+  for (int64_t b = 1; b <= 6; ++b) {
+    EXPECT_EQ(wrong_at(chosen, m.model.outputs, m.model.args(), {{batch, b}}), "") << b;
+    EXPECT_EQ(wrong_at(naive, m.model.outputs, m.model.args(), {{batch, b}}), "") << b;
+  }
+}
+
+TEST(NetworkRanges, NetworksOfTheDslHaveThem) {
+  const Dim rows = dim("rows", 1, 40);
+  const Tensor x = placeholder({rows, 12}, f32, "x"), w = constant_placeholder({12, 30}, f32, "w"),
+               v = constant_placeholder({30, 7}, f32, "v");
+  const auto times = [&](const Tensor& a, const Tensor& b) {
+    const Axis k = reduce_axis(b.extent(0), "k");
+    const Tensor sums =
+        compute({rows, b.extent(1)}, [&](Axis i, Axis j) { return sum(a(i, k) * b(k, j), k); });
+    return compute({rows, b.extent(1)}, [&](Axis i, Axis j) { return max(sums(i, j), 0.f); });
+  };
+  const Tensor y = times(times(x, w), v);
+  const Network net({y});
+  const NetworkKernel kernel = net.build({x, w, v, y});
+  for (const int64_t n : {1, 2, 7, 16, 31, 40})
+    EXPECT_EQ(wrong_at(kernel, {y}, {x, w, v, y}, {{rows, n}}), "") << n;
+}
+
+template <class F>
+std::string error_of(F&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return std::string(e.what());
+  }
+  return "nothing was thrown";
+}
+
+TEST(NetworkRanges, WrongSizesAreNamed) {
+  const Imported m(images_model(), {.ranges = {{"batch", dim("batch", 1, 4)}}});
+  const Network net(m.model.outputs);
+  const NetworkKernel kernel = net.build(m.model.args());
+  const auto call = [&](int64_t in, int64_t out) {
+    return error_of(
+        [&] { kernel(NDArray::zeros({in, 3, 6, 6}, f32), NDArray::zeros({out, 5}, f32)); });
+  };
+  EXPECT_EQ(call(4, 4), "nothing was thrown");
+  EXPECT_THAT(call(5, 5), ::testing::HasSubstr("'x'"));
+  EXPECT_THAT(call(5, 5), ::testing::HasSubstr("1 to 4"));
+  EXPECT_THAT(call(3, 2), ::testing::HasSubstr("which is batch"));
+  EXPECT_THAT(error_of([&] { Network(m.model.outputs, Target::parse("cuda -arch=sm_90")); }),
+              ::testing::HasSubstr("'batch'"));
+}
+
+}  // namespace
+}  // namespace heddle::testing

@@ -1,0 +1,54 @@
+#include "common/run_sizes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "heddle/dag/instance.h"
+#include "heddle/support/error.h"
+
+namespace heddle::cli {
+namespace {
+
+std::vector<int64_t> parse_sizes(const std::string& text, const std::vector<Dim>& dims) {
+  std::vector<int64_t> sizes;
+  const char *at = text.data(), *end = at + text.size();
+  while (true) {
+    int64_t size = 0;
+    const auto [after, error] = std::from_chars(at, end, size);
+    if (error != std::errc()) break;
+    sizes.push_back(size);
+    at = after;
+    if (at == end || *at != 'x') break;
+    ++at;
+  }
+  if (at != end || sizes.size() != dims.size())
+    throw_user_error("--sizes cannot be '" + text + "'", {},
+                     "write a whole number for each range, such as 17, or 8x32 for two ranges");
+  for (size_t i = 0; i < dims.size(); ++i) (void)SizeValue(dims[i], sizes[i]);
+  return sizes;
+}
+
+std::vector<std::vector<int64_t>> usual_runs(const std::vector<Dim>& dims) {
+  std::vector<std::vector<int64_t>> runs(3);
+  for (const Dim& d : dims) {
+    const auto middle =
+        static_cast<int64_t>(std::sqrt(static_cast<double>(d.lo()) * static_cast<double>(d.hi())));
+    runs[0].push_back(d.lo());
+    runs[1].push_back(std::max(middle / d.multiple() * d.multiple(), d.lo()));
+    runs[2].push_back(d.hi());
+  }
+  return runs;
+}
+
+}  // namespace
+
+std::vector<std::vector<int64_t>> run_sizes(const std::vector<std::string>& texts,
+                                            const std::vector<Dim>& dims) {
+  if (texts.empty()) return usual_runs(dims);
+  std::vector<std::vector<int64_t>> runs;
+  for (const std::string& text : texts) runs.push_back(parse_sizes(text, dims));
+  return runs;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,18 @@
+// The sizes at which `heddle run` runs something with ranges of sizes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heddle/dsl/dim.h"
+
+namespace heddle::cli {
+
+/// The runs that `texts` name, such as "17", or "8x32" for two dimensions. Without any they are the
+/// smallest sizes, those in the middle, and the largest. Throws a User error for another form and
+/// for sizes outside of the ranges.
+std::vector<std::vector<int64_t>> run_sizes(const std::vector<std::string>& texts,
+                                            const std::vector<Dim>& dims);
+
+}  // namespace heddle::cli
