@@ -85,7 +85,7 @@ double cycles_of_choice(const TensorCoreProblem& p, const Choice& c) {
 void build(TemplateBuilder& t, const StageGroup& g) {
   const TensorCoreShape shape(t.dag(), g);
   const TensorCoreProblem problem = shape.problem(t.target().gpu);
-  Choice choice = t.decide("cuda_tensor_core", problem, tensor_core_rule);
+  const Choice choice = t.decide("cuda_tensor_core", problem, tensor_core_rule);
   TensorCoreKnobs knobs = ask(t, problem, choice);
   require_legal(t, problem, knobs);
   const auto reduce = [&](const TensorCoreShape& of) {
@@ -94,9 +94,11 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       t.when(knobs.reduction, "split_k", [&] { tensor_core_parts(t, g, of, knobs); });
   };
   if (takes_warp_groups(t.dag(), g, shape, problem.gpu)) {
-    add_warp_group_choice(problem, cycles_of_choice(problem, choice), &choice);
-    const Param unit = t.kind("unit", {"mma_sync", "wgmma"}, choice, {0, 1});
-    const WarpGroupKnobs group_knobs = ask_warp_group(t, problem, unit, choice);
+    const Choice groups = t.decide(
+        "cuda_warp_group", WarpGroupProblem{problem, cycles_of_choice(problem, choice)},
+        [](const WarpGroupProblem& p, const Choice& given) { return warp_group_rule(p, given); });
+    const Param unit = t.kind("unit", {"mma_sync", "wgmma"}, groups, {0, 1});
+    const WarpGroupKnobs group_knobs = ask_warp_group(t, problem, unit, groups);
     for (const Access* operand : {&*shape.axes().row, &*shape.axes().vector}) {
       if (std::find(g.tunable.begin(), g.tunable.end(), operand->producer) != g.tunable.end())
         t.keep_at_root(operand->producer, unit, 1);

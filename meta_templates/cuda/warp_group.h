@@ -33,9 +33,17 @@ bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorC
 /// Cycles of the whole product with tile `t`.
 double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t);
 
-/// Adds unit (warp groups or mma.sync) and the defaults of the knobs above to a choice of
-/// tensor_core_rule. `mma_cycles` is the estimate for mma.sync.
-void add_warp_group_choice(const TensorCoreProblem& p, double mma_cycles, Choice* choice);
+/// The facts about a product that may go to warp groups or to mma.sync.
+struct WarpGroupProblem {
+  const TensorCoreProblem& product;
+  double mma_cycles = 0;  ///< the estimate for mma.sync with the tile that was chosen for it
+
+  NamedFeatures features() const;
+};
+
+/// The defaults of unit (warp groups or mma.sync) and of the knobs above. Where `given` chooses a
+/// part of the tile, the rest goes with it.
+Choice warp_group_rule(const WarpGroupProblem& p, const Choice& given = Choice());
 
 /// Asks for the knobs, and rejects configs that do not fit a block.
 WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const TensorCoreProblem& p, Param unit,

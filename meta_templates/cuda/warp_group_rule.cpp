@@ -60,13 +60,23 @@ int64_t choose_raster(int64_t blocks) {
   return 1;
 }
 
-WarpGroupTile choose_tile(const TensorCoreProblem& p) {
-  WarpGroupTile best;
+// Whether a tile has the value that is given for `knob`.
+bool agrees(const Choice& given, const char* knob, int64_t value) {
+  return !given.has(knob) || given.value(knob) == value;
+}
+
+// The tile of least cost among those that `given` allows. Where it allows none that a block can
+// hold, its rows are zero.
+WarpGroupTile choose_tile(const TensorCoreProblem& p, const Choice& given) {
+  WarpGroupTile best{0, 0};
   double least = -1;
   for (int64_t groups : {2, 1}) {
     for (int64_t tiles : {1, 2}) {
       for (int64_t cols : column_counts(p)) {
         WarpGroupTile t{tiles, groups, cols, 2, 1};
+        if (!agrees(given, "groups", groups) || !agrees(given, "group_tiles", tiles) ||
+            !agrees(given, "group_cols", cols))
+          continue;
         if (!boxes_of_use(t, p.rows, p.cols) || threads_of(t) > p.gpu.threads_per_block) continue;
         if (accumulators(tiles, cols) > 128 || most_stages(p, t) < kLeastStages) continue;
         t.stages = std::min(kMostStages, most_stages(p, t));
@@ -77,7 +87,7 @@ WarpGroupTile choose_tile(const TensorCoreProblem& p) {
       }
     }
   }
-  best.raster = choose_raster(ceil_div(p.rows, best.rows()));
+  if (best.rows() > 0) best.raster = choose_raster(ceil_div(p.rows, best.rows()));
   return best;
 }
 
@@ -99,17 +109,32 @@ double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t) {
   return kFillCycles + rounds * (steps * std::max(products, loads) + r * c / kStoresPerCycle);
 }
 
-void add_warp_group_choice(const TensorCoreProblem& p, double mma_cycles, Choice* choice) {
-  const WarpGroupTile t = choose_tile(p);
+NamedFeatures WarpGroupProblem::features() const {
+  NamedFeatures all = product.features();
+  WarpGroupTile t = choose_tile(product, Choice());
+  all.push_back({"cols_lie_across", product.cols_lie_across ? 1. : 0.});
+  all.push_back({"mma_cycles", mma_cycles});
+  all.push_back({"group_cycles", t.rows() > 0 ? warp_group_cycles(product, t) : 0.});
+  return all;
+}
+
+Choice warp_group_rule(const WarpGroupProblem& problem, const Choice& given) {
+  const TensorCoreProblem& p = problem.product;
+  WarpGroupTile t = choose_tile(p, given);
+  if (t.rows() == 0) t = choose_tile(p, Choice());
+  if (t.rows() == 0) t = WarpGroupTile{};
   const int64_t tiles = ceil_div(p.rows, t.rows()) * ceil_div(p.cols, t.cols) * p.batch;
-  const bool faster = tiles >= kLeastTiles && warp_group_cycles(p, t) < mma_cycles * kWorthwhile;
-  choice->set("unit", faster ? 1 : 0,
-              faster ? "TMA and wgmma" : "too small or too narrow for warp groups");
-  choice->set("group_tiles", t.tiles, "64-row tiles of a warp group");
-  choice->set("groups", t.groups, "warp groups that multiply");
-  choice->set("group_cols", t.cols, "columns of a block's tile");
-  choice->set("group_stages", t.stages, "tiles in rotation");
-  choice->set("raster", t.raster, "rows of tiles that are taken together, for the second cache");
+  const bool faster =
+      tiles >= kLeastTiles && warp_group_cycles(p, t) < problem.mma_cycles * kWorthwhile;
+  Choice choice;
+  choice.set("unit", faster ? 1 : 0,
+             faster ? "TMA and wgmma" : "too small or too narrow for warp groups");
+  choice.set("group_tiles", t.tiles, "64-row tiles of a warp group");
+  choice.set("groups", t.groups, "warp groups that multiply");
+  choice.set("group_cols", t.cols, "columns of a block's tile");
+  choice.set("group_stages", t.stages, "tiles in rotation");
+  choice.set("raster", t.raster, "rows of tiles that are taken together, for the second cache");
+  return choice;
 }
 
 WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const TensorCoreProblem& p, Param unit,

@@ -131,6 +131,27 @@ DrawnProblem draw_product(Rng& rng, DataType dtype, double most_flops) {
   }
 }
 
+DrawnProblem draw_aligned_product(Rng& rng, DataType dtype, double most_flops) {
+  constexpr double kMostElements = 128e6;
+  const std::int64_t unit = 16 / dtype.bytes();
+  for (;;) {
+    const auto size = [&](std::int64_t most) {
+      return (draw_extent(rng, 32, most, known_sizes()) + unit - 1) / unit * unit;
+    };
+    Product p;
+    if (rng.chance(0.25)) p.batch = rng.uniform_int(2, 64);
+    p.m = size(8192);
+    p.n = size(8192);
+    p.k = size(16384);
+    p.ta = rng.chance(0.15);
+    p.tb = rng.chance(0.5);
+    const double elements =
+        double(p.batch) *
+        (double(p.m) * double(p.k) + double(p.k) * double(p.n) + double(p.m) * double(p.n));
+    if (elements <= kMostElements && p.flops() <= most_flops) return declare(p, dtype);
+  }
+}
+
 DrawnProblem draw_convolution(Rng& rng, DataType dtype, double most_flops, bool padded) {
   constexpr double kFewestFlops = 2e5;
   for (;;) {

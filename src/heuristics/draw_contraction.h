@@ -18,4 +18,8 @@ DrawnProblem draw_convolution(Rng& rng, DataType dtype, double most_flops, bool 
 /// Draws a product.
 DrawnProblem draw_product(Rng& rng, DataType dtype, double most_flops);
 
+/// Draws a product, or a batch of products, whose rows in memory are multiples of 16 bytes. Its
+/// sizes are 32 at least.
+DrawnProblem draw_aligned_product(Rng& rng, DataType dtype, double most_flops);
+
 }  // namespace heddle
