@@ -20,14 +20,14 @@ class PlainForm {
       const int64_t* points = as_int(made->extent);
       vars_[axis.var().get()] = points && *points == 1 ? Expr(0) : made.var().expr();
     }
+    // Inputs come first, because where they were declared among the stages makes no difference.
+    for (const auto& [id, op] : parts.operations) {
+      if (op->is_placeholder()) add_placeholder(*op);
+    }
     for (const auto& [id, op] : parts.operations) {
       bool is_output = false;
       for (const Tensor& t : outputs) is_output |= t.op() == op.get();
-      if (op->is_placeholder()) {
-        add_placeholder(*op);
-      } else {
-        add_stage(*op, is_output);
-      }
+      if (!op->is_placeholder()) add_stage(*op, is_output);
     }
     for (const Tensor& t : outputs) made_.outputs.push_back(made_.of(t));
   }

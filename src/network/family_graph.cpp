@@ -12,14 +12,16 @@
 namespace heddle::network {
 namespace {
 
+const std::string kLeftOut = "left out, because its changes depend on the sizes of a call: ";
+
 class PassesOverSizes {
  public:
   PassesOverSizes(const ComputeDag& declared, const Target& target, const PassOptions& passes,
                   const std::vector<SizeValue>& usual)
       : declared_(declared), target_(target), passes_(passes), usual_(usual) {}
 
-  /// nullopt where the passes make different graphs at different sizes.
-  std::optional<ComputeDag> run(std::vector<PassApplication>& log) {
+  /// nullopt where the passes make different graphs at different sizes, and `why`.
+  std::optional<ComputeDag> run(std::vector<PassApplication>& log, std::string& why) {
     try {
       ComputeDag over(from(0).outputs);
       check_end(over.outputs(), [](const SizeRange& range) { return range.lo; });
@@ -28,6 +30,7 @@ class PassesOverSizes {
       return over;
     } catch (const Error& e) {
       if (e.kind != ErrorKind::User) throw;
+      why = e.message;
       return std::nullopt;
     }
   }
@@ -111,21 +114,21 @@ FamilyGraph family_graph(const ComputeDag& declared, const Target& target,
       log.push_back({"concat_in_place", "left out, because the network has a range of sizes"});
   }
   std::vector<PassApplication> done;
-  const auto attempt = [&](const PassOptions& options) {
-    return PassesOverSizes(declared, target, options, usual).run(done);
+  std::string why, ignored;
+  const auto attempt = [&](const PassOptions& options, std::string& reason) {
+    return PassesOverSizes(declared, target, options, usual).run(done, reason);
   };
-  std::optional<ComputeDag> over = attempt(passes);
+  std::optional<ComputeDag> over = attempt(passes, why);
   for (const PassDescription& pass : network_passes()) {
     if (over || !(passes.*pass.enabled)) continue;
     PassOptions fewer = passes;
     fewer.*pass.enabled = false;
-    over = attempt(fewer);
-    if (over)
-      log.push_back({pass.name, "left out, because its changes depend on the sizes of a call"});
+    over = attempt(fewer, ignored);
+    if (over) log.push_back({pass.name, kLeftOut + why});
   }
   log.insert(log.end(), done.begin(), done.end());
   if (over) return {std::move(*over), usual};
-  log.push_back({"all", "left out, because their changes depend on the sizes of a call"});
+  log.push_back({"all", kLeftOut + why});
   return {declared, usual};
 }
 
