@@ -1,5 +1,6 @@
 #include "heddle/driver/export.h"
 
+#include "codegen/code_features.h"
 #include "driver/build_cuda.h"
 #include "driver/export_parts.h"
 #include "driver/program_args.h"
@@ -8,7 +9,6 @@
 #include "heddle/support/file.h"
 #include "heddle/support/json.h"
 #include "runtime/cuda/launch_json.h"
-#include "target/cpu_table.h"
 
 namespace heddle {
 namespace exporting {
@@ -113,7 +113,7 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
     functions[1].name = "heddle_kernel_prepare";
   }
   Json j = Json::object({{"name", options.name}, {"target", to_string(target)}});
-  j["features"] = Json::array_of(internal::features_of(target));
+  j["features"] = Json::array_of(codegen::code_features(target));
   j["prepares"] = prepares;
   j["args"] = to_json(kernel_args(all, args.size(), program.constant_args));
   j["constants"] = export_constants(bound_constants(all, args.size()), stem);

@@ -1,12 +1,12 @@
 #include <algorithm>
 
+#include "codegen/code_features.h"
 #include "driver/build_variants.h"
 #include "driver/export_parts.h"
 #include "driver/program_args.h"
 #include "heddle/driver/export.h"
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
-#include "target/cpu_table.h"
 
 namespace heddle {
 namespace {
@@ -102,7 +102,7 @@ PickRow export_multi(const std::vector<MultiVariant>& variants, const std::vecto
   const LoweredVariant& code = picked->lowered;
   const Target& target = code.schedule.target();
   Json j = Json::object({{"name", options.name}, {"target", to_string(target)}});
-  j["features"] = Json::array_of(internal::features_of(target));
+  j["features"] = Json::array_of(codegen::code_features(target));
   j["prepares"] = static_cast<bool>(code.cpu->prepare.body);
   j["args"] = exporting::to_json(args_of(code));
   j["constants"] = exporting::export_constants(bound_constants(code.all, code.listed), stem);

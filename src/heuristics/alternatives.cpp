@@ -20,7 +20,7 @@ namespace {
 const std::vector<std::string> kForms{
     "direct",    "whole",         "split_in_place",   "block_channels", "collapse",
     "flip_sign", "implicit_gemm", "one_pass_softmax", "pad_product",    "split_k",
-    "strassen",  "two_pass",      "winograd",         "matrix_product"};
+    "strassen",  "two_pass",      "winograd",         "matrix_product", "bf16x3"};
 
 std::int64_t form_number(std::string_view name) {
   return std::find(kForms.begin(), kForms.end(), name) - kForms.begin();

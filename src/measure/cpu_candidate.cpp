@@ -1,10 +1,12 @@
 #include "measure/cpu_candidate.h"
 
+#include "codegen/code_features.h"
 #include "driver/program_args.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/driver/build.h"
 #include "heddle/support/error.h"
 #include "measure/code_json.h"
+#include "runtime/cpu_features.h"
 
 namespace heddle::measuring {
 
@@ -29,6 +31,11 @@ Kernel load_compiled(const Json& json, const ReplayedSchedule& replayed) {
   if (!(target == Target::host() || target.runs_here()))
     throw_user_error("code for the target '" + to_string(target) +
                      "' does not run on this machine");
+  const std::vector<std::string> missing =
+      internal::missing_features(codegen::code_features(target));
+  if (!missing.empty())
+    throw_user_error("code for the target '" + to_string(target) + "' may use " + missing.front() +
+                     ", which this machine lacks");
   std::vector<std::string> names;
   for (const Json& name : json.at("functions").elements()) names.push_back(name.as_string());
   if (names.empty() || names.size() > 2) throw_user_error("a candidate has one function, or two");

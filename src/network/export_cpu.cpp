@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/code_features.h"
 #include "driver/program_args.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/driver/build.h"
@@ -15,7 +16,6 @@
 #include "network/task_schedules.h"
 #include "network/weights_file.h"
 #include "runtime/exported_network.h"
-#include "target/cpu_table.h"
 
 namespace heddle::network {
 namespace {
@@ -80,7 +80,7 @@ class CpuExporter {
   std::vector<std::string> features() const {
     std::set<std::string> all;
     for (const Schedule& s : request_.schedules) {
-      for (std::string& feature : internal::features_of(s.target())) all.insert(std::move(feature));
+      for (std::string& feature : codegen::code_features(s.target())) all.insert(std::move(feature));
     }
     return {all.begin(), all.end()};
   }

@@ -1,6 +1,8 @@
 #include "runtime/cpu_features.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -90,7 +92,53 @@ std::vector<std::string> probe_features() {
   return found;
 }
 
+// A feature, and the register and bit by which CPUID tells it.
+struct ImpliedFeature {
+  std::string_view name;
+  unsigned leaf = 0;
+  char reg = 'a';
+  int bit = 0;
+};
+
+constexpr unsigned kExtended = 0x80000001;
+constexpr ImpliedFeature kImplied[] = {
+    {"popcnt", 1, 'c', 23},
+    {"movbe", 1, 'c', 22},
+    {"lzcnt", kExtended, 'c', 5},
+    {"bmi", 7, 'b', 3},
+    {"bmi2", 7, 'b', 8},
+    {"avx512cd", 7, 'b', 28},
+    {"avx512ifma", 7, 'b', 21},
+    {"avx512vbmi", 7, 'c', 1},
+    {"avx512vbmi2", 7, 'c', 6},
+    {"avx512bitalg", 7, 'c', 12},
+    {"avx512vpopcntdq", 7, 'c', 14},
+    {"gfni", 7, 'c', 8},
+};
+
+constexpr auto kImpliedNames = [] {
+  std::array<std::string_view, std::size(kImplied)> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kImplied[i].name;
+  return names;
+}();
+
+// Whether the operating system saves the registers follows from host_features(), which a kernel for
+// AVX-512 needs as well.
+bool has_implied([[maybe_unused]] std::string_view name) {
+#if defined(__x86_64__)
+  for (const ImpliedFeature& feature : kImplied) {
+    if (feature.name != name) continue;
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid_count(feature.leaf, 0, &a, &b, &c, &d) == 0) return false;
+    return ((feature.reg == 'b' ? b : c) >> feature.bit & 1) != 0;
+  }
+#endif
+  return false;
+}
+
 }  // namespace
+
+std::span<const std::string_view> implied_features() { return kImpliedNames; }
 
 const std::vector<std::string>& host_features() {
   static const std::vector<std::string> features = probe_features();
@@ -101,7 +149,8 @@ std::vector<std::string> missing_features(const std::vector<std::string>& needed
   const std::vector<std::string>& have = host_features();
   std::vector<std::string> missing;
   for (const std::string& feature : needed) {
-    if (std::find(have.begin(), have.end(), feature) == have.end()) missing.push_back(feature);
+    if (std::find(have.begin(), have.end(), feature) == have.end() && !has_implied(feature))
+      missing.push_back(feature);
   }
   return missing;
 }

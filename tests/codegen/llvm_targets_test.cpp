@@ -2,8 +2,13 @@
 // run all tests as a lesser machine, set HEDDLE_TEST_TARGET.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+
+#include "codegen/code_features.h"
 #include "codegen/llvm_util.h"
 #include "heddle/support/error.h"
+#include "runtime/cpu_features.h"
 
 namespace heddle::testing {
 namespace {
@@ -75,6 +80,74 @@ TEST(LlvmTargets, WideRegistersAreUsedWhereTheyExist) {
   EXPECT_NE(avx512.find("vscalefps"), std::string::npos);
   EXPECT_EQ(emit_llvm({f}, Target::parse(kTargets[0]), "s").find("ymm"), std::string::npos);
 }
+
+// The elements beyond the last vector are stored one by one. Only AMD's CPUs store one float past
+// the caches (SSE4a), and code for them must run on any CPU with the features of the target.
+TEST(LlvmTargets, SingleFloatsAreStoredByInstructionsOfEveryCpu) {
+  Buffer in = argument("in", f32, 3), out = argument("out", f32, 3);
+  const LoweredFunction f{
+      "single",
+      {in, out},
+      make_store(out, {Expr(1)}, make_load(in, {Expr(1)}), StoreHint::NonTemporal)};
+  for (const char* cpu : {"znver1", "znver3", "znver4"}) {
+    const std::string text = std::string("llvm -mcpu=") + cpu;
+    EXPECT_EQ(
+        emit_llvm({f}, Target::parse(text + " -mtriple=x86_64-linux-gnu"), "s").find("movnts"),
+        std::string::npos)
+        << cpu;
+    const Target here = Target::parse(text);
+    if (!here.runs_here()) continue;
+    const CompiledModule module = compile_llvm({f}, here);
+    float from[3] = {1, 2, 3}, to[3] = {};
+    void* args[] = {from, to};
+    EXPECT_EQ(module.entries[0](args), 0);
+    EXPECT_EQ(to[1], 2);
+  }
+}
+
+// Exported code is checked for what LLVM infers from the name of a CPU, not only for what Heddle
+// asks for.
+TEST(LlvmTargets, CodeNamesTheFeaturesThatItsCpuImplies) {
+  const auto has = [](const char* cpu, const char* feature) {
+    const std::string triple = " -mtriple=x86_64-linux-gnu";
+    const std::vector<std::string> all =
+        codegen::code_features(Target::parse(std::string("llvm -mcpu=") + cpu + triple));
+    return std::count(all.begin(), all.end(), feature) == 1;
+  };
+  EXPECT_TRUE(has("haswell", "bmi2"));
+  EXPECT_TRUE(has("haswell", "avx2"));
+  EXPECT_FALSE(has("haswell", "gfni"));
+  EXPECT_FALSE(has("nehalem", "bmi2"));
+  EXPECT_TRUE(has("icelake-server", "gfni"));
+  EXPECT_TRUE(has("icelake-server", "avx512vbmi"));
+  EXPECT_FALSE(has("znver3", "sse4a"));
+  EXPECT_TRUE(has("icelake-server -mattr=-gfni", "avx512vbmi"));
+  EXPECT_FALSE(has("icelake-server -mattr=-gfni", "gfni"));
+  const std::vector<std::string> unknown{"no-such-feature"};
+  EXPECT_EQ(internal::missing_features(unknown), unknown);
+}
+
+#if defined(__linux__) && defined(__x86_64__)
+TEST(LlvmTargets, ImpliedFeaturesAreThoseThatLinuxReports) {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line) && !line.starts_with("flags")) {
+  }
+  if (line.empty()) GTEST_SKIP() << "no flags in /proc/cpuinfo";
+  line += " ";
+  for (const std::string_view name : internal::implied_features()) {
+    std::string flag(name);  // Linux has words of its own for some
+    if (name == "lzcnt") flag = "abm";
+    if (name == "bmi") flag = "bmi1";
+    for (const char* underlined : {"vbmi2", "bitalg", "vpopcntdq"}) {
+      if (name == std::string("avx512") + underlined) flag = std::string("avx512_") + underlined;
+    }
+    EXPECT_EQ(internal::missing_features({std::string(name)}).empty(),
+              line.find(" " + flag + " ") != std::string::npos)
+        << name;
+  }
+}
+#endif
 
 TEST(LlvmTargets, CodeThatCannotRunHereIsNotLoaded) {
   Buffer out = argument("out", f32, 1);

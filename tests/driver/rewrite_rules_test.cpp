@@ -190,6 +190,66 @@ double error_of(const Tensor& y, const std::string& name) {
   return std::sqrt(std::max(std::max(sum[0][0], sum[0][1]), std::max(sum[1][0], sum[1][1])));
 }
 
+TEST(Bf16x3, StaysWithinWhatTheRuleSays) {
+  Rng rng(11);
+  for (int i = 0; i < 6; ++i) {
+    const int64_t m = rng.uniform_int(1, 70), n = rng.uniform_int(1, 70),
+                  k = rng.uniform_int(1, 200);
+    EXPECT_EQ(check(product(m, n, k, f32, i % 2 == 0, i % 3 == 0), "bf16x3"), 1);
+  }
+  EXPECT_EQ(check(product(16, 16, 16, f64), "bf16x3"), 0);
+  EXPECT_EQ(check(product(16, 16, 16, bf16), "bf16x3"), 0);
+  EXPECT_EQ(check(convolution(rng, ops::NHWC, f32, true), "bf16x3"), 1);
+  EXPECT_EQ(check(convolution(rng, ops::NCHW, f32, false), "bf16x3"), 1);
+}
+
+// The schedule for tiles runs on every CPU: where there are none, the marked loops are expanded.
+TEST(Bf16x3, TilesMultiplyTheParts) {
+  const Target tiles = Target::parse("llvm -mcpu=sapphirerapids -threads=2");
+  for (const bool whole : {true, false}) {
+    const Tensor y = whole ? product(64, 64, 64) : product(45, 37, 90, f32, true, true);
+    const ComputeDag dag({y});
+    const std::string name = rewrites(dag, "bf16x3").at(0);
+    const Template t = make_template(apply_alternative(dag, name), tiles);
+    EXPECT_NE(t.name().find("tile_product"), std::string::npos) << t.name();
+    const Schedule s = t.instantiate(t.default_config()).for_target(Target::host());
+    Kernel kernel = build(s, all_args(dag));
+    const std::vector<NDArray> arrays = call_arrays(dag);
+    kernel.call(arrays);
+    const NDArray want = wanted(dag, arrays)[0];
+    const Tolerance allowed = rounding_tolerance(dag, want, 1);
+    const double growth = alternative_error_growth(dag, name);
+    const Difference d = compare(arrays.back(), want, growth * allowed.rtol, growth * allowed.atol);
+    EXPECT_TRUE(d.ok()) << describe(d, arrays.back());
+  }
+}
+
+TEST(Bf16x3, IsNeverChosenUnlessAllowed) {
+  const ComputeDag dag({product(512, 512, 512)});
+  const Target tiles = Target::parse("llvm -mcpu=sapphirerapids -threads=1");
+  const AlternativePolicy allowed{.allow_approximate = true};
+  EXPECT_EQ(choose_alternative(dag, tiles, {}).find("bf16x3"), std::string::npos);
+  EXPECT_EQ(choose_alternative(dag, tiles, allowed).find("bf16x3"), 0U);
+  EXPECT_EQ(alternative_numerics(dag, "bf16x3@2"), Numerics::Approximate);
+  // Errors are bounded on their own: a short sum loses more than the tolerance of checks.
+  const ComputeDag shallow({product(512, 512, 64)});
+  EXPECT_EQ(choose_alternative(shallow, tiles, allowed).find("bf16x3"), std::string::npos);
+  // The tuner gets it nowhere else, and where it cannot gain it is not offered at all.
+  for (const Alternative& a : alternatives_of(dag, tiles, {}))
+    EXPECT_TRUE(!a.name.starts_with("bf16x3") || !a.legal()) << a.name;
+  const Target vectors = Target::parse("llvm -mcpu=znver4 -threads=1");
+  for (const Alternative& a : alternatives_of(dag, vectors, allowed))
+    EXPECT_TRUE(!a.name.starts_with("bf16x3") || !a.legal()) << a.name;
+}
+
+TEST(Bf16x3, ItsErrorsGrowAsTheRuleSays) {
+  const Tensor y = ops::matmul(placeholder({128, 128}), placeholder({128, 128}));
+  const std::string name = rewrites(ComputeDag({y}), "bf16x3").at(0);
+  const double growth = error_of(y, name) / error_of(y, "");
+  EXPECT_GT(growth, 4) << "it is not f32";
+  EXPECT_LT(growth, alternative_error_growth(ComputeDag({y}), name));
+}
+
 TEST(Strassen, ItsErrorsGrowAsTheRuleSays) {
   const Tensor y = ops::matmul(placeholder({128, 128}), placeholder({128, 128}));
   const std::string name = rewrites(ComputeDag({y}), "strassen").at(0);

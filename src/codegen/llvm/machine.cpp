@@ -50,6 +50,26 @@ void initialize_all() {
   (void)done;
 }
 
+// SSE4a stores one float past the caches. Only AMD's CPUs have it, so it would tie the code of all
+// loops with such stores to them, for the elements beyond the last vector.
+constexpr const char* kNeverUsed = "sse4a";
+
+void turn_off(const char* feature, std::string* features) {
+  *features += (features->empty() ? "-" : ",-") + std::string(feature);
+}
+
+// For code that this process runs. A hypervisor may hide features of a CPU, and a CPU of the same
+// level may lack some that generated code rarely needs. Target knows the others.
+void turn_off_what_this_machine_lacks(const llvm::MCSubtargetInfo& subtarget,
+                                      std::string* features) {
+  static const llvm::StringMap<bool> here = llvm::sys::getHostCPUFeatures();
+  for (const llvm::SubtargetFeatureKV& feature : subtarget.getAllProcessorFeatures()) {
+    const auto found = here.find(feature.Key);
+    if (found != here.end() && !found->second && subtarget.getFeatureBits()[feature.Value])
+      turn_off(feature.Key, features);
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<llvm::TargetMachine> make_target_machine(const Machine& machine, int opt_level) {
@@ -97,9 +117,11 @@ Machine describe_machine(const Target& target, bool for_jit) {
   machine.cpu = native ? llvm::sys::getHostCPUName().str() : target.mcpu;
   machine.features = target.features;
   machine.x86 = machine.triple.isX86();
+  if (machine.x86) turn_off(kNeverUsed, &machine.features);
 
   std::unique_ptr<llvm::TargetMachine> tm = make_target_machine(machine, 1);
   const llvm::MCSubtargetInfo& subtarget = *tm->getMCSubtargetInfo();
+  if (for_jit && machine.x86) turn_off_what_this_machine_lacks(subtarget, &machine.features);
   if (!native && !subtarget.isCPUStringValid(machine.cpu)) {
     throw_user_error("LLVM does not know the CPU '" + machine.cpu + "' of " + machine.triple.str());
   }
