@@ -80,7 +80,8 @@ class CpuExporter {
   std::vector<std::string> features() const {
     std::set<std::string> all;
     for (const Schedule& s : request_.schedules) {
-      for (std::string& feature : codegen::code_features(s.target())) all.insert(std::move(feature));
+      for (std::string& feature : codegen::code_features(s.target()))
+        all.insert(std::move(feature));
     }
     return {all.begin(), all.end()};
   }
