@@ -18,7 +18,7 @@ namespace heddle::measuring {
 ///   {do: hello, ..., address, resource, worker, compiler, device}   as to a worker, and
 ///      `worker`: the command of a worker; `compiler`, `device`: hellos for nodes (node_server.h)
 ///   {do: task, task, ...}                      what nodes are to be told of a task
-///   {do: compile, job, task, steps, no_spills}
+///   {do: compile, job, task, steps, no_spills, urgent}   `urgent`: before all that is not
 ///   {do: measure or race, round, device, task, seconds, best?, base_job?,
 ///    candidates: [{trial, steps, job?}]}       `job`: its code was compiled by that
 ///   {do: drop, jobs: [job...]}                 their code is not needed any more

@@ -39,7 +39,8 @@ void FleetMeasurer::ask_for_code(int64_t id) {
                              {"job", id},
                              {"task", job.task},
                              {"steps", job.steps},
-                             {"no_spills", job.no_spills}}));
+                             {"no_spills", job.no_spills},
+                             {"urgent", job.urgent || job.again}}));
 }
 
 /// The node that has it may be slow, or out of reach. Another one compiles it too, and whoever
@@ -56,10 +57,12 @@ void FleetMeasurer::ask_again_for_late_code() {
   }
 }
 
-int64_t FleetMeasurer::job_of(int task, const Json& steps, uint64_t key, bool no_spills) {
+int64_t FleetMeasurer::job_of(int task, const Json& steps, uint64_t key, bool no_spills,
+                              bool urgent) {
   const auto [at, is_new] = job_ids_.try_emplace(key, next_job_);
   if (is_new) {
-    jobs_[next_job_] = {.task = task, .key = key, .steps = steps, .no_spills = no_spills};
+    jobs_[next_job_] = {
+        .task = task, .key = key, .steps = steps, .no_spills = no_spills, .urgent = urgent};
     ask_for_code(next_job_++);
   }
   return at->second;
@@ -72,7 +75,7 @@ int64_t FleetMeasurer::base_job(int task) {
     // The job is not found by its steps, so that it is not dropped together with a candidate that
     // has the same steps.
     known.base_job = next_job_++;
-    jobs_[known.base_job] = {.task = task, .steps = known.message.at("default")};
+    jobs_[known.base_job] = {.task = task, .steps = known.message.at("default"), .urgent = true};
     ask_for_code(known.base_job);
   }
   return known.base_job;

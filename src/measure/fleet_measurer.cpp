@@ -13,6 +13,12 @@ namespace {
 
 constexpr int kUselessRounds = 3;
 constexpr double kGlance = 0.05;
+// The most messages that are read at the end of a search.
+constexpr int kLastMessages = 64;
+// For the look-ahead: how many times the mean the compilation of a candidate takes that is slow,
+// and the most candidates for each device and each compiler.
+constexpr double kSlowCompilation = 2;
+constexpr double kDeviceAhead = 8, kCompilerAhead = 3;
 
 Json hello_of(const FleetOptions& options) {
   WorkerHello node{.kind = options.target.is_cuda() ? WorkerKind::Cuda : WorkerKind::Cpu,
@@ -50,6 +56,17 @@ int FleetMeasurer::width() const {
   int count = 0;
   for (const NodeUse& use : devices_.use()) count += !use.gone && use.set_aside.empty();
   return std::max(1, count);
+}
+
+int FleetMeasurer::look_ahead() const {
+  const int devices = width();
+  if (!compiles_apart() && devices < 2) return 0;
+  // What all devices measure while a candidate is compiled and they work on a round.
+  const double compile = compiles_apart() ? kSlowCompilation * mean_compile_ : 0;
+  const double count = devices * (compile + kRoundSeconds) / mean_trial_;
+  // Compilers that have several candidates each gain nothing from more.
+  const double most = kDeviceAhead * devices + kCompilerAhead * compilers_;
+  return static_cast<int>(std::ceil(std::clamp(count, 1.0, most)));
 }
 
 std::vector<std::pair<std::string, double>> FleetMeasurer::time_spent() const {
@@ -188,7 +205,8 @@ void FleetMeasurer::take(Batch& batch, const Json& message) {
   const std::optional<Round> round = heard_of_round(message, &device);
   if (round) put_back(*round);
   try {
-    if (round && !round->trials.empty()) {
+    // The first round of a task on a device computes its reference.
+    if (round && !round->trials.empty() && device->bases.contains(round->task)) {
       // The round may have waited for the one before it.
       const double seconds = std::min(round->since.elapsed_s(), device->since_answer.elapsed_s());
       mean_trial_ = 0.8 * mean_trial_ + 0.2 * seconds / static_cast<double>(round->trials.size());
@@ -216,8 +234,9 @@ void FleetMeasurer::begin(Batch& batch, const TuneTask& task, std::span<const Sc
     const uint64_t key = trial_key(batch.task, schedules[i]);
     const auto known = announced_.extract(key);
     const bool nothing_known = !std::isfinite(batch.best);
-    const int64_t number =
-        known.empty() ? new_trial(batch.task, schedules[i], key, !nothing_known) : known.mapped();
+    const int64_t number = known.empty()
+                               ? new_trial(batch.task, schedules[i], key, !nothing_known, true)
+                               : known.mapped();
     batch.trials.push_back(number);
     Trial& trial = trials_.at(number);
     trial.index = i;
@@ -225,6 +244,24 @@ void FleetMeasurer::begin(Batch& batch, const TuneTask& task, std::span<const Sc
   }
   for (const int64_t number : settled)
     settle(batch, number, MeasureResult(*trials_.at(number).result));
+}
+
+/// When there is no time for more: reports the candidates that were measured ahead.
+void FleetMeasurer::take_what_is_known(Batch& batch, const TuneTask& task,
+                                       std::span<const Schedule> schedules) {
+  batch.task = task_number(task);
+  for (int i = 0; i < kLastMessages; ++i) {
+    if (const std::optional<Json> message = listen(0, TuneClock())) take(batch, *message);
+  }
+  for (size_t i = 0; i < schedules.size(); ++i) {
+    const auto known = announced_.extract(trial_key(batch.task, schedules[i]));
+    const int64_t number = known.empty() ? 0 : known.mapped();
+    batch.trials.push_back(number);
+    if (number == 0) continue;
+    Trial& trial = trials_.at(number);
+    trial.index = i;
+    if (trial.result) settle(batch, number, MeasureResult(*trial.result));
+  }
 }
 
 void FleetMeasurer::measure(const TuneTask& task, std::span<const Schedule> schedules,
@@ -235,7 +272,9 @@ void FleetMeasurer::measure(const TuneTask& task, std::span<const Schedule> sche
               .best = known ? best_seconds : std::numeric_limits<double>::infinity(),
               .left = schedules.size()};
   deserted_ = Timer();
-  if (!clock.expired() && !schedules.empty()) begin(batch, task, schedules);
+  if (!schedules.empty() && !clock.expired()) begin(batch, task, schedules);
+  if (clock.expired() && batch.trials.empty() && !announced_.empty())
+    take_what_is_known(batch, task, schedules);
   while (batch.left > 0 && !clock.expired()) {
     collect_failed(batch);
     if (batch.left == 0) break;

@@ -23,6 +23,10 @@
 
 namespace heddle::measuring {
 
+/// Seconds of a round. The cost of a request is small beside it, and little is lost if the round
+/// is.
+constexpr double kRoundSeconds = 0.5;
+
 class FleetMeasurer : public Measurer {
  public:
   using Done = std::function<void(size_t, const MeasureResult&)>;
@@ -35,6 +39,7 @@ class FleetMeasurer : public Measurer {
   std::vector<MeasureResult> race(const TuneTask& task, std::span<const Schedule> schedules,
                                   double seconds, const TuneClock& clock) override;
   int width() const override;
+  int look_ahead() const override;
   std::string protocol() const override;
   std::vector<NodeUse> nodes() const override { return devices_.use(); }
   std::vector<std::pair<std::string, double>> time_spent() const override;
@@ -64,6 +69,7 @@ class FleetMeasurer : public Measurer {
     uint64_t key = 0;
     Json steps;
     bool no_spills = false;
+    bool urgent = false;  ///< it is compiled before what is only announced
     State state = State::Asked;
     Timer since = {};    ///< time since the request
     int later_done = 0;  ///< number of later requests that are compiled
@@ -106,7 +112,7 @@ class FleetMeasurer : public Measurer {
   // Tasks and code (fleet_jobs.cpp).
   int task_number(const TuneTask& task);
   bool compiles_apart() const { return compilers_ > 0; }
-  int64_t job_of(int task, const Json& steps, uint64_t key, bool no_spills);
+  int64_t job_of(int task, const Json& steps, uint64_t key, bool no_spills, bool urgent);
   void ask_for_code(int64_t id);
   void ask_again_for_late_code();
   void drop_jobs(const std::vector<int64_t>& jobs);
@@ -115,8 +121,9 @@ class FleetMeasurer : public Measurer {
 
   // Trials (fleet_trials.cpp).
   uint64_t trial_key(int task, const Schedule& schedule) const;
-  int64_t new_trial(int task, const Schedule& schedule, uint64_t key, bool no_spills);
+  int64_t new_trial(int task, const Schedule& schedule, uint64_t key, bool no_spills, bool urgent);
   void forget_trial(int64_t number);
+  void forget_announced();
   Trial* open_trial(int64_t number);
   void take_results(Batch& batch, const Json& message, FleetDevice* device);
   void settle(Batch& batch, int64_t number, const MeasureResult& result);
@@ -127,12 +134,16 @@ class FleetMeasurer : public Measurer {
   // Rounds (fleet_rounds.cpp).
   void feed(Batch& batch);
   void back_up(Batch& batch);
-  void send_round(const Batch& batch, FleetDevice& device, const std::vector<int64_t>& trials);
+  void feed_other_tasks(Batch& batch);
+  bool can_begin(int64_t number);
+  void send_round(const Batch& batch, int task, FleetDevice& device,
+                  const std::vector<int64_t>& trials);
   size_t round_size(const Batch& batch, size_t left) const;
 
   // A batch (fleet_measurer.cpp).
   void begin(Batch& batch, const TuneTask& task, std::span<const Schedule> schedules);
   void take(Batch& batch, const Json& message);
+  void take_what_is_known(Batch& batch, const TuneTask& task, std::span<const Schedule> schedules);
   /// Rounds that no device has any more, and the reason where the device died.
   struct Lost {
     Round round;

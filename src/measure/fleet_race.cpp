@@ -22,8 +22,8 @@ struct FleetMeasurer::Race {
   std::vector<MeasureResult> results = {};
 };
 
-/// Rounds of announced trials may answer during a race. Such trials are measured again when they
-/// are asked for.
+/// Rounds of announced trials may answer during a race. Such trials are forgotten, and are measured
+/// again when they are asked for.
 void FleetMeasurer::hear_of_others(const Json& message) {
   FleetDevice* device = nullptr;
   if (const std::optional<Round> round = heard_of_round(message, &device)) put_back(*round);
@@ -34,7 +34,7 @@ bool FleetMeasurer::compile_racers(Race& race) {
   if (!compiles_apart()) return true;
   race.jobs.clear();
   for (const Schedule& s : race.schedules)
-    race.jobs.push_back(job_of(race.task, s.to_json(), trial_key(race.task, s), false));
+    race.jobs.push_back(job_of(race.task, s.to_json(), trial_key(race.task, s), false, true));
   const auto all_ready = [&] {
     return std::all_of(race.jobs.begin(), race.jobs.end(), [&](int64_t job) { return ready(job); });
   };
@@ -107,6 +107,7 @@ std::vector<MeasureResult> FleetMeasurer::race(const TuneTask& task,
                                                const TuneClock& clock) {
   const Timer timer;
   deserted_ = Timer();
+  forget_announced();  // the search is over
   Race race{.schedules = schedules, .clock = clock};
   race.results.assign(schedules.size(), out_of_time());
   if (!schedules.empty() && !clock.expired()) race.task = task_number(task);

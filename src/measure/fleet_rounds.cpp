@@ -7,8 +7,6 @@
 namespace heddle::measuring {
 namespace {
 
-// Seconds of a round. The cost of a request is small beside it, and little is lost if the round is.
-constexpr double kRoundSeconds = 0.5;
 constexpr size_t kLargestRound = 64;
 // A device has one round that runs and one that waits.
 constexpr size_t kRoundsEach = 2;
@@ -29,9 +27,9 @@ size_t FleetMeasurer::round_size(const Batch& batch, size_t left) const {
   return static_cast<size_t>(std::clamp(count, 1.0, static_cast<double>(kLargestRound)));
 }
 
-void FleetMeasurer::send_round(const Batch& batch, FleetDevice& device,
+void FleetMeasurer::send_round(const Batch& batch, int task, FleetDevice& device,
                                const std::vector<int64_t>& trials) {
-  const Known& known = tasks_[static_cast<size_t>(batch.task)];
+  const Known& known = tasks_[static_cast<size_t>(task)];
   Json candidates = Json::array();
   for (const int64_t number : trials) {
     Trial& trial = trials_.at(number);
@@ -41,7 +39,7 @@ void FleetMeasurer::send_round(const Batch& batch, FleetDevice& device,
     candidates.push_back(std::move(candidate));
   }
   const double timeout = options_.protocol.timeout_seconds;
-  const auto bases = device.bases.find(batch.task);
+  const auto bases = device.bases.find(task);
   const double base = bases == device.bases.end() ? 0 : bases->second.back();
   // Any of the candidates may hang, but few will.
   const double most = std::min(batch.clock.left_s(),
@@ -51,18 +49,18 @@ void FleetMeasurer::send_round(const Batch& batch, FleetDevice& device,
   Json request = Json::object({{"do", "measure"},
                                {"round", id},
                                {"device", device.use.name},
-                               {"task", batch.task},
+                               {"task", task},
                                {"seconds", most}});
-  if (std::isfinite(batch.best)) {
+  if (task == batch.task && std::isfinite(batch.best)) {
     // The best time is scaled by the speed of this device.
     const bool scaled = base > 0 && known.first_base > 0;
     request["best"] = Json(scaled ? batch.best * base / known.first_base : batch.best);
   }
-  const auto base_code = jobs_.find(base_job(batch.task));
+  const auto base_code = jobs_.find(base_job(task));
   if (base_code != jobs_.end() && base_code->second.state == Job::State::Compiled)
     request["base_job"] = Json(base_code->first);
   request["candidates"] = std::move(candidates);
-  Round round{.device = device.use.name, .task = batch.task, .trials = trials};
+  Round round{.device = device.use.name, .task = task, .trials = trials};
   // The rounds that the device received before come first.
   round.allowed = most + kGraceSeconds;
   for (const int64_t before : device.rounds) {
@@ -74,27 +72,34 @@ void FleetMeasurer::send_round(const Batch& batch, FleetDevice& device,
   bridge_.send(request);
 }
 
+/// Whether no device has a trial, its code and that of its static choice are there, and it did not
+/// fail to compile.
+bool FleetMeasurer::can_begin(int64_t number) {
+  const Trial* trial = open_trial(number);
+  if (trial == nullptr || trial->out > 0 || !ready(trial->job)) return false;
+  const auto job = jobs_.find(trial->job);
+  const bool failed = job != jobs_.end() && job->second.state == Job::State::Failed;
+  return !failed && ready(base_job(trial->task));  // every round times the static choice
+}
+
 /// Gives devices compiled trials that no device has: first those of the batch, then announced ones.
 void FleetMeasurer::feed(Batch& batch) {
-  if (!ready(base_job(batch.task))) return;  // every round times it
   std::vector<int64_t> waiting, suspects;
   const auto look_at = [&](int64_t number) {
-    const Trial* trial = open_trial(number);
-    if (trial == nullptr || trial->out > 0 || trial->task != batch.task) return;
-    const auto job = jobs_.find(trial->job);
-    if (!ready(trial->job) || (job != jobs_.end() && job->second.state == Job::State::Failed))
-      return;
-    (trial->deaths > 0 ? suspects : waiting).push_back(number);
+    if (!can_begin(number)) return;
+    (trials_.at(number).deaths > 0 ? suspects : waiting).push_back(number);
   };
   for (const int64_t number : batch.trials) look_at(number);
   const size_t own = waiting.size();
-  for (const auto& [key, number] : announced_) look_at(number);
+  for (const auto& [key, number] : announced_) {
+    if (trials_.at(number).task == batch.task) look_at(number);
+  }
   size_t at = 0;
   for (FleetDevice* device : devices_.usable()) {
     while (device->rounds.size() < kRoundsEach) {
       if (device->rounds.empty() &&
           !suspects.empty()) {  // measured alone, so that a death can be attributed
-        send_round(batch, *device, {suspects.back()});
+        send_round(batch, batch.task, *device, {suspects.back()});
         suspects.pop_back();
         break;
       }
@@ -103,11 +108,30 @@ void FleetMeasurer::feed(Batch& batch) {
       const size_t count = std::min(whole, left);
       // A second round is sent only when it has its full size.
       if (count == 0 || (!device->rounds.empty() && count < whole && at < own)) break;
-      send_round(batch, *device,
+      send_round(batch, batch.task, *device,
                  {waiting.begin() + static_cast<ptrdiff_t>(at),
                   waiting.begin() + static_cast<ptrdiff_t>(at + count)});
       at += count;
     }
+  }
+  feed_other_tasks(batch);
+}
+
+/// Gives devices that have nothing to do announced trials of other tasks.
+void FleetMeasurer::feed_other_tasks(Batch& batch) {
+  std::map<int, std::vector<int64_t>> waiting;  // by task
+  for (FleetDevice* device : devices_.usable()) {
+    if (!device->rounds.empty()) return;  // the devices with the fewest rounds come first
+    waiting.clear();
+    for (const auto& [key, number] : announced_) {
+      const Trial& trial = trials_.at(number);
+      if (trial.task != batch.task && trial.deaths == 0 && can_begin(number))
+        waiting[trial.task].push_back(number);
+    }
+    if (waiting.empty()) return;
+    auto& [task, trials] = *waiting.begin();
+    trials.resize(std::min(trials.size(), round_size(batch, trials.size())));
+    send_round(batch, task, *device, trials);
   }
 }
 
@@ -131,7 +155,7 @@ void FleetMeasurer::back_up(Batch& batch) {
       if (!which.empty()) break;
     }
     if (which.empty()) return;
-    send_round(batch, *device, which);
+    send_round(batch, batch.task, *device, which);
   }
 }
 

@@ -22,10 +22,11 @@ uint64_t FleetMeasurer::trial_key(int task, const Schedule& schedule) const {
   return hash_combine(tasks_[static_cast<size_t>(task)].key, steps_hash(schedule));
 }
 
-int64_t FleetMeasurer::new_trial(int task, const Schedule& schedule, uint64_t key, bool no_spills) {
+int64_t FleetMeasurer::new_trial(int task, const Schedule& schedule, uint64_t key, bool no_spills,
+                                 bool urgent) {
   const int64_t number = next_trial_++;
   Trial trial{.task = task, .key = key, .steps = schedule.to_json()};
-  if (compiles_apart()) trial.job = job_of(task, trial.steps, key, no_spills);
+  if (compiles_apart()) trial.job = job_of(task, trial.steps, key, no_spills, urgent);
   trials_.emplace(number, std::move(trial));
   return number;
 }
@@ -33,6 +34,13 @@ int64_t FleetMeasurer::new_trial(int task, const Schedule& schedule, uint64_t ke
 void FleetMeasurer::forget_trial(int64_t number) {
   const auto found = trials_.extract(number);
   if (!found.empty() && found.mapped().job > 0) drop_jobs({found.mapped().job});
+}
+
+/// Forgets what was announced and will not be asked for, so that no compiler and no further round
+/// works on it.
+void FleetMeasurer::forget_announced() {
+  for (const auto& [key, number] : announced_) forget_trial(number);
+  announced_.clear();
 }
 
 /// Returns null for a trial that is not known or that has its result.
@@ -44,9 +52,10 @@ FleetMeasurer::Trial* FleetMeasurer::open_trial(int64_t number) {
 bool FleetMeasurer::prefetch(const TuneTask& task, std::span<const Schedule> schedules) {
   if (!compiles_apart() && width() < 2) return false;
   const int number = task_number(task);
+  if (!schedules.empty()) base_job(number);
   for (const Schedule& s : schedules) {
     const uint64_t key = trial_key(number, s);
-    if (!announced_.contains(key)) announced_[key] = new_trial(number, s, key, true);
+    if (!announced_.contains(key)) announced_[key] = new_trial(number, s, key, true, false);
   }
   while (announced_.size() > kMostAnnounced) {
     forget_trial(announced_.begin()->second);

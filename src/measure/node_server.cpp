@@ -44,7 +44,8 @@ std::string why_not_here(const std::string& text) {
 
 class NodeServer {
  public:
-  NodeServer(Channel& channel, const WorkerHello& hello) : channel_(channel), hello_(hello) {
+  NodeServer(Channel& channel, const WorkerHello& hello)
+      : channel_(channel), hello_(hello), only_compiles_(hello.node->empty()) {
     hello_.node.reset();
   }
 
@@ -53,7 +54,10 @@ class NodeServer {
       id_ = request->get_int("id", 0);
       const std::string& what = request->at("do").as_string();
       if (what == "task") {
-        reply(take_task(*request));
+        Json taken = take_task(*request);
+        const bool refused = taken.contains("message");
+        reply(std::move(taken));
+        if (only_compiles_ && !compiler_ && !refused) warm_up(*request);
       } else if (what == "compile") {
         reply(compile(*request));
       } else if (what == "measure" || what == "race") {
@@ -145,6 +149,12 @@ class NodeServer {
     } catch (const Error& e) {  // no worker could be started
       return Json::object({{"failed", e.message}});
     }
+  }
+
+  /// Compiles the static choice of the first task for nobody. That starts the worker and loads the
+  /// compiler, which takes longer than a candidate.
+  void warm_up(const Json& task) {
+    compile(Json::object({{"task", task.at("task")}, {"steps", task.at("default")}}));
   }
 
   static Json failure_json(MeasureError error, const std::string& message) {
@@ -269,6 +279,7 @@ class NodeServer {
 
   Channel& channel_;
   WorkerHello hello_;  ///< the settings of its workers
+  bool only_compiles_;
   int64_t id_ = 0;
   std::map<int64_t, Known> tasks_;
   std::map<int64_t, Base> bases_;  ///< by task

@@ -79,4 +79,14 @@ void TaskRun::add_cost(const MeasureResult& r) {
   ++costs_;
 }
 
+void TaskRun::add_round(double wall_seconds, size_t trials) {
+  round_seconds_ += wall_seconds;
+  round_trials_ += trials;
+}
+
+double TaskRun::seconds_per_trial() const {
+  if (round_trials_ > 0) return round_seconds_ / static_cast<double>(round_trials_);
+  return costs_ > 0 ? cost_ / costs_ : 0;
+}
+
 }  // namespace heddle

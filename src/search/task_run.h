@@ -58,6 +58,8 @@ class TaskRun {
   /// Candidates that the search proposed before the last batch was measured. They are measured
   /// next.
   std::vector<Candidate> pending;
+  /// The keys of all candidates that were proposed.
+  std::unordered_set<uint64_t> proposed;
 
   /// Counts a config that a policy of the caller proposed and that is not legal, or a candidate
   /// that was rejected after compilation.
@@ -66,6 +68,8 @@ class TaskRun {
   std::vector<RejectionCount> rejections() const;
   /// Adds the cost of a trial.
   void add_cost(const MeasureResult& result);
+  /// Adds a round in which several candidates were compiled or measured at the same time.
+  void add_round(double wall_seconds, size_t trials);
 
   /// The leaders, the fastest first, without the static choice.
   const std::vector<Leader>& leaders() const { return leaders_; }
@@ -78,8 +82,9 @@ class TaskRun {
   /// The graphs by branch of the template. The list is shorter where the last ones were not
   /// measured.
   const std::vector<Branch>& branches() const { return branches_; }
-  /// The mean time of one trial so far, in seconds; 0 before the first.
-  double seconds_per_trial() const { return costs_ > 0 ? cost_ / costs_ : 0; }
+  /// The mean time of one trial so far, in seconds; 0 before the first. The wall time of rounds
+  /// where these were added, otherwise the sum of compiling, running and checking.
+  double seconds_per_trial() const;
   double compile_seconds() const { return costs_ > 0 ? compile_ / costs_ : 0; }
   /// The best known time, the static choice included; 0 where no candidate works yet.
   double best_seconds() const { return progress.best_seconds; }
@@ -94,6 +99,8 @@ class TaskRun {
   double reference_ = 0;  ///< the first time of the static choice
   double cost_ = 0, compile_ = 0;
   int costs_ = 0;
+  double round_seconds_ = 0;
+  size_t round_trials_ = 0;
 };
 
 }  // namespace heddle

@@ -43,6 +43,7 @@ TuneReport Tuner::run() {
   out.trials = trials_;
   out.cancelled = clock_.cancelled();
   out.ended = ended_;
+  out.failure = failure_;
   out.network = network_;
   out.model = predictions_.accuracy();
   out.nodes = measurer_->nodes();
@@ -66,6 +67,8 @@ void Tuner::measure_static() {
     TaskRun& run = runs_[static_cast<size_t>(i)];
     if (!run.was_measured(run.static_key()) && ended_.empty()) {
       show("static", i);
+      // The measurer knows how many devices it has once it has measured something.
+      if (i == 1) announce_static_choices(1);
       std::vector<Candidate> batch = candidates(run, {run.task.tmpl.default_config()});
       measure(i, batch, clock_);
       for (const Candidate& c : batch) {
@@ -82,6 +85,17 @@ void Tuner::measure_static() {
   scheduler_.emplace(std::move(tasks), SchedulerOptions{.patience = options_.patience});
   for (int i = 0; i < static_cast<int>(runs_.size()); ++i) {
     if (runs_[static_cast<size_t>(i)].in_doubt()) scheduler_->finish(i);
+  }
+}
+
+// Announces the static choices of all tasks from the first one on, where the measurer looks ahead
+// further than one batch.
+void Tuner::announce_static_choices(size_t first) {
+  if (measurer_->look_ahead() == 0) return;
+  for (size_t i = first; i < runs_.size(); ++i) {
+    const TaskRun& run = runs_[i];
+    if (run.was_measured(run.static_key())) continue;
+    measurer_->prefetch(run.task, std::vector<Schedule>{run.task.tmpl.static_schedule()});
   }
 }
 
@@ -112,6 +126,19 @@ void Tuner::search() {
     }
     if (task >= 0) runs_[static_cast<size_t>(task)].progress.converged = scheduler_->done(task);
   }
+  if (ended_ != "failed") take_what_was_measured_ahead();
+}
+
+// Takes the results of proposed candidates that the measurer has already. It measures no more.
+void Tuner::take_what_was_measured_ahead() {
+  if (measurer_->look_ahead() == 0) return;
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    size_t count = runs_[i].pending.size();
+    if (options_.max_trials > 0)
+      count = std::min(count, static_cast<size_t>(std::max(0, options_.max_trials - trials_)));
+    std::vector<Candidate> batch = take_pending(runs_[i], count);
+    if (!batch.empty()) measure(static_cast<int>(i), batch, TuneClock(0));
+  }
 }
 
 int Tuner::round_size(int task, double left) const {
@@ -131,17 +158,36 @@ int Tuner::round_size(int task, double left) const {
   return static_cast<int>(std::max(0.0, count));
 }
 
+// The number of trials of a task that fit into the time that is left; infinite where nothing is
+// known.
+double Tuner::trials_left(const TaskRun& run) const {
+  const double each = run.seconds_per_trial();
+  return each > 0 ? (clock_.left_s() - reserve()) / each : std::numeric_limits<double>::infinity();
+}
+
+// The first candidates that were proposed while earlier ones were measured.
+std::vector<Candidate> Tuner::take_pending(TaskRun& run, size_t count) {
+  const auto end =
+      run.pending.begin() + static_cast<ptrdiff_t>(std::min(count, run.pending.size()));
+  std::vector<Candidate> batch(std::make_move_iterator(run.pending.begin()),
+                               std::make_move_iterator(end));
+  run.pending.erase(run.pending.begin(), end);
+  return batch;
+}
+
 // Runs one round of a task. Returns false when its space has nothing new left.
 bool Tuner::round(int task, int count) {
   TaskRun& run = runs_[static_cast<size_t>(task)];
   show("search", task);
   bool exhausted = false;
-  std::vector<Candidate> batch = std::exchange(run.pending, {});
+  std::vector<Candidate> batch = take_pending(run, static_cast<size_t>(count));
   if (batch.empty()) batch = propose(task, count, &exhausted);
   if (batch.empty()) return false;
-  look_ahead(task, batch, static_cast<size_t>(count));
+  look_ahead(task, batch.size(), static_cast<size_t>(count));
   show("measure", task);
+  const TuneClock wall;
   measure(task, batch, TuneClock(clock_.left_s() - reserve(), &clock_));
+  if (measurer_->look_ahead() > 0) run.add_round(wall.elapsed_s(), batch.size());
   double spent = 0;
   for (const Candidate& c : batch)
     spent += c.result.compile_seconds + c.result.run_seconds + c.result.check_seconds;
@@ -154,19 +200,24 @@ bool Tuner::round(int task, int count) {
 }
 
 // Proposes the next candidates now, so that the measurer can compile them while it measures this
-// batch. They are chosen without the results of this batch.
-void Tuner::look_ahead(int task, std::vector<Candidate>& batch, size_t count) {
+// batch. They are chosen without the results of this batch, and where the measurer looks ahead
+// further, without those of several batches. Early in a search results are worth more than
+// candidates, so that at most twice as many are proposed as were measured.
+void Tuner::look_ahead(int task, size_t in_batch, size_t count) {
   TaskRun& run = runs_[static_cast<size_t>(task)];
-  if (batch.size() > count) {
-    const auto rest = batch.begin() + static_cast<ptrdiff_t>(count);
-    run.pending.assign(std::make_move_iterator(rest), std::make_move_iterator(batch.end()));
-    batch.erase(rest, batch.end());
-  } else if (measurer_->prefetch(run.task, {})) {
-    int next = static_cast<int>(count);
+  if (measurer_->prefetch(run.task, {})) {
+    double wanted = run.pending.empty() ? static_cast<double>(count) : 0;
+    const double most = std::max<double>(count, 2.0 * run.progress.trials);
+    wanted = std::max(wanted, std::min<double>(measurer_->look_ahead(), most));
+    wanted = std::min(wanted, std::max<double>(count, trials_left(run)));
     if (options_.max_trials > 0)
-      next = std::min(next, options_.max_trials - trials_ - static_cast<int>(batch.size()));
+      wanted = std::min(wanted, options_.max_trials - trials_ - static_cast<double>(in_batch));
+    const int missing = static_cast<int>(wanted) - static_cast<int>(run.pending.size());
     bool exhausted = false;
-    if (next > 0) run.pending = propose(task, next, &exhausted);
+    if (missing > 0) {
+      std::vector<Candidate> next = propose(task, missing, &exhausted);
+      std::move(next.begin(), next.end(), std::back_inserter(run.pending));
+    }
   }
   std::vector<Schedule> schedules;
   for (const Candidate& c : run.pending) schedules.push_back(c.schedule);
@@ -187,25 +238,27 @@ std::vector<Config> Tuner::seeds_from_similar(int task) const {
   return seeds;
 }
 
+// Candidates that were never proposed before, the winners of similar tasks first.
 std::vector<Candidate> Tuner::propose(int task, int count, bool* exhausted) {
   Timed timed(*this, "search");
   TaskRun& run = runs_[static_cast<size_t>(task)];
-  std::vector<Candidate> first = candidates(run, seeds_from_similar(task));
-  while (first.size() > static_cast<size_t>(count)) first.pop_back();
-  count -= static_cast<int>(first.size());
-  if (count == 0) return first;
-  for (int i = 0; i < kVainProposals; ++i) {
-    std::vector<Config> configs = run.policy->propose(count);
-    if (configs.empty()) break;
-    std::vector<Candidate> out = candidates(run, configs);
-    for (Candidate& c : out) {
-      const auto same = [&](const Candidate& f) { return f.key == c.key; };
-      if (std::none_of(first.begin(), first.end(), same)) first.push_back(std::move(c));
+  std::vector<Candidate> out;
+  const auto add = [&](std::vector<Candidate> more) {
+    for (Candidate& c : more) {
+      if (static_cast<int>(out.size()) < count && run.proposed.insert(c.key).second)
+        out.push_back(std::move(c));
     }
-    if (!first.empty()) return first;
+  };
+  add(candidates(run, seeds_from_similar(task)));
+  const int of_policy = count - static_cast<int>(out.size());
+  for (int i = 0; of_policy > 0 && i < kVainProposals; ++i) {
+    std::vector<Config> configs = run.policy->propose(of_policy);
+    if (configs.empty()) break;
+    add(candidates(run, configs));
+    if (!out.empty()) break;
   }
-  *exhausted = first.empty();
-  return first;
+  *exhausted = out.empty();
+  return out;
 }
 
 // Legal configs that were not measured yet, with the predictions of the model.
@@ -276,7 +329,7 @@ void Tuner::measure(int task, std::vector<Candidate>& batch, const TuneClock& cl
                        best > 0 ? best : std::numeric_limits<double>::infinity(), clock, done);
   } catch (const Error& e) {
     if (trials_ == 0) throw;  // the measurer cannot measure at all
-    problems_.push_back("measuring " + run.task.name + " failed: " + e.message);
+    failed("measuring " + run.task.name + " failed: " + e.message);
     ended_ = "failed";
   }
   // Trials are reported in the order in which they were proposed, whatever the order of the
@@ -291,6 +344,11 @@ void Tuner::measure(int task, std::vector<Candidate>& batch, const TuneClock& cl
   run.policy->report(trials);
   if (!trials.empty()) show("train", task);
   train(run, batch);
+}
+
+void Tuner::failed(const std::string& why) {
+  if (failure_.empty()) failure_ = why;
+  problems_.push_back(why);
 }
 
 void Tuner::record(const TaskRun& run, const Config* config, const Schedule& schedule,

@@ -36,7 +36,11 @@ class Tuner {
   void search();
   bool round(int task, int count);
   int round_size(int task, double left) const;
-  void look_ahead(int task, std::vector<Candidate>& batch, size_t count);
+  void announce_static_choices(size_t first);
+  double trials_left(const TaskRun& run) const;
+  std::vector<Candidate> take_pending(TaskRun& run, size_t count);
+  void take_what_was_measured_ahead();
+  void look_ahead(int task, size_t in_batch, size_t count);
   std::vector<Config> seeds_from_similar(int task) const;
   std::vector<Candidate> propose(int task, int count, bool* exhausted);
   std::vector<Candidate> candidates(TaskRun& run, const std::vector<Config>& configs);
@@ -44,6 +48,8 @@ class Tuner {
   void record(const TaskRun& run, const Config* config, const Schedule& schedule,
               const MeasureResult& result, const std::string& protocol,
               double predicted = std::numeric_limits<double>::quiet_NaN());
+  /// Notes why the search or a race could not go on.
+  void failed(const std::string& why);
   void show(const std::string& phase, int active = -1);
   TuneProgress progress(const std::string& phase, int active) const;
 
@@ -102,6 +108,8 @@ class Tuner {
   std::map<std::string, double> phases_;
   std::vector<std::string> problems_;
   std::string ended_;
+  std::string failure_;            ///< why the search or a race could not go on
+  bool measurer_is_gone_ = false;  ///< after the search a race failed as well
   std::optional<NetworkTimes> network_;
   int trials_ = 0;
 };

@@ -84,7 +84,7 @@ std::vector<TaskResult> Tuner::finish_jointly() {
           "a race of the network gave results for other tasks");
       raced = true;
     } catch (const Error& e) {
-      problems_.push_back("the final race of the network failed: " + e.message);
+      failed("the final race of the network failed: " + e.message);
     }
   }
   network_ = verdict.whole;

@@ -143,7 +143,8 @@ TaskResult Tuner::race(int task, double seconds, const TuneClock& clock) {
                   "a race of " + std::to_string(entrants.size()) + " gave " +
                       std::to_string(results.size()) + " results");
   } catch (const Error& e) {
-    problems_.push_back("the final race of " + run.task.name + " failed: " + e.message);
+    measurer_is_gone_ = ended_ == "failed";
+    failed("the final race of " + run.task.name + " failed: " + e.message);
     return without_race(run);
   }
   if (results[0].ok()) {
@@ -218,7 +219,7 @@ std::vector<TaskResult> Tuner::finish() {
     // task with an expected gain gets the shortest such race while there is time, and a task
     // without one gets none.
     const double least = std::min(mine, least_race(run));
-    bool can = mine > 0 && !run.in_doubt() && !clock_.expired();
+    bool can = mine > 0 && !run.in_doubt() && !clock_.expired() && !measurer_is_gone_;
     if (seconds < least) {
       can = can && gain(i) > 0 && left > 0.25 * least;
       seconds = std::min(least, left);

@@ -337,6 +337,24 @@ TEST(TuneCommand, NothingMeasuredIsAFailure) {
   EXPECT_EQ(r.json.at("tasks").at(0).at("speedup").as_double(), 0);
 }
 
+TEST(TuneCommand, ARunThatCannotGoOnIsAFailureThatKeepsTheResults) {
+  TuneRequest request = request_of({"matmul:16x16x16"});
+  request.quiet = true;
+  ::testing::internal::CaptureStderr();
+  const Ran r = run(request, [](const std::vector<TuneTask>& tasks, const TuneOptions& options) {
+    TuneReport report = scripted(tasks, options);
+    report.ended = "failed";
+    report.failure = "measuring matmul failed: no node of the fleet measures it";
+    return report;
+  });
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(said, HasSubstr("error: tuning could not go on: measuring matmul failed: no node"));
+  EXPECT_THAT(said, HasSubstr("results are those of 50 trials before it"));
+  EXPECT_DOUBLE_EQ(r.json.at("tasks").at(0).at("speedup").as_double(), 2);
+  EXPECT_THAT(r.json.at("failure").as_string(), HasSubstr("no node of the fleet"));
+}
+
 TEST(TuneProcess, AFullDiskIsAFailureThatKeepsTheResults) {
   const std::string tune =
       "tune matmul:32x32x32 --budget 5s --trials 2 --batch 2 --threads 1 --policy random --model "

@@ -149,6 +149,27 @@ class Reach(unittest.TestCase):
             with self.assertRaisesRegex(ConnectionError, "no Ray cluster answers at ray://127"):
                 reach.check_reachable(address)
 
+    def attempts(self, failures, words):
+        calls = []
+
+        def connect():
+            calls.append("connect")
+            if calls.count("connect") <= failures:
+                raise ConnectionAbortedError(words)
+
+        try:
+            reach.connect_patiently(connect, lambda: calls.append("undo"), pause_seconds=0)
+        except ConnectionError:
+            calls.append("error")
+        return calls
+
+    def test_a_server_for_clients_that_failed_is_asked_again(self):
+        zombie = "Initialization failure from server:\npsutil.ZombieProcess: PID still exists but it's a zombie"
+        self.assertEqual(self.attempts(0, zombie), ["connect"])
+        self.assertEqual(self.attempts(2, zombie), ["connect", "undo"] * 2 + ["connect"])
+        self.assertEqual(self.attempts(9, zombie), ["connect", "undo"] * 4 + ["connect", "error"])
+        self.assertEqual(self.attempts(1, "the versions differ"), ["connect", "error"])
+
     def test_what_has_no_address_is_not_tried(self):
         reach.check_reachable("auto")
         reach.check_reachable("local")

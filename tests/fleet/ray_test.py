@@ -21,24 +21,29 @@ except ImportError:
     skip(f"Ray is not installed for {sys.executable} (tools/fleet/requirements.txt)")
 
 
+ATTEMPTS = 4  # to start a node
+
+
 class Fleet:
     """A head that only compiles, and nodes that measure."""
 
     def __init__(self):
-        self.cluster = Cluster(
-            initialize_head=True,
-            head_node_args={"num_cpus": 1, "include_dashboard": False},
-        )
+        self.cluster = Cluster()
+        self.start(num_cpus=1, include_dashboard=False)
         self.address = self.cluster.address
         self.nodes = [self.add(), self.add()]
 
-    def add(self, **options):
-        for attempt in range(4):
+    def start(self, **options):
+        """The first node is the head. Ray gives a raylet half a minute, which a busy machine takes."""
+        for attempt in range(ATTEMPTS):
             try:
-                return self.cluster.add_node(num_cpus=0, resources={DEVICE: 1}, **options)
-            except Exception as error:  # Ray gives a raylet ten seconds, which a busy machine takes
-                if attempt == 3 or "timed out" not in str(error):
+                return self.cluster.add_node(**options)
+            except Exception as error:
+                if attempt + 1 == ATTEMPTS or "timed out" not in str(error):
                     raise
+
+    def add(self, **options):
+        return self.start(num_cpus=0, resources={DEVICE: 1}, **options)
 
     def kill_node(self):
         node = self.nodes.pop(random.randrange(len(self.nodes)))

@@ -439,6 +439,82 @@ TEST(Fleet, WhatIsAnnouncedIsMeasuredAhead) {
   }
 }
 
+// A device without work in the batch begins with what was announced of another task.
+TEST(Fleet, AnIdleDeviceMeasuresWhatIsAnnouncedOfAnotherTask) {
+  const TuneTask task = small_matmul();
+  const TuneTask other = make_task(
+      "other", {ops::matmul(placeholder({64, 40}, f32, "A"), placeholder({40, 56}, f32, "B"))},
+      two_threads());
+  const std::vector<Schedule> others = candidates(other, 12);
+  for (const int compilers : {0, 2}) {
+    const auto m =
+        fleet(Json::object({{"devices", 2}, {"compilers", compilers}, {"trial_us", 2000}}));
+    expect_all_once(measure_all(*m, task, candidates(task, 4)), 4);  // both devices are there
+    EXPECT_TRUE(m->prefetch(other, others));
+    for (int i = 0; i < 4; ++i) expect_all_once(measure_all(*m, task, candidates(task, 1)), 1);
+    const int before = trials_of(*m);
+    EXPECT_GT(before, 8);
+    expect_all_once(measure_all(*m, other, others), 12);
+    EXPECT_EQ(trials_of(*m), 8 + 12);
+  }
+}
+
+// At the end of a search, what was measured ahead is reported, and nothing else is begun.
+TEST(Fleet, WhatWasMeasuredAheadIsReportedAlsoWithoutTime) {
+  const TuneTask task = small_matmul();
+  const std::vector<Schedule> all = candidates(task, 24);
+  const auto m = fleet(Json::object({{"devices", 2}, {"compilers", 2}, {"trial_us", 2000}}));
+  measure_all(*m, task, candidates(task, 1));
+  EXPECT_TRUE(m->prefetch(task, all));
+  measure_all(*m, task, candidates(task, 4, /*seed=*/2));
+  const Collected c = measure_all(*m, task, all, TuneClock(0));
+  EXPECT_EQ(c.reports, std::vector<int>(24, 1));
+  int known = 0;
+  for (const MeasureResult& r : c.results) {
+    known += r.ok();
+    EXPECT_TRUE(r.ok() || r.error == MeasureError::Cancelled) << r.message;
+  }
+  EXPECT_GT(known, 0);
+  expect_all_once(measure_all(*m, task, all), 24);
+}
+
+// Candidates are announced for the time that a compilation and a round take.
+TEST(Fleet, ItLooksAheadAsFarAsItsCompilersNeed) {
+  const TuneTask task = small_matmul();
+  const auto one = fleet(Json::object({{"devices", 1}, {"compilers", 0}}));
+  measure_all(*one, task, candidates(task, 20));
+  EXPECT_EQ(one->look_ahead(), 0);  // it compiles for itself
+  std::vector<int> ahead;
+  for (const int compilers : {1, 60}) {
+    const auto m =
+        fleet(Json::object({{"devices", 1}, {"compilers", compilers}, {"trial_us", 50000}}));
+    measure_all(*m, task, candidates(task, 20));
+    ahead.push_back(m->look_ahead());
+  }
+  EXPECT_GE(ahead[0], 1);
+  EXPECT_LE(ahead[0], 11);  // more are of no use to one compiler
+  EXPECT_GE(ahead[1], 12);  // 1.5 s of 50 ms each, on a machine with much other work
+}
+
+TEST(Fleet, AFleetThatIsGoneEndsTheRunAndKeepsItsTrials) {
+  const std::string once = scratch("fleet_gone"), away = scratch("fleet_gone_away");
+  const auto m =
+      fleet(Json::object(
+                {{"devices", 2}, {"exits", 3}, {"once", once}, {"away", away}, {"refusals", 1000}}),
+            4);
+  TuneOptions options;
+  options.measurer = m.get();
+  options.max_trials = 400;
+  options.warm_start = false;
+  const TuneReport report = tune_tasks({small_matmul()}, options);
+  EXPECT_EQ(report.ended, "failed");
+  EXPECT_NE(report.failure, "");
+  EXPECT_GT(report.trials, 0);
+  EXPECT_LT(report.trials, 400);
+  EXPECT_GT(report.tasks.at(0).static_seconds, 0);
+  for (const std::string& file : {once, away}) std::filesystem::remove(file);
+}
+
 TEST(Fleet, TheRestIsCancelledWhenTheTimeIsUp) {
   const TuneTask task = small_matmul();
   const auto m = fleet(Json::object({{"devices", 1}, {"trial_us", 20000}}));

@@ -155,7 +155,9 @@ class FakeMeasurer : public Measurer {
       if (before_each) before_each(measured.size());
       while (measured.size() == last_before_the_end && !clock.expired()) std::this_thread::yield();
       if (clock.expired()) return;
-      repeated += !keys.insert(hash_combine(task.hash(), steps_hash(schedules[i]))).second;
+      const uint64_t key = hash_combine(task.hash(), steps_hash(schedules[i]));
+      repeated += !keys.insert(key).second;
+      announced[task.name].erase(key);
       measured.push_back(task.name);
       done(i, screen_(task, schedules[i]));
     }
@@ -172,6 +174,15 @@ class FakeMeasurer : public Measurer {
     }
     return out;
   }
+  bool prefetch(const TuneTask& task, std::span<const Schedule> schedules) override {
+    for (const Schedule& s : schedules) {
+      const uint64_t key = hash_combine(task.hash(), steps_hash(s));
+      if (!keys.contains(key)) announced[task.name].insert(key);
+    }
+    most_ahead = std::max(most_ahead, announced[task.name].size());
+    return ahead > 0;
+  }
+  int look_ahead() const override { return ahead; }
   std::string protocol() const override { return protocol_name; }
   std::vector<std::pair<std::string, double>> time_spent() const override { return {{"run", 1}}; }
 
@@ -180,6 +191,9 @@ class FakeMeasurer : public Measurer {
   std::vector<double> best_given, race_seconds;
   std::vector<size_t> raced;
   int batches = 0, repeated = 0;
+  int ahead = 0;                                        ///< what look_ahead() returns
+  std::map<std::string, std::set<uint64_t>> announced;  ///< not measured yet, by task
+  size_t most_ahead = 0;
   std::string protocol_name = "warm fake";
   std::function<void(size_t)> before_each;
   /// After so many trials, the next lasts until the time is over.

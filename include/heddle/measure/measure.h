@@ -149,6 +149,9 @@ class Measurer {
     (void)task, (void)schedules;
     return false;
   }
+  /// The number of candidates that should be announced beyond the batch that is measured, so that
+  /// no device waits for compilers or for the search. 0: as many as a batch has.
+  virtual int look_ahead() const { return 0; }
   /// The number of candidates that are timed at the same time. Rounds should be larger by this
   /// factor.
   virtual int width() const { return 1; }

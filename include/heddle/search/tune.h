@@ -153,8 +153,11 @@ struct TuneReport {
   double elapsed_seconds = 0;
   bool cancelled = false;
   /// The reason why the search ended: "budget", "trials", "converged" (or all spaces exhausted),
-  /// "cancelled", "failed" (see problems).
+  /// "cancelled", "failed" (see failure).
   std::string ended;
+  /// The reason why the search or a race could not go on, such as a fleet that is gone; empty where
+  /// all was done. Results are those of what was measured before.
+  std::string failure = {};
   /// Where the time is spent, in seconds: wall clock by phase ("resume", "search", "measure",
   /// "train", "record", "race"), then the parts that the measurer reports ("measure.compile", ...).
   std::vector<std::pair<std::string, double>> time_spent;

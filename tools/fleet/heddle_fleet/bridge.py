@@ -40,7 +40,8 @@ class Bridge:
         self._key = secrets.token_bytes(32)
         self._tasks = {}
         self._devices, self._compilers = {}, {}
-        self._queue = collections.deque()  # of requests to compile
+        # Requests to compile: those of a batch, and those that are only announced.
+        self._urgent, self._queue = collections.deque(), collections.deque()
         self._code = {}  # job: its code in the object store
         self._dropped = set()
         self._background = set()
@@ -89,8 +90,10 @@ class Bridge:
         what = message["do"]
         if what == "task":
             self._tasks[message["task"]] = ray.put(message)
+            for actor in self._compilers.values():
+                self._warm(actor)
         elif what == "compile":
-            self._queue.append(message)
+            (self._urgent if message["urgent"] else self._queue).append(message)
             self._feed_compilers()
         elif what in ("measure", "race"):
             self._start(self._measure(message))
@@ -100,7 +103,8 @@ class Bridge:
     def _drop(self, jobs):
         for job in jobs:
             self._code.pop(job, None)
-        waiting = {request["job"] for request in self._queue}
+        waiting = {request["job"] for request in (*self._urgent, *self._queue)}
+        self._urgent = collections.deque(r for r in self._urgent if r["job"] not in jobs)
         self._queue = collections.deque(r for r in self._queue if r["job"] not in jobs)
         compiling = {job for a in self._compilers.values() for job in getattr(a, "jobs", ())}
         self._dropped |= (jobs - waiting) & compiling
@@ -174,6 +178,7 @@ class Bridge:
             actor.jobs = set()
             self._compiler_is_there.set()
             self._count_compilers()
+            self._warm(actor)
             self._feed_compilers()
 
     async def _wait_for_a_compiler(self):
@@ -201,6 +206,11 @@ class Bridge:
         actor.told.add(task)
         self._start(self._hear_of_task(actor, actor.handle.task.remote(self._session, self._tasks[task])))
 
+    def _warm(self, actor):
+        """Nodes that compile start their compiler at the first task that they are told of."""
+        if actor.handle is not None and not actor.told and self._tasks:
+            self._tell(actor, next(iter(self._tasks)))
+
     async def _hear_of_task(self, actor, told):
         try:
             why = await _result(told)
@@ -215,8 +225,9 @@ class Bridge:
         free = [a for a in self._compilers.values() if a.handle is not None]
         for level in range(EACH_COMPILER):
             for actor in free:
-                if self._queue and actor.work == level:
-                    self._start(self._compile(actor, self._queue.popleft()))
+                queue = self._urgent or self._queue
+                if queue and actor.work == level:
+                    self._start(self._compile(actor, queue.popleft()))
 
     async def _compile(self, actor, message):
         job = message["job"]

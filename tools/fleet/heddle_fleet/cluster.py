@@ -7,11 +7,10 @@ import sys
 import ray
 
 from .nodes import node_name
-from .reach import check_reachable
+from .reach import check_reachable, connect_patiently
 
 NAMESPACE = "heddle"
 DEVICES = ("cpu:", "gpu:")
-CLIENT_ATTEMPTS, CLIENT_FAILURE = 5, "Starting Ray client server failed"
 
 
 def connect(address, local_resources=None):
@@ -21,19 +20,7 @@ def connect(address, local_resources=None):
         ray.init(address="local", resources=local_resources or {}, include_dashboard=False, **options)
     else:
         check_reachable(address)
-        _init(address, options)
-
-
-def _init(address, options):
-    """Ray starts a server for each client (ray://), by a fork that does not always succeed."""
-    for attempt in range(CLIENT_ATTEMPTS):
-        try:
-            ray.init(address=address, **options)
-            return
-        except ConnectionError as error:
-            if CLIENT_FAILURE not in str(error) or attempt + 1 == CLIENT_ATTEMPTS:
-                raise
-            ray.shutdown()
+        connect_patiently(lambda: ray.init(address=address, **options), ray.shutdown)
 
 
 def parse_resources(texts):

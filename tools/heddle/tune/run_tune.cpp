@@ -33,8 +33,9 @@ namespace {
 
 // The exit status that shells give an interrupted program. The results are kept nevertheless.
 constexpr int kInterrupted = 130;
-// The exit status when the results were printed but the log is incomplete.
-constexpr int kIncompleteLog = 1;
+// The exit status when the results were printed but are not all that was asked for: the log is
+// incomplete, or tuning could not go on.
+constexpr int kIncomplete = 1;
 
 std::vector<Workload> subjects_of(const TuneRequest& request) {
   const DataType dtype = dtype_of(request.dtype.empty() ? "f32" : request.dtype);
@@ -210,7 +211,14 @@ int exit_status(const TuneOutcome& outcome) {
               << "\n  results are those printed; make room, and tune again: it goes on from what is"
                  " in the log"
               << std::endl;
-    return kIncompleteLog;
+    return kIncomplete;
+  }
+  if (!report.failure.empty()) {
+    std::cerr << "error: tuning could not go on: " << report.failure << "\n  results are those of "
+              << count_text(report.trials, "trial") << " before it"
+              << (report.log.empty() ? "" : "; tune again: it goes on from what is in the log")
+              << std::endl;
+    return kIncomplete;
   }
   return std::any_of(outcome.rows.begin(), outcome.rows.end(),
                      [](const TaskRow& row) { return row.best_seconds > 0; })

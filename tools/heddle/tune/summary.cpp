@@ -230,6 +230,7 @@ Json to_json(const TuneOutcome& o) {
   j["elapsed_seconds"] = o.report.elapsed_seconds;
   j["cancelled"] = o.report.cancelled;
   j["ended"] = o.report.ended;
+  if (!o.report.failure.empty()) j["failure"] = Json(o.report.failure);
   j["trials"] = o.report.trials;
   j["trials_per_second"] = per_second(o.report);
   const Overall sum = overall_of(o.rows);
