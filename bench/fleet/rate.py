@@ -2,6 +2,7 @@
 """Measures the overhead of a fleet and the rate of one driver, on logical devices of this machine.
 
     rate.py build/bin/fleet_rate sleep --devices 64 --milliseconds 50   devices that only sleep
+    rate.py build/bin/fleet_rate sleep --devices 2 --milliseconds 36 --compilers 8 --compile 200     compiled apart
     rate.py build/bin/fleet_rate overhead                               one real device beside local workers
 
 Makes a Ray cluster of this machine (tools/fleet/requirements.txt) and ends it.
@@ -25,6 +26,8 @@ def main():
     parser.add_argument("what", choices=["sleep", "overhead"])
     parser.add_argument("--devices", type=int, default=64)
     parser.add_argument("--milliseconds", type=float, default=50)
+    parser.add_argument("--compilers", type=int, default=0, help="on a node of their own; 0: devices compile")
+    parser.add_argument("--compile", type=float, default=0, help="milliseconds that each sleeps")
     parser.add_argument("--trials", type=int, default=0)
     parser.add_argument("--batch", type=int, default=0)
     options = parser.parse_args()
@@ -32,7 +35,7 @@ def main():
     environment = {**os.environ, "HEDDLE_PYTHON": sys.executable, "PYTHONPATH": str(PACKAGE)}
     sleeping = options.what == "sleep"
     if sleeping:
-        node = f"{sys.executable} {HERE / 'sleeping_node.py'} {options.milliseconds}"
+        node = f"{sys.executable} {HERE / 'sleeping_node.py'} {options.milliseconds} {options.compile}"
         os.environ.update(PYTHONPATH=str(PACKAGE), HEDDLE_FLEET_WORKER=node)  # the nodes inherit it
     devices = options.devices if sleeping else 1
     batch = options.batch or (32 * devices if sleeping else 32)
@@ -42,6 +45,8 @@ def main():
         head_node_args={"num_cpus": 1, "resources": {DEVICE: devices}, "include_dashboard": False},
     )
     try:
+        if options.compilers:
+            cluster.add_node(num_cpus=options.compilers)
         command = [options.program, cluster.address, "--device", DEVICE, "--devices", str(devices)]
         command += ["--trials", str(trials), "--batch", str(batch)]
         if not sleeping:

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """A node (src/measure/node_server.h) that sleeps in place of measuring.
 
-    sleeping_node.py MILLISECONDS       for each trial; HEDDLE_FLEET_WORKER names it to the actors
+    sleeping_node.py MILLISECONDS [COMPILE_MILLISECONDS]    for each trial, and for each compilation
+
+HEDDLE_FLEET_WORKER names it to the actors.
 """
 import os
 import sys
@@ -28,6 +30,7 @@ def say(request, message):
 
 def main():
     seconds = float(sys.argv[1]) * 1e-3
+    compile_seconds = float(sys.argv[2]) * 1e-3 if len(sys.argv) > 2 else 0
     while True:
         header = read(frames.HEADER)
         request = frames.unpack(bytearray(header + read(frames.length_in(header))))
@@ -37,7 +40,8 @@ def main():
         elif what == "task":
             say(request, {"started": request["task"]})
         elif what == "compile":
-            say(request, {"seconds": seconds, "code": {}})
+            time.sleep(compile_seconds)
+            say(request, {"seconds": compile_seconds, "code": {}})
         else:
             results = []
             time.sleep(seconds * len(request["candidates"]))

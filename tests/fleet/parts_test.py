@@ -11,6 +11,7 @@ import sys
 import unittest
 
 from heddle_fleet import frames, nodes, reach, signing
+from heddle_fleet.compile_queue import CompileQueue
 from heddle_fleet.node_process import NodeDied, NodeProcess, worker_command
 
 HEDDLE = sys.argv[1] if len(sys.argv) > 1 else "heddle"
@@ -52,6 +53,31 @@ class Signing(unittest.TestCase):
         ):
             with self.assertRaises(signing.ForeignCode):
                 signing.verified(key, task, steps, what)
+
+
+class Compiling(unittest.TestCase):
+    class Actor:
+        def __init__(self):
+            self.work, self.jobs = 0, set()
+
+    def test_requests_that_arrive_together_go_to_all_nodes(self):
+        queue, actors = CompileQueue(2), [self.Actor() for _ in range(4)]
+        for job in range(11):  # as a search announces them: none is sent before the last one is here
+            queue.add({"job": job, "urgent": False})
+            queue.hand_out(actors)
+        self.assertEqual([actor.work for actor in actors], [2, 2, 2, 2])
+        self.assertEqual(actors[1].jobs, {1, 5})
+        actors[2].work = 0
+        self.assertEqual([request["job"] for _, request in queue.hand_out(actors)], [8, 9])
+
+    def test_those_of_a_batch_come_first(self):
+        queue, actor = CompileQueue(2), self.Actor()
+        for job, urgent in ((1, False), (2, True), (3, False), (4, True)):
+            queue.add({"job": job, "urgent": urgent})
+        self.assertEqual(queue.drop({3}), {1, 2, 3, 4})
+        self.assertEqual([request["job"] for _, request in queue.hand_out([actor])], [2, 4])
+        actor.work = 0
+        self.assertEqual([request["job"] for _, request in queue.hand_out([actor])], [1])
 
 
 class Nodes(unittest.TestCase):

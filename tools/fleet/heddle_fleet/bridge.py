@@ -1,7 +1,6 @@
 """The bridge: relays the tuner's requests (src/measure/fleet_bridge.h) to actors on the nodes of a
 cluster, and reports nodes that join or leave. The tuner decides what follows from that."""
 import asyncio
-import collections
 import os
 import secrets
 import sys
@@ -14,6 +13,7 @@ import heddle_fleet
 
 from . import frames, nodes
 from .actors import NodeActor, UnknownSession
+from .compile_queue import CompileQueue
 
 LOOK_SECONDS = 1
 EACH_COMPILER = 2  # requests on their way to one that compiles, so that it never waits
@@ -40,8 +40,7 @@ class Bridge:
         self._key = secrets.token_bytes(32)
         self._tasks = {}
         self._devices, self._compilers = {}, {}
-        # Requests to compile: those of a batch, and those that are only announced.
-        self._urgent, self._queue = collections.deque(), collections.deque()
+        self._queue = CompileQueue(EACH_COMPILER)
         self._code = {}  # job: its code in the object store
         self._dropped = set()
         self._background = set()
@@ -93,7 +92,7 @@ class Bridge:
             for actor in self._compilers.values():
                 self._warm(actor)
         elif what == "compile":
-            (self._urgent if message["urgent"] else self._queue).append(message)
+            self._queue.add(message)
             self._feed_compilers()
         elif what in ("measure", "race"):
             self._start(self._measure(message))
@@ -103,9 +102,7 @@ class Bridge:
     def _drop(self, jobs):
         for job in jobs:
             self._code.pop(job, None)
-        waiting = {request["job"] for request in (*self._urgent, *self._queue)}
-        self._urgent = collections.deque(r for r in self._urgent if r["job"] not in jobs)
-        self._queue = collections.deque(r for r in self._queue if r["job"] not in jobs)
+        waiting = self._queue.drop(jobs)
         compiling = {job for a in self._compilers.values() for job in getattr(a, "jobs", ())}
         self._dropped |= (jobs - waiting) & compiling
 
@@ -223,16 +220,11 @@ class Bridge:
 
     def _feed_compilers(self):
         free = [a for a in self._compilers.values() if a.handle is not None]
-        for level in range(EACH_COMPILER):
-            for actor in free:
-                queue = self._urgent or self._queue
-                if queue and actor.work == level:
-                    self._start(self._compile(actor, queue.popleft()))
+        for actor, request in self._queue.hand_out(free):
+            self._start(self._compile(actor, request))
 
     async def _compile(self, actor, message):
         job = message["job"]
-        actor.work += 1
-        actor.jobs.add(job)
         request = {key: message[key] for key in ("do", "task", "steps", "no_spills")}
         self._tell(actor, message["task"])
         call = actor.handle.compile.options(num_returns=2)
