@@ -445,30 +445,6 @@ TEST_F(Tune, AMeasurerThatGivesUpEndsTheSearchNotTheResult) {
   EXPECT_THROW(tune_tasks({matmul_task()}, options(dead)), Error);
 }
 
-// A measurer that compiles elsewhere wants more candidates than one batch.
-TEST_F(Tune, AMeasurerThatLooksAheadGetsItsCandidatesEarly) {
-  FakeMeasurer m(on_landscape(3));
-  m.ahead = 60;
-  TuneOptions o = options(m, 200);
-  o.patience = 0;
-  TuneReport report = tune_tasks({matmul_task()}, o);
-  EXPECT_EQ(report.trials, 200);
-  EXPECT_EQ(m.repeated, 0);
-  EXPECT_GE(m.most_ahead, 60u);
-  EXPECT_LE(m.most_ahead, 60u + 16u);  // with the batch, which was announced as well
-  EXPECT_TRUE(report.tasks[0].improved);
-  for (const auto& [name, keys] : m.announced) EXPECT_TRUE(keys.empty()) << name;
-
-  // The winners of similar tasks are proposed once, although they are not measured at once.
-  FakeMeasurer several(on_landscape(3));
-  several.ahead = 40;
-  o = options(several, 240);
-  o.patience = 0;
-  report = tune_tasks({matmul_task(), matmul_task(72)}, o);
-  EXPECT_EQ(several.repeated, 0);
-  EXPECT_EQ(report.trials, 240);
-}
-
 TEST_F(Tune, EveryTaskGetsARoundAndTheHeavyOneMost) {
   std::vector<TuneTask> tasks{matmul_task(64), matmul_task(48), matmul_task(32)};
   tasks[1].weight = 20;
