@@ -47,6 +47,20 @@ class Network:
     def set_threads(self, count):
         self._function("set_threads")(count)
 
+    def types(self, list_of):
+        """(shape, type as Heddle calls it) of each "input" or "output"."""
+        found = []
+        for i in range(self._function(f"num_{list_of}s")()):
+            t = self._function(list_of)(i).contents
+            found.append((tuple(t.shape[d] for d in range(t.rank)), t.dtype.decode()))
+        return found
+
+    def run_on_gpu(self, inputs, outputs, stream):
+        """Starts a call on addresses of arrays that are on the GPU, and does not wait for it."""
+        addresses = [(ctypes.c_void_p * len(a))(*a) for a in (inputs, outputs)]
+        if self._function("run_on_gpu")(ctypes.c_void_p(self._handle), *addresses, stream) != 0:
+            raise RuntimeError(self._function("error")().decode())
+
     def run(self, feed):
         arrays = [np.ascontiguousarray(feed[name], dtype) for name, _, dtype in self.inputs]
         for array, (name, shape, _) in zip(arrays, self.inputs):

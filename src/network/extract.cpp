@@ -6,6 +6,7 @@
 #include "dag/map_loads.h"
 #include "heddle/runtime/ndarray.h"
 #include "heddle/schedule/template.h"
+#include "network/passes/product_chain.h"
 
 namespace heddle::network {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 class Cuts {
  public:
   Cuts(const ComputeDag& dag, const Target& target, const InPlacePlan& in_place)
-      : dag_(dag), cut_(static_cast<size_t>(dag.size())), taken_(cut_), whole_(cut_) {
+      : dag_(dag), cut_(static_cast<size_t>(dag.size())), taken_(cut_), ends_(cut_), whole_(cut_) {
     for (const StageGroup& g : plan_groups(dag, &target)) {
       cut_[g.output_stage] = 1;
       if (g.anchor != g.output_stage) epilogues_.push_back({g.anchor, g.output_stage});
@@ -30,18 +31,139 @@ class Cuts {
     parts_ = in_place.parts;
   }
 
-  std::vector<char> run() {
+  std::vector<char> run(ChoiceList& choices) {
+    const std::vector<int> given_away = choose_sums(choices);
     taken_ = cut_;
     for (const auto& [anchor, last] : epilogues_) take_between(anchor, last);
     for (int s = dag_.size() - 1; s >= 0; --s) {
-      if (!cut_[s] || whole_[s] || dag_.info(s).is_output || dag_.info(s).precomputable) continue;
-      if (dag_.stage(s).num_outputs() == 1) extend(s);
+      if (!cut_[s] || whole_[s] || ends_[s] || dag_.info(s).is_output || dag_.info(s).precomputable)
+        continue;
+      if (dag_.stage(s).num_outputs() == 1 && !gives_away_sum(s, choices)) extend(s);
+    }
+    for (const int s : given_away) {
+      if (!taken_[s]) cut_[s] = 1;  // the other product could not take it
     }
     for (const int s : parts_) cut_[s] = 1;
+    choose(choices);
     return std::move(cut_);
   }
 
  private:
+  /// Where two products meet in a sum, the product that would compute the sum may end before it,
+  /// so that the other one computes it. Returns the ends of the epilogues that are given away.
+  std::vector<int> choose_sums(ChoiceList& choices) {
+    std::vector<int> given_away;
+    for (auto& [anchor, last] : epilogues_) {
+      const int end = before_sum(anchor, choices);
+      if (end < 0) continue;
+      given_away.push_back(last);
+      cut_[last] = 0;
+      cut_[end] = ends_[end] = 1;
+      last = end;
+    }
+    return given_away;
+  }
+
+  /// The same for a product whose node has not been extended. Returns whether it ends here.
+  bool gives_away_sum(int s, ChoiceList& choices) {
+    const int end = is_product(s) ? before_sum(s, choices) : -1;
+    if (end < 0) return false;
+    cut_[s] = 0;
+    cut_[end] = 1;
+    take_between(s, end);
+    taken_[end] = 1;
+    return true;
+  }
+
+  /// The last stage of a product's node before a sum with an earlier product that is cut off, where
+  /// the choice is to end there; else -1.
+  int before_sum(int product, ChoiceList& choices) const {
+    for (int at = product; is_private(dag_, at);) {
+      const int reader = dag_.info(at).consumers[0];
+      if (taken_[reader] || dag_.info(reader).is_output || !network::follows(dag_, reader, at))
+        return -1;
+      const std::vector<int>& reads = dag_.info(reader).producers;
+      const bool meets = std::any_of(reads.begin(), reads.end(), [&](int p) {
+        const std::vector<int> chain = p == at ? std::vector<int>{} : chain_to(dag_, p);
+        return !chain.empty() && cut_[chain[0]] && chain[0] < product;
+      });
+      if (meets) {
+        return choices.on(kStore, place_of(dag_.stage(at)), false,
+                          "another product computes the sum")
+                   ? at
+                   : -1;
+      }
+      at = reader;
+    }
+    return -1;
+  }
+
+  void choose(ChoiceList& choices) {
+    std::vector<int> store, fuse;
+    for (int s = 0; s < dag_.size(); ++s) {
+      if (may_be_stored(s) && choices.on(kStore, place_of(dag_.stage(s)), false,
+                                         "it is stored, and not computed where it is read"))
+        store.push_back(s);
+      if (may_be_fused(s) && choices.on(kFuse, place_of(dag_.stage(s)), false,
+                                        "it is computed in the nodes that read it"))
+        fuse.push_back(s);
+    }
+    for (const int s : fuse) cut_[s] = 0;
+    for (const int s : store) {
+      cut_[s] = 1;
+      extend(s);
+    }
+  }
+
+  bool runs_inside(int s) const {
+    const StageInfo& info = dag_.info(s);
+    return !dag_.stage(s).is_placeholder() && !info.is_output && !info.precomputable &&
+           !info.scan && info.case_periods.empty() && dag_.stage(s).num_outputs() == 1;
+  }
+
+  bool is_product(int s) const { return dag_.info(s).stage_class == StageClass::ComplexReduction; }
+
+  /// Whether `s` is computed in the node of a product that reads it, or is itself a product before
+  /// another one in a node.
+  bool may_be_stored(int s) const {
+    if (cut_[s] || !runs_inside(s)) return false;
+    const std::vector<int>& readers = dag_.info(s).consumers;
+    if (is_product(s))
+      return std::any_of(readers.begin(), readers.end(), [&](int r) { return leads_on(r); });
+    return !dag_.stage(s).is_reduction() && dag_.info(s).flops_per_point > 0 &&
+           std::any_of(readers.begin(), readers.end(), [&](int r) { return is_product(r); });
+  }
+
+  /// Whether a product reads `s`, or a stage after it in its node.
+  bool leads_on(int s) const {
+    if (is_product(s)) return true;
+    if (cut_[s]) return false;
+    const std::vector<int>& readers = dag_.info(s).consumers;
+    return std::any_of(readers.begin(), readers.end(), [&](int r) { return leads_on(r); });
+  }
+
+  /// Whether `s` ends a node that sums up nothing, and recomputing it for its readers is cheap.
+  bool may_be_fused(int s) const {
+    if (!cut_[s] || whole_[s] || !runs_inside(s)) return false;
+    if (std::find(parts_.begin(), parts_.end(), s) != parts_.end()) return false;
+    const std::vector<int>& readers = dag_.info(s).consumers;
+    if (readers.size() > 2 || (readers.size() == 2 && !is_cheap(s))) return false;
+    if (std::any_of(readers.begin(), readers.end(), [&](int r) { return whole_[r] != 0; }))
+      return false;
+    return !sums_up(s);
+  }
+
+  bool is_cheap(int s) const { return dag_.info(s).transcendentals_per_point == 0; }
+
+  bool sums_up(int s) const {
+    if (dag_.stage(s).is_reduction() || dag_.info(s).scan) return true;
+    const std::vector<int>& reads = dag_.info(s).producers;
+    return std::any_of(reads.begin(), reads.end(), [&](int p) {
+      return !cut_[p] && !dag_.stage(p).is_placeholder() && !dag_.info(p).precomputable &&
+             sums_up(p);
+    });
+  }
+
   /// The stages from a reduction to the output stage of its group are its epilogue and end no other
   /// node. Where two convolutions meet in a sum, one of them takes the sum and the stages after it:
   ///
@@ -98,6 +220,7 @@ class Cuts {
 
   const ComputeDag& dag_;
   std::vector<char> cut_, taken_;
+  std::vector<char> ends_;   ///< stages at which a choice ends their node
   std::vector<char> whole_;  ///< concats that share memory with their parts
   std::vector<int> parts_;   ///< the parts of these concats
   std::vector<std::pair<int, int>>
@@ -172,8 +295,9 @@ class NodeBuilder {
 }  // namespace
 
 std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const ComputeDag& decide,
-                                         const Target& target, const InPlacePlan& in_place) {
-  const std::vector<char> cuts = Cuts(decide, target, in_place).run();
+                                         const Target& target, const InPlacePlan& in_place,
+                                         ChoiceList& choices) {
+  const std::vector<char> cuts = Cuts(decide, target, in_place).run(choices);
   std::vector<char> external(cuts);
   for (int s = 0; s < dag.size(); ++s) {
     if (dag.stage(s).is_placeholder()) external[s] = 1;

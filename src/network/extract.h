@@ -6,6 +6,7 @@
 
 #include "heddle/dag/compute_dag.h"
 #include "heddle/target/target.h"
+#include "network/passes/choice_list.h"
 #include "network/passes/concat_in_place.h"
 
 namespace heddle::network {
@@ -30,8 +31,15 @@ struct ExtractedNode {
 ///
 /// `decide` is the same graph with constant extents, at which the cuts are made. It is `dag` itself
 /// unless that is over dimensions. `in_place` lists the concats that need no node, because their
-/// parts are written into the memory of the whole.
+/// parts are written into the memory of the whole. `choices` is asked which stages end nodes where
+/// that is not certain to be best:
+///
+///   s -> P              a stage that a product P reads, computed in P's node:   store@s
+///   P1 -> .. -> P2      products whose rows go through the cache together:      store@P1
+///   P1 -> s -> sum <- P2   a sum of two products, computed in the node of P1:   store@s
+///   node of s -> P      a node without sums that only P's node reads:           fuse@s
 std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const ComputeDag& decide,
-                                         const Target& target, const InPlacePlan& in_place);
+                                         const Target& target, const InPlacePlan& in_place,
+                                         ChoiceList& choices);
 
 }  // namespace heddle::network

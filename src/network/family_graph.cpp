@@ -76,14 +76,17 @@ class PassesOverSizes {
     for (const SizeValue& v : usual_) at.emplace_back(v.size, end(*v.size->size));
     const Instance here = at_sizes(declared_.outputs(), at);
     std::vector<PassApplication> ignored;
-    const ComputeDag want = run_passes(ComputeDag(here.outputs), target_, passes_, ignored);
+    ChoiceList usual_ones{PassOptions()};
+    const ComputeDag want =
+        run_passes(ComputeDag(here.outputs), target_, passes_, usual_ones, ignored);
     dag::check_at_size(at[0], at_sizes(over, at).outputs, want.outputs());
   }
 
   Made at_values() {
     const Instance here = at_sizes(declared_.outputs(), at_);
     std::vector<PassApplication> log;
-    const ComputeDag dag = run_passes(ComputeDag(here.outputs), target_, passes_, log);
+    ChoiceList usual_ones{PassOptions()};
+    const ComputeDag dag = run_passes(ComputeDag(here.outputs), target_, passes_, usual_ones, log);
     if (log_.empty()) log_ = std::move(log);
     return {dag.outputs(), here.of(declared_.placeholders())};
   }

@@ -9,8 +9,6 @@
 #include "heddle/ir/print.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
-#include "network/extract.h"
-#include "network/family_graph.h"
 #include "network/input_ranges.h"
 #include "network/network_bytes.h"
 #include "network/network_impl.h"
@@ -78,19 +76,9 @@ Network::Network(std::vector<Tensor> outputs, const Target& target,
                  const AutoSchedulerOptions& options, const PassOptions& passes) {
   check_options(options);
   auto impl = std::make_shared<Impl>(std::move(outputs), target, options, passes);
-  network::InPlacePlan in_place;
-  if (passes.concat_in_place && impl->sizes.empty()) in_place = network::plan_concats(impl->dag);
-  if (!in_place.wholes.empty()) {
-    impl->changes.push_back({"concat_in_place", "the parts of " +
-                                                    std::to_string(in_place.wholes.size()) +
-                                                    " concats are written in place"});
-  }
-  const ComputeDag decide = impl->sizes.empty()
-                                ? impl->dag
-                                : ComputeDag(at_sizes(impl->dag.outputs(), impl->usual).outputs);
+  impl->cut.choices.require_all_known();
   std::unordered_map<uint64_t, int> task_of;
-  for (network::ExtractedNode& node :
-       network::extract_nodes(impl->dag, decide, impl->target, in_place)) {
+  for (network::ExtractedNode& node : impl->cut.nodes) {
     const ComputeDag dag(node.task_outputs);
     const auto [it, is_new] =
         task_of.try_emplace(dag.structural_hash(), static_cast<int>(impl->tasks.size()));
@@ -99,8 +87,8 @@ Network::Network(std::vector<Tensor> outputs, const Target& target,
       impl->tasks[it->second + i].weight += 1;
     impl->nodes.push_back({it->second, std::move(node.inputs), std::move(node.outputs)});
   }
-  impl->places = std::move(in_place.places);
-  network::set_input_ranges(impl->dag, impl->nodes, impl->tasks);
+  impl->cut.nodes.clear();
+  network::set_input_ranges(impl->cut.dag, impl->nodes, impl->tasks);
   for (size_t t = 1; t < impl->tasks.size(); ++t) {
     if (impl->families[t].count == 0) impl->tasks[t].input_ranges = impl->tasks[t - 1].input_ranges;
   }
@@ -108,21 +96,11 @@ Network::Network(std::vector<Tensor> outputs, const Target& target,
   impl_ = std::move(impl);
 }
 
-ComputeDag Network::Impl::graph_over_sizes() {
-  if (target.is_cuda())
-    throw_user_error("kernels of networks for GPUs take constant shapes, and '" + sizes[0]->name +
-                         "' is a dimension with a range",
-                     {}, "give it one size");
-  network::FamilyGraph graph = network::family_graph(declared, target, passes, changes);
-  usual = std::move(graph.usual);
-  return std::move(graph.dag);
-}
-
 void Network::Impl::add_tasks(const network::ExtractedNode& node) {
   const auto add = [&](std::vector<Tensor> args, const std::vector<Tensor>& outputs,
                        const Target& on, const AutoSchedulerOptions& with, const std::string& at) {
     args.insert(args.end(), outputs.begin(), outputs.end());
-    tasks.push_back(TuneTask{.name = unique_name(tasks, task_name(dag, node) + at),
+    tasks.push_back(TuneTask{.name = unique_name(tasks, task_name(cut.dag, node) + at),
                              .args = std::move(args),
                              .tmpl = make_template_of_alternatives(ComputeDag(outputs), on, with),
                              .weight = 0});
@@ -154,7 +132,7 @@ void Network::Impl::name_outputs() {
   for (NetworkNode& node : nodes) {
     for (std::vector<Tensor>* list : {&node.inputs, &node.outputs}) {
       for (Tensor& t : *list) {
-        const int at = network::position_of(dag.outputs(), t);
+        const int at = network::position_of(cut.dag.outputs(), t);
         if (at >= 0) t = declared.outputs()[static_cast<size_t>(at)];
       }
     }
@@ -172,12 +150,13 @@ std::vector<TuneTask> Network::tasks_to_tune() const {
 const std::vector<NetworkNode>& Network::nodes() const { return impl_->nodes; }
 const std::vector<Tensor>& Network::outputs() const { return impl_->declared.outputs(); }
 const std::vector<Var>& Network::sizes() const { return impl_->sizes; }
-const std::vector<TensorPlace>& Network::places() const { return impl_->places; }
+const std::vector<TensorPlace>& Network::places() const { return impl_->cut.places; }
+const std::vector<NetworkChoice>& Network::choices() const { return impl_->cut.choices.list(); }
 const PassOptions& Network::pass_options() const { return impl_->passes; }
 Network Network::with_passes(const PassOptions& passes) const {
   return Network(outputs(), impl_->target, impl_->options, passes);
 }
-const std::vector<PassApplication>& Network::passes() const { return impl_->changes; }
+const std::vector<PassApplication>& Network::passes() const { return impl_->cut.changes; }
 
 std::vector<Schedule> Network::static_schedules() const {
   std::vector<Schedule> schedules;

@@ -3,9 +3,8 @@
 
 #include "heddle/dag/instance.h"
 #include "heddle/network/network.h"
-#include "network/extract.h"
+#include "network/cut_network.h"
 #include "network/family_tasks.h"
-#include "network/passes/graph_pass.h"
 
 namespace heddle {
 
@@ -17,23 +16,18 @@ struct Network::Impl {
         options(o),
         passes(p),
         sizes(sizes_of(declared.outputs())),
-        dag(sizes.empty() ? network::run_passes(declared, target, passes, changes)
-                          : graph_over_sizes()) {}
+        cut(network::cut_network(declared, target, passes)) {}
 
   ComputeDag declared;
   Target target;  ///< as the options limit it
   AutoSchedulerOptions options;
   PassOptions passes;
-  std::vector<PassApplication> changes;  ///< by the passes
-  std::vector<Var> sizes;                ///< that calls give; empty: all extents are constant
-  std::vector<SizeValue> usual;          ///< of these, where tasks are chosen and tuned
-  ComputeDag dag;                        ///< after the passes
-  std::vector<TensorPlace> places;
+  std::vector<Var> sizes;   ///< that calls give; empty: all extents are constant
+  network::CutNetwork cut;  ///< its nodes are moved to `tasks` and `nodes`
   std::vector<TuneTask> tasks;
   std::vector<NetworkNode> nodes;
   std::vector<network::TaskFamily> families;  ///< one for each entry of `tasks`
 
-  ComputeDag graph_over_sizes();
   /// Adds the task of a node, which is several where it depends on the sizes.
   void add_tasks(const network::ExtractedNode& node);
   void name_outputs();

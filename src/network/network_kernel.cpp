@@ -115,7 +115,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   result.impl_ = std::make_shared<NetworkKernel::Impl>();
   NetworkKernel::Impl& impl = *result.impl_;
   std::vector<Tensor> tensors = args;
-  for (const Tensor& t : impl_->dag.placeholders()) {
+  for (const Tensor& t : impl_->cut.dag.placeholders()) {
     if (network::position_of(args, t) >= 0) continue;
     tensors.push_back(t);
     impl.bound.push_back(*t.op()->data());

@@ -72,8 +72,9 @@ inline std::string differs_from_interpreter(const std::vector<Tensor>& outputs,
 
 /// "" when the network of `outputs` computes what the interpreter does, with the static schedules
 /// (twice: the arena and what was prepared must survive) and with the naive ones.
-inline std::string wrong_network(const std::vector<Tensor>& outputs, double tolerance = 1e-4) {
-  const Network net(outputs);
+inline std::string wrong_network(const std::vector<Tensor>& outputs, double tolerance = 1e-4,
+                                 const std::string& passes = "") {
+  const Network net(outputs, Target::host(), {}, parse_passes(passes));
   const std::vector<Tensor> args = args_of(outputs);
   for (bool naive : {false, true}) {
     const NetworkKernel run = naive ? net.build(args, net.naive_schedules()) : net.build(args);

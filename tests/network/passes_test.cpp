@@ -1,5 +1,10 @@
 // The effect of each pass on a network for which it was written.
+#include <map>
+
+#include "driver/program_args.h"
+#include "heddle/codegen/emulator.h"
 #include "network/network_testing.h"
+#include "network/task_schedules.h"
 
 namespace heddle::testing {
 namespace {
@@ -163,22 +168,6 @@ TEST(Passes, ACallersConcatIsCopied) {
   EXPECT_EQ(wrong_network({ops::relu(ops::concat({a, a, b, x}, 1)), a}), "");
 }
 
-TEST(Passes, AreRacedOnTheWholeNetwork) {
-  const std::vector<Tensor> outputs = attention();
-  const TuneClock clock;
-  const Network network(outputs);
-  ASSERT_THAT(applied(network), ::testing::Contains("join_products"));
-  const PassChoice choice = choose_passes(network, 2, clock);
-  EXPECT_THAT(choice.times.verdict, ::testing::AnyOf("faster", "not proven"));
-  const bool changed = choice.times.verdict == "faster";
-  EXPECT_EQ(choice.options, (PassOptions{.join_products = !changed}));
-  EXPECT_TRUE(choice.times.problems.empty());
-  // A network that has it off is offered it, and one that it does not apply to has nothing to race.
-  EXPECT_NE(choose_passes(with(outputs, "-join_products"), 0.1, clock).times.verdict,
-            "nothing to race");
-  EXPECT_EQ(choose_passes(Network(dense_block(1)), 1, clock).times.verdict, "nothing to race");
-}
-
 TEST(Passes, ListsAreReadAndWritten) {
   EXPECT_EQ(parse_passes(""), PassOptions());
   EXPECT_EQ(parse_passes("-join_products"), (PassOptions{.join_products = false}));
@@ -221,6 +210,52 @@ TEST(Passes, ChannelsThatManyLayersConcatenateStayOutermost) {
     layers.push_back(conv(layers.size() == 1 ? layers[0] : ops::concat(layers, 1), 4));
   EXPECT_THAT(applied(Network({ops::relu(layers.back())})),
               ::testing::Not(::testing::Contains("channels_last")));
+}
+
+/// "" when the emulated kernels of a network for a GPU compute what the interpreter does.
+std::string wrong_on_gpu(const std::vector<Tensor>& outputs, const Network& network,
+                         double tolerance) {
+  const std::vector<Tensor> args = args_of(outputs);
+  std::vector<NDArray> arrays = arrays_for(args);
+  std::map<const BufferNode*, NDArray> values;
+  for (size_t i = 0; i < args.size(); ++i) values[args[i].buffer().get()] = arrays[i];
+  const std::vector<Schedule> schedules = network.static_schedules();
+  for (const NetworkNode& node : network.nodes()) {
+    const Schedule& schedule = schedules[static_cast<size_t>(node.task)];
+    std::vector<NDArray> of_node;
+    for (const Tensor& t : node.inputs) of_node.push_back(values.at(t.buffer().get()));
+    for (const Tensor& t : node.outputs) {
+      values.try_emplace(t.buffer().get(), NDArray::zeros(t.extents(), t.dtype()));
+      of_node.push_back(values.at(t.buffer().get()));
+    }
+    emulate(lower_for_gpu(schedule, network::task_args(schedule), {.name = "node"}), of_node);
+  }
+  return differs_from_interpreter(outputs, args, arrays, tolerance);
+}
+
+TEST(Passes, ImagesOfHalvesHaveTheirChannelsInnermostOnGpus) {
+  const auto image = [](DataType dtype) {
+    const auto weight = [&](Shape shape) {
+      return constant_placeholder(std::move(shape), dtype, "w");
+    };
+    Tensor y = placeholder({1, 8, 6, 7}, dtype, "x");
+    y = ops::relu(ops::conv2d(y, weight({16, 8, 3, 3}), {.padding = {1}}));
+    y = ops::relu(ops::depthwise_conv2d(y, weight({16, 1, 3, 3}), {.padding = {1}}));
+    y = ops::relu(ops::conv2d(y, weight({16, 16, 1, 1})));
+    return std::vector<Tensor>{ops::relu(ops::conv2d(y, weight({8, 16, 1, 1})))};
+  };
+  const Target gpu = Target::parse("cuda -gpu=h200");
+  const std::vector<Tensor> halves = image(f16), floats = image(f32);
+  const Network network(halves, gpu), usual(floats, gpu);
+  EXPECT_THAT(tasks_of(network),
+              ::testing::ElementsAre(HasSubstr("f16[1,6,7,16]"), HasSubstr("f16[1,6,7,16]"),
+                                     HasSubstr("f16[1,6,7,16]"), HasSubstr("f16[1,8,6,7]")));
+  EXPECT_THAT(tasks_of(usual), ::testing::Each(::testing::Not(HasSubstr("f32[1,6,7,"))));
+  // Where a caller asks for it, images of other types are changed too.
+  const Network asked(floats, gpu, {}, parse_passes("channels_last@6x7"));
+  EXPECT_THAT(tasks_of(asked)[0], HasSubstr("f32[1,6,7,16]"));
+  EXPECT_EQ(wrong_on_gpu(halves, network, 2e-2), "");
+  EXPECT_EQ(wrong_on_gpu(floats, asked, 1e-4), "");
 }
 
 }  // namespace

@@ -191,7 +191,8 @@ TEST(RandomPasses, EachLeavesWhatTheInterpreterComputes) {
     const ComputeDag declared(outputs);
     for (const PassOptions& options : all) {
       std::vector<PassApplication> log;
-      const ComputeDag dag = network::run_passes(declared, Target::host(), options, log);
+      network::ChoiceList choices(options);
+      const ComputeDag dag = network::run_passes(declared, Target::host(), options, choices, log);
       for (const PassApplication& a : log) ++applied[a.pass];
       if (log.empty()) continue;
       std::vector<TensorValue> read;
@@ -214,10 +215,23 @@ TEST(RandomPasses, EachLeavesWhatTheInterpreterComputes) {
   }
 }
 
+// A choice may do away with another one.
+Network changed(const Network& network, PassOptions options) {
+  while (true) {
+    try {
+      return network.with_passes(options);
+    } catch (const Error& e) {
+      if (e.kind != ErrorKind::User || options.choices.empty()) throw;
+      options.choices.erase(std::prev(options.choices.end()));
+    }
+  }
+}
+
 TEST(RandomPasses, NetworksComputeWhatTheInterpreterDoes) {
   const int64_t count = from_env("HEDDLE_PROPERTY_COUNT", 30),
                 first = from_env("HEDDLE_PROPERTY_SEED", 1000);
   int placed = 0;
+  std::map<std::string, int> chosen;
   for (int64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
     SCOPED_TRACE("HEDDLE_PROPERTY_COUNT=1 HEDDLE_PROPERTY_SEED=" + std::to_string(seed));
     Rng rng(static_cast<uint64_t>(seed));
@@ -229,8 +243,17 @@ TEST(RandomPasses, NetworksComputeWhatTheInterpreterDoes) {
       inputs.push_back({args[i], arrays[i]});
     const std::vector<NDArray> want = interpret(outputs, inputs);
     // Concats of channels are written in place where channels are outermost.
-    const Network network(outputs, Target::host(), {},
-                          parse_passes(seed % 2 == 0 ? "" : "-channels_last"));
+    Network network(outputs, Target::host(), {},
+                    parse_passes(seed % 2 == 0 ? "" : "-channels_last"));
+    // Choices are made the other way at random.
+    PassOptions options = network.pass_options();
+    for (const NetworkChoice& c : network.choices()) {
+      if (!rng.chance(0.4)) continue;
+      options.choices[c.name] = !c.on;
+      ++chosen[c.name.substr(0, c.name.find('@'))];
+    }
+    SCOPED_TRACE("--passes " + to_string(options));
+    network = changed(network, options);
     placed += static_cast<int>(network.places().size());
     const NetworkKernel kernel = network.build(args);
     for (int time = 0; time < 2; ++time) {
@@ -244,6 +267,8 @@ TEST(RandomPasses, NetworksComputeWhatTheInterpreterDoes) {
   }
   if (count < 30) return;  // a reproducer
   EXPECT_GT(placed, 5) << "hardly any concat was written in place";
+  for (const char* kind : {"join_products", "channels_last", "store"})
+    EXPECT_GT(chosen[kind], 0) << kind << " was never chosen";
 }
 
 }  // namespace

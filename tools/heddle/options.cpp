@@ -9,9 +9,9 @@ namespace heddle::cli {
 namespace {
 
 void add_passes(CLI::App* c, std::string& passes) {
-  c->add_option(
-      "--passes", passes,
-      "Passes over a model's graph to turn off or on, such as -join_products,-fold_views");
+  c->add_option("--passes", passes,
+                "Passes over a model's graph to turn off or on, and single choices, such as "
+                "-join_products,channels_last@7x7 (`heddle explain MODEL.onnx` lists them)");
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ namespace heddle {
 class Network;
 
 namespace network {
+class TimedNetwork;
 class VariantRunner;
 struct TaskVariants;
 /// The kernels of each task of a network, of which `schedules` has one for each. A task over
@@ -81,6 +82,9 @@ class Network {
   /// The requested passes, and what they changed.
   const PassOptions& pass_options() const;
   const std::vector<PassApplication>& passes() const;
+  /// The choices about parts of this network that can be made the other way: by
+  /// PassOptions::choices, or by tuning.
+  const std::vector<NetworkChoice>& choices() const;
   /// The same declaration, for the same target, after other passes.
   Network with_passes(const PassOptions& passes) const;
   std::string to_text() const;  ///< a table of nodes: task, shapes, calls
@@ -143,6 +147,7 @@ class NetworkKernel {
 
  private:
   friend class Network;
+  friend class network::TimedNetwork;
   friend class network::VariantRunner;
   struct Impl;
   Impl& impl() const;  // throws when there is none
@@ -154,17 +159,37 @@ class NetworkKernel {
 /// the static ones are returned. If the caller provides a measurer, it races each task.
 TuneReport tune(const Network& network, const TuneOptions& options = {});
 
+/// A choice that choose_passes tried.
+struct ChoiceTrial {
+  std::string change;  ///< as parse_passes reads it: "-join_products", "store@mul:1x56x56x96"
+  std::string text;    ///< what it is about
+  int places = 0;
+  double estimated_gain = 0;  ///< seconds of a call, by arithmetic and bytes alone
+  /// Seconds in one call of the nodes that differ, and of the whole network, medians of calls in
+  /// turns; before: with all that was taken until then.
+  double before = 0, after = 0, whole_before = 0, whole_after = 0;
+  /// "taken": it was proven to be faster; "not proven"; "slower"; "changes nothing": the nodes are
+  /// the same; "answers differ"; "no longer possible": after what was taken before; "cannot be
+  /// built"; "no time": it was not tried.
+  std::string verdict = "no time";
+};
+
 /// The result of choose_passes.
 struct PassChoice {
   PassOptions options;
   NetworkTimes times;  ///< static_seconds: the given network; best_seconds: with `options`
+  std::vector<ChoiceTrial> trials = {};  ///< in the order in which they are tried
 };
 
-/// Tries the opposite setting of each pass that is not sure to gain (PassDescription::sure), on the
-/// whole network with its static schedules and random inputs, for about `seconds`. Another choice
-/// is returned only where it is proven to be faster and computes the same; otherwise that of the
-/// network. Each combination that is tried prepares its own weights. Networks for GPUs are not
-/// raced.
+/// Tries the choices of a network that are not certain: each pass that is not sure to gain
+/// (PassDescription::sure) as a whole, and each of Network::choices(), where to cut, what to join,
+/// and the layout of images by their size. They are ordered by an estimate, from arithmetic and
+/// bytes alone. Each is then tried the other way, on top of those taken before: both networks are
+/// called in turns, with their static schedules and random inputs, and the nodes that differ are
+/// compared, in the state of the caches that they will have. At the end the network with all that
+/// was taken races the given one. Another choice is returned only where that proves a gain and both
+/// compute the same. All of it takes about `seconds`, and the weights of up to three networks.
+/// Networks for GPUs are not raced.
 PassChoice choose_passes(const Network& network, double seconds, const TuneClock& clock);
 
 /// The final race of tuning, for TuneOptions::joint_race. The leaders of all tasks race at once in

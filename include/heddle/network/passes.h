@@ -5,6 +5,7 @@
 //   for (const PassApplication& a : net.passes()) std::cout << a.pass << ": " << a.text << "\n";
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct PassOptions {
   bool join_products = true;
   bool channels_last = true;
   bool concat_in_place = true;
+  /// Settings of single choices by name (NetworkChoice), where they are not the usual ones.
+  std::map<std::string, bool> choices = {};
 
   bool operator==(const PassOptions&) const = default;
 };
@@ -37,8 +40,23 @@ struct PassDescription {
 /// All passes in the order in which they run.
 const std::vector<PassDescription>& network_passes();
 
+/// A choice about some of a network's stages, which a pass or the cut into nodes takes. Places that
+/// are alike (equal layers) are one choice.
+struct NetworkChoice {
+  /// Kind and place: "join_products@768x2304" (depth and columns of the joined product),
+  /// "channels_last@56x56" (rows and columns of the images), "store@mul:1x56x56x96" (a stage that
+  /// is stored, and not computed where it is read), "fuse@pad:1x58x58x96" (a stage that is computed
+  /// in the nodes that read it, and is no node). Names do not depend on names of tensors in a file.
+  std::string name;
+  std::string text;    ///< what is so when it is on
+  int places = 0;      ///< the number of places
+  bool usual = false;  ///< the setting without PassOptions::choices
+  bool on = false;
+};
+
 /// `base` as a list of names changes it: "-join_products,-fold_views" turns two off, "fold_views"
-/// turns one on, "none" turns all off, "all" turns all on. A User error for an unknown name.
+/// turns one on, "none" turns all off, "all" turns all on. "-channels_last@7x7" turns a single
+/// choice off. A User error for an unknown name.
 PassOptions parse_passes(const std::string& list, PassOptions base = {});
 /// The list that parse_passes reads as these options; empty for the default.
 std::string to_string(const PassOptions& options);

@@ -12,7 +12,7 @@
 // image beside a convolution or beside another such stage, or sums up such an image. Arguments and
 // results of the network keep their layout. Concatenating channels copies them in this layout, and
 // is done in place in the other. So the pass leaves a network as it is whose images are
-// concatenated by many stages. Nor does it change networks for GPUs.
+// concatenated by many stages. On GPUs only images of 16-bit elements are changed.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -48,6 +48,23 @@ class Images {
     leave_results();
   }
 
+  /// Leaves out the images of the sizes that keep their layout.
+  void leave(const PassContext& context) {
+    std::map<std::string, bool> usual, kept;  // by size; a size is one place
+    for (int s = 0; s < dag_.size(); ++s) {
+      if (chosen(s)) usual[size_of(s)] |= context.enabled && suits(s, context.target);
+    }
+    for (const auto& [size, on] : usual) {
+      kept[size] = context.choices.on("channels_last", size, on,
+                                      "images of this size have their channels innermost");
+    }
+    std::vector<int> leaves;
+    for (int s = 0; s < dag_.size(); ++s) {
+      if (chosen(s) && !kept.at(size_of(s))) leaves.push_back(s);
+    }
+    for (const int s : leaves) chosen_[static_cast<size_t>(s)] = 0;
+  }
+
   bool chosen(int s) const { return chosen_[static_cast<size_t>(s)] != 0; }
   int count() const { return static_cast<int>(std::count(chosen_.begin(), chosen_.end(), 1)); }
 
@@ -58,6 +75,24 @@ class Images {
     const StageInfo& info = dag_.info(s);
     return !op.is_placeholder() && !info.is_output && !info.precomputable && !info.scan &&
            op.num_outputs() == 1 && op.axes().size() == kImage;
+  }
+
+  /// On GPUs the matrix units multiply 16-bit elements, and read them where channels lie side by
+  /// side. The templates for other types copy the images where that helps.
+  bool suits(int s, const Target& target) const {
+    return !target.is_cuda() ||
+           (target.gpu.sm() >= 80 && dag_.stage(s).output(0).dtype().bytes() == 2);
+  }
+
+  /// The rows and columns of an image; those of the image itself where `s` pads it.
+  std::string size_of(int s) const {
+    if (!dag_.stage(s).is_reduction()) {
+      for (const int p : dag_.info(s).producers) {
+        if (chosen(p)) return size_of(p);
+      }
+    }
+    const std::vector<Axis>& axes = dag_.stage(s).axes();
+    return by_extents({axes[2].extent(), axes[3].extent()});
   }
 
   bool is_one_pixel(int s) const {
@@ -73,7 +108,12 @@ class Images {
       open.pop_back();
       if (chosen(at)) continue;
       chosen_[static_cast<size_t>(at)] = 1;
-      if (is_one_pixel(at)) continue;
+      if (is_one_pixel(at)) {
+        for (const int c : dag_.info(at).consumers) {
+          if (may_change(c) && follows_pixel(at, c)) open.push_back(c);
+        }
+        continue;
+      }
       for (const int p : dag_.info(at).producers) {
         if (may_change(p) && !is_one_pixel(p) && reads_image(p, at)) open.push_back(p);
       }
@@ -121,6 +161,15 @@ class Images {
       return a.affine[2]->coefficient(axes[2].var()) != 0 &&
              a.affine[3]->coefficient(axes[3].var()) != 0;
     });
+  }
+
+  /// Whether `reader` computes each channel of one pixel from that of stage `s`.
+  bool follows_pixel(int s, int reader) const {
+    const std::vector<Access>& reads = dag_.info(reader).reads;
+    return !dag_.stage(reader).is_reduction() && is_one_pixel(reader) &&
+           std::all_of(reads.begin(), reads.end(), [&](const Access& a) {
+             return a.producer != s || a.pattern == AccessPattern::Elementwise;
+           });
   }
 
   /// Whether `reader` reduces each channel of stage `s` to one element.
@@ -179,9 +228,10 @@ Tensor with_channel_innermost(const Tensor& weights) {
 
 std::vector<Tensor> channels_last(const PassContext& context) {
   const ComputeDag& dag = context.dag;
-  if (context.target.is_cuda()) return dag.outputs();  // nothing was measured there
-  const Images images(dag);
+  Images images(dag);
   if (images.count() == 0 || concatenates_often(dag, images)) return dag.outputs();
+  images.leave(context);
+  if (images.count() == 0) return dag.outputs();
   std::map<int, Tensor> weights;  // of depthwise convolutions, by their stage
   std::vector<Ref<const Operation>> now;
   const auto tensor_now = [&](const Tensor& t) {

@@ -8,6 +8,7 @@
 #include "heddle/dag/compute_dag.h"
 #include "heddle/network/passes.h"
 #include "heddle/target/target.h"
+#include "network/passes/choice_list.h"
 
 namespace heddle::network {
 
@@ -15,6 +16,8 @@ namespace heddle::network {
 struct PassContext {
   const ComputeDag& dag;
   const Target& target;
+  bool enabled;                   ///< the setting of the pass as a whole
+  ChoiceList& choices;            ///< asked for the setting of each place
   std::vector<std::string>& log;  ///< one sentence for each change is appended
 };
 
@@ -29,8 +32,9 @@ std::vector<Tensor> fold_scales(const PassContext& context);
 std::vector<Tensor> join_products(const PassContext& context);
 std::vector<Tensor> channels_last(const PassContext& context);
 
-/// The graph after all passes that are on. Descriptions of their changes are appended to `log`.
+/// The graph after all passes that are on, as a whole or at some places. Descriptions of their
+/// changes are appended to `log`.
 ComputeDag run_passes(const ComputeDag& declared, const Target& target, const PassOptions& options,
-                      std::vector<PassApplication>& log);
+                      ChoiceList& choices, std::vector<PassApplication>& log);
 
 }  // namespace heddle::network

@@ -95,11 +95,15 @@ class Joiner {
   Joiner(const ComputeDag& dag, std::vector<Product> products)
       : dag_(dag), products_(std::move(products)), column_(products_[0].column) {}
 
-  /// Adds the replacements of the branches. Returns the number of columns of the joined product.
-  int64_t run(dag::Rebuilder& rebuilder) {
+  /// Finds the stages that can be joined, and returns whether there are any.
+  bool possible() {
     while (next_level()) {
     }
-    if (!ends_well()) return 0;
+    return ends_well();
+  }
+
+  /// Adds the replacements of the branches. Returns the number of columns of the joined product.
+  int64_t run(dag::Rebuilder& rebuilder) {
     Tensor made;
     for (const Level& level : levels_) made = join(level, made);
     int64_t begin = 0;
@@ -290,6 +294,13 @@ class Joiner {
   std::vector<Level> levels_;
 };
 
+/// "768x2304": the depth and the columns of the joined product.
+std::string place_of_group(const ComputeDag& dag, const std::vector<Product>& group) {
+  int64_t columns = 0;
+  for (const Product& p : group) columns += dag.stage(p.stage).axes()[p.column].extent();
+  return by_extents({dag.info(group[0].stage).reduce_points, columns});
+}
+
 /// Whether `b` is a product of the same form and input as `a`.
 bool alike(const ComputeDag& dag, const Product& a, const Product& b) {
   if (a.column != b.column || !a.input->tensor.same_as(b.input->tensor)) return false;
@@ -319,8 +330,12 @@ std::vector<Tensor> join_products(const PassContext& context) {
   bool any = false;
   for (const std::vector<Product>& group : groups) {
     if (group.size() < 2) continue;
-    const int64_t columns = Joiner(dag, group).run(rebuilder);
-    if (columns == 0) continue;
+    Joiner joiner(dag, group);
+    if (!joiner.possible()) continue;
+    if (!context.choices.on("join_products", place_of_group(dag, group), context.enabled,
+                            std::to_string(group.size()) + " products of one input are one"))
+      continue;
+    const int64_t columns = joiner.run(rebuilder);
     any = true;
     context.log.push_back(std::to_string(group.size()) + " products of '" +
                           group[0].input->tensor.name() + "' are one of " +

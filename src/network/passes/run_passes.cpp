@@ -34,12 +34,13 @@ const PassDescription& description(const std::string& name) {
 }  // namespace
 
 ComputeDag run_passes(const ComputeDag& declared, const Target& target, const PassOptions& options,
-                      std::vector<PassApplication>& log) {
+                      ChoiceList& choices, std::vector<PassApplication>& log) {
   ComputeDag dag = declared;
   for (const Step& step : kSteps) {
-    if (!(options.*description(step.name).enabled)) continue;
+    const bool enabled = options.*description(step.name).enabled;
+    if (!enabled && !choices.any_on(step.name)) continue;
     std::vector<std::string> changes;
-    std::vector<Tensor> outputs = step.pass({dag, target, changes});
+    std::vector<Tensor> outputs = step.pass({dag, target, enabled, choices, changes});
     for (std::string& text : changes) log.push_back({step.name, std::move(text)});
     if (!changes.empty()) dag = ComputeDag(std::move(outputs));
   }
@@ -76,6 +77,11 @@ PassOptions parse_passes(const std::string& list, PassOptions base) {
     begin = end + 1;
     const bool on = name.empty() || name[0] != '-';
     if (!on) name.erase(0, 1);
+    if (const size_t at = name.find('@');
+        at != std::string::npos && network::has_choices(name.substr(0, at))) {
+      base.choices[name] = on;
+      continue;
+    }
     std::vector<std::string> known;
     bool found = false;
     for (const PassDescription& p : network_passes()) {
@@ -85,7 +91,7 @@ PassOptions parse_passes(const std::string& list, PassOptions base) {
       found = true;
     }
     if (found) continue;
-    std::string hint = did_you_mean(name, known);
+    std::string hint = did_you_mean(name.substr(0, name.find('@')), known);
     if (!hint.empty()) hint += " ";
     hint += "the passes are";
     for (const std::string& k : known) hint += " " + k;
@@ -101,6 +107,8 @@ std::string to_string(const PassOptions& options) {
     if (options.*p.enabled == usual.*p.enabled) continue;
     text += (text.empty() ? "" : ",") + std::string(options.*p.enabled ? "" : "-") + p.name;
   }
+  for (const auto& [name, on] : options.choices)
+    text += (text.empty() ? "" : ",") + std::string(on ? "" : "-") + name;
   return text;
 }
 

@@ -377,6 +377,12 @@ int explain_model(const ExplainOptions& options) {
   if (!network.passes().empty()) std::cout << "\npasses over the graph:\n";
   for (const PassApplication& a : network.passes())
     std::cout << "  " << a.pass << ": " << a.text << "\n";
+  if (!network.choices().empty())
+    std::cout << "\nchoices that --passes can make the other way, and that tuning tries:\n";
+  for (const NetworkChoice& c : network.choices()) {
+    std::cout << "  " << (c.on ? "" : "-") << c.name << " (" << count_text(c.places, "place")
+              << "): " << (c.on ? "" : "not so: ") << c.text << "\n";
+  }
   return 0;
 }
 

@@ -22,6 +22,7 @@
 #include "subjects/family_subject.h"
 #include "subjects/target_text.h"
 #include "tune/budget.h"
+#include "tune/choice_text.h"
 #include "tune/display.h"
 #include "tune/interrupt.h"
 #include "tune/network_race_place.h"
@@ -226,21 +227,16 @@ int exit_status(const TuneOutcome& outcome) {
              : 1;
 }
 
-/// The share of the budget for the race of a network's passes, and its most seconds.
-constexpr double kShareOfPasses = 0.1, kMostOfPasses = 30;
+/// The share of the budget for the choices about a network, and its most seconds.
+constexpr double kShareOfChoices = 0.15, kMostOfChoices = 60;
 
-/// Tries other passes over the graph of a network and takes those with a proven gain. Returns a
-/// line of text about it; empty where there was nothing to try.
-std::string race_passes(TaskList* list, const TuneClock& clock) {
-  const double seconds = std::min(kMostOfPasses, kShareOfPasses * clock.left_s());
-  const PassChoice choice = choose_passes(*list->network, seconds, clock);
-  if (choice.times.verdict == "nothing to race") return "";
-  if (choice.options == list->network->pass_options())
-    return "passes over the graph: as they are (others: " + choice.times.verdict + ")";
-  *list = tasks_of(list->network->with_passes(choice.options), list->dtypes.at(0));
-  return "passes over the graph: " + to_string(choice.options) + ", a call takes " +
-         format_time(choice.times.best_seconds) + " in place of " +
-         format_time(choice.times.static_seconds) + "; pass the same --passes to run and export";
+/// Tries other choices about a network and takes those with a proven gain.
+PassChoice race_choices(TaskList* list, const TuneClock& clock) {
+  const double seconds = std::min(kMostOfChoices, kShareOfChoices * clock.left_s());
+  PassChoice choice = choose_passes(*list->network, seconds, clock);
+  if (!(choice.options == list->network->pass_options()))
+    *list = tasks_of(list->network->with_passes(choice.options), list->dtypes.at(0));
+  return choice;
 }
 
 /// What the machine can reach. The capabilities of other machines' CPUs are not known.
@@ -288,13 +284,13 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   TaskList list = tasks_of(subjects, target);
   TuneClock clock(budget);
   options.clock = &clock;
-  std::string passes;
+  TuneOutcome outcome;
   const NetworkRacePlace place = network_race_place(target, fleet != nullptr);
-  if (list.network && place.here) passes = race_passes(&list, clock);
+  if (list.network && place.here) outcome.choices = race_choices(&list, clock);
   find_peaks(target, fleet != nullptr, threads, &list);
   std::ostream& out = output.out;
   if (!request.quiet) out << first_line(options, target, list.tasks.size()) << std::endl;
-  if (!request.quiet && !passes.empty()) out << passes << std::endl;
+  if (!request.quiet) out << choices_text(outcome.choices) << std::flush;
   if (!request.quiet && list.network && !place.words.empty()) out << place.words << std::endl;
 
   const ScopedThreads scoped_threads(threads);
@@ -305,7 +301,6 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
       list.network && place.here ? make_network_race(*list.network) : nullptr;
   options.joint_race = race.get();
   options.progress = [&](const TuneProgress& p) { display.show(p, clock.cancelled()); };
-  TuneOutcome outcome;
   {
     const InterruptScope interrupt(clock);
     outcome.report = tuner(std::move(list.tasks), options);

@@ -6,6 +6,7 @@
 #include "common/alternatives_table.h"
 #include "common/figures.h"
 #include "heddle/support/table.h"
+#include "tune/choice_text.h"
 #include "tune/node_table.h"
 
 namespace heddle::cli {
@@ -238,6 +239,7 @@ Json to_json(const TuneOutcome& o) {
   j["best_seconds"] = sum.best_seconds;
   j["speedup"] = sum.speedup();
   if (o.report.network) j["network"] = network_json(*o.report.network);
+  if (!o.choices.trials.empty()) j["choices"] = choices_json(o.choices);
   j["log"] = o.report.log;
   j["tasks"] = Json::array();
   for (size_t i = 0; i < o.rows.size(); ++i) {

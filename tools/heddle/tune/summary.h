@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/network/network.h"
 #include "heddle/search/tune.h"
 #include "heddle/support/json.h"
 #include "tune/task_rows.h"
@@ -13,6 +14,7 @@ namespace heddle::cli {
 /// The data of the summary that the report of `tune_tasks` does not contain.
 struct TuneOutcome {
   TuneReport report;
+  PassChoice choices = {};    ///< about a network; without trials for other subjects
   std::vector<TaskRow> rows;  ///< one a task of the report
   double budget_seconds = 0;
   std::string target;                 ///< as text

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""Times networks on an NVIDIA GPU by Heddle and PyTorch, in turns in one process.
+
+    gpu_side_by_side.py resnet50 mobilenet_v2 bert [--batch 1,32] [--precision f32,f16]
+                        [--compiled] [--seconds 2] [--heddle build/bin/heddle] [--target cuda]
+                        [--passes LIST] [--json results.json]
+
+The networks are those of export_models.py, with random weights. Heddle's library (`heddle export`:
+the static choice, or the records of HEDDLE_LOG_FILE) runs on arrays that are on the GPU, one CUDA
+graph a call. PyTorch runs the module eagerly, as a CUDA graph captured of that ("torch graph";
+images with their channels innermost in f16), and with --compiled by torch.compile with CUDA graphs.
+A round times each of them, by events around several calls, in an order that changes; the figures are
+medians of rounds. Answers are compared with PyTorch's in f32: exit status 1 where one differs by
+more than 1e-3 of the largest output in f32, or by more than 3e-2 in f16. PyTorch computes f32
+without tf32, as Heddle does. Needs requirements.txt and a GPU.
+"""
+import argparse
+import concurrent.futures
+import ctypes
+import json
+import os
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+import torch
+
+import exported
+from export_models import export, networks, randomize
+
+TOLERANCE = {"f32": 1e-3, "f16": 3e-2}
+DTYPES = {"f32": torch.float32, "f16": torch.float16, "f64": torch.float64, "i64": torch.int64,
+          "i32": torch.int32}
+CALLS = 20  # between two events, so that the time of an event is small beside it
+
+
+def cases(options):
+    return [(name, precision, batch) for name in options.networks
+            for precision in options.precision for batch in options.batch]
+
+
+def make(name, batch):
+    torch.manual_seed(1)
+    module, inputs = networks()[name]()
+    randomize(module)
+    module.eval()
+    return module, tuple(torch.cat([x] * batch) if x.shape[0] == 1 else x for x in inputs)
+
+
+def run_heddle(options, path, precision, folder):
+    command = [options.heddle, "export", str(path), "-o", str(folder), "--dtype", precision,
+               "--target", options.target]
+    if options.passes:
+        command += ["--passes", options.passes]
+    begin = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
+    return time.perf_counter() - begin
+
+
+def export_all(options, folder):
+    """By case: the folder of Heddle's library, and the seconds that the export took."""
+    jobs = {}
+    with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 4)) as pool:
+        for name, batch in sorted({(n, b) for n, _, b in cases(options)}):
+            module, inputs = make(name, batch)
+            path = folder / f"{name}_{batch}.onnx"
+            with torch.no_grad():
+                export(module, inputs, path, "torchscript")
+            for precision in options.precision:
+                to = folder / f"{name}_{precision}_{batch}"
+                jobs[name, precision, batch] = (to, pool.submit(run_heddle, options, path,
+                                                                precision, to))
+        return {case: (to, job.result()) for case, (to, job) in jobs.items()}
+
+
+class OnGpu:
+    """A library of Heddle's on arrays of PyTorch."""
+
+    def __init__(self, folder, inputs):
+        (library,) = folder.glob("lib*.so")
+        self.network = exported.Network(library)
+        self.inputs = [x.cuda().to(DTYPES[dtype]).contiguous()
+                       for x, (_, dtype) in zip(inputs, self.network.types("input"))]
+        self.outputs = [torch.empty(shape, dtype=DTYPES[dtype], device="cuda")
+                        for shape, dtype in self.network.types("output")]
+
+    def __call__(self):
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        self.network.run_on_gpu([x.data_ptr() for x in self.inputs],
+                                [x.data_ptr() for x in self.outputs], stream)
+        return self.outputs[0]
+
+
+def first(outputs):
+    while not torch.is_tensor(outputs):
+        outputs = outputs[0]
+    return outputs
+
+
+def captured(module, inputs):
+    """The module as one CUDA graph."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            module(*inputs)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        output = first(module(*inputs))
+
+    def call():
+        graph.replay()
+        return output
+
+    return call
+
+
+def contestants(case, folder, options):
+    name, precision, batch = case
+    module, inputs = make(name, batch)
+    ours = OnGpu(folder, inputs)
+    module = module.cuda()
+    on_gpu = tuple(x.cuda() for x in inputs)
+    want = first(module(*on_gpu)).float().cpu()
+    if precision == "f16":
+        module = module.half()
+        on_gpu = tuple(x.half() if x.is_floating_point() else x for x in on_gpu)
+        if on_gpu[0].dim() == 4:
+            module = module.to(memory_format=torch.channels_last)
+            on_gpu = tuple(x.to(memory_format=torch.channels_last) for x in on_gpu)
+    calls = {"heddle": ours, "torch": lambda: first(module(*on_gpu)),
+             "torch graph": captured(module, on_gpu)}
+    if options.compiled:
+        compiled = torch.compile(module, mode="reduce-overhead")
+        calls["torch.compile"] = lambda: first(compiled(*on_gpu))
+    return calls, want
+
+
+def race(calls, seconds):
+    for call in calls.values():
+        for _ in range(5):
+            call()
+    torch.cuda.synchronize()
+    times = {name: [] for name in calls}
+    order = list(calls)
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times[order[0]]) < 5:
+        random.shuffle(order)
+        for name in order:
+            begin, done = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            for _ in range(CALLS):
+                calls[name]()
+            done.record()
+            done.synchronize()
+            times[name].append(begin.elapsed_time(done) / CALLS / 1e3)
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def measure(case, folder, options):
+    with torch.no_grad():
+        calls, want = contestants(case, folder, options)
+        scale = float(want.abs().max())
+        differences = {}
+        for name, call in calls.items():
+            got = call()
+            torch.cuda.synchronize()
+            differences[name] = float((got.float().cpu() - want).abs().max()) / scale
+        seconds = race(calls, options.seconds)
+    return {"network": case[0], "precision": case[1], "batch": case[2], "seconds": seconds,
+            "differences": differences}
+
+
+def show(result):
+    print(f"{result['network']} {result['precision']}, batch {result['batch']}")
+    ours = result["seconds"]["heddle"]
+    for name, seconds in result["seconds"].items():
+        print(f"  {name:14s} {seconds * 1e3:9.3f} ms   {seconds / ours:5.2f} of Heddle's   "
+              f"difference {result['differences'][name]:.1e}")
+    sys.stdout.flush()
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="+")
+    parser.add_argument("--batch", type=lambda t: [int(n) for n in t.split(",")], default=[1, 32])
+    parser.add_argument("--precision", type=lambda t: t.split(","), default=["f32", "f16"])
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--heddle", default="build/bin/heddle")
+    parser.add_argument("--target", default="cuda")
+    parser.add_argument("--passes", default="")
+    parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    if unknown := set(options.networks) - set(networks()):
+        parser.error(f"no networks {sorted(unknown)}; there are {sorted(networks())}")
+    if unknown := set(options.precision) - set(TOLERANCE):
+        parser.error(f"no precision {sorted(unknown)}; there are {sorted(TOLERANCE)}")
+    return options
+
+
+def main():
+    options = parse()
+    warnings.simplefilter("ignore")
+    torch.backends.mha.set_fastpath_enabled(False)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        exports = export_all(options, pathlib.Path(folder))
+        for case, (to, seconds) in exports.items():
+            results.append(measure(case, to, options))
+            results[-1]["export_seconds"] = seconds
+            show(results[-1])
+            if options.json:
+                pathlib.Path(options.json).write_text(json.dumps(results, indent=1))
+    return int(any(d > TOLERANCE[r["precision"]] for r in results
+                   for d in r["differences"].values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+#include "network/cut_network.h"
+
+#include <algorithm>
+
+#include "heddle/support/error.h"
+#include "network/family_graph.h"
+#include "network/passes/graph_pass.h"
+
+namespace heddle::network {
+namespace {
+
+constexpr double kClock = 3e9;          // cycles a second
+constexpr double kBytesPerCycle = 8;    // of one core, from a cache that others share
+constexpr double kStartSeconds = 2e-6;  // starting the threads of a node
+
+double bytes_of(const std::vector<Tensor>& tensors) {
+  double bytes = 0;
+  for (const Tensor& t : tensors) bytes += static_cast<double>(t.size() * t.dtype().bytes());
+  return bytes;
+}
+
+CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const PassOptions& passes,
+                      const Var& first) {
+  if (target.is_cuda())
+    throw_user_error("kernels of networks for GPUs take constant shapes, and '" + first->name +
+                         "' is a dimension with a range",
+                     {}, "give it one size");
+  std::vector<PassApplication> changes;
+  FamilyGraph graph = family_graph(declared, target, passes, changes);
+  const ComputeDag decide(at_sizes(graph.dag.outputs(), graph.usual).outputs);
+  ChoiceList usual_ones{PassOptions()};
+  std::vector<ExtractedNode> nodes = extract_nodes(graph.dag, decide, target, {}, usual_ones);
+  return {ChoiceList(passes), std::move(changes), std::move(graph.usual), std::move(graph.dag), {},
+          std::move(nodes)};
+}
+
+}  // namespace
+
+CutNetwork cut_network(const ComputeDag& declared, const Target& target,
+                       const PassOptions& passes) {
+  const std::vector<Var> sizes = sizes_of(declared.outputs());
+  if (!sizes.empty()) return over_sizes(declared, target, passes, sizes[0]);
+  ChoiceList choices(passes);
+  std::vector<PassApplication> changes;
+  ComputeDag dag = run_passes(declared, target, passes, choices, changes);
+  InPlacePlan in_place;
+  if (passes.concat_in_place) in_place = plan_concats(dag);
+  if (!in_place.wholes.empty()) {
+    changes.push_back({"concat_in_place", "the parts of " + std::to_string(in_place.wholes.size()) +
+                                              " concats are written in place"});
+  }
+  std::vector<ExtractedNode> nodes = extract_nodes(dag, dag, target, in_place, choices);
+  return {std::move(choices), std::move(changes),         {},
+          std::move(dag),     std::move(in_place.places), std::move(nodes)};
+}
+
+std::vector<uint64_t> node_hashes(const CutNetwork& network) {
+  std::vector<uint64_t> hashes;
+  for (const ExtractedNode& node : network.nodes)
+    hashes.push_back(ComputeDag(node.task_outputs).structural_hash());
+  return hashes;
+}
+
+double estimated_seconds(const CutNetwork& network, const Target& target) {
+  const double cores = std::max(1, target.cores);
+  double seconds = 0;
+  for (const ExtractedNode& node : network.nodes) {
+    const ComputeDag dag(node.task_outputs);
+    double cycles = 0;
+    for (int s = 0; s < dag.size(); ++s) {
+      if (dag.stage(s).is_placeholder() || dag.info(s).precomputable) continue;
+      const int element = dag.stage(s).output(0).dtype().bytes();
+      cycles += dag.info(s).flops / (2.0 * target.fma_units * target.vector_lanes(element));
+    }
+    const double bytes = bytes_of(node.task_inputs) + bytes_of(node.task_outputs);
+    seconds += kStartSeconds + std::max(cycles, bytes / kBytesPerCycle) / (kClock * cores);
+  }
+  return seconds;
+}
+
+}  // namespace heddle::network

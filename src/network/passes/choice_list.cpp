@@ -1,0 +1,73 @@
+#include "network/passes/choice_list.h"
+
+#include <algorithm>
+
+#include "heddle/support/edit_distance.h"
+#include "heddle/support/error.h"
+
+namespace heddle::network {
+
+bool has_choices(const std::string& kind) {
+  return kind == kStore || kind == kFuse || kind == "join_products" || kind == "channels_last";
+}
+
+std::string all_like(const std::string& name) {
+  const size_t shape = name.find(':');
+  return name.substr(0, (shape == std::string::npos ? name.find('@') : shape) + 1) + "*";
+}
+
+bool ChoiceList::on(const std::string& kind, const std::string& place, bool usual,
+                    const std::string& text) {
+  const std::string name = kind + "@" + place;
+  auto setting = settings_.find(name);
+  if (setting == settings_.end()) setting = settings_.find(all_like(name));
+  const bool on = setting == settings_.end() ? usual : setting->second;
+  const auto known = std::find_if(list_.begin(), list_.end(),
+                                  [&](const NetworkChoice& c) { return c.name == name; });
+  if (known == list_.end()) {
+    list_.push_back({name, text, 1, usual, on});
+  } else {
+    ++known->places;
+  }
+  return on;
+}
+
+bool ChoiceList::any_on(const std::string& kind) const {
+  return std::any_of(settings_.begin(), settings_.end(), [&](const auto& c) {
+    return c.second && c.first.compare(0, kind.size() + 1, kind + "@") == 0;
+  });
+}
+
+void ChoiceList::require_all_known() const {
+  std::vector<std::string> known;
+  for (const NetworkChoice& c : list_) {
+    known.push_back(c.name);
+    known.push_back(all_like(c.name));
+  }
+  for (const auto& [name, on] : settings_) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string hint = did_you_mean(name, known);
+    if (!hint.empty()) hint += " ";
+    throw_user_error("this network has no choice '" + name + "'", {},
+                     hint +
+                         "`heddle explain MODEL.onnx` lists its choices; their names change "
+                         "with the sizes of the inputs and with other passes");
+  }
+}
+
+std::string by_extents(const std::vector<int64_t>& extents) {
+  std::string text;
+  for (const int64_t e : extents) text += (text.empty() ? "" : "x") + std::to_string(e);
+  return text.empty() ? "scalar" : text;
+}
+
+std::string place_of(const Operation& op) {
+  std::string name = op.tag().empty() ? op.name() : op.tag();
+  // The characters that separate the parts of a list of passes.
+  for (char& c : name) {
+    if (c == ',' || c == '@' || c == ':') c = '_';
+  }
+  return name + ":" + by_extents(op.output(0).extents());
+}
+
+}  // namespace heddle::network

@@ -1,0 +1,53 @@
+// The choices about single places of a network, as passes and the cut into nodes meet them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "heddle/dsl/tensor.h"
+#include "heddle/network/passes.h"
+
+namespace heddle::network {
+
+/// Kinds of choices of the cut into nodes: a stage that is usually computed where it is read is
+/// stored, and one that usually is a node of its own is computed in the nodes that read it.
+inline constexpr const char *kStore = "store", *kFuse = "fuse";
+
+/// The name of all choices of the kind and operator of `name`: "store@mul:*", "channels_last@*".
+std::string all_like(const std::string& name);
+
+/// Whether `kind` has choices of its own in parts of a network.
+bool has_choices(const std::string& kind);
+
+/// Answers for the settings of choices, and lists those that were asked for.
+class ChoiceList {
+ public:
+  explicit ChoiceList(const PassOptions& options) : settings_(options.choices) {}
+
+  /// The setting of the choice `kind`@`place`: that of the options where they name it, or all like
+  /// it, else `usual`. The choice is listed, with one more place. `text` says what is so when it is
+  /// on.
+  bool on(const std::string& kind, const std::string& place, bool usual, const std::string& text);
+
+  /// Whether the options turn on a choice of this kind.
+  bool any_on(const std::string& kind) const;
+
+  const std::vector<NetworkChoice>& list() const { return list_; }
+
+  /// Throws a User error where the options name a choice that was not asked for.
+  void require_all_known() const;
+
+ private:
+  std::map<std::string, bool> settings_;
+  std::vector<NetworkChoice> list_;
+};
+
+/// "56x56": extents as part of the name of a place.
+std::string by_extents(const std::vector<int64_t>& extents);
+
+/// "mul:1x56x56x96": a stage as the name of a place, by the operator that declared it and its
+/// shape.
+std::string place_of(const Operation& op);
+
+}  // namespace heddle::network

@@ -1,0 +1,207 @@
+// Choices about parts of a network: what they change, and how tuning tries them.
+#include "network/network_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+Network with(const std::vector<Tensor>& outputs, const std::string& passes) {
+  return Network(outputs, Target::host(), {}, parse_passes(passes));
+}
+
+std::vector<std::string> names_of(const Network& network) {
+  std::vector<std::string> names;
+  for (const NetworkChoice& c : network.choices())
+    names.push_back((c.on ? "" : "-") + c.name + " " + std::to_string(c.places));
+  return names;
+}
+
+std::vector<std::string> tasks_of(const Network& network) {
+  std::vector<std::string> names;
+  for (const NetworkNode& node : network.nodes())
+    names.push_back(network.tasks()[static_cast<size_t>(node.task)].name);
+  return names;
+}
+
+Tensor linear(const Tensor& x, int64_t columns) {
+  return ops::add(ops::matmul(x, weights({x.extent(-1), columns})), weights({columns}, "bias"));
+}
+
+Tensor conv(const Tensor& x, int64_t channels, int64_t window, int64_t stride = 1) {
+  return ops::conv2d(x, weights({channels, x.extent(1), window, window}),
+                     {.stride = {stride}, .padding = {window / 2}});
+}
+
+/// Attention whose query, key and value are products of one input.
+Tensor attention(const Tensor& x) {
+  const auto heads = [&](const Tensor& t) {
+    return ops::transpose(ops::reshape(t, {1, x.extent(1), 4, t.extent(2) / 4}), {0, 2, 1, 3});
+  };
+  const int64_t n = x.extent(2);
+  const Tensor q = heads(linear(x, n)), k = heads(linear(x, n)), v = heads(linear(x, n));
+  const Tensor sum = ops::matmul(ops::softmax(ops::matmul(q, k, false, true), -1), v);
+  return ops::reshape(ops::transpose(sum, {0, 2, 1, 3}), {1, x.extent(1), n});
+}
+
+TEST(Choices, AlikePlacesAreOneChoice) {
+  const Tensor x = placeholder({1, 8, 16}, f32, "x");
+  const std::vector<Tensor> two{attention(ops::add(attention(x), x))};
+  EXPECT_THAT(names_of(Network(two)), ::testing::Contains("join_products@16x48 2"));
+  const Network separate = with(two, "-join_products@16x48");
+  EXPECT_THAT(names_of(separate), ::testing::Contains("-join_products@16x48 2"));
+  EXPECT_GT(separate.nodes().size(), Network(two).nodes().size()) << separate.to_text();
+  EXPECT_EQ(separate.nodes().size(), with(two, "-join_products").nodes().size());
+  EXPECT_EQ(wrong_network(two, 1e-4, "-join_products@16x48"), "");
+}
+
+TEST(Choices, OneOfTwoJoinsIsOff) {
+  const Tensor x = placeholder({1, 8, 16}, f32, "x");
+  const std::vector<Tensor> outputs{attention(linear(attention(x), 32))};
+  EXPECT_THAT(names_of(Network(outputs)),
+              ::testing::IsSupersetOf({"join_products@16x48 1", "join_products@32x96 1"}));
+  const size_t both = Network(outputs).nodes().size();
+  EXPECT_EQ(with(outputs, "-join_products@32x96").nodes().size(), both + 2);
+  // The pass is off, but for one place.
+  EXPECT_EQ(with(outputs, "-join_products,join_products@16x48").nodes().size(), both + 2);
+  EXPECT_EQ(wrong_network(outputs, 1e-4, "-join_products,join_products@16x48"), "");
+}
+
+TEST(Choices, ImagesOfOneSizeKeepTheirLayout) {
+  Tensor x = ops::relu(conv(placeholder({1, 3, 8, 10}, f32, "x"), 8, 3));
+  x = ops::relu(conv(ops::relu(conv(x, 12, 3, 2)), 12, 3));
+  const std::vector<Tensor> outputs{ops::relu(conv(ops::relu(conv(x, 16, 1)), 5, 1))};
+  EXPECT_THAT(names_of(Network(outputs)),
+              ::testing::IsSupersetOf({"channels_last@8x10 1", "channels_last@4x5 1"}));
+  EXPECT_THAT(tasks_of(with(outputs, "-channels_last@4x5")),
+              ::testing::ElementsAre(HasSubstr("f32[1,8,10,8]"), HasSubstr("f32[1,12,4,5]"),
+                                     HasSubstr("f32[1,12,4,5]"), HasSubstr("f32[1,16,4,5]"),
+                                     HasSubstr("f32[1,5,4,5]")));
+  for (const char* passes :
+       {"-channels_last@4x5", "-channels_last@8x10", "-channels_last,channels_last@4x5"})
+    EXPECT_EQ(wrong_network(outputs, 1e-4, passes), "") << passes;
+}
+
+/// Channels scaled by what the mean of the image says, before a convolution of one pixel.
+std::vector<Tensor> scaled_channels() {
+  const Tensor x = ops::relu(conv(placeholder({1, 4, 6, 6}, f32, "x"), 16, 3));
+  const Tensor scale = ops::sigmoid(conv(ops::global_avg_pool(x), 16, 1));
+  return {ops::relu(conv(ops::mul(x, scale), 8, 1))};
+}
+
+TEST(Choices, WhatAProductReadsIsStored) {
+  const std::vector<Tensor> outputs = scaled_channels();
+  const Network usual(outputs);
+  ASSERT_THAT(names_of(usual), ::testing::Contains("-store@mul:1x6x6x16 1"));
+  const Network stored = with(outputs, "store@mul:1x6x6x16");
+  EXPECT_EQ(stored.nodes().size(), usual.nodes().size() + 1) << stored.to_text();
+  EXPECT_THAT(tasks_of(stored), ::testing::Contains("mul f32[1,6,6,16]"));
+  EXPECT_EQ(wrong_network(outputs, 1e-4, "store@mul:1x6x6x16"), "");
+}
+
+TEST(Choices, ANodeWithoutSumsIsComputedWhereItIsRead) {
+  const Tensor x = placeholder({4, 6}, f32, "x");
+  const Tensor y = ops::relu(ops::transpose(ops::tanh(x), {1, 0}));
+  const std::vector<Tensor> outputs{ops::matmul(linear(x, 6), y), ops::matmul(y, linear(x, 6))};
+  const Network usual(outputs);
+  ASSERT_THAT(names_of(usual), ::testing::Contains("-fuse@relu:6x4 1")) << usual.to_text();
+  const Network fused = with(outputs, "fuse@relu:6x4");
+  EXPECT_LT(fused.nodes().size(), usual.nodes().size()) << fused.to_text();
+  EXPECT_EQ(wrong_network(outputs, 1e-4, "fuse@relu:6x4"), "");
+}
+
+TEST(Choices, EitherOfTwoConvolutionsComputesTheirSum) {
+  const Tensor x = ops::relu(conv(placeholder({1, 4, 6, 6}, f32, "x"), 8, 3));
+  const Tensor sum = ops::relu(ops::add(conv(conv(x, 12, 3), 16, 1), conv(x, 16, 1)));
+  const std::vector<Tensor> outputs{ops::relu(conv(sum, 4, 3))};
+  const Network usual(outputs);
+  ASSERT_THAT(names_of(usual), ::testing::Contains("-store@conv2d:1x6x6x16 1")) << usual.to_text();
+  const Network other = with(outputs, "store@conv2d:1x6x6x16");
+  ASSERT_EQ(other.nodes().size(), usual.nodes().size()) << other.to_text();
+  // The sum is in the node that reads the image of 12 channels, not in that of 8.
+  EXPECT_THAT(usual.to_text(), HasSubstr("f32[1,6,6,16] f32[1,6,6,8] + 1 constant"));
+  EXPECT_THAT(other.to_text(), HasSubstr("f32[1,6,6,12] f32[1,6,6,16] + 1 constant"));
+  EXPECT_EQ(wrong_network(outputs, 1e-4, "store@conv2d:1x6x6x16"), "");
+}
+
+TEST(Choices, AllPlacesOfAnOperatorHaveOneName) {
+  const Tensor x = placeholder({1, 8, 16}, f32, "x");
+  const std::vector<Tensor> outputs{attention(linear(attention(x), 32))};
+  const size_t usual = Network(outputs).nodes().size();
+  const Network separate = with(outputs, "-join_products@*");
+  EXPECT_EQ(separate.nodes().size(), with(outputs, "-join_products").nodes().size());
+  // A name of its own comes before that of all.
+  const Network one = with(outputs, "-join_products@*,join_products@16x48");
+  EXPECT_GT(one.nodes().size(), usual);
+  EXPECT_LT(one.nodes().size(), separate.nodes().size());
+  EXPECT_EQ(wrong_network(scaled_channels(), 1e-4, "store@mul:*"), "");
+  EXPECT_GT(with(scaled_channels(), "store@mul:*").nodes().size(),
+            Network(scaled_channels()).nodes().size());
+  EXPECT_THAT(message_of([&] { with(outputs, "store@pad:*"); }), HasSubstr("no choice"));
+}
+
+TEST(Choices, AnUnknownOneIsAnErrorWithTheNearest) {
+  const std::vector<Tensor> outputs = scaled_channels();
+  EXPECT_THAT(message_of([&] { with(outputs, "store@mul:1x6x6x8"); }),
+              ::testing::AllOf(HasSubstr("no choice 'store@mul:1x6x6x8'"),
+                               HasSubstr("store@mul:1x6x6x16")));
+  EXPECT_THAT(message_of([] { parse_passes("-fold_views@8x8"); }), HasSubstr("no pass"));
+}
+
+TEST(Choices, AreReadAndWritten) {
+  const PassOptions options = parse_passes("-join_products@16x48,store@mul:1x6x6x16,-fold_views");
+  EXPECT_EQ(options.choices, (std::map<std::string, bool>{{"join_products@16x48", false},
+                                                          {"store@mul:1x6x6x16", true}}));
+  EXPECT_FALSE(options.fold_views);
+  EXPECT_EQ(parse_passes(to_string(options)), options);
+}
+
+TEST(Choices, AreTriedOnTheWholeNetwork) {
+  const Tensor x = placeholder({1, 8, 16}, f32, "x");
+  const std::vector<Tensor> outputs{attention(linear(attention(x), 32))};
+  const TuneClock clock;
+  const PassChoice choice = choose_passes(Network(outputs), 6, clock);
+  EXPECT_THAT(choice.times.verdict, ::testing::AnyOf("faster", "not proven"));
+  EXPECT_TRUE(choice.times.problems.empty());
+  std::vector<std::string> tried;
+  for (const ChoiceTrial& t : choice.trials) {
+    tried.push_back(t.change);
+    // Separate products read their input again.
+    if (t.change == "-join_products") {
+      EXPECT_LT(t.estimated_gain, 0);
+    }
+    EXPECT_EQ(t.before > 0, t.after > 0);
+    if (t.verdict == "taken") {
+      EXPECT_LT(t.after, t.before);
+    }
+  }
+  EXPECT_THAT(tried, ::testing::IsSupersetOf(
+                         {"-join_products", "-join_products@16x48", "-join_products@32x96"}));
+  // What is returned is a proven gain, or what was given.
+  if (choice.times.verdict == "faster") {
+    EXPECT_LT(choice.times.best_seconds, choice.times.static_seconds);
+    EXPECT_EQ(wrong_network(outputs, 1e-4, to_string(choice.options)), "");
+  } else {
+    EXPECT_EQ(choice.options, PassOptions());
+  }
+}
+
+TEST(Choices, ANetworkWithoutAnyHasNothingToRace) {
+  const TuneClock clock;
+  const Tensor x = placeholder({4, 6}, f32, "x");
+  const PassChoice choice = choose_passes(Network({ops::relu(x)}), 1, clock);
+  EXPECT_EQ(choice.times.verdict, "nothing to race");
+  EXPECT_TRUE(choice.trials.empty());
+}
+
+TEST(Choices, APassThatIsOffIsOffered) {
+  const Tensor x = placeholder({1, 8, 16}, f32, "x");
+  const TuneClock clock;
+  const PassChoice choice = choose_passes(with({attention(x)}, "-join_products"), 0.05, clock);
+  ASSERT_FALSE(choice.trials.empty());
+  EXPECT_THAT(choice.trials,
+              ::testing::Contains(::testing::Field(&ChoiceTrial::change, "join_products")));
+}
+
+}  // namespace
+}  // namespace heddle::testing
