@@ -3,7 +3,7 @@
 
     gpu_side_by_side.py resnet50 mobilenet_v2 bert [--batch 1,32] [--precision f32,f16]
                         [--compiled] [--seconds 2] [--heddle build/bin/heddle] [--target cuda]
-                        [--passes LIST] [--json results.json]
+                        [--passes=LIST] [--json results.json]
 
 The networks are those of export_models.py, with random weights. Heddle's library (`heddle export`:
 the static choice, or the records of HEDDLE_LOG_FILE) runs on arrays that are on the GPU, one CUDA
@@ -72,7 +72,7 @@ def export_all(options, folder):
             module, inputs = make(name, batch)
             path = folder / f"{name}_{batch}.onnx"
             with torch.no_grad():
-                export(module, inputs, path, "torchscript")
+                export(module, inputs, path, "torchscript", False)
             for precision in options.precision:
                 to = folder / f"{name}_{precision}_{batch}"
                 jobs[name, precision, batch] = (to, pool.submit(run_heddle, options, path,

@@ -104,7 +104,7 @@ def measure(name, batch, threads, options):
     inputs = batched(inputs, batch)
     with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / f"{name}.onnx"
-        export(module, inputs, path, "dynamo")
+        export(module, inputs, path, "dynamo", False)
         calls = contestants(module, inputs, path, threads, options)
         differences = worst_difference(calls)
         times = race(calls, options.seconds)
