@@ -4,16 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <optional>
-#include <set>
 
 #include "heddle/driver/choose_family.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/search/tune_family.h"
 #include "heddle/support/error.h"
-#include "heddle/support/rng.h"
-#include "peers/interleave.h"
+#include "size_race.h"
 #include "subjects/family_subject.h"
 #include "subjects/target_text.h"
 
@@ -34,71 +31,13 @@ struct Options {
   std::string at;        ///< sizes, in place of random ones
 };
 
-/// Of one call: the least median of several turns, on the clock or in processor time.
-class Race {
- public:
-  Race(const Options& o, std::vector<std::function<void()>> runs) : runs_(std::move(runs)) {
-    if (o.work) {
-      by_work();
-      return;
-    }
-    std::vector<peers::TimedCase> cases;
-    for (const auto& run : runs_) cases.push_back({"", run});
-    peers::InterleaveOptions timing;
-    timing.max_rounds = 15;
-    for (const peers::CaseTimes& t : peers::time_interleaved(cases, timing))
-      seconds.push_back(t.median_seconds);
-  }
-  std::vector<double> seconds;
-
- private:
-  static double now() {
-    std::timespec t{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-  }
-  // The lower quartile: another load on the machine only ever adds.
-  void by_work() {
-    constexpr int kRounds = 21;
-    constexpr double kSample = 2e-3;
-    std::vector<std::vector<double>> samples(runs_.size());
-    for (int round = 0; round < kRounds; ++round) {
-      for (size_t i = 0; i < runs_.size(); ++i) {
-        const double begin = now();
-        double end = begin;
-        int calls = 0;
-        while (end - begin < kSample) runs_[i](), ++calls, end = now();
-        samples[i].push_back((end - begin) / calls);
-      }
-    }
-    for (std::vector<double>& s : samples) {
-      std::sort(s.begin(), s.end());
-      seconds.push_back(s[s.size() / 4]);
-    }
-  }
-  std::vector<std::function<void()>> runs_;
-};
-
 std::vector<std::vector<int64_t>> drawn(const std::vector<Dim>& dims, const Options& o) {
   std::vector<std::vector<int64_t>> out;
   if (!o.at.empty()) {
     for (const std::string& size : CLI::detail::split(o.at, ',')) out.push_back({std::stoll(size)});
     return out;
   }
-  Rng rng(o.seed);
-  std::set<std::vector<int64_t>> seen;
-  for (int tries = 0; static_cast<int>(seen.size()) < o.sizes && tries < 50 * o.sizes; ++tries) {
-    std::vector<int64_t> sizes;
-    for (const Dim& d : dims) {
-      const double lo = std::log(static_cast<double>(d.lo())),
-                   hi = std::log(static_cast<double>(d.hi()) + 1);
-      const auto size = static_cast<int64_t>(std::exp(lo + (hi - lo) * rng.uniform_real()));
-      sizes.push_back(std::clamp(size / d.multiple() * d.multiple(), d.lo(), d.hi()));
-    }
-    seen.insert(std::move(sizes));
-  }
-  out.assign(seen.begin(), seen.end());
-  return out;
+  return bench::drawn_sizes(dims, o.sizes, o.seed);
 }
 
 class Comparison {
@@ -172,7 +111,8 @@ class Comparison {
       if (!generic_) generic_ = build(create_schedule(outputs_, target_), family_.args);
       runs.emplace_back([&] { generic_->call(arrays); });
     }
-    const std::vector<double> s = Race(o_, runs).seconds;
+    const std::vector<double> s =
+        o_.work ? bench::processor_times(runs) : bench::times_on_the_clock(runs);
     std::printf("%12s %12.2f %12.2f %7.2f  %s", text.c_str(), s[0] * 1e6, s[1] * 1e6, s[0] / s[1],
                 made_.kernel.picked(arrays).c_str());
     if (o_.generic) std::printf("  generic %.2f us, %.2f", s[2] * 1e6, s[0] / s[2]);

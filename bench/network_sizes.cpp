@@ -4,15 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <set>
 
 #include "heddle/dag/instance.h"
 #include "heddle/network/network.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "heddle/support/rng.h"
-#include "peers/interleave.h"
+#include "size_race.h"
 #include "subjects/model_subject.h"
 
 namespace {
@@ -23,6 +21,7 @@ struct Options {
   std::string subject, at;
   int threads = 2, sizes = 40;
   uint64_t seed = 1;
+  bool work = false;  ///< processor time of one thread
 };
 
 /// Sizes whose logarithms are evenly spread.
@@ -32,19 +31,7 @@ std::vector<std::vector<int64_t>> drawn(const std::vector<Dim>& dims, const Opti
     if (!size.empty()) out.push_back({std::stoll(size)});
   }
   if (!out.empty()) return out;
-  Rng rng(o.seed);
-  std::set<std::vector<int64_t>> seen;
-  for (int tries = 0; static_cast<int>(seen.size()) < o.sizes && tries < 50 * o.sizes; ++tries) {
-    std::vector<int64_t> sizes;
-    for (const Dim& d : dims) {
-      const double lo = std::log(static_cast<double>(d.lo())),
-                   hi = std::log(static_cast<double>(d.hi()) + 1);
-      const auto size = static_cast<int64_t>(std::exp(lo + (hi - lo) * rng.uniform_real()));
-      sizes.push_back(std::clamp(size / d.multiple() * d.multiple(), d.lo(), d.hi()));
-    }
-    seen.insert(std::move(sizes));
-  }
-  return {seen.begin(), seen.end()};
+  return bench::drawn_sizes(dims, o.sizes, o.seed);
 }
 
 class Comparison {
@@ -90,11 +77,12 @@ class Comparison {
                            ? NDArray::random(t.extents(), t.dtype(), arrays.size() + 1)
                            : NDArray::zeros(t.extents(), t.dtype()));
     }
-    const std::vector<peers::CaseTimes> s = peers::time_interleaved(
-        {{"alone", [&] { one.call(arrays); }}, {"range", [&] { family_.call(arrays); }}});
-    const double ratio = s[0].median_seconds / s[1].median_seconds;
-    std::printf("%12s %12.3f %12.3f %7.2f\n", text.c_str(), s[0].median_seconds * 1e3,
-                s[1].median_seconds * 1e3, ratio);
+    const std::vector<std::function<void()>> runs = {[&] { one.call(arrays); },
+                                                     [&] { family_.call(arrays); }};
+    const std::vector<double> s =
+        o_.work ? bench::processor_times(runs) : bench::times_on_the_clock(runs);
+    const double ratio = s[0] / s[1];
+    std::printf("%12s %12.3f %12.3f %7.2f\n", text.c_str(), s[0] * 1e3, s[1] * 1e3, ratio);
     std::fflush(stdout);
     return ratio;
   }
@@ -115,8 +103,10 @@ int main(int argc, char** argv) {
   app.add_option("--at", o.at, "these sizes instead: 1,17,300");
   app.add_option("--seed", o.seed, "of the sizes")->capture_default_str();
   app.add_option("--threads", o.threads, "threads")->capture_default_str();
+  app.add_flag("--work", o.work, "compare processor time on one thread, for a loaded machine");
   CLI11_PARSE(app, argc, argv);
   try {
+    if (o.work) o.threads = 1;
     const ScopedThreads threads(o.threads);
     Comparison(o).run();
   } catch (const Error& e) {

@@ -106,7 +106,9 @@ std::string map_of_two(const FamilyData& f) {
   n = lines.size();
   for (auto& [size, at] : lines) at = --n;
   const double left = 80, height = 30, bottom = height * static_cast<double>(lines.size());
-  Svg svg(left + kCell * static_cast<double>(columns.size()) + 20, bottom + 44, "kernel by sizes");
+  // Pages stretch a picture to their width. A narrow one would have large letters.
+  const double width = std::max(kWidth, left + kCell * static_cast<double>(columns.size()) + 20);
+  Svg svg(width, bottom + 44, "kernel by sizes");
   for (const auto& [size, at] : columns)
     svg.text(left + kCell * (static_cast<double>(at) + 0.5), bottom + 16, format_fixed(size, 0),
              "tick", Anchor::Middle);
