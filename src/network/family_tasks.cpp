@@ -62,9 +62,7 @@ class PointTree {
     };
     if (first + 1 == points.size()) return at_point();
     const auto node = made_.tree.size();
-    const double middle =
-        std::sqrt(static_cast<double>(points[first]) * static_cast<double>(points[first + 1]));
-    made_.tree.push_back({.size = position(own_[d]), .at_most = static_cast<int64_t>(middle)});
+    made_.tree.push_back({.size = position(own_[d]), .at_most = points[first]});
     const int yes = at_point(), no = add(d, points, first + 1);
     made_.tree[node].yes = yes;
     made_.tree[node].no = no;

@@ -14,7 +14,8 @@
 namespace heddle::network {
 
 /// Sizes at which schedules are chosen. Their logarithms are evenly spaced, from one end of each
-/// range to the other. At the sizes of a call the nearest of them is used.
+/// range to the other. At the sizes of a call the next larger of them are used, because blocks that
+/// are too long cost less than several that are too short.
 struct SizePoints {
   std::vector<std::vector<SizeValue>> points;
   SizeTree tree;  ///< on the sizes of the network; its leaves name points

@@ -105,7 +105,7 @@ TEST_F(ModelCommands, OneBuildRunsAtAllSizesOfARange) {
   ASSERT_EQ(explained.status, 0) << explained.err;
   EXPECT_THAT(explained.out, HasSubstr("kernels by sizes"));
   EXPECT_THAT(explained.out, HasSubstr("batch = 8"));
-  EXPECT_THAT(explained.out, HasSubstr("batch 23 to 64"));
+  EXPECT_THAT(explained.out, HasSubstr("batch 9 to 64"));
   const CommandResult profile = heddle_command("profile " + kDigits + ":batch=1..8");
   EXPECT_EQ(profile.status, 2);
   EXPECT_THAT(profile.err, HasSubstr("a profile is for one size"));
