@@ -95,9 +95,10 @@ class Recipe {
     return {axes_.m >= 0 ? s.axis(first + axes_.m) : Loop(), s.axis(first + axes_.v)};
   }
 
-  // Splits a loop into tiles. A viewed sum has full tiles.
+  // Splits a loop into full tiles. The accumulators of a shorter tile would not be registers,
+  // because its loops have no constant extents.
   std::array<Loop, 2> cut(StageRef s, Loop loop, Param factor) const {
-    return s.split(loop, factor, view_ ? TailStrategy::PredicateStores : TailStrategy::Shorten);
+    return s.split(loop, factor, TailStrategy::PredicateStores);
   }
 
   Loops tile_loops(StageRef s, int first, bool has_tiles, bool output_stage) const {

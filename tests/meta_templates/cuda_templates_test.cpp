@@ -209,6 +209,23 @@ TEST(CudaTemplates, DefaultsDoNotSpill) {
   }
 }
 
+// Tiles that divide no extent of a product have loops of constant length, so their accumulators are
+// registers.
+TEST(CudaTemplates, AccumulatorsOfUnevenTilesAreRegisters) {
+  AutoSchedulerOptions options;
+  options.use_records = options.use_alternatives = false;
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
+           {97, 16, 8192}, {209, 78, 6079}, {97, 128, 1024}, {37, 21, 300}, {1286, 1300, 1276}}) {
+    const Tensor y = ops::matmul(placeholder({m, k}, f32, "A"), placeholder({k, n}, f32, "B"));
+    const Schedule s = create_schedule({y}, h200(), options);
+    const std::string text = emit_cuda(lower_gpu(s, all_args(s.dag())));
+    EXPECT_EQ(text.find("local = (float*)smem"), std::string::npos) << m << "x" << n << "x" << k;
+    if (m * n * k < 1 << 20) {
+      EXPECT_EQ(wrong(s), "") << m << "x" << n << "x" << k;
+    }
+  }
+}
+
 TEST(CudaTemplates, CreateScheduleBindsEveryKernel) {
   for (const MemoryBound& p : row_programs(64, 128)) {
     for (const Schedule& s :
