@@ -1,12 +1,13 @@
 // Trials per second of a fleet, and the time of a trial beyond that of a local one.
 //
 //   fleet_rate ADDRESS [--device NAME] [--trials N] [--batch N] [--devices N] [--beside_local]
-//              [--target llvm|cuda] [--size N]
+//              [--target llvm|cuda] [--size N] [--parts N]
 //
 // Random legal configs of a matrix product of N x N x N, f32 on one core of a CPU, f16 on a GPU.
 // With --beside_local each batch is measured by the workers of this machine as well, in turns, and
 // the median over batches of the difference is shown: it is what a trial costs through the fleet,
-// whatever else goes on. See rate.py.
+// whatever else goes on. The local workers get each batch in --parts parts. A fleet of one device
+// gets it in two, and the static choice is compiled and timed in each. See rate.py.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -29,7 +30,7 @@ using namespace heddle;
 struct Request {
   std::string address, device;
   std::string target = "llvm";
-  int trials = 1000, batch = 64, devices = 1, size = 96;
+  int trials = 1000, batch = 64, devices = 1, size = 96, parts = 1;
   bool beside_local = false;
 };
 
@@ -54,6 +55,8 @@ Request request_of(int argc, char** argv) {
       r.trials = std::atoi(value);
     } else if (option == "--batch") {
       r.batch = std::atoi(value);
+    } else if (option == "--parts") {
+      r.parts = std::max(1, std::atoi(value));
     } else if (option == "--devices") {
       r.devices = std::atoi(value);
     } else {
@@ -88,6 +91,20 @@ double quantile(std::vector<double> values, double share) {
   return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
 }
 double median(const std::vector<double>& values) { return quantile(values, 0.5); }
+
+/// Seconds of a batch that is measured in parts, one after the other.
+double seconds_of_parts(Measurer& measurer, const TuneTask& task,
+                        const std::vector<Schedule>& batch, int parts, int* failed) {
+  const auto size = static_cast<ptrdiff_t>((batch.size() + static_cast<size_t>(parts) - 1) /
+                                           static_cast<size_t>(parts));
+  double seconds = 0;
+  for (auto at = batch.begin(); at != batch.end();) {
+    const auto end = at + std::min(size, batch.end() - at);
+    seconds += seconds_of(measurer, task, {at, end}, failed);
+    at = end;
+  }
+  return seconds;
+}
 
 /// Waits until the requested number of devices has joined.
 void wait_for(Measurer& fleet, const TuneTask& task, const Request& request, Rng& rng) {
@@ -158,7 +175,9 @@ int run(const Request& request) {
     const std::vector<Schedule> batch = std::exchange(next, draw(task, request.batch, rng));
     if (!local) fleet->prefetch(task, next);
     const auto local_turn = [&] {
-      if (local) times.local.push_back(seconds_of(*local, task, batch, &failed) / request.batch);
+      if (!local) return;
+      const double took = seconds_of_parts(*local, task, batch, request.parts, &failed);
+      times.local.push_back(took / request.batch);
     };
     if (local_first) local_turn();
     const double took = seconds_of(*fleet, task, batch, &failed);

@@ -28,6 +28,7 @@ def main():
     parser.add_argument("--milliseconds", type=float, default=50)
     parser.add_argument("--compilers", type=int, default=0, help="on a node of their own; 0: devices compile")
     parser.add_argument("--compile", type=float, default=0, help="milliseconds that each sleeps")
+    parser.add_argument("--parts", type=int, default=2, help="in which local workers get a batch: the rounds of one device")
     parser.add_argument("--trials", type=int, default=0)
     parser.add_argument("--batch", type=int, default=0)
     options = parser.parse_args()
@@ -50,7 +51,7 @@ def main():
         command = [options.program, cluster.address, "--device", DEVICE, "--devices", str(devices)]
         command += ["--trials", str(trials), "--batch", str(batch)]
         if not sleeping:
-            command.append("--beside_local")
+            command += ["--beside_local", "--parts", str(options.parts)]
         print(" ".join(command), flush=True)
         return subprocess.run(command, env=environment, timeout=1200).returncode
     finally:
