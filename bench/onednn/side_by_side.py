@@ -84,8 +84,9 @@ def product(a, b):
 
 
 def convolution(x, w):
-    """x is NHWC; w is KCRS, with padding that keeps the size."""
+    """x is NHWC; w is RSCK, with padding that keeps the size."""
     image = x.permute(0, 3, 1, 2)  # channels last in memory
+    w = w.permute(3, 2, 0, 1).contiguous()
     pad = (w.shape[2] // 2, w.shape[3] // 2)
     if x.dtype != torch.int8:
         packed = torch.ops.mkldnn._reorder_convolution_weight(

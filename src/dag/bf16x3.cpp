@@ -15,6 +15,7 @@
 // An infinite or NaN operand gives NaN, and operands above the largest bf16 (3.39e38) overflow.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "dag/convolution.h"
 #include "dag/rewrite_parts.h"
@@ -116,8 +117,9 @@ double error_growth(const RewriteSite& site) {
 
 // Figures of a Xeon with AMX and AVX-512: how much faster one of the three products is than the
 // direct form, and the time to cut one element of an operand in parts, in multiply-adds of f32.
-constexpr double kTilesOverVectors = 9;
-constexpr double kProductsAnElement = 24;
+// Where no operand is constant, one of them is also packed.
+constexpr double kTilesOverVectors = 5.5;
+constexpr double kProductsAnElement = 24, kProductsAPackedElement = 170;
 constexpr int64_t kLeastRows = 16, kLeastDepth = 32;
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
@@ -125,19 +127,19 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   match(site, &operands);
   if (target.is_cuda()) return {.why_not = "GPUs have tf32 for this (allow_tf32)"};
   if (!target.has("amx-bf16")) return {.why_not = "the target has no tiles of bf16"};
-  double depth = 1, elements = 0;
+  double depth = 1, cut = 0, packed = std::numeric_limits<double>::infinity();
   for (const Axis& k : site.op().reduce_axes()) depth *= static_cast<double>(k.extent());
   const auto points = static_cast<double>(site.dag.info(site.stage).points);
   if (points < kLeastRows * kLeastRows || depth < kLeastDepth)
     return {.why_not = "its matrices are smaller than a tile"};
   for (const Access* operand : {operands.a, operands.b}) {
-    if (dag::is_constant_operand(site.dag, *operand)) continue;
-    double n = 1;
+    double n = dag::is_constant_operand(site.dag, *operand) ? 0 : 1;
     for (const int64_t extent : operand->tensor.extents()) n *= static_cast<double>(extent);
-    elements += n;
+    cut += n;
+    packed = std::min(packed, n);
   }
-  const double products = points * depth;
-  return {1 / (kProducts / kTilesOverVectors + kProductsAnElement * elements / products),
+  const double elements = kProductsAnElement * cut + kProductsAPackedElement * packed;
+  return {1 / (kProducts / kTilesOverVectors + elements / (points * depth)),
           "three products of bf16 by tiles"};
 }
 
