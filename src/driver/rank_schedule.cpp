@@ -82,8 +82,10 @@ struct LoadedModel {
   std::unique_ptr<CostModel> model;
 };
 
+// It is never destroyed: XGBoost's own thread-local caches, which a booster refers to, are gone
+// when static objects are destroyed.
 LoadedModel& loaded() {
-  static LoadedModel one;
+  static LoadedModel& one = *new LoadedModel;
   return one;
 }
 

@@ -153,6 +153,17 @@ TEST_F(RankWithModel, WithoutAModelTheStaticChoiceStandsAndSaysWhy) {
   EXPECT_THAT(s.provenance, HasSubstr("no cost model is shipped for znver3"));
 }
 
+// The model must not outlive XGBoost's own objects, which end before static objects do.
+TEST_F(RankWithModel, AProcessThatRankedEndsWell) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  install(template_of(240, 256, 256), false);
+  const auto rank_and_leave = [&] {
+    create_schedule({product(240, 256, 256)}, target(), by_model_);
+    std::exit(0);
+  };
+  EXPECT_EXIT(rank_and_leave(), ::testing::ExitedWithCode(0), "");
+}
+
 TEST_F(RankWithModel, ABrokenModelIsAnErrorThatNamesTheFile) {
   std::ofstream(folder_ + "/llvm-znver3.model") << "nothing of the kind";
   reload_tophub();
