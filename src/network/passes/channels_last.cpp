@@ -12,7 +12,7 @@
 // image beside a convolution or beside another such stage, or sums up such an image. Arguments and
 // results of the network keep their layout. Concatenating channels copies them in this layout, and
 // is done in place in the other. So the pass leaves a network as it is whose images are
-// concatenated by many stages. On GPUs only images of 16-bit elements are changed.
+// concatenated by many stages. Kernels for GPUs load such images by vectors, too.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -52,10 +52,10 @@ class Images {
   void leave(const PassContext& context) {
     std::map<std::string, bool> usual, kept;  // by size; a size is one place
     for (int s = 0; s < dag_.size(); ++s) {
-      if (chosen(s)) usual[size_of(s)] |= context.enabled && suits(s, context.target);
+      if (chosen(s)) usual[size_of(s)] = context.enabled;
     }
-    for (const auto& [size, on] : usual) {
-      kept[size] = context.choices.on("channels_last", size, on,
+    for (const auto& [size, usually] : usual) {
+      kept[size] = context.choices.on("channels_last", size, usually,
                                       "images of this size have their channels innermost");
     }
     std::vector<int> leaves;
@@ -75,13 +75,6 @@ class Images {
     const StageInfo& info = dag_.info(s);
     return !op.is_placeholder() && !info.is_output && !info.precomputable && !info.scan &&
            op.num_outputs() == 1 && op.axes().size() == kImage;
-  }
-
-  /// On GPUs the matrix units multiply 16-bit elements, and read them where channels lie side by
-  /// side. The templates for other types copy the images where that helps.
-  bool suits(int s, const Target& target) const {
-    return !target.is_cuda() ||
-           (target.gpu.sm() >= 80 && dag_.stage(s).output(0).dtype().bytes() == 2);
   }
 
   /// The rows and columns of an image; those of the image itself where `s` pads it.
