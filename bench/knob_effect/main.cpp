@@ -32,8 +32,7 @@ struct Options {
 };
 
 struct Setting {
-  std::string knob;
-  int64_t value = 0;
+  std::string knob, value;
 };
 
 std::vector<Setting> parse(const std::string& text) {
@@ -43,7 +42,7 @@ std::vector<Setting> parse(const std::string& text) {
     if (at == std::string::npos) {
       throw_user_error("'" + part + "' sets no knob", {}, "write knob=value, such as unroll_k=4");
     }
-    out.push_back({part.substr(0, at), std::stoll(part.substr(at + 1))});
+    out.push_back({part.substr(0, at), part.substr(at + 1)});
   }
   return out;
 }
@@ -56,9 +55,14 @@ std::optional<Config> changed(const Template& t, const std::vector<Setting>& set
     const Knob& knob = t.knobs()[i];
     for (const Setting& s : settings) {
       if (knob.name != s.knob && !knob.name.ends_with("." + s.knob)) continue;
+      const std::optional<int64_t> wanted = knob.parse(s.value);
+      if (!wanted) {
+        throw_user_error("'" + s.value + "' is no value of the knob '" + knob.name + "'", {},
+                         "`heddle explain SUBJECT --show space` lists the values");
+      }
       config.values[i] = *std::min_element(
           knob.values.begin(), knob.values.end(),
-          [&](int64_t a, int64_t b) { return std::abs(a - s.value) < std::abs(b - s.value); });
+          [&](int64_t a, int64_t b) { return std::abs(a - *wanted) < std::abs(b - *wanted); });
     }
   }
   if (config == t.default_config() || !t.why_invalid(config).empty()) return std::nullopt;
@@ -88,8 +92,8 @@ std::vector<double> race(const std::string& subject, const Options& o) {
     }
   };
   for (const std::string& set : o.sets) {
+    const std::optional<Config> config = changed(t, parse(set));
     add([&]() -> std::optional<Kernel> {
-      const std::optional<Config> config = changed(t, parse(set));
       return config ? std::optional(built(t, *config)) : std::nullopt;
     });
   }
