@@ -159,14 +159,14 @@ void choose_chain_rows(const Problem& p, const RegisterTile& tile, Choice& choic
              "rows that stay near L2 from the first product to the last");
 }
 
-// Whether a product is so shallow that the time goes into storing results, which do not fit L2. A
-// block of few rows then stores whole pages, one after the other, and reads the vector operand
-// again from L2 (a Xeon with AMX, f32, one thread: 96x512x512x64 1.18 of the speed of a block of
-// all rows, 2048x2048x128 1.07, 512x512x256 0.9).
-bool stores_dominate(const Problem& p) {
+// Whether a product of several column tiles is so shallow that the time goes into storing results,
+// which do not fit L2. A block of few rows then stores whole pages, one after the other, and reads
+// the vector operand again from L2 (a Xeon with AMX, f32, one thread: 96x512x512x64 1.18 of the
+// speed of a block of all rows, 2048x2048x128 1.07, 512x512x256 0.9).
+bool stores_dominate(const Problem& p, const RegisterTile& tile) {
   constexpr int64_t kShallow = 128;  // steps of the reduction
   return vectors_are_lines(p.target) && !p.has_other_rows && p.depth <= kShallow &&
-         2 * p.vector.batch_bytes <= p.target.l2_bytes &&
+         p.cols > tile.vectors * p.lanes && 2 * p.vector.batch_bytes <= p.target.l2_bytes &&
          p.results * p.row.element_bytes > p.target.l2_bytes;
 }
 constexpr int64_t kRowsOfStores = 24;
@@ -176,7 +176,7 @@ constexpr int64_t kRowsOfStores = 24;
 // reduction is cut and results are read again too (docs/decisions/measured-choices.md, "blocks of
 // 2048^3").
 int64_t row_tiles_in_l2(const Problem& p, const RegisterTile& tile) {
-  if (stores_dominate(p)) return std::max<int64_t>(1, kRowsOfStores / tile.rows);
+  if (stores_dominate(p, tile)) return std::max<int64_t>(1, kRowsOfStores / tile.rows);
   int64_t block_bytes = p.target.l2_bytes * (p.depth > kLongReduction ? 6 : 3) / 2;
   // Machines of such vectors have a large L2 and a slow L3, so a block must not exceed L2. A vector
   // operand that stays in L2 leaves less of it to the block and is cheap to read again.

@@ -265,7 +265,7 @@ TEST(ShippedRecords, MakeSchedules) {
     EXPECT_THAT(hub.add_file(file.path()), IsEmpty());
     for (const Record& r : hub.records()) {
       bool declared = false;
-      for (const DataType dtype : {f32, f16, bf16}) {
+      for (const DataType dtype : {f32, f16, bf16, i8}) {
         const ComputeDag dag(cli::make_problem(r.subject, dtype).outputs);
         if (dag.structural_hash() != r.structural_hash) continue;
         declared = true;
@@ -274,6 +274,7 @@ TEST(ShippedRecords, MakeSchedules) {
           EXPECT_NO_THROW(replay(r, dag, r.target)) << r.subject;
           ++replayed;
         }
+        break;
       }
       EXPECT_TRUE(declared) << r.subject << ": no declaration has its hash any more";
     }
